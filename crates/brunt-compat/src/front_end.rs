@@ -66,6 +66,11 @@ pub trait FrontEnd {
     /// Something happens in a run.
     fn observe(&mut self, _event: &Event<'_>, _console: &mut Console) {}
 
+    /// What stands on a page, by its number in [`Shown`].
+    fn page(&self, _page: usize) -> String {
+        String::new()
+    }
+
     /// Writes what goes into the file of this option.
     ///
     /// # Errors
@@ -91,6 +96,8 @@ pub struct Runs {
     pub plans: Vec<PlanSpec>,
     /// Files to write when all is over.
     pub files: Vec<OutputFile>,
+    /// Pages to show while runs go on, if any.
+    pub shown: Option<Shown>,
     /// The agents to lead, if any.
     pub leading: Option<Leading>,
     /// The front end wants to be told of periods of this length.
@@ -106,6 +113,26 @@ pub struct OutputFile {
     pub path: String,
     /// It goes on where it ends, and is not written anew.
     pub is_log: bool,
+}
+
+/// Pages that a front end shows by HTTP.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Shown {
+    /// The option that says where.
+    pub option: &'static str,
+    /// Where.
+    pub address: String,
+    /// The pages.
+    pub pages: &'static [Page],
+}
+
+/// A page.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Page {
+    /// Where it is; without, it is wherever no other page is.
+    pub path: Option<&'static str>,
+    /// What it is.
+    pub content_type: &'static str,
 }
 
 /// What is to be done.
@@ -182,6 +209,7 @@ pub struct Console {
     /// How far local time is ahead of that of UTC now, in seconds.
     pub utc_offset_s: i64,
     saves: bool,
+    shows: bool,
     names: Option<&'static Names>,
     printed: Vec<Printed>,
 }
@@ -221,6 +249,16 @@ impl Console {
     /// Are files to be written since the last time?
     pub fn take_saves(&mut self) -> bool {
         std::mem::take(&mut self.saves)
+    }
+
+    /// Has the pages put up anew.
+    pub fn show(&mut self) {
+        self.shows = true;
+    }
+
+    /// Are pages to be put up since the last time?
+    pub fn take_shows(&mut self) -> bool {
+        std::mem::take(&mut self.shows)
     }
 
     /// Standard output.

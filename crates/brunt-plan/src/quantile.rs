@@ -38,6 +38,8 @@ impl From<Quantile> for u32 {
 impl Quantile {
     /// The median.
     pub const P50: Self = Self { per_million: 500_000 };
+    /// Three of four are not slower.
+    pub const P75: Self = Self { per_million: 750_000 };
     /// Nine of ten are not slower.
     pub const P90: Self = Self { per_million: 900_000 };
     /// 19 of 20 are not slower.

@@ -9,6 +9,7 @@ mod agents;
 
 use crate::destination::{Destination, Document};
 use crate::exit::{Exit, Failure};
+use crate::http::{Endpoint, HttpAddress, Page, Text};
 use crate::input;
 use crate::interrupt;
 use crate::measurement::{Lead, Servers, Step, Told, check_agents, measure};
@@ -16,7 +17,7 @@ use crate::observers::Observers;
 use crate::output::note_files;
 use crate::terminal::{Patient, say, show, standard_output};
 use brunt_compat::front_end::{
-    Asked, Caller, Console, End, FailureKind, FrontEnd, Next, Printed, Run, RunFailure, Runs, Setup,
+    Asked, Caller, Console, End, FailureKind, FrontEnd, Next, Printed, Run, RunFailure, Runs, Setup, Shown,
 };
 use brunt_compat::names::Names;
 use brunt_compat::tools::Tool;
@@ -129,6 +130,8 @@ struct Screen<'a> {
     names: &'static Names,
     output: Output,
     files: Vec<Destination>,
+    /// Where pages of the front end are shown, and how many they are.
+    shown: Option<(Endpoint, usize)>,
     /// Of the periods that the front end asks for.
     period: Option<DurationNs>,
     /// Ends the present run.
@@ -138,7 +141,7 @@ struct Screen<'a> {
 impl<'a> Screen<'a> {
     fn new(front_end: &'a mut dyn FrontEnd, began: Instant, names: &'static Names) -> Self {
         let (files, stop) = (Vec::new(), Arc::default());
-        Self { front_end, began, names, output: Output::Read, files, period: None, stop }
+        Self { front_end, began, names, output: Output::Read, files, shown: None, period: None, stop }
     }
 
     /// Asks the front end, and prints what it says to that.
@@ -160,6 +163,11 @@ impl<'a> Screen<'a> {
                 }
             }
         }
+        if console.take_shows()
+            && let Some((endpoint, pages)) = &self.shown
+        {
+            endpoint.put(self.texts(*pages));
+        }
         if console.take_saves()
             && let Err(message) = self.save()
         {
@@ -173,6 +181,35 @@ impl<'a> Screen<'a> {
         self.files
             .iter()
             .try_for_each(|file| file.write(|out| self.front_end.write_file(file.document.option(), out)))
+    }
+
+    /// Begins to show the pages of the front end.
+    fn show(&mut self, shown: &Shown) -> Result<(), Failure> {
+        let Shown { option, address, pages } = shown;
+        let unfit = |_| {
+            Failure::usage(format!("{option}: '{address}' was given; accepted: {}", HttpAddress::ACCEPTED))
+        };
+        let address: HttpAddress = address.parse().map_err(unfit)?;
+        let texts = self.texts(pages.len());
+        let pages: Vec<Page> =
+            pages.iter().map(|page| Page { path: page.path, content_type: page.content_type }).collect();
+        let count = pages.len();
+        let endpoint = Endpoint::open(option, address, pages, texts)?;
+        match endpoint.note() {
+            (note, true) => say(format_args!("note: {note}")),
+            (note, false) => self.ask(|front_end, console| front_end.observe(&Event::Note(&note), console)),
+        }
+        self.shown = Some((endpoint, count));
+        Ok(())
+    }
+
+    /// What stands on so many pages.
+    fn texts(&self, pages: usize) -> Vec<Text> {
+        let text = |page| {
+            let text = self.front_end.page(page);
+            Text::new(Box::new(move || text.into_bytes().into()))
+        };
+        (0..pages).map(text).collect()
     }
 
     fn fail(&mut self, failure: RunFailure) -> End {
@@ -217,7 +254,7 @@ impl<'a, 'b> Driver<'a, 'b> {
             Setup::Agent(mode) => match agents::serve(&mode).map_err(failure_of)? {},
             Setup::Runs(runs) => runs,
         };
-        let Runs { plans, files, leading, period } = runs;
+        let Runs { plans, files, shown, leading, period } = runs;
         screen.period = period;
         screen.stop = interrupt::flag().map_err(|error| failure_of(error.into()))?;
         let fleet = leading.as_ref().map(agents::enlist).transpose().map_err(failure_of)?;
@@ -242,6 +279,7 @@ impl<'a, 'b> Driver<'a, 'b> {
             .map(|file| (Document::OfTool(file.option, file.is_log), Path::new(&file.path)))
             .collect();
         screen.files = Destination::open_all(&asked).map_err(failure_of)?;
+        shown.map_or(Ok(()), |shown| screen.show(&shown)).map_err(failure_of)?;
         let first = plans.first().expect("a front end that makes runs has a plan");
         let servers = Servers::open(first).map_err(failure_of)?.led(fleet, lead);
         Ok(Self { screen, host, servers })

@@ -136,7 +136,7 @@ impl FrontEnd for Master {
                 threads: invocation.threads,
                 meters: led.sampling,
             }),
-            period: None,
+            ..Runs::default()
         })
     }
 

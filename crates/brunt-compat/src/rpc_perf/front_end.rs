@@ -8,10 +8,11 @@ use super::course::{Course, Ended};
 use super::help::help;
 use super::invocation::{Invocation, Sent};
 use super::log::{self, Level, Log};
+use super::statistics::{self, Statistics};
 use super::{EXIT_FAILED, VERSION, trace, waterfall};
 use crate::front_end::{
     Answer, Asked, Caller, Console, End, FailureKind, FrontEnd, Next, OutputFile, Run, RunFailure, Runs,
-    Setup,
+    Setup, Shown,
 };
 use crate::remarks;
 use brunt_picture::Theme;
@@ -25,6 +26,7 @@ use std::io::{self, Write};
 
 const TRACE: &str = "--trace";
 const WATERFALL: &str = "--waterfall";
+const LISTEN: &str = "--listen";
 /// Windows are put together from periods of a second, of which each is a slice of the files.
 const PERIOD: DurationNs = DurationNs::from_secs(1);
 
@@ -52,6 +54,7 @@ struct Loader {
     invocation: Invocation,
     sent: Vec<Sent>,
     course: Course,
+    statistics: Statistics,
     seed: u64,
     /// Windows that are over, the warm-up not counted.
     windows: u64,
@@ -79,7 +82,10 @@ impl FrontEnd for Loader {
             path.clone().map(|path| OutputFile { option, path, is_log: false })
         };
         let files = asked.into_iter().filter_map(file).collect();
-        Setup::Runs(Runs { plans: vec![spec], files, period: Some(PERIOD), ..Runs::default() })
+        let shown =
+            |address: &String| Shown { option: LISTEN, address: address.clone(), pages: &statistics::PAGES };
+        let shown = settings.listen.as_ref().map(shown);
+        Setup::Runs(Runs { plans: vec![spec], files, shown, period: Some(PERIOD), ..Runs::default() })
     }
 
     fn next(&mut self, ended: Option<Summary>, console: &mut Console) -> Next {
@@ -116,6 +122,10 @@ impl FrontEnd for Loader {
         }
     }
 
+    fn page(&self, page: usize) -> String {
+        self.statistics.page(page)
+    }
+
     fn write_file(&self, option: &str, out: &mut dyn Write) -> io::Result<()> {
         match (option, self.course.slices()) {
             (TRACE, Some(slices)) => trace::write(slices, out),
@@ -134,7 +144,16 @@ impl Loader {
         let retrieves = sent.iter().map(|sent| sent.retrieves).collect();
         let duration_s = u64::from(settings.duration_s);
         let course = Course::new(duration_s, windows, retrieves, invocation.has_slices());
-        Self { invocation, sent, course, seed: 0, windows: 0, failed: Vec::new(), is_saved: false }
+        Self {
+            invocation,
+            sent,
+            course,
+            statistics: Statistics::default(),
+            seed: 0,
+            windows: 0,
+            failed: Vec::new(),
+            is_saved: false,
+        }
     }
 
     fn spec(&self) -> PlanSpec {
@@ -168,6 +187,8 @@ impl Loader {
     }
 
     fn report(&mut self, ended: &Ended, console: &mut Console) {
+        self.statistics.latch(ended.number, &ended.window);
+        console.show();
         if ended.number == 0 {
             return self.print(console, Level::Info, &log::warmed_up());
         }

@@ -16,7 +16,7 @@ const TEXTS: [(&str, &str); OPTIONS.len()] = [
     ("INTEGER", "give an attempt to connect up after so many milliseconds [10000]"),
     ("STRING", "memcache, redis, redis-inline, echo, ping or thrift [memcache]"),
     ("FILE", "TOML file with the workloads, and with any of these options under [general]"),
-    ("HOST:PORT", "show numbers of the last window there by HTTP"),
+    ("HOST:PORT", "show the numbers of the last window there by HTTP: /vars, /metrics, JSON elsewhere"),
     ("FILE", "write histograms of latency, second by second, as text"),
     ("FILE", "draw latency over time as PNG"),
     ("", "send small requests at once (TCP_NODELAY)"),

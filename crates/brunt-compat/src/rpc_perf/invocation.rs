@@ -9,7 +9,7 @@ use crate::front_end::Caller;
 use brunt_plan::distribution::{Arrival, SizeDistribution};
 use brunt_plan::mix::Mix;
 use brunt_plan::op::OpKind;
-use brunt_plan::plan::{IpVersion, KeyForm, Placement};
+use brunt_plan::plan::{IpVersion, KeyForm, MeterKind, Placement};
 use brunt_plan::resolve::{Host, resolve};
 use brunt_plan::server::ServerList;
 use brunt_plan::spec::{ClassSpec, PlanSpec, RunSpec};
@@ -191,6 +191,7 @@ impl Invocation {
             warmup: Some(Warmup::NONE),
             time: Some(if settings.service { FOR_EVER } else { DurationNs::from_secs(self.seconds()) }),
             preload: Some(false),
+            meter: settings.listen.is_some().then(|| vec![MeterKind::HitTime, MeterKind::MissTime]),
             // Of commands they could not be compared with anything.
             server_stats: Some(false),
             seed: Some(Count(seed)),
@@ -408,6 +409,7 @@ key-form = \"decimal\"
                 "server = [\"h:6379\"]\nprotocol = \"resp-inline\"\ndatabase = 3",
             ),
             ("-p echo", "server = [\"h:7\"]\nprotocol = \"echo\"\ncommand = ['\"\\x00\"']"),
+            ("--listen 9090", "meter = [\"hit-time\", \"miss-time\"]"),
             ("--rx-buffer-size 9 --tx-buffer-size 9 --quiet --flush -v --log-format 2016", ""),
         ];
         for (options, expected) in table {

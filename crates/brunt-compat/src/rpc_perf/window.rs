@@ -4,6 +4,7 @@
 //! run. Invariant: what was sent was answered, failed, or is in flight.
 
 use brunt_plan::outcome::{OutcomeClass, ReplyKind};
+use brunt_plan::plan::MeterKind;
 use brunt_plan::quantile::Quantile;
 use brunt_stats::fault::FaultKind;
 use brunt_stats::histogram::Histogram;
@@ -24,6 +25,12 @@ pub struct Window {
     pub misses: u64,
     /// Response times of what was answered, in nanoseconds from when it was due.
     pub response: Histogram,
+    /// The same of retrievals that found something, where that is metered.
+    pub hit: Histogram,
+    /// The same of requests that found nothing, where that is metered.
+    pub miss: Histogram,
+    /// How long attempts to connect took that succeeded, in nanoseconds.
+    pub connect: Histogram,
 }
 
 /// What happened to connections.
@@ -71,6 +78,23 @@ impl Window {
         let request_timeouts = self.add_requests(recorded, retrieves);
         self.add_connections(recorded, request_timeouts);
         recorded.rows().for_each(|(.., row)| self.response.merge(&row.latencies.response));
+        for meter in recorded.meters() {
+            let times = match meter.kind {
+                MeterKind::HitTime => &mut self.hit,
+                MeterKind::MissTime => &mut self.miss,
+                MeterKind::ConnectTime => &mut self.connect,
+                _ => continue,
+            };
+            times.merge_sparse(&meter.histogram);
+        }
+    }
+
+    /// Adds what is counted of another one.
+    pub fn count(&mut self, other: &Self) {
+        self.hits += other.hits;
+        self.misses += other.misses;
+        self.connections.count(&other.connections);
+        self.requests.count(&other.requests);
     }
 
     fn add_requests(&mut self, recorded: &IntervalStore, retrieves: &[bool]) -> u64 {
@@ -160,6 +184,32 @@ impl Window {
     /// Of exact sums, to whole nanoseconds.
     pub fn deviation_ns(&self) -> u64 {
         self.response.moments().stddev().unwrap_or(0.0) as u64
+    }
+}
+
+impl Connections {
+    /// Adds what happened, not what stands.
+    fn count(&mut self, other: &Self) {
+        let Self { begun, established, errors, timeouts, closed, lost, open: _ } = self;
+        *begun += other.begun;
+        *established += other.established;
+        *errors += other.errors;
+        *timeouts += other.timeouts;
+        *closed += other.closed;
+        *lost += other.lost;
+    }
+}
+
+impl Requests {
+    /// Adds what happened, not what is under way.
+    fn count(&mut self, other: &Self) {
+        let Self { scheduled, sent, replied, ok, errors, timeouts, in_flight: _ } = self;
+        *scheduled += other.scheduled;
+        *sent += other.sent;
+        *replied += other.replied;
+        *ok += other.ok;
+        *errors += other.errors;
+        *timeouts += other.timeouts;
     }
 }
 

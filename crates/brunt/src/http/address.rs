@@ -12,6 +12,9 @@ use std::str::FromStr;
 pub(crate) struct HttpAddress(pub(super) SocketAddr);
 
 impl HttpAddress {
+    /// What is one.
+    pub(crate) const ACCEPTED: &str = "a port of this host alone, such as 9090 (0 for any that is free), or an address with a port, such as 0.0.0.0:9090";
+
     /// Does whoever gave it know the port?
     pub(crate) fn is_told(self) -> bool {
         self.0.port() != 0
@@ -27,9 +30,7 @@ impl FromStr for HttpAddress {
         };
         let loopback = |port: u16| SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), port);
         let address = port(text).map(loopback).or_else(|_| text.parse().map_err(|_| ()));
-        address.map(Self).map_err(|()| {
-            "expected a port of this host alone, such as 9090 (0 for any that is free), or an address with a port, such as 0.0.0.0:9090".to_owned()
-        })
+        address.map(Self).map_err(|()| format!("expected {}", Self::ACCEPTED))
     }
 }
 

@@ -3,16 +3,23 @@
 
 use crate::server::{Server, beside_others, brunt, own_directory};
 use rustix::process::{Pid, Signal, kill_process};
-use std::io::{BufRead, BufReader, Write};
+use std::collections::BTreeMap;
+use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
-use std::process::{Output, Stdio};
+use std::process::{Child, Command, Output, Stdio};
 use std::sync::mpsc::{self, Receiver};
 
-/// Its end, with these options against this server.
+/// With these options against this server.
+fn rpc_perf_command(server: &str, options: &str) -> Command {
+    let mut command = brunt(&["rpc-perf", "-s", server]);
+    command.args(options.split_whitespace());
+    command
+}
+
+/// Its end.
 fn rpc_perf(server: &str, options: &str) -> Output {
-    let words: Vec<&str> = options.split_whitespace().collect();
-    brunt(&["rpc-perf", "-s", server]).args(words).output().unwrap()
+    rpc_perf_command(server, options).output().unwrap()
 }
 
 /// Its log and what it said beside it, of one that ends so.
@@ -86,41 +93,54 @@ fn recorder(answer: fn(&str) -> &'static str) -> (String, Receiver<String>) {
     (address, lines)
 }
 
-/// Each sample file runs as it is, against what it is meant for.
+/// Each sample file runs as it is, against what it is meant for. Those whose requests have no time-out run side by side.
 #[test]
 fn every_sample_runs() {
     let _beside = beside_others();
-    let (Some(memcached), Some(redis)) = (Server::memcached(&["-I", "4m"]), Server::redis(&[])) else {
+    let memcached = || Server::memcached(&["-I", "4m"]);
+    let (Some(hot), Some(large), Some(hot_redis), Some(other), Some(redis)) =
+        (memcached(), memcached(), Server::redis(&[]), memcached(), Server::redis(&[]))
+    else {
         return;
     };
     let calculator = Server::reference(&["--protocol", "thrift"]);
-    let table = [
-        ("default.toml", &memcached, ""),
+    let together = [
+        ("default.toml", &other, ""),
         ("default.toml", &redis, "--protocol redis"),
-        ("hotkey_hit.toml", &memcached, ""),
-        ("hotkey_hit.toml", &redis, "--protocol redis"),
-        ("large_payload.toml", &memcached, ""),
-        ("mixed_workload.toml", &memcached, ""),
-        ("mixed_workload.toml", &redis, "--protocol redis-inline"),
-        ("sized_dataset.toml", &memcached, ""),
+        ("hotkey_hit.toml", &hot, ""),
+        ("hotkey_hit.toml", &hot_redis, "--protocol redis"),
+        ("large_payload.toml", &large, ""),
+        ("sized_dataset.toml", &other, ""),
         ("thrift_calc.toml", &calculator, ""),
     ];
-    for (name, server, options) in table {
-        let options = format!("--config {} -d 1 -w 1 {options}", sample(name));
-        let (text, said) = ended(&rpc_perf(&server.address, &options), 0);
-        assert_eq!(of_windows(&text, "Rate:", "Success"), [100.0], "{name}: {text}{said}");
-        assert!(sum(&text, "Responses:", "Ok") > 0.0, "{name}: {text}");
-        assert_eq!(
-            sum(&text, "Responses:", "Error") + sum(&text, "Responses:", "Timeout"),
-            0.0,
-            "{name}: {text}"
-        );
+    let alone =
+        [("mixed_workload.toml", &other, ""), ("mixed_workload.toml", &redis, "--protocol redis-inline")];
+    for rows in [&together[..], &alone[..1], &alone[1..]] {
+        let runs = rows.iter().map(|(name, server, options)| {
+            let options = format!("--config {} -d 1 -w 1 {options}", sample(name));
+            (
+                name,
+                rpc_perf_command(&server.address, &options)
+                    .stdout(Stdio::piped())
+                    .stderr(Stdio::piped())
+                    .spawn()
+                    .unwrap(),
+            )
+        });
+        for (name, run) in runs.collect::<Vec<_>>() {
+            let (text, said) = ended(&run.wait_with_output().unwrap(), 0);
+            assert_eq!(of_windows(&text, "Rate:", "Success"), [100.0], "{name}: {text}{said}");
+            assert!(sum(&text, "Responses:", "Ok") > 0.0, "{name}: {text}");
+            let failed = ["Error", "Timeout"].map(|word| sum(&text, "Responses:", word));
+            assert_eq!(failed, [0.0; 2], "{name}: {text}");
+        }
     }
-    let kept = memcached.says("get 0\r\n", "END\r\n");
+    let kept = large.says("get 0\r\n", "END\r\n");
     assert!(kept.starts_with("VALUE 0 0 262144\r\n"), "{}", &kept[..30]);
     let value = kept.lines().nth(1).unwrap();
     assert!(value.len() == 262_144 && value.bytes().all(|byte| byte.is_ascii_alphanumeric()));
-    let kept = redis.redis_says("STRLEN 0");
+    assert!(hot.says("get 0\r\n", "END\r\n").starts_with("VALUE 0 0 128\r\n"));
+    let kept = hot_redis.redis_says("STRLEN 0");
     assert!(kept.starts_with(":128\r\n"), "{kept}");
 }
 
@@ -393,4 +413,186 @@ fn a_service_goes_on() {
     let slices: Vec<&str> = headers.iter().map(|header| header.split(' ').nth(4).unwrap()).collect();
     // The warm-up is in the first alone.
     assert_eq!(slices, ["2", "1"], "{headers:?}");
+}
+
+/// A run that shows its numbers by HTTP.
+struct Shown {
+    child: Child,
+    address: String,
+}
+
+impl Shown {
+    fn start(server: &Server, options: &str) -> Self {
+        let mut command = rpc_perf_command(&server.address, &format!("--listen 0 {options}"));
+        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let said = BufReader::new(child.stderr.take().unwrap()).lines().map_while(Result::ok);
+        let address = said
+            .filter_map(|line| line.strip_prefix("note: http://")?.split('/').next().map(str::to_owned))
+            .next();
+        Self { child, address: address.unwrap() }
+    }
+
+    /// The body of a page.
+    fn body(&self, path: &str) -> String {
+        let mut stream = TcpStream::connect(&self.address).unwrap();
+        write!(stream, "GET {path} HTTP/1.1\r\n\r\n").unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        let (head, body) = answer.split_once("\r\n\r\n").unwrap();
+        assert!(head.starts_with("HTTP/1.1 200 OK\r\n"), "{answer}");
+        body.to_owned()
+    }
+
+    /// The numbers of this window as soon as it is over, the same on each page.
+    fn numbers_of(&self, window: f64) -> BTreeMap<String, f64> {
+        loop {
+            let [lines, typed, json] = ["/vars", "/metrics", "/json"].map(|path| self.body(path));
+            let json: BTreeMap<String, f64> = serde_json::from_str(&json).unwrap();
+            if numbers(&lines).get("window_count") == Some(&window) && lines == self.body("/vars") {
+                assert!(numbers(&lines) == json && numbers(&typed) == json, "{lines}{typed}{json:?}");
+                return json;
+            }
+            std::thread::yield_now();
+        }
+    }
+}
+
+/// What a page says, by names.
+fn numbers(page: &str) -> BTreeMap<String, f64> {
+    let lines = page.lines().filter(|line| !line.starts_with('#'));
+    lines
+        .map(|line| line.split_once(' ').unwrap())
+        .map(|(name, value)| (name.to_owned(), value.parse().unwrap()))
+        .collect()
+}
+
+/// The numbers of each window are those of the log, and all together are what the server counted; clients that are slow, stop half-way
+/// or send garbage disturb neither.
+#[test]
+fn numbers_are_shown_by_http() {
+    let _beside = beside_others();
+    let Some(server) = Server::memcached(&[]) else { return };
+    server.says("set 0 0 0 1\r\n1\r\n", "STORED\r\n");
+    let file = File::of(
+        "[[workload]]\nrate = 200\nparameter = [{}]\n[[workload]]\nrate = 90\nparameter = [{seed = 1}]",
+    );
+    let mut run = Shown::start(&server, &format!("--config {} -d 1 -w 3 -c 2 --quiet", file.path()));
+    assert_eq!(["/vars", "/metrics", "/", "/any.json"].map(|path| run.body(path)), ["", "", "{}\n", "{}\n"]);
+    let disturbing: Vec<TcpStream> = (0..20)
+        .map(|nth| {
+            let mut stream = TcpStream::connect(&run.address).unwrap();
+            stream.write_all(["", "GET /va", "get 0\r\n", "\u{0}\r\n\r\n"][nth % 4].as_bytes()).unwrap();
+            stream
+        })
+        .collect();
+    let (mut text, mut windows) = (String::new(), Vec::new());
+    for line in BufReader::new(run.child.stdout.take().unwrap()).lines().map_while(Result::ok) {
+        text.extend([&line, "\n"]);
+        // The last window is shown while the process ends.
+        if line.ends_with("Warmup complete") || line.ends_with("Window: 1") || line.ends_with("Window: 2") {
+            windows.push(run.numbers_of(windows.len() as f64));
+        }
+    }
+    drop(disturbing);
+    assert_eq!(run.child.wait().unwrap().code(), Some(0), "{text}");
+    for window in 1..3 {
+        let of = |name: &str| windows[window][name];
+        let since = |name: &str| of(&format!("{name}_count")) - windows[window - 1][&format!("{name}_count")];
+        for (line, word, name) in [
+            ("Responses:", "Ok", "response_ok"),
+            ("Responses:", "Hit", "response_ok_hit"),
+            ("Responses:", "Miss", "response_ok_miss"),
+            ("Requests:", "Sent", "request_sent"),
+            ("Requests:", "Prepared", "request_prepared"),
+            ("Sockets:", "Read", "socket_read"),
+        ] {
+            let printed = of_windows(&text, line, word)[window - 1];
+            assert!(printed > 0.0 && printed == since(name), "{name}: {text}{windows:?}");
+        }
+        for word in ["min", "p50", "p90", "p99", "p999", "p9999", "max"] {
+            let printed_us = of_windows(&text, "Percentiles: Response OK (us):", word)[window - 1];
+            assert_eq!(
+                (of(&format!("response_ok_{word}_nanoseconds")) / 1e3).floor(),
+                printed_us,
+                "{word}: {text}"
+            );
+        }
+        let each = |word: &str| {
+            ["response_ok", "response_ok_hit", "response_ok_miss"]
+                .map(|name| of(&format!("{name}_{word}_nanoseconds")))
+        };
+        let ([least, least_hit, least_miss], [most, most_hit, most_miss]) = (each("min"), each("max"));
+        assert!(
+            least > 0.0 && least == least_hit.min(least_miss) && most == most_hit.max(most_miss),
+            "{windows:?}"
+        );
+    }
+    let counts = server.statistics();
+    for (name, word, count) in
+        [("response_ok_hit_count", "Hit", "get_hits"), ("response_ok_miss_count", "Miss", "get_misses")]
+    {
+        let last = of_windows(&text, "Responses:", word)[2];
+        assert_eq!(windows[2][name] + last, counts[count] as f64, "{name}: {text}");
+    }
+    // Connections are made before the warm-up alone.
+    assert_eq!([0, 1].map(|window| windows[window]["connect_ok_count"]), [2.0, 2.0]);
+    assert!(
+        windows[0]["connect_ok_min_nanoseconds"] > 0.0 && windows[1]["connect_ok_max_nanoseconds"] == 0.0,
+        "{windows:?}"
+    );
+}
+
+#[test]
+fn who_cannot_listen_is_told() {
+    let file = File::of("[[workload]]\nparameter = [{}]");
+    let taken = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+    let address = taken.local_addr().unwrap().to_string();
+    for (given, expected) in [
+        (
+            "host:80",
+            "--listen: 'host:80' was given; accepted: a port of this host alone, such as 9090".to_owned(),
+        ),
+        (
+            &address,
+            format!("--listen: '{address}' was given (Address already in use (os error 98)); accepted: "),
+        ),
+    ] {
+        let (text, said) =
+            ended(&rpc_perf("127.0.0.1", &format!("--config {} --listen {given}", file.path())), 1);
+        assert!(
+            said.contains(&format!("rpc-perf: {expected}")) && !text.contains("Connecting"),
+            "{text}{said}"
+        );
+    }
+}
+
+/// A server that stands still for a second: what was due meanwhile has waited for it, and is seen in the second and in the window in which
+/// the server went on.
+#[test]
+fn a_stall_is_seen_where_it_was() {
+    let _beside = beside_others();
+    let server = Server::reference(&["--stall", "2300ms:1s"]);
+    let file = File::of("[[workload]]\nrate = 1000\nparameter = [{}]");
+    let directory = file.0.parent().unwrap();
+    let trace = directory.join("t.txt");
+    let options = format!("--config {} -d 1 -w 4 -c 10 --trace {}", file.path(), trace.display());
+    let (text, said) = ended(&rpc_perf(&server.address, &options), 0);
+    // Due every millisecond from 2.3 s to 3.3 s, answered from 3.3 s on: of the 1700 of that second 17 have waited longer than 983 ms. From
+    // when they were sent ten alone took so long, for a connection has one at a time.
+    let p99_us = of_windows(&text, "Percentiles: Response OK (us):", "p99");
+    for (window, p99_us) in p99_us.iter().enumerate() {
+        let expected_us = if window == 2 { 950_000.0..1_200_000.0 } else { 0.0..500_000.0 };
+        assert!(expected_us.contains(p99_us), "{text}{said}");
+    }
+    let text = std::fs::read_to_string(&trace).unwrap();
+    let lines: Vec<Vec<u64>> =
+        text.lines().map(|line| line.split(' ').map(|number| number.parse().unwrap()).collect()).collect();
+    let in_second = |second: u64, from_ns: u64| -> u64 {
+        let start_ns = lines[0][5] + second * 1_000_000_000;
+        lines[1..].iter().filter(|line| line[0] == start_ns && line[1] >= from_ns).map(|line| line[2]).sum()
+    };
+    let slow: Vec<u64> = (0..5).map(|second| in_second(second, 500_000_000)).collect();
+    assert!((450..=900).contains(&slow[3]) && slow.iter().sum::<u64>() == slow[3], "{slow:?}");
+    let all: Vec<u64> = (0..5).map(|second| in_second(second, 0)).collect();
+    assert!(all.iter().sum::<u64>() == 5_000 && all[2] < 450 && all[3] > 1_550, "{all:?}");
 }
