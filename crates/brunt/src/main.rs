@@ -17,6 +17,7 @@ mod embedded;
 mod environment;
 mod exit;
 mod facts;
+mod foreign;
 mod http;
 mod input;
 mod interrupt;
@@ -29,11 +30,12 @@ mod progress;
 mod report;
 mod run;
 mod serve;
+mod suggestion;
 mod terminal;
 mod tool;
 
 use crate::cli::{Arguments, Command};
-use crate::exit::Failure;
+use crate::exit::{Exit, Failure};
 use brunt_compat::tools;
 use clap::FromArgMatches;
 use std::process::ExitCode;
@@ -46,7 +48,13 @@ fn main() -> ExitCode {
     if let Some(tool) = program.rsplit('/').next().and_then(tools::find) {
         return tool::carry_out(tool, program, &words[1..]);
     }
-    let matches = cli::command().get_matches();
+    let matches = match cli::command().try_get_matches_from(&words) {
+        Ok(matches) => matches,
+        Err(error) => return refused(&words, error),
+    };
+    if let Some(answer) = foreign::answer_to_missing_plan(&words, &matches) {
+        return told(&answer);
+    }
     if let Some((tool, arguments)) = cli::tool_of(&matches) {
         return tool::carry_out(tool, tool.name, &arguments);
     }
@@ -70,4 +78,18 @@ fn main() -> ExitCode {
             ExitCode::from(exit as u8)
         }
     }
+}
+
+/// Ends with what is wrong with the command line, or with the help that it asks for.
+fn refused(words: &[String], error: clap::Error) -> ExitCode {
+    match foreign::answer(words) {
+        Some(answer) => told(&answer),
+        None => suggestion::without_far_ones(error).exit(),
+    }
+}
+
+/// Ends with an answer to a command line that is wrong.
+fn told(answer: &str) -> ExitCode {
+    terminal::say(format_args!("{}", answer.trim_end()));
+    ExitCode::from(Exit::Usage as u8)
 }

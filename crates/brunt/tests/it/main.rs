@@ -24,6 +24,7 @@ mod dialects;
 mod experiments;
 mod faults;
 mod fleet;
+mod foreign;
 mod http;
 mod information;
 mod legacy;

@@ -1,0 +1,227 @@
+//! A command line read as another tool reads it, with our own options wherever that tool has none.
+//!
+//! What an option comes to in brunt is said elsewhere. Invariant: every word stands in exactly one option, in the command or in
+//! what is left.
+
+use super::table::{self, Row, Tool};
+use clap::error::ErrorKind;
+use clap::{Arg, Command};
+use std::path::Path;
+
+/// Whose option it is.
+#[derive(Clone, Copy)]
+pub(super) enum Reading {
+    /// Of the tool of the line, or where that has none of another one.
+    Foreign(&'static Row),
+    Ours,
+    /// Nobody's.
+    Unknown,
+}
+
+/// An option as it was given.
+pub(super) struct Given {
+    /// With its dashes, without its value.
+    pub name: String,
+    pub value: Option<String>,
+    /// Its words as they were typed.
+    pub words: Vec<String>,
+    pub reading: Reading,
+    /// Does brunt have an option of this name, and how does that take values?
+    pub ours: Option<Arg>,
+    /// Would brunt take name and value?
+    pub is_accepted: bool,
+}
+
+impl Given {
+    /// Shows that another tool was meant: brunt has no such option, or none that takes such a value.
+    pub(super) fn is_evidence(&self) -> bool {
+        let Reading::Foreign(row) = self.reading else { return false };
+        let Some(ours) = &self.ours else { return true };
+        let fits = row.takes.fits(self.value.as_deref());
+        let is_flag = !ours.get_action().takes_values();
+        let is_file = self.value.as_deref().is_some_and(|value| Path::new(value).exists());
+        !self.is_accepted && fits && (row.takes.is_telling() || (is_flag && self.value.is_some() && !is_file))
+    }
+}
+
+/// A command line behind the name of our command.
+pub(super) struct Line {
+    pub tool: Tool,
+    pub given: Vec<Given>,
+    /// The command to send, which stands behind the options of redis-benchmark.
+    pub command: Vec<String>,
+    /// What is neither, such as our plan file.
+    pub rest: Vec<String>,
+}
+
+impl Line {
+    /// Reads the words as those of `tool`, for our command.
+    pub(super) fn read(tool: Tool, ours: &Command, words: &[String]) -> Self {
+        let mut line = Self { tool, given: Vec::new(), command: Vec::new(), rest: Vec::new() };
+        let mut at = 0;
+        while let Some(word) = words.get(at) {
+            at += if is_option(word) || table::find(tool, word).is_some() {
+                line.read_option(ours, word, &words[at + 1..])
+            } else if tool == Tool::Redis && is_command(word) {
+                line.command = words[at..].to_vec();
+                words.len()
+            } else {
+                line.rest.push(word.clone());
+                1
+            };
+        }
+        line
+    }
+
+    /// Shows that another tool was meant: an option does, or a command of several words where we take one plan file.
+    pub(super) fn is_evidence(&self) -> bool {
+        self.given.iter().any(Given::is_evidence) || self.command.len() > 1
+    }
+
+    /// Reads one word of options and what they take of the next ones: how many words that is.
+    fn read_option(&mut self, ours: &Command, word: &str, next: &[String]) -> usize {
+        if word.starts_with("--") {
+            let (name, value) =
+                word.split_once('=').map_or((word, None), |(name, value)| (name, Some(value)));
+            return 1 + self.take(ours, name, value, next);
+        }
+        // redis-benchmark has no letters together.
+        if self.tool == Tool::Redis && table::find(Tool::Redis, word).is_some() {
+            return 1 + self.take(ours, word, None, next);
+        }
+        let mut letters = word[1..].chars();
+        while let Some(letter) = letters.next() {
+            let name = format!("-{letter}");
+            let behind = Some(letters.as_str()).filter(|behind| !behind.is_empty());
+            if self.takes_value(ours, &name) {
+                return 1 + self.take(ours, &name, behind, next);
+            }
+            self.take(ours, &name, None, &[]);
+        }
+        1
+    }
+
+    fn takes_value(&self, ours: &Command, name: &str) -> bool {
+        match self.reading_of(ours, name) {
+            (Reading::Foreign(row), _) => row.takes != table::Takes::Nothing,
+            (_, Some(arg)) => arg.get_action().takes_values(),
+            (_, None) => false,
+        }
+    }
+
+    fn reading_of(&self, ours: &Command, name: &str) -> (Reading, Option<Arg>) {
+        let arg = ours.get_arguments().find(|arg| is_named(arg, name)).cloned();
+        let arg = arg.or_else(|| {
+            (name == "-h" || name == "--help").then(|| Arg::new("help").action(clap::ArgAction::Help))
+        });
+        let others = [Tool::Memtier, Tool::Redis, Tool::Mutilate];
+        let row = table::find(self.tool, name)
+            .or_else(|| others.iter().filter(|_| arg.is_none()).find_map(|other| table::find(*other, name)));
+        let reading = match row {
+            Some(row) => Reading::Foreign(row),
+            None if arg.is_some() => Reading::Ours,
+            None => Reading::Unknown,
+        };
+        (reading, arg)
+    }
+
+    /// Takes one option with its value: how many of the next words that is.
+    fn take(&mut self, ours: &Command, name: &str, inside: Option<&str>, next: &[String]) -> usize {
+        let (reading, arg) = self.reading_of(ours, name);
+        let counted = |count: usize| next.iter().take(count).take_while(|word| !is_option(word)).count();
+        let count = match (inside, reading, &arg) {
+            (Some(_), ..) => 0,
+            (None, Reading::Foreign(row), _) if row.takes != table::Takes::Nothing => next.len().min(1),
+            (None, Reading::Foreign(_) | Reading::Unknown, _) | (None, _, None) => 0,
+            (None, Reading::Ours, Some(arg))
+                if arg.get_action().takes_values() && !arg.is_require_equals_set() =>
+            {
+                counted(arg.get_num_args().map_or(1, |range| range.max_values()))
+            }
+            (None, Reading::Ours, Some(_)) => 0,
+        };
+        let behind = &next[..count];
+        let value = inside.map(str::to_owned).or_else(|| behind.first().cloned());
+        let typed = match inside {
+            Some(value) if name.starts_with("--") => format!("{name}={value}"),
+            Some(value) => format!("{name}{value}"),
+            None => name.to_owned(),
+        };
+        let words = std::iter::once(typed).chain(behind.iter().cloned()).collect();
+        let is_accepted = arg.is_some() && accepts(ours, name, value.as_deref());
+        self.given.push(Given { name: name.to_owned(), value, words, reading, ours: arg, is_accepted });
+        count
+    }
+
+    /// The value of an option of the tool, by the first of its names; the last one given holds.
+    pub(super) fn value<'a>(&'a self, name: &'a str) -> Option<&'a str> {
+        self.values(name).last()
+    }
+
+    /// All values of an option of the tool.
+    pub(super) fn values<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a str> {
+        let given = self.given.iter().filter(move |given| given.is_of(name));
+        given.filter_map(|given| given.value.as_deref())
+    }
+
+    /// Is this option of the tool given?
+    pub(super) fn has(&self, name: &str) -> bool {
+        self.given.iter().any(|given| given.is_of(name))
+    }
+
+    /// The number behind an option of the tool, or what the tool takes where it is not given.
+    pub(super) fn number(&self, name: &str, default: u64) -> u64 {
+        self.value(name).and_then(|value| value.parse().ok()).unwrap_or(default)
+    }
+}
+
+impl Given {
+    /// Is there a password in the value?
+    pub(super) fn is_secret(&self) -> bool {
+        let is_one = match self.reading {
+            Reading::Foreign(row) => row.takes == table::Takes::Secret,
+            Reading::Ours | Reading::Unknown => self.name == "--password",
+        };
+        let value = self.value.as_deref().unwrap_or_default();
+        (is_one && !value.is_empty() && !value.starts_with('@'))
+            || (value.contains("://") && value.contains('@'))
+    }
+
+    fn is_of(&self, name: &str) -> bool {
+        matches!(self.reading, Reading::Foreign(row) if row.names.contains(&name))
+    }
+}
+
+/// Could this be the name of a Redis command, and no file?
+fn is_command(word: &str) -> bool {
+    !word.is_empty() && word.bytes().all(|byte| byte.is_ascii_alphabetic()) && !Path::new(word).exists()
+}
+
+fn is_option(word: &str) -> bool {
+    word.len() > 1 && word.starts_with('-') && word.parse::<f64>().is_err()
+}
+
+fn is_named(arg: &Arg, name: &str) -> bool {
+    match name.strip_prefix("--") {
+        Some(long) => arg.get_long() == Some(long),
+        None => arg.get_short().is_some_and(|short| name.chars().skip(1).eq([short])),
+    }
+}
+
+/// Does our command take this option with this value? What else it requires is another matter.
+fn accepts(ours: &Command, name: &str, value: Option<&str>) -> bool {
+    let word = match value {
+        Some(value) if name.starts_with("--") => format!("{name}={value}"),
+        Some(value) => format!("{name}{value}"),
+        None => name.to_owned(),
+    };
+    match ours.clone().try_get_matches_from(["brunt".to_owned(), word]) {
+        Ok(_) => true,
+        Err(error) => {
+            matches!(
+                error.kind(),
+                ErrorKind::MissingRequiredArgument | ErrorKind::ArgumentConflict | ErrorKind::DisplayHelp
+            ) && value.is_none_or(|_| error.kind() != ErrorKind::DisplayHelp)
+        }
+    }
+}

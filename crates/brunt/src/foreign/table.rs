@@ -1,0 +1,351 @@
+//! The options of other load generators, one row each: its names there, what it takes, and what brunt has for it.
+//!
+//! Values that depend on other options of the line are made in `translation.rs`. Invariant: a tool has one row for each name.
+
+use super::line::Line;
+use super::translation as made;
+
+/// Whose option a row is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Tool {
+    /// redis-benchmark; valkey-benchmark takes its options, too.
+    Redis,
+    /// valkey-benchmark alone.
+    Valkey,
+    Memtier,
+    Mutilate,
+}
+
+impl Tool {
+    /// The name of the program.
+    pub(super) const fn name(self) -> &'static str {
+        match self {
+            Self::Redis => "redis-benchmark",
+            Self::Valkey => "valkey-benchmark",
+            Self::Memtier => "memtier_benchmark",
+            Self::Mutilate => "mutilate",
+        }
+    }
+
+    /// Does this tool understand the options of that one?
+    pub(super) fn takes_those_of(self, other: Self) -> bool {
+        self == other || (self == Self::Redis && other == Self::Valkey)
+    }
+}
+
+/// What an option is followed by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Takes {
+    Nothing,
+    /// Digits.
+    Number,
+    /// Digits with a fraction.
+    Decimal,
+    /// Two numbers, with a colon or a dash between them.
+    Pair,
+    /// A host without a port.
+    Host,
+    /// A path.
+    Path,
+    /// A URL.
+    Uri,
+    /// A protocol as memtier_benchmark names it.
+    Protocol,
+    /// Tests as redis-benchmark names them.
+    Tests,
+    /// What nobody else is to read.
+    Secret,
+    Text,
+}
+
+impl Takes {
+    /// Is this such a value?
+    pub(super) fn fits(self, value: Option<&str>) -> bool {
+        let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+        match (self, value) {
+            (Self::Nothing, None) => true,
+            (Self::Nothing, Some(_)) | (_, None) => false,
+            (Self::Number, Some(text)) => is_number(text),
+            (Self::Decimal, Some(text)) => text.parse::<f64>().is_ok(),
+            (Self::Pair, Some(text)) => text
+                .split_once([':', '-'])
+                .is_some_and(|(first, second)| is_number(first) && is_number(second)),
+            (Self::Host, Some(text)) => !text.contains('/') && !is_number(text),
+            (Self::Path, Some(text)) => text.contains('/'),
+            (Self::Uri, Some(text)) => text.contains("://"),
+            (Self::Protocol, Some(text)) => made::protocol_of(text).is_some(),
+            (Self::Tests, Some(text)) => text.split(',').all(|test| made::test(test).is_some()),
+            (Self::Secret | Self::Text, Some(_)) => true,
+        }
+    }
+
+    /// Does a value that fits tell the tool from others with the same letter?
+    pub(super) const fn is_telling(self) -> bool {
+        matches!(self, Self::Pair | Self::Protocol | Self::Tests)
+    }
+}
+
+/// What brunt has for an option.
+#[derive(Clone, Copy)]
+pub(super) enum Ours {
+    /// These words, with the value in place of `{}`.
+    As(&'static str),
+    /// What this makes of the value and the line.
+    Made(fn(&str, &Line) -> made::Answer),
+    /// Nothing; the note says why.
+    Nothing,
+}
+
+/// An option of another tool.
+pub(super) struct Row {
+    pub of: Tool,
+    /// As the tool spells it.
+    pub names: &'static [&'static str],
+    pub takes: Takes,
+    pub ours: Ours,
+    /// What else is to be said.
+    pub note: &'static str,
+}
+
+const fn row(of: Tool, names: &'static [&'static str], takes: Takes, ours: Ours, note: &'static str) -> Row {
+    Row { of, names, takes, ours, note }
+}
+
+/// The row of an option of this tool.
+pub(super) fn find(tool: Tool, name: &str) -> Option<&'static Row> {
+    OPTIONS.iter().find(|row| tool.takes_those_of(row.of) && row.names.contains(&name))
+}
+
+use Ours::{As, Made, Nothing as Without};
+use Takes::{Decimal, Host, Nothing, Number, Pair, Path, Text, Uri};
+use Tool::{Memtier, Mutilate, Redis, Valkey};
+
+const REPORTED: &str = "the report of every run has it";
+const NEVER: &str = "brunt has nothing of the kind";
+const SEEDS: &str = "every run has a seed of its own, and prints it; --seed repeats a run";
+const ALWAYS_RECONNECTS: &str = "lost connections are always replaced; --reconnect changes that";
+const REPLACED_BY_HTTP: &str = "--http PORT shows the run as it goes on, for Prometheus";
+const STEPS: &str = "a staircase of connections: brunt scan --over connections=10,20,40";
+const NO_DELAYS: &str = "--connect-rate spaces the connections out";
+const NO_RETRIES: &str = "a request that fails is counted, and not sent again";
+
+/// Every option.
+#[rustfmt::skip]
+pub(super) static OPTIONS: &[Row] = &[
+    row(Redis, &["-h"], Host, Made(made::server), ""),
+    row(Redis, &["-p"], Number, Made(made::server), ""),
+    row(Redis, &["-s"], Path, Made(made::server), ""),
+    row(Redis, &["-u"], Uri, Made(made::server), ""),
+    row(Redis, &["-a"], Takes::Secret, As("--password @redis.pw"), "a file whose first line is the password"),
+    row(Redis, &["--user"], Text, As("--user {}"), ""),
+    row(Redis, &["-c"], Number, As("--connections {}"), ""),
+    row(Redis, &["-n"], Number, As("--requests {}"), ""),
+    row(Redis, &["-d"], Number, As("--value-size {}"), ""),
+    row(Redis, &["--dbnum"], Number, As("--database {}"), ""),
+    row(Redis, &["-3"], Nothing, Made(made::server), ""),
+    row(Redis, &["--threads"], Number, As("--threads {}"), ""),
+    row(Redis, &["--cluster"], Nothing, As("--cluster"), ""),
+    row(Redis, &["--enable-tracking"], Nothing, Without, NEVER),
+    row(Redis, &["-k"], Number, Made(made::keep_alive), ""),
+    row(Redis, &["-r"], Number, Made(made::redis_keys), ""),
+    row(Redis, &["-P"], Number, As("--depth {}"), "requests in flight on each connection"),
+    row(Redis, &["-q"], Nothing, Without, "the report has requests/s; here -q prints errors only"),
+    row(Redis, &["--precision"], Number, Without, "percentiles have three digits"),
+    row(Redis, &["--csv"], Nothing, As("--json -"), "here --csv PATH writes a line per second"),
+    row(Redis, &["-l"], Nothing, Without, "a run ends after --time; Ctrl-C ends it sooner, with its report"),
+    row(Redis, &["-t"], Takes::Tests, Made(made::tests), "side by side in one run"),
+    row(Redis, &["-I"], Nothing, Without, "connections are idle at a low --rate"),
+    row(Redis, &["-x"], Nothing, Without, "write the value into --command"),
+    row(Redis, &["--seed"], Number, As("--seed {}"), ""),
+    row(Redis, &["--tls"], Nothing, Made(made::server), ""),
+    row(Redis, &["--sni"], Text, As("--tls-server-name {}"), ""),
+    row(Redis, &["--cacert"], Text, As("--tls-ca {}"), ""),
+    row(Redis, &["--cacertdir"], Text, Without, "--tls-ca FILE takes one file of certificates"),
+    row(Redis, &["--insecure"], Nothing, As("--tls-insecure"), ""),
+    row(Redis, &["--cert"], Text, As("--tls-cert {}"), ""),
+    row(Redis, &["--key"], Text, As("--tls-key {}"), ""),
+    row(Redis, &["--tls-ciphers"], Text, Without, NEVER),
+    row(Redis, &["--tls-ciphersuites"], Text, Without, NEVER),
+    row(Valkey, &["--rps"], Number, As("--rate {}"), "an open loop: latency counts from when a request was due"),
+    row(Valkey, &["--duration"], Number, As("--time {}s"), ""),
+    row(Valkey, &["--warmup"], Number, As("--warmup {}s"), ""),
+    row(Valkey, &["--sequential"], Nothing, As("--popularity sequential"), ""),
+    row(Valkey, &["--rfr"], Text, Without, "reads go to the primaries"),
+    row(Valkey, &["--dataset"], Text, Without, "a trace in a plan file replays data: docs/workload.md"),
+    row(Valkey, &["--maxdocs"], Number, Without, NEVER),
+    row(Valkey, &["--xml-root-element"], Text, Without, NEVER),
+    row(Valkey, &["--num-functions"], Number, Without, "write the calls as --command"),
+    row(Valkey, &["--num-keys-in-fcall"], Number, Without, "write the calls as --command"),
+    row(Valkey, &["--rdma"], Nothing, Without, NEVER),
+    row(Valkey, &["--mptcp"], Nothing, Without, NEVER),
+
+    row(Memtier, &["--server", "-s", "--host", "-h"], Host, Made(made::server), ""),
+    row(Memtier, &["--port", "-p"], Number, Made(made::server), ""),
+    row(Memtier, &["--unix-socket", "-S"], Text, Made(made::server), ""),
+    row(Memtier, &["--uri", "-u"], Uri, Made(made::server), ""),
+    row(Memtier, &["--protocol", "-P"], Takes::Protocol, Made(made::server), ""),
+    row(Memtier, &["--tls"], Nothing, Made(made::server), ""),
+    row(Memtier, &["--ipv4", "-4"], Nothing, As("--ip-version 4"), ""),
+    row(Memtier, &["--ipv6", "-6"], Nothing, As("--ip-version 6"), ""),
+    row(Memtier, &["--authenticate", "-a"], Takes::Secret, Made(made::credentials), "a file whose first line is the password"),
+    row(Memtier, &["--cert"], Text, As("--tls-cert {}"), ""),
+    row(Memtier, &["--key"], Text, As("--tls-key {}"), ""),
+    row(Memtier, &["--cacert"], Text, As("--tls-ca {}"), ""),
+    row(Memtier, &["--tls-skip-verify"], Nothing, As("--tls-insecure"), ""),
+    row(Memtier, &["--tls-protocols"], Text, Without, "TLS 1.2 and 1.3 are offered"),
+    row(Memtier, &["--sni"], Text, As("--tls-server-name {}"), ""),
+    row(Memtier, &["--run-count", "-x"], Number, As("--repeat {}"), ""),
+    row(Memtier, &["--debug", "-D"], Nothing, Without, NEVER),
+    row(Memtier, &["--cluster-mode"], Nothing, As("--cluster"), ""),
+    row(Memtier, &["--transaction"], Nothing, Without, NEVER),
+    row(Memtier, &["--out-file", "-o"], Text, Without, "the report goes to standard output: > FILE"),
+    row(Memtier, &["--json-out-file"], Text, As("--json {}"), ""),
+    row(Memtier, &["--client-stats"], Text, Without, "--samples FILE writes single requests, --csv FILE a line per second"),
+    row(Memtier, &["--hdr-file-prefix"], Text, Without, "--json FILE has the histograms"),
+    row(Memtier, &["--show-config"], Nothing, Without, "--print-plan prints the plan, and does nothing else"),
+    row(Memtier, &["--hide-histogram"], Nothing, Without, "the report prints no histogram"),
+    row(Memtier, &["--print-percentiles"], Text, Without, "the report has those from p50 to p99.99"),
+    row(Memtier, &["--print-all-runs"], Nothing, Without, "--repeat prints every run"),
+    row(Memtier, &["--realtime-latencies"], Nothing, Without, "the line of progress has them; --http PORT shows them to other programs"),
+    row(Memtier, &["--command-stats-breakdown"], Text, Without, REPORTED),
+    row(Memtier, &["--command-miss-tracking"], Text, Without, REPORTED),
+    row(Memtier, &["--miss-rate-threshold"], Decimal, Made(made::miss_rate), ""),
+    row(Memtier, &["--statsd-host"], Text, Without, REPLACED_BY_HTTP),
+    row(Memtier, &["--statsd-port"], Number, Without, REPLACED_BY_HTTP),
+    row(Memtier, &["--statsd-prefix"], Text, Without, REPLACED_BY_HTTP),
+    row(Memtier, &["--statsd-run-label"], Text, Without, REPLACED_BY_HTTP),
+    row(Memtier, &["--graphite-port"], Number, Without, REPLACED_BY_HTTP),
+    row(Memtier, &["--prometheus-port"], Number, As("--http {}"), ""),
+    row(Memtier, &["--prometheus-bind-addr"], Text, Without, "--http ADDRESS:PORT"),
+    row(Memtier, &["--prometheus-run-label"], Text, Without, NEVER),
+    row(Memtier, &["--prometheus-latency-buckets"], Text, Without, NEVER),
+    row(Memtier, &["--requests", "-n"], Text, Made(made::requests), ""),
+    row(Memtier, &["--rate-limiting"], Number, Made(made::rate_of_connections), "an open loop: latency counts from when a request was due"),
+    row(Memtier, &["--clients", "-c"], Number, Made(made::connections), ""),
+    row(Memtier, &["--threads", "-t"], Number, As("--threads {}"), ""),
+    row(Memtier, &["--test-time"], Number, As("--time {}s"), ""),
+    row(Memtier, &["--clients-start"], Number, Without, STEPS),
+    row(Memtier, &["--clients-step"], Number, Without, STEPS),
+    row(Memtier, &["--step-duration"], Number, Without, STEPS),
+    row(Memtier, &["--ratio"], Pair, Made(made::mix), ""),
+    row(Memtier, &["--pipeline"], Number, As("--depth {}"), "requests in flight on each connection"),
+    row(Memtier, &["--reconnect-interval"], Number, As("--calls-per-connection {}"), ""),
+    row(Memtier, &["--reconnect-on-error"], Nothing, Without, ALWAYS_RECONNECTS),
+    row(Memtier, &["--max-reconnect-attempts"], Number, Without, ALWAYS_RECONNECTS),
+    row(Memtier, &["--reconnect-backoff-factor"], Decimal, Without, ALWAYS_RECONNECTS),
+    row(Memtier, &["--retry-on-error"], Nothing, Without, NO_RETRIES),
+    row(Memtier, &["--max-retries"], Text, Without, NO_RETRIES),
+    row(Memtier, &["--retry-backoff-ms"], Number, Without, NO_RETRIES),
+    row(Memtier, &["--retry-backoff-factor"], Decimal, Without, NO_RETRIES),
+    row(Memtier, &["--retry-on"], Text, Without, NO_RETRIES),
+    row(Memtier, &["--max-retry-queue"], Number, Without, NO_RETRIES),
+    row(Memtier, &["--failed-keys-file"], Text, Without, "--samples FILE writes single requests with their outcome"),
+    row(Memtier, &["--connection-timeout"], Number, As("--connect-timeout {}s"), ""),
+    row(Memtier, &["--connection-stage-timeout"], Number, As("--connect-timeout {}s"), ""),
+    row(Memtier, &["--thread-conn-start-min-jitter-micros"], Number, Without, NO_DELAYS),
+    row(Memtier, &["--thread-conn-start-max-jitter-micros"], Number, Without, NO_DELAYS),
+    row(Memtier, &["--multi-key-get"], Number, Made(made::multi_get), ""),
+    row(Memtier, &["--select-db"], Number, As("--database {}"), ""),
+    row(Memtier, &["--distinct-client-seed"], Nothing, Without, "connections draw from one sequence"),
+    row(Memtier, &["--randomize"], Nothing, Without, SEEDS),
+    row(Memtier, &["--command"], Text, Made(made::template), ""),
+    row(Memtier, &["--command-ratio"], Number, Made(made::mix), ""),
+    row(Memtier, &["--command-key-pattern"], Text, Made(made::popularity), ""),
+    row(Memtier, &["--command-is-read"], Nothing, Without, NEVER),
+    row(Memtier, &["--monitor-input"], Text, Without, "a trace in a plan file replays requests: docs/workload.md"),
+    row(Memtier, &["--monitor-pattern"], Text, Without, NEVER),
+    row(Memtier, &["--scan-incremental-iteration"], Nothing, Without, NEVER),
+    row(Memtier, &["--scan-incremental-max-iterations"], Number, Without, NEVER),
+    row(Memtier, &["--read-preference"], Text, Without, "reads go to the primaries"),
+    row(Memtier, &["--read-server"], Text, Without, "--replicas N, or a [[class.route]] of a plan file"),
+    row(Memtier, &["--replica-clients"], Number, Without, NEVER),
+    row(Memtier, &["--replicas-per-shard"], Number, Without, NEVER),
+    row(Memtier, &["--read-preference-fallback"], Text, Without, NEVER),
+    row(Memtier, &["--data-size", "-d"], Number, As("--value-size {}"), ""),
+    row(Memtier, &["--data-offset"], Number, Without, NEVER),
+    row(Memtier, &["--random-data", "-R"], Nothing, Without, "values are random; --value-form zeros makes them zeros"),
+    row(Memtier, &["--data-size-range"], Pair, Made(made::size_range), ""),
+    row(Memtier, &["--data-size-list"], Text, Made(made::size_list), ""),
+    row(Memtier, &["--data-size-pattern"], Text, Without, "sizes are drawn by --value-size, one for each key"),
+    row(Memtier, &["--expiry-range"], Pair, Made(made::expiry), "one time to live for all"),
+    row(Memtier, &["--data-import"], Text, Without, "a trace in a plan file replays requests: docs/workload.md"),
+    row(Memtier, &["--data-verify"], Nothing, As("--verify"), "while the run goes on"),
+    row(Memtier, &["--verify-only"], Nothing, As("--verify"), "while the run goes on"),
+    row(Memtier, &["--generate-keys"], Nothing, Without, "keys are generated"),
+    row(Memtier, &["--no-expiry"], Nothing, Without, "without --ttl nothing expires"),
+    row(Memtier, &["--key-prefix"], Text, As("--prefix {}"), ""),
+    row(Memtier, &["--key-minimum"], Number, Made(made::keys), ""),
+    row(Memtier, &["--key-maximum"], Number, Made(made::keys), ""),
+    row(Memtier, &["--key-pattern"], Text, Made(made::popularity), ""),
+    row(Memtier, &["--key-stddev"], Decimal, Made(made::popularity), ""),
+    row(Memtier, &["--key-median"], Decimal, Without, "gaussian has its centre in the middle of the keys"),
+    row(Memtier, &["--key-zipf-exp"], Decimal, Made(made::popularity), ""),
+    row(Memtier, &["--wait-ratio"], Pair, Without, NEVER),
+    row(Memtier, &["--num-slaves"], Text, Without, NEVER),
+    row(Memtier, &["--wait-timeout"], Text, Without, NEVER),
+
+    row(Mutilate, &["--server", "-s"], Text, Made(made::servers), ""),
+    row(Mutilate, &["--binary"], Nothing, As("--protocol memcached-binary"), ""),
+    row(Mutilate, &["--qps", "-q"], Number, Made(made::qps), ""),
+    row(Mutilate, &["--time", "-t"], Number, As("--time {}s"), ""),
+    row(Mutilate, &["--keysize", "-K"], Text, As("--key-size {}"), ""),
+    row(Mutilate, &["--valuesize", "-V"], Text, As("--value-size {}"), ""),
+    row(Mutilate, &["--records", "-r"], Number, As("--keys {}"), ""),
+    row(Mutilate, &["--update", "-u"], Decimal, Made(made::update), ""),
+    row(Mutilate, &["--username", "-U"], Text, As("--user {}"), ""),
+    row(Mutilate, &["--password", "-P"], Takes::Secret, As("--password @cache.pw"), "a file whose first line is the password"),
+    row(Mutilate, &["--threads", "-T"], Number, As("--threads {}"), ""),
+    row(Mutilate, &["--affinity"], Nothing, Made(made::affinity), ""),
+    row(Mutilate, &["--connections", "-c"], Number, Made(made::connections), ""),
+    row(Mutilate, &["--depth", "-d"], Number, As("--depth {}"), ""),
+    row(Mutilate, &["--roundrobin", "-R"], Nothing, As("--placement by-thread"), ""),
+    row(Mutilate, &["--iadist", "-i"], Text, Made(made::arrival), ""),
+    row(Mutilate, &["--skip", "-S"], Nothing, Without, "a request that is due is never skipped; waiting counts"),
+    row(Mutilate, &["--moderate"], Nothing, Without, "--think pauses a closed loop"),
+    row(Mutilate, &["--noload"], Nothing, As("--no-preload"), ""),
+    row(Mutilate, &["--loadonly"], Nothing, Without, "brunt load stores the keys and stops"),
+    row(Mutilate, &["--blocking", "-B"], Nothing, As("--wait sleep"), ""),
+    row(Mutilate, &["--no_nodelay"], Nothing, As("--no-nodelay"), ""),
+    row(Mutilate, &["--warmup", "-w"], Number, As("--warmup {}s"), ""),
+    row(Mutilate, &["--wait", "-W"], Number, Without, "agents begin together without it"),
+    row(Mutilate, &["--save"], Text, As("--samples {}"), ""),
+    row(Mutilate, &["--search"], Pair, Made(made::search), ""),
+    row(Mutilate, &["--scan"], Text, Made(made::scan), ""),
+    row(Mutilate, &["--agentmode", "-A"], Nothing, Without, "brunt agent waits for controllers"),
+    row(Mutilate, &["--agent", "-a"], Text, As("--agent {}"), ""),
+    row(Mutilate, &["--agent_port", "-p"], Number, Without, "--agent HOST:PORT"),
+    row(Mutilate, &["--lambda_mul", "-l"], Number, Without, "agents share a rate by what they can do"),
+    row(Mutilate, &["--measure_connections", "-C"], Number, As("--measure-connections {}"), ""),
+    row(Mutilate, &["--measure_qps", "-Q"], Number, As("--measure-rate {}"), ""),
+    row(Mutilate, &["--measure_depth", "-D"], Number, As("--measure-depth {}"), ""),
+    row(Mutilate, &["--verbose", "-v"], Nothing, Without, REPORTED),
+    row(Mutilate, &["--quiet"], Nothing, Without, "here --quiet prints errors only, and no report"),
+    row(Mutilate, &["--redis"], Nothing, Made(made::servers), ""),
+    row(Mutilate, &["--unix_socket"], Nothing, Made(made::servers), ""),
+    row(Mutilate, &["--getset"], Nothing, As("--on-miss set"), ""),
+    row(Mutilate, &["--getsetorset"], Nothing, As("--on-miss set"), ""),
+    row(Mutilate, &["--successful"], Nothing, Without, REPORTED),
+    row(Mutilate, &["--prefix"], Text, As("--prefix {}"), ""),
+    row(Mutilate, &["--delete90"], Nothing, Without, NEVER),
+    row(Mutilate, &["--assoc"], Number, As("--hash-field {}"), ""),
+    row(Mutilate, &["--read_file"], Text, Without, "a trace in a plan file replays requests: docs/workload.md"),
+    row(Mutilate, &["--twitter_trace"], Number, Without, "trace-layout in a plan file: docs/workload.md"),
+    row(Mutilate, &["--misswindow", "-m"], Number, Without, REPORTED),
+    row(Mutilate, &["--queries", "-N"], Number, As("--requests {}"), "of all connections together"),
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_tool_has_one_row_for_each_name() {
+        for row in OPTIONS {
+            for name in row.names {
+                let rows = OPTIONS.iter().filter(|other| other.of == row.of && other.names.contains(name));
+                assert_eq!(rows.count(), 1, "{} {name}", row.of.name());
+            }
+            assert!(!matches!(row.ours, Without) || !row.note.is_empty(), "{:?} says nothing", row.names);
+        }
+    }
+}

@@ -1,0 +1,81 @@
+//! Words of our own that an error offers for one that we do not have.
+//!
+//! The parser offers what shares letters; here only misspellings stay.
+
+use clap::Error;
+use clap::error::{ContextKind, ContextValue};
+
+/// Takes suggestions out of an error that are no misspelling of what was typed.
+pub(crate) fn without_far_ones(mut error: Error) -> Error {
+    // "to pass '--x' as a value, use '-- --x'": no plan file begins with dashes.
+    error.remove(ContextKind::Suggested);
+    let pairs = [
+        (ContextKind::InvalidArg, ContextKind::SuggestedArg),
+        (ContextKind::InvalidSubcommand, ContextKind::SuggestedSubcommand),
+    ];
+    for (typed, suggested) in pairs {
+        let Some(ContextValue::String(typed)) = error.get(typed).cloned() else { continue };
+        let offered: Vec<String> = match error.get(suggested) {
+            Some(ContextValue::String(text)) => vec![text.clone()],
+            Some(ContextValue::Strings(texts)) => texts.clone(),
+            _ => continue,
+        };
+        let word =
+            |text: &str| text.split([' ', '=']).next().unwrap_or_default().trim_start_matches('-').to_owned();
+        let near: Vec<String> =
+            offered.into_iter().filter(|text| is_misspelling(&word(&typed), &word(text))).collect();
+        error.remove(suggested);
+        if let [one] = &near[..] {
+            error.insert(suggested, ContextValue::String(one.clone()));
+        } else if !near.is_empty() {
+            error.insert(suggested, ContextValue::Strings(near));
+        }
+    }
+    error
+}
+
+/// Can one be had from the other by one change of a letter, or two in a word of ten letters and more? A letter is put in, taken
+/// out, replaced, or changes places with the next (optimal string alignment).
+fn is_misspelling(typed: &str, meant: &str) -> bool {
+    let (typed, meant): (Vec<char>, Vec<char>) = (typed.chars().collect(), meant.chars().collect());
+    let most = if typed.len().min(meant.len()) >= 10 { 2 } else { 1 };
+    let mut rows: Vec<Vec<usize>> = vec![(0..=meant.len()).collect()];
+    for (i, letter) in typed.iter().enumerate() {
+        let mut row = vec![i + 1];
+        for (j, other) in meant.iter().enumerate() {
+            let above = &rows[i];
+            let mut cost = (above[j] + usize::from(letter != other)).min(above[j + 1] + 1).min(row[j] + 1);
+            if i > 0 && j > 0 && *letter == meant[j - 1] && typed[i - 1] == *other {
+                cost = cost.min(rows[i - 1][j - 1] + 1);
+            }
+            row.push(cost);
+        }
+        rows.push(row);
+    }
+    rows[typed.len()][meant.len()] <= most
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn misspellings_are_near() {
+        let table = [
+            ("rato", "rate", true),
+            ("raet", "rate", true),
+            ("rat", "rate", true),
+            ("ratio", "rate", false),
+            ("connectoins", "connections", true),
+            ("conections", "connections", true),
+            ("clients", "client-name", false),
+            ("data-size", "data-seed", false),
+            ("valuesize", "value-size", true),
+            ("data-siez", "data-seed", false),
+            ("conectoins", "connections", true),
+        ];
+        for (typed, meant, expected) in table {
+            assert_eq!(is_misspelling(typed, meant), expected, "{typed} {meant}");
+        }
+    }
+}
