@@ -7,6 +7,7 @@ use crate::clock::Clock;
 use crate::cluster::{self, LastMap, Mapper};
 use crate::company::{Alone, Attendance, Blame, Company, Meeting, Part, Stop};
 use crate::dialect::resp_codec;
+use crate::hint::hint;
 use crate::host::HostWatch;
 use crate::kernel_interface::{Chosen, choose, is_out_of_memory, without_io_uring};
 use crate::launch::{Blueprint, Place, allowed_cpus, spawn};
@@ -23,7 +24,7 @@ use brunt_plan::quotation::Quotation;
 use brunt_plan::server::ServerAddress;
 use brunt_plan::shard::{Shard, shard};
 use brunt_stats::cluster::ClusterRecord;
-use brunt_stats::fault::{Fault, FaultKind, FirstGarbage};
+use brunt_stats::fault::{Fault, FaultKind, FirstError, FirstGarbage};
 use brunt_stats::interval::{Interval, Move};
 use brunt_stats::recorder::{Layout, RecorderSet};
 pub use brunt_stats::run_data::{RunData, RunTimes};
@@ -268,9 +269,14 @@ fn explain(
     intervals: IntervalStore,
     blueprint: &Blueprint,
 ) -> RunError {
+    let plan = &blueprint.plan;
     match error {
         RunError::Unanswered { server, reason } => {
-            RunError::Unanswered { server, reason: reason + tls_hint(&blueprint.plan) }
+            RunError::Unanswered { server, reason: reason + tls_hint(plan) }
+        }
+        RunError::TurnedAway { server, reason } => {
+            let ends: Vec<WorkerEnd> = ends.into_iter().flatten().collect();
+            RunError::TurnedAway { server, reason: reason + &first_hint(plan, &ends) }
         }
         RunError::PreloadFailed { confirmed, .. } => {
             let mut ends: Vec<WorkerEnd> = ends.into_iter().flatten().collect();
@@ -281,9 +287,11 @@ fn explain(
             let mut reason = first_reason(&ends, faults.rows());
             let is_cut_off = |fault: &Fault| matches!(fault.kind, FaultKind::ClosedByPeer | FaultKind::Reset);
             if confirmed == 0 && !faults.rows().is_empty() && faults.rows().iter().all(is_cut_off) {
-                reason += tls_hint(&blueprint.plan);
+                reason += tls_hint(plan);
             }
-            RunError::PreloadFailed { confirmed, wanted: blueprint.preload_stores(), reason }
+            let hint = first_hint(plan, &ends);
+            let servers = server_names(&blueprint.endpoints);
+            RunError::PreloadFailed { servers, confirmed, wanted: blueprint.preload_stores(), reason, hint }
         }
         // A worker that is gone says why.
         RunError::System(error) => RunError::System(ends.into_iter().find_map(Result::err).unwrap_or(error)),
@@ -294,6 +302,9 @@ fn explain(
 fn worker_gone() -> RunError {
     RunError::System(io::Error::other("a worker ended early"))
 }
+
+/// The most servers that a message names.
+const NAMES_MAX: usize = 3;
 
 /// What to ask a user whose server ends plain connections, or says nothing on them.
 pub(crate) const TLS_HINT: &str = "; is it a port for TLS (--transport tls)?";
@@ -313,6 +324,24 @@ fn first_reason(ends: &[WorkerEnd], faults: &[Fault]) -> String {
     let rows: Vec<String> =
         faults.iter().map(|fault| format!("{} × connection {}", fault.count, fault.kind.name())).collect();
     if rows.is_empty() { "it declined the others".to_owned() } else { rows.join(", ") }
+}
+
+/// What the user may have meant, by the first error or the first bytes that are no reply.
+fn first_hint(plan: &Plan, ends: &[WorkerEnd]) -> String {
+    let error = ends.iter().find_map(|end| end.counts.first_error.as_ref());
+    let garbage = ends.iter().find_map(|end| end.counts.first_garbage.as_ref());
+    let said = error.map(FirstError::bytes).or(garbage.map(FirstGarbage::bytes));
+    said.map(|said| hint(plan, said)).unwrap_or_default()
+}
+
+/// Servers by name, the first few of many.
+fn server_names(endpoints: &[Endpoint]) -> String {
+    let names: Vec<String> =
+        endpoints.iter().take(NAMES_MAX).map(|endpoint| endpoint.server.to_string()).collect();
+    match endpoints.len().saturating_sub(NAMES_MAX) {
+        0 => names.join(", "),
+        more => format!("{} and {more} more", names.join(", ")),
+    }
 }
 
 /// What to tell a user of bytes that are no reply.
@@ -378,11 +407,12 @@ impl Control<'_> {
                     prepared += 1;
                     confirmed_by_others += confirmed;
                 }
-                Ok(Notice::Failed(RunError::PreloadFailed { confirmed, wanted, reason })) => {
-                    let confirmed = confirmed + confirmed_by_others;
-                    return Err(RunError::PreloadFailed { confirmed, wanted, reason });
+                Ok(Notice::Failed(mut error)) => {
+                    if let RunError::PreloadFailed { confirmed, .. } = &mut error {
+                        *confirmed += confirmed_by_others;
+                    }
+                    return Err(error);
                 }
-                Ok(Notice::Failed(error)) => return Err(error),
                 Err(mpsc::RecvTimeoutError::Timeout) => {}
                 Err(mpsc::RecvTimeoutError::Disconnected) => return Err(worker_gone()),
             }

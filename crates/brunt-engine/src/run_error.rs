@@ -48,12 +48,16 @@ pub enum RunError {
     },
     /// Not every key could be stored. A worker knows its own keys; the control thread says the rest.
     PreloadFailed {
+        /// Where they were to be stored.
+        servers: String,
         /// How many were.
         confirmed: u64,
         /// Of how many.
         wanted: u64,
         /// What the server said first, or what became of the connections.
         reason: String,
+        /// What the user may have meant, or nothing.
+        hint: String,
     },
     /// The measured window was to begin before every worker could know that it does.
     LateWindow,
@@ -81,8 +85,8 @@ impl fmt::Display for RunError {
                 write!(formatter, "--cluster: {server} has no map of a cluster: {reason}")
             }
             Self::NoTls { server, reason } => write!(formatter, "no TLS with {server}: {reason}"),
-            Self::PreloadFailed { confirmed, wanted, reason } => {
-                write!(formatter, "preload: the server confirmed {confirmed} of {wanted} keys ({reason})")
+            Self::PreloadFailed { servers, confirmed, wanted, reason, hint } => {
+                write!(formatter, "preload: {servers} confirmed {confirmed} of {wanted} keys ({reason}){hint}")
             }
             Self::Interrupted => formatter.write_str("interrupted before anything was measured"),
             Self::System(error) => write!(formatter, "cannot start a worker: {error}"),
@@ -116,6 +120,12 @@ pub enum Blamed {
 }
 
 impl RunError {
+    /// As a worker says it, which knows its own keys alone.
+    pub(crate) fn preload_failed(confirmed: u64) -> Self {
+        let (servers, reason, hint) = (String::new(), String::new(), String::new());
+        Self::PreloadFailed { servers, confirmed, wanted: 0, reason, hint }
+    }
+
     /// What is to be blamed.
     pub const fn blamed(&self) -> Blamed {
         match self {

@@ -749,8 +749,7 @@ impl<C: Codec, I: Io> Worker<C, I> {
             self.notice = Some(Notice::Failed(RunError::Unanswered { server, reason }));
             self.stage = Stage::AwaitingStart;
         } else if is_lost || is_hopeless || self.traffic.lanes.iter().any(|lane| lane.session.failed()) {
-            self.notice =
-                Some(Notice::Failed(RunError::PreloadFailed { confirmed, wanted: 0, reason: String::new() }));
+            self.notice = Some(Notice::Failed(RunError::preload_failed(confirmed)));
             self.stage = Stage::AwaitingStart;
         } else if self.traffic.is_finished() {
             self.await_start(confirmed);

@@ -164,8 +164,10 @@ impl Complaint<'_> {
 pub fn resolve(spec: &PlanSpec, host: &Host) -> Result<Plan, PlanError> {
     let spec = &*fleet::with_measuring_class(spec)?;
     let spec = &*with_usual_command(spec);
-    let run = &url::fill_in(&spec.run)?;
     let complaint = Complaint { class: None };
+    let mut run = url::fill_in(&complaint, &spec.run)?;
+    run.protocol = run.protocol.or(run.server.as_ref().and_then(url::by_port));
+    let run = &run;
     let mut classes = resolve_classes(spec)?;
     let plans = destination::of_run(run, &spec.classes)?;
     destination::settle(run, &plans, spec, &mut classes)?;

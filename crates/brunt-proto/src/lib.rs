@@ -10,6 +10,7 @@ pub mod memcached;
 pub mod message;
 pub mod out;
 mod pairs;
+pub mod recognition;
 pub mod resp;
 mod step;
 pub mod template;

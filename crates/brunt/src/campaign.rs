@@ -19,7 +19,7 @@ use crate::interrupt;
 use crate::measurement::{Lead, Servers, Step, check_agents, measure};
 use crate::observers::Observers;
 use crate::output::Outputs;
-use crate::run::{self, Asked};
+use crate::run::{self, Asked, no_valid_reply};
 use anyhow::{Context, anyhow};
 use brunt_engine::run::DataSets;
 use brunt_plan::objective::Objective;
@@ -316,7 +316,7 @@ fn closed_loop_rate(series: &mut Series<'_>, asked: &Asked) -> Result<f64, End> 
     if made.measured.completed > 0.0 {
         return Ok(made.measured.completed);
     }
-    let error = anyhow!("{} gave no valid reply at all", made.summary.record.server);
+    let error = anyhow!("{}", no_valid_reply(&made.summary));
     Err(Failure::new(Exit::Unreachable, error).into())
 }
 

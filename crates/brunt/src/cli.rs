@@ -489,7 +489,7 @@ pub(crate) struct Doctor {
 #[command(next_help_heading = "Target")]
 pub(crate) struct TargetFlags {
     /// HOST[:PORT], unix:PATH, or a URL that says more, such as cache:11211, unix:/run/cache.sock or rediss://me:pw@cache/1
-    /// (memcached, memcacheds, redis, rediss; repeatable)
+    /// (memcached, memcacheds, redis, rediss; repeatable); port 6379 alone is a Redis
     /// [default: the reference server, started for the run]
     #[arg(long, short, value_name = "ADDRESS")]
     pub server: Vec<NamedServer>,

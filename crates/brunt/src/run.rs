@@ -19,6 +19,7 @@ use brunt_plan::destination::WorkerGroup;
 use brunt_plan::login::Password;
 use brunt_plan::outcome::OutcomeClass;
 use brunt_plan::plan::Plan;
+use brunt_plan::quotation::Quotation;
 use brunt_plan::resolve::{Host, PlanError, resolve};
 use brunt_plan::spec::{ClassSpec, PlanSpec, RunSpec};
 use brunt_plan::units::DurationNs;
@@ -236,6 +237,25 @@ pub(crate) fn random_seed() -> u64 {
     std::collections::hash_map::RandomState::new().build_hasher().finish() >> 11
 }
 
+/// What is said of a run without a valid reply: what came first in place of one, and what the user may have meant.
+pub(crate) fn no_valid_reply(summary: &Summary) -> String {
+    let counts = summary.counts();
+    let error = counts.first_error.as_ref().map(|error| (format!("it said: {error}"), error.bytes()));
+    let garbage = counts.first_garbage.as_ref().map(|garbage| {
+        (format!("it sent \"{}\": {}", Quotation(garbage.bytes()), garbage.reason), garbage.bytes())
+    });
+    let server = &summary.record.server;
+    match error.or(garbage) {
+        Some((said, bytes)) => {
+            format!(
+                "{server} gave no valid reply at all ({said}){}",
+                brunt_engine::hint(&summary.record.plan, bytes)
+            )
+        }
+        None => format!("{server} gave no valid reply at all"),
+    }
+}
+
 fn came_out(decision: Decision) -> impl Fn(&Assertion) -> bool {
     move |assertion| assertion.decision == decision
 }
@@ -253,7 +273,7 @@ pub(crate) fn exit_of(summary: &Summary, allow_untrusted: bool) -> Exit {
     if summary.record.run.interrupted {
         Exit::Interrupted
     } else if !is_answered {
-        say(format_args!("brunt: {} gave no valid reply at all", summary.record.server));
+        say(format_args!("brunt: {}", no_valid_reply(summary)));
         Exit::Unreachable
     } else if is_untrusted || summary.assertions.iter().any(came_out(Decision::Inconclusive)) {
         Exit::NotTrusted

@@ -72,14 +72,18 @@ fn settle_class(
     given: &ClassSpec,
     class: &mut Class,
 ) -> Result<(), PlanError> {
-    let own =
-        settle_destination(complaint, run, plans, given.server.as_ref(), given.protocol, given.transport)?;
+    let by_port = given.server.as_ref().filter(|_| run.protocol.is_none()).and_then(url::by_port);
+    let protocol = given.protocol.or(by_port);
+    let own = settle_destination(complaint, run, plans, given.server.as_ref(), protocol, given.transport)?;
     for route in given.route.iter().flatten() {
         check_ops(complaint, run, route, class)?;
-        let way = settle_destination(complaint, run, &own, route.server.as_ref(), None, route.transport)?;
+        let way = settle_destination(complaint, run, &own, route.server.as_ref(), None, route.transport)
+            .map_err(|error| of_route(route, error))?;
         if way.protocol != own.protocol {
             let accepted = format!("servers that speak {}, as the class does", own.protocol);
-            return Err(complaint.error("server", way.protocol, accepted));
+            let named: Vec<String> =
+                route.server.iter().flat_map(|list| &list.0).map(ToString::to_string).collect();
+            return Err(of_route(route, complaint.error("server", named.join(", "), accepted)));
         }
         let servers = if way.servers == own.servers { Vec::new() } else { way.servers };
         class.routes.push(OpRoute { ops: route.ops.clone(), servers, transport: way.transport });
@@ -101,6 +105,12 @@ fn settle_class(
         Destination { servers, ..own }
     });
     Ok(())
+}
+
+/// An error about what a route says, which has no flag.
+fn of_route(route: &RouteSpec, error: PlanError) -> PlanError {
+    let option = error.option.trim_start_matches('-');
+    PlanError { option: format!("route of {}: {option}", list(&route.ops)), ..error }
 }
 
 /// What was said of servers, over what holds where nothing was.
@@ -135,7 +145,7 @@ fn settle_destination(
     if protocol.is_none() && named.0.iter().any(is_of_base) {
         said.protocol = Some(base.protocol);
     }
-    let mut said = url::fill_in(&said)?;
+    let mut said = url::fill_in(complaint, &said)?;
     check_login(complaint, run, &said, named)?;
     let has_path = named.0.iter().filter_map(NamedServer::address).any(ServerAddress::is_unix);
     if said.transport.is_none() && !has_path && base.transport != Transport::Unix {
@@ -431,6 +441,24 @@ mod tests {
         }
     }
 
+    /// What a class's server speaks whose URL has no scheme, at Redis's port.
+    #[test]
+    fn classes_at_the_port_of_redis_speak_its_protocol() {
+        let class = "[[class]]\nname = 'x'\nserver = 'a'\n[[class]]\nname = 'y'\nserver = 'b:6379'\n";
+        let table = [
+            (class.to_owned(), Protocol::Resp2),
+            (format!("{class}protocol = 'resp3'"), Protocol::Resp3),
+            (format!("protocol = 'memcached-meta'\n{class}"), Protocol::MemcachedMeta),
+            (class.replace("6379", "7379"), Protocol::MemcachedText),
+        ];
+        for (toml, expected) in table {
+            assert_eq!(resolved(&toml).unwrap().servers()[1].protocol, expected, "{toml}");
+        }
+        // A route goes where the class speaks.
+        let route = "[[class]]\nserver = 'a'\n[[class.route]]\nops = ['get']\nserver = 'b:6379'";
+        assert_eq!(resolved(route).unwrap().servers()[1].protocol, Protocol::MemcachedText);
+    }
+
     #[test]
     fn what_classes_say_is_checked_as_the_plan_is() {
         let table = [
@@ -485,7 +513,7 @@ mod tests {
             ),
             (
                 "server = 'a'\n[[class]]\n[[class.route]]\nops = ['get']\nserver = 'redis://b'",
-                "--server: 'resp2' was given; accepted: servers that speak memcached-text, as the class does",
+                "route of get: server: 'redis://b:6379' was given; accepted: servers that speak memcached-text, as the class does",
             ),
             (
                 "server = 'a'\ncalls-per-connection = 5\n[[class]]\n[[class.route]]\nops = ['get']\ntransport = 'udp'",

@@ -2,30 +2,39 @@
 
 use super::{Complaint, PlanError};
 use crate::plan::Protocol;
+use crate::server::{PORT_REDIS, ServerAddress, ServerList};
 use crate::spec::RunSpec;
 use crate::units::Count;
 use crate::url::{ACCEPTED, NamedServer, ServerUrl};
 use std::fmt::Display;
 
 /// The options of a run with what its servers say of themselves.
-pub(super) fn fill_in(given: &RunSpec) -> Result<RunSpec, PlanError> {
+pub(super) fn fill_in(complaint: &Complaint<'_>, given: &RunSpec) -> Result<RunSpec, PlanError> {
     let mut run = given.clone();
-    check_schemes(given)?;
+    check_schemes(complaint, given)?;
     for server in given.server.iter().flat_map(|list| &list.0) {
         match server {
             NamedServer::Plain(_) => {}
-            NamedServer::Url(url) => take(&mut run, given, url)?,
+            NamedServer::Url(url) => take(complaint, &mut run, given, url)?,
             NamedServer::Flawed(shown) => {
-                return Err(Complaint { class: None }.error("server", shown, ACCEPTED));
+                return Err(complaint.error("server", shown, ACCEPTED));
             }
         }
     }
     Ok(run)
 }
 
+/// Servers without a scheme that are all at Redis's usual port are Redis, where nothing else says what they speak.
+pub(super) fn by_port(servers: &ServerList) -> Option<Protocol> {
+    let is_at_port = |server: &NamedServer| {
+        matches!(server, NamedServer::Plain(ServerAddress::Network { port: PORT_REDIS, .. }))
+    };
+    (!servers.0.is_empty() && servers.0.iter().all(is_at_port)).then_some(Protocol::Resp2)
+}
+
 /// URLs are of one kind of server. Compared before any is taken, because what is spoken follows from the first one, and may be
 /// changed by another only while no server has said anything.
-fn check_schemes(given: &RunSpec) -> Result<(), PlanError> {
+fn check_schemes(complaint: &Complaint<'_>, given: &RunSpec) -> Result<(), PlanError> {
     let servers = given.server.iter().flat_map(|list| &list.0);
     let mut urls = servers.filter_map(|server| match server {
         NamedServer::Url(url) => Some(url),
@@ -36,12 +45,18 @@ fn check_schemes(given: &RunSpec) -> Result<(), PlanError> {
         None => Ok(()),
         Some(other) => {
             let accepted = "servers that say the same of --protocol";
-            Err(Complaint { class: None }.error("server", other, accepted))
+            Err(complaint.error("server", other, accepted))
         }
     }
 }
 
-fn take(run: &mut RunSpec, given: &RunSpec, url: &ServerUrl) -> Result<(), PlanError> {
+fn take(
+    complaint: &Complaint<'_>,
+    run: &mut RunSpec,
+    given: &RunSpec,
+    url: &ServerUrl,
+) -> Result<(), PlanError> {
+    let saying = Saying { complaint, url };
     // Which version of Redis's protocol is spoken no URL says, and of memcached's there are several.
     let protocol = match run.protocol {
         Some(protocol) if protocol.is_of_scheme(url.scheme.is_redis) => None,
@@ -50,12 +65,11 @@ fn take(run: &mut RunSpec, given: &RunSpec, url: &ServerUrl) -> Result<(), PlanE
         Some(_) => Some(Protocol::MemcachedText),
     };
     let transport = url.scheme.transport;
-    agree(url, "protocol", &given.protocol, &mut run.protocol, protocol)?;
-    agree(url, "transport", &given.transport, &mut run.transport, Some(transport))?;
-    agree(url, "user", &given.user, &mut run.user, url.user.clone())?;
-    agree(url, "password", &given.password, &mut run.password, url.password.clone())?;
-    agree(
-        url,
+    saying.agree("protocol", &given.protocol, &mut run.protocol, protocol)?;
+    saying.agree("transport", &given.transport, &mut run.transport, Some(transport))?;
+    saying.agree("user", &given.user, &mut run.user, url.user.clone())?;
+    saying.agree("password", &given.password, &mut run.password, url.password.clone())?;
+    saying.agree(
         "database",
         &given.database,
         &mut run.database,
@@ -63,30 +77,38 @@ fn take(run: &mut RunSpec, given: &RunSpec, url: &ServerUrl) -> Result<(), PlanE
     )
 }
 
-/// What is said becomes what is held, or is the same.
-fn agree<T: PartialEq + Display>(
-    url: &ServerUrl,
-    option: &str,
-    given: &Option<T>,
-    held: &mut Option<T>,
-    said: Option<T>,
-) -> Result<(), PlanError> {
-    let complaint = Complaint { class: None };
-    match (&held, said) {
-        (_, None) => Ok(()),
-        (Some(held), Some(said)) if *held == said => Ok(()),
-        (None, said) => {
-            *held = said;
-            Ok(())
+/// What a URL says, for messages.
+struct Saying<'a> {
+    complaint: &'a Complaint<'a>,
+    url: &'a ServerUrl,
+}
+
+impl Saying<'_> {
+    /// What is said becomes what is held, or is the same.
+    fn agree<T: PartialEq + Display>(
+        &self,
+        option: &str,
+        given: &Option<T>,
+        held: &mut Option<T>,
+        said: Option<T>,
+    ) -> Result<(), PlanError> {
+        let Self { complaint, url } = self;
+        match (&held, said) {
+            (_, None) => Ok(()),
+            (Some(held), Some(said)) if *held == said => Ok(()),
+            (None, said) => {
+                *held = said;
+                Ok(())
+            }
+            (Some(_), Some(_)) => Err(match given {
+                Some(given) => complaint.error(
+                    option,
+                    given,
+                    format!("what --server {url} says, or no --{option} beside it"),
+                ),
+                None => complaint.error("server", url, format!("servers that say the same of --{option}")),
+            }),
         }
-        (Some(_), Some(_)) => Err(match given {
-            Some(given) => complaint.error(
-                option,
-                given,
-                format!("what --server {url} says, or no --{option} beside it"),
-            ),
-            None => complaint.error("server", url, format!("servers that say the same of --{option}")),
-        }),
     }
 }
 
@@ -129,6 +151,43 @@ mod tests {
                 Some("p"),
                 4,
                 "a:6379 b:6379",
+            ),
+            ("server = 'a:6379'", Protocol::Resp2, Transport::Tcp, None, None, 0, "a:6379"),
+            (
+                "server = ['a:6379', 'b:6379']",
+                Protocol::Resp2,
+                Transport::Tcp,
+                None,
+                None,
+                0,
+                "a:6379 b:6379",
+            ),
+            (
+                "server = ['a:6379', 'b:7379']",
+                Protocol::MemcachedText,
+                Transport::Tcp,
+                None,
+                None,
+                0,
+                "a:6379 b:7379",
+            ),
+            (
+                "server = 'a:6379'\nprotocol = 'memcached-text'",
+                Protocol::MemcachedText,
+                Transport::Tcp,
+                None,
+                None,
+                0,
+                "a:6379",
+            ),
+            (
+                "server = 'memcached://a:6379'",
+                Protocol::MemcachedText,
+                Transport::Tcp,
+                None,
+                None,
+                0,
+                "a:6379",
             ),
             (
                 "server = 'redis://u:p@a/4'\nuser = 'u'\npassword = 'p'\ndatabase = 4\ntransport = 'tcp'",

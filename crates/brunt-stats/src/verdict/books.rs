@@ -32,7 +32,14 @@ pub(super) fn errors(evidence: &Evidence<'_>) -> Check {
             message += &format!(" because {why}");
         }
     }
-    let fix = "the latencies leave failed requests out: read \"including failures\", and what is told of errors, outages and connections";
+    let run = &evidence.run;
+    // Nothing follows a redirection where no cluster is known.
+    let is_misplaced = run.cluster.is_none() && run.counts.error_replies.of("MOVED") > errors / 2;
+    let fix = if is_misplaced {
+        "the servers are nodes of a cluster: use --cluster"
+    } else {
+        "the latencies leave failed requests out: read \"including failures\", and what is told of errors, outages and connections"
+    };
     Check::judged("ERR", ERRORS.judge(value), message, fix, value, ERRORS.caution)
 }
 

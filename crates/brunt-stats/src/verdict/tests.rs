@@ -277,6 +277,20 @@ fn an_outage_is_named_where_its_requests_are_missed() {
     assert!(found.message.ends_with(told), "{}", found.message);
 }
 
+/// Errors that are redirections have a fix of their own, where no cluster is known.
+#[test]
+fn redirections_without_a_cluster_name_the_option() {
+    let fix = |moved: u64| {
+        check("ERR", |evidence| {
+            evidence.errors = 100;
+            evidence.run.to_mut().counts.error_replies.count("MOVED".into(), moved);
+        })
+        .fix
+    };
+    assert_eq!(fix(51), "the servers are nodes of a cluster: use --cluster");
+    assert!(fix(50).contains("including failures"), "{}", fix(50));
+}
+
 #[test]
 fn a_server_that_falls_behind() {
     let table = [

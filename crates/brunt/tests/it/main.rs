@@ -39,6 +39,7 @@ mod mutilated;
 mod notebook;
 mod operations;
 mod outages;
+mod recognition;
 mod redis;
 mod replies;
 mod report;

@@ -337,11 +337,15 @@ fn what_cannot_be_agreed_on_is_named() {
     let table: &[(&str, &[&str], &str)] = &[
         (&lenient, &["--tls-ca", &other], "its certificate is refused: nobody we trust has issued it"),
         (&lenient, &["--tls-ca", &ca, "--tls-server-name", "other.test"], "not valid for name"),
-        (&strict, &["--tls-ca", &ca], "it sent the alert certificate_required"),
+        (
+            &strict,
+            &["--tls-ca", &ca],
+            "it sent the alert certificate_required: it wants a certificate of ours (--tls-cert FILE and its key, --tls-key FILE)",
+        ),
         (
             &strict,
             &["--tls-ca", &ca, "--tls-cert", &other_certificate, "--tls-key", &other_key],
-            "it sent the alert unknown_ca",
+            "it sent the alert unknown_ca: it refuses our certificate (--tls-cert FILE, --tls-key FILE)",
         ),
         (&old, &["--tls-ca", &ca], "it sent the alert handshake_failure"),
         (
@@ -365,6 +369,13 @@ fn what_cannot_be_agreed_on_is_named() {
             let is_named = text.contains(message) && text.contains(*address);
             assert!(is_named && text.lines().count() == 1, "{message}: {text}");
         }
+    }
+    // Spoken to in plain it says nothing that is TLS, or an alert.
+    for address in [&lenient, &terse_server(b"\x15\x03\x03\x00\x02\x02\x46")] {
+        let flags = ["--protocol", "resp2", "--no-progress", "-c", "2", "--keys", "10", "-n", "10"];
+        let output = brunt(&["run", "-s", address]).args(flags).output().unwrap();
+        let text = String::from_utf8(output.stderr).unwrap();
+        assert!(output.status.code() == Some(5) && text.contains("--transport tls"), "{text}");
     }
     // Without a preload the handshake is over, and the schedule begins, before the server has had its say.
     for io in INTERFACES {

@@ -231,7 +231,9 @@ pub(crate) const PLAIN_HINT: &str = "; does it speak TLS (--transport tcp is pla
 /// What went wrong, for a user.
 pub(crate) fn explain(error: &Error) -> String {
     match error {
-        Error::AlertReceived(alert) => format!("it sent the alert {}", alert_name(*alert)),
+        Error::AlertReceived(alert) => {
+            format!("it sent the alert {}{}", alert_name(*alert), certificate_hint(*alert))
+        }
         Error::InvalidCertificate(reason) => match reason {
             CertificateError::UnknownIssuer => {
                 "its certificate is refused: nobody we trust has issued it (--tls-ca FILE names \
@@ -247,6 +249,25 @@ pub(crate) fn explain(error: &Error) -> String {
         },
         Error::InvalidMessage(_) => format!("what it says is no TLS{PLAIN_HINT}"),
         other => other.to_string(),
+    }
+}
+
+/// The options that an alert asks for: those of our own certificate.
+fn certificate_hint(alert: AlertDescription) -> &'static str {
+    match alert {
+        AlertDescription::CertificateRequired => {
+            ": it wants a certificate of ours (--tls-cert FILE and its key, --tls-key FILE)"
+        }
+        AlertDescription::BadCertificate
+        | AlertDescription::UnsupportedCertificate
+        | AlertDescription::CertificateRevoked
+        | AlertDescription::CertificateExpired
+        | AlertDescription::CertificateUnknown
+        | AlertDescription::UnknownCA => ": it refuses our certificate (--tls-cert FILE, --tls-key FILE)",
+        AlertDescription::HandshakeFailure => {
+            ": it wants a certificate of ours (--tls-cert FILE, --tls-key FILE), or knows no cipher of ours"
+        }
+        _ => "",
     }
 }
 

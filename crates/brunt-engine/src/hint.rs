@@ -1,0 +1,47 @@
+//! The option that was left out, by what a server says instead of a valid reply.
+//!
+//! For messages after a failure: nothing is decided by it.
+
+use brunt_plan::destination::Server;
+use brunt_plan::plan::{Plan, Transport};
+use brunt_proto::recognition::Spoken;
+
+/// What the user may have meant, from the first reply that is none or the first error; empty if it tells nothing.
+pub fn hint(plan: &Plan, said: &[u8]) -> String {
+    let servers = plan.servers();
+    let of = |differs: fn(&Server) -> bool| servers.iter().find(|server| differs(server));
+    let text = String::from_utf8_lossy(said);
+    let error = text.strip_prefix('-').unwrap_or(&text);
+    let word = error.split([' ', '\r']).next().unwrap_or_default();
+    match (Spoken::of(said), word) {
+        (Some(Spoken::Redis), _) if let Some(server) = of(|server| !server.protocol.is_resp()) => {
+            looks_like("Redis", &url(server, "redis", "rediss"), "--protocol resp3")
+        }
+        (Some(Spoken::Memcached), _) if let Some(server) = of(|server| !server.protocol.is_memcached()) => {
+            looks_like("memcached", &url(server, "memcached", "memcacheds"), "--protocol memcached-text")
+        }
+        (Some(Spoken::Tls), _) if let Some(server) = of(|server| server.transport == Transport::Tcp) => {
+            let secure = if server.protocol.is_resp() { "rediss" } else { "memcacheds" };
+            looks_like("TLS", &url(server, secure, secure), "--transport tls")
+        }
+        (_, "MOVED" | "ASK" | "CLUSTERDOWN") if !plan.is_cluster => {
+            "; this is a node of a cluster: use --cluster".to_owned()
+        }
+        (_, "NOAUTH") if plan.login.password.is_none() => {
+            "; the server wants a password: use --password @FILE".to_owned()
+        }
+        _ => String::new(),
+    }
+}
+
+fn looks_like(kind: &str, url: &Option<String>, option: &str) -> String {
+    let url = url.as_ref().map(|url| format!("{url} or ")).unwrap_or_default();
+    format!("; this looks like {kind}: use {url}{option}")
+}
+
+/// The server's address behind a scheme; none of a path, nor of a server that is started for the run.
+fn url(server: &Server, plain: &str, secure: &str) -> Option<String> {
+    let address = server.address.as_ref().filter(|address| !address.is_unix())?;
+    let scheme = if server.transport == Transport::Tls { secure } else { plain };
+    Some(format!("{scheme}://{address}"))
+}

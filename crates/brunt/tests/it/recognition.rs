@@ -1,0 +1,122 @@
+//! A server of another kind than the one that was asked for is recognized by what it says, and the option for it is named.
+
+use crate::cluster::Cluster;
+use crate::server::{Server, beside_others, brunt};
+
+/// Exit code and standard error of a short run.
+fn ended(address: &str, flags: &[&str]) -> (i32, String) {
+    let short = [
+        "run",
+        "--no-progress",
+        "-s",
+        address,
+        "-n",
+        "100",
+        "-t",
+        "5s",
+        "--keys",
+        "100",
+        "--warmup",
+        "0s",
+        "-c",
+        "10",
+    ];
+    let output = brunt(&short).args(flags).output().unwrap();
+    (output.status.code().unwrap(), String::from_utf8(output.stderr).unwrap())
+}
+
+#[test]
+fn servers_of_another_kind_are_recognized() {
+    let _beside = beside_others();
+    let (Some(redis), Some(memcached)) = (Server::redis(&[]), Server::memcached(&[])) else { return };
+    let (redis, memcached) = (&redis.address, &memcached.address);
+    let is_redis = format!("; this looks like Redis: use redis://{redis} or --protocol resp3");
+    let is_memcached =
+        format!("; this looks like memcached: use memcached://{memcached} or --protocol memcached-text");
+    let table: [(&str, &[&str], &str); 8] = [
+        (redis, &[], &is_redis),
+        (redis, &["--no-preload"], &is_redis),
+        (redis, &["--protocol", "memcached-meta"], &is_redis),
+        (redis, &["--protocol", "memcached-meta", "--no-preload"], &is_redis),
+        (memcached, &["--protocol", "resp2"], &is_memcached),
+        (memcached, &["--protocol", "resp2", "--no-preload"], &is_memcached),
+        (memcached, &["--protocol", "resp3"], &is_memcached),
+        (memcached, &["--protocol", "ping"], &is_memcached),
+    ];
+    for (address, flags, hint) in table {
+        let (exit, message) = ended(address, flags);
+        assert_eq!(exit, 5, "{flags:?}: {message}");
+        let last = message.lines().last().unwrap();
+        assert!(last.starts_with("brunt: ") && last.contains(address), "{flags:?}: {message}");
+        assert!(last.ends_with(hint), "{flags:?}: {message}");
+    }
+    // What is right is not doubted.
+    for (address, flags) in [(redis, &["--protocol", "resp3"][..]), (memcached, &[])] {
+        let (exit, message) = ended(address, &[flags, &["--allow-untrusted"]].concat());
+        assert_eq!((exit, message.contains("looks like")), (0, false), "{message}");
+    }
+}
+
+/// A preload that fails names the servers it was meant for.
+#[test]
+fn a_failed_preload_names_its_servers() {
+    let _beside = beside_others();
+    let servers: Vec<Server> = (0..5).map(|_| Server::reference(&["--error-every", "1"])).collect();
+    let names: Vec<&str> = servers.iter().map(|server| server.address.as_str()).collect();
+    let (exit, message) = ended(names[0], &[]);
+    assert_eq!(exit, 5, "{message}");
+    assert!(
+        message.contains(&format!("preload: {} confirmed 0 of 100 keys (it said: ", names[0])),
+        "{message}"
+    );
+    let more: Vec<&str> = names[1..].iter().flat_map(|name| ["-s", *name]).collect();
+    let (exit, message) = ended(names[0], &more);
+    assert_eq!(exit, 5, "{message}");
+    let told = format!("preload: {} and 2 more confirmed 0 of 100 keys", names[..3].join(", "));
+    assert!(message.contains(&told), "{message}");
+}
+
+/// Redirections without `--cluster`, and a password that is missing.
+#[test]
+fn what_a_redis_asks_for_is_named() {
+    let _beside = beside_others();
+    let Some(cluster) = Cluster::start() else { return };
+    let node = &cluster.nodes[0].address;
+    let (exit, message) = ended(node, &["--protocol", "resp2"]);
+    assert_eq!(exit, 5, "{message}");
+    assert!(
+        message.contains("MOVED ") && message.ends_with("; this is a node of a cluster: use --cluster\n"),
+        "{message}"
+    );
+    let output =
+        brunt(&["run", "--no-progress", "-s", node, "--protocol", "resp2", "--no-preload", "-n", "1000"])
+            .args(["--warmup", "0s", "-c", "10"])
+            .output()
+            .unwrap();
+    let report = String::from_utf8(output.stdout).unwrap();
+    assert!(report.contains("the servers are nodes of a cluster: use --cluster"), "{report}");
+    let Some(locked) = Server::redis(&["--requirepass", "hunter2"]) else { return };
+    for protocol in ["resp2", "resp3"] {
+        let (exit, message) = ended(&locked.address, &["--protocol", protocol]);
+        assert_eq!(exit, 5, "{message}");
+        assert!(message.ends_with("; the server wants a password: use --password @FILE\n"), "{message}");
+    }
+}
+
+/// The port says what is spoken where nothing else does.
+#[test]
+fn the_port_of_redis_is_redis() {
+    let _beside = beside_others();
+    let table: [(&[&str], &str); 5] = [
+        (&["-s", "h:6379"], "resp2"),
+        (&["-s", "h:7379"], "memcached-text"),
+        (&["-s", "h:6379", "--protocol", "resp3"], "resp3"),
+        (&["-s", "h:6379", "--protocol", "memcached-text"], "memcached-text"),
+        (&["-s", "memcached://h:6379"], "memcached-text"),
+    ];
+    for (flags, protocol) in table {
+        let output = brunt(&["run", "--print-plan"]).args(flags).output().unwrap();
+        let plan = String::from_utf8(output.stdout).unwrap();
+        assert!(plan.contains(&format!("protocol = \"{protocol}\"")), "{flags:?}: {plan}");
+    }
+}
