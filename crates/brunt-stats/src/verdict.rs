@@ -7,6 +7,7 @@
 mod books;
 mod cause;
 mod confidence;
+pub mod explanation;
 mod fault;
 mod headroom;
 mod host;

@@ -8,6 +8,7 @@
 )]
 
 use crate::calibrate;
+use crate::help;
 use crate::http::HttpAddress;
 use crate::option_file::parse_or_read;
 use brunt_compat::tools::{self, TOOLS, Tool};
@@ -45,7 +46,7 @@ use std::str::FromStr;
 
 /// Loads cache servers and measures them: either vouches for a number or says why not.
 #[derive(Debug, Parser)]
-#[command(name = "brunt", version, max_term_width = 110, after_help = AFTER_HELP)]
+#[command(name = "brunt", version, max_term_width = 110)]
 pub(crate) struct Arguments {
     #[command(subcommand)]
     pub command: Command,
@@ -171,7 +172,8 @@ pub(crate) fn command() -> clap::Command {
             .allow_hyphen_values(true);
         clap::Command::new(tool.name).about(tool.about).disable_help_flag(true).arg(words)
     };
-    Arguments::command().subcommands(TOOLS.iter().map(of_tool))
+    let after_help = format!("{AFTER_HELP}\n\n{}", help::topics());
+    Arguments::command().after_help(after_help).subcommands(TOOLS.iter().map(of_tool))
 }
 
 /// The other tool that was asked for, and its command line; none where it is one of our own commands.

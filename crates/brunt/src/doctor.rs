@@ -144,7 +144,7 @@ fn line(finding: &Finding) -> String {
 }
 
 /// The text in lines of at most so many characters, but for words that are longer.
-fn wrapped(text: &str, width: usize) -> Vec<String> {
+pub(crate) fn wrapped(text: &str, width: usize) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     for word in text.split(' ') {
         match lines.last_mut() {

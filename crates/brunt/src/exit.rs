@@ -25,6 +25,25 @@ pub(crate) enum Exit {
     Interrupted = 130,
 }
 
+impl Exit {
+    /// Every code with its meaning.
+    pub(crate) const MEANINGS: [(Self, &str); 7] = [
+        (Self::Done, "done; the verdict is TRUSTED or CAUTION, and what was asserted holds"),
+        (
+            Self::Failed,
+            "failed for another reason than those below, also to write a result that was asked for; brunt doctor: a run would fail",
+        ),
+        (Self::Usage, "the command line or the plan is wrong; nothing was sent"),
+        (
+            Self::NotTrusted,
+            "the run is done and its verdict is NOT TRUSTED, or an assertion is inconclusive; with --allow-untrusted the verdict does not count",
+        ),
+        (Self::AssertionFailed, "an assertion fails, or no rate meets the objectives of a search"),
+        (Self::Unreachable, "no connection, no valid reply at all, or a preload that was not confirmed"),
+        (Self::Interrupted, "ended by Ctrl-C, SIGTERM or SIGHUP, with its report"),
+    ];
+}
+
 /// An error with the exit code it leads to.
 #[derive(Debug)]
 pub(crate) struct Failure {

@@ -18,6 +18,7 @@ mod environment;
 mod exit;
 mod facts;
 mod foreign;
+mod help;
 mod http;
 mod input;
 mod interrupt;
@@ -48,6 +49,12 @@ fn main() -> ExitCode {
     if let Some(tool) = program.rsplit('/').next().and_then(tools::find) {
         return tool::carry_out(tool, program, &words[1..]);
     }
+    if let [_, help, name] = &words[..]
+        && help == "help"
+        && cli::command().find_subcommand(name).is_none()
+    {
+        return explain(name);
+    }
     let matches = match cli::command().try_get_matches_from(&words) {
         Ok(matches) => matches,
         Err(error) => return refused(&words, error),
@@ -77,6 +84,17 @@ fn main() -> ExitCode {
             terminal::say(format_args!("brunt: {error:#}"));
             ExitCode::from(exit as u8)
         }
+    }
+}
+
+/// `brunt help` of what is no command.
+fn explain(name: &str) -> ExitCode {
+    match help::topic(name) {
+        Some(text) => {
+            terminal::show(text, false);
+            ExitCode::from(Exit::Done as u8)
+        }
+        None => told(&help::unknown(name)),
     }
 }
 

@@ -25,6 +25,7 @@ mod experiments;
 mod faults;
 mod fleet;
 mod foreign;
+mod help;
 mod http;
 mod information;
 mod legacy;

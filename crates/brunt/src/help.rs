@@ -1,0 +1,191 @@
+//! `brunt help TOPIC`: what is no command, such as a check of the verdict, exit codes and the forms of values.
+//!
+//! Help of commands is the parser's. Invariant: every name that a report prints and a user may ask about is a topic.
+
+use crate::cli;
+use crate::doctor::wrapped;
+use crate::exit::Exit;
+use brunt_stats::verdict::CHECKS;
+use brunt_stats::verdict::explanation::{EXPLANATIONS, Explanation};
+use std::fmt::Write;
+
+/// No line is longer, in characters.
+const WIDTH: usize = 80;
+
+/// Topics that are no checks.
+const TOPICS: [(&str, &str); 3] = [
+    ("checks", "every check of the verdict in a line"),
+    ("exit-codes", "what a command ends with"),
+    ("formats", "how values, plan files and results are written"),
+];
+
+/// What there is to ask about, for the help of all commands.
+pub(crate) fn topics() -> String {
+    let mut text = "Topics (brunt help TOPIC):\n".to_owned();
+    for (name, about) in TOPICS {
+        let _ = writeln!(text, "  {name:<12}{about}");
+    }
+    let checks = format!("or a check, such as LAG: {}", CHECKS.join(" "));
+    wrapped(&checks, WIDTH - 2).iter().for_each(|line| {
+        let _ = writeln!(text, "  {line}");
+    });
+    text.trim_end().to_owned()
+}
+
+/// The text of a topic, in capitals or not.
+pub(crate) fn topic(name: &str) -> Option<String> {
+    match name.to_ascii_lowercase().as_str() {
+        "checks" => Some(checks()),
+        "exit-codes" | "exit-code" => Some(exit_codes()),
+        "formats" | "format" => Some(formats()),
+        other => Explanation::of(other).map(explained),
+    }
+}
+
+/// What is said of a topic that there is not.
+pub(crate) fn unknown(name: &str) -> String {
+    let commands = cli::command();
+    let commands: Vec<&str> = commands.get_subcommands().map(clap::Command::get_name).collect();
+    let topics: Vec<&str> = TOPICS.iter().map(|(name, _)| *name).collect();
+    let text = format!(
+        "error: '{name}' is no topic; accepted: {}; a command ({}); or a check ({})",
+        topics.join(", "),
+        commands.join(", "),
+        CHECKS.join(", ")
+    );
+    wrapped(&text, WIDTH).join("\n")
+}
+
+/// A label and its text, with further lines below its beginning.
+fn entry(text: &mut String, label: &str, says: &str) {
+    const LABEL: usize = 13;
+    for (number, line) in wrapped(says, WIDTH - LABEL - 2).iter().enumerate() {
+        let label = if number == 0 { label } else { "" };
+        let _ = writeln!(text, "  {label:<LABEL$}{line}");
+    }
+}
+
+fn explained(explanation: &Explanation) -> String {
+    let Explanation { id, measures, caution, not_trusted, means, helps } = explanation;
+    let mut text = format!("{id}, a check of the verdict\n\n");
+    entry(&mut text, "measures", measures);
+    let or_never = |threshold: &'static str| if threshold.is_empty() { "never" } else { threshold };
+    entry(&mut text, "CAUTION", or_never(caution));
+    let (convicted, threshold) = match (explanation.convicts(), not_trusted.is_empty()) {
+        (true, _) => ("NOT TRUSTED", or_never(not_trusted).to_owned()),
+        (false, true) => ("NOT TRUSTED", "never".to_owned()),
+        (false, false) => ("NOT TRUSTED", format!("with --strict only: {not_trusted}")),
+    };
+    entry(&mut text, convicted, &threshold);
+    entry(&mut text, "means", means);
+    entry(&mut text, "helps", helps);
+    entry(&mut text, "accept it", &format!("--allow {id}"));
+    text.push_str("\nThe definition: docs/measurement.md\n");
+    text
+}
+
+fn checks() -> String {
+    let mut text = "Checks of the verdict; brunt help NAME says more of one:\n\n".to_owned();
+    EXPLANATIONS.iter().for_each(|explanation| entry(&mut text, explanation.id, explanation.measures));
+    text
+}
+
+fn exit_codes() -> String {
+    let mut text = "Exit codes of brunt's own commands:\n\n".to_owned();
+    Exit::MEANINGS.iter().for_each(|(exit, means)| entry(&mut text, &(*exit as u8).to_string(), means));
+    text += "\nWhere several apply: 2, 5, 1, 130, 3, 4, 0, the first of these.\n\
+             Other tools' command lines (brunt mutilate ...) end as those do: docs/compat.md\n";
+    text
+}
+
+fn formats() -> String {
+    let mut text = "How values are written:\n\n".to_owned();
+    for (label, says) in [
+        ("duration", "a number with its unit: 10s, 500us, 1.5ms, 2m, 100ns, 1h"),
+        ("count", "a whole number: 1000, 100k, 2M, 1G (powers of 1000)"),
+        ("bytes", "200, 4KiB, 1MiB, 1GiB (powers of 1024)"),
+        ("rate", "per second: 1000, 200k, 1.5M/s, 0.5/s"),
+        ("share", "2% or 0.02"),
+        (
+            "server",
+            "HOST[:PORT], unix:PATH, or memcached://, memcacheds://, memcached+udp://, redis://, rediss:// and [USER:PASSWORD@]HOST[:PORT][/DATABASE]; port 6379 without a scheme is Redis",
+        ),
+        ("mix", "operations with weights: get=9,set=1"),
+        (
+            "distribution",
+            "of sizes, gaps and keys: uniform:10,1000, zipf:0.99 and others, below brunt help run; @FILE is a file of one",
+        ),
+        (
+            "objective",
+            "[OP.]METRIC COMPARISON BOUND: 'get.p99 < 1ms', 'rate > 50k', 'hit >= 95%', 'errors < 0.1%'",
+        ),
+        ("list", "'rate=10k,20k,40k' or 'rate=10k..100k:10k' for --over"),
+        ("secret", "@FILE is its first line: --password @redis.pw"),
+    ] {
+        entry(&mut text, label, says);
+    }
+    text += "\nFiles, all described in docs/formats.md:\n\n";
+    for (label, says) in [
+        (
+            "PLAN.toml",
+            "options of brunt run by their names without dashes, and [[class]] tables; --print-plan writes one",
+        ),
+        (
+            "--json",
+            "the result, schema brunt.summary.v1 (docs/summary.schema.json); brunt report and compare read it",
+        ),
+        ("--csv", "the run over time, a line for each interval"),
+        ("--samples", "single requests with their six times, CSV"),
+        ("--junit", "assertions and checks as JUnit XML"),
+        ("--http", "the run as it goes on: /metrics in OpenMetrics text, /summary.json (docs/metrics.md)"),
+    ] {
+        entry(&mut text, label, says);
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Whatever is named has a text that fits a terminal of 80 columns.
+    #[test]
+    fn every_topic_has_its_text() {
+        for name in TOPICS.iter().map(|(name, _)| *name).chain(CHECKS) {
+            let text = topic(name).unwrap();
+            assert!(text.lines().count() > 4, "{text}");
+            assert!(
+                text.lines().all(|line| line.chars().count() <= WIDTH && line == line.trim_end()),
+                "{text}"
+            );
+            assert!(topics().contains(name), "{name} is not listed");
+        }
+        assert!(topic("run").is_none() && topic("").is_none());
+    }
+
+    #[test]
+    fn exit_codes_are_all_there_are() {
+        let codes: Vec<u8> = Exit::MEANINGS.iter().map(|(exit, _)| *exit as u8).collect();
+        assert_eq!(codes, [0, 1, 2, 3, 4, 5, 130]);
+    }
+
+    #[test]
+    fn a_check_is_explained() {
+        let expected = "\
+COLO, a check of the verdict
+
+  measures     looks, one every 20 ms, at which a server on this host had last
+               sent from the worker's own processor
+  CAUTION      > 75 %
+  NOT TRUSTED  never
+  means        Client and server take turns on one processor. What is measured
+               includes their waiting for each other.
+  helps        different processors: --cpus for brunt, taskset for the server,
+               or another host for one of the two
+  accept it    --allow COLO
+
+The definition: docs/measurement.md
+";
+        assert_eq!(topic("colo").unwrap(), expected);
+    }
+}
