@@ -8,7 +8,7 @@ mod repeat;
 mod scan;
 mod search;
 
-pub(crate) use repeat::run;
+pub(crate) use repeat::{check_repeated, run};
 pub(crate) use scan::scan;
 pub(crate) use search::search;
 

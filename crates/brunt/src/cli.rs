@@ -148,8 +148,10 @@ pub(crate) enum Command {
     /// Report a result in JSON again: the same text, tables and exit code as when it was measured
     #[command(after_help = REPORT_EXAMPLES)]
     Report(Box<Report>),
-    /// Check this host for a plan: limits, ports, processors, clock; exits with 1 where a run would fail
-    Doctor(Box<Doctor>),
+    /// Check this host for a plan: limits, ports, processors, clock; exits with 1 where a run would fail. Takes every option
+    /// of run, so that a command line is checked by changing one word
+    #[command(allow_negative_numbers = true, after_help = LAWS)]
+    Doctor(Box<Repeated>),
     /// Measure what this tool itself adds to latencies on this host, and up to which rate that stays small
     #[command(after_help = CALIBRATE_HELP)]
     Calibrate(Calibrate),
@@ -183,7 +185,7 @@ pub(crate) fn tool_of(matches: &ArgMatches) -> Option<(&'static Tool, Vec<String
     tools::find(name).map(words)
 }
 
-/// Options of `brunt run`.
+/// Options of `brunt run` and `brunt doctor`.
 #[derive(Debug, Args)]
 pub(crate) struct Repeated {
     #[command(flatten)]
@@ -471,19 +473,6 @@ pub(crate) struct Load {
     pub stored: StoredFlags,
     #[command(flatten)]
     pub progress: ProgressFlags,
-}
-
-/// Options of `brunt doctor`.
-#[derive(Debug, Args)]
-pub(crate) struct Doctor {
-    /// A plan file; flags win over it
-    #[arg(value_name = "PLAN.toml")]
-    pub plan: Option<PathBuf>,
-
-    #[command(flatten)]
-    pub target: TargetFlags,
-    #[command(flatten)]
-    pub lifetime: LifetimeFlags,
 }
 
 /// Whom to talk to, and with what.
@@ -1136,26 +1125,6 @@ impl Load {
     }
 }
 
-impl Doctor {
-    /// The flags as a specification.
-    pub(crate) fn spec(&self) -> (RunSpec, ClassSpec) {
-        let Self { target, lifetime, .. } = self;
-        let class = ClassSpec {
-            connections: target.connections,
-            connect_rate: lifetime.connect_rate,
-            connect_arrival: lifetime.connect_arrival.clone(),
-            call_rate: lifetime.call_rate,
-            call_arrival: lifetime.call_arrival.clone(),
-            calls_per_connection: lifetime.calls_per_connection,
-            connections_total: lifetime.connections_total,
-            reconnect_every: lifetime.reconnect_every,
-            reconnect: lifetime.reconnect,
-            ..ClassSpec::default()
-        };
-        (target.spec(), class)
-    }
-}
-
 impl Calibrate {
     /// The flags as a specification of one step; its rate is the calibration's to choose.
     pub(crate) fn spec(&self) -> (RunSpec, ClassSpec) {
@@ -1438,6 +1407,17 @@ mod tests {
             tried += 1;
         }
         assert_eq!(tried, 5 + 3 + 4 + 4);
+    }
+
+    /// A command line of `run` is checked by changing one word.
+    #[test]
+    fn doctor_takes_every_option_of_run() {
+        let command = Arguments::command();
+        let names = |name: &str| -> Vec<String> {
+            let command = command.find_subcommand(name).unwrap();
+            command.get_arguments().map(|argument| argument.get_id().to_string()).collect()
+        };
+        assert_eq!(names("doctor"), names("run"));
     }
 
     /// Every option of a plan is a flag of `run` of the same name, and the other way round.

@@ -9,11 +9,11 @@ use crate::exit::{Exit, Failure};
 use crate::facts::{Facts, TimeWaitReuse};
 use crate::limits::Needs;
 use crate::terminal::show;
-use crate::{measurement, run};
+use crate::{campaign, measurement, run};
 use brunt_engine::{Address, TlsSettings};
 use brunt_plan::destination::Server;
 use brunt_plan::plan::{IoChoice, Plan, Timestamps, Transport};
-use brunt_plan::units::Count;
+use brunt_plan::spec::PlanSpec;
 use brunt_report::quantity;
 use brunt_stats::fault::MORE_PORTS;
 use brunt_stats::host::is_fast_clocksource;
@@ -73,15 +73,17 @@ impl Finding {
     }
 }
 
-/// Judges this host and says so.
-pub(crate) fn doctor(flags: &cli::Doctor) -> Result<Exit, Failure> {
-    let (run, mut class) = flags.spec();
-    if class.connect_rate.is_some() && class.calls_per_connection.is_none() && class.reconnect_every.is_none()
-    {
-        // Whoever asks about a rate of connections means ones that end; the most that can is one for every request.
-        class.calls_per_connection = Some(Count(1));
-    }
+/// Judges this host for the plan of `brunt run` with these options, and says so. Agents are not asked.
+pub(crate) fn doctor(flags: &cli::Repeated) -> Result<Exit, Failure> {
+    campaign::check_repeated(flags)?;
+    let flags = &flags.run;
+    let (run, class) = flags.spec();
     let plan = run::read_plan(flags.plan.as_deref(), run, class)?;
+    if flags.output.print_plan {
+        return run::print_plan(&PlanSpec::from(&plan).to_toml());
+    }
+    // Nothing is written: that it can be is all that is to be known.
+    run::open_outputs(&flags.output, &plan)?;
     let facts = Facts::read();
     let mut findings = Vec::new();
     let addresses = match addresses(&plan) {
@@ -107,6 +109,9 @@ pub(crate) fn doctor(flags: &cli::Doctor) -> Result<Exit, Failure> {
     findings.extend(judge(&plan, &addresses, &needs, &facts));
     findings.push(io_uring(&plan, &facts, brunt_engine::kernel_interface::io_uring_works()));
     findings.push(timestamps(&plan, brunt_engine::timestamps_work()));
+    if flags.progress.quiet {
+        findings.retain(|finding| finding.status == Status::Fix);
+    }
     show(findings.iter().map(|finding| line(finding) + "\n").collect::<String>(), false);
     let is_fit = findings.iter().all(|finding| finding.status != Status::Fix);
     Ok(if is_fit { Exit::Done } else { Exit::Failed })

@@ -38,19 +38,10 @@ pub(crate) fn run(flags: &cli::Run) -> Result<Exit, Failure> {
     let asked = Asked::of(flags)?;
     let plan = asked.plan()?;
     let output = &flags.output;
-    if output.samples.is_none() && plan.samples_max > 0 {
-        return Err(Failure::usage(
-            "--samples-max: raw samples are kept for --samples PATH, which is not given",
-        ));
-    }
     if output.print_plan {
         return print_plan(&PlanSpec::from(&plan).to_toml());
     }
-    for objective in &output.assert {
-        let given = |reason| Failure::usage(format!("--assert: '{objective}' was given; {reason}"));
-        objective.subject.check(&plan).map_err(given)?;
-    }
-    let outputs = Outputs::open(output, &plan)?;
+    let outputs = open_outputs(output, &plan)?;
     let stop = interrupt::flag()?;
     let judgement = output.judging.judgement();
     let place = Place { of: Some(1), ..Place::default() };
@@ -63,6 +54,20 @@ pub(crate) fn run(flags: &cli::Run) -> Result<Exit, Failure> {
     let delivery = outputs.write(&summary, flags.progress.quiet);
     check_agents(&summary)?;
     Ok(delivery.exit(exit_of(&summary, output.judging.allow_untrusted)))
+}
+
+/// Checks what is asked of the results of a plan, and makes sure that they can be written.
+pub(crate) fn open_outputs(output: &cli::OutputFlags, plan: &Plan) -> Result<Outputs, Failure> {
+    if output.samples.is_none() && plan.samples_max > 0 {
+        return Err(Failure::usage(
+            "--samples-max: raw samples are kept for --samples PATH, which is not given",
+        ));
+    }
+    for objective in &output.assert {
+        let given = |reason| Failure::usage(format!("--assert: '{objective}' was given; {reason}"));
+        objective.subject.check(plan).map_err(given)?;
+    }
+    Outputs::open(output, plan)
 }
 
 /// Prints a plan. Nothing else comes of `--print-plan`, so it fails where that cannot be had.

@@ -14,12 +14,11 @@ use brunt_stats::verdict::Verdict;
 
 /// Measures as often as asked, and reports.
 pub(crate) fn run(flags: &cli::Repeated) -> Result<Exit, Failure> {
+    check_repeated(flags)?;
     let cli::Repeated { run: flags, repeat } = flags;
     if repeat.repeat == 1 {
-        check_between(repeat)?;
         return run::run(flags);
     }
-    check_output(flags, "--repeat")?;
     let mut asked = Asked::of(flags)?;
     let plan = asked.plan()?;
     if flags.output.print_plan {
@@ -30,6 +29,14 @@ pub(crate) fn run(flags: &cli::Repeated) -> Result<Exit, Failure> {
     let mut series = Series::open(flags, None, std::slice::from_ref(&plan), &mut asked, &[])?;
     let ended = measure_all(&mut series, &plan, repeat);
     series.report(outputs, ended, Question::Repeat)
+}
+
+/// Refuses what one run, or several, cannot have.
+pub(crate) fn check_repeated(flags: &cli::Repeated) -> Result<(), Failure> {
+    match flags.repeat.repeat {
+        1 => check_between(&flags.repeat),
+        _ => check_output(&flags.run, "--repeat"),
+    }
 }
 
 /// `--between` without a second repetition would never be run.

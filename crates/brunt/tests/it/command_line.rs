@@ -505,8 +505,8 @@ fn limits_are_foreseen() {
     assert_eq!(exit, 0, "{report}");
 
     // No host has so many ports; 192.0.2.1 is nobody's, and nobody is asked.
-    let churn = ["-s", "192.0.2.1", "--connect-rate", "100k"];
-    let (exit, message) = ended(&[&["run", "--calls-per-connection", "1"], &churn[..]].concat());
+    let churn = ["-s", "192.0.2.1", "--connect-rate", "100k", "--calls-per-connection", "1"];
+    let (exit, message) = ended(&[&["run"], &churn[..]].concat());
     assert_eq!(exit, 2, "{message}");
     for word in
         ["--connect-rate: '100000/s' was given; accepted: up to ", "TIME_WAIT", "local ports", "sysctl"]
@@ -520,6 +520,54 @@ fn limits_are_foreseen() {
     let (exit, report, _) = limited(1_000, &["doctor", "-s", "no-such-host.invalid"]);
     assert_eq!(exit, 1, "{report}");
     assert!(report.starts_with("fix   server         cannot resolve no-such-host.invalid:11211"), "{report}");
+}
+
+/// A command line of `run` with one word changed: the plan is judged, the mistakes are the same, and nothing is written.
+#[test]
+fn doctor_judges_the_command_line_of_a_run() {
+    let _beside = beside_others();
+    let kept = file("kept.json", "{\"old\": 1}");
+    let line = [
+        "-s",
+        "127.0.0.1:9",
+        "-T",
+        "1",
+        "-c",
+        "8",
+        "-d",
+        "4",
+        "-r",
+        "20k",
+        "--arrival",
+        "uniform",
+        "-t",
+        "5s",
+    ];
+    let results = ["--json", &kept, "--assert", "get.p99 < 1ms", "--mix", "get=9,set=1", "--until", "p99=5%"];
+    let doctor = |flags: &[&str]| {
+        let output = brunt(&[&["doctor"], &line[..], &results, flags].concat()).output().unwrap();
+        let text = |bytes| String::from_utf8(bytes).unwrap();
+        (output.status.code().unwrap(), text(output.stdout), text(output.stderr))
+    };
+    let (exit, report, error) = doctor(&[]);
+    assert_eq!((exit, error.as_str()), (0, ""), "{report}");
+    assert!(report.contains("open files"), "{report}");
+    assert_eq!(std::fs::read_to_string(&kept).unwrap(), "{\"old\": 1}");
+    let (exit, quiet, _) = doctor(&["-q"]);
+    assert_eq!((exit, quiet.as_str()), (0, ""));
+    let (exit, plan, _) = doctor(&["--print-plan"]);
+    assert!(exit == 0 && plan.contains("arrival = \"uniform\""), "{plan}");
+    let table: [(&[&str], &str); 4] = [
+        (&["--think", "1ms"], "--think: '1ms' was given; accepted: "),
+        (&["--assert", "incr.p99 < 1ms"], "--assert: 'incr.p99 < 1ms' was given; "),
+        (&["--csv", "/no/such/dir/x.csv"], "--csv: '/no/such/dir/x.csv' was given (No such file or directory"),
+        (&["--between", "true"], "--between: 'true' was given, and there is one repetition"),
+    ];
+    for (flags, message) in table {
+        let (exit, _, error) = doctor(flags);
+        assert_eq!(exit, 2, "{flags:?}: {error}");
+        assert!(error.contains(message), "{flags:?}: {error}");
+    }
 }
 
 /// Progress goes to standard error, in lines of its own where it was asked for, and not at all into a pipe otherwise.
