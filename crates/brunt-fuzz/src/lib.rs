@@ -309,7 +309,7 @@ pub fn result(data: &[u8]) {
         Err(reason) => assert!(!reason.is_empty()),
         Ok(comparison) => {
             let mut out = Vec::new();
-            comparison.write_text(&mut out).expect("memory takes everything");
+            comparison.write_details(&mut out).expect("memory takes everything");
         }
     }
     match stored.summary() {
@@ -325,7 +325,7 @@ pub fn result(data: &[u8]) {
 
 fn page(summary: &Summary) -> Vec<u8> {
     let mut out = Vec::new();
-    brunt_report::text::write(summary, &mut out).expect("memory takes everything");
+    brunt_report::details::write(summary, &mut out).expect("memory takes everything");
     out
 }
 

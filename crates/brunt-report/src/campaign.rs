@@ -5,12 +5,12 @@
 //! show, and the finished JSON. Invariant: every number of a table stands in the JSON of the same campaign.
 
 mod csv;
+mod details;
 mod json;
-mod text;
 
 pub use csv::write as write_csv;
+pub use details::write as write_details;
 pub use json::{SCHEMA, write as write_json};
-pub use text::write as write_text;
 
 use crate::cost::RequestCost;
 use brunt_plan::objective::{Ceiling, Objective};
@@ -333,5 +333,5 @@ impl Campaign {
 
 /// The head of a campaign, from its first run: facts of the load without the option that it varies, and the lines below.
 pub fn head(summary: &Summary, varied: Option<&str>) -> (Vec<String>, String) {
-    crate::text::common_head(summary, varied)
+    crate::details::common_head(summary, varied)
 }

@@ -4,10 +4,10 @@
 //! Invariant: no run is counted twice, and whatever differs between the two plans is said.
 
 mod assertion;
+mod details;
 mod difference;
 mod json;
 mod record;
-mod text;
 
 pub use difference::{Difference, plan_differences, side_differences};
 pub use json::SCHEMA;
@@ -208,8 +208,8 @@ impl Comparison {
     ///
     /// # Errors
     /// What `out` returns.
-    pub fn write_text(&self, out: &mut dyn Write) -> io::Result<()> {
-        out.write_all(text::report(self).as_bytes())
+    pub fn write_details(&self, out: &mut dyn Write) -> io::Result<()> {
+        out.write_all(details::report(self).as_bytes())
     }
 
     /// Writes the schema `brunt.compare.v1`.

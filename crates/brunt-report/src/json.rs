@@ -1,6 +1,6 @@
 //! The schema `brunt.summary.v1`: a summary as JSON, for scripts.
 //!
-//! Not for a person (that is [`crate::text`]). docs/formats.md says what every key means. Invariants: keys that exist
+//! Not for a person (that is [`crate::details`]). docs/formats.md says what every key means. Invariants: keys that exist
 //! keep their names, units and meaning, and new ones may be added; counts and times are exact integers (times in
 //! nanoseconds), and what there are too few samples for is `null`.
 
@@ -9,12 +9,12 @@ mod statistics;
 
 use crate::calibration::{floor_value, headroom_value};
 use crate::cost::RequestCost;
+use crate::details;
 use crate::indented;
 use crate::instant::{in_window_ns, phase_duration_ns};
 use crate::metered::{self, Unit};
 use crate::record;
 use crate::server;
-use crate::text;
 use crate::wall_clock;
 use brunt_plan::outcome::{OutcomeClass, ReplyKind};
 use brunt_plan::phase::Phase;
@@ -261,7 +261,7 @@ fn assertion(assertion: &Assertion) -> Value {
         "status": assertion.decision.name(),
         "measured": assertion.measured,
         "bounds": bounds(assertion.bounds),
-        "reason": assertion.doubt.map(text::reason),
+        "reason": assertion.doubt.map(details::reason),
         "at_rate": assertion.at_rate,
         "bound": assertion.objective.bound.value(),
         "needs_more": more,

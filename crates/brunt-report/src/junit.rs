@@ -6,9 +6,9 @@
 //! Invariant: there is a failure or an error exactly where the command does not end with 0 for the same reason.
 
 use crate::comparison::{Asserted, Comparison};
+use crate::details::outcome;
 use crate::metric;
 use crate::result::RunResult;
-use crate::text::outcome;
 use brunt_stats::assertion::Assertion;
 use brunt_stats::bound::Decision;
 use brunt_stats::summary::Summary;

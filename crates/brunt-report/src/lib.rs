@@ -2,7 +2,7 @@
 //! CSV of the run over time and of raw samples.
 //!
 //! Not statistics: every number is one of the summary's, or the quotient of two of them. Pure: a report is written to
-//! what it is given, and the same summary always gives the same bytes. The way through this crate: [`text::write`] lays
+//! what it is given, and the same summary always gives the same bytes. The way through this crate: [`details::write`] lays
 //! out what a performance engineer reads first, [`json::write`] is the schema `brunt.summary.v1` that scripts rely on,
 //! [`csv::write`] has a line per second, [`samples::write`] lists the samples that a plan asked to keep;
 //! [`calibration`] is the page, the object and the file of `brunt calibrate`; [`result::read`] takes results in again,
@@ -17,6 +17,7 @@ pub mod campaign;
 pub mod comparison;
 mod cost;
 pub mod csv;
+pub mod details;
 mod indented;
 mod instant;
 pub mod json;
@@ -33,7 +34,6 @@ pub mod samples;
 mod server;
 pub mod stored;
 mod table;
-pub mod text;
 pub mod wall_clock;
 
 #[cfg(test)]

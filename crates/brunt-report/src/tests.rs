@@ -10,7 +10,7 @@ mod size;
 mod versions;
 
 use crate::stored::StoredResult;
-use crate::{csv, json, junit, text};
+use crate::{csv, details, json, junit};
 use brunt_plan::op::OpKind;
 use brunt_plan::outcome::OutcomeClass;
 use brunt_plan::quantile::{Percentiles, Quantile};
@@ -25,7 +25,7 @@ use std::ops::Range;
 
 fn text_of(run: &Run) -> String {
     let mut out = Vec::new();
-    text::write(&run.summary, &mut out).unwrap();
+    details::write(&run.summary, &mut out).unwrap();
     String::from_utf8(out).unwrap()
 }
 

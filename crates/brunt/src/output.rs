@@ -87,7 +87,7 @@ impl Outputs {
             Document::Junit => brunt_report::junit::write(summary, allow_untrusted, out),
             Document::Json | Document::OfTool(..) => brunt_report::json::write(summary, out),
         };
-        self.deliver(quiet, write, |out| brunt_report::text::write(summary, out))
+        self.deliver(quiet, write, |out| brunt_report::details::write(summary, out))
     }
 
     /// Writes a campaign.
@@ -96,7 +96,7 @@ impl Outputs {
             Document::Csv => campaign::write_csv(campaign, out),
             _ => campaign::write_json(campaign, out),
         };
-        self.deliver(quiet, write, |out| campaign::write_text(campaign, out))
+        self.deliver(quiet, write, |out| campaign::write_details(campaign, out))
     }
 
     /// Writes a comparison.
@@ -106,7 +106,7 @@ impl Outputs {
             Document::Junit => brunt_report::junit::write_comparison(comparison, allow_untrusted, out),
             _ => comparison.write_json(out),
         };
-        self.deliver(quiet, write, |out| comparison.write_text(out))
+        self.deliver(quiet, write, |out| comparison.write_details(out))
     }
 
     /// Writes each result, and shows the text unless it is not wanted.

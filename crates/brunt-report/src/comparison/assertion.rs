@@ -63,7 +63,7 @@ impl Asserted {
     pub(crate) fn measured_text(&self) -> Option<String> {
         let quantity = Quantity::Of(self.requirement.subject());
         self.measured.map(|number| match self.requirement {
-            Requirement::Change(_) => super::text::change_text(quantity, number),
+            Requirement::Change(_) => super::details::change_text(quantity, number),
             Requirement::Value(objective) => metric::text(objective.subject.metric, number),
         })
     }
@@ -75,7 +75,7 @@ impl Asserted {
             return String::new();
         };
         match self.requirement {
-            Requirement::Change(_) => super::text::change_interval(scale, [low, high]),
+            Requirement::Change(_) => super::details::change_interval(scale, [low, high]),
             Requirement::Value(objective) => {
                 let [low, high] = [low, high].map(|end| metric::text(objective.subject.metric, end));
                 if low == high { String::new() } else { format!("[{low}..{high}]") }

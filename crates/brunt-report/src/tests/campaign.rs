@@ -3,8 +3,8 @@
 use super::run;
 use super::schema::reader::errors;
 use crate::campaign::{
-    Campaign, Compared, Finding, Found, Measured, Question, ScanPoint, head, write_csv, write_json,
-    write_text,
+    Campaign, Compared, Finding, Found, Measured, Question, ScanPoint, head, write_csv, write_details,
+    write_json,
 };
 use brunt_plan::sweep::SweepPoint;
 use brunt_plan::units::Rate;
@@ -260,7 +260,7 @@ fn failed_requests_stand_beside_the_percentiles() {
         (vec![at(4)], Finding::Repeat { compared: vec![] }, &[", 4 failed"]),
     ] {
         let mut text = Vec::new();
-        write_text(&campaign(&summary, runs, finding), &mut text).unwrap();
+        write_details(&campaign(&summary, runs, finding), &mut text).unwrap();
         let text = String::from_utf8(text).unwrap();
         // Lines are broken between words.
         let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
@@ -286,7 +286,7 @@ fn a_thin_interval_explains_nothing() {
 fn texts_of_campaigns() {
     for (name, campaign) in all() {
         let mut out = Vec::new();
-        write_text(&campaign, &mut out).unwrap();
+        write_details(&campaign, &mut out).unwrap();
         let text = String::from_utf8(out).unwrap();
         for line in text.lines() {
             assert!(line.chars().count() <= 110, "{name}: {line:?} is too long");

@@ -60,7 +60,7 @@ fn side(name: &str, runs: u64, factor: f64) -> Vec<RunResult> {
 
 fn text_of(comparison: &Comparison) -> String {
     let mut out = Vec::new();
-    comparison.write_text(&mut out).unwrap();
+    comparison.write_details(&mut out).unwrap();
     let text = String::from_utf8(out).unwrap();
     for line in text.lines() {
         assert!(line.chars().count() <= 110, "{line:?} is too long");
