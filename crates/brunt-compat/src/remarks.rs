@@ -20,6 +20,13 @@ pub fn verdict(summary: &Summary) -> Vec<String> {
         .collect()
 }
 
+/// Requests, as a tool calls them, that waited until there was no time left.
+pub fn unsent(summary: &Summary, requests: &str) -> Option<String> {
+    let book = &summary.total.requests;
+    let (unsent, scheduled) = (book.unsent, book.scheduled);
+    (unsent > 0).then(|| format!("warning: {unsent} of {scheduled} {requests} were due and never sent"))
+}
+
 /// The first error that a server replied; else the first bytes that are no reply, as when it closes a connection with a line for all.
 pub fn said(summary: &Summary) -> Option<String> {
     let garbage = summary.counts().first_garbage.as_ref();

@@ -38,10 +38,7 @@ pub fn of(summary: &Summary, numbers: &Numbers, verbosity: u64) -> Vec<String> {
         ));
     }
     remarks.extend(crate::remarks::said(summary).map(|said| format!("warning: the server sent {said}")));
-    let book = &summary.total.requests;
-    if book.unsent > 0 {
-        remarks.push(format!("warning: {} of {} calls were due and never sent", book.unsent, book.scheduled));
-    }
+    remarks.extend(crate::remarks::unsent(summary, "calls"));
     remarks.extend(faults(summary));
     remarks.extend(crate::remarks::verdict(summary));
     remarks

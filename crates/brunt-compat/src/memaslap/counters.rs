@@ -66,12 +66,7 @@ pub fn remarks(summary: &Summary) -> Vec<String> {
         let of = book.scheduled;
         remarks.push(format!("warning: {failed} of {of} operations have no valid reply"));
     }
-    if book.unsent > 0 {
-        remarks.push(format!(
-            "warning: {} of {} operations were due and never sent",
-            book.unsent, book.scheduled
-        ));
-    }
+    remarks.extend(crate::remarks::unsent(summary, "operations"));
     let counts = summary.counts();
     // A value that came behind the end of its reply is a datagram of no use.
     let is_multiget = |entry: &&BookEntry| entry.op == OpKind::Mget;

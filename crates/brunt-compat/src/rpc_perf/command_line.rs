@@ -1,4 +1,4 @@
-//! rpc-perf's options: what a user typed, in the shape that the file has, too.
+//! rpc-perf's options, as a user types them, in the shape that the configuration file has, too.
 //!
 //! Not what it comes to: that is [`super::invocation`], which reads the file. The rules are those of Rust's getopts: a value behind an
 //! equals sign or as the next word, an option at most once, other words anywhere. Invariant: whatever is refused is named with what was
@@ -74,11 +74,11 @@ pub enum Asked {
 pub struct CommandLine {
     /// The file.
     pub config: Option<String>,
-    /// What the file can say, too.
+    /// Options that the file has, too.
     pub general: General,
-    /// Addresses of which kind alone.
+    /// The one version of addresses to use, if any.
     pub ip_version: Option<IpVersion>,
-    /// For the user, each without its prefix.
+    /// Warnings for the user, each without its prefix.
     pub warnings: Vec<String>,
 }
 
@@ -105,7 +105,7 @@ pub fn parse(arguments: &[String]) -> Result<Asked, String> {
     Ok(Asked::Run(Box::new(line)))
 }
 
-/// A long option behind one dash would be read as letters, and behind three it is none.
+/// Refuses long options behind one dash or three, which would be read as short options or not at all.
 fn check_dashes(arguments: &[String]) -> Result<(), String> {
     for argument in arguments.iter().take_while(|argument| *argument != "--") {
         let name = argument.trim_start_matches('-');
@@ -155,14 +155,14 @@ impl CommandLine {
             "seed" => general.seed = Some(number(long, text, "a whole number of at most 64 bits")?),
             "quiet" => general.quiet = Some(true),
             "legacy-exit" => general.legacy_exit = Some(true),
-            // Counted, or looked at together.
+            // These are read in `settle`.
             "verbose" | "ipv4" | "ipv6" => {}
             long => unreachable!("--{long} stands in the table and is not read"),
         }
         Ok(())
     }
 
-    /// What is said by several options together.
+    /// Reads options that may be repeated or exclude each other.
     fn settle(&mut self, scanned: &Scanned) -> Result<(), String> {
         let verbose = u32::try_from(scanned.count("verbose")).unwrap_or(u32::MAX);
         self.general.verbose = (verbose > 0).then_some(verbose);
@@ -176,7 +176,7 @@ impl CommandLine {
     }
 }
 
-/// What is wrong with a value, in the words of all our messages.
+/// The message for a value that an option does not accept.
 pub(super) fn unfit(long: &str, text: &str, accepted: &str) -> String {
     format!("--{long}: '{text}' was given; accepted: {accepted}")
 }
@@ -267,7 +267,7 @@ mod tests {
             ),
         ];
         for (line, expected) in table {
-            // Letters have their values behind them, without an equals sign.
+            // A short option takes no equals sign before its value.
             match line.contains("-w=2") {
                 true => assert!(parsed(line).is_err()),
                 false => assert_eq!(general(line), expected, "{line}"),

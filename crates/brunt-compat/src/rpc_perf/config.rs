@@ -12,16 +12,16 @@ use std::str::FromStr;
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
 pub struct Config {
-    /// What the command line can say, too.
+    /// Options that the command line has, too.
     pub general: General,
     /// What is sent.
     #[serde(rename = "workload")]
     pub workloads: Vec<Workload>,
-    /// What version 2.1.0 sends before.
+    /// What version 2.1.0 sends in the warm-up; refused.
     pub warmup: Vec<Workload>,
 }
 
-/// What file and command line can both say.
+/// Options of file and command line.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
 #[allow(missing_docs, reason = "the fields are the keys and options of the same names")]
@@ -154,52 +154,52 @@ impl<'de> Deserialize<'de> for LogFormat {
     }
 }
 
-/// What is sent at a rate of its own.
+/// A kind of request, at a rate of its own.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
 pub struct Workload {
-    /// For whoever reads the file.
+    /// Not used: for the reader of the file.
     pub name: Option<String>,
     /// The command.
     pub method: Option<String>,
     /// Requests per second; 0: as many as there can be.
     pub rate: u64,
-    /// What stands in the request.
+    /// The parameters of the request, in order.
     #[serde(rename = "parameter")]
     pub parameters: Vec<Parameter>,
 }
 
-/// A part of a request.
+/// A parameter of a request.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
 pub struct Parameter {
-    /// Where it comes from.
+    /// How its value is made.
     pub style: Style,
     /// Bytes; 1 where it is not given.
     pub size: Option<u32>,
-    /// The number that it shows; its own one, from 0, where none is given.
+    /// The number that a static one shows; without, its place among the parameters, from 0.
     pub seed: Option<u64>,
     /// It is drawn for each request.
     pub regenerate: bool,
-    /// It is one of so many numbers.
+    /// It is a random number below this one.
     pub num: Option<NonZeroU64>,
-    /// Of a field, with Thrift.
+    /// With Thrift: the number of the field.
     pub id: Option<i16>,
-    /// With Thrift.
+    /// With Thrift: the type of the field.
     #[serde(rename = "type")]
     pub kind: Option<String>,
-    /// Of elements, with Thrift.
+    /// With Thrift: the type of the elements.
     pub contains: Option<String>,
 }
 
-/// Where a parameter comes from.
+/// How the value of a parameter is made.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Style {
-    /// A number.
+    /// The digits of `seed`.
     #[default]
     Static,
-    /// Chance.
+    /// Random characters, or with `num` a random number.
     Random,
 }
 
@@ -224,7 +224,7 @@ fn explain(message: &str) -> String {
     let Some(rest) = message.strip_prefix("unknown field `") else { return message.trim_end().to_owned() };
     let mut names = rest.split('`').step_by(2);
     let given = names.next().unwrap_or_default();
-    // Each key has one spelling here.
+    // Of the two spellings of a key the one with hyphens is shown.
     let known: Vec<&str> = rest.split('`').skip(2).step_by(2).filter(|name| !name.contains('_')).collect();
     let meant = closest(given, known.iter().copied());
     let meant = meant.map_or(";".to_owned(), |name| format!("; did you mean '{name}'?"));
@@ -233,6 +233,7 @@ fn explain(message: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use super::super::command_line::OPTIONS;
     use super::*;
 
     #[test]
@@ -315,6 +316,22 @@ parameter = []
         for (text, message) in table {
             let error = Config::parse("f.toml", text).unwrap_err();
             assert!(error.starts_with(&format!("--config: 'f.toml', {message}")), "{text}: {error}");
+        }
+    }
+
+    /// In both spellings, whether it is rpc-perf's option or ours.
+    #[test]
+    fn every_option_is_a_key() {
+        for rule in &OPTIONS {
+            if ["config", "version", "help"].contains(&rule.long) {
+                continue;
+            }
+            let values = if rule.takes_value { ["1", "'2016'"] } else { ["true", "1"] };
+            for key in [rule.long.to_owned(), rule.long.replace('-', "_")] {
+                let of = |value: &str| Config::parse("f", &format!("general.{key} = {value}")).ok();
+                let config = values.iter().find_map(|value| of(value));
+                assert!(config.is_some_and(|config| config.general != General::default()), "{key}");
+            }
         }
     }
 

@@ -12,19 +12,19 @@ use brunt_stats::summary::MeasuredWindow;
 
 const SECOND_NS: u64 = 1_000_000_000;
 
-/// What of a run is over, and what is not.
+/// The windows and slices of a run.
 #[derive(Clone, Debug, Default)]
 pub struct Course {
     duration_s: u64,
-    /// How many windows there are, the warm-up included; none: they go on.
+    /// How many windows there are, the warm-up included; `None` where they go on until a signal.
     windows: Option<u64>,
-    /// Which workloads have hits and misses.
+    /// For each workload: do its replies count as hits and misses?
     retrieves: Vec<bool>,
     start_ns: u64,
-    /// The one that goes on, and its number; the warm-up is 0.
+    /// The window that is not over yet, and its number; the warm-up is 0.
     present: Window,
     number: u64,
-    /// Since the files were last written, from this second on.
+    /// The slices since the files were last written; the first is this second of the run.
     slices: Option<Slices>,
     first_second: u64,
 }
@@ -39,19 +39,19 @@ pub struct Ended {
 }
 
 impl Course {
-    /// Of windows of this length, in seconds.
+    /// A run with windows of this length, in seconds.
     pub fn new(duration_s: u64, windows: Option<u64>, retrieves: Vec<bool>, has_slices: bool) -> Self {
         let slices = has_slices.then(|| Slices { warm_up: duration_s as usize, ..Slices::default() });
         Self { duration_s, windows, retrieves, slices, ..Self::default() }
     }
 
-    /// The schedule begins.
+    /// Says when the schedule begins.
     pub fn start(&mut self, window: MeasuredWindow) {
         self.start_ns = window.start_ns;
         self.slices.iter_mut().for_each(|slices| slices.start_ns = window.start_ns);
     }
 
-    /// A second is over, or what was before or behind the schedule. Windows that are over with it, in their order.
+    /// Adds a period: a second of the schedule, or what was before or behind it. Returns the windows that end with it, in order.
     pub fn add(&mut self, period: &Period) -> Vec<Ended> {
         let is_timed = matches!(period.phase, Phase::Warmup | Phase::Measure);
         let mut ended = Vec::new();
@@ -75,13 +75,13 @@ impl Course {
         ended
     }
 
-    /// The run is over: its last window, if all of it was there.
+    /// Ends the run. Returns its last window, unless the run was interrupted in it.
     pub fn end(&mut self) -> Option<Ended> {
         let is_whole = self.present.seconds >= self.duration_s as f64 * 0.999;
         is_whole.then(|| self.end_present())
     }
 
-    /// No window is behind the last.
+    /// The number of a window, at most that of the last.
     fn last(&self, number: u64) -> u64 {
         self.windows.map_or(number, |windows| number.min(windows - 1))
     }
@@ -106,17 +106,17 @@ impl Course {
         slices.slices[place as usize].merge(&Slice::of(ranges));
     }
 
-    /// Of the window that goes on.
+    /// Connections in the window that is not over yet.
     pub fn connections(&self) -> Connections {
         self.present.connections
     }
 
-    /// For the files.
+    /// What the files are written from.
     pub fn slices(&self) -> Option<&Slices> {
         self.slices.as_ref()
     }
 
-    /// The files have been written, of a run that goes on: what comes is another picture.
+    /// Begins anew, after the files of a run that goes on have been written.
     pub fn clear_slices(&mut self) {
         let Some(slices) = &mut self.slices else { return };
         self.first_second += slices.slices.len() as u64;

@@ -1,4 +1,4 @@
-//! A command line of rpc-perf that is carried out: its log, one run with its windows, and what came of it.
+//! Carries out a command line of rpc-perf: one run, its log, its files, and its exit code.
 //!
 //! Not where options are read or lines are laid out: those are [`super::command_line`] and [`super::log`]. Invariant: standard output
 //! holds what rpc-perf's would, and everything else is a line on standard error.
@@ -9,12 +9,11 @@ use super::help::help;
 use super::invocation::{Invocation, Sent};
 use super::log::{self, Level, Log};
 use super::statistics::{self, Statistics};
-use super::{EXIT_FAILED, VERSION, trace, waterfall};
+use super::{EXIT_FAILED, VERSION, remarks, trace, waterfall};
 use crate::front_end::{
     Answer, Asked, Caller, Console, End, FailureKind, FrontEnd, Next, OutputFile, Run, RunFailure, Runs,
     Setup, Shown,
 };
-use crate::remarks;
 use brunt_picture::Theme;
 use brunt_plan::phase::Phase;
 use brunt_plan::spec::PlanSpec;
@@ -49,7 +48,7 @@ pub fn read(arguments: &[String], caller: &Caller<'_>) -> Asked {
     })
 }
 
-/// A run and what was said of it so far.
+/// A run and what is known of it so far.
 struct Loader {
     invocation: Invocation,
     sent: Vec<Sent>,
@@ -60,7 +59,7 @@ struct Loader {
     windows: u64,
     /// Those of them in which no request succeeded.
     failed: Vec<u64>,
-    /// The files hold what there was until now.
+    /// The files have just been written: the slices of the next period are the first of new ones.
     is_saved: bool,
 }
 
@@ -157,7 +156,7 @@ impl Loader {
     }
 
     fn spec(&self) -> PlanSpec {
-        // What is wrong with it was found when the command line was read.
+        // The same was built without an error when the command line was read.
         self.invocation.spec(self.seed).map(|(spec, _)| spec).unwrap_or_default()
     }
 
@@ -207,7 +206,7 @@ impl Loader {
 
     /// The exit code: 0 where every window had requests that succeeded.
     fn end(&self, summary: &Summary, console: &mut Console) -> End {
-        remarks::verdict(summary).iter().for_each(|remark| self.say(console, remark));
+        remarks::of(summary).iter().for_each(|remark| self.say(console, remark));
         let settings = &self.invocation.settings;
         let interrupted = summary.record.run.interrupted && !settings.service;
         if interrupted {

@@ -24,9 +24,9 @@ const MICRO: u64 = 1_000_000;
 const PATIENCE: DurationNs = DurationNs::from_secs(3_600);
 /// Without a time-out for connecting an attempt is given up after this, and another one follows.
 const ATTEMPT: DurationNs = DurationNs::from_secs(10);
-/// No plan has more.
+/// The most connections that a plan may have.
 const CONNECTIONS_MAX: u64 = 1_000_000;
-/// How long replies are awaited at the end at most.
+/// The longest wait for replies at the end.
 const DRAIN_MAX: DurationNs = DurationNs::from_secs(10);
 /// How long a run lasts that only a signal ends: a century.
 const FOR_EVER: DurationNs = DurationNs::from_secs(100 * 366 * 86_400);
@@ -86,10 +86,10 @@ pub struct Sent {
 }
 
 impl Invocation {
-    /// What this command line comes to.
+    /// Reads the file and checks everything.
     ///
     /// # Errors
-    /// No plan does what it asks for.
+    /// What is wrong with the command line or the file.
     pub fn new(line: CommandLine, caller: &Caller<'_>) -> Result<Self, String> {
         let path = line.config.as_deref().ok_or("config file not specified; accepted: --config FILE")?;
         let text = (caller.read_text)(path).map_err(|error| {
@@ -122,7 +122,7 @@ impl Invocation {
     /// The workloads in their order.
     pub fn sent(&self) -> Vec<Sent> {
         let sent = |(index, workload): (usize, &Workload)| {
-            // What is drawn is not printed, and what is wrong was found before.
+            // The seed does not matter, for what is drawn is not printed; and errors were found when the command line was read.
             let request = self.request(index, 0).ok();
             Sent {
                 method: request.as_ref().map(|request| request.method.clone()).unwrap_or_default(),
@@ -139,12 +139,12 @@ impl Invocation {
         u64::from(self.settings.duration_s) * (u64::from(self.settings.windows) + 1)
     }
 
-    /// Is there a file of latencies second by second?
+    /// Is a file to be written that needs latencies second by second?
     pub fn has_slices(&self) -> bool {
         self.settings.trace.is_some() || self.settings.waterfall.is_some()
     }
 
-    /// The plan, with what is drawn by this seed; and what of the file has no effect.
+    /// The plan, with the random choices of this seed; and warnings of what in the file has no effect.
     ///
     /// # Errors
     /// What is wrong with a workload.
@@ -164,7 +164,7 @@ impl Invocation {
     }
 
     fn request(&self, index: usize, seed: u64) -> Result<Request, String> {
-        // Workloads draw apart from each other.
+        // Each workload draws other values.
         let seed = seed.wrapping_add(index as u64);
         Request::of(self.settings.dialect, &self.workloads[index], seed)
             .map_err(|what| format!("workload {index}: {what}"))
@@ -187,12 +187,12 @@ impl Invocation {
             timeout: Some(timeout),
             connect_timeout: Some(settings.connect_timeout_ms.map_or(ATTEMPT, milliseconds)),
             drain: Some(timeout.min(DRAIN_MAX)),
-            // The first window is the warm-up. For the plan it is as good as the others: what is late there is answered in the next.
+            // The warm-up is a window like the others, so that requests of it that end in the next window are counted there.
             warmup: Some(Warmup::NONE),
             time: Some(if settings.service { FOR_EVER } else { DurationNs::from_secs(self.seconds()) }),
             preload: Some(false),
             meter: settings.listen.is_some().then(|| vec![MeterKind::HitTime, MeterKind::MissTime]),
-            // Of commands they could not be compared with anything.
+            // The verdict cannot compare them with templates, whose kinds of operation it does not know.
             server_stats: Some(false),
             seed: Some(Count(seed)),
             data_seed: Some(Count(seed)),
@@ -200,7 +200,7 @@ impl Invocation {
         })
     }
 
-    /// A workload, which shares the connections of the first.
+    /// The class of a workload; all share the connections of the first.
     fn class(&self, index: usize, request: &Request, of: usize) -> Result<ClassSpec, String> {
         let settings = &self.settings;
         let rate = self.workloads[index].rate;
@@ -441,7 +441,7 @@ key-form = \"decimal\"
             remarks("--config unused -s h x"),
             [
                 "warning: 'x' belongs to no option and has no effect",
-                "warning: workload 0: parameter 0: regenerate: without effect, for what is static never changes",
+                "warning: workload 0: parameter 0: regenerate has no effect with style = \"static\"",
             ]
         );
         assert!(remarks("--config get -s h").is_empty());

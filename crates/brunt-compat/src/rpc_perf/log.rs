@@ -11,13 +11,13 @@ use brunt_plan::plan::IpVersion;
 use jiff::Timestamp;
 use std::fmt::Write as _;
 
-/// Between parts of the log.
+/// The line between parts of the log.
 const RULE: &str = "-----";
 
 /// How much a line matters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Level {
-    /// What everybody sees.
+    /// Always printed.
     Info,
     /// With `-v`.
     Debug,
@@ -25,7 +25,7 @@ pub enum Level {
     Trace,
 }
 
-/// Text that becomes lines.
+/// How messages become lines, at one time.
 #[derive(Clone, Copy, Debug)]
 pub struct Log {
     /// The layout.
@@ -35,7 +35,7 @@ pub struct Log {
 }
 
 impl Log {
-    /// These lines.
+    /// Each message as a line of this level.
     pub fn lines<T: AsRef<str>>(&self, level: Level, messages: &[T]) -> String {
         let level = match level {
             Level::Info => "INFO ",
@@ -62,7 +62,7 @@ impl Log {
     }
 }
 
-/// What is said first: who speaks, and what was asked for.
+/// The first lines: the version and the configuration.
 pub fn banner(settings: &Settings, sent: &[Sent]) -> Vec<String> {
     let mut lines = vec![format!("{VERSION} initializing...")];
     let (pool, ip) = match settings.log_format {
@@ -104,13 +104,13 @@ pub fn banner(settings: &Settings, sent: &[Sent]) -> Vec<String> {
     lines
 }
 
-/// What is said when connections are begun.
+/// The lines before connections are made.
 pub fn connecting(settings: &Settings) -> Vec<String> {
     let clients = (0..settings.threads).map(|client| format!("Client: {client}"));
     [RULE.to_owned(), "Connecting...".to_owned()].into_iter().chain(clients).collect()
 }
 
-/// What is said when the schedule begins: in 2017 what will be sent.
+/// The lines when the schedule begins; in 2017 the workloads.
 pub fn scheduled(format: LogFormat, sent: &[Sent]) -> Vec<String> {
     match format {
         LogFormat::Of2017 => workloads(format, sent),
@@ -118,7 +118,7 @@ pub fn scheduled(format: LogFormat, sent: &[Sent]) -> Vec<String> {
     }
 }
 
-/// What is said of the connections that were made before: in 2016 how many stand.
+/// The lines when connections have been made; in 2016 how many were, and how many attempts failed.
 pub fn connected(format: LogFormat, connections: Connections) -> Vec<String> {
     match format {
         LogFormat::Of2017 => Vec::new(),
@@ -154,12 +154,12 @@ fn parameter((index, parameter): (usize, &Parameter)) -> String {
     }
 }
 
-/// What is said when the first window is over.
+/// The lines at the end of the warm-up.
 pub fn warmed_up() -> Vec<String> {
     vec![RULE.to_owned(), "Warmup complete".to_owned()]
 }
 
-/// A window.
+/// The lines of a window.
 pub fn window(format: LogFormat, number: u64, window: &Window) -> Vec<String> {
     let mut lines = vec![RULE.to_owned(), format!("Window: {number}")];
     match format {

@@ -12,6 +12,7 @@ pub mod front_end;
 pub mod help;
 pub mod invocation;
 pub mod log;
+mod remarks;
 pub mod request;
 pub mod slices;
 pub mod statistics;

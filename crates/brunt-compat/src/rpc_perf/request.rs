@@ -7,7 +7,7 @@ use super::config::{Parameter, Style, Workload};
 use super::thrift;
 use brunt_plan::plan::{KEY_BYTES_MAX, Protocol};
 
-/// What rpc-perf calls protocols.
+/// A protocol, as rpc-perf tells them apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Dialect {
     /// memcached's text protocol.
@@ -74,7 +74,7 @@ impl Dialect {
         }
     }
 
-    /// Has its server a store that can be flushed?
+    /// Do its servers store anything that `--flush` could delete?
     pub const fn stores(self) -> bool {
         matches!(self, Self::Memcache | Self::Redis | Self::RedisInline)
     }
@@ -106,7 +106,7 @@ struct Method {
     parameters: usize,
     /// The parameter that is a number, and what rpc-perf sends where it is none.
     number: Option<(usize, &'static str)>,
-    /// What it is answered is a hit or a miss.
+    /// Its replies count as hits and misses.
     retrieves: bool,
 }
 
@@ -161,7 +161,7 @@ pub struct Request {
     pub template: String,
     /// What `{key}` stands for in it.
     pub numbers: Option<Numbers>,
-    /// Its replies are hits and misses.
+    /// Its replies count as hits and misses.
     pub retrieves: bool,
     /// What has no effect, for the user.
     pub warnings: Vec<String>,
@@ -177,7 +177,7 @@ pub struct Numbers {
 }
 
 impl Request {
-    /// Of a workload; where it is drawn once, by this seed.
+    /// The request of a workload; what is drawn once, when it is read, follows from the seed.
     ///
     /// # Errors
     /// What is wrong with the workload, without its name.
@@ -301,7 +301,7 @@ impl Words {
         }
     }
 
-    /// A parameter as a word; its place is its seed where it has none.
+    /// A parameter as a word of the template. Without a `seed` its place among the parameters is its seed.
     pub(super) fn word(&mut self, index: usize, parameter: &Parameter) -> Result<String, String> {
         let size = size_of(parameter);
         self.note_unused(index, parameter);
@@ -320,14 +320,12 @@ impl Words {
         }
     }
 
-    /// Notes what has no effect beside the style.
+    /// Warns of keys that have no effect with the style.
     pub(super) fn note_unused(&mut self, index: usize, parameter: &Parameter) {
         let unused = match parameter.style {
-            Style::Static if parameter.regenerate => {
-                "regenerate: without effect, for what is static never changes"
-            }
+            Style::Static if parameter.regenerate => "regenerate has no effect with style = \"static\"",
             Style::Random if parameter.seed.is_some() => {
-                "seed: without effect with style = \"random\"; --seed is what chance follows from"
+                "seed has no effect with style = \"random\"; --seed sets all random choices"
             }
             _ => return,
         };
@@ -370,12 +368,12 @@ pub(super) fn size_of(parameter: &Parameter) -> u32 {
     parameter.size.unwrap_or(1)
 }
 
-/// Nothing at all must be seen.
+/// A word of a template: an empty one takes quotes.
 fn quoted(text: String) -> String {
     if text.is_empty() { "''".to_owned() } else { text }
 }
 
-/// A word that is a number, or what rpc-perf sends for one that is none.
+/// The word of a parameter that must be a number; where it is none, the number that rpc-perf sends instead.
 fn number(index: usize, parameter: &Parameter, word: String, usual: &str) -> Result<String, String> {
     if word.starts_with('{') && parameter.num.is_none() {
         return Err(format!(
@@ -401,12 +399,12 @@ fn letters(seed: u64, index: usize, size: u32) -> String {
     drawn.map(|drawn| char::from(LETTERS[below(drawn, 62) as usize])).collect()
 }
 
-/// A number below this one; the bias is below 2⁻⁵⁸ for letters.
+/// Scales 64 random bits to a number below `count`; the bias is below 2⁻⁵⁸ for letters.
 fn below(drawn: u64, count: u64) -> u64 {
     ((u128::from(drawn) * u128::from(count)) >> 64) as u64
 }
 
-/// Numbers of 64 bits for a parameter (SplitMix64).
+/// The random numbers of a parameter, by SplitMix64.
 fn draws(seed: u64, index: usize) -> impl Iterator<Item = u64> {
     const STEP: u64 = 0x9e37_79b9_7f4a_7c15;
     let mix = |state: u64| {
@@ -526,11 +524,11 @@ mod tests {
         };
         assert_eq!(
             warnings("regenerate = true"),
-            ["parameter 0: regenerate: without effect, for what is static never changes"]
+            ["parameter 0: regenerate has no effect with style = \"static\""]
         );
         assert_eq!(
             warnings("style = 'random', seed = 1"),
-            ["parameter 0: seed: without effect with style = \"random\"; --seed is what chance follows from"]
+            ["parameter 0: seed has no effect with style = \"random\"; --seed sets all random choices"]
         );
         assert_eq!(warnings("style = 'random', regenerate = true"), [""; 0]);
     }

@@ -13,8 +13,8 @@ pub struct Slice {
 }
 
 impl Slice {
-    /// From how many values lie in which ranges of nanoseconds, ascending. A range that reaches over a boundary of buckets is
-    /// divided as its width is: put into one of them, ranges that are a tenth as wide would draw stripes.
+    /// From ranges of nanoseconds, ascending, with their counts. A range that reaches over a boundary of buckets is divided in
+    /// proportion to its width: if each were put into one bucket whole, the picture would have stripes.
     pub fn of(ranges: impl IntoIterator<Item = (RangeInclusive<u64>, u64)>) -> Self {
         let mut slice = Self::default();
         for (values, count) in ranges {
@@ -33,7 +33,7 @@ impl Slice {
         slice
     }
 
-    /// Counts latencies of a bucket that is not below those before.
+    /// Adds to a bucket, which must not be below the last one.
     fn add(&mut self, bucket: usize, count: u64) {
         match self.counts.last_mut() {
             Some((last, sum)) if *last == bucket => *sum += count,
@@ -42,7 +42,7 @@ impl Slice {
         }
     }
 
-    /// Adds another.
+    /// Adds the counts of another slice.
     pub fn merge(&mut self, other: &Self) {
         let mut counts: BTreeMap<usize, u64> = self.counts().collect();
         other.counts().for_each(|(bucket, count)| *counts.entry(bucket).or_default() += count);

@@ -70,7 +70,7 @@ fn field(index: usize, parameter: &Parameter, words: &mut Words) -> Result<Strin
 /// The value of a type of fixed length.
 fn scalar(kind: &str, index: usize, parameter: &Parameter, words: &mut Words) -> Result<String, String> {
     if parameter.size.is_some() || parameter.num.is_some() {
-        words.warn(index, &format!("size and num: without effect on {kind}"));
+        words.warn(index, &format!("size and num have no effect with type {kind}"));
     }
     let seed = parameter.seed.unwrap_or(index as u64);
     let range = INTEGERS.iter().find(|(name, ..)| *name == kind).map(|(_, least, most)| (*least, *most));

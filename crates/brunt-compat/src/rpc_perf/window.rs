@@ -1,4 +1,4 @@
-//! What is counted of a window: what happened in it, and the response times of what was answered.
+//! What is counted in a window, and the response times of what was answered.
 //!
 //! Not its line in the log. A request belongs to the window in which it ends; what is open or in flight is counted from the start of the
 //! run. Invariant: what was sent was answered, failed, or is in flight.
@@ -13,7 +13,7 @@ use brunt_stats::store::IntervalStore;
 /// A window, or a part of one.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Window {
-    /// How long it is.
+    /// Its length.
     pub seconds: f64,
     /// Connections.
     pub connections: Connections,
@@ -25,9 +25,9 @@ pub struct Window {
     pub misses: u64,
     /// Response times of what was answered, in nanoseconds from when it was due.
     pub response: Histogram,
-    /// The same of retrievals that found something, where that is metered.
+    /// Those of hits, where they are metered.
     pub hit: Histogram,
-    /// The same of requests that found nothing, where that is metered.
+    /// Those of replies that say that there is no such key, where they are metered.
     pub miss: Histogram,
     /// How long attempts to connect took that succeeded, in nanoseconds.
     pub connect: Histogram,
@@ -61,7 +61,7 @@ pub struct Requests {
     pub sent: u64,
     /// They have a reply, of whatever kind.
     pub replied: u64,
-    /// Their reply is none of an error.
+    /// Their reply is no error.
     pub ok: u64,
     /// Their reply is an error, or their connection was lost.
     pub errors: u64,
@@ -72,7 +72,7 @@ pub struct Requests {
 }
 
 impl Window {
-    /// Adds what was recorded in a part of it; the workloads whose replies are hits and misses are those for which `retrieves` holds.
+    /// Adds what was recorded in a part of it. `retrieves` says of each workload whether its replies count as hits and misses.
     pub fn add(&mut self, seconds: f64, recorded: &IntervalStore, retrieves: &[bool]) {
         self.seconds += seconds;
         let request_timeouts = self.add_requests(recorded, retrieves);
@@ -89,7 +89,7 @@ impl Window {
         }
     }
 
-    /// Adds what is counted of another one.
+    /// Adds the counts of another window, and none of its response times.
     pub fn count(&mut self, other: &Self) {
         self.hits += other.hits;
         self.misses += other.misses;
@@ -132,7 +132,7 @@ impl Window {
             failed += counts.failed;
             gone += counts.lost + counts.retired;
         }
-        // One request is under way on a connection, which is given up with it.
+        // A request that times out ends its connection, and its fault is no failed attempt to connect.
         let late = recorded.faults().of(FaultKind::TimedOut).saturating_sub(request_timeouts).min(failed);
         connections.established += established;
         connections.timeouts += late;
@@ -141,7 +141,7 @@ impl Window {
         connections.open = (connections.open + established).saturating_sub(gone);
     }
 
-    /// The window behind this one: nothing happened in it yet, and what is open or in flight still is.
+    /// The beginning of the next window: nothing has happened in it, and what is open or in flight still is.
     pub fn next(&self) -> Self {
         Self {
             connections: Connections { open: self.connections.open, ..Connections::default() },
@@ -156,13 +156,13 @@ impl Window {
         if self.seconds > 0.0 { answered as f64 / self.seconds } else { 0.0 }
     }
 
-    /// Per cent of what has ended.
+    /// Successful requests in per cent of those that have ended.
     pub fn success(&self) -> f64 {
         let Requests { ok, errors, timeouts, .. } = self.requests;
         percent(ok, ok + errors + timeouts)
     }
 
-    /// Per cent of retrievals.
+    /// Hits in per cent of hits and misses.
     pub fn hit_rate(&self) -> f64 {
         percent(self.hits, self.hits + self.misses)
     }
@@ -176,19 +176,19 @@ impl Window {
         [min, p50, p90, p99, p999, p9999, max]
     }
 
-    /// Of exact sums, to whole nanoseconds.
+    /// The mean, truncated to whole nanoseconds.
     pub fn mean_ns(&self) -> u64 {
         self.response.moments().mean().unwrap_or(0.0) as u64
     }
 
-    /// Of exact sums, to whole nanoseconds.
+    /// The standard deviation, truncated to whole nanoseconds.
     pub fn deviation_ns(&self) -> u64 {
         self.response.moments().stddev().unwrap_or(0.0) as u64
     }
 }
 
 impl Connections {
-    /// Adds what happened, not what stands.
+    /// Adds all but how many are open.
     fn count(&mut self, other: &Self) {
         let Self { begun, established, errors, timeouts, closed, lost, open: _ } = self;
         *begun += other.begun;
@@ -201,7 +201,7 @@ impl Connections {
 }
 
 impl Requests {
-    /// Adds what happened, not what is under way.
+    /// Adds all but how many are in flight.
     fn count(&mut self, other: &Self) {
         let Self { scheduled, sent, replied, ok, errors, timeouts, in_flight: _ } = self;
         *scheduled += other.scheduled;

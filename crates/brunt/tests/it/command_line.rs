@@ -560,7 +560,10 @@ fn doctor_judges_the_command_line_of_a_run() {
     let table: [(&[&str], &str); 4] = [
         (&["--think", "1ms"], "--think: '1ms' was given; accepted: "),
         (&["--assert", "incr.p99 < 1ms"], "--assert: 'incr.p99 < 1ms' was given; "),
-        (&["--csv", "/no/such/dir/x.csv"], "--csv: '/no/such/dir/x.csv' was given (No such file or directory"),
+        (
+            &["--csv", "/no/such/dir/x.csv"],
+            "--csv: '/no/such/dir/x.csv' was given (No such file or directory",
+        ),
         (&["--between", "true"], "--between: 'true' was given, and there is one repetition"),
     ];
     for (flags, message) in table {

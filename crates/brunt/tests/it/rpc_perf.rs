@@ -70,24 +70,25 @@ fn sum(text: &str, line: &str, word: &str) -> f64 {
     of_windows(text, line, word).iter().sum()
 }
 
-/// A server that keeps every line it is sent, and answers each by this function; its address, and the lines.
-fn recorder(answer: fn(&str) -> &'static str) -> (String, Receiver<String>) {
+/// A server that keeps every line it is sent, and answers each by this function; its address, and the lines with the numbers of their
+/// connections.
+fn recorder(answer: fn(&str) -> &'static str) -> (String, Receiver<(usize, String)>) {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
     let address = listener.local_addr().unwrap().to_string();
     let (sender, lines) = mpsc::channel();
-    let serve = move |stream: TcpStream, sender: mpsc::Sender<String>| {
+    let serve = move |stream: TcpStream, number: usize, sender: mpsc::Sender<(usize, String)>| {
         let mut to = stream.try_clone().unwrap();
         for line in BufReader::new(stream).lines().map_while(Result::ok) {
             let written = to.write_all(answer(&line).as_bytes());
-            if sender.send(line).is_err() || written.is_err() {
+            if sender.send((number, line)).is_err() || written.is_err() {
                 return;
             }
         }
     };
     std::thread::spawn(move || {
-        for stream in listener.incoming().map_while(Result::ok) {
+        for (number, stream) in listener.incoming().map_while(Result::ok).enumerate() {
             let sender = sender.clone();
-            std::thread::spawn(move || serve(stream, sender));
+            std::thread::spawn(move || serve(stream, number, sender));
         }
     });
     (address, lines)
@@ -189,7 +190,7 @@ fn requests_are_those_of_rpc_perf() {
     // Only gets are hits or misses.
     let misses = sum(&text, "Responses:", "Miss");
     assert!(sum(&text, "Responses:", "Hit") == 0.0 && (60.0..=140.0).contains(&misses), "{text}");
-    let lines: Vec<String> = lines.try_iter().collect();
+    let lines: Vec<String> = lines.try_iter().map(|(_, line)| line).collect();
     let of =
         |command: &str| -> Vec<&String> { lines.iter().filter(|line| line.starts_with(command)).collect() };
     let distinct = |lines: &[&String]| lines.iter().collect::<std::collections::BTreeSet<_>>().len();
@@ -243,7 +244,7 @@ fn a_flush_is_confirmed() {
     let (text, said) = ended(&rpc_perf(&address, &format!("--config {} -d 1 -w 1", file.path())), 1);
     let expected = format!("rpc-perf: cannot delete what {address} holds: it says 'SERVER_ERROR not here'\n");
     assert!(said.ends_with(&expected) && !text.contains("Window: "), "{text}{said}");
-    assert_eq!(lines.try_iter().collect::<Vec<_>>(), ["flush_all"]);
+    assert_eq!(lines.try_iter().collect::<Vec<_>>(), [(0, "flush_all".to_owned())]);
 }
 
 #[test]
@@ -267,6 +268,34 @@ fn rates_are_exact_and_each_workload_has_its_own() {
         "{text}"
     );
     assert_eq!(of_windows(&text, "Connections:", "Open"), [6.0, 6.0], "{text}");
+}
+
+/// All connections of all threads take their share of a rate that one could carry, and with the same seed they send the same requests.
+#[test]
+fn threads_share_the_work_and_a_seed_repeats_it() {
+    let _beside = beside_others();
+    let file =
+        File::of("[[workload]]\nrate = 200\nparameter = [{style = 'random', size = 8, regenerate = true}]");
+    let requests = |seed: u64| {
+        let (address, lines) = recorder(|_| "END\r\n");
+        let options = format!("--config {} -d 1 -w 1 -t 2 -c 2 --seed {seed}", file.path());
+        let (_, said) = ended(&rpc_perf(&address, &options), 0);
+        assert!(said.contains(&format!("note: --seed {seed} makes the same choices again\n")), "{said}");
+        let mut of_connections = BTreeMap::new();
+        let mut requests = Vec::new();
+        for (connection, line) in lines.try_iter() {
+            *of_connections.entry(connection).or_default() += 1;
+            requests.push(line);
+        }
+        let counts: Vec<u32> = of_connections.into_values().collect();
+        assert!(counts.len() == 4 && counts.iter().all(|count| *count >= 20), "{counts:?}");
+        requests.sort();
+        requests
+    };
+    let first = requests(7);
+    assert_eq!(first.len(), 400);
+    assert_eq!(requests(7), first);
+    assert!(requests(8).iter().filter(|request| first.contains(request)).count() < 5);
 }
 
 /// The exit code is 0 where every window had requests that succeeded.
@@ -314,6 +343,7 @@ fn trouble_is_counted() {
     let (created, closed) = (of("Sockets:", "Create"), of("Sockets:", "Close"));
     assert!((created - timeouts).abs() <= 1.0 && (closed - timeouts).abs() <= 1.0, "{text}");
     assert!(text.contains(" DEBUG [rpc-perf] fault: timed_out: "), "{text}");
+    assert!(said.contains("\nwarning: the server sent an error: injected fault\n"), "{said}");
 }
 
 /// The other protocols, each against the reference server.
@@ -584,6 +614,8 @@ fn a_stall_is_seen_where_it_was() {
         let expected_us = if window == 2 { 950_000.0..1_200_000.0 } else { 0.0..500_000.0 };
         assert!(expected_us.contains(p99_us), "{text}{said}");
     }
+    let of_run = said.lines().find_map(|line| line.strip_prefix("note: p99 of all windows: "));
+    assert!(of_run.is_some_and(|note| note.ends_with(" us from when it was sent")), "{said}");
     let text = std::fs::read_to_string(&trace).unwrap();
     let lines: Vec<Vec<u64>> =
         text.lines().map(|line| line.split(' ').map(|number| number.parse().unwrap()).collect()).collect();
