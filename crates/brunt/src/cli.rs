@@ -314,7 +314,7 @@ impl TrustFlags {
 #[derive(Debug, Args)]
 pub(crate) struct Agent {
     /// Listen here
-    #[arg(long, value_name = "ADDRESS:PORT", default_value = "0.0.0.0:5556")]
+    #[arg(long, value_name = "ADDRESS:PORT", default_value = "0.0.0.0:5556", value_parser = socket_address)]
     pub listen: SocketAddr,
     /// Workers, where the controller does not say otherwise [default: the allowed processors less one, at least 1]
     #[arg(long, short = 'T', value_name = "N", value_parser = value_parser!(u32).range(1..=1024))]
@@ -829,7 +829,7 @@ fn parse_check(text: &str) -> Result<String, String> {
     let name = text.trim().to_ascii_uppercase();
     match CHECKS.contains(&name.as_str()) {
         true => Ok(name),
-        false => Err(format!("'{text}' is no check; accepted: {}", CHECKS.join(", "))),
+        false => Err(format!("expected {}", CHECKS.join(", "))),
     }
 }
 
@@ -1019,6 +1019,10 @@ fn one<T: FromStr<Err = String>>(text: &str, option: &str) -> Result<T, String> 
         true => format!("{error}; for several: brunt scan --over {option}={text}"),
         false => error,
     })
+}
+
+fn socket_address(text: &str) -> Result<SocketAddr, String> {
+    text.parse().map_err(|_| "expected ADDRESS:PORT, such as 0.0.0.0:5556 or [::1]:5556".to_owned())
 }
 
 fn whole(text: &str) -> Result<NonZeroU64, String> {

@@ -28,6 +28,7 @@ mod observers;
 mod option_file;
 mod output;
 mod progress;
+mod refusal;
 mod report;
 mod run;
 mod serve;
@@ -100,7 +101,8 @@ fn explain(name: &str) -> ExitCode {
 
 /// Ends with what is wrong with the command line, or with the help that it asks for.
 fn refused(words: &[String], error: clap::Error) -> ExitCode {
-    match foreign::answer(words) {
+    let of_value = || refusal::of_value(&error).map(|message| format!("brunt: {message}"));
+    match foreign::answer(words).or_else(of_value) {
         Some(answer) => told(&answer),
         None => suggestion::without_far_ones(error).exit(),
     }

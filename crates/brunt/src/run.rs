@@ -59,9 +59,11 @@ pub(crate) fn run(flags: &cli::Run) -> Result<Exit, Failure> {
 /// Checks what is asked of the results of a plan, and makes sure that they can be written.
 pub(crate) fn open_outputs(output: &cli::OutputFlags, plan: &Plan) -> Result<Outputs, Failure> {
     if output.samples.is_none() && plan.samples_max > 0 {
-        return Err(Failure::usage(
-            "--samples-max: raw samples are kept for --samples PATH, which is not given",
-        ));
+        let kept = plan.samples_max;
+        let message = format!(
+            "--samples-max: '{kept}' was given; accepted: --samples-max together with --samples PATH"
+        );
+        return Err(Failure::usage(message));
     }
     for objective in &output.assert {
         let given = |reason| Failure::usage(format!("--assert: '{objective}' was given; {reason}"));
@@ -85,7 +87,7 @@ pub(crate) fn load(flags: &cli::Load) -> Result<Exit, Failure> {
     let mut plan = resolved(&spec)?;
     if !plan.preload || plan.needs_embedded() {
         return Err(Failure::usage(
-            "--server: nothing was given (or preload is off); accepted: the address of a server that goes on running",
+            "--server: nothing was given, or preload is off; accepted: --server together with a preload, for a server that goes on running",
         ));
     }
     // A window of no length: the run is over when everything is stored.

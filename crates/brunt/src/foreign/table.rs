@@ -204,7 +204,7 @@ pub(super) static OPTIONS: &[Row] = &[
     row(Memtier, &["--hdr-file-prefix"], Text, Without, "--json FILE has the histograms"),
     row(Memtier, &["--show-config"], Nothing, Without, "--print-plan prints the plan, and does nothing else"),
     row(Memtier, &["--hide-histogram"], Nothing, Without, "the report prints no histogram"),
-    row(Memtier, &["--print-percentiles"], Text, Without, "the report has those from p50 to p99.99"),
+    row(Memtier, &["--print-percentiles"], Text, As("--percentiles {}"), ""),
     row(Memtier, &["--print-all-runs"], Nothing, Without, "--repeat prints every run"),
     row(Memtier, &["--realtime-latencies"], Nothing, Without, "the line of progress has them; --http PORT shows them to other programs"),
     row(Memtier, &["--command-stats-breakdown"], Text, Without, REPORTED),

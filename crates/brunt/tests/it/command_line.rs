@@ -39,9 +39,9 @@ fn a_run_without_a_result_leaves_nothing() {
 fn mistakes_are_named() {
     let _beside = beside_others();
     let table: &[(&[&str], &[&str])] = &[
-        (&["run", "--rate", "fast"], &["--rate <RATE>", "'fast'", "200k"]),
-        (&["run", "-r", "0"], &["--rate <RATE>", "'0'", "above 0"]),
-        (&["run", "-t", "10"], &["--time <DURATION>", "'10'", "10s"]),
+        (&["run", "--rate", "fast"], &["--rate: ", "'fast'", "200k"]),
+        (&["run", "-r", "0"], &["--rate: ", "'0'", "above 0"]),
+        (&["run", "-t", "10"], &["--time: ", "'10'", "10s"]),
         (&["run", "--interval", "0s"], &["--interval", "'0s'", "a multiple of 100ms", "500ms"]),
         (&["run", "--interval", "50ms"], &["--interval", "'50ms'", "a multiple of 100ms"]),
         (&["run", "--interval", "150ms"], &["--interval", "'150ms'", "a multiple of 100ms"]),
@@ -85,7 +85,7 @@ fn mistakes_are_named() {
         (&["run", "/no/such/plan.toml"], &["/no/such/plan.toml", "No such file"]),
         (&["load"], &["load", "--server"]),
         (&["serve", "--service", "slow"], &["--service", "'slow'", "exp"]),
-        (&["run", "--rate", "-5"], &["--rate <RATE>", "'-5'"]),
+        (&["run", "--rate", "-5"], &["--rate: ", "'-5'"]),
         (&["run", "--json", "/no/such/dir/x.json"], &["--json", "/no/such/dir/x.json", "can be written"]),
         (&["run", "--csv", "/no/such/dir/x.csv"], &["--csv", "/no/such/dir/x.csv", "can be written"]),
         (&["run", "--csv", "-", "--json", "-"], &["--json, --csv", "'-'", "one of them"]),
@@ -134,11 +134,8 @@ fn mistakes_are_named() {
             &["--assert", "'mget.p99 < 1ms'", "'mget' is not sent", "get, set"],
         ),
         (&["run", "--assert", "set.hit > 1%"], &["--assert", "'set.hit > 1%'", "only get, gets and mget"]),
-        (
-            &["run", "--allow", "EMPTY"],
-            &["--allow <CHECKS>", "'EMPTY' is no check; accepted: SAMPLES, ", "LAG"],
-        ),
-        (&["search", "--slo", "p99 < 1ms", "--allow", "LAG,"], &["--allow", "'' is no check; accepted: "]),
+        (&["run", "--allow", "EMPTY"], &["--allow: 'EMPTY' was given; accepted: SAMPLES, ", "LAG"]),
+        (&["search", "--slo", "p99 < 1ms", "--allow", "LAG,"], &["--allow: '' was given; accepted: "]),
         (&["run", "--junit", "/no/such/dir/x.xml"], &["--junit", "/no/such/dir/x.xml", "can be written"]),
         (&["calibrate", "-s", "cache:11211"], &["'-s'", "Usage: brunt calibrate"]),
         (&["calibrate", "--time", "5ms"], &["--time", "'5ms'", "accepted: a duration from 250ms to"]),
@@ -161,7 +158,7 @@ fn mistakes_are_named() {
         (&["scan", "--assert", "p99 < 1ms"], &["--assert", "one run"]),
         (&["search", "--slo", "p99<1ms", "--junit", "x.xml"], &["--junit", "one run"]),
         (&["run", "--repeat", "2", "--samples-max", "5"], &["--samples-max", "one run"]),
-        (&["run", "--repeat", "0"], &["--repeat", "'0'", "1..=100"]),
+        (&["run", "--repeat", "0"], &["--repeat: '0' was given; accepted: a whole number from 1 to 100"]),
         (&["run", "--between", "true"], &["--between", "'true'", "--repeat"]),
         (&["search"], &["--slo"]),
         (&["search", "--slo", "p98 < 1ms"], &["--slo", "'p98' was given", "p99.9"]),
@@ -201,6 +198,11 @@ fn mistakes_are_named() {
         (
             &["compare", "--live", "h:1", "h:2", "--assert", "mget.p99 <= +5%"],
             &["--assert", "'mget' is not sent"],
+        ),
+        (&["agent", "--listen", "here"], &["--listen: 'here' was given; accepted: ADDRESS:PORT"]),
+        (
+            &["serve", "--port", "70000"],
+            &["--port: '70000' was given; accepted: a whole number from 0 to 65535"],
         ),
         (&["brew"], &["brew"]),
     ];

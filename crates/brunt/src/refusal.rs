@@ -1,0 +1,28 @@
+//! What is said of a value that an option does not take: in the words of all other mistakes of a command line.
+//!
+//! The parser knows option and value; what is accepted is the value type's to say.
+
+use clap::Error;
+use clap::error::{ContextKind, ContextValue, ErrorKind};
+use std::error::Error as _;
+
+/// `OPTION: 'VALUE' was given; accepted: ...`; `None` of another mistake.
+pub(crate) fn of_value(error: &Error) -> Option<String> {
+    if error.kind() != ErrorKind::ValueValidation {
+        return None;
+    }
+    let text = |kind| match error.get(kind) {
+        Some(ContextValue::String(text)) => Some(text.as_str()),
+        _ => None,
+    };
+    let (argument, value) = (text(ContextKind::InvalidArg)?, text(ContextKind::InvalidValue)?);
+    // The name of its value stands behind that of an option; an argument has none but that.
+    let option = if argument.starts_with('-') { argument.split([' ', '=', '[']).next()? } else { argument };
+    let reason = error.source()?.to_string();
+    let says = match (reason.strip_prefix("expected "), reason.rsplit_once(" is not in ")) {
+        (Some(accepted), _) => format!("accepted: {accepted}"),
+        (None, Some((_, range))) => format!("accepted: a whole number from {}", range.replace("..=", " to ")),
+        (None, None) => reason.replacen(": expected ", "; accepted: ", 1),
+    };
+    Some(format!("{option}: '{value}' was given; {says}"))
+}
