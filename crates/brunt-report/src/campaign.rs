@@ -7,10 +7,12 @@
 mod csv;
 mod details;
 mod json;
+pub(crate) mod text;
 
 pub use csv::write as write_csv;
 pub use details::write as write_details;
 pub use json::{SCHEMA, write as write_json};
+pub use text::write as write_text;
 
 use crate::cost::RequestCost;
 use brunt_plan::objective::{Ceiling, Objective};
@@ -307,10 +309,8 @@ impl Finding {
 /// A whole campaign.
 #[derive(Clone, Debug)]
 pub struct Campaign {
-    /// The summary's head of the first run, without its load.
-    pub head: String,
-    /// What all runs have in common of the load.
-    pub load: Vec<String>,
+    /// What all runs have in common.
+    pub head: Head,
     /// Every run, in the order in which they were made.
     pub runs: Vec<Measured>,
     /// What was asked.
@@ -331,7 +331,21 @@ impl Campaign {
     }
 }
 
-/// The head of a campaign, from its first run: facts of the load without the option that it varies, and the lines below.
-pub fn head(summary: &Summary, varied: Option<&str>) -> (Vec<String>, String) {
-    crate::details::common_head(summary, varied)
+/// What all runs of a campaign have in common, from the first.
+#[derive(Clone, Debug, Default)]
+pub struct Head {
+    /// Of the load, without the option that the runs differ by.
+    load: Vec<String>,
+    /// The lines below that in the details.
+    lines: String,
+    /// The lines of the short report: labels and facts.
+    short: Vec<crate::text::head::Labelled>,
+}
+
+impl Head {
+    /// Of the first run, without the option that the runs differ by.
+    pub fn of(summary: &Summary, varied: Option<&str>) -> Self {
+        let (load, lines) = crate::details::common_head(summary, varied);
+        Self { load, lines, short: crate::text::head::of_campaign(summary, varied) }
+    }
 }

@@ -8,6 +8,7 @@ mod details;
 mod difference;
 mod json;
 mod record;
+pub(crate) mod text;
 
 pub use difference::{Difference, plan_differences, side_differences};
 pub use json::SCHEMA;
@@ -15,6 +16,7 @@ pub use json::SCHEMA;
 pub(crate) use assertion::Asserted;
 
 use crate::indented;
+use crate::layout::Layout;
 use crate::result::{RunInterval, RunResult};
 use brunt_plan::objective::{Metric, Statistic, Subject};
 use brunt_plan::quantile::Quantile;
@@ -204,7 +206,15 @@ impl Comparison {
         self.asserted.iter().any(|asserted| asserted.decision == Decision::Inconclusive)
     }
 
-    /// Writes the report.
+    /// Writes the short report.
+    ///
+    /// # Errors
+    /// What `out` returns.
+    pub fn write_text(&self, layout: &Layout, out: &mut dyn Write) -> io::Result<()> {
+        out.write_all(text::report(self, layout).as_bytes())
+    }
+
+    /// Writes all of it.
     ///
     /// # Errors
     /// What `out` returns.

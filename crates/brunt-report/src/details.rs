@@ -7,7 +7,7 @@
 mod assertions;
 mod cluster;
 mod floor;
-mod header;
+pub(crate) mod header;
 mod latency;
 mod stamps;
 mod statistics;
@@ -22,6 +22,7 @@ use crate::cost::RequestCost;
 use crate::metered::{self, Unit};
 use crate::paragraph::{self, printable};
 use crate::quantity;
+use crate::row;
 use crate::table::Table;
 use brunt_plan::plan::{Profile, Refill};
 use brunt_plan::quantile::Quantile;
@@ -73,28 +74,13 @@ struct Row<'a> {
 /// The longest name of a row. Five percentiles with their intervals and the maximum fit beside it.
 const NAME_MAX: usize = 25;
 
-/// All requests; then, where there are several, every class and every op. What would repeat a row is left out.
 fn rows(summary: &Summary) -> Vec<Row<'_>> {
-    let row = |name: &str, summary| {
-        let name = match name.char_indices().nth(NAME_MAX) {
-            Some(_) => format!("{}...", name.chars().take(NAME_MAX - 3).collect::<String>()),
-            None => name.to_owned(),
-        };
-        Row { name, summary }
+    let shortened = |name: String| match name.char_indices().nth(NAME_MAX) {
+        Some(_) => format!("{}...", name.chars().take(NAME_MAX - 3).collect::<String>()),
+        None => name,
     };
-    let has_classes = summary.classes.len() > 1;
-    let mut rows = Vec::new();
-    for class in &summary.classes {
-        if has_classes && class.ops.len() != 1 {
-            rows.push(row(&class.name, &class.total));
-        }
-        let name_of = |op: &str| if has_classes { format!("{} {op}", class.name) } else { op.to_owned() };
-        rows.extend(class.ops.iter().map(|op| row(&name_of(op.op.name()), &op.summary)));
-    }
-    if rows.len() != 1 {
-        rows.insert(0, row("all", &summary.total));
-    }
-    rows
+    let rows = row::rows(summary).into_iter();
+    rows.map(|row| Row { name: shortened(row.name(' ')), summary: row.summary }).collect()
 }
 
 fn client(out: &mut String, summary: &Summary) {

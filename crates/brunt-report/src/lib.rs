@@ -12,28 +12,35 @@
 // `json!` takes a step of it for every key of a summary.
 #![recursion_limit = "256"]
 
+pub mod brief;
 pub mod calibration;
 pub mod campaign;
 pub mod comparison;
 mod cost;
 pub mod csv;
 pub mod details;
+mod figure;
+mod grid;
 mod indented;
 mod instant;
 pub mod json;
 pub mod junit;
+pub mod layout;
 pub mod live;
 mod metered;
 mod metric;
 pub mod metrics;
+mod page;
 mod paragraph;
 pub mod quantity;
 mod record;
 pub mod result;
+mod row;
 pub mod samples;
 mod server;
 pub mod stored;
 mod table;
+pub mod text;
 pub mod wall_clock;
 
 #[cfg(test)]

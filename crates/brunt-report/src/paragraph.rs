@@ -52,7 +52,7 @@ fn write<'a>(
 }
 
 /// A piece that is longer than a line, in lines.
-fn cut(piece: &str, width: usize) -> Vec<&str> {
+pub(crate) fn cut(piece: &str, width: usize) -> Vec<&str> {
     let mut lines = Vec::new();
     let mut rest = piece;
     while let Some((at, _)) = rest.char_indices().nth(width) {

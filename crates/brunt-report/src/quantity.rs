@@ -13,7 +13,7 @@ const TIME_UNITS: [(f64, &str); 6] =
 const BYTE_UNITS: [(f64, &str); 5] = [(1.0, "B"), (1e3, "kB"), (1e6, "MB"), (1e9, "GB"), (1e12, "TB")];
 
 /// The number rounded to three significant digits, and the power of ten of the first of them.
-fn rounded(number: f64) -> (f64, i32) {
+pub(crate) fn rounded(number: f64) -> (f64, i32) {
     let scientific = format!("{number:.2e}");
     let exponent = scientific.split_once('e').and_then(|(_, exponent)| exponent.parse().ok()).unwrap_or(0);
     (scientific.parse().unwrap_or(number), exponent)
@@ -61,7 +61,7 @@ pub(crate) fn signed_time(ns: i64) -> String {
 }
 
 /// A number of bytes.
-pub(crate) fn bytes(bytes: u64) -> String {
+pub fn bytes(bytes: u64) -> String {
     in_unit(bytes as f64, &BYTE_UNITS)
 }
 

@@ -3,7 +3,7 @@
 //! Not what of a result is read (that is `record.rs`) and not the file. Invariant: whatever the text is, it is a summary, a campaign to
 //! be concluded, or refused in one sentence.
 
-use crate::campaign::{CampaignRecord, Measured, Question, head};
+use crate::campaign::{CampaignRecord, Head, Measured, Question};
 use crate::json;
 use crate::record::run_record;
 use brunt_plan::objective::{Ceiling, Objective};
@@ -79,7 +79,7 @@ impl StoredResult {
         let (mut first_head, mut measured) = (None, Vec::new());
         for (run, (setting, repetition)) in runs.iter().zip(places) {
             let summary = run.summary()?;
-            first_head.get_or_insert_with(|| head(&summary, question.varied()));
+            first_head.get_or_insert_with(|| Head::of(&summary, question.varied()));
             let of_run =
                 Measured::of(&summary, setting, repetition).map_err(|error| named(error.to_string()))?;
             measured.push(match &question {
@@ -87,9 +87,9 @@ impl StoredResult {
                 Question::Repeat | Question::Scan { .. } => of_run,
             });
         }
-        let (load, head) = first_head.unwrap_or_default();
+        let head = first_head.unwrap_or_default();
         let interrupted = self.value["interrupted"].as_bool().unwrap_or(false);
-        Ok(StoredCampaign { load, head, runs: measured, question, interrupted })
+        Ok(StoredCampaign { head, runs: measured, question, interrupted })
     }
 
     /// The summary of a run.
@@ -140,10 +140,8 @@ impl StoredResult {
 /// A campaign that was read, to be concluded again.
 #[derive(Debug)]
 pub struct StoredCampaign {
-    /// What all runs have in common of the load.
-    pub load: Vec<String>,
-    /// The summary's head of the first run, without its load.
-    pub head: String,
+    /// What all runs have in common.
+    pub head: Head,
     /// Every run.
     pub runs: Vec<Measured>,
     /// What was asked.

@@ -7,6 +7,7 @@ mod metrics;
 mod run;
 mod schema;
 mod size;
+mod text;
 mod versions;
 
 use crate::stored::StoredResult;

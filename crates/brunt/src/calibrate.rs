@@ -72,9 +72,11 @@ pub(crate) fn calibrate(flags: &cli::Calibrate) -> Result<Exit, Failure> {
     // First, so that whatever becomes of the outputs has no part in it.
     let kept = keep(&calibration);
     let delivery = outputs.deliver(
-        flags.quiet,
         |_, out| report::write_json(&calibration, out),
-        |out| {
+        |_, out| {
+            if flags.quiet {
+                return Ok(());
+            }
             report::write_text(&calibration, out)?;
             kept.as_ref().map_or(Ok(()), |(keeping, path)| write_kept(keeping, path, out))
         },
@@ -137,7 +139,13 @@ struct Calibrator<'a> {
 impl<'a> Calibrator<'a> {
     fn new(plan: &'a Plan, quiet: bool, stop: &'a AtomicBool) -> Self {
         let lowest = (REQUESTS_MIN * 1_000_000_000).div_ceil(step_ns(plan)).max(RATE_MIN);
-        let flags = cli::ProgressFlags { progress: None, no_progress: false, http: None, quiet };
+        let flags = cli::ProgressFlags {
+            progress: None,
+            no_progress: false,
+            http: None,
+            quiet,
+            layout: cli::LayoutFlags::default(),
+        };
         let observers = Observers::only(Progress::new(&flags));
         Self { plan, quiet, observers, stop, lowest, steps: 0, disturbed: Vec::new() }
     }

@@ -19,6 +19,7 @@ use crate::interrupt;
 use crate::measurement::{Lead, Servers, Step, check_agents, measure};
 use crate::observers::Observers;
 use crate::output::Outputs;
+use crate::presentation::Presentation;
 use crate::run::{self, Asked, no_valid_reply};
 use anyhow::{Context, anyhow};
 use brunt_engine::run::DataSets;
@@ -29,7 +30,7 @@ use brunt_plan::quantile::Quantile;
 use brunt_plan::spec::{ClassSpec, PlanSpec};
 use brunt_plan::sweep::SweepPoint;
 use brunt_plan::units::{DurationNs, Rate};
-use brunt_report::campaign::{Campaign, Compared, Finding, Measured, QUANTILES, Question, head};
+use brunt_report::campaign::{Campaign, Compared, Finding, Head, Measured, QUANTILES, Question};
 use brunt_report::stored::StoredCampaign;
 use brunt_stats::convergence::Convergence;
 use brunt_stats::observer::Place;
@@ -68,7 +69,7 @@ struct Series<'a> {
     stored: Option<Plan>,
     /// Runs made, with those that are only to find a beginning.
     made: u64,
-    head: Option<(Vec<String>, String)>,
+    head: Option<Head>,
     runs: Vec<Measured>,
 }
 
@@ -143,7 +144,7 @@ impl<'a> Series<'a> {
     /// Takes a run into the report.
     fn keep(&mut self, made: Made) -> Result<(), End> {
         let Made { summary, measured } = made;
-        self.head.get_or_insert_with(|| head(&summary, self.varied));
+        self.head.get_or_insert_with(|| Head::of(&summary, self.varied));
         let interrupted = measured.interrupted;
         self.runs.push(measured);
         check_agents(&summary)?;
@@ -170,7 +171,7 @@ impl<'a> Series<'a> {
     /// Reports what there is, however the campaign ended.
     fn report(self, outputs: Outputs, ended: Result<(), End>, question: Question) -> Result<Exit, Failure> {
         let Self { flags, head, runs, .. } = self;
-        let Some((load, head)) = head else {
+        let Some(head) = head else {
             return match ended {
                 Err(End::Failed(failure)) => Err(failure),
                 _ => {
@@ -178,8 +179,9 @@ impl<'a> Series<'a> {
                 }
             };
         };
-        let stored = StoredCampaign { load, head, runs, question, interrupted: ended.is_err() };
-        let exit = deliver(stored, outputs, flags.progress.quiet, flags.output.judging.allow_untrusted)?;
+        let stored = StoredCampaign { head, runs, question, interrupted: ended.is_err() };
+        let exit =
+            deliver(stored, outputs, flags.progress.presentation(), flags.output.judging.allow_untrusted)?;
         match ended {
             Err(End::Failed(failure)) => Err(failure),
             Err(End::Interrupted) | Ok(()) => Ok(exit),
@@ -191,10 +193,10 @@ impl<'a> Series<'a> {
 pub(crate) fn deliver(
     stored: StoredCampaign,
     outputs: Outputs,
-    quiet: bool,
+    presentation: Presentation,
     allow_untrusted: bool,
 ) -> Result<Exit, Failure> {
-    let StoredCampaign { load, head, runs, question, interrupted } = stored;
+    let StoredCampaign { head, runs, question, interrupted } = stored;
     let Conclusion { finding, verdict, is_missed } = match &question {
         Question::Repeat => repeat::conclude(&runs),
         Question::Scan { is_load, closed_loop, .. } => {
@@ -206,8 +208,8 @@ pub(crate) fn deliver(
             search::conclude(&runs, objectives, *resolution, *capacity, *closed_loop)
         }
     };
-    let campaign = Campaign { head, load, runs, question, finding, verdict, interrupted };
-    let delivery = outputs.write_campaign(&campaign, quiet);
+    let campaign = Campaign { head, runs, question, finding, verdict, interrupted };
+    let delivery = outputs.write_campaign(&campaign, presentation);
     let exit = if interrupted {
         Exit::Interrupted
     } else if campaign.verdict.status == Status::NotTrusted && !allow_untrusted {

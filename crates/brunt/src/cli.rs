@@ -11,6 +11,7 @@ use crate::calibrate;
 use crate::help;
 use crate::http::HttpAddress;
 use crate::option_file::parse_or_read;
+use crate::presentation::Presentation;
 use brunt_compat::tools::{self, TOOLS, Tool};
 use brunt_fleet::TrustFiles;
 use brunt_plan::cpus::CpuList;
@@ -35,10 +36,11 @@ use brunt_plan::units::{ByteSize, Count, DurationNs, Rate};
 use brunt_plan::until::Until;
 use brunt_plan::url::NamedServer;
 use brunt_plan::warmup::Warmup;
+use brunt_report::layout::TimeUnit;
 use brunt_server::{Dialect, Division, Drip, Every, Listen, Outage, Service, Stall};
 use brunt_stats::contrast::RUNS_MAX;
 use brunt_stats::verdict::{CHECKS, Judgement};
-use clap::{Arg, ArgMatches, Args, CommandFactory, Parser, Subcommand, value_parser};
+use clap::{Arg, ArgMatches, Args, ColorChoice, CommandFactory, Parser, Subcommand, value_parser};
 use std::net::SocketAddr;
 use std::num::NonZeroU64;
 use std::path::PathBuf;
@@ -434,6 +436,8 @@ pub(crate) struct Report {
     /// Print no report, only errors
     #[arg(long, short)]
     pub quiet: bool,
+    #[command(flatten)]
+    pub layout: LayoutFlags,
 }
 
 /// Where a report goes.
@@ -851,6 +855,33 @@ pub(crate) struct ProgressFlags {
     /// Print no report, no notes and no progress but what --progress asks for, only errors
     #[arg(long, short)]
     pub quiet: bool,
+    #[command(flatten)]
+    pub layout: LayoutFlags,
+}
+
+impl ProgressFlags {
+    /// How the command shows what it came to.
+    pub(crate) const fn presentation(&self) -> Presentation {
+        Presentation::of(&self.layout, self.quiet)
+    }
+}
+
+/// How a report is laid out, which is no part of a plan.
+#[derive(Clone, Copy, Debug, Default, Args)]
+#[command(next_help_heading = "Report")]
+pub(crate) struct LayoutFlags {
+    /// Print all that is known: intervals, phases, connections, host, every check
+    #[arg(long, conflicts_with = "brief")]
+    pub details: bool,
+    /// Print one line of key=value, always with the same keys
+    #[arg(long)]
+    pub brief: bool,
+    /// Unit of the times in tables: ns, us, ms or s [default: the one with the narrowest cells]
+    #[arg(long, value_name = "UNIT")]
+    pub unit: Option<TimeUnit>,
+    /// Colours: auto (on terminals, but for NO_COLOR and TERM=dumb), always or never
+    #[arg(long, value_name = "WHEN", default_value_t = ColorChoice::Auto, hide_possible_values = true)]
+    pub color: ColorChoice,
 }
 
 /// Options of `brunt calibrate`.
@@ -1318,6 +1349,8 @@ mod tests {
         ("junit", "junit.xml"),
         ("http", "0.0.0.0:9090"),
         ("progress", "1s"),
+        ("unit", "us"),
+        ("color", "always"),
     ];
 
     /// Both servers of a comparison stand behind `--live`: `--server` is refused there, and so is not in the help.
@@ -1449,6 +1482,10 @@ mod tests {
                 "progress",
                 "no-progress",
                 "quiet",
+                "details",
+                "brief",
+                "unit",
+                "color",
                 "http",
                 "token-file",
                 "agent-ca",

@@ -24,7 +24,7 @@ pub(crate) fn compare(flags: &cli::Compare) -> Result<Exit, Failure> {
         None => Compared { comparison: of_files(flags)?, ended: Ok(()) },
         Some(plan) => live::compare(flags, plan)?,
     };
-    let delivery = outputs.write_comparison(&comparison, flags.progress.quiet);
+    let delivery = outputs.write_comparison(&comparison, flags.progress.presentation());
     ended?;
     Ok(delivery.exit(exit_of(&comparison, flags.output.judging.allow_untrusted)))
 }

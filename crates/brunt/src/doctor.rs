@@ -1,7 +1,7 @@
 //! `brunt doctor`: is this host fit for a plan, and what to do where it is not.
 //!
 //! Judges [`Facts`] and [`Needs`] with plain functions, one for each subject; nothing is changed on the host, and no
-//! server is talked to: kernel timestamps are tried on a connection to itself. Invariant: `fix` stands only where a run
+//! server is talked to: kernel timestamps are tried on a connection to itself. Invariant: `fail` stands only where a run
 //! of this plan would fail.
 
 use crate::cli;
@@ -42,8 +42,8 @@ impl Status {
     const fn name(self) -> &'static str {
         match self {
             Self::Ok => "ok",
-            Self::Warn => "warn",
-            Self::Fix => "fix",
+            Self::Warn => "care",
+            Self::Fix => "fail",
         }
     }
 }
@@ -109,10 +109,15 @@ pub(crate) fn doctor(flags: &cli::Repeated) -> Result<Exit, Failure> {
     findings.extend(judge(&plan, &addresses, &needs, &facts));
     findings.push(io_uring(&plan, &facts, brunt_engine::kernel_interface::io_uring_works()));
     findings.push(timestamps(&plan, brunt_engine::timestamps_work()));
-    if flags.progress.quiet {
-        findings.retain(|finding| finding.status == Status::Fix);
-    }
-    show(findings.iter().map(|finding| line(finding) + "\n").collect::<String>(), false);
+    let text = match flags.progress.quiet {
+        true => findings
+            .iter()
+            .filter(|finding| finding.status == Status::Fix)
+            .map(|finding| line(finding) + "\n")
+            .collect(),
+        false => report(&findings, needs.connections, flags.progress.layout.details),
+    };
+    show(text, false);
     let is_fit = findings.iter().all(|finding| finding.status != Status::Fix);
     Ok(if is_fit { Exit::Done } else { Exit::Failed })
 }
@@ -132,16 +137,43 @@ fn addresses(plan: &Plan) -> Result<Vec<Address>, String> {
         .map_err(|failure| failure.error.to_string())
 }
 
+/// What is not in order, the worst first, then the names of what is; with details every subject in the order of judging. Last the answer.
+fn report(findings: &[Finding], connections: u64, has_details: bool) -> String {
+    let of = |status: Status| findings.iter().filter(move |finding| finding.status == status);
+    let mut lines: Vec<String> = match has_details {
+        true => findings.iter().map(line).collect(),
+        false => of(Status::Fix).chain(of(Status::Warn)).map(line).collect(),
+    };
+    let fine: Vec<&str> = of(Status::Ok).map(|finding| finding.subject).collect();
+    if !has_details && !fine.is_empty() {
+        let more = if lines.is_empty() { "checked" } else { "more" };
+        let count = format!("{} {more}", fine.len());
+        lines.push(beside(Status::Ok, &count, &format!("{} (--details)", fine.join(", ")), None));
+    }
+    let things = quantity::things(connections, "connection");
+    let (failing, careful) = (of(Status::Fix).count(), of(Status::Warn).count());
+    let with_care = if careful > 0 { format!("; {careful} to take care of") } else { String::new() };
+    lines.push(match failing {
+        0 => format!("FIT for {things}{with_care}"),
+        _ => format!("NOT FIT for {things}: {failing} would fail{with_care}"),
+    });
+    lines.join("\n") + "\n"
+}
+
 /// A line, or where that would be too long several: the remedy begins one of its own, so that a command in it stays
 /// whole as long as it can.
 fn line(finding: &Finding) -> String {
-    let Finding { status, subject, says, remedy } = finding;
+    beside(finding.status, finding.subject, &finding.says, finding.remedy.as_deref())
+}
+
+fn beside(status: Status, subject: &str, says: &str, remedy: Option<&str>) -> String {
     let head = format!("{:<4}  {subject:<13}  ", status.name());
     let indent = head.chars().count();
-    let whole = remedy.as_ref().map_or(says.clone(), |remedy| format!("{says}; {remedy}"));
+    let whole = remedy.map_or(says.to_owned(), |remedy| format!("{says} -> {remedy}"));
     let lines = match remedy {
         Some(remedy) if indent + whole.chars().count() > WIDTH_MAX => {
-            [wrapped(&format!("{says};"), WIDTH_MAX - indent), wrapped(remedy, WIDTH_MAX - indent)].concat()
+            let remedy = format!("-> {remedy}");
+            [wrapped(says, WIDTH_MAX - indent), wrapped(&remedy, WIDTH_MAX - indent)].concat()
         }
         _ => wrapped(&whole, WIDTH_MAX - indent),
     };
@@ -424,6 +456,26 @@ mod tests {
     }
 
     #[test]
+    fn what_is_in_order_takes_a_line() {
+        let findings = [
+            Finding::ok("kernel", "Linux 6.18"),
+            Finding::warn("governor", "powersave", "set it to performance"),
+            Finding::ok("clock source", "tsc"),
+            Finding::fix("open files", "10 016 needed, hard limit 1 024", "ulimit -n 10016"),
+        ];
+        let expected = [
+            "fail  open files     10 016 needed, hard limit 1 024 -> ulimit -n 10016",
+            "care  governor       powersave -> set it to performance",
+            "ok    2 more         kernel, clock source (--details)",
+            "NOT FIT for 10 000 connections: 1 would fail; 1 to take care of",
+        ];
+        assert_eq!(report(&findings, 10_000, false).lines().collect::<Vec<_>>(), expected);
+        assert_eq!(report(&findings, 10_000, true).lines().count(), 5);
+        let fit = report(&findings[..1], 1, false);
+        assert_eq!(fit, "ok    1 checked      kernel (--details)\nFIT for 1 connection\n");
+    }
+
+    #[test]
     fn unix_sockets_have_a_queue_and_no_ports() {
         let few = Facts { somaxconn: Some(8), syn_backlog: Some(8), ..facts() };
         let said = |subject: &str| line(&finding(subject, "server = 'unix:/run/cache.sock'", UNIX, &few));
@@ -433,7 +485,7 @@ mod tests {
         );
         assert_eq!(said("syn backlog"), "ok    syn backlog    none of Unix sockets");
         assert!(
-            said("somaxconn").starts_with("warn  somaxconn      8 for 16 connections that may begin at once")
+            said("somaxconn").starts_with("care  somaxconn      8 for 16 connections that may begin at once")
         );
     }
 
@@ -444,11 +496,11 @@ mod tests {
         assert_eq!(said("", Ok(())), "ok    kernel stamps  of both directions, on loopback");
         assert_eq!(
             said("", refused()),
-            "warn  kernel stamps  what is sent gets no stamp; do without --timestamps kernel"
+            "care  kernel stamps  what is sent gets no stamp -> do without --timestamps kernel"
         );
         assert_eq!(
             said("timestamps = 'kernel'", refused()),
-            "fix   kernel stamps  what is sent gets no stamp; leave --timestamps out"
+            "fail  kernel stamps  what is sent gets no stamp -> leave --timestamps out"
         );
     }
 
@@ -462,13 +514,13 @@ mod tests {
         let table = [
             ("", Some(0), Ok(()), "ok io_uring works"),
             ("io = 'uring'", None, Ok(()), "ok io_uring works"),
-            ("", Some(0), Err("too old"), "warn io_uring too old; epoll serves instead"),
-            ("io = 'uring'", Some(0), Err("too old"), "fix io_uring too old; leave --io uring out"),
+            ("", Some(0), Err("too old"), "care io_uring too old -> epoll serves instead"),
+            ("io = 'uring'", Some(0), Err("too old"), "fail io_uring too old -> leave --io uring out"),
             (
                 "",
                 Some(2),
                 Err("not permitted"),
-                "warn io_uring not permitted; epoll serves instead; to allow it: sudo sysctl -w kernel.io_uring_disabled=0",
+                "care io_uring not permitted -> epoll serves instead; to allow it: sudo sysctl -w kernel.io_uring_disabled=0",
             ),
         ];
         for (toml, disabled, trial, expected) in table {
@@ -480,9 +532,11 @@ mod tests {
     fn a_long_line_is_broken_before_the_remedy() {
         let stolen = Facts { stolen: Some(0.031), ..facts() };
         assert_eq!(
-            line(&super::stolen(&stolen)),
-            "warn  stolen time    3.10 % since the host started;\n                     the hypervisor runs others on these \
-             processors: measure on dedicated ones"
+            line(&super::stolen(&stolen)).lines().collect::<Vec<_>>(),
+            [
+                "care  stolen time    3.10 % since the host started",
+                "                     -> the hypervisor runs others on these processors: measure on dedicated ones",
+            ]
         );
         let long = Finding::warn("subject", "word ".repeat(30).trim(), "remedy ".repeat(30).trim());
         let text = line(&long);

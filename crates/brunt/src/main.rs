@@ -27,6 +27,7 @@ mod measurement;
 mod observers;
 mod option_file;
 mod output;
+mod presentation;
 mod progress;
 mod refusal;
 mod report;

@@ -9,8 +9,10 @@ use crate::cli;
 use crate::destination::{Destination, Document};
 use crate::exit::{Exit, Failure};
 use crate::input;
+use crate::presentation::{Form, Presentation};
 use crate::terminal::{say, show};
 use brunt_plan::plan::Plan;
+use brunt_report::brief;
 use brunt_report::campaign::{self, Campaign};
 use brunt_report::comparison::Comparison;
 use brunt_stats::summary::Summary;
@@ -71,7 +73,7 @@ impl Outputs {
     }
 
     /// Writes a run.
-    pub(crate) fn write(self, summary: &Summary, quiet: bool) -> Delivery {
+    pub(crate) fn write(self, summary: &Summary, presentation: Presentation) -> Delivery {
         let allow_untrusted = self.allow_untrusted;
         let write = |document, out: &mut dyn Write| match document {
             Document::Csv => brunt_report::csv::write(summary, out),
@@ -87,34 +89,57 @@ impl Outputs {
             Document::Junit => brunt_report::junit::write(summary, allow_untrusted, out),
             Document::Json | Document::OfTool(..) => brunt_report::json::write(summary, out),
         };
-        self.deliver(quiet, write, |out| brunt_report::details::write(summary, out))
+        self.deliver(write, |goes_to_stderr, out| {
+            let layout = presentation.layout(goes_to_stderr);
+            match presentation.form {
+                Form::Nothing => Ok(()),
+                Form::Brief => brief::write(summary, &layout, out),
+                Form::Short => brunt_report::text::write(summary, &layout, out),
+                Form::Details => brunt_report::details::write(summary, out),
+            }
+        })
     }
 
     /// Writes a campaign.
-    pub(crate) fn write_campaign(self, campaign: &Campaign, quiet: bool) -> Delivery {
+    pub(crate) fn write_campaign(self, campaign: &Campaign, presentation: Presentation) -> Delivery {
         let write = |document, out: &mut dyn Write| match document {
             Document::Csv => campaign::write_csv(campaign, out),
             _ => campaign::write_json(campaign, out),
         };
-        self.deliver(quiet, write, |out| campaign::write_details(campaign, out))
+        self.deliver(write, |goes_to_stderr, out| {
+            let layout = presentation.layout(goes_to_stderr);
+            match presentation.form {
+                Form::Nothing => Ok(()),
+                Form::Brief => brief::write_campaign(campaign, &layout, out),
+                Form::Short => campaign::write_text(campaign, &layout, out),
+                Form::Details => campaign::write_details(campaign, out),
+            }
+        })
     }
 
     /// Writes a comparison.
-    pub(crate) fn write_comparison(self, comparison: &Comparison, quiet: bool) -> Delivery {
+    pub(crate) fn write_comparison(self, comparison: &Comparison, presentation: Presentation) -> Delivery {
         let allow_untrusted = self.allow_untrusted;
         let write = |document, out: &mut dyn Write| match document {
             Document::Junit => brunt_report::junit::write_comparison(comparison, allow_untrusted, out),
             _ => comparison.write_json(out),
         };
-        self.deliver(quiet, write, |out| comparison.write_details(out))
+        self.deliver(write, |goes_to_stderr, out| {
+            let layout = presentation.layout(goes_to_stderr);
+            match presentation.form {
+                Form::Nothing => Ok(()),
+                Form::Brief => brief::write_comparison(comparison, &layout, out),
+                Form::Short => comparison.write_text(&layout, out),
+                Form::Details => comparison.write_details(out),
+            }
+        })
     }
 
-    /// Writes each result, and shows the text unless it is not wanted.
+    /// Writes each result, and shows the text, which is told whether it goes to standard error.
     pub(crate) fn deliver(
         self,
-        quiet: bool,
         write: impl Fn(Document, &mut dyn Write) -> io::Result<()>,
-        text: impl FnOnce(&mut Vec<u8>) -> io::Result<()>,
+        text: impl FnOnce(bool, &mut Vec<u8>) -> io::Result<()>,
     ) -> Delivery {
         let text_goes_to_stderr = self.destinations.iter().any(Destination::is_standard_output);
         let write_one = |destination: Destination| {
@@ -122,10 +147,10 @@ impl Outputs {
             destination.write(|out| write(document, out)).err()
         };
         let failures: Vec<String> = self.destinations.into_iter().filter_map(write_one).collect();
-        if !quiet {
-            let mut page = Vec::new();
-            // Memory takes everything, so that there is no error.
-            let _ = text(&mut page);
+        let mut page = Vec::new();
+        // Memory takes everything, so that there is no error.
+        let _ = text(text_goes_to_stderr, &mut page);
+        if !page.is_empty() {
             show(page, text_goes_to_stderr);
         }
         // Behind a long report, where they are seen.

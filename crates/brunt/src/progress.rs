@@ -9,6 +9,7 @@ mod line;
 mod watch;
 
 use crate::cli::ProgressFlags;
+use crate::presentation::{is_coloured, variable};
 use crate::terminal::say;
 use brunt_stats::observer::{Event, Observer};
 use brunt_stats::summary::MeasuredWindow;
@@ -39,13 +40,13 @@ enum Style {
 }
 
 impl Style {
-    /// `term` and `no_color` are the environment variables, as far as they are set.
-    fn of(flags: &ProgressFlags, is_terminal: bool, term: Option<&str>, no_color: Option<&str>) -> Self {
+    /// By the terminal, and the environment variables as far as they are set.
+    fn of(flags: &ProgressFlags, is_terminal: bool, variable: &dyn Fn(&str) -> Option<String>) -> Self {
+        let is_dumb = variable("TERM").is_some_and(|term| term == "dumb");
         match flags.progress {
             Some(every) => Self::Lines { every_ns: every.0 },
-            None if flags.no_progress || flags.quiet || !is_terminal || term == Some("dumb") => Self::Off,
-            // By convention an empty NO_COLOR is none.
-            None => Self::Redrawn { colour: no_color.is_none_or(str::is_empty) },
+            None if flags.no_progress || flags.quiet || !is_terminal || is_dumb => Self::Off,
+            None => Self::Redrawn { colour: is_coloured(flags.layout.color, is_terminal, variable) },
         }
     }
 }
@@ -75,9 +76,7 @@ struct Line {
 impl Progress {
     /// As the flags and the terminal have it.
     pub(crate) fn new(flags: &ProgressFlags) -> Self {
-        let variable = |name: &str| std::env::var(name).ok();
-        let (term, no_color) = (variable("TERM"), variable("NO_COLOR"));
-        let style = Style::of(flags, io::stderr().is_terminal(), term.as_deref(), no_color.as_deref());
+        let style = Style::of(flags, io::stderr().is_terminal(), &variable);
         Self { style, is_quiet: flags.quiet, line: None }
     }
 }
@@ -166,11 +165,15 @@ fn width() -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cli::LayoutFlags;
     use brunt_plan::units::DurationNs;
+    use clap::ColorChoice;
 
     #[test]
     fn who_sees_what() {
-        let none = ProgressFlags { progress: None, no_progress: false, http: None, quiet: false };
+        let layout = LayoutFlags::default();
+        let none = ProgressFlags { progress: None, no_progress: false, http: None, quiet: false, layout };
+        let never = ProgressFlags { layout: LayoutFlags { color: ColorChoice::Never, ..layout }, ..none };
         let lines = ProgressFlags { progress: Some(DurationNs(5)), ..none };
         let off = ProgressFlags { no_progress: true, ..none };
         let quiet = ProgressFlags { quiet: true, ..none };
@@ -178,7 +181,8 @@ mod tests {
         let (plain, coloured) = (Style::Redrawn { colour: false }, Style::Redrawn { colour: true });
         let table = [
             (none, true, Some("xterm"), None, coloured),
-            (none, true, None, Some(""), coloured),
+            (none, true, None, None, coloured),
+            (never, true, Some("xterm"), None, plain),
             (none, true, Some("xterm"), Some("1"), plain),
             (none, true, Some("dumb"), None, Style::Off),
             (none, false, Some("xterm"), None, Style::Off),
@@ -189,11 +193,12 @@ mod tests {
             (quiet_lines, false, None, None, Style::Lines { every_ns: 5 }),
         ];
         for (flags, is_terminal, term, no_color, expected) in table {
-            assert_eq!(
-                Style::of(&flags, is_terminal, term, no_color),
-                expected,
-                "{flags:?} {is_terminal} {term:?}"
-            );
+            let variable = |name: &str| match name {
+                "TERM" => term.map(str::to_owned),
+                _ => no_color.map(str::to_owned),
+            };
+            let style = Style::of(&flags, is_terminal, &variable);
+            assert_eq!(style, expected, "{flags:?} {is_terminal} {term:?}");
         }
     }
 }

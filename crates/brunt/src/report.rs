@@ -9,6 +9,7 @@ use crate::compare;
 use crate::exit::{Exit, Failure};
 use crate::input;
 use crate::output::Outputs;
+use crate::presentation::Presentation;
 use crate::run::exit_of;
 use brunt_plan::objective::Objective;
 use brunt_report::campaign;
@@ -20,6 +21,7 @@ use std::path::Path;
 /// Reports a result again.
 pub(crate) fn report(flags: &cli::Report) -> Result<Exit, Failure> {
     let output = &flags.output;
+    let presentation = Presentation::of(&flags.layout, flags.quiet);
     flags.files.iter().for_each(|path| input::note(path));
     let outputs = Outputs::of_report(output)?;
     let results = flags.files.iter().map(|path| read(path)).collect::<Result<Vec<_>, _>>()?;
@@ -32,7 +34,7 @@ pub(crate) fn report(flags: &cli::Report) -> Result<Exit, Failure> {
                     "it is of one run, and the result holds a campaign",
                 )?;
                 let stored = result.campaign().map_err(Failure::usage)?;
-                return deliver(stored, outputs, flags.quiet, output.allow_untrusted);
+                return deliver(stored, outputs, presentation, output.allow_untrusted);
             }
             Some(comparison::SCHEMA) => {
                 refuse(
@@ -41,7 +43,7 @@ pub(crate) fn report(flags: &cli::Report) -> Result<Exit, Failure> {
                     "it is of one run, and the result holds a comparison",
                 )?;
                 let comparison = Comparison::of_stored(result).map_err(Failure::usage)?;
-                let delivery = outputs.write_comparison(&comparison, flags.quiet);
+                let delivery = outputs.write_comparison(&comparison, presentation);
                 return Ok(delivery.exit(compare::exit_of(&comparison, output.allow_untrusted)));
             }
             _ => {}
@@ -58,7 +60,7 @@ pub(crate) fn report(flags: &cli::Report) -> Result<Exit, Failure> {
         }
     };
     let summary = asserted(summary, &output.assert)?;
-    let delivery = outputs.write(&summary, flags.quiet);
+    let delivery = outputs.write(&summary, presentation);
     Ok(delivery.exit(exit_of(&summary, output.allow_untrusted)))
 }
 

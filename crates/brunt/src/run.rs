@@ -12,18 +12,21 @@ use crate::measurement::{Lead, Servers, Step, check_agents, measure};
 use crate::observers::Observers;
 use crate::option_file;
 use crate::output::Outputs;
+use crate::presentation::Form;
 use crate::terminal::{say, show, standard_output};
 use anyhow::Context;
 use brunt_fleet::Fleet;
 use brunt_plan::destination::WorkerGroup;
 use brunt_plan::login::Password;
 use brunt_plan::outcome::OutcomeClass;
+use brunt_plan::phase::Phase;
 use brunt_plan::plan::Plan;
 use brunt_plan::quotation::Quotation;
 use brunt_plan::resolve::{Host, PlanError, resolve};
 use brunt_plan::spec::{ClassSpec, PlanSpec, RunSpec};
 use brunt_plan::units::DurationNs;
 use brunt_plan::warmup::Warmup;
+use brunt_report::quantity;
 use brunt_stats::assertion::Assertion;
 use brunt_stats::bound::Decision;
 use brunt_stats::convergence::Convergence;
@@ -51,7 +54,7 @@ pub(crate) fn run(flags: &cli::Run) -> Result<Exit, Failure> {
     note_raised_threads(&asked.spec, &plan, &mut observers);
     let summary = measure(&plan, &servers, &stop, &mut observers, &step)?;
     let summary = summary.with_assertions(&output.assert);
-    let delivery = outputs.write(&summary, flags.progress.quiet);
+    let delivery = outputs.write(&summary, flags.progress.presentation());
     check_agents(&summary)?;
     Ok(delivery.exit(exit_of(&summary, output.judging.allow_untrusted)))
 }
@@ -102,13 +105,28 @@ pub(crate) fn load(flags: &cli::Load) -> Result<Exit, Failure> {
     let mut observers = Observers::of(&flags.progress, &[])?;
     note_raised_threads(&spec, &plan, &mut observers);
     let summary = measure(&plan, &Servers::open(&plan)?, &stop, &mut observers, &Step::default())?;
-    if !flags.progress.quiet {
-        let seconds = summary.record.preload.map_or(0.0, |preload| preload.duration_ns as f64 / 1e9);
-        let server = &summary.record.server;
-        let text = format!("stored {keys} keys at {server} in {seconds:.3} s, every one confirmed\n");
-        show(text, false);
-    }
+    show(stored_text(&summary, keys, flags.progress.presentation().form), false);
     Ok(Exit::Done)
+}
+
+/// What was stored, in a line; every key is confirmed, or there would be a failure.
+fn stored_text(summary: &Summary, keys: u64, form: Form) -> String {
+    let seconds = summary.record.preload.map_or(0.0, |preload| preload.duration_ns as f64 / 1e9);
+    let rate = if seconds > 0.0 { keys as f64 / seconds } else { 0.0 };
+    let sent = summary.phase(Phase::Preload).map_or(0, |phase| phase.bytes.tx);
+    match form {
+        Form::Nothing => String::new(),
+        Form::Brief => format!("stored={keys} seconds={seconds:.3} rate={rate:.0}/s bytes={sent}\n"),
+        Form::Short | Form::Details => {
+            let (took, sent) = (quantity::time((seconds * 1e9) as u64), quantity::bytes(sent));
+            let rate = match rate {
+                few if few < 1e4 => format!("{few:.0}"),
+                some if some < 1e6 => format!("{:.0}k", some / 1e3),
+                many => format!("{:.2}M", many / 1e6),
+            };
+            format!("stored       {keys} of {keys} keys in {took} ({rate}/s), {sent}, all confirmed\n")
+        }
+    }
 }
 
 /// What was asked for by file and flags, for a campaign that resolves it several times.

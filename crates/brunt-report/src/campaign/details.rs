@@ -31,8 +31,8 @@ pub fn write(campaign: &Campaign, out: &mut dyn Write) -> io::Result<()> {
 
 fn report(campaign: &Campaign) -> String {
     let mut out = String::new();
-    paragraph::facts(&mut out, "", &[vec![title(campaign)], campaign.load.clone()].concat());
-    out.push_str(&campaign.head);
+    paragraph::facts(&mut out, "", &[vec![title(campaign)], campaign.head.load.clone()].concat());
+    out.push_str(&campaign.head.lines);
     out.push('\n');
     match &campaign.finding {
         Finding::Scan { option, points, knee, .. } => {
@@ -86,7 +86,7 @@ fn setting_text(setting: SweepPoint) -> String {
 }
 
 /// The same in a sentence.
-fn at_text(setting: SweepPoint) -> String {
+pub(super) fn at_text(setting: SweepPoint) -> String {
     let number = setting_text(setting);
     match setting {
         SweepPoint::Rate(_) => format!("{number}/s"),
@@ -275,7 +275,7 @@ fn scan_finding(out: &mut String, campaign: &Campaign, points: &[ScanPoint], kne
 
 /// The limit of the curve, and what came and went below it.
 fn scan_limit(out: &mut String, campaign: &Campaign, points: &[ScanPoint]) {
-    let spoiled = spoiled_text(&super::limits_passed(&campaign.runs, points));
+    let spoiled = spoiled_text(&super::limits_passed(&campaign.runs, points), at_text);
     let so_far = if campaign.interrupted { " so far" } else { "" };
     match super::limit_met(&campaign.runs, points) {
         Some((point, run)) => {
@@ -296,7 +296,7 @@ fn scan_limit(out: &mut String, campaign: &Campaign, points: &[ScanPoint]) {
 }
 
 /// Limits that came and went: `at 1 000/s and 2 000/s the run was spoiled by STEAL`.
-fn spoiled_text(limited: &[Limited<'_>]) -> String {
+pub(super) fn spoiled_text(limited: &[Limited<'_>], at_text: fn(SweepPoint) -> String) -> String {
     let mut by_names: Vec<(String, Vec<String>)> = Vec::new();
     for (point, run) in limited {
         let (names, at) = (run.limit.as_ref().map(|limit| limit.names()), at_text(point.setting));
@@ -497,23 +497,22 @@ fn repeat_finding(out: &mut String, compared: &[Compared]) {
     paragraph::prose(out, "coverage", &text);
 }
 
-/// What the campaign as a whole comes to: checks of its own, then whichever run was worst.
-fn verdict(out: &mut String, campaign: &Campaign) {
+/// Which runs the verdict is that of, and why.
+pub(super) fn of_runs(campaign: &Campaign, at_text: fn(SweepPoint) -> String) -> String {
     let status = campaign.verdict.status;
-    let own: Vec<_> = campaign.verdict.checks.iter().filter(|check| check.status > CheckStatus::Ok).collect();
     let as_good = campaign.runs.iter().filter(|run| run.verdict.status == status).count();
     let of_capacity = match campaign.finding {
         Finding::Search { .. } => Measured::of_capacity(&campaign.runs),
         _ => None,
     };
-    let of_runs = match (of_capacity, as_good) {
+    match (of_capacity, as_good) {
         (Some(run), _) if run.verdict.status == status => {
             let reasons = run.verdict.reasons().join(" ");
-            let rate = run.setting.map_or_else(String::new, setting_text);
+            let at = run.setting.map_or_else(String::new, at_text);
             if reasons.is_empty() {
-                format!("the step at {rate}/s")
+                format!("the step at {at}")
             } else {
-                format!("the step at {rate}/s: {reasons}")
+                format!("the step at {at}: {reasons}")
             }
         }
         (_, 0) if status == Status::NotTrusted => "nothing was found that can be vouched for".to_owned(),
@@ -522,8 +521,14 @@ fn verdict(out: &mut String, campaign: &Campaign) {
             format!("{count} of {} runs; what was found does not rest on the others", campaign.runs.len())
         }
         (_, count) => format!("{count} of {} runs", campaign.runs.len()),
-    };
-    paragraph::prose(out, status.name(), &of_runs);
+    }
+}
+
+/// What the campaign as a whole comes to: checks of its own, then whichever run was worst.
+fn verdict(out: &mut String, campaign: &Campaign) {
+    let status = campaign.verdict.status;
+    let own: Vec<_> = campaign.verdict.checks.iter().filter(|check| check.status > CheckStatus::Ok).collect();
+    paragraph::prose(out, status.name(), &of_runs(campaign, at_text));
     for check in own {
         let word = check.status.name().replace('_', " ");
         paragraph::prose(out, &format!("  {}", check.id), &printable(&format!("{word}: {}", check.message)));

@@ -35,6 +35,11 @@ pub(super) fn report(comparison: &Comparison) -> String {
 }
 
 fn side(out: &mut String, name: &str, runs: &[RunResult]) {
+    paragraph::facts(out, name, &side_facts(runs));
+}
+
+/// How many runs, of which servers, from which files.
+pub(super) fn side_facts(runs: &[RunResult]) -> Vec<String> {
     let mut facts = vec![quantity::things(runs.len() as u64, "run")];
     let mut servers: Vec<String> = runs.iter().map(|run| printable(&run.server)).collect();
     servers.dedup();
@@ -53,7 +58,7 @@ fn side(out: &mut String, name: &str, runs: &[RunResult]) {
     if interrupted > 0 {
         facts.push(format!("{interrupted} interrupted"));
     }
-    paragraph::facts(out, name, &facts);
+    facts
 }
 
 /// The keys of a plan that say most of it in a line.
@@ -71,6 +76,13 @@ const PLAN_KEYS: [&str; 10] = [
 ];
 
 fn plan(out: &mut String, comparison: &Comparison) {
+    for (label, facts) in plan_facts(comparison) {
+        paragraph::facts(out, label, &facts);
+    }
+}
+
+/// What was measured, and what was not the same.
+pub(super) fn plan_facts(comparison: &Comparison) -> Vec<(&'static str, Vec<String>)> {
     let plan = &comparison.a[0].plan;
     let classes = plan.get("class").and_then(|held| held.as_array()).map(Vec::as_slice).unwrap_or_default();
     let facts = if let [class] = classes {
@@ -81,19 +93,20 @@ fn plan(out: &mut String, comparison: &Comparison) {
         let names = classes.iter().filter_map(|class| class.get("name")).map(shortened);
         vec![format!("{} classes: {}", classes.len(), names.collect::<Vec<_>>().join(", "))]
     };
-    paragraph::facts(out, "plan", &facts);
+    let mut labelled = vec![("plan", facts)];
     let listed =
         |differences: &[Difference]| differences.iter().map(Difference::to_string).collect::<Vec<_>>();
     if !comparison.plan.is_empty() {
-        paragraph::facts(out, "unequal", &listed(&comparison.plan));
+        labelled.push(("unequal", listed(&comparison.plan)));
     }
     if !comparison.environment.is_empty() {
-        paragraph::facts(out, "hosts", &listed(&comparison.environment));
+        labelled.push(("hosts", listed(&comparison.environment)));
     }
+    labelled
 }
 
 /// What no run gives says nothing: a plan without retrievals has no hits. What only some give cannot be told, which is said.
-fn shown(comparison: &Comparison) -> impl Iterator<Item = &Compared> {
+pub(super) fn shown(comparison: &Comparison) -> impl Iterator<Item = &Compared> {
     let is_given = |held: &&Compared| comparison.runs().any(|(_, run)| held.quantity.of_run(run).is_some());
     comparison.compared.iter().filter(is_given)
 }
@@ -167,7 +180,7 @@ fn side_text(quantity: Quantity, value: Option<f64>, runs: &[RunResult]) -> Stri
     }
 }
 
-fn p_text(p: f64) -> String {
+pub(super) fn p_text(p: f64) -> String {
     if p < 0.001 { "<0.001".to_owned() } else { format!("{p:.3}") }
 }
 
@@ -179,7 +192,7 @@ fn value_text(quantity: Quantity, value: f64) -> String {
 }
 
 /// A change in hundredths, with its sign and the decimals that a comparison of runs can have.
-fn bare_change(change: f64) -> String {
+pub(super) fn bare_change(change: f64) -> String {
     let percent = change * 100.0;
     let decimals = match percent.abs() {
         below if below < 9.95 => 2,
@@ -271,7 +284,7 @@ fn notes(out: &mut String, comparison: &Comparison) {
 }
 
 /// What the small table shows, and what it does not.
-fn small_note(comparison: &Comparison) -> String {
+pub(super) fn small_note(comparison: &Comparison) -> String {
     let (a, b) = (comparison.a.len(), comparison.b.len());
     let sides = |held: &Compared| {
         [(held.contrast.a, &comparison.a), (held.contrast.b, &comparison.b)]
@@ -329,6 +342,14 @@ const NAMED_MAX: usize = 6;
 
 /// The runs of each side that call for care, the worst last, with the checks that say so.
 fn untrusted(out: &mut String, comparison: &Comparison) {
+    for (status, text) in untrusted_runs(comparison) {
+        paragraph::prose(out, status.name(), &text);
+    }
+}
+
+/// By status the runs of each side that have it.
+pub(super) fn untrusted_runs(comparison: &Comparison) -> Vec<(Status, String)> {
+    let mut lines = Vec::new();
     for status in [Status::Caution, Status::NotTrusted] {
         for (name, runs) in [("A", &comparison.a), ("B", &comparison.b)] {
             let found: Vec<&RunResult> = runs.iter().filter(|run| run.status == status).collect();
@@ -352,20 +373,32 @@ fn untrusted(out: &mut String, comparison: &Comparison) {
                 (found, all) => format!("{found} of {all} runs ({}), ", sources.join("; ")),
             };
             let text = format!("{name}: {which}{}", checks.join(" "));
-            paragraph::prose(out, status.name(), &printable(&text));
+            lines.push((status, printable(&text)));
         }
     }
+    lines
+}
+
+fn answer(out: &mut String, comparison: &Comparison) {
+    if let Some(line) = early_end(comparison) {
+        out.push_str(&line);
+        out.push('\n');
+    }
+    paragraph::facts(out, "", &answer_facts(comparison));
+}
+
+/// Why not all runs were made.
+pub(super) fn early_end(comparison: &Comparison) -> Option<String> {
+    comparison.early_end.as_ref().map(|end| match end {
+        EarlyEnd::Interrupted => "INTERRUPTED: not all of the runs were made".to_owned(),
+        EarlyEnd::Failed(reason) => {
+            format!("ENDED EARLY: not all of the runs were made: {}", printable(reason))
+        }
+    })
 }
 
 /// The last line: whether it can be believed, and what differs.
-fn answer(out: &mut String, comparison: &Comparison) {
-    match &comparison.early_end {
-        None => {}
-        Some(EarlyEnd::Interrupted) => out.push_str("INTERRUPTED: not all of the runs were made\n"),
-        Some(EarlyEnd::Failed(reason)) => {
-            out.push_str(&format!("ENDED EARLY: not all of the runs were made: {}\n", printable(reason)));
-        }
-    }
+pub(super) fn answer_facts(comparison: &Comparison) -> Vec<String> {
     let all = comparison.a.len() + comparison.b.len();
     let untrusted = comparison.runs().filter(|(_, run)| run.status == Status::NotTrusted).count();
     let mut facts = Vec::new();
@@ -386,7 +419,7 @@ fn answer(out: &mut String, comparison: &Comparison) {
     } else {
         facts.extend(without_difference(comparison));
     }
-    paragraph::facts(out, "", &facts);
+    facts
 }
 
 /// The rows that must be told for "no difference shown" to be said of a whole comparison: the middle, the tail, the throughput.

@@ -153,7 +153,7 @@ fn beside_model(class: &Class) -> Vec<String> {
 }
 
 /// Where its operations go, as far as that is not said of all classes.
-fn destinations(class: &Class) -> Vec<String> {
+pub(crate) fn destinations(class: &Class) -> Vec<String> {
     let to = |servers: &[ServerAddress]| {
         let names: Vec<String> = servers.iter().map(ToString::to_string).collect();
         if names.is_empty() { String::new() } else { format!(" to {}", names.join(", ")) }
@@ -168,7 +168,7 @@ fn destinations(class: &Class) -> Vec<String> {
     own.into_iter().chain(class.routes.iter().map(route)).collect()
 }
 
-fn arrival_text(arrival: &Arrival) -> String {
+pub(crate) fn arrival_text(arrival: &Arrival) -> String {
     match arrival {
         Arrival::Law(_) | Arrival::Mcperf(_) => format!("gaps of {arrival}, scaled to the rate"),
         Arrival::Poisson | Arrival::Uniform | Arrival::Mmpp(_) => arrival.to_string(),
@@ -176,7 +176,7 @@ fn arrival_text(arrival: &Arrival) -> String {
 }
 
 /// What bursts do to counts, where there are bursts; it grows with the rate.
-fn dispersion(arrival: &Arrival, rate: &OpenRate) -> Option<String> {
+pub(crate) fn dispersion(arrival: &Arrival, rate: &OpenRate) -> Option<String> {
     let Arrival::Mmpp(mmpp) = arrival else { return None };
     let idc = quantity::significant(mmpp.idc(rate.highest()));
     Some(match rate {
@@ -261,7 +261,7 @@ fn data(keyspace: &Keyspace, classes: &[Class]) -> Vec<String> {
 }
 
 /// A size as it was asked for, to the last byte.
-fn size(size: &SizeDistribution) -> String {
+pub(crate) fn size(size: &SizeDistribution) -> String {
     let count = |bytes: u32| quantity::count(u64::from(bytes));
     match size {
         SizeDistribution::Fixed(bytes) => format!("{} B", count(*bytes)),

@@ -3,7 +3,7 @@
 use super::run;
 use super::schema::reader::errors;
 use crate::campaign::{
-    Campaign, Compared, Finding, Found, Measured, Question, ScanPoint, head, write_csv, write_details,
+    Campaign, Compared, Finding, Found, Head, Measured, Question, ScanPoint, write_csv, write_details,
     write_json,
 };
 use brunt_plan::sweep::SweepPoint;
@@ -49,7 +49,7 @@ fn limited(mut run: Measured, party: Party, id: &'static str, message: &str) -> 
 }
 
 fn campaign(summary: &Summary, runs: Vec<Measured>, finding: Finding) -> Campaign {
-    let (load, head) = head(summary, matches!(finding, Finding::Scan { .. }).then_some("rate"));
+    let head = Head::of(summary, matches!(finding, Finding::Scan { .. }).then_some("rate"));
     let verdict =
         Verdict::of_campaign(runs.iter().take(1).map(|run| run.verdict.status), &[], &Judgement::default());
     let question = match &finding {
@@ -66,7 +66,7 @@ fn campaign(summary: &Summary, runs: Vec<Measured>, finding: Finding) -> Campaig
         },
         Finding::Repeat { .. } => Question::Repeat,
     };
-    Campaign { head, load, runs, question, finding, verdict, interrupted: false }
+    Campaign { head, runs, question, finding, verdict, interrupted: false }
 }
 
 /// An M/M/1 queue that serves 10 000 requests a second, up to where it is too much.
@@ -220,7 +220,7 @@ fn repeat(p99_us: &[f64]) -> Campaign {
     Campaign { verdict, ..campaign(&summary, runs, Finding::Repeat { compared }) }
 }
 
-fn all() -> Vec<(&'static str, Campaign)> {
+pub(super) fn all() -> Vec<(&'static str, Campaign)> {
     let interrupted = Campaign { interrupted: true, ..repeat(&[400.0, 410.0]) };
     vec![
         ("scan_to_the_server", scan(Party::Server)),

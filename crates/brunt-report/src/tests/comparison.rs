@@ -186,6 +186,16 @@ fn equal_sides() {
     assert!(!comparison.is_missed() && !comparison.is_inconclusive() && !comparison.has_untrusted());
 }
 
+/// Those of the snapshots, by name.
+pub(super) fn all() -> [(&'static str, Comparison); 4] {
+    [
+        ("slower", compared(side("a", 6, 1.0), side("b", 6, 1.12), &["p99 <= +5%", "p99 < 1ms"])),
+        ("equal", compared(side("a", 6, 1.0), side("b", 6, 1.001), &["p99 <= +5%"])),
+        ("single", compared(side("a", 1, 1.0), side("b", 1, 2.0), &["p99 <= +5%"])),
+        ("client", compared(shared("a", 1, 1.0, 0.001), shared("b", 11, 1.1, 0.12), &[])),
+    ]
+}
+
 #[test]
 fn single_runs_show_nothing() {
     let comparison =

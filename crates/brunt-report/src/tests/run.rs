@@ -1,5 +1,7 @@
 //! Made-up runs, recorded the way a worker records, with the raw samples kept beside the summary.
 
+pub(super) mod ordinary;
+
 use brunt_plan::op::{ClassId, KeyRef, Op, OpKind};
 use brunt_plan::outcome::{Outcome, OutcomeClass, ReplyKind};
 use brunt_plan::phase::Phase;
@@ -460,8 +462,9 @@ pub(super) fn overload() -> Run {
 
 /// A get every 20 ms for so many seconds, behind 2.5 s of warm-up.
 pub(super) fn long(seconds: u64, options: &str) -> Run {
+    let rate = if options.contains("rate-profile") { "" } else { "rate = '50/s'\n" };
     let text = format!(
-        "rate = '50/s'\narrival = 'uniform'\ntime = '{seconds}s'\nwarmup = '2500ms'\npreload = false\nmix = 'get'\nseed = 4\n{options}"
+        "{rate}arrival = 'uniform'\ntime = '{seconds}s'\nwarmup = '2500ms'\npreload = false\nmix = 'get'\nseed = 4\n{options}"
     );
     let mut scene = Scene::new(&text, 2_500 * MS, seconds * S, 0);
     for index in 0..(seconds * 1_000 + 2_500) / 20 {

@@ -304,7 +304,11 @@ fn load_stores_counters_for_a_mix_that_counts() {
             .output()
             .unwrap();
     let text = String::from_utf8(output.stdout).unwrap();
-    assert!(text.starts_with("stored 200 keys"), "{text}{}", String::from_utf8_lossy(&output.stderr));
+    assert!(
+        text.starts_with("stored       200 of 200 keys in "),
+        "{text}{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
     assert_eq!(server.statistics()["curr_items"], 200);
 }
 
@@ -502,7 +506,7 @@ fn limits_are_foreseen() {
     assert!(message.contains("hard limit of open files is 100"), "{message}");
     let (exit, report, _) = limited(100, &["doctor", "-s", "127.0.0.1:9", "-T", "1", "-c", "65"]);
     assert_eq!(exit, 1, "{report}");
-    assert!(report.contains("fix   open files     101 needed, hard limit 100; "), "{report}");
+    assert!(report.contains("fail  open files     101 needed, hard limit 100"), "{report}");
     let (exit, report, _) = limited(100, &["doctor", "-s", "127.0.0.1:9", "-T", "1", "-c", "64"]);
     assert_eq!(exit, 0, "{report}");
 
@@ -518,10 +522,10 @@ fn limits_are_foreseen() {
     let output = brunt(&[&["doctor"], &churn[..]].concat()).output().unwrap();
     let report = String::from_utf8(output.stdout).unwrap();
     assert_eq!(output.status.code(), Some(1), "{report}");
-    assert!(report.lines().any(|line| line.starts_with("fix   local ports ")), "{report}");
+    assert!(report.lines().any(|line| line.starts_with("fail  local ports ")), "{report}");
     let (exit, report, _) = limited(1_000, &["doctor", "-s", "no-such-host.invalid"]);
     assert_eq!(exit, 1, "{report}");
-    assert!(report.starts_with("fix   server         cannot resolve no-such-host.invalid:11211"), "{report}");
+    assert!(report.starts_with("fail  server         cannot resolve no-such-host.invalid:11211"), "{report}");
 }
 
 /// A command line of `run` with one word changed: the plan is judged, the mistakes are the same, and nothing is written.

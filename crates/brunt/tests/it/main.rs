@@ -28,6 +28,7 @@ mod foreign;
 mod help;
 mod http;
 mod information;
+mod layouts;
 mod legacy;
 mod lifetimes;
 mod loops;

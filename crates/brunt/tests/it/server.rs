@@ -13,8 +13,22 @@ pub(crate) fn ended(flags: &[&str]) -> Output {
     brunt(&short).args(flags).output().unwrap()
 }
 
-/// A command line of the binary under test.
+/// A command line of the binary under test, which shows all that it knows.
 pub(crate) fn brunt(arguments: &[&str]) -> Command {
+    plain(&with_details(arguments))
+}
+
+/// The same, with the details of commands that have some.
+fn with_details<'a>(arguments: &[&'a str]) -> Vec<&'a str> {
+    let have_details = ["run", "scan", "search", "compare", "report", "doctor"];
+    match arguments.split_first() {
+        Some((name, options)) if have_details.contains(name) => [&[*name, "--details"], options].concat(),
+        _ => arguments.to_vec(),
+    }
+}
+
+/// A command line as a user types it.
+pub(crate) fn plain(arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_brunt"));
     command.args(arguments).stdin(Stdio::null()).env("XDG_STATE_HOME", no_state());
     command
@@ -29,7 +43,7 @@ pub(crate) fn no_state() -> std::path::PathBuf {
 /// The same, ahead of whatever else wants a processor, where that is allowed (`nice` goes on without).
 pub(crate) fn undisturbed(arguments: &[&str]) -> Command {
     let mut command = Command::new("nice");
-    command.args(["-n", "-20", env!("CARGO_BIN_EXE_brunt")]).args(arguments);
+    command.args(["-n", "-20", env!("CARGO_BIN_EXE_brunt")]).args(with_details(arguments));
     command.stdin(Stdio::null()).env("XDG_STATE_HOME", no_state());
     command
 }

@@ -143,7 +143,7 @@ fn starved(group: &StarvedGroup, server: &Server) -> Measured {
     let script = r#"echo $$ > "$0" && exec "$@""#;
     let output = Command::new("sh")
         .args(["-c", script, group.path.join("cgroup.procs").to_str().unwrap(), own])
-        .args(["run", "--server", &server.address, "--json", "-"])
+        .args(["run", "--details", "--server", &server.address, "--json", "-"])
         .args(["-r", "150k", "-t", "2s", "--warmup", "500ms", "--keys", "1000", "-c", "64", "-d", "512"])
         .args(["--drain", "1s", "--strict"])
         .stdin(Stdio::null())

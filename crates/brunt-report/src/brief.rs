@@ -1,0 +1,112 @@
+//! A result on one line of `key=value`: always the same keys, in the same order.
+//!
+//! Invariants: no value holds a blank; what is not known is `-`.
+
+use crate::campaign::{Campaign, Finding};
+use crate::comparison::Comparison;
+use crate::figure::{Bound, Figures, unit_of};
+use crate::layout::Layout;
+use crate::text::latency::{interval, is_unacknowledged, is_unbounded, rate};
+use brunt_plan::quantile::Quantile;
+use brunt_stats::summary::Summary;
+use brunt_stats::verdict::{CheckStatus, Status, Verdict};
+use std::io::{self, Write};
+
+/// The percentiles; the first without its interval.
+const QUANTILES: [Quantile; 3] = [Quantile::P50, Quantile::P99, Quantile::P999];
+
+/// Writes the line of a run.
+///
+/// # Errors
+/// What `out` returns.
+pub fn write(summary: &Summary, layout: &Layout, out: &mut dyn Write) -> io::Result<()> {
+    writeln!(out, "{}", layout.in_characters(&of_run(summary, layout)))
+}
+
+fn of_run(summary: &Summary, layout: &Layout) -> String {
+    let total = &summary.total;
+    let response = &total.latency.response.summary;
+    let column = |(place, quantile): (usize, Quantile)| {
+        let value_ns = response.percentile_ns(quantile);
+        let bound = match value_ns.filter(|_| !is_unbounded(summary)) {
+            Some(value_ns) => interval(total, quantile, value_ns),
+            None => Bound::Unknown,
+        };
+        Figures { times_ns: vec![value_ns], bounds: if place == 0 { Vec::new() } else { vec![bound] } }
+    };
+    let max = Figures { times_ns: vec![response.max_ns], bounds: Vec::new() };
+    let columns: Vec<Figures> = (0..).zip(QUANTILES).map(column).chain([max]).collect();
+    let unit = layout.unit.unwrap_or_else(|| unit_of(&columns));
+    let value = |column: &Figures| {
+        let texts = column.texts(unit);
+        let bound = column.bounds.first();
+        match (texts.times[0].as_str(), bound) {
+            ("-", _) => "-".to_owned(),
+            (time, Some(Bound::Within(_))) => format!("{time}±{}{unit}", texts.bounds[0]),
+            (time, Some(Bound::Open)) => format!("{time}{unit}±open"),
+            (time, _) => format!("{time}{unit}"),
+        }
+    };
+    let [p50, p99, p999, max] = [0, 1, 2, 3].map(|index| value(&columns[index]));
+    let (keys, requests) = (&total.keys, &total.requests);
+    let hit = match keys.asked {
+        0 => "-".to_owned(),
+        asked => format!("{}%", exact_percent(keys.hit, asked)),
+    };
+    let failed = requests.failed() + requests.given_up;
+    format!(
+        "verdict={} rate={}/s p50={p50} p99={p99} p99.9={p999} max={max} hit={hit} failed={failed} why={}",
+        word(&summary.verdict),
+        rate(if is_unacknowledged(total) { total.rate.sent } else { total.rate.completed }),
+        why(&summary.verdict)
+    )
+}
+
+/// A share in per cent that is 100 only where it is all.
+fn exact_percent(part: u64, whole: u64) -> String {
+    match part == whole {
+        true => "100".to_owned(),
+        false => format!("{:.2}", (10_000.0 * part as f64 / whole as f64).floor() / 100.0),
+    }
+}
+
+/// `TRUSTED<=p99.9`, `CAUTION`, `NOT-TRUSTED`.
+fn word(verdict: &Verdict) -> String {
+    let status = verdict.status.name().replace(' ', "-");
+    let accepted =
+        |status: CheckStatus, check: &str| status <= CheckStatus::Ok || verdict.judgement.allows(check);
+    let trusted = verdict.percentiles.iter().take_while(|trust| accepted(trust.status, trust.check)).last();
+    match (verdict.status, trusted) {
+        (Status::NotTrusted, _) | (_, None) => status,
+        (_, Some(trust)) => format!("{}<={}", Status::Trusted.name(), trust.quantile),
+    }
+}
+
+/// The checks that speak against more.
+fn why(verdict: &Verdict) -> String {
+    let reasons = verdict.reasons();
+    if reasons.is_empty() { "-".to_owned() } else { reasons.join(",") }
+}
+
+/// Writes the line of a campaign.
+///
+/// # Errors
+/// What `out` returns.
+pub fn write_campaign(campaign: &Campaign, layout: &Layout, out: &mut dyn Write) -> io::Result<()> {
+    let finding = match &campaign.finding {
+        Finding::Scan { .. } => crate::campaign::text::brief_of_scan(campaign),
+        Finding::Search { .. } => crate::campaign::text::brief_of_search(campaign),
+        Finding::Repeat { .. } => crate::campaign::text::brief_of_repetitions(campaign, layout),
+    };
+    let status = campaign.verdict.status.name().replace(' ', "-");
+    let line = format!("verdict={status} runs={} {finding}", campaign.runs.len());
+    writeln!(out, "{}", layout.in_characters(&line))
+}
+
+/// Writes the line of a comparison.
+///
+/// # Errors
+/// What `out` returns.
+pub fn write_comparison(comparison: &Comparison, layout: &Layout, out: &mut dyn Write) -> io::Result<()> {
+    writeln!(out, "{}", layout.in_characters(&crate::comparison::text::brief(comparison)))
+}

@@ -1,0 +1,608 @@
+//! The report of a campaign in about twenty lines: a table with a row for each setting, step or repetition, what was found, a verdict.
+//!
+//! Not the reports of its runs (JSON has every one). Invariants: times of a table have one unit; a cell holds no blank.
+
+use super::details::{at_text, of_runs, spoiled_text};
+use super::{Campaign, Compared, Finding, Found, Measured, QUANTILES, ScanPoint, limit_met, limits_passed};
+use crate::figure::{Bound, Figures, unit_of};
+use crate::grid::{Cell, Column, Grid};
+use crate::layout::{Layout, Style, TimeUnit};
+use crate::page::Page;
+use crate::quantity;
+use crate::text::latency::rate;
+use brunt_plan::objective::Objective;
+use brunt_plan::quantile::Quantile;
+use brunt_plan::sweep::SweepPoint;
+use brunt_stats::capacity::{Capacity, StepEnd};
+use brunt_stats::knee::Knee;
+use brunt_stats::limit::Party;
+use brunt_stats::repeat::Spread;
+use brunt_stats::verdict::{CheckStatus, Status};
+use std::io::{self, Write};
+
+/// Rows of a table; the others are in the details.
+const ROWS_MAX: usize = 16;
+/// Characters of the longest bar of a curve.
+const BAR_MAX: f64 = 10.0;
+
+/// Writes the report.
+///
+/// # Errors
+/// What `out` returns.
+pub fn write(campaign: &Campaign, layout: &Layout, out: &mut dyn Write) -> io::Result<()> {
+    out.write_all(report(campaign, layout).as_bytes())
+}
+
+fn report(campaign: &Campaign, layout: &Layout) -> String {
+    let mut page = Page::new(layout);
+    page.facts(campaign.finding.kind(), &title(campaign));
+    campaign.head.short.iter().for_each(|(label, facts)| page.facts(label, facts));
+    page.part();
+    match &campaign.finding {
+        Finding::Scan { option, points, knee, .. } => {
+            scan_table(&mut page, campaign, option, points, *knee);
+            scan_finding(&mut page, campaign, points, *knee);
+        }
+        Finding::Search { objectives, capacity, .. } => {
+            search_table(&mut page, campaign, objectives);
+            search_finding(&mut page, campaign, objectives, capacity.as_ref());
+        }
+        Finding::Repeat { compared } => repetitions(&mut page, campaign, compared),
+    }
+    if campaign.interrupted {
+        page.facts("interrupted", &["partial results: not all runs were made".to_owned()]);
+    }
+    verdict(&mut page, campaign);
+    page.into_text()
+}
+
+fn title(campaign: &Campaign) -> Vec<String> {
+    let runs = quantity::things(campaign.runs.len() as u64, "run");
+    let found_by =
+        |rate_found: &Option<f64>| rate_found.map(|found| format!("closed-loop maximum {}/s", rate(found)));
+    match &campaign.finding {
+        Finding::Scan { option, closed_loop, .. } => {
+            [format!("over {option}, {runs}")].into_iter().chain(found_by(closed_loop)).collect()
+        }
+        Finding::Search { objectives, closed_loop, .. } => {
+            let wanted: Vec<String> = objectives.iter().map(ToString::to_string).collect();
+            let title = format!("for the highest rate with {}, {runs}", wanted.join(" and "));
+            [title].into_iter().chain(found_by(closed_loop)).collect()
+        }
+        Finding::Repeat { .. } => vec![format!("{runs} of one plan")],
+    }
+}
+
+/// Times of a run, in nanoseconds: p50, p99, p99.9, how far the interval of the p99 goes, and the client's part of the p99.
+struct Times {
+    percentiles: [Option<u64>; QUANTILES.len()],
+    bounds: [Bound; 2],
+}
+
+impl Times {
+    fn of_run(run: &Measured) -> Self {
+        let percentiles = QUANTILES.map(|quantile| run.percentile(quantile).map(|found| found.value_ns));
+        let client = run.client_error_ns.map_or(Bound::Unknown, Bound::Within);
+        let interval = run.percentile(Quantile::P99).map_or(Bound::Unknown, interval);
+        let is_bounded = p99_trust(run) != Some("sat!".to_owned());
+        Self { percentiles, bounds: if is_bounded { [interval, client] } else { [Bound::Unknown; 2] } }
+    }
+
+    /// Of several runs of one setting: medians, the range of the p99, and the largest part of the client.
+    fn of_runs(runs: &[&Measured], p99: Option<&Spread>) -> Self {
+        let median = |quantile: Quantile| {
+            let found = runs.iter().map(|run| run.percentile(quantile).map(|found| found.value_ns));
+            let mut found = found.collect::<Option<Vec<u64>>>()?;
+            found.sort_unstable();
+            found.get(found.len() / 2).copied()
+        };
+        let mut percentiles = QUANTILES.map(median);
+        let range = p99.map(|spread| {
+            percentiles[1] = Some(spread.median.round() as u64);
+            (spread.max - spread.median).max(spread.median - spread.min).round() as u64
+        });
+        let client = runs.iter().filter_map(|run| run.client_error_ns).max();
+        let bound = |ns: Option<u64>| ns.map_or(Bound::Unknown, Bound::Within);
+        Self { percentiles, bounds: [bound(range), bound(client)] }
+    }
+}
+
+/// How far the farther end of an interval lies from the value.
+fn interval(found: Found) -> Bound {
+    match found.interval_ns {
+        None => Bound::Unknown,
+        Some((_, None)) => Bound::Open,
+        Some((low_ns, Some(high_ns))) => {
+            Bound::Within(high_ns.saturating_sub(found.value_ns).max(found.value_ns.saturating_sub(low_ns)))
+        }
+    }
+}
+
+/// The cells of rows of times, in one unit for all of them.
+fn cells(rows: &[Times], layout: &Layout) -> (TimeUnit, Vec<[String; 5]>) {
+    let columns: Vec<Figures> = (0..QUANTILES.len())
+        .map(|place| Figures {
+            times_ns: rows.iter().map(|row| row.percentiles[place]).collect(),
+            bounds: Vec::new(),
+        })
+        .collect();
+    let bounds: Vec<Figures> = rows
+        .iter()
+        .map(|row| Figures { times_ns: vec![row.percentiles[1]], bounds: row.bounds.into() })
+        .collect();
+    let unit = layout.unit.unwrap_or_else(|| unit_of(&[columns.clone(), bounds.clone()].concat()));
+    let columns: Vec<_> = columns.iter().map(|column| column.texts(unit).times).collect();
+    let row = |(place, bounds): (usize, &Figures)| {
+        let bounds = bounds.texts(unit).bounds;
+        let [p50, p99, p999] = [0, 1, 2].map(|column| columns[column][place].clone());
+        [p50, p99, bounds[0].clone(), p999, bounds[1].clone()]
+    };
+    (unit, bounds.iter().enumerate().map(row).collect())
+}
+
+/// The columns of such cells.
+fn time_columns(unit: TimeUnit, spread: &str) -> Vec<Column> {
+    vec![
+        Column::of_numbers(format!("p50/{unit}"), 8),
+        Column::of_numbers(format!("p99/{unit}"), 8),
+        Column::of_numbers(spread, 8),
+        Column::of_numbers(format!("p99.9/{unit}"), 10).lost_as(0),
+        Column::of_numbers("client<=", 10).lost_as(1),
+    ]
+}
+
+/// What is to be thought of a run's p99, in a word.
+fn p99_trust(run: &Measured) -> Option<String> {
+    run.verdict.percentiles.iter().find(|trust| trust.quantile == Quantile::P99).map(ToString::to_string)
+}
+
+/// A run in a word: whose limit it met, else what is to be thought of its p99.
+fn word(run: &Measured) -> (String, Style) {
+    let status = match run.verdict.status {
+        Status::Trusted => Style::Plain,
+        Status::Caution => Style::Doubt,
+        Status::NotTrusted => Style::Bad,
+    };
+    let mark = |style| match style {
+        Style::Bad => "!",
+        Style::Doubt => "?",
+        _ => "",
+    };
+    if run.interrupted {
+        return ("cut-short".to_owned(), Style::Doubt);
+    }
+    let is_trouble = |word: &String| word != "ok" && !word.starts_with("thin");
+    let word = match (&run.limit, p99_trust(run)) {
+        (_, Some(word)) if is_trouble(&word) => word,
+        (Some(limit), _) => format!("{}!", limit.checks.first().unwrap_or(&"limit").to_lowercase()),
+        (None, Some(word)) => word,
+        (None, None) => {
+            run.verdict.reasons().first().map_or("ok".to_owned(), |id| id.to_lowercase() + mark(status))
+        }
+    };
+    let style = match (word.ends_with('!'), word.ends_with('?')) {
+        (true, _) => Style::Bad,
+        (_, true) => Style::Doubt,
+        _ => Style::Plain,
+    };
+    (word, style)
+}
+
+fn setting_text(setting: SweepPoint) -> String {
+    match setting {
+        SweepPoint::Rate(value) => rate(value.as_f64()),
+        SweepPoint::Connections(count) | SweepPoint::Depth(count) => count.0.to_string(),
+        SweepPoint::ValueSize(size) => size.to_string(),
+    }
+}
+
+/// Which of so many rows are shown: all, or some at equal distances, and those that must be.
+fn shown(count: usize, musts: &[usize]) -> Vec<usize> {
+    let step = count.div_ceil(ROWS_MAX.saturating_sub(musts.len()).max(1)).max(1);
+    let is_shown = |index: &usize| count <= ROWS_MAX || index.is_multiple_of(step) || musts.contains(index);
+    (0..count).filter(is_shown).collect()
+}
+
+fn scan_table(
+    page: &mut Page<'_>,
+    campaign: &Campaign,
+    option: &str,
+    points: &[ScanPoint],
+    knee: Option<Knee>,
+) {
+    let runs_of =
+        |point: &ScanPoint| point.runs.iter().map(|index| &campaign.runs[*index]).collect::<Vec<_>>();
+    let is_repeated = points.iter().any(|point| point.runs.len() > 1);
+    let times = |point: &ScanPoint| match runs_of(point).as_slice() {
+        [only] => Times::of_run(only),
+        runs => Times::of_runs(runs, point.p99.as_ref()),
+    };
+    let limit = limit_met(&campaign.runs, points).map(|(point, _)| point.setting);
+    let mut musts: Vec<usize> = match knee {
+        Some(Knee::At(index)) => vec![index],
+        _ => Vec::new(),
+    };
+    musts.extend(points.iter().position(|point| Some(point.setting) == limit));
+    let rows = shown(points.len(), &musts);
+    let (unit, texts) =
+        cells(&rows.iter().map(|index| times(&points[*index])).collect::<Vec<_>>(), page.layout);
+    let range = format!("{}range", page.layout.plus_minus());
+    let interval = format!("{}95%CI", page.layout.plus_minus());
+    let mut columns = vec![
+        Column::of_words(if option == "rate" { "rate/s" } else { option }, 9),
+        Column::of_numbers("done/s", 8),
+    ];
+    columns.extend(time_columns(unit, if is_repeated { &range } else { &interval }));
+    columns.push(Column::of_words("trust", 7));
+    columns.push(Column::of_words("p99,log", 8).lost_as(2));
+    let scale = Scale::of(points);
+    let mut grid = Grid::new(columns);
+    for (index, texts) in rows.iter().zip(texts) {
+        let point = &points[*index];
+        let runs = runs_of(point);
+        let mut done: Vec<f64> = runs.iter().map(|run| run.completed).collect();
+        done.sort_by(f64::total_cmp);
+        let is_knee = knee == Some(Knee::At(*index));
+        let style = if is_knee { Style::Bold } else { Style::Plain };
+        let mut row = vec![Cell::new(setting_text(point.setting), style)];
+        row.push(Cell::new(done.get(done.len() / 2).copied().map_or("-".to_owned(), rate), style));
+        row.extend(texts.map(|text| Cell::new(text, style)));
+        let worst = runs.iter().max_by_key(|run| (run.limit.is_some(), run.verdict.status));
+        let (word, word_style) = worst.map_or(("-".to_owned(), Style::Plain), |run| word(run));
+        row.push(Cell::new(word, word_style));
+        let bar = point.p99.and_then(|spread| Some("#".repeat(scale.as_ref()?.length(spread.median))));
+        let knee = if is_knee { "<-knee" } else { "" };
+        row.push(Cell::new(format!("{}{knee}", bar.unwrap_or_default()), style));
+        grid.push(row);
+    }
+    page.grid(&grid);
+    others(page, points.len() - rows.len(), "loads");
+}
+
+fn others(page: &mut Page<'_>, count: usize, things: &str) {
+    if count > 0 {
+        page.prose("", 0, &format!("+{count} {things} between these: --details"), Style::Plain);
+    }
+}
+
+/// From the least to the most p99 of a curve, on a logarithmic scale.
+struct Scale {
+    least: f64,
+    most: f64,
+}
+
+impl Scale {
+    fn of(points: &[ScanPoint]) -> Option<Self> {
+        let known = || points.iter().filter_map(|point| point.p99).map(|spread| spread.median);
+        let least = known().reduce(f64::min).filter(|least| *least > 0.0)?;
+        Some(Self { least, most: known().reduce(f64::max)? })
+    }
+
+    fn length(&self, ns: f64) -> usize {
+        let span = (self.most / self.least).ln();
+        let part = if span > 0.0 { (ns / self.least).ln() / span } else { 0.0 };
+        (1.0 + part * (BAR_MAX - 1.0)).round() as usize
+    }
+}
+
+fn scan_finding(page: &mut Page<'_>, campaign: &Campaign, points: &[ScanPoint], knee: Option<Knee>) {
+    page.part();
+    let knee = match knee {
+        Some(Knee::At(index)) => {
+            let at = at(points[index].setting);
+            Some(format!("{at}: beyond it latency grows faster than throughput"))
+        }
+        Some(Knee::Beyond) => {
+            Some("beyond the highest load: throughput still grew faster than latency".to_owned())
+        }
+        Some(Knee::Unknown) => Some("unknown: fewer than three loads show no curve".to_owned()),
+        None => None,
+    };
+    if let Some(knee) = knee {
+        page.facts("knee", &[knee]);
+    }
+    let mut facts = vec![match limit_met(&campaign.runs, points) {
+        Some((point, run)) => limit(run, &at(point.setting)),
+        None if campaign.interrupted => "none met so far".to_owned(),
+        None => "none met: neither the server nor the client was at its end".to_owned(),
+    }];
+    let passed = limits_passed(&campaign.runs, points);
+    if !passed.is_empty() {
+        facts.push(spoiled_text(&passed, at));
+    }
+    page.facts("limit", &facts);
+}
+
+/// A setting in a sentence, without grouping of digits.
+fn at(setting: SweepPoint) -> String {
+    match setting {
+        SweepPoint::Rate(value) => format!("{}/s", rate(value.as_f64())),
+        _ => at_text(setting),
+    }
+}
+
+/// Whose limit a run met: `the server, at 180000/s: SAT`.
+fn limit(run: &Measured, at: &str) -> String {
+    let Some(limit) = &run.limit else { return format!("at {at}") };
+    let who = match limit.party {
+        Party::Server => "the server",
+        Party::Client => "the client, not the server",
+        Party::Neither => "unknown, the run is not trusted",
+    };
+    let fix =
+        run.verdict.checks.iter().find(|check| limit.checks.contains(&check.id) && !check.fix.is_empty());
+    let fix = fix.filter(|_| limit.party != Party::Server).map(|check| format!(" -> {}", check.fix));
+    format!("{who}, at {at}: {}{}", limit.names(), fix.unwrap_or_default())
+}
+
+fn search_table(page: &mut Page<'_>, campaign: &Campaign, objectives: &[Objective]) {
+    let steps: Vec<&Measured> = campaign.runs.iter().filter(|run| run.step.is_some()).collect();
+    let skipped = steps.len().saturating_sub(ROWS_MAX);
+    let steps = &steps[skipped..];
+    let found = |run: &Measured, place: usize| {
+        run.step.as_ref().and_then(|(_, found)| found.get(place).copied().flatten())
+    };
+    // By objective its value; of the first one also both ends of the interval.
+    let ends = |end: fn(Found) -> Option<u64>| Figures {
+        times_ns: steps.iter().map(|run| found(run, 0).and_then(end)).collect(),
+        bounds: Vec::new(),
+    };
+    let low = ends(|found| found.interval_ns.map(|(low_ns, _)| low_ns));
+    let high = ends(|found| found.interval_ns.and_then(|(_, high_ns)| high_ns));
+    let mut times: Vec<Figures> = (0..objectives.len())
+        .map(|place| Figures {
+            times_ns: steps.iter().map(|run| found(run, place).map(|found| found.value_ns)).collect(),
+            bounds: Vec::new(),
+        })
+        .collect();
+    times.splice(1..1, [low, high]);
+    let client: Vec<Figures> = steps
+        .iter()
+        .map(|run| Figures {
+            times_ns: vec![run.percentile(Quantile::P99).map(|found| found.value_ns)],
+            bounds: vec![run.client_error_ns.map_or(Bound::Unknown, Bound::Within)],
+        })
+        .collect();
+    let unit = page.layout.unit.unwrap_or_else(|| unit_of(&[times.clone(), client.clone()].concat()));
+    let mut columns = vec![Column::of_words("rate/s", 9), Column::of_numbers("time/s", 8)];
+    for (place, objective) in objectives.iter().enumerate() {
+        columns.push(Column::of_numbers(format!("{}/{unit}", objective.subject), 9));
+        if place == 0 {
+            columns.extend([Column::of_numbers("95%low", 8), Column::of_numbers("95%high", 9)]);
+        }
+    }
+    columns.extend([Column::of_numbers("client<=", 10), Column::of_words("step", 6)]);
+    let texts: Vec<_> = times.iter().map(|column| column.texts(unit).times).collect();
+    let mut grid = Grid::new(columns);
+    for (place, run) in steps.iter().enumerate() {
+        let Some((end, _)) = &run.step else { continue };
+        let is_open =
+            found(run, 0).and_then(|found| found.interval_ns).is_some_and(|(_, high_ns)| high_ns.is_none());
+        let mut row = vec![run.setting.map_or("-".to_owned(), setting_text)];
+        row.push(quantity::significant(run.duration_ns as f64 / TimeUnit::S.ns()));
+        row.extend(texts.iter().enumerate().map(|(column, texts)| match column {
+            2 if is_open => "open".to_owned(),
+            _ => texts[place].clone(),
+        }));
+        row.push(client[place].texts(unit).bounds.concat());
+        let (step, style) = match (run.interrupted, end) {
+            (true, _) => ("cut-short", Style::Doubt),
+            (false, StepEnd::Passed) => (end.name(), Style::Good),
+            (false, _) => (end.name(), Style::Plain),
+        };
+        let limit =
+            run.limit.as_ref().map(|limit| format!(":{}", limit.checks.join(","))).unwrap_or_default();
+        let mut cells: Vec<Cell> = row.into_iter().map(|text| Cell::new(text, Style::Plain)).collect();
+        cells.push(Cell::new(format!("{}{limit}", step.replace(' ', "-")), style));
+        grid.push(cells);
+    }
+    page.grid(&grid);
+    if skipped > 0 {
+        page.prose("", 0, &format!("+{skipped} steps before these: --details"), Style::Plain);
+    }
+}
+
+fn search_finding(
+    page: &mut Page<'_>,
+    campaign: &Campaign,
+    objectives: &[Objective],
+    capacity: Option<&Capacity>,
+) {
+    page.part();
+    let Some(capacity) = capacity else { return };
+    let wanted: Vec<String> = objectives.iter().map(ToString::to_string).collect();
+    page.facts("capacity", &[capacity_text(campaign, capacity, &wanted.join(" and "))]);
+    let above = match *capacity {
+        Capacity::Between { failed: above, .. }
+        | Capacity::Below { failed: above }
+        | Capacity::Undecided { at: above }
+        | Capacity::ClientLimited { at: above, .. }
+        | Capacity::Untrusted { at: above, .. } => above,
+        Capacity::AtLeast { .. } => return,
+    };
+    let Some(run) = campaign.step_at(above) else { return };
+    let at = format!("{}/s", rate(above));
+    page.facts(
+        "limit",
+        &[match (&run.limit, &run.step) {
+            (Some(_), _) => limit(run, &at),
+            (None, Some((StepEnd::Undecided, _))) => {
+                format!("none shown: inconclusive at {at} -> --max-time")
+            }
+            (None, _) => format!("the objective, at {at}: server and client could do more"),
+        }],
+    );
+}
+
+fn capacity_text(campaign: &Campaign, capacity: &Capacity, wanted: &str) -> String {
+    let is_undecided = |rate: f64| {
+        let step = campaign.step_at(rate).and_then(|run| run.step.as_ref());
+        step.is_some_and(|(end, _)| *end == StepEnd::Undecided)
+    };
+    match *capacity {
+        Capacity::Between { passed, failed } => {
+            let how = if is_undecided(failed) { "is inconclusive" } else { "does not" };
+            let apart = quantity::significant(100.0 * (failed - passed) / failed);
+            format!("{}/s meets {wanted}, {}/s {how} ({apart} % apart)", rate(passed), rate(failed))
+        }
+        Capacity::AtLeast { passed } => {
+            format!("at least {}/s: the highest rate tried meets {wanted} -> raise --to", rate(passed))
+        }
+        Capacity::Below { failed } => {
+            format!("below {}/s: the lowest rate tried does not meet {wanted} -> lower --from", rate(failed))
+        }
+        Capacity::Undecided { at } => {
+            format!("inconclusive: {}/s, the lowest rate, needs more time -> --max-time", rate(at))
+        }
+        Capacity::ClientLimited { at, passed: Some(passed) } => {
+            format!("at least {}/s meets {wanted}: the client is the limit at {}/s", rate(passed), rate(at))
+        }
+        Capacity::ClientLimited { at, passed: None } => {
+            format!("inconclusive: the client is the limit at {}/s", rate(at))
+        }
+        Capacity::Untrusted { at, .. } => format!("inconclusive: the step at {}/s is not trusted", rate(at)),
+    }
+}
+
+fn repetitions(page: &mut Page<'_>, campaign: &Campaign, compared: &[Compared]) {
+    let rows = shown(campaign.runs.len(), &[]);
+    let runs: Vec<&Measured> = rows.iter().map(|index| &campaign.runs[*index]).collect();
+    let mut times: Vec<Times> = runs.iter().map(|run| Times::of_run(run)).collect();
+    type Of = fn(&Spread) -> f64;
+    let summaries: [(&str, Of); 3] =
+        [("median", |spread| spread.median), ("min", |spread| spread.min), ("max", |spread| spread.max)];
+    let spread_of = |name: &str| compared.iter().find(|held| held.name == name).map(|held| held.spread);
+    let has_spread = compared.first().is_some_and(|first| first.spread.runs > 1);
+    for (_, of) in summaries.iter().filter(|_| has_spread) {
+        let percentiles =
+            QUANTILES.map(|quantile| spread_of(&quantile.key()).map(|spread| of(&spread).round() as u64));
+        times.push(Times { percentiles, bounds: [Bound::Unknown; 2] });
+    }
+    let (unit, texts) = cells(&times, page.layout);
+    let mut columns = vec![Column::of_words("run", 7), Column::of_numbers("done/s", 10)];
+    columns.extend(time_columns(unit, &format!("{}95%CI", page.layout.plus_minus())));
+    columns.push(Column::of_words("trust", 7));
+    let mut grid = Grid::new(columns);
+    let (of_runs, of_spread) = texts.split_at(runs.len());
+    for (run, texts) in runs.iter().zip(of_runs) {
+        let mut row: Vec<Cell> = [run.repetition.to_string(), rate(run.completed)]
+            .into_iter()
+            .chain(texts.clone())
+            .map(|text| Cell::new(text, Style::Plain))
+            .collect();
+        let (word, style) = word(run);
+        row.push(Cell::new(word, style));
+        grid.push(row);
+    }
+    for ((name, of), texts) in summaries.iter().zip(of_spread) {
+        let done = spread_of("completed_per_s").map_or("-".to_owned(), |spread| rate(of(&spread)));
+        // Intervals are of runs.
+        let [p50, p99, _, p999, _] = texts.clone();
+        let style = if *name == "median" { Style::Bold } else { Style::Plain };
+        grid.push_texts([(*name).to_owned(), done, p50, p99, "-".to_owned(), p999], style);
+    }
+    page.grid(&grid);
+    others(page, campaign.runs.len() - rows.len(), "runs");
+    page.part();
+    if let Some(first) = compared.first().filter(|_| has_spread) {
+        let ranges = compared.iter().map(|Compared { name, spread }| {
+            let quantile = QUANTILES.iter().find(|quantile| quantile.key() == *name);
+            let name = quantile.map_or("done/s".to_owned(), ToString::to_string);
+            format!("{name} {} %", quantity::significant(100.0 * spread.relative_range()))
+        });
+        page.facts("range", &[ranges.collect::<Vec<_>>().join(", ")]);
+        let covered = quantity::significant(100.0 * first.spread.coverage());
+        page.facts("confidence", &[format!("min and max bracket the median with {covered} %")]);
+    }
+}
+
+/// What the campaign as a whole comes to: the runs it rests on, and its own check.
+fn verdict(page: &mut Page<'_>, campaign: &Campaign) {
+    page.part();
+    let status = campaign.verdict.status;
+    let reason = of_runs(campaign, at);
+    let mut facts = vec![match reason.is_empty() {
+        true => status.name().to_owned(),
+        false => format!("{}: {reason}", status.name()),
+    }];
+    let skipped = campaign.verdict.checks.iter().filter(|check| check.status == CheckStatus::Skipped);
+    facts.extend(skipped.map(|check| check.message.clone()));
+    let style = match status {
+        Status::Trusted => Style::Good,
+        Status::Caution => Style::Doubt,
+        Status::NotTrusted => Style::Bad,
+    };
+    page.headline(&facts, |word| match word.trim_end_matches(':') {
+        "NOT" | "TRUSTED" | "CAUTION" => style,
+        _ => Style::Bold,
+    });
+    crate::text::conclusion::list(page, &crate::text::conclusion::causes(&campaign.verdict));
+}
+
+/// The keys of `--brief` for a scan.
+pub(crate) fn brief_of_scan(campaign: &Campaign) -> String {
+    let Finding::Scan { points, knee, .. } = &campaign.finding else { return String::new() };
+    let knee = match knee {
+        Some(Knee::At(index)) => setting_text(points[*index].setting),
+        _ => "-".to_owned(),
+    };
+    let limit = limit_met(&campaign.runs, points).and_then(|(point, run)| {
+        let limit = run.limit.as_ref()?;
+        Some((setting_text(point.setting), limit.party.name(), limit.checks.join(",")))
+    });
+    let (at, whose, why) = limit.unwrap_or_else(|| ("-".to_owned(), "-", "-".to_owned()));
+    format!("knee={knee} limit={at} limited_by={whose} why={why}")
+}
+
+/// The keys of `--brief` for a search.
+pub(crate) fn brief_of_search(campaign: &Campaign) -> String {
+    let Finding::Search { capacity, .. } = &campaign.finding else { return String::new() };
+    let (meets, fails) = match *capacity.as_ref().unwrap_or(&Capacity::Undecided { at: 0.0 }) {
+        Capacity::Between { passed, failed } => (Some(passed), Some(failed)),
+        Capacity::AtLeast { passed } => (Some(passed), None),
+        Capacity::Below { failed } => (None, Some(failed)),
+        Capacity::ClientLimited { passed, .. } => (passed, None),
+        Capacity::Undecided { .. } | Capacity::Untrusted { .. } => (None, None),
+    };
+    let text = |value: Option<f64>| value.map_or("-".to_owned(), |value| format!("{}/s", rate(value)));
+    let why = campaign.runs.iter().rev().find_map(|run| Some(run.limit.as_ref()?.checks.join(",")));
+    format!("capacity={} fails={} why={}", text(meets), text(fails), why.unwrap_or_else(|| "-".to_owned()))
+}
+
+/// The keys of `--brief` for repetitions: medians with half ranges.
+pub(crate) fn brief_of_repetitions(campaign: &Campaign, layout: &Layout) -> String {
+    let Finding::Repeat { compared } = &campaign.finding else { return String::new() };
+    let columns: Vec<Figures> = QUANTILES
+        .iter()
+        .map(|quantile| {
+            let spread = compared.iter().find(|held| held.name == quantile.key()).map(|held| held.spread);
+            let whole = |value: f64| value.round() as u64;
+            Figures {
+                times_ns: vec![spread.map(|spread| whole(spread.median))],
+                bounds: vec![spread.map_or(Bound::Unknown, |spread| {
+                    Bound::Within(whole((spread.max - spread.median).max(spread.median - spread.min)))
+                })],
+            }
+        })
+        .collect();
+    let unit = layout.unit.unwrap_or_else(|| unit_of(&columns));
+    let value = |column: &Figures| {
+        let texts = column.texts(unit);
+        match texts.times.concat().as_str() {
+            "-" => "-".to_owned(),
+            time => format!("{time}±{}{unit}", texts.bounds.concat()),
+        }
+    };
+    let done = compared.iter().find(|held| held.name == "completed_per_s");
+    let done = done.map_or("-".to_owned(), |held| format!("{}/s", rate(held.spread.median)));
+    let failed: u64 = campaign.runs.iter().map(|run| run.failed).sum();
+    let mut reasons: Vec<&str> = Vec::new();
+    for id in campaign.runs.iter().flat_map(|run| run.verdict.reasons()) {
+        if !reasons.contains(&id) {
+            reasons.push(id);
+        }
+    }
+    let why = if reasons.is_empty() { "-".to_owned() } else { reasons.join(",") };
+    let [p50, p99, p999] = [0, 1, 2].map(|index| value(&columns[index]));
+    format!("rate={done} p50={p50} p99={p99} p99.9={p999} failed={failed} why={why}")
+}

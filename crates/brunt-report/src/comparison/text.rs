@@ -1,0 +1,181 @@
+//! The report of a comparison in about twenty lines.
+//!
+//! The last line is the answer, the table above it has the numbers. Invariants: a cell holds no blank, a row has one unit for both sides, and a
+//! change is printed where it is decided, or shown to be none, alone.
+
+use super::details::{
+    answer_facts, bare_change, early_end, p_text, plan_facts, shown, side_facts, untrusted_runs,
+};
+use super::{Compared, Comparison, Quantity};
+use crate::figure::{Figures, unit_of};
+use crate::grid::{Cell, Column, Grid};
+use crate::layout::{Layout, Style};
+use crate::page::Page;
+use crate::text::latency::rate;
+use brunt_plan::objective::{Metric, Subject};
+use brunt_stats::bound::Decision;
+use brunt_stats::contrast::{Finding, RUNS_MIN};
+use brunt_stats::verdict::Status;
+
+/// Quantities in the table, and assertions below it.
+const ROWS_MAX: usize = 12;
+const ASSERTIONS_MAX: usize = 5;
+
+pub(super) fn report(comparison: &Comparison, layout: &Layout) -> String {
+    let mut page = Page::new(layout);
+    page.facts("A", &side_facts(&comparison.a));
+    page.facts("B", &side_facts(&comparison.b));
+    for (label, mut facts) in plan_facts(comparison) {
+        // How hosts and plans differ takes a line each; all of it is in the details.
+        if label != "plan" && facts.len() > 3 {
+            let others = facts.len() - 3;
+            facts.truncate(3);
+            facts.push(format!("+{others} more: --details"));
+        }
+        page.facts(label, &facts);
+    }
+    page.part();
+    table(&mut page, comparison);
+    page.part();
+    assertions(&mut page, comparison);
+    page.part();
+    for (status, text) in untrusted_runs(comparison) {
+        page.facts(&status.name().to_lowercase(), &[text]);
+    }
+    answer(&mut page, comparison);
+    page.into_text()
+}
+
+fn table(page: &mut Page<'_>, comparison: &Comparison) {
+    let mut grid = Grid::new(vec![
+        Column::of_words("quantity", 13),
+        Column::of_words("unit", 6),
+        Column::of_numbers("A", 8),
+        Column::of_numbers("B", 8),
+        Column::of_numbers("change%", 9),
+        Column::of_numbers("low", 8).lost_as(0),
+        Column::of_numbers("high", 8).lost_as(1),
+        Column::of_numbers("p", 8).lost_as(2),
+        Column::of_words("finding", 9),
+    ]);
+    let rows: Vec<&Compared> = shown(comparison).collect();
+    for held in rows.iter().take(ROWS_MAX) {
+        let Compared { quantity, contrast } = held;
+        let (unit, [a, b]) = sides(*quantity, [contrast.a, contrast.b], page.layout);
+        let (word, style) = finding(held);
+        let known = matches!(contrast.finding, Finding::Above | Finding::Below | Finding::NoneShown);
+        let change =
+            |value: Option<f64>| value.filter(|value| value.is_finite()).map_or("-".to_owned(), bare_change);
+        let [low, high] = contrast.interval.map_or([None; 2], |ends| ends.map(Some));
+        let change_text = if known { change(contrast.change) } else { "-".to_owned() };
+        let texts = [quantity.name().replace(' ', "_"), unit, a, b, change_text, change(low), change(high)];
+        let mut row: Vec<Cell> = texts.into_iter().map(|text| Cell::new(text, Style::Plain)).collect();
+        row.push(Cell::new(contrast.p.map_or("-".to_owned(), p_text), Style::Plain));
+        row.push(Cell::new(word, style));
+        grid.push(row);
+    }
+    page.grid(&grid);
+    if rows.len() > ROWS_MAX {
+        page.prose("", 0, &format!("+{} more: --details", rows.len() - ROWS_MAX), Style::Plain);
+    }
+}
+
+/// Both sides in one unit.
+fn sides(quantity: Quantity, values: [Option<f64>; 2], layout: &Layout) -> (String, [String; 2]) {
+    if quantity.is_time() {
+        let times_ns = values.map(|value| value.map(|ns| ns.round() as u64)).into();
+        let figures = Figures { times_ns, bounds: Vec::new() };
+        let unit = layout.unit.unwrap_or_else(|| unit_of(std::slice::from_ref(&figures)));
+        let times = figures.texts(unit).times;
+        return (unit.to_string(), [times[0].clone(), times[1].clone()]);
+    }
+    let text = |value: Option<f64>, text: fn(f64) -> String| value.map_or("-".to_owned(), text);
+    match quantity {
+        Quantity::Of(Subject { metric: Metric::Rate, .. }) => {
+            ("/s".to_owned(), values.map(|value| text(value, rate)))
+        }
+        _ => ("%".to_owned(), values.map(|value| text(value, |share| format!("{:.2}", share * 100.0)))),
+    }
+}
+
+/// What a row shows, in a word; why it is inconclusive is in the details.
+fn finding(held: &Compared) -> (&'static str, Style) {
+    let (above, below) = match held.quantity {
+        Quantity::Of(subject) => match subject.metric {
+            Metric::Response(_) | Metric::Service(_) => ("slower", "faster"),
+            Metric::Rate | Metric::Hit | Metric::Errors | Metric::Unsent => ("higher", "lower"),
+        },
+        Quantity::ClientCpu | Quantity::ServerCpu => ("costlier", "cheaper"),
+    };
+    match held.contrast.finding {
+        Finding::Above => (above, Style::Bold),
+        Finding::Below => (below, Style::Bold),
+        Finding::NoneShown => ("same", Style::Plain),
+        Finding::Undecided | Finding::TooFewRuns => ("inconclusive", Style::Doubt),
+        Finding::Client => ("client", Style::Doubt),
+        Finding::NotGiven => ("missing", Style::Doubt),
+    }
+}
+
+fn assertions(page: &mut Page<'_>, comparison: &Comparison) {
+    let mut ordered: Vec<_> = comparison.asserted.iter().collect();
+    ordered.sort_by_key(|asserted| asserted.decision == Decision::Holds);
+    for asserted in ordered.iter().take(ASSERTIONS_MAX) {
+        let measured = asserted.measured_text().unwrap_or_else(|| "not measured".to_owned());
+        page.facts("assertion", &[asserted.requirement.to_string(), measured, asserted.outcome()]);
+    }
+    if ordered.len() > ASSERTIONS_MAX {
+        let rest = &ordered[ASSERTIONS_MAX..];
+        let holding = rest.iter().filter(|asserted| asserted.decision == Decision::Holds).count();
+        page.facts("", &[format!("+{} more, {holding} of them hold: --details", rest.len())]);
+    }
+}
+
+fn answer(page: &mut Page<'_>, comparison: &Comparison) {
+    let mut facts: Vec<String> = early_end(comparison).into_iter().collect();
+    facts.extend(answer_facts(comparison));
+    let runs = [comparison.a.len(), comparison.b.len()];
+    if runs[0] == runs[1] && runs[0] >= RUNS_MIN {
+        facts.push(format!("{} runs each", runs[0]));
+    } else if let Some(last) = facts.last_mut().filter(|_| comparison.is_small()) {
+        last.push_str(&format!(" -> --repeat 6 (at least {RUNS_MIN} runs each)"));
+    }
+    let worst = comparison.runs().map(|(_, run)| run.status).max();
+    page.headline(&facts, |word| match word.trim_end_matches(':') {
+        "NOT" | "TRUSTED" if worst == Some(Status::NotTrusted) => Style::Bad,
+        _ => Style::Bold,
+    });
+}
+
+/// The keys of `--brief`.
+pub(crate) fn brief(comparison: &Comparison) -> String {
+    let differs = comparison
+        .compared
+        .iter()
+        .any(|held| matches!(held.contrast.finding, Finding::Above | Finding::Below));
+    let is_open = answer_facts(comparison).iter().any(|fact| fact.starts_with("INCONCLUSIVE"));
+    let verdict = match (comparison.has_untrusted(), differs, is_open) {
+        (true, ..) => "NOT-TRUSTED",
+        (_, true, _) => "DIFFERS",
+        (_, _, true) => "INCONCLUSIVE",
+        _ => "SAME",
+    };
+    let mut keys =
+        vec![format!("verdict={verdict}"), format!("runs={},{}", comparison.a.len(), comparison.b.len())];
+    for name in ["p50", "p99", "p99.9", "mean", "rate", "hit"] {
+        let held = comparison.compared.iter().find(|held| held.quantity.name() == name);
+        let known = held.filter(|held| {
+            matches!(held.contrast.finding, Finding::Above | Finding::Below | Finding::NoneShown)
+        });
+        let change = known.and_then(|held| held.contrast.change).map(bare_change);
+        keys.push(format!("{name}={}", change.map_or("-".to_owned(), |change| change + "%")));
+    }
+    let found: Vec<String> = comparison
+        .compared
+        .iter()
+        .filter(|held| matches!(held.contrast.finding, Finding::Above | Finding::Below))
+        .map(|held| held.quantity.name().replace(' ', "_"))
+        .collect();
+    keys.push(format!("why={}", if found.is_empty() { "-".to_owned() } else { found.join(",") }));
+    keys.join(" ")
+}

@@ -1,0 +1,148 @@
+//! Times as figures without units: one unit for a table, three significant digits, bounds rounded up.
+//!
+//! Not a table. A column of figures that spans less than a decade has the decimals of its smallest one, so that points align. Invariants:
+//! a bound above 0 is never printed as 0, nor finer than the figure that it belongs to.
+
+use crate::layout::TimeUnit;
+use crate::quantity;
+
+/// What is said beside the first figure of a column.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Bound {
+    /// At most so far from it, in nanoseconds.
+    Within(u64),
+    /// Without an end.
+    Open,
+    /// It is not known.
+    Unknown,
+}
+
+/// One column: times in nanoseconds, and bounds of the first of them.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Figures {
+    pub(crate) times_ns: Vec<Option<u64>>,
+    pub(crate) bounds: Vec<Bound>,
+}
+
+/// The texts of a column.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Texts {
+    pub(crate) times: Vec<String>,
+    pub(crate) bounds: Vec<String>,
+}
+
+/// The unit in which the widest figure is narrowest; of several the largest. Microseconds where there are none.
+pub(crate) fn unit_of(columns: &[Figures]) -> TimeUnit {
+    let width = |unit: &TimeUnit| {
+        let texts = columns.iter().map(|column| column.texts(*unit));
+        texts.flat_map(|texts| [texts.times, texts.bounds].concat()).map(|text| text.len()).max().unwrap_or(0)
+    };
+    let has_times = columns.iter().any(|column| column.times_ns.iter().any(Option::is_some));
+    let narrowest = TimeUnit::ALL.into_iter().rev().min_by_key(width);
+    narrowest.filter(|_| has_times).unwrap_or(TimeUnit::Us)
+}
+
+impl Figures {
+    pub(crate) fn texts(&self, unit: TimeUnit) -> Texts {
+        let given: Vec<f64> = self.times_ns.iter().flatten().map(|ns| *ns as f64 / unit.ns()).collect();
+        let least = given.iter().copied().filter(|time| *time > 0.0).reduce(f64::min);
+        let most = given.iter().copied().reduce(f64::max);
+        // Decimals that all have, where the points of all are to align.
+        let common = match (least, most) {
+            (Some(least), Some(most)) if most < 10.0 * least => Some(decimals(least, unit)),
+            _ => None,
+        };
+        let text = |ns: &Option<u64>| match ns {
+            None => "-".to_owned(),
+            Some(ns) => number(*ns as f64 / unit.ns(), unit, common),
+        };
+        let times: Vec<String> = self.times_ns.iter().map(text).collect();
+        let finest =
+            times.first().map_or(0, |first| first.split_once('.').map_or(0, |(_, digits)| digits.len()));
+        let bound = |bound: &Bound| match bound {
+            Bound::Within(ns) => upper(*ns as f64 / unit.ns(), finest),
+            Bound::Open => "open".to_owned(),
+            Bound::Unknown => "-".to_owned(),
+        };
+        Texts { bounds: self.bounds.iter().map(bound).collect(), times }
+    }
+}
+
+/// Decimals of a time above 0 with three significant digits; there is nothing below a nanosecond.
+fn decimals(number: f64, unit: TimeUnit) -> usize {
+    (2 - quantity::rounded(number).1).clamp(0, unit.ns().log10() as i32) as usize
+}
+
+/// Three significant digits, or as many as these decimals make.
+fn number(number: f64, unit: TimeUnit, common: Option<usize>) -> String {
+    if number == 0.0 {
+        return "0".to_owned();
+    }
+    match common {
+        Some(decimals) if decimals > 0 => format!("{number:.decimals$}"),
+        _ => format!("{:.*}", decimals(number, unit), quantity::rounded(number).0),
+    }
+}
+
+/// A number with two significant digits, rounded up; no finer than so many decimals.
+fn upper(number: f64, finest: usize) -> String {
+    if number <= 0.0 {
+        return "0".to_owned();
+    }
+    let first_digit = number.log10().floor() as i32;
+    let exponent = (first_digit - 1).max(-(finest as i32));
+    let step = 10f64.powi(exponent);
+    // What stands there but for the last bit is not rounded up once more.
+    let rounded = (number / step * (1.0 - 1e-12)).ceil() * step;
+    let exponent = (rounded.log10() + 1e-9).floor() as i32 - 1;
+    let decimals = (-exponent).clamp(0, finest as i32) as usize;
+    format!("{rounded:.decimals$}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use Bound::{Open, Unknown, Within};
+
+    fn column(times_ns: &[u64], bounds: &[Bound]) -> Figures {
+        Figures { times_ns: times_ns.iter().copied().map(Some).collect(), bounds: bounds.to_vec() }
+    }
+
+    fn check(times_ns: &[u64], bounds: &[Bound], unit: TimeUnit, expected: &str) {
+        let Texts { times, bounds } = column(times_ns, bounds).texts(unit);
+        assert_eq!([times, bounds].concat().join(" "), expected);
+    }
+
+    #[test]
+    fn figures_have_three_digits_and_bounds_two() {
+        use TimeUnit::{Ms, Ns, S, Us};
+        check(&[76_712, 139_961], &[Within(380), Within(5_560)], Us, "76.7 140.0 0.4 5.6");
+        check(&[264_112, 3_641_113], &[Within(59_100)], Us, "264 3640 60");
+        check(&[1_902_212], &[Open, Unknown], Us, "1900 open -");
+        check(&[36_310, 613_000_000], &[Within(4_020), Within(7_500)], Ms, "0.0363 613 0.0041 0.0075");
+        check(&[142_000], &[Within(9_900)], Ms, "0.142 0.010");
+        check(&[142_000], &[Within(449_100_000)], Ms, "0.142 450");
+        check(&[0, 7, 999], &[Within(0), Within(1)], Ns, "0 7 999 0 1");
+        check(&[9_996, 27_612], &[Within(1)], Us, "10.0 27.6 0.1");
+        check(&[999_600], &[Within(99_100)], Us, "1000 100");
+        check(&[1_942_000_000, 3_551_000_000], &[], S, "1.94 3.55");
+        // Halves of the last digit, and a value that is there to the bit.
+        check(&[214_000], &[Within(30_000), Within(30_001), Within(31_000)], Us, "214 30 31 31");
+    }
+
+    #[test]
+    fn the_unit_is_the_one_with_the_narrowest_cells() {
+        for (times_ns, expected) in [
+            (&[76_712, 139_961, 264_112, 3_641_113][..], TimeUnit::Us),
+            (&[36_310, 613_000_000], TimeUnit::Ms),
+            (&[1_942_000_000, 3_551_000_000], TimeUnit::S),
+            (&[310, 950], TimeUnit::Ns),
+            (&[3_190_000, 4_690_000], TimeUnit::Ms),
+            (&[950_000], TimeUnit::Us),
+            (&[83_000], TimeUnit::Us),
+        ] {
+            let columns: Vec<Figures> = times_ns.iter().map(|ns| column(&[*ns], &[])).collect();
+            assert_eq!(unit_of(&columns), expected, "{times_ns:?}");
+        }
+    }
+}

@@ -1,0 +1,230 @@
+//! A table of the short report: cells without blanks, aligned, no wider than it may be.
+//!
+//! Not the tables of the details (those are [`crate::table`]'s, whose cells hold units). Invariants: a column is as wide as its widest
+//! cell at least, so numbers stay whole; the first column alone gives way, by its names; cells are missing at the end of a row only.
+
+use crate::layout::{Layout, Style, TABLE_WIDTH};
+
+/// The shortest that a name is cut to.
+const NAME_MIN: usize = 11;
+
+/// A column by its heading.
+#[derive(Clone, Debug)]
+pub(crate) struct Column {
+    pub(crate) heading: String,
+    /// As wide as it is where there is room, with the gap in front of it.
+    usual: usize,
+    is_left: bool,
+    /// Which column a narrow terminal loses first: the lowest.
+    lost: Option<u8>,
+}
+
+impl Column {
+    /// Of numbers.
+    pub(crate) fn of_numbers(heading: impl Into<String>, usual: usize) -> Self {
+        Self { heading: heading.into(), usual, is_left: false, lost: None }
+    }
+
+    /// Of names or words.
+    pub(crate) fn of_words(heading: impl Into<String>, usual: usize) -> Self {
+        Self { is_left: true, ..Self::of_numbers(heading, usual) }
+    }
+
+    /// The same, of which a narrow terminal has none: those with the lowest number go first.
+    pub(crate) fn lost_as(self, lost: u8) -> Self {
+        Self { lost: Some(lost), ..self }
+    }
+
+    /// What parts it from the one before.
+    fn gap(&self, index: usize) -> usize {
+        match (index, self.is_left) {
+            (0, _) => 0,
+            (_, true) => 2,
+            (_, false) => 1,
+        }
+    }
+}
+
+/// One cell.
+#[derive(Clone, Debug)]
+pub(crate) struct Cell {
+    text: String,
+    style: Style,
+}
+
+impl Cell {
+    pub(crate) fn new(text: impl Into<String>, style: Style) -> Self {
+        Self { text: text.into(), style }
+    }
+
+    /// Does it hold this?
+    pub(crate) fn is(&self, text: &str) -> bool {
+        self.text == text
+    }
+}
+
+/// Columns and rows.
+#[derive(Clone, Debug)]
+pub(crate) struct Grid {
+    columns: Vec<Column>,
+    rows: Vec<Vec<Cell>>,
+}
+
+impl Grid {
+    pub(crate) fn new(columns: Vec<Column>) -> Self {
+        Self { columns, rows: Vec::new() }
+    }
+
+    pub(crate) fn push(&mut self, row: Vec<Cell>) {
+        self.rows.push(row);
+    }
+
+    /// A row in one style.
+    pub(crate) fn push_texts(&mut self, texts: impl IntoIterator<Item = String>, style: Style) {
+        self.push(texts.into_iter().map(|text| Cell::new(text, style)).collect());
+    }
+
+    /// Appends the lines.
+    pub(crate) fn write(&self, out: &mut String, layout: &Layout) {
+        let mut grid = self.clone();
+        while grid.widths().iter().sum::<usize>() > layout.table_width() && grid.lose_one() {}
+        let widths = grid.widths();
+        let heading: Vec<Cell> =
+            grid.columns.iter().map(|column| Cell::new(column.heading.clone(), Style::Dim)).collect();
+        for row in std::iter::once(&heading).chain(&grid.rows) {
+            out.push_str(&grid.line(row, &widths, layout.is_coloured));
+            out.push('\n');
+        }
+    }
+
+    /// The least that a column can do with, its gap included.
+    fn needed(&self, index: usize) -> usize {
+        let column = &self.columns[index];
+        let cells = self.rows.iter().filter_map(|row| row.get(index)).map(|cell| length(&cell.text));
+        let widest = cells.chain([length(&column.heading)]).max().unwrap_or(0);
+        widest + column.gap(index)
+    }
+
+    /// Usual widths, as far as there is room; then what is needed; then shorter names.
+    fn widths(&self) -> Vec<usize> {
+        let needed: Vec<usize> = (0..self.columns.len()).map(|index| self.needed(index)).collect();
+        let mut widths: Vec<usize> =
+            self.columns.iter().zip(&needed).map(|(column, needed)| column.usual.max(*needed)).collect();
+        let mut excess = widths.iter().sum::<usize>().saturating_sub(TABLE_WIDTH);
+        while excess > 0 {
+            // The one with the most room to give, of equals the first.
+            let slack = |index: &usize| widths[*index] - needed[*index];
+            let Some(index) = (0..widths.len()).rev().max_by_key(slack).filter(|index| slack(index) > 0)
+            else {
+                break;
+            };
+            widths[index] -= 1;
+            excess -= 1;
+        }
+        if let (Some(first), Some(column)) = (widths.first_mut(), self.columns.first()) {
+            *first = (*first - excess.min(*first)).max(length(&column.heading).max(NAME_MIN)).min(*first);
+        }
+        widths
+    }
+
+    fn lose_one(&mut self) -> bool {
+        let lost = self.columns.iter().enumerate().filter_map(|(index, column)| Some((column.lost?, index)));
+        let Some((_, index)) = lost.min() else { return false };
+        self.columns.remove(index);
+        self.rows.iter_mut().filter(|row| row.len() > index).for_each(|row| {
+            row.remove(index);
+        });
+        true
+    }
+
+    fn line(&self, row: &[Cell], widths: &[usize], is_coloured: bool) -> String {
+        let mut line = String::new();
+        for (index, (cell, width)) in row.iter().zip(widths).enumerate() {
+            let column = &self.columns[index];
+            let is_last = index + 1 == row.len();
+            let room = width - column.gap(index).min(*width);
+            let text = if index == 0 { shortened(&cell.text, room) } else { cell.text.clone() };
+            let blanks = " ".repeat(width.saturating_sub(column.gap(index) + length(&text)));
+            let painted = cell.style.paint(&text, is_coloured);
+            line.push_str(&" ".repeat(column.gap(index)));
+            match (column.is_left, is_last) {
+                (true, true) => line.push_str(&painted),
+                (true, false) => line.extend([painted, blanks]),
+                (false, _) => line.extend([blanks, painted]),
+            }
+        }
+        line.truncate(line.trim_end().len());
+        line
+    }
+}
+
+/// A name of at most so many characters; `~` stands for the rest of it.
+fn shortened(name: &str, room: usize) -> String {
+    if length(name) <= room {
+        return name.to_owned();
+    }
+    name.chars().take(room.saturating_sub(1)).chain(['~']).collect()
+}
+
+fn length(text: &str) -> usize {
+    text.chars().count()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn grid(name: &str) -> Grid {
+        let numbers = |heading: &str, usual| Column::of_numbers(heading, usual);
+        let mut grid = Grid::new(vec![
+            Column::of_words("server", 19),
+            numbers("start/s", 20).lost_as(1),
+            numbers("down/s", 8).lost_as(0),
+            Column::of_words("kinds", 7),
+        ]);
+        grid.push_texts([name, "+4.00", "0.613", "refused,reset"].map(str::to_owned), Style::Plain);
+        grid.push_texts(["b".to_owned()], Style::Plain);
+        grid
+    }
+
+    fn lines(grid: &Grid, layout: &Layout) -> Vec<String> {
+        let mut out = String::new();
+        grid.write(&mut out, layout);
+        out.lines().map(str::to_owned).collect()
+    }
+
+    #[test]
+    fn cells_stand_below_their_headings() {
+        let expected = [
+            "server                          start/s  down/s  kinds",
+            "10.0.0.5:11211                    +4.00   0.613  refused,reset",
+            "b",
+        ];
+        assert_eq!(lines(&grid("10.0.0.5:11211"), &Layout::default()), expected);
+    }
+
+    #[test]
+    fn names_give_way_and_numbers_do_not() {
+        let wide = lines(&grid(&"n".repeat(70)), &Layout::default());
+        assert_eq!(wide[1], format!("{}~   +4.00  0.613  refused,reset", "n".repeat(47)));
+        assert!(wide.iter().all(|line| line.chars().count() <= TABLE_WIDTH), "{wide:?}");
+        let narrow = Layout { columns: Some(60), ..Layout::default() };
+        assert_eq!(
+            lines(&grid("10.0.0.5:11211"), &narrow)[1],
+            "10.0.0.5:11211                    +4.00  refused,reset"
+        );
+    }
+
+    #[test]
+    fn colour_adds_nothing_but_colour() {
+        let mut coloured = grid("a");
+        coloured.push(vec![Cell::new("c", Style::Bad), Cell::new("1", Style::Doubt)]);
+        let plain = lines(&coloured, &Layout::default());
+        let painted = lines(&coloured, &Layout { is_coloured: true, ..Layout::default() });
+        assert!(painted[3].contains("\x1b[31mc\x1b[0m"), "{painted:?}");
+        let stripped = ["\x1b[0m", "\x1b[2m", "\x1b[31m", "\x1b[33m"];
+        let stripped =
+            |line: &String| stripped.iter().fold(line.clone(), |line, code| line.replace(code, ""));
+        assert_eq!(painted.iter().map(stripped).collect::<Vec<_>>(), plain);
+    }
+}

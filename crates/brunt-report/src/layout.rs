@@ -1,0 +1,170 @@
+//! How a text report is laid out: the unit of its times, its width, colour, and which characters it may use.
+//!
+//! No option of a plan and no part of a result. Invariant: without colour a report has the same bytes as with it, but for the escape
+//! sequences.
+
+use brunt_plan::quantile::Quantile;
+use std::fmt;
+use std::str::FromStr;
+
+/// Columns of a table, on every terminal that has as many, and in pipes.
+pub(crate) const TABLE_WIDTH: usize = 78;
+/// Prose in a pipe.
+const PROSE_WIDTH: usize = 80;
+/// Prose on terminals: lines of less are broken too often, longer ones are hard to read.
+const PROSE_WIDTHS: [usize; 2] = [60, 100];
+
+/// The percentiles of a table, where none are asked for; p95 is in JSON.
+pub(crate) const QUANTILES: [Quantile; 5] =
+    [Quantile::P50, Quantile::P90, Quantile::P99, Quantile::P999, Quantile::P9999];
+
+/// A unit of the times in a table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TimeUnit {
+    /// Nanoseconds.
+    Ns,
+    /// Microseconds.
+    Us,
+    /// Milliseconds.
+    Ms,
+    /// Seconds.
+    S,
+}
+
+impl TimeUnit {
+    /// Ascending.
+    pub const ALL: [Self; 4] = [Self::Ns, Self::Us, Self::Ms, Self::S];
+
+    /// As it is printed; ASCII.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Ns => "ns",
+            Self::Us => "us",
+            Self::Ms => "ms",
+            Self::S => "s",
+        }
+    }
+
+    /// Its length in nanoseconds.
+    pub const fn ns(self) -> f64 {
+        match self {
+            Self::Ns => 1.0,
+            Self::Us => 1e3,
+            Self::Ms => 1e6,
+            Self::S => 1e9,
+        }
+    }
+}
+
+impl FromStr for TimeUnit {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let known = Self::ALL.into_iter().find(|unit| unit.name() == text);
+        known.ok_or_else(|| "expected ns, us, ms or s".to_owned())
+    }
+}
+
+impl fmt::Display for TimeUnit {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(self.name())
+    }
+}
+
+/// How a report is laid out. The default is that of a pipe.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Layout {
+    /// Of all times in tables; `None` is the one whose widest cell is narrowest.
+    pub unit: Option<TimeUnit>,
+    /// Columns of the terminal; `None` for what is no terminal.
+    pub columns: Option<usize>,
+    /// Colours and bold type are wanted.
+    pub is_coloured: bool,
+    /// The reader takes nothing but ASCII.
+    pub is_ascii: bool,
+}
+
+impl Layout {
+    pub(crate) fn prose_width(&self) -> usize {
+        let [least, most] = PROSE_WIDTHS;
+        self.columns.map_or(PROSE_WIDTH, |columns| columns.clamp(least, most))
+    }
+
+    /// More than this a table has not; a terminal that is narrower loses columns.
+    pub(crate) fn table_width(&self) -> usize {
+        self.columns.map_or(TABLE_WIDTH, |columns| columns.min(TABLE_WIDTH))
+    }
+
+    /// What stands for plus or minus.
+    pub(crate) const fn plus_minus(&self) -> &'static str {
+        if self.is_ascii { "+-" } else { "±" }
+    }
+
+    /// The text in characters that the reader takes. Each is replaced by one, so that nothing moves, but `±` in prose.
+    pub(crate) fn in_characters(&self, text: &str) -> String {
+        if !self.is_ascii {
+            return text.to_owned();
+        }
+        let mut ascii = String::with_capacity(text.len());
+        for character in text.chars() {
+            match (character, BARS.iter().position(|bar| *bar == character)) {
+                (_, Some(height)) => ascii.push(ASCII_BARS[height]),
+                ('·', _) => ascii.push('|'),
+                ('×', _) => ascii.push('x'),
+                ('±', _) => ascii.push_str("+-"),
+                (other, _) if other.is_ascii() => ascii.push(other),
+                _ => ascii.push('?'),
+            }
+        }
+        ascii
+    }
+}
+
+/// Bars of a line of them, ascending.
+pub(crate) const BARS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
+const ASCII_BARS: [char; 8] = ['_', '.', ':', '-', '=', '+', '*', '#'];
+
+/// How a piece of text looks on a terminal.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Style {
+    #[default]
+    Plain,
+    Bold,
+    Dim,
+    Good,
+    Doubt,
+    Bad,
+}
+
+impl Style {
+    /// The text in this style, where colours are wanted. Escape sequences of the first sixteen colours, so that a terminal's theme holds.
+    pub(crate) fn paint(self, text: &str, is_coloured: bool) -> String {
+        let code = match self {
+            Self::Plain => return text.to_owned(),
+            Self::Bold => "1",
+            Self::Dim => "2",
+            Self::Good => "32",
+            Self::Doubt => "33",
+            Self::Bad => "31",
+        };
+        if is_coloured && !text.is_empty() { format!("\x1b[{code}m{text}\x1b[0m") } else { text.to_owned() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn units_have_names() {
+        assert_eq!(TimeUnit::ALL.map(|unit| unit.name().parse()), TimeUnit::ALL.map(Ok));
+        assert_eq!("min".parse::<TimeUnit>(), Err("expected ns, us, ms or s".to_owned()));
+    }
+
+    #[test]
+    fn without_utf8_nothing_moves() {
+        let ascii = Layout { is_ascii: true, ..Layout::default() };
+        assert_eq!(ascii.in_characters("a · b × c ▁▂█ é"), "a | b x c _.# ?");
+        assert_eq!(Layout::default().in_characters("a · b"), "a · b");
+    }
+}

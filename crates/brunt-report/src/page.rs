@@ -1,0 +1,153 @@
+//! The page that a short report is written on: paragraphs beside labels, tables, in the layout of its reader.
+//!
+//! Not what it says. Invariants: prose is no wider than the layout has it, and what comes from a server or a user steers no terminal.
+
+use crate::grid::Grid;
+use crate::layout::{Layout, Style};
+use crate::paragraph::{cut, printable};
+
+/// Where the text begins behind a label.
+const LABEL_WIDTH: usize = 13;
+
+/// A page.
+#[derive(Debug)]
+pub(crate) struct Page<'a> {
+    pub(crate) layout: &'a Layout,
+    text: String,
+}
+
+impl<'a> Page<'a> {
+    pub(crate) const fn new(layout: &'a Layout) -> Self {
+        Self { layout, text: String::new() }
+    }
+
+    /// Facts beside a label; a line ends between two of them where it can.
+    pub(crate) fn facts(&mut self, label: &str, facts: &[String]) {
+        let lines = wrapped(facts, self.layout.prose_width() - LABEL_WIDTH);
+        self.beside(label, LABEL_WIDTH, &lines, Style::Dim);
+    }
+
+    /// Text beside a label that begins at this column.
+    pub(crate) fn prose(&mut self, label: &str, indent: usize, text: &str, style: Style) {
+        let lines = wrapped_prose(text, self.layout.prose_width() - indent);
+        self.beside(label, indent, &lines, style);
+    }
+
+    /// Facts from the margin on, painted word by word.
+    pub(crate) fn headline(&mut self, facts: &[String], paint: impl Fn(&str) -> Style) {
+        for line in wrapped(facts, self.layout.prose_width()) {
+            let text = self.layout.in_characters(&line);
+            let painted: Vec<String> =
+                text.split(' ').map(|word| paint(word).paint(word, self.layout.is_coloured)).collect();
+            self.text.push_str(&painted.join(" "));
+            self.text.push('\n');
+        }
+    }
+
+    fn beside(&mut self, label: &str, indent: usize, lines: &[String], style: Style) {
+        for (index, line) in lines.iter().enumerate() {
+            let label = if index == 0 { label } else { "" };
+            let blanks = " ".repeat(indent.saturating_sub(label.chars().count()));
+            self.text.push_str(&style.paint(label, self.layout.is_coloured));
+            self.text.push_str(&blanks);
+            self.text.push_str(&self.layout.in_characters(line));
+            self.text.push('\n');
+        }
+    }
+
+    /// A table.
+    pub(crate) fn grid(&mut self, grid: &Grid) {
+        grid.write(&mut self.text, self.layout);
+    }
+
+    /// An empty line, where there is none yet.
+    pub(crate) fn part(&mut self) {
+        if !self.text.is_empty() && !self.text.ends_with("\n\n") {
+            self.text.push('\n');
+        }
+    }
+
+    /// Lines so far.
+    pub(crate) fn line_count(&self) -> usize {
+        self.text.lines().count()
+    }
+
+    /// How many lines such a text would take.
+    pub(crate) fn lines_of(&self, indent: usize, text: &str) -> usize {
+        wrapped_prose(text, self.layout.prose_width() - indent).len()
+    }
+
+    pub(crate) fn into_text(self) -> String {
+        self.text
+    }
+}
+
+/// Facts in lines, parted by dots where they stand on one.
+fn wrapped(facts: &[String], width: usize) -> Vec<String> {
+    let (mut lines, mut line) = (Vec::new(), String::new());
+    for fact in facts {
+        let fact = printable(fact);
+        let words = if fact.chars().count() <= width { vec![fact] } else { words(&fact, width) };
+        for (index, word) in words.iter().enumerate() {
+            let between = match (line.is_empty(), index) {
+                (true, _) => "",
+                (false, 0) => " · ",
+                (false, _) => " ",
+            };
+            if line.chars().count() + between.chars().count() + word.chars().count() > width {
+                lines.push(std::mem::take(&mut line));
+            } else {
+                line.push_str(between);
+            }
+            line.push_str(word);
+        }
+    }
+    lines.push(line);
+    lines
+}
+
+/// Text in lines, broken between words.
+fn wrapped_prose(text: &str, width: usize) -> Vec<String> {
+    let mut lines: Vec<String> = vec![String::new()];
+    for word in words(&printable(text), width) {
+        match lines.last_mut() {
+            Some(line) if line.is_empty() => line.push_str(&word),
+            Some(line) if line.chars().count() + 1 + word.chars().count() <= width => {
+                line.push(' ');
+                line.push_str(&word);
+            }
+            _ => lines.push(word),
+        }
+    }
+    lines
+}
+
+/// The words of a text; those that are longer than a line in pieces.
+fn words(text: &str, width: usize) -> Vec<String> {
+    text.split(' ').flat_map(|word| cut(word, width)).map(str::to_owned).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn facts_are_broken_between_them_where_that_can_be() {
+        let facts = ["closed loop", "16 connections", "a fact that is longer than a line has room", "end"];
+        let lines = wrapped(&facts.map(str::to_owned), 28);
+        assert_eq!(
+            lines,
+            ["closed loop · 16 connections", "a fact that is longer than a", "line has room · end"]
+        );
+        assert_eq!(wrapped_prose("one two three", 7), ["one two", "three"]);
+        assert_eq!(wrapped_prose(&"x".repeat(9), 4), ["xxxx", "xxxx", "x"]);
+    }
+
+    #[test]
+    fn nothing_steers_a_terminal() {
+        let layout = Layout::default();
+        let mut page = Page::new(&layout);
+        page.facts("server", &["\u{1b}[2J".to_owned()]);
+        assert_eq!(page.into_text(), "server       \\u{1b}[2J\n");
+    }
+}

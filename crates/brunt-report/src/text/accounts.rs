@@ -1,0 +1,251 @@
+//! Lines of facts below the tables: what became of requests and keys, connections, what the servers and the client spent.
+//!
+//! Not latencies. Lines about trouble and about kinds of transport stand there only where there is something to say. Counts are exact.
+
+use super::latency::rate;
+use crate::cost::RequestCost;
+use crate::page::Page;
+use crate::quantity;
+use crate::server;
+use brunt_plan::op::OpKind;
+use brunt_plan::outcome::OutcomeClass;
+use brunt_plan::plan::Transport;
+use brunt_plan::quotation::Quotation;
+use brunt_stats::summary::Summary;
+use brunt_stats::usage::WorkerUsage;
+use brunt_stats::verdict::CheckStatus;
+
+/// Characters of a server's own words.
+const QUOTED_MAX: usize = 40;
+
+pub(super) fn write(page: &mut Page<'_>, summary: &Summary) {
+    page.facts("books", &books(summary));
+    for (label, facts) in [
+        ("values", values(summary)),
+        ("errors", errors(summary)),
+        ("connections", connections(summary)),
+        ("cluster", cluster(summary)),
+        ("tls", tls(summary)),
+        ("udp", udp(summary)),
+        ("server", servers(summary)),
+        ("client", client(summary)),
+    ] {
+        if !facts.is_empty() {
+            page.facts(label, &facts);
+        }
+    }
+}
+
+fn status_of(summary: &Summary, id: &str) -> CheckStatus {
+    summary
+        .verdict
+        .checks
+        .iter()
+        .find(|check| check.id == id)
+        .map_or(CheckStatus::Skipped, |check| check.status)
+}
+
+/// What became of every request and key.
+fn books(summary: &Summary) -> Vec<String> {
+    let (requests, rates) = (&summary.total.requests, &summary.total.rate);
+    let (offered, sent) = (rate(rates.offered), rate(rates.sent));
+    let failed = requests.failed() + requests.given_up;
+    let mut facts = Vec::new();
+    if summary.record.plan.has_open_loop() {
+        facts.push(format!("offered {offered}/s, sent {sent}/s, {failed} failed"));
+    } else {
+        facts.push(format!("{} sent, {failed} failed", requests.sent));
+    }
+    let late = summary.total.in_window.in_flight_at_end + summary.total.in_window.waiting_at_end;
+    if status_of(summary, "SAT") > CheckStatus::Ok && late > 0 {
+        facts.push(format!("{late} pending when the window ended"));
+    }
+    let kinds = [
+        ("error replies", requests.outcome(OutcomeClass::Error)),
+        ("timed out", requests.outcome(OutcomeClass::Timeout)),
+        ("lost with their connection", requests.outcome(OutcomeClass::Lost)),
+        ("wrong values", requests.outcome(OutcomeClass::Mismatch)),
+        ("rejected", requests.outcome(OutcomeClass::Refused)),
+        (
+            "without a reply asked for, so without a response time",
+            requests.outcome(OutcomeClass::Unacknowledged),
+        ),
+        ("in flight at the end", requests.in_flight),
+        ("never sent", requests.unsent),
+    ];
+    let some = kinds.into_iter().filter(|(_, number)| *number > 0);
+    facts.extend(some.map(|(name, number)| format!("{number} {name}")));
+    facts.push(keys(summary));
+    facts.retain(|fact| !fact.is_empty());
+    facts
+}
+
+fn keys(summary: &Summary) -> String {
+    let keys = &summary.total.keys;
+    let has_own_commands = summary.record.plan.classes.iter().any(|class| class.mix.contains(OpKind::Raw));
+    match keys.asked {
+        0 if has_own_commands => "hits not counted: own commands".to_owned(),
+        0 => String::new(),
+        _ => format!("{} keys hit, {} missed", keys.hit, keys.miss),
+    }
+}
+
+/// What `--verify` found.
+fn values(summary: &Summary) -> Vec<String> {
+    let found = &summary.counts().verification;
+    let mut facts: Vec<String> = found
+        .rows()
+        .map(|(fault, number, first)| format!("{number} {} (first: key {})", fault.describe(), first.key))
+        .collect();
+    if summary.record.plan.verify.is_some() {
+        facts.insert(0, format!("{} checked in full", found.checked));
+        if facts.len() == 1 {
+            facts.push("nothing wrong".to_owned());
+        }
+    }
+    facts
+}
+
+/// What servers answered with that no plan foresees, in their own words.
+fn errors(summary: &Summary) -> Vec<String> {
+    let counts = summary.counts();
+    let mut facts: Vec<String> =
+        counts.error_replies.rows().iter().take(3).map(|(word, times)| format!("{times} {word}")).collect();
+    facts.extend(
+        counts.first_error.as_ref().map(|error| format!("first: \"{}\"", beginning(&error.to_string()))),
+    );
+    facts.extend(counts.first_garbage.as_ref().map(|garbage| {
+        format!("no valid reply: \"{}\"", beginning(&Quotation(garbage.bytes()).to_string()))
+    }));
+    facts
+}
+
+/// As much of what a server said as tells what it is; `--details` has more.
+fn beginning(text: &str) -> String {
+    match text.char_indices().nth(QUOTED_MAX) {
+        Some((end, _)) => format!("{}...", &text[..end]),
+        None => text.to_owned(),
+    }
+}
+
+/// Connections, where they come and go, or fail.
+fn connections(summary: &Summary) -> Vec<String> {
+    let counts = &summary.connections;
+    let is_planned = summary.record.plan.classes.iter().any(|class| class.lifetime.is_planned());
+    if !is_planned && counts.failed + counts.lost == 0 {
+        return Vec::new();
+    }
+    let numbers = [("failed", counts.failed), ("closed as planned", counts.retired), ("lost", counts.lost)];
+    let some = numbers.into_iter().filter(|(_, number)| *number > 0);
+    let mut facts = vec![format!("{} opened", counts.established)];
+    facts.extend(some.map(|(name, number)| format!("{number} {name}")));
+    let time = &summary.connect_time;
+    let known = [("p50", time.p50_ns()), ("p99", time.p99_ns()), ("max", time.max_ns)];
+    let known = known.into_iter().filter_map(|(name, ns)| Some(format!("{name} {}", quantity::time(ns?))));
+    let known: Vec<String> = known.collect();
+    if !known.is_empty() {
+        facts.push(format!("connect time {}", known.join(", ")));
+    }
+    facts
+}
+
+fn cluster(summary: &Summary) -> Vec<String> {
+    if summary.record.run.cluster.is_none() {
+        return Vec::new();
+    }
+    let counts = &summary.counts().redirections;
+    let mut facts = match counts.operations {
+        0 => vec!["no redirection".to_owned()],
+        operations => {
+            let hops = quantity::things(u64::from(counts.hops_max), "hop");
+            vec![format!("{operations} redirected, at most {hops}")]
+        }
+    };
+    let failed =
+        [("failed after too many redirections", counts.too_many), ("sent to unknown nodes", counts.unknown)];
+    let some = failed.into_iter().filter(|(_, number)| *number > 0);
+    facts.extend(some.map(|(name, number)| format!("{number} {name}")));
+    facts
+}
+
+fn tls(summary: &Summary) -> Vec<String> {
+    let plan = &summary.record.plan;
+    if !plan.goes_by(Transport::Tls) {
+        return Vec::new();
+    }
+    let time = &summary.handshake_time;
+    let known = [("p50", time.p50_ns()), ("p99", time.p99_ns()), ("max", time.max_ns)];
+    let known = known.into_iter().filter_map(|(name, ns)| Some(format!("{name} {}", quantity::time(ns?))));
+    let handshakes = std::iter::once(quantity::things(time.count, "handshake")).chain(known);
+    let verified = if plan.tls.is_insecure { "certificates not verified" } else { "certificates verified" };
+    vec![handshakes.collect::<Vec<_>>().join(", "), verified.to_owned()]
+}
+
+fn udp(summary: &Summary) -> Vec<String> {
+    let Some(counts) = summary.datagrams() else { return Vec::new() };
+    let rows = counts.rows();
+    let discarded: u64 = rows.iter().map(|(_, number)| number).sum();
+    if discarded == 0 {
+        return vec!["no datagram discarded".to_owned()];
+    }
+    let kinds =
+        rows.iter().filter(|(_, number)| *number > 0).map(|(name, number)| format!("{number} {name}"));
+    vec![format!("{discarded} datagrams discarded: {}", kinds.collect::<Vec<_>>().join(", "))]
+}
+
+/// What the servers counted, and whether that is what we did.
+fn servers(summary: &Summary) -> Vec<String> {
+    let records = &summary.record.run.server_records;
+    if records.is_empty() {
+        return Vec::new();
+    }
+    let mut facts = Vec::new();
+    if let Some(span) = server::window(summary) {
+        let as_we = match status_of(summary, "SERVER") {
+            CheckStatus::Skipped => "",
+            CheckStatus::Ok => ", as we did",
+            CheckStatus::Caution | CheckStatus::NotTrusted => ", not as we did",
+        };
+        facts.extend(
+            span.requests.map(|requests| format!("counted {}/s{as_we}", rate(span.per_second(requests)))),
+        );
+        let cpu = span.cpu_ns_per_request();
+        facts.extend(cpu.map(|ns| format!("{} CPU/request", quantity::time(ns.round() as u64))));
+        facts.extend(span.evictions.map(|evictions| format!("{evictions} evictions")));
+    }
+    for (index, record) in records.iter().enumerate() {
+        if let Some(trouble) = &record.trouble {
+            let name =
+                if records.len() > 1 { server::witness_name(summary, index) + ": " } else { String::new() };
+            facts.push(format!("{name}no statistics: {trouble}"));
+        }
+    }
+    // Of many servers the same trouble is said once.
+    facts.truncate(6);
+    facts
+}
+
+/// What a request cost the client, without what went into waiting for the next one, and how busy that kept it.
+fn client(summary: &Summary) -> Vec<String> {
+    let cost = RequestCost::of(summary).map(|cost| {
+        let ns = cost.cpu_ns() - cost.cpu_waiting_ns.unwrap_or(0.0);
+        format!("{} CPU/request", quantity::time(ns.max(0.0).round() as u64))
+    });
+    cost.into_iter().chain(busiest(&summary.record.run.usage.workers)).collect()
+}
+
+/// The worker that worked most of the window, or was kept from it.
+fn busiest(workers: &[WorkerUsage]) -> Option<String> {
+    let taken = |worker: &WorkerUsage| {
+        (worker.busy_ns + worker.run_delay_ns.unwrap_or(0)) as f64 / worker.wall_ns as f64
+    };
+    let observed = workers.iter().filter(|worker| worker.wall_ns > 0);
+    let most = observed.max_by(|one, other| taken(one).total_cmp(&taken(other)))?;
+    let percent = |ns: u64| {
+        let percent = ns as f64 / most.wall_ns as f64 * 100.0;
+        format!("{percent:.*}", if percent < 9.995 { 2 } else { 1 })
+    };
+    let delay = most.run_delay_ns.map(|ns| format!(", waiting for a CPU {} %", percent(ns)));
+    let who = if workers.len() > 1 { "busiest worker" } else { "worker" };
+    Some(format!("{who} busy {} %{}", percent(most.busy_ns), delay.unwrap_or_default()))
+}

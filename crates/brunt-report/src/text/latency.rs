@@ -1,0 +1,233 @@
+//! The one table: response times of every row in one unit, with what bounds the first of them, rates and failures.
+//!
+//! Not a judgement: its words are the verdict's. Invariants: a cell holds no blank, no unit and no grouping of digits; cells are missing at
+//! the end of a row only.
+
+use crate::figure::{Bound, Figures, Texts, unit_of};
+use crate::grid::{Cell, Column, Grid};
+use crate::layout::{Layout, QUANTILES, Style, TimeUnit};
+use crate::row::{Row, rows};
+use brunt_plan::outcome::OutcomeClass;
+use brunt_plan::quantile::Quantile;
+use brunt_stats::confidence::PercentileInterval;
+use brunt_stats::histogram::Histogram;
+use brunt_stats::latency::LatencySummary;
+use brunt_stats::summary::{OpSummary, Summary};
+use brunt_stats::verdict::{CheckStatus, Trust, Word};
+
+/// Rows below the first. Of more, the busiest are shown and the others merged.
+const ROWS_MAX: usize = 6;
+/// Percentiles beside each other.
+const QUANTILES_MAX: usize = 6;
+
+/// One row of the table.
+pub(super) struct Line {
+    pub(super) name: String,
+    pub(super) response: LatencySummary,
+    /// Completed per second; `None` where no reply was asked for.
+    done: Option<f64>,
+    failed: u64,
+}
+
+impl Line {
+    fn of(row: &Row<'_>) -> Self {
+        let OpSummary { latency, rate, requests, .. } = row.summary;
+        Self {
+            name: row.name('.'),
+            response: latency.response.summary.clone(),
+            done: (!is_unacknowledged(row.summary)).then_some(rate.completed),
+            failed: requests.failed() + requests.given_up,
+        }
+    }
+
+    /// All that these rows count, as one.
+    fn merged(rows: &[Row<'_>], quantiles: &[Quantile]) -> Self {
+        let mut histogram = Histogram::new();
+        rows.iter().for_each(|row| histogram.merge(&row.summary.latency.response.histogram));
+        let lines: Vec<Self> = rows.iter().map(Self::of).collect();
+        Self {
+            name: format!("rest-{}", rows.len()),
+            response: LatencySummary::with(&histogram, quantiles),
+            done: Some(lines.iter().filter_map(|line| line.done).sum()),
+            failed: lines.iter().map(|line| line.failed).sum(),
+        }
+    }
+}
+
+/// Were all its requests sent without asking for a reply?
+pub(crate) fn is_unacknowledged(summary: &OpSummary) -> bool {
+    summary.requests.outcome(OutcomeClass::Unacknowledged) > 0 && summary.latency.response.summary.count == 0
+}
+
+/// The rows that are shown: classes of several operations give way first, then all but the busiest.
+pub(super) fn lines(summary: &Summary) -> Vec<Line> {
+    let mut rows = rows(summary);
+    if rows.len() > ROWS_MAX + 1 {
+        rows.retain(|row| !row.is_of_class());
+    }
+    if rows.len() <= ROWS_MAX + 1 {
+        return rows.iter().map(Line::of).collect();
+    }
+    let (first, others) = rows.split_at(1);
+    let mut by_rate: Vec<usize> = (0..others.len()).collect();
+    // Stable: of those that are as busy, the first.
+    by_rate.sort_by(|one, other| {
+        others[*other].summary.rate.completed.total_cmp(&others[*one].summary.rate.completed)
+    });
+    let (busiest, rest) = by_rate.split_at(ROWS_MAX - 1);
+    let mut busiest = busiest.to_vec();
+    busiest.sort_unstable();
+    let rest: Vec<Row<'_>> = rest.iter().map(|index| others[*index]).collect();
+    let shown = first.iter().chain(busiest.iter().map(|index| &others[*index])).map(Line::of);
+    shown.chain([Line::merged(&rest, &summary.record.plan.quantiles())]).collect()
+}
+
+/// Is there no state whose percentiles could be bounded: the backlog grows, or the warm-up never ends?
+pub(crate) fn is_unbounded(summary: &Summary) -> bool {
+    let is_endless = |held: &brunt_stats::steady::SeriesSteadiness| {
+        held.warm_up.as_ref().is_ok_and(|warm_up| warm_up.is_endless)
+    };
+    let trust = &summary.verdict.percentiles;
+    let is_saturated = !trust.is_empty()
+        && trust.iter().all(|held| held.word == Word::Saturated && held.status == CheckStatus::NotTrusted);
+    is_saturated || summary.steady.series.iter().any(is_endless)
+}
+
+/// A column of times for each percentile. Bounds of the first row: its interval, then the client's part.
+fn figures(summary: &Summary, lines: &[Line], first: &OpSummary, quantiles: &[Quantile]) -> Vec<Figures> {
+    let is_bounded = !is_unbounded(summary) && first.latency.response.summary.count > 0;
+    let column = |quantile: &Quantile| {
+        let times_ns: Vec<Option<u64>> =
+            lines.iter().map(|line| line.response.percentile_ns(*quantile)).collect();
+        let bounds = match times_ns.first().copied().flatten() {
+            Some(value_ns) if is_bounded => {
+                let error = first.client_error.iter().find(|error| error.quantile == *quantile);
+                let error = error.map_or(Bound::Unknown, |error| Bound::Within(error.error_ns));
+                vec![interval(first, *quantile, value_ns), error]
+            }
+            _ => Vec::new(),
+        };
+        Figures { times_ns, bounds }
+    };
+    quantiles.iter().map(column).collect()
+}
+
+/// How far the farther end of a percentile's interval lies from it.
+pub(crate) fn interval(summary: &OpSummary, quantile: Quantile, value_ns: u64) -> Bound {
+    match summary.intervals.iter().find(|interval| interval.quantile == quantile) {
+        None => Bound::Unknown,
+        Some(PercentileInterval { high_ns: None, .. }) => Bound::Open,
+        Some(PercentileInterval { low_ns, high_ns: Some(high_ns), .. }) => {
+            Bound::Within(high_ns.saturating_sub(value_ns).max(value_ns.saturating_sub(*low_ns)))
+        }
+    }
+}
+
+/// The percentiles that were asked for, or the usual ones.
+fn quantiles(summary: &Summary) -> Vec<Quantile> {
+    match summary.record.plan.percentiles.as_slice() {
+        [] => QUANTILES.to_vec(),
+        asked => asked.to_vec(),
+    }
+}
+
+/// The table; where more percentiles are asked for than fit beside each other, several in one unit.
+pub(super) fn grids(summary: &Summary, layout: &Layout) -> Vec<Grid> {
+    let (lines, rows, quantiles) = (lines(summary), rows(summary), quantiles(summary));
+    let Some(first) = rows.first() else { return Vec::new() };
+    let figures = figures(summary, &lines, first.summary, &quantiles);
+    let max =
+        Figures { times_ns: lines.iter().map(|line| line.response.max_ns).collect(), bounds: Vec::new() };
+    let all: Vec<Figures> = figures.iter().cloned().chain([max.clone()]).collect();
+    let unit = layout.unit.unwrap_or_else(|| unit_of(&all));
+    let max = max.texts(unit).times;
+    let texts: Vec<Texts> = figures.iter().map(|column| column.texts(unit)).collect();
+    let parts = quantiles.chunks(QUANTILES_MAX).zip(texts.chunks(QUANTILES_MAX)).enumerate();
+    let grid = |(place, (quantiles, texts)): (usize, (&[Quantile], &[Texts]))| {
+        let mut grid = Grid::new(columns(unit, quantiles, place == 0));
+        for (index, line) in lines.iter().enumerate() {
+            let style = if index == 0 { Style::Bold } else { Style::Plain };
+            let mut row = vec![Cell::new(line.name.clone(), style)];
+            row.extend(texts.iter().map(|column| Cell::new(column.times[index].clone(), style)));
+            if place == 0 {
+                let failed = if line.failed > 0 { Style::Bad } else { style };
+                row.push(Cell::new(max[index].clone(), style));
+                row.push(Cell::new(line.done.map_or("-".to_owned(), rate), style));
+                row.push(Cell::new(line.failed.to_string(), failed));
+            }
+            grid.push(row);
+            if index == 0 {
+                qualify(&mut grid, summary, layout, quantiles, texts);
+            }
+        }
+        grid
+    };
+    parts.map(grid).collect()
+}
+
+/// The columns of a table; a narrow terminal loses p90, then p99.99, then what failed.
+fn columns(unit: TimeUnit, quantiles: &[Quantile], is_first: bool) -> Vec<Column> {
+    let mut columns = vec![Column::of_words(format!("response/{unit}"), 11)];
+    for (index, quantile) in quantiles.iter().enumerate() {
+        let column = Column::of_numbers(quantile.to_string(), if index == 0 { 9 } else { 8 });
+        columns.push(match *quantile {
+            Quantile::P90 => column.lost_as(0),
+            Quantile::P9999 => column.lost_as(1),
+            _ => column,
+        });
+    }
+    if is_first {
+        columns.push(Column::of_numbers("max", 8));
+        columns.push(Column::of_numbers("done/s", 10));
+        columns.push(Column::of_numbers("failed", 8).lost_as(2));
+    }
+    columns
+}
+
+/// The rows that say how far the first may be trusted.
+fn qualify(grid: &mut Grid, summary: &Summary, layout: &Layout, quantiles: &[Quantile], texts: &[Texts]) {
+    let names = [format!("  {}95%CI", layout.plus_minus()), "  client<=".to_owned()];
+    for (index, name) in names.into_iter().enumerate() {
+        let cells = texts.iter().map_while(|column| column.bounds.get(index));
+        push_if_any(grid, name, cells.map(|cell| Cell::new(cell.clone(), Style::Dim)).collect());
+    }
+    push_if_any(grid, "  trust".to_owned(), words(&summary.verdict.percentiles, quantiles));
+}
+
+/// A row with its name, without the cells at its end that say nothing; none where all are such.
+fn push_if_any(grid: &mut Grid, name: String, mut cells: Vec<Cell>) {
+    while cells.last().is_some_and(|cell| cell.is("-")) {
+        cells.pop();
+    }
+    if !cells.is_empty() {
+        grid.push([vec![Cell::new(name, Style::Dim)], cells].concat());
+    }
+}
+
+/// What is to be thought of each percentile.
+fn words(trust: &[Trust], quantiles: &[Quantile]) -> Vec<Cell> {
+    let word = |quantile: &Quantile| match trust.iter().find(|trust| trust.quantile == *quantile) {
+        None => Cell::new("-", Style::Plain),
+        Some(trust) => Cell::new(
+            trust.to_string(),
+            match trust.status {
+                CheckStatus::Skipped | CheckStatus::Ok => Style::Plain,
+                CheckStatus::Caution => Style::Doubt,
+                CheckStatus::NotTrusted => Style::Bad,
+            },
+        ),
+    };
+    quantiles.iter().map(word).collect()
+}
+
+/// A rate as a number of a table: whole, but where that is less than three digits.
+pub(crate) fn rate(per_second: f64) -> String {
+    match per_second {
+        none if none <= 0.0 => "0".to_owned(),
+        few if few < 99.95 => {
+            let decimals = if few < 9.995 { 2 } else { 1 };
+            format!("{few:.decimals$}")
+        }
+        many => format!("{many:.0}"),
+    }
+}
