@@ -1330,7 +1330,7 @@ mod tests {
         ("timestamps", "kernel"),
         ("meter", "connect-time"),
         ("label", "commit=3f2a"),
-        ("percentiles", "50,75,99.9"),
+        ("percentiles", "50,75,90,99.9"),
         ("samples-max", "1000000"),
         ("json", "result.json"),
         ("csv", "seconds.csv"),
