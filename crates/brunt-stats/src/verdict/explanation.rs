@@ -176,7 +176,7 @@ pub static EXPLANATIONS: &[Explanation] = &[
     explanation(
         "FAULT",
         "connections that were lost or refused from warm-up to drain, and bytes that are no reply",
-        ["> 0", "bytes that are no reply > 1 %"],
+        ["> 0", "bytes that are no reply > 1 %, whether strict or not"],
         "A connection ended, or something that is no such server answered. Requests waited meanwhile.",
         "the rows of connection faults, the server's limit of connections and its log; the right --protocol",
     ),
