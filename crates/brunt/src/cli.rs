@@ -8,7 +8,6 @@
 )]
 
 use crate::calibrate;
-use crate::help;
 use crate::http::HttpAddress;
 use crate::option_file::parse_or_read;
 use crate::presentation::Presentation;
@@ -54,7 +53,8 @@ pub(crate) struct Arguments {
     pub command: Command,
 }
 
-const AFTER_HELP: &str = "\
+/// Examples behind the help of all commands.
+pub(crate) const AFTER_HELP: &str = "\
 Examples:
   brunt run                                          measure the reference server, started for the occasion
   brunt run -s 127.0.0.1:11211 -c 16 -t 10s          closed loop: 16 connections, each asks as soon as it has its reply
@@ -176,8 +176,7 @@ pub(crate) fn command() -> clap::Command {
             .allow_hyphen_values(true);
         clap::Command::new(tool.name).about(tool.about).disable_help_flag(true).arg(words)
     };
-    let after_help = format!("{AFTER_HELP}\n\n{}", help::topics());
-    Arguments::command().after_help(after_help).subcommands(TOOLS.iter().map(of_tool))
+    Arguments::command().subcommands(TOOLS.iter().map(of_tool))
 }
 
 /// The other tool that was asked for, and its command line; none where it is one of our own commands.

@@ -6,6 +6,7 @@
 mod line;
 mod table;
 mod translation;
+mod value;
 
 use crate::cli;
 use clap::Command;
@@ -108,11 +109,11 @@ fn entry<'a>(line: &Line, given: &'a Given, is_mixed: bool) -> Entry<'a> {
         return kept(Some(row));
     }
     let answer = match row.ours {
-        _ if !fits && row.takes != table::Takes::Text => {
+        _ if !fits && row.takes != value::Takes::Text => {
             Answer { note: format!("{} does not take this value", row.of.name()), ..Answer::default() }
         }
         Ours::As(text) => Answer { pieces: vec![text.replace("{}", &quoted(value))], note: String::new() },
-        Ours::Made(make) => make(value, line),
+        Ours::Made(meaning) => translation::answer(meaning, value, line),
         Ours::Nothing => Answer::default(),
     };
     let note = if answer.note.is_empty() { row.note.to_owned() } else { answer.note };

@@ -57,7 +57,8 @@ fn main() -> ExitCode {
     {
         return explain(name);
     }
-    let matches = match cli::command().try_get_matches_from(&words) {
+    let after_help = format!("{}\n\n{}", cli::AFTER_HELP, help::topics());
+    let matches = match cli::command().after_help(after_help).try_get_matches_from(&words) {
         Ok(matches) => matches,
         Err(error) => return refused(&words, error),
     };

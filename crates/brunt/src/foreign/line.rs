@@ -4,6 +4,7 @@
 //! what is left.
 
 use super::table::{self, Row, Tool};
+use super::value::Takes;
 use clap::error::ErrorKind;
 use clap::{Arg, Command};
 use std::path::Path;
@@ -103,7 +104,7 @@ impl Line {
 
     fn takes_value(&self, ours: &Command, name: &str) -> bool {
         match self.reading_of(ours, name) {
-            (Reading::Foreign(row), _) => row.takes != table::Takes::Nothing,
+            (Reading::Foreign(row), _) => row.takes != Takes::Nothing,
             (_, Some(arg)) => arg.get_action().takes_values(),
             (_, None) => false,
         }
@@ -131,7 +132,7 @@ impl Line {
         let counted = |count: usize| next.iter().take(count).take_while(|word| !is_option(word)).count();
         let count = match (inside, reading, &arg) {
             (Some(_), ..) => 0,
-            (None, Reading::Foreign(row), _) if row.takes != table::Takes::Nothing => next.len().min(1),
+            (None, Reading::Foreign(row), _) if row.takes != Takes::Nothing => next.len().min(1),
             (None, Reading::Foreign(_) | Reading::Unknown, _) | (None, _, None) => 0,
             (None, Reading::Ours, Some(arg))
                 if arg.get_action().takes_values() && !arg.is_require_equals_set() =>
@@ -179,7 +180,7 @@ impl Given {
     /// Is there a password in the value?
     pub(super) fn is_secret(&self) -> bool {
         let is_one = match self.reading {
-            Reading::Foreign(row) => row.takes == table::Takes::Secret,
+            Reading::Foreign(row) => row.takes == Takes::Secret,
             Reading::Ours | Reading::Unknown => self.name == "--password",
         };
         let value = self.value.as_deref().unwrap_or_default();

@@ -2,8 +2,7 @@
 //!
 //! Values that depend on other options of the line are made in `translation.rs`. Invariant: a tool has one row for each name.
 
-use super::line::Line;
-use super::translation as made;
+use super::value::Takes;
 
 /// Whose option a row is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,67 +32,68 @@ impl Tool {
     }
 }
 
-/// What an option is followed by.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Takes {
-    Nothing,
-    /// Digits.
-    Number,
-    /// Digits with a fraction.
-    Decimal,
-    /// Two numbers, with a colon or a dash between them.
-    Pair,
-    /// A host without a port.
-    Host,
-    /// A path.
-    Path,
-    /// A URL.
-    Uri,
-    /// A protocol as memtier_benchmark names it.
-    Protocol,
-    /// Tests as redis-benchmark names them.
-    Tests,
-    /// What nobody else is to read.
-    Secret,
-    Text,
-}
-
-impl Takes {
-    /// Is this such a value?
-    pub(super) fn fits(self, value: Option<&str>) -> bool {
-        let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
-        match (self, value) {
-            (Self::Nothing, None) => true,
-            (Self::Nothing, Some(_)) | (_, None) => false,
-            (Self::Number, Some(text)) => is_number(text),
-            (Self::Decimal, Some(text)) => text.parse::<f64>().is_ok(),
-            (Self::Pair, Some(text)) => text
-                .split_once([':', '-'])
-                .is_some_and(|(first, second)| is_number(first) && is_number(second)),
-            (Self::Host, Some(text)) => !text.contains('/') && !is_number(text),
-            (Self::Path, Some(text)) => text.contains('/'),
-            (Self::Uri, Some(text)) => text.contains("://"),
-            (Self::Protocol, Some(text)) => made::protocol_of(text).is_some(),
-            (Self::Tests, Some(text)) => text.split(',').all(|test| made::test(test).is_some()),
-            (Self::Secret | Self::Text, Some(_)) => true,
-        }
-    }
-
-    /// Does a value that fits tell the tool from others with the same letter?
-    pub(super) const fn is_telling(self) -> bool {
-        matches!(self, Self::Pair | Self::Protocol | Self::Tests)
-    }
-}
-
 /// What brunt has for an option.
 #[derive(Clone, Copy)]
 pub(super) enum Ours {
     /// These words, with the value in place of `{}`.
     As(&'static str),
-    /// What this makes of the value and the line.
-    Made(fn(&str, &Line) -> made::Answer),
+    /// What `translation.rs` makes of the value and the line for this.
+    Made(Meaning),
     /// Nothing; the note says why.
     Nothing,
+}
+
+/// What an option means that needs more than its value.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Meaning {
+    /// The server, which several options name together.
+    Server,
+    /// Whether connections are kept.
+    KeepAlive,
+    /// How many keys, in redis-benchmark's form.
+    RedisKeys,
+    /// Operations by the names of tests.
+    Tests,
+    /// A user and a password.
+    Credentials,
+    /// The part of misses that is too much.
+    MissRate,
+    /// Requests of each client.
+    Requests,
+    /// Requests a second of each connection.
+    RateOfConnections,
+    /// Connections of each thread.
+    Connections,
+    /// The weights of operations or commands.
+    Mix,
+    /// Keys of a retrieval.
+    MultiGet,
+    /// A command.
+    Template,
+    /// How often each key is used.
+    Popularity,
+    /// Sizes between two.
+    SizeRange,
+    /// Sizes with weights.
+    SizeList,
+    /// Times to live.
+    Expiry,
+    /// The first and the last key.
+    Keys,
+    /// mutilate's servers.
+    Servers,
+    /// The rate of all connections.
+    Qps,
+    /// The part of stores.
+    Update,
+    /// A processor for each thread.
+    Affinity,
+    /// Gaps between requests.
+    Arrival,
+    /// A percentile and its bound.
+    Search,
+    /// Rates to go over.
+    Scan,
 }
 
 /// An option of another tool.
@@ -116,6 +116,11 @@ pub(super) fn find(tool: Tool, name: &str) -> Option<&'static Row> {
     OPTIONS.iter().find(|row| tool.takes_those_of(row.of) && row.names.contains(&name))
 }
 
+use Meaning::{
+    Affinity, Arrival, Connections, Credentials, Expiry, KeepAlive, Keys, MissRate, Mix, MultiGet,
+    Popularity, Qps, RateOfConnections, RedisKeys, Requests, Scan, Search, Server, Servers, SizeList,
+    SizeRange, Template, Tests, Update,
+};
 use Ours::{As, Made, Nothing as Without};
 use Takes::{Decimal, Host, Nothing, Number, Pair, Path, Text, Uri};
 use Tool::{Memtier, Mutilate, Redis, Valkey};
@@ -132,32 +137,32 @@ const NO_RETRIES: &str = "a request that fails is counted, and not sent again";
 /// Every option.
 #[rustfmt::skip]
 pub(super) static OPTIONS: &[Row] = &[
-    row(Redis, &["-h"], Host, Made(made::server), ""),
-    row(Redis, &["-p"], Number, Made(made::server), ""),
-    row(Redis, &["-s"], Path, Made(made::server), ""),
-    row(Redis, &["-u"], Uri, Made(made::server), ""),
+    row(Redis, &["-h"], Host, Made(Server), ""),
+    row(Redis, &["-p"], Number, Made(Server), ""),
+    row(Redis, &["-s"], Path, Made(Server), ""),
+    row(Redis, &["-u"], Uri, Made(Server), ""),
     row(Redis, &["-a"], Takes::Secret, As("--password @redis.pw"), "a file whose first line is the password"),
     row(Redis, &["--user"], Text, As("--user {}"), ""),
     row(Redis, &["-c"], Number, As("--connections {}"), ""),
     row(Redis, &["-n"], Number, As("--requests {}"), ""),
     row(Redis, &["-d"], Number, As("--value-size {}"), ""),
     row(Redis, &["--dbnum"], Number, As("--database {}"), ""),
-    row(Redis, &["-3"], Nothing, Made(made::server), ""),
+    row(Redis, &["-3"], Nothing, Made(Server), ""),
     row(Redis, &["--threads"], Number, As("--threads {}"), ""),
     row(Redis, &["--cluster"], Nothing, As("--cluster"), ""),
     row(Redis, &["--enable-tracking"], Nothing, Without, NEVER),
-    row(Redis, &["-k"], Number, Made(made::keep_alive), ""),
-    row(Redis, &["-r"], Number, Made(made::redis_keys), ""),
+    row(Redis, &["-k"], Number, Made(KeepAlive), ""),
+    row(Redis, &["-r"], Number, Made(RedisKeys), ""),
     row(Redis, &["-P"], Number, As("--depth {}"), "requests in flight on each connection"),
     row(Redis, &["-q"], Nothing, Without, "the report has requests/s; here -q prints errors only"),
     row(Redis, &["--precision"], Number, Without, "percentiles have three digits"),
     row(Redis, &["--csv"], Nothing, As("--json -"), "here --csv PATH writes a line per second"),
     row(Redis, &["-l"], Nothing, Without, "a run ends after --time; Ctrl-C ends it sooner, with its report"),
-    row(Redis, &["-t"], Takes::Tests, Made(made::tests), "side by side in one run"),
+    row(Redis, &["-t"], Takes::Tests, Made(Tests), "side by side in one run"),
     row(Redis, &["-I"], Nothing, Without, "connections are idle at a low --rate"),
     row(Redis, &["-x"], Nothing, Without, "write the value into --command"),
     row(Redis, &["--seed"], Number, As("--seed {}"), ""),
-    row(Redis, &["--tls"], Nothing, Made(made::server), ""),
+    row(Redis, &["--tls"], Nothing, Made(Server), ""),
     row(Redis, &["--sni"], Text, As("--tls-server-name {}"), ""),
     row(Redis, &["--cacert"], Text, As("--tls-ca {}"), ""),
     row(Redis, &["--cacertdir"], Text, Without, "--tls-ca FILE takes one file of certificates"),
@@ -179,15 +184,15 @@ pub(super) static OPTIONS: &[Row] = &[
     row(Valkey, &["--rdma"], Nothing, Without, NEVER),
     row(Valkey, &["--mptcp"], Nothing, Without, NEVER),
 
-    row(Memtier, &["--server", "-s", "--host", "-h"], Host, Made(made::server), ""),
-    row(Memtier, &["--port", "-p"], Number, Made(made::server), ""),
-    row(Memtier, &["--unix-socket", "-S"], Text, Made(made::server), ""),
-    row(Memtier, &["--uri", "-u"], Uri, Made(made::server), ""),
-    row(Memtier, &["--protocol", "-P"], Takes::Protocol, Made(made::server), ""),
-    row(Memtier, &["--tls"], Nothing, Made(made::server), ""),
+    row(Memtier, &["--server", "-s", "--host", "-h"], Host, Made(Server), ""),
+    row(Memtier, &["--port", "-p"], Number, Made(Server), ""),
+    row(Memtier, &["--unix-socket", "-S"], Text, Made(Server), ""),
+    row(Memtier, &["--uri", "-u"], Uri, Made(Server), ""),
+    row(Memtier, &["--protocol", "-P"], Takes::Protocol, Made(Server), ""),
+    row(Memtier, &["--tls"], Nothing, Made(Server), ""),
     row(Memtier, &["--ipv4", "-4"], Nothing, As("--ip-version 4"), ""),
     row(Memtier, &["--ipv6", "-6"], Nothing, As("--ip-version 6"), ""),
-    row(Memtier, &["--authenticate", "-a"], Takes::Secret, Made(made::credentials), "a file whose first line is the password"),
+    row(Memtier, &["--authenticate", "-a"], Takes::Secret, Made(Credentials), "a file whose first line is the password"),
     row(Memtier, &["--cert"], Text, As("--tls-cert {}"), ""),
     row(Memtier, &["--key"], Text, As("--tls-key {}"), ""),
     row(Memtier, &["--cacert"], Text, As("--tls-ca {}"), ""),
@@ -209,7 +214,7 @@ pub(super) static OPTIONS: &[Row] = &[
     row(Memtier, &["--realtime-latencies"], Nothing, Without, "the line of progress has them; --http PORT shows them to other programs"),
     row(Memtier, &["--command-stats-breakdown"], Text, Without, REPORTED),
     row(Memtier, &["--command-miss-tracking"], Text, Without, REPORTED),
-    row(Memtier, &["--miss-rate-threshold"], Decimal, Made(made::miss_rate), ""),
+    row(Memtier, &["--miss-rate-threshold"], Decimal, Made(MissRate), ""),
     row(Memtier, &["--statsd-host"], Text, Without, REPLACED_BY_HTTP),
     row(Memtier, &["--statsd-port"], Number, Without, REPLACED_BY_HTTP),
     row(Memtier, &["--statsd-prefix"], Text, Without, REPLACED_BY_HTTP),
@@ -219,15 +224,15 @@ pub(super) static OPTIONS: &[Row] = &[
     row(Memtier, &["--prometheus-bind-addr"], Text, Without, "--http ADDRESS:PORT"),
     row(Memtier, &["--prometheus-run-label"], Text, Without, NEVER),
     row(Memtier, &["--prometheus-latency-buckets"], Text, Without, NEVER),
-    row(Memtier, &["--requests", "-n"], Text, Made(made::requests), ""),
-    row(Memtier, &["--rate-limiting"], Number, Made(made::rate_of_connections), "an open loop: latency counts from when a request was due"),
-    row(Memtier, &["--clients", "-c"], Number, Made(made::connections), ""),
+    row(Memtier, &["--requests", "-n"], Text, Made(Requests), ""),
+    row(Memtier, &["--rate-limiting"], Number, Made(RateOfConnections), "an open loop: latency counts from when a request was due"),
+    row(Memtier, &["--clients", "-c"], Number, Made(Connections), ""),
     row(Memtier, &["--threads", "-t"], Number, As("--threads {}"), ""),
     row(Memtier, &["--test-time"], Number, As("--time {}s"), ""),
     row(Memtier, &["--clients-start"], Number, Without, STEPS),
     row(Memtier, &["--clients-step"], Number, Without, STEPS),
     row(Memtier, &["--step-duration"], Number, Without, STEPS),
-    row(Memtier, &["--ratio"], Pair, Made(made::mix), ""),
+    row(Memtier, &["--ratio"], Pair, Made(Mix), ""),
     row(Memtier, &["--pipeline"], Number, As("--depth {}"), "requests in flight on each connection"),
     row(Memtier, &["--reconnect-interval"], Number, As("--calls-per-connection {}"), ""),
     row(Memtier, &["--reconnect-on-error"], Nothing, Without, ALWAYS_RECONNECTS),
@@ -244,13 +249,13 @@ pub(super) static OPTIONS: &[Row] = &[
     row(Memtier, &["--connection-stage-timeout"], Number, As("--connect-timeout {}s"), ""),
     row(Memtier, &["--thread-conn-start-min-jitter-micros"], Number, Without, NO_DELAYS),
     row(Memtier, &["--thread-conn-start-max-jitter-micros"], Number, Without, NO_DELAYS),
-    row(Memtier, &["--multi-key-get"], Number, Made(made::multi_get), ""),
+    row(Memtier, &["--multi-key-get"], Number, Made(MultiGet), ""),
     row(Memtier, &["--select-db"], Number, As("--database {}"), ""),
     row(Memtier, &["--distinct-client-seed"], Nothing, Without, "connections draw from one sequence"),
     row(Memtier, &["--randomize"], Nothing, Without, SEEDS),
-    row(Memtier, &["--command"], Text, Made(made::template), ""),
-    row(Memtier, &["--command-ratio"], Number, Made(made::mix), ""),
-    row(Memtier, &["--command-key-pattern"], Text, Made(made::popularity), ""),
+    row(Memtier, &["--command"], Text, Made(Template), ""),
+    row(Memtier, &["--command-ratio"], Number, Made(Mix), ""),
+    row(Memtier, &["--command-key-pattern"], Text, Made(Popularity), ""),
     row(Memtier, &["--command-is-read"], Nothing, Without, NEVER),
     row(Memtier, &["--monitor-input"], Text, Without, "a trace in a plan file replays requests: docs/workload.md"),
     row(Memtier, &["--monitor-pattern"], Text, Without, NEVER),
@@ -264,42 +269,42 @@ pub(super) static OPTIONS: &[Row] = &[
     row(Memtier, &["--data-size", "-d"], Number, As("--value-size {}"), ""),
     row(Memtier, &["--data-offset"], Number, Without, NEVER),
     row(Memtier, &["--random-data", "-R"], Nothing, Without, "values are random; --value-form zeros makes them zeros"),
-    row(Memtier, &["--data-size-range"], Pair, Made(made::size_range), ""),
-    row(Memtier, &["--data-size-list"], Text, Made(made::size_list), ""),
+    row(Memtier, &["--data-size-range"], Pair, Made(SizeRange), ""),
+    row(Memtier, &["--data-size-list"], Text, Made(SizeList), ""),
     row(Memtier, &["--data-size-pattern"], Text, Without, "sizes are drawn by --value-size, one for each key"),
-    row(Memtier, &["--expiry-range"], Pair, Made(made::expiry), "one time to live for all"),
+    row(Memtier, &["--expiry-range"], Pair, Made(Expiry), "one time to live for all"),
     row(Memtier, &["--data-import"], Text, Without, "a trace in a plan file replays requests: docs/workload.md"),
     row(Memtier, &["--data-verify"], Nothing, As("--verify"), "while the run goes on"),
     row(Memtier, &["--verify-only"], Nothing, As("--verify"), "while the run goes on"),
     row(Memtier, &["--generate-keys"], Nothing, Without, "keys are generated"),
     row(Memtier, &["--no-expiry"], Nothing, Without, "without --ttl nothing expires"),
     row(Memtier, &["--key-prefix"], Text, As("--prefix {}"), ""),
-    row(Memtier, &["--key-minimum"], Number, Made(made::keys), ""),
-    row(Memtier, &["--key-maximum"], Number, Made(made::keys), ""),
-    row(Memtier, &["--key-pattern"], Text, Made(made::popularity), ""),
-    row(Memtier, &["--key-stddev"], Decimal, Made(made::popularity), ""),
+    row(Memtier, &["--key-minimum"], Number, Made(Keys), ""),
+    row(Memtier, &["--key-maximum"], Number, Made(Keys), ""),
+    row(Memtier, &["--key-pattern"], Text, Made(Popularity), ""),
+    row(Memtier, &["--key-stddev"], Decimal, Made(Popularity), ""),
     row(Memtier, &["--key-median"], Decimal, Without, "gaussian has its centre in the middle of the keys"),
-    row(Memtier, &["--key-zipf-exp"], Decimal, Made(made::popularity), ""),
+    row(Memtier, &["--key-zipf-exp"], Decimal, Made(Popularity), ""),
     row(Memtier, &["--wait-ratio"], Pair, Without, NEVER),
     row(Memtier, &["--num-slaves"], Text, Without, NEVER),
     row(Memtier, &["--wait-timeout"], Text, Without, NEVER),
 
-    row(Mutilate, &["--server", "-s"], Text, Made(made::servers), ""),
+    row(Mutilate, &["--server", "-s"], Text, Made(Servers), ""),
     row(Mutilate, &["--binary"], Nothing, As("--protocol memcached-binary"), ""),
-    row(Mutilate, &["--qps", "-q"], Number, Made(made::qps), ""),
+    row(Mutilate, &["--qps", "-q"], Number, Made(Qps), ""),
     row(Mutilate, &["--time", "-t"], Number, As("--time {}s"), ""),
     row(Mutilate, &["--keysize", "-K"], Text, As("--key-size {}"), ""),
     row(Mutilate, &["--valuesize", "-V"], Text, As("--value-size {}"), ""),
     row(Mutilate, &["--records", "-r"], Number, As("--keys {}"), ""),
-    row(Mutilate, &["--update", "-u"], Decimal, Made(made::update), ""),
+    row(Mutilate, &["--update", "-u"], Decimal, Made(Update), ""),
     row(Mutilate, &["--username", "-U"], Text, As("--user {}"), ""),
     row(Mutilate, &["--password", "-P"], Takes::Secret, As("--password @cache.pw"), "a file whose first line is the password"),
     row(Mutilate, &["--threads", "-T"], Number, As("--threads {}"), ""),
-    row(Mutilate, &["--affinity"], Nothing, Made(made::affinity), ""),
-    row(Mutilate, &["--connections", "-c"], Number, Made(made::connections), ""),
+    row(Mutilate, &["--affinity"], Nothing, Made(Affinity), ""),
+    row(Mutilate, &["--connections", "-c"], Number, Made(Connections), ""),
     row(Mutilate, &["--depth", "-d"], Number, As("--depth {}"), ""),
     row(Mutilate, &["--roundrobin", "-R"], Nothing, As("--placement by-thread"), ""),
-    row(Mutilate, &["--iadist", "-i"], Text, Made(made::arrival), ""),
+    row(Mutilate, &["--iadist", "-i"], Text, Made(Arrival), ""),
     row(Mutilate, &["--skip", "-S"], Nothing, Without, "a request that is due is never skipped; waiting counts"),
     row(Mutilate, &["--moderate"], Nothing, Without, "--think pauses a closed loop"),
     row(Mutilate, &["--noload"], Nothing, As("--no-preload"), ""),
@@ -309,8 +314,8 @@ pub(super) static OPTIONS: &[Row] = &[
     row(Mutilate, &["--warmup", "-w"], Number, As("--warmup {}s"), ""),
     row(Mutilate, &["--wait", "-W"], Number, Without, "agents begin together without it"),
     row(Mutilate, &["--save"], Text, As("--samples {}"), ""),
-    row(Mutilate, &["--search"], Pair, Made(made::search), ""),
-    row(Mutilate, &["--scan"], Text, Made(made::scan), ""),
+    row(Mutilate, &["--search"], Pair, Made(Search), ""),
+    row(Mutilate, &["--scan"], Text, Made(Scan), ""),
     row(Mutilate, &["--agentmode", "-A"], Nothing, Without, "brunt agent waits for controllers"),
     row(Mutilate, &["--agent", "-a"], Text, As("--agent {}"), ""),
     row(Mutilate, &["--agent_port", "-p"], Number, Without, "--agent HOST:PORT"),
@@ -320,8 +325,8 @@ pub(super) static OPTIONS: &[Row] = &[
     row(Mutilate, &["--measure_depth", "-D"], Number, As("--measure-depth {}"), ""),
     row(Mutilate, &["--verbose", "-v"], Nothing, Without, REPORTED),
     row(Mutilate, &["--quiet"], Nothing, Without, "here --quiet prints errors only, and no report"),
-    row(Mutilate, &["--redis"], Nothing, Made(made::servers), ""),
-    row(Mutilate, &["--unix_socket"], Nothing, Made(made::servers), ""),
+    row(Mutilate, &["--redis"], Nothing, Made(Servers), ""),
+    row(Mutilate, &["--unix_socket"], Nothing, Made(Servers), ""),
     row(Mutilate, &["--getset"], Nothing, As("--on-miss set"), ""),
     row(Mutilate, &["--getsetorset"], Nothing, As("--on-miss set"), ""),
     row(Mutilate, &["--successful"], Nothing, Without, REPORTED),

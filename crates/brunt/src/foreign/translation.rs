@@ -1,10 +1,11 @@
 //! Values of other tools' options in brunt's words, where more than one option decides or the form differs.
 //!
-//! A function of the value and the whole line each, named in `table.rs`. Invariant: every piece is one of our options with its
+//! A function of the value and the whole line for each meaning of `table.rs`. Invariant: every piece is one of our options with its
 //! value, ready for a shell, and a server's password is in none.
 
 use super::line::{Given, Line};
-use super::table::Tool;
+use super::table::{Meaning, Tool};
+use super::value::{Test, protocol_of, test};
 
 /// What an option comes to.
 #[derive(Default)]
@@ -13,6 +14,36 @@ pub(super) struct Answer {
     pub pieces: Vec<String>,
     /// What else is to be said.
     pub note: String,
+}
+
+/// What an option of this meaning comes to.
+pub(super) fn answer(meaning: Meaning, value: &str, line: &Line) -> Answer {
+    match meaning {
+        Meaning::Server => server(value, line),
+        Meaning::KeepAlive => keep_alive(value, line),
+        Meaning::RedisKeys => redis_keys(value, line),
+        Meaning::Tests => tests(value, line),
+        Meaning::Credentials => credentials(value, line),
+        Meaning::MissRate => miss_rate(value, line),
+        Meaning::Requests => requests(value, line),
+        Meaning::RateOfConnections => rate_of_connections(value, line),
+        Meaning::Connections => connections(value, line),
+        Meaning::Mix => mix(value, line),
+        Meaning::MultiGet => multi_get(value, line),
+        Meaning::Template => template(value, line),
+        Meaning::Popularity => popularity(value, line),
+        Meaning::SizeRange => size_range(value, line),
+        Meaning::SizeList => size_list(value, line),
+        Meaning::Expiry => expiry(value, line),
+        Meaning::Keys => keys(value, line),
+        Meaning::Servers => servers(value, line),
+        Meaning::Qps => qps(value, line),
+        Meaning::Update => update(value, line),
+        Meaning::Affinity => affinity(value, line),
+        Meaning::Arrival => arrival(value, line),
+        Meaning::Search => search(value, line),
+        Meaning::Scan => scan(value, line),
+    }
 }
 
 fn piece(text: impl Into<String>) -> Answer {
@@ -44,17 +75,6 @@ const MEMTIER_KEY_LAST: u64 = 10_000_000;
 /// The ports that the tools take where the line gives none.
 const REDIS_PORT: &str = "6379";
 const MEMCACHED_PORT: &str = "11211";
-
-/// memtier_benchmark's name of a protocol: is it Redis's, and what is it called here beside the scheme of a URL?
-pub(super) fn protocol_of(name: &str) -> Option<(bool, Option<&'static str>)> {
-    match name {
-        "redis" | "resp2" => Some((true, None)),
-        "resp3" => Some((true, Some("resp3"))),
-        "memcache_text" => Some((false, None)),
-        "memcache_binary" => Some((false, Some("memcached-binary"))),
-        _ => None,
-    }
-}
 
 /// The server of redis-benchmark and memtier_benchmark, which several options name together.
 pub(super) fn server(_: &str, line: &Line) -> Answer {
@@ -109,18 +129,18 @@ pub(super) fn without_password(given: &Given) -> Vec<String> {
 }
 
 /// `USER:PASSWORD` or a password.
-pub(super) fn credentials(value: &str, _: &Line) -> Answer {
+fn credentials(value: &str, _: &Line) -> Answer {
     let user = value.split_once(':').map(|(user, _)| format!("--user {}", quoted(user)));
     pieces(user.into_iter().chain(["--password @redis.pw".to_owned()]))
 }
 
 /// `-k`: 0 connects anew for each request.
-pub(super) fn keep_alive(value: &str, _: &Line) -> Answer {
+fn keep_alive(value: &str, _: &Line) -> Answer {
     if value == "0" { piece("--calls-per-connection 1") } else { nothing("connections are kept") }
 }
 
 /// Keys as redis-benchmark writes them: `key:` and twelve digits in its tests, the digits alone in a command.
-pub(super) fn redis_keys(value: &str, line: &Line) -> Answer {
+fn redis_keys(value: &str, line: &Line) -> Answer {
     let keys = format!("--keys {value}");
     if line.command.is_empty() {
         pieces([keys, "--prefix key:".to_owned(), "--key-size 16".to_owned()])
@@ -132,44 +152,8 @@ pub(super) fn redis_keys(value: &str, line: &Line) -> Answer {
     }
 }
 
-/// What sends one of redis-benchmark's tests.
-#[derive(Clone, Copy)]
-pub(super) enum Test {
-    Operation(&'static str),
-    Command(&'static str),
-    /// Nothing of ours does.
-    None,
-}
-
-/// The test of this name.
-pub(super) fn test(name: &str) -> Option<Test> {
-    Some(match name.to_ascii_lowercase().as_str() {
-        "get" => Test::Operation("get"),
-        "set" => Test::Operation("set"),
-        "incr" => Test::Operation("incr"),
-        "mget" => Test::Operation("mget"),
-        "ping" | "ping_inline" | "ping_mbulk" => Test::Command("PING"),
-        "lpush" => Test::Command("LPUSH mylist {value}"),
-        "rpush" => Test::Command("RPUSH mylist {value}"),
-        "lpop" => Test::Command("LPOP mylist"),
-        "rpop" => Test::Command("RPOP mylist"),
-        "sadd" => Test::Command("SADD myset {key}"),
-        "spop" => Test::Command("SPOP myset"),
-        "hset" => Test::Command("HSET myhash {key} {value}"),
-        "zadd" => Test::Command("ZADD myzset 0 {key}"),
-        "zpopmin" => Test::Command("ZPOPMIN myzset"),
-        "lrange" | "lrange_100" => Test::Command("LRANGE mylist 0 99"),
-        "lrange_300" => Test::Command("LRANGE mylist 0 299"),
-        "lrange_500" => Test::Command("LRANGE mylist 0 499"),
-        "lrange_600" => Test::Command("LRANGE mylist 0 599"),
-        "xadd" => Test::Command("XADD mystream * myfield {value}"),
-        "mset" | "function_load" | "fcall" => Test::None,
-        _ => return None,
-    })
-}
-
 /// A list of tests as a mix.
-pub(super) fn tests(value: &str, line: &Line) -> Answer {
+fn tests(value: &str, line: &Line) -> Answer {
     if !line.command.is_empty() {
         return nothing("not used beside a command");
     }
@@ -221,7 +205,7 @@ fn placeholders(text: &str) -> String {
 }
 
 /// One `--command` of memtier_benchmark, and the weights of all of them.
-pub(super) fn template(value: &str, line: &Line) -> Answer {
+fn template(value: &str, line: &Line) -> Answer {
     let template = quoted(&placeholders(value));
     pieces([format!("--command {template}"), format!("--mix raw={}", command_weights(line))])
 }
@@ -240,7 +224,7 @@ fn command_weights(line: &Line) -> String {
 }
 
 /// SET:GET, or the weights of commands.
-pub(super) fn mix(_: &str, line: &Line) -> Answer {
+fn mix(_: &str, line: &Line) -> Answer {
     if line.has("--command") {
         let note = if line.has("--ratio") { "--ratio is not used beside --command" } else { "" };
         return Answer { note: note.to_owned(), ..piece(format!("--mix raw={}", command_weights(line))) };
@@ -257,7 +241,7 @@ pub(super) fn mix(_: &str, line: &Line) -> Answer {
 }
 
 /// GETs of several keys.
-pub(super) fn multi_get(value: &str, line: &Line) -> Answer {
+fn multi_get(value: &str, line: &Line) -> Answer {
     let mut answer = mix("", line);
     if value != "0" {
         answer.pieces.push(format!("--multiget {value}"));
@@ -283,13 +267,13 @@ fn connection_count(line: &Line) -> (u64, String) {
     (threads.saturating_mul(each).saturating_mul(servers), note)
 }
 
-pub(super) fn connections(_: &str, line: &Line) -> Answer {
+fn connections(_: &str, line: &Line) -> Answer {
     let (count, note) = connection_count(line);
     Answer { note, ..piece(format!("--connections {count}")) }
 }
 
 /// Requests of each client.
-pub(super) fn requests(value: &str, line: &Line) -> Answer {
+fn requests(value: &str, line: &Line) -> Answer {
     let Ok(each) = value.parse::<u64>() else {
         return nothing("brunt load stores every key once; --popularity sequential goes over all");
     };
@@ -299,13 +283,13 @@ pub(super) fn requests(value: &str, line: &Line) -> Answer {
 }
 
 /// Requests a second of each connection.
-pub(super) fn rate_of_connections(value: &str, line: &Line) -> Answer {
+fn rate_of_connections(value: &str, line: &Line) -> Answer {
     let (clients, _) = connection_count(line);
     let rate = value.parse::<u64>().unwrap_or(0).saturating_mul(clients);
     if rate == 0 { nothing("closed loop without --rate") } else { piece(format!("--rate {rate}")) }
 }
 
-pub(super) fn miss_rate(value: &str, _: &Line) -> Answer {
+fn miss_rate(value: &str, _: &Line) -> Answer {
     let hit = 100.0 - value.parse().unwrap_or(0.0_f64);
     Answer { note: "exit code 4 where it fails".to_owned(), ..piece(format!("--assert 'hit >= {hit}%'")) }
 }
@@ -316,16 +300,16 @@ fn range(value: &str) -> Option<(u64, u64)> {
     Some((first.parse().ok()?, last.parse().ok()?))
 }
 
-pub(super) fn size_range(value: &str, _: &Line) -> Answer {
+fn size_range(value: &str, _: &Line) -> Answer {
     let Some((least, most)) = range(value) else { return nothing("--value-size uniform:MIN,MAX") };
     piece(format!("--value-size uniform:{least},{most}"))
 }
 
-pub(super) fn size_list(value: &str, _: &Line) -> Answer {
+fn size_list(value: &str, _: &Line) -> Answer {
     piece(format!("--value-size {}", quoted(&format!("discrete:{}", value.replace(':', "=")))))
 }
 
-pub(super) fn expiry(value: &str, _: &Line) -> Answer {
+fn expiry(value: &str, _: &Line) -> Answer {
     range(value).map_or_else(|| nothing("--ttl DURATION"), |(_, most)| piece(format!("--ttl {most}s")))
 }
 
@@ -334,14 +318,14 @@ fn key_count(line: &Line) -> u64 {
     last.saturating_sub(line.number("--key-minimum", 0)).saturating_add(1)
 }
 
-pub(super) fn keys(_: &str, line: &Line) -> Answer {
+fn keys(_: &str, line: &Line) -> Answer {
     let first =
         line.value("--key-minimum").filter(|first| *first != "0").map(|first| format!("--first-key {first}"));
     pieces([format!("--keys {}", key_count(line))].into_iter().chain(first))
 }
 
 /// The pattern of GETs, which is behind the colon.
-pub(super) fn popularity(_: &str, line: &Line) -> Answer {
+fn popularity(_: &str, line: &Line) -> Answer {
     let pattern = line.value("--key-pattern").or_else(|| line.value("--command-key-pattern"));
     let letters = pattern.unwrap_or(if line.has("--key-zipf-exp") { "Z" } else { "G" });
     let letter = letters.rsplit(':').next().unwrap_or_default();
@@ -368,7 +352,7 @@ fn named_servers(line: &Line) -> Vec<&str> {
     line.values("-s").flat_map(|list| list.split(',')).collect()
 }
 
-pub(super) fn servers(_: &str, line: &Line) -> Answer {
+fn servers(_: &str, line: &Line) -> Answer {
     let of = |name: &str| {
         let url = match (line.has("--unix_socket"), line.has("--redis")) {
             (true, _) => format!("unix:{name}"),
@@ -384,7 +368,7 @@ pub(super) fn servers(_: &str, line: &Line) -> Answer {
     pieces(named_servers(line).into_iter().map(of).chain(protocol))
 }
 
-pub(super) fn qps(value: &str, line: &Line) -> Answer {
+fn qps(value: &str, line: &Line) -> Answer {
     if line.has("--scan") || line.has("--search") {
         return nothing("a scan or a search chooses the rate");
     }
@@ -392,7 +376,7 @@ pub(super) fn qps(value: &str, line: &Line) -> Answer {
 }
 
 /// The part of SETs.
-pub(super) fn update(value: &str, _: &Line) -> Answer {
+fn update(value: &str, _: &Line) -> Answer {
     const PARTS: u64 = 1_000;
     let set = (value.parse::<f64>().unwrap_or(0.0).clamp(0.0, 1.0) * PARTS as f64).round() as u64;
     let get = PARTS - set;
@@ -408,12 +392,12 @@ fn greatest_common_divisor(one: u64, other: u64) -> u64 {
     if other == 0 { one } else { greatest_common_divisor(other, one % other) }
 }
 
-pub(super) fn affinity(_: &str, line: &Line) -> Answer {
+fn affinity(_: &str, line: &Line) -> Answer {
     let last = line.number("-T", 1).saturating_sub(1);
     piece(if last == 0 { "--cpus 0".to_owned() } else { format!("--cpus 0-{last}") })
 }
 
-pub(super) fn arrival(value: &str, line: &Line) -> Answer {
+fn arrival(value: &str, line: &Line) -> Answer {
     let is_open = line.number("-q", 0) > 0 || line.has("--scan") || line.has("--search");
     if !is_open {
         return nothing("gaps between requests need a rate, --qps there and --rate here");
@@ -427,13 +411,13 @@ pub(super) fn arrival(value: &str, line: &Line) -> Answer {
 }
 
 /// `N:X`, the percentile and its bound in microseconds.
-pub(super) fn search(value: &str, _: &Line) -> Answer {
+fn search(value: &str, _: &Line) -> Answer {
     let Some((percentile, micros)) = range(value) else { return nothing("brunt search --slo 'p99 < 1ms'") };
     Answer { note: "of brunt search".to_owned(), ..piece(format!("--slo 'p{percentile} < {micros}us'")) }
 }
 
 /// `MIN:MAX:STEP`.
-pub(super) fn scan(value: &str, _: &Line) -> Answer {
+fn scan(value: &str, _: &Line) -> Answer {
     let parts: Vec<&str> = value.split(':').collect();
     let [least, most, step] = parts[..] else { return nothing("brunt scan --over rate=10k..100k:10k") };
     Answer { note: "of brunt scan".to_owned(), ..piece(format!("--over rate={least}..{most}:{step}")) }
