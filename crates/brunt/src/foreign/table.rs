@@ -154,7 +154,7 @@ pub(super) static OPTIONS: &[Row] = &[
     row(Redis, &["-k"], Number, Made(KeepAlive), ""),
     row(Redis, &["-r"], Number, Made(RedisKeys), ""),
     row(Redis, &["-P"], Number, As("--depth {}"), "requests in flight on each connection"),
-    row(Redis, &["-q"], Nothing, Without, "the report has requests/s; here -q prints errors only"),
+    row(Redis, &["-q"], Nothing, As("--brief"), "one line; here -q prints errors only"),
     row(Redis, &["--precision"], Number, Without, "percentiles have three digits"),
     row(Redis, &["--csv"], Nothing, As("--json -"), "here --csv PATH writes a line per second"),
     row(Redis, &["-l"], Nothing, Without, "a run ends after --time; Ctrl-C ends it sooner, with its report"),

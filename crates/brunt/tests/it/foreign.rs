@@ -1,6 +1,6 @@
 //! Command lines of other tools typed at brunt: each is answered with ours, and what is offered is taken.
 
-use crate::server::{beside_others, brunt};
+use crate::server::{beside_others, plain};
 
 /// What was typed, what the answer says of it, and the command line that it ends with.
 #[rustfmt::skip]
@@ -24,8 +24,8 @@ const LINES: &[(&str, &str, &str)] = &[
     ("search --slo 'p99 < 1ms' -s h -p 6379 --ratio 1:10", "-p and --ratio are options of memtier_benchmark", "search --slo 'p99 < 1ms' --server redis://h:6379 --mix set=1,get=10"),
     ("compare --live a:6379 b:6379 --data-size 100", "--data-size is an option of memtier_benchmark", "compare --live a:6379 b:6379 --value-size 100"),
     ("doctor -s h --clients 100 --threads 4", "--clients is an option of memtier_benchmark", "doctor --server redis://h:6379 --connections 400 --threads 4"),
-    ("run -h 127.0.0.1 -p 6379 -c 50 -n 100000 -d 3 -P 16 -q", "-h, -p and -P are options of redis-benchmark", "run --server redis://127.0.0.1:6379 --connections 50 --requests 100000 --value-size 3 --depth 16"),
-    ("run -t set,get -n 100000 -q", "-t is an option of redis-benchmark", "run --server redis://127.0.0.1:6379 --mix set=1,get=1 --requests 100000"),
+    ("run -h 127.0.0.1 -p 6379 -c 50 -n 100000 -d 3 -P 16 -q", "-h, -p and -P are options of redis-benchmark", "run --server redis://127.0.0.1:6379 --connections 50 --requests 100000 --value-size 3 --depth 16 --brief"),
+    ("run -t set,get -n 100000 -q", "-t is an option of redis-benchmark", "run --server redis://127.0.0.1:6379 --mix set=1,get=1 --requests 100000 --brief"),
     ("run -t ping,lpush,lrange_100,mset -c 10 --csv", "-t is an option of redis-benchmark", "run --server redis://127.0.0.1:6379 --mix raw=1+1+1 --command PING --command 'LPUSH mylist {value}' --command 'LRANGE mylist 0 99' --connections 10 --json -"),
     ("run -h 10.1.1.1 -a hunter2 --user me --dbnum 2 -3 -k 0", "-h, -a, --dbnum, -3 and -k are options of redis-benchmark", "run --server redis://10.1.1.1:6379 --protocol resp3 --password @redis.pw --user me --database 2 --calls-per-connection 1"),
     ("run -s /tmp/redis.sock -t incr -r 100000", "-t is an option of redis-benchmark", "run --server unix:/tmp/redis.sock --protocol resp2 --mix incr=1 --keys 100000 --prefix key: --key-size 16"),
@@ -63,7 +63,7 @@ fn ended(words: &[String]) -> (i32, String) {
     std::fs::create_dir_all(&directory).unwrap();
     ["redis.pw", "cache.pw"].iter().for_each(|name| std::fs::write(directory.join(name), "x\n").unwrap());
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
-    let output = brunt(&words).current_dir(&directory).output().unwrap();
+    let output = plain(&words).current_dir(&directory).output().unwrap();
     (output.status.code().unwrap(), String::from_utf8(output.stderr).unwrap())
 }
 
