@@ -294,6 +294,13 @@ impl Blueprint {
         self.plan.classes.iter().map(|class| class.depth).max().unwrap_or(1)
     }
 
+    /// Bytes of the send queue of a connection, for requests of so many bytes at most. A memcached that has no room for the whole of a
+    /// record of TLS does not take in the rest before the next record comes, so over TLS a queue does not grow with the pipeline.
+    fn send_room(&self, request_bytes_max: usize) -> usize {
+        let depth = if self.plan.goes_by(Transport::Tls) { 1 } else { self.depth_max() };
+        room_of(request_bytes_max, depth)
+    }
+
     /// What the ring of the worker with this shard must hold.
     pub(crate) fn ring_of(&self, shard: &Shard) -> uring::Shape {
         let reply = |class: &Class| reply_bytes_max(class).saturating_mul(class.depth as usize);
@@ -792,7 +799,8 @@ pub(crate) fn build<C: Codec, I: Io>(
     );
     let traffic = Traffic::new(TrafficParts {
         is_crowded: !may_spin,
-        room: room_of(codec.encoded_len_max(keys_max, key_bytes_max, value_copied), blueprint.depth_max())
+        room: blueprint
+            .send_room(codec.encoded_len_max(keys_max, key_bytes_max, value_copied))
             .max(codec.greeting().bytes.len())
             + if blueprint.board.is_some() { ASKING.len() } else { 0 },
         codec,
