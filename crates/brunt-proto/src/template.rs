@@ -4,7 +4,9 @@
 //! template is parsed once; bytes that are always the same are written then, so that encoding copies pieces and puts lengths
 //! between them.
 
+mod draw;
 mod extent;
+mod number;
 mod piece;
 mod pieces;
 mod thrift;
@@ -157,7 +159,7 @@ impl Template {
             match part {
                 Part::Text(text) => to.extend_from_slice(text),
                 Part::Key => to.extend_from_slice(key),
-                Part::Value | Part::Length | Part::Random(_) => {}
+                Part::Value | Part::Length | Part::Random(_) | Part::Number(_) => {}
             }
         }
         self.routed.is_some()
@@ -289,7 +291,7 @@ fn resp(words: &[Word]) -> Vec<Piece> {
             None => pieces.push(Piece::Length { extent, is_binary: false }),
         }
         pieces.text(LINE_END);
-        pieces.word(word, Extent::default());
+        pieces.word(word, &Extent::default());
         pieces.text(LINE_END);
     }
     pieces.end()
@@ -334,11 +336,11 @@ fn memcached_text(text: &str, words: &[Word], has_data: bool) -> Result<Vec<Piec
     let length = data.map(Word::extent).unwrap_or_default();
     for (index, word) in line.iter().enumerate() {
         pieces.text(if index == 0 { b"" } else { b" " });
-        pieces.word(word, length);
+        pieces.word(word, &length);
     }
     pieces.text(LINE_END);
     if let Some(data) = data {
-        pieces.word(data, Extent::default());
+        pieces.word(data, &Extent::default());
         pieces.text(LINE_END);
     }
     Ok(pieces.end())
@@ -349,7 +351,7 @@ fn echo(words: &[Word]) -> Vec<Piece> {
     let mut pieces = Pieces::default();
     for (index, word) in words.iter().enumerate() {
         pieces.text(if index == 0 { b"" } else { b" " });
-        pieces.word(word, Extent::default());
+        pieces.word(word, &Extent::default());
     }
     pieces.end()
 }

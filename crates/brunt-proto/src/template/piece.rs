@@ -3,7 +3,9 @@
 //! Random fields are functions of the operation's own number, so the same operation has the same bytes whenever it is
 //! written. Nothing here allocates.
 
+use super::draw::Draw;
 use super::extent::Extent;
+use super::number::Number;
 use super::word::Part;
 use crate::out::Out;
 use crate::{KEY_BYTES_MAX, Request};
@@ -34,55 +36,13 @@ pub(super) enum Piece {
         draw: Draw,
         from: u64,
     },
+    /// A whole number, drawn for each operation, in decimal.
+    Number(Number),
     /// A word of an inline command, quoted if what the operation brings along needs it.
     Quoted {
         parts: Box<[Part]>,
         from: u64,
     },
-}
-
-/// What random bytes are.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Draw {
-    /// Letters and digits, each as often as the others.
-    Letters,
-    /// Any bytes.
-    Bytes,
-    /// 0 or 1.
-    Bool,
-    /// The eight bytes of a floating-point number from 0 to 1, the highest first.
-    UnitDouble,
-}
-
-const LETTERS: &[u8; 62] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789";
-
-impl Draw {
-    /// The bytes from `at` on of an operation's draws, as many as `to` has room for.
-    fn write(self, number: u64, at: u64, to: &mut [u8]) {
-        match self {
-            Self::UnitDouble => {
-                let double = (mixed(number, at) >> 11) as f64 / (1_u64 << 53) as f64;
-                to.copy_from_slice(&double.to_be_bytes());
-            }
-            _ => to.iter_mut().zip(at..).for_each(|(byte, at)| *byte = self.byte(mixed(number, at))),
-        }
-    }
-
-    fn byte(self, draw: u64) -> u8 {
-        match self {
-            Self::Letters => LETTERS[(((draw >> 32) * LETTERS.len() as u64) >> 32) as usize],
-            Self::Bytes | Self::UnitDouble => (draw >> 56) as u8,
-            Self::Bool => (draw >> 63) as u8,
-        }
-    }
-}
-
-/// The output of SplitMix64 (Steele, Lea and Flood 2014) at this step from a state.
-fn mixed(state: u64, step: u64) -> u64 {
-    let mut word = state.wrapping_add((step + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15));
-    word = (word ^ (word >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    word = (word ^ (word >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    word ^ (word >> 31)
 }
 
 impl Piece {
@@ -97,10 +57,12 @@ impl Piece {
             Self::Length { .. } => LENGTH_BYTES_MAX,
             Self::Key | Self::Value => 0,
             Self::Random { len, .. } => *len as usize,
+            Self::Number(_) => Number::BYTES_MAX,
             Self::Quoted { parts, .. } => {
                 let of = |part: &Part| match part {
                     Part::Text(text) => ESCAPED_BYTES * text.len(),
                     Part::Random(len) => *len as usize,
+                    Part::Number(_) => Number::BYTES_MAX,
                     // Beyond the value itself, which the caller counts.
                     Part::Value => (ESCAPED_BYTES - 1) * INLINE_VALUE_BYTES_MAX,
                     Part::Key | Part::Length => 0,
@@ -121,6 +83,7 @@ impl Piece {
             Self::Key => Extent { keys: 1, ..Extent::default() },
             Self::Value => Extent { values: 1, ..Extent::default() },
             Self::Random { len, .. } => Extent { bytes: *len as usize, ..Extent::default() },
+            Self::Number(number) => Extent { numbers: vec![*number], ..Extent::default() },
             Self::Quoted { .. } => unreachable!("nothing counts the bytes of an inline command"),
         }
     }
@@ -138,6 +101,9 @@ impl Piece {
             Self::Random { len, draw, from } => {
                 draw.write(request.operand, *from, out.grow(*len as usize));
             }
+            Self::Number(number) => {
+                out.put(number.decimal(request.operand, &mut [0; Number::BYTES_MAX]));
+            }
             Self::Quoted { parts, from } => put_quoted(out, |take| {
                 let mut at = *from;
                 parts.iter().for_each(|part| visit_part(part, &mut at, request, take));
@@ -152,6 +118,7 @@ impl Piece {
             Self::Key => take(request.keys.first()),
             Self::Value => visit_value(request, take),
             Self::Random { len, draw: _, from } => visit_letters(*len, *from, request, take),
+            Self::Number(number) => take(number.decimal(request.operand, &mut [0; Number::BYTES_MAX])),
             Self::Length { .. } | Self::Quoted { .. } => {
                 unreachable!("a payload has neither lengths nor quotes")
             }
@@ -169,6 +136,7 @@ fn visit_part(part: &Part, at: &mut u64, request: &Request<'_>, take: &mut dyn F
             visit_letters(*len, *at, request, take);
             *at += u64::from(*len);
         }
+        Part::Number(number) => take(number.decimal(request.operand, &mut [0; Number::BYTES_MAX])),
     }
 }
 

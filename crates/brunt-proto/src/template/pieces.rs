@@ -2,8 +2,9 @@
 //!
 //! Invariant: text that is always the same is in one piece, and no two random fields have the same draws.
 
+use super::draw::Draw;
 use super::extent::Extent;
-use super::piece::{Draw, Piece};
+use super::piece::Piece;
 use super::word::{Part, Word};
 
 /// Builds pieces; text that is always the same is put together.
@@ -34,14 +35,15 @@ impl Pieces {
     }
 
     /// A word as it is; `length` is what `{bytes}` stands for.
-    pub(super) fn word(&mut self, word: &Word, length: Extent) {
+    pub(super) fn word(&mut self, word: &Word, length: &Extent) {
         for part in &word.parts {
             match part {
                 Part::Text(text) => self.text(text),
                 Part::Key => self.push(Piece::Key),
                 Part::Value => self.push(Piece::Value),
-                Part::Length => self.push(Piece::Length { extent: length, is_binary: false }),
+                Part::Length => self.push(Piece::Length { extent: length.clone(), is_binary: false }),
                 Part::Random(len) => self.random(*len, Draw::Letters),
+                Part::Number(number) => self.push(Piece::Number(*number)),
             }
         }
     }

@@ -8,11 +8,16 @@ use std::io::IoSlice;
 
 /// The bytes of a command for a key and a value, in a queue that has room for its bound and no byte more.
 fn encode(template: &Template, key: &[u8], value: &Value<'_>) -> Vec<u8> {
+    encode_drawn(template, key, value, 0)
+}
+
+/// The same of an operation with this number.
+fn encode_drawn(template: &Template, key: &[u8], value: &Value<'_>, operand: u64) -> Vec<u8> {
     let templates = Templates::new(vec![template.clone()]);
     let bound = templates.encoded_len_max(key.len()) + value.total_len();
     let mut out = Out::with_room(bound);
     let keys = Keys { bytes: key, ends: &[key.len() as u32] };
-    let request = Request { value: *value, ..Request::of(OpKind::Raw, keys) };
+    let request = Request { value: *value, operand, ..Request::of(OpKind::Raw, keys) };
     templates.encode(&request, &mut out);
     let mut parts = [IoSlice::new(&[]); PARTS_MAX];
     let count = out.gather(value.block, &mut parts);
@@ -53,6 +58,66 @@ fn commands_become_bytes() {
         ("GET \"\\{tag}{key}\"", "*2|$3|GET|$7|{tag}k1|"),
         ("GET \"\\{key}\"", "*2|$3|GET|$5|{key}|"),
         ("GET \"\\x7bkey}\"", "*2|$3|GET|$5|{key}|"),
+    ];
+    for (text, expected) in table {
+        check(text, expected);
+    }
+}
+
+/// Numbers are drawn for each operation, apart from each other, and their lengths are those of what is sent.
+#[test]
+fn numbers_are_drawn_for_each_operation() {
+    let framed = |framing, text: &str, operand| {
+        let template = Template::parse(framing, text).expect(text);
+        String::from_utf8(encode_drawn(&template, b"k1", &Value::NONE, operand)).expect("text")
+    };
+    let command = "ZADD {key} {rand:-20,200} m:{rand:7,1000}";
+    let mut seen = std::collections::BTreeSet::new();
+    for operand in (0..1_000_u64).map(|at| at << 32 | at) {
+        let inline = framed(Framing::Inline, command, operand);
+        let words: Vec<&str> = inline.trim_end().split(' ').collect();
+        let expected: String = words.iter().map(|word| format!("${}\r\n{word}\r\n", word.len())).collect();
+        assert_eq!(framed(Framing::Resp, command, operand), format!("*4\r\n{expected}"));
+        assert_eq!(framed(Framing::MemcachedText, command, operand), inline);
+        assert_eq!(framed(Framing::Echo, command, operand), words.join(" "));
+        let (score, member) = (words[2].parse::<i64>().unwrap(), words[3].strip_prefix("m:").unwrap());
+        let member: i64 = member.parse().unwrap();
+        assert!((-20..=200).contains(&score) && (7..=1_000).contains(&member), "{inline}");
+        seen.insert((score, member));
+    }
+    assert!(seen.len() > 980, "{} of 1000 are different", seen.len());
+    let data = framed(Framing::MemcachedText, "set {key} 0 0 {bytes} v{rand:10,99}", 5);
+    let (line, value) = data.trim_end().split_once("\r\n").unwrap();
+    assert_eq!((line, value.len()), ("set k1 0 0 3", 3));
+    // A frame, a call, the name, the sequence number, field 1, the length of its text.
+    let call = encode_drawn(
+        &Template::parse(Framing::Thrift, "f 1:string=u{rand:8,11}").unwrap(),
+        b"",
+        &Value::NONE,
+        1,
+    );
+    assert_eq!(u32::from_be_bytes(call[..4].try_into().unwrap()) as usize, call.len() - 4);
+}
+
+#[test]
+fn placeholders_of_other_tools_are_refused() {
+    let table = [
+        ("SET __key__ x", "'SET __key__ x': __key__ is a placeholder of other tools; ours is {key}"),
+        (
+            "SET {key} __data__",
+            "'SET {key} __data__': __data__ is a placeholder of other tools; ours is {value}",
+        ),
+        (
+            "GET key:__rand_int__",
+            "'GET key:__rand_int__': __rand_int__ is a placeholder of other tools; ours is {rand:MIN,MAX}, such as {rand:0,99999}",
+        ),
+        (r#"GET "\__key__""#, "*2|$3|GET|$7|__key__|"),
+        ("GET {a,b}{a-b}", "*2|$3|GET|$10|{a,b}{a-b}|"),
+        (
+            "GET {rand:9,1}",
+            "'{rand:9,1}' is no placeholder; accepted: {key}, {value}, {random:N} for N letters and digits, {rand:MIN,MAX} for a \
+             whole number, and in memcached-text {bytes}; a plain brace is written \\{ in double quotes",
+        ),
     ];
     for (text, expected) in table {
         check(text, expected);
@@ -163,7 +228,7 @@ fn what_cannot_be_measured_is_refused() {
         ("x{key} x", "'x{key} x' begins with a placeholder or with nothing; it must begin with a command".to_owned()),
         (
             "GET {keys}",
-            "'{keys}' is no placeholder; accepted: {key}, {value}, {random:N} for N letters and digits, and in memcached-text \
+            "'{keys}' is no placeholder; accepted: {key}, {value}, {random:N} for N letters and digits, {rand:MIN,MAX} for a whole number, and in memcached-text \
              {bytes}; a plain brace is written \\{ in double quotes"
                 .to_owned(),
         ),

@@ -4,8 +4,9 @@
 //! as in a list. `struct` opens a struct, whose fields follow up to the word `stop`. The source is Thrift's
 //! `doc/specs/thrift-binary-protocol.md` (strict encoding) and `thrift-rpc.md` (framed transport). The sequence number is 0.
 
+use super::draw::Draw;
 use super::extent::Extent;
-use super::piece::{Draw, Piece};
+use super::piece::Piece;
 use super::pieces::Pieces;
 use super::word::{Part, Word};
 
@@ -141,7 +142,7 @@ fn random(kind: &str) -> Option<(u32, Draw)> {
 
 fn put_string(word: &Word, to: &mut Pieces) {
     put_length(word.extent(), to);
-    to.word(word, Extent::default());
+    to.word(word, &Extent::default());
 }
 
 fn put_length(extent: Extent, to: &mut Pieces) {

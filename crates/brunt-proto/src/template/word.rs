@@ -3,6 +3,7 @@
 //! The same in every protocol; what a word becomes on the wire is the parent's. Invariant: a word has at least one part.
 
 use super::extent::Extent;
+use super::number::Number;
 
 /// What a word consists of.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -14,6 +15,14 @@ pub(super) enum Part {
     Length,
     /// So many letters and digits, drawn for each operation; 0 is as much as a number of Thrift takes.
     Random(u32),
+    /// A whole number, drawn for each operation.
+    Number(Number),
+}
+
+impl Part {
+    fn number(&self) -> Option<Number> {
+        if let Self::Number(number) = self { Some(*number) } else { None }
+    }
 }
 
 /// A word of a command.
@@ -43,23 +52,28 @@ impl Word {
         let of = |part: &Part| match part {
             Part::Text(text) => text.len(),
             Part::Random(len) => *len as usize,
-            Part::Key | Part::Value | Part::Length => 0,
+            Part::Key | Part::Value | Part::Length | Part::Number(_) => 0,
         };
         Extent {
             bytes: self.parts.iter().map(of).sum(),
             keys: self.count(&Part::Key),
             values: self.count(&Part::Value),
+            numbers: self.parts.iter().filter_map(Part::number).collect(),
         }
     }
 }
 
-/// What may stand in braces, beside `{random:N}`.
+/// What may stand in braces, beside `{random:N}` and `{rand:MIN,MAX}`.
 const PLACEHOLDERS: [(&[u8], Part); 4] =
     [(b"key", Part::Key), (b"value", Part::Value), (b"bytes", Part::Length), (b"random", Part::Random(0))];
 
 /// For messages.
-const ACCEPTED: &str = "accepted: {key}, {value}, {random:N} for N letters and digits, and in memcached-text {bytes}; a plain \
-                        brace is written \\{ in double quotes";
+const ACCEPTED: &str = "accepted: {key}, {value}, {random:N} for N letters and digits, {rand:MIN,MAX} for a whole number, and in \
+                        memcached-text {bytes}; a plain brace is written \\{ in double quotes";
+
+/// What other tools' commands have in the place of our placeholders.
+const OF_OTHERS: [(&str, &str); 3] =
+    [("__key__", "{key}"), ("__data__", "{value}"), ("__rand_", "{rand:MIN,MAX}, such as {rand:0,99999}")];
 
 /// The most letters of one random field.
 const RANDOM_BYTES_MAX: u32 = 1 << 20;
@@ -70,7 +84,7 @@ type Letter = (u8, bool);
 /// Splits a command into words, and those into parts.
 pub(super) fn words(text: &str) -> Result<Vec<Word>, String> {
     let mut rest = text.as_bytes();
-    let mut words = Vec::new();
+    let (mut words, mut numbers) = (Vec::new(), 0);
     loop {
         rest = rest.trim_ascii_start();
         if rest.is_empty() {
@@ -78,8 +92,29 @@ pub(super) fn words(text: &str) -> Result<Vec<Word>, String> {
         }
         let (letters, used) = argument(rest)
             .map_err(|what| format!("'{text}', at '{}': {what}", String::from_utf8_lossy(rest)))?;
-        words.push(Word { parts: parts(&letters)? });
+        check_own(text, &letters)?;
+        let mut parts = parts(&letters)?;
+        for part in &mut parts {
+            if let Part::Number(number) = part {
+                *number = number.at(numbers);
+                numbers += 1;
+            }
+        }
+        words.push(Word { parts });
         rest = &rest[used..];
+    }
+}
+
+/// Refuses other tools' placeholders, which would be sent as they are. An escaped underscore is meant so.
+fn check_own(text: &str, letters: &[Letter]) -> Result<(), String> {
+    let is_at = |at: &[Letter], theirs: &str| at.iter().copied().eq(theirs.bytes().map(|byte| (byte, false)));
+    let holds = |theirs: &str| letters.windows(theirs.len()).any(|at| is_at(at, theirs));
+    match OF_OTHERS.iter().find(|(theirs, _)| holds(theirs)) {
+        Some((theirs, ours)) => {
+            let named = if theirs.ends_with("__") { theirs } else { "__rand_int__" };
+            Err(format!("'{text}': {named} is a placeholder of other tools; ours is {ours}"))
+        }
+        None => Ok(()),
     }
 }
 
@@ -181,18 +216,24 @@ fn part(word: &[u8]) -> Option<Part> {
         let len = std::str::from_utf8(len).ok()?.parse().ok()?;
         return (1..=RANDOM_BYTES_MAX).contains(&len).then_some(Part::Random(len));
     }
+    if let Some(range) = word.strip_prefix(NUMBER) {
+        return Number::parse(std::str::from_utf8(range).ok()?).map(Part::Number);
+    }
     PLACEHOLDERS.iter().find(|(name, _)| *name == word).map(|(_, part)| part.clone())
 }
 
-/// How `{random:N}` begins: the only placeholder with a colon, which stands in braces of other texts, too.
+/// How `{random:N}` and `{rand:MIN,MAX}` begin: the only placeholders with a colon, which stands in braces of other texts, too.
 const RANDOM: &[u8] = b"random:";
+const NUMBER: &[u8] = b"rand:";
 
 /// The word in the braces at the front, if that is what stands there.
 fn placeholder(letters: &[Letter]) -> Option<Vec<u8>> {
     let ((b'{', false), rest) = letters.split_first()? else { return None };
-    let end =
-        rest.iter().position(|letter| !matches!(letter, (b'a'..=b'z' | b'0'..=b'9' | b'_' | b':', false)))?;
+    let end = rest.iter().position(|letter| {
+        !matches!(letter, (b'a'..=b'z' | b'0'..=b'9' | b'_' | b':' | b',' | b'-', false))
+    })?;
     let word: Vec<u8> = rest[..end].iter().map(|(byte, _)| *byte).collect();
-    let is_named = !word.contains(&b':') || word.starts_with(RANDOM);
+    let is_plain = !word.iter().any(|byte| b":,-".contains(byte));
+    let is_named = is_plain || word.starts_with(RANDOM) || word.starts_with(NUMBER);
     (end > 0 && is_named && rest[end] == (b'}', false)).then_some(word)
 }
