@@ -3,6 +3,7 @@
 //! Not the codecs (those are brunt-proto) and not what is done with one. Invariant: a [`Speaker`] is compiled once for each codec that
 //! it may meet, and for those over datagrams only where it asks for them.
 
+use brunt_plan::command::Command;
 use brunt_plan::plan::{Class, Plan, Protocol};
 use brunt_proto::Codec;
 use brunt_proto::memcached::binary::sasl;
@@ -99,8 +100,8 @@ fn parsed(plan: &Plan, protocol: Protocol) -> Result<Vec<Template>, String> {
         let sends = |class: &Class| class.mix.commands.get(index).is_some_and(|weight| *weight > 0);
         plan.classes.iter().any(|class| plan.protocol_of(class) == protocol && sends(class))
     };
-    let parse = |(index, command): (usize, &String)| match framing(protocol) {
-        Some(framing) if is_sent(index) => Template::parse(framing, command),
+    let parse = |(index, command): (usize, &Command)| match framing(protocol) {
+        Some(framing) if is_sent(index) => Template::parse(framing, &command.template),
         _ => Ok(Template::unused()),
     };
     plan.commands.iter().enumerate().map(parse).collect()

@@ -9,7 +9,7 @@ use crate::group::{GroupId, NO_GROUP};
 use crate::lane::{Picked, Route};
 use crate::lease::{LeaseId, NO_LEASE};
 use crate::tokens::Tokens;
-use brunt_plan::op::{ClassId, Expectation, KeyRef, Op, OpKind, SessionId, ValueRef};
+use brunt_plan::op::{ClassId, Expectation, KeyRef, Op, OpId, OpKind, SessionId, ValueRef};
 use brunt_plan::phase::Phase;
 use brunt_proto::{Codec, Matching, NO_TOKEN};
 use brunt_stats::recorder::Account;
@@ -82,7 +82,7 @@ pub(crate) struct Rest {
     pub detour: DetourId,
     /// How many keys.
     pub count: u16,
-    template: u16,
+    command: u16,
     expectation: Expectation,
     /// A value was not the one that was stored.
     pub mismatched: bool,
@@ -91,7 +91,7 @@ pub(crate) struct Rest {
 impl Rest {
     /// That of an operation that stands for itself, and of a place that is free.
     const BLANK: Self = {
-        let Op { count, value, ttl_s, operand, expectation, template, .. } =
+        let Op { count, value, ttl_s, operand, expectation, command, .. } =
             Op::of(OpKind::Get, KeyRef::Id(0));
         Self {
             first_byte_ns: 0,
@@ -105,16 +105,16 @@ impl Rest {
             lease: NO_LEASE,
             detour: NO_DETOUR,
             count,
-            template,
+            command,
             expectation,
             mismatched: false,
         }
     };
 
     fn of(picked: &Picked) -> Self {
-        let Op { count, value, ttl_s, operand, expectation, template, .. } = picked.op;
+        let Op { count, value, ttl_s, operand, expectation, command, .. } = picked.op;
         let Picked { group, lease, detour, .. } = *picked;
-        Self { value, operand, ttl_s, group, lease, detour, count, template, expectation, ..Self::BLANK }
+        Self { value, operand, ttl_s, group, lease, detour, count, command, expectation, ..Self::BLANK }
     }
 }
 
@@ -147,11 +147,17 @@ impl Entry {
         self.rest.expectation != Expectation::Any
     }
 
+    /// What it is booked as.
+    #[inline]
+    pub(crate) fn op_id(&self) -> OpId {
+        OpId::of(self.kind, self.rest.command)
+    }
+
     /// What was asked.
     pub(crate) fn op(&self) -> Op {
         let Self { kind, class, session, .. } = *self;
-        let Rest { count, value, ttl_s, operand, expectation, template, .. } = self.rest;
-        Op { kind, class, session, key: self.key(), count, value, ttl_s, operand, expectation, template }
+        let Rest { count, value, ttl_s, operand, expectation, command, .. } = self.rest;
+        Op { kind, class, session, key: self.key(), count, value, ttl_s, operand, expectation, command }
     }
 
     /// The same, whose write has been booked as none.
@@ -479,7 +485,7 @@ mod tests {
     #[test]
     fn an_entry_is_two_cache_lines_and_the_usual_is_in_the_first() {
         assert_eq!((size_of::<Entry>(), std::mem::offset_of!(Entry, rest)), (128, 64));
-        let changed = Op { count: 3, ttl_s: 7, operand: 9, template: 4, ..picked(1).op };
+        let changed = Op { count: 3, ttl_s: 7, operand: 9, command: 4, ..picked(1).op };
         for key in [KeyRef::Id(5), KeyRef::Drawn(u64::MAX), KeyRef::Offset(6)] {
             for (op, alone) in [(Op { key, ..changed }, false), (Op { key, ..picked(1).op }, true)] {
                 let mut entry = Entry::BLANK;

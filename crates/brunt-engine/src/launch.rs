@@ -21,6 +21,7 @@ use crate::slots::{MapBoard, Slots, SlotsRoom};
 use crate::trace_reader::Feeds;
 use crate::traffic::{LinkPlan, Traffic, TrafficParts, Window};
 use crate::worker::{MakeLanes, Notice, Orders, Terms, Worker, WorkerEnd, WorkerParts};
+use brunt_plan::command::Command;
 use brunt_plan::op::{ClassId, OpKind};
 use brunt_plan::plan::{Class, Load, OnMiss, Placement, Plan, Refill, SessionScope, Timestamps, Transport};
 use brunt_plan::popularity::Popularity;
@@ -654,7 +655,10 @@ impl Blueprint {
     /// Who has which slot, as a worker begins with it.
     fn slots(&self, worker: u32, bounds: &Bounds, keys: usize) -> Option<Slots> {
         let board = self.board.clone()?;
-        let command_bytes = |text: &String| text.len() + text.matches("{key}").count() * KEY_BYTES_MAX;
+        let command_bytes = |command: &Command| {
+            let text = &command.template;
+            text.len() + text.matches("{key}").count() * KEY_BYTES_MAX
+        };
         let room = SlotsRoom {
             operations: bounds.in_flight * keys + bounds.waiting,
             keys,

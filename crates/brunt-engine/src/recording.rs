@@ -117,7 +117,7 @@ impl Recording {
     /// Where an operation of this phase is booked.
     #[inline]
     pub(crate) fn account(&self, phase: Phase, op: &Op) -> Account {
-        self.set.account(phase, op.class, op.kind)
+        self.set.account(phase, op.class, op.id())
     }
 
     /// An operation became due.
@@ -402,9 +402,15 @@ mod tests {
     #[test]
     fn a_window_that_is_heard_of_late_balances() {
         for (measure_ns, expected) in [(500, [2, 0, 1, 1]), (601, [2, 0, 1, 1]), (800, [0, 0, 1, 1])] {
-            let kinds = vec![vec![OpKind::Get]];
-            let layout =
-                Layout { kinds, meters: Vec::new(), meters_asked: 0, servers: 1, records_warmup: false };
+            let ops = vec![vec![OpKind::Get.into()]];
+            let layout = Layout {
+                ops,
+                commands: 0,
+                meters: Vec::new(),
+                meters_asked: 0,
+                servers: 1,
+                records_warmup: false,
+            };
             let (filled, _filled) = rtrb::RingBuffer::new(2);
             let (_spares, spares) = rtrb::RingBuffer::new(2);
             let exchange = Exchange { filled, spares };
@@ -432,7 +438,8 @@ mod tests {
                     first_byte_ns: done_ns,
                     done_ns,
                 };
-                let sample = Sample { op: OpKind::Get, class: 0, outcome: hit, times, busy_lag_ns: None };
+                let sample =
+                    Sample { op: OpKind::Get.into(), class: 0, outcome: hit, times, busy_lag_ns: None };
                 recording.record(account, &sample, 1, 1);
             }
             let (mut last, ..) = recording.end(2_000);

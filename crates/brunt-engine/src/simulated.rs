@@ -116,7 +116,7 @@ impl Outcome {
     /// The book of everything that is selected.
     fn sum(&self, of: impl Fn(Phase, OpKind) -> bool) -> Book {
         let mut sum = Book::default();
-        let entries = self.store.books().entries().filter(|entry| of(entry.phase, entry.op));
+        let entries = self.store.books().entries().filter(|entry| of(entry.phase, entry.op.kind()));
         entries.for_each(|entry| sum.merge(&entry.book));
         sum
     }

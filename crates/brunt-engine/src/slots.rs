@@ -168,9 +168,9 @@ impl Slots {
     }
 
     /// The slot of a command of the user's with this key; `None` where no argument of it is a key that we know of.
-    pub(crate) fn slot_of_command(&mut self, template: u16, key: &[u8]) -> Option<u16> {
+    pub(crate) fn slot_of_command(&mut self, command: u16, key: &[u8]) -> Option<u16> {
         self.routed.clear();
-        let command = &self.templates[usize::from(template)];
+        let command = &self.templates[usize::from(command) - 1];
         command.write_routed(key, &mut self.routed).then(|| slot_of(&self.routed))
     }
 

@@ -609,7 +609,7 @@ impl<C: Codec> Traffic<C> {
             operand: op.operand,
             noreply: lane.noreply && !op.kind.is_retrieval(),
             token: self.in_flight.token(id),
-            template: op.template,
+            command: op.command,
         };
         let preamble = if C::REDIRECTS { self.preamble(picked.detour) } else { &[] };
         let connection = &mut self.connections[connection_index as usize];

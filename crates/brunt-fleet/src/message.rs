@@ -199,7 +199,7 @@ mod tests {
         (data.counts.samples_overflow, data.counts.first_error) = (7, Some(FirstError::new(b"no")));
         let times = Times { done_ns: 9, ..Times::default() };
         let outcome = Outcome::of_reply(OpKind::Get, ReplyKind::Value);
-        let sample = Sample { op: OpKind::Get, class: 0, outcome, busy_lag_ns: None, times };
+        let sample = Sample { op: OpKind::Get.into(), class: 0, outcome, busy_lag_ns: None, times };
         let message = FromAgent::Ended { data: Box::new(data.clone()), samples: vec![sample] };
         let FromAgent::Ended { data: found, samples } = decode(&encode(&message).unwrap()).unwrap() else {
             panic!("another message")

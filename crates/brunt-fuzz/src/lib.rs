@@ -285,14 +285,15 @@ pub fn fleet(data: &[u8]) {
         check_message::<ToAgent>(frame);
         if let Some(FromAgent::Interval(interval)) = check_message::<FromAgent>(frame) {
             let layout = Layout {
-                kinds: vec![vec![OpKind::Get]],
+                ops: vec![vec![OpKind::Get.into()]],
+                commands: 0,
                 meters: Vec::new(),
                 meters_asked: 0,
                 servers: 1,
                 records_warmup: false,
             };
             if interval.check(&layout).is_ok() {
-                assert!(interval.rows.iter().all(|row| (row.class, row.op) == (0, OpKind::Get)));
+                assert!(interval.rows.iter().all(|row| (row.class, row.op) == (0, OpKind::Get.into())));
             }
         }
     }

@@ -7,6 +7,7 @@
 #![forbid(unsafe_code)]
 
 pub mod carrier;
+pub mod command;
 pub mod cpus;
 pub mod destination;
 pub mod distribution;
@@ -18,6 +19,7 @@ pub mod mcperf_draw;
 pub mod mix;
 pub mod objective;
 pub mod op;
+pub mod op_name;
 pub mod outcome;
 pub mod phase;
 pub mod plan;

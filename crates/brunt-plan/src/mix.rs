@@ -7,7 +7,7 @@ use std::str::FromStr;
 
 /// The operations of a class with their weights. Text form `get=9,set=1`; a kind without a weight weighs 1. Raw commands
 /// have a weight for each command of the plan, in their order: `raw=3+1`.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Mix {
     /// Kinds in the order given, each once, with a weight of at least 1 (and their sum below 2³²).
     pub weights: Vec<(OpKind, u32)>,
@@ -21,9 +21,12 @@ impl Mix {
         Self { weights: vec![(OpKind::Get, 9), (OpKind::Set, 1)], commands: Vec::new() }
     }
 
-    /// So many raw commands and nothing else, each as often as the others.
-    pub fn of_commands(count: usize) -> Self {
-        Self { weights: vec![(OpKind::Raw, count as u32)], commands: vec![1; count] }
+    /// The same, which had no raw commands, with some of these weights; `None` where the sum is too large.
+    pub fn with_commands(mut self, commands: Vec<u32>) -> Option<Self> {
+        let sum = commands.iter().try_fold(0_u32, |sum, weight| sum.checked_add(*weight))?;
+        self.weights.iter().try_fold(sum, |sum, (_, weight)| sum.checked_add(*weight))?;
+        self.weights.push((OpKind::Raw, sum));
+        Some(Self { commands, ..self })
     }
 
     /// Does the mix count, so that its data set needs counters?
@@ -92,7 +95,7 @@ impl fmt::Display for Mix {
         for (index, (kind, weight)) in self.weights.iter().enumerate() {
             let comma = if index == 0 { "" } else { "," };
             match kind {
-                OpKind::Raw => {
+                OpKind::Raw if !self.commands.is_empty() => {
                     let commands: Vec<String> = self.commands.iter().map(u32::to_string).collect();
                     write!(formatter, "{comma}{kind}={}", commands.join("+"))?;
                 }

@@ -4,11 +4,11 @@
 //! two. Bounds are exact integers, so an objective that is printed and read again is the same objective.
 
 use crate::op::OpKind;
+use crate::op_name::OpName;
 use crate::plan::{Class, Plan};
 use crate::quantile::Quantile;
 use crate::units::{DurationNs, Rate, serde_as_text};
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeSet;
 use std::fmt;
 use std::str::FromStr;
 
@@ -26,11 +26,11 @@ pub struct Objective {
     pub bound: Bound,
 }
 
-/// A number of a run by name: a metric of one kind of op, or of all requests. Text form: `p99`, `get.p99.9`.
+/// A number of a run by name: a metric of one op, or of all requests. Text form: `p99`, `get.p99.9`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Subject {
-    /// Only requests of this kind; `None` for all of them.
-    pub op: Option<OpKind>,
+    /// Only requests of this operation; `None` for all of them.
+    pub op: Option<OpName>,
     /// What of them.
     pub metric: Metric,
 }
@@ -97,8 +97,8 @@ pub struct Share {
 /// An upper bound on a percentile of the response time: what a search for capacity can steer by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Ceiling {
-    /// Only requests of this kind; `None` for all of them.
-    pub op: Option<OpKind>,
+    /// Only requests of this operation; `None` for all of them.
+    pub op: Option<OpName>,
     /// Which percentile.
     pub quantile: Quantile,
     /// Its bound in nanoseconds.
@@ -160,13 +160,14 @@ impl Subject {
             ));
         }
         let sent = |class: &Class| {
-            let kinds = class.kinds().into_iter().filter(|kind| self.op.is_none_or(|op| op == *kind));
-            kinds.map(|kind| (kind, class.asks_for_reply(kind))).collect::<Vec<_>>()
+            let ops =
+                class.ops().into_iter().filter(|op| self.op.is_none_or(|name| name == plan.op_name(*op)));
+            ops.map(|op| (op.kind(), class.asks_for_reply(op.kind()))).collect::<Vec<_>>()
         };
         let sent: Vec<(OpKind, bool)> = plan.classes.iter().flat_map(sent).collect();
         if let (Some(op), true) = (self.op, sent.is_empty()) {
-            let names = plan.classes.iter().flat_map(Class::kinds).map(OpKind::name);
-            let names = names.collect::<BTreeSet<_>>().into_iter().collect::<Vec<_>>().join(", ");
+            let names = plan.op_names().into_iter().map(|name| name.to_string());
+            let names = names.collect::<Vec<_>>().join(", ");
             return Err(format!(
                 "'{op}' is not sent by this plan; accepted: {names}, or no operation for all of them"
             ));
@@ -261,15 +262,16 @@ impl FromStr for Subject {
     fn from_str(text: &str) -> Result<Self, String> {
         let text = text.trim();
         let refused = || format!("'{text}' is no metric; accepted: {}", Metric::ACCEPTED);
-        // A point parts an op from its metric, and also the digits of p99.9.
-        let (op, name) = match text.split_once('.') {
-            Some((first, rest)) => match first.parse::<OpKind>() {
-                Ok(op) => (Some(op), rest),
-                _ => (None, text),
-            },
-            None => (None, text),
+        if let Ok(metric) = text.parse() {
+            return Ok(Self { op: None, metric });
+        }
+        // A point parts an op from its metric, and may stand in either: JSON.GET.p99.9.
+        let part = |(at, _): (usize, &str)| {
+            let (name, metric) = (text[..at].parse().ok()?, text[at + 1..].parse().ok()?);
+            // That is part of a metric.
+            (&text[..at] != "service").then_some(Self { op: Some(name), metric })
         };
-        Ok(Self { op, metric: name.parse().map_err(|()| refused())? })
+        text.match_indices('.').find_map(part).ok_or_else(refused)
     }
 }
 
@@ -468,7 +470,7 @@ mod tests {
             ("p100 < 1ms", "'p100' is no metric; accepted: p50,"),
             ("99 < 1ms", "'99' is no metric; accepted: p50,"),
             ("< 1ms", "'' is no metric; accepted:"),
-            ("fetch.p99 < 1ms", "'fetch.p99' is no metric; accepted:"),
+            ("9.p99 < 1ms", "'9.p99' is no metric; accepted:"),
             ("get. < 1ms", "'get.' is no metric; accepted:"),
             ("service.hit > 0", "'service.hit' is no metric; accepted:"),
             ("p99 < 1", "'1' is no bound of p99; accepted: a duration with its unit"),
@@ -495,7 +497,7 @@ mod tests {
         let ceiling = |op, quantile, bound_ns| Some(Ceiling { op, quantile, bound_ns });
         let table = [
             ("p99 < 1ms", ceiling(None, Quantile::P99, 1_000_000)),
-            ("get.p99.9 <= 5us", ceiling(Some(OpKind::Get), Quantile::P999, 5_000)),
+            ("get.p99.9 <= 5us", ceiling(Some(OpKind::Get.into()), Quantile::P999, 5_000)),
             ("p99 > 1ms", None),
             ("mean < 1ms", None),
             ("max < 1ms", None),

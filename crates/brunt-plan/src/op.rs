@@ -7,8 +7,8 @@ use crate::units::serde_as_text;
 use std::fmt;
 use std::str::FromStr;
 
-/// The kinds of operation, one row each in every report. `Mget` is one request for several keys; `Raw` is a command
-/// template for protocols that have them.
+/// The kinds of operation. `Mget` is one request for several keys; `Raw` is a command template for protocols that have
+/// them. Results are by [`OpId`], which tells commands apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
 #[allow(missing_docs, reason = "the names are the protocol's own")]
@@ -100,6 +100,100 @@ impl FromStr for OpKind {
 }
 serde_as_text!(OpKind);
 
+/// What results are by: a kind of operation, or one of a plan's commands. Text form: the kind, or `raw.3` for the third
+/// command; `raw` alone stands for all commands together, as older results have them.
+///
+/// Invariant: a number below [`OpId::count`] of the plan: that of the kind, and of a command that of `Raw` plus its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct OpId(u16);
+
+impl OpId {
+    /// That of an operation of this kind, and with this number among the plan's commands, counted from 1, or 0.
+    #[inline]
+    pub const fn of(kind: OpKind, command: u16) -> Self {
+        debug_assert!(matches!(kind, OpKind::Raw) || command == 0);
+        // `Raw` is the last kind: so no branch is needed.
+        Self(kind as u16 + command)
+    }
+
+    /// How many there are in a plan with this many commands.
+    pub const fn count(commands: usize) -> usize {
+        OpKind::COUNT + commands
+    }
+
+    /// The one of a place below that.
+    pub const fn at(place: usize) -> Self {
+        Self(place as u16)
+    }
+
+    /// A plan's command by its index.
+    pub const fn of_command(index: usize) -> Self {
+        Self((OpKind::COUNT + index) as u16)
+    }
+
+    /// Its place among all of a plan.
+    #[inline]
+    pub const fn place(self) -> usize {
+        self.0 as usize
+    }
+
+    /// The kind that it is, or is of.
+    pub const fn kind(self) -> OpKind {
+        match OpKind::ALL.len() > self.place() {
+            true => OpKind::ALL[self.place()],
+            false => OpKind::Raw,
+        }
+    }
+
+    /// The index of the command that it is; `None` where it is none, or not known which.
+    pub const fn command(self) -> Option<usize> {
+        self.place().checked_sub(OpKind::COUNT)
+    }
+
+    /// As [`OpKind::is_retrieval`].
+    #[inline]
+    pub const fn is_retrieval(self) -> bool {
+        self.0 <= OpKind::Mget as u16
+    }
+}
+
+impl From<OpKind> for OpId {
+    #[inline]
+    fn from(kind: OpKind) -> Self {
+        Self(kind as u16)
+    }
+}
+
+impl fmt::Display for OpId {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.command() {
+            None => self.kind().fmt(formatter),
+            Some(index) => write!(formatter, "{}.{}", OpKind::Raw, index + 1),
+        }
+    }
+}
+
+impl FromStr for OpId {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let Some(number) = text.strip_prefix(OpKind::Raw.name()).and_then(|rest| rest.strip_prefix('.'))
+        else {
+            return text.parse::<OpKind>().map(Self::from);
+        };
+        match number.parse::<u16>() {
+            Ok(number) if (1..=COMMANDS_MAX).contains(&usize::from(number)) => {
+                Ok(Self::of_command(usize::from(number) - 1))
+            }
+            _ => Err(format!("no command has the number '{number}'")),
+        }
+    }
+}
+serde_as_text!(OpId);
+
+/// The most commands of a plan: each has histograms and books of its own.
+pub const COMMANDS_MAX: usize = 64;
+
 /// Index of a class within its plan.
 pub type ClassId = u16;
 
@@ -161,8 +255,8 @@ pub struct Op {
     pub operand: u64,
     /// What a checked reply must look like.
     pub expectation: Expectation,
-    /// Index of the raw command template; 0 where `kind` is not `Raw`.
-    pub template: u16,
+    /// The number of the plan's command, counted from 1; 0 where `kind` is not `Raw`.
+    pub command: u16,
 }
 
 impl Op {
@@ -179,8 +273,14 @@ impl Op {
             ttl_s: 0,
             operand: 0,
             expectation: Expectation::Any,
-            template: 0,
+            command: 0,
         }
+    }
+
+    /// What it is booked as.
+    #[inline]
+    pub const fn id(&self) -> OpId {
+        OpId::of(self.kind, self.command)
     }
 
     /// The id of its key, where it has one key and names it by id: every native op but a multi-get.
@@ -203,6 +303,30 @@ mod tests {
             assert_eq!(kind as usize, index);
             assert_eq!(kind.name().parse(), Ok(kind));
         }
+        assert_eq!(OpKind::Raw as usize, OpKind::COUNT - 1, "ids of commands follow");
+    }
+
+    #[test]
+    fn commands_follow_the_kinds() {
+        let table = [
+            ("get", OpId::from(OpKind::Get), OpKind::Get, None),
+            ("raw", OpId::from(OpKind::Raw), OpKind::Raw, None),
+            ("raw.1", OpId::of_command(0), OpKind::Raw, Some(0)),
+            ("raw.64", OpId::of_command(63), OpKind::Raw, Some(63)),
+        ];
+        for (text, id, kind, command) in table {
+            assert_eq!((text.parse(), id.to_string()), (Ok(id), text.to_owned()));
+            assert_eq!((id.kind(), id.command()), (kind, command), "{text}");
+            assert_eq!(id.is_retrieval(), kind.is_retrieval(), "{text}");
+            let number = command.map_or(0, |index| index as u16 + 1);
+            assert_eq!(Op { command: number, ..Op::of(kind, KeyRef::Id(0)) }.id(), id);
+        }
+        for text in ["raw.0", "raw.65", "raw.", "raw.x", "fetch", "get.1"] {
+            assert!(text.parse::<OpId>().is_err(), "{text}");
+        }
+        OpKind::ALL
+            .into_iter()
+            .for_each(|kind| assert_eq!(OpId::from(kind).is_retrieval(), kind.is_retrieval()));
     }
 
     #[test]

@@ -4,13 +4,15 @@
 //! here. Everything downstream may rely on the ranges stated at the fields.
 
 use crate::carrier::Carrier;
+use crate::command::{Command, name_of};
 use crate::distribution::{Arrival, SizeDistribution};
 use crate::gather::Gather;
 use crate::label::Label;
 use crate::login::Login;
 use crate::mix::Mix;
 use crate::objective::Share;
-use crate::op::OpKind;
+use crate::op::{OpId, OpKind};
+use crate::op_name::OpName;
 use crate::popularity::{Drift, Popularity, Window};
 use crate::profile::RateProfile;
 use crate::quantile::Quantile;
@@ -20,6 +22,7 @@ use crate::tls::TlsOptions;
 use crate::units::{DurationNs, Rate, serde_as_text};
 use crate::until::Until;
 use crate::warmup::Warmup;
+use std::collections::BTreeSet;
 use std::fmt;
 use std::str::FromStr;
 
@@ -685,6 +688,18 @@ impl Class {
         kinds
     }
 
+    /// What its results are by: the same, with each command by itself.
+    pub fn ops(&self) -> Vec<OpId> {
+        let of_kind = |kind: OpKind| match kind {
+            OpKind::Raw => {
+                let weighed = self.mix.commands.iter().enumerate().filter(|(_, weight)| **weight > 0);
+                weighed.map(|(index, _)| OpId::of_command(index)).collect()
+            }
+            _ => vec![kind.into()],
+        };
+        self.kinds().into_iter().flat_map(of_kind).collect()
+    }
+
     /// Has its data set a counter beside every key? Where values are numbers, keys are counters.
     pub fn counts(&self) -> bool {
         self.trace.is_none() && self.mix.counts() && self.keyspace.value_form == ValueForm::Random
@@ -778,8 +793,8 @@ pub struct Plan {
     pub hash_field: Option<u32>,
     /// memcached's text protocol: command lines but those of retrievals end with a blank, as mcperf's do.
     pub trailing_blank: bool,
-    /// Commands of the user's own: templates in the syntax of the protocol's codec, counted by an op's `template`.
-    pub commands: Vec<String>,
+    /// Commands of the user's own, in the syntax of the protocol's codec; an op's `command` is a number among them.
+    pub commands: Vec<Command>,
     /// What carries it.
     pub transport: Transport,
     /// Which addresses of servers are connected to.
@@ -918,6 +933,28 @@ impl Plan {
     /// Are attempts what is counted in every class, so that one this host has no room for, or that nobody answers, is a result?
     pub fn counts_attempts(&self) -> bool {
         self.classes.iter().all(Class::counts_attempts)
+    }
+
+    /// What an op is called in results.
+    pub fn op_name(&self, op: OpId) -> OpName {
+        name_of(&self.commands, op)
+    }
+
+    /// What a class sends, with weights, commands by their names.
+    pub fn mix_text(&self, class: &Class) -> String {
+        let of_command = |(index, weight): (usize, &u32)| {
+            (*weight > 0).then(|| format!("{}={weight}", self.op_name(OpId::of_command(index))))
+        };
+        let text = |(kind, weight): &(OpKind, u32)| match kind {
+            OpKind::Raw => class.mix.commands.iter().enumerate().filter_map(of_command).collect(),
+            _ => vec![format!("{kind}={weight}")],
+        };
+        class.mix.weights.iter().flat_map(text).collect::<Vec<_>>().join(",")
+    }
+
+    /// The names of everything that the classes send, each once.
+    pub fn op_names(&self) -> BTreeSet<OpName> {
+        self.classes.iter().flat_map(Class::ops).map(|op| self.op_name(op)).collect()
     }
 
     /// The class whose connections a class uses, most often its own.

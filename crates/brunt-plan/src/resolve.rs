@@ -4,6 +4,7 @@
 //! accepted; nothing that was given is ignored.
 
 mod cluster;
+mod commands;
 mod datagrams;
 mod destination;
 pub mod fleet;
@@ -16,6 +17,7 @@ mod used;
 mod window;
 
 use crate::carrier::Carrier;
+use crate::command::{Command, CommandSpec, name_of};
 use crate::cpus::CpuList;
 use crate::distribution::{Arrival, SizeDistribution};
 use crate::label::Label;
@@ -23,6 +25,7 @@ use crate::login::Login;
 use crate::mix::Mix;
 use crate::objective::Share;
 use crate::op::OpKind;
+use crate::op_name::OpName;
 use crate::plan::{
     Class, Destination, INLINE_VALUE_BYTES_MAX, IoChoice, KeyForm, Keyspace, Lifetime, Load, LookUntil,
     MeterKind, OnMiss, OpenRate, Placement, Plan, Profile, Protocol, Reconnect, Refill, Stop, Target,
@@ -91,9 +94,6 @@ const TTL_MAX: DurationNs = DurationNs::from_secs(30 * 24 * 3600);
 const TTL_UNIX_MIN: DurationNs = DurationNs::from_secs(1_000_000_000);
 /// Protocols have 32 bits for it.
 const TTL_UNIX_MAX: DurationNs = DurationNs::from_secs(u32::MAX as u64);
-
-/// An op names its command by 16 bits; more than this is no mix but a trace.
-const COMMANDS_MAX: usize = 1024;
 
 /// Slots where replies carry tokens: the bits that are left tell 4096 uses of a slot apart, so that a late reply meets no other.
 const TOKENS_MAX: u64 = 1 << 20;
@@ -169,15 +169,18 @@ pub fn resolve(spec: &PlanSpec, host: &Host) -> Result<Plan, PlanError> {
     run.protocol = run.protocol.or(run.server.as_ref().and_then(url::by_port));
     let run = &run;
     let mut classes = resolve_classes(spec)?;
+    let commands = commands::settle(spec, &mut classes);
     let plans = destination::of_run(run, &spec.classes)?;
     destination::settle(run, &plans, spec, &mut classes)?;
     shared_connections::settle(run, spec, &mut classes)?;
     trace::settle(run, &plans, &mut classes)?;
     window::check(run, &classes)?;
-    check_dialect(spec, &plans, &classes)?;
+    check_dialect(&commands, &plans, &classes)?;
     let used = Used::of(&plans, &classes);
     let threads = resolve_threads(&complaint, run, &used, &classes, host)?;
-    let preload = resolve_preload(&complaint, run, &used)?;
+    let reads_data_set = commands::read_data_set(&commands, &classes);
+    let preload = resolve_preload(&complaint, run, &used, reads_data_set)?;
+    let commands = commands::with_names(&commands, preload, &classes);
     let default_timeout = if used.goes_by(Transport::Udp) {
         datagrams::check(&plans, preload, &classes)?;
         datagrams::DEFAULT_TIMEOUT
@@ -193,7 +196,6 @@ pub fn resolve(spec: &PlanSpec, host: &Host) -> Result<Plan, PlanError> {
         login: resolve_login(&complaint, run, &used)?,
         hash_field: hash::resolve(&complaint, run, &plans, &classes)?,
         trailing_blank: resolve_trailing_blank(&complaint, run, &used)?,
-        commands: run.command.clone().unwrap_or_default(),
         transport: plans.transport,
         ip_version: run.ip_version.unwrap_or_default(),
         sockets: transport::resolve_sockets(&complaint, run, &used)?,
@@ -215,7 +217,8 @@ pub fn resolve(spec: &PlanSpec, host: &Host) -> Result<Plan, PlanError> {
         connect_timeout: positive(&complaint, "connect-timeout", run.connect_timeout, timeout)?,
         drain: run.drain.unwrap_or(timeout),
         warmup: resolve_warmup(&complaint, run, &classes)?,
-        stop: resolve_stop(&complaint, run, &classes)?,
+        stop: resolve_stop(&complaint, run, &classes, &commands)?,
+        commands,
         preload,
         verify: resolve_verify(&complaint, run, &classes, threads, servers)?,
         server_stats: resolve_server_stats(&complaint, run, &used)?,
@@ -234,25 +237,31 @@ pub fn resolve(spec: &PlanSpec, host: &Host) -> Result<Plan, PlanError> {
 
 /// The same with a command where the protocol has nothing else to send and one that is usual.
 fn with_usual_command(spec: &PlanSpec) -> Cow<'_, PlanSpec> {
+    let has_own = !spec.classes.is_empty() && spec.classes.iter().all(|class| class.command.is_some());
     match spec.run.protocol.and_then(Protocol::usual_command) {
-        Some(command) if spec.run.command.is_none() => {
+        Some(command) if spec.run.command.is_none() && !has_own => {
             let mut spec = spec.clone();
-            spec.run.command = Some(vec![command.to_owned()]);
+            spec.run.command = Some(vec![CommandSpec::of(command)]);
             Cow::Owned(spec)
         }
         _ => Cow::Borrowed(spec),
     }
 }
 
-/// Nothing is stored on servers that store nothing.
-fn resolve_preload(complaint: &Complaint<'_>, run: &RunSpec, used: &Used) -> Result<bool, PlanError> {
+/// Nothing is stored on servers that store nothing, nor for commands that read nothing of it.
+fn resolve_preload(
+    complaint: &Complaint<'_>,
+    run: &RunSpec,
+    used: &Used,
+    reads_data_set: bool,
+) -> Result<bool, PlanError> {
     let stateless = used.protocols.iter().find(|protocol| protocol.is_stateless());
     match (run.preload, stateless) {
         (Some(true), Some(protocol)) => {
             let accepted = format!("false together with --protocol {protocol}, whose servers store nothing");
             Err(complaint.error("preload", true, accepted))
         }
-        (given, stateless) => Ok(given.unwrap_or(stateless.is_none())),
+        (given, stateless) => Ok(given.unwrap_or(stateless.is_none() && reads_data_set)),
     }
 }
 
@@ -385,11 +394,10 @@ fn positive(
 }
 
 /// Is everything that the classes send in the dialect, and every command of the user's in a mix?
-fn check_dialect(spec: &PlanSpec, plans: &Destination, classes: &[Class]) -> Result<(), PlanError> {
-    let commands = spec.run.command.as_deref().unwrap_or_default();
+fn check_dialect(commands: &[CommandSpec], plans: &Destination, classes: &[Class]) -> Result<(), PlanError> {
     check_stateless(commands, plans, classes)?;
     let takes_commands = Used::of(plans, classes).speaks(|protocol| protocol.speaks(OpKind::Raw));
-    check_commands(commands, takes_commands, classes)?;
+    commands::check(commands, takes_commands, classes)?;
     for class in classes {
         let protocol = class.own.as_ref().unwrap_or(plans).protocol;
         let complaint = Complaint { class: (classes.len() > 1).then_some(class.name.as_str()) };
@@ -409,19 +417,19 @@ fn check_dialect(spec: &PlanSpec, plans: &Destination, classes: &[Class]) -> Res
                 format!("no --noreply with --protocol {protocol}, where every command has a reply");
             return Err(complaint.flag_error("noreply", accepted));
         }
-        if class.mix.contains(OpKind::Raw) && class.mix.commands.len() != commands.len() {
-            let accepted = match commands.len() {
-                0 => "raw together with --command".to_owned(),
-                count => format!("a weight for each --command: raw={}", vec!["1"; count].join("+")),
-            };
-            return Err(complaint.error("mix", &class.mix, accepted));
+        if class.mix.contains(OpKind::Raw) && class.mix.commands.is_empty() {
+            return Err(complaint.error("mix", &class.mix, "raw together with --command"));
         }
     }
     Ok(())
 }
 
 /// Where servers store nothing, commands are all there is to send.
-fn check_stateless(commands: &[String], plans: &Destination, classes: &[Class]) -> Result<(), PlanError> {
+fn check_stateless(
+    commands: &[CommandSpec],
+    plans: &Destination,
+    classes: &[Class],
+) -> Result<(), PlanError> {
     let protocol_of = |class: &Class| class.own.as_ref().unwrap_or(plans).protocol;
     for class in classes.iter().filter(|class| protocol_of(class).is_stateless()) {
         let protocol = protocol_of(class);
@@ -460,35 +468,6 @@ fn check_inline(complaint: &Complaint<'_>, class: &Class) -> Result<(), PlanErro
         return Err(complaint.error("multiget", class.multiget, accepted));
     }
     Ok(())
-}
-
-/// Does every command of the user's belong here?
-fn check_commands(commands: &[String], takes_commands: bool, classes: &[Class]) -> Result<(), PlanError> {
-    let complaint = Complaint { class: None };
-    if commands.len() > COMMANDS_MAX {
-        let given = format!("{} commands", commands.len());
-        return Err(complaint.error("command", given, format!("up to {COMMANDS_MAX}")));
-    }
-    let mut with_indices = commands.iter().enumerate();
-    if let (Some((_, command)), false) = (with_indices.clone().next(), takes_commands) {
-        let takes = Protocol::ALL.iter().filter(|(_, protocol)| protocol.speaks(OpKind::Raw));
-        let takes: Vec<&str> = takes.map(|(word, _)| *word).collect();
-        let accepted = format!("--command together with --protocol {}", takes.join(", "));
-        return Err(complaint.error("command", command, accepted));
-    }
-    let is_sent = |index: usize| {
-        // A mix that weighs fewer commands than there are is refused for that.
-        classes.iter().any(|class| {
-            class.mix.contains(OpKind::Raw) && class.mix.commands.get(index).is_none_or(|weight| *weight > 0)
-        })
-    };
-    match with_indices.find(|(index, _)| !is_sent(*index)) {
-        Some((_, command)) => {
-            let accepted = "commands that a --mix gives a weight, such as get=9,raw=1";
-            Err(complaint.error("command", command, accepted))
-        }
-        None => Ok(()),
-    }
 }
 
 fn resolve_login(complaint: &Complaint<'_>, run: &RunSpec, used: &Used) -> Result<Login, PlanError> {
@@ -621,7 +600,12 @@ fn resolve_cpus(complaint: &Complaint<'_>, run: &RunSpec, host: &Host) -> Result
     Err(complaint.error("cpus", list, accepted))
 }
 
-fn resolve_stop(complaint: &Complaint<'_>, run: &RunSpec, classes: &[Class]) -> Result<Stop, PlanError> {
+fn resolve_stop(
+    complaint: &Complaint<'_>,
+    run: &RunSpec,
+    classes: &[Class],
+    commands: &[Command],
+) -> Result<Stop, PlanError> {
     let requests = match run.requests {
         Some(Count(0)) => {
             return Err(complaint.error("requests", 0, "a whole number above 0, such as 1000 or 100k"));
@@ -629,7 +613,7 @@ fn resolve_stop(complaint: &Complaint<'_>, run: &RunSpec, classes: &[Class]) -> 
         given => given.map(|count| count.0),
     };
     if let Some(until) = &run.until {
-        return resolve_until(complaint, run, until, classes);
+        return resolve_until(complaint, run, until, classes, commands);
     }
     if let Some(max_time) = run.max_time {
         return Err(complaint.error(
@@ -652,6 +636,7 @@ fn resolve_until(
     run: &RunSpec,
     until: &Until,
     classes: &[Class],
+    commands: &[Command],
 ) -> Result<Stop, PlanError> {
     if let Some(requests) = run.requests {
         return Err(complaint.error(
@@ -666,11 +651,10 @@ fn resolve_until(
         let accepted = format!("at least --time, {first_look}, when the first look is taken");
         return Err(complaint.error("max-time", max_time, accepted));
     }
-    let is_sent = |op: OpKind| {
-        let follows = |class: &Class| op == OpKind::Set && class.on_miss == OnMiss::Set;
-        classes.iter().any(|class| class.mix.contains(op) || follows(class))
-    };
-    if let Some(op) = until.precisions.iter().filter_map(|precision| precision.op).find(|op| !is_sent(*op)) {
+    let ops: Vec<OpName> = classes.iter().flat_map(Class::ops).map(|op| name_of(commands, op)).collect();
+    if let Some(op) =
+        until.precisions.iter().filter_map(|precision| precision.op).find(|op| !ops.contains(op))
+    {
         return Err(complaint.error(
             "until",
             until,
@@ -799,11 +783,9 @@ fn resolve_class(
         return Err(complaint.error("depth", depth, accepted));
     }
     let trace = trace::resolve(complaint, spec)?;
-    let mix = match (&trace, plan.run.command.as_deref()) {
-        (Some(trace), _) => trace::mix(trace),
-        (None, _) if spec.mix.is_some() => spec.mix.clone().unwrap_or_else(Mix::usual),
-        (None, None | Some([])) => Mix::usual(),
-        (None, Some(commands)) => Mix::of_commands(commands.len()),
+    let mix = match &trace {
+        Some(trace) => trace::mix(trace),
+        None => commands::mix(complaint, spec.mix.as_ref(), commands::of_class(plan, spec))?,
     };
     let multiget = complaint.count("multiget", spec.multiget, DEFAULT_MULTIGET, 1, 1024)?;
     if spec.multiget.is_some() && !mix.contains(OpKind::Mget) {
@@ -1677,11 +1659,13 @@ mod tests {
         ),
         (
             "protocol = 'resp2'\nserver = 'a'\nmix = 'get'\ncommand = ['A']",
-            "--command: 'A' was given; accepted: commands that a --mix gives a weight, such as get=9,raw=1",
+            "--command: 'A' was given; accepted: commands that a --mix gives a weight, such as get=9,raw=1, or that have one \
+             themselves: NAME@WEIGHT=COMMAND",
         ),
         (
             "protocol = 'resp2'\nserver = 'a'\nmix = 'raw=1+0'\ncommand = ['A', 'B']",
-            "--command: 'B' was given; accepted: commands that a --mix gives a weight, such as get=9,raw=1",
+            "--command: 'B' was given; accepted: commands that a --mix gives a weight, such as get=9,raw=1, or that have one \
+             themselves: NAME@WEIGHT=COMMAND",
         ),
         (
             "client-name = 'x'",
@@ -1767,7 +1751,9 @@ mod tests {
             ("protocol = 'thrift'\nserver = 'a'\ncommand = ['f', 'g']\nmix = 'raw=2+1'", &["f", "g"], 9090),
         ] {
             let plan = resolved(toml).unwrap();
-            assert_eq!(plan.commands, commands, "{toml}");
+            let templates: Vec<&str> =
+                plan.commands.iter().map(|command| command.template.as_str()).collect();
+            assert_eq!(templates, commands, "{toml}");
             assert_eq!((plan.preload, plan.server_stats), (false, false), "{toml}");
             assert!(plan.classes[0].mix.weights.iter().all(|(kind, _)| *kind == OpKind::Raw), "{toml}");
             let servers = plan.servers();

@@ -5,6 +5,7 @@
 //! runs the same again.
 
 use crate::carrier::Carrier;
+use crate::command::CommandSpec;
 use crate::cpus::CpuList;
 use crate::distribution::{Arrival, SizeDistribution};
 use crate::gather::Gather;
@@ -113,7 +114,7 @@ options! {
         client_name: String,
         hash_field: Count,
         trailing_blank: bool,
-        command: Vec<String>,
+        command: Vec<CommandSpec>,
         transport: Transport,
         ip_version: IpVersion,
         nodelay: bool,
@@ -194,6 +195,7 @@ options! {
         server: ServerList,
         protocol: Protocol,
         transport: Transport,
+        command: Vec<CommandSpec>,
         route: Vec<RouteSpec>,
         connections_of: String,
     }
@@ -326,6 +328,7 @@ fn of_class(plan: &Plan, class: &Class) -> ClassSpec {
             SessionScope::Worker | SessionScope::Connection => None,
         },
         depth: class.connections_of.is_none().then(|| Count(u64::from(class.depth))),
+        command: None,
         mix: class.trace.is_none().then(|| class.mix.clone()),
         purge: class.purge.map(Count),
         trace: class.trace.as_ref().map(|trace| trace.file.clone()),
@@ -395,7 +398,8 @@ impl From<&Plan> for PlanSpec {
             client_name: plan.login.client_name.clone(),
             hash_field: plan.hash_field.map(|bytes| Count(u64::from(bytes))),
             trailing_blank: plan.trailing_blank.then_some(true),
-            command: (!plan.commands.is_empty()).then(|| plan.commands.clone()),
+            command: (!plan.commands.is_empty())
+                .then(|| plan.commands.iter().map(CommandSpec::from).collect()),
             transport: Some(plan.transport),
             ip_version: (plan.ip_version != IpVersion::Any).then_some(plan.ip_version),
             nodelay: (!plan.sockets.nodelay).then_some(false),

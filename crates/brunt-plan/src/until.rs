@@ -4,7 +4,7 @@
 //! percentile (that is an [`crate::objective`]).
 
 use crate::objective::{Metric, Share, Statistic, Subject};
-use crate::op::OpKind;
+use crate::op_name::OpName;
 use crate::quantile::Quantile;
 use crate::units::serde_as_text;
 use std::fmt;
@@ -18,8 +18,8 @@ const HALF_WIDTH_MAX: Share = Share { per_billion: 500_000_000 };
 /// Half of a percentile's confidence interval is to be at most this share of it. Text form: `p99=2%`, `get.p99.9=5%`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Precision {
-    /// Only requests of this kind; `None` for all of them.
-    pub op: Option<OpKind>,
+    /// Only requests of this operation; `None` for all of them.
+    pub op: Option<OpName>,
     /// Which percentile of the response time; one of [`Quantile::PRINTED`].
     pub quantile: Quantile,
     /// Half the interval over the percentile; above 0 and at most 50 %.
@@ -128,7 +128,7 @@ mod tests {
             ("p98=2%", "'p98' is no percentile; accepted: p50,"),
             ("mean=2%", "'mean' is no percentile; accepted: p50,"),
             ("service.p99=2%", "'service.p99' is no percentile; accepted: p50,"),
-            ("fetch.p99=2%", "'fetch.p99' is no percentile; accepted: p50,"),
+            ("9.p99=2%", "'9.p99' is no percentile; accepted: p50,"),
             ("p99=", "'' is no precision of p99; accepted: half the width"),
             ("p99=0", "'0' is no precision of p99; accepted: half the width"),
             ("get.p99=2ms", "'2ms' is no precision of get.p99; accepted: half the width"),

@@ -117,12 +117,12 @@ pub struct Request<'a> {
     pub noreply: bool,
     /// What a token-matching protocol sends along; any but [`NO_TOKEN`].
     pub token: u32,
-    /// Which command template a raw command is made from; 0 for the other kinds.
-    pub template: u16,
+    /// The number of the command template that a raw command is made from, counted from 1; 0 for the other kinds.
+    pub command: u16,
 }
 
 impl<'a> Request<'a> {
-    /// One that writes nothing and is answered.
+    /// One that writes nothing and is answered; a raw command is the first.
     pub const fn of(kind: OpKind, keys: Keys<'a>) -> Self {
         Self {
             kind,
@@ -133,7 +133,7 @@ impl<'a> Request<'a> {
             operand: 0,
             noreply: false,
             token: 0,
-            template: 0,
+            command: matches!(kind, OpKind::Raw) as u16,
         }
     }
 }

@@ -190,7 +190,7 @@ impl Clone for Templates {
 }
 
 impl Templates {
-    /// In the order that an operation's `template` counts them in.
+    /// In the order that an operation's `command` counts them in.
     pub fn new(list: Vec<Template>) -> Self {
         Self {
             fixed_bytes: list.iter().map(|template| template.fixed_bytes).max().unwrap_or(0),
@@ -221,19 +221,23 @@ impl Templates {
         self.encoded_len_max(KEY_BYTES_MAX)
     }
 
+    fn of(&self, request: &Request<'_>) -> &Template {
+        &self.list[usize::from(request.command) - 1]
+    }
+
     /// Appends one request. True: there will be a reply.
     ///
     /// # Panics
     /// If there is no such template.
     pub(crate) fn encode(&self, request: &Request<'_>, out: &mut Out) -> bool {
-        let template = &self.list[usize::from(request.template)];
+        let template = self.of(request);
         template.pieces.iter().for_each(|piece| piece.put(request, out));
         template.is_answered
     }
 
     /// The CRC-32 of what a template makes of a request, and how long that is.
     pub(crate) fn checksum(&self, request: &Request<'_>) -> (u32, usize) {
-        let template = &self.list[usize::from(request.template)];
+        let template = self.of(request);
         let (mut hasher, mut len) = (crc32fast::Hasher::new(), 0);
         let mut take = |bytes: &[u8]| {
             hasher.update(bytes);

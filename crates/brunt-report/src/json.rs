@@ -325,11 +325,12 @@ fn in_window(summary: &OpSummary) -> Value {
 }
 
 fn phase(summary: &Summary, phase: &PhaseSummary) -> Value {
-    // Classes that share a kind of op add up.
+    // Classes that share an op add up.
     let mut sent = Map::new();
     for entry in &phase.ops {
-        let before = sent.get(entry.op.name()).and_then(Value::as_u64).unwrap_or(0);
-        sent.insert(entry.op.name().to_owned(), json!(before + entry.book.requests.sent));
+        let name = summary.record.plan.op_name(entry.op).to_string();
+        let before = sent.get(&name).and_then(Value::as_u64).unwrap_or(0);
+        sent.insert(name, json!(before + entry.book.requests.sent));
     }
     let mut value = json!({
         "duration_ns": phase_duration_ns(summary, phase.phase),
@@ -430,7 +431,7 @@ fn op(summary: &OpSummary) -> Value {
 }
 
 fn ops(rows: &[OpRow]) -> Value {
-    object(rows, |row| (row.op.name().to_owned(), op(&row.summary)))
+    object(rows, |row| (row.name.to_string(), op(&row.summary)))
 }
 
 fn class(class: &ClassSummary) -> (String, Value) {
@@ -554,7 +555,7 @@ fn interval(summary: &Summary, point: &TimelinePoint) -> Value {
     value["ops"] = object(&ops, |point| {
         let mut value = json!({ "completed": point.completed, "failed": point.failed });
         put_latency(&mut value, &point.latency);
-        (point.op.name().to_owned(), value)
+        (summary.record.plan.op_name(point.op).to_string(), value)
     });
     value["server"] = json!(statistics::interval(summary, *start_ns, *end_ns));
     value

@@ -114,9 +114,9 @@ struct ShownRow<'a> {
 fn rows(run: &LiveRun) -> impl Iterator<Item = ShownRow<'_>> {
     let rows = &run.names.rows;
     rows.iter().zip(&run.rows).filter_map(|(name, row)| match name {
-        Some((class, kind)) => {
-            let labels = [("class", class), ("op", kind.name())];
-            Some(ShownRow { row, labels, is_retrieval: kind.is_retrieval() })
+        Some(name) => {
+            let labels = [("class", name.class.as_str()), ("op", name.op.as_str())];
+            Some(ShownRow { row, labels, is_retrieval: name.is_retrieval })
         }
         None if rows.has_rest() || !row.book.is_empty() => {
             Some(ShownRow { row, labels: [("class", OTHER), ("op", OTHER)], is_retrieval: true })

@@ -10,7 +10,7 @@ use crate::paragraph::printable;
 use crate::server;
 use crate::stored::StoredResult;
 use brunt_plan::objective::{Metric, Statistic, Subject};
-use brunt_plan::op::OpKind;
+use brunt_plan::op_name::OpName;
 use brunt_plan::plan::Wait;
 use brunt_plan::quantile::Quantile;
 use brunt_plan::spec::PlanSpec;
@@ -57,7 +57,7 @@ pub struct RunResult {
     /// Other hosts sent to the same servers, and how late they were in a busy period is not known.
     has_others: bool,
     total: Row,
-    ops: Vec<(OpKind, Row)>,
+    ops: Vec<(OpName, Row)>,
 }
 
 /// The numbers of all requests, or of one kind.
@@ -139,7 +139,7 @@ impl RunResult {
             wake_up_ns: if is_spinning { 0.0 } else { run.host.wake_up_ns as f64 },
             has_others: !agents.is_empty(),
             total: Row::of(&summary.total),
-            ops: summary.ops.iter().map(|row| (row.op, Row::of(&row.summary))).collect(),
+            ops: summary.ops.iter().map(|row| (row.name, Row::of(&row.summary))).collect(),
         })
     }
 
@@ -181,7 +181,7 @@ impl RunResult {
     }
 
     /// Did requests of this kind have no answer?
-    pub fn has_unanswered(&self, op: Option<OpKind>) -> bool {
+    pub fn has_unanswered(&self, op: Option<OpName>) -> bool {
         self.row(op).is_some_and(|row| row.unanswered > 0)
     }
 
@@ -201,7 +201,7 @@ impl RunResult {
         }
     }
 
-    fn row(&self, op: Option<OpKind>) -> Option<&Row> {
+    fn row(&self, op: Option<OpName>) -> Option<&Row> {
         match op {
             None => Some(&self.total),
             Some(op) => self.ops.iter().find(|(held, _)| *held == op).map(|(_, row)| row),

@@ -44,7 +44,7 @@ pub(crate) fn rows(summary: &Summary) -> Vec<Row<'_>> {
         }
         rows.extend(class.ops.iter().map(|op| Row {
             class: name,
-            op: Some(op.op.name()),
+            op: Some(op.name.as_str()),
             summary: &op.summary,
         }));
     }

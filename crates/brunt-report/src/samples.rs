@@ -3,6 +3,7 @@
 //! Nothing is derived: response time, service time and send lag are differences of these columns, and their definitions
 //! are in docs/measurement.md.
 
+use brunt_plan::plan::Plan;
 use brunt_stats::sample::Sample;
 use std::io::{self, Write};
 
@@ -17,13 +18,19 @@ const HEADING: &str =
 ///
 /// # Errors
 /// What `out` returns. A line is one small write: give it a buffered writer.
-pub fn write(samples: &[Sample], overflow: u64, origin_ns: u64, out: &mut dyn Write) -> io::Result<()> {
+pub fn write(
+    samples: &[Sample],
+    overflow: u64,
+    plan: &Plan,
+    origin_ns: u64,
+    out: &mut dyn Write,
+) -> io::Result<()> {
     writeln!(out, "{HEADING}")?;
     // Exact while the instants are within 292 years of each other.
     let relative = |at_ns: u64| at_ns.wrapping_sub(origin_ns) as i64;
     for Sample { op, class, outcome, busy_lag_ns, times } in samples {
         let (ended, reply) = (outcome.class.name(), outcome.reply.name());
-        write!(out, "{op},{class},{ended},{reply},{},", relative(times.intended_ns))?;
+        write!(out, "{},{class},{ended},{reply},{},", plan.op_name(*op), relative(times.intended_ns))?;
         write!(out, "{},{},", relative(times.picked_ns), relative(times.sent_ns))?;
         let [polled, first_byte, done] = [times.polled_ns, times.first_byte_ns, times.done_ns].map(relative);
         write!(out, "{polled},{first_byte},{done},")?;
@@ -41,13 +48,17 @@ pub fn write(samples: &[Sample], overflow: u64, origin_ns: u64, out: &mut dyn Wr
 #[cfg(test)]
 mod tests {
     use super::*;
-    use brunt_plan::op::OpKind;
+    use brunt_plan::op::{OpId, OpKind};
     use brunt_plan::outcome::{Outcome, OutcomeClass, ReplyKind};
+    use brunt_plan::resolve::{Host, resolve};
+    use brunt_plan::spec::PlanSpec;
     use brunt_stats::sample::Times;
 
     fn check(samples: &[Sample], overflow: u64, expected: &str) {
         let mut out = Vec::new();
-        write(samples, overflow, 1_000, &mut out).unwrap();
+        let spec = PlanSpec::from_toml("command = ['PING', 'HGET h {key}']\nprotocol = 'resp2'").unwrap();
+        let plan = resolve(&spec, &Host { allowed_cpus: vec![0], random_seed: 1 }).unwrap();
+        write(samples, overflow, &plan, 1_000, &mut out).unwrap();
         let text = String::from_utf8(out).unwrap();
         assert_eq!(text, format!("{HEADING}\n{expected}"));
         let commas = |line: &str| line.matches(',').count();
@@ -67,20 +78,22 @@ mod tests {
             done_ns: first + 4_001,
         };
         let hit = Sample {
-            op: OpKind::Get,
+            op: OpKind::Get.into(),
             class: 0,
             outcome: Outcome::of_reply(OpKind::Get, ReplyKind::Value),
             busy_lag_ns: Some(77),
             times: times(1_500),
         };
         let late = Sample {
-            op: OpKind::Set,
+            op: OpKind::Set.into(),
             class: 1,
             outcome: Outcome::without_reply(OutcomeClass::Timeout),
             busy_lag_ns: None,
             times: times(700),
         };
         check(&[], 0, "");
+        let command = Sample { op: OpId::of_command(1), ..hit };
+        check(&[command], 0, "HGET,0,hit,value,500,510,700,3500,4500,4501,77\n");
         check(&[hit], 0, "get,0,hit,value,500,510,700,3500,4500,4501,77\n");
         check(
             &[late, hit],

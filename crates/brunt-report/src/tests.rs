@@ -313,14 +313,14 @@ fn rows_agree_with_the_raw_samples() {
         check("", &value, &|_| true);
         for op in value["ops"].as_object().unwrap().keys() {
             let kind: OpKind = op.parse().unwrap();
-            check(op, &value["ops"][op], &|sample| sample.op == kind);
+            check(op, &value["ops"][op], &|sample| sample.op.kind() == kind);
         }
         for (index, class) in run.summary.record.plan.classes.iter().enumerate() {
             let row = &value["classes"][&class.name];
             check(&class.name, row, &|sample| usize::from(sample.class) == index);
             for (op, row) in row["ops"].as_object().unwrap() {
                 let kind: OpKind = op.parse().unwrap();
-                check(op, row, &|sample| usize::from(sample.class) == index && sample.op == kind);
+                check(op, row, &|sample| usize::from(sample.class) == index && sample.op.kind() == kind);
             }
         }
     }

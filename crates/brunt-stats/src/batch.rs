@@ -8,7 +8,7 @@
 use crate::histogram::{Histogram, SparseHistogram};
 use crate::summary::MeasuredWindow;
 use crate::timeline::Timeline;
-use brunt_plan::op::{ClassId, OpKind};
+use brunt_plan::op::{ClassId, OpId};
 
 /// How many batches there are: enough to estimate a variance (Student's t is within 4 % of the normal's quantile), few
 /// enough that each is long.
@@ -40,7 +40,7 @@ pub fn batches(
     timeline: &Timeline,
     window: &MeasuredWindow,
     start_ns: u64,
-    of: impl Fn(ClassId, OpKind) -> bool,
+    of: impl Fn(ClassId, OpId) -> bool,
 ) -> Vec<Batch> {
     let start_ns = start_ns.max(window.measure_ns);
     let slice_ns = timeline.slice_ns();
@@ -81,6 +81,7 @@ mod tests {
     use crate::interval::SLICE_NS;
     use crate::recorder::{Layout, RecorderSet};
     use crate::sample::{Sample, Times};
+    use brunt_plan::op::OpKind;
     use brunt_plan::outcome::{Outcome, ReplyKind};
     use brunt_plan::phase::Phase;
 
@@ -90,8 +91,15 @@ mod tests {
     /// A window of `length_ns` in which a get and a set complete every millisecond, 7 ms after they were intended, up to
     /// the last one in the drain. The get whose turn it is takes 7 ms and that many nanoseconds.
     fn timeline(length_ns: u64) -> (Timeline, MeasuredWindow) {
-        let kinds = vec![vec![OpKind::Get, OpKind::Set]];
-        let layout = Layout { kinds, meters: Vec::new(), meters_asked: 0, servers: 1, records_warmup: false };
+        let ops = vec![vec![OpKind::Get.into(), OpKind::Set.into()]];
+        let layout = Layout {
+            ops,
+            commands: 0,
+            meters: Vec::new(),
+            meters_asked: 0,
+            servers: 1,
+            records_warmup: false,
+        };
         let end_ns = MEASURE_NS + length_ns;
         let window = MeasuredWindow { start_ns: 0, measure_ns: MEASURE_NS, end_ns, drained_ns: end_ns };
         let mut timeline = Timeline::default();
@@ -117,7 +125,12 @@ mod tests {
             };
             for (op, reply) in [(OpKind::Get, ReplyKind::Value), (OpKind::Set, ReplyKind::Stored)] {
                 let outcome = Outcome::of_reply(op, reply);
-                set.record(Phase::Measure, &Sample { op, class: 0, outcome, busy_lag_ns: None, times }, 1, 1);
+                set.record(
+                    Phase::Measure,
+                    &Sample { op: op.into(), class: 0, outcome, busy_lag_ns: None, times },
+                    1,
+                    1,
+                );
             }
         }
         timeline.push(&set.take_interval(0, taken_ns, end_ns + 20 * MS));
@@ -156,7 +169,7 @@ mod tests {
     #[test]
     fn rows_are_chosen_and_a_beginning_is_passed_over() {
         let (timeline, window) = timeline(60 * SLICE_NS);
-        let gets = |_: ClassId, op: OpKind| op == OpKind::Get;
+        let gets = |_: ClassId, op: OpId| op == OpKind::Get.into();
         let all = batches(&timeline, &window, window.measure_ns, gets);
         assert_eq!(all.iter().map(|batch| batch.response.count()).sum::<u64>(), 6_000);
         // The first holds what completed before the first slice of the window began for the workers, and two slices.

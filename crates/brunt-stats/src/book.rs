@@ -7,7 +7,7 @@
 
 use crate::window::WindowCounts;
 pub use crate::window::is_failed;
-use brunt_plan::op::{ClassId, OpKind};
+use brunt_plan::op::{ClassId, OpId};
 use brunt_plan::outcome::{Outcome, OutcomeClass, ReplyKind};
 use brunt_plan::phase::Phase;
 use serde::{Deserialize, Serialize};
@@ -147,17 +147,17 @@ impl Book {
     /// Books an op that has ended. `asked` is how many keys it asked for and `hits` how many were found; both matter
     /// for retrievals only.
     #[inline]
-    pub fn record(&mut self, kind: OpKind, outcome: Outcome, asked: u32, hits: u32) {
-        self.record_many(kind, outcome, asked, hits, 1);
+    pub fn record(&mut self, op: OpId, outcome: Outcome, asked: u32, hits: u32) {
+        self.record_many(op, outcome, asked, hits, 1);
     }
 
     /// Books several that have ended alike.
     #[inline(always)]
-    pub fn record_many(&mut self, kind: OpKind, outcome: Outcome, asked: u32, hits: u32, times: u32) {
+    pub fn record_many(&mut self, op: OpId, outcome: Outcome, asked: u32, hits: u32, times: u32) {
         let times = u64::from(times);
         self.requests.outcomes[outcome.class as usize] += times;
         self.requests.replies[outcome.reply as usize] += times;
-        if kind.is_retrieval() {
+        if op.is_retrieval() {
             debug_assert!(hits <= asked, "{hits} hits of {asked} keys");
             self.keys.asked += u64::from(asked) * times;
             if outcome.class.is_completed() {
@@ -194,8 +194,8 @@ pub struct BookEntry {
     pub phase: Phase,
     /// The class.
     pub class: ClassId,
-    /// The kind of op.
-    pub op: OpKind,
+    /// The op.
+    pub op: OpId,
     /// The books.
     pub book: Book,
 }
@@ -220,37 +220,41 @@ impl BookEntry {
 /// A book for every (phase, class, op), all of them preallocated: preload and follow-ups book kinds that are in no mix.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Books {
-    /// By class, then phase, then kind.
+    /// By class, then phase, then op.
     books: Vec<Book>,
+    /// How many ops a plan with these commands can have.
+    ops: usize,
 }
 
 impl Books {
-    /// Empty books for this many classes.
-    pub fn new(classes: usize) -> Self {
-        Self { books: vec![Book::default(); classes * Phase::COUNT * OpKind::COUNT] }
+    /// Empty books for this many classes and commands of the user's own.
+    pub fn new(classes: usize, commands: usize) -> Self {
+        let ops = OpId::count(commands);
+        Self { books: vec![Book::default(); classes * Phase::COUNT * ops], ops }
     }
 
     /// The place of a book among all of them.
     #[inline]
-    pub(crate) fn index(phase: Phase, class: ClassId, op: OpKind) -> usize {
-        (usize::from(class) * Phase::COUNT + phase as usize) * OpKind::COUNT + op as usize
+    pub(crate) fn index(&self, phase: Phase, class: ClassId, op: OpId) -> usize {
+        (usize::from(class) * Phase::COUNT + phase as usize) * self.ops + op.place()
     }
 
     /// The phase of the book whose [`Books::index`] is this.
-    pub(crate) fn phase_of(index: u32) -> Phase {
-        Phase::ALL[index as usize / OpKind::COUNT % Phase::COUNT]
+    pub(crate) fn phase_of(&self, index: u32) -> Phase {
+        Phase::ALL[index as usize / self.ops % Phase::COUNT]
     }
 
     /// The book of one place.
     #[inline]
-    pub fn get(&self, phase: Phase, class: ClassId, op: OpKind) -> &Book {
-        &self.books[Self::index(phase, class, op)]
+    pub fn get(&self, phase: Phase, class: ClassId, op: OpId) -> &Book {
+        &self.books[self.index(phase, class, op)]
     }
 
     /// The book of one place, to write in.
     #[inline]
-    pub fn get_mut(&mut self, phase: Phase, class: ClassId, op: OpKind) -> &mut Book {
-        &mut self.books[Self::index(phase, class, op)]
+    pub fn get_mut(&mut self, phase: Phase, class: ClassId, op: OpId) -> &mut Book {
+        let index = self.index(phase, class, op);
+        &mut self.books[index]
     }
 
     /// The book whose [`Books::index`] is this, to write in.
@@ -267,8 +271,8 @@ impl Books {
     /// The books that hold something, in the order class, phase, op.
     pub fn entries(&self) -> impl Iterator<Item = BookEntry> + '_ {
         let place = |index: usize| {
-            let (rest, op) = (index / OpKind::COUNT, index % OpKind::COUNT);
-            (Phase::ALL[rest % Phase::COUNT], (rest / Phase::COUNT) as ClassId, OpKind::ALL[op])
+            let (rest, op) = (index / self.ops, index % self.ops);
+            (Phase::ALL[rest % Phase::COUNT], (rest / Phase::COUNT) as ClassId, OpId::at(op))
         };
         self.books.iter().enumerate().filter(|(_, book)| !book.is_empty()).map(move |(index, book)| {
             let (phase, class, op) = place(index);
@@ -287,6 +291,7 @@ impl Books {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use brunt_plan::op::OpKind;
 
     fn outcome(class: OutcomeClass, reply: ReplyKind) -> Outcome {
         Outcome { class, reply }
@@ -304,7 +309,7 @@ mod tests {
             (OpKind::Set, OutcomeClass::Unacknowledged, ReplyKind::None, 1, 0),
         ];
         for (kind, class, reply, asked, hits) in ended {
-            book.record(kind, outcome(class, reply), asked, hits);
+            book.record(kind.into(), outcome(class, reply), asked, hits);
         }
         assert_eq!(book.keys, KeyBook { asked: 31, hit: 7, miss: 4, failed: 20 });
         assert!(book.keys.balances());
@@ -348,11 +353,11 @@ mod tests {
 
     #[test]
     fn places_do_not_mix() {
-        let mut books = Books::new(3);
+        let mut books = Books::new(3, 2);
         let mut expected = Vec::new();
         for class in 0..3 {
             for phase in Phase::ALL {
-                for op in OpKind::ALL {
+                for op in (0..OpId::count(2)).map(OpId::at) {
                     books.get_mut(phase, class, op).requests.scheduled += expected.len() as u64 + 1;
                     expected.push((phase, class, op, expected.len() as u64 + 1));
                 }

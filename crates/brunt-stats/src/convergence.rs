@@ -11,7 +11,7 @@ use crate::store::IntervalStore;
 use crate::summary::{MeasuredWindow, OpRow, OpSummary, look_at};
 use crate::verdict::{self, Check, CheckStatus, percent, time};
 use brunt_plan::objective::Ceiling;
-use brunt_plan::op::OpKind;
+use brunt_plan::op_name::OpName;
 use brunt_plan::plan::Plan;
 use brunt_plan::quantile::Quantile;
 use brunt_plan::until::Precision;
@@ -63,7 +63,7 @@ impl Finding {
 }
 
 impl Goal {
-    const fn op(&self) -> Option<OpKind> {
+    const fn op(&self) -> Option<OpName> {
         match self {
             Self::Width(precision) => precision.op,
             Self::Excludes(ceiling) => ceiling.op,
@@ -150,7 +150,7 @@ impl Look {
             None => goal.find(total, client),
             Some(op) => ops
                 .iter()
-                .find(|row| row.op == op)
+                .find(|row| row.name == op)
                 .map_or(Finding::Unknown, |row| goal.find(&row.summary, client)),
         };
         let ids = |is_so: fn(CheckStatus) -> bool| {

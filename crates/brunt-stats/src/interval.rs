@@ -15,7 +15,7 @@ use crate::meter::Meter;
 use crate::object_fault::ObjectFaults;
 use crate::outage::OutageSpans;
 use crate::server::ServerCounts;
-use brunt_plan::op::{ClassId, OpKind};
+use brunt_plan::op::{ClassId, OpId};
 use brunt_plan::phase::Phase;
 use serde::{Deserialize, Serialize};
 
@@ -40,7 +40,7 @@ impl Bytes {
     }
 }
 
-/// The histograms of one op kind of one class, in one of the forms of a histogram. Nanoseconds; measured ops only.
+/// The histograms of one op of one class, in one of the forms of a histogram. Nanoseconds; measured ops only.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Latencies<H> {
@@ -95,13 +95,13 @@ impl Latencies<Histogram> {
     }
 }
 
-/// What an interval holds of one op kind of one class.
+/// What an interval holds of one op of one class.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct IntervalRow {
     /// The class.
     pub class: ClassId,
-    /// The kind of op.
-    pub op: OpKind,
+    /// The op.
+    pub op: OpId,
     /// Latencies of measured ops that ended in the interval.
     pub latencies: Latencies<SparseHistogram>,
     /// The client lags of those that were completed, together.

@@ -130,7 +130,8 @@ mod tests {
 
     fn layout() -> Layout {
         Layout {
-            kinds: vec![vec![OpKind::Get], vec![OpKind::Get, OpKind::Set]],
+            ops: vec![vec![OpKind::Get.into()], vec![OpKind::Get.into(), OpKind::Set.into()]],
+            commands: 0,
             meters: vec![MeterKind::ConnectTime],
             meters_asked: 1,
             servers: 2,
@@ -158,8 +159,13 @@ mod tests {
             set.sent(phase, &op, 1, 0);
             let done_ns = 10_000 + (start_ns / MS * 7_919 + nth * 104_729) % 5_000_000;
             let times = Times { done_ns, first_byte_ns: done_ns, ..Times::default() };
-            let sample =
-                Sample { op: kind, class, outcome: Outcome::of_reply(kind, reply), busy_lag_ns: None, times };
+            let sample = Sample {
+                op: kind.into(),
+                class,
+                outcome: Outcome::of_reply(kind, reply),
+                busy_lag_ns: None,
+                times,
+            };
             set.record(phase, &sample, 1, 1);
             set.transmitted(phase, 20 + nth);
             set.answered((nth % 2) as u16, 1);

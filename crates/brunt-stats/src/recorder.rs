@@ -15,7 +15,7 @@ use crate::outage::{OutageSpan, OutageSpans};
 use crate::sample::{Sample, Times};
 use crate::server::ServerCounts;
 use crate::window::WindowEdges;
-use brunt_plan::op::{ClassId, Op, OpKind};
+use brunt_plan::op::{ClassId, Op, OpId};
 use brunt_plan::phase::Phase;
 use brunt_plan::plan::{Class, MeterKind, Plan, Timestamps, Transport};
 use brunt_plan::warmup::Warmup;
@@ -23,8 +23,10 @@ use brunt_plan::warmup::Warmup;
 /// What a set needs room for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Layout {
-    /// For every class the kinds that it measures: those of its mix and their follow-ups.
-    pub kinds: Vec<Vec<OpKind>>,
+    /// For every class the ops that it measures: those of its mix and their follow-ups.
+    pub ops: Vec<Vec<OpId>>,
+    /// How many commands of the user's own the plan has.
+    pub commands: usize,
     /// The metered quantities, each once.
     pub meters: Vec<MeterKind>,
     /// How many of these, from the front, the plan asks for: only they have their logarithms summed, which costs more than
@@ -54,12 +56,29 @@ impl Layout {
         let always = ALWAYS_METERED.iter().chain(of_tls).chain(of_timestamps);
         meters.extend(always.filter(|kind| !plan.meters.contains(kind)));
         Self {
-            kinds: plan.classes.iter().map(Class::kinds).collect(),
+            ops: plan.classes.iter().map(Class::ops).collect(),
+            commands: plan.commands.len(),
             meters,
             meters_asked: plan.meters.len(),
             servers: plan.server_count(),
             records_warmup: plan.warmup == Warmup::Auto,
         }
+    }
+
+    /// Is there a book for such ops of a class? There is one for every kind, in the mix or not.
+    pub fn has_book(&self, class: ClassId, op: OpId) -> bool {
+        usize::from(class) < self.ops.len() && op.place() < OpId::count(self.commands)
+    }
+
+    /// The same where commands are not told apart, as in older results.
+    #[must_use]
+    pub fn with_commands_together(&self) -> Self {
+        let mut layout = self.clone();
+        for ops in &mut layout.ops {
+            ops.iter_mut().for_each(|op| *op = op.kind().into());
+            ops.dedup();
+        }
+        layout
     }
 
     /// Of how many servers the response times are told apart: of all, or of none.
@@ -68,35 +87,39 @@ impl Layout {
     }
 
     /// Every (class, op) that has histograms, in order.
-    pub fn rows(&self) -> impl Iterator<Item = (ClassId, OpKind)> + '_ {
-        let of_class = |(class, kinds): (usize, &Vec<OpKind>)| {
-            kinds.iter().map(move |kind| (class as ClassId, *kind)).collect::<Vec<_>>()
+    pub fn rows(&self) -> impl Iterator<Item = (ClassId, OpId)> + '_ {
+        let of_class = |(class, ops): (usize, &Vec<OpId>)| {
+            ops.iter().map(move |op| (class as ClassId, *op)).collect::<Vec<_>>()
         };
-        self.kinds.iter().enumerate().flat_map(of_class)
+        self.ops.iter().enumerate().flat_map(of_class)
     }
 }
 
 /// For every (class, op) its place among the rows of a [`Layout`].
 #[derive(Clone, Debug)]
 pub(crate) struct RowIndex {
+    /// By class, then op.
     rows: Vec<u16>,
+    /// How many ops a plan with these commands can have.
+    ops: usize,
 }
 
 impl RowIndex {
     const NONE: u16 = u16::MAX;
 
     pub(crate) fn new(layout: &Layout) -> Self {
-        let mut rows = vec![Self::NONE; layout.kinds.len() * OpKind::COUNT];
+        let ops = OpId::count(layout.commands);
+        let mut rows = vec![Self::NONE; layout.ops.len() * ops];
         for (row, (class, op)) in layout.rows().enumerate() {
-            rows[usize::from(class) * OpKind::COUNT + op as usize] = row as u16;
+            rows[usize::from(class) * ops + op.place()] = row as u16;
         }
-        Self { rows }
+        Self { rows, ops }
     }
 
     /// The row of a (class, op). Panics when the layout has none: the engine measures what the plan does not hold.
     #[inline]
-    pub(crate) fn of(&self, class: ClassId, op: OpKind) -> usize {
-        let row = self.rows[usize::from(class) * OpKind::COUNT + op as usize];
+    pub(crate) fn of(&self, class: ClassId, op: OpId) -> usize {
+        let row = self.rows[usize::from(class) * self.ops + op.place()];
         assert!(row != Self::NONE, "class {class} has no histograms for {op}");
         usize::from(row)
     }
@@ -204,7 +227,7 @@ impl RecorderSet {
             row_index: RowIndex::new(layout),
             rows: layout.rows().map(|_| Row::default()).collect(),
             warmup: layout.records_warmup.then(Box::default),
-            books: Books::new(layout.kinds.len()),
+            books: Books::new(layout.ops.len(), layout.commands),
             bytes: [Bytes::default(); Phase::COUNT],
             connections: [ConnectionCounts::default(); Phase::COUNT],
             faults: FaultTable::new(),
@@ -228,20 +251,20 @@ impl RecorderSet {
         self.window = WindowEdges::new(measure_ns, end_ns);
     }
 
-    /// Where an op of this class and kind is booked. The phase, here and below, is the one that the intended time lies in.
+    /// Where such an op of this class is booked. The phase, here and below, is the one that the intended time lies in.
     #[inline]
-    pub fn account(&self, phase: Phase, class: ClassId, kind: OpKind) -> Account {
+    pub fn account(&self, phase: Phase, class: ClassId, op: OpId) -> Account {
         let row = match phase {
-            Phase::Measure => self.row_index.of(class, kind) as u32,
+            Phase::Measure => self.row_index.of(class, op) as u32,
             _ => Account::UNMEASURED,
         };
-        Account { book: Books::index(phase, class, kind) as u32, row }
+        Account { book: self.books.index(phase, class, op) as u32, row }
     }
 
     /// An op became due.
     #[inline]
     pub fn scheduled(&mut self, phase: Phase, op: &Op) {
-        self.books.get_mut(phase, op.class, op.kind).requests.scheduled += 1;
+        self.books.get_mut(phase, op.class, op.id()).requests.scheduled += 1;
     }
 
     /// Several of the same account became due.
@@ -253,7 +276,7 @@ impl RecorderSet {
     /// A follow-up op became due. Counts as scheduled, too.
     #[inline]
     pub fn followup(&mut self, phase: Phase, op: &Op) {
-        let book = &mut self.books.get_mut(phase, op.class, op.kind).requests;
+        let book = &mut self.books.get_mut(phase, op.class, op.id()).requests;
         book.scheduled += 1;
         book.followup += 1;
     }
@@ -261,7 +284,7 @@ impl RecorderSet {
     /// The last byte of an op, which was `wire_requests` commands, was written.
     #[inline]
     pub fn sent(&mut self, phase: Phase, op: &Op, wire_requests: u32, at_ns: u64) {
-        self.sent_many(self.account(phase, op.class, op.kind), 1, wire_requests, at_ns);
+        self.sent_many(self.account(phase, op.class, op.id()), 1, wire_requests, at_ns);
     }
 
     /// So many ops of one account were handed over, as so many commands on the wire.
@@ -285,20 +308,20 @@ impl RecorderSet {
 
     /// The run is over, and an op that was due will never be sent.
     pub fn unsent(&mut self, phase: Phase, op: &Op) {
-        let book = self.books.get_mut(phase, op.class, op.kind);
+        let book = self.books.get_mut(phase, op.class, op.id());
         book.requests.unsent += 1;
         self.window.note(&mut book.in_window, phase, u64::MAX, u64::MAX, 1);
     }
 
     /// An op that was due is given up at `times.done_ns`, because its server does not answer: it will never be sent.
     pub fn given_up(&mut self, phase: Phase, op: &Op, times: &Times) {
-        let book = self.books.get_mut(phase, op.class, op.kind);
+        let book = self.books.get_mut(phase, op.class, op.id());
         book.requests.unsent += 1;
         book.requests.given_up += 1;
         book.in_window.given_up += u64::from(self.window.holds(times.done_ns));
         self.window.note(&mut book.in_window, phase, times.done_ns, times.done_ns, 1);
         if phase == Phase::Measure {
-            let latencies = &mut self.rows[self.row_index.of(op.class, op.kind)].latencies;
+            let latencies = &mut self.rows[self.row_index.of(op.class, op.id())].latencies;
             latencies.failed.record(times.response_ns());
             // It was never sent, so that no lateness of others can have held it up in the server.
             latencies.least.record(times.response_without_client_ns());
@@ -307,7 +330,7 @@ impl RecorderSet {
 
     /// The run is over, and an op that was sent at `sent_ns` has not ended.
     pub fn in_flight(&mut self, phase: Phase, op: &Op, sent_ns: u64) {
-        let book = self.books.get_mut(phase, op.class, op.kind);
+        let book = self.books.get_mut(phase, op.class, op.id());
         book.requests.in_flight += 1;
         self.window.note(&mut book.in_window, phase, sent_ns, u64::MAX, 1);
     }
@@ -352,7 +375,7 @@ impl RecorderSet {
     #[cold]
     fn record_warmup(&mut self, account: Account, sample: &Sample, count: u32) {
         if let Some(warmup) = &mut self.warmup
-            && Books::phase_of(account.book) == Phase::Warmup
+            && self.books.phase_of(account.book) == Phase::Warmup
             && sample.outcome.class.is_completed()
         {
             warmup.record_many(sample.times.response_ns(), count);
@@ -364,6 +387,7 @@ impl RecorderSet {
     #[cold]
     fn record_unusually(&mut self, account: Account, sample: &Sample, asked: u32, hits: u32, count: u32) {
         let Times { sent_ns, done_ns, .. } = sample.times;
+        let phase = self.books.phase_of(account.book);
         let counts = &mut self.books.at_mut(account.book).in_window;
         if account.is_measured() || self.window.holds(done_ns) {
             counts.outcomes[sample.outcome.class as usize] += u64::from(count);
@@ -371,7 +395,7 @@ impl RecorderSet {
                 counts.missed += u64::from(asked.saturating_sub(hits)) * u64::from(count);
             }
         }
-        self.window.note(counts, Books::phase_of(account.book), sent_ns, done_ns, count);
+        self.window.note(counts, phase, sent_ns, done_ns, count);
     }
 
     /// Bytes were written to a connection. The phase, here and below, is the worker's own at that instant.
@@ -505,11 +529,13 @@ mod tests {
     use crate::sample::Times;
     use crate::window::WindowCounts;
     use brunt_plan::op::KeyRef;
+    use brunt_plan::op::OpKind;
     use brunt_plan::outcome::{Outcome, OutcomeClass, ReplyKind};
 
     fn layout() -> Layout {
         Layout {
-            kinds: vec![vec![OpKind::Get, OpKind::Set], vec![OpKind::Mget]],
+            ops: vec![vec![OpKind::Get.into(), OpKind::Set.into()], vec![OpKind::Mget.into()]],
+            commands: 0,
             meters: vec![MeterKind::SendCost],
             meters_asked: 1,
             servers: 2,
@@ -522,9 +548,9 @@ mod tests {
         for (servers, timed) in [(1, 0), (2, 2), (64, 64), (65, 0)] {
             let layout = Layout { servers, ..layout() };
             let mut set = RecorderSet::new(&layout);
-            let measured = set.account(Phase::Measure, 0, OpKind::Get);
+            let measured = set.account(Phase::Measure, 0, OpKind::Get.into());
             set.responded(0, measured, 1_000, 3);
-            set.responded(0, set.account(Phase::Warmup, 0, OpKind::Get), 9_000, 1);
+            set.responded(0, set.account(Phase::Warmup, 0, OpKind::Get.into()), 9_000, 1);
             set.responded(servers as u16 - 1, measured, 2_000, 1);
             let interval = set.take_interval(0, 0, 100);
             let times: Vec<_> =
@@ -548,7 +574,7 @@ mod tests {
     fn sample(op: OpKind, class: ClassId, outcome: Outcome, intended_ns: u64, done_ns: u64) -> Sample {
         let (picked_ns, sent_ns, polled_ns) = (intended_ns, intended_ns + 10, done_ns);
         let times = Times { intended_ns, picked_ns, sent_ns, polled_ns, first_byte_ns: done_ns, done_ns };
-        Sample { op, class, outcome, busy_lag_ns: None, times }
+        Sample { op: op.into(), class, outcome, busy_lag_ns: None, times }
     }
 
     #[test]
@@ -583,14 +609,14 @@ mod tests {
         let activity = interval.activity();
         assert_eq!((activity.scheduled, activity.sent, activity.completed, activity.failed), (5, 5, 3, 2));
         let [get, mget] = interval.rows.as_slice() else { panic!("{:?}", interval.rows) };
-        assert_eq!((get.class, get.op, mget.class, mget.op), (0, OpKind::Get, 1, OpKind::Mget));
+        assert_eq!((get.class, get.op, mget.class, mget.op), (0, OpKind::Get.into(), 1, OpKind::Mget.into()));
         let counted = |op| {
             let entry = interval.books.iter().find(|entry| (entry.phase, entry.op) == (Phase::Measure, op));
             let counts = entry.unwrap().in_window();
             (counts.sent, counts.completed(), counts.answered(), counts.failed(), counts.in_flight_at_end)
         };
-        assert_eq!(counted(OpKind::Get), (2, 1, 1, 0, 1));
-        assert_eq!(counted(OpKind::Mget), (1, 0, 0, 1, 0));
+        assert_eq!(counted(OpKind::Get.into()), (2, 1, 1, 0, 1));
+        assert_eq!(counted(OpKind::Mget.into()), (1, 0, 0, 1, 0));
         let moments = get.latencies.response.moments();
         assert_eq!((moments.count, moments.min, moments.max), (2, 499, 500));
         assert_eq!(get.latencies.service.moments().max, 490);
@@ -670,7 +696,7 @@ mod tests {
     fn fate(phase: Phase, fate: Fate) -> [u64; 7] {
         let (op, mut set) = (asked(0, OpKind::Get), RecorderSet::new(&layout()));
         set.set_window(100, 1_000);
-        let account = set.account(phase, 0, OpKind::Get);
+        let account = set.account(phase, 0, OpKind::Get.into());
         let intended_ns = [0, 0, 50, 500, 1_500][phase as usize];
         for count in [1, 3] {
             set.scheduled_many(account, count);

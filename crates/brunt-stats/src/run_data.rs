@@ -77,7 +77,8 @@ pub struct RunData {
 
 fn nothing_recorded() -> IntervalStore {
     IntervalStore::new(&Layout {
-        kinds: Vec::new(),
+        ops: Vec::new(),
+        commands: 0,
         meters: Vec::new(),
         meters_asked: 0,
         servers: 0,

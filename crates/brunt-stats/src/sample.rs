@@ -4,7 +4,7 @@
 //! nanoseconds on one monotonic clock. Invariant: intended ≤ picked ≤ sent ≤ first byte ≤ done, and polled ≤ done; a
 //! clock that disagrees with itself by a tick yields 0, never a huge number.
 
-use brunt_plan::op::{ClassId, OpKind};
+use brunt_plan::op::{ClassId, OpId};
 use brunt_plan::outcome::Outcome;
 use serde::{Deserialize, Serialize};
 
@@ -112,7 +112,7 @@ impl Times {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Sample {
     /// What was asked.
-    pub op: OpKind,
+    pub op: OpId,
     /// The class it belongs to.
     pub class: ClassId,
     /// How it ended.

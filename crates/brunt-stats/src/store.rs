@@ -18,7 +18,7 @@ use crate::outage::{OutageSpan, OutageSpans};
 use crate::recorder::{Layout, RowIndex};
 use crate::server::{self, ServerCounts};
 use crate::timeline::Timeline;
-use brunt_plan::op::{ClassId, OpKind};
+use brunt_plan::op::{ClassId, OpId};
 use brunt_plan::phase::Phase;
 use serde::{Deserialize, Serialize};
 use std::ops::Range;
@@ -70,7 +70,7 @@ impl IntervalStore {
             layout: layout.clone(),
             row_index: RowIndex::new(layout),
             rows: layout.rows().map(|_| RowTotals::default()).collect(),
-            books: Books::new(layout.kinds.len()),
+            books: Books::new(layout.ops.len(), layout.commands),
             bytes: [Bytes::default(); Phase::COUNT],
             connections: [ConnectionCounts::default(); Phase::COUNT],
             faults: FaultTable::default(),
@@ -222,7 +222,7 @@ impl IntervalStore {
     }
 
     /// Every (class, op) with its totals so far, in the order of the layout.
-    pub fn rows(&self) -> impl Iterator<Item = (ClassId, OpKind, &RowTotals)> + '_ {
+    pub fn rows(&self) -> impl Iterator<Item = (ClassId, OpId, &RowTotals)> + '_ {
         self.layout.rows().zip(&self.rows).map(|((class, op), row)| (class, op, row))
     }
 }

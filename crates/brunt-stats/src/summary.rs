@@ -36,7 +36,8 @@ use crate::verdict::{
 use crate::window::WindowCounts;
 use crate::worker_counts::WorkerCounts;
 use brunt_plan::objective::Objective;
-use brunt_plan::op::{ClassId, OpKind};
+use brunt_plan::op::{ClassId, OpId, OpKind};
+use brunt_plan::op_name::OpName;
 use brunt_plan::outcome::OutcomeClass;
 use brunt_plan::phase::Phase;
 use brunt_plan::plan::{Class, Load, MeterKind, OnMiss, Plan, Timestamps, Transport, Wait};
@@ -295,11 +296,13 @@ impl Rates {
     }
 }
 
-/// One kind of op.
+/// One op.
 #[derive(Clone, Debug, PartialEq)]
 pub struct OpRow {
-    /// The kind.
-    pub op: OpKind,
+    /// The op.
+    pub op: OpId,
+    /// What it is called.
+    pub name: OpName,
     /// Its numbers.
     pub summary: OpSummary,
 }
@@ -313,7 +316,7 @@ pub struct ClassSummary {
     pub name: String,
     /// All its ops.
     pub total: OpSummary,
-    /// By kind, in the order of its mix.
+    /// By op, in the order of its mix.
     pub ops: Vec<OpRow>,
 }
 
@@ -383,7 +386,7 @@ impl Summary {
         let steady = Steadiness::of(plan, store, &window);
         let rows = Rows::new(plan, store, &window);
         let total = rows.sum(|_, _| true);
-        let ops = rows.by_kind(|_| true);
+        let ops = rows.by_op(|_| true);
         let classes = class_summaries(plan, &rows);
         let phases = [Phase::Preload, Phase::Warmup, Phase::Measure, Phase::Drain];
         let phases = phases.map(|phase| phase_summary(store, phase)).into();
@@ -479,11 +482,11 @@ impl Summary {
         self
     }
 
-    /// The requests of a kind, or all of them; `None` where there were none of the kind.
-    pub fn row(&self, op: Option<OpKind>) -> Option<&OpSummary> {
+    /// The requests of an op, or all of them; `None` where there is no such op.
+    pub fn row(&self, op: Option<OpName>) -> Option<&OpSummary> {
         match op {
             None => Some(&self.total),
-            Some(op) => self.ops.iter().find(|row| row.op == op).map(|row| &row.summary),
+            Some(op) => self.ops.iter().find(|row| row.name == op).map(|row| &row.summary),
         }
     }
 
@@ -522,7 +525,7 @@ impl Summary {
 }
 
 /// The sum over these (class, op).
-type Known = (Vec<(ClassId, OpKind)>, OpSummary);
+type Known = (Vec<(ClassId, OpId)>, OpSummary);
 
 /// Sums over (class, op) of the measured phase.
 struct Rows<'a> {
@@ -541,9 +544,9 @@ impl<'a> Rows<'a> {
 
     /// The row of everything that `of` selects. Books and histograms cover the same ops: the recorders have a row for
     /// every (class, op) that they measure.
-    fn sum(&self, of: impl Fn(ClassId, OpKind) -> bool) -> OpSummary {
+    fn sum(&self, of: impl Fn(ClassId, OpId) -> bool) -> OpSummary {
         let all = self.store.rows().map(|(class, op, _)| (class, op));
-        let chosen: Vec<(ClassId, OpKind)> = all.filter(|(class, op)| of(*class, *op)).collect();
+        let chosen: Vec<(ClassId, OpId)> = all.filter(|(class, op)| of(*class, *op)).collect();
         if let Some((_, known)) = self.known.borrow().iter().find(|(held, _)| *held == chosen) {
             return known.clone();
         }
@@ -552,7 +555,7 @@ impl<'a> Rows<'a> {
         sum
     }
 
-    fn sum_anew(&self, of: impl Fn(ClassId, OpKind) -> bool) -> OpSummary {
+    fn sum_anew(&self, of: impl Fn(ClassId, OpId) -> bool) -> OpSummary {
         let mut totals = RowTotals::default();
         let (mut lag_ns, mut slots_ns) = (0, 0.0);
         for (class, _, row) in self.store.rows().filter(|(class, op, _)| of(*class, *op)) {
@@ -581,15 +584,19 @@ impl<'a> Rows<'a> {
         OpSummary::of(book, totals, self.window, &batches, &self.plan.quantiles(), lag_share)
     }
 
-    fn by_kind(&self, of: impl Fn(ClassId) -> bool) -> Vec<OpRow> {
-        let mut kinds: Vec<OpKind> = Vec::new();
+    fn by_op(&self, of: impl Fn(ClassId) -> bool) -> Vec<OpRow> {
+        let mut ops: Vec<OpId> = Vec::new();
         for (class, op, _) in self.store.rows() {
-            if of(class) && !kinds.contains(&op) {
-                kinds.push(op);
+            if of(class) && !ops.contains(&op) {
+                ops.push(op);
             }
         }
-        let row = |op| OpRow { op, summary: self.sum(|class, held| of(class) && held == op) };
-        kinds.into_iter().map(row).collect()
+        let row = |op| OpRow {
+            op,
+            name: self.plan.op_name(op),
+            summary: self.sum(|class, held| of(class) && held == op),
+        };
+        ops.into_iter().map(row).collect()
     }
 }
 
@@ -599,7 +606,7 @@ fn class_summaries(plan: &Plan, rows: &Rows<'_>) -> Vec<ClassSummary> {
         class: index as ClassId,
         name: class.name.clone(),
         total: rows.sum(|held, _| usize::from(held) == index),
-        ops: rows.by_kind(|held| usize::from(held) == index),
+        ops: rows.by_op(|held| usize::from(held) == index),
     };
     classes.map(summary).collect()
 }
@@ -636,7 +643,7 @@ pub(crate) fn look_at(
 ) -> (OpSummary, Vec<OpRow>, Vec<Check>) {
     let steady = Steadiness::of(plan, store, window);
     let rows = Rows::new(plan, store, window);
-    let (total, ops) = (rows.sum(|_, _| true), rows.by_kind(|_| true));
+    let (total, ops) = (rows.sum(|_, _| true), rows.by_op(|_| true));
     let lag_rows = lag_rows(&total, &class_summaries(plan, &rows), is_open(plan));
     let checks = verdict::while_running(&Evidence { lag_rows, steady, ..Evidence::default() });
     (total, ops, checks)
@@ -795,7 +802,7 @@ fn keys_beside(plan: &Plan, classes: &[ClassSummary]) -> u64 {
         let RequestBook { scheduled, unsent, in_flight, .. } = row.summary.requests;
         row.summary.keys.asked.saturating_sub(scheduled.saturating_sub(unsent + in_flight))
     };
-    multigets.filter(|row| row.op == OpKind::Mget).map(beside).sum()
+    multigets.filter(|row| row.op.kind() == OpKind::Mget).map(beside).sum()
 }
 
 /// The number of requests that the plan asks for, and how many of them there were.
@@ -848,7 +855,7 @@ fn lag_rows(total: &OpSummary, classes: &[ClassSummary], is_open: impl Fn(ClassI
         if classes.len() > 1 {
             rows.push(row(format!("all requests{within}"), is_closed, &class.total));
         }
-        rows.extend(class.ops.iter().map(|op| row(format!("{}{within}", op.op), is_closed, &op.summary)));
+        rows.extend(class.ops.iter().map(|op| row(format!("{}{within}", op.name), is_closed, &op.summary)));
     }
     rows
 }

@@ -48,7 +48,7 @@ mod tests {
             let mut tap = Tap::new(capacity);
             for done_ns in 0..5 {
                 tap.offer(&Sample {
-                    op: OpKind::Get,
+                    op: OpKind::Get.into(),
                     class: 0,
                     outcome: Outcome::of_reply(OpKind::Get, ReplyKind::Value),
                     busy_lag_ns: None,

@@ -14,7 +14,7 @@ pub use slice::{Slice, SliceRow};
 
 use crate::histogram::{GROUPING_POWER, Histogram, SparseHistogram};
 use crate::interval::{Activity, Interval, Move};
-use brunt_plan::op::{ClassId, OpKind};
+use brunt_plan::op::{ClassId, OpId};
 use brunt_plan::quantile::Quantile;
 use grid::Grid;
 use serde::{Deserialize, Serialize};
@@ -54,11 +54,11 @@ impl PointLatency {
     }
 }
 
-/// One kind of op in a piece of time, over all classes.
+/// One op in a piece of time, over all classes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OpPoint {
-    /// The kind of op.
-    pub op: OpKind,
+    /// The op.
+    pub op: OpId,
     /// Measured ops that completed.
     pub completed: u64,
     /// Measured ops that failed.
@@ -192,7 +192,7 @@ impl Timeline {
     }
 
     /// Could it be of a run with so many servers that measured these ops of these classes?
-    pub(crate) fn fits(&self, servers: usize, has_row: impl Fn(ClassId, OpKind) -> bool) -> bool {
+    pub(crate) fn fits(&self, servers: usize, has_row: impl Fn(ClassId, OpId) -> bool) -> bool {
         let fits = |slice: &Slice| {
             slice.servers.len() == servers && slice.rows.iter().all(|row| has_row(row.class, row.op))
         };
@@ -261,15 +261,15 @@ impl Timeline {
         TimelinePoint { start_ns, end_ns, activity, preload, latency: PointLatency::of(&response) }
     }
 
-    /// The kinds of op of a piece of time, ascending: only those that there were. The piece begins and ends with cells of the grid, as
+    /// The ops of a piece of time, ascending: only those that there were. The piece begins and ends with cells of the grid, as
     /// those of [`Self::points`] do.
     pub fn ops(&self, span: Range<u64>) -> Vec<OpPoint> {
-        let mut by_op: BTreeMap<OpKind, Vec<&SliceRow>> = BTreeMap::new();
+        let mut by_op: BTreeMap<OpId, Vec<&SliceRow>> = BTreeMap::new();
         for row in self.slices.range(span).flat_map(|(_, slice)| &slice.rows) {
             by_op.entry(row.op).or_default().push(row);
         }
         let mut sum = Histogram::new();
-        let point = |(op, rows): (OpKind, Vec<&SliceRow>)| OpPoint {
+        let point = |(op, rows): (OpId, Vec<&SliceRow>)| OpPoint {
             op,
             completed: rows.iter().map(|row| row.completed).sum(),
             failed: rows.iter().map(|row| row.faulty).sum(),

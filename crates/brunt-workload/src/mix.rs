@@ -36,9 +36,9 @@ impl KindChooser {
         }
     }
 
-    /// Which of the plan's commands the next raw operation is: one draw, none where there is only one.
+    /// The number of the plan's command that the next raw operation is, counted from 1: one draw, none where there is only one.
     pub fn choose_command(&self, draw: &mut impl Draw) -> u16 {
-        self.commands.as_ref().map_or(0, |table| table.pick(draw.next_u64()) as u16)
+        self.commands.as_ref().map_or(1, |table| table.pick(draw.next_u64()) as u16 + 1)
     }
 }
 
@@ -73,12 +73,12 @@ mod tests {
     fn commands_come_by_weight() {
         let mut rng = Rng::for_stream(1, Purpose::Ops, 0, 0);
         let chooser = KindChooser::new(&"raw=3+0+1".parse().unwrap());
-        let mut counts = [0_i32; 3];
+        let mut counts = [0_i32; 4];
         (0..40_000).for_each(|_| counts[usize::from(chooser.choose_command(&mut rng))] += 1);
         // Four standard deviations.
-        assert!((counts[0] - 30_000).abs() < 350 && counts[1] == 0, "{counts:?}");
+        assert!((counts[1] - 30_000).abs() < 350 && counts[0] + counts[2] == 0, "{counts:?}");
         for text in ["get=1", "get=1,raw=5"] {
-            assert_eq!(KindChooser::new(&text.parse().unwrap()).choose_command(&mut rng), 0);
+            assert_eq!(KindChooser::new(&text.parse().unwrap()).choose_command(&mut rng), 1);
         }
     }
 }

@@ -209,8 +209,8 @@ impl Drawn {
             OpKind::Touch => Op { ttl_s: self.ttl_s, ..op },
             // Whether the command has a place for it is the codec's to know.
             OpKind::Raw => {
-                let template = self.kinds.choose_command(&mut self.rng);
-                Op { value: ValueRef::Version(0), operand: self.rng.next_u64(), template, ..op }
+                let command = self.kinds.choose_command(&mut self.rng);
+                Op { value: ValueRef::Version(0), operand: self.rng.next_u64(), command, ..op }
             }
             OpKind::Get | OpKind::Gets | OpKind::Mget | OpKind::Delete => op,
         }

@@ -13,6 +13,7 @@ use crate::option_file::parse_or_read;
 use crate::presentation::Presentation;
 use brunt_compat::tools::{self, TOOLS, Tool};
 use brunt_fleet::TrustFiles;
+use brunt_plan::command::CommandSpec;
 use brunt_plan::cpus::CpuList;
 use brunt_plan::distribution::{Arrival, SizeDistribution};
 use brunt_plan::gather::Gather;
@@ -601,10 +602,10 @@ pub(crate) struct TrafficFlags {
     /// --command, as in get=9,raw=3+1 [default: get=9,set=1]
     #[arg(long, value_name = "OP=WEIGHT,...")]
     pub mix: Option<Mix>,
-    /// Your own command (repeatable), such as 'HSET h:{key} f {value}' or, for thrift, 'add 1:i32={random}'; the raw of --mix
-    /// weighs it
-    #[arg(long, value_name = "TEMPLATE")]
-    pub command: Vec<String>,
+    /// Your own command (repeatable), such as 'HSET h:{key} f {value}' or, for thrift, 'add 1:i32={random}', with a row of its own;
+    /// 'HGET@7=HGET h {key}' names and weighs it
+    #[arg(long, value_name = "[NAME@WEIGHT=]TEMPLATE")]
+    pub command: Vec<CommandSpec>,
     /// By how much incr and decr change a key's counter: 5, uniform:1,9, or another law of sizes below [default: 1]
     #[arg(long, value_name = "SIZES", value_parser = parse_or_read::<SizeDistribution>)]
     pub delta: Option<SizeDistribution>,

@@ -82,6 +82,7 @@ impl Outputs {
                 brunt_report::samples::write(
                     &summary.record.run.samples,
                     summary.counts().samples_overflow,
+                    &summary.record.plan,
                     origin_ns,
                     out,
                 )

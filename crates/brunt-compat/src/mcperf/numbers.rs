@@ -190,7 +190,7 @@ impl Numbers {
                 let count = entry.book.requests.reply(kind);
                 numbers.responses += count;
                 numbers.replies[kind as usize] += count;
-                if kind == ReplyKind::NotFound && matches!(entry.op, OpKind::Get | OpKind::Gets) {
+                if kind == ReplyKind::NotFound && matches!(entry.op.kind(), OpKind::Get | OpKind::Gets) {
                     numbers.ends += count;
                 }
             }

@@ -23,9 +23,9 @@ pub fn of(summary: &Summary, invocation: &Invocation) -> Counters {
         }
         for entry in &phase.ops {
             let (requests, keys) = (&entry.book.requests, &entry.book.keys);
-            let commands = if entry.op == OpKind::Mget { keys.asked } else { requests.sent };
+            let commands = if entry.op.kind() == OpKind::Mget { keys.asked } else { requests.sent };
             counters.get_misses += keys.miss;
-            if GETS.contains(&entry.op) {
+            if GETS.contains(&entry.op.kind()) {
                 counters.cmd_get += commands;
             } else {
                 counters.cmd_set += commands;
@@ -69,7 +69,7 @@ pub fn remarks(summary: &Summary) -> Vec<String> {
     remarks.extend(crate::remarks::unsent(summary, "operations"));
     let counts = summary.counts();
     // A value that came behind the end of its reply is a datagram of no use.
-    let is_multiget = |entry: &&BookEntry| entry.op == OpKind::Mget;
+    let is_multiget = |entry: &&BookEntry| entry.op.kind() == OpKind::Mget;
     let multigets = summary.phases.iter().flat_map(|phase| &phase.ops).filter(is_multiget);
     let misses: u64 = multigets.map(|entry| entry.book.keys.miss).sum();
     let behind = misses.min(counts.datagrams.duplicate + counts.datagrams.late);
@@ -175,7 +175,7 @@ mod tests {
             set.scheduled(done.phase, &op);
             set.sent(done.phase, &op, 1, at_ns);
             let sample = Sample {
-                op: done.kind,
+                op: done.kind.into(),
                 class: 0,
                 outcome: Outcome { class, reply },
                 busy_lag_ns: None,

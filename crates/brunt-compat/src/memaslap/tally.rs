@@ -109,14 +109,14 @@ impl Tallies {
     pub fn of(recorded: &IntervalStore) -> Self {
         let mut tallies = Self::default();
         for (_, op, row) in recorded.rows() {
-            tallies.of_kind(op).latency.merge(&row.latencies.service);
+            tallies.of_kind(op.kind()).latency.merge(&row.latencies.service);
         }
         for entry in recorded.books().entries().filter(|entry| entry.phase == Phase::Measure) {
-            let tally = tallies.of_kind(entry.op);
+            let tally = tallies.of_kind(entry.op.kind());
             let book = &entry.book;
             tally.misses += book.requests.outcome(OutcomeClass::Miss);
             tally.objects +=
-                if GETS.contains(&entry.op) { book.keys.asked } else { book.requests.completed() };
+                if GETS.contains(&entry.op.kind()) { book.keys.asked } else { book.requests.completed() };
         }
         tallies
     }

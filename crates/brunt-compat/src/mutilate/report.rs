@@ -111,13 +111,13 @@ impl Layout {
             return of(summary, kinds).collect();
         }
         let masters = carried_by(summary, Carrier::Controller);
-        masters.flat_map(|class| &class.ops).filter(|row| kinds.contains(&row.op)).collect()
+        masters.flat_map(|class| &class.ops).filter(|row| kinds.contains(&row.op.kind())).collect()
     }
 
     fn histogram(&self, summary: &Summary, kinds: &[OpKind]) -> Histogram {
         let mut histogram = Histogram::new();
         if self.successful {
-            for sample in successes(summary).filter(|sample| kinds.contains(&sample.op)) {
+            for sample in successes(summary).filter(|sample| kinds.contains(&sample.op.kind())) {
                 histogram.record(self.latency_ns(sample));
             }
             return histogram;
@@ -165,7 +165,7 @@ impl Layout {
         let is_over = |sample: &&Sample| sample.times.done_ns < summary.window.end_ns;
         match self.successful {
             true => {
-                let counts = |sample: &&Sample| !purges(summary) || sample.op != OpKind::Delete;
+                let counts = |sample: &&Sample| !purges(summary) || sample.op.kind() != OpKind::Delete;
                 let own = successes(summary).filter(is_over).filter(counts).count() as u64;
                 // Single requests of agents stay with them.
                 own + successes_of_agents(summary)
@@ -206,7 +206,7 @@ fn purged(summary: &Summary) -> Option<(u64, u64)> {
 }
 
 fn of<'a>(summary: &'a Summary, kinds: &'a [OpKind]) -> impl Iterator<Item = &'a OpRow> {
-    summary.ops.iter().filter(|row| kinds.contains(&row.op))
+    summary.ops.iter().filter(|row| kinds.contains(&row.op.kind()))
 }
 
 /// The classes of one carrier.
@@ -353,7 +353,7 @@ pub fn write_samples(
 ) -> io::Result<()> {
     let window = summary.window.measure_ns..summary.window.end_ns;
     let is_read = |sample: &&Sample| {
-        READS.contains(&sample.op)
+        READS.contains(&sample.op.kind())
             && sample.outcome.class.is_completed()
             && window.contains(&sample.times.intended_ns)
             && (!layout.successful || sample.outcome.class == OutcomeClass::Hit)
@@ -373,12 +373,13 @@ pub fn miss_windows(summary: &Summary, window: u64, follows: bool) -> Vec<(u64, 
     let is_request = |sample: &&Sample| {
         measured.contains(&sample.times.intended_ns)
             && sample.outcome.class.is_completed()
-            && (READS.contains(&sample.op) || !follows)
+            && (READS.contains(&sample.op.kind()) || !follows)
     };
     let mut samples: Vec<&Sample> = summary.record.run.samples.iter().filter(is_request).collect();
     samples.sort_by_key(|sample| sample.times.done_ns);
-    let seen =
-        samples.iter().map(|sample| (READS.contains(&sample.op), sample.outcome.class == OutcomeClass::Miss));
+    let seen = samples
+        .iter()
+        .map(|sample| (READS.contains(&sample.op.kind()), sample.outcome.class == OutcomeClass::Miss));
     windows_of(seen, window)
 }
 

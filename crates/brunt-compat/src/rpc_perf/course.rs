@@ -138,7 +138,8 @@ mod tests {
 
     fn layout() -> Layout {
         Layout {
-            kinds: vec![vec![OpKind::Raw]; 2],
+            ops: vec![vec![OpKind::Raw.into()]; 2],
+            commands: 0,
             meters: Vec::new(),
             meters_asked: 0,
             servers: 1,
@@ -166,7 +167,7 @@ mod tests {
             let outcome = Outcome { class: *outcome, reply: *reply };
             set.record(
                 book_phase,
-                &Sample { op: OpKind::Raw, class: *class, outcome, busy_lag_ns: None, times },
+                &Sample { op: OpKind::Raw.into(), class: *class, outcome, busy_lag_ns: None, times },
                 1,
                 1,
             );

@@ -6,6 +6,7 @@ use super::command_line::{CommandLine, unfit};
 use super::config::{Config, General, LogFormat, Parameter, Workload};
 use super::request::{Dialect, Request};
 use crate::front_end::Caller;
+use brunt_plan::command::CommandSpec;
 use brunt_plan::distribution::{Arrival, SizeDistribution};
 use brunt_plan::mix::Mix;
 use brunt_plan::op::OpKind;
@@ -158,7 +159,7 @@ impl Invocation {
         let classes =
             requests.iter().enumerate().map(|(index, request)| self.class(index, request, requests.len()));
         let classes = classes.collect::<Result<Vec<_>, _>>()?;
-        let commands = requests.into_iter().map(|request| request.template).collect();
+        let commands = requests.into_iter().map(|request| CommandSpec::of(&request.template)).collect();
         let run = RunSpec { command: Some(commands), ..self.run(seed)? };
         Ok((PlanSpec { run, base: ClassSpec::default(), classes }, warnings))
     }

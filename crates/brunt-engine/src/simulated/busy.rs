@@ -206,7 +206,10 @@ fn follow_ups_are_as_late_as_the_misses_were_read() {
         let mut visits = visits(&outcome, |_| 0);
         let of = |kind| {
             let samples = outcome.samples.iter().enumerate();
-            samples.filter(move |(_, sample)| sample.op == kind).map(|(number, _)| number).collect::<Vec<_>>()
+            samples
+                .filter(move |(_, sample)| sample.op.kind() == kind)
+                .map(|(number, _)| number)
+                .collect::<Vec<_>>()
         };
         let (gets, sets) = (of(OpKind::Get), of(OpKind::Set));
         // Every get misses; those that were read after the window are followed by no sample.

@@ -193,7 +193,7 @@ fn a_client_has_a_rate_of_its_own() {
             .samples
             .iter()
             .map(|sample| {
-                let count = if sample.op == OpKind::Mget { keys } else { 1 };
+                let count = if sample.op.kind() == OpKind::Mget { keys } else { 1 };
                 (sample.times.sent_ns - outcome.start_ns(), count)
             })
             .collect();

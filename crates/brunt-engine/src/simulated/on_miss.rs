@@ -18,7 +18,7 @@ fn the_slot_is_free_when_the_key_is_stored() {
         let mut is_fill = false;
         for sample in &outcome.samples {
             assert_eq!(sample.times.intended_ns, free_ns, "{sample:?}");
-            assert!(!is_fill || sample.op == OpKind::Set, "a miss is followed by its store");
+            assert!(!is_fill || sample.op.kind() == OpKind::Set, "a miss is followed by its store");
             is_fill = sample.outcome.class == OutcomeClass::Miss;
             free_ns = sample.times.done_ns;
         }
@@ -40,7 +40,7 @@ fn the_missing_keys_of_a_multi_get_are_stored() {
     );
     check_books(&outcome);
     let kinds: Vec<(OpKind, OutcomeClass)> =
-        outcome.samples.iter().map(|sample| (sample.op, sample.outcome.class)).collect();
+        outcome.samples.iter().map(|sample| (sample.op.kind(), sample.outcome.class)).collect();
     let fill = (OpKind::Set, OutcomeClass::Done);
     let (miss, hit) = ((OpKind::Mget, OutcomeClass::Miss), (OpKind::Mget, OutcomeClass::Hit));
     assert_eq!(
@@ -104,7 +104,7 @@ fn in_open_loop_stores_follow_beside_the_schedule() {
         SimOptions { latency_ns: 20 * MS, ..SimOptions::default() },
     );
     check_books(&outcome);
-    let of = |kind| outcome.samples.iter().filter(move |sample| sample.op == kind);
+    let of = |kind| outcome.samples.iter().filter(move |sample| sample.op.kind() == kind);
     for (nth, get) in of(OpKind::Get).enumerate() {
         assert_eq!(get.times.intended_ns, outcome.start_ns() + nth as u64 * MS);
         assert_eq!(get.outcome.class == OutcomeClass::Miss, nth < 100, "get {nth}");
@@ -129,10 +129,9 @@ fn stores_after_the_end_belong_to_the_drain() {
         );
         check_books(&outcome);
         let (measured, drained) = (outcome.book(Phase::Measure), outcome.book(Phase::Drain));
-        let late = outcome
-            .samples
-            .iter()
-            .filter(|sample| sample.op == OpKind::Get && sample.times.done_ns >= outcome.end.window.end_ns);
+        let late = outcome.samples.iter().filter(|sample| {
+            sample.op.kind() == OpKind::Get && sample.times.done_ns >= outcome.end.window.end_ns
+        });
         assert_eq!(drained.requests.followup, late.count() as u64, "{load}");
         assert!(drained.requests.followup > 20, "{load}: {}", drained.requests.followup);
         assert_eq!(drained.requests.outcome(OutcomeClass::Done), drained.requests.followup);
@@ -152,7 +151,7 @@ fn what_expires_is_stored_again() {
     check_books(&outcome);
     let mut expires_ns = outcome.start_ns() - START_AHEAD_NS + SECOND;
     let mut misses = 0;
-    for get in outcome.samples.iter().filter(|sample| sample.op == OpKind::Get) {
+    for get in outcome.samples.iter().filter(|sample| sample.op.kind() == OpKind::Get) {
         let is_miss = get.times.sent_ns >= expires_ns;
         assert_eq!(get.outcome.class == OutcomeClass::Miss, is_miss, "{get:?}");
         if is_miss {

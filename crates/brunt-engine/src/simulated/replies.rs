@@ -177,7 +177,7 @@ fn check_end(ended: &Ended, kind: OpKind, letter: char, is_datagrams: bool, what
         '.' | 'w' => OutcomeClass::Timeout,
         letter => panic!("{letter}"),
     };
-    let samples: Vec<_> = ended.samples.iter().filter(|sample| sample.op == kind).collect();
+    let samples: Vec<_> = ended.samples.iter().filter(|sample| sample.op.kind() == kind).collect();
     assert!(!samples.is_empty(), "{what}");
     for sample in &samples {
         assert_eq!(sample.outcome.class, class, "{what}");

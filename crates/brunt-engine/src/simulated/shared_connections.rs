@@ -25,7 +25,7 @@ fn every_operation_belongs_to_its_own_class() {
     for (class, kind, count) in [(0, OpKind::Get, 3_000), (1, OpKind::Set, 1_000)] {
         let book = outcome.measured(kind);
         assert_eq!((book.requests.scheduled, book.requests.completed()), (count, count), "{kind:?}");
-        let own = outcome.samples.iter().filter(|sample| sample.op == kind);
+        let own = outcome.samples.iter().filter(|sample| sample.op.kind() == kind);
         assert!(own.clone().all(|sample| sample.class == class), "{kind:?}");
     }
     assert_eq!(outcome.measured(OpKind::Get).keys.hit, 3_000);
@@ -47,8 +47,11 @@ fn a_closed_loop_lets_others_have_their_turn() {
     let (gets, sets) = (outcome.measured(OpKind::Get), outcome.measured(OpKind::Set));
     assert_eq!(sets.requests.completed(), 100);
     assert_eq!(gets.requests.completed() + 100, SECOND / round_ns, "no turn is lost");
-    let slowest =
-        outcome.samples.iter().filter(|sample| sample.op == OpKind::Set).map(|set| set.times.response_ns());
+    let slowest = outcome
+        .samples
+        .iter()
+        .filter(|sample| sample.op.kind() == OpKind::Set)
+        .map(|set| set.times.response_ns());
     assert!(slowest.max() <= Some(2 * round_ns));
 }
 

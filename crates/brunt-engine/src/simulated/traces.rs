@@ -114,7 +114,7 @@ fn the_schedule_says_when_a_line_is_due() {
     let expected: Vec<u64> = (0..500).map(|line| outcome.start_ns() + line * MS).collect();
     assert_eq!(intended, expected);
     for (line, sample) in outcome.samples.iter().enumerate() {
-        assert_eq!(sample.op == OpKind::Set, word(line) == "write");
+        assert_eq!(sample.op.kind() == OpKind::Set, word(line) == "write");
         assert_eq!(sample.times.response_ns(), 40 * MS);
     }
     std::fs::remove_file(path).unwrap();
@@ -130,7 +130,7 @@ fn a_purge_comes_after_half_of_the_requests() {
     );
     check_books(&outcome);
     let asked: Vec<OpKind> =
-        outcome.samples.iter().map(|sample| sample.op).filter(|op| *op != OpKind::Set).collect();
+        outcome.samples.iter().map(|sample| sample.op.kind()).filter(|op| *op != OpKind::Set).collect();
     let expected = [vec![OpKind::Get; 150], vec![OpKind::Delete; 45], vec![OpKind::Get; 150]].concat();
     assert_eq!(asked, expected);
     // What was deleted is missed once and stored again.

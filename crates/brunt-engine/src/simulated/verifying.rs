@@ -131,9 +131,10 @@ fn what_was_overwritten_is_stale() {
         },
     );
     check_books(&outcome);
-    let is_set = |sample: &&Sample| sample.op == OpKind::Set;
+    let is_set = |sample: &&Sample| sample.op.kind() == OpKind::Set;
     let first_set_ns = outcome.samples.iter().find(is_set).unwrap().times.done_ns;
-    let is_late = |sample: &&Sample| sample.op == OpKind::Get && sample.times.intended_ns >= first_set_ns;
+    let is_late =
+        |sample: &&Sample| sample.op.kind() == OpKind::Get && sample.times.intended_ns >= first_set_ns;
     let stale = outcome.samples.iter().filter(is_late).count() as u64;
     let rows = rows(&outcome);
     let [(ValueFault::Stale, count, first)] = rows[..] else { panic!("{rows:?}") };

@@ -113,7 +113,11 @@ fn check_whole(trouble: Trouble, at_ns: u64) -> bool {
     };
     check_row(&what, &summary.total, &of(&|_| true));
     for row in &summary.ops {
-        check_row(&format!("{what}, {}", row.op), &row.summary, &of(&|sample| sample.op == row.op));
+        check_row(
+            &format!("{what}, {}", row.op.kind()),
+            &row.summary,
+            &of(&|sample| sample.op.kind() == row.op.kind()),
+        );
     }
     for class in &summary.classes {
         let own = of(&|sample| sample.class == class.class);

@@ -191,7 +191,7 @@ impl Alike {
             first_byte_ns: at_ns,
             done_ns: at_ns,
         };
-        let sample = Sample { op: entry.kind, class: entry.class, outcome: HIT, busy_lag_ns, times };
+        let sample = Sample { op: entry.kind.into(), class: entry.class, outcome: HIT, busy_lag_ns, times };
         (self.last, self.count) = (Some((entry.account, sample)), 1);
     }
 

@@ -664,7 +664,7 @@ impl<C: Codec> Traffic<C> {
             }
             return;
         }
-        let sample = Sample { op: entry.kind, class: entry.class, outcome, busy_lag_ns, times };
+        let sample = Sample { op: entry.op_id(), class: entry.class, outcome, busy_lag_ns, times };
         let asked = if entry.kind.is_retrieval() { u32::from(entry.rest.count) } else { 0 };
         self.recording.record(entry.account, &sample, asked, entry.rest.hits);
         self.release(index, entry.rest.lease, entry.lane(), entry.key(), outcome, done_ns);
@@ -710,7 +710,7 @@ impl<C: Codec> Traffic<C> {
             let first_byte_ns =
                 if group.first_byte_ns == 0 { done_ns } else { group.first_byte_ns.max(sent_ns) };
             let sample = Sample {
-                op: group.op.kind,
+                op: group.op.id(),
                 class: group.op.class,
                 outcome,
                 busy_lag_ns: group.busy_lag_ns,

@@ -49,7 +49,7 @@ impl<C: Codec> Traffic<C> {
             lane.keyspace.write_key(id, key_bytes);
         }
         let slot = match op.kind {
-            OpKind::Raw => slots.slot_of_command(op.template, key_bytes),
+            OpKind::Raw => slots.slot_of_command(op.command, key_bytes),
             _ => Some(slot_of(key_bytes)),
         };
         slots.node_of(slot)

@@ -13,7 +13,7 @@ use std::io::IoSlice;
 pub(super) const TOKEN: u32 = 0x0a0b_0c2a;
 
 pub(crate) fn request<'a>(kind: OpKind, keys: Keys<'a>, value: Value<'a>) -> Request<'a> {
-    Request { kind, keys, value, flags: 0, ttl_s: 0, operand: 0, noreply: false, token: TOKEN, template: 0 }
+    Request { value, token: TOKEN, ..Request::of(kind, keys) }
 }
 
 pub(super) const ONE: Keys<'static> = Keys { bytes: b"key", ends: &[3] };

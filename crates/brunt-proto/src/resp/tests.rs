@@ -168,12 +168,12 @@ fn exchanges() -> Vec<Exchange<'static>> {
         exchange(ask(Delete, "n"), "*2|$3|DEL|$1|n|", ":0|", (refused, ReplyKind::NotFound)),
         exchange(store(Raw, "h", "fish"), "*4|$4|HSET|$1|h|$1|f|$4|fish|", ":1|", number),
         exchange3(
-            Request { template: 1, ..ask(Raw, "h") },
+            Request { command: 2, ..ask(Raw, "h") },
             "*2|$7|HGETALL|$1|h|",
             ("*2|$1|f|$4|fish|", "%1|$1|f|$4|fish|"),
             (done, ReplyKind::Value),
         ),
-        exchange(Request { template: 2, ..ask(Raw, "h") }, "*1|$4|PING|", "+PONG|", (done, ReplyKind::Ok)),
+        exchange(Request { command: 3, ..ask(Raw, "h") }, "*1|$4|PING|", "+PONG|", (done, ReplyKind::Ok)),
         exchange(
             ask(Get, "h"),
             "*2|$3|GET|$1|h|",

@@ -6,7 +6,9 @@ use crate::paragraph::{self, printable};
 use crate::quantity;
 use brunt_plan::destination::Server;
 use brunt_plan::distribution::{Arrival, SizeDistribution, SizeRange};
-use brunt_plan::plan::{Class, KeyForm, Keyspace, Load, OpRoute, OpenRate, Protocol, Transport, ValueForm};
+use brunt_plan::plan::{
+    Class, KeyForm, Keyspace, Load, OpRoute, OpenRate, Plan, Protocol, Transport, ValueForm,
+};
 use brunt_plan::server::ServerAddress;
 use brunt_plan::units::Rate;
 use brunt_stats::agent::AgentRecord;
@@ -16,12 +18,12 @@ use brunt_stats::summary::Summary;
 pub(super) fn write(out: &mut String, summary: &Summary) {
     let plan = &summary.record.plan;
     if let [class] = plan.classes.as_slice() {
-        paragraph::facts(out, "", &load(class));
+        paragraph::facts(out, "", &load(plan, class));
     } else {
         out.push_str(&format!("{} classes side by side\n", plan.classes.len()));
         for class in &plan.classes {
             let mut facts = vec![class.name.clone()];
-            facts.extend(load(class));
+            facts.extend(load(plan, class));
             paragraph::facts(out, "class", &facts);
         }
     }
@@ -100,7 +102,7 @@ pub(super) fn of_campaign(summary: &Summary, varied: Option<&str>) -> (Vec<Strin
             let is_shape_varied = matches!(varied, Some("connections" | "depth"));
             model
                 .into_iter()
-                .chain(beside_model(class).into_iter().skip(usize::from(is_shape_varied)))
+                .chain(beside_model(plan, class).into_iter().skip(usize::from(is_shape_varied)))
                 .collect()
         }
         classes => vec![format!("{} classes side by side", classes.len())],
@@ -111,7 +113,7 @@ pub(super) fn of_campaign(summary: &Summary, varied: Option<&str>) -> (Vec<Strin
     (facts, lines)
 }
 
-fn load(class: &Class) -> Vec<String> {
+fn load(plan: &Plan, class: &Class) -> Vec<String> {
     let facts: Vec<String> = match &class.load {
         Load::Open { rate, arrival } => {
             let rate_fact = match rate {
@@ -128,10 +130,10 @@ fn load(class: &Class) -> Vec<String> {
             std::iter::once(model).chain(think).collect()
         }
     };
-    facts.into_iter().chain(beside_model(class)).collect()
+    facts.into_iter().chain(beside_model(plan, class)).collect()
 }
 
-fn beside_model(class: &Class) -> Vec<String> {
+fn beside_model(plan: &Plan, class: &Class) -> Vec<String> {
     let depth = quantity::count(u64::from(class.depth));
     let connections = match &class.connections_of {
         Some(owner) => format!("the connections of {owner}"),
@@ -139,7 +141,7 @@ fn beside_model(class: &Class) -> Vec<String> {
     };
     let asked = match &class.trace {
         Some(trace) => printable(&format!("trace {} ({})", trace.file, trace.layout)),
-        None => class.mix.to_string(),
+        None => plan.mix_text(class),
     };
     let mut facts = vec![format!("{connections} × depth {depth}"), asked];
     if class.mix.contains(brunt_plan::op::OpKind::Mget) {
@@ -288,9 +290,9 @@ mod tests {
     use brunt_plan::resolve::{Host, resolve};
     use brunt_plan::spec::PlanSpec;
 
-    fn class(toml: &str) -> Class {
+    fn plan(toml: &str) -> Plan {
         let host = Host { allowed_cpus: vec![0, 1], random_seed: 1 };
-        resolve(&PlanSpec::from_toml(toml).unwrap(), &host).unwrap().classes.remove(0)
+        resolve(&PlanSpec::from_toml(toml).unwrap(), &host).unwrap()
     }
 
     #[test]
@@ -317,7 +319,8 @@ mod tests {
             ),
             ("rate = 5\narrival = 'fb_ia'", vec!["open loop", "gaps of fb_ia, scaled to the rate", "5/s"]),
         ] {
-            let facts = load(&class(toml));
+            let plan = plan(toml);
+            let facts = load(&plan, &plan.classes[0]);
             assert_eq!(facts[..expected.len()], expected);
         }
     }

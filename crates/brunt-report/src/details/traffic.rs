@@ -244,7 +244,7 @@ fn phase_row(summary: &Summary, phase: &PhaseSummary) -> Option<Vec<String>> {
     let mut ops: Vec<String> = Vec::new();
     for entry in &phase.ops {
         let sent = phase.ops.iter().filter(|held| held.op == entry.op).map(|held| held.book.requests.sent);
-        let text = format!("{} {}", entry.op, count(sent.sum()));
+        let text = format!("{} {}", summary.record.plan.op_name(entry.op), count(sent.sum()));
         if !ops.contains(&text) {
             ops.push(text);
         }

@@ -3,7 +3,8 @@
 //! Not the counts. Decided by the plan alone, so that no series comes or goes while a run goes on. Invariant: no run has more than
 //! [`SERIES_MAX`] series, however many classes, servers and workers it has; the rest shares the name [`OTHER`].
 
-use brunt_plan::op::{ClassId, OpKind};
+use brunt_plan::op::{ClassId, OpId, OpKind};
+use brunt_plan::op_name::OpName;
 use brunt_plan::outcome::OutcomeClass;
 use brunt_plan::plan::Plan;
 
@@ -53,13 +54,23 @@ impl Named {
     }
 }
 
-/// The rows of operations, by class and kind.
+/// What the operations of a row are.
+#[derive(Clone, Debug)]
+pub(crate) struct RowName {
+    pub class: String,
+    pub op: OpName,
+    pub is_retrieval: bool,
+}
+
+/// The rows of operations, by class and op.
 #[derive(Clone, Debug)]
 pub(crate) struct Rows {
-    /// Class and kind of those with a name of their own; one more is the rest.
-    names: Vec<(String, OpKind)>,
-    /// By class, then kind, the row.
+    /// Those with a name of their own; one more is the rest.
+    names: Vec<RowName>,
+    /// By class, then op, the row.
     places: Vec<usize>,
+    /// How many ops a class can have.
+    ops: usize,
     /// How many are in the rest.
     merged: usize,
 }
@@ -69,27 +80,32 @@ impl Rows {
     fn of(plan: &Plan, rows_max: usize) -> Self {
         let mut all = Vec::new();
         for (index, class) in plan.classes.iter().enumerate() {
-            let mut kinds = class.kinds();
-            if plan.preload && !kinds.contains(&OpKind::Set) {
-                kinds.push(OpKind::Set);
+            let mut ops = class.ops();
+            if plan.preload && !ops.contains(&OpKind::Set.into()) {
+                ops.push(OpKind::Set.into());
             }
-            all.extend(kinds.into_iter().map(|kind| (index, kind)));
+            all.extend(ops.into_iter().map(|op| (index, op)));
         }
         let is_enough = plan.classes.len() <= CLASSES_MAX && all.len() <= rows_max;
         let (classes, rows) =
             if is_enough { (CLASSES_MAX, rows_max) } else { (CLASSES_MAX - 1, rows_max - 1) };
         let own: Vec<_> = all.iter().filter(|(class, _)| *class < classes).take(rows).collect();
-        let mut places = vec![own.len(); plan.classes.len() * OpKind::COUNT];
-        for (place, (class, kind)) in own.iter().enumerate() {
-            places[class * OpKind::COUNT + *kind as usize] = place;
+        let ops = OpId::count(plan.commands.len());
+        let mut places = vec![own.len(); plan.classes.len() * ops];
+        for (place, (class, op)) in own.iter().enumerate() {
+            places[class * ops + op.place()] = place;
         }
-        let names = own.iter().map(|(class, kind)| (plan.classes[*class].name.clone(), *kind)).collect();
-        Self { names, places, merged: all.len() - own.len() }
+        let name = |(class, op): &&(usize, OpId)| RowName {
+            class: plan.classes[*class].name.clone(),
+            op: plan.op_name(*op),
+            is_retrieval: op.is_retrieval(),
+        };
+        Self { names: own.iter().map(name).collect(), places, ops, merged: all.len() - own.len() }
     }
 
-    /// The row of operations of a class and kind.
-    pub(crate) fn of_op(&self, class: ClassId, kind: OpKind) -> usize {
-        self.places[usize::from(class) * OpKind::COUNT + kind as usize]
+    /// The row of such operations of a class.
+    pub(crate) fn of_op(&self, class: ClassId, op: OpId) -> usize {
+        self.places[usize::from(class) * self.ops + op.place()]
     }
 
     /// How many there are, the rest among them.
@@ -102,10 +118,9 @@ impl Rows {
         self.merged > 0
     }
 
-    /// Class and kind of each, in order; the last is the rest, which has neither.
-    pub(crate) fn iter(&self) -> impl Iterator<Item = Option<(&str, OpKind)>> {
-        let named = self.names.iter().map(|(class, kind)| Some((class.as_str(), *kind)));
-        named.chain([None])
+    /// What each is, in order; the last is the rest.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = Option<&RowName>> {
+        self.names.iter().map(Some).chain([None])
     }
 }
 

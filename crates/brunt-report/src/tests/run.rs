@@ -2,7 +2,7 @@
 
 pub(super) mod ordinary;
 
-use brunt_plan::op::{ClassId, KeyRef, Op, OpKind};
+use brunt_plan::op::{ClassId, KeyRef, Op, OpId, OpKind};
 use brunt_plan::outcome::{Outcome, OutcomeClass, ReplyKind};
 use brunt_plan::phase::Phase;
 use brunt_plan::plan::{MeterKind, Plan};
@@ -50,8 +50,10 @@ fn plan(text: &str) -> Plan {
     resolve(&PlanSpec::from_toml(text).unwrap(), &host()).unwrap()
 }
 
-fn op(class: ClassId, kind: OpKind) -> Op {
-    Op { class, ..Op::of(kind, KeyRef::Id(0)) }
+fn op(class: ClassId, id: impl Into<OpId>) -> Op {
+    let id = id.into();
+    let command = id.command().map_or(0, |index| index as u16 + 1);
+    Op { class, command, ..Op::of(id.kind(), KeyRef::Id(0)) }
 }
 
 /// Six times of an op that was picked, sent, looked for and done so long after it was intended.
@@ -129,26 +131,27 @@ impl Scene {
     fn ended(
         &mut self,
         class: ClassId,
-        kind: OpKind,
+        id: impl Into<OpId>,
         outcome: Outcome,
         times: Times,
         keys: [u32; 2],
         bytes: [u64; 2],
     ) {
+        let id = id.into();
         self.take_intervals(times.done_ns);
-        self.set.scheduled(self.phase_at(times.intended_ns), &op(class, kind));
+        self.set.scheduled(self.phase_at(times.intended_ns), &op(class, id));
         // No request was later than another of its busy period.
         let busy_lag_ns = self.plan.has_open_loop().then_some(0);
-        self.sent_and_ended(Sample { op: kind, class, outcome, busy_lag_ns, times }, keys, bytes);
+        self.sent_and_ended(Sample { op: id, class, outcome, busy_lag_ns, times }, keys, bytes);
     }
 
     fn sent_and_ended(&mut self, sample: Sample, keys: [u32; 2], bytes: [u64; 2]) {
-        let Sample { op: kind, class, outcome, times, .. } = sample;
+        let Sample { op: id, class, outcome, times, .. } = sample;
         let phase = self.phase_at(times.intended_ns);
-        self.set.sent(phase, &op(class, kind), 1, times.sent_ns);
+        self.set.sent(phase, &op(class, id), 1, times.sent_ns);
         if outcome.class.is_completed() {
             self.set.answered(self.server, 1);
-            let account = self.set.account(phase, class, kind);
+            let account = self.set.account(phase, class, id);
             self.set.responded(self.server, account, times.response_ns(), 1);
         } else if outcome.class != OutcomeClass::Unacknowledged {
             self.set.failed_at(self.server);
@@ -177,7 +180,7 @@ impl Scene {
     /// A set that follows a miss.
     fn followed_up(&mut self, intended_ns: u64) {
         let set = Sample {
-            op: OpKind::Set,
+            op: OpKind::Set.into(),
             class: 0,
             outcome: Outcome::of_reply(OpKind::Set, ReplyKind::Stored),
             busy_lag_ns: self.plan.has_open_loop().then_some(0),

@@ -46,7 +46,7 @@ fn run(slices: u64, slice_s: u64, servers: u64) -> Summary {
     let mut set = RecorderSet::new(&layout);
     set.set_window(S, S + seconds * S);
     let mut state = 1_u64;
-    let kinds: Vec<OpKind> = layout.kinds[0].clone();
+    let kinds: Vec<OpKind> = layout.ops[0].iter().map(|op| op.kind()).collect();
     for slice in 0..slices {
         let start_ns = S + slice * slice_s * S;
         // A part of the requests of a second, each so many times, and less of a long slice.
@@ -70,8 +70,9 @@ fn run(slices: u64, slice_s: u64, servers: u64) -> Summary {
             };
             let outcome = Outcome::of_reply(kind, ReplyKind::None);
             let outcome = Outcome { class: brunt_plan::outcome::OutcomeClass::Done, ..outcome };
-            let sample = Sample { op: kind, class: 0, outcome, busy_lag_ns: Some(spread % 3_000), times };
-            let account = set.account(Phase::Measure, 0, kind);
+            let sample =
+                Sample { op: kind.into(), class: 0, outcome, busy_lag_ns: Some(spread % 3_000), times };
+            let account = set.account(Phase::Measure, 0, kind.into());
             set.scheduled_many(account, times_each);
             set.sent_many(account, times_each, times_each, times.sent_ns);
             set.record_many(account, &sample, 1, 1, times_each);

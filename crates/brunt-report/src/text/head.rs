@@ -6,7 +6,7 @@ use crate::details::header::{arrival_text, destinations, dispersion, size};
 use crate::page::Page;
 use crate::quantity;
 use brunt_plan::op::OpKind;
-use brunt_plan::plan::{Class, Load, OpenRate, SessionScope, Transport};
+use brunt_plan::plan::{Class, Load, OpenRate, Plan, SessionScope, Transport};
 use brunt_plan::units::Rate;
 use brunt_stats::summary::Summary;
 
@@ -21,11 +21,11 @@ pub(crate) type Labelled = (String, Vec<String>);
 pub(super) fn write(page: &mut Page<'_>, summary: &Summary) {
     let plan = &summary.record.plan;
     match plan.classes.as_slice() {
-        [class] => page.facts(model(class), &load(class, None)),
+        [class] => page.facts(model(class), &load(plan, class, None)),
         classes => {
             page.facts("classes", &[format!("{} side by side", classes.len())]);
             for class in classes.iter().take(CLASSES_MAX) {
-                page.facts(&class.name, &[vec![model(class).to_owned()], load(class, None)].concat());
+                page.facts(&class.name, &[vec![model(class).to_owned()], load(plan, class, None)].concat());
             }
             if classes.len() > CLASSES_MAX {
                 page.facts("", &[format!("+{} more: --details", classes.len() - CLASSES_MAX)]);
@@ -40,7 +40,7 @@ pub(super) fn write(page: &mut Page<'_>, summary: &Summary) {
 /// The same of a campaign, from its first run: without the option that its runs differ by.
 pub(crate) fn of_campaign(summary: &Summary, varied: Option<&str>) -> Vec<Labelled> {
     let first = match summary.record.plan.classes.as_slice() {
-        [class] => (model(class).to_owned(), load(class, varied)),
+        [class] => (model(class).to_owned(), load(&summary.record.plan, class, varied)),
         classes => ("classes".to_owned(), vec![format!("{} side by side", classes.len())]),
     };
     vec![first, target(summary), ("window".to_owned(), window(summary))]
@@ -54,11 +54,11 @@ const fn model(class: &Class) -> &'static str {
 }
 
 /// When it sends, on what, and what.
-fn load(class: &Class, varied: Option<&str>) -> Vec<String> {
+fn load(plan: &Plan, class: &Class, varied: Option<&str>) -> Vec<String> {
     let mut facts = Vec::new();
     let mut what = match &class.trace {
         Some(trace) => format!("trace {} ({})", trace.file, trace.layout),
-        None => class.mix.to_string(),
+        None => plan.mix_text(class),
     };
     match &class.load {
         Load::Open { rate, arrival } => {

@@ -114,7 +114,7 @@ impl Queue {
         let response = self.histogram.take();
         let latencies = Latencies { response, ..Latencies::default() };
         let mut interval = self.set.take_interval(0, start_ns, self.until_ns);
-        let row = IntervalRow { class: 0, op: OpKind::Get, latencies, client_lag_ns: 0 };
+        let row = IntervalRow { class: 0, op: OpKind::Get.into(), latencies, client_lag_ns: 0 };
         interval.rows = vec![row];
         self.store.push(&interval);
     }

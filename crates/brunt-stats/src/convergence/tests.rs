@@ -7,6 +7,7 @@ use crate::book::Book;
 use crate::recorder::{Layout, RecorderSet};
 use crate::sample::{Sample, Times};
 use crate::store::RowTotals;
+use brunt_plan::op::OpKind;
 use brunt_plan::outcome::{Outcome, ReplyKind};
 use brunt_plan::phase::Phase;
 use brunt_plan::resolve::{Host, resolve};
@@ -136,7 +137,13 @@ impl Run {
                 let outcome = Outcome::of_reply(OpKind::Get, ReplyKind::Value);
                 self.set.record(
                     Phase::Measure,
-                    &Sample { op: OpKind::Get, class: 0, outcome, busy_lag_ns: Some(self.late_ns), times },
+                    &Sample {
+                        op: OpKind::Get.into(),
+                        class: 0,
+                        outcome,
+                        busy_lag_ns: Some(self.late_ns),
+                        times,
+                    },
                     1,
                     1,
                 );

@@ -87,12 +87,11 @@ impl Interval {
     /// # Errors
     /// What it has that the layout does not.
     pub fn check(&self, layout: &Layout) -> Result<(), &'static str> {
-        let has_class = |class: ClassId| usize::from(class) < layout.kinds.len();
         if self.start_ns > self.end_ns {
             return Err("an interval that ends before it begins");
         }
-        if !self.books.iter().all(|entry| has_class(entry.class)) {
-            return Err("a book of a class that there is not");
+        if !self.books.iter().all(|entry| layout.has_book(entry.class, entry.op)) {
+            return Err("a book of a class or a command that there is not");
         }
         if !self.rows.iter().all(|row| layout.rows().any(|known| known == (row.class, row.op))) {
             return Err("latencies of an operation that is not measured");
@@ -125,7 +124,8 @@ mod tests {
 
     fn layout(classes: usize) -> Layout {
         Layout {
-            kinds: vec![vec![OpKind::Get]; classes],
+            ops: vec![vec![OpKind::Get.into()]; classes],
+            commands: 0,
             meters: vec![MeterKind::SendCost],
             meters_asked: 0,
             servers: 1,
@@ -143,7 +143,7 @@ mod tests {
             done_ns: from_ns + 5,
         };
         Sample {
-            op: OpKind::Get,
+            op: OpKind::Get.into(),
             class,
             outcome: Outcome::of_reply(OpKind::Get, ReplyKind::Value),
             busy_lag_ns: None,
@@ -192,9 +192,12 @@ mod tests {
         type Change = fn(&mut Interval);
         let table: [(Change, &str); 6] = [
             (|interval| interval.start_ns = u64::MAX, "an interval that ends before it begins"),
-            (|interval| interval.books[0].class = 1, "a book of a class that there is not"),
+            (|interval| interval.books[0].class = 1, "a book of a class or a command that there is not"),
             (|interval| interval.rows[0].class = 1, "latencies of an operation that is not measured"),
-            (|interval| interval.rows[0].op = OpKind::Set, "latencies of an operation that is not measured"),
+            (
+                |interval| interval.rows[0].op = OpKind::Set.into(),
+                "latencies of an operation that is not measured",
+            ),
             (|interval| interval.outages.spans[0].server = 1, "counts of servers that there are not"),
             (|interval| interval.meters.clear(), "other meters than those of the plan"),
         ];

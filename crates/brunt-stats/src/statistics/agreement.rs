@@ -137,7 +137,8 @@ impl Ours<'_> {
     }
 
     fn of_redis(&self, statistic: Statistic) -> Option<(u64, u64)> {
-        let names: Vec<String> = self.plan.commands.iter().map(|command| name_of(command)).collect();
+        let names: Vec<String> =
+            self.plan.commands.iter().map(|command| name_of(&command.template)).collect();
         let is_script = |name: &String| name.starts_with("eval") || name.starts_with("fcall");
         let counts_keys = matches!(statistic, Statistic::KeyspaceHits | Statistic::KeyspaceMisses);
         let own = statistic.name().strip_prefix("cmdstat_");
@@ -148,7 +149,7 @@ impl Ours<'_> {
         // Without a time to live a touch is a TOUCH, which reads, with one an EXPIRE.
         let expires = |entry: &BookEntry| self.plan.classes[usize::from(entry.class)].ttl_s > 0;
         let touched = |with_ttl: bool, said: Said| {
-            self.changes_of(|entry| entry.op == OpKind::Touch && expires(entry) == with_ttl, said)
+            self.changes_of(|entry| entry.op.kind() == OpKind::Touch && expires(entry) == with_ttl, said)
         };
         let calls = |kinds: &[OpKind]| Some(self.changes(kinds, Said::Anything));
         match statistic {
@@ -173,7 +174,7 @@ impl Ours<'_> {
 
     fn of_memcached(&self, statistic: Statistic) -> Option<(u64, u64)> {
         // A command of the user's may be counted as any of these.
-        if self.books.iter().any(|entry| entry.op == OpKind::Raw) {
+        if self.books.iter().any(|entry| entry.op.kind() == OpKind::Raw) {
             return None;
         }
         let replied = |kind: OpKind, reply: ReplyKind| Some(self.changes(&[kind], Said::This(reply)));
@@ -182,7 +183,7 @@ impl Ours<'_> {
             self.plan.protocol_of(class) == Protocol::MemcachedMeta
         };
         let touches = |of_meta: bool, said: Said| {
-            self.changes_of(|entry| entry.op == OpKind::Touch && is_meta(entry) == of_meta, said)
+            self.changes_of(|entry| entry.op.kind() == OpKind::Touch && is_meta(entry) == of_meta, said)
         };
         let as_get = touches(true, Said::This(ReplyKind::NotFound));
         match statistic {
@@ -210,7 +211,7 @@ impl Ours<'_> {
 
     /// Changes whose answer says that the server counted them, and those that may have been counted besides.
     fn changes(&self, kinds: &[OpKind], said: Said) -> (u64, u64) {
-        self.changes_of(|entry| kinds.contains(&entry.op), said)
+        self.changes_of(|entry| kinds.contains(&entry.op.kind()), said)
     }
 
     fn changes_of(&self, is_meant: impl Fn(&BookEntry) -> bool, said: Said) -> (u64, u64) {
@@ -231,7 +232,8 @@ impl Ours<'_> {
     /// The same for multi-gets as commands, of which one that was split is several.
     fn multi_gets(&self) -> (u64, u64) {
         let (mut least, mut most) = (0, 0);
-        for BookEntry { class, book, .. } in self.books.iter().filter(|entry| entry.op == OpKind::Mget) {
+        for BookEntry { class, book, .. } in self.books.iter().filter(|entry| entry.op.kind() == OpKind::Mget)
+        {
             let requests = &book.requests;
             let parts_max = u64::from(self.plan.classes[usize::from(*class)].multiget);
             let in_parts = if self.plan.server_count() > 1 { requests.unsent } else { 0 };
@@ -251,7 +253,7 @@ impl Ours<'_> {
         for entry in self.books.iter().filter(|entry| entry.op.is_retrieval()) {
             let BookEntry { class, op, book, .. } = entry;
             let class = &self.plan.classes[usize::from(*class)];
-            let keys_max = if *op == OpKind::Mget { u64::from(class.multiget) } else { 1 };
+            let keys_max = if op.kind() == OpKind::Mget { u64::from(class.multiget) } else { 1 };
             // A multi-get of which one server never got its part is unsent, though others may have theirs.
             let in_parts = if self.plan.server_count() > 1 { book.requests.unsent } else { 0 };
             least += certain(book);

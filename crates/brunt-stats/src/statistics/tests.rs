@@ -228,11 +228,11 @@ fn entry(op: OpKind, outcomes: &[(OutcomeClass, ReplyKind, u64)], [asked, hits]:
     let mut book = Book::default();
     for (class, reply, count) in outcomes {
         for _ in 0..*count {
-            book.record(op, Outcome { class: *class, reply: *reply }, asked, hits);
+            book.record(op.into(), Outcome { class: *class, reply: *reply }, asked, hits);
         }
         book.requests.sent += count;
     }
-    BookEntry { phase: Phase::Measure, class: 0, op, book }
+    BookEntry { phase: Phase::Measure, class: 0, op: op.into(), book }
 }
 
 /// The range of every count that is not 0, as text.

@@ -91,7 +91,7 @@ impl Recorded {
         self.set.sent(phase, &op, 1, times.sent_ns);
         self.set.record(
             phase,
-            &Sample { op: OpKind::Get, class: 0, outcome, busy_lag_ns: None, times },
+            &Sample { op: OpKind::Get.into(), class: 0, outcome, busy_lag_ns: None, times },
             1,
             u32::from(is_hit),
         );

@@ -14,7 +14,7 @@ use crate::outage::OutageSpans;
 use crate::recorder::Layout;
 use crate::server::ServerCounts;
 use crate::timeline::Timeline;
-use brunt_plan::op::{ClassId, OpKind};
+use brunt_plan::op::{ClassId, OpId, OpKind};
 use brunt_plan::phase::Phase;
 use serde::{Deserialize, Serialize};
 
@@ -44,14 +44,14 @@ pub struct CarriedStore {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 struct CarriedRow {
     class: ClassId,
-    op: OpKind,
+    op: OpId,
     #[serde(flatten)]
     totals: RowTotals,
 }
 
 impl From<&IntervalStore> for CarriedStore {
     fn from(store: &IntervalStore) -> Self {
-        let row = |(class, op, totals): (ClassId, OpKind, &RowTotals)| CarriedRow {
+        let row = |(class, op, totals): (ClassId, OpId, &RowTotals)| CarriedRow {
             class,
             op,
             totals: totals.clone(),
@@ -103,14 +103,16 @@ impl CarriedStore {
     /// # Errors
     /// What it has that the layout does not, or lacks.
     pub fn restore(self, layout: &Layout) -> Result<IntervalStore, &'static str> {
+        let has_commands_together = self.rows.iter().any(|row| row.op == OpKind::Raw.into());
+        let layout = &if has_commands_together { layout.with_commands_together() } else { layout.clone() };
         let mut store = IntervalStore::new(layout);
         if !self.rows.iter().map(|row| (row.class, row.op)).eq(layout.rows()) {
             return Err("latencies of other operations than those of the plan");
         }
-        if !self.books.iter().all(|entry| usize::from(entry.class) < layout.kinds.len()) {
-            return Err("a book of a class that there is not");
+        if !self.books.iter().all(|entry| layout.has_book(entry.class, entry.op)) {
+            return Err("a book of a class or a command that there is not");
         }
-        let place = |entry: &BookEntry| (entry.class, entry.phase as usize, entry.op as usize);
+        let place = |entry: &BookEntry| (entry.class, entry.phase as usize, entry.op);
         if !self.books.is_sorted_by(|one, other| place(one) < place(other)) {
             return Err("books that are in no order");
         }

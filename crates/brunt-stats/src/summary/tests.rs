@@ -51,7 +51,7 @@ impl Event {
             _ => ReplyKind::None,
         };
         Sample {
-            op: self.kind,
+            op: self.kind.into(),
             class: self.class,
             outcome: Outcome { class: self.class_of_outcome, reply },
             busy_lag_ns: None,
@@ -329,7 +329,7 @@ fn workers_and_classes_add_up_to_the_whole() {
         one.classes.iter().map(|class| class.total.latency.response.summary.count).collect();
     assert_eq!(counts, [10_000, 10_000]);
     let names: Vec<_> = one.ops.iter().map(|row| (row.op, row.summary.requests.completed())).collect();
-    assert_eq!(names, [(OpKind::Get, 15_000), (OpKind::Set, 5_000)]);
+    assert_eq!(names, [(OpKind::Get.into(), 15_000), (OpKind::Set.into(), 5_000)]);
 }
 
 #[test]
@@ -463,7 +463,7 @@ fn follow_ups_are_no_load_that_was_offered() {
     // 1000/s, every second get misses; its set becomes due 100 µs later and is answered `set_ns` after that.
     let plan = plan("rate = 1000\nmix = 'get'\non-miss = 'set'");
     let layout = Layout::of(&plan);
-    assert_eq!(layout.kinds, [[OpKind::Get, OpKind::Set]]);
+    assert_eq!(layout.ops, [[OpKind::Get.into(), OpKind::Set.into()]]);
     // Of the gets one in `answered_of` is answered inside the window.
     let run_of = |answered_of: u64| {
         one_interval(&plan, |set| {

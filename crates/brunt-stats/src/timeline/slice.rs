@@ -7,7 +7,7 @@ use crate::book::{BookEntry, KeyBook};
 use crate::histogram::SparseHistogram;
 use crate::interval::{Activity, Interval};
 use crate::server::{self, ServerCounts};
-use brunt_plan::op::{ClassId, OpKind};
+use brunt_plan::op::{ClassId, OpId};
 use brunt_plan::outcome::OutcomeClass;
 use brunt_plan::phase::Phase;
 use serde::{Deserialize, Serialize};
@@ -20,7 +20,7 @@ pub struct SliceRow {
     /// The class.
     pub class: ClassId,
     /// The kind of op.
-    pub op: OpKind,
+    pub op: OpId,
     /// Ops completed in the slice and inside the measured window, whenever they were due.
     pub completed: u64,
     /// Ops that failed in it as the errors of [`crate::book::RequestBook::faulty`] do: error, time-out, lost, given up.
@@ -62,7 +62,7 @@ pub struct Slice {
 }
 
 /// A row of a slice without names, of which there are thousands: class, op; completed, faulty, missed, answered, followup; response.
-type RowFields = (ClassId, OpKind, [u64; 5], SparseHistogram);
+type RowFields = (ClassId, OpId, [u64; 5], SparseHistogram);
 
 impl From<SliceRow> for RowFields {
     fn from(row: SliceRow) -> Self {
@@ -172,7 +172,7 @@ pub(super) fn counts_of_row(row: &SliceRow) -> [u64; 5] {
 }
 
 impl SliceRow {
-    fn empty(class: ClassId, op: OpKind) -> Self {
+    fn empty(class: ClassId, op: OpId) -> Self {
         let response = SparseHistogram::default();
         Self { class, op, completed: 0, faulty: 0, missed: 0, answered: 0, followup: 0, response }
     }
@@ -263,7 +263,7 @@ impl Slice {
     }
 
     /// The row of a (class, op), which is added if there is none.
-    fn row_mut(&mut self, class: ClassId, op: OpKind) -> &mut SliceRow {
+    fn row_mut(&mut self, class: ClassId, op: OpId) -> &mut SliceRow {
         let place = self.rows.binary_search_by_key(&(class, op), |held| (held.class, held.op));
         let index = place.unwrap_or_else(|index| {
             self.rows.insert(index, SliceRow::empty(class, op));

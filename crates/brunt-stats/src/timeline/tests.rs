@@ -37,8 +37,8 @@ fn interval(start_ns: u64, end_ns: u64, op: OpKind, values: &[u64]) -> Interval 
         worker: 0,
         start_ns,
         end_ns,
-        books: vec![BookEntry { phase: Phase::Measure, class: 0, op, book }],
-        rows: vec![IntervalRow { class: 0, op, latencies, client_lag_ns: 0 }],
+        books: vec![BookEntry { phase: Phase::Measure, class: 0, op: op.into(), book }],
+        rows: vec![IntervalRow { class: 0, op: op.into(), latencies, client_lag_ns: 0 }],
         warmup: SparseHistogram::default(),
         bytes: [Bytes::default(); Phase::COUNT],
         connections: [ConnectionCounts::default(); Phase::COUNT],
@@ -337,7 +337,7 @@ fn a_day_takes_little_more_memory_than_ten_minutes() {
     assert!(buckets >= Some(1_500), "{buckets:?}");
     assert_eq!(completed, (load.until_ns - MEASURE) / SLICE_NS * 2 * 7 * 143);
     for op in KINDS {
-        let rows = || held.slices().flat_map(|slice| &slice.rows).filter(|row| row.op == op);
+        let rows = || held.slices().flat_map(|slice| &slice.rows).filter(|row| row.op == op.into());
         assert_eq!(rows().map(|row| row.response.count()).sum::<u64>(), completed / 7);
         assert_eq!(rows().map(|row| row.completed).sum::<u64>(), completed / 7);
     }
@@ -362,7 +362,7 @@ fn totals_and_rows_are_those_of_an_unbounded_timeline() {
     }
     let ops = bounded.ops(span.clone());
     assert_eq!(ops, unbounded.ops(span.clone()));
-    assert_eq!(ops.iter().map(|point| point.op).collect::<Vec<_>>(), KINDS);
+    assert_eq!(ops.iter().map(|point| point.op.kind()).collect::<Vec<_>>(), KINDS);
     for point in &ops {
         // Each interval was pushed 1 125 times.
         let mut sum = Histogram::new();

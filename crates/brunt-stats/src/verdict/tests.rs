@@ -111,7 +111,7 @@ fn lag_row(is_closed_loop: bool, quantile: Quantile, response_ns: u64, error_ns:
 }
 
 fn entry(book: Book) -> BookEntry {
-    BookEntry { phase: Phase::Drain, class: 1, op: OpKind::Get, book }
+    BookEntry { phase: Phase::Drain, class: 1, op: OpKind::Get.into(), book }
 }
 
 /// Runs the checks and returns the one in question; every other one must be at peace.

@@ -240,7 +240,7 @@ mod tests {
                 };
                 set.record(
                     recorded.phase,
-                    &Sample { op: OpKind::Get, class: 0, outcome, busy_lag_ns: None, times },
+                    &Sample { op: OpKind::Get.into(), class: 0, outcome, busy_lag_ns: None, times },
                     1,
                     1,
                 );

@@ -12,7 +12,7 @@ use std::io::IoSlice;
 // --- Requests ---
 
 fn request<'a>(kind: OpKind, keys: Keys<'a>, value: Value<'a>) -> Request<'a> {
-    Request { kind, keys, value, flags: 0, ttl_s: 0, operand: 0, noreply: false, token: 0, template: 0 }
+    Request { value, token: 0, ..Request::of(kind, keys) }
 }
 
 /// What the codec writes, in a queue that has room for its own bound and no byte more.

@@ -9,31 +9,37 @@ fn time_ns(index: u64) -> u64 {
     60_000 + index * 7_919 % 1_000 * 100 + if index % 500 == 77 { 1_000_000 } else { 0 }
 }
 
-fn ended(scene: &mut Scene, kind: OpKind, times: Times) {
+fn ended(scene: &mut Scene, op: OpId, times: Times) {
+    let kind = op.kind();
     match kind {
         OpKind::Set => {
             let stored = Outcome::of_reply(kind, ReplyKind::Stored);
-            scene.ended(0, kind, stored, times, [0, 0], [250, 8]);
+            scene.ended(0, op, stored, times, [0, 0], [250, 8]);
         }
         OpKind::Raw => {
             let done = Outcome::of_reply(kind, ReplyKind::Ok);
-            scene.ended(0, kind, done, times, [0, 0], [80, 20]);
+            scene.ended(0, op, done, times, [0, 0], [80, 20]);
         }
         _ => {
             let keys = if kind == OpKind::Mget { [10, 9] } else { [1, 1] };
-            scene.ended(0, kind, Outcome::of_reply(kind, ReplyKind::Value), times, keys, [36, 245]);
+            scene.ended(0, op, Outcome::of_reply(kind, ReplyKind::Value), times, keys, [36, 245]);
         }
     }
 }
 
 /// Requests that are due one after the other every so often, from the beginning of the warm-up to the end of the window.
-fn spread(scene: &mut Scene, every_ns: u64, kind: impl Fn(u64) -> OpKind, done: impl Fn(u64, u64) -> u64) {
+fn spread<T: Into<OpId>>(
+    scene: &mut Scene,
+    every_ns: u64,
+    op: impl Fn(u64) -> T,
+    done: impl Fn(u64, u64) -> u64,
+) {
     let (start_ns, end_ns) = (scene.window.start_ns, scene.window.end_ns);
     for index in 0..(end_ns - start_ns) / every_ns {
         let intended_ns = start_ns + index * every_ns;
         let done_ns = done(index, intended_ns);
         let held_ns = 3_000.min(done_ns / 2);
-        ended(scene, kind(index), times(intended_ns, 200, held_ns, done_ns - 1_500, done_ns));
+        ended(scene, op(index).into(), times(intended_ns, 200, held_ns, done_ns - 1_500, done_ns));
     }
 }
 
@@ -97,7 +103,14 @@ pub(in crate::tests) fn commands() -> Run {
                 command = ['HGET h:{key} f', 'HSET h:{key} f {value}', 'ZADD z 1 {key}']\n\
                 time = '2s'\nwarmup = '1s'\nseed = 5\npreload = false\nconnections = 32\n";
     let mut scene = Scene::new(text, S, 2 * S, 0);
-    spread(&mut scene, 50_000, |_| OpKind::Raw, |index, _| time_ns(index));
+    let op = |index: u64| {
+        OpId::of_command(match index % 10 {
+            0..7 => 0,
+            7 | 8 => 1,
+            _ => 2,
+        })
+    };
+    spread(&mut scene, 50_000, op, |index, _| time_ns(index));
     scene.finish(|record| record.server = "10.0.0.6:6379".to_owned())
 }
 
@@ -111,7 +124,7 @@ pub(in crate::tests) fn cluster() -> Run {
         scene.server = (index % 3) as u16;
         let done = time_ns(index);
         let kind = if index % 10 == 3 { OpKind::Set } else { OpKind::Get };
-        ended(&mut scene, kind, times(start_ns + index * 50_000, 200, 3_000, done - 1_500, done));
+        ended(&mut scene, kind.into(), times(start_ns + index * 50_000, 200, 3_000, done - 1_500, done));
     }
     (0..48).for_each(|index| scene.set.meter(MeterKind::HandshakeTime, 1_100_000 + index * 44_000));
     scene.finish(|record| {

@@ -85,10 +85,17 @@ pub(super) struct Queue {
 
 impl Queue {
     pub(super) fn new(service: Service, utilisation: f64) -> Self {
-        let kinds = vec![vec![OpKind::Get]];
-        let layout = Layout { kinds, meters: Vec::new(), meters_asked: 0, servers: 1, records_warmup: false };
+        let ops = vec![vec![OpKind::Get.into()]];
+        let layout = Layout {
+            ops,
+            commands: 0,
+            meters: Vec::new(),
+            meters_asked: 0,
+            servers: 1,
+            records_warmup: false,
+        };
         let set = RecorderSet::new(&layout);
-        let account = set.account(Phase::Measure, 0, OpKind::Get);
+        let account = set.account(Phase::Measure, 0, OpKind::Get.into());
         let undisturbed = RecordingHistogram::new();
         Self { service, utilisation, layout, set, account, undisturbed, above_undisturbed: 0, requests: 0 }
     }
@@ -185,7 +192,7 @@ impl<'a> Client<'a> {
         *requests += 1;
         let outcome = Outcome::of_reply(OpKind::Get, ReplyKind::Value);
         let busy_lag_ns = Some(self.busy_lag_ns);
-        let sample = Sample { op: OpKind::Get, class: 0, outcome, busy_lag_ns, times: *times };
+        let sample = Sample { op: OpKind::Get.into(), class: 0, outcome, busy_lag_ns, times: *times };
         set.scheduled_many(*account, 1);
         set.sent_many(*account, 1, 1, times.sent_ns);
         set.record_many(*account, &sample, 1, 1, 1);

@@ -131,7 +131,7 @@ fn record(set: &mut RecorderSet, intended_ns: u64, done_ns: u64, is_hit: bool) {
     set.sent(Phase::Warmup, &op, 1, intended_ns);
     set.record(
         Phase::Warmup,
-        &Sample { op: OpKind::Get, class: 0, outcome, times, busy_lag_ns: None },
+        &Sample { op: OpKind::Get.into(), class: 0, outcome, times, busy_lag_ns: None },
         1,
         u32::from(is_hit),
     );

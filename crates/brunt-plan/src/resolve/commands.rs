@@ -1,0 +1,135 @@
+//! Commands of the user's own: which of them a class sends and how often, and all of a plan in one list.
+//!
+//! Not what they say: that is the codec's to read. A class has the list of its `[[class]]` table, else that of the top level.
+//! Invariant: once the classes are settled, the weights of each class's commands are counted in the list of the plan.
+
+use super::{Complaint, PlanError};
+use crate::command::{Command, CommandSpec, named};
+use crate::mix::Mix;
+use crate::op::{COMMANDS_MAX, OpKind};
+use crate::op_name::OpName;
+use crate::plan::{Class, Protocol};
+use crate::spec::{ClassSpec, PlanSpec};
+
+/// The commands that a class may send.
+pub(super) fn of_class<'a>(plan: &'a PlanSpec, class: &'a ClassSpec) -> &'a [CommandSpec] {
+    class.command.as_deref().or(plan.run.command.as_deref()).unwrap_or_default()
+}
+
+/// What a class sends; the weights of commands are counted in its own list.
+pub(super) fn mix(
+    complaint: &Complaint<'_>,
+    given: Option<&Mix>,
+    commands: &[CommandSpec],
+) -> Result<Mix, PlanError> {
+    let weights = || commands.iter().map(|command| command.weight.unwrap_or(1)).collect::<Vec<_>>();
+    let is_weighed = commands.iter().any(|command| command.weight.is_some());
+    let mix = match given {
+        None if commands.is_empty() => return Ok(Mix::usual()),
+        None => Mix::default().with_commands(weights()),
+        Some(mix) if mix.contains(OpKind::Raw) && is_weighed => {
+            let accepted =
+                "weights of commands in one place: in --mix, or in --command as NAME@WEIGHT=COMMAND";
+            return Err(complaint.error("mix", mix, accepted));
+        }
+        Some(mix) if is_weighed => mix.clone().with_commands(weights()),
+        Some(mix)
+            if mix.contains(OpKind::Raw) && !commands.is_empty() && mix.commands.len() != commands.len() =>
+        {
+            let accepted =
+                format!("a weight for each --command: raw={}", vec!["1"; commands.len()].join("+"));
+            return Err(complaint.error("mix", mix, accepted));
+        }
+        Some(mix) => Some(mix.clone()),
+    };
+    mix.ok_or_else(|| {
+        complaint.error(
+            "command",
+            "weights of 4294967296 or more in all",
+            "a sum of weights below 4294967296",
+        )
+    })
+}
+
+/// Puts the commands of all classes into one list, and counts the classes' weights in that. A class that has a command which another
+/// has under the same name sends the same one.
+pub(super) fn settle(spec: &PlanSpec, classes: &mut [Class]) -> Vec<CommandSpec> {
+    let bare = |command: &CommandSpec| CommandSpec { weight: None, ..command.clone() };
+    let mut all: Vec<CommandSpec> = spec.run.command.iter().flatten().map(bare).collect();
+    let own = |index: usize| spec.classes.get(index).and_then(|class| class.command.as_ref());
+    let mut places: Vec<Vec<usize>> = Vec::with_capacity(classes.len());
+    for index in 0..classes.len() {
+        let mut of_class: Vec<usize> = Vec::new();
+        match own(index) {
+            None => of_class.extend(0..spec.run.command.as_ref().map_or(0, Vec::len)),
+            Some(commands) => {
+                for command in commands.iter().map(bare) {
+                    let is_same = |at: &usize| all[*at] == command && !of_class.contains(at);
+                    let place = (0..all.len()).find(is_same).unwrap_or(all.len());
+                    if place == all.len() {
+                        all.push(command);
+                    }
+                    of_class.push(place);
+                }
+            }
+        }
+        places.push(of_class);
+    }
+    for (class, of_class) in
+        classes.iter_mut().zip(places).filter(|(class, _)| class.mix.contains(OpKind::Raw))
+    {
+        // Without any command it is refused once its protocol is known.
+        let mut weights = vec![0; if of_class.is_empty() { 0 } else { all.len() }];
+        class.mix.commands.iter().zip(of_class).for_each(|(weight, place)| weights[place] = *weight);
+        class.mix.commands = weights;
+    }
+    all
+}
+
+/// Does every command belong here?
+pub(super) fn check(
+    commands: &[CommandSpec],
+    takes_commands: bool,
+    classes: &[Class],
+) -> Result<(), PlanError> {
+    let complaint = Complaint { class: None };
+    if commands.len() > COMMANDS_MAX {
+        let given = format!("{} commands", commands.len());
+        return Err(complaint.error("command", given, format!("up to {COMMANDS_MAX}")));
+    }
+    if let (Some(command), false) = (commands.first(), takes_commands) {
+        let takes = Protocol::ALL.iter().filter(|(_, protocol)| protocol.speaks(OpKind::Raw));
+        let takes: Vec<&str> = takes.map(|(word, _)| *word).collect();
+        let accepted = format!("--command together with --protocol {}", takes.join(", "));
+        return Err(complaint.error("command", command, accepted));
+    }
+    let is_sent = |index: usize| {
+        classes.iter().any(|class| class.mix.commands.get(index).is_some_and(|weight| *weight > 0))
+    };
+    match commands.iter().enumerate().find(|(index, _)| !is_sent(*index)) {
+        Some((_, command)) => {
+            let accepted = "commands that a --mix gives a weight, such as get=9,raw=1, or that have one themselves: \
+                            NAME@WEIGHT=COMMAND";
+            Err(complaint.error("command", command, accepted))
+        }
+        None => Ok(()),
+    }
+}
+
+/// The commands with the names of their rows: none is that of another operation of the plan.
+pub(super) fn with_names(specs: &[CommandSpec], preload: bool, classes: &[Class]) -> Vec<Command> {
+    let mut kinds: Vec<OpKind> = classes.iter().flat_map(Class::kinds).collect();
+    kinds.extend(preload.then_some(OpKind::Set));
+    let taken: Vec<OpName> =
+        kinds.into_iter().filter(|kind| *kind != OpKind::Raw).map(OpName::from).collect();
+    named(specs, &taken)
+}
+
+/// Does anything that the classes send have a key of the data set?
+pub(super) fn read_data_set(commands: &[CommandSpec], classes: &[Class]) -> bool {
+    let has_key = |(command, weight): (&CommandSpec, &u32)| *weight > 0 && command.template.contains("{key}");
+    classes.iter().any(|class| {
+        let has_others = class.kinds().into_iter().any(|kind| kind != OpKind::Raw);
+        has_others || commands.iter().zip(&class.mix.commands).any(has_key)
+    })
+}
