@@ -318,7 +318,7 @@ fn closed_loop_rate(series: &mut Series<'_>, asked: &Asked) -> Result<f64, End> 
     if made.measured.completed > 0.0 {
         return Ok(made.measured.completed);
     }
-    let error = anyhow!("{}", no_valid_reply(&made.summary));
+    let error = anyhow!("{}", no_valid_reply(&made.summary, "at all"));
     Err(Failure::new(Exit::Unreachable, error).into())
 }
 

@@ -19,7 +19,7 @@ pub(crate) enum Exit {
     NotTrusted = 3,
     /// It is done, and something that was asserted or asked for fails: no rate meets the objectives of a search.
     AssertionFailed = 4,
-    /// No connection, no valid reply at all, or a preload that could not be confirmed.
+    /// No connection, no valid reply at all, nothing but errors in reply to a command, or a preload that could not be confirmed.
     Unreachable = 5,
     /// Ended by Ctrl-C, SIGTERM or SIGHUP, after draining and reporting.
     Interrupted = 130,

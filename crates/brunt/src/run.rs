@@ -18,6 +18,7 @@ use anyhow::Context;
 use brunt_fleet::Fleet;
 use brunt_plan::destination::WorkerGroup;
 use brunt_plan::login::Password;
+use brunt_plan::op::OpId;
 use brunt_plan::outcome::OutcomeClass;
 use brunt_plan::phase::Phase;
 use brunt_plan::plan::Plan;
@@ -28,6 +29,7 @@ use brunt_plan::units::DurationNs;
 use brunt_plan::warmup::Warmup;
 use brunt_report::quantity;
 use brunt_stats::assertion::Assertion;
+use brunt_stats::book::RequestBook;
 use brunt_stats::bound::Decision;
 use brunt_stats::convergence::Convergence;
 use brunt_stats::observer::Place;
@@ -262,8 +264,9 @@ pub(crate) fn random_seed() -> u64 {
     std::collections::hash_map::RandomState::new().build_hasher().finish() >> 11
 }
 
-/// What is said of a run without a valid reply: what came first in place of one, and what the user may have meant.
-pub(crate) fn no_valid_reply(summary: &Summary) -> String {
+/// What is said of a run without a valid reply, at all or to something: what came first in place of one, and what the user may have
+/// meant.
+pub(crate) fn no_valid_reply(summary: &Summary, what: &str) -> String {
     let counts = summary.counts();
     let error = counts.first_error.as_ref().map(|error| (format!("it said: {error}"), error.bytes()));
     let garbage = counts.first_garbage.as_ref().map(|garbage| {
@@ -273,11 +276,11 @@ pub(crate) fn no_valid_reply(summary: &Summary) -> String {
     match error.or(garbage) {
         Some((said, bytes)) => {
             format!(
-                "{server} gave no valid reply at all ({said}){}",
+                "{server} gave no valid reply {what} ({said}){}",
                 brunt_engine::hint(&summary.record.plan, bytes)
             )
         }
-        None => format!("{server} gave no valid reply at all"),
+        None => format!("{server} gave no valid reply {what}"),
     }
 }
 
@@ -285,20 +288,33 @@ fn came_out(decision: Decision) -> impl Fn(&Assertion) -> bool {
     move |assertion| assertion.decision == decision
 }
 
-/// The exit code of a run that was reported.
-/// What a run comes to.
-pub(crate) fn exit_of(summary: &Summary, allow_untrusted: bool) -> Exit {
+/// What the servers never gave a valid reply to: everything, whatever the phase, or a command, to which they had nothing but errors.
+fn refused(summary: &Summary) -> Option<String> {
     // Noreply requests have no response, so they count as answered.
-    let is_answered = summary.phases.iter().any(|phase| {
-        let requests = &phase.book.requests;
-        requests.completed() + requests.outcome(OutcomeClass::Unacknowledged) > 0
-    });
+    let is_answered =
+        |requests: &RequestBook| requests.completed() + requests.outcome(OutcomeClass::Unacknowledged) > 0;
+    if !summary.phases.iter().any(|phase| is_answered(&phase.book.requests)) {
+        return Some("at all".to_owned());
+    }
+    let is_refused = |op: &OpId| {
+        let mut requests = RequestBook::default();
+        let entries = summary.phases.iter().flat_map(|phase| &phase.ops).filter(|entry| entry.op == *op);
+        entries.for_each(|entry| requests.merge(&entry.book.requests));
+        requests.ended() > 0 && requests.ended() == requests.outcome(OutcomeClass::Error)
+    };
+    let plan = &summary.record.plan;
+    let mut commands = (0..plan.commands.len()).map(OpId::of_command);
+    commands.find(is_refused).map(|op| format!("to {}", plan.op_name(op)))
+}
+
+/// The exit code of a run that was reported.
+pub(crate) fn exit_of(summary: &Summary, allow_untrusted: bool) -> Exit {
     let doubts = summary.verdict.reasons().into_iter().filter(|id| !summary.decides_beside(id)).count();
     let is_untrusted = summary.verdict.status == Status::NotTrusted && doubts > 0 && !allow_untrusted;
     if summary.record.run.interrupted {
         Exit::Interrupted
-    } else if !is_answered {
-        say(format_args!("brunt: {}", no_valid_reply(summary)));
+    } else if let Some(what) = refused(summary) {
+        say(format_args!("brunt: {}", no_valid_reply(summary, &what)));
         Exit::Unreachable
     } else if is_untrusted || summary.assertions.iter().any(came_out(Decision::Inconclusive)) {
         Exit::NotTrusted

@@ -15,6 +15,7 @@ use crate::slots::{MapBoard, TRY_AGAIN_NS};
 use crate::transport::address::Address;
 use crate::transport::tls::client::TlsClient;
 use crate::worker::{Notice, Orders, WorkerEnd};
+use brunt_plan::op::{ClassId, OpId, OpKind};
 use brunt_plan::outcome::OutcomeClass;
 use brunt_plan::phase::Phase;
 use brunt_plan::shard::shards;
@@ -210,6 +211,8 @@ struct Ended {
     /// By intended time.
     samples: Vec<Sample>,
     book: Book,
+    /// By class and op: how many were sent, and how many of them have a response time.
+    by_op: BTreeMap<(ClassId, OpId), (u64, u64)>,
     heard: Vec<Asked>,
     servers: Vec<ServerCounts>,
     end: WorkerEnd,
@@ -309,16 +312,20 @@ fn run(toml: &str, script: Script) -> Ended {
     let heard = std::mem::take(&mut worker.io_mut().heard);
     let mut end = worker.end();
     kept.keep(&end.last.set.take_interval(0, end.last.start_ns, end.last.end_ns));
-    let mut book = Book::default();
+    let (mut book, mut by_op) = (Book::default(), BTreeMap::new());
     for entry in kept.store.books().entries() {
         assert!(entry.book.balances(), "{entry:?}");
         // What follows a miss at the end of the window is due behind it.
         assert!(matches!(entry.phase, Phase::Measure | Phase::Drain), "{entry:?}");
         book.merge(&entry.book);
+        by_op.entry((entry.class, entry.op)).or_insert((0, 0)).0 += entry.book.requests.sent;
+    }
+    for (class, op, row) in kept.store.rows() {
+        by_op.entry((class, op)).or_insert((0, 0)).1 += row.latencies.response.count();
     }
     let mut samples = end.samples.clone();
     samples.sort_by_key(|sample| sample.times.intended_ns);
-    let ended = Ended { samples, book, heard, servers: kept.store.servers().to_vec(), end };
+    let ended = Ended { samples, book, by_op, heard, servers: kept.store.servers().to_vec(), end };
     ended.check(toml);
     ended
 }
@@ -326,6 +333,34 @@ fn run(toml: &str, script: Script) -> Ended {
 /// A request each millisecond, of keys in turn.
 const OPEN: &str =
     "rate = 1000\narrival = 'uniform'\nconnections = 3\ndepth = 4\nkeys = 100\npopularity = 'sequential'\n";
+
+/// Each command is booked and recorded by itself: as often as the nodes have heard it, in the proportion of the weights.
+#[test]
+fn commands_are_counted_by_themselves() {
+    let toml = "requests = 12000\nconnections = 6\nkeys = 100\ncommand = ['PFADD@3=PFADD {key} x', '@1=STRLEN {key}']\n\
+                [[class]]\nname = 'a'\nmix = 'get=2'\n\
+                [[class]]\nname = 'b'\ncommand = ['STRLEN {key}', 'count=INCR n:{key}', 'INCR m:{key}']";
+    let ended = run(toml, |_, _| None);
+    let count = |class: ClassId, op: OpId| {
+        let (sent, responses) = ended.by_op[&(class, op)];
+        assert_eq!(sent, responses, "{op} of {class}");
+        sent
+    };
+    let [pfadd, strlen, named, incr] = [0, 1, 2, 3].map(OpId::of_command);
+    let (gets, a) = (count(0, OpKind::Get.into()), [pfadd, strlen].map(|op| count(0, op)));
+    let b = [strlen, named, incr].map(|op| count(1, op));
+    assert_eq!(ended.by_op.len(), 6, "{:?}", ended.by_op);
+    let heard = ["GET", "PFADD", "STRLEN", "INCR"].map(|name| ended.heard(name));
+    assert_eq!(heard, [gets, a[0], a[1] + b[0], b[1] + b[2]]);
+    // Four standard deviations.
+    let is_near = |count: u64, of: u64, share: f64| {
+        let expected = of as f64 * share;
+        (count as f64 - expected).abs() < 4.0 * (expected * (1.0 - share)).sqrt()
+    };
+    let of_a = gets + a[0] + a[1];
+    assert!(is_near(gets, of_a, 2.0 / 6.0) && is_near(a[0], of_a, 3.0 / 6.0), "{:?}", ended.by_op);
+    assert!(b.into_iter().all(|count| is_near(count, b.iter().sum(), 1.0 / 3.0)), "{:?}", ended.by_op);
+}
 
 /// Without trouble each key is asked for at the node that has its slot, tags and commands of the user's included.
 #[test]
