@@ -133,3 +133,72 @@ pub(super) fn read_data_set(commands: &[CommandSpec], classes: &[Class]) -> bool
         has_others || commands.iter().zip(&class.mix.commands).any(has_key)
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::resolved;
+    use crate::plan::Plan;
+    use crate::spec::PlanSpec;
+
+    fn check(toml: &str, expected: Result<(&[&str], bool), &str>) {
+        let toml = format!("protocol = 'resp2'\n{toml}");
+        let said = |plan: &Plan| plan.classes.iter().map(|class| plan.mix_text(class)).collect::<Vec<_>>();
+        match (resolved(&toml), expected) {
+            (Ok(plan), Ok((mixes, preload))) => {
+                assert_eq!(said(&plan), mixes, "{toml}");
+                assert_eq!(plan.preload, preload, "{toml}");
+                // What is written down of it is the same plan.
+                let again = resolved(&PlanSpec::from(&plan).to_toml()).unwrap();
+                assert_eq!((&again.commands, said(&again)), (&plan.commands, said(&plan)), "{toml}");
+            }
+            (plan, expected) => {
+                assert_eq!(plan.map_err(|error| error.to_string()), Err(expected.unwrap_err().to_owned()));
+            }
+        }
+    }
+
+    #[test]
+    fn commands_are_weighed_in_place() {
+        check("command = ['A {key}', 'put@3=B {key}', '@2=A x']", Ok((&["A=1,put=3,A#2=2"], true)));
+        check("command = ['A@2=A {key}', 'B x']\nmix = 'get=4'", Ok((&["get=4,A=2,B=1"], true)));
+        check("command = ['A {key}', 'B x']\nmix = 'get=4,raw=2+1'", Ok((&["get=4,A=2,B=1"], true)));
+        check(
+            "command = ['A@2=A {key}']\nmix = 'raw=1'",
+            Err(
+                "--mix: 'raw=1' was given; accepted: weights of commands in one place: in --mix, or in --command as \
+                 NAME@WEIGHT=COMMAND",
+            ),
+        );
+        check(
+            "command = ['@4294967295=A x', 'B y']",
+            Err(
+                "--command: 'weights of 4294967296 or more in all' was given; accepted: a sum of weights below 4294967296",
+            ),
+        );
+    }
+
+    #[test]
+    fn classes_have_commands_of_their_own() {
+        check(
+            "command = ['A x']\n[[class]]\ncommand = ['@2=B {key}', 'A x', 'B z']\n[[class]]\nmix = 'set=1,raw=4'\n\
+             [[class]]\ncommand = ['@7=A x']",
+            Ok((&["A=1,B=2,B#2=1", "set=1,A=4", "A=7"], true)),
+        );
+        check(
+            "[[class]]\ncommand = ['A x']\n[[class]]\nmix = 'raw=1'",
+            Err("--mix (class 'class-2'): 'raw=1' was given; accepted: raw together with --command"),
+        );
+        check(
+            "[[class]]\ncommand = ['A x', 'B x']\nmix = 'raw=1'",
+            Err("--mix: 'raw=1' was given; accepted: a weight for each --command: raw=1+1"),
+        );
+    }
+
+    #[test]
+    fn what_nothing_reads_is_not_stored() {
+        check("command = ['PING', 'SET x {value}']", Ok((&["PING=1,SET=1"], false)));
+        check("command = ['PING', 'SET x {value}']\npreload = true", Ok((&["PING=1,SET=1"], true)));
+        check("command = ['PING', 'GET {key}']\nmix = 'raw=1+1'", Ok((&["PING=1,GET=1"], true)));
+        check("command = ['@1=PING']\nmix = 'delete=1'", Ok((&["delete=1,PING=1"], true)));
+    }
+}

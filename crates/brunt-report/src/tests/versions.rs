@@ -5,6 +5,7 @@
 use super::{all_runs, json_of};
 use crate::record::run_record;
 use brunt_stats::statistics::{ServerRecord, Snapshot};
+use brunt_stats::summary::Summary;
 use serde_json::{Map, Value};
 use std::collections::BTreeSet;
 
@@ -95,4 +96,50 @@ fn a_record_is_read_back_as_it_was() {
     // Of a newer version.
     value["snapshots"][1]["values"]["cmd_unheard_of"] = 4.into();
     assert_eq!(serde_json::from_value::<ServerRecord>(value).unwrap(), record);
+}
+
+/// Says `to` for `from` wherever that is a whole text.
+fn rename(value: &mut Value, from: &str, to: &str) {
+    match value {
+        Value::String(text) if text == from => to.clone_into(text),
+        Value::Array(values) => values.iter_mut().for_each(|value| rename(value, from, to)),
+        Value::Object(keys) => keys.values_mut().for_each(|value| rename(value, from, to)),
+        _ => {}
+    }
+}
+
+/// A run of gets and commands, as a version wrote it that booked each command by itself, and as one that booked all together.
+#[test]
+fn commands_are_read_together_and_apart() {
+    let table: [(&str, &[&str], &str, Option<&str>); 4] = [
+        ("raw.1", &["HSET {key} f {value}"], "raw=1", Some("HSET")),
+        ("raw.2", &["PING", "HSET {key} f {value}"], "raw=0+1", None),
+        ("raw", &["HSET {key} f {value}"], "raw=1", Some("raw")),
+        ("raw", &["HSET {key} f {value}", "HGET {key} f"], "raw=1+3", Some("raw")),
+    ];
+    for (op, commands, mix, expected) in table {
+        let mut result = json_of(&super::run::closed_loop());
+        rename(&mut result["record"], "set", op);
+        result["plan"]["command"] = commands.into();
+        let class = &mut result["plan"]["class"][0];
+        let held = class["mix"].as_str().unwrap().to_owned();
+        let (gets, _) = held.split_once(",set=").expect("gets, and sets behind them");
+        class["mix"] = format!("{gets},{mix}").into();
+        let names = run_record(&result).map(|record| {
+            let summary = Summary::build(record);
+            summary
+                .ops
+                .iter()
+                .map(|row| (row.name.to_string(), row.summary.requests.sent))
+                .collect::<Vec<_>>()
+        });
+        match expected {
+            // Of commands of which one is never sent there is no plan.
+            None => assert!(names.unwrap_err().contains("PING"), "{op}"),
+            Some(name) => {
+                let sets = super::run::closed_loop().summary.ops[1].summary.requests.sent;
+                assert_eq!(names.unwrap()[1], (name.to_owned(), sets), "{op} of {commands:?}");
+            }
+        }
+    }
 }
