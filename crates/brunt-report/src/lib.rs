@@ -38,6 +38,7 @@ pub mod result;
 mod row;
 pub mod samples;
 mod server;
+pub mod spectrum;
 pub mod stored;
 mod table;
 pub mod text;

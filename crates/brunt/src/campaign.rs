@@ -272,6 +272,7 @@ fn check_output(flags: &cli::Run, command: &str) -> Result<(), Failure> {
     let output = &flags.output;
     let given = [
         ("samples", output.samples.is_some()),
+        ("spectrum", output.spectrum.is_some()),
         ("samples-max", flags.planned.measuring.samples_max.is_some()),
         ("assert", !output.assert.is_empty()),
         ("junit", output.junit.is_some()),

@@ -450,6 +450,9 @@ pub(crate) struct ReportOutputFlags {
     /// Write a line per second as CSV, such as seconds.csv
     #[arg(long, value_name = "PATH")]
     pub csv: Option<PathBuf>,
+    /// Write the percentiles of the response time of all requests in us as HdrHistogram prints them, such as run.hgrm; alone, to standard output
+    #[arg(long, value_name = "PATH", num_args = 0..=1, default_missing_value = "-")]
+    pub spectrum: Option<PathBuf>,
     /// Exit with 4 if this fails, with 3 if it cannot be told (repeatable), such as 'get.p99 < 1ms'
     /// [default: what was asserted when it was measured]
     #[arg(long, value_name = "OBJECTIVE")]
@@ -792,6 +795,9 @@ pub(crate) struct OutputFlags {
     /// Write a line per second, or per --interval, as CSV, such as seconds.csv
     #[arg(long, value_name = "PATH")]
     pub csv: Option<PathBuf>,
+    /// Write the percentiles of the response time of all requests in us as HdrHistogram prints them, such as run.hgrm; alone, to standard output
+    #[arg(long, value_name = "PATH", num_args = 0..=1, default_missing_value = "-")]
+    pub spectrum: Option<PathBuf>,
     /// Write raw samples with their six times as CSV, such as samples.csv
     #[arg(long, value_name = "PATH")]
     pub samples: Option<PathBuf>,
@@ -1334,6 +1340,7 @@ mod tests {
         ("samples-max", "1000000"),
         ("json", "result.json"),
         ("csv", "seconds.csv"),
+        ("spectrum", "run.hgrm"),
         ("samples", "samples.csv"),
         ("allow", "LAG,WARM"),
         ("assert", "get.p99 < 1ms"),
@@ -1470,6 +1477,7 @@ mod tests {
             let beside = [
                 "json",
                 "csv",
+                "spectrum",
                 "samples",
                 "assert",
                 "junit",

@@ -30,6 +30,7 @@ const LEFT_OVER_MAX: u32 = 100;
 pub(crate) enum Document {
     Json,
     Csv,
+    Spectrum,
     Samples,
     Junit,
     /// Another tool's, by that tool's option; or its log, which goes on where the file ends.
@@ -41,6 +42,7 @@ impl Document {
         match self {
             Self::Json => "--json",
             Self::Csv => "--csv",
+            Self::Spectrum => "--spectrum",
             Self::Samples => "--samples",
             Self::Junit => "--junit",
             Self::OfTool(option, _) => option,

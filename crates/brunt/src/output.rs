@@ -34,6 +34,7 @@ impl Outputs {
         let asked = [
             (Document::Json, flags.json.as_deref()),
             (Document::Csv, flags.csv.as_deref()),
+            (Document::Spectrum, flags.spectrum.as_deref()),
             (Document::Samples, flags.samples.as_deref()),
             (Document::Junit, flags.junit.as_deref()),
         ];
@@ -55,6 +56,7 @@ impl Outputs {
         let asked = [
             (Document::Json, flags.json.as_deref()),
             (Document::Csv, flags.csv.as_deref()),
+            (Document::Spectrum, flags.spectrum.as_deref()),
             (Document::Junit, flags.junit.as_deref()),
         ];
         Self::of(&asked, flags.allow_untrusted)
@@ -77,6 +79,7 @@ impl Outputs {
         let allow_untrusted = self.allow_untrusted;
         let write = |document, out: &mut dyn Write| match document {
             Document::Csv => brunt_report::csv::write(summary, out),
+            Document::Spectrum => brunt_report::spectrum::write(summary, out),
             Document::Samples => {
                 let origin_ns = summary.window.measure_ns;
                 brunt_report::samples::write(

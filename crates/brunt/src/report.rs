@@ -31,7 +31,7 @@ pub(crate) fn report(flags: &cli::Report) -> Result<Exit, Failure> {
             Some(campaign::SCHEMA) => {
                 refuse(
                     output,
-                    &["--assert", "--junit"],
+                    &["--assert", "--junit", "--spectrum"],
                     "it is of one run, and the result holds a campaign",
                 )?;
                 let stored = result.campaign().map_err(Failure::usage)?;
@@ -40,7 +40,7 @@ pub(crate) fn report(flags: &cli::Report) -> Result<Exit, Failure> {
             Some(comparison::SCHEMA) => {
                 refuse(
                     output,
-                    &["--assert", "--csv"],
+                    &["--assert", "--csv", "--spectrum"],
                     "it is of one run, and the result holds a comparison",
                 )?;
                 let comparison = Comparison::of_stored(result).map_err(Failure::usage)?;
@@ -70,6 +70,7 @@ fn refuse(output: &cli::ReportOutputFlags, options: &[&str], reason: &str) -> Re
     let given = [
         ("--assert", !output.assert.is_empty()),
         ("--csv", output.csv.is_some()),
+        ("--spectrum", output.spectrum.is_some()),
         ("--junit", output.junit.is_some()),
     ];
     match given.iter().find(|(option, is_given)| *is_given && options.contains(option)) {
