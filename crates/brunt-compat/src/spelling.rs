@@ -1,4 +1,4 @@
-//! Which name somebody may have meant by one that is none.
+//! The option that was probably meant by a misspelled one.
 //!
 //! Not a search: of a few names the nearest, or nothing. Invariant: a name that is suggested differs from the given one in a third of
 //! its letters at most.

@@ -11,6 +11,7 @@ use crate::interrupt;
 use crate::measurement::{Servers, Step, measure};
 use crate::observers::Observers;
 use crate::output::Outputs;
+use crate::presentation::LayoutFlags;
 use crate::progress::Progress;
 use crate::run::read_plan;
 use crate::terminal::say;
@@ -144,7 +145,7 @@ impl<'a> Calibrator<'a> {
             no_progress: false,
             http: None,
             quiet,
-            layout: cli::LayoutFlags::default(),
+            layout: LayoutFlags::default(),
         };
         let observers = Observers::only(Progress::new(&flags));
         Self { plan, quiet, observers, stop, lowest, steps: 0, disturbed: Vec::new() }

@@ -10,7 +10,7 @@
 use crate::calibrate;
 use crate::http::HttpAddress;
 use crate::option_file::parse_or_read;
-use crate::presentation::Presentation;
+use crate::presentation::{LayoutFlags, Presentation};
 use brunt_compat::tools::{self, TOOLS, Tool};
 use brunt_fleet::TrustFiles;
 use brunt_plan::command::CommandSpec;
@@ -36,11 +36,10 @@ use brunt_plan::units::{ByteSize, Count, DurationNs, Rate};
 use brunt_plan::until::Until;
 use brunt_plan::url::NamedServer;
 use brunt_plan::warmup::Warmup;
-use brunt_report::layout::TimeUnit;
 use brunt_server::{Dialect, Division, Drip, Every, Listen, Outage, Service, Stall};
 use brunt_stats::contrast::RUNS_MAX;
 use brunt_stats::verdict::{CHECKS, Judgement};
-use clap::{Arg, ArgMatches, Args, ColorChoice, CommandFactory, Parser, Subcommand, value_parser};
+use clap::{Arg, ArgMatches, Args, CommandFactory, Parser, Subcommand, value_parser};
 use std::net::SocketAddr;
 use std::num::NonZeroU64;
 use std::path::PathBuf;
@@ -870,24 +869,6 @@ impl ProgressFlags {
     pub(crate) const fn presentation(&self) -> Presentation {
         Presentation::of(&self.layout, self.quiet)
     }
-}
-
-/// How a report is laid out, which is no part of a plan.
-#[derive(Clone, Copy, Debug, Default, Args)]
-#[command(next_help_heading = "Report")]
-pub(crate) struct LayoutFlags {
-    /// Print all that is known: intervals, phases, connections, host, every check
-    #[arg(long, conflicts_with = "brief")]
-    pub details: bool,
-    /// Print one line of key=value, always with the same keys
-    #[arg(long)]
-    pub brief: bool,
-    /// Unit of the times in tables: ns, us, ms or s [default: the one with the narrowest cells]
-    #[arg(long, value_name = "UNIT")]
-    pub unit: Option<TimeUnit>,
-    /// Colours: auto (on terminals, but for NO_COLOR and TERM=dumb), always or never
-    #[arg(long, value_name = "WHEN", default_value_t = ColorChoice::Auto, hide_possible_values = true)]
-    pub color: ColorChoice,
 }
 
 /// Options of `brunt calibrate`.

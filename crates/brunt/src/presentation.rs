@@ -3,12 +3,29 @@
 //! Not the forms (those are `brunt-report`'s). Invariant: the form and its unit are the user's choice alone; width, colours and characters are the
 //! stream's, and no number depends on them.
 
-use crate::cli::LayoutFlags;
-use brunt_report::layout::Layout;
-use clap::ColorChoice;
+use brunt_report::layout::{Layout, TimeUnit};
+use clap::{Args, ColorChoice};
 use rustix::termios::tcgetwinsize;
 use std::io::{self, IsTerminal};
 use std::os::fd::AsFd;
+
+/// How a report is laid out, which is no part of a plan.
+#[derive(Clone, Copy, Debug, Default, Args)]
+#[command(next_help_heading = "Report")]
+pub(crate) struct LayoutFlags {
+    /// Print all that is known: intervals, phases, connections, host, every check
+    #[arg(long, conflicts_with = "brief")]
+    pub details: bool,
+    /// Print one line of key=value, always with the same keys
+    #[arg(long)]
+    pub brief: bool,
+    /// Unit of the times in tables: ns, us, ms or s [default: the one with the narrowest cells]
+    #[arg(long, value_name = "UNIT")]
+    pub unit: Option<TimeUnit>,
+    /// Colours: auto (on terminals, but for NO_COLOR and TERM=dumb), always or never
+    #[arg(long, value_name = "WHEN", default_value_t = ColorChoice::Auto, hide_possible_values = true)]
+    pub color: ColorChoice,
+}
 
 /// How much is shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

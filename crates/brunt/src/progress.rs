@@ -165,7 +165,7 @@ fn width() -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cli::LayoutFlags;
+    use crate::presentation::LayoutFlags;
     use brunt_plan::units::DurationNs;
     use clap::ColorChoice;
 

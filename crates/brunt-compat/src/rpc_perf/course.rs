@@ -137,14 +137,7 @@ mod tests {
     use brunt_stats::store::IntervalStore;
 
     fn layout() -> Layout {
-        Layout {
-            ops: vec![vec![OpKind::Raw.into()]; 2],
-            commands: 0,
-            meters: Vec::new(),
-            meters_asked: 0,
-            servers: 1,
-            records_warmup: false,
-        }
+        Layout { ops: vec![vec![OpKind::Raw.into()]; 2], servers: 1, ..Layout::default() }
     }
 
     /// What stands in one period: requests of the first workload with their replies, and what happened to connections.

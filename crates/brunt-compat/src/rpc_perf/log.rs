@@ -335,18 +335,23 @@ mod tests {
         assert_eq!(log.lines(Level::Trace, &["x"]), "2025-11-21 04:03:07 TRACE [rpc-perf] x\n");
     }
 
-    #[test]
-    fn the_log_of_2017() {
-        let settings = settings(LogFormat::Of2017);
-        let lines = [
+    /// The log of a run with one window.
+    fn lines_of(format: LogFormat) -> Vec<String> {
+        let settings = settings(format);
+        [
             banner(&settings, &sent()),
             connecting(&settings),
-            scheduled(settings.log_format, &sent()),
-            connected(settings.log_format, a_window().connections),
+            scheduled(format, &sent()),
+            connected(format, a_window().connections),
             warmed_up(),
-            window(settings.log_format, 1, &a_window()),
+            window(format, 1, &a_window()),
         ]
-        .concat();
+        .concat()
+    }
+
+    #[test]
+    fn the_log_of_2017() {
+        let lines = lines_of(LogFormat::Of2017);
         let expected = "\
 rpc-perf 2.1.0-pre initializing...
 feature: asm: disabled
@@ -382,16 +387,7 @@ Percentiles: Response OK (us): min: 0 p50: 0 p90: 0 p99: 1 p999: 1 p9999: 1 max:
 
     #[test]
     fn the_log_of_2016() {
-        let settings = settings(LogFormat::Of2016);
-        let lines = [
-            banner(&settings, &sent()),
-            connecting(&settings),
-            scheduled(settings.log_format, &sent()),
-            connected(settings.log_format, a_window().connections),
-            warmed_up(),
-            window(settings.log_format, 1, &a_window()),
-        ]
-        .concat();
+        let lines = lines_of(LogFormat::Of2016);
         let expected = "\
 rpc-perf 2.1.0-pre initializing...
 -----

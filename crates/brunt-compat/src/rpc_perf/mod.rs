@@ -20,6 +20,7 @@ mod thrift;
 pub mod trace;
 pub mod waterfall;
 pub mod window;
+pub mod words;
 
 use crate::names::Names;
 

@@ -5,6 +5,7 @@
 
 use super::config::{Parameter, Style, Workload};
 use super::thrift;
+use super::words::{Numbers, Words, size_of};
 use brunt_plan::plan::{KEY_BYTES_MAX, Protocol};
 
 /// A protocol, as rpc-perf tells them apart.
@@ -167,15 +168,6 @@ pub struct Request {
     pub warnings: Vec<String>,
 }
 
-/// Numbers that are drawn for each request.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Numbers {
-    /// How many there are, from 0.
-    pub count: u64,
-    /// How many digits each has.
-    pub digits: u32,
-}
-
 impl Request {
     /// The request of a workload; what is drawn once, when it is read, follows from the seed.
     ///
@@ -186,16 +178,16 @@ impl Request {
         let Some(name) = workload.method.as_deref().filter(|_| dialect != Dialect::Echo).or(usual) else {
             return Err("malformed config: 'method' not specified".to_owned());
         };
-        let mut words = Words { seed, numbers: None, warnings: Vec::new() };
+        let mut words = Words::of(seed);
         let parameters = &workload.parameters;
         check_keys(dialect, parameters)?;
         let (template, retrieves) = match dialect {
             Dialect::Memcache | Dialect::Redis | Dialect::RedisInline => {
                 let found = dialect.methods().iter().find(|method| method.name == name);
                 let method = found.ok_or_else(|| unknown_method(dialect, name))?;
-                (words.command(dialect, method, parameters)?, method.retrieves)
+                (command(&mut words, dialect, method, parameters)?, method.retrieves)
             }
-            Dialect::Echo => (words.payload(parameters)?, false),
+            Dialect::Echo => (payload(&mut words, parameters)?, false),
             Dialect::Ping if name != "ping" => return Err(format!("invalid method: {name}; accepted: ping")),
             Dialect::Ping if !parameters.is_empty() => return Err(too_many(parameters.len(), name)),
             Dialect::Ping => ("PING".to_owned(), false),
@@ -239,138 +231,58 @@ fn check_keys(dialect: Dialect, parameters: &[Parameter]) -> Result<(), String> 
     Ok(())
 }
 
-/// Parameters that become words of a template.
-pub(super) struct Words {
-    seed: u64,
-    numbers: Option<Numbers>,
-    warnings: Vec<String>,
+fn command(
+    words: &mut Words,
+    dialect: Dialect,
+    method: &Method,
+    parameters: &[Parameter],
+) -> Result<String, String> {
+    if parameters.len() != method.parameters {
+        return Err(format!(
+            "invalid number of params ({}) for method {}; accepted: {}",
+            parameters.len(),
+            method.name,
+            method.parameters
+        ));
+    }
+    let key_bytes = parameters.first().map_or(0, size_of);
+    if dialect == Dialect::Memcache
+        && method.parameters > 0
+        && method.name != "verbosity"
+        && !(1..=KEY_BYTES_MAX).contains(&key_bytes)
+    {
+        return Err(format!(
+            "parameter 0: size {key_bytes} was given; accepted: a key of 1 to {KEY_BYTES_MAX} bytes"
+        ));
+    }
+    let mut template = method.template.to_owned();
+    for (index, parameter) in parameters.iter().enumerate() {
+        let mut word = words.word(index, parameter)?;
+        if let Some((_, usual)) = method.number.filter(|(at, _)| *at == index) {
+            word = number(index, parameter, word, usual)?;
+        }
+        template = template.replace(&format!("${index}"), &word);
+    }
+    Ok(template)
 }
 
-impl Words {
-    fn command(
-        &mut self,
-        dialect: Dialect,
-        method: &Method,
-        parameters: &[Parameter],
-    ) -> Result<String, String> {
-        if parameters.len() != method.parameters {
-            return Err(format!(
-                "invalid number of params ({}) for method {}; accepted: {}",
-                parameters.len(),
-                method.name,
-                method.parameters
-            ));
+/// The payload of an echo.
+fn payload(words: &mut Words, parameters: &[Parameter]) -> Result<String, String> {
+    let bytes = |seed: u64, size: u32| {
+        let byte = |offset: u32| format!("\\x{:02x}", (seed.wrapping_add(u64::from(offset))) as u8);
+        format!("\"{}\"", (0..size).map(byte).collect::<String>())
+    };
+    match parameters {
+        [] => Ok(bytes(0, 1)),
+        [parameter] if parameter.style == Style::Static && parameter.num.is_none() => {
+            Ok(bytes(parameter.seed.unwrap_or(0), size_of(parameter)))
         }
-        let key_bytes = parameters.first().map_or(0, size_of);
-        if dialect == Dialect::Memcache
-            && method.parameters > 0
-            && method.name != "verbosity"
-            && !(1..=KEY_BYTES_MAX).contains(&key_bytes)
-        {
-            return Err(format!(
-                "parameter 0: size {key_bytes} was given; accepted: a key of 1 to {KEY_BYTES_MAX} bytes"
-            ));
-        }
-        let mut template = method.template.to_owned();
-        for (index, parameter) in parameters.iter().enumerate() {
-            let mut word = self.word(index, parameter)?;
-            if let Some((_, usual)) = method.number.filter(|(at, _)| *at == index) {
-                word = number(index, parameter, word, usual)?;
-            }
-            template = template.replace(&format!("${index}"), &word);
-        }
-        Ok(template)
+        [parameter] => words.word(0, parameter),
+        _ => Err(format!(
+            "malformed config: too many parameters for echo: {}; accepted: one",
+            parameters.len()
+        )),
     }
-
-    /// The payload of an echo.
-    fn payload(&mut self, parameters: &[Parameter]) -> Result<String, String> {
-        let bytes = |seed: u64, size: u32| {
-            let byte = |offset: u32| format!("\\x{:02x}", (seed.wrapping_add(u64::from(offset))) as u8);
-            format!("\"{}\"", (0..size).map(byte).collect::<String>())
-        };
-        match parameters {
-            [] => Ok(bytes(0, 1)),
-            [parameter] if parameter.style == Style::Static && parameter.num.is_none() => {
-                Ok(bytes(parameter.seed.unwrap_or(0), size_of(parameter)))
-            }
-            [parameter] => self.word(0, parameter),
-            _ => Err(format!(
-                "malformed config: too many parameters for echo: {}; accepted: one",
-                parameters.len()
-            )),
-        }
-    }
-
-    /// A parameter as a word of the template. Without a `seed` its place among the parameters is its seed.
-    pub(super) fn word(&mut self, index: usize, parameter: &Parameter) -> Result<String, String> {
-        let size = size_of(parameter);
-        self.note_unused(index, parameter);
-        match (parameter.style, parameter.num) {
-            (Style::Static, Some(_)) => {
-                Err(format!("parameter {index}: num was given; accepted: with style = \"random\""))
-            }
-            (Style::Static, None) => {
-                let digits = parameter.seed.unwrap_or(index as u64).to_string();
-                let kept = digits.len().min(size as usize);
-                Ok(quoted(format!("{:0>1$}", &digits[..kept], size as usize)))
-            }
-            (Style::Random, Some(num)) => self.drawn_number(index, parameter.regenerate, num.get(), size),
-            (Style::Random, None) if parameter.regenerate && size > 0 => Ok(format!("{{random:{size}}}")),
-            (Style::Random, None) => Ok(quoted(letters(self.seed, index, size))),
-        }
-    }
-
-    /// Warns of keys that have no effect with the style.
-    pub(super) fn note_unused(&mut self, index: usize, parameter: &Parameter) {
-        let unused = match parameter.style {
-            Style::Static if parameter.regenerate => "regenerate has no effect with style = \"static\"",
-            Style::Random if parameter.seed.is_some() => {
-                "seed has no effect with style = \"random\"; --seed sets all random choices"
-            }
-            _ => return,
-        };
-        self.warn(index, unused);
-    }
-
-    pub(super) fn warn(&mut self, index: usize, what: &str) {
-        self.warnings.push(format!("parameter {index}: {what}"));
-    }
-
-    fn drawn_number(
-        &mut self,
-        index: usize,
-        regenerates: bool,
-        count: u64,
-        size: u32,
-    ) -> Result<String, String> {
-        let digits = size.max((count - 1).checked_ilog10().unwrap_or(0) + 1);
-        if !regenerates {
-            let number = draws(self.seed, index).next().map_or(0, |drawn| below(drawn, count));
-            return Ok(format!("{number:00$}", size as usize));
-        }
-        if self.numbers.is_some() {
-            return Err(format!(
-                "parameter {index}: num was given; accepted: one parameter with num and regenerate in a workload"
-            ));
-        }
-        self.numbers = Some(Numbers { count, digits });
-        Ok("{key}".to_owned())
-    }
-
-    /// A number from 0 that is drawn once, for places that take no letters.
-    pub(super) fn drawn(&self, index: usize) -> u64 {
-        draws(self.seed, index).next().unwrap_or(0)
-    }
-}
-
-/// Bytes; 1 where none are given.
-pub(super) fn size_of(parameter: &Parameter) -> u32 {
-    parameter.size.unwrap_or(1)
-}
-
-/// A word of a template: an empty one takes quotes.
-fn quoted(text: String) -> String {
-    if text.is_empty() { "''".to_owned() } else { text }
 }
 
 /// The word of a parameter that must be a number; where it is none, the number that rpc-perf sends instead.
@@ -389,32 +301,6 @@ fn number(index: usize, parameter: &Parameter, word: String, usual: &str) -> Res
         (true, "") => "0".to_owned(),
         (true, plain) => plain.to_owned(),
     })
-}
-
-const LETTERS: &[u8; 62] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789";
-
-/// Letters and digits, each as likely as any other.
-fn letters(seed: u64, index: usize, size: u32) -> String {
-    let drawn = draws(seed, index).take(size as usize);
-    drawn.map(|drawn| char::from(LETTERS[below(drawn, 62) as usize])).collect()
-}
-
-/// Scales 64 random bits to a number below `count`; the bias is below 2⁻⁵⁸ for letters.
-fn below(drawn: u64, count: u64) -> u64 {
-    ((u128::from(drawn) * u128::from(count)) >> 64) as u64
-}
-
-/// The random numbers of a parameter, by SplitMix64.
-fn draws(seed: u64, index: usize) -> impl Iterator<Item = u64> {
-    const STEP: u64 = 0x9e37_79b9_7f4a_7c15;
-    let mix = |state: u64| {
-        let state = (state ^ (state >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let state = (state ^ (state >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        state ^ (state >> 31)
-    };
-    // Parameters have streams of their own.
-    let begin = mix(seed ^ mix(index as u64 + 1));
-    (1..).map(move |nth: u64| mix(begin.wrapping_add(nth.wrapping_mul(STEP))))
 }
 
 #[cfg(test)]
@@ -531,21 +417,6 @@ mod tests {
             ["parameter 0: seed has no effect with style = \"random\"; --seed sets all random choices"]
         );
         assert_eq!(warnings("style = 'random', regenerate = true"), [""; 0]);
-    }
-
-    /// Letters of a parameter that is drawn once: all 62 about equally often, and others for another parameter or seed.
-    #[test]
-    fn letters_are_spread_evenly() {
-        let drawn = letters(1, 0, 62_000);
-        let mut counts = std::collections::BTreeMap::new();
-        drawn.bytes().for_each(|byte| *counts.entry(byte).or_insert(0_u32) += 1);
-        assert_eq!(counts.len(), 62);
-        let chi_square: f64 =
-            counts.values().map(|count| (f64::from(*count) - 1000.0).powi(2) / 1000.0).sum();
-        // 0.999 of a chi-square distribution with 61 degrees of freedom lies below 100.9.
-        assert!(chi_square < 100.9, "{chi_square}");
-        assert_ne!(letters(1, 0, 20), letters(1, 1, 20));
-        assert_ne!(letters(1, 0, 20), letters(2, 0, 20));
     }
 
     #[test]

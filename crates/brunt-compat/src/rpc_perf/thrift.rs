@@ -3,7 +3,7 @@
 //! Not its bytes: those are the codec's. Invariant: a type is written with its value, or without where it has none.
 
 use super::config::{Parameter, Style};
-use super::request::{Words, size_of};
+use super::words::{Words, size_of};
 
 /// Types whose values are numbers, with the least and the most of them.
 const INTEGERS: [(&str, i64, i64); 4] = [
