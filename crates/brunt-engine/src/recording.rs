@@ -403,14 +403,7 @@ mod tests {
     fn a_window_that_is_heard_of_late_balances() {
         for (measure_ns, expected) in [(500, [2, 0, 1, 1]), (601, [2, 0, 1, 1]), (800, [0, 0, 1, 1])] {
             let ops = vec![vec![OpKind::Get.into()]];
-            let layout = Layout {
-                ops,
-                commands: 0,
-                meters: Vec::new(),
-                meters_asked: 0,
-                servers: 1,
-                records_warmup: false,
-            };
+            let layout = Layout { ops, servers: 1, ..Layout::default() };
             let (filled, _filled) = rtrb::RingBuffer::new(2);
             let (_spares, spares) = rtrb::RingBuffer::new(2);
             let exchange = Exchange { filled, spares };

@@ -284,14 +284,7 @@ pub fn fleet(data: &[u8]) {
     for frame in &whole.0 {
         check_message::<ToAgent>(frame);
         if let Some(FromAgent::Interval(interval)) = check_message::<FromAgent>(frame) {
-            let layout = Layout {
-                ops: vec![vec![OpKind::Get.into()]],
-                commands: 0,
-                meters: Vec::new(),
-                meters_asked: 0,
-                servers: 1,
-                records_warmup: false,
-            };
+            let layout = Layout { ops: vec![vec![OpKind::Get.into()]], servers: 1, ..Layout::default() };
             if interval.check(&layout).is_ok() {
                 assert!(interval.rows.iter().all(|row| (row.class, row.op) == (0, OpKind::Get.into())));
             }

@@ -92,14 +92,7 @@ mod tests {
     /// the last one in the drain. The get whose turn it is takes 7 ms and that many nanoseconds.
     fn timeline(length_ns: u64) -> (Timeline, MeasuredWindow) {
         let ops = vec![vec![OpKind::Get.into(), OpKind::Set.into()]];
-        let layout = Layout {
-            ops,
-            commands: 0,
-            meters: Vec::new(),
-            meters_asked: 0,
-            servers: 1,
-            records_warmup: false,
-        };
+        let layout = Layout { ops, servers: 1, ..Layout::default() };
         let end_ns = MEASURE_NS + length_ns;
         let window = MeasuredWindow { start_ns: 0, measure_ns: MEASURE_NS, end_ns, drained_ns: end_ns };
         let mut timeline = Timeline::default();

@@ -131,11 +131,10 @@ mod tests {
     fn layout() -> Layout {
         Layout {
             ops: vec![vec![OpKind::Get.into()], vec![OpKind::Get.into(), OpKind::Set.into()]],
-            commands: 0,
             meters: vec![MeterKind::ConnectTime],
             meters_asked: 1,
             servers: 2,
-            records_warmup: false,
+            ..Layout::default()
         }
     }
 

@@ -21,7 +21,7 @@ use brunt_plan::plan::{Class, MeterKind, Plan, Timestamps, Transport};
 use brunt_plan::warmup::Warmup;
 
 /// What a set needs room for.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Layout {
     /// For every class the ops that it measures: those of its mix and their follow-ups.
     pub ops: Vec<Vec<OpId>>,
@@ -535,11 +535,10 @@ mod tests {
     fn layout() -> Layout {
         Layout {
             ops: vec![vec![OpKind::Get.into(), OpKind::Set.into()], vec![OpKind::Mget.into()]],
-            commands: 0,
             meters: vec![MeterKind::SendCost],
             meters_asked: 1,
             servers: 2,
-            records_warmup: false,
+            ..Layout::default()
         }
     }
 

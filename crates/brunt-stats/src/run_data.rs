@@ -76,14 +76,7 @@ pub struct RunData {
 }
 
 fn nothing_recorded() -> IntervalStore {
-    IntervalStore::new(&Layout {
-        ops: Vec::new(),
-        commands: 0,
-        meters: Vec::new(),
-        meters_asked: 0,
-        servers: 0,
-        records_warmup: false,
-    })
+    IntervalStore::new(&Layout::default())
 }
 
 impl Default for RunData {

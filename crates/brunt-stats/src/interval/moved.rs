@@ -125,11 +125,9 @@ mod tests {
     fn layout(classes: usize) -> Layout {
         Layout {
             ops: vec![vec![OpKind::Get.into()]; classes],
-            commands: 0,
             meters: vec![MeterKind::SendCost],
-            meters_asked: 0,
             servers: 1,
-            records_warmup: false,
+            ..Layout::default()
         }
     }
 

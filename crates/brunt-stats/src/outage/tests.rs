@@ -83,14 +83,7 @@ fn a_set_of_kinds() {
 
 /// Workers that hand over every 100 ms, `answers` in each slice by each, on server 1 of two.
 fn timeline(workers: u32, origin_ns: u64, answers: &[u64]) -> Timeline {
-    let layout = Layout {
-        ops: Vec::new(),
-        commands: 0,
-        meters: Vec::new(),
-        meters_asked: 0,
-        servers: 2,
-        records_warmup: false,
-    };
+    let layout = Layout { servers: 2, ..Layout::default() };
     let mut timeline = Timeline::default();
     timeline.align(origin_ns);
     for worker in 0..workers {

@@ -86,14 +86,7 @@ pub(super) struct Queue {
 impl Queue {
     pub(super) fn new(service: Service, utilisation: f64) -> Self {
         let ops = vec![vec![OpKind::Get.into()]];
-        let layout = Layout {
-            ops,
-            commands: 0,
-            meters: Vec::new(),
-            meters_asked: 0,
-            servers: 1,
-            records_warmup: false,
-        };
+        let layout = Layout { ops, servers: 1, ..Layout::default() };
         let set = RecorderSet::new(&layout);
         let account = set.account(Phase::Measure, 0, OpKind::Get.into());
         let undisturbed = RecordingHistogram::new();
