@@ -92,7 +92,7 @@ impl Clock {
         monotonic_ns.saturating_sub(self.epoch_ns)
     }
 
-    /// What the wall clock showed at the epoch, in microseconds since 1970, if nobody has set it since then.
+    /// What the wall clock showed at the epoch, in microseconds since 1970, if it has not been set since then.
     pub(crate) fn epoch_us(&self) -> u64 {
         (self.wall().lead_ns().0 / 1_000).max(0) as u64
     }

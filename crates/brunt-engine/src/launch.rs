@@ -54,7 +54,7 @@ const WAITING_MIN: usize = 1 << 8;
 /// Send queue of a connection, in bytes, at least…
 const ROOM_MIN: usize = 4096;
 /// …and at most, where one request alone needs less. A turn of the loop ends when a queue is full: a pipeline that is far behind costs a
-/// turn and two system calls per queue, and whoever waits for a reply waits while a queue is filled.
+/// turn and two system calls per queue, and replies wait while a queue is filled.
 const ROOM_MAX: usize = 1 << 16;
 /// What a reply has around its key and value, at most, as far as buffers are concerned.
 const REPLY_FRAME_BYTES: usize = 48;

@@ -482,14 +482,14 @@ impl<'a> Leader<'a> {
     /// Was an agent lost while it measured? The others end then, and what all have recorded is the result.
     ///
     /// # Errors
-    /// Nobody is left who could say more than that.
+    /// No other part of the run is left.
     fn is_short(&self) -> Result<bool, Blame> {
         let peers = &self.fleet.peers;
         let Some((peer, why)) = peers.iter().find_map(|peer| Some((peer, peer.lost.as_ref()?))) else {
             return Ok(false);
         };
-        let is_nobody_left = self.fleet.own_workers == 0 && peers.iter().all(|peer| peer.lost.is_some());
-        if is_nobody_left { Err(peer.blame(why)) } else { Ok(true) }
+        let are_all_lost = self.fleet.own_workers == 0 && peers.iter().all(|peer| peer.lost.is_some());
+        if are_all_lost { Err(peer.blame(why)) } else { Ok(true) }
     }
 
     /// Ends what has not ended, without a result.

@@ -203,7 +203,7 @@ impl Request<'_> {
             Self::Meta(_) => turn.out.extend_from_slice(text::answer::UNAUTHENTICATED),
             Self::Binary(frame) => return binary::answer::turn_away(frame, turn),
             Self::Resp(_) => resp::answer::turn_away(turn),
-            // Nobody can say who they are there.
+            // There is no login there.
             Self::Message(_) => return true,
         }
         false

@@ -1,7 +1,7 @@
 //! Redis's protocol, versions 2 and 3, from the server's side: bytes to commands.
 //!
 //! Only the grammar: what is answered is said in `answer`. A command is an array of strings and is seen whole or not at all;
-//! the same bytes, cut anywhere, are the same commands. Inline commands are refused where nobody said that they would come. Words, limits
+//! the same bytes, cut anywhere, are the same commands. Inline commands are refused unless an option allows them. Words, limits
 //! and texts are those of redis-server 7.0.
 
 pub(crate) mod answer;

@@ -58,7 +58,7 @@ pub struct HostEvidence {
     /// Time of these processors that the hypervisor gave to others, all of them together; the kernel counts it in ticks of
     /// 10 ms.
     pub stolen_ns: Option<u64>,
-    /// Time for which these processors worked for whoever it was, this process included, all of them together; in ticks, too.
+    /// Time for which these processors worked for any process, this one included, all of them together; in ticks, too.
     pub busy_ns: Option<u64>,
     /// How long our control group, or one around it, had used up its quota; on several processors at once it counts once
     /// for each.

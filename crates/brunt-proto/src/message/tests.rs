@@ -187,7 +187,7 @@ fn replies_are_told() {
         assert_eq!(joined(&decode(codec.clone(), &stream)), expected, "{}", stream.escape_ascii());
         check_pieces(&codec, &stream);
     }
-    // An echo nobody waits for.
+    // An echo that no request waits for.
     assert_eq!(decode(codec(Messages::Echo, "x"), b"x").join("; "), "begin; bad UnknownReply");
 }
 

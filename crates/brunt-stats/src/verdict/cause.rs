@@ -9,7 +9,7 @@ use super::{Check, CheckStatus, Evidence, Judgement};
 /// What kind of trouble it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum CauseKind {
-    /// A server answered nobody for a while.
+    /// A server answered no request for a while.
     Outage,
     /// Bytes came that are no reply.
     Garbage,

@@ -198,7 +198,7 @@ pub static EXPLANATIONS: &[Explanation] = &[
         "VERIFY",
         "values read that are not what was written; with --verify also keys that are missing though they were stored",
         ["missing > 0; --verify, and no value was checked", "> 0"],
-        "The server returned wrong data, or somebody else writes the same keys.",
+        "The server returned wrong data, or another client writes the same keys.",
         "a --prefix of your own, enough memory for the server, and its log",
     ),
     explanation(
@@ -212,7 +212,7 @@ pub static EXPLANATIONS: &[Explanation] = &[
         "SERVER",
         "the servers' own counts of requests, against brunt's",
         ["one differs, or the counters began anew because the server was restarted or they were reset, or two names are one server", ""],
-        "Somebody else uses the server, or it was restarted, so that its load was not this run's alone.",
+        "Another client uses the server, or it was restarted, so that its load was not this run's alone.",
         "a server that has no other clients meanwhile",
     ),
     explanation(

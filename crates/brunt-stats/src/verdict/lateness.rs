@@ -15,7 +15,7 @@ use brunt_plan::quantile::Quantile;
 const MOVES: f64 = 0.8;
 /// What took at least this part of something explains it.
 const MOST: f64 = 0.5;
-/// In a closed loop whose worker lacked its processor for more than this share of the window nobody knows how long replies lay unread,
+/// In a closed loop whose worker lacked its processor for more than this share of the window it is not known how long replies lay unread,
 /// and the load is what the host left of it.
 const SETS_LOAD: f64 = 0.05;
 /// Of a delay that hits every request, this part of the client error explains it.
@@ -35,7 +35,7 @@ const SHARED_FIX: &str = "put them on different processors: --cpus for the clien
                           hosts";
 const NEIGHBOUR_FIX: &str = "stop what else runs on these processors, or pin the workers to others (--cpus)";
 
-/// A backlog is the client's where a worker had no time left, or lacked its processor for so long that nobody knows.
+/// A backlog is the client's where a worker had no time left, or lacked its processor for so long that it cannot be told.
 pub(super) fn is_limit(evidence: &Evidence<'_>, open: &Open<'_>) -> bool {
     let is_starved =
         worst(evidence, |worker| denied_ns(worker, evidence)).is_some_and(|(_, denied)| denied > STARVED);
@@ -170,7 +170,7 @@ pub(super) fn busy_client(evidence: &Evidence<'_>, open: &Open<'_>) -> Option<Ca
     (!cause.checks.is_empty() || !cause.follows.is_empty()).then_some(cause)
 }
 
-/// Client and server want the same processor: the socket says so, or time was lost that nobody else had.
+/// Client and server want the same processor: the socket says so, or time was lost that no other process had.
 pub(super) fn shared_processor(evidence: &Evidence<'_>, open: &Open<'_>) -> Option<Cause> {
     let delay = run_delay(evidence);
     let (worker, delayed) = worst(evidence, |worker| worker.run_delay_ns.unwrap_or(0))?;
@@ -210,7 +210,7 @@ pub(super) fn shared_processor(evidence: &Evidence<'_>, open: &Open<'_>) -> Opti
         ),
     };
     let is_delay_only = stolen(evidence).is_none_or(|arm| arm.status <= CheckStatus::Ok);
-    // Where nobody else is known to have had it, the server had the time that the worker lacked.
+    // Where no other process is known to have had it, the server had the time that the worker lacked.
     let is_steal = is_delay_only && (is_servers || others_ns(evidence).is_none());
     let cause = Cause {
         kind: CauseKind::SharedProcessor,

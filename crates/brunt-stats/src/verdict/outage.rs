@@ -1,5 +1,5 @@
-//! What outages explain: requests that were never sent, answers that are missing, and numbers that changed, because a server answered
-//! nobody.
+//! What outages explain: requests that were never sent, answers that are missing, and numbers that changed, because a server answered no
+//! request.
 //!
 //! Not a check of its own. The checks that miss those requests say so, instead of advice that suits a server which is there.
 
@@ -98,7 +98,7 @@ fn stood_still(worker: &WorkerUsage, outage: &MeasuredOutage, measure_ns: u64) -
     is_silence && common_ns as f64 >= OWN_MIN * outage.length_ns as f64 && common_ns > 0
 }
 
-/// Did a server answer nobody for a while, and what follows from that?
+/// Did a server answer no request for a while, and what follows from that?
 pub(super) fn cause(evidence: &Evidence<'_>, open: &Open<'_>) -> Option<Cause> {
     let garbage = fault::is_garbage(evidence);
     let is_own = |outage: &&MeasuredOutage| !(garbage && outage.kinds.contains(OutageKind::Garbage));

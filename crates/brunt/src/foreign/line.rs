@@ -15,7 +15,7 @@ pub(super) enum Reading {
     /// Of the tool of the line, or where that has none of another one.
     Foreign(&'static Row),
     Ours,
-    /// Nobody's.
+    /// Of neither.
     Unknown,
 }
 

@@ -22,7 +22,7 @@ pub(super) enum Takes {
     Protocol,
     /// Tests as redis-benchmark names them.
     Tests,
-    /// What nobody else is to read.
+    /// A secret.
     Secret,
     Text,
 }

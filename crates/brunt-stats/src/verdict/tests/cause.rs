@@ -74,7 +74,7 @@ fn told(change: Change) -> (String, Vec<String>) {
         verdict.checks.iter().filter(|check| check.status > Ok).map(|check| check.id).collect();
     ids.sort_by_key(|id| CHECKS.iter().position(|known| known == id));
     assert_eq!(ids, found, "each finding has one cause: {verdict:#?}");
-    // Nobody is told to do otherwise by a check than by its cause.
+    // A check has no fix beside that of its cause.
     let lag = verdict.checks.iter().find(|check| check.id == "LAG").unwrap();
     let of_lag = verdict.causes().iter().find(|cause| cause.ids().any(|id| id == "LAG"));
     assert_eq!(lag.fix, of_lag.map_or("", |cause| cause.fix));
@@ -204,7 +204,7 @@ fn a_late_client_is_told_why() {
             "client and server on one processor, that of worker 1, in 100 % of 500 looks · TRUSTED up to p99.9",
             &["shared_processor: STEAL COLO > CPU"],
         ),
-        // The socket says nothing of it, but nobody else had the time that the worker lacked.
+        // The socket says nothing of it, but no other process had the time that the worker lacked.
         (
             |evidence| {
                 workers(evidence, vec![worker(0.3, 0.41)]);
@@ -373,7 +373,7 @@ fn the_fix_fits_the_cause() {
 
 /// A backlog is the server's unless a worker had no time left, and with it goes the lateness that it makes.
 #[test]
-fn a_backlog_is_somebodys() {
+fn a_backlog_is_the_clients_or_the_servers() {
     check_table(&[
         (
             |evidence| {
