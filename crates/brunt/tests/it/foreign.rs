@@ -51,7 +51,7 @@ const LINES: &[(&str, &str, &str)] = &[
 ];
 
 /// The words of a line, split as a shell does it.
-fn words(line: &str) -> Vec<String> {
+pub(crate) fn words(line: &str) -> Vec<String> {
     let output =
         std::process::Command::new("sh").arg("-c").arg(format!("printf '%s\\n' {line}")).output().unwrap();
     String::from_utf8(output.stdout).unwrap().lines().map(str::to_owned).collect()

@@ -37,6 +37,7 @@ mod mcperf;
 mod measured;
 mod memcached;
 mod messages;
+mod migrating;
 mod mutilated;
 mod notebook;
 mod operations;
