@@ -1,4 +1,5 @@
-//! docs/migrating.md: its command lines run, its options are accepted, and they agree with what brunt answers to those of other tools.
+//! README.md and docs/migrating.md: their command lines run. The options in the tables of docs/migrating.md are accepted, and agree with
+//! what brunt answers to those of other tools.
 //!
 //! Runs are shortened, and go to a reference server. Not about the words of those answers (`foreign.rs`).
 
@@ -8,27 +9,31 @@ use std::path::Path;
 
 const DOCUMENT: &str = include_str!("../../../../docs/migrating.md");
 
-/// Command lines in blocks of the document, without the program's name.
-fn command_lines() -> Vec<&'static str> {
-    let blocks = DOCUMENT.split("```sh\n").skip(1).map(|behind| behind.split("```").next().unwrap());
-    blocks.flat_map(str::lines).map(|line| line.strip_prefix("brunt ").expect(line)).collect()
+const README: &str = include_str!("../../../../README.md");
+
+/// Command lines in the blocks of a document that are marked `sh`, without the program's name.
+fn command_lines(document: &'static str) -> impl Iterator<Item = &'static str> {
+    let blocks = document.split("```sh\n").skip(1).map(|behind| behind.split("```").next().unwrap());
+    let arguments =
+        |line: &'static str| line.strip_prefix("brunt ").or(line.strip_prefix("cargo run --release -- "));
+    blocks.flat_map(str::lines).map(move |line| arguments(line).expect(line))
 }
 
 /// The value of an option in a run that is to be short.
 fn shortened(option: &str, value: &str, server: &str) -> String {
     let count = |most: u64| value.parse::<u64>().unwrap().min(most).to_string();
     match option {
-        "--server" => match value.split_once("://") {
+        "--server" | "-s" => match value.split_once("://") {
             Some((scheme, _)) => format!("{scheme}://{server}"),
             None => server.to_owned(),
         },
-        "--time" => "200ms".to_owned(),
+        "--time" | "-t" => "200ms".to_owned(),
         "--warmup" => "0s".to_owned(),
         "--interval" => "100ms".to_owned(),
         "--threads" => "1".to_owned(),
         "--keys" | "--requests" => count(1_000),
         "--connections" => count(20),
-        "--rate" => "1k".to_owned(),
+        "--rate" | "-r" => "1k".to_owned(),
         _ => value.to_owned(),
     }
 }
@@ -40,9 +45,9 @@ fn run(line: &str, server: &str, directory: &Path) -> (i32, String) {
         let word = short.last().map_or_else(|| word.clone(), |option| shortened(option, &word, server));
         short.push(word);
     }
-    for (option, value) in [("--time", "200ms"), ("--warmup", "0s")] {
-        if !short.iter().any(|word| word == option) {
-            short.extend([option.to_owned(), value.to_owned()]);
+    for (names, value) in [(["--time", "-t"], "200ms"), (["--warmup", "--warmup"], "0s")] {
+        if !short.iter().any(|word| names.contains(&word.as_str())) {
+            short.extend([names[0].to_owned(), value.to_owned()]);
         }
     }
     short.extend(["--no-progress", "--allow-untrusted"].map(str::to_owned));
@@ -52,11 +57,11 @@ fn run(line: &str, server: &str, directory: &Path) -> (i32, String) {
 }
 
 #[test]
-fn command_lines_of_the_document_run() {
+fn command_lines_of_documents_run() {
     let _beside = beside_others();
     let (server, directory) = (Server::reference(&[]), own_directory());
-    let lines = command_lines();
-    assert!(lines.len() >= 10);
+    let lines: Vec<&str> = [README, DOCUMENT].into_iter().flat_map(command_lines).collect();
+    assert!(lines.len() >= 15);
     for line in lines {
         let (exit, message) = run(line, &server.address, &directory);
         // On a busy host no rate may meet the objective of a search, or none is decided.
