@@ -279,21 +279,7 @@ impl<'de> serde::Deserialize<'de> for Count {
     }
 }
 
-/// Tests what texts of a type read as: each with the text that its value prints as, or none where it is no value. An
-/// exact number as a person reads it in a sentence or a table, thousands parted by a space. Not the text form of a
-/// count, which is read back.
-pub fn grouped(number: u64) -> String {
-    let digits = number.to_string();
-    let mut text = String::with_capacity(digits.len() * 4 / 3 + 1);
-    for (index, digit) in digits.chars().enumerate() {
-        if index > 0 && (digits.len() - index).is_multiple_of(3) {
-            text.push(' ');
-        }
-        text.push(digit);
-    }
-    text
-}
-
+/// Tests what texts of a type read as: each with the text that its value prints as, or none where it is no value.
 #[cfg(test)]
 pub(crate) fn check_texts<T: FromStr<Err = String> + fmt::Display>(table: &[(&str, Option<&str>)]) {
     for (text, expected) in table {

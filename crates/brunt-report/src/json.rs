@@ -182,13 +182,14 @@ fn whole(ns: Option<f64>) -> Option<u64> {
 /// The checks of a verdict.
 pub(crate) fn checks(verdict: &Verdict) -> Value {
     let check = |held: &Check| {
-        let Check { id, status, message, fix, value, threshold } = held;
+        let Check { id, status, message, details, fix, value, threshold } = held;
         json!({
             "id": id,
             "status": status.name(),
-            "cause": verdict.is_cause(held),
+            "counts": verdict.counts(held),
             "allowed": verdict.judgement.allows(id),
             "message": message,
+            "details": details,
             "value": value,
             "threshold": threshold,
             "fix": fix,

@@ -29,7 +29,7 @@ pub fn write(summary: &Summary, allow_untrusted: bool, out: &mut dyn Write) -> i
         let causes = verdict.causes().iter();
         let cause =
             causes.filter(|cause| cause.follows.contains(&check.id)).map(|cause| &cause.sentence).next();
-        of_check(check, is_allowed(check), verdict.is_cause(check), cause)
+        of_check(check, is_allowed(check), verdict.counts(check), cause)
     });
     let suites = [("brunt.assertions", asserted.collect()), ("brunt.verdict", checked.collect())];
     out.write_all(document(&suites, summary.window.seconds()).as_bytes())
@@ -83,18 +83,18 @@ fn of_assertion(assertion: &Assertion) -> Case {
 }
 
 /// What follows from something else says so in place of a fix of its own.
-fn of_check(check: &Check, is_allowed: bool, is_cause: bool, cause: Option<&String>) -> Case {
+fn of_check(check: &Check, is_allowed: bool, counts: bool, cause: Option<&String>) -> Case {
     let more = match cause {
         Some(cause) => format!("\nfollows from: {cause}"),
         None if check.fix.is_empty() => String::new(),
         None => format!("\nfix: {}", check.fix),
     };
-    let message = format!("{}{more}", check.message);
+    let message = format!("{}{more}", check.text());
     let outcome = match check.status {
         CheckStatus::Skipped => Outcome::Skipped { message },
         CheckStatus::Ok => Outcome::Passed { said: message },
-        CheckStatus::Caution if is_cause => Outcome::Passed { said: format!("cause: {message}") },
-        CheckStatus::Caution => Outcome::Passed { said: format!("CAUTION: {message}") },
+        CheckStatus::Caution if counts => Outcome::Passed { said: format!("CAUTION: {message}") },
+        CheckStatus::Caution => Outcome::Passed { said: format!("note: {message}") },
         CheckStatus::NotTrusted if is_allowed => {
             Outcome::Passed { said: format!("NOT TRUSTED, and accepted: {message}") }
         }

@@ -300,11 +300,7 @@ fn index_of(quantile: Quantile) -> Option<usize> {
 
 /// The checks that call for care or convict, of the run or of a percentile, which may be in doubt by a check that the run has passed.
 fn found(verdict: &Verdict) -> Vec<String> {
-    let counts = |check: &&Check| {
-        check.status >= CheckStatus::Caution
-            && !verdict.is_cause(check)
-            && !verdict.judgement.allows(check.id)
-    };
+    let counts = |check: &&Check| check.status >= CheckStatus::Caution && verdict.counts(check);
     let mut found: Vec<String> =
         verdict.checks.iter().filter(counts).map(|check| check.id.to_owned()).collect();
     for trust in verdict.percentiles.iter().filter(|trust| trust.status >= CheckStatus::Caution) {

@@ -9,7 +9,6 @@ use crate::usage::ClientUsage;
 use crate::verdict::time;
 use brunt_plan::cpus::CpuList;
 use brunt_plan::plan::{Class, Plan};
-use brunt_plan::units::grouped;
 use serde::{Deserialize, Serialize};
 
 /// Which host: what makes a calibration of one worthless on another.
@@ -148,7 +147,7 @@ pub fn disturbance(
 ) -> Option<String> {
     let mut found = Vec::new();
     if let Some(DisturbedStep { rate, id, message }) = disturbed.first() {
-        let (of, rate) = (disturbed.len(), grouped(*rate));
+        let (of, rate) = (disturbed.len(), *rate);
         found.push(format!("{of} of {steps} steps were disturbed, the first at {rate}/s: {id} {message}"));
     }
     let percentiles =
@@ -406,7 +405,7 @@ mod tests {
             (
                 &[step(16_000, "STEAL", "worker 0 did not run"), step(2_000, "CPU", "later")],
                 in_process,
-                "2 of 14 steps were disturbed, the first at 16 000/s: STEAL worker 0 did not run",
+                "2 of 14 steps were disturbed, the first at 16000/s: STEAL worker 0 did not run",
             ),
             (
                 &[],
@@ -416,7 +415,7 @@ mod tests {
             (
                 &[step(2_000, "CPU", "no time left")],
                 Floor { p50_ns: 21_001, ..late },
-                "1 of 14 steps were disturbed, the first at 2 000/s: CPU no time left; the floor in process is above that over \
+                "1 of 14 steps were disturbed, the first at 2000/s: CPU no time left; the floor in process is above that over \
                  loopback, which contains it (p50 21.0 us against 21.0 us)",
             ),
         ];

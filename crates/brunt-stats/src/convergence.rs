@@ -276,33 +276,38 @@ impl Looked {
 }
 
 /// When it ended and what was known then, in a sentence.
-impl fmt::Display for Looked {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+impl Looked {
+    /// What became of it, then of each goal, and what else decided.
+    pub(crate) fn clauses(&self) -> Vec<String> {
         let look = |at_ns: u64| format!("at look {} of {}, after {}", self.taken, self.looks, time(at_ns));
-        match (self.enough_at_ns, self.given_up_at_ns) {
-            (Some(at_ns), _) => write!(formatter, "reached {}", look(at_ns))?,
-            (None, _) if self.is_interrupted => formatter.write_str("interrupted before it was reached")?,
-            (None, Some(at_ns)) => {
-                write!(formatter, "given up {}, for the client was too late", look(at_ns))?
-            }
-            (None, None) if self.is_reached() => formatter.write_str("reached when the time was up")?,
-            (None, None) => formatter.write_str("not reached when the time was up")?,
-        }
-        for (goal, finding) in &self.findings {
-            write!(formatter, "; {goal}: ")?;
-            match finding.interval().map(PercentileInterval::relative_half_width) {
-                None => formatter.write_str("no interval")?,
-                Some(Some(half_width)) => write!(formatter, "{}", percent(half_width))?,
-                Some(None) => formatter.write_str("no upper end")?,
-            }
-        }
+        let mut clauses = vec![match (self.enough_at_ns, self.given_up_at_ns) {
+            (Some(at_ns), _) => format!("reached {}", look(at_ns)),
+            (None, _) if self.is_interrupted => "interrupted before it was reached".to_owned(),
+            (None, Some(at_ns)) => format!("given up {}, for the client was too late", look(at_ns)),
+            (None, None) if self.is_reached() => "reached when the time was up".to_owned(),
+            (None, None) => "not reached when the time was up".to_owned(),
+        }];
+        clauses.extend(self.findings.iter().map(|(goal, finding)| {
+            let found = match finding.interval().map(PercentileInterval::relative_half_width) {
+                None => "no interval".to_owned(),
+                Some(Some(half_width)) => percent(half_width),
+                Some(None) => "no upper end".to_owned(),
+            };
+            format!("{goal}: {found}")
+        }));
         if !self.held_by.is_empty() {
-            write!(formatter, "; held up by {}", self.held_by.join(" "))?;
+            clauses.push(format!("held up by {}", self.held_by.join(" ")));
         }
         if !self.unjudged.is_empty() {
-            write!(formatter, "; without {}, not judged then", self.unjudged.join(" "))?;
+            clauses.push(format!("without {}, not judged then", self.unjudged.join(" ")));
         }
-        Ok(())
+        clauses
+    }
+}
+
+impl fmt::Display for Looked {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(&self.clauses().join("; "))
     }
 }
 

@@ -4,8 +4,7 @@
 //! must not take the generator's for the server's. Invariant: a client that was convicted of lacking processor time never
 //! accuses the server.
 
-use crate::usage::BUSY;
-use crate::verdict::{Check, CheckStatus, Verdict};
+use crate::verdict::{CauseKind, Check, CheckStatus, Verdict};
 
 /// Whose limit it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -27,6 +26,27 @@ impl Party {
             Self::Neither => "neither",
         }
     }
+
+    /// Whom a check means: the party of what explains it, else that of its own kind.
+    fn of(verdict: &Verdict, id: &str) -> Self {
+        match verdict.cause_of(id).map(|cause| cause.kind) {
+            Some(CauseKind::Outage | CauseKind::SaturatedServer) => Self::Server,
+            Some(
+                CauseKind::TooManyThreads
+                | CauseKind::BusyClient
+                | CauseKind::SharedProcessor
+                | CauseKind::BusyNeighbour
+                | CauseKind::CpuQuota
+                | CauseKind::ClientStop
+                | CauseKind::WakeUps,
+            ) => Self::Client,
+            Some(CauseKind::Garbage | CauseKind::Cache | CauseKind::Finding) | None => match id {
+                id if SERVERS.contains(&id) => Self::Server,
+                id if LATE.contains(&id) => Self::Client,
+                _ => Self::Neither,
+            },
+        }
+    }
 }
 
 /// A limit that a run met, and the checks that say so.
@@ -38,44 +58,49 @@ pub struct Limit {
     pub checks: Vec<&'static str>,
 }
 
+/// By themselves these mean the server: a backlog that grows, and requests that were never sent or failed.
+const SERVERS: [&str; 3] = ["SAT", "RATE", "ERR"];
 /// Convicted of these, the client was late for most of what it measured or cannot tell the time, or the host kept it from its processor.
 const LATE: [&str; 4] = ["LAG", "CLOCK", "CPU", "STEAL"];
 /// A server that answers more than this share of requests with errors, or loses them, has met its limit.
 const ERRORS: f64 = 0.01;
 
+/// Which checks are meant.
+type Selection<'a> = &'a dyn Fn(&Check) -> bool;
+
 impl Limit {
     /// Reads a verdict; `None` where nothing was the limit.
     ///
-    /// SAT counts from CAUTION on, for a backlog that grows is a limit, and it is the client's where a worker had no time left. Beside
+    /// A check means whom the cause that accounts for it means. SAT counts from CAUTION on, for a backlog that grows is a limit. Beside
     /// SAT, LAG says nothing: a server that falls behind fills every queue up to the schedule, and what waits there is booked as the
     /// client's lateness.
     pub fn of(verdict: &Verdict) -> Option<Self> {
-        let found = |select: &dyn Fn(&Check) -> bool| -> Vec<&'static str> {
-            verdict.checks.iter().filter(|check| select(check)).map(|check| check.id).collect()
-        };
         let convicts =
             |check: &Check| check.status == CheckStatus::NotTrusted && !verdict.judgement.allows(check.id);
         let is_saturated = |check: &Check| check.id == "SAT" && check.status >= CheckStatus::Caution;
-        let is_behind = !found(&is_saturated).is_empty();
-        let is_busy = |check: &Check| check.id == "CPU" && is_behind && check.value >= BUSY;
-        let by =
-            |party: Party, checks: Vec<&'static str>| (!checks.is_empty()).then_some(Self { party, checks });
-        by(Party::Client, found(&is_busy))
-            .or_else(|| by(Party::Server, found(&is_saturated)))
-            .or_else(|| {
-                let is_late = verdict.checks.iter().any(|check| LATE.contains(&check.id) && convicts(check));
-                // With it, what a late client did not send.
-                let is_its_own = |check: &Check| LATE.contains(&check.id) || check.id == "RATE";
-                by(Party::Client, found(&|check| is_late && is_its_own(check) && convicts(check)))
-            })
-            .or_else(|| {
-                let fails = |check: &Check| {
-                    check.id == "RATE" && convicts(check) || check.id == "ERR" && check.value > ERRORS
-                };
-                by(Party::Server, found(&fails))
-            })
-            // Too few requests are no property of the load.
-            .or_else(|| by(Party::Neither, found(&|check| check.id != "SAMPLES" && convicts(check))))
+        let is_late = |check: &Check| LATE.contains(&check.id) && convicts(check);
+        let is_unsent = |check: &Check| check.id == "RATE" && convicts(check);
+        let is_failing = |check: &Check| is_unsent(check) || check.id == "ERR" && check.value > ERRORS;
+        // Too few requests are no property of the load.
+        let is_worthless = |check: &Check| check.id != "SAMPLES" && convicts(check);
+        // With a late client, what it did not send.
+        let is_late_or_unsent = |check: &Check| is_late(check) || is_unsent(check);
+        let kinds: [(Selection<'_>, Selection<'_>); 4] = [
+            (&is_saturated, &is_saturated),
+            (&is_late, &is_late_or_unsent),
+            (&is_failing, &is_failing),
+            (&is_worthless, &is_worthless),
+        ];
+        kinds.into_iter().find_map(|(decides, belongs)| {
+            let decisive = verdict.checks.iter().find(|check| decides(check))?;
+            let party = Party::of(verdict, decisive.id);
+            let shown = verdict.cause_of(decisive.id).filter(|cause| !cause.checks.is_empty());
+            let checks = match shown.filter(|_| party == Party::Client && decisive.id == "SAT") {
+                Some(cause) => cause.checks.clone(),
+                None => verdict.checks.iter().filter(|check| belongs(check)).map(|check| check.id).collect(),
+            };
+            Some(Self { party, checks })
+        })
     }
 
     /// The checks in a row: `SAT`, `CPU STEAL`.
@@ -87,7 +112,7 @@ impl Limit {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::verdict::{Judgement, Status};
+    use crate::verdict::{Cause, Judgement, Status};
     use CheckStatus::{Caution, NotTrusted, Ok};
 
     /// Id, status and number of a check.
@@ -96,29 +121,59 @@ mod tests {
     type Expected = Option<(Party, &'static str)>;
 
     #[test]
-    fn who_is_the_limit() {
-        let table: [(&[Found], Expected); 13] = [
-            (&[("SAT", Ok, 0.0), ("LAG", Caution, 1.0), ("CPU", Caution, 0.99)], None),
-            (&[("SAT", Caution, 0.02)], Some((Party::Server, "SAT"))),
-            (&[("SAT", NotTrusted, 0.5), ("LAG", NotTrusted, 1.0)], Some((Party::Server, "SAT"))),
-            (&[("LAG", NotTrusted, 1.0)], Some((Party::Client, "LAG"))),
-            (&[("RATE", NotTrusted, 0.1), ("LAG", NotTrusted, 1.0)], Some((Party::Client, "RATE LAG"))),
+    fn limit_is_that_of_the_cause() {
+        let by = |kind: CauseKind, checks: &[&'static str], follows: &[&'static str]| {
+            let (checks, follows) = (checks.to_vec(), follows.to_vec());
+            Cause { kind, sentence: String::new(), fix: "", checks, follows, sets_load: false }
+        };
+        let table: [(&[Found], Option<Cause>, Expected); 16] = [
+            (&[("SAT", Ok, 0.0), ("LAG", Caution, 1.0), ("CPU", Caution, 0.99)], None, None),
+            (&[("SAT", Caution, 0.02)], None, Some((Party::Server, "SAT"))),
+            (&[("SAT", NotTrusted, 0.5), ("LAG", NotTrusted, 1.0)], None, Some((Party::Server, "SAT"))),
+            (&[("LAG", NotTrusted, 1.0)], None, Some((Party::Client, "LAG"))),
+            (&[("RATE", NotTrusted, 0.1), ("LAG", NotTrusted, 1.0)], None, Some((Party::Client, "RATE LAG"))),
             // No lateness to be seen in a percentile, and yet nothing left.
-            (&[("SAT", NotTrusted, 0.5), ("CPU", Caution, 0.96)], Some((Party::Client, "CPU"))),
-            (&[("SAT", NotTrusted, 0.5), ("CPU", Caution, 0.85)], Some((Party::Server, "SAT"))),
+            (
+                &[("SAT", NotTrusted, 0.5), ("CPU", Caution, 0.96)],
+                Some(by(CauseKind::BusyClient, &["CPU"], &["SAT"])),
+                Some((Party::Client, "CPU")),
+            ),
+            (
+                &[("SAT", NotTrusted, 0.5), ("CPU", Caution, 0.85)],
+                Some(by(CauseKind::SaturatedServer, &["SAT"], &[])),
+                Some((Party::Server, "SAT")),
+            ),
+            // What the host did to the client accuses no server, whether a check shows it or not.
+            (
+                &[("SAT", NotTrusted, 0.5), ("STEAL", Caution, 0.3)],
+                Some(by(CauseKind::BusyNeighbour, &["STEAL"], &["SAT"])),
+                Some((Party::Client, "STEAL")),
+            ),
+            (
+                &[("SAT", NotTrusted, 0.5)],
+                Some(by(CauseKind::SharedProcessor, &[], &["SAT"])),
+                Some((Party::Client, "SAT")),
+            ),
+            // A server that is down makes the client late.
+            (
+                &[("LAG", NotTrusted, 1.0)],
+                Some(by(CauseKind::Outage, &[], &["LAG"])),
+                Some((Party::Server, "LAG")),
+            ),
             // What others took from the host is no limit of its own.
-            (&[("STEAL", Caution, 0.1), ("HEADROOM", Caution, 2.0)], None),
-            (&[("SAT", NotTrusted, 0.5), ("STEAL", Caution, 0.1)], Some((Party::Server, "SAT"))),
-            (&[("RATE", NotTrusted, 0.1), ("ERR", Caution, 0.1)], Some((Party::Server, "RATE ERR"))),
-            (&[("VERIFY", NotTrusted, 1.0), ("ERR", Caution, 0.001)], Some((Party::Neither, "VERIFY"))),
-            (&[("ERR", Caution, 0.01), ("RATE", Caution, 1.0)], None),
-            (&[("SAMPLES", NotTrusted, 10.0)], None),
+            (&[("STEAL", Caution, 0.1), ("HEADROOM", Caution, 2.0)], None, None),
+            (&[("SAT", NotTrusted, 0.5), ("STEAL", Caution, 0.1)], None, Some((Party::Server, "SAT"))),
+            (&[("RATE", NotTrusted, 0.1), ("ERR", Caution, 0.1)], None, Some((Party::Server, "RATE ERR"))),
+            (&[("VERIFY", NotTrusted, 1.0), ("ERR", Caution, 0.001)], None, Some((Party::Neither, "VERIFY"))),
+            (&[("ERR", Caution, 0.01), ("RATE", Caution, 1.0)], None, None),
+            (&[("SAMPLES", NotTrusted, 10.0)], None, None),
         ];
-        for (checks, expected) in table {
+        for (checks, cause, expected) in table {
             let check = |&(id, status, value): &Found| Check {
                 id,
                 status,
                 message: String::new(),
+                details: Vec::new(),
                 fix: "",
                 value,
                 threshold: 0.0,
@@ -128,15 +183,15 @@ mod tests {
                 percentiles: Vec::new(),
                 checks: checks.iter().map(check).collect(),
                 judgement: Judgement::default(),
-                causes: Vec::new(),
+                causes: cause.into_iter().collect(),
             };
             let limit = Limit::of(&verdict);
             let got = limit.as_ref().map(|limit| (limit.party, limit.names()));
             assert_eq!(got, expected.map(|(party, ids)| (party, ids.to_owned())), "{checks:?}");
-            // What the user accepts is no limit; a backlog and failed requests are the server's all the same.
+            // What the user accepts is no limit; a backlog and failed requests are one all the same.
             verdict.judgement.allowed = ["VERIFY", "LAG", "RATE"].map(str::to_owned).into();
             let is_measured =
-                |limit: &Limit| limit.checks.iter().all(|id| ["SAT", "CPU", "ERR"].contains(id));
+                |limit: &Limit| limit.checks.iter().all(|id| ["SAT", "CPU", "STEAL", "ERR"].contains(id));
             assert!(Limit::of(&verdict).as_ref().is_none_or(is_measured), "{checks:?}");
         }
     }

@@ -23,7 +23,6 @@ use crate::summary::MeasuredWindow;
 use brunt_plan::distribution::Arrival;
 use brunt_plan::plan::{Class, Load, OpenRate, Plan};
 use brunt_plan::quantile::Quantile;
-use brunt_plan::units::grouped;
 use series::{Cells, Of};
 use std::ops::Range;
 
@@ -299,7 +298,7 @@ fn warm_up(cells: &Cells<'_>, series: Series, unseen: usize) -> Result<WarmUp, S
     let ms = |width: usize| width as u64 * cells.slice_ns / 1_000_000;
     if width > width_max.min(slices) {
         let needed = series.samples_needed();
-        return Err(format!("too few requests: it takes {} in {} ms", grouped(needed), ms(width_max)));
+        return Err(format!("too few requests: it takes {} in {} ms", needed, ms(width_max)));
     }
     let starts = (unseen..=slices - width).step_by(width);
     let values: Vec<Option<f64>> = starts.map(|start| cells.value(series, start..start + width)).collect();
@@ -421,7 +420,7 @@ impl Course<'_> {
         // Where no reply is asked for nothing completes, as evenly as can be.
         let is_thin = self.cells.samples(series, 0..self.cells.cells.len()) < needed / 2;
         if is_thin || values.len() < BATCHES_MIN {
-            return Err(format!("too few requests: it takes about {} in the window", grouped(needed)));
+            return Err(format!("too few requests: it takes about {} in the window", needed));
         }
         let (starts, values): (Vec<u64>, Vec<f64>) = values.into_iter().unzip();
         let untold = || "too few batches".to_owned();

@@ -38,8 +38,6 @@ use crate::latency::ClientError;
 use crate::repeat::Spread;
 use crate::run_data::RunData;
 use crate::steady::Steadiness;
-// Numbers in sentences look like those in tables.
-use brunt_plan::units::grouped as count;
 use little::{ClosedLoop, InSystem};
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
@@ -118,9 +116,11 @@ pub struct Check {
     pub id: &'static str,
     /// How it came out.
     pub status: CheckStatus,
-    /// What was found, with its numbers.
+    /// What was found, with the numbers that decided: one clause.
     pub message: String,
-    /// What to do about it, in one line; empty where there is nothing to do.
+    /// Further facts, a clause each, in the order in which they are printed. The short report leaves them out.
+    pub details: Vec<String>,
+    /// What to do about it: one clause; empty where there is nothing to do.
     pub fix: &'static str,
     /// The number that was judged: nanoseconds for LAG and STALL, a count for SAMPLES, SHORT, CLOCK, FAULT, CONSERVE and VERIFY, a share for
     /// the others.
@@ -131,7 +131,8 @@ pub struct Check {
 
 impl Check {
     fn skipped(id: &'static str, message: &str, threshold: f64) -> Self {
-        Self { id, status: CheckStatus::Skipped, message: message.to_owned(), fix: "", value: 0.0, threshold }
+        let (status, message) = (CheckStatus::Skipped, message.to_owned());
+        Self { id, status, message, details: Vec::new(), fix: "", value: 0.0, threshold }
     }
 
     /// `fix` stays only where there is something to fix.
@@ -144,7 +145,19 @@ impl Check {
         threshold: f64,
     ) -> Self {
         let fix = if status > CheckStatus::Ok { fix } else { "" };
-        Self { id, status, message, fix, value, threshold }
+        Self { id, status, message, details: Vec::new(), fix, value, threshold }
+    }
+
+    fn with(self, details: impl IntoIterator<Item = String>) -> Self {
+        Self { details: details.into_iter().collect(), ..self }
+    }
+
+    /// The message and the details in one line.
+    pub fn text(&self) -> String {
+        std::iter::once(self.message.as_str())
+            .chain(self.details.iter().map(String::as_str))
+            .collect::<Vec<_>>()
+            .join("; ")
     }
 }
 
@@ -179,8 +192,8 @@ const SAMPLES_MIN: u64 = 1_000;
 /// What these find makes the whole run worthless; all others call for care at the most, but where the user is strict.
 const OF_THE_WHOLE_RUN: [&str; 9] =
     ["SAMPLES", "RATE", "SAT", "LAG", "CLOCK", "FAULT", "CONSERVE", "LITTLE", "VERIFY"];
-/// What these find is why something else is as it is: LAG and the bounds of every number tell what it came to.
-const CAUSES: [&str; 4] = ["CPU", "STEAL", "COLO", "HEADROOM"];
+/// What these find explains what others find, and costs no status: LAG and the bounds of every number tell what it came to.
+const EXPLAINING: [&str; 4] = ["CPU", "STEAL", "COLO", "HEADROOM"];
 
 /// What may explain the findings of checks, in the order in which they are asked: what disturbs a run from outside comes before what
 /// the client is like by itself.
@@ -413,11 +426,10 @@ impl Verdict {
         let causes = cause::all(evidence, &checks, &CANDIDATES);
         // Why the client was late is known only now.
         let lags = checks.iter_mut().filter(|check| check.id == "LAG" && check.status > CheckStatus::Ok);
-        let of_lag = || causes.iter().find(|cause| cause.ids().any(|id| id == "LAG"));
-        lags.for_each(|check| check.fix = of_lag().map_or(check.fix, |cause| cause.fix));
+        let of_lag = causes.iter().find(|cause| cause.ids().any(|id| id == "LAG"));
+        lags.for_each(|check| check.fix = of_lag.map_or(check.fix, |cause| cause.fix));
         let percentiles = trust::of_percentiles(evidence, &checks);
-        let of_checks =
-            checks.iter().filter(|check| !judgement.is_cause(check.id) && !judgement.allows(check.id));
+        let of_checks = checks.iter().filter(|check| judgement.counts(check.id));
         let of_percentiles = percentiles.iter().filter(|trust| !judgement.allows(trust.check));
         let found = of_checks.map(|check| check.status).chain(of_percentiles.map(|trust| trust.status));
         let status = match found.max().unwrap_or(CheckStatus::Ok) {
@@ -431,6 +443,11 @@ impl Verdict {
     /// What was found, as few causes, the one that explains most first. Every check that found something is in one of them.
     pub fn causes(&self) -> &[Cause] {
         &self.causes
+    }
+
+    /// What accounts for what this check found.
+    pub fn cause_of(&self, id: &str) -> Option<&Cause> {
+        self.causes.iter().find(|cause| cause.ids().any(|held| held == id))
     }
 
     /// What the run is told by before anything else: an outage, or what explains why it is not trusted or calls for care.
@@ -453,9 +470,14 @@ impl Verdict {
         self.causes.first().filter(leads)
     }
 
-    /// One sentence for the run: up to which percentile it is trusted, and what speaks against the others.
+    /// What the run comes to, in parts: what explains most, up to which percentile it is trusted, and what speaks against the others.
+    pub fn headline(&self) -> Vec<String> {
+        trust::headline(self)
+    }
+
+    /// The headline as one sentence.
     pub fn sentence(&self) -> String {
-        trust::sentence(self)
+        self.headline().join(" · ")
     }
 
     /// The checks on which the status rests: neither causes nor what is allowed, with those that percentiles bear the words of.
@@ -465,7 +487,7 @@ impl Verdict {
             Status::Caution => CheckStatus::Caution,
             Status::NotTrusted => CheckStatus::NotTrusted,
         };
-        let of_checks = self.checks.iter().filter(|check| check.status == status && !self.is_cause(check));
+        let of_checks = self.checks.iter().filter(|check| check.status == status && self.counts(check));
         let of_percentiles = self.percentiles.iter().filter(|trust| trust.status == status);
         let ids = of_checks.map(|check| check.id).chain(of_percentiles.map(|trust| trust.check));
         let mut reasons = Vec::new();
@@ -477,15 +499,15 @@ impl Verdict {
         reasons
     }
 
-    /// Is what a check found a cause of what others found, and no verdict of its own?
-    pub fn is_cause(&self, check: &Check) -> bool {
-        self.judgement.is_cause(check.id)
+    /// Does what a check found cost the run its status? Not what only explains what others find, and not what the user accepts.
+    pub fn counts(&self, check: &Check) -> bool {
+        self.judgement.counts(check.id)
     }
 }
 
 impl Judgement {
-    fn is_cause(&self, id: &str) -> bool {
-        !self.is_strict && CAUSES.contains(&id)
+    fn counts(&self, id: &str) -> bool {
+        (self.is_strict || !EXPLAINING.contains(&id)) && !self.allows(id)
     }
 
     /// A check as it counts: only some convict, unless the user is strict.
@@ -532,9 +554,9 @@ impl Verdict {
     }
 }
 
-/// An estimate of a count, such as a rate, as tables have it.
+/// An estimate of a count, such as a rate: a whole number.
 fn rounded(number: f64) -> String {
-    count(number.round() as u64)
+    format!("{:.0}", number.round())
 }
 
 fn share(part: u64, whole: u64) -> f64 {

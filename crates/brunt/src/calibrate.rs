@@ -315,7 +315,7 @@ fn least(slices: &[LatencySummary]) -> Result<Floor, Failure> {
     Floor::least(slices.iter().filter_map(floor_of)).ok_or_else(|| {
         let most = slices.iter().map(|slice| slice.count).max().unwrap_or(0);
         let error = anyhow::anyhow!(
-            "cannot tell the floor: at most {} requests of a step completed, a p99 takes 1 000; leave this host alone, or \
+            "cannot tell the floor: at most {} requests of a step completed, a p99 takes 1000; leave this host alone, or \
              give a longer --time",
             quantity::count(most)
         );

@@ -58,7 +58,7 @@ pub(crate) const AFTER_HELP: &str = "\
 Examples:
   brunt run                                          measure the reference server, started for the occasion
   brunt run -s 127.0.0.1:11211 -c 16 -t 10s          closed loop: 16 connections, each asks as soon as it has its reply
-  brunt run -s cache:11211 -r 50k --json out.json    open loop: 50 000 requests/s on a Poisson schedule
+  brunt run -s cache:11211 -r 50k --json out.json    open loop: 50000 requests/s on a Poisson schedule
   brunt doctor -s cache:11211 -c 10000               is this host fit for ten thousand connections
   brunt calibrate                                    what this tool itself adds to latencies on this host";
 

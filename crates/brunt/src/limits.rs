@@ -358,7 +358,7 @@ pub(crate) mod tests {
         }
     }
 
-    /// Both sides of every bound: 20 000 files of which 36 are not for connections, 28 232 ports.
+    /// Both sides of every bound: 20000 files of which 36 are not for connections, 28232 ports.
     #[test]
     fn what_does_not_fit_is_refused_with_numbers() {
         let many = Facts { open_files_hard: None, ..facts() };
@@ -382,7 +382,7 @@ pub(crate) mod tests {
                 format!("{churn}467"),
                 &[
                     "--connect-rate: '467/s' was given; accepted: up to 466/s",
-                    "28 020 more rest for 60 s",
+                    "28020 more rest for 60 s",
                     "232 conn",
                 ],
             ),
@@ -409,7 +409,7 @@ pub(crate) mod tests {
 
     #[test]
     fn what_may_not_fit_is_noted() {
-        // 28 000 / 60 s ≈ 466 a second fit beside 232: 232 connections may end every 498 ms.
+        // 28000 / 60 s ≈ 466 a second fit beside 232: 232 connections may end every 498 ms.
         for (toml, is_noted) in [
             ("time = '10m'\nconnections = 232\nreconnect-every = '498ms'", false),
             ("time = '10m'\nconnections = 232\nreconnect-every = '497ms'", true),
@@ -421,7 +421,7 @@ pub(crate) mod tests {
             let needs = needs(&plan, FAR, TimeWaitReuse::Loopback);
             let notes = foresee(&plan, &needs, &facts()).unwrap();
             assert_eq!(notes.len(), usize::from(is_noted), "{toml}: {notes:?}");
-            assert!(notes.iter().all(|note| note.contains("28 232") && note.contains("sysctl")), "{notes:?}");
+            assert!(notes.iter().all(|note| note.contains("28232") && note.contains("sysctl")), "{notes:?}");
         }
     }
 }

@@ -67,11 +67,11 @@ fn file_of(calibrations: &[Calibration]) -> String {
 fn pages() {
     insta::assert_snapshot!(page_of(&calibration(CROSSED)));
     let table = [
-        (Headroom { limit: Limit::Server, ..CROSSED }, "at least 5 660/s: there"),
+        (Headroom { limit: Limit::Server, ..CROSSED }, "at least 5660/s: there"),
         (Headroom { limit: Limit::Search, limit_rate: None, ..CROSSED }, "no higher rate was tried"),
         (
             Headroom { rate: None, ..CROSSED },
-            "none: the client's own share in the p99 exceeds 10.0 us already at 8 000/s",
+            "none: the client's own share in the p99 exceeds 10.0 us already at 8000/s",
         ),
         (Headroom { rate: None, limit: Limit::Server, ..CROSSED }, "not known: the reference server"),
     ];
@@ -88,7 +88,7 @@ fn a_disturbed_calibration_says_so() {
 }
 
 fn disturbed() -> Calibration {
-    let steal = "3 of 14 steps were disturbed, the first at 2 000/s: STEAL worker 0 was ready to run and did not for 7.16 % of the window";
+    let steal = "3 of 14 steps were disturbed, the first at 2000/s: STEAL worker 0 was ready to run and did not for 7.16 % of the window";
     Calibration { disturbed: Some(steal.to_owned()), ..calibration(CROSSED) }
 }
 

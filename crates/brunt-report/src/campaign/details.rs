@@ -328,7 +328,7 @@ fn limit(out: &mut String, at: &str, run: &Measured) {
     let found = run.verdict.checks.iter().filter(|check| limit.checks.contains(&check.id));
     for (index, check) in found.enumerate() {
         let begin = if index == 0 { format!("{who}, at {at}: ") } else { String::new() };
-        let text = format!("{begin}{} {}", check.id, check.message);
+        let text = format!("{begin}{} {}", check.id, check.text());
         paragraph::prose(out, if index == 0 { "limit" } else { "" }, &printable(&text));
         if limit.party != Party::Server {
             paragraph::prose(out, "  fix", check.fix);
@@ -531,7 +531,7 @@ fn verdict(out: &mut String, campaign: &Campaign) {
     paragraph::prose(out, status.name(), &of_runs(campaign, at_text));
     for check in own {
         let word = check.status.name().replace('_', " ");
-        paragraph::prose(out, &format!("  {}", check.id), &printable(&format!("{word}: {}", check.message)));
+        paragraph::prose(out, &format!("  {}", check.id), &printable(&format!("{word}: {}", check.text())));
         paragraph::prose(out, "    fix", check.fix);
     }
     for check in campaign.verdict.checks.iter().filter(|check| check.status == CheckStatus::Skipped) {

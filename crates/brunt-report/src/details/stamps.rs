@@ -91,15 +91,15 @@ mod tests {
             (0..number).for_each(|_| counts.discard(StampLoss::NoReceiveStamp));
             facts(&counts).join(" · ")
         };
-        assert_eq!(lost(0), "the kernel was to stamp 1 458 requests, and did; none was thrown away");
+        assert_eq!(lost(0), "the kernel was to stamp 1458 requests, and did; none was thrown away");
         assert_eq!(
             lost(2),
-            "the kernel was to stamp 1 458 requests; 2 were thrown away · 2 without a stamp of receiving"
+            "the kernel was to stamp 1458 requests; 2 were thrown away · 2 without a stamp of receiving"
         );
         assert_eq!(
             lost(1_458),
-            "kernel stamps: 1 458 requests were to be stamped, and all of them thrown away: no time is known · \
-             1 458 without a stamp of receiving"
+            "kernel stamps: 1458 requests were to be stamped, and all of them thrown away: no time is known · \
+             1458 without a stamp of receiving"
         );
     }
 }

@@ -24,7 +24,7 @@ pub(super) fn write(out: &mut String, summary: &Summary) {
             )));
         }
         if record.cut > 0 {
-            facts.push(format!("{} cut to 1 000 000 B", quantity::things(record.cut, "value")));
+            facts.push(format!("{} cut to 1000000 B", quantity::things(record.cut, "value")));
         }
         if record.substituted > 0 {
             facts.push(format!(

@@ -10,8 +10,8 @@ use brunt_stats::verdict::{Cause, CauseKind, Check, CheckStatus, Verdict};
 pub(super) fn write(out: &mut String, verdict: &Verdict) {
     let checks_of = |status: CheckStatus| verdict.checks.iter().filter(move |check| check.status == status);
     let passed: Vec<&str> = checks_of(CheckStatus::Ok).map(|check| check.id).collect();
-    let sentence: Vec<String> = verdict.sentence().split(" · ").map(printable).collect();
-    paragraph::facts(out, "", &sentence);
+    let headline: Vec<String> = verdict.headline().iter().map(|part| printable(part)).collect();
+    paragraph::facts(out, "", &headline);
     for cause in verdict.causes() {
         write_cause(out, verdict, cause);
     }
@@ -48,7 +48,7 @@ fn write_cause(out: &mut String, verdict: &Verdict, cause: &Cause) {
 }
 
 fn finding(out: &mut String, verdict: &Verdict, check: &Check) {
-    let text = printable(&format!("{}: {}", word(verdict, check), check.message));
+    let text = printable(&format!("{}: {}", word(verdict, check), check.text()));
     paragraph::prose(out, &format!("  {}", check.id), &text);
 }
 
@@ -57,8 +57,8 @@ fn word(verdict: &Verdict, check: &Check) -> &'static str {
     match check.status {
         _ if verdict.judgement.allows(check.id) => "allowed",
         CheckStatus::NotTrusted => "not trusted",
-        _ if verdict.is_cause(check) => "cause",
-        _ => "caution",
+        _ if verdict.counts(check) => "caution",
+        _ => "note",
     }
 }
 

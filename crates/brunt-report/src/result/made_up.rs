@@ -54,9 +54,10 @@ fn verdict(at: &At<'_>) -> Result<(Status, Vec<String>), String> {
     let mut found = Vec::new();
     for (index, check) in at.get("checks")?.list()?.iter().enumerate() {
         let check = At { value: check, path: format!("verdict.checks[{index}]") };
-        // Older results know of neither.
-        let is_so = |key: &str| check.value[key].as_bool() == Some(true);
-        let counts = !is_so("cause") && !is_so("allowed");
+        // Older results say it in two keys, or not at all.
+        let is_so = |key: &str| check.value[key].as_bool();
+        let counts =
+            is_so("counts").unwrap_or(is_so("cause") != Some(true) && is_so("allowed") != Some(true));
         if counts && matches!(check.get("status")?.text()?.as_str(), "caution" | "not_trusted") {
             found.push(check.get("id")?.text()?);
         }

@@ -43,7 +43,9 @@ fn limited(mut run: Measured, party: Party, id: &'static str, message: &str) -> 
     let fix = "lower the rate";
     let (status, message) = (CheckStatus::NotTrusted, message.to_owned());
     run.verdict.checks.retain(|check| check.id != id);
-    run.verdict.checks.insert(0, Check { id, status, message, fix, value: 0.5, threshold: 0.01 });
+    run.verdict
+        .checks
+        .insert(0, Check { id, status, message, details: Vec::new(), fix, value: 0.5, threshold: 0.01 });
     run.limit = Some(Limit { party, checks: vec![id] });
     run
 }
@@ -255,7 +257,7 @@ fn failed_requests_stand_beside_the_percentiles() {
     };
     let search = Finding::Search { objectives: vec![], capacity: None, closed_loop: None, resolution: 0.05 };
     for (runs, finding, said) in [
-        (vec![at(12), limited], scan, &[", 12 failed", "server limit: SAT, 1 200 failed"][..]),
+        (vec![at(12), limited], scan, &[", 12 failed", "server limit: SAT, 1200 failed"][..]),
         (vec![run(3)], search, &["passed, 3 failed"]),
         (vec![at(4)], Finding::Repeat { compared: vec![] }, &[", 4 failed"]),
     ] {

@@ -16,14 +16,16 @@ const CAUSES_MAX: usize = 3;
 const LINES_MAX: usize = 30;
 /// Assertions that are listed, those that do not hold first.
 const ASSERTIONS_MAX: usize = 5;
+/// Stands before a cause that no check shows by itself; its text names the checks that follow from it.
+const CAUSE: &str = "CAUSE";
 /// Where the text of a cause begins.
 const CAUSE_INDENT: usize = 11;
 
 /// What was found, and what helps.
 pub(crate) struct Told {
-    id: String,
+    id: &'static str,
     text: String,
-    fix: String,
+    fix: &'static str,
 }
 
 /// The causes of what was found, the one that explains most first. The first line names that one already, and here stands what it explains.
@@ -33,49 +35,20 @@ pub(crate) fn causes(verdict: &Verdict) -> Vec<Told> {
         let is_leading = leading == Some(cause);
         let explained = cause.follows.join(" ");
         let text = match (cause.kind, is_leading, explained.is_empty()) {
-            (CauseKind::Finding, ..) => first_clause(&cause.sentence).to_owned(),
-            (_, _, true) => cause.sentence.clone(),
+            (CauseKind::Finding, ..) | (_, _, true) => cause.sentence.clone(),
             (_, true, false) => format!("explains {explained}"),
             (_, false, false) => format!("{}, which explains {explained}", cause.sentence),
         };
-        let id = cause.checks.first().map_or_else(|| cause.kind.name().to_uppercase(), |id| (*id).to_owned());
-        let allowed = if verdict.judgement.allows(&id) { "allowed: " } else { "" };
-        Told { id, text: format!("{allowed}{}", ungrouped(&text)), fix: first_clause(cause.fix).to_owned() }
+        let id = cause.checks.first().copied().unwrap_or(CAUSE);
+        let allowed = if verdict.judgement.allows(id) { "allowed: " } else { "" };
+        Told { id, text: format!("{allowed}{text}"), fix: cause.fix }
     };
     let found = verdict.checks.iter().filter(|check| check.status > CheckStatus::Ok);
     match verdict.causes() {
         // A campaign has none.
-        [] => found
-            .map(|check| Told {
-                id: check.id.to_owned(),
-                text: ungrouped(first_clause(&check.message)),
-                fix: first_clause(check.fix).to_owned(),
-            })
-            .collect(),
+        [] => found.map(|check| Told { id: check.id, text: check.message.clone(), fix: check.fix }).collect(),
         causes => causes.iter().map(told).collect(),
     }
-}
-
-/// What stands before the first semicolon; `--details` has the rest.
-fn first_clause(text: &str) -> &str {
-    text.split_once("; ").map_or(text, |(first, _)| first)
-}
-
-/// Numbers without grouping, so that no line ends within one. A group has three digits, and what stands before it is a number by itself.
-fn ungrouped(text: &str) -> String {
-    let mut words: Vec<String> = Vec::new();
-    for word in text.split(' ') {
-        let digits = word.bytes().take_while(u8::is_ascii_digit).count();
-        let is_number = |held: &&mut String| {
-            let number = held.trim_start_matches(['(', '+', '-']);
-            !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit())
-        };
-        match words.last_mut().filter(is_number) {
-            Some(number) if digits == 3 => number.push_str(word),
-            _ => words.push(word.to_owned()),
-        }
-    }
-    words.join(" ")
 }
 
 pub(super) fn assertions(page: &mut Page<'_>, assertions: &[Assertion]) {
@@ -102,7 +75,7 @@ pub(super) fn assertions(page: &mut Page<'_>, assertions: &[Assertion]) {
 pub(crate) fn verdict(page: &mut Page<'_>, verdict: &Verdict) {
     page.part();
     let passed = verdict.checks.iter().filter(|check| check.status == CheckStatus::Ok).count();
-    let mut facts: Vec<String> = verdict.sentence().split(" · ").map(ungrouped).collect();
+    let mut facts = verdict.headline();
     let causes = causes(verdict);
     if causes.is_empty() {
         facts.push(format!("{passed} checks passed"));
@@ -137,26 +110,5 @@ pub(crate) fn list(page: &mut Page<'_>, causes: &[Told]) {
     }
     if causes.len() > told {
         page.prose("", 2, &format!("+{} more: --details", causes.len() - told), Style::Plain);
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn numbers_are_not_grouped() {
-        for (text, expected) in [
-            ("12 001 of 4 200 000 requests (4 000/s)", "12001 of 4200000 requests (4000/s)"),
-            ("p50 100 us, worker 0 was busy", "p50 100 us, worker 0 was busy"),
-        ] {
-            assert_eq!(ungrouped(text), expected);
-        }
-    }
-
-    #[test]
-    fn what_follows_a_semicolon_is_left_to_the_details() {
-        assert_eq!(first_clause("one, two; three; four"), "one, two");
-        assert_eq!(first_clause("one"), "one");
     }
 }

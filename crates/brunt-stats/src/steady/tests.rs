@@ -355,8 +355,8 @@ fn what_cannot_be_looked_at_says_why() {
         found.series.iter().map(of).collect::<Vec<_>>()
     };
     let batches = "the window is too short: it takes 2 s";
-    let thin_p99 = "too few requests: it takes 1 000 in 200 ms";
-    let thin_batches = "too few requests: it takes about 30 000 in the window";
+    let thin_p99 = "too few requests: it takes 1000 in 200 ms";
+    let thin_batches = "too few requests: it takes about 30000 in the window";
     let window = "the window is too short: it takes 40 values of 100 ms";
     // 200 requests in 100 ms: a p99 takes half a second of them.
     for (length_ms, p99, others) in [

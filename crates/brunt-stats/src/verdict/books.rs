@@ -2,7 +2,7 @@
 //!
 //! Exact integers: nothing here is an estimate.
 
-use super::{Check, CheckStatus, Evidence, Limits, count, outage, percent, share};
+use super::{Check, CheckStatus, Evidence, Limits, outage, percent, share};
 use crate::book::BookEntry;
 use crate::connection::ConnectionCounts;
 use crate::verification::ValueFault;
@@ -18,15 +18,15 @@ pub(super) fn errors(evidence: &Evidence<'_>) -> Check {
     let value = share(failed, sent);
     let mut message = format!(
         "{} of {} requests failed ({}): {} errors, {} timed out, {} lost with their connection",
-        count(failed),
-        count(sent),
+        failed,
+        sent,
         percent(value),
-        count(errors),
-        count(timeouts),
-        count(lost),
+        errors,
+        timeouts,
+        lost,
     );
     if given_up > 0 {
-        message += &format!(", {} never sent", count(given_up));
+        message += &format!(", {} never sent", given_up);
         let why = outage::unsent_for(&evidence.gone);
         if !why.is_empty() {
             message += &format!(" because {why}");
@@ -49,10 +49,8 @@ pub(super) fn conservation(evidence: &Evidence<'_>) -> Check {
     let connections = &evidence.connections;
     if !connections.balances() {
         let ConnectionCounts { begun, established, failed, retired, lost } = *connections;
-        let [begun, established, failed, retired, lost] =
-            [begun, established, failed, retired, lost].map(count);
         let message = format!(
-            "the books of connections do not balance: {begun} begun, {established} established, {failed} failed; \
+            "the books of connections do not balance: {begun} begun, {established} established, {failed} failed, \
              {retired} retired, {lost} lost"
         );
         return Check::judged("CONSERVE", CheckStatus::NotTrusted, message, fix, 1.0, 0.0);
@@ -60,52 +58,53 @@ pub(super) fn conservation(evidence: &Evidence<'_>) -> Check {
     let by_due = |entry: &&BookEntry| !entry.book.balances();
     let by_instant = |entry: &&BookEntry| !entry.balances_in_window();
     let broken = evidence.books.iter().filter(|entry| by_due(entry) || by_instant(entry)).count();
-    let message = match (evidence.books.iter().find(by_due), evidence.books.iter().find(by_instant)) {
-        (Some(entry), _) => unbalanced(broken, entry),
-        (None, Some(entry)) => unbalanced_in_window(broken, entry),
-        (None, None) => "every request and every key is accounted for, exactly".to_owned(),
+    let (message, first) = match (evidence.books.iter().find(by_due), evidence.books.iter().find(by_instant))
+    {
+        (Some(entry), _) => (format!("{broken} books do not balance"), Some(unbalanced(entry))),
+        (None, Some(entry)) => {
+            let message = format!("{broken} books do not balance by what happened inside the window");
+            (message, Some(unbalanced_in_window(entry)))
+        }
+        (None, None) => ("every request and every key is accounted for, exactly".to_owned(), None),
     };
     let status = if broken == 0 { CheckStatus::Ok } else { CheckStatus::NotTrusted };
-    Check::judged("CONSERVE", status, message, fix, broken as f64, 0.0)
+    Check::judged("CONSERVE", status, message, fix, broken as f64, 0.0).with(first)
 }
 
-/// The first of so many books that do not balance.
-fn unbalanced(broken: usize, entry: &BookEntry) -> String {
+/// A book that does not balance.
+fn unbalanced(entry: &BookEntry) -> String {
     let BookEntry { phase, class, op, book } = entry;
     let (requests, keys) = (&book.requests, &book.keys);
     format!(
-        "{} books do not balance; the first is {op} of class {class} in {}: {} scheduled, {} sent, {} unsent, \
-         {} ended, {} in flight; {} keys asked, {} hit, {} missed, {} failed",
-        count(broken as u64),
+        "the first is {op} of class {class} in {}: {} scheduled, {} sent, {} unsent, {} ended, {} in flight, {} keys asked, \
+         {} hit, {} missed, {} failed",
         phase.name(),
-        count(requests.scheduled),
-        count(requests.sent),
-        count(requests.unsent),
-        count(requests.ended()),
-        count(requests.in_flight),
-        count(keys.asked),
-        count(keys.hit),
-        count(keys.miss),
-        count(keys.failed),
+        requests.scheduled,
+        requests.sent,
+        requests.unsent,
+        requests.ended(),
+        requests.in_flight,
+        keys.asked,
+        keys.hit,
+        keys.miss,
+        keys.failed,
     )
 }
 
-/// The same of one that balances by when its requests were due, and not by what happened inside the window.
-fn unbalanced_in_window(broken: usize, entry: &BookEntry) -> String {
+/// A book that balances by when its requests were due, and not by what happened inside the window.
+fn unbalanced_in_window(entry: &BookEntry) -> String {
     let (BookEntry { phase, class, op, .. }, counts) = (entry, entry.in_window());
     format!(
-        "{} books do not balance by what happened inside the window; the first is {op} of class {class} in {}: \
-         {} waiting at its start, {} sent, {} given up, {} waiting at its end; {} in flight at its start, {} ended, \
-         {} in flight at its end",
-        count(broken as u64),
+        "the first is {op} of class {class} in {}: {} waiting at its start, {} sent, {} given up, {} waiting at its end, \
+         {} in flight at its start, {} ended, {} in flight at its end",
         phase.name(),
-        count(counts.waiting_at_start),
-        count(counts.sent),
-        count(counts.given_up),
-        count(counts.waiting_at_end),
-        count(counts.in_flight_at_start),
-        count(counts.ended()),
-        count(counts.in_flight_at_end),
+        counts.waiting_at_start,
+        counts.sent,
+        counts.given_up,
+        counts.waiting_at_end,
+        counts.in_flight_at_start,
+        counts.ended(),
+        counts.in_flight_at_end,
     )
 }
 
@@ -119,14 +118,14 @@ pub(super) fn verification(evidence: &Evidence<'_>) -> Check {
     let mismatches = booked.max(seen);
     let missing = evidence.run.counts.verification.count(ValueFault::Missing);
     if mismatches == 0 && missing > 0 {
-        let message = format!("{} keys that were stored are missing", count(missing));
-        let fix = "give the server memory for the data set, or look what evicts or expires its keys; if nothing does, it loses them";
+        let message = format!("{} keys that were stored are missing", missing);
+        let fix = "give the server memory for the data set, or find what evicts, expires or loses its keys";
         return Check::judged("VERIFY", CheckStatus::Caution, message, fix, missing as f64, 0.0);
     }
     if mismatches == 0 && evidence.run.counts.values_foreign > 0 {
         let message = format!(
             "{} values read were not written by this tool and could not be checked: store the data set first (preload)",
-            count(evidence.run.counts.values_foreign)
+            evidence.run.counts.values_foreign
         );
         return Check::skipped("VERIFY", &message, 0.0);
     }
@@ -136,14 +135,14 @@ pub(super) fn verification(evidence: &Evidence<'_>) -> Check {
     if mismatches == 0 {
         return checked(evidence);
     }
-    let mut message = format!("values read that are not the ones that were stored: {}", count(mismatches));
+    let mut message = format!("values read that are not the ones that were stored: {}", mismatches);
     let faults: Vec<String> = evidence
         .run
         .counts
         .verification
         .rows()
         .filter(is_wrong)
-        .map(|(fault, number, _)| format!("{} {}", count(number), fault.describe()))
+        .map(|(fault, number, _)| format!("{} {}", number, fault.describe()))
         .collect();
     if !faults.is_empty() {
         message.push_str(&format!(" ({})", faults.join(", ")));
@@ -158,8 +157,8 @@ fn checked(evidence: &Evidence<'_>) -> Check {
     let checked = if evidence.is_verify_asked { evidence.run.counts.verification.checked } else { read };
     let message = match (checked, read) {
         (0, 0) => "no value was read, so that none was checked".to_owned(),
-        (0, _) => format!("none was checked of {} values read", count(read)),
-        _ => format!("values checked: {}; each is the one that was stored", count(checked)),
+        (0, _) => format!("none was checked of {} values read", read),
+        _ => format!("{checked} values checked, each is the one that was stored"),
     };
     let status = match (checked, evidence.is_verify_asked) {
         (0, true) => CheckStatus::Caution,

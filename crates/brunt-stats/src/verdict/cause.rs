@@ -131,7 +131,7 @@ fn finding(check: &Check) -> Cause {
 /// An outage stands first. Then counts how bad the worst is that a cause accounts for, and how much that is; the load of a closed loop is
 /// a finding, too. What the host did without consequence and what the user accepts stand last.
 fn rank(cause: &Cause, checks: &[Check], judgement: &Judgement) -> (bool, CheckStatus, usize) {
-    let counts = |check: &&Check| !judgement.is_cause(check.id) && !judgement.allows(check.id);
+    let counts = |check: &&Check| judgement.counts(check.id);
     let own = cause.ids().filter_map(|id| checks.iter().find(|check| check.id == id)).filter(counts);
     let is_load = cause.sets_load && cause.checks.iter().any(|id| !judgement.allows(id));
     let load = is_load.then_some(CheckStatus::Caution);

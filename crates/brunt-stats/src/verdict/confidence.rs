@@ -71,22 +71,26 @@ pub(super) fn until(evidence: &Evidence<'_>) -> Check {
     }
     let open: Vec<String> =
         looked.findings.iter().filter_map(|(goal, finding)| open(goal, finding)).collect();
-    let (status, message) = match (looked.enough_at_ns, open.as_slice(), looked.held_by.as_slice()) {
-        (Some(_), ..) | (None, [], []) => (CheckStatus::Ok, looked.to_string()),
+    let (status, mut clauses) = match (looked.enough_at_ns, open.as_slice(), looked.held_by.as_slice()) {
+        (Some(_), ..) | (None, [], []) => (CheckStatus::Ok, looked.clauses()),
         (None, [], held_by) => {
             let message =
                 format!("the intervals were narrow enough, but for what {} found", held_by.join(" "));
-            (CheckStatus::Caution, message)
+            (CheckStatus::Caution, vec![message])
         }
-        (None, ..) if looked.given_up_at_ns.is_some() => (CheckStatus::Caution, looked.to_string()),
-        (None, open, _) => (CheckStatus::Caution, format!("the time was up first: {}", open.join("; "))),
+        (None, ..) if looked.given_up_at_ns.is_some() => (CheckStatus::Caution, looked.clauses()),
+        (None, [first, others @ ..], _) => {
+            let first = format!("the time was up first: {first}");
+            (CheckStatus::Caution, [&[first], others].concat())
+        }
     };
+    let message = clauses.remove(0);
     let fix = match open.as_slice() {
         _ if looked.given_up_at_ns.is_some() => "see the fix of LAG",
         [] => "see the fix of each check that is named",
         _ => "allow more --max-time, or ask for less precision with --until",
     };
-    Check::judged("UNTIL", status, message, fix, open.len() as f64, 0.0)
+    Check::judged("UNTIL", status, message, fix, open.len() as f64, 0.0).with(clauses)
 }
 
 /// What a goal lacks, if anything.
@@ -104,7 +108,7 @@ fn open(goal: &Goal, finding: &Finding) -> Option<String> {
             let requests = requests_for(interval.quantile, half_width, effect).max(enough_above);
             let above = interval.effective_above();
             Some(format!(
-                "{goal}: {found}, with {} independent requests above it of {EFFECTIVE_ABOVE_MIN:.0} wanted; it takes about {} \
+                "{goal}: {found}, with {} independent requests above it of {EFFECTIVE_ABOVE_MIN:.0} wanted, which takes about {} \
                  requests",
                 rounded(above),
                 rounded(requests)

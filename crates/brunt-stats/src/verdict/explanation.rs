@@ -50,7 +50,7 @@ pub static EXPLANATIONS: &[Explanation] = &[
     explanation(
         "SAMPLES",
         "requests that completed in the measured window, or were sent without asking for a reply",
-        ["", "< 1 000"],
+        ["", "< 1000"],
         "Too few requests for any percentile.",
         "a longer --time, a higher --rate, or more --connections",
     ),

@@ -5,7 +5,7 @@
 //! not known to be right in what it says else.
 
 use super::cause::{Cause, CauseKind, Open};
-use super::{Check, CheckStatus, Evidence, Limits, count, percent, share, time};
+use super::{Check, CheckStatus, Evidence, Limits, percent, share, time};
 use crate::fault::{Fault, FaultKind, FaultTable};
 use brunt_plan::phase::Phase;
 
@@ -56,7 +56,7 @@ impl FaultEvidence {
         };
         let sign = if fault.first_ns < self.measure_ns { '-' } else { '+' };
         let first = time(fault.first_ns.abs_diff(self.measure_ns));
-        format!("{} {kind} (first at {sign}{first})", count(fault.count))
+        format!("{} {kind} (first at {sign}{first})", fault.count)
     }
 }
 
@@ -80,7 +80,7 @@ pub(super) fn cause(evidence: &Evidence<'_>, open: &Open<'_>) -> Option<Cause> {
         sentence: format!(
             "garbage: bytes that are no reply for {} of {} requests sent",
             percent(share(garbage(evidence), sent).min(1.0)),
-            count(sent)
+            sent
         ),
         fix: check.fix,
         checks: vec![check.id],
@@ -104,14 +104,13 @@ pub(super) fn faults(evidence: &Evidence<'_>) -> Check {
     match malformed {
         0 => {}
         1 => told.push("1 datagram that is no reply".to_owned()),
-        some => told.push(format!("{} datagrams that are no reply", count(some))),
+        some => told.push(format!("{} datagrams that are no reply", some)),
     }
-    let mut message = format!("connections from warm-up to drain: {}", told.join(", "));
+    let message = format!("connections from warm-up to drain: {}", told.join(", "));
     let value = share(garbage, found.sent);
-    if garbage > 0 {
-        let each = percent(value.min(1.0));
-        message += &format!("; bytes that are no reply for {each} of {} requests sent", count(found.sent));
-    }
+    let bytes = (garbage > 0).then(|| {
+        format!("bytes that are no reply for {} of {} requests sent", percent(value.min(1.0)), found.sent)
+    });
     let fix = match garbage {
         0 => {
             "read the rows of connection faults, and the server's log: requests wait while a connection is made anew"
@@ -119,5 +118,5 @@ pub(super) fn faults(evidence: &Evidence<'_>) -> Check {
         _ => "read \"garbage\" above: something else is at this address, or between, or the server is wrong",
     };
     let status = GARBAGE.judge(value).max(CheckStatus::Caution);
-    Check::judged("FAULT", status, message, fix, (total + malformed) as f64, 0.0)
+    Check::judged("FAULT", status, message, fix, (total + malformed) as f64, 0.0).with(bytes)
 }

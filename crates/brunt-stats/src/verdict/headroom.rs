@@ -2,7 +2,7 @@
 //!
 //! Not whether the client was late (LAG saw that, in this very run): whether it works where it may become so.
 
-use super::{Check, CheckStatus, Evidence, Limits, count, percent, rounded};
+use super::{Check, CheckStatus, Evidence, Limits, percent, rounded};
 use crate::calibration::Lookup;
 use crate::headroom::{Headroom, Limit};
 
@@ -29,12 +29,13 @@ pub(super) fn headroom(evidence: &Evidence<'_>) -> Check {
     let value = rate / bound as f64;
     let status = HEADROOM.judge(value);
     let share = percent(value);
-    let (rate, bound) = (rounded(rate), count(bound));
+    let (rate, bound) = (rounded(rate), bound);
+    let mut details = Vec::new();
     let mut message = format!("{rate} requests/s, {share} of the calibrated headroom of {bound}/s");
     match (limit, known, status) {
         (Limit::Client, Some(_), CheckStatus::Ok) => {}
         (Limit::Client, Some(_), _) => {
-            message += "; above it the client's own share in the p99 exceeds 10 us";
+            details.push("above it the client's own share in the p99 exceeds 10 us".to_owned());
         }
         (Limit::Client, None, CheckStatus::Ok) => {
             return skipped(&format!(
@@ -43,12 +44,13 @@ pub(super) fn headroom(evidence: &Evidence<'_>) -> Check {
         }
         (Limit::Client, None, _) => {
             message = format!(
-                "{rate} requests/s; the client's own share in the p99 exceeded 10 us already at {bound}/s, the lowest rate \
+                "{rate} requests/s: the client's own share in the p99 exceeded 10 us already at {bound}/s, the lowest rate \
                  that was calibrated"
             );
         }
         (Limit::Server | Limit::Search, _, CheckStatus::Ok) => {
-            message = format!("{rate} requests/s, {share} of {bound}/s; the headroom is at least that");
+            message =
+                format!("{rate} requests/s, {share} of {bound}/s, which is the least that the headroom is");
         }
         (Limit::Server | Limit::Search, ..) => {
             return skipped(&format!(
@@ -57,6 +59,6 @@ pub(super) fn headroom(evidence: &Evidence<'_>) -> Check {
             ));
         }
     }
-    let fix = "calibrate again if the host was busy then or has changed since; else use more --threads, or a lower rate";
-    Check::judged("HEADROOM", status, message, fix, value, HEADROOM.caution)
+    let fix = "use more --threads or a lower rate, or calibrate again if the host was busy then or has changed since";
+    Check::judged("HEADROOM", status, message, fix, value, HEADROOM.caution).with(details)
 }

@@ -5,7 +5,7 @@
 //! (CPU) is convicted when LAG calls for care; one that lost slices of its time (STEAL) when LAG itself convicts, for on a
 //! host that is shared all of them do, and LAG bounds what it cost.
 
-use super::{Check, CheckStatus, Evidence, Limits, count, lag, percent, rounded, share, time};
+use super::{Check, CheckStatus, Evidence, Limits, lag, percent, rounded, share, time};
 use crate::host::{ClockEvidence, is_fast_clocksource};
 use crate::usage::WorkerUsage;
 use brunt_plan::phase::Phase;
@@ -58,22 +58,21 @@ pub(super) fn cpu(evidence: &Evidence<'_>) -> Check {
     let Some((worker, value)) = worst(evidence, |worker| worker.busy_ns + denied(worker)) else {
         return Check::skipped("CPU", "the window was too short to observe the workers", CPU.caution);
     };
-    let mut message = format!(
+    let message = format!(
         "worker {} worked for {} of the window and was kept from its processor for {}",
         worker.worker,
         percent(share(worker.busy_ns, worker.wall_ns)),
         percent(share(denied(worker), worker.wall_ns)),
     );
-    if let Some(throttled_ns) = evidence.run.host.throttled_ns.filter(|ns| *ns > 0) {
-        message += &format!("; the quota of its control group was used up for {}", time(throttled_ns));
-    }
+    let throttled_ns = evidence.run.host.throttled_ns.filter(|ns| *ns > 0);
+    let quota = throttled_ns.map(|ns| format!("the quota of its control group was used up for {}", time(ns)));
     let fix = "give the client processors of its own (--cpus, a larger cpu quota), or lower the rate";
     // A worker that is starved waits in between, and so does not come to 95 %: where LAG convicts, 80 % are the reason.
     let status = match (CPU.judge(value), lag::open_loop_status(evidence)) {
         (CheckStatus::Caution, CheckStatus::NotTrusted) => CheckStatus::NotTrusted,
         (status, _) => with_lag(status, CheckStatus::Caution, evidence),
     };
-    Check::judged("CPU", status, message, fix, value, CPU.caution)
+    Check::judged("CPU", status, message, fix, value, CPU.caution).with(quota)
 }
 
 /// One way in which processor time is taken away.
@@ -102,8 +101,8 @@ pub(super) fn steal(evidence: &Evidence<'_>) -> Check {
             "use a host of one's own: what the hypervisor takes, no pinning (--cpus) and no quieter guest give back"
         }
     };
-    let messages: Vec<&str> = arms.iter().map(|arm| arm.message.as_str()).collect();
-    Check::judged("STEAL", worst.status, messages.join("; "), fix, worst.value, STEAL.caution)
+    let others = arms.iter().skip(1).map(|arm| arm.message.clone());
+    Check::judged("STEAL", worst.status, worst.message.clone(), fix, worst.value, STEAL.caution).with(others)
 }
 
 /// What the hypervisor gave to other guests. A tick or two are not judged, and so count as nothing.
@@ -143,7 +142,7 @@ pub(super) fn clock(evidence: &Evidence<'_>) -> Check {
     }
     let mut found = Vec::new();
     if *backwards > 0 {
-        found.push(format!("CLOCK_MONOTONIC went backwards {} times", count(*backwards)));
+        found.push(format!("CLOCK_MONOTONIC went backwards {} times", *backwards));
     }
     if let Some(source) = source.as_ref().filter(|source| !is_fast_clocksource(source)) {
         found.push(format!("clock source {source} is slow or coarse to read"));
@@ -160,14 +159,14 @@ pub(super) fn clock(evidence: &Evidence<'_>) -> Check {
         _ => CheckStatus::NotTrusted,
     };
     let value = found.len() as f64;
-    let message = if found.is_empty() {
+    if found.is_empty() {
         let drift = drift_ppm.map_or("not known".to_owned(), |ppm| format!("{ppm:.1} ppm"));
-        format!("clock source {}, drift {drift}, no step", source.as_deref().unwrap_or("not known"))
-    } else {
-        found.join("; ")
-    };
+        let source = source.as_deref().unwrap_or("not known");
+        found.push(format!("clock source {source}, drift {drift}, no step"));
+    }
+    let message = found.remove(0);
     let fix = "use the clock source tsc (brunt doctor), and run again when the host's time has settled";
-    Check::judged("CLOCK", status, message, fix, value, 0.0)
+    Check::judged("CLOCK", status, message, fix, value, 0.0).with(found)
 }
 
 /// The worker that most often found a server on its processor, and in which share of its looks.
@@ -202,8 +201,8 @@ pub(super) fn colocation(evidence: &Evidence<'_>) -> Check {
     };
     let message = format!(
         "{} of {} times a server had last sent from the processor of worker {} ({})",
-        count(worker.colocation.shared),
-        count(worker.colocation.looks),
+        worker.colocation.shared,
+        worker.colocation.looks,
         worker.worker,
         percent(value)
     );
@@ -226,17 +225,14 @@ pub(super) fn network(evidence: &Evidence<'_>) -> Check {
     let turned_away = evidence.run.host.listen_drops.filter(|_| evidence.connects_in_schedule).unwrap_or(0);
     let retransmits = evidence.run.host.retransmits;
     let value = share(retransmits + turned_away, sent);
-    let mut message = format!(
+    let message = format!(
         "{} segments sent again, {} of {} requests",
-        count(retransmits),
+        retransmits,
         percent(share(retransmits, sent)),
-        count(sent)
+        sent
     );
-    if turned_away > 0 {
-        message +=
-            &format!("; {} attempts to connect turned away by servers of this host", count(turned_away));
-    }
-    let fix =
-        "see ip -s link and nstat -az for where packets are dropped; give the server a longer listen queue";
-    Check::judged("NET", LOSSES.judge(value), message, fix, value, LOSSES.caution)
+    let turned_away = (turned_away > 0)
+        .then(|| format!("{turned_away} attempts to connect turned away by servers of this host"));
+    let fix = "see ip -s link and nstat -az for where packets are dropped, and give the server a longer listen queue";
+    Check::judged("NET", LOSSES.judge(value), message, fix, value, LOSSES.caution).with(turned_away)
 }

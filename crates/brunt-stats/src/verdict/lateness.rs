@@ -5,7 +5,7 @@
 
 use super::cause::{Cause, CauseKind, Open};
 use super::host::{CPU, LOOKS_MIN, STEAL, denied_ns, run_delay, stolen, worst};
-use super::{CheckStatus, Evidence, count, lag, percent, share, significant, time};
+use super::{CheckStatus, Evidence, lag, percent, share, significant, time};
 use crate::latency::ClientError;
 use crate::usage::{BUSY, StallCounts, WorkerUsage};
 use brunt_plan::plan::Wait;
@@ -31,8 +31,8 @@ const STARVED: f64 = 0.2;
 /// Where a worker lacked its processor for this share of the window, requests that were never sent are no surprise.
 const UNSENT_MIN: f64 = 0.05;
 
-const SHARED_FIX: &str = "put them on different processors: --cpus for the client, taskset (brunt serve: --cpus) for the server; or use two \
-                          hosts";
+const SHARED_FIX: &str =
+    "put them on different processors: --cpus for the client, taskset (brunt serve: --cpus) for the server";
 const NEIGHBOUR_FIX: &str = "stop what else runs on these processors, or pin the workers to others (--cpus)";
 
 /// A backlog is the client's where a worker had no time left, or lacked its processor for so long that it cannot be told.
@@ -124,12 +124,12 @@ pub(super) fn too_many_threads(evidence: &Evidence<'_>, open: &Open<'_>) -> Opti
     }
     let lag = lag::worst_found(evidence).is_some_and(|worst| moves(delayed, worst.quantile));
     let (word, number) =
-        if cpus == 1 { ("processor", "one".to_owned()) } else { ("processors", count(cpus)) };
+        if cpus == 1 { ("processor", "one".to_owned()) } else { ("processors", cpus.to_string()) };
     let cause = Cause {
         kind: CauseKind::TooManyThreads,
         sentence: format!(
             "{} workers on {number} {word}: worker {} waited for one for {} of the window",
-            count(workers),
+            workers,
             worker.worker,
             percent(delayed)
         ),
@@ -193,7 +193,7 @@ pub(super) fn shared_processor(evidence: &Evidence<'_>, open: &Open<'_>) -> Opti
             "client and server on one processor, that of worker {}, in {} of {} looks",
             worker.worker,
             percent(looks),
-            count(worker.colocation.looks)
+            worker.colocation.looks
         ),
         None if cpus == 1 => {
             format!(
@@ -204,14 +204,17 @@ pub(super) fn shared_processor(evidence: &Evidence<'_>, open: &Open<'_>) -> Opti
         }
         None => format!(
             "client and server share {} processors: worker {} waited for one for {} of the window",
-            count(cpus),
+            cpus,
             worker.worker,
             percent(delayed)
         ),
     };
-    let is_delay_only = stolen(evidence).is_none_or(|arm| arm.status <= CheckStatus::Ok);
+    // Of the two arms of STEAL this is the one that its message begins with.
+    let by_guests = stolen(evidence).filter(|arm| arm.status > CheckStatus::Ok);
+    let is_delay_most =
+        by_guests.is_none_or(|arm| delay.as_ref().is_some_and(|delay| delay.value > arm.value));
     // Where no other process is known to have had it, the server had the time that the worker lacked.
-    let is_steal = is_delay_only && (is_servers || others_ns(evidence).is_none());
+    let is_steal = is_delay_most && (is_servers || others_ns(evidence).is_none());
     let cause = Cause {
         kind: CauseKind::SharedProcessor,
         sentence,
@@ -251,7 +254,7 @@ pub(super) fn neighbour(evidence: &Evidence<'_>, open: &Open<'_>) -> Option<Caus
             )
         }
         Some(arm) if arm.value >= delayed || !is_delayed => {
-            let cpus = count(evidence.run.host.cpus);
+            let cpus = evidence.run.host.cpus;
             (
                 format!(
                     "busy neighbour: the hypervisor gave {} of {cpus} processors to others",
@@ -291,7 +294,7 @@ pub(super) fn stop(evidence: &Evidence<'_>, open: &Open<'_>) -> Option<Cause> {
     let is_thin = moves(stood, Quantile::P99);
     let more = match all.count {
         1 => String::new(),
-        times => format!(", the longest of {} ({} in all)", count(times), time(all.total_ns)),
+        times => format!(", the longest of {} ({} in all)", times, time(all.total_ns)),
     };
     let cause = Cause {
         kind: CauseKind::ClientStop,
@@ -322,7 +325,7 @@ pub(super) fn wake_ups(evidence: &Evidence<'_>, open: &Open<'_>) -> Option<Cause
     Some(Cause {
         kind: CauseKind::WakeUps,
         sentence: format!(
-            "wake-ups: {}; worker {} was busy for {} only, and a sleep ends up to {} late here",
+            "wake-ups: {}, worker {} was busy for {} only, and a sleep ends up to {} late here",
             check.message,
             worker.worker,
             percent(busy),

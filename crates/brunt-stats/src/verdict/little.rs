@@ -3,7 +3,7 @@
 //!
 //! Not a property of the server: the law holds for every system and every load.
 
-use super::{Check, CheckStatus, Evidence, Limits, count, percent};
+use super::{Check, CheckStatus, Evidence, Limits, percent};
 
 /// By how much the integral over time may differ from the sum over operations. Both cover the same window, so only
 /// operations that were given up at an instant in the past differ, by how late the loop noticed.
@@ -89,7 +89,7 @@ fn closed_loop(held: &ClosedLoop) -> Option<Comparison> {
     let message = format!(
         "class '{}' has {} slots, rate × (response + think) makes {taken:.2} ({} apart)",
         held.class,
-        count(held.slots),
+        held.slots,
         percent(deviation)
     );
     Some(Comparison { deviation, edge, limits: SLOTS, message })

@@ -6,8 +6,8 @@ use super::cause::{Cause, CauseKind, Open};
 use super::host::{STEAL, denied_ns, worst};
 use super::lateness::is_limit;
 use super::{
-    Asked, Check, CheckStatus, Evidence, LastHalf, Limits, OpenLoop, SAMPLES_MIN, count, outage, percent,
-    rounded, share,
+    Asked, Check, CheckStatus, Evidence, LastHalf, Limits, OpenLoop, SAMPLES_MIN, outage, percent, rounded,
+    share,
 };
 use crate::steady::Series;
 
@@ -26,27 +26,23 @@ pub(super) fn samples(evidence: &Evidence<'_>) -> Check {
         (0, 0) => {
             let due = format!(
                 "none of the requests that were due in the window was completed, of which {} were sent",
-                count(sent)
+                sent
             );
             (CheckStatus::NotTrusted, due)
         }
         (0, _) => {
-            let sent = count(unacknowledged);
-            (CheckStatus::Ok, format!("{sent} requests sent; none of them asked for a reply"))
+            (CheckStatus::Ok, format!("{unacknowledged} requests sent, none of which asked for a reply"))
         }
-        _ => (CheckStatus::Ok, format!("{} requests completed", count(completed))),
+        _ => (CheckStatus::Ok, format!("{} requests completed", completed)),
     };
     let is_few = counted < SAMPLES_MIN;
-    let message =
-        if is_few { format!("{message}; at least {} are needed", count(SAMPLES_MIN)) } else { message };
+    let needed = is_few.then(|| format!("at least {SAMPLES_MIN} are needed"));
     let status = if is_few { CheckStatus::NotTrusted } else { status };
     let fix = match counted {
-        0 => {
-            "see the errors, the connection faults and what was answered in the window; is the server the right one, and the rate one that it can answer?"
-        }
+        0 => "see the errors, the connection faults and what was answered in the window",
         _ => "run longer, or at a higher rate",
     };
-    Check::judged("SAMPLES", status, message, fix, counted as f64, SAMPLES_MIN as f64)
+    Check::judged("SAMPLES", status, message, fix, counted as f64, SAMPLES_MIN as f64).with(needed)
 }
 
 /// Was everything issued that the plan asks for by number?
@@ -63,11 +59,11 @@ pub(super) fn short(evidence: &Evidence<'_>) -> Check {
         (_, _, true) => ": the last connection that the plan allows had ended",
         _ => ": the run ended early, because no connection could be had any more",
     };
-    let message = format!("asked for {} requests, {} were issued{reason}", count(requests), count(issued));
+    let message = format!("asked for {} requests, {} were issued{reason}", requests, issued);
     let fix = if connections_end {
         "ask for fewer --requests, or allow more with --connections-total and --calls-per-connection"
     } else {
-        "see the outages and connection faults above; run again when the server stays, or raise --timeout"
+        "run again when the server stays, or raise --timeout"
     };
     Check::judged("SHORT", status, message, fix, missing as f64, 0.0)
 }
@@ -78,19 +74,15 @@ pub(super) fn rate(evidence: &Evidence<'_>) -> Check {
         return Check::skipped("RATE", "closed loop: nothing is due at a fixed time", RATE.caution);
     };
     let value = share(unsent, scheduled);
-    let mut message = format!(
-        "{} of {} scheduled requests were never sent ({})",
-        count(unsent),
-        count(scheduled),
-        percent(value)
-    );
-    if given_up > 0 {
+    let message =
+        format!("{} of {} scheduled requests were never sent ({})", unsent, scheduled, percent(value));
+    let of_outages = (given_up > 0).then(|| {
         let why = match outage::unsent_for(&evidence.gone) {
             none if none.is_empty() => "their servers did not answer".to_owned(),
             why => why,
         };
-        message += &format!("; {} of them because {why}", count(given_up));
-    }
+        format!("{given_up} of them because {why}")
+    });
     let is_explained = outage::is_unsent_of_it(evidence);
     let fix = match is_explained {
         true => "an outage did this and not the rate: read ERR, the outages and the rows of the servers",
@@ -102,7 +94,7 @@ pub(super) fn rate(evidence: &Evidence<'_>) -> Check {
     } else {
         CheckStatus::NotTrusted
     };
-    Check::judged("RATE", RATE.judge(value).min(most), message, fix, value, RATE.caution)
+    Check::judged("RATE", RATE.judge(value).min(most), message, fix, value, RATE.caution).with(of_outages)
 }
 
 /// Is it the server that did not keep up, and what follows from that? Behind a server that falls behind every queue is full, up to the
@@ -155,24 +147,22 @@ pub(super) fn saturation(evidence: &Evidence<'_>) -> Check {
     let is_chance = missing <= SATURATION_DEVIATIONS * offered.sqrt();
     let status = if is_chance { CheckStatus::Ok } else { SATURATION.judge(value) };
     let (answered_rate, offered_rate) = (answered / seconds, offered / seconds);
-    let mut message = format!(
+    let message = format!(
         "{} requests/s answered of {}/s offered in the last half of the window",
         rounded(answered_rate),
         rounded(offered_rate)
     );
     let why = outage::gone_late(&evidence.gone, seconds);
     if status > CheckStatus::Ok && !why.is_empty() {
-        message += &format!("; {why}, which explains the shortfall or a part of it");
         let status = if evidence.judgement.is_strict { status } else { CheckStatus::Caution };
-        let fix = "read the outages; whether the servers keep up with this rate is seen in a run without one";
-        return Check::judged("SAT", status, message, fix, value, SATURATION.caution);
+        let fix = "measure without an outage whether the servers keep up with this rate";
+        let why = format!("{why}, which explains the shortfall or a part of it");
+        return Check::judged("SAT", status, message, fix, value, SATURATION.caution).with([why]);
     }
-    if status > CheckStatus::Ok {
+    let growth = (status > CheckStatus::Ok).then(|| {
         let growth = rounded(missing / seconds);
-        message += &format!(
-            "; the backlog grows by {growth} requests/s, and percentiles with the length of the run"
-        );
-    }
+        format!("the backlog grows by {growth} requests/s, and percentiles with the length of the run")
+    });
     let fix = "offer less than the server can answer: lower the rate";
-    Check::judged("SAT", status, message, fix, value, SATURATION.caution)
+    Check::judged("SAT", status, message, fix, value, SATURATION.caution).with(growth)
 }

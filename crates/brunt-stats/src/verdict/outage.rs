@@ -6,7 +6,7 @@
 use super::cause::{Cause, CauseKind, Open};
 use super::host::is_shared_beside;
 use super::lateness::moves;
-use super::{Evidence, SAMPLES_MIN, count, fault, lag, share, time};
+use super::{Evidence, SAMPLES_MIN, fault, lag, share, time};
 use crate::outage::{Outage, OutageKind, OutageKinds};
 use crate::server::ServerCounts;
 use crate::steady::{Series, Steadiness};
@@ -111,7 +111,7 @@ pub(super) fn cause(evidence: &Evidence<'_>, open: &Open<'_>) -> Option<Cause> {
     }
     if outages.len() > 1 {
         let all_ns = outages.iter().map(|outage| outage.length_ns).sum();
-        sentence += &format!(", the longest of {} ({} in all)", count(outages.len() as u64), time(all_ns));
+        sentence += &format!(", the longest of {} ({} in all)", outages.len() as u64, time(all_ns));
     }
     let effects = Effects { evidence, outages };
     let follows = open.those(&[
@@ -132,7 +132,7 @@ pub(super) fn cause(evidence: &Evidence<'_>, open: &Open<'_>) -> Option<Cause> {
         ("SERVER", effects.restarted()),
         ("CACHE", effects.restarted()),
     ]);
-    let fix = "see what the server did then (its log, its host); how fast it is otherwise is seen in a run without an outage";
+    let fix = "see what the server did then (its log, its host)";
     Some(Cause { kind: CauseKind::Outage, sentence, fix, checks: Vec::new(), follows, sets_load: false })
 }
 

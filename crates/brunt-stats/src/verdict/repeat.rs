@@ -28,8 +28,7 @@ pub(super) fn agreement(spreads: &[(String, Spread)]) -> Check {
             let range = percent(spread.relative_range());
             let (status, message) = if spread.is_hysteresis() {
                 let message = format!(
-                    "HYSTERESIS: runs disagree more than their own CIs allow; quote the range, not a run: {name} differs by \
-                     {range}, I2 {}",
+                    "HYSTERESIS: runs disagree more than their own CIs allow: {name} differs by {range}, I2 {}",
                     percent(i2)
                 );
                 (CheckStatus::Caution, message)
@@ -39,7 +38,7 @@ pub(super) fn agreement(spreads: &[(String, Spread)]) -> Check {
                     format!("{runs} runs agree: {name} differs by {range}, I2 {} %", significant(i2 * 100.0));
                 (CheckStatus::Ok, message)
             };
-            let fix = "find out what differs from run to run (memory layout, a restart, a neighbour), or give the range";
+            let fix = "quote the range, not a run, or find what differs from run to run (memory layout, a restart, a neighbour)";
             Check::judged("REPEAT", status, message, fix, i2, I2_MAX)
         }
     }
@@ -75,8 +74,7 @@ mod tests {
             (
                 vec![agree(), differ()],
                 CheckStatus::Caution,
-                "HYSTERESIS: runs disagree more than their own CIs allow; quote the range, not a run: p99 differs by 20.0 %, \
-                 I2 99.0 %",
+                "HYSTERESIS: runs disagree more than their own CIs allow: p99 differs by 20.0 %, I2 99.0 %",
             ),
         ];
         for (spreads, status, message) in table {

@@ -3,7 +3,7 @@
 //! Not of latencies, and not of what only we have seen. Where servers say nothing, these checks are skipped with the reason.
 
 use super::cause::{Cause, CauseKind, Open};
-use super::{Check, CheckStatus, Evidence, count, percent, rounded};
+use super::{Check, CheckStatus, Evidence, percent, rounded};
 use crate::statistics::{Comparison, Growth, ServerSpan, Upset};
 use crate::steady::Series;
 
@@ -80,17 +80,18 @@ pub(super) fn agreement(evidence: &Evidence<'_>) -> Check {
             Upset::Restarted => "was started anew during the run: what it counted before is gone",
             Upset::Reset => "has smaller counters than before in the same process: somebody reset them",
         };
-        let fix =
-            "keep the server running, and its counters, for the length of a run; its log says why it ended";
-        let message = format!("{server} {what}; its counts cannot be compared with ours");
-        return Check::judged("SERVER", CheckStatus::Caution, message, fix, upsets.len() as f64, 0.0);
+        let fix = "keep the server running, and its counters, for the length of a run";
+        let message = format!("{server} {what}");
+        let consequence = "its counts cannot be compared with ours".to_owned();
+        return Check::judged("SERVER", CheckStatus::Caution, message, fix, upsets.len() as f64, 0.0)
+            .with([consequence]);
     }
     if let Some((one, other)) = same {
-        let message = format!(
-            "{one} and {other} are the same server: one process, one age, the same counts; whatever is summed over servers \
-             has it twice, and its load is that of two"
-        );
-        return Check::judged("SERVER", CheckStatus::Caution, message, "name each server once", 1.0, 0.0);
+        let message = format!("{one} and {other} are the same server: one process, one age, the same counts");
+        let consequence =
+            "whatever is summed over servers has it twice, and its load is that of two".to_owned();
+        return Check::judged("SERVER", CheckStatus::Caution, message, "name each server once", 1.0, 0.0)
+            .with([consequence]);
     }
     let met = comparisons.iter().filter(|one| one.most > 0 || one.counted > 0).count();
     if met == 0 {
@@ -98,8 +99,7 @@ pub(super) fn agreement(evidence: &Evidence<'_>) -> Check {
     }
     let mut wrong: Vec<&Comparison> = comparisons.iter().filter(|one| one.difference() != 0).collect();
     wrong.sort_by_key(|one| std::cmp::Reverse(one.difference().unsigned_abs()));
-    let fix = "see that nobody else uses the server, and that nothing between answers for it; --no-server-stats leaves this \
-               out";
+    let fix = "see that no one else uses the server and nothing between answers for it (--no-server-stats leaves this out)";
     let value = wrong.first().map_or(0, |one| one.difference().unsigned_abs());
     let (status, message) = match wrong.as_slice() {
         [] if *open_requests == 0 => {
@@ -109,7 +109,7 @@ pub(super) fn agreement(evidence: &Evidence<'_>) -> Check {
             CheckStatus::Ok,
             format!(
                 "{met} counts of the servers are ours, but for {} requests that have no answer",
-                count(*open_requests)
+                *open_requests
             ),
         ),
         wrong => (CheckStatus::Caution, differences(wrong)),
@@ -136,11 +136,11 @@ fn differences(wrong: &[&Comparison]) -> String {
 
 fn difference(one: &Comparison) -> String {
     let Comparison { statistic, least, most, counted } = one;
-    let ours = if least == most { count(*most) } else { format!("{} to {}", count(*least), count(*most)) };
+    let ours = if least == most { most.to_string() } else { format!("{} to {}", *least, *most) };
     let difference = one.difference();
     let word = if difference > 0 { "more" } else { "fewer" };
-    let by = count(difference.unsigned_abs());
-    format!("{} is {} and ours {ours} ({by} {word})", statistic.name(), count(*counted))
+    let by = difference.unsigned_abs();
+    format!("{} is {} and ours {ours} ({by} {word})", statistic.name(), *counted)
 }
 
 /// Did the cache keep what was stored, and was its stock steady?
@@ -156,8 +156,8 @@ pub(super) fn cache(evidence: &Evidence<'_>) -> Check {
         let gone = stored - present;
         let message = format!(
             "preload is incomplete: of {} keys that were stored, {} were gone again when it was over ({})",
-            count(stored),
-            count(gone),
+            stored,
+            gone,
             percent(gone as f64 / stored as f64)
         );
         return Check::judged("CACHE", CheckStatus::NotTrusted, message, more_memory, gone as f64, 0.0);
@@ -165,7 +165,7 @@ pub(super) fn cache(evidence: &Evidence<'_>) -> Check {
     if let Some(evictions @ 1..) = cache.window.evictions {
         let message = format!(
             "{} items were evicted in the measured window ({}/s): the hit ratio is that of a full cache",
-            count(evictions),
+            evictions,
             rounded(cache.window.per_second(evictions))
         );
         return Check::judged("CACHE", CheckStatus::Caution, message, more_memory, evictions as f64, 0.0);
@@ -175,8 +175,8 @@ pub(super) fn cache(evidence: &Evidence<'_>) -> Check {
         let message = format!(
             "the cache is still filling: {} rose from {} to {} through the window, at a hit ratio of {}",
             of.name(),
-            count(*from),
-            count(*to),
+            *from,
+            *to,
             percent(cache.window.hit_ratio().unwrap_or(0.0))
         );
         let fix = "latencies may look steady while the hit ratio is not: fill it first (preload), or give a longer --warmup";
@@ -203,11 +203,11 @@ pub(super) fn cause(evidence: &Evidence<'_>, open: &Open<'_>) -> Option<Cause> {
     let sentence = match (growth, evictions, state) {
         (_, Some(evictions), Some(cache)) => format!(
             "full cache: {} items evicted in the window ({}/s)",
-            count(evictions),
+            evictions,
             rounded(cache.window.per_second(evictions))
         ),
         (Some(Growth { of, from, to, .. }), ..) => {
-            format!("filling cache: {} rose from {} to {}", of.name(), count(*from), count(*to))
+            format!("filling cache: {} rose from {} to {}", of.name(), *from, *to)
         }
         _ if is_moving => {
             let change = evidence.steady.change(Series::HitRatio);

@@ -4,7 +4,7 @@
 //! lowers the load for so long, and leaves one long response time for each slot, which no percentile below the last shows.
 //! It holds in both loops.
 
-use super::{Check, CheckStatus, Evidence, count, time};
+use super::{Check, CheckStatus, Evidence, time};
 use crate::usage::{STALL_MIN_NS, StallCounts, WorkerUsage};
 
 /// Did a worker stand still inside the window?
@@ -16,15 +16,19 @@ pub(super) fn stall(evidence: &Evidence<'_>) -> Check {
         let message = format!("no turn of the loop took longer than {}", time(STALL_MIN_NS));
         return Check::judged("STALL", CheckStatus::Ok, message, "", 0.0, threshold);
     };
-    let times = if all.count == 1 { "once".to_owned() } else { format!("{} times", count(all.count)) };
+    let times = if all.count == 1 { "once".to_owned() } else { format!("{} times", all.count) };
     let message = format!(
-        "the client stood still {times} for more than {}, for {} in all; longest for {} at +{} (worker {worker})",
+        "the client stood still {times} for more than {}, for {} in all",
         time(STALL_MIN_NS),
         time(all.total_ns),
-        time(stalls.longest_ns),
-        time(stalls.longest_at_ns),
     );
-    let fix = "what requests waited meanwhile is the client's, and a closed loop sent nothing: find what stopped it (STEAL, CPU, a \
-               signal), and measure again";
+    let longest = format!(
+        "longest for {} at +{} (worker {worker})",
+        time(stalls.longest_ns),
+        time(stalls.longest_at_ns)
+    );
+    let waited = "what requests waited meanwhile is the client's, and a closed loop sent nothing".to_owned();
+    let fix = "find what stopped it (STEAL, CPU, a signal), and measure again";
     Check::judged("STALL", CheckStatus::Caution, message, fix, stalls.longest_ns as f64, threshold)
+        .with([longest, waited])
 }

@@ -21,47 +21,48 @@ pub(super) fn warm(evidence: &Evidence<'_>) -> Check {
     };
     let WarmUp { until_ns, change, is_endless, .. } = **worst;
     let changed = changed(*series, change);
-    let (status, message, fix) = if is_endless {
+    let (status, message, mut details, fix) = if is_endless {
         let message = format!(
             "{series} is {changed} from the beginning of the window to its middle, against the rest: no end of a warm-up \
              is in sight, and every number is of the whole window",
             series = series.name(),
         );
-        (CheckStatus::Caution, message, "raise --warmup until it stays level, and --time with it")
+        (CheckStatus::Caution, message, Vec::new(), "raise --warmup until it stays level, and --time with it")
     } else if until_ns > 0 {
-        let (message, fix) = beginning(steady, *series, &changed);
-        (CheckStatus::Caution, message, fix)
+        let (message, details, fix) = beginning(steady, *series, &changed);
+        (CheckStatus::Caution, message, details, fix)
     } else {
         let names = names(found.iter().map(|(series, _)| *series));
-        (CheckStatus::Ok, format!("nothing begins otherwise than it goes on: {names}"), "")
+        let message = format!("nothing begins otherwise than it goes on: {names}");
+        (CheckStatus::Ok, message, Vec::new(), "")
     };
     let threshold = if *series == Series::HitRatio { HIT_EFFECT } else { WARM_EFFECT };
-    let (message, fix) = match (evidence.run.warmup_end, status) {
-        (None | Some(WarmupEnd::Level), _) => (message, fix),
-        (Some(end), CheckStatus::Ok) => (format!("{message}; the warm-up {}", end.words()), fix),
-        (Some(end), _) => (format!("{message}; the warm-up {}", end.words()), end.fix().unwrap_or(fix)),
-    };
-    Check::judged("WARM", status, message, fix, change.abs(), threshold)
+    let end = evidence.run.warmup_end.filter(|end| *end != WarmupEnd::Level);
+    details.extend(end.map(|end| format!("the warm-up {}", end.words())));
+    let fix = end.and_then(WarmupEnd::fix).unwrap_or(fix);
+    Check::judged("WARM", status, message, fix, change.abs(), threshold).with(details)
 }
 
 /// How the window began, what that does to the numbers, and what to do about it.
-fn beginning(steady: &Steadiness, series: Series, changed: &str) -> (String, &'static str) {
+fn beginning(steady: &Steadiness, series: Series, changed: &str) -> (String, Vec<String>, &'static str) {
     let name = series.name();
     let Some(Beginning { until_ns, warmup_needed_ns, with, without, trouble_ns }) = &steady.beginning else {
-        return (format!("{name} is {changed} at first, against the rest"), "raise --warmup");
+        return (format!("{name} is {changed} at first, against the rest"), Vec::new(), "raise --warmup");
     };
     let first = time(*until_ns);
-    let mut message = format!("{name} is {changed} in the first {first} of the window, against the rest");
+    let message = format!("{name} is {changed} in the first {first} of the window, against the rest");
+    let mut details = Vec::new();
     if let (Some(with_ns), Some(without_ns)) = (with.p99_ns(), without.p99_ns()) {
         let (with, without) = (time(with_ns), time(without_ns));
-        message += &format!("; the p99 of all requests is {with}, and {without} without that part");
+        details.push(format!("the p99 of all requests is {with}, and {without} without that part"));
     }
     if let Some(trouble_ns) = trouble_ns {
-        message += &format!("; in it, after {}, a server or a connection failed", time(*trouble_ns));
-        return (message, "find out what failed: this is no cold start that a longer --warmup would cover");
+        details.push(format!("in it, after {}, a server or a connection failed", time(*trouble_ns)));
+        let fix = "find out what failed: this is no cold start that a longer --warmup would cover";
+        return (message, details, fix);
     }
-    message += &format!("; --warmup {} would have covered it", time(*warmup_needed_ns));
-    (message, "raise --warmup, so that the window begins warm")
+    details.push(format!("--warmup {} would have covered it", time(*warmup_needed_ns)));
+    (message, details, "raise --warmup, so that the window begins warm")
 }
 
 /// Did a series go up or down all along?
@@ -81,11 +82,10 @@ pub(super) fn drift(evidence: &Evidence<'_>) -> Check {
     let of = if *series == Series::HitRatio { "" } else { " of its median" };
     let (name, changed) = (series.name(), changed(*series, *change) + of);
     let z_text = significant(*z);
+    let others =
+        too(found.iter().filter(|(held, drift)| drift.fires && held != series).map(|(held, _)| *held));
     let (status, message) = if *fires {
-        let others =
-            found.iter().filter(|(held, drift)| drift.fires && held != series).map(|(held, _)| *held);
-        let message =
-            format!("{name} went {changed} over the window (Mann-Kendall Z {z_text}){}", too(others));
+        let message = format!("{name} went {changed} over the window (Mann-Kendall Z {z_text})");
         (CheckStatus::Caution, message)
     } else {
         let names = names(found.iter().map(|(series, _)| *series));
@@ -94,9 +94,8 @@ pub(super) fn drift(evidence: &Evidence<'_>) -> Check {
         );
         (CheckStatus::Ok, message)
     };
-    let fix = "something was changing: the server, which may fill up or slow down, or where LAG or STEAL found something \
-               the client; when it is found, raise --warmup, or --time";
-    Check::judged("DRIFT", status, message, fix, z.abs(), DRIFT_Z)
+    let fix = "find what was changing, the server (it may fill up or slow down) or the client (LAG, STEAL)";
+    Check::judged("DRIFT", status, message, fix, z.abs(), DRIFT_Z).with(others)
 }
 
 /// Did a series change its level at some instant?
@@ -113,15 +112,11 @@ pub(super) fn shift(evidence: &Evidence<'_>) -> Check {
         );
     };
     let (name, changed) = (series.name(), changed(*series, *change));
+    let others =
+        too(found.iter().filter(|(held, shift)| shift.fires && held != series).map(|(held, _)| *held));
     let (status, message) = if *fires {
-        let others =
-            found.iter().filter(|(held, shift)| shift.fires && held != series).map(|(held, _)| *held);
-        let message = format!(
-            "{name} went {changed} {} into the window (Pettitt p {}){}",
-            time(*at_ns),
-            probability(*p),
-            too(others)
-        );
+        let message =
+            format!("{name} went {changed} {} into the window (Pettitt p {})", time(*at_ns), probability(*p));
         (CheckStatus::Caution, message)
     } else {
         let names = names(found.iter().map(|(series, _)| *series));
@@ -133,7 +128,7 @@ pub(super) fn shift(evidence: &Evidence<'_>) -> Check {
     };
     let fix = "the percentiles mix two states: find out what happened at that time, to the server or (LAG, STEAL) to the \
                client, and measure each by itself";
-    Check::judged("SHIFT", status, message, fix, *p, SHIFT_P)
+    Check::judged("SHIFT", status, message, fix, *p, SHIFT_P).with(others)
 }
 
 /// Every series that could be looked at, with one of its findings.
@@ -170,7 +165,7 @@ fn names(series: impl Iterator<Item = Series>) -> String {
 }
 
 /// Which others fired as well.
-fn too(others: impl Iterator<Item = Series>) -> String {
+fn too(others: impl Iterator<Item = Series>) -> Option<String> {
     let names = names(others);
-    if names.is_empty() { names } else { format!("; {names} as well") }
+    (!names.is_empty()).then(|| format!("{names} as well"))
 }

@@ -159,23 +159,19 @@ fn is_of_series(evidence: &Evidence<'_>, check: &str, quantile: Quantile) -> boo
     Series::ALL.into_iter().any(|series| concerns(series) && evidence.steady.fires(check, series))
 }
 
-/// What the run comes to: `TRUSTED up to p99 · CAUTION p99.9: client · CAUTION: ERR`, behind what explains most of it.
-pub(super) fn sentence(verdict: &Verdict) -> String {
+/// What the run comes to: `TRUSTED up to p99`, `CAUTION p99.9: client`, `CAUTION: ERR`, behind what explains most of it.
+pub(super) fn headline(verdict: &Verdict) -> Vec<String> {
     let cause = verdict.leading_cause().map(|cause| cause.sentence.clone());
-    cause.into_iter().chain(std::iter::once(judged(verdict))).collect::<Vec<_>>().join(" · ")
+    cause.into_iter().chain(judged(verdict)).collect()
 }
 
-fn judged(verdict: &Verdict) -> String {
-    let convicting = |check: &&Check| {
-        check.status == CheckStatus::NotTrusted
-            && !verdict.judgement.allows(check.id)
-            && !verdict.is_cause(check)
-    };
+fn judged(verdict: &Verdict) -> Vec<String> {
+    let convicting = |check: &&Check| check.status == CheckStatus::NotTrusted && verdict.counts(check);
     let ids =
         |checks: &mut dyn Iterator<Item = &Check>| checks.map(|check| check.id).collect::<Vec<_>>().join(" ");
     if verdict.status == Status::NotTrusted {
         let convicted = ids(&mut verdict.checks.iter().filter(convicting));
-        return format!("{}: {convicted}", Status::NotTrusted.name());
+        return vec![format!("{}: {convicted}", Status::NotTrusted.name())];
     }
     let accepted = |trust: &Trust| trust.status <= CheckStatus::Ok || verdict.judgement.allows(trust.check);
     let mut parts = Vec::new();
@@ -193,15 +189,11 @@ fn judged(verdict: &Verdict) -> String {
     // What a word tells already, or the cause in front, is not told twice.
     let leading: Vec<&str> = verdict.leading_cause().into_iter().flat_map(Cause::ids).collect();
     let is_told = |id: &str| doubted.iter().any(|trust| trust.check == id) || leading.contains(&id);
-    let others = |check: &&Check| {
-        check.status == CheckStatus::Caution
-            && !verdict.is_cause(check)
-            && !verdict.judgement.allows(check.id)
-            && !is_told(check.id)
-    };
+    let others =
+        |check: &&Check| check.status == CheckStatus::Caution && verdict.counts(check) && !is_told(check.id);
     let others = ids(&mut verdict.checks.iter().filter(others));
     if !others.is_empty() {
         parts.push(format!("{}: {others}", Status::Caution.name()));
     }
-    parts.join(" · ")
+    parts
 }

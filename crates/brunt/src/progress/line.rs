@@ -139,16 +139,16 @@ mod tests {
             ..preload.clone()
         };
         let table = [
-            (measuring(), "measure 3.0 s of 10.0 s · 9 998/s · p99 412 us · 0 failed · 7.0 s to go"),
+            (measuring(), "measure 3.0 s of 10.0 s · 9998/s · p99 412 us · 0 failed · 7.0 s to go"),
             (
                 Glance { tail: Tail::Max(1_200_000), rate: Some(0.2), to_go_ns: None, ..measuring() },
                 "measure 3.0 s of 10.0 s · 0/s · max 1.20 ms · 0 failed",
             ),
             (
                 Glance { done: Some((31_000, 100_000, "")), total_ns: None, ..measuring() },
-                "measure 3.0 s · 31 000 of 100 000 · 9 998/s · p99 412 us · 0 failed · 7.0 s to go",
+                "measure 3.0 s · 31000 of 100000 · 9998/s · p99 412 us · 0 failed · 7.0 s to go",
             ),
-            (preload, "preload 2m05s · 1 204 000 of 2 000 000 keys · 380 000/s · 2 failed · 2.1 s to go"),
+            (preload, "preload 2m05s · 1204000 of 2000000 keys · 380000/s · 2 failed · 2.1 s to go"),
             (connect, "connect 0.0 s · 2 failed"),
         ];
         for (glance, expected) in table {
@@ -182,7 +182,7 @@ mod tests {
             assert!(line.chars().count() <= width, "{width}: {line}");
             assert!(full.starts_with(&line), "{line}");
         }
-        assert_eq!(text("", &measuring(), 40, false), "measure 3.0 s of 10.0 s · 9 998/s");
+        assert_eq!(text("", &measuring(), 40, false), "measure 3.0 s of 10.0 s · 9998/s");
         assert_eq!(text("", &measuring(), 5, false), "");
         assert_eq!(text("step 3 of 12", &measuring(), 40, false), "step 3 of 12 · measure 3.0 s of 10.0 s");
         // Colour takes no room.

@@ -169,9 +169,9 @@ fn the_user_says_how_strictly_a_run_is_judged() {
     const HOST: &str = "LAG,CPU,STEAL,CLOCK,COLO,NET,CI-THIN,WARM,DRIFT,SHIFT,LITTLE,SERVER";
     let with_errors = format!("{HOST},err");
     let table: [(&[&str], i32, &str, &str); 4] = [
-        (&["--allow", HOST], 0, "caution", "\n  ERR       caution: 1 000 of 10 000 requests failed"),
+        (&["--allow", HOST], 0, "caution", "\n  ERR       caution: 1000 of 10000 requests failed"),
         (&["--allow", HOST, "--strict"], 3, "not_trusted", "NOT TRUSTED: ERR\n"),
-        (&["--allow", &with_errors, "--strict"], 0, "not_trusted", "\n  ERR       allowed: 1 000 of 10 000"),
+        (&["--allow", &with_errors, "--strict"], 0, "not_trusted", "\n  ERR       allowed: 1000 of 10000"),
         (&["--allow", HOST, "--strict", "--allow-untrusted"], 0, "not_trusted", "NOT TRUSTED: ERR\n"),
     ];
     for (judging, exit, found, words) in table {
@@ -239,7 +239,7 @@ fn a_server_on_the_workers_processor_is_found() {
     let server = Server::reference(&["--cpus", &cpu]);
     let flags = ["-r", "2k", "-t", "1s", "--warmup", "200ms", "--keys", "1000", "-c", "4", "--cpus", &cpu];
     // It says why the times are what they are; in a publication it speaks against them.
-    for (judging, word) in [(&[][..], "cause"), (&["--strict"], "caution")] {
+    for (judging, word) in [(&[][..], "note"), (&["--strict"], "caution")] {
         let measured = Measured::run(&server.address, &[&flags[..], judging].concat());
         let text = &measured.text;
         eprintln!("shared processor:\n{text}");
@@ -247,7 +247,7 @@ fn a_server_on_the_workers_processor_is_found() {
         assert!(text.contains(&format!("\n  COLO      {word}: ")), "{text}");
         let sentence = measured.at("verdict.sentence").as_str().unwrap();
         assert!(word == "caution" || !sentence.contains("COLO"), "{text}");
-        assert!(word == "cause" || measured.at("verdict.status") != "TRUSTED", "{text}");
+        assert!(word == "note" || measured.at("verdict.status") != "TRUSTED", "{text}");
     }
 }
 

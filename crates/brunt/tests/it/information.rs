@@ -195,7 +195,7 @@ fn a_cache_that_is_too_small_is_noticed() {
     let measured = Measured::run(&server.address, &[&data[..], &["--strict"]].concat());
     let (status, message) = check(&measured, "CACHE");
     assert_eq!((status, measured.exit), ("not_trusted", 3), "{}", measured.text);
-    assert!(message.starts_with("preload is incomplete: of 2 000 keys that were stored, "), "{message}");
+    assert!(message.starts_with("preload is incomplete: of 2000 keys that were stored, "), "{message}");
     let prepared = &measured.at("server_stats.servers")[0]["prepared"]["statistics"];
     let number = |name: &str| prepared[name].as_u64().unwrap();
     assert_eq!(number("evicted_keys"), 2_000 - number("keys"), "{prepared}");

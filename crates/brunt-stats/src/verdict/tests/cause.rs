@@ -159,7 +159,7 @@ fn an_outage_explains_what_falls_in_its_time() {
                 evidence.run.to_mut().counts.datagrams.malformed = 2_000;
                 evidence.errors = 2_000;
             },
-            "garbage: bytes that are no reply for 2.00 % of 100 000 requests sent · NOT TRUSTED: FAULT",
+            "garbage: bytes that are no reply for 2.00 % of 100000 requests sent · NOT TRUSTED: FAULT",
             &["garbage: FAULT > ERR"],
         ),
     ]);
@@ -382,7 +382,7 @@ fn a_backlog_is_the_clients_or_the_servers() {
                 evidence.open_loop = Some(OpenLoop { scheduled: 100_000, unsent: 60_000, given_up: 0 });
                 fire(&mut evidence.steady, Series::P50, 5);
             },
-            "saturated server: 4 000 of 10 000 requests/s answered, the busiest worker worked for 30.0 % · NOT TRUSTED: RATE SAT LAG",
+            "saturated server: 4000 of 10000 requests/s answered, the busiest worker worked for 30.0 % · NOT TRUSTED: RATE SAT LAG",
             &["saturated_server: SAT > RATE LAG DRIFT SHIFT"],
         ),
         (
@@ -433,7 +433,7 @@ fn a_cache_that_changes_explains_what_moves() {
                 fire(&mut evidence.steady, Series::HitRatio, 4);
                 fire(&mut evidence.steady, Series::P50, 4);
             },
-            "filling cache: curr_items rose from 1 000 to 13 572 · CAUTION p50 p90 p99 p99.9: drift",
+            "filling cache: curr_items rose from 1000 to 13572 · CAUTION p50 p90 p99 p99.9: drift",
             &["cache: CACHE > DRIFT SHIFT"],
         ),
         (
@@ -443,7 +443,7 @@ fn a_cache_that_changes_explains_what_moves() {
                 evidence.servers.cache = Some(CacheEvidence { window, ..CacheEvidence::default() });
                 fire(&mut evidence.steady, Series::P99, 4);
             },
-            "full cache: 12 345 items evicted in the window (1 235/s) · TRUSTED up to p90 · CAUTION p99 p99.9: drift",
+            "full cache: 12345 items evicted in the window (1235/s) · TRUSTED up to p90 · CAUTION p99 p99.9: drift",
             &["cache: CACHE > DRIFT SHIFT"],
         ),
         // The server says nothing, but what is found of what is asked for moves.

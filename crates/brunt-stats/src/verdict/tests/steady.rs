@@ -64,13 +64,13 @@ fn a_window_that_does_not_begin_warm() {
         ),
     ] {
         let found = with(late, trouble_ns, requests);
-        assert_eq!((found.status, found.message.as_str()), (Caution, message));
+        assert_eq!((found.status, found.text().as_str()), (Caution, message));
         assert_eq!((found.value, found.threshold), (0.38, 0.1));
         assert_eq!(found.fix.starts_with("raise --warmup"), trouble_ns.is_none(), "{}", found.fix);
     }
     let found = with(WarmUp { is_endless: true, change: -0.25, ..late }, None, 1_000);
     assert_eq!(
-        (found.status, found.message.as_str()),
+        (found.status, found.text().as_str()),
         (
             Caution,
             "p99 is -25.0 % from the beginning of the window to its middle, against the rest: no end of a warm-up is in \
@@ -93,16 +93,16 @@ fn a_window_that_does_not_begin_warm() {
             evidence.steady =
                 steady(|held| held.warm_up = Ok(if is_late { late } else { WarmUp::default() }));
         });
-        assert!(found.message.ends_with(words) && found.fix.starts_with(fix), "{found:?}");
+        assert!(found.text().ends_with(words) && found.fix.starts_with(fix), "{found:?}");
         assert_eq!(found.status, if is_late { Caution } else { CheckStatus::Ok });
-        assert!(end != WarmupEnd::Level || !found.message.contains("the warm-up"), "{found:?}");
+        assert!(end != WarmupEnd::Level || !found.text().contains("the warm-up"), "{found:?}");
     }
     let found = check("WARM", |_| {});
-    assert_eq!(found.message, "nothing begins otherwise than it goes on: p50, p99, throughput, hit ratio");
+    assert_eq!(found.text(), "nothing begins otherwise than it goes on: p50, p99, throughput, hit ratio");
     let found = check("WARM", |evidence| {
         evidence.steady.series.iter_mut().for_each(|held| held.warm_up = Err("because".to_owned()));
     });
-    assert_eq!((found.status, found.message.as_str()), (Skipped, "because"));
+    assert_eq!((found.status, found.text().as_str()), (Skipped, "because"));
     assert_eq!(check("WARM", |evidence| evidence.steady.series.clear()).status, Skipped);
 }
 
@@ -118,15 +118,15 @@ fn a_series_that_drifts() {
     };
     let found = with(drift, None);
     assert_eq!(
-        (found.status, found.message.as_str()),
+        (found.status, found.text().as_str()),
         (Caution, "p99 went +21.2 % of its median over the window (Mann-Kendall Z 4.25)")
     );
     assert_eq!((found.value, found.threshold), (4.25, 3.023));
     let found = with(drift, Some(Drift { z: -6.5, change: -0.031, fires: true }));
-    assert_eq!(found.message, "hit ratio went -0.031 over the window (Mann-Kendall Z -6.50); p99 as well");
+    assert_eq!(found.text(), "hit ratio went -0.031 over the window (Mann-Kendall Z -6.50); p99 as well");
     let found = with(Drift { fires: false, ..drift }, None);
     assert_eq!(
-        (found.status, found.message.as_str()),
+        (found.status, found.text().as_str()),
         (
             CheckStatus::Ok,
             "no trend that is both certain and large in p50, p99, throughput: at most Z 4.25, p99 +21.2 % of its median"
@@ -145,15 +145,15 @@ fn a_series_that_changes_its_level() {
     };
     let found = with(shift, None);
     assert_eq!(
-        (found.status, found.message.as_str()),
+        (found.status, found.text().as_str()),
         (Caution, "p99 went +35.2 % 6.20 s into the window (Pettitt p 0.0003)")
     );
     assert_eq!((found.value, found.threshold), (0.000_34, 0.002_5));
     let found = with(shift, Some(Shift { p: 1e-6, at_ns: 5_000_000_000, change: -0.2, fires: true }));
-    assert_eq!(found.message, "p50 went -20.0 % 5.00 s into the window (Pettitt p < 0.0001); p99 as well");
+    assert_eq!(found.text(), "p50 went -20.0 % 5.00 s into the window (Pettitt p < 0.0001); p99 as well");
     let found = with(Shift { fires: false, ..shift }, None);
     assert_eq!(
-        (found.status, found.message.as_str()),
+        (found.status, found.text().as_str()),
         (
             CheckStatus::Ok,
             "no change of level that is both certain and large in p99, throughput, hit ratio: at least p 0.0003, p99 \
