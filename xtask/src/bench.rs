@@ -343,7 +343,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn command_lines() {
+    fn options_are_parsed() {
         let options =
             Options::parse(&["--rounds", "2", "--shapes", "1x1", "--peer", "mutilate=/bin/sh", "--record"])
                 .unwrap();
@@ -368,7 +368,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_lies_between_the_marks_is_replaced() {
+    fn only_text_between_the_marks_is_replaced() {
         let document = format!("a\n{BEGIN}\nold\n{END}\nb\n");
         let expected = format!("a\n{BEGIN}\n\nnew\n\n{END}\nb\n");
         assert_eq!(replaced(&document, "new\n").unwrap(), expected);

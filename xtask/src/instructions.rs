@@ -282,7 +282,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn places_of_inlined_functions() {
+    fn inlined_functions_are_resolved() {
         let text = "\
 0x0000000000000010
 core::slice::index

@@ -211,7 +211,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_they_print_is_read() {
+    fn peer_output_is_parsed() {
         let brunt = r#"{"latency": {"response_ns": {"mean": 1.5, "p50": 50000, "p99": 902800000}, "service_ns": {"p99": 1}}}"#;
         assert_eq!(brunt_p99_ms(brunt), Some(902.8));
         let mutilate = "#type       avg     std     min     5th    10th    90th    95th    99th\n\

@@ -214,7 +214,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn decisions() {
+    fn missing_programs_are_decided_upon() {
         let one: &[&Program] = &[&PROGRAMS[0]];
         let root = Some(Installer::Root);
         let table = [
@@ -237,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn a_refusal_says_what_to_install() {
+    fn errors_name_the_packages_to_install() {
         let Decision::Refuse(message) = decide(&[&PROGRAMS[0], &PROGRAMS[1]], false, false, None) else {
             panic!("two programs are missing and nobody can install them")
         };

@@ -3,7 +3,7 @@
 //! Not the program: runs, signals, files, agents and streams are the driver's, in the binary. Invariant: a front end reads no clock and
 //! writes nothing itself. What it knows of the world stands in its arguments, so that a test can carry out any command line.
 
-use crate::hosts::{AgentMode, Crew, Leading};
+use crate::hosts::{AgentCapacity, AgentMode, ControllerMode};
 use crate::names::Names;
 use brunt_plan::spec::PlanSpec;
 use brunt_plan::units::DurationNs;
@@ -31,7 +31,7 @@ pub struct Caller<'a> {
 }
 
 /// What a command line comes to.
-pub enum Asked {
+pub enum Outcome {
     /// Text, and nothing is run: help, a version, a mistake.
     Answer(Answer),
     /// Runs, or what else takes its time.
@@ -55,7 +55,7 @@ pub trait FrontEnd {
     fn setup(&mut self, console: &mut Console) -> Setup;
 
     /// The agents that it leads have been met.
-    fn met(&mut self, _agents: &[Crew], _console: &mut Console) {}
+    fn agents_connected(&mut self, _agents: &[AgentCapacity], _console: &mut Console) {}
 
     /// What is next, after the run that came to this; the first time there was none.
     fn next(&mut self, ended: Option<Summary>, console: &mut Console) -> Next;
@@ -66,7 +66,7 @@ pub trait FrontEnd {
     /// Something happens in a run.
     fn observe(&mut self, _event: &Event<'_>, _console: &mut Console) {}
 
-    /// What stands on a page, by its number in [`Shown`].
+    /// What stands on a page, by its number in [`ServedPages`].
     fn page(&self, _page: usize) -> String {
         String::new()
     }
@@ -97,9 +97,9 @@ pub struct Runs {
     /// Files to write when all is over.
     pub files: Vec<OutputFile>,
     /// Pages to show while runs go on, if any.
-    pub shown: Option<Shown>,
+    pub shown: Option<ServedPages>,
     /// The agents to lead, if any.
-    pub leading: Option<Leading>,
+    pub leading: Option<ControllerMode>,
     /// The front end wants to be told of periods of this length.
     pub period: Option<DurationNs>,
 }
@@ -117,7 +117,7 @@ pub struct OutputFile {
 
 /// Pages that a front end shows by HTTP.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Shown {
+pub struct ServedPages {
     /// The option that says where.
     pub option: &'static str,
     /// Where.

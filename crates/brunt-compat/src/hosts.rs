@@ -35,7 +35,7 @@ pub struct AgentMode {
 
 /// A process that leads others.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Leading {
+pub struct ControllerMode {
     /// The agents, each with its port.
     pub agents: Vec<(String, u16)>,
     /// Whom it trusts.
@@ -48,7 +48,7 @@ pub struct Leading {
 
 /// What an agent says of itself.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Crew {
+pub struct AgentCapacity {
     /// As it was named, with its port.
     pub name: String,
     /// Its host, as that calls itself.

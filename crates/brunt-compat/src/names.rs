@@ -71,7 +71,7 @@ mod tests {
     };
 
     #[test]
-    fn names() {
+    fn option_names_are_translated() {
         let table = [
             ("", ""),
             ("--connections: '5' was given", "--clients: '5' was given"),

@@ -24,7 +24,7 @@ pub struct Rule {
 
 /// An option that was given.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Given {
+pub struct ParsedOption {
     /// Its long name.
     pub long: &'static str,
     /// Its value, of options that take one.
@@ -33,14 +33,14 @@ pub struct Given {
 
 /// A command line taken apart.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Scanned {
+pub struct ParsedOptions {
     /// The options in their order.
-    pub given: Vec<Given>,
+    pub given: Vec<ParsedOption>,
     /// Words that are neither options nor their values; they may stand anywhere.
     pub strays: Vec<String>,
 }
 
-impl Scanned {
+impl ParsedOptions {
     /// Was it given?
     pub fn has(&self, long: &str) -> bool {
         self.given.iter().any(|given| given.long == long)
@@ -101,23 +101,23 @@ impl std::error::Error for Fault {}
 ///
 /// # Errors
 /// An option is not known, may be several ones, lacks its value, has one that it does not take, or is given twice.
-pub fn scan(rules: &[Rule], arguments: &[String]) -> Result<Scanned, Fault> {
-    let mut scanned = Scanned::default();
-    scan_into(&mut scanned, rules, arguments).map(|()| scanned)
+pub fn scan(rules: &[Rule], arguments: &[String]) -> Result<ParsedOptions, Fault> {
+    let mut parsed = ParsedOptions::default();
+    scan_into(&mut parsed, rules, arguments).map(|()| parsed)
 }
 
 /// The same for tools that carry out each option as they meet it: what stands before a fault is there, too.
-pub fn scan_to_fault(rules: &[Rule], arguments: &[String]) -> (Scanned, Option<Fault>) {
-    let mut scanned = Scanned::default();
-    let fault = scan_into(&mut scanned, rules, arguments).err();
-    (scanned, fault)
+pub fn scan_to_fault(rules: &[Rule], arguments: &[String]) -> (ParsedOptions, Option<Fault>) {
+    let mut parsed = ParsedOptions::default();
+    let fault = scan_into(&mut parsed, rules, arguments).err();
+    (parsed, fault)
 }
 
-fn scan_into(scanned: &mut Scanned, rules: &[Rule], arguments: &[String]) -> Result<(), Fault> {
+fn scan_into(parsed: &mut ParsedOptions, rules: &[Rule], arguments: &[String]) -> Result<(), Fault> {
     let mut rest = arguments.iter();
     while let Some(argument) = rest.next() {
         if argument == "--" {
-            scanned.strays.extend(rest.cloned());
+            parsed.strays.extend(rest.cloned());
             break;
         }
         let found = if let Some(long) = argument.strip_prefix("--") {
@@ -125,14 +125,14 @@ fn scan_into(scanned: &mut Scanned, rules: &[Rule], arguments: &[String]) -> Res
         } else if argument.len() > 1 && argument.starts_with('-') {
             scan_cluster(rules, &argument[1..], &mut rest)?
         } else {
-            scanned.strays.push(argument.clone());
+            parsed.strays.push(argument.clone());
             continue;
         };
         for (rule, value) in found {
-            if !rule.repeats && scanned.has(rule.long) {
+            if !rule.repeats && parsed.has(rule.long) {
                 return Err(Fault::Twice(rule.long));
             }
-            scanned.given.push(Given { long: rule.long, value });
+            parsed.given.push(ParsedOption { long: rule.long, value });
             if rule.ends {
                 return Ok(());
             }
@@ -331,7 +331,7 @@ mod tests {
         Rule { ends: true, ..rule("help", 'h', false) },
     ];
 
-    fn scanned(line: &str) -> Result<Scanned, Fault> {
+    fn parsed(line: &str) -> Result<ParsedOptions, Fault> {
         scan(&RULES, &line.split_whitespace().map(str::to_owned).collect::<Vec<_>>())
     }
 
@@ -347,8 +347,8 @@ mod tests {
             ("-v -h --bogus", "verbose help", ""),
         ];
         for (line, options, strays) in table {
-            let scanned = scanned(line).unwrap();
-            let shown: Vec<String> = scanned
+            let parsed = parsed(line).unwrap();
+            let shown: Vec<String> = parsed
                 .given
                 .iter()
                 .map(|given| match &given.value {
@@ -357,7 +357,7 @@ mod tests {
                 })
                 .collect();
             assert_eq!(
-                (shown.join(" "), scanned.strays.join(" ")),
+                (shown.join(" "), parsed.strays.join(" ")),
                 (options.to_owned(), strays.to_owned()),
                 "{line}"
             );
@@ -376,22 +376,22 @@ mod tests {
             ("--verbose=1", "--verbose: '1' was given, but it takes no value"),
         ];
         for (line, fault) in table {
-            assert_eq!(scanned(line).unwrap_err().to_string(), fault, "{line}");
+            assert_eq!(parsed(line).unwrap_err().to_string(), fault, "{line}");
         }
     }
 
     #[test]
-    fn what_stands_before_a_fault_is_kept() {
+    fn options_before_an_error_are_kept() {
         let words = ["-Q", "1", "-vx", "-D", "2"].map(str::to_owned);
-        let (scanned, fault) = scan_to_fault(&RULES, &words);
-        assert_eq!(scanned.given, [Given { long: "measure_qps", value: Some("1".to_owned()) }]);
+        let (parsed, fault) = scan_to_fault(&RULES, &words);
+        assert_eq!(parsed.given, [ParsedOption { long: "measure_qps", value: Some("1".to_owned()) }]);
         assert_eq!(fault, Some(Fault::Unknown("-x".to_owned())));
     }
 
     #[test]
     fn lists_are_split_at_commas() {
-        let scanned = scanned(r"-s a,b -s c\,d,").unwrap();
-        assert_eq!(scanned.list("server"), ["a", "b", "c,d", ""]);
+        let parsed = parsed(r"-s a,b -s c\,d,").unwrap();
+        assert_eq!(parsed.list("server"), ["a", "b", "c,d", ""]);
     }
 
     #[test]

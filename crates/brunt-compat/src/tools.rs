@@ -2,7 +2,7 @@
 //!
 //! Not what a command line means: each tool has a folder. Invariant: no two rows have one name.
 
-use crate::front_end::{Answer, Asked, Caller};
+use crate::front_end::{Answer, Caller, Outcome};
 use crate::mcperf::{self, front_end::read as mcperf};
 use crate::memaslap::{self, front_end::read as memaslap};
 use crate::mutilate::{self, Generation, front_end::read as mutilate};
@@ -19,17 +19,17 @@ pub struct Tool {
     pub about: &'static str,
     /// Its options, and which of them are meant where our messages name ours.
     pub names: &'static Names,
-    reader: fn(&[String], &Caller<'_>) -> Asked,
+    reader: fn(&[String], &Caller<'_>) -> Outcome,
 }
 
 impl Tool {
     /// Reads a command line, without the program's name.
-    pub fn read(&self, arguments: &[String], caller: &Caller<'_>) -> Asked {
+    pub fn read(&self, arguments: &[String], caller: &Caller<'_>) -> Outcome {
         match (self.reader)(arguments, caller) {
-            Asked::Answer(answer) => {
-                Asked::Answer(Answer { err: self.names.translate(&answer.err), ..answer })
+            Outcome::Answer(answer) => {
+                Outcome::Answer(Answer { err: self.names.translate(&answer.err), ..answer })
             }
-            asked @ Asked::FrontEnd(_) => asked,
+            asked @ Outcome::FrontEnd(_) => asked,
         }
     }
 }
@@ -85,7 +85,7 @@ mod tests {
 
     /// Else the tool's own messages would be translated.
     #[test]
-    fn no_tool_means_something_else_by_its_own_option() {
+    fn tools_agree_on_options_added_by_brunt() {
         for Tool { name, names, .. } in &TOOLS {
             for (ours, _) in names.table {
                 let is_own = names.options.iter().any(|option| ours.strip_prefix("--") == Some(option.long));

@@ -4,9 +4,9 @@
 //! comes meanwhile is told so. Invariant: whatever becomes of a controller, the agent is waiting again at most a few seconds later, or
 //! when the names are found or not that it looks up.
 
-use crate::greeting::{Answer, Hello, Nonce, Reception, VERSION, Welcome};
-use crate::link::{CONTROLLER_SILENCE, Link, Wire, broken};
-use crate::message::{About, Assignment, FromAgent, ToAgent};
+use crate::agent_handshake::{Answer, HandshakeResult, Hello, Nonce, VERSION, Welcome};
+use crate::message::{AgentInfo, Assignment, FromAgent, ToAgent};
+use crate::message_channel::{CONTROLLER_SILENCE_MAX, MessageChannel, Wire, connection_error};
 use crate::trust::AgentTrust;
 use brunt_engine::company::{Attendance, Blame, Company, Meeting, Part, Stop};
 use brunt_engine::run::{Blamed, DataSets, Endpoint, RunData, RunError, Wish, run_part};
@@ -23,32 +23,32 @@ use std::sync::{Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 /// Who connects has so long to be let in.
-const GREETING: Duration = Duration::from_secs(5);
+const HANDSHAKE_MAX: Duration = Duration::from_secs(5);
 /// How long a message is awaited at a time.
-const LOOK: Duration = Duration::from_millis(10);
+const POLL_INTERVAL: Duration = Duration::from_millis(10);
 /// To look servers up may take so long: twice what a resolver is given that asks two name servers in vain. Who takes longer falls
 /// silent, and is given up for it.
 const LOOKUP_MAX: Duration = Duration::from_secs(40);
 /// Whoever left takes so long at most to let go of what it had, if nothing is amiss.
-const LEAVING: Duration = Duration::from_secs(2);
+const RELEASE_MAX: Duration = Duration::from_secs(2);
 /// What is left to say when a controller is let go.
-const FAREWELL: Duration = Duration::from_secs(1);
+const FLUSH_MAX: Duration = Duration::from_secs(1);
 
 /// What a plan needs of this host, found: names resolved, files read.
-pub type Opened = Vec<Endpoint>;
+pub type Endpoints = Vec<Endpoint>;
 
 /// An agent, with what it needs of the program around it.
 pub struct Agent<'a> {
     /// Who is let in.
     pub trust: AgentTrust,
     /// What it says of itself.
-    pub about: About,
+    pub info: AgentInfo,
     /// Processors its workers are pinned to; none: wherever the kernel puts them.
     pub cpus: Vec<u32>,
     /// Its workers sleep between requests, whatever the plan says.
     pub sleeps: bool,
     /// Finds the servers of a plan, and whether this host has room for so many of its workers.
-    pub open: &'a (dyn Fn(&Plan, u32) -> Result<Opened, Blame> + Sync),
+    pub open: &'a (dyn Fn(&Plan, u32) -> Result<Endpoints, Blame> + Sync),
     /// Keeps what a share of a plan yielded, before the controller has it.
     pub keep: &'a (dyn Fn(&Plan, &RunData, DataSets) + Sync),
     /// Tells whoever watches what goes on.
@@ -70,7 +70,7 @@ impl Agent<'_> {
                 });
                 if let Err(error) = received {
                     (self.note)(&format!("cannot let anybody in: {error}"));
-                    std::thread::park_timeout(LOOK);
+                    std::thread::park_timeout(POLL_INTERVAL);
                 }
             }
         })
@@ -79,20 +79,24 @@ impl Agent<'_> {
     /// Lets somebody in, or not.
     fn receive(&self, socket: TcpStream, peer: SocketAddr, session: &Session) {
         let peer = SocketAddr::new(peer.ip().to_canonical(), peer.port());
-        match self.greet(socket, session) {
+        match self.let_in(socket, session) {
             Err(why) => (self.note)(&format!("{peer}: {why}")),
             Ok((mut link, _turn)) => {
                 (self.note)(&format!("{peer} leads"));
-                let Err(why) = self.follow(&mut link);
+                let Err(why) = self.serve_controller(&mut link);
                 (self.note)(&format!("{peer} {why}; waiting"));
             }
         }
     }
 
     /// Whoever has proved nothing keeps nobody else's turn.
-    fn greet<'a>(&self, socket: TcpStream, session: &'a Session) -> Result<(Link, Turn<'a>), String> {
-        let deadline = Instant::now() + GREETING;
-        let lost = |error: io::Error| broken(&error);
+    fn let_in<'a>(
+        &self,
+        socket: TcpStream,
+        session: &'a Session,
+    ) -> Result<(MessageChannel, SessionGuard<'a>), String> {
+        let deadline = Instant::now() + HANDSHAKE_MAX;
+        let lost = |error: io::Error| connection_error(&error);
         let mut wire = Wire::new(socket, self.trust.connection()?).map_err(lost)?;
         let mut nonce = Nonce::default();
         SystemRandom::new().fill(&mut nonce).map_err(|_| "no random numbers here".to_owned())?;
@@ -100,59 +104,61 @@ impl Agent<'_> {
         let hello = Hello { version: VERSION, wants_token: token.is_some(), nonce };
         wire.write_all(&hello.bytes(), deadline).map_err(lost)?;
         let mut answer = [0; Answer::BYTES];
-        wire.read_greeting(&mut answer, deadline).map_err(lost)?;
+        wire.read_hello(&mut answer, deadline).map_err(lost)?;
         let answer = Answer::read(&answer).ok_or("is no controller of ours")?;
         let mut welcome = Welcome::to(&hello, &answer, token, false);
-        let turn = if welcome.reception == Reception::Welcome { session.take() } else { None };
+        let turn = if welcome.result == HandshakeResult::Welcome { session.take() } else { None };
         if turn.is_none() {
             welcome = Welcome::to(&hello, &answer, token, true);
         }
         wire.write_all(&welcome.bytes(), deadline).map_err(lost)?;
-        match (welcome.reception, turn) {
-            (Reception::Welcome, Some(turn)) => Ok((Link::new(wire, CONTROLLER_SILENCE), turn)),
-            (Reception::Stranger, _) => Err("is refused: it does not have our token".to_owned()),
-            (Reception::OtherVersion, _) => {
+        match (welcome.result, turn) {
+            (HandshakeResult::Welcome, Some(turn)) => {
+                Ok((MessageChannel::new(wire, CONTROLLER_SILENCE_MAX), turn))
+            }
+            (HandshakeResult::Unauthenticated, _) => Err("is refused: it does not have our token".to_owned()),
+            (HandshakeResult::OtherVersion, _) => {
                 Err("is refused: it speaks another version of the protocol".to_owned())
             }
-            (Reception::Busy | Reception::Welcome, _) => {
+            (HandshakeResult::Busy | HandshakeResult::Welcome, _) => {
                 Err("is refused: another controller is here".to_owned())
             }
         }
     }
 
     /// Does what a controller says until it is gone: why it is.
-    fn follow(&self, link: &mut Link) -> Result<std::convert::Infallible, String> {
-        link.say(&FromAgent::About(self.about.clone()))?;
+    fn serve_controller(&self, link: &mut MessageChannel) -> Result<std::convert::Infallible, String> {
+        link.send_message(&FromAgent::AgentInfo(self.info.clone()))?;
         loop {
-            match link.hear::<ToAgent>(LOOK * 10)? {
+            match link.next_message::<ToAgent>(POLL_INTERVAL * 10)? {
                 Some(ToAgent::Ping { number }) => pong(link, number)?,
-                Some(ToAgent::Prepare(assignment)) => self.carry_out(link, &assignment)?,
+                Some(ToAgent::Prepare(assignment)) => self.run_assignment(link, &assignment)?,
                 // What belongs to a run that has ended here already.
                 Some(ToAgent::Alive | ToAgent::Start { .. } | ToAgent::Stop(_) | ToAgent::Leave) | None => {}
             }
-            link.beat(&FromAgent::Alive)?;
+            link.send_heartbeat(&FromAgent::Alive)?;
         }
     }
 
     /// Carries out its share of a plan. An error is why there is no controller any more.
-    fn carry_out(&self, link: &mut Link, assignment: &Assignment) -> Result<(), String> {
+    fn run_assignment(&self, link: &mut MessageChannel, assignment: &Assignment) -> Result<(), String> {
         let plan = match self.plan(assignment) {
             Ok(plan) => plan,
-            Err(trouble) => return link.say(&FromAgent::Failed(trouble)),
+            Err(trouble) => return link.send_message(&FromAgent::Failed(trouble)),
         };
         let endpoints = match self.find(link, &plan, assignment.workers)? {
             Some(Ok(endpoints)) => endpoints,
-            Some(Err(trouble)) => return link.say(&FromAgent::Failed(trouble)),
+            Some(Err(trouble)) => return link.send_message(&FromAgent::Failed(trouble)),
             None => return Ok(()),
         };
         let workers = assignment.first_worker..assignment.first_worker + assignment.workers;
         (self.note)(&format!("workers {} to {} of {}", workers.start, workers.end - 1, plan.threads));
         let part = Part { plan: &plan, workers, portion: assignment.portion, classes: &[] };
         let data = if assignment.is_stored { DataSets::Stored } else { DataSets::ToStore };
-        let mut follower = Follower::new(link);
+        let mut follower = AgentSide::new(link);
         let never = AtomicBool::new(false);
         let ended = run_part(&plan, &part, &endpoints, data, &never, &mut |_| Wish::GoOn, &mut follower);
-        let Follower { epoch_ns, gone, .. } = follower;
+        let AgentSide { epoch_ns, gone, .. } = follower;
         if let Some(why) = gone {
             return Err(why);
         }
@@ -162,14 +168,14 @@ impl Agent<'_> {
                 own.place(&Move { by_ns: epoch_ns as i64, ..Move::default() });
                 (self.note)("done");
                 let samples = std::mem::take(&mut own.samples);
-                link.say(&FromAgent::Ended { data: Box::new(own), samples })
+                link.send_message(&FromAgent::Ended { data: Box::new(own), samples })
             }
             // Let go by the controller, which knows.
             Err(RunError::Interrupted | RunError::Company(_)) => Ok(()),
             Err(error) => {
                 (self.note)(&error.to_string());
                 let is_servers = error.blamed() == Blamed::Server;
-                link.say(&FromAgent::Failed(Blame { is_servers, reason: error.to_string() }))
+                link.send_message(&FromAgent::Failed(Blame { is_servers, reason: error.to_string() }))
             }
         }
     }
@@ -178,10 +184,10 @@ impl Agent<'_> {
     /// controller waits for a word from us, so that it is done beside.
     fn find(
         &self,
-        link: &mut Link,
+        link: &mut MessageChannel,
         plan: &Plan,
         workers: u32,
-    ) -> Result<Option<Result<Opened, Blame>>, String> {
+    ) -> Result<Option<Result<Endpoints, Blame>>, String> {
         std::thread::scope(|scope| {
             let named = std::thread::Builder::new().name("brunt-lookup".to_owned());
             let finder = match named.spawn_scoped(scope, || (self.open)(plan, workers)) {
@@ -193,14 +199,14 @@ impl Agent<'_> {
             };
             let (mut is_wanted, since) = (true, Instant::now());
             while !finder.is_finished() {
-                match link.hear::<ToAgent>(LOOK)? {
+                match link.next_message::<ToAgent>(POLL_INTERVAL)? {
                     Some(ToAgent::Ping { number }) => pong(link, number)?,
                     Some(ToAgent::Leave) => is_wanted = false,
                     Some(ToAgent::Prepare(_)) => return Err("wants two runs at a time".to_owned()),
                     Some(ToAgent::Alive | ToAgent::Start { .. } | ToAgent::Stop(_)) | None => {}
                 }
                 if since.elapsed() < LOOKUP_MAX {
-                    link.beat(&FromAgent::Alive)?;
+                    link.send_heartbeat(&FromAgent::Alive)?;
                 }
             }
             match finder.join() {
@@ -243,34 +249,34 @@ struct Session {
 
 impl Session {
     /// Takes the turn, once the controller before is through with leaving; nothing where it does not leave.
-    fn take(&self) -> Option<Turn<'_>> {
+    fn take(&self) -> Option<SessionGuard<'_>> {
         // A session that panicked has given its turn back.
         let taken = self.is_taken.lock().unwrap_or_else(PoisonError::into_inner);
-        let waited = self.freed.wait_timeout_while(taken, LEAVING, |is_taken| *is_taken);
+        let waited = self.freed.wait_timeout_while(taken, RELEASE_MAX, |is_taken| *is_taken);
         let (mut is_taken, _) = waited.unwrap_or_else(PoisonError::into_inner);
         let was_taken = std::mem::replace(&mut *is_taken, true);
         // Not made where it is not ours: it would be given back.
-        (!was_taken).then(|| Turn(self))
+        (!was_taken).then(|| SessionGuard(self))
     }
 }
 
 /// It is somebody's turn, until this goes.
-struct Turn<'a>(&'a Session);
+struct SessionGuard<'a>(&'a Session);
 
-impl Drop for Turn<'_> {
+impl Drop for SessionGuard<'_> {
     fn drop(&mut self) {
         *self.0.is_taken.lock().unwrap_or_else(PoisonError::into_inner) = false;
         self.0.freed.notify_one();
     }
 }
 
-fn pong(link: &mut Link, number: u64) -> Result<(), String> {
-    link.say(&FromAgent::Pong { number, monotonic_ns: brunt_engine::monotonic_ns() })
+fn pong(link: &mut MessageChannel, number: u64) -> Result<(), String> {
+    link.send_message(&FromAgent::Pong { number, monotonic_ns: brunt_engine::monotonic_ns() })
 }
 
 /// The rest of the run, as an agent sees it: a controller.
-struct Follower<'a> {
-    link: &'a mut Link,
+struct AgentSide<'a> {
+    link: &'a mut MessageChannel,
     is_ready: bool,
     start_ns: Option<u64>,
     stop: Option<Stop>,
@@ -280,8 +286,8 @@ struct Follower<'a> {
     epoch_ns: u64,
 }
 
-impl<'a> Follower<'a> {
-    fn new(link: &'a mut Link) -> Self {
+impl<'a> AgentSide<'a> {
+    fn new(link: &'a mut MessageChannel) -> Self {
         Self { link, is_ready: false, start_ns: None, stop: None, has_left: false, gone: None, epoch_ns: 0 }
     }
 
@@ -289,7 +295,7 @@ impl<'a> Follower<'a> {
     fn listen(&mut self, wait: Duration) -> Result<(), Blame> {
         let until = Instant::now() + wait;
         loop {
-            let heard = self.link.hear::<ToAgent>(until.saturating_duration_since(Instant::now()));
+            let heard = self.link.next_message::<ToAgent>(until.saturating_duration_since(Instant::now()));
             let answered = match heard {
                 Ok(None) => break,
                 Ok(Some(ToAgent::Ping { number })) => pong(self.link, number),
@@ -311,7 +317,7 @@ impl<'a> Follower<'a> {
             };
             self.note(answered)?;
         }
-        let alive = self.link.beat(&FromAgent::Alive);
+        let alive = self.link.send_heartbeat(&FromAgent::Alive);
         self.note(alive)
     }
 
@@ -324,14 +330,14 @@ impl<'a> Follower<'a> {
     }
 }
 
-impl Company for Follower<'_> {
+impl Company for AgentSide<'_> {
     fn meet(&mut self, is_ready: bool) -> Result<Meeting, Blame> {
         if is_ready && !self.is_ready {
             self.is_ready = true;
-            let said = self.link.say(&FromAgent::Ready);
+            let said = self.link.send_message(&FromAgent::Ready);
             self.note(said)?;
         }
-        self.listen(if is_ready { LOOK } else { Duration::ZERO })?;
+        self.listen(if is_ready { POLL_INTERVAL } else { Duration::ZERO })?;
         Ok(match (self.has_left, self.start_ns) {
             (true, _) => Meeting::Leave,
             (false, Some(_)) => Meeting::Ready,
@@ -347,7 +353,7 @@ impl Company for Follower<'_> {
     fn tell(&mut self, interval: &Interval, epoch_ns: u64) {
         self.epoch_ns = epoch_ns;
         let there = Move { by_ns: epoch_ns as i64, ..Move::default() };
-        let said = self.link.say(&FromAgent::Interval(Box::new(there.interval(interval.clone()))));
+        let said = self.link.send_message(&FromAgent::Interval(Box::new(there.interval(interval.clone()))));
         // The next one who asks hears of it.
         let _ = self.note(said);
     }
@@ -363,7 +369,7 @@ impl Company for Follower<'_> {
     }
 
     fn conclude(&mut self) -> Vec<RunData> {
-        self.link.drain(Instant::now() + FAREWELL);
+        self.link.drain(Instant::now() + FLUSH_MAX);
         Vec::new()
     }
 }
@@ -371,24 +377,24 @@ impl Company for Follower<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::link::SILENCE;
-    use crate::link::tests::pair;
+    use crate::message_channel::AGENT_SILENCE_MAX;
+    use crate::message_channel::tests::pair;
     use crate::trust::TrustFiles;
     use std::sync::mpsc;
 
     /// Names are looked up until the controller has heard twice that the agent is there.
     #[test]
-    fn a_slow_look_up_is_no_silence() {
+    fn slow_name_lookups_keep_the_heartbeat() {
         let (mut link, far) = pair();
         let (heard_twice, has_heard_twice) = mpsc::channel();
         let has_heard_twice = Mutex::new(has_heard_twice);
         let open = |_: &Plan, _| {
-            let waited = has_heard_twice.lock().unwrap().recv_timeout(SILENCE * 5);
+            let waited = has_heard_twice.lock().unwrap().recv_timeout(AGENT_SILENCE_MAX * 5);
             Err(Blame { is_servers: true, reason: format!("unknown after {waited:?}") })
         };
         let agent = Agent {
             trust: AgentTrust::of_agent(&TrustFiles::default()).unwrap(),
-            about: About { host: String::new(), version: String::new(), threads: 1, weight: 1 },
+            info: AgentInfo { host: String::new(), version: String::new(), threads: 1, weight: 1 },
             cpus: Vec::new(),
             sleeps: false,
             open: &open,
@@ -398,8 +404,8 @@ mod tests {
         let host = Host { allowed_cpus: vec![0], random_seed: 1 };
         let plan = resolve(&PlanSpec::default(), &host).unwrap();
         let controller = std::thread::spawn(move || {
-            let mut link = Link::new(Wire::new(far, None).unwrap(), SILENCE);
-            let heard = [0; 2].map(|_| link.hear::<FromAgent>(SILENCE).unwrap());
+            let mut link = MessageChannel::new(Wire::new(far, None).unwrap(), AGENT_SILENCE_MAX);
+            let heard = [0; 2].map(|_| link.next_message::<FromAgent>(AGENT_SILENCE_MAX).unwrap());
             heard_twice.send(()).unwrap();
             (link, heard)
         });

@@ -3,10 +3,10 @@
 //! Not a worker, though some may run beside it: what its own workers do goes through the engine as always. Invariant: whatever
 //! becomes of an agent, the run ends within seconds and names it; only that one may take most of a minute to look up its servers.
 
-use crate::greeting::{Answer, Hello, Nonce, Reception, VERSION, Welcome};
-use crate::link::{Link, SILENCE, Wire, broken};
-use crate::message::{About, Assignment, FromAgent, ToAgent};
-use crate::offset::Offset;
+use crate::agent_handshake::{Answer, HandshakeResult, Hello, Nonce, VERSION, Welcome};
+use crate::clock_offset::ClockOffset;
+use crate::message::{AgentInfo, Assignment, FromAgent, ToAgent};
+use crate::message_channel::{AGENT_SILENCE_MAX, MessageChannel, Wire, connection_error};
 use crate::trust::ControllerTrust;
 use brunt_engine::company::{Attendance, Blame, Company, Meeting, Part, START_AHEAD_NS, Stop};
 use brunt_engine::run::{DataSets, Endpoint, Observed, RunData, RunError, Wish, run_part};
@@ -28,18 +28,18 @@ use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
 /// An agent has so long to let us in, name lookup left out.
-const GREETING: Duration = Duration::from_secs(4);
+const HANDSHAKE_MAX: Duration = Duration::from_secs(4);
 /// Where nobody listens yet, somebody is looked for this often.
-const KNOCK: Timespec = Timespec { tv_sec: 0, tv_nsec: 50_000_000 };
+const RETRY_INTERVAL: Timespec = Timespec { tv_sec: 0, tv_nsec: 50_000_000 };
 /// Questions to a clock, of which the one counts that was answered fastest.
-const PINGS: u64 = 16;
+const PING_COUNT: u64 = 16;
 /// How long the agents are waited for at a time, all together.
-const LOOK: Duration = Duration::from_millis(5);
+const POLL_INTERVAL: Duration = Duration::from_millis(5);
 /// The schedule begins this long after word of it is sent: longer than word takes to an agent that is looked at every 10 ms.
-const WORD_NS: u64 = 250_000_000;
+const START_NOTICE_NS: u64 = 250_000_000;
 
 /// How far an agent's clock may be from where we think it is.
-const SLACK_NS: u64 = 1_000_000_000;
+const CLOCK_SLACK_NS: u64 = 1_000_000_000;
 
 /// Why there are no agents, or too few.
 #[derive(Debug, PartialEq, Eq)]
@@ -55,18 +55,18 @@ impl std::error::Error for FleetError {}
 
 /// Whether agents may still be on their way up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Patience {
+pub enum ConnectRetry {
     /// They are there.
     None,
     /// They may have been started a moment ago.
     Started,
 }
 
-impl Patience {
+impl ConnectRetry {
     const fn longest(self) -> Duration {
         match self {
             Self::None => Duration::ZERO,
-            Self::Started => GREETING,
+            Self::Started => HANDSHAKE_MAX,
         }
     }
 }
@@ -83,9 +83,9 @@ enum State {
 
 struct Peer {
     name: String,
-    about: About,
-    link: Link,
-    offset: Offset,
+    info: AgentInfo,
+    link: MessageChannel,
+    offset: ClockOffset,
     workers: Range<u32>,
     state: State,
     /// Why it was lost while it measured.
@@ -111,7 +111,7 @@ impl Fleet {
     pub fn open(
         names: &[(String, u16)],
         trust: &ControllerTrust,
-        patience: Patience,
+        patience: ConnectRetry,
     ) -> Result<Self, FleetError> {
         let until = Instant::now() + patience.longest();
         let meet = |(host, port): &(String, u16)| {
@@ -128,19 +128,19 @@ impl Fleet {
 
     /// How many workers they take on where nothing else is asked for.
     pub fn threads(&self) -> u32 {
-        self.peers.iter().map(|peer| peer.about.threads).sum()
+        self.peers.iter().map(|peer| peer.info.threads).sum()
     }
 
     /// Of each agent, in order, how many workers it takes on where nothing else is asked for, and how much each of them weighs.
-    pub fn crews(&self) -> impl Iterator<Item = (u32, u32)> {
-        self.peers.iter().map(|peer| (peer.about.threads, peer.about.weight))
+    pub fn capacities(&self) -> impl Iterator<Item = (u32, u32)> {
+        self.peers.iter().map(|peer| (peer.info.threads, peer.info.weight))
     }
 
     /// Says that we are there while nothing is to be done, and hears whether they are. To be called every second or more often.
     ///
     /// # Errors
     /// One is not; for a user.
-    pub fn tend(&mut self) -> Result<(), FleetError> {
+    pub fn keep_alive(&mut self) -> Result<(), FleetError> {
         self.peers
             .iter_mut()
             .try_for_each(|peer| peer.listen(Duration::ZERO).map_err(|blame| FleetError(blame.reason)))
@@ -160,10 +160,10 @@ impl Fleet {
     pub fn records(&self) -> Vec<AgentRecord> {
         let record = |peer: &Peer| AgentRecord {
             name: peer.name.clone(),
-            host: peer.about.host.clone(),
+            host: peer.info.host.clone(),
             first_worker: self.own_workers + peer.workers.start,
             workers: peer.workers.len() as u32,
-            weight: peer.about.weight,
+            weight: peer.info.weight,
             clock_lead_ns: peer.offset.lead_ns,
             clock_error_ns: peer.offset.error_ns,
             lost: peer.lost.clone(),
@@ -183,7 +183,7 @@ impl Fleet {
     ) -> Result<RunData, RunError> {
         let own_workers = shares.controller.as_ref().map_or(0, |own| own.plan.threads);
         self.own_workers = own_workers;
-        let mut leader = Leader::new(self, shares, data);
+        let mut leader = ControllerSide::new(self, shares, data);
         let part = match &shares.controller {
             Some(own) => Part {
                 plan: &own.plan,
@@ -205,16 +205,16 @@ impl Fleet {
 
 impl Peer {
     fn meet(name: &str, host: &str, socket: TcpStream, trust: &ControllerTrust) -> Result<Self, String> {
-        let lost = |error: io::Error| broken(&error);
-        let deadline = Instant::now() + GREETING;
+        let lost = |error: io::Error| connection_error(&error);
+        let deadline = Instant::now() + HANDSHAKE_MAX;
         let mut wire = Wire::new(socket, trust.connection(host)?).map_err(lost)?;
         let mut hello = [0; Hello::BYTES];
-        wire.read_greeting(&mut hello, deadline).map_err(|error| match (error.kind(), &trust.tls) {
+        wire.read_hello(&mut hello, deadline).map_err(|error| match (error.kind(), &trust.tls) {
             // Where the agent speaks first, one that waits for us to speak TLS says nothing.
             (io::ErrorKind::TimedOut, None) => {
                 "says nothing; it hangs, or speaks TLS, which wants --agent-ca".to_owned()
             }
-            _ => broken(&error),
+            _ => connection_error(&error),
         })?;
         let hello = Hello::read(&hello).ok_or("is no agent of brunt")?;
         if hello.version != VERSION {
@@ -237,32 +237,36 @@ impl Peer {
         let answer = Answer::to(&hello, nonce, token);
         wire.write_all(&answer.bytes(), deadline).map_err(lost)?;
         let mut welcome = [0; Welcome::BYTES];
-        wire.read_all(&mut welcome, deadline).map_err(lost)?;
+        wire.read_exact(&mut welcome, deadline).map_err(lost)?;
         let welcome = Welcome::read(&welcome).ok_or("is no agent of brunt")?;
-        match welcome.reception {
-            Reception::Stranger => return Err("does not let us in: the token is another".to_owned()),
-            Reception::OtherVersion => return Err("does not let us in: it speaks another version".to_owned()),
-            Reception::Busy => {
+        match welcome.result {
+            HandshakeResult::Unauthenticated => {
+                return Err("does not let us in: the token is another".to_owned());
+            }
+            HandshakeResult::OtherVersion => {
+                return Err("does not let us in: it speaks another version".to_owned());
+            }
+            HandshakeResult::Busy => {
                 return Err(
                     "is busy: another controller leads it or has just left it, or it was named twice"
                         .to_owned(),
                 );
             }
-            Reception::Welcome if !welcome.is_proven(&hello, &answer, token) => {
+            HandshakeResult::Welcome if !welcome.verifies(&hello, &answer, token) => {
                 return Err("is not who it should be: it does not have the token".to_owned());
             }
-            Reception::Welcome => {}
+            HandshakeResult::Welcome => {}
         }
-        let mut link = Link::new(wire, SILENCE);
-        let about = match link.hear(GREETING)? {
-            Some(FromAgent::About(about)) => about,
+        let mut link = MessageChannel::new(wire, AGENT_SILENCE_MAX);
+        let info = match link.next_message(HANDSHAKE_MAX)? {
+            Some(FromAgent::AgentInfo(info)) => info,
             Some(_) => return Err("does not say who it is".to_owned()),
             None => return Err("did not answer in time".to_owned()),
         };
-        let unknown = Offset { lead_ns: 0, error_ns: u64::MAX };
+        let unknown = ClockOffset { lead_ns: 0, error_ns: u64::MAX };
         let mut peer = Self {
             name: name.to_owned(),
-            about,
+            info,
             link,
             offset: unknown,
             workers: 0..0,
@@ -272,30 +276,30 @@ impl Peer {
             intervals: Vec::new(),
             pings: 0,
         };
-        peer.set_clock()?;
+        peer.measure_offset()?;
         Ok(peer)
     }
 
     /// Finds out what its clock shows.
-    fn set_clock(&mut self) -> Result<(), String> {
-        let mut best: Option<Offset> = None;
-        for _ in 0..PINGS {
+    fn measure_offset(&mut self) -> Result<(), String> {
+        let mut best: Option<ClockOffset> = None;
+        for _ in 0..PING_COUNT {
             self.pings += 1;
             let number = self.pings;
             let asked_ns = brunt_engine::monotonic_ns();
-            self.link.say(&ToAgent::Ping { number })?;
-            let theirs_ns = self.await_pong(number)?;
-            let offset = Offset::of(asked_ns, theirs_ns, brunt_engine::monotonic_ns());
+            self.link.send_message(&ToAgent::Ping { number })?;
+            let theirs_ns = self.receive_pong(number)?;
+            let offset = ClockOffset::of(asked_ns, theirs_ns, brunt_engine::monotonic_ns());
             best = Some(best.map_or(offset, |best| best.or(offset)));
         }
         self.offset = best.unwrap_or(self.offset);
         Ok(())
     }
 
-    fn await_pong(&mut self, wanted: u64) -> Result<u64, String> {
-        let deadline = Instant::now() + GREETING;
+    fn receive_pong(&mut self, wanted: u64) -> Result<u64, String> {
+        let deadline = Instant::now() + HANDSHAKE_MAX;
         loop {
-            match self.link.hear(deadline.saturating_duration_since(Instant::now()))? {
+            match self.link.next_message(deadline.saturating_duration_since(Instant::now()))? {
                 Some(FromAgent::Pong { number, monotonic_ns }) if number == wanted => {
                     return Ok(monotonic_ns);
                 }
@@ -308,7 +312,7 @@ impl Peer {
     /// Takes in what it says.
     fn take(&mut self, message: FromAgent) -> Result<(), Blame> {
         match message {
-            FromAgent::Alive | FromAgent::About(_) | FromAgent::Pong { .. } => {}
+            FromAgent::Alive | FromAgent::AgentInfo(_) | FromAgent::Pong { .. } => {}
             FromAgent::Ready => self.state = State::Ready,
             FromAgent::Interval(interval) => self.intervals.push(*interval),
             FromAgent::Ended { data, samples } => {
@@ -328,20 +332,20 @@ impl Peer {
             return Ok(());
         }
         loop {
-            match self.link.hear(wait) {
+            match self.link.next_message(wait) {
                 Ok(Some(message)) => self.take(message)?,
                 Ok(None) => break,
-                Err(why) => return self.lose(why),
+                Err(why) => return self.record_loss(why),
             }
         }
-        match self.link.beat(&ToAgent::Alive) {
+        match self.link.send_heartbeat(&ToAgent::Alive) {
             Ok(()) => Ok(()),
-            Err(why) => self.lose(why),
+            Err(why) => self.record_loss(why),
         }
     }
 
     /// Takes an agent that measures for ended, with what it has told; any other is to blame for the end of the run.
-    fn lose(&mut self, why: String) -> Result<(), Blame> {
+    fn record_loss(&mut self, why: String) -> Result<(), Blame> {
         if self.state != State::Measuring {
             return Err(self.blame(&why));
         }
@@ -353,8 +357,8 @@ impl Peer {
         Blame { is_servers: false, reason: format!("agent {} {why}", self.name) }
     }
 
-    fn say(&mut self, message: &ToAgent) -> Result<(), Blame> {
-        self.link.say(message).map_err(|why| self.blame(&why))
+    fn send_message(&mut self, message: &ToAgent) -> Result<(), Blame> {
+        self.link.send_message(message).map_err(|why| self.blame(&why))
     }
 }
 
@@ -363,7 +367,7 @@ fn connect(host: &str, port: u16, until: Instant) -> io::Result<TcpStream> {
     loop {
         let mut last = io::Error::other("the name has no address");
         for address in (host, port).to_socket_addrs()? {
-            match TcpStream::connect_timeout(&address, GREETING) {
+            match TcpStream::connect_timeout(&address, HANDSHAKE_MAX) {
                 Ok(socket) => return Ok(socket),
                 Err(error) => last = error,
             }
@@ -372,13 +376,13 @@ fn connect(host: &str, port: u16, until: Instant) -> io::Result<TcpStream> {
             return Err(last);
         }
         // Nothing tells when somebody begins to listen. A signal may end the wait, which does no harm.
-        let _ = rustix::event::poll(&mut [], Some(&KNOCK));
+        let _ = rustix::event::poll(&mut [], Some(&RETRY_INTERVAL));
     }
 }
 
 /// What of the arrivals the first worker of each agent has, of agents with so many workers of such a weight; `None` where they cannot be
 /// added up.
-fn portions(crews: impl Iterator<Item = (u32, u32)> + Clone) -> Option<Vec<Portion>> {
+fn arrival_portions(crews: impl Iterator<Item = (u32, u32)> + Clone) -> Option<Vec<Portion>> {
     let unit = crews.clone().map(|(_, weight)| weight).reduce(greatest_common_divisor)?.max(1);
     let widths = crews.map(|(workers, weight)| (workers, (weight / unit).max(1)));
     let of = widths
@@ -394,7 +398,7 @@ fn portions(crews: impl Iterator<Item = (u32, u32)> + Clone) -> Option<Vec<Porti
 }
 
 /// How many of so many workers each agent has: in proportion to its threads, but none of them nothing if there are as many.
-fn dealt(total: u32, threads: &[u32]) -> Vec<u32> {
+fn divided(total: u32, threads: &[u32]) -> Vec<u32> {
     let all: u64 = threads.iter().map(|own| u64::from(*own)).sum();
     let mut before = 0;
     let part = |own: &u32| {
@@ -419,7 +423,7 @@ fn greatest_common_divisor(one: u32, other: u32) -> u32 {
 }
 
 /// The rest of the run, as the controller sees it: agents.
-struct Leader<'a> {
+struct ControllerSide<'a> {
     fleet: &'a mut Fleet,
     shares: &'a Shares,
     layout: Layout,
@@ -430,7 +434,7 @@ struct Leader<'a> {
     told: Option<Stop>,
 }
 
-impl<'a> Leader<'a> {
+impl<'a> ControllerSide<'a> {
     fn new(fleet: &'a mut Fleet, shares: &'a Shares, data: DataSets) -> Self {
         let layout = Layout::of(&shares.agents.plan);
         let begun_ns = brunt_engine::monotonic_ns();
@@ -444,9 +448,10 @@ impl<'a> Leader<'a> {
         // Agents have no file of ours to read it from.
         plan.login.password = password.clone().map(Password::verbatim);
         let text = PlanSpec::from(&plan).to_toml();
-        self.deal_out(plan.threads);
-        let portions =
-            portions(self.fleet.peers.iter().map(|peer| (peer.workers.len() as u32, peer.about.weight)));
+        self.divide_workers(plan.threads);
+        let portions = arrival_portions(
+            self.fleet.peers.iter().map(|peer| (peer.workers.len() as u32, peer.info.weight)),
+        );
         let too_much = || Blame { is_servers: false, reason: "agents weigh too much together".to_owned() };
         let portions = portions.ok_or_else(too_much)?;
         for (peer, portion) in self.fleet.peers.iter_mut().zip(portions) {
@@ -458,16 +463,16 @@ impl<'a> Leader<'a> {
                 portion,
                 is_stored: data == DataSets::Stored,
             };
-            peer.say(&ToAgent::Prepare(assignment))?;
+            peer.send_message(&ToAgent::Prepare(assignment))?;
         }
         Ok(())
     }
 
     /// Says which of so many workers are whose.
-    fn deal_out(&mut self, total: u32) {
-        let threads: Vec<u32> = self.fleet.peers.iter().map(|peer| peer.about.threads).collect();
+    fn divide_workers(&mut self, total: u32) {
+        let threads: Vec<u32> = self.fleet.peers.iter().map(|peer| peer.info.threads).collect();
         let mut next = 0;
-        for (peer, workers) in self.fleet.peers.iter_mut().zip(dealt(total, &threads)) {
+        for (peer, workers) in self.fleet.peers.iter_mut().zip(divided(total, &threads)) {
             (peer.workers, peer.state) = (next..next + workers, State::Preparing);
             (peer.data, peer.intervals, peer.lost) = (None, Vec::new(), None);
             next += workers;
@@ -483,7 +488,7 @@ impl<'a> Leader<'a> {
     ///
     /// # Errors
     /// No other part of the run is left.
-    fn is_short(&self) -> Result<bool, Blame> {
+    fn check_lost(&self) -> Result<bool, Blame> {
         let peers = &self.fleet.peers;
         let Some((peer, why)) = peers.iter().find_map(|peer| Some((peer, peer.lost.as_ref()?))) else {
             return Ok(false);
@@ -496,7 +501,7 @@ impl<'a> Leader<'a> {
     fn let_go(&mut self) {
         for peer in &mut self.fleet.peers {
             // Whoever is gone already needs no word.
-            let _ = peer.say(&ToAgent::Leave);
+            let _ = peer.send_message(&ToAgent::Leave);
         }
     }
 
@@ -511,24 +516,24 @@ impl<'a> Leader<'a> {
     }
 }
 
-impl Company for Leader<'_> {
+impl Company for ControllerSide<'_> {
     fn meet(&mut self, is_ready: bool) -> Result<Meeting, Blame> {
         if let Some(data) = self.unprepared.take() {
             self.prepare(data)?;
         }
-        self.listen(if is_ready { LOOK } else { Duration::ZERO })?;
+        self.listen(if is_ready { POLL_INTERVAL } else { Duration::ZERO })?;
         let are_ready = self.fleet.peers.iter().all(|peer| peer.state == State::Ready);
         Ok(if is_ready && are_ready { Meeting::Ready } else { Meeting::Wait })
     }
 
     fn begin(&mut self) -> Result<u64, Blame> {
         for peer in &mut self.fleet.peers {
-            peer.set_clock().map_err(|why| peer.blame(&why))?;
+            peer.measure_offset().map_err(|why| peer.blame(&why))?;
         }
-        let start_ns = brunt_engine::monotonic_ns() + START_AHEAD_NS + WORD_NS;
+        let start_ns = brunt_engine::monotonic_ns() + START_AHEAD_NS + START_NOTICE_NS;
         for peer in &mut self.fleet.peers {
             let monotonic_ns = peer.offset.theirs(start_ns);
-            peer.say(&ToAgent::Start { monotonic_ns })?;
+            peer.send_message(&ToAgent::Start { monotonic_ns })?;
             peer.state = State::Measuring;
         }
         Ok(start_ns)
@@ -540,15 +545,15 @@ impl Company for Leader<'_> {
         &mut self,
         have_ours_ended: bool,
         stop: Option<Stop>,
-        hear: &mut dyn FnMut(Interval),
+        on_interval: &mut dyn FnMut(Interval),
     ) -> Result<Attendance, Blame> {
-        self.listen(if have_ours_ended { LOOK } else { Duration::ZERO })?;
-        let is_short = self.is_short()?;
+        self.listen(if have_ours_ended { POLL_INTERVAL } else { Duration::ZERO })?;
+        let is_short = self.check_lost()?;
         let stop = if is_short { Some(Stop::Interrupted) } else { stop };
         if let Some(stop) = stop.filter(|stop| self.told != Some(*stop)) {
             self.told = Some(stop);
             for peer in self.fleet.peers.iter_mut().filter(|peer| peer.state == State::Measuring) {
-                peer.link.say(&ToAgent::Stop(stop.into())).or_else(|why| peer.lose(why))?;
+                peer.link.send_message(&ToAgent::Stop(stop.into())).or_else(|why| peer.record_loss(why))?;
             }
         }
         let own_workers = self.fleet.own_workers;
@@ -560,12 +565,12 @@ impl Company for Leader<'_> {
                 sound.map_err(|why| peer.blame(&format!("sent {why}")))?;
                 let interval = place.interval(interval);
                 // The timeline has a place for every tenth of a second up to the last.
-                let is_past = self.begun_ns - SLACK_NS < interval.start_ns
-                    && interval.end_ns < brunt_engine::monotonic_ns() + SLACK_NS;
+                let is_past = self.begun_ns - CLOCK_SLACK_NS < interval.start_ns
+                    && interval.end_ns < brunt_engine::monotonic_ns() + CLOCK_SLACK_NS;
                 if !is_past {
                     return Err(peer.blame("sent what was recorded before the run, or in time to come"));
                 }
-                hear(interval);
+                on_interval(interval);
             }
             is_over &= peer.state == State::Ended;
         }
@@ -589,7 +594,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn workers_are_dealt_out_by_threads() {
+    fn workers_are_divided_by_threads() {
         let table: [(u32, &[u32], &[u32]); 8] = [
             (4, &[1, 3], &[1, 3]),
             (2, &[1, 3], &[1, 1]),
@@ -601,7 +606,7 @@ mod tests {
             (1, &[4, 4], &[0, 1]),
         ];
         for (total, threads, expected) in table {
-            let dealt = dealt(total, threads);
+            let dealt = divided(total, threads);
             assert_eq!(dealt, expected, "{total} of {threads:?}");
             assert_eq!(dealt.iter().sum::<u32>(), total);
         }
@@ -612,13 +617,13 @@ mod tests {
         let check = |crews: &[(u32, u32)], expected: &[(u32, u32)], of: u32| {
             let expected: Vec<_> =
                 expected.iter().map(|(first, width)| Portion { first: *first, width: *width, of }).collect();
-            assert_eq!(portions(crews.iter().copied()), Some(expected.clone()), "{crews:?}");
+            assert_eq!(arrival_portions(crews.iter().copied()), Some(expected.clone()), "{crews:?}");
             assert!(crews.iter().zip(expected).all(|((workers, _), portion)| portion.has_room_for(*workers)));
         };
         // Workers and weight of each agent, the first arrival of each with its width, of how many.
         check(&[(2, 1), (3, 1)], &[(0, 1), (2, 1)], 5);
         check(&[(2, 24), (3, 24)], &[(0, 1), (2, 1)], 5);
         check(&[(2, 4), (1, 6), (3, 2)], &[(0, 2), (4, 3), (7, 1)], 10);
-        assert_eq!(portions([(2, u32::MAX), (1, 2)].into_iter()), None);
+        assert_eq!(arrival_portions([(2, u32::MAX), (1, 2)].into_iter()), None);
     }
 }

@@ -85,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn a_frame_that_is_too_long_is_refused_by_its_head() {
+    fn oversized_frames_are_rejected_by_their_length() {
         let mut reader = FrameReader::new(3);
         reader.push(&[3, 0, 0, 0, 1, 2, 3, 4, 0, 0, 0]);
         assert_eq!(reader.take(), Ok(Some(&[1, 2, 3][..])));

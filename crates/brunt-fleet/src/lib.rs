@@ -4,21 +4,21 @@
 //! on its own, if it has any; what they say to each other is an implementation of [`brunt_engine::company::Company`] on either
 //! side. Invariant: what agents recorded is added up exactly, as if one host had all the workers.
 //!
-//! `greeting` → `frame` → `message` is what travels, `link` how; `agent` and `controller` are the two ends.
+//! `agent_handshake` → `frame` → `message` is what travels, `message_channel` how; `agent` and `controller` are the two ends.
 
 #![forbid(unsafe_code)]
 
 mod agent;
+pub mod agent_handshake;
+pub mod clock_offset;
 mod controller;
 pub mod frame;
-pub mod greeting;
-mod link;
 pub mod message;
-pub mod offset;
+mod message_channel;
 mod trust;
 
-pub use agent::{Agent, Opened};
-pub use controller::{Fleet, FleetError, Patience};
+pub use agent::{Agent, Endpoints};
+pub use controller::{ConnectRetry, Fleet, FleetError};
 
 pub use trust::{AgentTrust, ControllerTrust, TrustFiles};
 

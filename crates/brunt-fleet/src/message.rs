@@ -1,7 +1,7 @@
 //! What controller and agents say to each other once they know each other.
 //!
 //! Not how it travels. A version of the protocol is a version of these types: whatever changes them changes
-//! [`crate::greeting::VERSION`], and two versions do not talk. Times are CLOCK_MONOTONIC of the agent's host, in nanoseconds.
+//! [`crate::agent_handshake::VERSION`], and two versions do not talk. Times are CLOCK_MONOTONIC of the agent's host, in nanoseconds.
 
 use brunt_engine::company::{Blame, Stop};
 use brunt_engine::run::RunData;
@@ -29,7 +29,7 @@ pub enum ToAgent {
         monotonic_ns: u64,
     },
     /// The schedule ends early.
-    Stop(Ending),
+    Stop(StopReason),
     /// The run is off.
     Leave,
 }
@@ -53,14 +53,14 @@ pub struct Assignment {
 
 /// Why a schedule ends early.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Ending {
+pub enum StopReason {
     /// What was measured is enough.
     Enough,
     /// Somebody interrupted it.
     Interrupted,
 }
 
-impl From<Stop> for Ending {
+impl From<Stop> for StopReason {
     fn from(stop: Stop) -> Self {
         match stop {
             Stop::Enough => Self::Enough,
@@ -69,11 +69,11 @@ impl From<Stop> for Ending {
     }
 }
 
-impl From<Ending> for Stop {
-    fn from(ending: Ending) -> Self {
+impl From<StopReason> for Stop {
+    fn from(ending: StopReason) -> Self {
         match ending {
-            Ending::Enough => Self::Enough,
-            Ending::Interrupted => Self::Interrupted,
+            StopReason::Enough => Self::Enough,
+            StopReason::Interrupted => Self::Interrupted,
         }
     }
 }
@@ -84,7 +84,7 @@ pub enum FromAgent {
     /// The agent is there.
     Alive,
     /// Who it is: the first thing that it says.
-    About(About),
+    AgentInfo(AgentInfo),
     /// What its clock shows.
     Pong {
         /// Of the question.
@@ -109,7 +109,7 @@ pub enum FromAgent {
 
 /// Who an agent is.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct About {
+pub struct AgentInfo {
     /// The name of its host.
     pub host: String,
     /// Its version of brunt.
@@ -160,13 +160,13 @@ mod tests {
             portion: Portion { first: 6, width: 2, of: 700 },
             is_stored: true,
         };
-        let about = About { host: "a".to_owned(), version: "0.1".to_owned(), threads: 2, weight: 3 };
+        let info = AgentInfo { host: "a".to_owned(), version: "0.1".to_owned(), threads: 2, weight: 3 };
         let to_agent: [(ToAgent, &[u8]); 6] = [
             (ToAgent::Alive, &[0]),
             (ToAgent::Ping { number: 300 }, &[1, 0xac, 2]),
             (ToAgent::Prepare(assignment), b"\x02\x08seed = 1\x01\x02pw\x03\xac\x02\x06\x02\xbc\x05\x01"),
             (ToAgent::Start { monotonic_ns: 5 }, &[3, 5]),
-            (ToAgent::Stop(Ending::Interrupted), &[4, 1]),
+            (ToAgent::Stop(StopReason::Interrupted), &[4, 1]),
             (ToAgent::Leave, &[5]),
         ];
         for (message, bytes) in to_agent {
@@ -175,7 +175,7 @@ mod tests {
         }
         let from_agent: [(FromAgent, &[u8]); 5] = [
             (FromAgent::Alive, &[0]),
-            (FromAgent::About(about), b"\x01\x01a\x030.1\x02\x03"),
+            (FromAgent::AgentInfo(info), b"\x01\x01a\x030.1\x02\x03"),
             (FromAgent::Pong { number: 1, monotonic_ns: 2 }, &[2, 1, 2]),
             (FromAgent::Ready, &[3]),
             (FromAgent::Failed(Blame { is_servers: true, reason: "x".to_owned() }), b"\x06\x01\x01x"),
@@ -187,14 +187,14 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_message_is_refused() {
+    fn malformed_messages_are_rejected() {
         for bytes in [&[][..], &[9], &[1], &[4, 2], &[0, 0], &[2, 0xff, 0xff, 0xff, 0xff, 0x0f]] {
             assert!(decode::<ToAgent>(bytes).is_err(), "{bytes:?}");
         }
     }
 
     #[test]
-    fn an_end_of_a_run_arrives_as_it_was() {
+    fn run_results_survive_encoding() {
         let mut data = RunData::default();
         (data.counts.samples_overflow, data.counts.first_error) = (7, Some(FirstError::new(b"no")));
         let times = Times { done_ns: 9, ..Times::default() };

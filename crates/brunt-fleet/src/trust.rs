@@ -2,7 +2,7 @@
 //!
 //! Not the servers under load: their TLS is the plan's. Files are read here, once.
 
-use crate::greeting::Token;
+use crate::agent_handshake::Token;
 use brunt_engine::input_file;
 use rustls::crypto::ring::default_provider;
 use rustls::pki_types::pem::PemObject;
@@ -61,7 +61,7 @@ impl ControllerTrust {
         let config = match identity {
             None => builder.with_no_client_auth(),
             Some((chain, key)) => {
-                builder.with_client_auth_cert(chain, key).map_err(|error| unfit_key(files, &error))?
+                builder.with_client_auth_cert(chain, key).map_err(|error| key_error(files, &error))?
             }
         };
         Ok(Self { token, tls: Some(Arc::new(config)), asks_certificate: true })
@@ -105,7 +105,7 @@ impl AgentTrust {
                 )
             }
         };
-        let config = builder.with_single_cert(chain, key).map_err(|error| unfit_key(files, &error))?;
+        let config = builder.with_single_cert(chain, key).map_err(|error| key_error(files, &error))?;
         Ok(Self { token, tls: Some(Arc::new(config)), asks_certificate: files.ca.is_some() })
     }
 
@@ -181,7 +181,7 @@ fn roots(path: &Path) -> Result<RootCertStore, String> {
     Ok(roots)
 }
 
-fn unfit_key(files: &TrustFiles, error: &rustls::Error) -> String {
+fn key_error(files: &TrustFiles, error: &rustls::Error) -> String {
     let key = files.key.as_deref().unwrap_or(Path::new(""));
     format!(
         "--agent-key: '{}' was given ({error}); accepted: the key of the certificate of --agent-cert",

@@ -8,8 +8,8 @@
 
 mod transcript;
 
+use brunt_fleet::agent_handshake::{Answer, Hello, Welcome};
 use brunt_fleet::frame::FrameReader;
-use brunt_fleet::greeting::{Answer, Hello, Welcome};
 use brunt_fleet::message::{FromAgent, ToAgent, decode, encode};
 use brunt_plan::op::OpKind;
 use brunt_proto::memcached::binary::BinaryCodec;

@@ -9,12 +9,12 @@ use crate::environment;
 use crate::exit::{Exit, Failure};
 use crate::input;
 use crate::limits;
-use crate::measurement::{Servers, foresee, recorded};
+use crate::measurement::{Servers, check_limits, recorded};
 use crate::terminal::{say, show};
 use brunt_engine::company::Blame;
 use brunt_engine::run::{DataSets, RunData};
-use brunt_fleet::message::About;
-use brunt_fleet::{AgentTrust, ControllerTrust, Fleet, PORT, Patience, TrustFiles};
+use brunt_fleet::message::AgentInfo;
+use brunt_fleet::{AgentTrust, ConnectRetry, ControllerTrust, Fleet, PORT, TrustFiles};
 use brunt_plan::plan::Plan;
 use brunt_plan::resolve::fleet::split;
 use brunt_plan::spec::RunSpec;
@@ -51,7 +51,8 @@ pub(crate) fn agent(flags: &cli::Agent) -> Result<Exit, Failure> {
     // For whoever let the kernel choose the port.
     show(format!("listening on {address}\n"), false);
     let threads = flags.threads.unwrap_or(spare.max(1) as u32);
-    Own { threads, weight: 1, cpus, sleeps: false, json: flags.json.clone() }.serve(trust, &listener, &note)
+    AgentConfig { threads, weight: 1, cpus, sleeps: false, json: flags.json.clone() }
+        .serve(trust, &listener, &note)
 }
 
 /// Says so where everyone is let in who reaches this address.
@@ -65,7 +66,7 @@ pub(crate) fn warn_if_open(trust: &AgentTrust, address: SocketAddr) {
 }
 
 /// What an agent decides itself.
-pub(crate) struct Own {
+pub(crate) struct AgentConfig {
     /// Workers, where the controller does not say otherwise.
     pub threads: u32,
     /// How much each of them weighs.
@@ -78,13 +79,13 @@ pub(crate) struct Own {
     pub json: Option<PathBuf>,
 }
 
-impl Own {
+impl AgentConfig {
     /// Waits for controllers, for ever.
     pub(crate) fn serve(self, trust: AgentTrust, listener: &TcpListener, note: &(dyn Fn(&str) + Sync)) -> ! {
         limits::raise_open_files();
         let agent = brunt_fleet::Agent {
             trust,
-            about: About {
+            info: AgentInfo {
                 host: environment::host(),
                 version: env!("CARGO_PKG_VERSION").to_owned(),
                 threads: self.threads,
@@ -100,7 +101,7 @@ impl Own {
     }
 }
 
-impl Own {
+impl AgentConfig {
     /// Writes what a share of a run yielded, in place of the one before.
     fn keep(&self, plan: &Plan, run: &RunData, data: DataSets) {
         let Some(path) = &self.json else { return };
@@ -120,7 +121,7 @@ fn open(plan: &Plan, workers: u32) -> Result<Vec<brunt_engine::run::Endpoint>, B
         is_servers: failure.exit == Exit::Unreachable,
         reason: format!("{:#}", failure.error),
     };
-    let endpoints = Servers::open_led(plan).map_err(blame)?.into_endpoints();
+    let endpoints = Servers::open_with_agents(plan).map_err(blame)?.into_endpoints();
     let mut share = plan.clone();
     for class in &mut share.classes {
         let part = u64::from(class.connections) * u64::from(workers);
@@ -128,7 +129,7 @@ fn open(plan: &Plan, workers: u32) -> Result<Vec<brunt_engine::run::Endpoint>, B
     }
     share.threads = workers;
     // Where it may become tight is said where the plan is.
-    foresee(&share, &endpoints).map_err(blame)?;
+    check_limits(&share, &endpoints).map_err(blame)?;
     Ok(endpoints)
 }
 
@@ -139,7 +140,7 @@ pub(crate) fn note_files(files: &TrustFiles) {
 }
 
 /// Meets the agents that a plan names, whose workers are all it has unless it says otherwise.
-pub(crate) fn meet(run: &mut RunSpec, trust: &cli::TrustFlags) -> Result<Option<Fleet>, Failure> {
+pub(crate) fn connect_agents(run: &mut RunSpec, trust: &cli::TrustFlags) -> Result<Option<Fleet>, Failure> {
     let agents = run.agent.as_deref().unwrap_or_default();
     let names: Vec<_> = agents.iter().filter_map(|agent| split(agent)).collect();
     let files = trust.files();
@@ -157,7 +158,7 @@ pub(crate) fn meet(run: &mut RunSpec, trust: &cli::TrustFlags) -> Result<Option<
     let names: Vec<(String, u16)> =
         names.into_iter().map(|(host, port)| (host.to_owned(), port.unwrap_or(PORT))).collect();
     let fleet =
-        Fleet::open(&names, &trust, Patience::None).map_err(|error| Failure::new(Exit::Failed, error))?;
+        Fleet::open(&names, &trust, ConnectRetry::None).map_err(|error| Failure::new(Exit::Failed, error))?;
     if run.threads.is_some_and(|threads| threads.0 < fleet.len() as u64) {
         return Err(Failure::usage(format!(
             "--threads: fewer than agents; accepted: at least {}, one for each",

@@ -4,7 +4,7 @@
 //! search is `brunt-stats`'s, each of its steps an ordinary measurement. Invariant: everything is bounded in time, the
 //! bound is said beforehand, a calibration that was interrupted is not kept, and one that others disturbed says so.
 
-use crate::calibrations::{self, Keeping};
+use crate::calibrations::{self, StoreResult};
 use crate::cli;
 use crate::exit::{Exit, Failure};
 use crate::interrupt;
@@ -83,14 +83,14 @@ pub(crate) fn calibrate(flags: &cli::Calibrate) -> Result<Exit, Failure> {
         },
     );
     match kept? {
-        (Keeping::Kept(Some(note)), _) if !flags.quiet => say(format_args!("note: {note}")),
+        (StoreResult::Kept(Some(note)), _) if !flags.quiet => say(format_args!("note: {note}")),
         _ => {}
     }
     Ok(delivery.exit(Exit::Done))
 }
 
 /// Keeps a calibration, and says where.
-fn keep(calibration: &Calibration) -> Result<(Keeping, PathBuf), Failure> {
+fn keep(calibration: &Calibration) -> Result<(StoreResult, PathBuf), Failure> {
     let path = calibrations::path().ok_or_else(|| {
         let error =
             anyhow::anyhow!("cannot keep the calibration: neither XDG_STATE_HOME nor HOME names a directory");
@@ -103,13 +103,13 @@ fn keep(calibration: &Calibration) -> Result<(Keeping, PathBuf), Failure> {
     Ok((keeping, path))
 }
 
-fn write_kept(keeping: &Keeping, path: &Path, text: &mut dyn Write) -> io::Result<()> {
+fn write_kept(keeping: &StoreResult, path: &Path, text: &mut dyn Write) -> io::Result<()> {
     let path = path.display();
     match keeping {
-        Keeping::Kept(_) => {
+        StoreResult::Kept(_) => {
             writeln!(text, "\nkept in {path}: later runs show it and are compared with it")
         }
-        Keeping::EarlierStays(made_at_s) => {
+        StoreResult::EarlierStays(made_at_s) => {
             let day = wall_clock::date(*made_at_s);
             writeln!(text, "\nnot kept: the calibration of {day} in {path} was not disturbed, and stays")
         }

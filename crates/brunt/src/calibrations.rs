@@ -6,7 +6,7 @@
 
 use crate::destination::write_whole;
 use crate::environment;
-use crate::facts::first_line;
+use crate::host_facts::first_line;
 use crate::input;
 use brunt_plan::plan::{Plan, Protocol, Transport};
 use brunt_report::calibration::{read_all, write_all};
@@ -54,14 +54,14 @@ pub(crate) fn lookup(plan: &Plan, usage: &ClientUsage) -> Lookup {
     match read(&path) {
         Ok(kept) => {
             let found = find(&kept, &this_host(), &Shape::of(plan, usage), env!("CARGO_PKG_VERSION"));
-            spoken(found, plan)
+            with_warning(found, plan)
         }
         Err(reason) => Lookup::Unfit(format!("{} {reason}; it is ignored", path.display())),
     }
 }
 
 /// A calibration is of the text protocol over TCP, whatever the run speaks and by what.
-fn spoken(found: Lookup, plan: &Plan) -> Lookup {
+fn with_warning(found: Lookup, plan: &Plan) -> Lookup {
     let Lookup::Fit(mut fit) = found else { return found };
     let servers = plan.servers();
     if servers.iter().any(|server| server.protocol != Protocol::MemcachedText) {
@@ -84,7 +84,7 @@ fn read(path: &Path) -> Result<Vec<Calibration>, String> {
 
 /// What became of a calibration that was to be kept.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Keeping {
+pub(crate) enum StoreResult {
     /// Later runs go by it. A file that could not be read is put aside, and the note says so.
     Kept(Option<String>),
     /// It was disturbed and there is one of the same host and shape that was not, made at that second: that one stays.
@@ -94,7 +94,7 @@ pub(crate) enum Keeping {
 }
 
 /// Keeps a calibration instead of an earlier one of the same host and shape.
-pub(crate) fn keep(path: &Path, calibration: &Calibration) -> io::Result<Keeping> {
+pub(crate) fn keep(path: &Path, calibration: &Calibration) -> io::Result<StoreResult> {
     fs::create_dir_all(path.parent().unwrap_or(Path::new("/")))?;
     let (mut kept, note) = match read(path) {
         Ok(kept) => (kept, None),
@@ -107,13 +107,13 @@ pub(crate) fn keep(path: &Path, calibration: &Calibration) -> io::Result<Keeping
     let is_same = |held: &Calibration| (&held.host, &held.shape) == (&calibration.host, &calibration.shape);
     let is_better = |held: &&Calibration| is_same(held) && held.disturbed.is_none();
     if let Some(held) = kept.iter().find(is_better).filter(|_| calibration.disturbed.is_some()) {
-        return Ok(Keeping::EarlierStays(held.made_at_s));
+        return Ok(StoreResult::EarlierStays(held.made_at_s));
     }
     kept.retain(|held| !is_same(held));
     kept.push(calibration.clone());
     // A process that reads meanwhile sees the old file or the new one.
     write_whole(path, |out| write_all(&kept, out))?;
-    Ok(Keeping::Kept(note))
+    Ok(StoreResult::Kept(note))
 }
 
 #[cfg(test)]
@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn where_it_lies() {
+    fn state_directory_follows_the_environment() {
         let path = |state_home: Option<&str>, home: Option<&str>| {
             path_within(state_home.map(OsString::from), home.map(OsString::from))
         };
@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn who_a_machine_is() {
+    fn machines_are_identified_by_id_or_name() {
         let id = "0123456789abcdef0123456789abcdef";
         let fingerprint = machine(Some(id.to_owned()), "name");
         assert_eq!(fingerprint.len(), 16);
@@ -195,7 +195,7 @@ mod tests {
         let path = directory.file();
         assert_eq!(read(&path), Ok(Vec::new()));
         for kept in [calibration(1, 100), calibration(2, 200), calibration(1, 300)] {
-            assert_eq!(keep(&path, &kept).unwrap(), Keeping::Kept(None));
+            assert_eq!(keep(&path, &kept).unwrap(), StoreResult::Kept(None));
         }
         let mut foreign = calibration(1, 400);
         foreign.host.machine = "another".to_owned();
@@ -206,17 +206,17 @@ mod tests {
     }
 
     #[test]
-    fn one_that_was_disturbed_takes_no_good_ones_place() {
+    fn disturbed_calibrations_do_not_replace_undisturbed_ones() {
         let directory = Directory::new("disturbed");
         let path = directory.file();
         let disturbed =
             |made_at_s| Calibration { disturbed: Some("STEAL".to_owned()), ..calibration(1, made_at_s) };
         let steps = [
-            (disturbed(100), Keeping::Kept(None), disturbed(100)),
-            (disturbed(200), Keeping::Kept(None), disturbed(200)),
-            (calibration(1, 300), Keeping::Kept(None), calibration(1, 300)),
-            (disturbed(400), Keeping::EarlierStays(300), calibration(1, 300)),
-            (calibration(1, 500), Keeping::Kept(None), calibration(1, 500)),
+            (disturbed(100), StoreResult::Kept(None), disturbed(100)),
+            (disturbed(200), StoreResult::Kept(None), disturbed(200)),
+            (calibration(1, 300), StoreResult::Kept(None), calibration(1, 300)),
+            (disturbed(400), StoreResult::EarlierStays(300), calibration(1, 300)),
+            (calibration(1, 500), StoreResult::Kept(None), calibration(1, 500)),
         ];
         for (made, keeping, held) in steps {
             assert_eq!(keep(&path, &made).unwrap(), keeping);
@@ -224,18 +224,18 @@ mod tests {
         }
         // Of another shape there is none that was not.
         let other = Calibration { shape: calibration(2, 0).shape, ..disturbed(600) };
-        assert_eq!(keep(&path, &other).unwrap(), Keeping::Kept(None));
+        assert_eq!(keep(&path, &other).unwrap(), StoreResult::Kept(None));
         assert_eq!(read(&path), Ok(vec![calibration(1, 500), other]));
     }
 
     #[test]
-    fn what_cannot_be_read_is_put_aside() {
+    fn unreadable_files_are_set_aside() {
         let directory = Directory::new("unreadable");
         let path = directory.file();
         fs::create_dir_all(path.parent().unwrap()).unwrap();
         fs::write(&path, "{ half of").unwrap();
         assert!(read(&path).unwrap_err().contains("is not JSON"));
-        let Keeping::Kept(Some(note)) = keep(&path, &calibration(1, 100)).unwrap() else {
+        let StoreResult::Kept(Some(note)) = keep(&path, &calibration(1, 100)).unwrap() else {
             panic!("nothing is said");
         };
         assert!(note.contains("calibration.json is not JSON") && note.contains(".unreadable"), "{note}");

@@ -16,11 +16,11 @@ use crate::cli;
 use crate::embedded;
 use crate::exit::{Exit, Failure};
 use crate::interrupt;
-use crate::measurement::{Lead, Servers, Step, check_agents, measure};
+use crate::measurement::{AgentOptions, Servers, Step, check_agents, measure};
 use crate::observers::Observers;
 use crate::output::Outputs;
 use crate::presentation::Presentation;
-use crate::run::{self, Asked, no_valid_reply};
+use crate::run::{self, PlanRequest, no_valid_reply};
 use anyhow::{Context, anyhow};
 use brunt_engine::run::DataSets;
 use brunt_plan::objective::Objective;
@@ -74,7 +74,7 @@ struct Series<'a> {
 }
 
 /// One run that was made.
-struct Made {
+struct CampaignRun {
     summary: Summary,
     measured: Measured,
 }
@@ -85,13 +85,13 @@ impl<'a> Series<'a> {
         flags: &'a cli::Run,
         varied: Option<&'static str>,
         plans: &[Plan],
-        asked: &mut Asked,
+        asked: &mut PlanRequest,
         objectives: &[Objective],
     ) -> Result<Self, Failure> {
         let largest = plans.iter().max_by_key(|plan| embedded::memory_bytes(plan));
         let largest = largest.ok_or_else(|| Failure::usage("a campaign without a run"))?;
         let stop = interrupt::flag()?;
-        let servers = Servers::open(largest)?.led(asked.fleet.take(), Lead::default());
+        let servers = Servers::open(largest)?.with_agents(asked.fleet.take(), AgentOptions::default());
         let mut observers = Observers::of(&flags.progress, objectives)?;
         run::note_raised_threads(&asked.spec, largest, &mut observers);
         let (stored, head, runs) = (None, None, Vec::new());
@@ -105,7 +105,7 @@ impl<'a> Series<'a> {
         setting: Option<SweepPoint>,
         repetition: u32,
         label: &str,
-    ) -> Result<Made, End> {
+    ) -> Result<CampaignRun, End> {
         self.measure_until(plan, setting, repetition, label, Convergence::of(plan))
     }
 
@@ -117,7 +117,7 @@ impl<'a> Series<'a> {
         repetition: u32,
         label: &str,
         convergence: Option<Convergence>,
-    ) -> Result<Made, End> {
+    ) -> Result<CampaignRun, End> {
         if self.stop.load(Ordering::Relaxed) {
             return Err(End::Interrupted);
         }
@@ -138,12 +138,12 @@ impl<'a> Series<'a> {
         self.made += 1;
         self.stored = (plan.preload && !consumes(&plan)).then_some(plan);
         let measured = Measured::of(&summary, setting, repetition).map_err(Failure::from)?;
-        Ok(Made { summary, measured })
+        Ok(CampaignRun { summary, measured })
     }
 
     /// Takes a run into the report.
-    fn keep(&mut self, made: Made) -> Result<(), End> {
-        let Made { summary, measured } = made;
+    fn keep(&mut self, made: CampaignRun) -> Result<(), End> {
+        let CampaignRun { summary, measured } = made;
         self.head.get_or_insert_with(|| Head::of(&summary, self.varied));
         let interrupted = measured.interrupted;
         self.runs.push(measured);
@@ -286,7 +286,7 @@ fn check_output(flags: &cli::Run, command: &str) -> Result<(), Failure> {
 }
 
 /// The plan at one setting; the error says at which.
-fn plan_at(asked: &Asked, setting: SweepPoint, option: &str) -> Result<Plan, Failure> {
+fn plan_at(asked: &PlanRequest, setting: SweepPoint, option: &str) -> Result<Plan, Failure> {
     let mut spec: PlanSpec = asked.spec.clone();
     let overlaid = spec.overlay(Default::default(), setting.class_spec());
     let at = format!("{option} at {}={setting}", setting.option());
@@ -310,7 +310,7 @@ fn rate_setting(per_second: f64) -> SweepPoint {
 }
 
 /// The most that a closed loop comes to on the same connections, in a short run: a first guess at where the limit lies.
-fn closed_loop_rate(series: &mut Series<'_>, asked: &Asked) -> Result<f64, End> {
+fn closed_loop_rate(series: &mut Series<'_>, asked: &PlanRequest) -> Result<f64, End> {
     let plan = closed_loop_plan(asked)?;
     let made = series.measure(&plan, None, 1, "closed loop")?;
     if made.measured.interrupted {
@@ -324,7 +324,7 @@ fn closed_loop_rate(series: &mut Series<'_>, asked: &Asked) -> Result<f64, End> 
 }
 
 /// The plan without what belongs to an open loop, for as long as it takes to see a rate.
-fn closed_loop_plan(asked: &Asked) -> Result<Plan, Failure> {
+fn closed_loop_plan(asked: &PlanRequest) -> Result<Plan, Failure> {
     let mut spec = asked.spec.clone();
     let without = |class: &mut ClassSpec| {
         (class.rate, class.rate_profile, class.arrival) = (None, None, None);

@@ -1230,7 +1230,7 @@ mod tests {
     use clap::CommandFactory;
 
     #[test]
-    fn the_table_of_arguments_is_consistent() {
+    fn arguments_are_consistent() {
         Arguments::command().debug_assert();
     }
 
@@ -1354,7 +1354,7 @@ mod tests {
     }
 
     #[test]
-    fn the_examples_of_the_help_are_understood() {
+    fn examples_in_the_help_are_accepted() {
         let command = Arguments::command();
         let run = command.find_subcommand("run").unwrap();
         for (flag, example) in EXAMPLES {
@@ -1371,7 +1371,7 @@ mod tests {
     }
 
     #[test]
-    fn the_examples_of_calibrate_are_understood() {
+    fn examples_of_calibrate_are_accepted() {
         let examples: Vec<&str> = CALIBRATE_HELP.lines().filter(|line| line.starts_with("  brunt")).collect();
         assert_eq!(examples.len(), 3);
         for example in examples {
@@ -1386,7 +1386,7 @@ mod tests {
 
     /// The last column of the table of laws, by the options that its headings name.
     #[test]
-    fn the_laws_of_the_help_are_understood() {
+    fn distributions_in_the_help_are_accepted() {
         let (mut flags, mut tried) = (Vec::new(), 0);
         for line in LAWS.lines() {
             if let Some((_, named)) = line.strip_prefix("Laws").and_then(|line| line.split_once('(')) {
@@ -1412,7 +1412,7 @@ mod tests {
     }
 
     #[test]
-    fn examples_of_campaigns_and_comparisons_are_understood() {
+    fn examples_of_campaigns_and_comparisons_are_accepted() {
         let mut tried = 0;
         for line in [SCAN_EXAMPLES, SEARCH_EXAMPLES, COMPARE_EXAMPLES, REPORT_EXAMPLES]
             .iter()

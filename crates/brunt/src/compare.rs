@@ -20,8 +20,8 @@ pub(crate) fn compare(flags: &cli::Compare) -> Result<Exit, Failure> {
     let results = [&flags.files, &flags.sides.a, &flags.sides.b];
     results.into_iter().flatten().for_each(|path| input::note(path));
     let outputs = Outputs::of_comparison(&flags.output, plan.as_ref())?;
-    let Compared { comparison, ended } = match plan {
-        None => Compared { comparison: of_files(flags)?, ended: Ok(()) },
+    let ComparisonResult { comparison, ended } = match plan {
+        None => ComparisonResult { comparison: of_files(flags)?, ended: Ok(()) },
         Some(plan) => live::compare(flags, plan)?,
     };
     let delivery = outputs.write_comparison(&comparison, flags.progress.presentation());
@@ -44,7 +44,7 @@ pub(crate) fn exit_of(comparison: &Comparison, allow_untrusted: bool) -> Exit {
 }
 
 /// A comparison, and what ended its measurements early: it is reported all the same.
-struct Compared {
+struct ComparisonResult {
     comparison: Comparison,
     ended: Result<(), Failure>,
 }

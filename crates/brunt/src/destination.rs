@@ -7,7 +7,7 @@
 
 use crate::exit::Failure;
 use crate::input;
-use crate::terminal::{Patient, standard_output};
+use crate::terminal::{RetryingWriter, standard_output};
 use rustix::fs::{FallocateFlags, fallocate};
 use rustix::io::Errno;
 use std::ffi::{OsStr, OsString};
@@ -56,11 +56,11 @@ pub(crate) struct Destination {
     pub(crate) document: Document,
     /// As given.
     path: PathBuf,
-    way: Way,
+    method: WriteMethod,
 }
 
 #[derive(Debug)]
-enum Way {
+enum WriteMethod {
     /// A file of this name in this directory, by no link.
     Whole {
         directory: PathBuf,
@@ -84,7 +84,7 @@ impl Destination {
             ))
         };
         let places = asked.iter().map(|(document, path)| {
-            let place = Place::of(path).map_err(|error| refused(*document, path, error))?;
+            let place = ResolvedPath::of(path).map_err(|error| refused(*document, path, error))?;
             Ok((*document, *path, place))
         });
         let places = places.collect::<Result<Vec<_>, Failure>>()?;
@@ -93,35 +93,35 @@ impl Destination {
         // The last ones may wait for a reader.
         let destinations = files.into_iter().chain(streams).map(|(document, path, place)| {
             let is_log = matches!(document, Document::OfTool(_, true));
-            let way = place.open(is_log).map_err(|error| refused(document, path, error))?;
-            Ok(Self { document, path: path.to_owned(), way })
+            let method = place.open(is_log).map_err(|error| refused(document, path, error))?;
+            Ok(Self { document, path: path.to_owned(), method })
         });
         let mut destinations = destinations.collect::<Result<Vec<_>, Failure>>()?;
-        destinations.sort_by_key(|destination| match destination.way {
-            Way::Whole { .. } => 0,
-            Way::Direct(_) => 1,
-            Way::StandardError | Way::StandardOutput => 2,
+        destinations.sort_by_key(|destination| match destination.method {
+            WriteMethod::Whole { .. } => 0,
+            WriteMethod::Direct(_) => 1,
+            WriteMethod::StandardError | WriteMethod::StandardOutput => 2,
         });
         Ok(destinations)
     }
 
     /// Does it take standard output?
     pub(crate) fn is_standard_output(&self) -> bool {
-        matches!(self.way, Way::StandardOutput)
+        matches!(self.method, WriteMethod::StandardOutput)
     }
 
     /// Writes it. The error names option and path.
     pub(crate) fn write(&self, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<(), String> {
-        let written = match &self.way {
-            Way::Whole { directory, name } => replace(directory, name, write),
-            Way::Direct(file) => write_buffered(Patient(file), write),
-            Way::StandardError => write_buffered(Patient(io::stderr()), write),
-            Way::StandardOutput => standard_output().and_then(|out| write_buffered(out, write)),
+        let written = match &self.method {
+            WriteMethod::Whole { directory, name } => replace(directory, name, write),
+            WriteMethod::Direct(file) => write_buffered(RetryingWriter(file), write),
+            WriteMethod::StandardError => write_buffered(RetryingWriter(io::stderr()), write),
+            WriteMethod::StandardOutput => standard_output().and_then(|out| write_buffered(out, write)),
         };
         written.map_err(|error| {
             let option = self.document.option();
-            match self.way {
-                Way::StandardOutput => format!("{option}: cannot write standard output: {error}"),
+            match self.method {
+                WriteMethod::StandardOutput => format!("{option}: cannot write standard output: {error}"),
                 _ => format!("{option}: cannot write '{}': {error}", self.path.display()),
             }
         })
@@ -133,14 +133,14 @@ pub(crate) fn write_whole(
     path: &Path,
     write: impl FnOnce(&mut dyn Write) -> io::Result<()>,
 ) -> io::Result<()> {
-    match Place::of(path)? {
-        Place::Entry { directory, name, .. } => replace(&directory, &name, write),
+    match ResolvedPath::of(path)? {
+        ResolvedPath::Entry { directory, name, .. } => replace(&directory, &name, write),
         _ => Err(io::Error::other("it is no regular file")),
     }
 }
 
 /// Refuses two results for one file or for standard output, and one for a file that is read, or that the text goes to.
-fn check_apart(places: &[(Document, &Path, Place)]) -> Result<(), String> {
+fn check_apart(places: &[(Document, &Path, ResolvedPath)]) -> Result<(), String> {
     for (index, (document, path, place)) in places.iter().enumerate() {
         let (option, path) = (document.option(), path.display());
         for (other, other_path, other_place) in &places[index + 1..] {
@@ -148,7 +148,7 @@ fn check_apart(places: &[(Document, &Path, Place)]) -> Result<(), String> {
                 continue;
             }
             let (one, accepted) = match place {
-                Place::StandardOutput => {
+                ResolvedPath::StandardOutput => {
                     ("standard output", "standard output for one of them, files for the others")
                 }
                 _ => ("one file", "a file for each"),
@@ -163,7 +163,10 @@ fn check_apart(places: &[(Document, &Path, Place)]) -> Result<(), String> {
         if !place.is_file() {
             continue;
         }
-        let streams = [(Place::StandardOutput, "standard output"), (Place::StandardError, "standard error")];
+        let streams = [
+            (ResolvedPath::StandardOutput, "standard output"),
+            (ResolvedPath::StandardError, "standard error"),
+        ];
         for (stream, name) in streams {
             if place.inode().is_some() && place.inode() == stream.inode() {
                 return Err(format!(
@@ -185,7 +188,7 @@ type Inode = (u64, u64);
 
 /// Where a path leads when every link has been followed.
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Place {
+enum ResolvedPath {
     /// A regular file, or nothing yet.
     Entry { directory: PathBuf, directory_inode: Inode, name: OsString, inode: Option<Inode> },
     /// A regular file that was opened by the process that started us, which may have no other name for it.
@@ -198,7 +201,7 @@ enum Place {
     StandardError,
 }
 
-impl Place {
+impl ResolvedPath {
     fn of(path: &Path) -> io::Result<Self> {
         if path == Path::new("-") {
             return Ok(Self::StandardOutput);
@@ -274,23 +277,23 @@ impl Place {
     }
 
     /// Opens what is written directly, and tries whether a file can be written beside one that is not.
-    fn open(self, is_log: bool) -> io::Result<Way> {
+    fn open(self, is_log: bool) -> io::Result<WriteMethod> {
         Ok(match self {
             Self::Entry { directory, name, .. } if is_log => {
-                Way::Direct(OpenOptions::new().append(true).create(true).open(directory.join(&name))?)
+                WriteMethod::Direct(OpenOptions::new().append(true).create(true).open(directory.join(&name))?)
             }
             Self::Entry { directory, name, inode, .. } => {
                 if inode.is_some() {
                     OpenOptions::new().write(true).open(directory.join(&name))?;
                 }
                 Partial::create(&directory, &name)?;
-                Way::Whole { directory, name }
+                WriteMethod::Whole { directory, name }
             }
             // What stands there was written by others, or by an option before this one.
-            Self::Inherited { path, .. } => Way::Direct(OpenOptions::new().append(true).open(path)?),
-            Self::Stream { path } => Way::Direct(OpenOptions::new().write(true).open(path)?),
-            Self::StandardOutput => Way::StandardOutput,
-            Self::StandardError => Way::StandardError,
+            Self::Inherited { path, .. } => WriteMethod::Direct(OpenOptions::new().append(true).open(path)?),
+            Self::Stream { path } => WriteMethod::Direct(OpenOptions::new().write(true).open(path)?),
+            Self::StandardOutput => WriteMethod::StandardOutput,
+            Self::StandardError => WriteMethod::StandardError,
         })
     }
 }
@@ -353,7 +356,7 @@ impl Partial {
             let path = directory.join(partial_name(name, attempt));
             match OpenOptions::new().write(true).create_new(true).mode(mode).open(&path) {
                 Ok(file) => {
-                    earlier.iter().for_each(|earlier| resemble(&file, earlier));
+                    earlier.iter().for_each(|earlier| copy_attributes(&file, earlier));
                     return Ok(Self { file, path, is_kept: false });
                 }
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
@@ -417,7 +420,7 @@ fn partial_name(name: &OsStr, attempt: u32) -> OsString {
 }
 
 /// Makes a file as accessible as another. Where that is not allowed it is less so: it was created with no more permissions than that has.
-fn resemble(file: &File, earlier: &Metadata) {
+fn copy_attributes(file: &File, earlier: &Metadata) {
     let Ok(own) = file.metadata() else { return };
     // Separately: who may not give a file away may still give it to another of their groups.
     if own.gid() != earlier.gid() {
@@ -436,7 +439,7 @@ mod tests {
     /// Processes that were killed while they wrote leave names that another of their number must get past; others in a directory
     /// are left alone.
     #[test]
-    fn what_is_left_over_is_in_nobodys_way() {
+    fn leftover_partial_files_do_not_block() {
         let directory = std::env::temp_dir().join(format!("brunt-destination-{}", std::process::id()));
         fs::create_dir_all(&directory).unwrap();
         let path = directory.join("x.json");
@@ -455,7 +458,7 @@ mod tests {
 
     /// What fails in the middle leaves what was there, and one that cannot get its name is kept under the other.
     #[test]
-    fn a_result_is_whole_or_under_its_other_name() {
+    fn results_appear_whole_or_not_at_all() {
         let directory = std::env::temp_dir().join(format!("brunt-whole-{}", std::process::id()));
         fs::create_dir_all(&directory).unwrap();
         let path = directory.join("x.json");

@@ -1,12 +1,12 @@
 //! `brunt doctor`: is this host fit for a plan, and what to do where it is not.
 //!
-//! Judges [`Facts`] and [`Needs`] with plain functions, one for each subject; nothing is changed on the host, and no
+//! Judges [`HostFacts`] and [`Needs`] with plain functions, one for each subject; nothing is changed on the host, and no
 //! server is talked to: kernel timestamps are tried on a connection to itself. Invariant: `fail` stands only where a run
 //! of this plan would fail.
 
 use crate::cli;
 use crate::exit::{Exit, Failure};
-use crate::facts::{Facts, TimeWaitReuse};
+use crate::host_facts::{HostFacts, TimeWaitReuse};
 use crate::limits::Needs;
 use crate::terminal::show;
 use crate::{campaign, measurement, run};
@@ -30,7 +30,7 @@ const STOLEN_MAX: f64 = 0.01;
 const KERNEL_MIN: (u32, u32) = (5, 11);
 /// How a subject stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Status {
+enum HostStatus {
     Ok,
     /// Measurements suffer.
     Warn,
@@ -38,7 +38,7 @@ enum Status {
     Fix,
 }
 
-impl Status {
+impl HostStatus {
     const fn name(self) -> &'static str {
         match self {
             Self::Ok => "ok",
@@ -50,8 +50,8 @@ impl Status {
 
 /// One line.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Finding {
-    status: Status,
+struct HostFinding {
+    status: HostStatus,
     subject: &'static str,
     /// What there is.
     says: String,
@@ -59,17 +59,17 @@ struct Finding {
     remedy: Option<String>,
 }
 
-impl Finding {
+impl HostFinding {
     fn ok(subject: &'static str, says: impl Into<String>) -> Self {
-        Self { status: Status::Ok, subject, says: says.into(), remedy: None }
+        Self { status: HostStatus::Ok, subject, says: says.into(), remedy: None }
     }
 
     fn warn(subject: &'static str, says: impl Into<String>, remedy: impl Into<String>) -> Self {
-        Self { status: Status::Warn, subject, says: says.into(), remedy: Some(remedy.into()) }
+        Self { status: HostStatus::Warn, subject, says: says.into(), remedy: Some(remedy.into()) }
     }
 
     fn fix(subject: &'static str, says: impl Into<String>, remedy: impl Into<String>) -> Self {
-        Self { status: Status::Fix, subject, says: says.into(), remedy: Some(remedy.into()) }
+        Self { status: HostStatus::Fix, subject, says: says.into(), remedy: Some(remedy.into()) }
     }
 }
 
@@ -84,7 +84,7 @@ pub(crate) fn doctor(flags: &cli::Repeated) -> Result<Exit, Failure> {
     }
     // Nothing is written: that it can be is all that is to be known.
     run::open_outputs(&flags.output, &plan)?;
-    let facts = Facts::read();
+    let facts = HostFacts::read();
     let mut findings = Vec::new();
     let addresses = match addresses(&plan) {
         Ok(addresses) => addresses,
@@ -93,15 +93,15 @@ pub(crate) fn doctor(flags: &cli::Repeated) -> Result<Exit, Failure> {
                 Transport::Unix => "start the server, and look with: ls -l PATH",
                 Transport::Tcp | Transport::Tls | Transport::Udp => "check the name with: getent hosts NAME",
             };
-            findings.push(Finding::fix("server", reason, remedy));
+            findings.push(HostFinding::fix("server", reason, remedy));
             Vec::new()
         }
     };
     if plan.goes_by(Transport::Tls) {
         findings.push(match TlsSettings::read(&plan.tls) {
-            Ok(_) => Finding::ok("TLS", "the files are in order"),
+            Ok(_) => HostFinding::ok("TLS", "the files are in order"),
             Err(reason) => {
-                Finding::fix("TLS", reason, "see --tls-ca, --tls-cert and --tls-key in: brunt help run")
+                HostFinding::fix("TLS", reason, "see --tls-ca, --tls-cert and --tls-key in: brunt help run")
             }
         });
     }
@@ -112,13 +112,13 @@ pub(crate) fn doctor(flags: &cli::Repeated) -> Result<Exit, Failure> {
     let text = match flags.progress.quiet {
         true => findings
             .iter()
-            .filter(|finding| finding.status == Status::Fix)
+            .filter(|finding| finding.status == HostStatus::Fix)
             .map(|finding| line(finding) + "\n")
             .collect(),
         false => report(&findings, needs.connections, flags.progress.layout.details),
     };
     show(text, false);
-    let is_fit = findings.iter().all(|finding| finding.status != Status::Fix);
+    let is_fit = findings.iter().all(|finding| finding.status != HostStatus::Fix);
     Ok(if is_fit { Exit::Done } else { Exit::Failed })
 }
 
@@ -138,20 +138,20 @@ fn addresses(plan: &Plan) -> Result<Vec<Address>, String> {
 }
 
 /// What is not in order, the worst first, then the names of what is; with details every subject in the order of judging. Last the answer.
-fn report(findings: &[Finding], connections: u64, has_details: bool) -> String {
-    let of = |status: Status| findings.iter().filter(move |finding| finding.status == status);
+fn report(findings: &[HostFinding], connections: u64, has_details: bool) -> String {
+    let of = |status: HostStatus| findings.iter().filter(move |finding| finding.status == status);
     let mut lines: Vec<String> = match has_details {
         true => findings.iter().map(line).collect(),
-        false => of(Status::Fix).chain(of(Status::Warn)).map(line).collect(),
+        false => of(HostStatus::Fix).chain(of(HostStatus::Warn)).map(line).collect(),
     };
-    let fine: Vec<&str> = of(Status::Ok).map(|finding| finding.subject).collect();
+    let fine: Vec<&str> = of(HostStatus::Ok).map(|finding| finding.subject).collect();
     if !has_details && !fine.is_empty() {
         let more = if lines.is_empty() { "checked" } else { "more" };
         let count = format!("{} {more}", fine.len());
-        lines.push(beside(Status::Ok, &count, &format!("{} (--details)", fine.join(", ")), None));
+        lines.push(beside(HostStatus::Ok, &count, &format!("{} (--details)", fine.join(", ")), None));
     }
     let things = quantity::things(connections, "connection");
-    let (failing, careful) = (of(Status::Fix).count(), of(Status::Warn).count());
+    let (failing, careful) = (of(HostStatus::Fix).count(), of(HostStatus::Warn).count());
     let with_care = if careful > 0 { format!("; {careful} to take care of") } else { String::new() };
     lines.push(match failing {
         0 => format!("FIT for {things}{with_care}"),
@@ -162,11 +162,11 @@ fn report(findings: &[Finding], connections: u64, has_details: bool) -> String {
 
 /// A line, or where that would be too long several: the remedy begins one of its own, so that a command in it stays
 /// whole as long as it can.
-fn line(finding: &Finding) -> String {
+fn line(finding: &HostFinding) -> String {
     beside(finding.status, finding.subject, &finding.says, finding.remedy.as_deref())
 }
 
-fn beside(status: Status, subject: &str, says: &str, remedy: Option<&str>) -> String {
+fn beside(status: HostStatus, subject: &str, says: &str, remedy: Option<&str>) -> String {
     let head = format!("{:<4}  {subject:<13}  ", status.name());
     let indent = head.chars().count();
     let whole = remedy.map_or(says.to_owned(), |remedy| format!("{says} -> {remedy}"));
@@ -196,7 +196,7 @@ pub(crate) fn wrapped(text: &str, width: usize) -> Vec<String> {
 }
 
 /// Every subject in the order of printing.
-fn judge(plan: &Plan, addresses: &[Address], needs: &Needs, facts: &Facts) -> Vec<Finding> {
+fn judge(plan: &Plan, addresses: &[Address], needs: &Needs, facts: &HostFacts) -> Vec<HostFinding> {
     let is_local = addresses.iter().any(Address::is_loopback);
     vec![
         open_files(needs, facts),
@@ -204,8 +204,8 @@ fn judge(plan: &Plan, addresses: &[Address], needs: &Needs, facts: &Facts) -> Ve
         time_wait(needs, facts),
         queue("somaxconn", "net.core.somaxconn", needs, facts.somaxconn, is_local),
         match plan.transport {
-            Transport::Unix => Finding::ok("syn backlog", "none of Unix sockets"),
-            Transport::Udp => Finding::ok("syn backlog", "none of UDP"),
+            Transport::Unix => HostFinding::ok("syn backlog", "none of Unix sockets"),
+            Transport::Udp => HostFinding::ok("syn backlog", "none of UDP"),
             Transport::Tcp | Transport::Tls => {
                 queue("syn backlog", "net.ipv4.tcp_max_syn_backlog", needs, facts.syn_backlog, is_local)
             }
@@ -220,11 +220,11 @@ fn judge(plan: &Plan, addresses: &[Address], needs: &Needs, facts: &Facts) -> Ve
     ]
 }
 
-fn open_files(needs: &Needs, facts: &Facts) -> Finding {
+fn open_files(needs: &Needs, facts: &HostFacts) -> HostFinding {
     let needed = quantity::count(needs.open_files);
     match facts.open_files_hard {
-        None => Finding::ok("open files", format!("{needed} needed, no limit")),
-        Some(hard) if needs.open_files > hard => Finding::fix(
+        None => HostFinding::ok("open files", format!("{needed} needed, no limit")),
+        Some(hard) if needs.open_files > hard => HostFinding::fix(
             "open files",
             format!("{needed} needed, hard limit {}", quantity::count(hard)),
             format!("as root: prlimit --pid $$ --nofile={0}:{0}", needs.open_files),
@@ -235,12 +235,12 @@ fn open_files(needs: &Needs, facts: &Facts) -> Finding {
                 Some(soft) if needs.open_files > soft => " (the soft limit is raised at the start)",
                 _ => "",
             };
-            Finding::ok("open files", format!("{needed} needed, hard limit {hard}{raised}"))
+            HostFinding::ok("open files", format!("{needed} needed, hard limit {hard}{raised}"))
         }
     }
 }
 
-fn local_ports(needs: &Needs, facts: &Facts) -> Finding {
+fn local_ports(needs: &Needs, facts: &HostFacts) -> HostFinding {
     let (ports, had) = (facts.local_ports, facts.local_ports.count());
     let says = format!(
         "{} needed to each server, {} there ({}-{})",
@@ -250,14 +250,14 @@ fn local_ports(needs: &Needs, facts: &Facts) -> Finding {
         ports.last
     );
     match (needs.ports > had, needs.ports_expected > had) {
-        (true, _) => Finding::fix("local ports", says, MORE_PORTS),
-        (false, true) => Finding::warn("local ports", says, MORE_PORTS),
-        (false, false) => Finding::ok("local ports", says),
+        (true, _) => HostFinding::fix("local ports", says, MORE_PORTS),
+        (false, true) => HostFinding::warn("local ports", says, MORE_PORTS),
+        (false, false) => HostFinding::ok("local ports", says),
     }
 }
 
 /// Ports that rest matter only where connections come and go.
-fn time_wait(needs: &Needs, facts: &Facts) -> Finding {
+fn time_wait(needs: &Needs, facts: &HostFacts) -> HostFinding {
     let now = facts.time_wait.map(|count| format!(", {} now", quantity::count(count))).unwrap_or_default();
     let reuse = match facts.time_wait_reuse {
         TimeWaitReuse::Never => "never reused",
@@ -268,30 +268,36 @@ fn time_wait(needs: &Needs, facts: &Facts) -> Finding {
     let had = facts.local_ports.count();
     let taken = facts.time_wait.unwrap_or(0).saturating_add(needs.ports_expected);
     if needs.ports_expected <= had && taken > had {
-        Finding::warn("TIME_WAIT", says, "wait a minute before the run")
+        HostFinding::warn("TIME_WAIT", says, "wait a minute before the run")
     } else {
-        Finding::ok("TIME_WAIT", says)
+        HostFinding::ok("TIME_WAIT", says)
     }
 }
 
 /// A queue of the listening side, which overflows when many connections begin at once.
-fn queue(subject: &'static str, sysctl: &str, needs: &Needs, length: Option<u64>, is_local: bool) -> Finding {
+fn queue(
+    subject: &'static str,
+    sysctl: &str,
+    needs: &Needs,
+    length: Option<u64>,
+    is_local: bool,
+) -> HostFinding {
     let wanted = needs.connections.min(BURST_MAX);
     match length {
-        None => Finding::ok(subject, "not told"),
+        None => HostFinding::ok(subject, "not told"),
         Some(length) if !is_local => {
-            Finding::ok(subject, format!("{} here; the servers' own matters", quantity::count(length)))
+            HostFinding::ok(subject, format!("{} here; the servers' own matters", quantity::count(length)))
         }
-        Some(length) if length < wanted => Finding::warn(
+        Some(length) if length < wanted => HostFinding::warn(
             subject,
             format!("{} for {wanted} connections that may begin at once", quantity::count(length)),
             format!("sudo sysctl -w {sysctl}=4096"),
         ),
-        Some(length) => Finding::ok(subject, quantity::count(length)),
+        Some(length) => HostFinding::ok(subject, quantity::count(length)),
     }
 }
 
-fn processors(plan: &Plan, facts: &Facts) -> Finding {
+fn processors(plan: &Plan, facts: &HostFacts) -> HostFinding {
     let allowed = facts.allowed_cpus.len();
     let online = facts.online_cpus.map(|online| format!(" of {online}")).unwrap_or_default();
     let threads = plan.threads as usize;
@@ -299,69 +305,69 @@ fn processors(plan: &Plan, facts: &Facts) -> Finding {
     let pinned = plan.cpus.len();
     if pinned > 0 && pinned < threads {
         let remedy = format!("give --cpus {threads} processors, or use --threads {pinned}");
-        Finding::warn("processors", format!("{says}, pinned to {pinned}"), remedy)
+        HostFinding::warn("processors", format!("{says}, pinned to {pinned}"), remedy)
     } else if threads > allowed {
-        Finding::warn("processors", says, format!("use --threads {allowed} or fewer"))
+        HostFinding::warn("processors", says, format!("use --threads {allowed} or fewer"))
     } else if threads == allowed {
         let remedy = match allowed {
             1 => "client, kernel and server take turns: measure from a host with more".to_owned(),
             _ => format!("none is left for the kernel and a server here: use --threads {}", allowed - 1),
         };
-        Finding::warn("processors", says, remedy)
+        HostFinding::warn("processors", says, remedy)
     } else {
-        Finding::ok("processors", says)
+        HostFinding::ok("processors", says)
     }
 }
 
-fn quota(plan: &Plan, facts: &Facts) -> Finding {
+fn quota(plan: &Plan, facts: &HostFacts) -> HostFinding {
     match facts.quota_cpus {
-        None => Finding::ok("cpu quota", "none"),
+        None => HostFinding::ok("cpu quota", "none"),
         Some(quota) => {
             let says =
                 format!("the control group allows {quota:.1} processors, {} for workers", plan.threads);
             // A worker that is out of quota stands still for the rest of the period, up to 100 ms.
             if quota < f64::from(plan.threads) + 1.0 {
-                Finding::warn(
+                HostFinding::warn(
                     "cpu quota",
                     says,
                     "raise the group's quota (cpu.max or cpu.cfs_quota_us), or use fewer --threads",
                 )
             } else {
-                Finding::ok("cpu quota", says)
+                HostFinding::ok("cpu quota", says)
             }
         }
     }
 }
 
-fn stolen(facts: &Facts) -> Finding {
+fn stolen(facts: &HostFacts) -> HostFinding {
     match facts.stolen {
-        None => Finding::ok("stolen time", "not told"),
+        None => HostFinding::ok("stolen time", "not told"),
         Some(share) => {
             let says = format!("{:.2} % since the host started", share * 100.0);
             if share > STOLEN_MAX {
                 let remedy = "the hypervisor runs others on these processors: measure on dedicated ones";
-                Finding::warn("stolen time", says, remedy)
+                HostFinding::warn("stolen time", says, remedy)
             } else {
-                Finding::ok("stolen time", says)
+                HostFinding::ok("stolen time", says)
             }
         }
     }
 }
 
-fn governor(facts: &Facts) -> Finding {
+fn governor(facts: &HostFacts) -> HostFinding {
     let governors = facts.governors.join(", ");
     match facts.governors.as_slice() {
-        [] => Finding::ok("governor", "none here (a guest, or fixed frequencies)"),
-        [only] if only == "performance" => Finding::ok("governor", governors),
-        _ => Finding::warn("governor", governors, "sudo cpupower frequency-set -g performance"),
+        [] => HostFinding::ok("governor", "none here (a guest, or fixed frequencies)"),
+        [only] if only == "performance" => HostFinding::ok("governor", governors),
+        _ => HostFinding::warn("governor", governors, "sudo cpupower frequency-set -g performance"),
     }
 }
 
-fn clock(facts: &Facts) -> Finding {
+fn clock(facts: &HostFacts) -> HostFinding {
     match &facts.clocksource {
-        None => Finding::ok("clock source", "not told"),
-        Some(source) if is_fast_clocksource(source) => Finding::ok("clock source", source),
-        Some(source) => Finding::warn(
+        None => HostFinding::ok("clock source", "not told"),
+        Some(source) if is_fast_clocksource(source) => HostFinding::ok("clock source", source),
+        Some(source) => HostFinding::warn(
             "clock source",
             format!("{source}: reading the time is slow"),
             "echo tsc | sudo tee /sys/devices/system/clocksource/clocksource0/current_clocksource",
@@ -370,49 +376,51 @@ fn clock(facts: &Facts) -> Finding {
 }
 
 /// Workers set their own; what is told is what the others of this host get.
-fn timer_slack(facts: &Facts) -> Finding {
+fn timer_slack(facts: &HostFacts) -> HostFinding {
     let told = facts.timer_slack_ns.map(|ns| format!("{} by default, ", quantity::time(ns)));
-    Finding::ok("timer slack", format!("{}1 ns for workers", told.unwrap_or_default()))
+    HostFinding::ok("timer slack", format!("{}1 ns for workers", told.unwrap_or_default()))
 }
 
-fn kernel(facts: &Facts) -> Finding {
+fn kernel(facts: &HostFacts) -> HostFinding {
     match facts.kernel {
-        None => Finding::ok("kernel", "not told"),
-        Some((major, minor)) if (major, minor) < KERNEL_MIN => Finding::fix(
+        None => HostFinding::ok("kernel", "not told"),
+        Some((major, minor)) if (major, minor) < KERNEL_MIN => HostFinding::fix(
             "kernel",
             format!("Linux {major}.{minor}, without epoll_pwait2"),
             format!("use Linux {}.{} or later", KERNEL_MIN.0, KERNEL_MIN.1),
         ),
-        Some((major, minor)) => Finding::ok("kernel", format!("Linux {major}.{minor}")),
+        Some((major, minor)) => HostFinding::ok("kernel", format!("Linux {major}.{minor}")),
     }
 }
 
 /// Does io_uring work, with all that the engine needs of it?
-fn io_uring(plan: &Plan, facts: &Facts, trial: Result<(), String>) -> Finding {
+fn io_uring(plan: &Plan, facts: &HostFacts, trial: Result<(), String>) -> HostFinding {
     let reason = match trial {
-        Ok(()) => return Finding::ok("io_uring", "works"),
+        Ok(()) => return HostFinding::ok("io_uring", "works"),
         Err(reason) => reason,
     };
     if plan.io == IoChoice::Uring {
-        return Finding::fix("io_uring", reason, "leave --io uring out");
+        return HostFinding::fix("io_uring", reason, "leave --io uring out");
     }
     match facts.io_uring_disabled {
         Some(1 | 2) => {
             let allow = "epoll serves instead; to allow it: sudo sysctl -w kernel.io_uring_disabled=0";
-            Finding::warn("io_uring", reason, allow)
+            HostFinding::warn("io_uring", reason, allow)
         }
-        _ => Finding::warn("io_uring", reason, "epoll serves instead"),
+        _ => HostFinding::warn("io_uring", reason, "epoll serves instead"),
     }
 }
 
 /// Do kernel timestamps come, of what is sent and of what is received?
-fn timestamps(plan: &Plan, trial: io::Result<()>) -> Finding {
+fn timestamps(plan: &Plan, trial: io::Result<()>) -> HostFinding {
     match trial {
-        Ok(()) => Finding::ok("kernel stamps", "of both directions, on loopback"),
+        Ok(()) => HostFinding::ok("kernel stamps", "of both directions, on loopback"),
         Err(reason) if plan.timestamps == Timestamps::Kernel => {
-            Finding::fix("kernel stamps", reason.to_string(), "leave --timestamps out")
+            HostFinding::fix("kernel stamps", reason.to_string(), "leave --timestamps out")
         }
-        Err(reason) => Finding::warn("kernel stamps", reason.to_string(), "do without --timestamps kernel"),
+        Err(reason) => {
+            HostFinding::warn("kernel stamps", reason.to_string(), "do without --timestamps kernel")
+        }
     }
 }
 
@@ -422,7 +430,7 @@ mod tests {
     use crate::limits::tests::{FAR, LOOPBACK, UNIX, address, facts, needs, plan};
 
     /// The finding about a subject.
-    fn finding(subject: &str, toml: &str, servers: &[&str], facts: &Facts) -> Finding {
+    fn finding(subject: &str, toml: &str, servers: &[&str], facts: &HostFacts) -> HostFinding {
         let plan = plan(toml);
         let addresses: Vec<Address> = servers.iter().map(|server| address(server)).collect();
         let needs = needs(&plan, servers, facts.time_wait_reuse);
@@ -456,12 +464,12 @@ mod tests {
     }
 
     #[test]
-    fn what_is_in_order_takes_a_line() {
+    fn findings_without_fault_take_a_line() {
         let findings = [
-            Finding::ok("kernel", "Linux 6.18"),
-            Finding::warn("governor", "powersave", "set it to performance"),
-            Finding::ok("clock source", "tsc"),
-            Finding::fix("open files", "10016 needed, hard limit 1024", "ulimit -n 10016"),
+            HostFinding::ok("kernel", "Linux 6.18"),
+            HostFinding::warn("governor", "powersave", "set it to performance"),
+            HostFinding::ok("clock source", "tsc"),
+            HostFinding::fix("open files", "10016 needed, hard limit 1024", "ulimit -n 10016"),
         ];
         let expected = [
             "fail  open files     10016 needed, hard limit 1024 -> ulimit -n 10016",
@@ -477,7 +485,7 @@ mod tests {
 
     #[test]
     fn unix_sockets_have_a_queue_and_no_ports() {
-        let few = Facts { somaxconn: Some(8), syn_backlog: Some(8), ..facts() };
+        let few = HostFacts { somaxconn: Some(8), syn_backlog: Some(8), ..facts() };
         let said = |subject: &str| line(&finding(subject, "server = 'unix:/run/cache.sock'", UNIX, &few));
         assert_eq!(
             said("local ports"),
@@ -490,7 +498,7 @@ mod tests {
     }
 
     #[test]
-    fn kernel_stamps_matter_to_a_plan_that_wants_them() {
+    fn kernel_timestamps_are_checked_only_if_requested() {
         let refused = || Err(io::Error::other("what is sent gets no stamp"));
         let said = |toml: &str, trial| line(&timestamps(&plan(toml), trial));
         assert_eq!(said("", Ok(())), "ok    kernel stamps  of both directions, on loopback");
@@ -505,9 +513,9 @@ mod tests {
     }
 
     #[test]
-    fn io_uring_matters_to_a_plan_that_names_it() {
+    fn io_uring_is_checked_only_if_requested() {
         let said = |toml: &str, disabled: Option<u64>, trial: Result<(), &str>| {
-            let facts = Facts { io_uring_disabled: disabled, ..facts() };
+            let facts = HostFacts { io_uring_disabled: disabled, ..facts() };
             let finding = io_uring(&plan(toml), &facts, trial.map_err(str::to_owned));
             line(&finding).split_whitespace().collect::<Vec<_>>().join(" ")
         };
@@ -530,7 +538,7 @@ mod tests {
 
     #[test]
     fn a_long_line_is_broken_before_the_remedy() {
-        let stolen = Facts { stolen: Some(0.031), ..facts() };
+        let stolen = HostFacts { stolen: Some(0.031), ..facts() };
         assert_eq!(
             line(&super::stolen(&stolen)).lines().collect::<Vec<_>>(),
             [
@@ -538,7 +546,7 @@ mod tests {
                 "                     -> the hypervisor runs others on these processors: measure on dedicated ones",
             ]
         );
-        let long = Finding::warn("subject", "word ".repeat(30).trim(), "remedy ".repeat(30).trim());
+        let long = HostFinding::warn("subject", "word ".repeat(30).trim(), "remedy ".repeat(30).trim());
         let text = line(&long);
         assert!(
             text.lines().all(|line| line.chars().count() <= WIDTH_MAX && line == line.trim_end()),
@@ -551,13 +559,13 @@ mod tests {
     }
 
     /// Subject, plan, servers, host; how it stands, and a word of what is said.
-    type Row<'a> = (&'a str, &'a str, &'a [&'a str], Facts, Status, &'a str);
+    type Row<'a> = (&'a str, &'a str, &'a [&'a str], HostFacts, HostStatus, &'a str);
 
     /// Both sides of every threshold.
     #[test]
     fn every_threshold_has_two_sides() {
-        use Status::{Fix, Ok, Warn};
-        let change = |change: fn(&mut Facts)| {
+        use HostStatus::{Fix, Ok, Warn};
+        let change = |change: fn(&mut HostFacts)| {
             let mut facts = facts();
             change(&mut facts);
             facts

@@ -136,7 +136,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_server_gets_what_the_workers_leave() {
+    fn server_runs_on_cpus_without_workers() {
         let table: [(&[u32], &[u32], Option<&str>); 4] = [
             (&[0, 1, 2, 3], &[1], Some("0,2-3")),
             (&[0, 1], &[], None),

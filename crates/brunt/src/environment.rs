@@ -2,7 +2,7 @@
 //!
 //! Facts only, nothing judged; a fact that the host does not tell is left out.
 
-use crate::facts::first_line;
+use crate::host_facts::first_line;
 use brunt_plan::cpus::CpuList;
 use std::fs;
 

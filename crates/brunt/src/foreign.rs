@@ -10,10 +10,10 @@ mod value;
 
 use crate::cli;
 use clap::Command;
-use line::{Given, Line, Reading};
+use line::{Line, OptionOwner, TypedOption};
 use std::fmt::Write;
 use std::path::Path;
-use table::{Ours, Row, Tool};
+use table::{Row, Tool, Translation};
 use translation::{Answer, quoted};
 
 /// Commands of ours that take the options of a plan.
@@ -44,8 +44,8 @@ pub(crate) fn answer(words: &[String]) -> Option<String> {
 
 /// How well a line goes with its tool.
 fn score(line: &Line) -> i64 {
-    let of = |given: &Given| match given.reading {
-        Reading::Foreign(row) if line.tool.takes_those_of(row.of) => {
+    let of = |given: &TypedOption| match given.reading {
+        OptionOwner::Foreign(row) if line.tool.takes_those_of(row.of) => {
             let fits = row.takes.fits(given.value.as_deref());
             match (fits, given.is_accepted) {
                 (true, false) => 4,
@@ -54,8 +54,8 @@ fn score(line: &Line) -> i64 {
                 (false, true) => -1,
             }
         }
-        Reading::Foreign(_) | Reading::Unknown => -4,
-        Reading::Ours => 0,
+        OptionOwner::Foreign(_) | OptionOwner::Unknown => -4,
+        OptionOwner::Brunt => 0,
     };
     let positional = [0, -2, 2][line.command.len().min(2)];
     line.given.iter().map(of).sum::<i64>() + positional
@@ -64,36 +64,36 @@ fn score(line: &Line) -> i64 {
 /// Is some of it ours beyond doubt? Then options that both have are ours.
 fn is_mixed(line: &Line) -> bool {
     line.given.iter().any(|given| match given.reading {
-        Reading::Ours => true,
-        Reading::Foreign(row) => {
+        OptionOwner::Brunt => true,
+        OptionOwner::Foreign(row) => {
             // A server is written in our way wherever one is.
             let is_server = matches!(given.name.as_str(), "-s" | "--server");
             given.is_accepted && !is_server && !row.takes.fits(given.value.as_deref())
         }
-        Reading::Unknown => false,
+        OptionOwner::Unknown => false,
     })
 }
 
 /// One option of the line and what is said of it.
-struct Entry<'a> {
-    given: &'a Given,
+struct OptionAnswer<'a> {
+    given: &'a TypedOption,
     row: Option<&'static Row>,
     answer: Answer,
     is_kept: bool,
 }
 
-fn entry<'a>(line: &Line, given: &'a Given, is_mixed: bool) -> Entry<'a> {
+fn entry<'a>(line: &Line, given: &'a TypedOption, is_mixed: bool) -> OptionAnswer<'a> {
     let kept = |row| {
         let typed = given.words.iter().map(|word| quoted(word)).collect::<Vec<_>>().join(" ");
         let pieces = if given.is_secret() { translation::without_password(given) } else { vec![typed] };
-        Entry { given, row, answer: Answer { pieces, note: String::new() }, is_kept: true }
+        OptionAnswer { given, row, answer: Answer { pieces, note: String::new() }, is_kept: true }
     };
-    let Reading::Foreign(row) = given.reading else {
-        let is_known = matches!(given.reading, Reading::Ours);
+    let OptionOwner::Foreign(row) = given.reading else {
+        let is_known = matches!(given.reading, OptionOwner::Brunt);
         let note = if is_known { "" } else { "neither brunt nor the other tools have it" };
         return match is_known {
             true => kept(None),
-            false => Entry {
+            false => OptionAnswer {
                 given,
                 row: None,
                 answer: Answer { note: note.to_owned(), ..Answer::default() },
@@ -109,21 +109,24 @@ fn entry<'a>(line: &Line, given: &'a Given, is_mixed: bool) -> Entry<'a> {
         return kept(Some(row));
     }
     let answer = match row.ours {
-        _ if !fits && row.takes != value::Takes::Text => {
+        _ if !fits && row.takes != value::ValueShape::Text => {
             Answer { note: format!("{} does not take this value", row.of.name()), ..Answer::default() }
         }
-        Ours::As(text) => Answer { pieces: vec![text.replace("{}", &quoted(value))], note: String::new() },
-        Ours::Made(meaning) => translation::answer(meaning, value, line),
-        Ours::Nothing => Answer::default(),
+        Translation::As(text) => {
+            Answer { pieces: vec![text.replace("{}", &quoted(value))], note: String::new() }
+        }
+        Translation::Made(meaning) => translation::answer(meaning, value, line),
+        Translation::Nothing => Answer::default(),
     };
     let note = if answer.note.is_empty() { row.note.to_owned() } else { answer.note };
-    Entry { given, row: Some(row), answer: Answer { note, ..answer }, is_kept: false }
+    OptionAnswer { given, row: Some(row), answer: Answer { note, ..answer }, is_kept: false }
 }
 
 /// The whole answer.
 fn written(line: &Line, name: &str, program: &Command) -> String {
     let is_mixed = is_mixed(line);
-    let mut entries: Vec<Entry<'_>> = line.given.iter().map(|given| entry(line, given, is_mixed)).collect();
+    let mut entries: Vec<OptionAnswer<'_>> =
+        line.given.iter().map(|given| entry(line, given, is_mixed)).collect();
     entries.iter_mut().for_each(say_what_differs);
     let mut text = format!("error: {}; brunt {name} has other names:\n", heading(line, &entries));
     let rows: Vec<(String, String, String)> = entries
@@ -146,14 +149,14 @@ fn written(line: &Line, name: &str, program: &Command) -> String {
 }
 
 /// An option that both have, with another meaning.
-fn say_what_differs(entry: &mut Entry<'_>) {
+fn say_what_differs(entry: &mut OptionAnswer<'_>) {
     let (Some(row), Some(arg)) = (entry.row, &entry.given.ours) else { return };
     let Some(long) = arg.get_long().filter(|_| !entry.given.name.starts_with("--")) else { return };
     let is_same = |piece: &String| piece.split(' ').next() == Some(&format!("--{long}"));
     if entry.is_kept {
         let theirs = match row.ours {
-            Ours::As(text) => text.split(' ').next().unwrap_or_default(),
-            Ours::Made(_) | Ours::Nothing => return,
+            Translation::As(text) => text.split(' ').next().unwrap_or_default(),
+            Translation::Made(_) | Translation::Nothing => return,
         };
         if theirs != format!("--{long}") {
             entry.answer.note = format!("taken as --{long}; {}'s is {theirs}", row.of.name());
@@ -165,7 +168,7 @@ fn say_what_differs(entry: &mut Entry<'_>) {
     }
 }
 
-fn heading(line: &Line, entries: &[Entry<'_>]) -> String {
+fn heading(line: &Line, entries: &[OptionAnswer<'_>]) -> String {
     let mut names: Vec<&str> = Vec::new();
     for entry in entries.iter().filter(|entry| entry.given.is_evidence()) {
         if !names.contains(&entry.given.name.as_str()) {
@@ -192,7 +195,7 @@ fn heading(line: &Line, entries: &[Entry<'_>]) -> String {
 }
 
 /// An option as typed; passwords are not shown.
-fn shown(entry: &Entry<'_>) -> String {
+fn shown(entry: &OptionAnswer<'_>) -> String {
     match entry.given.is_secret() {
         true => format!("{} (secret)", entry.given.name),
         false => entry.given.words.join(" "),
@@ -225,7 +228,7 @@ fn whole(
     line: &Line,
     name: &str,
     program: &Command,
-    entries: &[Entry<'_>],
+    entries: &[OptionAnswer<'_>],
     is_mixed: bool,
 ) -> Option<String> {
     let mut pieces: Vec<String> = Vec::new();
@@ -239,7 +242,7 @@ fn whole(
         translation::server("", line).pieces.iter().for_each(&mut add);
     }
     for entry in entries {
-        if !matches!(entry.given.reading, Reading::Unknown) {
+        if !matches!(entry.given.reading, OptionOwner::Unknown) {
             entry.answer.pieces.iter().for_each(&mut add);
         }
     }

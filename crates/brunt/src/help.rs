@@ -164,13 +164,13 @@ mod tests {
     }
 
     #[test]
-    fn exit_codes_are_all_there_are() {
+    fn every_exit_code_is_listed() {
         let codes: Vec<u8> = Exit::MEANINGS.iter().map(|(exit, _)| *exit as u8).collect();
         assert_eq!(codes, [0, 1, 2, 3, 4, 5, 130]);
     }
 
     #[test]
-    fn a_check_is_explained() {
+    fn checks_are_explained() {
         let expected = "\
 COLO, a check of the verdict
 

@@ -4,25 +4,25 @@
 //! waits for no client, and no worker knows of any; everything but putting up happens on a thread that ends with the process.
 
 mod address;
-mod board;
 mod connection;
+mod pages;
 mod request;
 mod seconds;
 mod server;
 mod view;
 
 pub(crate) use address::HttpAddress;
-pub(crate) use board::{Page, Text};
+pub(crate) use pages::{Page, Text};
 pub(crate) use view::HttpView;
 
 use crate::exit::{Exit, Failure};
-use board::Board;
+use pages::Pages;
 use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
 
 /// Pages, and where they are served.
 pub(crate) struct Endpoint {
-    board: Arc<Board>,
+    board: Arc<Pages>,
     address: SocketAddr,
     is_told: bool,
 }
@@ -41,8 +41,8 @@ impl Endpoint {
             ))
         };
         let listener = TcpListener::bind(address.0).map_err(|error| refused(&error))?;
-        let board = Arc::new(Board::new(pages, texts));
-        let (is_told, address) = (address.is_told(), listener.local_addr()?);
+        let board = Arc::new(Pages::new(pages, texts));
+        let (is_told, address) = (address.is_warned(), listener.local_addr()?);
         server::start(listener, board.clone()).map_err(|error| Failure::new(Exit::Failed, error))?;
         Ok(Self { board, address, is_told })
     }

@@ -1,10 +1,10 @@
 //! What a plan needs of the host, held against what the host has: said before a run, not found out by it.
 //!
-//! Not a place that reads the host (that is [`crate::facts`]) but for one call: [`raise_open_files`]. Needs are upper
+//! Not a place that reads the host (that is [`crate::host_facts`]) but for one call: [`raise_open_files`]. Needs are upper
 //! bounds where the plan fixes them and expectations where it does not; only the former refuse a run. Invariant: a plan
 //! that is refused could not have run as it is written.
 
-use crate::facts::{Facts, TimeWaitReuse};
+use crate::host_facts::{HostFacts, TimeWaitReuse};
 use brunt_engine::Address;
 use brunt_plan::plan::{Class, Load, OpenRate, Placement, Plan, Transport};
 use brunt_plan::resolve::PlanError;
@@ -155,7 +155,7 @@ fn files_beside(plan: &Plan) -> u64 {
 ///
 /// # Errors
 /// The plan cannot run here; with the option to change, and how far it may go.
-pub(crate) fn foresee(plan: &Plan, needs: &Needs, facts: &Facts) -> Result<Vec<String>, PlanError> {
+pub(crate) fn check_limits(plan: &Plan, needs: &Needs, facts: &HostFacts) -> Result<Vec<String>, PlanError> {
     let refused = check_open_files(plan, needs, facts).and_then(|()| check_ports(plan, needs, facts));
     // Where attempts are counted, one that this host has no room for is a result.
     if !plan.counts_attempts() {
@@ -175,7 +175,7 @@ pub(crate) fn foresee(plan: &Plan, needs: &Needs, facts: &Facts) -> Result<Vec<S
     )])
 }
 
-fn check_open_files(plan: &Plan, needs: &Needs, facts: &Facts) -> Result<(), PlanError> {
+fn check_open_files(plan: &Plan, needs: &Needs, facts: &HostFacts) -> Result<(), PlanError> {
     let Some(hard) = facts.open_files_hard.filter(|hard| needs.open_files > *hard) else { return Ok(()) };
     let beside = files_beside(plan);
     let accepted = match hard.saturating_sub(beside) {
@@ -193,7 +193,7 @@ fn check_open_files(plan: &Plan, needs: &Needs, facts: &Facts) -> Result<(), Pla
     })
 }
 
-fn check_ports(plan: &Plan, needs: &Needs, facts: &Facts) -> Result<(), PlanError> {
+fn check_ports(plan: &Plan, needs: &Needs, facts: &HostFacts) -> Result<(), PlanError> {
     let ports = facts.local_ports;
     let had = ports.count();
     if needs.ports <= had {
@@ -227,13 +227,13 @@ fn check_ports(plan: &Plan, needs: &Needs, facts: &Facts) -> Result<(), PlanErro
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
-    use crate::facts::LocalPorts;
+    use crate::host_facts::LocalPorts;
     use brunt_plan::resolve::{Host, resolve};
     use brunt_plan::spec::PlanSpec;
 
     /// A host without fault.
-    pub(crate) fn facts() -> Facts {
-        Facts {
+    pub(crate) fn facts() -> HostFacts {
+        HostFacts {
             open_files_soft: Some(1_024),
             open_files_hard: Some(20_000),
             local_ports: LocalPorts { first: 32_768, last: 60_999, reserved: 0 },
@@ -283,7 +283,7 @@ pub(crate) mod tests {
     const CHURN: &str = "time = '10m'\nconnections = 100\nconnect-rate = 50\ncalls-per-connection = 1";
 
     #[test]
-    fn what_plans_need() {
+    fn needs_follow_from_the_plan() {
         use TimeWaitReuse::{Always, Loopback, Never};
         let two: &[&str] = &["192.0.2.1:11211", "192.0.2.2:11211"];
         let twice: &[&str] = &["192.0.2.1:11211", "192.0.2.1:11211", "192.0.2.2:11211"];
@@ -360,10 +360,10 @@ pub(crate) mod tests {
 
     /// Both sides of every bound: 20000 files of which 36 are not for connections, 28232 ports.
     #[test]
-    fn what_does_not_fit_is_refused_with_numbers() {
-        let many = Facts { open_files_hard: None, ..facts() };
+    fn plans_beyond_host_limits_are_rejected_with_numbers() {
+        let many = HostFacts { open_files_hard: None, ..facts() };
         let churn = "time = '10m'\nconnections = 232\ncalls-per-connection = 1\nconnect-rate = ";
-        let table: [(Facts, String, &[&str]); 8] = [
+        let table: [(HostFacts, String, &[&str]); 8] = [
             (facts(), "connections = 19964".to_owned(), &[]),
             (
                 facts(),
@@ -386,9 +386,9 @@ pub(crate) mod tests {
                     "232 conn",
                 ],
             ),
-            (Facts { open_files_hard: Some(37), ..facts() }, "connections = 1".to_owned(), &[]),
+            (HostFacts { open_files_hard: Some(37), ..facts() }, "connections = 1".to_owned(), &[]),
             (
-                Facts { open_files_hard: Some(36), ..facts() },
+                HostFacts { open_files_hard: Some(36), ..facts() },
                 "connections = 1".to_owned(),
                 &["--connections: '1' was given; accepted: none here"],
             ),
@@ -396,7 +396,7 @@ pub(crate) mod tests {
         for (facts, toml, words) in table {
             let plan = plan(&toml);
             let needs = needs(&plan, FAR, facts.time_wait_reuse);
-            let said = foresee(&plan, &needs, &facts).map_err(|error| error.to_string());
+            let said = check_limits(&plan, &needs, &facts).map_err(|error| error.to_string());
             match said {
                 Ok(notes) => assert!(notes.is_empty() && words.is_empty(), "{toml}: {notes:?}"),
                 Err(error) => {
@@ -408,7 +408,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn what_may_not_fit_is_noted() {
+    fn plans_close_to_host_limits_are_noted() {
         // 28000 / 60 s ≈ 466 a second fit beside 232: 232 connections may end every 498 ms.
         for (toml, is_noted) in [
             ("time = '10m'\nconnections = 232\nreconnect-every = '498ms'", false),
@@ -419,7 +419,7 @@ pub(crate) mod tests {
         ] {
             let plan = plan(toml);
             let needs = needs(&plan, FAR, TimeWaitReuse::Loopback);
-            let notes = foresee(&plan, &needs, &facts()).unwrap();
+            let notes = check_limits(&plan, &needs, &facts()).unwrap();
             assert_eq!(notes.len(), usize::from(is_noted), "{toml}: {notes:?}");
             assert!(notes.iter().all(|note| note.contains("28232") && note.contains("sysctl")), "{notes:?}");
         }

@@ -16,12 +16,13 @@ mod doctor;
 mod embedded;
 mod environment;
 mod exit;
-mod facts;
 mod foreign;
 mod help;
+mod host_facts;
 mod http;
 mod input;
 mod interrupt;
+mod invalid_value;
 mod limits;
 mod measurement;
 mod observers;
@@ -29,7 +30,6 @@ mod option_file;
 mod output;
 mod presentation;
 mod progress;
-mod refusal;
 mod report;
 mod run;
 mod serve;
@@ -103,7 +103,7 @@ fn explain(name: &str) -> ExitCode {
 
 /// Ends with what is wrong with the command line, or with the help that it asks for.
 fn refused(words: &[String], error: clap::Error) -> ExitCode {
-    let of_value = || refusal::of_value(&error).map(|message| format!("brunt: {message}"));
+    let of_value = || invalid_value::message(&error).map(|message| format!("brunt: {message}"));
     match foreign::answer(words).or_else(of_value) {
         Some(answer) => told(&answer),
         None => suggestion::without_far_ones(error).exit(),

@@ -7,9 +7,9 @@ use crate::calibrations;
 use crate::embedded::{self, Embedded};
 use crate::environment;
 use crate::exit::{Exit, Failure};
-use crate::facts::Facts;
+use crate::host_facts::HostFacts;
 use crate::limits::{self, Needs};
-use crate::observers::{Observers, Watching};
+use crate::observers::{ObservedRun, Observers};
 use brunt_engine::cluster::{Nodes, find_nodes};
 use brunt_engine::run::{Blamed, DataSets, Endpoint, Observed, RunData, RunError, Wish};
 use brunt_engine::{Address, TlsSettings};
@@ -43,21 +43,21 @@ pub(crate) struct Servers {
     cluster_notes: Vec<String>,
     /// The agents that load them.
     fleet: Option<RefCell<Fleet>>,
-    lead: Lead,
+    lead: AgentOptions,
 }
 
 /// How agents are led.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Lead {
+pub(crate) struct AgentOptions {
     /// At most so many workers carry out what is ours; none: as many as there are processors to spare.
     pub threads: Option<u32>,
     /// What agents tell beside counts and histograms.
-    pub told: Told,
+    pub told: AgentDetail,
 }
 
 /// What agents tell beside counts and histograms.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum Told {
+pub(crate) enum AgentDetail {
     /// Whatever the plan asks for.
     #[default]
     All,
@@ -74,7 +74,7 @@ impl Servers {
     }
 
     /// The same for an agent: the controller has found the nodes of a cluster, and numbers them as its plan does.
-    pub(crate) fn open_led(plan: &Plan) -> Result<Self, Failure> {
+    pub(crate) fn open_with_agents(plan: &Plan) -> Result<Self, Failure> {
         Self::found(plan, false)
     }
 
@@ -134,19 +134,19 @@ impl Servers {
             cluster_notes,
             _embedded: embedded,
             fleet: None,
-            lead: Lead::default(),
+            lead: AgentOptions::default(),
         })
     }
 
     /// The same, loaded by these agents.
-    pub(crate) fn led(mut self, fleet: Option<Fleet>, lead: Lead) -> Self {
+    pub(crate) fn with_agents(mut self, fleet: Option<Fleet>, lead: AgentOptions) -> Self {
         (self.fleet, self.lead) = (fleet.map(RefCell::new), lead);
         self
     }
 
     /// Keeps the agents, if any, while they have nothing to do.
-    pub(crate) fn tend(&self) -> Result<(), Failure> {
-        let tended = self.fleet.as_ref().map_or(Ok(()), |fleet| fleet.borrow_mut().tend());
+    pub(crate) fn keep_alive(&self) -> Result<(), Failure> {
+        let tended = self.fleet.as_ref().map_or(Ok(()), |fleet| fleet.borrow_mut().keep_alive());
         tended.map_err(|error| Failure::new(Exit::Failed, error))
     }
 
@@ -244,7 +244,7 @@ pub(crate) fn measure(
     let shares = shares(plan, servers)?;
     // What agents carry out needs room on their hosts.
     let here = shares.as_ref().map_or(Some(plan), |shares| shares.controller.as_ref().map(|own| &own.plan));
-    let notes = here.map_or(Ok(Vec::new()), |plan| foresee(plan, &servers.endpoints))?;
+    let notes = here.map_or(Ok(Vec::new()), |plan| check_limits(plan, &servers.endpoints))?;
     notes.iter().for_each(|note| observers.note(note));
     let mut watching = observers.begin(plan, &servers.name, &step.place);
     let ended = carry_out(plan, shares.as_ref(), servers, stop, &mut watching, step);
@@ -259,7 +259,7 @@ fn carry_out(
     shares: Option<&Shares>,
     servers: &Servers,
     stop: &AtomicBool,
-    watching: &mut Watching<'_, '_>,
+    watching: &mut ObservedRun<'_, '_>,
     step: &Step,
 ) -> Result<(RunData, Option<Convergence>), Failure> {
     let mut convergence = step.convergence.clone();
@@ -279,7 +279,7 @@ fn carry_out(
         };
         watching.observe(&observed);
         if !is_led && tended.is_ok() {
-            tended = servers.tend();
+            tended = servers.keep_alive();
         }
         if is_enough || tended.is_err() { Wish::Enough } else { Wish::GoOn }
     };
@@ -386,27 +386,27 @@ fn shares(plan: &Plan, servers: &Servers) -> Result<Option<Shares>, Failure> {
             "--agent: '{agent}' was given; accepted: with run, scan and search, which lead agents"
         )));
     }
-    let Lead { threads, told } = servers.lead;
+    let AgentOptions { threads, told } = servers.lead;
     let threads =
         threads.unwrap_or_else(|| brunt_engine::allowed_cpus().len().saturating_sub(1).max(1) as u32);
     let shares = Shares::of(plan, threads).map_err(Failure::usage)?;
     Ok(Some(match told {
-        Told::All => shares,
-        Told::Meters => shares.without_samples_of_agents(true),
-        Told::Nothing => shares.without_samples_of_agents(false),
+        AgentDetail::All => shares,
+        AgentDetail::Meters => shares.without_samples_of_agents(true),
+        AgentDetail::Nothing => shares.without_samples_of_agents(false),
     }))
 }
 
 /// Refuses a plan that this host has no room for. Returns where it may become tight.
-pub(crate) fn foresee(plan: &Plan, endpoints: &[Endpoint]) -> Result<Vec<String>, Failure> {
+pub(crate) fn check_limits(plan: &Plan, endpoints: &[Endpoint]) -> Result<Vec<String>, Failure> {
     if plan.timestamps == Timestamps::Kernel {
         brunt_engine::timestamps_work().map_err(|reason| no_timestamps(&reason))?;
     }
-    let facts = Facts::read();
+    let facts = HostFacts::read();
     // The first address is the one that is tried first.
     let addresses: Vec<Address> = endpoints.iter().map(|endpoint| endpoint.addresses[0].clone()).collect();
     let needs = Needs::of(plan, &addresses, facts.time_wait_reuse);
-    limits::foresee(plan, &needs, &facts).map_err(|error| Failure::new(Exit::Usage, error))
+    limits::check_limits(plan, &needs, &facts).map_err(|error| Failure::new(Exit::Usage, error))
 }
 
 fn no_timestamps(reason: &io::Error) -> Failure {

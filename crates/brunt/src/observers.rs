@@ -46,11 +46,16 @@ impl<'a> Observers<'a> {
     }
 
     /// A run begins.
-    pub(crate) fn begin<'b>(&'b mut self, plan: &Plan, server: &str, place: &'b Place) -> Watching<'b, 'a> {
+    pub(crate) fn begin<'b>(
+        &'b mut self,
+        plan: &Plan,
+        server: &str,
+        place: &'b Place,
+    ) -> ObservedRun<'b, 'a> {
         let of_length = |every: DurationNs| Periods::new(Layout::of(plan), every.0);
         let periods = self.0.iter().map(|observer| observer.period().map(of_length)).collect();
         self.tell(&Event::Run { plan, server, place });
-        Watching { observers: self, periods, place }
+        ObservedRun { observers: self, periods, place }
     }
 
     fn tell(&mut self, event: &Event<'_>) {
@@ -59,14 +64,14 @@ impl<'a> Observers<'a> {
 }
 
 /// A run that is watched.
-pub(crate) struct Watching<'b, 'a> {
+pub(crate) struct ObservedRun<'b, 'a> {
     observers: &'b mut Observers<'a>,
     /// Of each observer, where it asks for any.
     periods: Vec<Option<Periods>>,
     place: &'b Place,
 }
 
-impl Watching<'_, '_> {
+impl ObservedRun<'_, '_> {
     /// The control thread sees something.
     pub(crate) fn observe(&mut self, observed: &Observed<'_>) {
         match observed {

@@ -50,11 +50,11 @@ pub(crate) fn parse_or_read<T: FromStr<Err = String>>(text: &str) -> Result<T, S
 pub(crate) fn fill_in(plan: &str, directory: &Path) -> Result<String, String> {
     let Ok(table) = DeTable::parse(plan) else { return Ok(plan.to_owned()) };
     let mut places = Vec::new();
-    find_places(table.get_ref(), &mut places);
+    find_file_references(table.get_ref(), &mut places);
     // From the end, so that the places in front stay where they are.
     places.sort_by_key(|place| std::cmp::Reverse(place.start));
     let mut filled = plan.to_owned();
-    for Place { start, end, key, check, path } in places {
+    for FileReference { start, end, key, check, path } in places {
         let full = directory.join(&path);
         let accepted = |error: String| format!("{key}: '@{path}' was given; {error}");
         let text = read(&full).map_err(accepted)?;
@@ -65,7 +65,7 @@ pub(crate) fn fill_in(plan: &str, directory: &Path) -> Result<String, String> {
 }
 
 /// Where in a plan's text a file is named.
-struct Place {
+struct FileReference {
     start: usize,
     end: usize,
     key: &'static str,
@@ -74,20 +74,20 @@ struct Place {
 }
 
 /// The keys of the table and of the tables in its arrays (`[[class]]`).
-fn find_places(table: &DeTable<'_>, places: &mut Vec<Place>) {
+fn find_file_references(table: &DeTable<'_>, places: &mut Vec<FileReference>) {
     for (name, value) in table {
         match value.get_ref() {
             DeValue::String(text) => {
                 let known = KEYS.iter().find(|(key, _)| *key == name.get_ref().as_ref());
                 if let (Some((key, check)), Some(path)) = (known, text.strip_prefix('@')) {
                     let (start, end) = (value.span().start, value.span().end);
-                    places.push(Place { start, end, key, check: *check, path: path.to_owned() });
+                    places.push(FileReference { start, end, key, check: *check, path: path.to_owned() });
                 }
             }
             DeValue::Array(items) => {
                 for item in items.iter() {
                     if let DeValue::Table(inner) = item.get_ref() {
-                        find_places(inner, places);
+                        find_file_references(inner, places);
                     }
                 }
             }
@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn a_plan_is_filled_in_where_files_are_named() {
+    fn files_named_in_a_plan_are_inlined() {
         let files = [("sizes", "uniform:10,\n20"), ("wrong", "big"), ("profile", "0s=1k\n5s=2k")];
         let directory = directory("plan", &files);
         let table = [

@@ -2,11 +2,11 @@
 //! times.
 //!
 //! Drawn by the control thread between two looks at the workers; no worker knows of it. What there is to see is made by
-//! [`watch`], how it reads by [`mod@line`]; this file decides where and how often. Invariant: on a terminal the line is gone
+//! [`tracker`], how it reads by [`status_line`]; this file decides where and how often. Invariant: on a terminal the line is gone
 //! before anything else is written there.
 
-mod line;
-mod watch;
+mod status_line;
+mod tracker;
 
 use crate::cli::ProgressFlags;
 use crate::presentation::{is_coloured, variable};
@@ -14,7 +14,7 @@ use crate::terminal::say;
 use brunt_stats::observer::{Event, Observer};
 use brunt_stats::summary::MeasuredWindow;
 use std::io::{self, IsTerminal, Write};
-use watch::{Expected, Watch};
+use tracker::{Expected, Tracker};
 
 /// Five times a second: fast enough to look alive, slow enough to read.
 const REDRAW_NS: u64 = 200_000_000;
@@ -67,7 +67,7 @@ struct Line {
     style: Style,
     /// What stands before every line; may be empty.
     label: String,
-    watch: Watch,
+    watch: Tracker,
     /// When the next line is due; 0 before the first look.
     due_ns: u64,
     is_drawn: bool,
@@ -87,7 +87,7 @@ impl Observer for Progress {
         match (event, &mut self.line) {
             (Event::Note(text), _) if !self.is_quiet => say(format_args!("note: {text}")),
             (Event::Run { plan, place, .. }, _) if self.style != Style::Off => {
-                let (label, watch) = (place.label.clone(), Watch::new(Expected::of(plan)));
+                let (label, watch) = (place.label.clone(), Tracker::new(Expected::of(plan)));
                 self.line = Some(Line { style: self.style, label, watch, due_ns: 0, is_drawn: false });
             }
             // Whatever comes next, an error or a report, does not share its line.
@@ -136,12 +136,16 @@ impl Line {
         let _ = match self.style {
             Style::Off => Ok(()),
             Style::Lines { .. } => {
-                writeln!(io::stderr(), "brunt: {}", line::text(&self.label, &glance, WIDTH_PLAIN, false))
+                writeln!(
+                    io::stderr(),
+                    "brunt: {}",
+                    status_line::text(&self.label, &glance, WIDTH_PLAIN, false)
+                )
             }
             Style::Redrawn { colour } => {
                 self.is_drawn = true;
                 // The last column stays free: some terminals go to the next line with it.
-                let text = line::text(&self.label, &glance, width() - 1, colour);
+                let text = status_line::text(&self.label, &glance, width() - 1, colour);
                 write!(io::stderr(), "{CLEAR}{text}")
             }
         };
@@ -170,7 +174,7 @@ mod tests {
     use clap::ColorChoice;
 
     #[test]
-    fn who_sees_what() {
+    fn style_follows_flags_and_terminal() {
         let layout = LayoutFlags::default();
         let none = ProgressFlags { progress: None, no_progress: false, http: None, quiet: false, layout };
         let never = ProgressFlags { layout: LayoutFlags { color: ColorChoice::Never, ..layout }, ..none };

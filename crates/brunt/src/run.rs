@@ -8,7 +8,7 @@ use crate::cli;
 use crate::exit::{Exit, Failure};
 use crate::input;
 use crate::interrupt;
-use crate::measurement::{Lead, Servers, Step, check_agents, measure};
+use crate::measurement::{AgentOptions, Servers, Step, check_agents, measure};
 use crate::observers::Observers;
 use crate::option_file;
 use crate::output::Outputs;
@@ -40,7 +40,7 @@ use std::path::Path;
 
 /// Measures, and reports what was measured.
 pub(crate) fn run(flags: &cli::Run) -> Result<Exit, Failure> {
-    let asked = Asked::of(flags)?;
+    let asked = PlanRequest::of(flags)?;
     let plan = asked.plan()?;
     let output = &flags.output;
     if output.print_plan {
@@ -51,7 +51,7 @@ pub(crate) fn run(flags: &cli::Run) -> Result<Exit, Failure> {
     let judgement = output.judging.judgement();
     let place = Place { of: Some(1), ..Place::default() };
     let step = Step { convergence: Convergence::of(&plan), judgement, place, ..Step::default() };
-    let servers = Servers::open(&plan)?.led(asked.fleet, Lead::default());
+    let servers = Servers::open(&plan)?.with_agents(asked.fleet, AgentOptions::default());
     let mut observers = Observers::of(&flags.progress, &output.assert)?;
     note_raised_threads(&asked.spec, &plan, &mut observers);
     let summary = measure(&plan, &servers, &stop, &mut observers, &step)?;
@@ -132,7 +132,7 @@ fn stored_text(summary: &Summary, keys: u64, form: Form) -> String {
 }
 
 /// What was asked for by file and flags, for a campaign that resolves it several times.
-pub(crate) struct Asked {
+pub(crate) struct PlanRequest {
     /// File and flags.
     pub spec: PlanSpec,
     /// The class options that the command line gives.
@@ -142,13 +142,13 @@ pub(crate) struct Asked {
     pub fleet: Option<Fleet>,
 }
 
-impl Asked {
+impl PlanRequest {
     /// Reads the file and lays the flags over it.
     pub(crate) fn of(flags: &cli::Run) -> Result<Self, Failure> {
         let (run, class) = flags.spec();
         let given = class.given();
         let mut spec = read_spec(flags.plan.as_deref(), run, class)?;
-        let fleet = agent::meet(&mut spec.run, &flags.agents.trust)?;
+        let fleet = agent::connect_agents(&mut spec.run, &flags.agents.trust)?;
         Ok(Self { flags: given, spec, host: host(), fleet })
     }
 

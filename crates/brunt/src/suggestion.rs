@@ -60,7 +60,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn misspellings_are_near() {
+    fn only_close_names_are_misspellings() {
         let table = [
             ("rato", "rate", true),
             ("raet", "rate", true),

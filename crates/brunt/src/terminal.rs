@@ -12,7 +12,7 @@ use std::os::fd::AsFd;
 /// Writes a line to standard error.
 pub(crate) fn say(line: impl Display) {
     // In one piece, so that lines of several processes do not mix.
-    let _ = Patient(io::stderr()).write_all(format!("{line}\n").as_bytes());
+    let _ = RetryingWriter(io::stderr()).write_all(format!("{line}\n").as_bytes());
 }
 
 /// Writes a report to standard output, or to standard error where a document has the other one. That a disk is full is said on
@@ -20,8 +20,8 @@ pub(crate) fn say(line: impl Display) {
 pub(crate) fn show(text: impl AsRef<[u8]>, goes_to_stderr: bool) {
     let text = text.as_ref();
     let shown = match goes_to_stderr {
-        true => Patient(io::stderr()).write_all(text),
-        false => Patient(io::stdout()).write_all(text),
+        true => RetryingWriter(io::stderr()).write_all(text),
+        false => RetryingWriter(io::stdout()).write_all(text),
     };
     match shown {
         Ok(()) => {}
@@ -46,19 +46,19 @@ impl Write for Page {
 }
 
 /// Standard output for a result, which must not be lost.
-pub(crate) fn standard_output() -> io::Result<Patient<io::Stdout>> {
+pub(crate) fn standard_output() -> io::Result<RetryingWriter<io::Stdout>> {
     match brunt_engine::standard_output_was_closed() {
         true => Err(io::Error::other("it is closed")),
-        false => Ok(Patient(io::stdout())),
+        false => Ok(RetryingWriter(io::stdout())),
     }
 }
 
 /// A descriptor that is written to without a buffer, and waited for where it does not block: a process that shares a terminal or a pipe with
 /// us may have made it so.
 #[derive(Debug)]
-pub(crate) struct Patient<F>(pub F);
+pub(crate) struct RetryingWriter<F>(pub F);
 
-impl<F: AsFd> Write for Patient<F> {
+impl<F: AsFd> Write for RetryingWriter<F> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         loop {
             match rustix::io::write(&self.0, bytes) {

@@ -12,12 +12,13 @@ use crate::exit::{Exit, Failure};
 use crate::http::{Endpoint, HttpAddress, Page, Text};
 use crate::input;
 use crate::interrupt;
-use crate::measurement::{Lead, Servers, Step, Told, check_agents, measure};
+use crate::measurement::{AgentDetail, AgentOptions, Servers, Step, check_agents, measure};
 use crate::observers::Observers;
 use crate::output::note_files;
-use crate::terminal::{Patient, say, show, standard_output};
+use crate::terminal::{RetryingWriter, say, show, standard_output};
 use brunt_compat::front_end::{
-    Asked, Caller, Console, End, FailureKind, FrontEnd, Next, Printed, Run, RunFailure, Runs, Setup, Shown,
+    Caller, Console, End, FailureKind, FrontEnd, Next, Outcome, Printed, Run, RunFailure, Runs, ServedPages,
+    Setup,
 };
 use brunt_compat::names::Names;
 use brunt_compat::tools::Tool;
@@ -39,7 +40,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant, SystemTime};
 
 /// Agents that have nothing to do hear from us this often.
-const TEND: Duration = Duration::from_millis(250);
+const KEEP_ALIVE: Duration = Duration::from_millis(250);
 
 /// Carries out a command line, without the program's name, which was typed so.
 pub(crate) fn carry_out(tool: &Tool, program: &str, arguments: &[String]) -> ExitCode {
@@ -55,19 +56,19 @@ pub(crate) fn carry_out(tool: &Tool, program: &str, arguments: &[String]) -> Exi
         read_text: &|path| input::read_text(Path::new(path), input::BYTES_MAX),
     };
     match tool.read(arguments, &caller) {
-        Asked::Answer(answer) => {
-            let written = Output::of(answer.out.as_bytes());
+        Outcome::Answer(answer) => {
+            let written = OutputState::of(answer.out.as_bytes());
             show(answer.err, true);
             match written {
-                Output::Lost(message) => {
+                OutputState::Lost(message) => {
                     say(format_args!("{}: {message}", tool.name));
                     ExitCode::FAILURE
                 }
-                Output::Read | Output::Unread => ExitCode::from(answer.code),
+                OutputState::Read | OutputState::Unread => ExitCode::from(answer.code),
             }
         }
-        Asked::FrontEnd(mut front_end) => {
-            let mut screen = Screen::new(&mut *front_end, began, tool.names);
+        Outcome::FrontEnd(mut front_end) => {
+            let mut screen = FrontEndHost::new(&mut *front_end, began, tool.names);
             let code = match Driver::new(&mut screen, host) {
                 Ok(mut driver) => driver.drive(),
                 Err(failure) => screen.fail(failure).code,
@@ -89,7 +90,7 @@ fn home() -> Option<String> {
 
 /// Whether the report and the text for standard output were written.
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Output {
+enum OutputState {
     /// It has a reader, as far as is known.
     Read,
     /// The reader of a pipe went away.
@@ -98,7 +99,7 @@ enum Output {
     Lost(String),
 }
 
-impl Output {
+impl OutputState {
     /// Writes this to standard output.
     fn of(text: &[u8]) -> Self {
         let written = match text {
@@ -110,7 +111,7 @@ impl Output {
 
     /// Writes this to standard error.
     fn of_report(text: &str) -> Self {
-        Self::after("standard error", Patient(io::stderr()).write_all(text.as_bytes()))
+        Self::after("standard error", RetryingWriter(io::stderr()).write_all(text.as_bytes()))
     }
 
     fn after(stream: &str, written: io::Result<()>) -> Self {
@@ -123,12 +124,12 @@ impl Output {
 }
 
 /// A front end and what becomes of its text.
-struct Screen<'a> {
+struct FrontEndHost<'a> {
     front_end: &'a mut dyn FrontEnd,
     /// When the program began.
     began: Instant,
     names: &'static Names,
-    output: Output,
+    output: OutputState,
     files: Vec<Destination>,
     /// Where pages of the front end are shown, and how many they are.
     shown: Option<(Endpoint, usize)>,
@@ -138,24 +139,26 @@ struct Screen<'a> {
     stop: Arc<AtomicBool>,
 }
 
-impl<'a> Screen<'a> {
+impl<'a> FrontEndHost<'a> {
     fn new(front_end: &'a mut dyn FrontEnd, began: Instant, names: &'static Names) -> Self {
         let (files, stop) = (Vec::new(), Arc::default());
-        Self { front_end, began, names, output: Output::Read, files, shown: None, period: None, stop }
+        Self { front_end, began, names, output: OutputState::Read, files, shown: None, period: None, stop }
     }
 
     /// Asks the front end, and prints what it says to that.
-    fn ask<T>(&mut self, ask: impl FnOnce(&mut dyn FrontEnd, &mut Console) -> T) -> T {
+    fn with_console<T>(&mut self, action: impl FnOnce(&mut dyn FrontEnd, &mut Console) -> T) -> T {
         let unix = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
         let ns = |duration: Duration| DurationNs(duration.as_nanos() as u64);
         let mut console = Console::at(ns(self.began.elapsed()), ns(unix)).naming(self.names);
         console.utc_offset_s = brunt_engine::utc_offset_s(unix.as_secs() as i64);
-        let answer = ask(self.front_end, &mut console);
+        let answer = action(self.front_end, &mut console);
         for printed in console.take() {
             match printed {
-                Printed::Out(text) if self.output == Output::Read => self.output = Output::of(&text),
-                Printed::Report(text) if self.output == Output::Read => {
-                    self.output = Output::of_report(&text)
+                Printed::Out(text) if self.output == OutputState::Read => {
+                    self.output = OutputState::of(&text)
+                }
+                Printed::Report(text) if self.output == OutputState::Read => {
+                    self.output = OutputState::of_report(&text)
                 }
                 Printed::Out(_) | Printed::Report(_) => {}
                 Printed::Err(text) => {
@@ -171,7 +174,7 @@ impl<'a> Screen<'a> {
         if console.take_saves()
             && let Err(message) = self.save()
         {
-            self.output = Output::Lost(message);
+            self.output = OutputState::Lost(message);
         }
         answer
     }
@@ -184,8 +187,8 @@ impl<'a> Screen<'a> {
     }
 
     /// Begins to show the pages of the front end.
-    fn show(&mut self, shown: &Shown) -> Result<(), Failure> {
-        let Shown { option, address, pages } = shown;
+    fn show(&mut self, shown: &ServedPages) -> Result<(), Failure> {
+        let ServedPages { option, address, pages } = shown;
         let unfit = |_| {
             Failure::usage(format!("{option}: '{address}' was given; accepted: {}", HttpAddress::ACCEPTED))
         };
@@ -197,7 +200,9 @@ impl<'a> Screen<'a> {
         let endpoint = Endpoint::open(option, address, pages, texts)?;
         match endpoint.note() {
             (note, true) => say(format_args!("note: {note}")),
-            (note, false) => self.ask(|front_end, console| front_end.observe(&Event::Note(&note), console)),
+            (note, false) => {
+                self.with_console(|front_end, console| front_end.observe(&Event::Note(&note), console))
+            }
         }
         self.shown = Some((endpoint, count));
         Ok(())
@@ -213,28 +218,28 @@ impl<'a> Screen<'a> {
     }
 
     fn fail(&mut self, failure: RunFailure) -> End {
-        self.ask(|front_end, console| front_end.fail(&failure, console))
+        self.with_console(|front_end, console| front_end.fail(&failure, console))
     }
 
     /// The end of what nobody reads: a reader that went away has read enough.
     fn end_unread(&mut self) -> End {
         match &self.output {
-            Output::Lost(message) => {
+            OutputState::Lost(message) => {
                 self.fail(RunFailure { kind: FailureKind::Other, message: message.clone() })
             }
-            Output::Read | Output::Unread => End::with(0),
+            OutputState::Read | OutputState::Unread => End::with(0),
         }
     }
 }
 
-impl Observer for &mut Screen<'_> {
+impl Observer for &mut FrontEndHost<'_> {
     fn period(&self) -> Option<DurationNs> {
         self.period
     }
 
     fn observe(&mut self, event: &Event<'_>) {
-        self.ask(|front_end, console| front_end.observe(event, console));
-        if self.output != Output::Read {
+        self.with_console(|front_end, console| front_end.observe(event, console));
+        if self.output != OutputState::Read {
             self.stop.store(true, Ordering::Relaxed);
         }
     }
@@ -242,15 +247,15 @@ impl Observer for &mut Screen<'_> {
 
 /// A front end that is being carried out.
 struct Driver<'a, 'b> {
-    screen: &'a mut Screen<'b>,
+    screen: &'a mut FrontEndHost<'b>,
     host: Host,
     servers: Servers,
 }
 
 impl<'a, 'b> Driver<'a, 'b> {
     /// Finds everything that the front end takes. One that waits to be led does so here, until a signal ends the process.
-    fn new(screen: &'a mut Screen<'b>, host: Host) -> Result<Self, RunFailure> {
-        let runs = match screen.ask(|front_end, console| front_end.setup(console)) {
+    fn new(screen: &'a mut FrontEndHost<'b>, host: Host) -> Result<Self, RunFailure> {
+        let runs = match screen.with_console(|front_end, console| front_end.setup(console)) {
             Setup::Agent(mode) => match agents::serve(&mode).map_err(failure_of)? {},
             Setup::Runs(runs) => runs,
         };
@@ -259,12 +264,12 @@ impl<'a, 'b> Driver<'a, 'b> {
         screen.stop = interrupt::flag().map_err(|error| failure_of(error.into()))?;
         let fleet = leading.as_ref().map(agents::enlist).transpose().map_err(failure_of)?;
         if let Some(fleet) = &fleet {
-            let crews = agents::crews(fleet);
-            screen.ask(|front_end, console| front_end.met(&crews, console));
+            let crews = agents::capacities(fleet);
+            screen.with_console(|front_end, console| front_end.agents_connected(&crews, console));
         }
-        let lead = leading.map_or_else(Lead::default, |leading| Lead {
+        let lead = leading.map_or_else(AgentOptions::default, |leading| AgentOptions {
             threads: Some(leading.threads),
-            told: if leading.meters { Told::Meters } else { Told::Nothing },
+            told: if leading.meters { AgentDetail::Meters } else { AgentDetail::Nothing },
         });
         let plans = plans.iter().map(|spec| plan(spec, &host)).collect::<Result<Vec<_>, _>>()?;
         for plan in &plans {
@@ -281,7 +286,7 @@ impl<'a, 'b> Driver<'a, 'b> {
         screen.files = Destination::open_all(&asked).map_err(failure_of)?;
         shown.map_or(Ok(()), |shown| screen.show(&shown)).map_err(failure_of)?;
         let first = plans.first().expect("a front end that makes runs has a plan");
-        let servers = Servers::open(first).map_err(failure_of)?.led(fleet, lead);
+        let servers = Servers::open(first).map_err(failure_of)?.with_agents(fleet, lead);
         Ok(Self { screen, host, servers })
     }
 
@@ -289,17 +294,17 @@ impl<'a, 'b> Driver<'a, 'b> {
     fn drive(&mut self) -> u8 {
         let mut ended = None;
         loop {
-            let next = self.screen.ask(|front_end, console| front_end.next(ended.take(), console));
+            let next = self.screen.with_console(|front_end, console| front_end.next(ended.take(), console));
             let end = match (next, &self.screen.output) {
-                (Next::Run(run), Output::Read) => match (self.run(&run), &self.screen.output) {
-                    (Ok(summary), Output::Read) => {
+                (Next::Run(run), OutputState::Read) => match (self.run(&run), &self.screen.output) {
+                    (Ok(summary), OutputState::Read) => {
                         ended = Some(summary);
                         continue;
                     }
-                    (Err(failure), Output::Read) => self.screen.fail(failure),
+                    (Err(failure), OutputState::Read) => self.screen.fail(failure),
                     _ => self.screen.end_unread(),
                 },
-                (Next::End(end), Output::Read | Output::Unread) => end,
+                (Next::End(end), OutputState::Read | OutputState::Unread) => end,
                 // Nothing else comes of it.
                 _ => self.screen.end_unread(),
             };
@@ -332,11 +337,13 @@ impl<'a, 'b> Driver<'a, 'b> {
         }
         // Ctrl-C ends it, and agents want to hear from us.
         let interrupted = interrupt::descriptor()?;
-        while let Ok(left) = Timespec::try_from(until.saturating_duration_since(Instant::now()).min(TEND)) {
+        while let Ok(left) =
+            Timespec::try_from(until.saturating_duration_since(Instant::now()).min(KEEP_ALIVE))
+        {
             if left == Timespec::default() {
                 break;
             }
-            self.servers.tend()?;
+            self.servers.keep_alive()?;
             match poll(&mut [PollFd::new(&interrupted, PollFlags::IN)], Some(&left)) {
                 Ok(0) | Err(Errno::INTR) => {}
                 Ok(_) => return Err(Failure::new(Exit::Interrupted, io::Error::from(Errno::INTR))),
@@ -446,14 +453,14 @@ mod tests {
         listener.server =
             brunt_server::serve_beside(brunt_server::CoreOptions::default()).unwrap().to_string();
         let host = Host { allowed_cpus: brunt_engine::allowed_cpus(), random_seed: 7 };
-        let mut screen = Screen::new(listener, Instant::now(), &NAMES);
+        let mut screen = FrontEndHost::new(listener, Instant::now(), &NAMES);
         let mut driver = Driver::new(&mut screen, host).unwrap_or_else(|failure| panic!("{failure:?}"));
         drive(&mut driver)
     }
 
     /// Of a run that really was: whatever was counted or timed is in one of the periods.
     #[test]
-    fn all_periods_together_are_the_summary() {
+    fn periods_add_up_to_the_summary() {
         let mut listener = Listener::default();
         assert_eq!(driven(&mut listener, |driver| driver.drive()), 3);
         let expected = ["next false", "run 0 of Some(1)", "started for 700 ms", "ended true", "next true"];
@@ -471,9 +478,9 @@ mod tests {
     }
 
     #[test]
-    fn without_a_reader_nothing_goes_on() {
+    fn runs_stop_when_the_reader_is_gone() {
         let mut listener = Listener::default();
-        let mut code_of = |output: Output| {
+        let mut code_of = |output: OutputState| {
             listener.told.clear();
             let code = driven(&mut listener, |driver| {
                 driver.screen.output = output;
@@ -481,11 +488,11 @@ mod tests {
             });
             (code, listener.told.join(", "))
         };
-        assert_eq!(code_of(Output::Unread), (0, "next false".to_owned()));
-        assert_eq!(code_of(Output::Lost("why".to_owned())), (1, "next false, why".to_owned()));
+        assert_eq!(code_of(OutputState::Unread), (0, "next false".to_owned()));
+        assert_eq!(code_of(OutputState::Lost("why".to_owned())), (1, "next false, why".to_owned()));
         // Whose reader goes away while it runs.
         let ended = driven(&mut listener, |driver| {
-            driver.screen.output = Output::Unread;
+            driver.screen.output = OutputState::Unread;
             let Next::Run(run) = driver.screen.front_end.next(None, &mut Console::default()) else {
                 return None;
             };

@@ -175,7 +175,7 @@ impl Load<'_> {
 
 /// What a client says of its run.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub(super) struct Said {
+pub(super) struct ClientReport {
     pub(super) requests: Option<u64>,
     pub(super) syscalls: Option<f64>,
     /// User and system time of the window it measured.
@@ -244,11 +244,13 @@ impl Client {
     }
 
     /// What it says it did.
-    pub(super) fn said(&self, printed: &str, written: &str) -> Said {
+    pub(super) fn said(&self, printed: &str, written: &str) -> ClientReport {
         match self.kind {
             Kind::Floor => floor(printed),
             Kind::Brunt => brunt(printed),
-            Kind::Peer(peer) => Said { requests: (peer.says)(printed, written), ..Said::default() },
+            Kind::Peer(peer) => {
+                ClientReport { requests: (peer.says)(printed, written), ..ClientReport::default() }
+            }
         }
     }
 }
@@ -258,10 +260,10 @@ pub(super) fn peer_client(peer: &'static Peer, program: PathBuf) -> Client {
     Client { kind: Kind::Peer(peer), program, policy: peer.nearest, options: String::new() }
 }
 
-fn floor(printed: &str) -> Said {
+fn floor(printed: &str) -> ClientReport {
     let json: Value = serde_json::from_str(printed).unwrap_or_default();
     let number = |key: &str| json[key].as_u64();
-    Said {
+    ClientReport {
         requests: number("requests"),
         syscalls: number("syscalls").map(|syscalls| syscalls as f64),
         window_cpu_ns: number("cpu_user_ns").zip(number("cpu_system_ns")).map(Into::into),
@@ -270,13 +272,13 @@ fn floor(printed: &str) -> Said {
 }
 
 /// Every request answered in any phase: the processor time is that of all phases, too.
-fn brunt(printed: &str) -> Said {
+fn brunt(printed: &str) -> ClientReport {
     let json: Value = serde_json::from_str(printed).unwrap_or_default();
     let client = &json["client"];
     let phases = json["phases"].as_object();
     let completed = phases
         .map(|phases| phases.values().filter_map(|phase| phase["requests"]["completed"].as_u64()).sum());
-    Said {
+    ClientReport {
         requests: completed,
         // Per request of the measured window, and shown per request.
         syscalls: client["syscalls_per_request"]
@@ -325,7 +327,7 @@ mod tests {
     }
 
     #[test]
-    fn command_lines() {
+    fn client_command_lines_follow_the_shape() {
         let floor = client(Kind::Floor, PEAK, "").arguments(&LOAD).join(" ");
         assert_eq!(
             floor,
@@ -352,7 +354,7 @@ mod tests {
     }
 
     #[test]
-    fn what_they_print_is_read() {
+    fn client_output_is_parsed() {
         let says = |name: &str, printed: &str, written: &str| {
             let peer = PEERS.iter().find(|peer| peer.name == name).unwrap();
             peer_client(peer, PathBuf::new()).said(printed, written).requests
@@ -370,14 +372,18 @@ mod tests {
             "measure": {"requests": {"completed": 90}}},
             "client": {"cpu_user_ns": 1, "cpu_system_ns": 2, "syscalls_per_request": 0.5}}"#;
         let said = client(Kind::Brunt, EPOLL, "").said(brunt, "");
-        let expected =
-            Said { requests: Some(100), syscalls: Some(50.0), window_cpu_ns: Some([1, 2]), before: 0 };
+        let expected = ClientReport {
+            requests: Some(100),
+            syscalls: Some(50.0),
+            window_cpu_ns: Some([1, 2]),
+            before: 0,
+        };
         assert_eq!(said, expected);
         let floor = r#"{"requests": 4, "cpu_user_ns": 1, "cpu_system_ns": 2, "syscalls": 12, "tried": 3}"#;
         let said = client(Kind::Floor, EPOLL, "").said(floor, "");
         assert_eq!(
             said,
-            Said { requests: Some(4), syscalls: Some(12.0), window_cpu_ns: Some([1, 2]), before: 3 }
+            ClientReport { requests: Some(4), syscalls: Some(12.0), window_cpu_ns: Some([1, 2]), before: 3 }
         );
     }
 }

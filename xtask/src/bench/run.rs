@@ -151,7 +151,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn notes() {
+    fn notes_name_disagreements() {
         assert_eq!(note(1000.0, 1005, 0), None);
         assert_eq!(note(1000.0, 1020, 0).unwrap(), "says 1000 requests, the server saw 1020");
         assert_eq!(note(1000.0, 900, 100).unwrap(), "10.0 % misses");

@@ -90,7 +90,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lists_of_shapes() {
+    fn lists_of_shapes_are_parsed() {
         assert_eq!(parse("64x32,1x1").unwrap(), [SHAPES[4], SHAPES[0]]);
         assert!(parse("2x2").unwrap_err().to_string().contains("1x1, 16x1, 64x1, 16x16, 64x32"));
         assert_eq!(PEAK.to_string(), "uring, batch, gather 8");

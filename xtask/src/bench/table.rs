@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn tables() {
+    fn tables_have_their_layout() {
         let peer = peer_client(&PEERS[1], PathBuf::new());
         let mut noted = row(Kind::Peer(&PEERS[0]), EPOLL, &[20.0, 22.0]);
         noted.rounds[1].note = Some("1.0 % misses".to_owned());

@@ -102,7 +102,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_written_is_read_back() {
+    fn baselines_round_trip() {
         let division = Division { parts: [1.0, 2.0, 3.0, 4.0, 5.0, 6.04], io: 9.0 };
         let text = text("2001-02-03", "a machine", &[("16x1/1", division)]).unwrap();
         let baseline = Baseline::parse(&text).unwrap();

@@ -73,7 +73,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_outermost_function_that_is_anybodys_decides() {
+    fn outermost_known_function_decides_the_part() {
         let place = "brunt_engine::traffic::Traffic<C>::place";
         let put = "brunt_proto::out::Out::put";
         let table: [(&[&str], Part); 9] = [

@@ -248,7 +248,7 @@ totals: 158
     }
 
     #[test]
-    fn slopes() {
+    fn slopes_are_differences_per_operation() {
         let shorter = Division { parts: [10.0, 0.0, 0.0, 0.0, 0.0, 5.0], io: 1.0 };
         let longer = Division { parts: [30.0, 0.0, 4.0, 0.0, 0.0, 5.0], io: 41.0 };
         let slope = longer.slope(&shorter, 20);
@@ -256,7 +256,7 @@ totals: 158
     }
 
     #[test]
-    fn a_line_that_cannot_be_read_is_named() {
+    fn unreadable_lines_are_named() {
         let error = Profile::parse("ob=/bench\nfn=a\n0x1 many\n").unwrap_err();
         assert!(format!("{error:#}").contains("line 3: '0x1 many'"), "{error:#}");
     }

@@ -79,7 +79,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_byte_and_every_end_counts() {
+    fn digests_depend_on_bytes_and_boundaries() {
         let of = |pieces: &[&str]| {
             let mut digest = Digest::new();
             pieces.iter().for_each(|piece| {
@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_of_the_baseline_count_and_the_digest_in_it_does_not() {
+    fn digests_cover_baseline_numbers_but_not_the_digest() {
         let text =
             |source: &str, total: &str| format!("source = \"{source}\"\n[\"16x1\"]\ntotal = {total}\n");
         assert_eq!(digest(&text("1", "7.0")).unwrap(), digest(&text("2", "7.0")).unwrap());

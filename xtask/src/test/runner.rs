@@ -24,24 +24,24 @@ const COMPUTING_BESIDE: usize = 1;
 const LONGEST: [&str; 8] = [
     "schema::results_are",
     "report::",
-    "legacy::recorded_cases",
-    "command_line::a_mute_server",
-    "scripted::every_request",
-    "many::ten_thousand",
-    "campaigns::a_scan_says",
+    "recorded_cases::",
+    "command_line::silent_servers",
+    "scripted::requests_are_counted",
+    "connection_limits::ten_thousand",
+    "campaigns::scans_name",
     "cluster::",
 ];
 
 /// What became of a test.
 #[derive(Debug)]
-pub(super) struct Ended {
+pub(super) struct EndedTest {
     pub(super) test: Test,
     pub(super) took: Duration,
     pub(super) passed: bool,
 }
 
 /// Runs all of them, and shows what became of each as it ends: those that compute, those that wait, those that measure.
-pub(super) fn run(tests: Vec<Test>) -> Vec<Ended> {
+pub(super) fn run(tests: Vec<Test>) -> Vec<EndedTest> {
     let processors = std::thread::available_parallelism().map_or(1, usize::from);
     let (alone, others): (Vec<Test>, Vec<Test>) =
         tests.into_iter().partition(|test| test.program.is_integration && test.name.starts_with(ALONE));
@@ -58,7 +58,7 @@ pub(super) fn run(tests: Vec<Test>) -> Vec<Ended> {
 }
 
 /// Runs them, so many at a time.
-pub(super) fn run_at_once(tests: Vec<Test>, at_once: usize) -> Vec<Ended> {
+pub(super) fn run_at_once(tests: Vec<Test>, at_once: usize) -> Vec<EndedTest> {
     let (queue, ended) = (Mutex::new(VecDeque::from(tests)), Mutex::new(Vec::new()));
     let next = || queue.lock().unwrap_or_else(PoisonError::into_inner).pop_front();
     let work = || {
@@ -70,7 +70,7 @@ pub(super) fn run_at_once(tests: Vec<Test>, at_once: usize) -> Vec<Ended> {
             let word = if passed { "ok" } else { "FAILED" };
             println!("{word:6} {:6.2} s  {test}", took.as_secs_f64());
             print!("{output}");
-            ended.push(Ended { test, took, passed });
+            ended.push(EndedTest { test, took, passed });
         }
     };
     std::thread::scope(|scope| {

@@ -36,7 +36,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_share_is_of_all_time() {
+    fn stolen_fraction_is_of_all_time() {
         let before = of_text("cpu  100 0 50 800 0 0 0 50 7 0\ncpu0 1 2 3\n");
         assert_eq!(before, Ticks { all: 1_000, stolen: 50 });
         let after = of_text("cpu  150 0 50 1100 0 0 0 100 9 0\n");

@@ -1,6 +1,6 @@
 //! What became of the tests of a run: how many passed, which failed, which took longest.
 
-use super::runner::Ended;
+use super::runner::EndedTest;
 use super::suite::Test;
 use std::time::Duration;
 
@@ -19,11 +19,12 @@ pub(super) struct Tally {
 }
 
 impl Tally {
-    pub(super) fn of(ended: Vec<Ended>) -> Self {
+    pub(super) fn of(ended: Vec<EndedTest>) -> Self {
         let mut slowest: Vec<_> = ended.iter().map(|ended| (ended.took, ended.test.to_string())).collect();
         slowest.sort_by_key(|(took, _)| std::cmp::Reverse(*took));
         slowest.truncate(SLOWEST);
-        let (passed, failed): (Vec<Ended>, Vec<Ended>) = ended.into_iter().partition(|ended| ended.passed);
+        let (passed, failed): (Vec<EndedTest>, Vec<EndedTest>) =
+            ended.into_iter().partition(|ended| ended.passed);
         let failed = failed.into_iter().map(|ended| ended.test).collect();
         Self { passed: passed.len(), failed, again: Vec::new(), slowest }
     }
@@ -64,7 +65,7 @@ mod tests {
     use crate::test::suite::Program;
     use std::sync::Arc;
 
-    fn ended(name: &str, took_ms: u64, passed: bool) -> Ended {
+    fn ended(name: &str, took_ms: u64, passed: bool) -> EndedTest {
         let program = Arc::new(Program {
             package: "brunt-plan".to_owned(),
             executable: "/plan".into(),
@@ -72,7 +73,7 @@ mod tests {
             is_integration: false,
         });
         let test = Test { program, name: name.to_owned() };
-        Ended { test, took: Duration::from_millis(took_ms), passed }
+        EndedTest { test, took: Duration::from_millis(took_ms), passed }
     }
 
     #[test]

@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn whatever_comes_in_it_ends() {
+    fn tokenizing_ends_on_any_input() {
         for text in ["\"", "'", "/*", "r#\"", "b'", "'\\", "\"\\", "fn", "#[cfg(test)]", "é", ""] {
             let tokens = tokens(text);
             functions(&tokens);

@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_opens_with_what_it_is() {
+    fn files_open_with_a_header() {
         check_source("crates/brunt/src/run.rs", "\n//! Runs.\nfn f() {}", &[]);
         check_source("crates/brunt/src/run.rs", "\n// Runs.\n", &["opening crates/brunt/src/run.rs:2"]);
         check_source("crates/brunt/src/run.rs", "", &["opening crates/brunt/src/run.rs:1"]);
@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_says_what_is_inside() {
+    fn empty_file_names_are_rejected() {
         for path in ["crates/brunt/src/utils.rs", "crates/brunt/tests/common/server.rs"] {
             check_source(path, "//! Things.", &[&format!("name {path}:1")]);
         }
@@ -240,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn left_overs() {
+    fn debugging_leftovers_are_rejected() {
         let path = "crates/brunt-proto/src/out.rs";
         check_source(path, "//! A.\nfn f() { todo!() }", &["left-over crates/brunt-proto/src/out.rs:2"]);
         check_source(path, "//! A.\nfn f() {\n dbg!(1); }", &["left-over crates/brunt-proto/src/out.rs:3"]);
@@ -269,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn unsafe_code_has_one_home() {
+    fn unsafe_code_is_confined() {
         let text = "//! A.\nfn f() { unsafe { g() } }";
         check_source("crates/brunt-engine/src/a.rs", text, &[]);
         check_source("crates/brunt-stats/src/a.rs", text, &["unsafe crates/brunt-stats/src/a.rs:2"]);

@@ -108,21 +108,21 @@ mod tests {
     }
 
     #[test]
-    fn unfinished_marks() {
+    fn unfinished_marks_are_rejected() {
         check_line("a.rs", "// TO~DO: later", &["left-over a.rs:1"]);
         check_line("a.toml", "x = 1 # FIX~ME", &["left-over a.toml:1"]);
         check_line("a.rs", "const TO~DOS: u8 = 1;", &[]);
     }
 
     #[test]
-    fn machines() {
+    fn private_folders_are_rejected() {
         check_line("a.md", "see /ho~me/someone/x", &["machine a.md:1"]);
         check_line("a.rs", "let path = \"/wo~rk/x\";", &["machine a.rs:1"]);
         check_line("a.md", "https://example.org/ho~me/x and docs/wo~rk/x", &[]);
     }
 
     #[test]
-    fn registries() {
+    fn other_registries_are_rejected() {
         check_line("README.md", "from https://index.crates~.io/", &["registry README.md:1"]);
         let lock = |host: &str| format!("[[package]]\nsource = \"registry+https://{host}\"\n");
         check_line("Cargo.lock", &lock("github.com/rust-lang/crates~.io-index"), &[]);
@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn sizes() {
+    fn large_files_are_rejected() {
         let sized = |size| [File { path: "a.bin".to_owned(), size, text: None }];
         assert_eq!(check(&sized(FILE_BYTES_MAX)), []);
         assert_eq!(check(&sized(FILE_BYTES_MAX + 1))[0].rule, "size");

@@ -5,7 +5,7 @@
 
 use super::distribution;
 use crate::mutilate::command_line::OPTIONS as MUTILATE_OPTIONS;
-use crate::options::{Fault, Given, Rule, natural, real, scan_to_fault};
+use crate::options::{Fault, ParsedOption, Rule, natural, real, scan_to_fault};
 use brunt_plan::mcperf_draw::McperfShape;
 use brunt_plan::op::OpKind;
 use brunt_plan::plan::Wait;
@@ -146,7 +146,7 @@ impl Default for CommandLine {
 
 /// What a command line asks for.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Asked {
+pub enum Action {
     /// The version and the usage.
     Help,
     /// The version.
@@ -160,11 +160,11 @@ pub enum Asked {
 ///
 /// # Errors
 /// What to tell the user.
-pub fn parse(arguments: &[String]) -> Result<Asked, String> {
-    let (scanned, fault) = scan_to_fault(&OPTIONS, arguments);
+pub fn parse(arguments: &[String]) -> Result<Action, String> {
+    let (parsed, fault) = scan_to_fault(&OPTIONS, arguments);
     let mut line = CommandLine::default();
     let mut is_bare_size = false;
-    for Given { long, value } in &scanned.given {
+    for ParsedOption { long, value } in &parsed.given {
         let value = value.as_deref().unwrap_or_default();
         if *long == "sizes" {
             is_bare_size = !value.starts_with(|first: char| first.is_ascii_alphabetic());
@@ -175,8 +175,8 @@ pub fn parse(arguments: &[String]) -> Result<Asked, String> {
         return Err(in_words(&fault));
     }
     match () {
-        () if scanned.has("help") => return Ok(Asked::Help),
-        () if scanned.has("version") => return Ok(Asked::Version),
+        () if parsed.has("help") => return Ok(Action::Help),
+        () if parsed.has("version") => return Ok(Action::Version),
         () => {}
     }
     for (long, count) in [("num-conns", line.num_conns), ("num-calls", line.num_calls)] {
@@ -184,11 +184,11 @@ pub fn parse(arguments: &[String]) -> Result<Asked, String> {
             return Err(unfit(long, "0", "a whole number from 1"));
         }
     }
-    for stray in &scanned.strays {
+    for stray in &parsed.strays {
         line.warnings.push(format!("'{stray}' belongs to no option and has no effect"));
     }
     if let (true, McperfShape::Fixed(bytes)) = (is_bare_size, line.sizes) {
-        let given = scanned.given.iter().rfind(|given| given.long == "sizes");
+        let given = parsed.given.iter().rfind(|given| given.long == "sizes");
         let given = given.and_then(|given| given.value.as_deref()).unwrap_or_default();
         line.warnings.push(format!(
             "--sizes: '{given}' without a letter is a rate: values of 1/{given} bytes, which is {}; d{given} means \
@@ -196,7 +196,7 @@ pub fn parse(arguments: &[String]) -> Result<Asked, String> {
             bytes.round_ties_even()
         ));
     }
-    Ok(Asked::Run(Box::new(line)))
+    Ok(Action::Run(Box::new(line)))
 }
 
 impl CommandLine {
@@ -323,13 +323,13 @@ fn drawn(long: &str, text: &str) -> Result<Option<McperfShape>, String> {
 mod tests {
     use super::*;
 
-    fn parsed(line: &str) -> Result<Asked, String> {
+    fn parsed(line: &str) -> Result<Action, String> {
         parse(&line.split_whitespace().map(str::to_owned).collect::<Vec<_>>())
     }
 
     fn run(line: &str) -> CommandLine {
         match parsed(line) {
-            Ok(Asked::Run(line)) => *line,
+            Ok(Action::Run(line)) => *line,
             other => panic!("{line}: {other:?}"),
         }
     }
@@ -397,14 +397,14 @@ mod tests {
 
     #[test]
     fn help_and_version_come_when_everything_is_right() {
-        assert_eq!(parsed("-V"), Ok(Asked::Version));
-        assert_eq!(parsed("-V -h -n 0"), Ok(Asked::Help));
+        assert_eq!(parsed("-V"), Ok(Action::Version));
+        assert_eq!(parsed("-V -h -n 0"), Ok(Action::Help));
         assert!(parsed("-h -n x").is_err());
         assert!(parsed("-V --bogus").is_err());
     }
 
     #[test]
-    fn what_is_wrong_is_named() {
+    fn invalid_options_are_named() {
         let table = [
             (
                 "-m foo",
@@ -449,7 +449,7 @@ mod tests {
     }
 
     #[test]
-    fn options_of_memcache_perf_are_told_apart() {
+    fn options_of_memcache_perf_are_recognized() {
         for text in [
             "-s h --noload",
             "-T 16 -s h",
@@ -465,7 +465,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_what_it_looks_like_is_said() {
+    fn surprising_values_get_a_remark() {
         assert_eq!(
             run("x -N 2 y").warnings,
             ["'x' belongs to no option and has no effect", "'y' belongs to no option and has no effect",]

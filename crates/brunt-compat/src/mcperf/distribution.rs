@@ -45,7 +45,7 @@ mod tests {
     use McperfShape::{Exponential, Fixed, Sequential, Uniform};
 
     #[test]
-    fn distributions() {
+    fn distributions_are_parsed() {
         let table = [
             ("0", None),
             ("0.0", None),
@@ -67,7 +67,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_told() {
+    fn invalid_distributions_are_rejected() {
         let table = [
             ("-5", "'-5' is no rate of at least 0"),
             ("x", "'x' is no rate of at least 0"),

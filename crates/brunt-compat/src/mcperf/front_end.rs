@@ -10,7 +10,7 @@ use super::numbers::Numbers;
 use super::report::{self, Precision};
 use super::{EXIT_FAILED, EXIT_INTERRUPTED, NAMES, VERSION, remarks};
 use crate::front_end::{
-    Answer, Asked, Caller, Console, End, FailureKind, FrontEnd, Next, OutputFile, Run, RunFailure, Runs,
+    Answer, Caller, Console, End, FailureKind, FrontEnd, Next, Outcome, OutputFile, Run, RunFailure, Runs,
     Setup,
 };
 use brunt_plan::spec::PlanSpec;
@@ -19,14 +19,14 @@ use brunt_stats::summary::Summary;
 use std::io::{self, Write};
 
 /// What a command line, without the program's name, comes to.
-pub fn read(arguments: &[String], caller: &Caller<'_>) -> Asked {
-    let text = |err: String| Asked::Answer(Answer { err, ..Answer::default() });
-    let refused = |err: String| Asked::Answer(Answer { code: EXIT_FAILED, err, ..Answer::default() });
+pub fn read(arguments: &[String], caller: &Caller<'_>) -> Outcome {
+    let text = |err: String| Outcome::Answer(Answer { err, ..Answer::default() });
+    let refused = |err: String| Outcome::Answer(Answer { code: EXIT_FAILED, err, ..Answer::default() });
     match command_line::parse(arguments) {
-        Ok(command_line::Asked::Help) => text(format!("{VERSION}\r\n\n{}", usage())),
-        Ok(command_line::Asked::Version) => text(format!("{VERSION}\r\n\n")),
-        Ok(command_line::Asked::Run(line)) => match Invocation::new(&line, caller) {
-            Ok(invocation) => Asked::FrontEnd(Box::new(Loader { invocation, said: Vec::new() })),
+        Ok(command_line::Action::Help) => text(format!("{VERSION}\r\n\n{}", usage())),
+        Ok(command_line::Action::Version) => text(format!("{VERSION}\r\n\n")),
+        Ok(command_line::Action::Run(line)) => match Invocation::new(&line, caller) {
+            Ok(invocation) => Outcome::FrontEnd(Box::new(Loader { invocation, said: Vec::new() })),
             Err(message) => refused(format!("mcperf: {message}\n")),
         },
         Err(message) => refused(format!("mcperf: {message}\n{}", usage())),
@@ -109,7 +109,7 @@ impl Loader {
 mod tests {
     use super::*;
 
-    fn asked(line: &str) -> Asked {
+    fn asked(line: &str) -> Outcome {
         let caller = Caller {
             program: "mcperf",
             is_terminal: false,
@@ -123,8 +123,8 @@ mod tests {
 
     fn front_end(line: &str) -> Box<dyn FrontEnd> {
         match asked(line) {
-            Asked::FrontEnd(front_end) => front_end,
-            Asked::Answer(answer) => panic!("{line}: {answer:?}"),
+            Outcome::FrontEnd(front_end) => front_end,
+            Outcome::Answer(answer) => panic!("{line}: {answer:?}"),
         }
     }
 
@@ -137,16 +137,16 @@ mod tests {
             ("-j", 1, format!("mcperf: '-j' is no option; --help lists them\n{}", usage())),
         ];
         for (line, code, err) in table {
-            let Asked::Answer(answer) = asked(line) else { panic!("{line}: a front end") };
+            let Outcome::Answer(answer) = asked(line) else { panic!("{line}: a front end") };
             assert_eq!(answer, Answer { code, out: String::new(), err }, "{line}");
         }
         // What can be read and not be done has no usage behind it.
-        let Asked::Answer(Answer { code, out, err }) = asked("-s h:7") else { panic!() };
+        let Outcome::Answer(Answer { code, out, err }) = asked("-s h:7") else { panic!() };
         assert!((code, out.as_str()) == (1, "") && err.lines().count() == 1, "{err}");
     }
 
     #[test]
-    fn what_is_odd_is_said_before_the_run_and_in_the_log() {
+    fn remarks_are_printed_before_the_run_and_in_the_log() {
         let mut loader = front_end("-z 100 -o log stray");
         let mut console = Console::default();
         let Setup::Runs(runs) = loader.setup(&mut console) else { panic!("no runs") };

@@ -192,7 +192,7 @@ fn arrival(draw: McperfDraw) -> Arrival {
 
 #[cfg(test)]
 mod tests {
-    use super::super::command_line::{Asked, parse};
+    use super::super::command_line::{Action, parse};
     use super::*;
 
     fn invocation(line: &str) -> Result<Invocation, String> {
@@ -205,13 +205,13 @@ mod tests {
             read_text: &|_| Err(std::io::ErrorKind::NotFound.into()),
         };
         match parse(&line.split_whitespace().map(str::to_owned).collect::<Vec<_>>())? {
-            Asked::Run(line) => Invocation::new(&line, &caller),
+            Action::Run(line) => Invocation::new(&line, &caller),
             other => panic!("{line}: {other:?}"),
         }
     }
 
     #[test]
-    fn the_usual_plan() {
+    fn defaults_become_a_plan() {
         let expected = "\
 server = [\"localhost:11211\"]
 protocol = \"memcached-text\"
@@ -245,7 +245,7 @@ reconnect = \"never\"
     }
 
     #[test]
-    fn plans() {
+    fn options_become_plans() {
         let usual = invocation("").unwrap().spec.to_toml();
         // (command line, what of the plan it changes)
         let table = [
@@ -341,7 +341,7 @@ reconnect = \"never\"
     }
 
     #[test]
-    fn refusals() {
+    fn invalid_combinations_are_rejected() {
         let table = [
             ("-s h:7", "--server: 'h:7' was given; accepted: the name or address of a host without a port"),
             ("-s !", "--server: '!' was given"),
@@ -360,7 +360,7 @@ reconnect = \"never\"
     }
 
     #[test]
-    fn what_is_odd_is_said() {
+    fn surprising_options_get_a_remark() {
         let remarks = |line: &str| invocation(line).unwrap().remarks.join("; ");
         assert_eq!(remarks(""), "");
         assert_eq!(remarks("x"), "warning: 'x' belongs to no option and has no effect");

@@ -225,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn a_report() {
+    fn report_has_mcperfs_layout() {
         let expected = "
 Total: connections 200 requests 2000 responses 2000 test-duration 0.209 s
 
@@ -263,7 +263,7 @@ Net I/O: bytes 85.5 KB rate 409.1 KB/s (3.4*10^6 bps)
     }
 
     #[test]
-    fn fine_times() {
+    fn fine_times_have_more_decimals() {
         let mut numbers = numbers();
         numbers.response_times.steps = [(2, 5), (14, 1), (999_999, 1)].into();
         numbers.response_times.last_step = 999_999;
@@ -280,7 +280,7 @@ Net I/O: bytes 85.5 KB rate 409.1 KB/s (3.4*10^6 bps)
     }
 
     #[test]
-    fn blocks_about_what_did_not_happen_are_left_out() {
+    fn blocks_without_events_are_left_out() {
         let blocks = |numbers: &Numbers| {
             let text = text(numbers, Precision::USUAL, true);
             assert!(
@@ -352,7 +352,7 @@ Net I/O: bytes 85.5 KB rate 409.1 KB/s (3.4*10^6 bps)
     }
 
     #[test]
-    fn replies_have_their_words() {
+    fn replies_are_named_by_kind() {
         let mut numbers = Numbers { responses: 1, ends: 5, ..Numbers::default() };
         numbers.replies = std::array::from_fn(|kind| 10 + kind as u64);
         let text = text(&numbers, Precision::USUAL, false);

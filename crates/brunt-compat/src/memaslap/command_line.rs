@@ -4,26 +4,26 @@
 //! [`super::invocation`]. Invariant: whatever is given stands in a field, in a warning or in a refusal.
 
 use super::PORT;
-use crate::options::{Given, Rule, scan_to_fault, split_integer, split_number};
+use crate::options::{ParsedOption, Rule, scan_to_fault, split_integer, split_number};
 use std::fmt;
 
 /// Why nothing is run.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Refusal {
+pub struct InvalidOption {
     /// What to tell the user.
     pub message: String,
     /// The help follows.
     pub shows_help: bool,
 }
 
-impl Refusal {
+impl InvalidOption {
     /// With this message alone.
     pub(super) fn of(message: impl Into<String>) -> Self {
         Self { message: message.into(), shows_help: false }
     }
 }
 
-impl fmt::Display for Refusal {
+impl fmt::Display for InvalidOption {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str(&self.message)
     }
@@ -154,7 +154,7 @@ impl Default for CommandLine {
 
 /// What a command line asks for.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Asked {
+pub enum Action {
     /// The help.
     Help,
     /// The version.
@@ -168,25 +168,28 @@ pub enum Asked {
 ///
 /// # Errors
 /// An option or its value is not accepted, there is no server, or concurrencies cannot be divided among threads.
-pub fn parse(arguments: &[String], variable: &dyn Fn(&str) -> Option<String>) -> Result<Asked, Refusal> {
-    let (scanned, fault) = scan_to_fault(&OPTIONS, arguments);
+pub fn parse(
+    arguments: &[String],
+    variable: &dyn Fn(&str) -> Option<String>,
+) -> Result<Action, InvalidOption> {
+    let (parsed, fault) = scan_to_fault(&OPTIONS, arguments);
     let mut line = CommandLine::default();
     let mut servers = None;
-    for Given { long, value } in &scanned.given {
+    for ParsedOption { long, value } in &parsed.given {
         let value = value.as_deref().unwrap_or_default();
         match *long {
-            "help" => return Ok(Asked::Help),
-            "version" => return Ok(Asked::Version),
+            "help" => return Ok(Action::Help),
+            "version" => return Ok(Action::Version),
             "servers" => servers = Some(value.to_owned()),
             long => line.set(long, value)?,
         }
     }
     if let Some(fault) = fault {
-        return Err(Refusal::of(fault.to_string()));
+        return Err(InvalidOption::of(fault.to_string()));
     }
     line.servers = servers.or_else(|| variable(SERVERS_VARIABLE)).unwrap_or_default();
     if line.servers.split(',').all(|server| server.trim().is_empty()) {
-        return Err(Refusal {
+        return Err(InvalidOption {
             message: format!(
                 "No servers provided; accepted: --servers HOST[:PORT],… or the variable {SERVERS_VARIABLE}; \
                  the usual port is {PORT}"
@@ -196,20 +199,20 @@ pub fn parse(arguments: &[String], variable: &dyn Fn(&str) -> Option<String>) ->
     }
     if !line.concurrency.is_multiple_of(line.threads) {
         let (concurrency, threads) = (line.concurrency, line.threads);
-        return Err(Refusal {
+        return Err(InvalidOption {
             message: format!(
                 "--concurrency: '{concurrency}' was given; accepted: a multiple of --threads, {threads}"
             ),
             shows_help: true,
         });
     }
-    line.warn(&scanned.strays, scanned.has("time"));
-    Ok(Asked::Run(Box::new(line)))
+    line.warn(&parsed.strays, parsed.has("time"));
+    Ok(Action::Run(Box::new(line)))
 }
 
 impl CommandLine {
     /// Takes one option.
-    fn set(&mut self, long: &'static str, text: &str) -> Result<(), Refusal> {
+    fn set(&mut self, long: &'static str, text: &str) -> Result<(), InvalidOption> {
         let unread = &mut self.warnings;
         match long {
             "threads" => self.threads = above_zero(long, text, unread)?,
@@ -270,8 +273,8 @@ impl CommandLine {
 }
 
 /// What is wrong with a value, in the words of all our messages.
-pub(super) fn unfit(long: &str, text: &str, accepted: &str) -> Refusal {
-    Refusal::of(format!("--{long}: '{text}' was given; accepted: {accepted}"))
+pub(super) fn unfit(long: &str, text: &str, accepted: &str) -> InvalidOption {
+    InvalidOption::of(format!("--{long}: '{text}' was given; accepted: {accepted}"))
 }
 
 /// The whole number that a text begins with, as memaslap reads it; what stands behind it is for the user to know.
@@ -288,7 +291,7 @@ fn warn_of_rest(long: &str, text: &str, rest: &str, read: impl fmt::Display, unr
 }
 
 /// Numbers below 0, which wrap around in memaslap, are refused.
-fn above_zero<T: TryFrom<i64>>(long: &str, text: &str, unread: &mut Vec<String>) -> Result<T, Refusal> {
+fn above_zero<T: TryFrom<i64>>(long: &str, text: &str, unread: &mut Vec<String>) -> Result<T, InvalidOption> {
     let number = integer(long, text, unread).unwrap_or(0);
     // A number that has no room ends there.
     let fitting = T::try_from(number).ok().filter(|_| (1..i64::MAX).contains(&number));
@@ -298,7 +301,7 @@ fn above_zero<T: TryFrom<i64>>(long: &str, text: &str, unread: &mut Vec<String>)
     })
 }
 
-fn share(long: &str, text: &str, unread: &mut Vec<String>) -> Result<f64, Refusal> {
+fn share(long: &str, text: &str, unread: &mut Vec<String>) -> Result<f64, InvalidOption> {
     let (share, rest) = split_number(text).unwrap_or_default();
     warn_of_rest(long, text, rest, share, unread);
     // Billionths are the finest parts that a plan has.
@@ -314,7 +317,7 @@ fn with_unit(long: &str, text: &str, unread: &mut Vec<String>) -> Option<(i64, c
     Some((number, unit.to_ascii_lowercase()))
 }
 
-fn seconds(long: &str, text: &str, unread: &mut Vec<String>) -> Result<u64, Refusal> {
+fn seconds(long: &str, text: &str, unread: &mut Vec<String>) -> Result<u64, InvalidOption> {
     let accepted = || unfit(long, text, "a number greater than 0 and s, m, h or d behind it, such as 24h");
     let (number, unit) = with_unit(long, text, unread).ok_or_else(accepted)?;
     let unit_s = match unit {
@@ -329,7 +332,7 @@ fn seconds(long: &str, text: &str, unread: &mut Vec<String>) -> Result<u64, Refu
     seconds.ok_or_else(|| unfit(long, text, "up to a hundred years"))
 }
 
-fn kibi(long: &str, text: &str, unread: &mut Vec<String>) -> Result<u64, Refusal> {
+fn kibi(long: &str, text: &str, unread: &mut Vec<String>) -> Result<u64, InvalidOption> {
     let accepted = || unfit(long, text, "a number and k, m or g behind it, such as 10k, which is 10 * 1024");
     let (number, unit) = with_unit(long, text, unread).ok_or_else(accepted)?;
     let shift = match unit {
@@ -346,20 +349,20 @@ fn kibi(long: &str, text: &str, unread: &mut Vec<String>) -> Result<u64, Refusal
 mod tests {
     use super::*;
 
-    fn parsed(line: &str) -> Result<Asked, Refusal> {
+    fn parsed(line: &str) -> Result<Action, InvalidOption> {
         let words: Vec<String> = line.split_whitespace().map(str::to_owned).collect();
         parse(&words, &|_| None)
     }
 
     fn run(line: &str) -> CommandLine {
         match parsed(line) {
-            Ok(Asked::Run(line)) => *line,
+            Ok(Action::Run(line)) => *line,
             other => panic!("{line}: {other:?}"),
         }
     }
 
     #[test]
-    fn command_lines() {
+    fn command_lines_are_parsed() {
         let usual = || CommandLine { servers: "h".to_owned(), ..CommandLine::default() };
         // (options beside -s h, what they change)
         let table = [
@@ -397,7 +400,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_no_effect_is_said() {
+    fn options_without_effect_are_warned_of() {
         let table = [
             ("-w 1K 1", "'1' belongs to no option and has no effect"),
             ("-X 2m", "--fixed_size: '2m' is read as 2"),
@@ -413,7 +416,7 @@ mod tests {
     }
 
     #[test]
-    fn refusals() {
+    fn invalid_options_are_rejected() {
         // (command line, message, the help follows)
         let table = [
             ("-T 0", "--threads: '0' was given; accepted: a whole number greater than 0", false),
@@ -472,14 +475,14 @@ mod tests {
     }
 
     #[test]
-    fn answers_and_the_variable() {
-        assert_eq!(parsed("-V --bogus"), Ok(Asked::Version));
-        assert_eq!(parsed("-c 5 -h -T 0"), Ok(Asked::Help));
+    fn help_version_and_the_server_variable_are_read() {
+        assert_eq!(parsed("-V --bogus"), Ok(Action::Version));
+        assert_eq!(parsed("-c 5 -h -T 0"), Ok(Action::Help));
         assert!(parsed("-T 0 -h").is_err());
         let with = |line: &[&str]| {
             let words: Vec<String> = line.iter().map(|word| (*word).to_owned()).collect();
             match parse(&words, &|name| (name == SERVERS_VARIABLE).then(|| "v:1".to_owned())) {
-                Ok(Asked::Run(line)) => line.servers,
+                Ok(Action::Run(line)) => line.servers,
                 other => panic!("{other:?}"),
             }
         };

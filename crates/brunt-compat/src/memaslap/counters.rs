@@ -263,7 +263,7 @@ mod tests {
 
     /// Values behind the end of their reply are datagrams of no use, and there are no more of them than misses.
     #[test]
-    fn misses_that_may_be_none_are_told() {
+    fn ambiguous_misses_get_a_remark() {
         let done = commands();
         let misses: u64 = done.iter().map(|done| u64::from(done.keys - done.hits)).sum();
         for (duplicate, late, expected) in [(0, 0, None), (3, 2, Some(5)), (0, 1 << 40, Some(misses))] {

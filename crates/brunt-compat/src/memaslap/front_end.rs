@@ -3,14 +3,14 @@
 //! Not where options are read or rows are written: those are [`super::command_line`] and [`super::report`]. Invariant: standard output
 //! holds what memaslap's would, and everything else is a line on standard error.
 
-use super::command_line::{self, Refusal};
+use super::command_line::{self, InvalidOption};
 use super::help::help;
 use super::invocation::Invocation;
 use super::report::{self, Stretch};
 use super::tally::Tallies;
 use super::{EXIT_FAILED, VERSION, counters, failures};
 use crate::front_end::{
-    Answer, Asked, Caller, Console, End, FailureKind, FrontEnd, Next, Run, RunFailure, Runs, Setup,
+    Answer, Caller, Console, End, FailureKind, FrontEnd, Next, Outcome, Run, RunFailure, Runs, Setup,
 };
 use brunt_plan::phase::Phase;
 use brunt_plan::spec::PlanSpec;
@@ -23,21 +23,21 @@ use brunt_stats::summary::Summary;
 const WHOLE: f64 = 0.99;
 
 /// What a command line, without the program's name, comes to.
-pub fn read(arguments: &[String], caller: &Caller<'_>) -> Asked {
-    let text = |out: String| Asked::Answer(Answer { out, ..Answer::default() });
+pub fn read(arguments: &[String], caller: &Caller<'_>) -> Outcome {
+    let text = |out: String| Outcome::Answer(Answer { out, ..Answer::default() });
     let read = command_line::parse(arguments, caller.variable).and_then(|asked| {
         Ok(match asked {
-            command_line::Asked::Help => text(help()),
-            command_line::Asked::Version => text(format!("{VERSION}\n")),
-            command_line::Asked::Run(line) => {
+            command_line::Action::Help => text(help()),
+            command_line::Action::Version => text(format!("{VERSION}\n")),
+            command_line::Action::Run(line) => {
                 let invocation = Invocation::new(&line, caller)?;
-                Asked::FrontEnd(Box::new(Loader::new(invocation, caller.is_terminal)))
+                Outcome::FrontEnd(Box::new(Loader::new(invocation, caller.is_terminal)))
             }
         })
     });
-    read.unwrap_or_else(|Refusal { message, shows_help }| {
+    read.unwrap_or_else(|InvalidOption { message, shows_help }| {
         let out = if shows_help { help() } else { String::new() };
-        Asked::Answer(Answer { code: EXIT_FAILED, out, err: format!("memaslap: {message}\n") })
+        Outcome::Answer(Answer { code: EXIT_FAILED, out, err: format!("memaslap: {message}\n") })
     })
 }
 
@@ -160,7 +160,7 @@ mod tests {
     use crate::front_end::Printed;
     use std::io::{self, ErrorKind};
 
-    fn asked(line: &str, file: Option<&str>) -> Asked {
+    fn asked(line: &str, file: Option<&str>) -> Outcome {
         let read_text = |path: &str| match file {
             Some(text) if path == "/house/.memslap.cnf" || path == "f.cnf" => Ok(text.to_owned()),
             _ => Err(io::Error::from(ErrorKind::NotFound)),
@@ -179,7 +179,7 @@ mod tests {
 
     /// What is printed before anything is connected, standard error in brackets; and the data seed.
     fn begun(line: &str, file: Option<&str>) -> (String, u64) {
-        let Asked::FrontEnd(mut front_end) = asked(line, file) else { panic!("{line}: no front end") };
+        let Outcome::FrontEnd(mut front_end) = asked(line, file) else { panic!("{line}: no front end") };
         let mut console = Console::at(DurationNs(0), DurationNs(1_700_000_000_900_000_000));
         let Setup::Runs(runs) = front_end.setup(&mut console) else { panic!("{line}: no runs") };
         let text = |printed: Printed| match printed {
@@ -211,8 +211,8 @@ mod tests {
     #[test]
     fn answers_and_failures_have_memaslaps_exit_codes() {
         let answer = |line: &str| match asked(line, None) {
-            Asked::Answer(answer) => answer,
-            Asked::FrontEnd(_) => panic!("{line}: a front end"),
+            Outcome::Answer(answer) => answer,
+            Outcome::FrontEnd(_) => panic!("{line}: a front end"),
         };
         let version = Answer { code: 0, out: "memaslap v1.0\n".to_owned(), err: String::new() };
         assert_eq!(answer("-V"), version);
@@ -228,7 +228,9 @@ mod tests {
             assert!(err.ends_with('\n') && out.is_empty() == shown.is_empty(), "{line}: {out}");
         }
         for kind in [FailureKind::Interrupted, FailureKind::Unreachable, FailureKind::Other] {
-            let Asked::FrontEnd(mut front_end) = asked("-s h --legacy-exit --quiet", None) else { panic!() };
+            let Outcome::FrontEnd(mut front_end) = asked("-s h --legacy-exit --quiet", None) else {
+                panic!()
+            };
             let mut console = Console::default();
             let failure = RunFailure { kind, message: "why".to_owned() };
             assert_eq!(front_end.fail(&failure, &mut console), End::with(1));

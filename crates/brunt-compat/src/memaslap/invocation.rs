@@ -3,7 +3,7 @@
 //! Not a run. Invariant: what memaslap refuses before it connects is refused here, in its order: servers, file, what does not go
 //! together, sizes.
 
-use super::command_line::{CommandLine, Refusal, unfit};
+use super::command_line::{CommandLine, InvalidOption, unfit};
 use super::report::Banner;
 use super::server_list;
 use super::workload_file::{DEFAULT_NAME, Range, WorkloadFile};
@@ -64,7 +64,7 @@ impl Invocation {
     ///
     /// # Errors
     /// No plan does what it asks for.
-    pub fn new(line: &CommandLine, caller: &Caller<'_>) -> Result<Self, Refusal> {
+    pub fn new(line: &CommandLine, caller: &Caller<'_>) -> Result<Self, InvalidOption> {
         let mut remarks: Vec<String> =
             line.warnings.iter().map(|warning| format!("warning: {warning}")).collect();
         let servers = server_list::parse(&line.servers)?;
@@ -79,7 +79,7 @@ impl Invocation {
             classes: routes(line, &file),
         };
         let host = Host { allowed_cpus: caller.allowed_cpus.to_vec(), random_seed: 0 };
-        resolve(&spec, &host).map_err(|error| Refusal::of(error.to_string()))?;
+        resolve(&spec, &host).map_err(|error| InvalidOption::of(error.to_string()))?;
         let value_bytes = line.fixed_size.map_or_else(|| WorkloadFile::mean(&file.values), u64::from);
         Ok(Self {
             spec,
@@ -112,11 +112,11 @@ fn workload(
     line: &CommandLine,
     caller: &Caller<'_>,
     remarks: &mut Vec<String>,
-) -> Result<WorkloadFile, Refusal> {
+) -> Result<WorkloadFile, InvalidOption> {
     let has_size = line.fixed_size.is_some();
     if let Some(path) = &line.cfg_cmd {
         let text = (caller.read_text)(path).map_err(|error| {
-            Refusal::of(format!(
+            InvalidOption::of(format!(
                 "--cfg_cmd: cannot read '{path}' ({error}); accepted: the path of a text file"
             ))
         })?;
@@ -133,7 +133,7 @@ fn workload(
 }
 
 /// What does not go together, in memaslap's order, and behind that what does not work there.
-fn check_together(line: &CommandLine, servers: &[ServerAddress]) -> Result<(), Refusal> {
+fn check_together(line: &CommandLine, servers: &[ServerAddress]) -> Result<(), InvalidOption> {
     let is_named_twice = |(index, server): (usize, &ServerAddress)| servers[..index].contains(server);
     let table = [
         (
@@ -179,7 +179,7 @@ fn check_together(line: &CommandLine, servers: &[ServerAddress]) -> Result<(), R
         ),
     ];
     match table.into_iter().find(|(is_so, _)| *is_so) {
-        Some((_, message)) => Err(Refusal::of(message)),
+        Some((_, message)) => Err(InvalidOption::of(message)),
         None => Ok(()),
     }
 }
@@ -226,7 +226,7 @@ fn run_spec(
     servers: &[ServerAddress],
     file: &WorkloadFile,
     allowed_cpus: &[u32],
-) -> Result<RunSpec, Refusal> {
+) -> Result<RunSpec, InvalidOption> {
     let share = |share: f64| Share { per_billion: (share * 1e9).round() as u64 };
     Ok(RunSpec {
         server: Some(ServerList(servers.iter().cloned().map(NamedServer::Plain).collect())),
@@ -248,7 +248,7 @@ fn run_spec(
     })
 }
 
-fn class_spec(line: &CommandLine, file: &WorkloadFile) -> Result<ClassSpec, Refusal> {
+fn class_spec(line: &CommandLine, file: &WorkloadFile) -> Result<ClassSpec, InvalidOption> {
     let get = if line.division > 1 { OpKind::Mget } else { OpKind::Get };
     let weights = [(OpKind::Set, file.sets), (get, file.gets)];
     let objects = u32::try_from(line.win_size).ok().filter(|objects| *objects <= Window::OBJECTS_MAX);
@@ -308,7 +308,7 @@ fn routes(line: &CommandLine, file: &WorkloadFile) -> Vec<ClassSpec> {
 #[cfg(test)]
 pub(super) mod tests {
     use super::super::NAMES;
-    use super::super::command_line::{Asked, OPTIONS, parse};
+    use super::super::command_line::{Action, OPTIONS, parse};
     use super::*;
     use std::io::ErrorKind;
 
@@ -320,7 +320,7 @@ pub(super) mod tests {
         ("short", "key\n8 8 1\nvalue\n100 100 1\ncmd\n0 0.1\n1 0.9"),
     ];
 
-    pub(in super::super) fn invocation(line: &str) -> Result<Invocation, Refusal> {
+    pub(in super::super) fn invocation(line: &str) -> Result<Invocation, InvalidOption> {
         let read_text = |path: &str| {
             let file = FILES.iter().find(|(name, _)| *name == path);
             file.map(|(_, text)| (*text).to_owned()).ok_or_else(|| ErrorKind::NotFound.into())
@@ -334,7 +334,7 @@ pub(super) mod tests {
             read_text: &read_text,
         };
         match parse(&line.split_whitespace().map(str::to_owned).collect::<Vec<_>>(), &|_| None)? {
-            Asked::Run(line) => Invocation::new(&line, &caller),
+            Action::Run(line) => Invocation::new(&line, &caller),
             other => panic!("{line}: {other:?}"),
         }
     }
@@ -352,7 +352,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn the_usual_plan() {
+    fn defaults_become_a_plan() {
         let spec = invocation("-s h").unwrap().spec;
         let expected = "\
 server = [\"h:11211\"]
@@ -378,7 +378,7 @@ reconnect = \"never\"
     }
 
     #[test]
-    fn plans() {
+    fn options_become_plans() {
         // (command line, what of the plan it changes)
         let table = [
             ("-s h -T 2 -c 8 -n 3", "threads = 2; cpus = \"0-3\"; connections = 24; client-connections = 3"),
@@ -486,7 +486,7 @@ reconnect = \"never\"
     }
 
     #[test]
-    fn refusals() {
+    fn invalid_combinations_are_rejected() {
         let table = [
             ("-s h -a -U -F short", "--facebook: a get has several keys; accepted: with --division"),
             ("-s h -a -d 2 -U", "--facebook: gets go by UDP and sets by TCP; accepted: without --udp"),
@@ -531,7 +531,7 @@ reconnect = \"never\"
     }
 
     #[test]
-    fn what_gets_no_load_is_said() {
+    fn idle_servers_are_named() {
         let remarks = |line: &str| invocation(line).unwrap().remarks.join("; ");
         assert_eq!(
             remarks("-s a,b,b,c,c -T 2"),
@@ -555,7 +555,7 @@ reconnect = \"never\"
 
     /// Of command lines made up of values at the ends of their ranges.
     #[test]
-    fn refusals_name_memaslaps_options_alone() {
+    fn errors_name_only_options_of_memaslap() {
         let values: [(&str, &[&str]); 17] = [
             ("-T", &["1", "2", "3", "16", "2000"]),
             ("-c", &["16", "48", "6000", "1000000", "4294967295"]),
@@ -594,7 +594,7 @@ reconnect = \"never\"
                 line += &if draw(5) == 0 { format!(" {flag}") } else { String::new() };
             }
             let words: Vec<String> = line.split_whitespace().map(str::to_owned).collect();
-            let Ok(Asked::Run(_)) = parse(&words, &|_| None) else { continue };
+            let Ok(Action::Run(_)) = parse(&words, &|_| None) else { continue };
             let Err(refusal) = invocation(&line) else { continue };
             refused += 1;
             let said = NAMES.translate(&refusal.message);

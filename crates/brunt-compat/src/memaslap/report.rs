@@ -237,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn banners() {
+    fn banner_has_memaslaps_layout() {
         assert_eq!(
             banner().text(),
             "servers: 127.0.0.1:11211,b\nthreads count: 2\nconcurrency: 16\nrun time: 120s\nwindows size: 40k\n\
@@ -250,7 +250,7 @@ mod tests {
     const HEAD: &str = "Type     Time(s)  Ops          TPS(ops/s)   Net(M/s)   Get_miss   Min(us)  Max(us)    Avg(us)    Std_dev    Geo_dist  \n";
 
     #[test]
-    fn tables() {
+    fn tables_have_memaslaps_columns() {
         let latest = Tallies { get: tally(&[100_000; 1000]), set: Tally::default() };
         let mut all = Tallies { set: tally(&[12_000, 48_000]), ..latest.clone() };
         all.get.misses = 3;
@@ -275,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn statistics_of_a_run() {
+    fn statistics_have_memaslaps_layout() {
         let tallies =
             Tallies { get: tally(&[14_500, 17_000, 17_100, 70_000, 3_117_000]), set: tally(&[9_000]) };
         let text = statistics(&tallies);
@@ -307,7 +307,7 @@ Total Statistics (6 events)
     }
 
     #[test]
-    fn rows_of_four() {
+    fn powers_are_printed_four_a_row() {
         let shown = |powers: &[u64]| {
             let rows = rows(powers).map(|(first, counts)| format!("{first}{counts:?}"));
             rows.collect::<Vec<_>>().join(" ")
@@ -319,7 +319,7 @@ Total Statistics (6 events)
     }
 
     #[test]
-    fn percentiles_of_a_run() {
+    fn percentiles_have_memaslaps_layout() {
         let times_ns: Vec<u64> = (1..=1000).map(|us| us * 1_000).collect();
         let text = percentiles(&Tallies { get: tally(&times_ns), set: Tally::default() });
         let rows: Vec<Vec<&str>> = text.lines().map(|line| line.split_whitespace().collect()).collect();
@@ -332,7 +332,7 @@ Total Statistics (6 events)
     }
 
     #[test]
-    fn counters() {
+    fn counters_have_memaslaps_layout() {
         let usual = Counters {
             cmd_get: 45_373,
             cmd_set: 5_042,

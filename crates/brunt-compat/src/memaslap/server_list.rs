@@ -4,7 +4,7 @@
 //! look at, are gone.
 
 use super::PORT;
-use super::command_line::{Refusal, unfit};
+use super::command_line::{InvalidOption, unfit};
 use brunt_plan::server::ServerAddress;
 use std::net::Ipv6Addr;
 
@@ -12,11 +12,11 @@ use std::net::Ipv6Addr;
 ///
 /// # Errors
 /// An item is no server.
-pub fn parse(text: &str) -> Result<Vec<ServerAddress>, Refusal> {
+pub fn parse(text: &str) -> Result<Vec<ServerAddress>, InvalidOption> {
     text.split(',').map(str::trim).filter(|item| !item.is_empty()).map(server).collect()
 }
 
-fn server(item: &str) -> Result<ServerAddress, Refusal> {
+fn server(item: &str) -> Result<ServerAddress, InvalidOption> {
     let accepted = |_| unfit("servers", item, "HOST, HOST:PORT, [IPV6]:PORT or the path of a socket");
     let place = item.split_whitespace().next().unwrap_or_default();
     if place.starts_with('/') {
@@ -41,7 +41,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lists() {
+    fn server_lists_are_parsed() {
         let table = [
             ("127.0.0.1:11212", "127.0.0.1:11212"),
             ("a", "a:11211"),

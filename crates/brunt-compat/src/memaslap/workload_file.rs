@@ -4,7 +4,7 @@
 //! is read is complete (every section's shares are thousandths that sum to 1, every range begins before it ends), or the fault names
 //! file, line and reason.
 
-use super::command_line::{Refusal, VALUE_BYTES_MAX};
+use super::command_line::{InvalidOption, VALUE_BYTES_MAX};
 
 /// The file that is read where none is named, in the home directory, if it is there.
 pub const DEFAULT_NAME: &str = ".memslap.cnf";
@@ -74,7 +74,7 @@ impl WorkloadFile {
     ///
     /// # Errors
     /// The first line that cannot be meant, or a section whose shares do not sum to 1.
-    pub fn parse(name: &str, text: &str, has_size: bool) -> Result<Self, Refusal> {
+    pub fn parse(name: &str, text: &str, has_size: bool) -> Result<Self, InvalidOption> {
         let mut read = Self { name: name.to_owned(), keys: Vec::new(), values: Vec::new(), sets: 0, gets: 0 };
         let mut section = None;
         let mut last = [0; Section::ALL.len()];
@@ -111,7 +111,7 @@ impl WorkloadFile {
                 let message = format!(
                     "--cfg_cmd: '{name}' has no rows under {title}; accepted: at least one, on a line of its own"
                 );
-                return Err(Refusal::of(message));
+                return Err(InvalidOption::of(message));
             }
             if sum != WHOLE {
                 let sum = f64::from(sum) / f64::from(WHOLE);
@@ -142,7 +142,7 @@ impl WorkloadFile {
     ///
     /// # Errors
     /// The first range that is too small or too large.
-    pub fn check_sizes(&self, has_size: bool) -> Result<(), Refusal> {
+    pub fn check_sizes(&self, has_size: bool) -> Result<(), InvalidOption> {
         let values =
             self.values.iter().filter(|_| !has_size).map(|range| (range, "value", 1..=VALUE_BYTES_MAX));
         let keys = self.keys.iter().map(|range| (range, "key", KEY_BYTES_MIN..=KEY_BYTES_MAX));
@@ -165,8 +165,8 @@ impl WorkloadFile {
     }
 }
 
-fn read_fault(name: &str, line: usize, reason: &str) -> Refusal {
-    Refusal::of(format!("--cfg_cmd: '{name}' line {line}: {reason}"))
+fn read_fault(name: &str, line: usize, reason: &str) -> InvalidOption {
+    InvalidOption::of(format!("--cfg_cmd: '{name}' line {line}: {reason}"))
 }
 
 /// What stands behind the three numbers of a row is not looked at.
@@ -203,7 +203,7 @@ fn share(ranges: &[Range]) -> u32 {
 mod tests {
     use super::*;
 
-    fn parsed(text: &str) -> Result<WorkloadFile, Refusal> {
+    fn parsed(text: &str) -> Result<WorkloadFile, InvalidOption> {
         WorkloadFile::parse("f.cnf", text, false)
     }
 
@@ -218,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn files() {
+    fn workload_files_are_parsed() {
         let usual = "key\n20 20 1\nvalue\n9 9 1\n";
         let table = [
             (
@@ -298,7 +298,7 @@ mod tests {
     }
 
     #[test]
-    fn sizes_that_servers_take() {
+    fn sizes_stay_within_server_limits() {
         let check = |key: &str, value: &str, has_size| {
             let file = parsed(&format!("key\n{key} 1\nvalue\n{value} 1\ncmd\n1 1")).unwrap();
             file.check_sizes(has_size).err().map(|refusal| refusal.message)
@@ -319,7 +319,7 @@ mod tests {
     }
 
     #[test]
-    fn means() {
+    fn mean_sizes_are_those_of_the_ranges() {
         let file = parsed("key\n16 100 0.2\n101 250 0.8\nvalue\n9 9 1\ncmd\n1 1").unwrap();
         // 0.2 * 58 + 0.8 * 175
         assert_eq!(WorkloadFile::mean(&file.keys), 151);

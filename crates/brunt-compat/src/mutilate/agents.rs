@@ -4,10 +4,10 @@
 //! send adds up to `--qps`, to the millionth, in proportion to their connections and `--lambda_mul`; with `--measure_qps` the master
 //! sends that, and the agents the rest.
 
-use super::command_line::{CommandLine, Numbers, Refusal, stray_warning};
+use super::command_line::{CommandLine, InvalidOption, Numbers, stray_warning};
 use super::invocation::Invocation;
-use crate::hosts::{AgentMode, Crew, TrustPaths};
-use crate::options::Scanned;
+use crate::hosts::{AgentCapacity, AgentMode, TrustPaths};
+use crate::options::ParsedOptions;
 use brunt_plan::carrier::Carrier;
 use brunt_plan::resolve::fleet::split;
 use brunt_plan::spec::{ClassSpec, PlanSpec};
@@ -32,8 +32,8 @@ const OF_AGENTS: [&str; 11] = [
 ];
 
 impl TrustPaths {
-    fn of(scanned: &Scanned) -> Self {
-        let path = |long: &str| scanned.value(long).map(str::to_owned);
+    fn of(parsed: &ParsedOptions) -> Self {
+        let path = |long: &str| parsed.value(long).map(str::to_owned);
         Self {
             token_file: path("token-file"),
             agent_ca: path("agent-ca"),
@@ -44,9 +44,9 @@ impl TrustPaths {
 }
 
 impl AgentMode {
-    pub(super) fn of(scanned: &Scanned, numbers: &Numbers) -> Result<Self, Refusal> {
+    pub(super) fn of(parsed: &ParsedOptions, numbers: &Numbers) -> Result<Self, InvalidOption> {
         let mut warnings = Vec::new();
-        for given in &scanned.given {
+        for given in &parsed.given {
             let why =
                 if given.long == "verbose" { "it says all it has to say" } else { "the master decides" };
             let warning = format!("--{}: without effect on an agent; {why}", given.long);
@@ -54,25 +54,25 @@ impl AgentMode {
                 warnings.push(warning);
             }
         }
-        warnings.extend(scanned.strays.iter().map(|stray| stray_warning(stray)));
+        warnings.extend(parsed.strays.iter().map(|stray| stray_warning(stray)));
         Ok(Self {
-            port: port(scanned, 0)?,
+            port: port(parsed, 0)?,
             threads: numbers.count("threads", 1) as u32,
             lambda_mul: numbers.count("lambda_mul", 1) as u32,
-            affinity: scanned.has("affinity"),
-            blocking: scanned.has("blocking"),
-            quiet: scanned.has("quiet"),
-            trust: TrustPaths::of(scanned),
+            affinity: parsed.has("affinity"),
+            blocking: parsed.has("blocking"),
+            quiet: parsed.has("quiet"),
+            trust: TrustPaths::of(parsed),
             warnings,
         })
     }
 }
 
 /// `--agent_port`, from `least` on.
-fn port(scanned: &Scanned, least: u16) -> Result<u16, Refusal> {
-    let Some(text) = scanned.value("agent_port") else { return Ok(PORT) };
+fn port(parsed: &ParsedOptions, least: u16) -> Result<u16, InvalidOption> {
+    let Some(text) = parsed.value("agent_port") else { return Ok(PORT) };
     text.parse().ok().filter(|port| *port >= least).ok_or_else(|| {
-        Refusal::of(format!(
+        InvalidOption::of(format!(
             "--agent_port: '{text}' was given; accepted: a port of TCP, from {least} to 65535"
         ))
     })
@@ -80,7 +80,7 @@ fn port(scanned: &Scanned, least: u16) -> Result<u16, Refusal> {
 
 /// What a master leads, and how it takes part itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Led {
+pub struct MasterOptions {
     /// The agents, each with its port.
     pub agents: Vec<(String, u16)>,
     /// How much a thread of the master weighs.
@@ -97,14 +97,14 @@ pub struct Led {
     pub trust: TrustPaths,
 }
 
-impl Led {
+impl MasterOptions {
     /// The agents of a command line, if it has any.
-    pub(super) fn of(scanned: &Scanned, numbers: &Numbers) -> Result<Option<Self>, Refusal> {
-        let names = scanned.list("agent");
+    pub(super) fn of(parsed: &ParsedOptions, numbers: &Numbers) -> Result<Option<Self>, InvalidOption> {
+        let names = parsed.list("agent");
         if names.is_empty() {
             return Ok(None);
         }
-        let port = port(scanned, 1)?;
+        let port = port(parsed, 1)?;
         let agents = names.iter().map(|name| agent(name, port)).collect::<Result<_, _>>()?;
         Ok(Some(Self {
             agents,
@@ -112,29 +112,29 @@ impl Led {
             measure_connections: numbers.get("measure_connections").map(|count| count as u32),
             measure_qps: numbers.get("measure_qps").map(|_| numbers.count("measure_qps", 0)),
             measure_depth: numbers.get("measure_depth").map(|count| count as u32),
-            sampling: scanned.has("agent-sampling"),
-            trust: TrustPaths::of(scanned),
+            sampling: parsed.has("agent-sampling"),
+            trust: TrustPaths::of(parsed),
         }))
     }
 
     /// Refuses what agents cannot do.
-    pub(super) fn check(&self, line: &CommandLine) -> Result<(), Refusal> {
+    pub(super) fn check(&self, line: &CommandLine) -> Result<(), InvalidOption> {
         let is_single = line.scan.is_none() && line.search.is_none();
         if let Some(own) =
             self.measure_qps.filter(|own| *own > 0 && line.qps > 0 && *own >= line.qps && is_single)
         {
-            return Err(Refusal::of(format!(
+            return Err(InvalidOption::of(format!(
                 "--measure_qps: {own} was given; accepted: less than --qps {}, for the rest is the agents'",
                 line.qps
             )));
         }
         if line.queries > 0 {
-            return Err(Refusal::of(
+            return Err(InvalidOption::of(
                 "--queries: given with --agent; accepted: --time, which ends all of them at once",
             ));
         }
         if line.search.is_some() && line.threads == 0 && !self.sampling {
-            return Err(Refusal::of(
+            return Err(InvalidOption::of(
                 "--search: judges reads of the master, and with --threads 0 it has none; accepted: --agent-sampling, or threads",
             ));
         }
@@ -201,12 +201,12 @@ impl Led {
 }
 
 /// A host, or as ours alone take it a host with its port.
-fn agent(name: &str, port: u16) -> Result<(String, u16), Refusal> {
+fn agent(name: &str, port: u16) -> Result<(String, u16), InvalidOption> {
     if name.parse::<Ipv6Addr>().is_ok() {
         return Ok((format!("[{name}]"), port));
     }
     let (_, own) = split(name).ok_or_else(|| {
-        Refusal::of(format!(
+        InvalidOption::of(format!(
             "--agent: '{name}' was given; accepted: HOST or HOST:PORT, or several behind commas"
         ))
     })?;
@@ -253,7 +253,7 @@ impl Rates {
 }
 
 /// Threads of all agents.
-fn threads(crews: &[Crew]) -> u64 {
+fn threads(crews: &[AgentCapacity]) -> u64 {
     crews.iter().map(|crew| u64::from(crew.threads)).sum()
 }
 
@@ -265,23 +265,23 @@ impl Invocation {
     }
 
     /// Connections of an agent.
-    fn connections_of(&self, crew: &Crew) -> u64 {
+    fn connections_of(&self, crew: &AgentCapacity) -> u64 {
         let servers = self.servers.len() as u32;
         u64::from(self.connections) * u64::from(pairs(self.roundrobin, servers, crew.threads))
     }
 
     /// Connections of all agents.
-    fn connections_of_all(&self, crews: &[Crew]) -> u64 {
+    fn connections_of_all(&self, crews: &[AgentCapacity]) -> u64 {
         crews.iter().map(|crew| self.connections_of(crew)).sum()
     }
 
     /// Threads of all agents that are of use: each has a connection to every server.
-    fn threads_of_use(&self, crews: &[Crew]) -> u64 {
+    fn threads_of_use(&self, crews: &[AgentCapacity]) -> u64 {
         threads(crews).min(self.connections_of_all(crews) / self.servers.len() as u64)
     }
 
     /// What of these agents is otherwise than they were started.
-    pub fn crew_warning(&self, crews: &[Crew]) -> Option<String> {
+    pub fn crew_warning(&self, crews: &[AgentCapacity]) -> Option<String> {
         let (threads, of_use) = (threads(crews), self.threads_of_use(crews));
         (of_use < threads).then(|| {
             format!(
@@ -291,7 +291,7 @@ impl Invocation {
     }
 
     /// The plan of a measurement at this rate with these agents, if any.
-    pub fn leading(&self, qps: u64, crews: &[Crew]) -> PlanSpec {
+    pub fn leading(&self, qps: u64, crews: &[AgentCapacity]) -> PlanSpec {
         let Some(led) = &self.led else { return self.measuring(qps) };
         let depth = Some(Count(u64::from(led.measure_depth.unwrap_or(self.depth))));
         if self.is_masters_alone(qps) {

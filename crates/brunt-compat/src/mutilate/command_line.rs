@@ -3,29 +3,29 @@
 //! Not what they come to together: that is [`super::invocation`]. Invariant: whatever is given stands in a field, in a warning or in
 //! a refusal.
 
-use super::agents::Led;
+use super::agents::MasterOptions;
 use super::{EXIT_REFUSED, EXIT_SYNTAX};
 use crate::hosts::AgentMode;
-use crate::options::{Rule, Scanned, integer, leading_number, number, scan};
+use crate::options::{ParsedOptions, Rule, integer, leading_number, number, scan};
 use std::fmt;
 
 /// Why nothing is run.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Refusal {
+pub struct InvalidOption {
     /// The exit code.
     pub code: u8,
     /// What to tell the user.
     pub message: String,
 }
 
-impl Refusal {
+impl InvalidOption {
     /// Something that can be read and not be done.
     pub(super) fn of(message: impl Into<String>) -> Self {
         Self { code: EXIT_REFUSED, message: message.into() }
     }
 }
 
-impl fmt::Display for Refusal {
+impl fmt::Display for InvalidOption {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str(&self.message)
     }
@@ -190,7 +190,7 @@ pub struct CommandLine {
     pub queries: u64,
     pub legacy_latency: bool,
     /// Agents, where there are any.
-    pub led: Option<Led>,
+    pub led: Option<MasterOptions>,
     /// An option of the second generation was given.
     pub is_second: bool,
     /// Given, and without effect here or in mutilate: for the user, each without its prefix.
@@ -207,7 +207,7 @@ impl CommandLine {
 
 /// What a command line asks for.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Asked {
+pub enum Action {
     /// `--help`.
     Help,
     /// `--version`.
@@ -222,22 +222,22 @@ pub enum Asked {
 ///
 /// # Errors
 /// It cannot be read, or asks for what cannot be done.
-pub fn parse(arguments: &[String]) -> Result<Asked, Refusal> {
-    let syntax = |message: String| Refusal { code: EXIT_SYNTAX, message };
-    let scanned = scan(&OPTIONS, arguments).map_err(|fault| syntax(fault.to_string()))?;
-    if scanned.has("help") {
-        return Ok(Asked::Help);
+pub fn parse(arguments: &[String]) -> Result<Action, InvalidOption> {
+    let syntax = |message: String| InvalidOption { code: EXIT_SYNTAX, message };
+    let parsed = scan(&OPTIONS, arguments).map_err(|fault| syntax(fault.to_string()))?;
+    if parsed.has("help") {
+        return Ok(Action::Help);
     }
-    if scanned.has("version") {
-        return Ok(Asked::Version);
+    if parsed.has("version") {
+        return Ok(Action::Version);
     }
-    let numbers = Numbers::read(&scanned).map_err(syntax)?;
-    check_ranges(&numbers, &scanned)?;
-    if scanned.has("agentmode") {
-        return AgentMode::of(&scanned, &numbers).map(|mode| Asked::Agent(Box::new(mode)));
+    let numbers = Numbers::read(&parsed).map_err(syntax)?;
+    check_ranges(&numbers, &parsed)?;
+    if parsed.has("agentmode") {
+        return AgentMode::of(&parsed, &numbers).map(|mode| Action::Agent(Box::new(mode)));
     }
-    check_known(&scanned)?;
-    command_line(&scanned, &numbers).map(|line| Asked::Run(Box::new(line)))
+    check_known(&parsed)?;
+    command_line(&parsed, &numbers).map(|line| Action::Run(Box::new(line)))
 }
 
 /// The options that are numbers.
@@ -266,10 +266,10 @@ const INTEGERS: [&str; 16] = [
 ];
 
 impl Numbers {
-    fn read(scanned: &Scanned) -> Result<Self, String> {
+    fn read(parsed: &ParsedOptions) -> Result<Self, String> {
         let mut given = Vec::new();
         for long in INTEGERS {
-            if let Some(text) = scanned.value(long) {
+            if let Some(text) = parsed.value(long) {
                 let read = integer(text);
                 let accepted =
                     || format!("--{long}: '{text}' was given; accepted: a whole number up to {}", i32::MAX);
@@ -277,7 +277,7 @@ impl Numbers {
                 given.push((long, value));
             }
         }
-        let update = match scanned.value("update") {
+        let update = match parsed.value("update") {
             None => 0.0,
             Some(text) => {
                 number(text).ok_or_else(|| format!("--update: '{text}' was given; accepted: a number"))?
@@ -297,28 +297,28 @@ impl Numbers {
 }
 
 /// In mutilate's order.
-fn check_ranges(numbers: &Numbers, scanned: &Scanned) -> Result<(), Refusal> {
+fn check_ranges(numbers: &Numbers, parsed: &ParsedOptions) -> Result<(), InvalidOption> {
     let outside = |long: &str, range: std::ops::RangeInclusive<i32>, accepted: &str| {
         let value = numbers.get(long).filter(|value| !range.contains(value));
         value.map_or(Ok(()), |value| {
-            Err(Refusal::of(format!("--{long}: {value} was given; accepted: {accepted}")))
+            Err(InvalidOption::of(format!("--{long}: {value} was given; accepted: {accepted}")))
         })
     };
     let least = |least: i32| least..=i32::MAX;
     outside("depth", least(1), "1 or more")?;
     outside("qps", least(0), "0 (as fast as it goes) or more")?;
     if !(0.0..=1.0).contains(&numbers.update) {
-        return Err(Refusal::of(format!(
+        return Err(InvalidOption::of(format!(
             "--update: {} was given; accepted: the part of requests that are sets, from 0 to 1",
             numbers.update
         )));
     }
     outside("time", least(1), "1 second or more")?;
     outside("connections", 1..=512, "from 1 to 512")?;
-    if scanned.list("server").is_empty() && !scanned.has("agentmode") {
-        return Err(Refusal::of("--server: not given; accepted: HOST[:PORT] of at least one server"));
+    if parsed.list("server").is_empty() && !parsed.has("agentmode") {
+        return Err(InvalidOption::of("--server: not given; accepted: HOST[:PORT] of at least one server"));
     }
-    let is_master = scanned.has("agent") && !scanned.has("agentmode");
+    let is_master = parsed.has("agent") && !parsed.has("agentmode");
     let threads = "1 or more, or 0 beside --agent: without threads of its own only agents send";
     outside("threads", least(if is_master { 0 } else { 1 }), threads)?;
     outside("records", least(1), "1 or more")?;
@@ -334,38 +334,40 @@ fn check_ranges(numbers: &Numbers, scanned: &Scanned) -> Result<(), Refusal> {
     outside("queries", least(0), "0 (no bound) or more")
 }
 
-fn check_known(scanned: &Scanned) -> Result<(), Refusal> {
-    if scanned.has("assoc") && !scanned.has("redis") {
-        return Err(Refusal::of("--assoc: given without --redis; accepted: both, for hashes are Redis's"));
+fn check_known(parsed: &ParsedOptions) -> Result<(), InvalidOption> {
+    if parsed.has("assoc") && !parsed.has("redis") {
+        return Err(InvalidOption::of(
+            "--assoc: given without --redis; accepted: both, for hashes are Redis's",
+        ));
     }
-    if scanned.has("assoc") && scanned.has("binary") {
-        return Err(Refusal::of(
+    if parsed.has("assoc") && parsed.has("binary") {
+        return Err(InvalidOption::of(
             "--assoc: given with --binary, which takes the place of --redis; accepted: --redis alone, for hashes are Redis's",
         ));
     }
-    if scanned.has("delete90") {
-        let is_getset = scanned.has("getset") || scanned.has("getsetorset");
-        if !is_getset || !scanned.has("queries") || scanned.has("read_file") {
-            return Err(Refusal::of(
+    if parsed.has("delete90") {
+        let is_getset = parsed.has("getset") || parsed.has("getsetorset");
+        if !is_getset || !parsed.has("queries") || parsed.has("read_file") {
+            return Err(InvalidOption::of(
                 "--delete90: accepted: together with --getset and --queries, after half of which it deletes, and without --read_file",
             ));
         }
     }
-    if scanned.has("read_file") && scanned.has("agent") {
-        return Err(Refusal::of(
+    if parsed.has("read_file") && parsed.has("agent") {
+        return Err(InvalidOption::of(
             "--read_file: given with --agent; accepted: one of them, for a file is read here",
         ));
     }
     Ok(())
 }
 
-fn command_line(scanned: &Scanned, numbers: &Numbers) -> Result<CommandLine, Refusal> {
-    let text = |long: &str| scanned.value(long).map(str::to_owned);
+fn command_line(parsed: &ParsedOptions, numbers: &Numbers) -> Result<CommandLine, InvalidOption> {
+    let text = |long: &str| parsed.value(long).map(str::to_owned);
     let line = CommandLine {
-        verbose: scanned.count("verbose"),
-        quiet: scanned.has("quiet"),
-        servers: scanned.list("server"),
-        binary: scanned.has("binary"),
+        verbose: parsed.count("verbose"),
+        quiet: parsed.has("quiet"),
+        servers: parsed.list("server"),
+        binary: parsed.has("binary"),
         qps: numbers.count("qps", 0),
         time_s: numbers.count("time", 5),
         keysize: text("keysize").unwrap_or_else(|| "30".to_owned()),
@@ -375,51 +377,51 @@ fn command_line(scanned: &Scanned, numbers: &Numbers) -> Result<CommandLine, Ref
         username: text("username"),
         password: text("password"),
         threads: numbers.count("threads", 1) as u32,
-        affinity: scanned.has("affinity"),
+        affinity: parsed.has("affinity"),
         connections: numbers.count("connections", 1) as u32,
         depth: numbers.count("depth", 1) as u32,
-        roundrobin: scanned.has("roundrobin"),
+        roundrobin: parsed.has("roundrobin"),
         iadist: text("iadist"),
-        skip: scanned.has("skip"),
-        moderate: scanned.has("moderate"),
-        noload: scanned.has("noload"),
-        loadonly: scanned.has("loadonly"),
-        blocking: scanned.has("blocking"),
-        no_nodelay: scanned.has("no_nodelay"),
+        skip: parsed.has("skip"),
+        moderate: parsed.has("moderate"),
+        noload: parsed.has("noload"),
+        loadonly: parsed.has("loadonly"),
+        blocking: parsed.has("blocking"),
+        no_nodelay: parsed.has("no_nodelay"),
         warmup_s: numbers.count("warmup", 0),
         wait_s: numbers.count("wait", 0),
         save: text("save"),
-        search: scanned.value("search").map(search_bound).transpose()?,
-        scan: scanned.value("scan").map(scan_range).transpose()?,
+        search: parsed.value("search").map(search_bound).transpose()?,
+        scan: parsed.value("scan").map(scan_range).transpose()?,
         measure_connections: numbers.get("measure_connections").map(|count| count as u32),
-        unix_socket: scanned.has("unix_socket"),
-        redis: scanned.has("redis"),
-        getset: scanned.has("getset"),
-        getsetorset: scanned.has("getsetorset"),
-        delete90: scanned.has("delete90"),
+        unix_socket: parsed.has("unix_socket"),
+        redis: parsed.has("redis"),
+        getset: parsed.has("getset"),
+        getsetorset: parsed.has("getsetorset"),
+        delete90: parsed.has("delete90"),
         read_file: text("read_file"),
         twitter_trace: numbers.get("twitter_trace").map(|layout| layout as u32),
-        successful: scanned.has("successful"),
+        successful: parsed.has("successful"),
         assoc: numbers.get("assoc").map(|bytes| bytes as u32),
         prefix: text("prefix").unwrap_or_default(),
         misswindow: numbers.count("misswindow", 0),
         queries: numbers.count("queries", 0),
-        legacy_latency: scanned.has("legacy-latency"),
-        led: Led::of(scanned, numbers)?,
-        is_second: OF_SECOND_GENERATION.iter().any(|long| scanned.has(long)),
+        legacy_latency: parsed.has("legacy-latency"),
+        led: MasterOptions::of(parsed, numbers)?,
+        is_second: OF_SECOND_GENERATION.iter().any(|long| parsed.has(long)),
         warnings: Vec::new(),
     };
     if let Some(led) = &line.led {
         led.check(&line)?;
     }
-    let mut warnings = warnings(&line, scanned);
+    let mut warnings = warnings(&line, parsed);
     warnings.extend(line.led.iter().flat_map(|led| led.warnings(&line)));
     Ok(CommandLine { warnings, ..line })
 }
 
-fn search_bound(text: &str) -> Result<SearchBound, Refusal> {
+fn search_bound(text: &str) -> Result<SearchBound, InvalidOption> {
     let accepted = || {
-        Refusal::of(format!(
+        InvalidOption::of(format!(
             "--search: '{text}' was given; accepted: N:X, a percentile above 0 and below 100 and its bound in \
              microseconds, such as 95:1000"
         ))
@@ -430,9 +432,9 @@ fn search_bound(text: &str) -> Result<SearchBound, Refusal> {
     is_read.then_some(SearchBound { percentile, bound_us }).ok_or_else(accepted)
 }
 
-fn scan_range(text: &str) -> Result<ScanRange, Refusal> {
+fn scan_range(text: &str) -> Result<ScanRange, InvalidOption> {
     let accepted = || {
-        Refusal::of(format!(
+        InvalidOption::of(format!(
             "--scan: '{text}' was given; accepted: MIN:MAX:STEP, rates from 0 and a step above 0, such as 1000:5000:1000"
         ))
     };
@@ -442,7 +444,7 @@ fn scan_range(text: &str) -> Result<ScanRange, Refusal> {
         .map(|field| u64::try_from(crate::options::leading_integer(field)).ok())
         .collect();
     match fields.ok_or_else(accepted)?.as_slice() {
-        [min, max, step, ..] if *step > 0 && min > max => Err(Refusal::of(format!(
+        [min, max, step, ..] if *step > 0 && min > max => Err(InvalidOption::of(format!(
             "--scan: '{text}' was given; accepted: MIN:MAX:STEP with a MAX of at least MIN, or there is no rate to measure"
         ))),
         [min, max, step, ..] if *step > 0 => Ok(ScanRange { min: *min, max: *max, step: *step }),
@@ -451,8 +453,8 @@ fn scan_range(text: &str) -> Result<ScanRange, Refusal> {
 }
 
 /// What was given and has no effect, each in a sentence.
-fn warnings(line: &CommandLine, scanned: &Scanned) -> Vec<String> {
-    let has = |long: &str| scanned.has(long);
+fn warnings(line: &CommandLine, parsed: &ParsedOptions) -> Vec<String> {
+    let has = |long: &str| parsed.has(long);
     let is_paced = line.is_paced();
     let is_alone = line.led.is_none();
     let of_agents = |long: &str| is_alone && has(long);
@@ -533,7 +535,7 @@ fn warnings(line: &CommandLine, scanned: &Scanned) -> Vec<String> {
             "--connections: without effect; --measure_connections was given as well",
         ),
     ];
-    let strays = scanned.strays.iter().map(|stray| stray_warning(stray));
+    let strays = parsed.strays.iter().map(|stray| stray_warning(stray));
     let given = rules.into_iter().filter(|(applies, _)| *applies).map(|(_, warning)| warning.to_owned());
     strays.chain(given).collect()
 }
@@ -547,9 +549,9 @@ pub(super) fn stray_warning(stray: &str) -> String {
 mod tests {
     use super::*;
 
-    fn parsed(line: &str) -> Result<CommandLine, Refusal> {
+    fn parsed(line: &str) -> Result<CommandLine, InvalidOption> {
         match parse(&line.split_whitespace().map(str::to_owned).collect::<Vec<_>>())? {
-            Asked::Run(line) => Ok(*line),
+            Action::Run(line) => Ok(*line),
             other => panic!("{line}: {other:?}"),
         }
     }
@@ -564,7 +566,7 @@ mod tests {
     }
 
     #[test]
-    fn refusals_have_mutilates_codes() {
+    fn errors_have_mutilates_exit_codes() {
         let table = [
             ("-s h --bogus", 1, "'--bogus' is no option"),
             ("-s h --meas 1", 1, "'--meas' may be any of"),
@@ -619,7 +621,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_no_effect_is_said() {
+    fn options_without_effect_are_warned_of() {
         let table = [
             ("-s h stray", "'stray'"),
             ("-s h -U me", "--username"),
@@ -647,7 +649,7 @@ mod tests {
     }
 
     #[test]
-    fn options_of_the_second_generation_are_told_apart() {
+    fn options_of_the_second_generation_are_recognized() {
         for line in ["--redis", "--getset", "-N 5", "-m 5", "--prefix x", "--successful", "--unix_socket"] {
             assert!(parsed(&format!("-s h {line}")).unwrap().is_second, "{line}");
         }
@@ -655,7 +657,7 @@ mod tests {
     }
 
     #[test]
-    fn no_two_options_share_a_name() {
+    fn option_names_are_unique() {
         for (index, rule) in OPTIONS.iter().enumerate() {
             let same =
                 |other: &Rule| other.long == rule.long || (rule.short.is_some() && other.short == rule.short);

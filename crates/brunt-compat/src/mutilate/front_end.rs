@@ -3,17 +3,17 @@
 //! Not where options are read or rows are written: those are [`super::command_line`] and [`super::report`]. Invariant: standard output
 //! holds what mutilate's would, and everything else is a line on standard error.
 
-use super::command_line::{self, Refusal, ScanRange, SearchBound};
+use super::command_line::{self, InvalidOption, ScanRange, SearchBound};
 use super::help::HELP;
 use super::invocation::{Campaign, Invocation};
 use super::report::{self, Layout};
 use super::search::Search;
 use super::{EXIT_REFUSED, Generation, VERSION};
 use crate::front_end::{
-    Answer, Asked, Caller, Console, End, FailureKind, FrontEnd, Next, OutputFile, Run, RunFailure, Runs,
+    Answer, Caller, Console, End, FailureKind, FrontEnd, Next, Outcome, OutputFile, Run, RunFailure, Runs,
     Setup,
 };
-use crate::hosts::{AgentMode, Crew, Leading};
+use crate::hosts::{AgentCapacity, AgentMode, ControllerMode};
 use brunt_plan::server::ServerAddress;
 use brunt_plan::units::DurationNs;
 use brunt_stats::observer::{Event, Place};
@@ -24,21 +24,21 @@ use std::io::{self, Write};
 const EXIT_INTERRUPTED: u8 = 130;
 
 /// What a command line, without the program's name, comes to.
-pub fn read(arguments: &[String], generation: Generation, caller: &Caller<'_>) -> Asked {
-    let text = |out: String| Asked::Answer(Answer { out, ..Answer::default() });
+pub fn read(arguments: &[String], generation: Generation, caller: &Caller<'_>) -> Outcome {
+    let text = |out: String| Outcome::Answer(Answer { out, ..Answer::default() });
     let read = command_line::parse(arguments).and_then(|asked| {
         Ok(match asked {
-            command_line::Asked::Help => text(HELP.to_owned()),
-            command_line::Asked::Version => text(format!("{VERSION}\n")),
-            command_line::Asked::Agent(mode) => Asked::FrontEnd(Box::new(Led(*mode))),
-            command_line::Asked::Run(line) => {
+            command_line::Action::Help => text(HELP.to_owned()),
+            command_line::Action::Version => text(format!("{VERSION}\n")),
+            command_line::Action::Agent(mode) => Outcome::FrontEnd(Box::new(Agent(*mode))),
+            command_line::Action::Run(line) => {
                 let invocation = Invocation::new(&line, generation, caller.allowed_cpus)?;
-                Asked::FrontEnd(Box::new(Master::new(invocation)))
+                Outcome::FrontEnd(Box::new(Master::new(invocation)))
             }
         })
     });
-    read.unwrap_or_else(|Refusal { code, message }| {
-        Asked::Answer(Answer { code, err: format!("mutilate: {message}\n"), ..Answer::default() })
+    read.unwrap_or_else(|InvalidOption { code, message }| {
+        Outcome::Answer(Answer { code, err: format!("mutilate: {message}\n"), ..Answer::default() })
     })
 }
 
@@ -49,9 +49,9 @@ fn refuse(message: &str, console: &mut Console) -> End {
 }
 
 /// `--agentmode`.
-struct Led(AgentMode);
+struct Agent(AgentMode);
 
-impl FrontEnd for Led {
+impl FrontEnd for Agent {
     fn setup(&mut self, console: &mut Console) -> Setup {
         let said = self.0.warnings.iter().filter(|_| !self.0.quiet);
         said.for_each(|warning| console.say(format_args!("warning: {warning}")));
@@ -71,14 +71,14 @@ impl FrontEnd for Led {
 struct Master {
     invocation: Invocation,
     /// The agents, in their order.
-    crews: Vec<Crew>,
+    crews: Vec<AgentCapacity>,
     /// Every key is where it belongs.
     is_stored: bool,
     stage: Stage,
     /// When the measured window of the present run begins, until that was said.
     begins_ns: Option<u64>,
     /// The run that was reported, if there was one.
-    reported: Option<Measured>,
+    reported: Option<ReportedRun>,
 }
 
 /// What the present run is for.
@@ -90,11 +90,11 @@ enum Stage {
         range: ScanRange,
         qps: u64,
     },
-    Searching(Box<Searching>),
+    SearchState(Box<SearchState>),
 }
 
 /// A search on its way.
-struct Searching {
+struct SearchState {
     bound: SearchBound,
     search: Search,
     /// The rate of the present run.
@@ -102,11 +102,11 @@ struct Searching {
     runs: u64,
     /// What the first run came to.
     peak_qps: Option<f64>,
-    best: Option<Measured>,
+    best: Option<ReportedRun>,
 }
 
 /// A run that was made.
-struct Measured {
+struct ReportedRun {
     summary: Summary,
     /// When its window began, in seconds from the start of the program.
     after_s: f64,
@@ -130,7 +130,7 @@ impl FrontEnd for Master {
                 })
                 .into_iter()
                 .collect(),
-            leading: led.map(|led| Leading {
+            leading: led.map(|led| ControllerMode {
                 agents: led.agents.clone(),
                 trust: led.trust.clone(),
                 threads: invocation.threads,
@@ -140,9 +140,9 @@ impl FrontEnd for Master {
         })
     }
 
-    fn met(&mut self, agents: &[Crew], console: &mut Console) {
+    fn agents_connected(&mut self, agents: &[AgentCapacity], console: &mut Console) {
         self.crews = agents.to_vec();
-        for Crew { name, host, threads, weight } in agents {
+        for AgentCapacity { name, host, threads, weight } in agents {
             self.verbose(console, 1, &format!("agent {name} ({host}): {threads} threads of weight {weight}"));
         }
         let warning = self.invocation.crew_warning(&self.crews);
@@ -163,7 +163,7 @@ impl FrontEnd for Master {
         let window = &summary.window;
         let since_s = window.drained_ns.saturating_sub(window.measure_ns) as f64 / 1e9;
         let after_s = seconds(console.elapsed) - since_s;
-        self.measured(Measured { summary, after_s }, console)
+        self.measured(ReportedRun { summary, after_s }, console)
     }
 
     fn fail(&mut self, failure: &RunFailure, console: &mut Console) -> End {
@@ -197,7 +197,7 @@ impl FrontEnd for Master {
     }
 
     fn write_file(&self, _option: &str, out: &mut dyn Write) -> io::Result<()> {
-        let Some(Measured { summary, after_s }) = &self.reported else { return Ok(()) };
+        let Some(ReportedRun { summary, after_s }) = &self.reported else { return Ok(()) };
         report::write_samples(out, summary, self.layout(), *after_s)
     }
 }
@@ -242,8 +242,8 @@ impl Master {
             }
             Campaign::Search(bound) => {
                 let search = Search::new(bound.bound_us);
-                let searching = Searching { bound, search, qps, runs: 0, peak_qps: None, best: None };
-                self.stage = Stage::Searching(Box::new(searching));
+                let searching = SearchState { bound, search, qps, runs: 0, peak_qps: None, best: None };
+                self.stage = Stage::SearchState(Box::new(searching));
                 self.run(qps, Place::default(), console)
             }
         }
@@ -264,7 +264,7 @@ impl Master {
     }
 
     /// The present run was a measurement.
-    fn measured(&mut self, measured: Measured, console: &mut Console) -> Next {
+    fn measured(&mut self, measured: ReportedRun, console: &mut Console) -> Next {
         let cut = cut_short(&measured.summary);
         match std::mem::replace(&mut self.stage, Stage::Measuring) {
             Stage::Loading | Stage::Measuring => {
@@ -280,11 +280,11 @@ impl Master {
                     Some(failure) => Next::End(self.fail(&failure, console)),
                 }
             }
-            Stage::Searching(mut searching) => {
+            Stage::SearchState(mut searching) => {
                 let next_qps =
                     if cut.is_none() { self.judge(&mut searching, measured, console) } else { None };
                 let place = Place { before: searching.runs, ..Place::default() };
-                self.stage = Stage::Searching(searching);
+                self.stage = Stage::SearchState(searching);
                 match (cut, next_qps) {
                     (Some(failure), _) => Next::End(self.fail(&failure, console)),
                     (None, Some(qps)) => self.run(qps, place, console),
@@ -309,7 +309,12 @@ impl Master {
     }
 
     /// What a run of a search came to. Returns the rate of the next one, if there is any.
-    fn judge(&self, searching: &mut Searching, measured: Measured, console: &mut Console) -> Option<u64> {
+    fn judge(
+        &self,
+        searching: &mut SearchState,
+        measured: ReportedRun,
+        console: &mut Console,
+    ) -> Option<u64> {
         let (summary, qps) = (&measured.summary, searching.qps);
         let achieved = report::rate(summary, self.layout());
         let nth_us = report::read_percentile_us(summary, self.layout(), searching.bound.percentile);
@@ -333,7 +338,7 @@ impl Master {
 
     /// The best run of a search, if there has been any.
     fn report_best(&mut self, console: &mut Console) {
-        let Stage::Searching(searching) = &mut self.stage else { return };
+        let Stage::SearchState(searching) = &mut self.stage else { return };
         let Some(best) = searching.best.take() else { return };
         let (peak_qps, SearchBound { percentile, bound_us }) = (searching.peak_qps, searching.bound);
         if !searching.search.has_met() {
@@ -347,7 +352,7 @@ impl Master {
         self.report(best, peak_qps, console);
     }
 
-    fn report(&mut self, measured: Measured, peak_qps: Option<f64>, console: &mut Console) {
+    fn report(&mut self, measured: ReportedRun, peak_qps: Option<f64>, console: &mut Console) {
         let out = console.out();
         // Memory takes everything.
         let _ = report::write_report(out, &measured.summary, self.layout(), peak_qps);
@@ -461,7 +466,7 @@ mod tests {
     use brunt_stats::summary::MeasuredWindow;
     use std::io::ErrorKind;
 
-    fn asked(line: &str) -> Asked {
+    fn asked(line: &str) -> Outcome {
         let caller = Caller {
             program: "mutilate",
             is_terminal: false,
@@ -476,7 +481,7 @@ mod tests {
 
     /// What is said on standard error until the window of the first run has begun, at 5.25 s after 1970.
     fn said(line: &str) -> String {
-        let Asked::FrontEnd(mut front_end) = asked(line) else { panic!("{line}: no front end") };
+        let Outcome::FrontEnd(mut front_end) = asked(line) else { panic!("{line}: no front end") };
         let mut console = Console::at(DurationNs(0), DurationNs(5_250_000_000));
         front_end.setup(&mut console);
         front_end.next(None, &mut console);
@@ -524,9 +529,9 @@ mod tests {
 
     #[test]
     fn answers_and_failures_have_mutilates_exit_codes() {
-        let Asked::Answer(answer) = asked("--version") else { panic!("an answer") };
+        let Outcome::Answer(answer) = asked("--version") else { panic!("an answer") };
         assert_eq!(answer, Answer { code: 0, out: "mutilate 0.1\n".to_owned(), err: String::new() });
-        let Asked::Answer(answer) = asked("-Z") else { panic!("an answer") };
+        let Outcome::Answer(answer) = asked("-Z") else { panic!("an answer") };
         assert!(answer.code == 1 && answer.err.starts_with("mutilate: "), "{answer:?}");
         let table = [
             (FailureKind::Interrupted, 130, ""),
@@ -535,7 +540,7 @@ mod tests {
             (FailureKind::Other, 255, "mutilate: why\n"),
         ];
         for (kind, code, said) in table {
-            let Asked::FrontEnd(mut front_end) = asked("-s h --quiet") else { panic!("a front end") };
+            let Outcome::FrontEnd(mut front_end) = asked("-s h --quiet") else { panic!("a front end") };
             let mut console = Console::default();
             let end = front_end.fail(&RunFailure { kind, message: "why".to_owned() }, &mut console);
             assert_eq!(end, End::with(code));

@@ -271,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn keys() {
+    fn keys_have_the_configured_sizes() {
         // (text, digits, prefix, in the plan)
         let table = [
             ("30", 4, 0, "fixed:30"),

@@ -4,8 +4,8 @@
 //! docs/compat.md says where that differs.
 
 use super::Generation;
-use super::agents::{Led, pairs};
-use super::command_line::{CommandLine, Refusal, ScanRange, SearchBound};
+use super::agents::{MasterOptions, pairs};
+use super::command_line::{CommandLine, InvalidOption, ScanRange, SearchBound};
 use super::generator::Generator;
 use brunt_plan::cpus::CpuList;
 use brunt_plan::distribution::{Arrival, SizeDistribution};
@@ -83,7 +83,7 @@ pub struct Invocation {
     /// What to tell the user beforehand, each without its prefix.
     pub warnings: Vec<String>,
     /// Agents, where there are any.
-    pub led: Option<Led>,
+    pub led: Option<MasterOptions>,
     /// Threads of this process; 0 only where agents send.
     pub threads: u32,
     pub(super) connections: u32,
@@ -100,7 +100,11 @@ impl Invocation {
     ///
     /// # Errors
     /// No plan does what it asks for.
-    pub fn new(line: &CommandLine, generation: Generation, allowed_cpus: &[u32]) -> Result<Self, Refusal> {
+    pub fn new(
+        line: &CommandLine,
+        generation: Generation,
+        allowed_cpus: &[u32],
+    ) -> Result<Self, InvalidOption> {
         let mut warnings = line.warnings.clone();
         let servers = servers(line)?;
         let records = (line.records / servers.len() as u64).max(1);
@@ -117,7 +121,7 @@ impl Invocation {
             }
         };
         if line.search.is_some() && line.update >= 1.0 && !follows(line) && line.read_file.is_none() {
-            return Err(Refusal::of(
+            return Err(InvalidOption::of(
                 "--search: judges reads, and --update 1 has none; accepted: an --update below 1",
             ));
         }
@@ -217,13 +221,13 @@ fn logged(line: &CommandLine, is_paced: bool) -> Vec<String> {
 }
 
 /// The servers with their ports.
-fn servers(line: &CommandLine) -> Result<Vec<ServerAddress>, Refusal> {
+fn servers(line: &CommandLine) -> Result<Vec<ServerAddress>, InvalidOption> {
     let read = |text: &String| {
         let named = if line.unix_socket { format!("unix:{text}") } else { text.clone() };
         let address = named.parse::<ServerAddress>();
         address
             .map(|address| address.at_port(PORT))
-            .map_err(|accepted| Refusal::of(format!("--server: '{text}' was given; {accepted}")))
+            .map_err(|accepted| InvalidOption::of(format!("--server: '{text}' was given; {accepted}")))
     };
     line.servers.iter().map(read).collect()
 }
@@ -233,7 +237,7 @@ fn run_spec(
     servers: &[ServerAddress],
     allowed_cpus: &[u32],
     warnings: &mut Vec<String>,
-) -> Result<RunSpec, Refusal> {
+) -> Result<RunSpec, InvalidOption> {
     let protocol = match (line.binary, line.redis) {
         (true, _) => Protocol::MemcachedBinary,
         (false, true) => Protocol::Resp2,
@@ -242,7 +246,7 @@ fn run_spec(
     let login = match (&line.username, &line.password) {
         (Some(user), password) if line.binary => {
             let password = password.as_ref().filter(|password| !password.is_empty()).ok_or_else(|| {
-                Refusal::of(
+                InvalidOption::of(
                     "--username: given without --password; accepted: both, and a password that is not empty",
                 )
             })?;
@@ -304,10 +308,10 @@ fn layout(line: &CommandLine) -> TraceLayout {
 }
 
 /// What is wrong with a distribution, whether or not the fault quotes it.
-fn unfit(option: &str, text: &str, fault: &str) -> Refusal {
+fn unfit(option: &str, text: &str, fault: &str) -> InvalidOption {
     match fault.starts_with('\'') {
-        true => Refusal::of(format!("--{option}: {fault}")),
-        false => Refusal::of(format!("--{option}: '{text}' was given; {fault}")),
+        true => InvalidOption::of(format!("--{option}: {fault}")),
+        false => InvalidOption::of(format!("--{option}: '{text}' was given; {fault}")),
     }
 }
 
@@ -316,7 +320,7 @@ fn class_spec(
     records: u64,
     servers: u32,
     warnings: &mut Vec<String>,
-) -> Result<ClassSpec, Refusal> {
+) -> Result<ClassSpec, InvalidOption> {
     let digits = records.ilog10() + 1;
     let keys = Generator::parse(&line.keysize, Generator::OF_KEYS)
         .and_then(|generator| generator.key_size(digits, line.prefix.len() as u32))
@@ -350,13 +354,13 @@ fn class_spec(
 
 #[cfg(test)]
 mod tests {
-    use super::super::command_line::{Asked, parse};
+    use super::super::command_line::{Action, parse};
     use super::*;
     use brunt_plan::resolve::{Host, resolve};
 
-    fn invocation(line: &str) -> Result<Invocation, Refusal> {
+    fn invocation(line: &str) -> Result<Invocation, InvalidOption> {
         match parse(&line.split_whitespace().map(str::to_owned).collect::<Vec<_>>())? {
-            Asked::Run(line) => Invocation::new(&line, Generation::First, &[0, 1, 2, 3]),
+            Action::Run(line) => Invocation::new(&line, Generation::First, &[0, 1, 2, 3]),
             other => panic!("{line}: {other:?}"),
         }
     }
@@ -375,7 +379,7 @@ mod tests {
     }
 
     #[test]
-    fn plans() {
+    fn options_become_plans() {
         // (command line, what of the plan it changes)
         let table = [
             ("-s h", ""),
@@ -469,7 +473,7 @@ mod tests {
     }
 
     #[test]
-    fn refusals() {
+    fn invalid_combinations_are_rejected() {
         let table = [
             ("-s h -K foo", "--keysize: 'foo' was given"),
             ("-s h -K -5", "--keysize: '-5' was given; accepted: lengths from 0 bytes"),
@@ -494,7 +498,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_changed_is_said() {
+    fn adjusted_options_are_warned_of() {
         let warned = |line: &str| invocation(line).unwrap().warnings.join("; ");
         assert!(warned("-s h -K uniform:1000").contains("keys end at 250 bytes"));
         assert!(warned("-s a,b -R -T 2").contains("--threads: 1 instead of 2"));

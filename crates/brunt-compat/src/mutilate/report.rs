@@ -549,7 +549,7 @@ mod tests {
     }
 
     #[test]
-    fn windows_of_misses() {
+    fn misses_are_counted_by_window() {
         let (hit, miss, set) = ((true, false), (true, true), (false, false));
         let seen = [hit, miss, set, miss, set, set, hit, hit, miss, hit];
         assert_eq!(windows_of(seen.into_iter(), 3), [(3, 0.5), (6, 1.0), (9, 1.0 / 3.0)]);

@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_run_may_do() {
+    fn a_first_run_within_the_bound_ends_the_search() {
         assert_eq!(searched(|_| 10.0, 20.0), (vec![100_000], 100_000));
     }
 
@@ -139,14 +139,14 @@ mod tests {
     }
 
     #[test]
-    fn nothing_below_a_tenth_of_the_peak_is_tried_for_long() {
+    fn rates_below_a_tenth_of_the_peak_end_the_search() {
         let (tried, best) = searched(|_| 30.0, 20.0);
         assert_eq!(tried, [100_000, 50_000, 25_000, 12_500, 6_250]);
         assert_eq!(best, 6_250);
     }
 
     #[test]
-    fn it_backs_off_where_the_last_run_failed() {
+    fn a_failed_last_run_lowers_the_rate() {
         // The bound is met at 50 000 once and not again.
         let mut search = Search::new(20.0);
         let mut qps = search.decide(100_000.0, 30.0).next_qps;

@@ -5,7 +5,7 @@
 //! given and what is accepted.
 
 use super::config::{General, LogFormat, ServerNames};
-use crate::options::{Fault, Given, Rule, Scanned, scan};
+use crate::options::{Fault, ParsedOption, ParsedOptions, Rule, scan};
 use crate::spelling::closest;
 use brunt_plan::plan::IpVersion;
 use std::num::NonZeroU32;
@@ -60,7 +60,7 @@ pub const OPTIONS: [Rule; 27] = [
 
 /// What a command line asks for.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Asked {
+pub enum Action {
     /// The options.
     Help,
     /// The version.
@@ -86,23 +86,23 @@ pub struct CommandLine {
 ///
 /// # Errors
 /// What is wrong with it.
-pub fn parse(arguments: &[String]) -> Result<Asked, String> {
+pub fn parse(arguments: &[String]) -> Result<Action, String> {
     check_dashes(arguments)?;
-    let scanned = scan(&OPTIONS, arguments).map_err(explain)?;
-    if scanned.has("help") {
-        return Ok(Asked::Help);
+    let parsed = scan(&OPTIONS, arguments).map_err(explain)?;
+    if parsed.has("help") {
+        return Ok(Action::Help);
     }
-    if scanned.has("version") {
-        return Ok(Asked::Version);
+    if parsed.has("version") {
+        return Ok(Action::Version);
     }
     let mut line = CommandLine::default();
-    for Given { long, value } in &scanned.given {
+    for ParsedOption { long, value } in &parsed.given {
         line.set(long, value.as_deref().unwrap_or_default())?;
     }
-    line.settle(&scanned)?;
+    line.settle(&parsed)?;
     let stray = |stray: &String| format!("'{stray}' belongs to no option and has no effect");
-    line.warnings = scanned.strays.iter().map(stray).collect();
-    Ok(Asked::Run(Box::new(line)))
+    line.warnings = parsed.strays.iter().map(stray).collect();
+    Ok(Action::Run(Box::new(line)))
 }
 
 /// Refuses long options behind one dash or three, which would be read as short options or not at all.
@@ -163,10 +163,10 @@ impl CommandLine {
     }
 
     /// Reads options that may be repeated or exclude each other.
-    fn settle(&mut self, scanned: &Scanned) -> Result<(), String> {
-        let verbose = u32::try_from(scanned.count("verbose")).unwrap_or(u32::MAX);
+    fn settle(&mut self, parsed: &ParsedOptions) -> Result<(), String> {
+        let verbose = u32::try_from(parsed.count("verbose")).unwrap_or(u32::MAX);
         self.general.verbose = (verbose > 0).then_some(verbose);
-        self.ip_version = match (scanned.has("ipv4"), scanned.has("ipv6")) {
+        self.ip_version = match (parsed.has("ipv4"), parsed.has("ipv6")) {
             (true, true) => return Err("Use only --ipv4 or --ipv6".to_owned()),
             (true, false) => Some(IpVersion::V4),
             (false, true) => Some(IpVersion::V6),
@@ -193,13 +193,13 @@ fn above_zero(long: &str, text: &str) -> Result<NonZeroU32, String> {
 mod tests {
     use super::*;
 
-    fn parsed(line: &str) -> Result<Asked, String> {
+    fn parsed(line: &str) -> Result<Action, String> {
         parse(&line.split_whitespace().map(str::to_owned).collect::<Vec<_>>())
     }
 
     fn run(line: &str) -> CommandLine {
         match parsed(line) {
-            Ok(Asked::Run(line)) => *line,
+            Ok(Action::Run(line)) => *line,
             other => panic!("{line}: {other:?}"),
         }
     }
@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn command_lines() {
+    fn command_lines_are_parsed() {
         let some = NonZeroU32::new;
         let servers =
             |names: &[&str]| Some(ServerNames(names.iter().map(|name| (*name).to_owned()).collect()));
@@ -282,7 +282,7 @@ mod tests {
     }
 
     #[test]
-    fn refusals() {
+    fn invalid_options_are_rejected() {
         let table = [
             ("--bogus", "'--bogus' is no option; --help lists them"),
             ("--treads 1", "'--treads' is no option; --help lists them; did you mean --threads?"),
@@ -307,7 +307,7 @@ mod tests {
     }
 
     #[test]
-    fn answers() {
-        assert_eq!([parsed("-h --bogus"), parsed("--version x")], [Ok(Asked::Help), Ok(Asked::Version)]);
+    fn help_and_version_are_recognized() {
+        assert_eq!([parsed("-h --bogus"), parsed("--version x")], [Ok(Action::Help), Ok(Action::Version)]);
     }
 }

@@ -237,7 +237,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn files() {
+    fn config_files_are_parsed() {
         let text = "
 [general]
 server = 'a:1'
@@ -277,7 +277,7 @@ parameter = []
     }
 
     #[test]
-    fn mistakes_have_a_place() {
+    fn errors_have_line_and_column() {
         let table = [
             (
                 "[[workload]]\nratee = 5",
@@ -336,7 +336,7 @@ parameter = []
     }
 
     #[test]
-    fn the_command_line_wins() {
+    fn command_line_options_override_the_file() {
         let mut file = General { threads: NonZeroU32::new(2), seed: Some(1), ..General::default() };
         file.overlay(General { threads: NonZeroU32::new(5), flush: Some(true), ..General::default() });
         assert_eq!(

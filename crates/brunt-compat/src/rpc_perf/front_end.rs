@@ -3,16 +3,16 @@
 //! Not where options are read or lines are laid out: those are [`super::command_line`] and [`super::log`]. Invariant: standard output
 //! holds what rpc-perf's would, and everything else is a line on standard error.
 
-use super::command_line::{self, Asked as Meant};
-use super::course::{Course, Ended};
+use super::command_line::{self, Action};
 use super::help::help;
-use super::invocation::{Invocation, Sent};
+use super::history::{EndedWindow, WindowHistory};
+use super::invocation::{Invocation, PrintedWorkload};
 use super::log::{self, Level, Log};
 use super::statistics::{self, Statistics};
 use super::{EXIT_FAILED, VERSION, remarks, trace, waterfall};
 use crate::front_end::{
-    Answer, Asked, Caller, Console, End, FailureKind, FrontEnd, Next, OutputFile, Run, RunFailure, Runs,
-    Setup, Shown,
+    Answer, Caller, Console, End, FailureKind, FrontEnd, Next, Outcome, OutputFile, Run, RunFailure, Runs,
+    ServedPages, Setup,
 };
 use brunt_picture::Theme;
 use brunt_plan::phase::Phase;
@@ -30,29 +30,29 @@ const LISTEN: &str = "--listen";
 const PERIOD: DurationNs = DurationNs::from_secs(1);
 
 /// What a command line, without the program's name, comes to.
-pub fn read(arguments: &[String], caller: &Caller<'_>) -> Asked {
-    let text = |out: String| Asked::Answer(Answer { out, ..Answer::default() });
+pub fn read(arguments: &[String], caller: &Caller<'_>) -> Outcome {
+    let text = |out: String| Outcome::Answer(Answer { out, ..Answer::default() });
     let read = command_line::parse(arguments).and_then(|meant| {
         Ok(match meant {
-            Meant::Help => text(help(caller.program)),
-            Meant::Version => text(format!("{VERSION}\n")),
-            Meant::Run(line) => {
+            Action::Help => text(help(caller.program)),
+            Action::Version => text(format!("{VERSION}\n")),
+            Action::Run(line) => {
                 let invocation = Invocation::new(*line, caller)?;
-                Asked::FrontEnd(Box::new(Loader::new(invocation)))
+                Outcome::FrontEnd(Box::new(Loader::new(invocation)))
             }
         })
     });
     read.unwrap_or_else(|message| {
         let err = format!("rpc-perf: {message}\n");
-        Asked::Answer(Answer { code: EXIT_FAILED, out: String::new(), err })
+        Outcome::Answer(Answer { code: EXIT_FAILED, out: String::new(), err })
     })
 }
 
 /// A run and what is known of it so far.
 struct Loader {
     invocation: Invocation,
-    sent: Vec<Sent>,
-    course: Course,
+    sent: Vec<PrintedWorkload>,
+    course: WindowHistory,
     statistics: Statistics,
     seed: u64,
     /// Windows that are over, the warm-up not counted.
@@ -81,8 +81,11 @@ impl FrontEnd for Loader {
             path.clone().map(|path| OutputFile { option, path, is_log: false })
         };
         let files = asked.into_iter().filter_map(file).collect();
-        let shown =
-            |address: &String| Shown { option: LISTEN, address: address.clone(), pages: &statistics::PAGES };
+        let shown = |address: &String| ServedPages {
+            option: LISTEN,
+            address: address.clone(),
+            pages: &statistics::PAGES,
+        };
         let shown = settings.listen.as_ref().map(shown);
         Setup::Runs(Runs { plans: vec![spec], files, shown, period: Some(PERIOD), ..Runs::default() })
     }
@@ -142,7 +145,7 @@ impl Loader {
         let windows = (!settings.service).then_some(u64::from(settings.windows) + 1);
         let retrieves = sent.iter().map(|sent| sent.retrieves).collect();
         let duration_s = u64::from(settings.duration_s);
-        let course = Course::new(duration_s, windows, retrieves, invocation.has_slices());
+        let course = WindowHistory::new(duration_s, windows, retrieves, invocation.has_slices());
         Self {
             invocation,
             sent,
@@ -185,7 +188,7 @@ impl Loader {
         }
     }
 
-    fn report(&mut self, ended: &Ended, console: &mut Console) {
+    fn report(&mut self, ended: &EndedWindow, console: &mut Console) {
         self.statistics.latch(ended.number, &ended.window);
         console.show();
         if ended.number == 0 {
@@ -243,7 +246,7 @@ mod tests {
 
     const GET: &str = "[[workload]]\nparameter = [{}]";
 
-    fn asked(line: &str) -> Asked {
+    fn asked(line: &str) -> Outcome {
         let read_text = |path: &str| match path {
             "get" => Ok(GET.to_owned()),
             _ => Err(io::Error::from(ErrorKind::NotFound)),
@@ -261,8 +264,8 @@ mod tests {
 
     fn front_end(line: &str) -> Box<dyn FrontEnd> {
         match asked(line) {
-            Asked::FrontEnd(front_end) => front_end,
-            Asked::Answer(answer) => panic!("{line}: {answer:?}"),
+            Outcome::FrontEnd(front_end) => front_end,
+            Outcome::Answer(answer) => panic!("{line}: {answer:?}"),
         }
     }
 
@@ -319,7 +322,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cache_is_flushed_where_that_is_asked_for() {
+    fn flush_option_deletes_all_items_first() {
         for (line, flushes) in [("--config get -s h", false), ("--config get -s h --flush", true)] {
             let mut front_end = front_end(line);
             front_end.setup(&mut console());
@@ -333,8 +336,8 @@ mod tests {
     #[test]
     fn answers_and_failures_have_exit_codes() {
         let answer = |line: &str| match asked(line) {
-            Asked::Answer(answer) => answer,
-            Asked::FrontEnd(_) => panic!("{line}: a front end"),
+            Outcome::Answer(answer) => answer,
+            Outcome::FrontEnd(_) => panic!("{line}: a front end"),
         };
         let version = Answer { code: 0, out: "rpc-perf 2.1.0-pre\n".to_owned(), err: String::new() };
         assert_eq!(answer("--version"), version);

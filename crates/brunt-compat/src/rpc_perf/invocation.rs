@@ -75,7 +75,7 @@ pub struct Settings {
 
 /// A workload as it is printed.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Sent {
+pub struct PrintedWorkload {
     /// Its method.
     pub method: String,
     /// Requests per second.
@@ -121,11 +121,11 @@ impl Invocation {
     }
 
     /// The workloads in their order.
-    pub fn sent(&self) -> Vec<Sent> {
+    pub fn sent(&self) -> Vec<PrintedWorkload> {
         let sent = |(index, workload): (usize, &Workload)| {
             // The seed does not matter, for what is drawn is not printed; and errors were found when the command line was read.
             let request = self.request(index, 0).ok();
-            Sent {
+            PrintedWorkload {
                 method: request.as_ref().map(|request| request.method.clone()).unwrap_or_default(),
                 rate: workload.rate,
                 parameters: workload.parameters.clone(),
@@ -306,7 +306,7 @@ impl Settings {
 #[cfg(test)]
 mod tests {
     use super::super::NAMES;
-    use super::super::command_line::{Asked, OPTIONS, parse};
+    use super::super::command_line::{Action, OPTIONS, parse};
     use super::*;
     use std::io::ErrorKind;
 
@@ -340,7 +340,7 @@ mod tests {
             read_text: &read_text,
         };
         match parse(&line.split_whitespace().map(str::to_owned).collect::<Vec<_>>())? {
-            Asked::Run(line) => Invocation::new(*line, &caller),
+            Action::Run(line) => Invocation::new(*line, &caller),
             other => panic!("{line}: {other:?}"),
         }
     }
@@ -362,7 +362,7 @@ mod tests {
     }
 
     #[test]
-    fn the_usual_plan() {
+    fn defaults_become_a_plan() {
         let (spec, warnings) = invocation("--config get -s h").unwrap().spec(7).unwrap();
         assert!(warnings.is_empty());
         let expected = "\
@@ -436,7 +436,7 @@ key-form = \"decimal\"
     }
 
     #[test]
-    fn what_has_no_effect_is_said() {
+    fn options_without_effect_are_warned_of() {
         let remarks = |line: &str| invocation(line).unwrap().remarks;
         assert_eq!(
             remarks("--config unused -s h x"),
@@ -449,7 +449,7 @@ key-form = \"decimal\"
     }
 
     #[test]
-    fn refusals() {
+    fn invalid_combinations_are_rejected() {
         // (command line, message as the user of rpc-perf reads it)
         let table = [
             ("-s h", "config file not specified; accepted: --config FILE"),

@@ -5,7 +5,7 @@
 
 use super::VERSION;
 use super::config::{LogFormat, Parameter, Style};
-use super::invocation::{Sent, Settings};
+use super::invocation::{PrintedWorkload, Settings};
 use super::window::{Connections, Window};
 use brunt_plan::plan::IpVersion;
 use jiff::Timestamp;
@@ -63,7 +63,7 @@ impl Log {
 }
 
 /// The first lines: the version and the configuration.
-pub fn banner(settings: &Settings, sent: &[Sent]) -> Vec<String> {
+pub fn banner(settings: &Settings, sent: &[PrintedWorkload]) -> Vec<String> {
     let mut lines = vec![format!("{VERSION} initializing...")];
     let (pool, ip) = match settings.log_format {
         LogFormat::Of2017 => {
@@ -111,7 +111,7 @@ pub fn connecting(settings: &Settings) -> Vec<String> {
 }
 
 /// The lines when the schedule begins; in 2017 the workloads.
-pub fn scheduled(format: LogFormat, sent: &[Sent]) -> Vec<String> {
+pub fn scheduled(format: LogFormat, sent: &[PrintedWorkload]) -> Vec<String> {
     match format {
         LogFormat::Of2017 => workloads(format, sent),
         LogFormat::Of2016 => Vec::new(),
@@ -129,9 +129,9 @@ pub fn connected(format: LogFormat, connections: Connections) -> Vec<String> {
     }
 }
 
-fn workloads(format: LogFormat, sent: &[Sent]) -> Vec<String> {
+fn workloads(format: LogFormat, sent: &[PrintedWorkload]) -> Vec<String> {
     let mut lines = vec![RULE.to_owned(), "Workload:".to_owned()];
-    for (index, Sent { method, rate, parameters, .. }) in sent.iter().enumerate() {
+    for (index, PrintedWorkload { method, rate, parameters, .. }) in sent.iter().enumerate() {
         lines.push(format!("Workload {index}: Method: {method} Rate: {rate}"));
         if format == LogFormat::Of2016 {
             lines.extend(parameters.iter().enumerate().map(parameter));
@@ -182,7 +182,7 @@ fn of_2017(window: &Window) -> [String; 6] {
             connections.begun, connections.closed, requests.replied, requests.sent
         ),
         format!(
-            "Requests: Sent: {} Prepared: {} In-Flight: {}",
+            "Requests: PrintedWorkload: {} Prepared: {} In-Flight: {}",
             requests.sent, requests.scheduled, requests.in_flight
         ),
         format!(
@@ -259,10 +259,10 @@ mod tests {
         }
     }
 
-    fn sent() -> Vec<Sent> {
+    fn sent() -> Vec<PrintedWorkload> {
         let random = Parameter { style: Style::Random, size: Some(128), ..Parameter::default() };
         let drawn = Parameter { regenerate: true, num: std::num::NonZeroU64::new(500), ..random.clone() };
-        let sent = |method: &str, rate: u64, parameters: Vec<Parameter>| Sent {
+        let sent = |method: &str, rate: u64, parameters: Vec<Parameter>| PrintedWorkload {
             method: method.to_owned(),
             rate,
             parameters,
@@ -350,7 +350,7 @@ mod tests {
     }
 
     #[test]
-    fn the_log_of_2017() {
+    fn log_of_2017_has_its_layout() {
         let lines = lines_of(LogFormat::Of2017);
         let expected = "\
 rpc-perf 2.1.0-pre initializing...
@@ -378,7 +378,7 @@ Warmup complete
 Window: 1
 Connections: Ok: 1 Error: 1 Timeout: 1 Open: 5
 Sockets: Create: 3 Close: 2 Read: 986233 Write: 986234 Flush: 0
-Requests: Sent: 986234 Prepared: 986240 In-Flight: 6
+Requests: PrintedWorkload: 986234 Prepared: 986240 In-Flight: 6
 Responses: Ok: 986231 Error: 2 Timeout: 1 Hit: 3 Miss: 1
 Rate: 16437.22 rps Success: 100.00 % Hit Rate: 75.00 %
 Percentiles: Response OK (us): min: 0 p50: 0 p90: 0 p99: 1 p999: 1 p9999: 1 max: 1";
@@ -386,7 +386,7 @@ Percentiles: Response OK (us): min: 0 p50: 0 p90: 0 p99: 1 p999: 1 p9999: 1 max:
     }
 
     #[test]
-    fn the_log_of_2016() {
+    fn log_of_2016_has_its_layout() {
         let lines = lines_of(LogFormat::Of2016);
         let expected = "\
 rpc-perf 2.1.0-pre initializing...

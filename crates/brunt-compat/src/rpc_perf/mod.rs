@@ -7,20 +7,20 @@
 pub mod buckets;
 pub mod command_line;
 pub mod config;
-pub mod course;
 pub mod front_end;
 pub mod help;
+pub mod history;
 pub mod invocation;
 pub mod log;
 mod remarks;
 pub mod request;
 pub mod slices;
 pub mod statistics;
+pub mod template_words;
 mod thrift;
 pub mod trace;
 pub mod waterfall;
 pub mod window;
-pub mod words;
 
 use crate::names::Names;
 

@@ -4,8 +4,8 @@
 //! it as it is.
 
 use super::config::{Parameter, Style, Workload};
+use super::template_words::{Numbers, TemplateWords, size_of};
 use super::thrift;
-use super::words::{Numbers, Words, size_of};
 use brunt_plan::plan::{KEY_BYTES_MAX, Protocol};
 
 /// A protocol, as rpc-perf tells them apart.
@@ -178,7 +178,7 @@ impl Request {
         let Some(name) = workload.method.as_deref().filter(|_| dialect != Dialect::Echo).or(usual) else {
             return Err("malformed config: 'method' not specified".to_owned());
         };
-        let mut words = Words::of(seed);
+        let mut words = TemplateWords::of(seed);
         let parameters = &workload.parameters;
         check_keys(dialect, parameters)?;
         let (template, retrieves) = match dialect {
@@ -232,7 +232,7 @@ fn check_keys(dialect: Dialect, parameters: &[Parameter]) -> Result<(), String> 
 }
 
 fn command(
-    words: &mut Words,
+    words: &mut TemplateWords,
     dialect: Dialect,
     method: &Method,
     parameters: &[Parameter],
@@ -267,7 +267,7 @@ fn command(
 }
 
 /// The payload of an echo.
-fn payload(words: &mut Words, parameters: &[Parameter]) -> Result<String, String> {
+fn payload(words: &mut TemplateWords, parameters: &[Parameter]) -> Result<String, String> {
     let bytes = |seed: u64, size: u32| {
         let byte = |offset: u32| format!("\\x{:02x}", (seed.wrapping_add(u64::from(offset))) as u8);
         format!("\"{}\"", (0..size).map(byte).collect::<String>())
@@ -323,7 +323,7 @@ mod tests {
     }
 
     #[test]
-    fn every_method_of_a_store() {
+    fn store_methods_become_commands() {
         let keys = ["{seed = 42, size = 6}", "{seed = 5, size = 3}", "{seed = 9}"];
         let table = [
             ("memcache", "get", 1, "get 000042"),
@@ -366,7 +366,7 @@ mod tests {
     }
 
     #[test]
-    fn every_style_of_a_parameter() {
+    fn parameter_styles_become_template_words() {
         let value = |parameter: &str| {
             let template = template("redis", &format!("method = 'set'\nparameter = [{{}}, {{{parameter}}}]"));
             template.strip_prefix("set 0 ").map(str::to_owned).unwrap_or(template)
@@ -404,7 +404,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_no_effect_is_said() {
+    fn parameters_without_effect_are_warned_of() {
         let warnings = |parameter: &str| {
             request("memcache", &format!("parameter = [{{{parameter}}}]")).unwrap().warnings
         };
@@ -420,7 +420,7 @@ mod tests {
     }
 
     #[test]
-    fn protocols_without_a_store() {
+    fn echo_ping_and_thrift_become_commands() {
         assert_eq!(template("ping", ""), "PING");
         assert_eq!(template("ping", "method = 'ping'"), "PING");
         assert_eq!(template("echo", "method = 'whatever'"), "\"\\x00\"");
@@ -432,7 +432,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_are_numbers() {
+    fn numeric_parameters_are_parsed() {
         let delta = |parameter: &str| {
             request("memcache", &format!("method = 'incr'\nparameter = [{{}}, {{{parameter}}}]"))
                 .map(|request| request.template)
@@ -448,7 +448,7 @@ mod tests {
     }
 
     #[test]
-    fn mistakes() {
+    fn invalid_requests_are_rejected() {
         let table = [
             ("memcache", "method = 'frob'", "invalid command: frob; accepted: get, gets, set, add,"),
             (

@@ -74,7 +74,7 @@ mod tests {
     type Case<'a> = (&'a [(RangeInclusive<u64>, u64)], &'a [(usize, u64)]);
 
     #[test]
-    fn ranges_are_gathered_in_buckets_and_divided_at_their_boundaries() {
+    fn ranges_are_divided_at_bucket_boundaries() {
         // Buckets 840 to 842 end at 18351, 18514 and 18678.
         let cases: [Case<'_>; 7] = [
             (&[(0..=0, 1), (1..=1, 2), (2..=2, 0), (3..=3, 4)], &[(0, 3), (2, 4)]),

@@ -3,7 +3,7 @@
 //! Not its bytes: those are the codec's. Invariant: a type is written with its value, or without where it has none.
 
 use super::config::{Parameter, Style};
-use super::words::{Words, size_of};
+use super::template_words::{TemplateWords, size_of};
 
 /// Types whose values are numbers, with the least and the most of them.
 const INTEGERS: [(&str, i64, i64); 4] = [
@@ -18,7 +18,11 @@ const ACCEPTED: &str = "stop, void, bool, byte, double, i16, i32, i64, string, s
 ///
 /// # Errors
 /// What is wrong with a parameter.
-pub(super) fn call(method: &str, parameters: &[Parameter], words: &mut Words) -> Result<String, String> {
+pub(super) fn call(
+    method: &str,
+    parameters: &[Parameter],
+    words: &mut TemplateWords,
+) -> Result<String, String> {
     let mut template = method.to_owned();
     for (index, parameter) in parameters.iter().enumerate() {
         let word = field(index, parameter, words).map_err(|what| format!("parameter {index}: {what}"))?;
@@ -27,7 +31,7 @@ pub(super) fn call(method: &str, parameters: &[Parameter], words: &mut Words) ->
     Ok(template)
 }
 
-fn field(index: usize, parameter: &Parameter, words: &mut Words) -> Result<String, String> {
+fn field(index: usize, parameter: &Parameter, words: &mut TemplateWords) -> Result<String, String> {
     let Some(kind) = parameter.kind.as_deref() else {
         return Err(format!("parameter type not specified; accepted: {ACCEPTED}"));
     };
@@ -68,7 +72,12 @@ fn field(index: usize, parameter: &Parameter, words: &mut Words) -> Result<Strin
 }
 
 /// The value of a type of fixed length.
-fn scalar(kind: &str, index: usize, parameter: &Parameter, words: &mut Words) -> Result<String, String> {
+fn scalar(
+    kind: &str,
+    index: usize,
+    parameter: &Parameter,
+    words: &mut TemplateWords,
+) -> Result<String, String> {
     if parameter.size.is_some() || parameter.num.is_some() {
         words.warn(index, &format!("size and num have no effect with type {kind}"));
     }
@@ -112,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn fields() {
+    fn thrift_fields_are_encoded() {
         let table = [
             ("", "add"),
             (
@@ -165,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn mistakes() {
+    fn invalid_fields_are_rejected() {
         let table = [
             ("parameter = [{}]", "parameter 0: parameter type not specified; accepted: stop, void,"),
             ("parameter = [{type = 'u8'}]", "parameter 0: unknown parameter type: u8; accepted: stop,"),

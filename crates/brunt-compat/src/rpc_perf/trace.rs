@@ -31,7 +31,7 @@ mod tests {
     use crate::rpc_perf::slices::Slice;
 
     #[test]
-    fn a_line_for_each_bucket() {
+    fn each_bucket_has_a_line() {
         let slices = vec![
             Slice::of([(18_351..=18_351, 9), (18_514..=18_514, 26), (948_000..=948_962, 1)]),
             Slice::default(),

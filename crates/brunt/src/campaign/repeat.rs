@@ -7,7 +7,7 @@ use super::{Conclusion, End, Series, check_output, compared, judgement_of, print
 use crate::cli;
 use crate::exit::{Exit, Failure};
 use crate::output::Outputs;
-use crate::run::{self, Asked};
+use crate::run::{self, PlanRequest};
 use brunt_plan::plan::Plan;
 use brunt_report::campaign::{Finding, Measured, Question};
 use brunt_stats::verdict::Verdict;
@@ -19,7 +19,7 @@ pub(crate) fn run(flags: &cli::Repeated) -> Result<Exit, Failure> {
     if repeat.repeat == 1 {
         return run::run(flags);
     }
-    let mut asked = Asked::of(flags)?;
+    let mut asked = PlanRequest::of(flags)?;
     let plan = asked.plan()?;
     if flags.output.print_plan {
         let remark = format!("the first of {} runs; the seed of each is one more", repeat.repeat);

@@ -10,7 +10,7 @@ use super::{judgement_of, repeat::check_between};
 use crate::cli;
 use crate::exit::{Exit, Failure};
 use crate::output::Outputs;
-use crate::run::Asked;
+use crate::run::PlanRequest;
 use brunt_plan::plan::Plan;
 use brunt_plan::quantile::Quantile;
 use brunt_plan::sweep::{Sweep, SweepPoint};
@@ -26,7 +26,7 @@ pub(crate) fn scan(flags: &cli::Scan) -> Result<Exit, Failure> {
     let cli::Scan { run, repeat, over } = flags;
     check_output(run, "a scan")?;
     check_between(repeat)?;
-    let mut asked = Asked::of(run)?;
+    let mut asked = PlanRequest::of(run)?;
     asked.check_free(over.option(), &format!("--over {}", over.option()))?;
     let plans = plans(&asked, over)?;
     if run.output.print_plan {
@@ -52,7 +52,7 @@ pub(crate) fn scan(flags: &cli::Scan) -> Result<Exit, Failure> {
 }
 
 /// Every plan that is known beforehand, so that a mistake is found before anything runs.
-fn plans(asked: &Asked, over: &Sweep) -> Result<Vec<Plan>, Failure> {
+fn plans(asked: &PlanRequest, over: &Sweep) -> Result<Vec<Plan>, Failure> {
     match over {
         Sweep::Auto => {
             plan_at(asked, rate_setting(1_000.0), "--over")?;
@@ -64,7 +64,7 @@ fn plans(asked: &Asked, over: &Sweep) -> Result<Vec<Plan>, Failure> {
 
 fn measure_all(
     series: &mut Series<'_>,
-    asked: &Asked,
+    asked: &PlanRequest,
     over: &Sweep,
     repeat: &cli::RepeatFlags,
     closed_loop: &mut Option<f64>,
@@ -94,7 +94,7 @@ fn measure_all(
 /// The first pass where nobody knows the loads yet. Returns those that it measured.
 fn climb(
     series: &mut Series<'_>,
-    asked: &Asked,
+    asked: &PlanRequest,
     closed_loop: &mut Option<f64>,
 ) -> Result<Vec<SweepPoint>, End> {
     let guess = closed_loop_rate(series, asked)?;
@@ -114,7 +114,7 @@ fn climb(
 
 fn step(
     series: &mut Series<'_>,
-    asked: &Asked,
+    asked: &PlanRequest,
     setting: SweepPoint,
     repetition: u32,
     label: &str,

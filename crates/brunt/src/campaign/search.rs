@@ -10,7 +10,7 @@ use super::{
 use crate::cli;
 use crate::exit::{Exit, Failure};
 use crate::output::Outputs;
-use crate::run::Asked;
+use crate::run::PlanRequest;
 use brunt_plan::objective::{Ceiling, Objective};
 use brunt_plan::units::DurationNs;
 use brunt_report::campaign::{Finding, Measured, Question};
@@ -38,7 +38,7 @@ pub(crate) fn search(flags: &cli::Search) -> Result<Exit, Failure> {
         let message = format!("--to: '{to}' was given; accepted: at least the rate of --from, {from}");
         return Err(Failure::usage(message));
     }
-    let mut asked = Asked::of(run)?;
+    let mut asked = PlanRequest::of(run)?;
     asked.check_free("rate", "--from and --to of a search")?;
     let max_time = steps_end(&mut asked)?;
     let lowest = from.map_or(rate_setting(1_000.0), |from| rate_setting(from.as_f64()));
@@ -98,7 +98,7 @@ pub(super) fn conclude(
 fn lowest_rate(
     ceilings: &[Ceiling],
     from: f64,
-    asked: &Asked,
+    asked: &PlanRequest,
     max_time: Option<DurationNs>,
 ) -> Result<f64, Failure> {
     let longest = max_time.map_or_else(
@@ -110,7 +110,7 @@ fn lowest_rate(
 }
 
 /// The longest time of a step, if it is given. A search knows itself what a step is to find out.
-fn steps_end(asked: &mut Asked) -> Result<Option<DurationNs>, Failure> {
+fn steps_end(asked: &mut PlanRequest) -> Result<Option<DurationNs>, Failure> {
     let run = &mut asked.spec.run;
     if let Some(until) = &run.until {
         let message = format!(
@@ -145,7 +145,7 @@ fn ceiling(objective: &Objective) -> Result<Ceiling, Failure> {
 
 fn measure_all(
     series: &mut Series<'_>,
-    asked: &Asked,
+    asked: &PlanRequest,
     ceilings: &[Ceiling],
     range: Range,
     max_time: Option<DurationNs>,

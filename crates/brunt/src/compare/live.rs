@@ -5,7 +5,7 @@
 //! Not a campaign, which has one server. Invariant: both sides have equally many runs, or the comparison says why it
 //! ended early.
 
-use super::Compared;
+use super::ComparisonResult;
 use crate::campaign::consumes;
 use crate::cli;
 use crate::exit::{Exit, Failure};
@@ -27,7 +27,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 const REPEAT: u32 = 6;
 
 /// One of the two.
-struct Side {
+struct LiveSide {
     name: &'static str,
     plan: Plan,
     servers: Servers,
@@ -37,7 +37,7 @@ struct Side {
 }
 
 /// Measures both and compares what they came to.
-pub(super) fn compare(flags: &cli::Compare, plan: Plan) -> Result<Compared, Failure> {
+pub(super) fn compare(flags: &cli::Compare, plan: Plan) -> Result<ComparisonResult, Failure> {
     let stop = interrupt::flag()?;
     if plan.has_destinations() || plan.classes.iter().any(|class| class.replicas > 1) {
         return Err(Failure::usage(
@@ -54,7 +54,7 @@ pub(super) fn compare(flags: &cli::Compare, plan: Plan) -> Result<Compared, Fail
         let transport = plan.transport.toward(&server);
         let plan = Plan { transport, target: Target::Servers(vec![server]), ..plan.clone() };
         let servers = Servers::open(&plan)?;
-        sides.push(Side { name, plan, servers, data: DataSets::ToStore, runs: Vec::new() });
+        sides.push(LiveSide { name, plan, servers, data: DataSets::ToStore, runs: Vec::new() });
     }
     let repeat = flags.sides.repeat.unwrap_or(REPEAT);
     let mut observers = Observers::of(&flags.progress, &[])?;
@@ -82,12 +82,12 @@ pub(super) fn compare(flags: &cli::Compare, plan: Plan) -> Result<Compared, Fail
         None => comparison,
         Some(early_end) => comparison.ended_early(early_end),
     };
-    Ok(Compared { comparison, ended: failed })
+    Ok(ComparisonResult { comparison, ended: failed })
 }
 
 /// Makes one run of a side and keeps it. One that was cut short is not of the plan and is not kept.
 fn take_turn(
-    side: &mut Side,
+    side: &mut LiveSide,
     (turn, repeat): (u32, u32),
     stop: &AtomicBool,
     observers: &mut Observers<'_>,
@@ -170,7 +170,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn turns_are_balanced_and_so_is_what_drifts() {
+    fn turns_are_balanced_against_linear_drift() {
         let order: String = (0..16).map(|turn| ["A", "B"][side_of(turn)]).collect();
         assert_eq!(order, "ABBABAABBAABABBA");
         for repeat in 1..=20 {

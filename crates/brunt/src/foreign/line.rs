@@ -4,39 +4,39 @@
 //! what is left.
 
 use super::table::{self, Row, Tool};
-use super::value::Takes;
+use super::value::ValueShape;
 use clap::error::ErrorKind;
 use clap::{Arg, Command};
 use std::path::Path;
 
 /// Whose option it is.
 #[derive(Clone, Copy)]
-pub(super) enum Reading {
+pub(super) enum OptionOwner {
     /// Of the tool of the line, or where that has none of another one.
     Foreign(&'static Row),
-    Ours,
+    Brunt,
     /// Of neither.
     Unknown,
 }
 
 /// An option as it was given.
-pub(super) struct Given {
+pub(super) struct TypedOption {
     /// With its dashes, without its value.
     pub name: String,
     pub value: Option<String>,
     /// Its words as they were typed.
     pub words: Vec<String>,
-    pub reading: Reading,
+    pub reading: OptionOwner,
     /// Does brunt have an option of this name, and how does that take values?
     pub ours: Option<Arg>,
     /// Would brunt take name and value?
     pub is_accepted: bool,
 }
 
-impl Given {
+impl TypedOption {
     /// Shows that another tool was meant: brunt has no such option, or none that takes such a value.
     pub(super) fn is_evidence(&self) -> bool {
-        let Reading::Foreign(row) = self.reading else { return false };
+        let OptionOwner::Foreign(row) = self.reading else { return false };
         let Some(ours) = &self.ours else { return true };
         let fits = row.takes.fits(self.value.as_deref());
         let is_flag = !ours.get_action().takes_values();
@@ -48,7 +48,7 @@ impl Given {
 /// A command line behind the name of our command.
 pub(super) struct Line {
     pub tool: Tool,
-    pub given: Vec<Given>,
+    pub given: Vec<TypedOption>,
     /// The command to send, which stands behind the options of redis-benchmark.
     pub command: Vec<String>,
     /// What is neither, such as our plan file.
@@ -76,7 +76,7 @@ impl Line {
 
     /// Shows that another tool was meant: an option does, or a command of several words where we take one plan file.
     pub(super) fn is_evidence(&self) -> bool {
-        self.given.iter().any(Given::is_evidence) || self.command.len() > 1
+        self.given.iter().any(TypedOption::is_evidence) || self.command.len() > 1
     }
 
     /// Reads one word of options and what they take of the next ones: how many words that is.
@@ -104,13 +104,13 @@ impl Line {
 
     fn takes_value(&self, ours: &Command, name: &str) -> bool {
         match self.reading_of(ours, name) {
-            (Reading::Foreign(row), _) => row.takes != Takes::Nothing,
+            (OptionOwner::Foreign(row), _) => row.takes != ValueShape::Nothing,
             (_, Some(arg)) => arg.get_action().takes_values(),
             (_, None) => false,
         }
     }
 
-    fn reading_of(&self, ours: &Command, name: &str) -> (Reading, Option<Arg>) {
+    fn reading_of(&self, ours: &Command, name: &str) -> (OptionOwner, Option<Arg>) {
         let arg = ours.get_arguments().find(|arg| is_named(arg, name)).cloned();
         let arg = arg.or_else(|| {
             (name == "-h" || name == "--help").then(|| Arg::new("help").action(clap::ArgAction::Help))
@@ -119,9 +119,9 @@ impl Line {
         let row = table::find(self.tool, name)
             .or_else(|| others.iter().filter(|_| arg.is_none()).find_map(|other| table::find(*other, name)));
         let reading = match row {
-            Some(row) => Reading::Foreign(row),
-            None if arg.is_some() => Reading::Ours,
-            None => Reading::Unknown,
+            Some(row) => OptionOwner::Foreign(row),
+            None if arg.is_some() => OptionOwner::Brunt,
+            None => OptionOwner::Unknown,
         };
         (reading, arg)
     }
@@ -132,14 +132,14 @@ impl Line {
         let counted = |count: usize| next.iter().take(count).take_while(|word| !is_option(word)).count();
         let count = match (inside, reading, &arg) {
             (Some(_), ..) => 0,
-            (None, Reading::Foreign(row), _) if row.takes != Takes::Nothing => next.len().min(1),
-            (None, Reading::Foreign(_) | Reading::Unknown, _) | (None, _, None) => 0,
-            (None, Reading::Ours, Some(arg))
+            (None, OptionOwner::Foreign(row), _) if row.takes != ValueShape::Nothing => next.len().min(1),
+            (None, OptionOwner::Foreign(_) | OptionOwner::Unknown, _) | (None, _, None) => 0,
+            (None, OptionOwner::Brunt, Some(arg))
                 if arg.get_action().takes_values() && !arg.is_require_equals_set() =>
             {
                 counted(arg.get_num_args().map_or(1, |range| range.max_values()))
             }
-            (None, Reading::Ours, Some(_)) => 0,
+            (None, OptionOwner::Brunt, Some(_)) => 0,
         };
         let behind = &next[..count];
         let value = inside.map(str::to_owned).or_else(|| behind.first().cloned());
@@ -150,7 +150,7 @@ impl Line {
         };
         let words = std::iter::once(typed).chain(behind.iter().cloned()).collect();
         let is_accepted = arg.is_some() && accepts(ours, name, value.as_deref());
-        self.given.push(Given { name: name.to_owned(), value, words, reading, ours: arg, is_accepted });
+        self.given.push(TypedOption { name: name.to_owned(), value, words, reading, ours: arg, is_accepted });
         count
     }
 
@@ -176,12 +176,12 @@ impl Line {
     }
 }
 
-impl Given {
+impl TypedOption {
     /// Is there a password in the value?
     pub(super) fn is_secret(&self) -> bool {
         let is_one = match self.reading {
-            Reading::Foreign(row) => row.takes == Takes::Secret,
-            Reading::Ours | Reading::Unknown => self.name == "--password",
+            OptionOwner::Foreign(row) => row.takes == ValueShape::Secret,
+            OptionOwner::Brunt | OptionOwner::Unknown => self.name == "--password",
         };
         let value = self.value.as_deref().unwrap_or_default();
         (is_one && !value.is_empty() && !value.starts_with('@'))
@@ -189,7 +189,7 @@ impl Given {
     }
 
     fn is_of(&self, name: &str) -> bool {
-        matches!(self.reading, Reading::Foreign(row) if row.names.contains(&name))
+        matches!(self.reading, OptionOwner::Foreign(row) if row.names.contains(&name))
     }
 }
 

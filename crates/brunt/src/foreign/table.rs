@@ -2,7 +2,7 @@
 //!
 //! Values that depend on other options of the line are made in `translation.rs`. Invariant: a tool has one row for each name.
 
-use super::value::Takes;
+use super::value::ValueShape;
 
 /// Whose option a row is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,18 +34,18 @@ impl Tool {
 
 /// What brunt has for an option.
 #[derive(Clone, Copy)]
-pub(super) enum Ours {
+pub(super) enum Translation {
     /// These words, with the value in place of `{}`.
     As(&'static str),
     /// What `translation.rs` makes of the value and the line for this.
-    Made(Meaning),
+    Made(Translator),
     /// Nothing; the note says why.
     Nothing,
 }
 
 /// What an option means that needs more than its value.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Meaning {
+pub(super) enum Translator {
     /// The server, which several options name together.
     Server,
     /// Whether connections are kept.
@@ -101,13 +101,19 @@ pub(super) struct Row {
     pub of: Tool,
     /// As the tool spells it.
     pub names: &'static [&'static str],
-    pub takes: Takes,
-    pub ours: Ours,
+    pub takes: ValueShape,
+    pub ours: Translation,
     /// What else is to be said.
     pub note: &'static str,
 }
 
-const fn row(of: Tool, names: &'static [&'static str], takes: Takes, ours: Ours, note: &'static str) -> Row {
+const fn row(
+    of: Tool,
+    names: &'static [&'static str],
+    takes: ValueShape,
+    ours: Translation,
+    note: &'static str,
+) -> Row {
     Row { of, names, takes, ours, note }
 }
 
@@ -116,14 +122,14 @@ pub(super) fn find(tool: Tool, name: &str) -> Option<&'static Row> {
     OPTIONS.iter().find(|row| tool.takes_those_of(row.of) && row.names.contains(&name))
 }
 
-use Meaning::{
+use Tool::{Memtier, Mutilate, Redis, Valkey};
+use Translation::{As, Made, Nothing as Without};
+use Translator::{
     Affinity, Arrival, Connections, Credentials, Expiry, KeepAlive, Keys, MissRate, Mix, MultiGet,
     Popularity, Qps, RateOfConnections, RedisKeys, Requests, Scan, Search, Server, Servers, SizeList,
     SizeRange, Template, Tests, Update,
 };
-use Ours::{As, Made, Nothing as Without};
-use Takes::{Decimal, Host, Nothing, Number, Pair, Path, Text, Uri};
-use Tool::{Memtier, Mutilate, Redis, Valkey};
+use ValueShape::{Decimal, Host, Nothing, Number, Pair, Path, Text, Uri};
 
 const REPORTED: &str = "the report of every run has it";
 const NEVER: &str = "brunt has nothing of the kind";
@@ -141,7 +147,7 @@ pub(super) static OPTIONS: &[Row] = &[
     row(Redis, &["-p"], Number, Made(Server), ""),
     row(Redis, &["-s"], Path, Made(Server), ""),
     row(Redis, &["-u"], Uri, Made(Server), ""),
-    row(Redis, &["-a"], Takes::Secret, As("--password @redis.pw"), "a file whose first line is the password"),
+    row(Redis, &["-a"], ValueShape::Secret, As("--password @redis.pw"), "a file whose first line is the password"),
     row(Redis, &["--user"], Text, As("--user {}"), ""),
     row(Redis, &["-c"], Number, As("--connections {}"), ""),
     row(Redis, &["-n"], Number, As("--requests {}"), ""),
@@ -158,7 +164,7 @@ pub(super) static OPTIONS: &[Row] = &[
     row(Redis, &["--precision"], Number, Without, "percentiles have three digits"),
     row(Redis, &["--csv"], Nothing, As("--json -"), "here --csv PATH writes a line per second"),
     row(Redis, &["-l"], Nothing, Without, "a run ends after --time; Ctrl-C ends it sooner, with its report"),
-    row(Redis, &["-t"], Takes::Tests, Made(Tests), "side by side in one run"),
+    row(Redis, &["-t"], ValueShape::Tests, Made(Tests), "side by side in one run"),
     row(Redis, &["-I"], Nothing, Without, "connections are idle at a low --rate"),
     row(Redis, &["-x"], Nothing, Without, "write the value into --command"),
     row(Redis, &["--seed"], Number, As("--seed {}"), ""),
@@ -188,11 +194,11 @@ pub(super) static OPTIONS: &[Row] = &[
     row(Memtier, &["--port", "-p"], Number, Made(Server), ""),
     row(Memtier, &["--unix-socket", "-S"], Text, Made(Server), ""),
     row(Memtier, &["--uri", "-u"], Uri, Made(Server), ""),
-    row(Memtier, &["--protocol", "-P"], Takes::Protocol, Made(Server), ""),
+    row(Memtier, &["--protocol", "-P"], ValueShape::Protocol, Made(Server), ""),
     row(Memtier, &["--tls"], Nothing, Made(Server), ""),
     row(Memtier, &["--ipv4", "-4"], Nothing, As("--ip-version 4"), ""),
     row(Memtier, &["--ipv6", "-6"], Nothing, As("--ip-version 6"), ""),
-    row(Memtier, &["--authenticate", "-a"], Takes::Secret, Made(Credentials), "a file whose first line is the password"),
+    row(Memtier, &["--authenticate", "-a"], ValueShape::Secret, Made(Credentials), "a file whose first line is the password"),
     row(Memtier, &["--cert"], Text, As("--tls-cert {}"), ""),
     row(Memtier, &["--key"], Text, As("--tls-key {}"), ""),
     row(Memtier, &["--cacert"], Text, As("--tls-ca {}"), ""),
@@ -298,7 +304,7 @@ pub(super) static OPTIONS: &[Row] = &[
     row(Mutilate, &["--records", "-r"], Number, As("--keys {}"), ""),
     row(Mutilate, &["--update", "-u"], Decimal, Made(Update), ""),
     row(Mutilate, &["--username", "-U"], Text, As("--user {}"), ""),
-    row(Mutilate, &["--password", "-P"], Takes::Secret, As("--password @cache.pw"), "a file whose first line is the password"),
+    row(Mutilate, &["--password", "-P"], ValueShape::Secret, As("--password @cache.pw"), "a file whose first line is the password"),
     row(Mutilate, &["--threads", "-T"], Number, As("--threads {}"), ""),
     row(Mutilate, &["--affinity"], Nothing, Made(Affinity), ""),
     row(Mutilate, &["--connections", "-c"], Number, Made(Connections), ""),
@@ -344,7 +350,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_tool_has_one_row_for_each_name() {
+    fn option_names_are_unique_within_a_tool() {
         for row in OPTIONS {
             for name in row.names {
                 let rows = OPTIONS.iter().filter(|other| other.of == row.of && other.names.contains(name));

@@ -3,8 +3,8 @@
 //! A function of the value and the whole line for each meaning of `table.rs`. Invariant: every piece is one of our options with its
 //! value, ready for a shell, and a server's password is in none.
 
-use super::line::{Given, Line};
-use super::table::{Meaning, Tool};
+use super::line::{Line, TypedOption};
+use super::table::{Tool, Translator};
 use super::value::{Test, protocol_of, test};
 
 /// What an option comes to.
@@ -17,32 +17,32 @@ pub(super) struct Answer {
 }
 
 /// What an option of this meaning comes to.
-pub(super) fn answer(meaning: Meaning, value: &str, line: &Line) -> Answer {
+pub(super) fn answer(meaning: Translator, value: &str, line: &Line) -> Answer {
     match meaning {
-        Meaning::Server => server(value, line),
-        Meaning::KeepAlive => keep_alive(value, line),
-        Meaning::RedisKeys => redis_keys(value, line),
-        Meaning::Tests => tests(value, line),
-        Meaning::Credentials => credentials(value, line),
-        Meaning::MissRate => miss_rate(value, line),
-        Meaning::Requests => requests(value, line),
-        Meaning::RateOfConnections => rate_of_connections(value, line),
-        Meaning::Connections => connections(value, line),
-        Meaning::Mix => mix(value, line),
-        Meaning::MultiGet => multi_get(value, line),
-        Meaning::Template => template(value, line),
-        Meaning::Popularity => popularity(value, line),
-        Meaning::SizeRange => size_range(value, line),
-        Meaning::SizeList => size_list(value, line),
-        Meaning::Expiry => expiry(value, line),
-        Meaning::Keys => keys(value, line),
-        Meaning::Servers => servers(value, line),
-        Meaning::Qps => qps(value, line),
-        Meaning::Update => update(value, line),
-        Meaning::Affinity => affinity(value, line),
-        Meaning::Arrival => arrival(value, line),
-        Meaning::Search => search(value, line),
-        Meaning::Scan => scan(value, line),
+        Translator::Server => server(value, line),
+        Translator::KeepAlive => keep_alive(value, line),
+        Translator::RedisKeys => redis_keys(value, line),
+        Translator::Tests => tests(value, line),
+        Translator::Credentials => credentials(value, line),
+        Translator::MissRate => miss_rate(value, line),
+        Translator::Requests => requests(value, line),
+        Translator::RateOfConnections => rate_of_connections(value, line),
+        Translator::Connections => connections(value, line),
+        Translator::Mix => mix(value, line),
+        Translator::MultiGet => multi_get(value, line),
+        Translator::Template => template(value, line),
+        Translator::Popularity => popularity(value, line),
+        Translator::SizeRange => size_range(value, line),
+        Translator::SizeList => size_list(value, line),
+        Translator::Expiry => expiry(value, line),
+        Translator::Keys => keys(value, line),
+        Translator::Servers => servers(value, line),
+        Translator::Qps => qps(value, line),
+        Translator::Update => update(value, line),
+        Translator::Affinity => affinity(value, line),
+        Translator::Arrival => arrival(value, line),
+        Translator::Search => search(value, line),
+        Translator::Scan => scan(value, line),
     }
 }
 
@@ -121,7 +121,7 @@ fn of_uri(uri: &str) -> Vec<String> {
 }
 
 /// An option of ours that holds a password, with that in a file.
-pub(super) fn without_password(given: &Given) -> Vec<String> {
+pub(super) fn without_password(given: &TypedOption) -> Vec<String> {
     match given.value.as_deref() {
         Some(url) if url.contains("://") => of_uri(url),
         _ => vec!["--password @redis.pw".to_owned()],

@@ -4,7 +4,7 @@
 
 /// What an option is followed by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Takes {
+pub(super) enum ValueShape {
     Nothing,
     /// Digits.
     Number,
@@ -27,7 +27,7 @@ pub(super) enum Takes {
     Text,
 }
 
-impl Takes {
+impl ValueShape {
     /// Is this such a value?
     pub(super) fn fits(self, value: Option<&str>) -> bool {
         let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());

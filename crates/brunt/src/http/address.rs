@@ -16,7 +16,7 @@ impl HttpAddress {
     pub(crate) const ACCEPTED: &str = "a port of this host alone, such as 9090 (0 for any that is free), or an address with a port, such as 0.0.0.0:9090";
 
     /// Does whoever gave it know the port?
-    pub(crate) fn is_told(self) -> bool {
+    pub(crate) fn is_warned(self) -> bool {
         self.0.port() != 0
     }
 }
@@ -45,7 +45,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn other_hosts_are_let_in_by_an_address_alone() {
+    fn other_hosts_need_an_explicit_address() {
         let table = [
             ("9090", Some("127.0.0.1:9090")),
             (":9090", Some("127.0.0.1:9090")),

@@ -3,8 +3,8 @@
 //! Not the loop. One request each: who scrapes once a second loses nothing by it, and nobody keeps a place. Invariants: each step ends by
 //! its deadline whatever the peer does; what comes in is bounded by [`HEAD_MAX`], what goes out is shared with all who ask for it.
 
-use super::board::Board;
-use super::request::{HEAD_MAX, Head, Refusal, read};
+use super::pages::Pages;
+use super::request::{HEAD_MAX, Head, RequestError, read};
 use rustix::event::PollFlags;
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Shutdown, TcpStream};
@@ -58,7 +58,7 @@ impl Connection {
     }
 
     /// Something has happened on the socket.
-    pub(super) fn advance(&mut self, now: Instant, board: &Board) -> Next {
+    pub(super) fn advance(&mut self, now: Instant, board: &Pages) -> Next {
         match self.state {
             State::Asking(_) => self.take_in(now, board),
             State::Answering { .. } => self.send(now),
@@ -67,14 +67,14 @@ impl Connection {
     }
 
     /// Its time is up.
-    pub(super) fn expire(&mut self, now: Instant, board: &Board) -> Next {
+    pub(super) fn expire(&mut self, now: Instant, board: &Pages) -> Next {
         match &self.state {
-            State::Asking(head) if !head.is_empty() => self.refuse(Refusal::TooSlow, false, board, now),
+            State::Asking(head) if !head.is_empty() => self.refuse(RequestError::TooSlow, false, board, now),
             _ => Next::Close,
         }
     }
 
-    fn take_in(&mut self, now: Instant, board: &Board) -> Next {
+    fn take_in(&mut self, now: Instant, board: &Pages) -> Next {
         let State::Asking(head) = &mut self.state else { return Next::Stay };
         let mut bytes = [0; HEAD_MAX];
         let room = HEAD_MAX - head.len();
@@ -94,8 +94,8 @@ impl Connection {
         }
     }
 
-    fn refuse(&mut self, refusal: Refusal, is_head_only: bool, board: &Board, now: Instant) -> Next {
-        let allow = if refusal == Refusal::NoMethod { "Allow: GET, HEAD\r\n" } else { "" };
+    fn refuse(&mut self, refusal: RequestError, is_head_only: bool, board: &Pages, now: Instant) -> Next {
+        let allow = if refusal == RequestError::NoMethod { "Allow: GET, HEAD\r\n" } else { "" };
         let head = |len| head_of(refusal.status(), "text/plain; charset=utf-8", allow, len);
         self.answer(head, refusal.text(board).into_bytes().into(), is_head_only, now)
     }
@@ -160,7 +160,7 @@ fn head_of(status: &str, content_type: &str, more: &str, len: usize) -> Vec<u8> 
 
 #[cfg(test)]
 mod tests {
-    use super::super::board::{Page, Text};
+    use super::super::pages::{Page, Text};
     use super::*;
     use std::net::TcpListener;
 
@@ -173,9 +173,9 @@ mod tests {
         (Connection::new(stream, now), peer)
     }
 
-    fn board() -> Board {
+    fn board() -> Pages {
         let page = Page { path: Some("/metrics"), content_type: "text/plain" };
-        Board::new(vec![page], vec![Text::new(Box::new(|| Arc::from(*b"# EOF\n")))])
+        Pages::new(vec![page], vec![Text::new(Box::new(|| Arc::from(*b"# EOF\n")))])
     }
 
     /// Advances until this has become of it; what is on its way through the loopback comes at some time.
@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn who_asks_is_answered_and_left() {
+    fn requests_are_answered_and_connections_closed() {
         let now = Instant::now();
         let (mut connection, mut peer) = connected(now);
         peer.write_all(b"GET /metrics HTTP/1.1\r\n\r\n").unwrap();
@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_takes_too_long_is_told_and_left() {
+    fn slow_requests_time_out() {
         let now = Instant::now();
         let (mut silent, _peer) = connected(now);
         assert_eq!(silent.deadline, now + STEP);
@@ -236,7 +236,7 @@ mod tests {
 
     /// The answer to one who does not read it waits until its time is up, and no longer.
     #[test]
-    fn whoever_does_not_read_is_left() {
+    fn slow_readers_are_disconnected() {
         let now = Instant::now();
         let (mut connection, _peer) = connected(now);
         // More than the sockets of a loopback hold.

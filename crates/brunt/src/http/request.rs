@@ -3,7 +3,7 @@
 //! Not a connection and not a page. Bodies of requests are not read. Invariant: whatever the bytes are, there is an answer as soon as no
 //! further byte can make a request of them.
 
-use super::board::Board;
+use super::pages::Pages;
 use httparse::{EMPTY_HEADER, Error, Status};
 
 /// A head is no longer: what browsers send takes a tenth of it.
@@ -18,12 +18,12 @@ pub(super) enum Head {
     /// The page of this number is asked for.
     Page { page: usize, is_head_only: bool },
     /// There is none.
-    Refused { refusal: Refusal, is_head_only: bool },
+    Refused { refusal: RequestError, is_head_only: bool },
 }
 
 /// Why there is no page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Refusal {
+pub(super) enum RequestError {
     /// These bytes are no request.
     NoRequest,
     /// Nothing lies there.
@@ -36,7 +36,7 @@ pub(super) enum Refusal {
     TooLong,
 }
 
-impl Refusal {
+impl RequestError {
     /// The status line's number and words.
     pub(super) const fn status(self) -> &'static str {
         match self {
@@ -49,7 +49,7 @@ impl Refusal {
     }
 
     /// For who asked.
-    pub(super) fn text(self, board: &Board) -> String {
+    pub(super) fn text(self, board: &Pages) -> String {
         match self {
             Self::NoRequest => "this is no HTTP request\n".to_owned(),
             Self::NoPage => {
@@ -64,7 +64,7 @@ impl Refusal {
 }
 
 /// Reads what has come of a head.
-pub(super) fn read(bytes: &[u8], board: &Board) -> Head {
+pub(super) fn read(bytes: &[u8], board: &Pages) -> Head {
     let mut headers = [EMPTY_HEADER; HEADERS_MAX];
     let mut request = httparse::Request::new(&mut headers);
     let parsed = request.parse(bytes);
@@ -72,14 +72,14 @@ pub(super) fn read(bytes: &[u8], board: &Board) -> Head {
     let refused = |refusal| Head::Refused { refusal, is_head_only };
     match parsed {
         Ok(Status::Partial) if bytes.len() < HEAD_MAX => Head::Unfinished,
-        Ok(Status::Partial) | Err(Error::TooManyHeaders) => refused(Refusal::TooLong),
-        Err(_) => refused(Refusal::NoRequest),
+        Ok(Status::Partial) | Err(Error::TooManyHeaders) => refused(RequestError::TooLong),
+        Err(_) => refused(RequestError::NoRequest),
         Ok(Status::Complete(_)) => match (request.method, request.path) {
             (Some("GET" | "HEAD"), Some(target)) => match path_of(target).and_then(|path| board.find(path)) {
                 Some(page) => Head::Page { page, is_head_only },
-                None => refused(Refusal::NoPage),
+                None => refused(RequestError::NoPage),
             },
-            _ => refused(Refusal::NoMethod),
+            _ => refused(RequestError::NoMethod),
         },
     }
 }
@@ -95,17 +95,17 @@ fn path_of(target: &str) -> Option<&str> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::board::{Page, Text};
+    use super::super::pages::{Page, Text};
     use super::*;
     use std::sync::Arc;
 
     const METRICS: usize = 0;
     const SUMMARY: usize = 1;
 
-    fn board(paths: &[Option<&'static str>]) -> Board {
+    fn board(paths: &[Option<&'static str>]) -> Pages {
         let page = |path: &Option<&'static str>| Page { path: *path, content_type: "text/plain" };
         let texts = paths.iter().map(|_| Text::new(Box::new(Arc::default))).collect();
-        Board::new(paths.iter().map(page).collect(), texts)
+        Pages::new(paths.iter().map(page).collect(), texts)
     }
 
     fn read(bytes: &[u8]) -> Head {
@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn heads_and_what_they_ask_for() {
+    fn request_heads_are_parsed() {
         let page = |page| Head::Page { page, is_head_only: false };
         let refused = |refusal| Head::Refused { refusal, is_head_only: false };
         let long = format!("GET /metrics HTTP/1.1\r\nA: {}", "a".repeat(HEAD_MAX));
@@ -126,23 +126,26 @@ mod tests {
             ("GET http://127.0.0.1:9090/metrics HTTP/1.1\r\n\r\n", page(METRICS)),
             ("GET /metrics HTTP/1.1\r\n\r\nGET /more", page(METRICS)),
             ("HEAD /metrics HTTP/1.1\r\n\r\n", Head::Page { page: METRICS, is_head_only: true }),
-            ("HEAD /other HTTP/1.1\r\n\r\n", Head::Refused { refusal: Refusal::NoPage, is_head_only: true }),
+            (
+                "HEAD /other HTTP/1.1\r\n\r\n",
+                Head::Refused { refusal: RequestError::NoPage, is_head_only: true },
+            ),
             ("", Head::Unfinished),
             ("G", Head::Unfinished),
             ("GET /metrics HTTP/1.1\r\nHost: a\r\n", Head::Unfinished),
-            ("GET / HTTP/1.1\r\n\r\n", refused(Refusal::NoPage)),
-            ("GET /metrics/ HTTP/1.1\r\n\r\n", refused(Refusal::NoPage)),
-            ("GET /METRICS HTTP/1.1\r\n\r\n", refused(Refusal::NoPage)),
-            ("GET /../metrics HTTP/1.1\r\n\r\n", refused(Refusal::NoPage)),
-            ("GET http://127.0.0.1 HTTP/1.1\r\n\r\n", refused(Refusal::NoPage)),
-            ("POST /metrics HTTP/1.1\r\nContent-Length: 3\r\n\r\nabc", refused(Refusal::NoMethod)),
-            ("OPTIONS * HTTP/1.1\r\n\r\n", refused(Refusal::NoMethod)),
-            ("get stats\r\n", refused(Refusal::NoRequest)),
-            ("GET /metrics\r\n\r\n", refused(Refusal::NoRequest)),
-            ("\u{16}\u{3}\u{1}\u{2}", refused(Refusal::NoRequest)),
-            ("GET /metrics HTTP/1.1\r\nno header\r\n\r\n", refused(Refusal::NoRequest)),
-            (&long, refused(Refusal::TooLong)),
-            (&many, refused(Refusal::TooLong)),
+            ("GET / HTTP/1.1\r\n\r\n", refused(RequestError::NoPage)),
+            ("GET /metrics/ HTTP/1.1\r\n\r\n", refused(RequestError::NoPage)),
+            ("GET /METRICS HTTP/1.1\r\n\r\n", refused(RequestError::NoPage)),
+            ("GET /../metrics HTTP/1.1\r\n\r\n", refused(RequestError::NoPage)),
+            ("GET http://127.0.0.1 HTTP/1.1\r\n\r\n", refused(RequestError::NoPage)),
+            ("POST /metrics HTTP/1.1\r\nContent-Length: 3\r\n\r\nabc", refused(RequestError::NoMethod)),
+            ("OPTIONS * HTTP/1.1\r\n\r\n", refused(RequestError::NoMethod)),
+            ("get stats\r\n", refused(RequestError::NoRequest)),
+            ("GET /metrics\r\n\r\n", refused(RequestError::NoRequest)),
+            ("\u{16}\u{3}\u{1}\u{2}", refused(RequestError::NoRequest)),
+            ("GET /metrics HTTP/1.1\r\nno header\r\n\r\n", refused(RequestError::NoRequest)),
+            (&long, refused(RequestError::TooLong)),
+            (&many, refused(RequestError::TooLong)),
         ];
         for (bytes, expected) in table {
             let shown: String = bytes.chars().take(60).collect();
@@ -152,7 +155,7 @@ mod tests {
 
     /// Wherever a request is cut, nothing is decided before its last byte.
     #[test]
-    fn a_head_comes_in_pieces() {
+    fn fragmented_heads_are_parsed() {
         let whole = b"GET /summary.json HTTP/1.1\r\nHost: a\r\nAccept: */*\r\n\r\n";
         for len in 0..whole.len() {
             assert_eq!(read(&whole[..len]), Head::Unfinished, "{len}");
@@ -160,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn a_page_may_be_everywhere() {
+    fn a_page_without_path_matches_all_paths() {
         let board = board(&[Some("/metrics"), None]);
         for (target, page) in
             [("/metrics", 0), ("/", 1), ("/metrics/", 1), ("/a?b", 1), ("http://a/metrics", 0)]

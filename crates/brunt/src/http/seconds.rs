@@ -11,14 +11,14 @@ const SETTLE_NS: u64 = 200_000_000;
 
 /// The seconds of one run.
 #[derive(Debug, Default)]
-pub(super) struct Seconds {
+pub(super) struct CompleteSeconds {
     /// The end of the one that is told next; 0 before anything is known.
     due_ns: u64,
     /// Up to when each worker has told what it recorded.
     told_ns: BTreeMap<u32, u64>,
 }
 
-impl Seconds {
+impl CompleteSeconds {
     /// The schedule begins then, and seconds are counted from there.
     pub(super) fn start(&mut self, start_ns: u64) {
         self.due_ns = self.due_ns.max(start_ns + SECOND_NS);
@@ -50,20 +50,20 @@ mod tests {
 
     enum See {
         Start(u64),
-        Told(u32, u64),
+        AgentDetail(u32, u64),
         /// Now, and the end of the second that is there.
         Tick(u64, Option<u64>),
     }
-    use See::{Start, Tick, Told};
+    use See::{AgentDetail, Start, Tick};
 
     /// Milliseconds.
     fn check(seen: &[See]) {
         const MS: u64 = 1_000_000;
-        let mut seconds = Seconds::default();
+        let mut seconds = CompleteSeconds::default();
         for (index, see) in seen.iter().enumerate() {
             match see {
                 Start(at) => seconds.start(at * MS),
-                Told(worker, until) => seconds.told(*worker, until * MS),
+                AgentDetail(worker, until) => seconds.told(*worker, until * MS),
                 Tick(now, expected) => {
                     assert_eq!(seconds.take(now * MS), expected.map(|at| at * MS), "{index}: {now}");
                 }
@@ -72,32 +72,32 @@ mod tests {
     }
 
     #[test]
-    fn a_second_is_shown_when_all_have_told_of_it() {
+    fn seconds_are_shown_once_all_workers_reported() {
         check(&[
             Start(500),
-            Told(0, 1_400),
-            Told(1, 1_400),
+            AgentDetail(0, 1_400),
+            AgentDetail(1, 1_400),
             Tick(1_410, None),
-            Told(0, 1_500),
+            AgentDetail(0, 1_500),
             Tick(1_500, None),
-            Told(1, 1_500),
+            AgentDetail(1, 1_500),
             Tick(1_510, Some(1_500)),
             Tick(1_520, None),
-            Told(0, 1_600),
+            AgentDetail(0, 1_600),
             Tick(1_610, None),
             // One is stopped, and has told all at last.
-            Told(0, 2_500),
+            AgentDetail(0, 2_500),
             Tick(2_510, None),
             Tick(2_699, None),
             Tick(2_700, Some(2_500)),
-            Told(1, 3_500),
-            Told(0, 3_500),
+            AgentDetail(1, 3_500),
+            AgentDetail(0, 3_500),
             Tick(3_500, Some(3_500)),
         ]);
     }
 
     #[test]
-    fn before_the_schedule_seconds_count_from_the_first_look() {
+    fn seconds_before_the_schedule_count_from_the_first_tick() {
         check(&[
             Tick(20, None),
             Tick(1_020, None),

@@ -3,8 +3,8 @@
 //! Not the protocol ([`request`](super::request)) and not the pages. Invariants: at most [`CONNECTIONS_MAX`] connections stand, and a new one takes the place of
 //! the one that is nearest to its deadline; without a connection nothing happens at all.
 
-use super::board::Board;
 use super::connection::{Connection, Next};
+use super::pages::Pages;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::setpriority_process;
 use rustix::thread::gettid;
@@ -21,7 +21,7 @@ const PAUSE: Duration = Duration::from_millis(100);
 const NICE: i32 = 10;
 
 /// Serves on a thread that ends with the process.
-pub(super) fn start(listener: TcpListener, board: Arc<Board>) -> io::Result<()> {
+pub(super) fn start(listener: TcpListener, board: Arc<Pages>) -> io::Result<()> {
     listener.set_nonblocking(true)?;
     let mut server = Server { listener, connections: Vec::new(), accepts_from: Instant::now(), board };
     let named = std::thread::Builder::new().name("brunt-http".to_owned());
@@ -39,7 +39,7 @@ struct Server {
     listener: TcpListener,
     connections: Vec<Connection>,
     accepts_from: Instant,
-    board: Arc<Board>,
+    board: Arc<Pages>,
 }
 
 impl Server {

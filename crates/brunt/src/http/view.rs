@@ -3,7 +3,7 @@
 //! Not the texts (those are `brunt-report`'s) and not the way they are asked for ([`Endpoint`]'s). Invariant: what is shown is of one
 //! instant, every worker's taken together.
 
-use super::seconds::Seconds;
+use super::seconds::CompleteSeconds;
 use super::{Endpoint, HttpAddress, Page, Text};
 use crate::exit::Failure;
 use brunt_plan::objective::Objective;
@@ -31,14 +31,14 @@ pub(crate) struct HttpView {
     pub endpoint: Endpoint,
     bounds: Bounds,
     run: Option<LiveRun>,
-    seconds: Seconds,
+    seconds: CompleteSeconds,
 }
 
 impl HttpView {
     /// Listens; response times are counted up to the bounds of these objectives, too.
     pub(crate) fn open(address: HttpAddress, objectives: &[Objective]) -> Result<Self, Failure> {
         let endpoint = Endpoint::open("--http", address, PAGES.to_vec(), texts(None, None))?;
-        Ok(Self { endpoint, bounds: Bounds::of(objectives), run: None, seconds: Seconds::default() })
+        Ok(Self { endpoint, bounds: Bounds::of(objectives), run: None, seconds: CompleteSeconds::default() })
     }
 
     fn announced(&self, event: &Event<'_>) -> Option<Announced> {
@@ -65,7 +65,7 @@ impl HttpView {
 impl Observer for HttpView {
     fn observe(&mut self, event: &Event<'_>) {
         if let Some(announced) = self.announced(event) {
-            (self.run, self.seconds) = (Some(LiveRun::new(announced)), Seconds::default());
+            (self.run, self.seconds) = (Some(LiveRun::new(announced)), CompleteSeconds::default());
             self.show(None);
         }
         let Some(run) = &mut self.run else { return };
@@ -143,7 +143,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn processor_time_of_a_process() {
+    fn cpu_time_of_a_process_is_read() {
         let rest = "R 1 2 3 4 5 6 7 8 9 10 250 31 0 0 20";
         let table = [
             (format!("7 (brunt) {rest}"), Some((250, 31))),

@@ -6,8 +6,8 @@
 use crate::agent;
 use crate::exit::{Exit, Failure};
 use crate::terminal;
-use brunt_compat::hosts::{AgentMode, Crew, Leading, TrustPaths};
-use brunt_fleet::{AgentTrust, ControllerTrust, Fleet, Patience, TrustFiles};
+use brunt_compat::hosts::{AgentCapacity, AgentMode, ControllerMode, TrustPaths};
+use brunt_fleet::{AgentTrust, ConnectRetry, ControllerTrust, Fleet, TrustFiles};
 use brunt_stats::agent::AgentRecord;
 use std::convert::Infallible;
 use std::io;
@@ -33,7 +33,7 @@ pub(super) fn serve(mode: &AgentMode) -> Result<Infallible, Failure> {
     agent::warn_if_open(&trust, address);
     say(&format!("note: agent: listening on {address}"));
     let cpus = if mode.affinity && mode.threads > 1 { brunt_engine::allowed_cpus() } else { Vec::new() };
-    let own = agent::Own {
+    let own = agent::AgentConfig {
         threads: mode.threads,
         weight: mode.lambda_mul,
         cpus,
@@ -52,20 +52,21 @@ fn listen(port: u16) -> io::Result<TcpListener> {
 }
 
 /// Meets the agents that are asked for. They may have been started a moment ago, for mutilate's master waits for them.
-pub(super) fn enlist(leading: &Leading) -> Result<Fleet, Failure> {
+pub(super) fn enlist(leading: &ControllerMode) -> Result<Fleet, Failure> {
     let files = files(&leading.trust);
     agent::note_files(&files);
     let trust = ControllerTrust::of_controller(&files).map_err(Failure::usage)?;
-    Fleet::open(&leading.agents, &trust, Patience::Started).map_err(|error| Failure::new(Exit::Failed, error))
+    Fleet::open(&leading.agents, &trust, ConnectRetry::Started)
+        .map_err(|error| Failure::new(Exit::Failed, error))
 }
 
 /// What they have.
-pub(super) fn crews(fleet: &Fleet) -> Vec<Crew> {
+pub(super) fn capacities(fleet: &Fleet) -> Vec<AgentCapacity> {
     let crew = |(record, (threads, weight)): (AgentRecord, (u32, u32))| {
         let AgentRecord { name, host, .. } = record;
-        Crew { name, host, threads, weight }
+        AgentCapacity { name, host, threads, weight }
     };
-    fleet.records().into_iter().zip(fleet.crews()).map(crew).collect()
+    fleet.records().into_iter().zip(fleet.capacities()).map(crew).collect()
 }
 
 fn files(paths: &TrustPaths) -> TrustFiles {

@@ -79,7 +79,7 @@ fn key_stream(plan: &Plan, requests: u64) -> Vec<u64> {
 }
 
 #[test]
-fn t7_what_became_of_every_request() {
+fn every_request_is_counted_by_its_outcome() {
     let _beside = beside_others();
     // SERVER_ERROR every 1 000th, no reply every 10 000th, a wrong value every 50 000th. A host that is busy with other
     // things stops a server for tenths of a second: a short run has few time-outs, and long ones.

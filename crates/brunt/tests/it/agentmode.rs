@@ -132,7 +132,7 @@ fn rows_of_agents_are_added_up() {
 
 /// A row for each rate; the slow one is the master's alone, and the agent waits for the next.
 #[test]
-fn scans_are_led() {
+fn masters_lead_scans() {
     let _machine = beside_others();
     let server = Server::reference(&[]);
     let agent = Agent::wait(&[]);
@@ -146,7 +146,7 @@ fn scans_are_led() {
 
 /// An agent that dies is named, and one whose master dies, or loses another agent, waits for the next.
 #[test]
-fn whoever_dies_is_named_or_not_waited_for() {
+fn dead_agents_are_named_and_dead_masters_abandoned() {
     let _machine = beside_others();
     let server = Server::reference(&[]);
     let (lasting, dying) = (Agent::wait(&[]), Agent::wait(&[]));
@@ -178,7 +178,7 @@ fn whoever_dies_is_named_or_not_waited_for() {
 
 /// Only who knows the token leads, and only who speaks our protocol.
 #[test]
-fn strangers_are_told_apart() {
+fn foreign_peers_are_recognized() {
     let _machine = beside_others();
     let server = Server::reference(&[]);
     let [right, wrong] = ["correct horse", "battery staple"].map(|token| {
@@ -229,7 +229,7 @@ fn strangers_are_told_apart() {
 /// An agent that anybody may lead says so, also where it is to be quiet; what the master decides has no effect there; nothing is written
 /// to standard output.
 #[test]
-fn an_agent_warns() {
+fn open_agents_warn() {
     let _machine = beside_others();
     let mut command = brunt(&["mutilate", "-A", "-p", "0", "-t", "3"]);
     let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();

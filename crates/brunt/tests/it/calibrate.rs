@@ -68,7 +68,7 @@ fn check_calibration(calibration: &Value) {
 }
 
 #[test]
-fn later_runs_go_by_a_calibration() {
+fn later_runs_use_the_calibration() {
     let _alone = alone();
     let (state, server) = (State::new(), Server::reference(&[]));
     let before = state.measure(&server, "1", "4");
@@ -109,7 +109,7 @@ fn later_runs_go_by_a_calibration() {
 }
 
 #[test]
-fn state_that_cannot_be_read_or_written() {
+fn unusable_state_files_are_reported() {
     let _alone = alone();
     let (state, server) = (State::new(), Server::reference(&[]));
     std::fs::create_dir_all(state.file().parent().unwrap()).unwrap();

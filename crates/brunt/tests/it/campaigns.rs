@@ -55,7 +55,7 @@ fn a_scan_measures_every_setting() {
 
 /// A data set that a run changes is stored again for the next one; larger values find room.
 #[test]
-fn a_data_set_that_does_not_stand_is_stored_again() {
+fn consumed_data_sets_are_stored_again() {
     let _beside = beside_others();
     for flags in [
         &["--over", "depth=1,2", "--mix", "get=1,delete=1"][..],
@@ -119,7 +119,7 @@ fn lost_its_processors(measured: &Measured) -> bool {
 
 /// Four times what the server can do: its limit, not ours, however late a busy machine makes us.
 #[test]
-fn a_scan_says_whose_limit_it_met() {
+fn scans_name_the_bottleneck() {
     let _beside = beside_others();
     let server = Server::reference(&["--service", "fixed:1000", "--script-after", "500"]);
     let flags = ["--over", "rate=100,4k", "-t", "2s", "--drain", "100ms", "-d", "1024"];
@@ -167,7 +167,7 @@ fn an_interrupted_campaign_reports_what_it_has() {
 
 /// A plan that is printed is one that runs; what makes it a campaign stands in a remark.
 #[test]
-fn a_printed_plan_is_a_step() {
+fn printed_plans_match_campaign_steps() {
     let _beside = beside_others();
     for (arguments, remark) in [
         (&["scan", "--over", "rate=5k,10k", "--print-plan"][..], "# the first of 2 settings: rate=5000/s"),
@@ -201,7 +201,7 @@ fn was_limited_by_the_client(measured: &Measured) -> bool {
 /// Bounds that hold on any machine: a service time of 200 us is never below 100 us, and never near a second at a tenth of
 /// the load. A p90 is known when 20 of the batches of 100 ms reach it, each of which holds 50 requests: 3 s have 30.
 #[test]
-fn a_search_passes_always_or_never() {
+fn searches_end_at_unreachable_or_trivial_objectives() {
     let _beside = beside_others();
     let server = Server::reference(&["--service", "fixed:200", "--script-after", "500"]);
     let search = |slo: &str| {
@@ -244,7 +244,7 @@ fn a_search_passes_always_or_never() {
 
 /// A dozen requests lie above no p99: that is nothing known, and not a rate that fails.
 #[test]
-fn a_search_without_the_time_it_needs_knows_nothing() {
+fn searches_without_enough_time_are_inconclusive() {
     let _beside = beside_others();
     let flags = ["--from", "100", "-t", "1s", "--max-time", "1s", "--mix", "get"];
     let mut command =

@@ -4,10 +4,10 @@
 //! then the run is made again, and on a host that is never quiet the order is left unjudged. Others never hide a cause.
 
 use crate::cluster::Cluster;
-use crate::convictions::two_processors;
 use crate::experiments::is_full;
 use crate::measured::{HOST_DISTURBED, Measured};
 use crate::server::{Server, beside_others, brunt};
+use crate::verdicts::two_processors;
 use rustix::process::{Signal, kill_process};
 use serde_json::Value;
 use std::process::{Child, Stdio};
@@ -96,7 +96,7 @@ fn wait(length: Duration) {
 
 /// A node of a cluster that stands still for 1.5 s: the longest outage of the run, which begins with it.
 #[test]
-fn a_node_that_was_stopped_is_named() {
+fn stopped_nodes_are_named() {
     let _beside = beside_others();
     let Some(cluster) = Cluster::start() else { return };
     let gone = &cluster.nodes[2];

@@ -172,7 +172,7 @@ fn finish(run: Child) -> Measured {
 /// Slots move while a run goes on: whoever is sent elsewhere goes there, nothing is lost, nothing fails, every key is found;
 /// and what we say was sent is what the nodes say they got.
 #[test]
-fn slots_move_and_nothing_is_lost() {
+fn moving_slots_loses_no_request() {
     let _beside = beside_others();
     for (version, mix) in [("resp2", "get=6,set=2,mget=2"), ("resp3", "get=6,set=1,mget=1,raw=1+1")] {
         let Some(cluster) = Cluster::start_beside(1) else { return };
@@ -275,7 +275,7 @@ fn agents_load_a_cluster() {
 
 /// One node stands still: what lives there fails, and the others notice nothing.
 #[test]
-fn a_node_that_is_gone_is_gone_alone() {
+fn failed_nodes_do_not_affect_others() {
     let _beside = beside_others();
     let Some(cluster) = Cluster::start() else { return };
     let flags =
@@ -323,7 +323,7 @@ fn a_node_that_is_gone_is_gone_alone() {
 
 /// Whoever is no node of a cluster, or is not there, is named in one line; what only a single server has is refused.
 #[test]
-fn what_is_no_cluster_is_named() {
+fn servers_without_cluster_mode_are_named() {
     let _beside = beside_others();
     let Some(server) = Server::redis(&[]) else { return };
     let nobody = format!("127.0.0.1:{}", lasting_port());
@@ -355,7 +355,7 @@ fn what_is_no_cluster_is_named() {
 
 /// Slots that nobody has fail by what the nodes say of them, and are counted by its name.
 #[test]
-fn slots_that_nobody_has_fail_by_name() {
+fn unassigned_slots_fail_by_name() {
     let _beside = beside_others();
     let Some(cluster) = Cluster::start() else { return };
     for (place, node) in cluster.nodes.iter().enumerate() {

@@ -36,7 +36,7 @@ fn a_run_without_a_result_leaves_nothing() {
 
 /// Every message names the option, what was given and what is accepted; the exit code is 2, before any connection.
 #[test]
-fn mistakes_are_named() {
+fn usage_errors_are_named() {
     let _beside = beside_others();
     let table: &[(&[&str], &[&str])] = &[
         (&["run", "--rate", "fast"], &["--rate: ", "'fast'", "200k"]),
@@ -216,7 +216,7 @@ fn mistakes_are_named() {
 }
 
 #[test]
-fn mistakes_in_a_plan_have_line_and_column() {
+fn plan_errors_have_line_and_column() {
     let _beside = beside_others();
     for (text, words) in [
         ("rate = 1000\nrat = 5\n", &["line 2, column 1", "unknown field `rat`"][..]),
@@ -241,7 +241,7 @@ fn mistakes_in_a_plan_have_line_and_column() {
 
 /// A printed plan runs the same again, and prints the same again.
 #[test]
-fn a_printed_plan_is_a_plan() {
+fn printed_plans_can_be_run() {
     let _beside = beside_others();
     let printed = |arguments: &[&str]| {
         let output = brunt(arguments).output().unwrap();
@@ -273,7 +273,7 @@ fn a_printed_plan_is_a_plan() {
 /// `@FILE` beside a flag is relative to where we are, in a plan to where the plan is; the printed plan holds what the
 /// file said.
 #[test]
-fn an_option_may_stand_in_a_file() {
+fn option_values_can_come_from_files() {
     let _beside = beside_others();
     let profile = file("profile.csv", "# ramp\n0s=1k\n5s=2k\n");
     let name = profile.rsplit('/').next().unwrap();
@@ -340,7 +340,7 @@ fn a_seed_repeats_a_run() {
 }
 
 #[test]
-fn nobody_there_is_unreachable() {
+fn closed_ports_are_unreachable() {
     let _beside = beside_others();
     let free = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap().local_addr().unwrap().to_string();
     let (exit, message) = ended(&["run", "-s", &free]);
@@ -390,7 +390,7 @@ fn garbage_is_quoted() {
 
 /// A server that takes connections and never answers is named long before its requests have timed out again and again.
 #[test]
-fn a_mute_server_is_named() {
+fn silent_servers_are_named() {
     // What is promised is ten seconds; the rest is for a host that others use.
     const NAMED: Duration = Duration::from_secs(30);
     let _beside = beside_others();
@@ -482,7 +482,7 @@ fn the_embedded_server_is_measured() {
 
 /// More than the host has room for is refused before anything begins, with the numbers.
 #[test]
-fn limits_are_foreseen() {
+fn host_limits_are_checked_before_the_run() {
     let _beside = beside_others();
     // The shell lowers the limit for the command alone.
     let limited = |files: u32, arguments: &[&str]| {

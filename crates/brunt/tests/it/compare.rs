@@ -64,7 +64,7 @@ pub(crate) fn quantity<'a>(json: &'a Value, name: &str) -> &'a Value {
 
 /// A server that is gone after its first runs: what was measured is reported before the error.
 #[test]
-fn what_was_measured_is_reported() {
+fn stored_results_are_compared() {
     let _beside = beside_others();
     // Counted from its first request; from then on it refuses everybody.
     let (one, gone) = (of_service("500"), Server::reference(&["--outage", "1500ms:600s"]));
@@ -103,7 +103,7 @@ fn live_servers_are_named_by_urls() {
 }
 
 #[test]
-fn what_cannot_be_compared_is_refused() {
+fn incomparable_results_are_rejected() {
     let _beside = beside_others();
     let (directory, server) = (Directory::new(), of_service("100"));
     let one = directory.measured("one.json", &server, COUNTED, &[]);

@@ -62,7 +62,7 @@ fn counted(statistics: &BTreeMap<String, u64>, name: &str) -> u64 {
 
 /// A memcached class and a Redis class run side by side on workers of their own.
 #[test]
-fn a_memcached_beside_a_redis() {
+fn memcached_and_redis_share_a_run() {
     let _beside = beside_others();
     // One thread is too few for two dialects.
     for (io, threads) in INTERFACES.into_iter().zip([1, 2]) {
@@ -100,7 +100,7 @@ fn a_memcached_beside_a_redis() {
 
 /// One server, by TCP from one class and by UDP from another, which share its keys.
 #[test]
-fn a_class_over_tcp_beside_one_over_udp() {
+fn tcp_and_udp_classes_share_a_run() {
     let _beside = beside_others();
     for io in INTERFACES {
         let Some(server) = memcached() else { return };
@@ -143,7 +143,7 @@ fn check_datagrams(measured: &Measured, server: &Server, sent: impl Fn(&str, &st
 
 /// memaslap's facebook test: sets over TCP and multi-gets over UDP, by one session.
 #[test]
-fn sets_over_tcp_and_gets_over_udp() {
+fn sets_use_tcp_and_gets_use_udp() {
     let _beside = beside_others();
     // In text a value may take several datagrams.
     for (io, dialect, value) in [
@@ -184,7 +184,7 @@ fn sets_over_tcp_and_gets_over_udp() {
 
 /// Sets go to two of three servers, gets to one of those: nothing is missed, each server has what it should.
 #[test]
-fn sets_to_replicas_and_gets_from_them() {
+fn replicas_receive_all_sets() {
     let _beside = beside_others();
     for (rate, threads) in [("", 1), ("rate = '4k'\nwait = 'sleep'\n", 2)] {
         let servers: Vec<Server> = (0..3).map_while(|_| Server::memcached(&[])).collect();
@@ -216,7 +216,7 @@ fn sets_to_replicas_and_gets_from_them() {
 
 /// One of two replicas is killed and comes back, empty: no set fails, and gets go on.
 #[test]
-fn a_replica_is_killed_and_started_again() {
+fn restarted_replicas_rejoin() {
     let _beside = beside_others();
     let port = i32::from(lasting_port());
     let killed = || Server::memcached_at("127.0.0.1", port, &[]);
@@ -260,7 +260,7 @@ fn a_replica_is_killed_and_started_again() {
 
 /// Workers take servers in turn; the server that none has is told, and asked for nothing.
 #[test]
-fn workers_have_a_server_each() {
+fn placement_by_thread_gives_each_worker_a_server() {
     let _beside = beside_others();
     let servers: Vec<Server> = (0..3).map(|_| Server::reference(&[])).collect();
     let output =

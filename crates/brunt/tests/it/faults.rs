@@ -70,7 +70,7 @@ fn run(seed: u64, stores: &str, every: Every, serve: &[&str], flags: &[&str]) ->
 
 /// With one request at a time on each connection nothing is lost but what is hit, and that is known by its number.
 #[test]
-fn what_is_hit_is_what_fails() {
+fn injected_faults_are_the_only_failures() {
     let _beside = beside_others();
     let table: [(Every, &[&str], &[&str]); 6] = [
         (Every { reset: 100, ..Every::NONE }, &[], &["-n", "2000", "-c", "4"]),
@@ -111,7 +111,7 @@ fn what_is_hit_is_what_fails() {
 
 /// In pipelines, with operations of every kind, with ends by plan between those by accident: only the books are known.
 #[test]
-fn books_are_exact_whatever_happens() {
+fn counts_are_exact_under_any_fault() {
     let _beside = beside_others();
     let mixed = "get=4,gets=1,mget=2,set=2,add=1,append=1,cas=1,incr=1,delete=1,touch=1";
     let table: [(Every, &[&str], &[&str]); 4] = [

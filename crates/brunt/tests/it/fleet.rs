@@ -2,7 +2,7 @@
 
 use crate::measured::Measured;
 use crate::server::{Server, beside_others, brunt, own_directory, temporary};
-use crate::tls::Papers;
+use crate::tls::Certificates;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
@@ -60,7 +60,7 @@ fn measured(server: &Server, agents: &[&Agent], flags: &[&str]) -> Measured {
 
 /// What eight agents wrote themselves adds up to what their controller wrote: every count, histogram and percentile.
 #[test]
-fn what_agents_write_adds_up_to_what_their_controller_writes() {
+fn agent_results_add_up_to_the_controllers() {
     let _machine = beside_others();
     let server = Server::reference(&[]);
     let directory = own_directory();
@@ -154,7 +154,7 @@ fn shares_add_up_to_the_plan() {
 /// The server is asked for its statistics before an agent stores anything, so that its account holds all stores: as long as it keeps its
 /// answer back, no agent connects.
 #[test]
-fn the_server_is_asked_before_agents_connect() {
+fn server_errors_are_found_before_agents_connect() {
     let _machine = beside_others();
     let server = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = server.local_addr().unwrap().to_string();
@@ -208,7 +208,7 @@ fn the_controller_measures_beside_its_agents() {
 
 /// The several runs of a campaign are led with the same agents.
 #[test]
-fn campaigns_are_led_too() {
+fn agents_carry_out_campaigns() {
     let _machine = beside_others();
     let server = Server::reference(&[]);
     let agent = Agent::wait(&["-T", "1"]);
@@ -251,7 +251,7 @@ fn check_named(ended: &(Output, Duration), agent: &Agent, reason: &str) {
 
 /// One that dies and one that hangs are named, and the others wait again.
 #[test]
-fn agents_that_die_or_hang_are_named() {
+fn dead_and_hung_agents_are_named() {
     let _machine = beside_others();
     let (server, other) = (Server::reference(&[]), Server::reference(&[]));
     let (lasting, dying, hanging) =
@@ -269,7 +269,7 @@ fn agents_that_die_or_hang_are_named() {
 
 /// An agent whose controller dies waits for the next.
 #[test]
-fn a_dead_controller_is_not_waited_for() {
+fn dead_controllers_are_abandoned() {
     let _machine = beside_others();
     let server = Server::reference(&[]);
     let agent = Agent::wait(&["-T", "1"]);
@@ -294,7 +294,7 @@ fn a_dead_controller_is_not_waited_for() {
 
 /// Only who knows the token leads; whoever sends anything else is refused before it is read, and does no harm.
 #[test]
-fn strangers_are_refused() {
+fn unauthenticated_peers_are_rejected() {
     let _machine = beside_others();
     let server = Server::reference(&[]);
     let [right, wrong] = ["correct horse", "battery staple"].map(|token| {
@@ -339,9 +339,9 @@ fn strangers_are_refused() {
 
 /// By TLS both sides show certificates, and who has none of ours is refused.
 #[test]
-fn agents_speak_tls() {
+fn agents_use_tls() {
     let _machine = beside_others();
-    let Some(papers) = Papers::issue() else { return };
+    let Some(papers) = Certificates::issue() else { return };
     let server = Server::reference(&[]);
     let [ca, other, server_pem, server_key, client_pem, client_key] =
         ["ca.pem", "other.pem", "server.pem", "server.key", "client.pem", "client.key"]
@@ -367,7 +367,7 @@ fn agents_speak_tls() {
 
 /// What is wrong with a server as an agent sees it is the server's, and what is wrong with a plan the user's.
 #[test]
-fn what_an_agent_cannot_do_is_said() {
+fn agent_limits_are_reported() {
     let _machine = beside_others();
     let agent = Agent::wait(&["-T", "1"]);
     let gone = Server::reference(&[]);

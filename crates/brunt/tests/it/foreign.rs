@@ -68,7 +68,7 @@ fn ended(words: &[String]) -> (i32, String) {
 }
 
 #[test]
-fn lines_of_other_tools_are_answered_with_ours() {
+fn other_tools_lines_get_equivalent_options() {
     let _beside = beside_others();
     assert!(LINES.len() >= 40);
     for (line, heading, ours) in LINES {
@@ -89,7 +89,7 @@ fn lines_of_other_tools_are_answered_with_ours() {
 
 /// Options that both have are said to be other ones, unless the rest of the line is ours.
 #[test]
-fn options_of_both_are_told_apart() {
+fn shared_option_names_are_resolved() {
     let _beside = beside_others();
     let answer = |line: &str| ended(&words(line)).1;
     assert_eq!(
@@ -121,7 +121,7 @@ The whole command line:
 
 /// What is no option of another tool is refused as ever, with a misspelt option of ours named and no other.
 #[test]
-fn misspellings_are_told_from_other_words() {
+fn misspellings_get_a_suggestion() {
     let _beside = beside_others();
     let table = [
         ("run --rato 5", Some("--rate")),

@@ -117,7 +117,7 @@ fn check_counts(early: &Exposition, late: &Exposition, result: &Value) {
 /// Slow clients, half-open ones, ones that say nothing or garbage, more of them than there is room for: the run has its result, and
 /// whoever asks has an answer.
 #[test]
-fn a_run_is_looked_at_and_not_disturbed() {
+fn http_requests_do_not_disturb_a_run() {
     let _machine = beside_others();
     let server = Server::reference(&[]);
     let run = Shown::start(&server, &["-r", "1k", "-t", "4s", "-c", "4", "--keys", "300", "--warmup", "0s"]);
@@ -163,7 +163,7 @@ fn a_run_is_looked_at_and_not_disturbed() {
 
 /// What agents do is seen at their controller, which loads nothing itself.
 #[test]
-fn a_fleet_is_looked_at_in_one_place() {
+fn controllers_serve_metrics_of_all_agents() {
     let _machine = beside_others();
     let server = Server::reference(&[]);
     let agents = [Agent::wait(&["-T", "1"]), Agent::wait(&["-T", "1"])];
@@ -179,7 +179,7 @@ fn a_fleet_is_looked_at_in_one_place() {
 }
 
 #[test]
-fn who_cannot_listen_says_why() {
+fn http_listen_errors_are_reported() {
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = taken.local_addr().unwrap().to_string();
     let port = address.rsplit_once(':').unwrap().1;

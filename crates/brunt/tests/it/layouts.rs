@@ -59,7 +59,7 @@ fn a_result_has_several_forms() {
 
 /// Cut as docs/formats.md says: the fourth field of an operation is its p99.
 #[test]
-fn a_table_is_cut_by_columns() {
+fn tables_can_be_cut_by_columns() {
     let output = plain(&SHORT_RUN).args(["--unit", "us"]).output().unwrap();
     let text = shown(&output);
     let row = |name: &str| -> Vec<String> {

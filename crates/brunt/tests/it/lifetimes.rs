@@ -34,7 +34,7 @@ fn run(flags: &[&str]) -> Option<(Measured, u64)> {
 /// A connection carries a hundred requests and no more: of 10 000, those that have ended carried a hundred each, and
 /// those that stand the rest.
 #[test]
-fn connections_end_after_so_many_calls() {
+fn connections_end_after_their_calls() {
     let _beside = beside_others();
     for shape in [&["-c", "8"][..], &["-c", "8", "-d", "4", "-T", "2"], &["-c", "3", "-r", "20k"]] {
         let Some((measured, taken)) =
@@ -84,7 +84,7 @@ fn connections_have_schedules_of_their_own() {
 
 /// 200 a second for three seconds are 600. The thousand that preloaded were of another time, and ended with it.
 #[test]
-fn connections_are_born_at_their_rate() {
+fn connections_open_at_their_rate() {
     let _beside = beside_others();
     let flags = ["-t", "3s", "-c", "1000", "--connect-rate", "200", "-r", "1000", "--wait", "sleep"];
     let flags = [&flags[..], &["--allow-untrusted"]].concat();
@@ -117,7 +117,7 @@ fn connections_end_at_their_age() {
 
 /// A host with fifty local ports: what cannot be is refused with the numbers, and what need not be is counted when it is.
 #[test]
-fn running_out_of_ports_is_foreseen_or_counted() {
+fn port_exhaustion_is_predicted_or_counted() {
     let _beside = beside_others();
     let script =
         "ip link set lo up && echo 40000 40049 > /proc/sys/net/ipv4/ip_local_port_range && exec \"$@\"";
@@ -165,7 +165,7 @@ fn running_out_of_ports_is_foreseen_or_counted() {
 /// Where attempts are what is counted, nothing refuses the run, and each that fails has its reason: a port and a path that nobody listens
 /// at, no descriptor, no port.
 #[test]
-fn attempts_that_fail_are_results() {
+fn failed_attempts_are_results() {
     let _beside = beside_others();
     let Some(server) = Server::memcached(&[]) else { return };
     let nobody = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string();
@@ -214,7 +214,7 @@ fn attempts_that_fail_are_results() {
 /// Where nobody listens and the port is one that the kernel may choose for the client, an attempt may reach itself, which
 /// is nobody, too. Of two ports one is the server's, and every second attempt is from it.
 #[test]
-fn a_connection_to_itself_is_none() {
+fn self_connections_are_rejected() {
     let _beside = beside_others();
     let script =
         "ip link set lo up && echo 40010 40011 > /proc/sys/net/ipv4/ip_local_port_range && exec \"$@\"";

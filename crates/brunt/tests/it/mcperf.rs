@@ -42,7 +42,7 @@ fn draws(client: u64) -> impl Iterator<Item = f64> {
 }
 
 #[test]
-fn command_lines_of_the_documentation() {
+fn documented_command_lines_run() {
     let _beside = beside_others();
     let Some(server) = Server::memcached(&[]) else { return };
     let options = "--linger=0 --timeout=5 --conn-rate=1000 --call-rate=1000 --num-calls=10 --num-conns=1000 --sizes=u1,16";
@@ -170,7 +170,7 @@ fn keys_and_errors_have_their_types() {
 }
 
 #[test]
-fn sockets_of_this_host() {
+fn unix_sockets_are_loaded() {
     let _beside = beside_others();
     let Some(server) = Server::memcached_at_path(&[]) else { return };
     for options in ["-N 5", "-N 5 -D --linger=0"] {
@@ -184,7 +184,7 @@ fn sockets_of_this_host() {
 }
 
 #[test]
-fn servers_that_are_mute_reset_or_close() {
+fn silent_resetting_and_closing_servers_are_reported() {
     let _beside = beside_others();
     let mute = TcpListener::bind("127.0.0.1:0").unwrap();
     let text = report(&mcperf(&mute.local_addr().unwrap().to_string(), "-t 0.2 -n 3 -N 2"), 0);
@@ -216,7 +216,7 @@ fn servers_that_are_mute_reset_or_close() {
 
 /// What stands in `other` is said, whatever it is.
 #[test]
-fn a_server_that_sends_no_replies() {
+fn servers_without_replies_are_reported() {
     let _beside = beside_others();
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap().to_string();

@@ -88,7 +88,7 @@ fn counts_agree_with_several_threads() {
 
 /// What `load` stored, a later run finds, every key of it.
 #[test]
-fn what_load_stores_a_run_finds() {
+fn runs_find_keys_stored_by_load() {
     let _beside = beside_others();
     let Some(server) = Server::memcached(&[]) else { return };
     let flags = [
@@ -115,7 +115,7 @@ fn what_load_stores_a_run_finds() {
 
 /// Keys are in the form that was asked for, for others to read, and every value is found under its own.
 #[test]
-fn keys_are_in_the_form_that_was_asked_for() {
+fn keys_have_the_requested_form() {
     let _beside = beside_others();
     for (form, key) in
         [("decimal", "k:00000000000299"), ("hex8", "k:0000012bYop41h"), ("random", "k:5G9QN4G6KTYop4")]

@@ -23,7 +23,7 @@ fn python_of(document: &str) -> &str {
 }
 
 #[test]
-fn a_stall_stands_beside_the_line_of_the_log() {
+fn stalls_line_up_with_the_servers_log() {
     if !is_installed("python3", "--version") {
         return;
     }

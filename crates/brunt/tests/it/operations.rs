@@ -91,7 +91,7 @@ const COLD: &[&str] = &["--no-preload", "--warmup", "0s", "--keys", "3000", "-c"
 
 /// What was missed is stored, key by key, as an operation of its own that is no part of `-n`.
 #[test]
-fn what_was_missed_is_stored() {
+fn missed_keys_are_stored() {
     let _beside = beside_others();
     for (mix, keys_of_each) in [("get", 1), ("gets", 1), ("mget", 10)] {
         let Some(server) = Server::memcached(&[]) else { return };
@@ -120,7 +120,7 @@ fn what_was_missed_is_stored() {
 
 /// Changes without a reply end when they are sent, and the server gets every one of them.
 #[test]
-fn changes_without_a_reply_arrive() {
+fn noreply_changes_arrive() {
     let _beside = beside_others();
     let Some(server) = Server::memcached(&[]) else { return };
     let flags = ["--noreply", "--mix", "get=2,set=3,delete=1,touch=1,incr=1,append=1", "-n", "30000"];
@@ -150,7 +150,7 @@ fn changes_without_a_reply_arrive() {
 
 /// A time to live is the server's: what is stored or touched with a short one is soon gone, with a long one it stays.
 #[test]
-fn what_was_stored_for_a_second_expires() {
+fn values_with_a_ttl_of_a_second_expire() {
     let _beside = beside_others();
     let Some(server) = Server::memcached(&[]) else { return };
     let read = [COLD, &["--mix", "get", "--popularity", "sequential", "-n", "3000"]].concat();
@@ -193,7 +193,7 @@ fn load(server: &Server, flags: &[&str]) {
 
 /// Without a preload the store may hold anything: what is ours is compared, and what is not is not held against it.
 #[test]
-fn values_of_ours_and_of_others_are_told_apart() {
+fn foreign_values_are_detected() {
     let _beside = beside_others();
     let Some(server) = Server::memcached(&[]) else { return };
     load(&server, &[]);

@@ -131,20 +131,20 @@ fn killed_memcached(connections: &str, seconds: u64, gone: Duration) -> Outcome 
 }
 
 #[test]
-fn a_killed_memcached_is_told_truly() {
+fn memcached_kills_are_measured_as_outages() {
     let _beside = beside_others();
     tried(|| killed_memcached("16", 4, Duration::from_millis(1_500)));
 }
 
 #[test]
-fn two_hundred_connections_find_a_memcached_that_is_back() {
+fn connections_reconnect_after_an_outage() {
     let _beside = beside_others();
     tried(|| killed_memcached("200", 4, Duration::from_secs(1)));
 }
 
 /// The reference server does the same by script, from its first scripted request on.
 #[test]
-fn a_scripted_outage_is_told_truly() {
+fn scripted_outages_are_measured() {
     let _beside = beside_others();
     tried(|| {
         let script = ["--outage", "1500ms:1500ms", "--script-after", "1000"];

@@ -78,7 +78,7 @@ fn a_failed_preload_names_its_servers() {
 
 /// Redirections without `--cluster`, and a password that is missing.
 #[test]
-fn what_a_redis_asks_for_is_named() {
+fn redis_requirements_are_named() {
     let _beside = beside_others();
     let Some(cluster) = Cluster::start() else { return };
     let node = &cluster.nodes[0].address;
@@ -105,7 +105,7 @@ fn what_a_redis_asks_for_is_named() {
 
 /// The port says what is spoken where nothing else does.
 #[test]
-fn the_port_of_redis_is_redis() {
+fn default_redis_port_selects_redis() {
     let _beside = beside_others();
     let table: [(&[&str], &str); 5] = [
         (&["-s", "h:6379"], "resp2"),

@@ -96,7 +96,7 @@ fn mixed_operations_are_counted_alike() {
 
 /// Hits and misses are those of the server, key by key.
 #[test]
-fn hits_and_misses_are_the_servers() {
+fn hits_and_misses_match_the_server() {
     let _beside = beside_others();
     for version in VERSIONS {
         let Some(server) = Server::redis(&[]) else { return };
@@ -115,7 +115,7 @@ fn hits_and_misses_are_the_servers() {
 
 /// What was missed is stored, one key of a multi-get like an only one.
 #[test]
-fn what_was_missed_is_stored() {
+fn missed_keys_are_stored() {
     let _beside = beside_others();
     for (version, mix, keys_of_each) in [("resp2", "get", 1), ("resp3", "mget", 10), ("resp2", "mget", 10)] {
         let Some(server) = Server::redis(&[]) else { return };
@@ -168,7 +168,7 @@ fn errors_are_counted_by_their_first_word() {
 
 /// A refusal is one message, with the server's own words, and exit code 5; whoever is let in notices nothing.
 #[test]
-fn a_server_lets_in_whom_it_knows() {
+fn credentials_are_checked() {
     let _beside = beside_others();
     let Some(server) = Server::redis(&["--requirepass", "topsecret", "--databases", "4"]) else { return };
     server.redis_says("AUTH topsecret\r\nACL SETUSER reader on >s3cret ~* +@all");
@@ -218,7 +218,7 @@ fn a_server_lets_in_whom_it_knows() {
 
 /// A memcached is told from a Redis before anything is measured.
 #[test]
-fn a_memcached_is_no_redis() {
+fn memcached_is_not_mistaken_for_redis() {
     let _beside = beside_others();
     let Some(server) = Server::memcached(&[]) else { return };
     for version in VERSIONS {
@@ -231,7 +231,7 @@ fn a_memcached_is_no_redis() {
 
 /// What a small server does that a real one seldom does.
 #[derive(Clone, Copy, Debug, Default)]
-struct Oddities {
+struct ServerBehaviour {
     /// Each reply comes byte by byte, with a message in front of it that nobody asked for.
     pushes: bool,
     /// A multi-get is answered with a value more than it asked for.
@@ -241,7 +241,7 @@ struct Oddities {
 }
 
 /// A server of GET, MGET, SET and HELLO, in a thread that lives as long as the test program.
-fn small_redis(oddities: Oddities) -> String {
+fn small_redis(oddities: ServerBehaviour) -> String {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
     let address = listener.local_addr().unwrap().to_string();
     let store: Arc<Mutex<HashMap<Vec<u8>, Vec<u8>>>> = Arc::default();
@@ -257,7 +257,12 @@ fn small_redis(oddities: Oddities) -> String {
     address
 }
 
-fn serve(mut stream: TcpStream, oddities: Oddities, is_full: bool, store: &Mutex<HashMap<Vec<u8>, Vec<u8>>>) {
+fn serve(
+    mut stream: TcpStream,
+    oddities: ServerBehaviour,
+    is_full: bool,
+    store: &Mutex<HashMap<Vec<u8>, Vec<u8>>>,
+) {
     stream.set_nodelay(true).unwrap();
     let mut reader = BufReader::new(stream.try_clone().unwrap());
     while let Some(words) = command(&mut reader) {
@@ -314,10 +319,10 @@ const SMALL: [&str; 9] =
     ["--protocol", "resp3", "--keys", "50", "--warmup", "0s", "-c", "3", "--no-server-stats"];
 
 #[test]
-fn messages_nobody_asked_for_are_counted() {
+fn unsolicited_messages_are_counted() {
     let _beside = beside_others();
     for io in ["epoll", "auto"] {
-        let address = small_redis(Oddities { pushes: true, ..Oddities::default() });
+        let address = small_redis(ServerBehaviour { pushes: true, ..ServerBehaviour::default() });
         let flags = ["-n", "1200", "--mix", "get=3,mget=1,set=1", "-d", "2", "--io", io];
         let measured = Measured::run(&address, &[&SMALL[..], &flags].concat());
         measured.check_exit();
@@ -331,7 +336,7 @@ fn messages_nobody_asked_for_are_counted() {
 
 /// Who takes a connection and says nothing, or ends it, is no server.
 #[test]
-fn a_greeting_that_nobody_answers_is_the_end() {
+fn unanswered_connection_setup_ends_the_run() {
     let _beside = beside_others();
     for (is_ended, message) in [
         (false, "did not answer HELLO within 200ms"),
@@ -359,9 +364,9 @@ fn a_greeting_that_nobody_answers_is_the_end() {
 }
 
 #[test]
-fn a_value_too_many_is_no_reply() {
+fn surplus_values_are_malformed() {
     let _beside = beside_others();
-    let address = small_redis(Oddities { surplus: true, ..Oddities::default() });
+    let address = small_redis(ServerBehaviour { surplus: true, ..ServerBehaviour::default() });
     let measured =
         Measured::run(&address, &[&SMALL[..], &["-n", "30", "-t", "5s", "--mix", "mget=1"]].concat());
     measured.check_books();
@@ -371,9 +376,9 @@ fn a_value_too_many_is_no_reply() {
 
 /// A server that lets nobody in any more while the run goes on is no end of it, but a fault that is counted.
 #[test]
-fn being_turned_away_later_is_a_fault() {
+fn later_setup_rejections_are_faults() {
     let _beside = beside_others();
-    let address = small_redis(Oddities { full_from: Some(6), ..Oddities::default() });
+    let address = small_redis(ServerBehaviour { full_from: Some(6), ..ServerBehaviour::default() });
     let flags = ["-t", "1s", "--calls-per-connection", "60", "--drain", "100ms"];
     let measured = Measured::run(&address, &[&SMALL[..], &flags].concat());
     measured.check_books();

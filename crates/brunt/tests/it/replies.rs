@@ -9,7 +9,7 @@ use std::io::{Read, Write};
 use std::net::{Ipv4Addr, TcpListener};
 
 /// Says this whenever it has heard something.
-fn parrot(says: &'static [u8]) -> String {
+fn fixed_reply_server(says: &'static [u8]) -> String {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
     let address = listener.local_addr().unwrap().to_string();
     std::thread::spawn(move || {
@@ -26,7 +26,7 @@ fn parrot(says: &'static [u8]) -> String {
 
 /// A preload of which no store is confirmed ends so, with what came in place of it.
 #[test]
-fn a_key_is_stored_when_the_server_says_so() {
+fn keys_are_stored_once_confirmed() {
     let _beside = beside_others();
     let table: [(&str, &[u8], &str); 8] = [
         ("memcached-text", b"VERSION 1.6\r\n", r"VERSION 1.6\r\n"),
@@ -39,7 +39,7 @@ fn a_key_is_stored_when_the_server_says_so() {
         ("resp2", b"_\r\n", r"_\r\n"),
     ];
     for (protocol, says, quoted) in table {
-        let server = parrot(says);
+        let server = fixed_reply_server(says);
         for command in ["load", "run"] {
             let output = brunt(&[command, "-s", &server, "--protocol", protocol, "--keys", "100"])
                 .arg("--quiet")
@@ -55,7 +55,7 @@ fn a_key_is_stored_when_the_server_says_so() {
 
 /// What comes in a run is garbage: each request an error, each connection lost, the first of it shown.
 #[test]
-fn what_is_no_reply_to_the_operation_is_garbage() {
+fn mismatched_replies_are_malformed() {
     let _beside = beside_others();
     let table: [(&str, &str, &[u8], &str); 4] = [
         ("memcached-text", "get", b"STORED\r\n", r"STORED\r\n"),
@@ -66,7 +66,7 @@ fn what_is_no_reply_to_the_operation_is_garbage() {
     for (protocol, kind, says, quoted) in table {
         let flags = ["--protocol", protocol, "--mix", kind, "--keys", "100", "-n", "6", "-c", "2"];
         let more = ["--no-preload", "--warmup", "0s", "--no-server-stats", "--allow-untrusted"];
-        let measured = Measured::run(&parrot(says), &[&flags[..], &more].concat());
+        let measured = Measured::run(&fixed_reply_server(says), &[&flags[..], &more].concat());
         let text = &measured.text;
         measured.check_books();
         measured.check_connections();

@@ -7,7 +7,7 @@ use crate::compare::{self as results, COUNTED, of_service};
 use crate::fleet::Agent;
 use crate::schema::check_result;
 use crate::server::{Server, beside_others, brunt, own_directory};
-use crate::tls::{Papers, redis_by_tls};
+use crate::tls::{Certificates, redis_over_tls};
 use rustix::process::{Pid, Signal, kill_process};
 use std::fs;
 use std::path::PathBuf;
@@ -69,7 +69,7 @@ fn check_report(name: &str, words: &[&str], files: &Directory, run: &Output) {
 }
 
 #[test]
-fn runs_are_reported_to_the_byte() {
+fn reports_of_runs_match_snapshots() {
     let _beside = beside_others();
     let server = Server::reference(&[]);
     let base = ["run", "-s", &server.address, "--keys", "500", "-t", "600ms", "--warmup", "200ms", "-c", "4"];
@@ -95,7 +95,7 @@ fn runs_are_reported_to_the_byte() {
 }
 
 #[test]
-fn other_transports_and_ends_are_reported_to_the_byte() {
+fn reports_of_other_transports_and_ends_match_snapshots() {
     let _beside = beside_others();
     let datagrams = Server::reference(&["--udp", "--udp-drop-every=50"]);
     let words =
@@ -135,10 +135,10 @@ fn check_ended(name: &str, words: &[&str], await_something: impl FnOnce()) {
 }
 
 #[test]
-fn a_run_over_tls_is_reported_to_the_byte() {
+fn reports_of_tls_runs_match_snapshots() {
     let _beside = beside_others();
-    let Some(papers) = Papers::issue() else { return };
-    let Some((_server, address)) = redis_by_tls(&papers, &["--tls-auth-clients", "no"]) else { return };
+    let Some(papers) = Certificates::issue() else { return };
+    let Some((_server, address)) = redis_over_tls(&papers, &["--tls-auth-clients", "no"]) else { return };
     let (url, ca) = (format!("rediss://{address}"), papers.path("ca.pem"));
     let load = ["--keys", "200", "-n", "3000", "-c", "3", "--warmup", "0s", "--allow-untrusted"];
     check("verified", &[&["run", "-s", &url, "--tls-ca", &ca], &load[..]].concat());
@@ -146,7 +146,7 @@ fn a_run_over_tls_is_reported_to_the_byte() {
 }
 
 #[test]
-fn a_run_of_a_cluster_is_reported_to_the_byte() {
+fn reports_of_cluster_runs_match_snapshots() {
     let _beside = beside_others();
     let Some(cluster) = Cluster::start() else { return };
     let load =
@@ -160,7 +160,7 @@ fn a_run_of_a_cluster_is_reported_to_the_byte() {
 }
 
 #[test]
-fn a_run_of_a_fleet_is_reported_to_the_byte() {
+fn reports_of_agent_runs_match_snapshots() {
     let _beside = beside_others();
     let server = Server::reference(&[]);
     let (one, two) = (Agent::wait(&["-T", "2"]), Agent::wait(&["-T", "1"]));
@@ -174,7 +174,7 @@ fn a_run_of_a_fleet_is_reported_to_the_byte() {
 }
 
 #[test]
-fn campaigns_are_reported_to_the_byte() {
+fn reports_of_campaigns_match_snapshots() {
     let _beside = beside_others();
     let server = Server::reference(&[]);
     let step = [
@@ -228,7 +228,7 @@ fn with(result: &str, numbers: &[(&str, u64)]) -> String {
 }
 
 #[test]
-fn comparisons_are_reported_to_the_byte() {
+fn reports_of_comparisons_match_snapshots() {
     let _beside = beside_others();
     let files = results::Directory::new();
     let (fast, slow) = (of_service("100"), of_service("1000"));
@@ -285,7 +285,7 @@ fn check_comparison_of(name: &str, words: &[&str], carry_out: impl FnOnce(Comman
 }
 
 #[test]
-fn what_is_no_result_is_told_in_a_sentence() {
+fn invalid_result_files_are_rejected() {
     let files = Directory(own_directory());
     let _beside = beside_others();
     let json = files.path("run.json");

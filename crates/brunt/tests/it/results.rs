@@ -168,7 +168,7 @@ fn commands(server: &str, directory: &Directory) -> Vec<(Vec<String>, Vec<String
 /// Standard output or standard error takes nothing: files are written, and the exit code is the same, but for that of another tool's
 /// front end, whose report is what it prints.
 #[test]
-fn what_cannot_be_printed_changes_nothing() {
+fn print_errors_do_not_change_results() {
     let _beside = beside_others();
     let server = Server::reference(&[]);
     // Beside each other, for some of the commands wait most of their time.
@@ -213,7 +213,7 @@ fn check_printing(server: &str, number: u32, way: usize) {
 
 /// The same of what is not a result: messages, help, progress.
 #[test]
-fn messages_that_cannot_be_printed_change_nothing() {
+fn message_errors_do_not_change_results() {
     let _beside = beside_others();
     let progress =
         [&["run", ANYHOW, "-t", "250ms", "--think", "1ms", "--progress", "100ms"], &LOAD[2..]].concat();
@@ -236,7 +236,7 @@ fn messages_that_cannot_be_printed_change_nothing() {
 
 /// A result for standard output is more than what is printed for a person.
 #[test]
-fn a_result_that_standard_output_does_not_take_fails() {
+fn unwritable_standard_output_is_an_error() {
     let _beside = beside_others();
     let (server, directory) = (Server::reference(&[]), Directory::new());
     let (a, csv) = (directory.path("a.json"), directory.path("y.csv"));
@@ -300,7 +300,7 @@ fn each_result_is_written_on_its_own() {
 
 /// No file may grow beyond a limit, as on a disk that is full: nothing is cut, what was there stays, and all are named.
 #[test]
-fn what_there_is_no_room_for_leaves_what_was_there() {
+fn full_disks_keep_earlier_results() {
     let _beside = beside_others();
     let (server, directory) = (Server::reference(&[]), Directory::new());
     let [a, b, json, csv, junit, saved] =
@@ -342,7 +342,7 @@ fn what_there_is_no_room_for_leaves_what_was_there() {
 
 /// A disk that is full, a file that is mounted by itself, and a directory that can no longer be written.
 #[test]
-fn disks_that_do_not_take_a_result() {
+fn full_disks_are_reported() {
     let _beside = beside_others();
     let (server, directory) = (Server::reference(&[]), Directory::new());
     let run = [&["run", "-s", &server.address, ANYHOW, "-q"], &LOAD[..], &["--json", "x.json"]].concat();
@@ -378,7 +378,7 @@ fn disks_that_do_not_take_a_result() {
 
 /// A file that is replaced keeps its permissions, a link its place; what is handed to us open is written as it is.
 #[test]
-fn files_are_replaced_where_they_lie() {
+fn files_are_replaced_in_place() {
     let _beside = beside_others();
     let (server, directory) = (Server::reference(&[]), Directory::new());
     let run = [&["run", "-s", &server.address, ANYHOW, "-q"], &LOAD[..]].concat();
@@ -419,7 +419,7 @@ fn files_are_replaced_where_they_lie() {
 
 /// Two results never share a file, however it is spelled, and none replaces what is read.
 #[test]
-fn results_that_are_one_file_are_refused() {
+fn results_sharing_a_file_are_rejected() {
     let _beside = beside_others();
     let directory = Directory::new();
     let (old, plan, sizes) =
@@ -510,7 +510,7 @@ fn pipes_and_devices_may_be_named_twice() {
 
 /// What cannot be written is refused before anything is measured: the server is not there.
 #[test]
-fn what_can_never_be_written_is_refused() {
+fn unwritable_paths_are_rejected() {
     let _beside = beside_others();
     let directory = Directory::new();
     let (below, slash, socket) =
@@ -637,7 +637,7 @@ fn a_hangup_that_is_ignored_stays_ignored() {
 
 /// A process that is killed leaves what was there, and nothing beside it.
 #[test]
-fn a_process_that_is_killed_leaves_what_was_there() {
+fn killed_processes_keep_earlier_results() {
     let _beside = beside_others();
     let (server, directory) = (Server::reference(&[]), Directory::new());
     let (old, new) = (directory.old("x.json"), directory.path("y.csv"));

@@ -300,7 +300,7 @@ fn threads_share_the_work_and_a_seed_repeats_it() {
 
 /// The exit code is 0 where every window had requests that succeeded.
 #[test]
-fn what_comes_to_nothing_is_a_failure() {
+fn runs_without_replies_fail() {
     let _beside = beside_others();
     let file = File::of("[[workload]]\nrate = 20\nparameter = [{}]");
     let nobody = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap().local_addr().unwrap().to_string();
@@ -328,7 +328,7 @@ fn what_comes_to_nothing_is_a_failure() {
 
 /// What was sent was answered, failed, or is in flight, whatever the server does.
 #[test]
-fn trouble_is_counted() {
+fn faults_are_counted() {
     let _beside = beside_others();
     let server = Server::reference(&["--error-every", "10", "--drop-every", "50:5"]);
     let file = File::of("[[workload]]\nrate = 200\nparameter = [{}]");
@@ -348,7 +348,7 @@ fn trouble_is_counted() {
 
 /// The other protocols, each against the reference server.
 #[test]
-fn protocols_without_a_store() {
+fn echo_ping_and_thrift_are_measured() {
     let _beside = beside_others();
     let echo = "[[workload]]\nrate = 100\nparameter = [{style = 'random', size = 1000, regenerate = true}]";
     let table = [("echo", "--wrong-every 10", echo, 90.0), ("ping", "", "[[workload]]\nrate = 100", 100.0)];
@@ -413,7 +413,7 @@ fn files_hold_every_second() {
 
 /// One that goes on until a signal comes writes its files after every run of windows.
 #[test]
-fn a_service_goes_on() {
+fn service_mode_runs_until_a_signal() {
     let _beside = beside_others();
     let Some(server) = Server::memcached(&[]) else { return };
     let file = File::of(
@@ -573,7 +573,7 @@ fn numbers_are_shown_by_http() {
 }
 
 #[test]
-fn who_cannot_listen_is_told() {
+fn listen_errors_are_reported() {
     let file = File::of("[[workload]]\nparameter = [{}]");
     let taken = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
     let address = taken.local_addr().unwrap().to_string();
@@ -599,7 +599,7 @@ fn who_cannot_listen_is_told() {
 /// A server that stands still for a second: what was due meanwhile has waited for it, and is seen in the second and in the window in which
 /// the server went on.
 #[test]
-fn a_stall_is_seen_where_it_was() {
+fn stalls_appear_in_their_window() {
     let _beside = beside_others();
     let server = Server::reference(&["--stall", "2300ms:1s"]);
     let file = File::of("[[workload]]\nrate = 1000\nparameter = [{}]");

@@ -55,7 +55,7 @@ fn ended(address: &str, flags: &[&str]) -> Output {
 
 /// A refusal is one message, with the server's own words, and exit code 5; whoever is let in notices nothing.
 #[test]
-fn a_server_lets_in_whom_it_knows() {
+fn credentials_are_checked() {
     let _beside = beside_others();
     if !asks_for_users() {
         return;
@@ -93,7 +93,7 @@ fn a_server_lets_in_whom_it_knows() {
 
 /// Who brings a password to a server that asks for none is told so.
 #[test]
-fn a_password_for_nobody_is_refused() {
+fn passwords_without_users_are_rejected() {
     let _beside = beside_others();
     let Some(server) = Server::memcached(&[]) else { return };
     let output = ended(&server.address, &["--user", USER.0, "--password", USER.1]);

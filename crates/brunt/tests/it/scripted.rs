@@ -8,7 +8,7 @@ use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 #[test]
-fn every_request_is_booked_as_what_became_of_it() {
+fn requests_are_counted_by_outcome() {
     let _beside = beside_others();
     // Most of it is waiting for time-outs.
     std::thread::scope(|scope| {
@@ -63,7 +63,7 @@ fn check_bookings(protocol: &str, said: &str) {
 
 /// Every operation that Redis has too: what was sent is what the server counts, by kind and by outcome.
 #[test]
-fn operations_are_counted_by_both_sides_alike() {
+fn client_and_server_counts_agree() {
     let _beside = beside_others();
     let server = Server::reference(&["--user", "writer", "--password", "secret"]);
     let flags =
@@ -144,7 +144,7 @@ fn serve_ill(mut stream: &TcpStream, manner: Manner, served: &AtomicU64) {
 /// Every request is answered and none is lost, and yet something is wrong: the verdict says so, by kind and when first. Strictly
 /// it convicts where garbage came for more than a hundredth of the requests, as of failures.
 #[test]
-fn faults_that_cost_no_request_reach_the_verdict() {
+fn faults_without_failed_requests_reach_the_verdict() {
     let _beside = beside_others();
     let table = [
         (Manner::GarbageBehind, "not_trusted", "garbage"),

@@ -16,7 +16,7 @@ fn start(flags: &[&str]) -> (Child, String) {
 
 /// A signal ends it in good order: with 0, with its log whole, and without its socket file.
 #[test]
-fn a_socket_file_goes_with_its_server() {
+fn socket_files_are_removed_on_exit() {
     for signal in [rustix::process::Signal::TERM, rustix::process::Signal::INT] {
         let scratch = std::env::temp_dir().join(format!("brunt-serve-{}-{}", std::process::id(), unique()));
         let (path, log) = (scratch.with_extension("socket"), scratch.with_extension("log"));
@@ -39,7 +39,7 @@ fn a_socket_file_goes_with_its_server() {
 
 /// Every dialect at one port, and nobody without the password.
 #[test]
-fn whoever_says_the_password_is_let_in() {
+fn passwords_are_checked() {
     let (mut child, announced) = start(&["--port", "0", "--user", "reader", "--password", "secret"]);
     let address = announced.strip_prefix("listening on ").unwrap();
     let table: [(&[u8], &[u8]); 3] = [
@@ -69,7 +69,7 @@ fn whoever_says_the_password_is_let_in() {
 }
 
 #[test]
-fn mistakes_are_named() {
+fn usage_errors_are_named() {
     let table: [(&[&str], [&str; 2]); 7] = [
         (&["--listen", "localhost:1"], ["--listen", "unix:PATH"]),
         (&["--listen", "unix:"], ["'unix:'", "ADDRESS:PORT"]),

@@ -88,7 +88,7 @@ fn weighted_ketama_finds_every_key() {
 
 /// Where a key may be asked for anywhere, it is everywhere; in turn each server gets a third, at random nearly that.
 #[test]
-fn every_server_has_every_key_where_any_may_be_asked() {
+fn any_placement_stores_every_key_everywhere() {
     let _beside = beside_others();
     for (placement, tolerance) in [("round-robin", 2.0), ("random", 4.0 * (9_000.0_f64 * 2.0 / 9.0).sqrt())] {
         let Some((servers, flags)) = three() else { return };
@@ -113,7 +113,7 @@ fn every_server_has_every_key_where_any_may_be_asked() {
 
 /// One of three is killed for good: what belongs to it waits until the run is over, and the others do not wait for it.
 #[test]
-fn servers_that_stay_are_not_held_up_by_one_that_is_gone() {
+fn failed_servers_do_not_delay_others() {
     let _beside = beside_others();
     let Some((mut servers, flags)) = three() else { return };
     let run =
@@ -183,7 +183,7 @@ fn check_rows(measured: &Measured, others: &[Server], gone: &str) {
 
 /// A closed loop over two servers of which one is killed: every slot that wants it has it for a time-out, and then goes on.
 #[test]
-fn a_closed_loop_goes_on_beside_a_server_that_is_gone() {
+fn closed_loops_continue_past_a_failed_server() {
     let _beside = beside_others();
     let mut servers: Vec<Server> = (0..2).map_while(|_| Server::memcached(&[])).collect();
     if servers.len() < 2 {

@@ -5,7 +5,7 @@ use crate::server::{Server, beside_others, brunt};
 
 /// A server whose service time is known: it lies in `wire and server`, of every request.
 #[test]
-fn kernel_timestamps_show_where_the_time_goes() {
+fn kernel_timestamps_split_response_times() {
     let _guard = beside_others();
     let server = Server::reference(&["--service", "fixed:200us"]);
     let flags =
@@ -29,7 +29,7 @@ fn kernel_timestamps_show_where_the_time_goes() {
 }
 
 #[test]
-fn the_doctor_tries_them() {
+fn doctor_tests_kernel_timestamps() {
     let output = brunt(&["doctor"]).output().unwrap();
     let text = String::from_utf8(output.stdout).unwrap();
     assert!(text.contains("\nok    kernel stamps  of both directions, on loopback\n"), "{text}");

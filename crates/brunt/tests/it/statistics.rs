@@ -72,7 +72,7 @@ fn check_agreement(server: &str, flags: &[&str]) -> Measured {
 }
 
 #[test]
-fn a_memcached_counts_what_we_do() {
+fn memcached_counts_match() {
     let _beside = beside_others();
     let Some(server) = Server::memcached(&[]) else { return };
     let measured = check_agreement(&server.address, &["-T", "2", "--think", "5ms"]);
@@ -85,13 +85,13 @@ fn a_memcached_counts_what_we_do() {
 }
 
 #[test]
-fn a_reference_server_counts_what_we_do() {
+fn reference_server_counts_match() {
     let _beside = beside_others();
     check_agreement(&Server::reference(&[]).address, &["-r", "4000", "--wait", "sleep"]);
 }
 
 #[test]
-fn two_servers_count_it_together() {
+fn counts_of_two_servers_add_up() {
     let _beside = beside_others();
     let (Some(one), Some(other)) = (Server::memcached(&[]), Server::memcached_at("::1", -1, &[])) else {
         return;
@@ -121,7 +121,7 @@ fn await_requests(server: &Server, count: u64) {
 
 /// A hundred gets of somebody else are a hundred too many.
 #[test]
-fn another_client_is_noticed() {
+fn other_clients_are_detected() {
     let _beside = beside_others();
     let Some(server) = Server::memcached(&[]) else { return };
     let run = begin(
@@ -146,7 +146,7 @@ fn another_client_is_noticed() {
 
 /// What is counted is counted by both names.
 #[test]
-fn a_server_that_is_named_twice_is_noticed() {
+fn servers_named_twice_are_detected() {
     let _beside = beside_others();
     let Some(server) = Server::memcached(&[]) else { return };
     let again = server.address.replace("127.0.0.1", "localhost");
@@ -160,7 +160,7 @@ fn a_server_that_is_named_twice_is_noticed() {
 
 /// Another process with other counters: that they differ says nothing of us.
 #[test]
-fn a_restart_is_told_as_such() {
+fn restarts_are_reported() {
     let _beside = beside_others();
     let port = i32::from(lasting_port());
     let Some(server) = Server::memcached_at("127.0.0.1", port, &[]) else { return };
@@ -181,7 +181,7 @@ fn a_restart_is_told_as_such() {
 
 /// Twenty megabytes do not fit into eight.
 #[test]
-fn a_cache_that_is_too_small_is_noticed() {
+fn evictions_are_detected() {
     let _beside = beside_others();
     let Some(server) = Server::memcached(&["-m", "8"]) else { return };
     let data = ["--keys", "2000", "--value-size", "10000", "-t", "500ms", "--warmup", "0s", "--strict"];
@@ -204,7 +204,7 @@ fn a_cache_that_is_too_small_is_noticed() {
 
 /// The latencies of a cache that is filling are as steady as can be.
 #[test]
-fn a_cache_that_is_filling_is_noticed() {
+fn filling_caches_are_detected() {
     let _beside = beside_others();
     let Some(server) = Server::memcached(&[]) else { return };
     let flags = [
@@ -230,7 +230,7 @@ fn a_cache_that_is_filling_is_noticed() {
 
 /// Not one connection more than the workers'.
 #[test]
-fn nobody_is_asked_who_is_not_to_be() {
+fn stats_polling_can_be_disabled() {
     let _beside = beside_others();
     let Some(server) = Server::memcached(&[]) else { return };
     let flags =

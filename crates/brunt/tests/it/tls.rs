@@ -16,15 +16,15 @@ use std::sync::Arc;
 
 /// Certificates of a test: `ca.pem` has issued `server.pem` (for cache.test and 127.0.0.1) and `client.pem`, `other.pem` nothing;
 /// each but `ca.pem` and `other.pem` has a key of its name.
-pub(crate) struct Papers(PathBuf);
+pub(crate) struct Certificates(PathBuf);
 
-impl Drop for Papers {
+impl Drop for Certificates {
     fn drop(&mut self) {
         let _ = std::fs::remove_dir_all(&self.0);
     }
 }
 
-impl Papers {
+impl Certificates {
     /// Makes them; `None` (and a word on stderr) where there is no program to make them with.
     pub(crate) fn issue() -> Option<Self> {
         let papers = Self(own_directory());
@@ -127,14 +127,14 @@ impl Papers {
 }
 
 /// A redis-server that speaks TLS at the second address, and plainly at its own.
-pub(crate) fn redis_by_tls(papers: &Papers, flags: &[&str]) -> Option<(Server, String)> {
+pub(crate) fn redis_over_tls(papers: &Certificates, flags: &[&str]) -> Option<(Server, String)> {
     redis_as("server", papers, flags, Server::redis)
 }
 
 /// The same with the certificate and the key of this holder, begun like this.
 fn redis_as(
     holder: &str,
-    papers: &Papers,
+    papers: &Certificates,
     flags: &[&str],
     begin: impl Fn(&[&str]) -> Option<Server>,
 ) -> Option<(Server, String)> {
@@ -158,11 +158,11 @@ fn redis_as(
 }
 
 #[test]
-fn a_redis_is_counted_as_over_tcp() {
+fn redis_counts_match_over_tls() {
     let _beside = beside_others();
-    let Some(papers) = Papers::issue() else { return };
+    let Some(papers) = Certificates::issue() else { return };
     let ca = papers.path("ca.pem");
-    let Some((server, address)) = redis_by_tls(&papers, &["--tls-auth-clients", "no"]) else { return };
+    let Some((server, address)) = redis_over_tls(&papers, &["--tls-auth-clients", "no"]) else { return };
     let plain = ["--protocol", "resp3"];
     let over_tcp = run(&server.address, &plain);
     for io in INTERFACES {
@@ -190,9 +190,9 @@ fn check_handshakes(measured: &Measured) {
 }
 
 #[test]
-fn a_memcached_is_counted_as_over_tcp() {
+fn memcached_counts_match_over_tls() {
     let _beside = beside_others();
-    let Some(papers) = Papers::issue() else { return };
+    let Some(papers) = Certificates::issue() else { return };
     let ca = papers.path("ca.pem");
     let Some(over_tcp) = Server::memcached(&[]) else { return };
     let expected = ledger(&run(&over_tcp.address, &[]));
@@ -218,11 +218,11 @@ fn status<'m>(measured: &'m Measured, id: &str) -> &'m str {
 
 /// Whoever says so takes anybody, and the report says so, too. Our own certificate is shown where one is wanted.
 #[test]
-fn who_is_who() {
+fn certificates_are_verified() {
     let _beside = beside_others();
-    let Some(papers) = Papers::issue() else { return };
+    let Some(papers) = Certificates::issue() else { return };
     let [ca, certificate, key] = ["ca.pem", "client.pem", "client.key"].map(|name| papers.path(name));
-    let Some((_server, address)) = redis_by_tls(&papers, &["--tls-auth-clients", "yes"]) else { return };
+    let Some((_server, address)) = redis_over_tls(&papers, &["--tls-auth-clients", "yes"]) else { return };
     for io in INTERFACES {
         let small = [
             "--protocol",
@@ -262,9 +262,9 @@ fn who_is_who() {
 
 /// What `--tls-insecure` is for: a certificate of any kind, of any key, in either version of TLS.
 #[test]
-fn any_certificate_is_taken_where_none_is_verified() {
+fn tls_insecure_accepts_any_certificate() {
     let _beside = beside_others();
-    let Some(papers) = Papers::issue() else { return };
+    let Some(papers) = Certificates::issue() else { return };
     let old_and_weak = ["rsa:1024", "-sha1"];
     papers.sign_oneself("elsewhere", &["ec:prime256v1", "-addext", "subjectAltName=DNS:elsewhere.test"]);
     papers.sign_oneself("old-and-weak", &old_and_weak);
@@ -324,15 +324,15 @@ fn any_certificate_is_taken_where_none_is_verified() {
 
 /// One message and exit code 5, whichever side refuses, and whenever it says so.
 #[test]
-fn what_cannot_be_agreed_on_is_named() {
+fn failed_tls_negotiations_are_named() {
     let _beside = beside_others();
-    let Some(papers) = Papers::issue() else { return };
+    let Some(papers) = Certificates::issue() else { return };
     let [ca, other, certificate, key] =
         ["ca.pem", "other.pem", "client.pem", "client.key"].map(|name| papers.path(name));
-    let Some((_open, lenient)) = redis_by_tls(&papers, &["--tls-auth-clients", "no"]) else { return };
-    let Some((_strict, strict)) = redis_by_tls(&papers, &["--tls-auth-clients", "yes"]) else { return };
+    let Some((_open, lenient)) = redis_over_tls(&papers, &["--tls-auth-clients", "no"]) else { return };
+    let Some((_strict, strict)) = redis_over_tls(&papers, &["--tls-auth-clients", "yes"]) else { return };
     let old = ["--tls-protocols", "TLSv1.2", "--tls-ciphers", "AES128-SHA", "--tls-auth-clients", "no"];
-    let Some((_old, old)) = redis_by_tls(&papers, &old) else { return };
+    let Some((_old, old)) = redis_over_tls(&papers, &old) else { return };
     let (other_certificate, other_key) = (papers.path("other.pem"), papers.path("other.key"));
     let table: &[(&str, &[&str], &str)] = &[
         (&lenient, &["--tls-ca", &other], "its certificate is refused: nobody we trust has issued it"),
@@ -410,11 +410,11 @@ fn what_cannot_be_agreed_on_is_named() {
 /// Who speaks plainly to a port for TLS, or TLS to a plain one, or to somebody who says nothing, is told what was not answered and
 /// which option may have been meant. That nobody listens is another matter.
 #[test]
-fn a_port_of_the_other_kind_is_named() {
+fn plain_and_tls_ports_are_told_apart() {
     let _beside = beside_others();
-    let Some(papers) = Papers::issue() else { return };
+    let Some(papers) = Certificates::issue() else { return };
     let ca = papers.path("ca.pem");
-    let Some((server, by_tls)) = redis_by_tls(&papers, &["--tls-auth-clients", "no"]) else { return };
+    let Some((server, by_tls)) = redis_over_tls(&papers, &["--tls-auth-clients", "no"]) else { return };
     let (silent, nobody) = (silent_server(), format!("127.0.0.1:{}", lasting_port()));
     let tls = ["--transport", "tls", "--tls-ca", &ca];
     let hello = |address: &str, end: &str| format!("brunt: connected to {address}, but it {end}\n");
@@ -496,7 +496,7 @@ fn terse_server(says: &'static [u8]) -> String {
 
 /// What a server of our own does when it has taken in so much.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Manners {
+pub(crate) enum ProxyBehaviour {
     /// Nothing but what it is there for.
     Upright,
     /// Keeps the connection, and says nothing more.
@@ -515,7 +515,7 @@ pub(crate) enum Manners {
 const READS: u32 = 20;
 
 /// TLS before another server, with such manners.
-pub(crate) fn in_front_of(upstream: &str, config: Arc<ServerConfig>, manners: Manners) -> String {
+pub(crate) fn tls_proxy(upstream: &str, config: Arc<ServerConfig>, manners: ProxyBehaviour) -> String {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
     let address = listener.local_addr().unwrap().to_string();
     let upstream = upstream.to_owned();
@@ -523,7 +523,7 @@ pub(crate) fn in_front_of(upstream: &str, config: Arc<ServerConfig>, manners: Ma
         for (number, client) in listener.incoming().enumerate() {
             let mut client = client.unwrap();
             // Those after the first four, which the run begins with.
-            if matches!(manners, Manners::Jilts) && number >= 4 && number % 2 == 0 {
+            if matches!(manners, ProxyBehaviour::Jilts) && number >= 4 && number % 2 == 0 {
                 let _ = client.read(&mut [0; 4096]);
                 continue;
             }
@@ -541,7 +541,7 @@ fn relay(
     mut tls: ServerConnection,
     mut client: TcpStream,
     mut upstream: TcpStream,
-    manners: Manners,
+    manners: ProxyBehaviour,
 ) -> std::io::Result<()> {
     tls.set_buffer_limit(None);
     let mut bytes = vec![0; 64 << 10];
@@ -573,14 +573,14 @@ fn relay(
         if reads == READS {
             reads = 0;
             match manners {
-                Manners::Rekeys => tls.refresh_traffic_keys().map_err(std::io::Error::other)?,
-                Manners::Babbles => client.write_all(b"this is no record")?,
-                Manners::Upright => {}
-                Manners::Hushes => loop {
+                ProxyBehaviour::Rekeys => tls.refresh_traffic_keys().map_err(std::io::Error::other)?,
+                ProxyBehaviour::Babbles => client.write_all(b"this is no record")?,
+                ProxyBehaviour::Upright => {}
+                ProxyBehaviour::Hushes => loop {
                     std::thread::park();
                 },
-                Manners::Jilts => return Ok(()),
-                Manners::Leaves { says_so } => {
+                ProxyBehaviour::Jilts => return Ok(()),
+                ProxyBehaviour::Leaves { says_so } => {
                     if says_so {
                         tls.send_close_notify();
                         tls.write_tls(&mut client)?;
@@ -596,19 +596,19 @@ fn relay(
 }
 
 #[test]
-fn what_goes_wrong_later_is_counted() {
+fn later_tls_faults_are_counted() {
     let _beside = beside_others();
-    let Some(papers) = Papers::issue() else { return };
+    let Some(papers) = Certificates::issue() else { return };
     let server = Server::reference(&[]);
     let table = [
-        (Manners::Rekeys, None),
-        (Manners::Leaves { says_so: true }, Some("closed_by_peer")),
-        (Manners::Leaves { says_so: false }, Some("closed_by_peer")),
-        (Manners::Babbles, Some("tls_failed")),
+        (ProxyBehaviour::Rekeys, None),
+        (ProxyBehaviour::Leaves { says_so: true }, Some("closed_by_peer")),
+        (ProxyBehaviour::Leaves { says_so: false }, Some("closed_by_peer")),
+        (ProxyBehaviour::Babbles, Some("tls_failed")),
     ];
     for io in INTERFACES {
         for (manners, fault) in table {
-            let address = in_front_of(&server.address, papers.server_config(), manners);
+            let address = tls_proxy(&server.address, papers.server_config(), manners);
             let flags = [
                 "-n",
                 "1500",
@@ -660,9 +660,9 @@ fn what_goes_wrong_later_is_counted() {
 #[test]
 fn large_values_go_out_in_parts() {
     let _beside = beside_others();
-    let Some(papers) = Papers::issue() else { return };
+    let Some(papers) = Certificates::issue() else { return };
     let ca = papers.path("ca.pem");
-    let Some((server, address)) = redis_by_tls(&papers, &["--tls-auth-clients", "no"]) else { return };
+    let Some((server, address)) = redis_over_tls(&papers, &["--tls-auth-clients", "no"]) else { return };
     for io in INTERFACES {
         server.redis_says("FLUSHALL");
         let flags = [
@@ -701,12 +701,12 @@ fn large_values_go_out_in_parts() {
 
 /// Protocol, transport, password and database out of a URL; and the password is seen by the server alone.
 #[test]
-fn a_url_says_it_all() {
+fn urls_select_tls_and_credentials() {
     let _beside = beside_others();
-    let Some(papers) = Papers::issue() else { return };
+    let Some(papers) = Certificates::issue() else { return };
     let ca = papers.path("ca.pem");
     let flags = ["--tls-auth-clients", "no", "--requirepass", "hunter2"];
-    let Some((_server, address)) = redis_by_tls(&papers, &flags) else { return };
+    let Some((_server, address)) = redis_over_tls(&papers, &flags) else { return };
     let url = format!("rediss://:hunter2@{address}/3");
     let small = ["--keys", "50", "-n", "500", "--warmup", "0s", "--tls-ca", &ca];
     let measured = Measured::run(&url, &small);

@@ -20,7 +20,7 @@ fn len_of(server: &Server, key: &str) -> Option<u64> {
 
 /// Twitter's lines in order over one connection: every operation is sent as itself, and a miss is followed by a store.
 #[test]
-fn a_trace_is_replayed_as_it_stands() {
+fn traces_are_replayed_in_order() {
     let _beside = beside_others();
     let Some(server) = Server::memcached(&[]) else { return };
     server.says("set n 0 0 2\r\n40\r\n", "STORED\r\n");
@@ -187,7 +187,7 @@ fn keys_may_be_fields_of_hashes() {
 
 /// After half of the queries nine of ten keys are deleted, on each server.
 #[test]
-fn most_keys_are_deleted_halfway() {
+fn traces_can_delete_most_keys() {
     let _beside = beside_others();
     let Some(server) = Server::memcached(&[]) else { return };
     let (text, said) = report(&mutilate(&server, "--getset --delete90 -N 401 -r 1000 -T 2 -c 2"));

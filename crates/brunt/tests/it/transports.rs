@@ -53,7 +53,7 @@ fn check_names(measured: &Measured, address: &str, transport: &str) {
 }
 
 #[test]
-fn a_unix_socket_of_a_memcached_is_counted_as_tcp_is() {
+fn memcached_counts_match_over_unix_sockets() {
     let _beside = beside_others();
     let Some(over_tcp) = Server::memcached(&[]) else { return };
     let expected = ledger(&run(&over_tcp.address, &[]));
@@ -74,7 +74,7 @@ fn a_unix_socket_of_a_memcached_is_counted_as_tcp_is() {
 }
 
 #[test]
-fn a_unix_socket_of_a_redis_is_counted_as_tcp_is() {
+fn redis_counts_match_over_unix_sockets() {
     let _beside = beside_others();
     for io in INTERFACES {
         let directory = own_directory();
@@ -94,7 +94,7 @@ fn a_unix_socket_of_a_redis_is_counted_as_tcp_is() {
 
 /// Connections that end by plan and are made anew, each at once.
 #[test]
-fn connections_by_path_come_and_go() {
+fn unix_socket_connections_open_and_close() {
     let _beside = beside_others();
     for io in INTERFACES {
         let Some(server) = Server::memcached_at_path(&[]) else { return };
@@ -123,7 +123,7 @@ fn connections_by_path_come_and_go() {
 
 /// Every way a path can lead nowhere: a listener that accepts nobody, too, whose queue is full.
 #[test]
-fn a_path_that_leads_nowhere_is_named() {
+fn missing_socket_paths_are_named() {
     let _beside = beside_others();
     let directory = own_directory();
     let at = |name: &str| directory.join(name);

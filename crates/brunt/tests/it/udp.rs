@@ -53,7 +53,7 @@ fn packets(measured: &Measured) -> [u64; 3] {
 }
 
 #[test]
-fn a_real_memcached_is_counted_exactly() {
+fn memcached_counts_match_over_udp() {
     let _beside = beside_others();
     for io in INTERFACES {
         for dialect in DIALECTS {
@@ -82,7 +82,7 @@ fn a_real_memcached_is_counted_exactly() {
 
 /// Keys come one by one, each in a train of its own.
 #[test]
-fn a_real_memcached_answers_multi_gets() {
+fn memcached_answers_multi_gets_over_udp() {
     let _beside = beside_others();
     for dialect in DIALECTS {
         for io in INTERFACES {
@@ -113,7 +113,7 @@ fn a_real_memcached_answers_multi_gets() {
 
 /// Replies of many datagrams, of values that came by TCP.
 #[test]
-fn long_values_are_put_together() {
+fn long_values_are_reassembled() {
     let _beside = beside_others();
     for dialect in DIALECTS {
         let Some(server) = memcached() else { return };
@@ -175,7 +175,7 @@ fn losses_and_copies_are_exact() {
 }
 
 #[test]
-fn disorder_changes_nothing() {
+fn reordered_datagrams_change_nothing() {
     let _beside = beside_others();
     for dialect in DIALECTS {
         let server = Server::reference(&["--udp", "--udp-swap-every=2", "--script-after=1000"]);
@@ -205,7 +205,7 @@ fn disorder_changes_nothing() {
 
 /// The server that is started for a run takes datagrams where the plan sends such.
 #[test]
-fn without_a_server_there_is_one() {
+fn a_reference_server_is_started_if_none_is_given() {
     let _beside = beside_others();
     let output = ended(&["--transport", "udp", "--json", "-"]);
     let measured = Measured::of(&output);
@@ -214,7 +214,7 @@ fn without_a_server_there_is_one() {
 
 /// Where nobody listens, the host of the port says so, and that is a fault of a connection like any other.
 #[test]
-fn nobody_is_there() {
+fn closed_udp_ports_are_unreachable() {
     let _beside = beside_others();
     let url = format!("memcached+udp://127.0.0.1:{}", lasting_port());
     for io in INTERFACES {
@@ -233,7 +233,7 @@ fn nobody_is_there() {
 }
 
 #[test]
-fn what_does_not_fit_is_refused_before_anything_is_sent() {
+fn oversized_requests_are_rejected_before_sending() {
     let table: [(&[&str], &str); 4] = [
         (
             &["--value-size", "1300"],

@@ -156,7 +156,7 @@ fn check(what: &str, measured: &Measured, csv: &str, junit: &str, samples: &str)
 }
 
 #[test]
-fn whatever_happens_to_a_server_is_in_every_latency() {
+fn server_outages_are_in_every_latency() {
     let _beside = beside_others();
     let small: &[&str] = &["--mix", "get=19,set=1", "--keys", "1000"];
     scope(|scope| {
@@ -202,7 +202,7 @@ fn whatever_happens_to_a_server_is_in_every_latency() {
 
 /// What `--warmup auto` came to is told, and what was asked for is in the plan.
 #[test]
-fn a_warm_up_of_no_fixed_length_begins_the_window_itself() {
+fn automatic_warm_up_begins_the_window() {
     let _beside = beside_others();
     let plan = brunt(&["run", "--warmup", "auto", "--print-plan"]).output().unwrap();
     assert!(String::from_utf8(plan.stdout).unwrap().contains("warmup = \"auto\""));
@@ -226,7 +226,7 @@ fn a_warm_up_of_no_fixed_length_begins_the_window_itself() {
 
 /// A server that is killed while a warm-up goes on is not waited for: the window begins, and has it.
 #[test]
-fn a_server_that_is_killed_in_the_warm_up_is_measured() {
+fn servers_killed_in_warm_up_are_measured() {
     let _beside = beside_others();
     let server = Server::reference(&["--outage", "500ms:1s", "--script-after", "1000"]);
     let flags = [

@@ -1,28 +1,32 @@
 //! Command lines with agents: the plans that they come to, what is refused and what is said.
 
 use super::super::Generation;
-use super::super::command_line::{Asked, parse};
+use super::super::command_line::{Action, parse};
 use super::*;
 use brunt_plan::resolve::{Host, resolve};
 use brunt_plan::units::Count;
 
 const HOST: [u32; 4] = [0, 1, 2, 3];
 
-fn asked(line: &str) -> Result<Asked, Refusal> {
+fn asked(line: &str) -> Result<Action, InvalidOption> {
     parse(&line.split_whitespace().map(str::to_owned).collect::<Vec<_>>())
 }
 
-fn invocation(line: &str) -> Result<Invocation, Refusal> {
+fn invocation(line: &str) -> Result<Invocation, InvalidOption> {
     match asked(line)? {
-        Asked::Run(line) => Invocation::new(&line, Generation::First, &HOST),
+        Action::Run(line) => Invocation::new(&line, Generation::First, &HOST),
         other => panic!("{line}: {other:?}"),
     }
 }
 
 /// Agents of so many threads, each of a weight.
-fn crews(all: &[(u32, u32)]) -> Vec<Crew> {
+fn crews(all: &[(u32, u32)]) -> Vec<AgentCapacity> {
     all.iter()
-        .map(|(threads, weight)| Crew { threads: *threads, weight: *weight, ..Crew::default() })
+        .map(|(threads, weight)| AgentCapacity {
+            threads: *threads,
+            weight: *weight,
+            ..AgentCapacity::default()
+        })
         .collect()
 }
 
@@ -46,7 +50,7 @@ fn plan(line: &str, all: &[(u32, u32)]) -> String {
 }
 
 #[test]
-fn plans() {
+fn master_options_become_plans() {
     let one = &[(1, 1)][..];
     let table = [
         // (command line, threads and weights of agents, theirs and then the master's)
@@ -133,9 +137,9 @@ fn agents_have_names_and_ports() {
 }
 
 #[test]
-fn an_agent_has_little_to_say() {
+fn agents_print_only_warnings() {
     let mode = |line: &str| match asked(line) {
-        Ok(Asked::Agent(mode)) => *mode,
+        Ok(Action::Agent(mode)) => *mode,
         other => panic!("{line}: {other:?}"),
     };
     let usual = mode("-A");
@@ -159,7 +163,7 @@ fn an_agent_has_little_to_say() {
 }
 
 #[test]
-fn refusals() {
+fn invalid_combinations_are_rejected() {
     let table = [
         ("-s h -a x -q 100 -Q 101", "--measure_qps: 101 was given; accepted: less than --qps 100"),
         ("-s h -a x -q 100 -Q 100", "--measure_qps: 100 was given"),
@@ -182,7 +186,7 @@ fn refusals() {
 }
 
 #[test]
-fn what_is_other_than_it_seems_is_said() {
+fn surprising_options_are_warned_of() {
     let table = [
         ("-s localhost -a far", "--server: agent far looks 'localhost' up itself"),
         ("-s h -a x -Q 300 --scan 0:1000:200", "--scan: rates up to --measure_qps 300"),

@@ -31,7 +31,7 @@ fn at(ns: u64, count: u64) -> (std::ops::RangeInclusive<u64>, u64) {
 const DARK_BLUE: [u8; 3] = [0, 8, 128];
 
 #[test]
-fn colours_of_shares() {
+fn colours_follow_the_fraction_of_requests() {
     let cases = [
         (0.0, (0, 8, 128)),
         (0.05, (0, 13, 191)),
@@ -109,7 +109,7 @@ fn a_pixel_is_the_density_of_a_bucket() {
 }
 
 #[test]
-fn what_took_longer_has_a_column_of_its_own() {
+fn requests_above_the_scale_have_their_own_column() {
     let slice = |row| match row {
         30 => Slice::of([at(50_000, 1_000_000), at(1_010_000_000, 1)]),
         31 => Slice::of([at(2_000_000_000, 600), at(u64::MAX, 400)]),
@@ -126,7 +126,7 @@ fn what_took_longer_has_a_column_of_its_own() {
 }
 
 #[test]
-fn lines_of_the_grid_and_of_the_warm_up() {
+fn grid_and_warm_up_lines_are_drawn() {
     let (_, _, pixel) = pixels(&run(150, 90, |_| Slice::default()));
     for x in [100, 1500, 2400] {
         for y in [30, 59, 61, 119, 121, 149] {

@@ -41,7 +41,7 @@ impl Stall {
     }
 
     /// Q_p = S − (1 − p)·D, whatever the number of connections; `stalled_ms` is how long it really was.
-    fn check(&self, measured: Measured, name: &str, stalled_ms: f64) -> Result<(), Late> {
+    fn check(&self, measured: Measured, name: &str, stalled_ms: f64) -> Result<(), AccuracyError> {
         measured.check_books();
         let requests = self.time.as_millis() as u64;
         assert_eq!(measured.count("requests.completed"), requests, "{}", measured.text);
@@ -55,7 +55,7 @@ impl Stall {
             let least_ms = expected_ms - EARLY_MAX_MS - off_ms;
             assert!(ms >= least_ms, "{name}: {percentile} {ms} ms\n{}", measured.text);
             if ms > expected_ms + self.late_max_ms + off_ms {
-                return Err(Late::gross(format!("{name}: {percentile} {ms:.1} ms"), measured));
+                return Err(AccuracyError::gross(format!("{name}: {percentile} {ms:.1} ms"), measured));
             }
         }
         Ok(())
@@ -86,7 +86,7 @@ impl Stall {
 
 /// T2 live, by the reference server's script.
 #[test]
-fn a_stall_of_the_reference_server_is_told_truly() {
+fn reference_server_stalls_are_measured_accurately() {
     let _alone = alone();
     let shapes: &[(&str, &str)] = if is_full() { &[("4", "1"), ("16", "64")] } else { &[("4", "1")] };
     let stall = Stall::new();
@@ -104,7 +104,7 @@ fn a_stall_of_the_reference_server_is_told_truly() {
 
 /// The same by the report of `brunt mcperf`, whose response times begin when a call is due.
 #[test]
-fn a_stall_is_told_truly_by_mcperf() {
+fn mcperf_measures_stalls_accurately() {
     let _alone = alone();
     let stall = Stall::new();
     let told: Vec<String> = (0..ATTEMPTS).map_while(|_| stall.told_late_by_mcperf()).collect();
@@ -113,7 +113,7 @@ fn a_stall_is_told_truly_by_mcperf() {
 
 /// The same with a real memcached, stopped by a signal.
 #[test]
-fn a_stopped_memcached_is_told_truly() {
+fn memcached_stops_are_measured_accurately() {
     let _alone = alone();
     let shapes: &[(&str, &str)] = if is_full() { &[("4", "1"), ("16", "64")] } else { &[("16", "64")] };
     let io = interface(1);
@@ -121,7 +121,7 @@ fn a_stopped_memcached_is_told_truly() {
 }
 
 /// One run against a memcached that is stopped; nothing where there is no memcached.
-fn stop_memcached(connections: &str, depth: &str, io: &str) -> Result<(), Late> {
+fn stop_memcached(connections: &str, depth: &str, io: &str) -> Result<(), AccuracyError> {
     let Some(server) = Server::memcached(&[]) else { return Ok(()) };
     let stall = Stall::new();
     let (pid, sets_before_stop, length) = (server.pid(), 1_000 + 300, stall.stall);
@@ -153,13 +153,13 @@ fn stop_memcached(connections: &str, depth: &str, io: &str) -> Result<(), Late> 
 /// and done at (k + 1) · 1 ms, so R_k = k · 0.5 ms + 1 ms: p50 = D/2, p99 = 0.99 · D, where a tool that stops asking shows what
 /// its connections hold. The server falls behind at 1 000/s, and the verdict is SAT.
 #[test]
-fn an_overloaded_server_is_told_truly() {
+fn overload_is_measured_accurately() {
     let _alone = alone();
     let io = interface(1);
     judge(|| overload(&io));
 }
 
-fn overload(io: &str) -> Result<(), Late> {
+fn overload(io: &str) -> Result<(), AccuracyError> {
     let seconds = if is_full() { 10.0 } else { 1.5 };
     let server = Server::reference_undisturbed(&["--service", "fixed:1000"]);
     let flags =
@@ -183,21 +183,21 @@ fn overload(io: &str) -> Result<(), Late> {
     }
     assert!(measured.convicting().contains(&"SAT"), "{}", measured.text);
     assert_eq!(measured.exit, 3, "{}", measured.text);
-    late.map_or(Ok(()), |what| Err(Late::gross(what, measured)))
+    late.map_or(Ok(()), |what| Err(AccuracyError::gross(what, measured)))
 }
 
 /// How often a short run is tried that the host has made late.
 const ATTEMPTS: u32 = 4;
 
 /// A run that came out too late, and at what.
-struct Late {
+struct AccuracyError {
     what: String,
     /// By so much that no host does it unseen: the run itself has to say that it was disturbed.
     is_gross: bool,
     run: Box<Measured>,
 }
 
-impl Late {
+impl AccuracyError {
     fn gross(what: String, run: Measured) -> Self {
         Self { what, is_gross: true, run: Box::new(run) }
     }
@@ -209,7 +209,7 @@ impl Late {
 /// loop may say it of those that are late by less than a run must notice.
 ///
 /// At full length a run that is late has failed, and it is only said whether the host had a part in it.
-fn judge(run: impl Fn() -> Result<(), Late>) {
+fn judge(run: impl Fn() -> Result<(), AccuracyError>) {
     let mut late = Vec::new();
     for _ in 0..if is_full() { 1 } else { ATTEMPTS } {
         match run() {
@@ -218,7 +218,7 @@ fn judge(run: impl Fn() -> Result<(), Late>) {
         }
     }
     let is_noisy = late.iter().any(|run| !run.is_gross) && is_host_noisy();
-    for Late { what, is_gross, run } in late {
+    for AccuracyError { what, is_gross, run } in late {
         assert!(!is_full() || !is_noisy, "{HOST_DISTURBED}: a bare loop says so; {what}\n{}", run.text);
         assert!(run.is_disturbed() || is_noisy && !is_gross, "{what}\n{}", run.text);
     }
@@ -255,7 +255,7 @@ const QUEUES: [Queue; 3] = {
 /// The second differs from the first by what the host's processors do to both programs: a stop of some milliseconds makes a
 /// bunch of arrivals, and that a real queue.
 #[test]
-fn known_queues_are_told_truly() {
+fn known_queues_are_measured_accurately() {
     let _alone = alone();
     let queues = if is_full() { &QUEUES[..] } else { &QUEUES[..1] };
     for queue in queues {
@@ -265,7 +265,7 @@ fn known_queues_are_told_truly() {
 }
 
 /// One run.
-fn run_queue(queue: &Queue, io: &str) -> Result<(), Late> {
+fn run_queue(queue: &Queue, io: &str) -> Result<(), AccuracyError> {
     let Queue { arrival, service, law_ms, .. } = queue;
     let name = format!("{}, {io}", queue.name);
     let seed = 7;
@@ -332,7 +332,7 @@ fn run_queue(queue: &Queue, io: &str) -> Result<(), Late> {
             if over_us > most_us {
                 let is_gross = p != 0.99 && over_us > 1_000.0;
                 let what = format!("{name}: {what} p{}", p * 100.0);
-                return Err(Late { what, is_gross, run: Box::new(measured) });
+                return Err(AccuracyError { what, is_gross, run: Box::new(measured) });
             }
             // The law only checks that the path is one of this queue; at length it is judged in virtual time
             // (`brunt-engine/src/simulated/queues.rs`).

@@ -3,9 +3,9 @@
 //! What a verdict says on any host is in `convictions.rs`.
 
 use super::is_full;
-use crate::convictions::{ATTEMPTS, QUIET, delayed, status, stolen, stopped, two_processors};
 use crate::measured::{HOST_DISTURBED, Measured};
 use crate::server::{Server, alone, no_state, unique};
+use crate::verdicts::{ATTEMPTS, QUIET, delayed, status, stolen, stopped, two_processors};
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
@@ -14,7 +14,7 @@ use std::process::{Command, Stdio};
 /// and D = 30 s the p99.9 is 270 ms; with 150 ms and 4 s the p95 has none of it, and the p99 110 ms. With a service of 50 us those that
 /// come late queue in the server, which the bounds see and this one on the client does not; the verdict is the same.
 #[test]
-fn a_generator_that_is_stopped_says_which_percentiles_are_its_own() {
+fn stopped_generators_mark_affected_percentiles() {
     let _alone = alone();
     let services: &[&str] = if is_full() { &["none", "fixed:50"] } else { &["none"] };
     for service in services {
@@ -122,7 +122,7 @@ impl Drop for StarvedGroup {
 /// many requests may be in flight as are due from one such spell to the next, or it would wait for replies; where the hypervisor
 /// keeps the server from its processor, it does all the same: it is tried again, and in the end only asked to be NOT TRUSTED.
 #[test]
-fn a_generator_that_is_starved_convicts_itself() {
+fn starved_generators_fail_their_checks() {
     let _alone = alone();
     let Some(group) = StarvedGroup::make() else { return };
     let server = Server::reference(&[]);
@@ -190,7 +190,7 @@ fn is_all_backed(run: u32, measured: &Measured) -> bool {
 /// The other half of T9: who is left in peace is not convicted, as strictly as anybody may ask. 200 requests/s of 2 ms each, so that what a
 /// host takes now and then is small beside them, each program on a processor of its own; what speaks against a run all the same has a counter of the host behind it.
 #[test]
-fn a_run_left_in_peace_is_vouched_for() {
+fn undisturbed_runs_are_trusted() {
     let _alone = alone();
     let [other, cpu] = two_processors();
     let server = Server::reference(&["--service", "exp:2000", "--script-after", "1000", "--cpus", &other]);

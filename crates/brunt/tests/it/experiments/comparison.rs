@@ -4,7 +4,7 @@ use crate::compare::{COUNTED, Directory, LOAD, compared, of_service, quantity};
 use crate::server::{Server, alone};
 
 #[test]
-fn ten_times_the_service_time_is_slower() {
+fn tenfold_service_time_compares_as_slower() {
     let _alone = alone();
     let (directory, fast, slow) = (Directory::new(), of_service("300"), of_service("3000"));
     let mut arguments = vec!["--allow-untrusted".to_owned(), "--assert=p50 <= +20%".to_owned()];
@@ -44,7 +44,7 @@ fn ten_times_the_service_time_is_slower() {
 }
 
 #[test]
-fn a_campaign_is_several_runs() {
+fn campaigns_count_as_several_runs() {
     let _alone = alone();
     let (directory, fast, slow) = (Directory::new(), of_service("300"), of_service("3000"));
     let a = directory.measured("a.json", &fast, &LOAD, &["--repeat", "4"]);

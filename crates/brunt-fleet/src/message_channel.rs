@@ -1,11 +1,11 @@
 //! The way between a controller and an agent: messages over TCP, in the clear or by TLS.
 //!
 //! Not a thread and not a loop: whoever holds a link waits on it for as long as it has time. Invariants: nothing here blocks
-//! longer than it was told; a link on which nothing was heard for a while ([`SILENCE`], [`CONTROLLER_SILENCE`]) is broken, for the other
-//! side says every [`BEAT`] that it is there.
+//! longer than it was told; a link on which nothing was heard for a while ([`AGENT_SILENCE_MAX`], [`CONTROLLER_SILENCE_MAX`]) is connection_error, for the other
+//! side says every [`HEARTBEAT`] that it is there.
 
+use crate::agent_handshake::is_zeromq;
 use crate::frame::{self, FRAME_BYTES_MAX, FrameReader};
-use crate::greeting::is_zeromq;
 use crate::message::{decode, encode};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustls::Connection;
@@ -16,11 +16,11 @@ use std::net::TcpStream;
 use std::time::{Duration, Instant};
 
 /// Whoever has nothing else to say says that it is there this often.
-pub(crate) const BEAT: Duration = Duration::from_millis(500);
+pub(crate) const HEARTBEAT: Duration = Duration::from_millis(500);
 /// Who has not been heard for so long is gone or hangs. With the time to notice it stays under five seconds.
-pub(crate) const SILENCE: Duration = Duration::from_secs(4);
+pub(crate) const AGENT_SILENCE_MAX: Duration = Duration::from_secs(4);
 /// The same of a controller. One that dies is seen at once; one whose host is busy with starting workers beside many agents is given time.
-pub(crate) const CONTROLLER_SILENCE: Duration = Duration::from_secs(10);
+pub(crate) const CONTROLLER_SILENCE_MAX: Duration = Duration::from_secs(10);
 /// What waits to be sent; more than this and the other side does not read.
 const QUEUED_BYTES_MAX: usize = 2 * FRAME_BYTES_MAX;
 /// What is read at a time.
@@ -93,30 +93,30 @@ impl Wire {
     }
 
     /// Reads all of these bytes, the first that the other side sends, in good time. Whoever speaks ZeroMQ sends fewer.
-    pub(crate) fn read_greeting(&mut self, into: &mut [u8], deadline: Instant) -> io::Result<()> {
-        self.read_all_unless(into, deadline, is_zeromq)
+    pub(crate) fn read_hello(&mut self, into: &mut [u8], deadline: Instant) -> io::Result<()> {
+        self.read_exact_unless(into, deadline, is_zeromq)
     }
 
     /// Reads all of these bytes, in good time.
-    pub(crate) fn read_all(&mut self, into: &mut [u8], deadline: Instant) -> io::Result<()> {
-        self.read_all_unless(into, deadline, |_| false)
+    pub(crate) fn read_exact(&mut self, into: &mut [u8], deadline: Instant) -> io::Result<()> {
+        self.read_exact_unless(into, deadline, |_| false)
     }
 
-    fn read_all_unless(
+    fn read_exact_unless(
         &mut self,
         into: &mut [u8],
         deadline: Instant,
-        is_foreign: impl Fn(&[u8]) -> bool,
+        is_other_protocol: impl Fn(&[u8]) -> bool,
     ) -> io::Result<()> {
         let mut filled = 0;
         while filled < into.len() {
             match self.read(&mut into[filled..]) {
                 Ok(0) => return Err(ErrorKind::UnexpectedEof.into()),
                 Ok(len) => filled += len,
-                Err(error) if is_for_now(&error) => self.wait(false, left(deadline)?)?,
+                Err(error) if would_block(&error) => self.wait(false, time_left(deadline)?)?,
                 Err(error) => return Err(error),
             }
-            if is_foreign(&into[..filled]) {
+            if is_other_protocol(&into[..filled]) {
                 return Err(ErrorKind::Unsupported.into());
             }
         }
@@ -128,7 +128,7 @@ impl Wire {
         while !bytes.is_empty() || self.tls.as_ref().is_some_and(|tls| tls.wants_write()) {
             match self.write(bytes) {
                 Ok(len) => bytes = &bytes[len..],
-                Err(error) if is_for_now(&error) => self.wait(true, left(deadline)?)?,
+                Err(error) if would_block(&error) => self.wait(true, time_left(deadline)?)?,
                 Err(error) => return Err(error),
             }
         }
@@ -136,26 +136,26 @@ impl Wire {
     }
 }
 
-fn is_for_now(error: &io::Error) -> bool {
+fn would_block(error: &io::Error) -> bool {
     matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted)
 }
 
-fn left(deadline: Instant) -> io::Result<Duration> {
+fn time_left(deadline: Instant) -> io::Result<Duration> {
     let left = deadline.saturating_duration_since(Instant::now());
     if left.is_zero() { Err(ErrorKind::TimedOut.into()) } else { Ok(left) }
 }
 
 /// Messages over a wire.
-pub(crate) struct Link {
+pub(crate) struct MessageChannel {
     wire: Wire,
     incoming: FrameReader,
     outgoing: Vec<u8>,
-    heard: Instant,
-    said: Instant,
+    last_received: Instant,
+    last_sent: Instant,
     silence_max: Duration,
 }
 
-impl Link {
+impl MessageChannel {
     /// Over a wire on which both sides have been let in.
     pub(crate) fn new(wire: Wire, silence_max: Duration) -> Self {
         let now = Instant::now();
@@ -163,16 +163,16 @@ impl Link {
             wire,
             incoming: FrameReader::new(FRAME_BYTES_MAX),
             outgoing: Vec::new(),
-            heard: now,
-            said: now,
+            last_received: now,
+            last_sent: now,
             silence_max,
         }
     }
 
     /// Says this, as soon as there is room. An error is why the link is broken; for a user.
-    pub(crate) fn say<M: Serialize>(&mut self, message: &M) -> Result<(), String> {
+    pub(crate) fn send_message<M: Serialize>(&mut self, message: &M) -> Result<(), String> {
         frame::push(&mut self.outgoing, &encode(message)?)?;
-        self.said = Instant::now();
+        self.last_sent = Instant::now();
         self.flush()?;
         match self.outgoing.len() <= QUEUED_BYTES_MAX {
             true => Ok(()),
@@ -181,8 +181,8 @@ impl Link {
     }
 
     /// Says that we are there, if nothing was said for a while.
-    pub(crate) fn beat<M: Serialize>(&mut self, alive: &M) -> Result<(), String> {
-        if self.said.elapsed() >= BEAT { self.say(alive) } else { Ok(()) }
+    pub(crate) fn send_heartbeat<M: Serialize>(&mut self, alive: &M) -> Result<(), String> {
+        if self.last_sent.elapsed() >= HEARTBEAT { self.send_message(alive) } else { Ok(()) }
     }
 
     fn flush(&mut self) -> Result<(), String> {
@@ -193,8 +193,8 @@ impl Link {
             }
             match self.wire.write(&self.outgoing[sent..]) {
                 Ok(len) => sent += len,
-                Err(error) if is_for_now(&error) => break Ok(()),
-                Err(error) => break Err(broken(&error)),
+                Err(error) if would_block(&error) => break Ok(()),
+                Err(error) => break Err(connection_error(&error)),
             }
         };
         self.outgoing.drain(..sent);
@@ -202,7 +202,7 @@ impl Link {
     }
 
     /// The next message, awaited for so long at most. An error is why the link is broken; for a user.
-    pub(crate) fn hear<M: DeserializeOwned>(&mut self, wait: Duration) -> Result<Option<M>, String> {
+    pub(crate) fn next_message<M: DeserializeOwned>(&mut self, wait: Duration) -> Result<Option<M>, String> {
         let until = Instant::now() + wait;
         loop {
             if let Some(frame) = self.incoming.take()? {
@@ -213,21 +213,21 @@ impl Link {
             match self.wire.read(&mut bytes) {
                 Ok(0) => return Err("closed the connection".to_owned()),
                 Ok(len) => {
-                    self.heard = Instant::now();
+                    self.last_received = Instant::now();
                     self.incoming.push(&bytes[..len]);
                     continue;
                 }
-                Err(error) if is_for_now(&error) => {}
-                Err(error) => return Err(broken(&error)),
+                Err(error) if would_block(&error) => {}
+                Err(error) => return Err(connection_error(&error)),
             }
-            if self.heard.elapsed() >= self.silence_max {
+            if self.last_received.elapsed() >= self.silence_max {
                 return Err(format!("has not been heard for {} s", self.silence_max.as_secs()));
             }
             let left = until.saturating_duration_since(Instant::now());
             if left.is_zero() {
                 return Ok(None);
             }
-            self.wire.wait(!self.outgoing.is_empty(), left).map_err(|error| broken(&error))?;
+            self.wire.wait(!self.outgoing.is_empty(), left).map_err(|error| connection_error(&error))?;
         }
     }
 
@@ -240,8 +240,8 @@ impl Link {
 }
 
 /// What became of a connection, after "agent NAME".
-pub(crate) fn broken(error: &io::Error) -> String {
-    if let Some(why) = error.get_ref().and_then(|inner| inner.downcast_ref()).and_then(unfit_tls) {
+pub(crate) fn connection_error(error: &io::Error) -> String {
+    if let Some(why) = error.get_ref().and_then(|inner| inner.downcast_ref()).and_then(tls_mismatch) {
         return why.to_owned();
     }
     match error.kind() {
@@ -255,7 +255,7 @@ pub(crate) fn broken(error: &io::Error) -> String {
 }
 
 /// What the two sides were told of TLS that does not go together.
-fn unfit_tls(error: &rustls::Error) -> Option<&'static str> {
+fn tls_mismatch(error: &rustls::Error) -> Option<&'static str> {
     match error {
         rustls::Error::InvalidMessage(_) => {
             Some("does not speak TLS, which --agent-ca and --agent-cert ask for")
@@ -273,34 +273,34 @@ pub(crate) mod tests {
     use std::net::{Ipv4Addr, TcpListener};
 
     /// A link, and the other end of its connection.
-    pub(crate) fn pair() -> (Link, TcpStream) {
+    pub(crate) fn pair() -> (MessageChannel, TcpStream) {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
         let far = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
         let (near, _) = listener.accept().unwrap();
-        (Link::new(Wire::new(near, None).unwrap(), SILENCE), far)
+        (MessageChannel::new(Wire::new(near, None).unwrap(), AGENT_SILENCE_MAX), far)
     }
 
     #[test]
-    fn messages_come_however_the_bytes_do() {
+    fn messages_survive_any_fragmentation() {
         let (mut link, mut far) = pair();
         let mut frames = Vec::new();
         frame::push(&mut frames, &encode(&7_u32).unwrap()).unwrap();
         frame::push(&mut frames, &encode(&8_u32).unwrap()).unwrap();
         far.write_all(&frames[..6]).unwrap();
-        assert_eq!(link.hear::<u32>(Duration::from_secs(5)), Ok(Some(7)));
-        assert_eq!(link.hear::<u32>(Duration::from_millis(1)), Ok(None));
+        assert_eq!(link.next_message::<u32>(Duration::from_secs(5)), Ok(Some(7)));
+        assert_eq!(link.next_message::<u32>(Duration::from_millis(1)), Ok(None));
         far.write_all(&frames[6..]).unwrap();
-        assert_eq!(link.hear::<u32>(Duration::from_secs(5)), Ok(Some(8)));
+        assert_eq!(link.next_message::<u32>(Duration::from_secs(5)), Ok(Some(8)));
         drop(far);
-        assert_eq!(link.hear::<u32>(Duration::from_secs(5)), Err("closed the connection".to_owned()));
+        assert_eq!(link.next_message::<u32>(Duration::from_secs(5)), Err("closed the connection".to_owned()));
     }
 
     /// What finds no room at once goes out later, whole.
     #[test]
-    fn what_finds_no_room_waits() {
+    fn unsent_bytes_are_queued() {
         let (mut link, mut far) = pair();
         let message = vec![5_u8; 30 << 20];
-        link.say(&message).unwrap();
+        link.send_message(&message).unwrap();
         let reader = std::thread::spawn(move || {
             let mut reader = FrameReader::new(FRAME_BYTES_MAX);
             let mut bytes = vec![0; 1 << 20];
@@ -313,7 +313,7 @@ pub(crate) mod tests {
             }
         });
         while !link.outgoing.is_empty() {
-            let _ = link.hear::<u32>(Duration::from_millis(5));
+            let _ = link.next_message::<u32>(Duration::from_millis(5));
         }
         assert_eq!(reader.join().unwrap(), message);
     }

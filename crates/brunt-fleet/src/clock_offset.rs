@@ -6,14 +6,14 @@
 
 /// A clock's lead over ours.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Offset {
+pub struct ClockOffset {
     /// Its reading less ours at one instant, in nanoseconds.
     pub lead_ns: i64,
     /// By how much that may be wrong at most.
     pub error_ns: u64,
 }
 
-impl Offset {
+impl ClockOffset {
     /// From one round trip: our clock before and after, theirs in between.
     pub fn of(asked_ns: u64, theirs_ns: u64, answered_ns: u64) -> Self {
         let error_ns = answered_ns.saturating_sub(asked_ns).div_ceil(2);
@@ -40,14 +40,14 @@ mod tests {
     proptest! {
         /// Whatever the ways there and back take, the lead is within the bound.
         #[test]
-        fn the_true_lead_is_within_the_bound(
+        fn true_offset_is_within_the_bound(
             lead_ns in -1_000_000_000_000_i64..1_000_000_000_000, trips in proptest::collection::vec((0..1_000_000_u64, 0..1_000_000_u64), 1..20),
         ) {
             let mut asked_ns = 2_000_000_000_000_u64;
-            let mut best: Option<Offset> = None;
+            let mut best: Option<ClockOffset> = None;
             for (there_ns, back_ns) in &trips {
                 let theirs_ns = (asked_ns + there_ns).saturating_add_signed(lead_ns);
-                let offset = Offset::of(asked_ns, theirs_ns, asked_ns + there_ns + back_ns);
+                let offset = ClockOffset::of(asked_ns, theirs_ns, asked_ns + there_ns + back_ns);
                 best = Some(best.map_or(offset, |best| best.or(offset)));
                 asked_ns += 5_000_000;
             }
@@ -59,9 +59,9 @@ mod tests {
     }
 
     #[test]
-    fn instants_convert() {
-        let offset = Offset::of(1_000, 51_500, 2_000);
-        assert_eq!(offset, Offset { lead_ns: 50_000, error_ns: 500 });
+    fn instants_are_converted_to_the_agents_clock() {
+        let offset = ClockOffset::of(1_000, 51_500, 2_000);
+        assert_eq!(offset, ClockOffset { lead_ns: 50_000, error_ns: 500 });
         assert_eq!(offset.theirs(7_000), 57_000);
     }
 }

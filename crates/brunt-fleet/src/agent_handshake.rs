@@ -41,22 +41,22 @@ impl Token {
         }
     }
 
-    fn prove(token: Option<&Self>, who: Side, agent: &Nonce, controller: &Nonce) -> [u8; PROOF] {
+    fn proof_of(token: Option<&Self>, who: Side, agent: &Nonce, controller: &Nonce) -> [u8; PROOF] {
         let mut proof = [0; PROOF];
         if let Some(Self(key)) = token {
-            proof.copy_from_slice(hmac::sign(key, &signed(who, agent, controller)).as_ref());
+            proof.copy_from_slice(hmac::sign(key, &signed_text(who, agent, controller)).as_ref());
         }
         proof
     }
 
-    fn is_proven(
+    fn verifies(
         token: Option<&Self>,
         who: Side,
         agent: &Nonce,
         controller: &Nonce,
         proof: &[u8; PROOF],
     ) -> bool {
-        token.is_none_or(|Self(key)| hmac::verify(key, &signed(who, agent, controller), proof).is_ok())
+        token.is_none_or(|Self(key)| hmac::verify(key, &signed_text(who, agent, controller), proof).is_ok())
     }
 }
 
@@ -67,7 +67,7 @@ enum Side {
     Controller = 2,
 }
 
-fn signed(who: Side, agent: &Nonce, controller: &Nonce) -> [u8; 1 + 2 * NONCE] {
+fn signed_text(who: Side, agent: &Nonce, controller: &Nonce) -> [u8; 1 + 2 * NONCE] {
     let mut text = [who as u8; 1 + 2 * NONCE];
     text[1..=NONCE].copy_from_slice(agent);
     text[1 + NONCE..].copy_from_slice(controller);
@@ -127,7 +127,7 @@ impl Answer {
 
     /// To this hello.
     pub fn to(hello: &Hello, nonce: Nonce, token: Option<&Token>) -> Self {
-        let proof = Token::prove(token, Side::Controller, &hello.nonce, &nonce);
+        let proof = Token::proof_of(token, Side::Controller, &hello.nonce, &nonce);
         Self { version: VERSION, nonce, proof }
     }
 
@@ -154,11 +154,11 @@ impl Answer {
 /// What the agent has to say to that.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
-pub enum Reception {
+pub enum HandshakeResult {
     /// Come in.
     Welcome = 0,
     /// The proof is none.
-    Stranger = 1,
+    Unauthenticated = 1,
     /// Another version of the protocol.
     OtherVersion = 2,
     /// Another controller is here.
@@ -169,7 +169,7 @@ pub enum Reception {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Welcome {
     /// Whether the controller is let in.
-    pub reception: Reception,
+    pub result: HandshakeResult,
     proof: [u8; PROOF],
 }
 
@@ -179,41 +179,42 @@ impl Welcome {
 
     /// To the controller that gave this answer to our hello.
     pub fn to(hello: &Hello, answer: &Answer, token: Option<&Token>, is_busy: bool) -> Self {
-        let is_known = Token::is_proven(token, Side::Controller, &hello.nonce, &answer.nonce, &answer.proof);
-        let reception = match (answer.version == hello.version, is_known, is_busy) {
-            (false, ..) => Reception::OtherVersion,
-            (true, false, _) => Reception::Stranger,
-            (true, true, true) => Reception::Busy,
-            (true, true, false) => Reception::Welcome,
+        let is_authenticated =
+            Token::verifies(token, Side::Controller, &hello.nonce, &answer.nonce, &answer.proof);
+        let result = match (answer.version == hello.version, is_authenticated, is_busy) {
+            (false, ..) => HandshakeResult::OtherVersion,
+            (true, false, _) => HandshakeResult::Unauthenticated,
+            (true, true, true) => HandshakeResult::Busy,
+            (true, true, false) => HandshakeResult::Welcome,
         };
         // Whoever proved nothing gets no proof.
-        let proven = token.filter(|_| is_known);
-        Self { reception, proof: Token::prove(proven, Side::Agent, &hello.nonce, &answer.nonce) }
+        let proven = token.filter(|_| is_authenticated);
+        Self { result, proof: Token::proof_of(proven, Side::Agent, &hello.nonce, &answer.nonce) }
     }
 
     /// As bytes.
     pub fn bytes(&self) -> [u8; Self::BYTES] {
-        let mut bytes = [self.reception as u8; Self::BYTES];
+        let mut bytes = [self.result as u8; Self::BYTES];
         bytes[1..].copy_from_slice(&self.proof);
         bytes
     }
 
     /// From bytes; `None` where nobody sent it who is an agent.
     pub fn read(bytes: &[u8; Self::BYTES]) -> Option<Self> {
-        let (reception, proof) = bytes.split_first()?;
-        let reception = match reception {
-            0 => Reception::Welcome,
-            1 => Reception::Stranger,
-            2 => Reception::OtherVersion,
-            3 => Reception::Busy,
+        let (result, proof) = bytes.split_first()?;
+        let result = match result {
+            0 => HandshakeResult::Welcome,
+            1 => HandshakeResult::Unauthenticated,
+            2 => HandshakeResult::OtherVersion,
+            3 => HandshakeResult::Busy,
             _ => return None,
         };
-        Some(Self { reception, proof: proof.try_into().ok()? })
+        Some(Self { result, proof: proof.try_into().ok()? })
     }
 
     /// Does the agent know our token? Without one of our own nobody asks.
-    pub fn is_proven(&self, hello: &Hello, answer: &Answer, token: Option<&Token>) -> bool {
-        Token::is_proven(token, Side::Agent, &hello.nonce, &answer.nonce, &self.proof)
+    pub fn verifies(&self, hello: &Hello, answer: &Answer, token: Option<&Token>) -> bool {
+        Token::verifies(token, Side::Agent, &hello.nonce, &answer.nonce, &self.proof)
     }
 }
 
@@ -231,18 +232,18 @@ mod tests {
         controllers: Option<&Token>,
         version: u16,
         is_busy: bool,
-    ) -> (Reception, bool) {
+    ) -> (HandshakeResult, bool) {
         let hello = Hello { version, wants_token: agents.is_some(), nonce: [7; NONCE] };
         let hello = Hello::read(&hello.bytes()).unwrap();
         let answer = Answer::to(&hello, [9; NONCE], controllers);
         let answer = Answer::read(&answer.bytes()).unwrap();
         let welcome = Welcome::to(&hello, &answer, agents, is_busy);
         let welcome = Welcome::read(&welcome.bytes()).unwrap();
-        (welcome.reception, welcome.is_proven(&hello, &answer, controllers))
+        (welcome.result, welcome.verifies(&hello, &answer, controllers))
     }
 
     #[test]
-    fn zeromq_is_told_apart() {
+    fn zeromq_is_recognized() {
         let signature = [0xFF, 0, 0, 0, 0, 0, 0, 0, 1, 0x7F];
         assert!(is_zeromq(&signature) && is_zeromq(&[&signature[..], &[3, 0]].concat()));
         assert!(!is_zeromq(&signature[..9]));
@@ -252,20 +253,20 @@ mod tests {
     }
 
     #[test]
-    fn only_who_knows_the_token_comes_in() {
+    fn only_peers_with_the_token_are_accepted() {
         let (one, other) = (token("correct horse"), token("battery staple"));
         let (one, other) = (one.as_ref(), other.as_ref());
         let table = [
-            (None, None, VERSION, false, (Reception::Welcome, true)),
-            (one, one, VERSION, false, (Reception::Welcome, true)),
-            (one, one, VERSION, true, (Reception::Busy, true)),
-            (one, other, VERSION, false, (Reception::Stranger, false)),
-            (one, None, VERSION, false, (Reception::Stranger, true)),
+            (None, None, VERSION, false, (HandshakeResult::Welcome, true)),
+            (one, one, VERSION, false, (HandshakeResult::Welcome, true)),
+            (one, one, VERSION, true, (HandshakeResult::Busy, true)),
+            (one, other, VERSION, false, (HandshakeResult::Unauthenticated, false)),
+            (one, None, VERSION, false, (HandshakeResult::Unauthenticated, true)),
             // The agent lets everyone in; a controller with a token does not talk to it.
-            (None, one, VERSION, false, (Reception::Welcome, false)),
-            (one, one, VERSION + 1, false, (Reception::OtherVersion, true)),
+            (None, one, VERSION, false, (HandshakeResult::Welcome, false)),
+            (one, one, VERSION + 1, false, (HandshakeResult::OtherVersion, true)),
             // Nor does a stranger learn whether somebody else is here.
-            (one, other, VERSION, true, (Reception::Stranger, false)),
+            (one, other, VERSION, true, (HandshakeResult::Unauthenticated, false)),
         ];
         for (agents, controllers, version, is_busy, expected) in table {
             assert_eq!(meet(agents, controllers, version, is_busy), expected);
@@ -273,20 +274,26 @@ mod tests {
     }
 
     #[test]
-    fn a_proof_serves_once_and_for_one_side() {
+    fn proofs_are_valid_once_and_for_one_side() {
         let token = token("correct horse");
         let hello = Hello { version: VERSION, wants_token: true, nonce: [7; NONCE] };
         let answer = Answer::to(&hello, [9; NONCE], token.as_ref());
         let other = Hello { nonce: [8; NONCE], ..hello.clone() };
-        assert_eq!(Welcome::to(&other, &answer, token.as_ref(), false).reception, Reception::Stranger);
+        assert_eq!(
+            Welcome::to(&other, &answer, token.as_ref(), false).result,
+            HandshakeResult::Unauthenticated
+        );
         // The agent's own proof, sent back to it.
         let welcome = Welcome::to(&hello, &answer, token.as_ref(), false);
         let reflected = Answer { proof: welcome.proof, ..answer };
-        assert_eq!(Welcome::to(&hello, &reflected, token.as_ref(), false).reception, Reception::Stranger);
+        assert_eq!(
+            Welcome::to(&hello, &reflected, token.as_ref(), false).result,
+            HandshakeResult::Unauthenticated
+        );
     }
 
     #[test]
-    fn what_is_no_greeting_is_told_apart() {
+    fn malformed_handshakes_are_rejected() {
         assert_eq!(Hello::read(&[0; Hello::BYTES]), None);
         assert_eq!(Answer::read(&[b'b'; Answer::BYTES]), None);
         assert_eq!(Welcome::read(&[4; Welcome::BYTES]), None);

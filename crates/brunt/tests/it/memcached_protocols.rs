@@ -76,7 +76,7 @@ fn mixed_operations_are_counted_alike() {
 
 /// What was missed is stored, one key of a multi-get like an only one.
 #[test]
-fn what_was_missed_is_stored() {
+fn missed_keys_are_stored() {
     let _beside = beside_others();
     for (dialect, (mix, keys_of_each)) in DIALECTS
         .into_iter()
@@ -127,7 +127,7 @@ fn keys_are_split_over_servers() {
 /// Changes without a reply end when they are sent, but for touch, which has no such form; what the server says of their
 /// failures is nobody's.
 #[test]
-fn changes_without_a_reply_arrive() {
+fn noreply_changes_arrive() {
     let _beside = beside_others();
     for dialect in DIALECTS {
         let Some(server) = Server::memcached(&[]) else { return };
@@ -180,7 +180,7 @@ fn changes_without_a_reply_arrive() {
 
 /// A data set is the same in every dialect; what somebody else has stored under its keys is told apart.
 #[test]
-fn values_are_verified_in_every_dialect() {
+fn values_are_verified_in_every_protocol() {
     let _beside = beside_others();
     let Some(server) = Server::memcached(&[]) else { return };
     let load = |dialect: &str, flags: &[&str]| {
@@ -219,7 +219,7 @@ fn values_are_verified_in_every_dialect() {
 
 /// Values that the server wants to be renewed are counted by what it says of them.
 #[test]
-fn values_to_be_renewed_are_counted() {
+fn recached_values_are_counted() {
     let _beside = beside_others();
     for mix in ["get", "gets", "mget"] {
         let Some(server) = Server::memcached(&[]) else { return };
@@ -246,7 +246,7 @@ fn values_to_be_renewed_are_counted() {
 
 /// A server that does not speak the dialect is told from one that does before anything is measured.
 #[test]
-fn a_server_without_the_dialect_is_refused() {
+fn servers_without_the_protocol_are_rejected() {
     let _beside = beside_others();
     let Some(ascii) = Server::memcached(&["-B", "ascii"]) else { return };
     let Some(binary) = Server::memcached(&["-B", "binary"]) else { return };

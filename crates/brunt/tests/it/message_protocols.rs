@@ -6,7 +6,7 @@ use crate::server::{Server, beside_others, brunt};
 
 /// A protocol and a load in it: every reply is right, and every fault of the server is seen.
 #[test]
-fn messages_are_answered_and_faults_are_seen() {
+fn message_replies_and_faults_are_counted() {
     let _beside = beside_others();
     let table: [(&str, &[&str]); 5] = [
         ("ping", &[]),
@@ -58,7 +58,7 @@ fn a_wrong_echo_is_an_error() {
 
 /// Whoever answers something else is no such server.
 #[test]
-fn other_servers_are_told_by_their_replies() {
+fn other_servers_are_recognized_by_their_replies() {
     let _beside = beside_others();
     let Some(memcached) = Server::memcached(&[]) else { return };
     let flags = ["--protocol", "ping", "-n", "100", "--warmup", "0s", "-c", "1", "-d", "1"];
@@ -119,7 +119,7 @@ fn inline_commands_are_counted_alike() {
 
 /// Commands of the user's to a memcached: what it counts is what was sent, and each reply is told by its first word.
 #[test]
-fn memcached_takes_commands_of_the_users() {
+fn memcached_accepts_custom_commands() {
     let _beside = beside_others();
     let Some(server) = Server::memcached(&[]) else { return };
     let commands = [

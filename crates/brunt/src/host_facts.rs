@@ -36,7 +36,7 @@ pub(crate) enum TimeWaitReuse {
 
 /// Of a host.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Facts {
+pub(crate) struct HostFacts {
     /// Files that a process may have open, as it starts; `None` is without bound.
     pub open_files_soft: Option<u64>,
     /// How far it may raise that.
@@ -71,7 +71,7 @@ pub(crate) struct Facts {
     pub stolen: Option<f64>,
 }
 
-impl Facts {
+impl HostFacts {
     /// Of this host, now.
     pub(crate) fn read() -> Self {
         let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
@@ -200,7 +200,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ports() {
+    fn local_port_range_is_read() {
         let table = [
             ("32768\t60999\n", "\n", 32_768, 28_232),
             ("1024\t65535\n", "8080,9148-9150,500\n", 1_024, 64_512 - 4),
@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn files_of_the_kernel() {
+    fn kernel_files_are_parsed() {
         let sockstat = "sockets: used 30\nTCP: inuse 5 orphan 0 tw 123 alloc 7 mem 1\nUDP: inuse 1 mem 0\n";
         assert_eq!(time_wait(sockstat), Some(123));
         assert_eq!(time_wait("TCP: inuse 5"), None);

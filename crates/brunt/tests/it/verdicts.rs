@@ -90,7 +90,7 @@ fn stop_for(pid: Pid, length: Duration) -> Duration {
 /// In a closed loop no request is late: the rate falls and one response time of each slot is long, as if the server had stood
 /// still. The client says that it was itself, for how long and when.
 #[test]
-fn a_closed_loop_that_is_stopped_says_so() {
+fn stopped_closed_loops_fail_their_checks() {
     let _beside = beside_others();
     let server = Server::reference(&[]);
     let flags = ["-c", "4", "-t", "3s", "--warmup", "0s", "--keys", "1000", "-T", "1"];
@@ -119,7 +119,7 @@ fn a_closed_loop_that_is_stopped_says_so() {
 
 /// The same with what makes it a failure: a publication's severity, or a percentile that the stop decides being asserted.
 #[test]
-fn a_generator_that_is_stopped_fails_where_that_matters() {
+fn stopped_generators_fail_affected_percentiles() {
     let _beside = beside_others();
     let server = Server::reference(&[]);
     let strict = stopped(&server, 300, 3.0, &["--strict", "--wait", "sleep"]).0;
@@ -162,7 +162,7 @@ pub(crate) fn stopped(server: &Server, stop_ms: u64, seconds: f64, flags: &[&str
 /// One request in ten is refused, which a publication may not have and an ordinary run says. What others do to the host is accepted in
 /// each case.
 #[test]
-fn the_user_says_how_strictly_a_run_is_judged() {
+fn check_levels_can_be_changed() {
     let _beside = beside_others();
     let server = Server::reference(&["--error-every", "10", "--script-after", "1000"]);
     let flags = ["-c", "4", "-n", "10k", "--warmup", "0s", "--keys", "1000", "--mix", "get"];
@@ -188,7 +188,7 @@ fn the_user_says_how_strictly_a_run_is_judged() {
 
 /// A hundred requests say nothing, however well they went.
 #[test]
-fn a_few_requests_are_not_trusted() {
+fn short_runs_are_not_trusted() {
     let _beside = beside_others();
     let server = Server::reference(&[]);
     let flags = ["-c", "1", "--warmup", "0s", "--keys", "100", "--mix", "get", "--allow", "LAG"];
@@ -202,7 +202,7 @@ fn a_few_requests_are_not_trusted() {
 /// Three times as much is offered as the server can do, which is known. Nothing that is due in the window is sent in it: what
 /// waits from the warm-up takes all of it. The rates are the server's pace all the same.
 #[test]
-fn an_overloaded_server_is_seen_at_its_pace() {
+fn overloaded_servers_are_measured_at_their_rate() {
     let _beside = beside_others();
     // A preload is not served by the law.
     let server = Server::reference(&["--service", "fixed:500", "--script-after", "1000"]);
@@ -233,7 +233,7 @@ pub(crate) fn two_processors() -> [String; 2] {
 
 /// The server on the worker's own processor.
 #[test]
-fn a_server_on_the_workers_processor_is_found() {
+fn servers_sharing_a_worker_cpu_are_detected() {
     let _beside = beside_others();
     let [_, cpu] = two_processors();
     let server = Server::reference(&["--cpus", &cpu]);
@@ -255,7 +255,7 @@ fn a_server_on_the_workers_processor_is_found() {
 /// meters. Both are NOT TRUSTED, and CPU says why of each that lacked its processor. The server has one of its own, but on a busy
 /// host others have it, too, and a worker that waits for a server lacks nothing: then it is tried again.
 #[test]
-fn two_generators_on_one_processor_are_found() {
+fn generators_sharing_a_cpu_are_detected() {
     let _beside = beside_others();
     for _ in 0..ATTEMPTS {
         let both = two_on_one_processor();

@@ -83,7 +83,7 @@ fn facebook_keys() -> [String; 6] {
 }
 
 #[test]
-fn a_store_that_we_load_is_found_by_mutilate() {
+fn mutilate_finds_keys_loaded_by_brunt() {
     let _beside = beside_others();
     let Some(server) = Server::memcached(&[]) else { return };
     let loaded = mutilate(&server, "--loadonly -K fb_key -V fixed:64 -r 6");
@@ -100,7 +100,7 @@ fn a_store_that_we_load_is_found_by_mutilate() {
 }
 
 #[test]
-fn a_store_that_mutilate_loads_is_found_by_us() {
+fn brunt_finds_keys_loaded_by_mutilate() {
     let _beside = beside_others();
     let Some(server) = Server::memcached(&[]) else { return };
     // Lengths of values are drawn anew by mutilate, so that none has to be the one that we would give it.
@@ -114,7 +114,7 @@ fn a_store_that_mutilate_loads_is_found_by_us() {
 }
 
 #[test]
-fn the_columns_hold_what_the_server_did() {
+fn report_columns_match_server_counts() {
     let _beside = beside_others();
     let Some(server) = Server::memcached(&[]) else { return };
     let (text, _) = report(&mutilate(&server, "--getset --noload -N 500 -r 100 --prefix p: -q 20000"));
@@ -158,7 +158,7 @@ fn rows_are_those_of_the_saved_samples() {
 }
 
 #[test]
-fn misses_by_window() {
+fn misses_are_reported_by_window() {
     let _beside = beside_others();
     let Some(server) = Server::memcached(&[]) else { return };
     // One connection, and a key is missed once: every window of one key after the first has none.
@@ -169,7 +169,7 @@ fn misses_by_window() {
 }
 
 #[test]
-fn only_what_succeeded() {
+fn failed_requests_are_not_reported() {
     let _beside = beside_others();
     let Some(server) = Server::memcached(&[]) else { return };
     let (text, _) = report(&mutilate(&server, "--successful --noload -N 300 -r 100"));
@@ -179,7 +179,7 @@ fn only_what_succeeded() {
 }
 
 #[test]
-fn a_link_of_that_name_is_the_tool() {
+fn symlinks_select_the_tool() {
     let _beside = beside_others();
     let directory = std::env::temp_dir().join(format!("brunt-link-{}", std::process::id()));
     std::fs::create_dir_all(&directory).unwrap();
@@ -211,7 +211,7 @@ fn a_link_of_that_name_is_the_tool() {
 
 /// The list is taken as it is: thread i loads server i mod N.
 #[test]
-fn a_server_that_is_named_twice_has_two_turns() {
+fn servers_named_twice_get_twice_the_load() {
     let _beside = beside_others();
     let (Some(first), Some(second)) = (Server::memcached(&[]), Server::memcached(&[])) else { return };
     for (servers, options, expected) in [
@@ -235,7 +235,7 @@ fn a_server_that_is_named_twice_has_two_turns() {
 
 /// A memcached closes the connections that are too many for it, with a line that nobody asked for.
 #[test]
-fn why_connections_were_lost_is_said() {
+fn reasons_of_lost_connections_are_reported() {
     let _beside = beside_others();
     let Some(server) = Server::memcached(&["-c", "20"]) else { return };
     let ended = memaslap(&server, "-c 4 -n 20 -t 1s").output().unwrap();
@@ -248,7 +248,7 @@ fn why_connections_were_lost_is_said() {
 
 /// As after `| head -1`: whoever reads no more has read enough.
 #[test]
-fn a_reader_that_goes_away_ends_a_run_quietly() {
+fn closed_pipes_end_a_run_quietly() {
     let _beside = beside_others();
     let Some(server) = Server::memcached(&[]) else { return };
     let mut memaslap = memaslap(&server, "-t 20s -S 1s -c 1 -P 1k --seed 1");
@@ -268,7 +268,7 @@ fn a_reader_that_goes_away_ends_a_run_quietly() {
 }
 
 #[test]
-fn what_cannot_be_printed_is_said_once() {
+fn output_errors_are_reported_once() {
     let _beside = beside_others();
     let Some(server) = Server::memcached(&[]) else { return };
     for (options, name, code) in [
@@ -303,7 +303,7 @@ fn tool_of(tool: &str, server: &Server, options: &str) -> Command {
 
 /// Where no request has a valid reply nothing was measured, and what came instead is told.
 #[test]
-fn a_server_of_another_kind_is_no_measurement() {
+fn servers_of_another_kind_are_an_error() {
     let _beside = beside_others();
     let Some(server) = Server::memcached(&[]) else { return };
     let output = mutilate(&server, "--redis --noload -t 1");

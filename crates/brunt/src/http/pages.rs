@@ -19,12 +19,12 @@ pub(crate) struct Page {
 
 /// The pages, and what stands on them.
 #[derive(Debug)]
-pub(super) struct Board {
+pub(super) struct Pages {
     pages: Vec<Page>,
     texts: Mutex<Arc<[Text]>>,
 }
 
-impl Board {
+impl Pages {
     /// Pages with their texts.
     pub(super) fn new(pages: Vec<Page>, texts: Vec<Text>) -> Self {
         assert_eq!(pages.len(), texts.len(), "a page without text");
@@ -62,7 +62,7 @@ mod tests {
     use std::sync::atomic::{AtomicU32, Ordering};
 
     #[test]
-    fn a_page_is_written_when_it_is_asked_for() {
+    fn pages_are_rendered_on_request() {
         let written = Arc::new(AtomicU32::new(0));
         let texts = || -> Vec<Text> {
             let written = written.clone();
@@ -70,7 +70,7 @@ mod tests {
             vec![Text::new(Box::new(counted)), Text::new(Box::new(|| Arc::from(*b"other")))]
         };
         let page = |path| Page { path, content_type: "text/plain" };
-        let board = Board::new(vec![page(Some("/a")), page(None)], texts());
+        let board = Pages::new(vec![page(Some("/a")), page(None)], texts());
         let says = |path: &str| String::from_utf8(board.page(board.find(path).unwrap()).0.to_vec()).unwrap();
         board.put(texts());
         assert_eq!([says("/"), says("/a"), says("/a"), says("/a/")], ["other", "0", "0", "other"]);

@@ -3,7 +3,7 @@
 
 use crate::measured::Measured;
 use crate::server::{Server, beside_others, ended, own_directory};
-use crate::tls::{Manners, Papers, in_front_of};
+use crate::tls::{Certificates, ProxyBehaviour, tls_proxy};
 use std::io::Write;
 use std::os::unix::net::UnixListener;
 use std::path::PathBuf;
@@ -37,9 +37,9 @@ fn by_path(script: &[&str]) -> Front {
 }
 
 /// The same behind somebody who speaks TLS.
-fn by_tls(papers: &Papers, manners: Manners, script: &[&str]) -> Front {
+fn by_tls(papers: &Certificates, manners: ProxyBehaviour, script: &[&str]) -> Front {
     let server = Server::reference(script);
-    let address = in_front_of(&server.address, papers.server_config(), manners);
+    let address = tls_proxy(&server.address, papers.server_config(), manners);
     let flags = ["--transport", "tls", "--tls-ca", &papers.path("ca.pem")].map(str::to_owned).to_vec();
     Front { _server: server, address, flags, directory: None }
 }
@@ -63,9 +63,9 @@ fn run(front: &Front, protocol: &str, flags: &[&str]) -> Measured {
 /// With one request at a time on each connection nothing is lost but what is hit, and that is known by its number: every
 /// 250th is reset and every 400th cut, every 70th of the others refused and every 30th of the rest wrong.
 #[test]
-fn what_is_hit_is_what_fails() {
+fn injected_faults_are_the_only_failures() {
     let _beside = beside_others();
-    let papers = Papers::issue();
+    let papers = Certificates::issue();
     let script = [
         "--script-after=300",
         "--reset-every=250",
@@ -80,7 +80,7 @@ fn what_is_hit_is_what_fails() {
     let wrong = rest().filter(|number| !hit(70, number) && hit(30, number)).count() as u64;
     for (index, protocol) in DIALECTS.into_iter().enumerate() {
         let io = ["epoll", "auto"][index % 2];
-        let by_tls = papers.as_ref().map(|papers| by_tls(papers, Manners::Upright, &script));
+        let by_tls = papers.as_ref().map(|papers| by_tls(papers, ProxyBehaviour::Upright, &script));
         for front in std::iter::once(by_path(&script)).chain(by_tls) {
             let flags = ["-n", "2000", "-c", "4", "--keys", "300", "--mix", "get", "--io", io];
             let measured = run(&front, protocol, &flags);
@@ -93,12 +93,12 @@ fn what_is_hit_is_what_fails() {
 
 /// A server that resets everybody, takes nobody for a while and is back.
 #[test]
-fn an_outage_is_told() {
+fn outages_are_reported() {
     let _beside = beside_others();
-    let papers = Papers::issue();
+    let papers = Certificates::issue();
     let script = ["--script-after=300", "--outage", "150ms:200ms"];
     for (protocol, io) in [("memcached-text", "epoll"), ("resp3", "auto")] {
-        let by_tls = papers.as_ref().map(|papers| by_tls(papers, Manners::Upright, &script));
+        let by_tls = papers.as_ref().map(|papers| by_tls(papers, ProxyBehaviour::Upright, &script));
         for front in std::iter::once(by_path(&script)).chain(by_tls) {
             let flags = [
                 "-r", "3k", "-t", "700ms", "-c", "4", "-d", "2", "--keys", "300", "--wait", "sleep", "--io",
@@ -114,11 +114,11 @@ fn an_outage_is_told() {
 
 /// Connections on which nothing more is said, though they stand: each is given up when its time is over.
 #[test]
-fn half_open_connections_are_given_up() {
+fn half_open_connections_time_out() {
     let _beside = beside_others();
-    let Some(papers) = Papers::issue() else { return };
+    let Some(papers) = Certificates::issue() else { return };
     for (protocol, io) in [("memcached-binary", "epoll"), ("resp2", "auto")] {
-        let front = by_tls(&papers, Manners::Hushes, &[]);
+        let front = by_tls(&papers, ProxyBehaviour::Hushes, &[]);
         let flags =
             ["-n", "200", "-c", "2", "--keys", "100", "--no-preload", "--timeout", "150ms", "--io", io];
         let measured = run(&front, protocol, &flags);
@@ -130,11 +130,11 @@ fn half_open_connections_are_given_up() {
 
 /// A handshake that breaks while keys are stored is tried again, as an attempt to connect is.
 #[test]
-fn handshakes_that_break_in_a_preload_are_trouble_like_any_other() {
+fn broken_handshakes_in_preload_are_retried() {
     let _beside = beside_others();
-    let Some(papers) = Papers::issue() else { return };
+    let Some(papers) = Certificates::issue() else { return };
     for io in ["epoll", "auto"] {
-        let front = by_tls(&papers, Manners::Jilts, &[]);
+        let front = by_tls(&papers, ProxyBehaviour::Jilts, &[]);
         let flags = ["-n", "500", "-c", "4", "--keys", "2000", "--io", io];
         let measured = run(&front, "memcached-text", &flags);
         let text = &measured.text;
@@ -146,7 +146,7 @@ fn handshakes_that_break_in_a_preload_are_trouble_like_any_other() {
 
 /// A Redis behind a path is stopped, goes on, is killed, and another one takes its place.
 #[test]
-fn a_server_behind_a_path_is_stopped_and_killed() {
+fn unix_socket_servers_can_be_stopped_and_killed() {
     let _beside = beside_others();
     let directory = own_directory();
     let path = directory.join("redis").display().to_string();
@@ -195,7 +195,7 @@ fn a_server_behind_a_path_is_stopped_and_killed() {
 
 /// Whoever listens behind a path and is no server, or nobody.
 #[test]
-fn a_path_without_a_server_is_named() {
+fn socket_paths_without_a_server_are_named() {
     let _beside = beside_others();
     let directory = own_directory();
     let at = |name: &str| directory.join(name).display().to_string();

@@ -14,7 +14,7 @@ const SECOND_NS: u64 = 1_000_000_000;
 
 /// The windows and slices of a run.
 #[derive(Clone, Debug, Default)]
-pub struct Course {
+pub struct WindowHistory {
     duration_s: u64,
     /// How many windows there are, the warm-up included; `None` where they go on until a signal.
     windows: Option<u64>,
@@ -31,14 +31,14 @@ pub struct Course {
 
 /// A window that is over.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Ended {
+pub struct EndedWindow {
     /// The warm-up is 0.
     pub number: u64,
     /// What happened in it.
     pub window: Window,
 }
 
-impl Course {
+impl WindowHistory {
     /// A run with windows of this length, in seconds.
     pub fn new(duration_s: u64, windows: Option<u64>, retrieves: Vec<bool>, has_slices: bool) -> Self {
         let slices = has_slices.then(|| Slices { warm_up: duration_s as usize, ..Slices::default() });
@@ -52,7 +52,7 @@ impl Course {
     }
 
     /// Adds a period: a second of the schedule, or what was before or behind it. Returns the windows that end with it, in order.
-    pub fn add(&mut self, period: &Period) -> Vec<Ended> {
+    pub fn add(&mut self, period: &Period) -> Vec<EndedWindow> {
         let is_timed = matches!(period.phase, Phase::Warmup | Phase::Measure);
         let mut ended = Vec::new();
         if is_timed {
@@ -76,7 +76,7 @@ impl Course {
     }
 
     /// Ends the run. Returns its last window, unless the run was interrupted in it.
-    pub fn end(&mut self) -> Option<Ended> {
+    pub fn end(&mut self) -> Option<EndedWindow> {
         let is_whole = self.present.seconds >= self.duration_s as f64 * 0.999;
         is_whole.then(|| self.end_present())
     }
@@ -86,9 +86,9 @@ impl Course {
         self.windows.map_or(number, |windows| number.min(windows - 1))
     }
 
-    fn end_present(&mut self) -> Ended {
+    fn end_present(&mut self) -> EndedWindow {
         let next = self.present.next();
-        let ended = Ended { number: self.number, window: std::mem::replace(&mut self.present, next) };
+        let ended = EndedWindow { number: self.number, window: std::mem::replace(&mut self.present, next) };
         self.number += 1;
         ended
     }
@@ -189,7 +189,7 @@ mod tests {
         Happened { replies: list.to_vec(), ..Happened::default() }
     }
 
-    fn started(course: &mut Course, measure_s: u64, end_s: u64) {
+    fn started(course: &mut WindowHistory, measure_s: u64, end_s: u64) {
         course.start(MeasuredWindow {
             start_ns: 10 * SECOND_NS,
             measure_ns: measure_s * SECOND_NS,
@@ -200,7 +200,7 @@ mod tests {
 
     #[test]
     fn periods_become_windows() {
-        let mut course = Course::new(2, Some(3), vec![true, false], false);
+        let mut course = WindowHistory::new(2, Some(3), vec![true, false], false);
         let mut ended = Vec::new();
         use ConnectionEvent::{Begun, Established, Failed, Lost};
         let before = Happened {
@@ -255,8 +255,8 @@ mod tests {
     }
 
     #[test]
-    fn windows_without_anything_are_windows() {
-        let mut course = Course::new(1, Some(4), vec![true], false);
+    fn empty_windows_are_reported() {
+        let mut course = WindowHistory::new(1, Some(4), vec![true], false);
         started(&mut course, 11, 14);
         let nothing = Happened::default();
         assert_eq!(course.add(&period(Phase::Warmup, 10, 11, &nothing)).len(), 1);
@@ -278,12 +278,12 @@ mod tests {
 
     #[test]
     fn seconds_become_slices() {
-        let mut course = Course::new(2, None, vec![true, false], true);
+        let mut course = WindowHistory::new(2, None, vec![true, false], true);
         started(&mut course, 10, 1_000);
         for (second, count) in [(10, 1), (11, 2), (13, 3)] {
             course.add(&period(Phase::Measure, second, second + 1, &replies(&vec![OK; count])));
         }
-        let counts = |course: &Course| {
+        let counts = |course: &WindowHistory| {
             let slices = course.slices().unwrap();
             let counts = slices.slices.iter().map(|slice| slice.counts().map(|(_, count)| count).sum());
             (slices.start_ns / SECOND_NS, slices.warm_up, counts.collect::<Vec<u64>>())
@@ -293,6 +293,6 @@ mod tests {
         course.add(&period(Phase::Measure, 14, 15, &replies(&[OK])));
         course.add(&period(Phase::Drain, 15, 16, &replies(&[OK, OK])));
         assert_eq!(counts(&course), (14, 0, vec![3]));
-        assert!(Course::new(1, None, Vec::new(), false).slices().is_none());
+        assert!(WindowHistory::new(1, None, Vec::new(), false).slices().is_none());
     }
 }

@@ -1,9 +1,9 @@
-//! A run as it goes on: intervals in, a [`Glance`] at any instant out.
+//! A run as it goes on: intervals in, a [`Snapshot`] at any instant out.
 //!
 //! Not a result: it forgets what is older than two seconds, and a rate of the last second is for watching only. Time is an
 //! argument. Invariant: the glance of an instant depends on what was seen before it, not on how often anyone looked.
 
-use super::line::{Glance, Tail};
+use super::status_line::{Snapshot, Tail};
 use brunt_plan::outcome::OutcomeClass;
 use brunt_plan::phase::Phase;
 use brunt_plan::plan::Plan;
@@ -62,7 +62,7 @@ impl Slice {
 
 /// The run so far.
 #[derive(Debug)]
-pub(crate) struct Watch {
+pub(crate) struct Tracker {
     expected: Expected,
     /// When we first looked.
     origin_ns: Option<u64>,
@@ -77,7 +77,7 @@ pub(crate) struct Watch {
     recent: Histogram,
 }
 
-impl Watch {
+impl Tracker {
     pub(crate) fn new(expected: Expected) -> Self {
         Self {
             expected,
@@ -121,7 +121,7 @@ impl Watch {
     }
 
     /// What there is to see.
-    pub(crate) fn glance(&mut self, now_ns: u64) -> Glance {
+    pub(crate) fn glance(&mut self, now_ns: u64) -> Snapshot {
         let origin_ns = self.origin_ns.unwrap_or(now_ns);
         match self.window {
             Some(window) if now_ns >= window.start_ns => self.glance_at_schedule(now_ns, window),
@@ -129,11 +129,11 @@ impl Watch {
         }
     }
 
-    fn glance_at_preparation(&mut self, now_ns: u64, origin_ns: u64) -> Glance {
+    fn glance_at_preparation(&mut self, now_ns: u64, origin_ns: u64) -> Snapshot {
         let wanted = self.expected.preload.filter(|_| self.stored > 0);
         let rate = self.rate(now_ns, origin_ns);
         let to_go = |wanted: u64| time_for(wanted.saturating_sub(self.stored), rate?);
-        Glance {
+        Snapshot {
             phase: if wanted.is_some() { Phase::Preload } else { Phase::Connect },
             elapsed_ns: now_ns.saturating_sub(origin_ns),
             total_ns: None,
@@ -145,7 +145,7 @@ impl Watch {
         }
     }
 
-    fn glance_at_schedule(&mut self, now_ns: u64, window: MeasuredWindow) -> Glance {
+    fn glance_at_schedule(&mut self, now_ns: u64, window: MeasuredWindow) -> Snapshot {
         let is_warm = now_ns >= window.measure_ns;
         let known_end_ns = Some(window.end_ns).filter(|end_ns| *end_ns != u64::MAX);
         let (phase, from_ns, until_ns) = if !is_warm {
@@ -159,7 +159,7 @@ impl Watch {
         let wanted = self.expected.requests.filter(|_| is_warm && now_ns < window.end_ns);
         let by_requests = wanted.and_then(|wanted| time_for(wanted.saturating_sub(self.scheduled), rate?));
         let by_time = known_end_ns.and_then(|end_ns| end_ns.checked_sub(now_ns)).filter(|ns| *ns > 0);
-        Glance {
+        Snapshot {
             phase,
             elapsed_ns: now_ns - from_ns,
             total_ns: until_ns.map(|until_ns| until_ns - from_ns),
@@ -249,12 +249,12 @@ mod tests {
         set.take_interval(0, start_ms * MS, end_ms * MS)
     }
 
-    fn watch(preload: Option<u64>, requests: Option<u64>) -> Watch {
-        Watch::new(Expected { preload, requests, drain_ns: 10_000 * MS })
+    fn watch(preload: Option<u64>, requests: Option<u64>) -> Tracker {
+        Tracker::new(Expected { preload, requests, drain_ns: 10_000 * MS })
     }
 
     /// Intervals of 100 ms from one instant to another, in which the same happens.
-    fn pass(watch: &mut Watch, ms: std::ops::Range<u64>, recorded: &Recorded) {
+    fn pass(watch: &mut Tracker, ms: std::ops::Range<u64>, recorded: &Recorded) {
         for start_ms in ms.step_by(100) {
             watch.add(&interval(start_ms, start_ms + 100, recorded));
             watch.tick((start_ms + 110) * MS);
@@ -262,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn a_preload_is_keys_of_keys() {
+    fn preload_counts_keys() {
         let mut watch = watch(Some(100_000), None);
         watch.tick(1_000 * MS);
         let glance = watch.glance(1_500 * MS);
@@ -281,7 +281,7 @@ mod tests {
     }
 
     #[test]
-    fn a_schedule_has_phases_a_rate_and_a_tail() {
+    fn schedule_shows_phase_rate_and_tail() {
         let mut watch = watch(None, None);
         watch.tick(1_000 * MS);
         let (start_ns, measure_ns, end_ns) = (2_000 * MS, 3_000 * MS, 13_000 * MS);
@@ -328,7 +328,7 @@ mod tests {
     }
 
     #[test]
-    fn a_number_of_requests_is_its_own_end() {
+    fn request_goals_set_the_end() {
         let mut watch = watch(None, Some(10_000));
         watch.tick(1_000 * MS);
         let (start_ns, measure_ns) = (1_000 * MS, 1_000 * MS);

@@ -24,7 +24,7 @@ pub(crate) enum Tail {
 
 /// What a run looks like at one instant.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Glance {
+pub(crate) struct Snapshot {
     /// What the run is doing.
     pub phase: Phase,
     /// Since the phase began.
@@ -56,7 +56,7 @@ fn span(ns: u64) -> String {
 
 /// The line at most `width` characters wide, in colour where something is wrong and colour is allowed. A label that is not
 /// empty stands before everything else.
-pub(crate) fn text(label: &str, glance: &Glance, width: usize, colour: bool) -> String {
+pub(crate) fn text(label: &str, glance: &Snapshot, width: usize, colour: bool) -> String {
     let mut line = String::new();
     let mut used = 0;
     let label = (!label.is_empty()).then(|| (label.to_owned(), false));
@@ -77,7 +77,7 @@ pub(crate) fn text(label: &str, glance: &Glance, width: usize, colour: bool) -> 
 }
 
 /// The parts in their order, and whether each is an alarm.
-fn parts(glance: &Glance) -> Vec<(String, bool)> {
+fn parts(glance: &Snapshot) -> Vec<(String, bool)> {
     let of = glance.total_ns.map(|total_ns| format!(" of {}", span(total_ns))).unwrap_or_default();
     let mut parts = vec![(format!("{} {}{of}", glance.phase.name(), span(glance.elapsed_ns)), false)];
     if let Some((done, wanted, things)) = glance.done {
@@ -105,8 +105,8 @@ fn parts(glance: &Glance) -> Vec<(String, bool)> {
 mod tests {
     use super::*;
 
-    fn measuring() -> Glance {
-        Glance {
+    fn measuring() -> Snapshot {
+        Snapshot {
             phase: Phase::Measure,
             elapsed_ns: 3_000_000_000,
             total_ns: Some(10_000_000_000),
@@ -119,8 +119,8 @@ mod tests {
     }
 
     #[test]
-    fn what_a_person_reads() {
-        let preload = Glance {
+    fn status_lines_have_their_layout() {
+        let preload = Snapshot {
             phase: Phase::Preload,
             elapsed_ns: 125_400_000_000,
             total_ns: None,
@@ -130,7 +130,7 @@ mod tests {
             failed: 2,
             to_go_ns: Some(2_100_000_000),
         };
-        let connect = Glance {
+        let connect = Snapshot {
             phase: Phase::Connect,
             elapsed_ns: 40_000_000,
             done: None,
@@ -141,11 +141,11 @@ mod tests {
         let table = [
             (measuring(), "measure 3.0 s of 10.0 s · 9998/s · p99 412 us · 0 failed · 7.0 s to go"),
             (
-                Glance { tail: Tail::Max(1_200_000), rate: Some(0.2), to_go_ns: None, ..measuring() },
+                Snapshot { tail: Tail::Max(1_200_000), rate: Some(0.2), to_go_ns: None, ..measuring() },
                 "measure 3.0 s of 10.0 s · 0/s · max 1.20 ms · 0 failed",
             ),
             (
-                Glance { done: Some((31_000, 100_000, "")), total_ns: None, ..measuring() },
+                Snapshot { done: Some((31_000, 100_000, "")), total_ns: None, ..measuring() },
                 "measure 3.0 s · 31000 of 100000 · 9998/s · p99 412 us · 0 failed · 7.0 s to go",
             ),
             (preload, "preload 2m05s · 1204000 of 2000000 keys · 380000/s · 2 failed · 2.1 s to go"),
@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn spans() {
+    fn durations_are_short() {
         let table = [
             (0, "0.0 s"),
             (49_999_999, "0.0 s"),
@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_is_never_too_wide() {
+    fn status_lines_fit_the_terminal() {
         let full = text("", &measuring(), 1_000, false);
         for width in 0..100 {
             let line = text("", &measuring(), width, false);
@@ -186,7 +186,7 @@ mod tests {
         assert_eq!(text("", &measuring(), 5, false), "");
         assert_eq!(text("step 3 of 12", &measuring(), 40, false), "step 3 of 12 · measure 3.0 s of 10.0 s");
         // Colour takes no room.
-        let failing = Glance { failed: 7, ..measuring() };
+        let failing = Snapshot { failed: 7, ..measuring() };
         let (plain, coloured) = (text("", &failing, 64, false), text("", &failing, 64, true));
         assert!(coloured.contains("\x1b[31m7 failed\x1b[0m"), "{coloured:?}");
         assert_eq!(coloured.replace(RED, "").replace(PLAIN, ""), plain);

@@ -7,7 +7,7 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 use std::error::Error as _;
 
 /// `OPTION: 'VALUE' was given; accepted: ...`; `None` of another mistake.
-pub(crate) fn of_value(error: &Error) -> Option<String> {
+pub(crate) fn message(error: &Error) -> Option<String> {
     if error.kind() != ErrorKind::ValueValidation {
         return None;
     }

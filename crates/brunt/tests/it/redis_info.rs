@@ -3,7 +3,7 @@
 
 use crate::measured::Measured;
 use crate::server::{Server, beside_others, own_directory};
-use crate::tls::{Papers, redis_by_tls};
+use crate::tls::{Certificates, redis_over_tls};
 use serde_json::Value;
 
 /// Every operation that Redis has, over all phases.
@@ -63,7 +63,7 @@ fn check_agreement(server: &str, flags: &[&str]) -> Measured {
 }
 
 #[test]
-fn a_redis_counts_what_we_do() {
+fn redis_counts_match() {
     let _beside = beside_others();
     for flags in [
         &["--protocol", "resp2", "-T", "2", "--think", "2ms"][..],
@@ -100,7 +100,7 @@ fn window_of(measured: &Measured) -> &Value {
 }
 
 #[test]
-fn a_reference_server_counts_it_likewise() {
+fn reference_server_counts_match() {
     let _beside = beside_others();
     let server = Server::reference(&[]);
     check_agreement(&server.address, &["--protocol", "resp2", "-r", "4000", "--wait", "sleep"]);
@@ -112,7 +112,7 @@ fn a_reference_server_counts_it_likewise() {
 
 /// Whoever asks comes as the load comes: by password, through TLS, by a path.
 #[test]
-fn it_is_asked_as_the_load_comes() {
+fn info_is_polled_over_the_loads_transport() {
     let _beside = beside_others();
     let user = ["--user", "cache", "on", ">pw", "~*", "+@all"];
     let directory = own_directory();
@@ -124,9 +124,9 @@ fn it_is_asked_as_the_load_comes() {
     server.redis_says("FLUSHALL");
     check_agreement(&format!("unix:{path}"), &[&["--protocol", "resp3"][..], &login].concat());
     let _ = std::fs::remove_dir_all(&directory);
-    let Some(papers) = Papers::issue() else { return };
+    let Some(papers) = Certificates::issue() else { return };
     let Some((_server, address)) =
-        redis_by_tls(&papers, &[&["--tls-auth-clients", "no"][..], &user].concat())
+        redis_over_tls(&papers, &[&["--tls-auth-clients", "no"][..], &user].concat())
     else {
         return;
     };
@@ -136,7 +136,7 @@ fn it_is_asked_as_the_load_comes() {
 }
 
 #[test]
-fn who_may_not_ask_says_so() {
+fn missing_info_permission_is_reported() {
     let _beside = beside_others();
     let Some(server) = Server::redis(&["--user", "cache", "on", ">pw", "~*", "+@all", "-info"]) else {
         return;
@@ -154,7 +154,7 @@ fn who_may_not_ask_says_so() {
 
 /// What another client does in the midst of it is too much by as much.
 #[test]
-fn another_client_is_noticed() {
+fn other_clients_are_detected() {
     let _beside = beside_others();
     let Some(server) = Server::redis(&[]) else { return };
     let flags = [
@@ -186,7 +186,7 @@ fn another_client_is_noticed() {
 }
 
 #[test]
-fn a_cache_that_is_too_small_is_noticed() {
+fn evictions_are_detected() {
     let _beside = beside_others();
     let bound = ["--maxmemory", "8mb", "--maxmemory-policy", "allkeys-lru"];
     let Some(server) = Server::redis(&bound) else { return };

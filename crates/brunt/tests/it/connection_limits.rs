@@ -77,7 +77,7 @@ fn served(log: &std::path::Path, requests: usize) -> Vec<brunt_server::log::Reco
 
 /// As many open files as a shell allows its children, and no more connections than fit.
 #[test]
-fn connections_beyond_the_limit_of_open_files_are_refused_before_the_run() {
+fn connections_beyond_the_open_file_limit_are_rejected() {
     let _beside = beside_others();
     let server = Server::reference(&[]);
     // Limit → connections → what is said; a soft limit is raised.

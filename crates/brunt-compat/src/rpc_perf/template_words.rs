@@ -15,7 +15,7 @@ pub struct Numbers {
 }
 
 /// Parameters that become words of a template.
-pub(super) struct Words {
+pub(super) struct TemplateWords {
     seed: u64,
     /// The number that is drawn for each request, where one is.
     pub(super) numbers: Option<Numbers>,
@@ -23,7 +23,7 @@ pub(super) struct Words {
     pub(super) warnings: Vec<String>,
 }
 
-impl Words {
+impl TemplateWords {
     /// None yet; what is drawn once follows from this seed.
     pub(super) const fn of(seed: u64) -> Self {
         Self { seed, numbers: None, warnings: Vec::new() }
