@@ -287,7 +287,7 @@ mod tests {
 0x0000000000000010
 core::slice::index
 /rustc/index.rs:3
-brunt_workload::keys::KeySpace::write_key
+brunt_workload::keys::KeyGenerator::write_key
 crates/brunt-workload/src/keys.rs:7
 brunt_engine::traffic::Traffic<C>::place
 crates/brunt-engine/src/traffic.rs:9

@@ -13,8 +13,8 @@ use brunt_plan::popularity::Popularity;
 use brunt_plan::resolve::{Host, resolve};
 use brunt_plan::shard::{Portion, StreamPart};
 use brunt_plan::spec::PlanSpec;
-use brunt_workload::keys::KeySpace;
-use brunt_workload::session::{Choices, Next, Session, SessionSpec, Window};
+use brunt_workload::keys::KeyGenerator;
+use brunt_workload::session::{Choices, Next, RunTimes, Session, SessionSpec};
 
 /// What was asked for.
 #[derive(Clone, Debug)]
@@ -81,7 +81,7 @@ fn plan(keys: u64, popularity: &str) -> Result<Plan, String> {
 /// A session, and what it writes keys with.
 struct Client {
     session: Session,
-    keyspace: KeySpace,
+    keyspace: KeyGenerator,
     key: Vec<u8>,
     now_ns: u64,
 }
@@ -102,9 +102,9 @@ impl Client {
             choices: Choices::of_session(class, StreamPart { index: 0, of: 1 }, plan.data_seed),
             copies: 1,
             begins_taken: false,
-            window: Window { start_ns: 0, measure_ns: 0, end_ns: u64::MAX },
+            window: RunTimes { start_ns: 0, measure_ns: 0, end_ns: u64::MAX },
         });
-        let keyspace = KeySpace::new(&plan.data_sets()[0], plan.data_seed);
+        let keyspace = KeyGenerator::new(&plan.data_sets()[0], plan.data_seed);
         let key = vec![0; keyspace.key_len_max()];
         Self { session, keyspace, key, now_ns: 0 }
     }
@@ -119,7 +119,7 @@ impl Client {
         let is_right = self.keyspace.is_key_of(id, key);
         self.now_ns += 1_000;
         let outcome = Outcome { class: OutcomeClass::Hit, reply: ReplyKind::Value };
-        self.session.learn(KeyRef::Id(id), outcome);
+        self.session.record_outcome(KeyRef::Id(id), outcome);
         self.session.release(connection.unwrap_or(0), self.now_ns);
         is_right
     }

@@ -2,7 +2,7 @@
 //!
 //! Not what is a tool's own to say. Invariant: where numbers are doubted, the reasons follow that decided it.
 
-use brunt_plan::quotation::Quotation;
+use brunt_plan::quoted_bytes::QuotedBytes;
 use brunt_stats::summary::Summary;
 use brunt_stats::verdict::{CheckStatus, Status};
 
@@ -30,6 +30,6 @@ pub fn unsent(summary: &Summary, requests: &str) -> Option<String> {
 /// The first error that a server replied; else the first bytes that are no reply, as when it closes a connection with a line for all.
 pub fn said(summary: &Summary) -> Option<String> {
     let garbage = summary.counts().first_garbage.as_ref();
-    let garbage = || garbage.map(|sent| format!("\"{}\": {}", Quotation(sent.bytes()), sent.reason));
+    let garbage = || garbage.map(|sent| format!("\"{}\": {}", QuotedBytes(sent.bytes()), sent.reason));
     summary.counts().first_error.as_ref().map(|text| format!("an error: {text}")).or_else(garbage)
 }

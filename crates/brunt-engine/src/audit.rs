@@ -11,13 +11,13 @@ use brunt_plan::plan::Plan;
 use brunt_plan::shard::StreamPart;
 use brunt_plan::version::Version;
 use brunt_stats::verification::{Example, ValueFault};
-use brunt_workload::ledger::{Freshness, Ledger};
 use brunt_workload::rng::{Draw, DrawRng};
+use brunt_workload::version_tracker::{Freshness, VersionTracker};
 
 /// The audit of one class on one worker.
 #[derive(Debug)]
 pub(crate) struct Audit {
-    ledger: Ledger,
+    ledger: VersionTracker,
     /// Every key was stored before the schedule began.
     is_preloaded: bool,
     /// Which reads are checked: those whose draw is not above this.
@@ -52,7 +52,7 @@ impl Audit {
         // A store that fails may take the value before it along, and only who sent it knows that it failed.
         let knows_all_writes = part.of * classes == 1 || !plan.writes();
         let audit = |(index, class): (u32, &brunt_plan::plan::Class)| Self {
-            ledger: Ledger::new(
+            ledger: VersionTracker::new(
                 part.index * classes + index + 1,
                 // What a window has written, it knows itself.
                 if class.popularity.window().is_some() { 0 } else { class.keyspace.keys },
@@ -115,7 +115,7 @@ impl Audit {
     /// What is wrong with a miss.
     pub(crate) fn judge_miss(&self, read: Read) -> Option<(ValueFault, Example)> {
         let Read { id, began_ns, done_ns } = read;
-        let is_wrong = self.judges_presence && self.ledger.must_be_there(id, began_ns, done_ns);
+        let is_wrong = self.judges_presence && self.ledger.is_expected_present(id, began_ns, done_ns);
         is_wrong.then_some((ValueFault::Missing, Example::of(id, done_ns)))
     }
 }

@@ -15,7 +15,7 @@ use brunt_plan::plan::Plan;
 use brunt_plan::server::ServerAddress;
 use brunt_proto::resp::RespCodec;
 use brunt_proto::resp::reply::WholeReply;
-use brunt_proto::resp::slot::{ASK_SHARDS, ASK_SLOTS, NoSlotMap, NodeAddress, SlotMap};
+use brunt_proto::resp::slot::{ASK_SHARDS, ASK_SLOTS, NodeAddress, SlotMap, SlotMapError};
 use brunt_stats::cluster::SlotCounts;
 use std::io::{self, ErrorKind, Read, Write};
 use std::sync::Arc;
@@ -183,7 +183,7 @@ fn ask(endpoint: &Endpoint, codec: &RespCodec) -> Result<SlotMap, Refusal> {
     let by_tls = endpoint.tls.is_some();
     let whole = question(&mut stream, ASK_SHARDS)?;
     let declined = match map_of(&whole, |value| SlotMap::of_shards(value, &host, by_tls)) {
-        Err(declined @ NoSlotMap::Declined(_)) => declined,
+        Err(declined @ SlotMapError::Declined(_)) => declined,
         Err(other) => return Err(Refusal::NoMap(other.to_string())),
         Ok(map) => return Ok(map),
     };
@@ -197,9 +197,9 @@ fn ask(endpoint: &Endpoint, codec: &RespCodec) -> Result<SlotMap, Refusal> {
 
 fn map_of(
     whole: &WholeReply,
-    read: impl FnOnce(&brunt_proto::resp::reply::Value<'_>) -> Result<SlotMap, NoSlotMap>,
-) -> Result<SlotMap, NoSlotMap> {
-    read(&whole.value().ok_or(NoSlotMap::OtherForm)?)
+    read: impl FnOnce(&brunt_proto::resp::reply::Value<'_>) -> Result<SlotMap, SlotMapError>,
+) -> Result<SlotMap, SlotMapError> {
+    read(&whole.value().ok_or(SlotMapError::OtherForm)?)
 }
 
 /// A connection by the first address that accepts one.

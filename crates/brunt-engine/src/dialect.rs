@@ -53,14 +53,14 @@ pub(crate) fn speak<S: Speaker>(plan: &Plan, protocol: Protocol, speaker: S) -> 
 /// The codec of a connection to a memcached that is spoken to in binary.
 fn binary_codec(plan: &Plan) -> BinaryCodec {
     let credentials = plan.login.user.as_ref().zip(plan.login.password.as_ref());
-    let said = credentials.map(|(user, password)| Arc::new(sasl::Login::new(user, password.secret())));
+    let said = credentials.map(|(user, password)| Arc::new(sasl::SaslLogin::new(user, password.secret())));
     BinaryCodec::with_login(said)
 }
 
 /// The codec of a connection to a Redis.
 pub(crate) fn resp_codec(plan: &Plan, protocol: Protocol) -> io::Result<RespCodec> {
     let login = &plan.login;
-    let handshake = Handshake::new(&handshake::Login {
+    let handshake = Handshake::new(&handshake::HandshakeOptions {
         version: if protocol == Protocol::Resp3 { Version::Three } else { Version::Two },
         user: login.user.clone(),
         password: login.password.as_ref().map(|password| password.secret().to_owned()),
@@ -134,15 +134,15 @@ mod tests {
     fn plans_and_codecs_agree_on_what_is_spoken() {
         for kind in OpKind::ALL {
             for version in [Protocol::Resp2, Protocol::Resp3, Protocol::RespInline] {
-                assert_eq!(version.speaks(kind), RespCodec::speaks(kind), "{kind}");
+                assert_eq!(version.supports(kind), RespCodec::supports(kind), "{kind}");
             }
             for messages in [Protocol::Echo, Protocol::Ping, Protocol::Thrift] {
-                assert_eq!(messages.speaks(kind), MessageCodec::speaks(kind), "{messages} {kind}");
+                assert_eq!(messages.supports(kind), MessageCodec::supports(kind), "{messages} {kind}");
             }
             for dialect in [Protocol::MemcachedMeta, Protocol::MemcachedBinary] {
-                assert_eq!(dialect.speaks(kind), kind != OpKind::Raw, "{dialect} {kind}");
+                assert_eq!(dialect.supports(kind), kind != OpKind::Raw, "{dialect} {kind}");
             }
-            assert!(Protocol::MemcachedText.speaks(kind), "{kind}");
+            assert!(Protocol::MemcachedText.supports(kind), "{kind}");
         }
     }
 }

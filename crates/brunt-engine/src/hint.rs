@@ -4,7 +4,7 @@
 
 use brunt_plan::destination::Server;
 use brunt_plan::plan::{Plan, Transport};
-use brunt_proto::recognition::Spoken;
+use brunt_proto::detection::DetectedProtocol;
 
 /// What the user may have meant, from the first reply that is none or the first error; empty if it tells nothing.
 pub fn hint(plan: &Plan, said: &[u8]) -> String {
@@ -13,14 +13,18 @@ pub fn hint(plan: &Plan, said: &[u8]) -> String {
     let text = String::from_utf8_lossy(said);
     let error = text.strip_prefix('-').unwrap_or(&text);
     let word = error.split([' ', '\r']).next().unwrap_or_default();
-    match (Spoken::of(said), word) {
-        (Some(Spoken::Redis), _) if let Some(server) = of(|server| !server.protocol.is_resp()) => {
+    match (DetectedProtocol::of(said), word) {
+        (Some(DetectedProtocol::Redis), _) if let Some(server) = of(|server| !server.protocol.is_resp()) => {
             looks_like("Redis", &url(server, "redis", "rediss"), "--protocol resp3")
         }
-        (Some(Spoken::Memcached), _) if let Some(server) = of(|server| !server.protocol.is_memcached()) => {
+        (Some(DetectedProtocol::Memcached), _)
+            if let Some(server) = of(|server| !server.protocol.is_memcached()) =>
+        {
             looks_like("memcached", &url(server, "memcached", "memcacheds"), "--protocol memcached-text")
         }
-        (Some(Spoken::Tls), _) if let Some(server) = of(|server| server.transport == Transport::Tcp) => {
+        (Some(DetectedProtocol::Tls), _)
+            if let Some(server) = of(|server| server.transport == Transport::Tcp) =>
+        {
             let secure = if server.protocol.is_resp() { "rediss" } else { "memcacheds" };
             looks_like("TLS", &url(server, secure, secure), "--transport tls")
         }

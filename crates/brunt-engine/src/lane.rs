@@ -14,7 +14,7 @@ use crate::trace_feed::TraceFeed;
 use brunt_plan::op::{Op, OpKind};
 use brunt_plan::phase::Phase;
 use brunt_stats::recorder::Account;
-use brunt_workload::keys::KeySpace;
+use brunt_workload::keys::KeyGenerator;
 use brunt_workload::placement::Router;
 use brunt_workload::rng::{Draw, DrawRng};
 use brunt_workload::session::Session;
@@ -253,7 +253,7 @@ pub(crate) struct Lane {
     /// The virtual client.
     pub session: Session,
     /// Where its keys come from.
-    pub keyspace: Arc<KeySpace>,
+    pub keyspace: Arc<KeyGenerator>,
     /// Its operations belong to preload, whatever the clock says.
     pub is_preload: bool,
     /// Its routes, as numbers within the worker.
@@ -279,7 +279,7 @@ pub(crate) struct Lane {
     /// Its keys are those of a window, which knows what is to be checked of a reply.
     pub is_windowed: bool,
     /// Values that it writes consist of anything but a head and noise.
-    pub lays_values: bool,
+    pub has_laid_values: bool,
     /// Something depends on which keys a retrieval misses: what follows, or what is checked of the reply.
     pub minds_misses: bool,
     /// How other values that it reads are compared with those stored.

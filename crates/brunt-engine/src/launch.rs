@@ -34,7 +34,7 @@ use brunt_proto::resp::slot::ASKING;
 use brunt_proto::template::Template;
 use brunt_proto::{Codec, KEY_BYTES_MAX};
 use brunt_stats::recorder::{Layout, RecorderSet};
-use brunt_workload::keys::KeySpace;
+use brunt_workload::keys::KeyGenerator;
 use brunt_workload::payload::{HEAD_LEN, Payload};
 use brunt_workload::placement::Router;
 use brunt_workload::popularity::{Cursor, KeyChooser};
@@ -72,7 +72,7 @@ const HELD_BYTES: usize = 256 << 20;
 
 /// A data set as the engine uses it.
 struct DataSet {
-    keys: Arc<KeySpace>,
+    keys: Arc<KeyGenerator>,
     extends: bool,
     ttl_s: u32,
     /// The class whose connections preload it, and the path of those.
@@ -134,7 +134,7 @@ impl Blueprint {
         let data_sets: Vec<DataSet> = sets
             .iter()
             .map(|set| DataSet {
-                keys: Arc::new(KeySpace::new(set, plan.data_seed)),
+                keys: Arc::new(KeyGenerator::new(set, plan.data_seed)),
                 extends: set.extends,
                 ttl_s: set.ttl_s,
                 class: set.classes[0],
@@ -213,12 +213,12 @@ impl Blueprint {
             true => ClassLinks::new(),
             false => paths.iter().map(|path| of_path(class, path)).collect(),
         };
-        let has_own = |class: usize| self.plan.owner_of(class) == class;
+        let has_own = |class: usize| self.plan.connection_owner(class) == class;
         let nothing = Vec::new();
         let own_paths = |(class, paths)| if has_own(class) { paths } else { &nothing };
         let paths = self.paths.iter().enumerate().map(own_paths);
         let own: Vec<ClassLinks> = shard.classes.iter().zip(paths).map(&mut of_class).collect();
-        (0..own.len()).map(|class| own[self.plan.owner_of(class)].clone()).collect()
+        (0..own.len()).map(|class| own[self.plan.connection_owner(class)].clone()).collect()
     }
 
     /// The paths of the classes that a worker carries out, each with its class.
@@ -231,7 +231,7 @@ impl Blueprint {
     /// Class and server of every connection of a worker, in the order of their numbers.
     fn link_plans(&self, links: &[ClassLinks]) -> Vec<LinkPlan> {
         let mut plans = Vec::new();
-        for class in (0..links.len()).filter(|class| self.plan.owner_of(*class) == *class) {
+        for class in (0..links.len()).filter(|class| self.plan.connection_owner(*class) == *class) {
             for (of_path, path) in links[class].iter().zip(&self.paths[class]) {
                 for (range, server) in of_path.iter().zip(&path.servers) {
                     let by_datagram = path.transport == Transport::Udp;
@@ -244,7 +244,7 @@ impl Blueprint {
     }
 
     /// Does a worker have connections by this transport?
-    pub(crate) fn goes_by(&self, shard: &Shard, transport: Transport) -> bool {
+    pub(crate) fn uses_transport(&self, shard: &Shard, transport: Transport) -> bool {
         self.paths_of(shard).any(|(_, path)| path.transport == transport)
     }
 
@@ -255,7 +255,7 @@ impl Blueprint {
             .iter()
             .zip(&self.paths)
             .enumerate()
-            .filter(|(class, _)| self.plan.owner_of(*class) == *class);
+            .filter(|(class, _)| self.plan.connection_owner(*class) == *class);
         let paths = own.flat_map(|(_, (of_class, paths))| of_class.iter().zip(paths));
         let by_transport = paths.filter(|(_, path)| path.transport == transport);
         by_transport.flat_map(|(servers, _)| servers).map(|range| range.len()).sum()
@@ -298,7 +298,7 @@ impl Blueprint {
     /// Bytes of the send queue of a connection, for requests of so many bytes at most. A memcached that has no room for the whole of a
     /// record of TLS does not take in the rest before the next record comes, so over TLS a queue does not grow with the pipeline.
     fn send_room(&self, request_bytes_max: usize) -> usize {
-        let depth = if self.plan.goes_by(Transport::Tls) { 1 } else { self.depth_max() };
+        let depth = if self.plan.uses_transport(Transport::Tls) { 1 } else { self.depth_max() };
         room_of(request_bytes_max, depth)
     }
 
@@ -430,7 +430,7 @@ impl Blueprint {
             extends: set.extends,
             is_audited: false,
             is_windowed: self.plan.classes[set.class].popularity.window().is_some(),
-            lays_values: set.keys.lays_values(),
+            has_laid_values: set.keys.has_laid_values(),
             minds_misses: false,
             checking: match self.plan.preload {
                 // They name no key, and counters change.
@@ -591,7 +591,7 @@ impl Blueprint {
             choices: self.choices(class_index, cursor),
             copies: self.plan.copies_of(class) as u32,
             begins_taken,
-            window: brunt_workload::session::Window {
+            window: brunt_workload::session::RunTimes {
                 start_ns: window.start_ns,
                 measure_ns: window.measure_ns,
                 end_ns: window.end_ns,
@@ -805,7 +805,7 @@ pub(crate) fn build<C: Codec, I: Io>(
         is_crowded: !may_spin,
         room: blueprint
             .send_room(codec.encoded_len_max(keys_max, key_bytes_max, value_copied))
-            .max(codec.greeting().bytes.len())
+            .max(codec.connection_setup().bytes.len())
             + if blueprint.board.is_some() { ASKING.len() } else { 0 },
         codec,
         links: blueprint.link_plans(&links),
@@ -861,7 +861,7 @@ fn lifetimes(blueprint: &Blueprint, shard: &Shard, links: &[ClassLinks]) -> Vec<
             by_server[usize::from(*server)] = range.clone();
         }
         let plan = &blueprint.plan;
-        if plan.owner_of(class) != class {
+        if plan.connection_owner(class) != class {
             by_server.fill(0..0);
         }
         Lifetimes::new((class as ClassId, &plan.classes[class]), own, plan.seed, &by_server)
@@ -950,7 +950,7 @@ impl Own {
     ) -> io::Result<WorkerEnd> {
         let plan = &blueprint.plan;
         // `resolve` and the lookup of the servers have refused these, so that they are mistakes of ours.
-        if blueprint.goes_by(&self.shard, Transport::Udp) && !C::DATAGRAMS {
+        if blueprint.uses_transport(&self.shard, Transport::Udp) && !C::DATAGRAMS {
             return Err(io::Error::other("a protocol that has no datagrams"));
         }
         if !blueprint.has_tls_clients(&self.shard) {
@@ -999,7 +999,7 @@ impl Speaker for Job<'_> {
     }
 
     fn speak_datagrams<C: Codec>(self, codec: C) -> Self::Output {
-        if !self.blueprint.goes_by(&self.own.shard, Transport::Udp) {
+        if !self.blueprint.uses_transport(&self.own.shard, Transport::Udp) {
             return self.speak(codec);
         }
         let codec = self.blueprint.datagram_codec(codec, &self.own.shard);

@@ -3,7 +3,7 @@
 //! Not the connections (those are the worker's) and not faults: an end by plan waits for the replies that are out. One
 //! of these per class and worker. Invariant: of a bounded total, no more connections are ever established than it says.
 
-use brunt_plan::distribution::Arrival;
+use brunt_plan::arrival::Arrival;
 use brunt_plan::op::ClassId;
 use brunt_plan::plan::{Class, Lifetime, Reconnect};
 use brunt_plan::shard::{ClassShard, Portion};
@@ -49,7 +49,7 @@ impl Lifetimes {
         let links = own.clone().map(|range| range.start).min().unwrap_or(0)
             ..own.map(|range| range.end).max().unwrap_or(0);
         let arrival = class.lifetime.connect_arrival.as_ref().unwrap_or(&Arrival::Uniform);
-        let births = |rate| Arrivals::of_births(arrival, rate, Portion::even(shard.part), seed, id);
+        let births = |rate| Arrivals::of_connects(arrival, rate, Portion::even(shard.part), seed, id);
         Self {
             births: class.lifetime.connect_rate.map(births),
             plan: class.lifetime.clone(),

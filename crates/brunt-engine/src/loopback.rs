@@ -34,7 +34,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Starts a reference server in a thread that lives as long as the test process.
 pub(crate) fn start_server(core: CoreOptions) -> SocketAddr {
-    brunt_server::serve_beside(core).unwrap()
+    brunt_server::serve_in_thread(core).unwrap()
 }
 
 pub(crate) fn plan(toml: &str) -> Plan {

@@ -12,7 +12,7 @@ use brunt_plan::outcome::ReplyKind;
 use brunt_plan::phase::Phase;
 use brunt_plan::plan::MeterKind;
 use brunt_proto::resp::error::ErrorPrefix;
-use brunt_proto::{Astray, Renewal};
+use brunt_proto::{DiscardReason, Recache};
 use brunt_stats::connection::ConnectionEvent;
 use brunt_stats::fault::{FaultKind, FirstError, FirstGarbage};
 use brunt_stats::object_fault::ObjectFaultNote;
@@ -234,16 +234,16 @@ impl Recording {
 
     /// A datagram is of no use.
     #[cold]
-    pub(crate) fn note_astray(&mut self, astray: Astray) {
+    pub(crate) fn note_astray(&mut self, astray: DiscardReason) {
         let counts = &mut self.counts.datagrams;
         *match astray {
-            Astray::Late => &mut counts.late,
-            Astray::Duplicate => &mut counts.duplicate,
-            Astray::Stray => &mut counts.stray,
-            Astray::Disordered => &mut counts.disordered,
-            Astray::Malformed => &mut counts.malformed,
+            DiscardReason::Late => &mut counts.late,
+            DiscardReason::Duplicate => &mut counts.duplicate,
+            DiscardReason::Stray => &mut counts.stray,
+            DiscardReason::Disordered => &mut counts.disordered,
+            DiscardReason::Malformed => &mut counts.malformed,
         } += 1;
-        counts.packet_disorder += u64::from(astray != Astray::Malformed);
+        counts.packet_disorder += u64::from(astray != DiscardReason::Malformed);
     }
 
     /// A datagram is held for others before it.
@@ -261,11 +261,11 @@ impl Recording {
     }
 
     /// A value was marked.
-    pub(crate) fn note_renewal(&mut self, renewal: Renewal) {
+    pub(crate) fn note_recache(&mut self, recache: Recache) {
         let counts = &mut self.counts.renewals;
-        counts.won += u64::from(renewal.won);
-        counts.stale += u64::from(renewal.stale);
-        counts.taken += u64::from(renewal.taken);
+        counts.won += u64::from(recache.won);
+        counts.stale += u64::from(recache.stale);
+        counts.taken += u64::from(recache.taken);
     }
 
     /// An error reply, by what it begins with.

@@ -24,7 +24,7 @@ use brunt_stats::histogram::Histogram;
 use brunt_stats::latency::LatencySummary;
 use brunt_stats::recorder::RecorderSet;
 use brunt_stats::store::IntervalStore;
-use brunt_workload::keys::KeySpace;
+use brunt_workload::keys::KeyGenerator;
 use brunt_workload::payload::Payload;
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -257,7 +257,7 @@ fn nowhere() -> Endpoint {
 /// The world of one worker.
 fn canned(plan: &Plan, shard: &Shard, interface: Interface, time: Time) -> Canned {
     let class = &plan.classes[0];
-    let keyspace = KeySpace::new(&plan.data_sets()[0], plan.data_seed);
+    let keyspace = KeyGenerator::new(&plan.data_sets()[0], plan.data_seed);
     let payload = Payload::new(plan.data_seed, keyspace.value_len_max());
     let links = shard.classes[0].connections.len();
     Canned::new(plan.protocol, links, class.depth as usize, keyspace, &payload, interface, time)

@@ -20,7 +20,7 @@ use crate::transport::tls::client::TlsClient;
 use crate::witness::{Question, Told, Witnesses};
 use crate::worker::{INTERVAL_NS, Notice, Orders, WorkerEnd};
 use brunt_plan::plan::{IoChoice, Plan, Transport};
-use brunt_plan::quotation::Quotation;
+use brunt_plan::quoted_bytes::QuotedBytes;
 use brunt_plan::server::ServerAddress;
 use brunt_plan::shard::{Shard, shard};
 use brunt_stats::cluster::ClusterRecord;
@@ -75,7 +75,7 @@ pub enum Observed<'a> {
     Interval(&'a Interval),
     /// A server said something of itself. What it says after the workers have ended is in the result alone.
     Statistics {
-        /// The place of the server among [`Plan::witnesses`].
+        /// The place of the server among [`Plan::polled_servers`].
         server: usize,
         /// What it said.
         snapshot: &'a Snapshot,
@@ -174,7 +174,7 @@ impl Setting<'_> {
         let (notices, incoming) = mpsc::channel();
         // Before a worker connects, so that nothing of ours is missing between its first answer and its last.
         let (told, statistics) = mpsc::channel();
-        let witnesses = summon(&blueprint, clock, &told).map_err(RunError::System)?;
+        let polled_servers = summon(&blueprint, clock, &told).map_err(RunError::System)?;
         let start_mapper = |board| Mapper::start(plan, board, endpoints.to_vec(), clock);
         let mapper = board.map(start_mapper).transpose().map_err(RunError::System)?;
         let begun_ns = clock.now_ns();
@@ -216,18 +216,18 @@ impl Setting<'_> {
         let begun = control.prepare(&incoming, stop).and_then(|()| {
             prepare_ns = clock.now_ns() - begun_ns;
             if plan.preload {
-                witnesses.prepared();
+                polled_servers.prepared();
             }
             control.begin(plan, prepare_ns, endpoints)
         });
         match begun {
-            Ok(measure_ns) => witnesses.began(measure_ns),
+            Ok(measure_ns) => polled_servers.began(measure_ns),
             Err(error) => {
                 let ends = control.abandon();
                 return Err(explain(error, ends, control.intervals, &blueprint));
             }
         }
-        let interrupted = match control.attend(plan, &witnesses, &incoming, stop) {
+        let interrupted = match control.attend(plan, &polled_servers, &incoming, stop) {
             Ok(interrupted) => interrupted,
             Err(error) => {
                 let ends = control.abandon();
@@ -240,11 +240,11 @@ impl Setting<'_> {
             (record.slots, record.is_final) = (slots, is_final);
             record.refreshes += refreshes;
         }
-        Ok(RunData { server_records: witnesses.end(), traces: readers.end(), ..data })
+        Ok(RunData { server_records: polled_servers.end(), traces: readers.end(), ..data })
     }
 }
 
-/// The servers as witnesses, where the plan asks them.
+/// The servers as polled_servers, where the plan asks them.
 fn summon(blueprint: &Blueprint, clock: Clock, told: &mpsc::Sender<Told>) -> io::Result<Witnesses> {
     let Blueprint { plan, endpoints, .. } = blueprint;
     if !plan.server_stats {
@@ -258,7 +258,7 @@ fn summon(blueprint: &Blueprint, clock: Clock, told: &mpsc::Sender<Told>) -> io:
         };
         Ok((endpoints[place].clone(), question))
     };
-    let asked = plan.witnesses().into_iter().map(asked).collect::<io::Result<Vec<_>>>()?;
+    let asked = plan.polled_servers().into_iter().map(asked).collect::<io::Result<Vec<_>>>()?;
     Witnesses::start(asked, plan.interval, clock, told)
 }
 
@@ -310,7 +310,7 @@ const NAMES_MAX: usize = 3;
 pub(crate) const TLS_HINT: &str = "; is it a port for TLS (--transport tls)?";
 
 fn tls_hint(plan: &Plan) -> &'static str {
-    if plan.goes_by(Transport::Tcp) { TLS_HINT } else { "" }
+    if plan.uses_transport(Transport::Tcp) { TLS_HINT } else { "" }
 }
 
 /// What to tell a user whose server would not store.
@@ -346,7 +346,7 @@ fn server_names(endpoints: &[Endpoint]) -> String {
 
 /// What to tell a user of bytes that are no reply.
 pub(crate) fn saying(garbage: &FirstGarbage) -> String {
-    format!("it sent \"{}\": {}", Quotation(garbage.bytes()), garbage.reason)
+    format!("it sent \"{}\": {}", QuotedBytes(garbage.bytes()), garbage.reason)
 }
 
 /// The host, over the measured window.
@@ -441,7 +441,7 @@ impl Control<'_> {
     fn attend(
         &mut self,
         plan: &Plan,
-        witnesses: &Witnesses,
+        polled_servers: &Witnesses,
         incoming: &mpsc::Receiver<Notice>,
         stop: &AtomicBool,
     ) -> Result<bool, RunError> {
@@ -454,7 +454,7 @@ impl Control<'_> {
             let have_ours_ended = matches!(told, Err(mpsc::RecvTimeoutError::Disconnected));
             let now_ns = self.clock.now_ns();
             let wish = self.gather();
-            self.open_window(plan, witnesses)?;
+            self.open_window(plan, polled_servers)?;
             if let Ok(Notice::Failed(error)) = told
                 && !self.has_answer()
             {
@@ -487,7 +487,7 @@ impl Control<'_> {
     }
 
     /// Says when the window begins, as soon as that is decided, where the plan leaves it open.
-    fn open_window(&mut self, plan: &Plan, witnesses: &Witnesses) -> Result<(), RunError> {
+    fn open_window(&mut self, plan: &Plan, polled_servers: &Witnesses) -> Result<(), RunError> {
         let Some(opening) = &mut self.opening else { return Ok(()) };
         let now_ns = self.clock.now_ns();
         let Some(Opened { times, end }) = opening.look(now_ns, plan, &self.intervals) else { return Ok(()) };
@@ -508,7 +508,7 @@ impl Control<'_> {
         }
         self.intervals.align(times.measure_ns);
         self.intervals.bound(times.start_ns..times.end_ns);
-        witnesses.began(times.measure_ns);
+        polled_servers.began(times.measure_ns);
         (self.observe)(Observed::Started(times));
         Ok(())
     }

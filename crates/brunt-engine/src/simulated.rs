@@ -68,7 +68,7 @@ use brunt_stats::store::IntervalStore;
 use brunt_stats::summary::{Environment, RunRecord};
 use brunt_stats::usage::StallCounts;
 use brunt_stats::verdict::Judgement;
-use brunt_workload::keys::KeySpace;
+use brunt_workload::keys::KeyGenerator;
 use brunt_workload::placement::Router;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -231,7 +231,7 @@ fn preload_stores(plan: &Plan) -> Vec<u64> {
     let mut stores = vec![0; servers.len()];
     let router = plan.placement.is_by_key().then(|| Router::new(plan.placement, &servers));
     for set in plan.data_sets().iter().filter(|_| plan.preload) {
-        let keys = KeySpace::new(set, plan.data_seed);
+        let keys = KeyGenerator::new(set, plan.data_seed);
         for id in 0..set.ids_preloaded() {
             let mut key = Vec::new();
             keys.write_key(id, &mut key);

@@ -29,13 +29,13 @@ impl TraceFeed {
             self.is_sated.store(true, Ordering::Relaxed);
             return;
         }
-        while session.is_starved() {
+        while session.needs_block() {
             let Ok(block) = self.full.pop() else {
-                session.look_again_at(now_ns + LOOK_AGAIN_NS);
+                session.retry_at(now_ns + LOOK_AGAIN_NS);
                 return;
             };
             // There are no more blocks than the ring has places.
-            let _ = self.spent.push(session.give(block));
+            let _ = self.spent.push(session.supply_block(block));
         }
     }
 }

@@ -10,7 +10,7 @@ use brunt_plan::mix::Mix;
 use brunt_plan::plan::{Plan, Trace};
 use brunt_plan::shard::{Shard, StreamPart};
 use brunt_stats::trace::{FirstUnreadable, TraceRecord};
-use brunt_workload::trace::line::{self, Unreadable};
+use brunt_workload::trace::line::{self, LineError};
 use brunt_workload::trace::{Block, KEY_LEN_MAX, Record, within};
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
@@ -326,7 +326,7 @@ impl Reader {
         self.record.lines += 1;
         let read = match line.len() {
             ..=LINE_BYTES_MAX => line::read(line, self.trace.layout, KEY_LEN_MAX - self.prefix.len()),
-            _ => Err(Unreadable::Columns),
+            _ => Err(LineError::Columns),
         };
         match read {
             Ok(found) => {
@@ -415,14 +415,14 @@ mod tests {
         let (mut replay, mut records) = (Replay::new(1), Vec::new());
         while !replay.is_over() {
             match feed.full.pop() {
-                Ok(block) => assert!(feed.spent.push(replay.give(block)).is_ok()),
+                Ok(block) => assert!(feed.spent.push(replay.supply_block(block)).is_ok()),
                 Err(_) => yield_now(),
             }
             while replay.has_next() {
                 let taken = replay.take();
                 let key = String::from_utf8(replay.key(taken.place).to_vec()).unwrap();
                 records.push((taken.kind, key, replay.value(taken.place).1));
-                replay.let_go(taken.place);
+                replay.release_record(taken.place);
             }
         }
         records

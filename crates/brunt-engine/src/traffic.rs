@@ -49,7 +49,7 @@ use brunt_proto::resp::slot::slot_of;
 use brunt_proto::{Codec, Keys, Request, Value};
 use brunt_workload::keys::COUNTER_START;
 use brunt_workload::payload::{HEAD_LEN, Payload, ValueParts};
-use brunt_workload::session::Issue;
+use brunt_workload::session::DueOp;
 use std::sync::Arc;
 
 /// The times that part the phases, on the worker's clock.
@@ -200,7 +200,7 @@ pub(crate) struct TrafficParts<C: Codec> {
 impl<C: Codec> Traffic<C> {
     pub(crate) fn new(parts: TrafficParts<C>) -> Self {
         let count = parts.links.len();
-        let stream_codec = parts.codec.of_stream();
+        let stream_codec = parts.codec.stream_codec();
         let codec_of = |link: &LinkPlan| if link.by_datagram { &parts.codec } else { &stream_codec };
         let connection =
             |link: &LinkPlan| Connection::new(codec_of(link).clone(), parts.room, link.class, link.server);
@@ -395,7 +395,7 @@ impl<C: Codec> Traffic<C> {
 
     /// Books an operation that a lane has issued, and finds it a connection or lets it wait.
     #[inline]
-    fn take_on(&mut self, lane_index: u32, issue: &Issue, now_ns: u64) -> bool {
+    fn take_on(&mut self, lane_index: u32, issue: &DueOp, now_ns: u64) -> bool {
         let lane = &mut self.lanes[lane_index as usize];
         let phase = if lane.is_preload { Phase::Preload } else { self.window.phase_of(issue.intended_ns) };
         let (first_route, pins, splits) = (lane.routes.start, lane.pins, lane.splits(&issue.op));
@@ -689,7 +689,7 @@ impl<C: Codec> Traffic<C> {
     /// operation shares it.
     #[inline(always)]
     fn leave(&mut self, index: u32, lease: u32, lane: u32, key: KeyRef, outcome: Outcome) -> Option<u32> {
-        self.lanes[lane as usize].session.learn(key, outcome);
+        self.lanes[lane as usize].session.record_outcome(key, outcome);
         match lease {
             NO_LEASE => Some(index),
             lease => self.leases.leave(lease),
@@ -803,7 +803,7 @@ fn value_of<'a>(
             Value { head: COUNTER_START, ..Value::NONE }
         }
         ValueRef::Version(version) => {
-            let parts = if lane.lays_values {
+            let parts = if lane.has_laid_values {
                 lane.keyspace.value(payload, first_id, version)
             } else {
                 payload.value(first_id, version, lane.keyspace.value_len(first_id))

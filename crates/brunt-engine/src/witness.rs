@@ -1,4 +1,4 @@
-//! The servers as witnesses: a connection to each of them, beside the workers', that asks for its statistics.
+//! The servers as polled_servers: a connection to each of them, beside the workers', that asks for its statistics.
 //!
 //! Not a second loop for load: a thread per server that blocks, asks once a second and sleeps in between, never on a
 //! worker. It asks before the first worker connects, when preload is over (nothing is going on then), each second on the grid
@@ -9,9 +9,9 @@ use crate::clock::Clock;
 use crate::run::Endpoint;
 use crate::transport::blocking::{NotGreeted, Stream};
 use brunt_plan::units::DurationNs;
-use brunt_proto::memcached::statistics::{self, StatisticsReply};
+use brunt_proto::memcached::stats::{self, StatsReply};
 use brunt_proto::resp::RespCodec;
-use brunt_proto::resp::information;
+use brunt_proto::resp::info;
 use brunt_proto::resp::reply::WholeReply;
 use brunt_stats::statistics::{ServerRecord, Share, Snapshot};
 use brunt_stats::timeline::row_ns_after;
@@ -62,7 +62,7 @@ struct Hand {
     thread: JoinHandle<ServerRecord>,
 }
 
-/// All of them, in the order of [`brunt_plan::plan::Plan::witnesses`]. Dropping them ends them, without a word.
+/// All of them, in the order of [`brunt_plan::plan::Plan::polled_servers`]. Dropping them ends them, without a word.
 pub(crate) struct Witnesses {
     hands: Vec<Hand>,
 }
@@ -87,9 +87,9 @@ impl Witnesses {
             spawn(Witness { interval, share, told, ..Witness::new(endpoint, question, clock) })
         };
         let hands = asked.into_iter().enumerate().map(witness);
-        let witnesses = Self { hands: hands.collect::<io::Result<Vec<_>>>()? };
-        witnesses.await_answers();
-        Ok(witnesses)
+        let polled_servers = Self { hands: hands.collect::<io::Result<Vec<_>>>()? };
+        polled_servers.await_answers();
+        Ok(polled_servers)
     }
 
     /// Asks while nothing is going on, and waits for the answers.
@@ -305,14 +305,14 @@ impl Witness {
         };
         let snapshot = match &self.question {
             Question::Stats => {
-                stream.write_all(statistics::REQUEST)?;
-                let mut reply = StatisticsReply::default();
-                let no = |no: statistics::NoStatistics| Failure::ForGood(no.to_string());
+                stream.write_all(stats::REQUEST)?;
+                let mut reply = StatsReply::default();
+                let no = |no: stats::StatsError| Failure::ForGood(no.to_string());
                 receive(&mut stream, |bytes| reply.take(bytes).map_err(no))?;
                 Snapshot::new(self.asked_ns, self.clock.now_ns(), reply.rows())
             }
             Question::Info(_) => {
-                stream.write_all(information::REQUEST)?;
+                stream.write_all(info::REQUEST)?;
                 let mut reply = WholeReply::default();
                 receive(&mut stream, |bytes| {
                     reply.take(bytes).map_err(|no| Failure::ForGood(no.to_string()))
@@ -320,7 +320,7 @@ impl Witness {
                 let at_ns = self.clock.now_ns();
                 let Some(value) = reply.value() else { unreachable!("a whole reply has a value") };
                 // A server that is loading, or that has too many clients, may say more another time.
-                let rows = information::rows(&value).map_err(|no| Failure::ForNow(no.to_string()))?;
+                let rows = info::rows(&value).map_err(|no| Failure::ForNow(no.to_string()))?;
                 Snapshot::new(self.asked_ns, at_ns, rows)
             }
         };

@@ -624,7 +624,7 @@ impl<C: Codec, I: Io> Worker<C, I> {
     /// Something of the answer to a greeting has come in, or, where that is an error, something that is no answer.
     #[cold]
     fn go_on_greeting(&mut self, link: u32, received: Result<(), ()>, at_ns: u64) {
-        let greeted = self.traffic.greeting(link);
+        let greeted = self.traffic.connection_setup(link);
         let reason = match (received, greeted) {
             (Ok(()), Greeted::Awaited) => return,
             (Ok(()), Greeted::Welcome) => return self.established(link, at_ns),

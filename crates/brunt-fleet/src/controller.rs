@@ -10,9 +10,9 @@ use crate::message_channel::{AGENT_SILENCE_MAX, MessageChannel, Wire, connection
 use crate::trust::ControllerTrust;
 use brunt_engine::company::{Attendance, Blame, Company, Meeting, Part, START_AHEAD_NS, Stop};
 use brunt_engine::run::{DataSets, Endpoint, Observed, RunData, RunError, Wish, run_part};
-use brunt_plan::carrier::Shares;
 use brunt_plan::login::Password;
 use brunt_plan::plan::Plan;
+use brunt_plan::plan_split::PlanSplit;
 use brunt_plan::shard::Portion;
 use brunt_plan::spec::PlanSpec;
 use brunt_stats::agent::AgentRecord;
@@ -175,7 +175,7 @@ impl Fleet {
     pub fn run(
         &mut self,
         plan: &Plan,
-        shares: &Shares,
+        shares: &PlanSplit,
         endpoints: &[Endpoint],
         data: DataSets,
         stop: &AtomicBool,
@@ -425,7 +425,7 @@ fn greatest_common_divisor(one: u32, other: u32) -> u32 {
 /// The rest of the run, as the controller sees it: agents.
 struct ControllerSide<'a> {
     fleet: &'a mut Fleet,
-    shares: &'a Shares,
+    shares: &'a PlanSplit,
     layout: Layout,
     /// When the run began, on our clock.
     begun_ns: u64,
@@ -435,7 +435,7 @@ struct ControllerSide<'a> {
 }
 
 impl<'a> ControllerSide<'a> {
-    fn new(fleet: &'a mut Fleet, shares: &'a Shares, data: DataSets) -> Self {
+    fn new(fleet: &'a mut Fleet, shares: &'a PlanSplit, data: DataSets) -> Self {
         let layout = Layout::of(&shares.agents.plan);
         let begun_ns = brunt_engine::monotonic_ns();
         Self { fleet, shares, layout, begun_ns, unprepared: Some(data), told: None }
@@ -506,7 +506,7 @@ impl<'a> ControllerSide<'a> {
     }
 
     /// Where the agents' numbers and times lie in the whole run, on our clock.
-    fn place(shares: &Shares, own_workers: u32, peer: &Peer) -> Move {
+    fn place(shares: &PlanSplit, own_workers: u32, peer: &Peer) -> Move {
         // Workers of an agent count from 0 there.
         Move {
             by_ns: -peer.offset.lead_ns,

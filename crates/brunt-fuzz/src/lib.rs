@@ -15,9 +15,9 @@ use brunt_plan::op::OpKind;
 use brunt_proto::memcached::binary::BinaryCodec;
 use brunt_proto::memcached::datagram::DatagramCodec;
 use brunt_proto::memcached::meta::MetaCodec;
-use brunt_proto::memcached::statistics::StatisticsReply;
+use brunt_proto::memcached::stats::StatsReply;
 use brunt_proto::memcached::text::TextCodec;
-use brunt_proto::memcached::udp::{Arrival, Header, Reassembly};
+use brunt_proto::memcached::udp::{Header, Reassembly, ReassemblyStep};
 use brunt_proto::message::{MessageCodec, Messages};
 use brunt_proto::out::Out;
 use brunt_proto::resp::RespCodec;
@@ -25,7 +25,7 @@ use brunt_proto::resp::redirect::Redirect;
 use brunt_proto::resp::reply::WholeReply;
 use brunt_proto::resp::slot::{SLOTS, SlotMap};
 use brunt_proto::template::{Framing, Template, Templates};
-use brunt_proto::{Arrived, Codec, Event, Keys, Request};
+use brunt_proto::{Codec, DatagramAction, Event, Keys, Request};
 use brunt_report::comparison::Comparison;
 use brunt_report::stored::StoredResult;
 use brunt_stats::recorder::Layout;
@@ -114,7 +114,7 @@ fn check_sockets<C: Codec>(dialect: C, data: &[u8]) {
     while let Some((&len, behind)) = rest.split_first() {
         let (datagram, behind) = behind.split_at(behind.len().min(usize::from(len)));
         rest = behind;
-        let Arrived::Reply { payload, .. } = codec.arrive(datagram) else { continue };
+        let DatagramAction::Reply { payload, .. } = codec.receive_datagram(datagram) else { continue };
         let mut used = 0;
         while let (step, Some(event)) = codec.decode(&payload[used..]) {
             used += step;
@@ -128,7 +128,7 @@ fn check_sockets<C: Codec>(dialect: C, data: &[u8]) {
         }
     }
     for token in 0..WAITING {
-        assert_eq!(codec.give_up(token).is_none(), ended.contains(&token), "{token}");
+        assert_eq!(codec.time_out(token).is_none(), ended.contains(&token), "{token}");
     }
 }
 
@@ -147,8 +147,8 @@ pub fn memcached_udp(data: &[u8]) {
         rest = behind;
         let Some((header, payload)) = Header::split(datagram) else { continue };
         assert_eq!(header.to_bytes(), datagram[..datagram.len() - payload.len()]);
-        match reassembly.arrive(header, payload.len()) {
-            Arrival::Next { held: behind } => {
+        match reassembly.receive(header, payload.len()) {
+            ReassemblyStep::Next { held: behind } => {
                 if header.sequence == 0 && total != header.total {
                     (total, next) = (header.total, 0);
                     held.clear();
@@ -164,18 +164,18 @@ pub fn memcached_udp(data: &[u8]) {
                     assert!(held.is_empty());
                 }
             }
-            Arrival::Ahead => {
+            ReassemblyStep::Ahead => {
                 if total == 0 {
                     (total, next) = (header.total, 0);
                 }
                 assert!(header.total == total && header.sequence > next && header.sequence < total);
                 assert!(held.insert(header.sequence), "held twice");
             }
-            Arrival::Duplicate => {
+            ReassemblyStep::Duplicate => {
                 assert!(header.total == total && (header.sequence < next || held.contains(&header.sequence)));
             }
-            Arrival::Hollow => assert!(payload.is_empty()),
-            Arrival::Disordered | Arrival::Malformed => {}
+            ReassemblyStep::Hollow => assert!(payload.is_empty()),
+            ReassemblyStep::Disordered | ReassemblyStep::Malformed => {}
         }
     }
 }
@@ -219,8 +219,8 @@ fn check_gathered<R: Default, E: ToString>(
 
 /// The reply to `stats`, gathered.
 pub fn memcached_statistics(data: &[u8]) {
-    let said = |reply: &StatisticsReply| format!("{:?}", reply.rows().collect::<Vec<_>>());
-    let _ = check_gathered(data, StatisticsReply::take, said);
+    let said = |reply: &StatsReply| format!("{:?}", reply.rows().collect::<Vec<_>>());
+    let _ = check_gathered(data, StatsReply::take, said);
 }
 
 /// One whole reply of Redis's, gathered and taken apart, and read as a map of slots.

@@ -4,7 +4,7 @@
 //! message that nobody asked for are joined, and a reply that is told by one event stands here as by several.
 
 use brunt_plan::outcome::ReplyKind;
-use brunt_proto::{Codec, Event, Form, Renewal};
+use brunt_proto::{Codec, Event, Form, Recache};
 
 /// What was said, event by event.
 #[derive(PartialEq, Eq)]
@@ -56,9 +56,9 @@ impl Transcript {
     fn add(&mut self, event: &Event<'_>) {
         match *event {
             Event::Begin => self.put(b'B', &[], &[]),
-            Event::Key { hit, key, flags, bytes, unique, token, renewal } => {
-                let Renewal { won, stale, taken } = renewal;
-                assert!(hit || (flags, bytes, unique, renewal) == (0, 0, 0, Renewal::NONE));
+            Event::Key { hit, key, flags, bytes, unique, token, recache } => {
+                let Recache { won, stale, taken } = recache;
+                assert!(hit || (flags, bytes, unique, recache) == (0, 0, 0, Recache::NONE));
                 let marks = [hit, won, stale, taken].map(u64::from);
                 self.put(
                     b'K',
@@ -84,7 +84,7 @@ impl Transcript {
                     bytes,
                     unique: 0,
                     token,
-                    renewal: Renewal::NONE,
+                    recache: Recache::NONE,
                 });
                 if !value.is_empty() {
                     self.add(&Event::Value(value));

@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_without_room_is_left_away() {
+    fn labels_without_room_are_omitted() {
         let plot = Area { x: 0.0, y: 0.0, width: 100.0, height: 50.0 };
         let ticks = [0.0, 10.0, 50.0, 100.0].map(|value| Tick { value, label: "abcd".to_owned() });
         let axis = Axis {

@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn all_of_ascii_is_there_and_the_rest_is_a_box() {
+    fn ascii_has_outlines_and_the_rest_is_a_box() {
         for character in '!'..='~' {
             assert_ne!(outline(character), Some(MISSING), "{character}");
         }

@@ -8,7 +8,7 @@ use crate::ink::Ink;
 
 /// So many of a column's values between two others.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Count {
+pub struct ColumnCount {
     /// The least they may be, above 0.
     pub low: f64,
     /// The most.
@@ -29,7 +29,7 @@ pub fn logarithmic_edges(low: f64, high: f64, per_decade: u32) -> Vec<f64> {
 
 /// The cells of columns between ascending edges, the highest values at the top. A count lies in the cell of its
 /// geometric middle, and outside the edges in the nearest one.
-pub fn heat_map(columns: &[Vec<Count>], edges: &[f64]) -> Cells {
+pub fn heat_map(columns: &[Vec<ColumnCount>], edges: &[f64]) -> Cells {
     let rows = edges.len().saturating_sub(1);
     let inks = (0..Ink::HEAT_STEPS).map(Ink::Heat).collect();
     let mut cells = Cells::new(columns.len(), rows, inks);
@@ -85,7 +85,7 @@ mod tests {
 
     #[test]
     fn a_cell_has_the_share_of_its_column() {
-        let count = |low: f64, high: f64, count| Count { low, high, count };
+        let count = |low: f64, high: f64, count| ColumnCount { low, high, count };
         let columns = [
             vec![count(1.0, 2.0, 999), count(20.0, 30.0, 1)],
             vec![],

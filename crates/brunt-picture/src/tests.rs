@@ -1,7 +1,7 @@
 //! A chart with every kind of shape: as a whole SVG, and as the picture of other tests.
 
 use crate::axis::{Axis, Side, Tick, latency_label, time_label};
-use crate::heat_map::{Count, heat_map, logarithmic_edges};
+use crate::heat_map::{ColumnCount, heat_map, logarithmic_edges};
 use crate::{Anchor, Area, Fill, Ink, Picture, Point, Scale, Shape, Stroke, Text, write_svg};
 
 /// Latencies over a minute: a heat map, the median with a band, and what lies on it.
@@ -14,13 +14,13 @@ pub(crate) fn chart() -> Picture {
     };
     let mut picture = Picture::new(508, 246, Ink::Page, "Response times < 10 ms over a minute");
     let median = |second: f64| 6e4 * (1.0 + 0.5 * (second / 6.0).sin());
-    let columns: Vec<Vec<Count>> = (0..20)
+    let columns: Vec<Vec<ColumnCount>> = (0..20)
         .map(|column| {
             let middle = median(f64::from(column) * 3.0);
             let counts = [(0.6, 40), (0.9, 500), (1.2, 400), (2.0, 50), (4.0, 8), (30.0, 1)];
             counts
                 .iter()
-                .map(|(part, count)| Count { low: middle * part, high: middle * part, count: *count })
+                .map(|(part, count)| ColumnCount { low: middle * part, high: middle * part, count: *count })
                 .collect()
         })
         .collect();

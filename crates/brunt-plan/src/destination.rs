@@ -42,7 +42,7 @@ pub struct WorkerGroup {
 impl Class {
     /// What carries operations of this kind, where `plan` is the transport of the plan.
     pub fn transport_of(&self, kind: OpKind, plan: Transport) -> Transport {
-        let own = self.own.as_ref().map_or(plan, |own| own.transport);
+        let own = self.own_destination.as_ref().map_or(plan, |own| own.transport);
         self.routes.iter().find(|route| route.ops.contains(&kind)).map_or(own, |route| route.transport)
     }
 
@@ -55,23 +55,23 @@ impl Class {
 impl Plan {
     /// What a class speaks.
     pub fn protocol_of(&self, class: &Class) -> Protocol {
-        class.own.as_ref().map_or(self.protocol, |own| own.protocol)
+        class.own_destination.as_ref().map_or(self.protocol, |own| own.protocol)
     }
 
     /// Is anything said of a class's servers that is not said of all?
     pub fn has_destinations(&self) -> bool {
-        self.classes.iter().any(|class| class.own.is_some() || !class.routes.is_empty())
+        self.classes.iter().any(|class| class.own_destination.is_some() || !class.routes.is_empty())
     }
 
     /// The ways of a class's operations: first that of whatever has no other.
-    fn ways<'a>(&'a self, class: &'a Class) -> Vec<(&'a [OpKind], Destination)> {
+    fn destinations<'a>(&'a self, class: &'a Class) -> Vec<(&'a [OpKind], Destination)> {
         let plans = match &self.target {
             Target::Embedded => &[][..],
             Target::Servers(servers) => servers,
         };
         let named =
             |own: &'a [ServerAddress], other: &'a [ServerAddress]| if own.is_empty() { other } else { own };
-        let (protocol, transport, servers) = match &class.own {
+        let (protocol, transport, servers) = match &class.own_destination {
             None => (self.protocol, self.transport, plans),
             Some(own) => (own.protocol, own.transport, named(&own.servers, plans)),
         };
@@ -91,7 +91,7 @@ impl Plan {
     /// Every server that the run talks to, at least one, in the order in which reports name them.
     pub fn servers(&self) -> Vec<Server> {
         let mut servers = Vec::new();
-        for (_, way) in self.classes.iter().flat_map(|class| self.ways(class)) {
+        for (_, way) in self.classes.iter().flat_map(|class| self.destinations(class)) {
             for server in servers_of(&way) {
                 if !servers.contains(&server) {
                     servers.push(server);
@@ -113,7 +113,8 @@ impl Plan {
 
     /// Is there anything to choose between servers?
     pub fn has_placement(&self) -> bool {
-        let has_several = |class: &Class| self.ways(class).iter().any(|(_, way)| way.servers.len() > 1);
+        let has_several =
+            |class: &Class| self.destinations(class).iter().any(|(_, way)| way.servers.len() > 1);
         self.classes.iter().any(has_several)
     }
 
@@ -126,7 +127,7 @@ impl Plan {
             servers: servers_of(&way).iter().map(place).collect(),
             transport: way.transport,
         };
-        self.ways(class).into_iter().map(path).collect()
+        self.destinations(class).into_iter().map(path).collect()
     }
 
     /// The path that operations of a kind take.
@@ -158,7 +159,7 @@ impl Plan {
     }
 
     /// Of the servers those that are asked for their statistics: each address once, however many ways lead to it.
-    pub fn witnesses(&self) -> Vec<usize> {
+    pub fn polled_servers(&self) -> Vec<usize> {
         let servers = self.servers();
         let is_first = |index: &usize| {
             servers[..*index].iter().all(|earlier| earlier.address != servers[*index].address)
@@ -167,13 +168,13 @@ impl Plan {
     }
 
     /// The address of one that is asked, by its place among these.
-    pub fn witness_name(&self, index: usize) -> Option<String> {
-        let server = *self.witnesses().get(index)?;
+    pub fn polled_server_name(&self, index: usize) -> Option<String> {
+        let server = *self.polled_servers().get(index)?;
         self.servers()[server].address.as_ref().map(ToString::to_string)
     }
 
     /// Is one address spoken to as a memcached and as a Redis? Then its counts cannot be divided between the two.
-    pub fn has_server_of_both(&self) -> bool {
+    pub fn has_server_with_two_protocols(&self) -> bool {
         let servers = self.servers();
         servers.iter().any(|one| {
             servers.iter().any(|other| {
@@ -183,7 +184,7 @@ impl Plan {
     }
 
     /// Does anything go by this transport?
-    pub fn goes_by(&self, transport: Transport) -> bool {
+    pub fn uses_transport(&self, transport: Transport) -> bool {
         self.servers().iter().any(|server| server.transport == transport)
     }
 
@@ -216,7 +217,7 @@ impl Plan {
 
     /// How many operations of a class are under way at a time in closed loop: in each worker one for every place on its connections, or for
     /// as many of these as a change to all its replicas takes; or as many for each client.
-    pub fn slots_of(&self, class: &Class) -> u64 {
+    pub fn in_flight_slots(&self, class: &Class) -> u64 {
         if let SessionScope::Client { connections } = class.sessions {
             return u64::from(class.connections / connections) * u64::from(class.depth);
         }
@@ -242,7 +243,7 @@ impl Plan {
     }
 
     /// By thread, the largest part of a class's workers that one server has.
-    pub fn largest_turn(&self, class: &Class) -> f64 {
+    pub fn largest_server_fraction(&self, class: &Class) -> f64 {
         let workers = self.workers_of(class).len() as u32;
         let of_path = |path: &Path| {
             let count = path.servers.len() as u32;

@@ -1,638 +1,433 @@
-//! Descriptions of what is drawn: sizes and arrivals, in one mini-language `name:a,b`.
+//! Laws of probability in one mini-language, `name:a,b`: what sizes, and gaps between arrivals, are drawn from.
 //!
-//! Descriptions only; the samplers that draw from them live in `brunt-workload`.
+//! Descriptions only: `brunt-workload` draws from them. The invariant: a law that was read from text, or that
+//! [`Distribution::check`] has passed, has parameters for which every formula below is defined and no intermediate overflows.
 
-use crate::law::{self, Law};
-use crate::mcperf_draw::{MCPERF, McperfDraw};
-use crate::units::{ByteSize, DurationNs, Rate, serde_as_text};
+use crate::arrival::name_and_arguments;
+use crate::units::{ByteSize, serde_as_text};
 use std::fmt;
 use std::str::FromStr;
 
-/// Splits `name:a,b` into name and arguments; a bare number is its own name.
-pub(crate) fn name_and_arguments(text: &str) -> (&str, Vec<&str>) {
-    match text.trim().split_once(':') {
-        Some((name, arguments)) => (name, arguments.split(',').map(str::trim).collect()),
-        None => (text.trim(), Vec::new()),
-    }
+/// Location μ, scale σ and shape k of a generalised law. With k above 0 its tail falls off like x^(−1/k), with k below 0 it
+/// ends at μ − σ/k, and k = 0 is the exponential limit of both.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Generalised {
+    /// μ, in the unit of what is drawn.
+    pub location: f64,
+    /// σ, in the same unit; above 0.
+    pub scale: f64,
+    /// k, from −10 to 10.
+    pub shape: f64,
 }
 
-/// How long keys or values are, in bytes. The length is a function of the key, never drawn anew for each request.
+/// Key sizes in bytes of Facebook's pool ETC: a generalised extreme value law.
+///
+/// All four constants are from Atikoglu et al., "Workload Analysis of a Large-Scale Key-Value Store", SIGMETRICS 2012, §5.
+pub const FB_KEY: Generalised = Generalised { location: 30.7984, scale: 8.20449, shape: 0.078688 };
+/// Gaps in microseconds between requests to the same pool: a generalised Pareto law.
+pub const FB_INTERARRIVAL: Generalised = Generalised { location: 0.0, scale: 16.0292, shape: 0.154971 };
+/// Value sizes in bytes of the same pool from 15 bytes on: a generalised Pareto law.
+pub const FB_VALUE_TAIL: Generalised = Generalised { location: 15.0, scale: 214.476, shape: 0.348238 };
+/// The probabilities of value sizes of 0 to 14 bytes in the same pool; the rest belongs to [`FB_VALUE_TAIL`].
+pub const FB_VALUE_HEAD: [f64; 15] = [
+    0.00536, 0.00047, 0.17820, 0.09239, 0.00018, 0.02740, 0.00065, 0.00606, 0.00023, 0.00837, 0.00837,
+    0.08989, 0.00092, 0.00326, 0.01980,
+];
+
+/// A law of probability over real numbers.
 #[derive(Clone, Debug, PartialEq)]
-pub enum SizeDistribution {
-    /// Always this long. Text form `200`, `4KiB` or `fixed:200`.
-    Fixed(u32),
-    /// Every length from the first to the last, both included, equally often. Text form `uniform:10,100`.
+pub enum Distribution {
+    /// Always the same. Text form `fixed:N`, or a bare number.
+    Fixed {
+        /// The number.
+        value: f64,
+    },
+    /// Evenly between two bounds. Text form `uniform:MIN,MAX`; `uniform:MAX` begins at 0.
     Uniform {
-        /// Shortest.
-        min: u32,
-        /// Longest.
-        max: u32,
+        /// Lower bound.
+        min: f64,
+        /// Upper bound, not below the lower.
+        max: f64,
     },
-    /// Drawn from a law, rounded to the nearest byte (a half rounds up), and what lies outside the bounds moved to the
-    /// nearer one. Text form: any law, such as `fb_value`, or with other bounds than its own `fb_value@1..64KiB`.
-    Law {
-        /// The law; neither fixed nor uniform, which have exact forms of their own.
-        law: Law,
-        /// Shortest.
-        min: u32,
-        /// Longest.
-        max: u32,
+    /// Gauss's. Text form `normal:MEAN,SD`.
+    Normal {
+        /// Mean.
+        mean: f64,
+        /// Standard deviation, at least 0.
+        sd: f64,
     },
-    /// Lengths as mutilate gives them to its keys: its formula of the law at the FNV-1a hash of the id, which is not the
-    /// quantile that [`SizeDistribution::Law`] takes. For data sets that mutilate stored, or shall find. Text form: as of a
-    /// law, behind `mutilate:`, such as `mutilate:fb_key@4..250`.
-    Mutilate {
-        /// The law, which its formulas know: no lognormal, no table.
-        law: Law,
-        /// Shortest.
-        min: u32,
-        /// Longest.
-        max: u32,
+    /// P(X > x) = exp(−λx). Text form `exponential:LAMBDA`: the parameter is the rate, and the mean its reciprocal.
+    Exponential {
+        /// λ, above 0.
+        lambda: f64,
     },
-    /// Ranges, of which each has a share of the keys and all its lengths equally often. Text form
-    /// `ranges:16-100@0.2,101-250@0.8`.
-    Ranges(Vec<SizeRange>),
-    /// The length of id n is the n-th number that mcperf draws, from 0, rounded to the nearest byte (of two the even one);
-    /// draws without an end are cut at 1 MiB. Text form `mcperf:u1,16@3`.
-    Mcperf(McperfDraw),
+    /// P(X > x) = (1 + k(x − μ)/σ)^(−1/k) from μ on. Text form `pareto:LOC,SCALE,SHAPE`.
+    Pareto(Generalised),
+    /// P(X ≤ x) = exp(−(1 + k(x − μ)/σ)^(−1/k)), the generalised extreme value law. Text form `gev:LOC,SCALE,SHAPE`.
+    Gev(Generalised),
+    /// The exponential of a normal law. Text form `lognormal:MU,SIGMA`.
+    Lognormal {
+        /// Mean of the logarithm.
+        mu: f64,
+        /// Standard deviation of the logarithm, at least 0.
+        sigma: f64,
+    },
+    /// A table of values with weights; at least one weight is above 0. Text form `discrete:VALUE=WEIGHT,...`.
+    Discrete(Vec<(f64, f64)>),
+    /// [`FB_KEY`]. Text form `fb_key`.
+    FbKey,
+    /// [`FB_VALUE_HEAD`] and [`FB_VALUE_TAIL`]. Text form `fb_value`.
+    FbValue,
+    /// [`FB_INTERARRIVAL`]. Text form `fb_ia`.
+    FbInterarrival,
 }
 
-/// A range of lengths, both ends included, and its share of the keys.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct SizeRange {
-    /// Shortest.
-    pub min: u32,
-    /// Longest, not below `min`.
-    pub max: u32,
-    /// Above 0; those of all ranges add up to 1, to within [`SizeRange::SUM_TOLERANCE`].
-    pub share: f64,
-}
+/// The forms of the mini-language, for messages.
+pub(crate) const FORMS: &str = "fixed:N, uniform:MIN,MAX, normal:MEAN,SD, exponential:LAMBDA (mean 1/LAMBDA), \
+                                pareto:LOC,SCALE,SHAPE, gev:LOC,SCALE,SHAPE, lognormal:MU,SIGMA, \
+                                discrete:VALUE=WEIGHT,..., fb_key, fb_value or fb_ia";
 
-impl SizeRange {
-    /// Shares are given to three decimals: a third is 0.333.
-    pub const SUM_TOLERANCE: f64 = 0.0015;
+/// The parameters of each law that has a fixed number of them. The first `in_units` are in the unit of what is drawn; the
+/// others are pure numbers, or per unit.
+const PARAMETERS: [(&str, &[&str], usize); 7] = [
+    ("fixed", &["N"], 1),
+    ("uniform", &["MIN", "MAX"], 2),
+    ("normal", &["MEAN", "SD"], 2),
+    ("exponential", &["LAMBDA"], 0),
+    ("pareto", &["LOC", "SCALE", "SHAPE"], 2),
+    ("gev", &["LOC", "SCALE", "SHAPE"], 2),
+    ("lognormal", &["MU", "SIGMA"], 0),
+];
 
-    /// Halfway between its ends, rounded down.
-    pub const fn middle(&self) -> u32 {
-        self.min + (self.max - self.min) / 2
-    }
+/// No parameter is larger: their products and ratios stay far from where floating point ends.
+const PARAMETER_MAX: f64 = 1e15;
+/// No scale or rate that has to be above 0 is smaller, for the same reason.
+const SCALE_MIN: f64 = 1e-15;
+/// Generalised laws: Γ(1 − k) and 1/k stay ordinary numbers.
+const SHAPE_MAX: f64 = 10.0;
 
-    fn parse(text: &str) -> Option<Self> {
-        let (ends, share) = text.split_once('@')?;
-        let (min, max) = ends.split_once('-').unwrap_or((ends, ends));
-        let range = Self {
-            min: parse_size(min.trim())?,
-            max: parse_size(max.trim())?,
-            share: share.trim().parse().ok()?,
-        };
-        (range.min <= range.max && range.share > 0.0 && range.share.is_finite()).then_some(range)
-    }
-}
-
-/// What stands before ranges.
-const RANGES: &str = "ranges:";
-
-fn ranges_form(text: &str, ranges: &str) -> Result<SizeDistribution, String> {
-    let parse = |range: &str| {
-        let fault = || format!("{text}: '{range}' is no range; expected MIN-MAX@SHARE, such as 16-100@0.2");
-        SizeRange::parse(range).ok_or_else(fault)
-    };
-    let ranges = ranges.split(',').map(|range| parse(range.trim())).collect::<Result<Vec<_>, _>>()?;
-    let sum: f64 = ranges.iter().map(|range| range.share).sum();
-    if (sum - 1.0).abs() > SizeRange::SUM_TOLERANCE {
-        return Err(format!("{text}: the shares add up to {sum}; expected 1"));
-    }
-    Ok(SizeDistribution::Ranges(ranges))
-}
-
-/// Where a law that goes on for ever is cut unless the text says otherwise: with its key and its header a value of this
-/// size fits memcached's default limit of 1 MiB per item.
-const LAW_SIZE_MAX: u32 = 1_000_000;
-
-impl SizeDistribution {
-    /// The shortest length that can occur.
-    pub fn min(&self) -> u32 {
-        match self {
-            Self::Fixed(size) => *size,
-            Self::Uniform { min, .. } | Self::Law { min, .. } | Self::Mutilate { min, .. } => *min,
-            Self::Ranges(ranges) => ranges.iter().map(|range| range.min).min().unwrap_or(0),
-            Self::Mcperf(draw) => draw.size_min(),
-        }
-    }
-    /// The longest length that can occur.
-    pub fn max(&self) -> u32 {
-        match self {
-            Self::Fixed(size) => *size,
-            Self::Uniform { max, .. } | Self::Law { max, .. } | Self::Mutilate { max, .. } => *max,
-            Self::Ranges(ranges) => ranges.iter().map(|range| range.max).max().unwrap_or(0),
-            Self::Mcperf(draw) => draw.size_max(),
-        }
-    }
-
-    /// The same, cut to these bounds, if it is drawn from a law without ends of its own. Others stay as they are: whether
-    /// exact sizes fit is for the caller to judge, and so is a law that lies outside the bounds altogether.
-    pub fn cut_to(self, least: u32, most: u32) -> Self {
-        match self {
-            Self::Law { law, min, max } if !is_bounded(&law) => {
-                let (min, max) = overlap((min, max), (least, most));
-                Self::Law { law, min, max }
-            }
-            Self::Mutilate { law, min, max } => {
-                let (min, max) = overlap((min, max), (least, most));
-                Self::Mutilate { law, min, max }
-            }
-            exact => exact,
-        }
-    }
-
-    fn of_law(law: Law) -> Result<Self, String> {
-        let (low, high) = law.support();
-        let out_of_range = |size: f64| format!("{law}: {size} is no size; expected 0 to {} bytes", u32::MAX);
-        // Half up, as sizes are drawn; ends that are infinite saturate.
-        let (min, max) = ((low + 0.5).floor(), (high + 0.5).floor());
-        if is_bounded(&law) {
-            let fits = |size: f64| (0.0..=f64::from(u32::MAX)).contains(&size);
-            if let Some(end) = [min, max].into_iter().find(|end| !fits(*end)) {
-                return Err(out_of_range(end));
-            }
-            return Ok(Self::Law { min: min as u32, max: max as u32, law });
-        }
-        let (min, max) = overlap((min as u32, max as u32), (0, LAW_SIZE_MAX));
-        Ok(Self::Law { law, min, max })
-    }
-}
-
-/// Does a law have ends of its own on both sides?
-fn is_bounded(law: &Law) -> bool {
-    let (low, high) = law.support();
-    low.is_finite() && high.is_finite()
-}
-
-/// What two ranges share; where that is nothing, the end of the first that is nearer to the second.
-fn overlap(own: (u32, u32), other: (u32, u32)) -> (u32, u32) {
-    if own.0 > other.1 {
-        (own.0, own.0)
-    } else if own.1 < other.0 {
-        (own.1, own.1)
-    } else {
-        (own.0.max(other.0), own.1.min(other.1))
-    }
-}
-
-fn parse_size(text: &str) -> Option<u32> {
-    let exact = text.parse::<ByteSize>().ok().map(|size| size.0);
-    // Scientific notation, as all numbers of a law may have.
-    let number = || law::byte_number(text).filter(|number| number.fract() == 0.0 && *number >= 0.0);
-    exact.or_else(|| number().map(|number| number as u64)).and_then(|size| u32::try_from(size).ok())
-}
-
-impl FromStr for SizeDistribution {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
+impl Distribution {
+    /// Reads a law; `number` reads what is in the unit of the thing drawn.
+    pub(crate) fn parse(text: &str, number: fn(&str) -> Option<f64>) -> Result<Self, String> {
         let text = text.trim();
-        if let Some(ranges) = text.strip_prefix(RANGES) {
-            return ranges_form(text, ranges);
+        let distribution = Self::parse_unchecked(text, number).map_err(|fault| format!("{text}: {fault}"))?;
+        distribution.check().map_err(|fault| format!("{text}: {fault}"))?;
+        Ok(distribution)
+    }
+
+    fn parse_unchecked(text: &str, number: fn(&str) -> Option<f64>) -> Result<Self, String> {
+        let (name, arguments) = name_and_arguments(text);
+        match (name, arguments.as_slice()) {
+            ("fb_key", []) => return Ok(Self::FbKey),
+            ("fb_value", []) => return Ok(Self::FbValue),
+            ("fb_ia", []) => return Ok(Self::FbInterarrival),
+            ("discrete", items) => return parse_table(items, number),
+            _ => {}
         }
-        if text.starts_with(MCPERF) {
-            return McperfDraw::parse_sizes(text).map(Self::Mcperf);
+        let bare = arguments.is_empty().then(|| number(name)).flatten();
+        if let Some(value) = bare {
+            return Ok(Self::Fixed { value });
         }
-        let (law, bounds) = match text.split_once('@') {
-            Some((law, bounds)) => (law, Some(bounds)),
-            None => (text, None),
+        let Some((_, names, in_units)) = PARAMETERS.iter().find(|(known, ..)| *known == name) else {
+            return Err(format!("no distribution; expected a number, {FORMS}"));
         };
-        if let Some(law) = law.strip_prefix(MUTILATE) {
-            return mutilate_form(text, law, bounds);
-        }
-        let (name, arguments) = name_and_arguments(law);
-        let whole = |size: &str| {
-            let fault = || format!("{text}: '{size}' is no whole number of bytes, such as 200 or 4KiB");
-            parse_size(size).ok_or_else(fault)
+        let values = match (name, arguments.as_slice()) {
+            ("uniform", [max]) => parse_numbers(&["0", max], names, *in_units, number)?,
+            (_, arguments) => parse_numbers(arguments, names, *in_units, number)?,
         };
-        let parsed = match Law::parse(law, law::byte_number) {
-            Ok(Law::Fixed { .. }) => Self::Fixed(whole(arguments.first().unwrap_or(&name))?),
-            Ok(Law::Uniform { .. }) => match arguments.as_slice() {
-                [min, max] => Self::Uniform { min: whole(min)?, max: whole(max)? },
-                _ => Self::Uniform { min: 0, max: whole(arguments[0])? },
-            },
-            Ok(drawn) => Self::of_law(drawn)?,
-            Err(_) if arguments.is_empty() && !law::is_name(name) => {
-                return Err(format!("{text}: no size; expected a size such as 200 or 4KiB, {}", law::FORMS));
-            }
-            Err(fault) => return Err(fault),
-        };
-        match (parsed, bounds) {
-            (parsed, None) => Ok(parsed),
-            (Self::Law { law, .. }, Some(bounds)) => with_bounds(text, law, bounds),
-            (_, Some(_)) => Err(format!("{text}: bounds belong to a law, such as normal:200,50@10..400")),
-        }
-    }
-}
-
-fn with_bounds(text: &str, law: Law, bounds: &str) -> Result<SizeDistribution, String> {
-    let (min, max) = parse_bounds(text, bounds)?;
-    Ok(SizeDistribution::Law { law, min, max })
-}
-
-fn parse_bounds(text: &str, bounds: &str) -> Result<(u32, u32), String> {
-    let parsed =
-        bounds.split_once("..").and_then(|(min, max)| parse_size(min.trim()).zip(parse_size(max.trim())));
-    match parsed {
-        Some((min, max)) if min > max => Err(format!("{text}: bound {min} exceeds bound {max}")),
-        Some(bounds) => Ok(bounds),
-        None => {
-            Err(format!("{text}: '{bounds}' are no bounds; expected MIN..MAX in bytes, such as 1..64KiB"))
-        }
-    }
-}
-
-/// What stands before a law of [`SizeDistribution::Mutilate`].
-const MUTILATE: &str = "mutilate:";
-
-fn mutilate_form(text: &str, law: &str, bounds: Option<&str>) -> Result<SizeDistribution, String> {
-    let law = Law::parse(law, law::byte_number)?;
-    if matches!(law, Law::Fixed { .. } | Law::Lognormal { .. } | Law::Discrete(_) | Law::FbValue) {
-        return Err(format!(
-            "{text}: expected uniform, normal, exponential, pareto, gev, fb_key or fb_ia behind it"
-        ));
-    }
-    let (min, max) = bounds.map_or(Ok((0, LAW_SIZE_MAX)), |bounds| parse_bounds(text, bounds))?;
-    Ok(SizeDistribution::Mutilate { law, min, max })
-}
-
-impl fmt::Display for SizeDistribution {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Fixed(size) => write!(formatter, "fixed:{size}"),
-            Self::Uniform { min, max } => write!(formatter, "uniform:{min},{max}"),
-            Self::Law { law, min, max } => {
-                write!(formatter, "{law}")?;
-                let has_own_bounds = Self::of_law(law.clone()).as_ref() == Ok(self);
-                if has_own_bounds { Ok(()) } else { write!(formatter, "@{min}..{max}") }
-            }
-            Self::Mutilate { law, min, max } => write!(formatter, "{MUTILATE}{law}@{min}..{max}"),
-            Self::Ranges(ranges) => {
-                let range = |SizeRange { min, max, share }: &SizeRange| format!("{min}-{max}@{share}");
-                write!(formatter, "{RANGES}{}", ranges.iter().map(range).collect::<Vec<_>>().join(","))
-            }
-            Self::Mcperf(draw) => write!(formatter, "{draw}"),
-        }
-    }
-}
-serde_as_text!(SizeDistribution);
-
-/// How open-loop arrivals are spaced; the mean always follows from the rate.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Arrival {
-    /// Independent arrivals: exponential gaps. Text form `poisson`.
-    Poisson,
-    /// Evenly spaced. Text form `uniform`.
-    Uniform,
-    /// Poisson arrivals whose rate alternates between bursts and calm. Text form `mmpp:PEAK,BURST,DUTY`.
-    Mmpp(Mmpp),
-    /// Independent gaps of this law, scaled so that their mean fits the rate: the law's own unit does not matter. What
-    /// lies below 0 counts as 0. Text form: any law, such as `fb_ia`.
-    Law(Law),
-    /// Gaps that are in proportion to the numbers mcperf draws, with the mean that fits the rate; of a sequence, which has no
-    /// mean, the numbers count gaps of the rate. The first arrival is at time 0. The connections of a class share one sequence of numbers,
-    /// each going on where the one before it, which has as many calls, comes to its end. Text form `mcperf:u1,16@3`.
-    Mcperf(McperfDraw),
-}
-
-/// A Markov-modulated Poisson process with two states, described by what a user can picture. Bursts and the calm between
-/// them have exponential lengths.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Mmpp {
-    /// The rate during a burst over the mean rate; at least 1, at most 1/duty.
-    pub peak: f64,
-    /// Mean length of a burst, at least [`BURST_MIN`].
-    pub burst: DurationNs,
-    /// The part of time that bursts take; above 0 and below 1.
-    pub duty: f64,
-}
-
-/// Shorter bursts cannot be told from Poisson arrivals by a client of which a request takes some microseconds.
-pub const BURST_MIN: DurationNs = DurationNs(100_000);
-
-impl Mmpp {
-    /// The rate between bursts over the mean rate; 0 where bursts carry everything.
-    pub fn low(&self) -> f64 {
-        // Both parts of time together have the mean rate: duty · peak + (1 − duty) · low = 1.
-        (1.0 - self.duty * self.peak) / (1.0 - self.duty)
+        let generalised = || Generalised { location: values[0], scale: values[1], shape: values[2] };
+        Ok(match name {
+            "fixed" => Self::Fixed { value: values[0] },
+            "uniform" => Self::Uniform { min: values[0], max: values[1] },
+            "normal" => Self::Normal { mean: values[0], sd: values[1] },
+            "exponential" => Self::Exponential { lambda: values[0] },
+            "pareto" => Self::Pareto(generalised()),
+            "gev" => Self::Gev(generalised()),
+            _ => Self::Lognormal { mu: values[0], sigma: values[1] },
+        })
     }
 
-    /// Mean time between bursts in nanoseconds.
-    pub fn calm_ns(&self) -> f64 {
-        self.burst.0 as f64 * (1.0 - self.duty) / self.duty
-    }
-
-    /// The index of dispersion for counts: variance over mean of the number of requests in a long time, which is 1 for
-    /// Poisson arrivals. `mean` is the mean rate.
-    ///
-    /// 1 + 2 s₁ s₂ (l₁ − l₂)² / ((s₁ + s₂)² (l₁ s₂ + l₂ s₁)) with rates l and rates s of leaving a state (Fischer and
-    /// Meier-Hellstern, "The Markov-modulated Poisson process cookbook", 1993).
-    pub fn idc(&self, mean: Rate) -> f64 {
-        let (l1, l2) = (self.peak * mean.as_f64(), self.low() * mean.as_f64());
-        let (s1, s2) = (1e9 / self.burst.0 as f64, 1e9 / self.calm_ns());
-        1.0 + 2.0 * s1 * s2 * (l1 - l2).powi(2) / ((s1 + s2).powi(2) * (l1 * s2 + l2 * s1))
-    }
-
-    fn parse(arguments: &[&str]) -> Result<Self, String> {
-        let [peak, burst, duty] = arguments else {
-            return Err("expected PEAK,BURST,DUTY, such as 4,100ms,0.1: 4 times the mean rate during bursts of 100 ms, \
-                        which take a tenth of the time"
-                .to_owned());
-        };
-        let number = |name: &str, text: &str| {
-            law::plain_number(text).ok_or_else(|| format!("{name} '{text}' is no number"))
-        };
-        let mmpp = Self {
-            peak: number("PEAK", peak)?,
-            burst: burst.parse().map_err(|accepted| format!("BURST '{burst}': {accepted}"))?,
-            duty: number("DUTY", duty)?,
-        };
-        mmpp.check()?;
-        Ok(mmpp)
-    }
-
-    /// Are the parameters in range? If not, what is wrong with them.
+    /// Are the parameters in range? If not, what is wrong with them. Laws that are read from text have passed.
     pub fn check(&self) -> Result<(), String> {
-        let Self { peak, burst, duty } = self;
-        if *burst < BURST_MIN {
-            Err(format!("BURST {burst} is below {BURST_MIN}"))
-        } else if !(*duty >= 1e-9 && *duty < 1.0) {
-            Err(format!("DUTY {duty} is no fraction above 0 (at least 1e-9) and below 1"))
-        } else if *peak < 1.0 {
-            Err(format!("PEAK {peak} is below 1: it counts in mean rates"))
-        } else if peak * duty > 1.0 {
-            Err(format!("PEAK times DUTY is {}: bursts alone would exceed the mean rate", peak * duty))
-        } else {
-            Ok(())
+        match self {
+            Self::Fixed { value } => in_range("N", *value),
+            Self::Uniform { min, max } => {
+                in_range("MIN", *min)?;
+                in_range("MAX", *max)?;
+                (min <= max).then_some(()).ok_or_else(|| format!("MIN {min} exceeds MAX {max}"))
+            }
+            Self::Normal { mean, sd } => {
+                in_range("MEAN", *mean)?;
+                at_least_0("SD", *sd)
+            }
+            Self::Exponential { lambda } => above_0("LAMBDA", *lambda),
+            Self::Pareto(distribution) | Self::Gev(distribution) => {
+                in_range("LOC", distribution.location)?;
+                above_0("SCALE", distribution.scale)?;
+                let ordinary = distribution.shape.abs() <= SHAPE_MAX;
+                ordinary.then_some(()).ok_or_else(|| {
+                    format!("SHAPE {} lies outside -{SHAPE_MAX} to {SHAPE_MAX}", distribution.shape)
+                })
+            }
+            Self::Lognormal { mu, sigma } => {
+                in_range("MU", *mu)?;
+                at_least_0("SIGMA", *sigma)
+            }
+            Self::Discrete(table) => check_table(table),
+            Self::FbKey | Self::FbValue | Self::FbInterarrival => Ok(()),
+        }
+    }
+
+    /// The least and the greatest value that can occur, infinite where there is none.
+    pub fn support(&self) -> (f64, f64) {
+        match self {
+            Self::Fixed { value } => (*value, *value),
+            Self::Uniform { min, max } => (*min, *max),
+            Self::Normal { mean, sd: 0.0 } => (*mean, *mean),
+            Self::Normal { .. } => (f64::NEG_INFINITY, f64::INFINITY),
+            Self::Exponential { .. } | Self::Lognormal { .. } | Self::FbValue => (0.0, f64::INFINITY),
+            Self::Pareto(distribution) => (distribution.location, distribution.upper_end()),
+            Self::Gev(distribution) => (distribution.lower_end(), distribution.upper_end()),
+            Self::Discrete(table) => {
+                let possible = || table.iter().filter(|(_, weight)| *weight > 0.0).map(|(value, _)| *value);
+                (possible().fold(f64::INFINITY, f64::min), possible().fold(f64::NEG_INFINITY, f64::max))
+            }
+            Self::FbKey => (FB_KEY.lower_end(), FB_KEY.upper_end()),
+            Self::FbInterarrival => (FB_INTERARRIVAL.location, FB_INTERARRIVAL.upper_end()),
         }
     }
 }
 
-/// May gaps be drawn from this law? If not, why.
-fn check_gaps(law: &Law) -> Result<(), String> {
-    /// Above it more than a fifth of the mean lies in gaps rarer than one in a million (Φ(σ − 4.75)): no run would have
-    /// the rate that was asked for.
-    const SIGMA_MAX: f64 = 4.0;
-    match law {
-        Law::Pareto(law) | Law::Gev(law) if law.shape >= 1.0 => {
-            Err(format!("SHAPE {} makes the mean infinite; gaps need one below 1", law.shape))
-        }
-        Law::Lognormal { sigma, .. } if *sigma > SIGMA_MAX => Err(format!(
-            "SIGMA {sigma} puts the mean into gaps that no run sees; gaps need one up to {SIGMA_MAX}"
-        )),
-        // Else requests would come in heaps of thousands at the same instant, or all at once.
-        law if !is_often_positive(law) => Err("fewer than one gap in a thousand would be above 0".to_owned()),
-        _ => Ok(()),
+impl Generalised {
+    /// Where the law ends, if it does.
+    fn upper_end(&self) -> f64 {
+        if self.shape < 0.0 { self.location - self.scale / self.shape } else { f64::INFINITY }
+    }
+    /// Where the extreme value law begins, if it does; the Pareto law begins at its location.
+    fn lower_end(&self) -> f64 {
+        if self.shape > 0.0 { self.location - self.scale / self.shape } else { f64::NEG_INFINITY }
     }
 }
 
-/// Is the 99.9 % quantile above 0? Closed forms, of which only the sign counts.
-fn is_often_positive(law: &Law) -> bool {
-    const LEVEL: f64 = 0.999;
-    let power = |exceedance: f64, shape: f64| {
-        if shape == 0.0 { -exceedance.ln() } else { (exceedance.powf(-shape) - 1.0) / shape }
+/// Is this the name of a law, whatever may follow?
+pub(crate) fn is_distribution_name(name: &str) -> bool {
+    name == "discrete" || PARAMETERS.iter().any(|(known, ..)| *known == name)
+}
+
+fn parse_numbers(
+    texts: &[&str],
+    names: &[&str],
+    in_units: usize,
+    number: fn(&str) -> Option<f64>,
+) -> Result<Vec<f64>, String> {
+    if texts.len() != names.len() {
+        return Err(format!("expected {}", names.join(",")));
+    }
+    let parse = |(index, text): (usize, &&str)| {
+        let parsed = if index < in_units { number(text) } else { plain_number(text) };
+        parsed.ok_or_else(|| format!("{} '{text}' is no number", names[index]))
     };
-    match law {
-        Law::Fixed { value } => *value > 0.0,
-        Law::Uniform { min, max } => min + LEVEL * (max - min) > 0.0,
-        Law::Normal { mean, sd } => mean + 3.090_232 * sd > 0.0,
-        Law::Pareto(law) => law.location + law.scale * power(1.0 - LEVEL, law.shape) > 0.0,
-        Law::Gev(law) => law.location + law.scale * power(-LEVEL.ln(), law.shape) > 0.0,
-        Law::Discrete(table) => {
-            let weight = |above: f64| -> f64 {
-                table.iter().filter(|(value, _)| *value > above).map(|(_, weight)| weight).sum()
-            };
-            weight(0.0) > (1.0 - LEVEL) * weight(f64::NEG_INFINITY)
-        }
-        Law::Exponential { .. } | Law::Lognormal { .. } => true,
-        Law::FbKey | Law::FbValue | Law::FbInterarrival => true,
-    }
+    texts.iter().enumerate().map(parse).collect()
 }
 
-impl FromStr for Arrival {
+fn parse_table(items: &[&str], number: fn(&str) -> Option<f64>) -> Result<Distribution, String> {
+    if items.is_empty() {
+        return Err("expected VALUE=WEIGHT,..., such as 100=3,4096=1".to_owned());
+    }
+    let parse = |item: &&str| {
+        let (value, weight) =
+            item.split_once('=').ok_or_else(|| format!("'{item}' is no VALUE=WEIGHT, such as 100=3"))?;
+        let value = number(value.trim()).ok_or_else(|| format!("VALUE '{}' is no number", value.trim()))?;
+        let weight =
+            plain_number(weight.trim()).ok_or_else(|| format!("WEIGHT '{}' is no number", weight.trim()))?;
+        Ok((value, weight))
+    };
+    items.iter().map(parse).collect::<Result<_, String>>().map(Distribution::Discrete)
+}
+
+fn check_table(table: &[(f64, f64)]) -> Result<(), String> {
+    for (value, weight) in table {
+        in_range("VALUE", *value)?;
+        at_least_0("WEIGHT", *weight)?;
+    }
+    let some = table.iter().any(|(_, weight)| *weight >= SCALE_MIN);
+    some.then_some(()).ok_or_else(|| "no WEIGHT is above 0".to_owned())
+}
+
+/// A finite number in decimal or scientific notation.
+pub(crate) fn plain_number(text: &str) -> Option<f64> {
+    text.parse().ok().filter(|number: &f64| number.is_finite())
+}
+
+/// A number of bytes: with a suffix, or any number that a law may have for a parameter.
+pub(crate) fn byte_number(text: &str) -> Option<f64> {
+    text.parse::<ByteSize>().ok().map(|size| size.0 as f64).or_else(|| plain_number(text))
+}
+
+fn in_range(name: &str, value: f64) -> Result<(), String> {
+    let ordinary = value.abs() <= PARAMETER_MAX;
+    ordinary.then_some(()).ok_or_else(|| format!("{name} {value:e} lies outside -1e15 to 1e15"))
+}
+
+fn at_least_0(name: &str, value: f64) -> Result<(), String> {
+    if value < 0.0 { Err(format!("{name} {value} is below 0")) } else { in_range(name, value) }
+}
+
+fn above_0(name: &str, value: f64) -> Result<(), String> {
+    if value <= 0.0 {
+        return Err(format!("{name} {value} is not above 0"));
+    }
+    let ordinary = (SCALE_MIN..=PARAMETER_MAX).contains(&value);
+    ordinary.then_some(()).ok_or_else(|| format!("{name} {value:e} lies outside 1e-15 to 1e15"))
+}
+
+impl FromStr for Distribution {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let text = text.trim();
-        let named = |fault: String| format!("{text}: {fault}");
-        match name_and_arguments(text) {
-            ("poisson", arguments) if arguments.is_empty() => Ok(Self::Poisson),
-            ("uniform", arguments) if arguments.is_empty() => Ok(Self::Uniform),
-            _ if text.starts_with(MCPERF) => McperfDraw::parse(text).map(Self::Mcperf),
-            ("mmpp", arguments) => Mmpp::parse(&arguments).map(Self::Mmpp).map_err(named),
-            (name, arguments) if arguments.is_empty() && !law::is_name(name) && !name.starts_with("fb_") => {
-                Err(format!(
-                    "{text}: no arrival; expected poisson, uniform, mmpp:PEAK,BURST,DUTY, or a law of the gaps: {}",
-                    law::FORMS
-                ))
-            }
-            _ => {
-                let law: Law = text.parse()?;
-                check_gaps(&law).map_err(named)?;
-                Ok(Self::Law(law))
-            }
-        }
+        Self::parse(text, plain_number)
     }
 }
 
-impl fmt::Display for Arrival {
+// Floats print as the shortest decimal that reads back as the same float, so that a printed law is the same law.
+impl fmt::Display for Distribution {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Poisson => formatter.write_str("poisson"),
-            Self::Uniform => formatter.write_str("uniform"),
-            Self::Mmpp(Mmpp { peak, burst, duty }) => write!(formatter, "mmpp:{peak},{burst},{duty}"),
-            Self::Law(law) => write!(formatter, "{law}"),
-            Self::Mcperf(draw) => write!(formatter, "{draw}"),
+            Self::Fixed { value } => write!(formatter, "fixed:{value}"),
+            Self::Uniform { min, max } => write!(formatter, "uniform:{min},{max}"),
+            Self::Normal { mean, sd } => write!(formatter, "normal:{mean},{sd}"),
+            Self::Exponential { lambda } => write!(formatter, "exponential:{lambda}"),
+            Self::Pareto(distribution) => write!(formatter, "pareto:{distribution}"),
+            Self::Gev(distribution) => write!(formatter, "gev:{distribution}"),
+            Self::Lognormal { mu, sigma } => write!(formatter, "lognormal:{mu},{sigma}"),
+            Self::Discrete(table) => {
+                for (index, (value, weight)) in table.iter().enumerate() {
+                    let lead = if index == 0 { "discrete:" } else { "," };
+                    write!(formatter, "{lead}{value}={weight}")?;
+                }
+                Ok(())
+            }
+            Self::FbKey => formatter.write_str("fb_key"),
+            Self::FbValue => formatter.write_str("fb_value"),
+            Self::FbInterarrival => formatter.write_str("fb_ia"),
         }
     }
 }
-serde_as_text!(Arrival);
+serde_as_text!(Distribution);
+
+impl fmt::Display for Generalised {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "{},{},{}", self.location, self.scale, self.shape)
+    }
+}
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
 
-    fn check<T: FromStr<Err = String> + fmt::Display + PartialEq + fmt::Debug>(table: &[(&str, &str)]) {
-        for (text, expected) in table {
-            let value: T = text.parse().unwrap();
-            assert_eq!(value.to_string(), *expected, "{text:?}");
-            assert_eq!(expected.parse(), Ok(value));
-        }
-    }
-
-    fn check_faults<T: FromStr<Err = String> + fmt::Debug>(table: &[(&str, &str)]) {
-        for (text, fault) in table {
-            let error = text.parse::<T>().unwrap_err();
-            assert_eq!(error.strip_prefix(&format!("{text}: ")), Some(*fault), "{error}");
+    #[test]
+    fn distributions_print_as_they_are_read() {
+        for (text, expected) in [
+            ("5", "fixed:5"),
+            ("1e3", "fixed:1000"),
+            ("fixed:-0.5", "fixed:-0.5"),
+            ("uniform:20", "uniform:0,20"),
+            (" uniform: -1 , 2.5 ", "uniform:-1,2.5"),
+            ("normal:200,0", "normal:200,0"),
+            ("exponential:1e-3", "exponential:0.001"),
+            ("pareto:0,16.0292,0.154971", "pareto:0,16.0292,0.154971"),
+            ("gev:30.7984,8.20449,-0.078688", "gev:30.7984,8.20449,-0.078688"),
+            ("lognormal:-3,1.5", "lognormal:-3,1.5"),
+            ("discrete:1=2, 1e1 = 0.5,0=0", "discrete:1=2,10=0.5,0=0"),
+            ("fb_key", "fb_key"),
+            ("fb_value", "fb_value"),
+            ("fb_ia", "fb_ia"),
+        ] {
+            let distribution: Distribution = text.parse().unwrap();
+            assert_eq!(distribution.to_string(), expected);
+            assert_eq!(expected.parse(), Ok(distribution));
         }
     }
 
     #[test]
-    fn sizes() {
-        check::<SizeDistribution>(&[
-            ("200", "fixed:200"),
-            ("4KiB", "fixed:4096"),
-            ("1e3", "fixed:1000"),
-            ("fixed:30", "fixed:30"),
-            ("uniform:10,1KiB", "uniform:10,1024"),
-            ("uniform:20", "uniform:0,20"),
-            ("normal:4KiB,0.5KiB", "normal:4096,512"),
-            ("gev:1KiB,100,0.1", "gev:1024,100,0.1"),
-            ("discrete:100=3,4KiB=1", "discrete:100=3,4096=1"),
-            ("fb_value@1..64KiB", "fb_value@1..65536"),
-            ("fb_value@0..1000000", "fb_value"),
-            ("lognormal:5,1", "lognormal:5,1"),
-            ("mutilate:fb_key@4..250", "mutilate:fb_key@4..250"),
-            ("ranges:16-100@0.2, 101-1KiB@0.80", "ranges:16-100@0.2,101-1024@0.8"),
-            ("ranges:64@1", "ranges:64-64@1"),
-            ("ranges:1-2@0.333,3-4@0.333,5-6@0.333", "ranges:1-2@0.333,3-4@0.333,5-6@0.333"),
-            ("mutilate:pareto:3,10,0", "mutilate:pareto:3,10,0@0..1000000"),
-            ("mcperf:d5", "mcperf:d5"),
-            ("mcperf:u1, 16 @ 0", "mcperf:u1,16"),
-            ("mcperf:e0.01@3", "mcperf:e0.01@3"),
-            ("mcperf:s5", "mcperf:s5"),
-        ]);
-        const DRAW: &str =
-            "expected dSIZE, uMIN,MAX, eMEAN or sFIRST behind mcperf:, all above 0, such as u1,16";
-        for text in [
-            "mcperf:",
-            "mcperf:5",
-            "mcperf:u5",
-            "mcperf:u9,3",
-            "mcperf:d0",
-            "mcperf:e-1",
-            "mcperf:sinf",
-            "mcperf:é",
-        ] {
-            check_faults::<SizeDistribution>(&[(text, DRAW)]);
-            check_faults::<Arrival>(&[(text, DRAW)]);
-        }
-        check_faults::<SizeDistribution>(&[
-            ("uniform:20,10", "MIN 20 exceeds MAX 10"),
-            ("uniform:-1,10", "'-1' is no whole number of bytes, such as 200 or 4KiB"),
-            ("fixed:1.5", "'1.5' is no whole number of bytes, such as 200 or 4KiB"),
-            ("-4", "'-4' is no whole number of bytes, such as 200 or 4KiB"),
-            ("5GiB", "'5GiB' is no whole number of bytes, such as 200 or 4KiB"),
+    fn messages_name_the_invalid_parameter() {
+        for (text, fault) in [
+            ("uniform:5,2", "MIN 5 exceeds MAX 2"),
+            ("uniform:1,2,3", "expected MIN,MAX"),
+            ("uniform:1,a", "MAX 'a' is no number"),
+            ("uniform:a", "MAX 'a' is no number"),
             ("fixed", "expected N"),
-            ("gev:1,1,1KiB", "SHAPE '1KiB' is no number"),
-            ("discrete:-5=1,6=1", "-5 is no size; expected 0 to 4294967295 bytes"),
-            ("pareto:0,10000000000,-1", "10000000000 is no size; expected 0 to 4294967295 bytes"),
-            ("mcperf:d5@x", "'x' is no number of a client, such as 3"),
-            ("mcperf:d4294967296", "4294967296 is no size; expected up to 4294967295 bytes"),
-            ("200@1..5", "bounds belong to a law, such as normal:200,50@10..400"),
-            ("ranges:9-5@1", "'9-5@1' is no range; expected MIN-MAX@SHARE, such as 16-100@0.2"),
-            ("ranges:5-9", "'5-9' is no range; expected MIN-MAX@SHARE, such as 16-100@0.2"),
-            ("ranges:5-9@0,1-2@1", "'5-9@0' is no range; expected MIN-MAX@SHARE, such as 16-100@0.2"),
-            ("ranges:5-9@0.5,1-2@0.25", "the shares add up to 0.75; expected 1"),
-            ("fb_key@5..1", "bound 5 exceeds bound 1"),
-            ("fb_key@5", "'5' are no bounds; expected MIN..MAX in bytes, such as 1..64KiB"),
+            ("fixed:nan", "N 'nan' is no number"),
+            ("fixed:inf", "N 'inf' is no number"),
+            ("fixed:1e16", "N 1e16 lies outside -1e15 to 1e15"),
+            ("fixed:4KiB", "N '4KiB' is no number"),
+            ("normal:5", "expected MEAN,SD"),
+            ("normal:5,-1", "SD -1 is below 0"),
+            ("exponential:0", "LAMBDA 0 is not above 0"),
+            ("exponential:1e-16", "LAMBDA 1e-16 lies outside 1e-15 to 1e15"),
+            ("pareto:1,2", "expected LOC,SCALE,SHAPE"),
+            ("pareto:1,0,0.5", "SCALE 0 is not above 0"),
+            ("gev:1,1,11", "SHAPE 11 lies outside -10 to 10"),
+            ("gev:1e20,1,0.1", "LOC 1e20 lies outside -1e15 to 1e15"),
+            ("lognormal:1,-0.1", "SIGMA -0.1 is below 0"),
+            ("discrete", "expected VALUE=WEIGHT,..., such as 100=3,4096=1"),
+            ("discrete:5", "'5' is no VALUE=WEIGHT, such as 100=3"),
+            ("discrete:x=5", "VALUE 'x' is no number"),
+            ("discrete:5=x", "WEIGHT 'x' is no number"),
+            ("discrete:5=1,6=-1", "WEIGHT -1 is below 0"),
+            ("discrete:5=0,6=0", "no WEIGHT is above 0"),
             (
-                "mutilate:fb_value",
-                "expected uniform, normal, exponential, pareto, gev, fb_key or fb_ia behind it",
-            ),
-            (
-                "big",
-                "no size; expected a size such as 200 or 4KiB, fixed:N, uniform:MIN,MAX, normal:MEAN,SD, \
-                 exponential:LAMBDA (mean 1/LAMBDA), pareto:LOC,SCALE,SHAPE, gev:LOC,SCALE,SHAPE, lognormal:MU,SIGMA, \
+                "cauchy:1",
+                "no distribution; expected a number, fixed:N, uniform:MIN,MAX, normal:MEAN,SD, exponential:LAMBDA (mean \
+                 1/LAMBDA), pareto:LOC,SCALE,SHAPE, gev:LOC,SCALE,SHAPE, lognormal:MU,SIGMA, \
                  discrete:VALUE=WEIGHT,..., fb_key, fb_value or fb_ia",
             ),
-        ]);
-    }
-
-    #[test]
-    fn laws_of_sizes_are_cut_where_they_have_no_ends() {
-        // As read; and cut to 5..=250, as a key is.
-        for (text, read, cut) in [
-            ("fixed:300", (300, 300), (300, 300)),
-            ("uniform:1,300", (1, 300), (1, 300)),
-            ("fb_key", (0, 1_000_000), (5, 250)),
-            ("pareto:14.5,214,0.3", (15, 1_000_000), (15, 250)),
-            ("pareto:300,214,0.3", (300, 1_000_000), (300, 300)),
-            ("pareto:2e6,214,0.3", (2_000_000, 2_000_000), (2_000_000, 2_000_000)),
-            ("pareto:1,100,-0.5", (1, 201), (1, 201)),
-            ("gev:0,1,-0.5", (0, 2), (2, 2)),
-            ("discrete:3=1,400=1", (3, 400), (3, 400)),
-            ("fb_key@20..40", (20, 40), (20, 40)),
-            ("normal:9,0", (9, 9), (9, 9)),
-            ("mutilate:fb_key@1..300", (1, 300), (5, 250)),
-            ("ranges:7-300@0.5,2-9@0.5", (2, 300), (2, 300)),
-            ("mcperf:d2.5", (2, 2), (2, 2)),
-            ("mcperf:u1,300", (1, 300), (1, 300)),
-            ("mcperf:e50", (0, 1_665), (0, 1_665)),
-            ("mcperf:s5", (5, 1 << 20), (5, 1 << 20)),
-            ("mcperf:e1000000", (0, 1 << 20), (0, 1 << 20)),
         ] {
-            let size: SizeDistribution = text.parse().unwrap();
-            assert_eq!((size.min(), size.max()), read, "{text}");
-            let size = size.cut_to(5, 250);
-            assert_eq!((size.min(), size.max()), cut, "{text}");
-            assert_eq!(size.to_string().parse(), Ok(size));
+            assert_eq!(text.parse::<Distribution>(), Err(format!("{text}: {fault}")));
         }
     }
 
     #[test]
-    fn arrivals() {
-        check::<Arrival>(&[
-            ("poisson", "poisson"),
-            ("uniform", "uniform"),
-            ("uniform:0,2", "uniform:0,2"),
-            ("exponential:5", "exponential:5"),
-            ("normal:1,0.25", "normal:1,0.25"),
-            ("pareto:0,1,0.99", "pareto:0,1,0.99"),
-            ("mmpp:4,100ms,0.1", "mmpp:4,100ms,0.1"),
-            ("mmpp: 10, 0.1s, 1e-1", "mmpp:10,100ms,0.1"),
-            ("fb_ia", "fb_ia"),
-            ("mcperf:u0.001,0.003@7", "mcperf:u0.001,0.003@7"),
-            ("mcperf:d1e10", "mcperf:d10000000000"),
-        ]);
-        check_faults::<Arrival>(&[
-            (
-                "mmpp",
-                "expected PEAK,BURST,DUTY, such as 4,100ms,0.1: 4 times the mean rate during bursts of 100 ms, \
-                      which take a tenth of the time",
-            ),
-            ("mmpp:x,1s,0.1", "PEAK 'x' is no number"),
-            ("mmpp:2,1,0.1", "BURST '1': expected a duration with its unit, such as 10s, 500us, 1.5ms, 2m"),
-            ("mmpp:2,99us,0.1", "BURST 99us is below 100us"),
-            ("mmpp:2,1s,y", "DUTY 'y' is no number"),
-            ("mmpp:2,1s,0", "DUTY 0 is no fraction above 0 (at least 1e-9) and below 1"),
-            ("mmpp:1,1s,1", "DUTY 1 is no fraction above 0 (at least 1e-9) and below 1"),
-            ("mmpp:0.5,1s,0.1", "PEAK 0.5 is below 1: it counts in mean rates"),
-            ("mmpp:4,1s,0.5", "PEAK times DUTY is 2: bursts alone would exceed the mean rate"),
-            ("pareto:0,1,1", "SHAPE 1 makes the mean infinite; gaps need one below 1"),
-            ("gev:0,1,1.5", "SHAPE 1.5 makes the mean infinite; gaps need one below 1"),
-            ("lognormal:0,4.5", "SIGMA 4.5 puts the mean into gaps that no run sees; gaps need one up to 4"),
-            ("fixed:0", "fewer than one gap in a thousand would be above 0"),
-            ("normal:-4,1", "fewer than one gap in a thousand would be above 0"),
-            ("uniform:-9999,1", "fewer than one gap in a thousand would be above 0"),
-            ("pareto:-9,1,0", "fewer than one gap in a thousand would be above 0"),
-            ("gev:-8,1,0", "fewer than one gap in a thousand would be above 0"),
-            ("discrete:0=9999,1=1", "fewer than one gap in a thousand would be above 0"),
-            ("normal:1", "expected MEAN,SD"),
-            (
-                "bursty",
-                "no arrival; expected poisson, uniform, mmpp:PEAK,BURST,DUTY, or a law of the gaps: fixed:N, \
-                 uniform:MIN,MAX, normal:MEAN,SD, exponential:LAMBDA (mean 1/LAMBDA), pareto:LOC,SCALE,SHAPE, \
-                 gev:LOC,SCALE,SHAPE, lognormal:MU,SIGMA, discrete:VALUE=WEIGHT,..., fb_key, fb_value or fb_ia",
-            ),
-        ]);
+    fn supports() {
+        let endless = f64::INFINITY;
+        for (text, expected) in [
+            ("fixed:7", (7.0, 7.0)),
+            ("uniform:-1,2", (-1.0, 2.0)),
+            ("normal:3,0", (3.0, 3.0)),
+            ("normal:3,1", (-endless, endless)),
+            ("exponential:2", (0.0, endless)),
+            ("pareto:15,2,0.5", (15.0, endless)),
+            ("pareto:15,2,-0.5", (15.0, 19.0)),
+            ("gev:15,2,0", (-endless, endless)),
+            ("gev:15,2,0.5", (11.0, endless)),
+            ("gev:15,2,-0.5", (-endless, 19.0)),
+            ("lognormal:0,1", (0.0, endless)),
+            ("discrete:9=1,2=3,-5=0", (2.0, 9.0)),
+            ("fb_value", (0.0, endless)),
+            ("fb_ia", (0.0, endless)),
+        ] {
+            assert_eq!(text.parse::<Distribution>().unwrap().support(), expected, "{text}");
+        }
     }
 
-    #[test]
-    fn the_dispersion_of_bursts() {
-        // The same in terms of the text form: 1 + 2 · rate · burst · duty · (peak − 1)².
-        for (peak, burst_ms, duty, rate) in
-            [(4.0, 100, 0.1, 1_000), (1.5, 20, 0.5, 50), (1.0, 1, 0.3, 9), (2.0, 1, 0.5, 9)]
-        {
-            let mmpp = Mmpp { peak, burst: DurationNs::from_millis(burst_ms), duty };
-            let expected = 1.0 + 2.0 * rate as f64 * burst_ms as f64 / 1e3 * duty * (peak - 1.0).powi(2);
-            let idc = mmpp.idc(Rate::per_second(rate));
-            assert!((idc / expected - 1.0).abs() < 1e-12, "{idc} against {expected}");
-            assert!((duty * peak + (1.0 - duty) * mmpp.low() - 1.0).abs() < 1e-12);
+    proptest! {
+        #[test]
+        fn every_distribution_reads_back(numbers in prop::array::uniform3(-1e15..1e15f64), shape in -10.0..10.0f64) {
+            let [first, second, third] = numbers;
+            let generalised = Generalised { location: first, scale: second.abs() + 1e-15, shape };
+            for distribution in [
+                Distribution::Fixed { value: first },
+                Distribution::Uniform { min: first.min(second), max: first.max(second) },
+                Distribution::Normal { mean: first, sd: second.abs() },
+                Distribution::Exponential { lambda: second.abs() + 1e-15 },
+                Distribution::Pareto(generalised),
+                Distribution::Gev(generalised),
+                Distribution::Lognormal { mu: first, sigma: second.abs() },
+                Distribution::Discrete(vec![(first, second.abs()), (third, 1.0)]),
+            ] {
+                prop_assert_eq!(distribution.to_string().parse(), Ok(distribution));
+            }
         }
     }
 }

@@ -24,13 +24,13 @@ impl FromStr for Label {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let is_name = |key: &str| {
+        let is_distribution_name = |key: &str| {
             !key.is_empty()
                 && key.chars().all(|letter| letter.is_ascii_alphanumeric() || "_-.".contains(letter))
         };
         match text.split_once('=') {
             Some((key, value))
-                if is_name(key)
+                if is_distribution_name(key)
                     && !value.contains(char::is_control)
                     && text.chars().count() <= CHARACTERS_MAX =>
             {
@@ -66,7 +66,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_label_is_a_name_and_a_text() {
+    fn labels_have_a_key_and_a_value() {
         let long = format!("k={}", "x".repeat(CHARACTERS_MAX - 1));
         for (text, expected) in [
             ("commit=3f2a", Some(("commit", "3f2a"))),

@@ -6,14 +6,13 @@
 
 #![forbid(unsafe_code)]
 
-pub mod carrier;
+pub mod arrival;
 pub mod command;
 pub mod cpus;
 pub mod destination;
 pub mod distribution;
 pub mod gather;
 pub mod label;
-pub mod law;
 pub mod login;
 pub mod mcperf_draw;
 pub mod mix;
@@ -23,10 +22,11 @@ pub mod op_name;
 pub mod outcome;
 pub mod phase;
 pub mod plan;
+pub mod plan_split;
 pub mod popularity;
 pub mod profile;
 pub mod quantile;
-pub mod quotation;
+pub mod quoted_bytes;
 pub mod resolve;
 pub mod server;
 pub mod shard;

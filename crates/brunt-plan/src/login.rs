@@ -111,7 +111,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn passwords_are_taken_and_never_shown() {
+    fn passwords_are_read_and_never_printed() {
         let given: Password = "hunter2".parse().unwrap();
         assert_eq!((given.secret(), given.unread()), ("hunter2", None));
         assert_eq!(format!("{given} {given:?}"), "(secret) (secret)");

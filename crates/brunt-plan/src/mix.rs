@@ -30,7 +30,7 @@ impl Mix {
     }
 
     /// Does the mix count, so that its data set needs counters?
-    pub fn counts(&self) -> bool {
+    pub fn has_counters(&self) -> bool {
         self.contains(OpKind::Incr) || self.contains(OpKind::Decr)
     }
 

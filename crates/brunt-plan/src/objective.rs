@@ -84,12 +84,12 @@ pub enum Bound {
     /// Of a rate.
     Rate(Rate),
     /// Of a part of a whole.
-    Share(Share),
+    Fraction(Fraction),
 }
 
 /// A part of a whole, from 0 to 1. Text form: `0.95`, `95%`; printed in per cent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Share {
+pub struct Fraction {
     /// In billionths.
     pub per_billion: u64,
 }
@@ -128,7 +128,7 @@ impl Subject {
     ///
     /// # Errors
     /// It does not, and what is given; for a user.
-    pub fn check_usual(&self) -> Result<(), String> {
+    pub fn check_default_percentiles(&self) -> Result<(), String> {
         match self.percentile().filter(|quantile| !Quantile::PRINTED.contains(quantile)) {
             None => Ok(()),
             Some(quantile) => {
@@ -162,7 +162,7 @@ impl Subject {
         let sent = |class: &Class| {
             let ops =
                 class.ops().into_iter().filter(|op| self.op.is_none_or(|name| name == plan.op_name(*op)));
-            ops.map(|op| (op.kind(), class.asks_for_reply(op.kind()))).collect::<Vec<_>>()
+            ops.map(|op| (op.kind(), class.requests_reply(op.kind()))).collect::<Vec<_>>()
         };
         let sent: Vec<(OpKind, bool)> = plan.classes.iter().flat_map(sent).collect();
         if let (Some(op), true) = (self.op, sent.is_empty()) {
@@ -211,7 +211,7 @@ impl Metric {
         match self {
             Self::Response(_) | Self::Service(_) => text.parse().ok().map(Bound::Time),
             Self::Rate => text.parse().ok().map(Bound::Rate),
-            Self::Hit | Self::Errors | Self::Unsent => text.parse().ok().map(Bound::Share),
+            Self::Hit | Self::Errors | Self::Unsent => text.parse().ok().map(Bound::Fraction),
         }
     }
 }
@@ -223,7 +223,7 @@ impl Bound {
         match self {
             Self::Time(time) => time.0 as f64,
             Self::Rate(rate) => rate.as_f64(),
-            Self::Share(share) => share.as_f64(),
+            Self::Fraction(share) => share.as_f64(),
         }
     }
 }
@@ -387,19 +387,19 @@ impl fmt::Display for Bound {
         match self {
             Self::Time(time) => time.fmt(formatter),
             Self::Rate(rate) => rate.fmt(formatter),
-            Self::Share(share) => share.fmt(formatter),
+            Self::Fraction(share) => share.fmt(formatter),
         }
     }
 }
 
-impl Share {
+impl Fraction {
     /// From 0 to 1.
     pub fn as_f64(self) -> f64 {
         self.per_billion as f64 / BILLION as f64
     }
 }
 
-impl FromStr for Share {
+impl FromStr for Fraction {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
@@ -417,7 +417,7 @@ impl FromStr for Share {
     }
 }
 
-impl fmt::Display for Share {
+impl fmt::Display for Fraction {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (percent, rest) = (self.per_billion / (BILLION / 100), self.per_billion % (BILLION / 100));
         match format!("{rest:07}").trim_end_matches('0') {
@@ -427,7 +427,7 @@ impl fmt::Display for Share {
     }
 }
 
-serde_as_text!(Share);
+serde_as_text!(Fraction);
 
 #[cfg(test)]
 mod tests {
@@ -460,7 +460,7 @@ mod tests {
     }
 
     #[test]
-    fn mistakes_are_named() {
+    fn messages_name_the_invalid_part() {
         let table = [
             ("", "no comparison; accepted: <, <=, > or >="),
             ("p99 1ms", "no comparison; accepted:"),
@@ -510,7 +510,7 @@ mod tests {
     }
 
     #[test]
-    fn a_plan_must_have_the_number() {
+    fn objectives_need_a_reported_number() {
         let table = [
             ("", "p99 < 1ms", ""),
             ("", "set.errors < 1%", ""),
@@ -545,7 +545,7 @@ mod tests {
     }
 
     #[test]
-    fn a_number_at_its_bound() {
+    fn comparisons_at_the_bound() {
         let table = [
             ("p99 < 1ms", 1e6, false),
             ("p99 <= 1ms", 1e6, true),
@@ -566,8 +566,8 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_printed_reads_back(per_billion in 0..=BILLION) {
-            let share = Share { per_billion };
+        fn printed_values_read_back(per_billion in 0..=BILLION) {
+            let share = Fraction { per_billion };
             prop_assert_eq!(share.to_string().parse(), Ok(share));
         }
     }

@@ -133,21 +133,21 @@ impl OpId {
 
     /// Its place among all of a plan.
     #[inline]
-    pub const fn place(self) -> usize {
+    pub const fn index(self) -> usize {
         self.0 as usize
     }
 
     /// The kind that it is, or is of.
     pub const fn kind(self) -> OpKind {
-        match OpKind::ALL.len() > self.place() {
-            true => OpKind::ALL[self.place()],
+        match OpKind::ALL.len() > self.index() {
+            true => OpKind::ALL[self.index()],
             false => OpKind::Raw,
         }
     }
 
     /// The index of the command that it is; `None` where it is none, or not known which.
     pub const fn command(self) -> Option<usize> {
-        self.place().checked_sub(OpKind::COUNT)
+        self.index().checked_sub(OpKind::COUNT)
     }
 
     /// As [`OpKind::is_retrieval`].

@@ -3,17 +3,17 @@
 //! Not what the user typed (that is [`crate::spec`]) and never changed after it is resolved; live state has no place
 //! here. Everything downstream may rely on the ranges stated at the fields.
 
-use crate::carrier::Carrier;
+use crate::arrival::{Arrival, SizeDistribution};
 use crate::command::{Command, name_of};
-use crate::distribution::{Arrival, SizeDistribution};
 use crate::gather::Gather;
 use crate::label::Label;
 use crate::login::Login;
 use crate::mix::Mix;
-use crate::objective::Share;
+use crate::objective::Fraction;
 use crate::op::{OpId, OpKind};
 use crate::op_name::OpName;
-use crate::popularity::{Drift, Popularity, Window};
+use crate::plan_split::HostRole;
+use crate::popularity::{Drift, ObjectWindow, Popularity};
 use crate::profile::RateProfile;
 use crate::quantile::Quantile;
 use crate::server::{PORT_MEMCACHED, PORT_REDIS, ServerAddress};
@@ -114,7 +114,7 @@ impl Protocol {
     }
 
     /// The command that is sent where none is given.
-    pub const fn usual_command(self) -> Option<&'static str> {
+    pub const fn default_command(self) -> Option<&'static str> {
         match self {
             Self::Echo => Some("{value}"),
             Self::Ping => Some("PING"),
@@ -123,7 +123,7 @@ impl Protocol {
     }
 
     /// The port of its servers where none is given.
-    pub const fn usual_port(self) -> u16 {
+    pub const fn default_port(self) -> u16 {
         match self {
             Self::MemcachedText | Self::MemcachedMeta | Self::MemcachedBinary => PORT_MEMCACHED,
             Self::Resp2 | Self::Resp3 | Self::RespInline => PORT_REDIS,
@@ -140,7 +140,7 @@ impl Protocol {
     }
 
     /// Has it a request for this kind of op?
-    pub const fn speaks(self, kind: OpKind) -> bool {
+    pub const fn supports(self, kind: OpKind) -> bool {
         match self {
             Self::MemcachedText => true,
             Self::MemcachedMeta | Self::MemcachedBinary => !matches!(kind, OpKind::Raw),
@@ -168,7 +168,7 @@ words! {
 
 impl Transport {
     /// The same toward this server: a path is reached by a Unix socket, and a host never is.
-    pub const fn toward(self, server: &ServerAddress) -> Self {
+    pub const fn for_server(self, server: &ServerAddress) -> Self {
         match (server.is_unix(), self) {
             (true, _) => Self::Unix,
             (false, Self::Unix) => Self::Tcp,
@@ -435,7 +435,7 @@ impl KeyForm {
             Self::Decimal => u64::MAX,
             Self::Hex8 => 1 << 32,
             Self::Random => 62u64.pow(Self::CODE_BYTES_MAX),
-            Self::Memaslap | Self::MemaslapPrintable => Window::NUMBERS_MAX,
+            Self::Memaslap | Self::MemaslapPrintable => ObjectWindow::NUMBERS_MAX,
         }
     }
 
@@ -628,7 +628,7 @@ pub struct Class {
     /// Name in reports; unique within the plan.
     pub name: String,
     /// Whom it talks to and how, where that is not as the plan says.
-    pub own: Option<Destination>,
+    pub own_destination: Option<Destination>,
     /// Kinds of operations that go elsewhere, or otherwise. Each route has as many connections as the class.
     pub routes: Vec<OpRoute>,
     /// Every change goes to so many servers of its path, at least 1: to the one where its key lives and those behind it. A retrieval
@@ -672,7 +672,7 @@ pub struct Class {
     /// What follows when one is lost.
     pub reconnect: Reconnect,
     /// Who carries it out, where there are agents.
-    pub carrier: Carrier,
+    pub host_role: HostRole,
 }
 
 impl Class {
@@ -701,8 +701,8 @@ impl Class {
     }
 
     /// Has its data set a counter beside every key? Where values are numbers, keys are counters.
-    pub fn counts(&self) -> bool {
-        self.trace.is_none() && self.mix.counts() && self.keyspace.value_form == ValueForm::Random
+    pub fn has_counters(&self) -> bool {
+        self.trace.is_none() && self.mix.has_counters() && self.keyspace.value_form == ValueForm::Random
     }
 
     /// The longest key that it asks for, in bytes.
@@ -733,7 +733,7 @@ impl Class {
     }
 
     /// Does it ask for a reply to ops of this kind?
-    pub const fn asks_for_reply(&self, kind: OpKind) -> bool {
+    pub const fn requests_reply(&self, kind: OpKind) -> bool {
         !self.noreply || kind.is_retrieval()
     }
 }
@@ -747,12 +747,12 @@ pub struct Stop {
     /// Requests scheduled in the measured window, over all workers; every class gets its share.
     pub requests: Option<u64>,
     /// It ends earlier when enough is known.
-    pub until: Option<LookUntil>,
+    pub until: Option<EarlyStop>,
 }
 
 /// A window that ends as soon as its percentiles are known well enough, but only where somebody looks.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct LookUntil {
+pub struct EarlyStop {
     /// What is to be known.
     pub until: Until,
     /// Length of the window at the first look; at most the window's. The others lie at its doublings.
@@ -835,7 +835,7 @@ pub struct Plan {
     pub preload: bool,
     /// Which part of the keys read is checked in full, and writes have versions for it; `None` checks as much of each value as
     /// costs little.
-    pub verify: Option<Share>,
+    pub verify: Option<Fraction>,
     /// Ask the servers for their statistics, on connections beside the workers'.
     pub server_stats: bool,
     /// Drives arrivals, op order and popularity.
@@ -872,7 +872,7 @@ pub struct DataSet<'a> {
     /// How many servers each of those stores goes to.
     pub replicas: u32,
     /// It has a counter beside every key: ids from `keys` to `2 · keys − 1`, for incr and decr.
-    pub counts: bool,
+    pub has_counters: bool,
     /// Values grow by append and prepend, so that only their heads can be checked.
     pub extends: bool,
     /// Time to live that preload stores it with, in seconds.
@@ -885,11 +885,11 @@ pub struct DataSet<'a> {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Windows {
     /// Each of them.
-    pub window: Window,
+    pub window: ObjectWindow,
     /// How many there are: one for each client.
     pub clients: u32,
     /// They are full before the schedule begins, because nothing in it fills them.
-    pub are_preset: bool,
+    pub are_prefilled: bool,
 }
 
 impl Windows {
@@ -902,14 +902,14 @@ impl Windows {
 impl DataSet<'_> {
     /// How many ids there are: keys and counters.
     pub const fn ids(&self) -> u64 {
-        if self.counts { self.keyspace.keys * 2 } else { self.keyspace.keys }
+        if self.has_counters { self.keyspace.keys * 2 } else { self.keyspace.keys }
     }
 
     /// Preload stores the ids below this: all of them, but of windows only those that must be full.
     pub fn ids_preloaded(&self) -> u64 {
         match &self.windows {
             None => self.ids(),
-            Some(windows) if windows.are_preset => windows.objects(),
+            Some(windows) if windows.are_prefilled => windows.objects(),
             Some(_) => 0,
         }
     }
@@ -958,7 +958,7 @@ impl Plan {
     }
 
     /// The class whose connections a class uses, most often its own.
-    pub fn owner_of(&self, class: usize) -> usize {
+    pub fn connection_owner(&self, class: usize) -> usize {
         let name = self.classes[class].connections_of.as_ref();
         let owner = name.and_then(|name| self.classes.iter().position(|other| other.name == *name));
         owner.unwrap_or(class)
@@ -966,8 +966,8 @@ impl Plan {
 
     /// Do several classes use the connections of this one?
     pub fn shares_connections(&self, class: usize) -> bool {
-        let owner = self.owner_of(class);
-        (0..self.classes.len()).any(|other| other != class && self.owner_of(other) == owner)
+        let owner = self.connection_owner(class);
+        (0..self.classes.len()).any(|other| other != class && self.connection_owner(other) == owner)
     }
 
     /// Does any class write values, or store what it misses?
@@ -986,7 +986,7 @@ impl Plan {
         for (index, class) in self.classes.iter().enumerate() {
             // What a trace asks for is no part of the data set.
             let is_drawn = class.trace.is_none();
-            let (counts, extends) = (class.counts(), is_drawn && class.mix.extends());
+            let (has_counters, extends) = (class.has_counters(), is_drawn && class.mix.extends());
             let stored_at = self.path_of(class, OpKind::Set).servers;
             let home: Vec<_> =
                 stored_at.iter().map(|server| servers[usize::from(*server)].address.clone()).collect();
@@ -1003,7 +1003,7 @@ impl Plan {
             match distinct.iter_mut().find(|held| is_same(held)) {
                 Some(held) => {
                     held.classes.push(index);
-                    held.counts |= counts;
+                    held.has_counters |= has_counters;
                     held.extends |= extends;
                 }
                 None => distinct.push(DataSet {
@@ -1012,7 +1012,7 @@ impl Plan {
                     copies: self.copies_at(class, home.len()),
                     home,
                     replicas: class.replicas,
-                    counts,
+                    has_counters,
                     extends,
                     ttl_s: class.ttl_s,
                     windows: self.windows_of(class),
@@ -1030,7 +1030,7 @@ impl Plan {
             SessionScope::Connection => class.connections,
             SessionScope::Client { connections } => class.connections / connections,
         };
-        Some(Windows { window, clients, are_preset: !class.mix.contains(OpKind::Set) })
+        Some(Windows { window, clients, are_prefilled: !class.mix.contains(OpKind::Set) })
     }
 
     /// How many times preload stores each key of a class where there are so many servers.

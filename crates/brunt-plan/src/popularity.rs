@@ -2,7 +2,7 @@
 //!
 //! The samplers that draw from them live in `brunt-workload`.
 
-use crate::distribution::name_and_arguments;
+use crate::arrival::name_and_arguments;
 use crate::units::{Count, DurationNs, serde_as_text};
 use std::fmt;
 use std::str::FromStr;
@@ -45,12 +45,12 @@ pub enum Popularity {
     },
     /// Every client has a window of objects of its own, as in memaslap: sets fill it, and then put a new object in the place of the
     /// oldest one; gets ask for any object of it. Text form `window:10k,overwrite=0.2,expire=0.05`; the fractions may be left out.
-    Window(Window),
+    Window(ObjectWindow),
 }
 
 impl Popularity {
     /// The window, where it is one.
-    pub const fn window(&self) -> Option<&Window> {
+    pub const fn window(&self) -> Option<&ObjectWindow> {
         match self {
             Self::Window(window) => Some(window),
             _ => None,
@@ -60,8 +60,8 @@ impl Popularity {
 
 /// The objects that a client works on.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Window {
-    /// How many, from 1 to [`Window::OBJECTS_MAX`].
+pub struct ObjectWindow {
+    /// How many, from 1 to [`ObjectWindow::OBJECTS_MAX`].
     pub objects: u32,
     /// The fraction of sets that write an object anew, from 0 to 1; the others put a new one in its place.
     pub overwrite: f64,
@@ -69,7 +69,7 @@ pub struct Window {
     pub expire: f64,
 }
 
-impl Window {
+impl ObjectWindow {
     /// The place of an object in its window takes so many bits of an id.
     pub const PLACE_BITS: u32 = 24;
     /// The number of an object, over all windows of a class, takes the others.
@@ -133,7 +133,7 @@ impl Window {
     }
 }
 
-impl fmt::Display for Window {
+impl fmt::Display for ObjectWindow {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(formatter, "window:{}", self.objects)?;
         for (name, fraction) in [("overwrite", self.overwrite), ("expire", self.expire)] {
@@ -169,7 +169,7 @@ impl FromStr for Popularity {
             ("gaussian", [deviation]) => {
                 Ok(Self::Gaussian { deviation: above_0("DEVIATION", deviation, 1.0)? })
             }
-            ("window", arguments) => Window::parse(arguments).map(Self::Window),
+            ("window", arguments) => ObjectWindow::parse(arguments).map(Self::Window),
             _ => Err("expected uniform, zipf:EXPONENT, hotspot:KEYS,OPS (both fractions), sequential, \
                       latest:EXPONENT, gaussian:DEVIATION (a fraction of the keys) or window:OBJECTS"
                 .to_owned()),
@@ -268,10 +268,10 @@ mod tests {
     }
 
     #[test]
-    fn places_that_expire() {
+    fn expiring_objects_are_spread_evenly() {
         // By the rule that goes from place to place.
         for expire in [0.05, 0.1, 0.25, 1.0 / 3.0, 0.9, 1.0] {
-            let window = Window { objects: 1, overwrite: 0.0, expire };
+            let window = ObjectWindow { objects: 1, overwrite: 0.0, expire };
             let mut expiring = 0;
             for place in 0..5_000 {
                 let expires = f64::from(expiring) < expire * f64::from(place);
@@ -283,12 +283,12 @@ mod tests {
                 expiring += u32::from(expires);
             }
         }
-        let window = Window { objects: 1, overwrite: 0.0, expire: 0.1 };
+        let window = ObjectWindow { objects: 1, overwrite: 0.0, expire: 0.1 };
         assert!((0..30).filter(|place| window.expires(*place)).eq([1, 11, 21]));
     }
 
     #[test]
-    fn mistakes_are_named() {
+    fn messages_name_the_invalid_part() {
         let laws = "expected uniform, zipf:EXPONENT, hotspot:KEYS,OPS (both fractions), sequential, \
                     latest:EXPONENT, gaussian:DEVIATION (a fraction of the keys) or window:OBJECTS";
         let window =

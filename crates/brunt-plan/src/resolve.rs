@@ -9,28 +9,28 @@ mod datagrams;
 mod destination;
 pub mod fleet;
 mod hash;
+mod server_usage;
 mod shared_connections;
 mod trace;
 mod transport;
 mod url;
-mod used;
 mod window;
 
-use crate::carrier::Carrier;
+use crate::arrival::{Arrival, SizeDistribution};
 use crate::command::{Command, CommandSpec, name_of};
 use crate::cpus::CpuList;
-use crate::distribution::{Arrival, SizeDistribution};
 use crate::label::Label;
 use crate::login::Login;
 use crate::mix::Mix;
-use crate::objective::Share;
+use crate::objective::Fraction;
 use crate::op::OpKind;
 use crate::op_name::OpName;
 use crate::plan::{
-    Class, Destination, INLINE_VALUE_BYTES_MAX, IoChoice, KeyForm, Keyspace, Lifetime, Load, LookUntil,
+    Class, Destination, EarlyStop, INLINE_VALUE_BYTES_MAX, IoChoice, KeyForm, Keyspace, Lifetime, Load,
     MeterKind, OnMiss, OpenRate, Placement, Plan, Profile, Protocol, Reconnect, Refill, Stop, Target,
     Timestamps, Transport, ValueForm, Wait,
 };
+use crate::plan_split::HostRole;
 use crate::popularity::Popularity;
 use crate::server::{ServerAddress, ServerList};
 use crate::spec::{ClassSpec, PlanSpec, RunSpec};
@@ -40,9 +40,9 @@ use crate::url::NamedServer;
 use crate::version::Version;
 use crate::warmup::Warmup;
 pub use cluster::of_nodes;
+use server_usage::ServerUsage;
 use std::borrow::Cow;
 use std::fmt;
-use used::Used;
 
 /// What the defaults need to know of the machine and the moment.
 #[derive(Clone, Debug)]
@@ -118,21 +118,21 @@ const DEFAULT_DATA_SEED: u64 = 1;
 const INTERVAL_UNIT: DurationNs = DurationNs::from_millis(100);
 
 /// Builds an error about `option` of the class in hand.
-struct Complaint<'a> {
+struct ErrorContext<'a> {
     class: Option<&'a str>,
 }
 
-impl Complaint<'_> {
+impl ErrorContext<'_> {
     fn error(&self, option: &str, given: impl fmt::Display, accepted: impl Into<String>) -> PlanError {
-        self.of_option(option, Some(given.to_string()), accepted)
+        self.option_error(option, Some(given.to_string()), accepted)
     }
 
     /// The same of an option that has no value.
     fn flag_error(&self, option: &str, accepted: impl Into<String>) -> PlanError {
-        self.of_option(option, None, accepted)
+        self.option_error(option, None, accepted)
     }
 
-    fn of_option(&self, option: &str, given: Option<String>, accepted: impl Into<String>) -> PlanError {
+    fn option_error(&self, option: &str, given: Option<String>, accepted: impl Into<String>) -> PlanError {
         // Classes are named in plan files only: that is no flag.
         let dashes = if matches!(option, "name" | "ops" | "route" | "connections-of") { "" } else { "--" };
         let option = match self.class {
@@ -163,48 +163,48 @@ impl Complaint<'_> {
 /// Resolves a specification into the plan that will run.
 pub fn resolve(spec: &PlanSpec, host: &Host) -> Result<Plan, PlanError> {
     let spec = &*fleet::with_measuring_class(spec)?;
-    let spec = &*with_usual_command(spec);
-    let complaint = Complaint { class: None };
-    let mut run = url::fill_in(&complaint, &spec.run)?;
+    let spec = &*with_default_command(spec);
+    let context = ErrorContext { class: None };
+    let mut run = url::apply_urls(&context, &spec.run)?;
     run.protocol = run.protocol.or(run.server.as_ref().and_then(url::by_port));
     let run = &run;
     let mut classes = resolve_classes(spec)?;
-    let commands = commands::settle(spec, &mut classes);
-    let plans = destination::of_run(run, &spec.classes)?;
-    destination::settle(run, &plans, spec, &mut classes)?;
-    shared_connections::settle(run, spec, &mut classes)?;
-    trace::settle(run, &plans, &mut classes)?;
+    let commands = commands::merge(spec, &mut classes);
+    let default_destination = destination::of_run(run, &spec.classes)?;
+    destination::assign(run, &default_destination, spec, &mut classes)?;
+    shared_connections::assign_owners(run, spec, &mut classes)?;
+    trace::limit_mixes(run, &default_destination, &mut classes)?;
     window::check(run, &classes)?;
-    check_dialect(&commands, &plans, &classes)?;
-    let used = Used::of(&plans, &classes);
-    let threads = resolve_threads(&complaint, run, &used, &classes, host)?;
+    check_protocol(&commands, &default_destination, &classes)?;
+    let used = ServerUsage::of(&default_destination, &classes);
+    let threads = resolve_threads(&context, run, &used, &classes, host)?;
     let reads_data_set = commands::read_data_set(&commands, &classes);
-    let preload = resolve_preload(&complaint, run, &used, reads_data_set)?;
+    let preload = resolve_preload(&context, run, &used, reads_data_set)?;
     let commands = commands::with_names(&commands, preload, &classes);
-    let default_timeout = if used.goes_by(Transport::Udp) {
-        datagrams::check(&plans, preload, &classes)?;
+    let default_timeout = if used.uses_transport(Transport::Udp) {
+        datagrams::check(&default_destination, preload, &classes)?;
         datagrams::DEFAULT_TIMEOUT
     } else {
         DEFAULT_TIMEOUT
     };
     let servers = used.servers_max();
-    let timeout = positive(&complaint, "timeout", run.timeout, default_timeout)?;
+    let timeout = positive(&context, "timeout", run.timeout, default_timeout)?;
     let profile = run.profile.unwrap_or(Profile::Latency);
     Ok(Plan {
-        agents: fleet::resolve(&complaint, run, &classes)?,
-        protocol: plans.protocol,
-        login: resolve_login(&complaint, run, &used)?,
-        hash_field: hash::resolve(&complaint, run, &plans, &classes)?,
-        trailing_blank: resolve_trailing_blank(&complaint, run, &used)?,
-        transport: plans.transport,
+        agents: fleet::resolve(&context, run, &classes)?,
+        protocol: default_destination.protocol,
+        login: resolve_login(&context, run, &used)?,
+        hash_field: hash::resolve(&context, run, &default_destination, &classes)?,
+        trailing_blank: resolve_trailing_blank(&context, run, &used)?,
+        transport: default_destination.transport,
         ip_version: run.ip_version.unwrap_or_default(),
-        sockets: transport::resolve_sockets(&complaint, run, &used)?,
-        tls: transport::resolve_tls(&complaint, run, &used)?,
-        placement: resolve_placement(&complaint, run, servers, &classes)?,
-        is_cluster: cluster::resolve(&complaint, run, plans.protocol)?,
+        sockets: transport::resolve_sockets(&context, run, &used)?,
+        tls: transport::resolve_tls(&context, run, &used)?,
+        placement: resolve_placement(&context, run, servers, &classes)?,
+        is_cluster: cluster::resolve(&context, run, default_destination.protocol)?,
         threads,
-        cpus: resolve_cpus(&complaint, run, host)?,
-        io: resolve_io(&complaint, run)?,
+        cpus: resolve_cpus(&context, run, host)?,
+        io: resolve_io(&context, run)?,
         wait: run.wait.unwrap_or(Wait::Hybrid),
         profile,
         refill: run.refill.unwrap_or(if run.cluster == Some(true) {
@@ -214,31 +214,35 @@ pub fn resolve(spec: &PlanSpec, host: &Host) -> Result<Plan, PlanError> {
         }),
         gather: run.gather.unwrap_or(profile.gather()),
         timeout,
-        connect_timeout: positive(&complaint, "connect-timeout", run.connect_timeout, timeout)?,
+        connect_timeout: positive(&context, "connect-timeout", run.connect_timeout, timeout)?,
         drain: run.drain.unwrap_or(timeout),
-        warmup: resolve_warmup(&complaint, run, &classes)?,
-        stop: resolve_stop(&complaint, run, &classes, &commands)?,
+        warmup: resolve_warmup(&context, run, &classes)?,
+        stop: resolve_stop(&context, run, &classes, &commands)?,
         commands,
         preload,
-        verify: resolve_verify(&complaint, run, &classes, threads, servers)?,
-        server_stats: resolve_server_stats(&complaint, run, &used)?,
+        verify: resolve_verify(&context, run, &classes, threads, servers)?,
+        server_stats: resolve_server_stats(&context, run, &used)?,
         seed: run.seed.map_or(host.random_seed, |seed| seed.0),
         data_seed: run.data_seed.map_or(DEFAULT_DATA_SEED, |seed| seed.0),
-        interval: resolve_interval(&complaint, run)?,
-        meters: resolve_meters(&complaint, run, &used)?,
-        labels: resolve_labels(&complaint, run)?,
+        interval: resolve_interval(&context, run)?,
+        meters: resolve_meters(&context, run, &used)?,
+        labels: resolve_labels(&context, run)?,
         percentiles: run.percentiles.clone().unwrap_or_default().0,
-        timestamps: transport::resolve_timestamps(&complaint, run, &used)?,
-        samples_max: complaint.count("samples-max", run.samples_max, 0, 0, 100_000_000)?,
-        target: if plans.servers.is_empty() { Target::Embedded } else { Target::Servers(plans.servers) },
+        timestamps: transport::resolve_timestamps(&context, run, &used)?,
+        samples_max: context.count("samples-max", run.samples_max, 0, 0, 100_000_000)?,
+        target: if default_destination.servers.is_empty() {
+            Target::Embedded
+        } else {
+            Target::Servers(default_destination.servers)
+        },
         classes,
     })
 }
 
 /// The same with a command where the protocol has nothing else to send and one that is usual.
-fn with_usual_command(spec: &PlanSpec) -> Cow<'_, PlanSpec> {
+fn with_default_command(spec: &PlanSpec) -> Cow<'_, PlanSpec> {
     let has_own = !spec.classes.is_empty() && spec.classes.iter().all(|class| class.command.is_some());
-    match spec.run.protocol.and_then(Protocol::usual_command) {
+    match spec.run.protocol.and_then(Protocol::default_command) {
         Some(command) if spec.run.command.is_none() && !has_own => {
             let mut spec = spec.clone();
             spec.run.command = Some(vec![CommandSpec::of(command)]);
@@ -250,16 +254,16 @@ fn with_usual_command(spec: &PlanSpec) -> Cow<'_, PlanSpec> {
 
 /// Nothing is stored on servers that store nothing, nor for commands that read nothing of it.
 fn resolve_preload(
-    complaint: &Complaint<'_>,
+    context: &ErrorContext<'_>,
     run: &RunSpec,
-    used: &Used,
+    used: &ServerUsage,
     reads_data_set: bool,
 ) -> Result<bool, PlanError> {
     let stateless = used.protocols.iter().find(|protocol| protocol.is_stateless());
     match (run.preload, stateless) {
         (Some(true), Some(protocol)) => {
             let accepted = format!("false together with --protocol {protocol}, whose servers store nothing");
-            Err(complaint.error("preload", true, accepted))
+            Err(context.error("preload", true, accepted))
         }
         (given, stateless) => Ok(given.unwrap_or(stateless.is_none() && reads_data_set)),
     }
@@ -267,7 +271,7 @@ fn resolve_preload(
 
 /// `--warmup auto` is refused where the beginning of the window is fixed before, where the run may end before it, and where the load depends
 /// on when it is.
-fn resolve_warmup(complaint: &Complaint<'_>, run: &RunSpec, classes: &[Class]) -> Result<Warmup, PlanError> {
+fn resolve_warmup(context: &ErrorContext<'_>, run: &RunSpec, classes: &[Class]) -> Result<Warmup, PlanError> {
     let is_counted = classes.iter().any(|class| class.lifetime.total.is_some());
     // Connections that are counted would be used up by it.
     let default = if is_counted { Warmup::NONE } else { Warmup::For(DEFAULT_WARMUP) };
@@ -284,17 +288,17 @@ fn resolve_warmup(complaint: &Complaint<'_>, run: &RunSpec, classes: &[Class]) -
     };
     match (warmup, obstacle) {
         (Warmup::Auto, Some(obstacle)) => {
-            Err(complaint.error("warmup", warmup, format!("a duration, such as 5s: {obstacle}")))
+            Err(context.error("warmup", warmup, format!("a duration, such as 5s: {obstacle}")))
         }
         _ => Ok(warmup),
     }
 }
 
 /// Workers hand over what they recorded every so often.
-fn resolve_interval(complaint: &Complaint<'_>, run: &RunSpec) -> Result<Option<DurationNs>, PlanError> {
+fn resolve_interval(context: &ErrorContext<'_>, run: &RunSpec) -> Result<Option<DurationNs>, PlanError> {
     match run.interval {
         Some(width) if width.0 == 0 || !width.0.is_multiple_of(INTERVAL_UNIT.0) => {
-            Err(complaint.error("interval", width, "a multiple of 100ms, such as 100ms, 500ms or 10s"))
+            Err(context.error("interval", width, "a multiple of 100ms, such as 100ms, 500ms or 10s"))
         }
         width => Ok(width),
     }
@@ -302,21 +306,21 @@ fn resolve_interval(complaint: &Complaint<'_>, run: &RunSpec) -> Result<Option<D
 
 /// What is known of every key takes memory, in each worker and for each class: see `brunt-workload/src/ledger.rs`.
 fn resolve_verify(
-    complaint: &Complaint<'_>,
+    context: &ErrorContext<'_>,
     run: &RunSpec,
     classes: &[Class],
     threads: u32,
     servers: usize,
-) -> Result<Option<Share>, PlanError> {
+) -> Result<Option<Fraction>, PlanError> {
     let Some(share) = run.verify else { return Ok(None) };
     if share.per_billion == 0 {
-        return Err(complaint.error(
+        return Err(context.error(
             "verify",
             share,
             "a part of the values above 0, such as 10%, or no --verify",
         ));
     }
-    window::check_verify(complaint, share, classes)?;
+    window::check_verify(context, share, classes)?;
     // What a window has written, it knows itself.
     let by_ledger = || classes.iter().filter(|class| class.popularity.window().is_none());
     if let Some(class) = by_ledger().find(|class| class.keyspace.value_size.min() < VERIFY_VALUE_MIN) {
@@ -324,33 +328,33 @@ fn resolve_verify(
             "a --value-size of at least {VERIFY_VALUE_MIN} bytes, which hold key and version: class '{}' has '{}'",
             class.name, class.keyspace.value_size
         );
-        return Err(complaint.error("verify", share, accepted));
+        return Err(context.error("verify", share, accepted));
     }
     if let Some(class) = by_ledger().find(|class| class.keyspace.value_form != ValueForm::Random) {
         let accepted = format!(
             "a --value-form of random, whose values name their keys: class '{}' has '{}'",
             class.name, class.keyspace.value_form
         );
-        return Err(complaint.error("verify", share, accepted));
+        return Err(context.error("verify", share, accepted));
     }
     let is_sure = |placement: Placement| placement.is_by_key() || placement == Placement::ByThread;
     if servers > 1 && run.placement.is_some_and(|placement| !is_sure(placement)) {
         let accepted =
             "a --placement by key or by-thread: where any server may have been written to, no other is stale";
-        return Err(complaint.error("verify", share, accepted));
+        return Err(context.error("verify", share, accepted));
     }
     if let Some(class) = classes.iter().find(|class| class.mix.extends()) {
         let accepted = format!(
             "a --mix without append and prepend, whose values grow: class '{}' has '{}'",
             class.name, class.mix
         );
-        return Err(complaint.error("verify", share, accepted));
+        return Err(context.error("verify", share, accepted));
     }
     let threads = u64::from(threads);
     let writers_max = u64::from(Version::WRITERS_MAX);
     if threads * classes.len() as u64 > writers_max {
         let accepted = format!("up to {writers_max} workers times classes, whose writes are told apart");
-        return Err(complaint.error("verify", share, accepted));
+        return Err(context.error("verify", share, accepted));
     }
     let keys = by_ledger().fold(0_u64, |sum, class| sum.saturating_add(class.keyspace.keys));
     let bytes = keys.saturating_mul(threads).saturating_mul(VERIFY_BYTES_PER_KEY);
@@ -358,67 +362,76 @@ fn resolve_verify(
         let keys_max = VERIFY_BYTES_MAX / VERIFY_BYTES_PER_KEY / threads;
         let accepted =
             format!("up to {keys_max} --keys with {threads} threads: what is known of each takes memory");
-        return Err(complaint.error("verify", share, accepted));
+        return Err(context.error("verify", share, accepted));
     }
     Ok(Some(share))
 }
 
-fn resolve_trailing_blank(complaint: &Complaint<'_>, run: &RunSpec, used: &Used) -> Result<bool, PlanError> {
+fn resolve_trailing_blank(
+    context: &ErrorContext<'_>,
+    run: &RunSpec,
+    used: &ServerUsage,
+) -> Result<bool, PlanError> {
     let is_asked = run.trailing_blank == Some(true);
-    if is_asked && !used.speaks(|protocol| protocol == Protocol::MemcachedText) {
+    if is_asked && !used.supports(|protocol| protocol == Protocol::MemcachedText) {
         let accepted = "--trailing-blank together with --protocol memcached-text";
-        return Err(complaint.flag_error("trailing-blank", accepted));
+        return Err(context.flag_error("trailing-blank", accepted));
     }
     Ok(is_asked)
 }
 
-fn resolve_io(complaint: &Complaint<'_>, run: &RunSpec) -> Result<IoChoice, PlanError> {
+fn resolve_io(context: &ErrorContext<'_>, run: &RunSpec) -> Result<IoChoice, PlanError> {
     match (run.io, run.timestamps) {
         (Some(IoChoice::Uring), Some(Timestamps::Kernel)) => {
-            Err(complaint.error("io", IoChoice::Uring, "epoll or auto together with --timestamps kernel"))
+            Err(context.error("io", IoChoice::Uring, "epoll or auto together with --timestamps kernel"))
         }
         (given, _) => Ok(given.unwrap_or(IoChoice::Auto)),
     }
 }
 
 fn positive(
-    complaint: &Complaint<'_>,
+    context: &ErrorContext<'_>,
     option: &str,
     given: Option<DurationNs>,
     default: DurationNs,
 ) -> Result<DurationNs, PlanError> {
     match given {
-        Some(DurationNs(0)) => Err(complaint.error(option, "0s", "a duration above 0, such as 10s or 500ms")),
+        Some(DurationNs(0)) => Err(context.error(option, "0s", "a duration above 0, such as 10s or 500ms")),
         given => Ok(given.unwrap_or(default)),
     }
 }
 
 /// Is everything that the classes send in the dialect, and every command of the user's in a mix?
-fn check_dialect(commands: &[CommandSpec], plans: &Destination, classes: &[Class]) -> Result<(), PlanError> {
-    check_stateless(commands, plans, classes)?;
-    let takes_commands = Used::of(plans, classes).speaks(|protocol| protocol.speaks(OpKind::Raw));
+fn check_protocol(
+    commands: &[CommandSpec],
+    default_destination: &Destination,
+    classes: &[Class],
+) -> Result<(), PlanError> {
+    check_stateless(commands, default_destination, classes)?;
+    let takes_commands =
+        ServerUsage::of(default_destination, classes).supports(|protocol| protocol.supports(OpKind::Raw));
     commands::check(commands, takes_commands, classes)?;
     for class in classes {
-        let protocol = class.own.as_ref().unwrap_or(plans).protocol;
-        let complaint = Complaint { class: (classes.len() > 1).then_some(class.name.as_str()) };
+        let protocol = class.own_destination.as_ref().unwrap_or(default_destination).protocol;
+        let context = ErrorContext { class: (classes.len() > 1).then_some(class.name.as_str()) };
         if protocol == Protocol::RespInline {
-            check_inline(&complaint, class)?;
+            check_inline(&context, class)?;
         }
-        check_kinds(&complaint, protocol, class)?;
+        check_kinds(&context, protocol, class)?;
         let slots = u64::from(class.connections) * u64::from(class.depth);
         if protocol.has_tokens() && slots > TOKENS_MAX {
             let most = TOKENS_MAX / u64::from(class.connections);
             let accepted =
                 format!("at most {most} with {} connections and --protocol {protocol}", class.connections);
-            return Err(complaint.error("depth", class.depth, accepted));
+            return Err(context.error("depth", class.depth, accepted));
         }
         if class.noreply && !protocol.is_memcached() {
             let accepted =
                 format!("no --noreply with --protocol {protocol}, where every command has a reply");
-            return Err(complaint.flag_error("noreply", accepted));
+            return Err(context.flag_error("noreply", accepted));
         }
         if class.mix.contains(OpKind::Raw) && class.mix.commands.is_empty() {
-            return Err(complaint.error("mix", &class.mix, "raw together with --command"));
+            return Err(context.error("mix", &class.mix, "raw together with --command"));
         }
     }
     Ok(())
@@ -427,51 +440,51 @@ fn check_dialect(commands: &[CommandSpec], plans: &Destination, classes: &[Class
 /// Where servers store nothing, commands are all there is to send.
 fn check_stateless(
     commands: &[CommandSpec],
-    plans: &Destination,
+    default_destination: &Destination,
     classes: &[Class],
 ) -> Result<(), PlanError> {
-    let protocol_of = |class: &Class| class.own.as_ref().unwrap_or(plans).protocol;
+    let protocol_of = |class: &Class| class.own_destination.as_ref().unwrap_or(default_destination).protocol;
     for class in classes.iter().filter(|class| protocol_of(class).is_stateless()) {
         let protocol = protocol_of(class);
-        let complaint = Complaint { class: (classes.len() > 1).then_some(class.name.as_str()) };
+        let context = ErrorContext { class: (classes.len() > 1).then_some(class.name.as_str()) };
         if commands.is_empty() || class.trace.is_some() {
             let accepted = format!("--protocol {protocol} together with --command, and without a trace");
-            return Err(complaint.error("protocol", protocol, accepted));
+            return Err(context.error("protocol", protocol, accepted));
         }
-        check_kinds(&complaint, protocol, class)?;
+        check_kinds(&context, protocol, class)?;
     }
     Ok(())
 }
 
 /// Has the protocol a request for each kind of the class's operations?
-fn check_kinds(complaint: &Complaint<'_>, protocol: Protocol, class: &Class) -> Result<(), PlanError> {
-    let Some((kind, _)) = class.mix.weights.iter().find(|(kind, _)| !protocol.speaks(*kind)) else {
+fn check_kinds(context: &ErrorContext<'_>, protocol: Protocol, class: &Class) -> Result<(), PlanError> {
+    let Some((kind, _)) = class.mix.weights.iter().find(|(kind, _)| !protocol.supports(*kind)) else {
         return Ok(());
     };
-    let names = OpKind::ALL.into_iter().filter(|kind| protocol.speaks(*kind)).map(OpKind::name);
+    let names = OpKind::ALL.into_iter().filter(|kind| protocol.supports(*kind)).map(OpKind::name);
     let names = names.collect::<Vec<_>>().join(" ");
     let accepted = format!("operations that {protocol} has: {names}; it has no {kind}");
-    Err(complaint.error("mix", &class.mix, accepted))
+    Err(context.error("mix", &class.mix, accepted))
 }
 
 /// Has an inline command room for everything that the class sends? Redis reads lines of at most 64 KiB.
-fn check_inline(complaint: &Complaint<'_>, class: &Class) -> Result<(), PlanError> {
+fn check_inline(context: &ErrorContext<'_>, class: &Class) -> Result<(), PlanError> {
     let keyspace = &class.keyspace;
     if keyspace.value_size.max() > INLINE_VALUE_BYTES_MAX {
         let accepted =
             format!("values of at most {INLINE_VALUE_BYTES_MAX} bytes together with --protocol resp-inline");
-        return Err(complaint.error("value-size", &keyspace.value_size, accepted));
+        return Err(context.error("value-size", &keyspace.value_size, accepted));
     }
     let most = INLINE_KEYS_BYTES_MAX / (u64::from(keyspace.key_size.max()) + 1);
     if class.mix.contains(OpKind::Mget) && u64::from(class.multiget) > most {
         let accepted = format!("at most {most} keys of this size together with --protocol resp-inline");
-        return Err(complaint.error("multiget", class.multiget, accepted));
+        return Err(context.error("multiget", class.multiget, accepted));
     }
     Ok(())
 }
 
-fn resolve_login(complaint: &Complaint<'_>, run: &RunSpec, used: &Used) -> Result<Login, PlanError> {
-    let (has_users, is_resp) = (used.speaks(Protocol::has_users), used.speaks(Protocol::is_resp));
+fn resolve_login(context: &ErrorContext<'_>, run: &RunSpec, used: &ServerUsage) -> Result<Login, PlanError> {
+    let (has_users, is_resp) = (used.supports(Protocol::has_users), used.supports(Protocol::is_resp));
     let text = |value: &Option<String>| value.clone();
     let (of_users, of_resp) = ("memcached-binary, resp2 or resp3", "resp2 or resp3");
     let given = [
@@ -483,55 +496,59 @@ fn resolve_login(complaint: &Complaint<'_>, run: &RunSpec, used: &Used) -> Resul
     for (option, given, is_spoken, protocols) in given {
         if let (Some(given), false) = (given, is_spoken) {
             let accepted = format!("--{option} together with --protocol {protocols}");
-            return Err(complaint.error(option, given, accepted));
+            return Err(context.error(option, given, accepted));
         }
     }
     if let (Some(user), None) = (&run.user, &run.password) {
-        return Err(complaint.error("user", user, "--user together with --password"));
+        return Err(context.error("user", user, "--user together with --password"));
     }
-    let is_binary = used.speaks(|protocol| protocol == Protocol::MemcachedBinary);
+    let is_binary = used.supports(|protocol| protocol == Protocol::MemcachedBinary);
     if let (None, Some(password), true) = (&run.user, &run.password, is_binary) {
-        return Err(complaint.error("password", password, "--password together with --user"));
+        return Err(context.error("password", password, "--password together with --user"));
     }
     if let Some(hidden) = run.password.as_ref().filter(|password| password.is_hidden()) {
         let accepted = "the password itself, which no printed plan holds, or @FILE";
-        return Err(complaint.error("password", hidden, accepted));
+        return Err(context.error("password", hidden, accepted));
     }
     if let (true, Some(password)) = (used.embedded, &run.password) {
         let accepted = "--password together with a --server: the reference server of a run asks for none";
-        return Err(complaint.error("password", password, accepted));
+        return Err(context.error("password", password, accepted));
     }
     let is_plain = |name: &&String| !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_graphic());
     if let Some(name) = run.client_name.as_ref().filter(|name| !is_plain(name)) {
-        return Err(complaint.error("client-name", name, "printable ASCII without spaces"));
+        return Err(context.error("client-name", name, "printable ASCII without spaces"));
     }
     Ok(Login {
         user: run.user.clone(),
         password: run.password.clone(),
-        database: complaint.count("database", run.database, 0, 0, u64::from(u32::MAX))? as u32,
+        database: context.count("database", run.database, 0, 0, u64::from(u32::MAX))? as u32,
         client_name: run.client_name.clone(),
     })
 }
 
-fn resolve_server_stats(complaint: &Complaint<'_>, run: &RunSpec, used: &Used) -> Result<bool, PlanError> {
+fn resolve_server_stats(
+    context: &ErrorContext<'_>,
+    run: &RunSpec,
+    used: &ServerUsage,
+) -> Result<bool, PlanError> {
     // A memcached's are asked for in text, which one with users does not speak.
-    let is_mute = run.password.is_some() && used.speaks(|protocol| protocol == Protocol::MemcachedBinary);
+    let is_mute = run.password.is_some() && used.supports(|protocol| protocol == Protocol::MemcachedBinary);
     match run.server_stats {
         Some(true) if run.hash_field.is_some() => {
             let accepted = "false beside --hash-field: a Redis counts hashes, and we count keys";
-            Err(complaint.error("server-stats", true, accepted))
+            Err(context.error("server-stats", true, accepted))
         }
         Some(true) if is_mute => {
             let accepted = "false: a memcached that asks for a password tells no statistics in text";
-            Err(complaint.error("server-stats", true, accepted))
+            Err(context.error("server-stats", true, accepted))
         }
-        Some(true) if used.speaks(Protocol::is_stateless) => {
+        Some(true) if used.supports(Protocol::is_stateless) => {
             let accepted =
                 "false together with --protocol echo, ping or thrift, whose servers have no statistics";
-            Err(complaint.error("server-stats", true, accepted))
+            Err(context.error("server-stats", true, accepted))
         }
         given => {
-            let is_told = !is_mute && run.hash_field.is_none() && !used.speaks(Protocol::is_stateless);
+            let is_told = !is_mute && run.hash_field.is_none() && !used.supports(Protocol::is_stateless);
             Ok(given.unwrap_or(is_told))
         }
     }
@@ -540,7 +557,7 @@ fn resolve_server_stats(complaint: &Complaint<'_>, run: &RunSpec, used: &Used) -
 /// Servers by their addresses, at the usual port of the dialect where none is given. By thread one may be given several times, which
 /// gives it so many of the workers' turns.
 fn resolve_servers(
-    complaint: &Complaint<'_>,
+    context: &ErrorContext<'_>,
     given: Option<&ServerList>,
     protocol: Protocol,
     placement: Option<Placement>,
@@ -549,19 +566,15 @@ fn resolve_servers(
     let servers: Vec<ServerAddress> = given
         .iter()
         .filter_map(NamedServer::address)
-        .map(|server| server.at_port(protocol.usual_port()))
+        .map(|server| server.at_port(protocol.default_port()))
         .collect();
     for (index, server) in servers.iter().enumerate() {
         if servers[..index].contains(server) && placement != Some(Placement::ByThread) {
-            return Err(complaint.error(
-                "server",
-                server,
-                "each server once, but with --placement by-thread",
-            ));
+            return Err(context.error("server", server, "each server once, but with --placement by-thread"));
         }
     }
     if servers.len() > SERVERS_MAX {
-        return Err(complaint.error(
+        return Err(context.error(
             "server",
             format!("{} servers", servers.len()),
             format!("up to {SERVERS_MAX}"),
@@ -571,7 +584,7 @@ fn resolve_servers(
 }
 
 fn resolve_placement(
-    complaint: &Complaint<'_>,
+    context: &ErrorContext<'_>,
     run: &RunSpec,
     servers: usize,
     classes: &[Class],
@@ -582,41 +595,41 @@ fn resolve_placement(
         Some(placement @ Placement::ByThread) if is_led || purges => {
             let beside = if is_led { "--agent" } else { "--purge" };
             let accepted = format!("a placement other than by-thread together with {beside}");
-            Err(complaint.error("placement", placement, accepted))
+            Err(context.error("placement", placement, accepted))
         }
         Some(placement) if servers == 1 => {
-            Err(complaint.error("placement", placement, "--placement together with several --server"))
+            Err(context.error("placement", placement, "--placement together with several --server"))
         }
         given => Ok(given.unwrap_or(Placement::Modulo)),
     }
 }
 
-fn resolve_cpus(complaint: &Complaint<'_>, run: &RunSpec, host: &Host) -> Result<Vec<u32>, PlanError> {
+fn resolve_cpus(context: &ErrorContext<'_>, run: &RunSpec, host: &Host) -> Result<Vec<u32>, PlanError> {
     let Some(list) = &run.cpus else { return Ok(Vec::new()) };
     if list.0.iter().all(|cpu| host.allowed_cpus.contains(cpu)) {
         return Ok(list.0.clone());
     }
     let accepted = format!("processors out of {}", CpuList(host.allowed_cpus.clone()));
-    Err(complaint.error("cpus", list, accepted))
+    Err(context.error("cpus", list, accepted))
 }
 
 fn resolve_stop(
-    complaint: &Complaint<'_>,
+    context: &ErrorContext<'_>,
     run: &RunSpec,
     classes: &[Class],
     commands: &[Command],
 ) -> Result<Stop, PlanError> {
     let requests = match run.requests {
         Some(Count(0)) => {
-            return Err(complaint.error("requests", 0, "a whole number above 0, such as 1000 or 100k"));
+            return Err(context.error("requests", 0, "a whole number above 0, such as 1000 or 100k"));
         }
         given => given.map(|count| count.0),
     };
     if let Some(until) = &run.until {
-        return resolve_until(complaint, run, until, classes, commands);
+        return resolve_until(context, run, until, classes, commands);
     }
     if let Some(max_time) = run.max_time {
-        return Err(complaint.error(
+        return Err(context.error(
             "max-time",
             max_time,
             "--max-time together with --until; else it is --time",
@@ -626,50 +639,42 @@ fn resolve_stop(
         (None, Some(_)) => None,
         // The last connection is the end, or the last line of a trace.
         (None, None) if classes.iter().all(Class::ends) => None,
-        (given, _) => Some(positive(complaint, "time", given, DEFAULT_TIME)?),
+        (given, _) => Some(positive(context, "time", given, DEFAULT_TIME)?),
     };
     Ok(Stop { time, requests, until: None })
 }
 
 fn resolve_until(
-    complaint: &Complaint<'_>,
+    context: &ErrorContext<'_>,
     run: &RunSpec,
     until: &Until,
     classes: &[Class],
     commands: &[Command],
 ) -> Result<Stop, PlanError> {
     if let Some(requests) = run.requests {
-        return Err(complaint.error(
-            "requests",
-            requests,
-            "no --requests beside --until, which ends by time",
-        ));
+        return Err(context.error("requests", requests, "no --requests beside --until, which ends by time"));
     }
-    let first_look = positive(complaint, "time", run.time, DEFAULT_TIME)?;
+    let first_look = positive(context, "time", run.time, DEFAULT_TIME)?;
     let max_time = run.max_time.unwrap_or(DEFAULT_MAX_TIME.max(first_look));
     if max_time < first_look {
         let accepted = format!("at least --time, {first_look}, when the first look is taken");
-        return Err(complaint.error("max-time", max_time, accepted));
+        return Err(context.error("max-time", max_time, accepted));
     }
     let ops: Vec<OpName> = classes.iter().flat_map(Class::ops).map(|op| name_of(commands, op)).collect();
     if let Some(op) =
         until.precisions.iter().filter_map(|precision| precision.op).find(|op| !ops.contains(op))
     {
-        return Err(complaint.error(
-            "until",
-            until,
-            format!("operations that are in the --mix; {op} is not"),
-        ));
+        return Err(context.error("until", until, format!("operations that are in the --mix; {op} is not")));
     }
-    let until = LookUntil { until: until.clone(), first_look };
+    let until = EarlyStop { until: until.clone(), first_look };
     Ok(Stop { time: Some(max_time), requests: None, until: Some(until) })
 }
 
-fn resolve_labels(complaint: &Complaint<'_>, run: &RunSpec) -> Result<Vec<Label>, PlanError> {
+fn resolve_labels(context: &ErrorContext<'_>, run: &RunSpec) -> Result<Vec<Label>, PlanError> {
     let mut labels: Vec<Label> = Vec::new();
     for label in run.label.iter().flatten() {
         if labels.iter().any(|held| held.key == label.key) {
-            return Err(complaint.error("label", label, "each key once"));
+            return Err(context.error("label", label, "each key once"));
         }
         labels.push(label.clone());
     }
@@ -677,20 +682,20 @@ fn resolve_labels(complaint: &Complaint<'_>, run: &RunSpec) -> Result<Vec<Label>
 }
 
 fn resolve_meters(
-    complaint: &Complaint<'_>,
+    context: &ErrorContext<'_>,
     run: &RunSpec,
-    used: &Used,
+    used: &ServerUsage,
 ) -> Result<Vec<MeterKind>, PlanError> {
     let mut meters = Vec::new();
     for meter in run.meter.iter().flatten() {
         if meters.contains(meter) {
-            return Err(complaint.error("meter", meter, "each quantity once"));
+            return Err(context.error("meter", meter, "each quantity once"));
         }
         if MeterKind::OF_TIMESTAMPS.contains(meter) && run.timestamps != Some(Timestamps::Kernel) {
-            return Err(complaint.error("meter", meter, "this quantity together with --timestamps kernel"));
+            return Err(context.error("meter", meter, "this quantity together with --timestamps kernel"));
         }
-        if *meter == MeterKind::HandshakeTime && !used.goes_by(Transport::Tls) {
-            return Err(complaint.error("meter", meter, "this quantity together with --transport tls"));
+        if *meter == MeterKind::HandshakeTime && !used.uses_transport(Transport::Tls) {
+            return Err(context.error("meter", meter, "this quantity together with --transport tls"));
         }
         meters.push(*meter);
     }
@@ -700,15 +705,15 @@ fn resolve_meters(
 /// Every class has a connection to every server on every worker that carries it out, so that rates split evenly. Workers speak one
 /// dialect each.
 fn resolve_threads(
-    complaint: &Complaint<'_>,
+    context: &ErrorContext<'_>,
     run: &RunSpec,
-    used: &Used,
+    used: &ServerUsage,
     classes: &[Class],
     host: &Host,
 ) -> Result<u32, PlanError> {
     // Where there are agents, threads are theirs, and so are not all classes.
     let is_split = run.agent.as_ref().is_some_and(|agents| !agents.is_empty());
-    let on_them = |class: &Class| !is_split || class.carrier == Carrier::Agents;
+    let on_them = |class: &Class| !is_split || class.host_role == HostRole::Agents;
     // The servers of a cluster are not the nodes that it will turn out to have, and by thread a worker has one.
     let has_one = run.cluster == Some(true) || run.placement == Some(Placement::ByThread);
     let known = |servers: usize| if has_one { 1 } else { servers as u32 };
@@ -722,7 +727,7 @@ fn resolve_threads(
     let (least, fewest, servers) = rooms.min().unwrap_or((1, 1, 1));
     if least == 0 {
         let accepted = format!("at least {servers}, one for each server");
-        return Err(complaint.error("connections", fewest, accepted));
+        return Err(context.error("connections", fewest, accepted));
     }
     let groups = used.protocols.len() as u32;
     let most = least.saturating_mul(groups).min(WORKERS_MAX);
@@ -736,17 +741,17 @@ fn resolve_threads(
         let each = if servers > 1 { " to every server" } else { "" };
         let accepted =
             format!("from 1 to {most}: every worker needs at least one connection of every class{each}");
-        return Err(complaint.error("threads", threads, accepted));
+        return Err(context.error("threads", threads, accepted));
     }
     Ok((threads as u32).max(groups))
 }
 
 fn resolve_classes(spec: &PlanSpec) -> Result<Vec<Class>, PlanError> {
     if let (Some(name), false) = (&spec.base.name, spec.classes.is_empty()) {
-        return Err(Complaint { class: None }.error("name", name, "names inside the [[class]] tables"));
+        return Err(ErrorContext { class: None }.error("name", name, "names inside the [[class]] tables"));
     }
     if spec.classes.is_empty() {
-        return Ok(vec![resolve_class(&Complaint { class: None }, spec, &spec.base, "main")?]);
+        return Ok(vec![resolve_class(&ErrorContext { class: None }, spec, &spec.base, "main")?]);
     }
     let mut classes: Vec<Class> = Vec::new();
     for (index, class) in spec.classes.iter().enumerate() {
@@ -755,10 +760,10 @@ fn resolve_classes(spec: &PlanSpec) -> Result<Vec<Class>, PlanError> {
         let default_name =
             if spec.classes.len() == 1 { "main".to_owned() } else { format!("class-{}", index + 1) };
         let name = merged.name.clone().unwrap_or(default_name);
-        let complaint = Complaint { class: (spec.classes.len() > 1).then_some(name.as_str()) };
-        let class = resolve_class(&complaint, spec, &merged, &name)?;
+        let context = ErrorContext { class: (spec.classes.len() > 1).then_some(name.as_str()) };
+        let class = resolve_class(&context, spec, &merged, &name)?;
         if classes.iter().any(|earlier| earlier.name == class.name) {
-            return Err(complaint.error("name", &class.name, "a name of its own for every class"));
+            return Err(context.error("name", &class.name, "a name of its own for every class"));
         }
         classes.push(class);
     }
@@ -766,7 +771,7 @@ fn resolve_classes(spec: &PlanSpec) -> Result<Vec<Class>, PlanError> {
 }
 
 fn resolve_class(
-    complaint: &Complaint<'_>,
+    context: &ErrorContext<'_>,
     plan: &PlanSpec,
     spec: &ClassSpec,
     default_name: &str,
@@ -774,47 +779,47 @@ fn resolve_class(
     let name = spec.name.clone().unwrap_or_else(|| default_name.to_owned());
     let named_plainly = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
     if name.is_empty() || name.len() > 64 || !name.chars().all(named_plainly) {
-        return Err(complaint.error("name", name, "up to 64 letters, digits, '-' and '_'"));
+        return Err(context.error("name", name, "up to 64 letters, digits, '-' and '_'"));
     }
-    let connections = complaint.count("connections", spec.connections, DEFAULT_CONNECTIONS, 1, 1_000_000)?;
-    let depth = complaint.count("depth", spec.depth, default_depth(spec, connections), 1, IN_FLIGHT_MAX)?;
+    let connections = context.count("connections", spec.connections, DEFAULT_CONNECTIONS, 1, 1_000_000)?;
+    let depth = context.count("depth", spec.depth, default_depth(spec, connections), 1, IN_FLIGHT_MAX)?;
     if connections * depth > IN_FLIGHT_MAX {
         let accepted = format!("at most {} with {connections} connections", IN_FLIGHT_MAX / connections);
-        return Err(complaint.error("depth", depth, accepted));
+        return Err(context.error("depth", depth, accepted));
     }
-    let trace = trace::resolve(complaint, spec)?;
+    let trace = trace::resolve(context, spec)?;
     let mix = match &trace {
         Some(trace) => trace::mix(trace),
-        None => commands::mix(complaint, spec.mix.as_ref(), commands::of_class(plan, spec))?,
+        None => commands::mix(context, spec.mix.as_ref(), commands::of_class(plan, spec))?,
     };
-    let multiget = complaint.count("multiget", spec.multiget, DEFAULT_MULTIGET, 1, 1024)?;
+    let multiget = context.count("multiget", spec.multiget, DEFAULT_MULTIGET, 1, 1024)?;
     if spec.multiget.is_some() && !mix.contains(OpKind::Mget) {
-        return Err(complaint.error("multiget", multiget, "a --mix with mget in it, such as mget=9,set=1"));
+        return Err(context.error("multiget", multiget, "a --mix with mget in it, such as mget=9,set=1"));
     }
     let popularity = spec.popularity.clone().unwrap_or(Popularity::Uniform);
     if let (Some(drift), Popularity::Uniform | Popularity::Sequential) = (&spec.drift, &popularity) {
         let accepted =
             "--drift together with a --popularity that has hot keys: zipf, hotspot, latest or gaussian";
-        return Err(complaint.error("drift", drift, accepted));
+        return Err(context.error("drift", drift, accepted));
     }
     if let Popularity::Window(window) = &popularity {
-        window::check_class(complaint, spec, &mix, window)?;
+        window::check_class(context, spec, &mix, window)?;
     }
     // mcperf's have a unique that nobody has read.
     let has_uniques = mix.contains(OpKind::Gets) || plan.run.trailing_blank == Some(true);
     if mix.contains(OpKind::Cas) && !has_uniques {
-        return Err(complaint.error(
+        return Err(context.error(
             "mix",
             mix,
             "gets beside cas: a cas writes what a gets has read, or --trailing-blank, as mcperf sends it",
         ));
     }
-    let sessions = window::resolve_sessions(complaint, spec, connections)?;
+    let sessions = window::resolve_sessions(context, spec, connections)?;
     Ok(Class {
         name,
         load: match spec.call_rate {
-            Some(rate) => resolve_calls(complaint, spec, rate)?,
-            None => resolve_load(complaint, spec)?,
+            Some(rate) => resolve_calls(context, spec, rate)?,
+            None => resolve_load(context, spec)?,
         },
         connections: connections as u32,
         connections_of: None,
@@ -824,24 +829,24 @@ fn resolve_class(
         keyspace: match &popularity {
             Popularity::Window(window) => {
                 let windows = connections / u64::from(sessions.connections_each());
-                window::resolve_keyspace(complaint, spec, window, windows)?
+                window::resolve_keyspace(context, spec, window, windows)?
             }
-            _ => resolve_keyspace(complaint, spec, trace.is_none() && mix.counts())?,
+            _ => resolve_keyspace(context, spec, trace.is_none() && mix.has_counters())?,
         },
-        delta: resolve_delta(complaint, spec, &mix)?,
+        delta: resolve_delta(context, spec, &mix)?,
         popularity,
         multiget: multiget as u16,
-        ttl_s: resolve_ttl(complaint, plan, spec)?,
-        noreply: resolve_noreply(complaint, spec, &mix)?,
-        on_miss: resolve_on_miss(complaint, spec, &mix, connections * depth)?,
-        lifetime: resolve_lifetime(complaint, spec, connections)?,
-        reconnect: resolve_reconnect(complaint, plan, spec)?,
-        carrier: spec.carried_by.unwrap_or_default(),
-        replicas: complaint.count("replicas", spec.replicas, 1, 1, SERVERS_MAX as u64)? as u32,
+        ttl_s: resolve_ttl(context, plan, spec)?,
+        noreply: resolve_noreply(context, spec, &mix)?,
+        on_miss: resolve_on_miss(context, spec, &mix, connections * depth)?,
+        lifetime: resolve_lifetime(context, spec, connections)?,
+        reconnect: resolve_reconnect(context, plan, spec)?,
+        host_role: spec.carried_by.unwrap_or_default(),
+        replicas: context.count("replicas", spec.replicas, 1, 1, SERVERS_MAX as u64)? as u32,
         // Where its operations go is settled when the classes are known.
-        own: None,
+        own_destination: None,
         routes: Vec::new(),
-        purge: resolve_purge(complaint, plan, spec, &mix)?,
+        purge: resolve_purge(context, plan, spec, &mix)?,
         trace,
         mix,
     })
@@ -859,43 +864,43 @@ fn default_depth(spec: &ClassSpec, connections: u64) -> u64 {
 }
 
 fn resolve_delta(
-    complaint: &Complaint<'_>,
+    context: &ErrorContext<'_>,
     spec: &ClassSpec,
     mix: &Mix,
 ) -> Result<SizeDistribution, PlanError> {
     let Some(delta) = &spec.delta else { return Ok(SizeDistribution::Fixed(1)) };
-    if !mix.counts() {
-        return Err(complaint.error("delta", delta, "a --mix with incr or decr in it, such as get=9,incr=1"));
+    if !mix.has_counters() {
+        return Err(context.error("delta", delta, "a --mix with incr or decr in it, such as get=9,incr=1"));
     }
     Ok(delta.clone())
 }
 
-fn resolve_ttl(complaint: &Complaint<'_>, plan: &PlanSpec, spec: &ClassSpec) -> Result<u32, PlanError> {
+fn resolve_ttl(context: &ErrorContext<'_>, plan: &PlanSpec, spec: &ClassSpec) -> Result<u32, PlanError> {
     let ttl = spec.ttl.unwrap_or_default();
     let is_unix_time = (TTL_UNIX_MIN..=TTL_UNIX_MAX).contains(&ttl);
     if !(ttl <= TTL_MAX || is_unix_time) || !ttl.0.is_multiple_of(1_000_000_000) {
         let accepted = "whole seconds up to 720h, such as 60s, or for memcached a Unix time, such as 1900000000s; 0 is for ever";
-        return Err(complaint.error("ttl", ttl, accepted));
+        return Err(context.error("ttl", ttl, accepted));
     }
     // Who judges when an object is gone counts from when it was stored.
     let is_judged = plan.run.verify.is_some() || matches!(spec.popularity, Some(Popularity::Window(_)));
     if is_unix_time && is_judged {
         let accepted = "up to 720h beside --verify and a --popularity of windows";
-        return Err(complaint.error("ttl", ttl, accepted));
+        return Err(context.error("ttl", ttl, accepted));
     }
     Ok((ttl.0 / 1_000_000_000) as u32)
 }
 
-fn resolve_noreply(complaint: &Complaint<'_>, spec: &ClassSpec, mix: &Mix) -> Result<bool, PlanError> {
+fn resolve_noreply(context: &ErrorContext<'_>, spec: &ClassSpec, mix: &Mix) -> Result<bool, PlanError> {
     let noreply = spec.noreply.unwrap_or(false);
     if noreply && mix.weights.iter().all(|(kind, _)| kind.is_retrieval()) {
-        return Err(complaint.error("noreply", mix, "a --mix with a change in it, such as get=9,set=1"));
+        return Err(context.error("noreply", mix, "a --mix with a change in it, such as get=9,set=1"));
     }
     Ok(noreply)
 }
 
 fn resolve_on_miss(
-    complaint: &Complaint<'_>,
+    context: &ErrorContext<'_>,
     spec: &ClassSpec,
     mix: &Mix,
     slots: u64,
@@ -903,7 +908,7 @@ fn resolve_on_miss(
     let on_miss = spec.on_miss.unwrap_or(OnMiss::Ignore);
     if on_miss == OnMiss::Set {
         if !mix.weights.iter().any(|(kind, _)| kind.is_retrieval()) {
-            return Err(complaint.error(
+            return Err(context.error(
                 "on-miss",
                 on_miss,
                 "a --mix with a retrieval in it, such as get=9,set=1",
@@ -917,20 +922,20 @@ fn resolve_on_miss(
         };
         if slots * multiget > IN_FLIGHT_MAX {
             let accepted = format!("at most {} connections times depth with it", IN_FLIGHT_MAX / multiget);
-            return Err(complaint.error("on-miss", on_miss, accepted));
+            return Err(context.error("on-miss", on_miss, accepted));
         }
     }
     Ok(on_miss)
 }
 
 fn resolve_purge(
-    complaint: &Complaint<'_>,
+    context: &ErrorContext<'_>,
     plan: &PlanSpec,
     spec: &ClassSpec,
     mix: &Mix,
 ) -> Result<Option<u64>, PlanError> {
     let Some(Count(keep_every)) = spec.purge else { return Ok(None) };
-    let refuse = |accepted: &str| Err(complaint.error("purge", keep_every, accepted));
+    let refuse = |accepted: &str| Err(context.error("purge", keep_every, accepted));
     match &plan.run {
         _ if keep_every < 2 => {
             refuse("a whole number from 2: every key whose number is a multiple of it is kept")
@@ -950,29 +955,29 @@ fn resolve_purge(
 }
 
 fn resolve_lifetime(
-    complaint: &Complaint<'_>,
+    context: &ErrorContext<'_>,
     spec: &ClassSpec,
     connections: u64,
 ) -> Result<Lifetime, PlanError> {
     let lifetime = Lifetime {
         connect_rate: spec.connect_rate,
-        connect_arrival: resolve_births(complaint, spec)?,
+        connect_arrival: resolve_connect_arrival(context, spec)?,
         calls: spec.calls_per_connection.map(|count| count.0),
         reconnect_every: spec.reconnect_every,
         total: spec.connections_total.map(|count| count.0),
     };
     if lifetime.calls == Some(0) {
-        return Err(complaint.error("calls-per-connection", 0, "a whole number above 0"));
+        return Err(context.error("calls-per-connection", 0, "a whole number above 0"));
     }
     if lifetime.reconnect_every == Some(DurationNs(0)) {
-        return Err(complaint.error("reconnect-every", "0s", "a duration above 0, such as 10s or 500ms"));
+        return Err(context.error("reconnect-every", "0s", "a duration above 0, such as 10s or 500ms"));
     }
     match lifetime.total {
         Some(total) if !lifetime.ends() => {
             let accepted = "--connections-total beside --calls-per-connection or --reconnect-every: else no connection ends";
-            Err(complaint.error("connections-total", total, accepted))
+            Err(context.error("connections-total", total, accepted))
         }
-        Some(total) if total < connections => Err(complaint.error(
+        Some(total) if total < connections => Err(context.error(
             "connections-total",
             total,
             format!("at least {connections}, the number of --connections"),
@@ -984,7 +989,7 @@ fn resolve_lifetime(
 /// Connections that come and go by plan are followed by others, unless attempts are what is counted; and in a cluster a node that is gone is
 /// another one's replica.
 fn resolve_reconnect(
-    complaint: &Complaint<'_>,
+    context: &ErrorContext<'_>,
     plan: &PlanSpec,
     spec: &ClassSpec,
 ) -> Result<Reconnect, PlanError> {
@@ -998,7 +1003,7 @@ fn resolve_reconnect(
             Some(false) => Ok(given),
             _ => {
                 let accepted = "never beside --connections-total with --no-preload: no connection is begun before the schedule";
-                Err(complaint.error("reconnect", given, accepted))
+                Err(context.error("reconnect", given, accepted))
             }
         };
     }
@@ -1011,21 +1016,24 @@ fn resolve_reconnect(
     ];
     match beside.into_iter().find(|(_, is_given)| *is_given) {
         Some((option, _)) => {
-            Err(complaint.error("reconnect", given, format!("always together with --{option}")))
+            Err(context.error("reconnect", given, format!("always together with --{option}")))
         }
         None => Ok(given),
     }
 }
 
 /// How connections are spaced that are begun at a rate, where it is not evenly.
-fn resolve_births(complaint: &Complaint<'_>, spec: &ClassSpec) -> Result<Option<Arrival>, PlanError> {
+fn resolve_connect_arrival(
+    context: &ErrorContext<'_>,
+    spec: &ClassSpec,
+) -> Result<Option<Arrival>, PlanError> {
     match (&spec.connect_arrival, spec.connect_rate) {
         (None | Some(Arrival::Uniform), Some(_)) | (None, None) => Ok(None),
         (Some(arrival), Some(rate)) => {
-            resolve_bursts(complaint, "connect-arrival", &OpenRate::Constant(rate), arrival)?;
+            resolve_bursts(context, "connect-arrival", &OpenRate::Constant(rate), arrival)?;
             Ok(Some(arrival.clone()))
         }
-        (Some(arrival), None) => Err(complaint.error(
+        (Some(arrival), None) => Err(context.error(
             "connect-arrival",
             arrival,
             "--connect-arrival together with --connect-rate, whose connections it spaces",
@@ -1033,31 +1041,31 @@ fn resolve_births(complaint: &Complaint<'_>, spec: &ClassSpec) -> Result<Option<
     }
 }
 
-fn resolve_load(complaint: &Complaint<'_>, spec: &ClassSpec) -> Result<Load, PlanError> {
+fn resolve_load(context: &ErrorContext<'_>, spec: &ClassSpec) -> Result<Load, PlanError> {
     if let Some(arrival) = &spec.call_arrival {
         let accepted = "--call-arrival together with --call-rate, whose calls it spaces";
-        return Err(complaint.error("call-arrival", arrival, accepted));
+        return Err(context.error("call-arrival", arrival, accepted));
     }
     let rate = match (spec.rate, &spec.rate_profile) {
         (Some(_), Some(profile)) => {
-            return Err(complaint.error("rate-profile", profile, "either --rate or --rate-profile"));
+            return Err(context.error("rate-profile", profile, "either --rate or --rate-profile"));
         }
         (Some(rate), None) => Some(OpenRate::Constant(rate)),
         (None, Some(profile)) => Some(OpenRate::Profile(profile.clone())),
         (None, None) => None,
     };
     match (rate, spec.arrival.clone(), spec.think) {
-        (Some(_), _, Some(think)) => Err(complaint.error(
+        (Some(_), _, Some(think)) => Err(context.error(
             "think",
             think,
             "no --think beside --rate: an open loop never waits for replies",
         )),
         (Some(rate), arrival, None) => {
             let arrival = arrival.unwrap_or(Arrival::Poisson);
-            resolve_bursts(complaint, "arrival", &rate, &arrival)?;
+            resolve_bursts(context, "arrival", &rate, &arrival)?;
             Ok(Load::Open { rate, arrival })
         }
-        (None, Some(arrival), _) => Err(complaint.error(
+        (None, Some(arrival), _) => Err(context.error(
             "arrival",
             arrival,
             "--arrival together with --rate: a closed loop has no arrivals",
@@ -1067,7 +1075,7 @@ fn resolve_load(complaint: &Complaint<'_>, spec: &ClassSpec) -> Result<Load, Pla
 }
 
 /// The calls of each connection by a schedule of its own.
-fn resolve_calls(complaint: &Complaint<'_>, spec: &ClassSpec, rate: Rate) -> Result<Load, PlanError> {
+fn resolve_calls(context: &ErrorContext<'_>, spec: &ClassSpec, rate: Rate) -> Result<Load, PlanError> {
     let given = |option: Option<String>, name: &'static str| option.map(|given| (name, given));
     let on_miss = spec.on_miss.filter(|on_miss| *on_miss == OnMiss::Set);
     let beside = [
@@ -1083,18 +1091,18 @@ fn resolve_calls(complaint: &Complaint<'_>, spec: &ClassSpec, rate: Rate) -> Res
     if let Some((option, value)) = beside.into_iter().flatten().next() {
         let accepted =
             format!("no --{option} beside --call-rate, with which each connection has a schedule of its own");
-        return Err(complaint.error(option, value, accepted));
+        return Err(context.error(option, value, accepted));
     }
     let arrival = spec.call_arrival.clone().unwrap_or(Arrival::Uniform);
     let rate = OpenRate::PerConnection(rate);
-    resolve_bursts(complaint, "call-arrival", &rate, &arrival)?;
+    resolve_bursts(context, "call-arrival", &rate, &arrival)?;
     Ok(Load::Open { rate, arrival })
 }
 
 /// Bursts in which hardly ever a request falls are Poisson arrivals, and the way to the next request leads through any
 /// number of them.
 fn resolve_bursts(
-    complaint: &Complaint<'_>,
+    context: &ErrorContext<'_>,
     option: &str,
     rate: &OpenRate,
     arrival: &Arrival,
@@ -1109,30 +1117,30 @@ fn resolve_bursts(
         "bursts that show at this rate: an index of dispersion of {IDC_MIN} or more; this one is {idc:.6}, as good as \
          poisson"
     );
-    Err(complaint.error(option, arrival, accepted))
+    Err(context.error(option, arrival, accepted))
 }
 
 fn resolve_keyspace(
-    complaint: &Complaint<'_>,
+    context: &ErrorContext<'_>,
     spec: &ClassSpec,
-    counts: bool,
+    has_counters: bool,
 ) -> Result<Keyspace, PlanError> {
     let value_form = spec.value_form.unwrap_or_default();
-    let counts = counts && value_form == ValueForm::Random;
-    let most = if counts { u64::MAX / 2 } else { u64::MAX };
-    let keys = complaint.count("keys", spec.keys, DEFAULT_KEYS, 1, most)?;
-    let ids = if counts { keys * 2 } else { keys };
-    let prefix = resolve_prefix(complaint, spec)?;
+    let has_counters = has_counters && value_form == ValueForm::Random;
+    let most = if has_counters { u64::MAX / 2 } else { u64::MAX };
+    let keys = context.count("keys", spec.keys, DEFAULT_KEYS, 1, most)?;
+    let ids = if has_counters { keys * 2 } else { keys };
+    let prefix = resolve_prefix(context, spec)?;
     let key_form = spec.key_form.unwrap_or_default();
     if key_form.is_memaslap() {
         let accepted = "this form together with --popularity window:OBJECTS";
-        return Err(complaint.error("key-form", key_form, accepted));
+        return Err(context.error("key-form", key_form, accepted));
     }
     if ids > key_form.ids_max() {
         let accepted = format!("another form, or at most {} keys and counters", key_form.ids_max());
-        return Err(complaint.error("key-form", key_form, accepted));
+        return Err(context.error("key-form", key_form, accepted));
     }
-    let first_key = resolve_first_key(complaint, spec, ids, key_form)?;
+    let first_key = resolve_first_key(context, spec, ids, key_form)?;
     let digits = key_form.bytes_needed(if key_form == KeyForm::Hex8 { ids } else { first_key + ids });
     let needed = prefix.len() as u64 + u64::from(digits);
     let default_len = if key_form == KeyForm::Hex8 { 0 } else { DEFAULT_KEY_SIZE };
@@ -1141,7 +1149,7 @@ fn resolve_keyspace(
     let asked_size = spec.key_size.clone().unwrap_or(default_size);
     let key_size = asked_size.clone().cut_to(least, KEY_SIZE_MAX.max(least));
     if u64::from(key_size.min()) < needed || key_size.max() > KEY_SIZE_MAX {
-        let things = if counts { "keys and counters" } else { "keys" };
+        let things = if has_counters { "keys and counters" } else { "keys" };
         let told_by = match key_form {
             KeyForm::Decimal => format!("the {digits} digits of the last of {ids} {things}"),
             KeyForm::Hex8 => format!("{digits} hexadecimal digits"),
@@ -1149,23 +1157,23 @@ fn resolve_keyspace(
             KeyForm::Memaslap | KeyForm::MemaslapPrintable => format!("{digits} bytes of the number"),
         };
         let accepted = format!("sizes from {needed} (the prefix and {told_by}) to {KEY_SIZE_MAX}");
-        return Err(complaint.error("key-size", asked_size, accepted));
+        return Err(context.error("key-size", asked_size, accepted));
     }
-    let value_size = resolve_value_size(complaint, spec)?;
+    let value_size = resolve_value_size(context, spec)?;
     Ok(Keyspace { keys, prefix, key_form, first_key, key_size, value_size, value_form })
 }
 
-fn resolve_prefix(complaint: &Complaint<'_>, spec: &ClassSpec) -> Result<String, PlanError> {
+fn resolve_prefix(context: &ErrorContext<'_>, spec: &ClassSpec) -> Result<String, PlanError> {
     let prefix = spec.prefix.clone().unwrap_or_default();
     if !prefix.bytes().all(|byte| byte.is_ascii_graphic()) {
-        return Err(complaint.error("prefix", prefix, "printable ASCII without spaces"));
+        return Err(context.error("prefix", prefix, "printable ASCII without spaces"));
     }
     Ok(prefix)
 }
 
 /// Numbers of keys from this one on: those of so many ids must be told apart.
 fn resolve_first_key(
-    complaint: &Complaint<'_>,
+    context: &ErrorContext<'_>,
     spec: &ClassSpec,
     ids: u64,
     key_form: KeyForm,
@@ -1175,15 +1183,15 @@ fn resolve_first_key(
     let most = if key_form == KeyForm::Hex8 { key_form.ids_max() - 1 } else { key_form.ids_max() - ids };
     if first > most {
         let accepted = format!("a whole number from 0 to {most}, with {ids} keys and counters");
-        return Err(complaint.error("first-key", first, accepted));
+        return Err(context.error("first-key", first, accepted));
     }
     Ok(first)
 }
 
-fn resolve_value_size(complaint: &Complaint<'_>, spec: &ClassSpec) -> Result<SizeDistribution, PlanError> {
+fn resolve_value_size(context: &ErrorContext<'_>, spec: &ClassSpec) -> Result<SizeDistribution, PlanError> {
     let value_size = spec.value_size.clone().unwrap_or(SizeDistribution::Fixed(DEFAULT_VALUE_SIZE));
     if value_size.max() > VALUE_SIZE_MAX {
-        return Err(complaint.error("value-size", value_size, "sizes up to 128MiB"));
+        return Err(context.error("value-size", value_size, "sizes up to 128MiB"));
     }
     Ok(value_size)
 }
@@ -1271,7 +1279,7 @@ mod tests {
     }
 
     #[test]
-    fn a_run_until_something_is_known_lasts_ten_minutes_at_most() {
+    fn until_lasts_ten_minutes_at_most() {
         for (toml, first_s, max_s) in [("", 10, 600), ("time = '2s'", 2, 600), ("time = '20m'", 1_200, 1_200)]
         {
             let stop = resolved(&format!("until = 'p99=2%'\n{toml}")).unwrap().stop;
@@ -1282,7 +1290,7 @@ mod tests {
     }
 
     #[test]
-    fn laws_of_key_sizes_are_cut_to_what_fits() {
+    fn key_sizes_are_truncated_to_what_fits() {
         for (toml, expected) in [
             ("key-size = 'fb_key'", "fb_key@5..250"),
             ("key-size = 'fb_key'\nprefix = 'user:'", "fb_key@10..250"),
@@ -1744,7 +1752,7 @@ mod tests {
 
     /// What a server without data can be sent follows from its protocol.
     #[test]
-    fn protocols_without_data_send_commands() {
+    fn stateless_protocols_send_commands() {
         for (toml, commands, port) in [
             ("protocol = 'ping'\nserver = 'a'", &["PING"][..], 12321),
             ("protocol = 'echo'\nserver = 'a'", &["{value}"], 7),
@@ -1762,7 +1770,7 @@ mod tests {
     }
 
     #[test]
-    fn attempts_have_the_time_out_of_requests_unless_they_have_their_own() {
+    fn connect_timeout_defaults_to_timeout() {
         for (toml, expected_ms, printed) in [
             ("timeout = '2s'", 2_000, false),
             ("timeout = '2s'\nconnect-timeout = '2s'", 2_000, false),
@@ -1775,7 +1783,7 @@ mod tests {
     }
 
     #[test]
-    fn mistakes_name_the_option_the_given_and_the_accepted() {
+    fn messages_name_option_value_and_expected_format() {
         for (toml, expected) in MISTAKES {
             assert_eq!(resolved(toml).unwrap_err(), *expected);
         }
@@ -1796,7 +1804,7 @@ mod tests {
     }
 
     #[test]
-    fn flags_win_over_the_file_and_are_refused_where_they_are_ambiguous() {
+    fn flags_override_the_file_and_must_be_unambiguous() {
         let mut spec = PlanSpec::from_toml("rate = 1000\nthreads = 1").unwrap();
         let rate = ClassSpec { rate: Some(crate::units::Rate::per_second(5)), ..ClassSpec::default() };
         spec.overlay(RunSpec::default(), rate.clone()).unwrap();

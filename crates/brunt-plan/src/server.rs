@@ -93,8 +93,8 @@ impl FromStr for ServerAddress {
             Some(port) => port.parse::<u16>().ok().filter(|port| *port > 0).ok_or_else(accepted)?,
             None => 0,
         };
-        let is_name = |c: char| c.is_alphanumeric() || matches!(c, '.' | '-' | '_' | ':' | '%');
-        if host.is_empty() || !host.chars().all(is_name) {
+        let is_distribution_name = |c: char| c.is_alphanumeric() || matches!(c, '.' | '-' | '_' | ':' | '%');
+        if host.is_empty() || !host.chars().all(is_distribution_name) {
             return Err(accepted());
         }
         Ok(Self::network(host, port))
@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn a_path_has_room_in_an_address_or_is_refused() {
+    fn long_socket_paths_are_refused() {
         let path = |bytes: usize| format!("unix:/{}", "é".repeat((bytes - 1) / 2));
         assert!(path(107).parse::<ServerAddress>().is_ok_and(|server| server.is_unix()));
         let refused = path(109).parse::<ServerAddress>().unwrap_err();

@@ -225,7 +225,7 @@ mod tests {
 
     /// Classes of two dialects on three workers: each class is divided among its own.
     #[test]
-    fn dialects_have_workers_of_their_own() {
+    fn protocols_have_their_own_workers() {
         let toml = "threads=3\nrequests=90\nkeys=12\nserver='a'\n[[class]]\nname='x'\nrate=5\n[[class]]\nname='y'\nserver='redis://b'";
         let spec = PlanSpec::from_toml(toml).unwrap();
         let plan = resolve(&spec, &Host { allowed_cpus: vec![0, 1], random_seed: 0 }).unwrap();
@@ -248,7 +248,7 @@ mod tests {
 
     /// Six workers on three servers, by what each preloads; and fewer workers than servers.
     #[test]
-    fn workers_of_one_server_preload_it_together() {
+    fn workers_of_one_server_share_its_preload() {
         for (threads, idle, expected) in [
             (6_u32, vec![], "[0..6, 0..6, 0..6, 6..12, 6..12, 6..12]"),
             (4, vec![], "[0..6, 0..12, 0..12, 6..12]"),

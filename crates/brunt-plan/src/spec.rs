@@ -4,21 +4,21 @@
 //! options are [`crate::resolve`]'s business. A resolved plan converts back, so that it can be printed as a file that
 //! runs the same again.
 
-use crate::carrier::Carrier;
+use crate::arrival::{Arrival, SizeDistribution};
 use crate::command::CommandSpec;
 use crate::cpus::CpuList;
-use crate::distribution::{Arrival, SizeDistribution};
 use crate::gather::Gather;
 use crate::label::Label;
 use crate::login::Password;
 use crate::mix::Mix;
-use crate::objective::Share;
+use crate::objective::Fraction;
 use crate::op::OpKind;
 use crate::plan::{
     Class, IoChoice, IpVersion, KeyForm, Load, MeterKind, OnMiss, OpRoute, OpenRate, Placement, Plan,
     Profile, Protocol, Reconnect, Refill, SessionScope, Target, Timestamps, TraceLayout, Transport,
     ValueForm, Wait,
 };
+use crate::plan_split::HostRole;
 use crate::popularity::{Drift, Popularity};
 use crate::profile::RateProfile;
 use crate::quantile::Percentiles;
@@ -142,7 +142,7 @@ options! {
         requests: Count,
         warmup: Warmup,
         preload: bool,
-        verify: Share,
+        verify: Fraction,
         server_stats: bool,
         seed: Count,
         data_seed: Count,
@@ -188,7 +188,7 @@ options! {
         connections_total: Count,
         reconnect_every: DurationNs,
         reconnect: Reconnect,
-        carried_by: Carrier,
+        carried_by: HostRole,
         replicas: Count,
     }
     only_class {
@@ -315,7 +315,7 @@ fn of_class(plan: &Plan, class: &Class) -> ClassSpec {
         }
         Load::Closed { think } => (None, None, None, Some(*think)),
     };
-    let own = class.own.as_ref();
+    let own = class.own_destination.as_ref();
     ClassSpec {
         name: Some(class.name.clone()),
         rate,
@@ -356,7 +356,7 @@ fn of_class(plan: &Plan, class: &Class) -> ClassSpec {
         connections_total: class.lifetime.total.map(Count),
         reconnect_every: class.lifetime.reconnect_every,
         reconnect: (class.reconnect != Reconnect::Always).then_some(class.reconnect),
-        carried_by: (class.carrier != Carrier::Agents).then_some(class.carrier),
+        carried_by: (class.host_role != HostRole::Agents).then_some(class.host_role),
         replicas: (class.replicas > 1).then_some(Count(u64::from(class.replicas))),
         server: own.and_then(|own| listed(&own.servers)),
         protocol: own.map(|own| own.protocol).filter(|protocol| *protocol != plan.protocol),
@@ -421,8 +421,8 @@ impl From<&Plan> for PlanSpec {
             timeout: Some(plan.timeout),
             connect_timeout: (plan.connect_timeout != plan.timeout).then_some(plan.connect_timeout),
             drain: Some(plan.drain),
-            time: plan.stop.until.as_ref().map_or(plan.stop.time, |look| Some(look.first_look)),
-            until: plan.stop.until.as_ref().map(|look| look.until.clone()),
+            time: plan.stop.until.as_ref().map_or(plan.stop.time, |early_stop| Some(early_stop.first_look)),
+            until: plan.stop.until.as_ref().map(|early_stop| early_stop.until.clone()),
             max_time: plan.stop.until.as_ref().and(plan.stop.time),
             requests: plan.stop.requests.map(Count),
             warmup: Some(plan.warmup),
@@ -451,7 +451,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_wrong_is_shown_without_passwords() {
+    fn plan_file_errors_hide_passwords() {
         // (plan, where, what else is said)
         let table = [
             ("password = [12345]", "line 1, column 12", ""),

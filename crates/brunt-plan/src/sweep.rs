@@ -3,7 +3,7 @@
 //! Not a plan: a point of a sweep is an option of one class, laid over the options that were given. Invariant: a sweep has at
 //! least one point, at most [`POINTS_MAX`], and none of them is 0.
 
-use crate::distribution::SizeDistribution;
+use crate::arrival::SizeDistribution;
 use crate::spec::ClassSpec;
 use crate::units::{ByteSize, Count, Rate};
 use serde::{Deserialize, Serialize};
@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn mistakes_name_the_token_and_what_is_accepted() {
+    fn messages_name_the_token_and_the_expected_format() {
         let table = [
             ("10k,20k", "expected rate, connections, depth or value-size"),
             ("keys=1,2", "'keys' cannot be swept; expected rate, connections"),
@@ -240,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn a_point_is_one_option() {
+    fn each_point_sets_one_option() {
         for text in ["rate=5k", "connections=7", "depth=7", "value-size=70"] {
             let Sweep::Points(points) = text.parse().unwrap() else { panic!("{text}") };
             assert_eq!(points[0].class_spec().given(), [text.split('=').next().unwrap()]);

@@ -70,7 +70,7 @@ impl FromStr for Requirement {
 
     fn from_str(text: &str) -> Result<Self, String> {
         let (subject, _, bound) = Comparison::split(text, "p99 <= +5%")?;
-        subject.check_usual()?;
+        subject.check_default_percentiles()?;
         if bound.starts_with(['+', '-']) {
             return text.parse().map(Self::Change);
         }
@@ -92,7 +92,7 @@ impl FromStr for Tolerance {
 
     fn from_str(text: &str) -> Result<Self, String> {
         let (subject, comparison, change) = Comparison::split(text, "p99 <= +5%")?;
-        subject.check_usual()?;
+        subject.check_default_percentiles()?;
         let change = change.parse().map_err(|accepted: String| {
             format!("'{change}' is no change of {subject}; accepted: {accepted}")
         })?;
@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sign_makes_a_change() {
+    fn signed_bounds_are_changes() {
         check_texts::<Requirement>(&[
             ("p99 <= +5%", Some("p99 <= +5%")),
             ("p99<1ms", Some("p99 < 1ms")),

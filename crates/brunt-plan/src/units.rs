@@ -356,7 +356,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_printed_reads_back(ns in any::<u64>(), micro in 1..=1_000_000_000_000_000u64, bytes in any::<u64>()) {
+        fn printed_values_read_back(ns in any::<u64>(), micro in 1..=1_000_000_000_000_000u64, bytes in any::<u64>()) {
             prop_assert_eq!(DurationNs(ns).to_string().parse(), Ok(DurationNs(ns)));
             let rate = Rate { micro_per_second: micro };
             prop_assert_eq!(rate.to_string().parse(), Ok(rate));

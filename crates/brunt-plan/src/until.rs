@@ -3,7 +3,7 @@
 //! Not the rule that decides it (that is `brunt-stats`'s, with confidence intervals) and not a wish about the value of a
 //! percentile (that is an [`crate::objective`]).
 
-use crate::objective::{Metric, Share, Statistic, Subject};
+use crate::objective::{Fraction, Metric, Statistic, Subject};
 use crate::op_name::OpName;
 use crate::quantile::Quantile;
 use crate::units::serde_as_text;
@@ -13,7 +13,7 @@ use std::str::FromStr;
 /// Half an interval is asked to be at most this part of its percentile. One that is wider reaches from half the value,
 /// or less, to half as much again: that says nothing that is worth ending a run for, and no formula for planning holds
 /// so far.
-const HALF_WIDTH_MAX: Share = Share { per_billion: 500_000_000 };
+const HALF_WIDTH_MAX: Fraction = Fraction { per_billion: 500_000_000 };
 
 /// Half of a percentile's confidence interval is to be at most this share of it. Text form: `p99=2%`, `get.p99.9=5%`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,7 +23,7 @@ pub struct Precision {
     /// Which percentile of the response time; one of [`Quantile::PRINTED`].
     pub quantile: Quantile,
     /// Half the interval over the percentile; above 0 and at most 50 %.
-    pub half_width: Share,
+    pub half_width: Fraction,
 }
 
 /// Everything that is to be known before a run may end: at least one, each percentile once. Text form: a list such as
@@ -42,8 +42,9 @@ impl FromStr for Precision {
             return Err(format!("'{text}' is no percentile with its precision; accepted: such as p99=2%"));
         };
         let (subject, half_width) = (subject.trim(), half_width.trim());
-        let subject_of =
-            |text: &str| text.parse().ok().filter(|subject: &Subject| subject.check_usual().is_ok());
+        let subject_of = |text: &str| {
+            text.parse().ok().filter(|subject: &Subject| subject.check_default_percentiles().is_ok())
+        };
         let Some(Subject { op, metric: Metric::Response(Statistic::Percentile(quantile)) }) =
             subject_of(subject)
         else {
@@ -53,8 +54,8 @@ impl FromStr for Precision {
         };
         let accepted = 1..=HALF_WIDTH_MAX.per_billion;
         match half_width.parse() {
-            Ok(Share { per_billion }) if accepted.contains(&per_billion) => {
-                Ok(Self { op, quantile, half_width: Share { per_billion } })
+            Ok(Fraction { per_billion }) if accepted.contains(&per_billion) => {
+                Ok(Self { op, quantile, half_width: Fraction { per_billion } })
             }
             _ => Err(format!(
                 "'{half_width}' is no precision of {subject}; accepted: half the width of its confidence interval as a \
@@ -120,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn mistakes_are_named() {
+    fn messages_name_the_invalid_part() {
         let table = [
             ("", "'' is no percentile with its precision; accepted: such as p99=2%"),
             ("p99", "'p99' is no percentile with its precision"),

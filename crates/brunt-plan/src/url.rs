@@ -49,7 +49,7 @@ pub enum NamedServer {
     Url(ServerUrl),
     /// By a text that is neither, but may hold a password, for there is an `@` in it: refused by whoever resolves it, because those
     /// who read options and files show what they refuse. Here is what may be shown.
-    Flawed(String),
+    Invalid(String),
 }
 
 impl NamedServer {
@@ -57,23 +57,23 @@ impl NamedServer {
     pub fn address(&self) -> Option<&ServerAddress> {
         match self {
             Self::Plain(address) | Self::Url(ServerUrl { address, .. }) => Some(address),
-            Self::Flawed(_) => None,
+            Self::Invalid(_) => None,
         }
     }
 
     /// Can both be reached in the same way? Servers without a URL leave that to others.
-    pub fn agrees_with(&self, other: &Self) -> bool {
+    pub fn is_compatible_with(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::Url(one), Self::Url(other)) => {
                 ServerUrl { address: one.address.clone(), ..other.clone() } == *one
             }
-            (Self::Flawed(_), _) | (_, Self::Flawed(_)) => false,
+            (Self::Invalid(_), _) | (_, Self::Invalid(_)) => false,
             _ => true,
         }
     }
 
     /// Of this and another that agree, the one that says how both are reached: a URL, if one of them is.
-    pub fn telling<'a>(&'a self, other: &'a Self) -> &'a Self {
+    pub fn more_specific<'a>(&'a self, other: &'a Self) -> &'a Self {
         match (self, other) {
             (Self::Plain(_), Self::Url(_)) => other,
             _ => self,
@@ -95,10 +95,10 @@ impl FromStr for NamedServer {
         }
         match (text.rsplit_once('@'), parts) {
             (Some((_, place)), Some((name, _))) if scheme(name).is_some() => {
-                Ok(Self::Flawed(format!("{name}://(secret)@{place}")))
+                Ok(Self::Invalid(format!("{name}://(secret)@{place}")))
             }
             // Whatever stands in front may be part of a password.
-            (Some((_, place)), _) => Ok(Self::Flawed(format!("(secret)@{place}"))),
+            (Some((_, place)), _) => Ok(Self::Invalid(format!("(secret)@{place}"))),
             (None, Some(_)) => Err(format!("expected {ACCEPTED}")),
             (None, None) => text.parse().map(Self::Plain),
         }
@@ -191,7 +191,7 @@ impl fmt::Display for NamedServer {
         match self {
             Self::Plain(address) => address.fmt(formatter),
             Self::Url(url) => url.fmt(formatter),
-            Self::Flawed(shown) => formatter.write_str(shown),
+            Self::Invalid(shown) => formatter.write_str(shown),
         }
     }
 }
@@ -227,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn passwords_are_read_and_never_shown() {
+    fn url_passwords_are_read_and_never_printed() {
         let table = [
             ("rediss://me:hunter2@cache/3", Some("me"), "hunter2"),
             ("redis://:hunter2@cache", None, "hunter2"),
@@ -254,13 +254,13 @@ mod tests {
             "http://me:hunter2@a",
         ] {
             let flawed: NamedServer = text.parse().unwrap();
-            assert!(matches!(flawed, NamedServer::Flawed(_)), "{text}");
+            assert!(matches!(flawed, NamedServer::Invalid(_)), "{text}");
             assert!(!format!("{flawed} {flawed:?}").contains("hunter2"), "{flawed:?}");
         }
     }
 
     #[test]
-    fn servers_agree_that_are_reached_alike() {
+    fn compatible_servers_share_the_address_form() {
         let table = [
             ("a", "b", true),
             ("a", "redis://b", true),
@@ -272,7 +272,7 @@ mod tests {
         for (one, other, expected) in table {
             let [one, other] = [one, other].map(|text| text.parse::<NamedServer>().unwrap());
             assert_eq!(
-                (one.agrees_with(&other), other.agrees_with(&one)),
+                (one.is_compatible_with(&other), other.is_compatible_with(&one)),
                 (expected, expected),
                 "{one} {other}"
             );
@@ -280,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn a_url_tells_how_both_are_reached() {
+    fn a_url_is_more_specific_than_an_address() {
         let table = [
             ("a", "rediss://x:y@b", "rediss://x:(secret)@b:6379"),
             ("unix:/a", "redis://b/3", "redis://b:6379/3"),
@@ -290,7 +290,7 @@ mod tests {
         ];
         for (one, other, expected) in table {
             let [first, second] = [one, other].map(|text| text.parse::<NamedServer>().unwrap());
-            assert_eq!(first.telling(&second).to_string(), expected, "{one} {other}");
+            assert_eq!(first.more_specific(&second).to_string(), expected, "{one} {other}");
         }
     }
 }

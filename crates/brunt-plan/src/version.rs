@@ -53,7 +53,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn versions_name_their_writers() {
+    fn versions_hold_writer_and_count() {
         for (version, text) in [
             (Version(0), "0"),
             (Version::of(1, 1), "1.1"),

@@ -6,18 +6,18 @@
 
 #![forbid(unsafe_code)]
 
+pub mod detection;
 pub mod memcached;
 pub mod message;
 pub mod out;
 mod pairs;
-pub mod recognition;
 pub mod resp;
 mod step;
 pub mod template;
 
 use brunt_plan::op::OpKind;
 use brunt_plan::outcome::ReplyKind;
-use brunt_plan::quotation::Quotation;
+use brunt_plan::quoted_bytes::QuotedBytes;
 use out::Out;
 use resp::error::ErrorPrefix;
 
@@ -150,7 +150,7 @@ pub struct Encoded {
 /// What a server says of a value that is to be renewed, so that one of many clients renews it (leases). Only memcached's
 /// meta protocol says such things, and it also does to clients that never asked.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Renewal {
+pub struct Recache {
     /// This client is the one that is to renew the value.
     pub won: bool,
     /// The value is out of date and was handed out all the same.
@@ -159,7 +159,7 @@ pub struct Renewal {
     pub taken: bool,
 }
 
-impl Renewal {
+impl Recache {
     /// Nothing is said.
     pub const NONE: Self = Self { won: false, stale: false, taken: false };
 }
@@ -189,7 +189,7 @@ pub enum Event<'a> {
         /// As in `End`.
         token: u32,
         /// Whether and by whom the value is to be renewed.
-        renewal: Renewal,
+        recache: Recache,
     },
     /// A piece of the value of the last `Key`; the pieces add up to its `bytes`. Values of length 0 have no piece.
     Value(&'a [u8]),
@@ -206,8 +206,8 @@ pub enum Event<'a> {
         /// The text of an error reply, else empty.
         text: &'a [u8],
     },
-    /// A whole reply that consists of one key, found, and its value: the usual one of a cache, told at once where it lies
-    /// there in one piece. It stands for `Begin`, a `Key` that is a hit without unique and renewal, `Value`, and an `End` with
+    /// A whole reply that consists of one key, found, and its value: the last_header one of a cache, told at once where it lies
+    /// there in one piece. It stands for `Begin`, a `Key` that is a hit without unique and recache, `Value`, and an `End` with
     /// [`ReplyKind::Value`] and [`Codec::FOUND`]; a codec that never says it is right too.
     Found {
         /// As in `Key`.
@@ -274,21 +274,21 @@ impl Malformed {
 /// What a connection says before its first request, all of it at once. Each command of it has one reply, in order, and
 /// [`ReplyKind::Ok`] alone lets the connection in.
 #[derive(Clone, Copy, Debug)]
-pub struct Greeting<'a> {
+pub struct ConnectionSetup<'a> {
     /// What is to be sent.
     pub bytes: &'a [u8],
     /// How many replies there will be; none to no bytes.
     pub replies: u32,
 }
 
-impl Greeting<'_> {
+impl ConnectionSetup<'_> {
     /// Nothing is said.
-    pub const NONE: Greeting<'static> = Greeting { bytes: &[], replies: 0 };
+    pub const NONE: ConnectionSetup<'static> = ConnectionSetup { bytes: &[], replies: 0 };
 }
 
 /// What a datagram turned out to be, for a codec over datagrams.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Arrived<'a> {
+pub enum DatagramAction<'a> {
     /// It continues the reply that is waited for in a place: its bytes are to be decoded, behind those that were left over of the
     /// same reply, and then those that are held behind it.
     Reply {
@@ -313,12 +313,12 @@ pub enum Arrived<'a> {
     /// There is nothing to be done about it, and nothing to be said.
     Nothing,
     /// It is of no use.
-    Astray(Astray),
+    Discarded(DiscardReason),
 }
 
 /// A request whose reply is waited for no more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct GivenUp {
+pub struct TimedOut {
     /// The place where it waited.
     pub place: usize,
     /// Datagrams that have not come of the train under way, of which some have; 0 where none is.
@@ -327,7 +327,7 @@ pub struct GivenUp {
 
 /// Why a datagram is of no use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Astray {
+pub enum DiscardReason {
     /// It answers a request that was given up, or one so old that nobody knows any more.
     Late,
     /// It has been here.
@@ -349,7 +349,7 @@ pub trait Codec: Clone + Send + 'static {
     const KEY_NAMES: KeyNames = KeyNames::Always;
 
     /// May a connection have something to say before its first request?
-    const GREETS: bool = false;
+    const HAS_SETUP: bool = false;
 
     /// May an error reply send a request to another server (see [`resp::redirect`])?
     const REDIRECTS: bool = false;
@@ -403,21 +403,21 @@ pub trait Codec: Clone + Send + 'static {
     /// are replies to every op.
     fn meaning(&self, kind: OpKind, reply: ReplyKind, form: Form) -> Option<ReplyKind>;
 
-    /// What a connection says before its first request; nothing unless [`Codec::GREETS`].
-    fn greeting(&self) -> Greeting<'_> {
-        Greeting::NONE
+    /// What a connection says before its first request; nothing unless [`Codec::HAS_SETUP`].
+    fn connection_setup(&self) -> ConnectionSetup<'_> {
+        ConnectionSetup::NONE
     }
 
     /// What the part of the greeting is called that the reply of this number, from 0, answers.
-    fn greeting_step(&self, number: u32) -> &'static str {
+    fn setup_step(&self, number: u32) -> &'static str {
         let _ = number;
         ""
     }
 
     /// Why a connection is not let in, for a user: the reply of this number, from 0, has this text.
-    fn refusal(&self, number: u32, reply: ReplyKind, text: &[u8]) -> String {
+    fn setup_error(&self, number: u32, reply: ReplyKind, text: &[u8]) -> String {
         let _ = (number, reply);
-        Quotation(text).to_string()
+        QuotedBytes(text).to_string()
     }
 
     /// What an error reply begins with, for protocols whose errors are told apart by their first word.
@@ -443,7 +443,7 @@ pub trait Codec: Clone + Send + 'static {
 
     /// The codec of a stream that stands beside connections like this one.
     #[must_use]
-    fn of_stream(&self) -> Self {
+    fn stream_codec(&self) -> Self {
         self.clone()
     }
 
@@ -458,7 +458,7 @@ pub trait Codec: Clone + Send + 'static {
     }
 
     /// A datagram has come.
-    fn arrive<'a>(&mut self, datagram: &'a [u8]) -> Arrived<'a> {
+    fn receive_datagram<'a>(&mut self, datagram: &'a [u8]) -> DatagramAction<'a> {
         let _ = datagram;
         unreachable!("a stream has no datagrams")
     }
@@ -472,7 +472,7 @@ pub trait Codec: Clone + Send + 'static {
     fn skip(&mut self) {}
 
     /// The request with this token is waited for no more.
-    fn give_up(&mut self, token: u32) -> Option<GivenUp> {
+    fn time_out(&mut self, token: u32) -> Option<TimedOut> {
         let _ = token;
         None
     }

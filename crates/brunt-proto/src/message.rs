@@ -4,16 +4,16 @@
 //! run time: none of them has more than a comparison to do for a reply. Replies come in the order of the requests. Every
 //! decision is taken at the same byte wherever the input is cut.
 
-mod awaited;
+mod expected_echoes;
 
 use crate::out::Out;
 use crate::pairs::Pairs;
-use crate::step::{BAD_NUMBER, LINE_END, Step, Stop, UNKNOWN, told};
+use crate::step::{BAD_NUMBER, LINE_END, Step, Stop, UNKNOWN, as_event};
 use crate::template::{ECHO_TAIL_BYTES, Templates};
 use crate::{Codec, Encoded, Event, Form, Malformed, Matching, Request};
-use awaited::{Awaited, Echoed};
 use brunt_plan::op::OpKind::{self, Raw};
 use brunt_plan::outcome::ReplyKind;
+use expected_echoes::{ExpectedEcho, ExpectedEchoes};
 use memchr::memchr;
 
 /// Which protocol.
@@ -39,7 +39,7 @@ pub struct MessageCodec {
     expects: Expects,
     templates: Templates,
     /// Echoes that are to come.
-    awaited: Awaited,
+    expected_echoes: ExpectedEchoes,
     /// Of the bytes of the echo that is being read.
     hasher: crc32fast::Hasher,
 }
@@ -77,7 +77,7 @@ impl Clone for MessageCodec {
     fn clone(&self) -> Self {
         Self {
             templates: self.templates.clone(),
-            awaited: self.awaited.clone(),
+            expected_echoes: self.expected_echoes.clone(),
             hasher: self.hasher.clone(),
             ..*self
         }
@@ -87,7 +87,7 @@ impl Clone for MessageCodec {
     fn clone_from(&mut self, source: &Self) {
         (self.messages, self.expects) = (source.messages, source.expects);
         self.templates.clone_from(&source.templates);
-        self.awaited.clone_from(&source.awaited);
+        self.expected_echoes.clone_from(&source.expected_echoes);
         self.hasher.clone_from(&source.hasher);
     }
 }
@@ -101,13 +101,13 @@ impl MessageCodec {
             messages,
             expects: Expects::Reply,
             templates,
-            awaited: Awaited::with_room(room),
+            expected_echoes: ExpectedEchoes::with_room(room),
             hasher: crc32fast::Hasher::new(),
         }
     }
 
     /// Has one of these protocols a message for this kind of operation?
-    pub const fn speaks(kind: OpKind) -> bool {
+    pub const fn supports(kind: OpKind) -> bool {
         matches!(kind, Raw)
     }
 }
@@ -126,15 +126,15 @@ impl Codec for MessageCodec {
 
     /// # Panics
     ///
-    /// If [`MessageCodec::speaks`] not of the kind, or if there is no such template: a plan that asks for them is refused.
+    /// If [`MessageCodec::supports`] not of the kind, or if there is no such template: a plan that asks for them is refused.
     fn encode(&mut self, request: &Request<'_>, out: &mut Out) -> Encoded {
-        assert!(Self::speaks(request.kind), "a plan with {} is refused here", request.kind);
+        assert!(Self::supports(request.kind), "a plan with {} is refused here", request.kind);
         self.templates.encode(request, out);
         if self.messages == Messages::Echo {
             let (checksum, len) = self.templates.checksum(request);
             out.put(&checksum.to_be_bytes());
             out.put(LINE_END);
-            self.awaited.push(Echoed { len: len as u32, checksum });
+            self.expected_echoes.push(ExpectedEcho { len: len as u32, checksum });
         }
         Encoded { wire_requests: 1, replied: true }
     }
@@ -157,7 +157,7 @@ impl Codec for MessageCodec {
             Expects::Frame { remaining, is_exception } => Ok(self.frame(input, remaining, is_exception)),
             Expects::Nothing => return (0, None),
         };
-        told(step, || self.expects = Expects::Nothing)
+        as_event(step, || self.expects = Expects::Nothing)
     }
 
     fn meaning(&self, kind: OpKind, reply: ReplyKind, form: Form) -> Option<ReplyKind> {
@@ -200,7 +200,7 @@ impl MessageCodec {
 
     /// The echo that comes next: how long it is, is known.
     fn echo_front<'a>(&mut self, input: &'a [u8]) -> Step<(usize, Event<'a>)> {
-        let Echoed { len, .. } = self.awaited.front().ok_or(UNKNOWN)?;
+        let ExpectedEcho { len, .. } = self.expected_echoes.front().ok_or(UNKNOWN)?;
         self.hasher.reset();
         self.expects = Expects::Echo { remaining: len };
         self.echo(input, len)
@@ -219,7 +219,7 @@ impl MessageCodec {
         if line_end != *LINE_END {
             return Err(Stop::Bad(Malformed::ValueNotTerminated));
         }
-        let sent = self.awaited.pop().ok_or(UNKNOWN)?;
+        let sent = self.expected_echoes.pop().ok_or(UNKNOWN)?;
         let checksum = self.hasher.clone().finalize();
         let fault: Option<&[u8]> = if checksum != u32::from_be_bytes([b0, b1, b2, b3]) {
             Some(b"the CRC-32 is not that of the payload")

@@ -158,7 +158,7 @@ impl Out {
         self.gone_total + self.skip as u64
     }
 
-    /// What is left to send, if it is all in one piece: the usual case, without the vector of [`Out::gather`].
+    /// What is left to send, if it is all in one piece: the last_header case, without the vector of [`Out::gather`].
     #[inline]
     pub fn contiguous(&self) -> Option<&[u8]> {
         self.references.is_empty().then(|| &self.bytes[self.skip..self.filled])
@@ -247,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn sent_byte_by_byte_yields_the_same_stream() {
+    fn partial_sends_yield_the_same_stream() {
         let block: Vec<u8> = (0..20_000u32).map(|i| (i % 251) as u8).collect();
         let mut out = Out::with_room(1000);
         let mut expected = Vec::new();
@@ -271,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn pieces_of_every_length_are_copied_whole() {
+    fn parts_of_every_length_are_copied() {
         let block: Vec<u8> = (1..=100).collect();
         for len in 0..=block.len() {
             let mut out = Out::with_room(len + 2);
@@ -283,7 +283,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_are_written_as_the_library_writes_them() {
+    fn decimals_match_the_standard_library() {
         let powers = (0..20).map(|exponent| 10u64.pow(exponent));
         for number in powers.flat_map(|power| [power - 1, power, power + 1]).chain([u64::MAX]) {
             let mut out = Out::with_room(20);
@@ -310,7 +310,7 @@ mod tests {
     }
 
     #[test]
-    fn room_is_kept() {
+    fn room_is_reused() {
         let mut out = Out::with_room(10);
         assert!(out.has_room(10));
         out.put_decimal(u64::from(u32::MAX));

@@ -9,7 +9,7 @@
 pub mod error;
 pub mod handshake;
 mod hash;
-pub mod information;
+pub mod info;
 mod inline;
 mod line;
 mod pairs;
@@ -19,12 +19,12 @@ mod request;
 pub mod slot;
 
 use crate::out::Out;
-use crate::step::{BAD_NUMBER, LINE_END, Step, Stop, UNKNOWN, line_end, told};
+use crate::step::{BAD_NUMBER, LINE_END, Step, Stop, UNKNOWN, as_event, line_end};
 use crate::template::Templates;
-use crate::{Codec, Encoded, Event, Form, Greeting, KeyNames, Malformed, Matching, Renewal, Request};
+use crate::{Codec, ConnectionSetup, Encoded, Event, Form, KeyNames, Malformed, Matching, Recache, Request};
 use brunt_plan::op::OpKind;
 use brunt_plan::outcome::ReplyKind;
-use brunt_plan::quotation::Quotation;
+use brunt_plan::quoted_bytes::QuotedBytes;
 use error::ErrorPrefix;
 use handshake::Handshake;
 use line::Length;
@@ -48,7 +48,7 @@ use std::sync::Arc;
 /// - After `Bad` the codec uses up nothing and says nothing more: a loop that runs until `None` ends.
 #[derive(Clone, Debug)]
 pub struct RespCodec {
-    usual: Usual,
+    last_header: LastHeader,
     expects: Expects,
     progress: Progress,
     levels: Levels,
@@ -103,7 +103,7 @@ enum Progress {
 struct Levels {
     depth: u8,
     /// Which of them are attributes, from the lowest bit.
-    asides: u16,
+    attributes: u16,
     /// How many elements of each are still to come, the one being read included: at least one.
     remaining: [u32; DEPTH_MAX],
 }
@@ -145,7 +145,7 @@ impl RespCodec {
     /// begin with this handshake.
     pub fn new(templates: Templates, handshake: Option<Arc<Handshake>>) -> Self {
         Self {
-            usual: Usual::default(),
+            last_header: LastHeader::default(),
             expects: Expects::Line,
             progress: Progress::Idle,
             levels: Levels::default(),
@@ -170,7 +170,7 @@ impl RespCodec {
 
     /// Has the protocol a command for this kind of op? It has no uniques, which rules out `gets` and `cas`, and nothing
     /// that puts bytes in front of a string. A plan that asks for the others is to be refused.
-    pub const fn speaks(kind: OpKind) -> bool {
+    pub const fn supports(kind: OpKind) -> bool {
         !matches!(kind, OpKind::Gets | OpKind::Cas | OpKind::Prepend)
     }
 }
@@ -180,7 +180,7 @@ impl Codec for RespCodec {
 
     const KEY_NAMES: KeyNames = KeyNames::Never;
 
-    const GREETS: bool = true;
+    const HAS_SETUP: bool = true;
 
     const REDIRECTS: bool = true;
 
@@ -200,14 +200,14 @@ impl Codec for RespCodec {
     ///
     /// # Panics
     ///
-    /// If [`RespCodec::speaks`] not of the kind, or if there is no such template: a plan that asks for them is refused.
+    /// If [`RespCodec::supports`] not of the kind, or if there is no such template: a plan that asks for them is refused.
     fn encode(&mut self, request: &Request<'_>, out: &mut Out) -> Encoded {
         match (request.kind, self.commands) {
             (OpKind::Raw, _) => {
                 self.templates.encode(request, out);
             }
             (_, Commands::Arrays) => request::put(request, out),
-            (_, Commands::Fields(bytes)) => match hash::Place::of(request.keys.first(), bytes as usize) {
+            (_, Commands::Fields(bytes)) => match hash::HashField::of(request.keys.first(), bytes as usize) {
                 Some(place) => hash::put(request, place, out),
                 None => request::put(request, out),
             },
@@ -236,7 +236,7 @@ impl Codec for RespCodec {
     #[inline(always)]
     fn decode<'a>(&mut self, input: &'a [u8]) -> (usize, Option<Event<'a>>) {
         if self.progress == Progress::Idle
-            && let Some((used, value)) = self.usual.found(input)
+            && let Some((used, value)) = self.last_header.found(input)
         {
             return (used, Some(Event::Found { key: &[], flags: 0, value, token: 0 }));
         }
@@ -250,24 +250,25 @@ impl Codec for RespCodec {
         pairs.meaning(kind, reply, form)
     }
 
-    fn greeting(&self) -> Greeting<'_> {
-        self.handshake.as_ref().map_or(Greeting::NONE, |handshake| Greeting {
+    fn connection_setup(&self) -> ConnectionSetup<'_> {
+        self.handshake.as_ref().map_or(ConnectionSetup::NONE, |handshake| ConnectionSetup {
             bytes: handshake.bytes(),
             replies: handshake.steps().len() as u32,
         })
     }
 
-    fn greeting_step(&self, number: u32) -> &'static str {
+    fn setup_step(&self, number: u32) -> &'static str {
         let step = self.handshake.as_ref().and_then(|handshake| handshake.steps().get(number as usize));
         step.map_or("", |step| step.name())
     }
 
-    fn refusal(&self, number: u32, reply: ReplyKind, text: &[u8]) -> String {
-        let judged = self.handshake.as_ref().map(|handshake| handshake.judge(number as usize, reply, text));
+    fn setup_error(&self, number: u32, reply: ReplyKind, text: &[u8]) -> String {
+        let judged =
+            self.handshake.as_ref().map(|handshake| handshake.check_reply(number as usize, reply, text));
         match judged {
             Some(Err(refusal)) => refusal.to_string(),
             // Not one of ours: a server that is full, say, speaks first.
-            _ => Quotation(text).to_string(),
+            _ => QuotedBytes(text).to_string(),
         }
     }
 
@@ -292,11 +293,11 @@ impl RespCodec {
             Expects::Bytes { remaining } => return self.bytes(input, remaining),
             Expects::LineEnd => match self.next_of_row(input) {
                 Some((used, event)) => return (used, Some(event)),
-                None => self.behind(input),
+                None => self.after_line_end(input),
             },
             Expects::Nothing => return (0, None),
         };
-        told(step, || self.expects = Expects::Nothing)
+        as_event(step, || self.expects = Expects::Nothing)
     }
 
     /// Reads a value that is a line, or the line that a value begins with.
@@ -332,16 +333,16 @@ impl RespCodec {
     }
 
     /// Is the next value, or the string being read, one of those that are told as keys?
-    fn is_told(&self) -> bool {
+    fn is_reported(&self) -> bool {
         match self.progress {
             Progress::Single { .. } => true,
-            Progress::Row { .. } => self.levels.depth == 1 && self.levels.asides == 0,
+            Progress::Row { .. } => self.levels.depth == 1 && self.levels.attributes == 0,
             _ => self.is_outermost(),
         }
     }
 
     /// Reads the line end behind what was told last together with what follows: alone it is no event.
-    fn behind<'a>(&mut self, input: &'a [u8]) -> Step<(usize, Event<'a>)> {
+    fn after_line_end<'a>(&mut self, input: &'a [u8]) -> Step<(usize, Event<'a>)> {
         let start = line_end(input, 0, Stop::Bad(Malformed::ValueNotTerminated))?;
         if self.levels.depth > 0 || self.progress == Progress::Begun {
             let (used, event) = self.line(&input[start..])?;
@@ -360,17 +361,17 @@ impl RespCodec {
         Ok((start, self.end(reply, form, 0, &[])))
     }
 
-    /// The short way of [`RespCodec::behind`]: the head of a string that is the next of a row.
+    /// The short way of [`RespCodec::after_line_end`]: the head of a string that is the next of a row.
     #[inline]
     fn next_of_row<'a>(&mut self, input: &'a [u8]) -> Option<(usize, Event<'a>)> {
-        if !matches!(self.progress, Progress::Row { .. }) || !self.is_told() {
+        if !matches!(self.progress, Progress::Row { .. }) || !self.is_reported() {
             return None;
         }
         let front = u64::from_le_bytes(*input.strip_prefix(LINE_END)?.first_chunk()?);
-        let usual = self.usual.fitting(front).filter(|usual| usual.value_len > 0)?;
+        let last_header = self.last_header.fitting(front).filter(|last_header| last_header.value_len > 0)?;
         self.progress = Progress::Row { found: true };
-        self.expects = Expects::Bytes { remaining: usual.value_len };
-        Some((LINE_END.len() + usual.head_len as usize, key(true, usual.value_len)))
+        self.expects = Expects::Bytes { remaining: last_header.value_len };
+        Some((LINE_END.len() + last_header.head_len as usize, key(true, last_header.value_len)))
     }
 
     /// Reads a value that is a whole line.
@@ -400,11 +401,11 @@ impl RespCodec {
 
     /// An element is over, but for its line end; `text` is all of it, or its head and it has nothing else.
     fn element<'a>(&mut self, text: &'a [u8], is_null: bool) -> (usize, Event<'a>) {
-        let event = if is_null && self.is_told() {
+        let event = if is_null && self.is_reported() {
             key(false, 0)
         } else {
             self.mix();
-            self.untold(text)
+            self.opaque_bytes(text)
         };
         self.levels.complete();
         self.expects = Expects::LineEnd;
@@ -413,13 +414,13 @@ impl RespCodec {
 
     /// Something other than a string or null stands here: the reply is no row.
     fn mix(&mut self) {
-        if matches!(self.progress, Progress::Row { .. }) && self.levels.asides == 0 {
+        if matches!(self.progress, Progress::Row { .. }) && self.levels.attributes == 0 {
             self.progress = Progress::Mixed;
         }
     }
 
     /// Bytes that are not told apart any further.
-    fn untold<'a>(&self, bytes: &'a [u8]) -> Event<'a> {
+    fn opaque_bytes<'a>(&self, bytes: &'a [u8]) -> Event<'a> {
         if self.progress == Progress::Push { Event::Push { is_over: false } } else { Event::Control(bytes) }
     }
 
@@ -438,7 +439,7 @@ impl RespCodec {
         {
             return Err(UNKNOWN);
         }
-        let event = if line[0] != b'!' && self.is_told() {
+        let event = if line[0] != b'!' && self.is_reported() {
             self.progress = match self.progress {
                 Progress::Row { .. } => Progress::Row { found: true },
                 _ if format_bytes == 0 => Progress::Single { form: pairs::BULK },
@@ -447,7 +448,7 @@ impl RespCodec {
             key(true, bytes)
         } else {
             self.mix();
-            self.untold(&line[..used])
+            self.opaque_bytes(&line[..used])
         };
         self.expects = Expects::Bytes { remaining: bytes };
         if bytes == 0 {
@@ -469,7 +470,7 @@ impl RespCodec {
     /// Passes on what is visible of a string.
     fn bytes<'a>(&mut self, input: &'a [u8], remaining: u32) -> (usize, Option<Event<'a>>) {
         let piece = &input[..input.len().min(remaining as usize)];
-        let event = if self.is_told() { Event::Value(piece) } else { self.untold(piece) };
+        let event = if self.is_reported() { Event::Value(piece) } else { self.opaque_bytes(piece) };
         self.expects = match remaining - piece.len() as u32 {
             0 => {
                 self.levels.complete();
@@ -502,23 +503,23 @@ impl RespCodec {
             Length::Of(elements) if elements <= ELEMENTS_MAX => elements,
             _ => return Err(BAD_NUMBER),
         };
-        let is_aside = sort == b'|';
+        let is_attribute = sort == b'|';
         if self.is_outermost() {
             self.progress = match sort {
                 b'|' => Progress::Begun,
                 b'*' => Progress::Row { found: false },
                 _ => Progress::Mixed,
             };
-        } else if !is_aside {
+        } else if !is_attribute {
             self.mix();
         }
         match elements * (1 + u32::from(matches!(sort, b'%' | b'|'))) {
-            0 if is_aside => {}
+            0 if is_attribute => {}
             0 => self.levels.complete(),
-            elements => self.levels.begin(elements, is_aside)?,
+            elements => self.levels.begin(elements, is_attribute)?,
         }
         self.expects = Expects::LineEnd;
-        Ok((at, self.untold(&line[..at])))
+        Ok((at, self.opaque_bytes(&line[..at])))
     }
 
     /// Closes a reply that is an error.
@@ -541,10 +542,10 @@ impl RespCodec {
 
 impl Levels {
     /// A value with so many elements, at least one, begins.
-    fn begin(&mut self, elements: u32, is_aside: bool) -> Step<()> {
+    fn begin(&mut self, elements: u32, is_attribute: bool) -> Step<()> {
         let level = usize::from(self.depth);
         *self.remaining.get_mut(level).ok_or(Stop::Bad(Malformed::TooDeep))? = elements;
-        self.asides |= u16::from(is_aside) << level;
+        self.attributes |= u16::from(is_attribute) << level;
         self.depth += 1;
         Ok(())
     }
@@ -559,8 +560,8 @@ impl Levels {
             }
             self.depth = level;
             let aside = 1 << level;
-            if self.asides & aside != 0 {
-                self.asides &= !aside;
+            if self.attributes & aside != 0 {
+                self.attributes &= !aside;
                 return;
             }
         }
@@ -569,13 +570,13 @@ impl Levels {
 
 /// A key that was asked for, with the length of its value.
 fn key<'a>(hit: bool, bytes: u32) -> Event<'a> {
-    Event::Key { hit, key: &[], flags: 0, bytes, unique: 0, token: 0, renewal: Renewal::NONE }
+    Event::Key { hit, key: &[], flags: 0, bytes, unique: 0, token: 0, recache: Recache::NONE }
 }
 
 /// The head of the last string that was a whole reply, or one of a row. Most look like the one before them, and to compare takes less than
 /// to read: whatever does not fit is read anew.
 #[derive(Clone, Copy, Debug)]
-struct Usual {
+struct LastHeader {
     /// `$LENGTH\r\n`, the first byte in the lowest place, and zeros.
     head: u64,
     /// The bits of `head` that are not of what follows.
@@ -584,14 +585,14 @@ struct Usual {
     value_len: u32,
 }
 
-impl Default for Usual {
+impl Default for LastHeader {
     /// The head of nothing: zeros, behind which no value ends.
     fn default() -> Self {
         Self { head: 0, head_mask: u64::MAX, head_len: 0, value_len: 0 }
     }
 }
 
-impl Usual {
+impl LastHeader {
     /// The short way: a whole string, if that is what lies at the front. Its length on the wire, and its bytes.
     #[inline(always)]
     fn found<'a>(&mut self, input: &'a [u8]) -> Option<(usize, &'a [u8])> {

@@ -35,7 +35,10 @@ pub(crate) fn line_end(line: &[u8], at: usize, otherwise: Stop) -> Step<usize> {
 
 /// A step as [`crate::Codec::decode`] tells it; after `refuse` the codec expects nothing more.
 #[inline]
-pub(crate) fn told<'a>(step: Step<(usize, Event<'a>)>, refuse: impl FnOnce()) -> (usize, Option<Event<'a>>) {
+pub(crate) fn as_event<'a>(
+    step: Step<(usize, Event<'a>)>,
+    refuse: impl FnOnce(),
+) -> (usize, Option<Event<'a>>) {
     match step {
         Ok((used, event)) => (used, Some(event)),
         Err(Stop::Short) => (0, None),

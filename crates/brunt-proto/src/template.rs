@@ -4,11 +4,11 @@
 //! template is parsed once; bytes that are always the same are written then, so that encoding copies pieces and puts lengths
 //! between them.
 
-mod draw;
 mod extent;
 mod number;
 mod piece;
-mod pieces;
+mod piece_builder;
+mod random_field;
 mod thrift;
 mod word;
 
@@ -18,7 +18,7 @@ use crate::{KEY_BYTES_MAX, Request};
 use extent::Extent;
 use piece::Piece;
 pub(crate) use piece::{INLINE_KEY_FACTOR, INLINE_VALUE_BYTES_MAX, put_quoted};
-use pieces::Pieces;
+use piece_builder::PieceBuilder;
 use std::sync::Arc;
 use word::{Part, Word};
 
@@ -285,7 +285,7 @@ fn last_text(words: &[Word]) -> Option<&[u8]> {
 
 /// An array of bulk strings.
 fn resp(words: &[Word]) -> Vec<Piece> {
-    let mut pieces = Pieces::default();
+    let mut pieces = PieceBuilder::default();
     pieces.text(format!("*{}\r\n", words.len()).as_bytes());
     for word in words {
         let extent = word.extent();
@@ -303,7 +303,7 @@ fn resp(words: &[Word]) -> Vec<Piece> {
 
 /// A line of words that Redis splits.
 fn inline(words: &[Word]) -> Vec<Piece> {
-    let mut pieces = Pieces::default();
+    let mut pieces = PieceBuilder::default();
     for (index, word) in words.iter().enumerate() {
         pieces.text(if index == 0 { b"" } else { b" " });
         match word.text() {
@@ -336,7 +336,7 @@ fn memcached_text(text: &str, words: &[Word], has_data: bool) -> Result<Vec<Piec
              cas {{key}} 0 0 {{bytes}} 7 {{value}}"
         ));
     }
-    let mut pieces = Pieces::default();
+    let mut pieces = PieceBuilder::default();
     let length = data.map(Word::extent).unwrap_or_default();
     for (index, word) in line.iter().enumerate() {
         pieces.text(if index == 0 { b"" } else { b" " });
@@ -352,7 +352,7 @@ fn memcached_text(text: &str, words: &[Word], has_data: bool) -> Result<Vec<Piec
 
 /// A payload; what stands behind it is the codec's, which must know it to check the reply.
 fn echo(words: &[Word]) -> Vec<Piece> {
-    let mut pieces = Pieces::default();
+    let mut pieces = PieceBuilder::default();
     for (index, word) in words.iter().enumerate() {
         pieces.text(if index == 0 { b"" } else { b" " });
         pieces.word(word, &Extent::default());

@@ -19,7 +19,7 @@ use crate::wall_clock;
 use brunt_plan::outcome::{OutcomeClass, ReplyKind};
 use brunt_plan::phase::Phase;
 use brunt_plan::quantile::Quantile;
-use brunt_plan::quotation::Quotation;
+use brunt_plan::quoted_bytes::QuotedBytes;
 use brunt_plan::spec::PlanSpec;
 use brunt_stats::agent::AgentRecord;
 use brunt_stats::assertion::{Assertion, Doubt};
@@ -692,6 +692,6 @@ fn garbage(summary: &Summary, garbage: &FirstGarbage) -> Value {
         "at_ns": in_window_ns(summary, garbage.at_ns),
         "class": class,
         "reason": garbage.reason,
-        "text": Quotation(garbage.bytes()).to_string(),
+        "text": QuotedBytes(garbage.bytes()).to_string(),
     })
 }

@@ -166,7 +166,7 @@ impl LiveRun {
             service: nothing,
             outages: vec![OutageTotal::default(); names.servers.len()],
             spans_seen: 0,
-            statistics: vec![None; announced.plan.witnesses().len()],
+            statistics: vec![None; announced.plan.polled_servers().len()],
             judged: None,
             announced: Arc::new(announced),
             names: Arc::new(names),

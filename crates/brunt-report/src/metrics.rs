@@ -237,7 +237,7 @@ fn servers(families: &mut Families, run: &LiveRun) {
     ];
     for (name, kind, help, of) in of_server {
         let told = |(place, held): (usize, &Option<Snapshot>)| {
-            Some((run.names.witnesses.of_place(place), of(held.as_ref()?)?))
+            Some((run.names.polled_servers.of_place(place), of(held.as_ref()?)?))
         };
         let mut sums = BTreeMap::new();
         for (place, number) in run.statistics.iter().enumerate().filter_map(told) {
@@ -248,7 +248,7 @@ fn servers(families: &mut Families, run: &LiveRun) {
         }
         families.family(name, kind, help);
         let suffix = if kind == Kind::Counter { "_total" } else { "" };
-        for (place, server) in run.names.witnesses.iter().enumerate() {
+        for (place, server) in run.names.polled_servers.iter().enumerate() {
             let Some(sum) = sums.get(&place) else { continue };
             let text = if name.ends_with("seconds") { seconds((*sum).into()) } else { sum.to_string() };
             families.sample(suffix, &[("server", server)], text);

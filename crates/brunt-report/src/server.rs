@@ -13,8 +13,8 @@ pub(crate) fn name(summary: &Summary, index: usize) -> String {
 }
 
 /// That of one which was asked for its statistics, by its place among those.
-pub(crate) fn witness_name(summary: &Summary, index: usize) -> String {
-    summary.record.plan.witness_name(index).unwrap_or_else(|| "embedded".to_owned())
+pub(crate) fn polled_server_name(summary: &Summary, index: usize) -> String {
+    summary.record.plan.polled_server_name(index).unwrap_or_else(|| "embedded".to_owned())
 }
 
 /// What went on in the measured window by the servers' own account, all of them together; `None` where one does not say.

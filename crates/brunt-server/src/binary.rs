@@ -20,9 +20,9 @@ const CHANGE_EXTRAS: usize = 20;
 /// Extras that are a time to live, or a delay.
 const TIME_EXTRAS: usize = 4;
 
-/// What a frame asks for.
+/// FrameKind a frame asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum What {
+pub(crate) enum FrameKind {
     Get,
     /// A get with a new time to live.
     GetAndTouch,
@@ -48,53 +48,53 @@ pub(crate) enum What {
     Unknown,
 }
 
-/// What an opcode stands for: what it asks for, whether its usual answer is held back, and whether the key is repeated.
-const fn known(opcode: u8) -> (What, bool, bool) {
+/// FrameKind an opcode stands for: what it asks for, whether its usual answer is held back, and whether the key is repeated.
+const fn known(opcode: u8) -> (FrameKind, bool, bool) {
     match opcode {
-        0x00 => (What::Get, false, false),
-        0x01 => (What::Store(Verb::Set), false, false),
-        0x02 => (What::Store(Verb::Add), false, false),
-        0x03 => (What::Store(Verb::Replace), false, false),
-        0x04 => (What::Delete, false, false),
-        0x05 => (What::Change { is_increment: true }, false, false),
-        0x06 => (What::Change { is_increment: false }, false, false),
-        0x07 => (What::Quit, false, false),
-        0x08 => (What::Flush, false, false),
-        0x09 => (What::Get, true, false),
-        0x0a => (What::Noop, false, false),
-        0x0b => (What::Version, false, false),
-        0x0c => (What::Get, false, true),
-        0x0d => (What::Get, true, true),
-        0x0e => (What::Extend(Verb::Append), false, false),
-        0x0f => (What::Extend(Verb::Prepend), false, false),
-        0x10 => (What::Statistics, false, false),
-        0x11 => (What::Store(Verb::Set), true, false),
-        0x12 => (What::Store(Verb::Add), true, false),
-        0x13 => (What::Store(Verb::Replace), true, false),
-        0x14 => (What::Delete, true, false),
-        0x15 => (What::Change { is_increment: true }, true, false),
-        0x16 => (What::Change { is_increment: false }, true, false),
-        0x17 => (What::Quit, true, false),
-        0x18 => (What::Flush, true, false),
-        0x19 => (What::Extend(Verb::Append), true, false),
-        0x1a => (What::Extend(Verb::Prepend), true, false),
-        0x1b => (What::Verbosity, false, false),
-        0x1c => (What::Touch, false, false),
-        0x1d => (What::GetAndTouch, false, false),
-        0x1e => (What::GetAndTouch, true, false),
-        0x20 => (What::SaslMechanisms, false, false),
-        0x21 => (What::SaslAuth, false, false),
-        0x22 => (What::SaslStep, false, false),
-        0x23 => (What::GetAndTouch, false, true),
-        0x24 => (What::GetAndTouch, true, true),
-        _ => (What::Unknown, false, false),
+        0x00 => (FrameKind::Get, false, false),
+        0x01 => (FrameKind::Store(Verb::Set), false, false),
+        0x02 => (FrameKind::Store(Verb::Add), false, false),
+        0x03 => (FrameKind::Store(Verb::Replace), false, false),
+        0x04 => (FrameKind::Delete, false, false),
+        0x05 => (FrameKind::Change { is_increment: true }, false, false),
+        0x06 => (FrameKind::Change { is_increment: false }, false, false),
+        0x07 => (FrameKind::Quit, false, false),
+        0x08 => (FrameKind::Flush, false, false),
+        0x09 => (FrameKind::Get, true, false),
+        0x0a => (FrameKind::Noop, false, false),
+        0x0b => (FrameKind::Version, false, false),
+        0x0c => (FrameKind::Get, false, true),
+        0x0d => (FrameKind::Get, true, true),
+        0x0e => (FrameKind::Extend(Verb::Append), false, false),
+        0x0f => (FrameKind::Extend(Verb::Prepend), false, false),
+        0x10 => (FrameKind::Statistics, false, false),
+        0x11 => (FrameKind::Store(Verb::Set), true, false),
+        0x12 => (FrameKind::Store(Verb::Add), true, false),
+        0x13 => (FrameKind::Store(Verb::Replace), true, false),
+        0x14 => (FrameKind::Delete, true, false),
+        0x15 => (FrameKind::Change { is_increment: true }, true, false),
+        0x16 => (FrameKind::Change { is_increment: false }, true, false),
+        0x17 => (FrameKind::Quit, true, false),
+        0x18 => (FrameKind::Flush, true, false),
+        0x19 => (FrameKind::Extend(Verb::Append), true, false),
+        0x1a => (FrameKind::Extend(Verb::Prepend), true, false),
+        0x1b => (FrameKind::Verbosity, false, false),
+        0x1c => (FrameKind::Touch, false, false),
+        0x1d => (FrameKind::GetAndTouch, false, false),
+        0x1e => (FrameKind::GetAndTouch, true, false),
+        0x20 => (FrameKind::SaslMechanisms, false, false),
+        0x21 => (FrameKind::SaslAuth, false, false),
+        0x22 => (FrameKind::SaslStep, false, false),
+        0x23 => (FrameKind::GetAndTouch, false, true),
+        0x24 => (FrameKind::GetAndTouch, true, true),
+        _ => (FrameKind::Unknown, false, false),
     }
 }
 
 /// A frame as it was read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Frame<'a> {
-    pub(crate) what: What,
+    pub(crate) what: FrameKind,
     /// The usual answer is held back: a miss of a retrieval, a success of anything else.
     pub(crate) is_quiet: bool,
     /// A retrieval repeats its key.
@@ -114,7 +114,7 @@ pub(crate) struct Frame<'a> {
     pub(crate) is_valid: bool,
 }
 
-/// What the front of the input is.
+/// FrameKind the front of the input is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Parsed<'a> {
     /// Not yet a whole frame; nothing new can be said before the input has this many bytes.
@@ -163,44 +163,49 @@ pub(crate) fn parse(input: &[u8], value_bytes_max: u64) -> Parsed<'_> {
 }
 
 /// Does a frame consist of what its opcode takes?
-fn is_valid(what: What, extras: usize, key: usize, value: usize) -> bool {
+fn is_valid(what: FrameKind, extras: usize, key: usize, value: usize) -> bool {
     let is_key = (1..=KEY_BYTES_MAX).contains(&key);
     match what {
-        What::Get | What::Delete => extras == 0 && is_key && value == 0,
-        What::GetAndTouch | What::Touch => extras == TIME_EXTRAS && is_key && value == 0,
-        What::Store(_) => extras == STORE_EXTRAS && is_key,
-        What::Extend(_) => extras == 0 && is_key,
-        What::Change { .. } => extras == CHANGE_EXTRAS && is_key && value == 0,
-        What::Flush => (extras == 0 || extras == TIME_EXTRAS) && key == 0 && value == 0,
-        What::Verbosity => extras == TIME_EXTRAS && key == 0 && value == 0,
-        What::Quit | What::Noop | What::Version | What::SaslMechanisms => extras + key + value == 0,
-        What::Statistics => extras == 0 && value == 0,
-        What::SaslAuth | What::SaslStep => extras == 0 && key > 0,
-        What::Unknown => true,
+        FrameKind::Get | FrameKind::Delete => extras == 0 && is_key && value == 0,
+        FrameKind::GetAndTouch | FrameKind::Touch => extras == TIME_EXTRAS && is_key && value == 0,
+        FrameKind::Store(_) => extras == STORE_EXTRAS && is_key,
+        FrameKind::Extend(_) => extras == 0 && is_key,
+        FrameKind::Change { .. } => extras == CHANGE_EXTRAS && is_key && value == 0,
+        FrameKind::Flush => (extras == 0 || extras == TIME_EXTRAS) && key == 0 && value == 0,
+        FrameKind::Verbosity => extras == TIME_EXTRAS && key == 0 && value == 0,
+        FrameKind::Quit | FrameKind::Noop | FrameKind::Version | FrameKind::SaslMechanisms => {
+            extras + key + value == 0
+        }
+        FrameKind::Statistics => extras == 0 && value == 0,
+        FrameKind::SaslAuth | FrameKind::SaslStep => extras == 0 && key > 0,
+        FrameKind::Unknown => true,
     }
 }
 
 impl Frame<'_> {
-    /// What it does to items, if it concerns any and can be carried out.
+    /// FrameKind it does to items, if it concerns any and can be carried out.
     pub(crate) fn verb(&self) -> Option<Verb> {
         if !self.is_valid || self.excess_bytes > 0 {
             return None;
         }
         Some(match self.what {
-            What::Get | What::GetAndTouch => Verb::Get,
-            What::Store(_) if self.unique != 0 => Verb::Cas,
-            What::Store(verb) | What::Extend(verb) => verb,
-            What::Delete => Verb::Delete,
-            What::Change { is_increment: true } => Verb::Incr,
-            What::Change { is_increment: false } => Verb::Decr,
-            What::Touch => Verb::Touch,
+            FrameKind::Get | FrameKind::GetAndTouch => Verb::Get,
+            FrameKind::Store(_) if self.unique != 0 => Verb::Cas,
+            FrameKind::Store(verb) | FrameKind::Extend(verb) => verb,
+            FrameKind::Delete => Verb::Delete,
+            FrameKind::Change { is_increment: true } => Verb::Incr,
+            FrameKind::Change { is_increment: false } => Verb::Decr,
+            FrameKind::Touch => Verb::Touch,
             _ => return None,
         })
     }
 
     /// May it be said by somebody who has not said who they are?
-    pub(crate) const fn is_open_to_all(&self) -> bool {
-        matches!(self.what, What::SaslMechanisms | What::SaslAuth | What::SaslStep | What::Version)
+    pub(crate) const fn is_allowed_before_login(&self) -> bool {
+        matches!(
+            self.what,
+            FrameKind::SaslMechanisms | FrameKind::SaslAuth | FrameKind::SaslStep | FrameKind::Version
+        )
     }
 
     /// The number in the extras at this place.
@@ -231,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn frames_are_taken_apart() {
+    fn frames_parse() {
         let input = [header(0x11, 3, 8, 16), b"\0\0\0\x05\0\0\0\x09keyvalue\x80".to_vec()].concat();
         for len in 0..input.len() - 1 {
             let need = if len < HEADER_BYTES { HEADER_BYTES } else { 40 };
@@ -253,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_frame_is_told() {
+    fn malformed_frames_are_broken() {
         assert_eq!(parse(b"get a\r\n", 100), Parsed::Broken);
         assert_eq!(parse(&header(0, 3, 0, 2), 100), Parsed::Broken);
         // (opcode, key, extras, value, valid)

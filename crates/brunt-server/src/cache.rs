@@ -4,8 +4,8 @@
 //! Invariant: an outcome and what is counted of it are memcached's; where Redis means something else by a command, there
 //! is an option for it here, and the counters say it in memcached's words.
 
-use crate::statistics::Moment;
-pub use crate::statistics::{Counters, Process};
+use crate::stats::StatsSnapshot;
+pub use crate::stats::{Counters, Process};
 use crate::store::{End, Item, Marks, NEVER_NS, Store};
 use crate::text::unsigned;
 use crate::verb::Verb;
@@ -25,9 +25,9 @@ pub struct Epoch {
 
 /// Are the values of a reply as stored?
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Truth {
+pub enum ValueContent {
     /// Yes.
-    Right,
+    AsStored,
     /// Every byte of every value differs; lengths stay.
     Wrong,
 }
@@ -109,7 +109,7 @@ pub(crate) enum Changed {
 
 /// Why a number did not change as Redis counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Unchanged {
+pub(crate) enum ChangeError {
     /// What is stored is no integer of 64 bits with a sign.
     NotAnInteger,
     /// The result would be none.
@@ -364,15 +364,15 @@ impl Cache {
         amount: i64,
         is_increment: bool,
         now_ns: u64,
-    ) -> Result<i64, Unchanged> {
+    ) -> Result<i64, ChangeError> {
         let held = match self.store.peek(key, now_ns) {
-            Some(Item { marks: Marks { hash: true, .. }, .. }) => return Err(Unchanged::WrongType),
-            Some(item) => Some(integer(item.value).ok_or(Unchanged::NotAnInteger)?),
+            Some(Item { marks: Marks { hash: true, .. }, .. }) => return Err(ChangeError::WrongType),
+            Some(item) => Some(integer(item.value).ok_or(ChangeError::NotAnInteger)?),
             None => None,
         };
         let old = held.unwrap_or(0);
         let new = if is_increment { old.checked_add(amount) } else { old.checked_sub(amount) };
-        let new = new.ok_or(Unchanged::Overflow)?;
+        let new = new.ok_or(ChangeError::Overflow)?;
         let counters = &mut self.counters;
         *match (is_increment, held.is_some()) {
             (true, true) => &mut counters.incr_hits,
@@ -384,7 +384,9 @@ impl Cache {
         if held.is_some() {
             self.store.rewrite(key, text.as_bytes(), now_ns);
         } else {
-            self.store.set(key, text.as_bytes(), 0, NEVER_NS, now_ns).map_err(|_| Unchanged::OutOfMemory)?;
+            self.store
+                .set(key, text.as_bytes(), 0, NEVER_NS, now_ns)
+                .map_err(|_| ChangeError::OutOfMemory)?;
         }
         Ok(new)
     }
@@ -492,9 +494,9 @@ impl Cache {
     }
 
     /// Everything that statistics tell, as it is now.
-    pub(crate) fn moment(&self, now_ns: u64) -> Moment<'_> {
+    pub(crate) fn stats_snapshot(&self, now_ns: u64) -> StatsSnapshot<'_> {
         let uptime_s = now_ns.saturating_sub(self.epoch.start_ns) / 1_000_000_000;
-        Moment {
+        StatsSnapshot {
             counters: &self.counters,
             store: &self.store,
             process: (self.process)(),

@@ -22,19 +22,19 @@
 //!
 //! A dripping reply is nothing special to a driver: it is several departures.
 
-use crate::cache::{Cache, Counters, Process, Truth};
+use crate::cache::{Cache, Counters, Process, ValueContent};
+use crate::command_context::CommandContext;
 use crate::connection::{Batch, Connection, Reading};
-use crate::dialect::{Parsed, Request, Work, parse};
 use crate::faults::Fault;
 use crate::fifo::Fifo;
 use crate::log::{self, Record};
 pub use crate::options::CoreOptions;
 use crate::outage::Outages;
 use crate::outbox::{Outbox, earlier};
+use crate::request::{Parsed, Request, Work, parse};
 use crate::resp::calls::Calls;
-use crate::session::Dialect;
+use crate::session::WireProtocol;
 use crate::store::Store;
-use crate::turn::Turn;
 use crate::udp::{self, Framer, Trains};
 use crate::verb::Verb;
 
@@ -216,7 +216,7 @@ impl Core {
         if is_lost || self.outages.is_gone(now_ns) {
             return;
         }
-        connection.session.dialect = Some(Dialect::Text);
+        connection.session.protocol = Some(WireProtocol::Text);
         (connection.reading, connection.batch) = (Reading::Commands, None);
         let begin = self.outbox.end();
         self.trains.begin(begin, self.options.division);
@@ -319,10 +319,11 @@ impl Core {
                 }
                 Reading::Commands | Reading::Batch => {
                     let Some(first) = rest.first() else { return used };
-                    let by_first = || self.options.dialect.unwrap_or(Dialect::of(*first));
-                    let dialect = *connection.session.dialect.get_or_insert_with(by_first);
-                    let is_let_in = self.options.credentials.is_none() || connection.session.is_let_in;
-                    match parse(dialect, rest, array, self.options.value_bytes_max, is_let_in) {
+                    let by_first = || self.options.protocol.unwrap_or(WireProtocol::of(*first));
+                    let protocol = *connection.session.protocol.get_or_insert_with(by_first);
+                    let is_authenticated =
+                        self.options.credentials.is_none() || connection.session.is_authenticated;
+                    match parse(protocol, rest, array, self.options.value_bytes_max, is_authenticated) {
                         Parsed::Partial { need } => {
                             connection.need = need;
                             return used;
@@ -355,8 +356,8 @@ impl Core {
             }
             _ if connection.reading == Reading::Batch => connection.reading = Reading::Nothing,
             _ if self.options.credentials.is_some()
-                && !connection.session.is_let_in
-                && !request.is_open_to_all() =>
+                && !connection.session.is_authenticated
+                && !request.is_allowed_before_login() =>
             {
                 self.serve_control(id, request, false, false, now_ns);
             }
@@ -393,8 +394,8 @@ impl Core {
         if begin > self.outbox.end_max(QUEUED_BYTES_MAX) {
             return self.queue_close(id, now_ns);
         }
-        let (closes, _) = self.turn(id, Truth::Right, now_ns, |turn| {
-            if is_known { request.control(turn) } else { request.turn_away(turn) }
+        let (closes, _) = self.with_context(id, ValueContent::AsStored, now_ns, |context| {
+            if is_known { request.control(context) } else { request.reject_unauthenticated(context) }
         });
         let connection = &mut self.connections[id as usize];
         if request.excess_bytes() > 0 {
@@ -433,23 +434,25 @@ impl Core {
         let departure_ns = self.fifo.depart(now_ns, service_ns);
         let begin = self.outbox.end();
         let (fault_flag, end) = match fault {
-            None => (self.reply(id, request, Truth::Right, now_ns), End::Stays),
-            Some(Fault::Wrong) => (self.reply(id, request, Truth::Wrong, now_ns), End::Stays),
+            None => (self.reply(id, request, ValueContent::AsStored, now_ns), End::Stays),
+            Some(Fault::Wrong) => (self.reply(id, request, ValueContent::Wrong, now_ns), End::Stays),
             Some(Fault::Error) => (self.refuse(id, request, verb, now_ns), End::Stays),
             Some(Fault::Drop) => {
-                self.carry_out_silently(id, request, now_ns);
+                self.execute_silently(id, request, now_ns);
                 self.cache.counters.faults_dropped += 1;
                 (log::FLAG_DROPPED, End::Stays)
             }
             Some(Fault::Reset) => {
-                self.carry_out_silently(id, request, now_ns);
+                self.execute_silently(id, request, now_ns);
                 self.cache.counters.faults_reset += 1;
                 (log::FLAG_RESET, End::Resets)
             }
             // Whoever wants no reply gets one in some dialects if it fails; that is not worth a fault.
-            Some(Fault::Cut) if is_silent => (self.reply(id, request, Truth::Right, now_ns), End::Stays),
+            Some(Fault::Cut) if is_silent => {
+                (self.reply(id, request, ValueContent::AsStored, now_ns), End::Stays)
+            }
             Some(Fault::Cut) => {
-                self.reply(id, request, Truth::Right, now_ns);
+                self.reply(id, request, ValueContent::AsStored, now_ns);
                 self.cut(id, begin)
             }
         };
@@ -485,14 +488,15 @@ impl Core {
             // One refusal stands for the whole batch.
             Some(Fault::Error) => self.cache.count_refused(verb, 1),
             Some(Fault::Wrong) => {
-                let (_, value_bytes) = self.turn(id, Truth::Wrong, now_ns, |turn| request.carry_out(turn));
+                let (_, value_bytes) =
+                    self.with_context(id, ValueContent::Wrong, now_ns, |context| request.execute(context));
                 if value_bytes > 0 && !batch.is_counted {
                     self.cache.counters.faults_wrong += 1;
                     batch.is_counted = true;
                 }
             }
             _ => {
-                self.reply(id, request, Truth::Right, now_ns);
+                self.reply(id, request, ValueContent::AsStored, now_ns);
                 if batch.is_still_to_be_cut() {
                     (_, end) = self.cut(id, begin);
                     batch.is_counted = end == End::Closes;
@@ -510,35 +514,42 @@ impl Core {
     }
 
     /// Gives a command its turn. Returns what came of it, and how many bytes of values its reply has.
-    fn turn<R>(
+    fn with_context<R>(
         &mut self,
         id: ConnectionId,
-        truth: Truth,
+        value_content: ValueContent,
         now_ns: u64,
-        work: impl FnOnce(&mut Turn<'_>) -> R,
+        work: impl FnOnce(&mut CommandContext<'_>) -> R,
     ) -> (R, usize) {
         self.cache.advance(now_ns);
         let out_bytes_max = self.outbox.end_max(QUEUED_BYTES_MAX);
-        let mut turn = Turn {
+        let mut context = CommandContext {
             cache: &mut self.cache,
             calls: &mut self.calls,
             session: &mut self.connections[id as usize].session,
             credentials: self.options.credentials.as_ref(),
             out: self.outbox.writing(),
             out_bytes_max,
-            truth,
+            value_content,
             now_ns,
             value_bytes: 0,
             trains: &mut self.trains,
         };
-        let done = work(&mut turn);
-        (done, turn.value_bytes)
+        let done = work(&mut context);
+        (done, context.value_bytes)
     }
 
     /// Carries out a command and returns the flag of the fault that took effect.
-    fn reply(&mut self, id: ConnectionId, request: &Request<'_>, truth: Truth, now_ns: u64) -> u8 {
-        let (_, value_bytes) = self.turn(id, truth, now_ns, |turn| request.carry_out(turn));
-        if truth == Truth::Right || value_bytes == 0 {
+    fn reply(
+        &mut self,
+        id: ConnectionId,
+        request: &Request<'_>,
+        value_content: ValueContent,
+        now_ns: u64,
+    ) -> u8 {
+        let (_, value_bytes) =
+            self.with_context(id, value_content, now_ns, |context| request.execute(context));
+        if value_content == ValueContent::AsStored || value_bytes == 0 {
             return 0;
         }
         self.cache.counters.faults_wrong += 1;
@@ -546,14 +557,14 @@ impl Core {
     }
 
     fn refuse(&mut self, id: ConnectionId, request: &Request<'_>, verb: Verb, now_ns: u64) -> u8 {
-        self.turn(id, Truth::Right, now_ns, |turn| request.refuse(verb, turn));
+        self.with_context(id, ValueContent::AsStored, now_ns, |context| request.refuse(verb, context));
         self.cache.counters.faults_error += 1;
         log::FLAG_ERROR
     }
 
-    fn carry_out_silently(&mut self, id: ConnectionId, request: &Request<'_>, now_ns: u64) {
+    fn execute_silently(&mut self, id: ConnectionId, request: &Request<'_>, now_ns: u64) {
         let begin = self.outbox.end();
-        self.reply(id, request, Truth::Right, now_ns);
+        self.reply(id, request, ValueContent::AsStored, now_ns);
         self.outbox.writing().truncate(begin);
         self.connections[id as usize].reading = Reading::Nothing;
     }

@@ -69,7 +69,7 @@ struct Reply {
     end: End,
 }
 
-/// A piece that leaves; its bytes are those of [`Trickle::bytes`] in this range.
+/// A piece that leaves; its bytes are those of [`DripQueue::bytes`] in this range.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Piece {
     pub(crate) connection: ConnectionId,
@@ -80,7 +80,7 @@ pub(crate) struct Piece {
 
 /// All that drips.
 #[derive(Debug)]
-pub(crate) struct Trickle {
+pub(crate) struct DripQueue {
     drip: Drip,
     /// By connection.
     lanes: Vec<Lane>,
@@ -90,7 +90,7 @@ pub(crate) struct Trickle {
     queued_bytes: usize,
 }
 
-impl Trickle {
+impl DripQueue {
     pub(crate) fn new(drip: Drip) -> Self {
         Self { drip, lanes: Vec::new(), turns: BinaryHeap::new(), turns_made: 0, queued_bytes: 0 }
     }
@@ -124,7 +124,7 @@ impl Trickle {
         self.turns.peek().map(|Reverse((at_ns, _, _))| *at_ns)
     }
 
-    /// Takes the turn that [`Trickle::next_ns`] told. None: it was stale.
+    /// Takes the turn that [`DripQueue::next_ns`] told. None: it was stale.
     pub(crate) fn pop(&mut self) -> Option<Piece> {
         let Reverse((departure_ns, turn, connection)) = self.turns.pop()?;
         let lane = &mut self.lanes[connection as usize];
@@ -177,21 +177,21 @@ mod tests {
 
     /// Pushes (connection, departure, bytes), then takes everything: (connection, departure, bytes).
     fn check(drip: &str, pushes: &[(u32, u64, &str)], expected: &[(u32, u64, &str)]) {
-        let mut trickle = Trickle::new(drip.parse().unwrap());
+        let mut drip_queue = DripQueue::new(drip.parse().unwrap());
         for (connection, departure_ns, bytes) in pushes {
-            trickle.push(*connection, *departure_ns, bytes.as_bytes(), End::Stays);
+            drip_queue.push(*connection, *departure_ns, bytes.as_bytes(), End::Stays);
         }
         let mut left = Vec::new();
-        while let Some(next_ns) = trickle.next_ns() {
-            let piece = trickle.pop().unwrap();
+        while let Some(next_ns) = drip_queue.next_ns() {
+            let piece = drip_queue.pop().unwrap();
             assert_eq!(piece.departure_ns, next_ns);
-            let bytes = String::from_utf8(trickle.bytes(piece.connection)[piece.range].to_vec()).unwrap();
+            let bytes = String::from_utf8(drip_queue.bytes(piece.connection)[piece.range].to_vec()).unwrap();
             left.push((piece.connection, piece.departure_ns, bytes));
         }
         let expected: Vec<_> =
             expected.iter().map(|(id, at_ns, bytes)| (*id, *at_ns, (*bytes).to_owned())).collect();
         assert_eq!(left, expected, "{drip} {pushes:?}");
-        assert_eq!(trickle.queued_bytes(), 0);
+        assert_eq!(drip_queue.queued_bytes(), 0);
     }
 
     #[test]
@@ -211,15 +211,15 @@ mod tests {
     }
 
     #[test]
-    fn the_end_comes_with_the_last_piece_and_the_forgotten_never() {
-        let mut trickle = Trickle::new("2:0".parse().unwrap());
-        trickle.push(3, 5, b"abc", End::Closes);
-        trickle.push(1, 6, b"zzz", End::Stays);
-        trickle.forget(1);
-        trickle.push(1, 7, b"", End::Resets);
+    fn ends_follow_the_last_piece_and_dropped_replies_have_none() {
+        let mut drip_queue = DripQueue::new("2:0".parse().unwrap());
+        drip_queue.push(3, 5, b"abc", End::Closes);
+        drip_queue.push(1, 6, b"zzz", End::Stays);
+        drip_queue.forget(1);
+        drip_queue.push(1, 7, b"", End::Resets);
         let mut ends = Vec::new();
-        while trickle.next_ns().is_some() {
-            ends.extend(trickle.pop().map(|piece| (piece.connection, piece.range.len(), piece.end)));
+        while drip_queue.next_ns().is_some() {
+            ends.extend(drip_queue.pop().map(|piece| (piece.connection, piece.range.len(), piece.end)));
         }
         assert_eq!(ends, [(3, 2, End::Stays), (3, 1, End::Closes), (1, 0, End::Resets)]);
     }

@@ -109,7 +109,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn counts_are_exact_and_one_fault_hides_another() {
+    fn counts_are_exact_and_the_first_fault_wins() {
         let faults = Faults {
             drop_every: Every::new(1000),
             reset_every: Every::new(600),
@@ -134,7 +134,7 @@ mod tests {
         assert_eq!(first, Some(29), "the N-th request has number N - 1");
     }
     #[test]
-    fn the_first_one_may_be_chosen() {
+    fn the_first_faulty_request_can_be_chosen() {
         let hits = |text: &str| -> Vec<u64> {
             let every: Every = text.parse().unwrap();
             (0..40).filter(|number| every.hits(*number)).map(|number| number + 1).collect()

@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn a_restart_forgets_work_but_no_stall() {
+    fn a_restart_drops_work_and_keeps_stalls() {
         let mut fifo = Fifo::new(&[Stall { at_ns: 100, for_ns: 100 }]);
         fifo.begin_script(1000);
         assert_eq!(fifo.depart(1000, 500), 1600, "pushed past the stall");
@@ -155,7 +155,7 @@ mod tests {
 
     /// The same path by single steps of a nanosecond of work.
     #[test]
-    fn stalls_as_a_clock_would_do_them() {
+    fn stalls_match_a_step_by_step_simulation() {
         let stalls = [
             Stall { at_ns: 40, for_ns: 25 },
             Stall { at_ns: 90, for_ns: 10 },

@@ -74,7 +74,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn fields_are_set_and_found() {
+    fn hash_fields_are_set_and_read() {
         let steps: [(&[u8], &[u8], bool); 4] =
             [(b"a", b"1", true), (b"", b"", true), (b"a", b"long", false), (b"b", b"\0\r\n", true)];
         let mut stored = Vec::new();

@@ -169,7 +169,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_written_reads_back() {
+    fn records_read_back() {
         let header = Header { script_after: 7, seed: u64::MAX };
         let records = [0, 1, 2].map(|number| Record {
             number,
@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn the_layout_is_the_one_described() {
+    fn the_log_layout_is_fixed() {
         let record = Record {
             number: 0x0102_0304_0506_0708,
             arrival_ns: 1,

@@ -3,8 +3,8 @@
 //! Nothing is stored: every message is numbered and served as a get. Which of these a connection speaks is an option, because its
 //! first bytes do not tell. Invariant: a message is seen whole or not at all, wherever the input is cut.
 
-use crate::cache::Truth;
-use crate::turn::{INJECTED, Turn, push_value};
+use crate::cache::ValueContent;
+use crate::command_context::{CommandContext, INJECTED, push_value};
 use memchr::{memchr, memchr_iter};
 
 /// What stands behind the payload of an echo: its CRC-32, highest byte first, and a line end.
@@ -129,34 +129,34 @@ impl Message<'_> {
     }
 
     /// The reply.
-    pub(crate) fn answer(&self, turn: &mut Turn<'_>) {
+    pub(crate) fn answer(&self, context: &mut CommandContext<'_>) {
         match self {
             Self::Echo(payload) => {
                 let checksum = !crc_register(u32::MAX, payload);
-                turn.value_bytes += push_value(turn.out, payload, turn.truth);
-                put_tail(turn.out, checksum);
+                context.value_bytes += push_value(context.out, payload, context.value_content);
+                put_tail(context.out, checksum);
             }
-            Self::Ping => turn.out.extend_from_slice(b"PONG\r\n"),
-            Self::Unknown => turn.out.extend_from_slice(b"-ERR unknown command\r\n"),
-            Self::Call(head) => put_frame(turn.out, THRIFT_REPLY, head, &[]),
+            Self::Ping => context.out.extend_from_slice(b"PONG\r\n"),
+            Self::Unknown => context.out.extend_from_slice(b"-ERR unknown command\r\n"),
+            Self::Call(head) => put_frame(context.out, THRIFT_REPLY, head, &[]),
         }
     }
 
     /// The reply to one that a script refuses. An echo has no words for that: its checksum is wrong.
-    pub(crate) fn refuse(&self, turn: &mut Turn<'_>) {
+    pub(crate) fn refuse(&self, context: &mut CommandContext<'_>) {
         match self {
             Self::Echo(payload) => {
-                push_value(turn.out, payload, Truth::Right);
-                put_tail(turn.out, crc_register(u32::MAX, payload));
+                push_value(context.out, payload, ValueContent::AsStored);
+                put_tail(context.out, crc_register(u32::MAX, payload));
             }
             Self::Ping | Self::Unknown => {
-                turn.out.extend_from_slice(b"-ERR ");
-                turn.out.extend_from_slice(INJECTED);
-                turn.out.extend_from_slice(b"\r\n");
+                context.out.extend_from_slice(b"-ERR ");
+                context.out.extend_from_slice(INJECTED);
+                context.out.extend_from_slice(b"\r\n");
             }
             Self::Call(head) => {
                 let len = (INJECTED.len() as u32).to_be_bytes();
-                put_frame(turn.out, THRIFT_EXCEPTION, head, &[&THRIFT_MESSAGE_FIELD, &len, INJECTED]);
+                put_frame(context.out, THRIFT_EXCEPTION, head, &[&THRIFT_MESSAGE_FIELD, &len, INJECTED]);
             }
         }
     }
@@ -183,7 +183,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn echoes_end_where_their_checksum_says() {
+    fn echoes_end_at_a_matching_checksum() {
         let golden = b"123456789\xcb\xf4\x39\x26\r\n";
         let whole = Parsed::Complete { used: golden.len(), message: Message::Echo(b"123456789") };
         assert_eq!(echo(golden, 100), whole);
@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_are_pings_or_not() {
+    fn ping_lines() {
         let table = [
             (&b"PING\r\nPING"[..], Parsed::Complete { used: 6, message: Message::Ping }),
             (b"ping\r\n", Parsed::Complete { used: 6, message: Message::Unknown }),
@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn calls_are_whole_frames() {
+    fn thrift_calls_are_whole_frames() {
         let call = b"\0\0\0\x11\x80\x01\0\x01\0\0\0\x04ping\0\0\0\x07\0";
         let message = Message::Call(b"\0\0\0\x04ping\0\0\0\x07");
         assert_eq!(thrift(call, 0), Parsed::Complete { used: call.len(), message });

@@ -24,9 +24,9 @@ const BAD_TOKEN: &[u8] = b"CLIENT_ERROR bad token in command line format\r\n";
 const OPAQUE_TOO_LONG: &[u8] = b"CLIENT_ERROR opaque token too long\r\n";
 const BAD_MODE_LENGTH: &[u8] = b"CLIENT_ERROR incorrect length for M token\r\n";
 
-/// What a command does.
+/// CommandKind a command does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum What {
+pub(crate) enum CommandKind {
     Get,
     Set,
     Delete,
@@ -39,7 +39,7 @@ pub(crate) enum What {
     BadChunk,
 }
 
-/// What the flags of a command say; those that only ask for something in the reply are read again there.
+/// CommandKind the flags of a command say; those that only ask for something in the reply are read again there.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Flags {
     /// b: the key is in base64.
@@ -75,7 +75,7 @@ pub(crate) struct Flags {
 /// A command as it was read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Command<'a> {
-    pub(crate) what: What,
+    pub(crate) what: CommandKind,
     /// As it was sent.
     pub(crate) key: &'a [u8],
     /// As they were sent.
@@ -86,7 +86,7 @@ pub(crate) struct Command<'a> {
     pub(crate) excess_bytes: u64,
 }
 
-/// What the front of the input is.
+/// CommandKind the front of the input is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Parsed<'a> {
     /// Not yet a whole command; nothing new can be said before the input has this many bytes.
@@ -115,32 +115,32 @@ pub(crate) fn parse(input: &[u8], value_bytes_max: u64) -> Parsed<'_> {
     let line = input[..end].strip_suffix(b"\r").unwrap_or(&input[..end]).trim_ascii_start();
     let (code, rest) = line.split_at(2);
     let what = match code[1] {
-        b'g' => What::Get,
-        b's' => What::Set,
-        b'd' => What::Delete,
-        b'a' => What::Arithmetic,
-        b'e' => What::Debug,
-        _ => What::Noop,
+        b'g' => CommandKind::Get,
+        b's' => CommandKind::Set,
+        b'd' => CommandKind::Delete,
+        b'a' => CommandKind::Arithmetic,
+        b'e' => CommandKind::Debug,
+        _ => CommandKind::Noop,
     };
-    if what == What::Set {
+    if what == CommandKind::Set {
         return parse_set(input, end + 1, rest, value_bytes_max);
     }
     let mut command = Command::of(what, rest);
-    if what == What::Noop {
+    if what == CommandKind::Noop {
         (command.key, command.flag_words) = (&[], &[]);
     } else if command.key.is_empty() {
-        command.what = What::Refused(if what == What::Debug { BAD_FORMAT } else { ERROR });
+        command.what = CommandKind::Refused(if what == CommandKind::Debug { BAD_FORMAT } else { ERROR });
     } else if let Err(reply) = command.read_flags() {
-        command.what = What::Refused(reply);
+        command.what = CommandKind::Refused(reply);
     }
     Parsed::Complete { used: end + 1, command }
 }
 
 /// The command with a value, which begins at `body`.
 fn parse_set<'a>(input: &'a [u8], body: usize, rest: &'a [u8], value_bytes_max: u64) -> Parsed<'a> {
-    let mut command = Command::of(What::Set, rest);
+    let mut command = Command::of(CommandKind::Set, rest);
     let complete = |used, command| Parsed::Complete { used, command };
-    let refused = |reply, command| Command { what: What::Refused(reply), ..command };
+    let refused = |reply, command| Command { what: CommandKind::Refused(reply), ..command };
     if command.key.is_empty() {
         return complete(body, refused(ERROR, command));
     }
@@ -160,7 +160,7 @@ fn parse_set<'a>(input: &'a [u8], body: usize, rest: &'a [u8], value_bytes_max: 
     let Some(value) = input.get(body..used) else { return Parsed::Partial { need: used } };
     match value.strip_suffix(b"\r\n") {
         Some(value) => complete(used, Command { value, ..command }),
-        None => complete(used, Command { what: What::BadChunk, ..command }),
+        None => complete(used, Command { what: CommandKind::BadChunk, ..command }),
     }
 }
 
@@ -171,7 +171,7 @@ fn split_word(text: &[u8]) -> (&[u8], &[u8]) {
 }
 
 impl<'a> Command<'a> {
-    fn of(what: What, rest: &'a [u8]) -> Self {
+    fn of(what: CommandKind, rest: &'a [u8]) -> Self {
         let (key, flag_words) = split_word(rest);
         Self { what, key, flag_words, flags: Flags::default(), value: &[], excess_bytes: 0 }
     }
@@ -183,8 +183,10 @@ impl<'a> Command<'a> {
     fn read_flags(&mut self) -> Result<(), &'static [u8]> {
         let what = self.what;
         let explained = |reply| match what {
-            What::Delete | What::Arithmetic if reply != OPAQUE_TOO_LONG => BAD_FLAG_OR_DUPLICATE,
-            What::Set if reply == BAD_TOKEN => BAD_FORMAT,
+            CommandKind::Delete | CommandKind::Arithmetic if reply != OPAQUE_TOO_LONG => {
+                BAD_FLAG_OR_DUPLICATE
+            }
+            CommandKind::Set if reply == BAD_TOKEN => BAD_FORMAT,
             _ => reply,
         };
         if self.key.len() > KEY_BYTES_MAX {
@@ -221,17 +223,17 @@ impl<'a> Command<'a> {
         &room.0[..len]
     }
 
-    /// What it does to items, if it concerns any.
+    /// CommandKind it does to items, if it concerns any.
     pub(crate) fn verb(&self) -> Option<Verb> {
         if self.excess_bytes > 0 {
             return None;
         }
         let flags = &self.flags;
         Some(match self.what {
-            What::Get if flags.exptime_s.is_some() && !flags.wants_value => Verb::Touch,
-            What::Get if flags.wants_unique => Verb::Gets,
-            What::Get => Verb::Get,
-            What::Set => match (flags.mode, flags.compare) {
+            CommandKind::Get if flags.exptime_s.is_some() && !flags.wants_value => Verb::Touch,
+            CommandKind::Get if flags.wants_unique => Verb::Gets,
+            CommandKind::Get => Verb::Get,
+            CommandKind::Set => match (flags.mode, flags.compare) {
                 (b'E', _) => Verb::Add,
                 (b'A', _) => Verb::Append,
                 (b'P', _) => Verb::Prepend,
@@ -239,10 +241,12 @@ impl<'a> Command<'a> {
                 (b'R', None) => Verb::Replace,
                 (_, None) => Verb::Set,
             },
-            What::Delete => Verb::Delete,
-            What::Arithmetic if matches!(flags.mode, b'D' | b'-') => Verb::Decr,
-            What::Arithmetic => Verb::Incr,
-            What::Noop | What::Debug | What::Refused(_) | What::BadChunk => return None,
+            CommandKind::Delete => Verb::Delete,
+            CommandKind::Arithmetic if matches!(flags.mode, b'D' | b'-') => Verb::Decr,
+            CommandKind::Arithmetic => Verb::Incr,
+            CommandKind::Noop | CommandKind::Debug | CommandKind::Refused(_) | CommandKind::BadChunk => {
+                return None;
+            }
         })
     }
 
@@ -298,7 +302,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn which_words_are_of_this_protocol() {
+    fn meta_commands_are_recognised() {
         for (text, expected) in [
             ("mg a", true),
             ("  ms a 1", true),
@@ -335,7 +339,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_command_does_to_items() {
+    fn commands_map_to_verbs() {
         let table = [
             ("mg a v", Some(Verb::Get)),
             ("mg a c v", Some(Verb::Gets)),

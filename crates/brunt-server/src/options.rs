@@ -10,7 +10,7 @@ use crate::fifo::Stall;
 use crate::log::Record;
 use crate::outage::Outage;
 use crate::service::Service;
-use crate::session::{Credentials, Dialect};
+use crate::session::{Credentials, WireProtocol};
 use crate::udp::{DatagramFaults, Division};
 use std::num::NonZeroU64;
 
@@ -47,7 +47,7 @@ pub struct CoreOptions {
     /// How the given time relates to the world.
     pub epoch: Epoch,
     /// What every connection speaks; the first byte of each tells where there is none.
-    pub dialect: Option<Dialect>,
+    pub protocol: Option<WireProtocol>,
     /// Who is let in; everybody where there are none.
     pub credentials: Option<Credentials>,
     /// How replies are divided among datagrams.
@@ -73,7 +73,7 @@ impl Default for CoreOptions {
             script_after: 0,
             record: false,
             epoch: Epoch::default(),
-            dialect: None,
+            protocol: None,
             credentials: None,
             division: Division::default(),
             datagram_faults: DatagramFaults::default(),

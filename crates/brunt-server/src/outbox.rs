@@ -4,7 +4,7 @@
 //! decrease, so a plain queue keeps them in order; those that drip have an order of their own.
 
 use crate::core::{ConnectionId, End};
-use crate::drip::{Drip, Trickle};
+use crate::drip::{Drip, DripQueue};
 use std::collections::VecDeque;
 use std::ops::Range;
 
@@ -20,7 +20,7 @@ struct Pending {
 
 /// Replies that leave now. Their bytes are given by [`Outbox::bytes`].
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Leaving {
+pub(crate) struct DueReply {
     pub(crate) connection: ConnectionId,
     /// Of the connection that was meant; none of what drips, which is forgotten with its connection.
     pub(crate) serial: Option<u32>,
@@ -37,12 +37,12 @@ pub(crate) struct Outbox {
     bytes: Vec<u8>,
     begin: usize,
     /// The replies that drip, if they are to.
-    trickle: Option<Trickle>,
+    drip_queue: Option<DripQueue>,
 }
 
 impl Outbox {
     pub(crate) fn new(drip: Option<Drip>) -> Self {
-        Self { pending: VecDeque::new(), bytes: Vec::new(), begin: 0, trickle: drip.map(Trickle::new) }
+        Self { pending: VecDeque::new(), bytes: Vec::new(), begin: 0, drip_queue: drip.map(DripQueue::new) }
     }
 
     /// Where replies are written before they are queued: everything behind its present end is theirs.
@@ -57,33 +57,33 @@ impl Outbox {
 
     /// How long the output may become if so many bytes may wait.
     pub(crate) fn end_max(&self, queued_bytes_max: usize) -> usize {
-        let dripping_bytes = self.trickle.as_ref().map_or(0, Trickle::queued_bytes);
+        let dripping_bytes = self.drip_queue.as_ref().map_or(0, DripQueue::queued_bytes);
         self.begin + queued_bytes_max.saturating_sub(dripping_bytes)
     }
 
     /// When the next reply leaves, or a piece of one; not before.
     pub(crate) fn next_ns(&self) -> Option<u64> {
         let pending_ns = self.pending.front().map(|pending| pending.departure_ns);
-        earlier(pending_ns, self.trickle.as_ref().and_then(Trickle::next_ns))
+        earlier(pending_ns, self.drip_queue.as_ref().and_then(DripQueue::next_ns))
     }
 
     /// Takes what leaves at the time that [`Outbox::next_ns`] told. None: it was nothing after all.
-    pub(crate) fn pop(&mut self, at_ns: u64) -> Option<Leaving> {
+    pub(crate) fn pop(&mut self, at_ns: u64) -> Option<DueReply> {
         if self.pending.front().is_none_or(|pending| pending.departure_ns != at_ns) {
-            let piece = self.trickle.as_mut().and_then(Trickle::pop)?;
+            let piece = self.drip_queue.as_mut().and_then(DripQueue::pop)?;
             let (connection, departure_ns, end) = (piece.connection, piece.departure_ns, piece.end);
-            return Some(Leaving { connection, serial: None, departure_ns, range: piece.range, end });
+            return Some(DueReply { connection, serial: None, departure_ns, range: piece.range, end });
         }
         let Pending { connection, serial, departure_ns, len, end } = self.pending.pop_front()?;
         let begin = self.begin;
         self.begin += len;
-        Some(Leaving { connection, serial: Some(serial), departure_ns, range: begin..self.begin, end })
+        Some(DueReply { connection, serial: Some(serial), departure_ns, range: begin..self.begin, end })
     }
 
     /// The bytes of what was just taken.
-    pub(crate) fn bytes(&self, leaving: &Leaving) -> &[u8] {
-        match (leaving.serial, &self.trickle) {
-            (None, Some(trickle)) => &trickle.bytes(leaving.connection)[leaving.range.clone()],
+    pub(crate) fn bytes(&self, leaving: &DueReply) -> &[u8] {
+        match (leaving.serial, &self.drip_queue) {
+            (None, Some(drip_queue)) => &drip_queue.bytes(leaving.connection)[leaving.range.clone()],
             _ => &self.bytes[leaving.range.clone()],
         }
     }
@@ -102,8 +102,8 @@ impl Outbox {
         if len == 0 && end == End::Stays {
             return;
         }
-        if drips && let Some(trickle) = &mut self.trickle {
-            trickle.push(connection, departure_ns, &self.bytes[begin..], end);
+        if drips && let Some(drip_queue) = &mut self.drip_queue {
+            drip_queue.push(connection, departure_ns, &self.bytes[begin..], end);
             return self.bytes.truncate(begin);
         }
         match self.pending.back_mut() {
@@ -132,8 +132,8 @@ impl Outbox {
 
     /// Throws away what drips to a connection.
     pub(crate) fn forget(&mut self, connection: ConnectionId) {
-        if let Some(trickle) = &mut self.trickle {
-            trickle.forget(connection);
+        if let Some(drip_queue) = &mut self.drip_queue {
+            drip_queue.forget(connection);
         }
     }
 

@@ -21,7 +21,7 @@ const NUMBER_LINE_BYTES_MAX: usize = 32;
 const ARGUMENT_BYTES_MIN: u64 = 64 << 10;
 /// Beside the longest value a command may have so many bytes: keys, options and lengths.
 const COMMAND_BYTES_BESIDE_VALUE: usize = 1 << 20;
-/// What somebody may say who has not said who they are: arguments, and bytes of each (redis-server 7.0, `networking.c`).
+/// CommandKind somebody may say who has not said who they are: arguments, and bytes of each (redis-server 7.0, `networking.c`).
 const ARGUMENTS_MAX_BEFORE_LOGIN: i64 = 10;
 const ARGUMENT_BYTES_MAX_BEFORE_LOGIN: i64 = 16 << 10;
 /// The longest name of a command that is known.
@@ -62,7 +62,7 @@ impl<'a> Iterator for Words<'a> {
     }
 }
 
-/// What the front of the input is.
+/// CommandKind the front of the input is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Parsed<'a> {
     /// Not yet a whole command; nothing new can be said before the input has this many bytes.
@@ -92,7 +92,7 @@ fn number_line(input: &[u8], at: usize) -> Result<(i64, usize), Stop> {
 
 /// Looks at the front of `input`. Arguments above `value_bytes_max` are refused, and so are commands that are much longer; of
 /// whoever is not let in much shorter ones.
-pub(crate) fn parse(input: &[u8], value_bytes_max: u64, is_let_in: bool) -> Parsed<'_> {
+pub(crate) fn parse(input: &[u8], value_bytes_max: u64, is_authenticated: bool) -> Parsed<'_> {
     let argument_bytes_max = value_bytes_max.max(ARGUMENT_BYTES_MIN) as i64;
     let command_bytes_max = (argument_bytes_max as usize).saturating_add(COMMAND_BYTES_BESIDE_VALUE);
     match input.first() {
@@ -102,7 +102,7 @@ pub(crate) fn parse(input: &[u8], value_bytes_max: u64, is_let_in: bool) -> Pars
     }
     let (count, begin) = match number_line(input, 0) {
         Ok((count, _)) if count > ARGUMENTS_MAX => return Parsed::Broken(BAD_ARRAY),
-        Ok((count, _)) if count > ARGUMENTS_MAX_BEFORE_LOGIN && !is_let_in => {
+        Ok((count, _)) if count > ARGUMENTS_MAX_BEFORE_LOGIN && !is_authenticated => {
             return Parsed::Broken(EARLY_ARRAY);
         }
         Ok((count, begin)) => (count.max(0) as usize, begin),
@@ -117,7 +117,7 @@ pub(crate) fn parse(input: &[u8], value_bytes_max: u64, is_let_in: bool) -> Pars
             Some(_) => return Parsed::Broken(EXPECTED_STRING),
         }
         let end = match number_line(input, at) {
-            Ok((len, _)) if len > ARGUMENT_BYTES_MAX_BEFORE_LOGIN && !is_let_in => {
+            Ok((len, _)) if len > ARGUMENT_BYTES_MAX_BEFORE_LOGIN && !is_authenticated => {
                 return Parsed::Broken(EARLY_STRING);
             }
             Ok((len, body)) if (0..=argument_bytes_max).contains(&len) => body + len as usize,
@@ -138,9 +138,9 @@ pub(crate) fn parse(input: &[u8], value_bytes_max: u64, is_let_in: bool) -> Pars
     Parsed::Complete { used: at, words: Words { rest: &input[begin..at], left: count } }
 }
 
-/// What a command does.
+/// CommandKind a command does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum What {
+pub(crate) enum CommandKind {
     Get,
     Mget,
     Set,
@@ -183,7 +183,7 @@ pub(crate) enum What {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Command<'a> {
     /// One that is known, with as many arguments as it takes; it concerns items where it has a verb.
-    Known { what: What, verb: Option<Verb>, arguments: Words<'a> },
+    Known { what: CommandKind, verb: Option<Verb>, arguments: Words<'a> },
     /// One that is known, with too many arguments or too few.
     WrongCount(&'a [u8]),
     /// One that is not known, and its arguments.
@@ -192,44 +192,44 @@ pub(crate) enum Command<'a> {
     Nothing,
 }
 
-/// What a name stands for: what it does, to items or not, and how many arguments it takes behind the name.
-fn known(name: &[u8]) -> Option<(What, Option<Verb>, RangeInclusive<usize>)> {
+/// CommandKind a name stands for: what it does, to items or not, and how many arguments it takes behind the name.
+fn known(name: &[u8]) -> Option<(CommandKind, Option<Verb>, RangeInclusive<usize>)> {
     const MANY: usize = usize::MAX;
     let data = |what, verb, arguments| Some((what, Some(verb), arguments));
     let control = |what, arguments| Some((what, None, arguments));
-    let incr = |is_increment, has_amount| What::Incr { is_increment, has_amount };
+    let incr = |is_increment, has_amount| CommandKind::Incr { is_increment, has_amount };
     match name {
-        b"GET" => data(What::Get, Verb::Get, 1..=1),
-        b"SET" => data(What::Set, Verb::Set, 2..=MANY),
-        b"MGET" => data(What::Mget, Verb::Get, 1..=MANY),
-        b"SETEX" => data(What::SetEx { unit_ms: 1000 }, Verb::Set, 3..=3),
-        b"PSETEX" => data(What::SetEx { unit_ms: 1 }, Verb::Set, 3..=3),
+        b"GET" => data(CommandKind::Get, Verb::Get, 1..=1),
+        b"SET" => data(CommandKind::Set, Verb::Set, 2..=MANY),
+        b"MGET" => data(CommandKind::Mget, Verb::Get, 1..=MANY),
+        b"SETEX" => data(CommandKind::SetEx { unit_ms: 1000 }, Verb::Set, 3..=3),
+        b"PSETEX" => data(CommandKind::SetEx { unit_ms: 1 }, Verb::Set, 3..=3),
         b"INCR" => data(incr(true, false), Verb::Incr, 1..=1),
         b"INCRBY" => data(incr(true, true), Verb::Incr, 2..=2),
         b"DECR" => data(incr(false, false), Verb::Decr, 1..=1),
         b"DECRBY" => data(incr(false, true), Verb::Decr, 2..=2),
-        b"APPEND" => data(What::Append, Verb::Append, 2..=2),
-        b"DEL" | b"UNLINK" => data(What::Delete, Verb::Delete, 1..=MANY),
-        b"TOUCH" => data(What::Touch, Verb::Touch, 1..=MANY),
-        b"EXPIRE" => data(What::Expire { unit_ms: 1000 }, Verb::Touch, 2..=2),
-        b"PEXPIRE" => data(What::Expire { unit_ms: 1 }, Verb::Touch, 2..=2),
-        b"TTL" => data(What::Ttl, Verb::Get, 1..=1),
-        b"EXISTS" => data(What::Exists, Verb::Get, 1..=MANY),
-        b"STRLEN" => data(What::StringLength, Verb::Get, 1..=1),
-        b"HSET" => data(What::HashSet, Verb::Set, 3..=MANY),
-        b"HGET" => data(What::HashGet, Verb::Get, 2..=2),
-        b"HGETALL" => data(What::HashGetAll, Verb::Get, 1..=1),
-        b"HELLO" => control(What::Hello, 0..=MANY),
-        b"AUTH" => control(What::Auth, 1..=MANY),
-        b"SELECT" => control(What::Select, 1..=1),
-        b"CLIENT" => control(What::Client, 1..=MANY),
-        b"PING" => control(What::Ping, 0..=1),
-        b"ECHO" => control(What::Echo, 1..=1),
-        b"INFO" => control(What::Info, 0..=MANY),
-        b"DBSIZE" => control(What::DatabaseSize, 0..=0),
-        b"FLUSHALL" | b"FLUSHDB" => control(What::FlushAll, 0..=1),
-        b"COMMAND" => control(What::CommandList, 0..=MANY),
-        b"QUIT" => control(What::Quit, 0..=MANY),
+        b"APPEND" => data(CommandKind::Append, Verb::Append, 2..=2),
+        b"DEL" | b"UNLINK" => data(CommandKind::Delete, Verb::Delete, 1..=MANY),
+        b"TOUCH" => data(CommandKind::Touch, Verb::Touch, 1..=MANY),
+        b"EXPIRE" => data(CommandKind::Expire { unit_ms: 1000 }, Verb::Touch, 2..=2),
+        b"PEXPIRE" => data(CommandKind::Expire { unit_ms: 1 }, Verb::Touch, 2..=2),
+        b"TTL" => data(CommandKind::Ttl, Verb::Get, 1..=1),
+        b"EXISTS" => data(CommandKind::Exists, Verb::Get, 1..=MANY),
+        b"STRLEN" => data(CommandKind::StringLength, Verb::Get, 1..=1),
+        b"HSET" => data(CommandKind::HashSet, Verb::Set, 3..=MANY),
+        b"HGET" => data(CommandKind::HashGet, Verb::Get, 2..=2),
+        b"HGETALL" => data(CommandKind::HashGetAll, Verb::Get, 1..=1),
+        b"HELLO" => control(CommandKind::Hello, 0..=MANY),
+        b"AUTH" => control(CommandKind::Auth, 1..=MANY),
+        b"SELECT" => control(CommandKind::Select, 1..=1),
+        b"CLIENT" => control(CommandKind::Client, 1..=MANY),
+        b"PING" => control(CommandKind::Ping, 0..=1),
+        b"ECHO" => control(CommandKind::Echo, 1..=1),
+        b"INFO" => control(CommandKind::Info, 0..=MANY),
+        b"DBSIZE" => control(CommandKind::DatabaseSize, 0..=0),
+        b"FLUSHALL" | b"FLUSHDB" => control(CommandKind::FlushAll, 0..=1),
+        b"COMMAND" => control(CommandKind::CommandList, 0..=MANY),
+        b"QUIT" => control(CommandKind::Quit, 0..=MANY),
         _ => None,
     }
 }
@@ -246,7 +246,7 @@ impl<'a> Command<'a> {
         });
         match found {
             Some((what, verb, counts)) if counts.contains(&words.len()) => {
-                let verb = if what == What::Set { Some(verb_of_set(words)) } else { verb };
+                let verb = if what == CommandKind::Set { Some(verb_of_set(words)) } else { verb };
                 Self::Known { what, verb, arguments: words }
             }
             Some(_) => Self::WrongCount(name),
@@ -254,7 +254,7 @@ impl<'a> Command<'a> {
         }
     }
 
-    /// What it does to items, if it concerns any.
+    /// CommandKind it does to items, if it concerns any.
     pub(crate) const fn verb(&self) -> Option<Verb> {
         match self {
             Self::Known { verb, .. } => *verb,
@@ -263,8 +263,12 @@ impl<'a> Command<'a> {
     }
 
     /// May it be said by somebody who has not said who they are?
-    pub(crate) const fn is_open_to_all(&self) -> bool {
-        matches!(self, Self::Nothing | Self::Known { what: What::Hello | What::Auth | What::Quit, .. })
+    pub(crate) const fn is_allowed_before_login(&self) -> bool {
+        matches!(
+            self,
+            Self::Nothing
+                | Self::Known { what: CommandKind::Hello | CommandKind::Auth | CommandKind::Quit, .. }
+        )
     }
 }
 
@@ -299,7 +303,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_command_is_told() {
+    fn malformed_commands_are_broken() {
         let table = [
             ("GET a|", EXPECTED_ARRAY),
             ("*x|", BAD_ARRAY),
@@ -336,7 +340,7 @@ mod tests {
     }
 
     #[test]
-    fn words_are_read_back() {
+    fn arguments_read_back() {
         let input = wire("*3|$3|SeT|$0||$4|a\r\nb|*0|");
         let Parsed::Complete { used, words } = parse(&input, 100, true) else { panic!("a whole command") };
         assert_eq!((used, words.len()), (input.len() - 4, 3));

@@ -9,10 +9,10 @@
 
 use crate::cache::{Epoch, Process};
 use crate::core::{ConnectionId, Core, CoreOptions, End};
-use crate::door::Door;
-pub use crate::door::Listen;
+use crate::datagram_socket::DatagramSocket;
 use crate::log::{Header, Log};
-use crate::post::Post;
+pub use crate::pausable_listener::Listen;
+use crate::pausable_listener::PausableListener;
 use rustix::buffer::spare_capacity;
 use rustix::event::{Timespec, epoll};
 use rustix::fd::OwnedFd;
@@ -28,7 +28,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 /// Events taken in one turn.
-const EVENTS_PER_TURN: usize = 1024;
+const EVENTS_PER_ITERATION: usize = 1024;
 /// The most that one read takes; a whole pipeline of sets fits.
 const READ_BYTES: usize = 256 << 10;
 /// A client that leaves this much unread is not read from until it has caught up.
@@ -41,7 +41,7 @@ const SPIN_NS: u64 = 100_000;
 /// What the log holds back is written when the server has been idle for this long.
 const LOG_IDLE_NS: u64 = 10_000_000;
 /// Datagrams taken in one turn.
-const DATAGRAMS_PER_TURN: usize = 256;
+const DATAGRAMS_PER_ITERATION: usize = 256;
 /// The event data of the listening socket; no connection has this id, nor one of the next two.
 const LISTENER: u64 = u64::MAX;
 /// That of the socket for datagrams.
@@ -96,9 +96,9 @@ pub fn serve(options: Options, stop: Option<OwnedFd>, announcement: &mut dyn Wri
     if let Some(stop) = &stop {
         epoll::add(&server.epoll, stop, epoll::EventData::new_u64(STOP), epoll::EventFlags::IN)?;
     }
-    writeln!(announcement, "listening on {}", server.door.place)?;
+    writeln!(announcement, "listening on {}", server.listener.place)?;
     announcement.flush()?;
-    while !server.turn()? {}
+    while !server.run_once()? {}
     server.write_log(true)
 }
 
@@ -168,15 +168,15 @@ struct Peer {
     closing: bool,
     /// Everything is written and the client has been told that nothing more comes. What it still sends is read and thrown
     /// away until it closes, because the kernel resets a connection that is closed with unread bytes.
-    told: bool,
+    is_shut_down: bool,
     /// What epoll was last asked for.
     interest: epoll::EventFlags,
 }
 
 struct Server {
-    door: Door,
+    listener: PausableListener,
     /// Where datagrams are taken, if they are.
-    post: Option<Post>,
+    datagram_socket: Option<DatagramSocket>,
     /// False while the process is out of descriptors.
     listening: bool,
     epoll: OwnedFd,
@@ -210,19 +210,20 @@ impl Server {
         };
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
         let is_to_shut = !core_options.outages.is_empty();
-        let (door, post) = if datagrams {
-            let (door, socket) = Door::open_with_datagrams(&listen, is_to_shut, &epoll, LISTENER)?;
+        let (listener, datagram_socket) = if datagrams {
+            let (listener, socket) =
+                PausableListener::open_with_datagrams(&listen, is_to_shut, &epoll, LISTENER)?;
             epoll::add(&epoll, &socket, epoll::EventData::new_u64(DATAGRAMS), epoll::EventFlags::IN)?;
-            (door, Some(Post::new(socket)))
+            (listener, Some(DatagramSocket::new(socket)))
         } else {
-            (Door::open(&listen, is_to_shut, &epoll, LISTENER)?, None)
+            (PausableListener::open(&listen, is_to_shut, &epoll, LISTENER)?, None)
         };
         let drips = core_options.drip.is_some();
         let mut core = Core::new(core_options);
         core.set_process(process);
         Ok(Self {
-            door,
-            post,
+            listener,
+            datagram_socket,
             listening: true,
             epoll,
             drips,
@@ -232,13 +233,13 @@ impl Server {
             peers: Vec::new(),
             free: Vec::new(),
             dirty: Vec::new(),
-            events: Vec::with_capacity(EVENTS_PER_TURN),
+            events: Vec::with_capacity(EVENTS_PER_ITERATION),
             read_buffer: vec![0; READ_BYTES],
         })
     }
 
     /// Waits for something to do and does it. True: the server is to end.
-    fn turn(&mut self) -> io::Result<bool> {
+    fn run_once(&mut self) -> io::Result<bool> {
         let idle = self.wait()?;
         let mut events = std::mem::take(&mut self.events);
         let (mut knocked, mut stopped) = (false, false);
@@ -271,8 +272,8 @@ impl Server {
         };
         let wait_ns = match next_ns {
             _ if self.busy_poll => Some(0),
-            // The end of an outage that passed since the door was last looked at.
-            _ if self.door.listener.is_none() && !self.core.is_gone(now_ns) => Some(0),
+            // The end of an outage that passed since the listener was last looked at.
+            _ if self.listener.socket.is_none() && !self.core.is_gone(now_ns) => Some(0),
             Some(next_ns) => Some(next_ns.saturating_sub(now_ns).saturating_sub(SPIN_NS)),
             None if self.log.as_ref().is_some_and(Log::is_behind) => Some(LOG_IDLE_NS),
             None => None,
@@ -303,8 +304,8 @@ impl Server {
     fn read(&mut self, id: ConnectionId) {
         let Some(peer) = self.peers[id as usize].as_mut() else { return };
         match rustix::io::read(&peer.socket, &mut self.read_buffer[..]) {
-            Ok(0) if peer.told => self.close(id),
-            Ok(_) if peer.told => {}
+            Ok(0) if peer.is_shut_down => self.close(id),
+            Ok(_) if peer.is_shut_down => {}
             Ok(0) => {
                 peer.ended = true;
                 self.core.receive_end(id, monotonic_ns());
@@ -331,12 +332,15 @@ impl Server {
 
     /// Takes what has come by datagram, so many of them; the rest shows again in the next turn.
     fn take_datagrams(&mut self) {
-        for _ in 0..DATAGRAMS_PER_TURN {
-            let Some((address, bytes)) = self.post.as_mut().and_then(Post::receive) else { return };
+        for _ in 0..DATAGRAMS_PER_ITERATION {
+            let Some((address, bytes)) = self.datagram_socket.as_mut().and_then(DatagramSocket::receive)
+            else {
+                return;
+            };
             let now_ns = monotonic_ns();
             let id = self.sender(address);
-            if let Some(post) = &self.post {
-                self.core.receive_datagram(id, post.datagram(bytes), now_ns);
+            if let Some(datagram_socket) = &self.datagram_socket {
+                self.core.receive_datagram(id, datagram_socket.datagram(bytes), now_ns);
             }
             self.release(now_ns);
         }
@@ -344,17 +348,19 @@ impl Server {
 
     /// The id of whoever sends datagrams from there.
     fn sender(&mut self, address: SocketAddr) -> ConnectionId {
-        if let Some(id) = self.post.as_ref().and_then(|post| post.sender(address)) {
+        if let Some(id) =
+            self.datagram_socket.as_ref().and_then(|datagram_socket| datagram_socket.sender(address))
+        {
             return id;
         }
-        for id in self.post.as_mut().map(Post::forget_if_full).unwrap_or_default() {
+        for id in self.datagram_socket.as_mut().map(DatagramSocket::clear_if_full).unwrap_or_default() {
             self.core.disconnect(id);
             self.free.push(id);
         }
         let id = self.free_id();
         self.core.connect_peer(id);
-        if let Some(post) = &mut self.post {
-            post.know(address, id);
+        if let Some(datagram_socket) = &mut self.datagram_socket {
+            datagram_socket.know(address, id);
         }
         id
     }
@@ -363,13 +369,14 @@ impl Server {
     fn release(&mut self, now_ns: u64) {
         // Before the resets go out: whoever is thrown out must not get in again.
         if self.core.is_gone(now_ns) {
-            self.door.shut();
+            self.listener.shut();
         }
         while let Some(departure) = self.core.pop_due(now_ns) {
             let (id, end) = (departure.connection, departure.end);
             let Some(peer) = self.peers[id as usize].as_mut() else {
-                let post = self.post.as_ref();
-                post.expect("the core speaks to connected peers and known senders only")
+                let datagram_socket = self.datagram_socket.as_ref();
+                datagram_socket
+                    .expect("the core speaks to connected peers and known senders only")
                     .send(id, departure.bytes);
                 continue;
             };
@@ -401,12 +408,12 @@ impl Server {
             }
         }
         if peer.out_begin == peer.out.len() {
-            if peer.closing && !peer.told {
+            if peer.closing && !peer.is_shut_down {
                 // Whoever has ended already has nothing more to say.
                 if peer.ended || net::shutdown(&peer.socket, Shutdown::Write).is_err() {
                     return self.close(id);
                 }
-                peer.told = true;
+                peer.is_shut_down = true;
             }
             peer.out.clear();
             peer.out_begin = 0;
@@ -435,17 +442,17 @@ impl Server {
         }
     }
 
-    /// Opens the door when an outage ends.
+    /// Opens the listener when an outage ends.
     fn reopen(&mut self, now_ns: u64) -> io::Result<()> {
-        if self.door.listener.is_none() && !self.core.is_gone(now_ns) {
-            self.door.reopen(&self.epoll)?;
+        if self.listener.socket.is_none() && !self.core.is_gone(now_ns) {
+            self.listener.reopen(&self.epoll)?;
             self.listening = true;
         }
         Ok(())
     }
 
     fn accept(&mut self) {
-        while let Some(listener) = &self.door.listener {
+        while let Some(listener) = &self.listener.socket {
             match net::accept_with(listener, SocketFlags::NONBLOCK | SocketFlags::CLOEXEC) {
                 Ok(socket) => self.admit(socket),
                 Err(Errno::AGAIN) => return,
@@ -474,7 +481,7 @@ impl Server {
             dirty: false,
             ended: false,
             closing: false,
-            told: false,
+            is_shut_down: false,
             interest,
         });
         self.core.connect(id);
@@ -511,7 +518,7 @@ impl Server {
 
     fn listen(&mut self, listening: bool) {
         let interest = if listening { epoll::EventFlags::IN } else { epoll::EventFlags::empty() };
-        let Some(listener) = &self.door.listener else { return };
+        let Some(listener) = &self.listener.socket else { return };
         epoll::modify(&self.epoll, listener, epoll::EventData::new_u64(LISTENER), interest)
             .expect("the listener is in the epoll set");
         self.listening = listening;

@@ -8,7 +8,7 @@ use std::str::FromStr;
 
 /// What is spoken on a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Dialect {
+pub enum WireProtocol {
     /// memcached's text protocol and its meta commands, which stand side by side.
     Text,
     /// memcached's binary protocol.
@@ -26,18 +26,18 @@ pub enum Dialect {
 }
 
 /// Those that the first byte does not tell.
-const UNTOLD: [(&str, Dialect); 4] = [
-    ("resp-inline", Dialect::Inline),
-    ("echo", Dialect::Echo),
-    ("ping", Dialect::Ping),
-    ("thrift", Dialect::Thrift),
+const UNDETECTABLE: [(&str, WireProtocol); 4] = [
+    ("resp-inline", WireProtocol::Inline),
+    ("echo", WireProtocol::Echo),
+    ("ping", WireProtocol::Ping),
+    ("thrift", WireProtocol::Thrift),
 ];
 
-impl FromStr for Dialect {
+impl FromStr for WireProtocol {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        UNTOLD.iter().find(|(name, _)| *name == text).map(|(_, dialect)| *dialect).ok_or_else(|| {
+        UNDETECTABLE.iter().find(|(name, _)| *name == text).map(|(_, protocol)| *protocol).ok_or_else(|| {
             format!(
                 "'{text}' is no protocol that must be named: expected resp-inline, echo, ping or thrift; the others are told by \
                  their first byte"
@@ -46,7 +46,7 @@ impl FromStr for Dialect {
     }
 }
 
-impl Dialect {
+impl WireProtocol {
     /// What a connection speaks that begins with this byte: memcached and Redis decide so, too.
     pub(crate) const fn of(first: u8) -> Self {
         match first {
@@ -69,10 +69,10 @@ pub(crate) enum RespVersion {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Session {
     /// None before the first byte.
-    pub(crate) dialect: Option<Dialect>,
+    pub(crate) protocol: Option<WireProtocol>,
     pub(crate) resp_version: RespVersion,
     /// It has said who it is. Does not matter where nobody has to.
-    pub(crate) is_let_in: bool,
+    pub(crate) is_authenticated: bool,
     /// In order of acceptance, from 0; tells replies to an earlier connection with the same id apart.
     pub(crate) number: u32,
 }

@@ -47,7 +47,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn spans_that_meet_are_one() {
+    fn adjacent_spans_merge() {
         let table: [(&[Span], &[Span]); 5] = [
             (&[], &[]),
             (&[(200, 200), (100, 50), (120, 80)], &[(100, 300)]),

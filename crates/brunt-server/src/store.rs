@@ -479,7 +479,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_read_outlives_what_is_not() {
+    fn read_items_outlive_unread_ones() {
         let mut store = Store::new(1000);
         store.set(b"kept", &[b'x'; 16], 0, NEVER_NS, 0).unwrap();
         for number in 0..1000 {
@@ -514,7 +514,7 @@ mod tests {
     }
 
     #[test]
-    fn a_slot_is_what_the_overhead_says() {
+    fn slot_size_matches_the_charged_overhead() {
         assert!(size_of::<Slot>() as u64 + 16 <= ITEM_OVERHEAD_BYTES, "{}", size_of::<Slot>());
     }
 

@@ -8,7 +8,7 @@
 //! Invariant: numbers of faults count datagrams of replies in the order of their replies, whoever they go to.
 
 use crate::faults::Every;
-use crate::statistics::Counters;
+use crate::stats::Counters;
 use std::fmt;
 use std::ops::Range;
 use std::str::FromStr;

@@ -50,7 +50,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn verbs_know_their_numbers() {
+    fn verbs_match_their_numbers() {
         for (index, verb) in Verb::ALL.into_iter().enumerate() {
             assert_eq!(verb as usize, index + 1);
         }

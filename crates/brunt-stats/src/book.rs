@@ -236,7 +236,7 @@ impl Books {
     /// The place of a book among all of them.
     #[inline]
     pub(crate) fn index(&self, phase: Phase, class: ClassId, op: OpId) -> usize {
-        (usize::from(class) * Phase::COUNT + phase as usize) * self.ops + op.place()
+        (usize::from(class) * Phase::COUNT + phase as usize) * self.ops + op.index()
     }
 
     /// The phase of the book whose [`Books::index`] is this.

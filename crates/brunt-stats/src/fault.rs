@@ -5,7 +5,7 @@
 
 use brunt_plan::op::ClassId;
 use brunt_plan::phase::Phase;
-use brunt_plan::quotation::Quotation;
+use brunt_plan::quoted_bytes::QuotedBytes;
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 use std::fmt;
@@ -181,7 +181,7 @@ impl<const BYTES_MAX: usize> Excerpt<BYTES_MAX> {
 
 impl<const BYTES_MAX: usize> fmt::Debug for Excerpt<BYTES_MAX> {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        Quotation(self.bytes()).fmt(formatter)
+        QuotedBytes(self.bytes()).fmt(formatter)
     }
 }
 
@@ -216,7 +216,7 @@ impl FirstError {
 /// For people: on one line.
 impl fmt::Display for FirstError {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        Quotation(self.bytes()).fmt(formatter)
+        QuotedBytes(self.bytes()).fmt(formatter)
     }
 }
 

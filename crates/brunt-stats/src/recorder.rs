@@ -52,7 +52,7 @@ impl Layout {
         let mut meters = plan.meters.clone();
         let of_timestamps = MeterKind::OF_TIMESTAMPS.iter().filter(|_| plan.timestamps == Timestamps::Kernel);
         let of_tls = [MeterKind::HandshakeTime];
-        let of_tls = of_tls.iter().filter(|_| plan.goes_by(Transport::Tls));
+        let of_tls = of_tls.iter().filter(|_| plan.uses_transport(Transport::Tls));
         let always = ALWAYS_METERED.iter().chain(of_tls).chain(of_timestamps);
         meters.extend(always.filter(|kind| !plan.meters.contains(kind)));
         Self {
@@ -67,7 +67,7 @@ impl Layout {
 
     /// Is there a book for such ops of a class? There is one for every kind, in the mix or not.
     pub fn has_book(&self, class: ClassId, op: OpId) -> bool {
-        usize::from(class) < self.ops.len() && op.place() < OpId::count(self.commands)
+        usize::from(class) < self.ops.len() && op.index() < OpId::count(self.commands)
     }
 
     /// The same where commands are not told apart, as in older results.
@@ -111,7 +111,7 @@ impl RowIndex {
         let ops = OpId::count(layout.commands);
         let mut rows = vec![Self::NONE; layout.ops.len() * ops];
         for (row, (class, op)) in layout.rows().enumerate() {
-            rows[usize::from(class) * ops + op.place()] = row as u16;
+            rows[usize::from(class) * ops + op.index()] = row as u16;
         }
         Self { rows, ops }
     }
@@ -119,7 +119,7 @@ impl RowIndex {
     /// The row of a (class, op). Panics when the layout has none: the engine measures what the plan does not hold.
     #[inline]
     pub(crate) fn of(&self, class: ClassId, op: OpId) -> usize {
-        let row = self.rows[usize::from(class) * self.ops + op.place()];
+        let row = self.rows[usize::from(class) * self.ops + op.index()];
         assert!(row != Self::NONE, "class {class} has no histograms for {op}");
         usize::from(row)
     }

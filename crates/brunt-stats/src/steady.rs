@@ -20,7 +20,7 @@ use crate::latency::LatencySummary;
 use crate::median::median;
 use crate::store::IntervalStore;
 use crate::summary::MeasuredWindow;
-use brunt_plan::distribution::Arrival;
+use brunt_plan::arrival::Arrival;
 use brunt_plan::plan::{Class, Load, OpenRate, Plan};
 use brunt_plan::quantile::Quantile;
 use series::{Cells, Of};

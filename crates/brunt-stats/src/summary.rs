@@ -448,7 +448,7 @@ impl Summary {
 
     /// Datagrams that were of no use, where they carry the bytes.
     pub fn datagrams(&self) -> Option<&DatagramCounts> {
-        self.record.plan.goes_by(Transport::Udp).then_some(&self.counts().datagrams)
+        self.record.plan.uses_transport(Transport::Udp).then_some(&self.counts().datagrams)
     }
 
     /// What each server did, in the order of the plan, over all phases.
@@ -729,8 +729,8 @@ fn evidence<'a>(
         is_verified: record.values_checked,
         is_verify_asked: plan.verify.is_some(),
         is_by_unix_socket: plan.servers().iter().all(|server| server.transport == Transport::Unix),
-        is_by_udp: plan.goes_by(Transport::Udp),
-        is_peer_verified: plan.goes_by(Transport::Tls).then_some(!plan.tls.is_insecure),
+        is_by_udp: plan.uses_transport(Transport::Udp),
+        is_peer_verified: plan.uses_transport(Transport::Tls).then_some(!plan.tls.is_insecure),
         connects_in_schedule: [Phase::Warmup, Phase::Measure, Phase::Drain]
             .iter()
             .any(|phase| store.connections[*phase as usize].begun > 0),
@@ -774,7 +774,7 @@ fn closed_loops(record: &RunRecord, window: &MeasuredWindow) -> Vec<ClosedLoop> 
     let of_class = |(index, class, think_ns): (usize, &Class, u64)| {
         let mut held = ClosedLoop {
             class: class.name.clone(),
-            slots: plan.slots_of(class),
+            slots: plan.in_flight_slots(class),
             think_ns,
             window_ns: window.duration_ns(),
             ..ClosedLoop::default()

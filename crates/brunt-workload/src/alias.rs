@@ -3,11 +3,11 @@
 /// Picks index `i` with probability proportional to weight `i`, off by less than 2⁻³² of an even share.
 #[derive(Clone, Debug)]
 pub(crate) struct AliasTable {
-    slots: Box<[Slot]>,
+    slots: Box<[AliasEntry]>,
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Slot {
+struct AliasEntry {
     /// The slot keeps a draw whose fraction is below this, in units of 2⁻³².
     keep_below: u32,
     /// Who gets the others; the slot itself where it keeps all.
@@ -20,12 +20,13 @@ impl AliasTable {
         let sum: f64 = weights.iter().sum();
         assert!(sum > 0.0 && sum.is_finite(), "weights that sum to {sum}");
         let mut share: Vec<f64> = weights.iter().map(|weight| weight / sum * weights.len() as f64).collect();
-        let mut slots: Vec<Slot> =
-            (0..weights.len() as u32).map(|own| Slot { keep_below: 0, alias: own }).collect();
+        let mut slots: Vec<AliasEntry> =
+            (0..weights.len() as u32).map(|own| AliasEntry { keep_below: 0, alias: own }).collect();
         let (mut poor, mut rich): (Vec<usize>, Vec<usize>) = (0..share.len()).partition(|i| share[*i] < 1.0);
         while let (Some(&taker), Some(&giver)) = (poor.last(), rich.last()) {
             poor.pop();
-            slots[taker] = Slot { keep_below: (share[taker] * 4_294_967_296.0) as u32, alias: giver as u32 };
+            slots[taker] =
+                AliasEntry { keep_below: (share[taker] * 4_294_967_296.0) as u32, alias: giver as u32 };
             share[giver] -= 1.0 - share[taker];
             if share[giver] < 1.0 {
                 rich.pop();
@@ -87,7 +88,7 @@ mod tests {
     #[test]
     fn the_bits_decide() {
         let table = AliasTable::new(&[3.0, 1.0]);
-        // Slot 0 is kept whole; the lower half of slot 1 is its own, the upper half is index 0's.
+        // AliasEntry 0 is kept whole; the lower half of slot 1 is its own, the upper half is index 0's.
         for (bits, expected) in
             [(0, 0), (0x7FFF << 48, 0), (0x8000 << 48, 1), (0xBFFF << 48, 1), (0xC000 << 48, 0)]
         {

@@ -7,12 +7,12 @@
 //! gaps is one for the whole class, drawn from a generator that all streams share, and dealt out: each stream walks
 //! through all of it and keeps its portion of every `of` arrivals.
 
-use crate::law::UnitGaps;
 use crate::mmpp::MmppArrivals;
 use crate::profile::{Intensity, MASS_PER_REQUEST};
+use crate::quantile_function::UnitGaps;
 use crate::rand48::Draws;
 use crate::rng::{Draw, Purpose, Rng};
-use brunt_plan::distribution::Arrival;
+use brunt_plan::arrival::Arrival;
 use brunt_plan::op::ClassId;
 use brunt_plan::plan::OpenRate;
 use brunt_plan::shard::Portion;
@@ -52,7 +52,7 @@ impl Arrivals {
     }
 
     /// The same of the connections of a class, of which `rate` are to be begun.
-    pub fn of_births(arrival: &Arrival, rate: Rate, portion: Portion, seed: u64, class: ClassId) -> Self {
+    pub fn of_connects(arrival: &Arrival, rate: Rate, portion: Portion, seed: u64, class: ClassId) -> Self {
         let own = Rng::for_stream(seed, Purpose::Births, class, portion.first);
         let shared = Rng::for_stream(seed, Purpose::SharedBirths, class, 0);
         Self::drawn(arrival, &OpenRate::Constant(rate), portion, 0, own, shared)
@@ -74,7 +74,7 @@ impl Arrivals {
             Self::Renewal(arrivals) => {
                 (arrivals.mass, arrivals.due_ns) = (0, 0);
                 match &mut arrivals.gaps {
-                    Gaps::Law { rng, .. } | Gaps::Exponential { rng, .. } => *rng = own,
+                    Gaps::Parametric { rng, .. } | Gaps::Exponential { rng, .. } => *rng = own,
                     Gaps::Mcperf(gaps) => gaps.draws.go_to(connection.wrapping_mul(gaps_of_calls(calls))),
                     Gaps::Even(_) => {}
                 }
@@ -94,7 +94,7 @@ impl Arrivals {
     ) -> Self {
         let renewal =
             |gaps| Self::Renewal(RenewalArrivals::new(gaps, Intensity::new(rate, lead_ns), portion.first));
-        let turns = Turns::new(portion);
+        let portion_cursor = PortionCursor::new(portion);
         match (arrival, rate) {
             (Arrival::Uniform, OpenRate::Constant(rate) | OpenRate::PerConnection(rate))
                 if portion.width == 1 =>
@@ -104,18 +104,20 @@ impl Arrivals {
             (Arrival::Poisson, OpenRate::Constant(rate) | OpenRate::PerConnection(rate)) => {
                 Self::Poisson(PoissonArrivals::new(*rate, portion, own))
             }
-            (Arrival::Uniform, _) => renewal(Gaps::Even(turns)),
+            (Arrival::Uniform, _) => renewal(Gaps::Even(portion_cursor)),
             (Arrival::Poisson, OpenRate::Profile(_)) => {
                 let mean = f64::from(portion.of) / f64::from(portion.width) * MASS_PER_REQUEST as f64;
                 renewal(Gaps::Exponential { mean, rng: own })
             }
-            (Arrival::Law(law), _) => {
-                renewal(Gaps::Law { unit_gaps: UnitGaps::new(law), turns, rng: shared })
-            }
+            (Arrival::Parametric(distribution), _) => renewal(Gaps::Parametric {
+                unit_gaps: UnitGaps::new(distribution),
+                portion_cursor,
+                rng: shared,
+            }),
             (Arrival::Mcperf(draw), _) => {
                 let draws = Draws::new(*draw);
                 let unit = MASS_PER_REQUEST as f64 / draws.mean().unwrap_or(1.0);
-                renewal(Gaps::Mcperf(McperfGaps { draws, unit, turns }))
+                renewal(Gaps::Mcperf(McperfGaps { draws, unit, portion_cursor }))
             }
             (Arrival::Mmpp(mmpp), _) => {
                 let intensity = Intensity::new(rate, lead_ns);
@@ -234,7 +236,7 @@ impl PoissonArrivals {
     }
 }
 
-/// Gaps in mass, the process at one request per unit; what the rate collects turns them into time.
+/// Gaps in mass, the process at one request per unit; what the rate collects portion_cursor them into time.
 #[derive(Clone, Debug)]
 pub struct RenewalArrivals {
     gaps: Gaps,
@@ -247,11 +249,11 @@ pub struct RenewalArrivals {
 #[derive(Clone, Debug)]
 enum Gaps {
     /// Of exactly one request; the first of all at time 0.
-    Even(Turns),
+    Even(PortionCursor),
     /// Exponential with this mean in units of mass, from the stream's own generator.
     Exponential { mean: f64, rng: Rng },
     /// Of a law, from the generator that all streams share; the first gap begins at time 0.
-    Law { unit_gaps: UnitGaps, turns: Turns, rng: Rng },
+    Parametric { unit_gaps: UnitGaps, portion_cursor: PortionCursor, rng: Rng },
     /// Those of mcperf's generator, which all streams share, too; the first of all arrivals is at time 0.
     Mcperf(McperfGaps),
 }
@@ -262,7 +264,7 @@ struct McperfGaps {
     draws: Draws,
     /// What the number 1 is in units of mass.
     unit: f64,
-    turns: Turns,
+    portion_cursor: PortionCursor,
 }
 
 impl McperfGaps {
@@ -274,13 +276,13 @@ impl McperfGaps {
 
 /// A portion's place in the sequence that all streams share.
 #[derive(Clone, Debug)]
-struct Turns {
+struct PortionCursor {
     portion: Portion,
     /// Taken in this round, the one at hand included.
     taken: u32,
 }
 
-impl Turns {
+impl PortionCursor {
     const fn new(portion: Portion) -> Self {
         Self { portion, taken: 1 }
     }
@@ -304,7 +306,7 @@ impl RenewalArrivals {
         arrivals.mass = match &mut arrivals.gaps {
             Gaps::Even(_) => u128::from(first) * MASS_PER_REQUEST,
             Gaps::Exponential { mean, rng } => exponential(*mean, rng),
-            Gaps::Law { unit_gaps, rng, .. } => sum_of_gaps(unit_gaps, rng, u64::from(first) + 1),
+            Gaps::Parametric { unit_gaps, rng, .. } => sum_of_gaps(unit_gaps, rng, u64::from(first) + 1),
             Gaps::Mcperf(gaps) => gaps.sum(first),
         };
         arrivals.due_ns = arrivals.intensity.time_of(arrivals.mass);
@@ -313,11 +315,13 @@ impl RenewalArrivals {
 
     fn advance(&mut self) {
         let step = match &mut self.gaps {
-            Gaps::Even(turns) => u128::from(turns.advance()) * MASS_PER_REQUEST,
+            Gaps::Even(portion_cursor) => u128::from(portion_cursor.advance()) * MASS_PER_REQUEST,
             Gaps::Exponential { mean, rng } => exponential(*mean, rng),
-            Gaps::Law { unit_gaps, turns, rng } => sum_of_gaps(unit_gaps, rng, u64::from(turns.advance())),
+            Gaps::Parametric { unit_gaps, portion_cursor, rng } => {
+                sum_of_gaps(unit_gaps, rng, u64::from(portion_cursor.advance()))
+            }
             Gaps::Mcperf(gaps) => {
-                let count = gaps.turns.advance();
+                let count = gaps.portion_cursor.advance();
                 gaps.sum(count)
             }
         };
@@ -342,7 +346,7 @@ mod tests {
     use crate::goodness_of_fit::{
         anderson_darling, exceedance, kolmogorov_smirnov, ks_critical, lag_1_correlation, mean_above_zero,
     };
-    use brunt_plan::law::Law;
+    use brunt_plan::distribution::Distribution;
     use proptest::prelude::*;
 
     const WHOLE: Portion = Portion { first: 0, width: 1, of: 1 };
@@ -411,7 +415,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn uniform_streams_deal_out_the_slots_of_the_rate(
+        fn uniform_streams_divide_the_arrival_indices(
             micro in 1..=1_000_000_000_000_000u64, of in 1..40u32, seed in any::<u32>(),
         ) {
             let rate = Rate { micro_per_second: micro };
@@ -467,7 +471,7 @@ mod tests {
     }
 
     #[test]
-    fn poisson_counts_are_as_dispersed_as_they_are_many() {
+    fn poisson_counts_have_equal_mean_and_variance() {
         // Variance over mean of the counts of 1000 intervals of 10 ms: 1 ± 0.13 is three standard deviations.
         for of in [1, 8] {
             let mut counts = vec![0f64; 1_000];
@@ -481,7 +485,7 @@ mod tests {
     }
 
     #[test]
-    fn the_slowest_rate_is_no_trouble() {
+    fn the_slowest_rate_does_not_overflow() {
         let slowest = Rate { micro_per_second: 1 };
         let part = stream_of(1, u32::MAX);
         for arrival in [Arrival::Uniform, Arrival::Poisson] {
@@ -507,34 +511,34 @@ mod tests {
     ];
 
     fn of_law(text: &str) -> Arrival {
-        Arrival::Law(text.parse().unwrap())
+        Arrival::Parametric(text.parse().unwrap())
     }
 
     /// The places of gaps in a law cut at 0, of which this is the mean gap.
-    fn places(gaps_ns: impl Iterator<Item = f64>, law: &Law, mean_gap_ns: f64) -> Vec<f64> {
-        let mean = mean_above_zero(law);
+    fn places(gaps_ns: impl Iterator<Item = f64>, distribution: &Distribution, mean_gap_ns: f64) -> Vec<f64> {
+        let mean = mean_above_zero(distribution);
         // A little on, by more than times and the mean are rounded: a gap in a step of the law shall be at its upper end.
         let gap = |gap_ns: f64| (gap_ns + 1.5) * 1.001 / mean_gap_ns * mean;
-        gaps_ns.map(|gap_ns| 1.0 - exceedance(law, gap(gap_ns))).collect()
+        gaps_ns.map(|gap_ns| 1.0 - exceedance(distribution, gap(gap_ns))).collect()
     }
 
     #[test]
-    fn gaps_follow_the_law_cut_at_0_and_scaled_to_the_rate() {
+    fn gaps_are_truncated_at_0_and_scaled_to_the_rate() {
         // Slow enough (mean gap 1 s) that whole nanoseconds do not show.
         let rate = Rate::per_second(1);
         for text in LAWS {
             // Of a logarithm's law only the shape is left, wherever it lies.
-            let law: Law = text.replace("lognormal:500", "lognormal:0").parse().unwrap();
+            let distribution: Distribution = text.replace("lognormal:500", "lognormal:0").parse().unwrap();
             let times = times(arrivals(of_law(text), rate, WHOLE), 200_000);
             let gaps_ns = std::iter::once(times[0]).chain(times.windows(2).map(|pair| pair[1] - pair[0]));
-            let places = places(gaps_ns.map(|gap_ns| gap_ns as f64), &law, 1e9);
+            let places = places(gaps_ns.map(|gap_ns| gap_ns as f64), &distribution, 1e9);
             let distance = kolmogorov_smirnov(&places);
             assert!(distance < ks_critical(places.len()), "{text}: {distance}");
         }
     }
 
     #[test]
-    fn laws_have_the_rate_that_was_asked_for() {
+    fn gaps_have_the_requested_rate() {
         for text in LAWS {
             let times = times(arrivals(of_law(text), Rate::per_second(100_000), WHOLE), 1_000_000);
             // The coefficient of variation of these laws is at most 2: four standard errors of a million gaps.
@@ -544,7 +548,7 @@ mod tests {
     }
 
     #[test]
-    fn streams_deal_out_the_one_sequence_of_a_law() {
+    fn streams_divide_one_sequence_of_gaps() {
         let end_ns = 1_000_000_000;
         for text in LAWS {
             let whole = times_before(arrivals(of_law(text), Rate::per_second(20_000), WHOLE), end_ns);
@@ -567,7 +571,7 @@ mod tests {
 
     /// Whoever weighs more has more of the one sequence, and nothing of it is missing or there twice.
     #[test]
-    fn wider_portions_deal_out_the_same_sequence() {
+    fn weighted_portions_divide_the_same_sequence() {
         let (rate, end_ns) = (Rate::per_second(20_000), 1_000_000_000);
         let portion = |first, width| Portion { first, width, of: 6 };
         for arrival in LAWS.iter().map(|text| of_law(text)).chain([Arrival::Uniform]) {
@@ -588,7 +592,7 @@ mod tests {
 
     /// In proportion to their weights, where each draws its own: a rate of 10 000 in all, six standard errors of the count.
     #[test]
-    fn wider_portions_have_their_part_of_the_rate() {
+    fn weighted_portions_have_weighted_rates() {
         let rates = [
             OpenRate::Constant(Rate::per_second(10_000)),
             OpenRate::Profile("0s=10k,60s=10k".parse().unwrap()),
@@ -684,7 +688,7 @@ mod tests {
 
     /// mcperf's connections: the first at once, each gap as drawn.
     #[test]
-    fn connections_come_at_the_times_of_mcperf() {
+    fn connection_times_match_mcperf() {
         let rate = Rate::per_second(500);
         for text in ["mcperf:u0.001,0.003", "mcperf:e0.002@5", "mcperf:d0.002", "mcperf:s3"] {
             let Ok(Arrival::Mcperf(draw)) = text.parse() else { panic!("{text}") };
@@ -692,13 +696,13 @@ mod tests {
             // Of a sequence the number is that of gaps of the rate.
             let second = if draw.mean().is_some() { 1e9 } else { 2e6 };
             let mut at_ns = 0.0;
-            let births = || Arrivals::of_births(&Arrival::Mcperf(draw), rate, WHOLE, 1, 0);
+            let births = || Arrivals::of_connects(&Arrival::Mcperf(draw), rate, WHOLE, 1, 0);
             for due_ns in times(births(), 200) {
                 assert!((due_ns as f64 - at_ns).abs() < 2.0, "{text}: {due_ns}, not {at_ns}");
                 at_ns += numbers.next_number() * second;
             }
             let whole = times(births(), 90);
-            let part = |index| Arrivals::of_births(&Arrival::Mcperf(draw), rate, stream_of(index, 3), 1, 0);
+            let part = |index| Arrivals::of_connects(&Arrival::Mcperf(draw), rate, stream_of(index, 3), 1, 0);
             let mut dealt: Vec<u64> = (0..3).flat_map(|index| times(part(index), 30)).collect();
             dealt.sort_unstable();
             assert_eq!(dealt, whole, "{text}");
@@ -706,10 +710,10 @@ mod tests {
     }
 
     #[test]
-    fn under_a_profile_arrivals_keep_their_law() {
+    fn profiles_keep_the_gap_distribution() {
         // In the time of the integral of the rate, gaps must be as they are at one request per second.
         let profile: brunt_plan::profile::RateProfile = RAMP.parse().unwrap();
-        for (arrival, law) in [
+        for (arrival, distribution) in [
             (Arrival::Poisson, "exponential:1"),
             (of_law("fb_ia"), "fb_ia"),
             (of_law("lognormal:0,1"), "lognormal:0,1"),
@@ -719,14 +723,14 @@ mod tests {
             let mut union: Vec<u64> = (0..of).flat_map(stream).collect();
             union.sort_unstable();
             let gaps_ns = union.windows(2).map(|pair| profile.requests_between(pair[0], pair[1]) * 1e9);
-            let places = places(gaps_ns, &law.parse().unwrap(), 1e9);
+            let places = places(gaps_ns, &distribution.parse().unwrap(), 1e9);
             let distance = kolmogorov_smirnov(&places);
             assert!(places.len() > 500_000 && distance < ks_critical(places.len()), "{arrival}: {distance}");
         }
     }
 
     #[test]
-    fn the_slowest_rate_is_no_trouble_to_a_law_or_a_profile() {
+    fn the_slowest_rate_does_not_overflow_gaps_or_profiles() {
         let slowest = Rate { micro_per_second: 1 };
         let part = stream_of(1, 1_000);
         for text in LAWS {

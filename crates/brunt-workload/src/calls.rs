@@ -5,7 +5,7 @@
 //! instant itself.
 
 use crate::arrivals::Arrivals;
-use brunt_plan::distribution::Arrival;
+use brunt_plan::arrival::Arrival;
 use brunt_plan::op::ClassId;
 use brunt_plan::units::Rate;
 
@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn every_connection_begins_anew() {
+    fn every_connection_restarts_the_schedule() {
         let mut even = calls("uniform");
         assert_eq!(even.peek_ns(), u64::MAX);
         for start_ns in [5, 7_000, 123_456_789] {

@@ -2,20 +2,20 @@
 //!
 //! Written without the samplers: constants and formulas are repeated here, so that each checks the other.
 
-use brunt_plan::law::{Generalised, Law};
+use brunt_plan::distribution::{Distribution, Generalised};
 use std::sync::LazyLock;
 
 /// The published laws, in the words of a plan. Parsed once: some tests ask for a million probabilities.
-static FB_KEY: LazyLock<Law> = LazyLock::new(|| parsed("gev:30.7984,8.20449,0.078688"));
-static FB_INTERARRIVAL: LazyLock<Law> = LazyLock::new(|| parsed("pareto:0,16.0292,0.154971"));
-static FB_VALUE_HEAD: LazyLock<Law> = LazyLock::new(|| {
+static FB_KEY: LazyLock<Distribution> = LazyLock::new(|| parsed("gev:30.7984,8.20449,0.078688"));
+static FB_INTERARRIVAL: LazyLock<Distribution> = LazyLock::new(|| parsed("pareto:0,16.0292,0.154971"));
+static FB_VALUE_HEAD: LazyLock<Distribution> = LazyLock::new(|| {
     parsed(
         "discrete:0=536,1=47,2=17820,3=9239,4=18,5=2740,6=65,7=606,8=23,9=837,10=837,11=8989,12=92,13=326,14=1980",
     )
 });
-static FB_VALUE_TAIL: LazyLock<Law> = LazyLock::new(|| parsed("pareto:15,214.476,0.348238"));
+static FB_VALUE_TAIL: LazyLock<Distribution> = LazyLock::new(|| parsed("pareto:15,214.476,0.348238"));
 
-fn parsed(text: &str) -> Law {
+fn parsed(text: &str) -> Distribution {
     text.parse().unwrap()
 }
 
@@ -68,49 +68,61 @@ pub(crate) fn chi_squared(bins: &[(f64, f64)]) -> (f64, f64) {
 }
 
 /// P(X > x).
-pub(crate) fn exceedance(law: &Law, x: f64) -> f64 {
-    match law {
-        Law::Fixed { value } => f64::from(x < *value),
-        Law::Uniform { min, max } => ((max - x) / (max - min)).clamp(0.0, 1.0),
-        Law::Normal { mean, sd } => libm::erfc((x - mean) / sd / 2f64.sqrt()) / 2.0,
-        Law::Exponential { lambda } => (-lambda * x.max(0.0)).exp(),
-        Law::Pareto(law) => generalised_exponential(law, (x - law.location).max(0.0)),
-        Law::Gev(law) => -(-generalised_exponential(law, x - law.location)).exp_m1(),
-        Law::Lognormal { mu, sigma } => libm::erfc((x.ln() - mu) / sigma / 2f64.sqrt()) / 2.0,
-        Law::Discrete(table) => {
+pub(crate) fn exceedance(distribution: &Distribution, x: f64) -> f64 {
+    match distribution {
+        Distribution::Fixed { value } => f64::from(x < *value),
+        Distribution::Uniform { min, max } => ((max - x) / (max - min)).clamp(0.0, 1.0),
+        Distribution::Normal { mean, sd } => libm::erfc((x - mean) / sd / 2f64.sqrt()) / 2.0,
+        Distribution::Exponential { lambda } => (-lambda * x.max(0.0)).exp(),
+        Distribution::Pareto(distribution) => {
+            generalised_exponential(distribution, (x - distribution.location).max(0.0))
+        }
+        Distribution::Gev(distribution) => {
+            -(-generalised_exponential(distribution, x - distribution.location)).exp_m1()
+        }
+        Distribution::Lognormal { mu, sigma } => libm::erfc((x.ln() - mu) / sigma / 2f64.sqrt()) / 2.0,
+        Distribution::Discrete(table) => {
             let sum: f64 = table.iter().map(|(_, weight)| weight).sum();
             table.iter().filter(|(value, _)| *value > x).map(|(_, weight)| weight).sum::<f64>() / sum
         }
-        Law::FbKey => exceedance(&FB_KEY, x),
-        Law::FbInterarrival => exceedance(&FB_INTERARRIVAL, x),
-        Law::FbValue => 0.44155 * exceedance(&FB_VALUE_HEAD, x) + 0.55845 * exceedance(&FB_VALUE_TAIL, x),
+        Distribution::FbKey => exceedance(&FB_KEY, x),
+        Distribution::FbInterarrival => exceedance(&FB_INTERARRIVAL, x),
+        Distribution::FbValue => {
+            0.44155 * exceedance(&FB_VALUE_HEAD, x) + 0.55845 * exceedance(&FB_VALUE_TAIL, x)
+        }
     }
 }
 
 /// P(X ≤ x), exact where it is small.
-pub(crate) fn distribution(law: &Law, x: f64) -> f64 {
-    match law {
-        Law::Normal { mean, sd } => libm::erfc((mean - x) / sd / 2f64.sqrt()) / 2.0,
-        Law::Lognormal { mu, sigma } => libm::erfc((mu - x.ln()) / sigma / 2f64.sqrt()) / 2.0,
-        Law::Exponential { lambda } => -(-lambda * x).exp_m1(),
-        Law::Gev(law) => (-generalised_exponential(law, x - law.location)).exp(),
-        Law::FbKey => distribution(&FB_KEY, x),
-        law => 1.0 - exceedance(law, x),
+pub(crate) fn cumulative(distribution: &Distribution, x: f64) -> f64 {
+    match distribution {
+        Distribution::Normal { mean, sd } => libm::erfc((mean - x) / sd / 2f64.sqrt()) / 2.0,
+        Distribution::Lognormal { mu, sigma } => libm::erfc((mu - x.ln()) / sigma / 2f64.sqrt()) / 2.0,
+        Distribution::Exponential { lambda } => -(-lambda * x).exp_m1(),
+        Distribution::Gev(distribution) => {
+            (-generalised_exponential(distribution, x - distribution.location)).exp()
+        }
+        Distribution::FbKey => cumulative(&FB_KEY, x),
+        distribution => 1.0 - exceedance(distribution, x),
     }
 }
 
 /// (1 + kz)^(−1/k) with z = distance/σ, also where k is next to 0.
-fn generalised_exponential(law: &Generalised, distance: f64) -> f64 {
-    let z = distance / law.scale;
-    if law.shape == 0.0 { (-z).exp() } else { (-(law.shape * z).max(-1.0).ln_1p() / law.shape).exp() }
+fn generalised_exponential(distribution: &Generalised, distance: f64) -> f64 {
+    let z = distance / distribution.scale;
+    if distribution.shape == 0.0 {
+        (-z).exp()
+    } else {
+        (-(distribution.shape * z).max(-1.0).ln_1p() / distribution.shape).exp()
+    }
 }
 
 /// E[max(X, 0)] as ∫₀^∞ P(X > x) dx, by the trapezoidal rule in ln x; good to 5·10⁻⁴ where the law has steps or bends.
-pub(crate) fn mean_above_zero(law: &Law) -> f64 {
+pub(crate) fn mean_above_zero(distribution: &Distribution) -> f64 {
     const STEP: f64 = 0.001;
     let term = |index: i32| {
         let x = (f64::from(index) * STEP).exp();
-        exceedance(law, x) * x * STEP
+        exceedance(distribution, x) * x * STEP
     };
     // From e⁻²⁵ to e²⁵⁰: with a shape of 0.9, e⁻²⁷ of the mean lies behind it.
     (-25_000..250_000).map(term).sum()

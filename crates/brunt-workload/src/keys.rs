@@ -2,7 +2,7 @@
 //!
 //! Nothing is stored per key. Key text is the prefix and the number of the key in decimal, zero-padded to the key's length; numbers are
 //! ids, counted from that of the first key. Two ids share a text only if they share length and digits, so no two do. Of other forms the text behind the prefix is `keys/text.rs`'s.
-//! Where a data set counts, there is a counter beside every key: an id of its own, `keys` above that of the key.
+//! Where a data set has_counters, there is a counter beside every key: an id of its own, `keys` above that of the key.
 
 pub(crate) mod memaslap;
 mod text;
@@ -12,9 +12,9 @@ use self::text::Text;
 use crate::payload::{Payload, ValueParts};
 use crate::size::{SizeOf, Sizes};
 use crate::verify::Expected;
-use brunt_plan::distribution::SizeDistribution;
+use brunt_plan::arrival::SizeDistribution;
 use brunt_plan::plan::{DataSet, KEY_BYTES_MAX, KeyForm, Keyspace, ValueForm};
-use brunt_plan::popularity::Window;
+use brunt_plan::popularity::ObjectWindow;
 use std::sync::Arc;
 
 /// What a counter holds after preload: far enough above 0, where decr stops, and as far below 2⁶⁴, where incr wraps, that
@@ -90,7 +90,7 @@ fn is_same(left: &[u8], right: &[u8]) -> bool {
 
 /// Keys and lengths of values of one [`DataSet`] under one data seed.
 #[derive(Clone, Debug)]
-pub struct KeySpace {
+pub struct KeyGenerator {
     keys: u64,
     /// Keys and counters: ids are below this.
     ids: u64,
@@ -108,13 +108,13 @@ pub struct KeySpace {
     /// Values are zeros throughout.
     has_zeros: bool,
     /// The bits of an id that are in its key: in windows the others are the place there.
-    told: u64,
+    number_mask: u64,
     /// How long every key is, where all are decimal and equally long, have room for [`DIGITS`] behind the prefix and are no longer than
     /// a block; else 0, which no key is.
     plain_len: usize,
 }
 
-impl KeySpace {
+impl KeyGenerator {
     /// The data set as resolved (every id fits behind the prefix) under `data_seed`.
     pub fn new(set: &DataSet<'_>, data_seed: u64) -> Self {
         let keyspace = set.keyspace;
@@ -152,7 +152,7 @@ impl KeySpace {
             layout,
             first_key,
             has_zeros: keyspace.value_form == ValueForm::Zeros,
-            told: if has_windows { Window::NUMBERS_MAX - 1 } else { u64::MAX },
+            number_mask: if has_windows { ObjectWindow::NUMBERS_MAX - 1 } else { u64::MAX },
             plain_len: if has_windows { 0 } else { plain_len(keyspace) },
         }
     }
@@ -168,7 +168,7 @@ impl KeySpace {
         (self.keys..self.ids).contains(&id)
     }
 
-    /// The id of the counter beside key `id`, which is below [`KeySpace::keys`]; the data set counts.
+    /// The id of the counter beside key `id`, which is below [`KeyGenerator::keys`]; the data set counts.
     #[inline]
     pub fn counter_of(&self, id: u64) -> u64 {
         debug_assert!(id < self.keys && self.ids > self.keys, "key {id} has no counter");
@@ -192,7 +192,7 @@ impl KeySpace {
     }
 
     /// Do values consist of anything but a head and noise?
-    pub fn lays_values(&self) -> bool {
+    pub fn has_laid_values(&self) -> bool {
         self.layout.is_some() || self.has_zeros
     }
 
@@ -204,7 +204,7 @@ impl KeySpace {
     /// What the key of `id` tells.
     #[inline]
     fn number_of(&self, id: u64) -> u64 {
-        (id & self.told) + self.first_key
+        (id & self.number_mask) + self.first_key
     }
 
     /// What is to be found where this version of a window's object was stored, every byte of it.
@@ -248,7 +248,7 @@ impl KeySpace {
         self.write_key_to(id, &mut out[start..]);
     }
 
-    /// Writes the key of `id` where it is to stand, which is as long as [`KeySpace::key_len`] says: one that need not be
+    /// Writes the key of `id` where it is to stand, which is as long as [`KeyGenerator::key_len`] says: one that need not be
     /// copied need not be read again either.
     #[inline]
     pub fn write_key_to(&self, id: u64, place: &mut [u8]) {
@@ -264,7 +264,7 @@ impl KeySpace {
         }
     }
 
-    /// [`KeySpace::write_key_to`] byte by byte.
+    /// [`KeyGenerator::write_key_to`] byte by byte.
     #[inline(never)]
     fn write_any_key_to(&self, id: u64, place: &mut [u8]) {
         place.copy_from_slice(&self.template[..place.len()]);
@@ -295,7 +295,7 @@ impl KeySpace {
         }
     }
 
-    /// [`KeySpace::is_key_of`] for a key of any length and form, byte by byte.
+    /// [`KeyGenerator::is_key_of`] for a key of any length and form, byte by byte.
     #[inline(never)]
     fn is_any_key_of(&self, id: u64, key: &[u8]) -> bool {
         if key.len() != self.key_len(id) {
@@ -319,11 +319,11 @@ impl KeySpace {
         key[..at] == self.template[..at]
     }
 
-    /// The id whose key this is, if it is one of ours: the inverse of [`KeySpace::write_key`].
+    /// The id whose key this is, if it is one of ours: the inverse of [`KeyGenerator::write_key`].
     #[inline]
     pub fn id_of_key(&self, key: &[u8]) -> Option<u64> {
         // No key tells the place of its object.
-        if self.told != u64::MAX {
+        if self.number_mask != u64::MAX {
             return None;
         }
         let digits = key.strip_prefix(&self.template[..self.prefix_len])?;
@@ -365,22 +365,22 @@ mod tests {
         }
     }
 
-    fn of_data_set(keyspace: &Keyspace, counts: bool, data_seed: u64) -> KeySpace {
+    fn of_data_set(keyspace: &Keyspace, has_counters: bool, data_seed: u64) -> KeyGenerator {
         let set = DataSet {
             keyspace,
             classes: vec![0],
             home: vec![None],
             copies: 1,
             replicas: 1,
-            counts,
+            has_counters,
             extends: false,
             ttl_s: 0,
             windows: None,
         };
-        KeySpace::new(&set, data_seed)
+        KeyGenerator::new(&set, data_seed)
     }
 
-    fn keyspace(keys: u64, prefix: &str, key_size: SizeDistribution) -> KeySpace {
+    fn keyspace(keys: u64, prefix: &str, key_size: SizeDistribution) -> KeyGenerator {
         let value_size = SizeDistribution::Uniform { min: 0, max: 9 };
         of_data_set(
             &Keyspace {
@@ -396,7 +396,7 @@ mod tests {
         )
     }
 
-    fn key(space: &KeySpace, id: u64) -> String {
+    fn key(space: &KeyGenerator, id: u64) -> String {
         let mut out = b"> ".to_vec();
         space.write_key(id, &mut out);
         String::from_utf8(out[2..].to_vec()).unwrap()
@@ -503,7 +503,7 @@ mod tests {
 
     /// Keys of all lengths from the shortest that can be on, and of as many ids as that has room for.
     #[test]
-    fn no_two_keys_collide_and_each_leads_to_its_id() {
+    fn keys_are_distinct_and_invertible() {
         for (key_form, keys, min, max) in [
             (KeyForm::Decimal, 10_000, 4, 7),
             (KeyForm::Hex8, 20_000, 8, 30),
@@ -513,16 +513,16 @@ mod tests {
             (KeyForm::Random, 200_000, 30, 30),
             (KeyForm::Random, 20_000, 9, 250),
         ] {
-            for counts in [false, true] {
+            for has_counters in [false, true] {
                 let keyspace = Keyspace {
-                    keys: if counts { keys / 2 } else { keys },
+                    keys: if has_counters { keys / 2 } else { keys },
                     prefix: String::new(),
                     key_form,
                     key_size: SizeDistribution::Uniform { min, max },
                     value_size: SizeDistribution::Fixed(1),
                     ..of_keys(0)
                 };
-                let space = of_data_set(&keyspace, counts, 9);
+                let space = of_data_set(&keyspace, has_counters, 9);
                 let mut texts = std::collections::HashSet::new();
                 for id in 0..keys {
                     let text = key(&space, id);
@@ -539,7 +539,7 @@ mod tests {
     }
 
     #[test]
-    fn what_no_key_is_leads_to_no_id() {
+    fn foreign_keys_have_no_id() {
         for key_form in [KeyForm::Decimal, KeyForm::Hex8, KeyForm::Random] {
             let keyspace = Keyspace {
                 keys: 1_000,
@@ -583,10 +583,10 @@ mod tests {
         let space = of_data_set(&keyspace, false, 1);
         let texts: Vec<String> = (0..12_400).map(|id| key(&space, id)).collect();
         for place in 0..20 {
-            let mut counts = std::collections::BTreeMap::<u8, f64>::new();
-            texts.iter().for_each(|text| *counts.entry(text.as_bytes()[place]).or_default() += 1.0);
-            let chi_square: f64 = counts.values().map(|count| (count - 200.0).powi(2) / 200.0).sum();
-            assert!(counts.len() == 62 && chi_square < 106.5, "place {place}: {chi_square}");
+            let mut has_counters = std::collections::BTreeMap::<u8, f64>::new();
+            texts.iter().for_each(|text| *has_counters.entry(text.as_bytes()[place]).or_default() += 1.0);
+            let chi_square: f64 = has_counters.values().map(|count| (count - 200.0).powi(2) / 200.0).sum();
+            assert!(has_counters.len() == 62 && chi_square < 106.5, "place {place}: {chi_square}");
         }
     }
 
@@ -656,7 +656,7 @@ mod tests {
     }
 
     #[test]
-    fn another_agent_regenerates_every_byte() {
+    fn values_depend_on_the_data_seed_alone() {
         // One process writes keys and values of the whole data set; agents that know the plan alone write a share each.
         let keyspace = || Keyspace {
             keys: 1_000,
@@ -744,7 +744,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_of_one_request_stand_one_behind_the_other() {
+    fn keys_of_one_request_are_contiguous() {
         let space = keyspace(100_000, "k", SizeDistribution::Uniform { min: 6, max: 40 });
         let mut bytes = Vec::with_capacity(100 * 40);
         let (mut expected, room) = (String::new(), bytes.capacity());

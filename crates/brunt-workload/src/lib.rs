@@ -2,7 +2,7 @@
 //!
 //! The way through this crate: a class of the plan and its place among streams → [`session::Session`], which asks its
 //! [`schedule::Schedule`] when, its [`mix::KindChooser`] what and its [`popularity::KeyChooser`] which key. An op names
-//! keys and values by id; [`keys::KeySpace`] and [`payload::Payload`] turn ids into bytes, [`verify::Verifier`] checks
+//! keys and values by id; [`keys::KeyGenerator`] and [`payload::Payload`] turn ids into bytes, [`verify::Verifier`] checks
 //! bytes that come back, and [`placement::Router`] says which server a key lives on. Everything is a function of (plan,
 //! seeds): nothing here reads a clock or a socket, and nothing allocates after construction.
 
@@ -11,12 +11,11 @@
 mod alias;
 pub mod arrivals;
 mod calls;
+mod client_window;
 #[cfg(test)]
 mod goodness_of_fit;
 mod hash;
 pub mod keys;
-mod law;
-pub mod ledger;
 mod libc_random;
 pub mod mix;
 pub mod mmpp;
@@ -27,6 +26,7 @@ pub mod placement;
 pub mod popularity;
 mod profile;
 mod purge;
+mod quantile_function;
 pub mod rand48;
 pub mod rng;
 pub mod schedule;
@@ -35,5 +35,5 @@ pub mod size;
 mod source;
 pub mod trace;
 pub mod verify;
-mod window;
+pub mod version_tracker;
 mod zipf;

@@ -6,7 +6,7 @@
 
 use crate::profile::{Intensity, MASS_PER_REQUEST};
 use crate::rng::{Draw, Rng};
-use brunt_plan::distribution::Mmpp;
+use brunt_plan::arrival::Mmpp;
 use brunt_plan::shard::Portion;
 
 /// One stream's arrivals.
@@ -127,7 +127,7 @@ mod tests {
     use super::*;
     use crate::goodness_of_fit::{kolmogorov_smirnov, ks_critical};
     use crate::rng::Purpose;
-    use brunt_plan::distribution::Arrival;
+    use brunt_plan::arrival::Arrival;
     use brunt_plan::plan::OpenRate;
     use brunt_plan::units::{DurationNs, Rate};
 
@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn bursts_have_the_lengths_and_the_part_of_time_that_were_asked_for() {
+    fn bursts_have_the_requested_length_and_duty() {
         const END_NS: u64 = 20_000_000_000_000;
         let bursts = bursts(&mmpp("mmpp:2,100ms,0.2"), END_NS);
         let total_ns: u64 = bursts.iter().map(|(start, end)| end - start).sum();
@@ -246,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn bursts_that_carry_everything_leave_the_calm_empty() {
+    fn bursts_at_full_duty_leave_no_calm_arrivals() {
         let (mmpp, end_ns) = (mmpp("mmpp:4,50ms,0.25"), 100_000_000_000);
         assert_eq!(mmpp.low(), 0.0);
         let bursts = bursts(&mmpp, end_ns);
@@ -282,7 +282,7 @@ mod tests {
     }
 
     #[test]
-    fn the_slowest_rate_and_the_end_of_time_are_no_trouble() {
+    fn the_slowest_rate_and_the_last_instant_do_not_overflow() {
         let mmpp = Mmpp { peak: 2.0, burst: DurationNs(u64::MAX / 4), duty: 0.5 };
         let slowest = OpenRate::Constant(Rate { micro_per_second: 1 });
         let times = times(&mmpp, &slowest, (0, u32::MAX), u64::MAX);

@@ -4,7 +4,7 @@
 //! random numbers are the same one). Invariant: what is computed here is what mutilate computes, to the byte of the length; the
 //! golden vectors below are its own.
 
-use brunt_plan::law::{FB_INTERARRIVAL, FB_KEY, Generalised, Law};
+use brunt_plan::distribution::{Distribution, FB_INTERARRIVAL, FB_KEY, Generalised};
 
 /// FNV-1a over the eight bytes of a record's number, the lowest first.
 #[inline]
@@ -16,45 +16,52 @@ pub(crate) fn hash_of(id: u64) -> u64 {
 /// A law as mutilate draws from it.
 #[derive(Clone, Debug)]
 pub(crate) struct Formula {
-    law: Law,
+    distribution: Distribution,
 }
 
 impl Formula {
     /// Of a law that a plan may have here: no table, no lognormal.
-    pub(crate) fn new(law: Law) -> Self {
-        Self { law }
+    pub(crate) fn new(distribution: Distribution) -> Self {
+        Self { distribution }
     }
 
     /// What is drawn at this place, unrounded.
     pub(crate) fn at(&self, hash: u64) -> f64 {
         let place = hash as f64 / u64::MAX as f64;
         let minus_log = -libm::log(place);
-        match &self.law {
-            Law::Uniform { min, max } => min + (max - min) * place,
-            Law::Normal { mean, sd } => {
+        match &self.distribution {
+            Distribution::Uniform { min, max } => min + (max - min) * place,
+            Distribution::Normal { mean, sd } => {
                 mean + sd * (2.0 * minus_log).sqrt() * libm::cos(std::f64::consts::TAU * place)
             }
-            Law::Exponential { lambda } => minus_log / lambda,
-            Law::Pareto(law) => generalised(law, place),
-            Law::FbInterarrival => generalised(&FB_INTERARRIVAL, place),
-            Law::Gev(law) => generalised(law, minus_log),
-            Law::FbKey => generalised(&FB_KEY, minus_log),
-            law @ (Law::Fixed { .. } | Law::Lognormal { .. } | Law::Discrete(_) | Law::FbValue) => {
-                unreachable!("{law} is refused where a plan is read")
+            Distribution::Exponential { lambda } => minus_log / lambda,
+            Distribution::Pareto(distribution) => generalised(distribution, place),
+            Distribution::FbInterarrival => generalised(&FB_INTERARRIVAL, place),
+            Distribution::Gev(distribution) => generalised(distribution, minus_log),
+            Distribution::FbKey => generalised(&FB_KEY, minus_log),
+            distribution @ (Distribution::Fixed { .. }
+            | Distribution::Lognormal { .. }
+            | Distribution::Discrete(_)
+            | Distribution::FbValue) => {
+                unreachable!("{distribution} is refused where a plan is read")
             }
         }
     }
 
     /// Does it go one way only?
     pub(crate) fn is_monotone(&self) -> bool {
-        !matches!(self.law, Law::Normal { .. })
+        !matches!(self.distribution, Distribution::Normal { .. })
     }
 }
 
 /// μ + σ (x⁻ᵏ − 1) / k, and its limit where k is 0.
-fn generalised(law: &Generalised, x: f64) -> f64 {
-    let power = if law.shape == 0.0 { -libm::log(x) } else { (libm::pow(x, -law.shape) - 1.0) / law.shape };
-    law.location + law.scale * power
+fn generalised(distribution: &Generalised, x: f64) -> f64 {
+    let power = if distribution.shape == 0.0 {
+        -libm::log(x)
+    } else {
+        (libm::pow(x, -distribution.shape) - 1.0) / distribution.shape
+    };
+    distribution.location + distribution.scale * power
 }
 
 #[cfg(test)]
@@ -74,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_drawn_is_what_mutilate_draws() {
+    fn draws_match_mutilate() {
         let check = |text: &str, expected: [f64; 10]| {
             let formula = Formula::new(text.parse().unwrap());
             for (id, expected) in IDS.into_iter().zip(expected) {

@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn zeros_stand_behind_everything_else() {
+    fn zeros_follow_the_rest_of_the_block() {
         for payload in [Payload::new(1, 50), Payload::new(1, 50).with_table(b"table")] {
             let before = payload.block().to_vec();
             let payload = payload.with_zeros(50);
@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn heads_are_read_back_and_forgeries_are_not() {
+    fn heads_read_back_and_forged_heads_do_not() {
         let payload = Payload::new(1, 100);
         for (id, version) in [(0, 0), (1, 0), (u64::MAX, u32::MAX), (99_999, 3)] {
             let mut head = payload.value(id, version, 100).head;

@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_lie_where_libmemcached_looks_for_them() {
+    fn placement_matches_libmemcached() {
         for (placement, texts, fewest, recorded) in libmemcached::ANSWERS {
             for (count, answers) in (fewest..).zip(recorded) {
                 let router = Router::new(placement, &servers(&texts[..count]));

@@ -23,12 +23,12 @@ use std::sync::atomic::Ordering::Relaxed;
 #[derive(Clone, Debug)]
 pub struct KeyChooser {
     keys: u64,
-    law: Law,
+    distribution: Sampler,
     drift: Option<Drift>,
 }
 
 #[derive(Clone, Debug)]
-enum Law {
+enum Sampler {
     Uniform,
     Zipf { ranks: Zipf, scatter: Permutation },
     Hotspot { ranks: Hotspot, scatter: Permutation },
@@ -77,20 +77,20 @@ impl KeyChooser {
     pub fn new(popularity: &Popularity, drift: Option<Drift>, keys: u64, data_seed: u64) -> Self {
         assert!(keys > 0, "no keys to choose from");
         let scatter = || Permutation::new(keys, data_seed);
-        let law = match *popularity {
+        let distribution = match *popularity {
             // A window draws none of its keys here.
-            Popularity::Uniform | Popularity::Window(_) => Law::Uniform,
+            Popularity::Uniform | Popularity::Window(_) => Sampler::Uniform,
             Popularity::Zipf { exponent } => {
-                Law::Zipf { ranks: Zipf::new(keys, exponent), scatter: scatter() }
+                Sampler::Zipf { ranks: Zipf::new(keys, exponent), scatter: scatter() }
             }
             Popularity::Hotspot { keys: hot, ops } => {
-                Law::Hotspot { ranks: Hotspot::new(keys, hot, ops), scatter: scatter() }
+                Sampler::Hotspot { ranks: Hotspot::new(keys, hot, ops), scatter: scatter() }
             }
-            Popularity::Sequential => Law::Sequential,
-            Popularity::Latest { exponent } => Law::Latest { ages: Zipf::new(keys, exponent) },
-            Popularity::Gaussian { deviation } => Law::Gaussian(Gaussian::new(keys, deviation)),
+            Popularity::Sequential => Sampler::Sequential,
+            Popularity::Latest { exponent } => Sampler::Latest { ages: Zipf::new(keys, exponent) },
+            Popularity::Gaussian { deviation } => Sampler::Gaussian(Gaussian::new(keys, deviation)),
         };
-        Self { keys, law, drift }
+        Self { keys, distribution, drift }
     }
 
     /// How many keys there are to choose from.
@@ -102,8 +102,8 @@ impl KeyChooser {
     /// that need not be there (set, add).
     #[inline]
     pub fn next_id(&self, cursor: &mut Cursor, draw: &mut impl Draw, since_ns: u64, inserts: bool) -> u64 {
-        match self.law {
-            Law::Uniform => draw.below(self.keys),
+        match self.distribution {
+            Sampler::Uniform => draw.below(self.keys),
             _ => self.next_id_of_any(cursor, draw, since_ns, inserts),
         }
     }
@@ -112,8 +112,8 @@ impl KeyChooser {
     #[inline(never)]
     fn next_id_of_any(&self, cursor: &mut Cursor, draw: &mut impl Draw, since_ns: u64, inserts: bool) -> u64 {
         let origin = self.origin(cursor, since_ns, inserts);
-        match self.law {
-            Law::Latest { .. } if inserts => origin,
+        match self.distribution {
+            Sampler::Latest { .. } if inserts => origin,
             _ => self.choose(draw, origin),
         }
     }
@@ -128,8 +128,8 @@ impl KeyChooser {
         since_ns: u64,
         count: u16,
     ) -> (KeyRef, u64) {
-        match self.law {
-            Law::Sequential => {
+        match self.distribution {
+            Sampler::Sequential => {
                 let first = cursor.place(cursor.walk(u64::from(count))) % self.keys;
                 (KeyRef::Drawn(u64::from(cursor.part.of) % self.keys), first)
             }
@@ -144,42 +144,44 @@ impl KeyChooser {
     /// theirs as often.
     #[inline]
     pub fn origin(&self, cursor: &mut Cursor, since_ns: u64, inserts: bool) -> u64 {
-        match self.law {
-            Law::Uniform => 0,
-            Law::Sequential => cursor.place(cursor.walk(1)) % self.keys,
-            Law::Latest { .. } if inserts => {
+        match self.distribution {
+            Sampler::Uniform => 0,
+            Sampler::Sequential => cursor.place(cursor.walk(1)) % self.keys,
+            Sampler::Latest { .. } if inserts => {
                 cursor.inserted += 1;
                 self.add(cursor.place(cursor.inserted - 1) % self.keys, self.shift(since_ns))
             }
-            Law::Latest { .. } => {
+            Sampler::Latest { .. } => {
                 let frontier = cursor.inserted * u64::from(cursor.part.of) % self.keys;
                 self.add(self.subtract(frontier, 1 % self.keys), self.shift(since_ns))
             }
-            Law::Zipf { .. } | Law::Hotspot { .. } | Law::Gaussian(_) => self.shift(since_ns),
+            Sampler::Zipf { .. } | Sampler::Hotspot { .. } | Sampler::Gaussian(_) => self.shift(since_ns),
         }
     }
 
     /// An id drawn by the law from this origin. A walk draws nothing: its origin is the id.
     #[inline]
     pub fn choose(&self, draw: &mut impl Draw, origin: u64) -> u64 {
-        match &self.law {
-            Law::Uniform => draw.below(self.keys),
-            Law::Zipf { ranks, scatter } => scatter.apply(self.add(ranks.rank(draw), origin)),
-            Law::Hotspot { ranks, scatter } => scatter.apply(self.add(ranks.rank(draw), origin)),
-            Law::Sequential => origin,
-            Law::Latest { ages } => self.subtract(origin, ages.rank(draw)),
-            Law::Gaussian(gaussian) => self.add(gaussian.place(draw), origin),
+        match &self.distribution {
+            Sampler::Uniform => draw.below(self.keys),
+            Sampler::Zipf { ranks, scatter } => scatter.apply(self.add(ranks.rank(draw), origin)),
+            Sampler::Hotspot { ranks, scatter } => scatter.apply(self.add(ranks.rank(draw), origin)),
+            Sampler::Sequential => origin,
+            Sampler::Latest { ages } => self.subtract(origin, ages.rank(draw)),
+            Sampler::Gaussian(gaussian) => self.add(gaussian.place(draw), origin),
         }
     }
 
     /// The id of the key of this popularity rank, 0 being the hottest. Uniform laws and walks have no ranks: there it
     /// counts on from the origin.
     pub fn id_of_rank(&self, rank: u64, origin: u64) -> u64 {
-        match &self.law {
-            Law::Uniform | Law::Sequential => self.add(rank, origin),
-            Law::Zipf { scatter, .. } | Law::Hotspot { scatter, .. } => scatter.apply(self.add(rank, origin)),
-            Law::Latest { .. } => self.subtract(origin, rank),
-            Law::Gaussian(gaussian) => self.add(gaussian.place_of_rank(rank), origin),
+        match &self.distribution {
+            Sampler::Uniform | Sampler::Sequential => self.add(rank, origin),
+            Sampler::Zipf { scatter, .. } | Sampler::Hotspot { scatter, .. } => {
+                scatter.apply(self.add(rank, origin))
+            }
+            Sampler::Latest { .. } => self.subtract(origin, rank),
+            Sampler::Gaussian(gaussian) => self.add(gaussian.place_of_rank(rank), origin),
         }
     }
 
@@ -312,7 +314,7 @@ impl<'a> Ids<'a> {
     pub(crate) fn new(op: &Op, keys: u64, chooser: Option<&'a KeyChooser>) -> Self {
         let source = match (op.key, chooser) {
             (KeyRef::Id(id), _) => IdSource::Walked { next: id, step: 1, keys },
-            (KeyRef::Drawn(step), Some(KeyChooser { law: Law::Sequential, .. })) => {
+            (KeyRef::Drawn(step), Some(KeyChooser { distribution: Sampler::Sequential, .. })) => {
                 IdSource::Walked { next: op.operand, step, keys }
             }
             (KeyRef::Drawn(seed), Some(chooser)) => {
@@ -363,12 +365,12 @@ mod tests {
     const ZIPF: Popularity = Popularity::Zipf { exponent: 0.99 };
     const ALONE: StreamPart = StreamPart { index: 0, of: 1 };
 
-    fn chooser(law: &str, keys: u64) -> KeyChooser {
-        KeyChooser::new(&law.parse().unwrap(), None, keys, 1)
+    fn chooser(distribution: &str, keys: u64) -> KeyChooser {
+        KeyChooser::new(&distribution.parse().unwrap(), None, keys, 1)
     }
 
-    fn drifting(law: &str, drift: &str, keys: u64) -> KeyChooser {
-        KeyChooser::new(&law.parse().unwrap(), Some(drift.parse().unwrap()), keys, 1)
+    fn drifting(distribution: &str, drift: &str, keys: u64) -> KeyChooser {
+        KeyChooser::new(&distribution.parse().unwrap(), Some(drift.parse().unwrap()), keys, 1)
     }
 
     fn rng() -> Rng {
@@ -386,7 +388,7 @@ mod tests {
     }
 
     #[test]
-    fn every_agent_draws_the_same_keys() {
+    fn key_draws_depend_on_the_seed_alone() {
         for popularity in [Popularity::Uniform, ZIPF] {
             assert_eq!(
                 drawn(popularity.clone(), 1_000_000, 1, 1_000),
@@ -399,8 +401,8 @@ mod tests {
     }
 
     /// The probability of every rank of a law over so many keys, by its definition.
-    fn probabilities(law: &str, keys: u64) -> Vec<f64> {
-        let weight = |rank: f64| match law.parse().unwrap() {
+    fn probabilities(distribution: &str, keys: u64) -> Vec<f64> {
+        let weight = |rank: f64| match distribution.parse().unwrap() {
             Popularity::Uniform => 1.0,
             Popularity::Zipf { exponent } | Popularity::Latest { exponent } => (rank + 1.0).powf(-exponent),
             Popularity::Hotspot { keys: hot, ops } => {
@@ -422,9 +424,9 @@ mod tests {
     }
 
     #[test]
-    fn every_law_has_its_probabilities_from_every_origin() {
+    fn every_popularity_has_its_probabilities_from_every_origin() {
         // 100 keys are 99 degrees of freedom, 0.01 to 99.99 % is 55 to 161; 101 keys have a key in the middle.
-        for law in [
+        for distribution in [
             "uniform",
             "zipf",
             "zipf:1",
@@ -438,39 +440,43 @@ mod tests {
             "gaussian:1",
         ] {
             for (keys, origin) in [(100, 0), (100, 37), (101, 100)] {
-                let (chooser, mut rng) = (chooser(law, keys), rng());
+                let (chooser, mut rng) = (chooser(distribution, keys), rng());
                 let mut counts = vec![0f64; keys as usize];
                 (0..200_000).for_each(|_| counts[chooser.choose(&mut rng, origin) as usize] += 1.0);
                 let off = |(rank, probability): (u64, f64)| {
                     let expected = 200_000.0 * probability;
                     (counts[chooser.id_of_rank(rank, origin) as usize] - expected).powi(2) / expected
                 };
-                let chi_square: f64 = (0..).zip(probabilities(law, keys)).map(off).sum();
-                assert!((55.0..161.0).contains(&chi_square), "{law} over {keys} from {origin}: {chi_square}");
+                let chi_square: f64 = (0..).zip(probabilities(distribution, keys)).map(off).sum();
+                assert!(
+                    (55.0..161.0).contains(&chi_square),
+                    "{distribution} over {keys} from {origin}: {chi_square}"
+                );
             }
         }
     }
 
     #[test]
     fn ranks_are_a_bijection_and_fall_in_popularity() {
-        for law in ["uniform", "zipf", "hotspot:0.3,0.9", "latest", "gaussian", "sequential"] {
+        for distribution in ["uniform", "zipf", "hotspot:0.3,0.9", "latest", "gaussian", "sequential"] {
             for (keys, origin) in [(1, 0), (2, 1), (99, 98), (100, 5)] {
-                let chooser = chooser(law, keys);
+                let chooser = chooser(distribution, keys);
                 let mut ids: Vec<u64> = (0..keys).map(|rank| chooser.id_of_rank(rank, origin)).collect();
                 ids.sort_unstable();
-                assert!(ids.into_iter().eq(0..keys), "{law} over {keys} from {origin}");
-                if law != "sequential" {
-                    let falls = probabilities(law, keys).windows(2).all(|pair| pair[1] < pair[0] + 1e-12);
-                    assert!(falls, "{law} over {keys}");
+                assert!(ids.into_iter().eq(0..keys), "{distribution} over {keys} from {origin}");
+                if distribution != "sequential" {
+                    let falls =
+                        probabilities(distribution, keys).windows(2).all(|pair| pair[1] < pair[0] + 1e-12);
+                    assert!(falls, "{distribution} over {keys}");
                 }
             }
         }
     }
 
     #[test]
-    fn hot_spots_are_as_large_as_said() {
+    fn hot_sets_have_the_requested_size() {
         // (law, keys, hot keys): all ops go to the hot ones.
-        for (law, keys, hot) in [
+        for (distribution, keys, hot) in [
             ("hotspot:0.2,1", 1_000, 200),
             ("hotspot:0.0001,1", 1_000, 1),
             ("hotspot:0.9999,1", 1_000, 999),
@@ -478,13 +484,13 @@ mod tests {
             ("hotspot:0.5,1", 3, 2),
             ("hotspot:0.9,1", 1, 1),
         ] {
-            let (chooser, mut rng) = (chooser(law, keys), rng());
+            let (chooser, mut rng) = (chooser(distribution, keys), rng());
             let drawn: std::collections::HashSet<u64> =
                 (0..30_000).map(|_| chooser.choose(&mut rng, 0)).collect();
             assert_eq!(
                 drawn,
                 (0..hot).map(|rank| chooser.id_of_rank(rank, 0)).collect(),
-                "{law} over {keys}"
+                "{distribution} over {keys}"
             );
         }
         // Hot keys are no neighbours: in every tenth of the ids there are about 200, give or take four deviations of 13.4.
@@ -495,17 +501,17 @@ mod tests {
     }
 
     #[test]
-    fn laws_over_very_many_keys_stay_in_range_and_in_proportion() {
+    fn very_many_keys_stay_in_range_and_in_proportion() {
         // (law, the fraction of draws below the middle id)
-        for (law, below) in
+        for (distribution, below) in
             [("uniform", 0.5), ("hotspot:0.1,0.9", 0.5), ("gaussian", 0.5), ("gaussian:1", 0.5)]
         {
             for keys in [1 << 53, 1 << 63, u64::MAX] {
-                let (chooser, mut rng) = (chooser(law, keys), rng());
+                let (chooser, mut rng) = (chooser(distribution, keys), rng());
                 let ids: Vec<u64> = (0..10_000).map(|_| chooser.choose(&mut rng, 0)).collect();
                 assert!(ids.iter().all(|id| *id < keys));
                 let count = ids.iter().filter(|id| **id < keys / 2).count() as f64;
-                assert!((count - below * 1e4).abs() < 200.0, "{law} over {keys}: {count}");
+                assert!((count - below * 1e4).abs() < 200.0, "{distribution} over {keys}: {count}");
             }
         }
     }
@@ -524,7 +530,7 @@ mod tests {
     }
 
     #[test]
-    fn the_keys_of_an_op_are_the_same_whenever_asked() {
+    fn the_keys_of_an_op_are_stable() {
         let chooser = KeyChooser::new(&ZIPF, None, 10, 1);
         let ids = |key, count| chooser.ids(&op(key, count)).collect::<Vec<_>>();
         assert_eq!(ids(KeyRef::Id(7), 1), [7]);
@@ -549,11 +555,12 @@ mod tests {
     #[test]
     fn every_release_draws_the_same_keys() {
         // Golden: with the seeds in a report anyone can ask for the same keys again.
-        for (law, ids) in GOLDEN {
-            let (chooser, mut rng, mut cursor) = (chooser(law, 1_000_000), rng(), Cursor::new(ALONE));
+        for (distribution, ids) in GOLDEN {
+            let (chooser, mut rng, mut cursor) =
+                (chooser(distribution, 1_000_000), rng(), Cursor::new(ALONE));
             let drawn =
                 [false, false, true, false].map(|inserts| chooser.next_id(&mut cursor, &mut rng, 0, inserts));
-            assert_eq!(drawn, ids, "{law}");
+            assert_eq!(drawn, ids, "{distribution}");
         }
     }
 
@@ -636,7 +643,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_inserted_is_asked_for() {
+    fn inserted_keys_are_requested() {
         // 300 inserts, each followed by 20 reads: the key just inserted has the share of rank 0, 1/Σ k^−0.99 = 0.1930.
         let (chooser, mut rng, mut cursor) = (chooser("latest", 100), rng(), Cursor::new(ALONE));
         let mut hits = 0.0;
@@ -663,15 +670,17 @@ mod tests {
             ("18446744073709551614/1ns", u64::MAX, 3, u64::MAX - 3),
             ("7/1s", 1, 5_000_000_000, 0),
         ] {
-            for law in ["zipf", "hotspot:0.1,0.9", "gaussian"] {
-                let origin = drifting(law, drift, keys).origin(&mut Cursor::new(ALONE), since_ns, false);
-                assert_eq!(origin, shift, "{law}, {drift} over {keys} at {since_ns}");
+            for distribution in ["zipf", "hotspot:0.1,0.9", "gaussian"] {
+                let origin =
+                    drifting(distribution, drift, keys).origin(&mut Cursor::new(ALONE), since_ns, false);
+                assert_eq!(origin, shift, "{distribution}, {drift} over {keys} at {since_ns}");
             }
             let latest = drifting("latest", drift, keys).origin(&mut Cursor::new(ALONE), since_ns, false);
             assert_eq!(latest, ((u128::from(shift) + u128::from(keys) - 1) % u128::from(keys)) as u64);
-            for law in ["uniform", "sequential"] {
-                let origin = drifting(law, drift, keys).origin(&mut Cursor::new(ALONE), since_ns, false);
-                assert_eq!(origin, 0, "{law} has nothing to move");
+            for distribution in ["uniform", "sequential"] {
+                let origin =
+                    drifting(distribution, drift, keys).origin(&mut Cursor::new(ALONE), since_ns, false);
+                assert_eq!(origin, 0, "{distribution} has nothing to move");
             }
         }
     }
@@ -679,8 +688,8 @@ mod tests {
     #[test]
     fn drift_replaces_its_step_of_the_hot_set() {
         // A hot set of 1000 out of 10 000 keys, 100 others each 10 s: after k periods min(1, k/10) is replaced.
-        for law in ["zipf", "hotspot:0.1,0.9", "latest", "gaussian"] {
-            let chooser = drifting(law, "100/10s", 10_000);
+        for distribution in ["zipf", "hotspot:0.1,0.9", "latest", "gaussian"] {
+            let chooser = drifting(distribution, "100/10s", 10_000);
             let hot = |period: u64| -> std::collections::HashSet<u64> {
                 let origin = chooser.origin(&mut Cursor::new(ALONE), period * 10_000_000_000, false);
                 (0..1_000).map(|rank| chooser.id_of_rank(rank, origin)).collect()
@@ -688,7 +697,11 @@ mod tests {
             for (period, replaced) in
                 [(0, 0), (1, 100), (2, 200), (9, 900), (10, 1_000), (50, 1_000), (100, 0)]
             {
-                assert_eq!(hot(0).difference(&hot(period)).count(), replaced, "{law}, period {period}");
+                assert_eq!(
+                    hot(0).difference(&hot(period)).count(),
+                    replaced,
+                    "{distribution}, period {period}"
+                );
             }
         }
     }
@@ -713,19 +726,19 @@ mod tests {
     }
 
     #[test]
-    fn multi_gets_keep_their_origin() {
+    fn multi_gets_keep_their_drift_origin() {
         // The keys of an op are those of its time, whenever they are asked for: here of a second period, and of a frontier.
-        for law in ["zipf", "hotspot:0.1,0.9", "latest", "gaussian"] {
-            let (chooser, mut rng) = (drifting(law, "5000/1s", 10_000), rng());
+        for distribution in ["zipf", "hotspot:0.1,0.9", "latest", "gaussian"] {
+            let (chooser, mut rng) = (drifting(distribution, "5000/1s", 10_000), rng());
             let mut cursor = Cursor::new(ALONE);
             let (key, operand) = chooser.next_keys(&mut cursor, &mut rng, 1_500_000_000, 100);
             let op = Op { operand, ..op(key, 100) };
             let ids: Vec<u64> = chooser.ids(&op).collect();
             chooser.next_id(&mut cursor, &mut rng, 9_000_000_000, true);
-            assert!(chooser.ids(&op).eq(ids.iter().copied()), "{law}");
+            assert!(chooser.ids(&op).eq(ids.iter().copied()), "{distribution}");
             let hot: Vec<u64> = (0..5_000).map(|rank| chooser.id_of_rank(rank, operand)).collect();
             let count = ids.iter().filter(|id| hot.contains(id)).count();
-            assert!(count > 80, "{law}: {count} of 100 in the hotter half");
+            assert!(count > 80, "{distribution}: {count} of 100 in the hotter half");
         }
     }
 }

@@ -250,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_due_while_the_rate_is_0() {
+    fn no_arrivals_at_rate_0() {
         let mut intensity = intensity("0s=0,10s=0,10s=100,11s=100,11s=0,20s=0,20s=100", 0);
         let slots: Vec<u64> = (0..102).map(|slot| intensity.time_of(slot * MASS_PER_REQUEST)).collect();
         assert_eq!(slots[..2], [10_000_000_000, 10_010_000_000]);

@@ -1,6 +1,6 @@
 //! When a session sends: the one place in which open loop and closed loop differ.
 //!
-//! Yields intended times on the engine's clock, in order (but see [`Slots`] without a think time). A trace, or a loop that
+//! Yields intended times on the engine's clock, in order (but see [`ClosedLoopSlots`] without a think time). A trace, or a loop that
 //! is partly open, would be further variants of [`Schedule`]; whoever asks it would not notice.
 
 use crate::calls::Calls;
@@ -11,7 +11,7 @@ pub enum Schedule {
     /// Open loop: due times whatever the server does.
     Open(Box<Calls>),
     /// Closed loop: a slot is due when the previous request of the slot is done, and thought over.
-    Closed(Slots),
+    Closed(ClosedLoopSlots),
 }
 
 impl Schedule {
@@ -37,14 +37,14 @@ impl Schedule {
 
 /// A slot that is free from `due_ns` on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Slot {
+struct FreeSlot {
     due_ns: u64,
     connection: u32,
 }
 
 /// The slots of a closed loop: `depth` for each connection, free or with a request in flight.
 #[derive(Clone, Debug)]
-pub struct Slots {
+pub struct ClosedLoopSlots {
     /// Free slots in the order in which they are taken: those with the numbers from `first` up to `end`, each in the place of
     /// its number's low bits. A power of two, at least `count`.
     ///
@@ -52,7 +52,7 @@ pub struct Slots {
     /// time is constant and replies are seen nearly in order, so that a released slot belongs at the end or close to it. Think
     /// times that vary will want a heap here. Without one it is the order of release: whatever is free is due already, and
     /// slots that were held back until their connection had answered everything come late and many at a time.
-    ring: Box<[Slot]>,
+    ring: Box<[FreeSlot]>,
     first: usize,
     end: usize,
     count: usize,
@@ -61,14 +61,14 @@ pub struct Slots {
     latest_ns: u64,
 }
 
-impl Slots {
+impl ClosedLoopSlots {
     /// `depth` slots for each of `connections`, all due at `start_ns`, each connection's first slot before any second.
     pub fn new(connections: u32, depth: u32, think_ns: u64, start_ns: u64) -> Self {
-        let mut slots: Vec<Slot> = (0..depth)
-            .flat_map(|_| (0..connections).map(|connection| Slot { due_ns: start_ns, connection }))
+        let mut slots: Vec<FreeSlot> = (0..depth)
+            .flat_map(|_| (0..connections).map(|connection| FreeSlot { due_ns: start_ns, connection }))
             .collect();
         let count = slots.len();
-        slots.resize(count.next_power_of_two(), Slot { due_ns: start_ns, connection: 0 });
+        slots.resize(count.next_power_of_two(), FreeSlot { due_ns: start_ns, connection: 0 });
         Self { ring: slots.into_boxed_slice(), first: 0, end: count, count, think_ns, latest_ns: start_ns }
     }
 
@@ -123,7 +123,7 @@ impl Slots {
         assert!(self.in_flight() > 0, "more slots released than taken");
         let due_ns = self.due_after_ns(done_ns);
         let at = self.place(self.end);
-        self.ring[at] = Slot { due_ns, connection };
+        self.ring[at] = FreeSlot { due_ns, connection };
         self.end += 1;
         if due_ns >= self.latest_ns {
             self.latest_ns = due_ns;
@@ -157,7 +157,7 @@ mod tests {
     use super::*;
 
     /// Takes everything that is due before `until_ns`, as (due, connection).
-    fn taken(slots: &mut Slots, until_ns: u64) -> Vec<(u64, u32)> {
+    fn taken(slots: &mut ClosedLoopSlots, until_ns: u64) -> Vec<(u64, u32)> {
         let mut taken = Vec::new();
         while slots.peek_ns() < until_ns {
             let due_ns = slots.peek_ns();
@@ -168,7 +168,7 @@ mod tests {
 
     #[test]
     fn every_slot_is_free_at_the_start_connections_in_turn() {
-        let mut slots = Slots::new(3, 2, 0, 50);
+        let mut slots = ClosedLoopSlots::new(3, 2, 0, 50);
         assert_eq!(slots.peek_ns(), 50);
         assert_eq!(taken(&mut slots, 51), [(50, 0), (50, 1), (50, 2), (50, 0), (50, 1), (50, 2)]);
         assert_eq!((slots.peek_ns(), slots.in_flight()), (u64::MAX, 6));
@@ -177,7 +177,7 @@ mod tests {
     #[test]
     fn a_slot_is_due_when_done_and_thought_over_in_order_of_time() {
         let releases: [(u32, u64); 6] = [(0, 30), (1, 10), (2, 20), (0, 20), (1, 30), (2, 5)];
-        let mut slots = Slots::new(3, 2, 1_000, 0);
+        let mut slots = ClosedLoopSlots::new(3, 2, 1_000, 0);
         taken(&mut slots, 1);
         for (connection, done_ns) in releases {
             slots.release(connection, done_ns);
@@ -188,7 +188,7 @@ mod tests {
 
     #[test]
     fn without_a_think_time_slots_are_taken_as_they_were_released() {
-        let mut slots = Slots::new(2, 2, 0, 0);
+        let mut slots = ClosedLoopSlots::new(2, 2, 0, 0);
         taken(&mut slots, 1);
         let due: Vec<u64> = [(0, 30), (1, 10), (1, 20)]
             .map(|(connection, done_ns)| slots.release(connection, done_ns))
@@ -201,7 +201,7 @@ mod tests {
     #[test]
     #[should_panic(expected = "more slots released than taken")]
     fn a_slot_cannot_be_released_twice() {
-        let mut slots = Slots::new(1, 1, 0, 0);
+        let mut slots = ClosedLoopSlots::new(1, 1, 0, 0);
         slots.take();
         slots.release(0, 1);
         slots.release(0, 2);
@@ -211,7 +211,7 @@ mod tests {
     fn slots_go_round_in_order_of_time() {
         // Any number of slots, a ring of a power of two: releases by a fixed pattern of delays against a sorted list.
         for (connections, depth) in [(1, 1), (3, 1), (3, 5), (8, 4), (7, 9)] {
-            let mut slots = Slots::new(connections, depth, 7, 0);
+            let mut slots = ClosedLoopSlots::new(connections, depth, 7, 0);
             let mut expected: Vec<(u64, u64)> =
                 (0..u64::from(connections * depth)).map(|order| (0, order)).collect();
             for round in 0..2_000u64 {

@@ -6,14 +6,14 @@
 
 use crate::arrivals::Arrivals;
 use crate::calls::Calls;
+pub use crate::client_window::Check;
 use crate::popularity::Ids;
 use crate::purge::Purge;
 use crate::rng::{Purpose, Rng};
-use crate::schedule::{Schedule, Slots};
+use crate::schedule::{ClosedLoopSlots, Schedule};
 pub use crate::source::Choices;
 use crate::source::{Preload, Recorded, Source};
 use crate::trace::{Block, Replay};
-pub use crate::window::Check;
 use brunt_plan::op::{ClassId, KeyRef, Op, OpKind, SessionId, ValueRef};
 use brunt_plan::outcome::Outcome;
 use brunt_plan::plan::{Class, Load, OpenRate, SessionScope};
@@ -23,7 +23,7 @@ use std::ops::Range;
 
 /// The times of a run on the engine's clock, in ns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Window {
+pub struct RunTimes {
     /// Time 0 of the schedule.
     pub start_ns: u64,
     /// From here on ops are measured, and count against the budget.
@@ -60,12 +60,12 @@ pub struct SessionSpec<'a> {
     /// The slots of a closed loop begin taken, each to be freed with [`Session::free`] when its connection is born.
     pub begins_taken: bool,
     /// When.
-    pub window: Window,
+    pub window: RunTimes,
 }
 
 /// An op to be sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Issue {
+pub struct DueOp {
     /// When it should have been sent, in ns. Open loop: by the schedule. Closed loop: when its slot became free.
     pub intended_ns: u64,
     /// What to send.
@@ -79,15 +79,15 @@ pub struct Issue {
 pub enum Next {
     /// A get of one key, [`Session::get`].
     Get {
-        /// As in [`Issue`].
+        /// As in [`DueOp`].
         intended_ns: u64,
         /// The key.
         id: u64,
-        /// As in [`Issue`].
+        /// As in [`DueOp`].
         connection: Option<u32>,
     },
     /// Any other.
-    Other(Issue),
+    Other(DueOp),
 }
 
 /// Multi-gets of an open loop whose keys a window holds: those in flight and those that wait. Behind them the schedule is the queue.
@@ -100,9 +100,9 @@ pub struct Session {
     session: SessionId,
     schedule: Schedule,
     source: Source,
-    window: Window,
+    window: RunTimes,
     /// What comes when the budget is spent for the first time, and what for the second.
-    purge: Option<Purging>,
+    purge: Option<PurgeState>,
     /// Measured ops still to be issued; from `u64::MAX` down, which no run exhausts, where there is no budget.
     budget: u64,
     /// Ops with an intended time before this may be issued: [`Session::update_bound`].
@@ -117,10 +117,10 @@ pub struct Session {
 
 /// A purge that is to come, under way, or over.
 #[derive(Clone, Debug)]
-struct Purging {
+struct PurgeState {
     purge: Option<Purge>,
     /// The usual source, while it is under way.
-    resting: Option<Source>,
+    paused_source: Option<Source>,
     /// Measured ops behind it.
     rest: u64,
 }
@@ -147,7 +147,7 @@ impl Session {
             }
             Load::Closed { think } => {
                 let depth = spec.class.depth;
-                let mut slots = Slots::new(spec.connections, depth, think.0, spec.window.start_ns);
+                let mut slots = ClosedLoopSlots::new(spec.connections, depth, think.0, spec.window.start_ns);
                 if spec.begins_taken {
                     slots.take_all();
                 }
@@ -168,9 +168,9 @@ impl Session {
             && (budget > 0 || !is_warmed_up)
         {
             let purge = Purge::new(spec.class.keyspace.keys, keep_every, spec.part, spec.copies);
-            session.purge = Some(Purging { purge: Some(purge), resting: None, rest: budget / 2 });
+            session.purge = Some(PurgeState { purge: Some(purge), paused_source: None, rest: budget / 2 });
             session.budget = budget - budget / 2;
-            session.go_on();
+            session.begin_next_budget();
         }
         session
     }
@@ -186,15 +186,15 @@ impl Session {
         depth: u32,
         start_ns: u64,
     ) -> Self {
-        let schedule = Schedule::Closed(Slots::new(connections, depth, 0, start_ns));
+        let schedule = Schedule::Closed(ClosedLoopSlots::new(connections, depth, 0, start_ns));
         let slots = connections as usize * depth as usize;
         let source = Source::Preload(Preload::new(ids, ttl_s, slots));
-        let window = Window { start_ns, measure_ns: u64::MAX, end_ns: u64::MAX };
+        let window = RunTimes { start_ns, measure_ns: u64::MAX, end_ns: u64::MAX };
         Self::from_parts(class_id, session_id, schedule, source, window, u64::MAX)
     }
 
     /// The same preload, of ids that are the first objects of windows: each has the time to live of its place there.
-    pub fn of_windows(mut self, window: popularity::Window) -> Self {
+    pub fn of_windows(mut self, window: popularity::ObjectWindow) -> Self {
         if let Source::Preload(preload) = &mut self.source {
             preload.window = Some(window);
         }
@@ -206,7 +206,7 @@ impl Session {
         session: SessionId,
         schedule: Schedule,
         source: Source,
-        window: Window,
+        window: RunTimes,
         budget: u64,
     ) -> Self {
         let (bound_ns, due_ns, ended_ns) = (0, u64::MAX, window.start_ns);
@@ -270,9 +270,9 @@ impl Session {
 
     /// Takes the next op. There must be one: [`Session::due_ns`] is not `u64::MAX`.
     #[inline]
-    pub fn take(&mut self) -> Issue {
+    pub fn take(&mut self) -> DueOp {
         match self.take_next() {
-            Next::Get { intended_ns, id, connection } => Issue { intended_ns, op: self.get(id), connection },
+            Next::Get { intended_ns, id, connection } => DueOp { intended_ns, op: self.get(id), connection },
             Next::Other(issue) => issue,
         }
     }
@@ -290,18 +290,18 @@ impl Session {
                 OpKind::Get => Next::Get { intended_ns, id: drawn.next_id(since_ns), connection },
                 kind => {
                     let op = drawn.next_of_kind(kind, since_ns);
-                    Next::Other(Issue { intended_ns, op: self.own(op), connection })
+                    Next::Other(DueOp { intended_ns, op: self.with_ids(op), connection })
                 }
             },
             _ => {
-                return Next::Other(Issue {
+                return Next::Other(DueOp {
                     intended_ns,
                     op: self.next_of_other(intended_ns, next_ns),
                     connection,
                 });
             }
         };
-        self.account(intended_ns, next_ns);
+        self.count_issued(intended_ns, next_ns);
         next
     }
 
@@ -316,9 +316,9 @@ impl Session {
             (0..others).for_each(|_| _ = self.schedule.take());
         }
         self.budget -= if is_measured { others } else { 0 };
-        self.account(intended_ns, self.schedule.peek_ns());
+        self.count_issued(intended_ns, self.schedule.peek_ns());
         self.update_bound();
-        self.own(op)
+        self.with_ids(op)
     }
 
     /// What is to be checked of the reply for this key to a get with an expectation: see [`Check`]. Each is yielded once.
@@ -350,33 +350,33 @@ impl Session {
         if !operations.has_next() {
             self.update_bound();
         }
-        self.account(intended_ns, next_ns);
-        self.own(op)
+        self.count_issued(intended_ns, next_ns);
+        self.with_ids(op)
     }
 
     /// The op that gets the key `id`.
     #[inline]
     pub fn get(&self, id: u64) -> Op {
-        self.own(Op::of(OpKind::Get, KeyRef::Id(id)))
+        self.with_ids(Op::of(OpKind::Get, KeyRef::Id(id)))
     }
 
     /// The same op, as this session's.
     #[inline(always)]
-    fn own(&self, op: Op) -> Op {
+    fn with_ids(&self, op: Op) -> Op {
         Op { class: self.class, session: self.session, ..op }
     }
 
     /// Says what became of an op of this session with this key: the source may have more, or other ops for it.
     #[inline(always)]
-    pub fn learn(&mut self, key: KeyRef, outcome: Outcome) {
+    pub fn record_outcome(&mut self, key: KeyRef, outcome: Outcome) {
         if !matches!(self.source, Source::Drawn(_)) {
-            self.learn_other(key, outcome);
+            self.record_other_outcome(key, outcome);
         }
     }
 
     #[inline(never)]
-    fn learn_other(&mut self, key: KeyRef, outcome: Outcome) {
-        self.source.operations_mut().learn(key, outcome);
+    fn record_other_outcome(&mut self, key: KeyRef, outcome: Outcome) {
+        self.source.operations_mut().record_outcome(key, outcome);
         self.update_bound();
     }
 
@@ -386,7 +386,7 @@ impl Session {
     pub fn release(&mut self, connection: u32, done_ns: u64) {
         if let Schedule::Closed(slots) = &mut self.schedule {
             let next_ns = slots.release(connection, done_ns);
-            self.note_next(next_ns);
+            self.set_next_due(next_ns);
         }
     }
 
@@ -394,27 +394,27 @@ impl Session {
     pub fn free(&mut self, connection: u32, at_ns: u64) {
         if let Schedule::Closed(slots) = &mut self.schedule {
             let next_ns = slots.release(connection, at_ns);
-            self.note_next(next_ns);
+            self.set_next_due(next_ns);
         }
     }
 
     /// A gets of this session has read a key with this unique; a later cas may use it.
     #[inline]
-    pub fn saw_unique(&mut self, id: u64, unique: u64) {
-        self.source.operations_mut().saw_unique(id, unique);
+    pub fn record_unique(&mut self, id: u64, unique: u64) {
+        self.source.operations_mut().record_unique(id, unique);
     }
 
     /// The op that stores a key which a retrieval of this session missed. It counts against no budget.
-    pub fn follow_up(&self, id: u64) -> Op {
+    pub fn fill(&self, id: u64) -> Op {
         let ttl_s = self.source.operations().ttl_s();
-        self.own(Op { value: ValueRef::Version(0), ttl_s, ..Op::of(OpKind::Set, KeyRef::Id(id)) })
+        self.with_ids(Op { value: ValueRef::Version(0), ttl_s, ..Op::of(OpKind::Set, KeyRef::Id(id)) })
     }
 
     /// The op that stores what a retrieval by the record in this place missed. It counts against no budget, and the place is held
     /// until it has ended, too.
-    pub fn follow_up_by_record(&mut self, place: u32) -> Op {
+    pub fn fill_from_record(&mut self, place: u32) -> Op {
         let op = self.recorded_mut().store_of(place);
-        self.own(op)
+        self.with_ids(op)
     }
 
     /// The records of its trace. Only a session that has one issues ops whose keys lie in places.
@@ -435,19 +435,19 @@ impl Session {
 
     /// Does it need more of its trace to go on? Then [`Session::due_ns`] says when to look for it again.
     #[inline]
-    pub fn is_starved(&self) -> bool {
-        matches!(&self.source, Source::Recorded(recorded) if recorded.replay.is_starved())
+    pub fn needs_block(&self) -> bool {
+        matches!(&self.source, Source::Recorded(recorded) if recorded.replay.needs_block())
     }
 
     /// Goes on with this block of its trace, which it needs. Yields the one before.
-    pub fn give(&mut self, block: Block) -> Block {
-        let spent = self.recorded_mut().replay.give(block);
+    pub fn supply_block(&mut self, block: Block) -> Block {
+        let spent = self.recorded_mut().replay.supply_block(block);
         self.update_bound();
         spent
     }
 
     /// There is no block at hand: it is to be asked again at `at_ns`. What is due keeps its intended time.
-    pub fn look_again_at(&mut self, at_ns: u64) {
+    pub fn retry_at(&mut self, at_ns: u64) {
         self.idle_ns = at_ns;
         self.update_bound();
     }
@@ -501,14 +501,14 @@ impl Session {
     pub fn count_due_before(&mut self, at_ns: u64) -> u64 {
         let mut count = 0;
         if self.is_open() {
-            while self.due_ns < at_ns && !self.is_starved() {
+            while self.due_ns < at_ns && !self.needs_block() {
                 let (_, next_ns) = self.schedule.take();
                 let intended_ns = self.due_ns;
                 if let Source::Recorded(recorded) = &mut self.source {
                     recorded.replay.skip();
                     self.update_bound();
                 }
-                self.account(intended_ns, next_ns);
+                self.count_issued(intended_ns, next_ns);
                 count += 1;
             }
         }
@@ -540,26 +540,26 @@ impl Session {
 
     /// Books an op with this intended time as issued; `next_ns` is the one after it.
     #[inline]
-    fn account(&mut self, intended_ns: u64, next_ns: u64) {
+    fn count_issued(&mut self, intended_ns: u64, next_ns: u64) {
         if intended_ns >= self.window.measure_ns {
             self.budget -= 1;
             if self.budget == 0 {
-                self.go_on();
+                self.begin_next_budget();
             }
         }
-        self.note_next(next_ns);
+        self.set_next_due(next_ns);
     }
 
     /// A budget has been spent: the next one, where there is one, is that of a purge or of what comes behind it.
     #[cold]
-    fn go_on(&mut self) {
+    fn begin_next_budget(&mut self) {
         while self.budget == 0
             && let Some(purging) = &mut self.purge
         {
-            match (purging.purge.take(), purging.resting.take()) {
+            match (purging.purge.take(), purging.paused_source.take()) {
                 (Some(purge), _) => {
                     self.budget = purge.count();
-                    purging.resting = Some(std::mem::replace(&mut self.source, Source::Purge(purge)));
+                    purging.paused_source = Some(std::mem::replace(&mut self.source, Source::Purge(purge)));
                 }
                 (None, Some(source)) => (self.source, self.budget) = (source, purging.rest),
                 (None, None) => self.purge = None,
@@ -577,20 +577,20 @@ impl Session {
     /// Brings `bound_ns` up to date, and what depends on it: after every change of the window's end, of a budget to 0, and
     /// of whether the source has anything.
     fn update_bound(&mut self) {
-        let Window { measure_ns, end_ns, .. } = self.window;
+        let RunTimes { measure_ns, end_ns, .. } = self.window;
         self.bound_ns = match (self.source.operations().has_next(), self.budget) {
             (false, _) => 0,
             (true, 0) => measure_ns.min(end_ns),
             (true, _) => end_ns,
         };
-        if !self.is_starved() || !self.admits(self.idle_ns) {
+        if !self.needs_block() || !self.admits(self.idle_ns) {
             self.idle_ns = u64::MAX;
         }
-        self.note_next(self.schedule.peek_ns());
+        self.set_next_due(self.schedule.peek_ns());
     }
 
     #[inline]
-    fn note_next(&mut self, next_ns: u64) {
+    fn set_next_due(&mut self, next_ns: u64) {
         self.due_ns = if next_ns < self.bound_ns { next_ns } else { self.idle_ns };
     }
 }
@@ -599,7 +599,7 @@ impl Session {
 mod tests {
     use super::*;
     use crate::source::PRELOAD_RETRIES_MAX;
-    use brunt_plan::distribution::{Arrival, SizeDistribution};
+    use brunt_plan::arrival::{Arrival, SizeDistribution};
     use brunt_plan::op::Expectation;
     use brunt_plan::outcome::{OutcomeClass, ReplyKind};
     use brunt_plan::plan::{
@@ -612,7 +612,7 @@ mod tests {
 
     const STORED: Outcome = Outcome { class: OutcomeClass::Done, reply: ReplyKind::Stored };
     const LOST: Outcome = Outcome::without_reply(OutcomeClass::Lost);
-    const FOR_EVER: Window = Window { start_ns: 0, measure_ns: 0, end_ns: u64::MAX };
+    const FOR_EVER: RunTimes = RunTimes { start_ns: 0, measure_ns: 0, end_ns: u64::MAX };
 
     const UNIFORM_1K: Load =
         Load::Open { rate: OpenRate::Constant(Rate::per_second(1_000)), arrival: Arrival::Uniform };
@@ -649,10 +649,10 @@ mod tests {
             on_miss: OnMiss::Ignore,
             lifetime: Lifetime::default(),
             reconnect: Reconnect::default(),
-            carrier: brunt_plan::carrier::Carrier::Agents,
+            host_role: brunt_plan::plan_split::HostRole::Agents,
             trace: None,
             purge: None,
-            own: None,
+            own_destination: None,
             connections_of: None,
             routes: Vec::new(),
             replicas: 1,
@@ -689,7 +689,7 @@ mod tests {
         part: (u32, u32),
         connections: u32,
         budget: Option<u64>,
-        window: Window,
+        window: RunTimes,
     ) -> Session {
         Session::new(SessionSpec {
             class_id: 3,
@@ -709,7 +709,7 @@ mod tests {
     }
 
     /// Takes everything that is due before `until_ns`.
-    fn taken(session: &mut Session, until_ns: u64) -> Vec<Issue> {
+    fn taken(session: &mut Session, until_ns: u64) -> Vec<DueOp> {
         let mut issues = Vec::new();
         while session.due_ns() < until_ns {
             issues.push(session.take());
@@ -720,7 +720,7 @@ mod tests {
     /// One server for all connections that serves in order, `service_ns` each; yields (intended, done) of every op until
     /// the session is exhausted or `issues_max` are through.
     fn served(session: &mut Session, service_ns: u64, issues_max: usize) -> Vec<(u64, u64)> {
-        let mut in_service: VecDeque<(u64, Issue)> = VecDeque::new();
+        let mut in_service: VecDeque<(u64, DueOp)> = VecDeque::new();
         let (mut samples, mut idle_from_ns, mut issued) = (Vec::new(), 0, 0);
         loop {
             let next_done_ns = in_service.front().map_or(u64::MAX, |(done_ns, _)| *done_ns);
@@ -731,7 +731,7 @@ mod tests {
                 issued += 1;
             } else if let Some((done_ns, issue)) = in_service.pop_front() {
                 samples.push((issue.intended_ns, done_ns));
-                session.learn(issue.op.key, STORED);
+                session.record_outcome(issue.op.key, STORED);
                 session.release(issue.connection.unwrap_or(0), done_ns);
             } else {
                 return samples;
@@ -741,20 +741,20 @@ mod tests {
 
     #[test]
     fn an_open_loop_issues_by_the_clock_alone() {
-        let window = Window { start_ns: 500, measure_ns: 500, end_ns: 500 + 10_000_000 };
+        let window = RunTimes { start_ns: 500, measure_ns: 500, end_ns: 500 + 10_000_000 };
         let mut session = session(&class(UNIFORM_1K, 1, "get"), (1, 2), 4, None, window);
         let issues = taken(&mut session, u64::MAX);
         let intended: Vec<u64> = issues.iter().map(|issue| issue.intended_ns).collect();
         assert_eq!(intended, [1_000_500, 3_000_500, 5_000_500, 7_000_500, 9_000_500]);
         assert!(issues.iter().all(|issue| issue.connection.is_none()));
         assert!(session.is_exhausted());
-        session.learn(issues[0].op.key, LOST);
+        session.record_outcome(issues[0].op.key, LOST);
         session.release(0, 4_000_000);
         assert!(session.is_exhausted() && session.due_ns() == u64::MAX);
     }
 
     #[test]
-    fn arrivals_do_not_depend_on_what_is_asked() {
+    fn arrivals_do_not_depend_on_operations() {
         let intended = |mix| {
             let mut session = session(&class(POISSON_1K, 1, mix), (0, 1), 1, Some(1_000), FOR_EVER);
             taken(&mut session, u64::MAX).iter().map(|issue| issue.intended_ns).collect::<Vec<_>>()
@@ -807,7 +807,7 @@ mod tests {
         );
         assert!(session.due_ns() == u64::MAX && !session.is_exhausted());
         for (connection, done_ns, due_ns) in [(1, 50, 150), (0, 60, 150), (1, 40, 140)] {
-            session.learn(first[0].op.key, STORED);
+            session.record_outcome(first[0].op.key, STORED);
             session.release(connection, done_ns);
             assert_eq!(session.due_ns(), due_ns);
         }
@@ -843,7 +843,7 @@ mod tests {
         ) {
             let load = [UNIFORM_1K, POISSON_1K, closed(0), closed(700_000)][load_index].clone();
             let class = class(load, depth, "get");
-            let window = Window { start_ns: 7, measure_ns: 7 + warmup * 1_000_000, end_ns: u64::MAX };
+            let window = RunTimes { start_ns: 7, measure_ns: 7 + warmup * 1_000_000, end_ns: u64::MAX };
             let of = budgets.len() as u32;
             let mut measured = 0;
             for (index, budget) in (0..).zip(&budgets) {
@@ -860,7 +860,7 @@ mod tests {
         #[test]
         fn nothing_is_due_at_or_after_the_end(end_ns in 0..50_000_000u64, load_index in 0..3usize, early in any::<bool>()) {
             let load = [UNIFORM_1K, POISSON_1K, closed(0)][load_index].clone();
-            let window = Window { end_ns: if early { u64::MAX } else { end_ns }, ..FOR_EVER };
+            let window = RunTimes { end_ns: if early { u64::MAX } else { end_ns }, ..FOR_EVER };
             let mut session = session(&class(load, 1, "get"), (0, 1), 3, None, window);
             if early {
                 session.end_at(end_ns);
@@ -875,8 +875,8 @@ mod tests {
     }
 
     #[test]
-    fn what_was_due_and_not_taken_is_counted() {
-        // Slots at 0, 1, 2 … ms; three are taken, then those before each time are passed over.
+    fn due_operations_not_taken_are_counted() {
+        // ClosedLoopSlots at 0, 1, 2 … ms; three are taken, then those before each time are passed over.
         let mut open = session(&class(UNIFORM_1K, 1, "get"), (0, 1), 1, Some(12), FOR_EVER);
         taken(&mut open, 2_500_000);
         for (at_ns, passed_over, next_ns) in [
@@ -895,7 +895,7 @@ mod tests {
 
     #[test]
     fn a_closed_loop_is_exhausted_when_no_release_can_change_that() {
-        let window = Window { start_ns: 0, measure_ns: 1_000, end_ns: 2_000 };
+        let window = RunTimes { start_ns: 0, measure_ns: 1_000, end_ns: 2_000 };
         // (budget, done of the one slot, exhausted while it is in flight, due after its release)
         for (budget, think_ns, done_ns, in_flight_exhausted, due_ns) in [
             (None, 0, 1_500, false, 1_500),
@@ -910,14 +910,14 @@ mod tests {
             assert!(!session.is_exhausted());
             let issue = session.take();
             assert_eq!(session.is_exhausted(), in_flight_exhausted, "{budget:?} {think_ns} {done_ns}");
-            session.learn(issue.op.key, STORED);
+            session.record_outcome(issue.op.key, STORED);
             session.release(0, done_ns);
             assert_eq!((session.due_ns(), session.is_exhausted()), (due_ns, due_ns == u64::MAX));
         }
     }
 
     #[test]
-    fn preload_stores_every_id_and_tries_again() {
+    fn preload_retries_until_every_id_is_stored() {
         // Every third try fails; ids must all be confirmed once, in as many tries as that takes.
         let mut session = Session::preload(3, 5, 10..40, 0, 2, 3, 100);
         assert_eq!(session.due_ns(), 100);
@@ -935,7 +935,7 @@ mod tests {
                     confirmed.extend(ids);
                 }
                 assert!(!session.is_exhausted(), "an op in flight may fail and be tried again");
-                session.learn(op.key, outcome);
+                session.record_outcome(op.key, outcome);
                 session.release(issue.connection.unwrap(), 100 + tries);
             }
         }
@@ -958,7 +958,7 @@ mod tests {
                     } else {
                         Outcome::of_reply(OpKind::Set, ReplyKind::ServerError)
                     };
-                    session.learn(issue.op.key, outcome);
+                    session.record_outcome(issue.op.key, outcome);
                     session.release(issue.connection.unwrap(), tries);
                 }
             }
@@ -969,13 +969,13 @@ mod tests {
     }
 
     #[test]
-    fn preload_of_nothing_and_an_interrupted_one_are_over() {
+    fn empty_and_interrupted_preloads_are_over() {
         assert!(Session::preload(0, 0, 7..7, 0, 1, 1, 0).is_exhausted());
         let mut session = Session::preload(0, 0, 0..10, 0, 1, 1, 0);
         let issue = session.take();
         session.end_at(50);
         assert!(session.is_exhausted());
-        session.learn(issue.op.key, STORED);
+        session.record_outcome(issue.op.key, STORED);
         session.release(0, 60);
         assert_eq!((session.is_exhausted(), session.confirmed(), session.failed()), (true, 1, false));
     }
@@ -998,32 +998,36 @@ mod tests {
     #[test]
     fn a_closed_loop_goes_through_a_trace_and_waits_for_its_blocks() {
         let mut session = session(&recorded_class(closed(0)), (0, 1), 2, None, FOR_EVER);
-        assert!(session.is_starved() && session.due_ns() == u64::MAX);
-        session.look_again_at(30);
+        assert!(session.needs_block() && session.due_ns() == u64::MAX);
+        session.retry_at(30);
         assert_eq!(session.due_ns(), 30, "to be asked again, for two slots are free");
-        session.give(block(&[(OpKind::Gets, b"a"), (OpKind::Cas, b"a"), (OpKind::Incr, b"b")], false));
+        session
+            .supply_block(block(&[(OpKind::Gets, b"a"), (OpKind::Cas, b"a"), (OpKind::Incr, b"b")], false));
         assert_eq!(session.due_ns(), 0, "due is due, however late its record comes");
         let gets = session.take().op;
         assert_eq!((gets.kind, gets.key, gets.value), (OpKind::Gets, KeyRef::Offset(0), ValueRef::None));
-        session.saw_unique(session.records().value(0).0, 77);
+        session.record_unique(session.records().value(0).0, 77);
         let cas = session.take().op;
         assert_eq!((cas.kind, cas.operand, cas.value), (OpKind::Cas, 77, ValueRef::Offset(1)));
         assert_eq!((session.records().key(1), session.due_ns()), (&b"a"[..], u64::MAX));
         // A store follows the gets, and its record stays until that has ended.
-        let store = session.follow_up_by_record(0);
+        let store = session.fill_from_record(0);
         assert_eq!((store.kind, store.key, store.value), (OpKind::Set, gets.key, ValueRef::Offset(0)));
-        session.learn(gets.key, STORED);
+        session.record_outcome(gets.key, STORED);
         session.release(0, 50);
         let incr = session.take();
         assert_eq!((incr.intended_ns, incr.op.key, incr.op.operand), (50, KeyRef::Offset(2), 1));
-        assert!(session.is_starved() && !session.is_exhausted());
-        session.look_again_at(60);
+        assert!(session.needs_block() && !session.is_exhausted());
+        session.retry_at(60);
         assert_eq!(session.due_ns(), 60);
-        session.learn(incr.op.key, LOST);
+        session.record_outcome(incr.op.key, LOST);
         session.release(1, 55);
         assert_eq!(session.due_ns(), 60, "no release makes a record");
-        assert_eq!(session.give(block(&[], true)).len(), 3);
-        assert_eq!((session.due_ns(), session.is_starved(), session.is_exhausted()), (u64::MAX, false, true));
+        assert_eq!(session.supply_block(block(&[], true)).len(), 3);
+        assert_eq!(
+            (session.due_ns(), session.needs_block(), session.is_exhausted()),
+            (u64::MAX, false, true)
+        );
     }
 
     #[test]
@@ -1033,7 +1037,7 @@ mod tests {
             [(None, 2_500_000, 3, 2), (Some(4), 2_500_000, 3, 1), (Some(2), 2_500_000, 2, 0)]
         {
             let mut session = session(&recorded_class(UNIFORM_1K), (0, 1), 1, budget, FOR_EVER);
-            session.give(block(&records, true));
+            session.supply_block(block(&records, true));
             let issues = taken(&mut session, until_ns);
             assert_eq!(issues.len(), taken_before);
             let at: Vec<u64> = issues.iter().map(|issue| issue.intended_ns).collect();
@@ -1044,28 +1048,28 @@ mod tests {
     }
 
     #[test]
-    fn a_session_that_is_ended_asks_for_no_more_of_its_trace() {
+    fn ended_sessions_need_no_more_blocks() {
         let mut session = session(&recorded_class(UNIFORM_1K), (0, 1), 1, None, FOR_EVER);
-        session.look_again_at(5);
+        session.retry_at(5);
         session.end_at(5);
         assert!(session.is_exhausted() && session.due_ns() == u64::MAX);
         assert_eq!(session.count_due_before(u64::MAX), 0);
     }
 
     #[test]
-    fn half_of_the_budget_is_spent_before_a_purge_and_half_behind_it() {
+    fn a_purge_comes_at_half_of_the_budget() {
         for (budget, before, behind) in [(20, 10, 10), (7, 4, 3), (1, 1, 0), (0, 0, 0)] {
             let class = Class { purge: Some(10), ..class(closed(0), 1, "get") };
             let mut session = session(&class, (1, 2), 1, Some(budget), FOR_EVER);
             let mut kinds = Vec::new();
             let mut deleted = Vec::new();
             while session.due_ns() != u64::MAX {
-                let Issue { op, .. } = session.take();
+                let DueOp { op, .. } = session.take();
                 kinds.push(op.kind);
                 if op.kind == OpKind::Delete {
                     deleted.extend(session.ids(&op));
                 }
-                session.learn(op.key, STORED);
+                session.record_outcome(op.key, STORED);
                 session.release(0, 5);
             }
             // The second half of 1 000 keys but for every tenth.

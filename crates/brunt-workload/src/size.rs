@@ -7,10 +7,10 @@
 
 use crate::hash::{HashPurpose, IdHash};
 use crate::keys::memaslap::Layout;
-use crate::law::Quantiles;
 use crate::mutilate::{self, Formula};
+use crate::quantile_function::QuantileFunction;
 use crate::rand48::Draws;
-use brunt_plan::distribution::{SizeDistribution, SizeRange};
+use brunt_plan::arrival::{SizeDistribution, SizeRange};
 use std::sync::Arc;
 
 /// What the sizes are of: those of one id are unrelated.
@@ -39,8 +39,8 @@ enum Lengths {
         min: u32,
         count: u64,
     },
-    Law(LawLengths),
-    Mutilate(LawLengths),
+    Parametric(ParametricLengths),
+    Mutilate(ParametricLengths),
     Ranges(Vec<RangeLengths>),
     Mcperf(Draws),
     /// Those of objects of windows.
@@ -85,12 +85,12 @@ impl Sizes {
             SizeDistribution::Uniform { min, max } => {
                 Lengths::Uniform { min, count: u64::from(max - min) + 1 }
             }
-            SizeDistribution::Law { law, min, max } => {
-                Lengths::Law(LawLengths::new(Form::Quantile(Quantiles::new(&law)), min, max))
-            }
-            SizeDistribution::Mutilate { law, min, max } => {
-                Lengths::Mutilate(LawLengths::new(Form::Mutilate(Formula::new(law)), min, max))
-            }
+            SizeDistribution::Parametric { distribution, min, max } => Lengths::Parametric(
+                ParametricLengths::new(Form::Quantile(QuantileFunction::new(&distribution)), min, max),
+            ),
+            SizeDistribution::Mutilate { distribution, min, max } => Lengths::Mutilate(
+                ParametricLengths::new(Form::Mutilate(Formula::new(distribution)), min, max),
+            ),
             SizeDistribution::Ranges(ranges) => Lengths::Ranges(RangeLengths::all(&ranges)),
             SizeDistribution::Mcperf(draw) => Lengths::Mcperf(Draws::new(draw)),
         };
@@ -122,7 +122,7 @@ impl Sizes {
             Lengths::Uniform { min, count } => {
                 *min + ((u128::from(self.hash.of(id, 0)) * u128::from(*count)) >> 64) as u32
             }
-            Lengths::Law(lengths) => lengths.at(self.hash.of(id, 0)),
+            Lengths::Parametric(lengths) => lengths.at(self.hash.of(id, 0)),
             Lengths::Mutilate(lengths) => lengths.at(mutilate::hash_of(id)),
             Lengths::Mcperf(draws) => draws.at(id).round_ties_even().min(f64::from(self.max)) as u32,
             Lengths::Laid(layout, SizeOf::Key) => layout.key_len(id),
@@ -149,7 +149,7 @@ impl Sizes {
         match &self.lengths {
             Lengths::Fixed(size) => f64::from(*size),
             Lengths::Uniform { min, count } => f64::from(*min) + (*count - 1) as f64 / 2.0,
-            Lengths::Law(lengths) | Lengths::Mutilate(lengths) => lengths.mean(),
+            Lengths::Parametric(lengths) | Lengths::Mutilate(lengths) => lengths.mean(),
             // A sequence takes whatever is there; half of that is not too little.
             Lengths::Mcperf(draws) => draws.mean().unwrap_or(f64::from(self.max) / 2.0),
             Lengths::Laid(layout, SizeOf::Key) => layout.mean_lens().0,
@@ -176,7 +176,7 @@ const STEEP: u32 = u32::MAX;
 /// Lengths of a law, with a table of 48 KiB for the cells of the hash in which there are at most two. In the others, where
 /// the tail is thin (0.3 % of all ids for `fb_key`, 7 % for `fb_value`), the closed form is evaluated.
 #[derive(Clone, Debug)]
-struct LawLengths {
+struct ParametricLengths {
     form: Form,
     min: f64,
     max: f64,
@@ -186,7 +186,7 @@ struct LawLengths {
 /// What a hash becomes.
 #[derive(Clone, Debug)]
 enum Form {
-    Quantile(Quantiles),
+    Quantile(QuantileFunction),
     Mutilate(Formula),
 }
 
@@ -217,7 +217,7 @@ struct Cell {
     change: u32,
 }
 
-impl LawLengths {
+impl ParametricLengths {
     fn new(form: Form, min: u32, max: u32) -> Self {
         let empty = Self { form, min: f64::from(min), max: f64::from(max), cells: Box::default() };
         let cells = (0..1 << CELL_BITS).map(|index| empty.cell(index)).collect();
@@ -281,7 +281,7 @@ mod tests {
     use super::*;
     use crate::goodness_of_fit::{chi_squared, exceedance};
     use crate::rng::{Draw, Purpose, Rng};
-    use brunt_plan::law::Law;
+    use brunt_plan::distribution::Distribution;
 
     #[test]
     fn lengths_follow_the_distribution_and_the_seed() {
@@ -352,7 +352,7 @@ mod tests {
         let mut rng = Rng::for_stream(1, Purpose::Ops, 0, 0);
         for text in LAWS {
             let sizes = sizes(text, SizeOf::Value);
-            let Lengths::Law(lengths) = &sizes.lengths else { panic!("{text} is no law") };
+            let Lengths::Parametric(lengths) = &sizes.lengths else { panic!("{text} is no law") };
             // The first and the last hash of every cell, and some in between.
             let edges = (0..1u64 << CELL_BITS).flat_map(|cell| [cell << 52, (cell << 52) | ((1 << 52) - 1)]);
             for hash in edges.chain((0..200_000).map(|_| rng.next_u64())) {
@@ -365,20 +365,21 @@ mod tests {
     fn how_often_the_closed_form_is_needed() {
         for (text, cells) in [("fb_key@5..250", 11), ("fb_value", 301), ("discrete:1=1,5=1,9=1", 0)] {
             let sizes = sizes(text, SizeOf::Value);
-            let Lengths::Law(lengths) = &sizes.lengths else { panic!("{text} is no law") };
+            let Lengths::Parametric(lengths) = &sizes.lengths else { panic!("{text} is no law") };
             let steep = lengths.cells.iter().filter(|cell| cell.before == STEEP).count();
             assert_eq!(steep, cells, "{text}");
         }
     }
 
     /// Observed and expected counts of lengths from `min` to `max`, in bins of at least 50 expected.
-    fn bins(lengths: &[u32], law: &Law, min: u32, max: u32) -> Vec<(f64, f64)> {
+    fn bins(lengths: &[u32], distribution: &Distribution, min: u32, max: u32) -> Vec<(f64, f64)> {
         let mut sorted = lengths.to_vec();
         sorted.sort_unstable();
         let up_to = |length: u32| sorted.partition_point(|other| *other <= length) as f64;
         // What lies outside has been moved to the ends, and a length covers half a byte on both sides.
         let expected_up_to = |length: u32| {
-            let below = if length == max { 1.0 } else { 1.0 - exceedance(law, f64::from(length) + 0.5) };
+            let below =
+                if length == max { 1.0 } else { 1.0 - exceedance(distribution, f64::from(length) + 0.5) };
             below * lengths.len() as f64
         };
         let (mut bins, mut before, mut expected_before) = (Vec::new(), 0.0, 0.0);
@@ -397,7 +398,7 @@ mod tests {
     }
 
     #[test]
-    fn ranges_have_their_shares() {
+    fn ranges_have_their_fractions() {
         let sizes = sizes("ranges:16-100@0.2,101-250@0.7,300-300@0.1", SizeOf::Key);
         let mut counts = [0; 301];
         (0..100_000).for_each(|id| counts[sizes.len(id) as usize] += 1);
@@ -417,19 +418,21 @@ mod tests {
     }
 
     #[test]
-    fn lengths_follow_their_laws() {
+    fn lengths_follow_their_distribution() {
         for text in LAWS {
             let distribution: SizeDistribution = text.parse().unwrap();
-            let SizeDistribution::Law { law, min, max } = &distribution else { panic!("{text} is no law") };
+            let SizeDistribution::Parametric { distribution: parametric, min, max } = &distribution else {
+                panic!("{text} is no law")
+            };
             let sizes = Sizes::new(distribution.clone(), SizeOf::Value, 1);
             let lengths: Vec<u32> = (0..200_000).map(|id| sizes.len(id)).collect();
-            let (value, critical) = chi_squared(&bins(&lengths, law, *min, *max));
+            let (value, critical) = chi_squared(&bins(&lengths, parametric, *min, *max));
             assert!(value < critical, "{text}: {value} is above {critical}");
         }
     }
 
     #[test]
-    fn the_pool_etc_has_its_published_sizes() {
+    fn etc_sizes_match_the_published_ones() {
         const IDS: usize = 1_000_000;
         let lengths = |text: &str, of| {
             let sizes = sizes(text, of);
@@ -490,7 +493,7 @@ mod tests {
     }
 
     #[test]
-    fn another_agent_finds_the_same_lengths() {
+    fn lengths_depend_on_the_data_seed_alone() {
         // Golden: a data set that one release preloads, another one verifies.
         for (text, of, expected) in [
             ("fb_key@5..250", SizeOf::Key, [46, 39, 22, 45, 30, 27, 29, 31]),

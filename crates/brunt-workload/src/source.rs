@@ -4,13 +4,13 @@
 //! what became of each op before the slot of that is free again: what it sends next may depend on it. One more source is a
 //! variant of [`Source`], what it answers as [`Operations`], and the case in [`Source::of_class`] in which a plan has it.
 
+use crate::client_window::ClientWindow;
 use crate::mix::KindChooser;
 use crate::popularity::{Cursor, Ids, KeyChooser};
 use crate::purge::Purge;
 use crate::rng::{Draw, Rng};
 use crate::size::{SizeOf, Sizes};
 use crate::trace::Replay;
-use crate::window::Window;
 use brunt_plan::op::{KeyRef, Op, OpKind, ValueRef};
 use brunt_plan::outcome::{Outcome, OutcomeClass};
 use brunt_plan::plan::{Class, Load};
@@ -64,7 +64,7 @@ pub(crate) enum Source {
     Recorded(Recorded),
     Purge(Purge),
     Preload(Preload),
-    Window(Box<Window>),
+    Window(Box<ClientWindow>),
 }
 
 impl Source {
@@ -77,7 +77,7 @@ impl Source {
         slots: usize,
         verify: f64,
     ) -> Self {
-        if let Some(window) = Window::new(class, part, rng.clone(), slots, verify) {
+        if let Some(window) = ClientWindow::new(class, part, rng.clone(), slots, verify) {
             return Self::Window(Box::new(window));
         }
         let uniques = Uniques { held: VecDeque::with_capacity(Uniques::COUNT_MAX) };
@@ -87,7 +87,7 @@ impl Source {
             return Self::Recorded(Recorded { replay, ttl_s: class.ttl_s, uniques });
         }
         Self::Drawn(Drawn {
-            counters: if class.counts() { choices.chooser.keys() } else { 0 },
+            counters: if class.has_counters() { choices.chooser.keys() } else { 0 },
             unread: u64::from(!class.mix.contains(OpKind::Gets)),
             choices,
             kinds: KindChooser::new(&class.mix),
@@ -136,10 +136,10 @@ pub(crate) trait Operations {
     }
 
     /// An op with this key has ended, in whatever way. Drawn ops depend on nothing that happens, and are not told.
-    fn learn(&mut self, _key: KeyRef, _outcome: Outcome) {}
+    fn record_outcome(&mut self, _key: KeyRef, _outcome: Outcome) {}
 
     /// A gets has read a key with this unique.
-    fn saw_unique(&mut self, _id: u64, _unique: u64) {}
+    fn record_unique(&mut self, _id: u64, _unique: u64) {}
 
     /// Time to live of a store that follows a miss, in seconds.
     fn ttl_s(&self) -> u32;
@@ -223,7 +223,7 @@ impl Operations for Drawn {
         self.next_of_kind(kind, since_ns)
     }
 
-    fn saw_unique(&mut self, id: u64, unique: u64) {
+    fn record_unique(&mut self, id: u64, unique: u64) {
         self.uniques.push(id, unique);
     }
 
@@ -277,12 +277,12 @@ impl Operations for Recorded {
         !self.replay.is_over()
     }
 
-    fn learn(&mut self, key: KeyRef, _outcome: Outcome) {
+    fn record_outcome(&mut self, key: KeyRef, _outcome: Outcome) {
         let KeyRef::Offset(place) = key else { panic!("{key:?} is no key of a trace") };
-        self.replay.let_go(place);
+        self.replay.release_record(place);
     }
 
-    fn saw_unique(&mut self, id: u64, unique: u64) {
+    fn record_unique(&mut self, id: u64, unique: u64) {
         self.uniques.push(id, unique);
     }
 
@@ -302,7 +302,7 @@ impl Operations for Purge {
     }
 }
 
-impl Operations for Window {
+impl Operations for ClientWindow {
     fn next(&mut self, since_ns: u64) -> Op {
         self.next_of(since_ns, u64::MAX)
     }
@@ -311,8 +311,8 @@ impl Operations for Window {
         self.has_next()
     }
 
-    fn learn(&mut self, key: KeyRef, outcome: Outcome) {
-        self.learn(key, outcome);
+    fn record_outcome(&mut self, key: KeyRef, outcome: Outcome) {
+        self.record_outcome(key, outcome);
     }
 
     fn ttl_s(&self) -> u32 {
@@ -326,7 +326,7 @@ pub(crate) struct Preload {
     ids: Range<u64>,
     ttl_s: u32,
     /// Whose first objects they are, where they are that.
-    pub(crate) window: Option<popularity::Window>,
+    pub(crate) window: Option<popularity::ObjectWindow>,
     /// Ids that failed and wait for another try; never more than there are slots.
     again: Vec<u64>,
     retries: u64,
@@ -341,10 +341,10 @@ impl Preload {
     }
 
     /// The op that stores the first object of a window with this number.
-    fn op_of(&self, window: &popularity::Window, number: u64) -> Op {
+    fn op_of(&self, window: &popularity::ObjectWindow, number: u64) -> Op {
         let place = (number % u64::from(window.objects)) as u32;
         let lives_on = window.expire > 0.0 && !window.expires(place);
-        let key = KeyRef::Id(popularity::Window::id(place, number));
+        let key = KeyRef::Id(popularity::ObjectWindow::id(place, number));
         Op {
             value: ValueRef::Version(0),
             ttl_s: if lives_on { 0 } else { self.ttl_s },
@@ -371,9 +371,9 @@ impl Operations for Preload {
         !self.failed
     }
 
-    fn learn(&mut self, key: KeyRef, outcome: Outcome) {
+    fn record_outcome(&mut self, key: KeyRef, outcome: Outcome) {
         let KeyRef::Id(id) = key else { panic!("{key:?} is no key of a preload") };
-        let id = if self.window.is_some() { popularity::Window::number_of(id) } else { id };
+        let id = if self.window.is_some() { popularity::ObjectWindow::number_of(id) } else { id };
         if outcome.class == OutcomeClass::Done {
             self.confirmed += 1;
         } else if self.retries >= PRELOAD_RETRIES_MAX.max(self.again.capacity() as u64) {

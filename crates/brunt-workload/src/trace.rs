@@ -120,7 +120,7 @@ pub const KEY_LEN_MAX: usize = brunt_plan::plan::KEY_BYTES_MAX as usize;
 
 /// A record of which ops are under way.
 #[derive(Clone, Debug)]
-struct Held {
+struct HeldRecord {
     key: [u8; KEY_LEN_MAX],
     key_len: u8,
     /// Ops that have not ended.
@@ -132,7 +132,7 @@ struct Held {
 
 /// A record that was taken: what its op asks, and the place where it lies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Taken {
+pub struct TakenRecord {
     /// What is asked.
     pub kind: OpKind,
     /// Where it lies.
@@ -145,7 +145,7 @@ pub struct Replay {
     block: Block,
     /// The next record of the block.
     next: usize,
-    held: Vec<Held>,
+    held: Vec<HeldRecord>,
     free: Vec<u32>,
     secrets: RapidSecrets,
 }
@@ -176,13 +176,13 @@ impl Replay {
 
     /// Does it need a block to go on?
     #[inline]
-    pub fn is_starved(&self) -> bool {
+    pub fn needs_block(&self) -> bool {
         !self.has_next() && !self.block.is_last
     }
 
     /// Goes on with this block. Yields the one before, whose records were all taken.
-    pub fn give(&mut self, block: Block) -> Block {
-        debug_assert!(self.is_starved(), "a block that was not asked for");
+    pub fn supply_block(&mut self, block: Block) -> Block {
+        debug_assert!(self.needs_block(), "a block that was not asked for");
         self.next = 0;
         std::mem::replace(&mut self.block, block)
     }
@@ -193,11 +193,11 @@ impl Replay {
     }
 
     /// Takes the next record, which there must be. Its place is held for one op.
-    pub fn take(&mut self) -> Taken {
+    pub fn take(&mut self) -> TakenRecord {
         let entry = &self.block.entries[self.next];
         self.next += 1;
         let key = &self.block.keys[entry.key.start as usize..entry.key.end as usize];
-        let mut held = Held {
+        let mut held = HeldRecord {
             key: [0; KEY_LEN_MAX],
             key_len: key.len() as u8,
             holders: 1,
@@ -215,7 +215,7 @@ impl Replay {
                 self.held.len() as u32 - 1
             }
         };
-        Taken { kind: entry.kind, place }
+        TakenRecord { kind: entry.kind, place }
     }
 
     /// The key of a record under way.
@@ -239,7 +239,7 @@ impl Replay {
 
     /// An op that came of a record has ended.
     #[inline]
-    pub fn let_go(&mut self, place: u32) {
+    pub fn release_record(&mut self, place: u32) {
         let held = &mut self.held[place as usize];
         held.holders -= 1;
         if held.holders == 0 {
@@ -259,37 +259,37 @@ mod tests {
     #[test]
     fn records_come_in_order_and_places_are_used_again() {
         let mut replay = Replay::new(4);
-        assert!(replay.is_starved() && !replay.has_next());
+        assert!(replay.needs_block() && !replay.has_next());
         let mut first = Block::new();
         assert!(
             first.push(b"p:", &record(OpKind::Get, b"a")) && first.push(b"p:", &record(OpKind::Set, b"bb"))
         );
         assert_eq!((first.len(), first.at_ns(1), first.at_ns(2)), (2, Some(7), None));
-        replay.give(first);
+        replay.supply_block(first);
         let (one, two) = (replay.take(), replay.take());
         assert_eq!(
             (one, two),
-            (Taken { kind: OpKind::Get, place: 0 }, Taken { kind: OpKind::Set, place: 1 })
+            (TakenRecord { kind: OpKind::Get, place: 0 }, TakenRecord { kind: OpKind::Set, place: 1 })
         );
-        assert!(replay.is_starved());
+        assert!(replay.needs_block());
         assert_eq!([replay.key(0), replay.key(1)], [&b"p:a"[..], b"p:bb"]);
         assert_eq!((replay.value(0).1, replay.value(1).1), (10, 20));
         // A store follows the get, so that its place is free when both have ended.
         replay.hold(0);
-        replay.let_go(0);
+        replay.release_record(0);
         let mut last = Block { is_last: true, ..Block::new() };
         for key in [b"p:a" as &[u8], b"d", b"e"] {
             assert!(last.push(b"", &record(OpKind::Get, key)));
         }
-        let spent = replay.give(last);
+        let spent = replay.supply_block(last);
         assert_eq!(spent.len(), 2);
         assert_eq!(replay.take().place, 2);
         assert_eq!(replay.value(2).0, replay.value(0).0, "values belong to keys");
         assert_ne!(replay.value(2).0, replay.value(1).0);
-        replay.let_go(0);
+        replay.release_record(0);
         assert_eq!(replay.take().place, 0);
         replay.skip();
-        assert!(replay.is_over() && !replay.is_starved());
+        assert!(replay.is_over() && !replay.needs_block());
     }
 
     #[test]
@@ -304,7 +304,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_mix_lacks_has_a_substitute() {
+    fn missing_kinds_are_substituted() {
         let table = [
             ("get,gets,set", OpKind::Gets, OpKind::Gets),
             ("get,set", OpKind::Gets, OpKind::Get),

@@ -411,7 +411,7 @@ mod tests {
     }
 
     #[test]
-    fn values_that_grew_or_that_others_stored() {
+    fn grown_and_foreign_values() {
         let payload = Payload::new(1, 300);
         let verdict = |expected, bytes: &[u8]| {
             let mut verifier = Verifier::new(7, expected);
@@ -499,7 +499,7 @@ mod tests {
     }
 
     #[test]
-    fn every_byte_of_a_value_that_is_laid_or_exact_counts() {
+    fn exact_and_laid_values_are_compared_whole() {
         let payload = Payload::new(1, 5_000).with_table(&[7; 3_000]);
         let laid = payload.laid(1_000, 2_000);
         let laid_value = payload.block()[laid.offset..][..laid.len].to_vec();
@@ -529,7 +529,7 @@ mod tests {
 
     /// Where a value goes wrong is known to the byte, from the piece on in which it does.
     #[test]
-    fn the_first_wrong_byte_is_known() {
+    fn the_first_wrong_byte_is_reported() {
         let payload = Payload::new(1, 5_000).with_table(&[7; 3_000]);
         let laid = payload.laid(1_000, 40);
         let laid_value = payload.block()[laid.offset..][..laid.len].to_vec();

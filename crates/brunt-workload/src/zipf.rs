@@ -17,7 +17,7 @@ const TAIL_EXPONENT_MAX: f64 = 10.0;
 
 /// From here on no rank is refused. Exactly, rank k would be with a probability of about s(s+1)/(24 k²), below 10⁻¹⁸ here;
 /// but near 2⁵² the difference of areas that decides it drowns in rounding, and would refuse every other rank.
-const REFUSE_BELOW: f64 = 4_294_967_296.0;
+const REJECT_BELOW: f64 = 4_294_967_296.0;
 
 /// The law, ready to be drawn from.
 #[derive(Clone, Debug)]
@@ -114,7 +114,7 @@ impl Tail {
             // The conversion saturates; the ends are rounded inwards.
             let rank = ((x + 0.5) as u64).clamp(self.first, self.last);
             let middle = rank as f64;
-            let surely = middle - x <= self.accept_within || x >= REFUSE_BELOW;
+            let surely = middle - x <= self.accept_within || x >= REJECT_BELOW;
             if surely || area >= self.area(middle + 0.5) - self.mass(middle) {
                 return rank;
             }
@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn the_tail_weighs_what_its_ranks_sum_up_to() {
+    fn the_tail_weight_equals_the_sum_of_its_ranks() {
         for exponent in [0.01, 0.5, 0.8, 0.99, 1.0, 1.01, 2.0, 10.0] {
             for last in [16_385, 16_386, 20_000, 1_000_000] {
                 let expected = sum(16_385..=last, exponent);
@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn ten_million_draws_follow_the_law() {
+    fn ten_million_draws_follow_zipf() {
         // The top 100 ranks and 20 geometric cells from 101 to 10⁶: 119 degrees of freedom, p = 0.001 at 172.4.
         let geometric = |cell: i32| (100.0 * 10_000f64.powf(f64::from(cell) / 20.0)).round() as u64;
         let ends: Vec<u64> = (1..=100).chain((1..=20).map(geometric)).collect();
@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn rejection_inversion_alone_follows_the_law() {
+    fn rejection_inversion_alone_follows_zipf() {
         // 16 ranks from the very first, where refusals are most frequent: 15 degrees of freedom, p = 0.001 at 37.7.
         for first in [1, 2, 1_000] {
             let ends: Vec<u64> = (first..first + 16).collect();

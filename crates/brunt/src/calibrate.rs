@@ -17,7 +17,7 @@ use crate::run::read_plan;
 use crate::terminal::say;
 use brunt_engine::rehearsal::{self, Echo};
 use brunt_engine::run::DataSets;
-use brunt_plan::distribution::Arrival;
+use brunt_plan::arrival::Arrival;
 use brunt_plan::plan::{Load, MeterKind, OpenRate, Plan};
 use brunt_plan::quantile::Quantile;
 use brunt_plan::units::{DurationNs, Rate};

@@ -13,14 +13,14 @@ use crate::option_file::parse_or_read;
 use crate::presentation::{LayoutFlags, Presentation};
 use brunt_compat::tools::{self, TOOLS, Tool};
 use brunt_fleet::TrustFiles;
+use brunt_plan::arrival::{Arrival, SizeDistribution};
 use brunt_plan::command::CommandSpec;
 use brunt_plan::cpus::CpuList;
-use brunt_plan::distribution::{Arrival, SizeDistribution};
 use brunt_plan::gather::Gather;
 use brunt_plan::label::Label;
 use brunt_plan::login::Password;
 use brunt_plan::mix::Mix;
-use brunt_plan::objective::{Objective, Share};
+use brunt_plan::objective::{Fraction, Objective};
 use brunt_plan::plan::{
     IoChoice, IpVersion, KeyForm, MeterKind, OnMiss, Placement, Profile, Protocol, Reconnect, Refill,
     Timestamps, Transport, ValueForm, Wait,
@@ -36,7 +36,7 @@ use brunt_plan::units::{ByteSize, Count, DurationNs, Rate};
 use brunt_plan::until::Until;
 use brunt_plan::url::NamedServer;
 use brunt_plan::warmup::Warmup;
-use brunt_server::{Dialect, Division, Drip, Every, Listen, Outage, Service, Stall};
+use brunt_server::{Division, Drip, Every, Listen, Outage, Service, Stall, WireProtocol};
 use brunt_stats::contrast::RUNS_MAX;
 use brunt_stats::verdict::{CHECKS, Judgement};
 use clap::{Arg, ArgMatches, Args, CommandFactory, Parser, Subcommand, value_parser};
@@ -225,7 +225,7 @@ pub(crate) struct Search {
     pub to: Option<Rate>,
     /// How close the rate that passes and the one that fails must come, as a part of the latter; at least 0.1%
     #[arg(long, value_name = "SHARE", default_value = "2%", value_parser = resolution, help_heading = "Campaign")]
-    pub resolution: Share,
+    pub resolution: Fraction,
 }
 
 /// The same again.
@@ -741,7 +741,7 @@ pub(crate) struct MeasuringFlags {
     /// Check keys that are read in full, all of them or a part, such as --verify=10%: every byte of the value, and whether it is
     /// stale, there though expired, or missing though stored
     #[arg(long, value_name = "PART", num_args = 0..=1, require_equals = true, default_missing_value = "100%")]
-    pub verify: Option<Share>,
+    pub verify: Option<Fraction>,
     /// Do not ask the servers for their statistics, which are shown beside ours and compared with them
     #[arg(long)]
     pub no_server_stats: bool,
@@ -929,7 +929,7 @@ pub(crate) struct Serve {
     /// What every connection speaks: resp-inline, echo, ping or thrift [default: memcached's protocols and Redis's, told by the
     /// first byte of each connection]
     #[arg(long, value_name = "PROTOCOL", conflicts_with = "udp")]
-    pub protocol: Option<Dialect>,
+    pub protocol: Option<WireProtocol>,
     /// Take memcached's datagrams at the same address and port, too
     #[arg(long)]
     pub udp: bool,
@@ -1012,9 +1012,9 @@ pub(crate) struct Serve {
 }
 
 /// Rates have four significant digits in a search: closer is nothing.
-fn resolution(text: &str) -> Result<Share, String> {
+fn resolution(text: &str) -> Result<Fraction, String> {
     let accepted = || "expected a part of the whole from 0.1% to 50%, such as 2% or 0.02".to_owned();
-    let share: Share = text.parse().map_err(|_| accepted())?;
+    let share: Fraction = text.parse().map_err(|_| accepted())?;
     if (1_000_000..=500_000_000).contains(&share.per_billion) { Ok(share) } else { Err(accepted()) }
 }
 

@@ -97,7 +97,7 @@ pub(crate) fn doctor(flags: &cli::Repeated) -> Result<Exit, Failure> {
             Vec::new()
         }
     };
-    if plan.goes_by(Transport::Tls) {
+    if plan.uses_transport(Transport::Tls) {
         findings.push(match TlsSettings::read(&plan.tls) {
             Ok(_) => HostFinding::ok("TLS", "the files are in order"),
             Err(reason) => {

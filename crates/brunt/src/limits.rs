@@ -106,7 +106,7 @@ impl Needs {
         // By thread a server has all connections of its workers: of the most that one has.
         let part = match plan.placement {
             Placement::ByThread => {
-                plan.classes.iter().map(|class| plan.largest_turn(class)).fold(part, f64::max)
+                plan.classes.iter().map(|class| plan.largest_server_fraction(class)).fold(part, f64::max)
             }
             _ => part,
         };

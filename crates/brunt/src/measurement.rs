@@ -14,8 +14,8 @@ use brunt_engine::cluster::{Nodes, find_nodes};
 use brunt_engine::run::{Blamed, DataSets, Endpoint, Observed, RunData, RunError, Wish};
 use brunt_engine::{Address, TlsSettings};
 use brunt_fleet::Fleet;
-use brunt_plan::carrier::Shares;
 use brunt_plan::plan::{IpVersion, Plan, Timestamps, Transport};
+use brunt_plan::plan_split::PlanSplit;
 use brunt_plan::resolve::of_nodes;
 use brunt_plan::server::ServerAddress;
 use brunt_stats::agent::AgentRecord;
@@ -89,7 +89,7 @@ impl Servers {
             }
         };
         let started = embedded.as_ref().map(|embedded| &embedded.address);
-        let tls = plan.goes_by(Transport::Tls).then(|| TlsSettings::read(&plan.tls));
+        let tls = plan.uses_transport(Transport::Tls).then(|| TlsSettings::read(&plan.tls));
         let tls = tls.transpose().map_err(Failure::usage)?;
         let (servers, cluster_notes) = match asks_for_nodes {
             true => nodes_of(plan, &plan.addresses(), tls.as_ref())?,
@@ -256,7 +256,7 @@ pub(crate) fn measure(
 /// Has the engine carry out a plan, with the agents if there are any. Beside what it yields: what it has found out of what it was to.
 fn carry_out(
     plan: &Plan,
-    shares: Option<&Shares>,
+    shares: Option<&PlanSplit>,
     servers: &Servers,
     stop: &AtomicBool,
     watching: &mut ObservedRun<'_, '_>,
@@ -376,7 +376,7 @@ fn plan_for(plan: &Plan, servers: &Servers, observers: &mut Observers<'_>) -> Re
 }
 
 /// Who does what, where there are agents.
-fn shares(plan: &Plan, servers: &Servers) -> Result<Option<Shares>, Failure> {
+fn shares(plan: &Plan, servers: &Servers) -> Result<Option<PlanSplit>, Failure> {
     if plan.agents.is_empty() {
         return Ok(None);
     }
@@ -389,7 +389,7 @@ fn shares(plan: &Plan, servers: &Servers) -> Result<Option<Shares>, Failure> {
     let AgentOptions { threads, told } = servers.lead;
     let threads =
         threads.unwrap_or_else(|| brunt_engine::allowed_cpus().len().saturating_sub(1).max(1) as u32);
-    let shares = Shares::of(plan, threads).map_err(Failure::usage)?;
+    let shares = PlanSplit::of(plan, threads).map_err(Failure::usage)?;
     Ok(Some(match told {
         AgentDetail::All => shares,
         AgentDetail::Meters => shares.without_samples_of_agents(true),

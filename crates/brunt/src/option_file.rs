@@ -5,7 +5,7 @@
 //! with stands in its resolved plan, not in a file that may have changed since.
 
 use crate::input;
-use brunt_plan::distribution::{Arrival, SizeDistribution};
+use brunt_plan::arrival::{Arrival, SizeDistribution};
 use brunt_plan::profile::RateProfile;
 use std::path::Path;
 use std::str::FromStr;

@@ -22,7 +22,7 @@ use brunt_plan::op::OpId;
 use brunt_plan::outcome::OutcomeClass;
 use brunt_plan::phase::Phase;
 use brunt_plan::plan::Plan;
-use brunt_plan::quotation::Quotation;
+use brunt_plan::quoted_bytes::QuotedBytes;
 use brunt_plan::resolve::{Host, PlanError, resolve};
 use brunt_plan::spec::{ClassSpec, PlanSpec, RunSpec};
 use brunt_plan::units::DurationNs;
@@ -270,7 +270,7 @@ pub(crate) fn no_valid_reply(summary: &Summary, what: &str) -> String {
     let counts = summary.counts();
     let error = counts.first_error.as_ref().map(|error| (format!("it said: {error}"), error.bytes()));
     let garbage = counts.first_garbage.as_ref().map(|garbage| {
-        (format!("it sent \"{}\": {}", Quotation(garbage.bytes()), garbage.reason), garbage.bytes())
+        (format!("it sent \"{}\": {}", QuotedBytes(garbage.bytes()), garbage.reason), garbage.bytes())
     });
     let server = &summary.record.server;
     match error.or(garbage) {

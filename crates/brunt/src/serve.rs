@@ -41,7 +41,7 @@ pub(crate) fn serve(flags: &cli::Serve) -> Result<Exit, Failure> {
             },
             miss_ids: flags.miss_ids,
             script_after: flags.script_after,
-            dialect: flags.protocol,
+            protocol: flags.protocol,
             credentials: flags
                 .password
                 .clone()

@@ -451,7 +451,7 @@ mod tests {
     /// Carries it out, against a reference server of its own, as far as `drive` does.
     fn driven<T>(listener: &mut Listener, drive: impl FnOnce(&mut Driver<'_, '_>) -> T) -> T {
         listener.server =
-            brunt_server::serve_beside(brunt_server::CoreOptions::default()).unwrap().to_string();
+            brunt_server::serve_in_thread(brunt_server::CoreOptions::default()).unwrap().to_string();
         let host = Host { allowed_cpus: brunt_engine::allowed_cpus(), random_seed: 7 };
         let mut screen = FrontEndHost::new(listener, Instant::now(), &NAMES);
         let mut driver = Driver::new(&mut screen, host).unwrap_or_else(|failure| panic!("{failure:?}"));

@@ -47,10 +47,10 @@ impl Part {
         // Of the loop's own calls for keys, a get makes these for the check alone.
         let checks = [
             "brunt_workload::verify::",
-            "KeySpace::is_key_of",
-            "KeySpace::is_any_key_of",
-            "KeySpace::id_of_key",
-            "KeySpace::value_len",
+            "KeyGenerator::is_key_of",
+            "KeyGenerator::is_any_key_of",
+            "KeyGenerator::id_of_key",
+            "KeyGenerator::value_len",
         ];
         if checks.iter().any(|check| name.contains(check)) {
             Some(Self::Check)
@@ -79,7 +79,7 @@ mod tests {
         let table: [(&[&str], Part); 9] = [
             (&[place], Part::Loop),
             (&["core::slice::index", place], Part::Loop),
-            (&["core::slice::index", "brunt_workload::keys::KeySpace::write_key", place], Part::Schedule),
+            (&["core::slice::index", "brunt_workload::keys::KeyGenerator::write_key", place], Part::Schedule),
             (
                 &[put, "<brunt_proto::memcached::text::TextCodec as brunt_proto::Codec>::encode", place],
                 Part::Encode,
@@ -87,7 +87,10 @@ mod tests {
             (&["<brunt_proto::memcached::text::TextCodec as brunt_proto::Codec>::decode"], Part::Decode),
             (&["brunt_engine::traffic::Traffic<C>::decode"], Part::Loop),
             (
-                &["brunt_workload::keys::KeySpace::is_key_of", "brunt_engine::traffic::Traffic<C>::decode"],
+                &[
+                    "brunt_workload::keys::KeyGenerator::is_key_of",
+                    "brunt_engine::traffic::Traffic<C>::decode",
+                ],
                 Part::Check,
             ),
             (&["brunt_stats::histogram::index", "brunt_engine::recording::Recording::record"], Part::Record),

@@ -10,7 +10,7 @@ const KEYS: u64 = 500;
 
 /// Starts a server in a thread that lives as long as the test process, and stores keys `0..keys`.
 fn start_server(keys: u64, core: CoreOptions) -> String {
-    let address = brunt_server::serve_beside(core).unwrap().to_string();
+    let address = brunt_server::serve_in_thread(core).unwrap().to_string();
     let mut stream = TcpStream::connect(&address).unwrap();
     for id in 0..keys {
         let stored = format!("set {id:030} 0 0 200\r\n{}\r\n", "v".repeat(200));

@@ -4,7 +4,7 @@
 
 use super::command_line::{CommandLine, unfit};
 use crate::front_end::Caller;
-use brunt_plan::distribution::{Arrival, SizeDistribution};
+use brunt_plan::arrival::{Arrival, SizeDistribution};
 use brunt_plan::mcperf_draw::{McperfDraw, McperfShape};
 use brunt_plan::mix::Mix;
 use brunt_plan::op::OpKind;

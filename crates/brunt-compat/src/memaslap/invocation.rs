@@ -8,13 +8,13 @@ use super::report::Banner;
 use super::server_list;
 use super::workload_file::{DEFAULT_NAME, Range, WorkloadFile};
 use crate::front_end::Caller;
+use brunt_plan::arrival::{SizeDistribution, SizeRange};
 use brunt_plan::cpus::CpuList;
-use brunt_plan::distribution::{SizeDistribution, SizeRange};
 use brunt_plan::mix::Mix;
-use brunt_plan::objective::Share;
+use brunt_plan::objective::Fraction;
 use brunt_plan::op::OpKind;
 use brunt_plan::plan::{KeyForm, Placement, Protocol, Reconnect, Transport, Wait};
-use brunt_plan::popularity::{Popularity, Window};
+use brunt_plan::popularity::{ObjectWindow, Popularity};
 use brunt_plan::resolve::{Host, resolve};
 use brunt_plan::server::{ServerAddress, ServerList};
 use brunt_plan::spec::{ClassSpec, PlanSpec, RouteSpec, RunSpec};
@@ -227,7 +227,7 @@ fn run_spec(
     file: &WorkloadFile,
     allowed_cpus: &[u32],
 ) -> Result<RunSpec, InvalidOption> {
-    let share = |share: f64| Share { per_billion: (share * 1e9).round() as u64 };
+    let share = |share: f64| Fraction { per_billion: (share * 1e9).round() as u64 };
     Ok(RunSpec {
         server: Some(ServerList(servers.iter().cloned().map(NamedServer::Plain).collect())),
         placement: (servers.len() > 1 && line.rep_write.is_none()).then_some(Placement::ByThread),
@@ -251,9 +251,9 @@ fn run_spec(
 fn class_spec(line: &CommandLine, file: &WorkloadFile) -> Result<ClassSpec, InvalidOption> {
     let get = if line.division > 1 { OpKind::Mget } else { OpKind::Get };
     let weights = [(OpKind::Set, file.sets), (get, file.gets)];
-    let objects = u32::try_from(line.win_size).ok().filter(|objects| *objects <= Window::OBJECTS_MAX);
+    let objects = u32::try_from(line.win_size).ok().filter(|objects| *objects <= ObjectWindow::OBJECTS_MAX);
     let objects = objects.ok_or_else(|| {
-        unfit("win_size", &line.win_size.to_string(), &format!("up to {}k", Window::OBJECTS_MAX / 1024))
+        unfit("win_size", &line.win_size.to_string(), &format!("up to {}k", ObjectWindow::OBJECTS_MAX / 1024))
     })?;
     let each = connections_each(line);
     let connections = u64::from(line.concurrency) * u64::from(each);
@@ -272,7 +272,7 @@ fn class_spec(line: &CommandLine, file: &WorkloadFile) -> Result<ClassSpec, Inva
         key_form: Some(if line.printable_keys { KeyForm::MemaslapPrintable } else { KeyForm::Memaslap }),
         key_size: Some(sizes(&file.keys)),
         value_size: Some(line.fixed_size.map_or_else(|| sizes(&file.values), SizeDistribution::Fixed)),
-        popularity: Some(Popularity::Window(Window {
+        popularity: Some(Popularity::Window(ObjectWindow {
             objects,
             overwrite: line.overwrite,
             expire: line.exp_verify,

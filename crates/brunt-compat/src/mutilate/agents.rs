@@ -8,7 +8,7 @@ use super::command_line::{CommandLine, InvalidOption, Numbers, stray_warning};
 use super::invocation::Invocation;
 use crate::hosts::{AgentCapacity, AgentMode, TrustPaths};
 use crate::options::ParsedOptions;
-use brunt_plan::carrier::Carrier;
+use brunt_plan::plan_split::HostRole;
 use brunt_plan::resolve::fleet::split;
 use brunt_plan::spec::{ClassSpec, PlanSpec};
 use brunt_plan::units::{Count, Rate};
@@ -322,7 +322,7 @@ impl Invocation {
                 name: Some("measure".to_owned()),
                 connections: Some(Count(own_connections)),
                 depth,
-                carried_by: Some(Carrier::Controller),
+                carried_by: Some(HostRole::Controller),
                 ..ClassSpec::default()
             };
             self.pace(&mut own, rates.master);

@@ -3,8 +3,8 @@
 //! Not a sampler. Invariant: the length of every key is mutilate's, to the byte; a value's is distributed as mutilate's.
 
 use crate::options::{leading_integer, leading_number};
-use brunt_plan::distribution::{Arrival, SizeDistribution};
-use brunt_plan::law::{FB_INTERARRIVAL, FB_KEY, FB_VALUE_TAIL, Generalised, Law};
+use brunt_plan::arrival::{Arrival, SizeDistribution};
+use brunt_plan::distribution::{Distribution, FB_INTERARRIVAL, FB_KEY, FB_VALUE_TAIL, Generalised};
 use std::fmt;
 
 /// The longest key that memcached takes.
@@ -102,8 +102,11 @@ impl Generator {
             })
         };
         // The prefix moves a law by its length.
-        let moved = |law: &Generalised| Generalised { location: law.location + behind, ..*law };
-        let (law, usual_max) = match self {
+        let moved = |distribution: &Generalised| Generalised {
+            location: distribution.location + behind,
+            ..*distribution
+        };
+        let (distribution, usual_max) = match self {
             Self::Fixed(length) if *length < 0.0 => return Err("accepted: lengths from 0 bytes".to_owned()),
             Self::Fixed(length) => return fixed(*length),
             Self::Uniform(max) if *max <= 0.0 => return fixed(0.0),
@@ -116,22 +119,26 @@ impl Generator {
                         .to_owned(),
                 );
             }
-            Self::Uniform(max) => (Law::Uniform { min: behind, max: behind + max }, behind + max),
+            Self::Uniform(max) => (Distribution::Uniform { min: behind, max: behind + max }, behind + max),
             Self::Normal(mean, sd) => {
-                (Law::Normal { mean: mean + behind, sd: *sd }, behind + mean + 3.0 * sd)
+                (Distribution::Normal { mean: mean + behind, sd: *sd }, behind + mean + 3.0 * sd)
             }
             Self::Exponential(lambda) => {
-                let law = Generalised { location: behind, scale: 1.0 / lambda, shape: 0.0 };
-                (Law::Pareto(law), behind + 5.0 / lambda)
+                let distribution = Generalised { location: behind, scale: 1.0 / lambda, shape: 0.0 };
+                (Distribution::Pareto(distribution), behind + 5.0 / lambda)
             }
-            Self::Pareto(law) => (Law::Pareto(with_shape(&moved(law))?), behind + law.location),
-            Self::Gev(law) => (Law::Gev(with_shape(&moved(law))?), behind + law.location),
-            Self::FbKey => (Law::Gev(moved(&FB_KEY)), behind),
-            Self::FbInterarrival => (Law::Pareto(moved(&FB_INTERARRIVAL)), behind),
+            Self::Pareto(distribution) => {
+                (Distribution::Pareto(with_shape(&moved(distribution))?), behind + distribution.location)
+            }
+            Self::Gev(distribution) => {
+                (Distribution::Gev(with_shape(&moved(distribution))?), behind + distribution.location)
+            }
+            Self::FbKey => (Distribution::Gev(moved(&FB_KEY)), behind),
+            Self::FbInterarrival => (Distribution::Pareto(moved(&FB_INTERARRIVAL)), behind),
         };
-        law.check()?;
+        distribution.check()?;
         Ok(KeySize {
-            distribution: SizeDistribution::Mutilate { law, min: least, max: KEY_BYTES_MAX },
+            distribution: SizeDistribution::Mutilate { distribution, min: least, max: KEY_BYTES_MAX },
             is_cut: usual_max > f64::from(KEY_BYTES_MAX),
         })
     }
@@ -141,14 +148,17 @@ impl Generator {
     /// # Errors
     /// No plan has such values; for a user.
     pub fn value_size(&self) -> Result<SizeDistribution, String> {
-        let moved = |law: &Generalised| Generalised { location: law.location - 0.5, ..*law };
+        let moved = |distribution: &Generalised| Generalised {
+            location: distribution.location - 0.5,
+            ..*distribution
+        };
         let fixed = |length: f64| match length.trunc() {
             whole if (0.0..=f64::from(u32::MAX)).contains(&whole) => {
                 Ok(SizeDistribution::Fixed(whole as u32))
             }
             _ => Err(format!("accepted: lengths from 0 to {} bytes", u32::MAX)),
         };
-        let law = match self {
+        let distribution = match self {
             Self::Fixed(length) => return fixed(*length),
             Self::Uniform(max) if *max <= 1.0 => return fixed(0.0),
             Self::Uniform(max) => {
@@ -157,19 +167,19 @@ impl Generator {
             }
             Self::Normal(mean, 0.0) => return fixed(*mean),
             Self::Exponential(lambda) if *lambda <= 0.0 => return fixed(0.0),
-            Self::Normal(mean, sd) => Law::Normal { mean: mean - 0.5, sd: *sd },
+            Self::Normal(mean, sd) => Distribution::Normal { mean: mean - 0.5, sd: *sd },
             Self::Exponential(lambda) => {
-                Law::Pareto(Generalised { location: -0.5, scale: 1.0 / lambda, shape: 0.0 })
+                Distribution::Pareto(Generalised { location: -0.5, scale: 1.0 / lambda, shape: 0.0 })
             }
-            Self::Pareto(law) => Law::Pareto(moved(&with_shape(law)?)),
-            Self::Gev(law) => Law::Gev(moved(&with_shape(law)?)),
-            Self::FbKey => Law::Gev(moved(&FB_KEY)),
-            Self::FbInterarrival => Law::Pareto(moved(&FB_INTERARRIVAL)),
+            Self::Pareto(distribution) => Distribution::Pareto(moved(&with_shape(distribution)?)),
+            Self::Gev(distribution) => Distribution::Gev(moved(&with_shape(distribution)?)),
+            Self::FbKey => Distribution::Gev(moved(&FB_KEY)),
+            Self::FbInterarrival => Distribution::Pareto(moved(&FB_INTERARRIVAL)),
             // Most of it is a table of whole numbers, which rounding leaves alone.
-            Self::FbValue => Law::FbValue,
+            Self::FbValue => Distribution::FbValue,
         };
-        law.check()?;
-        Ok(SizeDistribution::Law { law, min: 0, max: VALUE_BYTES_MAX })
+        distribution.check()?;
+        Ok(SizeDistribution::Parametric { distribution, min: 0, max: VALUE_BYTES_MAX })
     }
 
     /// How arrivals are spaced: only the shape counts, for the mean follows from the rate.
@@ -177,40 +187,48 @@ impl Generator {
     /// # Errors
     /// It is no law of gaps; for a user.
     pub fn arrival(&self) -> Result<Arrival, String> {
-        let law = match self {
+        let distribution = match self {
             Self::Fixed(_) | Self::Normal(_, 0.0) => return Ok(Arrival::Uniform),
             Self::Exponential(_) => return Ok(Arrival::Poisson),
             // Without a shape it is the exponential law.
-            Self::Pareto(law) if law.shape == 0.0 && law.location == 0.0 => return Ok(Arrival::Poisson),
-            Self::Uniform(_) => Law::Uniform { min: 0.0, max: 2.0 },
-            Self::Normal(mean, sd) => Law::Normal { mean: *mean, sd: *sd },
+            Self::Pareto(distribution) if distribution.shape == 0.0 && distribution.location == 0.0 => {
+                return Ok(Arrival::Poisson);
+            }
+            Self::Uniform(_) => Distribution::Uniform { min: 0.0, max: 2.0 },
+            Self::Normal(mean, sd) => Distribution::Normal { mean: *mean, sd: *sd },
             // mutilate overwrites the scale in any case.
-            Self::Pareto(law) if law.location == 0.0 => Law::Pareto(Generalised { scale: 1.0, ..*law }),
-            Self::Pareto(law) => Law::Pareto(*law),
-            Self::FbInterarrival => Law::FbInterarrival,
+            Self::Pareto(distribution) if distribution.location == 0.0 => {
+                Distribution::Pareto(Generalised { scale: 1.0, ..*distribution })
+            }
+            Self::Pareto(distribution) => Distribution::Pareto(*distribution),
+            Self::FbInterarrival => Distribution::FbInterarrival,
             Self::Gev(_) | Self::FbKey | Self::FbValue => {
                 return Err(format!("it is no law of gaps; accepted: {}", Self::OF_GAPS));
             }
         };
-        law.check()?;
+        distribution.check()?;
         // Whether a law of gaps makes sense is known where arrivals are read.
-        law.to_string().parse()
+        distribution.to_string().parse()
     }
 }
 
 impl fmt::Display for Generator {
     /// As mutilate's log names it.
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let generalised = |name: &str, law: &Generalised, formatter: &mut fmt::Formatter<'_>| {
-            write!(formatter, "{name}({:.6},{:.6},{:.6})", law.location, law.scale, law.shape)
+        let generalised = |name: &str, distribution: &Generalised, formatter: &mut fmt::Formatter<'_>| {
+            write!(
+                formatter,
+                "{name}({:.6},{:.6},{:.6})",
+                distribution.location, distribution.scale, distribution.shape
+            )
         };
         match self {
             Self::Fixed(value) => write!(formatter, "Fixed({value:.6})"),
             Self::Uniform(max) => write!(formatter, "Uniform({max:.6})"),
             Self::Normal(mean, sd) => write!(formatter, "Normal({mean:.6},{sd:.6})"),
             Self::Exponential(lambda) => write!(formatter, "Exponential({lambda:.6})"),
-            Self::Pareto(law) => generalised("GPareto", law, formatter),
-            Self::Gev(law) => generalised("GEV", law, formatter),
+            Self::Pareto(distribution) => generalised("GPareto", distribution, formatter),
+            Self::Gev(distribution) => generalised("GEV", distribution, formatter),
             Self::FbKey => generalised("GEV", &FB_KEY, formatter),
             Self::FbInterarrival => generalised("GPareto", &FB_INTERARRIVAL, formatter),
             Self::FbValue => generalised("GPareto", &FB_VALUE_TAIL, formatter),
@@ -219,8 +237,12 @@ impl fmt::Display for Generator {
 }
 
 /// mutilate's formulas divide by the shape.
-fn with_shape(law: &Generalised) -> Result<Generalised, String> {
-    if law.shape == 0.0 { Err("its SHAPE is 0; accepted: any other number".to_owned()) } else { Ok(*law) }
+fn with_shape(distribution: &Generalised) -> Result<Generalised, String> {
+    if distribution.shape == 0.0 {
+        Err("its SHAPE is 0; accepted: any other number".to_owned())
+    } else {
+        Ok(*distribution)
+    }
 }
 
 #[cfg(test)]

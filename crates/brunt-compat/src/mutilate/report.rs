@@ -4,11 +4,11 @@
 //! out stands where they look for it; whatever else there is to say is a remark for standard error.
 
 use super::Generation;
-use brunt_plan::carrier::Carrier;
 use brunt_plan::op::OpKind;
 use brunt_plan::outcome::OutcomeClass;
 use brunt_plan::phase::Phase;
 use brunt_plan::plan::{MeterKind, Trace};
+use brunt_plan::plan_split::HostRole;
 use brunt_plan::quantile::Quantile;
 use brunt_stats::histogram::Histogram;
 use brunt_stats::sample::Sample;
@@ -110,7 +110,7 @@ impl Layout {
         if !self.masters_rows || summary.record.plan.agents.is_empty() {
             return of(summary, kinds).collect();
         }
-        let masters = carried_by(summary, Carrier::Controller);
+        let masters = carried_by(summary, HostRole::Controller);
         masters.flat_map(|class| &class.ops).filter(|row| kinds.contains(&row.op.kind())).collect()
     }
 
@@ -209,10 +209,11 @@ fn of<'a>(summary: &'a Summary, kinds: &'a [OpKind]) -> impl Iterator<Item = &'a
     summary.ops.iter().filter(|row| kinds.contains(&row.op.kind()))
 }
 
-/// The classes of one carrier.
-fn carried_by(summary: &Summary, carrier: Carrier) -> impl Iterator<Item = &ClassSummary> {
-    let of_it =
-        move |class: &&ClassSummary| summary.record.plan.classes[usize::from(class.class)].carrier == carrier;
+/// The classes of one host_role.
+fn carried_by(summary: &Summary, host_role: HostRole) -> impl Iterator<Item = &ClassSummary> {
+    let of_it = move |class: &&ClassSummary| {
+        summary.record.plan.classes[usize::from(class.class)].host_role == host_role
+    };
     summary.classes.iter().filter(of_it)
 }
 
@@ -225,7 +226,7 @@ fn successes_of_agents(summary: &Summary) -> u64 {
         let requests = &class.total.requests;
         requests.outcome(OutcomeClass::Hit) + requests.outcome(OutcomeClass::Done)
     };
-    carried_by(summary, Carrier::Agents).map(of_class).sum()
+    carried_by(summary, HostRole::Agents).map(of_class).sum()
 }
 
 /// From the beginning of the window to its end; of a run that ends after so many requests, to when the last had its reply.

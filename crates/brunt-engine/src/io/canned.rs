@@ -10,7 +10,7 @@ use crate::clock::Clock;
 use crate::transport::address::Address;
 use crate::transport::tls::client::TlsClient;
 use brunt_plan::plan::Protocol;
-use brunt_workload::keys::KeySpace;
+use brunt_workload::keys::KeyGenerator;
 use brunt_workload::payload::Payload;
 use std::cell::Cell;
 use std::collections::VecDeque;
@@ -183,7 +183,7 @@ pub(crate) struct Canned {
 /// What the server holds.
 #[derive(Debug)]
 struct Stock {
-    keyspace: KeySpace,
+    keyspace: KeyGenerator,
     /// Of the reply to a get of every key what is the same each time, one behind the other, and where each ends.
     replies: Vec<u8>,
     ends: Vec<usize>,
@@ -192,7 +192,7 @@ struct Stock {
 }
 
 impl Stock {
-    fn new(protocol: Protocol, keyspace: KeySpace, payload: &Payload) -> Self {
+    fn new(protocol: Protocol, keyspace: KeyGenerator, payload: &Payload) -> Self {
         let (mut replies, mut ends, mut key) = (Vec::new(), Vec::new(), Vec::new());
         let mut longest = 0;
         for id in 0..keyspace.keys() {
@@ -245,7 +245,7 @@ impl Canned {
         protocol: Protocol,
         links: usize,
         depth: usize,
-        keyspace: KeySpace,
+        keyspace: KeyGenerator,
         payload: &Payload,
         interface: Interface,
         time: Time,

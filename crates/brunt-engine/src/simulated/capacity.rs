@@ -9,7 +9,7 @@ use super::{SECOND, check_books, plan, simulate_observed};
 use crate::io::sim::SimOptions;
 use crate::run::{Observed, Wish};
 use brunt_plan::objective::{Ceiling, Objective};
-use brunt_server::{CoreOptions, Service, law};
+use brunt_server::{CoreOptions, Service, m_d_1};
 use brunt_stats::capacity::{Capacity, Next, Range, Search, StepEnd};
 use brunt_stats::convergence::{Convergence, Goal};
 use brunt_stats::summary::{MeasuredWindow, RunRecord, Summary};
@@ -35,7 +35,7 @@ impl Known {
     /// The rate at which the law has the p99 at the bound.
     fn law(&self) -> f64 {
         let bound = f64::from(self.bound_us) / f64::from(self.service_us);
-        law::utilisation_at_p99(bound) * 1e6 / f64::from(self.service_us)
+        m_d_1::utilisation_at_p99(bound) * 1e6 / f64::from(self.service_us)
     }
 }
 

@@ -243,7 +243,7 @@ fn connections_are_born_by_a_law() {
         let rate = brunt_plan::units::Rate::per_second(500);
         let whole = brunt_plan::shard::Portion { first: 0, width: 1, of: 1 };
         let mut births =
-            brunt_workload::arrivals::Arrivals::of_births(&law.parse().unwrap(), rate, whole, plan.seed, 0);
+            brunt_workload::arrivals::Arrivals::of_connects(&law.parse().unwrap(), rate, whole, plan.seed, 0);
         let outcome = simulate_plan(plan, world());
         check_books(&outcome);
         let mut attempts = attempts_ns(&outcome);

@@ -24,7 +24,7 @@ use brunt_stats::fault::FirstError;
 use brunt_stats::recorder::RecorderSet;
 use brunt_stats::sample::Sample;
 use brunt_stats::store::IntervalStore;
-use brunt_workload::keys::KeySpace;
+use brunt_workload::keys::KeyGenerator;
 use brunt_workload::payload::Payload;
 use std::collections::{BTreeMap, VecDeque};
 use std::io::IoSlice;
@@ -170,7 +170,7 @@ fn run(protocol: Protocol, toml: &str, piece_bytes: usize, script: Script) -> En
         "protocol = '{protocol}'\nserver = 'a'\nwarmup = '0s'\nkeys = 100\nconnections = 1\npreload = false\n{toml}"
     );
     let plan = plan(&toml);
-    let keyspace = KeySpace::new(&plan.data_sets()[0], plan.data_seed);
+    let keyspace = KeyGenerator::new(&plan.data_sets()[0], plan.data_seed);
     let payload = Payload::new(plan.data_seed, keyspace.value_len_max());
     let mut server = Canned::new(protocol, 1, 1, keyspace, &payload, Interface::UNBOUNDED, Time::made_up());
     let mut asked = 0;

@@ -14,13 +14,13 @@ use brunt_plan::op::Op;
 use brunt_plan::phase::Phase;
 use brunt_proto::Codec;
 use brunt_stats::recorder::Account;
-use brunt_workload::session::{Issue, Next};
+use brunt_workload::session::{DueOp, Next};
 
 impl<C: Codec> Traffic<C> {
     /// Takes what is due of a lane whose operations are bound to connections, and queues it. Yields the first operation
     /// that is not usual, if there is one.
     #[inline]
-    pub(super) fn ask_straight(&mut self, lane_index: u32, now_ns: u64) -> Option<Issue> {
+    pub(super) fn ask_straight(&mut self, lane_index: u32, now_ns: u64) -> Option<DueOp> {
         let Self { lanes, routes, connections, busy, in_flight, recording, dirty, window, .. } = self;
         let lane = &mut lanes[lane_index as usize];
         let route = lane.routes.start;
@@ -34,12 +34,12 @@ impl<C: Codec> Traffic<C> {
             let (intended_ns, id, own) = match lane.session.take_next() {
                 Next::Get { intended_ns, id, connection: Some(own) } => (intended_ns, id, own),
                 Next::Get { intended_ns, id, connection } => {
-                    break Some(Issue { intended_ns, op: lane.session.get(id), connection });
+                    break Some(DueOp { intended_ns, op: lane.session.get(id), connection });
                 }
                 Next::Other(issue) => break Some(issue),
             };
             let op = lane.session.get(id);
-            let left = Issue { intended_ns, op, connection: Some(own) };
+            let left = DueOp { intended_ns, op, connection: Some(own) };
             let index = first_connection + own;
             let connection = &mut connections[index as usize];
             if !connection.is_usable() {

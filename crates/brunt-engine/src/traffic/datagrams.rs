@@ -11,7 +11,7 @@ use crate::in_flight::{EntryId, NO_ENTRY};
 use crate::io::{Io, LinkId, SendResult};
 use brunt_plan::op::KeyRef;
 use brunt_proto::memcached::udp::DATAGRAM_ROOM;
-use brunt_proto::{Arrived, Astray, Codec, GivenUp, Malformed};
+use brunt_proto::{Codec, DatagramAction, DiscardReason, Malformed, TimedOut};
 use brunt_workload::verify::Verifier;
 use std::io::IoSlice;
 
@@ -106,20 +106,20 @@ impl Datagrams {
 impl<C: Codec> Traffic<C> {
     /// Takes in a datagram. Whatever is wrong with it concerns nothing but itself.
     pub(super) fn take_datagram(&mut self, index: u32, datagram: &[u8], at_ns: u64, polled_ns: u64) {
-        match self.connections[index as usize].codec.arrive(datagram) {
-            Arrived::Nothing => {}
-            Arrived::Astray(astray) => {
-                if astray == Astray::Malformed {
+        match self.connections[index as usize].codec.receive_datagram(datagram) {
+            DatagramAction::Nothing => {}
+            DatagramAction::Discarded(astray) => {
+                if astray == DiscardReason::Malformed {
                     self.recording.note_garbage(datagram, at_ns, Malformed::UnknownReply.describe());
                 }
                 self.recording.note_astray(astray);
             }
-            Arrived::Held { place, payload, sequence } => {
+            DatagramAction::Held { place, payload, sequence } => {
                 let at = self.datagrams.at(index, place);
                 self.datagrams.hold(at, sequence, payload);
                 self.recording.note_held();
             }
-            Arrived::Reply { place, payload, sequence, held } => {
+            DatagramAction::Reply { place, payload, sequence, held } => {
                 let at = self.datagrams.at(index, place);
                 self.read_payload(index, at, payload, at_ns, polled_ns);
                 for behind in 1..=held {
@@ -171,8 +171,9 @@ impl<C: Codec> Traffic<C> {
     #[cold]
     pub(super) fn pass_over(&mut self, index: u32, bytes: &[u8], at_ns: u64, reason: Malformed) {
         self.connections[index as usize].codec.skip();
-        let astray = if reason == Malformed::Repeated { Astray::Duplicate } else { Astray::Malformed };
-        if astray == Astray::Malformed {
+        let astray =
+            if reason == Malformed::Repeated { DiscardReason::Duplicate } else { DiscardReason::Malformed };
+        if astray == DiscardReason::Malformed {
             self.recording.note_garbage(bytes, at_ns, reason.describe());
         }
         self.recording.note_astray(astray);
@@ -212,14 +213,14 @@ impl<C: Codec> Traffic<C> {
             is_asked && places.all(|at: u32| told & 1 << at != 0)
         };
         if is_repeated {
-            self.recording.note_astray(Astray::Duplicate);
+            self.recording.note_astray(DiscardReason::Duplicate);
         }
         is_repeated
     }
 
     /// The request with this token has timed out.
     pub(super) fn forget_datagrams(&mut self, index: u32, token: u32) {
-        if let Some(GivenUp { place, missing }) = self.connections[index as usize].codec.give_up(token) {
+        if let Some(TimedOut { place, missing }) = self.connections[index as usize].codec.time_out(token) {
             let at = self.datagrams.at(index, place);
             self.datagrams.waiting[at] = Waiting::default();
             self.recording.note_udp_timeout(missing);

@@ -93,7 +93,7 @@ impl<C: Codec> Traffic<C> {
             }
             *used += next.0;
             if let Some(entry) = ended {
-                lane.session.learn(entry.key(), HIT);
+                lane.session.record_outcome(entry.key(), HIT);
                 if is_closed {
                     give_back(lane, connection, own, read.at_ns);
                 }

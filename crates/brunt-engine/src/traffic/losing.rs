@@ -20,7 +20,7 @@ use brunt_stats::connection::ConnectionEvent;
 use brunt_stats::fault::FaultKind;
 use brunt_stats::outage::OutageKind;
 use brunt_stats::stamps::StampLoss;
-use brunt_workload::session::Issue;
+use brunt_workload::session::DueOp;
 
 impl<C: Codec> Traffic<C> {
     /// A connection is gone: books everything on it and prepares it for another attempt.
@@ -315,7 +315,7 @@ impl<C: Codec> Traffic<C> {
             // Still in the schedule, because the queue before it was full.
             while self.lanes[lane].session.is_open()
                 && self.lanes[lane].session.due_ns() < window.end_ns
-                && !self.lanes[lane].session.is_starved()
+                && !self.lanes[lane].session.needs_block()
             {
                 let issue = self.lanes[lane].session.take();
                 self.close_due(lane, &issue, now_ns);
@@ -353,7 +353,7 @@ impl<C: Codec> Traffic<C> {
     }
 
     /// Books an operation that was due and that nobody has looked at when the run is over.
-    fn close_due(&mut self, lane: usize, issue: &Issue, now_ns: u64) {
+    fn close_due(&mut self, lane: usize, issue: &DueOp, now_ns: u64) {
         let phase = self.window.phase_of(issue.intended_ns);
         self.recording.scheduled(phase, &issue.op);
         let routes = &self.lanes[lane].routes;

@@ -17,11 +17,11 @@ use brunt_plan::outcome::{Outcome, OutcomeClass, ReplyKind};
 use brunt_plan::phase::Phase;
 use brunt_plan::plan::MeterKind;
 use brunt_proto::resp::slot::slot_of;
-use brunt_proto::{Codec, Event, Form, KeyNames, Malformed, Matching, Renewal};
+use brunt_proto::{Codec, Event, Form, KeyNames, Malformed, Matching, Recache};
 use brunt_stats::fault::FaultKind;
 use brunt_stats::outage::OutageKind;
 use brunt_stats::sample::{Sample, Times};
-use brunt_workload::keys::KeySpace;
+use brunt_workload::keys::KeyGenerator;
 use brunt_workload::verify::{Expected, Verifier};
 
 /// Of a value that is not chosen nothing is compared but a head, if it has one.
@@ -179,9 +179,9 @@ impl<C: Codec> Traffic<C> {
             {
                 self.end_value(index, id, at_ns);
             }
-            Event::Key { hit: true, key, bytes, unique, renewal, .. } => {
-                if renewal != Renewal::NONE {
-                    self.recording.note_renewal(renewal);
+            Event::Key { hit: true, key, bytes, unique, recache, .. } => {
+                if recache != Recache::NONE {
+                    self.recording.note_recache(recache);
                 }
                 let is_asked_for =
                     self.count_hit(id, bytes) && self.begin_value(index, id, key, bytes, unique, at_ns);
@@ -344,7 +344,7 @@ impl<C: Codec> Traffic<C> {
         }?;
         let lane = &mut self.lanes[lane_index as usize];
         if unique != 0 {
-            lane.session.saw_unique(id, unique);
+            lane.session.record_unique(id, unique);
         }
         let own_len = lane.keyspace.value_len(id);
         let is_ours = lane.checking == Checking::Ours;
@@ -387,7 +387,7 @@ impl<C: Codec> Traffic<C> {
         }
         let (id, _) = records.value(place);
         if unique != 0 {
-            lane.session.saw_unique(id, unique);
+            lane.session.record_unique(id, unique);
         }
         // Values that may have grown have nothing of ours but a head.
         let own_len = if lane.extends { u32::MAX } else { bytes };
@@ -505,8 +505,8 @@ impl<C: Codec> Traffic<C> {
         let lane_index = self.in_flight.get(head).lane();
         let lane = &mut self.lanes[lane_index as usize];
         let op = match self.in_flight.get(head).key() {
-            KeyRef::Offset(place) => lane.session.follow_up_by_record(place),
-            KeyRef::Id(_) | KeyRef::Drawn(_) => lane.session.follow_up(id),
+            KeyRef::Offset(place) => lane.session.fill_from_record(place),
+            KeyRef::Id(_) | KeyRef::Drawn(_) => lane.session.fill(id),
         };
         let (pins, is_open) = (lane.pins, lane.session.is_open());
         let phase = self.window.phase_of(at_ns);
@@ -764,7 +764,7 @@ fn is_record_of_tls(bytes: &[u8]) -> bool {
 /// Is the key that a server names the one with this id, which was asked for? One that it does not name is. Keys of a plan are
 /// printable ASCII, so no dialect encodes them, and what it names is compared as it is.
 #[inline(always)]
-pub(super) fn is_asked_for<C: Codec>(keyspace: &KeySpace, id: u64, key: &[u8]) -> bool {
+pub(super) fn is_asked_for<C: Codec>(keyspace: &KeyGenerator, id: u64, key: &[u8]) -> bool {
     match C::KEY_NAMES {
         KeyNames::Always => keyspace.is_key_of(id, key),
         KeyNames::OfSeveral => key.is_empty() || keyspace.is_key_of(id, key),

@@ -69,7 +69,7 @@ impl Stream {
 
     /// Says what every connection of the load says first, and hears that we are let in.
     pub(crate) fn greet(&mut self, codec: &RespCodec) -> Result<(), NotGreeted> {
-        let greeting = codec.greeting();
+        let greeting = codec.connection_setup();
         if greeting.replies == 0 {
             return Ok(());
         }
@@ -93,7 +93,7 @@ impl Stream {
                     None => break,
                     Some(Event::End { reply: ReplyKind::Ok, .. }) => heard += 1,
                     Some(Event::End { reply, text, .. }) => {
-                        return Err(NotGreeted::Refused(codec.refusal(heard, reply, text)));
+                        return Err(NotGreeted::Refused(codec.setup_error(heard, reply, text)));
                     }
                     Some(Event::Found { .. } | Event::Bad(_)) => return Err(NotGreeted::NoAnswer),
                     Some(_) => {}

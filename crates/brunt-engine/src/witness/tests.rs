@@ -34,9 +34,9 @@ fn speaker(host: std::net::IpAddr, says: &'static [u8]) -> (SocketAddr, mpsc::Re
 fn ask_all(address: SocketAddr) -> ServerRecord {
     let (told, heard) = mpsc::channel();
     let asked = vec![(endpoint(address).remove(0), Question::Stats)];
-    let witnesses = Witnesses::start(asked, None, Clock::start(), &told).unwrap();
-    witnesses.prepared();
-    let record = witnesses.end().remove(0);
+    let polled_servers = Witnesses::start(asked, None, Clock::start(), &told).unwrap();
+    polled_servers.prepared();
+    let record = polled_servers.end().remove(0);
     let heard: Vec<Snapshot> = heard.try_iter().map(|(_, snapshot)| snapshot).collect();
     assert_eq!(heard, record.snapshots(), "whoever listens hears every answer");
     record
@@ -182,15 +182,15 @@ fn who_does_not_answer_info_says_why() {
         (greets, b"", "it closes the connection"),
     ] {
         let (address, accepted) = speaker(Ipv4Addr::LOCALHOST.into(), says);
-        let witnesses = Witnesses::start(
+        let polled_servers = Witnesses::start(
             vec![(endpoint(address).remove(0), Question::Info(codec(toml)))],
             None,
             Clock::start(),
             &mpsc::channel().0,
         );
-        let witnesses = witnesses.unwrap();
-        witnesses.prepared();
-        let record = witnesses.end().remove(0);
+        let polled_servers = polled_servers.unwrap();
+        polled_servers.prepared();
+        let record = polled_servers.end().remove(0);
         assert_eq!(record.trouble.as_deref(), Some(reason));
         assert!(record.snapshots().is_empty() && !record.is_complete);
         assert_eq!(accepted.try_iter().count(), 1);
@@ -204,9 +204,9 @@ fn a_server_that_goes_away_is_given_up_and_one_that_comes_back_is_not() {
     let address = listener.local_addr().unwrap();
     let answer = |listener: &TcpListener| {
         let (mut stream, _) = listener.accept().unwrap();
-        let mut question = [0; statistics::REQUEST.len()];
+        let mut question = [0; stats::REQUEST.len()];
         stream.read_exact(&mut question).unwrap();
-        assert_eq!(question, statistics::REQUEST);
+        assert_eq!(question, stats::REQUEST);
         stream.write_all(b"STAT pid 1\r\nEND\r\n").unwrap();
     };
     let answering = |listener: TcpListener| {

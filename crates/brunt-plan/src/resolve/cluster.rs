@@ -2,9 +2,9 @@
 //!
 //! Not who has which slot: that changes while a run goes on, and a plan does not.
 
-use super::{Complaint, PlanError, SERVERS_MAX};
-use crate::carrier::Carrier;
+use super::{ErrorContext, PlanError, SERVERS_MAX};
 use crate::plan::{Class, Plan, Protocol, Refill, Target};
+use crate::plan_split::HostRole;
 use crate::server::ServerAddress;
 use crate::spec::RunSpec;
 use crate::units::Count;
@@ -12,14 +12,14 @@ use crate::url::NamedServer;
 
 /// Is the target a cluster?
 pub(super) fn resolve(
-    complaint: &Complaint<'_>,
+    context: &ErrorContext<'_>,
     run: &RunSpec,
     protocol: Protocol,
 ) -> Result<bool, PlanError> {
     if !run.cluster.unwrap_or(false) {
         return Ok(false);
     }
-    let refuse = |accepted: &str| Err(complaint.flag_error("cluster", accepted));
+    let refuse = |accepted: &str| Err(context.flag_error("cluster", accepted));
     if !protocol.is_resp() {
         return refuse("--cluster together with --protocol resp2 or resp3");
     }
@@ -29,18 +29,18 @@ pub(super) fn resolve(
     }
     if let Some(path) = servers.iter().filter_map(NamedServer::address).find(|server| server.is_unix()) {
         let accepted = "hosts together with --cluster, whose nodes name each other by host and port";
-        return Err(complaint.error("server", path, accepted));
+        return Err(context.error("server", path, accepted));
     }
     if let Some(placement) = run.placement {
         let accepted = "no --placement together with --cluster, which says itself where keys live";
-        return Err(complaint.error("placement", placement, accepted));
+        return Err(context.error("placement", placement, accepted));
     }
     if let Some(refill @ Refill::Batch) = run.refill {
         let accepted = "eager together with --cluster, where a slot belongs to no connection whose pipeline could be awaited";
-        return Err(complaint.error("refill", refill, accepted));
+        return Err(context.error("refill", refill, accepted));
     }
     if let Some(database @ Count(1..)) = run.database {
-        return Err(complaint.error("database", database, "0 together with --cluster, which has no other"));
+        return Err(context.error("database", database, "0 together with --cluster, which has no other"));
     }
     Ok(true)
 }
@@ -55,15 +55,16 @@ pub(super) fn resolve(
 /// If there are no nodes.
 pub fn of_nodes(plan: &Plan, nodes: Vec<ServerAddress>) -> Result<Plan, PlanError> {
     assert!(!nodes.is_empty(), "somebody has answered");
-    let complaint = Complaint { class: None };
+    let context = ErrorContext { class: None };
     if nodes.len() > SERVERS_MAX {
         let accepted =
             format!("a cluster of up to {SERVERS_MAX} nodes that have slots; this one has {}", nodes.len());
-        return Err(complaint.flag_error("cluster", accepted));
+        return Err(context.flag_error("cluster", accepted));
     }
     let count = nodes.len() as u32;
     let fewest = |workers: u32, of_agents: Option<bool>| {
-        let is_such = |class: &&Class| of_agents.is_none_or(|are| are == (class.carrier == Carrier::Agents));
+        let is_such =
+            |class: &&Class| of_agents.is_none_or(|are| are == (class.host_role == HostRole::Agents));
         let fewest = plan.classes.iter().filter(is_such).map(|class| class.connections).min();
         let fewest = fewest.unwrap_or(count * workers);
         if fewest >= count * workers {
@@ -71,7 +72,7 @@ pub fn of_nodes(plan: &Plan, nodes: Vec<ServerAddress>) -> Result<Plan, PlanErro
         }
         let of_each = if workers > 1 { " and agent" } else { "" };
         let accepted = format!("at least {}, one for each node of the cluster{of_each}", count * workers);
-        Err(complaint.error("connections", fewest, accepted))
+        Err(context.error("connections", fewest, accepted))
     };
     let most = match plan.agents.len() as u32 {
         0 => fewest(1, None)? / count,
@@ -127,7 +128,7 @@ mod tests {
 
     /// Seeds may be fewer or more than the nodes; connections are counted against the nodes alone.
     #[test]
-    fn nodes_take_the_place_of_seeds() {
+    fn discovered_nodes_replace_seed_servers() {
         let nodes =
             |count: u16| (0..count).map(|port| ServerAddress::network("n", 7_000 + port)).collect::<Vec<_>>();
         let cluster = "cluster = true\nprotocol = 'resp3'\nserver = ['a', 'b', 'c']\n";

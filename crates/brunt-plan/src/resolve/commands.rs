@@ -3,7 +3,7 @@
 //! Not what they say: that is the codec's to read. A class has the list of its `[[class]]` table, else that of the top level.
 //! Invariant: once the classes are settled, the weights of each class's commands are counted in the list of the plan.
 
-use super::{Complaint, PlanError};
+use super::{ErrorContext, PlanError};
 use crate::command::{Command, CommandSpec, named};
 use crate::mix::Mix;
 use crate::op::{COMMANDS_MAX, OpKind};
@@ -18,7 +18,7 @@ pub(super) fn of_class<'a>(plan: &'a PlanSpec, class: &'a ClassSpec) -> &'a [Com
 
 /// What a class sends; the weights of commands are counted in its own list.
 pub(super) fn mix(
-    complaint: &Complaint<'_>,
+    context: &ErrorContext<'_>,
     given: Option<&Mix>,
     commands: &[CommandSpec],
 ) -> Result<Mix, PlanError> {
@@ -30,7 +30,7 @@ pub(super) fn mix(
         Some(mix) if mix.contains(OpKind::Raw) && is_weighed => {
             let accepted =
                 "weights of commands in one place: in --mix, or in --command as NAME@WEIGHT=COMMAND";
-            return Err(complaint.error("mix", mix, accepted));
+            return Err(context.error("mix", mix, accepted));
         }
         Some(mix) if is_weighed => mix.clone().with_commands(weights()),
         Some(mix)
@@ -38,22 +38,18 @@ pub(super) fn mix(
         {
             let accepted =
                 format!("a weight for each --command: raw={}", vec!["1"; commands.len()].join("+"));
-            return Err(complaint.error("mix", mix, accepted));
+            return Err(context.error("mix", mix, accepted));
         }
         Some(mix) => Some(mix.clone()),
     };
     mix.ok_or_else(|| {
-        complaint.error(
-            "command",
-            "weights of 4294967296 or more in all",
-            "a sum of weights below 4294967296",
-        )
+        context.error("command", "weights of 4294967296 or more in all", "a sum of weights below 4294967296")
     })
 }
 
 /// Puts the commands of all classes into one list, and counts the classes' weights in that. A class that has a command which another
 /// has under the same name sends the same one.
-pub(super) fn settle(spec: &PlanSpec, classes: &mut [Class]) -> Vec<CommandSpec> {
+pub(super) fn merge(spec: &PlanSpec, classes: &mut [Class]) -> Vec<CommandSpec> {
     let bare = |command: &CommandSpec| CommandSpec { weight: None, ..command.clone() };
     let mut all: Vec<CommandSpec> = spec.run.command.iter().flatten().map(bare).collect();
     let own = |index: usize| spec.classes.get(index).and_then(|class| class.command.as_ref());
@@ -92,16 +88,16 @@ pub(super) fn check(
     takes_commands: bool,
     classes: &[Class],
 ) -> Result<(), PlanError> {
-    let complaint = Complaint { class: None };
+    let context = ErrorContext { class: None };
     if commands.len() > COMMANDS_MAX {
         let given = format!("{} commands", commands.len());
-        return Err(complaint.error("command", given, format!("up to {COMMANDS_MAX}")));
+        return Err(context.error("command", given, format!("up to {COMMANDS_MAX}")));
     }
     if let (Some(command), false) = (commands.first(), takes_commands) {
-        let takes = Protocol::ALL.iter().filter(|(_, protocol)| protocol.speaks(OpKind::Raw));
+        let takes = Protocol::ALL.iter().filter(|(_, protocol)| protocol.supports(OpKind::Raw));
         let takes: Vec<&str> = takes.map(|(word, _)| *word).collect();
         let accepted = format!("--command together with --protocol {}", takes.join(", "));
-        return Err(complaint.error("command", command, accepted));
+        return Err(context.error("command", command, accepted));
     }
     let is_sent = |index: usize| {
         classes.iter().any(|class| class.mix.commands.get(index).is_some_and(|weight| *weight > 0))
@@ -110,7 +106,7 @@ pub(super) fn check(
         Some((_, command)) => {
             let accepted = "commands that a --mix gives a weight, such as get=9,raw=1, or that have one themselves: \
                             NAME@WEIGHT=COMMAND";
-            Err(complaint.error("command", command, accepted))
+            Err(context.error("command", command, accepted))
         }
         None => Ok(()),
     }
@@ -158,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn commands_are_weighed_in_place() {
+    fn command_weights_count_in_the_class() {
         check("command = ['A {key}', 'put@3=B {key}', '@2=A x']", Ok((&["A=1,put=3,A#2=2"], true)));
         check("command = ['A@2=A {key}', 'B x']\nmix = 'get=4'", Ok((&["get=4,A=2,B=1"], true)));
         check("command = ['A {key}', 'B x']\nmix = 'get=4,raw=2+1'", Ok((&["get=4,A=2,B=1"], true)));
@@ -195,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn what_nothing_reads_is_not_stored() {
+    fn unread_data_sets_are_not_preloaded() {
         check("command = ['PING', 'SET x {value}']", Ok((&["PING=1,SET=1"], false)));
         check("command = ['PING', 'SET x {value}']\npreload = true", Ok((&["PING=1,SET=1"], true)));
         check("command = ['PING', 'GET {key}']\nmix = 'raw=1+1'", Ok((&["PING=1,GET=1"], true)));

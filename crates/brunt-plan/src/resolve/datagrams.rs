@@ -3,7 +3,7 @@
 //! Not how long a request is in truth (that the codecs know): an upper bound, from the commands' grammar. Invariant: of a plan that is
 //! resolved no request is longer than [`REQUEST_BYTES_MAX`], its header included.
 
-use super::{Complaint, PlanError};
+use super::{ErrorContext, PlanError};
 use crate::op::OpKind;
 use crate::plan::{Class, Destination, OnMiss, Protocol, Transport};
 use crate::units::DurationNs;
@@ -33,9 +33,13 @@ const VALUE_LINE: u64 = "VALUE ".len() as u64 + 3 * NUMBER + OPAQUE + 2 * LINE_E
 const NOREPLY: u64 = " noreply".len() as u64;
 
 /// Has everything that these classes send over UDP room there?
-pub(super) fn check(plans: &Destination, preload: bool, classes: &[Class]) -> Result<(), PlanError> {
+pub(super) fn check(
+    default_destination: &Destination,
+    preload: bool,
+    classes: &[Class],
+) -> Result<(), PlanError> {
     for class in classes {
-        let own = class.own.as_ref().unwrap_or(plans);
+        let own = class.own_destination.as_ref().unwrap_or(default_destination);
         let is_by_udp = |kind: &OpKind| class.transport_of(*kind, own.transport) == Transport::Udp;
         if own.transport != Transport::Udp
             && !class.routes.iter().any(|route| route.transport == Transport::Udp)
@@ -43,36 +47,36 @@ pub(super) fn check(plans: &Destination, preload: bool, classes: &[Class]) -> Re
             continue;
         }
         let protocol = own.protocol;
-        let complaint = Complaint { class: (classes.len() > 1).then_some(class.name.as_str()) };
+        let context = ErrorContext { class: (classes.len() > 1).then_some(class.name.as_str()) };
         if !matches!(protocol, Protocol::MemcachedText | Protocol::MemcachedMeta) {
             let accepted = format!(
                 "tcp, unix or tls with --protocol {protocol}: over UDP there are memcached-text and memcached-meta"
             );
-            return Err(complaint.error("transport", Transport::Udp, accepted));
+            return Err(context.error("transport", Transport::Udp, accepted));
         }
         if class.mix.contains(OpKind::Raw) {
             let accepted = "no raw commands with --transport udp, where a request must fit into a datagram";
-            return Err(complaint.error("mix", &class.mix, accepted));
+            return Err(context.error("mix", &class.mix, accepted));
         }
         let stores = class.kinds().into_iter().chain(preload.then_some(OpKind::Set));
         if stores.filter(|kind| kind.carries_value()).any(|kind| is_by_udp(&kind)) {
-            check_store(&complaint, protocol, preload, class)?;
+            check_store(&context, protocol, preload, class)?;
         }
         if is_by_udp(&OpKind::Mget) {
-            check_retrieval(&complaint, protocol, class)?;
+            check_retrieval(&context, protocol, class)?;
         }
         let follow_ups = if class.mix.contains(OpKind::Mget) { u64::from(class.multiget) } else { 1 };
         let each = if class.on_miss == OnMiss::Set { follow_ups } else { 1 };
         if u64::from(class.depth) * each > WAITING_MAX {
             let accepted = format!("at most {} with --transport udp", WAITING_MAX / each);
-            return Err(complaint.error("depth", class.depth, accepted));
+            return Err(context.error("depth", class.depth, accepted));
         }
     }
     Ok(())
 }
 
 fn check_store(
-    complaint: &Complaint<'_>,
+    context: &ErrorContext<'_>,
     protocol: Protocol,
     preload: bool,
     class: &Class,
@@ -89,10 +93,10 @@ fn check_store(
     let accepted = format!(
         "values of at most {most} bytes {keys}: a request is one datagram of {REQUEST_BYTES_MAX}{otherwise}"
     );
-    Err(complaint.error("value-size", &class.keyspace.value_size, accepted))
+    Err(context.error("value-size", &class.keyspace.value_size, accepted))
 }
 
-fn check_retrieval(complaint: &Complaint<'_>, protocol: Protocol, class: &Class) -> Result<(), PlanError> {
+fn check_retrieval(context: &ErrorContext<'_>, protocol: Protocol, class: &Class) -> Result<(), PlanError> {
     if !class.mix.contains(OpKind::Mget) {
         return Ok(());
     }
@@ -105,7 +109,7 @@ fn check_retrieval(complaint: &Complaint<'_>, protocol: Protocol, class: &Class)
             "at most {value_max} bytes with --transport udp, mget, --protocol {protocol} and keys of {key} bytes: the value of each \
              key of a multi-get is one datagram"
         );
-        return Err(complaint.error("value-size", &class.keyspace.value_size, accepted));
+        return Err(context.error("value-size", &class.keyspace.value_size, accepted));
     }
     let (each, beside) = match protocol {
         Protocol::MemcachedMeta => ("mg  k c f v q\r\n".len() as u64 + key + OPAQUE, "mn\r\n".len() as u64),
@@ -119,7 +123,7 @@ fn check_retrieval(complaint: &Complaint<'_>, protocol: Protocol, class: &Class)
         "at most {most} keys with --transport udp, --protocol {protocol} and keys of {key} bytes: a request is one datagram of \
          {REQUEST_BYTES_MAX}"
     );
-    Err(complaint.error("multiget", class.multiget, accepted))
+    Err(context.error("multiget", class.multiget, accepted))
 }
 
 #[cfg(test)]
@@ -147,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn plans_that_do_not() {
+    fn plans_that_do_not_fit() {
         let table = [
             (
                 "protocol = 'memcached-binary'",

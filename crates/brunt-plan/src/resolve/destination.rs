@@ -3,7 +3,7 @@
 //! Not the defaults of all classes (those are the run's). Invariant: what a class says is checked as the run's is, and a class that
 //! says what the run does is one that says nothing.
 
-use super::{Complaint, PlanError, resolve_servers, transport, url};
+use super::{ErrorContext, PlanError, resolve_servers, transport, url};
 use crate::op::OpKind;
 use crate::plan::{
     Class, Destination, Load, OnMiss, OpRoute, OpenRate, Placement, Protocol, SessionScope, Transport,
@@ -14,25 +14,25 @@ use crate::url::NamedServer;
 
 /// What classes use that say nothing of it.
 pub(super) fn of_run(run: &RunSpec, classes: &[ClassSpec]) -> Result<Destination, PlanError> {
-    let complaint = Complaint { class: None };
+    let context = ErrorContext { class: None };
     let protocol = run.protocol.unwrap_or(Protocol::MemcachedText);
     let all_have_own = !classes.is_empty() && classes.iter().all(|class| class.server.is_some());
     let transport = match (&run.server, run.transport) {
         // It is looked at with the servers of each class.
         (None, Some(given)) if all_have_own => given,
-        _ => transport::resolve(&complaint, run)?,
+        _ => transport::resolve(&context, run)?,
     };
     Ok(Destination {
-        servers: resolve_servers(&complaint, run.server.as_ref(), protocol, run.placement)?,
+        servers: resolve_servers(&context, run.server.as_ref(), protocol, run.placement)?,
         protocol,
         transport,
     })
 }
 
 /// Gives each class what it says of its servers.
-pub(super) fn settle(
+pub(super) fn assign(
     run: &RunSpec,
-    plans: &Destination,
+    default_destination: &Destination,
     spec: &PlanSpec,
     classes: &mut [Class],
 ) -> Result<(), PlanError> {
@@ -40,50 +40,57 @@ pub(super) fn settle(
     let silent = ClassSpec::default();
     for (index, class) in classes.iter_mut().enumerate() {
         let name = class.name.clone();
-        let complaint = Complaint { class: several.then_some(name.as_str()) };
-        settle_class(&complaint, run, plans, spec.classes.get(index).unwrap_or(&silent), class)?;
-        if class.own.is_some() || !class.routes.is_empty() {
-            check_alone(&complaint, run)?;
+        let context = ErrorContext { class: several.then_some(name.as_str()) };
+        resolve_class(&context, run, default_destination, spec.classes.get(index).unwrap_or(&silent), class)?;
+        if class.own_destination.is_some() || !class.routes.is_empty() {
+            check_no_own_servers(&context, run)?;
         }
     }
     Ok(())
 }
 
 /// A cluster and agents are of one kind of server.
-fn check_alone(complaint: &Complaint<'_>, run: &RunSpec) -> Result<(), PlanError> {
+fn check_no_own_servers(context: &ErrorContext<'_>, run: &RunSpec) -> Result<(), PlanError> {
     if run.cluster == Some(true) {
         let accepted = "--cluster where no class has a server, a protocol, a transport or a route of its own";
-        return Err(complaint.flag_error("cluster", accepted));
+        return Err(context.flag_error("cluster", accepted));
     }
     match run.agent.as_ref().and_then(|agents| agents.first()) {
         Some(first) => {
             let accepted =
                 "--agent where no class has a server, a protocol, a transport or a route of its own";
-            Err(complaint.error("agent", first, accepted))
+            Err(context.error("agent", first, accepted))
         }
         None => Ok(()),
     }
 }
 
-fn settle_class(
-    complaint: &Complaint<'_>,
+fn resolve_class(
+    context: &ErrorContext<'_>,
     run: &RunSpec,
-    plans: &Destination,
+    default_destination: &Destination,
     given: &ClassSpec,
     class: &mut Class,
 ) -> Result<(), PlanError> {
     let by_port = given.server.as_ref().filter(|_| run.protocol.is_none()).and_then(url::by_port);
     let protocol = given.protocol.or(by_port);
-    let own = settle_destination(complaint, run, plans, given.server.as_ref(), protocol, given.transport)?;
+    let own = resolve_destination(
+        context,
+        run,
+        default_destination,
+        given.server.as_ref(),
+        protocol,
+        given.transport,
+    )?;
     for route in given.route.iter().flatten() {
-        check_ops(complaint, run, route, class)?;
-        let way = settle_destination(complaint, run, &own, route.server.as_ref(), None, route.transport)
+        check_ops(context, run, route, class)?;
+        let way = resolve_destination(context, run, &own, route.server.as_ref(), None, route.transport)
             .map_err(|error| of_route(route, error))?;
         if way.protocol != own.protocol {
             let accepted = format!("servers that speak {}, as the class does", own.protocol);
             let named: Vec<String> =
                 route.server.iter().flat_map(|list| &list.0).map(ToString::to_string).collect();
-            return Err(of_route(route, complaint.error("server", named.join(", "), accepted)));
+            return Err(of_route(route, context.error("server", named.join(", "), accepted)));
         }
         let servers = if way.servers == own.servers { Vec::new() } else { way.servers };
         class.routes.push(OpRoute { ops: route.ops.clone(), servers, transport: way.transport });
@@ -91,17 +98,18 @@ fn settle_class(
     let is_taken = |kind: &OpKind| class.routes.iter().any(|route| route.ops.contains(kind));
     if !class.routes.is_empty() && kinds_of(run, class).iter().all(is_taken) {
         let accepted = "routes that leave a kind of operation to the class itself, whose server and transport are then those of all";
-        return Err(complaint.error("ops", &class.mix, accepted));
+        return Err(context.error("ops", &class.mix, accepted));
     }
     if !class.routes.is_empty() && class.lifetime.is_planned() {
         let accepted = "no route beside --connect-rate, --calls-per-connection, --reconnect-every and --connections-total";
-        return Err(complaint.error("route", list(&class.routes[0].ops), accepted));
+        return Err(context.error("route", list(&class.routes[0].ops), accepted));
     }
-    check_calls(complaint, run, &own, class)?;
-    check_replicas(complaint, run, &own, class)?;
-    check_clients(complaint, run, &own, class)?;
-    class.own = (own != *plans).then(|| {
-        let servers = if own.servers == plans.servers { Vec::new() } else { own.servers.clone() };
+    check_calls(context, run, &own, class)?;
+    check_replicas(context, run, &own, class)?;
+    check_clients(context, run, &own, class)?;
+    class.own_destination = (own != *default_destination).then(|| {
+        let servers =
+            if own.servers == default_destination.servers { Vec::new() } else { own.servers.clone() };
         Destination { servers, ..own }
     });
     Ok(())
@@ -114,8 +122,8 @@ fn of_route(route: &RouteSpec, error: PlanError) -> PlanError {
 }
 
 /// What was said of servers, over what holds where nothing was.
-fn settle_destination(
-    complaint: &Complaint<'_>,
+fn resolve_destination(
+    context: &ErrorContext<'_>,
     run: &RunSpec,
     base: &Destination,
     server: Option<&ServerList>,
@@ -136,7 +144,7 @@ fn settle_destination(
         let listed = ServerList(base.servers.iter().map(plain).collect());
         said.server = (!base.servers.is_empty()).then_some(listed);
         said.transport = Some(transport.unwrap_or(base.transport));
-        let transport = transport::resolve(complaint, &said)?;
+        let transport = transport::resolve(context, &said)?;
         let protocol = protocol.unwrap_or(base.protocol);
         return Ok(Destination { servers: base.servers.clone(), protocol, transport });
     };
@@ -145,21 +153,21 @@ fn settle_destination(
     if protocol.is_none() && named.0.iter().any(is_of_base) {
         said.protocol = Some(base.protocol);
     }
-    let mut said = url::fill_in(complaint, &said)?;
-    check_login(complaint, run, &said, named)?;
+    let mut said = url::apply_urls(context, &said)?;
+    check_login(context, run, &said, named)?;
     let has_path = named.0.iter().filter_map(NamedServer::address).any(ServerAddress::is_unix);
     if said.transport.is_none() && !has_path && base.transport != Transport::Unix {
         said.transport = Some(base.transport);
     }
-    let transport = transport::resolve(complaint, &said)?;
+    let transport = transport::resolve(context, &said)?;
     let protocol = said.protocol.unwrap_or(base.protocol);
-    let servers = resolve_servers(complaint, server, protocol, run.placement)?;
+    let servers = resolve_servers(context, server, protocol, run.placement)?;
     Ok(Destination { servers, protocol, transport })
 }
 
 /// Users, passwords and databases are the run's: what the URL of one class says of them would reach the servers of all others.
 fn check_login(
-    complaint: &Complaint<'_>,
+    context: &ErrorContext<'_>,
     run: &RunSpec,
     said: &RunSpec,
     named: &ServerList,
@@ -174,32 +182,32 @@ fn check_login(
     let accepted = format!(
         "URLs that say no more of --{option} than the run, whose users, passwords and databases are those of all classes"
     );
-    Err(complaint.error("server", servers.join(", "), accepted))
+    Err(context.error("server", servers.join(", "), accepted))
 }
 
 /// Are the kinds of a route the class's, and of no other route?
 fn check_ops(
-    complaint: &Complaint<'_>,
+    context: &ErrorContext<'_>,
     run: &RunSpec,
     route: &RouteSpec,
     class: &Class,
 ) -> Result<(), PlanError> {
     let kinds = kinds_of(run, class);
     if route.ops.is_empty() {
-        return Err(complaint.error("ops", "", format!("one or several of: {}", list(&kinds))));
+        return Err(context.error("ops", "", format!("one or several of: {}", list(&kinds))));
     }
     for (index, kind) in route.ops.iter().enumerate() {
         if !kinds.contains(kind) {
-            return Err(complaint.error("ops", kind, format!("operations of the class: {}", list(&kinds))));
+            return Err(context.error("ops", kind, format!("operations of the class: {}", list(&kinds))));
         }
         let is_taken = class.routes.iter().any(|earlier| earlier.ops.contains(kind));
         if is_taken || route.ops[..index].contains(kind) {
-            return Err(complaint.error("ops", kind, "each kind of operation in one route"));
+            return Err(context.error("ops", kind, "each kind of operation in one route"));
         }
     }
     if route.server.is_none() && route.transport.is_none() {
         let accepted = "a route with a transport or a server of its own";
-        return Err(complaint.error("route", list(&route.ops), accepted));
+        return Err(context.error("route", list(&route.ops), accepted));
     }
     Ok(())
 }
@@ -219,7 +227,7 @@ fn list(kinds: &[OpKind]) -> String {
 
 /// A schedule of a connection's own says nothing of where a key lives: its calls go where that connection goes.
 fn check_calls(
-    complaint: &Complaint<'_>,
+    context: &ErrorContext<'_>,
     run: &RunSpec,
     own: &Destination,
     class: &Class,
@@ -229,7 +237,7 @@ fn check_calls(
     if matches!(class.sessions, SessionScope::Client { .. }) {
         return Ok(());
     }
-    let refuse = |accepted: &str| Err(complaint.error("call-rate", rate, accepted));
+    let refuse = |accepted: &str| Err(context.error("call-rate", rate, accepted));
     let is_by_key = run.placement.is_none_or(|placement| placement.is_by_key());
     if own.servers.len() > 1 && is_by_key {
         return refuse(
@@ -250,7 +258,7 @@ fn check_calls(
 
 /// Replicas are servers of each path, and what is not known of all of them is not asked for.
 fn check_replicas(
-    complaint: &Complaint<'_>,
+    context: &ErrorContext<'_>,
     run: &RunSpec,
     own: &Destination,
     class: &Class,
@@ -259,7 +267,7 @@ fn check_replicas(
     if replicas == 1 {
         return Ok(());
     }
-    let refuse = |accepted: &str| Err(complaint.error("replicas", replicas, accepted));
+    let refuse = |accepted: &str| Err(context.error("replicas", replicas, accepted));
     let of_route =
         |route: &OpRoute| if route.servers.is_empty() { own.servers.len() } else { route.servers.len() };
     let fewest = class.routes.iter().map(of_route).fold(own.servers.len(), usize::min);
@@ -298,7 +306,7 @@ fn check_replicas(
 
 /// A client has connections to every server of each path, unless its thread has one server.
 fn check_clients(
-    complaint: &Complaint<'_>,
+    context: &ErrorContext<'_>,
     run: &RunSpec,
     own: &Destination,
     class: &Class,
@@ -314,7 +322,7 @@ fn check_clients(
             let accepted = format!(
                 "a multiple of {servers}, as many as the servers are, to each of which a client has connections; or --placement by-thread"
             );
-            Err(complaint.error("client-connections", connections, accepted))
+            Err(context.error("client-connections", connections, accepted))
         }
         None => Ok(()),
     }
@@ -359,7 +367,7 @@ mod tests {
     }
 
     #[test]
-    fn a_class_may_say_who_comes_as_the_run_does() {
+    fn class_urls_may_repeat_the_login() {
         let plan = resolved(
             "user = 'u'\npassword = 'p'\ndatabase = 4\n[[class]]\nname = 'x'\nserver = 'a'\n[[class]]\nname = 'y'\n\
              server = 'redis://u:p@b/4'",
@@ -381,7 +389,7 @@ mod tests {
         ];
         for (more, expected) in table {
             let plan = resolved(&format!("server = ['a', 'b']\nconnections = 16\n{more}")).unwrap();
-            assert_eq!(plan.slots_of(&plan.classes[0]), expected, "{more}");
+            assert_eq!(plan.in_flight_slots(&plan.classes[0]), expected, "{more}");
         }
     }
 
@@ -460,7 +468,7 @@ mod tests {
     }
 
     #[test]
-    fn what_classes_say_is_checked_as_the_plan_is() {
+    fn class_servers_are_checked_as_the_plan_is() {
         let table = [
             (
                 "server = 'a'\n[[class]]\nname = 'x'\n[[class]]\nname = 'y'\nprotocol = 'resp2'\nmix = 'cas,gets'",
@@ -568,7 +576,7 @@ mod tests {
 
     /// What is preloaded goes where the sets of its class go, and once to each place.
     #[test]
-    fn data_sets_are_stored_where_sets_go() {
+    fn data_sets_are_stored_at_the_servers_of_sets() {
         let plan = resolved(
             "server = 'a'\n[[class]]\nname = 'tcp'\n[[class]]\nname = 'udp'\ntransport = 'udp'\n[[class]]\nname = 'redis'\n\
              server = 'redis://b'\n[[class]]\nname = 'keys'\nkeys = 7\nserver = ['a', 'b', 'c']\nreplicas = 2",
@@ -583,7 +591,7 @@ mod tests {
 
     /// Where one address is spoken to in two ways, its names say which, and it is asked once.
     #[test]
-    fn servers_have_names_that_differ() {
+    fn server_names_are_distinct() {
         let plan = resolved(
             "server = ['a', 'b']\n[[class]]\n[[class.route]]\nops = ['get']\ntransport = 'udp'\nserver = 'a'",
         )
@@ -591,7 +599,7 @@ mod tests {
         let names: Vec<_> = (0..4).map(|index| plan.server_name(index)).collect();
         let named = |name: &str| Some(name.to_owned());
         assert_eq!(names, [named("a:11211 (tcp)"), named("b:11211"), named("a:11211 (udp)"), None]);
-        assert_eq!(plan.witnesses(), [0, 1]);
+        assert_eq!(plan.polled_servers(), [0, 1]);
         assert_eq!(resolved("").unwrap().server_name(0), None);
         let plan = resolved(
             "server = 'a'\n[[class]]\nname = 'w'\n[[class]]\nname = 'x'\ntransport = 'udp'\n[[class]]\nname = 'y'\n\

@@ -1,11 +1,11 @@
 //! Agents, and the class that the controller measures with.
 //!
-//! Not the dividing of a plan (that is [`crate::carrier`]'s). Invariant: `--measure-…` is another way to write a class that the
+//! Not the dividing of a plan (that is [`crate::plan_split`]'s). Invariant: `--measure-…` is another way to write a class that the
 //! controller carries out, and nothing else knows of it.
 
-use super::{Complaint, PlanError};
-use crate::carrier::Carrier;
+use super::{ErrorContext, PlanError};
 use crate::plan::Class;
+use crate::plan_split::HostRole;
 use crate::spec::{ClassSpec, PlanSpec, RunSpec};
 use crate::units::Count;
 use std::borrow::Cow;
@@ -24,7 +24,7 @@ pub(super) fn with_measuring_class(spec: &PlanSpec) -> Result<Cow<'_, PlanSpec>,
     let Some((option, value)) = given.into_iter().flatten().next() else { return Ok(Cow::Borrowed(spec)) };
     if spec.run.agent.as_ref().is_none_or(Vec::is_empty) {
         let accepted = "--agent beside it: without agents there is one class for all";
-        return Err(Complaint { class: None }.error(option, value, accepted));
+        return Err(ErrorContext { class: None }.error(option, value, accepted));
     }
     let mut spec = spec.clone();
     if spec.classes.is_empty() {
@@ -55,7 +55,7 @@ pub(super) fn with_measuring_class(spec: &PlanSpec) -> Result<Cow<'_, PlanSpec>,
         name: Some(MEASURE.to_owned()),
         connections: connections.or(Some(Count(1))),
         depth: depth.or(Some(Count(1))),
-        carried_by: Some(Carrier::Controller),
+        carried_by: Some(HostRole::Controller),
         ..ClassSpec::default()
     });
     (measuring.rate, measuring.rate_profile, measuring.think) = (rate, None, None);
@@ -68,20 +68,20 @@ pub(super) fn with_measuring_class(spec: &PlanSpec) -> Result<Cow<'_, PlanSpec>,
 
 /// The agents, as they are named.
 pub(super) fn resolve(
-    complaint: &Complaint<'_>,
+    context: &ErrorContext<'_>,
     run: &RunSpec,
     classes: &[Class],
 ) -> Result<Vec<String>, PlanError> {
     let agents = run.agent.clone().unwrap_or_default();
     let Some(first) = agents.first() else { return Ok(agents) };
-    let error = |accepted: &str| Err(complaint.error("agent", first, accepted));
+    let error = |accepted: &str| Err(context.error("agent", first, accepted));
     if let Some(unfit) = agents.iter().find(|agent| split(agent).is_none()) {
-        return Err(complaint.error("agent", unfit, "HOST or HOST:PORT, an IPv6 address in brackets"));
+        return Err(context.error("agent", unfit, "HOST or HOST:PORT, an IPv6 address in brackets"));
     }
     if run.server.is_none() {
         return error("--agent beside --server: the reference server of a run listens on this host only");
     }
-    if classes.iter().all(|class| class.carrier == Carrier::Controller) {
+    if classes.iter().all(|class| class.host_role == HostRole::Controller) {
         return error("--agent beside a class that is not carried out by the controller");
     }
     let writes = |class: &Class| class.mix.weights.iter().any(|(kind, _)| !kind.is_retrieval());
@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn the_controller_measures_with_a_class_of_its_own() {
+    fn measure_options_add_a_controller_class() {
         let plan = resolved(
             "server = 'a'\nagent = ['x', 'y:1']\nrate = 9000\narrival = 'uniform'\nconnections = 8\nthreads = 8\nmix = 'get'\n\
              measure-rate = 100",
@@ -151,7 +151,7 @@ mod tests {
             .classes
             .iter()
             .map(|class| {
-                (class.name.as_str(), class.carrier, class.connections, class.depth, class.load.clone())
+                (class.name.as_str(), class.host_role, class.connections, class.depth, class.load.clone())
             })
             .collect();
         let same = resolved(
@@ -170,14 +170,14 @@ mod tests {
         )
         .unwrap();
         let rates: Vec<_> = beside_calls.classes.iter().map(|class| class.load.clone()).collect();
-        let open = |rate| crate::plan::Load::Open { rate, arrival: crate::distribution::Arrival::Poisson };
+        let open = |rate| crate::plan::Load::Open { rate, arrival: crate::arrival::Arrival::Poisson };
         let per_second = crate::units::Rate::per_second;
         let (own, whole) = (OpenRate::PerConnection(per_second(50)), OpenRate::Constant(per_second(100)));
         assert_eq!(rates, [open(own), open(whole)]);
     }
 
     #[test]
-    fn what_agents_cannot_do_is_refused() {
+    fn options_that_agents_lack_are_refused() {
         let table = [
             (
                 "agent = ['a']",

@@ -2,7 +2,7 @@
 //!
 //! Not the commands: those are the codec's.
 
-use super::{Complaint, PlanError};
+use super::{ErrorContext, PlanError};
 use crate::op::OpKind;
 use crate::plan::{Class, Destination, Protocol};
 use crate::spec::RunSpec;
@@ -15,19 +15,22 @@ const OF_FIELDS: [OpKind; 3] = [OpKind::Get, OpKind::Set, OpKind::Delete];
 
 /// How many bytes at the end of a key are the field, if any.
 pub(super) fn resolve(
-    complaint: &Complaint<'_>,
+    context: &ErrorContext<'_>,
     run: &RunSpec,
-    plans: &Destination,
+    default_destination: &Destination,
     classes: &[Class],
 ) -> Result<Option<u32>, PlanError> {
     let Some(given) = run.hash_field else { return Ok(None) };
-    let refuse = |accepted: &str| Err(complaint.error("hash-field", given, accepted));
-    let bytes = complaint.count("hash-field", run.hash_field, 0, 1, FIELD_MAX)?;
-    let is_resp = |class: &&Class| class.own.as_ref().unwrap_or(plans).protocol.is_resp();
+    let refuse = |accepted: &str| Err(context.error("hash-field", given, accepted));
+    let bytes = context.count("hash-field", run.hash_field, 0, 1, FIELD_MAX)?;
+    let is_resp =
+        |class: &&Class| class.own_destination.as_ref().unwrap_or(default_destination).protocol.is_resp();
     if !classes.iter().any(|class| is_resp(&class)) {
         return refuse("--hash-field together with --protocol resp2 or resp3, for hashes are Redis's");
     }
-    let is_inline = |class: &Class| class.own.as_ref().unwrap_or(plans).protocol == Protocol::RespInline;
+    let is_inline = |class: &Class| {
+        class.own_destination.as_ref().unwrap_or(default_destination).protocol == Protocol::RespInline
+    };
     if classes.iter().any(is_inline) {
         return refuse(
             "no --hash-field together with --protocol resp-inline; --command 'HGET {key} f' is a command of it",
@@ -42,7 +45,7 @@ pub(super) fn resolve(
         }
         if class.mix.weights.iter().any(|(kind, _)| !OF_FIELDS.contains(kind)) {
             let accepted = "a --mix of get, set and delete beside --hash-field";
-            return Err(complaint.error("mix", &class.mix, accepted));
+            return Err(context.error("mix", &class.mix, accepted));
         }
     }
     Ok(Some(bytes as u32))
@@ -53,7 +56,7 @@ mod tests {
     use super::super::tests::resolved;
 
     #[test]
-    fn keys_are_split_where_that_means_something() {
+    fn hash_fields_require_redis() {
         let plan = resolved("protocol = 'resp2'\nserver = 'a'\nhash-field = 4").unwrap();
         assert_eq!((plan.hash_field, plan.server_stats), (Some(4), false));
         let of_redis = "protocol = 'resp3'\nserver = 'a'\nhash-field = ";

@@ -3,21 +3,21 @@
 //! Not how operations of several classes take turns on a connection: that is the engine's. Invariant: a class that shares has as many
 //! connections as their owner, as deep, to the same servers, and what is said of connections is said of the owner's alone.
 
-use super::{Complaint, PlanError};
+use super::{ErrorContext, PlanError};
 use crate::plan::{Class, SessionScope};
 use crate::spec::{ClassSpec, PlanSpec, RunSpec};
 
 const OPTION: &str = "connections-of";
 
 /// Gives classes that share connections what their owners have.
-pub(super) fn settle(run: &RunSpec, spec: &PlanSpec, classes: &mut [Class]) -> Result<(), PlanError> {
-    let owner_of = |class: &ClassSpec| class.connections_of.clone();
-    let names: Vec<Option<String>> = spec.classes.iter().map(owner_of).collect();
+pub(super) fn assign_owners(run: &RunSpec, spec: &PlanSpec, classes: &mut [Class]) -> Result<(), PlanError> {
+    let connection_owner = |class: &ClassSpec| class.connections_of.clone();
+    let names: Vec<Option<String>> = spec.classes.iter().map(connection_owner).collect();
     for (index, name) in names.iter().enumerate() {
         let Some(name) = name else { continue };
         let own_name = classes[index].name.clone();
-        let complaint = Complaint { class: Some(&own_name) };
-        let refuse = |accepted: String| Err(complaint.error(OPTION, name, accepted));
+        let context = ErrorContext { class: Some(&own_name) };
+        let refuse = |accepted: String| Err(context.error(OPTION, name, accepted));
         let is_it = |(at, class): &(usize, &Class)| class.name == *name && *at != index;
         let Some((at, owner)) = classes.iter().enumerate().find(is_it) else {
             return refuse("the name of another class".to_owned());
@@ -25,7 +25,7 @@ pub(super) fn settle(run: &RunSpec, spec: &PlanSpec, classes: &mut [Class]) -> R
         if names[at].is_some() {
             return refuse(format!("a class with connections of its own, as '{name}' has none"));
         }
-        if let Some(option) = beside(&spec.classes[index]) {
+        if let Some(option) = conflicting_option(&spec.classes[index]) {
             return refuse(format!("no {option} beside it: connections are those of class '{name}'"));
         }
         if let Some(obstacle) = obstacle(run, owner) {
@@ -37,15 +37,16 @@ pub(super) fn settle(run: &RunSpec, spec: &PlanSpec, classes: &mut [Class]) -> R
         let owner = owner.clone();
         let class = &mut classes[index];
         class.connections_of = Some(owner.name);
-        (class.connections, class.depth, class.own) = (owner.connections, owner.depth, owner.own);
-        (class.reconnect, class.carrier) = (owner.reconnect, owner.carrier);
+        (class.connections, class.depth, class.own_destination) =
+            (owner.connections, owner.depth, owner.own_destination);
+        (class.reconnect, class.host_role) = (owner.reconnect, owner.host_role);
         class.lifetime = owner.lifetime;
     }
     Ok(())
 }
 
 /// What a class that has no connections says of them.
-fn beside(spec: &ClassSpec) -> Option<&'static str> {
+fn conflicting_option(spec: &ClassSpec) -> Option<&'static str> {
     let options = [
         ("connections", spec.connections.is_some()),
         ("depth", spec.depth.is_some()),
@@ -86,14 +87,14 @@ mod tests {
     const OWNER: &str = "[[class]]\nname = 'one'\nconnections = 6\ndepth = 3\n";
 
     #[test]
-    fn a_class_has_the_connections_of_another() {
+    fn classes_can_share_connections() {
         let toml = format!(
             "server = ['a', 'b']\n[[class]]\nname = 'two'\nrate = 10\nconnections-of = 'one'\n{OWNER}"
         );
         let plan = resolved(&toml).unwrap();
         let [two, one] = &plan.classes[..] else { panic!("two classes") };
         assert_eq!((two.connections, two.depth, two.own_connections()), (6, 3, 0));
-        assert_eq!((one.own_connections(), plan.owner_of(0), plan.owner_of(1)), (6, 1, 1));
+        assert_eq!((one.own_connections(), plan.connection_owner(0), plan.connection_owner(1)), (6, 1, 1));
         assert!(plan.shares_connections(0) && plan.shares_connections(1));
         assert!(!resolved(OWNER).unwrap().shares_connections(0));
         // What is printed as a plan file is the same plan.
@@ -102,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_shared_is_refused() {
+    fn unshareable_connections_are_refused() {
         let two = "[[class]]\nname = 'two'\nconnections-of = ";
         let table = [
             ("", "'three'", "'three' was given; accepted: the name of another class"),

@@ -2,22 +2,22 @@
 //!
 //! Not the file: nothing here opens it.
 
-use super::{Complaint, PlanError};
+use super::{ErrorContext, PlanError};
 use crate::mix::Mix;
 use crate::op::OpKind;
 use crate::plan::{Class, Destination, Trace, Transport};
 use crate::spec::{ClassSpec, RunSpec};
 
 /// The trace of a class, if it has one.
-pub(super) fn resolve(complaint: &Complaint<'_>, spec: &ClassSpec) -> Result<Option<Trace>, PlanError> {
+pub(super) fn resolve(context: &ErrorContext<'_>, spec: &ClassSpec) -> Result<Option<Trace>, PlanError> {
     let (file, layout) = match (&spec.trace, spec.trace_layout) {
         (None, None) => return Ok(None),
         (Some(file), Some(layout)) if !file.is_empty() => (file, layout),
         (Some(file), _) => {
-            return Err(complaint.error("trace", file, "the path of a file, together with trace-layout"));
+            return Err(context.error("trace", file, "the path of a file, together with trace-layout"));
         }
         (None, Some(layout)) => {
-            return Err(complaint.error("trace-layout", layout, "trace-layout together with trace"));
+            return Err(context.error("trace-layout", layout, "trace-layout together with trace"));
         }
     };
     let beside = [
@@ -30,7 +30,7 @@ pub(super) fn resolve(complaint: &Complaint<'_>, spec: &ClassSpec) -> Result<Opt
     ];
     if let Some((option, given)) = beside.iter().find_map(|(option, given)| Some((option, given.as_ref()?))) {
         let accepted = format!("no --{option} beside trace, which says what is asked for");
-        return Err(complaint.error(option, given, accepted));
+        return Err(context.error(option, given, accepted));
     }
     Ok(Some(Trace { file: file.clone(), layout }))
 }
@@ -42,21 +42,28 @@ pub(super) fn mix(trace: &Trace) -> Mix {
 }
 
 /// What the protocol has no request for stands in no mix: whoever reads the trace takes another for it.
-pub(super) fn settle(run: &RunSpec, plans: &Destination, classes: &mut [Class]) -> Result<(), PlanError> {
+pub(super) fn limit_mixes(
+    run: &RunSpec,
+    default_destination: &Destination,
+    classes: &mut [Class],
+) -> Result<(), PlanError> {
     for class in classes.iter_mut().filter(|class| class.trace.is_some()) {
-        let protocol = class.own.as_ref().unwrap_or(plans).protocol;
+        let protocol = class.own_destination.as_ref().unwrap_or(default_destination).protocol;
         let is_plain = |kind: OpKind| {
             run.hash_field.is_none() || matches!(kind, OpKind::Get | OpKind::Set | OpKind::Delete)
         };
-        class.mix.weights.retain(|(kind, _)| protocol.speaks(*kind) && is_plain(*kind));
+        class.mix.weights.retain(|(kind, _)| protocol.supports(*kind) && is_plain(*kind));
     }
     let Some(trace) = classes.iter().find_map(|class| class.trace.as_ref()) else { return Ok(()) };
-    let refuse = |accepted: &str| Err(Complaint { class: None }.error("trace", &trace.file, accepted));
+    let refuse = |accepted: &str| Err(ErrorContext { class: None }.error("trace", &trace.file, accepted));
     if run.cluster == Some(true) {
         return refuse("no trace together with --cluster");
     }
     let goes_by_udp = |class: &Class| {
-        class.kinds().iter().any(|kind| class.transport_of(*kind, plans.transport) == Transport::Udp)
+        class
+            .kinds()
+            .iter()
+            .any(|kind| class.transport_of(*kind, default_destination.transport) == Transport::Udp)
     };
     if classes.iter().any(|class| class.trace.is_some() && goes_by_udp(class)) {
         return refuse("no trace together with --transport udp, whose requests have to fit into datagrams");
@@ -75,7 +82,7 @@ mod tests {
     use super::super::tests::resolved;
 
     #[test]
-    fn a_trace_says_what_is_asked_for() {
+    fn trace_options_resolve() {
         let of_trace = "trace = 't.csv'\ntrace-layout = 'twitter'\n";
         let mix = |toml: &str| resolved(&format!("{of_trace}{toml}")).unwrap().classes[0].mix.to_string();
         let memcached = "get=1,gets=1,set=1,add=1,replace=1,append=1,prepend=1,cas=1,incr=1,decr=1,delete=1";
@@ -87,11 +94,11 @@ mod tests {
         assert_eq!(mix("protocol = 'resp2'\nserver = 'a'\nhash-field = 1"), "get=1,set=1,delete=1");
         let plan = resolved(of_trace).unwrap();
         assert_eq!((plan.stop.time, plan.stop.requests), (None, None), "it ends with its last line");
-        assert!(!plan.data_sets()[0].counts && !plan.data_sets()[0].extends);
+        assert!(!plan.data_sets()[0].has_counters && !plan.data_sets()[0].extends);
     }
 
     #[test]
-    fn what_a_trace_cannot_have_beside_it_is_refused() {
+    fn options_that_conflict_with_a_trace_are_refused() {
         let of_trace = "trace = 't.csv'\ntrace-layout = 'words'\n";
         for (toml, message) in [
             (

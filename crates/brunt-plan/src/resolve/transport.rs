@@ -2,8 +2,8 @@
 //!
 //! Not where the servers are (that is the target's).
 
-use super::used::Used;
-use super::{Complaint, PlanError};
+use super::server_usage::ServerUsage;
+use super::{ErrorContext, PlanError};
 use crate::plan::{Timestamps, Transport};
 use crate::sockets::SocketOptions;
 use crate::spec::RunSpec;
@@ -12,7 +12,7 @@ use crate::units::{Count, DurationNs};
 use crate::url::NamedServer;
 
 /// The transport: as given, else as the servers are named.
-pub(super) fn resolve(complaint: &Complaint<'_>, run: &RunSpec) -> Result<Transport, PlanError> {
+pub(super) fn resolve(context: &ErrorContext<'_>, run: &RunSpec) -> Result<Transport, PlanError> {
     let servers = run.server.as_ref().map(|list| list.0.as_slice()).unwrap_or_default();
     let mut places = servers.iter().filter_map(NamedServer::address);
     let has_hosts = places.clone().any(|server| !server.is_unix());
@@ -20,19 +20,19 @@ pub(super) fn resolve(complaint: &Complaint<'_>, run: &RunSpec) -> Result<Transp
     match (run.transport, path) {
         (_, Some(path)) if has_hosts => {
             let accepted = "paths of sockets only, or hosts only: a run has one transport";
-            Err(complaint.error("server", path, accepted))
+            Err(context.error("server", path, accepted))
         }
         (Some(Transport::Unix), None) => {
             let accepted = "--transport unix together with --server unix:PATH";
-            Err(complaint.error("transport", Transport::Unix, accepted))
+            Err(context.error("transport", Transport::Unix, accepted))
         }
         (None | Some(Transport::Unix), Some(_)) => Ok(Transport::Unix),
         (Some(given), Some(path)) => {
-            Err(complaint.error("transport", given, format!("unix, for --server {path} is a path")))
+            Err(context.error("transport", given, format!("unix, for --server {path} is a path")))
         }
         (Some(Transport::Tls), None) if !has_hosts => {
             let accepted = "--transport tls together with a --server: the reference server speaks no TLS";
-            Err(complaint.error("transport", Transport::Tls, accepted))
+            Err(context.error("transport", Transport::Tls, accepted))
         }
         (given, None) => Ok(given.unwrap_or(Transport::Tcp)),
     }
@@ -40,9 +40,9 @@ pub(super) fn resolve(complaint: &Complaint<'_>, run: &RunSpec) -> Result<Transp
 
 /// What is said of TLS, where it is spoken.
 pub(super) fn resolve_tls(
-    complaint: &Complaint<'_>,
+    context: &ErrorContext<'_>,
     run: &RunSpec,
-    used: &Used,
+    used: &ServerUsage,
 ) -> Result<TlsOptions, PlanError> {
     let is_insecure = run.tls_insecure.unwrap_or(false);
     let given = [
@@ -54,13 +54,13 @@ pub(super) fn resolve_tls(
     let mut given = given.into_iter().filter_map(|(option, given)| Some((option, given?)));
     let accepted = |option: &str| format!("--{option} together with --transport tls");
     match given.next() {
-        _ if used.goes_by(Transport::Tls) => {}
-        Some((option, given)) => return Err(complaint.error(option, given, accepted(option))),
-        None if is_insecure => return Err(complaint.flag_error("tls-insecure", accepted("tls-insecure"))),
+        _ if used.uses_transport(Transport::Tls) => {}
+        Some((option, given)) => return Err(context.error(option, given, accepted(option))),
+        None if is_insecure => return Err(context.flag_error("tls-insecure", accepted("tls-insecure"))),
         None => {}
     }
     if let (Some(ca), true) = (&run.tls_ca, is_insecure) {
-        return Err(complaint.error("tls-ca", ca, "either --tls-ca or --tls-insecure"));
+        return Err(context.error("tls-ca", ca, "either --tls-ca or --tls-insecure"));
     }
     let identity = match (&run.tls_cert, &run.tls_key) {
         (None, None) => None,
@@ -68,10 +68,10 @@ pub(super) fn resolve_tls(
             Some(Identity { certificate: certificate.clone(), key: key.clone() })
         }
         (Some(certificate), None) => {
-            return Err(complaint.error("tls-cert", certificate, "--tls-cert together with --tls-key"));
+            return Err(context.error("tls-cert", certificate, "--tls-cert together with --tls-key"));
         }
         (None, Some(key)) => {
-            return Err(complaint.error("tls-key", key, "--tls-key together with --tls-cert"));
+            return Err(context.error("tls-key", key, "--tls-key together with --tls-cert"));
         }
     };
     let (ca, server_name) = (run.tls_ca.clone(), run.tls_server_name.clone());
@@ -80,20 +80,20 @@ pub(super) fn resolve_tls(
 
 /// What is asked of the sockets.
 pub(super) fn resolve_sockets(
-    complaint: &Complaint<'_>,
+    context: &ErrorContext<'_>,
     run: &RunSpec,
-    used: &Used,
+    used: &ServerUsage,
 ) -> Result<SocketOptions, PlanError> {
     let nodelay = run.nodelay.unwrap_or(true);
-    let is_tcp = used.goes_by(Transport::Tcp) || used.goes_by(Transport::Tls);
+    let is_tcp = used.uses_transport(Transport::Tcp) || used.uses_transport(Transport::Tls);
     if let Some(other) = used.transports.first().filter(|_| !is_tcp) {
         if !nodelay {
             let accepted = format!("true with --transport {other}: TCP alone keeps small requests back");
-            return Err(complaint.error("nodelay", false, accepted));
+            return Err(context.error("nodelay", false, accepted));
         }
         if let Some(linger) = run.linger {
             let accepted = "--linger with --transport tcp or tls: no other connection outlives its close";
-            return Err(complaint.error("linger", linger, accepted));
+            return Err(context.error("linger", linger, accepted));
         }
     }
     let is_unfit = |linger: &DurationNs| {
@@ -102,12 +102,12 @@ pub(super) fn resolve_sockets(
     };
     if let Some(linger) = run.linger.filter(is_unfit) {
         let accepted = format!("whole seconds up to {}", SocketOptions::LINGER_SECONDS_MAX);
-        return Err(complaint.error("linger", linger, accepted));
+        return Err(context.error("linger", linger, accepted));
     }
     let buffer = |option: &str, given: Option<Count>| match given {
         Some(Count(bytes)) if bytes == 0 || bytes > u64::from(SocketOptions::BUFFER_BYTES_MAX) => {
             let accepted = format!("bytes, 1 to {}", SocketOptions::BUFFER_BYTES_MAX);
-            Err(complaint.error(option, bytes, accepted))
+            Err(context.error(option, bytes, accepted))
         }
         given => Ok(given.map(|Count(bytes)| bytes as u32)),
     };
@@ -121,16 +121,16 @@ pub(super) fn resolve_sockets(
 
 /// The kernel stamps the segments of TCP.
 pub(super) fn resolve_timestamps(
-    complaint: &Complaint<'_>,
+    context: &ErrorContext<'_>,
     run: &RunSpec,
-    used: &Used,
+    used: &ServerUsage,
 ) -> Result<Timestamps, PlanError> {
     let timestamps = run.timestamps.unwrap_or(Timestamps::Off);
     let other = used.transports.iter().find(|transport| **transport != Transport::Tcp);
     match (timestamps, other) {
         (Timestamps::Off, _) | (_, None) => Ok(timestamps),
         (Timestamps::Kernel, Some(other)) => {
-            Err(complaint.error("timestamps", timestamps, format!("off with --transport {other}")))
+            Err(context.error("timestamps", timestamps, format!("off with --transport {other}")))
         }
     }
 }
@@ -142,7 +142,7 @@ mod tests {
     use crate::spec::PlanSpec;
 
     #[test]
-    fn servers_say_what_carries_the_bytes() {
+    fn transport_follows_from_the_servers() {
         let table = [
             ("", Transport::Tcp),
             ("server = 'a'", Transport::Tcp),

@@ -1,6 +1,6 @@
 //! What the URLs of servers say, laid under the options: it fills in what is not given, and contradicts nothing.
 
-use super::{Complaint, PlanError};
+use super::{ErrorContext, PlanError};
 use crate::plan::Protocol;
 use crate::server::{PORT_REDIS, ServerAddress, ServerList};
 use crate::spec::RunSpec;
@@ -9,15 +9,15 @@ use crate::url::{ACCEPTED, NamedServer, ServerUrl};
 use std::fmt::Display;
 
 /// The options of a run with what its servers say of themselves.
-pub(super) fn fill_in(complaint: &Complaint<'_>, given: &RunSpec) -> Result<RunSpec, PlanError> {
+pub(super) fn apply_urls(context: &ErrorContext<'_>, given: &RunSpec) -> Result<RunSpec, PlanError> {
     let mut run = given.clone();
-    check_schemes(complaint, given)?;
+    check_schemes(context, given)?;
     for server in given.server.iter().flat_map(|list| &list.0) {
         match server {
             NamedServer::Plain(_) => {}
-            NamedServer::Url(url) => take(complaint, &mut run, given, url)?,
-            NamedServer::Flawed(shown) => {
-                return Err(complaint.error("server", shown, ACCEPTED));
+            NamedServer::Url(url) => take(context, &mut run, given, url)?,
+            NamedServer::Invalid(shown) => {
+                return Err(context.error("server", shown, ACCEPTED));
             }
         }
     }
@@ -34,29 +34,29 @@ pub(super) fn by_port(servers: &ServerList) -> Option<Protocol> {
 
 /// URLs are of one kind of server. Compared before any is taken, because what is spoken follows from the first one, and may be
 /// changed by another only while no server has said anything.
-fn check_schemes(complaint: &Complaint<'_>, given: &RunSpec) -> Result<(), PlanError> {
+fn check_schemes(context: &ErrorContext<'_>, given: &RunSpec) -> Result<(), PlanError> {
     let servers = given.server.iter().flat_map(|list| &list.0);
     let mut urls = servers.filter_map(|server| match server {
         NamedServer::Url(url) => Some(url),
-        NamedServer::Plain(_) | NamedServer::Flawed(_) => None,
+        NamedServer::Plain(_) | NamedServer::Invalid(_) => None,
     });
     let Some(first) = urls.next() else { return Ok(()) };
     match urls.find(|url| url.scheme.is_redis != first.scheme.is_redis) {
         None => Ok(()),
         Some(other) => {
             let accepted = "servers that say the same of --protocol";
-            Err(complaint.error("server", other, accepted))
+            Err(context.error("server", other, accepted))
         }
     }
 }
 
 fn take(
-    complaint: &Complaint<'_>,
+    context: &ErrorContext<'_>,
     run: &mut RunSpec,
     given: &RunSpec,
     url: &ServerUrl,
 ) -> Result<(), PlanError> {
-    let saying = Saying { complaint, url };
+    let url_options = UrlOptions { context, url };
     // Which version of Redis's protocol is spoken no URL says, and of memcached's there are several.
     let protocol = match run.protocol {
         Some(protocol) if protocol.is_of_scheme(url.scheme.is_redis) => None,
@@ -65,11 +65,11 @@ fn take(
         Some(_) => Some(Protocol::MemcachedText),
     };
     let transport = url.scheme.transport;
-    saying.agree("protocol", &given.protocol, &mut run.protocol, protocol)?;
-    saying.agree("transport", &given.transport, &mut run.transport, Some(transport))?;
-    saying.agree("user", &given.user, &mut run.user, url.user.clone())?;
-    saying.agree("password", &given.password, &mut run.password, url.password.clone())?;
-    saying.agree(
+    url_options.merge("protocol", &given.protocol, &mut run.protocol, protocol)?;
+    url_options.merge("transport", &given.transport, &mut run.transport, Some(transport))?;
+    url_options.merge("user", &given.user, &mut run.user, url.user.clone())?;
+    url_options.merge("password", &given.password, &mut run.password, url.password.clone())?;
+    url_options.merge(
         "database",
         &given.database,
         &mut run.database,
@@ -78,21 +78,21 @@ fn take(
 }
 
 /// What a URL says, for messages.
-struct Saying<'a> {
-    complaint: &'a Complaint<'a>,
+struct UrlOptions<'a> {
+    context: &'a ErrorContext<'a>,
     url: &'a ServerUrl,
 }
 
-impl Saying<'_> {
+impl UrlOptions<'_> {
     /// What is said becomes what is held, or is the same.
-    fn agree<T: PartialEq + Display>(
+    fn merge<T: PartialEq + Display>(
         &self,
         option: &str,
         given: &Option<T>,
         held: &mut Option<T>,
         said: Option<T>,
     ) -> Result<(), PlanError> {
-        let Self { complaint, url } = self;
+        let Self { context, url } = self;
         match (&held, said) {
             (_, None) => Ok(()),
             (Some(held), Some(said)) if *held == said => Ok(()),
@@ -101,12 +101,12 @@ impl Saying<'_> {
                 Ok(())
             }
             (Some(_), Some(_)) => Err(match given {
-                Some(given) => complaint.error(
+                Some(given) => context.error(
                     option,
                     given,
                     format!("what --server {url} says, or no --{option} beside it"),
                 ),
-                None => complaint.error("server", url, format!("servers that say the same of --{option}")),
+                None => context.error("server", url, format!("servers that say the same of --{option}")),
             }),
         }
     }

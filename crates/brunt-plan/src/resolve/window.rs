@@ -2,13 +2,13 @@
 //!
 //! Not which object is asked for: that is the workload's. Every error names the option, what was given and what is accepted.
 
-use super::{Complaint, DEFAULT_KEY_SIZE, KEY_SIZE_MAX, PlanError, resolve_prefix, resolve_value_size};
-use crate::distribution::SizeDistribution;
+use super::{DEFAULT_KEY_SIZE, ErrorContext, KEY_SIZE_MAX, PlanError, resolve_prefix, resolve_value_size};
+use crate::arrival::SizeDistribution;
 use crate::mix::Mix;
-use crate::objective::Share;
+use crate::objective::Fraction;
 use crate::op::OpKind;
 use crate::plan::{Class, KeyForm, Keyspace, Load, OnMiss, SessionScope, ValueForm};
-use crate::popularity::Window;
+use crate::popularity::ObjectWindow;
 use crate::spec::{ClassSpec, RunSpec};
 
 /// memaslap's values are cut from a table that has room for so many bytes.
@@ -21,7 +21,7 @@ const TTL_TOLERANCE_S: u32 = 5;
 
 /// How a class's connections are grouped into sessions.
 pub(super) fn resolve_sessions(
-    complaint: &Complaint<'_>,
+    context: &ErrorContext<'_>,
     spec: &ClassSpec,
     connections: u64,
 ) -> Result<SessionScope, PlanError> {
@@ -29,7 +29,7 @@ pub(super) fn resolve_sessions(
         let has_own_schedules = spec.call_rate.is_some();
         return Ok(if has_own_schedules { SessionScope::Connection } else { SessionScope::Worker });
     };
-    let refuse = |accepted: String| Err(complaint.error("client-connections", each, accepted));
+    let refuse = |accepted: String| Err(context.error("client-connections", each, accepted));
     if each == 0 || !connections.is_multiple_of(each) {
         return refuse(format!("a number that divides {connections}, that of --connections"));
     }
@@ -54,12 +54,12 @@ pub(super) fn resolve_sessions(
 
 /// Is there anything in the class that a window cannot do?
 pub(super) fn check_class(
-    complaint: &Complaint<'_>,
+    context: &ErrorContext<'_>,
     spec: &ClassSpec,
     mix: &Mix,
-    window: &Window,
+    window: &ObjectWindow,
 ) -> Result<(), PlanError> {
-    let refuse = |accepted: &str| Err(complaint.error("popularity", window, accepted));
+    let refuse = |accepted: &str| Err(context.error("popularity", window, accepted));
     let is_ours = |kind: OpKind| matches!(kind, OpKind::Get | OpKind::Set | OpKind::Mget);
     if spec.trace.is_some() {
         return refuse("no window beside trace, which says what is asked for");
@@ -68,19 +68,19 @@ pub(super) fn check_class(
         || mix.contains(OpKind::Get) && mix.contains(OpKind::Mget)
     {
         let accepted = "with a window: set beside get or mget, such as get=9,set=1";
-        return Err(complaint.error("mix", mix, accepted));
+        return Err(context.error("mix", mix, accepted));
     }
     if let Some(keys) = spec.keys {
         let accepted = "no --keys beside a window, whose objects are numbered without end";
-        return Err(complaint.error("keys", keys.0, accepted));
+        return Err(context.error("keys", keys.0, accepted));
     }
     if let Some(first) = spec.first_key {
         let accepted = "no --first-key beside a window, whose objects are numbered from 0";
-        return Err(complaint.error("first-key", first.0, accepted));
+        return Err(context.error("first-key", first.0, accepted));
     }
     if let Some(form @ ValueForm::Zeros) = spec.value_form {
         let accepted = "random beside a window, whose values tell their versions";
-        return Err(complaint.error("value-form", form, accepted));
+        return Err(context.error("value-form", form, accepted));
     }
     if spec.drift.is_some() {
         return refuse("no window beside --drift");
@@ -103,18 +103,18 @@ pub(super) fn check_class(
 
 /// Objects are numbered as long as the keys can tell them apart. A class has so many windows at most.
 pub(super) fn resolve_keyspace(
-    complaint: &Complaint<'_>,
+    context: &ErrorContext<'_>,
     spec: &ClassSpec,
-    window: &Window,
+    window: &ObjectWindow,
     windows: u64,
 ) -> Result<Keyspace, PlanError> {
-    let prefix = resolve_prefix(complaint, spec)?;
+    let prefix = resolve_prefix(context, spec)?;
     let key_form = spec.key_form.unwrap_or_default();
     let objects = windows * u64::from(window.objects);
     if objects * BYTES_PER_PLACE > WINDOW_BYTES_MAX {
         let most = WINDOW_BYTES_MAX / BYTES_PER_PLACE / windows;
         let accepted = format!("up to {most} objects in each of {windows} windows: they take memory");
-        return Err(complaint.error("popularity", window, accepted));
+        return Err(context.error("popularity", window, accepted));
     }
     // What is let go must not be taken for what comes in its place.
     let told_apart = objects.saturating_mul(2);
@@ -128,9 +128,9 @@ pub(super) fn resolve_keyspace(
         let accepted = format!(
             "sizes from {needed} to {KEY_SIZE_MAX}: the prefix, and what tells {told_apart} objects apart"
         );
-        return Err(complaint.error("key-size", asked_size, accepted));
+        return Err(context.error("key-size", asked_size, accepted));
     }
-    let value_size = resolve_value_size(complaint, spec)?;
+    let value_size = resolve_value_size(context, spec)?;
     if key_form.is_memaslap() {
         for (option, size) in [("key-size", &key_size), ("value-size", &value_size)] {
             let is_laid = matches!(
@@ -140,15 +140,15 @@ pub(super) fn resolve_keyspace(
             if !is_laid {
                 let accepted =
                     format!("a size, uniform:MIN,MAX or ranges:MIN-MAX@SHARE,... with --key-form {key_form}");
-                return Err(complaint.error(option, size, accepted));
+                return Err(context.error(option, size, accepted));
             }
         }
         if value_size.max() > TABLE_VALUE_MAX {
             let accepted = format!("sizes up to 1MiB with --key-form {key_form}");
-            return Err(complaint.error("value-size", value_size, accepted));
+            return Err(context.error("value-size", value_size, accepted));
         }
     }
-    let keys = key_form.ids_in(key_size.min() - prefix.len() as u32).min(Window::NUMBERS_MAX);
+    let keys = key_form.ids_in(key_size.min() - prefix.len() as u32).min(ObjectWindow::NUMBERS_MAX);
     let value_form = ValueForm::Random;
     Ok(Keyspace { keys, prefix, key_form, first_key: 0, key_size, value_size, value_form })
 }
@@ -157,8 +157,8 @@ pub(super) fn resolve_keyspace(
 pub(super) fn check(run: &RunSpec, classes: &[Class]) -> Result<(), PlanError> {
     for (index, class) in classes.iter().enumerate() {
         let Some(window) = class.popularity.window() else { continue };
-        let complaint = Complaint { class: (classes.len() > 1).then_some(class.name.as_str()) };
-        let refuse = |accepted: &str| Err(complaint.error("popularity", window, accepted));
+        let context = ErrorContext { class: (classes.len() > 1).then_some(class.name.as_str()) };
+        let refuse = |accepted: &str| Err(context.error("popularity", window, accepted));
         let shares =
             |(other, of): (usize, &Class)| other != index && of.keyspace.prefix == class.keyspace.prefix;
         if classes.iter().enumerate().any(shares) {
@@ -197,13 +197,13 @@ const IN_ORDER: &str = "--client-connections and --depth 1, so that a client kno
 
 /// Are gets checked only where that can be?
 pub(super) fn check_verify(
-    complaint: &Complaint<'_>,
-    share: Share,
+    context: &ErrorContext<'_>,
+    share: Fraction,
     classes: &[Class],
 ) -> Result<(), PlanError> {
     let is_out_of_order = |class: &&Class| class.popularity.window().is_some() && !is_in_order(class);
     match classes.iter().find(is_out_of_order) {
-        Some(_) => Err(complaint.error("verify", share, format!("with a window: {IN_ORDER}"))),
+        Some(_) => Err(context.error("verify", share, format!("with a window: {IN_ORDER}"))),
         None => Ok(()),
     }
 }
@@ -237,17 +237,17 @@ mod tests {
     }
 
     #[test]
-    fn clients_stay_in_one_piece() {
+    fn clients_are_not_split_between_workers() {
         let plan = resolved("connections = 30\nclient-connections = 6\nthreads = 3").unwrap();
         assert_eq!(plan.classes[0].sessions, SessionScope::Client { connections: 6 });
         let parts: Vec<_> =
             shards(&plan).into_iter().map(|shard| shard.classes[0].connections.clone()).collect();
         assert_eq!(parts, [0..12, 12..24, 24..30]);
-        assert_eq!(plan.slots_of(&plan.classes[0]), 5);
+        assert_eq!(plan.in_flight_slots(&plan.classes[0]), 5);
     }
 
     #[test]
-    fn what_a_window_and_clients_cannot_have_is_refused() {
+    fn options_that_conflict_with_windows_are_refused() {
         for (toml, message) in [
             (
                 "mix = 'get,delete'",

@@ -8,11 +8,11 @@ mod pairs;
 pub mod sasl;
 
 use crate::out::Out;
-use crate::step::{BAD_NUMBER, Step, Stop, UNKNOWN, told};
-use crate::{Codec, Encoded, Event, Form, Greeting, KeyNames, Malformed, Matching, Renewal, Request};
+use crate::step::{BAD_NUMBER, Step, Stop, UNKNOWN, as_event};
+use crate::{Codec, ConnectionSetup, Encoded, Event, Form, KeyNames, Malformed, Matching, Recache, Request};
 use brunt_plan::op::OpKind;
 use brunt_plan::outcome::ReplyKind;
-use sasl::Login;
+use sasl::SaslLogin;
 use std::sync::Arc;
 
 /// The binary protocol's codec: the parse state of one connection.
@@ -34,7 +34,7 @@ use std::sync::Arc;
 pub struct BinaryCodec {
     expects: Expects,
     progress: Progress,
-    login: Option<Arc<Login>>,
+    login: Option<Arc<SaslLogin>>,
 }
 
 /// What the next byte belongs to.
@@ -181,7 +181,7 @@ impl Codec for BinaryCodec {
 
     const KEY_NAMES: KeyNames = KeyNames::OfSeveral;
 
-    const GREETS: bool = true;
+    const HAS_SETUP: bool = true;
 
     const UNIT_BYTES_MAX: usize = 2048;
 
@@ -223,16 +223,18 @@ impl Codec for BinaryCodec {
         pairs::PAIRS.meaning(kind, reply, form)
     }
 
-    fn greeting(&self) -> Greeting<'_> {
-        self.login.as_ref().map_or(Greeting::NONE, |login| Greeting { bytes: login.bytes(), replies: 1 })
+    fn connection_setup(&self) -> ConnectionSetup<'_> {
+        self.login
+            .as_ref()
+            .map_or(ConnectionSetup::NONE, |login| ConnectionSetup { bytes: login.bytes(), replies: 1 })
     }
 
-    fn greeting_step(&self, _number: u32) -> &'static str {
+    fn setup_step(&self, _number: u32) -> &'static str {
         "SASL PLAIN"
     }
 
-    fn refusal(&self, _number: u32, reply: ReplyKind, text: &[u8]) -> String {
-        Login::refusal(reply, text)
+    fn setup_error(&self, _number: u32, reply: ReplyKind, text: &[u8]) -> String {
+        SaslLogin::refusal(reply, text)
     }
 }
 
@@ -511,7 +513,7 @@ impl BinaryCodec {
     }
 
     /// The same of one that begins with this login.
-    pub fn with_login(login: Option<Arc<Login>>) -> Self {
+    pub fn with_login(login: Option<Arc<SaslLogin>>) -> Self {
         Self { login, ..Self::default() }
     }
 
@@ -528,7 +530,7 @@ impl BinaryCodec {
             Expects::End { reply, form, token } => Ok((1, self.end(reply, form, 0, token, &[]))),
             Expects::Nothing => return (0, None),
         };
-        told(step, || self.expects = Expects::Nothing)
+        as_event(step, || self.expects = Expects::Nothing)
     }
 
     /// Reads a frame; of one with a value, what stands before it.
@@ -599,7 +601,7 @@ impl BinaryCodec {
         let unique = if opcode == Opcode::GetK { unique } else { 0 };
         let used = HEADER_BYTES + front_len;
         let form = pairs::form(opcode, Status::Success);
-        let event = Event::Key { hit: true, key, flags, bytes, unique, token, renewal: Renewal::NONE };
+        let event = Event::Key { hit: true, key, flags, bytes, unique, token, recache: Recache::NONE };
         let is_only = opcode != Opcode::GetKQ;
         self.expects = match bytes {
             0 if is_only => Expects::End { reply: ReplyKind::Value, form, token },
@@ -644,8 +646,8 @@ impl BinaryCodec {
         let (key, text) = name_and_value(frame);
         if status == NOT_FOUND {
             self.progress = Progress::Batch { token, hit };
-            let renewal = Renewal::NONE;
-            return Event::Key { hit: false, key, flags: 0, bytes: 0, unique: 0, token, renewal };
+            let recache = Recache::NONE;
+            return Event::Key { hit: false, key, flags: 0, bytes: 0, unique: 0, token, recache };
         }
         self.progress = Progress::Remains { token };
         let form = pairs::form(Opcode::GetKQ, Status::of(status));

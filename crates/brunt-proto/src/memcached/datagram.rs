@@ -6,10 +6,11 @@
 //! an id comes back as late as can be. A stream that stands beside such sockets has no places: it is read and written by the dialect's codec
 //! alone. Invariant: nothing that bears an id of another request reaches the codec of a place.
 
-use super::udp::{AHEAD_MAX, Arrival, DATAGRAM_ROOM, HEADER_BYTES, Header, Reassembly};
+use super::udp::{AHEAD_MAX, DATAGRAM_ROOM, HEADER_BYTES, Header, Reassembly, ReassemblyStep};
 use crate::out::Out;
 use crate::{
-    Arrived, Astray, Codec, Encoded, Event, Form, GivenUp, KeyNames, Malformed, Matching, NO_TOKEN, Request,
+    Codec, DatagramAction, DiscardReason, Encoded, Event, Form, KeyNames, Malformed, Matching, NO_TOKEN,
+    Request, TimedOut,
 };
 use brunt_plan::op::OpKind;
 use brunt_plan::outcome::ReplyKind;
@@ -36,7 +37,7 @@ enum State {
     #[default]
     Answered,
     /// No request waits in it, and the last one was given up.
-    GivenUp,
+    TimedOut,
     /// No request waits in it, and the last one asked for no reply.
     Silent,
     /// A request waits for its reply.
@@ -45,7 +46,7 @@ enum State {
 
 /// Where one request after the other waits for its reply.
 #[derive(Clone, Debug)]
-struct Place<C> {
+struct PendingRequest<C> {
     codec: C,
     /// As it was before the train that is being read.
     before: C,
@@ -74,7 +75,7 @@ struct Place<C> {
 #[derive(Debug)]
 pub struct DatagramCodec<C> {
     fresh: C,
-    places: Box<[Place<C>]>,
+    places: Box<[PendingRequest<C>]>,
     /// Those in which nobody waits, the one that has rested longest first.
     resting: Box<[u16]>,
     resting_first: usize,
@@ -101,7 +102,7 @@ impl<C: Codec> DatagramCodec<C> {
     pub fn new(fresh: C, waiting: usize, ahead_max: u16) -> Self {
         assert!(waiting <= WAITING_MAX, "the plan bounds what waits on a connection");
         let count = (2 * waiting).next_power_of_two().max(PLACES_MIN);
-        let place = Place {
+        let place = PendingRequest {
             codec: fresh.clone(),
             before: fresh.clone(),
             reassembly: Reassembly::default(),
@@ -207,7 +208,7 @@ impl<C: Codec> DatagramCodec<C> {
 
     /// What a datagram of this id is to the place with that number, unless a request waits there under it.
     #[inline]
-    fn astray(&self, request_id: u16, number: usize) -> Option<Astray> {
+    fn discard_reason(&self, request_id: u16, number: usize) -> Option<DiscardReason> {
         let place = &self.places[number];
         // Of more uses than there are ids of a place every one was sent some time.
         let generations = 1u32 << (u16::BITS - self.place_bits);
@@ -215,10 +216,10 @@ impl<C: Codec> DatagramCodec<C> {
         let is_last = place.used > 0 && generation == (place.used - 1) % generations;
         match place.state {
             State::Waiting if is_last => None,
-            State::Answered if is_last => Some(Astray::Duplicate),
-            State::Silent if is_last => Some(Astray::Stray),
-            _ if generation < place.used => Some(Astray::Late),
-            _ => Some(Astray::Stray),
+            State::Answered if is_last => Some(DiscardReason::Duplicate),
+            State::Silent if is_last => Some(DiscardReason::Stray),
+            _ if generation < place.used => Some(DiscardReason::Late),
+            _ => Some(DiscardReason::Stray),
         }
     }
 
@@ -232,9 +233,9 @@ impl<C: Codec> DatagramCodec<C> {
     }
 }
 
-impl<C> Place<C> {
+impl<C> PendingRequest<C> {
     /// What a datagram is, if not the next one of a train that is read in order; `None` if it is that, or of a train that is not.
-    fn out_of_order(&mut self, header: Header, payload: &[u8], key_train_max: u16) -> Option<Astray> {
+    fn out_of_order(&mut self, header: Header, payload: &[u8], key_train_max: u16) -> Option<DiscardReason> {
         let may_be_keys = |total: u16| (2..=key_train_max).contains(&total);
         let under_way = self.reassembly.total();
         if self.kind != OpKind::Mget || !(may_be_keys(header.total) || may_be_keys(under_way)) {
@@ -243,12 +244,12 @@ impl<C> Place<C> {
         let own = fingerprint(header, payload);
         let is_first = under_way == 0 && header.sequence == 0;
         if own == self.last || !is_first && own == self.first {
-            return Some(Astray::Duplicate);
+            return Some(DiscardReason::Duplicate);
         }
         let is_of_it = is_first || header.total == under_way && header.sequence > 0;
         if !is_of_it || self.reassembly.ahead(header) > 0 {
             self.is_broken = true;
-            return Some(Astray::Disordered);
+            return Some(DiscardReason::Disordered);
         }
         (self.first, self.last) = (if is_first { own } else { self.first }, own);
         None
@@ -423,7 +424,7 @@ impl<C: Codec> Codec for DatagramCodec<C> {
         !self.is_stream()
     }
 
-    fn of_stream(&self) -> Self {
+    fn stream_codec(&self) -> Self {
         Self { fresh: self.fresh.clone(), places: Box::new([]), resting: Box::new([]), ..*self }
     }
 
@@ -435,46 +436,48 @@ impl<C: Codec> Codec for DatagramCodec<C> {
         self.ahead_max
     }
 
-    fn arrive<'a>(&mut self, datagram: &'a [u8]) -> Arrived<'a> {
+    fn receive_datagram<'a>(&mut self, datagram: &'a [u8]) -> DatagramAction<'a> {
         self.current = NOWHERE;
         let Some((header, payload)) = Header::split(datagram).filter(|_| datagram.len() < DATAGRAM_ROOM)
         else {
-            return Arrived::Astray(Astray::Malformed);
+            return DatagramAction::Discarded(DiscardReason::Malformed);
         };
         let number = usize::from(header.request_id) & (self.places.len() - 1);
-        if let Some(astray) = self.astray(header.request_id, number) {
-            return Arrived::Astray(astray);
+        if let Some(discard_reason) = self.discard_reason(header.request_id, number) {
+            return DatagramAction::Discarded(discard_reason);
         }
         let place = &mut self.places[number];
         if place.is_broken {
-            return Arrived::Astray(Astray::Disordered);
+            return DatagramAction::Discarded(DiscardReason::Disordered);
         }
         if self.key_train_max > 1
-            && let Some(astray) = place.out_of_order(header, payload, self.key_train_max)
+            && let Some(discard_reason) = place.out_of_order(header, payload, self.key_train_max)
         {
-            return Arrived::Astray(astray);
+            return DatagramAction::Discarded(discard_reason);
         }
         if place.reassembly.ahead(header) > self.ahead_max {
-            return Arrived::Astray(Astray::Disordered);
+            return DatagramAction::Discarded(DiscardReason::Disordered);
         }
         if place.reassembly.is_between() {
             // To be gone back to, should this turn out to be a train that was here before.
             place.before.clone_from(&place.codec);
         }
-        match place.reassembly.arrive(header, payload.len()) {
-            Arrival::Next { .. } if place.skips => {
+        match place.reassembly.receive(header, payload.len()) {
+            ReassemblyStep::Next { .. } if place.skips => {
                 place.skips = !place.reassembly.is_between();
-                Arrived::Nothing
+                DatagramAction::Nothing
             }
-            Arrival::Next { held } => {
+            ReassemblyStep::Next { held } => {
                 self.current = number;
-                Arrived::Reply { place: number, payload, sequence: header.sequence, held }
+                DatagramAction::Reply { place: number, payload, sequence: header.sequence, held }
             }
-            Arrival::Ahead => Arrived::Held { place: number, payload, sequence: header.sequence },
-            Arrival::Hollow => Arrived::Nothing,
-            Arrival::Duplicate => Arrived::Astray(Astray::Duplicate),
-            Arrival::Disordered => Arrived::Astray(Astray::Disordered),
-            Arrival::Malformed => Arrived::Astray(Astray::Malformed),
+            ReassemblyStep::Ahead => {
+                DatagramAction::Held { place: number, payload, sequence: header.sequence }
+            }
+            ReassemblyStep::Hollow => DatagramAction::Nothing,
+            ReassemblyStep::Duplicate => DatagramAction::Discarded(DiscardReason::Duplicate),
+            ReassemblyStep::Disordered => DatagramAction::Discarded(DiscardReason::Disordered),
+            ReassemblyStep::Malformed => DatagramAction::Discarded(DiscardReason::Malformed),
         }
     }
 
@@ -489,15 +492,15 @@ impl<C: Codec> Codec for DatagramCodec<C> {
         self.current = NOWHERE;
     }
 
-    fn give_up(&mut self, token: u32) -> Option<GivenUp> {
+    fn time_out(&mut self, token: u32) -> Option<TimedOut> {
         // Whoever has waited longest is given up first, so that this is the first one.
         let mut number = usize::from(self.oldest);
         while self.places.get(number)?.token != token {
             number = usize::from(self.places[number].younger);
         }
         let missing = self.places[number].reassembly.missing();
-        self.leave_place(number, State::GivenUp);
-        Some(GivenUp { place: number, missing })
+        self.leave_place(number, State::TimedOut);
+        Some(TimedOut { place: number, missing })
     }
 }
 
@@ -524,12 +527,15 @@ mod tests {
     }
 
     /// What a datagram is, and of one that is read whose token its events bear and what they end with.
-    fn arrive<C: Codec>(codec: &mut DatagramCodec<C>, datagram: &[u8]) -> (String, Option<(u32, ReplyKind)>) {
-        match codec.arrive(datagram) {
-            Arrived::Astray(astray) => (format!("{astray:?}"), None),
-            Arrived::Nothing => ("Nothing".to_owned(), None),
-            Arrived::Held { sequence, .. } => (format!("Held {sequence}"), None),
-            Arrived::Reply { payload, held, .. } => {
+    fn receive_datagram<C: Codec>(
+        codec: &mut DatagramCodec<C>,
+        datagram: &[u8],
+    ) -> (String, Option<(u32, ReplyKind)>) {
+        match codec.receive_datagram(datagram) {
+            DatagramAction::Discarded(discard_reason) => (format!("{discard_reason:?}"), None),
+            DatagramAction::Nothing => ("Nothing".to_owned(), None),
+            DatagramAction::Held { sequence, .. } => (format!("Held {sequence}"), None),
+            DatagramAction::Reply { payload, held, .. } => {
                 let (mut used, mut end) = (0, None);
                 while let (step, Some(event)) = codec.decode(&payload[used..]) {
                     used += step;
@@ -547,8 +553,8 @@ mod tests {
 
     /// A stream beside them has no header, and what bears no token in its dialect bears none.
     #[test]
-    fn a_stream_is_the_dialects_alone() {
-        let mut text = DatagramCodec::new(TextCodec::default(), 4, 2).of_stream();
+    fn streams_use_the_plain_codec() {
+        let mut text = DatagramCodec::new(TextCodec::default(), 4, 2).stream_codec();
         assert!(text.is_in_order() && !text.is_by_datagram());
         let mut out = Out::with_room(300);
         let get = |token| Request { token, ..Request::of(OpKind::Get, Keys { bytes: b"key", ends: &[3] }) };
@@ -557,7 +563,7 @@ mod tests {
         assert!(matches!(text.decode(b"END\r\n"), (0, Some(Event::Begin))));
         let ended = text.decode(b"END\r\n");
         assert!(matches!(ended, (5, Some(Event::End { token: NO_TOKEN, .. }))), "{ended:?}");
-        let mut meta = DatagramCodec::new(MetaCodec::new(), 4, 2).of_stream();
+        let mut meta = DatagramCodec::new(MetaCodec::new(), 4, 2).stream_codec();
         assert!(!meta.is_in_order() && !meta.is_by_datagram());
         let mut out = Out::with_room(300);
         meta.encode(&get(5), &mut out);
@@ -580,11 +586,11 @@ mod tests {
         });
         for (one, other) in [(0, 1), (1, 0)] {
             let crossed = datagram(asked[one].0, 0, 1, &asked[other].1);
-            assert_eq!(arrive(&mut codec, &crossed), ("OtherRequest".to_owned(), None));
+            assert_eq!(receive_datagram(&mut codec, &crossed), ("OtherRequest".to_owned(), None));
             codec.skip();
         }
         for ((id, reply), token) in asked.iter().zip([5, 6]) {
-            let (read, end) = arrive(&mut codec, &datagram(*id, 0, 1, reply));
+            let (read, end) = receive_datagram(&mut codec, &datagram(*id, 0, 1, reply));
             assert_eq!((read.as_str(), end.map(|(token, _)| token)), ("Reply, 0 held, over", Some(token)));
         }
     }
@@ -597,28 +603,36 @@ mod tests {
         let ids = [70, 71, 72].map(|token| ask(&mut codec, token, false));
         assert!(ids[0] != ids[1] && ids[1] != ids[2] && ids[0] != ids[2]);
         let over = |token, reply| ("Reply, 0 held, over".to_owned(), Some((token, reply)));
-        assert_eq!(arrive(&mut codec, &datagram(ids[2], 0, 1, FOUND)), over(72, ReplyKind::Value));
-        assert_eq!(arrive(&mut codec, &datagram(ids[0], 0, 1, b"END\r\n")), over(70, ReplyKind::NotFound));
+        assert_eq!(receive_datagram(&mut codec, &datagram(ids[2], 0, 1, FOUND)), over(72, ReplyKind::Value));
+        assert_eq!(
+            receive_datagram(&mut codec, &datagram(ids[0], 0, 1, b"END\r\n")),
+            over(70, ReplyKind::NotFound)
+        );
         // In two pieces, and between them a copy.
         let [front, back] = [&FOUND[..17], &FOUND[17..]];
-        assert_eq!(arrive(&mut codec, &datagram(ids[1], 0, 2, front)).0, "Reply, 0 held, more");
-        assert_eq!(arrive(&mut codec, &datagram(ids[1], 0, 2, front)).0, "Duplicate");
-        assert_eq!(arrive(&mut codec, &datagram(ids[1], 1, 2, back)), over(71, ReplyKind::Value));
+        assert_eq!(receive_datagram(&mut codec, &datagram(ids[1], 0, 2, front)).0, "Reply, 0 held, more");
+        assert_eq!(receive_datagram(&mut codec, &datagram(ids[1], 0, 2, front)).0, "Duplicate");
+        assert_eq!(receive_datagram(&mut codec, &datagram(ids[1], 1, 2, back)), over(71, ReplyKind::Value));
         assert_eq!(codec.decode(FOUND), (0, None), "nothing is read once it is over");
     }
 
     #[test]
-    fn what_is_of_no_use_is_told_apart() {
+    fn discarded_datagrams_are_classified() {
         let mut codec = DatagramCodec::new(MetaCodec::new(), 4, 2);
         let [answered, given_up, waiting] = [1, 2, 3].map(|token| ask(&mut codec, token, false));
         let silent = ask(&mut codec, 4, true);
         let reply = b"HD OsAAAAAAAA\r\n";
-        let said = |codec: &mut DatagramCodec<MetaCodec>, datagram: &[u8]| arrive(codec, datagram).0;
+        let said =
+            |codec: &mut DatagramCodec<MetaCodec>, datagram: &[u8]| receive_datagram(codec, datagram).0;
         let error = datagram(answered, 0, 1, b"SERVER_ERROR out of memory\r\n");
-        assert_eq!(arrive(&mut codec, &error).1, Some((1, ReplyKind::ServerError)), "it names no request");
+        assert_eq!(
+            receive_datagram(&mut codec, &error).1,
+            Some((1, ReplyKind::ServerError)),
+            "it names no request"
+        );
         assert_eq!(said(&mut codec, &error), "Duplicate");
-        assert_eq!(codec.give_up(2), Some(GivenUp { place: usize::from(given_up), missing: 0 }));
-        assert_eq!(codec.give_up(2), None);
+        assert_eq!(codec.time_out(2), Some(TimedOut { place: usize::from(given_up), missing: 0 }));
+        assert_eq!(codec.time_out(2), None);
         assert_eq!(said(&mut codec, &datagram(given_up, 0, 1, reply)), "Late");
         assert_eq!(said(&mut codec, &datagram(silent, 0, 1, reply)), "Stray");
         assert_eq!(said(&mut codec, &datagram(silent + 1, 0, 1, reply)), "Stray");
@@ -632,44 +646,50 @@ mod tests {
 
     /// What cannot be read is passed over, and the right reply is read all the same.
     #[test]
-    fn a_train_that_is_no_reply_is_as_if_it_had_not_come() {
+    fn malformed_trains_are_ignored() {
         let mut codec = DatagramCodec::new(TextCodec::new(), 4, 2);
         let id = ask(&mut codec, 7, false);
-        assert_eq!(arrive(&mut codec, &datagram(id, 0, 2, b"nonsense\r\n")).0, "UnknownReply");
+        assert_eq!(receive_datagram(&mut codec, &datagram(id, 0, 2, b"nonsense\r\n")).0, "UnknownReply");
         codec.skip();
-        assert_eq!(arrive(&mut codec, &datagram(id, 1, 2, b"more of it\r\n")).0, "Nothing");
-        assert_eq!(arrive(&mut codec, &datagram(id, 0, 1, FOUND)).1, Some((7, ReplyKind::Value)));
+        assert_eq!(receive_datagram(&mut codec, &datagram(id, 1, 2, b"more of it\r\n")).0, "Nothing");
+        assert_eq!(receive_datagram(&mut codec, &datagram(id, 0, 1, FOUND)).1, Some((7, ReplyKind::Value)));
     }
 
     /// A reply that is none to the request is passed over as well: the request keeps its place.
     #[test]
-    fn a_reply_to_something_else_is_as_if_it_had_not_come() {
+    fn replies_to_other_requests_are_ignored() {
         for wrong in [&b"STORED\r\n"[..], b"VERSION 1.6\r\n", b"1\r\n", b"VALUE key 0 2 7\r\nab\r\nEND\r\n"] {
             let mut codec = DatagramCodec::new(TextCodec::new(), 4, 2);
             let id = ask(&mut codec, 7, false);
-            assert_eq!(arrive(&mut codec, &datagram(id, 0, 1, wrong)).0, "OutOfStep");
+            assert_eq!(receive_datagram(&mut codec, &datagram(id, 0, 1, wrong)).0, "OutOfStep");
             codec.skip();
-            assert_eq!(arrive(&mut codec, &datagram(id, 0, 1, FOUND)).1, Some((7, ReplyKind::Value)));
+            assert_eq!(
+                receive_datagram(&mut codec, &datagram(id, 0, 1, FOUND)).1,
+                Some((7, ReplyKind::Value))
+            );
         }
     }
 
     /// The first train of a multi-get's reply in the meta protocol cannot stand behind another.
     #[test]
-    fn a_second_copy_of_the_first_train_is_one() {
+    fn copies_of_the_first_train_are_duplicates() {
         let mut codec = DatagramCodec::new(MetaCodec::new(), 4, 2);
         let keys = Keys { bytes: b"ab", ends: &[1, 2] };
         let mut out = Out::with_room(300);
         codec.encode(&Request { token: 5, ..Request::of(OpKind::Mget, keys) }, &mut out);
         let id = Header::split(out.contiguous().unwrap()).unwrap().0.request_id;
         let first = datagram(id, 0, 1, b"VA 1 ka f0 Om@@@@@@@E\r\nx\r\n");
-        assert_eq!(arrive(&mut codec, &first).0, "Reply, 0 held, more");
-        assert_eq!(arrive(&mut codec, &first).0, "Repeated");
+        assert_eq!(receive_datagram(&mut codec, &first).0, "Reply, 0 held, more");
+        assert_eq!(receive_datagram(&mut codec, &first).0, "Repeated");
         codec.skip();
         assert_eq!(
-            arrive(&mut codec, &datagram(id, 0, 1, b"VA 1 kb f0 Oq@@@@@@@E\r\ny\r\n")).0,
+            receive_datagram(&mut codec, &datagram(id, 0, 1, b"VA 1 kb f0 Oq@@@@@@@E\r\ny\r\n")).0,
             "Reply, 0 held, more"
         );
-        assert_eq!(arrive(&mut codec, &datagram(id, 0, 1, b"MN\r\n")).1, Some((5, ReplyKind::Value)));
+        assert_eq!(
+            receive_datagram(&mut codec, &datagram(id, 0, 1, b"MN\r\n")).1,
+            Some((5, ReplyKind::Value))
+        );
     }
 
     /// Values of two datagrams, each key's a train of its own: in order they are read, copies are known, and what lacks one is not put
@@ -722,27 +742,27 @@ mod tests {
                     _ => two(id, 1, last(key)),
                 };
                 // What the engine keeps: an event that is cut.
-                let read = match codec.arrive(&bytes) {
-                    Arrived::Reply { payload, .. } => {
+                let read = match codec.receive_datagram(&bytes) {
+                    DatagramAction::Reply { payload, .. } => {
                         left.extend_from_slice(payload);
                         while let (step, Some(_)) = codec.decode(&left) {
                             left.drain(..step);
                         }
                         format!("Reply, 0 held, {}", if codec.is_reading() { "more" } else { "over" })
                     }
-                    Arrived::Astray(astray) => format!("{astray:?}"),
+                    DatagramAction::Discarded(discard_reason) => format!("{discard_reason:?}"),
                     other => format!("{other:?}"),
                 };
                 assert_eq!(read, *said, "{come:?}: {name}");
             }
             let is_over = expected.iter().any(|said| said.ends_with("over"));
-            assert_eq!(codec.give_up(5).is_none(), is_over, "{come:?}");
+            assert_eq!(codec.time_out(5).is_none(), is_over, "{come:?}");
         }
     }
 
     /// Requests come, are answered and given up in any order: who waits longest is always the first.
     #[test]
-    fn who_waits_is_known_by_age() {
+    fn pending_requests_are_ordered_by_age() {
         let mut codec = DatagramCodec::new(TextCodec::new(), 8, 0);
         let fresh = codec.clone();
         for round in 0..2u32 {
@@ -753,15 +773,15 @@ mod tests {
                 if waiting.len() == 8 || step % 7 == 3 && !waiting.is_empty() {
                     let (token, id) = waiting.remove(step as usize * 5 % waiting.len());
                     if step % 2 == 0 {
-                        assert!(codec.give_up(token).is_some());
-                        assert_eq!(codec.give_up(token), None, "only once");
-                        assert_eq!(arrive(&mut codec, &datagram(id, 0, 1, FOUND)).0, "Late");
+                        assert!(codec.time_out(token).is_some());
+                        assert_eq!(codec.time_out(token), None, "only once");
+                        assert_eq!(receive_datagram(&mut codec, &datagram(id, 0, 1, FOUND)).0, "Late");
                     } else {
                         assert_eq!(
-                            arrive(&mut codec, &datagram(id, 0, 1, FOUND)).1,
+                            receive_datagram(&mut codec, &datagram(id, 0, 1, FOUND)).1,
                             Some((token, ReplyKind::Value))
                         );
-                        assert_eq!(codec.give_up(token), None, "it was answered");
+                        assert_eq!(codec.time_out(token), None, "it was answered");
                     }
                 }
                 waiting.push((token, ask(&mut codec, token, false)));
@@ -780,7 +800,7 @@ mod tests {
     }
 
     #[test]
-    fn ids_come_back_as_late_as_can_be() {
+    fn ids_are_reused_as_late_as_possible() {
         for waiting in [1, 16, 100, WAITING_MAX] {
             let mut codec = DatagramCodec::new(TextCodec::new(), waiting, 0);
             let mut seen = std::collections::HashSet::new();
@@ -788,23 +808,29 @@ mod tests {
                 let id = ask(&mut codec, number, false);
                 assert!(seen.insert(id), "{waiting}: {id} again after {number}");
                 assert_eq!(
-                    arrive(&mut codec, &datagram(id, 0, 1, FOUND)).1,
+                    receive_datagram(&mut codec, &datagram(id, 0, 1, FOUND)).1,
                     Some((number, ReplyKind::Value))
                 );
             }
             let again = ask(&mut codec, 9, false);
-            assert_eq!(arrive(&mut codec, &datagram(again, 0, 1, FOUND)).1, Some((9, ReplyKind::Value)));
+            assert_eq!(
+                receive_datagram(&mut codec, &datagram(again, 0, 1, FOUND)).1,
+                Some((9, ReplyKind::Value))
+            );
         }
     }
 
     #[test]
-    fn beginning_anew_forgets_everything() {
+    fn a_reset_forgets_everything() {
         let fresh = DatagramCodec::new(TextCodec::new(), 4, 2);
         let mut codec = fresh.clone();
         let ids = [1, 2].map(|token| ask(&mut codec, token, false));
-        assert_eq!(arrive(&mut codec, &datagram(ids[0], 0, 2, &FOUND[..9])).0, "Reply, 0 held, more");
+        assert_eq!(
+            receive_datagram(&mut codec, &datagram(ids[0], 0, 2, &FOUND[..9])).0,
+            "Reply, 0 held, more"
+        );
         codec.clone_from(&fresh);
-        assert_eq!(arrive(&mut codec, &datagram(ids[1], 0, 1, FOUND)).0, "Stray");
+        assert_eq!(receive_datagram(&mut codec, &datagram(ids[1], 0, 1, FOUND)).0, "Stray");
         assert_eq!([3, 4].map(|token| ask(&mut codec, token, false)), ids);
     }
 }

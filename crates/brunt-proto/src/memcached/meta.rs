@@ -9,8 +9,8 @@ mod pairs;
 
 use super::line::{decimal, decimal_u32, error_text, is_word, rest_of_line};
 use crate::out::Out;
-use crate::step::{BAD_NUMBER, LINE_END, OUT_OF_STEP, Step, Stop, UNKNOWN, line_end, told};
-use crate::{Codec, Encoded, Event, Form, KeyNames, Malformed, Matching, NO_TOKEN, Renewal, Request};
+use crate::step::{BAD_NUMBER, LINE_END, OUT_OF_STEP, Step, Stop, UNKNOWN, as_event, line_end};
+use crate::{Codec, Encoded, Event, Form, KeyNames, Malformed, Matching, NO_TOKEN, Recache, Request};
 use brunt_plan::op::OpKind;
 use brunt_plan::outcome::ReplyKind;
 use memchr::{memchr, memchr2};
@@ -39,7 +39,7 @@ pub struct MetaCodec {
     progress: Progress,
     /// An error that may have been the first reply of a multi-get is told, and no end of one since.
     may_remain: bool,
-    usual: Usual,
+    last_header: LastHeader,
 }
 
 /// What the next byte belongs to.
@@ -77,7 +77,7 @@ enum Progress {
 /// What a command's reply means: the letter before the token in its opaque.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
-enum Asked {
+enum OpaqueTag {
     /// A value.
     Value = b'g',
     /// The first value of several.
@@ -94,7 +94,7 @@ enum Asked {
     Touched = b't',
 }
 
-impl Asked {
+impl OpaqueTag {
     /// The reverse of `as u8`.
     #[inline]
     const fn of(letter: u8) -> Option<Self> {
@@ -111,7 +111,7 @@ impl Asked {
     }
 
     /// What a bare success means.
-    const fn done(self) -> Said {
+    const fn done(self) -> ReplyMeaning {
         match self {
             Self::Stored => (ReplyKind::Stored, pairs::STORED),
             Self::Deleted => (ReplyKind::Deleted, pairs::DELETED),
@@ -122,11 +122,11 @@ impl Asked {
 }
 
 /// What a reply says, and in which form.
-type Said = (ReplyKind, Form);
+type ReplyMeaning = (ReplyKind, Form);
 
-const VALUE_TOLD: Said = (ReplyKind::Value, pairs::VALUE);
-const MISSING: Said = (ReplyKind::NotFound, pairs::MISSING);
-const UNASKED: Said = (ReplyKind::Ok, pairs::UNASKED);
+const VALUE_TOLD: ReplyMeaning = (ReplyKind::Value, pairs::VALUE);
+const MISSING: ReplyMeaning = (ReplyKind::NotFound, pairs::MISSING);
+const UNASKED: ReplyMeaning = (ReplyKind::Ok, pairs::UNASKED);
 
 /// What the first letters of a line say about it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -138,7 +138,7 @@ enum Shape {
     /// `EN`: a retrieval or touch of a missing key.
     Missing,
     /// `NF`, `NS`, `EX`: a change that was declined.
-    Declined(Said),
+    Declined(ReplyMeaning),
     /// `MN`: everything before it is answered.
     Noop,
     /// `ME`: what a server knows of an item, for debugging.
@@ -255,7 +255,7 @@ fn encode_any(request: &Request<'_>, out: &mut Out) -> Encoded {
         OpKind::Get | OpKind::Gets if request.keys.ends.len() == 1 => {
             put_key(b"mg ", request.keys.first(), out);
             out.put(if request.kind == OpKind::Gets { b" c f v" } else { b" f v" });
-            put_opaque(Asked::Value, request.token, out);
+            put_opaque(OpaqueTag::Value, request.token, out);
             return Encoded { wire_requests: 1, replied: true };
         }
         OpKind::Get | OpKind::Gets | OpKind::Mget => return batch(request, out),
@@ -270,12 +270,12 @@ fn encode_any(request: &Request<'_>, out: &mut Out) -> Encoded {
         OpKind::Delete => {
             put_key(b"md ", only_key(request), out);
             put_quiet(noreply, out);
-            put_opaque(Asked::Deleted, request.token, out);
+            put_opaque(OpaqueTag::Deleted, request.token, out);
         }
         OpKind::Touch => {
             put_key(b"mg ", only_key(request), out);
             put_number(b" T", u64::from(request.ttl_s), out);
-            put_opaque(Asked::Touched, request.token, out);
+            put_opaque(OpaqueTag::Touched, request.token, out);
             return Encoded { wire_requests: 1, replied: true };
         }
         OpKind::Raw => unreachable!("a plan with raw commands is refused for memcached"),
@@ -289,7 +289,7 @@ fn batch(request: &Request<'_>, out: &mut Out) -> Encoded {
         put_key(b"mg ", key, out);
         out.put(if request.kind == OpKind::Gets { b" k c f v" } else { b" k f v" });
         put_quiet(index > 0, out);
-        put_opaque(if index == 0 { Asked::First } else { Asked::Further }, request.token, out);
+        put_opaque(if index == 0 { OpaqueTag::First } else { OpaqueTag::Further }, request.token, out);
     }
     out.put(b"mn\r\n");
     Encoded { wire_requests: request.keys.ends.len() as u32 + 1, replied: true }
@@ -315,7 +315,7 @@ fn storage(mode: &[u8], request: &Request<'_>, out: &mut Out) {
         out.put_decimal(request.operand);
     }
     put_quiet(request.noreply, out);
-    put_opaque(Asked::Stored, request.token, out);
+    put_opaque(OpaqueTag::Stored, request.token, out);
     out.put_value(&request.value);
     out.put(LINE_END);
 }
@@ -326,7 +326,7 @@ fn arithmetic(mode: &[u8], request: &Request<'_>, out: &mut Out) {
     put_number(mode, request.operand, out);
     out.put(b" v");
     put_quiet(request.noreply, out);
-    put_opaque(Asked::Number, request.token, out);
+    put_opaque(OpaqueTag::Number, request.token, out);
 }
 
 #[inline]
@@ -380,7 +380,7 @@ fn put_quiet(quiet: bool, out: &mut Out) {
 
 /// The opaque, and the end of the line.
 #[inline]
-fn put_opaque(asked: Asked, token: u32, out: &mut Out) {
+fn put_opaque(asked: OpaqueTag, token: u32, out: &mut Out) {
     out.put(&[b' ', b'O', asked as u8]);
     out.put_around(&token_letters(token), LINE_END, b"");
 }
@@ -420,20 +420,20 @@ fn token_of(letters: [u8; TOKEN_BYTES]) -> Option<u32> {
 
 /// What the flags of a reply line say.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Told<'a> {
-    asked: Option<Asked>,
+struct ReplyFlags<'a> {
+    asked: Option<OpaqueTag>,
     token: u32,
     key: &'a [u8],
     flags: u32,
     unique: u64,
-    renewal: Renewal,
+    recache: Recache,
 }
 
-impl<'a> Told<'a> {
+impl<'a> ReplyFlags<'a> {
     /// Reads the flags of a line, from `from` on to the line end.
     fn of(line: &'a [u8], from: usize) -> Step<Self> {
         let mut told =
-            Self { asked: None, token: NO_TOKEN, key: &[], flags: 0, unique: 0, renewal: Renewal::NONE };
+            Self { asked: None, token: NO_TOKEN, key: &[], flags: 0, unique: 0, recache: Recache::NONE };
         let body = &line[..line.len() - LINE_END.len()];
         let mut at = from;
         while at < body.len() {
@@ -471,9 +471,9 @@ impl<'a> Told<'a> {
                 let end = memchr(b' ', &body[at..]).map_or(body.len(), |len| at + len);
                 match name {
                     b'k' => self.key = &body[at + 1..end],
-                    b'W' => self.renewal.won = true,
-                    b'X' => self.renewal.stale = true,
-                    b'Z' => self.renewal.taken = true,
+                    b'W' => self.recache.won = true,
+                    b'X' => self.recache.stale = true,
+                    b'Z' => self.recache.taken = true,
                     _ => {}
                 }
                 Ok((end, UNKNOWN))
@@ -489,14 +489,14 @@ struct Item<'a> {
     line_len: usize,
     /// Length of the value.
     bytes: u32,
-    told: Told<'a>,
+    told: ReplyFlags<'a>,
 }
 
 impl<'a> Item<'a> {
     /// The line of a multi-get's key as it usually is: key, client flags and opaque, in the order they were asked for.
     /// Whatever is cut, rare or wrong is left to [`MetaCodec::value_line`].
     #[inline]
-    fn usual(input: &'a [u8]) -> Option<Self> {
+    fn last_header(input: &'a [u8]) -> Option<Self> {
         let line = &input[..input.len().min(LINE_BYTES_MAX)];
         let (bytes, at) =
             if line.starts_with(VALUE) { decimal_u32(line, VALUE.len()).ok()? } else { return None };
@@ -507,15 +507,15 @@ impl<'a> Item<'a> {
         let (text, rest) = rest[at..].strip_prefix(b" O")?.split_first_chunk::<{ OPAQUE_LEN - 2 }>()?;
         let (asked, token) = opaque(text)?;
         let line_len = line.len() - rest.strip_prefix(LINE_END)?.len();
-        let told = Told { asked: Some(asked), token, key, flags, unique: 0, renewal: Renewal::NONE };
+        let told = ReplyFlags { asked: Some(asked), token, key, flags, unique: 0, recache: Recache::NONE };
         Some(Self { line_len, bytes, told })
     }
 }
 
 /// What was sent as an opaque.
-fn opaque(text: &[u8]) -> Option<(Asked, u32)> {
+fn opaque(text: &[u8]) -> Option<(OpaqueTag, u32)> {
     let (&letter, token) = text.split_first()?;
-    Some((Asked::of(letter)?, token_of(token.try_into().ok()?)?))
+    Some((OpaqueTag::of(letter)?, token_of(token.try_into().ok()?)?))
 }
 
 /// The number that these digits are.
@@ -568,17 +568,17 @@ fn shape_of_error(line: &[u8]) -> Step<Shape> {
     Err(if is_cut { Stop::Short } else { UNKNOWN })
 }
 
-/// The usual line of a reply without a value: two letters and our opaque. What it says and to which token; whatever else
+/// The last_header line of a reply without a value: two letters and our opaque. What it says and to which token; whatever else
 /// stands there is left to [`MetaCodec::line`].
 #[inline]
-fn bare_line(input: &[u8]) -> Option<(Said, u32)> {
+fn bare_line(input: &[u8]) -> Option<(ReplyMeaning, u32)> {
     let (&[first, second, b' ', b'O', letter], rest) = input.split_first_chunk()? else { return None };
     let (letters, rest) = rest.split_first_chunk()?;
-    let (asked, token) = (Asked::of(letter)?, token_of(*letters)?);
+    let (asked, token) = (OpaqueTag::of(letter)?, token_of(*letters)?);
     let said = match (shape_of([first, second])?, asked) {
         (Shape::Done, asked) => asked.done(),
         (Shape::Declined(said), _) => said,
-        (Shape::Missing, Asked::First | Asked::Further) => return None,
+        (Shape::Missing, OpaqueTag::First | OpaqueTag::Further) => return None,
         (Shape::Missing, _) => MISSING,
         _ => return None,
     };
@@ -613,12 +613,12 @@ impl MetaCodec {
             Expects::DebugEnd => line_end(input, 0, UNKNOWN).map(|used| (used, self.end(UNASKED, NO_TOKEN))),
             Expects::Nothing => return (0, None),
         };
-        told(step, || self.expects = Expects::Nothing)
+        as_event(step, || self.expects = Expects::Nothing)
     }
 
     /// Reads one line, which may be the first of a reply or a further one.
     fn line<'a>(&mut self, input: &'a [u8]) -> Step<(usize, Event<'a>)> {
-        if let Some(item) = Item::usual(input) {
+        if let Some(item) = Item::last_header(input) {
             return self.item(input, item);
         }
         let shape = shape(input)?;
@@ -637,11 +637,11 @@ impl MetaCodec {
             (Shape::Noop, Progress::Begun) if !self.may_remain => Err(OUT_OF_STEP),
             (Shape::Noop, progress) => Ok((used, self.noop(progress))),
             (Shape::Done, Progress::Begun) => {
-                let told = Told::of(&input[..used], CODE_LEN + 1)?;
-                Ok((used, self.end(told.asked.map_or(UNASKED, Asked::done), told.token)))
+                let told = ReplyFlags::of(&input[..used], CODE_LEN + 1)?;
+                Ok((used, self.end(told.asked.map_or(UNASKED, OpaqueTag::done), told.token)))
             }
             (Shape::Declined(said), Progress::Begun) => {
-                let told = Told::of(&input[..used], CODE_LEN + 1)?;
+                let told = ReplyFlags::of(&input[..used], CODE_LEN + 1)?;
                 Ok((used, self.end(said, told.token)))
             }
             (Shape::Debug, Progress::Begun) => {
@@ -674,29 +674,31 @@ impl MetaCodec {
         if line[at] != b' ' && at + LINE_END.len() != used {
             return Err(BAD_NUMBER);
         }
-        self.item(input, Item { line_len: used, bytes, told: Told::of(line, at + 1)? })
+        self.item(input, Item { line_len: used, bytes, told: ReplyFlags::of(line, at + 1)? })
     }
 
     /// Begins with a value, or reads the number that it is.
     #[inline]
     fn item<'a>(&mut self, input: &'a [u8], item: Item<'a>) -> Step<(usize, Event<'a>)> {
         let Item { line_len: used, bytes, told } = item;
-        let Told { asked, token, key, flags, unique, renewal } = told;
+        let ReplyFlags { asked, token, key, flags, unique, recache } = told;
         self.progress = match (asked, self.progress) {
-            (Some(Asked::Number), Progress::Begun) => return self.number(input, used, bytes as usize, token),
-            (Some(Asked::First), Progress::Begun) => Progress::Batch { token, hit: true },
-            (Some(Asked::Further), Progress::Batch { token: own, .. }) if own == token => {
+            (Some(OpaqueTag::Number), Progress::Begun) => {
+                return self.number(input, used, bytes as usize, token);
+            }
+            (Some(OpaqueTag::First), Progress::Begun) => Progress::Batch { token, hit: true },
+            (Some(OpaqueTag::Further), Progress::Batch { token: own, .. }) if own == token => {
                 Progress::Batch { token, hit: true }
             }
-            (Some(Asked::Further), Progress::Begun) if !self.may_remain => return Err(OUT_OF_STEP),
-            (Some(Asked::Further), Progress::Begun | Progress::Remains) => Progress::Remains,
-            (Some(Asked::Value) | None, Progress::Begun) => Progress::Single { token },
+            (Some(OpaqueTag::Further), Progress::Begun) if !self.may_remain => return Err(OUT_OF_STEP),
+            (Some(OpaqueTag::Further), Progress::Begun | Progress::Remains) => Progress::Remains,
+            (Some(OpaqueTag::Value) | None, Progress::Begun) => Progress::Single { token },
             _ => return Err(UNKNOWN),
         };
         self.expects = if bytes == 0 { Expects::ValueEnd } else { Expects::Value { remaining: bytes } };
         let event = match self.progress {
             Progress::Remains => Event::Push { is_over: false },
-            _ => Event::Key { hit: true, key, flags, bytes, unique, token, renewal },
+            _ => Event::Key { hit: true, key, flags, bytes, unique, token, recache },
         };
         Ok((used, event))
     }
@@ -722,18 +724,18 @@ impl MetaCodec {
 
     /// Reads `EN <flags>*`: a reply of its own, or a key of a multi-get.
     fn missing<'a>(&mut self, line: &'a [u8]) -> Step<(usize, Event<'a>)> {
-        let Told { asked, token, key, .. } = Told::of(line, CODE_LEN + 1)?;
+        let ReplyFlags { asked, token, key, .. } = ReplyFlags::of(line, CODE_LEN + 1)?;
         let used = line.len();
         self.progress = match (asked, self.progress) {
-            (Some(Asked::First), Progress::Begun) => Progress::Batch { token, hit: false },
-            (Some(Asked::Further), batch @ Progress::Batch { token: own, .. }) if own == token => batch,
-            (Some(Asked::First | Asked::Further), _) => return Err(UNKNOWN),
+            (Some(OpaqueTag::First), Progress::Begun) => Progress::Batch { token, hit: false },
+            (Some(OpaqueTag::Further), batch @ Progress::Batch { token: own, .. }) if own == token => batch,
+            (Some(OpaqueTag::First | OpaqueTag::Further), _) => return Err(UNKNOWN),
             (_, Progress::Begun) => return Ok((used, self.end(MISSING, token))),
             _ => return Err(UNKNOWN),
         };
         self.expects = Expects::Line;
-        let renewal = Renewal::NONE;
-        Ok((used, Event::Key { hit: false, key, flags: 0, bytes: 0, unique: 0, token, renewal }))
+        let recache = Recache::NONE;
+        Ok((used, Event::Key { hit: false, key, flags: 0, bytes: 0, unique: 0, token, recache }))
     }
 
     /// The end of a multi-get: of its reply, or of what an error had left of it.
@@ -780,7 +782,7 @@ impl MetaCodec {
 
     /// Closes the reply.
     #[inline]
-    fn end<'a>(&mut self, (reply, form): Said, token: u32) -> Event<'a> {
+    fn end<'a>(&mut self, (reply, form): ReplyMeaning, token: u32) -> Event<'a> {
         (self.expects, self.progress) = (Expects::Line, Progress::Idle);
         Event::End { reply, form, number: 0, token, text: &[] }
     }
@@ -789,10 +791,10 @@ impl MetaCodec {
     /// event.
     #[inline(always)]
     fn found<'a>(&mut self, input: &'a [u8]) -> Option<(usize, Event<'a>)> {
-        if !self.usual.fits(input) {
-            self.usual = Usual::of(input)?;
+        if !self.last_header.fits(input) {
+            self.last_header = LastHeader::of(input)?;
         }
-        let Usual { header_len, flags, value_len, .. } = self.usual;
+        let LastHeader { header_len, flags, value_len, .. } = self.last_header;
         let (letters, rest) = input.get(header_len..)?.split_first_chunk()?;
         let (line_end, rest) = rest.split_first_chunk()?;
         let (value, rest) = rest.split_at_checked(value_len)?;
@@ -806,7 +808,7 @@ impl MetaCodec {
 /// The form of the last reply of a single key. Most look like the one before them in all but the token and the value's
 /// bytes, and to compare takes less than to read: whatever does not fit is read anew.
 #[derive(Clone, Copy, Debug)]
-struct Usual {
+struct LastHeader {
     /// What stands before the token, the first byte in the lowest place: `VA BYTES fFLAGS Og`.
     header: u128,
     /// The bits that are of it, and not of what follows.
@@ -816,14 +818,14 @@ struct Usual {
     value_len: usize,
 }
 
-impl Default for Usual {
+impl Default for LastHeader {
     /// The form of nothing: a header of zeros.
     fn default() -> Self {
         Self { header: 0, header_mask: u128::MAX, header_len: 0, flags: 0, value_len: 0 }
     }
 }
 
-impl Usual {
+impl LastHeader {
     /// Does a reply that begins so have this form?
     #[inline]
     fn fits(&self, input: &[u8]) -> bool {

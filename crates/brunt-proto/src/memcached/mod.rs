@@ -4,7 +4,7 @@ pub mod binary;
 pub mod datagram;
 mod line;
 pub mod meta;
-pub mod statistics;
+pub mod stats;
 pub mod text;
 pub mod udp;
 

@@ -8,9 +8,9 @@ mod pairs;
 
 use super::line::{decimal, decimal_u32, error_text, is_word, rest_of_line, word_len};
 use crate::out::Out;
-use crate::step::{BAD_NUMBER, LINE_END, Step, Stop, UNKNOWN, line_end, told};
+use crate::step::{BAD_NUMBER, LINE_END, Step, Stop, UNKNOWN, as_event, line_end};
 use crate::template::Templates;
-use crate::{Codec, Encoded, Event, Form, Malformed, Matching, Renewal, Request};
+use crate::{Codec, Encoded, Event, Form, Malformed, Matching, Recache, Request};
 use brunt_plan::op::OpKind;
 use brunt_plan::outcome::ReplyKind;
 use memchr::memchr2;
@@ -19,7 +19,7 @@ use memchr::memchr2;
 ///
 /// What the [`Codec`] contract leaves open:
 ///
-/// - A whole reply of one value without a unique is `Found` where its numbers are written in the usual way.
+/// - A whole reply of one value without a unique is `Found` where its numbers are written in the last_header way.
 /// - `Begin` uses up no bytes. A `Key` uses up its line; the last `Value` of a key also uses up the line end behind it,
 ///   if that is visible.
 /// - Line ends are `\r\n`, as memcached always sends them. A lone `\n` is `Bad`.
@@ -34,7 +34,7 @@ use memchr::memchr2;
 pub struct TextCodec {
     expects: Expects,
     progress: Progress,
-    usual: Usual,
+    last_header: LastHeader,
     /// Command lines but those of retrievals end with a blank.
     has_trailing_blank: bool,
     templates: Templates,
@@ -48,7 +48,8 @@ impl Clone for TextCodec {
     }
 
     fn clone_from(&mut self, source: &Self) {
-        (self.expects, self.progress, self.usual) = (source.expects, source.progress, source.usual);
+        (self.expects, self.progress, self.last_header) =
+            (source.expects, source.progress, source.last_header);
         self.templates.clone_from(&source.templates);
         (self.fixed_bytes, self.has_trailing_blank) = (source.fixed_bytes, source.has_trailing_blank);
     }
@@ -59,7 +60,7 @@ impl Default for TextCodec {
         Self {
             expects: Expects::default(),
             progress: Progress::default(),
-            usual: Usual::default(),
+            last_header: LastHeader::default(),
             has_trailing_blank: false,
             templates: Templates::default(),
             fixed_bytes: FIXED_BYTES_MAX,
@@ -249,7 +250,7 @@ impl TextCodec {
         self.expects = if bytes == 0 { Expects::ValueEnd } else { Expects::Value { remaining: bytes } };
         self.progress = progress;
         let key = &line[VALUE.len()..key_end];
-        Ok((used, Event::Key { hit: true, key, flags, bytes, unique, token: 0, renewal: Renewal::NONE }))
+        Ok((used, Event::Key { hit: true, key, flags, bytes, unique, token: 0, recache: Recache::NONE }))
     }
 
     /// Passes on what is visible of a value.
@@ -385,10 +386,10 @@ impl TextCodec {
     #[inline(always)]
     fn found<'a>(&mut self, input: &'a [u8]) -> Option<(usize, Event<'a>)> {
         let line = input.strip_prefix(VALUE)?;
-        if !self.usual.fits(line) {
-            self.usual = Usual::of(line)?;
+        if !self.last_header.fits(line) {
+            self.last_header = LastHeader::of(line)?;
         }
-        let Usual { key_len, header_len, flags, value_len, .. } = self.usual;
+        let LastHeader { key_len, header_len, flags, value_len, .. } = self.last_header;
         let (key, rest) = line.split_at_checked(key_len)?;
         let (value, end) = rest.get(header_len..)?.split_at_checked(value_len)?;
         let used = VALUE.len() + key_len + header_len + value_len + FOUND_END.len();
@@ -411,7 +412,7 @@ impl TextCodec {
                 .map(|used| (used, self.end(ReplyKind::Ok, pairs::UNASKED, 0, &[]))),
             Expects::Nothing => return (0, None),
         };
-        told(step, || self.expects = Expects::Nothing)
+        as_event(step, || self.expects = Expects::Nothing)
     }
 }
 
@@ -421,7 +422,7 @@ const FOUND_END: &[u8; 7] = b"\r\nEND\r\n";
 /// The form of the last reply of one value. Most look like the one before them in all but the key's letters and the
 /// value's bytes, and to compare takes less than to read: whatever does not fit is read anew.
 #[derive(Clone, Copy, Debug)]
-struct Usual {
+struct LastHeader {
     key_len: usize,
     /// What stands behind the key, the first byte in the lowest place: ` FLAGS BYTES\r\n`, and whatever follows it.
     header: u128,
@@ -433,14 +434,14 @@ struct Usual {
     value_len: usize,
 }
 
-impl Default for Usual {
+impl Default for LastHeader {
     /// The form of nothing: a header of zeros, where no value ends.
     fn default() -> Self {
         Self { key_len: 0, header: 0, header_mask: u128::MAX, header_len: 0, flags: 0, value_len: 0 }
     }
 }
 
-impl Usual {
+impl LastHeader {
     const HEADER_MAX: usize = size_of::<u128>();
 
     /// Does the line of a value, from its key on, have this form?

@@ -4,7 +4,7 @@
 //! the contract; and what can be checked of the contract without knowing the protocol is checked on the way.
 
 use crate::out::{Out, PARTS_MAX};
-use crate::{Codec, Encoded, Event, Form, Keys, NO_TOKEN, Renewal, Request, Value};
+use crate::{Codec, Encoded, Event, Form, Keys, NO_TOKEN, Recache, Request, Value};
 use brunt_plan::op::OpKind;
 use brunt_plan::outcome::ReplyKind;
 use std::io::IoSlice;
@@ -114,13 +114,13 @@ fn name_of(token: u32) -> String {
 pub(crate) fn phrases(event: &Event<'_>) -> Vec<String> {
     let phrase = match event {
         Event::Begin => "begin".to_owned(),
-        Event::Key { hit: true, key, flags, bytes, unique, token, renewal } => {
-            let marks = [(renewal.won, " won"), (renewal.stale, " stale"), (renewal.taken, " taken")];
+        Event::Key { hit: true, key, flags, bytes, unique, token, recache } => {
+            let marks = [(recache.won, " won"), (recache.stale, " stale"), (recache.taken, " taken")];
             let marks: String = marks.iter().filter(|(is_set, _)| *is_set).map(|(_, mark)| *mark).collect();
             format!("key '{}' {flags} {bytes} {unique} @{}{marks}", key.escape_ascii(), name_of(*token))
         }
-        Event::Key { hit: false, key, flags, bytes, unique, token, renewal } => {
-            assert_eq!((*flags, *bytes, *unique, *renewal), (0, 0, 0, Renewal::NONE));
+        Event::Key { hit: false, key, flags, bytes, unique, token, recache } => {
+            assert_eq!((*flags, *bytes, *unique, *recache), (0, 0, 0, Recache::NONE));
             format!("miss '{}' @{}", key.escape_ascii(), name_of(*token))
         }
         Event::Value(piece) => {
@@ -131,7 +131,7 @@ pub(crate) fn phrases(event: &Event<'_>) -> Vec<String> {
             let (flags, token, bytes) = (*flags, *token, value.len() as u32);
             let all = [
                 Event::Begin,
-                Event::Key { hit: true, key, flags, bytes, unique: 0, token, renewal: Renewal::NONE },
+                Event::Key { hit: true, key, flags, bytes, unique: 0, token, recache: Recache::NONE },
                 Event::Value(value),
                 Event::End { reply: ReplyKind::Value, form: Form(0), number: 0, token, text: &[] },
             ];

@@ -3,7 +3,7 @@
 //!
 //! No socket, no time-out, and no memory for datagrams: whoever owns these asks here what to do. The source is the part on
 //! UDP of memcached's `doc/protocol.txt`; where it leaves a question, memcached 1.6.18 was asked. Invariant: what is
-//! handed to a codec as [`Arrival::Next`] is every datagram of a train, once, in order.
+//! handed to a codec as [`ReassemblyStep::Next`] is every datagram of a train, once, in order.
 //!
 //! One request is one datagram with an id of the sender's choice, and all datagrams of its reply bear that id: it is the
 //! token, whatever the dialect's own. As replies overtake one another, each request that waits needs a codec of its own. A
@@ -89,7 +89,7 @@ pub struct Reassembly {
 
 /// What to do with a datagram whose id a request waits under.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Arrival {
+pub enum ReassemblyStep {
     /// It continues the reply: for the codec, and behind it so many that are held, in order.
     Next {
         /// How many.
@@ -137,49 +137,49 @@ impl Reassembly {
 
     /// Takes note of a datagram with so many bytes behind its header.
     #[inline]
-    pub fn arrive(&mut self, header: Header, payload_len: usize) -> Arrival {
+    pub fn receive(&mut self, header: Header, payload_len: usize) -> ReassemblyStep {
         let Header { sequence, total, .. } = header;
         if total == 0 && payload_len == 0 {
-            return Arrival::Hollow;
+            return ReassemblyStep::Hollow;
         }
         if sequence >= total || payload_len == 0 {
-            return Arrival::Malformed;
+            return ReassemblyStep::Malformed;
         }
         // A train's first datagram is believed before those that came ahead of any first: they were copies of an old train.
         if self.total == 0 || (self.next == 0 && sequence == 0 && total != self.total) {
             *self = Self { total, ..Self::default() };
         }
         if total != self.total {
-            return Arrival::Disordered;
+            return ReassemblyStep::Disordered;
         }
         match sequence.checked_sub(self.next) {
-            None => Arrival::Duplicate,
+            None => ReassemblyStep::Duplicate,
             Some(0) => self.advance(),
             Some(ahead @ 1..=AHEAD_MAX) => self.hold(ahead),
-            Some(_) => Arrival::Disordered,
+            Some(_) => ReassemblyStep::Disordered,
         }
     }
 
     /// The next datagram is here, and with it those held behind it.
     #[inline]
-    fn advance(&mut self) -> Arrival {
+    fn advance(&mut self) -> ReassemblyStep {
         let held = self.held.trailing_ones();
         self.next += 1 + held as u16;
         self.held = self.held.checked_shr(held + 1).unwrap_or(0);
         if self.next == self.total {
             *self = Self::default();
         }
-        Arrival::Next { held: held as u16 }
+        ReassemblyStep::Next { held: held as u16 }
     }
 
     /// One is here that is so far ahead.
-    fn hold(&mut self, ahead: u16) -> Arrival {
+    fn hold(&mut self, ahead: u16) -> ReassemblyStep {
         let bit = 1 << (ahead - 1);
         if self.held & bit != 0 {
-            return Arrival::Duplicate;
+            return ReassemblyStep::Duplicate;
         }
         self.held |= bit;
-        Arrival::Ahead
+        ReassemblyStep::Ahead
     }
 }
 

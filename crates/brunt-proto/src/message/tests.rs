@@ -100,7 +100,7 @@ fn random_fields_are_drawn_for_each_operation() {
 }
 
 #[test]
-fn what_is_no_message_is_refused() {
+fn unsupported_commands_are_refused() {
     let table = [
         (Framing::Ping, "GET", "'GET' was given; --protocol ping accepts PING"),
         (Framing::Ping, "PING {key}", "'PING {key}' was given; --protocol ping accepts PING"),
@@ -136,7 +136,7 @@ fn waiting(messages: Messages, command: &str, times: usize) -> MessageCodec {
 }
 
 #[test]
-fn replies_are_told() {
+fn replies_become_events() {
     let echo = r"123456789\xcb\xf4\x39\x26\r\n";
     let table = [
         (Messages::Ping, "PING", r"PONG\r\n", "begin; end ok @0"),
@@ -243,7 +243,7 @@ fn check_pieces(codec: &MessageCodec, stream: &[u8]) {
 
 /// A connection that begins anew takes no memory, and forgets what it waited for.
 #[test]
-fn a_fresh_connection_waits_for_nothing() {
+fn a_reset_connection_expects_no_reply() {
     let fresh = codec(Messages::Echo, "{value}");
     let mut used = waiting(Messages::Echo, "{value}", 8);
     used.clone_from(&fresh);
@@ -272,7 +272,7 @@ proptest! {
 
     /// Any bytes say the same in pieces.
     #[test]
-    fn garbage_is_garbage(stream in prop::collection::vec(prop_oneof![any::<u8>(), Just(0), Just(b'P'), Just(b'\n')], 0..60)) {
+    fn garbage_is_malformed(stream in prop::collection::vec(prop_oneof![any::<u8>(), Just(0), Just(b'P'), Just(b'\n')], 0..60)) {
         for (messages, command) in [(Messages::Echo, "abc"), (Messages::Ping, "PING"), (Messages::Thrift, "f")] {
             check_pieces(&waiting(messages, command, 3), &stream);
         }

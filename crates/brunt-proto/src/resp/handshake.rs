@@ -7,7 +7,7 @@ use super::error::ErrorPrefix;
 use super::request::put_bulk;
 use crate::out::Out;
 use brunt_plan::outcome::ReplyKind;
-use brunt_plan::quotation::Quotation;
+use brunt_plan::quoted_bytes::QuotedBytes;
 use std::fmt;
 
 /// The version of the protocol.
@@ -21,7 +21,7 @@ pub enum Version {
 
 /// Who comes, and what for.
 #[derive(Clone, PartialEq, Eq)]
-pub struct Login {
+pub struct HandshakeOptions {
     /// Which version is to be spoken.
     pub version: Version,
     /// The user of an access list; without one it is the server's default user.
@@ -34,11 +34,11 @@ pub struct Login {
     pub database: u32,
 }
 
-impl fmt::Debug for Login {
+impl fmt::Debug for HandshakeOptions {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let password = self.password.as_ref().map(|_| "(secret)");
         formatter
-            .debug_struct("Login")
+            .debug_struct("HandshakeOptions")
             .field("version", &self.version)
             .field("user", &self.user)
             .field("password", &password)
@@ -51,14 +51,14 @@ impl fmt::Debug for Login {
 /// A command of a handshake.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs, reason = "the names are the protocol's own")]
-pub enum Step {
+pub enum SetupCommand {
     Hello,
     Auth,
     SetName,
     Select,
 }
 
-impl Step {
+impl SetupCommand {
     /// The command, for messages.
     pub const fn name(self) -> &'static str {
         match self {
@@ -72,16 +72,16 @@ impl Step {
 
 /// Why a server does not let a connection in.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Refusal {
+pub struct SetupRefusal {
     /// The command that it refused.
-    pub step: Step,
+    pub step: SetupCommand,
     /// What its error begins with.
     pub prefix: ErrorPrefix,
     /// All of its text, escaped.
     pub text: String,
 }
 
-impl fmt::Display for Refusal {
+impl fmt::Display for SetupRefusal {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(formatter, "{} is refused: {}", self.step.name(), self.text)
     }
@@ -91,7 +91,7 @@ impl fmt::Display for Refusal {
 #[derive(Clone)]
 pub struct Handshake {
     bytes: Box<[u8]>,
-    steps: Vec<Step>,
+    steps: Vec<SetupCommand>,
 }
 
 impl fmt::Debug for Handshake {
@@ -102,8 +102,8 @@ impl fmt::Debug for Handshake {
 
 impl Handshake {
     /// What has to be said; nothing, of a connection that begins as it is to be.
-    pub fn new(login: &Login) -> Self {
-        let mut commands: Vec<(Step, Vec<&str>)> = Vec::new();
+    pub fn new(login: &HandshakeOptions) -> Self {
+        let mut commands: Vec<(SetupCommand, Vec<&str>)> = Vec::new();
         let (name, database) = (login.client_name.as_deref(), login.database.to_string());
         let credentials = login.password.as_deref().map(|password| (login.user.as_deref(), password));
         match login.version {
@@ -114,19 +114,19 @@ impl Handshake {
                     hello.extend(["AUTH", user.unwrap_or("default"), password]);
                 }
                 hello.extend(name.into_iter().flat_map(|name| ["SETNAME", name]));
-                commands.push((Step::Hello, hello));
+                commands.push((SetupCommand::Hello, hello));
             }
             Version::Two => {
                 if let Some((user, password)) = credentials {
                     // Servers before Redis 6 know no users, and AUTH with one argument only.
                     let words = ["AUTH"].into_iter().chain(user).chain([password]);
-                    commands.push((Step::Auth, words.collect()));
+                    commands.push((SetupCommand::Auth, words.collect()));
                 }
-                commands.extend(name.map(|name| (Step::SetName, vec!["CLIENT", "SETNAME", name])));
+                commands.extend(name.map(|name| (SetupCommand::SetName, vec!["CLIENT", "SETNAME", name])));
             }
         }
         if login.database != 0 {
-            commands.push((Step::Select, vec!["SELECT", &database]));
+            commands.push((SetupCommand::Select, vec!["SELECT", &database]));
         }
         let words = commands.iter().map(|(_, words)| words);
         let bytes = words.flat_map(|words| command(words)).collect();
@@ -139,7 +139,7 @@ impl Handshake {
     }
 
     /// The commands, in the order of their replies.
-    pub fn steps(&self) -> &[Step] {
+    pub fn steps(&self) -> &[SetupCommand] {
         &self.steps
     }
 
@@ -147,11 +147,13 @@ impl Handshake {
     ///
     /// # Errors
     /// The server refuses it.
-    pub fn judge(&self, number: usize, reply: ReplyKind, text: &[u8]) -> Result<(), Refusal> {
+    pub fn check_reply(&self, number: usize, reply: ReplyKind, text: &[u8]) -> Result<(), SetupRefusal> {
         let Some(&step) = self.steps.get(number) else { return Ok(()) };
         match reply {
             ReplyKind::Ok => Ok(()),
-            _ => Err(Refusal { step, prefix: ErrorPrefix::of(text), text: Quotation(text).to_string() }),
+            _ => {
+                Err(SetupRefusal { step, prefix: ErrorPrefix::of(text), text: QuotedBytes(text).to_string() })
+            }
         }
     }
 }
@@ -176,8 +178,13 @@ mod tests {
     use crate::resp::RespCodec;
     use crate::{Codec, Event};
 
-    const NOBODY: Login =
-        Login { version: Version::Two, user: None, password: None, client_name: None, database: 0 };
+    const NOBODY: HandshakeOptions = HandshakeOptions {
+        version: Version::Two,
+        user: None,
+        password: None,
+        client_name: None,
+        database: 0,
+    };
 
     fn own(text: &str) -> Option<String> {
         Some(text.to_owned())
@@ -185,17 +192,17 @@ mod tests {
 
     #[test]
     fn handshakes_are_these_bytes() {
-        let three = Login { version: Version::Three, ..NOBODY };
-        let table: [(Login, &str, &[Step]); 8] = [
+        let three = HandshakeOptions { version: Version::Three, ..NOBODY };
+        let table: [(HandshakeOptions, &str, &[SetupCommand]); 8] = [
             (NOBODY, "", &[]),
-            (three.clone(), "*2|$5|HELLO|$1|3|", &[Step::Hello]),
+            (three.clone(), "*2|$5|HELLO|$1|3|", &[SetupCommand::Hello]),
             (
-                Login { password: own("secret"), ..three.clone() },
+                HandshakeOptions { password: own("secret"), ..three.clone() },
                 "*5|$5|HELLO|$1|3|$4|AUTH|$7|default|$6|secret|",
-                &[Step::Hello],
+                &[SetupCommand::Hello],
             ),
             (
-                Login {
+                HandshakeOptions {
                     user: own("u"),
                     password: own("p w"),
                     client_name: own("brunt"),
@@ -203,11 +210,15 @@ mod tests {
                     ..three
                 },
                 "*7|$5|HELLO|$1|3|$4|AUTH|$1|u|$3|p w|$7|SETNAME|$5|brunt|*2|$6|SELECT|$2|12|",
-                &[Step::Hello, Step::Select],
+                &[SetupCommand::Hello, SetupCommand::Select],
             ),
-            (Login { password: own("secret"), ..NOBODY }, "*2|$4|AUTH|$6|secret|", &[Step::Auth]),
             (
-                Login {
+                HandshakeOptions { password: own("secret"), ..NOBODY },
+                "*2|$4|AUTH|$6|secret|",
+                &[SetupCommand::Auth],
+            ),
+            (
+                HandshakeOptions {
                     user: own("u"),
                     password: own("p"),
                     client_name: own("brunt"),
@@ -215,10 +226,14 @@ mod tests {
                     ..NOBODY
                 },
                 "*3|$4|AUTH|$1|u|$1|p|*3|$6|CLIENT|$7|SETNAME|$5|brunt|*2|$6|SELECT|$1|1|",
-                &[Step::Auth, Step::SetName, Step::Select],
+                &[SetupCommand::Auth, SetupCommand::SetName, SetupCommand::Select],
             ),
-            (Login { user: own("u"), ..NOBODY }, "", &[]),
-            (Login { database: u32::MAX, ..NOBODY }, "*2|$6|SELECT|$10|4294967295|", &[Step::Select]),
+            (HandshakeOptions { user: own("u"), ..NOBODY }, "", &[]),
+            (
+                HandshakeOptions { database: u32::MAX, ..NOBODY },
+                "*2|$6|SELECT|$10|4294967295|",
+                &[SetupCommand::Select],
+            ),
         ];
         for (login, bytes, steps) in table {
             let handshake = Handshake::new(&login);
@@ -229,18 +244,20 @@ mod tests {
 
     #[test]
     fn passwords_are_not_shown() {
-        let login = Login { password: own("hunter2"), ..NOBODY };
+        let login = HandshakeOptions { password: own("hunter2"), ..NOBODY };
         assert!(!format!("{login:?}").contains("hunter2"));
     }
 
     /// What redis-server 7.0.15 answers to the step of this number.
-    fn check(login: &Login, number: usize, answer: &str, expected: Result<(), &str>) {
+    fn check(login: &HandshakeOptions, number: usize, answer: &str, expected: Result<(), &str>) {
         let (mut codec, mut used) = (RespCodec::default(), 0);
         let said = loop {
             let (step, event) = codec.decode(&answer.as_bytes()[used..]);
             used += step;
             match event.expect("a whole reply") {
-                Event::End { reply, text, .. } => break Handshake::new(login).judge(number, reply, text),
+                Event::End { reply, text, .. } => {
+                    break Handshake::new(login).check_reply(number, reply, text);
+                }
                 event => assert!(matches!(event, Event::Begin | Event::Control(_)), "{event:?}"),
             }
         };
@@ -249,9 +266,10 @@ mod tests {
     }
 
     #[test]
-    fn answers_of_a_server_are_understood() {
-        let three = Login { version: Version::Three, database: 1, ..NOBODY };
-        let two = Login { password: own("wrong"), client_name: own("a b"), database: 99, ..NOBODY };
+    fn server_answers_are_judged() {
+        let three = HandshakeOptions { version: Version::Three, database: 1, ..NOBODY };
+        let two =
+            HandshakeOptions { password: own("wrong"), client_name: own("a b"), database: 99, ..NOBODY };
         let greeting = "%7\r\n$6\r\nserver\r\n$5\r\nredis\r\n$7\r\nversion\r\n$6\r\n7.0.15\r\n$5\r\nproto\r\n:3\r\n\
             $2\r\nid\r\n:4\r\n$4\r\nmode\r\n$10\r\nstandalone\r\n$4\r\nrole\r\n$6\r\nmaster\r\n$7\r\nmodules\r\n*0\r\n";
         check(&three, 0, greeting, Ok(()));

@@ -11,12 +11,12 @@ use brunt_plan::op::OpKind;
 
 /// Where a value lies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Place<'a> {
+pub(super) struct HashField<'a> {
     hash: &'a [u8],
     field: &'a [u8],
 }
 
-impl<'a> Place<'a> {
+impl<'a> HashField<'a> {
     /// The place of a key whose last `field_bytes` are a field; `None` where it stands for itself, because fields have no
     /// bytes or less than two would be left.
     #[inline]
@@ -30,7 +30,7 @@ impl<'a> Place<'a> {
 }
 
 /// An op of one field.
-pub(super) fn put(request: &Request<'_>, place: Place<'_>, out: &mut Out) {
+pub(super) fn put(request: &Request<'_>, place: HashField<'_>, out: &mut Out) {
     match request.kind {
         OpKind::Get => put_head(b"*3\r\n$4\r\nHGET\r\n", place, out),
         OpKind::Delete => put_head(b"*3\r\n$4\r\nHDEL\r\n", place, out),
@@ -53,13 +53,13 @@ pub(super) fn put_get(key_len: usize, field_bytes: usize, out: &mut Out, write: 
     write(key);
     let keys = Keys { bytes: key, ends: &[key_len as u32] };
     let request = Request::of(OpKind::Get, keys);
-    match Place::of(key, field_bytes) {
+    match HashField::of(key, field_bytes) {
         Some(place) => put(&request, place, out),
         None => super::request::put(&request, out),
     }
 }
 
-fn put_head(head: &[u8], place: Place<'_>, out: &mut Out) {
+fn put_head(head: &[u8], place: HashField<'_>, out: &mut Out) {
     out.put(head);
     put_bulk(place.hash, out);
     put_bulk(place.field, out);

@@ -74,7 +74,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn redirections_are_taken_apart() {
+    fn redirections_parse() {
         let to = |kind, slot, host, port| Some(Redirect { kind, slot, host, port });
         let table = [
             ("MOVED 3999 127.0.0.1:6381", to(RedirectKind::Moved, 3999, Host::Named("127.0.0.1"), 6381)),

@@ -7,7 +7,7 @@ use super::RespCodec;
 use super::line::{self, Length};
 use crate::step::LINE_END;
 use crate::{Codec, Event};
-use brunt_plan::quotation::Quotation;
+use brunt_plan::quoted_bytes::QuotedBytes;
 
 /// No reply is longer. A map of a thousand nodes takes about 300 kB.
 pub const REPLY_BYTES_MAX: usize = 4 << 20;
@@ -60,7 +60,7 @@ pub struct WholeReply {
 
 /// Why bytes are no reply to a question.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum NoReply {
+pub enum ReplyError {
     /// They are nothing of the protocol: how they begin, escaped.
     Garbage(String),
     /// The reply does not end.
@@ -69,7 +69,7 @@ pub enum NoReply {
     Surplus,
 }
 
-impl std::fmt::Display for NoReply {
+impl std::fmt::Display for ReplyError {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Garbage(text) => write!(formatter, "it answers \"{text}\""),
@@ -84,7 +84,7 @@ impl WholeReply {
     ///
     /// # Errors
     /// This is no reply, and nothing that may still come makes it one.
-    pub fn take(&mut self, bytes: &[u8]) -> Result<bool, NoReply> {
+    pub fn take(&mut self, bytes: &[u8]) -> Result<bool, ReplyError> {
         let room = REPLY_BYTES_MAX - self.bytes.len();
         self.bytes.extend_from_slice(&bytes[..bytes.len().min(room)]);
         while !self.is_whole {
@@ -96,15 +96,15 @@ impl WholeReply {
                 Some(Event::End { .. } | Event::Found { .. }) => self.is_whole = true,
                 Some(Event::Bad(_)) => {
                     let rest = &rest[..rest.len().min(QUOTED_MAX)];
-                    return Err(NoReply::Garbage(Quotation(rest).to_string()));
+                    return Err(ReplyError::Garbage(QuotedBytes(rest).to_string()));
                 }
                 Some(_) => {}
             }
             self.used += used;
         }
         match self.bytes.len() - self.used {
-            _ if bytes.len() > room => Err(NoReply::TooLong),
-            1.. if self.is_whole => Err(NoReply::Surplus),
+            _ if bytes.len() > room => Err(ReplyError::TooLong),
+            1.. if self.is_whole => Err(ReplyError::Surplus),
             _ => Ok(self.is_whole),
         }
     }
@@ -187,7 +187,7 @@ mod tests {
     use super::*;
 
     /// Gathers a stream in one piece, and at every cut: the same comes of it.
-    fn gather(stream: &[u8]) -> Result<Option<WholeReply>, NoReply> {
+    fn gather(stream: &[u8]) -> Result<Option<WholeReply>, ReplyError> {
         let take = |pieces: &[&[u8]]| {
             let mut reply = WholeReply::default();
             let mut is_whole = false;
@@ -196,7 +196,7 @@ mod tests {
             }
             Ok(is_whole.then_some(reply))
         };
-        let whole: Result<Option<WholeReply>, NoReply> = take(&[stream]);
+        let whole: Result<Option<WholeReply>, ReplyError> = take(&[stream]);
         for cut in 0..stream.len() {
             let (front, back) = stream.split_at(cut);
             let in_two = take(&[front, back]);
@@ -204,7 +204,7 @@ mod tests {
                 .map(|reply| reply.as_ref().map(|reply| reply.as_ref().map(WholeReply::value)));
             // How much of garbage is quoted follows what is there.
             match &whole {
-                Err(NoReply::Garbage(_)) => assert!(matches!(in_two, Err(NoReply::Garbage(_)))),
+                Err(ReplyError::Garbage(_)) => assert!(matches!(in_two, Err(ReplyError::Garbage(_)))),
                 _ => assert_eq!(values[0], values[1], "cut at {cut}"),
             }
         }
@@ -212,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn replies_are_taken_apart() {
+    fn replies_parse() {
         use Value::{Error, List, Null, Number, Other, Text};
         let table: [(&str, Value<'_>); 17] = [
             ("+PONG\r\n", Text(b"PONG")),
@@ -240,15 +240,15 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_single_reply_is_told() {
-        assert_eq!(gather(b"VERSION 1\r\n").unwrap_err(), NoReply::Garbage("VERSION 1\\r\\n".to_owned()));
-        assert_eq!(gather(b":1\r\n:2\r\n").unwrap_err(), NoReply::Surplus);
+    fn anything_but_one_reply_is_refused() {
+        assert_eq!(gather(b"VERSION 1\r\n").unwrap_err(), ReplyError::Garbage("VERSION 1\\r\\n".to_owned()));
+        assert_eq!(gather(b":1\r\n:2\r\n").unwrap_err(), ReplyError::Surplus);
         assert!(gather(b"*2\r\n:1\r\n").expect("it may still become one").is_none());
         let mut endless = WholeReply::default();
         let line = [b'x'; 1 << 16];
         assert_eq!(endless.take(b"$536870912\r\n"), Ok(false));
         let end = (0..).find_map(|_| endless.take(&line).err());
-        assert_eq!(end, Some(NoReply::TooLong));
+        assert_eq!(end, Some(ReplyError::TooLong));
     }
 
     #[test]

@@ -5,7 +5,7 @@
 
 use super::redirect::Host;
 use super::reply::Value;
-use brunt_plan::quotation::Quotation;
+use brunt_plan::quoted_bytes::QuotedBytes;
 use std::fmt;
 
 /// How many slots every cluster has.
@@ -104,7 +104,7 @@ pub struct SlotMap {
 
 /// Why a reply is no map.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum NoSlotMap {
+pub enum SlotMapError {
     /// The server answers with an error: its text. One that is no part of a cluster says so here.
     Declined(String),
     /// The reply is built otherwise than a map.
@@ -115,7 +115,7 @@ pub enum NoSlotMap {
     Empty,
 }
 
-impl fmt::Display for NoSlotMap {
+impl fmt::Display for SlotMapError {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Declined(text) => write!(formatter, "it answers \"{text}\""),
@@ -132,13 +132,15 @@ impl SlotMap {
     ///
     /// # Errors
     /// The reply is no map.
-    pub fn of_slots(reply: &Value<'_>, asked: &str) -> Result<Self, NoSlotMap> {
+    pub fn of_slots(reply: &Value<'_>, asked: &str) -> Result<Self, SlotMapError> {
         let mut map = Self { nodes: Vec::new(), ranges: Vec::new() };
         for entry in list(reply)? {
             // The node behind the ends of the range is the one that takes writes; its replicas follow.
-            let Value::List(entry) = entry else { return Err(NoSlotMap::OtherForm) };
-            let [first, last, Value::List(node), ..] = &entry[..] else { return Err(NoSlotMap::OtherForm) };
-            let [host, port, further @ ..] = &node[..] else { return Err(NoSlotMap::OtherForm) };
+            let Value::List(entry) = entry else { return Err(SlotMapError::OtherForm) };
+            let [first, last, Value::List(node), ..] = &entry[..] else {
+                return Err(SlotMapError::OtherForm);
+            };
+            let [host, port, further @ ..] = &node[..] else { return Err(SlotMapError::OtherForm) };
             let ip = further.get(1).and_then(|more| more.field("ip"));
             let node = map.node(host_of(host, ip, asked)?, port_of(port)?)?;
             map.ranges.push(SlotRange { first: slot(first)?, last: slot(last)?, node });
@@ -150,13 +152,13 @@ impl SlotMap {
     ///
     /// # Errors
     /// The reply is no map.
-    pub fn of_shards(reply: &Value<'_>, asked: &str, by_tls: bool) -> Result<Self, NoSlotMap> {
+    pub fn of_shards(reply: &Value<'_>, asked: &str, by_tls: bool) -> Result<Self, SlotMapError> {
         let mut map = Self { nodes: Vec::new(), ranges: Vec::new() };
         for shard in list(reply)? {
             let (Some(Value::List(slots)), Some(Value::List(nodes))) =
                 (shard.field("slots"), shard.field("nodes"))
             else {
-                return Err(NoSlotMap::OtherForm);
+                return Err(SlotMapError::OtherForm);
             };
             let is_primary =
                 |node: &&Value<'_>| matches!(node.field("role"), Some(Value::Text(b"master" | b"primary")));
@@ -168,10 +170,10 @@ impl SlotMap {
             let host = node.field("endpoint").unwrap_or(&Value::Null);
             let (pairs, odd) = slots.as_chunks::<2>();
             if !odd.is_empty() {
-                return Err(NoSlotMap::OtherForm);
+                return Err(SlotMapError::OtherForm);
             }
             let host = host_of(host, node.field("ip"), asked);
-            let port = port.ok_or(NoSlotMap::OtherForm).and_then(port_of);
+            let port = port.ok_or(SlotMapError::OtherForm).and_then(port_of);
             if pairs.is_empty() {
                 // It may be given some, if it is there.
                 if let (true, Ok(host), Ok(port)) = (is_online(&node), host, port) {
@@ -188,26 +190,26 @@ impl SlotMap {
     }
 
     /// The number of the node with this address, which is a new one if none has it.
-    fn node(&mut self, host: &str, port: u16) -> Result<u16, NoSlotMap> {
+    fn node(&mut self, host: &str, port: u16) -> Result<u16, SlotMapError> {
         let known = self.nodes.iter().position(|node| node.host == host && node.port == port);
         let number = known.unwrap_or_else(|| {
             self.nodes.push(NodeAddress { host: host.to_owned(), port });
             self.nodes.len() - 1
         });
-        u16::try_from(number).map_err(|_| NoSlotMap::OtherForm)
+        u16::try_from(number).map_err(|_| SlotMapError::OtherForm)
     }
 
     /// Puts the ranges in order and looks whether they can be true.
-    fn checked(mut self) -> Result<Self, NoSlotMap> {
+    fn checked(mut self) -> Result<Self, SlotMapError> {
         self.ranges.sort_by_key(|range| range.first);
         if self.ranges.is_empty() {
-            return Err(NoSlotMap::Empty);
+            return Err(SlotMapError::Empty);
         }
         if self.ranges.iter().any(|range| range.first > range.last) {
-            return Err(NoSlotMap::OtherForm);
+            return Err(SlotMapError::OtherForm);
         }
         match self.ranges.windows(2).find(|pair| pair[0].last >= pair[1].first) {
-            Some(pair) => Err(NoSlotMap::Contested(pair[1].first)),
+            Some(pair) => Err(SlotMapError::Contested(pair[1].first)),
             None => Ok(self),
         }
     }
@@ -240,31 +242,31 @@ impl SlotMap {
     }
 }
 
-fn list<'v, 'a>(reply: &'v Value<'a>) -> Result<&'v [Value<'a>], NoSlotMap> {
+fn list<'v, 'a>(reply: &'v Value<'a>) -> Result<&'v [Value<'a>], SlotMapError> {
     match reply {
         Value::List(list) => Ok(list),
-        Value::Error(text) => Err(NoSlotMap::Declined(Quotation(text).to_string())),
-        _ => Err(NoSlotMap::OtherForm),
+        Value::Error(text) => Err(SlotMapError::Declined(QuotedBytes(text).to_string())),
+        _ => Err(SlotMapError::OtherForm),
     }
 }
 
-fn slot(value: &Value<'_>) -> Result<u16, NoSlotMap> {
+fn slot(value: &Value<'_>) -> Result<u16, SlotMapError> {
     let slot = value.number().and_then(|number| u16::try_from(number).ok());
-    slot.filter(|slot| *slot < SLOTS).ok_or(NoSlotMap::OtherForm)
+    slot.filter(|slot| *slot < SLOTS).ok_or(SlotMapError::OtherForm)
 }
 
-fn port_of(value: &Value<'_>) -> Result<u16, NoSlotMap> {
+fn port_of(value: &Value<'_>) -> Result<u16, SlotMapError> {
     let port = value.number().and_then(|number| u16::try_from(number).ok());
-    port.filter(|port| *port != 0).ok_or(NoSlotMap::OtherForm)
+    port.filter(|port| *port != 0).ok_or(SlotMapError::OtherForm)
 }
 
 /// The host as a map gives it; where it gives none, the one that was asked, and of a node without the name that is wanted,
 /// its address.
-fn host_of<'v>(value: &Value<'v>, ip: Option<&Value<'v>>, asked: &'v str) -> Result<&'v str, NoSlotMap> {
+fn host_of<'v>(value: &Value<'v>, ip: Option<&Value<'v>>, asked: &'v str) -> Result<&'v str, SlotMapError> {
     let text = match value {
         Value::Null => return Ok(asked),
-        Value::Text(text) => std::str::from_utf8(text).map_err(|_| NoSlotMap::OtherForm)?,
-        _ => return Err(NoSlotMap::OtherForm),
+        Value::Text(text) => std::str::from_utf8(text).map_err(|_| SlotMapError::OtherForm)?,
+        _ => return Err(SlotMapError::OtherForm),
     };
     match (Host::of(text), ip) {
         (Host::Named(host), _) => Ok(host),

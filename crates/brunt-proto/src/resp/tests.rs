@@ -9,7 +9,7 @@ use crate::out::PARTS_MAX;
 use crate::template::{Framing, Template};
 use crate::{Keys, Value};
 use brunt_plan::outcome::{Outcome, OutcomeClass};
-use handshake::{Login, Version};
+use handshake::{HandshakeOptions, Version};
 use proptest::prelude::*;
 use std::io::IoSlice;
 
@@ -201,7 +201,7 @@ fn outcome_of(mut codec: RespCodec, kind: OpKind, answer: &[u8]) -> (OutcomeClas
 }
 
 #[test]
-fn a_server_answers_to_these_bytes_and_means_that() {
+fn golden_exchanges_with_redis() {
     for Exchange { request, bytes, answer, answer3, outcome } in exchanges() {
         for request in [request, Request { noreply: true, flags: 7, token: 9, ..request }] {
             assert_eq!(
@@ -223,13 +223,13 @@ fn a_server_answers_to_these_bytes_and_means_that() {
     }
     let tried = |kind: &OpKind| exchanges().iter().any(|exchange| exchange.request.kind == *kind);
     for kind in OpKind::ALL {
-        assert_eq!(tried(&kind), RespCodec::speaks(kind), "{kind}");
+        assert_eq!(tried(&kind), RespCodec::supports(kind), "{kind}");
     }
 }
 
 /// What a redis-server 7.0.15 answered where keys end with the field of a hash.
 #[test]
-fn a_key_may_be_a_hash_and_a_field() {
+fn keys_may_be_hash_fields() {
     let keys = |text: &'static [u8], ends| Keys { bytes: text, ends };
     let (split, short) = (keys(b"000123456789", &[12]), keys(b"56789", &[5]));
     let (done, miss) = (OutcomeClass::Done, (OutcomeClass::Miss, ReplyKind::NotFound));
@@ -280,7 +280,7 @@ fn a_key_may_be_a_hash_and_a_field() {
 }
 
 #[test]
-fn a_get_is_the_same_with_its_key_written_in_place() {
+fn in_place_gets_match_copied_gets() {
     for len in [1, 9, 10, 30, 99, 100, 250] {
         let key: Vec<u8> = (0..len).map(|at| b'a' + at as u8 % 26).collect();
         let mut codec = RespCodec::default();
@@ -329,8 +329,8 @@ fn read_command(bytes: &[u8]) -> Vec<Vec<u8>> {
 
 proptest! {
     #[test]
-    fn a_server_reads_back_what_was_asked(
-        kind in prop::sample::select(OpKind::ALL.into_iter().filter(|kind| RespCodec::speaks(*kind)).collect::<Vec<_>>()),
+    fn requests_parse_back(
+        kind in prop::sample::select(OpKind::ALL.into_iter().filter(|kind| RespCodec::supports(*kind)).collect::<Vec<_>>()),
         names in prop::collection::vec(prop::collection::vec(any::<u8>(), 1..130), 1..20),
         (ttl_s, operand) in (prop_oneof![Just(0u32), any::<u32>()], prop_oneof![Just(1u64), any::<u64>()]),
         head in prop::collection::vec(any::<u8>(), 0..20),
@@ -388,7 +388,7 @@ proptest! {
 fn phrases(event: &Event<'_>) -> Vec<String> {
     let phrase = match event {
         Event::Begin => "begin".to_owned(),
-        Event::Key { hit, key: b"", flags: 0, bytes, unique: 0, token: 0, renewal: Renewal::NONE } => {
+        Event::Key { hit, key: b"", flags: 0, bytes, unique: 0, token: 0, recache: Recache::NONE } => {
             match hit {
                 true => format!("key {bytes}"),
                 false => {
@@ -473,7 +473,7 @@ fn decode(stream: &[u8]) -> Vec<String> {
 }
 
 /// As [`decode`], but every reply goes the long way through the state machine.
-fn decode_the_long_way(stream: &[u8]) -> Vec<String> {
+fn decode_general_path(stream: &[u8]) -> Vec<String> {
     let (mut codec, mut seen, mut used_total) = (RespCodec::default(), Vec::new(), 0);
     while used_total < stream.len()
         && let (used, Some(event)) = codec.decode_any(&stream[used_total..])
@@ -494,7 +494,7 @@ fn check_cuts(stream: &[u8]) {
     let everywhere: Vec<usize> = (0..=stream.len()).collect();
     assert_eq!(decode_cut(stream, &everywhere, usize::MAX), expected, "byte by byte");
     assert_eq!(decode_cut(stream, &[], RespCodec::UNIT_BYTES_MAX), expected, "through a window");
-    assert_eq!(decode_the_long_way(stream), expected, "the long way");
+    assert_eq!(decode_general_path(stream), expected, "the long way");
 }
 
 /// Well-formed replies, and the events that each is. The examples of the specification are among them.
@@ -660,7 +660,7 @@ fn replies_follow_the_protocol_document() {
 }
 
 #[test]
-fn malformed_bytes_are_bad_and_silent_afterwards() {
+fn malformed_bytes_are_reported_once() {
     for (text, expected) in MALFORMED {
         // What follows is never looked at.
         let stream = wire(&format!("{text}:1|+OK|"));
@@ -707,7 +707,7 @@ fn values_within_values_are_bounded() {
 }
 
 #[test]
-fn attributes_side_by_side_are_no_levels() {
+fn sequential_attributes_add_no_level() {
     let stream = wire(&format!("{}:1|", "¦1|+a|:1|".repeat(1000)));
     let seen = decode(&stream);
     assert_eq!(seen[seen.len() - 1], "end number 1");
@@ -842,7 +842,7 @@ fn a_whole_reply_of_one_value_is_one_event() {
 }
 
 #[test]
-fn a_damaged_reply_of_one_value_says_the_same_both_ways() {
+fn damaged_values_decode_alike_on_both_paths() {
     // Every byte of it replaced by each of those that mean something; and cut everywhere, with more behind it or not.
     for value in [&b"abc"[..], b"\r\n$3\r\n", b"", b"0123456789", &[b'x'; 150]] {
         let whole = string(value);
@@ -853,7 +853,7 @@ fn a_damaged_reply_of_one_value_says_the_same_both_ways() {
                 for behind in [&b""[..], &whole, b"\r\n+OK\r\n:1\r\n"] {
                     let stream = [&damaged[..], behind].concat();
                     let everywhere: Vec<usize> = (0..stream.len()).collect();
-                    let expected = decode_the_long_way(&stream);
+                    let expected = decode_general_path(&stream);
                     assert_eq!(decode(&stream), expected, "{}", stream.escape_ascii());
                     assert_eq!(
                         decode_cut(&stream, &everywhere, usize::MAX),
@@ -869,7 +869,7 @@ fn a_damaged_reply_of_one_value_says_the_same_both_ways() {
 }
 
 #[test]
-fn replies_that_look_like_the_last_one_and_those_that_do_not() {
+fn header_reuse_matches_the_general_parser() {
     // All pairs: the second reply is read by a codec that has the head of the first one in mind.
     let replies = [
         string(&[b'x'; 200]),
@@ -893,7 +893,7 @@ fn replies_that_look_like_the_last_one_and_those_that_do_not() {
     for first in [&[][..]].into_iter().chain(replies.iter().map(Vec::as_slice)) {
         for second in &replies {
             let stream = [first, second].concat();
-            assert_eq!(decode(&stream), decode_the_long_way(&stream), "{}", stream.escape_ascii());
+            assert_eq!(decode(&stream), decode_general_path(&stream), "{}", stream.escape_ascii());
         }
     }
 }
@@ -1003,7 +1003,7 @@ fn positions(cuts: &[prop::sample::Index], stream: &[u8]) -> Vec<usize> {
 
 proptest! {
     #[test]
-    fn every_reply_begins_and_ends_once(
+    fn every_reply_has_one_begin_and_one_end(
         trees in prop::collection::vec(trees(), 0..6),
         cuts in prop::collection::vec(any::<prop::sample::Index>(), 0..20),
     ) {
@@ -1016,11 +1016,11 @@ proptest! {
         prop_assert_eq!((count("begin"), count("end"), count("bad")), (trees.len(), trees.len(), 0), "{:?}", &seen);
         // A cut may part a line end that lies in a string.
         let joined = |said: &[String]| said.iter().map(|said| said.replace("\\r\\n", "|")).collect::<Vec<_>>();
-        prop_assert_eq!(joined(&seen), joined(&decode_the_long_way(&stream)));
+        prop_assert_eq!(joined(&seen), joined(&decode_general_path(&stream)));
     }
 
     #[test]
-    fn rows_of_strings_are_told_one_by_one(
+    fn arrays_of_strings_yield_one_event_each(
         values in prop::collection::vec(any::<Option<Vec<u8>>>(), 1..20),
         is_version_3 in any::<bool>(),
         cuts in prop::collection::vec(any::<prop::sample::Index>(), 0..20),
@@ -1053,13 +1053,13 @@ proptest! {
         let expected = decode(&stream);
         prop_assert_eq!(&decode_cut(&stream, &positions(&cuts, &stream), usize::MAX), &expected);
         prop_assert_eq!(&decode_cut(&stream, &[], RespCodec::UNIT_BYTES_MAX), &expected);
-        prop_assert_eq!(&decode_the_long_way(&stream), &expected);
+        prop_assert_eq!(&decode_general_path(&stream), &expected);
     }
 }
 
 #[test]
-fn a_codec_greets_as_its_handshake_says() {
-    let login = Login {
+fn connection_setup_is_the_handshake() {
+    let login = HandshakeOptions {
         version: Version::Two,
         user: None,
         password: Some("secret".to_owned()),
@@ -1067,16 +1067,16 @@ fn a_codec_greets_as_its_handshake_says() {
         database: 1,
     };
     let codec = RespCodec::new(Templates::default(), Some(Arc::new(Handshake::new(&login))));
-    let greeting = codec.greeting();
+    let greeting = codec.connection_setup();
     assert_eq!(greeting.replies, 2);
     assert_eq!(greeting.bytes, b"*2\r\n$4\r\nAUTH\r\n$6\r\nsecret\r\n*2\r\n$6\r\nSELECT\r\n$1\r\n1\r\n");
-    let refusal = |number| codec.refusal(number, ReplyKind::Error, b"ERR no\x1b");
+    let refusal = |number| codec.setup_error(number, ReplyKind::Error, b"ERR no\x1b");
     assert_eq!(
         [0, 1, 2].map(refusal),
         ["AUTH is refused: ERR no\\x1b", "SELECT is refused: ERR no\\x1b", "ERR no\\x1b"]
     );
     let silent = RespCodec::default();
-    assert_eq!((silent.greeting().replies, silent.greeting().bytes.len()), (0, 0));
+    assert_eq!((silent.connection_setup().replies, silent.connection_setup().bytes.len()), (0, 0));
     assert!(!format!("{codec:?}").contains("secret"));
 }
 

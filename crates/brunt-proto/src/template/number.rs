@@ -2,7 +2,7 @@
 //!
 //! As random letters it is a function of the operation's own number. Invariant: `min <= max`.
 
-use super::draw::mixed;
+use super::random_field::mixed;
 
 /// Its draws lie behind those of all letters of a command.
 const FIRST_DRAW: u64 = 1 << 63;
@@ -85,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn every_number_of_a_range_comes_as_often_as_the_others() {
+    fn numbers_of_a_range_are_uniform() {
         let number = Number::parse("-2,7").unwrap();
         let mut counts = [0_i64; 10];
         for operand in 0..100_000_u64 {
@@ -99,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn the_ends_of_the_widest_range_fit() {
+    fn the_widest_range_does_not_overflow() {
         for text in ["-9223372036854775808,-9223372036854775808", "9223372036854775807,9223372036854775807"] {
             let mut room = [0; Number::BYTES_MAX];
             let decimal = Number::parse(text).unwrap().decimal(3, &mut room);

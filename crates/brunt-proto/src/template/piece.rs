@@ -3,9 +3,9 @@
 //! Random fields are functions of the operation's own number, so the same operation has the same bytes whenever it is
 //! written. Nothing here allocates.
 
-use super::draw::Draw;
 use super::extent::Extent;
 use super::number::Number;
+use super::random_field::RandomField;
 use super::word::Part;
 use crate::out::Out;
 use crate::{KEY_BYTES_MAX, Request};
@@ -33,7 +33,7 @@ pub(super) enum Piece {
     /// Bytes drawn for each operation, from this place of its draws on.
     Random {
         len: u32,
-        draw: Draw,
+        draw: RandomField,
         from: u64,
     },
     /// A whole number, drawn for each operation, in decimal.
@@ -152,7 +152,7 @@ fn visit_letters(len: u32, from: u64, request: &Request<'_>, take: &mut dyn FnMu
     let mut at = from;
     while at < end {
         let letters = &mut room[..(end - at).min(64) as usize];
-        Draw::Letters.write(request.operand, at, letters);
+        RandomField::Letters.write(request.operand, at, letters);
         take(letters);
         at += letters.len() as u64;
     }

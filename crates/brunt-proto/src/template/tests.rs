@@ -100,7 +100,7 @@ fn numbers_are_drawn_for_each_operation() {
 }
 
 #[test]
-fn placeholders_of_other_tools_are_refused() {
+fn placeholders_of_other_tools_are_rejected() {
     let table = [
         ("SET __key__ x", "'SET __key__ x': __key__ is a placeholder of other tools; ours is {key}"),
         (
@@ -184,7 +184,7 @@ fn inline_words_are_quoted_where_redis_needs_it() {
 }
 
 #[test]
-fn words_are_quoted_as_redis_cli_has_it() {
+fn quoting_follows_redis_cli() {
     // Each line was given to redis-cli 7.0.15 behind ECHO too, with the same outcome.
     let table = [
         (r#"ECHO "a b""#, "*2|$4|ECHO|$3|a b|"),
@@ -219,7 +219,7 @@ fn words_are_quoted_as_redis_cli_has_it() {
 }
 
 #[test]
-fn what_cannot_be_measured_is_refused() {
+fn unmeasurable_commands_are_refused() {
     let one_reply = "a connection does not answer each request once, so it cannot be measured; accepted: commands with one reply";
     let table = [
         ("", "a command template is empty; accepted: a command such as HSET {key} f {value}".to_owned()),
@@ -249,7 +249,7 @@ fn what_cannot_be_measured_is_refused() {
 }
 
 #[test]
-fn a_template_says_what_it_needs() {
+fn templates_report_their_needs() {
     let table: [(&str, bool, bool, Option<&[u8]>); 5] = [
         ("PING", false, false, None),
         ("HSET {key} f {value}", true, true, Some(b"k1")),

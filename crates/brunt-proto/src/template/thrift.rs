@@ -4,10 +4,10 @@
 //! as in a list. `struct` opens a struct, whose fields follow up to the word `stop`. The source is Thrift's
 //! `doc/specs/thrift-binary-protocol.md` (strict encoding) and `thrift-rpc.md` (framed transport). The sequence number is 0.
 
-use super::draw::Draw;
 use super::extent::Extent;
 use super::piece::Piece;
-use super::pieces::Pieces;
+use super::piece_builder::PieceBuilder;
+use super::random_field::RandomField;
 use super::word::{Part, Word};
 
 /// Version 1 and the type of a call.
@@ -42,7 +42,7 @@ const ACCEPTED: &str = "accepted: METHOD and fields such as 1:i32=5, 2:string={v
 /// A word is no field.
 pub(super) fn call(text: &str, words: &[Word]) -> Result<Vec<Piece>, String> {
     let (method, fields) = words.split_first().ok_or(ACCEPTED)?;
-    let mut body = Pieces::default();
+    let mut body = PieceBuilder::default();
     body.text(&CALL);
     put_string(method, &mut body);
     body.text(&SEQUENCE);
@@ -53,7 +53,7 @@ pub(super) fn call(text: &str, words: &[Word]) -> Result<Vec<Piece>, String> {
     }
     body.text(&[STOP]);
     let body = body.end();
-    let mut frame = Pieces::default();
+    let mut frame = PieceBuilder::default();
     put_length(body.iter().map(Piece::extent).fold(Extent::default(), Extent::plus), &mut frame);
     for piece in body {
         match piece {
@@ -65,7 +65,7 @@ pub(super) fn call(text: &str, words: &[Word]) -> Result<Vec<Piece>, String> {
 }
 
 /// A field, or a value without one. `None`: it is neither.
-fn field(word: &Word, to: &mut Pieces) -> Option<()> {
+fn field(word: &Word, to: &mut PieceBuilder) -> Option<()> {
     let head = std::str::from_utf8(word.head()).ok()?;
     let (kind, value) = head.split_once('=').map_or((head, None), |(kind, value)| (kind, Some(value)));
     let (id, kind) = kind.split_once(':').map_or((None, kind), |(id, kind)| (Some(id), kind));
@@ -128,24 +128,24 @@ fn size(text: &str) -> Option<[u8; 4]> {
 }
 
 /// A random value of a type of fixed length.
-fn random(kind: &str) -> Option<(u32, Draw)> {
+fn random(kind: &str) -> Option<(u32, RandomField)> {
     Some(match kind {
-        "bool" => (1, Draw::Bool),
-        "byte" => (1, Draw::Bytes),
-        "i16" => (2, Draw::Bytes),
-        "i32" => (4, Draw::Bytes),
-        "i64" => (8, Draw::Bytes),
-        "double" => (8, Draw::UnitDouble),
+        "bool" => (1, RandomField::Bool),
+        "byte" => (1, RandomField::Bytes),
+        "i16" => (2, RandomField::Bytes),
+        "i32" => (4, RandomField::Bytes),
+        "i64" => (8, RandomField::Bytes),
+        "double" => (8, RandomField::UnitDouble),
         _ => return None,
     })
 }
 
-fn put_string(word: &Word, to: &mut Pieces) {
+fn put_string(word: &Word, to: &mut PieceBuilder) {
     put_length(word.extent(), to);
     to.word(word, &Extent::default());
 }
 
-fn put_length(extent: Extent, to: &mut Pieces) {
+fn put_length(extent: Extent, to: &mut PieceBuilder) {
     match extent.fixed() {
         Some(bytes) => to.text(&(bytes as u32).to_be_bytes()),
         None => to.push(Piece::Length { extent, is_binary: true }),

@@ -72,7 +72,7 @@ const ACCEPTED: &str = "accepted: {key}, {value}, {random:N} for N letters and d
                         memcached-text {bytes}; a plain brace is written \\{ in double quotes";
 
 /// What other tools' commands have in the place of our placeholders.
-const OF_OTHERS: [(&str, &str); 3] =
+const FOREIGN_PLACEHOLDERS: [(&str, &str); 3] =
     [("__key__", "{key}"), ("__data__", "{value}"), ("__rand_", "{rand:MIN,MAX}, such as {rand:0,99999}")];
 
 /// The most letters of one random field.
@@ -109,7 +109,7 @@ pub(super) fn words(text: &str) -> Result<Vec<Word>, String> {
 fn check_own(text: &str, letters: &[Letter]) -> Result<(), String> {
     let is_at = |at: &[Letter], theirs: &str| at.iter().copied().eq(theirs.bytes().map(|byte| (byte, false)));
     let holds = |theirs: &str| letters.windows(theirs.len()).any(|at| is_at(at, theirs));
-    match OF_OTHERS.iter().find(|(theirs, _)| holds(theirs)) {
+    match FOREIGN_PLACEHOLDERS.iter().find(|(theirs, _)| holds(theirs)) {
         Some((theirs, ours)) => {
             let named = if theirs.ends_with("__") { theirs } else { "__rand_int__" };
             Err(format!("'{text}': {named} is a placeholder of other tools; ours is {ours}"))

@@ -4,8 +4,8 @@
 
 use crate::paragraph::{self, printable};
 use crate::quantity;
+use brunt_plan::arrival::{Arrival, SizeDistribution, SizeRange};
 use brunt_plan::destination::Server;
-use brunt_plan::distribution::{Arrival, SizeDistribution, SizeRange};
 use brunt_plan::plan::{
     Class, KeyForm, Keyspace, Load, OpRoute, OpenRate, Plan, Protocol, Transport, ValueForm,
 };
@@ -160,7 +160,7 @@ pub(crate) fn destinations(class: &Class) -> Vec<String> {
         let names: Vec<String> = servers.iter().map(ToString::to_string).collect();
         if names.is_empty() { String::new() } else { format!(" to {}", names.join(", ")) }
     };
-    let own = class.own.as_ref();
+    let own = class.own_destination.as_ref();
     let own =
         own.map(|own| printable(&format!("{} over {}{}", own.protocol, own.transport, to(&own.servers))));
     let route = |route: &OpRoute| {
@@ -172,7 +172,7 @@ pub(crate) fn destinations(class: &Class) -> Vec<String> {
 
 pub(crate) fn arrival_text(arrival: &Arrival) -> String {
     match arrival {
-        Arrival::Law(_) | Arrival::Mcperf(_) => format!("gaps of {arrival}, scaled to the rate"),
+        Arrival::Parametric(_) | Arrival::Mcperf(_) => format!("gaps of {arrival}, scaled to the rate"),
         Arrival::Poisson | Arrival::Uniform | Arrival::Mmpp(_) => arrival.to_string(),
     }
 }
@@ -268,9 +268,11 @@ pub(crate) fn size(size: &SizeDistribution) -> String {
     match size {
         SizeDistribution::Fixed(bytes) => format!("{} B", count(*bytes)),
         SizeDistribution::Uniform { min, max } => format!("{} to {} B", count(*min), count(*max)),
-        SizeDistribution::Law { law, min, max } => format!("{law}, {} to {} B", count(*min), count(*max)),
-        SizeDistribution::Mutilate { law, min, max } => {
-            format!("{law} as mutilate has it, {} to {} B", count(*min), count(*max))
+        SizeDistribution::Parametric { distribution, min, max } => {
+            format!("{distribution}, {} to {} B", count(*min), count(*max))
+        }
+        SizeDistribution::Mutilate { distribution, min, max } => {
+            format!("{distribution} as mutilate has it, {} to {} B", count(*min), count(*max))
         }
         SizeDistribution::Mcperf(draw) => {
             format!("{draw}, {} to {} B", count(draw.size_min()), count(draw.size_max()))

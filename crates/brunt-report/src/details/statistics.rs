@@ -19,8 +19,11 @@ pub(super) fn write(out: &mut String, summary: &Summary) {
     let several = summary.record.run.server_records.len() > 1;
     for (index, record) in summary.record.run.server_records.iter().enumerate() {
         if let Some(trouble) = &record.trouble {
-            let name =
-                if several { format!("{}: ", server::witness_name(summary, index)) } else { String::new() };
+            let name = if several {
+                format!("{}: ", server::polled_server_name(summary, index))
+            } else {
+                String::new()
+            };
             let nothing = if record.snapshots().is_empty() { "nothing" } else { "nothing any more" };
             facts.push(printable(&format!("{name}{nothing}: {trouble}")));
         }

@@ -9,7 +9,7 @@ use crate::quantity::{self, count};
 use crate::table::Table;
 use brunt_plan::outcome::OutcomeClass;
 use brunt_plan::phase::Phase;
-use brunt_plan::quotation::Quotation;
+use brunt_plan::quoted_bytes::QuotedBytes;
 use brunt_stats::book::RequestBook;
 use brunt_stats::fault::FaultKind;
 use brunt_stats::renewal::RenewalCounts;
@@ -280,7 +280,7 @@ fn unexpected(out: &mut String, summary: &Summary) {
         paragraph::prose(out, "first error", &quoted(&error.to_string()));
     }
     if let Some(garbage) = &summary.counts().first_garbage {
-        let text = format!("\"{}\": {}", Quotation(garbage.bytes()), garbage.reason);
+        let text = format!("\"{}\": {}", QuotedBytes(garbage.bytes()), garbage.reason);
         paragraph::prose(out, "garbage", &text);
     }
 }

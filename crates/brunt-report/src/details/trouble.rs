@@ -89,9 +89,9 @@ pub(super) fn servers(out: &mut String, summary: &Summary) {
         heading.extend(statistics::HEADING);
     }
     let mut table = Table::new(&heading);
-    let witnesses = summary.record.plan.witnesses();
+    let polled_servers = summary.record.plan.polled_servers();
     for (index, counts) in summary.servers().iter().enumerate() {
-        let record = witnesses.iter().position(|server| *server == index);
+        let record = polled_servers.iter().position(|server| *server == index);
         let mut row = vec![
             printable(&server::name(summary, index)),
             count(counts.answered),

@@ -42,7 +42,7 @@ fn record(summary: &Summary, index: usize, record: &ServerRecord) -> Value {
     let is_told = Share::of(summary.record.run.server_records.len()).is_told;
     let told = |held: Option<&Snapshot>| held.filter(|_| is_told).map(|held| snapshot(summary, held));
     json!({
-        "server": server::witness_name(summary, index),
+        "server": server::polled_server_name(summary, index),
         "version": last.and_then(|snapshot| snapshot.version.as_ref()),
         "trouble": record.trouble,
         "first": told(first),

@@ -30,7 +30,7 @@ impl Bounds {
         let fixed = decades.flat_map(|first| STEPS.map(|step| first * step));
         let time = |objective: &Objective| match objective.bound {
             Bound::Time(time) => Some(time.0),
-            Bound::Rate(_) | Bound::Share(_) => None,
+            Bound::Rate(_) | Bound::Fraction(_) => None,
         };
         let own = objectives.into_iter().filter_map(time).take(OF_OBJECTIVES_MAX);
         let mut bounds_ns: Vec<u64> = fixed.chain([LAST_NS]).chain(own).collect();

@@ -31,7 +31,7 @@ pub(crate) struct Named {
     /// Those of the plan.
     pub servers: ServerNames,
     /// Those that are asked for their statistics.
-    pub witnesses: ServerNames,
+    pub polled_servers: ServerNames,
     /// How many series share those of [`OTHER`].
     pub merged: usize,
 }
@@ -41,8 +41,8 @@ impl Named {
     pub(crate) fn of(plan: &Plan, bounds: usize) -> Self {
         let place = |index: usize| plan.server_name(index);
         let servers = ServerNames::of((0..plan.server_count()).map(place).collect());
-        let witness = |index: usize| plan.witness_name(index);
-        let witnesses = ServerNames::of((0..plan.witnesses().len()).map(witness).collect());
+        let witness = |index: usize| plan.polled_server_name(index);
+        let polled_servers = ServerNames::of((0..plan.polled_servers().len()).map(witness).collect());
         // Its bounds, the rest, count and sum.
         let of_histogram = bounds + 3;
         let of_row = COUNTS_OF_ROW + HISTOGRAMS_OF_ROW * of_histogram;
@@ -50,7 +50,7 @@ impl Named {
         let room = SERIES_MAX.saturating_sub(SERIES_OF_RUN + of_histogram + of_servers + WORKERS_MAX);
         let rows = Rows::of(plan, (room / of_row).max(1));
         let merged = rows.merged * of_row + (plan.server_count() - servers.len()) * SERIES_OF_SERVER;
-        Self { rows, servers, witnesses, merged }
+        Self { rows, servers, polled_servers, merged }
     }
 }
 
@@ -93,7 +93,7 @@ impl Rows {
         let ops = OpId::count(plan.commands.len());
         let mut places = vec![own.len(); plan.classes.len() * ops];
         for (place, (class, op)) in own.iter().enumerate() {
-            places[class * ops + op.place()] = place;
+            places[class * ops + op.index()] = place;
         }
         let name = |(class, op): &&(usize, OpId)| RowName {
             class: plan.classes[*class].name.clone(),
@@ -105,7 +105,7 @@ impl Rows {
 
     /// The row of such operations of a class.
     pub(crate) fn of_op(&self, class: ClassId, op: OpId) -> usize {
-        self.places[usize::from(class) * self.ops + op.place()]
+        self.places[usize::from(class) * self.ops + op.index()]
     }
 
     /// How many there are, the rest among them.

@@ -10,7 +10,7 @@ use crate::server;
 use brunt_plan::op::OpKind;
 use brunt_plan::outcome::OutcomeClass;
 use brunt_plan::plan::Transport;
-use brunt_plan::quotation::Quotation;
+use brunt_plan::quoted_bytes::QuotedBytes;
 use brunt_stats::summary::Summary;
 use brunt_stats::usage::WorkerUsage;
 use brunt_stats::verdict::CheckStatus;
@@ -115,7 +115,7 @@ fn errors(summary: &Summary) -> Vec<String> {
         counts.first_error.as_ref().map(|error| format!("first: \"{}\"", beginning(&error.to_string()))),
     );
     facts.extend(counts.first_garbage.as_ref().map(|garbage| {
-        format!("no valid reply: \"{}\"", beginning(&Quotation(garbage.bytes()).to_string()))
+        format!("no valid reply: \"{}\"", beginning(&QuotedBytes(garbage.bytes()).to_string()))
     }));
     facts
 }
@@ -170,7 +170,7 @@ fn cluster(summary: &Summary) -> Vec<String> {
 
 fn tls(summary: &Summary) -> Vec<String> {
     let plan = &summary.record.plan;
-    if !plan.goes_by(Transport::Tls) {
+    if !plan.uses_transport(Transport::Tls) {
         return Vec::new();
     }
     let time = &summary.handshake_time;
@@ -215,8 +215,11 @@ fn servers(summary: &Summary) -> Vec<String> {
     }
     for (index, record) in records.iter().enumerate() {
         if let Some(trouble) = &record.trouble {
-            let name =
-                if records.len() > 1 { server::witness_name(summary, index) + ": " } else { String::new() };
+            let name = if records.len() > 1 {
+                server::polled_server_name(summary, index) + ": "
+            } else {
+                String::new()
+            };
             facts.push(format!("{name}no statistics: {trouble}"));
         }
     }

@@ -78,10 +78,10 @@ fn servers(page: &mut Page<'_>, summary: &Summary) {
 /// Where there are many, those that failed most, then the busiest, in the order of the plan; the others as one.
 fn server_lines(summary: &Summary) -> Vec<ServerLine> {
     let seconds = summary.window.seconds();
-    let witnesses = summary.record.plan.witnesses();
+    let polled_servers = summary.record.plan.polled_servers();
     let mut lines: Vec<ServerLine> = Vec::new();
     for (index, (window, counts)) in since_window(summary).into_iter().enumerate() {
-        let record = witnesses.iter().position(|server| *server == index);
+        let record = polled_servers.iter().position(|server| *server == index);
         let record = record.and_then(|place| summary.record.run.server_records.get(place));
         let span = record.and_then(|record| record.span_of_window(&summary.window));
         lines.push(ServerLine {

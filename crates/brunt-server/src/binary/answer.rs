@@ -1,12 +1,12 @@
-//! What the binary protocol says of what came of a frame.
+//! FrameKind the binary protocol says of what came of a frame.
 //!
 //! Only frames: what a command does is said in `cache`, how it is read in the parent. Invariant: statuses and texts are those
 //! of memcached 1.6.
 
-use super::{Frame, HEADER_BYTES, What};
+use super::{Frame, FrameKind, HEADER_BYTES};
 use crate::cache::{Changed, Deleted, Delta, Mode, Write, Written};
-use crate::statistics::VERSION;
-use crate::turn::{INJECTED, Turn, push_value};
+use crate::command_context::{CommandContext, INJECTED, push_value};
+use crate::stats::VERSION;
 use crate::verb::Verb;
 
 const REPLY_MAGIC: u8 = 0x81;
@@ -25,112 +25,112 @@ const NOT_A_NUMBER: Status = (0x06, b"Non-numeric server-side value for incr or 
 const AUTH_FAILURE: Status = (0x20, b"Auth failure.");
 const UNKNOWN_COMMAND: Status = (0x81, b"Unknown command");
 const OUT_OF_MEMORY: Status = (0x82, b"Out of memory");
-/// What the document calls an internal error.
+/// FrameKind the document calls an internal error.
 const REFUSED: Status = (0x84, INJECTED);
 
 /// The one mechanism there is.
 const PLAIN: &[u8] = b"PLAIN";
 
 /// Carries out a data command and says what came of it.
-pub(crate) fn carry_out(frame: &Frame<'_>, turn: &mut Turn<'_>) {
+pub(crate) fn execute(frame: &Frame<'_>, context: &mut CommandContext<'_>) {
     match frame.what {
-        What::Get | What::GetAndTouch => retrieve(frame, turn),
-        What::Store(verb) => store(frame, verb, turn),
-        What::Extend(verb) => {
+        FrameKind::Get | FrameKind::GetAndTouch => retrieve(frame, context),
+        FrameKind::Store(verb) => store(frame, verb, context),
+        FrameKind::Extend(verb) => {
             let mode = if verb == Verb::Append { Mode::Append } else { Mode::Prepend };
             let compare = Some(frame.unique).filter(|unique| *unique != 0);
             let write = Write { compare, ..Write::of(mode, frame.key, frame.value) };
-            written(frame, &write, NOT_STORED, turn);
+            written(frame, &write, NOT_STORED, context);
         }
-        What::Delete => {
+        FrameKind::Delete => {
             let compare = Some(frame.unique).filter(|unique| *unique != 0);
-            match turn.cache.delete(frame.key, compare, turn.now_ns) {
-                Deleted::Gone => done(frame, 0, turn),
-                Deleted::NotFound => failed(frame, NOT_FOUND, turn),
-                Deleted::Exists => failed(frame, EXISTS, turn),
+            match context.cache.delete(frame.key, compare, context.now_ns) {
+                Deleted::Gone => done(frame, 0, context),
+                Deleted::NotFound => failed(frame, NOT_FOUND, context),
+                Deleted::Exists => failed(frame, EXISTS, context),
             }
         }
-        What::Change { is_increment } => change(frame, is_increment, turn),
-        What::Touch => touch(frame, turn),
+        FrameKind::Change { is_increment } => change(frame, is_increment, context),
+        FrameKind::Touch => touch(frame, context),
         _ => unreachable!("the other commands concern no items"),
     }
 }
 
 /// Refuses a data command by script; one that wants no answer in silence, as in the text protocol.
-pub(crate) fn refuse(frame: &Frame<'_>, verb: Verb, turn: &mut Turn<'_>) {
-    turn.cache.count_refused(verb, 1);
+pub(crate) fn refuse(frame: &Frame<'_>, verb: Verb, context: &mut CommandContext<'_>) {
+    context.cache.count_refused(verb, 1);
     if !frame.is_quiet || verb.is_retrieval() {
-        failed(frame, REFUSED, turn);
+        failed(frame, REFUSED, context);
     }
 }
 
-/// What a connection hears that has not said who it is. It is closed, as memcached does it.
-pub(crate) fn turn_away(frame: &Frame<'_>, turn: &mut Turn<'_>) -> bool {
-    failed(frame, AUTH_FAILURE, turn);
+/// FrameKind a connection hears that has not said who it is. It is closed, as memcached does it.
+pub(crate) fn reject_unauthenticated(frame: &Frame<'_>, context: &mut CommandContext<'_>) -> bool {
+    failed(frame, AUTH_FAILURE, context);
     true
 }
 
 /// Carries out any other command. True: the connection is to be closed.
-pub(crate) fn control(frame: &Frame<'_>, turn: &mut Turn<'_>) -> bool {
+pub(crate) fn control(frame: &Frame<'_>, context: &mut CommandContext<'_>) -> bool {
     if frame.excess_bytes > 0 {
-        if frame.what == What::Store(Verb::Set) {
-            turn.cache.drop_overwritten(frame.key, turn.now_ns);
+        if frame.what == FrameKind::Store(Verb::Set) {
+            context.cache.drop_overwritten(frame.key, context.now_ns);
         }
-        failed(frame, TOO_LARGE, turn);
+        failed(frame, TOO_LARGE, context);
         return false;
     }
     if !frame.is_valid {
-        failed(frame, INVALID, turn);
+        failed(frame, INVALID, context);
         return true;
     }
     match frame.what {
-        What::Noop | What::Verbosity => done(frame, 0, turn),
-        What::Version => put(frame, 0, 0, &[], &[], VERSION.as_bytes(), turn),
-        What::Statistics => statistics(frame, turn),
-        What::Flush => {
+        FrameKind::Noop | FrameKind::Verbosity => done(frame, 0, context),
+        FrameKind::Version => put(frame, 0, 0, &[], &[], VERSION.as_bytes(), context),
+        FrameKind::Statistics => statistics(frame, context),
+        FrameKind::Flush => {
             let delay_s = if frame.extras.is_empty() { 0 } else { frame.exptime_s(0) };
-            turn.cache.flush(delay_s, turn.now_ns);
-            done(frame, 0, turn);
+            context.cache.flush(delay_s, context.now_ns);
+            done(frame, 0, context);
         }
-        What::SaslMechanisms | What::SaslAuth | What::SaslStep => sasl(frame, turn),
-        What::Quit => {
-            done(frame, 0, turn);
+        FrameKind::SaslMechanisms | FrameKind::SaslAuth | FrameKind::SaslStep => sasl(frame, context),
+        FrameKind::Quit => {
+            done(frame, 0, context);
             return true;
         }
-        _ => failed(frame, UNKNOWN_COMMAND, turn),
+        _ => failed(frame, UNKNOWN_COMMAND, context),
     }
     false
 }
 
-fn retrieve(frame: &Frame<'_>, turn: &mut Turn<'_>) {
-    if frame.what == What::GetAndTouch {
-        let expires_ns = turn.cache.expires_ns(frame.exptime_s(0), turn.now_ns);
-        turn.cache.touch(frame.key, expires_ns, turn.now_ns);
+fn retrieve(frame: &Frame<'_>, context: &mut CommandContext<'_>) {
+    if frame.what == FrameKind::GetAndTouch {
+        let expires_ns = context.cache.expires_ns(frame.exptime_s(0), context.now_ns);
+        context.cache.touch(frame.key, expires_ns, context.now_ns);
     }
-    let begin = turn.out.len();
+    let begin = context.out.len();
     let key = if frame.names_key { frame.key } else { &[] };
-    let Some(item) = turn.cache.find(frame.key, turn.now_ns) else {
+    let Some(item) = context.cache.find(frame.key, context.now_ns) else {
         return match (frame.is_quiet, frame.names_key) {
             (true, _) => {}
             // The key takes the place of the text.
-            (false, true) => put(frame, NOT_FOUND.0, 0, &[], key, &[], turn),
-            (false, false) => failed(frame, NOT_FOUND, turn),
+            (false, true) => put(frame, NOT_FOUND.0, 0, &[], key, &[], context),
+            (false, false) => failed(frame, NOT_FOUND, context),
         };
     };
     let flags = item.flags.to_be_bytes();
-    put_head(frame, 0, item.unique, flags.len(), key.len(), item.value.len(), turn.out);
-    turn.out.extend_from_slice(&flags);
-    turn.out.extend_from_slice(key);
-    turn.value_bytes += push_value(turn.out, item.value, turn.truth);
-    if turn.out.len() > turn.out_bytes_max {
-        turn.out.truncate(begin);
-        turn.value_bytes = 0;
-        failed(frame, OUT_OF_MEMORY, turn);
+    put_head(frame, 0, item.unique, flags.len(), key.len(), item.value.len(), context.out);
+    context.out.extend_from_slice(&flags);
+    context.out.extend_from_slice(key);
+    context.value_bytes += push_value(context.out, item.value, context.value_content);
+    if context.out.len() > context.out_bytes_max {
+        context.out.truncate(begin);
+        context.value_bytes = 0;
+        failed(frame, OUT_OF_MEMORY, context);
     }
 }
 
-fn store(frame: &Frame<'_>, verb: Verb, turn: &mut Turn<'_>) {
-    let expires_ns = turn.cache.expires_ns(frame.exptime_s(4), turn.now_ns);
+fn store(frame: &Frame<'_>, verb: Verb, context: &mut CommandContext<'_>) {
+    let expires_ns = context.cache.expires_ns(frame.exptime_s(4), context.now_ns);
     let flags = frame.number::<4>(0) as u32;
     // With a unique, whatever it is becomes a cas.
     let compare = Some(frame.unique).filter(|unique| *unique != 0);
@@ -140,22 +140,22 @@ fn store(frame: &Frame<'_>, verb: Verb, turn: &mut Turn<'_>) {
         _ => (Mode::Set, NOT_STORED),
     };
     let write = Write { flags, expires_ns, compare, ..Write::of(mode, frame.key, frame.value) };
-    written(frame, &write, not_stored, turn);
+    written(frame, &write, not_stored, context);
 }
 
-fn written(frame: &Frame<'_>, write: &Write<'_>, not_stored: Status, turn: &mut Turn<'_>) {
-    match turn.cache.write(write, turn.now_ns) {
-        Written::Stored { unique, .. } => done(frame, unique, turn),
-        Written::NotStored => failed(frame, not_stored, turn),
-        Written::Exists => failed(frame, EXISTS, turn),
-        Written::NotFound => failed(frame, NOT_FOUND, turn),
-        Written::OutOfMemory => failed(frame, OUT_OF_MEMORY, turn),
+fn written(frame: &Frame<'_>, write: &Write<'_>, not_stored: Status, context: &mut CommandContext<'_>) {
+    match context.cache.write(write, context.now_ns) {
+        Written::Stored { unique, .. } => done(frame, unique, context),
+        Written::NotStored => failed(frame, not_stored, context),
+        Written::Exists => failed(frame, EXISTS, context),
+        Written::NotFound => failed(frame, NOT_FOUND, context),
+        Written::OutOfMemory => failed(frame, OUT_OF_MEMORY, context),
     }
 }
 
-fn change(frame: &Frame<'_>, is_increment: bool, turn: &mut Turn<'_>) {
+fn change(frame: &Frame<'_>, is_increment: bool, context: &mut CommandContext<'_>) {
     let creates = (frame.number::<4>(16) != MAKE_NONE)
-        .then(|| (frame.number::<8>(8), turn.cache.expires_ns(frame.exptime_s(16), turn.now_ns)));
+        .then(|| (frame.number::<8>(8), context.cache.expires_ns(frame.exptime_s(16), context.now_ns)));
     let delta = Delta {
         key: frame.key,
         amount: frame.number::<8>(0),
@@ -164,72 +164,72 @@ fn change(frame: &Frame<'_>, is_increment: bool, turn: &mut Turn<'_>) {
         expires_ns: None,
         creates,
     };
-    match turn.cache.change(&delta, turn.now_ns) {
+    match context.cache.change(&delta, context.now_ns) {
         Changed::Number { .. } if frame.is_quiet => {}
         Changed::Number { number, unique, .. } => {
-            put(frame, 0, unique, &[], &[], &number.to_be_bytes(), turn);
+            put(frame, 0, unique, &[], &[], &number.to_be_bytes(), context);
         }
-        Changed::NotFound => failed(frame, NOT_FOUND, turn),
-        Changed::Exists => failed(frame, EXISTS, turn),
-        Changed::NotANumber => failed(frame, NOT_A_NUMBER, turn),
-        Changed::OutOfMemory => failed(frame, OUT_OF_MEMORY, turn),
+        Changed::NotFound => failed(frame, NOT_FOUND, context),
+        Changed::Exists => failed(frame, EXISTS, context),
+        Changed::NotANumber => failed(frame, NOT_A_NUMBER, context),
+        Changed::OutOfMemory => failed(frame, OUT_OF_MEMORY, context),
     }
 }
 
 /// The reply tells flags and unique, as that of a get without a value would.
-fn touch(frame: &Frame<'_>, turn: &mut Turn<'_>) {
-    let expires_ns = turn.cache.expires_ns(frame.exptime_s(0), turn.now_ns);
-    if !turn.cache.touch(frame.key, expires_ns, turn.now_ns) {
-        return failed(frame, NOT_FOUND, turn);
+fn touch(frame: &Frame<'_>, context: &mut CommandContext<'_>) {
+    let expires_ns = context.cache.expires_ns(frame.exptime_s(0), context.now_ns);
+    if !context.cache.touch(frame.key, expires_ns, context.now_ns) {
+        return failed(frame, NOT_FOUND, context);
     }
     // A time to live in the past has removed it.
-    let held = turn.cache.look(frame.key, turn.now_ns).map(|item| (item.flags, item.unique));
+    let held = context.cache.look(frame.key, context.now_ns).map(|item| (item.flags, item.unique));
     let (flags, unique) = held.unwrap_or_default();
-    put(frame, 0, unique, &flags.to_be_bytes(), &[], &[], turn);
+    put(frame, 0, unique, &flags.to_be_bytes(), &[], &[], context);
 }
 
-fn statistics(frame: &Frame<'_>, turn: &mut Turn<'_>) {
+fn statistics(frame: &Frame<'_>, context: &mut CommandContext<'_>) {
     match frame.key {
         b"" => {
-            for (name, text) in turn.cache.moment(turn.now_ns).rows() {
-                put(frame, 0, 0, &[], name.as_bytes(), text.as_bytes(), turn);
+            for (name, text) in context.cache.stats_snapshot(context.now_ns).rows() {
+                put(frame, 0, 0, &[], name.as_bytes(), text.as_bytes(), context);
             }
         }
-        b"reset" => turn.cache.reset_counters(),
+        b"reset" => context.cache.reset_counters(),
         b"items" | b"slabs" | b"sizes" | b"settings" | b"conns" => {}
-        _ => return failed(frame, NOT_FOUND, turn),
+        _ => return failed(frame, NOT_FOUND, context),
     }
-    put(frame, 0, 0, &[], &[], &[], turn);
+    put(frame, 0, 0, &[], &[], &[], context);
 }
 
 /// SASL PLAIN (RFC 4616): identity to act for, user and password, with zeros between them. Where nobody has to say who they
 /// are, there is no such command.
-fn sasl(frame: &Frame<'_>, turn: &mut Turn<'_>) {
-    let Some(credentials) = turn.credentials else { return failed(frame, UNKNOWN_COMMAND, turn) };
-    if frame.what == What::SaslMechanisms {
-        return put(frame, 0, 0, &[], &[], PLAIN, turn);
+fn sasl(frame: &Frame<'_>, context: &mut CommandContext<'_>) {
+    let Some(credentials) = context.credentials else { return failed(frame, UNKNOWN_COMMAND, context) };
+    if frame.what == FrameKind::SaslMechanisms {
+        return put(frame, 0, 0, &[], &[], PLAIN, context);
     }
     let mut words = frame.value.splitn(3, |byte| *byte == 0).skip(1);
     let (user, password) = (words.next().unwrap_or_default(), words.next().unwrap_or_default());
-    turn.session.is_let_in =
-        frame.what == What::SaslAuth && frame.key == PLAIN && credentials.admit(user, password);
-    if turn.session.is_let_in {
-        put(frame, 0, 0, &[], &[], b"Authenticated", turn);
+    context.session.is_authenticated =
+        frame.what == FrameKind::SaslAuth && frame.key == PLAIN && credentials.admit(user, password);
+    if context.session.is_authenticated {
+        put(frame, 0, 0, &[], &[], b"Authenticated", context);
     } else {
-        failed(frame, AUTH_FAILURE, turn);
+        failed(frame, AUTH_FAILURE, context);
     }
 }
 
 /// It is done; a quiet one does not say so.
-fn done(frame: &Frame<'_>, unique: u64, turn: &mut Turn<'_>) {
+fn done(frame: &Frame<'_>, unique: u64, context: &mut CommandContext<'_>) {
     if !frame.is_quiet {
-        put(frame, 0, unique, &[], &[], &[], turn);
+        put(frame, 0, unique, &[], &[], &[], context);
     }
 }
 
 /// It is not; a quiet one says so, too.
-fn failed(frame: &Frame<'_>, (status, text): Status, turn: &mut Turn<'_>) {
-    put(frame, status, 0, &[], &[], text, turn);
+fn failed(frame: &Frame<'_>, (status, text): Status, context: &mut CommandContext<'_>) {
+    put(frame, status, 0, &[], &[], text, context);
 }
 
 fn put(
@@ -239,10 +239,10 @@ fn put(
     extras: &[u8],
     key: &[u8],
     value: &[u8],
-    turn: &mut Turn<'_>,
+    context: &mut CommandContext<'_>,
 ) {
-    put_head(frame, status, unique, extras.len(), key.len(), value.len(), turn.out);
-    [extras, key, value].iter().for_each(|part| turn.out.extend_from_slice(part));
+    put_head(frame, status, unique, extras.len(), key.len(), value.len(), context.out);
+    [extras, key, value].iter().for_each(|part| context.out.extend_from_slice(part));
 }
 
 fn put_head(

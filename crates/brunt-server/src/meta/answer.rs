@@ -1,16 +1,16 @@
-//! What the meta commands say of what came of them.
+//! CommandKind the meta commands say of what came of them.
 //!
 //! Only lines and flags: what a command does is said in `cache`, how it is read in the parent. Invariant: codes, flags and
 //! their order are those of memcached 1.6.18.
 
-use super::{Command, KeyRoom, What};
+use super::{Command, CommandKind, KeyRoom};
 use crate::cache::{Changed, Deleted, Delta, Mode, Write, Written};
+use crate::command_context::{CommandContext, push_value};
 use crate::store::{Item, NEVER_NS};
 use crate::text::answer::{
     NOT_A_NUMBER, OUT_OF_MEMORY, OUT_OF_MEMORY_READING, TOO_LARGE, put_injected_error,
 };
 use crate::text::{BAD_CHUNK, push_decimal, words};
-use crate::turn::{Turn, push_value};
 use crate::verb::Verb;
 
 const BAD_SET_MODE: &[u8] = b"CLIENT_ERROR invalid mode for ms M token\r\n";
@@ -19,43 +19,43 @@ const BAD_CHANGE_MODE: &[u8] = b"CLIENT_ERROR invalid mode for ma M token\r\n";
 const SECOND_NS: u64 = 1_000_000_000;
 
 /// Carries out a data command and says what came of it.
-pub(crate) fn carry_out(command: &Command<'_>, turn: &mut Turn<'_>) {
+pub(crate) fn execute(command: &Command<'_>, context: &mut CommandContext<'_>) {
     let mut room = KeyRoom::new();
     let key = command.decoded_key(&mut room);
     match command.what {
-        What::Get => get(command, key, turn),
-        What::Set => set(command, key, turn),
-        What::Delete => delete(command, key, turn),
-        What::Arithmetic => change(command, key, turn),
+        CommandKind::Get => get(command, key, context),
+        CommandKind::Set => set(command, key, context),
+        CommandKind::Delete => delete(command, key, context),
+        CommandKind::Arithmetic => change(command, key, context),
         _ => unreachable!("the other commands concern no items"),
     }
 }
 
 /// Refuses a data command by script; one that wants no answer in silence, as in the text protocol.
-pub(crate) fn refuse(command: &Command<'_>, verb: Verb, turn: &mut Turn<'_>) {
-    turn.cache.count_refused(verb, 1);
+pub(crate) fn refuse(command: &Command<'_>, verb: Verb, context: &mut CommandContext<'_>) {
+    context.cache.count_refused(verb, 1);
     if !command.is_quiet() || verb.is_retrieval() {
-        put_injected_error(turn.out);
+        put_injected_error(context.out);
     }
 }
 
 /// Carries out any other command. True: the connection is to be closed, which none of these asks for.
-pub(crate) fn control(command: &Command<'_>, turn: &mut Turn<'_>) -> bool {
+pub(crate) fn control(command: &Command<'_>, context: &mut CommandContext<'_>) -> bool {
     match command.what {
-        What::Noop => turn.out.extend_from_slice(b"MN\r\n"),
-        What::Debug => debug(command, turn),
-        What::Refused(reply) => turn.out.extend_from_slice(reply),
-        What::BadChunk => {
-            turn.cache.count_broken_write();
-            turn.out.extend_from_slice(BAD_CHUNK);
+        CommandKind::Noop => context.out.extend_from_slice(b"MN\r\n"),
+        CommandKind::Debug => debug(command, context),
+        CommandKind::Refused(reply) => context.out.extend_from_slice(reply),
+        CommandKind::BadChunk => {
+            context.cache.count_broken_write();
+            context.out.extend_from_slice(BAD_CHUNK);
         }
         // A value that is too long.
         _ => {
             if matches!(command.flags.mode, 0 | b'S') {
                 let mut room = KeyRoom::new();
-                turn.cache.drop_overwritten(command.decoded_key(&mut room), turn.now_ns);
+                context.cache.drop_overwritten(command.decoded_key(&mut room), context.now_ns);
             }
-            turn.out.extend_from_slice(TOO_LARGE);
+            context.out.extend_from_slice(TOO_LARGE);
         }
     }
     false
@@ -63,47 +63,47 @@ pub(crate) fn control(command: &Command<'_>, turn: &mut Turn<'_>) -> bool {
 
 // --- Retrieval ---
 
-fn get(command: &Command<'_>, key: &[u8], turn: &mut Turn<'_>) {
+fn get(command: &Command<'_>, key: &[u8], context: &mut CommandContext<'_>) {
     let flags = &command.flags;
-    let now_ns = turn.now_ns;
-    let begin = turn.out.len();
+    let now_ns = context.now_ns;
+    let begin = context.out.len();
     if let Some(exptime_s) = flags.exptime_s {
-        let expires_ns = turn.cache.expires_ns(exptime_s, now_ns);
-        turn.cache.touch(key, expires_ns, now_ns);
+        let expires_ns = context.cache.expires_ns(exptime_s, now_ns);
+        context.cache.touch(key, expires_ns, now_ns);
     }
     let is_new = flags.vivify_s.is_some_and(|vivify_s| {
-        let expires_ns = turn.cache.expires_ns(vivify_s, now_ns);
-        turn.cache.look(key, now_ns).is_none() && turn.cache.vivify(key, expires_ns, now_ns).is_some()
+        let expires_ns = context.cache.expires_ns(vivify_s, now_ns);
+        context.cache.look(key, now_ns).is_none() && context.cache.vivify(key, expires_ns, now_ns).is_some()
     });
     let found = match (command.verb(), flags.is_traceless) {
         // Counted as a touch, above.
-        (Some(Verb::Touch), _) => turn.cache.look(key, now_ns),
-        (_, true) => turn.cache.peek(key, now_ns),
-        (_, false) => turn.cache.find(key, now_ns),
+        (Some(Verb::Touch), _) => context.cache.look(key, now_ns),
+        (_, true) => context.cache.peek(key, now_ns),
+        (_, false) => context.cache.find(key, now_ns),
     };
     let Some(item) = found else {
         if !flags.is_quiet {
-            turn.out.extend_from_slice(b"EN");
-            put_flags(command, None, now_ns, turn.out);
-            turn.out.extend_from_slice(b"\r\n");
+            context.out.extend_from_slice(b"EN");
+            put_flags(command, None, now_ns, context.out);
+            context.out.extend_from_slice(b"\r\n");
         }
         return;
     };
-    put_code(turn.out, flags.wants_value.then_some(item.value.len()));
-    put_flags(command, Some(&item), now_ns, turn.out);
-    let wins = put_renewal(&item, is_new, flags.recache_s, now_ns, turn.out);
-    turn.out.extend_from_slice(b"\r\n");
+    put_code(context.out, flags.wants_value.then_some(item.value.len()));
+    put_flags(command, Some(&item), now_ns, context.out);
+    let wins = put_renewal(&item, is_new, flags.recache_s, now_ns, context.out);
+    context.out.extend_from_slice(b"\r\n");
     if flags.wants_value {
-        turn.value_bytes += push_value(turn.out, item.value, turn.truth);
-        turn.out.extend_from_slice(b"\r\n");
+        context.value_bytes += push_value(context.out, item.value, context.value_content);
+        context.out.extend_from_slice(b"\r\n");
     }
     if wins {
-        turn.cache.mark(key, now_ns, |marks| marks.won = true);
+        context.cache.mark(key, now_ns, |marks| marks.won = true);
     }
-    if turn.out.len() > turn.out_bytes_max {
-        turn.out.truncate(begin);
-        turn.out.extend_from_slice(OUT_OF_MEMORY_READING);
-        turn.value_bytes = 0;
+    if context.out.len() > context.out_bytes_max {
+        context.out.truncate(begin);
+        context.out.extend_from_slice(OUT_OF_MEMORY_READING);
+        context.value_bytes = 0;
     }
 }
 
@@ -127,17 +127,17 @@ fn put_renewal(
     wins
 }
 
-/// What is left to live, in seconds: the next whole one, and -1 for ever.
+/// CommandKind is left to live, in seconds: the next whole one, and -1 for ever.
 fn ttl_s(expires_ns: u64, now_ns: u64) -> i64 {
     if expires_ns == NEVER_NS { -1 } else { expires_ns.saturating_sub(now_ns).div_ceil(SECOND_NS) as i64 }
 }
 
 /// Tells what is known of an item; sizes and classes of memcached's slabs are not.
-fn debug(command: &Command<'_>, turn: &mut Turn<'_>) {
+fn debug(command: &Command<'_>, context: &mut CommandContext<'_>) {
     let mut room = KeyRoom::new();
-    let now_ns = turn.now_ns;
-    let Some(item) = turn.cache.look(command.decoded_key(&mut room), now_ns) else {
-        return turn.out.extend_from_slice(b"EN\r\n");
+    let now_ns = context.now_ns;
+    let Some(item) = context.cache.look(command.decoded_key(&mut room), now_ns) else {
+        return context.out.extend_from_slice(b"EN\r\n");
     };
     let idle_s = (now_ns - item.accessed_ns) / SECOND_NS;
     let fetched = if item.marks.fetched { "yes" } else { "no" };
@@ -147,14 +147,14 @@ fn debug(command: &Command<'_>, turn: &mut Turn<'_>) {
         item.unique,
         item.value.len()
     );
-    turn.out.extend_from_slice(b"ME ");
-    turn.out.extend_from_slice(command.key);
-    turn.out.extend_from_slice(told.as_bytes());
+    context.out.extend_from_slice(b"ME ");
+    context.out.extend_from_slice(command.key);
+    context.out.extend_from_slice(told.as_bytes());
 }
 
 // --- Changes ---
 
-fn set(command: &Command<'_>, key: &[u8], turn: &mut Turn<'_>) {
+fn set(command: &Command<'_>, key: &[u8], context: &mut CommandContext<'_>) {
     let flags = &command.flags;
     // As in memcached an add does not look at the unique.
     let (mode, compare) = match flags.mode {
@@ -163,9 +163,9 @@ fn set(command: &Command<'_>, key: &[u8], turn: &mut Turn<'_>) {
         b'A' => (Mode::Append, flags.compare),
         b'P' => (Mode::Prepend, flags.compare),
         b'R' => (Mode::Replace, flags.compare),
-        _ => return turn.out.extend_from_slice(BAD_SET_MODE),
+        _ => return context.out.extend_from_slice(BAD_SET_MODE),
     };
-    let expires_ns = turn.cache.expires_ns(flags.exptime_s.unwrap_or(0), turn.now_ns);
+    let expires_ns = context.cache.expires_ns(flags.exptime_s.unwrap_or(0), context.now_ns);
     let write = Write {
         flags: flags.client_flags,
         expires_ns,
@@ -173,43 +173,43 @@ fn set(command: &Command<'_>, key: &[u8], turn: &mut Turn<'_>) {
         as_stale: flags.invalidates,
         ..Write::of(mode, key, command.value)
     };
-    let (code, unique): (&[u8], u64) = match turn.cache.write(&write, turn.now_ns) {
+    let (code, unique): (&[u8], u64) = match context.cache.write(&write, context.now_ns) {
         Written::Stored { .. } if flags.is_quiet => return,
         Written::Stored { unique, .. } => (b"HD", unique),
         Written::NotStored => (b"NS", 0),
         Written::Exists => (b"EX", 0),
         Written::NotFound => (b"NF", 0),
-        Written::OutOfMemory => return turn.out.extend_from_slice(OUT_OF_MEMORY),
+        Written::OutOfMemory => return context.out.extend_from_slice(OUT_OF_MEMORY),
     };
-    turn.out.extend_from_slice(code);
-    put_change_flags(command, Some(unique), None, turn);
+    context.out.extend_from_slice(code);
+    put_change_flags(command, Some(unique), None, context);
 }
 
-fn delete(command: &Command<'_>, key: &[u8], turn: &mut Turn<'_>) {
+fn delete(command: &Command<'_>, key: &[u8], context: &mut CommandContext<'_>) {
     let flags = &command.flags;
     let deleted = if flags.invalidates {
-        let expires_ns = flags.exptime_s.map(|exptime_s| turn.cache.expires_ns(exptime_s, turn.now_ns));
-        turn.cache.invalidate(key, flags.compare, expires_ns, turn.now_ns)
+        let expires_ns = flags.exptime_s.map(|exptime_s| context.cache.expires_ns(exptime_s, context.now_ns));
+        context.cache.invalidate(key, flags.compare, expires_ns, context.now_ns)
     } else {
-        turn.cache.delete(key, flags.compare, turn.now_ns)
+        context.cache.delete(key, flags.compare, context.now_ns)
     };
-    turn.out.extend_from_slice(match deleted {
+    context.out.extend_from_slice(match deleted {
         Deleted::Gone if flags.is_quiet => return,
         Deleted::Gone => b"HD",
         Deleted::NotFound => b"NF",
         Deleted::Exists => b"EX",
     });
-    put_change_flags(command, None, None, turn);
+    put_change_flags(command, None, None, context);
 }
 
-fn change(command: &Command<'_>, key: &[u8], turn: &mut Turn<'_>) {
+fn change(command: &Command<'_>, key: &[u8], context: &mut CommandContext<'_>) {
     let flags = &command.flags;
     let is_increment = match flags.mode {
         0 | b'I' | b'+' => true,
         b'D' | b'-' => false,
-        _ => return turn.out.extend_from_slice(BAD_CHANGE_MODE),
+        _ => return context.out.extend_from_slice(BAD_CHANGE_MODE),
     };
-    let expires_ns = |exptime_s| turn.cache.expires_ns(exptime_s, turn.now_ns);
+    let expires_ns = |exptime_s| context.cache.expires_ns(exptime_s, context.now_ns);
     let delta = Delta {
         key,
         amount: flags.delta.unwrap_or(1),
@@ -218,21 +218,21 @@ fn change(command: &Command<'_>, key: &[u8], turn: &mut Turn<'_>) {
         expires_ns: flags.exptime_s.map(expires_ns),
         creates: flags.vivify_s.map(|vivify_s| (flags.initial, expires_ns(vivify_s))),
     };
-    let (unique, expires_ns, number) = match turn.cache.change(&delta, turn.now_ns) {
+    let (unique, expires_ns, number) = match context.cache.change(&delta, context.now_ns) {
         Changed::Number { .. } if flags.is_quiet => return,
         Changed::Number { number, unique, expires_ns } => (unique, Some(expires_ns), number.to_string()),
-        Changed::NotANumber => return turn.out.extend_from_slice(NOT_A_NUMBER),
-        Changed::OutOfMemory => return turn.out.extend_from_slice(OUT_OF_MEMORY),
+        Changed::NotANumber => return context.out.extend_from_slice(NOT_A_NUMBER),
+        Changed::OutOfMemory => return context.out.extend_from_slice(OUT_OF_MEMORY),
         missed => {
-            turn.out.extend_from_slice(if missed == Changed::Exists { b"EX" } else { b"NF" });
-            return put_change_flags(command, None, None, turn);
+            context.out.extend_from_slice(if missed == Changed::Exists { b"EX" } else { b"NF" });
+            return put_change_flags(command, None, None, context);
         }
     };
-    put_code(turn.out, flags.wants_value.then_some(number.len()));
-    put_change_flags(command, Some(unique), expires_ns, turn);
+    put_code(context.out, flags.wants_value.then_some(number.len()));
+    put_change_flags(command, Some(unique), expires_ns, context);
     if flags.wants_value {
-        turn.out.extend_from_slice(number.as_bytes());
-        turn.out.extend_from_slice(b"\r\n");
+        context.out.extend_from_slice(number.as_bytes());
+        context.out.extend_from_slice(b"\r\n");
     }
 }
 
@@ -275,9 +275,9 @@ fn put_change_flags(
     command: &Command<'_>,
     unique: Option<u64>,
     expires_ns: Option<u64>,
-    turn: &mut Turn<'_>,
+    context: &mut CommandContext<'_>,
 ) {
-    let out = &mut *turn.out;
+    let out = &mut *context.out;
     for word in words(command.flag_words) {
         match (word[0], unique, expires_ns) {
             (b'O' | b'k', ..) => put_echo(command, word, out),
@@ -286,7 +286,7 @@ fn put_change_flags(
                 push_decimal(out, unique);
             }
             (b't', _, Some(expires_ns)) => {
-                out.extend_from_slice(format!(" t{}", ttl_s(expires_ns, turn.now_ns)).as_bytes());
+                out.extend_from_slice(format!(" t{}", ttl_s(expires_ns, context.now_ns)).as_bytes());
             }
             _ => {}
         }

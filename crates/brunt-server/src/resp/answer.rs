@@ -1,17 +1,17 @@
-//! What Redis's protocol says of what came of a command.
+//! CommandKind Redis's protocol says of what came of a command.
 //!
 //! Only words and types: what a command does is said in `cache`, how it is read in the parent. All databases are one store.
 //! Invariant: the words and types are those of redis-server 7.0, in the version that the connection asked for.
 
 use super::calls::Calls;
-use super::{Command, What, Words};
-use crate::cache::{Deleted, Mode, Unchanged, Write, Written, integer};
+use super::{Command, CommandKind, Words};
+use crate::cache::{ChangeError, Deleted, Mode, Write, Written, integer};
+use crate::command_context::{CommandContext, INJECTED, push_value};
 use crate::hash::{self, Fields};
 use crate::session::RespVersion;
-use crate::statistics::VERSION;
+use crate::stats::VERSION;
 use crate::store::NEVER_NS;
 use crate::text::push_decimal;
-use crate::turn::{INJECTED, Turn, push_value};
 use crate::verb::Verb;
 
 const OK: &[u8] = b"+OK\r\n";
@@ -33,7 +33,7 @@ const NO_AUTH_HELLO: &[u8] = b"-NOAUTH HELLO must be called with the client alre
 const BAD_CLIENT_NAME: &[u8] =
     b"-ERR Client names cannot contain spaces, newlines or special characters.\r\n";
 
-/// What Redis calls what is counted of every dialect, by section.
+/// CommandKind Redis calls what is counted of every dialect, by section.
 const INFORMATION: &[(&str, &[(&str, &str)])] = &[
     ("Server", &[("process_id", "pid"), ("uptime_in_seconds", "uptime")]),
     ("Clients", &[("connected_clients", "curr_connections")]),
@@ -58,53 +58,54 @@ const DATABASES: i64 = 16;
 const KEY_BYTES_MAX: usize = u16::MAX as usize;
 
 /// Carries out a data command and says what came of it.
-pub(crate) fn carry_out(command: &Command<'_>, turn: &mut Turn<'_>) {
+pub(crate) fn execute(command: &Command<'_>, context: &mut CommandContext<'_>) {
     let &Command::Known { what, verb: Some(verb), arguments } = command else {
         unreachable!("data commands are known and have a verb")
     };
     let mut rest = arguments;
     let Some(key) = rest.next() else { unreachable!("a data command has a key: its arguments were counted") };
     if arguments.take(if takes_keys(what) { arguments.len() } else { 1 }).any(is_too_long) {
-        return turn.out.extend_from_slice(KEY_TOO_LONG);
+        return context.out.extend_from_slice(KEY_TOO_LONG);
     }
-    turn.calls.count(what);
+    context.calls.count(what);
     match what {
-        What::Get => get(key, turn),
-        What::Mget => mget(arguments, turn),
-        What::Set => set(verb, key, rest, turn),
-        What::SetEx { unit_ms } => set_with_end(key, rest, unit_ms, turn),
-        What::Incr { is_increment, .. } => add(key, is_increment, rest.next(), turn),
-        What::Append => append(key, rest, turn),
-        What::Delete => {
-            let now_ns = turn.now_ns;
-            let gone = arguments.filter(|key| turn.cache.delete(key, None, now_ns) == Deleted::Gone).count();
-            put_number(turn.out, gone as i64);
+        CommandKind::Get => get(key, context),
+        CommandKind::Mget => mget(arguments, context),
+        CommandKind::Set => set(verb, key, rest, context),
+        CommandKind::SetEx { unit_ms } => set_with_end(key, rest, unit_ms, context),
+        CommandKind::Incr { is_increment, .. } => add(key, is_increment, rest.next(), context),
+        CommandKind::Append => append(key, rest, context),
+        CommandKind::Delete => {
+            let now_ns = context.now_ns;
+            let gone =
+                arguments.filter(|key| context.cache.delete(key, None, now_ns) == Deleted::Gone).count();
+            put_number(context.out, gone as i64);
         }
-        What::Touch => touch(arguments, turn),
-        What::Expire { unit_ms } => expire(key, rest, unit_ms, turn),
-        What::Ttl => ttl(key, turn),
-        What::Exists => {
-            let now_ns = turn.now_ns;
-            let found = arguments.filter(|key| turn.cache.find(key, now_ns).is_some()).count();
-            put_number(turn.out, found as i64);
+        CommandKind::Touch => touch(arguments, context),
+        CommandKind::Expire { unit_ms } => expire(key, rest, unit_ms, context),
+        CommandKind::Ttl => ttl(key, context),
+        CommandKind::Exists => {
+            let now_ns = context.now_ns;
+            let found = arguments.filter(|key| context.cache.find(key, now_ns).is_some()).count();
+            put_number(context.out, found as i64);
         }
-        What::StringLength => match turn.cache.find(key, turn.now_ns) {
-            Some(item) if item.marks.hash => turn.out.extend_from_slice(WRONG_TYPE),
+        CommandKind::StringLength => match context.cache.find(key, context.now_ns) {
+            Some(item) if item.marks.hash => context.out.extend_from_slice(WRONG_TYPE),
             found => {
                 let len = found.map_or(0, |item| item.value.len());
-                put_number(turn.out, len as i64);
+                put_number(context.out, len as i64);
             }
         },
-        What::HashSet => hash_set(key, rest, turn),
-        What::HashGet => hash_get(key, rest, turn),
-        What::HashGetAll => hash_get_all(key, turn),
+        CommandKind::HashSet => hash_set(key, rest, context),
+        CommandKind::HashGet => hash_get(key, rest, context),
+        CommandKind::HashGetAll => hash_get_all(key, context),
         _ => unreachable!("the other commands concern no items"),
     }
 }
 
 /// Are all arguments keys?
-const fn takes_keys(what: What) -> bool {
-    matches!(what, What::Mget | What::Delete | What::Touch | What::Exists)
+const fn takes_keys(what: CommandKind) -> bool {
+    matches!(what, CommandKind::Mget | CommandKind::Delete | CommandKind::Touch | CommandKind::Exists)
 }
 
 fn is_too_long(key: &[u8]) -> bool {
@@ -112,113 +113,113 @@ fn is_too_long(key: &[u8]) -> bool {
 }
 
 /// Refuses a data command by script.
-pub(crate) fn refuse(command: &Command<'_>, turn: &mut Turn<'_>) {
+pub(crate) fn refuse(command: &Command<'_>, context: &mut CommandContext<'_>) {
     let &Command::Known { what, verb: Some(verb), arguments } = command else {
         unreachable!("data commands are known and have a verb")
     };
     let keys = if takes_keys(what) { arguments.len() as u64 } else { 1 };
-    turn.cache.count_refused(verb, keys);
-    put_error(turn.out, &[b"ERR ", INJECTED]);
+    context.cache.count_refused(verb, keys);
+    put_error(context.out, &[b"ERR ", INJECTED]);
 }
 
-/// What a connection hears that has not said who it is.
-pub(crate) fn turn_away(turn: &mut Turn<'_>) {
-    turn.out.extend_from_slice(NO_AUTH);
+/// CommandKind a connection hears that has not said who it is.
+pub(crate) fn reject_unauthenticated(context: &mut CommandContext<'_>) {
+    context.out.extend_from_slice(NO_AUTH);
 }
 
 /// Carries out any other command. True: the connection is to be closed.
-pub(crate) fn control(command: &Command<'_>, turn: &mut Turn<'_>) -> bool {
+pub(crate) fn control(command: &Command<'_>, context: &mut CommandContext<'_>) -> bool {
     let (what, mut arguments) = match *command {
         Command::Known { what, arguments, .. } => (what, arguments),
         Command::WrongCount(name) => {
             let name = name.to_ascii_lowercase();
-            put_error(turn.out, &[b"ERR wrong number of arguments for '", &name, b"' command"]);
+            put_error(context.out, &[b"ERR wrong number of arguments for '", &name, b"' command"]);
             return false;
         }
         Command::Unknown(name, arguments) => {
-            put_unknown(name, arguments, turn.out);
+            put_unknown(name, arguments, context.out);
             return false;
         }
         Command::Nothing => return false,
     };
-    turn.calls.count(what);
+    context.calls.count(what);
     match what {
-        What::Hello => hello(arguments, turn),
-        What::Auth => auth(arguments, turn),
-        What::Select => match arguments.next().and_then(integer) {
-            Some(0..DATABASES) => turn.out.extend_from_slice(OK),
-            Some(_) => turn.out.extend_from_slice(b"-ERR DB index is out of range\r\n"),
-            None => turn.out.extend_from_slice(NOT_AN_INTEGER),
+        CommandKind::Hello => hello(arguments, context),
+        CommandKind::Auth => auth(arguments, context),
+        CommandKind::Select => match arguments.next().and_then(integer) {
+            Some(0..DATABASES) => context.out.extend_from_slice(OK),
+            Some(_) => context.out.extend_from_slice(b"-ERR DB index is out of range\r\n"),
+            None => context.out.extend_from_slice(NOT_AN_INTEGER),
         },
-        What::Client => client(arguments, turn),
-        What::Ping => match arguments.next() {
-            Some(text) => put_string(turn.out, text),
-            None => turn.out.extend_from_slice(b"+PONG\r\n"),
+        CommandKind::Client => client(arguments, context),
+        CommandKind::Ping => match arguments.next() {
+            Some(text) => put_string(context.out, text),
+            None => context.out.extend_from_slice(b"+PONG\r\n"),
         },
-        What::Echo => put_string(turn.out, arguments.next().unwrap_or_default()),
-        What::Info => info(turn),
-        What::DatabaseSize => put_number(turn.out, turn.cache.store().items() as i64),
-        What::FlushAll => {
-            turn.cache.flush(0, turn.now_ns);
-            turn.out.extend_from_slice(OK);
+        CommandKind::Echo => put_string(context.out, arguments.next().unwrap_or_default()),
+        CommandKind::Info => info(context),
+        CommandKind::DatabaseSize => put_number(context.out, context.cache.store().items() as i64),
+        CommandKind::FlushAll => {
+            context.cache.flush(0, context.now_ns);
+            context.out.extend_from_slice(OK);
         }
-        What::CommandList => put_head(turn.out, b'*', 0),
-        What::Quit => {
-            turn.out.extend_from_slice(OK);
+        CommandKind::CommandList => put_head(context.out, b'*', 0),
+        CommandKind::Quit => {
+            context.out.extend_from_slice(OK);
             return true;
         }
-        _ => unreachable!("data commands go through `carry_out`"),
+        _ => unreachable!("data commands go through `execute`"),
     }
     false
 }
 
 // --- Strings ---
 
-fn get(key: &[u8], turn: &mut Turn<'_>) {
-    let begin = turn.out.len();
-    match turn.cache.find(key, turn.now_ns) {
-        None => put_null(turn.out, turn.session.resp_version),
-        Some(item) if item.marks.hash => turn.out.extend_from_slice(WRONG_TYPE),
+fn get(key: &[u8], context: &mut CommandContext<'_>) {
+    let begin = context.out.len();
+    match context.cache.find(key, context.now_ns) {
+        None => put_null(context.out, context.session.resp_version),
+        Some(item) if item.marks.hash => context.out.extend_from_slice(WRONG_TYPE),
         Some(item) => {
-            put_head(turn.out, b'$', item.value.len());
-            turn.value_bytes += push_value(turn.out, item.value, turn.truth);
-            turn.out.extend_from_slice(b"\r\n");
+            put_head(context.out, b'$', item.value.len());
+            context.value_bytes += push_value(context.out, item.value, context.value_content);
+            context.out.extend_from_slice(b"\r\n");
         }
     }
-    bound(begin, turn);
+    bound(begin, context);
 }
 
-fn mget(keys: Words<'_>, turn: &mut Turn<'_>) {
-    let begin = turn.out.len();
-    put_head(turn.out, b'*', keys.len());
+fn mget(keys: Words<'_>, context: &mut CommandContext<'_>) {
+    let begin = context.out.len();
+    put_head(context.out, b'*', keys.len());
     for key in keys {
-        match turn.cache.find(key, turn.now_ns).filter(|item| !item.marks.hash) {
-            None => put_null(turn.out, turn.session.resp_version),
+        match context.cache.find(key, context.now_ns).filter(|item| !item.marks.hash) {
+            None => put_null(context.out, context.session.resp_version),
             Some(item) => {
-                put_head(turn.out, b'$', item.value.len());
-                turn.value_bytes += push_value(turn.out, item.value, turn.truth);
-                turn.out.extend_from_slice(b"\r\n");
+                put_head(context.out, b'$', item.value.len());
+                context.value_bytes += push_value(context.out, item.value, context.value_content);
+                context.out.extend_from_slice(b"\r\n");
             }
         }
-        if bound(begin, turn) {
+        if bound(begin, context) {
             return;
         }
     }
 }
 
 /// Takes a reply back for which there is no room. True: it was.
-fn bound(begin: usize, turn: &mut Turn<'_>) -> bool {
-    let is_beyond = turn.out.len() > turn.out_bytes_max;
+fn bound(begin: usize, context: &mut CommandContext<'_>) -> bool {
+    let is_beyond = context.out.len() > context.out_bytes_max;
     if is_beyond {
-        turn.out.truncate(begin);
-        turn.out.extend_from_slice(OUT_OF_MEMORY);
-        turn.value_bytes = 0;
+        context.out.truncate(begin);
+        context.out.extend_from_slice(OUT_OF_MEMORY);
+        context.value_bytes = 0;
     }
     is_beyond
 }
 
 /// `SET key value [NX | XX] [EX seconds | PX milliseconds]`
-fn set(verb: Verb, key: &[u8], mut rest: Words<'_>, turn: &mut Turn<'_>) {
+fn set(verb: Verb, key: &[u8], mut rest: Words<'_>, context: &mut CommandContext<'_>) {
     let value = rest.next().unwrap_or_default();
     let (mut expires_ns, mut conditions) = (NEVER_NS, 0);
     while let Some(option) = rest.next() {
@@ -229,49 +230,49 @@ fn set(verb: Verb, key: &[u8], mut rest: Words<'_>, turn: &mut Turn<'_>) {
             }
             b"EX" => 1000,
             b"PX" => 1,
-            _ => return turn.out.extend_from_slice(SYNTAX),
+            _ => return context.out.extend_from_slice(SYNTAX),
         };
         let Some(time) = rest.next().filter(|_| expires_ns == NEVER_NS) else {
-            return turn.out.extend_from_slice(SYNTAX);
+            return context.out.extend_from_slice(SYNTAX);
         };
-        match end_of(time, unit_ms, turn.now_ns) {
+        match end_of(time, unit_ms, context.now_ns) {
             Ok(end_ns) => expires_ns = end_ns,
-            Err(NoEnd::NotAnInteger) => return turn.out.extend_from_slice(NOT_AN_INTEGER),
+            Err(NoEnd::NotAnInteger) => return context.out.extend_from_slice(NOT_AN_INTEGER),
             Err(NoEnd::OutOfRange) => {
-                return put_error(turn.out, &[b"ERR invalid expire time in 'set' command"]);
+                return put_error(context.out, &[b"ERR invalid expire time in 'set' command"]);
             }
         }
     }
     if conditions > 1 {
-        return turn.out.extend_from_slice(SYNTAX);
+        return context.out.extend_from_slice(SYNTAX);
     }
     let mode = match verb {
         Verb::Add => Mode::Add,
         Verb::Replace => Mode::Replace,
         _ => Mode::Set,
     };
-    store(&Write { expires_ns, ..Write::of(mode, key, value) }, turn);
+    store(&Write { expires_ns, ..Write::of(mode, key, value) }, context);
 }
 
 /// `SETEX key time value`
-fn set_with_end(key: &[u8], mut rest: Words<'_>, unit_ms: i64, turn: &mut Turn<'_>) {
+fn set_with_end(key: &[u8], mut rest: Words<'_>, unit_ms: i64, context: &mut CommandContext<'_>) {
     let (time, value) = (rest.next().unwrap_or_default(), rest.next().unwrap_or_default());
     let name: &[u8] = if unit_ms == 1 { b"psetex" } else { b"setex" };
-    match end_of(time, unit_ms, turn.now_ns) {
-        Ok(expires_ns) => store(&Write { expires_ns, ..Write::of(Mode::Set, key, value) }, turn),
-        Err(NoEnd::NotAnInteger) => turn.out.extend_from_slice(NOT_AN_INTEGER),
+    match end_of(time, unit_ms, context.now_ns) {
+        Ok(expires_ns) => store(&Write { expires_ns, ..Write::of(Mode::Set, key, value) }, context),
+        Err(NoEnd::NotAnInteger) => context.out.extend_from_slice(NOT_AN_INTEGER),
         Err(NoEnd::OutOfRange) => {
-            put_error(turn.out, &[b"ERR invalid expire time in '", name, b"' command"]);
+            put_error(context.out, &[b"ERR invalid expire time in '", name, b"' command"]);
         }
     }
 }
 
-fn store(write: &Write<'_>, turn: &mut Turn<'_>) {
-    match turn.cache.write(write, turn.now_ns) {
-        Written::Stored { .. } => turn.out.extend_from_slice(OK),
-        Written::OutOfMemory => turn.out.extend_from_slice(OUT_OF_MEMORY),
+fn store(write: &Write<'_>, context: &mut CommandContext<'_>) {
+    match context.cache.write(write, context.now_ns) {
+        Written::Stored { .. } => context.out.extend_from_slice(OK),
+        Written::OutOfMemory => context.out.extend_from_slice(OUT_OF_MEMORY),
         Written::NotStored | Written::NotFound | Written::Exists => {
-            put_null(turn.out, turn.session.resp_version);
+            put_null(context.out, context.session.resp_version);
         }
     }
 }
@@ -290,139 +291,141 @@ fn end_of(text: &[u8], unit_ms: i64, now_ns: u64) -> Result<u64, NoEnd> {
     Ok(now_ns.saturating_add(time_ms.saturating_mul(1_000_000)))
 }
 
-fn add(key: &[u8], is_increment: bool, amount: Option<&[u8]>, turn: &mut Turn<'_>) {
+fn add(key: &[u8], is_increment: bool, amount: Option<&[u8]>, context: &mut CommandContext<'_>) {
     let Some(amount) = amount.map_or(Some(1), integer) else {
-        return turn.out.extend_from_slice(NOT_AN_INTEGER);
+        return context.out.extend_from_slice(NOT_AN_INTEGER);
     };
-    match turn.cache.add_signed(key, amount, is_increment, turn.now_ns) {
-        Ok(number) => put_number(turn.out, number),
-        Err(Unchanged::NotAnInteger) => turn.out.extend_from_slice(NOT_AN_INTEGER),
-        Err(Unchanged::Overflow) => turn.out.extend_from_slice(OVERFLOW),
-        Err(Unchanged::WrongType) => turn.out.extend_from_slice(WRONG_TYPE),
-        Err(Unchanged::OutOfMemory) => turn.out.extend_from_slice(OUT_OF_MEMORY),
+    match context.cache.add_signed(key, amount, is_increment, context.now_ns) {
+        Ok(number) => put_number(context.out, number),
+        Err(ChangeError::NotAnInteger) => context.out.extend_from_slice(NOT_AN_INTEGER),
+        Err(ChangeError::Overflow) => context.out.extend_from_slice(OVERFLOW),
+        Err(ChangeError::WrongType) => context.out.extend_from_slice(WRONG_TYPE),
+        Err(ChangeError::OutOfMemory) => context.out.extend_from_slice(OUT_OF_MEMORY),
     }
 }
 
 /// Where nothing is there, it stores.
-fn append(key: &[u8], mut rest: Words<'_>, turn: &mut Turn<'_>) {
+fn append(key: &[u8], mut rest: Words<'_>, context: &mut CommandContext<'_>) {
     let value = rest.next().unwrap_or_default();
-    let held = turn.cache.look(key, turn.now_ns).map(|item| item.marks.hash);
+    let held = context.cache.look(key, context.now_ns).map(|item| item.marks.hash);
     let mode = match held {
-        Some(true) => return turn.out.extend_from_slice(WRONG_TYPE),
+        Some(true) => return context.out.extend_from_slice(WRONG_TYPE),
         Some(false) => Mode::Append,
         None => Mode::Set,
     };
-    match turn.cache.write(&Write::of(mode, key, value), turn.now_ns) {
-        Written::Stored { value_bytes, .. } => put_number(turn.out, value_bytes as i64),
-        Written::OutOfMemory => turn.out.extend_from_slice(OUT_OF_MEMORY),
-        Written::NotStored | Written::NotFound | Written::Exists => turn.out.extend_from_slice(TOO_LONG),
+    match context.cache.write(&Write::of(mode, key, value), context.now_ns) {
+        Written::Stored { value_bytes, .. } => put_number(context.out, value_bytes as i64),
+        Written::OutOfMemory => context.out.extend_from_slice(OUT_OF_MEMORY),
+        Written::NotStored | Written::NotFound | Written::Exists => context.out.extend_from_slice(TOO_LONG),
     }
 }
 
 // --- Times to live ---
 
 /// Nothing but a look: the times to live stay.
-fn touch(keys: Words<'_>, turn: &mut Turn<'_>) {
+fn touch(keys: Words<'_>, context: &mut CommandContext<'_>) {
     let mut found = 0;
     for key in keys {
-        let held_ns = turn.cache.look(key, turn.now_ns).map(|item| item.expires_ns);
-        let is_there = turn.cache.touch(key, held_ns.unwrap_or(NEVER_NS), turn.now_ns);
+        let held_ns = context.cache.look(key, context.now_ns).map(|item| item.expires_ns);
+        let is_there = context.cache.touch(key, held_ns.unwrap_or(NEVER_NS), context.now_ns);
         found += i64::from(is_there);
-        let counted = if is_there { &mut turn.calls.touch_hits } else { &mut turn.calls.touch_misses };
+        let counted = if is_there { &mut context.calls.touch_hits } else { &mut context.calls.touch_misses };
         *counted += 1;
     }
-    put_number(turn.out, found);
+    put_number(context.out, found);
 }
 
 /// A time to live of none removes the item.
-fn expire(key: &[u8], mut rest: Words<'_>, unit_ms: i64, turn: &mut Turn<'_>) {
+fn expire(key: &[u8], mut rest: Words<'_>, unit_ms: i64, context: &mut CommandContext<'_>) {
     let Some(time) = rest.next().and_then(integer) else {
-        return turn.out.extend_from_slice(NOT_AN_INTEGER);
+        return context.out.extend_from_slice(NOT_AN_INTEGER);
     };
     let time_ms = u64::try_from(time.saturating_mul(unit_ms)).unwrap_or(0);
-    let expires_ns = turn.now_ns.saturating_add(time_ms.saturating_mul(1_000_000));
-    let is_there = turn.cache.touch(key, expires_ns, turn.now_ns);
-    put_number(turn.out, i64::from(is_there));
+    let expires_ns = context.now_ns.saturating_add(time_ms.saturating_mul(1_000_000));
+    let is_there = context.cache.touch(key, expires_ns, context.now_ns);
+    put_number(context.out, i64::from(is_there));
 }
 
 /// In seconds, rounded to the nearest; -1 is for ever, -2 is not there.
-fn ttl(key: &[u8], turn: &mut Turn<'_>) {
-    let ttl_s = match turn.cache.find(key, turn.now_ns).map(|item| item.expires_ns) {
+fn ttl(key: &[u8], context: &mut CommandContext<'_>) {
+    let ttl_s = match context.cache.find(key, context.now_ns).map(|item| item.expires_ns) {
         None => -2,
         Some(NEVER_NS) => -1,
-        Some(expires_ns) => ((expires_ns - turn.now_ns).saturating_add(500_000_000) / 1_000_000_000) as i64,
+        Some(expires_ns) => {
+            ((expires_ns - context.now_ns).saturating_add(500_000_000) / 1_000_000_000) as i64
+        }
     };
-    put_number(turn.out, ttl_s);
+    put_number(context.out, ttl_s);
 }
 
 // --- Hashes ---
 
-fn hash_set(key: &[u8], mut rest: Words<'_>, turn: &mut Turn<'_>) {
+fn hash_set(key: &[u8], mut rest: Words<'_>, context: &mut CommandContext<'_>) {
     if !rest.len().is_multiple_of(2) {
-        return put_error(turn.out, &[b"ERR wrong number of arguments for 'hset' command"]);
+        return put_error(context.out, &[b"ERR wrong number of arguments for 'hset' command"]);
     }
-    let (held, expires_ns): (&[u8], u64) = match turn.cache.look(key, turn.now_ns) {
-        Some(item) if !item.marks.hash => return turn.out.extend_from_slice(WRONG_TYPE),
+    let (held, expires_ns): (&[u8], u64) = match context.cache.look(key, context.now_ns) {
+        Some(item) if !item.marks.hash => return context.out.extend_from_slice(WRONG_TYPE),
         Some(item) => (item.value, item.expires_ns),
         None => (&[], NEVER_NS),
     };
     let pairs = std::iter::from_fn(|| Some((rest.next()?, rest.next()?)));
     let (fields, added) = hash::with(held, pairs);
-    match turn.cache.write(&Write { expires_ns, ..Write::of(Mode::Set, key, &fields) }, turn.now_ns) {
+    match context.cache.write(&Write { expires_ns, ..Write::of(Mode::Set, key, &fields) }, context.now_ns) {
         Written::Stored { .. } => {
-            turn.cache.mark(key, turn.now_ns, |marks| marks.hash = true);
-            put_number(turn.out, added as i64);
+            context.cache.mark(key, context.now_ns, |marks| marks.hash = true);
+            put_number(context.out, added as i64);
         }
-        _ => turn.out.extend_from_slice(OUT_OF_MEMORY),
+        _ => context.out.extend_from_slice(OUT_OF_MEMORY),
     }
 }
 
-fn hash_get(key: &[u8], mut rest: Words<'_>, turn: &mut Turn<'_>) {
+fn hash_get(key: &[u8], mut rest: Words<'_>, context: &mut CommandContext<'_>) {
     let name = rest.next().unwrap_or_default();
-    let begin = turn.out.len();
-    match turn.cache.find(key, turn.now_ns) {
-        Some(item) if !item.marks.hash => turn.out.extend_from_slice(WRONG_TYPE),
+    let begin = context.out.len();
+    match context.cache.find(key, context.now_ns) {
+        Some(item) if !item.marks.hash => context.out.extend_from_slice(WRONG_TYPE),
         found => match found.and_then(|item| Fields::of(item.value).value(name)) {
-            None => put_null(turn.out, turn.session.resp_version),
+            None => put_null(context.out, context.session.resp_version),
             Some(value) => {
-                put_head(turn.out, b'$', value.len());
-                turn.value_bytes += push_value(turn.out, value, turn.truth);
-                turn.out.extend_from_slice(b"\r\n");
+                put_head(context.out, b'$', value.len());
+                context.value_bytes += push_value(context.out, value, context.value_content);
+                context.out.extend_from_slice(b"\r\n");
             }
         },
     }
-    bound(begin, turn);
+    bound(begin, context);
 }
 
-fn hash_get_all(key: &[u8], turn: &mut Turn<'_>) {
-    let begin = turn.out.len();
-    let stored: &[u8] = match turn.cache.find(key, turn.now_ns) {
-        Some(item) if !item.marks.hash => return turn.out.extend_from_slice(WRONG_TYPE),
+fn hash_get_all(key: &[u8], context: &mut CommandContext<'_>) {
+    let begin = context.out.len();
+    let stored: &[u8] = match context.cache.find(key, context.now_ns) {
+        Some(item) if !item.marks.hash => return context.out.extend_from_slice(WRONG_TYPE),
         Some(item) => item.value,
         None => &[],
     };
-    put_map_head(turn.out, turn.session.resp_version, Fields::of(stored).count());
+    put_map_head(context.out, context.session.resp_version, Fields::of(stored).count());
     for (name, value) in Fields::of(stored) {
-        put_string(turn.out, name);
-        put_head(turn.out, b'$', value.len());
-        turn.value_bytes += push_value(turn.out, value, turn.truth);
-        turn.out.extend_from_slice(b"\r\n");
+        put_string(context.out, name);
+        put_head(context.out, b'$', value.len());
+        context.value_bytes += push_value(context.out, value, context.value_content);
+        context.out.extend_from_slice(b"\r\n");
     }
-    bound(begin, turn);
+    bound(begin, context);
 }
 
 // --- Who is there ---
 
 /// `HELLO [version [AUTH user password] [SETNAME name]]`
-fn hello(mut arguments: Words<'_>, turn: &mut Turn<'_>) {
-    let mut version = turn.session.resp_version;
+fn hello(mut arguments: Words<'_>, context: &mut CommandContext<'_>) {
+    let mut version = context.session.resp_version;
     if let Some(text) = arguments.next() {
         version = match integer(text) {
             Some(2) => RespVersion::Two,
             Some(3) => RespVersion::Three,
-            Some(_) => return put_error(turn.out, &[b"NOPROTO unsupported protocol version"]),
+            Some(_) => return put_error(context.out, &[b"NOPROTO unsupported protocol version"]),
             None => {
-                return put_error(turn.out, &[b"ERR Protocol version is not an integer or out of range"]);
+                return put_error(context.out, &[b"ERR Protocol version is not an integer or out of range"]);
             }
         };
     }
@@ -430,20 +433,20 @@ fn hello(mut arguments: Words<'_>, turn: &mut Turn<'_>) {
         match (&option.to_ascii_uppercase()[..], arguments.next(), arguments.len()) {
             (b"AUTH", Some(user), 1..) => {
                 let password = arguments.next().unwrap_or_default();
-                if !admit(user, password, turn) {
-                    return turn.out.extend_from_slice(WRONG_PASSWORD);
+                if !admit(user, password, context) {
+                    return context.out.extend_from_slice(WRONG_PASSWORD);
                 }
             }
             (b"SETNAME", Some(name), _) if is_client_name(name) => {}
-            (b"SETNAME", Some(_), _) => return turn.out.extend_from_slice(BAD_CLIENT_NAME),
-            _ => return put_error(turn.out, &[b"ERR Syntax error in HELLO option '", option, b"'"]),
+            (b"SETNAME", Some(_), _) => return context.out.extend_from_slice(BAD_CLIENT_NAME),
+            _ => return put_error(context.out, &[b"ERR Syntax error in HELLO option '", option, b"'"]),
         }
     }
-    if turn.credentials.is_some() && !turn.session.is_let_in {
-        return turn.out.extend_from_slice(NO_AUTH_HELLO);
+    if context.credentials.is_some() && !context.session.is_authenticated {
+        return context.out.extend_from_slice(NO_AUTH_HELLO);
     }
-    turn.session.resp_version = version;
-    let out = &mut *turn.out;
+    context.session.resp_version = version;
+    let out = &mut *context.out;
     put_map_head(out, version, 7);
     for (name, text) in [("server", "brunt"), ("version", VERSION)] {
         put_string(out, name.as_bytes());
@@ -452,7 +455,7 @@ fn hello(mut arguments: Words<'_>, turn: &mut Turn<'_>) {
     put_string(out, b"proto");
     put_number(out, if version == RespVersion::Three { 3 } else { 2 });
     put_string(out, b"id");
-    put_number(out, i64::from(turn.session.number) + 1);
+    put_number(out, i64::from(context.session.number) + 1);
     for (name, text) in [("mode", "standalone"), ("role", "master")] {
         put_string(out, name.as_bytes());
         put_string(out, text.as_bytes());
@@ -462,35 +465,35 @@ fn hello(mut arguments: Words<'_>, turn: &mut Turn<'_>) {
 }
 
 /// `AUTH [user] password`
-fn auth(mut arguments: Words<'_>, turn: &mut Turn<'_>) {
+fn auth(mut arguments: Words<'_>, context: &mut CommandContext<'_>) {
     let (first, second, more) = (arguments.next().unwrap_or_default(), arguments.next(), arguments.len());
     let reply = match (second, more) {
         (_, 1..) => SYNTAX,
-        (None, 0) if turn.credentials.is_none() => NO_PASSWORD,
-        (None, 0) if admit(DEFAULT_USER, first, turn) => OK,
-        (Some(password), 0) if admit(first, password, turn) => OK,
+        (None, 0) if context.credentials.is_none() => NO_PASSWORD,
+        (None, 0) if admit(DEFAULT_USER, first, context) => OK,
+        (Some(password), 0) if admit(first, password, context) => OK,
         _ => WRONG_PASSWORD,
     };
-    turn.out.extend_from_slice(reply);
+    context.out.extend_from_slice(reply);
 }
 
 /// Lets a connection in, if it may come. Where nobody is asked, the default user needs no password and there is no other.
-fn admit(user: &[u8], password: &[u8], turn: &mut Turn<'_>) -> bool {
-    let is_right = match turn.credentials {
+fn admit(user: &[u8], password: &[u8], context: &mut CommandContext<'_>) -> bool {
+    let is_right = match context.credentials {
         Some(credentials) => credentials.admit(user, password),
         None => user == DEFAULT_USER,
     };
-    turn.session.is_let_in |= is_right;
+    context.session.is_authenticated |= is_right;
     is_right
 }
 
-fn client(mut arguments: Words<'_>, turn: &mut Turn<'_>) {
+fn client(mut arguments: Words<'_>, context: &mut CommandContext<'_>) {
     let (subcommand, first) = (arguments.next().unwrap_or_default(), arguments.next());
     match (&subcommand.to_ascii_uppercase()[..], first) {
-        (b"SETNAME", Some(name)) if !is_client_name(name) => turn.out.extend_from_slice(BAD_CLIENT_NAME),
-        (b"SETNAME" | b"SETINFO", Some(_)) => turn.out.extend_from_slice(OK),
-        (b"ID", None) => put_number(turn.out, i64::from(turn.session.number) + 1),
-        _ => put_error(turn.out, &[b"ERR unknown subcommand '", subcommand, b"'. Try CLIENT HELP."]),
+        (b"SETNAME", Some(name)) if !is_client_name(name) => context.out.extend_from_slice(BAD_CLIENT_NAME),
+        (b"SETNAME" | b"SETINFO", Some(_)) => context.out.extend_from_slice(OK),
+        (b"ID", None) => put_number(context.out, i64::from(context.session.number) + 1),
+        _ => put_error(context.out, &[b"ERR unknown subcommand '", subcommand, b"'. Try CLIENT HELP."]),
     }
 }
 
@@ -500,9 +503,9 @@ fn is_client_name(name: &[u8]) -> bool {
 
 // --- Statistics ---
 
-/// What this server knows by Redis's names, then everything it counts by memcached's.
-fn info(turn: &mut Turn<'_>) {
-    let moment = turn.cache.moment(turn.now_ns);
+/// CommandKind this server knows by Redis's names, then everything it counts by memcached's.
+fn info(context: &mut CommandContext<'_>) {
+    let moment = context.cache.stats_snapshot(context.now_ns);
     let rows = moment.rows();
     let mut text = String::new();
     for (section, names) in INFORMATION {
@@ -515,9 +518,9 @@ fn info(turn: &mut Turn<'_>) {
             text += &format!("{name}:{number}\r\n");
         }
         if *section == "Stats" {
-            let Calls { touch_hits, touch_misses, .. } = *turn.calls;
+            let Calls { touch_hits, touch_misses, .. } = *context.calls;
             let own = [
-                ("total_commands_processed", turn.calls.total()),
+                ("total_commands_processed", context.calls.total()),
                 ("expired_keys", moment.store.expirations()),
                 ("keyspace_hits", moment.counters.get_hits + touch_hits),
                 ("keyspace_misses", moment.counters.get_misses + touch_misses),
@@ -527,18 +530,18 @@ fn info(turn: &mut Turn<'_>) {
         text += "\r\n";
     }
     text += "# Commandstats\r\n";
-    turn.calls.rows().for_each(|row| text += &(row + "\r\n"));
+    context.calls.rows().for_each(|row| text += &(row + "\r\n"));
     text += "\r\n# Keyspace\r\n";
     if moment.store.items() > 0 {
         text += &format!("db0:keys={},expires=0,avg_ttl=0\r\n", moment.store.items());
     }
     text += "\r\n# Counters\r\n";
     rows.iter().for_each(|(name, number)| text += &format!("{name}:{number}\r\n"));
-    match turn.session.resp_version {
-        RespVersion::Two => put_string(turn.out, text.as_bytes()),
+    match context.session.resp_version {
+        RespVersion::Two => put_string(context.out, text.as_bytes()),
         RespVersion::Three => {
-            put_head(turn.out, b'=', text.len() + 4);
-            turn.out.extend_from_slice(format!("txt:{text}\r\n").as_bytes());
+            put_head(context.out, b'=', text.len() + 4);
+            context.out.extend_from_slice(format!("txt:{text}\r\n").as_bytes());
         }
     }
 }

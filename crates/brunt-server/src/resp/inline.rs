@@ -11,7 +11,7 @@ const LINE_BYTES_MAX: usize = 64 << 10;
 const TOO_LONG: &[u8] = b"-ERR Protocol error: too big inline request\r\n";
 const UNBALANCED: &[u8] = b"-ERR Protocol error: unbalanced quotes in request\r\n";
 
-/// What the front of the input is.
+/// CommandKind the front of the input is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Line {
     /// Not yet a line; nothing new can be said before the input has this many bytes.
@@ -107,7 +107,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_become_arrays() {
+    fn inline_commands_become_arrays() {
         let table = [
             ("GET a\r\n", "*2|$3|GET|$1|a|"),
             ("  get\ta  \n", "*2|$3|get|$1|a|"),

@@ -4,8 +4,8 @@
 
 use super::{BAD_CHUNK, Command, DataCommand, ERROR, push_decimal};
 use crate::cache::{Cache, Changed, Deleted, Delta, Mode, Write, Written};
-use crate::statistics::VERSION;
-use crate::turn::{INJECTED, Turn, push_value};
+use crate::command_context::{CommandContext, INJECTED, push_value};
+use crate::stats::VERSION;
 use crate::verb::Verb;
 
 pub(crate) const TOO_LARGE: &[u8] = b"SERVER_ERROR object too large for cache\r\n";
@@ -17,33 +17,35 @@ const WRONG_CREDENTIALS: &[u8] = b"CLIENT_ERROR authentication failure\r\n";
 pub(crate) const UNAUTHENTICATED: &[u8] = b"CLIENT_ERROR unauthenticated\r\n";
 
 /// Carries out a data command and says what came of it.
-pub(crate) fn carry_out(command: &DataCommand<'_>, turn: &mut Turn<'_>) {
-    let reply_begin = turn.out.len();
+pub(crate) fn execute(command: &DataCommand<'_>, context: &mut CommandContext<'_>) {
+    let reply_begin = context.out.len();
     match command.verb {
-        Verb::Get | Verb::Gets => return retrieve(command, turn),
-        Verb::Incr | Verb::Decr => change(command, turn),
-        Verb::Delete => turn.out.extend_from_slice(match turn.cache.delete(command.key, None, turn.now_ns) {
-            Deleted::Gone => b"DELETED\r\n",
-            Deleted::NotFound | Deleted::Exists => b"NOT_FOUND\r\n",
-        }),
-        Verb::Touch => {
-            let expires_ns = turn.cache.expires_ns(command.exptime_s, turn.now_ns);
-            let is_there = turn.cache.touch(command.key, expires_ns, turn.now_ns);
-            turn.out.extend_from_slice(if is_there { b"TOUCHED\r\n" } else { b"NOT_FOUND\r\n" });
+        Verb::Get | Verb::Gets => return retrieve(command, context),
+        Verb::Incr | Verb::Decr => change(command, context),
+        Verb::Delete => {
+            context.out.extend_from_slice(match context.cache.delete(command.key, None, context.now_ns) {
+                Deleted::Gone => b"DELETED\r\n",
+                Deleted::NotFound | Deleted::Exists => b"NOT_FOUND\r\n",
+            })
         }
-        _ => turn.out.extend_from_slice(write(command, turn.cache, turn.now_ns)),
+        Verb::Touch => {
+            let expires_ns = context.cache.expires_ns(command.exptime_s, context.now_ns);
+            let is_there = context.cache.touch(command.key, expires_ns, context.now_ns);
+            context.out.extend_from_slice(if is_there { b"TOUCHED\r\n" } else { b"NOT_FOUND\r\n" });
+        }
+        _ => context.out.extend_from_slice(write(command, context.cache, context.now_ns)),
     }
     if command.noreply {
-        turn.out.truncate(reply_begin);
+        context.out.truncate(reply_begin);
     }
 }
 
 /// Refuses a data command by script.
-pub(crate) fn refuse(command: &DataCommand<'_>, turn: &mut Turn<'_>) {
+pub(crate) fn refuse(command: &DataCommand<'_>, context: &mut CommandContext<'_>) {
     let keys = if command.verb.is_retrieval() { command.keys().count() as u64 } else { 1 };
-    turn.cache.count_refused(command.verb, keys);
+    context.cache.count_refused(command.verb, keys);
     if !command.noreply {
-        put_injected_error(turn.out);
+        put_injected_error(context.out);
     }
 }
 
@@ -55,51 +57,52 @@ pub(crate) fn put_injected_error(out: &mut Vec<u8>) {
 }
 
 /// Carries out any other command. True: the connection is to be closed.
-pub(crate) fn control(command: &Command<'_>, turn: &mut Turn<'_>) -> bool {
+pub(crate) fn control(command: &Command<'_>, context: &mut CommandContext<'_>) -> bool {
     let reply: &[u8] = match *command {
-        Command::Data(_) => unreachable!("data commands go through `carry_out`"),
+        Command::Data(_) => unreachable!("data commands go through `execute`"),
         Command::TooLarge { verb, key, noreply, .. } => {
             if verb == Verb::Set {
-                turn.cache.drop_overwritten(key, turn.now_ns);
+                context.cache.drop_overwritten(key, context.now_ns);
             }
             if noreply { b"" } else { TOO_LARGE }
         }
         Command::BadChunk { noreply } => {
-            turn.cache.count_broken_write();
+            context.cache.count_broken_write();
             if noreply { b"" } else { BAD_CHUNK }
         }
         Command::FlushAll { delay_s, noreply } => {
-            turn.cache.flush(delay_s, turn.now_ns);
+            context.cache.flush(delay_s, context.now_ns);
             if noreply { b"" } else { b"OK\r\n" }
         }
         Command::Verbosity { noreply: true } => b"",
         Command::Verbosity { noreply: false } => b"OK\r\n",
         Command::Version => {
-            return put_line(turn.out, &[b"VERSION ", VERSION.as_bytes()]);
+            return put_line(context.out, &[b"VERSION ", VERSION.as_bytes()]);
         }
-        Command::Stats(what) => return statistics(what, turn),
+        Command::Stats(what) => return statistics(what, context),
         Command::Quit => return true,
         Command::Refused(reply) => reply,
     };
-    turn.out.extend_from_slice(reply);
+    context.out.extend_from_slice(reply);
     false
 }
 
 /// What a connection hears that has not said who it is: only a store of any key is looked at, whose value is user and
 /// password with a blank between them (the part on authentication of memcached's `doc/protocol.txt`).
-pub(crate) fn turn_away(command: &Command<'_>, turn: &mut Turn<'_>) {
+pub(crate) fn reject_unauthenticated(command: &Command<'_>, context: &mut CommandContext<'_>) {
     let reply: &[u8] = match command {
         Command::Data(DataCommand { verb: Verb::Set, value, .. }) => {
             let mut words = value.splitn(2, |byte| *byte == b' ');
             let (user, password) = (words.next().unwrap_or_default(), words.next().unwrap_or_default());
-            let is_let_in = turn.credentials.is_none_or(|credentials| credentials.admit(user, password));
-            turn.session.is_let_in = is_let_in;
-            if is_let_in { b"STORED\r\n" } else { WRONG_CREDENTIALS }
+            let is_authenticated =
+                context.credentials.is_none_or(|credentials| credentials.admit(user, password));
+            context.session.is_authenticated = is_authenticated;
+            if is_authenticated { b"STORED\r\n" } else { WRONG_CREDENTIALS }
         }
         Command::TooLarge { .. } | Command::BadChunk { .. } => WRONG_CREDENTIALS,
         _ => UNAUTHENTICATED,
     };
-    turn.out.extend_from_slice(reply);
+    context.out.extend_from_slice(reply);
 }
 
 fn put_line(out: &mut Vec<u8>, pieces: &[&[u8]]) -> bool {
@@ -108,25 +111,25 @@ fn put_line(out: &mut Vec<u8>, pieces: &[&[u8]]) -> bool {
     false
 }
 
-fn retrieve(command: &DataCommand<'_>, turn: &mut Turn<'_>) {
-    let reply_begin = turn.out.len();
+fn retrieve(command: &DataCommand<'_>, context: &mut CommandContext<'_>) {
+    let reply_begin = context.out.len();
     let mut keys = command.keys().enumerate().peekable();
     while let Some((index, key)) = keys.next() {
         let (is_first, is_last) = (index == 0, keys.peek().is_none());
-        let Some(item) = turn.cache.find(key, turn.now_ns) else {
+        let Some(item) = context.cache.find(key, context.now_ns) else {
             // memcached's datagrams: an empty one where the first of several keys is missing, and one for the end alone
             // where the last is.
             match (is_first, is_last) {
-                (true, false) => turn.trains.cut(turn.out.len()),
-                (false, true) => turn.trains.part(turn.out.len()),
+                (true, false) => context.trains.cut(context.out.len()),
+                (false, true) => context.trains.part(context.out.len()),
                 _ => {}
             }
             continue;
         };
         if !is_first {
-            turn.trains.part(turn.out.len());
+            context.trains.part(context.out.len());
         }
-        let out = &mut *turn.out;
+        let out = &mut *context.out;
         out.extend_from_slice(b"VALUE ");
         out.extend_from_slice(key);
         out.push(b' ');
@@ -138,16 +141,16 @@ fn retrieve(command: &DataCommand<'_>, turn: &mut Turn<'_>) {
             push_decimal(out, item.unique);
         }
         out.extend_from_slice(b"\r\n");
-        turn.value_bytes += push_value(out, item.value, turn.truth);
+        context.value_bytes += push_value(out, item.value, context.value_content);
         out.extend_from_slice(b"\r\n");
-        if out.len() > turn.out_bytes_max {
+        if out.len() > context.out_bytes_max {
             out.truncate(reply_begin);
             out.extend_from_slice(OUT_OF_MEMORY_READING);
-            turn.value_bytes = 0;
+            context.value_bytes = 0;
             return;
         }
     }
-    turn.out.extend_from_slice(b"END\r\n");
+    context.out.extend_from_slice(b"END\r\n");
 }
 
 fn write(command: &DataCommand<'_>, cache: &mut Cache, now_ns: u64) -> &'static [u8] {
@@ -170,7 +173,7 @@ fn write(command: &DataCommand<'_>, cache: &mut Cache, now_ns: u64) -> &'static 
     }
 }
 
-fn change(command: &DataCommand<'_>, turn: &mut Turn<'_>) {
+fn change(command: &DataCommand<'_>, context: &mut CommandContext<'_>) {
     let delta = Delta {
         key: command.key,
         amount: command.operand,
@@ -179,28 +182,28 @@ fn change(command: &DataCommand<'_>, turn: &mut Turn<'_>) {
         expires_ns: None,
         creates: None,
     };
-    match turn.cache.change(&delta, turn.now_ns) {
+    match context.cache.change(&delta, context.now_ns) {
         Changed::Number { number, .. } => {
-            push_decimal(turn.out, number);
-            turn.out.extend_from_slice(b"\r\n");
+            push_decimal(context.out, number);
+            context.out.extend_from_slice(b"\r\n");
         }
-        Changed::NotANumber => turn.out.extend_from_slice(NOT_A_NUMBER),
-        Changed::NotFound | Changed::Exists => turn.out.extend_from_slice(b"NOT_FOUND\r\n"),
-        Changed::OutOfMemory => turn.out.extend_from_slice(OUT_OF_MEMORY),
+        Changed::NotANumber => context.out.extend_from_slice(NOT_A_NUMBER),
+        Changed::NotFound | Changed::Exists => context.out.extend_from_slice(b"NOT_FOUND\r\n"),
+        Changed::OutOfMemory => context.out.extend_from_slice(OUT_OF_MEMORY),
     }
 }
 
-fn statistics(what: &[u8], turn: &mut Turn<'_>) -> bool {
-    let out = &mut *turn.out;
+fn statistics(what: &[u8], context: &mut CommandContext<'_>) -> bool {
+    let out = &mut *context.out;
     match what {
         b"" => {
-            for (name, text) in turn.cache.moment(turn.now_ns).rows() {
+            for (name, text) in context.cache.stats_snapshot(context.now_ns).rows() {
                 put_line(out, &[b"STAT ", name.as_bytes(), b" ", text.as_bytes()]);
             }
             put_line(out, &[b"END"])
         }
         b"reset" => {
-            turn.cache.reset_counters();
+            context.cache.reset_counters();
             put_line(out, &[b"RESET"])
         }
         // Nothing to tell about slabs and settings, but the question is a good one.

@@ -153,14 +153,14 @@ fn check(core: &mut Core, frames: &[Sent], expected: &[Answered]) {
 }
 
 #[test]
-fn every_frame_is_answered_as_written() {
+fn golden_binary_answers() {
     for (frames, expected) in SHARED {
         check(&mut fresh(CoreOptions::default()), frames, expected);
     }
 }
 
 #[test]
-fn memcached_answers_alike() {
+fn answers_match_memcached() {
     let mut differences = Vec::new();
     for (frames, expected) in SHARED {
         let Some(memcached) = Real::memcached(&[]) else { return };
@@ -174,7 +174,7 @@ fn memcached_answers_alike() {
 }
 
 #[test]
-fn what_is_no_frame_ends_the_connection() {
+fn malformed_frames_end_the_connection() {
     let mut core = fresh(CoreOptions::default());
     core.receive(0, &[sent(&[(0x0a, NO_EXTRAS, "", "", 0)]), b"get a\r\n".to_vec()].concat(), 0);
     let departure = core.pop_due(0).unwrap();
@@ -182,7 +182,7 @@ fn what_is_no_frame_ends_the_connection() {
 }
 
 #[test]
-fn values_that_are_too_long_are_passed_over() {
+fn overlong_values_are_discarded() {
     let mut core = fresh(CoreOptions { value_bytes_max: 4, ..CoreOptions::default() });
     check(
         &mut core,
@@ -227,7 +227,7 @@ fn statistics_are_frames() {
 }
 
 #[test]
-fn nobody_is_let_in_without_the_password() {
+fn connections_without_the_password_are_rejected() {
     let locked = || {
         let credentials = Some(Credentials { user: "reader".to_owned(), password: "secret".to_owned() });
         fresh(CoreOptions { credentials, ..CoreOptions::default() })
@@ -260,7 +260,7 @@ fn nobody_is_let_in_without_the_password() {
 }
 
 #[test]
-fn a_script_refuses_with_an_internal_error() {
+fn injected_errors_are_internal_errors() {
     let faults = Faults { error_every: Every::new(2), ..Faults::default() };
     check(
         &mut fresh(CoreOptions { faults, ..CoreOptions::default() }),

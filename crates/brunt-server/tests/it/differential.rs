@@ -7,19 +7,24 @@ mod client;
 use crate::{Random, drain};
 use brunt_server::core::{Core, CoreOptions, End};
 use brunt_server::{Division, Every, Faults, Service};
-use client::{Dialect, Kind, Operation, Outcome, decode, encode};
+use client::{Kind, Operation, Outcome, WireProtocol, decode, encode};
 use std::collections::HashMap;
 
-const MEMCACHED: [Dialect; 5] =
-    [Dialect::Text, Dialect::Meta, Dialect::Binary, Dialect::TextDatagrams, Dialect::MetaDatagrams];
-const ALL: [Dialect; 7] = [
-    Dialect::Text,
-    Dialect::Meta,
-    Dialect::Binary,
-    Dialect::TextDatagrams,
-    Dialect::MetaDatagrams,
-    Dialect::Resp2,
-    Dialect::Resp3,
+const MEMCACHED: [WireProtocol; 5] = [
+    WireProtocol::Text,
+    WireProtocol::Meta,
+    WireProtocol::Binary,
+    WireProtocol::TextDatagrams,
+    WireProtocol::MetaDatagrams,
+];
+const ALL: [WireProtocol; 7] = [
+    WireProtocol::Text,
+    WireProtocol::Meta,
+    WireProtocol::Binary,
+    WireProtocol::TextDatagrams,
+    WireProtocol::MetaDatagrams,
+    WireProtocol::Resp2,
+    WireProtocol::Resp3,
 ];
 
 /// Between two operations.
@@ -37,10 +42,10 @@ struct Run {
 }
 
 /// Sends one operation and says what it comes to, and when; whoever is left without a whole answer connects anew.
-fn perform(core: &mut Core, dialect: Dialect, operation: &Operation, now_ns: u64) -> (Outcome, u64) {
-    let bytes = encode(dialect, operation);
+fn perform(core: &mut Core, protocol: WireProtocol, operation: &Operation, now_ns: u64) -> (Outcome, u64) {
+    let bytes = encode(protocol, operation);
     let dropped = core.counters().faults_dropped;
-    if dialect.is_datagram() {
+    if protocol.is_datagram() {
         let datagram = [&[0, 7, 0, 0, 0, 1, 0, 0][..], &bytes].concat();
         core.receive_datagram(0, &datagram, now_ns);
     } else {
@@ -48,7 +53,7 @@ fn perform(core: &mut Core, dialect: Dialect, operation: &Operation, now_ns: u64
     }
     let (mut answered, mut departure_ns, mut ended) = (Vec::new(), 0, false);
     while let Some(departure) = core.pop_due(u64::MAX) {
-        let header_bytes = if dialect.is_datagram() { 8 } else { 0 };
+        let header_bytes = if protocol.is_datagram() { 8 } else { 0 };
         answered.extend_from_slice(&departure.bytes[header_bytes..]);
         departure_ns = departure.departure_ns;
         ended |= departure.end != End::Stays;
@@ -58,38 +63,38 @@ fn perform(core: &mut Core, dialect: Dialect, operation: &Operation, now_ns: u64
     let outcome = match operation.is_quiet {
         true => Some(Outcome::Unseen),
         false if is_dead => None,
-        false => decode(dialect, operation, &answered),
+        false => decode(protocol, operation, &answered),
     };
     if operation.is_quiet {
         departure_ns = 0;
     }
-    if (is_dead || outcome.is_none()) && !dialect.is_datagram() {
+    if (is_dead || outcome.is_none()) && !protocol.is_datagram() {
         core.disconnect(0);
         core.connect(0);
-        greet(core, dialect, now_ns);
+        greet(core, protocol, now_ns);
     }
     // A reset leaves at a time of its own, a request that was dropped never: neither is answered.
     outcome.map_or((Outcome::Lost, 0), |outcome| (outcome, departure_ns))
 }
 
-fn greet(core: &mut Core, dialect: Dialect, now_ns: u64) {
-    if dialect == Dialect::Resp3 {
+fn greet(core: &mut Core, protocol: WireProtocol, now_ns: u64) {
+    if protocol == WireProtocol::Resp3 {
         core.receive(0, b"*2\r\n$5\r\nHELLO\r\n$1\r\n3\r\n", now_ns);
         drain(core, 0, u64::MAX);
     }
 }
 
-fn run(dialect: Dialect, stream: &[Operation], faults: Faults) -> Run {
+fn run(protocol: WireProtocol, stream: &[Operation], faults: Faults) -> Run {
     let (service, script_after) = (Service::Exponential(1_000_000), 30);
-    let division = if dialect == Dialect::MetaDatagrams { Division::Key } else { Division::Reply };
+    let division = if protocol == WireProtocol::MetaDatagrams { Division::Key } else { Division::Reply };
     let mut core =
         Core::new(CoreOptions { faults, service, script_after, division, ..CoreOptions::default() });
-    if dialect.is_datagram() {
+    if protocol.is_datagram() {
         core.connect_peer(0);
     } else {
         core.connect(0);
     }
-    greet(&mut core, dialect, 0);
+    greet(&mut core, protocol, 0);
     let mut uniques: HashMap<String, u64> = HashMap::new();
     let mut outcomes = Vec::new();
     for (operation, number) in stream.iter().zip(1..) {
@@ -97,7 +102,7 @@ fn run(dialect: Dialect, stream: &[Operation], faults: Faults) -> Run {
         if operation.kind == Kind::Cas && operation.operand == 1 {
             operation.operand = uniques.get(&operation.keys[0]).copied().unwrap_or(1);
         }
-        let (outcome, departure_ns) = perform(&mut core, dialect, &operation, number * STEP_NS);
+        let (outcome, departure_ns) = perform(&mut core, protocol, &operation, number * STEP_NS);
         if let Outcome::Unique(_, _, unique) = outcome {
             uniques.insert(operation.keys[0].clone(), unique);
         }
@@ -180,14 +185,14 @@ fn stream(seed: u64, count: usize, is_common: bool) -> Vec<Operation> {
     stream
 }
 
-fn check(dialects: &[Dialect], stream: &[Operation], faults: Faults) {
+fn check(dialects: &[WireProtocol], stream: &[Operation], faults: Faults) {
     let expected = run(dialects[0], stream, faults);
-    for dialect in &dialects[1..] {
-        let found = run(*dialect, stream, faults);
+    for protocol in &dialects[1..] {
+        let found = run(*protocol, stream, faults);
         for (number, (ours, theirs)) in found.outcomes.iter().zip(&expected.outcomes).enumerate() {
-            assert_eq!(ours, theirs, "{dialect:?}, operation {number}: {:?}", stream[number]);
+            assert_eq!(ours, theirs, "{protocol:?}, operation {number}: {:?}", stream[number]);
         }
-        assert_eq!(found, expected, "{dialect:?}");
+        assert_eq!(found, expected, "{protocol:?}");
     }
     // Nothing is tested by a stream in which nothing happens.
     let seen = |wanted: fn(&Outcome) -> bool| expected.outcomes.iter().any(|(outcome, _)| wanted(outcome));
@@ -206,7 +211,7 @@ fn script() -> Faults {
 }
 
 #[test]
-fn memcached_is_the_same_in_every_dialect() {
+fn memcached_state_is_the_same_in_every_protocol() {
     for seed in 1..=3 {
         check(&MEMCACHED, &stream(seed, 4000, false), Faults::default());
         check(&MEMCACHED, &stream(seed, 4000, false), script());
@@ -214,7 +219,7 @@ fn memcached_is_the_same_in_every_dialect() {
 }
 
 #[test]
-fn what_redis_has_is_the_same_in_every_dialect() {
+fn redis_state_is_the_same_in_every_protocol() {
     for seed in 1..=3 {
         check(&ALL, &stream(seed, 4000, true), Faults::default());
         check(&ALL, &stream(seed, 4000, true), script());

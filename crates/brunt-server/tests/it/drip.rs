@@ -96,7 +96,7 @@ fn a_preload_does_not_drip() {
 /// Random requests of three connections, dripped and not: every connection reads the same bytes; pieces are in bounds,
 /// never go back in time, and are the pause apart.
 #[test]
-fn dripping_changes_times_and_nothing_else() {
+fn dripping_changes_only_times() {
     let mut random = Random(9);
     for round in 0..50 {
         let (piece_bytes, pause_us) = (1 + random.below(40), random.below(3));

@@ -206,7 +206,7 @@ fn a_million_gets_have_exactly_the_scripted_faults() {
 
 /// Misses that depend on the key alone: whatever is stored under an id that N divides is not found.
 #[test]
-fn some_ids_are_never_found() {
+fn missed_ids_are_never_found() {
     let mut core = Core::new(CoreOptions { miss_ids: NonZeroU64::new(10), ..CoreOptions::default() });
     core.connect(0);
     let keys = ["user:0010", "user:0011", "100x", "0", "plain", "99999999999999999999"];

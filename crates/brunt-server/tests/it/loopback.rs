@@ -97,7 +97,7 @@ fn many_connections_are_served() {
 }
 
 #[test]
-fn a_reader_who_lags_gets_every_byte() {
+fn slow_readers_get_every_byte() {
     let address = start(CoreOptions::default(), None);
     let mut stream = connect(address);
     let value = "v".repeat(1_000_000);
@@ -126,7 +126,7 @@ fn quit_and_the_end_of_input_close() {
 }
 
 #[test]
-fn replies_leave_when_the_log_says() {
+fn departures_match_the_log() {
     let (scratch, service) = (Scratch::new("departures.log"), Service::Exponential(2_000_000));
     let stalls = vec![Stall { at_ns: 20_000_000, for_ns: 30_000_000 }];
     let options = CoreOptions { service, seed: 5, stalls, ..CoreOptions::default() };
@@ -242,7 +242,7 @@ fn dripping_replies_arrive_in_order_and_in_time() {
 
 /// The process that serves tells what it has used, and that is what the system says of it.
 #[test]
-fn the_process_is_known() {
+fn process_statistics_are_reported() {
     let server = start(CoreOptions::default(), None);
     let mut stream = connect(server);
     let mut ask = || -> Vec<f64> {

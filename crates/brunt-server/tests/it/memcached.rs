@@ -8,7 +8,7 @@ use std::io::{Read, Write};
 use std::time::Duration;
 
 #[test]
-fn memcached_answers_alike() {
+fn answers_match_memcached() {
     let mut differences = Vec::new();
     for (sent, answered) in shared() {
         let Some(memcached) = Real::memcached(&[]) else { return };
@@ -151,7 +151,7 @@ fn counted(stats: &[u8]) -> Vec<String> {
 }
 
 #[test]
-fn random_scripts_are_answered_and_counted_alike() {
+fn random_scripts_match_memcached() {
     for seed in 1..=3 {
         let Some(memcached) = Real::memcached(&[]) else { return };
         let (mut ours, mut theirs) = (fresh(), memcached.connect());

@@ -18,7 +18,7 @@ fn row(connection: u32, departure_ns: u64, text: &str, end: End) -> (u32, u64, S
 }
 
 #[test]
-fn everyone_is_reset_and_what_waits_is_lost() {
+fn outages_reset_connections_and_drop_replies() {
     let mut core = Core::new(CoreOptions { service: Service::Fixed(40), ..options() });
     (0..4).for_each(|id| core.connect(id));
     core.disconnect(3);
@@ -53,7 +53,7 @@ fn everyone_is_reset_and_what_waits_is_lost() {
 }
 
 #[test]
-fn the_very_begin_and_the_very_end() {
+fn outage_bounds_are_exact() {
     let mut core = Core::new(options());
     core.connect(0);
     for now_ns in [1000, 1099, 1100] {
@@ -76,7 +76,7 @@ fn the_very_begin_and_the_very_end() {
 }
 
 #[test]
-fn a_driver_that_looks_late_sees_the_same() {
+fn late_polling_does_not_change_outages() {
     let mut core = Core::new(options());
     core.connect(0);
     core.receive(0, GET, 1000);
@@ -90,7 +90,7 @@ fn a_driver_that_looks_late_sees_the_same() {
 }
 
 #[test]
-fn items_survive_unless_told_otherwise() {
+fn items_survive_outages_unless_forgotten() {
     for (outage_forgets, answered) in [(false, "VALUE a 0 1\r\nx\r\nEND\r\n"), (true, "END\r\n")] {
         let mut core = Core::new(CoreOptions { outage_forgets, ..options() });
         core.connect(0);

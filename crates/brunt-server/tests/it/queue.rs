@@ -62,7 +62,7 @@ fn a_lost_connection_keeps_its_time_and_loses_its_replies() {
 }
 
 #[test]
-fn who_stops_sending_is_answered_first() {
+fn half_closed_connections_are_still_answered() {
     let mut core = Core::new(CoreOptions { service: Service::Fixed(100), ..CoreOptions::default() });
     core.connect(0);
     core.receive(0, &GET.repeat(2), 0);

@@ -176,7 +176,7 @@ fn answer<'a>(core: &mut Core, pieces: impl IntoIterator<Item = &'a [u8]>) -> Ve
 }
 
 #[test]
-fn every_command_answers_as_written() {
+fn golden_answers() {
     for (sent, answered) in shared() {
         let ours = answer(&mut fresh(), [&sent[..]]);
         let [ours, expected] =
@@ -197,7 +197,7 @@ fn cuts_change_nothing() {
 }
 
 #[test]
-fn redis_answers_alike() {
+fn answers_match_redis() {
     let Some(redis) = Real::redis() else { return };
     let mut differences = Vec::new();
     for (sent, answered) in shared() {
@@ -221,7 +221,7 @@ fn locked(user: &str) -> Core {
 }
 
 #[test]
-fn nobody_is_let_in_without_the_password() {
+fn connections_without_the_password_are_rejected() {
     let no = "-NOAUTH Authentication required.|";
     let wrong = "-WRONGPASS invalid username-password pair or user is disabled.|";
     let table = [
@@ -253,7 +253,7 @@ fn nobody_is_let_in_without_the_password() {
 }
 
 #[test]
-fn a_script_refuses_and_tells_wrong_values() {
+fn injected_errors_and_wrong_values() {
     let faults = Faults { error_every: Every::new(3), wrong_every: Every::new(4), ..Faults::default() };
     let mut core = Core::new(CoreOptions { faults, ..CoreOptions::default() });
     core.connect(0);
@@ -268,7 +268,7 @@ fn a_script_refuses_and_tells_wrong_values() {
 
 /// Whoever asks and asks while the answers must wait hears no more, and is let go behind those that it has.
 #[test]
-fn what_waits_is_bounded() {
+fn queued_bytes_are_bounded() {
     let mut core = fresh();
     let text = vec![b'x'; 1 << 20];
     let asked = [b"*2\r\n$4\r\nECHO\r\n$1048576\r\n", &text[..], b"\r\n"].concat();
@@ -300,7 +300,7 @@ fn a_hash_may_have_many_fields() {
 }
 
 #[test]
-fn what_the_server_knows_of_itself() {
+fn info_reports_the_server() {
     for (version, head) in [("2", "$"), ("3", "=")] {
         let mut core = fresh();
         let sent = format!(
@@ -326,7 +326,7 @@ fn what_the_server_knows_of_itself() {
 }
 
 #[test]
-fn garbage_is_answered_and_survived() {
+fn garbage_gets_an_error() {
     let mut random = Random(42);
     let words =
         ["*1|", "*2|", "*3|", "$3|", "GET|", "$1|", "a|", "$5|", "HELLO|", "3|", "$-1|", "*9|", "\0", "|"];

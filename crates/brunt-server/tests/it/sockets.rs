@@ -1,7 +1,7 @@
 //! Places to listen beside a port of the loopback interface: socket files and datagrams; and the end of a server.
 
 use brunt_server::core::CoreOptions;
-use brunt_server::{DatagramFaults, Division, Every, Listen, Options, serve, serve_beside_at};
+use brunt_server::{DatagramFaults, Division, Every, Listen, Options, serve, serve_in_thread_at};
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, Ipv6Addr, Shutdown, SocketAddr, TcpStream, UdpSocket};
 use std::os::unix::net::{UnixListener, UnixStream};
@@ -99,7 +99,7 @@ fn an_outage_refuses_at_a_socket_file_too() {
 }
 
 #[test]
-fn the_other_family_is_listened_to_as_well() {
+fn ipv6_is_accepted() {
     let Ok(_) = std::net::TcpListener::bind((Ipv6Addr::LOCALHOST, 0)) else { return };
     let server = Beside::start(Options { listen: tcp(Ipv6Addr::LOCALHOST), ..Options::default() });
     assert!(server.announced.starts_with("[::1]:"), "{}", server.announced);
@@ -200,9 +200,9 @@ fn datagrams_are_lost_doubled_and_swapped_as_scripted() {
 
 /// As others' tests start it.
 #[test]
-fn a_server_beside_says_where_it_is() {
+fn a_server_in_a_thread_returns_its_address() {
     let options = Options { listen: tcp(Ipv4Addr::LOCALHOST), datagrams: true, ..Options::default() };
-    let address = serve_beside_at(options).unwrap().to_string();
+    let address = serve_in_thread_at(options).unwrap().to_string();
     let socket = client(&address);
     socket.send(&datagram(9, 0, 1, "mn\r\n")).unwrap();
     assert_eq!(receive(&socket), datagram(9, 0, 1, "MN\r\n"));

@@ -207,7 +207,7 @@ fn assert_same(answered: &[u8], expected: &[u8], what: &[u8]) {
 }
 
 #[test]
-fn every_command_answers_as_written() {
+fn golden_answers() {
     for (sent, answered) in shared() {
         assert_same(&answer([&sent[..]]), &answered, &sent);
     }
@@ -227,7 +227,7 @@ fn cuts_change_nothing() {
 }
 
 #[test]
-fn stats_tell_what_happened() {
+fn stats_count_operations() {
     let mut core = fresh();
     core.connect(1);
     let sent = bytes(
@@ -301,7 +301,7 @@ fn lines_without_end_close_the_connection() {
 }
 
 #[test]
-fn garbage_is_answered_and_survived() {
+fn garbage_gets_an_error() {
     let mut random = Random(42);
     let words: [&[u8]; 16] = [
         b"get ",

@@ -43,7 +43,7 @@ impl Comparison {
 /// Every statistic that all servers give and whose counters went on from the first snapshot to the last.
 pub fn agreement(plan: &Plan, books: &[BookEntry], records: &[ServerRecord]) -> Vec<Comparison> {
     // What such a server counts of the one and of the other is not known.
-    if plan.has_server_of_both() {
+    if plan.has_server_with_two_protocols() {
         return Vec::new();
     }
     let families = [false, true].map(|is_resp| Family::of(plan, books, records, is_resp));
@@ -67,9 +67,9 @@ impl<'a> Family<'a> {
     fn of(plan: &'a Plan, books: &'a [BookEntry], records: &'a [ServerRecord], is_resp: bool) -> Self {
         let protocol = |entry: &&BookEntry| plan.protocol_of(&plan.classes[usize::from(entry.class)]);
         let books = books.iter().filter(|entry| protocol(entry).is_resp() == is_resp).collect();
-        let (servers, witnesses) = (plan.servers(), plan.witnesses());
+        let (servers, polled_servers) = (plan.servers(), plan.polled_servers());
         let is_its = |index: usize| {
-            let server = witnesses.get(index).map(|server| &servers[*server]);
+            let server = polled_servers.get(index).map(|server| &servers[*server]);
             server.unwrap_or(&servers[0]).protocol.is_resp() == is_resp
         };
         let records =

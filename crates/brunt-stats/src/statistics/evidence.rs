@@ -20,7 +20,7 @@ pub(crate) fn evidence(
 ) -> ServerEvidence {
     let mut evidence =
         ServerEvidence { cache: cache(plan, is_earlier, records, window), ..ServerEvidence::default() };
-    let name = |index: usize| plan.witness_name(index).unwrap_or_else(|| "the server".to_owned());
+    let name = |index: usize| plan.polled_server_name(index).unwrap_or_else(|| "the server".to_owned());
     let silent = records.iter().enumerate().find(|(_, record)| !record.is_complete);
     if records.is_empty() {
         evidence.silence = "the servers' statistics were not asked for".to_owned();

@@ -11,7 +11,7 @@ use crate::interval::SLICE_NS;
 use crate::median::median;
 use crate::store::IntervalStore;
 use crate::timeline::Slice;
-use brunt_plan::distribution::Arrival;
+use brunt_plan::arrival::Arrival;
 use brunt_plan::phase::Phase;
 use brunt_plan::plan::{Class, Load, Plan};
 use brunt_plan::warmup::Warmup;

@@ -5,9 +5,9 @@
 //! both are functions of the data seed, the id and the version; nothing lies outside the table.
 
 use crate::libc_random::LibcRandom;
-use brunt_plan::distribution::{SizeDistribution, SizeRange};
+use brunt_plan::arrival::{SizeDistribution, SizeRange};
 use brunt_plan::plan::{Keyspace, Windows};
-use brunt_plan::popularity::Window;
+use brunt_plan::popularity::ObjectWindow;
 
 /// How long the table is.
 const TABLE_LEN: usize = 10 << 20;
@@ -85,8 +85,9 @@ impl Layout {
 
     /// The place of an object in its window. Its first object has the number alone for an id, too.
     fn place(&self, id: u64) -> usize {
-        let number = Window::number_of(id);
-        (if number < self.all { number % self.objects } else { u64::from(Window::place_of(id)) }) as usize
+        let number = ObjectWindow::number_of(id);
+        (if number < self.all { number % self.objects } else { u64::from(ObjectWindow::place_of(id)) })
+            as usize
     }
 
     pub(crate) fn key_len(&self, id: u64) -> u32 {
@@ -106,14 +107,14 @@ impl Layout {
     /// Where in the table an object begins that is written for the `version`th time, from 0. Every object that takes a place begins a byte
     /// behind the one before it, as long as all places are taken in turn.
     pub(super) fn offset(&self, id: u64, version: u32) -> usize {
-        let turn = (Window::number_of(id) / self.all + u64::from(version)) % TURNS;
+        let turn = (ObjectWindow::number_of(id) / self.all + u64::from(version)) % TURNS;
         usize::from(self.places[self.place(id)]) * PLACE_STEP + turn as usize
     }
 
     /// Writes what stands behind the prefix in the key of an object.
     pub(super) fn write(&self, id: u64, is_printable: bool, place: &mut [u8]) {
         let (number, suffix) = place.split_at_mut(NUMBER_LEN);
-        number.copy_from_slice(&number_bytes(Window::number_of(id), is_printable));
+        number.copy_from_slice(&number_bytes(ObjectWindow::number_of(id), is_printable));
         let offset = self.offset(id, 0);
         suffix.copy_from_slice(&self.table[offset..offset + suffix.len()]);
     }
@@ -166,7 +167,7 @@ mod tests {
 
     fn layout(key_size: &str, value_size: &str, objects: u32, clients: u32) -> Layout {
         let keyspace = Keyspace {
-            keys: Window::NUMBERS_MAX,
+            keys: ObjectWindow::NUMBERS_MAX,
             prefix: String::new(),
             key_form: KeyForm::Memaslap,
             first_key: 0,
@@ -174,12 +175,12 @@ mod tests {
             key_size: key_size.parse().unwrap(),
             value_size: value_size.parse().unwrap(),
         };
-        let window = Window { objects, overwrite: 0.0, expire: 0.0 };
-        Layout::new(&keyspace, &Windows { window, clients, are_preset: false }, 1)
+        let window = ObjectWindow { objects, overwrite: 0.0, expire: 0.0 };
+        Layout::new(&keyspace, &Windows { window, clients, are_prefilled: false }, 1)
     }
 
     #[test]
-    fn numbers_go_as_in_the_original() {
+    fn numbers_follow_memaslap() {
         // By its rule: a word that always has the marks, counted on.
         let mut word = 0u64;
         for number in 0..3_000_000 {
@@ -195,7 +196,7 @@ mod tests {
             (127, "ff10101010101010", "0000001-"),
             (128, "1011101010101010", "00000020"),
             (1024, "1018101010101010", "000000G0"),
-            (Window::NUMBERS_MAX - 1, "ffffffffff3f1010", "0F------"),
+            (ObjectWindow::NUMBERS_MAX - 1, "ffffffffff3f1010", "0F------"),
         ] {
             let hex: String = number_bytes(number, false).iter().map(|byte| format!("{byte:02x}")).collect();
             assert_eq!(hex, binary, "{number}");
@@ -225,17 +226,20 @@ mod tests {
         let layout = layout("64", "1024", 1_024, 3);
         // The place of object 5 of client 2, as it is at first and as its third object has it.
         let first = 2 * 1_024 + 5;
-        let later = Window::id(5, 3 * 1_024 * 2 + 77);
+        let later = ObjectWindow::id(5, 3 * 1_024 * 2 + 77);
         let place = layout.offset(first, 0);
         assert_eq!(place % PLACE_STEP, 0);
-        assert_eq!(layout.offset(Window::id(5, first), 0), place);
+        assert_eq!(layout.offset(ObjectWindow::id(5, first), 0), place);
         assert_eq!((layout.offset(first, 4), layout.offset(later, 0)), (place + 4, place + 2));
         let mut key = [0; 64];
         layout.write(later, false, &mut key);
         assert_eq!(key[8..], layout.table[place + 2..place + 58]);
         // Golden: printed by a C program that seeds the library with 1.
         assert_eq!(&layout.table[..16], GOLDEN_TABLE);
-        assert!(layout.offset(Window::id(5, Window::NUMBERS_MAX - 1), u32::MAX) + (1 << 20) <= TABLE_LEN);
+        assert!(
+            layout.offset(ObjectWindow::id(5, ObjectWindow::NUMBERS_MAX - 1), u32::MAX) + (1 << 20)
+                <= TABLE_LEN
+        );
     }
 
     const GOLDEN_TABLE: &[u8; 16] = b"d6fpH-AifDwhoxZ6";

@@ -21,7 +21,7 @@ const HEX8_LEN: usize = 8;
 /// The text of the keys of one data set.
 #[derive(Clone, Debug)]
 pub(super) enum Text {
-    Spelt(Spelt),
+    EncodedText(EncodedText),
     /// Objects of windows, as memaslap lays them out.
     Laid {
         layout: Arc<Layout>,
@@ -31,7 +31,7 @@ pub(super) enum Text {
 
 /// Text of a head, and letters behind it.
 #[derive(Clone, Debug)]
-pub(super) struct Spelt {
+pub(super) struct EncodedText {
     head: Head,
     fill: IdHash,
 }
@@ -58,14 +58,14 @@ impl Text {
             Some(layout) => {
                 Some(Self::Laid { layout: layout.clone(), is_printable: form == KeyForm::MemaslapPrintable })
             }
-            None => Spelt::new(form, len_min, data_seed).map(Self::Spelt),
+            None => EncodedText::new(form, len_min, data_seed).map(Self::EncodedText),
         }
     }
 
     /// Writes what stands behind the prefix in the key of this number, as long as `place` is; where it is laid out, of this id.
     pub(super) fn write(&self, number: u64, place: &mut [u8]) {
         match self {
-            Self::Spelt(spelt) => spelt.write(number, place),
+            Self::EncodedText(spelt) => spelt.write(number, place),
             Self::Laid { layout, is_printable } => layout.write(number, *is_printable, place),
         }
     }
@@ -73,13 +73,13 @@ impl Text {
     /// The number that the head of this text tells, if it tells one. What fills the key is not looked at.
     pub(super) fn number_of(&self, text: &[u8]) -> Option<u64> {
         match self {
-            Self::Spelt(spelt) => spelt.number_of(text),
+            Self::EncodedText(spelt) => spelt.number_of(text),
             Self::Laid { .. } => None,
         }
     }
 }
 
-impl Spelt {
+impl EncodedText {
     fn new(form: KeyForm, len_min: u32, data_seed: u64) -> Option<Self> {
         let fill = IdHash::new(data_seed, HashPurpose::KeyText);
         let head = match form {

@@ -8,7 +8,7 @@ use brunt_plan::plan::{Trace, TraceLayout};
 
 /// Why a line is no record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Unreadable {
+pub enum LineError {
     /// It has fewer columns than its layout.
     Columns,
     /// A length that is no whole number.
@@ -19,7 +19,7 @@ pub enum Unreadable {
     Operation,
 }
 
-impl Unreadable {
+impl LineError {
     /// For reports.
     pub const fn describe(self) -> &'static str {
         match self {
@@ -44,7 +44,7 @@ pub struct Line<'a> {
 ///
 /// # Errors
 /// It is no record of this layout.
-pub fn read(line: &[u8], layout: TraceLayout, key_len_max: usize) -> Result<Line<'_>, Unreadable> {
+pub fn read(line: &[u8], layout: TraceLayout, key_len_max: usize) -> Result<Line<'_>, LineError> {
     let line = line.strip_suffix(b"\r").unwrap_or(line);
     let mut columns = [&line[..0]; 6];
     let mut count = 0;
@@ -59,22 +59,20 @@ pub fn read(line: &[u8], layout: TraceLayout, key_len_max: usize) -> Result<Line
         TraceLayout::Reads | TraceLayout::Words | TraceLayout::Numbers => (fourth, fifth, 5),
     };
     if count < needed {
-        return Err(Unreadable::Columns);
+        return Err(LineError::Columns);
     }
-    let length = whole(length).ok_or(Unreadable::Length)?;
+    let length = whole(length).ok_or(LineError::Length)?;
     if key.is_empty() || key.len() > key_len_max || !key.iter().all(u8::is_ascii_graphic) {
-        return Err(Unreadable::Key);
+        return Err(LineError::Key);
     }
     let kind = match (layout, third) {
         (TraceLayout::Reads, _) => OpKind::Get,
         (TraceLayout::Words, b"read") | (TraceLayout::Numbers, b"1") => OpKind::Get,
         (TraceLayout::Words, b"write") | (TraceLayout::Numbers, b"2") => OpKind::Set,
-        (TraceLayout::Words | TraceLayout::Numbers, _) => return Err(Unreadable::Operation),
-        (TraceLayout::Twitter, _) => *layout
-            .kinds()
-            .iter()
-            .find(|kind| kind.name().as_bytes() == sixth)
-            .ok_or(Unreadable::Operation)?,
+        (TraceLayout::Words | TraceLayout::Numbers, _) => return Err(LineError::Operation),
+        (TraceLayout::Twitter, _) => {
+            *layout.kinds().iter().find(|kind| kind.name().as_bytes() == sixth).ok_or(LineError::Operation)?
+        }
     };
     let longest = u64::from(Trace::VALUE_BYTES_MAX);
     let value_len = length.min(longest) as u32;
@@ -125,22 +123,22 @@ mod tests {
     fn lines_that_are_no_records() {
         use TraceLayout::{Numbers, Reads, Twitter, Words};
         let table = [
-            (Reads, "T,App,Req,Key,ValueLen", Unreadable::Length),
-            (Reads, "", Unreadable::Columns),
-            (Reads, "0,1,1,key0", Unreadable::Columns),
-            (Reads, "0,1,1,key0,-5", Unreadable::Length),
-            (Reads, "0,1,1,,5", Unreadable::Key),
-            (Reads, "0,1,1,a b,5", Unreadable::Key),
-            (Reads, "0,1,1,12345678901,5", Unreadable::Key),
-            (Words, "0,1,delete,k,5", Unreadable::Operation),
-            (Words, "0,1,1,k,5", Unreadable::Operation),
-            (Numbers, "0,1,read,k,5", Unreadable::Operation),
-            (Twitter, "1,k,1,5,1", Unreadable::Columns),
-            (Twitter, "1,k,1,5,1,touch", Unreadable::Operation),
+            (Reads, "T,App,Req,Key,ValueLen", LineError::Length),
+            (Reads, "", LineError::Columns),
+            (Reads, "0,1,1,key0", LineError::Columns),
+            (Reads, "0,1,1,key0,-5", LineError::Length),
+            (Reads, "0,1,1,,5", LineError::Key),
+            (Reads, "0,1,1,a b,5", LineError::Key),
+            (Reads, "0,1,1,12345678901,5", LineError::Key),
+            (Words, "0,1,delete,k,5", LineError::Operation),
+            (Words, "0,1,1,k,5", LineError::Operation),
+            (Numbers, "0,1,read,k,5", LineError::Operation),
+            (Twitter, "1,k,1,5,1", LineError::Columns),
+            (Twitter, "1,k,1,5,1,touch", LineError::Operation),
         ];
         for (layout, text, expected) in table {
             assert_eq!(read(text.as_bytes(), layout, 10), Err(expected), "{text}");
         }
-        assert_eq!(read(b"1,k\xff,1,5,1,get", Twitter, 10), Err(Unreadable::Key));
+        assert_eq!(read(b"1,k\xff,1,5,1,get", Twitter, 10), Err(LineError::Key));
     }
 }

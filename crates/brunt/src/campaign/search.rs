@@ -46,7 +46,11 @@ pub(crate) fn search(flags: &cli::Search) -> Result<Exit, Failure> {
     for objective in slo {
         // One on requests that the plan never makes would never be decided.
         let given = |reason| Failure::usage(format!("--slo: '{objective}' was given; {reason}"));
-        objective.subject.check_usual().and_then(|()| objective.subject.check(&first)).map_err(given)?;
+        objective
+            .subject
+            .check_default_percentiles()
+            .and_then(|()| objective.subject.check(&first))
+            .map_err(given)?;
     }
     if run.output.print_plan {
         return print_plan(&first, "a step of a search; its rates are found on the way");

@@ -48,10 +48,10 @@ pub(super) fn compare(flags: &cli::Compare, plan: Plan) -> Result<ComparisonResu
     let mut sides = Vec::new();
     for (name, server) in ["A", "B"].into_iter().zip(&flags.sides.live) {
         // One that could not be read has been refused with the plan.
-        let Some(server) = server.address().map(|server| server.at_port(plan.protocol.usual_port())) else {
+        let Some(server) = server.address().map(|server| server.at_port(plan.protocol.default_port())) else {
             continue;
         };
-        let transport = plan.transport.toward(&server);
+        let transport = plan.transport.for_server(&server);
         let plan = Plan { transport, target: Target::Servers(vec![server]), ..plan.clone() };
         let servers = Servers::open(&plan)?;
         sides.push(LiveSide { name, plan, servers, data: DataSets::ToStore, runs: Vec::new() });
@@ -132,13 +132,13 @@ pub(super) fn plan(flags: &cli::Compare) -> Result<Plan, Failure> {
         return Err(Failure::usage("--server: given beside --live; accepted: both servers behind --live"));
     }
     let told = match flags.sides.live.as_slice() {
-        [one, other] if !one.agrees_with(other) => {
+        [one, other] if !one.is_compatible_with(other) => {
             let message = format!(
                 "--live: '{one}' and '{other}' were given; accepted: URLs that differ in their hosts alone"
             );
             return Err(Failure::usage(message));
         }
-        [one, other] => vec![one.telling(other).clone()],
+        [one, other] => vec![one.more_specific(other).clone()],
         live => live.to_vec(),
     };
     run.server = Some(ServerList(told));

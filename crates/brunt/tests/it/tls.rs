@@ -370,7 +370,7 @@ fn failed_tls_negotiations_are_named() {
             assert!(is_named && text.lines().count() == 1, "{message}: {text}");
         }
     }
-    // Spoken to in plain it says nothing that is TLS, or an alert.
+    // DetectedProtocol to in plain it says nothing that is TLS, or an alert.
     for address in [&lenient, &terse_server(b"\x15\x03\x03\x00\x02\x02\x46")] {
         let flags = ["--protocol", "resp2", "--no-progress", "-c", "2", "--keys", "10", "-n", "10"];
         let output = brunt(&["run", "-s", address]).args(flags).output().unwrap();

@@ -5,7 +5,7 @@
 use super::{HEADER_BYTES, Header, Opcode};
 use crate::out::Out;
 use brunt_plan::outcome::ReplyKind;
-use brunt_plan::quotation::Quotation;
+use brunt_plan::quoted_bytes::QuotedBytes;
 use std::fmt;
 
 const PLAIN: &[u8] = b"PLAIN";
@@ -48,17 +48,17 @@ pub fn put_sasl_plain(user: &[u8], password: &[u8], token: u32, out: &mut Out) {
 
 /// Credentials as a connection says them first.
 #[derive(Clone)]
-pub struct Login {
+pub struct SaslLogin {
     bytes: Box<[u8]>,
 }
 
-impl fmt::Debug for Login {
+impl fmt::Debug for SaslLogin {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.debug_struct("Login").finish_non_exhaustive()
+        formatter.debug_struct("SaslLogin").finish_non_exhaustive()
     }
 }
 
-impl Login {
+impl SaslLogin {
     /// This user, with this password.
     pub fn new(user: &str, password: &str) -> Self {
         let (user, password) = (user.as_bytes(), password.as_bytes());
@@ -75,7 +75,7 @@ impl Login {
 
     /// Why the connection is not let in, for a user.
     pub fn refusal(reply: ReplyKind, text: &[u8]) -> String {
-        let text = Quotation(text);
+        let text = QuotedBytes(text);
         match (Authentication::of(reply), reply) {
             (Authentication::Continues, _) => {
                 "SASL PLAIN is refused: the server wants to hear more than a user and a password".to_owned()
@@ -93,20 +93,20 @@ impl Login {
 mod tests {
     use super::*;
     use crate::memcached::BinaryCodec;
-    use crate::{Codec, Greeting};
+    use crate::{Codec, ConnectionSetup};
     use std::sync::Arc;
 
     #[test]
-    fn who_has_a_login_says_it_first_and_nobody_sees_it() {
-        let codec = BinaryCodec::with_login(Some(Arc::new(Login::new("us\u{e9}r", "p\0w"))));
-        let Greeting { bytes, replies } = codec.greeting();
+    fn logins_are_sent_first_and_never_printed() {
+        let codec = BinaryCodec::with_login(Some(Arc::new(SaslLogin::new("us\u{e9}r", "p\0w"))));
+        let ConnectionSetup { bytes, replies } = codec.connection_setup();
         assert_eq!((replies, &bytes[HEADER_BYTES..]), (1, &b"PLAIN\0us\xc3\xa9r\0p\0w"[..]));
         assert!(!format!("{codec:?}").contains("p\\0w"), "{codec:?}");
-        assert_eq!(BinaryCodec::new().greeting().replies, 0);
+        assert_eq!(BinaryCodec::new().connection_setup().replies, 0);
     }
 
     #[test]
-    fn a_refusal_says_what_the_server_said() {
+    fn refusals_quote_the_server() {
         for (reply, text, expected) in [
             (ReplyKind::ClientError, &b"Auth failure."[..], "SASL PLAIN is refused: Auth failure."),
             (
@@ -120,7 +120,7 @@ mod tests {
                 "SASL PLAIN is refused: the server wants to hear more than a user and a password",
             ),
         ] {
-            assert_eq!(BinaryCodec::new().refusal(0, reply, text), expected);
+            assert_eq!(BinaryCodec::new().setup_error(0, reply, text), expected);
         }
     }
 }

@@ -10,7 +10,7 @@ use crate::{Keys, Value};
 use proptest::prelude::*;
 
 #[test]
-fn memcached_is_asked_and_understood() {
+fn golden_exchanges_with_memcached() {
     check_exchanges(&codec(), include_str!("golden/memcached-1.6.18.txt"));
 }
 
@@ -21,7 +21,7 @@ fn codec() -> BinaryCodec {
 // --- Requests ---
 
 #[test]
-fn who_replies_and_to_how_many_frames() {
+fn reply_and_frame_counts() {
     for request in transcript::requests() {
         let (bytes, encoded) = encode(codec(), &request);
         let keys = request.keys.ends.len() as u32;
@@ -46,7 +46,7 @@ fn no_cas_becomes_a_set() {
 
 proptest! {
     #[test]
-    fn a_server_reads_back_what_was_asked(
+    fn requests_parse_back(
         kind in prop::sample::select(&OpKind::ALL[..OpKind::COUNT - 1]),
         names in prop::collection::vec(prop::collection::vec(any::<u8>(), 1..250), 1..20),
         (flags, ttl_s, operand, noreply) in (any::<u32>(), any::<u32>(), 1..=u64::MAX, any::<bool>()),
@@ -105,7 +105,7 @@ proptest! {
 // --- Authentication and statistics ---
 
 #[test]
-fn credentials_are_sent_as_the_mechanism_wants_them() {
+fn credentials_follow_sasl_plain() {
     let (user, password) = (&b"user"[..], &b"pass word"[..]);
     let mut out = Out::with_room(sasl_plain_len(user, password));
     put_sasl_plain(user, password, 1, &mut out);
@@ -128,7 +128,7 @@ fn control_frames_are_short() {
 }
 
 #[test]
-fn what_a_server_says_to_credentials() {
+fn authentication_replies() {
     // As memcached 1.6.18 answered with -S: right ones, wrong ones, none, and anything else before the right ones; and
     // without -S.
     let table = [
@@ -205,7 +205,7 @@ fn with_token(token: u8, mut frame: Vec<u8>) -> Vec<u8> {
 const FLAGS: &[u8] = &[0, 0, 0, 7];
 
 /// As [`decode`], but every reply goes the long way through the state machine.
-fn decode_the_long_way(stream: &[u8]) -> Vec<String> {
+fn decode_general_path(stream: &[u8]) -> Vec<String> {
     let (mut codec, mut seen, mut used_total) = (codec(), Vec::new(), 0);
     while used_total < stream.len()
         && let (used, Some(event)) = codec.decode_any(&stream[used_total..])
@@ -361,7 +361,7 @@ fn replies_follow_the_protocol_document() {
     let replies = replies();
     for (stream, expected) in &replies {
         assert_eq!(decode(codec(), stream).join("; "), *expected, "{}", stream.escape_ascii());
-        assert_eq!(decode_the_long_way(stream).join("; "), *expected, "{}", stream.escape_ascii());
+        assert_eq!(decode_general_path(stream).join("; "), *expected, "{}", stream.escape_ascii());
         assert_eq!(decode(codec(), &stream[..1]), ["begin"]);
         check_cuts(&codec(), stream);
     }
@@ -372,7 +372,7 @@ fn replies_follow_the_protocol_document() {
 }
 
 #[test]
-fn malformed_bytes_are_bad_and_silent_afterwards() {
+fn malformed_bytes_are_reported_once() {
     for (stream, expected) in malformed() {
         // What follows is never looked at.
         let stream = [stream, reply(0x0a, 0, b"", b"", b"")].concat();
@@ -409,7 +409,7 @@ fn a_whole_reply_of_one_value_is_one_event() {
 }
 
 #[test]
-fn a_damaged_reply_says_the_same_both_ways() {
+fn damaged_replies_decode_alike_on_both_paths() {
     // Every byte of it replaced by each of those that mean something; with more behind it or not.
     let noop = reply(0x0a, 0, b"", b"", b"");
     let wholes = [
@@ -425,7 +425,7 @@ fn a_damaged_reply_says_the_same_both_ways() {
                 for behind in [&b""[..], &noop] {
                     let stream = [&damaged[..], behind].concat();
                     let everywhere: Vec<usize> = (0..stream.len()).collect();
-                    let expected = decode_the_long_way(&stream);
+                    let expected = decode_general_path(&stream);
                     assert_eq!(decode(codec(), &stream), expected, "{}", stream.escape_ascii());
                     assert_eq!(decode_cut(codec(), &stream, &everywhere, usize::MAX), expected);
                 }
@@ -484,14 +484,14 @@ proptest! {
     ) {
         let mut positions: Vec<usize> = cuts.iter().map(|cut| cut.index(stream.len() + 1)).collect();
         positions.sort_unstable();
-        let expected = decode_the_long_way(&stream);
+        let expected = decode_general_path(&stream);
         prop_assert_eq!(&decode(codec(), &stream), &expected);
         prop_assert_eq!(&decode_cut(codec(), &stream, &positions, usize::MAX), &expected);
         prop_assert_eq!(&decode_cut(codec(), &stream, &[], BinaryCodec::UNIT_BYTES_MAX), &expected);
     }
 
     #[test]
-    fn a_value_of_any_length_is_told_whole(
+    fn values_of_any_length_are_complete(
         values in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..300), 1..6),
         cuts in prop::collection::vec(any::<prop::sample::Index>(), 0..20),
     ) {
@@ -503,12 +503,12 @@ proptest! {
         let mut positions: Vec<usize> = cuts.iter().map(|cut| cut.index(stream.len() + 1)).collect();
         positions.sort_unstable();
         prop_assert_eq!(&decode_cut(codec(), &stream, &positions, usize::MAX), &expected);
-        prop_assert_eq!(&decode_the_long_way(&stream), &expected);
+        prop_assert_eq!(&decode_general_path(&stream), &expected);
     }
 }
 
 #[test]
-fn a_token_is_what_it_was() {
+fn tokens_round_trip() {
     let (bytes, _) = encode(codec(), &request(OpKind::Get, Keys { bytes: b"key", ends: &[3] }, Value::NONE));
     assert_eq!(Header::of(bytes.first_chunk().expect("a header")).token, TOKEN);
 }

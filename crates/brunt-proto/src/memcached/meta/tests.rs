@@ -8,14 +8,14 @@ use crate::{Keys, Value};
 use proptest::prelude::*;
 
 #[test]
-fn memcached_is_asked_and_understood() {
+fn golden_exchanges_with_memcached() {
     check_exchanges(&MetaCodec::new(), include_str!("golden/memcached-1.6.18.txt"));
 }
 
 // --- Requests ---
 
 #[test]
-fn who_replies_and_to_how_many_commands() {
+fn reply_and_command_counts() {
     for request in transcript::requests() {
         let (bytes, encoded) = encode(MetaCodec::new(), &request);
         let keys = request.keys.ends.len() as u32;
@@ -67,7 +67,7 @@ fn tokens_are_read_back() {
 }
 
 #[test]
-fn keys_that_are_no_words_are_sent_in_base64() {
+fn binary_keys_are_sent_in_base64() {
     // RFC 4648, section 10.
     for (bytes, letters) in [
         ("f", "Zg=="),
@@ -96,7 +96,7 @@ fn codec() -> MetaCodec {
 }
 
 /// As [`decode`], but every reply goes the long way through the state machine.
-fn decode_the_long_way(stream: &[u8]) -> Vec<String> {
+fn decode_general_path(stream: &[u8]) -> Vec<String> {
     let (mut codec, mut seen, mut used_total) = (codec(), Vec::new(), 0);
     while used_total < stream.len()
         && let (used, Some(event)) = codec.decode_any(&stream[used_total..])
@@ -122,7 +122,7 @@ const REPLIES: &[(&str, &str)] = &[
     ("VA 1\r\nx\r\n", "begin; key '' 0 1 0 @-; value x; end value @-"),
     ("VA 1 \r\nx\r\n", "begin; key '' 0 1 0 @-; value x; end value @-"),
     ("VA 1 kYSAA/w== b f0 Og@@@@@@@A\r\nx\r\n", "begin; key 'YSAA/w==' 0 1 0 @1; value x; end value @1"),
-    // Renewal, as memcached 1.6.18 says it after `md I` and to `mg N` and `mg R`.
+    // Recache, as memcached 1.6.18 says it after `md I` and to `mg N` and `mg R`.
     ("VA 3 f0 Og@@@@@@@A X W\r\nabc\r\n", "begin; key '' 0 3 0 @1 won stale; value abc; end value @1"),
     ("VA 3 f0 Og@@@@@@@A Z X\r\nabc\r\n", "begin; key '' 0 3 0 @1 stale taken; value abc; end value @1"),
     ("VA 0 f0 Og@@@@@@@A W\r\n\r\n", "begin; key '' 0 0 0 @1 won; end value @1"),
@@ -230,7 +230,7 @@ const MALFORMED: &[(&str, &str)] = &[
 fn replies_follow_the_protocol_document() {
     for (stream, expected) in REPLIES {
         assert_eq!(decode(codec(), stream.as_bytes()).join("; "), *expected, "{stream:?}");
-        assert_eq!(decode_the_long_way(stream.as_bytes()).join("; "), *expected, "{stream:?}");
+        assert_eq!(decode_general_path(stream.as_bytes()).join("; "), *expected, "{stream:?}");
         assert_eq!(decode(codec(), &stream.as_bytes()[..1]), ["begin"], "{stream:?}");
         check_cuts(&codec(), stream.as_bytes());
     }
@@ -241,7 +241,7 @@ fn replies_follow_the_protocol_document() {
 }
 
 #[test]
-fn malformed_bytes_are_bad_and_silent_afterwards() {
+fn malformed_bytes_are_reported_once() {
     for (stream, expected) in MALFORMED {
         // What follows is never looked at.
         let stream = format!("{stream}HD\r\nMN\r\n");
@@ -317,7 +317,7 @@ fn a_whole_reply_of_one_value_is_one_event() {
 }
 
 #[test]
-fn a_damaged_reply_of_one_value_says_the_same_both_ways() {
+fn damaged_values_decode_alike_on_both_paths() {
     // Every byte of it replaced by each of those that mean something; with more behind it or not.
     for (flags, token, value) in [("0", 1, &b"abc"[..]), ("7", TOKEN, b"\r\nMN\r\n"), ("12", 0, b"")] {
         let whole = one_value(flags, token, value);
@@ -328,7 +328,7 @@ fn a_damaged_reply_of_one_value_says_the_same_both_ways() {
                 for behind in [&b""[..], &whole, b"\r\nMN\r\nMN\r\n"] {
                     let stream = [&damaged[..], behind].concat();
                     let everywhere: Vec<usize> = (0..stream.len()).collect();
-                    let expected = decode_the_long_way(&stream);
+                    let expected = decode_general_path(&stream);
                     assert_eq!(decode(codec(), &stream), expected, "{}", stream.escape_ascii());
                     assert_eq!(
                         decode_cut(codec(), &stream, &everywhere, usize::MAX),
@@ -343,7 +343,7 @@ fn a_damaged_reply_of_one_value_says_the_same_both_ways() {
 }
 
 #[test]
-fn the_usual_line_of_a_key_is_what_its_flags_say() {
+fn the_fast_key_line_matches_the_general_parser() {
     let mut read = 0;
     for whole in
         ["VA 3 kkey f7 Om@@@@@@@A\r\nabc\r\n", "VA 0 k f0 Oq@@@@@@@A\r\n", "VA 12 kk f12 On@@@@@@@A\r\n"]
@@ -352,25 +352,25 @@ fn the_usual_line_of_a_key_is_what_its_flags_say() {
             for byte in *b"\r\n 019VAfkgnmqcWXZO@P\0\x1f\x7f\x80\xff" {
                 let mut line = whole.as_bytes().to_vec();
                 line[at] = byte;
-                let Some(item) = Item::usual(&line) else { continue };
+                let Some(item) = Item::last_header(&line) else { continue };
                 let (body, used) = rest_of_line(&line, CODE_LEN).expect("a line");
                 let (bytes, at) = decimal_u32(body, VALUE.len()).expect("a length");
                 assert_eq!(body[at], b' ');
-                let told = Told::of(&line[..used], at + 1).expect("flags");
+                let told = ReplyFlags::of(&line[..used], at + 1).expect("flags");
                 assert_eq!(item, Item { line_len: used, bytes, told }, "{}", line.escape_ascii());
                 read += 1;
             }
         }
-        assert!(Item::usual(whole.as_bytes()).is_some());
+        assert!(Item::last_header(whole.as_bytes()).is_some());
         for cut in 0..whole.find('\n').map_or(0, |feed| feed + 1) {
-            assert_eq!(Item::usual(&whole.as_bytes()[..cut]), None);
+            assert_eq!(Item::last_header(&whole.as_bytes()[..cut]), None);
         }
     }
     assert!(read > 100, "{read}");
 }
 
 #[test]
-fn replies_that_look_like_the_last_one_and_those_that_do_not() {
+fn header_reuse_matches_the_general_parser() {
     // All pairs: the second reply is read by a codec that has the form of the first one in mind.
     let replies = [
         one_value("0", 1, &[b'x'; 200]),
@@ -390,7 +390,7 @@ fn replies_that_look_like_the_last_one_and_those_that_do_not() {
     for first in [&[][..]].into_iter().chain(replies.iter().map(Vec::as_slice)) {
         for second in &replies {
             let stream = [first, second].concat();
-            assert_eq!(decode(codec(), &stream), decode_the_long_way(&stream), "{}", stream.escape_ascii());
+            assert_eq!(decode(codec(), &stream), decode_general_path(&stream), "{}", stream.escape_ascii());
         }
     }
 }
@@ -440,14 +440,14 @@ proptest! {
     ) {
         let mut positions: Vec<usize> = cuts.iter().map(|cut| cut.index(stream.len() + 1)).collect();
         positions.sort_unstable();
-        let expected = decode_the_long_way(&stream);
+        let expected = decode_general_path(&stream);
         prop_assert_eq!(&decode(codec(), &stream), &expected);
         prop_assert_eq!(&decode_cut(codec(), &stream, &positions, usize::MAX), &expected);
         prop_assert_eq!(&decode_cut(codec(), &stream, &[], MetaCodec::UNIT_BYTES_MAX), &expected);
     }
 
     #[test]
-    fn a_server_reads_back_what_was_asked(
+    fn requests_parse_back(
         kind in prop::sample::select(&OpKind::ALL[..OpKind::COUNT - 1]),
         names in prop::collection::vec(prop::collection::vec(any::<u8>(), 1..=ENCODED_KEY_BYTES_MAX), 1..20),
         (flags, ttl_s, operand, noreply) in (any::<u32>(), any::<u32>(), any::<u64>(), any::<bool>()),
@@ -481,8 +481,8 @@ proptest! {
             let (asked, told) = opaque(flag(b'O').expect("an opaque")).expect("ours");
             prop_assert_eq!(told, token);
             let is_batch = names.len() > 1 || kind == OpKind::Mget;
-            prop_assert_eq!(asked == Asked::Further, index > 0);
-            prop_assert_eq!(asked == Asked::First, is_batch && index == 0);
+            prop_assert_eq!(asked == OpaqueTag::Further, index > 0);
+            prop_assert_eq!(asked == OpaqueTag::First, is_batch && index == 0);
             prop_assert_eq!(flag(b'q').is_some(), index > 0 || !encoded.replied);
             match kind {
                 OpKind::Cas => prop_assert_eq!(flag(b'C').map(<[u8]>::to_vec), text(operand)),

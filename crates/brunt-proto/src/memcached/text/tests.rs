@@ -34,7 +34,7 @@ fn encode_by(mut codec: TextCodec, request: &Request<'_>) -> (Vec<u8>, Encoded) 
 }
 
 #[test]
-fn a_get_is_the_same_with_its_key_written_in_place() {
+fn in_place_gets_match_copied_gets() {
     for len in [1, 16, 30, 250] {
         let key: Vec<u8> = (0..len).map(|at| b'a' + at as u8 % 26).collect();
         let keys = Keys { bytes: &key, ends: &[len] };
@@ -91,7 +91,7 @@ fn requests_follow_the_protocol_document() {
 
 /// Byte for byte as mcperf 0.1.1 sent them.
 #[test]
-fn command_lines_end_with_a_blank_as_those_of_mcperf() {
+fn trailing_blanks_follow_mcperf() {
     let key = Keys { bytes: b"mcp:00000001", ends: &[12] };
     let plain = |kind| request(kind, key, Value::NONE);
     let zeros = Value { head: &[], block: b"000000000", offset: 0, len: 9 };
@@ -167,7 +167,7 @@ fn codec_kinds() -> impl Strategy<Value = OpKind> {
 
 proptest! {
     #[test]
-    fn a_server_reads_back_what_was_asked(
+    fn requests_parse_back(
         kind in codec_kinds(),
         names in prop::collection::vec("[!-~]{1,250}", 1..20),
         (flags, ttl_s, operand, noreply) in (any::<u32>(), any::<u32>(), any::<u64>(), any::<bool>()),
@@ -219,8 +219,8 @@ proptest! {
 fn phrases(event: &Event<'_>) -> Vec<String> {
     let phrase = match event {
         Event::Begin => "begin".to_owned(),
-        Event::Key { hit, key, flags, bytes, unique, token, renewal } => {
-            assert_eq!((*token, *renewal), (0, Renewal::NONE));
+        Event::Key { hit, key, flags, bytes, unique, token, recache } => {
+            assert_eq!((*token, *recache), (0, Recache::NONE));
             assert!(hit, "only found keys are spoken of");
             format!("key {} {flags} {bytes} {unique}", key.escape_ascii())
         }
@@ -239,7 +239,7 @@ fn phrases(event: &Event<'_>) -> Vec<String> {
                     bytes,
                     unique: 0,
                     token: *token,
-                    renewal: Renewal::NONE,
+                    recache: Recache::NONE,
                 },
                 Event::Value(value),
                 Event::End {
@@ -306,7 +306,7 @@ fn decode(stream: &[u8]) -> Vec<String> {
 }
 
 /// As [`decode`], but every reply goes the long way through the state machine.
-fn decode_the_long_way(stream: &[u8]) -> Vec<String> {
+fn decode_general_path(stream: &[u8]) -> Vec<String> {
     let (mut codec, mut seen, mut used_total) = (TextCodec::new(), Vec::new(), 0);
     while used_total < stream.len()
         && let (used, Some(event)) = codec.decode_any(&stream[used_total..])
@@ -327,7 +327,7 @@ fn check_cuts(stream: &[u8]) {
     let everywhere: Vec<usize> = (0..=stream.len()).collect();
     assert_eq!(decode_cut(stream, &everywhere, usize::MAX), expected, "byte by byte");
     assert_eq!(decode_cut(stream, &[], TextCodec::UNIT_BYTES_MAX), expected, "through a window");
-    assert_eq!(decode_the_long_way(stream), expected, "the long way");
+    assert_eq!(decode_general_path(stream), expected, "the long way");
 }
 
 /// Well-formed replies, and the events that each is.
@@ -425,7 +425,7 @@ fn replies_follow_the_protocol_document() {
 }
 
 #[test]
-fn malformed_bytes_are_bad_and_silent_afterwards() {
+fn malformed_bytes_are_reported_once() {
     for (stream, expected) in MALFORMED {
         // What follows is never looked at.
         let stream = format!("{stream}END\r\nSTORED\r\n");
@@ -557,7 +557,7 @@ fn a_whole_reply_of_one_value_is_one_event() {
 }
 
 #[test]
-fn a_damaged_reply_of_one_value_says_the_same_both_ways() {
+fn damaged_values_decode_alike_on_both_paths() {
     // Every byte of it replaced by each of those that mean something; and cut everywhere, with more behind it or not.
     for (key, flags, value) in [
         ("key", "0", &b"abc"[..]),
@@ -573,7 +573,7 @@ fn a_damaged_reply_of_one_value_says_the_same_both_ways() {
                 for behind in [&b""[..], &whole, b"\r\nEND\r\nEND\r\n"] {
                     let stream = [&damaged[..], behind].concat();
                     let everywhere: Vec<usize> = (0..stream.len()).collect();
-                    let expected = decode_the_long_way(&stream);
+                    let expected = decode_general_path(&stream);
                     assert_eq!(decode(&stream), expected, "{}", stream.escape_ascii());
                     assert_eq!(
                         decode_cut(&stream, &everywhere, usize::MAX),
@@ -589,7 +589,7 @@ fn a_damaged_reply_of_one_value_says_the_same_both_ways() {
 }
 
 #[test]
-fn replies_that_look_like_the_last_one_and_those_that_do_not() {
+fn header_reuse_matches_the_general_parser() {
     // All pairs: the second reply is read by a codec that has the form of the first one in mind.
     let replies = [
         one_value("key-0001", "0", &[b'x'; 200]),
@@ -615,7 +615,7 @@ fn replies_that_look_like_the_last_one_and_those_that_do_not() {
     for first in [&[][..]].into_iter().chain(replies.iter().map(Vec::as_slice)) {
         for second in &replies {
             let stream = [first, second].concat();
-            assert_eq!(decode(&stream), decode_the_long_way(&stream), "{}", stream.escape_ascii());
+            assert_eq!(decode(&stream), decode_general_path(&stream), "{}", stream.escape_ascii());
         }
     }
 }
@@ -717,7 +717,7 @@ fn positions(cuts: &[prop::sample::Index], stream: &[u8]) -> Vec<usize> {
 
 proptest! {
     #[test]
-    fn what_a_server_wrote_is_what_is_seen(
+    fn generated_replies_decode_as_written(
         replies in prop::collection::vec(replies(), 0..6),
         cuts in prop::collection::vec(any::<prop::sample::Index>(), 0..20),
     ) {
@@ -736,6 +736,6 @@ proptest! {
         let expected = decode(&stream);
         prop_assert_eq!(&decode_cut(&stream, &positions(&cuts, &stream), usize::MAX), &expected);
         prop_assert_eq!(&decode_cut(&stream, &[], TextCodec::UNIT_BYTES_MAX), &expected);
-        prop_assert_eq!(&decode_the_long_way(&stream), &expected);
+        prop_assert_eq!(&decode_general_path(&stream), &expected);
     }
 }

@@ -29,8 +29,8 @@ fn receive<C: Codec>(mut codec: C, datagrams: &[Vec<u8>]) -> Vec<String> {
         (Reassembly::default(), Vec::new(), Vec::new(), 0);
     for datagram in datagrams {
         let (header, payload) = Header::split(datagram).expect("a header");
-        match reassembly.arrive(header, payload.len()) {
-            Arrival::Next { held: 0 } => stream.extend_from_slice(payload),
+        match reassembly.receive(header, payload.len()) {
+            ReassemblyStep::Next { held: 0 } => stream.extend_from_slice(payload),
             arrival => seen.push(format!("{arrival:?}")),
         }
         while let (used, Some(event)) = codec.decode(&stream[used_total..]) {
@@ -110,7 +110,7 @@ fn is_planned(protocol: Protocol, toml: &str) -> bool {
 
 /// What a plan takes for the longest request fits into a datagram as it is written, and little room is given away.
 #[test]
-fn what_is_planned_fits() {
+fn planned_requests_fit_a_datagram() {
     for protocol in [Protocol::MemcachedText, Protocol::MemcachedMeta] {
         for key_bytes in [3, 30, 100, 250] {
             let key = vec![b'k'; key_bytes];
@@ -171,9 +171,9 @@ fn a_header_is_four_numbers() {
 /// Datagrams as (sequence, total), each with what becomes of it.
 #[test]
 fn datagrams_are_placed() {
-    let next = |held| Arrival::Next { held };
-    use Arrival::{Ahead, Disordered, Duplicate, Hollow, Malformed};
-    let table: &[&[(u16, u16, Arrival)]] = &[
+    let next = |held| ReassemblyStep::Next { held };
+    use ReassemblyStep::{Ahead, Disordered, Duplicate, Hollow, Malformed};
+    let table: &[&[(u16, u16, ReassemblyStep)]] = &[
         &[(0, 1, next(0)), (0, 1, next(0))],
         &[(0, 3, next(0)), (1, 3, next(0)), (2, 3, next(0)), (0, 1, next(0))],
         // Disorder.
@@ -199,7 +199,7 @@ fn datagrams_are_placed() {
             let header = Header { request_id: 1, sequence, total, reserved: 0 };
             let payload_len = if total == 0 { 0 } else { 1 };
             assert_eq!(
-                reassembly.arrive(header, payload_len),
+                reassembly.receive(header, payload_len),
                 expected,
                 "{sequence}/{total} in {datagrams:?}"
             );
@@ -207,7 +207,7 @@ fn datagrams_are_placed() {
     }
     for (total, payload_len) in [(0, 1), (1, 0)] {
         let header = Header { request_id: 1, sequence: 0, total, reserved: 0 };
-        assert_eq!(Reassembly::default().arrive(header, payload_len), Malformed);
+        assert_eq!(Reassembly::default().receive(header, payload_len), Malformed);
     }
 }
 
@@ -216,14 +216,14 @@ fn the_longest_train_arrives() {
     let mut reassembly = Reassembly::default();
     for sequence in 0..u16::MAX {
         let header = Header { request_id: 1, sequence, total: u16::MAX, reserved: 0 };
-        assert_eq!(reassembly.arrive(header, 1), Arrival::Next { held: 0 });
+        assert_eq!(reassembly.receive(header, 1), ReassemblyStep::Next { held: 0 });
     }
     assert_eq!(reassembly, Reassembly::default());
 }
 
 proptest! {
     #[test]
-    fn what_is_handed_on_is_the_train(
+    fn reassembly_yields_the_train_in_order(
         total in 1u16..200,
         swaps in prop::collection::vec((any::<prop::sample::Index>(), 0usize..40), 0..200),
         copies in prop::collection::vec(any::<prop::sample::Index>(), 0..20),
@@ -248,10 +248,10 @@ proptest! {
         for sequence in order {
             let is_copy = seen.contains(&sequence);
             seen.push(sequence);
-            match reassembly.arrive(Header { request_id: 1, sequence, total, reserved: 0 }, 1) {
-                Arrival::Next { held } => handed.extend(sequence..=sequence + held),
-                Arrival::Ahead => prop_assert!(sequence as usize > handed.len()),
-                arrival => prop_assert_eq!((arrival, is_copy), (Arrival::Duplicate, true)),
+            match reassembly.receive(Header { request_id: 1, sequence, total, reserved: 0 }, 1) {
+                ReassemblyStep::Next { held } => handed.extend(sequence..=sequence + held),
+                ReassemblyStep::Ahead => prop_assert!(sequence as usize > handed.len()),
+                arrival => prop_assert_eq!((arrival, is_copy), (ReassemblyStep::Duplicate, true)),
             }
         }
         prop_assert_eq!(handed, (0..total).collect::<Vec<_>>());
@@ -259,14 +259,14 @@ proptest! {
     }
 
     #[test]
-    fn any_datagram_has_a_place_or_none(
+    fn any_datagram_is_placed_or_discarded(
         datagrams in prop::collection::vec((any::<u16>(), 0u16..5, 0u16..5, 0usize..3), 0..50),
     ) {
         // Never a datagram twice or out of order within a train, whatever comes.
         let (mut reassembly, mut next, mut train) = (Reassembly::default(), 0, 0);
         for (request_id, sequence, total, payload_len) in datagrams {
             let header = Header { request_id, sequence, total, reserved: 0 };
-            if let Arrival::Next { held } = reassembly.arrive(header, payload_len) {
+            if let ReassemblyStep::Next { held } = reassembly.receive(header, payload_len) {
                 prop_assert!(payload_len > 0 && (next == 0 || total == train));
                 prop_assert_eq!(sequence, next);
                 (next, train) = (sequence + held + 1, total);

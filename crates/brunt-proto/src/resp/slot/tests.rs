@@ -4,14 +4,14 @@ use super::*;
 use crate::resp::reply::WholeReply;
 
 #[test]
-fn the_checksum_is_the_specifications() {
+fn crc16_matches_the_specification() {
     // The check value of the specification's appendix, and of every catalogue of checksums.
     assert_eq!(crc16(b"123456789"), 0x31c3);
     assert_eq!(crc16(b""), 0);
 }
 
 #[test]
-fn keys_have_the_slots_that_a_server_gives_them() {
+fn slots_match_the_server() {
     // As CLUSTER KEYSLOT says; the keys with braces are those of the specification.
     let table: [(&[u8], u16); 15] = [
         (b"123456789", 12_739),
@@ -36,7 +36,7 @@ fn keys_have_the_slots_that_a_server_gives_them() {
 }
 
 #[test]
-fn eight_bytes_at_a_time_come_to_the_same_as_bit_by_bit() {
+fn eight_byte_crc_matches_bitwise_crc() {
     let bytes: Vec<u8> = (0..200u32).map(|at| (at * at % 251) as u8).collect();
     for len in 0..bytes.len() {
         let plain = bytes[..len].iter().fold(0u16, |crc, byte| {
@@ -57,7 +57,7 @@ fn gathered(reply: &str) -> WholeReply {
 }
 
 /// What a map says, as text.
-fn shown(map: Result<SlotMap, NoSlotMap>) -> String {
+fn shown(map: Result<SlotMap, SlotMapError>) -> String {
     let map = match map {
         Ok(map) => map,
         Err(why) => return why.to_string(),
@@ -161,7 +161,7 @@ fn maps_of_shards() {
 }
 
 #[test]
-fn slots_find_their_node_or_none() {
+fn slots_resolve_to_nodes() {
     let reply = "*2|*3|:100|:200|*2|$1|b|:2|*3|:5|:5|*2|$1|a|:1|";
     let map = SlotMap::of_slots(&gathered(reply).value().expect("it is whole"), "asked").expect("a map");
     let names: Vec<&str> = map.nodes().iter().map(|node| node.host.as_str()).collect();

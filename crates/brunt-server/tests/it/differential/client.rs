@@ -4,7 +4,7 @@
 
 /// How an operation travels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Dialect {
+pub(crate) enum WireProtocol {
     Text,
     Meta,
     Binary,
@@ -14,7 +14,7 @@ pub(crate) enum Dialect {
     Resp3,
 }
 
-impl Dialect {
+impl WireProtocol {
     pub(crate) fn is_datagram(self) -> bool {
         matches!(self, Self::TextDatagrams | Self::MetaDatagrams)
     }
@@ -74,23 +74,23 @@ pub(crate) enum Outcome {
     Unseen,
 }
 
-pub(crate) fn encode(dialect: Dialect, operation: &Operation) -> Vec<u8> {
-    match dialect {
-        Dialect::Text | Dialect::TextDatagrams => text(operation),
-        Dialect::Meta | Dialect::MetaDatagrams => meta(operation),
-        Dialect::Binary => binary(operation),
-        Dialect::Resp2 | Dialect::Resp3 => resp(operation),
+pub(crate) fn encode(protocol: WireProtocol, operation: &Operation) -> Vec<u8> {
+    match protocol {
+        WireProtocol::Text | WireProtocol::TextDatagrams => text(operation),
+        WireProtocol::Meta | WireProtocol::MetaDatagrams => meta(operation),
+        WireProtocol::Binary => binary(operation),
+        WireProtocol::Resp2 | WireProtocol::Resp3 => resp(operation),
     }
 }
 
 /// What a whole reply says; `None` if it is none.
-pub(crate) fn decode(dialect: Dialect, operation: &Operation, reply: &[u8]) -> Option<Outcome> {
+pub(crate) fn decode(protocol: WireProtocol, operation: &Operation, reply: &[u8]) -> Option<Outcome> {
     let mut reply = Reply(reply);
-    let outcome = match dialect {
-        Dialect::Text | Dialect::TextDatagrams => text_outcome(operation, &mut reply),
-        Dialect::Meta | Dialect::MetaDatagrams => meta_outcome(operation, &mut reply),
-        Dialect::Binary => binary_outcome(operation, &mut reply),
-        Dialect::Resp2 | Dialect::Resp3 => resp_outcome(operation, &mut reply),
+    let outcome = match protocol {
+        WireProtocol::Text | WireProtocol::TextDatagrams => text_outcome(operation, &mut reply),
+        WireProtocol::Meta | WireProtocol::MetaDatagrams => meta_outcome(operation, &mut reply),
+        WireProtocol::Binary => binary_outcome(operation, &mut reply),
+        WireProtocol::Resp2 | WireProtocol::Resp3 => resp_outcome(operation, &mut reply),
     }?;
     assert!(reply.0.is_empty(), "{operation:?}: {} is left", reply.0.escape_ascii());
     Some(outcome)

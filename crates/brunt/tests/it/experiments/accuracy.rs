@@ -6,7 +6,7 @@
 use super::{interface, is_full};
 use crate::measured::{HOST_DISTURBED, Measured};
 use crate::server::{Server, alone, temporary, undisturbed};
-use brunt_server::{Service, law};
+use brunt_server::{Service, m_d_1};
 use rustix::process::{Signal, kill_process};
 use std::time::{Duration, Instant};
 
@@ -439,7 +439,7 @@ fn the_capacity_of_a_known_queue_is_found() {
             &[&shape[..], &["-r", "200", "-t", idle_time]].concat(),
         );
         let floor_us = (idle.ms("latency.response_ns.p50") * 1e3 - service_us).max(0.0);
-        let law = 1e6 / service_us * law::utilisation_at_p99((bound_us - floor_us) / service_us);
+        let law = 1e6 / service_us * m_d_1::utilisation_at_p99((bound_us - floor_us) / service_us);
         let search = ["search", "-s", &server.address, "--slo", "p99 < 1ms", "--from", "4k", "--json", "-"];
         let output = undisturbed(&[&search[..], &shape[..], steps].concat()).output().unwrap();
         let found = Measured::of(&output);

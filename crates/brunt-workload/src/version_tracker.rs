@@ -14,7 +14,7 @@ pub const TTL_MARGIN_NS: u64 = 2_000_000_000;
 
 /// The writes of one writer.
 #[derive(Clone, Debug)]
-pub struct Ledger {
+pub struct VersionTracker {
     writer: u32,
     /// When the data set was stored before the first write, if it was, from the first store to the last.
     preload_ns: Option<Range<u64>>,
@@ -60,7 +60,7 @@ pub enum Freshness {
     NeverWritten,
 }
 
-impl Ledger {
+impl VersionTracker {
     /// That of a writer (from 1 to [`Version::WRITERS_MAX`]) of so many keys, of which it has written none; what is
     /// stored lives for `ttl_ns`, or for ever if that is 0.
     pub fn new(writer: u32, keys: u64, ttl_ns: u64) -> Self {
@@ -81,7 +81,7 @@ impl Ledger {
         Version::of(self.writer, (count + 1).min(Version::COUNT_MAX)).0
     }
 
-    /// A write of [`Ledger::next`] is begun, at this time.
+    /// A write of [`VersionTracker::next`] is begun, at this time.
     #[inline]
     pub fn begin(&mut self, id: u64, at_ns: u64) {
         let key = &mut self.keys[id as usize];
@@ -139,7 +139,7 @@ impl Ledger {
     }
 
     /// Must a read that began and ended at these times have found the key, if nobody deletes or evicts it?
-    pub fn must_be_there(&self, id: u64, began_ns: u64, done_ns: u64) -> bool {
+    pub fn is_expected_present(&self, id: u64, began_ns: u64, done_ns: u64) -> bool {
         let key = &self.keys[id as usize];
         let lives = |begun_ns: u64| self.ttl_ns == 0 || done_ns + TTL_MARGIN_NS < begun_ns + self.ttl_ns;
         // A store that failed may have taken the value before it along.
@@ -182,7 +182,7 @@ mod tests {
     }
 
     /// Begins a write of key 0 and ends it.
-    fn write(ledger: &mut Ledger, class: OutcomeClass, at_ns: u64) -> u32 {
+    fn write(ledger: &mut VersionTracker, class: OutcomeClass, at_ns: u64) -> u32 {
         let version = ledger.next(0);
         ledger.begin(0, at_ns - 1);
         ledger.end(0, version, class, at_ns);
@@ -191,16 +191,16 @@ mod tests {
 
     /// A plan says how many keys it has memory for.
     #[test]
-    fn a_key_takes_as_much_as_plans_count() {
+    fn a_key_takes_the_bytes_that_plans_assume() {
         assert_eq!(size_of::<Key>(), 40);
     }
 
     #[test]
-    fn what_was_overwritten_before_a_read_is_stale() {
-        let mut ledger = Ledger::new(WRITER, 2, 0);
+    fn overwritten_versions_are_stale() {
+        let mut ledger = VersionTracker::new(WRITER, 2, 0);
         assert_eq!(ledger.judge(0, 0, 0), Freshness::Possible);
         assert_eq!(ledger.judge(0, version(1), 0), Freshness::Possible, "of an earlier run");
-        assert!(!ledger.must_be_there(0, 50, 60));
+        assert!(!ledger.is_expected_present(0, 50, 60));
         ledger.preloaded(0..40);
         assert_eq!(ledger.judge(0, version(1), 0), Freshness::NeverWritten);
         assert_eq!([write(&mut ledger, Done, 100), write(&mut ledger, Done, 200)], [1, 2].map(version));
@@ -217,7 +217,7 @@ mod tests {
         ] {
             assert_eq!(ledger.judge(0, held, began_ns), expected, "{held:x} at {began_ns}");
         }
-        assert!(ledger.must_be_there(0, 200, 210) && ledger.must_be_there(1, 300, 310));
+        assert!(ledger.is_expected_present(0, 200, 210) && ledger.is_expected_present(1, 300, 310));
         assert_eq!(ledger.judge(1, 0, 300), Freshness::Possible, "another key");
         // What was refused is no write; what is under way may have been.
         write(&mut ledger, Refused, 400);
@@ -229,8 +229,8 @@ mod tests {
     }
 
     #[test]
-    fn of_two_that_overlap_either_may_stand() {
-        let mut ledger = Ledger::new(WRITER, 1, 0);
+    fn overlapping_writes_may_end_either_way() {
+        let mut ledger = VersionTracker::new(WRITER, 1, 0);
         let (first, second) = (version(1), version(2));
         ledger.begin(0, 0);
         ledger.begin(0, 0);
@@ -247,8 +247,8 @@ mod tests {
     }
 
     #[test]
-    fn a_write_without_an_end_may_come_at_any_time() {
-        let mut ledger = Ledger::new(WRITER, 1, 0);
+    fn writes_without_an_end_may_happen_at_any_time() {
+        let mut ledger = VersionTracker::new(WRITER, 1, 0);
         write(&mut ledger, Done, 100);
         let lost = write(&mut ledger, Lost, 200);
         write(&mut ledger, Done, 300);
@@ -260,9 +260,9 @@ mod tests {
     }
 
     #[test]
-    fn values_live_as_long_as_they_may() {
+    fn values_expire_after_their_ttl() {
         const S: u64 = 1_000_000_000;
-        let mut ledger = Ledger::new(WRITER, 3, 10 * S);
+        let mut ledger = VersionTracker::new(WRITER, 3, 10 * S);
         ledger.preloaded(10 * S..12 * S);
         // Key 1 is written from 29 s to 30 s; key 2 never, and key 0 by a write whose end nobody knows.
         ledger.begin(1, 29 * S);
@@ -273,7 +273,11 @@ mod tests {
             [(2, 17, true), (2, 18, false), (1, 17, true), (1, 36, true), (1, 37, false), (0, 17, false)]
         {
             let done_ns = done_s * S;
-            assert_eq!(ledger.must_be_there(id, done_ns - 1, done_ns), expected, "key {id} at {done_s} s");
+            assert_eq!(
+                ledger.is_expected_present(id, done_ns - 1, done_ns),
+                expected,
+                "key {id} at {done_s} s"
+            );
         }
         for (id, held, began_s, expected) in [
             (2, 0, 24, false),
@@ -287,22 +291,22 @@ mod tests {
         ] {
             assert_eq!(ledger.is_expired(id, held, began_s * S), expected, "key {id} at {began_s} s");
         }
-        let mut forever = Ledger::new(WRITER, 1, 0);
+        let mut forever = VersionTracker::new(WRITER, 1, 0);
         forever.preloaded(10..12);
-        assert!(forever.must_be_there(0, 100 * S, 101 * S) && !forever.is_expired(0, 0, 100 * S));
+        assert!(forever.is_expected_present(0, 100 * S, 101 * S) && !forever.is_expired(0, 0, 100 * S));
     }
 
     /// The later of two that overlap is acknowledged, and the earlier one happens long after.
     #[test]
-    fn what_is_under_way_has_not_expired() {
+    fn writes_in_flight_have_not_expired() {
         const S: u64 = 1_000_000_000;
-        let mut ledger = Ledger::new(WRITER, 1, 10 * S);
+        let mut ledger = VersionTracker::new(WRITER, 1, 10 * S);
         (0..2).for_each(|_| ledger.begin(0, S));
         ledger.end(0, version(2), Done, 2 * S);
         assert!(!ledger.is_expired(0, version(1), 15 * S), "it is still under way");
         ledger.end(0, version(1), Done, 14 * S);
         assert!(!ledger.is_expired(0, version(1), 26 * S) && ledger.is_expired(0, version(1), 27 * S));
-        let mut unknown = Ledger::new(WRITER, 1, 10 * S);
+        let mut unknown = VersionTracker::new(WRITER, 1, 10 * S);
         (0..2).for_each(|_| unknown.begin(0, S));
         unknown.end(0, version(2), Done, 2 * S);
         unknown.end(0, version(1), Lost, 3 * S);
@@ -310,14 +314,14 @@ mod tests {
     }
 
     #[test]
-    fn counts_that_do_not_fit_say_nothing() {
-        let mut ledger = Ledger::new(Version::WRITERS_MAX, 1, 0);
+    fn overflowing_counts_judge_nothing() {
+        let mut ledger = VersionTracker::new(Version::WRITERS_MAX, 1, 0);
         for _ in 0..Version::COUNT_MAX + 10 {
             write(&mut ledger, Done, 1);
         }
         assert_eq!(ledger.next(0), u32::MAX);
         assert_eq!(ledger.judge(0, u32::MAX, 2), Freshness::Possible);
-        let mut many = Ledger::new(1, 1, 0);
+        let mut many = VersionTracker::new(1, 1, 0);
         (0..5_000).for_each(|_| many.begin(0, 0));
         (1..=5_000).for_each(|count| many.end(0, Version::of(1, count).0, Done, 5));
         assert_eq!(many.judge(0, Version::of(1, 1).0, 6), Freshness::Possible);
@@ -327,8 +331,8 @@ mod tests {
         /// Against a register that is told every order in which writes and reads happen: what it holds is never called stale,
         /// and what is called stale it does not hold.
         #[test]
-        fn nothing_that_can_stand_is_called_stale(steps in prop::collection::vec((0..5u8, 0..8usize), 1..200)) {
-            let mut ledger = Ledger::new(WRITER, 1, 0);
+        fn possible_versions_are_never_stale(steps in prop::collection::vec((0..5u8, 0..8usize), 1..200)) {
+            let mut ledger = VersionTracker::new(WRITER, 1, 0);
             let mut held = 0;
             // Begun and neither written nor ended; written and not ended; reads with what they found, if they have.
             let (mut begun, mut written, mut reads) = (Vec::new(), Vec::new(), Vec::new());

@@ -5,7 +5,7 @@
 use crate::plan::{Class, Destination, Protocol, Transport};
 
 /// What the classes of a plan speak, and with whom.
-pub(super) struct Used {
+pub(super) struct ServerUsage {
     /// Each dialect once, in the order of the classes.
     pub protocols: Vec<Protocol>,
     /// Each transport once.
@@ -16,14 +16,14 @@ pub(super) struct Used {
     pub servers: Vec<usize>,
 }
 
-impl Used {
+impl ServerUsage {
     /// By these classes, of which those that say nothing of it use `plans`.
-    pub(super) fn of(plans: &Destination, classes: &[Class]) -> Self {
+    pub(super) fn of(default_destination: &Destination, classes: &[Class]) -> Self {
         let mut used =
             Self { protocols: Vec::new(), transports: Vec::new(), embedded: false, servers: Vec::new() };
         for class in classes {
-            let own = class.own.as_ref().unwrap_or(plans);
-            let servers = if own.servers.is_empty() { &plans.servers } else { &own.servers };
+            let own = class.own_destination.as_ref().unwrap_or(default_destination);
+            let servers = if own.servers.is_empty() { &default_destination.servers } else { &own.servers };
             let routes = class.routes.iter().map(|route| (&route.servers, route.transport));
             let routes = routes.map(|(own, by)| (if own.is_empty() { servers } else { own }, by));
             let mut servers_max = 1;
@@ -39,12 +39,12 @@ impl Used {
     }
 
     /// Is any class in such a dialect?
-    pub(super) fn speaks(&self, is_meant: impl Fn(Protocol) -> bool) -> bool {
+    pub(super) fn supports(&self, is_meant: impl Fn(Protocol) -> bool) -> bool {
         self.protocols.iter().any(|protocol| is_meant(*protocol))
     }
 
     /// Does anything go by this transport?
-    pub(super) fn goes_by(&self, transport: Transport) -> bool {
+    pub(super) fn uses_transport(&self, transport: Transport) -> bool {
         self.transports.contains(&transport)
     }
 

@@ -1,9 +1,9 @@
-//! The door of the server: the listening socket, of the network or of the file system.
+//! The listener of the server: the listening socket, of the network or of the file system.
 //!
 //! Not the connections behind it. During an outage it is shut: the kernel refuses connections. A second socket that is bound to
 //! the same address and never listens keeps the port meanwhile. (Without it the port could go to somebody else: a client
 //! that keeps on connecting to a free port of its own range is now and then given that very port, and is connected to
-//! itself.) Invariant: a socket file is gone when its door is, unless the process is killed; one that a killed process has
+//! itself.) Invariant: a socket file is gone when its listener is, unless the process is killed; one that a killed process has
 //! left is taken over.
 
 use rustix::event::epoll;
@@ -57,18 +57,18 @@ impl fmt::Display for Listen {
 
 /// The listening socket.
 #[derive(Debug)]
-pub(crate) struct Door {
+pub(crate) struct PausableListener {
     /// With its port filled in.
     pub(crate) place: Listen,
     /// None while it is shut.
-    pub(crate) listener: Option<OwnedFd>,
+    pub(crate) socket: Option<OwnedFd>,
     /// Keeps the port while it is shut, if it ever will be.
     _keeper: Option<OwnedFd>,
     /// What the events of the listening socket bear.
     event_data: u64,
 }
 
-impl Door {
+impl PausableListener {
     /// Opens it. `is_to_shut` says whether it ever will be.
     pub(crate) fn open(
         place: &Listen,
@@ -84,7 +84,7 @@ impl Door {
             _ => None,
         };
         let listener = Some(listen(bound, epoll, event_data).map_err(refused)?);
-        Ok(Self { place, listener, _keeper: keeper, event_data })
+        Ok(Self { place, socket: listener, _keeper: keeper, event_data })
     }
 
     /// The same, and a socket for datagrams at the same address and port.
@@ -97,15 +97,15 @@ impl Door {
         let mut attempts =
             if matches!(place, Listen::Tcp(address) if address.port() == 0) { PORT_ATTEMPTS } else { 1 };
         loop {
-            let door = Self::open(place, is_to_shut, epoll, event_data)?;
-            let Listen::Tcp(address) = door.place else {
+            let listener = Self::open(place, is_to_shut, epoll, event_data)?;
+            let Listen::Tcp(address) = listener.place else {
                 let why = io::Error::new(io::ErrorKind::InvalidInput, "datagrams need an address and a port");
                 return Err(cannot_listen(place, why));
             };
             match UdpSocket::bind(address) {
                 Ok(socket) => {
                     socket.set_nonblocking(true)?;
-                    return Ok((door, socket));
+                    return Ok((listener, socket));
                 }
                 Err(error) if attempts > 1 && error.kind() == io::ErrorKind::AddrInUse => attempts -= 1,
                 Err(error) => return Err(cannot_listen(place, error)),
@@ -115,7 +115,7 @@ impl Door {
 
     /// Nobody comes in any more.
     pub(crate) fn shut(&mut self) {
-        self.listener = None;
+        self.socket = None;
     }
 
     /// Opens it again at the same place.
@@ -123,7 +123,7 @@ impl Door {
         // The file is there still, and a socket that is bound must be new.
         self.remove_file();
         let listener = bind(&self.place).and_then(|(socket, _)| listen(socket, epoll, self.event_data));
-        self.listener = Some(listener.map_err(|error| cannot_listen(&self.place, error))?);
+        self.socket = Some(listener.map_err(|error| cannot_listen(&self.place, error))?);
         Ok(())
     }
 
@@ -135,7 +135,7 @@ impl Door {
     }
 }
 
-impl Drop for Door {
+impl Drop for PausableListener {
     fn drop(&mut self) {
         self.remove_file();
     }
@@ -185,7 +185,7 @@ fn bind_file(socket: &OwnedFd, path: &Path) -> io::Result<()> {
     }
 }
 
-/// Opens the door: the socket listens and its knocks are events.
+/// Opens the listener: the socket listens and its knocks are events.
 fn listen(socket: OwnedFd, epoll: &OwnedFd, event_data: u64) -> io::Result<OwnedFd> {
     net::listen(&socket, BACKLOG)?;
     epoll::add(epoll, &socket, epoll::EventData::new_u64(event_data), epoll::EventFlags::IN)?;

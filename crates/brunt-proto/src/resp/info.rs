@@ -5,7 +5,7 @@
 //! they belong to modules and to servers that tell more than a Redis does.
 
 use super::reply::Value;
-use brunt_plan::quotation::Quotation;
+use brunt_plan::quoted_bytes::QuotedBytes;
 
 /// The question. Before Redis 7.0 only one section could be named, and `ALL` takes a server 0.05 ms where the sections that
 /// are read here take 0.04 ms.
@@ -19,9 +19,9 @@ const QUOTED_MAX: usize = 120;
 
 /// Why a reply is not what was asked for: the server's own words, or what it sent instead.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct NoInformation(String);
+pub struct InfoError(String);
 
-impl std::fmt::Display for NoInformation {
+impl std::fmt::Display for InfoError {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         formatter.write_str(&self.0)
     }
@@ -32,16 +32,16 @@ impl std::fmt::Display for NoInformation {
 ///
 /// # Errors
 /// The server answers with an error, or with no text.
-pub fn rows<'a>(reply: &Value<'a>) -> Result<Vec<(&'a str, &'a str)>, NoInformation> {
+pub fn rows<'a>(reply: &Value<'a>) -> Result<Vec<(&'a str, &'a str)>, InfoError> {
     let text = match reply {
         Value::Text(text) => std::str::from_utf8(text).ok(),
         Value::Error(text) => {
-            let words = Quotation(&text[..text.len().min(QUOTED_MAX)]);
-            return Err(NoInformation(format!("it answers \"{words}\"")));
+            let words = QuotedBytes(&text[..text.len().min(QUOTED_MAX)]);
+            return Err(InfoError(format!("it answers \"{words}\"")));
         }
         _ => None,
     };
-    let text = text.ok_or_else(|| NoInformation("its answer to INFO is no text".to_owned()))?;
+    let text = text.ok_or_else(|| InfoError("its answer to INFO is no text".to_owned()))?;
     let (mut rows, mut is_read) = (Vec::new(), false);
     for line in text.lines() {
         if let Some(section) = line.strip_prefix("# ") {
@@ -51,7 +51,7 @@ pub fn rows<'a>(reply: &Value<'a>) -> Result<Vec<(&'a str, &'a str)>, NoInformat
             rows.extend(line.split_once(':').filter(|(name, _)| !name.is_empty()));
         }
     }
-    if rows.is_empty() { Err(NoInformation("its answer to INFO is empty".to_owned())) } else { Ok(rows) }
+    if rows.is_empty() { Err(InfoError("its answer to INFO is empty".to_owned())) } else { Ok(rows) }
 }
 
 #[cfg(test)]
@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_information_is_told() {
+    fn other_replies_are_reported() {
         let table: [(&[u8], &str); 6] = [
             (
                 b"-NOPERM this user has no permissions to run the 'info' command\r\n",
@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn the_third_version_says_the_same() {
+    fn resp3_yields_the_same_rows() {
         let text = "# Stats\r\nkeyspace_hits:5\r\n";
         let reply = gathered(format!("={}\r\ntxt:{text}\r\n", text.len() + 4).as_bytes(), 3);
         assert_eq!(rows(&reply.value().unwrap()).unwrap(), [("# Stats", ""), ("keyspace_hits", "5")]);

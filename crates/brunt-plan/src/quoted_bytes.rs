@@ -7,9 +7,9 @@ use std::fmt::{self, Write};
 
 /// Bytes for a person to read: as they are where they are printable, with quotation marks, and else escaped as in Rust.
 #[derive(Clone, Copy, Debug)]
-pub struct Quotation<'a>(pub &'a [u8]);
+pub struct QuotedBytes<'a>(pub &'a [u8]);
 
-impl fmt::Display for Quotation<'_> {
+impl fmt::Display for QuotedBytes<'_> {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         for byte in self.0 {
             match byte {
@@ -26,7 +26,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_printable_is_as_it_was() {
+    fn printable_text_is_unchanged() {
         let table: [(&[u8], &str); 4] = [
             (b"ERR unknown command 'FOO', with args \"a\"", "ERR unknown command 'FOO', with args \"a\""),
             (b"a\r\n\tb\x1b[2J\x7f", "a\\r\\n\\tb\\x1b[2J\\x7f"),
@@ -34,9 +34,9 @@ mod tests {
             ("\u{e9}".as_bytes(), "\\xc3\\xa9"),
         ];
         for (bytes, expected) in table {
-            assert_eq!(Quotation(bytes).to_string(), expected);
+            assert_eq!(QuotedBytes(bytes).to_string(), expected);
         }
         let all: Vec<u8> = (0..=255).collect();
-        assert!(Quotation(&all).to_string().bytes().all(|byte| (b' '..=b'~').contains(&byte)));
+        assert!(QuotedBytes(&all).to_string().bytes().all(|byte| (b' '..=b'~').contains(&byte)));
     }
 }

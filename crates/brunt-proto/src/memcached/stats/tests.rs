@@ -12,7 +12,7 @@ fn wire(text: &str) -> Vec<u8> {
     text.replace('\n', "\r\n").into_bytes()
 }
 
-fn rows_of(reply: &StatisticsReply) -> Vec<(String, String)> {
+fn rows_of(reply: &StatsReply) -> Vec<(String, String)> {
     reply.rows().map(|(name, value)| (name.to_owned(), value.to_owned())).collect()
 }
 
@@ -32,7 +32,7 @@ fn whole_replies_and_replies_cut_at_every_byte() {
         let (bytes, expected) = (wire(text), expected(text));
         assert_eq!(expected.len(), lines);
         for cut in 0..=bytes.len() {
-            let mut reply = StatisticsReply::default();
+            let mut reply = StatsReply::default();
             assert_eq!(reply.take(&bytes[..cut]), Ok(cut == bytes.len()), "{cut}");
             assert_eq!(reply.rows().count(), if cut == bytes.len() { lines } else { 0 });
             if cut < bytes.len() {
@@ -40,7 +40,7 @@ fn whole_replies_and_replies_cut_at_every_byte() {
             }
             assert_eq!(rows_of(&reply), expected, "{cut}");
         }
-        let mut reply = StatisticsReply::default();
+        let mut reply = StatsReply::default();
         let ends: Vec<_> = bytes.chunks(1).map(|byte| reply.take(byte).unwrap()).collect();
         assert_eq!(ends.iter().position(|is_whole| *is_whole), Some(bytes.len() - 1));
         assert_eq!(rows_of(&reply), expected);
@@ -48,9 +48,9 @@ fn whole_replies_and_replies_cut_at_every_byte() {
 }
 
 #[test]
-fn what_is_no_such_reply_is_refused() {
-    let declined = |text: &str| Err(NoStatistics::Declined(text.to_owned()));
-    let table: [(&[u8], Result<bool, NoStatistics>); 14] = [
+fn other_replies_are_refused() {
+    let declined = |text: &str| Err(StatsError::Declined(text.to_owned()));
+    let table: [(&[u8], Result<bool, StatsError>); 14] = [
         (b"", Ok(false)),
         (b"STAT pid 1", Ok(false)),
         (b"STAT pid 1\r\nEND\r\n", Ok(true)),
@@ -63,18 +63,18 @@ fn what_is_no_such_reply_is_refused() {
         (b"VERSION 1.6.18\r\n", declined("VERSION 1.6.18")),
         (b"STAT nameless\r\nEND\r\n", declined("STAT nameless")),
         (b"VALUE key 0 1\r\n", declined("VALUE key 0 1")),
-        (b"END\r\n", Err(NoStatistics::Empty)),
-        (b"STAT pid 1\r\nEND\r\nSTORED\r\n", Err(NoStatistics::Surplus)),
+        (b"END\r\n", Err(StatsError::Empty)),
+        (b"STAT pid 1\r\nEND\r\nSTORED\r\n", Err(StatsError::Surplus)),
     ];
     for (bytes, expected) in table {
         let text = bytes.escape_ascii();
-        assert_eq!(StatisticsReply::default().take(bytes), expected, "{text}");
-        let mut reply = StatisticsReply::default();
+        assert_eq!(StatsReply::default().take(bytes), expected, "{text}");
+        let mut reply = StatsReply::default();
         let found = bytes.chunks(1).map(|byte| reply.take(byte)).find(|found| *found != Ok(false));
         match (found, expected) {
             // A byte at a time, what follows the end comes after the reply was whole.
-            (Some(Ok(true)), Ok(true) | Err(NoStatistics::Surplus)) | (None, Ok(false)) => {}
-            (Some(Err(NoStatistics::Declined(found))), Err(NoStatistics::Declined(whole))) => {
+            (Some(Ok(true)), Ok(true) | Err(StatsError::Surplus)) | (None, Ok(false)) => {}
+            (Some(Err(StatsError::Declined(found))), Err(StatsError::Declined(whole))) => {
                 assert!(whole.starts_with(&found), "{text}: {found}");
             }
             (found, expected) => assert_eq!(found, Some(expected), "{text}"),
@@ -83,25 +83,25 @@ fn what_is_no_such_reply_is_refused() {
 }
 
 #[test]
-fn a_reply_without_end_is_given_up() {
-    let mut reply = StatisticsReply::default();
+fn endless_replies_are_refused() {
+    let mut reply = StatsReply::default();
     let line = b"STAT counter 12345\r\n";
     let lines = REPLY_BYTES_MAX / line.len();
     for _ in 0..lines {
         assert_eq!(reply.take(line), Ok(false));
     }
-    assert_eq!(reply.take(line), Err(NoStatistics::TooLong));
+    assert_eq!(reply.take(line), Err(StatsError::TooLong));
     assert!(reply.bytes.capacity() <= 2 * REPLY_BYTES_MAX, "memory is bounded");
-    let mut reply = StatisticsReply::default();
+    let mut reply = StatsReply::default();
     assert!(reply.take(&[b'x'; REPLY_BYTES_MAX + 1]).is_err());
 }
 
 proptest! {
     /// Whatever comes, however cut: no panic, and the same rows or a refusal.
     #[test]
-    fn garbage_is_survived(bytes in prop::collection::vec(any::<u8>(), 0..300), cut in 0usize..300) {
+    fn garbage_never_panics(bytes in prop::collection::vec(any::<u8>(), 0..300), cut in 0usize..300) {
         let cut = cut.min(bytes.len());
-        let (mut whole, mut parts) = (StatisticsReply::default(), StatisticsReply::default());
+        let (mut whole, mut parts) = (StatsReply::default(), StatsReply::default());
         let once = whole.take(&bytes);
         let twice = parts.take(&bytes[..cut]).and_then(|_| parts.take(&bytes[cut..]));
         prop_assert_eq!(once.is_ok(), twice.is_ok());

@@ -4,7 +4,7 @@
 
 /// What a server speaks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Spoken {
+pub enum DetectedProtocol {
     /// Redis's protocol.
     Redis,
     /// memcached's text protocol.
@@ -26,7 +26,7 @@ const MEMCACHED: [&[u8]; 9] = [
     b"VERSION ",
 ];
 
-impl Spoken {
+impl DetectedProtocol {
     /// By the first bytes of what came; `None` if they tell nothing.
     pub fn of(bytes: &[u8]) -> Option<Self> {
         match bytes {
@@ -60,16 +60,16 @@ mod tests {
 
     #[test]
     fn servers_are_recognized_by_their_first_bytes() {
-        let table: [(&[u8], Option<Spoken>); 14] = [
-            (b"$-1\r\n", Some(Spoken::Redis)),
-            (b"*2\r\n$1\r\n", Some(Spoken::Redis)),
+        let table: [(&[u8], Option<DetectedProtocol>); 14] = [
+            (b"$-1\r\n", Some(DetectedProtocol::Redis)),
+            (b"*2\r\n$1\r\n", Some(DetectedProtocol::Redis)),
             (b"$5.00\r\n", None),
-            (b"-ERR unknown command 'set'\r\n", Some(Spoken::Redis)),
-            (b"-NOAUTH Authentication required.\r\n", Some(Spoken::Redis)),
-            (b"+PONG\r\n", Some(Spoken::Redis)),
-            (b"ERROR\r\n", Some(Spoken::Memcached)),
-            (b"CLIENT_ERROR bad command line format\r\n", Some(Spoken::Memcached)),
-            (b"\x15\x03\x03\x00\x02\x02\x0a", Some(Spoken::Tls)),
+            (b"-ERR unknown command 'set'\r\n", Some(DetectedProtocol::Redis)),
+            (b"-NOAUTH Authentication required.\r\n", Some(DetectedProtocol::Redis)),
+            (b"+PONG\r\n", Some(DetectedProtocol::Redis)),
+            (b"ERROR\r\n", Some(DetectedProtocol::Memcached)),
+            (b"CLIENT_ERROR bad command line format\r\n", Some(DetectedProtocol::Memcached)),
+            (b"\x15\x03\x03\x00\x02\x02\x0a", Some(DetectedProtocol::Tls)),
             (b"\x15", None),
             (b"-1\r\n", None),
             (b"HTTP/1.1 400 Bad Request\r\n", None),
@@ -77,7 +77,7 @@ mod tests {
             (b"", None),
         ];
         for (bytes, expected) in table {
-            assert_eq!(Spoken::of(bytes), expected, "{}", String::from_utf8_lossy(bytes));
+            assert_eq!(DetectedProtocol::of(bytes), expected, "{}", String::from_utf8_lossy(bytes));
         }
     }
 }

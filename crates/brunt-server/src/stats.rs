@@ -62,7 +62,7 @@ pub struct Process {
 pub(crate) const VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), "-brunt");
 
 /// A moment of a server: everything that its statistics tell.
-pub(crate) struct Moment<'a> {
+pub(crate) struct StatsSnapshot<'a> {
     pub(crate) counters: &'a Counters,
     pub(crate) store: &'a Store,
     pub(crate) process: Process,
@@ -71,7 +71,7 @@ pub(crate) struct Moment<'a> {
     pub(crate) time_s: u64,
 }
 
-impl Moment<'_> {
+impl StatsSnapshot<'_> {
     /// Every row as (name, text), in the order in which it is told.
     pub(crate) fn rows(&self) -> Vec<(&'static str, String)> {
         let cpu = |us: u64| format!("{}.{:06}", us / 1_000_000, us % 1_000_000);

@@ -15,14 +15,14 @@ const DATAGRAM_BYTES: usize = 1 << 16;
 
 /// The socket and the addresses.
 #[derive(Debug)]
-pub(crate) struct Post {
+pub(crate) struct DatagramSocket {
     socket: UdpSocket,
     senders: HashMap<SocketAddr, ConnectionId>,
     addresses: HashMap<ConnectionId, SocketAddr>,
     buffer: Vec<u8>,
 }
 
-impl Post {
+impl DatagramSocket {
     pub(crate) fn new(socket: UdpSocket) -> Self {
         Self { socket, senders: HashMap::new(), addresses: HashMap::new(), buffer: vec![0; DATAGRAM_BYTES] }
     }
@@ -56,7 +56,7 @@ impl Post {
     }
 
     /// Forgets everybody if there are too many, and says who they were.
-    pub(crate) fn forget_if_full(&mut self) -> Vec<ConnectionId> {
+    pub(crate) fn clear_if_full(&mut self) -> Vec<ConnectionId> {
         if self.senders.len() < SENDERS_MAX {
             return Vec::new();
         }

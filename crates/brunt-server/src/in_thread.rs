@@ -32,9 +32,9 @@ impl Write for Announcement {
 ///
 /// # Errors
 /// The server did not start.
-pub fn serve_beside(core: CoreOptions) -> io::Result<SocketAddr> {
+pub fn serve_in_thread(core: CoreOptions) -> io::Result<SocketAddr> {
     let listen = Listen::Tcp(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)));
-    match serve_beside_at(Options { listen, core, ..Options::default() })? {
+    match serve_in_thread_at(Options { listen, core, ..Options::default() })? {
         Listen::Tcp(address) => Ok(address),
         Listen::Unix(_) => unreachable!("it was to listen at a port"),
     }
@@ -45,7 +45,7 @@ pub fn serve_beside(core: CoreOptions) -> io::Result<SocketAddr> {
 ///
 /// # Errors
 /// The server did not start.
-pub fn serve_beside_at(options: Options) -> io::Result<Listen> {
+pub fn serve_in_thread_at(options: Options) -> io::Result<Listen> {
     let (whole, announced) = mpsc::channel();
     let thread = std::thread::Builder::new().name("reference-server".to_owned());
     let thread = thread.spawn(move || serve(options, None, &mut Announcement { text: Vec::new(), whole }))?;

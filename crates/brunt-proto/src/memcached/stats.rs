@@ -7,7 +7,7 @@
 use super::text::TextCodec;
 use crate::{Codec, Event};
 use brunt_plan::outcome::ReplyKind;
-use brunt_plan::quotation::Quotation;
+use brunt_plan::quoted_bytes::QuotedBytes;
 
 /// The question.
 pub const REQUEST: &[u8] = b"stats\r\n";
@@ -20,7 +20,7 @@ const QUOTED_MAX: usize = 60;
 
 /// A reply as far as it has come.
 #[derive(Clone, Debug, Default)]
-pub struct StatisticsReply {
+pub struct StatsReply {
     codec: TextCodec,
     bytes: Vec<u8>,
     /// In front of this everything is understood.
@@ -30,7 +30,7 @@ pub struct StatisticsReply {
 
 /// Why bytes are no statistics.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum NoStatistics {
+pub enum StatsError {
     /// The server answers with an error, or in another language: the beginning of its line, escaped.
     Declined(String),
     /// The reply does not end.
@@ -41,7 +41,7 @@ pub enum NoStatistics {
     Empty,
 }
 
-impl std::fmt::Display for NoStatistics {
+impl std::fmt::Display for StatsError {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Declined(text) => write!(formatter, "it answers \"{text}\""),
@@ -52,12 +52,12 @@ impl std::fmt::Display for NoStatistics {
     }
 }
 
-impl StatisticsReply {
-    /// Takes in what has come. True: the reply is whole, and [`StatisticsReply::rows`] has it.
+impl StatsReply {
+    /// Takes in what has come. True: the reply is whole, and [`StatsReply::rows`] has it.
     ///
     /// # Errors
     /// This is no reply to `stats`, and nothing that may still come makes it one.
-    pub fn take(&mut self, bytes: &[u8]) -> Result<bool, NoStatistics> {
+    pub fn take(&mut self, bytes: &[u8]) -> Result<bool, StatsError> {
         let room = REPLY_BYTES_MAX - self.bytes.len();
         self.bytes.extend_from_slice(&bytes[..bytes.len().min(room)]);
         while !self.is_whole {
@@ -68,14 +68,14 @@ impl StatisticsReply {
                 Some(Event::Begin) => {}
                 Some(Event::Control(line)) if row(line).is_some() => {}
                 Some(Event::End { reply: ReplyKind::Ok, .. }) => self.is_whole = true,
-                Some(Event::End { reply: ReplyKind::NotFound, .. }) => return Err(NoStatistics::Empty),
-                Some(_) => return Err(NoStatistics::Declined(quoted(rest))),
+                Some(Event::End { reply: ReplyKind::NotFound, .. }) => return Err(StatsError::Empty),
+                Some(_) => return Err(StatsError::Declined(quoted(rest))),
             }
             self.used += used;
         }
         match self.bytes.len() - self.used {
-            _ if bytes.len() > room => Err(NoStatistics::TooLong),
-            1.. if self.is_whole => Err(NoStatistics::Surplus),
+            _ if bytes.len() > room => Err(StatsError::TooLong),
+            1.. if self.is_whole => Err(StatsError::Surplus),
             _ => Ok(self.is_whole),
         }
     }
@@ -90,7 +90,7 @@ impl StatisticsReply {
 /// The beginning of a server's line, for a message.
 fn quoted(bytes: &[u8]) -> String {
     let line = bytes.split(|byte| matches!(byte, b'\r' | b'\n')).next().unwrap_or_default();
-    Quotation(&line[..line.len().min(QUOTED_MAX)]).to_string()
+    QuotedBytes(&line[..line.len().min(QUOTED_MAX)]).to_string()
 }
 
 /// `STAT NAME VALUE`; a value may be empty and may have blanks in it.

@@ -3,9 +3,9 @@
 //! Only choices: what bytes are is said by each dialect's grammar, what is answered by its `answer`. Invariant: numbering,
 //! service times and faults are decided on [`Work`] alone, so they do not depend on the dialect.
 
-use crate::session::Dialect;
+use crate::command_context::CommandContext;
+use crate::session::WireProtocol;
 use crate::text::Command as TextCommand;
-use crate::turn::Turn;
 use crate::verb::Verb;
 use crate::{binary, message, meta, resp, text};
 
@@ -50,21 +50,21 @@ pub(crate) enum Work {
 /// Looks at the front of `input`. Values above `value_bytes_max` are refused, and long commands of whoever is not let in.
 /// Inline commands are written as arrays into `array` first.
 pub(crate) fn parse<'a>(
-    dialect: Dialect,
+    protocol: WireProtocol,
     input: &'a [u8],
     array: &'a mut Vec<u8>,
     value_bytes_max: u64,
-    is_let_in: bool,
+    is_authenticated: bool,
 ) -> Parsed<'a> {
-    match dialect {
-        Dialect::Text if meta::is_meta(input) => match meta::parse(input, value_bytes_max) {
+    match protocol {
+        WireProtocol::Text if meta::is_meta(input) => match meta::parse(input, value_bytes_max) {
             meta::Parsed::Partial { need } => Parsed::Partial { need },
             meta::Parsed::Complete { used, command } => {
                 Parsed::Complete { used, request: Request::Meta(command) }
             }
             meta::Parsed::LineTooLong => Parsed::Broken(b""),
         },
-        Dialect::Text => match text::parse(input, value_bytes_max) {
+        WireProtocol::Text => match text::parse(input, value_bytes_max) {
             text::Parsed::Partial { need } => Parsed::Partial { need },
             text::Parsed::Complete { used, command } => {
                 Parsed::Complete { used, request: Request::Text(command) }
@@ -72,30 +72,32 @@ pub(crate) fn parse<'a>(
             // memcached closes without a word, too.
             text::Parsed::LineTooLong => Parsed::Broken(b""),
         },
-        Dialect::Binary => match binary::parse(input, value_bytes_max) {
+        WireProtocol::Binary => match binary::parse(input, value_bytes_max) {
             binary::Parsed::Partial { need } => Parsed::Partial { need },
             binary::Parsed::Complete { used, frame } => {
                 Parsed::Complete { used, request: Request::Binary(frame) }
             }
             binary::Parsed::Broken => Parsed::Broken(b""),
         },
-        Dialect::Inline if input.first() != Some(&b'*') => match resp::inline::to_array(input, array) {
+        WireProtocol::Inline if input.first() != Some(&b'*') => match resp::inline::to_array(input, array) {
             resp::inline::Line::Partial { need } => Parsed::Partial { need },
-            resp::inline::Line::Complete { used } => match parse_resp(array, value_bytes_max, is_let_in) {
-                Parsed::Complete { request, .. } => Parsed::Complete { used, request },
-                parsed => parsed,
-            },
+            resp::inline::Line::Complete { used } => {
+                match parse_resp(array, value_bytes_max, is_authenticated) {
+                    Parsed::Complete { request, .. } => Parsed::Complete { used, request },
+                    parsed => parsed,
+                }
+            }
             resp::inline::Line::Broken(last_words) => Parsed::Broken(last_words),
         },
-        Dialect::Resp | Dialect::Inline => parse_resp(input, value_bytes_max, is_let_in),
-        Dialect::Echo => of_message(message::echo(input, value_bytes_max)),
-        Dialect::Ping => of_message(message::ping(input)),
-        Dialect::Thrift => of_message(message::thrift(input, value_bytes_max)),
+        WireProtocol::Resp | WireProtocol::Inline => parse_resp(input, value_bytes_max, is_authenticated),
+        WireProtocol::Echo => of_message(message::echo(input, value_bytes_max)),
+        WireProtocol::Ping => of_message(message::ping(input)),
+        WireProtocol::Thrift => of_message(message::thrift(input, value_bytes_max)),
     }
 }
 
-fn parse_resp(input: &[u8], value_bytes_max: u64, is_let_in: bool) -> Parsed<'_> {
-    match resp::parse(input, value_bytes_max, is_let_in) {
+fn parse_resp(input: &[u8], value_bytes_max: u64, is_authenticated: bool) -> Parsed<'_> {
+    match resp::parse(input, value_bytes_max, is_authenticated) {
         resp::Parsed::Partial { need } => Parsed::Partial { need },
         resp::Parsed::Complete { used, words } => {
             Parsed::Complete { used, request: Request::Resp(resp::Command::of(words)) }
@@ -150,59 +152,59 @@ impl Request<'_> {
     }
 
     /// May it be said by somebody who has not said who they are?
-    pub(crate) fn is_open_to_all(&self) -> bool {
+    pub(crate) fn is_allowed_before_login(&self) -> bool {
         match self {
             Self::Text(_) | Self::Meta(_) | Self::Message(_) => false,
-            Self::Binary(frame) => frame.is_open_to_all(),
-            Self::Resp(command) => command.is_open_to_all(),
+            Self::Binary(frame) => frame.is_allowed_before_login(),
+            Self::Resp(command) => command.is_allowed_before_login(),
         }
     }
 
     /// Carries out a request that is data, and says what came of it.
-    pub(crate) fn carry_out(&self, turn: &mut Turn<'_>) {
+    pub(crate) fn execute(&self, context: &mut CommandContext<'_>) {
         match self {
-            Self::Text(TextCommand::Data(command)) => text::answer::carry_out(command, turn),
+            Self::Text(TextCommand::Data(command)) => text::answer::execute(command, context),
             Self::Text(_) => unreachable!("only data commands are data"),
-            Self::Meta(command) => meta::answer::carry_out(command, turn),
-            Self::Binary(frame) => binary::answer::carry_out(frame, turn),
-            Self::Resp(command) => resp::answer::carry_out(command, turn),
-            Self::Message(message) => message.answer(turn),
+            Self::Meta(command) => meta::answer::execute(command, context),
+            Self::Binary(frame) => binary::answer::execute(frame, context),
+            Self::Resp(command) => resp::answer::execute(command, context),
+            Self::Message(message) => message.answer(context),
         }
     }
 
     /// Refuses a request that is data by script.
-    pub(crate) fn refuse(&self, verb: Verb, turn: &mut Turn<'_>) {
+    pub(crate) fn refuse(&self, verb: Verb, context: &mut CommandContext<'_>) {
         match self {
-            Self::Text(TextCommand::Data(command)) => text::answer::refuse(command, turn),
+            Self::Text(TextCommand::Data(command)) => text::answer::refuse(command, context),
             Self::Text(_) => unreachable!("only data commands are data"),
-            Self::Meta(command) => meta::answer::refuse(command, verb, turn),
-            Self::Binary(frame) => binary::answer::refuse(frame, verb, turn),
-            Self::Resp(command) => resp::answer::refuse(command, turn),
-            Self::Message(message) => message.refuse(turn),
+            Self::Meta(command) => meta::answer::refuse(command, verb, context),
+            Self::Binary(frame) => binary::answer::refuse(frame, verb, context),
+            Self::Resp(command) => resp::answer::refuse(command, context),
+            Self::Message(message) => message.refuse(context),
         }
     }
 
     /// Carries out a request that is not data. True: the connection is to be closed.
-    pub(crate) fn control(&self, turn: &mut Turn<'_>) -> bool {
+    pub(crate) fn control(&self, context: &mut CommandContext<'_>) -> bool {
         match self {
-            Self::Text(command) => text::answer::control(command, turn),
-            Self::Meta(command) => meta::answer::control(command, turn),
-            Self::Binary(frame) => binary::answer::control(frame, turn),
-            Self::Resp(command) => resp::answer::control(command, turn),
+            Self::Text(command) => text::answer::control(command, context),
+            Self::Meta(command) => meta::answer::control(command, context),
+            Self::Binary(frame) => binary::answer::control(frame, context),
+            Self::Resp(command) => resp::answer::control(command, context),
             Self::Message(message) => {
-                message.answer(turn);
+                message.answer(context);
                 false
             }
         }
     }
 
     /// What is said to somebody who has not said who they are. True: the connection is to be closed.
-    pub(crate) fn turn_away(&self, turn: &mut Turn<'_>) -> bool {
+    pub(crate) fn reject_unauthenticated(&self, context: &mut CommandContext<'_>) -> bool {
         match self {
-            Self::Text(command) => text::answer::turn_away(command, turn),
-            Self::Meta(_) => turn.out.extend_from_slice(text::answer::UNAUTHENTICATED),
-            Self::Binary(frame) => return binary::answer::turn_away(frame, turn),
-            Self::Resp(_) => resp::answer::turn_away(turn),
+            Self::Text(command) => text::answer::reject_unauthenticated(command, context),
+            Self::Meta(_) => context.out.extend_from_slice(text::answer::UNAUTHENTICATED),
+            Self::Binary(frame) => return binary::answer::reject_unauthenticated(frame, context),
+            Self::Resp(_) => resp::answer::reject_unauthenticated(context),
             // There is no login there.
             Self::Message(_) => return true,
         }

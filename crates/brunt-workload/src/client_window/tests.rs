@@ -2,10 +2,10 @@
 
 use super::*;
 use crate::rng::Purpose;
-use brunt_plan::distribution::SizeDistribution;
+use brunt_plan::arrival::SizeDistribution;
 use brunt_plan::outcome::ReplyKind;
 use brunt_plan::plan::{KeyForm, Keyspace, Lifetime, Load, OnMiss, Reconnect, SessionScope, ValueForm};
-use brunt_plan::popularity::{Popularity, Window as Law};
+use brunt_plan::popularity::{ObjectWindow as Distribution, Popularity};
 use brunt_plan::units::DurationNs;
 use std::collections::HashMap;
 
@@ -23,7 +23,7 @@ fn class(popularity: &str, mix: &str, multiget: u16) -> Class {
         mix: mix.parse().unwrap(),
         popularity: popularity.parse().unwrap(),
         keyspace: Keyspace {
-            keys: Law::NUMBERS_MAX,
+            keys: Distribution::NUMBERS_MAX,
             prefix: String::new(),
             key_form: KeyForm::Memaslap,
             first_key: 0,
@@ -39,22 +39,22 @@ fn class(popularity: &str, mix: &str, multiget: u16) -> Class {
         on_miss: OnMiss::Ignore,
         reconnect: Reconnect::Always,
         lifetime: Lifetime::default(),
-        carrier: brunt_plan::carrier::Carrier::Agents,
+        host_role: brunt_plan::plan_split::HostRole::Agents,
         trace: None,
         purge: None,
-        own: None,
+        own_destination: None,
         connections_of: None,
         routes: Vec::new(),
         replicas: 1,
     }
 }
 
-fn window_of(class: &Class, client: (u32, u32), verify: f64) -> Window {
+fn window_of(class: &Class, client: (u32, u32), verify: f64) -> ClientWindow {
     let part = StreamPart { index: client.0, of: client.1 };
-    Window::new(class, part, Rng::for_stream(1, Purpose::Ops, 0, client.0), 1, verify).unwrap()
+    ClientWindow::new(class, part, Rng::for_stream(1, Purpose::Ops, 0, client.0), 1, verify).unwrap()
 }
 
-fn window(popularity: &str, mix: &str) -> Window {
+fn window(popularity: &str, mix: &str) -> ClientWindow {
     window_of(&class(popularity, mix, 1), (0, 1), 0.0)
 }
 
@@ -64,19 +64,19 @@ fn id(op: &Op) -> u64 {
 
 /// The place and the number of an op's object.
 fn object(op: &Op) -> (u32, u64) {
-    (Law::place_of(id(op)), Law::number_of(id(op)))
+    (Distribution::place_of(id(op)), Distribution::number_of(id(op)))
 }
 
 /// The next op, which a server that is always there carries out.
-fn step(window: &mut Window) -> Op {
+fn step(window: &mut ClientWindow) -> Op {
     let op = window.next_of(0, u64::MAX);
-    window.learn(op.key, if op.kind == OpKind::Set { STORED } else { HIT });
+    window.record_outcome(op.key, if op.kind == OpKind::Set { STORED } else { HIT });
     op
 }
 
 #[test]
-fn sets_and_gets_go_as_in_the_original() {
-    // Window of 4, one set for nine gets: numbers of the objects that are set, and how many may be asked for by then.
+fn sets_and_gets_follow_memaslap() {
+    // ClientWindow of 4, one set for nine gets: numbers of the objects that are set, and how many may be asked for by then.
     let mut window = window("window:4", "set=1,get=9");
     for set in 0..1_000 {
         let op = step(&mut window);
@@ -95,7 +95,7 @@ fn sets_and_gets_go_as_in_the_original() {
 }
 
 #[test]
-fn shares_hold_and_gets_are_even() {
+fn set_fractions_hold_and_gets_are_even() {
     for (sets, gets) in [(1, 9), (3, 7), (1, 1), (9, 1), (333, 667), (1, 0)] {
         let mix = format!("set={sets},get={gets}");
         let mut window = window("window:8", &mix);
@@ -198,12 +198,12 @@ fn a_refused_set_is_tried_again() {
     let refused = Outcome::of_reply(OpKind::Set, ReplyKind::ServerError);
     while window.next_of(0, u64::MAX).kind == OpKind::Get {}
     // Whatever it was, the place that is new now stays so.
-    let first = Law::id(0, 4);
-    window.learn(KeyRef::Id(first), refused);
+    let first = Distribution::id(0, 4);
+    window.record_outcome(KeyRef::Id(first), refused);
     for _ in 0..50 {
         let op = window.next_of(0, u64::MAX);
         assert_eq!((op.kind, id(&op)), (OpKind::Set, first));
-        window.learn(op.key, refused);
+        window.record_outcome(op.key, refused);
     }
     let op = step(&mut window);
     assert_eq!((op.kind, id(&op)), (OpKind::Set, first));
@@ -211,7 +211,7 @@ fn a_refused_set_is_tried_again() {
 }
 
 #[test]
-fn without_sets_the_window_is_full() {
+fn windows_without_sets_are_full() {
     let class = class("window:50,expire=0.1", "get", 1);
     for client in 0..2 {
         let mut window = window_of(&class, (client, 2), 1.0);
@@ -240,9 +240,9 @@ fn checks_know_versions_and_times() {
         for at_ms in 0..20_000u32 {
             let op = window.next_of(u64::from(at_ms) * 1_000_000, u64::MAX);
             if let ValueRef::Version(version) = op.value {
-                assert_eq!(op.ttl_s > 0, window.law.expires(object(&op).0), "{op:?}");
+                assert_eq!(op.ttl_s > 0, window.distribution.expires(object(&op).0), "{op:?}");
                 server.insert(id(&op), (version, at_ms));
-                window.learn(op.key, STORED);
+                window.record_outcome(op.key, STORED);
                 continue;
             }
             gets += 1;
@@ -259,7 +259,7 @@ fn checks_know_versions_and_times() {
                     }
                 }
             }
-            window.learn(op.key, HIT);
+            window.record_outcome(op.key, HIT);
         }
         // A quarter of the places; the others as often as was asked for, of all gets.
         assert!((lives as f64 / gets as f64 - 0.25).abs() < 0.02, "{lives} of {gets}");
@@ -269,20 +269,20 @@ fn checks_know_versions_and_times() {
 }
 
 #[test]
-fn nothing_is_checked_of_a_write_in_doubt() {
+fn uncertain_writes_are_not_checked() {
     let mut window = window_of(&class("window:1,overwrite=1", "set=1,get=1", 1), (0, 1), 1.0);
     step(&mut window);
     assert_eq!(window.next_of(0, u64::MAX).expectation, Expectation::Present);
     let lost = window.next_of(0, u64::MAX);
     assert_eq!((lost.kind, lost.value), (OpKind::Set, ValueRef::Version(1)));
-    window.learn(lost.key, LOST);
+    window.record_outcome(lost.key, LOST);
     let again = window.next_of(0, u64::MAX);
     assert_eq!(again, lost, "it is due as before");
-    window.learn(again.key, LOST);
+    window.record_outcome(again.key, LOST);
     window.get_count = 0;
     assert_eq!(window.next_of(0, u64::MAX).expectation, Expectation::Any);
     let again = window.next_of(0, u64::MAX);
-    window.learn(again.key, STORED);
+    window.record_outcome(again.key, STORED);
     let get = window.next_of(0, u64::MAX);
     assert_eq!(window.take_check(get.key, id(&get)), Some(Check::Value { version: 1 }));
 }
@@ -303,7 +303,7 @@ fn gets_gather_until_they_are_as_many_as_a_multi_get_has() {
             ValueRef::Version(version) => {
                 server.insert(id(&op), version);
                 sets += 1;
-                window.learn(op.key, STORED);
+                window.record_outcome(op.key, STORED);
             }
             _ => {
                 assert!(op.count == 4 || u64::from(op.count) == left, "{op:?} of {left}");
@@ -315,7 +315,7 @@ fn gets_gather_until_they_are_as_many_as_a_multi_get_has() {
                     assert_eq!(window.take_check(op.key, id), Some(Check::Value { version: server[&id] }));
                 }
                 assert!(!window.has_next(), "its keys have the only place");
-                window.learn(op.key, HIT);
+                window.record_outcome(op.key, HIT);
             }
         }
     }
@@ -339,7 +339,7 @@ fn writes_under_way_are_of_different_objects() {
         } else {
             let op = under_way.swap_remove(turn * 7 % under_way.len());
             let stored = if turn % 11 == 0 { LOST } else { STORED };
-            window.learn(op.key, if op.kind == OpKind::Set { stored } else { HIT });
+            window.record_outcome(op.key, if op.kind == OpKind::Set { stored } else { HIT });
         }
         let sets = under_way.iter().filter(|op| op.kind == OpKind::Set).count() as u64;
         assert_eq!(window.writing, sets);
@@ -348,30 +348,32 @@ fn writes_under_way_are_of_different_objects() {
 
 #[test]
 fn a_slot_is_a_word() {
-    assert_eq!(size_of::<Slot>(), 8);
-    let number = Law::NUMBERS_MAX - 1;
-    let slot =
-        Slot::new(number).stored((1 << Slot::VERSION_BITS) - 1).with(Slot::DOUBTFUL).with(Slot::WRITING);
+    assert_eq!(size_of::<ObjectState>(), 8);
+    let number = Distribution::NUMBERS_MAX - 1;
+    let slot = ObjectState::new(number)
+        .stored((1 << ObjectState::VERSION_BITS) - 1)
+        .with(ObjectState::DOUBTFUL)
+        .with(ObjectState::WRITING);
     assert_eq!((slot.number(), slot.version(), slot.next_version()), (number, (1 << 21) - 1, 0));
-    assert!(slot.is(Slot::STORED) && !Slot::new(number).is(Slot::STORED));
+    assert!(slot.is(ObjectState::STORED) && !ObjectState::new(number).is(ObjectState::STORED));
     assert!(matches!("window:5".parse(), Ok(Popularity::Window(_))));
 }
 
 /// Whatever becomes of them, and with a schedule that says when, too: what is chosen depends on what became of the last.
 #[test]
-fn a_client_has_as_many_ops_under_way_as_its_depth() {
+fn in_flight_ops_are_bounded_by_depth() {
     for (depth, mix, multiget) in [(1, "set=1,get=9", 1), (3, "set=1,get=1", 1), (2, "set=1,mget=1", 2)] {
         let class = Class { depth, ..class("window:64", mix, multiget) };
         let part = StreamPart { index: 0, of: 1 };
         let rng = Rng::for_stream(1, Purpose::Ops, 0, 0);
-        let mut window = Window::new(&class, part, rng, depth as usize, 0.0).unwrap();
+        let mut window = ClientWindow::new(&class, part, rng, depth as usize, 0.0).unwrap();
         for outcome in [STORED, LOST, STORED, STORED] {
             let mut ops = Vec::new();
             while window.has_next() {
                 ops.push(window.next_of(0, u64::MAX));
             }
             assert_eq!(ops.len(), depth as usize, "{mix}");
-            ops.iter().for_each(|op| window.learn(op.key, outcome));
+            ops.iter().for_each(|op| window.record_outcome(op.key, outcome));
         }
     }
 }

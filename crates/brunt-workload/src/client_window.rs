@@ -23,27 +23,27 @@ const PORTION: f64 = 1000.0;
 
 /// What is in one place of a window: the number of an object, the version of its value and how things stand with it, in one word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Slot(u64);
+struct ObjectState(u64);
 
-impl Slot {
+impl ObjectState {
     /// It has been stored.
     const STORED: u64 = 1 << 63;
     /// A write of it is under way.
     const WRITING: u64 = 1 << 62;
     /// A write of it may or may not have happened.
     const DOUBTFUL: u64 = 1 << 61;
-    const VERSION_BITS: u32 = 61 - popularity::Window::NUMBER_BITS;
+    const VERSION_BITS: u32 = 61 - popularity::ObjectWindow::NUMBER_BITS;
 
     const fn new(number: u64) -> Self {
         Self(number)
     }
 
     const fn number(self) -> u64 {
-        popularity::Window::number_of(self.0)
+        popularity::ObjectWindow::number_of(self.0)
     }
 
     const fn version(self) -> u32 {
-        ((self.0 & (Self::DOUBTFUL - 1)) >> popularity::Window::NUMBER_BITS) as u32
+        ((self.0 & (Self::DOUBTFUL - 1)) >> popularity::ObjectWindow::NUMBER_BITS) as u32
     }
 
     /// The version that the next write of this object has, from 0 again behind the last one.
@@ -61,7 +61,7 @@ impl Slot {
 
     /// Stored in this version, and no write of it under way.
     const fn stored(self, version: u32) -> Self {
-        Self(self.number() | (version as u64) << popularity::Window::NUMBER_BITS | Self::STORED)
+        Self(self.number() | (version as u64) << popularity::ObjectWindow::NUMBER_BITS | Self::STORED)
     }
 }
 
@@ -82,7 +82,7 @@ pub enum Check {
 
 /// A key that a get asks for.
 #[derive(Clone, Copy, Debug)]
-struct Asked {
+struct CheckedKey {
     id: u64,
     check: Option<Check>,
 }
@@ -96,7 +96,7 @@ struct Multigets {
     counts: Vec<u16>,
     /// Places that nothing is in. The last one is the next to be used.
     free: Vec<u32>,
-    next: Vec<Asked>,
+    next: Vec<CheckedKey>,
 }
 
 impl Multigets {
@@ -143,8 +143,8 @@ impl Multigets {
 
 /// The window of one client, and what it does with it.
 #[derive(Clone, Debug)]
-pub(crate) struct Window {
-    law: popularity::Window,
+pub(crate) struct ClientWindow {
+    distribution: popularity::ObjectWindow,
     /// The shares of sets and gets, and their weights.
     sets: f64,
     gets: f64,
@@ -152,7 +152,7 @@ pub(crate) struct Window {
     get_weight: u64,
     verify: f64,
     ttl_s: u32,
-    slots: Box<[Slot]>,
+    slots: Box<[ObjectState]>,
     /// When the objects that expire were stored, in ms from the start of the schedule.
     stored_ms: Box<[u32]>,
     /// When the write that is under way was taken.
@@ -191,30 +191,30 @@ enum Choice {
     Replace(u32),
 }
 
-impl Window {
+impl ClientWindow {
     /// The window of this client among all of its class, which has so many operations under way; a share of its gets is checked.
     pub(crate) fn new(class: &Class, part: StreamPart, rng: Rng, slots: usize, verify: f64) -> Option<Self> {
-        let law = *class.popularity.window()?;
+        let distribution = *class.popularity.window()?;
         let weight = |kinds: &[OpKind]| {
             let held = class.mix.weights.iter().filter(|(kind, _)| kinds.contains(kind));
             held.map(|(_, weight)| u64::from(*weight)).sum::<u64>()
         };
         let (sets, gets) = (weight(&[OpKind::Set]), weight(&[OpKind::Get, OpKind::Mget]));
         let share = |weight: u64| weight as f64 / (sets + gets) as f64;
-        let (objects, clients) = (u64::from(law.objects), u64::from(part.of));
+        let (objects, clients) = (u64::from(distribution.objects), u64::from(part.of));
         let first = u64::from(part.index) * objects;
         // Without sets all was stored before.
-        let flags = if sets == 0 { Slot::STORED } else { 0 };
+        let flags = if sets == 0 { ObjectState::STORED } else { 0 };
         Some(Self {
-            law,
+            distribution,
             sets: share(sets),
             gets: share(gets),
             set_weight: sets,
             get_weight: gets,
             verify,
             ttl_s: class.ttl_s,
-            slots: (0..objects).map(|place| Slot::new(first + place).with(flags)).collect(),
-            stored_ms: vec![0; law.expiring_below(law.objects) as usize].into(),
+            slots: (0..objects).map(|place| ObjectState::new(first + place).with(flags)).collect(),
+            stored_ms: vec![0; distribution.expiring_below(distribution.objects) as usize].into(),
             taken_ms: 0,
             rng,
             next_number: objects * clients + u64::from(part.index),
@@ -248,11 +248,11 @@ impl Window {
     fn filled_place(&mut self, filled: u64) -> u32 {
         match filled {
             0 => 0,
-            filled => self.rng.below(filled.min(u64::from(self.law.objects))) as u32,
+            filled => self.rng.below(filled.min(u64::from(self.distribution.objects))) as u32,
         }
     }
 
-    fn slot(&self, place: u32) -> Slot {
+    fn slot(&self, place: u32) -> ObjectState {
         self.slots[place as usize]
     }
 
@@ -262,7 +262,7 @@ impl Window {
             self.sets_left += (PORTION * self.sets) as u64;
         }
         if self.sets > SHARE_MIN && self.sets_behind() != Ordering::Less {
-            let place = (self.cursor + self.writing) % u64::from(self.law.objects);
+            let place = (self.cursor + self.writing) % u64::from(self.distribution.objects);
             self.choose_set(place as u32)
         } else {
             let place = self.filled_place(self.cursor);
@@ -271,8 +271,8 @@ impl Window {
     }
 
     fn choose_set(&mut self, place: u32) -> Choice {
-        let is_overwrite = (self.overwritten as f64) < self.set_count as f64 * self.law.overwrite;
-        match (self.slot(place).is(Slot::STORED), is_overwrite) {
+        let is_overwrite = (self.overwritten as f64) < self.set_count as f64 * self.distribution.overwrite;
+        match (self.slot(place).is(ObjectState::STORED), is_overwrite) {
             (true, false) => Choice::Replace(place),
             (true, true) => {
                 self.overwritten += 1;
@@ -283,7 +283,7 @@ impl Window {
                 // The turn of this place comes after it.
                 let other = self.filled_place(self.cursor - 1);
                 self.holding += 1;
-                self.overwritten += u64::from(self.slot(other).is(Slot::STORED));
+                self.overwritten += u64::from(self.slot(other).is(ObjectState::STORED));
                 Choice::Set(other)
             }
         }
@@ -292,7 +292,7 @@ impl Window {
     fn choose_get(&mut self, place: u32) -> Choice {
         let gets_are_ahead = self.sets_behind() == Ordering::Greater;
         let bound = (self.sets / self.gets * AHEAD) as u64 * self.gets_left;
-        match self.slot(place).is(Slot::STORED) {
+        match self.slot(place).is(ObjectState::STORED) {
             false => Choice::Set(place),
             true if gets_are_ahead && self.sets_left > bound => Choice::Replace(place),
             true => Choice::Get(place),
@@ -302,45 +302,46 @@ impl Window {
     /// The op that writes what is in this place; where that is being written, what is in the next one.
     fn set(&mut self, place: u32, since_ns: u64) -> Op {
         let mut place = place;
-        while self.slot(place).is(Slot::WRITING) {
-            place = (place + 1) % self.law.objects;
+        while self.slot(place).is(ObjectState::WRITING) {
+            place = (place + 1) % self.distribution.objects;
         }
         let slot = self.slot(place);
-        self.slots[place as usize] = slot.with(Slot::WRITING);
+        self.slots[place as usize] = slot.with(ObjectState::WRITING);
         self.writing += 1;
-        let ttl_s = if self.law.expire == 0.0 || self.law.expires(place) { self.ttl_s } else { 0 };
+        let ttl_s =
+            if self.distribution.expire == 0.0 || self.distribution.expires(place) { self.ttl_s } else { 0 };
         self.taken_ms = milliseconds(since_ns);
-        let id = popularity::Window::id(place, slot.number());
+        let id = popularity::ObjectWindow::id(place, slot.number());
         Op { value: ValueRef::Version(slot.next_version()), ttl_s, ..Op::of(OpKind::Set, KeyRef::Id(id)) }
     }
 
     fn replace(&mut self, place: u32) {
-        self.slots[place as usize] = Slot::new(self.next_number % self.numbers);
+        self.slots[place as usize] = ObjectState::new(self.next_number % self.numbers);
         self.next_number += self.clients;
     }
 
     /// Counts a get of this place. Yields the key, and what is to be checked of the reply.
-    fn count_get(&mut self, place: u32) -> Asked {
+    fn count_get(&mut self, place: u32) -> CheckedKey {
         self.get_count += 1;
         self.gets_left = self.gets_left.saturating_sub(1);
         let slot = self.slot(place);
-        let id = popularity::Window::id(place, slot.number());
+        let id = popularity::ObjectWindow::id(place, slot.number());
         let check = self.check(place, slot);
         let is_verified = matches!(check, Some(Check::Value { .. }));
         let is_chosen = (self.verified as f64) < self.get_count as f64 * self.verify;
         if is_verified && !is_chosen {
-            return Asked { id, check: None };
+            return CheckedKey { id, check: None };
         }
         self.verified += u64::from(is_verified);
-        Asked { id, check }
+        CheckedKey { id, check }
     }
 
     /// What can be checked of an object that is there.
-    fn check(&self, place: u32, slot: Slot) -> Option<Check> {
-        if slot.is(Slot::DOUBTFUL) {
+    fn check(&self, place: u32, slot: ObjectState) -> Option<Check> {
+        if slot.is(ObjectState::DOUBTFUL) {
             None
-        } else if self.law.expires(place) {
-            Some(Check::Life { stored_ms: self.stored_ms[self.law.expiring_below(place) as usize] })
+        } else if self.distribution.expires(place) {
+            Some(Check::Life { stored_ms: self.stored_ms[self.distribution.expiring_below(place) as usize] })
         } else {
             Some(Check::Value { version: slot.version() })
         }
@@ -360,7 +361,7 @@ impl Window {
                 Choice::Set(place) => return self.set(place, since_ns),
                 Choice::Replace(place) => {
                     // What is being written stays, until that has ended.
-                    if !self.slot(place).is(Slot::WRITING) {
+                    if !self.slot(place).is(ObjectState::WRITING) {
                         self.replace(place);
                     }
                     return self.set(place, since_ns);
@@ -389,34 +390,35 @@ impl Window {
         if let (KeyRef::Drawn(place), Some(multigets)) = (key, &mut self.multigets) {
             return multigets.take_check(place, id);
         }
-        let place = popularity::Window::place_of(id);
+        let place = popularity::ObjectWindow::place_of(id);
         let slot = self.slot(place);
-        let is_there = slot.number() == popularity::Window::number_of(id) && slot.is(Slot::STORED);
+        let is_there =
+            slot.number() == popularity::ObjectWindow::number_of(id) && slot.is(ObjectState::STORED);
         self.check(place, slot).filter(|_| is_there)
     }
 
     /// A write of this object has ended.
-    fn learn_set(&mut self, id: u64, is_stored: bool, is_refused: bool) {
-        let place = popularity::Window::place_of(id);
+    fn record_set_outcome(&mut self, id: u64, is_stored: bool, is_refused: bool) {
+        let place = popularity::ObjectWindow::place_of(id);
         let slot = self.slot(place);
-        if slot.number() != popularity::Window::number_of(id) || !slot.is(Slot::WRITING) {
+        if slot.number() != popularity::ObjectWindow::number_of(id) || !slot.is(ObjectState::WRITING) {
             return;
         }
         self.writing -= 1;
         let is_holding = self.holding > 0;
         self.holding -= u64::from(is_holding);
-        let settled = Slot(slot.0 & !Slot::WRITING);
+        let settled = ObjectState(slot.0 & !ObjectState::WRITING);
         if !is_stored {
             // It is as if it had never been chosen.
-            self.overwritten = self.overwritten.saturating_sub(u64::from(slot.is(Slot::STORED)));
-            let doubt = if is_refused || !slot.is(Slot::STORED) { 0 } else { Slot::DOUBTFUL };
+            self.overwritten = self.overwritten.saturating_sub(u64::from(slot.is(ObjectState::STORED)));
+            let doubt = if is_refused || !slot.is(ObjectState::STORED) { 0 } else { ObjectState::DOUBTFUL };
             self.slots[place as usize] = settled.with(doubt);
             return;
         }
         let version = slot.next_version();
         self.slots[place as usize] = settled.stored(version);
-        if self.law.expires(place) {
-            self.stored_ms[self.law.expiring_below(place) as usize] = self.taken_ms;
+        if self.distribution.expires(place) {
+            self.stored_ms[self.distribution.expiring_below(place) as usize] = self.taken_ms;
         }
         self.cursor += u64::from(!is_holding);
         self.set_count += 1;
@@ -432,12 +434,12 @@ impl Window {
     /// Not while every object is being written, every place of a multi-get is taken, or a client has as much under way as it may.
     pub(crate) fn has_next(&self) -> bool {
         self.under_way < self.under_way_max
-            && self.writing < u64::from(self.law.objects)
+            && self.writing < u64::from(self.distribution.objects)
             && self.multigets.as_ref().is_none_or(|multigets| !multigets.free.is_empty())
     }
 
     /// An op with this key has ended.
-    pub(crate) fn learn(&mut self, key: KeyRef, outcome: Outcome) {
+    pub(crate) fn record_outcome(&mut self, key: KeyRef, outcome: Outcome) {
         self.under_way = self.under_way.saturating_sub(1);
         match key {
             // That of a get says nothing of what is there.
@@ -448,7 +450,7 @@ impl Window {
                 ) => {}
             KeyRef::Id(id) => {
                 let is_refused = matches!(outcome.class, OutcomeClass::Refused | OutcomeClass::Error);
-                self.learn_set(id, outcome.class == OutcomeClass::Done, is_refused);
+                self.record_set_outcome(id, outcome.class == OutcomeClass::Done, is_refused);
             }
             KeyRef::Drawn(place) => {
                 if let Some(multigets) = &mut self.multigets {

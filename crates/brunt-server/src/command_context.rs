@@ -3,7 +3,7 @@
 //! No decisions: `core` makes one for every command and hands it to the dialect. Invariant: a dialect changes nothing of the
 //! server but through what it finds here.
 
-use crate::cache::{Cache, Truth};
+use crate::cache::{Cache, ValueContent};
 use crate::resp::calls::Calls;
 use crate::session::{Credentials, Session};
 use crate::udp::Trains;
@@ -12,7 +12,7 @@ use crate::udp::Trains;
 pub(crate) const INJECTED: &[u8] = b"injected fault";
 
 /// What a command is carried out with.
-pub(crate) struct Turn<'a> {
+pub(crate) struct CommandContext<'a> {
     pub(crate) cache: &'a mut Cache,
     /// What Redis counts beside that.
     pub(crate) calls: &'a mut Calls,
@@ -25,7 +25,7 @@ pub(crate) struct Turn<'a> {
     /// How long `out` may become before retrievals are refused.
     pub(crate) out_bytes_max: usize,
     /// Are the values of the reply as stored?
-    pub(crate) truth: Truth,
+    pub(crate) value_content: ValueContent,
     pub(crate) now_ns: u64,
     /// How many bytes of values the reply holds.
     pub(crate) value_bytes: usize,
@@ -34,10 +34,10 @@ pub(crate) struct Turn<'a> {
 }
 
 /// Appends a value, right or wrong, and returns its length.
-pub(crate) fn push_value(out: &mut Vec<u8>, value: &[u8], truth: Truth) -> usize {
+pub(crate) fn push_value(out: &mut Vec<u8>, value: &[u8], value_content: ValueContent) -> usize {
     let begin = out.len();
     out.extend_from_slice(value);
-    if truth == Truth::Wrong {
+    if value_content == ValueContent::Wrong {
         out[begin..].iter_mut().for_each(|byte| *byte ^= 1);
     }
     value.len()

@@ -4,11 +4,11 @@
 //! (bits + ½)/2⁶⁴. All logarithms, powers and the error function are libm's, in Rust alone: sizes and gaps are the same on
 //! every machine. Every quantile function is non-decreasing in the bits.
 
-use brunt_plan::law::{self, Generalised, Law};
+use brunt_plan::distribution::{self, Distribution, Generalised};
 
 /// The quantile function of one law, ready to be evaluated in constant time (a table: in the logarithm of its length).
 #[derive(Clone, Debug)]
-pub(crate) enum Quantiles {
+pub(crate) enum QuantileFunction {
     Fixed(f64),
     Uniform { min: f64, span: f64 },
     Normal { mean: f64, sd: f64 },
@@ -29,12 +29,12 @@ pub(crate) struct Table {
 
 /// A place in a law: the probability below it and the one above it, each exact where it is small.
 #[derive(Clone, Copy)]
-struct Place {
+struct Probability {
     below: f64,
     above: f64,
 }
 
-impl Place {
+impl Probability {
     #[inline]
     fn of(bits: u64) -> Self {
         const UNIT: f64 = 1.0 / 18_446_744_073_709_551_616.0;
@@ -54,27 +54,27 @@ impl Place {
     }
 }
 
-impl Quantiles {
-    pub(crate) fn new(law: &Law) -> Self {
-        match law {
-            Law::Fixed { value } => Self::Fixed(*value),
-            Law::Uniform { min, max } => Self::Uniform { min: *min, span: max - min },
-            Law::Normal { mean, sd } => Self::Normal { mean: *mean, sd: *sd },
-            Law::Exponential { lambda } => Self::Exponential { mean: 1.0 / lambda },
-            Law::Pareto(pareto) => Self::Pareto(*pareto),
-            Law::Gev(gev) => Self::Gev(*gev),
-            Law::Lognormal { mu, sigma } => Self::Lognormal { mu: *mu, sigma: *sigma },
-            Law::Discrete(weighted) => Self::Table(Table::new(weighted)),
-            Law::FbKey => Self::Gev(law::FB_KEY),
-            Law::FbValue => Self::Table(Table::fb_value()),
-            Law::FbInterarrival => Self::Pareto(law::FB_INTERARRIVAL),
+impl QuantileFunction {
+    pub(crate) fn new(distribution: &Distribution) -> Self {
+        match distribution {
+            Distribution::Fixed { value } => Self::Fixed(*value),
+            Distribution::Uniform { min, max } => Self::Uniform { min: *min, span: max - min },
+            Distribution::Normal { mean, sd } => Self::Normal { mean: *mean, sd: *sd },
+            Distribution::Exponential { lambda } => Self::Exponential { mean: 1.0 / lambda },
+            Distribution::Pareto(pareto) => Self::Pareto(*pareto),
+            Distribution::Gev(gev) => Self::Gev(*gev),
+            Distribution::Lognormal { mu, sigma } => Self::Lognormal { mu: *mu, sigma: *sigma },
+            Distribution::Discrete(weighted) => Self::Table(Table::new(weighted)),
+            Distribution::FbKey => Self::Gev(distribution::FB_KEY),
+            Distribution::FbValue => Self::Table(Table::fb_value()),
+            Distribution::FbInterarrival => Self::Pareto(distribution::FB_INTERARRIVAL),
         }
     }
 
     /// The value at the probability that these bits stand for.
     #[inline]
     pub(crate) fn at(&self, bits: u64) -> f64 {
-        let place = Place::of(bits);
+        let place = Probability::of(bits);
         match self {
             Self::Fixed(value) => *value,
             Self::Uniform { min, span } => min + span * place.below,
@@ -90,9 +90,10 @@ impl Quantiles {
 
 /// μ + σ (e^(ky) − 1)/k, the common form of generalised laws; μ + σy where k is 0.
 #[inline]
-fn along(law: &Generalised, y: f64) -> f64 {
-    let stretched = if law.shape == 0.0 { y } else { libm::expm1(law.shape * y) / law.shape };
-    law.location + law.scale * stretched
+fn along(distribution: &Generalised, y: f64) -> f64 {
+    let stretched =
+        if distribution.shape == 0.0 { y } else { libm::expm1(distribution.shape * y) / distribution.shape };
+    distribution.location + distribution.scale * stretched
 }
 
 impl Table {
@@ -107,19 +108,19 @@ impl Table {
 
     fn fb_value() -> Self {
         let mut rows: Vec<(f64, f64)> =
-            (0..).zip(law::FB_VALUE_HEAD).map(|(size, share)| (f64::from(size), share)).collect();
+            (0..).zip(distribution::FB_VALUE_HEAD).map(|(size, share)| (f64::from(size), share)).collect();
         accumulate(&mut rows, 1.0);
         let left = 1.0 - rows.last().map_or(0.0, |(_, up_to)| *up_to);
-        Self { rows: rows.into_boxed_slice(), tail: Some((law::FB_VALUE_TAIL, left)) }
+        Self { rows: rows.into_boxed_slice(), tail: Some((distribution::FB_VALUE_TAIL, left)) }
     }
 
-    fn at(&self, place: Place) -> f64 {
+    fn at(&self, place: Probability) -> f64 {
         let index = self.rows.partition_point(|(_, up_to)| *up_to <= place.below);
         match (self.rows.get(index), &self.tail) {
             (Some((value, _)), _) => *value,
             (None, Some((pareto, left))) => {
                 let above = (place.above / left).min(1.0);
-                along(pareto, Place { below: 1.0 - above, above }.exponential())
+                along(pareto, Probability { below: 1.0 - above, above }.exponential())
             }
             // Rounding may leave the last sum just short of 1.
             (None, None) => self.rows[self.rows.len() - 1].0,
@@ -139,7 +140,7 @@ fn accumulate(rows: &mut [(f64, f64)], sum: f64) {
 /// The quantile of the normal law of mean 0 and deviation 1, with a relative error of about 10⁻¹⁶: algorithm AS 241
 /// (Wichura, Applied Statistics 37, 1988), a quotient of polynomials for each of three ranges.
 #[inline]
-fn standard_normal(place: Place) -> f64 {
+fn standard_normal(place: Probability) -> f64 {
     let central = if place.below < 0.5 { place.below - 0.5 } else { 0.5 - place.above };
     if central.abs() <= 0.425 {
         return central * quotient(0.180625 - central * central, &CENTRAL);
@@ -228,21 +229,23 @@ fn quotient(x: f64, [above, below]: &Quotient) -> f64 {
 /// Gaps of mean 1: a law cut at 0 and divided by its mean after the cut.
 #[derive(Clone, Debug)]
 pub(crate) struct UnitGaps {
-    quantiles: Quantiles,
+    quantiles: QuantileFunction,
     scale: f64,
 }
 
 impl UnitGaps {
-    /// The gaps of a law that gaps may be drawn from ([`brunt_plan::distribution::Arrival`] refuses others).
-    pub(crate) fn new(law: &Law) -> Self {
+    /// The gaps of a law that gaps may be drawn from ([`brunt_plan::arrival::Arrival`] refuses others).
+    pub(crate) fn new(distribution: &Distribution) -> Self {
         // The location of a logarithm is a factor, which scaling undoes; taken out first, it cannot overflow.
-        let law = match law {
-            Law::Lognormal { sigma, .. } => Law::Lognormal { mu: -sigma * sigma / 2.0, sigma: *sigma },
-            law => law.clone(),
+        let distribution = match distribution {
+            Distribution::Lognormal { sigma, .. } => {
+                Distribution::Lognormal { mu: -sigma * sigma / 2.0, sigma: *sigma }
+            }
+            distribution => distribution.clone(),
         };
-        let mean = mean_above_zero(&law);
-        assert!(mean > 0.0 && mean.is_finite(), "gaps of {law} have a mean of {mean}");
-        Self { quantiles: Quantiles::new(&law), scale: 1.0 / mean }
+        let mean = mean_above_zero(&distribution);
+        assert!(mean > 0.0 && mean.is_finite(), "gaps of {distribution} have a mean of {mean}");
+        Self { quantiles: QuantileFunction::new(&distribution), scale: 1.0 / mean }
     }
 
     /// The gap at the probability that these bits stand for.
@@ -253,38 +256,39 @@ impl UnitGaps {
 }
 
 /// E[max(X, 0)], in closed form.
-fn mean_above_zero(law: &Law) -> f64 {
-    match law {
-        Law::Fixed { value } => value.max(0.0),
-        Law::Uniform { min, max } if *min >= 0.0 => (min + max) / 2.0,
-        Law::Uniform { min, max } => max.max(0.0) * (max / (max - min)) / 2.0,
-        Law::Normal { mean, sd: 0.0 } => mean.max(0.0),
-        Law::Normal { mean, sd } => {
+fn mean_above_zero(distribution: &Distribution) -> f64 {
+    match distribution {
+        Distribution::Fixed { value } => value.max(0.0),
+        Distribution::Uniform { min, max } if *min >= 0.0 => (min + max) / 2.0,
+        Distribution::Uniform { min, max } => max.max(0.0) * (max / (max - min)) / 2.0,
+        Distribution::Normal { mean, sd: 0.0 } => mean.max(0.0),
+        Distribution::Normal { mean, sd } => {
             let z = mean / sd;
             let density = libm::exp(-z * z / 2.0) / libm::sqrt(2.0 * std::f64::consts::PI);
             sd * density + mean * libm::erfc(-z / std::f64::consts::SQRT_2) / 2.0
         }
-        Law::Exponential { lambda } => 1.0 / lambda,
-        Law::Lognormal { mu, sigma } => libm::exp(mu + sigma * sigma / 2.0),
-        Law::Pareto(pareto) => pareto_mean_above_zero(pareto),
-        Law::Gev(gev) => gev_mean_above_zero(gev),
-        Law::Discrete(table) => {
+        Distribution::Exponential { lambda } => 1.0 / lambda,
+        Distribution::Lognormal { mu, sigma } => libm::exp(mu + sigma * sigma / 2.0),
+        Distribution::Pareto(pareto) => pareto_mean_above_zero(pareto),
+        Distribution::Gev(gev) => gev_mean_above_zero(gev),
+        Distribution::Discrete(table) => {
             let sum: f64 = table.iter().map(|(_, weight)| weight).sum();
             table.iter().map(|(value, weight)| value.max(0.0) * weight).sum::<f64>() / sum
         }
-        Law::FbKey => gev_mean_above_zero(&law::FB_KEY),
-        Law::FbInterarrival => pareto_mean_above_zero(&law::FB_INTERARRIVAL),
-        Law::FbValue => {
-            let head: f64 = (0..).zip(law::FB_VALUE_HEAD).map(|(size, share)| f64::from(size) * share).sum();
-            let left = 1.0 - law::FB_VALUE_HEAD.iter().sum::<f64>();
-            head + left * pareto_mean_above_zero(&law::FB_VALUE_TAIL)
+        Distribution::FbKey => gev_mean_above_zero(&distribution::FB_KEY),
+        Distribution::FbInterarrival => pareto_mean_above_zero(&distribution::FB_INTERARRIVAL),
+        Distribution::FbValue => {
+            let head: f64 =
+                (0..).zip(distribution::FB_VALUE_HEAD).map(|(size, share)| f64::from(size) * share).sum();
+            let left = 1.0 - distribution::FB_VALUE_HEAD.iter().sum::<f64>();
+            head + left * pareto_mean_above_zero(&distribution::FB_VALUE_TAIL)
         }
     }
 }
 
 /// ∫₀^∞ P(X > x) dx, for shapes below 1.
-fn pareto_mean_above_zero(law: &Generalised) -> f64 {
-    let Generalised { location, scale, shape } = *law;
+fn pareto_mean_above_zero(distribution: &Generalised) -> f64 {
+    let Generalised { location, scale, shape } = *distribution;
     if location >= 0.0 {
         return location + scale / (1.0 - shape);
     }
@@ -296,8 +300,8 @@ fn pareto_mean_above_zero(law: &Generalised) -> f64 {
 }
 
 /// ∫ x(t) e^(−t) dt over the t for which x(t) = μ + σ (t^(−k) − 1)/k is above 0, for shapes below 1.
-fn gev_mean_above_zero(law: &Generalised) -> f64 {
-    let Generalised { location, scale, shape } = *law;
+fn gev_mean_above_zero(distribution: &Generalised) -> f64 {
+    let Generalised { location, scale, shape } = *distribution;
     // Closer to 0 the two terms below cancel to fewer digits than the limit at 0 has.
     if shape.abs() < 1e-8 {
         let end = libm::exp(location / scale);
@@ -348,7 +352,7 @@ fn logarithm_integral(x: f64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::goodness_of_fit::{self, distribution, exceedance, kolmogorov_smirnov, ks_critical};
+    use crate::goodness_of_fit::{self, cumulative, exceedance, kolmogorov_smirnov, ks_critical};
     use crate::rng::{Draw, Purpose, Rng};
 
     /// Laws without steps, of every kind and on both sides of every branch.
@@ -372,18 +376,18 @@ mod tests {
         "fb_ia",
     ];
 
-    fn law(text: &str) -> Law {
+    fn distribution(text: &str) -> Distribution {
         text.parse().unwrap()
     }
 
     #[test]
     fn quantiles_invert_the_distribution_functions() {
         for text in CONTINUOUS {
-            let (law, quantiles) = (law(text), Quantiles::new(&law(text)));
+            let (distribution, quantiles) = (distribution(text), QuantileFunction::new(&distribution(text)));
             let powers = (0..64).map(|bit| 1u64 << bit);
             for bits in powers.flat_map(|power| [power, !power, power | power >> 1, !(power | power >> 1)]) {
-                let (place, x) = (Place::of(bits), quantiles.at(bits));
-                let (p, q) = (distribution(&law, x), exceedance(&law, x));
+                let (place, x) = (Probability::of(bits), quantiles.at(bits));
+                let (p, q) = (cumulative(&distribution, x), exceedance(&distribution, x));
                 assert!(
                     (p - place.below).abs() <= 1e-9 * place.below + 1e-14,
                     "{text}: P(X ≤ {x}) is {p}, not {}",
@@ -401,19 +405,19 @@ mod tests {
     #[test]
     fn quantiles_do_not_fall() {
         for text in CONTINUOUS.into_iter().chain(["fb_value", "discrete:7=1,2=5,9=0.5", "fixed:4"]) {
-            let quantiles = Quantiles::new(&law(text));
+            let quantiles = QuantileFunction::new(&distribution(text));
             let at: Vec<f64> = (0..100_000u64).map(|step| quantiles.at(step << 47 | 12_345)).collect();
             assert!(at.is_sorted(), "{text}");
         }
     }
 
     #[test]
-    fn draws_follow_their_laws() {
+    fn draws_follow_their_distribution() {
         let mut rng = Rng::for_stream(1, Purpose::Ops, 0, 0);
         for text in CONTINUOUS {
-            let (law, quantiles) = (law(text), Quantiles::new(&law(text)));
+            let (distribution, quantiles) = (distribution(text), QuantileFunction::new(&distribution(text)));
             let places: Vec<f64> =
-                (0..100_000).map(|_| distribution(&law, quantiles.at(rng.next_u64()))).collect();
+                (0..100_000).map(|_| cumulative(&distribution, quantiles.at(rng.next_u64()))).collect();
             let distance = kolmogorov_smirnov(&places);
             assert!(distance < ks_critical(places.len()), "{text}: {distance}");
         }
@@ -430,7 +434,7 @@ mod tests {
                 vec![(0.0, 0.00536), (1.0, 0.00047), (2.0, 0.17820), (3.0, 0.09239), (14.0, 0.01980)],
             ),
         ] {
-            let quantiles = Quantiles::new(&law(text));
+            let quantiles = QuantileFunction::new(&distribution(text));
             let draws: Vec<f64> = (0..1u64 << 20).map(|step| quantiles.at(step << 44)).collect();
             for (value, share) in shares {
                 let count = draws.iter().filter(|draw| **draw == value).count() as f64;
@@ -441,22 +445,31 @@ mod tests {
     }
 
     #[test]
-    fn the_pool_etc_has_its_published_numbers() {
+    fn etc_quantiles_match_the_published_ones() {
         let place = |probability: f64| (probability * 18_446_744_073_709_551_616.0) as u64;
-        let (key, value) = (Quantiles::new(&Law::FbKey), Quantiles::new(&Law::FbValue));
+        let (key, value) =
+            (QuantileFunction::new(&Distribution::FbKey), QuantileFunction::new(&Distribution::FbValue));
         for (probability, expected) in [(0.5, 33.8), (0.99, 76.3), (0.9999, 141.8)] {
             let size = key.at(place(probability));
             assert!((size / expected - 1.0).abs() < 0.005, "key {probability}: {size}");
         }
         // The head ends at P(≤ 14) = 0.44155; behind it the tail begins at 15.
         assert_eq!([value.at(place(0.441549)), value.at(place(0.441551)).floor()], [14.0, 15.0]);
-        for (law, mean) in [(Law::FbKey, 36.2), (Law::FbValue, 194.4), (Law::FbInterarrival, 18.97)] {
-            assert!((mean_above_zero(&law) / mean - 1.0).abs() < 0.005, "{law}: {}", mean_above_zero(&law));
+        for (distribution, mean) in [
+            (Distribution::FbKey, 36.2),
+            (Distribution::FbValue, 194.4),
+            (Distribution::FbInterarrival, 18.97),
+        ] {
+            assert!(
+                (mean_above_zero(&distribution) / mean - 1.0).abs() < 0.005,
+                "{distribution}: {}",
+                mean_above_zero(&distribution)
+            );
         }
     }
 
     #[test]
-    fn laws_mean_what_they_mean_in_mutilate() {
+    fn distributions_match_mutilate() {
         // Recorded: a hash as the uniform number U; length of a key by fb_key, uniform:100 (both rounded), exponential:0.1.
         // It takes the exponential law from the other end, at 1 − U.
         for (hash, key, uniform, exponential) in [
@@ -468,14 +481,17 @@ mod tests {
             (0x0de21504f16dc720, 22.0, 5.0, 29.145),
             (0x1360e2f6001de983, 23.0, 8.0, 25.810),
         ] {
-            assert_eq!(Quantiles::new(&Law::FbKey).at(hash).round(), key);
-            assert_eq!(Quantiles::new(&law("uniform:100")).at(hash).round(), uniform);
-            assert!((Quantiles::new(&law("exponential:0.1")).at(!hash) - exponential).abs() < 0.000_6);
+            assert_eq!(QuantileFunction::new(&Distribution::FbKey).at(hash).round(), key);
+            assert_eq!(QuantileFunction::new(&distribution("uniform:100")).at(hash).round(), uniform);
+            assert!(
+                (QuantileFunction::new(&distribution("exponential:0.1")).at(!hash) - exponential).abs()
+                    < 0.000_6
+            );
         }
     }
 
     #[test]
-    fn means_are_those_of_the_laws_cut_at_0() {
+    fn means_match_distributions_truncated_at_0() {
         for text in CONTINUOUS.into_iter().chain([
             "fixed:3",
             "uniform:2,3",
@@ -491,8 +507,9 @@ mod tests {
             "discrete:-4=1,8=1,2=2",
             "fb_value",
         ]) {
-            let law = law(text);
-            let (mean, expected) = (mean_above_zero(&law), goodness_of_fit::mean_above_zero(&law));
+            let distribution = distribution(text);
+            let (mean, expected) =
+                (mean_above_zero(&distribution), goodness_of_fit::mean_above_zero(&distribution));
             assert!((mean / expected - 1.0).abs() < 5e-4, "{text}: {mean} is not {expected}");
         }
         // Limits in the shape: no jump where another formula takes over.
@@ -501,7 +518,7 @@ mod tests {
             ("gev:50,1,0", "gev:50,1,-1.1e-8"),
             ("pareto:-1,2,0", "pareto:-1,2,1e-9"),
         ] {
-            let ratio = mean_above_zero(&law(text)) / mean_above_zero(&law(other));
+            let ratio = mean_above_zero(&distribution(text)) / mean_above_zero(&distribution(other));
             assert!((ratio - 1.0).abs() < 1e-6, "{text}: {ratio}");
         }
     }

@@ -2,21 +2,21 @@
 //!
 //! Invariant: text that is always the same is in one piece, and no two random fields have the same draws.
 
-use super::draw::Draw;
 use super::extent::Extent;
 use super::piece::Piece;
+use super::random_field::RandomField;
 use super::word::{Part, Word};
 
 /// Builds pieces; text that is always the same is put together.
 #[derive(Debug, Default)]
-pub(super) struct Pieces {
+pub(super) struct PieceBuilder {
     list: Vec<Piece>,
     pub text: Vec<u8>,
     /// Bytes of random fields so far: no two of them draw the same.
     pub drawn: u64,
 }
 
-impl Pieces {
+impl PieceBuilder {
     pub(super) fn text(&mut self, text: &[u8]) {
         self.text.extend_from_slice(text);
     }
@@ -29,7 +29,7 @@ impl Pieces {
     }
 
     /// Random bytes.
-    pub(super) fn random(&mut self, len: u32, draw: Draw) {
+    pub(super) fn random(&mut self, len: u32, draw: RandomField) {
         self.push(Piece::Random { len, draw, from: self.drawn });
         self.drawn += u64::from(len);
     }
@@ -42,7 +42,7 @@ impl Pieces {
                 Part::Key => self.push(Piece::Key),
                 Part::Value => self.push(Piece::Value),
                 Part::Length => self.push(Piece::Length { extent: length.clone(), is_binary: false }),
-                Part::Random(len) => self.random(*len, Draw::Letters),
+                Part::Random(len) => self.random(*len, RandomField::Letters),
                 Part::Number(number) => self.push(Piece::Number(*number)),
             }
         }

@@ -4,7 +4,7 @@
 
 /// What random bytes are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Draw {
+pub(super) enum RandomField {
     /// Letters and digits, each as often as the others.
     Letters,
     /// Any bytes.
@@ -17,7 +17,7 @@ pub(super) enum Draw {
 
 const LETTERS: &[u8; 62] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789";
 
-impl Draw {
+impl RandomField {
     /// The bytes from `at` on of an operation's draws, as many as `to` has room for.
     pub(super) fn write(self, number: u64, at: u64, to: &mut [u8]) {
         match self {

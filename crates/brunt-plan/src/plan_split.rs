@@ -12,7 +12,7 @@ use std::str::FromStr;
 
 /// Who carries out a class, where there are agents.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Carrier {
+pub enum HostRole {
     /// All agents together.
     #[default]
     Agents,
@@ -20,7 +20,7 @@ pub enum Carrier {
     Controller,
 }
 
-impl Carrier {
+impl HostRole {
     const fn name(self) -> &'static str {
         match self {
             Self::Agents => "agents",
@@ -29,27 +29,27 @@ impl Carrier {
     }
 }
 
-impl FromStr for Carrier {
+impl FromStr for HostRole {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
         [Self::Agents, Self::Controller]
             .into_iter()
-            .find(|carrier| carrier.name() == text)
+            .find(|host_role| host_role.name() == text)
             .ok_or_else(|| "expected agents or controller".to_owned())
     }
 }
 
-impl fmt::Display for Carrier {
+impl fmt::Display for HostRole {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str(self.name())
     }
 }
-serde_as_text!(Carrier);
+serde_as_text!(HostRole);
 
 /// Some classes of a plan, as a plan of their own.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Carried {
+pub struct SubPlan {
     /// The plan.
     pub plan: Plan,
     /// What its classes are in the whole.
@@ -58,24 +58,24 @@ pub struct Carried {
 
 /// A plan, divided between agents and controller.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Shares {
+pub struct PlanSplit {
     /// What the agents do, all together.
-    pub agents: Carried,
+    pub agents: SubPlan,
     /// What the controller does, if anything.
-    pub controller: Option<Carried>,
+    pub controller: Option<SubPlan>,
 }
 
-impl Shares {
+impl PlanSplit {
     /// Divides a plan whose workers are the agents'. `controller_threads` is how many workers the controller has at most.
     ///
     /// # Errors
     /// There is nothing for the agents to do; for a user.
     pub fn of(plan: &Plan, controller_threads: u32) -> Result<Self, String> {
-        let agents = carried(plan, Carrier::Agents).ok_or_else(|| {
+        let agents = sub_plan(plan, HostRole::Agents).ok_or_else(|| {
             "--agent: the plan leaves nothing to agents; accepted: a class that is not carried out by the controller".to_owned()
         })?;
-        let mut controller = carried(plan, Carrier::Controller);
-        if let Some(Carried { plan: own, .. }) = &mut controller {
+        let mut controller = sub_plan(plan, HostRole::Controller);
+        if let Some(SubPlan { plan: own, .. }) = &mut controller {
             let connections = own.classes.iter().map(|class| class.connections).min().unwrap_or(1);
             let servers = own.server_count().max(1) as u32;
             own.threads = controller_threads.min(connections / servers).max(1);
@@ -96,9 +96,9 @@ impl Shares {
     }
 }
 
-/// The classes of one carrier as a plan, if it has any.
-fn carried(plan: &Plan, carrier: Carrier) -> Option<Carried> {
-    let of_it = |class: &&Class| class.carrier == carrier;
+/// The classes of one host_role as a plan, if it has any.
+fn sub_plan(plan: &Plan, host_role: HostRole) -> Option<SubPlan> {
+    let of_it = |class: &&Class| class.host_role == host_role;
     let classes: Vec<ClassId> =
         (0..).zip(&plan.classes).filter(|(_, class)| of_it(class)).map(|(id, _)| id).collect();
     if classes.is_empty() {
@@ -111,12 +111,12 @@ fn carried(plan: &Plan, carrier: Carrier) -> Option<Carried> {
         plan.stop.requests.map(|total| classes.iter().map(|id| share_of(total, u32::from(*id), count)).sum());
     // Whoever leads asks the servers and looks at what is enough.
     (own.server_stats, own.stop.until) = (false, None);
-    if carrier == Carrier::Agents {
+    if host_role == HostRole::Agents {
         // Where their workers are pinned is theirs to say.
         own.cpus = Vec::new();
     }
     own.agents = Vec::new();
-    Some(Carried { plan: own, classes })
+    Some(SubPlan { plan: own, classes })
 }
 
 #[cfg(test)]
@@ -141,9 +141,9 @@ mod tests {
                 toml += &format!("[[class]]\nname = 'c{index}'\ncarried-by = '{by}'\n");
             }
             let plan = plan(&toml);
-            match Shares::of(&plan, 3) {
+            match PlanSplit::of(&plan, 3) {
                 Err(_) => prop_assert!(by.iter().all(|controllers| *controllers)),
-                Ok(Shares { agents, controller }) => {
+                Ok(PlanSplit { agents, controller }) => {
                     let own = controller.as_ref().map_or(0, |own| own.plan.stop.requests.unwrap());
                     prop_assert_eq!(agents.plan.stop.requests.unwrap() + own, requests);
                     let mut all = agents.classes.clone();
@@ -164,26 +164,26 @@ mod tests {
     }
 
     #[test]
-    fn the_controller_asks_and_stores_nothing_of_its_own() {
+    fn the_controller_neither_polls_nor_preloads() {
         let plan = plan(
             "server = 'a'\nagent = ['x']\nthreads = 8\nconnections = 16\n[[class]]\nname = 'load'\n[[class]]\nname = 'measure'\n\
                          carried-by = 'controller'\nconnections = 2\n",
         );
-        let shares = Shares::of(&plan, 3).unwrap();
+        let shares = PlanSplit::of(&plan, 3).unwrap();
         assert_eq!((shares.agents.plan.threads, shares.agents.plan.preload), (8, true));
         let own = shares.controller.unwrap().plan;
         assert_eq!((own.threads, own.preload, own.server_stats, own.seed), (2, false, false, 10));
-        assert_eq!(Shares::of(&plan, 1).unwrap().controller.unwrap().plan.threads, 1);
+        assert_eq!(PlanSplit::of(&plan, 1).unwrap().controller.unwrap().plan.threads, 1);
     }
 
     #[test]
-    fn what_agents_keep_to_themselves() {
+    fn samples_and_meters_stay_with_the_agents() {
         let plan = plan(
             "server = 'a'\nagent = ['x']\nthreads = 2\ncpus = '0-1'\nmeter = ['outstanding']\nsamples-max = 5\n[[class]]\nname = 'load'\n\
              [[class]]\nname = 'measure'\ncarried-by = 'controller'\n",
         );
-        let shares = Shares::of(&plan, 1).unwrap();
-        let agents = |shares: &Shares| (shares.agents.plan.samples_max, shares.agents.plan.meters.len());
+        let shares = PlanSplit::of(&plan, 1).unwrap();
+        let agents = |shares: &PlanSplit| (shares.agents.plan.samples_max, shares.agents.plan.meters.len());
         assert_eq!(agents(&shares), (5, 1));
         assert_eq!(
             (&shares.agents.plan.cpus[..], &shares.controller.as_ref().unwrap().plan.cpus[..]),
