@@ -3,7 +3,7 @@
 //! Not a timer of one's own: what the kernel books for the child and its children, from its start to its end, the same for
 //! every program that is compared (`cargo xtask bench`).
 
-use crate::floor::usage::{Who, usage};
+use crate::syscall_client::usage::{Who, usage};
 use std::process::{Command, ExitCode};
 use std::time::Instant;
 

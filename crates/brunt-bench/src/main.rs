@@ -9,16 +9,16 @@
 
 mod cost;
 mod draw;
-mod floor;
 mod scale;
 mod shape;
+mod syscall_client;
 mod worker;
 
 use cost::Cost;
 use draw::Draw;
-use floor::Floor;
 use scale::Scale;
 use std::process::ExitCode;
+use syscall_client::SyscallClient;
 use worker::Worker;
 
 const USAGE: &str = "\
@@ -67,7 +67,7 @@ enum Verb {
     Worker(Worker),
     Draw(Box<Draw>),
     Scale(Scale),
-    Floor(Floor),
+    SyscallClient(SyscallClient),
     Cost(Cost),
     Help,
 }
@@ -78,7 +78,7 @@ fn main() -> ExitCode {
         Ok(Verb::Worker(worker)) => worker.run().map(|said| show(&said)),
         Ok(Verb::Draw(draw)) => draw.run().map(|said| show(&said)),
         Ok(Verb::Scale(scale)) => scale.run().map(|said| show(&said)),
-        Ok(Verb::Floor(floor)) => floor.run().map(|taken| show(&taken.json())),
+        Ok(Verb::SyscallClient(floor)) => floor.run().map(|taken| show(&taken.json())),
         Ok(Verb::Cost(cost)) => cost.run(),
         Ok(Verb::Help) => Ok(show(USAGE)),
         Err(message) => {
@@ -116,7 +116,7 @@ fn parse(words: &[String]) -> Result<Verb, String> {
         ["worker", options @ ..] => Worker::parse(options).map(Verb::Worker),
         ["draw", options @ ..] => Draw::parse(options).map(|draw| Verb::Draw(Box::new(draw))),
         ["scale", options @ ..] => Scale::parse(options).map(Verb::Scale),
-        ["floor", options @ ..] => Floor::parse(options).map(Verb::Floor),
+        ["floor", options @ ..] => SyscallClient::parse(options).map(Verb::SyscallClient),
         ["cost", options @ ..] => Cost::parse(options).map(Verb::Cost),
         _ => Err("the verbs are worker, draw, scale, floor and cost".to_owned()),
     }

@@ -6,7 +6,7 @@
 
 use crate::shape::Shape;
 use crate::{number, unknown};
-use brunt_engine::rehearsal::{Echo, echo};
+use brunt_engine::in_process_run::{RealTimeRun, run_in_real_time};
 use brunt_plan::outcome::OutcomeClass;
 use brunt_plan::plan::Plan;
 use brunt_plan::resolve::{Host, resolve};
@@ -25,7 +25,7 @@ pub(crate) struct Scale {
 
 /// What one or two workers did.
 #[derive(Clone, Copy, Debug)]
-struct Taken {
+struct Measurement {
     /// Gets per second.
     rate: f64,
     /// Gets per second of processor time: what a host that takes processors away leaves as it is.
@@ -77,15 +77,16 @@ impl Scale {
     }
 
     /// Lets so many workers run side by side.
-    fn take(&self, workers: usize) -> Result<Taken, String> {
-        let echoes = echo(&self.plan(workers), &AtomicBool::new(false)).map_err(|error| error.to_string())?;
-        let gets = |echo: &Echo| echo.measured.requests.outcome(OutcomeClass::Hit);
+    fn take(&self, workers: usize) -> Result<Measurement, String> {
+        let echoes = run_in_real_time(&self.plan(workers), &AtomicBool::new(false))
+            .map_err(|error| error.to_string())?;
+        let gets = |echo: &RealTimeRun| echo.measured.requests.outcome(OutcomeClass::Hit);
         if let Some(echo) = echoes.iter().find(|echo| gets(echo) != echo.measured.requests.scheduled) {
             return Err(format!("not every get was a hit: {:?}", echo.measured));
         }
         let rate = echoes.iter().map(gets).sum::<u64>() as f64 * 1e3 / self.time_ms as f64;
         let cpu_rate = echoes.iter().map(|echo| gets(echo) as f64 * 1e9 / echo.cpu_ns.max(1) as f64).sum();
-        Ok(Taken { rate, cpu_rate })
+        Ok(Measurement { rate, cpu_rate })
     }
 
     /// Takes all rounds, and says what they came to.
@@ -101,9 +102,10 @@ impl Scale {
                 if workers == 1 { one.push(taken) } else { two.push(taken) }
             }
         }
-        let ratios =
-            |of: fn(&Taken) -> f64| Spread::of(two.iter().zip(&one).map(|(two, one)| of(two) / of(one)));
-        let rates = |taken: &[Taken]| Spread::of(taken.iter().map(|taken| taken.rate / 1e6));
+        let ratios = |of: fn(&Measurement) -> f64| {
+            Spread::of(two.iter().zip(&one).map(|(two, one)| of(two) / of(one)))
+        };
+        let rates = |taken: &[Measurement]| Spread::of(taken.iter().map(|taken| taken.rate / 1e6));
         Ok(format!(
             "one worker, million gets/s    {}\n\
              two workers, million gets/s   {}\n\
@@ -174,7 +176,7 @@ mod tests {
         let mut plan = scale.plan(2);
         assert_eq!((plan.threads, plan.cpus.as_slice()), (2, &[0, 1][..]));
         plan.cpus.clear();
-        let echoes = echo(&plan, &AtomicBool::new(false)).unwrap();
+        let echoes = run_in_real_time(&plan, &AtomicBool::new(false)).unwrap();
         let hits = echoes.iter().map(|echo| echo.measured.requests.outcome(OutcomeClass::Hit));
         assert_eq!(hits.filter(|hits| *hits > 0).count(), 2);
     }

@@ -2,7 +2,7 @@
 //!
 //! Not a plan: the rest of that is the same for every rehearsal. Text form `CONNECTIONSxDEPTH[/COMPLETIONS][,uring]`.
 
-use brunt_engine::rehearsal::Interface;
+use brunt_engine::in_process_run::Interface;
 use std::str::FromStr;
 
 /// Connections and depth are at most this; a plan takes more, but a rehearsal need not hold them.

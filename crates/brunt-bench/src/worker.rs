@@ -6,7 +6,7 @@
 
 use crate::shape::Shape;
 use crate::{number, unknown};
-use brunt_engine::rehearsal::{Rehearsal, rehearse};
+use brunt_engine::in_process_run::{InProcessRun, run_in_virtual_time};
 use brunt_plan::outcome::OutcomeClass;
 use brunt_plan::plan::{Plan, Protocol};
 use brunt_plan::resolve::{Host, resolve};
@@ -79,8 +79,8 @@ impl Worker {
     /// # Errors
     /// Not every get was a hit, or a book does not balance.
     pub(crate) fn run(self) -> Result<String, String> {
-        let Rehearsal { measured, is_balanced, intervals, calls } =
-            rehearse(&self.plan(), self.shape.interface);
+        let InProcessRun { measured, is_balanced, intervals, calls } =
+            run_in_virtual_time(&self.plan(), self.shape.interface);
         let hits = measured.requests.outcome(OutcomeClass::Hit);
         if !is_balanced || hits != self.ops {
             return Err(format!("not every get was a hit, or a book does not balance: {measured:?}"));
@@ -96,7 +96,7 @@ impl Worker {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use brunt_engine::rehearsal::Interface;
+    use brunt_engine::in_process_run::Interface;
 
     fn check(words: &str, expected: Result<(Shape, u64), &str>) {
         let words: Vec<&str> = words.split(' ').collect();
@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn every_get_of_a_rehearsal_is_a_hit() {
+    fn every_get_is_a_hit() {
         let text = Protocol::MemcachedText;
         let table = [
             ("16x1", 1, text),

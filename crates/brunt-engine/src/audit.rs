@@ -31,7 +31,7 @@ pub(crate) struct Audit {
 
 /// A read that is over.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Read {
+pub(crate) struct CheckedRead {
     /// The key.
     pub id: u64,
     /// When it was picked: no later than anything of it reached the server.
@@ -76,7 +76,7 @@ impl Audit {
 
     /// Is the next read of a key to be checked?
     #[inline]
-    pub(crate) fn chooses(&mut self) -> bool {
+    pub(crate) fn selects(&mut self) -> bool {
         self.draws.next_u64() <= self.chosen_max
     }
 
@@ -99,8 +99,8 @@ impl Audit {
     }
 
     /// What is wrong with a value that is one of the key's, of this version.
-    pub(crate) fn judge_value(&self, read: Read, version: u32) -> Option<(ValueFault, Example)> {
-        let Read { id, began_ns, done_ns } = read;
+    pub(crate) fn judge_value(&self, read: CheckedRead, version: u32) -> Option<(ValueFault, Example)> {
+        let CheckedRead { id, began_ns, done_ns } = read;
         let (fault, wanted) = match self.ledger.judge(id, version, began_ns) {
             Freshness::Stale { newest } => (ValueFault::Stale, Some(Version(newest))),
             Freshness::NeverWritten => (ValueFault::NeverWritten, None),
@@ -113,8 +113,8 @@ impl Audit {
     }
 
     /// What is wrong with a miss.
-    pub(crate) fn judge_miss(&self, read: Read) -> Option<(ValueFault, Example)> {
-        let Read { id, began_ns, done_ns } = read;
+    pub(crate) fn judge_miss(&self, read: CheckedRead) -> Option<(ValueFault, Example)> {
+        let CheckedRead { id, began_ns, done_ns } = read;
         let is_wrong = self.judges_presence && self.ledger.is_expected_present(id, began_ns, done_ns);
         is_wrong.then_some((ValueFault::Missing, Example::of(id, done_ns)))
     }

@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn clocks_that_nobody_sets_convert_to_within_a_reading() {
+    fn unset_clocks_convert_to_within_a_reading() {
         let clock = Clock::start();
         let one = clock.wall();
         let now_ns = clock.now_ns();

@@ -5,11 +5,11 @@
 //! nobody is asked unless a worker was sent elsewhere, and at most once a second.
 
 use crate::clock::Clock;
-use crate::dialect::resp_codec;
+use crate::codecs::resp_codec;
+use crate::hash_slots::SharedSlotMap;
 use crate::run::{Endpoint, TLS_HINT};
 use crate::run_error::RunError;
-use crate::slots::MapBoard;
-use crate::transport::blocking::{NotGreeted, Stream};
+use crate::transport::blocking::{SetupError, Stream};
 use crate::transport::tls::{PLAIN_HINT, explain};
 use brunt_plan::plan::Plan;
 use brunt_plan::server::ServerAddress;
@@ -25,12 +25,12 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 /// From beginning to ask a node until its answer is there, connecting included.
-const ANSWER: Duration = Duration::from_secs(1);
+const REPLY_TIMEOUT: Duration = Duration::from_secs(1);
 /// From one asking to the next, while a run goes on.
 const PERIOD_NS: u64 = 1_000_000_000;
 /// How often it is looked whether a worker was sent elsewhere. What is not known yet costs a request one more hop, so this
 /// may be slow, and a thread that seldom wakes takes nothing from the workers.
-const LOOK: Duration = Duration::from_millis(50);
+const CHECK_PERIOD: Duration = Duration::from_millis(50);
 /// What a server says, in part, that is part of no cluster.
 const NO_CLUSTER: &str = "cluster support disabled";
 
@@ -64,11 +64,11 @@ pub fn find_nodes(plan: &Plan, seeds: &[Endpoint]) -> Result<Nodes, RunError> {
 }
 
 /// The board for a run over these nodes, with the map as it is now.
-pub(crate) fn board(plan: &Plan, nodes: &[Endpoint]) -> Result<MapBoard, RunError> {
+pub(crate) fn slot_map(plan: &Plan, nodes: &[Endpoint]) -> Result<SharedSlotMap, RunError> {
     let codec = resp_codec(plan, plan.protocol).map_err(RunError::System)?;
     let (_, map) = first_map(nodes, &codec, 0)?;
     let addresses = nodes.iter().map(|node| address_of(&node.server)).collect();
-    Ok(MapBoard::new(addresses, &map))
+    Ok(SharedSlotMap::new(addresses, &map))
 }
 
 fn address_of(server: &ServerAddress) -> NodeAddress {
@@ -85,15 +85,15 @@ fn first_map(endpoints: &[Endpoint], codec: &RespCodec, from: usize) -> Result<(
     let mut reason: Option<RunError> = None;
     for place in (0..endpoints.len()).map(|nth| (from + nth) % endpoints.len()) {
         let endpoint = &endpoints[place];
-        match ask(endpoint, codec) {
+        match query_slot_map(endpoint, codec) {
             Ok(map) => return Ok((place, map)),
-            Err(refusal) => {
+            Err(error) => {
                 let is_silent = reason.as_ref().is_none_or(|reason| {
-                    matches!(reason, RunError::Unreachable { .. } | RunError::Unanswered { .. })
+                    matches!(reason, RunError::Unreachable { .. } | RunError::NoReply { .. })
                 });
-                let says_more = !matches!(refusal, Refusal::Unreachable(_) | Refusal::Silent(_));
+                let says_more = !matches!(error, NodeError::Unreachable(_) | NodeError::Silent(_));
                 if reason.is_none() || is_silent && says_more {
-                    reason = Some(refusal.of(endpoint));
+                    reason = Some(error.of(endpoint));
                 }
             }
         }
@@ -102,39 +102,39 @@ fn first_map(endpoints: &[Endpoint], codec: &RespCodec, from: usize) -> Result<(
 }
 
 /// Why a node gave no map.
-enum Refusal {
+enum NodeError {
     /// It cannot be reached.
     Unreachable(io::Error),
     /// It says nothing, or ends the connection.
     Silent(io::Error),
     /// There is no TLS with it.
-    NoTls(String),
+    TlsFailed(String),
     /// It does not let us in.
-    TurnedAway(String),
+    SetupRejected(String),
     /// It says something else.
     NoMap(String),
 }
 
-impl Refusal {
+impl NodeError {
     fn of(self, endpoint: &Endpoint) -> RunError {
         let server = endpoint.server.clone();
         match self {
             Self::Unreachable(reason) => RunError::Unreachable { server, reason },
             Self::Silent(reason) if endpoint.tls.is_some() => {
-                RunError::NoTls { server, reason: format!("{reason}{PLAIN_HINT}") }
+                RunError::TlsFailed { server, reason: format!("{reason}{PLAIN_HINT}") }
             }
-            Self::Silent(reason) => RunError::Unanswered { server, reason: format!("{reason}{TLS_HINT}") },
-            Self::NoTls(reason) => RunError::NoTls { server, reason },
-            Self::TurnedAway(reason) => RunError::TurnedAway { server, reason },
-            Self::NoMap(reason) => RunError::NoCluster { server, reason },
+            Self::Silent(reason) => RunError::NoReply { server, reason: format!("{reason}{TLS_HINT}") },
+            NodeError::TlsFailed(reason) => RunError::TlsFailed { server, reason },
+            NodeError::SetupRejected(reason) => RunError::SetupRejected { server, reason },
+            Self::NoMap(reason) => RunError::NoSlotMap { server, reason },
         }
     }
 }
 
-impl From<io::Error> for Refusal {
+impl From<io::Error> for NodeError {
     fn from(error: io::Error) -> Self {
         match error.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>()) {
-            Some(reason) => Self::NoTls(explain(reason)),
+            Some(reason) => NodeError::TlsFailed(explain(reason)),
             None => Self::Silent(in_words(error)),
         }
     }
@@ -143,24 +143,24 @@ impl From<io::Error> for Refusal {
 fn in_words(error: io::Error) -> io::Error {
     match error.kind() {
         ErrorKind::WouldBlock | ErrorKind::TimedOut => {
-            io::Error::new(ErrorKind::TimedOut, format!("no answer within {} s", ANSWER.as_secs()))
+            io::Error::new(ErrorKind::TimedOut, format!("no answer within {} s", REPLY_TIMEOUT.as_secs()))
         }
         _ => error,
     }
 }
 
-impl From<NotGreeted> for Refusal {
-    fn from(reason: NotGreeted) -> Self {
+impl From<SetupError> for NodeError {
+    fn from(reason: SetupError) -> Self {
         match reason {
-            NotGreeted::Lost(error) => error.into(),
-            NotGreeted::Refused(said) => Self::TurnedAway(said),
-            NotGreeted::NoAnswer => Self::TurnedAway(NotGreeted::NO_ANSWER.to_owned()),
+            SetupError::Lost(error) => error.into(),
+            SetupError::Rejected(said) => NodeError::SetupRejected(said),
+            SetupError::InvalidReply => NodeError::SetupRejected(SetupError::INVALID_REPLY.to_owned()),
         }
     }
 }
 
-fn question(stream: &mut Stream, question: &[u8]) -> Result<WholeReply, Refusal> {
-    stream.write_all(question)?;
+fn query(stream: &mut Stream, request: &[u8]) -> Result<WholeReply, NodeError> {
+    stream.write_all(request)?;
     stream.flush()?;
     let (mut reply, mut piece) = (WholeReply::default(), [0; 16 << 10]);
     loop {
@@ -169,30 +169,30 @@ fn question(stream: &mut Stream, question: &[u8]) -> Result<WholeReply, Refusal>
             Err(error) if error.kind() == ErrorKind::Interrupted => continue,
             ended => ended,
         }?;
-        if reply.take(&piece[..len]).map_err(|no| Refusal::NoMap(no.to_string()))? {
+        if reply.take(&piece[..len]).map_err(|no| NodeError::NoMap(no.to_string()))? {
             return Ok(reply);
         }
     }
 }
 
 /// The map that a node gives, in the words of servers since 7 or, where it does not know those, in the old ones.
-fn ask(endpoint: &Endpoint, codec: &RespCodec) -> Result<SlotMap, Refusal> {
+fn query_slot_map(endpoint: &Endpoint, codec: &RespCodec) -> Result<SlotMap, NodeError> {
     let mut stream = connect(endpoint)?;
-    stream.greet(codec)?;
+    stream.set_up(codec)?;
     let host = address_of(&endpoint.server).host;
     let by_tls = endpoint.tls.is_some();
-    let whole = question(&mut stream, ASK_SHARDS)?;
+    let whole = query(&mut stream, ASK_SHARDS)?;
     let declined = match map_of(&whole, |value| SlotMap::of_shards(value, &host, by_tls)) {
         Err(declined @ SlotMapError::Declined(_)) => declined,
-        Err(other) => return Err(Refusal::NoMap(other.to_string())),
+        Err(other) => return Err(NodeError::NoMap(other.to_string())),
         Ok(map) => return Ok(map),
     };
     if declined.to_string().contains(NO_CLUSTER) {
-        return Err(Refusal::NoMap(declined.to_string()));
+        return Err(NodeError::NoMap(declined.to_string()));
     }
-    let whole = question(&mut stream, ASK_SLOTS)?;
+    let whole = query(&mut stream, ASK_SLOTS)?;
     map_of(&whole, |value| SlotMap::of_slots(value, &host))
-        .map_err(|reason| Refusal::NoMap(reason.to_string()))
+        .map_err(|reason| NodeError::NoMap(reason.to_string()))
 }
 
 fn map_of(
@@ -203,17 +203,17 @@ fn map_of(
 }
 
 /// A connection by the first address that accepts one.
-fn connect(endpoint: &Endpoint) -> Result<Stream, Refusal> {
+fn connect(endpoint: &Endpoint) -> Result<Stream, NodeError> {
     let clock = Clock::start();
-    let deadline_ns = clock.now_ns() + ANSWER.as_nanos() as u64;
+    let deadline_ns = clock.now_ns() + REPLY_TIMEOUT.as_nanos() as u64;
     let Endpoint { addresses, tls, .. } = endpoint;
     Stream::connect_any(addresses, tls.as_ref(), clock, deadline_ns)
-        .map_err(|error| Refusal::Unreachable(in_words(error)))
+        .map_err(|error| NodeError::Unreachable(in_words(error)))
 }
 
 /// What there was to know when a run was over.
 #[derive(Clone, Debug)]
-pub(crate) struct LastMap {
+pub(crate) struct FinalSlotMap {
     pub slots: SlotCounts,
     /// Did somebody still answer?
     pub is_final: bool,
@@ -221,33 +221,33 @@ pub(crate) struct LastMap {
 }
 
 /// Whoever asks for maps while a run goes on, on a thread. Dropping it ends it, without a word.
-pub(crate) struct Mapper {
+pub(crate) struct SlotMapPoller {
     end: Sender<()>,
-    thread: JoinHandle<LastMap>,
+    thread: JoinHandle<FinalSlotMap>,
 }
 
-impl Mapper {
+impl SlotMapPoller {
     /// Begins to look whether the map on this board is out of date, which the nodes are asked about then.
     pub(crate) fn start(
         plan: &Plan,
-        board: Arc<MapBoard>,
+        board: Arc<SharedSlotMap>,
         nodes: Vec<Endpoint>,
         clock: Clock,
     ) -> io::Result<Self> {
         let codec = resp_codec(plan, plan.protocol)?;
         let (end, ended) = mpsc::channel();
-        let thread = std::thread::Builder::new().name("brunt-mapper".to_owned()).spawn(move || {
+        let thread = std::thread::Builder::new().name("brunt-slot-map".to_owned()).spawn(move || {
             let (mut from, mut asked_ns, mut refreshes) = (0, 0, 0);
             let mut refresh = || match first_map(&nodes, &codec, from) {
                 Ok((place, map)) => {
-                    board.put_up(&map);
+                    board.publish(&map);
                     from = place;
                     true
                 }
                 Err(_) => false,
             };
             // An end that is ordered, or nobody left to order one.
-            while let Err(RecvTimeoutError::Timeout) = ended.recv_timeout(LOOK) {
+            while let Err(RecvTimeoutError::Timeout) = ended.recv_timeout(CHECK_PERIOD) {
                 let is_due = clock.now_ns() >= asked_ns + PERIOD_NS;
                 if is_due && board.is_outdated.swap(false, Ordering::Relaxed) {
                     asked_ns = clock.now_ns();
@@ -255,13 +255,13 @@ impl Mapper {
                 }
             }
             let is_final = refresh();
-            LastMap { slots: board.counts(), is_final, refreshes }
+            FinalSlotMap { slots: board.counts(), is_final, refreshes }
         })?;
         Ok(Self { end, thread })
     }
 
     /// Asks for the last time.
-    pub(crate) fn end(self) -> LastMap {
+    pub(crate) fn end(self) -> FinalSlotMap {
         // One that is gone will be found gone when it is joined.
         let _ = self.end.send(());
         match self.thread.join() {

@@ -15,7 +15,7 @@ use brunt_workload::verify::Verifier;
 
 /// Where a connection stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Link {
+pub(crate) enum ConnectionState {
     /// Not connected; the next attempt is due at this time.
     Down {
         /// Nanoseconds on the worker's clock.
@@ -45,7 +45,7 @@ const PROBE_MAX_NS: u64 = 20_000_000;
 #[derive(Debug)]
 pub(crate) struct Connection<C> {
     /// Where it stands.
-    pub link: Link,
+    pub state: ConnectionState,
     /// Which server it goes to.
     pub server: u16,
     /// Which class it belongs to.
@@ -65,9 +65,9 @@ pub(crate) struct Connection<C> {
     /// When it was last lost, nanoseconds on the worker's clock.
     pub lost_ns: u64,
     /// In the attempt that was begun last, the socket came up and the greeting was said.
-    pub has_greeted: bool,
+    pub has_begun_setup: bool,
     /// Replies to the greeting that have come, each of them the right one.
-    pub greeted: u32,
+    pub setup_replies: u32,
     /// It stands on the list of connections with something to send.
     pub dirty: bool,
     /// Operations whose bytes were queued, oldest first.
@@ -85,9 +85,9 @@ pub(crate) struct Connection<C> {
     /// It ends by plan as soon as the replies that are out have come, and takes nothing more.
     pub retiring: bool,
     /// Calls that are spoken for: slots of a closed loop that are free, and their operations that have no bytes yet.
-    pub promised: u32,
+    pub reserved_calls: u32,
     /// Slots of a closed loop that wait for the next connection.
-    pub withheld: u32,
+    pub deferred_slots: u32,
     /// Those that wait for the rest of the pipeline, by when they became free.
     pub freed: Vec<u64>,
     /// Compares the value that is coming in with what was stored.
@@ -110,7 +110,7 @@ impl<C: Codec> Connection<C> {
     /// A connection that was never tried, with room for this many bytes to send.
     pub(crate) fn new(codec: C, room: usize, class: u16, server: u16) -> Self {
         Self {
-            link: Link::Down { retry_ns: 0 },
+            state: ConnectionState::Down { retry_ns: 0 },
             server,
             class,
             codec,
@@ -120,8 +120,8 @@ impl<C: Codec> Connection<C> {
             attempt_ns: 0,
             was_up: false,
             lost_ns: 0,
-            has_greeted: false,
-            greeted: 0,
+            has_begun_setup: false,
+            setup_replies: 0,
             dirty: false,
             chain: Chain::EMPTY,
             unsent: NO_ENTRY,
@@ -130,8 +130,8 @@ impl<C: Codec> Connection<C> {
             calls_left: u64::MAX,
             retire_ns: u64::MAX,
             retiring: false,
-            promised: 0,
-            withheld: 0,
+            reserved_calls: 0,
+            deferred_slots: 0,
             freed: Vec::new(),
             verifier: None,
             reply_bytes: 0,
@@ -146,7 +146,7 @@ impl<C: Codec> Connection<C> {
     /// May it take operations?
     #[inline]
     pub(crate) fn is_usable(&self) -> bool {
-        self.link == Link::Up && !self.stuck && !self.retiring
+        self.state == ConnectionState::Up && !self.stuck && !self.retiring
     }
 
     /// Queues the bytes of a request behind those of a preamble, whose operation has been written down, and puts that on the chain. False if there is
@@ -185,7 +185,7 @@ impl<C: Codec> Connection<C> {
         encode: impl FnOnce(&mut C, &mut Out) -> Encoded,
     ) -> bool {
         if !self.out.has_room(needed) {
-            in_flight.put_back(index, id);
+            in_flight.release_unused(index, id);
             return false;
         }
         let queued_before = self.out.queued_total();
@@ -210,8 +210,8 @@ impl<C: Codec> Connection<C> {
 
     /// Must a slot that has become free wait for the next connection?
     #[inline]
-    pub(crate) fn withholds(&self) -> bool {
-        self.retiring || self.calls_left <= u64::from(self.promised)
+    pub(crate) fn defers_slots(&self) -> bool {
+        self.retiring || self.calls_left <= u64::from(self.reserved_calls)
     }
 
     /// Operations that it has not finished with.
@@ -222,15 +222,15 @@ impl<C: Codec> Connection<C> {
 
     /// Forgets everything that belonged to the old connection; `codec` is that of one on which nothing was sent. The chains must have
     /// been emptied.
-    pub(crate) fn reset(&mut self, codec: &C, link: Link) {
+    pub(crate) fn reset(&mut self, codec: &C, state: ConnectionState) {
         debug_assert_eq!(self.outstanding(), 0);
-        self.link = link;
+        self.state = state;
         self.retiring = false;
         self.retire_ns = u64::MAX;
         self.codec.clone_from(codec);
         self.out.reset();
         self.stuck = false;
-        self.greeted = 0;
+        self.setup_replies = 0;
         self.unsent = NO_ENTRY;
         self.verifier = None;
         self.reply_bytes = 0;

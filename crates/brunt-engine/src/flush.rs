@@ -3,9 +3,9 @@
 //! Beside the load, one server after the other, on connections that wait. Invariant: what is not confirmed is an error.
 
 use crate::clock::Clock;
-use crate::dialect::resp_codec;
+use crate::codecs::resp_codec;
 use crate::run::Endpoint;
-use crate::transport::blocking::{NotGreeted, Stream};
+use crate::transport::blocking::{SetupError, Stream};
 use brunt_plan::plan::{Plan, Transport};
 use std::io::{self, Read, Write};
 
@@ -43,10 +43,10 @@ fn ask(plan: &Plan, is_redis: bool, endpoint: &Endpoint) -> io::Result<String> {
     let mut stream = Stream::connect_any(&endpoint.addresses, endpoint.tls.as_ref(), clock, deadline_ns)?;
     let request: &[u8] = if is_redis {
         let codec = resp_codec(plan, plan.protocol)?;
-        stream.greet(&codec).map_err(|reason| match reason {
-            NotGreeted::Lost(error) => error,
-            NotGreeted::Refused(said) => io::Error::other(said),
-            NotGreeted::NoAnswer => io::Error::other(NotGreeted::NO_ANSWER),
+        stream.set_up(&codec).map_err(|reason| match reason {
+            SetupError::Lost(error) => error,
+            SetupError::Rejected(said) => io::Error::other(said),
+            SetupError::InvalidReply => io::Error::other(SetupError::INVALID_REPLY),
         })?;
         b"*1\r\n$8\r\nflushall\r\n"
     } else {

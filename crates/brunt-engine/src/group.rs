@@ -6,7 +6,7 @@
 //! answered.
 
 use crate::in_flight::Entry;
-use crate::lease::{LeaseId, NO_LEASE};
+use crate::shared_slot::{NO_SHARED_SLOT, SharedSlotId};
 use brunt_plan::op::Op;
 use brunt_plan::outcome::{Outcome, OutcomeClass, ReplyKind};
 use brunt_plan::phase::Phase;
@@ -40,11 +40,11 @@ pub(crate) struct Group {
     /// A value was not the one that was stored.
     pub mismatched: bool,
     /// The slot that it shares with operations that follow it.
-    pub lease: LeaseId,
+    pub shared_slot: SharedSlotId,
     /// The largest lag of the busy periods in which its parts ended; `None` where that is not kept.
     pub busy_lag_ns: Option<u64>,
     /// A part was given up before it was sent.
-    pub given_up: bool,
+    pub abandoned: bool,
     /// Parts of a change whose replicas were gone, or went.
     pub missed: u32,
     /// The first outcome that was a failure.
@@ -106,8 +106,8 @@ impl Groups {
             hits: 0,
             busy_lag_ns: None,
             mismatched: false,
-            lease: NO_LEASE,
-            given_up: false,
+            shared_slot: NO_SHARED_SLOT,
+            abandoned: false,
             missed: 0,
             failure: None,
             answer: None,
@@ -147,14 +147,14 @@ impl Groups {
         group.sent_ns = group.sent_ns.max(part.sent_ns);
         // Not always that of the last: a time-out is booked at its own value, however late it is noticed.
         group.done_ns = group.done_ns.max(done_ns);
-        if part.rest.first_byte_ns != 0
-            && (group.first_byte_ns == 0 || part.rest.first_byte_ns < group.first_byte_ns)
+        if part.details.first_byte_ns != 0
+            && (group.first_byte_ns == 0 || part.details.first_byte_ns < group.first_byte_ns)
         {
-            group.first_byte_ns = part.rest.first_byte_ns;
+            group.first_byte_ns = part.details.first_byte_ns;
         }
-        group.wire_requests += part.rest.wire_requests;
-        group.hits += part.rest.hits;
-        group.mismatched |= part.rest.mismatched;
+        group.wire_requests += part.details.wire_requests;
+        group.hits += part.details.hits;
+        group.mismatched |= part.details.mismatched;
         if outcome.class == OutcomeClass::Lost && !part.kind.is_retrieval() {
             group.missed += 1;
         } else if !outcome.class.is_completed() && outcome.class != OutcomeClass::Mismatch {
@@ -187,15 +187,15 @@ impl Groups {
     }
 
     /// A part is given up before it was sent. Yields the group when it was the last.
-    pub(crate) fn give_up(&mut self, id: GroupId, at_ns: u64) -> Option<Group> {
+    pub(crate) fn abandon(&mut self, id: GroupId, at_ns: u64) -> Option<Group> {
         let group = &mut self.groups[id as usize];
-        group.given_up = true;
+        group.abandoned = true;
         group.done_ns = group.done_ns.max(at_ns);
         self.end_unsent(id)
     }
 
     /// A part that was sent, and then sent on, will never be sent there. Yields the group when it was the last.
-    pub(crate) fn end_sent_on(&mut self, id: GroupId, first_sent_ns: u64) -> Option<Group> {
+    pub(crate) fn end_redirected(&mut self, id: GroupId, first_sent_ns: u64) -> Option<Group> {
         let group = &mut self.groups[id as usize];
         group.sent_ns = group.sent_ns.max(first_sent_ns);
         group.failure.get_or_insert(Outcome::without_reply(OutcomeClass::Lost));

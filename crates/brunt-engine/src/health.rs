@@ -26,9 +26,9 @@ pub(crate) struct Health {
     pub answers: bool,
     last_success_ns: u64,
     /// When it last did anything else that only a server which is there does: an error, or taking in what wants no reply.
-    last_sign_ns: u64,
+    last_activity_ns: u64,
     /// The run ended while it was in trouble.
-    is_gone_at_end: bool,
+    was_down_at_end: bool,
     /// The usual gap between two replies, while one was due.
     usual_gap_ns: u64,
     /// Since when there was trouble and no success; 0 while all is well.
@@ -41,7 +41,7 @@ pub(crate) struct Health {
     unanswered: Unanswered,
 }
 
-/// A request that was not answered. Alone it may be one that was lost on the way.
+/// A request that was not answered. LocalOnly it may be one that was lost on the way.
 #[derive(Clone, Copy, Debug, Default)]
 struct Unanswered {
     sent_ns: u64,
@@ -60,8 +60,8 @@ impl Health {
             prober: None,
             answers: false,
             last_success_ns: 0,
-            last_sign_ns: 0,
-            is_gone_at_end: false,
+            last_activity_ns: 0,
+            was_down_at_end: false,
             usual_gap_ns: 0,
             trouble_since_ns: 0,
             kinds: OutageKinds::NONE,
@@ -135,7 +135,7 @@ impl Health {
     }
 
     /// Something went wrong; `evidence_ns` is the earliest instant at which it showed.
-    pub(crate) fn trouble(&mut self, kind: OutageKind, evidence_ns: u64) {
+    pub(crate) fn note_trouble(&mut self, kind: OutageKind, evidence_ns: u64) {
         if self.trouble_since_ns == 0 {
             self.trouble_since_ns = evidence_ns.max(self.last_success_ns).max(1);
         }
@@ -151,23 +151,23 @@ impl Health {
 
     /// It has done something that is no success, but no silence either.
     #[inline]
-    pub(crate) fn sign(&mut self, at_ns: u64) {
-        self.last_sign_ns = at_ns;
+    pub(crate) fn note_activity(&mut self, at_ns: u64) {
+        self.last_activity_ns = at_ns;
     }
 
     /// Since when nothing at all has come of what is asked of it; `None` while all is well.
     pub(crate) fn silent_since_ns(&self) -> Option<u64> {
-        (self.trouble_since_ns != 0).then(|| self.trouble_since_ns.max(self.last_sign_ns))
+        (self.trouble_since_ns != 0).then(|| self.trouble_since_ns.max(self.last_activity_ns))
     }
 
     /// When it last did anything that only a server which is there does; 0 before there was anything.
-    pub(crate) fn last_life_ns(&self) -> u64 {
-        self.last_success_ns.max(self.last_sign_ns)
+    pub(crate) fn last_active_ns(&self) -> u64 {
+        self.last_success_ns.max(self.last_activity_ns)
     }
 
     /// Was it in trouble when the run ended, and did nothing at all any more?
-    pub(crate) fn is_gone_at_end(&self) -> bool {
-        self.is_gone_at_end
+    pub(crate) fn was_down_at_end(&self) -> bool {
+        self.was_down_at_end
     }
 
     /// When the first request was sent to it of those that nothing came of but time-outs; `None` where there is no such, or other
@@ -191,7 +191,7 @@ impl Health {
 
     /// A request that was sent at `sent_ns` failed.
     pub(crate) fn request_failed(&mut self, kind: OutageKind, sent_ns: u64) {
-        self.trouble(kind, sent_ns);
+        self.note_trouble(kind, sent_ns);
         self.failed += 1;
     }
 
@@ -236,7 +236,7 @@ impl Health {
             None => now_ns,
         };
         let span = self.end(gap_from_ns, now_ns.saturating_sub(gap_from_ns), now_ns)?;
-        self.is_gone_at_end = self.last_sign_ns <= span.start_ns;
+        self.was_down_at_end = self.last_activity_ns <= span.start_ns;
         Some(OutageSpan { end_ns: u64::MAX, ..span })
     }
 }
@@ -262,9 +262,9 @@ mod tests {
     #[test]
     fn a_gap_with_failures_lasts_from_the_first_evidence_to_the_next_success() {
         let mut health = healthy();
-        health.trouble(OutageKind::Reset, 1_101 * MS);
+        health.note_trouble(OutageKind::Reset, 1_101 * MS);
         health.request_failed(OutageKind::Reset, 1_099 * MS);
-        health.trouble(OutageKind::Refused, 1_105 * MS);
+        health.note_trouble(OutageKind::Refused, 1_105 * MS);
         let span = health.success(3_100 * MS, 3_101 * MS, 3_101 * MS).unwrap();
         assert_eq!((span.server, span.start_ns, span.end_ns, span.failed), (3, 1_101 * MS, 3_101 * MS, 1));
         assert_eq!(span.kinds.iter().collect::<Vec<_>>(), [OutageKind::Refused, OutageKind::Reset]);
@@ -272,13 +272,13 @@ mod tests {
     }
 
     #[test]
-    fn a_reply_that_is_read_with_a_reset_is_older_than_that() {
+    fn replies_read_with_a_reset_precede_it() {
         let mut health = healthy();
-        health.trouble(OutageKind::Reset, 1_101 * MS);
+        health.note_trouble(OutageKind::Reset, 1_101 * MS);
         health.request_failed(OutageKind::Reset, 1_099 * MS);
         assert_eq!(health.successes(1_099 * MS, 1_101 * MS, 1_101 * MS, 4), None);
         assert!(!health.answers);
-        health.trouble(OutageKind::Refused, 1_102 * MS);
+        health.note_trouble(OutageKind::Refused, 1_102 * MS);
         let span = health.success(3_100 * MS, 3_101 * MS, 3_101 * MS).unwrap();
         assert_eq!((span.start_ns, span.failed), (1_101 * MS, 1));
     }
@@ -297,7 +297,7 @@ mod tests {
         // Closed, begun again, established after so many milliseconds; requests that failed with it; an outage?
         for (after_ms, failed, is_outage) in [(1, 0, false), (9, 0, false), (10, 0, true), (1, 1, true)] {
             let mut health = healthy();
-            health.trouble(OutageKind::ClosedByPeer, 1_200 * MS);
+            health.note_trouble(OutageKind::ClosedByPeer, 1_200 * MS);
             (0..failed).for_each(|_| health.request_failed(OutageKind::ClosedByPeer, 1_199 * MS));
             health.connected((1_200 + after_ms) * MS);
             // The next request is due a second later.
@@ -325,7 +325,7 @@ mod tests {
     }
 
     #[test]
-    fn who_has_answered_since_is_there() {
+    fn a_server_that_answered_later_requests_is_up() {
         for is_lossy in [false, true] {
             let mut health = well(Health::new(3, is_lossy));
             for ms in 0..20 {
@@ -362,7 +362,7 @@ mod tests {
     }
 
     #[test]
-    fn it_takes_two_requests_without_an_answer_at_the_end() {
+    fn two_unanswered_requests_at_the_end_are_an_outage() {
         let mut health = well(Health::new(3, true));
         assert!(!health.is_silent(1) && health.is_silent(2));
         health.request_timed_out(1_101 * MS);
@@ -373,7 +373,7 @@ mod tests {
     }
 
     #[test]
-    fn replies_of_one_read_are_as_many_one_by_one() {
+    fn replies_of_one_read_equal_single_replies() {
         for count in [1, 2, 32, 1_000] {
             let (mut together, mut each) = (healthy(), healthy());
             // The first of them ends a stall, and what is usual is long since then.
@@ -388,12 +388,12 @@ mod tests {
     }
 
     #[test]
-    fn a_gap_that_is_open_at_the_end_says_so() {
+    fn gaps_open_at_the_end_have_no_end() {
         let mut health = healthy();
         assert_eq!(health.clone().close(1_101 * MS, None), None);
         assert_eq!(health.clone().close(5_000 * MS, Some(4_990 * MS)), None);
         assert_eq!(health.clone().close(5_000 * MS, Some(1_101 * MS)).unwrap().start_ns, 1_101 * MS);
-        health.trouble(OutageKind::Refused, 1_200 * MS);
+        health.note_trouble(OutageKind::Refused, 1_200 * MS);
         let span = health.close(5_000 * MS, None).unwrap();
         assert_eq!((span.start_ns, span.end_ns), (1_200 * MS, u64::MAX));
     }

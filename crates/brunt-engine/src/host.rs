@@ -26,7 +26,7 @@ const CLOCK_READINGS: u32 = 5;
 const WAKE_UPS: usize = 40;
 const SLEEP: Duration = Duration::from_micros(100);
 /// A drift that the readings themselves leave uncertain by more than this is not told.
-const BLUR_MAX_PPM: f64 = 20.0;
+const UNCERTAINTY_MAX_PPM: f64 = 20.0;
 
 /// Three clocks at about the same instant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,7 +36,7 @@ struct Clocks {
     raw_ns: i64,
     realtime_ns: i64,
     /// How far apart the two were.
-    blur_ns: i64,
+    uncertainty_ns: i64,
 }
 
 fn clock_ns(id: ClockId) -> i64 {
@@ -54,16 +54,17 @@ struct ClockWatch {
 }
 
 impl ClockWatch {
-    fn look(&mut self) {
+    fn sample(&mut self) {
         let mut best: Option<Clocks> = None;
         for _ in 0..CLOCK_READINGS {
             let before_ns = clock_ns(ClockId::Monotonic);
             let (raw_ns, realtime_ns) = (clock_ns(ClockId::MonotonicRaw), clock_ns(ClockId::Realtime));
             let after_ns = clock_ns(ClockId::Monotonic);
             self.backwards += u64::from(after_ns < before_ns);
-            let blur_ns = after_ns - before_ns;
-            let clocks = Clocks { monotonic_ns: before_ns + blur_ns / 2, raw_ns, realtime_ns, blur_ns };
-            if best.is_none_or(|best| blur_ns < best.blur_ns) {
+            let uncertainty_ns = after_ns - before_ns;
+            let clocks =
+                Clocks { monotonic_ns: before_ns + uncertainty_ns / 2, raw_ns, realtime_ns, uncertainty_ns };
+            if best.is_none_or(|best| uncertainty_ns < best.uncertainty_ns) {
                 best = Some(clocks);
             }
         }
@@ -74,10 +75,10 @@ impl ClockWatch {
 
     fn take(&mut self, clocks: Clocks) {
         if let Some(last) = self.last {
-            self.backwards += u64::from(clocks.monotonic_ns + clocks.blur_ns < last.monotonic_ns);
+            self.backwards += u64::from(clocks.monotonic_ns + clocks.uncertainty_ns < last.monotonic_ns);
             let change_ns =
                 (clocks.realtime_ns - clocks.monotonic_ns) - (last.realtime_ns - last.monotonic_ns);
-            let step_ns = change_ns.abs() - clocks.blur_ns - last.blur_ns;
+            let step_ns = change_ns.abs() - clocks.uncertainty_ns - last.uncertainty_ns;
             if step_ns >= STEP_MIN_NS {
                 self.step_ns = self.step_ns.max(change_ns.abs());
             }
@@ -90,9 +91,9 @@ impl ClockWatch {
     fn drift_ppm(&self) -> Option<f64> {
         let (first, last) = (self.first?, self.last?);
         let raw_ns = (last.raw_ns - first.raw_ns) as f64;
-        let blur_ppm = (first.blur_ns + last.blur_ns) as f64 / raw_ns * 1e6;
+        let uncertainty_ppm = (first.uncertainty_ns + last.uncertainty_ns) as f64 / raw_ns * 1e6;
         let ppm = ((last.monotonic_ns - first.monotonic_ns) as f64 / raw_ns - 1.0) * 1e6;
-        (raw_ns > 0.0 && blur_ppm <= BLUR_MAX_PPM).then_some(ppm)
+        (raw_ns > 0.0 && uncertainty_ppm <= UNCERTAINTY_MAX_PPM).then_some(ppm)
     }
 
     fn evidence(&self) -> ClockEvidence {
@@ -151,11 +152,11 @@ impl HostWatch {
     }
 
     /// To be called every now and then; the measured window is from `measure_ns` to `end_ns`.
-    pub(crate) fn look(&mut self, now_ns: u64, measure_ns: u64, end_ns: u64) {
+    pub(crate) fn sample(&mut self, now_ns: u64, measure_ns: u64, end_ns: u64) {
         if now_ns < measure_ns || self.end.is_some() {
             return;
         }
-        self.clocks.look();
+        self.clocks.sample();
         if self.begin.is_none() {
             self.begin = Some(self.read(now_ns));
         } else if now_ns >= end_ns {
@@ -164,8 +165,8 @@ impl HostWatch {
     }
 
     /// The run is over, drain included.
-    pub(crate) fn conclude(mut self, now_ns: u64) -> HostEvidence {
-        self.look(now_ns, 0, now_ns);
+    pub(crate) fn finish(mut self, now_ns: u64) -> HostEvidence {
+        self.sample(now_ns, 0, now_ns);
         let mut evidence = HostEvidence {
             cpus: self.cpus.len() as u64,
             wake_up_ns: self.wake_up_ns,
@@ -336,7 +337,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ticks_of_processors() {
+    fn cpu_ticks_are_parsed() {
         let stat = "cpu  50 0 25 20 0 0 0 5 50 0\ncpu0 40 0 20 10 0 0 0 1 0 0\ncpu1 1 2 3\ncpu10 1 0 0 0 0 0 0 9 0 0\n";
         let table = [
             ("cpu", Some((5, 75, 100))),
@@ -352,7 +353,7 @@ mod tests {
     }
 
     #[test]
-    fn control_groups() {
+    fn cpu_control_groups_are_found() {
         let table: [(&str, &[&str]); 3] = [
             ("0::/\n", &["/sys/fs/cgroup", "/sys/fs/cgroup/unified"]),
             (
@@ -383,7 +384,7 @@ mod tests {
     }
 
     #[test]
-    fn quotas_used_up() {
+    fn throttled_time_is_parsed() {
         let table = [
             ("usage_usec 5\nnr_throttled 2\nthrottled_usec 1500\nnr_bursts 0\n", Some(1_500_000)),
             ("nr_periods 22\nnr_throttled 20\nthrottled_time 1207915318\n", Some(1_207_915_318)),
@@ -397,7 +398,7 @@ mod tests {
     }
 
     #[test]
-    fn connections_turned_away() {
+    fn listen_drops_are_parsed() {
         let head = "TcpExt: SyncookiesSent ListenOverflows ListenDrops TCPHPHits\n";
         let table = [
             (format!("{head}TcpExt: 0 7 9 12345\nIpExt: InNoRoutes\nIpExt: 5\n"), Some(9)),
@@ -411,7 +412,7 @@ mod tests {
     }
 
     #[test]
-    fn own_addresses() {
+    fn local_addresses_are_recognised() {
         let table = [("127.0.0.1", true), ("127.1.2.3", true), ("::1", true), ("192.0.2.1", false)];
         for (address, expected) in table {
             assert_eq!(is_of_this_host(address.parse().unwrap()), expected, "{address}");
@@ -421,12 +422,12 @@ mod tests {
     /// Readings (monotonic, raw, realtime, blur) → drift in ppm, step, times backwards.
     fn check_clocks(readings: &[[i64; 4]], expected: (Option<f64>, u64, u64)) {
         let mut watch = ClockWatch::default();
-        for [monotonic_ns, raw_ns, realtime_ns, blur_ns] in readings {
+        for [monotonic_ns, raw_ns, realtime_ns, uncertainty_ns] in readings {
             let clocks = Clocks {
                 monotonic_ns: *monotonic_ns,
                 raw_ns: *raw_ns,
                 realtime_ns: *realtime_ns,
-                blur_ns: *blur_ns,
+                uncertainty_ns: *uncertainty_ns,
             };
             watch.take(clocks);
         }
@@ -436,7 +437,7 @@ mod tests {
     }
 
     #[test]
-    fn clocks_against_each_other() {
+    fn clock_drift_and_steps_are_computed() {
         const S: i64 = 1_000_000_000;
         let still = [S, S, 1_000 * S, 60];
         check_clocks(&[still, [2 * S, 2 * S, 1_001 * S, 80]], (Some(0.0), 0, 0));
@@ -455,12 +456,12 @@ mod tests {
 
     /// On whatever host this runs: what was found is of this window.
     #[test]
-    fn a_window_on_this_host() {
+    fn host_evidence_covers_a_window() {
         let mut watch = HostWatch::new(crate::allowed_cpus(), &[]);
         for (now_ns, end_ns) in [(1_000, 9_000), (2_500, 9_000), (9_000, 9_000), (12_000, 9_000)] {
-            watch.look(now_ns, 2_000, end_ns);
+            watch.sample(now_ns, 2_000, end_ns);
         }
-        let evidence = watch.conclude(99_000);
+        let evidence = watch.finish(99_000);
         assert_eq!((evidence.wall_ns, evidence.cpus), (6_500, crate::allowed_cpus().len() as u64));
         assert_eq!((evidence.listen_drops, evidence.clock.backwards, evidence.retransmits), (None, 0, 0));
     }

@@ -4,10 +4,10 @@
 //! always does. Invariant: every entry is either free for one connection or on exactly one chain of one, and the slab never
 //! grows.
 
-use crate::detour::{DetourId, NO_DETOUR};
 use crate::group::{GroupId, NO_GROUP};
 use crate::lane::{Picked, Route};
-use crate::lease::{LeaseId, NO_LEASE};
+use crate::redirect_state::{NO_REDIRECT, RedirectStateId};
+use crate::shared_slot::{NO_SHARED_SLOT, SharedSlotId};
 use crate::tokens::Tokens;
 use brunt_plan::op::{ClassId, Expectation, KeyRef, Op, OpId, OpKind, SessionId, ValueRef};
 use brunt_plan::phase::Phase;
@@ -46,9 +46,9 @@ pub(crate) struct Entry {
     /// The phase its intended time lies in.
     pub phase: Phase,
     key_kind: KeyKind,
-    /// It is a retrieval that stands for itself, and one command; see [`crate::lane::Lane::is_alone`].
-    pub alone: bool,
-    pub rest: Rest,
+    /// It is a retrieval that stands for itself, and one command; see [`crate::lane::Lane::is_simple`].
+    pub is_simple: bool,
+    pub details: EntryDetails,
 }
 
 /// Which variant of [`KeyRef`] it is, apart from its number: together they would take twice the room.
@@ -62,7 +62,7 @@ enum KeyKind {
 
 /// What an operation has beside that.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Rest {
+pub(crate) struct EntryDetails {
     /// When the read that brought the first byte of its reply returned; 0 before.
     pub first_byte_ns: u64,
     value: ValueRef,
@@ -77,9 +77,9 @@ pub(crate) struct Rest {
     /// The multi-get that it is a part of.
     pub group: GroupId,
     /// The slot that it shares with operations that follow it.
-    pub lease: LeaseId,
+    pub shared_slot: SharedSlotId,
     /// What it brings along where another node has sent it on.
-    pub detour: DetourId,
+    pub redirect_state: RedirectStateId,
     /// How many keys.
     pub count: u16,
     command: u16,
@@ -88,7 +88,7 @@ pub(crate) struct Rest {
     pub mismatched: bool,
 }
 
-impl Rest {
+impl EntryDetails {
     /// That of an operation that stands for itself, and of a place that is free.
     const BLANK: Self = {
         let Op { count, value, ttl_s, operand, expectation, command, .. } =
@@ -102,8 +102,8 @@ impl Rest {
             hits: 0,
             key_cursor: 0,
             group: NO_GROUP,
-            lease: NO_LEASE,
-            detour: NO_DETOUR,
+            shared_slot: NO_SHARED_SLOT,
+            redirect_state: NO_REDIRECT,
             count,
             command,
             expectation,
@@ -113,8 +113,19 @@ impl Rest {
 
     fn of(picked: &Picked) -> Self {
         let Op { count, value, ttl_s, operand, expectation, command, .. } = picked.op;
-        let Picked { group, lease, detour, .. } = *picked;
-        Self { value, operand, ttl_s, group, lease, detour, count, command, expectation, ..Self::BLANK }
+        let Picked { group, shared_slot, redirect_state, .. } = *picked;
+        Self {
+            value,
+            operand,
+            ttl_s,
+            group,
+            shared_slot,
+            redirect_state,
+            count,
+            command,
+            expectation,
+            ..Self::BLANK
+        }
     }
 }
 
@@ -144,26 +155,26 @@ impl Entry {
     /// Is there anything to be checked of its reply?
     #[inline]
     pub(crate) fn is_checked(&self) -> bool {
-        self.rest.expectation != Expectation::Any
+        self.details.expectation != Expectation::Any
     }
 
     /// What it is booked as.
     #[inline]
     pub(crate) fn op_id(&self) -> OpId {
-        OpId::of(self.kind, self.rest.command)
+        OpId::of(self.kind, self.details.command)
     }
 
     /// What was asked.
     pub(crate) fn op(&self) -> Op {
         let Self { kind, class, session, .. } = *self;
-        let Rest { count, value, ttl_s, operand, expectation, command, .. } = self.rest;
+        let EntryDetails { count, value, ttl_s, operand, expectation, command, .. } = self.details;
         Op { kind, class, session, key: self.key(), count, value, ttl_s, operand, expectation, command }
     }
 
     /// The same, whose write has been booked as none.
     pub(crate) fn without_version(mut self) -> Self {
-        if let ValueRef::Version(_) = self.rest.value {
-            self.rest.value = ValueRef::Version(0);
+        if let ValueRef::Version(_) = self.details.value {
+            self.details.value = ValueRef::Version(0);
         }
         self
     }
@@ -189,13 +200,13 @@ impl Entry {
         kind: OpKind::Get,
         phase: Phase::Connect,
         key_kind: KeyKind::Id,
-        alone: true,
-        rest: Rest::BLANK,
+        is_simple: true,
+        details: EntryDetails::BLANK,
     };
 
     /// Becomes an operation that was only picked; it is blank. What [`InFlight::link`] sets is left as it is.
     #[inline(always)]
-    fn become_picked(&mut self, picked: &Picked, alone: bool) {
+    fn become_picked(&mut self, picked: &Picked, is_simple: bool) {
         (self.key_kind, self.key_word) = match picked.op.key {
             KeyRef::Id(id) => (KeyKind::Id, id),
             KeyRef::Drawn(seed) => (KeyKind::Drawn, seed),
@@ -209,9 +220,9 @@ impl Entry {
         self.class = picked.op.class;
         self.kind = picked.op.kind;
         self.phase = picked.phase;
-        self.alone = alone;
-        if !alone {
-            self.rest = Rest::of(picked);
+        self.is_simple = is_simple;
+        if !is_simple {
+            self.details = EntryDetails::of(picked);
         }
         debug_assert_eq!(self.op(), picked.op);
     }
@@ -267,22 +278,22 @@ impl<C: Codec> InFlight<C> {
     /// Writes an operation that is about to be queued on a connection down in a free place; to be linked into a chain then,
     /// or put back.
     #[inline(always)]
-    pub(crate) fn fill(&mut self, connection: u32, picked: &Picked, alone: bool) -> EntryId {
+    pub(crate) fn allocate(&mut self, connection: u32, picked: &Picked, is_simple: bool) -> EntryId {
         if self.free[connection as usize] == NO_ENTRY {
-            self.find_places(connection);
+            self.add_free_entries(connection);
         }
         let free = &mut self.free[connection as usize];
         let id = *free;
         let entry = &mut self.entries[id as usize];
         *free = entry.next;
-        entry.become_picked(picked, alone);
+        entry.become_picked(picked, is_simple);
         id
     }
 
     /// Finds free places for a connection that has none: such as were never used before, or one of another connection. Not all
     /// of them are used from the start: few plans fill them, and memory that nobody has touched is none.
     #[cold]
-    fn find_places(&mut self, connection: u32) {
+    fn add_free_entries(&mut self, connection: u32) {
         let each = (self.capacity / self.free.len()).clamp(1, Self::PLACES);
         let first = self.entries.len();
         self.entries.resize((first + each).min(self.capacity), Entry::BLANK);
@@ -291,21 +302,21 @@ impl<C: Codec> InFlight<C> {
         }
         // The one with the lowest number is the first to be used.
         for id in (first..self.entries.len()).rev() {
-            self.put_back(connection, id as EntryId);
+            self.release_unused(connection, id as EntryId);
         }
         if self.entries.len() == first {
             let other = self.free.iter_mut().find(|free| **free != NO_ENTRY);
             let other = other.expect("no more operations than connections × depth");
             let id = std::mem::replace(other, self.entries[*other as usize].next);
-            self.put_back(connection, id);
+            self.release_unused(connection, id);
         }
     }
 
     /// An operation that was written down for a connection has no bytes after all.
-    pub(crate) fn put_back(&mut self, connection: u32, id: EntryId) {
+    pub(crate) fn release_unused(&mut self, connection: u32, id: EntryId) {
         let entry = &mut self.entries[id as usize];
         entry.next = std::mem::replace(&mut self.free[connection as usize], id);
-        entry.rest = Rest::BLANK;
+        entry.details = EntryDetails::BLANK;
     }
 
     /// What the request of an operation that was written down carries, for its reply to name it.
@@ -313,7 +324,7 @@ impl<C: Codec> InFlight<C> {
     pub(crate) fn token(&mut self, id: EntryId) -> u32 {
         match C::MATCHING {
             Matching::Fifo => 0,
-            Matching::Token => self.tokens.renew(id),
+            Matching::Token => self.tokens.next_token(id),
         }
     }
 
@@ -364,7 +375,7 @@ impl<C: Codec> InFlight<C> {
         let entry = &mut self.entries[id as usize];
         (entry.stream_end, entry.next) = (stream_end, NO_ENTRY);
         if wire_requests != 1 {
-            entry.rest.wire_requests = wire_requests;
+            entry.details.wire_requests = wire_requests;
         }
         match chain.head {
             NO_ENTRY => chain.head = id,
@@ -378,9 +389,9 @@ impl<C: Codec> InFlight<C> {
     /// Takes the oldest operation off a chain of a connection.
     #[inline]
     pub(crate) fn pop(&mut self, connection: u32, chain: &mut Chain) -> Option<Entry> {
-        let entry = self.take_off(connection, chain, |_| true)?;
+        let entry = self.unlink_head(connection, chain, |_| true)?;
         let popped = *entry;
-        entry.rest = Rest::BLANK;
+        entry.details = EntryDetails::BLANK;
         Some(popped)
     }
 
@@ -409,19 +420,19 @@ impl<C: Codec> InFlight<C> {
 
     /// Takes the oldest off if it stands for itself and is as it should be, to be looked at where it lies, which is free from now on.
     #[inline(always)]
-    pub(crate) fn pop_alone(
+    pub(crate) fn pop_simple(
         &mut self,
         connection: u32,
         chain: &mut Chain,
         is_right: impl FnOnce(&Entry) -> bool,
     ) -> Option<&Entry> {
-        let entry = self.take_off(connection, chain, |entry| entry.alone && is_right(entry))?;
-        debug_assert_eq!(entry.rest, Rest::BLANK);
+        let entry = self.unlink_head(connection, chain, |entry| entry.is_simple && is_right(entry))?;
+        debug_assert_eq!(entry.details, EntryDetails::BLANK);
         Some(entry)
     }
 
     #[inline(always)]
-    fn take_off(
+    fn unlink_head(
         &mut self,
         connection: u32,
         chain: &mut Chain,
@@ -477,19 +488,19 @@ mod tests {
             connection: None,
             route: 0,
             group: NO_GROUP,
-            lease: NO_LEASE,
-            detour: NO_DETOUR,
+            shared_slot: NO_SHARED_SLOT,
+            redirect_state: NO_REDIRECT,
         }
     }
 
     #[test]
-    fn an_entry_is_two_cache_lines_and_the_usual_is_in_the_first() {
-        assert_eq!((size_of::<Entry>(), std::mem::offset_of!(Entry, rest)), (128, 64));
+    fn entries_are_two_cache_lines_with_common_fields_first() {
+        assert_eq!((size_of::<Entry>(), std::mem::offset_of!(Entry, details)), (128, 64));
         let changed = Op { count: 3, ttl_s: 7, operand: 9, command: 4, ..picked(1).op };
         for key in [KeyRef::Id(5), KeyRef::Drawn(u64::MAX), KeyRef::Offset(6)] {
-            for (op, alone) in [(Op { key, ..changed }, false), (Op { key, ..picked(1).op }, true)] {
+            for (op, is_simple) in [(Op { key, ..changed }, false), (Op { key, ..picked(1).op }, true)] {
                 let mut entry = Entry::BLANK;
-                entry.become_picked(&Picked { op, ..picked(1) }, alone);
+                entry.become_picked(&Picked { op, ..picked(1) }, is_simple);
                 assert_eq!(entry.op(), op);
             }
         }
@@ -501,36 +512,36 @@ mod tests {
         let mut chains = [Chain::EMPTY; 2];
         for round in 0..1000u64 {
             for connection in [0, 1] {
-                let unused = slab.fill(connection, &picked(77), false);
-                let id = slab.fill(connection, &picked(round + u64::from(connection) * 10_000), true);
-                slab.put_back(connection, unused);
+                let unused = slab.allocate(connection, &picked(77), false);
+                let id = slab.allocate(connection, &picked(round + u64::from(connection) * 10_000), true);
+                slab.release_unused(connection, unused);
                 slab.link(&mut chains[connection as usize], id, 0, 1);
             }
             if round % 2 == 1 {
                 let [left, right] = &mut chains;
                 for expected in [round - 1, round] {
-                    assert!(slab.pop_alone(0, left, |entry| entry.key() != KeyRef::Id(expected)).is_none());
+                    assert!(slab.pop_simple(0, left, |entry| entry.key() != KeyRef::Id(expected)).is_none());
                     assert_eq!(slab.pop(0, left).unwrap().key(), KeyRef::Id(expected));
                     assert_eq!(slab.pop(1, right).unwrap().key(), KeyRef::Id(expected + 10_000));
                 }
-                assert!(slab.pop(0, left).is_none() && slab.pop_alone(1, right, |_| true).is_none());
+                assert!(slab.pop(0, left).is_none() && slab.pop_simple(1, right, |_| true).is_none());
                 assert_eq!(slab.len(), 0);
             }
         }
     }
 
     #[test]
-    fn places_lie_side_by_side_and_move_to_where_they_are_needed() {
+    fn free_entries_are_adjacent_and_move_between_connections() {
         let mut slab = InFlight::<TextCodec>::new(3, 20);
-        let mut fill = |connection| slab.fill(connection, &picked(0), true);
+        let mut fill = |connection| slab.allocate(connection, &picked(0), true);
         // Six for each connection are its share.
         assert_eq!([0, 1, 0, 1, 0].map(&mut fill), [0, 6, 1, 7, 2]);
         assert_eq!([2; 6].map(&mut fill), [12, 13, 14, 15, 16, 17]);
         // The two that nobody had, and then those of the others.
         assert_eq!([2; 9].map(&mut fill), [18, 19, 3, 4, 5, 8, 9, 10, 11]);
-        slab.put_back(2, 4);
-        slab.put_back(2, 5);
-        assert_eq!([2, 0].map(|connection| slab.fill(connection, &picked(0), true)), [5, 4]);
+        slab.release_unused(2, 4);
+        slab.release_unused(2, 5);
+        assert_eq!([2, 0].map(|connection| slab.allocate(connection, &picked(0), true)), [5, 4]);
     }
 
     /// Whatever order replies come in, those that still wait keep theirs, and what has ended is found no more.
@@ -542,7 +553,7 @@ mod tests {
         let (mut chain, mut other) = (Chain::EMPTY, Chain::EMPTY);
         for round in 0..100u64 {
             let mut queue = |connection, chain: &mut Chain, id| {
-                let entry = slab.fill(connection, &picked(id), true);
+                let entry = slab.allocate(connection, &picked(id), true);
                 let token = slab.token(entry);
                 slab.expect_reply(connection, chain, entry);
                 slab.link(chain, entry, 0, 1);

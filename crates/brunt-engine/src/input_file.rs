@@ -65,7 +65,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_is_read_up_to_its_limit() {
+    fn files_are_read_up_to_the_limit() {
         let path = std::env::temp_dir().join(format!("brunt-input-{}", std::process::id()));
         let too_large = "it is larger than 1 MiB, the most that is read";
         for (len, expected) in

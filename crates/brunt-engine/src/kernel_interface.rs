@@ -37,7 +37,7 @@ pub struct Chosen {
 
 /// Tries io_uring with all that brunt needs of it. The error says what does not work.
 pub fn io_uring_works() -> Result<(), String> {
-    uring::trial::try_out()
+    uring::probe::probe_io_uring()
 }
 
 /// Was there no memory for a ring, or for anything else?
@@ -47,13 +47,13 @@ pub(crate) fn is_out_of_memory(error: &io::Error) -> bool {
 
 /// What is left where rings could be had when they were tried, and not any more.
 pub(crate) fn without_io_uring(error: &io::Error) -> Chosen {
-    let reason = format!("io_uring: {}, once workers asked", uring::trial::refusal(error));
+    let reason = format!("io_uring: {}, once workers asked", uring::probe::refusal(error));
     Chosen { interface: KernelInterface::Epoll, reason: Some(reason) }
 }
 
 /// Chooses for a plan whose workers need these rings; an error is why the interface that it names cannot be had.
 pub(crate) fn choose(plan: &Plan, rings: &[uring::Shape]) -> Result<Chosen, String> {
-    choose_by(plan, || io_uring_works().and_then(|()| uring::trial::make_all(rings)))
+    choose_by(plan, || io_uring_works().and_then(|()| uring::probe::make_all(rings)))
 }
 
 fn choose_by(plan: &Plan, io_uring: impl Fn() -> Result<(), String>) -> Result<Chosen, String> {
@@ -77,7 +77,7 @@ mod tests {
     use brunt_plan::spec::PlanSpec;
 
     #[test]
-    fn the_best_that_works_unless_one_is_named() {
+    fn auto_takes_the_best_working_interface() {
         // plan, does io_uring work → interface and reason, or error
         let table = [
             ("", true, Ok(("uring", ""))),

@@ -6,10 +6,10 @@
 //! loop first looked at it, so that a server that is gone holds up nobody else's operations. Queues are bounded; when
 //! one is full the rest simply stays in the schedule, late but not lost.
 
-use crate::detour::DetourId;
 use crate::group::{GroupId, NO_GROUP};
-use crate::lease::{LeaseId, NO_LEASE};
 use crate::ready::Ready;
+use crate::redirect_state::RedirectStateId;
+use crate::shared_slot::{NO_SHARED_SLOT, SharedSlotId};
 use crate::trace_feed::TraceFeed;
 use brunt_plan::op::{Op, OpKind};
 use brunt_plan::phase::Phase;
@@ -45,9 +45,9 @@ pub(crate) struct Picked {
     /// The multi-get that it is a part of, if any.
     pub group: GroupId,
     /// The slot that it shares with the operation it follows, if any.
-    pub lease: LeaseId,
+    pub shared_slot: SharedSlotId,
     /// What it brings along where another node has sent it on.
-    pub detour: DetourId,
+    pub redirect_state: RedirectStateId,
 }
 
 /// Which of a lane's routes an operation takes.
@@ -114,13 +114,13 @@ impl KindRouting {
 
 /// Routes among which the key decides.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Spread<'a> {
+pub(crate) struct KeyedRoutes<'a> {
     router: &'a Router,
     first: RouteId,
     count: u32,
 }
 
-impl Spread<'_> {
+impl KeyedRoutes<'_> {
     /// The first of the routes.
     pub(crate) fn first(&self) -> RouteId {
         self.first
@@ -175,7 +175,7 @@ pub(crate) struct Route {
     /// How many operations of the schedule may wait.
     waiting_max: usize,
     /// It stands on the worker's list of routes with waiting operations.
-    pub listed: bool,
+    pub backlogged: bool,
 }
 
 /// How much a route must hold.
@@ -208,7 +208,7 @@ impl Route {
             waiting: VecDeque::with_capacity(held),
             parked: Vec::with_capacity(if room.parks { held } else { 0 }),
             waiting_max: room.waiting_max,
-            listed: false,
+            backlogged: false,
         }
     }
 
@@ -261,13 +261,13 @@ pub(crate) struct Lane {
     /// Which of them an operation takes.
     pub routing: Routing,
     /// Operations of its closed loop stay on the connection whose slot they fill.
-    pub pins: bool,
-    /// Slots of each of its connections, where it pins.
+    pub binds_slots: bool,
+    /// Slots of each of its connections, where it binds_slots.
     pub depth: u32,
     /// They are free only when the connection is born.
     pub begins_taken: bool,
     /// Missing keys are stored.
-    pub follows: bool,
+    pub fills_misses: bool,
     /// Slots of its closed loop that have become free are used again when nothing is out on their connection any more.
     pub refills_together: bool,
     /// Changes ask for no reply.
@@ -281,7 +281,7 @@ pub(crate) struct Lane {
     /// Values that it writes consist of anything but a head and noise.
     pub has_laid_values: bool,
     /// Something depends on which keys a retrieval misses: what follows, or what is checked of the reply.
-    pub minds_misses: bool,
+    pub tracks_misses: bool,
     /// How other values that it reads are compared with those stored.
     pub checking: Checking,
     /// How many of its routes are full.
@@ -307,7 +307,7 @@ impl Lane {
 
     /// Slots of each of its connections when it begins: those that are free, and those that wait for a birth.
     pub(crate) fn slots(&self) -> (u32, u32) {
-        match (self.pins, self.begins_taken) {
+        match (self.binds_slots, self.begins_taken) {
             (false, _) => (0, 0),
             (true, false) => (self.depth, 0),
             (true, true) => (0, self.depth),
@@ -317,12 +317,12 @@ impl Lane {
     /// Does an operation stand for itself: a get in one piece, of one key, that nothing can follow? What `Codec::FOUND` says of a reply is
     /// what it means to a get.
     #[inline]
-    pub(crate) fn is_alone(&self, picked: &Picked) -> bool {
+    pub(crate) fn is_simple(&self, picked: &Picked) -> bool {
         picked.op.kind == OpKind::Get
             && picked.op.count == 1
             && picked.group == NO_GROUP
-            && picked.lease == NO_LEASE
-            && !self.minds_misses
+            && picked.shared_slot == NO_SHARED_SLOT
+            && !self.tracks_misses
     }
 
     /// How many servers have each of its keys.
@@ -345,7 +345,7 @@ impl Lane {
 
     /// The routes of operations of this kind, where the key decides among them.
     #[inline]
-    pub(crate) fn spread(&self, kind: OpKind) -> Option<Spread<'_>> {
+    pub(crate) fn spread(&self, kind: OpKind) -> Option<KeyedRoutes<'_>> {
         let (routes, routing) = match &self.routing {
             Routing::ByKind(kinds) => {
                 let branch = kinds.branch(kind);
@@ -355,7 +355,7 @@ impl Lane {
         };
         match routing {
             Routing::ByKey(router) => {
-                Some(Spread { router, first: routes.start, count: routes.len() as u32 })
+                Some(KeyedRoutes { router, first: routes.start, count: routes.len() as u32 })
             }
             _ => None,
         }

@@ -3,11 +3,12 @@
 //! Not the loop. After this file has done its work, a worker never allocates again.
 
 use crate::audit::Audit;
-use crate::busy::{BusyBoard, BusyPeriods};
+use crate::busy_period::{BusyPeriods, SharedBusyPeriods};
 use crate::clock::Clock;
 #[cfg(not(test))]
-use crate::dialect;
-use crate::dialect::{Speaker, commands};
+use crate::codecs;
+use crate::codecs::{CodecVisitor, commands};
+use crate::hash_slots::{SharedSlotMap, SlotTable, SlotTableCapacity};
 use crate::io::epoll::Epoll;
 use crate::io::uring::{self, Uring};
 use crate::io::{Gather, Io};
@@ -16,11 +17,10 @@ use crate::lane::{Branch, Checking, KindRouting, Lane, Lanes, RouteRoom, Routing
 use crate::lifetime::Lifetimes;
 use crate::pace::Pace;
 use crate::recording::{Exchange, Recording};
-use crate::run::{DataSets, Endpoint, Hand};
-use crate::slots::{MapBoard, Slots, SlotsRoom};
+use crate::run::{DataSets, Endpoint, WorkerHandle};
 use crate::trace_reader::Feeds;
-use crate::traffic::{LinkPlan, Traffic, TrafficParts, Window};
-use crate::worker::{MakeLanes, Notice, Orders, Terms, Worker, WorkerEnd, WorkerParts};
+use crate::traffic::{ConnectionPlan, Traffic, TrafficParts, Window};
+use crate::worker::{MakeLanes, Notice, Orders, PhaseTimes, Worker, WorkerEnd, WorkerParts};
 use brunt_plan::command::Command;
 use brunt_plan::op::{ClassId, OpKind};
 use brunt_plan::plan::{Class, Load, OnMiss, Placement, Plan, Refill, SessionScope, Timestamps, Transport};
@@ -104,16 +104,16 @@ pub(crate) struct Blueprint {
     /// The paths of each class.
     paths: Vec<Vec<ClassPath>>,
     /// Who has which slot, where the servers are nodes of a cluster; and the commands whose keys decide.
-    board: Option<Arc<MapBoard>>,
+    board: Option<Arc<SharedSlotMap>>,
     commands: Arc<[Template]>,
     pub layout: Layout,
     /// How late the requests of each server's busy period were, where a class is open loop.
-    busy: Option<Arc<BusyBoard>>,
+    busy: Option<Arc<SharedBusyPeriods>>,
 }
 
 /// A worker's connections of one class, numbered within the worker, by path and by the servers of that. Of a class that other workers
 /// carry out there are none.
-type ClassLinks = Vec<Vec<Range<u32>>>;
+type ClassConnections = Vec<Vec<Range<u32>>>;
 
 impl Blueprint {
     pub(crate) fn new(plan: Plan, endpoints: Vec<Endpoint>, found: DataSets) -> Self {
@@ -162,7 +162,7 @@ impl Blueprint {
             payload: Arc::new(payload),
             busy: plan.has_open_loop().then(|| {
                 let is_unanswered = plan.classes.iter().any(|class| class.noreply);
-                Arc::new(BusyBoard::new(endpoints.len(), is_unanswered))
+                Arc::new(SharedBusyPeriods::new(endpoints.len(), is_unanswered))
             }),
             layout: Layout::of(&plan),
             paths,
@@ -179,7 +179,7 @@ impl Blueprint {
     }
 
     /// The same, of a plan whose servers are the nodes of a cluster: the board has who has which slot.
-    pub(crate) fn with_slots(mut self, board: Option<Arc<MapBoard>>) -> io::Result<Self> {
+    pub(crate) fn with_slots(mut self, board: Option<Arc<SharedSlotMap>>) -> io::Result<Self> {
         self.commands = commands(&self.plan, self.plan.protocol)?.into();
         self.board = board;
         Ok(self)
@@ -192,7 +192,7 @@ impl Blueprint {
 
     /// The connections of each class within a worker. Connection `c` of a path goes to its server `c` modulo their number,
     /// so that over all workers every server has its share; by thread they all go to the worker's.
-    fn links(&self, shard: &Shard) -> Vec<ClassLinks> {
+    fn links(&self, shard: &Shard) -> Vec<ClassConnections> {
         let mut next = 0;
         let mut to_server = |own: &ClassShard, server: u32, of: u32| {
             let only = self.plan.placement.of_worker(own.part.index, of);
@@ -210,14 +210,14 @@ impl Blueprint {
         };
         let mut of_class = |(class, paths): (&ClassShard, &Vec<ClassPath>)| match class.connections.is_empty()
         {
-            true => ClassLinks::new(),
+            true => ClassConnections::new(),
             false => paths.iter().map(|path| of_path(class, path)).collect(),
         };
         let has_own = |class: usize| self.plan.connection_owner(class) == class;
         let nothing = Vec::new();
         let own_paths = |(class, paths)| if has_own(class) { paths } else { &nothing };
         let paths = self.paths.iter().enumerate().map(own_paths);
-        let own: Vec<ClassLinks> = shard.classes.iter().zip(paths).map(&mut of_class).collect();
+        let own: Vec<ClassConnections> = shard.classes.iter().zip(paths).map(&mut of_class).collect();
         (0..own.len()).map(|class| own[self.plan.connection_owner(class)].clone()).collect()
     }
 
@@ -229,13 +229,13 @@ impl Blueprint {
     }
 
     /// Class and server of every connection of a worker, in the order of their numbers.
-    fn link_plans(&self, links: &[ClassLinks]) -> Vec<LinkPlan> {
+    fn connection_plans(&self, links: &[ClassConnections]) -> Vec<ConnectionPlan> {
         let mut plans = Vec::new();
         for class in (0..links.len()).filter(|class| self.plan.connection_owner(*class) == *class) {
             for (of_path, path) in links[class].iter().zip(&self.paths[class]) {
                 for (range, server) in of_path.iter().zip(&path.servers) {
                     let by_datagram = path.transport == Transport::Udp;
-                    let link = LinkPlan { class: class as u16, server: *server, by_datagram };
+                    let link = ConnectionPlan { class: class as u16, server: *server, by_datagram };
                     plans.extend(std::iter::repeat_n(link, range.len()));
                 }
             }
@@ -249,7 +249,7 @@ impl Blueprint {
     }
 
     /// How many connections of a worker go by this transport.
-    fn links_by(&self, shard: &Shard, transport: Transport) -> usize {
+    fn connections_by(&self, shard: &Shard, transport: Transport) -> usize {
         let links = self.links(shard);
         let own = links
             .iter()
@@ -307,9 +307,9 @@ impl Blueprint {
         let reply = |class: &Class| reply_bytes_max(class).saturating_mul(class.depth as usize);
         let reply_bytes = self.plan.classes.iter().map(reply).max().unwrap_or(0);
         uring::Shape {
-            links: links_of(&self.plan, shard),
+            links: connection_count(&self.plan, shard),
             reply_bytes,
-            datagrams: self.links_by(shard, Transport::Udp),
+            datagrams: self.connections_by(shard, Transport::Udp),
             sockets: self.plan.sockets,
             gather: Gather::of(&self.plan),
         }
@@ -329,7 +329,7 @@ impl Blueprint {
         let longest = by_datagram().map(|(class, _)| reply_bytes_max(class)).max().unwrap_or(0);
         let others = longest.div_ceil(PAYLOAD_BYTES_MAX).saturating_sub(1).min(usize::from(AHEAD_MAX));
         let codec = DatagramCodec::new(codec, waiting, 0);
-        let place_bytes = links_of(&self.plan, shard) * codec.places() * DATAGRAM_ROOM;
+        let place_bytes = connection_count(&self.plan, shard) * codec.places() * DATAGRAM_ROOM;
         let room = (HELD_BYTES / place_bytes.max(1)).max(1);
         let of_key = |class: &Class| {
             let (keys, values) = (class.keyspace.key_size.max(), class.keyspace.value_size.max());
@@ -355,7 +355,7 @@ impl Blueprint {
         if !self.is_to_store {
             return depth_max;
         }
-        let connections = (links_of(&self.plan, shard) as u32).max(1);
+        let connections = (connection_count(&self.plan, shard) as u32).max(1);
         if self.stores_by_datagram(shard) {
             // Whatever a server's socket has no room for is lost, and is missed for a whole time-out.
             return (PRELOAD_DATAGRAMS / connections / self.plan.threads.max(1)).max(1);
@@ -364,7 +364,7 @@ impl Blueprint {
     }
 
     /// The lanes that store the data sets: one for each, or one for each and server where every server holds them all.
-    fn preload_lanes(&self, shard: &Shard, links: &[ClassLinks], depth: u32) -> Lanes {
+    fn preload_lanes(&self, shard: &Shard, links: &[ClassConnections], depth: u32) -> Lanes {
         let mut lanes = Lanes::default();
         if !self.is_to_store {
             return lanes;
@@ -403,7 +403,7 @@ impl Blueprint {
                 self.add_lane(
                     &mut lanes,
                     lane,
-                    &[Span { ranges: span.to_vec(), routing }],
+                    &[RoutedSpan { ranges: span.to_vec(), routing }],
                     replicas,
                     &[],
                     room,
@@ -421,17 +421,17 @@ impl Blueprint {
             is_preload,
             routes: 0..0,
             routing: Routing::Only,
-            pins: false,
+            binds_slots: false,
             depth: 0,
             begins_taken: false,
-            follows: false,
+            fills_misses: false,
             noreply: false,
             refills_together: false,
             extends: set.extends,
             is_audited: false,
             is_windowed: self.plan.classes[set.class].popularity.window().is_some(),
             has_laid_values: set.keys.has_laid_values(),
-            minds_misses: false,
+            tracks_misses: false,
             checking: match self.plan.preload {
                 // They name no key, and counters change.
                 _ if set.keys.has_zeros() => Checking::Nothing,
@@ -448,7 +448,7 @@ impl Blueprint {
         &self,
         lanes: &mut Lanes,
         mut lane: Lane,
-        paths: &[Span],
+        paths: &[RoutedSpan],
         replicas: u32,
         of_class: &[ClassPath],
         room: RouteRoom,
@@ -480,7 +480,7 @@ impl Blueprint {
     }
 
     /// The lanes of the schedule: a session per worker and class, or one per connection.
-    fn schedule_lanes(&self, shard: &Shard, links: &[ClassLinks], window: Window) -> Lanes {
+    fn schedule_lanes(&self, shard: &Shard, links: &[ClassConnections], window: Window) -> Lanes {
         let mut lanes = Lanes::default();
         let routes: usize =
             self.plan.classes.iter().zip(links).map(|(class, links)| routes_of(class, links)).sum();
@@ -497,7 +497,7 @@ impl Blueprint {
     }
 
     /// How a class's connections on a worker are grouped into sessions.
-    fn parts(&self, shard: &Shard, class_index: usize, links: &ClassLinks) -> Vec<SessionPart> {
+    fn parts(&self, shard: &Shard, class_index: usize, links: &ClassConnections) -> Vec<SessionPart> {
         let (class, own) = (&self.plan.classes[class_index], &shard.classes[class_index]);
         let &ClassShard { part, portion, .. } = own;
         let mut links = links.clone();
@@ -528,7 +528,7 @@ impl Blueprint {
     }
 
     /// The clients of a worker, with so many connections each; `all` is how many connections the class has.
-    fn clients(&self, own: &ClassShard, links: &ClassLinks, all: u32, each: u32) -> Vec<SessionPart> {
+    fn clients(&self, own: &ClassShard, links: &ClassConnections, all: u32, each: u32) -> Vec<SessionPart> {
         let (first, count) = (own.connections.start / each, own.connections.len() as u32 / each);
         let of_client = |nth: u32| {
             // Of the connections to each server those that are this client's.
@@ -574,7 +574,7 @@ impl Blueprint {
         let has_one_route =
             has_one_route && (!is_client || own == 1) && !self.plan.shares_connections(class_index);
         let lifetime = &class.lifetime;
-        // Slots that a connection has no call for must not be due, either.
+        // SlotTable that a connection has no call for must not be due, either.
         let lacks_calls = lifetime.calls.is_some_and(|calls| calls < u64::from(class.depth));
         let awaits_connection = lifetime.connect_rate.is_some() || class.counts_attempts();
         let begins_taken = has_one_route && (awaits_connection || lacks_calls);
@@ -605,47 +605,47 @@ impl Blueprint {
             // A multi-get has a part for every slot of its keys, all of which may wait for one node.
             (false, Some(_)) => slots * follow_ups_of(class),
         };
-        let follows = class.on_miss == OnMiss::Set;
+        let fills_misses = class.on_miss == OnMiss::Set;
         let room = RouteRoom {
             depth: class.depth,
             waiting_max,
             // A multi-get has a part for each server where keys of it live, and where servers are gone one may get as many of these as
             // there are replicas.
             extra: slots * class.replicas as usize
-                + if follows { slots * follow_ups_of(class) } else { 0 }
-                + self.sent_on(class, slots, if is_open { waiting_max } else { 0 }),
+                + if fills_misses { slots * follow_ups_of(class) } else { 0 }
+                + self.redirected_max(class, slots, if is_open { waiting_max } else { 0 }),
             parks: !is_open && has_one_route,
         };
         let set = &self.data_sets[self.data_set_of_class[class_index]];
         let mut lane = self.lane(session, set, false);
-        lane.pins = room.parks;
+        lane.binds_slots = room.parks;
         lane.depth = class.depth;
         lane.begins_taken = begins_taken;
-        lane.follows = follows;
-        lane.minds_misses = follows;
+        lane.fills_misses = fills_misses;
+        lane.tracks_misses = fills_misses;
         // Those of the trace, where there is one.
         lane.extends |= class.trace.is_some() && class.mix.extends();
         lane.noreply = class.noreply;
         lane.is_audited = self.plan.verify.is_some() && !lane.is_windowed;
-        lane.minds_misses |= lane.is_audited;
+        lane.tracks_misses |= lane.is_audited;
         if let Some(window) = class.popularity.window() {
-            lane.minds_misses |= self.plan.verify.is_some() || window.expire > 0.0;
+            lane.tracks_misses |= self.plan.verify.is_some() || window.expire > 0.0;
             lane.checking = Checking::Nothing;
         }
         let is_shared = self.plan.shares_connections(class_index);
         lane.refills_together = !is_open && self.plan.refill == Refill::Batch && !is_shared;
         let paths = part.paths.iter().zip(&self.paths[class_index]);
-        let span = |(ranges, path): (&Vec<Range<u32>>, &ClassPath)| Span {
+        let span = |(ranges, path): (&Vec<Range<u32>>, &ClassPath)| RoutedSpan {
             ranges: ranges.clone(),
             routing: self.routing(class_index, part, ranges.len(), path),
         };
-        let spans: Vec<Span> = paths.map(span).collect();
+        let spans: Vec<RoutedSpan> = paths.map(span).collect();
         self.add_lane(lanes, lane, &spans, class.replicas, &self.paths[class_index], room);
     }
 
     /// Operations that may wait on a route because another node has sent them there, or because they are parts of one; those
     /// that came from the queues of other routes among them. What nobody has used of it is no memory.
-    fn sent_on(&self, class: &Class, slots: usize, waiting_max: usize) -> usize {
+    fn redirected_max(&self, class: &Class, slots: usize, waiting_max: usize) -> usize {
         match self.board {
             Some(_) => slots * follow_ups_of(class) + waiting_max * self.endpoints.len(),
             None => 0,
@@ -653,18 +653,18 @@ impl Blueprint {
     }
 
     /// Who has which slot, as a worker begins with it.
-    fn slots(&self, worker: u32, bounds: &Bounds, keys: usize) -> Option<Slots> {
+    fn slots(&self, worker: u32, bounds: &Bounds, keys: usize) -> Option<SlotTable> {
         let board = self.board.clone()?;
         let command_bytes = |command: &Command| {
             let text = &command.template;
             text.len() + text.matches("{key}").count() * KEY_BYTES_MAX
         };
-        let room = SlotsRoom {
+        let room = SlotTableCapacity {
             operations: bounds.in_flight * keys + bounds.waiting,
             keys,
             routed_bytes: self.plan.commands.iter().map(command_bytes).max().unwrap_or(0),
         };
-        Some(Slots::new(board, self.commands.clone(), room, worker))
+        Some(SlotTable::new(board, self.commands.clone(), room, worker))
     }
 
     /// Which of so many servers of a path an operation goes to.
@@ -685,7 +685,7 @@ impl Blueprint {
 }
 
 /// A worker's connections to the servers of a path, and which of these an operation goes to.
-struct Span {
+struct RoutedSpan {
     ranges: Vec<Range<u32>>,
     routing: Routing,
 }
@@ -698,17 +698,17 @@ fn path_of(paths: &[ClassPath], kind: OpKind) -> usize {
 /// A session's share of a class on a worker.
 struct SessionPart {
     /// Its connections, by path and server.
-    paths: ClassLinks,
+    paths: ClassConnections,
     part: StreamPart,
     portion: Portion,
     budget: Option<u64>,
 }
 
 /// How many routes a worker has for a class.
-fn routes_of(class: &Class, links: &ClassLinks) -> usize {
+fn routes_of(class: &Class, links: &ClassConnections) -> usize {
     match class.sessions {
         SessionScope::Worker => links.iter().map(Vec::len).sum(),
-        SessionScope::Connection => links_in(links),
+        SessionScope::Connection => count_of(links),
         SessionScope::Client { connections } => {
             let clients = links.iter().map(|of_path| of_path.iter().map(|range| range.len()).sum::<usize>());
             let clients = clients.max().unwrap_or(0) / connections as usize;
@@ -733,18 +733,18 @@ fn follow_ups_of(class: &Class) -> usize {
 struct Bounds {
     in_flight: usize,
     groups: usize,
-    leases: usize,
+    shared_slots: usize,
     /// In queues, over all routes, of open loops.
     waiting: usize,
 }
 
 impl Bounds {
-    fn of(blueprint: &Blueprint, links: &[ClassLinks], preload_depth: u32) -> Self {
-        let mut bounds = Self { in_flight: 0, groups: 0, leases: 0, waiting: 0 };
+    fn of(blueprint: &Blueprint, links: &[ClassConnections], preload_depth: u32) -> Self {
+        let mut bounds = Self { in_flight: 0, groups: 0, shared_slots: 0, waiting: 0 };
         let routes: usize =
             blueprint.plan.classes.iter().zip(links).map(|(class, links)| routes_of(class, links)).sum();
         for (class, links) in blueprint.plan.classes.iter().zip(links) {
-            let connections = links_in(links);
+            let connections = count_of(links);
             let slots = connections * class.depth as usize;
             // In a cluster the nodes may be others by then.
             let servers = if blueprint.board.is_some() {
@@ -752,10 +752,10 @@ impl Bounds {
             } else {
                 links.iter().map(Vec::len).sum()
             };
-            let follows = class.on_miss == OnMiss::Set;
-            let extra = if follows { slots * follow_ups_of(class) } else { 0 };
+            let fills_misses = class.on_miss == OnMiss::Set;
+            let extra = if fills_misses { slots * follow_ups_of(class) } else { 0 };
             bounds.in_flight += (connections * preload_depth as usize).max(slots + extra);
-            bounds.leases += if follows { slots } else { 0 };
+            bounds.shared_slots += if fills_misses { slots } else { 0 };
             let waiting = if matches!(class.load, Load::Open { .. }) {
                 servers * (WAITING_MAX / routes).max(WAITING_MIN)
             } else {
@@ -808,7 +808,7 @@ pub(crate) fn build<C: Codec, I: Io>(
             .max(codec.connection_setup().bytes.len())
             + if blueprint.board.is_some() { ASKING.len() } else { 0 },
         codec,
-        links: blueprint.link_plans(&links),
+        links: blueprint.connection_plans(&links),
         servers: blueprint.endpoints.len(),
         busy: BusyPeriods::new(blueprint.busy.clone()),
         lifetimes: lifetimes(blueprint, &shard, &links),
@@ -817,7 +817,7 @@ pub(crate) fn build<C: Codec, I: Io>(
         in_flight_max: bounds.in_flight,
         slots: blueprint.slots(shard.part.index, &bounds, keys_max),
         groups_max: bounds.groups,
-        leases_max: bounds.leases,
+        shared_slots_max: bounds.shared_slots,
         recording,
         stamps: plan.timestamps == Timestamps::Kernel,
         payload: blueprint.payload.clone(),
@@ -832,7 +832,7 @@ pub(crate) fn build<C: Codec, I: Io>(
         io,
         traffic,
         pace: Pace::new(plan.wait, may_spin),
-        terms: Terms {
+        phase_times: PhaseTimes {
             timeout_ns: plan.timeout.0,
             connect_timeout_ns: plan.connect_timeout.0,
             warmup: plan.warmup,
@@ -847,11 +847,11 @@ pub(crate) fn build<C: Codec, I: Io>(
 }
 
 /// How many connections a worker has of a class.
-fn links_in(links: &ClassLinks) -> usize {
+fn count_of(links: &ClassConnections) -> usize {
     links.iter().flatten().map(|range| range.len()).sum()
 }
 
-fn lifetimes(blueprint: &Blueprint, shard: &Shard, links: &[ClassLinks]) -> Vec<Lifetimes> {
+fn lifetimes(blueprint: &Blueprint, shard: &Shard, links: &[ClassConnections]) -> Vec<Lifetimes> {
     let of_class = |(class, own): (usize, &ClassShard)| {
         let mut by_server = vec![0..0; blueprint.endpoints.len()];
         // Where connections come and go by plan there is one path.
@@ -870,7 +870,7 @@ fn lifetimes(blueprint: &Blueprint, shard: &Shard, links: &[ClassLinks]) -> Vec<
 }
 
 /// How many connections a worker has.
-pub(crate) fn links_of(plan: &Plan, shard: &Shard) -> usize {
+pub(crate) fn connection_count(plan: &Plan, shard: &Shard) -> usize {
     let of_class = |(class, own): (&Class, &ClassShard)| class.path_count() * own.connections.len();
     let has_own = |(class, _): &(&Class, _)| class.connections_of.is_none();
     plan.classes.iter().zip(&shard.classes).filter(has_own).map(of_class).sum()
@@ -878,7 +878,7 @@ pub(crate) fn links_of(plan: &Plan, shard: &Shard) -> usize {
 
 /// Which worker of this host, and the traces that it replays.
 #[derive(Debug)]
-pub(crate) struct Place {
+pub(crate) struct WorkerInit {
     pub index: u32,
     pub of: u32,
     pub feeds: Feeds,
@@ -888,12 +888,12 @@ pub(crate) struct Place {
 pub(crate) fn spawn(
     blueprint: Arc<Blueprint>,
     shard: Shard,
-    place: Place,
+    init: WorkerInit,
     orders: Arc<Orders>,
     clock: Clock,
     notices: mpsc::Sender<Notice>,
     interface: KernelInterface,
-) -> io::Result<Hand> {
+) -> io::Result<WorkerHandle> {
     let (filled, filled_out) = rtrb::RingBuffer::new(2);
     let (mut spares, spares_in) = rtrb::RingBuffer::new(2);
     // The ring is new and has room for two.
@@ -903,17 +903,17 @@ pub(crate) fn spawn(
     let thread = std::thread::Builder::new().name(name).spawn(move || {
         // Without this a sleep ends up to 50 µs late by the kernel's own leave.
         rustix::thread::set_current_timer_slack(std::num::NonZero::new(1))?;
-        pin(&blueprint.plan.cpus, place.index)?;
-        let may_spin = place.of <= parallelism();
-        let feeds = place.feeds;
-        let own = Own { shard, feeds, orders, exchange, clock, interface, may_spin };
-        own.speak(&blueprint, &notices)
+        pin(&blueprint.plan.cpus, init.index)?;
+        let may_spin = init.of <= parallelism();
+        let feeds = init.feeds;
+        let seed = WorkerSeed { shard, feeds, orders, exchange, clock, interface, may_spin };
+        seed.run_protocol(&blueprint, &notices)
     })?;
-    Ok(Hand { thread, filled: filled_out, spares, until_ns: 0 })
+    Ok(WorkerHandle { thread, filled: filled_out, spares, until_ns: 0 })
 }
 
 /// What a worker's thread begins with.
-struct Own {
+struct WorkerSeed {
     shard: Shard,
     feeds: Feeds,
     orders: Arc<Orders>,
@@ -923,26 +923,34 @@ struct Own {
     may_spin: bool,
 }
 
-impl Own {
+impl WorkerSeed {
     /// Does the work of this thread in the dialect of its shard.
     #[cfg(not(test))]
-    fn speak(self, blueprint: &Arc<Blueprint>, notices: &mpsc::Sender<Notice>) -> io::Result<WorkerEnd> {
+    fn run_protocol(
+        self,
+        blueprint: &Arc<Blueprint>,
+        notices: &mpsc::Sender<Notice>,
+    ) -> io::Result<WorkerEnd> {
         let protocol = self.shard.protocol;
-        dialect::speak(&blueprint.plan, protocol, Job { own: self, blueprint, notices })?
+        codecs::with_codec(&blueprint.plan, protocol, WorkerJob { seed: self, blueprint, notices })?
     }
 
     /// The tests of this crate meet sockets in one dialect and all dialects in the simulated world; those of the binary speak
     /// each over each kind of socket. To build all of it twice would take most of the time that this crate's tests take.
     #[cfg(test)]
-    fn speak(self, blueprint: &Arc<Blueprint>, notices: &mpsc::Sender<Notice>) -> io::Result<WorkerEnd> {
+    fn run_protocol(
+        self,
+        blueprint: &Arc<Blueprint>,
+        notices: &mpsc::Sender<Notice>,
+    ) -> io::Result<WorkerEnd> {
         assert_eq!(self.shard.protocol, brunt_plan::plan::Protocol::MemcachedText);
         let codec = brunt_proto::memcached::TextCodec::default();
-        Job { own: self, blueprint, notices }.speak_datagrams(codec)
+        WorkerJob { seed: self, blueprint, notices }.visit_datagrams(codec)
     }
 
     /// Does the work of this thread in the dialect of `codec`. Which sockets its connections have, and which of them speak TLS, is said
     /// by the endpoints that they go to.
-    fn work<C: Codec>(
+    fn run_codec<C: Codec>(
         self,
         blueprint: &Arc<Blueprint>,
         codec: C,
@@ -958,20 +966,20 @@ impl Own {
         }
         Ok(match self.interface {
             KernelInterface::Epoll => {
-                let io = Epoll::new(links_of(plan, &self.shard), Gather::of(plan), self.clock)?
+                let io = Epoll::new(connection_count(plan, &self.shard), Gather::of(plan), self.clock)?
                     .with_sockets(plan.sockets)
                     .with_stamps(plan.timestamps == Timestamps::Kernel);
-                self.take_turns(blueprint, codec, io, notices)
+                self.run_loop(blueprint, codec, io, notices)
             }
             KernelInterface::Uring => {
                 let io = Uring::new(blueprint.ring_of(&self.shard), self.clock)?;
-                self.take_turns(blueprint, codec, io, notices)
+                self.run_loop(blueprint, codec, io, notices)
             }
         })
     }
 
     /// Does the work of this thread over `io`, until its end.
-    fn take_turns<C: Codec, I: Io>(
+    fn run_loop<C: Codec, I: Io>(
         self,
         blueprint: &Arc<Blueprint>,
         codec: C,
@@ -985,25 +993,25 @@ impl Own {
 }
 
 /// A worker's thread and what it shares with others.
-struct Job<'a> {
-    own: Own,
+struct WorkerJob<'a> {
+    seed: WorkerSeed,
     blueprint: &'a Arc<Blueprint>,
     notices: &'a mpsc::Sender<Notice>,
 }
 
-impl Speaker for Job<'_> {
+impl CodecVisitor for WorkerJob<'_> {
     type Output = io::Result<WorkerEnd>;
 
-    fn speak<C: Codec>(self, codec: C) -> Self::Output {
-        self.own.work(self.blueprint, codec, self.notices)
+    fn visit<C: Codec>(self, codec: C) -> Self::Output {
+        self.seed.run_codec(self.blueprint, codec, self.notices)
     }
 
-    fn speak_datagrams<C: Codec>(self, codec: C) -> Self::Output {
-        if !self.blueprint.uses_transport(&self.own.shard, Transport::Udp) {
-            return self.speak(codec);
+    fn visit_datagrams<C: Codec>(self, codec: C) -> Self::Output {
+        if !self.blueprint.uses_transport(&self.seed.shard, Transport::Udp) {
+            return self.visit(codec);
         }
-        let codec = self.blueprint.datagram_codec(codec, &self.own.shard);
-        self.speak(codec)
+        let codec = self.blueprint.datagram_codec(codec, &self.seed.shard);
+        self.visit(codec)
     }
 }
 
@@ -1021,7 +1029,7 @@ pub(crate) fn pin(cpus: &[u32], worker: u32) -> io::Result<()> {
 #[inline(never)]
 fn drive<C: Codec, I: Io>(mut worker: Worker<C, I>, notices: &mpsc::Sender<Notice>) -> WorkerEnd {
     while worker.is_running() {
-        worker.turn();
+        worker.run_once();
         if let Some(notice) = worker.take_notice() {
             // A control thread that no longer listens has already ordered everyone to leave.
             let _ = notices.send(notice);
@@ -1102,7 +1110,7 @@ mod tests {
         let shards = brunt_plan::shard::shards(&plan);
         let blueprint = Blueprint::new(plan, endpoints, DataSets::ToStore);
         let of_worker = |shard: &Shard| {
-            let plans = blueprint.link_plans(&blueprint.links(shard));
+            let plans = blueprint.connection_plans(&blueprint.links(shard));
             plans.iter().map(|link| link.server).collect()
         };
         shards.iter().map(of_worker).collect()

@@ -20,11 +20,11 @@ pub(crate) struct Lifetimes {
     counts_attempts: bool,
     /// Its connections, as numbers within the worker.
     pub links: Range<u32>,
-    /// This worker's births among those of all, where they have a schedule.
-    births: Option<Arrivals>,
+    /// This worker's open_schedule among those of all, where they have a schedule.
+    open_schedule: Option<Arrivals>,
     /// The ordinal among all of the class of the next connection to stand, and how far it is to the one behind it.
-    next_life: u64,
-    lives_step: u64,
+    next_ordinal: u64,
+    ordinal_step: u64,
     /// Zero of the schedule; `u64::MAX` before it begins.
     start_ns: u64,
     /// Connections that may still be begun, attempts under way not among them; `u64::MAX` where the plan has no bound.
@@ -49,9 +49,9 @@ impl Lifetimes {
         let links = own.clone().map(|range| range.start).min().unwrap_or(0)
             ..own.map(|range| range.end).max().unwrap_or(0);
         let arrival = class.lifetime.connect_arrival.as_ref().unwrap_or(&Arrival::Uniform);
-        let births = |rate| Arrivals::of_connects(arrival, rate, Portion::even(shard.part), seed, id);
+        let open_schedule = |rate| Arrivals::of_connects(arrival, rate, Portion::even(shard.part), seed, id);
         Self {
-            births: class.lifetime.connect_rate.map(births),
+            open_schedule: class.lifetime.connect_rate.map(open_schedule),
             plan: class.lifetime.clone(),
             reconnect: class.reconnect,
             counts_attempts: class.counts_attempts(),
@@ -59,8 +59,8 @@ impl Lifetimes {
             turn: 0,
             up: 0,
             links,
-            next_life: u64::from(shard.part.index),
-            lives_step: u64::from(shard.part.of),
+            next_ordinal: u64::from(shard.part.index),
+            ordinal_step: u64::from(shard.part.of),
             start_ns: u64::MAX,
             left: shard.connections_total.unwrap_or(u64::MAX),
         }
@@ -68,7 +68,7 @@ impl Lifetimes {
 
     /// Are connections born by a schedule of their own?
     pub(crate) fn has_schedule(&self) -> bool {
-        self.births.is_some()
+        self.open_schedule.is_some()
     }
 
     /// The schedule begins: from now on lifetimes count.
@@ -82,15 +82,15 @@ impl Lifetimes {
     }
 
     /// Are connections born by it from now on?
-    pub(crate) fn bears(&self) -> bool {
+    pub(crate) fn opens_by_schedule(&self) -> bool {
         self.has_schedule() && self.has_begun()
     }
 
     /// When the next birth is due; never while no link is idle.
-    pub(crate) fn birth_ns(&self) -> u64 {
-        match &self.births {
-            Some(births) if self.has_begun() && self.left > 0 && self.has_idle() => {
-                self.start_ns.saturating_add(births.peek_ns())
+    pub(crate) fn next_open_ns(&self) -> u64 {
+        match &self.open_schedule {
+            Some(open_schedule) if self.has_begun() && self.left > 0 && self.has_idle() => {
+                self.start_ns.saturating_add(open_schedule.peek_ns())
             }
             _ => u64::MAX,
         }
@@ -101,18 +101,18 @@ impl Lifetimes {
     }
 
     /// A link that has no connection waits for its birth.
-    pub(crate) fn lay_idle(&mut self, link: u32, server: u16) {
+    pub(crate) fn add_idle(&mut self, link: u32, server: u16) {
         self.idle[usize::from(server)].push_back(link);
     }
 
     /// The link of the birth that is due. Servers take turns.
-    pub(crate) fn bear(&mut self) -> Option<u32> {
+    pub(crate) fn open_next(&mut self) -> Option<u32> {
         let servers = self.idle.len();
         let server =
             (0..servers).map(|nth| (self.turn + nth) % servers).find(|at| !self.idle[*at].is_empty())?;
         self.turn = (server + 1) % servers;
-        if let Some(births) = &mut self.births {
-            births.advance();
+        if let Some(open_schedule) = &mut self.open_schedule {
+            open_schedule.advance();
         }
         self.idle[server].pop_front()
     }
@@ -148,15 +148,15 @@ impl Lifetimes {
         }
     }
 
-    /// May a connection that is lost be followed by another? `others_stand`: whether one of the class is established. Until the schedule
+    /// May a connection that is lost be followed by another? `others_up`: whether one of the class is established. Until the schedule
     /// begins it may.
-    pub(crate) fn reconnects(&self, others_stand: bool) -> bool {
+    pub(crate) fn reconnects(&self, others_up: bool) -> bool {
         match self.reconnect {
             _ if !self.has_begun() => true,
             // The next one of the total is not this one's successor.
             _ if self.counts_attempts => true,
             Reconnect::Always => true,
-            Reconnect::WhileOneStands => others_stand,
+            Reconnect::WhileOneStands => others_up,
             Reconnect::Never => false,
         }
     }
@@ -168,8 +168,8 @@ impl Lifetimes {
 
     /// The ordinal of a connection that stands now.
     pub(crate) fn take_ordinal(&mut self) -> u64 {
-        let ordinal = self.next_life;
-        self.next_life += self.lives_step;
+        let ordinal = self.next_ordinal;
+        self.next_ordinal += self.ordinal_step;
         ordinal
     }
 
@@ -201,7 +201,7 @@ mod tests {
 
     /// Lives that end before the next birth: the links take turns, and so do the servers.
     #[test]
-    fn births_go_to_every_server_in_turn() {
+    fn connections_open_to_servers_in_turn() {
         let spec =
             PlanSpec::from_toml("server = ['a', 'b', 'c']\nconnect-rate = 10\nreconnect-every = '1ms'")
                 .unwrap();
@@ -211,15 +211,15 @@ mod tests {
         let server_of = |link: u32| by_server.iter().position(|range| range.contains(&link)).unwrap();
         let mut lifetimes = Lifetimes::new((0, &plan.classes[0]), &shard.classes[0], plan.seed, &by_server);
         lifetimes.begin(0);
-        (0..16).for_each(|link| lifetimes.lay_idle(link, server_of(link) as u16));
-        let mut births = vec![0; 16];
+        (0..16).for_each(|link| lifetimes.add_idle(link, server_of(link) as u16));
+        let mut open_schedule = vec![0; 16];
         for birth in 0..480 {
-            assert_eq!(lifetimes.birth_ns(), birth * 100_000_000);
-            let link = lifetimes.bear().unwrap();
+            assert_eq!(lifetimes.next_open_ns(), birth * 100_000_000);
+            let link = lifetimes.open_next().unwrap();
             assert_eq!(server_of(link), birth as usize % 3);
-            births[link as usize] += 1;
-            lifetimes.lay_idle(link, server_of(link) as u16);
+            open_schedule[link as usize] += 1;
+            lifetimes.add_idle(link, server_of(link) as u16);
         }
-        assert!(births.iter().all(|count| (26..=32).contains(count)), "{births:?}");
+        assert!(open_schedule.iter().all(|count| (26..=32).contains(count)), "{open_schedule:?}");
     }
 }

@@ -11,7 +11,7 @@ use crate::io::{Gather, Io};
 use crate::kernel_interface::io_uring_works;
 use crate::launch::{Blueprint, build};
 use crate::recording::{Exchange, Filled};
-use crate::run::{DataSets, Endpoint, RunData, RunError, Wish, run};
+use crate::run::{DataSets, Endpoint, RunData, RunDecision, RunError, run};
 use crate::worker::{Notice, Orders, Worker};
 use brunt_plan::outcome::OutcomeClass;
 use brunt_plan::phase::Phase;
@@ -50,7 +50,9 @@ pub(crate) fn endpoint(address: SocketAddr) -> Vec<Endpoint> {
 }
 
 pub(crate) fn run_against(address: SocketAddr, toml: &str) -> Result<RunData, RunError> {
-    run(&plan(toml), &endpoint(address), DataSets::ToStore, &AtomicBool::new(false), &mut |_| Wish::GoOn)
+    run(&plan(toml), &endpoint(address), DataSets::ToStore, &AtomicBool::new(false), &mut |_| {
+        RunDecision::Continue
+    })
 }
 
 /// The interfaces to the kernel that there are here, as plans name them.
@@ -119,7 +121,7 @@ fn allocations_of_worker<I: Io>(
     });
     let mut before = None;
     while worker.is_running() {
-        worker.turn();
+        worker.run_once();
         if let Some(notice) = worker.take_notice() {
             assert!(matches!(notice, Notice::Prepared { .. }), "{notice:?}");
             orders.start_ns.store(worker.now_ns() + 1_000_000, Ordering::Relaxed);
@@ -138,14 +140,16 @@ fn allocations_of_worker<I: Io>(
 
 /// What an earlier run stored is not stored again, and is compared as if it had been.
 #[test]
-fn a_later_run_finds_the_data_sets_of_an_earlier_one() {
+fn later_runs_use_data_sets_of_earlier_runs() {
     let address = start_server(CoreOptions::default());
     let plan = |data_seed: u64| {
         plan(&format!("requests = 2000\nwarmup = 0\nkeys = 500\nmix = 'get'\ndata-seed = {data_seed}"))
     };
     let run = |data_seed, found| {
-        run(&plan(data_seed), &endpoint(address), found, &AtomicBool::new(false), &mut |_| Wish::GoOn)
-            .unwrap()
+        run(&plan(data_seed), &endpoint(address), found, &AtomicBool::new(false), &mut |_| {
+            RunDecision::Continue
+        })
+        .unwrap()
     };
     let preloaded = |data: &RunData| {
         let entries = data.intervals.books().entries();
@@ -209,7 +213,7 @@ fn replies_wait_for_buffers() {
 
 /// Connections that end by plan while others have requests to hand in: each still gets its replies, once.
 #[test]
-fn connections_that_end_disturb_no_other() {
+fn closing_connections_leave_others_undisturbed() {
     for io in interfaces() {
         for (load, calls) in [("", 1), ("", 7), ("rate = 20000\n", 3)] {
             let toml = format!(
@@ -280,7 +284,7 @@ fn several_threads_share_a_plan_exactly() {
 
 /// A server that answers in another language: counted, quoted, survived.
 #[test]
-fn garbage_is_counted_and_quoted() {
+fn malformed_bytes_are_counted_and_quoted() {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
     let address = listener.local_addr().unwrap();
     std::thread::spawn(move || {
@@ -307,7 +311,7 @@ fn garbage_is_counted_and_quoted() {
 
 /// A listener whose queue is full takes no further connection; the kernel alone would try for minutes.
 #[test]
-fn a_connection_that_hangs_is_given_up() {
+fn hanging_connections_time_out() {
     let listener = socket2::Socket::new(socket2::Domain::IPV4, socket2::Type::STREAM, None).unwrap();
     listener.bind(&SocketAddr::from((Ipv4Addr::LOCALHOST, 0)).into()).unwrap();
     listener.listen(0).unwrap();
@@ -320,7 +324,7 @@ fn a_connection_that_hangs_is_given_up() {
 }
 
 #[test]
-fn nobody_there_is_named() {
+fn unreachable_servers_are_named() {
     let address = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap().local_addr().unwrap();
     for io in interfaces() {
         let error = run_against(address, &format!("io = '{io}'")).unwrap_err().to_string();

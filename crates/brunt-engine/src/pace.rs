@@ -74,7 +74,7 @@ mod tests {
     const NEVER: u64 = u64::MAX;
 
     #[test]
-    fn waits() {
+    fn waits_follow_the_policy() {
         let hybrid = Pace::new(Wait::Hybrid, true);
         let spin = Pace::new(Wait::Spin, true);
         let sleep = Pace::new(Wait::Sleep, true);
@@ -95,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn the_margin_follows_what_was_observed() {
+    fn the_margin_follows_observed_lateness() {
         let mut pace = Pace::new(Wait::Hybrid, true);
         for late_ns in 1..=WINDOW as u64 {
             pace.observe(late_ns * 1_000);

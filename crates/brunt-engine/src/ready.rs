@@ -110,7 +110,7 @@ mod tests {
 
     /// The same by searching through everything.
     #[test]
-    fn agrees_with_a_search() {
+    fn rings_match_linear_search() {
         let (base, connections, depth) = (7, 13u32, 4u32);
         let mut ready = Ready::new(base, connections, depth);
         let mut outstanding = vec![None::<u32>; connections as usize];
@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unused_one_knows_nobody() {
+    fn unused_rings_yield_no_connection() {
         let mut ready = Ready::unused();
         ready.set(3, 0);
         ready.remove(3);

@@ -4,9 +4,9 @@
 //! a single-producer ring and goes on with the other, which the control thread has read and cleared. Invariant: no
 //! hand-over waits. When the other set is not back yet, the interval simply goes on.
 
-use crate::detour::NO_DETOUR;
 use crate::group::{Group, NO_GROUP};
 use crate::in_flight::Entry;
+use crate::redirect_state::NO_REDIRECT;
 use brunt_plan::op::Op;
 use brunt_plan::outcome::ReplyKind;
 use brunt_plan::phase::Phase;
@@ -52,9 +52,9 @@ pub(crate) struct Recording {
     meters_requests: bool,
     tap: Tap,
     /// Raw samples are wanted.
-    is_tapped: bool,
+    keeps_raw_samples: bool,
     /// They are, or a quantity that is derived from each.
-    minds_samples: bool,
+    needs_each_sample: bool,
     /// When the measured window begins and when it ends; both sets must know.
     window: (u64, u64),
     /// What is counted and noted beside the sets, over all phases.
@@ -81,8 +81,8 @@ impl Recording {
                 .iter()
                 .any(|kind| metered[*kind as usize]),
             tap: Tap::new(samples_max),
-            is_tapped: samples_max > 0,
-            minds_samples: samples_max > 0 || OF_SAMPLES.iter().any(|kind| metered[*kind as usize]),
+            keeps_raw_samples: samples_max > 0,
+            needs_each_sample: samples_max > 0 || OF_SAMPLES.iter().any(|kind| metered[*kind as usize]),
             window: (u64::MAX, u64::MAX),
             counts: WorkerCounts::default(),
             presence: Presence::default(),
@@ -139,17 +139,17 @@ impl Recording {
     }
 
     /// An operation that was picked will never be recorded: it could not be sent, or was not answered before the end.
-    pub(crate) fn abandoned(&mut self, picked_ns: u64, at_ns: u64) {
+    pub(crate) fn left_unrecorded(&mut self, picked_ns: u64, at_ns: u64) {
         self.presence.leave(picked_ns, at_ns, 1);
     }
 
     /// The last byte of an operation was handed over. A part of one is noted with the whole.
     #[inline]
     pub(crate) fn sent(&mut self, entry: &Entry) {
-        if entry.rest.group == NO_GROUP {
+        if entry.details.group == NO_GROUP {
             // One that was sent on is sent once more, but booked as sent already.
-            let count = u32::from(entry.rest.detour == NO_DETOUR);
-            self.set.sent_many(entry.account, count, entry.rest.wire_requests, entry.sent_ns);
+            let count = u32::from(entry.details.redirect_state == NO_REDIRECT);
+            self.set.sent_many(entry.account, count, entry.details.wire_requests, entry.sent_ns);
         }
     }
 
@@ -165,9 +165,9 @@ impl Recording {
     }
 
     /// An operation that was picked is given up before it was sent, because its server does not answer.
-    pub(crate) fn given_up(&mut self, phase: Phase, op: &Op, times: &Times) {
+    pub(crate) fn abandoned(&mut self, phase: Phase, op: &Op, times: &Times) {
         self.set.given_up(phase, op, times);
-        self.abandoned(times.picked_ns, times.done_ns);
+        self.left_unrecorded(times.picked_ns, times.done_ns);
     }
 
     /// An operation, or a part of one, will never be sent to this server.
@@ -176,7 +176,7 @@ impl Recording {
     }
 
     /// Of these, one is given up because the server answers nobody.
-    pub(crate) fn given_up_at(&mut self, server: u16) {
+    pub(crate) fn abandoned_at(&mut self, server: u16) {
         self.set.given_up_at(server);
     }
 
@@ -234,7 +234,7 @@ impl Recording {
 
     /// A datagram is of no use.
     #[cold]
-    pub(crate) fn note_astray(&mut self, astray: DiscardReason) {
+    pub(crate) fn note_discarded(&mut self, astray: DiscardReason) {
         let counts = &mut self.counts.datagrams;
         *match astray {
             DiscardReason::Late => &mut counts.late,
@@ -305,14 +305,14 @@ impl Recording {
     ) {
         self.set.record_many(account, sample, asked, hits, count);
         self.presence.leave(sample.times.picked_ns, sample.times.done_ns, count);
-        if self.minds_samples && account.is_measured() {
-            (0..count).for_each(|_| self.mind(sample));
+        if self.needs_each_sample && account.is_measured() {
+            (0..count).for_each(|_| self.keep_sample(sample));
         }
     }
 
     /// Keeps a sample, and meters what is derived from it.
     #[inline(never)]
-    fn mind(&mut self, sample: &Sample) {
+    fn keep_sample(&mut self, sample: &Sample) {
         if sample.outcome.reply != ReplyKind::None {
             self.meter(MeterKind::FirstByte, sample.times.first_byte_ns());
         }
@@ -322,7 +322,7 @@ impl Recording {
             ReplyKind::NotFound => self.meter(MeterKind::MissTime, sample.times.response_ns()),
             _ => {}
         }
-        if self.is_tapped {
+        if self.keeps_raw_samples {
             self.tap.offer(sample);
         }
     }
@@ -400,7 +400,7 @@ mod tests {
     /// A request of the warm-up was sent before its worker heard that the window had begun. It counts as sent before, and
     /// what is sent from then on as sent in it.
     #[test]
-    fn a_window_that_is_heard_of_late_balances() {
+    fn windows_learned_late_balance() {
         for (measure_ns, expected) in [(500, [2, 0, 1, 1]), (601, [2, 0, 1, 1]), (800, [0, 0, 1, 1])] {
             let ops = vec![vec![OpKind::Get.into()]];
             let layout = Layout { ops, servers: 1, ..Layout::default() };

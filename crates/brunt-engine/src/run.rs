@@ -4,20 +4,20 @@
 //! single latency. Invariant: every set that a worker hands over is read exactly once, the last one included.
 
 use crate::clock::Clock;
-use crate::cluster::{self, LastMap, Mapper};
-use crate::company::{Alone, Attendance, Blame, Company, Meeting, Part, Stop};
-use crate::dialect::resp_codec;
+use crate::cluster::{self, FinalSlotMap, SlotMapPoller};
+use crate::codecs::resp_codec;
+use crate::coordinator::{Coordinator, LocalOnly, LocalPart, ReadyState, RemoteError, RemoteStatus, Stop};
 use crate::hint::hint;
 use crate::host::HostWatch;
 use crate::kernel_interface::{Chosen, choose, is_out_of_memory, without_io_uring};
-use crate::launch::{Blueprint, Place, allowed_cpus, spawn};
-use crate::opening::{AHEAD_NS, Opened, Opening};
+use crate::launch::{Blueprint, WorkerInit, allowed_cpus, spawn};
 use crate::recording::Filled;
-pub use crate::run_error::{Blamed, RunError};
+pub use crate::run_error::{ErrorOrigin, RunError};
+use crate::stats_poller::{ServerSnapshot, StatsPollers, StatsQuery};
 use crate::trace_reader::TraceReaders;
 use crate::transport::address::Address;
 use crate::transport::tls::client::TlsClient;
-use crate::witness::{Question, Told, Witnesses};
+use crate::window_start::{AHEAD_NS, StartedWindow, WindowStart};
 use crate::worker::{INTERVAL_NS, Notice, Orders, WorkerEnd};
 use brunt_plan::plan::{IoChoice, Plan, Transport};
 use brunt_plan::quoted_bytes::QuotedBytes;
@@ -42,7 +42,7 @@ use std::time::Duration;
 /// How often the control thread looks at its workers while it waits for them, and how long after the end of an interval it
 /// looks for the first time. Every look costs the processor that a worker may be on a switch to us and back, so there is
 /// one for every interval and not more, as long as all workers are in time.
-const LOOK: Duration = Duration::from_millis(10);
+const POLL_PERIOD: Duration = Duration::from_millis(10);
 
 /// A server with its name resolved.
 #[derive(Clone, Debug)]
@@ -56,7 +56,7 @@ pub struct Endpoint {
 }
 
 /// One worker as the control thread sees it.
-pub(crate) struct Hand {
+pub(crate) struct WorkerHandle {
     pub thread: JoinHandle<io::Result<WorkerEnd>>,
     pub filled: rtrb::Consumer<Filled>,
     pub spares: rtrb::Producer<Box<RecorderSet>>,
@@ -66,7 +66,7 @@ pub(crate) struct Hand {
 
 /// What the control thread sees while a run goes on.
 #[derive(Debug)]
-pub enum Observed<'a> {
+pub enum RunEvent<'a> {
     /// Every connection stands and every key is confirmed: the schedule begins. `end_ns` is `u64::MAX` where time is no
     /// bound. Comes a second time where the plan leaves open when the window begins: first with the latest time that it may,
     /// and again as soon as it is known, ahead of it.
@@ -92,11 +92,11 @@ pub enum Observed<'a> {
 
 /// What whoever observes a run wants to happen next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Wish {
+pub enum RunDecision {
     /// Go on as the plan says.
-    GoOn,
+    Continue,
     /// The schedule may end now: what was measured is enough. No interruption, for the plan foresees it.
-    Enough,
+    Finish,
 }
 
 /// What a run finds on its servers.
@@ -117,153 +117,157 @@ pub fn run(
     endpoints: &[Endpoint],
     data: DataSets,
     stop: &AtomicBool,
-    observe: &mut dyn FnMut(Observed<'_>) -> Wish,
+    observe: &mut dyn FnMut(RunEvent<'_>) -> RunDecision,
 ) -> Result<RunData, RunError> {
-    run_part(plan, &Part::whole(plan), endpoints, data, stop, observe, &mut Alone)
+    run_part(plan, &LocalPart::whole(plan), endpoints, data, stop, observe, &mut LocalOnly)
 }
 
-/// Carries out a part of a plan here, and what the company adds is as if it had been recorded here, too.
+/// Carries out a part of a plan here, and what the coordinator adds is as if it had been recorded here, too.
 pub fn run_part(
     plan: &Plan,
-    part: &Part<'_>,
+    part: &LocalPart<'_>,
     endpoints: &[Endpoint],
     data: DataSets,
     stop: &AtomicBool,
-    observe: &mut dyn FnMut(Observed<'_>) -> Wish,
-    company: &mut dyn Company,
+    observe: &mut dyn FnMut(RunEvent<'_>) -> RunDecision,
+    coordinator: &mut dyn Coordinator,
 ) -> Result<RunData, RunError> {
-    let setting = Setting { plan, part, endpoints, data };
-    match setting.carry_out(None, stop, observe, company) {
+    let setup = RunSetup { plan, part, endpoints, data };
+    match setup.execute(None, stop, observe, coordinator) {
         // Memory that may be locked is a user's: since it was tried here, another process may have taken it.
         Err(RunError::System(error)) if plan.io == IoChoice::Auto && is_out_of_memory(&error) => {
-            setting.carry_out(Some(without_io_uring(&error)), stop, observe, company)
+            setup.execute(Some(without_io_uring(&error)), stop, observe, coordinator)
         }
         ended => ended,
     }
 }
 
 /// What a run is made of, before any worker is there.
-struct Setting<'a> {
+struct RunSetup<'a> {
     plan: &'a Plan,
-    part: &'a Part<'a>,
+    part: &'a LocalPart<'a>,
     endpoints: &'a [Endpoint],
     data: DataSets,
 }
 
-impl Setting<'_> {
+impl RunSetup<'_> {
     /// Makes the workers, by this interface or else by the best that works, and leads them through the run.
-    fn carry_out(
+    fn execute(
         &self,
         chosen: Option<Chosen>,
         stop: &AtomicBool,
-        observe: &mut dyn FnMut(Observed<'_>) -> Wish,
-        company: &mut dyn Company,
+        observe: &mut dyn FnMut(RunEvent<'_>) -> RunDecision,
+        coordinator: &mut dyn Coordinator,
     ) -> Result<RunData, RunError> {
         let Self { plan, part, endpoints, data } = *self;
-        let board = if plan.is_cluster { Some(Arc::new(cluster::board(plan, endpoints)?)) } else { None };
+        let board = if plan.is_cluster { Some(Arc::new(cluster::slot_map(plan, endpoints)?)) } else { None };
         let blueprint = Blueprint::new(part.plan.clone(), endpoints.to_vec(), data).with_slots(board.clone());
         let blueprint = Arc::new(blueprint.map_err(RunError::System)?);
         let own = (0..).zip(part.workers.clone());
         let own: Vec<Shard> =
             own.map(|(nth, index)| shard(part.plan, index, part.portion.nth(nth))).collect();
         let rings: Vec<_> = own.iter().map(|shard| blueprint.ring_of(shard)).collect();
-        let chosen = chosen.map_or_else(|| choose(plan, &rings), Ok).map_err(RunError::NoInterface)?;
-        let (readers, feeds) = TraceReaders::start(part.plan, &own).map_err(RunError::NoTrace)?;
+        let chosen = chosen.map_or_else(|| choose(plan, &rings), Ok).map_err(RunError::IoUnavailable)?;
+        let (readers, feeds) = TraceReaders::start(part.plan, &own).map_err(RunError::TraceUnreadable)?;
         let clock = Clock::start();
         let orders = Arc::new(Orders::default());
         let (notices, incoming) = mpsc::channel();
         // Before a worker connects, so that nothing of ours is missing between its first answer and its last.
         let (told, statistics) = mpsc::channel();
-        let polled_servers = summon(&blueprint, clock, &told).map_err(RunError::System)?;
-        let start_mapper = |board| Mapper::start(plan, board, endpoints.to_vec(), clock);
-        let mapper = board.map(start_mapper).transpose().map_err(RunError::System)?;
+        let pollers = start_stats_pollers(&blueprint, clock, &told).map_err(RunError::System)?;
+        let start_map_poller = |board| SlotMapPoller::start(plan, board, endpoints.to_vec(), clock);
+        let map_poller = board.map(start_map_poller).transpose().map_err(RunError::System)?;
         let begun_ns = clock.now_ns();
-        let mut control = Control {
+        let mut control = ControlThread {
             orders: orders.clone(),
-            hands: Vec::new(),
+            workers: Vec::new(),
             intervals: IntervalStore::new(&Layout::of(plan)).with_slices(plan.interval.map(|width| width.0)),
-            place: Move { classes: part.classes.to_vec(), ..Move::default() },
+            host_mapping: Move { classes: part.classes.to_vec(), ..Move::default() },
             clock,
             observe,
-            company,
+            coordinator,
             watch: None,
-            opening: None,
+            window_start: None,
             warmup_end: None,
             is_cluster: plan.is_cluster,
             statistics,
         };
         let of = own.len() as u32;
         for ((index, shard), feeds) in (0..).zip(own).zip(feeds) {
-            let place = Place { index, of, feeds };
+            let init = WorkerInit { index, of, feeds };
             match spawn(
                 blueprint.clone(),
                 shard,
-                place,
+                init,
                 orders.clone(),
                 clock,
                 notices.clone(),
                 chosen.interface,
             ) {
-                Ok(hand) => control.hands.push(hand),
+                Ok(worker) => control.workers.push(worker),
                 Err(error) => {
-                    control.abandon();
+                    control.abort();
                     return Err(RunError::System(error));
                 }
             }
         }
         drop(notices);
         let mut prepare_ns = 0;
-        let begun = control.prepare(&incoming, stop).and_then(|()| {
+        let begun = control.await_preparation(&incoming, stop).and_then(|()| {
             prepare_ns = clock.now_ns() - begun_ns;
             if plan.preload {
-                polled_servers.prepared();
+                pollers.poll_after_preload();
             }
-            control.begin(plan, prepare_ns, endpoints)
+            control.start_schedule(plan, prepare_ns, endpoints)
         });
         match begun {
-            Ok(measure_ns) => polled_servers.began(measure_ns),
+            Ok(measure_ns) => pollers.set_window_start(measure_ns),
             Err(error) => {
-                let ends = control.abandon();
-                return Err(explain(error, ends, control.intervals, &blueprint));
+                let ends = control.abort();
+                return Err(with_context(error, ends, control.intervals, &blueprint));
             }
         }
-        let interrupted = match control.attend(plan, &polled_servers, &incoming, stop) {
+        let interrupted = match control.run_schedule(plan, &pollers, &incoming, stop) {
             Ok(interrupted) => interrupted,
             Err(error) => {
-                let ends = control.abandon();
-                return Err(explain(error, ends, control.intervals, &blueprint));
+                let ends = control.abort();
+                return Err(with_context(error, ends, control.intervals, &blueprint));
             }
         };
-        let mut data = control.conclude(interrupted, prepare_ns, &chosen)?;
-        if let (Some(mapper), Some(record)) = (mapper, &mut data.cluster) {
-            let LastMap { slots, is_final, refreshes } = mapper.end();
+        let mut data = control.finish(interrupted, prepare_ns, &chosen)?;
+        if let (Some(map_poller), Some(record)) = (map_poller, &mut data.cluster) {
+            let FinalSlotMap { slots, is_final, refreshes } = map_poller.end();
             (record.slots, record.is_final) = (slots, is_final);
             record.refreshes += refreshes;
         }
-        Ok(RunData { server_records: polled_servers.end(), traces: readers.end(), ..data })
+        Ok(RunData { server_records: pollers.finish(), traces: readers.end(), ..data })
     }
 }
 
-/// The servers as polled_servers, where the plan asks them.
-fn summon(blueprint: &Blueprint, clock: Clock, told: &mpsc::Sender<Told>) -> io::Result<Witnesses> {
+/// Starts the poller of each server, where the plan polls servers.
+fn start_stats_pollers(
+    blueprint: &Blueprint,
+    clock: Clock,
+    told: &mpsc::Sender<ServerSnapshot>,
+) -> io::Result<StatsPollers> {
     let Blueprint { plan, endpoints, .. } = blueprint;
     if !plan.server_stats {
-        return Ok(Witnesses::none());
+        return Ok(StatsPollers::disabled());
     }
     let servers = plan.servers();
     let asked = |place: usize| {
         let question = match servers[place].protocol {
-            protocol if protocol.is_resp() => Question::Info(Box::new(resp_codec(plan, protocol)?)),
-            _ => Question::Stats,
+            protocol if protocol.is_resp() => StatsQuery::Info(Box::new(resp_codec(plan, protocol)?)),
+            _ => StatsQuery::Stats,
         };
         Ok((endpoints[place].clone(), question))
     };
     let asked = plan.polled_servers().into_iter().map(asked).collect::<io::Result<Vec<_>>>()?;
-    Witnesses::start(asked, plan.interval, clock, told)
+    StatsPollers::start(asked, plan.interval, clock, told)
 }
 
 /// Completes what one worker found by what all of them met.
-fn explain(
+fn with_context(
     error: RunError,
     ends: Vec<io::Result<WorkerEnd>>,
     intervals: IntervalStore,
@@ -271,12 +275,10 @@ fn explain(
 ) -> RunError {
     let plan = &blueprint.plan;
     match error {
-        RunError::Unanswered { server, reason } => {
-            RunError::Unanswered { server, reason: reason + tls_hint(plan) }
-        }
-        RunError::TurnedAway { server, reason } => {
+        RunError::NoReply { server, reason } => RunError::NoReply { server, reason: reason + tls_hint(plan) },
+        RunError::SetupRejected { server, reason } => {
             let ends: Vec<WorkerEnd> = ends.into_iter().flatten().collect();
-            RunError::TurnedAway { server, reason: reason + &first_hint(plan, &ends) }
+            RunError::SetupRejected { server, reason: reason + &first_hint(plan, &ends) }
         }
         RunError::PreloadFailed { confirmed, .. } => {
             let mut ends: Vec<WorkerEnd> = ends.into_iter().flatten().collect();
@@ -319,7 +321,7 @@ fn first_reason(ends: &[WorkerEnd], faults: &[Fault]) -> String {
         return format!("it said: {text}");
     }
     if let Some(garbage) = ends.iter().find_map(|end| end.counts.first_garbage.as_ref()) {
-        return saying(garbage);
+        return describe_malformed(garbage);
     }
     let rows: Vec<String> =
         faults.iter().map(|fault| format!("{} × connection {}", fault.count, fault.kind.name())).collect();
@@ -345,64 +347,68 @@ fn server_names(endpoints: &[Endpoint]) -> String {
 }
 
 /// What to tell a user of bytes that are no reply.
-pub(crate) fn saying(garbage: &FirstGarbage) -> String {
+pub(crate) fn describe_malformed(garbage: &FirstGarbage) -> String {
     format!("it sent \"{}\": {}", QuotedBytes(garbage.bytes()), garbage.reason)
 }
 
 /// The host, over the measured window.
-struct Watch {
+struct WindowWatch {
     host: HostWatch,
     start_ns: u64,
     measure_ns: u64,
     end_ns: u64,
 }
 
-struct Control<'a> {
+struct ControlThread<'a> {
     orders: Arc<Orders>,
-    hands: Vec<Hand>,
+    workers: Vec<WorkerHandle>,
     intervals: IntervalStore,
     /// What the classes of our workers are in the whole.
-    place: Move,
+    host_mapping: Move,
     clock: Clock,
-    observe: &'a mut dyn FnMut(Observed<'_>) -> Wish,
-    company: &'a mut dyn Company,
+    observe: &'a mut dyn FnMut(RunEvent<'_>) -> RunDecision,
+    coordinator: &'a mut dyn Coordinator,
     /// From the start of the schedule on.
-    watch: Option<Watch>,
+    watch: Option<WindowWatch>,
     /// Until the window is known to begin, where the plan leaves that open.
-    opening: Option<Opening>,
+    window_start: Option<WindowStart>,
     /// What came of that.
     warmup_end: Option<WarmupEnd>,
     /// The servers are nodes of a cluster.
     is_cluster: bool,
     /// What the servers say of themselves.
-    statistics: mpsc::Receiver<Told>,
+    statistics: mpsc::Receiver<ServerSnapshot>,
 }
 
-impl Control<'_> {
+impl ControlThread<'_> {
     /// Waits until every worker is connected and has its keys confirmed, here and elsewhere.
-    fn prepare(&mut self, incoming: &mpsc::Receiver<Notice>, stop: &AtomicBool) -> Result<(), RunError> {
+    fn await_preparation(
+        &mut self,
+        incoming: &mpsc::Receiver<Notice>,
+        stop: &AtomicBool,
+    ) -> Result<(), RunError> {
         let mut prepared = 0;
         let mut confirmed_by_others = 0;
         loop {
-            self.gather();
+            self.collect_intervals();
             if stop.load(Ordering::Relaxed) {
                 return Err(RunError::Interrupted);
             }
-            let is_ready = prepared == self.hands.len();
-            match self.company.meet(is_ready).map_err(RunError::Company)? {
-                Meeting::Ready if is_ready => return Ok(()),
-                Meeting::Leave => return Err(RunError::Interrupted),
-                Meeting::Wait | Meeting::Ready => {}
+            let is_ready = prepared == self.workers.len();
+            match self.coordinator.poll_ready(is_ready).map_err(RunError::Remote)? {
+                ReadyState::Ready if is_ready => return Ok(()),
+                ReadyState::Aborted => return Err(RunError::Interrupted),
+                ReadyState::Wait | ReadyState::Ready => {}
             }
             // None has leave to end before the schedule began; without it the others would wait for the start for ever.
-            if self.hands.iter().any(|hand| hand.thread.is_finished()) {
+            if self.workers.iter().any(|worker| worker.thread.is_finished()) {
                 return Err(worker_gone());
             }
             if is_ready {
-                // The company has waited.
+                // The coordinator has waited.
                 continue;
             }
-            match incoming.recv_timeout(LOOK) {
+            match incoming.recv_timeout(POLL_PERIOD) {
                 Ok(Notice::Prepared { confirmed }) => {
                     prepared += 1;
                     confirmed_by_others += confirmed;
@@ -420,65 +426,70 @@ impl Control<'_> {
     }
 
     /// Says when the schedule begins. Returns when the measured window does.
-    fn begin(&mut self, plan: &Plan, prepare_ns: u64, endpoints: &[Endpoint]) -> Result<u64, RunError> {
+    fn start_schedule(
+        &mut self,
+        plan: &Plan,
+        prepare_ns: u64,
+        endpoints: &[Endpoint],
+    ) -> Result<u64, RunError> {
         let cpus = if plan.cpus.is_empty() { allowed_cpus() } else { plan.cpus.clone() };
         let host = HostWatch::new(cpus, endpoints);
-        let start_ns = self.clock.of_monotonic(self.company.begin().map_err(RunError::Company)?);
+        let start_ns = self.clock.of_monotonic(self.coordinator.begin().map_err(RunError::Remote)?);
         let measure_ns = start_ns + plan.warmup.longest().0;
         let end_ns = plan.stop.time.map_or(u64::MAX, |time| measure_ns + time.0);
         self.intervals.align(measure_ns);
         self.intervals.bound(start_ns..end_ns);
         let times = RunTimes { start_ns, measure_ns, end_ns, prepare_ns, ..RunTimes::default() };
-        (self.observe)(Observed::Started(times));
-        self.opening = Opening::of(plan, times);
-        self.watch = Some(Watch { host, start_ns, measure_ns, end_ns });
+        (self.observe)(RunEvent::Started(times));
+        self.window_start = WindowStart::of(plan, times);
+        self.watch = Some(WindowWatch { host, start_ns, measure_ns, end_ns });
         self.orders.start_ns.store(start_ns, Ordering::Release);
         Ok(measure_ns)
     }
 
     /// Gathers intervals until every worker has finished, here and elsewhere. Returns whether the schedule was cut short; an
     /// error is what became of somebody elsewhere, or that no server will ever speak to us by TLS, which none of them had said before.
-    fn attend(
+    fn run_schedule(
         &mut self,
         plan: &Plan,
-        polled_servers: &Witnesses,
+        pollers: &StatsPollers,
         incoming: &mpsc::Receiver<Notice>,
         stop: &AtomicBool,
     ) -> Result<bool, RunError> {
         let mut interrupted = false;
         loop {
             // Next to nothing is told any more, but a worker that ends drops its end of the channel, and the last one wakes us.
-            let wait = self.until_next_look(self.clock.now_ns());
-            // From then on the company waits.
+            let wait = self.until_next_poll(self.clock.now_ns());
+            // From then on the coordinator waits.
             let told = incoming.recv_timeout(wait);
             let have_ours_ended = matches!(told, Err(mpsc::RecvTimeoutError::Disconnected));
             let now_ns = self.clock.now_ns();
-            let wish = self.gather();
-            self.open_window(plan, polled_servers)?;
+            let decision = self.collect_intervals();
+            self.start_window(plan, pollers)?;
             if let Ok(Notice::Failed(error)) = told
                 && !self.has_answer()
             {
                 return Err(error);
             }
             interrupted |= stop.load(Ordering::Relaxed);
-            let ours = match (interrupted, wish) {
+            let ours = match (interrupted, decision) {
                 (true, _) => Some(Stop::Interrupted),
-                (false, Wish::Enough) => Some(Stop::Enough),
-                (false, Wish::GoOn) => None,
+                (false, RunDecision::Finish) => Some(Stop::Enough),
+                (false, RunDecision::Continue) => None,
             };
-            let Attendance { is_over, stop: theirs } =
-                self.hear(have_ours_ended, ours).map_err(RunError::Company)?;
+            let RemoteStatus { is_over, stop: theirs } =
+                self.poll_coordinator(have_ours_ended, ours).map_err(RunError::Remote)?;
             interrupted |= theirs == Some(Stop::Interrupted);
             if ours.or(theirs).is_some() {
                 self.orders.stop.store(true, Ordering::Relaxed);
-                self.opening = None;
+                self.window_start = None;
                 if let Some(watch) = &mut self.watch {
                     watch.end_ns = watch.end_ns.min(now_ns);
                     self.intervals.bound(watch.start_ns..watch.end_ns);
                 }
             }
-            if let Some(Watch { host, measure_ns, end_ns, .. }) = &mut self.watch {
-                host.look(now_ns, *measure_ns, *end_ns);
+            if let Some(WindowWatch { host, measure_ns, end_ns, .. }) = &mut self.watch {
+                host.sample(now_ns, *measure_ns, *end_ns);
             }
             if have_ours_ended && is_over {
                 return Ok(interrupted);
@@ -487,10 +498,12 @@ impl Control<'_> {
     }
 
     /// Says when the window begins, as soon as that is decided, where the plan leaves it open.
-    fn open_window(&mut self, plan: &Plan, polled_servers: &Witnesses) -> Result<(), RunError> {
-        let Some(opening) = &mut self.opening else { return Ok(()) };
+    fn start_window(&mut self, plan: &Plan, pollers: &StatsPollers) -> Result<(), RunError> {
+        let Some(window_start) = &mut self.window_start else { return Ok(()) };
         let now_ns = self.clock.now_ns();
-        let Some(Opened { times, end }) = opening.look(now_ns, plan, &self.intervals) else { return Ok(()) };
+        let Some(StartedWindow { times, end }) = window_start.check(now_ns, plan, &self.intervals) else {
+            return Ok(());
+        };
         // Where it begins as late as it may, every worker knows that already.
         if end != WarmupEnd::Longest {
             if self.clock.now_ns() + AHEAD_NS > times.measure_ns {
@@ -499,27 +512,31 @@ impl Control<'_> {
             }
             self.orders.measure_ns.store(times.measure_ns, Ordering::Release);
             if self.clock.now_ns() >= times.measure_ns {
-                return Err(RunError::LateWindow);
+                return Err(RunError::WindowTooLate);
             }
         }
-        (self.opening, self.warmup_end) = (None, Some(end));
+        (self.window_start, self.warmup_end) = (None, Some(end));
         if let Some(watch) = &mut self.watch {
             (watch.measure_ns, watch.end_ns) = (times.measure_ns, times.end_ns);
         }
         self.intervals.align(times.measure_ns);
         self.intervals.bound(times.start_ns..times.end_ns);
-        polled_servers.began(times.measure_ns);
-        (self.observe)(Observed::Started(times));
+        pollers.set_window_start(times.measure_ns);
+        (self.observe)(RunEvent::Started(times));
         Ok(())
     }
 
     /// Hears what was recorded elsewhere.
-    fn hear(&mut self, have_ours_ended: bool, stop: Option<Stop>) -> Result<Attendance, Blame> {
-        let Self { company, intervals, observe, clock, .. } = self;
-        let to_ours = to_ours(clock);
-        company.attend(have_ours_ended, stop, &mut |interval| {
-            let interval = to_ours.interval(interval);
-            observe(Observed::Interval(&interval));
+    fn poll_coordinator(
+        &mut self,
+        have_ours_ended: bool,
+        stop: Option<Stop>,
+    ) -> Result<RemoteStatus, RemoteError> {
+        let Self { coordinator, intervals, observe, clock, .. } = self;
+        let to_local_clock = to_local_clock(clock);
+        coordinator.poll_running(have_ours_ended, stop, &mut |interval| {
+            let interval = to_local_clock.interval(interval);
+            observe(RunEvent::Interval(&interval));
             intervals.push(&interval);
         })
     }
@@ -531,55 +548,55 @@ impl Control<'_> {
 
     /// How long there is nothing to look for: all workers end their intervals at the same instants, and at both ends of the
     /// window the host is asked for its counters.
-    fn until_next_look(&self, now_ns: u64) -> Duration {
-        let Some(Watch { start_ns, measure_ns, end_ns, .. }) = self.watch else { return LOOK };
+    fn until_next_poll(&self, now_ns: u64) -> Duration {
+        let Some(WindowWatch { start_ns, measure_ns, end_ns, .. }) = self.watch else { return POLL_PERIOD };
         let ended_ns = now_ns.saturating_sub(start_ns) / INTERVAL_NS * INTERVAL_NS + start_ns;
         // Where the other set is not back in time, an interval becomes longer; so whoever is late is waited for, and before
         // the start there is a hand-over that belongs to no interval.
-        let is_late = |hand: &Hand| hand.until_ns < ended_ns && !hand.thread.is_finished();
-        if now_ns < start_ns || self.hands.iter().any(is_late) {
-            return LOOK;
+        let is_late = |worker: &WorkerHandle| worker.until_ns < ended_ns && !worker.thread.is_finished();
+        if now_ns < start_ns || self.workers.iter().any(is_late) {
+            return POLL_PERIOD;
         }
-        let next_ns = ended_ns + INTERVAL_NS + LOOK.as_nanos() as u64;
+        let next_ns = ended_ns + INTERVAL_NS + POLL_PERIOD.as_nanos() as u64;
         let of_window = [measure_ns, end_ns].into_iter().filter(|at_ns| *at_ns > now_ns);
         Duration::from_nanos(of_window.fold(next_ns, u64::min) - now_ns)
     }
 
     /// Reads every set that was handed over and gives it back.
-    fn gather(&mut self) -> Wish {
-        for worker in 0..self.hands.len() {
-            while let Ok(mut filled) = self.hands[worker].filled.pop() {
-                self.keep(filled.set.take_interval(worker as u32, filled.start_ns, filled.end_ns));
-                let hand = &mut self.hands[worker];
-                hand.until_ns = filled.end_ns;
+    fn collect_intervals(&mut self) -> RunDecision {
+        for worker in 0..self.workers.len() {
+            while let Ok(mut filled) = self.workers[worker].filled.pop() {
+                self.store_interval(filled.set.take_interval(worker as u32, filled.start_ns, filled.end_ns));
+                let worker = &mut self.workers[worker];
+                worker.until_ns = filled.end_ns;
                 // A worker that is gone takes nothing back.
-                let _ = hand.spares.push(filled.set);
+                let _ = worker.spares.push(filled.set);
             }
         }
         while let Ok((server, snapshot)) = self.statistics.try_recv() {
-            (self.observe)(Observed::Statistics { server, snapshot: &snapshot });
+            (self.observe)(RunEvent::Statistics { server, snapshot: &snapshot });
         }
-        (self.observe)(Observed::Tick { now_ns: self.clock.now_ns(), intervals: &self.intervals })
+        (self.observe)(RunEvent::Tick { now_ns: self.clock.now_ns(), intervals: &self.intervals })
     }
 
     /// Keeps what one of our workers recorded.
-    fn keep(&mut self, interval: Interval) {
-        let interval = self.place.interval(interval);
-        (self.observe)(Observed::Interval(&interval));
-        self.company.tell(&interval, self.clock.monotonic_of(0));
+    fn store_interval(&mut self, interval: Interval) {
+        let interval = self.host_mapping.interval(interval);
+        (self.observe)(RunEvent::Interval(&interval));
+        self.coordinator.publish_interval(&interval, self.clock.monotonic_of(0));
         self.intervals.push(&interval);
     }
 
     /// Lets every worker go at once, without a result to report.
-    fn abandon(&mut self) -> Vec<io::Result<WorkerEnd>> {
-        self.orders.abandon.store(true, Ordering::Relaxed);
-        self.hands.drain(..).map(|hand| join(hand.thread)).collect()
+    fn abort(&mut self) -> Vec<io::Result<WorkerEnd>> {
+        self.orders.abort.store(true, Ordering::Relaxed);
+        self.workers.drain(..).map(|worker| join(worker.thread)).collect()
     }
 
-    fn conclude(mut self, interrupted: bool, prepare_ns: u64, chosen: &Chosen) -> Result<RunData, RunError> {
-        self.gather();
+    fn finish(mut self, interrupted: bool, prepare_ns: u64, chosen: &Chosen) -> Result<RunData, RunError> {
+        self.collect_intervals();
         let now_ns = self.clock.now_ns();
-        let host = self.watch.take().map(|watch| watch.host.conclude(now_ns)).unwrap_or_default();
+        let host = self.watch.take().map(|watch| watch.host.finish(now_ns)).unwrap_or_default();
         let mut data = RunData {
             times: RunTimes { prepare_ns, ..RunTimes::default() },
             host,
@@ -588,18 +605,18 @@ impl Control<'_> {
             warmup_end: self.warmup_end,
             ..RunData::default()
         };
-        for (worker, hand) in std::mem::take(&mut self.hands).into_iter().enumerate() {
-            let mut end = join(hand.thread).map_err(RunError::System)?;
+        for (index, worker) in std::mem::take(&mut self.workers).into_iter().enumerate() {
+            let mut end = join(worker.thread).map_err(RunError::System)?;
             let Filled { set, start_ns, end_ns } = &mut end.last;
-            self.keep(set.take_interval(worker as u32, *start_ns, *end_ns));
-            add_worker(&mut data, worker as u32, end);
+            self.store_interval(set.take_interval(index as u32, *start_ns, *end_ns));
+            add_worker(&mut data, index as u32, end);
         }
         data.usage.io = chosen.interface.name().to_owned();
         data.usage.io_reason.clone_from(&chosen.reason);
-        data.place(&self.place);
-        let to_ours = to_ours(&self.clock);
-        for mut other in self.company.conclude() {
-            other.place(&to_ours);
+        data.place(&self.host_mapping);
+        let to_local_clock = to_local_clock(&self.clock);
+        for mut other in self.coordinator.collect_results() {
+            other.place(&to_local_clock);
             data.merge(other);
         }
         data.times.epoch_us = Some(self.clock.epoch_us());
@@ -609,7 +626,7 @@ impl Control<'_> {
 }
 
 /// What others recorded comes with times of this host's CLOCK_MONOTONIC: how these become the run's.
-fn to_ours(clock: &Clock) -> Move {
+fn to_local_clock(clock: &Clock) -> Move {
     Move { by_ns: -(clock.monotonic_of(0) as i64), ..Move::default() }
 }
 

@@ -2,8 +2,8 @@
 //!
 //! Not trouble during a run, which is data. Invariant: each kind says here what it tells and who is to blame, and nowhere else.
 
-use crate::company::Blame;
-use crate::trace_reader::NoTrace;
+use crate::coordinator::RemoteError;
+use crate::trace_reader::TraceError;
 use brunt_plan::server::ServerAddress;
 use std::fmt;
 use std::io;
@@ -19,28 +19,28 @@ pub enum RunError {
         reason: io::Error,
     },
     /// A connection to a server stood, and came to its end before the server had answered.
-    Unanswered {
+    NoReply {
         /// The server as named in the plan.
         server: ServerAddress,
         /// What was not answered, how it ended, and what the user may have meant.
         reason: String,
     },
     /// A server does not let us in, or does not speak the protocol of the plan.
-    TurnedAway {
+    SetupRejected {
         /// The server as named in the plan.
         server: ServerAddress,
         /// What it said.
         reason: String,
     },
     /// A server that is to be a node of a cluster has no map of one.
-    NoCluster {
+    NoSlotMap {
         /// The server as named in the plan.
         server: ServerAddress,
         /// What it said.
         reason: String,
     },
     /// TLS cannot be agreed on with a server, or one of its certificates and ours is refused.
-    NoTls {
+    TlsFailed {
         /// The server as named in the plan.
         server: ServerAddress,
         /// Why.
@@ -60,46 +60,46 @@ pub enum RunError {
         hint: String,
     },
     /// The measured window was to begin before every worker could know that it does.
-    LateWindow,
+    WindowTooLate,
     /// Stopped before the schedule began.
     Interrupted,
     /// The host lacks something that every run needs.
     System(io::Error),
     /// A trace cannot be opened.
-    NoTrace(NoTrace),
+    TraceUnreadable(TraceError),
     /// The interface to the kernel that the plan names cannot be had: why.
-    NoInterface(String),
+    IoUnavailable(String),
     /// Another host of the run failed: which, and why.
-    Company(Blame),
+    Remote(RemoteError),
 }
 
 impl fmt::Display for RunError {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Unreachable { server, reason } => write!(formatter, "cannot connect to {server}: {reason}"),
-            Self::Unanswered { server, reason } => write!(formatter, "connected to {server}, but {reason}"),
-            Self::TurnedAway { server, reason } => {
+            Self::NoReply { server, reason } => write!(formatter, "connected to {server}, but {reason}"),
+            Self::SetupRejected { server, reason } => {
                 write!(formatter, "{server} does not let us in: {reason}")
             }
-            Self::NoCluster { server, reason } => {
+            Self::NoSlotMap { server, reason } => {
                 write!(formatter, "--cluster: {server} has no map of a cluster: {reason}")
             }
-            Self::NoTls { server, reason } => write!(formatter, "no TLS with {server}: {reason}"),
+            Self::TlsFailed { server, reason } => write!(formatter, "no TLS with {server}: {reason}"),
             Self::PreloadFailed { servers, confirmed, wanted, reason, hint } => {
                 write!(formatter, "preload: {servers} confirmed {confirmed} of {wanted} keys ({reason}){hint}")
             }
             Self::Interrupted => formatter.write_str("interrupted before anything was measured"),
             Self::System(error) => write!(formatter, "cannot start a worker: {error}"),
-            Self::LateWindow => formatter.write_str(
+            Self::WindowTooLate => formatter.write_str(
                 "--warmup auto: the host stopped the program while it began the measured window; try again, or give --warmup a duration",
             ),
-            Self::NoTrace(NoTrace { file, error }) => {
+            Self::TraceUnreadable(TraceError { file, error }) => {
                 write!(formatter, "trace: cannot read '{file}': {error}")
             }
-            Self::NoInterface(why) => {
+            Self::IoUnavailable(why) => {
                 write!(formatter, "--io uring: io_uring: {why}; --io auto would take epoll")
             }
-            Self::Company(blame) => formatter.write_str(&blame.reason),
+            Self::Remote(blame) => formatter.write_str(&blame.reason),
         }
     }
 }
@@ -108,7 +108,7 @@ impl std::error::Error for RunError {}
 
 /// What a run that came to nothing has to be blamed on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Blamed {
+pub enum ErrorOrigin {
     /// A server, or the way to it.
     Server,
     /// What the user asked for.
@@ -127,18 +127,18 @@ impl RunError {
     }
 
     /// What is to be blamed.
-    pub const fn blamed(&self) -> Blamed {
+    pub const fn origin(&self) -> ErrorOrigin {
         match self {
             Self::Unreachable { .. }
-            | Self::Unanswered { .. }
-            | Self::TurnedAway { .. }
-            | Self::NoTls { .. }
-            | Self::NoCluster { .. }
+            | Self::NoReply { .. }
+            | Self::SetupRejected { .. }
+            | Self::TlsFailed { .. }
+            | Self::NoSlotMap { .. }
             | Self::PreloadFailed { .. }
-            | Self::Company(Blame { is_servers: true, .. }) => Blamed::Server,
-            Self::NoInterface(_) | Self::NoTrace(_) => Blamed::Request,
-            Self::System(_) | Self::LateWindow | Self::Company(_) => Blamed::Host,
-            Self::Interrupted => Blamed::Interruption,
+            | Self::Remote(RemoteError { is_server_error: true, .. }) => ErrorOrigin::Server,
+            Self::IoUnavailable(_) | Self::TraceUnreadable(_) => ErrorOrigin::Request,
+            Self::System(_) | Self::WindowTooLate | Self::Remote(_) => ErrorOrigin::Host,
+            Self::Interrupted => ErrorOrigin::Interruption,
         }
     }
 }

@@ -2,14 +2,15 @@
 //!
 //! Every expected number is computed here from the definition of the experiment, never by the code under test.
 
+mod abandoning;
 mod attempts;
-mod busy;
+mod busy_period;
 mod capacity;
 mod clients;
 mod cluster;
+mod connection_setup;
 mod datagrams;
 mod faults;
-mod greeting;
 mod lifetimes;
 mod noreply;
 mod on_miss;
@@ -26,18 +27,17 @@ mod timeouts;
 mod tokens;
 mod traces;
 mod verifying;
-mod waiting;
 mod warmup;
 mod whole_window;
 mod windows;
 
 use crate::allocations::allocations;
 use crate::io::sim::{Attempt, EPOCH_NS, Sim, SimOptions};
-use crate::launch::{Blueprint, build, links_of};
-use crate::opening::Opening;
+use crate::launch::{Blueprint, build, connection_count};
 use crate::recording::{Exchange, Filled};
-use crate::run::{DataSets, Endpoint, Observed, RunData, RunError, RunTimes, Wish};
+use crate::run::{DataSets, Endpoint, RunData, RunDecision, RunError, RunEvent, RunTimes};
 use crate::trace_reader::TraceReaders;
+use crate::window_start::WindowStart;
 use crate::worker::{Notice, Orders, Worker, WorkerEnd};
 use brunt_plan::destination::Server;
 use brunt_plan::op::OpKind;
@@ -258,7 +258,7 @@ struct Run<C: Codec> {
     kept: Kept,
     notice: Option<Notice>,
     allocations: u64,
-    opening: Option<Opening>,
+    window_start: Option<WindowStart>,
     warmup_end: Option<WarmupEnd>,
 }
 
@@ -288,7 +288,7 @@ impl<C: Codec> Run<C> {
         let (mut spares, spares_in) = rtrb::RingBuffer::new(2);
         spares.push(RecorderSet::new(&blueprint.layout)).unwrap();
         let orders = Arc::new(Orders::default());
-        let links = links_of(&blueprint.plan, &shard);
+        let links = connection_count(&blueprint.plan, &shard);
         let exchange = Exchange { filled, spares: spares_in };
         let codec = codec(&blueprint, &shard);
         let may_spin = !options.is_crowded;
@@ -312,7 +312,7 @@ impl<C: Codec> Run<C> {
             spares,
             notice: None,
             allocations: 0,
-            opening: None,
+            window_start: None,
             warmup_end: None,
         }
     }
@@ -321,7 +321,7 @@ impl<C: Codec> Run<C> {
     fn turn(&mut self) {
         let is_counted = self.worker.is_measuring();
         let before = allocations() - self.worker.io_mut().allocations();
-        self.worker.turn();
+        self.worker.run_once();
         if is_counted {
             self.allocations += allocations() - self.worker.io_mut().allocations() - before;
         }
@@ -343,12 +343,12 @@ impl<C: Codec> Run<C> {
                 self.kept.store.align(measure_ns);
                 self.kept.store.bound(start_ns..end_ns);
                 let times = RunTimes { start_ns, measure_ns, end_ns, ..RunTimes::default() };
-                self.opening = Opening::of(&self.blueprint.plan, times);
+                self.window_start = WindowStart::of(&self.blueprint.plan, times);
                 Some(times)
             }
             trouble => {
                 self.notice = Some(trouble);
-                self.orders.abandon.store(true, Ordering::Relaxed);
+                self.orders.abort.store(true, Ordering::Relaxed);
                 None
             }
         }
@@ -356,13 +356,13 @@ impl<C: Codec> Run<C> {
 
     /// Says when the window begins, as soon as that is decided. Returns its times then.
     fn open_window(&mut self, now_ns: u64) -> Option<RunTimes> {
-        let opened = self.opening.as_mut()?.look(now_ns, &self.blueprint.plan, &self.kept.store)?;
-        (self.opening, self.warmup_end) = (None, Some(opened.end));
-        let RunTimes { start_ns, measure_ns, end_ns, .. } = opened.times;
+        let started = self.window_start.as_mut()?.check(now_ns, &self.blueprint.plan, &self.kept.store)?;
+        (self.window_start, self.warmup_end) = (None, Some(started.end));
+        let RunTimes { start_ns, measure_ns, end_ns, .. } = started.times;
         self.kept.store.align(measure_ns);
         self.kept.store.bound(start_ns..end_ns);
         self.orders.measure_ns.store(measure_ns, Ordering::Relaxed);
-        Some(opened.times)
+        Some(started.times)
     }
 
     fn end(mut self) -> Outcome {
@@ -413,7 +413,7 @@ fn simulate_plan(plan: Plan, options: SimOptions) -> Outcome {
 
 /// Runs a plan, which must be over `bound_ns` after the world began.
 fn simulate_within(plan: Plan, options: SimOptions, bound_ns: u64) -> Outcome {
-    simulate_observed(plan, options, bound_ns, &mut |_| Wish::GoOn)
+    simulate_observed(plan, options, bound_ns, &mut |_| RunDecision::Continue)
 }
 
 /// The same before the eyes of somebody who may find that it is enough. Intervals are seen in the store only.
@@ -421,7 +421,7 @@ fn simulate_observed(
     plan: Plan,
     options: SimOptions,
     bound_ns: u64,
-    observe: &mut dyn FnMut(Observed<'_>) -> Wish,
+    observe: &mut dyn FnMut(RunEvent<'_>) -> RunDecision,
 ) -> Outcome {
     let datagrams = plan.transport == Transport::Udp;
     let options = SimOptions { datagrams, ..options };
@@ -444,22 +444,22 @@ fn simulate_observed(
 fn observed<C: Codec>(
     mut run: Run<C>,
     bound_ns: u64,
-    observe: &mut dyn FnMut(Observed<'_>) -> Wish,
+    observe: &mut dyn FnMut(RunEvent<'_>) -> RunDecision,
 ) -> Outcome {
     let (mut turns, mut look_ns) = (0, 0);
     while run.worker.is_running() {
         run.turn();
         if let Some(times) = run.attend() {
-            observe(Observed::Started(times));
+            observe(RunEvent::Started(times));
         }
         turns += 1;
         let now_ns = run.worker.now_ns();
         if now_ns >= look_ns {
             look_ns = now_ns + LOOK_NS;
             if let Some(times) = run.open_window(now_ns) {
-                observe(Observed::Started(times));
+                observe(RunEvent::Started(times));
             }
-            if observe(Observed::Tick { now_ns, intervals: &run.kept.store }) == Wish::Enough {
+            if observe(RunEvent::Tick { now_ns, intervals: &run.kept.store }) == RunDecision::Finish {
                 run.orders.stop.store(true, Ordering::Relaxed);
             }
         }
@@ -570,7 +570,7 @@ fn a_stall_shows_in_response_time_and_not_in_service_time() {
 /// A window by time is as long as it was to be, however early its last reply came: rates count over all of it. With a number
 /// that is reached it ends there.
 #[test]
-fn a_window_by_time_is_as_long_as_it_was_to_be() {
+fn windows_by_time_have_their_planned_length() {
     let loads = ["rate = 3", "rate = 5", "rate = 7", "rate = 31\narrival = 'uniform'", "think = '700ms'"];
     for load in loads {
         let toml = format!("{load}\nconnections = 2\ntime = '2s'\nwarmup = '0s'\nkeys = 100");
@@ -655,7 +655,7 @@ fn stalls_show_in_the_quantiles_they_must() {
 
 /// T6: N customers, deterministic service s, think time Z. Below saturation R = s, above it R = N·s − Z.
 #[test]
-fn closed_loops_obey_their_laws() {
+fn closed_loops_obey_littles_law() {
     // Customers, think time in µs, expected response time in µs, expected completions per second.
     let table =
         [(10u64, 0u64, 1_000u64, 10_000.0), (10, 1_000, 100, 10.0 / 0.0011), (20, 1_000, 1_000, 10_000.0)];
@@ -711,7 +711,7 @@ fn overload_shows_the_queue_it_builds() {
 
 /// T9: a client that stands still for 300 ms sees 3 000 late operations, and knows that the lateness is its own.
 #[test]
-fn a_pause_of_the_client_is_booked_as_its_own() {
+fn client_pauses_count_as_client_lag() {
     let outcome = simulate(
         "rate = 10000\narrival = 'uniform'\nconnections = 16\ndepth = 512\ntime = '30s'\nwarmup = '0s'\npreload = false\n\
          keys = 1000",
@@ -741,7 +741,7 @@ fn check_stall(outcome: &Outcome, at_ns: u64, for_ns: u64) {
 
 /// In a closed loop nothing is late: but for one response time of each slot, no latency shows that the client stood still.
 #[test]
-fn a_pause_of_the_client_is_told_in_a_closed_loop() {
+fn client_pauses_show_in_closed_loops() {
     for (wait, think) in [("sleep", "0s"), ("hybrid", "0s"), ("hybrid", "5ms"), ("spin", "0s")] {
         let toml = format!(
             "connections = 2\ndepth = 2\nthink = '{think}'\ntime = '4s'\nwarmup = '100ms'\npreload = false\nkeys = 100"
@@ -768,7 +768,7 @@ fn a_pause_of_the_client_is_told_in_a_closed_loop() {
 /// Sends are dear, and one takes no more than fits into a connection's queue: the client can do 300 000 requests/s or so, and is
 /// asked for a million. Who waits, waits for the client and for no server.
 #[test]
-fn a_client_that_is_too_slow_is_late_and_waits_for_nobody() {
+fn slow_clients_are_late_without_waiting() {
     for connections in [1, 2] {
         let outcome = simulate(
             &format!(
@@ -847,7 +847,7 @@ fn whole_pipelines_are_refilled_together() {
 }
 
 #[test]
-fn the_number_of_requests_is_exact() {
+fn request_counts_are_exact() {
     for load in ["", "think = '1ms'", "rate = 3000", "rate = 3000\narrival = 'uniform'"] {
         for (connections, depth) in [(1, 1), (7, 3)] {
             let outcome = simulate(
@@ -963,7 +963,7 @@ fn a_deep_pipeline_survives_a_loss() {
 
 /// What cannot be sent before the drain is over is counted as unsent.
 #[test]
-fn what_a_frozen_server_leaves_is_counted() {
+fn requests_left_at_a_frozen_server_are_counted() {
     let outcome = simulate(
         "rate = 1000\narrival = 'uniform'\nconnections = 2\ntime = '1s'\nwarmup = '0s'\nkeys = 10\npreload = false\ndrain = '100ms'",
         SimOptions {

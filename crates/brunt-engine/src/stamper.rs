@@ -21,7 +21,7 @@ const ROOM: usize = 1_024;
 
 /// A request whose stamps were asked for.
 #[derive(Clone, Copy, Debug, Default)]
-struct Asked {
+struct PendingStamp {
     /// Position in the connection's stream just behind its last byte; 0 for none.
     stream_end: u64,
     /// The clock before the call that sent it.
@@ -30,7 +30,7 @@ struct Asked {
 
 /// A request whose stamps came, on the wall clock.
 #[derive(Clone, Copy, Debug)]
-struct Answered {
+struct AnsweredStamp {
     before_ns: u64,
     transmitted_wall_ns: u64,
     received_wall_ns: u64,
@@ -45,9 +45,9 @@ pub(crate) struct Stamper {
     /// When the next is asked for, however few were sent.
     next_ns: u64,
     /// By connection; at most one is out on each. Empty where the plan wants no stamps.
-    asked: Vec<Asked>,
+    pending: Vec<PendingStamp>,
     out: usize,
-    answered: Vec<Answered>,
+    answered: Vec<AnsweredStamp>,
     /// The last reading of the wall clock.
     window_start: Option<WallReading>,
     counts: StampCounts,
@@ -59,7 +59,7 @@ impl Stamper {
         Self {
             since: 0,
             next_ns: 0,
-            asked: vec![Asked::default(); if is_on { connections } else { 0 }],
+            pending: vec![PendingStamp::default(); if is_on { connections } else { 0 }],
             out: 0,
             answered: Vec::with_capacity(if is_on { ROOM } else { 0 }),
             window_start: None,
@@ -75,7 +75,7 @@ impl Stamper {
     /// Does the plan want stamps?
     #[inline]
     pub(crate) fn is_on(&self) -> bool {
-        !self.asked.is_empty()
+        !self.pending.is_empty()
     }
 
     /// A request was sent.
@@ -92,8 +92,8 @@ impl Stamper {
     }
 
     /// The request that is about to be sent on a connection, which has no other, is asked for.
-    pub(crate) fn ask(&mut self, connection: u32, stream_end: u64, before_ns: u64) {
-        self.asked[connection as usize] = Asked { stream_end, before_ns };
+    pub(crate) fn request_stamp(&mut self, connection: u32, stream_end: u64, before_ns: u64) {
+        self.pending[connection as usize] = PendingStamp { stream_end, before_ns };
         self.counts.asked += 1;
         self.out += 1;
         self.since = 0;
@@ -103,11 +103,11 @@ impl Stamper {
     /// Where the request ends in its connection's stream whose stamps are awaited there.
     #[inline]
     pub(crate) fn awaited(&self, connection: u32) -> Option<u64> {
-        self.asked.get(connection as usize).map(|asked| asked.stream_end).filter(|end| *end > 0)
+        self.pending.get(connection as usize).map(|asked| asked.stream_end).filter(|end| *end > 0)
     }
 
-    fn take(&mut self, connection: u32) -> Option<Asked> {
-        let asked = self.asked.get_mut(connection as usize).filter(|asked| asked.stream_end > 0)?;
+    fn take(&mut self, connection: u32) -> Option<PendingStamp> {
+        let asked = self.pending.get_mut(connection as usize).filter(|asked| asked.stream_end > 0)?;
         self.out -= 1;
         Some(std::mem::take(asked))
     }
@@ -121,10 +121,15 @@ impl Stamper {
 
     /// The reply has come that ends the request awaited on a connection, and with it what the kernel noted.
     pub(crate) fn answer(&mut self, connection: u32, stamps: Stamps, done_ns: u64) {
-        let Some(Asked { before_ns, .. }) = self.take(connection) else { return };
+        let Some(PendingStamp { before_ns, .. }) = self.take(connection) else { return };
         match (stamps.transmitted, stamps.received_ns) {
             (Transmitted::At(transmitted_wall_ns), Some(received_wall_ns)) => {
-                self.answered.push(Answered { before_ns, transmitted_wall_ns, received_wall_ns, done_ns });
+                self.answered.push(AnsweredStamp {
+                    before_ns,
+                    transmitted_wall_ns,
+                    received_wall_ns,
+                    done_ns,
+                });
             }
             (Transmitted::Unknown, _) => self.counts.discard(StampLoss::NoTransmitStamp),
             (Transmitted::OtherByte, _) => self.counts.discard(StampLoss::OtherByte),
@@ -138,7 +143,7 @@ impl Stamper {
     }
 
     /// Takes a reading of the wall clock: what was answered since the last one yields its spans, unless the clock was set.
-    pub(crate) fn turn_window(&mut self, reading: WallReading, mut record: impl FnMut([u64; 3])) {
+    pub(crate) fn end_window(&mut self, reading: WallReading, mut record: impl FnMut([u64; 3])) {
         let start = self.window_start.replace(reading);
         match start.and_then(|start| Conversion::between(&start, &reading)) {
             Some(conversion) => {
@@ -154,7 +159,7 @@ impl Stamper {
             }
             None => {
                 // What is out may have been sent before.
-                (0..self.asked.len() as u32).for_each(|link| self.discard(link, StampLoss::ClockStep));
+                (0..self.pending.len() as u32).for_each(|link| self.discard(link, StampLoss::ClockStep));
                 self.answered.drain(..).for_each(|_| self.counts.discard(StampLoss::ClockStep));
             }
         }
@@ -162,14 +167,14 @@ impl Stamper {
 
     /// The run is over: what is out gets no reply, what was answered its spans.
     pub(crate) fn end(&mut self, reading: WallReading, record: impl FnMut([u64; 3])) {
-        (0..self.asked.len() as u32).for_each(|link| self.discard(link, StampLoss::Unanswered));
-        self.turn_window(reading, record);
+        (0..self.pending.len() as u32).for_each(|link| self.discard(link, StampLoss::Unanswered));
+        self.end_window(reading, record);
         self.window_start = None;
         debug_assert!(self.counts.balances(), "{:?}", self.counts);
     }
 }
 
-impl Answered {
+impl AnsweredStamp {
     fn spans(&self, conversion: &Conversion) -> Option<[u64; 3]> {
         if self.transmitted_wall_ns > self.received_wall_ns {
             return None;
@@ -204,13 +209,13 @@ mod tests {
         let mut stamper = Stamper::new(4, true);
         assert!(!stamper.wants(1_000), "no reading yet");
         assert!(stamper.is_window_over(1_000));
-        stamper.turn_window(wall(1_000, LEAD), |_| panic!("nothing was asked for"));
+        stamper.end_window(wall(1_000, LEAD), |_| panic!("nothing was asked for"));
         stamper
     }
 
     /// What the kernel noted of a request sent at 5 000 and done at 9 000; the spans or the loss that come of it.
     #[test]
-    fn every_answer_becomes_spans_or_a_loss() {
+    fn every_stamp_becomes_spans_or_a_loss() {
         let good = stamps(5_400, 8_000);
         let without = |transmitted| Stamps { transmitted, ..good };
         let table = [
@@ -227,12 +232,12 @@ mod tests {
         ];
         for (noted, expected) in table {
             let mut stamper = opened();
-            stamper.ask(3, 77, 5_000);
+            stamper.request_stamp(3, 77, 5_000);
             assert_eq!((stamper.awaited(3), stamper.awaited(2)), (Some(77), None));
             stamper.answer(3, noted, 9_000);
             assert_eq!(stamper.awaited(3), None);
             let mut found = Vec::new();
-            stamper.turn_window(wall(100_000_000, LEAD), |spans| found.push(spans));
+            stamper.end_window(wall(100_000_000, LEAD), |spans| found.push(spans));
             let counts = stamper.counts();
             assert_eq!(found, Vec::from_iter(expected.ok()), "{noted:?}");
             assert!(counts.balances(), "{counts:?}");
@@ -245,14 +250,14 @@ mod tests {
     #[test]
     fn a_clock_that_was_set_costs_what_was_out_and_what_was_answered() {
         let mut stamper = opened();
-        stamper.ask(0, 10, 5_000);
-        stamper.ask(1, 10, 6_000);
+        stamper.request_stamp(0, 10, 5_000);
+        stamper.request_stamp(1, 10, 6_000);
         stamper.answer(0, stamps(5_400, 8_000), 9_000);
-        stamper.turn_window(wall(100_000_000, LEAD + 1_000_000), |_| panic!("the clock was set"));
+        stamper.end_window(wall(100_000_000, LEAD + 1_000_000), |_| panic!("the clock was set"));
         assert_eq!(stamper.counts().discarded(StampLoss::ClockStep), 2);
         // The reply comes to a request that is not awaited any more; the next window is as good as any.
         stamper.answer(1, stamps(6_400, 100_000_500), 100_001_000);
-        stamper.ask(1, 20, 100_002_000);
+        stamper.request_stamp(1, 20, 100_002_000);
         let moved = |ns: u64| ns + 1_000_000;
         stamper.answer(1, stamps(moved(100_002_100), moved(100_002_300)), 100_002_600);
         let mut found = Vec::new();
@@ -267,7 +272,7 @@ mod tests {
     fn one_in_1024_and_one_in_5_ms() {
         let mut stamper = opened();
         assert!(stamper.wants(1_020), "the first one");
-        stamper.ask(0, 10, 10_000);
+        stamper.request_stamp(0, 10, 10_000);
         for _ in 0..EVERY_REQUESTS - 1 {
             stamper.sent();
         }
@@ -280,14 +285,14 @@ mod tests {
     }
 
     #[test]
-    fn what_gets_no_reply_is_counted_and_a_full_window_asks_for_no_more() {
+    fn unanswered_stamps_are_counted_and_full_windows_request_none() {
         let mut stamper = opened();
-        stamper.ask(2, 10, 5_000);
+        stamper.request_stamp(2, 10, 5_000);
         stamper.discard(1, StampLoss::Unanswered);
         assert_eq!(stamper.counts().discarded(StampLoss::Unanswered), 0, "nothing was out there");
         for request in 1..ROOM as u64 {
             assert!(stamper.wants(5_000 + request * EVERY_NS));
-            stamper.ask(0, request, 5_000 + request * EVERY_NS);
+            stamper.request_stamp(0, request, 5_000 + request * EVERY_NS);
             stamper.answer(0, stamps(0, 0), 5_000 + request * EVERY_NS);
         }
         assert!(!stamper.wants(u64::MAX));

@@ -8,14 +8,14 @@
 use crate::in_flight::EntryId;
 
 /// The place waits for no reply.
-const NOBODY: u32 = u32::MAX;
+const NOT_WAITING: u32 = u32::MAX;
 
 /// What tokens need to know of a place in the slab.
 #[derive(Clone, Copy, Debug)]
-struct Place {
+struct TokenSlot {
     /// The token of the operation in it, or of the last one; its lower bits are the number of the place.
     token: u32,
-    /// The connection that its operation waits on, or [`NOBODY`].
+    /// The connection that its operation waits on, or [`NOT_WAITING`].
     connection: u32,
     /// The one before it in its chain; of the oldest, anything.
     previous: EntryId,
@@ -24,7 +24,7 @@ struct Place {
 /// The tokens of a slab.
 #[derive(Debug)]
 pub(crate) struct Tokens {
-    places: Vec<Place>,
+    places: Vec<TokenSlot>,
     /// Bits of a token that are the number of a place.
     place_bits: u32,
 }
@@ -42,13 +42,13 @@ impl Tokens {
     /// The slab begins to use this many places.
     pub(crate) fn extend_to(&mut self, places: usize) {
         let first = self.places.len() as u32;
-        let unused = |token| Place { token, connection: NOBODY, previous: 0 };
+        let unused = |token| TokenSlot { token, connection: NOT_WAITING, previous: 0 };
         self.places.extend((first..places as u32).map(unused));
     }
 
     /// A new token for what has come to this place.
     #[inline]
-    pub(crate) fn renew(&mut self, id: EntryId) -> u32 {
+    pub(crate) fn next_token(&mut self, id: EntryId) -> u32 {
         let place = &mut self.places[id as usize];
         place.token = place.token.wrapping_add((1u64 << self.place_bits) as u32);
         place.token
@@ -64,7 +64,7 @@ impl Tokens {
     /// It waits no more.
     #[inline]
     pub(crate) fn end(&mut self, id: EntryId) {
-        self.places[id as usize].connection = NOBODY;
+        self.places[id as usize].connection = NOT_WAITING;
     }
 
     /// The token of the operation in this place.
@@ -99,14 +99,14 @@ mod tests {
 
     /// Whatever the capacity: the last place has the highest bits.
     #[test]
-    fn no_token_is_the_one_of_nobody_and_none_comes_back_soon() {
+    fn tokens_are_never_no_token_and_do_not_repeat_soon() {
         for capacity in [1usize, 2, 3, 4, 7, 8, 255, 256, 65_535, 1 << 20] {
             let mut tokens = Tokens::with_capacity(capacity);
             tokens.extend_to(capacity);
             let last = capacity as EntryId - 1;
             let mut seen = std::collections::HashSet::new();
             for round in 0..2_000 {
-                let token = tokens.renew(last);
+                let token = tokens.next_token(last);
                 assert_ne!(token, NO_TOKEN);
                 assert!(seen.insert(token), "{capacity}: the same token after {round} others");
             }
@@ -115,17 +115,17 @@ mod tests {
     }
 
     #[test]
-    fn a_token_finds_who_waits_and_nobody_else() {
+    fn tokens_find_only_their_waiting_operation() {
         let mut tokens = Tokens::with_capacity(5);
         tokens.extend_to(5);
-        let first = tokens.renew(3);
+        let first = tokens.next_token(3);
         assert_eq!(tokens.find(7, first), None, "not queued yet");
         tokens.wait(3, 7, 0);
         assert_eq!((tokens.find(7, first), tokens.of(3)), (Some(3), first));
         assert_eq!(tokens.find(8, first), None, "another connection");
         tokens.end(3);
         assert_eq!(tokens.find(7, first), None, "twice");
-        let second = tokens.renew(3);
+        let second = tokens.next_token(3);
         tokens.wait(3, 7, 0);
         assert_eq!((tokens.find(7, first), tokens.find(7, second)), (None, Some(3)), "late");
         // No place has this number.

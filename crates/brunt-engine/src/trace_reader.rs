@@ -31,7 +31,7 @@ const LOOK: Duration = Duration::from_millis(1);
 
 /// A file of a plan's that cannot be read.
 #[derive(Debug)]
-pub struct NoTrace {
+pub struct TraceError {
     /// The file as the plan names it.
     pub file: String,
     /// Why.
@@ -49,7 +49,7 @@ pub(crate) type Feeds = Vec<Option<TraceFeed>>;
 
 impl TraceReaders {
     /// Opens every trace of a plan, and begins to read for these workers of ours. Yields the feeds of each.
-    pub(crate) fn start(plan: &Plan, own: &[Shard]) -> Result<(Self, Vec<Feeds>), NoTrace> {
+    pub(crate) fn start(plan: &Plan, own: &[Shard]) -> Result<(Self, Vec<Feeds>), TraceError> {
         let is_over = Arc::new(AtomicBool::new(false));
         let mut feeds: Vec<Feeds> = own.iter().map(|_| Vec::new()).collect();
         let mut threads = Vec::new();
@@ -58,7 +58,7 @@ impl TraceReaders {
                 feeds.iter_mut().for_each(|of_worker| of_worker.push(None));
                 continue;
             };
-            let refused = |error| NoTrace { file: trace.file.clone(), error };
+            let refused = |error| TraceError { file: trace.file.clone(), error };
             let lines = open(trace).map_err(refused)?;
             let (mut ends, mut workers) = (Vec::new(), 1);
             for (shard, of_worker) in own.iter().zip(&mut feeds) {
@@ -116,10 +116,10 @@ impl Drop for TraceReaders {
 ///
 /// # Errors
 /// The first that cannot.
-pub fn check_traces(plan: &Plan) -> Result<(), NoTrace> {
+pub fn check_traces(plan: &Plan) -> Result<(), TraceError> {
     let traces = plan.classes.iter().filter_map(|class| class.trace.as_ref());
     traces.into_iter().try_for_each(|trace| {
-        open(trace).map(drop).map_err(|error| NoTrace { file: trace.file.clone(), error })
+        open(trace).map(drop).map_err(|error| TraceError { file: trace.file.clone(), error })
     })
 }
 
@@ -455,7 +455,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_wants_no_more_holds_up_nobody() {
+    fn finished_workers_hold_up_no_other() {
         let lines: String = (0..80_000).map(|id| format!("1,1,read,k{id},1\n")).collect();
         let path = file("sated", lines.as_bytes());
         let (readers, mut feeds) = feeds(&plan(&path, "words"), 2);
@@ -469,7 +469,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_that_are_none_are_counted_and_passed_over() {
+    fn unreadable_lines_are_counted_and_skipped() {
         let long = "x".repeat(LINE_BYTES_MAX * 3);
         let key = "k".repeat(249);
         let text = format!(

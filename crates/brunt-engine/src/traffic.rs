@@ -9,38 +9,38 @@
 //! route, or on one connection's chain (each part of one that was split over servers) — until it is booked as ended or
 //! unsent.
 
-mod asking;
-mod choosing;
+mod abandoning;
 mod connecting;
+pub(crate) mod connection_setup;
 mod datagrams;
-mod diverting;
-mod finding;
-mod giving_up;
-pub(crate) mod greeting;
-mod losing;
+mod failure_handling;
+mod fast_receive;
+mod fast_send;
 mod matching;
 mod receiving;
 mod redirecting;
+mod rerouting;
+mod routing;
 mod sending;
 mod stamping;
 mod verifying;
 
-use crate::agenda::Agenda;
 use crate::audit::Audit;
-use crate::busy::BusyPeriods;
-use crate::connection::{Connection, Leftovers, Link};
-use crate::detour::NO_DETOUR;
+use crate::busy_period::BusyPeriods;
+use crate::connection::{Connection, ConnectionState, Leftovers};
+use crate::deadline_queue::DeadlineQueue;
 use crate::group::{Groups, NO_GROUP};
+use crate::hash_slots::SlotTable;
 use crate::health::Health;
 use crate::in_flight::{EntryId, InFlight, NO_ENTRY};
 use crate::lane::{Lane, Lanes, Picked, Route, RouteId};
-use crate::lease::{Leases, NO_LEASE};
 use crate::lifetime::Lifetimes;
 use crate::recording::Recording;
-use crate::slots::Slots;
+use crate::redirect_state::NO_REDIRECT;
+use crate::shared_slot::{NO_SHARED_SLOT, SharedSlots};
 use crate::stamper::Stamper;
+use crate::traffic::connection_setup::SetupRejected;
 use crate::traffic::datagrams::Datagrams;
-use crate::traffic::greeting::TurnedAway;
 use crate::traffic::verifying::WrongBytes;
 use brunt_plan::op::{KeyRef, Op, ValueRef};
 use brunt_plan::outcome::Outcome;
@@ -86,7 +86,7 @@ impl Window {
 
 /// What waits behind others may be picked late by this part of the time that the oldest of them has waited, which it will wait itself:
 /// so little of its response time is the client's by that.
-const WAITED_PER_LOOK: u64 = 128;
+const WAITED_PER_CHECK: u64 = 128;
 
 /// What became of an attempt to give an operation to a connection.
 enum Placing {
@@ -100,7 +100,7 @@ enum Placing {
 
 /// Which connection of a worker goes where.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct LinkPlan {
+pub(crate) struct ConnectionPlan {
     /// Its class.
     pub class: u16,
     /// Its server.
@@ -117,9 +117,9 @@ pub(crate) struct Traffic<C: Codec> {
     pub connections: Vec<Connection<C>>,
     pub lanes: Vec<Lane>,
     pub routes: Vec<Route>,
-    pub agenda: Agenda,
+    pub deadlines: DeadlineQueue,
     /// When each connection wants to be looked at: to be begun, given up, or ended by plan.
-    pub dials: Agenda,
+    pub connection_timers: DeadlineQueue,
     /// The servers as this worker sees them.
     pub servers: Vec<Health>,
     /// How late the requests of their busy periods were.
@@ -128,7 +128,7 @@ pub(crate) struct Traffic<C: Codec> {
     pub lifetimes: Vec<Lifetimes>,
     in_flight: InFlight<C>,
     groups: Groups,
-    leases: Leases,
+    shared_slots: SharedSlots,
     pub recording: Recording,
     pub stamper: Stamper,
     payload: Arc<Payload>,
@@ -138,8 +138,8 @@ pub(crate) struct Traffic<C: Codec> {
     is_crowded: bool,
     /// One for each class, where keys are checked in full.
     audits: Vec<Audit>,
-    /// A connection went down since [`Traffic::take_lost_any`] was asked.
-    lost_any: bool,
+    /// A connection went down since [`Traffic::take_any_lost`] was asked.
+    any_lost: bool,
     /// Connections with something to send.
     dirty: Vec<u32>,
     /// When what is handed over was queued.
@@ -147,7 +147,7 @@ pub(crate) struct Traffic<C: Codec> {
     /// Connections that have lived: nothing is out on them any more.
     retired: Vec<u32>,
     /// Routes with waiting operations.
-    listed: Vec<RouteId>,
+    backlogged: Vec<RouteId>,
     leftovers: Leftovers,
     datagrams: Datagrams,
     wrong_bytes: WrongBytes,
@@ -159,17 +159,17 @@ pub(crate) struct Traffic<C: Codec> {
     reply_ids: Vec<u64>,
     reply_ids_of: EntryId,
     /// Who has which slot, where the servers are a cluster.
-    pub slots: Option<Slots>,
+    pub slots: Option<SlotTable>,
     /// A server has not let a connection in, and nobody has been told.
-    turned_away: Option<TurnedAway>,
+    setup_rejected: Option<SetupRejected>,
     /// Why a greeting could not be sent, until the worker has seen it.
-    broken_greeting: Option<i32>,
+    setup_send_error: Option<i32>,
 }
 
 /// What a [`Traffic`] is made of.
 pub(crate) struct TrafficParts<C: Codec> {
     pub codec: C,
-    pub links: Vec<LinkPlan>,
+    pub links: Vec<ConnectionPlan>,
     pub servers: usize,
     pub busy: BusyPeriods,
     pub lifetimes: Vec<Lifetimes>,
@@ -181,7 +181,7 @@ pub(crate) struct TrafficParts<C: Codec> {
     pub in_flight_max: usize,
     /// Operations that are split over servers, and slots that are shared with follow-ups, at most.
     pub groups_max: usize,
-    pub leases_max: usize,
+    pub shared_slots_max: usize,
     pub recording: Recording,
     /// Are kernel timestamps wanted?
     pub stamps: bool,
@@ -194,27 +194,28 @@ pub(crate) struct TrafficParts<C: Codec> {
     /// One for each class, where keys are checked in full.
     pub audits: Vec<Audit>,
     /// Who has which slot, where the servers are a cluster.
-    pub slots: Option<Slots>,
+    pub slots: Option<SlotTable>,
 }
 
 impl<C: Codec> Traffic<C> {
     pub(crate) fn new(parts: TrafficParts<C>) -> Self {
         let count = parts.links.len();
         let stream_codec = parts.codec.stream_codec();
-        let codec_of = |link: &LinkPlan| if link.by_datagram { &parts.codec } else { &stream_codec };
-        let connection =
-            |link: &LinkPlan| Connection::new(codec_of(link).clone(), parts.room, link.class, link.server);
+        let codec_of = |link: &ConnectionPlan| if link.by_datagram { &parts.codec } else { &stream_codec };
+        let connection = |link: &ConnectionPlan| {
+            Connection::new(codec_of(link).clone(), parts.room, link.class, link.server)
+        };
         let is_by_datagram = |server: usize| {
             parts.links.iter().any(|link| link.by_datagram && usize::from(link.server) == server)
         };
         let has_streams = !parts.links.iter().all(|link| link.by_datagram);
         let mut connections: Vec<_> = parts.links.iter().map(connection).collect();
-        let mut dials = Agenda::new(count as u32);
-        (0..count as u32).for_each(|link| dials.set(link, 0));
+        let mut connection_timers = DeadlineQueue::new(count as u32);
+        (0..count as u32).for_each(|link| connection_timers.set(link, 0));
         let counted = parts.lifetimes.iter().filter(|lifetimes| lifetimes.counts_attempts());
         for link in counted.flat_map(|lifetimes| lifetimes.links.clone()) {
-            connections[link as usize].link = Link::Idle;
-            dials.set(link, u64::MAX);
+            connections[link as usize].state = ConnectionState::Idle;
+            connection_timers.set(link, u64::MAX);
         }
         Self {
             datagrams: Datagrams::new(count, &parts.codec),
@@ -223,8 +224,8 @@ impl<C: Codec> Traffic<C> {
             stream_codec,
             lanes: Vec::new(),
             routes: Vec::new(),
-            agenda: Agenda::new(0),
-            dials,
+            deadlines: DeadlineQueue::new(0),
+            connection_timers,
             servers: (0..parts.servers)
                 .map(|server| Health::new(server as u16, is_by_datagram(server)))
                 .collect(),
@@ -232,7 +233,7 @@ impl<C: Codec> Traffic<C> {
             lifetimes: parts.lifetimes,
             in_flight: InFlight::new(count, parts.in_flight_max),
             groups: Groups::with_capacity(parts.groups_max),
-            leases: Leases::with_capacity(parts.leases_max),
+            shared_slots: SharedSlots::with_capacity(parts.shared_slots_max),
             recording: parts.recording,
             stamper: Stamper::new(count, parts.stamps),
             payload: parts.payload,
@@ -241,11 +242,11 @@ impl<C: Codec> Traffic<C> {
             is_crowded: parts.is_crowded,
             wrong_bytes: WrongBytes::new(if parts.has_windows { count } else { 0 }),
             audits: parts.audits,
-            lost_any: false,
+            any_lost: false,
             dirty: Vec::with_capacity(count),
             queued_ns: 0,
             retired: Vec::with_capacity(count),
-            listed: Vec::new(),
+            backlogged: Vec::new(),
             key_bytes: Vec::with_capacity(parts.key_bytes_max),
             leftovers: Leftovers::new(if has_streams { count } else { 0 }, C::UNIT_BYTES_MAX),
             key_ends: Vec::with_capacity(parts.keys_max),
@@ -253,34 +254,35 @@ impl<C: Codec> Traffic<C> {
             reply_ids: Vec::with_capacity(parts.keys_max),
             reply_ids_of: NO_ENTRY,
             slots: parts.slots,
-            turned_away: None,
-            broken_greeting: None,
+            setup_rejected: None,
+            setup_send_error: None,
         }
     }
 
     /// Lets these lanes have the connections. The old ones must have nothing in flight.
     pub(crate) fn install(&mut self, lanes: Lanes) {
         assert_eq!(self.in_flight.len(), 0, "lanes change between phases only");
-        (0..self.routes.len() as RouteId).for_each(|route| self.end_listing(route));
-        self.listed = Vec::with_capacity(lanes.routes.len());
-        self.agenda = Agenda::new(lanes.lanes.len() as u32);
+        (0..self.routes.len() as RouteId).for_each(|route| self.end_backlog(route));
+        self.backlogged = Vec::with_capacity(lanes.routes.len());
+        self.deadlines = DeadlineQueue::new(lanes.lanes.len() as u32);
         self.lanes = lanes.lanes;
         self.routes = lanes.routes;
         for index in 0..self.routes.len() {
             for connection in self.routes[index].connections.clone() {
                 let lane = &self.lanes[self.routes[index].lane as usize];
-                let (promised, withheld) = lane.slots();
+                let (reserved_calls, deferred_slots) = lane.slots();
                 let entry = &mut self.connections[connection as usize];
                 if lane.refills_together {
                     entry.freed.reserve_exact(lane.depth as usize);
                 }
-                (entry.route, entry.promised, entry.withheld) = (index as RouteId, promised, withheld);
+                (entry.route, entry.reserved_calls, entry.deferred_slots) =
+                    (index as RouteId, reserved_calls, deferred_slots);
                 self.mark_ready(connection);
             }
         }
         for index in 0..self.lanes.len() {
             self.lanes[index].feed(0);
-            self.agenda.set(index as u32, self.lanes[index].due_ns());
+            self.deadlines.set(index as u32, self.lanes[index].due_ns());
         }
     }
 
@@ -322,54 +324,54 @@ impl<C: Codec> Traffic<C> {
     /// can be queued: then the rest is left to be picked after that, at a later time. Were it picked now, it would wait for
     /// room in a queue of ours, and a client that is too slow would take that for waiting for a server.
     #[inline]
-    pub(crate) fn pick(&mut self, now_ns: u64) -> bool {
+    pub(crate) fn dispatch_due(&mut self, now_ns: u64) -> bool {
         let mut flush_first = false;
-        for at in (0..self.listed.len()).rev() {
-            let route = self.listed[at];
+        for at in (0..self.backlogged.len()).rev() {
+            let route = self.backlogged[at];
             flush_first |= self.place_waiting(route);
             if self.routes[route as usize].waiting.is_empty() {
-                self.listed.swap_remove(at);
-                self.end_listing(route);
+                self.backlogged.swap_remove(at);
+                self.end_backlog(route);
                 // Whatever is due can be sent at once.
                 for lane in self.routes[route as usize].lanes() {
-                    self.agenda.set(lane, self.lanes[lane as usize].due_ns());
+                    self.deadlines.set(lane, self.lanes[lane as usize].due_ns());
                 }
             }
         }
-        while let Some((lane, due_ns)) = self.agenda.first() {
+        while let Some((lane, due_ns)) = self.deadlines.first() {
             if due_ns > now_ns || flush_first {
                 break;
             }
-            flush_first = self.pick_of(lane, now_ns);
+            flush_first = self.dispatch_lane(lane, now_ns);
         }
         flush_first
     }
 
     /// The same of one lane, of which something is due.
     #[inline(always)]
-    fn pick_of(&mut self, lane_index: u32, now_ns: u64) -> bool {
+    fn dispatch_lane(&mut self, lane_index: u32, now_ns: u64) -> bool {
         let mut flush_first = false;
         let lane = &mut self.lanes[lane_index as usize];
         lane.feed(now_ns);
-        if lane.pins {
+        if lane.binds_slots {
             // What is usual first, then one operation of any other kind.
-            while !flush_first && let Some(issue) = self.ask_straight(lane_index, now_ns) {
-                flush_first = self.take_on(lane_index, &issue, now_ns);
+            while !flush_first && let Some(issue) = self.queue_fast_gets(lane_index, now_ns) {
+                flush_first = self.enqueue_due(lane_index, &issue, now_ns);
             }
         } else {
             while !flush_first && self.lanes[lane_index as usize].due_ns() <= now_ns {
                 let issue = self.lanes[lane_index as usize].session.take();
-                flush_first = self.take_on(lane_index, &issue, now_ns);
+                flush_first = self.enqueue_due(lane_index, &issue, now_ns);
             }
         }
         let lane = &mut self.lanes[lane_index as usize];
         lane.feed(now_ns);
         let look_ns = if self.is_crowded && lane.session.is_open() {
-            self.look_again_ns(lane_index, now_ns)
+            self.next_check_ns(lane_index, now_ns)
         } else {
             lane.due_ns()
         };
-        self.agenda.set(lane_index, look_ns);
+        self.deadlines.set(lane_index, look_ns);
         flush_first
     }
 
@@ -377,14 +379,14 @@ impl<C: Codec> Traffic<C> {
     /// but where that would only wait behind others it is soon enough to see it after a small share of the time that these have
     /// waited. Many workers that woke for each of them would keep the processors from one another and from a server on their host, and
     /// that the more the further they are behind.
-    fn look_again_ns(&self, lane_index: u32, now_ns: u64) -> u64 {
+    fn next_check_ns(&self, lane_index: u32, now_ns: u64) -> u64 {
         let lane = &self.lanes[lane_index as usize];
         let routes = &self.routes[lane.routes.start as usize..lane.routes.end as usize];
         let waited = |route: &Route| {
             route.waiting.front().map_or(0, |oldest| now_ns.saturating_sub(oldest.intended_ns))
         };
         let waited_ns = routes.iter().map(waited).min().unwrap_or(0);
-        lane.due_ns().max(now_ns + waited_ns / WAITED_PER_LOOK)
+        lane.due_ns().max(now_ns + waited_ns / WAITED_PER_CHECK)
     }
 
     /// Is this connection one for datagrams?
@@ -395,10 +397,11 @@ impl<C: Codec> Traffic<C> {
 
     /// Books an operation that a lane has issued, and finds it a connection or lets it wait.
     #[inline]
-    fn take_on(&mut self, lane_index: u32, issue: &DueOp, now_ns: u64) -> bool {
+    fn enqueue_due(&mut self, lane_index: u32, issue: &DueOp, now_ns: u64) -> bool {
         let lane = &mut self.lanes[lane_index as usize];
         let phase = if lane.is_preload { Phase::Preload } else { self.window.phase_of(issue.intended_ns) };
-        let (first_route, pins, splits) = (lane.routes.start, lane.pins, lane.splits(&issue.op));
+        let (first_route, binds_slots, splits) =
+            (lane.routes.start, lane.binds_slots, lane.splits(&issue.op));
         let account = self.recording.account(phase, &issue.op);
         self.recording.scheduled_many(account, 1);
         self.recording.picked(now_ns, 1);
@@ -411,15 +414,15 @@ impl<C: Codec> Traffic<C> {
             connection: None,
             route: first_route,
             group: NO_GROUP,
-            lease: NO_LEASE,
-            detour: NO_DETOUR,
+            shared_slot: NO_SHARED_SLOT,
+            redirect_state: NO_REDIRECT,
         };
         if splits {
             return self.split(lane_index, picked);
         }
         match issue.connection {
-            // The slot names the connection, and a lane that pins has one route.
-            Some(own) if pins => {
+            // The slot names the connection, and a lane that binds_slots has one route.
+            Some(own) if binds_slots => {
                 picked.connection = Some(self.routes[first_route as usize].connections.start + own);
             }
             _ => picked.route = self.route_of(lane_index, &picked.op),
@@ -438,14 +441,14 @@ impl<C: Codec> Traffic<C> {
         match placing {
             Placing::Placed => false,
             Placing::NoConnection if self.recording.counts.connections_abandoned > 0 => {
-                self.divert_picked(picked)
+                self.reroute_dispatched(picked)
             }
             Placing::NoConnection if picked.connection.is_some() => {
                 self.routes[picked.route as usize].parked.push(picked);
                 false
             }
             other => {
-                self.wait_in_line(picked);
+                self.enqueue_dispatched(picked);
                 matches!(other, Placing::FlushFirst)
             }
         }
@@ -453,7 +456,7 @@ impl<C: Codec> Traffic<C> {
 
     /// Lets an operation that was just picked wait on its route.
     #[inline]
-    fn wait_in_line(&mut self, picked: Picked) {
+    fn enqueue_dispatched(&mut self, picked: Picked) {
         self.enqueue(picked);
         if self.routes[picked.route as usize].is_full() {
             self.make_room(picked.route, picked.picked_ns);
@@ -466,7 +469,7 @@ impl<C: Codec> Traffic<C> {
         let was_full = route.is_full();
         route.waiting.push_back(picked);
         self.note_length(picked.route, was_full);
-        self.list(picked.route);
+        self.add_to_backlog(picked.route);
     }
 
     /// The queue of a route has changed its length: a lane is off the agenda while one of its routes is full.
@@ -478,7 +481,7 @@ impl<C: Codec> Traffic<C> {
         for lane_index in route.lanes() {
             let lane = &mut self.lanes[lane_index as usize];
             lane.full_routes = if route.is_full() { lane.full_routes + 1 } else { lane.full_routes - 1 };
-            self.agenda.set(lane_index, lane.due_ns());
+            self.deadlines.set(lane_index, lane.due_ns());
         }
     }
 
@@ -514,23 +517,23 @@ impl<C: Codec> Traffic<C> {
             !is_its_own
         });
         self.note_length(route_index, was_full);
-        self.list(route_index);
+        self.add_to_backlog(route_index);
     }
 
     /// Puts a route with waiting operations on the list.
-    fn list(&mut self, route_index: RouteId) {
+    fn add_to_backlog(&mut self, route_index: RouteId) {
         let route = &mut self.routes[route_index as usize];
-        if !route.listed && !route.waiting.is_empty() {
-            route.listed = true;
-            self.listed.push(route_index);
+        if !route.backlogged && !route.waiting.is_empty() {
+            route.backlogged = true;
+            self.backlogged.push(route_index);
             self.busy.begin_waiting(self.connections[route.connections.start as usize].server);
         }
     }
 
     /// Nothing waits there any more; the caller removes it from the list.
-    fn end_listing(&mut self, route_index: RouteId) {
+    fn end_backlog(&mut self, route_index: RouteId) {
         let route = &mut self.routes[route_index as usize];
-        if std::mem::take(&mut route.listed) {
+        if std::mem::take(&mut route.backlogged) {
             self.busy.end_waiting(self.connections[route.connections.start as usize].server);
         }
     }
@@ -598,8 +601,8 @@ impl<C: Codec> Traffic<C> {
         let op = &picked.op;
         let mut head = [0; HEAD_LEN];
         let value = value_of(lane, op, first_id, &self.payload, &mut head);
-        let is_alone = lane.is_alone(picked) && !(C::REDIRECTS && picked.detour != NO_DETOUR);
-        let id = self.in_flight.fill(connection_index, picked, is_alone);
+        let is_simple = lane.is_simple(picked) && !(C::REDIRECTS && picked.redirect_state != NO_REDIRECT);
+        let id = self.in_flight.allocate(connection_index, picked, is_simple);
         let request = Request {
             kind: op.kind,
             keys: Keys { bytes: &self.key_bytes, ends: &self.key_ends },
@@ -611,7 +614,7 @@ impl<C: Codec> Traffic<C> {
             token: self.in_flight.token(id),
             command: op.command,
         };
-        let preamble = if C::REDIRECTS { self.preamble(picked.detour) } else { &[] };
+        let preamble = if C::REDIRECTS { self.preamble(picked.redirect_state) } else { &[] };
         let connection = &mut self.connections[connection_index as usize];
         let is_first = connection.outstanding() == 0;
         let (in_flight, recording) = (&mut self.in_flight, &mut self.recording);
@@ -619,7 +622,7 @@ impl<C: Codec> Traffic<C> {
             return false;
         }
         if !preamble.is_empty() {
-            self.note_asking(picked.detour);
+            self.note_asking(picked.redirect_state);
         }
         if picked.op.kind.carries_value() {
             self.note_write(lane_index, picked, first_id, versioned.is_some());
@@ -627,8 +630,8 @@ impl<C: Codec> Traffic<C> {
         let connection = &mut self.connections[connection_index as usize];
         self.busy.enter_picked(connection.server, is_first, picked.intended_ns, picked.picked_ns);
         // A store that follows a miss shares the slot of the retrieval.
-        let fills_slot = picked.connection.is_some() && picked.lease == NO_LEASE;
-        connection.promised -= u32::from(fills_slot);
+        let fills_slot = picked.connection.is_some() && picked.shared_slot == NO_SHARED_SLOT;
+        connection.reserved_calls -= u32::from(fills_slot);
         if !connection.dirty {
             connection.dirty = true;
             self.dirty.push(connection_index);
@@ -660,13 +663,13 @@ impl<C: Codec> Traffic<C> {
     fn release(
         &mut self,
         index: u32,
-        lease: u32,
+        shared_slot: u32,
         lane_index: u32,
         key: KeyRef,
         outcome: Outcome,
         done_ns: u64,
     ) {
-        let owner = self.leave(index, lease, lane_index, key, outcome);
+        let owner = self.leave(index, shared_slot, lane_index, key, outcome);
         if owner != Some(index) {
             self.refill_idle(index);
         }
@@ -675,29 +678,39 @@ impl<C: Codec> Traffic<C> {
         if lane.session.is_open() {
             // A window may have waited for what has ended.
             if lane.is_windowed {
-                self.agenda.set(lane_index, lane.due_ns());
+                self.deadlines.set(lane_index, lane.due_ns());
             }
             return;
         }
-        let own =
-            if lane.pins { owner - self.routes[lane.routes.start as usize].connections.start } else { 0 };
+        let own = if lane.binds_slots {
+            owner - self.routes[lane.routes.start as usize].connections.start
+        } else {
+            0
+        };
         give_back(lane, &mut self.connections[owner as usize], own, done_ns);
-        self.agenda.set(lane_index, lane.due_ns());
+        self.deadlines.set(lane_index, lane.due_ns());
     }
 
     /// An operation of a connection has ended, which its session learns. Yields the connection whose slot is free now, if no other
     /// operation shares it.
     #[inline(always)]
-    fn leave(&mut self, index: u32, lease: u32, lane: u32, key: KeyRef, outcome: Outcome) -> Option<u32> {
+    fn leave(
+        &mut self,
+        index: u32,
+        shared_slot: u32,
+        lane: u32,
+        key: KeyRef,
+        outcome: Outcome,
+    ) -> Option<u32> {
         self.lanes[lane as usize].session.record_outcome(key, outcome);
-        match lease {
-            NO_LEASE => Some(index),
-            lease => self.leases.leave(lease),
+        match shared_slot {
+            NO_SHARED_SLOT => Some(index),
+            shared_slot => self.shared_slots.leave(shared_slot),
         }
     }
 
     /// Nothing is out on a connection any more, and what was last did not give a slot back: it was a part of an operation whose
-    /// other parts are out elsewhere, followed another, or was taken back. Slots that waited for it there are free. (Where they are
+    /// other parts are out elsewhere, followed another, or was taken back. SlotTable that waited for it there are free. (Where they are
     /// bound to connections there are no parts, and what was taken back comes again.)
     #[inline]
     fn refill_idle(&mut self, index: u32) {
@@ -711,10 +724,10 @@ impl<C: Codec> Traffic<C> {
     fn refill(&mut self, index: u32) {
         let lane_index = self.lane_of(index);
         let lane = &mut self.lanes[lane_index as usize];
-        if !lane.pins {
+        if !lane.binds_slots {
             let freed = &mut self.connections[index as usize].freed;
             freed.drain(..).for_each(|freed_ns| lane.session.free(0, freed_ns));
-            self.agenda.set(lane_index, lane.due_ns());
+            self.deadlines.set(lane_index, lane.due_ns());
         }
     }
 
@@ -738,7 +751,7 @@ impl<C: Codec> Traffic<C> {
         self.window = window;
         for (index, lane) in self.lanes.iter_mut().enumerate() {
             lane.session.set_window(window.measure_ns, window.end_ns);
-            self.agenda.set(index as u32, lane.due_ns());
+            self.deadlines.set(index as u32, lane.due_ns());
         }
     }
 
@@ -747,12 +760,12 @@ impl<C: Codec> Traffic<C> {
         self.window.end_ns = self.window.end_ns.min(now_ns);
         for (index, lane) in self.lanes.iter_mut().enumerate() {
             lane.session.end_at(now_ns);
-            self.agenda.set(index as u32, lane.due_ns());
+            self.deadlines.set(index as u32, lane.due_ns());
         }
     }
 }
 
-/// Gives a slot of a closed loop back. It is one of the connection's where the lane pins, and the connection is then the lane's
+/// Gives a slot of a closed loop back. It is one of the connection's where the lane binds_slots, and the connection is then the lane's
 /// `own`th.
 #[inline(always)]
 fn give_back<C: Codec>(lane: &mut Lane, connection: &mut Connection<C>, own: u32, done_ns: u64) {
@@ -779,12 +792,12 @@ fn free_pipeline<C: Codec>(lane: &mut Lane, connection: &mut Connection<C>, own:
 /// A slot of a closed loop may be used again; where it is bound to a connection that takes no more, by the next one.
 #[inline]
 fn free_slot<C: Codec>(lane: &mut Lane, connection: &mut Connection<C>, own: u32, at_ns: u64) {
-    if lane.pins {
-        if connection.withholds() {
-            connection.withheld += 1;
+    if lane.binds_slots {
+        if connection.defers_slots() {
+            connection.deferred_slots += 1;
             return;
         }
-        connection.promised += 1;
+        connection.reserved_calls += 1;
     }
     lane.session.release(own, at_ns);
 }

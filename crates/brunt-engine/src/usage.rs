@@ -191,7 +191,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_second_number_is_the_delay() {
+    fn run_delay_is_parsed() {
         let table = [
             ("0 0 1\n", Some(0)),
             ("418871989 1581549870 115\n", Some(1_581_549_870)),
@@ -205,7 +205,7 @@ mod tests {
 
     /// (begin, may only wait, something came in) of each turn, and the sum.
     #[test]
-    fn turns_that_only_wait() {
+    fn waiting_iterations_are_summed() {
         let check = |turns: &[(u64, bool, bool)], expected_ns: u64| {
             let mut waiting = Waiting::default();
             for (at_ns, may_only_wait, came_in) in turns {
@@ -223,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn two_readings() {
+    fn usage_is_the_difference_of_two_readings() {
         let counters = |syscalls, waited_ns| LoopCounters { syscalls, waited_ns };
         let mut usage = ThreadUsage::default();
         usage.start(10, 1_000, counters(0, 0));
@@ -240,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn a_thread_that_misses_the_beginning_is_observed_from_the_start() {
+    fn late_threads_are_observed_from_the_schedule_start() {
         let counters = |syscalls| LoopCounters { syscalls, waited_ns: 0 };
         let mut usage = ThreadUsage::default();
         usage.start(10, 1_000, counters(1));

@@ -8,8 +8,8 @@ use crate::agent_handshake::{Answer, HandshakeResult, Hello, Nonce, VERSION, Wel
 use crate::message::{AgentInfo, Assignment, FromAgent, ToAgent};
 use crate::message_channel::{CONTROLLER_SILENCE_MAX, MessageChannel, Wire, connection_error};
 use crate::trust::AgentTrust;
-use brunt_engine::company::{Attendance, Blame, Company, Meeting, Part, Stop};
-use brunt_engine::run::{Blamed, DataSets, Endpoint, RunData, RunError, Wish, run_part};
+use brunt_engine::coordinator::{Coordinator, LocalPart, ReadyState, RemoteError, RemoteStatus, Stop};
+use brunt_engine::run::{DataSets, Endpoint, ErrorOrigin, RunData, RunDecision, RunError, run_part};
 use brunt_plan::login::Password;
 use brunt_plan::plan::{Plan, Wait};
 use brunt_plan::resolve::{Host, resolve};
@@ -48,7 +48,7 @@ pub struct Agent<'a> {
     /// Its workers sleep between requests, whatever the plan says.
     pub sleeps: bool,
     /// Finds the servers of a plan, and whether this host has room for so many of its workers.
-    pub open: &'a (dyn Fn(&Plan, u32) -> Result<Endpoints, Blame> + Sync),
+    pub open: &'a (dyn Fn(&Plan, u32) -> Result<Endpoints, RemoteError> + Sync),
     /// Keeps what a share of a plan yielded, before the controller has it.
     pub keep: &'a (dyn Fn(&Plan, &RunData, DataSets) + Sync),
     /// Tells whoever watches what goes on.
@@ -153,11 +153,12 @@ impl Agent<'_> {
         };
         let workers = assignment.first_worker..assignment.first_worker + assignment.workers;
         (self.note)(&format!("workers {} to {} of {}", workers.start, workers.end - 1, plan.threads));
-        let part = Part { plan: &plan, workers, portion: assignment.portion, classes: &[] };
+        let part = LocalPart { plan: &plan, workers, portion: assignment.portion, classes: &[] };
         let data = if assignment.is_stored { DataSets::Stored } else { DataSets::ToStore };
         let mut follower = AgentSide::new(link);
         let never = AtomicBool::new(false);
-        let ended = run_part(&plan, &part, &endpoints, data, &never, &mut |_| Wish::GoOn, &mut follower);
+        let ended =
+            run_part(&plan, &part, &endpoints, data, &never, &mut |_| RunDecision::Continue, &mut follower);
         let AgentSide { epoch_ns, gone, .. } = follower;
         if let Some(why) = gone {
             return Err(why);
@@ -171,11 +172,14 @@ impl Agent<'_> {
                 link.send_message(&FromAgent::Ended { data: Box::new(own), samples })
             }
             // Let go by the controller, which knows.
-            Err(RunError::Interrupted | RunError::Company(_)) => Ok(()),
+            Err(RunError::Interrupted | RunError::Remote(_)) => Ok(()),
             Err(error) => {
                 (self.note)(&error.to_string());
-                let is_servers = error.blamed() == Blamed::Server;
-                link.send_message(&FromAgent::Failed(Blame { is_servers, reason: error.to_string() }))
+                let is_server_error = error.origin() == ErrorOrigin::Server;
+                link.send_message(&FromAgent::Failed(RemoteError {
+                    is_server_error,
+                    reason: error.to_string(),
+                }))
             }
         }
     }
@@ -187,14 +191,14 @@ impl Agent<'_> {
         link: &mut MessageChannel,
         plan: &Plan,
         workers: u32,
-    ) -> Result<Option<Result<Endpoints, Blame>>, String> {
+    ) -> Result<Option<Result<Endpoints, RemoteError>>, String> {
         std::thread::scope(|scope| {
             let named = std::thread::Builder::new().name("brunt-lookup".to_owned());
             let finder = match named.spawn_scoped(scope, || (self.open)(plan, workers)) {
                 Ok(finder) => finder,
                 Err(error) => {
                     let reason = format!("cannot look anything up: {error}");
-                    return Ok(Some(Err(Blame { is_servers: false, reason })));
+                    return Ok(Some(Err(RemoteError { is_server_error: false, reason })));
                 }
             };
             let (mut is_wanted, since) = (true, Instant::now());
@@ -217,8 +221,8 @@ impl Agent<'_> {
     }
 
     /// The plan of all agents, as this host understands it: the very same, or nothing.
-    fn plan(&self, assignment: &Assignment) -> Result<Plan, Blame> {
-        let ours = |reason: String| Blame { is_servers: false, reason };
+    fn plan(&self, assignment: &Assignment) -> Result<Plan, RemoteError> {
+        let ours = |reason: String| RemoteError { is_server_error: false, reason };
         let mut spec = PlanSpec::from_toml(&assignment.plan).map_err(ours)?;
         spec.run.password = assignment.password.clone().map(Password::verbatim);
         let host = Host { allowed_cpus: brunt_engine::allowed_cpus(), random_seed: 0 };
@@ -292,7 +296,7 @@ impl<'a> AgentSide<'a> {
     }
 
     /// Takes in what the controller says, and says that we are here.
-    fn listen(&mut self, wait: Duration) -> Result<(), Blame> {
+    fn listen(&mut self, wait: Duration) -> Result<(), RemoteError> {
         let until = Instant::now() + wait;
         loop {
             let heard = self.link.next_message::<ToAgent>(until.saturating_duration_since(Instant::now()));
@@ -321,17 +325,17 @@ impl<'a> AgentSide<'a> {
         self.note(alive)
     }
 
-    fn note(&mut self, said: Result<(), String>) -> Result<(), Blame> {
+    fn note(&mut self, said: Result<(), String>) -> Result<(), RemoteError> {
         said.map_err(|why| {
-            let blame = Blame { is_servers: false, reason: why.clone() };
+            let blame = RemoteError { is_server_error: false, reason: why.clone() };
             self.gone = Some(why);
             blame
         })
     }
 }
 
-impl Company for AgentSide<'_> {
-    fn meet(&mut self, is_ready: bool) -> Result<Meeting, Blame> {
+impl Coordinator for AgentSide<'_> {
+    fn poll_ready(&mut self, is_ready: bool) -> Result<ReadyState, RemoteError> {
         if is_ready && !self.is_ready {
             self.is_ready = true;
             let said = self.link.send_message(&FromAgent::Ready);
@@ -339,18 +343,19 @@ impl Company for AgentSide<'_> {
         }
         self.listen(if is_ready { POLL_INTERVAL } else { Duration::ZERO })?;
         Ok(match (self.has_left, self.start_ns) {
-            (true, _) => Meeting::Leave,
-            (false, Some(_)) => Meeting::Ready,
-            (false, None) => Meeting::Wait,
+            (true, _) => ReadyState::Aborted,
+            (false, Some(_)) => ReadyState::Ready,
+            (false, None) => ReadyState::Wait,
         })
     }
 
-    fn begin(&mut self) -> Result<u64, Blame> {
-        let nobody = || Blame { is_servers: false, reason: "nobody said when to begin".to_owned() };
+    fn begin(&mut self) -> Result<u64, RemoteError> {
+        let nobody =
+            || RemoteError { is_server_error: false, reason: "nobody said when to begin".to_owned() };
         self.start_ns.ok_or_else(nobody)
     }
 
-    fn tell(&mut self, interval: &Interval, epoch_ns: u64) {
+    fn publish_interval(&mut self, interval: &Interval, epoch_ns: u64) {
         self.epoch_ns = epoch_ns;
         let there = Move { by_ns: epoch_ns as i64, ..Move::default() };
         let said = self.link.send_message(&FromAgent::Interval(Box::new(there.interval(interval.clone()))));
@@ -358,17 +363,22 @@ impl Company for AgentSide<'_> {
         let _ = self.note(said);
     }
 
-    fn attend(&mut self, _: bool, _: Option<Stop>, _: &mut dyn FnMut(Interval)) -> Result<Attendance, Blame> {
+    fn poll_running(
+        &mut self,
+        _: bool,
+        _: Option<Stop>,
+        _: &mut dyn FnMut(Interval),
+    ) -> Result<RemoteStatus, RemoteError> {
         self.listen(Duration::ZERO)?;
-        let off = |reason: &str| Blame { is_servers: false, reason: reason.to_owned() };
+        let off = |reason: &str| RemoteError { is_server_error: false, reason: reason.to_owned() };
         match (&self.gone, self.has_left) {
             (Some(why), _) => Err(off(why)),
             (None, true) => Err(off("the run is off")),
-            (None, false) => Ok(Attendance { is_over: true, stop: self.stop }),
+            (None, false) => Ok(RemoteStatus { is_over: true, stop: self.stop }),
         }
     }
 
-    fn conclude(&mut self) -> Vec<RunData> {
+    fn collect_results(&mut self) -> Vec<RunData> {
         self.link.drain(Instant::now() + FLUSH_MAX);
         Vec::new()
     }
@@ -390,7 +400,7 @@ mod tests {
         let has_heard_twice = Mutex::new(has_heard_twice);
         let open = |_: &Plan, _| {
             let waited = has_heard_twice.lock().unwrap().recv_timeout(AGENT_SILENCE_MAX * 5);
-            Err(Blame { is_servers: true, reason: format!("unknown after {waited:?}") })
+            Err(RemoteError { is_server_error: true, reason: format!("unknown after {waited:?}") })
         };
         let agent = Agent {
             trust: AgentTrust::of_agent(&TrustFiles::default()).unwrap(),

@@ -8,8 +8,10 @@ use crate::clock_offset::ClockOffset;
 use crate::message::{AgentInfo, Assignment, FromAgent, ToAgent};
 use crate::message_channel::{AGENT_SILENCE_MAX, MessageChannel, Wire, connection_error};
 use crate::trust::ControllerTrust;
-use brunt_engine::company::{Attendance, Blame, Company, Meeting, Part, START_AHEAD_NS, Stop};
-use brunt_engine::run::{DataSets, Endpoint, Observed, RunData, RunError, Wish, run_part};
+use brunt_engine::coordinator::{
+    Coordinator, LocalPart, ReadyState, RemoteError, RemoteStatus, START_AHEAD_NS, Stop,
+};
+use brunt_engine::run::{DataSets, Endpoint, RunData, RunDecision, RunError, RunEvent, run_part};
 use brunt_plan::login::Password;
 use brunt_plan::plan::Plan;
 use brunt_plan::plan_split::PlanSplit;
@@ -179,19 +181,19 @@ impl Fleet {
         endpoints: &[Endpoint],
         data: DataSets,
         stop: &AtomicBool,
-        observe: &mut dyn FnMut(Observed<'_>) -> Wish,
+        observe: &mut dyn FnMut(RunEvent<'_>) -> RunDecision,
     ) -> Result<RunData, RunError> {
         let own_workers = shares.controller.as_ref().map_or(0, |own| own.plan.threads);
         self.own_workers = own_workers;
         let mut leader = ControllerSide::new(self, shares, data);
         let part = match &shares.controller {
-            Some(own) => Part {
+            Some(own) => LocalPart {
                 plan: &own.plan,
                 workers: 0..own_workers,
-                portion: Part::alone(own_workers),
+                portion: LocalPart::alone(own_workers),
                 classes: &own.classes,
             },
-            None => Part { plan, workers: 0..0, portion: Part::alone(0), classes: &[] },
+            None => LocalPart { plan, workers: 0..0, portion: LocalPart::alone(0), classes: &[] },
         };
         // What agents store before the start is there when our own workers ask for it.
         let own_data = DataSets::Stored;
@@ -310,7 +312,7 @@ impl Peer {
     }
 
     /// Takes in what it says.
-    fn take(&mut self, message: FromAgent) -> Result<(), Blame> {
+    fn take(&mut self, message: FromAgent) -> Result<(), RemoteError> {
         match message {
             FromAgent::Alive | FromAgent::AgentInfo(_) | FromAgent::Pong { .. } => {}
             FromAgent::Ready => self.state = State::Ready,
@@ -319,15 +321,18 @@ impl Peer {
                 self.state = State::Ended;
                 self.data = Some(RunData { samples, ..*data });
             }
-            FromAgent::Failed(Blame { is_servers, reason }) => {
-                return Err(Blame { is_servers, reason: format!("agent {}: {reason}", self.name) });
+            FromAgent::Failed(RemoteError { is_server_error, reason }) => {
+                return Err(RemoteError {
+                    is_server_error,
+                    reason: format!("agent {}: {reason}", self.name),
+                });
             }
         }
         Ok(())
     }
 
     /// Takes in all that it has said by now.
-    fn listen(&mut self, wait: Duration) -> Result<(), Blame> {
+    fn listen(&mut self, wait: Duration) -> Result<(), RemoteError> {
         if self.lost.is_some() {
             return Ok(());
         }
@@ -345,7 +350,7 @@ impl Peer {
     }
 
     /// Takes an agent that measures for ended, with what it has told; any other is to blame for the end of the run.
-    fn record_loss(&mut self, why: String) -> Result<(), Blame> {
+    fn record_loss(&mut self, why: String) -> Result<(), RemoteError> {
         if self.state != State::Measuring {
             return Err(self.blame(&why));
         }
@@ -353,11 +358,11 @@ impl Peer {
         Ok(())
     }
 
-    fn blame(&self, why: &str) -> Blame {
-        Blame { is_servers: false, reason: format!("agent {} {why}", self.name) }
+    fn blame(&self, why: &str) -> RemoteError {
+        RemoteError { is_server_error: false, reason: format!("agent {} {why}", self.name) }
     }
 
-    fn send_message(&mut self, message: &ToAgent) -> Result<(), Blame> {
+    fn send_message(&mut self, message: &ToAgent) -> Result<(), RemoteError> {
         self.link.send_message(message).map_err(|why| self.blame(&why))
     }
 }
@@ -442,7 +447,7 @@ impl<'a> ControllerSide<'a> {
     }
 
     /// Deals out the workers, and has everyone connect and store its share.
-    fn prepare(&mut self, data: DataSets) -> Result<(), Blame> {
+    fn prepare(&mut self, data: DataSets) -> Result<(), RemoteError> {
         let mut plan = self.shares.agents.plan.clone();
         let password = plan.login.password.as_ref().map(|password| password.secret().to_owned());
         // Agents have no file of ours to read it from.
@@ -452,7 +457,8 @@ impl<'a> ControllerSide<'a> {
         let portions = arrival_portions(
             self.fleet.peers.iter().map(|peer| (peer.workers.len() as u32, peer.info.weight)),
         );
-        let too_much = || Blame { is_servers: false, reason: "agents weigh too much together".to_owned() };
+        let too_much =
+            || RemoteError { is_server_error: false, reason: "agents weigh too much together".to_owned() };
         let portions = portions.ok_or_else(too_much)?;
         for (peer, portion) in self.fleet.peers.iter_mut().zip(portions) {
             let assignment = Assignment {
@@ -479,7 +485,7 @@ impl<'a> ControllerSide<'a> {
         }
     }
 
-    fn listen(&mut self, wait: Duration) -> Result<(), Blame> {
+    fn listen(&mut self, wait: Duration) -> Result<(), RemoteError> {
         let each = wait / self.fleet.peers.len() as u32;
         self.fleet.peers.iter_mut().try_for_each(|peer| peer.listen(each))
     }
@@ -488,7 +494,7 @@ impl<'a> ControllerSide<'a> {
     ///
     /// # Errors
     /// No other part of the run is left.
-    fn check_lost(&self) -> Result<bool, Blame> {
+    fn check_lost(&self) -> Result<bool, RemoteError> {
         let peers = &self.fleet.peers;
         let Some((peer, why)) = peers.iter().find_map(|peer| Some((peer, peer.lost.as_ref()?))) else {
             return Ok(false);
@@ -516,17 +522,17 @@ impl<'a> ControllerSide<'a> {
     }
 }
 
-impl Company for ControllerSide<'_> {
-    fn meet(&mut self, is_ready: bool) -> Result<Meeting, Blame> {
+impl Coordinator for ControllerSide<'_> {
+    fn poll_ready(&mut self, is_ready: bool) -> Result<ReadyState, RemoteError> {
         if let Some(data) = self.unprepared.take() {
             self.prepare(data)?;
         }
         self.listen(if is_ready { POLL_INTERVAL } else { Duration::ZERO })?;
         let are_ready = self.fleet.peers.iter().all(|peer| peer.state == State::Ready);
-        Ok(if is_ready && are_ready { Meeting::Ready } else { Meeting::Wait })
+        Ok(if is_ready && are_ready { ReadyState::Ready } else { ReadyState::Wait })
     }
 
-    fn begin(&mut self) -> Result<u64, Blame> {
+    fn begin(&mut self) -> Result<u64, RemoteError> {
         for peer in &mut self.fleet.peers {
             peer.measure_offset().map_err(|why| peer.blame(&why))?;
         }
@@ -539,14 +545,14 @@ impl Company for ControllerSide<'_> {
         Ok(start_ns)
     }
 
-    fn tell(&mut self, _: &Interval, _: u64) {}
+    fn publish_interval(&mut self, _: &Interval, _: u64) {}
 
-    fn attend(
+    fn poll_running(
         &mut self,
         have_ours_ended: bool,
         stop: Option<Stop>,
         on_interval: &mut dyn FnMut(Interval),
-    ) -> Result<Attendance, Blame> {
+    ) -> Result<RemoteStatus, RemoteError> {
         self.listen(if have_ours_ended { POLL_INTERVAL } else { Duration::ZERO })?;
         let is_short = self.check_lost()?;
         let stop = if is_short { Some(Stop::Interrupted) } else { stop };
@@ -574,10 +580,10 @@ impl Company for ControllerSide<'_> {
             }
             is_over &= peer.state == State::Ended;
         }
-        Ok(Attendance { is_over, stop: is_short.then_some(Stop::Interrupted) })
+        Ok(RemoteStatus { is_over, stop: is_short.then_some(Stop::Interrupted) })
     }
 
-    fn conclude(&mut self) -> Vec<RunData> {
+    fn collect_results(&mut self) -> Vec<RunData> {
         let (shares, own_workers) = (self.shares, self.fleet.own_workers);
         let placed = |peer: &mut Peer| {
             let place = Self::place(shares, own_workers, peer);

@@ -1,7 +1,7 @@
 //! Several hosts as one load generator: a controller leads agents, each of which carries out its share of one plan.
 //!
 //! Not a second engine: an agent runs [`brunt_engine::run::run_part`] on the workers that are its own, and the controller the same
-//! on its own, if it has any; what they say to each other is an implementation of [`brunt_engine::company::Company`] on either
+//! on its own, if it has any; what they say to each other is an implementation of [`brunt_engine::coordinator::Coordinator`] on either
 //! side. Invariant: what agents recorded is added up exactly, as if one host had all the workers.
 //!
 //! `agent_handshake` → `frame` → `message` is what travels, `message_channel` how; `agent` and `controller` are the two ends.

@@ -3,7 +3,7 @@
 //! Not how it travels. A version of the protocol is a version of these types: whatever changes them changes
 //! [`crate::agent_handshake::VERSION`], and two versions do not talk. Times are CLOCK_MONOTONIC of the agent's host, in nanoseconds.
 
-use brunt_engine::company::{Blame, Stop};
+use brunt_engine::coordinator::{RemoteError, Stop};
 use brunt_engine::run::RunData;
 use brunt_plan::shard::Portion;
 use brunt_stats::interval::Interval;
@@ -104,7 +104,7 @@ pub enum FromAgent {
         samples: Vec<Sample>,
     },
     /// Its part came to nothing.
-    Failed(Blame),
+    Failed(RemoteError),
 }
 
 /// Who an agent is.
@@ -178,7 +178,10 @@ mod tests {
             (FromAgent::AgentInfo(info), b"\x01\x01a\x030.1\x02\x03"),
             (FromAgent::Pong { number: 1, monotonic_ns: 2 }, &[2, 1, 2]),
             (FromAgent::Ready, &[3]),
-            (FromAgent::Failed(Blame { is_servers: true, reason: "x".to_owned() }), b"\x06\x01\x01x"),
+            (
+                FromAgent::Failed(RemoteError { is_server_error: true, reason: "x".to_owned() }),
+                b"\x06\x01\x01x",
+            ),
         ];
         for (message, bytes) in from_agent {
             assert_eq!(encode(&message).unwrap(), bytes, "{message:?}");

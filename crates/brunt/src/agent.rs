@@ -11,7 +11,7 @@ use crate::input;
 use crate::limits;
 use crate::measurement::{Servers, check_limits, recorded};
 use crate::terminal::{say, show};
-use brunt_engine::company::Blame;
+use brunt_engine::coordinator::RemoteError;
 use brunt_engine::run::{DataSets, RunData};
 use brunt_fleet::message::AgentInfo;
 use brunt_fleet::{AgentTrust, ConnectRetry, ControllerTrust, Fleet, PORT, TrustFiles};
@@ -116,9 +116,9 @@ impl AgentConfig {
 }
 
 /// Finds the servers of a plan, and room for so many of its workers.
-fn open(plan: &Plan, workers: u32) -> Result<Vec<brunt_engine::run::Endpoint>, Blame> {
-    let blame = |failure: Failure| Blame {
-        is_servers: failure.exit == Exit::Unreachable,
+fn open(plan: &Plan, workers: u32) -> Result<Vec<brunt_engine::run::Endpoint>, RemoteError> {
+    let blame = |failure: Failure| RemoteError {
+        is_server_error: failure.exit == Exit::Unreachable,
         reason: format!("{:#}", failure.error),
     };
     let endpoints = Servers::open_with_agents(plan).map_err(blame)?.into_endpoints();

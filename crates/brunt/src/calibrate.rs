@@ -15,7 +15,7 @@ use crate::presentation::LayoutFlags;
 use crate::progress::Progress;
 use crate::run::read_plan;
 use crate::terminal::say;
-use brunt_engine::rehearsal::{self, Echo};
+use brunt_engine::in_process_run::{self, RealTimeRun};
 use brunt_engine::run::DataSets;
 use brunt_plan::arrival::Arrival;
 use brunt_plan::plan::{Load, MeterKind, OpenRate, Plan};
@@ -193,16 +193,16 @@ impl<'a> Calibrator<'a> {
         let connections = &mut plan.classes[0].connections;
         *connections = (*connections / plan.threads).max(1);
         plan.threads = 1;
-        let cost = self.echo(&plan)?;
+        let cost = self.run_in_real_time(&plan)?;
         set_rate(&mut plan, self.lowest);
-        let slices = (0..FLOOR_SLICES).map(|_| Ok(self.echo(&plan)?.response));
+        let slices = (0..FLOOR_SLICES).map(|_| Ok(self.run_in_real_time(&plan)?.response));
         let floor = least(&slices.collect::<Result<Vec<_>, Failure>>()?)?;
         Ok((floor, cost.cpu_ns / cost.measured.requests.sent.max(1)))
     }
 
-    fn echo(&self, plan: &Plan) -> Result<Echo, Failure> {
-        let mut echoes =
-            rehearsal::echo(plan, self.stop).map_err(|error| Failure::new(Exit::Failed, error))?;
+    fn run_in_real_time(&self, plan: &Plan) -> Result<RealTimeRun, Failure> {
+        let mut echoes = in_process_run::run_in_real_time(plan, self.stop)
+            .map_err(|error| Failure::new(Exit::Failed, error))?;
         self.go_on()?;
         // The plan of a floor has one worker.
         Ok(echoes.swap_remove(0))

@@ -11,7 +11,7 @@ use crate::host_facts::HostFacts;
 use crate::limits::{self, Needs};
 use crate::observers::{ObservedRun, Observers};
 use brunt_engine::cluster::{Nodes, find_nodes};
-use brunt_engine::run::{Blamed, DataSets, Endpoint, Observed, RunData, RunError, Wish};
+use brunt_engine::run::{DataSets, Endpoint, ErrorOrigin, RunData, RunDecision, RunError, RunEvent};
 use brunt_engine::{Address, TlsSettings};
 use brunt_fleet::Fleet;
 use brunt_plan::plan::{IpVersion, Plan, Timestamps, Transport};
@@ -266,13 +266,13 @@ fn carry_out(
     let mut started = None;
     // Agents that are not asked want to hear from us all the same.
     let (is_led, mut tended) = (shares.is_some(), Ok(()));
-    let mut observe = |observed: Observed<'_>| {
+    let mut observe = |observed: RunEvent<'_>| {
         let is_enough = match (&observed, started, &mut convergence) {
-            (Observed::Started(times), ..) => {
+            (RunEvent::Started(times), ..) => {
                 started = Some(MeasuredWindow::of(times));
                 false
             }
-            (Observed::Tick { now_ns, intervals }, Some(started), Some(convergence)) => {
+            (RunEvent::Tick { now_ns, intervals }, Some(started), Some(convergence)) => {
                 convergence.is_enough(*now_ns, &started, plan, intervals)
             }
             _ => false,
@@ -281,7 +281,7 @@ fn carry_out(
         if !is_led && tended.is_ok() {
             tended = servers.keep_alive();
         }
-        if is_enough || tended.is_err() { Wish::Enough } else { Wish::GoOn }
+        if is_enough || tended.is_err() { RunDecision::Finish } else { RunDecision::Continue }
     };
     let ended = match (&servers.fleet, shares) {
         (Some(fleet), Some(shares)) => {
@@ -295,11 +295,11 @@ fn carry_out(
 }
 
 fn exit_of(error: &RunError) -> Exit {
-    match error.blamed() {
-        Blamed::Server => Exit::Unreachable,
-        Blamed::Request => Exit::Usage,
-        Blamed::Host => Exit::Failed,
-        Blamed::Interruption => Exit::Interrupted,
+    match error.origin() {
+        ErrorOrigin::Server => Exit::Unreachable,
+        ErrorOrigin::Request => Exit::Usage,
+        ErrorOrigin::Host => Exit::Failed,
+        ErrorOrigin::Interruption => Exit::Interrupted,
     }
 }
 

@@ -8,7 +8,7 @@ use crate::exit::Failure;
 use crate::http::HttpView;
 use crate::progress::Progress;
 use crate::terminal::say;
-use brunt_engine::run::Observed;
+use brunt_engine::run::RunEvent;
 use brunt_plan::objective::Objective;
 use brunt_plan::plan::Plan;
 use brunt_plan::units::DurationNs;
@@ -73,23 +73,23 @@ pub(crate) struct ObservedRun<'b, 'a> {
 
 impl ObservedRun<'_, '_> {
     /// The control thread sees something.
-    pub(crate) fn observe(&mut self, observed: &Observed<'_>) {
+    pub(crate) fn observe(&mut self, observed: &RunEvent<'_>) {
         match observed {
-            Observed::Started(times) => {
+            RunEvent::Started(times) => {
                 self.periods
                     .iter_mut()
                     .flatten()
                     .for_each(|periods| periods.start(MeasuredWindow::of(times)));
                 self.observers.tell(&Event::Started(MeasuredWindow::of(times)));
             }
-            Observed::Interval(interval) => {
+            RunEvent::Interval(interval) => {
                 self.periods.iter_mut().flatten().for_each(|periods| periods.push(interval));
                 self.observers.tell(&Event::Interval(interval));
             }
-            Observed::Statistics { server, snapshot } => {
+            RunEvent::Statistics { server, snapshot } => {
                 self.observers.tell(&Event::Statistics { server: *server, snapshot });
             }
-            Observed::Tick { now_ns, intervals } => {
+            RunEvent::Tick { now_ns, intervals } => {
                 self.observers.tell(&Event::Tick { now_ns: *now_ns, so_far: intervals });
                 self.tell_periods(|periods| periods.take(*now_ns));
             }

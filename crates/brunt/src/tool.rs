@@ -23,7 +23,7 @@ use brunt_compat::front_end::{
 use brunt_compat::names::Names;
 use brunt_compat::tools::Tool;
 use brunt_engine::run::DataSets;
-use brunt_engine::{NoTrace, check_traces, input_file};
+use brunt_engine::{TraceError, check_traces, input_file};
 use brunt_plan::plan::Plan;
 use brunt_plan::resolve::{Host, resolve};
 use brunt_plan::spec::PlanSpec;
@@ -273,7 +273,7 @@ impl<'a, 'b> Driver<'a, 'b> {
         });
         let plans = plans.iter().map(|spec| plan(spec, &host)).collect::<Result<Vec<_>, _>>()?;
         for plan in &plans {
-            check_traces(plan).map_err(|NoTrace { file, error }| RunFailure {
+            check_traces(plan).map_err(|TraceError { file, error }| RunFailure {
                 kind: FailureKind::Trace,
                 message: format!("cannot read '{file}' ({error}); accepted: the path of a file"),
             })?;

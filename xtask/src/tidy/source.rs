@@ -18,7 +18,7 @@ const UNSAFE_CRATE: &str = "brunt-engine";
 
 /// The one other place for it: the floor makes the system calls of the engine, and shares nothing with it. Its crate
 /// denies unsafe code where the others forbid it, and that folder's files take the lint back one by one.
-const UNSAFE_FOLDER: &str = "crates/brunt-bench/src/floor/";
+const UNSAFE_FOLDER: &str = "crates/brunt-bench/src/syscall_client/";
 
 /// Names that say nothing about what is inside.
 const EMPTY_NAMES: [&str; 6] = ["util", "utils", "common", "helper", "helpers", "misc"];
@@ -276,8 +276,12 @@ mod tests {
         check_source("crates/brunt-stats/src/lib.rs", "//! A.", &["unsafe crates/brunt-stats/src/lib.rs:1"]);
         check_source("crates/brunt-stats/src/lib.rs", "//! A.\n#![forbid(unsafe_code)]", &[]);
         check_source("crates/brunt-engine/src/lib.rs", "//! A.", &[]);
-        check_source("crates/brunt-bench/src/floor/a.rs", text, &[]);
-        check_source("crates/brunt-bench/src/floor.rs", text, &["unsafe crates/brunt-bench/src/floor.rs:2"]);
+        check_source("crates/brunt-bench/src/syscall_client/a.rs", text, &[]);
+        check_source(
+            "crates/brunt-bench/src/syscall_client.rs",
+            text,
+            &["unsafe crates/brunt-bench/src/syscall_client.rs:2"],
+        );
         check_source(
             "crates/brunt-bench/src/main.rs",
             "//! A.",

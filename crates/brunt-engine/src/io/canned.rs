@@ -5,7 +5,7 @@
 //! methods is inlined, so that a profile tells its instructions from the worker's. Time is either made up, and moves by a
 //! fixed step, so that everything is a function of what the worker asks; or it is the host's, for the floor of a client.
 
-use super::{Chunk, CloseHow, Completion, Io, LinkId, SendResult, Until, What};
+use super::{Chunk, CloseMode, Completion, CompletionKind, Io, LinkId, SendResult, Until};
 use crate::clock::Clock;
 use crate::transport::address::Address;
 use crate::transport::tls::client::TlsClient;
@@ -111,12 +111,12 @@ impl Time {
 
 /// What whoever built a world can still see of it while a worker owns it.
 #[derive(Debug)]
-pub(crate) struct Watch {
+pub(crate) struct WorldView {
     time: Time,
     calls: Cell<Calls>,
 }
 
-impl Watch {
+impl WorldView {
     /// The clock of the world.
     pub(crate) fn now_ns(&self) -> u64 {
         match &self.time {
@@ -163,7 +163,7 @@ struct Link {
 /// The canned world as one worker sees it.
 #[derive(Debug)]
 pub(crate) struct Canned {
-    watch: Rc<Watch>,
+    watch: Rc<WorldView>,
     protocol: Protocol,
     stock: Stock,
     links: Vec<Link>,
@@ -254,7 +254,7 @@ impl Canned {
         let room = depth * stock.longest;
         let link = |_| Link { replies: Vec::with_capacity(room), connecting: false };
         Self {
-            watch: Rc::new(Watch { time, calls: Cell::default() }),
+            watch: Rc::new(WorldView { time, calls: Cell::default() }),
             protocol,
             stock,
             links: (0..links).map(link).collect(),
@@ -269,7 +269,7 @@ impl Canned {
     }
 
     /// What remains visible of it.
-    pub(crate) fn watch(&self) -> Rc<Watch> {
+    pub(crate) fn watch(&self) -> Rc<WorldView> {
         self.watch.clone()
     }
 
@@ -536,7 +536,7 @@ impl Io for Canned {
     }
 
     #[inline(never)]
-    fn close(&mut self, link: LinkId, _how: CloseHow) {
+    fn close(&mut self, link: LinkId, _how: CloseMode) {
         self.links[link as usize].connecting = false;
         self.links[link as usize].replies.clear();
         self.ready.retain(|ready| *ready != link);
@@ -563,22 +563,22 @@ impl Io for Canned {
     fn next(&mut self) -> Option<Completion> {
         if let Some((link, taken)) = self.handed_in.pop_front() {
             let at_ns = self.handed_in_ns;
-            return Some(Completion { link, at_ns, polled_ns: at_ns, what: What::Sent(Ok(taken)) });
+            return Some(Completion { link, at_ns, polled_ns: at_ns, kind: CompletionKind::Sent(Ok(taken)) });
         }
         self.left = self.left.checked_sub(1)?;
         let link = self.ready.pop_front()?;
         let entry = &mut self.links[link as usize];
-        let what = if std::mem::take(&mut entry.connecting) {
-            What::Connected
+        let kind = if std::mem::take(&mut entry.connecting) {
+            CompletionKind::Connected
         } else {
             self.watch.count(|calls| calls.completions += 1);
             self.current.clear();
             std::mem::swap(&mut self.current, &mut entry.replies);
-            What::Received(Chunk { start: 0, len: self.current.len() })
+            CompletionKind::Received(Chunk { start: 0, len: self.current.len() })
         };
         // One look at the clock: what a wait has brought has lain unread for no time.
         let at_ns = self.watch.now_ns();
-        Some(Completion { link, at_ns, polled_ns: at_ns, what })
+        Some(Completion { link, at_ns, polled_ns: at_ns, kind })
     }
 
     #[inline(never)]

@@ -9,10 +9,10 @@
 //! read before everything was told that came of the last read.
 
 use super::kernel_stamps::{self, Control};
-use super::look::{has_slept, looked};
+use super::poll_time::{has_slept, seen_until_ns};
 use super::{
-    Chunk, CloseHow, Completion, Gather, Io, Kind, LinkId, SendResult, Stamps, Transmitted, Trouble, Until,
-    What,
+    Chunk, CloseMode, Completion, CompletionKind, ConnectionError, ConnectionKind, Gather, Io, LinkId,
+    SendResult, Stamps, Transmitted, Until,
 };
 use crate::clock::{Clock, WallReading};
 use crate::transport::address::Address;
@@ -89,7 +89,7 @@ impl State {
 #[derive(Debug)]
 struct Link {
     state: State,
-    kind: Kind,
+    kind: ConnectionKind,
     /// A read filled the buffer: what is left has been there since this time; 0 where nothing is left.
     unread_since_ns: u64,
     /// Tells events of this connection from those of its predecessor on the same link.
@@ -104,7 +104,7 @@ impl Link {
     /// Its connection stands.
     fn open(&mut self) {
         self.state = match (std::mem::replace(&mut self.state, State::Closed), self.kind) {
-            (State::Connecting(socket), Kind::Stream) => State::Stream(socket),
+            (State::Connecting(socket), ConnectionKind::Stream) => State::Stream(socket),
             (State::Connecting(socket), _) => State::Other(socket),
             (state, _) => state,
         };
@@ -167,9 +167,9 @@ pub(crate) struct Epoll {
     /// What came with the last read.
     control: Control,
     /// Datagrams of the last read that were not told of, and what is told of each.
-    mail: Received,
-    mail_of: Completion,
-    mail_generation: u32,
+    datagrams_read: Received,
+    datagram_completion: Completion,
+    datagram_generation: u32,
     tunnels: Tunnels,
 }
 
@@ -187,7 +187,7 @@ impl Epoll {
             links: (0..links)
                 .map(|_| Link {
                     state: State::Closed,
-                    kind: Kind::Stream,
+                    kind: ConnectionKind::Stream,
                     unread_since_ns: 0,
                     generation: 0,
                     is_local: false,
@@ -205,9 +205,14 @@ impl Epoll {
             retransmits_closed: 0,
             stamps: Vec::new(),
             control: Control::EMPTY,
-            mail: Received::NOTHING,
-            mail_of: Completion { link: 0, at_ns: now_ns, polled_ns: now_ns, what: What::Writable },
-            mail_generation: 0,
+            datagrams_read: Received::NOTHING,
+            datagram_completion: Completion {
+                link: 0,
+                at_ns: now_ns,
+                polled_ns: now_ns,
+                kind: CompletionKind::Writable,
+            },
+            datagram_generation: 0,
             tunnels: Tunnels::default(),
         })
     }
@@ -229,8 +234,8 @@ impl Epoll {
         EventData::new_u64(u64::from(self.links[link as usize].generation) << 32 | u64::from(link))
     }
 
-    fn completion(&self, link: LinkId, at_ns: u64, what: What) -> Completion {
-        Completion { link, at_ns, polled_ns: self.polled_ns, what }
+    fn completion(&self, link: LinkId, at_ns: u64, kind: CompletionKind) -> Completion {
+        Completion { link, at_ns, polled_ns: self.polled_ns, kind }
     }
 
     /// A connecting socket became ready: established or failed.
@@ -241,7 +246,7 @@ impl Epoll {
         let is_local = established.is_ok_and(|established| established.is_local);
         let kind = self.links[link as usize].kind;
         let mut errno = established.err();
-        if let (Kind::Stamped, None, Some(socket)) = (kind, errno, socket) {
+        if let (ConnectionKind::Stamped, None, Some(socket)) = (kind, errno, socket) {
             self.syscalls += 1;
             self.stamps[link as usize] = LinkStamps::default();
             // Bytes are counted from here, before any was sent.
@@ -253,25 +258,25 @@ impl Epoll {
             None => {
                 self.links[link as usize].open();
                 self.open += 1;
-                if kind == Kind::Datagrams {
-                    self.mind_room(link, false);
+                if kind == ConnectionKind::Datagrams {
+                    self.set_writable_interest(link, false);
                 }
                 if flags.intersects(EventFlags::IN | ENDED) {
                     self.unread.push(Unread::new(link, flags.intersects(ENDED)));
                 }
-                self.completion(link, at_ns, What::Connected)
+                self.completion(link, at_ns, CompletionKind::Connected)
             }
             Some(errno) => {
                 // At once: a connection to itself would keep the port from whoever comes to listen there.
-                self.hang_up(link, CloseHow::Reset);
-                self.completion(link, at_ns, What::ConnectFailed(errno))
+                self.hang_up(link, CloseMode::Reset);
+                self.completion(link, at_ns, CompletionKind::ConnectFailed(errno))
             }
         }
     }
 
     /// Lets the kernel tell of room in a socket of UDP, or not: such a one has room again after every send.
     #[cold]
-    fn mind_room(&mut self, link: LinkId, is_wanted: bool) {
+    fn set_writable_interest(&mut self, link: LinkId, is_wanted: bool) {
         let interest = if is_wanted { INTEREST } else { INTEREST.difference(EventFlags::OUT) };
         let Some(socket) = self.links[link as usize].state.socket() else { return };
         self.syscalls += 1;
@@ -288,22 +293,26 @@ impl Epoll {
         let entry = &mut self.links[link as usize];
         let polled_ns = if entry.unread_since_ns == 0 { self.polled_ns } else { entry.unread_since_ns };
         entry.unread_since_ns = 0;
-        self.mail_of = Completion { link, at_ns, polled_ns, what: What::Closed(None) };
+        self.datagram_completion = Completion { link, at_ns, polled_ns, kind: CompletionKind::Closed(None) };
         match received {
-            Ok(mail) => {
-                if mail.is_full() {
+            Ok(datagrams_read) => {
+                if datagrams_read.is_full() {
                     entry.unread_since_ns = polled_ns;
                 }
-                if mail.is_full() || is_ended {
+                if datagrams_read.is_full() || is_ended {
                     self.unread.push(Unread::new(link, is_ended));
                 }
-                (self.mail, self.mail_generation) = (mail, self.links[link as usize].generation);
+                (self.datagrams_read, self.datagram_generation) =
+                    (datagrams_read, self.links[link as usize].generation);
                 self.next_datagram()
             }
             Err(Errno::AGAIN | Errno::INTR) => None,
             Err(errno) => {
-                self.hang_up(link, CloseHow::Orderly);
-                Some(Completion { what: What::Closed(Some(errno.raw_os_error())), ..self.mail_of })
+                self.hang_up(link, CloseMode::Orderly);
+                Some(Completion {
+                    kind: CompletionKind::Closed(Some(errno.raw_os_error())),
+                    ..self.datagram_completion
+                })
             }
         }
     }
@@ -311,11 +320,11 @@ impl Epoll {
     /// The next datagram of the last read, if its connection is still there.
     #[inline]
     fn next_datagram(&mut self) -> Option<Completion> {
-        if self.links[self.mail_of.link as usize].generation != self.mail_generation {
-            self.mail = Received::NOTHING;
+        if self.links[self.datagram_completion.link as usize].generation != self.datagram_generation {
+            self.datagrams_read = Received::NOTHING;
         }
-        let (start, len) = self.mail.next()?;
-        Some(Completion { what: What::Received(Chunk { start, len }), ..self.mail_of })
+        let (start, len) = self.datagrams_read.next()?;
+        Some(Completion { kind: CompletionKind::Received(Chunk { start, len }), ..self.datagram_completion })
     }
 
     /// A stream became readable: one read. `is_ended`: no further event comes.
@@ -333,11 +342,13 @@ impl Epoll {
         let socket = self.links[link as usize].state.socket()?;
         let received = kernel_stamps::receive(socket, &mut self.receive, &mut self.control);
         let completion = self.take_read(link, is_ended, received)?;
-        let what = match completion.what {
-            What::Received(chunk) if self.stamps[link as usize].awaited.is_some() => What::Stamped(chunk),
-            what => what,
+        let kind = match completion.kind {
+            CompletionKind::Received(chunk) if self.stamps[link as usize].awaited.is_some() => {
+                CompletionKind::Stamped(chunk)
+            }
+            kind => kind,
         };
-        Some(Completion { what, ..completion })
+        Some(Completion { kind, ..completion })
     }
 
     /// What a read of a stream came to.
@@ -345,23 +356,23 @@ impl Epoll {
     fn take_read(&mut self, link: LinkId, is_ended: bool, read: Result<usize, Errno>) -> Option<Completion> {
         self.syscalls += 1;
         let at_ns = self.clock.now_ns();
-        let what = match read {
-            Ok(0) => What::Closed(None),
-            Ok(len) => What::Received(Chunk { start: 0, len }),
+        let kind = match read {
+            Ok(0) => CompletionKind::Closed(None),
+            Ok(len) => CompletionKind::Received(Chunk { start: 0, len }),
             Err(Errno::AGAIN | Errno::INTR) => return None,
-            Err(errno) => What::Closed(Some(errno.raw_os_error())),
+            Err(errno) => CompletionKind::Closed(Some(errno.raw_os_error())),
         };
-        if let What::Closed(_) = what {
-            self.hang_up(link, CloseHow::Orderly);
+        if let CompletionKind::Closed(_) = kind {
+            self.hang_up(link, CloseMode::Orderly);
         }
         let entry = &mut self.links[link as usize];
         let polled_ns = if entry.unread_since_ns == 0 { self.polled_ns } else { entry.unread_since_ns };
-        let is_full = matches!(what, What::Received(chunk) if chunk.len == RECEIVE_BYTES);
+        let is_full = matches!(kind, CompletionKind::Received(chunk) if chunk.len == RECEIVE_BYTES);
         entry.unread_since_ns = if is_full { polled_ns } else { 0 };
-        if is_full || is_ended && matches!(what, What::Received(_)) {
+        if is_full || is_ended && matches!(kind, CompletionKind::Received(_)) {
             self.unread.push(Unread::new(link, is_ended));
         }
-        Some(Completion { link, at_ns, polled_ns, what })
+        Some(Completion { link, at_ns, polled_ns, kind })
     }
 
     /// One read of an open connection of any kind.
@@ -369,16 +380,16 @@ impl Epoll {
         let entry = &self.links[link as usize];
         match entry.kind {
             _ if !entry.state.is_open() => None,
-            Kind::Stream | Kind::Tls => self.read(link, is_ended),
-            Kind::Stamped => self.read_stamped(link, is_ended),
-            Kind::Datagrams => self.read_datagrams(link, is_ended),
+            ConnectionKind::Stream | ConnectionKind::Tls => self.read(link, is_ended),
+            ConnectionKind::Stamped => self.read_stamped(link, is_ended),
+            ConnectionKind::Datagrams => self.read_datagrams(link, is_ended),
         }
     }
 
     /// Looks at the event at the front, which is of a connection that is no open plain stream. It stays there until everything was
     /// told that came of it.
     #[inline(never)]
-    fn look_at_other(&mut self, link: LinkId, generation: u32) -> Option<Completion> {
+    fn handle_other_event(&mut self, link: LinkId, generation: u32) -> Option<Completion> {
         if let Some(completion) = self.next_kept() {
             return Some(completion);
         }
@@ -395,14 +406,14 @@ impl Epoll {
         let completion = match entry.kind {
             _ if !entry.state.is_open() => self.finish_connecting(link, flags),
             kind if is_room => {
-                if kind == Kind::Datagrams {
-                    self.mind_room(link, false);
+                if kind == ConnectionKind::Datagrams {
+                    self.set_writable_interest(link, false);
                 }
                 let at_ns = self.clock.now_ns();
-                self.completion(link, at_ns, What::Writable)
+                self.completion(link, at_ns, CompletionKind::Writable)
             }
             kind => {
-                let has_error = kind == Kind::Stamped && flags.contains(EventFlags::ERR);
+                let has_error = kind == ConnectionKind::Stamped && flags.contains(EventFlags::ERR);
                 if has_error && self.drain_error_queue(link) {
                     // A stamp; an error of the connection ends it, which is told as well.
                     flags.remove(EventFlags::ERR);
@@ -438,16 +449,16 @@ impl Epoll {
 
     /// What came of the last read and was not told.
     fn next_kept(&mut self) -> Option<Completion> {
-        self.next_datagram().or_else(|| self.tunnels.next_told())
+        self.next_datagram().or_else(|| self.tunnels.next_queued())
     }
 
     /// What the worker is told of something that has happened on the socket of a connection.
     fn pass(&mut self, completion: Completion) -> Option<Completion> {
-        if self.links[completion.link as usize].kind != Kind::Tls {
+        if self.links[completion.link as usize].kind != ConnectionKind::Tls {
             return Some(completion);
         }
         self.with_tunnels(|tunnels| tunnels.take(completion));
-        self.tunnels.next_told()
+        self.tunnels.next_queued()
     }
 
     fn with_tunnels<T>(&mut self, act: impl FnOnce(&mut Over<'_, Self>) -> T) -> T {
@@ -490,7 +501,7 @@ impl Epoll {
 
     /// What a send came to; the rest of what was offered waits for room.
     #[inline]
-    fn took(&mut self, link: LinkId, offered: usize, sent: Result<usize, Errno>) -> SendResult {
+    fn send_result(&mut self, link: LinkId, offered: usize, sent: Result<usize, Errno>) -> SendResult {
         let at_ns = self.clock.now_ns();
         let taken = match sent {
             Ok(taken) => Ok(taken),
@@ -504,15 +515,15 @@ impl Epoll {
     }
 
     /// The same where it was no plain stream that sent.
-    fn took_of_other(&mut self, link: LinkId, offered: usize, sent: Result<usize, Errno>) -> SendResult {
-        let result = self.took(link, offered, sent);
+    fn other_send_result(&mut self, link: LinkId, offered: usize, sent: Result<usize, Errno>) -> SendResult {
+        let result = self.send_result(link, offered, sent);
         let entry = &self.links[link as usize];
-        if let (Kind::Stamped, Ok(taken)) = (entry.kind, result.taken) {
+        if let (ConnectionKind::Stamped, Ok(taken)) = (entry.kind, result.taken) {
             let stamps = &mut self.stamps[link as usize];
             stamps.sent = stamps.sent.wrapping_add(taken as u32);
         }
-        if entry.kind == Kind::Datagrams && entry.wants_room {
-            self.mind_room(link, true);
+        if entry.kind == ConnectionKind::Datagrams && entry.wants_room {
+            self.set_writable_interest(link, true);
         }
         result
     }
@@ -521,7 +532,7 @@ impl Epoll {
     #[inline(never)]
     fn send_on_other(&mut self, link: LinkId, parts: &[IoSlice<'_>]) -> Option<SendResult> {
         let entry = &self.links[link as usize];
-        if entry.kind == Kind::Tls {
+        if entry.kind == ConnectionKind::Tls {
             return self.with_tunnels(|tunnels| tunnels.send(link, parts));
         }
         let Some(socket) = entry.state.socket() else {
@@ -529,7 +540,7 @@ impl Epoll {
         };
         self.syscalls += 1;
         let sent = send(socket, parts);
-        Some(self.took_of_other(link, offered(parts), sent))
+        Some(self.other_send_result(link, offered(parts), sent))
     }
 
     /// Empties the error queue of a connection. Returns whether there was anything in it.
@@ -567,10 +578,10 @@ impl Wire for Epoll {
         };
         self.syscalls += 1;
         let sent = rustix::net::send(socket, records, SendFlags::NOSIGNAL);
-        Some(self.took(link, records.len(), sent))
+        Some(self.send_result(link, records.len(), sent))
     }
 
-    fn hang_up(&mut self, link: LinkId, how: CloseHow) {
+    fn hang_up(&mut self, link: LinkId, mode: CloseMode) {
         let entry = &mut self.links[link as usize];
         self.open -= u32::from(entry.state.is_open());
         let state = std::mem::replace(&mut entry.state, State::Closed);
@@ -581,7 +592,7 @@ impl Wire for Epoll {
         if let Some(socket) = state.socket() {
             self.retransmits_closed += socket::retransmits(socket);
             self.syscalls += 1;
-            if how == CloseHow::Reset {
+            if mode == CloseMode::Reset {
                 socket::reset_on_close(socket);
             }
             // Closing the only descriptor of a socket also takes it out of the epoll set.
@@ -610,7 +621,7 @@ impl Io for Epoll {
         epoll::add(&self.epoll, &socket, self.data(link), INTEREST).map_err(Errno::raw_os_error)?;
         let entry = &mut self.links[link as usize];
         entry.state = State::Connecting(socket);
-        entry.kind = Kind::of(address, tls, self.stamping);
+        entry.kind = ConnectionKind::of(address, tls, self.stamping);
         Ok(())
     }
 
@@ -622,7 +633,7 @@ impl Io for Epoll {
         };
         self.syscalls += 1;
         let sent = send(socket, parts);
-        Some(self.took(link, offered(parts), sent))
+        Some(self.send_result(link, offered(parts), sent))
     }
 
     fn send_datagrams(&mut self, link: LinkId, bytes: &[u8], ends: &[u32]) -> SendResult {
@@ -630,13 +641,13 @@ impl Io for Epoll {
             return SendResult { taken: Err(libc::ENOTCONN), at_ns: self.clock.now_ns() };
         };
         let sent = datagrams::send(socket, bytes, ends, &mut self.syscalls);
-        self.took_of_other(link, bytes.len(), sent)
+        self.other_send_result(link, bytes.len(), sent)
     }
 
-    fn close(&mut self, link: LinkId, how: CloseHow) {
+    fn close(&mut self, link: LinkId, mode: CloseMode) {
         match self.links[link as usize].kind {
-            Kind::Tls => self.with_tunnels(|tunnels| tunnels.close(link, how)),
-            _ => self.hang_up(link, how),
+            ConnectionKind::Tls => self.with_tunnels(|tunnels| tunnels.close(link, mode)),
+            _ => self.hang_up(link, mode),
         }
     }
 
@@ -657,17 +668,17 @@ impl Io for Epoll {
         }
         let end_ns = self.clock.now_ns();
         let is_long = has_slept(end_ns - enter_ns, self.events.len());
-        let looked_ns = match waited {
-            Ok(_) => looked(enter_ns, end_ns, timeout_ns, is_long),
+        let poll_seen_ns = match waited {
+            Ok(_) => seen_until_ns(enter_ns, end_ns, timeout_ns, is_long),
             // Cut short by a signal, that which continues a stopped process among them.
             Err(_) => enter_ns,
         };
         // A poll that slept had nothing to return when it began. Otherwise what it returns may have been there since the
         // end of the last poll; and one that filled its array may have left others out, so the gap keeps running.
         // Where several are waited for, the first may have lain all the time.
-        self.polled_ns = if timeout_ns > 0 && is_long && !gathers { looked_ns } else { self.poll_end_ns };
+        self.polled_ns = if timeout_ns > 0 && is_long && !gathers { poll_seen_ns } else { self.poll_end_ns };
         if self.events.len() < self.events.capacity() {
-            self.poll_end_ns = looked_ns;
+            self.poll_end_ns = poll_seen_ns;
         }
         end_ns
     }
@@ -679,7 +690,7 @@ impl Io for Epoll {
             let (link, generation) = (data as u32, (data >> 32) as u32);
             let entry = &mut self.links[link as usize];
             if entry.generation != generation || !matches!(entry.state, State::Stream(_)) {
-                match self.look_at_other(link, generation) {
+                match self.handle_other_event(link, generation) {
                     None => continue,
                     completion => return completion,
                 }
@@ -688,7 +699,7 @@ impl Io for Epoll {
                 // Reported first, with the event kept for its readable half.
                 self.events[self.cursor].flags = flags.difference(EventFlags::OUT);
                 let at_ns = self.clock.now_ns();
-                return Some(self.completion(link, at_ns, What::Writable));
+                return Some(self.completion(link, at_ns, CompletionKind::Writable));
             }
             self.cursor += 1;
             if flags.intersects(EventFlags::IN | ENDED)
@@ -728,8 +739,8 @@ impl Io for Epoll {
         self.tunnels.handshake_ns(link)
     }
 
-    fn trouble(&self, link: LinkId) -> Option<Trouble<'_>> {
-        self.tunnels.trouble(link)
+    fn connection_error(&self, link: LinkId) -> Option<ConnectionError<'_>> {
+        self.tunnels.connection_error(link)
     }
 
     fn send_stamped(&mut self, link: LinkId, parts: &[IoSlice<'_>]) -> SendResult {
@@ -738,7 +749,7 @@ impl Io for Epoll {
         };
         self.syscalls += 1;
         let sent = kernel_stamps::send(socket, parts);
-        let result = self.took_of_other(link, offered(parts), sent);
+        let result = self.other_send_result(link, offered(parts), sent);
         let stamps = &mut self.stamps[link as usize];
         stamps.awaited = Some(stamps.sent.wrapping_sub(1));
         stamps.transmitted = Transmitted::Unknown;

@@ -52,7 +52,7 @@ impl Control {
     }
 
     /// The one message that asks for stamps of what is sent.
-    fn asking() -> Self {
+    fn transmit_request() -> Self {
         let mut control = Self::EMPTY;
         let word = size_of::<usize>();
         control.bytes[..word].copy_from_slice(&(HEADER + 4).to_ne_bytes());
@@ -128,7 +128,7 @@ pub(crate) fn switch_on(socket: impl AsFd) -> Result<(), Errno> {
 /// Sends as many bytes as are taken without waiting and asks for a stamp of the last of them.
 #[expect(unsafe_code, reason = "rustix sends no control message of this type")]
 pub(crate) fn send(socket: impl AsFd, parts: &[IoSlice<'_>]) -> Result<usize, Errno> {
-    let mut control = Control::asking();
+    let mut control = Control::transmit_request();
     // SAFETY: all zeroes are a valid msghdr: no name, no parts, no control messages.
     let mut header: libc::msghdr = unsafe { std::mem::zeroed() };
     // An IoSlice has the layout of an iovec by its documentation; sendmsg does not write through the pointer.
@@ -235,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn transmissions_name_their_byte() {
+    fn transmissions_carry_their_byte_offset() {
         const STAMPED: u8 = libc::SO_EE_ORIGIN_TIMESTAMPING;
         let (ip, ip6) = ((libc::SOL_IP, libc::IP_RECVERR), (libc::SOL_IPV6, libc::IPV6_RECVERR));
         let both =
@@ -260,8 +260,8 @@ mod tests {
     }
 
     #[test]
-    fn the_question_is_one_whole_message() {
-        let control = Control::asking();
+    fn transmit_requests_are_one_whole_message() {
+        let control = Control::transmit_request();
         let asked: Vec<_> = messages(&control.bytes[..control.len]).collect();
         let flags = SEND_FLAGS.to_ne_bytes();
         assert_eq!(asked, [(libc::SOL_SOCKET, libc::SO_TIMESTAMPING, flags.as_slice())]);

@@ -7,9 +7,9 @@
 pub(crate) mod canned;
 pub(crate) mod epoll;
 pub(crate) mod kernel_stamps;
-mod look;
 #[cfg(test)]
-mod side_by_side;
+mod mixed_connections;
+mod poll_time;
 #[cfg(test)]
 pub(crate) mod sim;
 pub(crate) mod uring;
@@ -53,7 +53,7 @@ impl Gather {
 
 /// What a connection is, from when it is begun.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum ConnectionKind {
     /// A plain stream: the only one that the hot path of an Io knows.
     Stream,
     /// A stream of which the kernel takes timestamps.
@@ -63,7 +63,7 @@ pub(crate) enum Kind {
     Tls,
 }
 
-impl Kind {
+impl ConnectionKind {
     /// By where it goes to, whether it is to speak TLS, and whether the kernel is to take timestamps of what it can.
     fn of(address: &Address, tls: Option<&TlsClient>, stamping: bool) -> Self {
         match (tls, address) {
@@ -77,7 +77,7 @@ impl Kind {
 
 /// How a connection ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum CloseHow {
+pub(crate) enum CloseMode {
     /// Let queued bytes go out, then end: what a polite client does.
     Orderly,
     /// Reset at once: no state remains on either side.
@@ -103,7 +103,7 @@ impl Chunk {
 
 /// What happened on a connection.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum What {
+pub(crate) enum CompletionKind {
     /// It is established.
     Connected,
     /// It could not be established: an errno.
@@ -133,13 +133,13 @@ pub(crate) struct Completion {
     /// that the client held the bytes back (docs/measurement.md).
     pub polled_ns: u64,
     /// What happened.
-    pub what: What,
+    pub kind: CompletionKind,
 }
 
 /// What a send came to.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SendResult {
-    /// Bytes taken, or the errno of a broken connection. Fewer than offered: `What::Writable` will follow.
+    /// Bytes taken, or the errno of a broken connection. Fewer than offered: `CompletionKind::Writable` will follow.
     pub taken: Result<usize, i32>,
     /// The clock after the call; of one that was handed in with others, before that.
     pub at_ns: u64,
@@ -147,7 +147,7 @@ pub(crate) struct SendResult {
 
 /// Why a connection failed or ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Trouble<'a> {
+pub(crate) struct ConnectionError<'a> {
     /// For a user.
     pub words: &'a str,
     /// The peer has answered, or we have: another attempt would be told the same. Else it is trouble of the network's.
@@ -180,7 +180,7 @@ pub(crate) struct Stamps {
 /// * times are nanoseconds since the run's epoch, monotonic, from one clock;
 /// * `wait` never sleeps beyond its instant by rounding (no millisecond timeouts);
 /// * after `close` no completion of the old connection comes for that link;
-/// * a send without a result has one as [`What::Sent`], and that before any other completion of the wait (or the `submit`) that
+/// * a send without a result has one as [`CompletionKind::Sent`], and that before any other completion of the wait (or the `submit`) that
 ///   handed it in;
 /// * `close` hands in first what a send on that connection has queued;
 /// * nothing allocates after the first `wait`, but for records of TLS;
@@ -206,7 +206,7 @@ pub(crate) trait Io {
     /// Hands in now what was to be handed in with the next wait. Results may follow.
     fn submit(&mut self) {}
     /// Ends a connection, established or not.
-    fn close(&mut self, link: LinkId, how: CloseHow);
+    fn close(&mut self, link: LinkId, mode: CloseMode);
     /// Waits for anything to happen; `now_ns` is the clock, read just before. Returns it at its end.
     fn wait(&mut self, now_ns: u64, until: Until) -> u64;
     /// The next thing that happened; `None` when a new wait is due.
@@ -227,7 +227,7 @@ pub(crate) trait Io {
         None
     }
     /// Why the last connection on this link failed or ended, where there is more to say than an errno.
-    fn trouble(&self, _link: LinkId) -> Option<Trouble<'_>> {
+    fn connection_error(&self, _link: LinkId) -> Option<ConnectionError<'_>> {
         None
     }
 

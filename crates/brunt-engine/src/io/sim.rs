@@ -6,7 +6,9 @@
 //! the latency, or wait at a server that does not read, and a connection takes no more than its buffer holds. The wall
 //! clock, which timestamps are taken from, is another one, and is set when the options say so.
 
-use super::{Chunk, CloseHow, Completion, Io, LinkId, SendResult, Stamps, Transmitted, Until, What};
+use super::{
+    Chunk, CloseMode, Completion, CompletionKind, Io, LinkId, SendResult, Stamps, Transmitted, Until,
+};
 use crate::allocations::allocations;
 use crate::clock::WallReading;
 use crate::transport::address::Address;
@@ -185,7 +187,7 @@ struct Wire {
 #[derive(Debug)]
 struct Ready {
     wire: WireId,
-    what: What,
+    kind: CompletionKind,
     bytes: Vec<u8>,
     /// When it came.
     came_ns: u64,
@@ -421,24 +423,29 @@ impl Sim {
                 if !self.is_held(wire) => {}
             Event::Answered { wire, errno } => {
                 self.wires[wire].is_established = errno.is_none();
-                let what = errno.map_or(What::Connected, What::ConnectFailed);
-                self.ready.push_back(Ready { wire, what, bytes: Vec::new(), came_ns: at_ns });
+                let kind = errno.map_or(CompletionKind::Connected, CompletionKind::ConnectFailed);
+                self.ready.push_back(Ready { wire, kind, bytes: Vec::new(), came_ns: at_ns });
             }
             Event::Read { wire, bytes } => {
                 self.wires[wire].unread -= bytes;
                 if std::mem::take(&mut self.wires[wire].wants_room) {
-                    let what = What::Writable;
-                    self.ready.push_back(Ready { wire, what, bytes: Vec::new(), came_ns: at_ns });
+                    let kind = CompletionKind::Writable;
+                    self.ready.push_back(Ready { wire, kind, bytes: Vec::new(), came_ns: at_ns });
                 }
             }
             Event::AtClient { wire, bytes } => {
                 let chunk = Chunk { start: 0, len: bytes.len() };
-                self.ready.push_back(Ready { wire, what: What::Received(chunk), bytes, came_ns: at_ns });
+                self.ready.push_back(Ready {
+                    wire,
+                    kind: CompletionKind::Received(chunk),
+                    bytes,
+                    came_ns: at_ns,
+                });
             }
             Event::EndAtClient { wire, errno } => {
                 self.wires[wire].broken = errno;
-                let what = What::Closed(errno);
-                self.ready.push_back(Ready { wire, what, bytes: Vec::new(), came_ns: at_ns });
+                let kind = CompletionKind::Closed(errno);
+                self.ready.push_back(Ready { wire, kind, bytes: Vec::new(), came_ns: at_ns });
             }
         }
     }
@@ -530,12 +537,12 @@ impl Sim {
         SendResult { taken: Ok(taken), at_ns }
     }
 
-    fn end(&mut self, link: LinkId, how: CloseHow) {
+    fn end(&mut self, link: LinkId, mode: CloseMode) {
         if let Some(wire) = self.links[link as usize].take() {
             // In good order what was sent before is read before; a reset overtakes what is not read yet.
-            let at_ns = match how {
-                CloseHow::Orderly => self.arrival_ns(wire),
-                CloseHow::Reset => self.now_ns + self.options.latency_ns,
+            let at_ns = match mode {
+                CloseMode::Orderly => self.arrival_ns(wire),
+                CloseMode::Reset => self.now_ns + self.options.latency_ns,
             };
             self.make(at_ns, Event::EndAtServer { wire });
         }
@@ -617,26 +624,26 @@ impl Sim {
 
     fn next_ready(&mut self) -> Option<Completion> {
         if let Some((link, SendResult { taken, at_ns })) = self.handed_in.pop_front() {
-            return Some(Completion { link, at_ns, polled_ns: at_ns, what: What::Sent(taken) });
+            return Some(Completion { link, at_ns, polled_ns: at_ns, kind: CompletionKind::Sent(taken) });
         }
         loop {
-            let Ready { wire, what, bytes, came_ns } = self.ready.pop_front()?;
+            let Ready { wire, kind, bytes, came_ns } = self.ready.pop_front()?;
             if !self.is_held(wire) {
                 continue;
             }
             let link = self.wires[wire].link;
             (self.current, self.current_came_ns) = (bytes, came_ns);
-            let what = match what {
-                What::Received(chunk) if self.wires[wire].transmitted != Transmitted::Unknown => {
-                    What::Stamped(chunk)
+            let kind = match kind {
+                CompletionKind::Received(chunk) if self.wires[wire].transmitted != Transmitted::Unknown => {
+                    CompletionKind::Stamped(chunk)
                 }
-                what => what,
+                kind => kind,
             };
-            if let What::Closed(_) | What::ConnectFailed(_) = what {
+            if let CompletionKind::Closed(_) | CompletionKind::ConnectFailed(_) = kind {
                 self.deferred.retain(|(of, _)| *of != link);
                 self.links[link as usize] = None;
             }
-            return Some(Completion { link, at_ns: self.now_ns, polled_ns: self.polled_ns, what });
+            return Some(Completion { link, at_ns: self.now_ns, polled_ns: self.polled_ns, kind });
         }
     }
 
@@ -697,11 +704,11 @@ impl Io for Sim {
         self.call(Self::hand_in);
     }
 
-    fn close(&mut self, link: LinkId, how: CloseHow) {
+    fn close(&mut self, link: LinkId, mode: CloseMode) {
         self.call(|sim| {
             sim.hand_in();
             sim.handed_in.retain(|(of, _)| *of != link);
-            sim.end(link, how);
+            sim.end(link, mode);
         });
     }
 

@@ -6,12 +6,15 @@
 //! system calls. A connection is what it was begun as, and connections of every kind stand side by side. Invariant: between two enters nothing happens; what the kernel has put off for this thread
 //! (IORING_SETUP_DEFER_TASKRUN) it does within an enter.
 
-mod entering;
+mod enter;
 mod pool;
-pub(crate) mod trial;
+pub(crate) mod probe;
 
-use super::look::{has_slept, looked};
-use super::{Chunk, CloseHow, Completion, Gather, Io, Kind, LinkId, SendResult, Trouble, Until, What};
+use super::poll_time::{has_slept, seen_until_ns};
+use super::{
+    Chunk, CloseMode, Completion, CompletionKind, ConnectionError, ConnectionKind, Gather, Io, LinkId,
+    SendResult, Until,
+};
 use crate::clock::Clock;
 use crate::transport::address::Address;
 use crate::transport::datagrams;
@@ -20,7 +23,7 @@ use crate::transport::tls::client::TlsClient;
 use crate::transport::tls::{Over, Tunnels, Wire};
 use brunt_plan::sockets::SocketOptions;
 use brunt_proto::memcached::udp::{DATAGRAM_BYTES_MAX, DATAGRAM_ROOM};
-use entering::{Abilities, Waiting};
+use enter::{Abilities, Waiting};
 use io_uring::types::{CancelBuilder, Fixed};
 use io_uring::{IoUring, cqueue, opcode, squeue};
 use pool::{GROUP, Pool};
@@ -89,7 +92,7 @@ impl State {
 struct Link {
     socket: Option<Socket>,
     state: State,
-    kind: Kind,
+    kind: ConnectionKind,
     /// Tells entries of this connection from those of its predecessor on the same link.
     generation: u32,
     /// Its peer is on this host, and the kernel says from which processor it sends.
@@ -102,7 +105,7 @@ struct Link {
 
 /// What the worker is looking at.
 #[derive(Clone, Copy, Debug, Default)]
-enum Last {
+enum CurrentBytes {
     #[default]
     Nothing,
     /// The bytes of a buffer.
@@ -113,7 +116,7 @@ enum Last {
 
 /// A send that is queued, or was handed in and whose result has not been told.
 #[derive(Clone, Copy, Debug)]
-struct Handed {
+struct PendingSend {
     link: LinkId,
     generation: u32,
     offered: usize,
@@ -144,14 +147,14 @@ pub(crate) struct Uring {
     cursor: usize,
     /// Sends in the order in which they were queued; the first `handed_in` are the kernel's, and of those the first `told` have
     /// been told of.
-    sends: Vec<Handed>,
+    sends: Vec<PendingSend>,
     handed_in: usize,
     told: usize,
     messages: Vec<Message>,
     messages_used: usize,
     /// Links, with their generations, that there was no buffer for.
     starved: Vec<(LinkId, u32)>,
-    last: Last,
+    current_bytes: CurrentBytes,
     /// When the worker was last back from an enter.
     entered_ns: u64,
     /// When the client last looked at every socket and saw nothing on those that are returned now.
@@ -218,7 +221,7 @@ impl Uring {
         let link = |_| Link {
             socket: None,
             state: State::Closed,
-            kind: Kind::Stream,
+            kind: ConnectionKind::Stream,
             generation: 0,
             is_local: false,
             unread_since_ns: 0,
@@ -241,7 +244,7 @@ impl Uring {
             messages: (0..MESSAGES).map(|_| Message::EMPTY).collect(),
             messages_used: 0,
             starved: Vec::with_capacity(shape.links),
-            last: Last::Nothing,
+            current_bytes: CurrentBytes::Nothing,
             entered_ns: now_ns,
             polled_ns: now_ns,
             poll_end_ns: now_ns,
@@ -291,7 +294,7 @@ impl Uring {
     /// Lets the kernel receive on a link by itself, until it says that it has ceased to.
     fn receive(&mut self, link: LinkId) {
         let entry = &self.links[link as usize];
-        let kind = if entry.kind == Kind::Tls { EntryKind::Records } else { EntryKind::Receive };
+        let kind = if entry.kind == ConnectionKind::Tls { EntryKind::Records } else { EntryKind::Receive };
         let data = user_data(link, kind, entry.generation);
         self.push(&opcode::RecvMulti::new(Fixed(link), GROUP).build().user_data(data));
     }
@@ -371,7 +374,7 @@ impl Uring {
     /// The buffer that was lent to the worker is the kernel's again.
     #[inline]
     fn take_back(&mut self) {
-        if let Last::Buffer(buffer) = std::mem::take(&mut self.last) {
+        if let CurrentBytes::Buffer(buffer) = std::mem::take(&mut self.current_bytes) {
             self.pool.give_back(buffer);
         }
     }
@@ -380,7 +383,7 @@ impl Uring {
     #[inline]
     fn next_send(&mut self) -> Option<Completion> {
         while self.told < self.handed_in {
-            let Handed { link, generation, offered, taken, at_ns } = self.sends[self.told];
+            let PendingSend { link, generation, offered, taken, at_ns } = self.sends[self.told];
             self.told += 1;
             let is_last = self.told == self.sends.len();
             let entry = &mut self.links[link as usize];
@@ -396,8 +399,8 @@ impl Uring {
                 if matches!(taken, Ok(taken) if taken < offered) {
                     self.await_room(link, EntryKind::Room);
                 }
-                let sent = Completion { link, at_ns, polled_ns: at_ns, what: What::Sent(taken) };
-                if self.links[link as usize].kind != Kind::Tls {
+                let sent = Completion { link, at_ns, polled_ns: at_ns, kind: CompletionKind::Sent(taken) };
+                if self.links[link as usize].kind != ConnectionKind::Tls {
                     return Some(sent);
                 }
                 if let Some(completion) = self.pass(sent) {
@@ -408,8 +411,8 @@ impl Uring {
         None
     }
 
-    fn completion(&self, link: LinkId, what: What) -> Completion {
-        Completion { link, at_ns: self.entered_ns, polled_ns: self.polled_ns, what }
+    fn completion(&self, link: LinkId, kind: CompletionKind) -> Completion {
+        Completion { link, at_ns: self.entered_ns, polled_ns: self.polled_ns, kind }
     }
 
     /// What an entry says of a connection that is still the one it was about.
@@ -427,19 +430,23 @@ impl Uring {
         let completion = match entry.user_data() >> 32 & 0xff {
             kind if kind == EntryKind::Connect as u64 => self.finish_connecting(link),
             kind if kind == EntryKind::Records as u64 => self.received(link, entry)?,
-            _ => self.completion(link, What::Writable),
+            _ => self.completion(link, CompletionKind::Writable),
         };
-        if self.links[link as usize].kind == Kind::Tls { self.pass(completion) } else { Some(completion) }
+        if self.links[link as usize].kind == ConnectionKind::Tls {
+            self.pass(completion)
+        } else {
+            Some(completion)
+        }
     }
 
     /// What the worker is told of something that has happened on a socket of TLS.
     #[inline(never)]
     fn pass(&mut self, completion: Completion) -> Option<Completion> {
         self.with_tunnels(|tunnels| tunnels.take(completion));
-        let told = self.tunnels.next_told();
+        let told = self.tunnels.next_queued();
         if told.is_some() {
             self.take_back();
-            self.last = Last::Decrypted;
+            self.current_bytes = CurrentBytes::Decrypted;
         }
         told
     }
@@ -455,16 +462,21 @@ impl Uring {
     #[inline]
     fn received(&mut self, link: LinkId, arrived: &cqueue::Entry) -> Option<Completion> {
         let result = arrived.result();
-        let goes_on = cqueue::more(arrived.flags());
+        let is_redirected = cqueue::more(arrived.flags());
         let entry = &mut self.links[link as usize];
         let polled_ns = if entry.unread_since_ns == 0 { self.polled_ns } else { entry.unread_since_ns };
-        if let (1.., Last::Buffer(buffer)) = (result, self.last) {
+        if let (1.., CurrentBytes::Buffer(buffer)) = (result, self.current_bytes) {
             entry.unread_since_ns = if cqueue::sock_nonempty(arrived.flags()) { polled_ns } else { 0 };
-            if !goes_on {
+            if !is_redirected {
                 self.receive(link);
             }
             let chunk = Chunk { start: self.pool.start(buffer), len: result as usize };
-            return Some(Completion { link, at_ns: self.entered_ns, polled_ns, what: What::Received(chunk) });
+            return Some(Completion {
+                link,
+                at_ns: self.entered_ns,
+                polled_ns,
+                kind: CompletionKind::Received(chunk),
+            });
         }
         if result == -libc::ENOBUFS || result == -libc::EAGAIN || result == -libc::EINTR {
             // The bytes are still there, and will have been since. Buffers come back as the worker goes on: to ask again at
@@ -473,17 +485,17 @@ impl Uring {
             self.starved.push((link, entry.generation));
             return None;
         }
-        if entry.kind == Kind::Datagrams && result == 0 {
+        if entry.kind == ConnectionKind::Datagrams && result == 0 {
             // Not the end, but a datagram without a byte.
-            if !goes_on {
+            if !is_redirected {
                 self.receive(link);
             }
-            let what = What::Received(Chunk { start: 0, len: 0 });
-            return Some(Completion { link, at_ns: self.entered_ns, polled_ns, what });
+            let kind = CompletionKind::Received(Chunk { start: 0, len: 0 });
+            return Some(Completion { link, at_ns: self.entered_ns, polled_ns, kind });
         }
-        self.hang_up(link, CloseHow::Orderly);
+        self.hang_up(link, CloseMode::Orderly);
         let errno = (result < 0).then_some(-result);
-        Some(Completion { link, at_ns: self.entered_ns, polled_ns, what: What::Closed(errno) })
+        Some(Completion { link, at_ns: self.entered_ns, polled_ns, kind: CompletionKind::Closed(errno) })
     }
 
     /// A connecting socket became ready: established or failed.
@@ -494,16 +506,16 @@ impl Uring {
         self.entered_ns = self.clock.now_ns();
         match established {
             Ok(Established { is_local }) => {
-                entry.state = if entry.kind == Kind::Stream { State::Stream } else { State::Other };
+                entry.state = if entry.kind == ConnectionKind::Stream { State::Stream } else { State::Other };
                 entry.is_local = is_local;
                 self.open += 1;
                 self.receive(link);
-                self.completion(link, What::Connected)
+                self.completion(link, CompletionKind::Connected)
             }
             Err(errno) => {
                 // At once: a connection to itself would keep the port from whoever comes to listen there.
-                self.hang_up(link, CloseHow::Reset);
-                self.completion(link, What::ConnectFailed(errno))
+                self.hang_up(link, CloseMode::Reset);
+                self.completion(link, CompletionKind::ConnectFailed(errno))
             }
         }
     }
@@ -545,7 +557,7 @@ impl Wire for Uring {
         None
     }
 
-    fn hang_up(&mut self, link: LinkId, how: CloseHow) {
+    fn hang_up(&mut self, link: LinkId, mode: CloseMode) {
         // What is queued on it goes out before, as it would have.
         self.submit();
         let entry = &mut self.links[link as usize];
@@ -562,7 +574,7 @@ impl Wire for Uring {
         let emptied = self.ring.submitter().register_files_update(link, &[-1]);
         debug_assert!(emptied.is_ok(), "the table has a place for every link: {emptied:?}");
         self.retransmits_closed += socket::retransmits(&socket);
-        if how == CloseHow::Reset {
+        if mode == CloseMode::Reset {
             self.syscalls += 1;
             socket::reset_on_close(&socket);
         }
@@ -586,7 +598,7 @@ impl Io for Uring {
         self.syscalls += 5;
         let socket = socket::connect(address, &self.sockets).map_err(errno_of)?;
         self.hold(link, socket, State::Connecting).map_err(errno_of)?;
-        self.links[link as usize].kind = Kind::of(address, tls, false);
+        self.links[link as usize].kind = ConnectionKind::of(address, tls, false);
         self.await_room(link, EntryKind::Connect);
         Ok(())
     }
@@ -624,10 +636,10 @@ impl Io for Uring {
         }
     }
 
-    fn close(&mut self, link: LinkId, how: CloseHow) {
+    fn close(&mut self, link: LinkId, mode: CloseMode) {
         match self.links[link as usize].kind {
-            Kind::Tls => self.with_tunnels(|tunnels| tunnels.close(link, how)),
-            _ => self.hang_up(link, how),
+            ConnectionKind::Tls => self.with_tunnels(|tunnels| tunnels.close(link, mode)),
+            _ => self.hang_up(link, mode),
         }
     }
 
@@ -676,18 +688,18 @@ impl Io for Uring {
             is_whole = self.enter(waiting, enter_ns).is_ok();
         }
         self.entered_ns = self.clock.now_ns();
-        self.note_look(enter_ns, timeout_ns, sends, is_whole, waiting.is_some() && want > 1);
+        self.note_poll(enter_ns, timeout_ns, sends, is_whole, waiting.is_some() && want > 1);
         self.entered_ns
     }
 
     #[inline]
     fn next(&mut self) -> Option<Completion> {
-        match std::mem::take(&mut self.last) {
-            Last::Nothing => {}
-            Last::Buffer(buffer) => self.pool.give_back(buffer),
-            Last::Decrypted => {
-                if let Some(completion) = self.tunnels.next_told() {
-                    self.last = Last::Decrypted;
+        match std::mem::take(&mut self.current_bytes) {
+            CurrentBytes::Nothing => {}
+            CurrentBytes::Buffer(buffer) => self.pool.give_back(buffer),
+            CurrentBytes::Decrypted => {
+                if let Some(completion) = self.tunnels.next_queued() {
+                    self.current_bytes = CurrentBytes::Decrypted;
                     return Some(completion);
                 }
             }
@@ -699,7 +711,8 @@ impl Io for Uring {
             let entry = self.arrived[self.cursor].clone();
             self.cursor += 1;
             self.take_back();
-            self.last = cqueue::buffer_select(entry.flags()).map_or(Last::Nothing, Last::Buffer);
+            self.current_bytes =
+                cqueue::buffer_select(entry.flags()).map_or(CurrentBytes::Nothing, CurrentBytes::Buffer);
             let link = entry.user_data() as u32;
             if is_of(&entry, &self.links[link as usize])
                 && let Some(completion) = self.take(link, &entry)
@@ -737,8 +750,8 @@ impl Io for Uring {
         self.tunnels.handshake_ns(link)
     }
 
-    fn trouble(&self, link: LinkId) -> Option<Trouble<'_>> {
-        self.tunnels.trouble(link)
+    fn connection_error(&self, link: LinkId) -> Option<ConnectionError<'_>> {
+        self.tunnels.connection_error(link)
     }
 }
 
@@ -770,7 +783,7 @@ impl Uring {
             }
         };
         self.push(&submission.user_data(data).flags(squeue::Flags::SKIP_SUCCESS));
-        self.sends.push(Handed { link, generation, offered, taken: Ok(offered), at_ns: 0 });
+        self.sends.push(PendingSend { link, generation, offered, taken: Ok(offered), at_ns: 0 });
     }
 
     /// As [`Io::send`], on a connection that is no open plain stream.
@@ -782,7 +795,7 @@ impl Uring {
     unsafe fn send_on_other(&mut self, link: LinkId, parts: &[IoSlice<'_>]) -> Option<SendResult> {
         let entry = &self.links[link as usize];
         match (entry.kind, entry.state) {
-            (Kind::Tls, _) => self.with_tunnels(|tunnels| tunnels.send(link, parts)),
+            (ConnectionKind::Tls, _) => self.with_tunnels(|tunnels| tunnels.send(link, parts)),
             (_, State::Other) => {
                 // SAFETY: the caller's promise.
                 unsafe { self.queue(link, parts) };
@@ -806,21 +819,21 @@ impl Uring {
 
     /// Notes from when to when the client has looked.
     #[inline]
-    fn note_look(&mut self, enter_ns: u64, timeout_ns: u64, sends: u64, is_whole: bool, gathers: bool) {
+    fn note_poll(&mut self, enter_ns: u64, timeout_ns: u64, sends: u64, is_whole: bool, gathers: bool) {
         let took_ns = self.entered_ns - enter_ns;
         // What handing in takes is no sleep; twice the slowest of those that were timed.
         let handing_in_ns = 2 * self.send_ns * sends;
         let is_long = has_slept(took_ns.saturating_sub(handing_in_ns), self.arrived.len());
-        let looked_ns = if is_whole {
-            looked(enter_ns, self.entered_ns, timeout_ns, is_long)
+        let poll_seen_ns = if is_whole {
+            seen_until_ns(enter_ns, self.entered_ns, timeout_ns, is_long)
         } else {
             // Cut short by a signal.
             enter_ns
         };
         // Where several are waited for, the first may have lain all the time.
-        self.polled_ns = if timeout_ns > 0 && is_long && !gathers { looked_ns } else { self.poll_end_ns };
+        self.polled_ns = if timeout_ns > 0 && is_long && !gathers { poll_seen_ns } else { self.poll_end_ns };
         if !self.ring.submission().cq_overflow() {
-            self.poll_end_ns = looked_ns;
+            self.poll_end_ns = poll_seen_ns;
         }
     }
 }
@@ -844,7 +857,7 @@ mod tests {
 
     /// What sends took, one after another → what they are taken to take at the most.
     #[test]
-    fn a_send_that_was_preempted_says_little_of_the_others() {
+    fn preempted_sends_barely_change_the_estimate() {
         let preempted = [&[3_000_000][..], &[2_000; 8]].concat();
         let table = [
             (&[40_000; 2][..], 40_000),

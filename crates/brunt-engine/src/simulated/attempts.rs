@@ -44,7 +44,7 @@ fn taken_ns(outcome: &Outcome) -> u64 {
 
 /// A server that nobody can connect to is a result: one attempt after another, each at once when the former has failed.
 #[test]
-fn attempts_that_fail_are_not_made_again() {
+fn failed_attempts_are_not_repeated() {
     use ConnectTrouble::{AtOnce, Later, Silence};
     let table = [
         (Later(libc::ECONNREFUSED), FaultKind::Refused, TRIP_NS),
@@ -83,7 +83,7 @@ fn attempts_that_fail_are_not_made_again() {
 
 /// Every third attempt fails: the others carry their calls, which are due when their connection stands.
 #[test]
-fn those_that_stand_carry_their_calls() {
+fn established_connections_carry_their_calls() {
     let refused = || {
         let trouble = ConnectTrouble::Later(libc::ECONNREFUSED);
         vec![ConnectFault { first: 0, every: 3, count: u64::MAX, trouble }]
@@ -119,7 +119,7 @@ fn those_that_stand_carry_their_calls() {
 
 /// Connections that live longer than the gap between two stand beside each other: as many as fit, to one.
 #[test]
-fn the_most_at_a_time_are_counted() {
+fn the_peak_of_connections_is_counted() {
     for (total, expected) in [(1, 1), (5, 5), (100, 9)] {
         // One is born each millisecond and stands for 8.1 ms: until the last of five calls, 2 ms apart, has its reply.
         let outcome =
@@ -134,7 +134,7 @@ fn the_most_at_a_time_are_counted() {
 
 /// A connection that is lost takes its calls along; the next one of the total has all of its own.
 #[test]
-fn lost_connections_are_of_the_total() {
+fn lost_connections_count_towards_the_total() {
     for (faults, kind) in [
         (Faults { reset_every: Every::new(3), ..Faults::default() }, FaultKind::Reset),
         (Faults { cut_every: Every::new(3), ..Faults::default() }, FaultKind::ClosedByPeer),

@@ -7,7 +7,7 @@
 
 use super::{SECOND, check_books, plan, simulate_observed};
 use crate::io::sim::SimOptions;
-use crate::run::{Observed, Wish};
+use crate::run::{RunDecision, RunEvent};
 use brunt_plan::objective::{Ceiling, Objective};
 use brunt_server::{CoreOptions, Service, m_d_1};
 use brunt_stats::capacity::{Capacity, Next, Range, Search, StepEnd};
@@ -60,17 +60,17 @@ fn step(known: &Known, ceiling: Ceiling, rate: f64, seed: u64, first_look_s: u64
     let mut started = MeasuredWindow::default();
     let outcome =
         simulate_observed(plan.clone(), options, 2 * longest_s * SECOND, &mut |observed| match observed {
-            Observed::Started(times) => {
+            RunEvent::Started(times) => {
                 let (start_ns, measure_ns, end_ns) = (times.start_ns, times.measure_ns, times.end_ns);
                 started = MeasuredWindow { start_ns, measure_ns, end_ns, drained_ns: 0 };
-                Wish::GoOn
+                RunDecision::Continue
             }
-            Observed::Tick { now_ns, intervals }
+            RunEvent::Tick { now_ns, intervals }
                 if started.measure_ns > 0 && convergence.is_enough(now_ns, &started, &plan, intervals) =>
             {
-                Wish::Enough
+                RunDecision::Finish
             }
-            _ => Wish::GoOn,
+            _ => RunDecision::Continue,
         });
     check_books(&outcome);
     Summary::build(RunRecord { convergence: Some(convergence), ..outcome.record(plan) })

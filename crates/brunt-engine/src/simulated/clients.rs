@@ -290,7 +290,7 @@ fn windows_without_sets_are_preset() {
 /// Keys and values of every object that was set, from the original's rules: the numbers of one client go up by one, as long as nothing
 /// is written anew.
 #[test]
-fn one_client_sends_what_the_original_would() {
+fn clients_send_what_memaslap_sends() {
     let outcome = simulate(
         "connections = 1\nclient-connections = 1\nrequests = 100\nwarmup = '0s'\npopularity = 'window:4'\nkey-form = 'memaslap'\n\
          key-size = 64\nvalue-size = 1024",

@@ -5,13 +5,13 @@
 
 use super::{Kept, MS, SECOND, START_AHEAD_NS, TURNS_MAX, US, endpoints, plan};
 use crate::allocations::allocations;
-use crate::dialect::resp_codec;
+use crate::codecs::resp_codec;
+use crate::hash_slots::{SharedSlotMap, TRY_AGAIN_NS};
 use crate::io::sim::EPOCH_NS;
-use crate::io::{Chunk, CloseHow, Completion, Io, LinkId, SendResult, Until, What};
+use crate::io::{Chunk, CloseMode, Completion, CompletionKind, Io, LinkId, SendResult, Until};
 use crate::launch::{Blueprint, build};
 use crate::recording::Exchange;
 use crate::run::DataSets;
-use crate::slots::{MapBoard, TRY_AGAIN_NS};
 use crate::transport::address::Address;
 use crate::transport::tls::client::TlsClient;
 use crate::worker::{Notice, Orders, WorkerEnd};
@@ -83,7 +83,7 @@ struct World {
     heard: Vec<Asked>,
     /// The node of each link, and whether it stands behind an `ASKING`.
     links: Vec<(u16, bool)>,
-    coming: BTreeMap<(u64, usize), (LinkId, What, Vec<u8>)>,
+    coming: BTreeMap<(u64, usize), (LinkId, CompletionKind, Vec<u8>)>,
     made: usize,
     current: Vec<u8>,
     /// Which nodes answer nothing any more.
@@ -93,7 +93,7 @@ struct World {
 }
 
 impl World {
-    fn make(&mut self, link: LinkId, what: What, bytes: Vec<u8>) {
+    fn make(&mut self, link: LinkId, what: CompletionKind, bytes: Vec<u8>) {
         self.made += 1;
         self.coming.insert((self.now_ns + WAY_NS, self.made), (link, what, bytes));
     }
@@ -111,7 +111,7 @@ impl World {
         self.silent[usize::from(asked.node)] |= said.as_deref() == Some(SILENCE);
         if !self.silent[usize::from(asked.node)] {
             let reply = said.map_or_else(right, |error| format!("-{error}\r\n"));
-            let what = What::Received(Chunk { start: 0, len: reply.len() });
+            let what = CompletionKind::Received(Chunk { start: 0, len: reply.len() });
             self.make(link, what, reply.into_bytes());
         }
         self.heard.push(asked);
@@ -150,7 +150,7 @@ impl Io for World {
     fn connect(&mut self, link: LinkId, address: &Address, _: Option<&TlsClient>) -> Result<(), i32> {
         let before = allocations();
         self.links[link as usize] = (address.network().unwrap().port() - 1, false);
-        self.make(link, What::Connected, Vec::new());
+        self.make(link, CompletionKind::Connected, Vec::new());
         self.allocations += allocations() - before;
         Ok(())
     }
@@ -166,7 +166,7 @@ impl Io for World {
         Some(SendResult { taken: Ok(taken), at_ns: self.now_ns })
     }
 
-    fn close(&mut self, link: LinkId, _: CloseHow) {
+    fn close(&mut self, link: LinkId, _: CloseMode) {
         self.coming.retain(|_, (held, ..)| *held != link);
     }
 
@@ -186,7 +186,7 @@ impl Io for World {
         let (link, what, bytes) = first.remove();
         self.current = bytes;
         self.allocations += allocations() - before;
-        Some(Completion { link, at_ns: self.now_ns, polled_ns: self.now_ns, what })
+        Some(Completion { link, at_ns: self.now_ns, polled_ns: self.now_ns, kind: what })
     }
 
     fn bytes(&self, chunk: Chunk) -> &[u8] {
@@ -262,7 +262,7 @@ fn run(toml: &str, script: Script) -> Ended {
     ));
     let nodes = ["a", "b", "c"].into_iter().zip(1..);
     let nodes = nodes.map(|(host, port)| NodeAddress { host: host.to_owned(), port }).collect();
-    let board = Arc::new(MapBoard::new(nodes, &map()));
+    let board = Arc::new(SharedSlotMap::new(nodes, &map()));
     let shard = shards(&plan).remove(0);
     let links = shard.classes.iter().map(|class| class.connections.len()).sum();
     let io = World {
@@ -295,7 +295,7 @@ fn run(toml: &str, script: Script) -> Ended {
     while worker.is_running() {
         let is_counted = worker.is_measuring();
         let before = allocations() - worker.io_mut().allocations;
-        worker.turn();
+        worker.run_once();
         let made = allocations() - worker.io_mut().allocations - before;
         assert!(made == 0 || !is_counted, "a running worker allocates nothing: {toml}");
         while let Ok(mut filled) = filled_out.pop() {
@@ -364,7 +364,7 @@ fn commands_are_counted_by_themselves() {
 
 /// Without trouble each key is asked for at the node that has its slot, tags and commands of the user's included.
 #[test]
-fn keys_are_asked_for_where_their_slots_are() {
+fn keys_are_requested_where_their_slots_are() {
     let loads = ["rate = 2000", ""];
     for (load, prefix) in
         loads.into_iter().flat_map(|load| ["", "user{42}:", "{"].map(|prefix| (load, prefix)))
@@ -469,7 +469,7 @@ fn hops_are_bounded() {
 
 /// A node that is none of ours: the request fails by the name of the error, and the node is named.
 #[test]
-fn strangers_are_named() {
+fn unknown_nodes_are_named() {
     let script: Script = |asked, _| (asked.node == 2).then(|| format!("MOVED {} d:4", asked.slot()));
     let ended = run(&format!("{OPEN}mix = 'get'\nrequests = 300"), script);
     let there = ended.heard.iter().filter(|asked| asked.node == 2).count() as u64;
@@ -481,7 +481,7 @@ fn strangers_are_named() {
 
 /// Keys of one multi-get that are not all in one place: asked for again where it was, a little later.
 #[test]
-fn what_is_to_be_tried_again_is() {
+fn tryagain_is_retried() {
     let script: Script = |asked, heard| {
         let times = heard.iter().filter(|before| before.words == asked.words).count();
         (times < 3).then(|| "TRYAGAIN Multiple keys request during rehashing of slot".to_owned())
@@ -500,7 +500,7 @@ fn what_is_to_be_tried_again_is() {
 
 /// A key that takes its time is asked for again for as long as a time-out, and no longer; that counts for no hop.
 #[test]
-fn what_is_not_in_one_place_is_asked_for_until_the_time_out() {
+fn tryagain_is_retried_until_the_timeout() {
     let toml = "rate = 1\narrival = 'uniform'\nconnections = 3\nkeys = 1000\nprefix = '{tag}'\nmix = 'mget'\nmultiget = 7\n\
                 requests = 4\npopularity = 'uniform'\ntimeout = '500ms'";
     let patient: Script = |asked, heard| {
@@ -556,7 +556,7 @@ fn multi_gets_are_split_by_slot() {
 
 /// What has been sent on when the run ends was sent, and has no reply.
 #[test]
-fn an_end_between_hops_is_in_the_books() {
+fn runs_ending_between_hops_balance() {
     let script: Script = |_, _| Some("TRYAGAIN".to_owned());
     for (mix, keys) in [("get", 1), ("mget", 4)] {
         let toml = format!(
@@ -615,7 +615,7 @@ fn the_schedule_goes_on() {
 
 /// What was sent on to a node that answers nothing waits there for a time-out. It was sent, and is lost.
 #[test]
-fn what_waits_for_a_node_that_is_gone_is_given_up() {
+fn requests_for_a_node_that_is_down_are_abandoned() {
     let script: Script = |asked, _| match asked.node {
         0 => Some(format!("ASK {} b:2", asked.slot())),
         1 => Some(SILENCE.to_owned()),
@@ -642,7 +642,7 @@ fn what_waits_for_a_node_that_is_gone_is_given_up() {
 /// A write that was given up on its way was none: its key is checked on. The nodes here forget what they store, which is found out
 /// where they acknowledge it.
 #[test]
-fn keys_are_checked_whose_writes_were_given_up_on_their_way() {
+fn keys_with_abandoned_redirected_writes_are_checked() {
     let script: Script = |asked, heard| match asked.node {
         0 if heard.iter().filter(|before| before.node == 0).count() < 2_000 => {
             Some(format!("ASK {} b:2", asked.slot()))

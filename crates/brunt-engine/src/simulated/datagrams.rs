@@ -38,7 +38,7 @@ fn faults(drop: u64, duplicate: u64, swap: u64) -> DatagramFaults {
 }
 
 #[test]
-fn all_is_well() {
+fn datagrams_without_faults_yield_exact_samples() {
     for protocol in DIALECTS {
         for mix in ["get=2,set=1,incr=1,delete=1", "gets=2,cas=1,mget=1", "touch=1,append=1"] {
             let outcome = lossy(protocol, &format!("mix = '{mix}'"), CoreOptions::default(), 50 * US);
@@ -54,7 +54,7 @@ fn all_is_well() {
 
 /// What is lost is a time-out of its own, at the time-out's value, and nothing else is touched.
 #[test]
-fn what_is_lost_times_out_alone() {
+fn lost_datagrams_time_out_alone() {
     for protocol in DIALECTS {
         let core = CoreOptions { datagram_faults: faults(10, 0, 0), ..CoreOptions::default() };
         let outcome = lossy(protocol, "mix = 'get=3,set=1'", core, 50 * US);
@@ -71,7 +71,7 @@ fn what_is_lost_times_out_alone() {
 /// Replies of four datagrams and more, all of them in one train, of which some are lost, swapped and copied: what is missing of each reply
 /// that was begun is known to the last datagram.
 #[test]
-fn what_is_missing_of_a_reply_is_counted() {
+fn missing_reply_datagrams_are_counted() {
     for protocol in DIALECTS {
         for (drop, duplicate, swap) in [(10, 0, 0), (9, 0, 2), (11, 7, 3)] {
             let core =
@@ -129,7 +129,7 @@ fn a_loss_is_no_outage() {
 
 /// One that stands still for longer than the time-out is out for as long.
 #[test]
-fn a_server_that_stands_still_is_out() {
+fn frozen_servers_are_outages() {
     for protocol in DIALECTS {
         let stalls = vec![Stall { at_ns: 100 * MS, for_ns: 60 * MS }];
         let outcome =
@@ -141,7 +141,7 @@ fn a_server_that_stands_still_is_out() {
 }
 
 #[test]
-fn what_comes_twice_is_counted_and_harmless() {
+fn duplicate_datagrams_are_counted_and_harmless() {
     for protocol in DIALECTS {
         for division in [Division::Reply, Division::Key] {
             for mix in ["mix = 'get=3,set=1'", "mix = 'mget=1'\nmultiget = 12"] {
@@ -165,7 +165,7 @@ fn what_comes_twice_is_counted_and_harmless() {
 
 /// Replies of several datagrams, whatever the order; and with that, copies.
 #[test]
-fn disorder_is_put_right() {
+fn reordered_datagrams_are_put_in_order() {
     for protocol in DIALECTS {
         for (swap, duplicate) in [(1, 0), (2, 0), (3, 2)] {
             let core = CoreOptions { datagram_faults: faults(0, duplicate, swap), ..CoreOptions::default() };
@@ -209,7 +209,7 @@ fn trains_may_change_places() {
 
 /// A server that stands still for longer than the time-out answers all the same.
 #[test]
-fn what_comes_late_is_counted() {
+fn late_datagrams_are_counted() {
     for protocol in DIALECTS {
         // Counted from the first scripted request.
         let stalls = vec![Stall { at_ns: 100 * MS, for_ns: 60 * MS }];
@@ -230,7 +230,7 @@ fn what_comes_late_is_counted() {
 
 /// Half of a reply is none: it times out. A refusal is an error, and takes nothing with it.
 #[test]
-fn faults_of_the_server_are_booked_as_they_are() {
+fn server_errors_over_datagrams_are_counted() {
     for protocol in DIALECTS {
         let faults = Faults {
             drop_every: "50:1".parse().ok(),
@@ -278,7 +278,7 @@ fn a_preload_is_confirmed_in_spite_of_losses() {
 
 /// Datagrams that no server sends change nothing.
 #[test]
-fn rubbish_is_counted_and_passed_over() {
+fn malformed_datagrams_are_counted_and_skipped() {
     for protocol in DIALECTS {
         let toml = format!(
             "transport = 'udp'\nprotocol = '{protocol}'\nrate = 1000\narrival = 'uniform'\ntime = '1s'\nwarmup = '0s'\n\

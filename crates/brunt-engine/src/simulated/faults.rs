@@ -390,7 +390,7 @@ fn run_seed(seed: u64, defers_sends: bool) -> Outcome {
 }
 
 #[test]
-fn a_hundred_worlds() {
+fn books_balance_in_a_hundred_worlds() {
     let mut ended = [0; OutcomeClass::COUNT];
     let (mut began, mut shared) = (0, 0);
     let is_full = std::env::var("BRUNT_ACCURACY").is_ok_and(|value| value == "full");
@@ -413,7 +413,7 @@ fn a_hundred_worlds() {
 
 /// The same seed is the same run to the last nanosecond.
 #[test]
-fn worlds_repeat() {
+fn worlds_are_deterministic() {
     for seed in [3, 14, 15, 92] {
         let (one, other) = (run_seed(seed, false), run_seed(seed, false));
         assert_eq!(one.samples, other.samples);

@@ -208,7 +208,7 @@ fn an_end_by_age_waits_for_replies() {
 
 /// Births keep their slots to the nanosecond.
 #[test]
-fn connections_are_born_on_their_slots() {
+fn connections_open_on_their_schedule() {
     for (rate, load) in [(100, ""), (3_000, ""), (100, "rate = 500\narrival = 'uniform'")] {
         let outcome = simulate(
             &format!(
@@ -234,7 +234,7 @@ fn connections_are_born_on_their_slots() {
 
 /// Other laws space births as they space requests, with random numbers of their own.
 #[test]
-fn connections_are_born_by_a_law() {
+fn connections_open_by_a_distribution() {
     for law in ["poisson", "uniform:0,2", "exponential:1", "mmpp:4,100ms,0.1"] {
         let plan = plan(&format!(
             "connections = 200\ntime = '1s'\nwarmup = '0s'\nkeys = 10\nconnect-rate = 500\nconnect-arrival = '{law}'\n\
@@ -262,7 +262,7 @@ fn connections_are_born_by_a_law() {
 
 /// Births wait while the class has as many connections as it may.
 #[test]
-fn there_are_never_more_connections_than_allowed() {
+fn connections_never_exceed_the_limit() {
     let outcome = simulate(
         "connections = 2\ntime = '1s'\nwarmup = '0s'\nkeys = 10\nconnect-rate = 1000\ncalls-per-connection = 1",
         SimOptions { latency_ns: 5 * MS, ..SimOptions::default() },

@@ -142,7 +142,7 @@ fn stores_after_the_end_belong_to_the_drain() {
 
 /// A key that lives a second is missed once a second, and stored again each time.
 #[test]
-fn what_expires_is_stored_again() {
+fn expired_keys_are_stored_again() {
     let outcome = simulate(
         "rate = 130\narrival = 'uniform'\nconnections = 1\ntime = '20s'\nwarmup = '0s'\nkeys = 1\nmix = 'get'\nttl = '1s'\n\
          on-miss = 'set'",

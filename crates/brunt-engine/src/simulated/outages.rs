@@ -78,7 +78,7 @@ fn check_reconnects(outcome: &Outcome, connections: u64, begin_ns: u64, end_ns: 
 
 /// What is on the wire when the server goes is lost, and counted so; the rest waits.
 #[test]
-fn what_was_on_the_wire_is_lost() {
+fn requests_on_the_wire_are_lost() {
     for (connections, depth) in [(1, 8), (4, 1), (4, 8)] {
         let server =
             CoreOptions { service: Service::Fixed(2 * MS), ..gone(&[(4 * SECOND + MS / 2, 2 * SECOND)]) };

@@ -77,7 +77,7 @@ fn a_run_ends_with_its_last_connection() {
 
 /// What goes to a server of which no connection is left goes to another where any will do, and is given up at once where the key decides.
 #[test]
-fn what_is_left_goes_on() {
+fn remaining_connections_go_on() {
     for load in LOADS {
         for placement in ["round-robin", "random", "modulo"] {
             let case = format!("{placement} {load}");
@@ -119,7 +119,7 @@ fn a_number_is_reached_by_those_that_are_left() {
 
 /// While one stands the others come back; when none does, it is over.
 #[test]
-fn the_last_one_ends_what_the_others_do_not() {
+fn the_last_connection_ends_its_class() {
     for load in LOADS {
         let back = simulate(
             &(two("round-robin", "while-one-stands", load) + "time = '2s'"),

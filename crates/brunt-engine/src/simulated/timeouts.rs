@@ -12,7 +12,7 @@ fn faults(outcome: &Outcome, kind: FaultKind) -> u64 {
 
 /// A server that never reads: every request is given up a time-out after the buffer was full, and counted as unsent.
 #[test]
-fn what_nobody_takes_in_is_given_up() {
+fn unread_requests_are_abandoned() {
     for noreply in [false, true] {
         let outcome = simulate(
             &format!(
@@ -45,7 +45,7 @@ fn what_nobody_takes_in_is_given_up() {
 /// A connection that was idle for longer than a time-out waits for nothing, also where its next request is handed over with
 /// others, and the loop looks for time-outs before that.
 #[test]
-fn who_was_idle_has_not_timed_out() {
+fn idle_connections_do_not_time_out() {
     for pause in [None, Some((EPOCH_NS + 500 * MS, 100 * MS))] {
         let outcome = simulate(
             "rate = 2000\nconnections = 200\ntime = '2s'\nwarmup = '0s'\nkeys = 10\nmix = 'incr'\ntimeout = '50ms'",
@@ -60,7 +60,7 @@ fn who_was_idle_has_not_timed_out() {
 
 /// A server that does not read for less than the time-out loses nothing.
 #[test]
-fn what_is_taken_in_late_is_only_late() {
+fn requests_read_late_are_only_late() {
     for (noreply, buffer_bytes) in [(false, 100), (true, 100), (false, 5_000), (true, 5_000)] {
         let outcome = simulate(
             &format!(
@@ -117,7 +117,7 @@ fn a_stuck_connection_is_given_up_with_all_that_is_on_it() {
 
 /// A time-out is booked at its own value, also where the client stood still meanwhile and then saw a part of the reply.
 #[test]
-fn a_reply_that_is_seen_too_late_is_none() {
+fn replies_seen_after_the_timeout_do_not_count() {
     for (servers, mix) in [("['a']", "get"), ("['a', 'b']", "mget")] {
         let dripping = CoreOptions {
             drip: Some(brunt_server::Drip {

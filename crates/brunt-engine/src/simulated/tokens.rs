@@ -6,7 +6,7 @@
 use super::{Kept, MS, SECOND, START_AHEAD_NS, TURNS_MAX, US, endpoints, plan};
 use crate::io::canned::{Canned, Interface, Time};
 use crate::io::sim::EPOCH_NS;
-use crate::io::{Chunk, CloseHow, Completion, Io, LinkId, SendResult, Until, What};
+use crate::io::{Chunk, CloseMode, Completion, CompletionKind, Io, LinkId, SendResult, Until};
 use crate::launch::{Blueprint, build};
 use crate::recording::Exchange;
 use crate::run::DataSets;
@@ -101,7 +101,7 @@ impl Io for Scripted {
         Some(SendResult { taken: Ok(bytes.len()), at_ns: self.now_ns })
     }
 
-    fn close(&mut self, link: LinkId, _: CloseHow) {
+    fn close(&mut self, link: LinkId, _: CloseMode) {
         self.coming.retain(|_, (held, _)| *held != link);
     }
 
@@ -119,15 +119,15 @@ impl Io for Scripted {
 
     fn next(&mut self) -> Option<Completion> {
         let (link, what) = match self.connecting.pop_front() {
-            Some(link) => (link, What::Connected),
+            Some(link) => (link, CompletionKind::Connected),
             None => {
                 let first = self.coming.first_entry().filter(|entry| entry.key().0 <= self.now_ns)?;
                 let (link, bytes) = first.remove();
                 self.current = bytes;
-                (link, What::Received(Chunk { start: 0, len: self.current.len() }))
+                (link, CompletionKind::Received(Chunk { start: 0, len: self.current.len() }))
             }
         };
-        Some(Completion { link, at_ns: self.now_ns, polled_ns: self.now_ns, what })
+        Some(Completion { link, at_ns: self.now_ns, polled_ns: self.now_ns, kind: what })
     }
 
     fn bytes(&self, chunk: Chunk) -> &[u8] {
@@ -223,7 +223,7 @@ pub(super) fn run_with<C: Codec>(
     };
     let mut turns = 0;
     while worker.is_running() {
-        worker.turn();
+        worker.run_once();
         while let Ok(mut filled) = filled_out.pop() {
             kept.keep(&filled.set.take_interval(0, filled.start_ns, filled.end_ns));
             spares.push(filled.set).unwrap();
@@ -273,7 +273,7 @@ fn replies_may_overtake_each_other() {
 
 /// What comes a second time is passed over.
 #[test]
-fn what_comes_twice_counts_once() {
+fn duplicate_replies_count_once() {
     for protocol in DIALECTS {
         for piece_bytes in [usize::MAX, 7, 1] {
             for (script, gap_ns) in [
@@ -294,7 +294,7 @@ fn what_comes_twice_counts_once() {
 /// A request that times out goes alone: the connection goes on, and its reply is passed over when it comes, also by the
 /// request that has its place by then.
 #[test]
-fn what_comes_too_late_is_passed_over() {
+fn late_replies_are_discarded() {
     for protocol in DIALECTS {
         for piece_bytes in [usize::MAX, 7, 1] {
             for depth in [1, 4, 256] {

@@ -60,7 +60,7 @@ fn lines_are_sent_in_their_order() {
 
 /// Whatever the shape, lines are booked once each, and stores that follow beside them.
 #[test]
-fn every_line_is_booked_once() {
+fn every_line_counts_once() {
     let path = file("books", 3_000);
     for (more, servers) in [
         ("connections = 4\ndepth = 3", 1),

@@ -22,7 +22,7 @@ fn keys_told(outcome: &Outcome) -> (u64, u64) {
 
 /// Writes, deletions, lives that end, misses that are stored, replies that never come: nothing is wrong with any of it.
 #[test]
-fn what_is_right_is_never_called_wrong() {
+fn right_values_pass() {
     let faults = Faults { drop_every: Every::new(97), reset_every: Every::new(501), ..Faults::default() };
     let all = "get=4,mget=2,gets=1,set=2,add=1,replace=1,cas=1,delete=1,touch=1";
     for (plan, faults, is_whole) in [
@@ -77,7 +77,7 @@ fn what_is_right_is_never_called_wrong() {
 
 /// Every kind of wrong value, as often as it was made, with its example.
 #[test]
-fn what_is_wrong_is_told_apart() {
+fn wrong_values_are_classified() {
     use ValueFault::{NeverWritten, Overlong, Torn, Truncated, WrongKey};
     // The first writer's fifth write.
     const FIFTH: u32 = Version::of(1, 5).0;
@@ -121,7 +121,7 @@ fn what_is_wrong_is_told_apart() {
 
 /// A server that has forgotten a write it acknowledged: from the first one on every get of the key is stale.
 #[test]
-fn what_was_overwritten_is_stale() {
+fn overwritten_values_are_stale() {
     let outcome = simulate(
         "connections = 1\nrequests = 1000\nwarmup = '0s'\nkeys = 1\nvalue-size = 40\nverify = '100%'\nmix = 'get=3,set=1'",
         SimOptions {
@@ -146,7 +146,7 @@ fn what_was_overwritten_is_stale() {
 /// A key that is gone though nothing deletes it is missing as long as it was to live, and one that stays longer has
 /// expired, give or take the two seconds that servers may be wrong.
 #[test]
-fn lives_end_in_time() {
+fn expiry_is_checked() {
     const S: u64 = 1_000_000_000;
     let run = |tamper: Tamper, ttl: &str| {
         simulate(
@@ -187,7 +187,7 @@ fn lives_end_in_time() {
 
 /// A part of the keys: as many as that within four standard deviations of a binomial, and the others are not looked at.
 #[test]
-fn a_part_is_checked() {
+fn a_fraction_of_reads_is_checked() {
     let outcome = simulate(
         "connections = 1\nrequests = 10000\nwarmup = '0s'\nkeys = 2\nvalue-size = 40\nverify = '25%'\nmix = 'get'",
         SimOptions {

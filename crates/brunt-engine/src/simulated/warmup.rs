@@ -135,8 +135,8 @@ fn a_run_may_be_ended_in_its_warm_up() {
     assert_eq!(plan.warmup, Warmup::Auto);
     let outcome =
         simulate_observed(plan, SimOptions::default(), VIRTUAL_NS_MAX, &mut |observed| match observed {
-            Observed::Tick { now_ns, .. } if now_ns > EPOCH_NS + 500 * MS => Wish::Enough,
-            _ => Wish::GoOn,
+            RunEvent::Tick { now_ns, .. } if now_ns > EPOCH_NS + 500 * MS => RunDecision::Finish,
+            _ => RunDecision::Continue,
         });
     check_books(&outcome);
     assert_eq!((outcome.samples.len(), outcome.book(Phase::Measure).requests.scheduled), (0, 0));

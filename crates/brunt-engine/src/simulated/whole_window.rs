@@ -154,7 +154,7 @@ fn check_whole(trouble: Trouble, at_ns: u64) -> bool {
 }
 
 #[test]
-fn whatever_happens_in_a_window_is_in_every_latency() {
+fn every_latency_covers_the_whole_window() {
     let mut begun = 0;
     for trouble in Trouble::ALL {
         for third in 0..3 {

@@ -64,8 +64,8 @@ fn windows_that_are_cut_short_balance() {
             let options = SimOptions { server, defers_sends, ..SimOptions::default() };
             let plan = plan(&format!("{OVERLOAD}\non-miss = 'set'\nwarmup = '1s'\ntime = '1s'"));
             let outcome = simulate_observed(plan, options, VIRTUAL_NS_MAX, &mut |observed| match observed {
-                Observed::Tick { now_ns, .. } if now_ns >= EPOCH_NS + at_ns => Wish::Enough,
-                _ => Wish::GoOn,
+                RunEvent::Tick { now_ns, .. } if now_ns >= EPOCH_NS + at_ns => RunDecision::Finish,
+                _ => RunDecision::Continue,
             });
             check_books(&outcome);
             let (window, _) = counts(&outcome);

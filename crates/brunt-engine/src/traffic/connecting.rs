@@ -1,10 +1,10 @@
 //! Connections: established, ended by plan, and laid down for their next life.
 //!
-//! Not losing them (that is [`super::losing`]) and not sockets (those are the Io's). Invariant: a connection that takes
+//! Not losing them (that is [`super::failure_handling`]) and not sockets (those are the Io's). Invariant: a connection that takes
 //! operations stands in its route's ready rings, and no other does.
 
 use super::Traffic;
-use crate::connection::Link;
+use crate::connection::ConnectionState;
 use crate::lane::Picked;
 use brunt_plan::plan::MeterKind;
 use brunt_proto::Codec;
@@ -16,11 +16,11 @@ impl<C: Codec> Traffic<C> {
         let phase = self.phase_now(at_ns);
         self.recording.connection(phase, ConnectionEvent::Established);
         let connection = &mut self.connections[index as usize];
-        if let Link::Connecting { began_ns } = connection.link {
+        if let ConnectionState::Connecting { began_ns } = connection.state {
             self.recording.meter(MeterKind::ConnectTime, at_ns - began_ns);
             connection.attempt_ns = began_ns;
         }
-        connection.link = Link::Up;
+        connection.state = ConnectionState::Up;
         self.lifetimes[usize::from(connection.class)].up += 1;
         let up: u64 = self.lifetimes.iter().map(|lifetimes| u64::from(lifetimes.up)).sum();
         let most = &mut self.recording.counts.connections_most;
@@ -32,28 +32,28 @@ impl<C: Codec> Traffic<C> {
         server.prober = None;
         if self.lifetimes[usize::from(connection.class)].has_schedule() {
             // Before this birth nobody could ask it anything.
-            server.sign(at_ns);
+            server.note_activity(at_ns);
         }
-        self.live(index, at_ns, false);
+        self.begin_lifetime(index, at_ns, false);
         self.became_usable(index);
     }
 
     /// A life begins: of a connection just established, or of one that the schedule takes over.
-    pub(super) fn live(&mut self, index: u32, at_ns: u64, is_first: bool) {
+    pub(super) fn begin_lifetime(&mut self, index: u32, at_ns: u64, is_first: bool) {
         let lane_index = self.lane_of(index);
         let connection = &mut self.connections[index as usize];
         let lifetimes = &mut self.lifetimes[usize::from(connection.class)];
         connection.calls_left = lifetimes.calls();
         connection.retire_ns = lifetimes.retire_ns(index, at_ns, is_first);
-        self.dials.set(index, connection.retire_ns);
+        self.connection_timers.set(index, connection.retire_ns);
         let Some(lane) = self.lanes.get_mut(lane_index as usize) else { return };
         // One that was under way when the schedule began may be there before its first instant.
         let due_ns = at_ns.max(self.window.start_ns);
-        if lane.pins {
+        if lane.binds_slots {
             let own = index - self.routes[lane.routes.start as usize].connections.start;
-            while connection.withheld > 0 && !connection.withholds() {
-                connection.withheld -= 1;
-                connection.promised += 1;
+            while connection.deferred_slots > 0 && !connection.defers_slots() {
+                connection.deferred_slots -= 1;
+                connection.reserved_calls += 1;
                 lane.session.free(own, due_ns);
             }
         } else if lane.session.follows_connection() {
@@ -61,7 +61,7 @@ impl<C: Codec> Traffic<C> {
         } else {
             return;
         }
-        self.agenda.set(lane_index, lane.due_ns());
+        self.deadlines.set(lane_index, lane.due_ns());
     }
 
     /// The schedule begins: lifetimes count from here. Connections that are to be born by a schedule are ended first.
@@ -69,16 +69,18 @@ impl<C: Codec> Traffic<C> {
         for class in 0..self.lifetimes.len() {
             self.lifetimes[class].begin(start_ns);
             for link in self.lifetimes[class].links.clone() {
-                match (self.connections[link as usize].link, self.lifetimes[class].has_schedule()) {
-                    (Link::Up, true) => self.retire(link),
-                    (Link::Down { .. }, true) | (Link::Idle, _) => self.lay_down(link, start_ns),
-                    (Link::Up, false) => {
-                        self.lifetimes[class].reserve_first();
-                        self.live(link, start_ns, true);
+                match (self.connections[link as usize].state, self.lifetimes[class].has_schedule()) {
+                    (ConnectionState::Up, true) => self.retire(link),
+                    (ConnectionState::Down { .. }, true) | (ConnectionState::Idle, _) => {
+                        self.reset_for_reuse(link, start_ns)
                     }
-                    // With a schedule of births it will be one born before its time.
-                    (Link::Connecting { .. }, _) => self.lifetimes[class].reserve_first(),
-                    (Link::Down { .. }, false) | (Link::Gone, _) => {}
+                    (ConnectionState::Up, false) => {
+                        self.lifetimes[class].reserve_first();
+                        self.begin_lifetime(link, start_ns, true);
+                    }
+                    // With a schedule of open_schedule it will be one born before its time.
+                    (ConnectionState::Connecting { .. }, _) => self.lifetimes[class].reserve_first(),
+                    (ConnectionState::Down { .. }, false) | (ConnectionState::Gone, _) => {}
                 }
             }
         }
@@ -87,7 +89,7 @@ impl<C: Codec> Traffic<C> {
     }
 
     /// Has the last connection of every class lived, so that no operation can ever be sent again?
-    pub(crate) fn has_lived(&self) -> bool {
+    pub(crate) fn all_expired(&self) -> bool {
         self.lifetimes
             .iter()
             .all(|lifetimes| lifetimes.is_spent() && lifetimes.links.clone().all(|link| self.is_over(link)))
@@ -100,10 +102,11 @@ impl<C: Codec> Traffic<C> {
             None => self.routes[picked.route as usize].connections.clone().all(|link| self.is_over(link)),
         };
         let is_idle =
-            self.in_flight.len() == 0 && self.agenda.first().is_none_or(|(_, due_ns)| due_ns == u64::MAX);
+            self.in_flight.len() == 0 && self.deadlines.first().is_none_or(|(_, due_ns)| due_ns == u64::MAX);
         is_idle
             && self.paused() == 0
-            && (0..self.connections.len() as u32).all(|link| !self.awaits_life(link) || self.is_over(link))
+            && (0..self.connections.len() as u32)
+                .all(|link| !self.awaits_connection(link) || self.is_over(link))
             && self
                 .routes
                 .iter()
@@ -112,19 +115,19 @@ impl<C: Codec> Traffic<C> {
     }
 
     /// Will there be something to send on a connection as soon as it stands?
-    fn awaits_life(&self, link: u32) -> bool {
+    fn awaits_connection(&self, link: u32) -> bool {
         let lane = self.lanes.get(self.lane_of(link) as usize);
-        self.connections[link as usize].withheld > 0
+        self.connections[link as usize].deferred_slots > 0
             || lane.is_some_and(|lane| lane.session.follows_connection() && !lane.session.is_exhausted())
     }
 
     /// Will a connection never be established again?
     pub(super) fn is_over(&self, link: u32) -> bool {
         let connection = &self.connections[link as usize];
-        match connection.link {
-            Link::Gone => true,
-            Link::Idle => self.lifetimes[usize::from(connection.class)].is_spent(),
-            Link::Down { .. } | Link::Connecting { .. } | Link::Up => false,
+        match connection.state {
+            ConnectionState::Gone => true,
+            ConnectionState::Idle => self.lifetimes[usize::from(connection.class)].is_spent(),
+            ConnectionState::Down { .. } | ConnectionState::Connecting { .. } | ConnectionState::Up => false,
         }
     }
 
@@ -132,7 +135,7 @@ impl<C: Codec> Traffic<C> {
     pub(crate) fn retire(&mut self, index: u32) {
         self.connections[index as usize].retiring = true;
         self.take_off(index);
-        self.dials.set(index, u64::MAX);
+        self.connection_timers.set(index, u64::MAX);
         self.check_retired(index);
     }
 
@@ -140,18 +143,18 @@ impl<C: Codec> Traffic<C> {
     #[inline]
     pub(super) fn check_retired(&mut self, index: u32) {
         let connection = &self.connections[index as usize];
-        if connection.retiring && connection.link == Link::Up && connection.outstanding() == 0 {
+        if connection.retiring && connection.state == ConnectionState::Up && connection.outstanding() == 0 {
             self.retired.push(index);
         }
     }
 
-    /// The next connection that has lived; to be closed and given back with [`Traffic::bury`].
+    /// The next connection that has lived; to be closed and given back with [`Traffic::finish_retired`].
     #[inline]
     pub(crate) fn take_retired(&mut self) -> Option<u32> {
         while let Some(index) = self.retired.pop() {
             // The peer may have ended it first.
             let connection = &self.connections[index as usize];
-            if connection.retiring && connection.link == Link::Up {
+            if connection.retiring && connection.state == ConnectionState::Up {
                 return Some(index);
             }
         }
@@ -159,45 +162,46 @@ impl<C: Codec> Traffic<C> {
     }
 
     /// A connection that has lived is closed.
-    pub(crate) fn bury(&mut self, index: u32, now_ns: u64) {
+    pub(crate) fn finish_retired(&mut self, index: u32, now_ns: u64) {
         let phase = self.phase_now(now_ns);
         self.recording.connection(phase, ConnectionEvent::Retired);
-        self.meter_life(index, now_ns);
+        self.meter_lifetime(index, now_ns);
         let connection = &self.connections[index as usize];
         self.servers[usize::from(connection.server)].up -= 1;
         self.lifetimes[usize::from(connection.class)].up -= 1;
-        self.lay_down(index, now_ns);
+        self.reset_for_reuse(index, now_ns);
     }
 
     /// A connection that was established is one no more.
-    pub(super) fn meter_life(&mut self, index: u32, now_ns: u64) {
+    pub(super) fn meter_lifetime(&mut self, index: u32, now_ns: u64) {
         let lived_ns = now_ns - self.connections[index as usize].attempt_ns;
         self.recording.meter(MeterKind::ConnectionTime, lived_ns);
     }
 
     /// Prepares a connection for its next life, at the earliest at this time.
-    pub(super) fn lay_down(&mut self, index: u32, retry_ns: u64) {
+    pub(super) fn reset_for_reuse(&mut self, index: u32, retry_ns: u64) {
         let class = usize::from(self.connections[index as usize].class);
-        let link = if self.lifetimes[class].bears() {
+        let state = if self.lifetimes[class].opens_by_schedule() {
             let server = self.connections[index as usize].server;
-            self.lifetimes[class].lay_idle(index, server);
-            Link::Idle
+            self.lifetimes[class].add_idle(index, server);
+            ConnectionState::Idle
         } else {
-            Link::Down { retry_ns }
+            ConnectionState::Down { retry_ns }
         };
-        self.lay(index, link);
+        self.reset_to(index, state);
     }
 
     /// A connection is none until then, or for ever.
-    pub(super) fn lay(&mut self, index: u32, link: Link) {
+    pub(super) fn reset_to(&mut self, index: u32, state: ConnectionState) {
         let is_by_datagram = self.is_by_datagram(index);
         let fresh = if C::DATAGRAMS && !is_by_datagram { &self.stream_codec } else { &self.codec };
-        self.connections[index as usize].reset(fresh, link);
+        self.connections[index as usize].reset(fresh, state);
         if is_by_datagram {
             self.datagrams.forget(index);
         }
-        self.dials.set(index, if let Link::Down { retry_ns } = link { retry_ns } else { u64::MAX });
-        self.lost_any = true;
+        self.connection_timers
+            .set(index, if let ConnectionState::Down { retry_ns } = state { retry_ns } else { u64::MAX });
+        self.any_lost = true;
     }
 
     pub(super) fn became_usable(&mut self, index: u32) {

@@ -5,7 +5,7 @@
 //! comparison of a value that is coming in. Invariant: nothing here outlives the request it belongs to.
 
 use super::Traffic;
-use super::receiving::is_asked_for;
+use super::receiving::is_requested;
 use crate::connection::Leftovers;
 use crate::in_flight::{EntryId, NO_ENTRY};
 use crate::io::{Io, LinkId, SendResult};
@@ -24,8 +24,8 @@ struct Waiting {
     reply_bytes: u64,
     /// How many bytes of an event that was cut by the end of a datagram are kept.
     leftover: usize,
-    /// Which of a multi-get's keys were told of.
-    told: u128,
+    /// Which of a multi-get's keys were reported of.
+    reported: u128,
 }
 
 /// What the datagrams of a worker take beside its connections; without datagrams, nothing.
@@ -35,8 +35,8 @@ pub(super) struct Datagrams {
     places: usize,
     /// By connection and place.
     waiting: Vec<Waiting>,
-    /// Which of its keys the reply has told of that is being read.
-    told: u128,
+    /// Which of its keys the reply has reported of that is being read.
+    reported: u128,
     leftovers: Leftovers,
     /// Datagrams held for each place, at most, and their lengths and bytes. In one piece, so that what was never needed is no memory.
     ahead_max: usize,
@@ -60,7 +60,7 @@ impl Datagrams {
         Self {
             places,
             waiting: vec![Waiting::default(); count],
-            told: 0,
+            reported: 0,
             leftovers: Leftovers::new(count, C::UNIT_BYTES_MAX),
             ahead_max,
             held_lens: vec![0; count * ahead_max],
@@ -112,7 +112,7 @@ impl<C: Codec> Traffic<C> {
                 if astray == DiscardReason::Malformed {
                     self.recording.note_garbage(datagram, at_ns, Malformed::UnknownReply.describe());
                 }
-                self.recording.note_astray(astray);
+                self.recording.note_discarded(astray);
             }
             DatagramAction::Held { place, payload, sequence } => {
                 let at = self.datagrams.at(index, place);
@@ -140,7 +140,7 @@ impl<C: Codec> Traffic<C> {
         let before = self.datagrams.waiting[at];
         let connection = &mut self.connections[index as usize];
         (connection.verifier, connection.reply_bytes) = (before.verifier, before.reply_bytes);
-        self.datagrams.told = before.told;
+        self.datagrams.reported = before.reported;
         let mut joined = std::mem::take(&mut self.datagrams.joined);
         let input = match before.leftover {
             0 => payload,
@@ -157,7 +157,7 @@ impl<C: Codec> Traffic<C> {
             Ok(used) if connection.codec.is_reading() => {
                 let rest = &input[used..];
                 self.datagrams.leftovers.of(at as u32)[..rest.len()].copy_from_slice(rest);
-                Waiting { verifier, reply_bytes, leftover: rest.len(), told: self.datagrams.told }
+                Waiting { verifier, reply_bytes, leftover: rest.len(), reported: self.datagrams.reported }
             }
             Ok(_) => Waiting::default(),
             // Passed over, as if it had not come.
@@ -169,51 +169,52 @@ impl<C: Codec> Traffic<C> {
     /// Bytes of a reply that cannot be read, or need not be because they were here before: they are passed over, and the request goes
     /// on waiting.
     #[cold]
-    pub(super) fn pass_over(&mut self, index: u32, bytes: &[u8], at_ns: u64, reason: Malformed) {
+    pub(super) fn discard_bytes(&mut self, index: u32, bytes: &[u8], at_ns: u64, reason: Malformed) {
         self.connections[index as usize].codec.skip();
         let astray =
             if reason == Malformed::Repeated { DiscardReason::Duplicate } else { DiscardReason::Malformed };
         if astray == DiscardReason::Malformed {
             self.recording.note_garbage(bytes, at_ns, reason.describe());
         }
-        self.recording.note_astray(astray);
+        self.recording.note_discarded(astray);
         self.reply_ids_of = NO_ENTRY;
     }
 
-    /// A key of a multi-get is told, found or missing; in datagrams they come in any order. Yields its id, if it is one of those that
-    /// were not told of yet.
+    /// A key of a multi-get is reported, found or missing; in datagrams they come in any order. Yields its id, if it is one of those that
+    /// were not reported of yet.
     pub(super) fn pass_key_in_any_order(&mut self, index: u32, head: EntryId, key: &[u8]) -> Option<u64> {
         self.fetch_reply_ids(index, head);
         let keyspace = &self.lane_at(head).keyspace;
-        let told = self.datagrams.told;
-        let is_it = |(at, id): &(usize, &u64)| told & 1 << at == 0 && is_asked_for::<C>(keyspace, **id, key);
+        let reported = self.datagrams.reported;
+        let is_it =
+            |(at, id): &(usize, &u64)| reported & 1 << at == 0 && is_requested::<C>(keyspace, **id, key);
         let (at, id) = self.reply_ids.iter().enumerate().find(is_it)?;
-        self.datagrams.told |= 1 << at;
+        self.datagrams.reported |= 1 << at;
         Some(*id)
     }
 
-    /// Has the reply that is being read told of this one of a multi-get's keys?
-    pub(super) fn has_told(&self, at: usize) -> bool {
-        self.datagrams.told & 1 << at != 0
+    /// Has the reply that is being read reported of this one of a multi-get's keys?
+    pub(super) fn has_reported(&self, at: usize) -> bool {
+        self.datagrams.reported & 1 << at != 0
     }
 
-    /// Is this key told of once more? A multi-get's reply comes in several trains, and nothing but the key shows that one was here
+    /// Is this key reported of once more? A multi-get's reply comes in several trains, and nothing but the key shows that one was here
     /// before. What it holds is passed over, and what is behind that is not: that may be the end of the reply.
     pub(super) fn is_repeated(&mut self, index: u32, head: EntryId, key: &[u8]) -> bool {
         let entry = self.in_flight.get(head);
-        let is_repeated = if let (KeyRef::Id(_) | KeyRef::Offset(_), 1) = (entry.key(), entry.rest.count) {
-            entry.rest.hits > 0
+        let is_repeated = if let (KeyRef::Id(_) | KeyRef::Offset(_), 1) = (entry.key(), entry.details.count) {
+            entry.details.hits > 0
         } else {
             self.fetch_reply_ids(index, head);
             let keyspace = &self.lane_at(head).keyspace;
-            let told = self.datagrams.told;
-            let is_it = |id: &u64| is_asked_for::<C>(keyspace, *id, key);
+            let reported = self.datagrams.reported;
+            let is_it = |id: &u64| is_requested::<C>(keyspace, *id, key);
             let mut places = (0..).zip(&self.reply_ids).filter(|(_, id)| is_it(id)).map(|(at, _)| at);
-            let is_asked = places.clone().next().is_some();
-            is_asked && places.all(|at: u32| told & 1 << at != 0)
+            let has_requests = places.clone().next().is_some();
+            has_requests && places.all(|at: u32| reported & 1 << at != 0)
         };
         if is_repeated {
-            self.recording.note_astray(DiscardReason::Duplicate);
+            self.recording.note_discarded(DiscardReason::Duplicate);
         }
         is_repeated
     }

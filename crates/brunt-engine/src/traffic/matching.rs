@@ -23,13 +23,13 @@ impl<C: Codec> Traffic<C> {
                 Matching::Token,
                 Event::Key { token, .. } | Event::Found { token, .. } | Event::End { token, .. },
             ) => {
-                let id = if *token == NO_TOKEN && self.may_be_strays(index) {
+                let id = if *token == NO_TOKEN && self.may_be_unmatched(index) {
                     NO_ENTRY
                 } else {
                     self.in_flight.answered(index, &connection.chain, *token)
                 };
                 if id != NO_ENTRY {
-                    let rest = &mut self.in_flight.get_mut(id).rest;
+                    let rest = &mut self.in_flight.get_mut(id).details;
                     if rest.first_byte_ns == 0 {
                         rest.first_byte_ns = connection.begun_ns;
                     }
@@ -42,7 +42,7 @@ impl<C: Codec> Traffic<C> {
 
     /// May a reply without a token answer what nobody waits for any more: an operation that was given up on this connection, which has
     /// brought nothing since, or a change that asked for no reply? If it is the oldest's all the same, that one times out.
-    fn may_be_strays(&self, index: u32) -> bool {
+    fn may_be_unmatched(&self, index: u32) -> bool {
         let connection = &self.connections[index as usize];
         let is_silent = |lane: u32| self.lanes[lane as usize].noreply;
         let has_given_up =
@@ -52,9 +52,14 @@ impl<C: Codec> Traffic<C> {
 
     /// An event that is about no operation: of what a greeting is answered with; or, with tokens, what stands before the token
     /// or belongs to the last one. An error means that requests and replies are out of step.
-    pub(super) fn unawaited(&mut self, index: u32, event: Event<'_>, at_ns: u64) -> Result<(), Malformed> {
-        if C::MATCHING == Matching::Fifo || self.is_greeting(index) {
-            return self.greeted(index, event);
+    pub(super) fn handle_unmatched(
+        &mut self,
+        index: u32,
+        event: Event<'_>,
+        at_ns: u64,
+    ) -> Result<(), Malformed> {
+        if C::MATCHING == Matching::Fifo || self.is_in_setup(index) {
+            return self.receive_setup_reply(index, event);
         }
         let connection = &mut self.connections[index as usize];
         match event {
@@ -66,15 +71,15 @@ impl<C: Codec> Traffic<C> {
             }
             // Of the value that follows, if one does, nobody expects anything.
             Event::Key { .. } => connection.verifier = None,
-            Event::Found { .. } => self.stray(index, &[]),
-            Event::End { text, .. } => self.stray(index, text),
+            Event::Found { .. } => self.discard_unmatched(index, &[]),
+            Event::End { text, .. } => self.discard_unmatched(index, text),
             Event::Control(_) | Event::Push { .. } | Event::Bad(_) => {}
         }
         Ok(())
     }
 
     /// A reply is over that nobody waits for: it came twice, or too late, or to a change that asked for none and failed.
-    fn stray(&mut self, index: u32, text: &[u8]) {
+    fn discard_unmatched(&mut self, index: u32, text: &[u8]) {
         self.connections[index as usize].verifier = None;
         self.recording.counts.stray_replies += 1;
         if !text.is_empty() {
@@ -86,7 +91,7 @@ impl<C: Codec> Traffic<C> {
 
     /// Gives up the operations of a connection that have timed out, each for itself. Those are left of a connection that has
     /// brought nothing for a whole time-out after the last such: its peer is gone, and it is to be lost like any other.
-    pub(super) fn give_up_overdue(&mut self, index: u32, now_ns: u64) {
+    pub(super) fn time_out_overdue(&mut self, index: u32, now_ns: u64) {
         loop {
             let is_by_datagram = self.is_by_datagram(index);
             let connection = &mut self.connections[index as usize];
@@ -118,7 +123,7 @@ impl<C: Codec> Traffic<C> {
             if self.stamper.awaited(index) == Some(entry.stream_end) {
                 self.stamper.discard(index, StampLoss::Unanswered);
             }
-            self.lose_one(index, &entry, now_ns, FaultKind::TimedOut, OutcomeClass::Timeout);
+            self.fail_request(index, &entry, now_ns, FaultKind::TimedOut, OutcomeClass::Timeout);
             self.leave_idle(index);
             self.check_retired(index);
         }

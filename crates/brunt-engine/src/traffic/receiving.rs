@@ -4,14 +4,14 @@
 //! reply ends the operation that it answers, once.
 
 use super::Traffic;
-use super::finding::Read;
-use super::giving_up::unsent_times;
-use super::redirecting::Said;
-use crate::detour::NO_DETOUR;
+use super::abandoning::unsent_times;
+use super::fast_receive::ReadTimes;
+use super::redirecting::ReplyEnd;
 use crate::group::{Group, NO_GROUP};
 use crate::in_flight::{Entry, EntryId, NO_ENTRY};
 use crate::lane::{Checking, Lane, Picked, Route, Routing};
-use crate::lease::NO_LEASE;
+use crate::redirect_state::NO_REDIRECT;
+use crate::shared_slot::NO_SHARED_SLOT;
 use brunt_plan::op::{KeyRef, OpKind};
 use brunt_plan::outcome::{Outcome, OutcomeClass, ReplyKind};
 use brunt_plan::phase::Phase;
@@ -100,7 +100,7 @@ impl<C: Codec> Traffic<C> {
         let mut used = 0;
         loop {
             // What is usual first, then one reply of any other kind.
-            let mut next = self.take_found(Read { index, at_ns, polled_ns }, input, &mut used);
+            let mut next = self.receive_fast_hits(ReadTimes { index, at_ns, polled_ns }, input, &mut used);
             let begun = used;
             loop {
                 let (step, Some(event)) = next else { return Ok(used) };
@@ -109,7 +109,7 @@ impl<C: Codec> Traffic<C> {
                     // Of a reply that is one, but not to this operation, all that is there is to be seen.
                     let from = if matches!(event, Event::Bad(_)) { used } else { begun };
                     let id = self.answered(index, &event);
-                    return self.garbage(index, id, &input[from..], at_ns, reason);
+                    return self.handle_malformed(index, id, &input[from..], at_ns, reason);
                 }
                 used += step;
                 if is_over {
@@ -130,7 +130,7 @@ impl<C: Codec> Traffic<C> {
             if let Err(reason) = self.take_in(index, event, at_ns, polled_ns) {
                 let from = if matches!(event, Event::Bad(_)) { used } else { used - step };
                 let id = self.answered(index, &event);
-                return self.garbage(index, id, &input[from..], at_ns, reason);
+                return self.handle_malformed(index, id, &input[from..], at_ns, reason);
             }
         }
         Ok(used)
@@ -159,8 +159,8 @@ impl<C: Codec> Traffic<C> {
             Event::Bad(reason) => return Err(reason),
             // Nobody asked for it, and nobody waits for it.
             Event::Push { is_over } => self.recording.counts.pushes += u64::from(is_over),
-            _ if id == NO_ENTRY => return self.unawaited(index, event, at_ns),
-            Event::Begin => self.in_flight.get_mut(id).rest.first_byte_ns = at_ns,
+            _ if id == NO_ENTRY => return self.handle_unmatched(index, event, at_ns),
+            Event::Begin => self.in_flight.get_mut(id).details.first_byte_ns = at_ns,
             Event::Found { key, value, .. } => {
                 let reply = self.meaning(index, id, ReplyKind::Value, C::FOUND)?;
                 if !self.found(index, id, key, value, at_ns) {
@@ -183,9 +183,9 @@ impl<C: Codec> Traffic<C> {
                 if recache != Recache::NONE {
                     self.recording.note_recache(recache);
                 }
-                let is_asked_for =
+                let is_requested =
                     self.count_hit(id, bytes) && self.begin_value(index, id, key, bytes, unique, at_ns);
-                if !is_asked_for {
+                if !is_requested {
                     return Err(Malformed::UnknownReply);
                 }
             }
@@ -202,7 +202,7 @@ impl<C: Codec> Traffic<C> {
             }
             Event::End { reply, form, text, .. } => {
                 self.end_value(index, id, at_ns);
-                if C::REDIRECTS && self.goes_on(index, id, Said { reply, text, at_ns, polled_ns }) {
+                if C::REDIRECTS && self.is_redirected(index, id, ReplyEnd { reply, text, at_ns, polled_ns }) {
                     return Ok(());
                 }
                 let reply = self.meaning(index, id, reply, form)?;
@@ -218,14 +218,14 @@ impl<C: Codec> Traffic<C> {
     /// What a reply means to its operation. An error if that cannot have it: requests and replies are out of step.
     #[inline]
     fn meaning(&self, index: u32, id: EntryId, reply: ReplyKind, form: Form) -> Result<ReplyKind, Malformed> {
-        let Entry { kind, rest, .. } = self.in_flight.get(id);
+        let Entry { kind, details, .. } = self.in_flight.get(id);
         let meaning = self.connections[index as usize].codec.meaning(*kind, reply, form);
         let meaning = meaning.ok_or(Malformed::OutOfStep)?;
         // Where keys have no names, each of several is told of by its place.
         if C::KEY_NAMES == KeyNames::Never && *kind == OpKind::Mget && !meaning.is_error() {
-            let is_single = rest.count == 1 && matches!(self.in_flight.get(id).key(), KeyRef::Id(_));
-            let told = u32::from(rest.key_cursor) + if is_single { rest.hits } else { 0 };
-            if told != u32::from(rest.count) {
+            let is_single = details.count == 1 && matches!(self.in_flight.get(id).key(), KeyRef::Id(_));
+            let told = u32::from(details.key_cursor) + if is_single { details.hits } else { 0 };
+            if told != u32::from(details.count) {
                 return Err(Malformed::OutOfStep);
             }
         }
@@ -249,7 +249,7 @@ impl<C: Codec> Traffic<C> {
                 self.recording.count_error(C::error_prefix(text));
             }
         } else if kind.is_retrieval() {
-            self.follow_rest(index, id, at_ns);
+            self.handle_missing_keys(index, id, at_ns);
         }
         outcome
     }
@@ -259,10 +259,10 @@ impl<C: Codec> Traffic<C> {
     #[inline]
     fn count_hit(&mut self, id: EntryId, bytes: u32) -> bool {
         let entry = self.in_flight.get_mut(id);
-        if entry.rest.hits == u32::from(entry.rest.count) {
+        if entry.details.hits == u32::from(entry.details.count) {
             return false;
         }
-        entry.rest.hits += 1;
+        entry.details.hits += 1;
         if entry.phase == Phase::Measure {
             self.recording.meter(MeterKind::ValueReceived, u64::from(bytes));
         }
@@ -273,7 +273,7 @@ impl<C: Codec> Traffic<C> {
     #[inline]
     fn found(&mut self, index: u32, id: EntryId, key: &[u8], value: &[u8], at_ns: u64) -> bool {
         let entry = self.in_flight.get_mut(id);
-        entry.rest.first_byte_ns = at_ns;
+        entry.details.first_byte_ns = at_ns;
         if entry.kind == OpKind::Raw {
             return true;
         }
@@ -287,7 +287,7 @@ impl<C: Codec> Traffic<C> {
                 self.wrong_bytes.feed(index, &mut verifier, &self.payload, value);
                 self.judge(index, id, &verifier, at_ns);
             }
-            None => self.note_unasked(id, key, at_ns),
+            None => self.note_unrequested(id, key, at_ns),
         }
         true
     }
@@ -312,7 +312,7 @@ impl<C: Codec> Traffic<C> {
                 true
             }
             None => {
-                self.note_unasked(id, key, at_ns);
+                self.note_unrequested(id, key, at_ns);
                 C::KEY_NAMES != KeyNames::Never
             }
         }
@@ -336,9 +336,9 @@ impl<C: Codec> Traffic<C> {
             return self.expect_recorded::<C>(lane_index, place, key, bytes, unique);
         }
         let id = match entry.key() {
-            KeyRef::Id(id) if entry.rest.count == 1 => {
+            KeyRef::Id(id) if entry.details.count == 1 => {
                 let keyspace = &self.lanes[lane_index as usize].keyspace;
-                Some(id).filter(|id| is_asked_for::<C>(keyspace, *id, key))
+                Some(id).filter(|id| is_requested::<C>(keyspace, *id, key))
             }
             _ => self.pass_keys(index, head, key, at_ns),
         }?;
@@ -353,7 +353,7 @@ impl<C: Codec> Traffic<C> {
             return Some((id, self.expect_of_window(head, id, at_ns)));
         }
         let expected = match lane.checking {
-            _ if is_audited && !self.audits[usize::from(entry_class)].chooses() => UNCHECKED,
+            _ if is_audited && !self.audits[usize::from(entry_class)].selects() => UNCHECKED,
             _ if is_audited => {
                 self.recording.counts.verification.checked += 1;
                 Expected::Written { len: own_len, is_ours, whole: true }
@@ -401,13 +401,13 @@ impl<C: Codec> Traffic<C> {
             return self.pass_key_in_any_order(index, head, key);
         }
         self.fetch_reply_ids(index, head);
-        let cursor = usize::from(self.in_flight.get(head).rest.key_cursor);
+        let cursor = usize::from(self.in_flight.get(head).details.key_cursor);
         let keyspace = &self.lane_at(head).keyspace;
         // A key that is not named is the next one.
-        let is_it = |id: &u64| is_asked_for::<C>(keyspace, *id, key);
+        let is_it = |id: &u64| is_requested::<C>(keyspace, *id, key);
         let place = self.reply_ids.get(cursor..)?.iter().position(is_it)?;
-        self.in_flight.get_mut(head).rest.key_cursor += place as u16 + 1;
-        if self.lane_at(head).minds_misses {
+        self.in_flight.get_mut(head).details.key_cursor += place as u16 + 1;
+        if self.lane_at(head).tracks_misses {
             for at in cursor..cursor + place {
                 self.missed(index, head, self.reply_ids[at], at_ns);
             }
@@ -419,13 +419,13 @@ impl<C: Codec> Traffic<C> {
     /// requests and replies are out of step.
     fn pass_missing(&mut self, index: u32, head: EntryId, key: &[u8], at_ns: u64) -> bool {
         let entry = self.in_flight.get_mut(head);
-        if let (KeyRef::Id(_) | KeyRef::Offset(_), 1) = (entry.key(), entry.rest.count) {
-            entry.rest.key_cursor += 1;
+        if let (KeyRef::Id(_) | KeyRef::Offset(_), 1) = (entry.key(), entry.details.count) {
+            entry.details.key_cursor += 1;
             // What follows the miss of an only key follows when the reply is over.
-            return u32::from(entry.rest.key_cursor) + entry.rest.hits == 1;
+            return u32::from(entry.details.key_cursor) + entry.details.hits == 1;
         }
         let Some(id) = self.pass_keys(index, head, key, at_ns) else { return false };
-        if self.lane_at(head).minds_misses {
+        if self.lane_at(head).tracks_misses {
             self.missed(index, head, id, at_ns);
         }
         true
@@ -441,14 +441,14 @@ impl<C: Codec> Traffic<C> {
         let route = self.connections[index as usize].route;
         let entry = self.in_flight.get(head);
         let lane = &self.lanes[entry.lane() as usize];
-        if entry.rest.group == NO_GROUP {
+        if entry.details.group == NO_GROUP {
             self.reply_ids.extend(lane.session.ids(&entry.op()));
             return;
         }
         let operand = entry.op().operand;
         match lane.spread(entry.kind) {
             Some(spread) => {
-                for id in lane.session.ids(&self.groups.get(entry.rest.group).op) {
+                for id in lane.session.ids(&self.groups.get(entry.details.group).op) {
                     self.key_bytes.clear();
                     lane.keyspace.write_key(id, &mut self.key_bytes);
                     if spread.route(&self.key_bytes, operand as u32) == route {
@@ -458,7 +458,7 @@ impl<C: Codec> Traffic<C> {
             }
             // In a cluster.
             None => {
-                for id in lane.session.ids(&self.groups.get(entry.rest.group).op) {
+                for id in lane.session.ids(&self.groups.get(entry.details.group).op) {
                     self.key_bytes.clear();
                     lane.keyspace.write_key(id, &mut self.key_bytes);
                     if u64::from(slot_of(&self.key_bytes)) == operand {
@@ -471,26 +471,26 @@ impl<C: Codec> Traffic<C> {
 
     /// A retrieval is over: the keys that its reply did not get to are missing.
     #[inline]
-    fn follow_rest(&mut self, index: u32, head: EntryId, at_ns: u64) {
-        if !self.lane_at(head).minds_misses {
+    fn handle_missing_keys(&mut self, index: u32, head: EntryId, at_ns: u64) {
+        if !self.lane_at(head).tracks_misses {
             return;
         }
         let entry = self.in_flight.get(head);
         match entry.key() {
-            KeyRef::Id(id) if entry.rest.count == 1 => {
-                if entry.rest.hits == 0 {
+            KeyRef::Id(id) if entry.details.count == 1 => {
+                if entry.details.hits == 0 {
                     self.missed(index, head, id, at_ns);
                 }
             }
             KeyRef::Offset(place) => {
-                if entry.rest.hits == 0 {
+                if entry.details.hits == 0 {
                     self.missed(index, head, u64::from(place), at_ns);
                 }
             }
             _ => {
                 self.fetch_reply_ids(index, head);
-                for at in self.in_flight.get(head).rest.key_cursor as usize..self.reply_ids.len() {
-                    if self.is_by_datagram(index) && self.has_told(at) {
+                for at in self.in_flight.get(head).details.key_cursor as usize..self.reply_ids.len() {
+                    if self.is_by_datagram(index) && self.has_reported(at) {
                         continue;
                     }
                     self.missed(index, head, self.reply_ids[at], at_ns);
@@ -508,12 +508,12 @@ impl<C: Codec> Traffic<C> {
             KeyRef::Offset(place) => lane.session.fill_from_record(place),
             KeyRef::Id(_) | KeyRef::Drawn(_) => lane.session.fill(id),
         };
-        let (pins, is_open) = (lane.pins, lane.session.is_open());
+        let (binds_slots, is_open) = (lane.binds_slots, lane.session.is_open());
         let phase = self.window.phase_of(at_ns);
         let account = self.recording.account(phase, &op);
         self.recording.followup(phase, &op);
         self.recording.picked(at_ns, 1);
-        let lease = if is_open { NO_LEASE } else { self.share_slot(index, head) };
+        let shared_slot = if is_open { NO_SHARED_SLOT } else { self.share_slot(index, head) };
         // A server that others could stand in for is filled itself, and the others keep their turns.
         let route = match self.lanes[lane_index as usize].routing {
             Routing::InTurn(_) | Routing::AtRandom(_) => self.connections[index as usize].route,
@@ -527,32 +527,32 @@ impl<C: Codec> Traffic<C> {
             account,
             intended_ns: at_ns,
             picked_ns: at_ns,
-            connection: pins.then_some(index),
+            connection: binds_slots.then_some(index),
             route,
             group: NO_GROUP,
-            lease,
-            detour: NO_DETOUR,
+            shared_slot,
+            redirect_state: NO_REDIRECT,
         });
     }
 
     /// One more operation shares the slot of an operation in flight.
     fn share_slot(&mut self, index: u32, head: EntryId) -> u32 {
         let entry = self.in_flight.get_mut(head);
-        let lease = match entry.rest.group {
-            NO_GROUP => &mut entry.rest.lease,
-            group => &mut self.groups.get_mut(group).lease,
+        let shared_slot = match entry.details.group {
+            NO_GROUP => &mut entry.details.shared_slot,
+            group => &mut self.groups.get_mut(group).shared_slot,
         };
-        if *lease == NO_LEASE {
-            *lease = self.leases.open(index);
+        if *shared_slot == NO_SHARED_SLOT {
+            *shared_slot = self.shared_slots.open(index);
         }
-        self.leases.join(*lease);
-        *lease
+        self.shared_slots.join(*shared_slot);
+        *shared_slot
     }
 
     /// A retrieval has missed one of its keys.
     fn missed(&mut self, index: u32, head: EntryId, id: u64, at_ns: u64) {
         self.check_miss(index, head, id, at_ns);
-        if self.lane_at(head).follows {
+        if self.lane_at(head).fills_misses {
             self.follow(index, head, id, at_ns);
         }
     }
@@ -573,7 +573,7 @@ impl<C: Codec> Traffic<C> {
             // Only a reply shows that this connection is of use.
             self.connections[index as usize].failures = 0;
         }
-        let class = if entry.rest.mismatched && outcome.class == OutcomeClass::Hit {
+        let class = if entry.details.mismatched && outcome.class == OutcomeClass::Hit {
             OutcomeClass::Mismatch
         } else {
             outcome.class
@@ -615,7 +615,7 @@ impl<C: Codec> Traffic<C> {
         match class {
             OutcomeClass::Error => {
                 health.request_failed(OutageKind::Error, sent_ns);
-                health.sign(at_ns);
+                health.note_activity(at_ns);
                 self.recording.failed_at(server);
             }
             class => {
@@ -629,7 +629,7 @@ impl<C: Codec> Traffic<C> {
                     self.recording.failed_at(server);
                 }
                 if was_silent {
-                    self.wake(server, at_ns);
+                    self.retry_now(server, at_ns);
                 }
             }
         }
@@ -638,8 +638,8 @@ impl<C: Codec> Traffic<C> {
     /// Books the end of an operation that was sent, or of a part of one, and gives its slot back.
     #[inline]
     pub(super) fn book(&mut self, index: u32, entry: &Entry, outcome: Outcome, done_ns: u64, polled_ns: u64) {
-        if C::REDIRECTS && entry.rest.detour != NO_DETOUR {
-            let entry = self.off_detour(entry);
+        if C::REDIRECTS && entry.details.redirect_state != NO_REDIRECT {
+            let entry = self.without_redirect(entry);
             return self.book(index, &entry, outcome, done_ns, polled_ns);
         }
         self.end_write(entry, outcome.class, done_ns);
@@ -650,24 +650,28 @@ impl<C: Codec> Traffic<C> {
             picked_ns: entry.picked_ns,
             sent_ns: entry.sent_ns,
             polled_ns: polled_ns.min(done_ns),
-            first_byte_ns: if entry.rest.first_byte_ns == 0 { done_ns } else { entry.rest.first_byte_ns },
+            first_byte_ns: if entry.details.first_byte_ns == 0 {
+                done_ns
+            } else {
+                entry.details.first_byte_ns
+            },
             done_ns,
         };
         if outcome.class.is_completed() {
             self.recording.responded(server, entry.account, times.response_ns(), 1);
         }
-        if entry.rest.group != NO_GROUP {
-            self.groups.note_lag(entry.rest.group, busy_lag_ns);
-            match self.groups.end_sent(entry.rest.group, entry, outcome, done_ns) {
+        if entry.details.group != NO_GROUP {
+            self.groups.note_lag(entry.details.group, busy_lag_ns);
+            match self.groups.end_sent(entry.details.group, entry, outcome, done_ns) {
                 Some(group) => self.book_group(index, &group, done_ns, polled_ns),
                 None => self.refill_idle(index),
             }
             return;
         }
         let sample = Sample { op: entry.op_id(), class: entry.class, outcome, busy_lag_ns, times };
-        let asked = if entry.kind.is_retrieval() { u32::from(entry.rest.count) } else { 0 };
-        self.recording.record(entry.account, &sample, asked, entry.rest.hits);
-        self.release(index, entry.rest.lease, entry.lane(), entry.key(), outcome, done_ns);
+        let asked = if entry.kind.is_retrieval() { u32::from(entry.details.count) } else { 0 };
+        self.recording.record(entry.account, &sample, asked, entry.details.hits);
+        self.release(index, entry.details.shared_slot, entry.lane(), entry.key(), outcome, done_ns);
     }
 
     /// A reply that lay unread delayed the operations that wait for its connection.
@@ -692,7 +696,7 @@ impl<C: Codec> Traffic<C> {
     /// Books the end of an operation that was split over servers, when its last part has ended.
     pub(super) fn book_group(&mut self, index: u32, group: &Group, done_ns: u64, polled_ns: u64) {
         let done_ns = self.record_group(group, done_ns, polled_ns);
-        self.release(index, group.lease, group.op.session, group.op.key, group.outcome(), done_ns);
+        self.release(index, group.shared_slot, group.op.session, group.op.key, group.outcome(), done_ns);
     }
 
     /// The same but for its slot. Yields when it ended.
@@ -703,7 +707,7 @@ impl<C: Codec> Traffic<C> {
         if group.sent_ns == 0 {
             // Nobody has had any of it.
             let times = unsent_times(group.intended_ns, group.picked_ns, done_ns);
-            self.recording.given_up(group.phase, &group.op, &times);
+            self.recording.abandoned(group.phase, &group.op, &times);
         } else {
             let sent_ns = group.sent_ns.min(done_ns);
             self.recording.sent_in_parts(group, sent_ns);
@@ -732,7 +736,7 @@ impl<C: Codec> Traffic<C> {
 
     /// Bytes that are no reply, or none to the operation that they name: that one, or else the one that has waited longest, ends in an
     /// error, the connection is given up; but of datagrams they are passed over.
-    fn garbage(
+    fn handle_malformed(
         &mut self,
         index: u32,
         named: EntryId,
@@ -741,7 +745,7 @@ impl<C: Codec> Traffic<C> {
         reason: Malformed,
     ) -> Result<usize, ()> {
         if self.is_by_datagram(index) {
-            self.pass_over(index, bytes, at_ns, reason);
+            self.discard_bytes(index, bytes, at_ns, reason);
             return Err(());
         }
         let words = if is_record_of_tls(bytes) { "it is TLS (--transport tls)" } else { reason.describe() };
@@ -750,7 +754,7 @@ impl<C: Codec> Traffic<C> {
         if id != NO_ENTRY {
             self.finish(index, id, Outcome::without_reply(OutcomeClass::Error), at_ns, at_ns);
         }
-        self.lose(index, at_ns, FaultKind::Garbage, OutcomeClass::Lost);
+        self.fail_connection(index, at_ns, FaultKind::Garbage, OutcomeClass::Lost);
         Err(())
     }
 }
@@ -764,7 +768,7 @@ fn is_record_of_tls(bytes: &[u8]) -> bool {
 /// Is the key that a server names the one with this id, which was asked for? One that it does not name is. Keys of a plan are
 /// printable ASCII, so no dialect encodes them, and what it names is compared as it is.
 #[inline(always)]
-pub(super) fn is_asked_for<C: Codec>(keyspace: &KeyGenerator, id: u64, key: &[u8]) -> bool {
+pub(super) fn is_requested<C: Codec>(keyspace: &KeyGenerator, id: u64, key: &[u8]) -> bool {
     match C::KEY_NAMES {
         KeyNames::Always => keyspace.is_key_of(id, key),
         KeyNames::OfSeveral => key.is_empty() || keyspace.is_key_of(id, key),

@@ -1,16 +1,16 @@
 //! Redirecting: where in a cluster an operation goes, and goes on to when a node sends it elsewhere.
 //!
-//! Not who has which slot (that is [`crate::slots`]'s). An operation that is sent on waits for a connection to the other
+//! Not who has which slot (that is [`crate::hash_slots`]'s). An operation that is sent on waits for a connection to the other
 //! node like any other, and keeps its intended and picked time; it is one sample, which was sent when it was first sent.
 //! Invariants: it is booked as sent once, and each of its sends is a command on the wire; it takes at most [`HOPS_MAX`] hops from node to
 //! node, and where none of them has all of its keys it is not asked again once a time-out has passed since its first send.
 
 use super::Traffic;
-use crate::detour::{DetourId, NO_DETOUR};
 use crate::group::NO_GROUP;
+use crate::hash_slots::{RedirectTarget, SlotTable, TRY_AGAIN_NS};
 use crate::in_flight::{Entry, EntryId};
 use crate::lane::Picked;
-use crate::slots::{Lead, Slots, TRY_AGAIN_NS};
+use crate::redirect_state::{NO_REDIRECT, RedirectStateId};
 use brunt_plan::op::{Op, OpKind};
 use brunt_plan::outcome::ReplyKind;
 use brunt_proto::Codec;
@@ -21,7 +21,7 @@ use brunt_stats::cluster::HOPS_MAX;
 
 /// The end of a reply.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Said<'a> {
+pub(super) struct ReplyEnd<'a> {
     pub reply: ReplyKind,
     pub text: &'a [u8],
     pub at_ns: u64,
@@ -88,49 +88,57 @@ impl<C: Codec> Traffic<C> {
 
     /// What goes in front of the request of an operation.
     #[inline]
-    pub(super) fn preamble(&self, detour: DetourId) -> &'static [u8] {
+    pub(super) fn preamble(&self, redirect_state: RedirectStateId) -> &'static [u8] {
         match &self.slots {
-            Some(slots) if detour != NO_DETOUR && slots.detours.get(detour).asks => ASKING,
+            Some(slots)
+                if redirect_state != NO_REDIRECT && slots.redirects.get(redirect_state).needs_asking =>
+            {
+                ASKING
+            }
             _ => &[],
         }
     }
 
     /// The request of an operation is queued behind its preamble.
-    pub(super) fn note_asking(&mut self, detour: DetourId) {
+    pub(super) fn note_asking(&mut self, redirect_state: RedirectStateId) {
         if let Some(slots) = &mut self.slots {
-            slots.detours.get_mut(detour).is_asking = true;
+            slots.redirects.get_mut(redirect_state).awaits_asking = true;
         }
     }
 
     /// Is a reply not the end of its operation? Then it has been sent on, or the reply was to what went before its request.
     #[inline]
-    pub(super) fn goes_on(&mut self, index: u32, id: EntryId, said: Said<'_>) -> bool {
-        self.slots.is_some() && self.follow_lead(index, id, said)
+    pub(super) fn is_redirected(&mut self, index: u32, id: EntryId, reply_end: ReplyEnd<'_>) -> bool {
+        self.slots.is_some() && self.follow_redirect(index, id, reply_end)
     }
 
-    fn follow_lead(&mut self, index: u32, id: EntryId, said: Said<'_>) -> bool {
+    fn follow_redirect(&mut self, index: u32, id: EntryId, reply_end: ReplyEnd<'_>) -> bool {
         let Self { in_flight, slots: Some(slots), connections, .. } = self else { return false };
         let entry = in_flight.get_mut(id);
-        let detour = entry.rest.detour;
-        if detour != NO_DETOUR && std::mem::take(&mut slots.detours.get_mut(detour).is_asking) {
-            entry.rest.first_byte_ns = 0;
-            if said.reply.is_error() {
+        let redirect_state = entry.details.redirect_state;
+        if redirect_state != NO_REDIRECT
+            && std::mem::take(&mut slots.redirects.get_mut(redirect_state).awaits_asking)
+        {
+            entry.details.first_byte_ns = 0;
+            if reply_end.reply.is_error() {
                 // The request behind it will only be sent back.
-                self.recording.note_error(said.text);
-                self.recording.count_error(C::error_prefix(said.text));
+                self.recording.note_error(reply_end.text);
+                self.recording.count_error(C::error_prefix(reply_end.text));
             }
             return true;
         }
-        let (hops, first_sent_ns) = match detour {
-            NO_DETOUR => (0, entry.sent_ns),
-            detour => (slots.detours.get(detour).hops, slots.detours.get(detour).first_sent_ns),
+        let (hops, first_sent_ns) = match redirect_state {
+            NO_REDIRECT => (0, entry.sent_ns),
+            redirect_state => {
+                (slots.redirects.get(redirect_state).hops, slots.redirects.get(redirect_state).first_sent_ns)
+            }
         };
-        match hop_of(slots, &said, connections[index as usize].server) {
+        match hop_of(slots, &reply_end, connections[index as usize].server) {
             None => false,
             // Keys are on their way for as long as that takes: a large one for seconds.
-            Some(Hop::Again) if said.at_ns.saturating_sub(first_sent_ns) >= self.timeout_ns => false,
+            Some(Hop::Again) if reply_end.at_ns.saturating_sub(first_sent_ns) >= self.timeout_ns => false,
             Some(hop @ Hop::Again) => {
-                self.send_on(index, id, hop, said);
+                self.redirect_op(index, id, hop, reply_end);
                 true
             }
             Some(_) if hops == HOPS_MAX => {
@@ -138,19 +146,19 @@ impl<C: Codec> Traffic<C> {
                 false
             }
             Some(hop) => {
-                self.send_on(index, id, hop, said);
+                self.redirect_op(index, id, hop, reply_end);
                 true
             }
         }
     }
 
     /// Takes an operation from the connection on which it was answered, and lets it wait for another one.
-    fn send_on(&mut self, index: u32, id: EntryId, hop: Hop, said: Said<'_>) {
-        let Some(entry) = self.take_answered(index, id, said.at_ns) else { return };
-        self.note_sent_on(index, entry.sent_ns, said);
-        let op = self.begin_anew(&entry);
-        if entry.rest.group != NO_GROUP {
-            self.groups.get_mut(entry.rest.group).wire_requests += entry.rest.wire_requests;
+    fn redirect_op(&mut self, index: u32, id: EntryId, hop: Hop, reply_end: ReplyEnd<'_>) {
+        let Some(entry) = self.take_answered(index, id, reply_end.at_ns) else { return };
+        self.note_redirecting_server(index, entry.sent_ns, reply_end);
+        let op = self.prepare_resend(&entry);
+        if entry.details.group != NO_GROUP {
+            self.groups.get_mut(entry.details.group).wire_requests += entry.details.wire_requests;
         }
         let own_route = self.connections[index as usize].route;
         let first_route = self.lanes[entry.lane() as usize].routes.start;
@@ -161,22 +169,23 @@ impl<C: Codec> Traffic<C> {
             account: entry.account,
             intended_ns: entry.intended_ns,
             // While the redirection lay unread the client held the operation back.
-            picked_ns: entry.picked_ns + said.at_ns.saturating_sub(said.polled_ns.max(entry.sent_ns)),
+            picked_ns: entry.picked_ns
+                + reply_end.at_ns.saturating_sub(reply_end.polled_ns.max(entry.sent_ns)),
             // No lane of a cluster binds operations to connections.
             connection: None,
             route: match hop {
                 Hop::Moved(node) | Hop::Ask(node) => first_route + u32::from(node),
                 Hop::Again => own_route,
             },
-            group: entry.rest.group,
-            lease: entry.rest.lease,
-            detour: take_hop(slots, &entry, hop, said.at_ns),
+            group: entry.details.group,
+            shared_slot: entry.details.shared_slot,
+            redirect_state: count_hop(slots, &entry, hop, reply_end.at_ns),
         };
         match hop {
             Hop::Again => {
-                slots.paused.push_back((said.at_ns + TRY_AGAIN_NS, picked));
+                slots.paused.push_back((reply_end.at_ns + TRY_AGAIN_NS, picked));
                 // The loop is to set itself a timer.
-                self.lost_any = true;
+                self.any_lost = true;
             }
             Hop::Moved(_) | Hop::Ask(_) => self.enqueue(picked),
         }
@@ -185,29 +194,30 @@ impl<C: Codec> Traffic<C> {
     }
 
     /// What a redirection says of the node that gave it: it answers.
-    fn note_sent_on(&mut self, index: u32, sent_ns: u64, said: Said<'_>) {
+    fn note_redirecting_server(&mut self, index: u32, sent_ns: u64, reply_end: ReplyEnd<'_>) {
         let server = self.connections[index as usize].server;
         self.recording.redirected(server);
         let health = &mut self.servers[usize::from(server)];
         let was_silent = !health.answers;
-        if let Some(span) = health.success(sent_ns, said.polled_ns, said.at_ns) {
+        if let Some(span) = health.success(sent_ns, reply_end.polled_ns, reply_end.at_ns) {
             self.recording.outage(span);
         }
         if was_silent {
-            self.wake(server, said.at_ns);
+            self.retry_now(server, reply_end.at_ns);
         }
     }
 
     /// The operation as it is booked: it was sent when it was first sent, wherever it is now.
-    pub(super) fn off_detour(&mut self, entry: &Entry) -> Entry {
+    pub(super) fn without_redirect(&mut self, entry: &Entry) -> Entry {
         let mut entry = *entry;
-        if let Some(slots) = self.slots.as_mut().filter(|_| entry.rest.detour != NO_DETOUR) {
-            let detour = slots.detours.close(std::mem::replace(&mut entry.rest.detour, NO_DETOUR));
+        if let Some(slots) = self.slots.as_mut().filter(|_| entry.details.redirect_state != NO_REDIRECT) {
+            let redirect_state =
+                slots.redirects.close(std::mem::replace(&mut entry.details.redirect_state, NO_REDIRECT));
             if entry.sent_ns == 0 {
                 // Its sends before are counted already.
-                entry.rest.wire_requests = 0;
+                entry.details.wire_requests = 0;
             }
-            entry.sent_ns = detour.first_sent_ns;
+            entry.sent_ns = redirect_state.first_sent_ns;
         }
         entry
     }
@@ -216,7 +226,7 @@ impl<C: Codec> Traffic<C> {
     /// to look again.
     pub(crate) fn resume(&mut self, now_ns: u64) -> u64 {
         let Some(slots) = &mut self.slots else { return u64::MAX };
-        slots.look();
+        slots.refresh();
         let mut next_ns = u64::MAX;
         while let Some(slots) = &mut self.slots
             && let Some((due_ns, picked)) = slots.paused.front().copied()
@@ -237,28 +247,28 @@ impl<C: Codec> Traffic<C> {
     }
 
     /// The run is over, and an operation that was sent on waits: it was sent, and has no reply.
-    pub(super) fn close_detour(&mut self, picked: &Picked, now_ns: u64) {
+    pub(super) fn close_redirected(&mut self, picked: &Picked, now_ns: u64) {
         let Some(slots) = &mut self.slots else { return };
-        let first_sent_ns = slots.detours.close(picked.detour).first_sent_ns;
+        let first_sent_ns = slots.redirects.close(picked.redirect_state).first_sent_ns;
         if picked.group == NO_GROUP {
             self.recording.in_flight(picked.phase, &picked.op, first_sent_ns);
-            self.recording.abandoned(picked.picked_ns, now_ns);
-        } else if let Some(group) = self.groups.end_sent_on(picked.group, first_sent_ns) {
+            self.recording.left_unrecorded(picked.picked_ns, now_ns);
+        } else if let Some(group) = self.groups.end_redirected(picked.group, first_sent_ns) {
             self.close_group(&group, now_ns);
         }
     }
 }
 
 /// What a node says, if it is a hop to somewhere that we know of. What is learned by it is learned.
-fn hop_of(slots: &mut Slots, said: &Said<'_>, server: u16) -> Option<Hop> {
-    if !said.reply.is_error() {
+fn hop_of(slots: &mut SlotTable, reply_end: &ReplyEnd<'_>, server: u16) -> Option<Hop> {
+    if !reply_end.reply.is_error() {
         return None;
     }
-    let Some(redirect) = Redirect::of(said.text) else {
-        return (ErrorPrefix::of(said.text) == ErrorPrefix::TryAgain).then_some(Hop::Again);
+    let Some(redirect) = Redirect::of(reply_end.text) else {
+        return (ErrorPrefix::of(reply_end.text) == ErrorPrefix::TryAgain).then_some(Hop::Again);
     };
-    let Lead::Node(node) = slots.lead(&redirect, server) else {
-        slots.note_unknown(&redirect);
+    let RedirectTarget::Node(node) = slots.target_of(&redirect, server) else {
+        slots.note_unknown_node(&redirect);
         return None;
     };
     Some(match redirect.kind {
@@ -271,21 +281,21 @@ fn hop_of(slots: &mut Slots, said: &Said<'_>, server: u16) -> Option<Hop> {
 }
 
 /// Counts a hop of an operation. Yields the detour that it is on.
-fn take_hop(slots: &mut Slots, entry: &Entry, hop: Hop, at_ns: u64) -> DetourId {
-    let id = match entry.rest.detour {
-        NO_DETOUR => {
+fn count_hop(slots: &mut SlotTable, entry: &Entry, hop: Hop, at_ns: u64) -> RedirectStateId {
+    let id = match entry.details.redirect_state {
+        NO_REDIRECT => {
             slots.counts.operations += 1;
-            slots.detours.open(entry.sent_ns)
+            slots.redirects.open(entry.sent_ns)
         }
         id => id,
     };
-    let detour = slots.detours.get_mut(id);
-    detour.came_ns = at_ns;
-    detour.hops += u8::from(!matches!(hop, Hop::Again));
-    slots.counts.hops_max = slots.counts.hops_max.max(detour.hops);
+    let redirect_state = slots.redirects.get_mut(id);
+    redirect_state.waiting_since_ns = at_ns;
+    redirect_state.hops += u8::from(!matches!(hop, Hop::Again));
+    slots.counts.hops_max = slots.counts.hops_max.max(redirect_state.hops);
     match hop {
-        Hop::Moved(_) => (detour.asks, slots.counts.moved) = (false, slots.counts.moved + 1),
-        Hop::Ask(_) => (detour.asks, slots.counts.ask) = (true, slots.counts.ask + 1),
+        Hop::Moved(_) => (redirect_state.needs_asking, slots.counts.moved) = (false, slots.counts.moved + 1),
+        Hop::Ask(_) => (redirect_state.needs_asking, slots.counts.ask) = (true, slots.counts.ask + 1),
         // Asked again where it was, behind what it was asked behind.
         Hop::Again => slots.counts.try_again += 1,
     }

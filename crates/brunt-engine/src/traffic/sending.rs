@@ -6,7 +6,7 @@
 use super::Traffic;
 use crate::connection::fault_of_errno;
 use crate::in_flight::NO_ENTRY;
-use crate::io::{CloseHow, Io, LinkId, SendResult};
+use crate::io::{CloseMode, Io, LinkId, SendResult};
 use brunt_plan::outcome::{Outcome, OutcomeClass};
 use brunt_plan::phase::Phase;
 use brunt_plan::plan::MeterKind;
@@ -126,8 +126,8 @@ impl<C: Codec> Traffic<C> {
         {
             entry.sent_ns = result.at_ns;
             match &mut alike {
-                Some((account, count)) if entry.alone && *account == entry.account => *count += 1,
-                _ if entry.alone => {
+                Some((account, count)) if entry.is_simple && *account == entry.account => *count += 1,
+                _ if entry.is_simple => {
                     if let Some((account, count)) = alike.replace((entry.account, 1)) {
                         self.recording.sent_many(account, count, result.at_ns);
                     }
@@ -148,12 +148,12 @@ impl<C: Codec> Traffic<C> {
     /// A connection that takes nothing is broken; before its greeting is over, it is an attempt that has failed.
     #[cold]
     fn break_off<I: Io>(&mut self, io: &mut I, index: u32, at_ns: u64, errno: i32) {
-        if self.is_greeting(index) {
-            self.broken_greeting = Some(errno);
+        if self.is_in_setup(index) {
+            self.setup_send_error = Some(errno);
         } else {
-            self.lose(index, at_ns, fault_of_errno(errno), OutcomeClass::Lost);
+            self.fail_connection(index, at_ns, fault_of_errno(errno), OutcomeClass::Lost);
         }
-        io.close(index, CloseHow::Orderly);
+        io.close(index, CloseMode::Orderly);
     }
 
     /// What a send may mean beside operations that were handed over and wait for their reply.
@@ -186,7 +186,7 @@ impl<C: Codec> Traffic<C> {
             entry.sent_ns = at_ns;
             any = true;
             self.recording.sent(&entry);
-            self.servers[usize::from(server)].sign(at_ns);
+            self.servers[usize::from(server)].note_activity(at_ns);
             self.book(index, &entry, Outcome::without_reply(OutcomeClass::Unacknowledged), at_ns, at_ns);
         }
         if any {
@@ -214,7 +214,7 @@ impl<C: Codec> Traffic<C> {
 #[expect(unsafe_code, reason = "a promise to the Io that the bytes stay")]
 fn hand_over<I: Io>(io: &mut I, index: LinkId, parts: &[IoSlice<'_>]) -> Option<SendResult> {
     // SAFETY: the parts lie in the connection's queue and in the block of values. The block is never written. A queue has all its
-    // memory from the start; it is appended to only by `encode`, which the worker calls when every result is in (`Worker::turn`),
-    // and by `greet`, before which nothing was handed over on its connection; it is cleared only with a result or with the connection, and dropped after the Io.
+    // memory from the start; it is appended to only by `encode`, which the worker calls when every result is in (`Worker::run_once`),
+    // and by `begin_setup`, before which nothing was handed over on its connection; it is cleared only with a result or with the connection, and dropped after the Io.
     unsafe { io.send(index, parts) }
 }

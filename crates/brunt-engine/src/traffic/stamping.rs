@@ -23,9 +23,9 @@ impl<C: Codec> Traffic<C> {
     fn has_one_request(&self, index: u32) -> bool {
         let connection = &self.connections[index as usize];
         let head = connection.chain.head;
-        let is_alone = connection.outstanding() == 1 && head != NO_ENTRY;
+        let is_simple = connection.outstanding() == 1 && head != NO_ENTRY;
         // What is stuck has been sent in part.
-        is_alone && !connection.stuck && self.in_flight.get(head).phase == Phase::Measure
+        is_simple && !connection.stuck && self.in_flight.get(head).phase == Phase::Measure
     }
 
     /// Sends what one connection has queued, and asks for stamps of it where they would say something.
@@ -33,15 +33,15 @@ impl<C: Codec> Traffic<C> {
     pub(super) fn send_stamped<I: Io>(&mut self, io: &mut I, index: u32, before_ns: u64) -> u64 {
         let connection = &self.connections[index as usize];
         let mut unsent = connection.unsent;
-        let is_asked = self.wants_stamp(index, before_ns) && !connection.out.is_empty();
-        let sent_ns = if is_asked {
-            self.stamper.ask(index, connection.out.queued_total(), io.now_ns());
+        let has_requests = self.wants_stamp(index, before_ns) && !connection.out.is_empty();
+        let sent_ns = if has_requests {
+            self.stamper.request_stamp(index, connection.out.queued_total(), io.now_ns());
             self.send_with(io, index, before_ns, |io, index, parts| Some(io.send_stamped(index, parts)))
         } else {
             self.send(io, index, before_ns)
         };
         let connection = &self.connections[index as usize];
-        if is_asked && connection.stuck {
+        if has_requests && connection.stuck {
             self.stamper.discard(index, StampLoss::SentInPieces);
         }
         while unsent != connection.unsent {
@@ -69,7 +69,7 @@ impl<C: Codec> Traffic<C> {
         }
         let is_last = requests_before == connection.chain.len + 1
             && connection.leftover == 0
-            && next.is_none_or(|entry| entry.rest.first_byte_ns == 0);
+            && next.is_none_or(|entry| entry.details.first_byte_ns == 0);
         if !is_last {
             self.stamper.discard(index, StampLoss::SharedRead);
         }
@@ -77,9 +77,9 @@ impl<C: Codec> Traffic<C> {
     }
 
     /// Takes a reading of the clock that the stamps are on.
-    pub(crate) fn turn_stamp_window(&mut self, reading: WallReading) {
+    pub(crate) fn end_stamp_window(&mut self, reading: WallReading) {
         let recording = &mut self.recording;
-        self.stamper.turn_window(reading, |spans| recording.meter_each(MeterKind::OF_TIMESTAMPS, spans));
+        self.stamper.end_window(reading, |spans| recording.meter_each(MeterKind::OF_TIMESTAMPS, spans));
     }
 
     /// The run is over.

@@ -5,7 +5,7 @@
 
 use super::Traffic;
 use super::receiving::UNCHECKED;
-use crate::audit::Read;
+use crate::audit::CheckedRead;
 use crate::connection::Leftovers;
 use crate::in_flight::{Entry, EntryId};
 use crate::lane::Picked;
@@ -23,8 +23,8 @@ use std::ops::Range;
 /// By so much a server's clock and ours may differ, and what is on the way takes time: memaslap's five seconds.
 const LIFE_TOLERANCE_MS: u64 = 5_000;
 
-/// An object that is not as it was to be: where and when that was seen.
-struct Seen {
+/// An object that is not as it was to be: where and when that was observed.
+struct ObservedObject {
     index: u32,
     head: EntryId,
     id: u64,
@@ -117,7 +117,7 @@ impl<C: Codec> Traffic<C> {
     }
 
     /// An operation will be begun anew, and with it what it was to write. Yields it as it was before it had a version.
-    pub(super) fn begin_anew(&mut self, entry: &Entry) -> Op {
+    pub(super) fn prepare_resend(&mut self, entry: &Entry) -> Op {
         self.end_write(entry, OutcomeClass::Refused, entry.picked_ns);
         // Other writes have the version that their source has given them.
         if is_versioned(entry.kind) && self.lanes[entry.lane() as usize].is_audited {
@@ -154,15 +154,15 @@ impl<C: Codec> Traffic<C> {
                 self.recording.counts.verification.misses += 1;
                 self.recording.counts.windows.verify_misses += 1;
                 let parts = self.lane_at(head).keyspace.value(&self.payload, id, version);
-                let seen = Seen { index, head, id, at_ns };
-                self.note_object(ObjectFaultKind::Missing, &seen, &parts, None);
+                let observed = ObservedObject { index, head, id, at_ns };
+                self.note_object(ObjectFaultKind::Missing, &observed, &parts, None);
             }
             Some(Check::Life { stored_ms }) => {
                 let ([_, age_ms], ttl_ms) = self.ages_and_ttl_ms(head, stored_ms, at_ns);
                 if age_ms + LIFE_TOLERANCE_MS < ttl_ms {
                     self.recording.counts.windows.unexpired_unget += 1;
-                    let seen = Seen { index, head, id, at_ns };
-                    self.note_object(ObjectFaultKind::Gone { age_ms }, &seen, &ValueParts::EMPTY, None);
+                    let observed = ObservedObject { index, head, id, at_ns };
+                    self.note_object(ObjectFaultKind::Gone { age_ms }, &observed, &ValueParts::EMPTY, None);
                 }
             }
         }
@@ -173,27 +173,27 @@ impl<C: Codec> Traffic<C> {
     fn note_object(
         &mut self,
         kind: ObjectFaultKind,
-        seen: &Seen,
+        observed: &ObservedObject,
         parts: &ValueParts,
         received: Option<&Verifier>,
     ) {
-        let lane = &self.lanes[self.in_flight.get(seen.head).lane() as usize];
+        let lane = &self.lanes[self.in_flight.get(observed.head).lane() as usize];
         self.key_bytes.clear();
-        lane.keyspace.write_key(seen.id, &mut self.key_bytes);
+        lane.keyspace.write_key(observed.id, &mut self.key_bytes);
         let value = [parts.head(), &self.payload.block()[parts.offset..][..parts.len]];
         let (received_len, right) =
             received.map_or((0, 0), |verifier| (verifier.received_len() as usize, verifier.right_len(parts)));
         let from = if parts.total_len().max(received_len) > SHOWN_MAX { right } else { 0 };
         let wrong = received
-            .and_then(|verifier| self.wrong_bytes.of(seen.index, verifier.id(), received_len - right));
+            .and_then(|verifier| self.wrong_bytes.of(observed.index, verifier.id(), received_len - right));
         let received = wrong.map_or([&[][..]; 3], |wrong| {
             let [head, rest] = span(value, from..right);
             [head, rest, wrong]
         });
         self.recording.object_fault(&ObjectFaultNote {
             kind,
-            at_ns: seen.at_ns,
-            connection: seen.index,
+            at_ns: observed.at_ns,
+            connection: observed.index,
             ttl_s: lane.session.ttl_s(),
             expected_len: parts.total_len() as u32,
             received_len: received_len as u32,
@@ -228,9 +228,9 @@ impl<C: Codec> Traffic<C> {
             return self.check_miss_of_window(index, head, id, at_ns);
         }
         let entry = self.in_flight.get(head);
-        let read = Read { id, began_ns: entry.picked_ns, done_ns: at_ns };
+        let read = CheckedRead { id, began_ns: entry.picked_ns, done_ns: at_ns };
         let Some(audit) = self.audits.get_mut(usize::from(entry.class)) else { return };
-        if !audit.chooses() {
+        if !audit.selects() {
             return;
         }
         self.recording.counts.verification.misses += 1;
@@ -241,11 +241,11 @@ impl<C: Codec> Traffic<C> {
 
     /// The server names a key that was not asked for.
     #[cold]
-    pub(super) fn note_unasked(&mut self, head: EntryId, key: &[u8], at_ns: u64) {
+    pub(super) fn note_unrequested(&mut self, head: EntryId, key: &[u8], at_ns: u64) {
         let keyspace = &self.lane_at(head).keyspace;
         let other_key = keyspace.id_of_key(key);
         let entry = self.in_flight.get_mut(head);
-        entry.rest.mismatched = true;
+        entry.details.mismatched = true;
         // Of several keys nobody knows which it stands for.
         let asked = entry.op().only_id().or(other_key).unwrap_or(0);
         self.recording
@@ -260,14 +260,14 @@ impl<C: Codec> Traffic<C> {
         let verdict = verifier.finish(&self.payload);
         if let Some(age_ms) = verifier.expired_ms() {
             let kind = ObjectFaultKind::Expired { age_ms };
-            let seen = Seen { index, head, id: verifier.id(), at_ns };
-            self.note_object(kind, &seen, &ValueParts::EMPTY, Some(verifier));
+            let observed = ObservedObject { index, head, id: verifier.id(), at_ns };
+            self.note_object(kind, &observed, &ValueParts::EMPTY, Some(verifier));
         } else if verdict != Integrity::Intact
             && let Some(parts) = verifier.of_window(&self.payload)
         {
             self.recording.counts.windows.verify_failed += 1;
-            let seen = Seen { index, head, id: verifier.id(), at_ns };
-            self.note_object(ObjectFaultKind::Value, &seen, &parts, Some(verifier));
+            let observed = ObservedObject { index, head, id: verifier.id(), at_ns };
+            self.note_object(ObjectFaultKind::Value, &observed, &parts, Some(verifier));
         }
         match verdict {
             Integrity::Intact if !verifier.is_of_any_version() => {}
@@ -283,7 +283,7 @@ impl<C: Codec> Traffic<C> {
         let example = Example { version: version.map(Version), ..Example::of(id, at_ns) };
         let fault = match verdict {
             Integrity::Intact | Integrity::Foreign => {
-                let read = Read { id, began_ns: entry.picked_ns, done_ns: at_ns };
+                let read = CheckedRead { id, began_ns: entry.picked_ns, done_ns: at_ns };
                 let audit = self.audits.get(usize::from(entry.class));
                 audit.zip(version).and_then(|(audit, version)| audit.judge_value(read, version))
             }
@@ -299,7 +299,7 @@ impl<C: Codec> Traffic<C> {
             Integrity::Overlong => Some((ValueFault::Overlong, example)),
         };
         if let Some((fault, example)) = fault {
-            entry.rest.mismatched = true;
+            entry.details.mismatched = true;
             self.recording.counts.verification.note(fault, example);
         }
     }

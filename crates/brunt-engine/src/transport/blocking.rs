@@ -18,8 +18,8 @@ use std::time::Duration;
 /// A connection, plain or by TLS.
 #[derive(Debug)]
 pub(crate) enum Stream {
-    Plain(Punctual),
-    Tls(Box<StreamOwned<ClientConnection, Punctual>>),
+    Plain(DeadlineSocket),
+    Tls(Box<StreamOwned<ClientConnection, DeadlineSocket>>),
 }
 
 impl Stream {
@@ -32,7 +32,7 @@ impl Stream {
     ) -> io::Result<Self> {
         let to = address.to_socket_address()?;
         let socket = Socket::new(to.domain(), Type::STREAM, None)?;
-        let socket = Punctual { socket, clock, deadline_ns };
+        let socket = DeadlineSocket { socket, clock, deadline_ns };
         socket.socket.connect_timeout(&to, socket.left()?)?;
         if to.domain() != Domain::UNIX {
             // An attempt at a port that nobody listens on may meet itself, on this host.
@@ -68,15 +68,15 @@ impl Stream {
     }
 
     /// Says what every connection of the load says first, and hears that we are let in.
-    pub(crate) fn greet(&mut self, codec: &RespCodec) -> Result<(), NotGreeted> {
+    pub(crate) fn set_up(&mut self, codec: &RespCodec) -> Result<(), SetupError> {
         let greeting = codec.connection_setup();
         if greeting.replies == 0 {
             return Ok(());
         }
         self.write_all(greeting.bytes)?;
         self.flush()?;
-        let (mut decoder, mut held, mut heard) = (codec.clone(), Vec::new(), 0);
-        while heard < greeting.replies {
+        let (mut decoder, mut held, mut replies) = (codec.clone(), Vec::new(), 0);
+        while replies < greeting.replies {
             let mut piece = [0; 4096];
             match self.read(&mut piece) {
                 Ok(0) => {
@@ -87,15 +87,15 @@ impl Stream {
                 Err(error) => return Err(error.into()),
             }
             let mut used = 0;
-            while heard < greeting.replies {
+            while replies < greeting.replies {
                 let (step, event) = decoder.decode(&held[used..]);
                 match event {
                     None => break,
-                    Some(Event::End { reply: ReplyKind::Ok, .. }) => heard += 1,
+                    Some(Event::End { reply: ReplyKind::Ok, .. }) => replies += 1,
                     Some(Event::End { reply, text, .. }) => {
-                        return Err(NotGreeted::Refused(codec.setup_error(heard, reply, text)));
+                        return Err(SetupError::Rejected(codec.setup_error(replies, reply, text)));
                     }
-                    Some(Event::Found { .. } | Event::Bad(_)) => return Err(NotGreeted::NoAnswer),
+                    Some(Event::Found { .. } | Event::Bad(_)) => return Err(SetupError::InvalidReply),
                     Some(_) => {}
                 }
                 used += step;
@@ -117,21 +117,21 @@ impl Stream {
 
 /// Why a greeting came to nothing.
 #[derive(Debug)]
-pub(crate) enum NotGreeted {
+pub(crate) enum SetupError {
     /// The connection is lost, or nothing came in time.
     Lost(io::Error),
     /// We are not let in: what the server says, for a user.
-    Refused(String),
+    Rejected(String),
     /// What came is no answer to a greeting.
-    NoAnswer,
+    InvalidReply,
 }
 
-impl NotGreeted {
+impl SetupError {
     /// What to say of an answer that is none.
-    pub(crate) const NO_ANSWER: &str = "its answer to the greeting is none";
+    pub(crate) const INVALID_REPLY: &str = "its answer to the greeting is none";
 }
 
-impl From<io::Error> for NotGreeted {
+impl From<io::Error> for SetupError {
     fn from(error: io::Error) -> Self {
         Self::Lost(error)
     }
@@ -140,13 +140,13 @@ impl From<io::Error> for NotGreeted {
 /// A socket whose every call waits until the deadline at most: a handshake of TLS, or a record that comes byte by byte, is
 /// many calls.
 #[derive(Debug)]
-pub(crate) struct Punctual {
+pub(crate) struct DeadlineSocket {
     socket: Socket,
     clock: Clock,
     deadline_ns: u64,
 }
 
-impl Punctual {
+impl DeadlineSocket {
     /// How long is left; an error where nothing is.
     fn left(&self) -> io::Result<Duration> {
         match self.deadline_ns.saturating_sub(self.clock.now_ns()) {
@@ -156,14 +156,14 @@ impl Punctual {
     }
 }
 
-impl Read for Punctual {
+impl Read for DeadlineSocket {
     fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
         self.socket.set_read_timeout(Some(self.left()?))?;
         self.socket.read(bytes)
     }
 }
 
-impl Write for Punctual {
+impl Write for DeadlineSocket {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.socket.set_write_timeout(Some(self.left()?))?;
         self.socket.write(bytes)

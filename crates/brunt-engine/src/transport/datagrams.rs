@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn that_nobody_listens_shows_with_the_next_call() {
+    fn missing_listeners_show_with_the_next_call() {
         let [here, there] = pair();
         drop(there);
         let send = |ends: &[u32]| send(&here, b"ab", ends, &mut 0);

@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn segments_are_delayed_where_that_is_asked_for() {
+    fn nagle_is_on_where_requested() {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = Address::Network(listener.local_addr().unwrap());
         let options = |nodelay| SocketOptions { nodelay, ..SocketOptions::default() };
@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn sockets_have_what_was_asked_of_them() {
+    fn socket_options_are_set() {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let tcp = Address::Network(listener.local_addr().unwrap());
         let udp = Address::Datagram(listener.local_addr().unwrap());

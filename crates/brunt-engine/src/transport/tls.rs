@@ -13,14 +13,14 @@ pub(crate) mod client;
 pub(crate) mod pair;
 mod tunnel;
 
-use crate::io::{Chunk, CloseHow, Completion, LinkId, SendResult, Trouble, What};
+use crate::io::{Chunk, CloseMode, Completion, CompletionKind, ConnectionError, LinkId, SendResult};
 use client::TlsClient;
 use std::collections::VecDeque;
 use std::io::{self, IoSlice};
 use tunnel::Tunnel;
 pub(crate) use tunnel::{PLAIN_HINT, explain};
 
-/// The errno of a tunnel that could not be made or went wrong. No stream socket has it of itself; [`Tunnels::trouble`] has the words.
+/// The errno of a tunnel that could not be made or went wrong. No stream socket has it of itself; [`Tunnels::connection_error`] has the words.
 pub(crate) const TLS_ERRNO: i32 = libc::EPROTO;
 
 /// The sockets beneath the tunnels.
@@ -34,7 +34,7 @@ pub(crate) trait Wire {
     #[expect(unsafe_code, reason = "the kernel may read the bytes later")]
     unsafe fn hand_over(&mut self, link: LinkId, records: &[u8]) -> Option<SendResult>;
     /// Closes the socket of a link, if it has one, after handing in what was queued on it.
-    fn hang_up(&mut self, link: LinkId, how: CloseHow);
+    fn hang_up(&mut self, link: LinkId, mode: CloseMode);
     /// What was read last.
     fn records(&self, chunk: Chunk) -> &[u8];
 }
@@ -69,10 +69,10 @@ struct Link {
     /// How long the last handshake took.
     handshake_ns: Option<u64>,
     /// Why the last connection failed.
-    trouble: Option<Reason>,
+    error: Option<Reason>,
 }
 
-/// Why a connection failed, see [`Trouble`].
+/// Why a connection failed, see [`ConnectionError`].
 struct Reason {
     words: String,
     is_answer: bool,
@@ -87,7 +87,7 @@ impl Reason {
 
 /// What handing over came to.
 #[derive(Clone, Copy, Debug)]
-enum Handed {
+enum HandOver {
     /// There was nothing to hand over, or the sockets are at it.
     Nothing,
     /// They have answered.
@@ -104,7 +104,7 @@ pub(crate) struct Tunnels {
     /// Of the completion that was told last.
     plain: Vec<u8>,
     /// What is to be told before anything else happens in a tunnel.
-    told: VecDeque<Completion>,
+    queued: VecDeque<Completion>,
 }
 
 impl Tunnels {
@@ -114,7 +114,7 @@ impl Tunnels {
         if client.is_some() && self.links.len() <= at {
             self.links.resize_with(at + 1, || None);
             // Of one completion of a socket come three at most: established, bytes, the end.
-            self.told.reserve(4);
+            self.queued.reserve(4);
         }
         let begun = client.map(|client| {
             Box::new(Link {
@@ -123,7 +123,7 @@ impl Tunnels {
                 state: State::Down,
                 owed: Owed::Nothing,
                 handshake_ns: None,
-                trouble: None,
+                error: None,
             })
         });
         if let Some(entry) = self.links.get_mut(at) {
@@ -142,10 +142,10 @@ impl Tunnels {
         Over { tunnels: self, wire }
     }
 
-    /// The next thing that the worker is to be told.
+    /// The next thing that the worker is to be queued.
     #[inline]
-    pub(crate) fn next_told(&mut self) -> Option<Completion> {
-        self.told.pop_front()
+    pub(crate) fn next_queued(&mut self) -> Option<Completion> {
+        self.queued.pop_front()
     }
 
     /// The bytes of the completion that was told last.
@@ -164,10 +164,10 @@ impl Tunnels {
         self.at(link)?.handshake_ns
     }
 
-    /// See [`crate::io::Io::trouble`].
-    pub(crate) fn trouble(&self, link: LinkId) -> Option<Trouble<'_>> {
-        let reason = self.at(link)?.trouble.as_ref()?;
-        Some(Trouble { words: &reason.words, is_answer: reason.is_answer })
+    /// See [`crate::io::Io::connection_error`].
+    pub(crate) fn connection_error(&self, link: LinkId) -> Option<ConnectionError<'_>> {
+        let reason = self.at(link)?.error.as_ref()?;
+        Some(ConnectionError { words: &reason.words, is_answer: reason.is_answer })
     }
 }
 
@@ -181,44 +181,46 @@ impl<W: Wire> Over<'_, W> {
     /// Gives the sockets what there is to be sent, unless they are at it.
     #[inline]
     #[expect(unsafe_code, reason = "a promise to the sockets that the bytes stay")]
-    fn hand_over(&mut self, link: LinkId) -> Handed {
-        let Some(tunnel) = &mut self.tunnels.of(link).tunnel else { return Handed::Nothing };
+    fn hand_over(&mut self, link: LinkId) -> HandOver {
+        let Some(tunnel) = &mut self.tunnels.of(link).tunnel else { return HandOver::Nothing };
         let records = tunnel.take_off();
         if records.is_empty() {
-            return Handed::Nothing;
+            return HandOver::Nothing;
         }
         // SAFETY: a tunnel leaves these bytes what and where they are until it is told that they were sent; and it is dropped only
         // with its connection, which `Wire::hang_up` ends after handing in what was queued on it, or after the sockets.
         let result = unsafe { self.wire.hand_over(link, records) };
         match result {
-            None => Handed::Later,
+            None => HandOver::Later,
             Some(result) => {
                 tunnel.sent(result.taken.unwrap_or(0));
-                Handed::Now(result)
+                HandOver::Now(result)
             }
         }
     }
 
     /// The same where nobody waits for it: of a handshake, or of what the library has to say of itself.
     fn hand_over_own(&mut self, link: LinkId) {
-        if let Handed::Now(SendResult { taken: Err(errno), at_ns }) = self.hand_over(link) {
+        if let HandOver::Now(SendResult { taken: Err(errno), at_ns }) = self.hand_over(link) {
             self.fail(link, at_ns, errno);
         }
     }
 
-    fn tell(&mut self, link: LinkId, at_ns: u64, what: What) {
-        self.tunnels.told.push_back(Completion { link, at_ns, polled_ns: at_ns, what });
+    fn tell(&mut self, link: LinkId, at_ns: u64, kind: CompletionKind) {
+        self.tunnels.queued.push_back(Completion { link, at_ns, polled_ns: at_ns, kind });
     }
 
     /// A connection that stands, or is on the way to, is over: its socket is closed, or is closed now.
     fn end(&mut self, link: LinkId, at_ns: u64, errno: Option<i32>) {
-        self.wire.hang_up(link, CloseHow::Orderly);
-        let what = match self.tunnels.of(link).state {
-            State::Open => What::Closed(errno),
-            State::Down | State::Handshaking { .. } => What::ConnectFailed(errno.unwrap_or(TLS_ERRNO)),
+        self.wire.hang_up(link, CloseMode::Orderly);
+        let kind = match self.tunnels.of(link).state {
+            State::Open => CompletionKind::Closed(errno),
+            State::Down | State::Handshaking { .. } => {
+                CompletionKind::ConnectFailed(errno.unwrap_or(TLS_ERRNO))
+            }
         };
         self.reset(link);
-        self.tell(link, at_ns, what);
+        self.tell(link, at_ns, kind);
     }
 
     fn fail(&mut self, link: LinkId, at_ns: u64, errno: i32) {
@@ -231,7 +233,7 @@ impl<W: Wire> Over<'_, W> {
     }
 
     /// The connection stands: the handshake begins.
-    fn greet(&mut self, link: LinkId, at_ns: u64) {
+    fn begin_handshake(&mut self, link: LinkId, at_ns: u64) {
         let entry = self.tunnels.of(link);
         entry.state = State::Handshaking { since_ns: at_ns, is_heard: false };
         match Tunnel::begin(&entry.client) {
@@ -240,7 +242,7 @@ impl<W: Wire> Over<'_, W> {
                 self.hand_over_own(link);
             }
             Err(error) => {
-                entry.trouble = Some(Reason::answer(&error));
+                entry.error = Some(Reason::answer(&error));
                 self.fail(link, at_ns, TLS_ERRNO);
             }
         }
@@ -265,14 +267,19 @@ impl<W: Wire> Over<'_, W> {
         }
         if !self.tunnels.plain.is_empty() && self.tunnels.of(link).state == State::Open {
             let chunk = Chunk::decrypted(self.tunnels.plain.len());
-            self.tunnels.told.push_back(Completion { link, at_ns, polled_ns, what: What::Received(chunk) });
+            self.tunnels.queued.push_back(Completion {
+                link,
+                at_ns,
+                polled_ns,
+                kind: CompletionKind::Received(chunk),
+            });
         }
         // An answer of the handshake, of a change of keys, or an alert that says what is wrong. Only now, because it may fail,
         // and what has come was there before.
-        let handed = if has_own { self.hand_over(link) } else { Handed::Nothing };
+        let handed = if has_own { self.hand_over(link) } else { HandOver::Nothing };
         let failed = match handed {
-            Handed::Now(SendResult { taken: Err(errno), at_ns }) => Some((errno, at_ns)),
-            Handed::Now(_) | Handed::Later | Handed::Nothing => None,
+            HandOver::Now(SendResult { taken: Err(errno), at_ns }) => Some((errno, at_ns)),
+            HandOver::Now(_) | HandOver::Later | HandOver::Nothing => None,
         };
         if failed.is_none() {
             self.note_handshake(link, at_ns, speaks);
@@ -281,9 +288,9 @@ impl<W: Wire> Over<'_, W> {
             (Ok(false), None) => {}
             (Ok(false), Some((errno, at_ns))) => self.fail(link, at_ns, errno),
             // The peer has said why it is over, or we know: that it took no answer is no news.
-            (Ok(true), _) => self.end_of_peer(link, at_ns, None),
+            (Ok(true), _) => self.handle_peer_end(link, at_ns, None),
             (Err(error), _) => {
-                self.tunnels.of(link).trouble = Some(Reason::answer(&error));
+                self.tunnels.of(link).error = Some(Reason::answer(&error));
                 self.fail(link, at_ns, TLS_ERRNO);
             }
         }
@@ -296,32 +303,32 @@ impl<W: Wire> Over<'_, W> {
         let entry = self.tunnels.of(link);
         if let (State::Handshaking { since_ns, .. }, Some(tunnel)) = (entry.state, &entry.tunnel)
             && !tunnel.is_handshaking()
-            && (speaks || tunnel.has_landed())
+            && (speaks || tunnel.is_all_accepted())
         {
             entry.state = State::Open;
             entry.handshake_ns = Some(at_ns.saturating_sub(since_ns));
-            self.tell(link, at_ns, What::Connected);
+            self.tell(link, at_ns, CompletionKind::Connected);
         }
     }
 
     /// The peer has ended a connection. That it did not say so first is no fault of its own: replies say how long they are, so that
     /// nothing can be cut off unseen.
-    fn end_of_peer(&mut self, link: LinkId, at_ns: u64, errno: Option<i32>) {
+    fn handle_peer_end(&mut self, link: LinkId, at_ns: u64, errno: Option<i32>) {
         let entry = self.tunnels.of(link);
         if entry.state != State::Open {
             let how =
                 errno.map_or(String::new(), |errno| format!(" ({})", io::Error::from_raw_os_error(errno)));
             let words = format!("it ended the connection during the handshake{how}{PLAIN_HINT}");
-            entry.trouble = Some(Reason { words, is_answer: false });
+            entry.error = Some(Reason { words, is_answer: false });
         }
         self.end(link, at_ns, errno);
     }
 
     /// How much of what the worker offered counts as taken. If it is not all, there will be room.
-    fn land(&mut self, link: LinkId) -> usize {
+    fn accept_sent(&mut self, link: LinkId) -> usize {
         let entry = self.tunnels.of(link);
         let Some(tunnel) = &mut entry.tunnel else { return 0 };
-        let plain = tunnel.take_landed();
+        let plain = tunnel.take_accepted();
         entry.owed = if tunnel.is_ahead() { Owed::Room } else { Owed::Nothing };
         plain
     }
@@ -332,17 +339,17 @@ impl<W: Wire> Over<'_, W> {
         let Some(tunnel) = &mut entry.tunnel else { return };
         tunnel.sent(taken.unwrap_or(0));
         match (taken, entry.owed) {
-            (Err(errno), Owed::Result) => self.tell(link, at_ns, What::Sent(Err(errno))),
+            (Err(errno), Owed::Result) => self.tell(link, at_ns, CompletionKind::Sent(Err(errno))),
             (Err(errno), _) => self.fail(link, at_ns, errno),
             (Ok(_), Owed::Result) => {
-                let plain = self.land(link);
-                self.tell(link, at_ns, What::Sent(Ok(plain)));
+                let plain = self.accept_sent(link);
+                self.tell(link, at_ns, CompletionKind::Sent(Ok(plain)));
                 if self.tunnels.of(link).owed == Owed::Nothing {
                     self.go_on(link);
                 }
             }
             // Else the sockets say when there is.
-            (Ok(_), Owed::Room) if tunnel.has_landed() => self.make_room(link, at_ns),
+            (Ok(_), Owed::Room) if tunnel.is_all_accepted() => self.make_room(link, at_ns),
             (Ok(_), Owed::Room) => {}
             (Ok(_), Owed::Nothing) => {
                 self.go_on(link);
@@ -353,14 +360,14 @@ impl<W: Wire> Over<'_, W> {
 
     /// Hands over what was made meanwhile, unless the sockets have no room: then they say when there is.
     fn go_on(&mut self, link: LinkId) {
-        if self.tunnels.of(link).tunnel.as_ref().is_some_and(Tunnel::has_landed) {
+        if self.tunnels.of(link).tunnel.as_ref().is_some_and(Tunnel::is_all_accepted) {
             self.hand_over_own(link);
         }
     }
 
     fn make_room(&mut self, link: LinkId, at_ns: u64) {
         self.tunnels.of(link).owed = Owed::Nothing;
-        self.tell(link, at_ns, What::Writable);
+        self.tell(link, at_ns, CompletionKind::Writable);
     }
 
     /// A socket has room for more.
@@ -375,19 +382,21 @@ impl<W: Wire> Over<'_, W> {
         }
     }
 
-    /// Something has happened on a socket; [`Tunnels::next_told`] says what of it is the worker's.
+    /// Something has happened on a socket; [`Tunnels::next_queued`] says what of it is the worker's.
     #[inline]
     pub(crate) fn take(&mut self, completion: Completion) {
-        let Completion { link, at_ns, what, .. } = completion;
-        match what {
-            What::Received(chunk) | What::Stamped(chunk) => self.receive(completion, chunk),
-            What::Sent(taken) => self.sent(link, at_ns, taken),
-            What::Writable => self.writable(link, at_ns),
-            What::Connected => self.greet(link, at_ns),
-            What::Closed(errno) => self.end_of_peer(link, at_ns, errno),
-            What::ConnectFailed(_) => {
+        let Completion { link, at_ns, kind, .. } = completion;
+        match kind {
+            CompletionKind::Received(chunk) | CompletionKind::Stamped(chunk) => {
+                self.receive(completion, chunk)
+            }
+            CompletionKind::Sent(taken) => self.sent(link, at_ns, taken),
+            CompletionKind::Writable => self.writable(link, at_ns),
+            CompletionKind::Connected => self.begin_handshake(link, at_ns),
+            CompletionKind::Closed(errno) => self.handle_peer_end(link, at_ns, errno),
+            CompletionKind::ConnectFailed(_) => {
                 self.reset(link);
-                self.tunnels.told.push_back(completion);
+                self.tunnels.queued.push_back(completion);
             }
         }
     }
@@ -405,45 +414,45 @@ impl<W: Wire> Over<'_, W> {
             entry.state = State::Down;
             return Some(SendResult { taken: Err(TLS_ERRNO), at_ns: self.wire.clock_ns() });
         }
-        if tunnel.is_flying() {
-            // Something of the library's own is under way: when it has landed there is room.
+        if tunnel.is_sending() {
+            // Something of the library's own is under way: when it has accepted there is room.
             entry.owed = Owed::Room;
             return Some(SendResult { taken: Ok(0), at_ns: self.wire.clock_ns() });
         }
         match self.hand_over(link) {
-            Handed::Later => {
+            HandOver::Later => {
                 self.tunnels.of(link).owed = Owed::Result;
                 None
             }
-            Handed::Now(SendResult { taken: Ok(_), at_ns }) => {
-                Some(SendResult { taken: Ok(self.land(link)), at_ns })
+            HandOver::Now(SendResult { taken: Ok(_), at_ns }) => {
+                Some(SendResult { taken: Ok(self.accept_sent(link)), at_ns })
             }
-            Handed::Now(broken) => Some(broken),
-            // It was offered again, and has landed meanwhile.
-            Handed::Nothing => {
-                let taken = self.land(link);
+            HandOver::Now(broken) => Some(broken),
+            // It was offered again, and has accepted meanwhile.
+            HandOver::Nothing => {
+                let taken = self.accept_sent(link);
                 Some(SendResult { taken: Ok(taken), at_ns: self.wire.clock_ns() })
             }
         }
     }
 
     /// As [`crate::io::Io::close`].
-    pub(crate) fn close(&mut self, link: LinkId, how: CloseHow) {
+    pub(crate) fn close(&mut self, link: LinkId, mode: CloseMode) {
         let entry = self.tunnels.of(link);
         if let State::Handshaking { is_heard, .. } = entry.state {
             // The worker has waited long enough.
-            let what = if is_heard { "finish the handshake in time" } else { "answer the handshake in time" };
-            let words = format!("it did not {what}{PLAIN_HINT}");
-            entry.trouble = Some(Reason { words, is_answer: false });
+            let step = if is_heard { "finish the handshake in time" } else { "answer the handshake in time" };
+            let words = format!("it did not {step}{PLAIN_HINT}");
+            entry.error = Some(Reason { words, is_answer: false });
         }
-        if let (Some(tunnel), State::Open, CloseHow::Orderly) = (&mut entry.tunnel, entry.state, how) {
-            tunnel.say_end();
+        if let (Some(tunnel), State::Open, CloseMode::Orderly) = (&mut entry.tunnel, entry.state, mode) {
+            tunnel.send_close_notify();
             // As good as it goes: where it is not taken, the end comes without a word.
             let _ = self.hand_over(link);
         }
-        self.wire.hang_up(link, how);
+        self.wire.hang_up(link, mode);
         self.reset(link);
-        self.tunnels.told.retain(|completion| completion.link != link);
+        self.tunnels.queued.retain(|completion| completion.link != link);
     }
 }
 
@@ -464,7 +473,7 @@ impl<W: Wire + Iterator<Item = Completion>> Driven<W> {
 
     fn next(&mut self) -> Option<Completion> {
         loop {
-            if let Some(completion) = self.tunnels.next_told() {
+            if let Some(completion) = self.tunnels.next_queued() {
                 return Some(completion);
             }
             let completion = self.wire.next()?;
@@ -499,7 +508,7 @@ mod tests {
             Some(SendResult { taken, at_ns: 7 })
         }
 
-        fn hang_up(&mut self, _link: LinkId, _how: CloseHow) {}
+        fn hang_up(&mut self, _link: LinkId, _how: CloseMode) {}
 
         fn records(&self, _chunk: Chunk) -> &[u8] {
             SAID
@@ -515,20 +524,20 @@ mod tests {
     }
 
     #[test]
-    fn the_reason_outlives_an_alert_that_nobody_takes() {
+    fn the_reason_outlives_an_unsent_alert() {
         let options = TlsOptions { is_insecure: true, ..TlsOptions::default() };
         let client = TlsSettings::read(&options).unwrap().toward("cache").unwrap();
-        let came = |what| Completion { link: 0, at_ns: 7, polled_ns: 7, what };
+        let came = |kind| Completion { link: 0, at_ns: 7, polled_ns: 7, kind };
         let said = Chunk { start: 0, len: SAID.len() };
-        let coming = [came(What::Connected), came(What::Received(said))].into();
+        let coming = [came(CompletionKind::Connected), came(CompletionKind::Received(said))].into();
         let mut tls = Driven::new(Rude { sends: 0, coming }, &client);
-        let told = tls.next().map(|completion| completion.what);
-        assert!(matches!(told, Some(What::ConnectFailed(TLS_ERRNO))), "{told:?}");
-        let trouble = Trouble {
+        let told = tls.next().map(|completion| completion.kind);
+        assert!(matches!(told, Some(CompletionKind::ConnectFailed(TLS_ERRNO))), "{told:?}");
+        let error = ConnectionError {
             words: "what it says is no TLS; does it speak TLS (--transport tcp is plain)?",
             is_answer: true,
         };
-        assert_eq!(tls.tunnels.trouble(0), Some(trouble));
+        assert_eq!(tls.tunnels.connection_error(0), Some(error));
         assert_eq!(tls.wire.sends, 2, "an alert was offered");
     }
 }

@@ -40,7 +40,7 @@ impl TlsSettings {
             .with_safe_default_protocol_versions()
             .map_err(|error| format!("--transport: no TLS: {error}"))?;
         let builder = match options.is_insecure {
-            true => builder.dangerous().with_custom_certificate_verifier(Arc::new(Anybody)),
+            true => builder.dangerous().with_custom_certificate_verifier(Arc::new(NoVerification)),
             false => builder.with_root_certificates(roots(options.ca.as_deref())?),
         };
         let mut config = match &options.identity {
@@ -154,9 +154,9 @@ fn roots(file: Option<&str>) -> Result<RootCertStore, String> {
 /// proves nothing: who stands in between has shown one of his own. To verify a signature the library would read the certificate, and
 /// refuse those that it does not take.
 #[derive(Debug)]
-struct Anybody;
+struct NoVerification;
 
-impl ServerCertVerifier for Anybody {
+impl ServerCertVerifier for NoVerification {
     fn verify_server_cert(
         &self,
         _end_entity: &CertificateDer<'_>,

@@ -148,7 +148,7 @@ impl Wire for Peer {
         Some(SendResult { taken: Ok(records.len()), at_ns: 7 })
     }
 
-    fn hang_up(&mut self, _link: LinkId, _how: CloseHow) {}
+    fn hang_up(&mut self, _link: LinkId, _how: CloseMode) {}
 
     fn records(&self, chunk: Chunk) -> &[u8] {
         &self.current[chunk.start..chunk.start + chunk.len]
@@ -161,7 +161,7 @@ impl Iterator for Peer {
     fn next(&mut self) -> Option<Completion> {
         if !self.is_up {
             self.is_up = true;
-            return Some(Completion { link: 0, at_ns: 7, polled_ns: 7, what: What::Connected });
+            return Some(Completion { link: 0, at_ns: 7, polled_ns: 7, kind: CompletionKind::Connected });
         }
         if self.said.is_empty() {
             return None;
@@ -170,8 +170,8 @@ impl Iterator for Peer {
             if self.read < self.cut { self.said.len().min(self.cut - self.read) } else { self.said.len() };
         self.current = self.said.drain(..len).collect();
         self.read += len;
-        let what = What::Received(Chunk { start: 0, len });
-        Some(Completion { link: 0, at_ns: 7, polled_ns: 7, what })
+        let kind = CompletionKind::Received(Chunk { start: 0, len });
+        Some(Completion { link: 0, at_ns: 7, polled_ns: 7, kind })
     }
 }
 
@@ -187,13 +187,13 @@ struct Told {
 fn listen(tls: &mut Driven<Peer>, told: &mut Told) {
     while let Some(completion) = tls.next() {
         assert_eq!(told.end, None, "{completion:?} after the end");
-        match completion.what {
-            What::Connected => told.is_connected = true,
-            What::Received(chunk) => {
+        match completion.kind {
+            CompletionKind::Connected => told.is_connected = true,
+            CompletionKind::Received(chunk) => {
                 assert!(told.is_connected && chunk.len > 0);
                 told.plain.extend_from_slice(tls.tunnels.plain(chunk));
             }
-            What::Closed(errno) => told.end = Some(errno),
+            CompletionKind::Closed(errno) => told.end = Some(errno),
             other => panic!("{other:?}"),
         }
     }
@@ -218,7 +218,7 @@ fn send(tls: &mut Driven<Peer>, parts: &[&[u8]]) -> Result<usize, i32> {
 }
 
 #[test]
-fn what_is_cut_anywhere_comes_whole() {
+fn records_cut_anywhere_arrive_whole() {
     let requests: [&[u8]; 3] = [b"get a\r\n", &[b'x'; 300], b"\r\n"];
     for version in VERSIONS {
         let mut total = 0;
@@ -243,7 +243,7 @@ fn what_is_cut_anywhere_comes_whole() {
 /// The peer answers, says what is no TLS in the same breath, and takes no alert any more: the answer is told, whole, and then
 /// the end.
 #[test]
-fn what_has_come_is_told_before_the_end() {
+fn received_bytes_precede_the_end() {
     let request = [b'x'; 300];
     for version in VERSIONS {
         let (tls, _) = established(version, u64::MAX, 0);
@@ -264,7 +264,7 @@ fn what_has_come_is_told_before_the_end() {
 /// A key of TLS 1.2 lasts so long and no longer: what is offered then is not taken, nothing of it reaches the server, not even
 /// when the connection is closed, and what was taken before has.
 #[test]
-fn keys_that_are_used_up_take_nothing() {
+fn used_up_keys_take_nothing() {
     for records_max in [5, 6, 20] {
         let (mut tls, mut told) = established(&TLS12, records_max, 0);
         let mut taken = 0;
@@ -283,14 +283,14 @@ fn keys_that_are_used_up_take_nothing() {
         });
         assert_eq!((broken, tls.wire.had.len(), told.plain.len()), (Some(TLS_ERRNO), taken, taken));
         assert!(taken > 0);
-        tls.tunnels.over(&mut tls.wire).close(0, CloseHow::Orderly);
+        tls.tunnels.over(&mut tls.wire).close(0, CloseMode::Orderly);
         assert_eq!(tls.wire.had.len(), taken, "{records_max}");
     }
 }
 
 /// Of TLS 1.3 they are changed, and nothing is to be seen of it.
 #[test]
-fn keys_that_are_used_up_are_changed() {
+fn used_up_keys_are_changed() {
     let (mut tls, mut told) = established(&TLS13, 5, 0);
     for number in 0..100u8 {
         assert_eq!(send(&mut tls, &[&[number; 40]]), Ok(40));

@@ -21,15 +21,15 @@ const MARKS_USUAL: usize = 4;
 pub(super) struct Tunnel {
     connection: ClientConnection,
     /// Records for the Io: those before `taken` it has taken, the others stay until it has.
-    flying: Vec<u8>,
+    sending: Vec<u8>,
     taken: usize,
     /// The Io was given the others, and has not answered.
-    is_flying: bool,
+    is_sending: bool,
     /// Records that were made meanwhile.
     waiting: Vec<u8>,
     /// Bytes of records that were made and that were taken, from the beginning on.
     made: u64,
-    landed: u64,
+    accepted: u64,
     /// Where the records of plain bytes end that do not count as taken yet; and how many of these there are in all.
     marks: VecDeque<Mark>,
     ahead: usize,
@@ -61,16 +61,16 @@ impl Tunnel {
         let mut connection = client.connection()?;
         // What is handed in is bounded already, by the queue of its connection.
         connection.set_buffer_limit(None);
-        let (flying, waiting) = (Vec::new(), Vec::new());
+        let (sending, waiting) = (Vec::new(), Vec::new());
         let marks = VecDeque::with_capacity(MARKS_USUAL);
         let mut tunnel = Self {
             connection,
-            flying,
+            sending,
             taken: 0,
-            is_flying: false,
+            is_sending: false,
             waiting,
             made: 0,
-            landed: 0,
+            accepted: 0,
             marks,
             ahead: 0,
         };
@@ -83,8 +83,8 @@ impl Tunnel {
     }
 
     /// Is the Io at it?
-    pub(super) fn is_flying(&self) -> bool {
-        self.is_flying
+    pub(super) fn is_sending(&self) -> bool {
+        self.is_sending
     }
 
     /// Takes in what came over the wire, and appends what it says. Returns whether the peer has said that it is the end. After an
@@ -158,7 +158,7 @@ impl Tunnel {
     }
 
     /// Says that it is the end.
-    pub(super) fn say_end(&mut self) {
+    pub(super) fn send_close_notify(&mut self) {
         self.connection.send_close_notify();
         self.make_records();
     }
@@ -175,31 +175,31 @@ impl Tunnel {
     /// What the Io is to be given now; empty where there is nothing, or where it is at it. From here until [`Tunnel::sent`] these
     /// bytes stay.
     pub(super) fn take_off(&mut self) -> &[u8] {
-        if self.is_flying {
+        if self.is_sending {
             return &[];
         }
-        if self.taken == self.flying.len() {
-            self.flying.clear();
+        if self.taken == self.sending.len() {
+            self.sending.clear();
             self.taken = 0;
-            std::mem::swap(&mut self.flying, &mut self.waiting);
+            std::mem::swap(&mut self.sending, &mut self.waiting);
         } else {
-            self.flying.append(&mut self.waiting);
+            self.sending.append(&mut self.waiting);
         }
-        self.is_flying = self.taken < self.flying.len();
-        &self.flying[self.taken..]
+        self.is_sending = self.taken < self.sending.len();
+        &self.sending[self.taken..]
     }
 
     /// The Io has taken so many of the bytes that it was given.
     pub(super) fn sent(&mut self, bytes: usize) {
-        self.is_flying = false;
+        self.is_sending = false;
         self.taken += bytes;
-        self.landed += bytes as u64;
-        debug_assert!(self.taken <= self.flying.len(), "no more than it was given");
+        self.accepted += bytes as u64;
+        debug_assert!(self.taken <= self.sending.len(), "no more than it was given");
     }
 
     /// Has the Io taken all that it was given?
-    pub(super) fn has_landed(&self) -> bool {
-        !self.is_flying && self.taken == self.flying.len()
+    pub(super) fn is_all_accepted(&self) -> bool {
+        !self.is_sending && self.taken == self.sending.len()
     }
 
     /// Are there records that the Io was not given?
@@ -207,11 +207,11 @@ impl Tunnel {
         !self.waiting.is_empty()
     }
 
-    /// The plain bytes that count as taken, each once: those of the records that have landed whole. No server can have answered
+    /// The plain bytes that count as taken, each once: those of the records that have accepted whole. No server can have answered
     /// others.
-    pub(super) fn take_landed(&mut self) -> usize {
+    pub(super) fn take_accepted(&mut self) -> usize {
         let mut plain = 0;
-        while let Some(mark) = self.marks.front().filter(|mark| mark.made <= self.landed) {
+        while let Some(mark) = self.marks.front().filter(|mark| mark.made <= self.accepted) {
             plain += mark.plain;
             self.marks.pop_front();
         }
@@ -291,7 +291,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn alerts_have_their_names() {
+    fn alerts_have_registry_names() {
         let table = [
             (AlertDescription::HandshakeFailure, "handshake_failure"),
             (AlertDescription::UnknownCA, "unknown_ca"),

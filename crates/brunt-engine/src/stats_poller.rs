@@ -1,13 +1,13 @@
-//! The servers as polled_servers: a connection to each of them, beside the workers', that asks for its statistics.
+//! Polls the servers: a connection to each of them, beside the workers', that asks for its statistics.
 //!
 //! Not a second loop for load: a thread per server that blocks, asks once a second and sleeps in between, never on a
 //! worker. It asks before the first worker connects, when preload is over (nothing is going on then), each second on the grid
 //! that the measured window begins on (in a long window where its rows over time begin), and when all workers have ended. Invariants: whatever the server does, an asking
-//! ends within [`ANSWER`]; and who has given no statistics at first is never asked again.
+//! ends within [`REPLY_TIMEOUT`]; and who has given no statistics at first is never asked again.
 
 use crate::clock::Clock;
 use crate::run::Endpoint;
-use crate::transport::blocking::{NotGreeted, Stream};
+use crate::transport::blocking::{SetupError, Stream};
 use brunt_plan::units::DurationNs;
 use brunt_proto::memcached::stats::{self, StatsReply};
 use brunt_proto::resp::RespCodec;
@@ -21,7 +21,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 /// From beginning to ask until the answer is there, connecting included where it must be.
-const ANSWER: Duration = Duration::from_secs(1);
+const REPLY_TIMEOUT: Duration = Duration::from_secs(1);
 /// Between two askings, in a window of up to two minutes.
 const PERIOD_NS: u64 = 1_000_000_000;
 /// An instant of the grid that comes so soon after an asking is passed over.
@@ -33,7 +33,7 @@ const LAST_ATTEMPTS: u32 = 3;
 
 /// In which words the servers are asked.
 #[derive(Clone, Debug)]
-pub(crate) enum Question {
+pub(crate) enum StatsQuery {
     /// memcached's `stats`, whatever dialect the load speaks.
     Stats,
     /// Redis's `INFO`, after the greeting of this codec: whoever is to be told something must be let in first.
@@ -41,11 +41,11 @@ pub(crate) enum Question {
 }
 
 /// An answer, with the place of the server among those that are asked.
-pub(crate) type Told = (usize, Snapshot);
+pub(crate) type ServerSnapshot = (usize, Snapshot);
 
-/// What the control thread tells a witness.
+/// What the control thread tells a poller.
 #[derive(Clone, Copy, Debug)]
-enum Order {
+enum PollerCommand {
     /// Preload is over: ask now.
     Prepared,
     /// The measured window begins then.
@@ -54,88 +54,88 @@ enum Order {
     End,
 }
 
-/// A witness as the control thread sees it.
-struct Hand {
-    orders: Sender<Order>,
+/// A poller as the control thread sees it.
+struct PollerHandle {
+    orders: Sender<PollerCommand>,
     /// An asking that was waited for has ended.
     done: Receiver<()>,
     thread: JoinHandle<ServerRecord>,
 }
 
 /// All of them, in the order of [`brunt_plan::plan::Plan::polled_servers`]. Dropping them ends them, without a word.
-pub(crate) struct Witnesses {
-    hands: Vec<Hand>,
+pub(crate) struct StatsPollers {
+    handles: Vec<PollerHandle>,
 }
 
-impl Witnesses {
+impl StatsPollers {
     /// Nobody is asked.
-    pub(crate) const fn none() -> Self {
-        Self { hands: Vec::new() }
+    pub(crate) const fn disabled() -> Self {
+        Self { handles: Vec::new() }
     }
 
     /// Asks these servers, each in its words, for the first time and waits for the answers. `interval` is how long rows over time are to be;
     /// whoever listens to `told` hears every answer, with the place of the server among these.
     pub(crate) fn start(
-        asked: Vec<(Endpoint, Question)>,
+        servers: Vec<(Endpoint, StatsQuery)>,
         interval: Option<DurationNs>,
         clock: Clock,
-        told: &Sender<Told>,
+        snapshots: &Sender<ServerSnapshot>,
     ) -> io::Result<Self> {
-        let share = Share::of(asked.len());
-        let witness = |(place, (endpoint, question))| {
-            let told = Some((place, told.clone()));
-            spawn(Witness { interval, share, told, ..Witness::new(endpoint, question, clock) })
+        let share = Share::of(servers.len());
+        let poller = |(place, (endpoint, question))| {
+            let snapshots = Some((place, snapshots.clone()));
+            spawn(StatsPoller { interval, share, snapshots, ..StatsPoller::new(endpoint, question, clock) })
         };
-        let hands = asked.into_iter().enumerate().map(witness);
-        let polled_servers = Self { hands: hands.collect::<io::Result<Vec<_>>>()? };
-        polled_servers.await_answers();
-        Ok(polled_servers)
+        let handles = servers.into_iter().enumerate().map(poller);
+        let pollers = Self { handles: handles.collect::<io::Result<Vec<_>>>()? };
+        pollers.await_answers();
+        Ok(pollers)
     }
 
     /// Asks while nothing is going on, and waits for the answers.
-    pub(crate) fn prepared(&self) {
-        self.order(Order::Prepared);
+    pub(crate) fn poll_after_preload(&self) {
+        self.command(PollerCommand::Prepared);
         self.await_answers();
     }
 
     /// Says when the measured window begins.
-    pub(crate) fn began(&self, measure_ns: u64) {
-        self.order(Order::Began { measure_ns });
+    pub(crate) fn set_window_start(&self, measure_ns: u64) {
+        self.command(PollerCommand::Began { measure_ns });
     }
 
     /// Asks for the last time and returns what every server said.
-    pub(crate) fn end(self) -> Vec<ServerRecord> {
-        self.order(Order::End);
-        let join = |hand: Hand| match hand.thread.join() {
+    pub(crate) fn finish(self) -> Vec<ServerRecord> {
+        self.command(PollerCommand::End);
+        let join = |handle: PollerHandle| match handle.thread.join() {
             Ok(record) => record,
             // A broken invariant of ours: the message is on stderr already.
             Err(panic) => std::panic::resume_unwind(panic),
         };
-        self.hands.into_iter().map(join).collect()
+        self.handles.into_iter().map(join).collect()
     }
 
-    fn order(&self, order: Order) {
+    fn command(&self, order: PollerCommand) {
         // One that is gone will be found gone when it is joined.
-        for hand in &self.hands {
-            let _ = hand.orders.send(order);
+        for handle in &self.handles {
+            let _ = handle.orders.send(order);
         }
     }
 
     fn await_answers(&self) {
-        for hand in &self.hands {
-            let _ = hand.done.recv();
+        for handle in &self.handles {
+            let _ = handle.done.recv();
         }
     }
 }
 
-fn spawn(mut witness: Witness) -> io::Result<Hand> {
+fn spawn(mut poller: StatsPoller) -> io::Result<PollerHandle> {
     let (orders, incoming) = mpsc::channel();
     let (done_sender, done) = mpsc::channel();
-    let thread = std::thread::Builder::new().name("brunt-witness".to_owned()).spawn(move || {
-        witness.watch(&incoming, &done_sender);
-        witness.record
+    let thread = std::thread::Builder::new().name("brunt-stats".to_owned()).spawn(move || {
+        poller.run(&incoming, &done_sender);
+        poller.record
     })?;
-    Ok(Hand { orders, done, thread })
+    Ok(PollerHandle { orders, done, thread })
 }
 
 /// Why there was no answer.
@@ -147,12 +147,12 @@ enum Failure {
     ForNow(String),
 }
 
-impl From<NotGreeted> for Failure {
-    fn from(reason: NotGreeted) -> Self {
+impl From<SetupError> for Failure {
+    fn from(reason: SetupError) -> Self {
         match reason {
-            NotGreeted::Lost(error) => error.into(),
-            NotGreeted::Refused(said) => Self::ForNow(said),
-            NotGreeted::NoAnswer => Self::ForGood(NotGreeted::NO_ANSWER.to_owned()),
+            SetupError::Lost(error) => error.into(),
+            SetupError::Rejected(said) => Self::ForNow(said),
+            SetupError::InvalidReply => Self::ForGood(SetupError::INVALID_REPLY.to_owned()),
         }
     }
 }
@@ -160,22 +160,24 @@ impl From<NotGreeted> for Failure {
 impl From<io::Error> for Failure {
     fn from(error: io::Error) -> Self {
         Self::ForNow(match error.kind() {
-            ErrorKind::WouldBlock | ErrorKind::TimedOut => format!("no answer within {} s", ANSWER.as_secs()),
+            ErrorKind::WouldBlock | ErrorKind::TimedOut => {
+                format!("no answer within {} s", REPLY_TIMEOUT.as_secs())
+            }
             _ => error.to_string(),
         })
     }
 }
 
-/// One server's witness, on its own thread.
-struct Witness {
+/// One server's poller, on its own thread.
+struct StatsPoller {
     endpoint: Endpoint,
-    question: Question,
+    question: StatsQuery,
     clock: Clock,
     stream: Option<Stream>,
     record: ServerRecord,
     /// Askings in a row that came to nothing.
     failures: u32,
-    is_given_up: bool,
+    has_stopped: bool,
     /// When the last asking began.
     asked_ns: u64,
     /// The next askings are at whole periods from here.
@@ -187,11 +189,11 @@ struct Witness {
     /// Of so many rows one has kept its snapshot; 0: all are kept.
     stride: u64,
     /// Which server it is to the control thread, and who hears every answer while the run goes on.
-    told: Option<(usize, Sender<Told>)>,
+    snapshots: Option<(usize, Sender<ServerSnapshot>)>,
 }
 
-impl Witness {
-    fn new(endpoint: Endpoint, question: Question, clock: Clock) -> Self {
+impl StatsPoller {
+    fn new(endpoint: Endpoint, question: StatsQuery, clock: Clock) -> Self {
         Self {
             endpoint,
             question,
@@ -199,38 +201,38 @@ impl Witness {
             stream: None,
             record: ServerRecord::default(),
             failures: 0,
-            is_given_up: false,
+            has_stopped: false,
             asked_ns: 0,
             grid_ns: None,
             interval: None,
             share: Share::of(1),
             stride: 0,
-            told: None,
+            snapshots: None,
         }
     }
 
     /// Asks until the end is ordered, or whoever orders is gone.
-    fn watch(&mut self, orders: &Receiver<Order>, done: &Sender<()>) {
-        self.look();
-        self.is_given_up |= self.record.snapshots().is_empty();
+    fn run(&mut self, orders: &Receiver<PollerCommand>, done: &Sender<()>) {
+        self.poll();
+        self.has_stopped |= self.record.snapshots().is_empty();
         // Nobody waits any more where the run is given up.
         let _ = done.send(());
         loop {
             let wait_ns = self.next_ns().saturating_sub(self.clock.now_ns());
             match orders.recv_timeout(Duration::from_nanos(wait_ns)) {
                 Err(RecvTimeoutError::Timeout) => {
-                    self.look();
+                    self.poll();
                     self.fit();
                 }
-                Ok(Order::Prepared) => {
-                    if self.look() {
+                Ok(PollerCommand::Prepared) => {
+                    if self.poll() {
                         self.record.prepared = self.record.snapshots().last().cloned();
                     }
                     let _ = done.send(());
                 }
-                Ok(Order::Began { measure_ns }) => self.grid_ns = Some(measure_ns),
-                Ok(Order::End) => {
-                    self.record.is_complete = (0..LAST_ATTEMPTS).any(|_| self.look());
+                Ok(PollerCommand::Began { measure_ns }) => self.grid_ns = Some(measure_ns),
+                Ok(PollerCommand::End) => {
+                    self.record.is_complete = (0..LAST_ATTEMPTS).any(|_| self.poll());
                     return;
                 }
                 Err(RecvTimeoutError::Disconnected) => return,
@@ -240,7 +242,7 @@ impl Witness {
 
     /// When to ask next.
     fn next_ns(&self) -> u64 {
-        if self.is_given_up {
+        if self.has_stopped {
             return u64::MAX;
         }
         match self.grid_ns {
@@ -268,16 +270,16 @@ impl Witness {
     }
 
     /// Asks, and keeps what comes of it. True: a snapshot.
-    fn look(&mut self) -> bool {
-        if self.is_given_up {
+    fn poll(&mut self) -> bool {
+        if self.has_stopped {
             return false;
         }
         self.asked_ns = self.clock.now_ns();
-        match self.ask() {
+        match self.query() {
             Ok(snapshot) => {
-                if let Some((place, told)) = &self.told {
+                if let Some((place, snapshots)) = &self.snapshots {
                     // Nobody hears the last one: it is in the record.
-                    let _ = told.send((*place, snapshot.clone()));
+                    let _ = snapshots.send((*place, snapshot.clone()));
                 }
                 self.record.push(snapshot);
                 (self.record.trouble, self.failures) = (None, 0);
@@ -286,7 +288,7 @@ impl Witness {
             Err(failure) => {
                 self.stream = None;
                 self.failures += 1;
-                self.is_given_up = self.failures >= FAILURES_MAX || matches!(failure, Failure::ForGood(_));
+                self.has_stopped = self.failures >= FAILURES_MAX || matches!(failure, Failure::ForGood(_));
                 let (Failure::ForGood(reason) | Failure::ForNow(reason)) = failure;
                 self.record.trouble = Some(reason);
                 false
@@ -294,8 +296,8 @@ impl Witness {
         }
     }
 
-    fn ask(&mut self) -> Result<Snapshot, Failure> {
-        let deadline_ns = self.asked_ns + ANSWER.as_nanos() as u64;
+    fn query(&mut self) -> Result<Snapshot, Failure> {
+        let deadline_ns = self.asked_ns + REPLY_TIMEOUT.as_nanos() as u64;
         let mut stream = match self.stream.take() {
             Some(mut stream) => {
                 stream.set_deadline(deadline_ns);
@@ -304,14 +306,14 @@ impl Witness {
             None => self.connect(deadline_ns)?,
         };
         let snapshot = match &self.question {
-            Question::Stats => {
+            StatsQuery::Stats => {
                 stream.write_all(stats::REQUEST)?;
                 let mut reply = StatsReply::default();
                 let no = |no: stats::StatsError| Failure::ForGood(no.to_string());
                 receive(&mut stream, |bytes| reply.take(bytes).map_err(no))?;
                 Snapshot::new(self.asked_ns, self.clock.now_ns(), reply.rows())
             }
-            Question::Info(_) => {
+            StatsQuery::Info(_) => {
                 stream.write_all(info::REQUEST)?;
                 let mut reply = WholeReply::default();
                 receive(&mut stream, |bytes| {
@@ -332,8 +334,8 @@ impl Witness {
     fn connect(&self, deadline_ns: u64) -> Result<Stream, Failure> {
         let Endpoint { addresses, tls, .. } = &self.endpoint;
         let mut stream = Stream::connect_any(addresses, tls.as_ref(), self.clock, deadline_ns)?;
-        if let Question::Info(codec) = &self.question {
-            stream.greet(codec)?;
+        if let StatsQuery::Info(codec) = &self.question {
+            stream.set_up(codec)?;
         }
         Ok(stream)
     }

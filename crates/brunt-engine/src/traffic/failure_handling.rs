@@ -5,15 +5,15 @@
 //! the server has not taken it in within a time-out (`giving_up` has those that are on no connection), or at once where
 //! its schedule was that of the connection.
 
-use super::giving_up::unsent_times;
+use super::abandoning::unsent_times;
 use super::{Traffic, free_pipeline};
-use crate::connection::Link;
-use crate::detour::NO_DETOUR;
+use crate::connection::ConnectionState;
 use crate::group::NO_GROUP;
 use crate::in_flight::{Chain, Entry, NO_ENTRY};
-use crate::io::{CloseHow, Io};
+use crate::io::{CloseMode, Io};
 use crate::lane::{Picked, RouteId};
-use crate::lease::NO_LEASE;
+use crate::redirect_state::NO_REDIRECT;
+use crate::shared_slot::NO_SHARED_SLOT;
 use brunt_plan::outcome::{Outcome, OutcomeClass};
 use brunt_proto::{Codec, Matching};
 use brunt_stats::connection::ConnectionEvent;
@@ -24,11 +24,11 @@ use brunt_workload::session::DueOp;
 
 impl<C: Codec> Traffic<C> {
     /// A connection is gone: books everything on it and prepares it for another attempt.
-    pub(crate) fn lose(&mut self, index: u32, at_ns: u64, fault: FaultKind, class: OutcomeClass) {
+    pub(crate) fn fail_connection(&mut self, index: u32, at_ns: u64, fault: FaultKind, class: OutcomeClass) {
         let phase = self.phase_now(at_ns);
         self.recording.fault(phase, fault, at_ns);
         self.stamper.discard(index, StampLoss::Unanswered);
-        let was_up = self.connections[index as usize].link == Link::Up;
+        let was_up = self.connections[index as usize].state == ConnectionState::Up;
         let reconnects = self.reconnects(index);
         let counts_attempts =
             self.lifetimes[usize::from(self.connections[index as usize].class)].counts_attempts();
@@ -38,20 +38,20 @@ impl<C: Codec> Traffic<C> {
         // Its multi-get may be one of those that end here.
         self.reply_ids_of = NO_ENTRY;
         self.note_loss(index, at_ns, fault);
-        // Slots that become free by a loss are due now: that they find no connection is what the loss costs. Where none follows they end, and
+        // SlotTable that become free by a loss are due now: that they find no connection is what the loss costs. Where none follows they end, and
         // where it takes its calls along they are those of the next one.
         self.connections[index as usize].calls_left =
             if reconnects && !counts_attempts { u64::MAX } else { 0 };
-        let (mut taken_back, was_asked) = (0, self.connections[index as usize].outstanding() > 0);
+        let (mut taken_back, had_requests) = (0, self.connections[index as usize].outstanding() > 0);
         while let Some(entry) = self.pop_oldest(index) {
             if entry.sent_ns == 0 {
                 self.take_back(index, &entry);
                 taken_back += 1;
             } else {
-                self.lose_one(index, &entry, at_ns, fault, class);
+                self.fail_request(index, &entry, at_ns, fault, class);
             }
         }
-        if was_asked {
+        if had_requests {
             self.leave_idle(index);
         }
         self.refill_idle(index);
@@ -62,7 +62,7 @@ impl<C: Codec> Traffic<C> {
             self.free_rest(index);
         }
         if was_up {
-            self.meter_life(index, at_ns);
+            self.meter_lifetime(index, at_ns);
             self.end_calls(index, at_ns);
         }
         let connection = &mut self.connections[index as usize];
@@ -76,11 +76,11 @@ impl<C: Codec> Traffic<C> {
         }
         let server = self.connections[index as usize].server;
         match reconnects {
-            true => self.lay_down(index, retry_ns),
-            false => self.abandon(index, at_ns),
+            true => self.reset_for_reuse(index, retry_ns),
+            false => self.close_after_loss(index, at_ns),
         }
         if was_up && self.servers[usize::from(server)].up == 0 {
-            self.divert_replicas(server, at_ns);
+            self.reroute_replicas(server, at_ns);
         }
     }
 
@@ -94,7 +94,7 @@ impl<C: Codec> Traffic<C> {
         let route = self.connections[index as usize].route;
         loop {
             while !self.routes[route as usize].waiting.is_empty() {
-                self.give_up_oldest(route, at_ns);
+                self.abandon_oldest(route, at_ns);
             }
             let session = &mut self.lanes[lane_index as usize].session;
             if session.due_ns() >= at_ns {
@@ -102,9 +102,9 @@ impl<C: Codec> Traffic<C> {
                 break;
             }
             let issue = session.take();
-            self.take_on(lane_index, &issue, at_ns);
+            self.enqueue_due(lane_index, &issue, at_ns);
         }
-        self.agenda.set(lane_index, u64::MAX);
+        self.deadlines.set(lane_index, u64::MAX);
     }
 
     /// The rest of a connection's pipeline has gone elsewhere: the slots that waited for it here do so no longer.
@@ -114,9 +114,9 @@ impl<C: Codec> Traffic<C> {
         let connection = &mut self.connections[index as usize];
         if !connection.freed.is_empty() {
             let first = self.routes[lane.routes.start as usize].connections.start;
-            let own = if lane.pins { index - first } else { 0 };
+            let own = if lane.binds_slots { index - first } else { 0 };
             free_pipeline(lane, connection, own);
-            self.agenda.set(lane_index, lane.due_ns());
+            self.deadlines.set(lane_index, lane.due_ns());
         }
     }
 
@@ -133,8 +133,8 @@ impl<C: Codec> Traffic<C> {
             FaultKind::TimedOut | FaultKind::SocketTimedOut if connection.stuck => connection.stuck_ns,
             _ => at_ns,
         };
-        health.trouble(OutageKind::from(fault), evidence_ns);
-        if connection.link == Link::Up {
+        health.note_trouble(OutageKind::from(fault), evidence_ns);
+        if connection.state == ConnectionState::Up {
             health.up -= 1;
             health.last_up_ns = at_ns;
             lifetimes.up -= 1;
@@ -147,7 +147,7 @@ impl<C: Codec> Traffic<C> {
     }
 
     /// Books an operation that was sent and is given up, alone or with its connection.
-    pub(super) fn lose_one(
+    pub(super) fn fail_request(
         &mut self,
         index: u32,
         entry: &Entry,
@@ -170,9 +170,9 @@ impl<C: Codec> Traffic<C> {
             _ => (OutcomeClass::Lost, at_ns),
         };
         let mut entry = *entry;
-        if entry.rest.first_byte_ns > done_ns {
+        if entry.details.first_byte_ns > done_ns {
             // It came to be seen only after the time-out.
-            entry.rest.first_byte_ns = 0;
+            entry.details.first_byte_ns = 0;
         }
         self.book(index, &entry, Outcome::without_reply(class), done_ns, done_ns);
     }
@@ -191,59 +191,60 @@ impl<C: Codec> Traffic<C> {
 
     /// An operation whose last byte was not handed over has not left: it waits for another connection, as late as it is.
     fn take_back(&mut self, index: u32, entry: &Entry) {
-        let op = self.begin_anew(entry);
+        let op = self.prepare_resend(entry);
         let route = self.connections[index as usize].route;
-        let pins = self.lanes[entry.lane() as usize].pins;
-        self.connections[index as usize].promised += u32::from(pins && entry.rest.lease == NO_LEASE);
+        let binds_slots = self.lanes[entry.lane() as usize].binds_slots;
+        self.connections[index as usize].reserved_calls +=
+            u32::from(binds_slots && entry.details.shared_slot == NO_SHARED_SLOT);
         self.enqueue(Picked {
             op,
             phase: entry.phase,
             account: entry.account,
             intended_ns: entry.intended_ns,
             picked_ns: entry.picked_ns,
-            connection: pins.then_some(index),
+            connection: binds_slots.then_some(index),
             route,
-            group: entry.rest.group,
-            lease: entry.rest.lease,
-            detour: entry.rest.detour,
+            group: entry.details.group,
+            shared_slot: entry.details.shared_slot,
+            redirect_state: entry.details.redirect_state,
         });
     }
 
     /// The oldest operation of a connection has waited in vain to be taken in: it is never sent. Those behind it may fare
     /// better elsewhere.
-    fn give_up_stuck(&mut self, index: u32, now_ns: u64) {
+    fn abandon_unsent(&mut self, index: u32, now_ns: u64) {
         let Some(entry) = self.pop_oldest(index) else { return };
         self.leave_idle(index);
         self.end_write(&entry, OutcomeClass::Refused, now_ns);
         let server = self.connections[index as usize].server;
         self.recording.unsent_to(server);
         let lost = Outcome::without_reply(OutcomeClass::Lost);
-        if C::REDIRECTS && entry.rest.detour != NO_DETOUR {
+        if C::REDIRECTS && entry.details.redirect_state != NO_REDIRECT {
             // Not there, but elsewhere before.
             return self.book(index, &entry.without_version(), lost, now_ns, now_ns);
         }
-        self.recording.given_up_at(server);
-        if entry.rest.group == NO_GROUP {
+        self.recording.abandoned_at(server);
+        if entry.details.group == NO_GROUP {
             let times = unsent_times(entry.intended_ns, entry.picked_ns, now_ns);
-            self.recording.given_up(entry.phase, &entry.op(), &times);
-            self.release(index, entry.rest.lease, entry.lane(), entry.key(), lost, now_ns);
-        } else if let Some(group) = self.groups.give_up(entry.rest.group, now_ns) {
+            self.recording.abandoned(entry.phase, &entry.op(), &times);
+            self.release(index, entry.details.shared_slot, entry.lane(), entry.key(), lost, now_ns);
+        } else if let Some(group) = self.groups.abandon(entry.details.group, now_ns) {
             self.book_group(index, &group, now_ns, now_ns);
         }
     }
 
     /// A server answers again: whoever pauses before another attempt need not.
     #[cold]
-    pub(super) fn wake(&mut self, server: u16, now_ns: u64) {
+    pub(super) fn retry_now(&mut self, server: u16, now_ns: u64) {
         for index in 0..self.connections.len() {
             let connection = &mut self.connections[index];
             if connection.server == server
-                && let Link::Down { retry_ns } = &mut connection.link
+                && let ConnectionState::Down { retry_ns } = &mut connection.state
                 && *retry_ns > now_ns
             {
                 *retry_ns = now_ns;
-                self.dials.set(index as u32, now_ns);
-                self.lost_any = true;
+                self.connection_timers.set(index as u32, now_ns);
+                self.any_lost = true;
             }
         }
     }
@@ -256,7 +257,7 @@ impl<C: Codec> Traffic<C> {
         let mut earliest_ns = now_ns + self.timeout_ns;
         for index in 0..self.connections.len() as u32 {
             if C::MATCHING == Matching::Token && !self.connections[index as usize].codec.is_in_order() {
-                self.give_up_overdue(index, now_ns);
+                self.time_out_overdue(index, now_ns);
             }
             let connection = &self.connections[index as usize];
             let head = match connection.chain.head {
@@ -277,10 +278,10 @@ impl<C: Codec> Traffic<C> {
             let deadline_ns = since_ns + self.timeout_ns;
             if deadline_ns <= now_ns {
                 if entry.sent_ns == 0 {
-                    self.give_up_stuck(index, now_ns);
+                    self.abandon_unsent(index, now_ns);
                 }
-                self.lose(index, now_ns, FaultKind::TimedOut, OutcomeClass::Timeout);
-                io.close(index, CloseHow::Reset);
+                self.fail_connection(index, now_ns, FaultKind::TimedOut, OutcomeClass::Timeout);
+                io.close(index, CloseMode::Reset);
             } else {
                 earliest_ns = earliest_ns.min(deadline_ns);
             }
@@ -290,12 +291,12 @@ impl<C: Codec> Traffic<C> {
 
     /// Did a connection go down since the last call, so that another attempt must be scheduled?
     #[inline]
-    pub(crate) fn take_lost_any(&mut self) -> bool {
-        std::mem::take(&mut self.lost_any)
+    pub(crate) fn take_any_lost(&mut self) -> bool {
+        std::mem::take(&mut self.any_lost)
     }
 
     /// The run is over: books what was never sent and what is still in flight.
-    pub(crate) fn close_books(&mut self, now_ns: u64) {
+    pub(crate) fn close_accounts(&mut self, now_ns: u64) {
         self.close_health(now_ns);
         let window = self.window;
         for index in 0..self.routes.len() {
@@ -305,11 +306,11 @@ impl<C: Codec> Traffic<C> {
             for picked in waiting.drain(..).chain(parked.drain(..)) {
                 self.close_waiting(&picked, now_ns);
             }
-            self.end_listing(index as RouteId);
+            self.end_backlog(index as RouteId);
         }
-        self.listed.clear();
+        self.backlogged.clear();
         while let Some((_, picked)) = self.slots.as_mut().and_then(|slots| slots.paused.pop_front()) {
-            self.close_detour(&picked, now_ns);
+            self.close_redirected(&picked, now_ns);
         }
         for lane in 0..self.lanes.len() {
             // Still in the schedule, because the queue before it was full.
@@ -325,13 +326,13 @@ impl<C: Codec> Traffic<C> {
             let connection = &mut self.connections[index];
             let mut chains = [connection.chain, connection.unacknowledged];
             let server = connection.server;
-            let was_asked = connection.outstanding() > 0;
+            let had_requests = connection.outstanding() > 0;
             for chain in &mut chains {
                 while let Some(entry) = self.in_flight.pop(index as u32, chain) {
                     self.close_entry(server, &entry, now_ns);
                 }
             }
-            if was_asked {
+            if had_requests {
                 self.busy.leave(server);
             }
         }
@@ -342,8 +343,8 @@ impl<C: Codec> Traffic<C> {
     fn close_waiting(&mut self, picked: &Picked, now_ns: u64) {
         let server = self.server_of(picked.route);
         self.recording.unsent_to(server);
-        if picked.detour != NO_DETOUR {
-            self.close_detour(picked, now_ns);
+        if picked.redirect_state != NO_REDIRECT {
+            self.close_redirected(picked, now_ns);
         } else if picked.group == NO_GROUP {
             let times = unsent_times(picked.intended_ns, picked.picked_ns, now_ns);
             self.close_unsent(server, picked.phase, &picked.op, &times);
@@ -369,17 +370,17 @@ impl<C: Codec> Traffic<C> {
 
     /// Books an operation, or a part of one, that has not ended when the run has.
     fn close_entry(&mut self, server: u16, entry: &Entry, now_ns: u64) {
-        let entry = &self.off_detour(entry);
+        let entry = &self.without_redirect(entry);
         if entry.sent_ns == 0 {
             self.recording.unsent_to(server);
         }
-        if entry.rest.group != NO_GROUP {
+        if entry.details.group != NO_GROUP {
             let lost = Outcome::without_reply(OutcomeClass::Lost);
             let ended = match entry.sent_ns {
-                0 => self.close_unsent_part(server, entry.rest.group, now_ns),
+                0 => self.close_unsent_part(server, entry.details.group, now_ns),
                 _ => {
-                    self.groups.note_lag(entry.rest.group, self.busy.lag_ns(server));
-                    self.groups.end_sent(entry.rest.group, entry, lost, 0)
+                    self.groups.note_lag(entry.details.group, self.busy.lag_ns(server));
+                    self.groups.end_sent(entry.details.group, entry, lost, 0)
                 }
             };
             if let Some(group) = ended {
@@ -392,13 +393,13 @@ impl<C: Codec> Traffic<C> {
             self.close_unsent(server, entry.phase, &entry.op(), &times);
         } else {
             self.recording.in_flight(entry.phase, &entry.op(), entry.sent_ns);
-            self.recording.abandoned(entry.picked_ns, now_ns);
+            self.recording.left_unrecorded(entry.picked_ns, now_ns);
         }
     }
 
     /// Books an operation in parts that has not ended when the run has.
     pub(super) fn close_group(&mut self, group: &crate::group::Group, now_ns: u64) {
-        if group.given_up {
+        if group.abandoned {
             // It has failed with that part, whatever would have become of the others.
             self.record_group(group, now_ns, now_ns);
             return;
@@ -409,7 +410,7 @@ impl<C: Codec> Traffic<C> {
             self.recording.sent_in_parts(group, group.sent_ns);
             self.recording.in_flight(group.phase, &group.op, group.sent_ns);
         }
-        self.recording.abandoned(group.picked_ns, now_ns);
+        self.recording.left_unrecorded(group.picked_ns, now_ns);
     }
 
     /// The server of a route.
@@ -418,7 +419,7 @@ impl<C: Codec> Traffic<C> {
     }
 
     /// Is anything out at a server, or waiting for it?
-    fn is_asked(&self, server: usize) -> bool {
+    fn has_requests(&self, server: usize) -> bool {
         let is_its = |connection: u32| usize::from(self.connections[connection as usize].server) == server;
         let is_out = |link: u32| is_its(link) && self.connections[link as usize].outstanding() > 0;
         (0..self.connections.len() as u32).any(is_out)
@@ -457,7 +458,7 @@ impl<C: Codec> Traffic<C> {
             // A socket for datagrams stays up whatever becomes of the server.
             let is_down = health.up == 0 || health.is_lossy() && health.trouble_since_ns() != 0;
             let could_show = is_down && health.trouble_since_ns() < self.window.end_ns;
-            if !could_show && !self.is_asked(server) {
+            if !could_show && !self.has_requests(server) {
                 continue;
             }
             if let Some(span) = self.servers[server].close(now_ns, oldest) {

@@ -1,12 +1,12 @@
 //! A rehearsal: the production worker over canned replies, from connecting to the closing of its books.
 //!
 //! Not a measurement of a server: nothing leaves the process. With time made up, what a profiler counts in it is what the
-//! worker spends per operation with the kernel and the server taken away ([`rehearse`]); in real time it is the floor of
-//! what the worker can measure at all ([`echo`]). Invariant: the worker is built and led as in a run, and every turn it
-//! takes goes through `take_turn`, which a profile shows by that name.
+//! worker spends per operation with the kernel and the server taken away ([`run_in_virtual_time`]); in real time it is the floor of
+//! what the worker can measure at all ([`run_in_real_time`]). Invariant: the worker is built and led as in a run, and every turn it
+//! takes goes through `run_one_iteration`, which a profile shows by that name.
 
 use crate::clock::Clock;
-use crate::dialect::{self, Speaker};
+use crate::codecs::{self, CodecVisitor};
 use crate::io::Io;
 pub use crate::io::canned::{Calls, Interface};
 use crate::io::canned::{Canned, Time};
@@ -36,7 +36,7 @@ const START_AHEAD_NS: u64 = 1_000_000;
 
 /// What a rehearsal came to, over all workers.
 #[derive(Clone, Copy, Debug)]
-pub struct Rehearsal {
+pub struct InProcessRun {
     /// What became of the measured operations.
     pub measured: Book,
     /// Does the book of every phase, class and operation balance?
@@ -49,7 +49,7 @@ pub struct Rehearsal {
 
 /// What the worker did and cost in real time.
 #[derive(Clone, Debug)]
-pub struct Echo {
+pub struct RealTimeRun {
     /// What became of the measured operations.
     pub measured: Book,
     /// Their response times.
@@ -62,15 +62,19 @@ pub struct Echo {
 ///
 /// # Panics
 /// When the plan has several classes, or operations other than get and set (mget is several gets).
-pub fn rehearse(plan: &Plan, interface: Interface) -> Rehearsal {
+pub fn run_in_virtual_time(plan: &Plan, interface: Interface) -> InProcessRun {
     let blueprint = blueprint(plan);
     let mut whole =
-        Rehearsal { measured: Book::default(), is_balanced: true, intervals: 0, calls: Calls::default() };
+        InProcessRun { measured: Book::default(), is_balanced: true, intervals: 0, calls: Calls::default() };
     for shard in shards(plan) {
         let io = canned(plan, &shard, interface, Time::made_up());
-        let part =
-            Part { shard, orders: Arc::default(), stop: &AtomicBool::new(false), start: &Start::of(1) };
-        let Led { store, intervals, calls, .. } = lead(&blueprint, part, io);
+        let part = WorkerPart {
+            shard,
+            orders: Arc::default(),
+            stop: &AtomicBool::new(false),
+            start: &CommonStart::of(1),
+        };
+        let WorkerResult { store, intervals, calls, .. } = run_worker(&blueprint, part, io);
         whole.is_balanced &= store.books().entries().all(|entry| entry.book.balances());
         whole.measured.merge(&measured(&store));
         whole.intervals += intervals;
@@ -86,20 +90,20 @@ pub fn rehearse(plan: &Plan, interface: Interface) -> Rehearsal {
 /// When a thread cannot be had, or cannot be pinned where the plan wants it.
 ///
 /// # Panics
-/// As [`rehearse`].
-pub fn echo(plan: &Plan, stop: &AtomicBool) -> io::Result<Vec<Echo>> {
+/// As [`run_in_virtual_time`].
+pub fn run_in_real_time(plan: &Plan, stop: &AtomicBool) -> io::Result<Vec<RealTimeRun>> {
     let (blueprint, shards) = (blueprint(plan), shards(plan));
-    let (orders, start, clock) = (Arc::new(Orders::default()), Start::of(shards.len()), Clock::start());
+    let (orders, start, clock) = (Arc::new(Orders::default()), CommonStart::of(shards.len()), Clock::start());
     // The others would wait for it.
-    let give_up = |_: &io::Error| orders.abandon.store(true, Ordering::Relaxed);
-    let on_thread = |shard: Shard| -> io::Result<Echo> {
+    let give_up = |_: &io::Error| orders.abort.store(true, Ordering::Relaxed);
+    let on_thread = |shard: Shard| -> io::Result<RealTimeRun> {
         pin(&plan.cpus, shard.part.index).inspect_err(give_up)?;
         let io = canned(plan, &shard, Interface::UNBOUNDED, Time::Real(clock));
-        let Led { store, end, .. } =
-            lead(&blueprint, Part { shard, orders: orders.clone(), stop, start: &start }, io);
+        let WorkerResult { store, end, .. } =
+            run_worker(&blueprint, WorkerPart { shard, orders: orders.clone(), stop, start: &start }, io);
         let mut response = Histogram::new();
         store.rows().for_each(|(_, _, row)| response.merge(&row.latencies.response));
-        Ok(Echo {
+        Ok(RealTimeRun {
             measured: measured(&store),
             response: LatencySummary::of(&response),
             cpu_ns: end.usage.total(0).worker.cpu_ns,
@@ -123,27 +127,27 @@ pub fn echo(plan: &Plan, stop: &AtomicBool) -> io::Result<Vec<Echo>> {
 /// What all workers of a plan share.
 fn blueprint(plan: &Plan) -> Arc<Blueprint> {
     assert_eq!(plan.classes.len(), 1, "a rehearsal has one class");
-    Arc::new(Blueprint::new(plan.clone(), vec![nowhere()], DataSets::ToStore))
+    Arc::new(Blueprint::new(plan.clone(), vec![placeholder_endpoint()], DataSets::ToStore))
 }
 
 /// One worker's part in a rehearsal.
-struct Part<'a> {
+struct WorkerPart<'a> {
     shard: Shard,
     orders: Arc<Orders>,
     /// Ends the schedule early.
     stop: &'a AtomicBool,
-    start: &'a Start,
+    start: &'a CommonStart,
 }
 
 /// Workers whose schedules start at the same instant.
-struct Start {
+struct CommonStart {
     /// How many there are.
     workers: usize,
     /// How many of them are prepared.
     prepared: AtomicUsize,
 }
 
-impl Start {
+impl CommonStart {
     fn of(workers: usize) -> Self {
         Self { workers, prepared: AtomicUsize::new(0) }
     }
@@ -160,7 +164,7 @@ impl Start {
 }
 
 /// What a worker leaves that was led through a run.
-struct Led {
+struct WorkerResult {
     store: IntervalStore,
     end: WorkerEnd,
     intervals: u64,
@@ -168,30 +172,35 @@ struct Led {
 }
 
 /// Leads a worker that speaks the plan's protocol.
-fn lead(blueprint: &Arc<Blueprint>, part: Part<'_>, io: Canned) -> Led {
+fn run_worker(blueprint: &Arc<Blueprint>, part: WorkerPart<'_>, io: Canned) -> WorkerResult {
     let plan = &blueprint.plan;
-    dialect::speak(plan, plan.protocol, Lead { blueprint, part, io })
+    codecs::with_codec(plan, plan.protocol, InProcessJob { blueprint, part, io })
         .expect("the commands of a rehearsal were checked")
 }
 
 /// A worker that is to be led, and its world.
-struct Lead<'a> {
+struct InProcessJob<'a> {
     blueprint: &'a Arc<Blueprint>,
-    part: Part<'a>,
+    part: WorkerPart<'a>,
     io: Canned,
 }
 
-impl Speaker for Lead<'_> {
-    type Output = Led;
+impl CodecVisitor for InProcessJob<'_> {
+    type Output = WorkerResult;
 
-    fn speak<C: Codec>(self, codec: C) -> Led {
-        lead_with(codec, self.blueprint, self.part, self.io)
+    fn visit<C: Codec>(self, codec: C) -> WorkerResult {
+        run_worker_with(codec, self.blueprint, self.part, self.io)
     }
 }
 
 /// What the control thread does, on the worker's own.
-fn lead_with<C: Codec>(codec: C, blueprint: &Arc<Blueprint>, part: Part<'_>, io: Canned) -> Led {
-    let Part { shard, orders, stop, start } = part;
+fn run_worker_with<C: Codec>(
+    codec: C,
+    blueprint: &Arc<Blueprint>,
+    part: WorkerPart<'_>,
+    io: Canned,
+) -> WorkerResult {
+    let WorkerPart { shard, orders, stop, start } = part;
     let (filled, mut filled_out) = rtrb::RingBuffer::new(2);
     let (mut spares, spares_in) = rtrb::RingBuffer::new(2);
     // The ring is new and has room for two.
@@ -202,10 +211,10 @@ fn lead_with<C: Codec>(codec: C, blueprint: &Arc<Blueprint>, part: Part<'_>, io:
     let mut store = IntervalStore::new(&blueprint.layout);
     let (mut intervals, mut prepared_with, mut awaits_start) = (0, Calls::default(), false);
     while worker.is_running() {
-        take_turn(&mut worker);
+        run_one_iteration(&mut worker);
         while let Ok(mut filled) = filled_out.pop() {
             intervals += 1;
-            take_in(&mut store, &mut filled);
+            store_interval(&mut store, &mut filled);
             // The ring has a place for every set there is.
             let _ = spares.push(filled.set);
             if stop.load(Ordering::Relaxed) {
@@ -224,8 +233,8 @@ fn lead_with<C: Codec>(codec: C, blueprint: &Arc<Blueprint>, part: Part<'_>, io:
         }
     }
     let mut end = worker.end();
-    take_in(&mut store, &mut end.last);
-    Led { store, end, intervals, calls: watch.calls().since(&prepared_with) }
+    store_interval(&mut store, &mut end.last);
+    WorkerResult { store, end, intervals, calls: watch.calls().since(&prepared_with) }
 }
 
 fn measured(store: &IntervalStore) -> Book {
@@ -237,18 +246,18 @@ fn measured(store: &IntervalStore) -> Book {
 
 /// One turn of the loop, alone in a function of its own: a profile finds the worker under this name.
 #[inline(never)]
-fn take_turn<C: Codec, I: Io>(worker: &mut Worker<C, I>) {
-    worker.turn();
+fn run_one_iteration<C: Codec, I: Io>(worker: &mut Worker<C, I>) {
+    worker.run_once();
 }
 
 /// What the control thread does with a set: part of no turn, and allocates.
 #[inline(never)]
-fn take_in(store: &mut IntervalStore, filled: &mut Filled) {
+fn store_interval(store: &mut IntervalStore, filled: &mut Filled) {
     store.push(&filled.set.take_interval(0, filled.start_ns, filled.end_ns));
 }
 
 /// A server that nobody connects to.
-fn nowhere() -> Endpoint {
+fn placeholder_endpoint() -> Endpoint {
     let address = SocketAddr::from((Ipv4Addr::LOCALHOST, 1));
     let server = ServerAddress::network(address.ip().to_string(), address.port());
     Endpoint { server, addresses: vec![address.into()], tls: None }
@@ -274,7 +283,7 @@ mod tests {
 
     /// Requests, connections, depth, completions per wait at most, mix; whatever it is, all of it is answered and right.
     #[test]
-    fn everything_is_answered_with_what_was_stored() {
+    fn every_request_is_a_hit() {
         let table = [
             (1_000u64, 16u64, 1u64, usize::MAX, "get"),
             (1_000, 16, 1, 1, "get"),
@@ -291,12 +300,12 @@ mod tests {
             .flat_map(|row| interfaces.map(|defers_sends| (row, defers_sends)))
         {
             let toml = format!(
-                "threads = 1\nseed = 1\nwarmup = '0s'\nkeys = 100\nrequests = {requests}\nserver = 'nowhere'\n\
+                "threads = 1\nseed = 1\nwarmup = '0s'\nkeys = 100\nrequests = {requests}\nserver = 'placeholder_endpoint'\n\
                  protocol = '{protocol}'\nconnections = {connections}\ndepth = {depth}\nmix = '{mix}'"
             );
             let spec = PlanSpec::from_toml(&toml).unwrap();
             let plan = resolve(&spec, &Host { allowed_cpus: vec![0], random_seed: 1 }).unwrap();
-            let rehearsal = rehearse(&plan, Interface { completions_max, defers_sends });
+            let rehearsal = run_in_virtual_time(&plan, Interface { completions_max, defers_sends });
             let book = rehearsal.measured.requests;
             assert!(rehearsal.is_balanced, "{mix}");
             assert_eq!(
@@ -330,7 +339,7 @@ mod tests {
         let mut sum = 0;
         while worker.is_running() {
             let (is_counted, before) = (worker.is_measuring(), allocations());
-            worker.turn();
+            worker.run_once();
             sum += if is_counted { allocations() - before } else { 0 };
             while let Ok(mut filled) = filled_out.pop() {
                 filled.set.take_interval(0, filled.start_ns, filled.end_ns);
@@ -348,10 +357,10 @@ mod tests {
         interface: Interface,
     }
 
-    impl Speaker for Counted<'_> {
+    impl CodecVisitor for Counted<'_> {
         type Output = u64;
 
-        fn speak<C: Codec>(self, codec: C) -> u64 {
+        fn visit<C: Codec>(self, codec: C) -> u64 {
             allocations_of(codec, self.blueprint, self.interface)
         }
     }
@@ -371,27 +380,27 @@ mod tests {
                 _ => "mix = 'get=2,set=1'",
             };
             let toml = format!(
-                "threads = 1\nseed = 1\nwarmup = '0s'\nkeys = 100\nrequests = 20000\nserver = 'nowhere'\n\
+                "threads = 1\nseed = 1\nwarmup = '0s'\nkeys = 100\nrequests = 20000\nserver = 'placeholder_endpoint'\n\
                  protocol = '{protocol}'\nconnections = 4\ndepth = 8\n{load}"
             );
             let spec = PlanSpec::from_toml(&toml).unwrap();
             let plan = resolve(&spec, &Host { allowed_cpus: vec![0], random_seed: 1 }).unwrap();
             let blueprint = blueprint(&plan);
-            let sum =
-                dialect::speak(&plan, plan.protocol, Counted { blueprint: &blueprint, interface }).unwrap();
+            let sum = codecs::with_codec(&plan, plan.protocol, Counted { blueprint: &blueprint, interface })
+                .unwrap();
             assert_eq!(sum, 0, "{protocol} {interface:?}");
         }
     }
 
     /// In real time, in both loops: everything is answered, and in less than any kernel would take for it.
     #[test]
-    fn an_echo_is_answered_in_real_time() {
+    fn real_time_runs_are_answered() {
         for load in ["", "rate = '20k'\n"] {
             let toml = format!("threads = 1\nseed = 1\nwarmup = '10ms'\nkeys = 100\ntime = '200ms'\n{load}");
             let spec = PlanSpec::from_toml(&toml).unwrap();
             let plan = resolve(&spec, &Host { allowed_cpus: vec![0], random_seed: 1 }).unwrap();
-            let echoes = echo(&plan, &AtomicBool::new(false)).unwrap();
-            let [Echo { measured, response, cpu_ns }] = &echoes[..] else { panic!("one worker") };
+            let echoes = run_in_real_time(&plan, &AtomicBool::new(false)).unwrap();
+            let [RealTimeRun { measured, response, cpu_ns }] = &echoes[..] else { panic!("one worker") };
             let book = measured.requests;
             assert!(book.scheduled > 1_000, "{load}: {book:?}");
             assert_eq!(
@@ -405,11 +414,11 @@ mod tests {
     }
 
     #[test]
-    fn an_echo_ends_when_it_is_told_to() {
+    fn real_time_runs_can_be_stopped() {
         let spec = PlanSpec::from_toml("threads = 1\nseed = 1\nkeys = 100\ntime = '1h'\n").unwrap();
         let plan = resolve(&spec, &Host { allowed_cpus: vec![0], random_seed: 1 }).unwrap();
         let stop = AtomicBool::new(true);
-        let echoes = echo(&plan, &stop).unwrap();
+        let echoes = run_in_real_time(&plan, &stop).unwrap();
         assert!(echoes.iter().all(|echo| echo.measured.requests.in_flight == 0));
     }
 
@@ -424,11 +433,11 @@ mod tests {
                 let spec = PlanSpec::from_toml(&toml).unwrap();
                 resolve(&spec, &Host { allowed_cpus: vec![0], random_seed: 1 }).unwrap()
             };
-            let rehearsal = rehearse(&plan("requests = 1001"), Interface::UNBOUNDED);
+            let rehearsal = run_in_virtual_time(&plan("requests = 1001"), Interface::UNBOUNDED);
             assert!(rehearsal.is_balanced);
             assert_eq!(rehearsal.measured.requests.outcome(OutcomeClass::Hit), 1_001, "{threads} threads");
             assert_eq!(rehearsal.calls.sends, 1_001, "{threads} threads");
-            let echoes = echo(&plan("time = '50ms'"), &AtomicBool::new(false)).unwrap();
+            let echoes = run_in_real_time(&plan("time = '50ms'"), &AtomicBool::new(false)).unwrap();
             assert_eq!(echoes.len(), threads);
             assert!(echoes.iter().all(|echo| echo.measured.requests.completed() > 0), "{echoes:?}");
         }

@@ -1,6 +1,6 @@
 //! Who else takes part in a run: workers on other hosts, or whoever leads this host's.
 //!
-//! Not a transport: how hosts talk is theirs who implement [`Company`]. To the control thread of a run all workers are alike,
+//! Not a transport: how hosts talk is theirs who implement [`Coordinator`]. To the control thread of a run all workers are alike,
 //! here or elsewhere: it waits for all of them before the schedule begins, reads their intervals as they come, and takes from
 //! each what it has to say in the end. Times that pass through here are CLOCK_MONOTONIC of this host, which others know how
 //! far they are off; [`crate::monotonic_ns`] reads it. Invariant: the schedule begins nowhere before everyone is ready.
@@ -19,18 +19,18 @@ pub const START_AHEAD_NS: u64 = 30_000_000;
 
 /// Whether to begin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Meeting {
+pub enum ReadyState {
     /// Not everyone is ready.
     Wait,
     /// Everyone is.
     Ready,
     /// Whoever leads has let us go.
-    Leave,
+    Aborted,
 }
 
 /// What is to become of a run that goes on.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Attendance {
+pub struct RemoteStatus {
     /// Nobody elsewhere has anything to add any more.
     pub is_over: bool,
     /// Whoever leads wants the schedule to end.
@@ -48,63 +48,68 @@ pub enum Stop {
 
 /// Why a run came to nothing, of somebody elsewhere.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Blame {
+pub struct RemoteError {
     /// A server is to blame, as that host sees it, and not the host.
-    pub is_servers: bool,
+    pub is_server_error: bool,
     /// Who, and what is wrong; for a user.
     pub reason: String,
 }
 
 /// Everyone else. An error is the end of the run.
-pub trait Company {
+pub trait Coordinator {
     /// Our workers are preparing, or are ready. No other host connects to a server before this is called for the first time: servers have
     /// been asked for their statistics by then. Asked again and again until the schedule begins: of workers that prepare at least every
     /// 10 ms, and at once; when they are ready, this is where to wait, 10 ms at most.
-    fn meet(&mut self, is_ready: bool) -> Result<Meeting, Blame>;
+    fn poll_ready(&mut self, is_ready: bool) -> Result<ReadyState, RemoteError>;
     /// Everyone is ready, and nothing holds us up: when the schedule begins, on CLOCK_MONOTONIC in nanoseconds.
-    fn begin(&mut self) -> Result<u64, Blame>;
+    fn begin(&mut self) -> Result<u64, RemoteError>;
     /// A worker of ours recorded this. `epoch_ns` is what CLOCK_MONOTONIC showed when the interval's clock showed 0.
-    fn tell(&mut self, interval: &Interval, epoch_ns: u64);
+    fn publish_interval(&mut self, interval: &Interval, epoch_ns: u64);
     /// Called whenever our own workers are looked at, and again and again once they have ended, until it is over; then this is
     /// where to wait, 10 ms at most. `hear` takes what was recorded elsewhere, as part of the whole plan and on this
     /// host's clock. `stop` is the wish of this host.
-    fn attend(
+    fn poll_running(
         &mut self,
         have_ours_ended: bool,
         stop: Option<Stop>,
         hear: &mut dyn FnMut(Interval),
-    ) -> Result<Attendance, Blame>;
+    ) -> Result<RemoteStatus, RemoteError>;
     /// What is left to say when it is over: everything of each but the intervals, in the same terms.
-    fn conclude(&mut self) -> Vec<RunData>;
+    fn collect_results(&mut self) -> Vec<RunData>;
 }
 
 /// Nobody.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Alone;
+pub struct LocalOnly;
 
-impl Company for Alone {
-    fn meet(&mut self, is_ready: bool) -> Result<Meeting, Blame> {
-        Ok(if is_ready { Meeting::Ready } else { Meeting::Wait })
+impl Coordinator for LocalOnly {
+    fn poll_ready(&mut self, is_ready: bool) -> Result<ReadyState, RemoteError> {
+        Ok(if is_ready { ReadyState::Ready } else { ReadyState::Wait })
     }
 
-    fn begin(&mut self) -> Result<u64, Blame> {
+    fn begin(&mut self) -> Result<u64, RemoteError> {
         Ok(crate::monotonic_ns() + START_AHEAD_NS)
     }
 
-    fn tell(&mut self, _: &Interval, _: u64) {}
+    fn publish_interval(&mut self, _: &Interval, _: u64) {}
 
-    fn attend(&mut self, _: bool, _: Option<Stop>, _: &mut dyn FnMut(Interval)) -> Result<Attendance, Blame> {
-        Ok(Attendance { is_over: true, stop: None })
+    fn poll_running(
+        &mut self,
+        _: bool,
+        _: Option<Stop>,
+        _: &mut dyn FnMut(Interval),
+    ) -> Result<RemoteStatus, RemoteError> {
+        Ok(RemoteStatus { is_over: true, stop: None })
     }
 
-    fn conclude(&mut self) -> Vec<RunData> {
+    fn collect_results(&mut self) -> Vec<RunData> {
         Vec::new()
     }
 }
 
 /// Which part of a run is carried out here.
 #[derive(Clone, Debug)]
-pub struct Part<'a> {
+pub struct LocalPart<'a> {
     /// What our workers carry out: the plan, or some classes of it.
     pub plan: &'a Plan,
     /// Which of that plan's workers they are; may be none.
@@ -115,7 +120,7 @@ pub struct Part<'a> {
     pub classes: &'a [ClassId],
 }
 
-impl<'a> Part<'a> {
+impl<'a> LocalPart<'a> {
     /// All of it.
     pub fn whole(plan: &'a Plan) -> Self {
         Self { plan, workers: 0..plan.threads, portion: Self::alone(plan.threads), classes: &[] }

@@ -58,7 +58,7 @@ enum End {
 
 /// What was asked for.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Floor {
+pub(crate) struct SyscallClient {
     server: String,
     connections: usize,
     depth: u32,
@@ -70,7 +70,7 @@ pub(crate) struct Floor {
     end: End,
 }
 
-impl Floor {
+impl SyscallClient {
     /// Parses what stands behind the verb.
     pub(crate) fn parse(options: &[&str]) -> Result<Self, String> {
         let mut floor = Self {
@@ -129,7 +129,7 @@ impl Floor {
     ///
     /// # Errors
     /// In words: keys that are not there, a server that goes away or falls silent, a kernel that lacks something.
-    pub(crate) fn run(&self) -> Result<Taken, String> {
+    pub(crate) fn run(&self) -> Result<Measurement, String> {
         let words = |error: std::io::Error| format!("{}: {error}", self.server);
         let mut streams = (0..self.connections)
             .map(|_| {
@@ -156,20 +156,20 @@ impl Floor {
         };
         let (wall, cpu) = (start.elapsed(), usage(Who::Process) - before);
         let syscalls = syscalls.map_err(words)?;
-        Ok(Taken { requests: load.finish()?, wall_ns: wall.as_nanos() as u64, cpu, syscalls })
+        Ok(Measurement { requests: load.finish()?, wall_ns: wall.as_nanos() as u64, cpu, syscalls })
     }
 }
 
 /// What a run did and took, from its first request to its last reply.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Taken {
+pub(crate) struct Measurement {
     pub(crate) requests: u64,
     wall_ns: u64,
     cpu: Usage,
     pub(crate) syscalls: u64,
 }
 
-impl Taken {
+impl Measurement {
     /// One line of JSON.
     pub(crate) fn json(&self) -> String {
         format!(

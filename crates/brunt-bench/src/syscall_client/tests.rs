@@ -1,6 +1,6 @@
 //! The floor against the reference server: it does what it says, by the server's own counters.
 
-use super::Floor;
+use super::SyscallClient;
 use super::requests::TRIES;
 use brunt_server::CoreOptions;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -33,9 +33,9 @@ fn counter(address: &str, name: &str) -> u64 {
     found.unwrap_or_else(|| panic!("{name} is not among {lines:?}")).parse().unwrap()
 }
 
-fn floor(address: &str, options: &str) -> Floor {
+fn floor(address: &str, options: &str) -> SyscallClient {
     let options = format!("--server {address} --keys {KEYS} {options}");
-    Floor::parse(&options.split(' ').collect::<Vec<_>>()).unwrap()
+    SyscallClient::parse(&options.split(' ').collect::<Vec<_>>()).unwrap()
 }
 
 /// Containers may be kept from io_uring altogether; a kernel that lets us have a ring must let us have all of it.
@@ -48,7 +48,7 @@ fn is_possible(policy: &str) -> bool {
 }
 
 #[test]
-fn every_request_is_a_hit_and_none_is_counted_that_was_not_made() {
+fn counted_requests_are_hits() {
     let address = start_server(KEYS, CoreOptions::default());
     for shape in ["--connections 1 --depth 1", "--connections 7 --depth 5", "--connections 64 --depth 32"] {
         for policy in [
@@ -84,7 +84,7 @@ fn every_request_is_a_hit_and_none_is_counted_that_was_not_made() {
 /// At one request in flight the number of system calls follows from what the floor is: a send, a wait and a receive of
 /// epoll, and of io_uring nothing but the wait.
 #[test]
-fn system_calls_of_one_request_at_a_time() {
+fn system_calls_per_request_are_minimal() {
     let address = start_server(KEYS, CoreOptions::default());
     for (io, per_request) in [("epoll", 3), ("uring", 1)] {
         if !is_possible(io) {
@@ -99,7 +99,7 @@ fn system_calls_of_one_request_at_a_time() {
 }
 
 #[test]
-fn keys_that_are_not_there_are_no_floor() {
+fn missing_keys_are_an_error() {
     let address = start_server(KEYS - 1, CoreOptions::default());
     let error = floor(&address, "--requests 1").run().unwrap_err();
     assert!(error.contains("not every key is there"), "{error}");
@@ -118,7 +118,7 @@ fn command_lines() {
         ("--server a:1 --io uring --gather 16", Ok(())),
     ];
     for (words, expected) in table {
-        let parsed = Floor::parse(&words.split(' ').collect::<Vec<_>>());
+        let parsed = SyscallClient::parse(&words.split(' ').collect::<Vec<_>>());
         match (parsed, expected) {
             (Ok(_), Ok(())) => {}
             (Err(message), Err(part)) => assert!(message.contains(part), "{words}: {message}"),

@@ -1,4 +1,4 @@
-//! Witnesses over real sockets: what they bring home from a server, and how they take it when it has nothing to say.
+//! StatsPollers over real sockets: what they bring home from a server, and how they take it when it has nothing to say.
 
 use super::*;
 use crate::launch::Blueprint;
@@ -32,18 +32,18 @@ fn speaker(host: std::net::IpAddr, says: &'static [u8]) -> (SocketAddr, mpsc::Re
 }
 
 fn ask_all(address: SocketAddr) -> ServerRecord {
-    let (told, heard) = mpsc::channel();
-    let asked = vec![(endpoint(address).remove(0), Question::Stats)];
-    let polled_servers = Witnesses::start(asked, None, Clock::start(), &told).unwrap();
-    polled_servers.prepared();
-    let record = polled_servers.end().remove(0);
+    let (snapshots, heard) = mpsc::channel();
+    let asked = vec![(endpoint(address).remove(0), StatsQuery::Stats)];
+    let pollers = StatsPollers::start(asked, None, Clock::start(), &snapshots).unwrap();
+    pollers.poll_after_preload();
+    let record = pollers.finish().remove(0);
     let heard: Vec<Snapshot> = heard.try_iter().map(|(_, snapshot)| snapshot).collect();
     assert_eq!(heard, record.snapshots(), "whoever listens hears every answer");
     record
 }
 
 #[test]
-fn what_the_server_counted_is_what_was_done() {
+fn server_counts_match_requests() {
     for (toml, askings) in [
         ("keys = 200\nwarmup = '0s'\nrequests = 3000\nmix = 'get=4,mget=1,set=2,incr=1,delete=1,touch=1'", 3),
         ("keys = 200\nwarmup = '200ms'\ntime = '2100ms'\nrate = 2000", 6),
@@ -82,7 +82,7 @@ fn what_the_server_counted_is_what_was_done() {
 }
 
 #[test]
-fn nobody_is_asked_where_the_plan_does_not_want_it() {
+fn stats_polling_can_be_disabled() {
     let address = start_server(CoreOptions::default());
     let toml = "keys = 20\nwarmup = '0s'\nrequests = 100\nconnections = 3\nthreads = 1\nserver-stats = false";
     assert!(run_against(address, toml).unwrap().server_records.is_empty());
@@ -105,7 +105,7 @@ fn a_server_on_another_family_answers() {
 }
 
 #[test]
-fn who_has_no_statistics_is_asked_once() {
+fn servers_without_statistics_are_polled_once() {
     for (says, reason) in [
         (&b"ERROR\r\n"[..], "it answers \"ERROR\""),
         (b"HTTP/1.1 400 Bad Request\r\n\r\n", "it answers \"HTTP/1.1 400 Bad Request\""),
@@ -123,21 +123,21 @@ fn who_has_no_statistics_is_asked_once() {
 }
 
 #[test]
-fn a_server_that_says_nothing_is_not_waited_for_longer_than_a_second() {
+fn silent_servers_time_out_after_a_second() {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
     let clock = Clock::start();
-    let mut witness =
-        Witness::new(endpoint(listener.local_addr().unwrap()).remove(0), Question::Stats, clock);
+    let mut poller =
+        StatsPoller::new(endpoint(listener.local_addr().unwrap()).remove(0), StatsQuery::Stats, clock);
     let begun_ns = clock.now_ns();
-    assert!(!witness.look());
+    assert!(!poller.poll());
     let took_ns = clock.now_ns() - begun_ns;
     assert!(took_ns >= 1_000 * MS, "{took_ns}");
-    assert_eq!(witness.record.trouble.as_deref(), Some("no answer within 1 s"));
+    assert_eq!(poller.record.trouble.as_deref(), Some("no answer within 1 s"));
 }
 
 /// A byte now and then, which each is no reason to wait longer: neither for the answer, nor for a handshake.
 #[test]
-fn a_server_that_drips_is_not_waited_for_longer_either() {
+fn slow_replies_time_out_after_a_second() {
     use crate::transport::tls::client::TlsSettings;
     use brunt_plan::tls::TlsOptions;
     let options = TlsOptions { is_insecure: true, ..TlsOptions::default() };
@@ -156,22 +156,22 @@ fn a_server_that_drips_is_not_waited_for_longer_either() {
         let clock = Clock::start();
         let mut endpoint = endpoint(address).remove(0);
         endpoint.tls = tls;
-        let mut witness = Witness::new(endpoint, Question::Stats, clock);
+        let mut poller = StatsPoller::new(endpoint, StatsQuery::Stats, clock);
         let begun_ns = clock.now_ns();
-        assert!(!witness.look());
+        assert!(!poller.poll());
         // Half a second for a busy host.
         assert!((1_000 * MS..1_500 * MS).contains(&(clock.now_ns() - begun_ns)), "{begun_ns}");
-        assert_eq!(witness.record.trouble.as_deref(), Some("no answer within 1 s"));
+        assert_eq!(poller.record.trouble.as_deref(), Some("no answer within 1 s"));
     }
 }
 
 /// What a Redis has to say of being asked, and of letting somebody in who asks.
 #[test]
-fn who_does_not_answer_info_says_why() {
+fn failed_info_has_a_reason() {
     let greets = "protocol = 'resp3'\nserver = 'a'";
     let codec = |toml: &str| {
         let blueprint = Blueprint::new(plan(toml), endpoint(([127, 0, 0, 1], 1).into()), DataSets::ToStore);
-        Box::new(crate::dialect::resp_codec(&blueprint.plan, blueprint.plan.protocol).unwrap())
+        Box::new(crate::codecs::resp_codec(&blueprint.plan, blueprint.plan.protocol).unwrap())
     };
     for (toml, says, reason) in [
         ("protocol = 'resp2'\nserver = 'a'", &b"-NOPERM no\r\n"[..], "it answers \"NOPERM no\""),
@@ -182,15 +182,15 @@ fn who_does_not_answer_info_says_why() {
         (greets, b"", "it closes the connection"),
     ] {
         let (address, accepted) = speaker(Ipv4Addr::LOCALHOST.into(), says);
-        let polled_servers = Witnesses::start(
-            vec![(endpoint(address).remove(0), Question::Info(codec(toml)))],
+        let pollers = StatsPollers::start(
+            vec![(endpoint(address).remove(0), StatsQuery::Info(codec(toml)))],
             None,
             Clock::start(),
             &mpsc::channel().0,
         );
-        let polled_servers = polled_servers.unwrap();
-        polled_servers.prepared();
-        let record = polled_servers.end().remove(0);
+        let pollers = pollers.unwrap();
+        pollers.poll_after_preload();
+        let record = pollers.finish().remove(0);
         assert_eq!(record.trouble.as_deref(), Some(reason));
         assert!(record.snapshots().is_empty() && !record.is_complete);
         assert_eq!(accepted.try_iter().count(), 1);
@@ -198,7 +198,7 @@ fn who_does_not_answer_info_says_why() {
 }
 
 #[test]
-fn a_server_that_goes_away_is_given_up_and_one_that_comes_back_is_not() {
+fn lost_servers_are_dropped_and_returning_ones_are_not() {
     let clock = Clock::start();
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
     let address = listener.local_addr().unwrap();
@@ -215,27 +215,27 @@ fn a_server_that_goes_away_is_given_up_and_one_that_comes_back_is_not() {
             listener
         })
     };
-    let mut witness = Witness::new(endpoint(address).remove(0), Question::Stats, clock);
+    let mut poller = StatsPoller::new(endpoint(address).remove(0), StatsQuery::Stats, clock);
     let server = answering(listener);
-    assert!(witness.look());
+    assert!(poller.poll());
     let listener = server.join().unwrap();
     // That connection is closed; whether it is noticed by the write or by the read is the kernel's business.
-    assert!(!witness.look() && !witness.is_given_up);
+    assert!(!poller.poll() && !poller.has_stopped);
     let server = answering(listener);
-    assert!(witness.look() && witness.failures == 0 && witness.record.trouble.is_none());
+    assert!(poller.poll() && poller.failures == 0 && poller.record.trouble.is_none());
     drop(server.join().unwrap());
     for failure in 1..=FAILURES_MAX {
-        assert!(!witness.look());
-        assert_eq!((witness.failures, witness.is_given_up), (failure, failure == FAILURES_MAX));
+        assert!(!poller.poll());
+        assert_eq!((poller.failures, poller.has_stopped), (failure, failure == FAILURES_MAX));
     }
-    assert_eq!((witness.next_ns(), witness.record.snapshots().len()), (u64::MAX, 2));
-    assert!(witness.record.trouble.is_some());
+    assert_eq!((poller.next_ns(), poller.record.snapshots().len()), (u64::MAX, 2));
+    assert!(poller.record.trouble.is_some());
 }
 
 #[test]
-fn askings_lie_on_the_grid_of_the_window() {
-    let mut witness =
-        Witness::new(endpoint(([127, 0, 0, 1], 1).into()).remove(0), Question::Stats, Clock::start());
+fn polls_lie_on_the_grid_of_the_window() {
+    let mut poller =
+        StatsPoller::new(endpoint(([127, 0, 0, 1], 1).into()).remove(0), StatsQuery::Stats, Clock::start());
     let table = [
         // (asked, grid) → next
         (1_000 * MS, None, 2_000 * MS),
@@ -251,14 +251,14 @@ fn askings_lie_on_the_grid_of_the_window() {
         (3_600_500 * MS, Some(500 * MS), 3_603_700 * MS),
     ];
     for (asked_ns, grid_ns, next_ns) in table {
-        (witness.asked_ns, witness.grid_ns) = (asked_ns, grid_ns);
-        assert_eq!(witness.next_ns(), next_ns, "{asked_ns} {grid_ns:?}");
+        (poller.asked_ns, poller.grid_ns) = (asked_ns, grid_ns);
+        assert_eq!(poller.next_ns(), next_ns, "{asked_ns} {grid_ns:?}");
     }
-    (witness.asked_ns, witness.grid_ns) = (300_500 * MS, Some(500 * MS));
+    (poller.asked_ns, poller.grid_ns) = (300_500 * MS, Some(500 * MS));
     for (interval_ms, next_ns) in
         [(100, 301_500 * MS), (1_000, 301_500 * MS), (7_000, 301_500 * MS), (9_000, 306_500 * MS)]
     {
-        witness.interval = Some(DurationNs::from_millis(interval_ms));
-        assert_eq!(witness.next_ns(), next_ns, "{interval_ms} ms");
+        poller.interval = Some(DurationNs::from_millis(interval_ms));
+        assert_eq!(poller.next_ns(), next_ns, "{interval_ms} ms");
     }
 }

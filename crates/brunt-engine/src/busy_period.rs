@@ -31,9 +31,9 @@ struct Period {
 
 /// The busy periods of all servers of a run, shared by its workers.
 #[derive(Debug)]
-pub(crate) struct BusyBoard(Box<[Period]>);
+pub(crate) struct SharedBusyPeriods(Box<[Period]>);
 
-impl BusyBoard {
+impl SharedBusyPeriods {
     /// For this many servers, all of them idle. When a server has done with a noreply request is not known: with such requests a busy
     /// period ends with the run.
     pub(crate) fn new(servers: usize, is_endless: bool) -> Self {
@@ -44,7 +44,7 @@ impl BusyBoard {
 
 /// What one worker asks of a server.
 #[derive(Clone, Copy, Debug, Default)]
-struct Asked {
+struct ServerLoad {
     /// How many of its connections have requests out.
     connections: u32,
     /// How many of its queues hold requests.
@@ -65,16 +65,16 @@ struct Unread {
 #[derive(Debug)]
 pub(crate) struct BusyPeriods {
     /// `None` where no class is open loop: only there is the lag of other requests asked for.
-    board: Option<Arc<BusyBoard>>,
+    board: Option<Arc<SharedBusyPeriods>>,
     /// By server.
-    asked: Vec<Asked>,
+    load: Vec<ServerLoad>,
 }
 
 impl BusyPeriods {
     /// Of a worker with no request out.
-    pub(crate) fn new(board: Option<Arc<BusyBoard>>) -> Self {
+    pub(crate) fn new(board: Option<Arc<SharedBusyPeriods>>) -> Self {
         let servers = board.as_ref().map_or(0, |board| board.0.len());
-        Self { board, asked: vec![Asked::default(); servers] }
+        Self { board, load: vec![ServerLoad::default(); servers] }
     }
 
     /// Is the lag of busy periods kept at all?
@@ -90,9 +90,9 @@ impl BusyPeriods {
         let Some(board) = &self.board else { return };
         let period = &board.0[usize::from(server)];
         if is_first {
-            let asked = &mut self.asked[usize::from(server)];
-            begin(period, asked);
-            asked.connections += 1;
+            let load = &mut self.load[usize::from(server)];
+            begin(period, load);
+            load.connections += 1;
         }
         raise(&period.word, late_ns);
     }
@@ -122,25 +122,25 @@ impl BusyPeriods {
     #[inline]
     pub(crate) fn leave(&mut self, server: u16) {
         let Some(board) = &self.board else { return };
-        let asked = &mut self.asked[usize::from(server)];
-        asked.connections -= 1;
-        end(&board.0[usize::from(server)].word, asked);
+        let load = &mut self.load[usize::from(server)];
+        load.connections -= 1;
+        end(&board.0[usize::from(server)].word, load);
     }
 
     /// Requests to a server wait in a queue that was empty.
     pub(crate) fn begin_waiting(&mut self, server: u16) {
         let Some(board) = &self.board else { return };
-        let asked = &mut self.asked[usize::from(server)];
-        begin(&board.0[usize::from(server)], asked);
-        asked.queues += 1;
+        let load = &mut self.load[usize::from(server)];
+        begin(&board.0[usize::from(server)], load);
+        load.queues += 1;
     }
 
     /// Such a queue is empty again.
     pub(crate) fn end_waiting(&mut self, server: u16) {
         let Some(board) = &self.board else { return };
-        let asked = &mut self.asked[usize::from(server)];
-        asked.queues -= 1;
-        end(&board.0[usize::from(server)].word, asked);
+        let load = &mut self.load[usize::from(server)];
+        load.queues -= 1;
+        end(&board.0[usize::from(server)].word, load);
     }
 
     /// A reply that was read at `read_ns` may have lain there since `since_ns`, while other requests waited for a connection: they are sent
@@ -152,15 +152,15 @@ impl BusyPeriods {
         if since_ns >= read_ns {
             return;
         }
-        let (word, asked) = (&board.0[usize::from(server)].word, &mut self.asked[usize::from(server)]);
-        let unread = &mut asked.unread;
+        let (word, load) = (&board.0[usize::from(server)].word, &mut self.load[usize::from(server)]);
+        let unread = &mut load.unread;
         if since_ns >= unread.end_ns {
             let lag_ns = word.load(Ordering::Acquire) & LAG_MAX_NS;
             *unread = Unread { start_ns: since_ns, end_ns: read_ns, lag_ns };
         }
         unread.start_ns = unread.start_ns.min(since_ns);
         unread.end_ns = unread.end_ns.max(read_ns);
-        let late_ns = match asked.connections {
+        let late_ns = match load.connections {
             0 => unread.lag_ns.saturating_add(read_ns - unread.start_ns),
             _ => read_ns - since_ns,
         };
@@ -178,14 +178,14 @@ impl BusyPeriods {
 
     /// Has this worker no request out, and none waiting?
     pub(crate) fn is_idle(&self) -> bool {
-        self.asked.iter().all(|asked| asked.connections + asked.queues == 0)
+        self.load.iter().all(|load| load.connections + load.queues == 0)
     }
 }
 
 /// A worker is about to ask a server more: if that is the first, it takes part in the busy period.
 #[inline]
-fn begin(period: &Period, asked: &Asked) {
-    if asked.connections + asked.queues == 0 {
+fn begin(period: &Period, load: &ServerLoad) {
+    if load.connections + load.queues == 0 {
         // The server was idle: what was late in an earlier busy period does not count in this one.
         if period.word.load(Ordering::Acquire) < ONE_WORKER {
             period.handing_over_ns.store(0, Ordering::Relaxed);
@@ -197,8 +197,8 @@ fn begin(period: &Period, asked: &Asked) {
 
 /// A worker asks a server less: if that was the last, it has no part in the busy period any more.
 #[inline]
-fn end(word: &AtomicU64, asked: &Asked) {
-    if asked.connections + asked.queues == 0 {
+fn end(word: &AtomicU64, load: &ServerLoad) {
+    if load.connections + load.queues == 0 {
         word.fetch_sub(ONE_WORKER, Ordering::AcqRel);
     }
 }
@@ -236,7 +236,7 @@ mod tests {
 
     #[test]
     fn the_largest_lag_since_the_server_was_idle() {
-        let board = Arc::new(BusyBoard::new(2, false));
+        let board = Arc::new(SharedBusyPeriods::new(2, false));
         let mut workers = [BusyPeriods::new(Some(board.clone())), BusyPeriods::new(Some(board))];
         let table = [
             (Enter(0, 0, true, 5), 5),
@@ -312,7 +312,7 @@ mod tests {
 
     #[test]
     fn an_endless_period_keeps_its_lag() {
-        let mut periods = BusyPeriods::new(Some(Arc::new(BusyBoard::new(1, true))));
+        let mut periods = BusyPeriods::new(Some(Arc::new(SharedBusyPeriods::new(1, true))));
         for (late_ns, expected_ns) in [(5, 5), (3, 5), (9, 9), (0, 9)] {
             periods.enter(0, true, late_ns);
             periods.leave(0);
@@ -321,7 +321,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_kept_without_an_open_loop() {
+    fn lags_are_not_kept_without_an_open_loop() {
         let mut periods = BusyPeriods::new(None);
         periods.enter(3, true, 5);
         periods.begin_waiting(3);

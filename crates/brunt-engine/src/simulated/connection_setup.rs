@@ -26,7 +26,7 @@ fn worker(toml: &str, options: SimOptions) -> Worker<RespCodec, Sim> {
     spares.push(RecorderSet::new(&blueprint.layout)).unwrap();
     let links = shard.classes.iter().map(|class| class.connections.len()).sum();
     let exchange = Exchange { filled, spares: spares_in };
-    let codec = crate::dialect::resp_codec(&blueprint.plan, blueprint.plan.protocol).unwrap();
+    let codec = crate::codecs::resp_codec(&blueprint.plan, blueprint.plan.protocol).unwrap();
     build(&blueprint, shard, Arc::new(Orders::default()), exchange, codec, Sim::new(links, options), true)
 }
 
@@ -34,7 +34,7 @@ fn worker(toml: &str, options: SimOptions) -> Worker<RespCodec, Sim> {
 fn first_notice(worker: &mut Worker<RespCodec, Sim>) -> Notice {
     (0..TURNS_MAX)
         .find_map(|_| {
-            worker.turn();
+            worker.run_once();
             worker.take_notice()
         })
         .expect("nothing is told, and nothing will be")
@@ -45,7 +45,7 @@ const PLAN: &str =
 
 /// The greeting cannot be sent at the first address, nor at the second, and that is all there are.
 #[test]
-fn a_greeting_that_cannot_be_sent_is_tried_at_the_next_address() {
+fn failed_setup_sends_move_to_the_next_address() {
     for defers_sends in [false, true] {
         let options = SimOptions {
             others: vec![CoreOptions::default()],
@@ -56,7 +56,7 @@ fn a_greeting_that_cannot_be_sent_is_tried_at_the_next_address() {
         let mut worker = worker(PLAN, options);
         let notice = first_notice(&mut worker);
         assert!(
-            matches!(&notice, Notice::Failed(RunError::Unanswered { reason, .. }) if reason == "HELLO was not answered: Broken pipe (os error 32)"),
+            matches!(&notice, Notice::Failed(RunError::NoReply { reason, .. }) if reason == "HELLO was not answered: Broken pipe (os error 32)"),
             "{notice:?}"
         );
         let tried: Vec<_> = worker.io_mut().attempts().iter().map(|attempt| attempt.server).collect();

@@ -2,10 +2,10 @@
 //!
 //! Not everything else: a reply that is cut, wrong, or of several keys, and an operation that has parts or may be followed,
 //! are left where they lie, for [`super::receiving`] to take in. What is the same for all replies of a read is looked up
-//! once, and operations that ended alike are booked together. Invariant: what was taken in here has left the chain, has
+//! once, and operations that ended equal_hits are booked together. Invariant: what was taken in here has left the chain, has
 //! given its slot back and is booked.
 
-use super::receiving::is_asked_for;
+use super::receiving::is_requested;
 use super::{Traffic, give_back};
 use crate::health::Health;
 use crate::in_flight::Entry;
@@ -25,7 +25,7 @@ const HIT: Outcome = Outcome { class: OutcomeClass::Hit, reply: ReplyKind::Value
 
 /// One read of a connection.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Read {
+pub(super) struct ReadTimes {
     /// The connection.
     pub index: u32,
     /// When it returned.
@@ -38,14 +38,15 @@ impl<C: Codec> Traffic<C> {
     /// Takes in what is usual at the front of `input`, from `used` on, and moves that on. Yields the first event that is
     /// not usual, and how many bytes that one uses up.
     #[inline]
-    pub(super) fn take_found<'a>(
+    pub(super) fn receive_fast_hits<'a>(
         &mut self,
-        read: Read,
+        read: ReadTimes,
         input: &'a [u8],
         used: &mut usize,
     ) -> (usize, Option<Event<'a>>) {
-        let Self { connections, in_flight, lanes, routes, servers, busy, recording, payload, agenda, .. } =
-            self;
+        let Self {
+            connections, in_flight, lanes, routes, servers, busy, recording, payload, deadlines, ..
+        } = self;
         let connection = &mut connections[read.index as usize];
         let route = routes.get_mut(connection.route as usize);
         let lane_index = route.as_ref().map_or(u32::MAX, |route| in_flight.lane_of(route, &connection.chain));
@@ -54,13 +55,13 @@ impl<C: Codec> Traffic<C> {
         };
         let is_shared = !route.others.is_empty();
         let is_closed = !lane.session.is_open();
-        let own = if lane.pins { read.index - route.connections.start } else { 0 };
+        let own = if lane.binds_slots { read.index - route.connections.start } else { 0 };
         let meters_values = recording.meters(MeterKind::ValueReceived);
         let due_before_ns = lane.due_ns();
         let health = &mut servers[usize::from(connection.server)];
         let was_silent = !health.answers;
         let busy_lag_ns = busy.lag_ns(connection.server);
-        let mut alike = Alike { last: None, count: 0, first_sent_ns: 0 };
+        let mut equal_hits = EqualHits { last: None, count: 0, first_sent_ns: 0 };
         let rest = loop {
             // Most reads end with a reply: then there is nothing to ask for.
             let is_over = *used == input.len();
@@ -70,9 +71,9 @@ impl<C: Codec> Traffic<C> {
                     if in_flight.answers_oldest(&connection.chain, token) =>
                 {
                     let mut verdict = None;
-                    let ended = in_flight.pop_alone(read.index, &mut connection.chain, |entry| {
+                    let ended = in_flight.pop_simple(read.index, &mut connection.chain, |entry| {
                         if !is_shared || entry.lane() == lane_index {
-                            verdict = verdict_of_usual::<C>(lane, payload, entry, key, value);
+                            verdict = check_fast_hit::<C>(lane, payload, entry, key, value);
                         }
                         verdict.is_some()
                     });
@@ -86,10 +87,10 @@ impl<C: Codec> Traffic<C> {
                 }
                 _ => None,
             };
-            if !ended.is_some_and(|entry| alike.takes(entry)) {
-                alike.book(read, recording, health);
+            if !ended.is_some_and(|entry| equal_hits.takes(entry)) {
+                equal_hits.book(read, recording, health);
                 let Some(entry) = ended else { break next };
-                alike.begin(read, entry, busy_lag_ns);
+                equal_hits.begin(read, entry, busy_lag_ns);
             }
             *used += next.0;
             if let Some(entry) = ended {
@@ -99,7 +100,7 @@ impl<C: Codec> Traffic<C> {
                 }
             }
         };
-        if alike.last.is_none() {
+        if equal_hits.last.is_none() {
             return rest;
         }
         connection.failures = 0;
@@ -109,21 +110,21 @@ impl<C: Codec> Traffic<C> {
             }
             if !route.waiting.is_empty() {
                 // A reply that lay unread delayed those that wait for its connection.
-                busy.note_unread(connection.server, read.polled_ns.max(alike.first_sent_ns), read.at_ns);
+                busy.note_unread(connection.server, read.polled_ns.max(equal_hits.first_sent_ns), read.at_ns);
             }
         }
-        if !lane.pins && connection.is_usable() {
+        if !lane.binds_slots && connection.is_usable() {
             route.ready.set(read.index, connection.outstanding());
         }
         if lane.due_ns() != due_before_ns {
-            agenda.set(lane_index, lane.due_ns());
+            deadlines.set(lane_index, lane.due_ns());
         }
         let (server, is_retiring) = (connection.server, connection.retiring);
         if is_retiring {
             self.check_retired(read.index);
         }
         if was_silent {
-            self.wake(server, read.at_ns);
+            self.retry_now(server, read.at_ns);
         }
         rest
     }
@@ -132,7 +133,7 @@ impl<C: Codec> Traffic<C> {
 /// What the value turned out to be, if this is the reply to an operation that stands for itself, and the value is no worse
 /// than none of ours where others may have stored some. Values that may have grown are told apart elsewhere.
 #[inline(always)]
-fn verdict_of_usual<C: Codec>(
+fn check_fast_hit<C: Codec>(
     lane: &Lane,
     payload: &Payload,
     entry: &Entry,
@@ -141,7 +142,7 @@ fn verdict_of_usual<C: Codec>(
 ) -> Option<Integrity> {
     let KeyRef::Id(id) = entry.key() else { return None };
     let is_judged = entry.sent_ns != 0 && !lane.extends && !lane.is_audited;
-    if !is_judged || !is_asked_for::<C>(&lane.keyspace, id, key) {
+    if !is_judged || !is_requested::<C>(&lane.keyspace, id, key) {
         return None;
     }
     let own_len = lane.keyspace.value_len(id);
@@ -155,7 +156,7 @@ fn verdict_of_usual<C: Codec>(
 }
 
 /// Operations that ended in the same read, one behind the other, and differ in nothing that is booked.
-struct Alike {
+struct EqualHits {
     /// What each of them is.
     last: Option<(Account, Sample)>,
     count: u32,
@@ -163,7 +164,7 @@ struct Alike {
     first_sent_ns: u64,
 }
 
-impl Alike {
+impl EqualHits {
     /// Counts one more. False if it differs.
     #[inline]
     fn takes(&mut self, entry: &Entry) -> bool {
@@ -178,8 +179,8 @@ impl Alike {
 
     /// Begins with another one, when those before are booked.
     #[inline]
-    fn begin(&mut self, read: Read, entry: &Entry, busy_lag_ns: Option<u64>) {
-        let Read { at_ns, polled_ns, .. } = read;
+    fn begin(&mut self, read: ReadTimes, entry: &Entry, busy_lag_ns: Option<u64>) {
+        let ReadTimes { at_ns, polled_ns, .. } = read;
         if self.last.is_none() {
             self.first_sent_ns = entry.sent_ns;
         }
@@ -197,9 +198,9 @@ impl Alike {
 
     /// Books them.
     #[inline(always)]
-    fn book(&self, read: Read, recording: &mut Recording, health: &mut Health) {
+    fn book(&self, read: ReadTimes, recording: &mut Recording, health: &mut Health) {
         let Some((account, sample)) = &self.last else { return };
-        let Read { at_ns, polled_ns, .. } = read;
+        let ReadTimes { at_ns, polled_ns, .. } = read;
         if let Some(span) = health.successes(sample.times.sent_ns, polled_ns, at_ns, self.count) {
             recording.outage(span);
         }

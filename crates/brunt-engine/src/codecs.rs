@@ -1,6 +1,6 @@
 //! Codecs by protocol: the one `match` that makes a codec of what the plan says.
 //!
-//! Not the codecs (those are brunt-proto) and not what is done with one. Invariant: a [`Speaker`] is compiled once for each codec that
+//! Not the codecs (those are brunt-proto) and not what is done with one. Invariant: a [`CodecVisitor`] is compiled once for each codec that
 //! it may meet, and for those over datagrams only where it asks for them.
 
 use brunt_plan::command::Command;
@@ -16,37 +16,41 @@ use std::io;
 use std::sync::Arc;
 
 /// Whatever can be done in any dialect.
-pub(crate) trait Speaker: Sized {
+pub(crate) trait CodecVisitor: Sized {
     /// What comes of it.
     type Output;
 
     /// Does it in the dialect of `codec`.
-    fn speak<C: Codec>(self, codec: C) -> Self::Output;
+    fn visit<C: Codec>(self, codec: C) -> Self::Output;
 
     /// Does it in a dialect that datagrams can carry, too.
-    fn speak_datagrams<C: Codec>(self, codec: C) -> Self::Output {
-        self.speak(codec)
+    fn visit_datagrams<C: Codec>(self, codec: C) -> Self::Output {
+        self.visit(codec)
     }
 }
 
-/// Lets `speaker` speak this protocol, one of the plan's.
+/// Lets `visitor` speak this protocol, one of the plan's.
 ///
 /// # Errors
 /// A command of the plan is none. Plans are checked where they are made, so this is a mistake of ours.
-pub(crate) fn speak<S: Speaker>(plan: &Plan, protocol: Protocol, speaker: S) -> io::Result<S::Output> {
+pub(crate) fn with_codec<S: CodecVisitor>(
+    plan: &Plan,
+    protocol: Protocol,
+    visitor: S,
+) -> io::Result<S::Output> {
     Ok(match protocol {
         Protocol::MemcachedText => {
             let codec = TextCodec::new().with_templates(templates(plan, protocol)?);
-            speaker.speak_datagrams(codec.with_trailing_blank(plan.trailing_blank))
+            visitor.visit_datagrams(codec.with_trailing_blank(plan.trailing_blank))
         }
-        Protocol::MemcachedMeta => speaker.speak_datagrams(MetaCodec::new()),
-        Protocol::MemcachedBinary => speaker.speak(binary_codec(plan)),
+        Protocol::MemcachedMeta => visitor.visit_datagrams(MetaCodec::new()),
+        Protocol::MemcachedBinary => visitor.visit(binary_codec(plan)),
         Protocol::Resp2 | Protocol::Resp3 | Protocol::RespInline => {
-            speaker.speak(resp_codec(plan, protocol)?)
+            visitor.visit(resp_codec(plan, protocol)?)
         }
-        Protocol::Echo => speaker.speak(message_codec(plan, protocol, Messages::Echo)?),
-        Protocol::Ping => speaker.speak(message_codec(plan, protocol, Messages::Ping)?),
-        Protocol::Thrift => speaker.speak(message_codec(plan, protocol, Messages::Thrift)?),
+        Protocol::Echo => visitor.visit(message_codec(plan, protocol, Messages::Echo)?),
+        Protocol::Ping => visitor.visit(message_codec(plan, protocol, Messages::Ping)?),
+        Protocol::Thrift => visitor.visit(message_codec(plan, protocol, Messages::Thrift)?),
     })
 }
 
@@ -131,7 +135,7 @@ mod tests {
 
     /// A plan with anything else is refused, so that a codec never meets it.
     #[test]
-    fn plans_and_codecs_agree_on_what_is_spoken() {
+    fn plans_and_codecs_agree_on_protocols() {
         for kind in OpKind::ALL {
             for version in [Protocol::Resp2, Protocol::Resp3, Protocol::RespInline] {
                 assert_eq!(version.supports(kind), RespCodec::supports(kind), "{kind}");

@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_nobody_asked_for_are_an_error() {
+    fn unrequested_bytes_are_an_error() {
         let outcome = check(Refill::Eager, 8, &[(1, 41)], &[]);
         assert_eq!(outcome, Err("connection 1: more bytes came than were asked for".to_owned()));
     }

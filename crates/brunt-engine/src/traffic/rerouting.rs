@@ -1,11 +1,11 @@
 //! Diverting: connections that are lost for good, and where operations go that waited for them or for a replica that is gone.
 //!
-//! Not losing (that is [`super::losing`]). What waits for a server with no other that has its keys waits on, as long as another attempt to
+//! Not losing (that is [`super::failure_handling`]). What waits for a server with no other that has its keys waits on, as long as another attempt to
 //! reach it may follow. Invariant: nothing waits for a connection that will never stand, nor for a replica while another lives; it goes to
 //! another server where there is one for it, a part of a change ends without that replica, and whatever else there is is given up.
 
 use super::Traffic;
-use crate::connection::Link;
+use crate::connection::ConnectionState;
 use crate::group::NO_GROUP;
 use crate::lane::{Picked, Route, RouteId, Routing};
 use brunt_plan::op::Op;
@@ -16,7 +16,7 @@ impl<C: Codec> Traffic<C> {
     pub(super) fn reconnects(&self, index: u32) -> bool {
         let connection = &self.connections[index as usize];
         let lifetimes = &self.lifetimes[usize::from(connection.class)];
-        let others = lifetimes.up - u32::from(connection.link == Link::Up);
+        let others = lifetimes.up - u32::from(connection.state == ConnectionState::Up);
         lifetimes.reconnects(others > 0)
     }
 
@@ -26,25 +26,25 @@ impl<C: Codec> Traffic<C> {
     }
 
     /// A connection is lost, and none is to follow. With the last one of its class those go that were to be tried again.
-    pub(super) fn abandon(&mut self, index: u32, at_ns: u64) {
+    pub(super) fn close_after_loss(&mut self, index: u32, at_ns: u64) {
         let class = self.connections[index as usize].class;
-        self.abandon_one(index);
+        self.close_for_good(index);
         if self.lifetimes[usize::from(class)].up == 0 {
             for other in 0..self.connections.len() as u32 {
                 let connection = &self.connections[other as usize];
-                if connection.class == class && matches!(connection.link, Link::Down { .. }) {
-                    self.abandon_one(other);
-                    self.divert_waiting(self.connections[other as usize].route, at_ns);
-                    self.end_lanes(other, at_ns);
+                if connection.class == class && matches!(connection.state, ConnectionState::Down { .. }) {
+                    self.close_for_good(other);
+                    self.reroute_waiting(self.connections[other as usize].route, at_ns);
+                    self.end_closed_loops(other, at_ns);
                 }
             }
         }
-        self.divert_waiting(self.connections[index as usize].route, at_ns);
-        self.end_lanes(index, at_ns);
+        self.reroute_waiting(self.connections[index as usize].route, at_ns);
+        self.end_closed_loops(index, at_ns);
     }
 
-    fn abandon_one(&mut self, index: u32) {
-        self.lay(index, Link::Gone);
+    fn close_for_good(&mut self, index: u32) {
+        self.reset_to(index, ConnectionState::Gone);
         let connection = &mut self.connections[index as usize];
         // Its slots stay with it.
         connection.calls_left = 0;
@@ -54,50 +54,52 @@ impl<C: Codec> Traffic<C> {
     }
 
     /// The same of all that have used a connection.
-    fn end_lanes(&mut self, index: u32, at_ns: u64) {
+    fn end_closed_loops(&mut self, index: u32, at_ns: u64) {
         let route = self.connections[index as usize].route as usize;
         for at in 0.. {
             let Some(lane) = self.routes.get(route).and_then(|route| route.lanes().nth(at)) else { return };
-            self.end_lane(lane, at_ns);
+            self.end_closed_loop(lane, at_ns);
         }
     }
 
     /// A closed loop that has no connection any more is over. An open loop's schedule goes on, and nothing of it is sent.
-    fn end_lane(&mut self, lane_index: u32, at_ns: u64) {
+    fn end_closed_loop(&mut self, lane_index: u32, at_ns: u64) {
         let lane = &mut self.lanes[lane_index as usize];
         let routes = lane.routes.clone();
         if !lane.session.is_open() && routes.clone().all(|route| self.is_route_over(route)) {
             let lane = &mut self.lanes[lane_index as usize];
             lane.session.end_at(at_ns);
-            self.agenda.set(lane_index, lane.due_ns());
+            self.deadlines.set(lane_index, lane.due_ns());
         }
     }
 
     /// Will no connection of a route ever stand again?
     pub(super) fn is_route_over(&self, route: RouteId) -> bool {
         let links = self.routes[route as usize].connections.clone();
-        links.map(|link| &self.connections[link as usize]).all(|connection| connection.link == Link::Gone)
+        links
+            .map(|link| &self.connections[link as usize])
+            .all(|connection| connection.state == ConnectionState::Gone)
     }
 
     /// Has an operation nothing to wait for?
     fn waits_for_nothing(&self, picked: &Picked) -> bool {
         match picked.connection {
-            Some(pinned) => self.connections[pinned as usize].link == Link::Gone,
+            Some(pinned) => self.connections[pinned as usize].state == ConnectionState::Gone,
             None => self.is_route_over(picked.route),
         }
     }
 
     /// The last connection to a server is lost: what waits there and is of replicas is done without it while another lives.
-    pub(super) fn divert_replicas(&mut self, server: u16, at_ns: u64) {
+    pub(super) fn reroute_replicas(&mut self, server: u16, at_ns: u64) {
         for route in 0..self.routes.len() as RouteId {
             let lane = &self.lanes[self.routes[route as usize].lane as usize];
             if lane.replicas() > 1 && !lane.is_preload && self.server_of(route) == server {
-                self.divert_from_replica(route, at_ns);
+                self.reroute_from_replica(route, at_ns);
             }
         }
     }
 
-    fn divert_from_replica(&mut self, route_index: RouteId, at_ns: u64) {
+    fn reroute_from_replica(&mut self, route_index: RouteId, at_ns: u64) {
         for _ in 0..self.routes[route_index as usize].waiting.len() {
             let route = &mut self.routes[route_index as usize];
             let was_full = route.is_full();
@@ -117,7 +119,7 @@ impl<C: Codec> Traffic<C> {
                     if let Some(group) = self.groups.end_missed(picked.group) {
                         let done_ns = self.record_group(&group, at_ns, at_ns);
                         let first = self.routes[route_index as usize].connections.start;
-                        self.release_unsent(first, group.lease, &group.op, group.outcome(), done_ns);
+                        self.release_unsent(first, group.shared_slot, &group.op, group.outcome(), done_ns);
                     }
                 }
                 Some((route, behind)) if has_room(&self.routes[route as usize]) => {
@@ -143,12 +145,12 @@ impl<C: Codec> Traffic<C> {
     }
 
     /// Whatever waits on a route for nothing goes elsewhere.
-    fn divert_waiting(&mut self, route_index: RouteId, at_ns: u64) {
+    fn reroute_waiting(&mut self, route_index: RouteId, at_ns: u64) {
         let mut parked = std::mem::take(&mut self.routes[route_index as usize].parked);
         parked.retain(|picked| {
             let stays = !self.waits_for_nothing(picked);
             if !stays {
-                self.divert(*picked, at_ns);
+                self.reroute(*picked, at_ns);
             }
             stays
         });
@@ -163,34 +165,34 @@ impl<C: Codec> Traffic<C> {
                 route.waiting.push_back(picked);
             } else {
                 self.note_length(route_index, was_full);
-                self.divert(picked, at_ns);
+                self.reroute(picked, at_ns);
             }
         }
     }
 
     /// An operation has nothing to wait for where it is.
-    fn divert(&mut self, picked: Picked, at_ns: u64) {
+    fn reroute(&mut self, picked: Picked, at_ns: u64) {
         match self.elsewhere(&picked) {
             Some(route) => self.enqueue(Picked { route, ..picked }),
-            None => self.give_up(&picked, at_ns),
+            None => self.abandon(&picked, at_ns),
         }
     }
 
     /// No connection can take an operation that was just picked: it waits for one, or goes elsewhere, if there is any to come. Returns whether
     /// a connection must send first.
     #[cold]
-    pub(super) fn divert_picked(&mut self, picked: Picked) -> bool {
+    pub(super) fn reroute_dispatched(&mut self, picked: Picked) -> bool {
         if !self.waits_for_nothing(&picked) {
             match picked.connection {
                 Some(_) => self.routes[picked.route as usize].parked.push(picked),
-                None => self.wait_in_line(picked),
+                None => self.enqueue_dispatched(picked),
             }
             return false;
         }
         match self.elsewhere(&picked) {
             Some(route) => self.submit(Picked { route, ..picked }),
             None => {
-                self.give_up(&picked, picked.picked_ns);
+                self.abandon(&picked, picked.picked_ns);
                 false
             }
         }

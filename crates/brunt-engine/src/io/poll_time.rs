@@ -21,7 +21,7 @@ pub(super) fn has_slept(took_ns: u64, events: usize) -> bool {
 /// wake, and one that was not and took long has looked when it began: for the rest of its time this process was kept from its
 /// processor, or stopped, and looked at nothing.
 #[inline]
-pub(super) fn looked(enter_ns: u64, end_ns: u64, timeout_ns: u64, is_long: bool) -> u64 {
+pub(super) fn seen_until_ns(enter_ns: u64, end_ns: u64, timeout_ns: u64, is_long: bool) -> u64 {
     match timeout_ns {
         0 if is_long => enter_ns,
         0 => end_ns,
@@ -34,8 +34,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_poll_has_looked_no_longer_than_it_was_to_wait() {
-        // (took, timeout, long) → looked, from the instant at which it began
+    fn polls_see_no_later_than_their_timeout() {
+        // (took, timeout, long) → seen_until_ns, from the instant at which it began
         let table = [
             (900, 0, false, 900),
             // Stopped within a poll that was to return at once.
@@ -47,13 +47,13 @@ mod tests {
             (60_000, u64::MAX, true, 60_000),
         ];
         for (took_ns, timeout_ns, is_long, expected_ns) in table {
-            let looked_ns = looked(7, 7 + took_ns, timeout_ns, is_long) - 7;
-            assert_eq!(looked_ns, expected_ns, "{took_ns} ns of {timeout_ns} ns");
+            let poll_seen_ns = seen_until_ns(7, 7 + took_ns, timeout_ns, is_long) - 7;
+            assert_eq!(poll_seen_ns, expected_ns, "{took_ns} ns of {timeout_ns} ns");
         }
     }
 
     #[test]
-    fn a_poll_that_returned_much_has_not_slept_for_long() {
+    fn polls_with_many_events_have_hardly_slept() {
         // (took, events) → slept
         let table = [
             (1_500, 1, false),

@@ -133,7 +133,7 @@ fn every_slot_is_there_when_the_server_is_back() {
 /// An outage that is shorter than the time-out costs nothing but what was on the wire, however long requests had waited for
 /// their turn before it.
 #[test]
-fn a_short_outage_gives_nothing_up() {
+fn short_outages_abandon_nothing() {
     for load in ["", "rate = 9000\narrival = 'uniform'"] {
         let slow = CoreOptions { service: Service::Fixed(500 * US), ..gone(1_500 * MS, 450 * MS) };
         let outcome = simulate(
@@ -154,7 +154,7 @@ fn a_short_outage_gives_nothing_up() {
 
 /// Who waits behind others for a server that does answer is not given up, however long it takes.
 #[test]
-fn a_server_that_is_too_slow_is_not_gone() {
+fn slow_servers_are_not_down() {
     for noreply in [false, true] {
         let server = CoreOptions { service: Service::Fixed(MS), ..CoreOptions::default() };
         let outcome = simulate(
@@ -213,7 +213,7 @@ fn a_multi_get_fails_with_its_part() {
 
 /// A server that takes requests and answers none: what was sent times out, and what waits behind it is given up as early.
 #[test]
-fn what_waits_behind_a_frozen_server_is_given_up() {
+fn requests_behind_a_frozen_server_are_abandoned() {
     let (one, two) = ("mix = 'get'", "mix = 'mget'\nmultiget = 2");
     for (load, mix) in [("", one), ("", two), ("rate = 3000", one), ("rate = 3000", two)] {
         let outcome = simulate(
@@ -241,7 +241,7 @@ fn what_waits_behind_a_frozen_server_is_given_up() {
 /// The queue of a server that is gone, or stands still, is bounded, and what comes when it is full pushes the oldest out: the
 /// schedule goes on, long before anything has timed out.
 #[test]
-fn a_full_queue_holds_up_nobody_else() {
+fn full_queues_hold_up_no_other_server() {
     for (second, is_gone) in [(gone(100 * MS, FOR_GOOD), true), (frozen(100 * MS), false)] {
         let outcome = simulate(
             &three(
@@ -276,7 +276,7 @@ fn a_preload_waits_for_its_servers() {
 
 /// Connections that are born seldom and that the server closes by itself say nothing of the server.
 #[test]
-fn who_waits_for_a_birth_is_not_given_up() {
+fn requests_waiting_for_an_opening_are_not_abandoned() {
     let server = gone(10 * MS, MS);
     let outcome = simulate(
         "connect-rate = 0.5\nconnections = 1\nrate = 20\narrival = 'uniform'\ntime = '5s'\ndrain = '5s'\nwarmup = '0s'\n\
@@ -291,7 +291,7 @@ fn who_waits_for_a_birth_is_not_given_up() {
 /// One of many workers does not wake for each operation that would only wait behind others: it sees them a little later, by a small
 /// share of what they wait, and each of them ends when it would have.
 #[test]
-fn one_of_many_sees_what_waits_a_little_later() {
+fn crowded_workers_check_queues_less_often() {
     let run = |is_crowded: bool, second: bool| {
         // Ten times what the server answers, for a while.
         let servers = if second { "['a:1', 'b:2']" } else { "['a:1']" };
@@ -426,7 +426,7 @@ fn a_preload_of_a_server_that_never_answers_ends_soon() {
                 assert_eq!((outcome.notice.is_none(), outcome.items.iter().sum::<usize>()), (true, 3_000));
             }
             Some(ends_s) => {
-                let Some(Notice::Failed(RunError::Unanswered { server, reason })) = &outcome.notice else {
+                let Some(Notice::Failed(RunError::NoReply { server, reason })) = &outcome.notice else {
                     panic!("{timeout}: {:?}", outcome.notice)
                 };
                 assert_eq!(server.to_string(), "b:2");

@@ -2,7 +2,7 @@
 
 use super::epoll::Epoll;
 use super::uring::{Shape, Uring};
-use super::{CloseHow, Gather, Io, LinkId, Until, What};
+use super::{CloseMode, CompletionKind, Gather, Io, LinkId, Until};
 use crate::clock::Clock;
 use crate::transport::address::Address;
 use crate::transport::tls::client::TlsClient;
@@ -92,18 +92,18 @@ fn exchange(io: &mut impl Io, places: &[&Place]) {
         while let Some(completion) = io.next() {
             let at = completion.link as usize;
             let all = sent[at].concat();
-            match completion.what {
-                What::Received(chunk) => {
+            match completion.kind {
+                CompletionKind::Received(chunk) => {
                     back[at].extend_from_slice(io.bytes(chunk));
                     datagrams[at] += 1;
                     continue;
                 }
-                What::Sent(sent) => taken[at] += sent.unwrap(),
-                What::Connected | What::Writable => {}
+                CompletionKind::Sent(sent) => taken[at] += sent.unwrap(),
+                CompletionKind::Connected | CompletionKind::Writable => {}
                 other => panic!("{other:?} on {at}"),
             }
             // Whatever was not taken is offered again when there is room.
-            if taken[at] == all.len() || matches!(completion.what, What::Sent(_)) {
+            if taken[at] == all.len() || matches!(completion.kind, CompletionKind::Sent(_)) {
                 continue;
             }
             taken[at] += offer(io, completion.link, &sent[at], taken[at], is_by_datagram(completion.link));
@@ -115,7 +115,7 @@ fn exchange(io: &mut impl Io, places: &[&Place]) {
             assert_eq!(datagrams[link as usize], pieces.len(), "link {link}");
         }
         assert_eq!(io.handshake_ns(link).is_some(), places[link as usize].tls.is_some(), "link {link}");
-        io.close(link, CloseHow::Orderly);
+        io.close(link, CloseMode::Orderly);
     }
 }
 

@@ -5,7 +5,7 @@
 
 use super::{Shape, Uring};
 use crate::clock::Clock;
-use crate::io::{Completion, Gather, Io, Until, What};
+use crate::io::{Completion, CompletionKind, Gather, Io, Until};
 use brunt_plan::sockets::SocketOptions;
 use std::io::{self, IoSlice, Read, Write};
 use std::os::fd::OwnedFd;
@@ -18,7 +18,7 @@ const PATIENCE_NS: u64 = 200_000_000;
 const FLOOD_BYTES: usize = 64 << 20;
 
 /// Tries it out; an error says what does not work.
-pub(crate) fn try_out() -> Result<(), String> {
+pub(crate) fn probe_io_uring() -> Result<(), String> {
     let shape = Shape {
         links: 1,
         reply_bytes: 1,
@@ -27,7 +27,7 @@ pub(crate) fn try_out() -> Result<(), String> {
         gather: Gather::NOTHING,
     };
     let uring = Uring::new(shape, Clock::start()).map_err(|error| refusal(&error))?;
-    Trial { uring }.run().map_err(|what| format!("tried here, {what}"))
+    Probe { uring }.run().map_err(|failure| format!("tried here, {failure}"))
 }
 
 /// Makes rings of these shapes, all at once, as the workers of a run have them; an error says why they cannot be had.
@@ -50,11 +50,11 @@ pub(crate) fn refusal(error: &io::Error) -> String {
     }
 }
 
-struct Trial {
+struct Probe {
     uring: Uring,
 }
 
-impl Trial {
+impl Probe {
     fn run(mut self) -> Result<(), String> {
         let plain = |error: io::Error| format!("a pair of sockets: {error}");
         let (own, mut peer) = UnixStream::pair().map_err(plain)?;
@@ -64,24 +64,27 @@ impl Trial {
         // A send that is taken whole ends no wait; what comes in by itself does.
         self.send(b"ping");
         let mut ping = [0; 4];
-        self.expect("a send had no result", |what| matches!(what, What::Sent(Ok(4))))?;
+        self.expect("a send had no result", |kind| matches!(kind, CompletionKind::Sent(Ok(4))))?;
         peer.read_exact(&mut ping).and_then(|()| peer.write_all(b"pong")).map_err(plain)?;
-        self.expect("nothing was received", |what| matches!(what, What::Received(chunk) if chunk.len == 4))?;
+        self.expect(
+            "nothing was received",
+            |kind| matches!(kind, CompletionKind::Received(chunk) if chunk.len == 4),
+        )?;
         // A send that does not fit is taken in part, and the rest has room later.
         let flood = vec![0; FLOOD_BYTES];
         self.send(&flood);
         let mut taken = 0;
-        self.expect("a send that does not fit was not cut", |what| match what {
-            What::Sent(Ok(bytes)) if bytes < FLOOD_BYTES => {
+        self.expect("a send that does not fit was not cut", |kind| match kind {
+            CompletionKind::Sent(Ok(bytes)) if bytes < FLOOD_BYTES => {
                 taken = bytes;
                 true
             }
             _ => false,
         })?;
         io::copy(&mut (&peer).take(taken as u64), &mut io::sink()).map_err(plain)?;
-        self.expect("no room was reported", |what| matches!(what, What::Writable))?;
+        self.expect("no room was reported", |kind| matches!(kind, CompletionKind::Writable))?;
         drop(peer);
-        self.expect("an end was not reported", |what| matches!(what, What::Closed(None)))
+        self.expect("an end was not reported", |kind| matches!(kind, CompletionKind::Closed(None)))
     }
 
     #[expect(unsafe_code, reason = "the trait's")]
@@ -93,13 +96,13 @@ impl Trial {
     }
 
     /// Waits for one thing to happen; nothing else may.
-    fn expect(&mut self, what: &str, mut is_it: impl FnMut(What) -> bool) -> Result<(), String> {
+    fn expect(&mut self, failure: &str, mut is_it: impl FnMut(CompletionKind) -> bool) -> Result<(), String> {
         let until_ns = self.uring.now_ns() + PATIENCE_NS;
         loop {
             match self.uring.next() {
-                Some(Completion { what, .. }) if is_it(what) => return Ok(()),
-                Some(other) => return Err(format!("{what}: {:?}", other.what)),
-                None if self.uring.now_ns() >= until_ns => return Err(what.to_owned()),
+                Some(Completion { kind, .. }) if is_it(kind) => return Ok(()),
+                Some(other) => return Err(format!("{failure}: {:?}", other.kind)),
+                None if self.uring.now_ns() >= until_ns => return Err(failure.to_owned()),
                 None => {
                     let now_ns = self.uring.now_ns();
                     self.uring.wait(now_ns, Until::Instant(until_ns));
@@ -127,8 +130,8 @@ mod tests {
 
     /// Where the kernel offers a ring at all, the backend gets through all of it.
     #[test]
-    fn the_backend_works_or_says_why_not() {
-        match try_out() {
+    fn the_backend_works_or_reports_why_not() {
+        match probe_io_uring() {
             Ok(()) => {}
             Err(why) => {
                 eprintln!("SKIPPED: {why}");

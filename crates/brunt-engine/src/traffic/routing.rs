@@ -5,7 +5,7 @@
 
 use super::Traffic;
 use crate::group::{GroupId, NO_GROUP};
-use crate::lane::{KindRouting, Lane, Picked, RouteId, Routing, Spread};
+use crate::lane::{KeyedRoutes, KindRouting, Lane, Picked, RouteId, Routing};
 use brunt_plan::op::{KeyRef, Op};
 use brunt_proto::Codec;
 
@@ -168,7 +168,7 @@ fn kinds_of(lane: &Lane) -> &KindRouting {
 }
 
 /// The routes among which the key decides, in a lane with replicas.
-fn spread_of<'a>(lane: &'a Lane, op: &Op) -> Spread<'a> {
+fn spread_of<'a>(lane: &'a Lane, op: &Op) -> KeyedRoutes<'a> {
     lane.spread(op.kind).expect("replicas are of plans in which the key decides")
 }
 

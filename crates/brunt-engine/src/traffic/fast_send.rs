@@ -1,15 +1,15 @@
 //! Queueing the usual: gets of a closed loop, each on the connection whose slot it fills.
 //!
 //! Not everything else: other kinds, connections that take nothing now, and what finds no room are left for
-//! [`super::Traffic::take_on`], which can queue everything or let it wait. Invariant: what was queued here is counted as
+//! [`super::Traffic::enqueue_due`], which can queue everything or let it wait. Invariant: what was queued here is counted as
 //! scheduled and picked, on a connection's chain, and as one of those with something to send.
 
 use super::Traffic;
-use crate::detour::NO_DETOUR;
 use crate::group::NO_GROUP;
 use crate::lane::Picked;
-use crate::lease::NO_LEASE;
 use crate::recording::Recording;
+use crate::redirect_state::NO_REDIRECT;
+use crate::shared_slot::NO_SHARED_SLOT;
 use brunt_plan::op::Op;
 use brunt_plan::phase::Phase;
 use brunt_proto::Codec;
@@ -20,7 +20,7 @@ impl<C: Codec> Traffic<C> {
     /// Takes what is due of a lane whose operations are bound to connections, and queues it. Yields the first operation
     /// that is not usual, if there is one.
     #[inline]
-    pub(super) fn ask_straight(&mut self, lane_index: u32, now_ns: u64) -> Option<DueOp> {
+    pub(super) fn queue_fast_gets(&mut self, lane_index: u32, now_ns: u64) -> Option<DueOp> {
         let Self { lanes, routes, connections, busy, in_flight, recording, dirty, window, .. } = self;
         let lane = &mut lanes[lane_index as usize];
         let route = lane.routes.start;
@@ -55,10 +55,10 @@ impl<C: Codec> Traffic<C> {
                 connection: Some(index),
                 route,
                 group: NO_GROUP,
-                lease: NO_LEASE,
-                detour: NO_DETOUR,
+                shared_slot: NO_SHARED_SLOT,
+                redirect_state: NO_REDIRECT,
             };
-            let entry = in_flight.fill(index, &picked, !lane.follows);
+            let entry = in_flight.allocate(index, &picked, !lane.fills_misses);
             let key_len = lane.keyspace.key_len(id);
             let needed = connection.codec.get_len_max(key_len);
             let token = in_flight.token(entry);
@@ -76,7 +76,7 @@ impl<C: Codec> Traffic<C> {
             }
             gets.count += 1;
             gets.total += 1;
-            connection.promised -= 1;
+            connection.reserved_calls -= 1;
             if !connection.dirty {
                 connection.dirty = true;
                 dirty.push(index);

@@ -17,7 +17,7 @@ pub(crate) const AHEAD_NS: u64 = 20_000_000;
 
 /// A window that has not begun.
 #[derive(Debug)]
-pub(crate) struct Opening {
+pub(crate) struct WindowStart {
     times: RunTimes,
     /// So many slices of the warm-up were looked at.
     looked: u64,
@@ -25,12 +25,12 @@ pub(crate) struct Opening {
 
 /// A window whose times are known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Opened {
+pub(crate) struct StartedWindow {
     pub times: RunTimes,
     pub end: WarmupEnd,
 }
 
-impl Opening {
+impl WindowStart {
     /// With the times of a window that begins as late as it may; `None` where the plan has its warm-up fixed.
     pub(crate) fn of(plan: &Plan, times: RunTimes) -> Option<Self> {
         (plan.warmup == Warmup::Auto).then_some(Self { times, looked: 0 })
@@ -38,13 +38,18 @@ impl Opening {
 
     /// Looks at what was recorded. Returns the window as soon as it is decided when it begins: after `now_ns`, so that there
     /// is time to say so.
-    pub(crate) fn look(&mut self, now_ns: u64, plan: &Plan, intervals: &IntervalStore) -> Option<Opened> {
+    pub(crate) fn check(
+        &mut self,
+        now_ns: u64,
+        plan: &Plan,
+        intervals: &IntervalStore,
+    ) -> Option<StartedWindow> {
         let RunTimes { start_ns, measure_ns, .. } = self.times;
         let slices = now_ns.saturating_sub(start_ns + HANDED_OVER_NS) / INTERVAL_NS;
         // As late as it may: it begins then without a word, and as every worker was told before.
         let is_last = now_ns + AHEAD_NS + INTERVAL_NS >= measure_ns;
         if is_last {
-            return Some(Opened { times: self.times, end: WarmupEnd::Longest });
+            return Some(StartedWindow { times: self.times, end: WarmupEnd::Longest });
         }
         if slices <= self.looked {
             return None;
@@ -54,6 +59,6 @@ impl Opening {
         let begins = (now_ns + AHEAD_NS - start_ns).div_ceil(INTERVAL_NS);
         let measure_ns = start_ns + begins * INTERVAL_NS;
         let end_ns = plan.stop.time.map_or(u64::MAX, |time| measure_ns + time.0);
-        Some(Opened { times: RunTimes { measure_ns, end_ns, ..self.times }, end })
+        Some(StartedWindow { times: RunTimes { measure_ns, end_ns, ..self.times }, end })
     }
 }

@@ -5,7 +5,7 @@
 
 /// Sessions by when they are due; `u64::MAX` is never.
 #[derive(Debug)]
-pub(crate) struct Agenda {
+pub(crate) struct DeadlineQueue {
     due_ns: Vec<u64>,
     /// A binary heap of session numbers by their time.
     heap: Vec<u32>,
@@ -13,7 +13,7 @@ pub(crate) struct Agenda {
     place: Vec<u32>,
 }
 
-impl Agenda {
+impl DeadlineQueue {
     /// For sessions `0..sessions`, none of them due ever.
     pub(crate) fn new(sessions: u32) -> Self {
         Self {
@@ -82,18 +82,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn agrees_with_a_search() {
+    fn heap_matches_linear_search() {
         for sessions in [1u32, 2, 3, 17] {
-            let mut agenda = Agenda::new(sessions);
+            let mut deadlines = DeadlineQueue::new(sessions);
             let mut due = vec![u64::MAX; sessions as usize];
             let mut state = u64::from(sessions);
             for _ in 0..20_000 {
                 state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
                 let session = (state >> 33) as u32 % sessions;
                 let time = if state.is_multiple_of(7) { u64::MAX } else { state >> 40 };
-                agenda.set(session, time);
+                deadlines.set(session, time);
                 due[session as usize] = time;
-                let (first, time) = agenda.first().unwrap();
+                let (first, time) = deadlines.first().unwrap();
                 assert_eq!(time, *due.iter().min().unwrap());
                 assert_eq!(due[first as usize], time);
             }

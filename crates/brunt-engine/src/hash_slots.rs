@@ -4,8 +4,8 @@
 //! over what the board has when it finds something new there, between two turns. Invariant: every slot has a node to be
 //! asked; where nobody is known to have it, that is any of them, which knows better or says that nobody has it.
 
-use crate::detour::Detours;
 use crate::lane::Picked;
+use crate::redirect_state::RedirectStates;
 use brunt_proto::resp::redirect::{Host, Redirect};
 use brunt_proto::resp::slot::{NodeAddress, SLOTS, SlotMap, slot_of};
 use brunt_proto::template::Template;
@@ -25,7 +25,7 @@ const NODE_NAME_MAX: usize = 300;
 
 /// What all workers and the one who asks for maps share.
 #[derive(Debug)]
-pub(crate) struct MapBoard {
+pub(crate) struct SharedSlotMap {
     /// The nodes when the run begins; the plan's servers, in their order.
     pub nodes: Vec<NodeAddress>,
     /// Which of them has each slot. Written by one thread while workers read: what a worker reads may be half of the new map
@@ -37,7 +37,7 @@ pub(crate) struct MapBoard {
     pub is_outdated: AtomicBool,
 }
 
-impl MapBoard {
+impl SharedSlotMap {
     /// A board for these nodes, with this map.
     pub(crate) fn new(nodes: Vec<NodeAddress>, map: &SlotMap) -> Self {
         let board = Self {
@@ -46,12 +46,12 @@ impl MapBoard {
             edition: AtomicU64::new(0),
             is_outdated: AtomicBool::new(false),
         };
-        board.put_up(map);
+        board.publish(map);
         board
     }
 
     /// Puts up another map.
-    pub(crate) fn put_up(&self, map: &SlotMap) {
+    pub(crate) fn publish(&self, map: &SlotMap) {
         let known = self.places(map);
         for slot in 0..SLOTS {
             let node = map.node_of(slot).map_or(UNSERVED, |node| known[usize::from(node)]);
@@ -84,7 +84,7 @@ impl MapBoard {
 
 /// Where a redirection leads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Lead {
+pub(crate) enum RedirectTarget {
     /// To this one of the nodes.
     Node(u16),
     /// To none of them.
@@ -93,7 +93,7 @@ pub(crate) enum Lead {
 
 /// How much a worker must hold.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct SlotsRoom {
+pub(crate) struct SlotTableCapacity {
     /// Operations at a time, on connections and waiting.
     pub operations: usize,
     /// Keys of a multi-get.
@@ -104,8 +104,8 @@ pub(crate) struct SlotsRoom {
 
 /// The slots as one worker knows them, and its operations that are neither on a connection nor on a route.
 #[derive(Debug)]
-pub(crate) struct Slots {
-    board: Arc<MapBoard>,
+pub(crate) struct SlotTable {
+    board: Arc<SharedSlotMap>,
     /// The edition of the board that was taken over last.
     edition: u64,
     table: Box<[u16]>,
@@ -115,17 +115,22 @@ pub(crate) struct Slots {
     routed: Vec<u8>,
     /// Those of the keys of the multi-get in hand.
     pub of_keys: Vec<u16>,
-    pub detours: Detours,
+    pub redirects: RedirectStates,
     /// To be sent again, and when: in this order, because all wait as long.
     pub paused: VecDeque<(u64, Picked)>,
     pub counts: RedirectionCounts,
     unknown_node: String,
 }
 
-impl Slots {
+impl SlotTable {
     /// What the board has, for a worker with these commands and so much room; `first` is the node that is asked first where
     /// any will do.
-    pub(crate) fn new(board: Arc<MapBoard>, templates: Arc<[Template]>, room: SlotsRoom, first: u32) -> Self {
+    pub(crate) fn new(
+        board: Arc<SharedSlotMap>,
+        templates: Arc<[Template]>,
+        room: SlotTableCapacity,
+        first: u32,
+    ) -> Self {
         let mut slots = Self {
             table: vec![UNSERVED; usize::from(SLOTS)].into_boxed_slice(),
             edition: 0,
@@ -133,18 +138,18 @@ impl Slots {
             templates,
             routed: Vec::with_capacity(room.routed_bytes),
             of_keys: Vec::with_capacity(room.keys),
-            detours: Detours::with_capacity(room.operations),
+            redirects: RedirectStates::with_capacity(room.operations),
             paused: VecDeque::with_capacity(room.operations),
             counts: RedirectionCounts::default(),
             unknown_node: String::with_capacity(NODE_NAME_MAX),
             board,
         };
-        slots.look();
+        slots.refresh();
         slots
     }
 
     /// Takes over what is new on the board, if anything is.
-    pub(crate) fn look(&mut self) {
+    pub(crate) fn refresh(&mut self) {
         let edition = self.board.edition.load(Ordering::Acquire);
         if edition != self.edition {
             self.edition = edition;
@@ -175,7 +180,7 @@ impl Slots {
     }
 
     /// Where a redirection leads that this node gave.
-    pub(crate) fn lead(&self, redirect: &Redirect<'_>, from: u16) -> Lead {
+    pub(crate) fn target_of(&self, redirect: &Redirect<'_>, from: u16) -> RedirectTarget {
         let nodes = &self.board.nodes;
         let host = match redirect.host {
             Host::Named(host) => Some(host),
@@ -187,27 +192,27 @@ impl Slots {
         // A node without a name is told by its port, if that is one node's alone.
         let mut found = nodes.iter().enumerate().filter(|(_, node)| is_it(node));
         match (found.next(), found.next()) {
-            (Some((place, _)), None) => Lead::Node(place as u16),
-            _ => Lead::Unknown,
+            (Some((place, _)), None) => RedirectTarget::Node(place as u16),
+            _ => RedirectTarget::Unknown,
         }
     }
 
     /// A slot has moved to this one of the nodes, for good; others may have, too.
     pub(crate) fn learn(&mut self, slot: u16, node: u16) {
         self.table[usize::from(slot)] = node;
-        self.want_map();
+        self.request_map();
     }
 
     /// Lets whoever asks for maps know that ours is out of date.
-    pub(crate) fn want_map(&self) {
+    pub(crate) fn request_map(&self) {
         self.board.is_outdated.store(true, Ordering::Relaxed);
     }
 
     /// A redirection leads to nobody that we know of.
     #[cold]
-    pub(crate) fn note_unknown(&mut self, redirect: &Redirect<'_>) {
+    pub(crate) fn note_unknown_node(&mut self, redirect: &Redirect<'_>) {
         self.counts.unknown += 1;
-        self.want_map();
+        self.request_map();
         let (Host::Named(host), true) = (redirect.host, self.unknown_node.is_empty()) else { return };
         // Neither a name of more than 255 bytes nor the port behind it needs more than there is room for.
         if host.len() + 8 <= NODE_NAME_MAX {
@@ -256,15 +261,15 @@ mod tests {
         SlotMap::of_slots(&whole.value().unwrap(), "asked").unwrap()
     }
 
-    fn slots(board: &Arc<MapBoard>) -> Slots {
-        let room = SlotsRoom { operations: 4, keys: 1, routed_bytes: 0 };
-        Slots::new(board.clone(), Arc::new([]), room, 2)
+    fn slots(board: &Arc<SharedSlotMap>) -> SlotTable {
+        let room = SlotTableCapacity { operations: 4, keys: 1, routed_bytes: 0 };
+        SlotTable::new(board.clone(), Arc::new([]), room, 2)
     }
 
     #[test]
-    fn a_slot_has_a_node_to_be_asked() {
+    fn every_slot_has_a_node() {
         let first = map(&[(0, 99, 7001), (200, 16383, 7002)]);
-        let board = Arc::new(MapBoard::new(first.nodes().to_vec(), &first));
+        let board = Arc::new(SharedSlotMap::new(first.nodes().to_vec(), &first));
         let mut slots = slots(&board);
         let mut nodes =
             |wanted: &[Option<u16>]| wanted.iter().map(|slot| slots.node_of(*slot)).collect::<Vec<_>>();
@@ -275,32 +280,32 @@ mod tests {
         slots.learn(7, 1);
         assert!(board.is_outdated.load(Ordering::Relaxed));
         assert_eq!(slots.node_of(Some(7)), 1);
-        board.put_up(&map(&[(0, 99, 7002), (100, 200, 7003), (201, 16_383, 7001)]));
+        board.publish(&map(&[(0, 99, 7002), (100, 200, 7003), (201, 16_383, 7001)]));
         assert_eq!(slots.node_of(Some(300)), 1, "not before it is looked at");
-        slots.look();
+        slots.refresh();
         assert_eq!([7, 300].map(|slot| slots.node_of(Some(slot))), [1, 0]);
         assert_eq!(board.counts(), SlotCounts { of_servers: vec![16_183, 100], elsewhere: 101, unserved: 0 });
     }
 
     #[test]
-    fn a_redirection_leads_to_a_node_or_is_noted() {
+    fn redirections_name_a_known_node_or_are_noted() {
         let all = map(&[(0, 99, 7001), (100, 16_383, 7002)]);
-        let board = Arc::new(MapBoard::new(all.nodes().to_vec(), &all));
+        let board = Arc::new(SharedSlotMap::new(all.nodes().to_vec(), &all));
         let mut slots = slots(&board);
         let table = [
-            ("MOVED 5 127.0.0.1:7002", Lead::Node(1)),
-            ("ASK 5 127.0.0.1:7001", Lead::Node(0)),
-            ("MOVED 5 :7002", Lead::Node(1)),
-            ("MOVED 5 ?:7002", Lead::Node(1)),
-            ("MOVED 5 127.0.0.1:7003", Lead::Unknown),
-            ("MOVED 5 10.0.0.1:7001", Lead::Unknown),
-            ("MOVED 5 ?:7003", Lead::Unknown),
+            ("MOVED 5 127.0.0.1:7002", RedirectTarget::Node(1)),
+            ("ASK 5 127.0.0.1:7001", RedirectTarget::Node(0)),
+            ("MOVED 5 :7002", RedirectTarget::Node(1)),
+            ("MOVED 5 ?:7002", RedirectTarget::Node(1)),
+            ("MOVED 5 127.0.0.1:7003", RedirectTarget::Unknown),
+            ("MOVED 5 10.0.0.1:7001", RedirectTarget::Unknown),
+            ("MOVED 5 ?:7003", RedirectTarget::Unknown),
         ];
         for (text, expected) in table {
             let redirect = Redirect::of(text.as_bytes()).unwrap();
-            assert_eq!(slots.lead(&redirect, 0), expected, "{text}");
-            if expected == Lead::Unknown {
-                slots.note_unknown(&redirect);
+            assert_eq!(slots.target_of(&redirect, 0), expected, "{text}");
+            if expected == RedirectTarget::Unknown {
+                slots.note_unknown_node(&redirect);
             }
         }
         let ends = slots.end();
