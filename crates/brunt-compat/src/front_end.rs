@@ -7,7 +7,7 @@ use crate::hosts::{AgentCapacity, AgentMode, ControllerMode};
 use crate::names::Names;
 use brunt_plan::spec::PlanSpec;
 use brunt_plan::units::DurationNs;
-use brunt_stats::observer::{Event, Place};
+use brunt_stats::observer::{Event, RunPosition};
 use brunt_stats::summary::Summary;
 use std::fmt::Display;
 use std::io::{self, Write};
@@ -174,7 +174,7 @@ pub struct Run {
     /// It does not begin before the program has run for so long.
     pub begins_after: DurationNs,
     /// Which run it is.
-    pub place: Place,
+    pub place: RunPosition,
 }
 
 /// Why there is no summary.

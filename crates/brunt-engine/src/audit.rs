@@ -10,7 +10,7 @@ use brunt_plan::outcome::OutcomeClass;
 use brunt_plan::plan::Plan;
 use brunt_plan::shard::StreamPart;
 use brunt_plan::version::Version;
-use brunt_stats::verification::{Example, ValueFault};
+use brunt_stats::verification::{FaultExample, ValueFault};
 use brunt_workload::rng::{Draw, DrawRng};
 use brunt_workload::version_tracker::{Freshness, VersionTracker};
 
@@ -99,7 +99,7 @@ impl Audit {
     }
 
     /// What is wrong with a value that is one of the key's, of this version.
-    pub(crate) fn judge_value(&self, read: CheckedRead, version: u32) -> Option<(ValueFault, Example)> {
+    pub(crate) fn judge_value(&self, read: CheckedRead, version: u32) -> Option<(ValueFault, FaultExample)> {
         let CheckedRead { id, began_ns, done_ns } = read;
         let (fault, wanted) = match self.ledger.judge(id, version, began_ns) {
             Freshness::Stale { newest } => (ValueFault::Stale, Some(Version(newest))),
@@ -109,13 +109,16 @@ impl Audit {
             }
             Freshness::Possible => return None,
         };
-        Some((fault, Example { version: Some(Version(version)), wanted, ..Example::of(id, done_ns) }))
+        Some((
+            fault,
+            FaultExample { version: Some(Version(version)), wanted, ..FaultExample::of(id, done_ns) },
+        ))
     }
 
     /// What is wrong with a miss.
-    pub(crate) fn judge_miss(&self, read: CheckedRead) -> Option<(ValueFault, Example)> {
+    pub(crate) fn judge_miss(&self, read: CheckedRead) -> Option<(ValueFault, FaultExample)> {
         let CheckedRead { id, began_ns, done_ns } = read;
         let is_wrong = self.judges_presence && self.ledger.is_expected_present(id, began_ns, done_ns);
-        is_wrong.then_some((ValueFault::Missing, Example::of(id, done_ns)))
+        is_wrong.then_some((ValueFault::Missing, FaultExample::of(id, done_ns)))
     }
 }

@@ -12,7 +12,7 @@ use crate::tokens::Tokens;
 use brunt_plan::op::{ClassId, Expectation, KeyRef, Op, OpId, OpKind, SessionId, ValueRef};
 use brunt_plan::phase::Phase;
 use brunt_proto::{Codec, Matching, NO_TOKEN};
-use brunt_stats::recorder::Account;
+use brunt_stats::recorder::RowHandle;
 use std::marker::PhantomData;
 
 /// Index of an entry; [`NO_ENTRY`] is none.
@@ -38,7 +38,7 @@ pub(crate) struct Entry {
     /// Position in the connection's stream just behind its last byte.
     pub stream_end: u64,
     /// Where it is booked.
-    pub account: Account,
+    pub account: RowHandle,
     next: EntryId,
     session: SessionId,
     pub class: ClassId,
@@ -193,7 +193,7 @@ impl Entry {
         picked_ns: 0,
         sent_ns: 0,
         stream_end: 0,
-        account: Account::UNUSED,
+        account: RowHandle::UNUSED,
         next: NO_ENTRY,
         session: 0,
         class: 0,
@@ -482,7 +482,7 @@ mod tests {
         Picked {
             op: Op::of(OpKind::Get, KeyRef::Id(id)),
             phase: Phase::Warmup,
-            account: Account::UNUSED,
+            account: RowHandle::UNUSED,
             intended_ns: 0,
             picked_ns: 0,
             connection: None,

@@ -19,10 +19,10 @@ use brunt_plan::plan::Plan;
 use brunt_plan::server::ServerAddress;
 use brunt_plan::shard::{Shard, shards};
 use brunt_proto::Codec;
-use brunt_stats::book::Book;
 use brunt_stats::histogram::Histogram;
 use brunt_stats::latency::LatencySummary;
 use brunt_stats::recorder::RecorderSet;
+use brunt_stats::request_counts::OpCounts;
 use brunt_stats::store::IntervalStore;
 use brunt_workload::keys::KeyGenerator;
 use brunt_workload::payload::Payload;
@@ -38,7 +38,7 @@ const START_AHEAD_NS: u64 = 1_000_000;
 #[derive(Clone, Copy, Debug)]
 pub struct InProcessRun {
     /// What became of the measured operations.
-    pub measured: Book,
+    pub measured: OpCounts,
     /// Does the book of every phase, class and operation balance?
     pub is_balanced: bool,
     /// Histograms that the worker handed over.
@@ -51,7 +51,7 @@ pub struct InProcessRun {
 #[derive(Clone, Debug)]
 pub struct RealTimeRun {
     /// What became of the measured operations.
-    pub measured: Book,
+    pub measured: OpCounts,
     /// Their response times.
     pub response: LatencySummary,
     /// Processor time over the measured window, in nanoseconds.
@@ -64,8 +64,12 @@ pub struct RealTimeRun {
 /// When the plan has several classes, or operations other than get and set (mget is several gets).
 pub fn run_in_virtual_time(plan: &Plan, interface: Interface) -> InProcessRun {
     let blueprint = blueprint(plan);
-    let mut whole =
-        InProcessRun { measured: Book::default(), is_balanced: true, intervals: 0, calls: Calls::default() };
+    let mut whole = InProcessRun {
+        measured: OpCounts::default(),
+        is_balanced: true,
+        intervals: 0,
+        calls: Calls::default(),
+    };
     for shard in shards(plan) {
         let io = canned(plan, &shard, interface, Time::made_up());
         let part = WorkerPart {
@@ -75,7 +79,7 @@ pub fn run_in_virtual_time(plan: &Plan, interface: Interface) -> InProcessRun {
             start: &CommonStart::of(1),
         };
         let WorkerResult { store, intervals, calls, .. } = run_worker(&blueprint, part, io);
-        whole.is_balanced &= store.books().entries().all(|entry| entry.book.balances());
+        whole.is_balanced &= store.books().entries().all(|entry| entry.book.adds_up());
         whole.measured.merge(&measured(&store));
         whole.intervals += intervals;
         whole.calls = whole.calls.and(&calls);
@@ -237,8 +241,8 @@ fn run_worker_with<C: Codec>(
     WorkerResult { store, end, intervals, calls: watch.calls().since(&prepared_with) }
 }
 
-fn measured(store: &IntervalStore) -> Book {
-    let mut measured = Book::default();
+fn measured(store: &IntervalStore) -> OpCounts {
+    let mut measured = OpCounts::default();
     let in_measure = store.books().entries().filter(|entry| entry.phase == Phase::Measure);
     in_measure.for_each(|entry| measured.merge(&entry.book));
     measured

@@ -13,7 +13,7 @@ use crate::shared_slot::{NO_SHARED_SLOT, SharedSlotId};
 use crate::trace_feed::TraceFeed;
 use brunt_plan::op::{Op, OpKind};
 use brunt_plan::phase::Phase;
-use brunt_stats::recorder::Account;
+use brunt_stats::recorder::RowHandle;
 use brunt_workload::keys::KeyGenerator;
 use brunt_workload::placement::Router;
 use brunt_workload::rng::{Draw, DrawRng};
@@ -33,7 +33,7 @@ pub(crate) struct Picked {
     /// The phase of its intended time.
     pub phase: Phase,
     /// Where it is booked.
-    pub account: Account,
+    pub account: RowHandle,
     /// When it was to be sent.
     pub intended_ns: u64,
     /// When the loop first looked at it.

@@ -22,9 +22,9 @@ use brunt_plan::shard::shards;
 use brunt_plan::spec::PlanSpec;
 use brunt_proto::memcached::text::TextCodec;
 use brunt_server::{CoreOptions, Every, Faults, Service};
-use brunt_stats::book::Book;
 use brunt_stats::histogram::SparseHistogram;
 use brunt_stats::recorder::RecorderSet;
+use brunt_stats::request_counts::OpCounts;
 use brunt_stats::sample::Sample;
 use brunt_stats::stamps::StampLoss;
 use std::io::{Read, Write};
@@ -61,10 +61,10 @@ fn interfaces() -> Vec<&'static str> {
     if uring { vec!["epoll", "uring"] } else { vec!["epoll"] }
 }
 
-fn measured(data: &RunData) -> Book {
-    let mut sum = Book::default();
+fn measured(data: &RunData) -> OpCounts {
+    let mut sum = OpCounts::default();
     for entry in data.intervals.books().entries() {
-        assert!(entry.book.balances(), "{entry:?}");
+        assert!(entry.book.adds_up(), "{entry:?}");
         if entry.phase == Phase::Measure {
             sum.merge(&entry.book);
         }
@@ -367,7 +367,7 @@ fn parted(address: SocketAddr) -> ([u64; 3], u64) {
     .unwrap();
     let (book, counts) = (measured(&data), data.counts.stamps);
     assert_eq!((book.requests.scheduled, book.requests.completed()), (400, 400));
-    assert!(counts.balances(), "{counts:?}");
+    assert!(counts.adds_up(), "{counts:?}");
     // At 200 a second every request is stamped that is not sent less than 5 ms after another.
     assert!(counts.asked > 100 && counts.matched * 10 >= counts.asked * 9, "{counts:?}");
     let spans = MeterKind::OF_TIMESTAMPS.map(|kind| span(&data, kind));
@@ -392,7 +392,7 @@ fn stamps_change_no_operation() {
         .unwrap();
         let (requests, counts) = (measured(&data).requests, data.counts.stamps);
         assert_eq!((requests.scheduled, requests.completed()), (40_000, 40_000));
-        assert!(counts.balances(), "{counts:?}");
+        assert!(counts.adds_up(), "{counts:?}");
         let seconds = (data.times.end_ns - data.times.measure_ns) as f64 / 1e9;
         let most = 40_000 / 1_024 + (seconds * 200.0) as u64 + 2;
         assert!(counts.asked <= most, "{counts:?} in {seconds} s");
@@ -423,7 +423,7 @@ fn stamps_survive_connections_that_end() {
         let (requests, counts) = (measured(&data).requests, data.counts.stamps);
         assert!(requests.completed() > 0, "{requests:?}");
         assert!(requests.outcome(OutcomeClass::Lost) > 0, "{requests:?}");
-        assert!(counts.balances() && counts.matched > 0, "{counts:?}");
+        assert!(counts.adds_up() && counts.matched > 0, "{counts:?}");
         assert!(counts.discarded(StampLoss::Unanswered) > 0, "{counts:?}");
         assert_eq!(counts.discarded(StampLoss::OtherByte), 0, "{counts:?}");
     }
@@ -441,7 +441,7 @@ fn stamps_of_large_values_belong_to_their_last_bytes() {
     let data = data.unwrap();
     let counts = data.counts.stamps;
     assert_eq!(measured(&data).requests.completed(), 400);
-    assert!(counts.balances() && counts.asked > 1, "{counts:?}");
+    assert!(counts.adds_up() && counts.asked > 1, "{counts:?}");
     assert_eq!(counts.discarded(StampLoss::OutOfOrder), 0, "{counts:?}");
     assert_eq!(counts.discarded(StampLoss::OtherByte), 0, "{counts:?}");
 }

@@ -16,11 +16,11 @@ use brunt_proto::{DiscardReason, Recache};
 use brunt_stats::connection::ConnectionEvent;
 use brunt_stats::fault::{FaultKind, FirstError, FirstGarbage};
 use brunt_stats::object_fault::ObjectFaultNote;
+use brunt_stats::occupancy::Occupancy;
 use brunt_stats::outage::OutageSpan;
-use brunt_stats::presence::Presence;
-use brunt_stats::recorder::{Account, RecorderSet};
+use brunt_stats::recorder::{RecorderSet, RowHandle};
 use brunt_stats::sample::{Sample, Times};
-use brunt_stats::tap::Tap;
+use brunt_stats::sample_buffer::SampleBuffer;
 use brunt_stats::worker_counts::WorkerCounts;
 use std::borrow::Cow;
 
@@ -50,7 +50,7 @@ pub(crate) struct Recording {
     interval_start_ns: u64,
     metered: [bool; MeterKind::COUNT],
     meters_requests: bool,
-    tap: Tap,
+    tap: SampleBuffer,
     /// Raw samples are wanted.
     keeps_raw_samples: bool,
     /// They are, or a quantity that is derived from each.
@@ -59,7 +59,7 @@ pub(crate) struct Recording {
     window: (u64, u64),
     /// What is counted and noted beside the sets, over all phases.
     pub counts: WorkerCounts,
-    presence: Presence,
+    presence: Occupancy,
 }
 
 impl Recording {
@@ -80,12 +80,12 @@ impl Recording {
             meters_requests: [MeterKind::Outstanding, MeterKind::RequestSize]
                 .iter()
                 .any(|kind| metered[*kind as usize]),
-            tap: Tap::new(samples_max),
+            tap: SampleBuffer::new(samples_max),
             keeps_raw_samples: samples_max > 0,
             needs_each_sample: samples_max > 0 || OF_SAMPLES.iter().any(|kind| metered[*kind as usize]),
             window: (u64::MAX, u64::MAX),
             counts: WorkerCounts::default(),
-            presence: Presence::default(),
+            presence: Occupancy::default(),
         }
     }
 
@@ -116,8 +116,8 @@ impl Recording {
 
     /// Where an operation of this phase is booked.
     #[inline]
-    pub(crate) fn account(&self, phase: Phase, op: &Op) -> Account {
-        self.set.account(phase, op.class, op.id())
+    pub(crate) fn account(&self, phase: Phase, op: &Op) -> RowHandle {
+        self.set.row_handle(phase, op.class, op.id())
     }
 
     /// An operation became due.
@@ -128,7 +128,7 @@ impl Recording {
 
     /// Several of one account became due.
     #[inline]
-    pub(crate) fn scheduled_many(&mut self, account: Account, count: u32) {
+    pub(crate) fn scheduled_many(&mut self, account: RowHandle, count: u32) {
         self.set.scheduled_many(account, count);
     }
 
@@ -155,7 +155,7 @@ impl Recording {
 
     /// The last bytes of so many operations of one account, each of them one command, were handed over.
     #[inline]
-    pub(crate) fn sent_many(&mut self, account: Account, count: u32, at_ns: u64) {
+    pub(crate) fn sent_many(&mut self, account: RowHandle, count: u32, at_ns: u64) {
         self.set.sent_many(account, count, count, at_ns);
     }
 
@@ -166,7 +166,7 @@ impl Recording {
 
     /// An operation that was picked is given up before it was sent, because its server does not answer.
     pub(crate) fn abandoned(&mut self, phase: Phase, op: &Op, times: &Times) {
-        self.set.given_up(phase, op, times);
+        self.set.abandoned(phase, op, times);
         self.left_unrecorded(times.picked_ns, times.done_ns);
     }
 
@@ -177,7 +177,7 @@ impl Recording {
 
     /// Of these, one is given up because the server answers nobody.
     pub(crate) fn abandoned_at(&mut self, server: u16) {
-        self.set.given_up_at(server);
+        self.set.abandoned_at(server);
     }
 
     /// An operation in parts was handed over; noted when it is over, for only then all its commands are known.
@@ -208,7 +208,7 @@ impl Recording {
 
     /// Requests to a server, or parts of some, were answered so long after they were due.
     #[inline]
-    pub(crate) fn responded(&mut self, server: u16, account: Account, response_ns: u64, times: u32) {
+    pub(crate) fn responded(&mut self, server: u16, account: RowHandle, response_ns: u64, times: u32) {
         self.set.responded(server, account, response_ns, times);
     }
 
@@ -289,7 +289,7 @@ impl Recording {
 
     /// Records the end of an operation.
     #[inline(never)]
-    pub(crate) fn record(&mut self, account: Account, sample: &Sample, asked: u32, hits: u32) {
+    pub(crate) fn record(&mut self, account: RowHandle, sample: &Sample, asked: u32, hits: u32) {
         self.record_many(account, sample, asked, hits, 1);
     }
 
@@ -297,7 +297,7 @@ impl Recording {
     #[inline(always)]
     pub(crate) fn record_many(
         &mut self,
-        account: Account,
+        account: RowHandle,
         sample: &Sample,
         asked: u32,
         hits: u32,
@@ -437,7 +437,7 @@ mod tests {
             }
             let (mut last, ..) = recording.end(2_000);
             let interval = last.set.take_interval(0, 0, 2_000);
-            assert!(interval.books.iter().all(|entry| entry.balances_in_window()), "{:?}", interval.books);
+            assert!(interval.books.iter().all(|entry| entry.adds_up_in_window()), "{:?}", interval.books);
             let mut sum = brunt_stats::window::WindowCounts::default();
             interval.books.iter().for_each(|entry| sum.merge(&entry.in_window()));
             let found = [sum.in_flight_at_start, sum.waiting_at_start, sum.sent, sum.in_flight_at_end];

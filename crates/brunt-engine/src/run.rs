@@ -25,10 +25,10 @@ use brunt_plan::server::ServerAddress;
 use brunt_plan::shard::{Shard, shard};
 use brunt_stats::cluster::ClusterRecord;
 use brunt_stats::fault::{Fault, FaultKind, FirstError, FirstGarbage};
-use brunt_stats::interval::{Interval, Move};
+use brunt_stats::interval::{HostMapping, Interval};
 use brunt_stats::recorder::{Layout, RecorderSet};
 pub use brunt_stats::run_data::{RunData, RunTimes};
-use brunt_stats::statistics::Snapshot;
+use brunt_stats::server_stats::Snapshot;
 use brunt_stats::steady::warmup::WarmupEnd;
 use brunt_stats::store::IntervalStore;
 use brunt_stats::usage::{ClientUsage, WorkerUsage};
@@ -182,7 +182,7 @@ impl RunSetup<'_> {
             orders: orders.clone(),
             workers: Vec::new(),
             intervals: IntervalStore::new(&Layout::of(plan)).with_slices(plan.interval.map(|width| width.0)),
-            host_mapping: Move { classes: part.classes.to_vec(), ..Move::default() },
+            host_mapping: HostMapping { classes: part.classes.to_vec(), ..HostMapping::default() },
             clock,
             observe,
             coordinator,
@@ -364,7 +364,7 @@ struct ControlThread<'a> {
     workers: Vec<WorkerHandle>,
     intervals: IntervalStore,
     /// What the classes of our workers are in the whole.
-    host_mapping: Move,
+    host_mapping: HostMapping,
     clock: Clock,
     observe: &'a mut dyn FnMut(RunEvent<'_>) -> RunDecision,
     coordinator: &'a mut dyn Coordinator,
@@ -438,7 +438,7 @@ impl ControlThread<'_> {
         let measure_ns = start_ns + plan.warmup.longest().0;
         let end_ns = plan.stop.time.map_or(u64::MAX, |time| measure_ns + time.0);
         self.intervals.align(measure_ns);
-        self.intervals.bound(start_ns..end_ns);
+        self.intervals.set_schedule(start_ns..end_ns);
         let times = RunTimes { start_ns, measure_ns, end_ns, prepare_ns, ..RunTimes::default() };
         (self.observe)(RunEvent::Started(times));
         self.window_start = WindowStart::of(plan, times);
@@ -485,7 +485,7 @@ impl ControlThread<'_> {
                 self.window_start = None;
                 if let Some(watch) = &mut self.watch {
                     watch.end_ns = watch.end_ns.min(now_ns);
-                    self.intervals.bound(watch.start_ns..watch.end_ns);
+                    self.intervals.set_schedule(watch.start_ns..watch.end_ns);
                 }
             }
             if let Some(WindowWatch { host, measure_ns, end_ns, .. }) = &mut self.watch {
@@ -520,7 +520,7 @@ impl ControlThread<'_> {
             (watch.measure_ns, watch.end_ns) = (times.measure_ns, times.end_ns);
         }
         self.intervals.align(times.measure_ns);
-        self.intervals.bound(times.start_ns..times.end_ns);
+        self.intervals.set_schedule(times.start_ns..times.end_ns);
         pollers.set_window_start(times.measure_ns);
         (self.observe)(RunEvent::Started(times));
         Ok(())
@@ -613,10 +613,10 @@ impl ControlThread<'_> {
         }
         data.usage.io = chosen.interface.name().to_owned();
         data.usage.io_reason.clone_from(&chosen.reason);
-        data.place(&self.host_mapping);
+        data.map_host(&self.host_mapping);
         let to_local_clock = to_local_clock(&self.clock);
         for mut other in self.coordinator.collect_results() {
-            other.place(&to_local_clock);
+            other.map_host(&to_local_clock);
             data.merge(other);
         }
         data.times.epoch_us = Some(self.clock.epoch_us());
@@ -626,8 +626,8 @@ impl ControlThread<'_> {
 }
 
 /// What others recorded comes with times of this host's CLOCK_MONOTONIC: how these become the run's.
-fn to_local_clock(clock: &Clock) -> Move {
-    Move { by_ns: -(clock.monotonic_of(0) as i64), ..Move::default() }
+fn to_local_clock(clock: &Clock) -> HostMapping {
+    HostMapping { clock_shift_ns: -(clock.monotonic_of(0) as i64), ..HostMapping::default() }
 }
 
 fn join(thread: JoinHandle<io::Result<WorkerEnd>>) -> io::Result<WorkerEnd> {

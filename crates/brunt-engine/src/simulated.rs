@@ -54,7 +54,6 @@ use brunt_proto::memcached::text::TextCodec;
 use brunt_server::cache::Counters;
 use brunt_server::text::{Command, Parsed, Verb, parse};
 use brunt_server::{CoreOptions, Faults, Service, Stall};
-use brunt_stats::book::Book;
 use brunt_stats::calibration::Lookup;
 use brunt_stats::connection::ConnectionCounts;
 use brunt_stats::interval::Interval;
@@ -62,6 +61,7 @@ use brunt_stats::meter::Meter;
 use brunt_stats::object_fault::ObjectFaults;
 use brunt_stats::outage::{Outage, OutageSpan, outages};
 use brunt_stats::recorder::RecorderSet;
+use brunt_stats::request_counts::OpCounts;
 use brunt_stats::sample::Sample;
 use brunt_stats::steady::warmup::WarmupEnd;
 use brunt_stats::store::IntervalStore;
@@ -114,20 +114,20 @@ struct Outcome {
 
 impl Outcome {
     /// The book of everything that is selected.
-    fn sum(&self, of: impl Fn(Phase, OpKind) -> bool) -> Book {
-        let mut sum = Book::default();
+    fn sum(&self, of: impl Fn(Phase, OpKind) -> bool) -> OpCounts {
+        let mut sum = OpCounts::default();
         let entries = self.store.books().entries().filter(|entry| of(entry.phase, entry.op.kind()));
         entries.for_each(|entry| sum.merge(&entry.book));
         sum
     }
 
     /// The book of a phase, over all operations.
-    fn book(&self, phase: Phase) -> Book {
+    fn book(&self, phase: Phase) -> OpCounts {
         self.sum(|held, _| held == phase)
     }
 
     /// The measured book of a kind.
-    fn measured(&self, kind: OpKind) -> Book {
+    fn measured(&self, kind: OpKind) -> OpCounts {
         self.sum(|phase, held| phase == Phase::Measure && held == kind)
     }
 
@@ -341,7 +341,7 @@ impl<C: Codec> Run<C> {
                 self.orders.start_ns.store(start_ns, Ordering::Relaxed);
                 let end_ns = self.blueprint.plan.stop.time.map_or(u64::MAX, |time| measure_ns + time.0);
                 self.kept.store.align(measure_ns);
-                self.kept.store.bound(start_ns..end_ns);
+                self.kept.store.set_schedule(start_ns..end_ns);
                 let times = RunTimes { start_ns, measure_ns, end_ns, ..RunTimes::default() };
                 self.window_start = WindowStart::of(&self.blueprint.plan, times);
                 Some(times)
@@ -360,7 +360,7 @@ impl<C: Codec> Run<C> {
         (self.window_start, self.warmup_end) = (None, Some(started.end));
         let RunTimes { start_ns, measure_ns, end_ns, .. } = started.times;
         self.kept.store.align(measure_ns);
-        self.kept.store.bound(start_ns..end_ns);
+        self.kept.store.set_schedule(start_ns..end_ns);
         self.orders.measure_ns.store(measure_ns, Ordering::Relaxed);
         Some(started.times)
     }
@@ -485,17 +485,17 @@ fn commands(mut bytes: &[u8]) -> Vec<(Verb, bool)> {
 /// What holds of every run, whatever went wrong in it.
 fn check_books(outcome: &Outcome) {
     for entry in outcome.store.books().entries() {
-        assert!(entry.book.balances() && entry.balances_in_window(), "{entry:?}");
+        assert!(entry.book.adds_up() && entry.adds_up_in_window(), "{entry:?}");
     }
     check_window(outcome);
     let connections = outcome.connections();
-    assert!(connections.balances(), "{connections:?}");
+    assert!(connections.adds_up(), "{connections:?}");
     // Every attempt that failed and every connection that was lost has its row in the table of faults.
     assert_eq!(outcome.store.faults().total(), connections.failed + connections.lost, "{connections:?}");
     assert_eq!(outcome.attempts.len() as u64, connections.begun);
     assert_eq!(outcome.allocations, 0, "a running worker allocates nothing");
     let stamps = &outcome.end.counts.stamps;
-    assert!(stamps.balances(), "{stamps:?}");
+    assert!(stamps.adds_up(), "{stamps:?}");
     for meter in outcome.meters.iter().filter(|meter| MeterKind::OF_TIMESTAMPS.contains(&meter.kind)) {
         assert_eq!(meter.histogram.count(), stamps.matched, "{:?}", meter.kind);
     }

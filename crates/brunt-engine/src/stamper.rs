@@ -170,7 +170,7 @@ impl Stamper {
         (0..self.pending.len() as u32).for_each(|link| self.discard(link, StampLoss::Unanswered));
         self.end_window(reading, record);
         self.window_start = None;
-        debug_assert!(self.counts.balances(), "{:?}", self.counts);
+        debug_assert!(self.counts.adds_up(), "{:?}", self.counts);
     }
 }
 
@@ -240,7 +240,7 @@ mod tests {
             stamper.end_window(wall(100_000_000, LEAD), |spans| found.push(spans));
             let counts = stamper.counts();
             assert_eq!(found, Vec::from_iter(expected.ok()), "{noted:?}");
-            assert!(counts.balances(), "{counts:?}");
+            assert!(counts.adds_up(), "{counts:?}");
             if let Err(loss) = expected {
                 assert_eq!(counts.discarded(loss), 1, "{noted:?}: {counts:?}");
             }
@@ -265,7 +265,7 @@ mod tests {
         assert_eq!(found, [[100, 200, 300]]);
         let counts = stamper.counts();
         assert_eq!((counts.asked, counts.matched), (3, 1));
-        assert!(counts.balances(), "{counts:?}");
+        assert!(counts.adds_up(), "{counts:?}");
     }
 
     #[test]
@@ -299,6 +299,6 @@ mod tests {
         stamper.end(wall(100_000_000, LEAD), |_| {});
         let counts = stamper.counts();
         assert_eq!((counts.asked, counts.discarded(StampLoss::Unanswered)), (ROOM as u64, 1));
-        assert!(counts.balances(), "{counts:?}");
+        assert!(counts.adds_up(), "{counts:?}");
     }
 }

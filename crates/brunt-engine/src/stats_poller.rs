@@ -13,7 +13,7 @@ use brunt_proto::memcached::stats::{self, StatsReply};
 use brunt_proto::resp::RespCodec;
 use brunt_proto::resp::info;
 use brunt_proto::resp::reply::WholeReply;
-use brunt_stats::statistics::{ServerRecord, Share, Snapshot};
+use brunt_stats::server_stats::{ServerRecord, SizeShare, Snapshot};
 use brunt_stats::timeline::row_ns_after;
 use std::io::{self, ErrorKind, Read, Write};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
@@ -81,7 +81,7 @@ impl StatsPollers {
         clock: Clock,
         snapshots: &Sender<ServerSnapshot>,
     ) -> io::Result<Self> {
-        let share = Share::of(servers.len());
+        let share = SizeShare::of(servers.len());
         let poller = |(place, (endpoint, question))| {
             let snapshots = Some((place, snapshots.clone()));
             spawn(StatsPoller { interval, share, snapshots, ..StatsPoller::new(endpoint, question, clock) })
@@ -185,7 +185,7 @@ struct StatsPoller {
     /// How long rows over time are, where that was asked for.
     interval: Option<DurationNs>,
     /// How much of a result its record may take.
-    share: Share,
+    share: SizeShare,
     /// Of so many rows one has kept its snapshot; 0: all are kept.
     stride: u64,
     /// Which server it is to the control thread, and who hears every answer while the run goes on.
@@ -205,7 +205,7 @@ impl StatsPoller {
             asked_ns: 0,
             grid_ns: None,
             interval: None,
-            share: Share::of(1),
+            share: SizeShare::of(1),
             stride: 0,
             snapshots: None,
         }

@@ -14,7 +14,7 @@ use brunt_plan::login::Password;
 use brunt_plan::plan::{Plan, Wait};
 use brunt_plan::resolve::{Host, resolve};
 use brunt_plan::spec::PlanSpec;
-use brunt_stats::interval::{Interval, Move};
+use brunt_stats::interval::{HostMapping, Interval};
 use ring::rand::{SecureRandom, SystemRandom};
 use std::io;
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -166,7 +166,7 @@ impl Agent<'_> {
         match ended {
             Ok(mut own) => {
                 (self.keep)(&plan, &own, data);
-                own.place(&Move { by_ns: epoch_ns as i64, ..Move::default() });
+                own.map_host(&HostMapping { clock_shift_ns: epoch_ns as i64, ..HostMapping::default() });
                 (self.note)("done");
                 let samples = std::mem::take(&mut own.samples);
                 link.send_message(&FromAgent::Ended { data: Box::new(own), samples })
@@ -357,7 +357,7 @@ impl Coordinator for AgentSide<'_> {
 
     fn publish_interval(&mut self, interval: &Interval, epoch_ns: u64) {
         self.epoch_ns = epoch_ns;
-        let there = Move { by_ns: epoch_ns as i64, ..Move::default() };
+        let there = HostMapping { clock_shift_ns: epoch_ns as i64, ..HostMapping::default() };
         let said = self.link.send_message(&FromAgent::Interval(Box::new(there.interval(interval.clone()))));
         // The next one who asks hears of it.
         let _ = self.note(said);

@@ -18,7 +18,7 @@ use brunt_plan::plan_split::PlanSplit;
 use brunt_plan::shard::Portion;
 use brunt_plan::spec::PlanSpec;
 use brunt_stats::agent::AgentRecord;
-use brunt_stats::interval::{Interval, Move};
+use brunt_stats::interval::{HostMapping, Interval};
 use brunt_stats::recorder::Layout;
 use ring::rand::{SecureRandom, SystemRandom};
 use rustix::event::Timespec;
@@ -512,10 +512,10 @@ impl<'a> ControllerSide<'a> {
     }
 
     /// Where the agents' numbers and times lie in the whole run, on our clock.
-    fn place(shares: &PlanSplit, own_workers: u32, peer: &Peer) -> Move {
+    fn place(shares: &PlanSplit, own_workers: u32, peer: &Peer) -> HostMapping {
         // Workers of an agent count from 0 there.
-        Move {
-            by_ns: -peer.offset.lead_ns,
+        HostMapping {
+            clock_shift_ns: -peer.offset.lead_ns,
             first_worker: own_workers + peer.workers.start,
             classes: shares.agents.classes.clone(),
         }
@@ -588,7 +588,7 @@ impl Coordinator for ControllerSide<'_> {
         let placed = |peer: &mut Peer| {
             let place = Self::place(shares, own_workers, peer);
             let mut data = peer.data.take()?;
-            data.place(&place);
+            data.map_host(&place);
             Some(data)
         };
         self.fleet.peers.iter_mut().filter_map(placed).collect()

@@ -2,7 +2,7 @@
 //!
 //! Invariants: no value holds a blank; what is not known is `-`.
 
-use crate::campaign::{Campaign, Finding};
+use crate::campaign::{Campaign, CampaignResult};
 use crate::comparison::Comparison;
 use crate::figure::{Bound, Figures, unit_of};
 use crate::layout::Layout;
@@ -94,9 +94,9 @@ fn why(verdict: &Verdict) -> String {
 /// What `out` returns.
 pub fn write_campaign(campaign: &Campaign, layout: &Layout, out: &mut dyn Write) -> io::Result<()> {
     let finding = match &campaign.finding {
-        Finding::Scan { .. } => crate::campaign::text::brief_of_scan(campaign),
-        Finding::Search { .. } => crate::campaign::text::brief_of_search(campaign),
-        Finding::Repeat { .. } => crate::campaign::text::brief_of_repetitions(campaign, layout),
+        CampaignResult::Scan { .. } => crate::campaign::text::brief_of_scan(campaign),
+        CampaignResult::Search { .. } => crate::campaign::text::brief_of_search(campaign),
+        CampaignResult::Repeat { .. } => crate::campaign::text::brief_of_repetitions(campaign, layout),
     };
     let status = campaign.verdict.status.name().replace(' ', "-");
     let line = format!("verdict={status} runs={} {finding}", campaign.runs.len());

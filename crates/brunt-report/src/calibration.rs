@@ -7,8 +7,8 @@ use crate::paragraph::{self, printable};
 use crate::quantity;
 use crate::table::Table;
 use crate::wall_clock::date;
-use brunt_stats::calibration::{Calibration, Floor, HostIdentity, Shape};
-use brunt_stats::headroom::{ERROR_LIMIT_NS, Grade, Headroom, Limit, Probe};
+use brunt_stats::calibration::{Calibration, HostIdentity, LatencyFloor, Shape};
+use brunt_stats::headroom::{ERROR_LIMIT_NS, Grade, Headroom, HeadroomLimit, Probe};
 use serde_json::{Value, json};
 use std::io::{self, Write};
 
@@ -106,7 +106,7 @@ fn shape_facts(shape: &Shape) -> Vec<String> {
 
 fn floor(out: &mut String, calibration: &Calibration) {
     let mut table = Table::new(&["floor", "p50", "p99", ""]).with_prose_last();
-    let mut push = |name: &str, floor: Option<Floor>, says: String| {
+    let mut push = |name: &str, floor: Option<LatencyFloor>, says: String| {
         let cell = |ns: Option<u64>| ns.map_or("-".to_owned(), quantity::time);
         let cells = [floor.map(|floor| floor.p50_ns), floor.map(|floor| floor.p99_ns)].map(cell);
         let [p50, p99] = cells;
@@ -163,22 +163,22 @@ fn headroom_text(headroom: &Headroom) -> String {
     let rate = |rate: u64| format!("{}/s", quantity::count(rate));
     let caution = |bound: u64| rate((bound as f64 * USABLE) as u64);
     match (headroom.rate, headroom.limit, headroom.limit_rate) {
-        (Some(bound), Limit::Client, _) => format!(
+        (Some(bound), HeadroomLimit::Client, _) => format!(
             "{}: up to it the client's own share in the p99 stays within {limit}. Runs of this shape above {} (70 %) get a \
              CAUTION.",
             rate(bound),
             caution(bound)
         ),
-        (Some(bound), Limit::Server, _) => format!(
+        (Some(bound), HeadroomLimit::Server, _) => format!(
             "at least {}: there the client's own share in the p99 is within {limit}; the reference server does not keep up \
              with more, so that the client's limit was not reached.",
             rate(bound)
         ),
-        (Some(bound), Limit::Search, _) => format!(
+        (Some(bound), HeadroomLimit::Search, _) => format!(
             "at least {}: there the client's own share in the p99 is within {limit}; no higher rate was tried.",
             rate(bound)
         ),
-        (None, Limit::Client, Some(lowest)) => format!(
+        (None, HeadroomLimit::Client, Some(lowest)) => format!(
             "none: the client's own share in the p99 exceeds {limit} already at {}, the lowest rate that was tried. Something \
              else runs on this host, or its wake-ups cost that much. Calibrate again when it is quiet.",
             rate(lowest)
@@ -191,7 +191,7 @@ fn headroom_text(headroom: &Headroom) -> String {
 
 // ---- JSON -----------------------------------------------------------------------------------------------------------
 
-pub(crate) fn floor_value(floor: Floor) -> Value {
+pub(crate) fn floor_value(floor: LatencyFloor) -> Value {
     json!({ "p50": floor.p50_ns, "p99": floor.p99_ns })
 }
 
@@ -288,9 +288,9 @@ impl<'a> Object<'a> {
         }
     }
 
-    fn floor(&self, key: &str, path: &'a str) -> Result<Floor, String> {
+    fn floor(&self, key: &str, path: &'a str) -> Result<LatencyFloor, String> {
         let floor = self.object(key, path)?;
-        Ok(Floor { p50_ns: floor.number("p50")?, p99_ns: floor.number("p99")? })
+        Ok(LatencyFloor { p50_ns: floor.number("p50")?, p99_ns: floor.number("p99")? })
     }
 }
 
@@ -336,7 +336,7 @@ fn read(value: &Value) -> Result<Calibration, String> {
 
 fn read_headroom(object: Object<'_>) -> Result<Headroom, String> {
     let word = object.text("limit")?;
-    let limit = Limit::ALL.into_iter().find(|(name, _)| *name == word).map(|(_, limit)| limit);
+    let limit = HeadroomLimit::ALL.into_iter().find(|(name, _)| *name == word).map(|(_, limit)| limit);
     Ok(Headroom {
         rate: object.optional_number("rate")?,
         limit: limit.ok_or_else(|| format!("has an unknown headroom.limit '{word}'"))?,

@@ -18,7 +18,7 @@ use crate::cost::RequestCost;
 use brunt_plan::objective::{Ceiling, Objective};
 use brunt_plan::quantile::Quantile;
 use brunt_plan::sweep::SweepPoint;
-use brunt_stats::capacity::{Capacity, StepEnd};
+use brunt_stats::capacity::{Capacity, StepResult};
 use brunt_stats::knee::Knee;
 use brunt_stats::limit::Limit;
 use brunt_stats::repeat::{Estimate, Spread};
@@ -32,7 +32,7 @@ pub const QUANTILES: [Quantile; 3] = [Quantile::P50, Quantile::P99, Quantile::P9
 
 /// A percentile of one run with its confidence interval. Nanoseconds.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Found {
+pub struct PercentileEstimate {
     /// Its value.
     pub value_ns: u64,
     /// The ends of its interval, where it has one; the upper end may be unknown.
@@ -41,7 +41,7 @@ pub struct Found {
     pub is_thin: bool,
 }
 
-impl Found {
+impl PercentileEstimate {
     fn of(summary: &OpSummary, quantile: Quantile) -> Option<Self> {
         let value_ns = summary.latency.response.summary.percentile_ns(quantile)?;
         let interval = summary.intervals.iter().find(|interval| interval.quantile == quantile);
@@ -62,7 +62,7 @@ impl Found {
 
 /// One run of a campaign, as far as its tables go.
 #[derive(Clone, Debug)]
-pub struct Measured {
+pub struct RunRow {
     /// What is special about it, for a scan or a search.
     pub setting: Option<SweepPoint>,
     /// Which repetition it belongs to, from 1.
@@ -78,7 +78,7 @@ pub struct Measured {
     /// Requests that failed or were given up, which no percentile here holds.
     pub failed: u64,
     /// The percentiles of [`QUANTILES`], of all requests, where there were enough.
-    pub percentiles: [Option<Found>; QUANTILES.len()],
+    pub percentiles: [Option<PercentileEstimate>; QUANTILES.len()],
     /// At most so much of the p99 is the client's, in nanoseconds.
     pub client_error_ns: Option<u64>,
     /// Processor time per request, in nanoseconds.
@@ -90,12 +90,12 @@ pub struct Measured {
     /// The user cut it short.
     pub interrupted: bool,
     /// What it means for a search, and the percentiles that the objectives bound.
-    pub step: Option<(StepEnd, Vec<Option<Found>>)>,
+    pub step: Option<(StepResult, Vec<Option<PercentileEstimate>>)>,
     /// The whole summary.
     pub json: Value,
 }
 
-impl Measured {
+impl RunRow {
     /// Of a summary.
     ///
     /// # Errors
@@ -111,7 +111,7 @@ impl Measured {
             offered: summary.record.plan.has_open_loop().then_some(total.rate.offered),
             completed: total.rate.completed,
             failed: total.requests.failed() + total.requests.given_up,
-            percentiles: QUANTILES.map(|quantile| Found::of(total, quantile)),
+            percentiles: QUANTILES.map(|quantile| PercentileEstimate::of(total, quantile)),
             client_error_ns: error.map(|error| error.error_ns),
             cpu_ns: RequestCost::of(summary).map(|cost| cost.cpu_ns()),
             verdict: summary.verdict.clone(),
@@ -124,20 +124,22 @@ impl Measured {
 
     /// The same, held against the objectives of a search.
     pub fn with_step(mut self, summary: &Summary, ceilings: &[Ceiling]) -> Self {
-        let found: Vec<Option<Found>> =
-            ceilings.iter().map(|ceiling| Found::of(summary.row(ceiling.op)?, ceiling.quantile)).collect();
-        self.step = Some((StepEnd::of_step(summary, ceilings), found));
+        let found: Vec<Option<PercentileEstimate>> = ceilings
+            .iter()
+            .map(|ceiling| PercentileEstimate::of(summary.row(ceiling.op)?, ceiling.quantile))
+            .collect();
+        self.step = Some((StepResult::of_step(summary, ceilings), found));
         self
     }
 
     /// The step of a search that the capacity is the rate of: of those that passed, the one with the highest rate.
     pub fn of_capacity(runs: &[Self]) -> Option<&Self> {
-        let passed = runs.iter().filter(|run| matches!(run.step, Some((StepEnd::Passed, _))));
+        let passed = runs.iter().filter(|run| matches!(run.step, Some((StepResult::Passed, _))));
         passed.max_by(|one, other| one.offered.unwrap_or(0.0).total_cmp(&other.offered.unwrap_or(0.0)))
     }
 
     /// One of the percentiles of [`QUANTILES`].
-    pub fn percentile(&self, quantile: Quantile) -> Option<Found> {
+    pub fn percentile(&self, quantile: Quantile) -> Option<PercentileEstimate> {
         let index = QUANTILES.iter().position(|held| *held == quantile)?;
         self.percentiles[index]
     }
@@ -145,7 +147,7 @@ impl Measured {
 
 /// A number of every run, and what they come to.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Compared {
+pub struct SpreadRow {
     /// `completed_per_s`, or a percentile as JSON has it: `p99`.
     pub name: String,
     /// Times in nanoseconds, rates per second.
@@ -167,47 +169,47 @@ pub struct ScanPoint {
 
 impl ScanPoint {
     /// The first of its runs that met a limit.
-    pub fn limited_run<'a>(&self, runs: &'a [Measured]) -> Option<&'a Measured> {
+    pub fn limited_run<'a>(&self, runs: &'a [RunRow]) -> Option<&'a RunRow> {
         self.whole_runs(runs).find(|run| run.limit.is_some())
     }
 
     /// Did it meet no limit? A run that was cut short does not know.
-    pub fn is_free(&self, runs: &[Measured]) -> bool {
+    pub fn is_free(&self, runs: &[RunRow]) -> bool {
         self.whole_runs(runs).next().is_some() && self.limited_run(runs).is_none()
     }
 
-    fn whole_runs<'a>(&self, runs: &'a [Measured]) -> impl Iterator<Item = &'a Measured> {
+    fn whole_runs<'a>(&self, runs: &'a [RunRow]) -> impl Iterator<Item = &'a RunRow> {
         self.runs.iter().map(|index| &runs[*index]).filter(|run| !run.interrupted)
     }
 }
 
 /// A point with its first run that met a limit.
-pub type Limited<'a> = (&'a ScanPoint, &'a Measured);
+pub type LimitedPoint<'a> = (&'a ScanPoint, &'a RunRow);
 
 /// The limit of a curve: the lowest point that met one, above every point that met none. A limit below those was a trouble
 /// that came and went.
-pub fn limit_met<'a>(runs: &'a [Measured], points: &'a [ScanPoint]) -> Option<Limited<'a>> {
+pub fn limit_met<'a>(runs: &'a [RunRow], points: &'a [ScanPoint]) -> Option<LimitedPoint<'a>> {
     limited(runs, &points[free_end(runs, points)..]).next()
 }
 
 /// The troubles that came and went: points that met a limit, below one that met none.
-pub fn limits_passed<'a>(runs: &'a [Measured], points: &'a [ScanPoint]) -> Vec<Limited<'a>> {
+pub fn limits_passed<'a>(runs: &'a [RunRow], points: &'a [ScanPoint]) -> Vec<LimitedPoint<'a>> {
     limited(runs, &points[..free_end(runs, points)]).collect()
 }
 
 /// Where the points begin that lie above every one that met no limit.
-fn free_end(runs: &[Measured], points: &[ScanPoint]) -> usize {
+fn free_end(runs: &[RunRow], points: &[ScanPoint]) -> usize {
     points.iter().rposition(|point| point.is_free(runs)).map_or(0, |last| last + 1)
 }
 
-fn limited<'a>(runs: &'a [Measured], points: &'a [ScanPoint]) -> impl Iterator<Item = Limited<'a>> {
+fn limited<'a>(runs: &'a [RunRow], points: &'a [ScanPoint]) -> impl Iterator<Item = LimitedPoint<'a>> {
     points.iter().filter_map(|point| Some((point, point.limited_run(runs)?)))
 }
 
 /// What a campaign was asked, and what of its answer no run says: with the runs, all that its conclusion is drawn from.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
-pub enum Question {
+pub enum CampaignQuestion {
     /// How much do runs of one plan differ?
     Repeat,
     /// What comes of an option?
@@ -232,7 +234,7 @@ pub enum Question {
     },
 }
 
-impl Question {
+impl CampaignQuestion {
     /// The option that its runs differ by.
     pub fn varied(&self) -> Option<&'static str> {
         match self {
@@ -258,14 +260,14 @@ impl Question {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct CampaignRecord {
-    pub question: Question,
+    pub question: CampaignQuestion,
     /// By run: the setting, and the repetition.
     pub runs: Vec<(Option<SweepPoint>, u32)>,
 }
 
 /// What a campaign came to.
 #[derive(Clone, Debug)]
-pub enum Finding {
+pub enum CampaignResult {
     /// A curve.
     Scan {
         /// The option that was swept.
@@ -291,11 +293,11 @@ pub enum Finding {
     /// The same again.
     Repeat {
         /// Throughput and percentiles over all runs.
-        compared: Vec<Compared>,
+        compared: Vec<SpreadRow>,
     },
 }
 
-impl Finding {
+impl CampaignResult {
     /// The word in JSON.
     pub const fn kind(&self) -> &'static str {
         match self {
@@ -310,13 +312,13 @@ impl Finding {
 #[derive(Clone, Debug)]
 pub struct Campaign {
     /// What all runs have in common.
-    pub head: Head,
+    pub head: CampaignHeader,
     /// Every run, in the order in which they were made.
-    pub runs: Vec<Measured>,
+    pub runs: Vec<RunRow>,
     /// What was asked.
-    pub question: Question,
+    pub question: CampaignQuestion,
     /// What they came to.
-    pub finding: Finding,
+    pub finding: CampaignResult,
     /// The worst of the runs, with what the campaign itself was checked for.
     pub verdict: Verdict,
     /// It was ended early: by the user, or because it could not go on.
@@ -325,15 +327,15 @@ pub struct Campaign {
 
 impl Campaign {
     /// The last step of a search at this rate.
-    fn step_at(&self, rate: f64) -> Option<&Measured> {
-        let is_it = |run: &&Measured| run.setting.is_some_and(|setting| setting.as_f64() == rate);
+    fn step_at(&self, rate: f64) -> Option<&RunRow> {
+        let is_it = |run: &&RunRow| run.setting.is_some_and(|setting| setting.as_f64() == rate);
         self.runs.iter().rfind(is_it)
     }
 }
 
 /// What all runs of a campaign have in common, from the first.
 #[derive(Clone, Debug, Default)]
-pub struct Head {
+pub struct CampaignHeader {
     /// Of the load, without the option that the runs differ by.
     load: Vec<String>,
     /// The lines below that in the details.
@@ -342,7 +344,7 @@ pub struct Head {
     short: Vec<crate::text::head::Labelled>,
 }
 
-impl Head {
+impl CampaignHeader {
     /// Of the first run, without the option that the runs differ by.
     pub fn of(summary: &Summary, varied: Option<&str>) -> Self {
         let (load, lines) = crate::details::common_head(summary, varied);

@@ -1,6 +1,6 @@
 //! Two sets of runs side by side: which numbers differ, by how much, and what was not the same to begin with.
 //!
-//! Not the statistics (those are `brunt_stats::contrast`): here results become its samples, and what it finds becomes words.
+//! Not the statistics (those are `brunt_stats::rank_test`): here results become its samples, and what it finds becomes words.
 //! Invariant: no run is counted twice, and whatever differs between the two plans is said.
 
 mod assertion;
@@ -13,7 +13,7 @@ pub(crate) mod text;
 pub use difference::{Difference, plan_differences, side_differences};
 pub use json::SCHEMA;
 
-pub(crate) use assertion::Asserted;
+pub(crate) use assertion::AssertionRow;
 
 use crate::indented;
 use crate::layout::Layout;
@@ -22,7 +22,7 @@ use brunt_plan::objective::{Metric, Statistic, Subject};
 use brunt_plan::quantile::Quantile;
 use brunt_plan::tolerance::Requirement;
 use brunt_stats::bound::{Bounds, Decision};
-use brunt_stats::contrast::{Contrast, Measured, RUNS_MAX, RUNS_MIN, Scale};
+use brunt_stats::rank_test::{ChangeScale, RUNS_MAX, RUNS_MIN, RankTest, RunValue};
 use brunt_stats::verdict::Status;
 use std::io::{self, Write};
 
@@ -105,21 +105,21 @@ impl Quantity {
         self.is_latency() || matches!(self, Self::ClientCpu | Self::ServerCpu)
     }
 
-    fn scale(self) -> Scale {
+    fn scale(self) -> ChangeScale {
         match self {
             Self::Of(Subject { metric: Metric::Hit | Metric::Errors | Metric::Unsent, .. }) => {
-                Scale::Difference
+                ChangeScale::Difference
             }
-            _ => Scale::Ratio,
+            _ => ChangeScale::Ratio,
         }
     }
 }
 
 /// A number of both sides.
 #[derive(Clone, Debug)]
-struct Compared {
+struct ComparedRow {
     quantity: Quantity,
-    contrast: Contrast,
+    test: RankTest,
 }
 
 /// Why not all of the runs were made.
@@ -140,8 +140,8 @@ pub struct Comparison {
     plan: Vec<Difference>,
     /// What of the hosts and the tool differs.
     environment: Vec<Difference>,
-    compared: Vec<Compared>,
-    asserted: Vec<Asserted>,
+    compared: Vec<ComparedRow>,
+    asserted: Vec<AssertionRow>,
     early_end: Option<EarlyEnd>,
 }
 
@@ -166,17 +166,18 @@ impl Comparison {
                 quantities.push(quantity);
             }
         });
-        let contrast = |quantity: Quantity| {
+        let test = |quantity: Quantity| {
             let measured = |side: &[RunResult]| -> Vec<_> {
                 let of_run = |run| {
-                    Some(Measured { value: quantity.of_run(run)?, bounds: quantity.bounds_of_run(run)? })
+                    Some(RunValue { value: quantity.of_run(run)?, bounds: quantity.bounds_of_run(run)? })
                 };
                 side.iter().map(of_run).collect()
             };
-            Compared { quantity, contrast: Contrast::of(quantity.scale(), &measured(&a), &measured(&b)) }
+            ComparedRow { quantity, test: RankTest::of(quantity.scale(), &measured(&a), &measured(&b)) }
         };
-        let compared: Vec<Compared> = quantities.into_iter().map(contrast).collect();
-        let asserted = required.iter().map(|requirement| Asserted::of(*requirement, &compared, &b)).collect();
+        let compared: Vec<ComparedRow> = quantities.into_iter().map(test).collect();
+        let asserted =
+            required.iter().map(|requirement| AssertionRow::of(*requirement, &compared, &b)).collect();
         Ok(Self { a, b, plan, environment, compared, asserted, early_end: None })
     }
 
@@ -231,7 +232,7 @@ impl Comparison {
     }
 
     /// How what was required came out.
-    pub(crate) fn asserted(&self) -> &[Asserted] {
+    pub(crate) fn asserted(&self) -> &[AssertionRow] {
         &self.asserted
     }
 

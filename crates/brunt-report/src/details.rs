@@ -6,14 +6,14 @@
 
 mod assertions;
 mod cluster;
-mod floor;
+mod connectivity;
 pub(crate) mod header;
 mod latency;
+mod latency_floor;
+mod server_stats;
 mod stamps;
-mod statistics;
 mod traces;
 mod traffic;
-mod trouble;
 mod verdict;
 
 pub(crate) use assertions::{outcome, reason};
@@ -54,10 +54,10 @@ fn report(summary: &Summary) -> String {
     }
     out.push('\n');
     traffic::write(&mut out, summary, &rows);
-    statistics::write(&mut out, summary);
+    server_stats::write(&mut out, summary);
     client(&mut out, summary);
     stamps::write(&mut out, summary);
-    floor::write(&mut out, summary);
+    latency_floor::write(&mut out, summary);
     meters(&mut out, summary);
     out.push('\n');
     assertions::write(&mut out, &summary.assertions);
@@ -115,8 +115,8 @@ fn client(out: &mut String, summary: &Summary) {
     if let Some(p50_ns) = metered::send_cost_ns(summary, Quantile::P50) {
         facts.push(format!("send cost p50 {}", quantity::time(p50_ns)));
     }
-    if !trouble::has_connections(summary) {
-        facts.extend(trouble::connect_times(summary));
+    if !connectivity::has_connections(summary) {
+        facts.extend(connectivity::connect_times(summary));
     }
     paragraph::facts(out, "engine", &facts);
     let (kept, overflow) = (summary.counts().samples_kept, summary.counts().samples_overflow);

@@ -5,7 +5,7 @@
 //! nanoseconds), and what there are too few samples for is `null`.
 
 mod cluster;
-mod statistics;
+mod server_stats;
 
 use crate::calibration::{floor_value, headroom_value};
 use crate::cost::RequestCost;
@@ -23,12 +23,11 @@ use brunt_plan::quoted_bytes::QuotedBytes;
 use brunt_plan::spec::PlanSpec;
 use brunt_stats::agent::AgentRecord;
 use brunt_stats::assertion::{Assertion, Doubt};
-use brunt_stats::book::{KeyBook, RequestBook};
 use brunt_stats::bound::Bounds;
-use brunt_stats::calibration::{Fit, Lookup};
+use brunt_stats::calibration::{CalibrationMatch, Lookup};
 use brunt_stats::confidence::PercentileInterval;
 use brunt_stats::connection::ConnectionCounts;
-use brunt_stats::convergence::{Finding, Goal, Looked};
+use brunt_stats::convergence::{Goal, GoalState, UntilResult};
 use brunt_stats::datagrams::DatagramCounts;
 use brunt_stats::fault::{Fault, FaultKind, FirstGarbage};
 use brunt_stats::host::{ClockEvidence, HostEvidence};
@@ -36,7 +35,8 @@ use brunt_stats::interval::Bytes;
 use brunt_stats::latency::{LatencySummary, Percentile};
 use brunt_stats::meter::Meter;
 use brunt_stats::outage::Outage;
-use brunt_stats::renewal::RenewalCounts;
+use brunt_stats::recache::RecacheCounts;
+use brunt_stats::request_counts::{KeyCounts, RequestCounts};
 use brunt_stats::server::ServerCounts;
 use brunt_stats::stamps::StampLoss;
 use brunt_stats::steady::warmup::WarmupEnd;
@@ -46,7 +46,7 @@ use brunt_stats::timeline::{PointLatency, TimelinePoint};
 use brunt_stats::trace::TraceRecord;
 use brunt_stats::usage::{StallCounts, WorkerUsage};
 use brunt_stats::verdict::{Cause, Check, Trust, Verdict};
-use brunt_stats::verification::{Example, ValueFault};
+use brunt_stats::verification::{FaultExample, ValueFault};
 use serde_json::{Map, Value, json};
 use std::io::{self, Write};
 
@@ -105,7 +105,7 @@ pub(crate) fn value(summary: &Summary) -> serde_json::Result<Value> {
         "cluster": cluster::cluster(summary),
         "traces": list(&summary.record.run.traces, trace),
         "servers": list(&indices(summary.servers()), |(index, counts)| server_counts(summary, *index, counts)),
-        "server_stats": statistics::server_stats(summary),
+        "server_stats": server_stats::server_stats(summary),
         "outages": list(&summary.outages, |held| outage(summary, held)),
         "outages_overflow": summary.outages_overflow(),
         "faults": list(summary.faults().rows(), |held| fault(summary, held)),
@@ -160,8 +160,8 @@ fn datagrams(counts: &DatagramCounts) -> Value {
     object(&rows, |(name, number)| ((*name).to_owned(), json!(number)))
 }
 
-fn renewals(counts: &RenewalCounts) -> Value {
-    let RenewalCounts { won, stale, taken } = counts;
+fn renewals(counts: &RecacheCounts) -> Value {
+    let RecacheCounts { won, stale, taken } = counts;
     json!({ "won": won, "stale": stale, "taken": taken })
 }
 
@@ -270,7 +270,7 @@ fn assertion(assertion: &Assertion) -> Value {
     })
 }
 
-pub(crate) fn requests(book: &RequestBook) -> Value {
+pub(crate) fn requests(book: &RequestCounts) -> Value {
     let outcome = |class| book.outcome(class);
     let replies = ReplyKind::ALL.into_iter().filter(|reply| book.reply(*reply) > 0);
     json!({
@@ -297,7 +297,7 @@ pub(crate) fn requests(book: &RequestBook) -> Value {
     })
 }
 
-pub(crate) fn keys(book: &KeyBook) -> Value {
+pub(crate) fn keys(book: &KeyCounts) -> Value {
     json!({ "asked": book.asked, "hit": book.hit, "miss": book.miss, "failed": book.failed })
 }
 
@@ -384,8 +384,8 @@ fn interval_basis(interval: &PercentileInterval) -> (String, Value) {
     (interval.quantile.key(), value)
 }
 
-fn until(looked: &Looked) -> Value {
-    let goal = |(goal, finding): &(Goal, Finding)| {
+fn until(looked: &UntilResult) -> Value {
+    let goal = |(goal, finding): &(Goal, GoalState)| {
         let half_width = finding.interval().and_then(PercentileInterval::relative_half_width);
         json!({
             "goal": goal.to_string(),
@@ -528,7 +528,7 @@ fn calibration(lookup: &Lookup) -> Value {
         Lookup::Absent => Value::Null,
         Lookup::Unfit(reason) => json!({ "ignored": reason }),
         Lookup::Fit(fit) => {
-            let Fit { calibration, differences } = &**fit;
+            let CalibrationMatch { calibration, differences } = &**fit;
             json!({
                 "ignored": null,
                 "made_at_s": calibration.made_at_s,
@@ -558,7 +558,7 @@ fn interval(summary: &Summary, point: &TimelinePoint) -> Value {
         put_latency(&mut value, &point.latency);
         (summary.record.plan.op_name(point.op).to_string(), value)
     });
-    value["server"] = json!(statistics::interval(summary, *start_ns, *end_ns));
+    value["server"] = json!(server_stats::interval(summary, *start_ns, *end_ns));
     value
 }
 
@@ -672,7 +672,7 @@ fn fault(summary: &Summary, fault: &Fault) -> Value {
     })
 }
 
-fn value_fault(summary: &Summary, (fault, number, first): &(ValueFault, u64, Example)) -> Value {
+fn value_fault(summary: &Summary, (fault, number, first): &(ValueFault, u64, FaultExample)) -> Value {
     json!({
         "kind": fault.name(),
         "count": number,

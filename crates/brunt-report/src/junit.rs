@@ -5,7 +5,7 @@
 //! with `failure` (an assertion does not hold), `error` (it cannot be told, or the numbers cannot be trusted) or `skipped`.
 //! Invariant: there is a failure or an error exactly where the command does not end with 0 for the same reason.
 
-use crate::comparison::{Asserted, Comparison};
+use crate::comparison::{AssertionRow, Comparison};
 use crate::details::outcome;
 use crate::metric;
 use crate::result::RunResult;
@@ -103,7 +103,7 @@ fn of_check(check: &Check, is_allowed: bool, counts: bool, cause: Option<&String
     Case { name: check.id.to_owned(), outcome }
 }
 
-fn of_requirement(asserted: &Asserted) -> Case {
+fn of_requirement(asserted: &AssertionRow) -> Case {
     let measured = asserted.measured_text().map(|text| format!("measured {text}, {}", asserted.outcome()));
     let message = measured.unwrap_or_else(|| asserted.outcome());
     let outcome = match asserted.decision {

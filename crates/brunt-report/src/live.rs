@@ -10,19 +10,19 @@ mod names;
 
 pub use bounds::Bounds;
 pub(crate) use bounds::Buckets;
-pub(crate) use names::{Named, OTHER, worker_name};
+pub(crate) use names::{OTHER, RunNames, worker_name};
 
 use brunt_plan::phase::Phase;
 use brunt_plan::plan::{MeterKind, Plan};
-use brunt_stats::book::Book;
 use brunt_stats::connection::ConnectionCounts;
 use brunt_stats::histogram::Histogram;
 use brunt_stats::interval::Bytes;
 use brunt_stats::latency::LatencySummary;
-use brunt_stats::observer::Place;
+use brunt_stats::observer::RunPosition;
 use brunt_stats::outage::{Outage, outages};
 use brunt_stats::recorder::Layout;
-use brunt_stats::statistics::Snapshot;
+use brunt_stats::request_counts::OpCounts;
+use brunt_stats::server_stats::Snapshot;
 use brunt_stats::store::IntervalStore;
 use brunt_stats::summary::{MeasuredWindow, Summary};
 use brunt_stats::verdict::{CheckStatus, Status};
@@ -30,7 +30,7 @@ use std::sync::Arc;
 
 /// What is known of a run before it begins.
 #[derive(Clone, Debug)]
-pub struct Announced {
+pub struct RunHeader {
     /// Version of brunt.
     pub version: String,
     /// What will run.
@@ -40,7 +40,7 @@ pub struct Announced {
     /// The servers as the report names them.
     pub server: String,
     /// Which run of its command it is.
-    pub place: Place,
+    pub place: RunPosition,
     /// What response times are counted up to.
     pub bounds: Bounds,
 }
@@ -97,14 +97,14 @@ pub struct HostCounters {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Row {
     /// In all phases.
-    pub book: Book,
+    pub book: OpCounts,
     /// Of measured operations: response times, those without the client's part, and service times. Nothing where none are measured.
     pub latencies: Option<[Buckets; 3]>,
 }
 
 /// What a summary adds when the run has ended.
 #[derive(Clone, Debug)]
-pub(crate) struct Judged {
+pub(crate) struct RunVerdict {
     pub status: Status,
     /// By name, without those that were skipped.
     pub checks: Vec<(&'static str, CheckStatus)>,
@@ -122,8 +122,8 @@ pub(crate) struct OutageTotal {
 /// A run at an instant.
 #[derive(Clone, Debug)]
 pub struct LiveRun {
-    pub(crate) announced: Arc<Announced>,
-    pub(crate) names: Arc<Named>,
+    pub(crate) header: Arc<RunHeader>,
+    pub(crate) names: Arc<RunNames>,
     /// How far it is.
     pub state: State,
     /// Counters of the process and its host, which are for others to read.
@@ -131,28 +131,28 @@ pub struct LiveRun {
     pub(crate) window: Option<MeasuredWindow>,
     /// The instant of the counts, on the run's clock.
     pub(crate) at_ns: u64,
-    /// In the order of [`Named::rows`].
+    /// In the order of [`RunNames::rows`].
     pub(crate) rows: Vec<Row>,
     /// What was booked in each phase, and what crossed the wire in it; `phase as usize` is the index.
-    pub(crate) phases: [(Book, Bytes); Phase::COUNT],
+    pub(crate) phases: [(OpCounts, Bytes); Phase::COUNT],
     pub(crate) connections: ConnectionCounts,
     pub(crate) connect: Buckets,
     pub(crate) response: LatencySummary,
     pub(crate) service: LatencySummary,
-    /// In the order of [`Named::servers`].
+    /// In the order of [`RunNames::servers`].
     pub(crate) outages: Vec<OutageTotal>,
     spans_seen: usize,
     /// In the order of the servers that are asked.
     pub(crate) statistics: Vec<Option<Snapshot>>,
-    pub(crate) judged: Option<Judged>,
+    pub(crate) judged: Option<RunVerdict>,
 }
 
 impl LiveRun {
     /// Before anything is recorded.
-    pub fn new(announced: Announced) -> Self {
-        let names = Named::of(&announced.plan, announced.bounds.len());
+    pub fn new(header: RunHeader) -> Self {
+        let names = RunNames::of(&header.plan, header.bounds.len());
         let nothing = LatencySummary::of(&Histogram::new());
-        let layout = Layout::of(&announced.plan);
+        let layout = Layout::of(&header.plan);
         let mut run = Self {
             state: State::Running(Phase::Connect),
             host: HostCounters::default(),
@@ -161,14 +161,14 @@ impl LiveRun {
             rows: vec![Row::default(); names.rows.len()],
             phases: Default::default(),
             connections: ConnectionCounts::default(),
-            connect: Buckets::empty(&announced.bounds),
+            connect: Buckets::empty(&header.bounds),
             response: nothing.clone(),
             service: nothing,
             outages: vec![OutageTotal::default(); names.servers.len()],
             spans_seen: 0,
-            statistics: vec![None; announced.plan.polled_servers().len()],
+            statistics: vec![None; header.plan.polled_servers().len()],
             judged: None,
-            announced: Arc::new(announced),
+            header: Arc::new(header),
             names: Arc::new(names),
         };
         // Every series is there from the beginning.
@@ -222,7 +222,7 @@ impl LiveRun {
         let verdict = &summary.verdict;
         let checks = verdict.checks.iter().filter(|check| check.status != CheckStatus::Skipped);
         let workers = summary.record.run.usage.workers.iter();
-        self.judged = Some(Judged {
+        self.judged = Some(RunVerdict {
             status: verdict.status,
             checks: checks.map(|check| (check.id, check.status)).collect(),
             busy: workers.map(|worker| worker.busy_ns as f64 / worker.wall_ns.max(1) as f64).collect(),
@@ -242,9 +242,9 @@ impl LiveRun {
 
     /// Every count and histogram.
     fn count(&mut self, so_far: &IntervalStore) {
-        let bounds = &self.announced.bounds;
+        let bounds = &self.header.bounds;
         self.rows.fill(Row::default());
-        self.phases = Phase::ALL.map(|phase| (Book::default(), so_far.bytes_in(phase)));
+        self.phases = Phase::ALL.map(|phase| (OpCounts::default(), so_far.bytes_in(phase)));
         for entry in so_far.books().entries() {
             self.rows[self.names.rows.of_op(entry.class, entry.op)].book.merge(&entry.book);
             self.phases[entry.phase as usize].0.merge(&entry.book);

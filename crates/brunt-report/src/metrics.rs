@@ -6,11 +6,11 @@
 
 mod families;
 
-use crate::live::{Buckets, HostCounters, Judged, LiveRun, OTHER, Row, State, worker_name};
+use crate::live::{Buckets, HostCounters, LiveRun, OTHER, Row, RunVerdict, State, worker_name};
 use brunt_plan::destination::Server;
 use brunt_plan::outcome::OutcomeClass;
 use brunt_plan::plan::{Load, Plan};
-use brunt_stats::statistics::Snapshot;
+use brunt_stats::server_stats::Snapshot;
 use brunt_stats::verdict::{CheckStatus, Status};
 use families::{Families, Kind, seconds};
 use std::collections::BTreeMap;
@@ -45,16 +45,16 @@ pub fn text(run: Option<&LiveRun>) -> String {
 }
 
 fn info(families: &mut Families, run: &LiveRun) {
-    let plan = &run.announced.plan;
+    let plan = &run.header.plan;
     families.family("run", Kind::Info, "What runs.");
     families.sample(
         "_info",
         &[
-            ("version", &run.announced.version),
+            ("version", &run.header.version),
             ("protocol", &distinct(plan, |server| server.protocol.name())),
             ("transport", &distinct(plan, |server| server.transport.name())),
             ("loop", loop_name(plan)),
-            ("plan", &run.announced.plan_id),
+            ("plan", &run.header.plan_id),
         ],
         1,
     );
@@ -81,7 +81,7 @@ fn loop_name(plan: &Plan) -> &'static str {
     }
 }
 
-fn verdict(families: &mut Families, judged: Option<&Judged>) {
+fn verdict(families: &mut Families, judged: Option<&RunVerdict>) {
     let status = judged.map(|judged| judged.status);
     let states = [
         ("pending", status.is_none()),
@@ -174,7 +174,7 @@ fn latencies(families: &mut Families, run: &LiveRun) {
 }
 
 fn histogram(families: &mut Families, labels: &[(&str, &str)], held: &Buckets, run: &LiveRun) {
-    let bounds = run.announced.bounds.iter_ns().map(|bound_ns| seconds(bound_ns.into()));
+    let bounds = run.header.bounds.iter_ns().map(|bound_ns| seconds(bound_ns.into()));
     for (bound, count) in bounds.zip(&held.cumulative) {
         families.sample("_bucket", &[labels, &[("le", &bound)]].concat(), count);
     }
@@ -256,7 +256,7 @@ fn servers(families: &mut Families, run: &LiveRun) {
     }
 }
 
-fn client(families: &mut Families, host: &HostCounters, judged: Option<&Judged>) {
+fn client(families: &mut Families, host: &HostCounters, judged: Option<&RunVerdict>) {
     let help = "Processor time of this process, all its threads together, since it began.";
     families.family("client_cpu_seconds", Kind::Counter, help);
     families.sample("_total", &[("mode", "user")], seconds(host.cpu_user_ns.into()));

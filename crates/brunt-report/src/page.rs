@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_steers_a_terminal() {
+    fn control_characters_are_escaped() {
         let layout = Layout::default();
         let mut page = Page::new(&layout);
         page.facts("server", &["\u{1b}[2J".to_owned()]);

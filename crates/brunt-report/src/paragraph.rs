@@ -103,7 +103,7 @@ label       fact number 0 000 · fact number 1 000 · fact number 2 000 · fact 
     }
 
     #[test]
-    fn nothing_steers_a_terminal() {
+    fn control_characters_are_escaped() {
         assert_eq!(printable("SERVER_ERROR \u{1b}[2J\r\n größer"), "SERVER_ERROR \\u{1b}[2J\\r\\n größer");
     }
 }

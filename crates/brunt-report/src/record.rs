@@ -13,8 +13,8 @@ use brunt_stats::calibration::Lookup;
 use brunt_stats::convergence::Convergence;
 use brunt_stats::recorder::Layout;
 use brunt_stats::run_data::RunData;
-use brunt_stats::statistics::ServerRecord;
-use brunt_stats::store::CarriedStore;
+use brunt_stats::server_stats::ServerRecord;
+use brunt_stats::store::SerializedStore;
 use brunt_stats::summary::{Environment, PreloadResult, RunRecord};
 use brunt_stats::verdict::Judgement;
 use serde::{Deserialize, Serialize};
@@ -29,7 +29,7 @@ const PIECES_MAX: u64 = 1 << 22;
 /// A record without its plan, in the order of the file.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Carried<'a> {
+struct SerializedRun<'a> {
     environment: Cow<'a, Environment>,
     server: Cow<'a, str>,
     #[serde(default)]
@@ -44,13 +44,13 @@ struct Carried<'a> {
     #[serde(default)]
     judgement: Cow<'a, Judgement>,
     run: Cow<'a, RunData>,
-    intervals: CarriedStore,
+    intervals: SerializedStore,
 }
 
 /// A record as JSON.
 pub(crate) fn value(record: &RunRecord) -> serde_json::Result<Value> {
     let RunRecord { plan: _, run, environment, server, agents, preload, values_checked, .. } = record;
-    serde_json::to_value(Carried {
+    serde_json::to_value(SerializedRun {
         environment: Cow::Borrowed(environment),
         server: Cow::Borrowed(server),
         agents: Cow::Borrowed(agents),
@@ -60,7 +60,7 @@ pub(crate) fn value(record: &RunRecord) -> serde_json::Result<Value> {
         calibration: Cow::Borrowed(&record.calibration),
         judgement: Cow::Borrowed(&record.judgement),
         run: Cow::Borrowed(run),
-        intervals: CarriedStore::from(&run.intervals),
+        intervals: SerializedStore::from(&run.intervals),
     })
 }
 
@@ -78,7 +78,7 @@ pub(crate) fn run_record(result: &Value) -> Result<RunRecord, String> {
         )
     })?;
     check_numbers(held)?;
-    let carried = Carried::deserialize(held).map_err(|error| format!("record: {error}"))?;
+    let carried = SerializedRun::deserialize(held).map_err(|error| format!("record: {error}"))?;
     let mut run = carried.run.into_owned();
     run.intervals =
         carried.intervals.restore(&Layout::of(&plan)).map_err(|error| format!("record: {error}"))?;

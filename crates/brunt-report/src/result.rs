@@ -355,4 +355,4 @@ pub(crate) fn shortened(value: &Value) -> String {
 }
 
 #[cfg(test)]
-pub(crate) mod made_up;
+pub(crate) mod from_keys;

@@ -2,7 +2,7 @@
 //!
 //! Not what each of them did. The plan names servers in an order, and everything else refers to them by their place in it.
 
-use brunt_stats::statistics::ServerSpan;
+use brunt_stats::server_stats::ServerSpan;
 use brunt_stats::summary::Summary;
 
 const SECOND: u64 = 1_000_000_000;

@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_has_no_steps() {
+    fn an_empty_histogram_has_no_steps() {
         let mut text = Vec::new();
         ladder(&Histogram::new(), &mut text).unwrap();
         assert_eq!(String::from_utf8(text).unwrap().lines().count(), 4);

@@ -3,7 +3,7 @@
 //! Not what of a result is read (that is `record.rs`) and not the file. Invariant: whatever the text is, it is a summary, a campaign to
 //! be concluded, or refused in one sentence.
 
-use crate::campaign::{CampaignRecord, Head, Measured, Question};
+use crate::campaign::{CampaignHeader, CampaignQuestion, CampaignRecord, RunRow};
 use crate::json;
 use crate::record::run_record;
 use brunt_plan::objective::{Ceiling, Objective};
@@ -79,12 +79,12 @@ impl StoredResult {
         let (mut first_head, mut measured) = (None, Vec::new());
         for (run, (setting, repetition)) in runs.iter().zip(places) {
             let summary = run.summary()?;
-            first_head.get_or_insert_with(|| Head::of(&summary, question.varied()));
+            first_head.get_or_insert_with(|| CampaignHeader::of(&summary, question.varied()));
             let of_run =
-                Measured::of(&summary, setting, repetition).map_err(|error| named(error.to_string()))?;
+                RunRow::of(&summary, setting, repetition).map_err(|error| named(error.to_string()))?;
             measured.push(match &question {
-                Question::Search { .. } => of_run.with_step(&summary, &ceilings),
-                Question::Repeat | Question::Scan { .. } => of_run,
+                CampaignQuestion::Search { .. } => of_run.with_step(&summary, &ceilings),
+                CampaignQuestion::Repeat | CampaignQuestion::Scan { .. } => of_run,
             });
         }
         let head = first_head.unwrap_or_default();
@@ -141,11 +141,11 @@ impl StoredResult {
 #[derive(Debug)]
 pub struct StoredCampaign {
     /// What all runs have in common.
-    pub head: Head,
+    pub head: CampaignHeader,
     /// Every run.
-    pub runs: Vec<Measured>,
+    pub runs: Vec<RunRow>,
     /// What was asked.
-    pub question: Question,
+    pub question: CampaignQuestion,
     /// It was ended early.
     pub interrupted: bool,
 }

@@ -18,7 +18,7 @@ use brunt_plan::quantile::{Percentiles, Quantile};
 use brunt_plan::resolve::resolve;
 use brunt_plan::spec::{ClassSpec, PlanSpec, RunSpec};
 use brunt_stats::sample::{Sample, Times};
-use brunt_stats::statistics::ServerRecord;
+use brunt_stats::server_stats::ServerRecord;
 use brunt_stats::verdict::Judgement;
 use run::{Run, S};
 use serde_json::Value;
@@ -261,7 +261,7 @@ fn check_window(name: &str, value: &Value, samples: &[&Sample], window: &Range<u
         at(&|sample| window.contains(&sample.times.done_ns) && class(sample.outcome.class))
     };
     assert_eq!(counts("completed"), ended(&OutcomeClass::is_completed), "{name}");
-    let is_failed = |class| brunt_stats::book::is_failed(class);
+    let is_failed = |class| brunt_stats::request_counts::is_failed(class);
     assert_eq!(counts("failed"), ended(&is_failed), "{name}");
     assert_eq!(counts("unacknowledged"), ended(&|class| class == OutcomeClass::Unacknowledged), "{name}");
     let in_flight = number(value, "/requests/in_flight");
@@ -327,7 +327,7 @@ fn rows_agree_with_the_raw_samples() {
 }
 
 #[test]
-fn a_cold_start_is_told_and_left_out_of_nothing() {
+fn a_cold_start_is_reported_and_kept_in_every_number() {
     let run = run::cold_start();
     insta::assert_snapshot!("cold_start", text_of(&run));
     let value = json_of(&run);
@@ -398,7 +398,7 @@ fn the_sum_over_phases_is_what_a_server_counts() {
 }
 
 #[test]
-fn trouble_is_told_in_full() {
+fn faults_are_reported_in_full() {
     let value = json_of(&run::overload());
     let kinds: Vec<&str> =
         value["faults"].as_array().unwrap().iter().filter_map(|fault| fault["kind"].as_str()).collect();
@@ -458,7 +458,7 @@ fn every_plan_key_is_documented() {
 }
 
 #[test]
-fn connections_servers_and_outages_are_told() {
+fn connections_servers_and_outages_are_reported() {
     let value = json_of(&run::churn());
     // 4 at first, one for each 100 of 5500 requests, one for each lost request, and one that was not over.
     let lost = 1_004 + 5;
@@ -520,7 +520,7 @@ fn csv_of(run: &Run) -> String {
 }
 
 #[test]
-fn a_line_per_second() {
+fn csv_has_a_line_per_second() {
     insta::assert_snapshot!(csv_of(&run::churn()));
 }
 
@@ -562,7 +562,7 @@ fn lines_of_a_long_run_are_as_wide_as_its_slices() {
 
 /// The columns of servers are of those that are there.
 #[test]
-fn a_server_that_is_gone_leaves_the_others() {
+fn a_server_that_is_down_leaves_the_others() {
     let mut run = run::open_loop();
     let cells = |run: &Run, second: usize| {
         let text = csv_of(run);
@@ -712,7 +712,7 @@ fn junit_of(run: &Run, allow_untrusted: bool) -> String {
 }
 
 #[test]
-fn junit_of_what_was_asserted() {
+fn junit_of_assertions() {
     let [open_loop, overload] = asserted();
     insta::assert_snapshot!("junit_open_loop", junit_of(&open_loop, false));
     insta::assert_snapshot!("junit_overload", junit_of(&overload, false));

@@ -4,7 +4,7 @@
 //! questions: what was run, how long did requests take, what happened, what did it cost, and last, right above the prompt of a terminal, how
 //! far the numbers may be trusted and what to do.
 
-mod accounts;
+mod accounting;
 pub(crate) mod conclusion;
 mod events;
 pub(crate) mod head;
@@ -32,7 +32,7 @@ fn report(summary: &Summary, layout: &Layout) -> String {
     }
     events::write(&mut page, summary);
     page.part();
-    accounts::write(&mut page, summary);
+    accounting::write(&mut page, summary);
     if let Some(looked) = &summary.looked {
         page.facts("until", &[looked.to_string()]);
     }

@@ -69,7 +69,7 @@ pub fn batches(
                 parts.push(&row.response);
             }
         }
-        batch.response = SparseHistogram::together(parts, &mut sum).into_owned();
+        batch.response = SparseHistogram::merge_all(parts, &mut sum).into_owned();
         sums.push(batch);
     }
     sums
@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn rows_are_chosen_and_a_beginning_is_passed_over() {
+    fn batches_hold_the_selected_rows_from_the_start_on() {
         let (timeline, window) = timeline(60 * SLICE_NS);
         let gets = |_: ClassId, op: OpId| op == OpKind::Get.into();
         let all = batches(&timeline, &window, window.measure_ns, gets);

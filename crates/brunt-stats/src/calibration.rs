@@ -107,14 +107,14 @@ impl Shape {
 
 /// Two percentiles of a time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Floor {
+pub struct LatencyFloor {
     /// The median, in nanoseconds.
     pub p50_ns: u64,
     /// The 99th percentile, in nanoseconds.
     pub p99_ns: u64,
 }
 
-impl Floor {
+impl LatencyFloor {
     /// The least of several measurements, each percentile by itself: whatever else runs on a host only ever adds to a
     /// floor. `None` of none.
     pub fn least(floors: impl IntoIterator<Item = Self>) -> Option<Self> {
@@ -142,8 +142,8 @@ pub struct DisturbedStep {
 pub fn disturbance(
     disturbed: &[DisturbedStep],
     steps: u64,
-    in_process: Floor,
-    loopback: Floor,
+    in_process: LatencyFloor,
+    loopback: LatencyFloor,
 ) -> Option<String> {
     let mut found = Vec::new();
     if let Some(DisturbedStep { rate, id, message }) = disturbed.first() {
@@ -175,15 +175,15 @@ pub struct Calibration {
     /// The shape of its plans.
     pub shape: Shape,
     /// Response times of the loop alone: requests that are answered in the process at once.
-    pub in_process: Floor,
+    pub in_process: LatencyFloor,
     /// Processor time of the loop alone per request, in nanoseconds.
     pub in_process_cpu_ns: u64,
     /// Response times over loopback: no latency on this host is less.
-    pub loopback: Floor,
+    pub loopback: LatencyFloor,
     /// The rate at which both were measured, in requests per second.
     pub floor_rate: u64,
     /// How late timed sleeps ended; `None` where too few did.
-    pub oversleep: Option<Floor>,
+    pub oversleep: Option<LatencyFloor>,
     /// Up to which rate the client's own share stays small.
     pub headroom: Headroom,
     /// What that was found by.
@@ -195,7 +195,7 @@ pub struct Calibration {
 
 /// The calibration that a run goes by.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Fit {
+pub struct CalibrationMatch {
     /// It.
     pub calibration: Calibration,
     /// What was different when it was made, each as words behind "calibrated".
@@ -211,7 +211,7 @@ pub enum Lookup {
     /// Something was, but it says nothing about this run: why.
     Unfit(String),
     /// A calibration fits.
-    Fit(Box<Fit>),
+    Fit(Box<CalibrationMatch>),
 }
 
 /// Finds the calibration that says most about a run.
@@ -241,7 +241,7 @@ pub fn find(calibrations: &[Calibration], host: &HostIdentity, shape: &Shape, br
             if held.disturbed.is_some() {
                 differences.push("on a host that was disturbed".to_owned());
             }
-            Lookup::Fit(Box::new(Fit { calibration: held.clone(), differences }))
+            Lookup::Fit(Box::new(CalibrationMatch { calibration: held.clone(), differences }))
         }
         None => match here().max_by_key(|held| held.made_at_s).and_then(|held| held.shape.misfit(shape)) {
             Some(misfit) => Lookup::Unfit(format!("calibrated {misfit}")),
@@ -271,7 +271,7 @@ fn newest_of_others(calibrations: &[Calibration], host: &HostIdentity) -> Option
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::headroom::Limit;
+    use crate::headroom::HeadroomLimit;
     use brunt_plan::resolve::{Host, resolve};
     use brunt_plan::spec::PlanSpec;
 
@@ -299,12 +299,12 @@ mod tests {
             brunt_version: "0.1.0".to_owned(),
             host: host(),
             shape: shape(),
-            in_process: Floor { p50_ns: 400, p99_ns: 900 },
+            in_process: LatencyFloor { p50_ns: 400, p99_ns: 900 },
             in_process_cpu_ns: 250,
-            loopback: Floor { p50_ns: 21_000, p99_ns: 38_000 },
+            loopback: LatencyFloor { p50_ns: 21_000, p99_ns: 38_000 },
             floor_rate: 2_000,
             oversleep: None,
-            headroom: Headroom { rate: Some(36_000), limit: Limit::Client, limit_rate: Some(37_000) },
+            headroom: Headroom { rate: Some(36_000), limit: HeadroomLimit::Client, limit_rate: Some(37_000) },
             probes: Vec::new(),
             disturbed: None,
         };
@@ -322,7 +322,7 @@ mod tests {
     }
 
     #[test]
-    fn what_fits() {
+    fn a_calibration_of_the_same_host_and_shape_matches() {
         check(&[], Err(""));
         check(&[calibration(|_| {})], Ok(&[]));
         check(
@@ -344,7 +344,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_fit() {
+    fn a_calibration_of_another_host_or_shape_does_not_match() {
         type Change = fn(&mut Calibration);
         let table: [(Change, &str); 7] = [
             (|held| held.shape.threads = 2, "calibrated for 2 threads, this run has 1"),
@@ -369,7 +369,7 @@ mod tests {
     }
 
     #[test]
-    fn the_nearest_is_taken() {
+    fn the_nearest_calibration_is_chosen() {
         let many = calibration(|held| held.shape.connections = 64);
         let deep = calibration(|held| held.shape.depth = 8);
         let pinned = calibration(|held| held.shape.cpus = "1".to_owned());
@@ -387,21 +387,24 @@ mod tests {
     }
 
     #[test]
-    fn the_least_of_several_floors() {
-        let floor = |p50_ns, p99_ns| Floor { p50_ns, p99_ns };
-        assert_eq!(Floor::least([]), None);
-        assert_eq!(Floor::least([floor(30, 900), floor(25, 4_000), floor(26, 700)]), Some(floor(25, 700)));
+    fn the_least_floor_is_kept() {
+        let floor = |p50_ns, p99_ns| LatencyFloor { p50_ns, p99_ns };
+        assert_eq!(LatencyFloor::least([]), None);
+        assert_eq!(
+            LatencyFloor::least([floor(30, 900), floor(25, 4_000), floor(26, 700)]),
+            Some(floor(25, 700))
+        );
     }
 
     #[test]
-    fn what_disturbs_a_calibration() {
+    fn disturbed_calibrations_are_recognized() {
         let (in_process, loopback) =
-            (Floor { p50_ns: 400, p99_ns: 900 }, Floor { p50_ns: 21_000, p99_ns: 38_000 });
+            (LatencyFloor { p50_ns: 400, p99_ns: 900 }, LatencyFloor { p50_ns: 21_000, p99_ns: 38_000 });
         let step = |rate, id, message: &str| DisturbedStep { rate, id, message: message.to_owned() };
         assert_eq!(disturbance(&[], 14, in_process, loopback), None);
         assert_eq!(disturbance(&[], 14, loopback, loopback), None, "as long is no longer");
-        let late = Floor { p99_ns: 3_550_000, ..in_process };
-        let table: [(&[DisturbedStep], Floor, &str); 3] = [
+        let late = LatencyFloor { p99_ns: 3_550_000, ..in_process };
+        let table: [(&[DisturbedStep], LatencyFloor, &str); 3] = [
             (
                 &[step(16_000, "STEAL", "worker 0 did not run"), step(2_000, "CPU", "later")],
                 in_process,
@@ -414,7 +417,7 @@ mod tests {
             ),
             (
                 &[step(2_000, "CPU", "no time left")],
-                Floor { p50_ns: 21_001, ..late },
+                LatencyFloor { p50_ns: 21_001, ..late },
                 "1 of 14 steps were disturbed, the first at 2000/s: CPU no time left; the floor in process is above that over \
                  loopback, which contains it (p50 21.0 us against 21.0 us)",
             ),
@@ -425,7 +428,7 @@ mod tests {
     }
 
     #[test]
-    fn the_shape_of_a_run() {
+    fn shape_of_a_run() {
         let text = "threads = 2\ncpus = '0-1'\n[[class]]\nconnections = 4\n[[class]]\nconnections = 8\ndepth = 3\n\
                     value-size = 'uniform:1,9'\n[[class]]\nconnections = 2\n";
         let plan = PlanSpec::from_toml(text).unwrap();

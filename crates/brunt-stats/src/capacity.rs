@@ -8,7 +8,7 @@
 //! measured and did not.
 
 use crate::bound::Decision;
-use crate::limit::{Limit, Party};
+use crate::limit::{Bottleneck, Limit};
 use crate::summary::Summary;
 use brunt_plan::objective::Ceiling;
 use serde::{Deserialize, Serialize};
@@ -25,7 +25,7 @@ const SPOILED_MAX: u32 = 2;
 
 /// What became of one rate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum StepEnd {
+pub enum StepResult {
     /// Every percentile lies under its bound, whatever the client did.
     Passed,
     /// A percentile lies over its bound, whatever the client did.
@@ -40,7 +40,7 @@ pub enum StepEnd {
     Untrusted,
 }
 
-impl StepEnd {
+impl StepResult {
     /// What a step came to that was to find out on which side of these ceilings its rate lies.
     pub fn of_step(summary: &Summary, ceilings: &[Ceiling]) -> Self {
         let decide = |ceiling: &Ceiling| match summary.row(ceiling.op) {
@@ -54,18 +54,18 @@ impl StepEnd {
     /// Reads a step by whether each percentile lies below its bound. That allows for whatever the client did; a rate that was not offered as
     /// planned does not pass, and numbers that are wrong decide nothing.
     pub fn of(limit: Option<&Limit>, decisions: &[Decision]) -> Self {
-        let party = limit.map(|limit| limit.party);
+        let bottleneck = limit.map(|limit| limit.bottleneck);
         // A client that was only late has offered the rate all the same.
         let is_offered = limit.is_none_or(|limit| limit.checks == ["LAG"]);
-        if party == Some(Party::Neither) {
+        if bottleneck == Some(Bottleneck::Neither) {
             Self::Untrusted
-        } else if party == Some(Party::Server) {
+        } else if bottleneck == Some(Bottleneck::Server) {
             Self::Saturated
         } else if decisions.contains(&Decision::Fails) {
             Self::Failed
         } else if is_offered && decisions.iter().all(|decision| *decision == Decision::Holds) {
             Self::Passed
-        } else if party == Some(Party::Client) {
+        } else if bottleneck == Some(Bottleneck::Client) {
             Self::ClientLimited
         } else {
             Self::Undecided
@@ -87,7 +87,7 @@ impl StepEnd {
 
 /// Where to look, and how closely. Rates in requests per second.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Range {
+pub struct RateRange {
     /// The first rate.
     pub from: f64,
     /// The lowest: where the first does not pass, rates go down to it.
@@ -152,7 +152,7 @@ impl Capacity {
 
 /// What comes next.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Next {
+pub enum NextStep {
     /// Measure this rate.
     Measure(f64),
     /// The search is over.
@@ -161,63 +161,74 @@ pub enum Next {
 
 /// The search so far.
 #[derive(Clone, Debug)]
-pub struct Search {
-    range: Range,
+pub struct CapacitySearch {
+    range: RateRange,
     passed: Option<f64>,
     /// The lowest rate that did not pass, and what became of it.
-    failed: Option<(f64, StepEnd)>,
+    failed: Option<(f64, StepResult)>,
     /// How often in a row the rate in hand decided nothing, or was spoiled by the client.
     spoiled: u32,
     /// What ended it before a bracket did.
     ended: Option<Capacity>,
 }
 
-impl Search {
+impl CapacitySearch {
     /// Begins a search.
-    pub fn new(range: Range) -> Self {
+    pub fn new(range: RateRange) -> Self {
         let to = range.to.unwrap_or(RATE_MAX).min(RATE_MAX);
-        Self { range: Range { to: Some(to), ..range }, passed: None, failed: None, spoiled: 0, ended: None }
+        Self {
+            range: RateRange { to: Some(to), ..range },
+            passed: None,
+            failed: None,
+            spoiled: 0,
+            ended: None,
+        }
     }
 
     /// What to do now. The same until something is recorded.
-    pub fn next(&self) -> Next {
-        let Range { from, to, resolution, .. } = self.range;
+    pub fn next(&self) -> NextStep {
+        let RateRange { from, to, resolution, .. } = self.range;
         let to = to.unwrap_or(RATE_MAX);
         match (self.ended, self.passed, self.failed) {
-            (Some(capacity), ..) => Next::Found(capacity),
-            (None, None, None) => Next::Measure(rounded(from)),
+            (Some(capacity), ..) => NextStep::Found(capacity),
+            (None, None, None) => NextStep::Measure(rounded(from)),
             (None, None, Some((at, _))) if at * RETREAT >= self.range.lowest * 0.999 => {
-                Next::Measure(rounded(at * RETREAT))
+                NextStep::Measure(rounded(at * RETREAT))
             }
-            (None, None, Some((at, StepEnd::Undecided))) => Next::Found(Capacity::Undecided { at }),
-            (None, None, Some((failed, _))) => Next::Found(Capacity::Below { failed }),
-            (None, Some(passed), None) if passed >= rounded(to) => Next::Found(Capacity::AtLeast { passed }),
-            (None, Some(passed), None) => Next::Measure(rounded((passed * GROWTH).min(to))),
+            (None, None, Some((at, StepResult::Undecided))) => NextStep::Found(Capacity::Undecided { at }),
+            (None, None, Some((failed, _))) => NextStep::Found(Capacity::Below { failed }),
+            (None, Some(passed), None) if passed >= rounded(to) => {
+                NextStep::Found(Capacity::AtLeast { passed })
+            }
+            (None, Some(passed), None) => NextStep::Measure(rounded((passed * GROWTH).min(to))),
             (None, Some(passed), Some((failed, _))) => {
                 let middle = rounded((passed + failed) / 2.0);
                 // Rounding may leave no rate in between.
                 let is_narrow =
                     (failed - passed) / failed <= resolution || middle <= passed || middle >= failed;
                 match is_narrow {
-                    true => Next::Found(Capacity::Between { passed, failed }),
-                    false => Next::Measure(middle),
+                    true => NextStep::Found(Capacity::Between { passed, failed }),
+                    false => NextStep::Measure(middle),
                 }
             }
         }
     }
 
     /// Tells what became of a rate.
-    pub fn record(&mut self, rate: f64, end: StepEnd) {
-        if matches!(end, StepEnd::Undecided | StepEnd::ClientLimited) && self.spoiled + 1 < SPOILED_MAX {
+    pub fn record(&mut self, rate: f64, end: StepResult) {
+        if matches!(end, StepResult::Undecided | StepResult::ClientLimited) && self.spoiled + 1 < SPOILED_MAX
+        {
             self.spoiled += 1;
             return;
         }
         let passed = self.passed;
         match end {
-            StepEnd::Passed => self.passed = Some(rate),
-            StepEnd::Failed | StepEnd::Saturated | StepEnd::Undecided => self.failed = Some((rate, end)),
-            StepEnd::Untrusted => self.ended = Some(Capacity::Untrusted { at: rate, passed }),
-            StepEnd::ClientLimited => self.ended = Some(Capacity::ClientLimited { at: rate, passed }),
+            StepResult::Passed => self.passed = Some(rate),
+            StepResult::Failed | StepResult::Saturated | StepResult::Undecided => {
+                self.failed = Some((rate, end))
+            }
+            StepResult::Untrusted => self.ended = Some(Capacity::Untrusted { at: rate, passed }),
+            StepResult::ClientLimited => self.ended = Some(Capacity::ClientLimited { at: rate, passed }),
         }
         self.spoiled = 0;
     }
@@ -233,17 +244,17 @@ mod tests {
     use super::*;
     use crate::bound::{Bounds, decide};
 
-    fn range(from: f64, to: Option<f64>) -> Range {
-        Range { from, lowest: from, to, resolution: 0.02 }
+    fn range(from: f64, to: Option<f64>) -> RateRange {
+        RateRange { from, lowest: from, to, resolution: 0.02 }
     }
 
     /// Walks through a search; `measure` is told the rate and how many steps came before it.
-    fn walk(range: Range, mut measure: impl FnMut(f64, usize) -> StepEnd) -> (Capacity, Vec<f64>) {
-        let (mut search, mut rates) = (Search::new(range), Vec::new());
+    fn walk(range: RateRange, mut measure: impl FnMut(f64, usize) -> StepResult) -> (Capacity, Vec<f64>) {
+        let (mut search, mut rates) = (CapacitySearch::new(range), Vec::new());
         loop {
             match search.next() {
-                Next::Found(capacity) => return (capacity, rates),
-                Next::Measure(rate) => {
+                NextStep::Found(capacity) => return (capacity, rates),
+                NextStep::Measure(rate) => {
                     search.record(rate, measure(rate, rates.len()));
                     rates.push(rate);
                     assert!(rates.len() < 60, "{rates:?}");
@@ -252,8 +263,8 @@ mod tests {
         }
     }
 
-    fn below(limit: f64) -> impl Fn(f64, usize) -> StepEnd {
-        move |rate, _| if rate < limit { StepEnd::Passed } else { StepEnd::Failed }
+    fn below(limit: f64) -> impl Fn(f64, usize) -> StepResult {
+        move |rate, _| if rate < limit { StepResult::Passed } else { StepResult::Failed }
     }
 
     #[test]
@@ -270,7 +281,7 @@ mod tests {
         for step in 1..400 {
             let limit = 1_000.0 * 1.017_f64.powi(step) + 0.5;
             for resolution in [0.3, 0.05, 0.02, 0.001] {
-                let range = Range { resolution, ..range(1_000.0, None) };
+                let range = RateRange { resolution, ..range(1_000.0, None) };
                 let (capacity, _) = walk(range, below(limit));
                 let Capacity::Between { passed, failed } = capacity else { panic!("{limit}: {capacity:?}") };
                 assert!(passed < limit && limit <= failed, "{limit}: {capacity:?}");
@@ -281,22 +292,22 @@ mod tests {
     }
 
     #[test]
-    fn never_and_always() {
-        let (capacity, rates) = walk(range(1_000.0, None), |_, _| StepEnd::Failed);
+    fn a_search_ends_when_every_rate_passes_or_none() {
+        let (capacity, rates) = walk(range(1_000.0, None), |_, _| StepResult::Failed);
         assert_eq!((capacity, rates), (Capacity::Below { failed: 1_000.0 }, vec![1_000.0]));
-        let (capacity, rates) = walk(range(1_000.0, Some(5_000.0)), |_, _| StepEnd::Passed);
+        let (capacity, rates) = walk(range(1_000.0, Some(5_000.0)), |_, _| StepResult::Passed);
         assert_eq!((capacity, rates), (Capacity::AtLeast { passed: 5_000.0 }, vec![1e3, 2e3, 4e3, 5e3]));
-        let (capacity, rates) = walk(range(1_000.0, Some(1_000.0)), |_, _| StepEnd::Passed);
+        let (capacity, rates) = walk(range(1_000.0, Some(1_000.0)), |_, _| StepResult::Passed);
         assert_eq!((capacity, rates.len()), (Capacity::AtLeast { passed: 1_000.0 }, 1));
-        let (capacity, _) = walk(range(1_000.0, None), |_, _| StepEnd::Passed);
+        let (capacity, _) = walk(range(1_000.0, None), |_, _| StepResult::Passed);
         assert_eq!(capacity, Capacity::AtLeast { passed: RATE_MAX });
     }
 
     #[test]
-    fn what_is_undecided_or_saturated_counts_as_failed() {
-        for end in [StepEnd::Undecided, StepEnd::Saturated] {
+    fn undecided_and_saturated_steps_count_as_failed() {
+        for end in [StepResult::Undecided, StepResult::Saturated] {
             let (capacity, _) =
-                walk(range(1_000.0, None), |rate, _| if rate > 3_000.0 { end } else { StepEnd::Passed });
+                walk(range(1_000.0, None), |rate, _| if rate > 3_000.0 { end } else { StepResult::Passed });
             let Capacity::Between { passed, failed } = capacity else { panic!("{capacity:?}") };
             assert!(passed <= 3_000.0 && failed > 3_000.0 && failed / passed < 1.03, "{capacity:?}");
         }
@@ -305,19 +316,19 @@ mod tests {
     /// Nothing is known of the lowest rate: that is no capacity below it.
     #[test]
     fn a_lowest_rate_that_is_undecided_has_not_failed() {
-        let (capacity, rates) = walk(range(1_000.0, None), |_, _| StepEnd::Undecided);
+        let (capacity, rates) = walk(range(1_000.0, None), |_, _| StepResult::Undecided);
         assert_eq!((capacity, rates), (Capacity::Undecided { at: 1_000.0 }, vec![1_000.0; 2]));
         assert_eq!(capacity.passed(), None);
-        let (capacity, _) = walk(range(1_000.0, None), |_, _| StepEnd::Saturated);
+        let (capacity, _) = walk(range(1_000.0, None), |_, _| StepResult::Saturated);
         assert_eq!(capacity, Capacity::Below { failed: 1_000.0 });
     }
 
     /// A first rate that is too high, or that a disturbed client left open, is no end where lower ones may be tried.
     #[test]
     fn rates_go_down_to_the_lowest() {
-        let range = Range { lowest: 1_000.0 / 64.0, ..range(1_000.0, None) };
-        for end in [StepEnd::Undecided, StepEnd::Failed, StepEnd::Saturated] {
-            let (capacity, rates) = walk(range, |rate, _| if rate > 40.0 { end } else { StepEnd::Passed });
+        let range = RateRange { lowest: 1_000.0 / 64.0, ..range(1_000.0, None) };
+        for end in [StepResult::Undecided, StepResult::Failed, StepResult::Saturated] {
+            let (capacity, rates) = walk(range, |rate, _| if rate > 40.0 { end } else { StepResult::Passed });
             let mut first = rates.clone();
             first.dedup();
             assert_eq!(first[..4], [1_000.0, 250.0, 62.5, 15.62], "{end:?}");
@@ -327,53 +338,53 @@ mod tests {
             );
             let (_, rates) = walk(range, |_, _| end);
             // One that decides nothing is measured once more.
-            assert_eq!(rates.len(), if end == StepEnd::Undecided { 8 } else { 4 }, "{end:?}");
+            assert_eq!(rates.len(), if end == StepResult::Undecided { 8 } else { 4 }, "{end:?}");
         }
     }
 
     #[test]
-    fn the_generator_is_no_server() {
+    fn client_limits_are_not_reported_as_capacity() {
         let (capacity, rates) = walk(range(1_000.0, None), |rate, _| match rate {
-            low if low < 5_000.0 => StepEnd::Passed,
-            _ => StepEnd::ClientLimited,
+            low if low < 5_000.0 => StepResult::Passed,
+            _ => StepResult::ClientLimited,
         });
         assert_eq!(capacity, Capacity::ClientLimited { at: 8_000.0, passed: Some(4_000.0) });
         assert_eq!(rates, [1e3, 2e3, 4e3, 8e3, 8e3], "the rate was tried once more");
         // Once is chance.
         let (capacity, rates) = walk(range(1_000.0, None), |rate, before| match (rate, before) {
-            (_, 2 | 5) => StepEnd::ClientLimited,
-            (low, _) if low < 5_000.0 => StepEnd::Passed,
-            _ => StepEnd::Failed,
+            (_, 2 | 5) => StepResult::ClientLimited,
+            (low, _) if low < 5_000.0 => StepResult::Passed,
+            _ => StepResult::Failed,
         });
         assert_eq!(rates[2..4], [4e3, 4e3]);
         assert!(matches!(capacity, Capacity::Between { .. }), "{capacity:?}");
-        let (capacity, _) = walk(range(1_000.0, None), |_, _| StepEnd::Untrusted);
+        let (capacity, _) = walk(range(1_000.0, None), |_, _| StepResult::Untrusted);
         assert_eq!(capacity, Capacity::Untrusted { at: 1_000.0, passed: None });
         assert_eq!(capacity.passed(), None);
     }
 
     #[test]
-    fn a_step_is_read_by_its_intervals_unless_something_was_the_limit() {
+    fn a_step_is_decided_by_its_intervals_unless_limited() {
         use Decision::{Fails, Holds, Inconclusive};
         let table = [
-            (None, vec![Holds], StepEnd::Passed),
-            (None, vec![Inconclusive], StepEnd::Undecided),
-            (None, vec![Fails], StepEnd::Failed),
+            (None, vec![Holds], StepResult::Passed),
+            (None, vec![Inconclusive], StepResult::Undecided),
+            (None, vec![Fails], StepResult::Failed),
             // Every objective must be met; one that is not, decides.
-            (None, vec![Holds, Inconclusive], StepEnd::Undecided),
-            (None, vec![Inconclusive, Fails], StepEnd::Failed),
-            (Some((Party::Server, "SAT")), vec![Holds], StepEnd::Saturated),
+            (None, vec![Holds, Inconclusive], StepResult::Undecided),
+            (None, vec![Inconclusive, Fails], StepResult::Failed),
+            (Some((Bottleneck::Server, "SAT")), vec![Holds], StepResult::Saturated),
             // What lies over its bound whatever the client did does so beside a client that is late, too.
-            (Some((Party::Client, "LAG")), vec![Fails], StepEnd::Failed),
-            (Some((Party::Client, "LAG")), vec![Holds], StepEnd::Passed),
-            (Some((Party::Client, "LAG")), vec![Inconclusive], StepEnd::ClientLimited),
+            (Some((Bottleneck::Client, "LAG")), vec![Fails], StepResult::Failed),
+            (Some((Bottleneck::Client, "LAG")), vec![Holds], StepResult::Passed),
+            (Some((Bottleneck::Client, "LAG")), vec![Inconclusive], StepResult::ClientLimited),
             // A client without time left has not offered the rate.
-            (Some((Party::Client, "CPU")), vec![Holds], StepEnd::ClientLimited),
-            (Some((Party::Neither, "CONSERVE")), vec![Fails], StepEnd::Untrusted),
+            (Some((Bottleneck::Client, "CPU")), vec![Holds], StepResult::ClientLimited),
+            (Some((Bottleneck::Neither, "CONSERVE")), vec![Fails], StepResult::Untrusted),
         ];
-        for (party, decisions, expected) in table {
-            let limit = party.map(|(party, check)| Limit { party, checks: vec![check] });
-            assert_eq!(StepEnd::of(limit.as_ref(), &decisions), expected, "{party:?} {decisions:?}");
+        for (bottleneck, decisions, expected) in table {
+            let limit = bottleneck.map(|(bottleneck, check)| Limit { bottleneck, checks: vec![check] });
+            assert_eq!(StepResult::of(limit.as_ref(), &decisions), expected, "{bottleneck:?} {decisions:?}");
         }
     }
 
@@ -398,7 +409,7 @@ mod tests {
     /// A server with a fixed service time of 100 us: its p99 is 1 ms at ρ = 0.7735. Every step measures the law's p99 with
     /// an error, says how large errors are, and is repeated at twice the length, up to eight times, while it decides nothing.
     #[test]
-    fn the_capacity_of_a_queue_is_what_its_law_says() {
+    fn capacity_of_an_m_d_1_queue_matches_theory() {
         let table = [(0.7, 7.485), (0.8, 11.356), (0.9, 22.898)];
         for (utilisation, expected) in table {
             // The series alternates: near saturation floating point leaves three digits behind the point.
@@ -414,7 +425,7 @@ mod tests {
         for _ in 0..200 {
             let (capacity, _) = walk(range(1_000.0, None), |rate, _| {
                 if rate >= 10_000.0 {
-                    return StepEnd::Saturated;
+                    return StepResult::Saturated;
                 }
                 let true_ns = p99_of_m_d_1(rate / 10_000.0) * 1e5;
                 let lengths = [1.0, 2.0, 4.0, 8.0];
@@ -422,9 +433,12 @@ mod tests {
                     let deviation_ns = 0.04 * true_ns / length.sqrt();
                     let (value_ns, half_ns) = (true_ns + error() * deviation_ns, 1.96 * deviation_ns);
                     let bounds = Bounds { low: value_ns - half_ns, high: value_ns + half_ns };
-                    StepEnd::of(None, &[decide(bounds, |ns| ns < 1e6)])
+                    StepResult::of(None, &[decide(bounds, |ns| ns < 1e6)])
                 });
-                measured.into_iter().find(|end| *end != StepEnd::Undecided).unwrap_or(StepEnd::Undecided)
+                measured
+                    .into_iter()
+                    .find(|end| *end != StepResult::Undecided)
+                    .unwrap_or(StepResult::Undecided)
             });
             within += u32::from((capacity.passed().unwrap() / 7_735.0 - 1.0).abs() <= 0.05);
         }

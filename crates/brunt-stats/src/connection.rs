@@ -70,7 +70,7 @@ impl ConnectionCounts {
     }
 
     /// Did nothing end that had not begun? To be asked of a whole run.
-    pub const fn balances(&self) -> bool {
+    pub const fn adds_up(&self) -> bool {
         self.established + self.failed <= self.begun && self.retired + self.lost <= self.established
     }
 }
@@ -81,7 +81,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_ended_had_begun() {
+    fn only_begun_connections_can_end() {
         // Events → pending, open, balances.
         let table: [(&[ConnectionEvent], u64, u64, bool); 8] = [
             (&[], 0, 0, true),
@@ -97,7 +97,7 @@ mod tests {
             let mut counts = ConnectionCounts::default();
             events.iter().for_each(|event| counts.record(*event));
             assert_eq!(
-                (counts.pending(), counts.open(), counts.balances()),
+                (counts.pending(), counts.open(), counts.adds_up()),
                 (pending, open, balances),
                 "{events:?}"
             );

@@ -38,7 +38,7 @@ pub enum Goal {
 
 /// What the intervals say of a goal.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub enum Finding {
+pub enum GoalState {
     /// Nothing: too few requests for the percentile, or too short a time for an interval.
     Unknown,
     /// It is not reached.
@@ -47,7 +47,7 @@ pub enum Finding {
     Reached(PercentileInterval),
 }
 
-impl Finding {
+impl GoalState {
     /// Is the goal reached?
     pub const fn is_reached(&self) -> bool {
         matches!(self, Self::Reached(_))
@@ -78,10 +78,10 @@ impl Goal {
     }
 
     /// What the goal's requests say of it.
-    pub fn find(&self, row: &OpSummary, client: &Client) -> Finding {
+    pub fn find(&self, row: &OpSummary, client: &Client) -> GoalState {
         let Some(interval) = row.intervals.iter().find(|interval| interval.quantile == self.quantile())
         else {
-            return Finding::Unknown;
+            return GoalState::Unknown;
         };
         let is_reached = match self {
             Self::Width(precision) => {
@@ -91,7 +91,7 @@ impl Goal {
             }
             Self::Excludes(ceiling) => client.decide_ceiling(ceiling, row) != Decision::Inconclusive,
         };
-        if is_reached { Finding::Reached(*interval) } else { Finding::Open(*interval) }
+        if is_reached { GoalState::Reached(*interval) } else { GoalState::Open(*interval) }
     }
 }
 
@@ -116,7 +116,7 @@ pub struct Convergence {
     looks_ns: Vec<u64>,
     taken: u32,
     /// The look that found it enough.
-    enough: Option<Look>,
+    enough: Option<InterimLook>,
     /// Whether it is given up for a client that is too late to find anything out.
     gives_up: bool,
     /// Looks in a row at which it was.
@@ -126,9 +126,9 @@ pub struct Convergence {
 
 /// What one look saw.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-struct Look {
+struct InterimLook {
     at_ns: u64,
-    findings: Vec<(Goal, Finding)>,
+    findings: Vec<(Goal, GoalState)>,
     #[serde(with = "verdict::check_ids")]
     held_by: Vec<&'static str>,
     #[serde(with = "verdict::check_ids")]
@@ -137,7 +137,7 @@ struct Look {
     is_late: bool,
 }
 
-impl Look {
+impl InterimLook {
     fn of(
         goals: &[Goal],
         at_ns: u64,
@@ -151,7 +151,7 @@ impl Look {
             Some(op) => ops
                 .iter()
                 .find(|row| row.name == op)
-                .map_or(Finding::Unknown, |row| goal.find(&row.summary, client)),
+                .map_or(GoalState::Unknown, |row| goal.find(&row.summary, client)),
         };
         let ids = |is_so: fn(CheckStatus) -> bool| {
             checks.iter().filter(|check| is_so(check.status)).map(|check| check.id).collect()
@@ -182,7 +182,7 @@ impl Convergence {
 
     /// The same, but given up once the client was too late at `LATE_LOOKS_MAX` looks in a row: for a run that can be made
     /// again.
-    pub fn giving_up(mut self) -> Self {
+    pub fn giving_up_when_late(mut self) -> Self {
         self.gives_up = true;
         self
     }
@@ -213,10 +213,10 @@ impl Convergence {
             let (total, ops, checks) = look_at(plan, store, &window);
             // What a wake-up costs is told at the end; until then a step that may have failed goes on no longer than it must.
             let client = Client { has_others: !plan.agents.is_empty(), ..Client::default() };
-            let look = Look::of(&self.goals, at_ns, &client, (&total, &ops), &checks);
+            let look = InterimLook::of(&self.goals, at_ns, &client, (&total, &ops), &checks);
             self.late_looks = if look.is_late { self.late_looks + 1 } else { 0 };
             self.given_up_at_ns = (self.gives_up && self.late_looks >= LATE_LOOKS_MAX).then_some(at_ns);
-            self.enough = Some(look).filter(Look::is_enough);
+            self.enough = Some(look).filter(InterimLook::is_enough);
         }
         self.enough.is_some() || self.given_up_at_ns.is_some()
     }
@@ -229,11 +229,11 @@ impl Convergence {
         checks: &[Check],
         window: &MeasuredWindow,
         is_interrupted: bool,
-    ) -> Looked {
+    ) -> UntilResult {
         let enough_at_ns = self.enough.as_ref().map(|look| look.at_ns);
-        let last = || Look::of(&self.goals, window.duration_ns(), client, rows, checks);
-        let Look { findings, held_by, unjudged, .. } = self.enough.clone().unwrap_or_else(last);
-        Looked {
+        let last = || InterimLook::of(&self.goals, window.duration_ns(), client, rows, checks);
+        let InterimLook { findings, held_by, unjudged, .. } = self.enough.clone().unwrap_or_else(last);
+        UntilResult {
             findings,
             held_by,
             unjudged,
@@ -248,9 +248,9 @@ impl Convergence {
 
 /// What became of the goals of a run.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Looked {
+pub struct UntilResult {
     /// Every goal with what was found, at the look that was content or else at the end.
-    pub findings: Vec<(Goal, Finding)>,
+    pub findings: Vec<(Goal, GoalState)>,
     /// The checks that spoke against ending then, whatever the intervals were.
     pub held_by: Vec<&'static str>,
     /// The checks that could not speak against it, because the window was too short then or the plan leaves them no
@@ -268,7 +268,7 @@ pub struct Looked {
     pub is_interrupted: bool,
 }
 
-impl Looked {
+impl UntilResult {
     /// Was everything found out?
     pub fn is_reached(&self) -> bool {
         self.held_by.is_empty() && self.findings.iter().all(|(_, finding)| finding.is_reached())
@@ -276,7 +276,7 @@ impl Looked {
 }
 
 /// When it ended and what was known then, in a sentence.
-impl Looked {
+impl UntilResult {
     /// What became of it, then of each goal, and what else decided.
     pub(crate) fn clauses(&self) -> Vec<String> {
         let look = |at_ns: u64| format!("at look {} of {}, after {}", self.taken, self.looks, time(at_ns));
@@ -305,7 +305,7 @@ impl Looked {
     }
 }
 
-impl fmt::Display for Looked {
+impl fmt::Display for UntilResult {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str(&self.clauses().join("; "))
     }

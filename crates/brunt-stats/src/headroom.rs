@@ -13,7 +13,7 @@ pub const ERROR_LIMIT_NS: u64 = 10_000;
 
 /// Where to search, and for how long.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Bounds {
+pub struct SearchBounds {
     /// The first rate, in requests per second; above 0.
     pub lowest: u64,
     /// No rate above this is tried.
@@ -62,7 +62,7 @@ impl Probe {
 
 /// What ended a search.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Limit {
+pub enum HeadroomLimit {
     /// The client error crossed its limit: the headroom is known.
     Client,
     /// The server did not keep up before that: the headroom is at least what was reached.
@@ -71,7 +71,7 @@ pub enum Limit {
     Search,
 }
 
-impl Limit {
+impl HeadroomLimit {
     /// Every limit with its word in JSON.
     pub const ALL: [(&'static str, Self); 3] =
         [("client", Self::Client), ("server", Self::Server), ("search", Self::Search)];
@@ -92,14 +92,14 @@ pub struct Headroom {
     /// The highest rate at which the client error was within its limit; `None` where it was at no rate that was tried.
     pub rate: Option<u64>,
     /// What ended the search.
-    pub limit: Limit,
-    /// The lowest rate at which it did; `None` for [`Limit::Search`].
+    pub limit: HeadroomLimit,
+    /// The lowest rate at which it did; `None` for [`HeadroomLimit::Search`].
     pub limit_rate: Option<u64>,
 }
 
 /// A search that is over.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Search {
+pub struct HeadroomSearch {
     /// What it found.
     pub headroom: Headroom,
     /// Every measurement, in the order in which they were made.
@@ -110,12 +110,15 @@ pub struct Search {
 ///
 /// # Errors
 /// The first one of `measure`.
-pub fn search<E>(bounds: Bounds, measure: impl FnMut(u64) -> Result<Probe, E>) -> Result<Search, E> {
-    let mut judge = Judge { measure, probes: Vec::new() };
+pub fn search<E>(
+    bounds: SearchBounds,
+    measure: impl FnMut(u64) -> Result<Probe, E>,
+) -> Result<HeadroomSearch, E> {
+    let mut prober = Prober { measure, probes: Vec::new() };
     let (mut under, mut over) = (None, None);
     let mut rate = bounds.lowest;
-    while judge.probes.len() < bounds.measurements_max {
-        match judge.grade(rate)? {
+    while prober.probes.len() < bounds.measurements_max {
+        match prober.grade(rate)? {
             Grade::Within => under = Some(rate),
             grade => over = Some((rate, grade)),
         }
@@ -133,12 +136,12 @@ pub fn search<E>(bounds: Bounds, measure: impl FnMut(u64) -> Result<Probe, E>) -
         };
     }
     let limit = match over {
-        None => Limit::Search,
-        Some((_, Grade::Beyond)) => Limit::Client,
-        Some(_) => Limit::Server,
+        None => HeadroomLimit::Search,
+        Some((_, Grade::Beyond)) => HeadroomLimit::Client,
+        Some(_) => HeadroomLimit::Server,
     };
     let headroom = Headroom { rate: under, limit, limit_rate: over.map(|(rate, _)| rate) };
-    Ok(Search { headroom, probes: judge.probes })
+    Ok(HeadroomSearch { headroom, probes: prober.probes })
 }
 
 /// To three significant digits: no rate is known better.
@@ -147,12 +150,12 @@ fn rounded(rate: f64) -> u64 {
     ((rate / scale).round() * scale) as u64
 }
 
-struct Judge<M> {
+struct Prober<M> {
     measure: M,
     probes: Vec<Probe>,
 }
 
-impl<M> Judge<M> {
+impl<M> Prober<M> {
     /// One measurement where it is good, else the median of up to three.
     fn grade<E>(&mut self, rate: u64) -> Result<Grade, E>
     where
@@ -178,7 +181,8 @@ mod tests {
     use std::cell::Cell;
     use std::convert::Infallible;
 
-    const BOUNDS: Bounds = Bounds { lowest: 2_000, highest: 10_000_000, ratio: 1.05, measurements_max: 28 };
+    const BOUNDS: SearchBounds =
+        SearchBounds { lowest: 2_000, highest: 10_000_000, ratio: 1.05, measurements_max: 28 };
 
     /// A client whose error bar grows with the rate and is 10 us at `crossing`.
     fn straight(crossing: u64) -> impl Fn(u64) -> Probe {
@@ -189,16 +193,16 @@ mod tests {
         Probe { rate, p99_ns: Some(50_000 + error_ns), error_ns: Some(error_ns), is_saturated: false }
     }
 
-    fn found(bounds: Bounds, measure: impl Fn(u64) -> Probe) -> Search {
+    fn found(bounds: SearchBounds, measure: impl Fn(u64) -> Probe) -> HeadroomSearch {
         search(bounds, |rate| Ok::<_, Infallible>(measure(rate))).unwrap()
     }
 
     #[test]
     fn a_crossing_is_found_to_five_per_cent() {
         for crossing in [2_001, 3_000, 17_321, 84_000, 1_234_567, 9_000_000] {
-            let Search { headroom, probes } = found(BOUNDS, straight(crossing));
+            let HeadroomSearch { headroom, probes } = found(BOUNDS, straight(crossing));
             let (rate, over) = (headroom.rate.unwrap(), headroom.limit_rate.unwrap());
-            assert_eq!(headroom.limit, Limit::Client);
+            assert_eq!(headroom.limit, HeadroomLimit::Client);
             // An error of exactly 10 us is within the limit, and division rounds down.
             assert!(rate <= crossing + crossing / 10_000 && crossing < over, "{crossing}: {headroom:?}");
             assert!(over as f64 <= rate as f64 * 1.05, "{crossing}: {headroom:?}");
@@ -212,7 +216,7 @@ mod tests {
         for nth in [3, 4, 7] {
             let count = Cell::new(0);
             let quiet = straight(50_000);
-            let Search { headroom, .. } = found(BOUNDS, |rate| {
+            let HeadroomSearch { headroom, .. } = found(BOUNDS, |rate| {
                 count.set(count.get() + 1);
                 if count.get() % nth == 0 { probe(rate, 300_000) } else { quiet(rate) }
             });
@@ -222,13 +226,13 @@ mod tests {
     }
 
     #[test]
-    fn a_server_that_gives_up_first_ends_the_search() {
-        let Search { headroom, probes } = found(BOUNDS, |rate| Probe {
+    fn a_saturated_server_ends_the_search() {
+        let HeadroomSearch { headroom, probes } = found(BOUNDS, |rate| Probe {
             is_saturated: rate > 30_000,
             error_ns: (rate <= 60_000).then_some(3_000),
             ..probe(rate, 3_000)
         });
-        assert_eq!(headroom.limit, Limit::Server);
+        assert_eq!(headroom.limit, HeadroomLimit::Server);
         let (rate, saturated) = (headroom.rate.unwrap(), headroom.limit_rate.unwrap());
         assert!(
             rate <= 30_000 && saturated > 30_000 && saturated as f64 <= rate as f64 * 1.05,
@@ -237,41 +241,45 @@ mod tests {
         assert!(probes.iter().all(|probe| probe.rate <= 32_000), "{probes:?}");
         // Where the client error is beyond its limit as well, that is the nearer bound.
         let both = found(BOUNDS, |rate| Probe { is_saturated: rate > 30_000, ..straight(40_000)(rate) });
-        assert_eq!(both.headroom.limit, Limit::Server);
+        assert_eq!(both.headroom.limit, HeadroomLimit::Server);
         let both = found(BOUNDS, |rate| Probe { is_saturated: rate > 40_000, ..straight(30_000)(rate) });
-        assert_eq!(both.headroom.limit, Limit::Client);
+        assert_eq!(both.headroom.limit, HeadroomLimit::Client);
     }
 
     #[test]
-    fn what_never_crosses_is_a_lower_bound() {
-        let Search { headroom, probes } = found(BOUNDS, |rate| probe(rate, 500));
-        let expected = Headroom { rate: Some(10_000_000), limit: Limit::Search, limit_rate: None };
+    fn a_search_without_a_crossing_yields_a_lower_bound() {
+        let HeadroomSearch { headroom, probes } = found(BOUNDS, |rate| probe(rate, 500));
+        let expected = Headroom { rate: Some(10_000_000), limit: HeadroomLimit::Search, limit_rate: None };
         assert_eq!((headroom, probes.len()), (expected, 14));
-        let few = found(Bounds { measurements_max: 3, ..BOUNDS }, |rate| probe(rate, 500));
+        let few = found(SearchBounds { measurements_max: 3, ..BOUNDS }, |rate| probe(rate, 500));
         assert_eq!(few.headroom, Headroom { rate: Some(8_000), ..expected });
-        let none = found(Bounds { measurements_max: 0, ..BOUNDS }, |rate| probe(rate, 500));
+        let none = found(SearchBounds { measurements_max: 0, ..BOUNDS }, |rate| probe(rate, 500));
         assert_eq!(none.headroom, Headroom { rate: None, ..expected });
     }
 
     #[test]
-    fn what_is_always_beyond_has_no_headroom() {
-        let Search { headroom, probes } = found(BOUNDS, |rate| probe(rate, 10_001));
-        let expected = Headroom { rate: None, limit: Limit::Client, limit_rate: Some(2_000) };
+    fn headroom_is_unknown_when_every_rate_is_beyond_the_limit() {
+        let HeadroomSearch { headroom, probes } = found(BOUNDS, |rate| probe(rate, 10_001));
+        let expected = Headroom { rate: None, limit: HeadroomLimit::Client, limit_rate: Some(2_000) };
         assert_eq!((headroom, probes.len()), (expected, 2));
         let silent = found(BOUNDS, |rate| Probe { p99_ns: None, error_ns: None, ..probe(rate, 0) });
-        assert_eq!(silent.headroom, Headroom { limit: Limit::Server, ..expected });
+        assert_eq!(silent.headroom, Headroom { limit: HeadroomLimit::Server, ..expected });
     }
 
     #[test]
-    fn a_bounded_search_reports_what_it_has() {
-        let Search { headroom, probes } = found(Bounds { measurements_max: 6, ..BOUNDS }, straight(9_000));
+    fn a_bounded_search_reports_its_best_rate() {
+        let HeadroomSearch { headroom, probes } =
+            found(SearchBounds { measurements_max: 6, ..BOUNDS }, straight(9_000));
         // 2k, 4k and 8k are within; 16k is measured twice, 11.3k once more than the bound foresees.
-        assert_eq!(headroom, Headroom { rate: Some(8_000), limit: Limit::Client, limit_rate: Some(11_300) });
+        assert_eq!(
+            headroom,
+            Headroom { rate: Some(8_000), limit: HeadroomLimit::Client, limit_rate: Some(11_300) }
+        );
         assert_eq!(probes.len(), 7);
     }
 
     #[test]
-    fn trouble_ends_a_search() {
+    fn a_measurement_error_ends_the_search() {
         let failed = search(BOUNDS, |rate| if rate < 8_000 { Ok(probe(rate, 1)) } else { Err("gone") });
         assert_eq!(failed, Err("gone"));
     }

@@ -11,7 +11,7 @@
 //! [`SparseHistogram`] is what an interval keeps, about one byte per touched bucket; [`Histogram`] has 64-bit counts
 //! and holds a whole run.
 
-mod carried;
+mod serialized;
 mod text;
 
 use brunt_plan::quantile::Quantile;
@@ -35,12 +35,12 @@ const VALUE_MAX: u64 = (1 << VALUE_BITS) - 1;
 /// The bucket of a value. With `h = max(⌊log₂ v⌋, g)` and `shift = h − g` it is `shift · 2ᵍ + (v >> shift)`: no branch.
 #[inline]
 pub const fn bucket_of(value: u64) -> usize {
-    bucket_of_told(if value > VALUE_MAX { VALUE_MAX } else { value })
+    bucket_of_tracked(if value > VALUE_MAX { VALUE_MAX } else { value })
 }
 
 /// The same for a value that is at most `VALUE_MAX`.
 #[inline]
-const fn bucket_of_told(value: u64) -> usize {
+const fn bucket_of_tracked(value: u64) -> usize {
     let shift = (u64::BITS - 1 - GROUPING_POWER) - (value | (1 << GROUPING_POWER)).leading_zeros();
     ((shift as usize) << GROUPING_POWER) + (value >> shift) as usize
 }
@@ -215,7 +215,7 @@ impl RecordingHistogram {
             self.record_many(value, 1);
             return;
         }
-        let bucket = bucket_of_told(value);
+        let bucket = bucket_of_tracked(value);
         let count = &mut self.counts[bucket];
         *count = count.wrapping_add(1);
         if *count == 0 {
@@ -321,7 +321,7 @@ impl Serialize for SparseHistogram {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match serializer.is_human_readable() {
             true => text::write(self).serialize(serializer),
-            false => carried::Carried::from(self.clone()).serialize(serializer),
+            false => serialized::SerializedHistogram::from(self.clone()).serialize(serializer),
         }
     }
 }
@@ -330,7 +330,7 @@ impl<'de> Deserialize<'de> for SparseHistogram {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let read = match deserializer.is_human_readable() {
             true => text::read(&String::deserialize(deserializer)?),
-            false => Self::try_from(carried::Carried::deserialize(deserializer)?),
+            false => Self::try_from(serialized::SerializedHistogram::deserialize(deserializer)?),
         };
         read.map_err(D::Error::custom)
     }
@@ -389,7 +389,7 @@ impl SparseHistogram {
 
     /// The values of several together: of one as it is, of more through `sum`, which has a place for every bucket and whose
     /// memory serves again.
-    pub fn together<'a>(parts: impl IntoIterator<Item = &'a Self>, sum: &mut Histogram) -> Cow<'a, Self> {
+    pub fn merge_all<'a>(parts: impl IntoIterator<Item = &'a Self>, sum: &mut Histogram) -> Cow<'a, Self> {
         let mut parts = parts.into_iter().filter(|part| part.count() > 0);
         let Some(first) = parts.next() else { return Cow::Owned(Self::default()) };
         let Some(second) = parts.next() else { return Cow::Borrowed(first) };

@@ -3,17 +3,17 @@
 //! Not a summary and not for printing: an interval is a difference, and adding all of them up is the run. Invariant:
 //! no number is in two intervals.
 
-mod moved;
+mod host_mapping;
 
-pub use moved::Move;
+pub use host_mapping::HostMapping;
 
-use crate::book::BookEntry;
 use crate::connection::ConnectionCounts;
 use crate::fault::FaultTable;
 use crate::histogram::{Histogram, SparseHistogram};
 use crate::meter::Meter;
 use crate::object_fault::ObjectFaults;
 use crate::outage::OutageSpans;
+use crate::request_counts::CountEntry;
 use crate::server::ServerCounts;
 use brunt_plan::op::{ClassId, OpId};
 use brunt_plan::phase::Phase;
@@ -118,7 +118,7 @@ pub struct Interval {
     /// When it ended.
     pub end_ns: u64,
     /// What was booked, by the phase of the intended times.
-    pub books: Vec<BookEntry>,
+    pub books: Vec<CountEntry>,
     /// The (class, op) that have measured ops in this interval, in the order of the layout.
     pub rows: Vec<IntervalRow>,
     /// Response times of completed ops of the warm-up, where they are recorded. Hosts that work together know their windows
@@ -175,7 +175,7 @@ impl Interval {
     /// What went on in it of the phases that `of` selects, over all classes and ops.
     pub fn activity_in(&self, of: impl Fn(Phase) -> bool) -> Activity {
         let mut sum = Activity::default();
-        for BookEntry { book, .. } in self.books.iter().filter(|entry| of(entry.phase)) {
+        for CountEntry { book, .. } in self.books.iter().filter(|entry| of(entry.phase)) {
             sum.merge(&Activity {
                 scheduled: book.requests.scheduled,
                 sent: book.requests.sent,

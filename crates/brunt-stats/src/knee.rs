@@ -57,7 +57,7 @@ mod tests {
 
     /// M/M/1 with μ = 10 000/s: R is exponential, so its p99 is 4.605 / (μ − λ), and λ(μ − λ) is greatest at μ/2.
     #[test]
-    fn the_knee_of_a_queue_is_where_its_law_has_it() {
+    fn knee_of_an_m_m_1_queue_matches_theory() {
         let point = |tenths: u32| {
             let throughput = f64::from(tenths) * 1_000.0;
             LoadPoint { throughput, latency_ns: 4.605e9 / (10_000.0 - throughput) }
@@ -82,7 +82,7 @@ mod tests {
     /// Twice the latency for twice the load is no gain: of equal powers the lowest load. Loads that came to the same
     /// throughput, too: it is the first of the points.
     #[test]
-    fn of_equal_powers_the_lowest_load() {
+    fn the_lowest_load_of_equal_power_is_the_knee() {
         let proportional =
             [1.0, 2.0, 4.0].map(|factor| LoadPoint { throughput: 1e3 * factor, latency_ns: 1e5 * factor });
         assert_eq!(knee(&proportional, true), Knee::At(0));

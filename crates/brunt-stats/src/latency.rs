@@ -141,14 +141,14 @@ mod tests {
     }
 
     #[test]
-    fn without_samples_there_is_nothing() {
+    fn an_empty_histogram_has_no_percentiles() {
         let summary = LatencySummary::of(&Histogram::new());
         assert_eq!((summary.count, summary.mean_ns, summary.stddev_ns), (0, None, None));
         assert_eq!((summary.min_ns, summary.max_ns), (None, None));
     }
 
     #[test]
-    fn the_client_error_is_what_the_client_held() {
+    fn client_error_is_the_time_held_by_the_client() {
         // 1000 ops at 100 µs. The client picked the last 20 of them 50 µs late, and looked for every reply 7 µs late.
         let times = (0..1_000u64).map(|index| {
             let late_ns = if index >= 980 { 50_000 } else { 0 };

@@ -8,7 +8,7 @@ use crate::verdict::{CauseKind, Check, CheckStatus, Verdict};
 
 /// Whose limit it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Party {
+pub enum Bottleneck {
     /// It could not keep up with the load, or answered with errors.
     Server,
     /// It could not offer the load as planned, or held replies for too long.
@@ -17,7 +17,7 @@ pub enum Party {
     Neither,
 }
 
-impl Party {
+impl Bottleneck {
     /// The word in reports.
     pub const fn name(self) -> &'static str {
         match self {
@@ -27,7 +27,7 @@ impl Party {
         }
     }
 
-    /// Whom a check means: the party of what explains it, else that of its own kind.
+    /// Whom a check means: the bottleneck of what explains it, else that of its own kind.
     fn of(verdict: &Verdict, id: &str) -> Self {
         match verdict.cause_of(id).map(|cause| cause.kind) {
             Some(CauseKind::Outage | CauseKind::SaturatedServer) => Self::Server,
@@ -53,7 +53,7 @@ impl Party {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Limit {
     /// Whose.
-    pub party: Party,
+    pub bottleneck: Bottleneck,
     /// The ids of the checks, in the order of the verdict.
     pub checks: Vec<&'static str>,
 }
@@ -93,13 +93,13 @@ impl Limit {
         ];
         kinds.into_iter().find_map(|(decides, belongs)| {
             let decisive = verdict.checks.iter().find(|check| decides(check))?;
-            let party = Party::of(verdict, decisive.id);
+            let bottleneck = Bottleneck::of(verdict, decisive.id);
             let shown = verdict.cause_of(decisive.id).filter(|cause| !cause.checks.is_empty());
-            let checks = match shown.filter(|_| party == Party::Client && decisive.id == "SAT") {
+            let checks = match shown.filter(|_| bottleneck == Bottleneck::Client && decisive.id == "SAT") {
                 Some(cause) => cause.checks.clone(),
                 None => verdict.checks.iter().filter(|check| belongs(check)).map(|check| check.id).collect(),
             };
-            Some(Self { party, checks })
+            Some(Self { bottleneck, checks })
         })
     }
 
@@ -118,7 +118,7 @@ mod tests {
     /// Id, status and number of a check.
     type Found = (&'static str, CheckStatus, f64);
     /// Whose limit it is, and the checks that say so.
-    type Expected = Option<(Party, &'static str)>;
+    type Expected = Option<(Bottleneck, &'static str)>;
 
     #[test]
     fn limit_is_that_of_the_cause() {
@@ -128,43 +128,55 @@ mod tests {
         };
         let table: [(&[Found], Option<Cause>, Expected); 16] = [
             (&[("SAT", Ok, 0.0), ("LAG", Caution, 1.0), ("CPU", Caution, 0.99)], None, None),
-            (&[("SAT", Caution, 0.02)], None, Some((Party::Server, "SAT"))),
-            (&[("SAT", NotTrusted, 0.5), ("LAG", NotTrusted, 1.0)], None, Some((Party::Server, "SAT"))),
-            (&[("LAG", NotTrusted, 1.0)], None, Some((Party::Client, "LAG"))),
-            (&[("RATE", NotTrusted, 0.1), ("LAG", NotTrusted, 1.0)], None, Some((Party::Client, "RATE LAG"))),
+            (&[("SAT", Caution, 0.02)], None, Some((Bottleneck::Server, "SAT"))),
+            (&[("SAT", NotTrusted, 0.5), ("LAG", NotTrusted, 1.0)], None, Some((Bottleneck::Server, "SAT"))),
+            (&[("LAG", NotTrusted, 1.0)], None, Some((Bottleneck::Client, "LAG"))),
+            (
+                &[("RATE", NotTrusted, 0.1), ("LAG", NotTrusted, 1.0)],
+                None,
+                Some((Bottleneck::Client, "RATE LAG")),
+            ),
             // No lateness to be seen in a percentile, and yet nothing left.
             (
                 &[("SAT", NotTrusted, 0.5), ("CPU", Caution, 0.96)],
                 Some(by(CauseKind::BusyClient, &["CPU"], &["SAT"])),
-                Some((Party::Client, "CPU")),
+                Some((Bottleneck::Client, "CPU")),
             ),
             (
                 &[("SAT", NotTrusted, 0.5), ("CPU", Caution, 0.85)],
                 Some(by(CauseKind::SaturatedServer, &["SAT"], &[])),
-                Some((Party::Server, "SAT")),
+                Some((Bottleneck::Server, "SAT")),
             ),
             // What the host did to the client accuses no server, whether a check shows it or not.
             (
                 &[("SAT", NotTrusted, 0.5), ("STEAL", Caution, 0.3)],
                 Some(by(CauseKind::BusyNeighbour, &["STEAL"], &["SAT"])),
-                Some((Party::Client, "STEAL")),
+                Some((Bottleneck::Client, "STEAL")),
             ),
             (
                 &[("SAT", NotTrusted, 0.5)],
                 Some(by(CauseKind::SharedProcessor, &[], &["SAT"])),
-                Some((Party::Client, "SAT")),
+                Some((Bottleneck::Client, "SAT")),
             ),
             // A server that is down makes the client late.
             (
                 &[("LAG", NotTrusted, 1.0)],
                 Some(by(CauseKind::Outage, &[], &["LAG"])),
-                Some((Party::Server, "LAG")),
+                Some((Bottleneck::Server, "LAG")),
             ),
             // What others took from the host is no limit of its own.
             (&[("STEAL", Caution, 0.1), ("HEADROOM", Caution, 2.0)], None, None),
-            (&[("SAT", NotTrusted, 0.5), ("STEAL", Caution, 0.1)], None, Some((Party::Server, "SAT"))),
-            (&[("RATE", NotTrusted, 0.1), ("ERR", Caution, 0.1)], None, Some((Party::Server, "RATE ERR"))),
-            (&[("VERIFY", NotTrusted, 1.0), ("ERR", Caution, 0.001)], None, Some((Party::Neither, "VERIFY"))),
+            (&[("SAT", NotTrusted, 0.5), ("STEAL", Caution, 0.1)], None, Some((Bottleneck::Server, "SAT"))),
+            (
+                &[("RATE", NotTrusted, 0.1), ("ERR", Caution, 0.1)],
+                None,
+                Some((Bottleneck::Server, "RATE ERR")),
+            ),
+            (
+                &[("VERIFY", NotTrusted, 1.0), ("ERR", Caution, 0.001)],
+                None,
+                Some((Bottleneck::Neither, "VERIFY")),
+            ),
             (&[("ERR", Caution, 0.01), ("RATE", Caution, 1.0)], None, None),
             (&[("SAMPLES", NotTrusted, 10.0)], None, None),
         ];
@@ -186,8 +198,8 @@ mod tests {
                 causes: cause.into_iter().collect(),
             };
             let limit = Limit::of(&verdict);
-            let got = limit.as_ref().map(|limit| (limit.party, limit.names()));
-            assert_eq!(got, expected.map(|(party, ids)| (party, ids.to_owned())), "{checks:?}");
+            let got = limit.as_ref().map(|limit| (limit.bottleneck, limit.names()));
+            assert_eq!(got, expected.map(|(bottleneck, ids)| (bottleneck, ids.to_owned())), "{checks:?}");
             // What the user accepts is no limit; a backlog and failed requests are one all the same.
             verdict.judgement.allowed = ["VERIFY", "LAG", "RATE"].map(str::to_owned).into();
             let is_measured =

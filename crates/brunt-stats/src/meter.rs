@@ -54,7 +54,7 @@ pub struct Meter {
     pub kind: MeterKind,
     /// Its values; count, Σ, Σ², minimum and maximum are the moments of this.
     pub histogram: SparseHistogram,
-    #[serde(with = "crate::wide")]
+    #[serde(with = "crate::wide_number")]
     sum_ln: u128,
     positive: u64,
 }
@@ -109,7 +109,7 @@ impl Meter {
 pub(crate) struct MeterTotals {
     kind: MeterKind,
     histogram: Histogram,
-    #[serde(with = "crate::wide")]
+    #[serde(with = "crate::wide_number")]
     sum_ln: u128,
     positive: u64,
 }
@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_printed() {
+    fn meter_summaries() {
         let mut recorder = MeterRecorder::new(MeterKind::RequestSize, true);
         (1..=100).for_each(|value| recorder.record(value));
         let summary = recorder.take().summary();

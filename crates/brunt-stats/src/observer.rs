@@ -6,7 +6,7 @@
 
 use crate::interval::Interval;
 use crate::period::Period;
-use crate::statistics::Snapshot;
+use crate::server_stats::Snapshot;
 use crate::store::IntervalStore;
 use crate::summary::{MeasuredWindow, Summary};
 use brunt_plan::plan::Plan;
@@ -14,7 +14,7 @@ use brunt_plan::units::DurationNs;
 
 /// Where a run stands among those of its command.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Place {
+pub struct RunPosition {
     /// How many runs there were before it.
     pub before: u64,
     /// How many runs there are, where that is known beforehand.
@@ -35,7 +35,7 @@ pub enum Event<'a> {
         /// The servers as the report names them.
         server: &'a str,
         /// Which run of its command it is.
-        place: &'a Place,
+        place: &'a RunPosition,
     },
     /// Every connection stands and every key is confirmed: the schedule begins. The window's end is `u64::MAX` where time is no bound,
     /// and when the run will be drained is not known. Comes a second time where the plan leaves open when the window begins.
@@ -61,7 +61,7 @@ pub enum Event<'a> {
     /// The run is over.
     Ended {
         /// Which run of its command it was.
-        place: &'a Place,
+        place: &'a RunPosition,
         /// What it came to; nothing where it failed.
         summary: Option<&'a Summary>,
     },

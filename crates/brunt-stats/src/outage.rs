@@ -134,7 +134,7 @@ pub struct OutageSpan {
     /// The first sign of the trouble, no earlier than the last success before it.
     pub start_ns: u64,
     /// The first success after it; `u64::MAX`: not over when the run ended.
-    #[serde(with = "crate::wide::instant")]
+    #[serde(with = "crate::wide_number::instant")]
     pub end_ns: u64,
     /// Requests to the server that failed in it.
     pub failed: u64,
@@ -249,7 +249,7 @@ fn of_server(spans: &[OutageSpan]) -> Vec<Outage> {
         let next_start_ns = spans.get(index + 1).map_or(u64::MAX, |next| next.start_ns);
         let is_last = index + 1 == spans.len();
         if is_last || overlapping.iter().any(|held| held.end_ns <= next_start_ns) {
-            outages.push(told(&mut overlapping, span.start_ns));
+            outages.push(overlap_outage(&mut overlapping, span.start_ns));
             overlapping.retain(|held| held.end_ns > next_start_ns);
         }
     }
@@ -258,7 +258,7 @@ fn of_server(spans: &[OutageSpan]) -> Vec<Outage> {
 
 /// One outage of spans that overlap, the latest of which begins at `start_ns`. Their failures are told with it and
 /// with no later one.
-fn told(overlapping: &mut [OutageSpan], start_ns: u64) -> Outage {
+fn overlap_outage(overlapping: &mut [OutageSpan], start_ns: u64) -> Outage {
     let end_ns = overlapping.iter().map(|span| span.end_ns).min().unwrap_or(u64::MAX);
     let mut kinds = OutageKinds::NONE;
     let mut failed = 0;

@@ -68,7 +68,7 @@ impl Periods {
     /// Adds an interval of any worker. It belongs to the period in which its middle lies.
     pub fn push(&mut self, interval: &Interval) {
         let middle_ns = interval.start_ns + (interval.end_ns - interval.start_ns) / 2;
-        let (start_ns, ..) = self.around(middle_ns.max(self.from_ns));
+        let (start_ns, ..) = self.period_at(middle_ns.max(self.from_ns));
         let store = self.open.entry(start_ns).or_insert_with(|| IntervalStore::new(&self.layout));
         store.push(interval);
         let seen = self.seen.get_or_insert(interval.start_ns..interval.end_ns);
@@ -78,14 +78,14 @@ impl Periods {
     /// The first period that is over at this instant and was not taken before.
     pub fn take(&mut self, now_ns: u64) -> Option<Period> {
         let (start_ns, _) = self.open.first_key_value()?;
-        let (.., end_ns) = self.around(*start_ns);
+        let (.., end_ns) = self.period_at(*start_ns);
         (end_ns.saturating_add(SETTLE_NS) <= now_ns).then(|| self.take_first()).flatten()
     }
 
     /// The first period that was not taken before, though it may not be over: the run is.
     pub fn take_first(&mut self) -> Option<Period> {
         let (start_ns, recorded) = self.open.pop_first()?;
-        let (_, phase, end_ns) = self.around(start_ns);
+        let (_, phase, end_ns) = self.period_at(start_ns);
         self.from_ns = end_ns;
         let seen = self.seen.clone().unwrap_or_default();
         // Nothing was recorded before the first interval began or after the last one had ended.
@@ -93,7 +93,7 @@ impl Periods {
     }
 
     /// The period around an instant: its beginning, its phase and its end.
-    fn around(&self, at_ns: u64) -> (u64, Phase, u64) {
+    fn period_at(&self, at_ns: u64) -> (u64, Phase, u64) {
         let Some(MeasuredWindow { start_ns, measure_ns, end_ns, .. }) = self.window else {
             return (0, Phase::Preload, u64::MAX);
         };
@@ -250,7 +250,7 @@ mod tests {
                 taken(every_ns, &handed_over).into_iter().map(|(_, period)| period).collect();
             assert!(periods.len() >= 4, "{} periods", periods.len());
             for entry in whole.books().entries() {
-                let mut sum = crate::book::Book::default();
+                let mut sum = crate::request_counts::OpCounts::default();
                 for period in &periods {
                     sum.merge(period.recorded.books().get(entry.phase, entry.class, entry.op));
                 }
@@ -285,7 +285,7 @@ mod tests {
     }
 
     #[test]
-    fn what_comes_too_late_counts_in_the_next_period() {
+    fn late_intervals_count_in_the_next_period() {
         let handed_over = intervals();
         let taken = taken(100 * MS, &handed_over);
         let of = |start_ms: u64| {

@@ -4,7 +4,6 @@
 //! [`Interval`] out of the other and hands it back. Recording an op is a handful of plain integer additions; it
 //! allocates nothing, reads no clock and never fails. Invariant: what was recorded is in exactly one interval.
 
-use crate::book::{Book, BookEntry, Books, is_failed};
 use crate::connection::{ConnectionCounts, ConnectionEvent};
 use crate::fault::{FaultKind, FaultTable};
 use crate::histogram::RecordingHistogram;
@@ -12,6 +11,7 @@ use crate::interval::{Bytes, Interval, IntervalRow, Latencies};
 use crate::meter::MeterRecorder;
 use crate::object_fault::{ObjectFaultNote, ObjectFaults};
 use crate::outage::{OutageSpan, OutageSpans};
+use crate::request_counts::{CountEntry, CountTable, OpCounts, is_failed};
 use crate::sample::{Sample, Times};
 use crate::server::ServerCounts;
 use crate::window::WindowEdges;
@@ -166,13 +166,13 @@ impl Row {
 /// Where an op is booked: its book and, if it is measured, its histograms. Good for both sets of a worker, so that it is
 /// looked up once in the life of an op.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Account {
+pub struct RowHandle {
     book: u32,
-    /// [`Account::UNMEASURED`] outside the measured phase, which alone has histograms.
+    /// [`RowHandle::UNMEASURED`] outside the measured phase, which alone has histograms.
     row: u32,
 }
 
-impl Account {
+impl RowHandle {
     const UNMEASURED: u32 = u32::MAX;
     /// That of nothing: whatever is booked there is refused.
     pub const UNUSED: Self = Self { book: u32::MAX, row: Self::UNMEASURED };
@@ -199,7 +199,7 @@ pub struct RecorderSet {
     rows: Vec<Row>,
     /// Response times of completed ops of the warm-up, where they are recorded.
     warmup: Option<Box<RecordingHistogram>>,
-    books: Books,
+    books: CountTable,
     bytes: [Bytes; Phase::COUNT],
     connections: [ConnectionCounts; Phase::COUNT],
     faults: FaultTable,
@@ -227,7 +227,7 @@ impl RecorderSet {
             row_index: RowIndex::new(layout),
             rows: layout.rows().map(|_| Row::default()).collect(),
             warmup: layout.records_warmup.then(Box::default),
-            books: Books::new(layout.ops.len(), layout.commands),
+            books: CountTable::new(layout.ops.len(), layout.commands),
             bytes: [Bytes::default(); Phase::COUNT],
             connections: [ConnectionCounts::default(); Phase::COUNT],
             faults: FaultTable::new(),
@@ -253,12 +253,12 @@ impl RecorderSet {
 
     /// Where such an op of this class is booked. The phase, here and below, is the one that the intended time lies in.
     #[inline]
-    pub fn account(&self, phase: Phase, class: ClassId, op: OpId) -> Account {
+    pub fn row_handle(&self, phase: Phase, class: ClassId, op: OpId) -> RowHandle {
         let row = match phase {
             Phase::Measure => self.row_index.of(class, op) as u32,
-            _ => Account::UNMEASURED,
+            _ => RowHandle::UNMEASURED,
         };
-        Account { book: self.books.index(phase, class, op) as u32, row }
+        RowHandle { book: self.books.index(phase, class, op) as u32, row }
     }
 
     /// An op became due.
@@ -267,10 +267,10 @@ impl RecorderSet {
         self.books.get_mut(phase, op.class, op.id()).requests.scheduled += 1;
     }
 
-    /// Several of the same account became due.
+    /// Several of the same handle became due.
     #[inline]
-    pub fn scheduled_many(&mut self, account: Account, count: u32) {
-        self.books.at_mut(account.book).requests.scheduled += u64::from(count);
+    pub fn scheduled_many(&mut self, handle: RowHandle, count: u32) {
+        self.books.at_mut(handle.book).requests.scheduled += u64::from(count);
     }
 
     /// A follow-up op became due. Counts as scheduled, too.
@@ -284,25 +284,25 @@ impl RecorderSet {
     /// The last byte of an op, which was `wire_requests` commands, was written.
     #[inline]
     pub fn sent(&mut self, phase: Phase, op: &Op, wire_requests: u32, at_ns: u64) {
-        self.sent_many(self.account(phase, op.class, op.id()), 1, wire_requests, at_ns);
+        self.sent_many(self.row_handle(phase, op.class, op.id()), 1, wire_requests, at_ns);
     }
 
-    /// So many ops of one account were handed over, as so many commands on the wire.
+    /// So many ops of one handle were handed over, as so many commands on the wire.
     #[inline]
-    pub fn sent_many(&mut self, account: Account, count: u32, wire_requests: u32, at_ns: u64) {
-        let book = self.books.at_mut(account.book);
+    pub fn sent_many(&mut self, handle: RowHandle, count: u32, wire_requests: u32, at_ns: u64) {
+        let book = self.books.at_mut(handle.book);
         book.requests.sent += u64::from(count);
         book.requests.wire_requests += u64::from(wire_requests);
-        if self.window.is_unusual(account.is_measured(), at_ns) {
-            self.sent_unusually(account, count, at_ns);
+        if self.window.is_out_of_phase(handle.is_measured(), at_ns) {
+            self.sent_out_of_phase(handle, count, at_ns);
         }
     }
 
     /// The same of ops that were due in the window and are sent behind it, or were due elsewhere and are not sent before it.
     #[cold]
-    fn sent_unusually(&mut self, account: Account, count: u32, at_ns: u64) {
-        if account.is_measured() || self.window.holds(at_ns) {
-            self.books.at_mut(account.book).in_window.sent += u64::from(count);
+    fn sent_out_of_phase(&mut self, handle: RowHandle, count: u32, at_ns: u64) {
+        if handle.is_measured() || self.window.holds(at_ns) {
+            self.books.at_mut(handle.book).in_window.sent += u64::from(count);
         }
     }
 
@@ -314,7 +314,7 @@ impl RecorderSet {
     }
 
     /// An op that was due is given up at `times.done_ns`, because its server does not answer: it will never be sent.
-    pub fn given_up(&mut self, phase: Phase, op: &Op, times: &Times) {
+    pub fn abandoned(&mut self, phase: Phase, op: &Op, times: &Times) {
         let book = self.books.get_mut(phase, op.class, op.id());
         book.requests.unsent += 1;
         book.requests.given_up += 1;
@@ -335,47 +335,47 @@ impl RecorderSet {
         self.window.note(&mut book.in_window, phase, sent_ns, u64::MAX, 1);
     }
 
-    /// An op has ended. Books it; in the measured phase its latencies go into the histograms. `asked` is how many keys
+    /// An op has ended. Counts it; in the measured phase its latencies go into the histograms. `asked` is how many keys
     /// it asked for and `hits` how many of them the reply held; both matter for retrievals only.
     pub fn record(&mut self, phase: Phase, sample: &Sample, asked: u32, hits: u32) {
-        self.record_many(self.account(phase, sample.class, sample.op), sample, asked, hits, 1);
+        self.record_many(self.row_handle(phase, sample.class, sample.op), sample, asked, hits, 1);
     }
 
-    /// Several ops of one account have ended alike: each as `sample` says.
+    /// Several ops of one handle have ended alike: each as `sample` says.
     #[inline(always)]
-    pub fn record_many(&mut self, account: Account, sample: &Sample, asked: u32, hits: u32, count: u32) {
+    pub fn record_many(&mut self, handle: RowHandle, sample: &Sample, asked: u32, hits: u32, count: u32) {
         if count == 1 {
-            if self.window.is_unusual(account.is_measured(), sample.times.done_ns) {
-                self.record_unusually(account, sample, asked, hits, 1);
+            if self.window.is_out_of_phase(handle.is_measured(), sample.times.done_ns) {
+                self.record_out_of_phase(handle, sample, asked, hits, 1);
             }
-            self.books.at_mut(account.book).record_many(sample.op, sample.outcome, asked, hits, 1);
-            if let Some(row) = self.rows.get_mut(account.row as usize) {
+            self.books.at_mut(handle.book).record_many(sample.op, sample.outcome, asked, hits, 1);
+            if let Some(row) = self.rows.get_mut(handle.row as usize) {
                 row.record_with(sample, 1, RecordingHistogram::record);
             } else if self.warmup.is_some() {
-                self.record_warmup(account, sample, 1);
+                self.record_warmup(handle, sample, 1);
             }
         } else {
-            self.record_together(account, sample, asked, hits, count);
+            self.record_together(handle, sample, asked, hits, count);
         }
     }
 
-    fn record_together(&mut self, account: Account, sample: &Sample, asked: u32, hits: u32, count: u32) {
-        if self.window.is_unusual(account.is_measured(), sample.times.done_ns) {
-            self.record_unusually(account, sample, asked, hits, count);
+    fn record_together(&mut self, handle: RowHandle, sample: &Sample, asked: u32, hits: u32, count: u32) {
+        if self.window.is_out_of_phase(handle.is_measured(), sample.times.done_ns) {
+            self.record_out_of_phase(handle, sample, asked, hits, count);
         }
-        self.books.at_mut(account.book).record_many(sample.op, sample.outcome, asked, hits, count);
-        if let Some(row) = self.rows.get_mut(account.row as usize) {
+        self.books.at_mut(handle.book).record_many(sample.op, sample.outcome, asked, hits, count);
+        if let Some(row) = self.rows.get_mut(handle.row as usize) {
             row.record_many(sample, count);
         } else if self.warmup.is_some() {
-            self.record_warmup(account, sample, count);
+            self.record_warmup(handle, sample, count);
         }
     }
 
     /// Of an op outside the measured window.
     #[cold]
-    fn record_warmup(&mut self, account: Account, sample: &Sample, count: u32) {
+    fn record_warmup(&mut self, handle: RowHandle, sample: &Sample, count: u32) {
         if let Some(warmup) = &mut self.warmup
-            && self.books.phase_of(account.book) == Phase::Warmup
+            && self.books.phase_of(handle.book) == Phase::Warmup
             && sample.outcome.class.is_completed()
         {
             warmup.record_many(sample.times.response_ns(), count);
@@ -385,11 +385,11 @@ impl RecorderSet {
     /// Counts for the window ops that were due in it and have ended behind it, or were due elsewhere and have not ended
     /// before it.
     #[cold]
-    fn record_unusually(&mut self, account: Account, sample: &Sample, asked: u32, hits: u32, count: u32) {
+    fn record_out_of_phase(&mut self, handle: RowHandle, sample: &Sample, asked: u32, hits: u32, count: u32) {
         let Times { sent_ns, done_ns, .. } = sample.times;
-        let phase = self.books.phase_of(account.book);
-        let counts = &mut self.books.at_mut(account.book).in_window;
-        if account.is_measured() || self.window.holds(done_ns) {
+        let phase = self.books.phase_of(handle.book);
+        let counts = &mut self.books.at_mut(handle.book).in_window;
+        if handle.is_measured() || self.window.holds(done_ns) {
             counts.outcomes[sample.outcome.class as usize] += u64::from(count);
             if sample.op.is_retrieval() && sample.outcome.class.is_completed() {
                 counts.missed += u64::from(asked.saturating_sub(hits)) * u64::from(count);
@@ -424,9 +424,9 @@ impl RecorderSet {
 
     /// Requests to a server, or parts of some, were answered so long after they were due. Only measured ones have times.
     #[inline]
-    pub fn responded(&mut self, server: u16, account: Account, response_ns: u64, times: u32) {
+    pub fn responded(&mut self, server: u16, handle: RowHandle, response_ns: u64, times: u32) {
         if let Some(histogram) = self.server_responses.get_mut(usize::from(server))
-            && account.is_measured()
+            && handle.is_measured()
         {
             histogram.record_many(response_ns, times);
         }
@@ -443,7 +443,7 @@ impl RecorderSet {
     }
 
     /// Of these, one is given up because the server answers nobody.
-    pub fn given_up_at(&mut self, server: u16) {
+    pub fn abandoned_at(&mut self, server: u16) {
         self.servers[usize::from(server)].0.given_up += 1;
     }
 
@@ -506,10 +506,10 @@ impl RecorderSet {
 
     /// Of ops that were due in the window, what was sent or ended outside it is counted while they are recorded, which spares
     /// the usual ones a second count: what happened inside is the rest.
-    fn take_books(&mut self) -> Vec<BookEntry> {
+    fn take_books(&mut self) -> Vec<CountEntry> {
         let mut entries = self.books.take();
         for entry in entries.iter_mut().filter(|entry| entry.phase == Phase::Measure) {
-            let Book { requests, keys, in_window } = &mut entry.book;
+            let OpCounts { requests, keys, in_window } = &mut entry.book;
             in_window.sent = requests.sent - in_window.sent;
             in_window.missed = keys.miss - in_window.missed;
             let ended = in_window.outcomes.iter_mut().zip(requests.outcomes);
@@ -547,9 +547,9 @@ mod tests {
         for (servers, timed) in [(1, 0), (2, 2), (64, 64), (65, 0)] {
             let layout = Layout { servers, ..layout() };
             let mut set = RecorderSet::new(&layout);
-            let measured = set.account(Phase::Measure, 0, OpKind::Get.into());
+            let measured = set.row_handle(Phase::Measure, 0, OpKind::Get.into());
             set.responded(0, measured, 1_000, 3);
-            set.responded(0, set.account(Phase::Warmup, 0, OpKind::Get.into()), 9_000, 1);
+            set.responded(0, set.row_handle(Phase::Warmup, 0, OpKind::Get.into()), 9_000, 1);
             set.responded(servers as u16 - 1, measured, 2_000, 1);
             let interval = set.take_interval(0, 0, 100);
             let times: Vec<_> =
@@ -604,7 +604,7 @@ mod tests {
 
         let interval = set.take_interval(3, 0, 1_000);
         assert_eq!((interval.worker, interval.start_ns, interval.end_ns), (3, 0, 1_000));
-        assert!(interval.books.iter().all(|entry| entry.book.balances()));
+        assert!(interval.books.iter().all(|entry| entry.book.adds_up()));
         let activity = interval.activity();
         assert_eq!((activity.scheduled, activity.sent, activity.completed, activity.failed), (5, 5, 3, 2));
         let [get, mget] = interval.rows.as_slice() else { panic!("{:?}", interval.rows) };
@@ -639,11 +639,11 @@ mod tests {
         set.scheduled(Phase::Measure, &asked(0, OpKind::Set));
         let times = Times { intended_ns: 100, picked_ns: 110, sent_ns: 600, ..Times::default() };
         let times = Times { polled_ns: 600, first_byte_ns: 600, done_ns: 600, ..times };
-        set.given_up(Phase::Measure, &asked(0, OpKind::Set), &times);
+        set.abandoned(Phase::Measure, &asked(0, OpKind::Set), &times);
         let left = set.take_interval(3, 1_000, 1_000);
         let [entry] = left.books.as_slice() else { panic!("{:?}", left.books) };
         let book = entry.book.requests;
-        assert!(book.balances());
+        assert!(book.adds_up());
         assert_eq!((book.scheduled, book.sent, book.in_flight, book.unsent, book.followup), (4, 2, 2, 2, 1));
         assert_eq!((book.given_up, left.rows[0].latencies.failed.moments().max), (1, 500));
         let expected = WindowCounts {
@@ -654,7 +654,7 @@ mod tests {
             ..WindowCounts::default()
         };
         assert_eq!(entry.in_window(), expected);
-        assert!(entry.balances_in_window());
+        assert!(entry.adds_up_in_window());
 
         let rest = set.take_interval(3, 1_000, 2_000);
         assert_eq!((rest.books.len(), rest.rows.len(), rest.faults.total()), (0, 0, 0));
@@ -663,7 +663,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missed_counts_while_the_window_lasts() {
+    fn misses_count_only_inside_the_window() {
         let mut set = RecorderSet::new(&layout());
         set.set_window(100, 1_000);
         let miss = Outcome::without_reply(OutcomeClass::Miss);
@@ -691,37 +691,37 @@ mod tests {
         Unsent,
     }
 
-    /// Books one get, of a window from 100 to 1000, as it comes and again as three of them.
+    /// Counts one get, of a window from 100 to 1000, as it comes and again as three of them.
     fn fate(phase: Phase, fate: Fate) -> [u64; 7] {
         let (op, mut set) = (asked(0, OpKind::Get), RecorderSet::new(&layout()));
         set.set_window(100, 1_000);
-        let account = set.account(phase, 0, OpKind::Get.into());
+        let handle = set.row_handle(phase, 0, OpKind::Get.into());
         let intended_ns = [0, 0, 50, 500, 1_500][phase as usize];
         for count in [1, 3] {
-            set.scheduled_many(account, count);
+            set.scheduled_many(handle, count);
             match fate {
                 Fate::Done(sent_ns, done_ns) => {
                     let hit = Outcome::of_reply(OpKind::Get, ReplyKind::Value);
                     let mut sample = sample(OpKind::Get, 0, hit, intended_ns, done_ns);
                     sample.times.sent_ns = sent_ns;
-                    set.sent_many(account, count, count, sent_ns);
-                    set.record_many(account, &sample, 1, 1, count);
+                    set.sent_many(handle, count, count, sent_ns);
+                    set.record_many(handle, &sample, 1, 1, count);
                 }
                 Fate::InFlight(sent_ns) => {
-                    set.sent_many(account, count, count, sent_ns);
+                    set.sent_many(handle, count, count, sent_ns);
                     (0..count).for_each(|_| set.in_flight(phase, &op, sent_ns));
                 }
                 Fate::GivenUp(done_ns) => {
                     let times =
                         sample(OpKind::Get, 0, Outcome::without_reply(OutcomeClass::Lost), 0, done_ns).times;
-                    (0..count).for_each(|_| set.given_up(phase, &op, &times));
+                    (0..count).for_each(|_| set.abandoned(phase, &op, &times));
                 }
                 Fate::Unsent => (0..count).for_each(|_| set.unsent(phase, &op)),
             }
         }
         let interval = set.take_interval(0, 0, 2_000);
         let [entry] = interval.books.as_slice() else { panic!("{:?}", interval.books) };
-        assert!(entry.book.balances() && entry.balances_in_window(), "{entry:?}");
+        assert!(entry.book.adds_up() && entry.adds_up_in_window(), "{entry:?}");
         let counts = entry.in_window();
         let numbers = [
             counts.waiting_at_start,
@@ -791,12 +791,12 @@ mod tests {
             ..WindowCounts::default()
         };
         assert_eq!(interval.books[0].in_window(), expected);
-        assert!(interval.books[0].balances_in_window());
+        assert!(interval.books[0].adds_up_in_window());
     }
 
     #[test]
     #[should_panic(expected = "class 1 has no histograms for set")]
-    fn measuring_what_the_plan_does_not_hold_is_a_fault() {
+    fn measuring_an_unplanned_op_panics() {
         let done = Outcome::of_reply(OpKind::Set, ReplyKind::Stored);
         RecorderSet::new(&layout()).record(Phase::Measure, &sample(OpKind::Set, 1, done, 0, 20), 0, 0);
     }

@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn runs_that_agree_and_runs_that_do_not() {
+    fn agreeing_and_disagreeing_runs() {
         // Standard error 1 each: Q = Σ (x − x̄)².
         let found = spread(&[99.0, 100.0, 101.0], Some(1.96)).heterogeneity.unwrap();
         assert!((found.q - 2.0).abs() < 1e-9 && found.i2 == 0.0, "{found:?}");
@@ -139,7 +139,7 @@ mod tests {
 
     /// The weight of a run is its certainty: x̄_w = (1·10 + 4·20) / 5 = 18, Q = 1·64 + 4·4 = 80.
     #[test]
-    fn the_surer_run_weighs_more() {
+    fn a_narrower_interval_weighs_more() {
         let estimates =
             [(10.0, 1.96), (20.0, 0.98)].map(|(value, half)| Estimate { value, half_width: Some(half) });
         let found = Spread::of(&estimates).unwrap().heterogeneity.unwrap();

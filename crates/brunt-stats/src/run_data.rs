@@ -6,10 +6,10 @@
 
 use crate::cluster::ClusterRecord;
 use crate::host::HostEvidence;
-use crate::interval::Move;
+use crate::interval::HostMapping;
 use crate::recorder::Layout;
 use crate::sample::Sample;
-use crate::statistics::{ServerRecord, Share};
+use crate::server_stats::{ServerRecord, SizeShare};
 use crate::steady::warmup::WarmupEnd;
 use crate::store::IntervalStore;
 use crate::trace::TraceRecord;
@@ -100,19 +100,20 @@ impl Default for RunData {
 
 impl RunData {
     /// Gives everything but the intervals the times and numbers that it has in a whole of which it is a part.
-    pub fn place(&mut self, place: &Move) {
+    pub fn map_host(&mut self, mapping: &HostMapping) {
         let times = &mut self.times;
         for at_ns in [&mut times.start_ns, &mut times.measure_ns, &mut times.end_ns, &mut times.drained_ns] {
-            *at_ns = place.time(*at_ns);
+            *at_ns = mapping.time(*at_ns);
         }
         // The clock that its times are of now stands at another instant of the wall clock when it stands at 0.
-        times.epoch_us = times.epoch_us.map(|epoch_us| epoch_us.saturating_add_signed(-place.by_ns / 1_000));
+        times.epoch_us =
+            times.epoch_us.map(|epoch_us| epoch_us.saturating_add_signed(-mapping.clock_shift_ns / 1_000));
         let workers = self.usage.workers.iter_mut();
-        workers.for_each(|worker| worker.worker = worker.worker.saturating_add(place.first_worker));
-        self.samples.iter_mut().for_each(|sample| *sample = place.sample(*sample));
+        workers.for_each(|worker| worker.worker = worker.worker.saturating_add(mapping.first_worker));
+        self.samples.iter_mut().for_each(|sample| *sample = mapping.sample(*sample));
         let counts = &mut self.counts;
-        counts.first_garbage = counts.first_garbage.take().map(|garbage| place.garbage(garbage));
-        place.verification(&mut counts.verification);
+        counts.first_garbage = counts.first_garbage.take().map(|garbage| mapping.garbage(garbage));
+        mapping.verification(&mut counts.verification);
     }
 
     /// Makes it fit into a result file of 2 MB, whatever the length of the run. Called before a summary is built, so that all that
@@ -121,7 +122,7 @@ impl RunData {
         let measure_ns = self.times.measure_ns;
         let (row_ns, servers) =
             (self.intervals.timeline().row_ns(measure_ns, ROW_MIN_NS), self.server_records.len());
-        let share = Share::of(servers);
+        let share = SizeShare::of(servers);
         for record in &mut self.server_records {
             record.fit(measure_ns, row_ns, 0, share);
         }
@@ -180,7 +181,7 @@ mod tests {
 
     /// A part whose warm-up did not end well is not hidden by one whose did, whichever comes first.
     #[test]
-    fn the_worst_end_of_a_warm_up_counts() {
+    fn the_worst_warm_up_end_is_kept() {
         use WarmupEnd::{HitRatioFell, Level, Longest, Trouble, Unknown};
         for (one, other, whole) in [
             (None, None, None),

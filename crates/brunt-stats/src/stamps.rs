@@ -109,7 +109,7 @@ impl StampCounts {
     }
 
     /// Has everything that was asked for become something?
-    pub fn balances(&self) -> bool {
+    pub fn adds_up(&self) -> bool {
         self.asked == self.matched + self.discarded.iter().sum::<u64>()
     }
 
@@ -153,13 +153,13 @@ mod tests {
             assert_eq!(loss as usize, index);
             (0..=index).for_each(|_| counts.discard(loss));
         }
-        assert!(!counts.balances());
+        assert!(!counts.adds_up());
         counts.asked = 36 + 4;
         counts.matched = 4;
-        assert!(counts.balances());
+        assert!(counts.adds_up());
         let mut twice = counts;
         twice.merge(&counts);
         assert_eq!((twice.asked, twice.matched, twice.discarded(StampLoss::Unanswered)), (80, 8, 16));
-        assert!(twice.balances());
+        assert!(twice.adds_up());
     }
 }

@@ -23,7 +23,7 @@ use crate::summary::MeasuredWindow;
 use brunt_plan::arrival::Arrival;
 use brunt_plan::plan::{Class, Load, OpenRate, Plan};
 use brunt_plan::quantile::Quantile;
-use series::{Cells, Of};
+use series::{Cells, SeriesPhase};
 use std::ops::Range;
 
 /// MSER-5: values are averaged in fives, which takes most of their dependence and noise away.
@@ -117,7 +117,7 @@ pub struct Beginning {
     pub warmup_needed_ns: u64,
     /// Response times of all requests of the window.
     pub with: LatencySummary,
-    /// Of those that completed behind `until_ns`.
+    /// SeriesPhase those that completed behind `until_ns`.
     pub without: LatencySummary,
     /// When in it a server was gone or a connection failed, in nanoseconds from the beginning of the window: then
     /// it is no cold start that a longer warm-up would cover.
@@ -151,7 +151,7 @@ impl Steadiness {
         let mut response = Histogram::new();
         store.rows().for_each(|(_, _, row)| response.merge(&row.latencies.response));
         let cells = Cells {
-            of: Of::Window,
+            phase: SeriesPhase::Window,
             cells: store.timeline().cells(window.measure_ns..window.end_ns),
             slice_ns: store.timeline().slice_ns(),
             workers: plan.threads,
@@ -174,7 +174,7 @@ impl Steadiness {
         let mut batches = batches(store.timeline(), window, from_ns, |_, _| true);
         let is_in = |batch: &Batch, span: &Range<u64>| span.start < batch.end_ns && batch.start_ns < span.end;
         batches.retain(|batch| !left_out.iter().any(|span| is_in(batch, span)));
-        let course = Course { batches, measure_ns: window.measure_ns, cells: &cells };
+        let course = BatchSeries { batches, measure_ns: window.measure_ns, cells: &cells };
         let series = warm_ups.map(|(series, warm_up)| SeriesSteadiness {
             series,
             course: match reason(series) {
@@ -371,7 +371,7 @@ struct Group {
 }
 
 impl Group {
-    /// Of the values there are; `None` without any.
+    /// SeriesPhase the values there are; `None` without any.
     fn of((number, values): (usize, &[Option<f64>])) -> Option<Self> {
         let values: Vec<f64> = values.iter().flatten().copied().collect();
         let mean = values.iter().sum::<f64>() / values.len() as f64;
@@ -402,13 +402,13 @@ fn leading(series: Series, groups: &[f64], level: f64, best: usize) -> usize {
 }
 
 /// The window behind its beginning, in batches.
-struct Course<'a> {
+struct BatchSeries<'a> {
     batches: Vec<Batch>,
     measure_ns: u64,
     cells: &'a Cells<'a>,
 }
 
-impl Course<'_> {
+impl BatchSeries<'_> {
     fn of(&self, series: Series) -> Result<(Drift, Shift), String> {
         let count = self.batches.len();
         if count < BATCHES_MIN {

@@ -4,18 +4,18 @@
 //! slice; everything else is added to the totals at once, so that memory grows neither with the number of workers nor, once
 //! slices are merged, with the length of the run. Invariant: the order in which intervals arrive leaves no trace.
 
-mod carried;
+mod serialized;
 
-pub use carried::CarriedStore;
+pub use serialized::SerializedStore;
 
-use crate::book::Books;
 use crate::connection::ConnectionCounts;
 use crate::fault::FaultTable;
 use crate::histogram::Histogram;
-use crate::interval::{Bytes, Interval, IntervalRow, Latencies, Move};
+use crate::interval::{Bytes, HostMapping, Interval, IntervalRow, Latencies};
 use crate::meter::{Meter, MeterTotals};
 use crate::outage::{OutageSpan, OutageSpans};
 use crate::recorder::{Layout, RowIndex};
+use crate::request_counts::CountTable;
 use crate::server::{self, ServerCounts};
 use crate::timeline::Timeline;
 use brunt_plan::op::{ClassId, OpId};
@@ -52,7 +52,7 @@ pub struct IntervalStore {
     layout: Layout,
     row_index: RowIndex,
     pub(crate) rows: Vec<RowTotals>,
-    pub(crate) books: Books,
+    pub(crate) books: CountTable,
     pub(crate) bytes: [Bytes; Phase::COUNT],
     pub(crate) connections: [ConnectionCounts; Phase::COUNT],
     pub(crate) faults: FaultTable,
@@ -70,7 +70,7 @@ impl IntervalStore {
             layout: layout.clone(),
             row_index: RowIndex::new(layout),
             rows: layout.rows().map(|_| RowTotals::default()).collect(),
-            books: Books::new(layout.ops.len(), layout.commands),
+            books: CountTable::new(layout.ops.len(), layout.commands),
             bytes: [Bytes::default(); Phase::COUNT],
             connections: [ConnectionCounts::default(); Phase::COUNT],
             faults: FaultTable::default(),
@@ -106,8 +106,8 @@ impl IntervalStore {
     }
 
     /// Says when the schedule begins and ends, as far as is known, so that no other time makes the slices of the window longer.
-    pub fn bound(&mut self, schedule: Range<u64>) {
-        self.timeline.bound(schedule);
+    pub fn set_schedule(&mut self, schedule: Range<u64>) {
+        self.timeline.set_schedule(schedule);
     }
 
     /// Adds an interval of any worker.
@@ -133,10 +133,10 @@ impl IntervalStore {
     }
 
     /// Gives what it holds the times that it has in a whole of which it is a part.
-    pub(crate) fn place(&mut self, place: &Move) {
-        place.faults(&mut self.faults);
-        place.outages(&mut self.outages);
-        self.timeline.place(place);
+    pub(crate) fn map_host(&mut self, mapping: &HostMapping) {
+        mapping.faults(&mut self.faults);
+        mapping.outages(&mut self.outages);
+        self.timeline.map_host(mapping);
     }
 
     /// Adds what another part of the same run held, whose window began at the same instant.
@@ -187,7 +187,7 @@ impl IntervalStore {
     }
 
     /// The books so far.
-    pub fn books(&self) -> &Books {
+    pub fn books(&self) -> &CountTable {
         &self.books
     }
 

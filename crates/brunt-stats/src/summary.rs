@@ -7,31 +7,31 @@
 use crate::agent::AgentRecord;
 use crate::assertion::Assertion;
 use crate::batch::{BATCHES, Batch, batches};
-use crate::book::{Book, BookEntry, KeyBook, RequestBook};
 use crate::bound::{Client, Decision, HalfWidths};
 use crate::calibration::Lookup;
 use crate::confidence::{PercentileInterval, half_width_of_quotient, intervals};
 use crate::connection::ConnectionCounts;
-use crate::convergence::{Convergence, Looked};
+use crate::convergence::{Convergence, UntilResult};
 use crate::datagrams::DatagramCounts;
 use crate::fault::FaultTable;
 use crate::histogram::Histogram;
-use crate::interval::{Bytes, Latencies, Move, SLICE_NS};
+use crate::interval::{Bytes, HostMapping, Latencies, SLICE_NS};
 use crate::latency::{ClientError, LatencySummary, client_errors};
-use crate::limit::{Limit, Party};
+use crate::limit::{Bottleneck, Limit};
 use crate::meter::Meter;
 use crate::outage::{Outage, outages};
+use crate::request_counts::{CountEntry, KeyCounts, OpCounts, RequestCounts};
 use crate::run_data::{RunData, RunTimes};
 use crate::server::ServerCounts;
-use crate::statistics::{self, Comparison};
+use crate::server_stats::{self, StatComparison};
 use crate::steady::Steadiness;
 use crate::store::{IntervalStore, RowTotals};
 use crate::timeline::{Timeline, TimelinePoint};
 use crate::usage::WorkerUsage;
 use crate::verdict::little::{ClosedLoop, InSystem};
 use crate::verdict::{
-    self, Asked, Check, Evidence, FaultEvidence, GoneServer, Judgement, LagRow, LastHalf, MeasuredOutage,
-    OpenLoop, Verdict,
+    self, Check, DownServer, Evidence, FaultEvidence, Judgement, LagRow, LastHalf, MeasuredOutage, OpenLoop,
+    RequestTarget, Verdict,
 };
 use crate::window::WindowCounts;
 use crate::worker_counts::WorkerCounts;
@@ -148,11 +148,11 @@ impl RunRecord {
     /// # Errors
     /// What the two do not have in common.
     pub fn merge(&mut self, mut other: Self) -> Result<(), &'static str> {
-        let by_ns = self.run.times.measure_ns as i64 - other.run.times.measure_ns as i64;
+        let clock_shift_ns = self.run.times.measure_ns as i64 - other.run.times.measure_ns as i64;
         let first_worker = self.run.usage.workers.len() as u32;
-        let place = Move { by_ns, first_worker, ..Move::default() };
-        other.run.place(&place);
-        other.run.intervals.place(&place);
+        let place = HostMapping { clock_shift_ns, first_worker, ..HostMapping::default() };
+        other.run.map_host(&place);
+        other.run.intervals.map_host(&place);
         self.run.intervals.merge(&other.run.intervals)?;
         self.run.server_records.clear();
         other.run.server_records.clear();
@@ -182,9 +182,9 @@ impl Distribution {
 #[derive(Clone, Debug, PartialEq)]
 pub struct OpSummary {
     /// What became of the requests.
-    pub requests: RequestBook,
+    pub requests: RequestCounts,
     /// What became of the keys.
-    pub keys: KeyBook,
+    pub keys: KeyCounts,
     /// What happened inside the window, whenever it was due.
     pub in_window: WindowCounts,
     /// Per second of the window.
@@ -204,7 +204,7 @@ pub struct OpSummary {
 
 /// Half of the 95 % interval of each quantity that is a quotient of sums over batches. In a window that is too short for batches a rate is
 /// known as well as a Poisson count is, within four of its standard deviations.
-fn half_widths(batches: &[Batch], book: &Book, window: &MeasuredWindow) -> HalfWidths {
+fn half_widths(batches: &[Batch], book: &OpCounts, window: &MeasuredWindow) -> HalfWidths {
     let moments = |batch: &Batch| {
         let moments = batch.response.moments();
         (moments.sum as f64, moments.count as f64)
@@ -226,7 +226,7 @@ fn half_widths(batches: &[Batch], book: &Book, window: &MeasuredWindow) -> HalfW
 
 impl OpSummary {
     pub(crate) fn of(
-        book: Book,
+        book: OpCounts,
         mut totals: RowTotals,
         window: &MeasuredWindow,
         batches: &[Batch],
@@ -326,9 +326,9 @@ pub struct PhaseSummary {
     /// Which.
     pub phase: Phase,
     /// What became of all its requests and keys.
-    pub book: Book,
+    pub book: OpCounts,
     /// By class and op; only those that there were.
-    pub ops: Vec<BookEntry>,
+    pub ops: Vec<CountEntry>,
     /// Bytes on the wire.
     pub bytes: Bytes,
 }
@@ -367,9 +367,9 @@ pub struct Summary {
     /// What bounds the client's own part in the numbers, beside the requests themselves.
     pub client: Client,
     /// What became of the precision that was asked for; `None` where none was.
-    pub looked: Option<Looked>,
+    pub looked: Option<UntilResult>,
     /// Our counts beside the servers'; empty where they cannot be compared.
-    pub agreement: Vec<Comparison>,
+    pub agreement: Vec<StatComparison>,
     /// Should the numbers be believed?
     pub verdict: Verdict,
     /// What the user asserted of them, in the order given.
@@ -393,7 +393,7 @@ impl Summary {
         let schedule = window.start_ns..window.end_ns;
         let outages = outages(&store.outages.spans, &store.timeline, &schedule);
         let mut evidence = evidence(&record, &window, &total, &classes, &steady);
-        evidence.gone = GoneServer::all(plan, &outages, &store.servers, &window);
+        evidence.gone = DownServer::all(plan, &outages, &store.servers, &window);
         let workers = &run.usage.workers;
         evidence.outages = MeasuredOutage::all(plan, &outages, &store.servers, &window, workers);
         if !evidence.outages.is_empty() {
@@ -408,7 +408,7 @@ impl Summary {
             convergence.end(&client, (&total, &ops), &checks, &window, run.interrupted)
         });
         let verdict = Verdict::of(&evidence);
-        client.is_limit |= Limit::of(&verdict).is_some_and(|limit| limit.party == Party::Client);
+        client.is_limit |= Limit::of(&verdict).is_some_and(|limit| limit.bottleneck == Bottleneck::Client);
         let (looked, agreement) = (evidence.looked, evidence.servers.comparisons);
         Self {
             window,
@@ -542,7 +542,7 @@ impl<'a> Rows<'a> {
         Self { plan, store, window, known: RefCell::default() }
     }
 
-    /// The row of everything that `of` selects. Books and histograms cover the same ops: the recorders have a row for
+    /// The row of everything that `of` selects. Counts and histograms cover the same ops: the recorders have a row for
     /// every (class, op) that they measure.
     fn sum(&self, of: impl Fn(ClassId, OpId) -> bool) -> OpSummary {
         let all = self.store.rows().map(|(class, op, _)| (class, op));
@@ -571,7 +571,7 @@ impl<'a> Rows<'a> {
             totals.latencies.least.merge(&totals.latencies.without_client);
         }
         let lag_share = if slots_ns > 0.0 { lag_ns as f64 / slots_ns } else { 0.0 };
-        let mut book = Book::default();
+        let mut book = OpCounts::default();
         let mut in_window = WindowCounts::default();
         for entry in self.store.books.entries().filter(|entry| of(entry.class, entry.op)) {
             in_window.merge(&entry.in_window());
@@ -628,8 +628,8 @@ fn duration(meters: &[Meter], kind: MeterKind) -> LatencySummary {
 }
 
 fn phase_summary(store: &IntervalStore, phase: Phase) -> PhaseSummary {
-    let ops: Vec<BookEntry> = store.books.entries().filter(|entry| entry.phase == phase).collect();
-    let mut book = Book::default();
+    let ops: Vec<CountEntry> = store.books.entries().filter(|entry| entry.phase == phase).collect();
+    let mut book = OpCounts::default();
     ops.iter().for_each(|entry| book.merge(&entry.book));
     PhaseSummary { phase, book, ops, bytes: store.bytes[phase as usize] }
 }
@@ -683,7 +683,7 @@ fn evidence<'a>(
 ) -> Evidence<'a> {
     let RunRecord { plan, run, .. } = record;
     let store = &run.intervals;
-    let books: Vec<BookEntry> = store.books.entries().collect();
+    let books: Vec<CountEntry> = store.books.entries().collect();
     let is_earlier = record.preload.is_some_and(|preload| preload.is_earlier);
     let is_open = is_open(plan);
     let open_loop = plan.has_open_loop().then(|| {
@@ -721,7 +721,7 @@ fn evidence<'a>(
         measure_ns: window.measure_ns,
         window_ns: window.duration_ns(),
         is_fleet: !record.agents.is_empty(),
-        servers: statistics::evidence(plan, is_earlier, &books, &run.server_records, window)
+        servers: server_stats::evidence(plan, is_earlier, &books, &run.server_records, window)
             .without_replicas(run.counts.replicas_missed),
         books,
         connections: all_connections(store),
@@ -799,17 +799,17 @@ fn keys_beside(plan: &Plan, classes: &[ClassSummary]) -> u64 {
         |class: &&ClassSummary| plan.classes[usize::from(class.class)].popularity.window().is_some();
     let multigets = classes.iter().filter(has_window).flat_map(|class| &class.ops);
     let beside = |row: &OpRow| {
-        let RequestBook { scheduled, unsent, in_flight, .. } = row.summary.requests;
+        let RequestCounts { scheduled, unsent, in_flight, .. } = row.summary.requests;
         row.summary.keys.asked.saturating_sub(scheduled.saturating_sub(unsent + in_flight))
     };
     multigets.filter(|row| row.op.kind() == OpKind::Mget).map(beside).sum()
 }
 
 /// The number of requests that the plan asks for, and how many of them there were.
-fn asked(record: &RunRecord, window: &MeasuredWindow, issued: u64) -> Option<Asked> {
+fn asked(record: &RunRecord, window: &MeasuredWindow, issued: u64) -> Option<RequestTarget> {
     let stop = &record.plan.stop;
     let requests = stop.requests.filter(|_| !record.run.interrupted)?;
-    Some(Asked {
+    Some(RequestTarget {
         requests,
         issued,
         is_time_up: stop.time.is_some_and(|time| window.duration_ns() >= time.0),

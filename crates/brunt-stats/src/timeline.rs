@@ -5,15 +5,15 @@
 //! 100 ms long at first; whenever there would be too many, neighbours are merged. Invariants: what there is does not depend on
 //! the order in which intervals came, and merging changes no sum.
 
-mod carried;
 mod grid;
+mod serialized;
 mod slice;
 
 pub use grid::{SLICES_MIN, row_ns_after};
 pub use slice::{Slice, SliceRow};
 
 use crate::histogram::{GROUPING_POWER, Histogram, SparseHistogram};
-use crate::interval::{Activity, Interval, Move};
+use crate::interval::{Activity, HostMapping, Interval};
 use brunt_plan::op::{ClassId, OpId};
 use brunt_plan::quantile::Quantile;
 use grid::Grid;
@@ -84,7 +84,7 @@ pub struct TimelinePoint {
 
 /// The slices of a run by time.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(try_from = "carried::Carried", into = "carried::Carried")]
+#[serde(try_from = "serialized::SerializedTimeline", into = "serialized::SerializedTimeline")]
 pub struct Timeline {
     /// By the beginning of the grid cell that each stands for.
     slices: BTreeMap<u64, Slice>,
@@ -106,8 +106,8 @@ impl Timeline {
 
     /// Says when the schedule begins and ends, as far as is known. What lies before it is one slice, so that the preload may last as
     /// long as it likes, and what lies behind it does not make the slices of the window longer.
-    pub fn bound(&mut self, schedule: Range<u64>) {
-        self.grid.bound(schedule);
+    pub fn set_schedule(&mut self, schedule: Range<u64>) {
+        self.grid.set_schedule(schedule);
     }
 
     /// Adds an interval of a worker.
@@ -133,12 +133,12 @@ impl Timeline {
     }
 
     /// Gives its slices the times that they have in a whole of which they are a part.
-    pub(crate) fn place(&mut self, place: &Move) {
-        self.grid.place(place);
+    pub(crate) fn map_host(&mut self, mapping: &HostMapping) {
+        self.grid.map_host(mapping);
         let moved = |(cell_ns, mut slice): (u64, Slice)| {
-            (slice.start_ns, slice.end_ns) = (place.time(slice.start_ns), place.time(slice.end_ns));
+            (slice.start_ns, slice.end_ns) = (mapping.time(slice.start_ns), mapping.time(slice.end_ns));
             // What lies before the schedule is one cell, which begins with all time.
-            (if cell_ns == 0 { 0 } else { place.time(cell_ns) }, slice)
+            (if cell_ns == 0 { 0 } else { mapping.time(cell_ns) }, slice)
         };
         self.slices = std::mem::take(&mut self.slices).into_iter().map(moved).collect();
     }
@@ -257,7 +257,7 @@ impl Timeline {
             preload.merge(&slice.preload);
         }
         let rows = slices.flat_map(|slice| &slice.rows);
-        let response = SparseHistogram::together(rows.map(|row| &row.response), sum);
+        let response = SparseHistogram::merge_all(rows.map(|row| &row.response), sum);
         TimelinePoint { start_ns, end_ns, activity, preload, latency: PointLatency::of(&response) }
     }
 
@@ -273,7 +273,7 @@ impl Timeline {
             op,
             completed: rows.iter().map(|row| row.completed).sum(),
             failed: rows.iter().map(|row| row.faulty).sum(),
-            latency: PointLatency::of(&SparseHistogram::together(
+            latency: PointLatency::of(&SparseHistogram::merge_all(
                 rows.iter().map(|row| &row.response),
                 &mut sum,
             )),

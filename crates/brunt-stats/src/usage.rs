@@ -144,7 +144,7 @@ mod tests {
     const MS: u64 = 1_000_000;
 
     #[test]
-    fn what_stands_still_inside_the_window_counts() {
+    fn stalls_inside_the_window_count() {
         // Beginnings and ends of turns → how many, how long in all, how long and when the longest. The window lies from 100
         // to 200 ms.
         type Turns = &'static [(u64, u64)];

@@ -4,7 +4,7 @@
 //! of the run with a threshold that is stated beside it. What makes the whole run worthless convicts it; what concerns some
 //! percentiles is told of these (`trust.rs`); what others did to the host is a cause, and no verdict of its own.
 
-mod books;
+mod accounting;
 mod cause;
 mod confidence;
 pub mod explanation;
@@ -24,18 +24,18 @@ mod trust;
 
 pub use cause::{Cause, CauseKind};
 pub use fault::FaultEvidence;
-pub use outage::{GoneServer, MeasuredOutage};
+pub use outage::{DownServer, MeasuredOutage};
 pub use server::{CacheEvidence, ServerEvidence};
-pub use trust::{Trust, Word};
+pub use trust::{Trust, TrustWord};
 
 use crate::batch::BATCHES;
-use crate::book::BookEntry;
 use crate::calibration::Lookup;
 use crate::confidence::PercentileInterval;
 use crate::connection::ConnectionCounts;
-use crate::convergence::Looked;
+use crate::convergence::UntilResult;
 use crate::latency::ClientError;
 use crate::repeat::Spread;
+use crate::request_counts::CountEntry;
 use crate::run_data::RunData;
 use crate::steady::Steadiness;
 use little::{ClosedLoop, InSystem};
@@ -244,7 +244,7 @@ pub struct Verdict {
 
 /// How many requests the plan asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Asked {
+pub struct RequestTarget {
     /// Requests that the plan wants scheduled in the measured window.
     pub requests: u64,
     /// Requests that were, follow-ups not counted.
@@ -299,7 +299,7 @@ pub struct Evidence<'a> {
     /// What was measured.
     pub run: Cow<'a, RunData>,
     /// `None` when the plan names no number, or when the user interrupted the run.
-    pub asked: Option<Asked>,
+    pub asked: Option<RequestTarget>,
     /// `None` when every class is closed loop.
     pub open_loop: Option<OpenLoop>,
     /// `None` when every class is closed loop or the window has no length.
@@ -313,7 +313,7 @@ pub struct Evidence<'a> {
     /// How many times 100 ms the window lasted.
     pub slices: u64,
     /// What became of the precision that the plan asks for.
-    pub looked: Option<Looked>,
+    pub looked: Option<UntilResult>,
     /// Warm-up, drift and changes of level.
     pub steady: Steadiness,
     /// Drift and changes of level beside the time of outages, where there were any.
@@ -341,11 +341,11 @@ pub struct Evidence<'a> {
     /// Measured requests that were given up before they were sent.
     pub given_up: u64,
     /// The servers that answered nobody for a while.
-    pub gone: Vec<GoneServer>,
+    pub gone: Vec<DownServer>,
     /// The outages that reached into what was measured, by start.
     pub outages: Vec<MeasuredOutage>,
     /// The books of every (phase, class, op), what is still in flight included.
-    pub books: Vec<BookEntry>,
+    pub books: Vec<CountEntry>,
     /// The connections of the whole run.
     pub connections: ConnectionCounts,
     /// What went wrong with them.
@@ -411,11 +411,11 @@ impl Verdict {
             steady::drift(evidence),
             steady::shift(evidence),
             headroom::headroom(evidence),
-            books::errors(evidence),
+            accounting::errors(evidence),
             fault::faults(evidence),
-            books::conservation(evidence),
+            accounting::conservation(evidence),
             little::little(evidence),
-            books::verification(evidence),
+            accounting::verification(evidence),
             server::identity(evidence),
             server::agreement(evidence),
             server::cache(evidence),

@@ -76,7 +76,7 @@ impl ValueFault {
 
 /// The first value that was wrong in some way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Example {
+pub struct FaultExample {
     /// The id of the key that was asked for.
     pub key: u64,
     /// The key that a value of another one names.
@@ -98,10 +98,10 @@ pub struct Verification {
     /// Keys that were not found, of which it was checked whether they should have been.
     pub misses: u64,
     counts: [u64; ValueFault::COUNT],
-    first: [Option<Example>; ValueFault::COUNT],
+    first: [Option<FaultExample>; ValueFault::COUNT],
 }
 
-impl Example {
+impl FaultExample {
     /// An example of which nothing is known but the key and the time.
     pub const fn of(key: u64, at_ns: u64) -> Self {
         Self { key, other_key: None, version: None, wanted: None, at_ns }
@@ -110,7 +110,7 @@ impl Example {
 
 impl Verification {
     /// One more is wrong.
-    pub fn note(&mut self, fault: ValueFault, example: Example) {
+    pub fn note(&mut self, fault: ValueFault, example: FaultExample) {
         self.counts[fault as usize] += 1;
         let first = &mut self.first[fault as usize];
         if first.is_none_or(|first| example.at_ns < first.at_ns) {
@@ -124,14 +124,14 @@ impl Verification {
     }
 
     /// What was found at all: each fault, how often, and the first.
-    pub fn rows(&self) -> impl Iterator<Item = (ValueFault, u64, Example)> + use<'_> {
+    pub fn rows(&self) -> impl Iterator<Item = (ValueFault, u64, FaultExample)> + use<'_> {
         let row =
             |fault: ValueFault| self.first[fault as usize].map(|first| (fault, self.count(fault), first));
         ValueFault::ALL.into_iter().filter_map(row)
     }
 
     /// The examples, to be put right in place.
-    pub(crate) fn examples_mut(&mut self) -> impl Iterator<Item = &mut Example> {
+    pub(crate) fn examples_mut(&mut self) -> impl Iterator<Item = &mut FaultExample> {
         self.first.iter_mut().flatten()
     }
 
@@ -152,7 +152,7 @@ mod tests {
 
     #[test]
     fn workers_add_up_and_the_earliest_example_stays() {
-        let example = |at_ns| Example::of(at_ns * 10, at_ns);
+        let example = |at_ns| FaultExample::of(at_ns * 10, at_ns);
         let (mut one, mut other) = (Verification::default(), Verification::default());
         [5, 3, 4].iter().for_each(|at_ns| one.note(ValueFault::Torn, example(*at_ns)));
         [9, 2].iter().for_each(|at_ns| other.note(ValueFault::Torn, example(*at_ns)));

@@ -70,7 +70,7 @@ impl WindowCounts {
 
     /// Do the numbers add up exactly, where so many of these ops were due in the window? To be asked when the run has
     /// drained.
-    pub fn balances(&self, due: u64) -> bool {
+    pub fn adds_up(&self, due: u64) -> bool {
         self.waiting_at_start + due == self.sent + self.given_up + self.waiting_at_end
             && self.in_flight_at_start + self.sent == self.ended() + self.in_flight_at_end
     }
@@ -115,7 +115,7 @@ impl WindowEdges {
     /// Does what happens to an op at this instant not lie where one that was due in the window has it, which is inside, or
     /// one that was not, which is before?
     #[inline(always)]
-    pub(crate) fn is_unusual(&self, is_measured: bool, at_ns: u64) -> bool {
+    pub(crate) fn is_out_of_phase(&self, is_measured: bool, at_ns: u64) -> bool {
         at_ns >= if is_measured { self.end_ns } else { self.start_ns }
     }
 

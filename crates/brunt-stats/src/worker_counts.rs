@@ -8,8 +8,8 @@ use crate::cluster::RedirectionCounts;
 use crate::datagrams::DatagramCounts;
 use crate::error_replies::ErrorReplies;
 use crate::fault::{FirstError, FirstGarbage};
-use crate::presence::PresenceTotal;
-use crate::renewal::RenewalCounts;
+use crate::occupancy::OccupancyTotal;
+use crate::recache::RecacheCounts;
 use crate::stamps::StampCounts;
 use crate::verification::Verification;
 use crate::window_counts::WindowCounts;
@@ -40,7 +40,7 @@ pub struct WorkerCounts {
     /// What became of datagrams.
     pub datagrams: DatagramCounts,
     /// Values that a server marked as to be renewed.
-    pub renewals: RenewalCounts,
+    pub renewals: RecacheCounts,
     /// What became of the requests whose kernel timestamps were asked for.
     pub stamps: StampCounts,
     /// What the nodes of a cluster sent elsewhere.
@@ -50,7 +50,7 @@ pub struct WorkerCounts {
     /// Raw samples there was no room for.
     pub samples_overflow: u64,
     /// Operations in the system over the measured window.
-    pub presence: PresenceTotal,
+    pub presence: OccupancyTotal,
     /// Error replies by their first word, where the protocol has such words.
     pub error_replies: ErrorReplies,
     /// The text of the first error reply.

@@ -22,11 +22,11 @@ use brunt_plan::plan::{Load, MeterKind, OpenRate, Plan};
 use brunt_plan::quantile::Quantile;
 use brunt_plan::units::{DurationNs, Rate};
 use brunt_report::{calibration as report, quantity, wall_clock};
-use brunt_stats::calibration::{Calibration, DisturbedStep, Floor, Shape, disturbance};
-use brunt_stats::headroom::{Bounds, ERROR_LIMIT_NS, Probe, Search, search};
+use brunt_stats::calibration::{Calibration, DisturbedStep, LatencyFloor, Shape, disturbance};
+use brunt_stats::headroom::{ERROR_LIMIT_NS, HeadroomSearch, Probe, SearchBounds, search};
 use brunt_stats::latency::{ClientError, LatencySummary};
 use brunt_stats::meter::Meter;
-use brunt_stats::observer::Place;
+use brunt_stats::observer::RunPosition;
 use brunt_stats::summary::Summary;
 use brunt_stats::verdict::{CheckStatus, Judgement};
 use std::io::{self, Write};
@@ -118,8 +118,8 @@ fn write_kept(keeping: &StoreResult, path: &Path, text: &mut dyn Write) -> io::R
 
 /// What goes over loopback at the lowest rate.
 struct Loopback {
-    floor: Floor,
-    oversleep: Option<Floor>,
+    floor: LatencyFloor,
+    oversleep: Option<LatencyFloor>,
     shape: Shape,
 }
 
@@ -161,13 +161,13 @@ impl<'a> Calibrator<'a> {
         let servers = Servers::open(self.plan)?;
         let (in_process, in_process_cpu_ns) = self.in_process()?;
         let Loopback { floor: loopback, oversleep, shape } = self.loopback(&servers)?;
-        let bounds = Bounds {
+        let bounds = SearchBounds {
             lowest: self.lowest,
             highest: RATE_MAX,
             ratio: RATIO,
             measurements_max: MEASUREMENTS_MAX,
         };
-        let Search { headroom, probes } = search(bounds, |rate| self.probe(&servers, rate))?;
+        let HeadroomSearch { headroom, probes } = search(bounds, |rate| self.probe(&servers, rate))?;
         let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         Ok(Calibration {
             made_at_s: since_1970.as_secs(),
@@ -186,7 +186,7 @@ impl<'a> Calibrator<'a> {
     }
 
     /// Response times of the loop alone at the lowest rate, and what a request costs it when there is always one.
-    fn in_process(&self) -> Result<(Floor, u64), Failure> {
+    fn in_process(&self) -> Result<(LatencyFloor, u64), Failure> {
         let mut plan = self.plan.clone();
         plan.stop.time = plan.stop.time.min(Some(IN_PROCESS_MAX));
         // A worker has its share of the connections.
@@ -278,7 +278,7 @@ impl<'a> Calibrator<'a> {
         let label = format!("step {} of up to {most} · {}/s", self.steps, quantity::count(rate));
         // A disturbance that an ordinary run only names spoils a calibration.
         let judgement = Judgement { is_strict: true, ..Judgement::default() };
-        let place = Place { before: self.steps - 1, of: None, label };
+        let place = RunPosition { before: self.steps - 1, of: None, label };
         let step = Step { data, place, convergence: None, judgement };
         let summary = measure(&plan, servers, self.stop, &mut self.observers, &step);
         self.go_on()?;
@@ -310,9 +310,10 @@ fn bound_ns(plan: &Plan) -> u64 {
 }
 
 /// The least of several measurements; one with too few requests for a p99 does not count.
-fn least(slices: &[LatencySummary]) -> Result<Floor, Failure> {
-    let floor_of = |slice: &LatencySummary| Some(Floor { p50_ns: slice.p50_ns()?, p99_ns: slice.p99_ns()? });
-    Floor::least(slices.iter().filter_map(floor_of)).ok_or_else(|| {
+fn least(slices: &[LatencySummary]) -> Result<LatencyFloor, Failure> {
+    let floor_of =
+        |slice: &LatencySummary| Some(LatencyFloor { p50_ns: slice.p50_ns()?, p99_ns: slice.p99_ns()? });
+    LatencyFloor::least(slices.iter().filter_map(floor_of)).ok_or_else(|| {
         let most = slices.iter().map(|slice| slice.count).max().unwrap_or(0);
         let error = anyhow::anyhow!(
             "cannot tell the floor: at most {} requests of a step completed, a p99 takes 1000; leave this host alone, or \
@@ -323,9 +324,9 @@ fn least(slices: &[LatencySummary]) -> Result<Floor, Failure> {
     })
 }
 
-fn oversleep(meter: &Meter) -> Option<Floor> {
+fn oversleep(meter: &Meter) -> Option<LatencyFloor> {
     let percentiles = meter.summary().percentiles;
     let value =
         |quantile| percentiles.iter().find(|(held, _)| *held == quantile).and_then(|(_, value)| *value);
-    Some(Floor { p50_ns: value(Quantile::P50)?, p99_ns: value(Quantile::P99)? })
+    Some(LatencyFloor { p50_ns: value(Quantile::P50)?, p99_ns: value(Quantile::P99)? })
 }

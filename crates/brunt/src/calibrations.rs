@@ -119,8 +119,8 @@ pub(crate) fn keep(path: &Path, calibration: &Calibration) -> io::Result<StoreRe
 #[cfg(test)]
 mod tests {
     use super::*;
-    use brunt_stats::calibration::Floor;
-    use brunt_stats::headroom::{Headroom, Limit};
+    use brunt_stats::calibration::LatencyFloor;
+    use brunt_stats::headroom::{Headroom, HeadroomLimit};
 
     /// A directory of its own for every test, gone when the test is.
     struct Directory(PathBuf);
@@ -149,12 +149,12 @@ mod tests {
             brunt_version: env!("CARGO_PKG_VERSION").to_owned(),
             host: this_host(),
             shape: Shape { threads, ..Shape::default() },
-            in_process: Floor::default(),
+            in_process: LatencyFloor::default(),
             in_process_cpu_ns: 1,
-            loopback: Floor { p50_ns: 2, p99_ns: 3 },
+            loopback: LatencyFloor { p50_ns: 2, p99_ns: 3 },
             floor_rate: 4,
             oversleep: None,
-            headroom: Headroom { rate: Some(5), limit: Limit::Search, limit_rate: None },
+            headroom: Headroom { rate: Some(5), limit: HeadroomLimit::Search, limit_rate: None },
             probes: Vec::new(),
             disturbed: None,
         }

@@ -30,10 +30,12 @@ use brunt_plan::quantile::Quantile;
 use brunt_plan::spec::{ClassSpec, PlanSpec};
 use brunt_plan::sweep::SweepPoint;
 use brunt_plan::units::{DurationNs, Rate};
-use brunt_report::campaign::{Campaign, Compared, Finding, Head, Measured, QUANTILES, Question};
+use brunt_report::campaign::{
+    Campaign, CampaignHeader, CampaignQuestion, CampaignResult, QUANTILES, RunRow, SpreadRow,
+};
 use brunt_report::stored::StoredCampaign;
 use brunt_stats::convergence::Convergence;
-use brunt_stats::observer::Place;
+use brunt_stats::observer::RunPosition;
 use brunt_stats::repeat::{Estimate, Spread};
 use brunt_stats::summary::Summary;
 use brunt_stats::verdict::{Judgement, Status, Verdict};
@@ -69,14 +71,14 @@ struct Series<'a> {
     stored: Option<Plan>,
     /// Runs made, with those that are only to find a beginning.
     made: u64,
-    head: Option<Head>,
-    runs: Vec<Measured>,
+    head: Option<CampaignHeader>,
+    runs: Vec<RunRow>,
 }
 
 /// One run that was made.
 struct CampaignRun {
     summary: Summary,
-    measured: Measured,
+    measured: RunRow,
 }
 
 impl<'a> Series<'a> {
@@ -129,7 +131,7 @@ impl<'a> Series<'a> {
         let found = self.stored.as_ref().filter(|stored| is_same_data(stored, &plan));
         let data = if found.is_some() { DataSets::Stored } else { DataSets::ToStore };
         let judgement = self.flags.output.judging.judgement();
-        let place = Place { before: self.made, of: self.of, label: label.to_owned() };
+        let place = RunPosition { before: self.made, of: self.of, label: label.to_owned() };
         let step = Step { data, convergence, place, judgement };
         let summary = match measure(&plan, &self.servers, &self.stop, &mut self.observers, &step) {
             Err(failure) if failure.exit == Exit::Interrupted => return Err(End::Interrupted),
@@ -137,14 +139,14 @@ impl<'a> Series<'a> {
         };
         self.made += 1;
         self.stored = (plan.preload && !consumes(&plan)).then_some(plan);
-        let measured = Measured::of(&summary, setting, repetition).map_err(Failure::from)?;
+        let measured = RunRow::of(&summary, setting, repetition).map_err(Failure::from)?;
         Ok(CampaignRun { summary, measured })
     }
 
     /// Takes a run into the report.
     fn keep(&mut self, made: CampaignRun) -> Result<(), End> {
         let CampaignRun { summary, measured } = made;
-        self.head.get_or_insert_with(|| Head::of(&summary, self.varied));
+        self.head.get_or_insert_with(|| CampaignHeader::of(&summary, self.varied));
         let interrupted = measured.interrupted;
         self.runs.push(measured);
         check_agents(&summary)?;
@@ -169,7 +171,12 @@ impl<'a> Series<'a> {
     }
 
     /// Reports what there is, however the campaign ended.
-    fn report(self, outputs: Outputs, ended: Result<(), End>, question: Question) -> Result<Exit, Failure> {
+    fn report(
+        self,
+        outputs: Outputs,
+        ended: Result<(), End>,
+        question: CampaignQuestion,
+    ) -> Result<Exit, Failure> {
         let Self { flags, head, runs, .. } = self;
         let Some(head) = head else {
             return match ended {
@@ -198,12 +205,12 @@ pub(crate) fn deliver(
 ) -> Result<Exit, Failure> {
     let StoredCampaign { head, runs, question, interrupted } = stored;
     let Conclusion { finding, verdict, is_missed } = match &question {
-        Question::Repeat => repeat::conclude(&runs),
-        Question::Scan { is_load, closed_loop, .. } => {
+        CampaignQuestion::Repeat => repeat::conclude(&runs),
+        CampaignQuestion::Scan { is_load, closed_loop, .. } => {
             let option = question.varied().ok_or_else(|| Failure::usage("a scan of no option"))?;
             scan::conclude(&runs, option, *is_load, *closed_loop)
         }
-        Question::Search { resolution, capacity, closed_loop, .. } => {
+        CampaignQuestion::Search { resolution, capacity, closed_loop, .. } => {
             let objectives = question.objectives().map_err(Failure::usage)?;
             search::conclude(&runs, objectives, *resolution, *capacity, *closed_loop)
         }
@@ -224,7 +231,7 @@ pub(crate) fn deliver(
 
 /// What a campaign came to.
 struct Conclusion {
-    finding: Finding,
+    finding: CampaignResult,
     verdict: Verdict,
     /// What was asked for cannot be had.
     is_missed: bool,
@@ -248,22 +255,23 @@ pub(crate) fn consumes(plan: &Plan) -> bool {
 }
 
 /// What the numbers of several runs come to: throughput and the percentiles of the tables.
-fn compared<'a>(runs: impl Iterator<Item = &'a Measured> + Clone) -> Vec<Compared> {
+fn compared<'a>(runs: impl Iterator<Item = &'a RunRow> + Clone) -> Vec<SpreadRow> {
     let mut numbers = vec![("completed_per_s".to_owned(), runs.clone().map(throughput).collect::<Vec<_>>())];
     for quantile in QUANTILES {
         numbers.push((quantile.key(), runs.clone().filter_map(|run| estimate(run, quantile)).collect()));
     }
-    let spread =
-        |(name, estimates): (String, Vec<Estimate>)| Some(Compared { name, spread: Spread::of(&estimates)? });
+    let spread = |(name, estimates): (String, Vec<Estimate>)| {
+        Some(SpreadRow { name, spread: Spread::of(&estimates)? })
+    };
     numbers.into_iter().filter_map(spread).collect()
 }
 
-fn throughput(run: &Measured) -> Estimate {
+fn throughput(run: &RunRow) -> Estimate {
     // A count over the whole window: it has no interval of its own.
     Estimate { value: run.completed, half_width: None }
 }
 
-fn estimate(run: &Measured, quantile: Quantile) -> Option<Estimate> {
+fn estimate(run: &RunRow, quantile: Quantile) -> Option<Estimate> {
     run.percentile(quantile).map(|found| found.estimate())
 }
 
@@ -298,7 +306,7 @@ fn plan_at(asked: &PlanRequest, setting: SweepPoint, option: &str) -> Result<Pla
 }
 
 /// How strictly the runs were judged.
-fn judgement_of(runs: &[Measured]) -> Judgement {
+fn judgement_of(runs: &[RunRow]) -> Judgement {
     runs.first().map(|run| run.verdict.judgement.clone()).unwrap_or_default()
 }
 

@@ -37,7 +37,7 @@ use brunt_plan::until::Until;
 use brunt_plan::url::NamedServer;
 use brunt_plan::warmup::Warmup;
 use brunt_server::{Division, Drip, Every, Listen, Outage, Service, Stall, WireProtocol};
-use brunt_stats::contrast::RUNS_MAX;
+use brunt_stats::rank_test::RUNS_MAX;
 use brunt_stats::verdict::{CHECKS, Judgement};
 use clap::{Arg, ArgMatches, Args, CommandFactory, Parser, Subcommand, value_parser};
 use std::net::SocketAddr;

@@ -1,6 +1,6 @@
 //! `brunt compare`: two results, or two servers, side by side.
 //!
-//! Not the statistics and not the report (`brunt_stats::contrast`, `brunt_report::comparison`): here results are read, or made.
+//! Not the statistics and not the report (`brunt_stats::rank_test`, `brunt_report::comparison`): here results are read, or made.
 //! Invariant: nothing is compared that was not measured by one plan, unless the user says so.
 
 mod live;

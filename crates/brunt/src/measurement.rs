@@ -21,7 +21,7 @@ use brunt_plan::server::ServerAddress;
 use brunt_stats::agent::AgentRecord;
 use brunt_stats::calibration::Lookup;
 use brunt_stats::convergence::Convergence;
-use brunt_stats::observer::Place;
+use brunt_stats::observer::RunPosition;
 use brunt_stats::summary::{Environment, MeasuredWindow, PreloadResult, RunRecord, Summary};
 use brunt_stats::verdict::Judgement;
 use std::cell::RefCell;
@@ -227,7 +227,7 @@ pub(crate) struct Step {
     /// plan itself asks for.
     pub convergence: Option<Convergence>,
     /// Where the campaign stands, for those who watch it.
-    pub place: Place,
+    pub place: RunPosition,
     /// How it is judged.
     pub judgement: Judgement,
 }

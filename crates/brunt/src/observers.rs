@@ -12,7 +12,7 @@ use brunt_engine::run::RunEvent;
 use brunt_plan::objective::Objective;
 use brunt_plan::plan::Plan;
 use brunt_plan::units::DurationNs;
-use brunt_stats::observer::{Event, Observer, Place};
+use brunt_stats::observer::{Event, Observer, RunPosition};
 use brunt_stats::period::{Period, Periods};
 use brunt_stats::recorder::Layout;
 use brunt_stats::summary::{MeasuredWindow, Summary};
@@ -50,7 +50,7 @@ impl<'a> Observers<'a> {
         &'b mut self,
         plan: &Plan,
         server: &str,
-        place: &'b Place,
+        place: &'b RunPosition,
     ) -> ObservedRun<'b, 'a> {
         let of_length = |every: DurationNs| Periods::new(Layout::of(plan), every.0);
         let periods = self.0.iter().map(|observer| observer.period().map(of_length)).collect();
@@ -68,7 +68,7 @@ pub(crate) struct ObservedRun<'b, 'a> {
     observers: &'b mut Observers<'a>,
     /// Of each observer, where it asks for any.
     periods: Vec<Option<Periods>>,
-    place: &'b Place,
+    place: &'b RunPosition,
 }
 
 impl ObservedRun<'_, '_> {

@@ -29,10 +29,10 @@ use brunt_plan::units::DurationNs;
 use brunt_plan::warmup::Warmup;
 use brunt_report::quantity;
 use brunt_stats::assertion::Assertion;
-use brunt_stats::book::RequestBook;
 use brunt_stats::bound::Decision;
 use brunt_stats::convergence::Convergence;
-use brunt_stats::observer::Place;
+use brunt_stats::observer::RunPosition;
+use brunt_stats::request_counts::RequestCounts;
 use brunt_stats::summary::Summary;
 use brunt_stats::verdict::Status;
 use std::io::Write;
@@ -49,7 +49,7 @@ pub(crate) fn run(flags: &cli::Run) -> Result<Exit, Failure> {
     let outputs = open_outputs(output, &plan)?;
     let stop = interrupt::flag()?;
     let judgement = output.judging.judgement();
-    let place = Place { of: Some(1), ..Place::default() };
+    let place = RunPosition { of: Some(1), ..RunPosition::default() };
     let step = Step { convergence: Convergence::of(&plan), judgement, place, ..Step::default() };
     let servers = Servers::open(&plan)?.with_agents(asked.fleet, AgentOptions::default());
     let mut observers = Observers::of(&flags.progress, &output.assert)?;
@@ -292,12 +292,12 @@ fn came_out(decision: Decision) -> impl Fn(&Assertion) -> bool {
 fn refused(summary: &Summary) -> Option<String> {
     // Noreply requests have no response, so they count as answered.
     let is_answered =
-        |requests: &RequestBook| requests.completed() + requests.outcome(OutcomeClass::Unacknowledged) > 0;
+        |requests: &RequestCounts| requests.completed() + requests.outcome(OutcomeClass::Unacknowledged) > 0;
     if !summary.phases.iter().any(|phase| is_answered(&phase.book.requests)) {
         return Some("at all".to_owned());
     }
     let is_refused = |op: &OpId| {
-        let mut requests = RequestBook::default();
+        let mut requests = RequestCounts::default();
         let entries = summary.phases.iter().flat_map(|phase| &phase.ops).filter(|entry| entry.op == *op);
         entries.for_each(|entry| requests.merge(&entry.book.requests));
         requests.ended() > 0 && requests.ended() == requests.outcome(OutcomeClass::Error)

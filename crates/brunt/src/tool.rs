@@ -379,16 +379,16 @@ fn failure_of(failure: Failure) -> RunFailure {
 mod tests {
     use super::*;
     use brunt_plan::phase::Phase;
-    use brunt_stats::book::Book;
     use brunt_stats::histogram::Histogram;
-    use brunt_stats::observer::Place;
+    use brunt_stats::observer::RunPosition;
+    use brunt_stats::request_counts::OpCounts;
 
     /// A tool whose report is what it was told.
     #[derive(Default)]
     struct Listener {
         server: String,
         told: Vec<String>,
-        books: Book,
+        books: OpCounts,
         response: Histogram,
         periods: Vec<(Phase, f64)>,
         ended: Option<Summary>,
@@ -406,7 +406,7 @@ mod tests {
                 self.ended = ended;
                 return Next::End(End::with(3));
             }
-            let place = Place { before: 0, of: Some(1), label: "only".to_owned() };
+            let place = RunPosition { before: 0, of: Some(1), label: "only".to_owned() };
             Next::Run(Box::new(Run { spec: self.spec(), place, ..Run::default() }))
         }
 

@@ -14,7 +14,7 @@ use crate::front_end::{
     Setup,
 };
 use brunt_plan::spec::PlanSpec;
-use brunt_stats::observer::{Event, Place};
+use brunt_stats::observer::{Event, RunPosition};
 use brunt_stats::summary::Summary;
 use std::io::{self, Write};
 
@@ -49,7 +49,7 @@ impl FrontEnd for Loader {
 
     fn next(&mut self, ended: Option<Summary>, console: &mut Console) -> Next {
         let Some(summary) = ended else {
-            let place = Place { of: Some(1), ..Place::default() };
+            let place = RunPosition { of: Some(1), ..RunPosition::default() };
             return Next::Run(Box::new(Run { spec: self.spec(), place, ..Run::default() }));
         };
         let invocation = &self.invocation;

@@ -9,7 +9,7 @@ use super::tally::GETS;
 use crate::remarks;
 use brunt_plan::op::OpKind;
 use brunt_plan::phase::Phase;
-use brunt_stats::book::BookEntry;
+use brunt_stats::request_counts::CountEntry;
 use brunt_stats::summary::Summary;
 
 /// What is counted of a run.
@@ -69,7 +69,7 @@ pub fn remarks(summary: &Summary) -> Vec<String> {
     remarks.extend(crate::remarks::unsent(summary, "operations"));
     let counts = summary.counts();
     // A value that came behind the end of its reply is a datagram of no use.
-    let is_multiget = |entry: &&BookEntry| entry.op.kind() == OpKind::Mget;
+    let is_multiget = |entry: &&CountEntry| entry.op.kind() == OpKind::Mget;
     let multigets = summary.phases.iter().flat_map(|phase| &phase.ops).filter(is_multiget);
     let misses: u64 = multigets.map(|entry| entry.book.keys.miss).sum();
     let behind = misses.min(counts.datagrams.duplicate + counts.datagrams.late);
@@ -153,7 +153,7 @@ mod tests {
         let mut store = IntervalStore::new(&layout);
         let end_ns = START_NS + 1_000 * MS;
         store.align(START_NS);
-        store.bound(START_NS..end_ns);
+        store.set_schedule(START_NS..end_ns);
         let mut set = RecorderSet::new(&layout);
         set.set_window(START_NS, end_ns);
         let preset = done.iter().filter(|done| done.phase == Phase::Preload).count() as u64;

@@ -16,7 +16,7 @@ use crate::front_end::{
 use crate::hosts::{AgentCapacity, AgentMode, ControllerMode};
 use brunt_plan::server::ServerAddress;
 use brunt_plan::units::DurationNs;
-use brunt_stats::observer::{Event, Place};
+use brunt_stats::observer::{Event, RunPosition};
 use brunt_stats::summary::Summary;
 use std::io::{self, Write};
 
@@ -234,7 +234,7 @@ impl Master {
             Campaign::LoadOnly => Next::End(End::with(0)),
             Campaign::Run => {
                 self.stage = Stage::Measuring;
-                self.run(qps, Place { of: Some(1), ..Place::default() }, console)
+                self.run(qps, RunPosition { of: Some(1), ..RunPosition::default() }, console)
             }
             Campaign::Scan(range) => {
                 let _ = report::write_scan_head(console.out());
@@ -244,13 +244,13 @@ impl Master {
                 let search = Search::new(bound.bound_us);
                 let searching = SearchState { bound, search, qps, runs: 0, peak_qps: None, best: None };
                 self.stage = Stage::SearchState(Box::new(searching));
-                self.run(qps, Place::default(), console)
+                self.run(qps, RunPosition::default(), console)
             }
         }
     }
 
     /// A measurement at this rate.
-    fn run(&self, qps: u64, place: Place, console: &mut Console) -> Next {
+    fn run(&self, qps: u64, place: RunPosition, console: &mut Console) -> Next {
         // Until `--wait` allows what is measured, warm-up before it.
         let before_s = self.invocation.wait_s.saturating_sub(self.invocation.warmup_s);
         let begins_after = DurationNs::from_secs(before_s);
@@ -283,7 +283,7 @@ impl Master {
             Stage::SearchState(mut searching) => {
                 let next_qps =
                     if cut.is_none() { self.judge(&mut searching, measured, console) } else { None };
-                let place = Place { before: searching.runs, ..Place::default() };
+                let place = RunPosition { before: searching.runs, ..RunPosition::default() };
                 self.stage = Stage::SearchState(searching);
                 match (cut, next_qps) {
                     (Some(failure), _) => Next::End(self.fail(&failure, console)),
@@ -305,7 +305,7 @@ impl Master {
         self.stage = Stage::Scanning { range, qps };
         let step = |qps: u64| (qps - range.min) / range.step;
         let (before, of) = (step(qps), Some(step(range.max) + 1));
-        self.run(qps, Place { before, of, label: format!("target {qps}") }, console)
+        self.run(qps, RunPosition { before, of, label: format!("target {qps}") }, console)
     }
 
     /// What a run of a search came to. Returns the rate of the next one, if there is any.

@@ -18,7 +18,7 @@ use brunt_picture::Theme;
 use brunt_plan::phase::Phase;
 use brunt_plan::spec::PlanSpec;
 use brunt_plan::units::DurationNs;
-use brunt_stats::observer::{Event, Place};
+use brunt_stats::observer::{Event, RunPosition};
 use brunt_stats::period::Period;
 use brunt_stats::summary::Summary;
 use std::io::{self, Write};
@@ -93,7 +93,7 @@ impl FrontEnd for Loader {
     fn next(&mut self, ended: Option<Summary>, console: &mut Console) -> Next {
         let Some(summary) = ended else {
             self.print(console, Level::Info, &log::connecting(&self.invocation.settings));
-            let place = Place { of: Some(1), ..Place::default() };
+            let place = RunPosition { of: Some(1), ..RunPosition::default() };
             let flushes = self.invocation.settings.flush;
             return Next::Run(Box::new(Run { spec: self.spec(), flushes, place, ..Run::default() }));
         };

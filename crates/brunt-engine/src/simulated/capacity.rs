@@ -10,7 +10,7 @@ use crate::io::sim::SimOptions;
 use crate::run::{RunDecision, RunEvent};
 use brunt_plan::objective::{Ceiling, Objective};
 use brunt_server::{CoreOptions, Service, m_d_1};
-use brunt_stats::capacity::{Capacity, Next, Range, Search, StepEnd};
+use brunt_stats::capacity::{Capacity, CapacitySearch, NextStep, RateRange, StepResult};
 use brunt_stats::convergence::{Convergence, Goal};
 use brunt_stats::summary::{MeasuredWindow, RunRecord, Summary};
 
@@ -77,17 +77,17 @@ fn step(known: &Known, ceiling: Ceiling, rate: f64, seed: u64, first_look_s: u64
 }
 
 /// A search from end to end. Every step has the next seed.
-fn search(known: &Known, from: f64, seed: u64, first_look_s: u64) -> (Capacity, Vec<StepEnd>) {
+fn search(known: &Known, from: f64, seed: u64, first_look_s: u64) -> (Capacity, Vec<StepResult>) {
     let ceiling = known.slo().parse::<Objective>().unwrap().ceiling().unwrap();
-    let mut search = Search::new(Range { from, lowest: from, to: None, resolution: 0.02 });
+    let mut search = CapacitySearch::new(RateRange { from, lowest: from, to: None, resolution: 0.02 });
     let mut ends = Vec::new();
     loop {
         let rate = match search.next() {
-            Next::Found(capacity) => return (capacity, ends),
-            Next::Measure(rate) => rate,
+            NextStep::Found(capacity) => return (capacity, ends),
+            NextStep::Measure(rate) => rate,
         };
         let summary = step(known, ceiling, rate, seed + ends.len() as u64, first_look_s);
-        let end = StepEnd::of_step(&summary, &[ceiling]);
+        let end = StepResult::of_step(&summary, &[ceiling]);
         println!(
             "  {rate}/s {} in {:.1} s: {}",
             end.name(),
@@ -102,7 +102,7 @@ fn search(known: &Known, from: f64, seed: u64, first_look_s: u64) -> (Capacity, 
 
 /// Searches, at full length from several rates with a seed each, and holds what is found against the law. Where a search
 /// begins decides which rates it can try: from one rate alone all seeds may end at the same two.
-fn check_search(known: &Known) -> Vec<StepEnd> {
+fn check_search(known: &Known) -> Vec<StepResult> {
     let is_full = std::env::var("BRUNT_ACCURACY").is_ok_and(|value| value == "full");
     let (searches, first_look_s): (u32, u64) = if is_full { (5, 20) } else { (1, 2) };
     let law = known.law();
@@ -137,5 +137,5 @@ fn the_capacity_of_another_queue_is_found() {
     let known = Known { service_us: 50, bound_us: 300, from: 3_000.0 };
     assert!((known.law() - 12_591.0).abs() < 1.0, "{}", known.law());
     let ends = check_search(&known);
-    assert!(ends.contains(&StepEnd::Saturated), "24 000/s of 20 000/s: {ends:?}");
+    assert!(ends.contains(&StepResult::Saturated), "24 000/s of 20 000/s: {ends:?}");
 }

@@ -21,8 +21,8 @@ use brunt_plan::phase::Phase;
 use brunt_plan::shard::shards;
 use brunt_proto::resp::reply::WholeReply;
 use brunt_proto::resp::slot::{NodeAddress, SlotMap};
-use brunt_stats::book::Book;
 use brunt_stats::recorder::RecorderSet;
+use brunt_stats::request_counts::OpCounts;
 use brunt_stats::sample::Sample;
 use brunt_stats::server::ServerCounts;
 use brunt_stats::store::IntervalStore;
@@ -210,7 +210,7 @@ impl Io for World {
 struct Ended {
     /// By intended time.
     samples: Vec<Sample>,
-    book: Book,
+    book: OpCounts,
     /// By class and op: how many were sent, and how many of them have a response time.
     by_op: BTreeMap<(ClassId, OpId), (u64, u64)>,
     heard: Vec<Asked>,
@@ -312,9 +312,9 @@ fn run(toml: &str, script: Script) -> Ended {
     let heard = std::mem::take(&mut worker.io_mut().heard);
     let mut end = worker.end();
     kept.keep(&end.last.set.take_interval(0, end.last.start_ns, end.last.end_ns));
-    let (mut book, mut by_op) = (Book::default(), BTreeMap::new());
+    let (mut book, mut by_op) = (OpCounts::default(), BTreeMap::new());
     for entry in kept.store.books().entries() {
-        assert!(entry.book.balances(), "{entry:?}");
+        assert!(entry.book.adds_up(), "{entry:?}");
         // What follows a miss at the end of the window is due behind it.
         assert!(matches!(entry.phase, Phase::Measure | Phase::Drain), "{entry:?}");
         book.merge(&entry.book);

@@ -76,7 +76,7 @@ fn one_key_answers_as_the_protocol_says() {
         );
         check_books(&outcome);
         let mut key = OneKey { unique: Some(0), stores: 0, read: Vec::new() };
-        let mut expected = [Book::default(); OpKind::COUNT];
+        let mut expected = [OpCounts::default(); OpKind::COUNT];
         for (nth, sample) in outcome.samples.iter().enumerate() {
             let (class, reply) = key.ask(sample.op.kind());
             assert_eq!(
@@ -96,7 +96,7 @@ fn one_key_answers_as_the_protocol_says() {
         assert_eq!(outcome.samples.len(), 3_000);
         for kind in OpKind::ALL {
             // What happened when is the business of every test of a window; here it is what became of the operations.
-            let found = Book { in_window: WindowCounts::default(), ..outcome.measured(kind) };
+            let found = OpCounts { in_window: WindowCounts::default(), ..outcome.measured(kind) };
             assert_eq!(found, expected[kind as usize], "{kind} of {mix}");
         }
         check_counters(&outcome, mix);

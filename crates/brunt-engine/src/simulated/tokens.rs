@@ -19,9 +19,9 @@ use brunt_plan::plan::{Plan, Protocol};
 use brunt_plan::shard::{Shard, shards};
 use brunt_proto::Codec;
 use brunt_proto::memcached::{BinaryCodec, MetaCodec};
-use brunt_stats::book::{Book, RequestBook};
 use brunt_stats::fault::FirstError;
 use brunt_stats::recorder::RecorderSet;
+use brunt_stats::request_counts::{OpCounts, RequestCounts};
 use brunt_stats::sample::Sample;
 use brunt_stats::store::IntervalStore;
 use brunt_workload::keys::KeyGenerator;
@@ -151,7 +151,7 @@ impl Io for Scripted {
 pub(super) struct Ended {
     /// By intended time.
     pub samples: Vec<Sample>,
-    pub requests: RequestBook,
+    pub requests: RequestCounts,
     strays: u64,
     /// Connections that were lost.
     pub lost: u64,
@@ -237,9 +237,9 @@ pub(super) fn run_with<C: Codec>(
     }
     let mut end = worker.end();
     kept.keep(&end.last.set.take_interval(0, end.last.start_ns, end.last.end_ns));
-    assert!(kept.store.books().entries().all(|entry| entry.book.balances()));
+    assert!(kept.store.books().entries().all(|entry| entry.book.adds_up()));
     let measured = kept.store.books().entries().filter(|entry| entry.phase == Phase::Measure);
-    let mut book = Book::default();
+    let mut book = OpCounts::default();
     measured.for_each(|entry| book.merge(&entry.book));
     let mut samples = end.samples.clone();
     samples.sort_by_key(|sample| sample.times.intended_ns);

@@ -4,13 +4,13 @@ use super::operations::{Tamper, rewrite, value};
 use super::*;
 use brunt_plan::version::Version;
 use brunt_server::Every;
-use brunt_stats::verification::{Example, ValueFault, Verification};
+use brunt_stats::verification::{FaultExample, ValueFault, Verification};
 
 fn found(outcome: &Outcome) -> &Verification {
     &outcome.end.counts.verification
 }
 
-fn rows(outcome: &Outcome) -> Vec<(ValueFault, u64, Example)> {
+fn rows(outcome: &Outcome) -> Vec<(ValueFault, u64, FaultExample)> {
     found(outcome).rows().collect()
 }
 

@@ -5,8 +5,8 @@ use crate::launch::Blueprint;
 use crate::loopback::{endpoint, plan, run_against, start_server};
 use crate::run::DataSets;
 use brunt_server::CoreOptions;
-use brunt_stats::book::BookEntry;
-use brunt_stats::statistics::{Statistic, agreement};
+use brunt_stats::request_counts::CountEntry;
+use brunt_stats::server_stats::{ServerStat, agreement};
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener};
 
 const MS: u64 = 1_000_000;
@@ -57,9 +57,9 @@ fn server_counts_match_requests() {
         assert!(snapshots.is_sorted_by_key(|snapshot| snapshot.at_ns));
         assert_eq!(snapshots[0].requests(), Some(0), "the first comes before everything");
         let plan = plan(toml);
-        let prepared = record.prepared.as_ref().map(|snapshot| snapshot.get(Statistic::CmdSet).unwrap());
+        let prepared = record.prepared.as_ref().map(|snapshot| snapshot.get(ServerStat::CmdSet).unwrap());
         assert_eq!(prepared, plan.preload.then(|| plan.preload_stores()), "{toml}");
-        let books: Vec<BookEntry> = data.intervals.books().entries().collect();
+        let books: Vec<CountEntry> = data.intervals.books().entries().collect();
         let comparisons = agreement(&plan, &books, &data.server_records);
         assert_eq!(comparisons.len(), 16, "every count is compared");
         for comparison in comparisons {
@@ -88,7 +88,7 @@ fn stats_polling_can_be_disabled() {
     assert!(run_against(address, toml).unwrap().server_records.is_empty());
     let asked = ask_all(address);
     // The three connections of the workers, and the one that asks now.
-    assert_eq!(asked.snapshots()[0].get(Statistic::TotalConnections), Some(4));
+    assert_eq!(asked.snapshots()[0].get(ServerStat::TotalConnections), Some(4));
 }
 
 #[test]
@@ -101,7 +101,7 @@ fn a_server_on_another_family_answers() {
         speaker(Ipv6Addr::LOCALHOST.into(), b"STAT cmd_get 7\r\nSTAT rusage_user 1.5\r\nEND\r\n");
     let record = ask_all(address);
     assert_eq!(record.snapshots().len(), 3, "{:?}", record.trouble);
-    assert_eq!(record.snapshots()[2].get(Statistic::RusageUser), Some(1_500_000_000));
+    assert_eq!(record.snapshots()[2].get(ServerStat::RusageUser), Some(1_500_000_000));
 }
 
 #[test]

@@ -15,7 +15,7 @@ use brunt_plan::op::KeyRef;
 use brunt_plan::outcome::{Outcome, OutcomeClass, ReplyKind};
 use brunt_plan::plan::MeterKind;
 use brunt_proto::{Codec, Event};
-use brunt_stats::recorder::Account;
+use brunt_stats::recorder::RowHandle;
 use brunt_stats::sample::{Sample, Times};
 use brunt_workload::payload::Payload;
 use brunt_workload::verify::{Expected, Integrity, Verifier};
@@ -158,7 +158,7 @@ fn check_fast_hit<C: Codec>(
 /// Operations that ended in the same read, one behind the other, and differ in nothing that is booked.
 struct EqualHits {
     /// What each of them is.
-    last: Option<(Account, Sample)>,
+    last: Option<(RowHandle, Sample)>,
     count: u32,
     /// When the first operation of the read was sent.
     first_sent_ns: u64,

@@ -13,7 +13,7 @@ use crate::shared_slot::NO_SHARED_SLOT;
 use brunt_plan::op::Op;
 use brunt_plan::phase::Phase;
 use brunt_proto::Codec;
-use brunt_stats::recorder::Account;
+use brunt_stats::recorder::RowHandle;
 use brunt_workload::session::{DueOp, Next};
 
 impl<C: Codec> Traffic<C> {
@@ -91,7 +91,7 @@ impl<C: Codec> Traffic<C> {
 /// Gets of one class that became due one behind the other, counted together as long as they belong to one phase.
 #[derive(Default)]
 struct Gets {
-    last: Option<(Phase, Account)>,
+    last: Option<(Phase, RowHandle)>,
     count: u32,
     /// Those of all phases.
     total: u32,
@@ -100,7 +100,7 @@ struct Gets {
 impl Gets {
     /// Where one is booked.
     #[inline]
-    fn account(&mut self, recording: &mut Recording, phase: Phase, op: &Op) -> Account {
+    fn account(&mut self, recording: &mut Recording, phase: Phase, op: &Op) -> RowHandle {
         match self.last {
             Some((last, account)) if last == phase => account,
             _ => {

@@ -12,7 +12,7 @@ use brunt_plan::phase::Phase;
 use brunt_plan::plan::MeterKind;
 use brunt_proto::Codec;
 use brunt_proto::out::PARTS_MAX;
-use brunt_stats::recorder::Account;
+use brunt_stats::recorder::RowHandle;
 use std::io::IoSlice;
 
 /// What became of a round of sends.
@@ -120,7 +120,7 @@ impl<C: Codec> Traffic<C> {
         }
         self.recording.bytes_sent(phase, taken as u64);
         let sent_total = connection.out.sent_total();
-        let mut alike: Option<(Account, u32)> = None;
+        let mut alike: Option<(RowHandle, u32)> = None;
         while let Some(entry) = self.in_flight.entry_mut(connection.unsent)
             && entry.stream_end <= sent_total
         {

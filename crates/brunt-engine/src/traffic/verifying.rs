@@ -14,7 +14,7 @@ use brunt_plan::outcome::OutcomeClass;
 use brunt_plan::version::Version;
 use brunt_proto::Codec;
 use brunt_stats::object_fault::{ObjectFaultKind, ObjectFaultNote, SHOWN_MAX};
-use brunt_stats::verification::{Example, ValueFault};
+use brunt_stats::verification::{FaultExample, ValueFault};
 use brunt_workload::payload::{Payload, ValueParts};
 use brunt_workload::session::Check;
 use brunt_workload::verify::{Expected, Integrity, Verifier};
@@ -251,7 +251,7 @@ impl<C: Codec> Traffic<C> {
         self.recording
             .counts
             .verification
-            .note(ValueFault::WrongKey, Example { other_key, ..Example::of(asked, at_ns) });
+            .note(ValueFault::WrongKey, FaultExample { other_key, ..FaultExample::of(asked, at_ns) });
     }
 
     /// Notes what a value has turned out to be.
@@ -280,7 +280,7 @@ impl<C: Codec> Traffic<C> {
     fn judge_in_doubt(&mut self, head: EntryId, verifier: &Verifier, verdict: Integrity, at_ns: u64) {
         let entry = self.in_flight.get_mut(head);
         let (id, version) = (verifier.id(), verifier.version(&self.payload));
-        let example = Example { version: version.map(Version), ..Example::of(id, at_ns) };
+        let example = FaultExample { version: version.map(Version), ..FaultExample::of(id, at_ns) };
         let fault = match verdict {
             Integrity::Intact | Integrity::Foreign => {
                 let read = CheckedRead { id, began_ns: entry.picked_ns, done_ns: at_ns };
@@ -288,11 +288,11 @@ impl<C: Codec> Traffic<C> {
                 audit.zip(version).and_then(|(audit, version)| audit.judge_value(read, version))
             }
             Integrity::WrongKey { id } => {
-                Some((ValueFault::WrongKey, Example { other_key: Some(id), ..example }))
+                Some((ValueFault::WrongKey, FaultExample { other_key: Some(id), ..example }))
             }
             // Where writes have no versions, there is one.
             Integrity::WrongVersion { version } => {
-                Some((ValueFault::NeverWritten, Example { version: Some(Version(version)), ..example }))
+                Some((ValueFault::NeverWritten, FaultExample { version: Some(Version(version)), ..example }))
             }
             Integrity::Torn => Some((ValueFault::Torn, example)),
             Integrity::Truncated => Some((ValueFault::Truncated, example)),

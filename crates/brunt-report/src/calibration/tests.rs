@@ -27,11 +27,11 @@ fn calibration(headroom: Headroom) -> Calibration {
             depth: 1,
             value_size: "200".to_owned(),
         },
-        in_process: Floor { p50_ns: 412, p99_ns: 1_130 },
+        in_process: LatencyFloor { p50_ns: 412, p99_ns: 1_130 },
         in_process_cpu_ns: 287,
-        loopback: Floor { p50_ns: 38_100, p99_ns: 71_400 },
+        loopback: LatencyFloor { p50_ns: 38_100, p99_ns: 71_400 },
         floor_rate: 2_000,
-        oversleep: Some(Floor { p50_ns: 31_000, p99_ns: 92_000 }),
+        oversleep: Some(LatencyFloor { p50_ns: 31_000, p99_ns: 92_000 }),
         headroom,
         probes: vec![
             probe(2_000, 1_200),
@@ -47,7 +47,8 @@ fn calibration(headroom: Headroom) -> Calibration {
     }
 }
 
-const CROSSED: Headroom = Headroom { rate: Some(5_660), limit: Limit::Client, limit_rate: Some(8_000) };
+const CROSSED: Headroom =
+    Headroom { rate: Some(5_660), limit: HeadroomLimit::Client, limit_rate: Some(8_000) };
 
 fn page_of(calibration: &Calibration) -> String {
     let mut out = Vec::new();
@@ -67,13 +68,13 @@ fn file_of(calibrations: &[Calibration]) -> String {
 fn pages() {
     insta::assert_snapshot!(page_of(&calibration(CROSSED)));
     let table = [
-        (Headroom { limit: Limit::Server, ..CROSSED }, "at least 5660/s: there"),
-        (Headroom { limit: Limit::Search, limit_rate: None, ..CROSSED }, "no higher rate was tried"),
+        (Headroom { limit: HeadroomLimit::Server, ..CROSSED }, "at least 5660/s: there"),
+        (Headroom { limit: HeadroomLimit::Search, limit_rate: None, ..CROSSED }, "no higher rate was tried"),
         (
             Headroom { rate: None, ..CROSSED },
             "none: the client's own share in the p99 exceeds 10.0 us already at 8000/s",
         ),
-        (Headroom { rate: None, limit: Limit::Server, ..CROSSED }, "not known: the reference server"),
+        (Headroom { rate: None, limit: HeadroomLimit::Server, ..CROSSED }, "not known: the reference server"),
     ];
     for (headroom, expected) in table {
         let page = page_of(&calibration(headroom));
@@ -83,7 +84,7 @@ fn pages() {
 }
 
 #[test]
-fn a_disturbed_calibration_says_so() {
+fn a_disturbed_calibration_is_marked() {
     insta::assert_snapshot!(page_of(&disturbed()));
 }
 
@@ -93,11 +94,11 @@ fn disturbed() -> Calibration {
 }
 
 #[test]
-fn what_is_written_reads_back() {
+fn written_calibrations_are_read_back() {
     let pinned = Calibration {
         shape: Shape { cpus: "1".to_owned(), ..calibration(CROSSED).shape },
         oversleep: None,
-        ..calibration(Headroom { rate: None, limit: Limit::Search, limit_rate: None })
+        ..calibration(Headroom { rate: None, limit: HeadroomLimit::Search, limit_rate: None })
     };
     let all = vec![calibration(CROSSED), pinned, disturbed()];
     assert_eq!(read_all(&file_of(&all)), Ok(all));
@@ -105,7 +106,7 @@ fn what_is_written_reads_back() {
 }
 
 #[test]
-fn what_cannot_be_read_is_named() {
+fn unreadable_files_name_the_key() {
     let whole = file_of(&[calibration(CROSSED)]);
     let table = [
         ("", "", "is not JSON"),

@@ -2,7 +2,7 @@
 //!
 //! Not the runs over time. docs/formats.md says what every column means; what is not known is empty.
 
-use super::{Campaign, Found};
+use super::{Campaign, PercentileEstimate};
 use brunt_plan::quantile::Quantile;
 use std::fmt::Display;
 use std::io::{self, Write};
@@ -22,7 +22,7 @@ fn cell(value: Option<impl Display>) -> String {
 pub fn write(campaign: &Campaign, out: &mut dyn Write) -> io::Result<()> {
     writeln!(out, "{HEADING}")?;
     for (index, run) in campaign.runs.iter().enumerate() {
-        let value = |quantile| cell(run.percentile(quantile).map(|found: Found| found.value_ns));
+        let value = |quantile| cell(run.percentile(quantile).map(|found: PercentileEstimate| found.value_ns));
         let interval = run.percentile(Quantile::P99).and_then(|found| found.interval_ns);
         let cells = [
             index.to_string(),
@@ -41,7 +41,7 @@ pub fn write(campaign: &Campaign, out: &mut dyn Write) -> io::Result<()> {
             cell(run.client_error_ns),
             cell(run.cpu_ns.map(|ns| ns.round())),
             run.verdict.status.name().to_owned(),
-            cell(run.limit.as_ref().map(|limit| limit.party.name())),
+            cell(run.limit.as_ref().map(|limit| limit.bottleneck.name())),
             cell(run.step.as_ref().map(|(end, _)| end.name())),
         ];
         writeln!(out, "{}", cells.join(","))?;

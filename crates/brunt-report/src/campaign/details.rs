@@ -2,16 +2,18 @@
 //!
 //! Not the reports of its runs (JSON has every one). At most 110 columns for all but extreme numbers.
 
-use super::{Campaign, Compared, Finding, Found, Limited, Measured, QUANTILES, ScanPoint};
+use super::{
+    Campaign, CampaignResult, LimitedPoint, PercentileEstimate, QUANTILES, RunRow, ScanPoint, SpreadRow,
+};
 use crate::paragraph::{self, printable};
 use crate::quantity;
 use crate::table::Table;
 use brunt_plan::objective::Objective;
 use brunt_plan::quantile::Quantile;
 use brunt_plan::sweep::SweepPoint;
-use brunt_stats::capacity::{Capacity, StepEnd};
+use brunt_stats::capacity::{Capacity, StepResult};
 use brunt_stats::knee::Knee;
-use brunt_stats::limit::Party;
+use brunt_stats::limit::Bottleneck;
 use brunt_stats::repeat::Spread;
 use brunt_stats::verdict::{CheckStatus, Status};
 use std::io::{self, Write};
@@ -35,16 +37,16 @@ fn report(campaign: &Campaign) -> String {
     out.push_str(&campaign.head.lines);
     out.push('\n');
     match &campaign.finding {
-        Finding::Scan { option, points, knee, .. } => {
+        CampaignResult::Scan { option, points, knee, .. } => {
             scan_table(&mut out, campaign, option, points);
             curve(&mut out, points, *knee);
             scan_finding(&mut out, campaign, points, *knee);
         }
-        Finding::Search { objectives, capacity, .. } => {
+        CampaignResult::Search { objectives, capacity, .. } => {
             search_table(&mut out, campaign, objectives);
             search_finding(&mut out, campaign, objectives, capacity.as_ref());
         }
-        Finding::Repeat { compared } => {
+        CampaignResult::Repeat { compared } => {
             repeat_table(&mut out, campaign);
             repeat_finding(&mut out, compared);
         }
@@ -60,16 +62,18 @@ fn report(campaign: &Campaign) -> String {
 fn title(campaign: &Campaign) -> String {
     let runs = quantity::things(campaign.runs.len() as u64, "run");
     match &campaign.finding {
-        Finding::Scan { option, closed_loop: None, .. } => format!("scan over {option}, {runs}"),
-        Finding::Scan { option, closed_loop: Some(rate), .. } => {
+        CampaignResult::Scan { option, closed_loop: None, .. } => format!("scan over {option}, {runs}"),
+        CampaignResult::Scan { option, closed_loop: Some(rate), .. } => {
             format!("scan over {option}, {runs}; closed loop came to {}/s", rate_text(*rate))
         }
-        Finding::Search { objectives, .. } => {
+        CampaignResult::Search { objectives, .. } => {
             let wanted: Vec<String> = objectives.iter().map(ToString::to_string).collect();
             format!("search for the highest rate with {}, {runs}", wanted.join(" and "))
         }
-        Finding::Repeat { .. } if campaign.interrupted => format!("the same again and again, {runs} made"),
-        Finding::Repeat { .. } => format!("the same {} times", campaign.runs.len()),
+        CampaignResult::Repeat { .. } if campaign.interrupted => {
+            format!("the same again and again, {runs} made")
+        }
+        CampaignResult::Repeat { .. } => format!("the same {} times", campaign.runs.len()),
     }
 }
 
@@ -97,8 +101,8 @@ pub(super) fn at_text(setting: SweepPoint) -> String {
 }
 
 /// A percentile with its interval in its own unit: `412 us [401..425]`; `~` where that rests on too little.
-fn found_text(found: Option<Found>) -> String {
-    let Some(Found { value_ns, interval_ns, is_thin }) = found else { return "-".to_owned() };
+fn found_text(found: Option<PercentileEstimate>) -> String {
+    let Some(PercentileEstimate { value_ns, interval_ns, is_thin }) = found else { return "-".to_owned() };
     let value = quantity::time(value_ns);
     let Some((low_ns, high_ns)) = interval_ns else { return value };
     let ends_ns: Vec<u64> = std::iter::once(low_ns).chain(high_ns).collect();
@@ -109,26 +113,26 @@ fn found_text(found: Option<Found>) -> String {
     }
 }
 
-fn plain_text(found: Option<Found>) -> String {
+fn plain_text(found: Option<PercentileEstimate>) -> String {
     found.map_or("-".to_owned(), |found| quantity::time(found.value_ns))
 }
 
 /// What every table says of a run between its percentiles and its verdict.
-fn client_cells(run: &Measured) -> [String; 2] {
+fn client_cells(run: &RunRow) -> [String; 2] {
     let time = |ns: Option<u64>| ns.map_or("-".to_owned(), quantity::time);
     [time(run.client_error_ns), time(run.cpu_ns.map(|ns| ns.round() as u64))]
 }
 
 /// The verdict with the checks behind it, and the requests that no percentile of the table holds: `CAUTION ERR, 12 failed`.
-fn verdict_text(run: &Measured) -> String {
+fn verdict_text(run: &RunRow) -> String {
     checks_text(run) + &failed_text(run)
 }
 
-fn failed_text(run: &Measured) -> String {
+fn failed_text(run: &RunRow) -> String {
     if run.failed == 0 { String::new() } else { format!(", {} failed", quantity::count(run.failed)) }
 }
 
-fn checks_text(run: &Measured) -> String {
+fn checks_text(run: &RunRow) -> String {
     if run.interrupted {
         return "interrupted".to_owned();
     }
@@ -137,10 +141,10 @@ fn checks_text(run: &Measured) -> String {
 }
 
 /// The same, but a run that met a limit says whose: that is what it was made to find out.
-fn limit_text(run: &Measured) -> String {
-    let limit = match run.limit.as_ref().map(|limit| (limit.party, limit.names())) {
-        Some((Party::Server, names)) if !run.interrupted => format!("server limit: {names}"),
-        Some((Party::Client, names)) if !run.interrupted => format!("client limit: {names}"),
+fn limit_text(run: &RunRow) -> String {
+    let limit = match run.limit.as_ref().map(|limit| (limit.bottleneck, limit.names())) {
+        Some((Bottleneck::Server, names)) if !run.interrupted => format!("server limit: {names}"),
+        Some((Bottleneck::Client, names)) if !run.interrupted => format!("client limit: {names}"),
         _ => return verdict_text(run),
     };
     limit + &failed_text(run)
@@ -177,7 +181,11 @@ fn scan_table(out: &mut String, campaign: &Campaign, option: &str, points: &[Sca
 fn spread_text(spread: &Spread) -> String {
     let whole = |ns: f64| ns.round() as u64;
     let range = Some((whole(spread.min), Some(whole(spread.max))));
-    found_text(Some(Found { value_ns: whole(spread.median), interval_ns: range, is_thin: false }))
+    found_text(Some(PercentileEstimate {
+        value_ns: whole(spread.median),
+        interval_ns: range,
+        is_thin: false,
+    }))
 }
 
 /// The p99 of a setting: of its only run with the interval, of several the median within their range.
@@ -192,7 +200,7 @@ fn point_text(campaign: &Campaign, point: &ScanPoint) -> String {
 /// The p99 of every setting as a bar.
 fn curve(out: &mut String, points: &[ScanPoint], knee: Option<Knee>) {
     let known: Vec<f64> = points.iter().filter_map(|point| point.p99).map(|spread| spread.median).collect();
-    let Some(scale) = Scale::of(&known) else { return };
+    let Some(scale) = BarScale::of(&known) else { return };
     out.push_str(&format!("\np99, as bars {scale}\n"));
     let width = points.iter().map(|point| setting_text(point.setting).len()).max().unwrap_or(0);
     for (index, point) in points.iter().enumerate() {
@@ -211,14 +219,14 @@ fn whole_time(ns: f64) -> String {
 /// How long a bar is for a time. Its ends do not depend on how far the times lie apart: times that are nearly equal have bars
 /// that are.
 #[derive(Clone, Copy, Debug, PartialEq)]
-enum Scale {
+enum BarScale {
     /// From 0 up to the longest time.
     Linear { most_ns: f64 },
     /// From the power of ten below the shortest time up to the one above the longest.
     Logarithmic { from_ns: f64, to_ns: f64 },
 }
 
-impl Scale {
+impl BarScale {
     /// For at least two times above 0.
     fn of(times_ns: &[f64]) -> Option<Self> {
         let least_ns = times_ns.iter().copied().reduce(f64::min).filter(|ns| *ns > 0.0)?;
@@ -242,7 +250,7 @@ impl Scale {
     }
 }
 
-impl std::fmt::Display for Scale {
+impl std::fmt::Display for BarScale {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match *self {
             Self::Linear { .. } => formatter.write_str("from 0"),
@@ -296,7 +304,7 @@ fn scan_limit(out: &mut String, campaign: &Campaign, points: &[ScanPoint]) {
 }
 
 /// Limits that came and went: `at 1 000/s and 2 000/s the run was spoiled by STEAL`.
-pub(super) fn spoiled_text(limited: &[Limited<'_>], at_text: fn(SweepPoint) -> String) -> String {
+pub(super) fn spoiled_text(limited: &[LimitedPoint<'_>], at_text: fn(SweepPoint) -> String) -> String {
     let mut by_names: Vec<(String, Vec<String>)> = Vec::new();
     for (point, run) in limited {
         let (names, at) = (run.limit.as_ref().map(|limit| limit.names()), at_text(point.setting));
@@ -318,19 +326,19 @@ pub(super) fn spoiled_text(limited: &[Limited<'_>], at_text: fn(SweepPoint) -> S
 }
 
 /// Whose limit a run met, in the words of the check, and what to do.
-fn limit(out: &mut String, at: &str, run: &Measured) {
+fn limit(out: &mut String, at: &str, run: &RunRow) {
     let Some(limit) = &run.limit else { return };
-    let who = match limit.party {
-        Party::Server => "the server, not the client",
-        Party::Client => "the client, not the server",
-        Party::Neither => "unknown, the run is not trusted",
+    let who = match limit.bottleneck {
+        Bottleneck::Server => "the server, not the client",
+        Bottleneck::Client => "the client, not the server",
+        Bottleneck::Neither => "unknown, the run is not trusted",
     };
     let found = run.verdict.checks.iter().filter(|check| limit.checks.contains(&check.id));
     for (index, check) in found.enumerate() {
         let begin = if index == 0 { format!("{who}, at {at}: ") } else { String::new() };
         let text = format!("{begin}{} {}", check.id, check.text());
         paragraph::prose(out, if index == 0 { "limit" } else { "" }, &printable(&text));
-        if limit.party != Party::Server {
+        if limit.bottleneck != Bottleneck::Server {
             paragraph::prose(out, "  fix", check.fix);
         }
     }
@@ -383,7 +391,7 @@ fn search_finding(
 /// Did the rate neither pass nor fail?
 fn is_undecided(campaign: &Campaign, rate: f64) -> bool {
     let step = campaign.step_at(rate).and_then(|run| run.step.as_ref());
-    step.is_some_and(|(end, _)| *end == StepEnd::Undecided)
+    step.is_some_and(|(end, _)| *end == StepResult::Undecided)
 }
 
 fn capacity_text(campaign: &Campaign, capacity: &Capacity) -> String {
@@ -466,14 +474,14 @@ fn repeat_table(out: &mut String, campaign: &Campaign) {
     table.write(out);
 }
 
-fn repeat_finding(out: &mut String, compared: &[Compared]) {
+fn repeat_finding(out: &mut String, compared: &[SpreadRow]) {
     // One run has no spread.
     let Some(first) = compared.first().filter(|first| first.spread.runs > 1) else { return };
     out.push('\n');
     let runs = quantity::things(first.spread.runs as u64, "run");
     let heading = format!("of {runs}");
     let mut table = Table::new(&[&heading, "median", "smallest", "largest", "range", "I2"]);
-    for Compared { name, spread } in compared {
+    for SpreadRow { name, spread } in compared {
         let text = |value: f64| match name.as_str() {
             "completed_per_s" => format!("{}/s", rate_text(value)),
             _ => quantity::time(value.round() as u64),
@@ -502,7 +510,7 @@ pub(super) fn of_runs(campaign: &Campaign, at_text: fn(SweepPoint) -> String) ->
     let status = campaign.verdict.status;
     let as_good = campaign.runs.iter().filter(|run| run.verdict.status == status).count();
     let of_capacity = match campaign.finding {
-        Finding::Search { .. } => Measured::of_capacity(&campaign.runs),
+        CampaignResult::Search { .. } => RunRow::of_capacity(&campaign.runs),
         _ => None,
     };
     match (of_capacity, as_good) {

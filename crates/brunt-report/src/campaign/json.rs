@@ -2,7 +2,7 @@
 //!
 //! Not for a person. docs/formats.md says what every key means; what was not found is `null`.
 
-use super::{Campaign, CampaignRecord, Finding, Found, Measured, ScanPoint};
+use super::{Campaign, CampaignRecord, CampaignResult, PercentileEstimate, RunRow, ScanPoint};
 use crate::indented;
 use brunt_stats::capacity::Capacity;
 use brunt_stats::knee::Knee;
@@ -43,14 +43,14 @@ fn value(campaign: &Campaign) -> serde_json::Result<Value> {
 }
 
 /// A summary with its place in the campaign.
-fn measured(index: usize, run: &Measured) -> Value {
+fn measured(index: usize, run: &RunRow) -> Value {
     let mut value = run.json.clone();
     value["step"] = json!({
         "run": index,
         "repetition": run.repetition,
         "option": run.setting.map(|setting| setting.option()),
         "setting": run.setting.map(|setting| setting.as_f64()),
-        "limit": run.limit.as_ref().map(|limit| json!({ "party": limit.party.name(), "checks": limit.checks })),
+        "limit": run.limit.as_ref().map(|limit| json!({ "party": limit.bottleneck.name(), "checks": limit.checks })),
         "end": run.step.as_ref().map(|(end, _)| end.name()),
         "bounded": run.step.as_ref().map(|(_, found)| {
             found.iter().map(|found| found.map(percentile)).collect::<Vec<_>>()
@@ -59,7 +59,7 @@ fn measured(index: usize, run: &Measured) -> Value {
     value
 }
 
-fn percentile(found: Found) -> Value {
+fn percentile(found: PercentileEstimate) -> Value {
     let interval = found.interval_ns.map(|(low_ns, high_ns)| json!([low_ns, high_ns]));
     json!({ "value_ns": found.value_ns, "interval_ns": interval, "thin": found.is_thin })
 }
@@ -79,7 +79,7 @@ fn spread(spread: &Spread) -> Value {
 
 fn finding(campaign: &Campaign) -> Value {
     match &campaign.finding {
-        Finding::Scan { option, points, knee, closed_loop } => json!({
+        CampaignResult::Scan { option, points, knee, closed_loop } => json!({
             "option": option,
             "closed_loop_per_s": closed_loop,
             "points": points.iter().map(point).collect::<Vec<_>>(),
@@ -89,13 +89,13 @@ fn finding(campaign: &Campaign) -> Value {
             },
             "limit": limit(campaign, points),
         }),
-        Finding::Search { objectives, resolution, capacity: found, closed_loop } => json!({
+        CampaignResult::Search { objectives, resolution, capacity: found, closed_loop } => json!({
             "objectives": objectives.iter().map(ToString::to_string).collect::<Vec<_>>(),
             "resolution": resolution,
             "closed_loop_per_s": closed_loop,
             "capacity": found.as_ref().map(|found| capacity(campaign, found)),
         }),
-        Finding::Repeat { compared } => {
+        CampaignResult::Repeat { compared } => {
             compared.iter().map(|held| (held.name.clone(), spread(&held.spread))).collect()
         }
     }
@@ -115,7 +115,7 @@ fn limit(campaign: &Campaign, points: &[ScanPoint]) -> Option<Value> {
     let (point, run) = super::limit_met(&campaign.runs, points)?;
     let limit = run.limit.as_ref()?;
     Some(json!({
-        "party": limit.party.name(),
+        "party": limit.bottleneck.name(),
         "checks": limit.checks,
         "setting": point.setting.as_f64(),
     }))

@@ -3,7 +3,10 @@
 //! Not the reports of its runs (JSON has every one). Invariants: times of a table have one unit; a cell holds no blank.
 
 use super::details::{at_text, of_runs, spoiled_text};
-use super::{Campaign, Compared, Finding, Found, Measured, QUANTILES, ScanPoint, limit_met, limits_passed};
+use super::{
+    Campaign, CampaignResult, PercentileEstimate, QUANTILES, RunRow, ScanPoint, SpreadRow, limit_met,
+    limits_passed,
+};
 use crate::figure::{Bound, Figures, unit_of};
 use crate::grid::{Cell, Column, Grid};
 use crate::layout::{Layout, Style, TimeUnit};
@@ -13,9 +16,9 @@ use crate::text::latency::rate;
 use brunt_plan::objective::Objective;
 use brunt_plan::quantile::Quantile;
 use brunt_plan::sweep::SweepPoint;
-use brunt_stats::capacity::{Capacity, StepEnd};
+use brunt_stats::capacity::{Capacity, StepResult};
 use brunt_stats::knee::Knee;
-use brunt_stats::limit::Party;
+use brunt_stats::limit::Bottleneck;
 use brunt_stats::repeat::Spread;
 use brunt_stats::verdict::{CheckStatus, Status};
 use std::io::{self, Write};
@@ -39,15 +42,15 @@ fn report(campaign: &Campaign, layout: &Layout) -> String {
     campaign.head.short.iter().for_each(|(label, facts)| page.facts(label, facts));
     page.part();
     match &campaign.finding {
-        Finding::Scan { option, points, knee, .. } => {
+        CampaignResult::Scan { option, points, knee, .. } => {
             scan_table(&mut page, campaign, option, points, *knee);
             scan_finding(&mut page, campaign, points, *knee);
         }
-        Finding::Search { objectives, capacity, .. } => {
+        CampaignResult::Search { objectives, capacity, .. } => {
             search_table(&mut page, campaign, objectives);
             search_finding(&mut page, campaign, objectives, capacity.as_ref());
         }
-        Finding::Repeat { compared } => repetitions(&mut page, campaign, compared),
+        CampaignResult::Repeat { compared } => repetitions(&mut page, campaign, compared),
     }
     if campaign.interrupted {
         page.facts("interrupted", &["partial results: not all runs were made".to_owned()]);
@@ -61,26 +64,26 @@ fn title(campaign: &Campaign) -> Vec<String> {
     let found_by =
         |rate_found: &Option<f64>| rate_found.map(|found| format!("closed-loop maximum {}/s", rate(found)));
     match &campaign.finding {
-        Finding::Scan { option, closed_loop, .. } => {
+        CampaignResult::Scan { option, closed_loop, .. } => {
             [format!("over {option}, {runs}")].into_iter().chain(found_by(closed_loop)).collect()
         }
-        Finding::Search { objectives, closed_loop, .. } => {
+        CampaignResult::Search { objectives, closed_loop, .. } => {
             let wanted: Vec<String> = objectives.iter().map(ToString::to_string).collect();
             let title = format!("for the highest rate with {}, {runs}", wanted.join(" and "));
             [title].into_iter().chain(found_by(closed_loop)).collect()
         }
-        Finding::Repeat { .. } => vec![format!("{runs} of one plan")],
+        CampaignResult::Repeat { .. } => vec![format!("{runs} of one plan")],
     }
 }
 
 /// Times of a run, in nanoseconds: p50, p99, p99.9, how far the interval of the p99 goes, and the client's part of the p99.
-struct Times {
+struct RowTimes {
     percentiles: [Option<u64>; QUANTILES.len()],
     bounds: [Bound; 2],
 }
 
-impl Times {
-    fn of_run(run: &Measured) -> Self {
+impl RowTimes {
+    fn of_run(run: &RunRow) -> Self {
         let percentiles = QUANTILES.map(|quantile| run.percentile(quantile).map(|found| found.value_ns));
         let client = run.client_error_ns.map_or(Bound::Unknown, Bound::Within);
         let interval = run.percentile(Quantile::P99).map_or(Bound::Unknown, interval);
@@ -89,7 +92,7 @@ impl Times {
     }
 
     /// Of several runs of one setting: medians, the range of the p99, and the largest part of the client.
-    fn of_runs(runs: &[&Measured], p99: Option<&Spread>) -> Self {
+    fn of_runs(runs: &[&RunRow], p99: Option<&Spread>) -> Self {
         let median = |quantile: Quantile| {
             let found = runs.iter().map(|run| run.percentile(quantile).map(|found| found.value_ns));
             let mut found = found.collect::<Option<Vec<u64>>>()?;
@@ -108,7 +111,7 @@ impl Times {
 }
 
 /// How far the farther end of an interval lies from the value.
-fn interval(found: Found) -> Bound {
+fn interval(found: PercentileEstimate) -> Bound {
     match found.interval_ns {
         None => Bound::Unknown,
         Some((_, None)) => Bound::Open,
@@ -119,7 +122,7 @@ fn interval(found: Found) -> Bound {
 }
 
 /// The cells of rows of times, in one unit for all of them.
-fn cells(rows: &[Times], layout: &Layout) -> (TimeUnit, Vec<[String; 5]>) {
+fn cells(rows: &[RowTimes], layout: &Layout) -> (TimeUnit, Vec<[String; 5]>) {
     let columns: Vec<Figures> = (0..QUANTILES.len())
         .map(|place| Figures {
             times_ns: rows.iter().map(|row| row.percentiles[place]).collect(),
@@ -152,12 +155,12 @@ fn time_columns(unit: TimeUnit, spread: &str) -> Vec<Column> {
 }
 
 /// What is to be thought of a run's p99, in a word.
-fn p99_trust(run: &Measured) -> Option<String> {
+fn p99_trust(run: &RunRow) -> Option<String> {
     run.verdict.percentiles.iter().find(|trust| trust.quantile == Quantile::P99).map(ToString::to_string)
 }
 
 /// A run in a word: whose limit it met, else what is to be thought of its p99.
-fn word(run: &Measured) -> (String, Style) {
+fn word(run: &RunRow) -> (String, Style) {
     let status = match run.verdict.status {
         Status::Trusted => Style::Plain,
         Status::Caution => Style::Doubt,
@@ -214,8 +217,8 @@ fn scan_table(
         |point: &ScanPoint| point.runs.iter().map(|index| &campaign.runs[*index]).collect::<Vec<_>>();
     let is_repeated = points.iter().any(|point| point.runs.len() > 1);
     let times = |point: &ScanPoint| match runs_of(point).as_slice() {
-        [only] => Times::of_run(only),
-        runs => Times::of_runs(runs, point.p99.as_ref()),
+        [only] => RowTimes::of_run(only),
+        runs => RowTimes::of_runs(runs, point.p99.as_ref()),
     };
     let limit = limit_met(&campaign.runs, points).map(|(point, _)| point.setting);
     let mut musts: Vec<usize> = match knee {
@@ -235,7 +238,7 @@ fn scan_table(
     columns.extend(time_columns(unit, if is_repeated { &range } else { &interval }));
     columns.push(Column::of_words("trust", 7));
     columns.push(Column::of_words("p99,log", 8).lost_as(2));
-    let scale = Scale::of(points);
+    let scale = BarScale::of(points);
     let mut grid = Grid::new(columns);
     for (index, texts) in rows.iter().zip(texts) {
         let point = &points[*index];
@@ -266,12 +269,12 @@ fn others(page: &mut Page<'_>, count: usize, things: &str) {
 }
 
 /// From the least to the most p99 of a curve, on a logarithmic scale.
-struct Scale {
+struct BarScale {
     least: f64,
     most: f64,
 }
 
-impl Scale {
+impl BarScale {
     fn of(points: &[ScanPoint]) -> Option<Self> {
         let known = || points.iter().filter_map(|point| point.p99).map(|spread| spread.median);
         let least = known().reduce(f64::min).filter(|least| *least > 0.0)?;
@@ -322,28 +325,29 @@ fn at(setting: SweepPoint) -> String {
 }
 
 /// Whose limit a run met: `the server, at 180000/s: SAT`.
-fn limit(run: &Measured, at: &str) -> String {
+fn limit(run: &RunRow, at: &str) -> String {
     let Some(limit) = &run.limit else { return format!("at {at}") };
-    let who = match limit.party {
-        Party::Server => "the server",
-        Party::Client => "the client, not the server",
-        Party::Neither => "unknown, the run is not trusted",
+    let who = match limit.bottleneck {
+        Bottleneck::Server => "the server",
+        Bottleneck::Client => "the client, not the server",
+        Bottleneck::Neither => "unknown, the run is not trusted",
     };
     let fix =
         run.verdict.checks.iter().find(|check| limit.checks.contains(&check.id) && !check.fix.is_empty());
-    let fix = fix.filter(|_| limit.party != Party::Server).map(|check| format!(" -> {}", check.fix));
+    let fix =
+        fix.filter(|_| limit.bottleneck != Bottleneck::Server).map(|check| format!(" -> {}", check.fix));
     format!("{who}, at {at}: {}{}", limit.names(), fix.unwrap_or_default())
 }
 
 fn search_table(page: &mut Page<'_>, campaign: &Campaign, objectives: &[Objective]) {
-    let steps: Vec<&Measured> = campaign.runs.iter().filter(|run| run.step.is_some()).collect();
+    let steps: Vec<&RunRow> = campaign.runs.iter().filter(|run| run.step.is_some()).collect();
     let skipped = steps.len().saturating_sub(ROWS_MAX);
     let steps = &steps[skipped..];
-    let found = |run: &Measured, place: usize| {
+    let found = |run: &RunRow, place: usize| {
         run.step.as_ref().and_then(|(_, found)| found.get(place).copied().flatten())
     };
     // By objective its value; of the first one also both ends of the interval.
-    let ends = |end: fn(Found) -> Option<u64>| Figures {
+    let ends = |end: fn(PercentileEstimate) -> Option<u64>| Figures {
         times_ns: steps.iter().map(|run| found(run, 0).and_then(end)).collect(),
         bounds: Vec::new(),
     };
@@ -387,7 +391,7 @@ fn search_table(page: &mut Page<'_>, campaign: &Campaign, objectives: &[Objectiv
         row.push(client[place].texts(unit).bounds.concat());
         let (step, style) = match (run.interrupted, end) {
             (true, _) => ("cut-short", Style::Doubt),
-            (false, StepEnd::Passed) => (end.name(), Style::Good),
+            (false, StepResult::Passed) => (end.name(), Style::Good),
             (false, _) => (end.name(), Style::Plain),
         };
         let limit =
@@ -426,7 +430,7 @@ fn search_finding(
         "limit",
         &[match (&run.limit, &run.step) {
             (Some(_), _) => limit(run, &at),
-            (None, Some((StepEnd::Undecided, _))) => {
+            (None, Some((StepResult::Undecided, _))) => {
                 format!("none shown: inconclusive at {at} -> --max-time")
             }
             (None, _) => format!("the objective, at {at}: server and client could do more"),
@@ -437,7 +441,7 @@ fn search_finding(
 fn capacity_text(campaign: &Campaign, capacity: &Capacity, wanted: &str) -> String {
     let is_undecided = |rate: f64| {
         let step = campaign.step_at(rate).and_then(|run| run.step.as_ref());
-        step.is_some_and(|(end, _)| *end == StepEnd::Undecided)
+        step.is_some_and(|(end, _)| *end == StepResult::Undecided)
     };
     match *capacity {
         Capacity::Between { passed, failed } => {
@@ -464,10 +468,10 @@ fn capacity_text(campaign: &Campaign, capacity: &Capacity, wanted: &str) -> Stri
     }
 }
 
-fn repetitions(page: &mut Page<'_>, campaign: &Campaign, compared: &[Compared]) {
+fn repetitions(page: &mut Page<'_>, campaign: &Campaign, compared: &[SpreadRow]) {
     let rows = shown(campaign.runs.len(), &[]);
-    let runs: Vec<&Measured> = rows.iter().map(|index| &campaign.runs[*index]).collect();
-    let mut times: Vec<Times> = runs.iter().map(|run| Times::of_run(run)).collect();
+    let runs: Vec<&RunRow> = rows.iter().map(|index| &campaign.runs[*index]).collect();
+    let mut times: Vec<RowTimes> = runs.iter().map(|run| RowTimes::of_run(run)).collect();
     type Of = fn(&Spread) -> f64;
     let summaries: [(&str, Of); 3] =
         [("median", |spread| spread.median), ("min", |spread| spread.min), ("max", |spread| spread.max)];
@@ -476,7 +480,7 @@ fn repetitions(page: &mut Page<'_>, campaign: &Campaign, compared: &[Compared]) 
     for (_, of) in summaries.iter().filter(|_| has_spread) {
         let percentiles =
             QUANTILES.map(|quantile| spread_of(&quantile.key()).map(|spread| of(&spread).round() as u64));
-        times.push(Times { percentiles, bounds: [Bound::Unknown; 2] });
+        times.push(RowTimes { percentiles, bounds: [Bound::Unknown; 2] });
     }
     let (unit, texts) = cells(&times, page.layout);
     let mut columns = vec![Column::of_words("run", 7), Column::of_numbers("done/s", 10)];
@@ -505,7 +509,7 @@ fn repetitions(page: &mut Page<'_>, campaign: &Campaign, compared: &[Compared]) 
     others(page, campaign.runs.len() - rows.len(), "runs");
     page.part();
     if let Some(first) = compared.first().filter(|_| has_spread) {
-        let ranges = compared.iter().map(|Compared { name, spread }| {
+        let ranges = compared.iter().map(|SpreadRow { name, spread }| {
             let quantile = QUANTILES.iter().find(|quantile| quantile.key() == *name);
             let name = quantile.map_or("done/s".to_owned(), ToString::to_string);
             format!("{name} {} %", quantity::significant(100.0 * spread.relative_range()))
@@ -541,14 +545,14 @@ fn verdict(page: &mut Page<'_>, campaign: &Campaign) {
 
 /// The keys of `--brief` for a scan.
 pub(crate) fn brief_of_scan(campaign: &Campaign) -> String {
-    let Finding::Scan { points, knee, .. } = &campaign.finding else { return String::new() };
+    let CampaignResult::Scan { points, knee, .. } = &campaign.finding else { return String::new() };
     let knee = match knee {
         Some(Knee::At(index)) => setting_text(points[*index].setting),
         _ => "-".to_owned(),
     };
     let limit = limit_met(&campaign.runs, points).and_then(|(point, run)| {
         let limit = run.limit.as_ref()?;
-        Some((setting_text(point.setting), limit.party.name(), limit.checks.join(",")))
+        Some((setting_text(point.setting), limit.bottleneck.name(), limit.checks.join(",")))
     });
     let (at, whose, why) = limit.unwrap_or_else(|| ("-".to_owned(), "-", "-".to_owned()));
     format!("knee={knee} limit={at} limited_by={whose} why={why}")
@@ -556,7 +560,7 @@ pub(crate) fn brief_of_scan(campaign: &Campaign) -> String {
 
 /// The keys of `--brief` for a search.
 pub(crate) fn brief_of_search(campaign: &Campaign) -> String {
-    let Finding::Search { capacity, .. } = &campaign.finding else { return String::new() };
+    let CampaignResult::Search { capacity, .. } = &campaign.finding else { return String::new() };
     let (meets, fails) = match *capacity.as_ref().unwrap_or(&Capacity::Undecided { at: 0.0 }) {
         Capacity::Between { passed, failed } => (Some(passed), Some(failed)),
         Capacity::AtLeast { passed } => (Some(passed), None),
@@ -571,7 +575,7 @@ pub(crate) fn brief_of_search(campaign: &Campaign) -> String {
 
 /// The keys of `--brief` for repetitions: medians with half ranges.
 pub(crate) fn brief_of_repetitions(campaign: &Campaign, layout: &Layout) -> String {
-    let Finding::Repeat { compared } = &campaign.finding else { return String::new() };
+    let CampaignResult::Repeat { compared } = &campaign.finding else { return String::new() };
     let columns: Vec<Figures> = QUANTILES
         .iter()
         .map(|quantile| {

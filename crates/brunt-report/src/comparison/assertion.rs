@@ -3,12 +3,12 @@
 //! Not `brunt_stats::assertion`, which judges one run by its summary. Invariant: what is not known neither holds nor fails, and
 //! what does one of them does so whatever the clients did.
 
-use super::{Compared, Quantity};
+use super::{ComparedRow, Quantity};
 use crate::metric;
 use crate::result::RunResult;
 use brunt_plan::tolerance::Requirement;
 use brunt_stats::bound::{Bounds, Decision, decide};
-use brunt_stats::contrast::{Finding, RUNS_MIN};
+use brunt_stats::rank_test::{RUNS_MIN, TestResult};
 
 /// Runs of B from which on their range decides: the range of 5 holds the median of all runs there could be with 93.75 %, less than
 /// the 95 % of the intervals, that of 6 with 96.9 % (`brunt_stats::repeat::Spread::coverage`).
@@ -16,7 +16,7 @@ const RANGE_RUNS_MIN: usize = 6;
 
 /// One assertion and how it came out.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Asserted {
+pub(crate) struct AssertionRow {
     /// What was asserted.
     pub requirement: Requirement,
     /// How it came out.
@@ -31,17 +31,18 @@ pub(crate) struct Asserted {
 }
 
 /// A requirement beside what is known of its number.
-struct Known<'a> {
+struct RequirementData<'a> {
     requirement: Requirement,
-    held: Option<&'a Compared>,
+    held: Option<&'a ComparedRow>,
     b: &'a [RunResult],
 }
 
-impl Asserted {
+impl AssertionRow {
     /// Judges a requirement by what was compared, which has its number.
-    pub(super) fn of(requirement: Requirement, compared: &[Compared], b: &[RunResult]) -> Self {
+    pub(super) fn of(requirement: Requirement, compared: &[ComparedRow], b: &[RunResult]) -> Self {
         let quantity = Quantity::Of(requirement.subject());
-        let known = Known { requirement, held: compared.iter().find(|held| held.quantity == quantity), b };
+        let known =
+            RequirementData { requirement, held: compared.iter().find(|held| held.quantity == quantity), b };
         let (measured, bounds) = (known.measured(), known.bounds());
         let reason = known.lack().or_else(|| known.doubt());
         let decision = if reason.is_some() { Decision::Inconclusive } else { known.decide(bounds) };
@@ -84,7 +85,7 @@ impl Asserted {
     }
 }
 
-impl Known<'_> {
+impl RequirementData<'_> {
     fn is_met_by(&self, number: f64) -> bool {
         match self.requirement {
             Requirement::Change(tolerance) => tolerance.is_met_by(number),
@@ -97,17 +98,17 @@ impl Known<'_> {
     }
 
     fn measured(&self) -> Option<f64> {
-        let contrast = &self.held?.contrast;
+        let test = &self.held?.test;
         match self.requirement {
-            Requirement::Change(_) => contrast.change,
-            Requirement::Value(_) => contrast.b,
+            Requirement::Change(_) => test.change,
+            Requirement::Value(_) => test.b,
         }
     }
 
     fn bounds(&self) -> Option<Bounds> {
         let held = self.held?;
         match self.requirement {
-            Requirement::Change(_) => held.contrast.bounds,
+            Requirement::Change(_) => held.test.bounds,
             Requirement::Value(_) => {
                 let bounds = self.b.iter().filter_map(|run| held.quantity.bounds_of_run(run));
                 bounds.reduce(|one, other| Bounds {
@@ -122,7 +123,7 @@ impl Known<'_> {
     fn bounds_as_measured(&self) -> Option<Bounds> {
         let held = self.held?;
         let ends = match self.requirement {
-            Requirement::Change(_) => held.contrast.interval,
+            Requirement::Change(_) => held.test.interval,
             Requirement::Value(_) => range(held.quantity, self.b),
         };
         ends.map(|[low, high]| Bounds { low, high })
@@ -130,16 +131,14 @@ impl Known<'_> {
 
     /// What is missing for an answer.
     fn lack(&self) -> Option<String> {
-        let contrast = self.held.map(|held| &held.contrast);
-        let finding = contrast.map(|contrast| contrast.finding);
-        match (self.requirement, contrast, self.measured()) {
-            (Requirement::Change(_), ..) if finding == Some(Finding::TooFewRuns) => {
+        let test = self.held.map(|held| &held.test);
+        let finding = test.map(|test| test.finding);
+        match (self.requirement, test, self.measured()) {
+            (Requirement::Change(_), ..) if finding == Some(TestResult::TooFewRuns) => {
                 Some(format!("needs {RUNS_MIN} runs on each side"))
             }
             // There is no ratio to nothing.
-            (Requirement::Change(_), Some(contrast), None)
-                if contrast.a.is_some() && contrast.b.is_some() =>
-            {
+            (Requirement::Change(_), Some(test), None) if test.a.is_some() && test.b.is_some() => {
                 Some("0 in a run".to_owned())
             }
             (_, _, None) => Some("not every run gives it".to_owned()),

@@ -4,7 +4,7 @@
 //! show nothing.
 
 use super::assertion::range;
-use super::{Compared, Comparison, Difference, EarlyEnd, Quantity};
+use super::{ComparedRow, Comparison, Difference, EarlyEnd, Quantity};
 use crate::metric;
 use crate::paragraph::{self, printable};
 use crate::quantity;
@@ -12,7 +12,7 @@ use crate::result::{RunInterval, RunResult, shortened};
 use crate::table::Table;
 use brunt_plan::objective::{Metric, Statistic, Subject};
 use brunt_plan::quantile::{Quantile, SAMPLES_ABOVE_MIN};
-use brunt_stats::contrast::{Finding, LEVEL, MARGIN, RUNS_MAX, RUNS_MIN, Scale};
+use brunt_stats::rank_test::{ChangeScale, LEVEL, MARGIN, RUNS_MAX, RUNS_MIN, TestResult};
 use brunt_stats::verdict::Status;
 
 pub(super) fn report(comparison: &Comparison) -> String {
@@ -106,8 +106,9 @@ pub(super) fn plan_facts(comparison: &Comparison) -> Vec<(&'static str, Vec<Stri
 }
 
 /// What no run gives says nothing: a plan without retrievals has no hits. What only some give cannot be told, which is said.
-pub(super) fn shown(comparison: &Comparison) -> impl Iterator<Item = &Compared> {
-    let is_given = |held: &&Compared| comparison.runs().any(|(_, run)| held.quantity.of_run(run).is_some());
+pub(super) fn shown(comparison: &Comparison) -> impl Iterator<Item = &ComparedRow> {
+    let is_given =
+        |held: &&ComparedRow| comparison.runs().any(|(_, run)| held.quantity.of_run(run).is_some());
     comparison.compared.iter().filter(is_given)
 }
 
@@ -115,16 +116,16 @@ fn table(out: &mut String, comparison: &Comparison) {
     let interval = format!("{:.0} % interval", (1.0 - LEVEL) * 100.0);
     let mut table = Table::new(&["", "A", "B", "change", &interval, "p", "finding"]).with_prose_last();
     for held in shown(comparison) {
-        let Compared { quantity, contrast } = held;
+        let ComparedRow { quantity, test } = held;
         let value = |value: Option<f64>| value.map_or("-".to_owned(), |value| value_text(*quantity, value));
-        let interval = contrast.interval.map(|ends| change_interval(quantity.scale(), ends));
+        let interval = test.interval.map(|ends| change_interval(quantity.scale(), ends));
         table.push(vec![
             quantity.name(),
-            value(contrast.a),
-            value(contrast.b),
-            contrast.change.map_or("-".to_owned(), |change| change_text(*quantity, change)),
+            value(test.a),
+            value(test.b),
+            test.change.map_or("-".to_owned(), |change| change_text(*quantity, change)),
             interval.unwrap_or_default(),
-            contrast.p.map_or(String::new(), p_text),
+            test.p.map_or(String::new(), p_text),
             finding(held),
         ]);
     }
@@ -134,12 +135,12 @@ fn table(out: &mut String, comparison: &Comparison) {
 /// The table where nothing is claimed: what each side has, as far as it says how sure that is.
 fn small_table(out: &mut String, comparison: &Comparison) {
     let mut table = Table::new(&["", "A", "B", "change"]);
-    for Compared { quantity, contrast } in shown(comparison) {
+    for ComparedRow { quantity, test } in shown(comparison) {
         table.push(vec![
             quantity.name(),
-            side_text(*quantity, contrast.a, &comparison.a),
-            side_text(*quantity, contrast.b, &comparison.b),
-            contrast.change.map_or("-".to_owned(), |change| change_text(*quantity, change)),
+            side_text(*quantity, test.a, &comparison.a),
+            side_text(*quantity, test.b, &comparison.b),
+            test.change.map_or("-".to_owned(), |change| change_text(*quantity, change)),
         ]);
     }
     table.write(out);
@@ -208,20 +209,20 @@ pub(super) fn bare_change(change: f64) -> String {
     }
 }
 
-pub(super) fn change_interval(scale: Scale, [low, high]: [f64; 2]) -> String {
-    let unit = if scale == Scale::Ratio { " %" } else { "" };
+pub(super) fn change_interval(scale: ChangeScale, [low, high]: [f64; 2]) -> String {
+    let unit = if scale == ChangeScale::Ratio { " %" } else { "" };
     // Where A may be nothing, B may be any number of times as much.
     let high = if high.is_finite() { format!(" {}", bare_change(high)) } else { String::new() };
     format!("[{} ..{high}]{unit}", bare_change(low))
 }
 
 pub(super) fn change_text(quantity: Quantity, change: f64) -> String {
-    let unit = if quantity.scale() == Scale::Ratio { " %" } else { " points" };
+    let unit = if quantity.scale() == ChangeScale::Ratio { " %" } else { " points" };
     format!("{}{unit}", bare_change(change))
 }
 
 /// What a line shows, in words.
-fn finding(held: &Compared) -> String {
+fn finding(held: &ComparedRow) -> String {
     let (above, below) = match held.quantity {
         Quantity::Of(subject) => match subject.metric {
             Metric::Response(_) | Metric::Service(_) => ("B is slower", "B is faster"),
@@ -229,25 +230,23 @@ fn finding(held: &Compared) -> String {
         },
         Quantity::ClientCpu | Quantity::ServerCpu => ("B costs more", "B costs less"),
     };
-    match held.contrast.finding {
-        Finding::Above => above,
-        Finding::Below => below,
-        Finding::NoneShown => "no difference shown",
-        Finding::Undecided => "inconclusive",
-        Finding::Client => "inconclusive: client's share",
-        Finding::TooFewRuns => "inconclusive: too few runs",
+    match held.test.finding {
+        TestResult::Above => above,
+        TestResult::Below => below,
+        TestResult::NoneShown => "no difference shown",
+        TestResult::Undecided => "inconclusive",
+        TestResult::Client => "inconclusive: client's share",
+        TestResult::TooFewRuns => "inconclusive: too few runs",
         // There is no ratio to nothing.
-        Finding::NotGiven if held.contrast.a.is_some() && held.contrast.b.is_some() => {
-            "inconclusive: 0 in a run"
-        }
-        Finding::NotGiven => "inconclusive: not in every run",
+        TestResult::NotGiven if held.test.a.is_some() && held.test.b.is_some() => "inconclusive: 0 in a run",
+        TestResult::NotGiven => "inconclusive: not in every run",
     }
     .to_owned()
 }
 
 fn notes(out: &mut String, comparison: &Comparison) {
     let mut notes = Vec::new();
-    let is_any = |finding| shown(comparison).any(|held| held.contrast.finding == finding);
+    let is_any = |finding| shown(comparison).any(|held| held.test.finding == finding);
     if comparison.is_small() {
         notes.push(small_note(comparison));
     } else {
@@ -260,14 +259,14 @@ fn notes(out: &mut String, comparison: &Comparison) {
     if !comparison.plan.is_empty() {
         notes.push("the plans differ: so may what they come to, whatever the servers are".to_owned());
     }
-    if is_any(Finding::Undecided) {
+    if is_any(TestResult::Undecided) {
         notes.push(format!(
             "inconclusive: no difference is shown, and one of {:.0} % is not ruled out (of shares, {} points); more runs narrow it",
             MARGIN * 100.0,
             MARGIN
         ));
     }
-    if is_any(Finding::Client) {
+    if is_any(TestResult::Client) {
         notes.push(
             "client's share: what was measured differs, but not if as much of one side's times as may be its client's own is taken from \
              them; a client with more processors, or a lower rate, has less of that"
@@ -286,8 +285,8 @@ fn notes(out: &mut String, comparison: &Comparison) {
 /// What the small table shows, and what it does not.
 pub(super) fn small_note(comparison: &Comparison) -> String {
     let (a, b) = (comparison.a.len(), comparison.b.len());
-    let sides = |held: &Compared| {
-        [(held.contrast.a, &comparison.a), (held.contrast.b, &comparison.b)]
+    let sides = |held: &ComparedRow| {
+        [(held.test.a, &comparison.a), (held.test.b, &comparison.b)]
             .into_iter()
             .filter(|(value, _)| value.is_some())
             .filter_map(|(_, runs)| Brackets::of(held.quantity, runs))
@@ -309,7 +308,7 @@ pub(super) fn small_note(comparison: &Comparison) -> String {
 }
 
 /// Is it a percentile that some run had too few requests for?
-fn is_percentile_missing(held: &Compared) -> bool {
+fn is_percentile_missing(held: &ComparedRow) -> bool {
     let is_percentile = matches!(
         held.quantity,
         Quantity::Of(Subject {
@@ -317,7 +316,7 @@ fn is_percentile_missing(held: &Compared) -> bool {
             ..
         })
     );
-    is_percentile && (held.contrast.a.is_none() || held.contrast.b.is_none())
+    is_percentile && (held.test.a.is_none() || held.test.b.is_none())
 }
 
 fn asserted(out: &mut String, comparison: &Comparison) {
@@ -408,9 +407,9 @@ pub(super) fn answer_facts(comparison: &Comparison) -> Vec<String> {
     let mut differing = comparison
         .compared
         .iter()
-        .filter(|held| matches!(held.contrast.finding, Finding::Above | Finding::Below))
+        .filter(|held| matches!(held.test.finding, TestResult::Above | TestResult::Below))
         .map(|held| {
-            let change = held.contrast.change.map(|change| change_text(held.quantity, change));
+            let change = held.test.change.map(|change| change_text(held.quantity, change));
             format!("{} {}", held.quantity.name(), change.unwrap_or_default())
         });
     if let Some(first) = differing.next() {
@@ -438,22 +437,22 @@ fn without_difference(comparison: &Comparison) -> Vec<String> {
     } else if comparison.is_small() {
         return vec![format!("{inconclusive}: fewer than {RUNS_MIN} runs on a side")];
     }
-    let open: Vec<&Compared> =
-        shown(comparison).filter(|held| held.contrast.finding != Finding::NoneShown).collect();
+    let open: Vec<&ComparedRow> =
+        shown(comparison).filter(|held| held.test.finding != TestResult::NoneShown).collect();
     let names =
-        |rows: &[&Compared]| rows.iter().map(|held| held.quantity.name()).collect::<Vec<_>>().join(", ");
+        |rows: &[&ComparedRow]| rows.iter().map(|held| held.quantity.name()).collect::<Vec<_>>().join(", ");
     if !open.iter().any(|held| MAIN.contains(&held.quantity)) {
         let others = (!open.is_empty()).then(|| format!("inconclusive: {}", names(&open)));
         return std::iter::once("NO DIFFERENCE SHOWN".to_owned()).chain(others).collect();
     }
     let more = (2 * a.min(b)).min(RUNS_MAX);
-    let is_narrowed = open.iter().any(|held| held.contrast.finding == Finding::Undecided);
+    let is_narrowed = open.iter().any(|held| held.test.finding == TestResult::Undecided);
     let help = [
         (is_narrowed && more > a.min(b)).then(|| format!("more runs narrow it: --repeat {more}")),
         open.iter()
             .any(|held| is_percentile_missing(held))
             .then(|| "longer runs have the percentiles that are missing".to_owned()),
-        open.iter().any(|held| held.contrast.finding == Finding::Client).then(|| {
+        open.iter().any(|held| held.test.finding == TestResult::Client).then(|| {
             "a client with more processors, or a lower rate, has less of a share in them".to_owned()
         }),
     ];

@@ -3,11 +3,11 @@
 //! Not for a person. docs/formats.md says what every key means.
 
 use super::record::ComparisonRecord;
-use super::{Asserted, Compared, Comparison, Difference, EarlyEnd};
+use super::{AssertionRow, ComparedRow, Comparison, Difference, EarlyEnd};
 use crate::json::bounds;
 use crate::result::RunResult;
 use brunt_plan::tolerance::Requirement;
-use brunt_stats::contrast::{LEVEL, Scale};
+use brunt_stats::rank_test::{ChangeScale, LEVEL};
 use serde_json::{Map, Value, json};
 
 /// The name of the schema.
@@ -35,7 +35,7 @@ pub(super) fn value(comparison: &Comparison) -> serde_json::Result<Value> {
     }))
 }
 
-fn side(runs: &[RunResult], compared: &[Compared]) -> Value {
+fn side(runs: &[RunResult], compared: &[ComparedRow]) -> Value {
     let run = |run: &RunResult| {
         let numbers = compared.iter().map(|held| (held.quantity.key(), json!(held.quantity.of_run(run))));
         let intervals = compared.iter().filter_map(|held| {
@@ -62,7 +62,7 @@ fn side(runs: &[RunResult], compared: &[Compared]) -> Value {
     json!({ "plan": runs.first().map(|run| &run.plan), "runs": runs.iter().map(run).collect::<Value>() })
 }
 
-fn assertion(asserted: &Asserted) -> Value {
+fn assertion(asserted: &AssertionRow) -> Value {
     let (kind, bound) = match asserted.requirement {
         Requirement::Change(tolerance) => ("change", tolerance.change.value()),
         Requirement::Value(objective) => ("value", objective.bound.value()),
@@ -82,19 +82,19 @@ fn difference(Difference { key, a, b }: &Difference) -> Value {
     json!({ "key": key, "a": a, "b": b })
 }
 
-fn quantity(Compared { quantity, contrast }: &Compared) -> Value {
+fn quantity(ComparedRow { quantity, test }: &ComparedRow) -> Value {
     json!({
         "quantity": quantity.key(),
         "scale": match quantity.scale() {
-            Scale::Ratio => "ratio",
-            Scale::Difference => "difference",
+            ChangeScale::Ratio => "ratio",
+            ChangeScale::Difference => "difference",
         },
-        "a": contrast.a,
-        "b": contrast.b,
-        "change": contrast.change,
-        "interval": contrast.interval,
-        "bounds": contrast.bounds.map(bounds),
-        "p": contrast.p,
-        "finding": contrast.finding.name(),
+        "a": test.a,
+        "b": test.b,
+        "change": test.change,
+        "interval": test.interval,
+        "bounds": test.bounds.map(bounds),
+        "p": test.p,
+        "finding": test.finding.name(),
     })
 }

@@ -6,7 +6,7 @@
 use super::details::{
     answer_facts, bare_change, early_end, p_text, plan_facts, shown, side_facts, untrusted_runs,
 };
-use super::{Compared, Comparison, Quantity};
+use super::{ComparedRow, Comparison, Quantity};
 use crate::figure::{Figures, unit_of};
 use crate::grid::{Cell, Column, Grid};
 use crate::layout::{Layout, Style};
@@ -14,7 +14,7 @@ use crate::page::Page;
 use crate::text::latency::rate;
 use brunt_plan::objective::{Metric, Subject};
 use brunt_stats::bound::Decision;
-use brunt_stats::contrast::{Finding, RUNS_MIN};
+use brunt_stats::rank_test::{RUNS_MIN, TestResult};
 use brunt_stats::verdict::Status;
 
 /// Quantities in the table, and assertions below it.
@@ -58,19 +58,19 @@ fn table(page: &mut Page<'_>, comparison: &Comparison) {
         Column::of_numbers("p", 8).lost_as(2),
         Column::of_words("finding", 9),
     ]);
-    let rows: Vec<&Compared> = shown(comparison).collect();
+    let rows: Vec<&ComparedRow> = shown(comparison).collect();
     for held in rows.iter().take(ROWS_MAX) {
-        let Compared { quantity, contrast } = held;
-        let (unit, [a, b]) = sides(*quantity, [contrast.a, contrast.b], page.layout);
+        let ComparedRow { quantity, test } = held;
+        let (unit, [a, b]) = sides(*quantity, [test.a, test.b], page.layout);
         let (word, style) = finding(held);
-        let known = matches!(contrast.finding, Finding::Above | Finding::Below | Finding::NoneShown);
+        let known = matches!(test.finding, TestResult::Above | TestResult::Below | TestResult::NoneShown);
         let change =
             |value: Option<f64>| value.filter(|value| value.is_finite()).map_or("-".to_owned(), bare_change);
-        let [low, high] = contrast.interval.map_or([None; 2], |ends| ends.map(Some));
-        let change_text = if known { change(contrast.change) } else { "-".to_owned() };
+        let [low, high] = test.interval.map_or([None; 2], |ends| ends.map(Some));
+        let change_text = if known { change(test.change) } else { "-".to_owned() };
         let texts = [quantity.name().replace(' ', "_"), unit, a, b, change_text, change(low), change(high)];
         let mut row: Vec<Cell> = texts.into_iter().map(|text| Cell::new(text, Style::Plain)).collect();
-        row.push(Cell::new(contrast.p.map_or("-".to_owned(), p_text), Style::Plain));
+        row.push(Cell::new(test.p.map_or("-".to_owned(), p_text), Style::Plain));
         row.push(Cell::new(word, style));
         grid.push(row);
     }
@@ -99,7 +99,7 @@ fn sides(quantity: Quantity, values: [Option<f64>; 2], layout: &Layout) -> (Stri
 }
 
 /// What a row shows, in a word; why it is inconclusive is in the details.
-fn finding(held: &Compared) -> (&'static str, Style) {
+fn finding(held: &ComparedRow) -> (&'static str, Style) {
     let (above, below) = match held.quantity {
         Quantity::Of(subject) => match subject.metric {
             Metric::Response(_) | Metric::Service(_) => ("slower", "faster"),
@@ -107,13 +107,13 @@ fn finding(held: &Compared) -> (&'static str, Style) {
         },
         Quantity::ClientCpu | Quantity::ServerCpu => ("costlier", "cheaper"),
     };
-    match held.contrast.finding {
-        Finding::Above => (above, Style::Bold),
-        Finding::Below => (below, Style::Bold),
-        Finding::NoneShown => ("same", Style::Plain),
-        Finding::Undecided | Finding::TooFewRuns => ("inconclusive", Style::Doubt),
-        Finding::Client => ("client", Style::Doubt),
-        Finding::NotGiven => ("missing", Style::Doubt),
+    match held.test.finding {
+        TestResult::Above => (above, Style::Bold),
+        TestResult::Below => (below, Style::Bold),
+        TestResult::NoneShown => ("same", Style::Plain),
+        TestResult::Undecided | TestResult::TooFewRuns => ("inconclusive", Style::Doubt),
+        TestResult::Client => ("client", Style::Doubt),
+        TestResult::NotGiven => ("missing", Style::Doubt),
     }
 }
 
@@ -152,7 +152,7 @@ pub(crate) fn brief(comparison: &Comparison) -> String {
     let differs = comparison
         .compared
         .iter()
-        .any(|held| matches!(held.contrast.finding, Finding::Above | Finding::Below));
+        .any(|held| matches!(held.test.finding, TestResult::Above | TestResult::Below));
     let is_open = answer_facts(comparison).iter().any(|fact| fact.starts_with("INCONCLUSIVE"));
     let verdict = match (comparison.has_untrusted(), differs, is_open) {
         (true, ..) => "NOT-TRUSTED",
@@ -165,15 +165,15 @@ pub(crate) fn brief(comparison: &Comparison) -> String {
     for name in ["p50", "p99", "p99.9", "mean", "rate", "hit"] {
         let held = comparison.compared.iter().find(|held| held.quantity.name() == name);
         let known = held.filter(|held| {
-            matches!(held.contrast.finding, Finding::Above | Finding::Below | Finding::NoneShown)
+            matches!(held.test.finding, TestResult::Above | TestResult::Below | TestResult::NoneShown)
         });
-        let change = known.and_then(|held| held.contrast.change).map(bare_change);
+        let change = known.and_then(|held| held.test.change).map(bare_change);
         keys.push(format!("{name}={}", change.map_or("-".to_owned(), |change| change + "%")));
     }
     let found: Vec<String> = comparison
         .compared
         .iter()
-        .filter(|held| matches!(held.contrast.finding, Finding::Above | Finding::Below))
+        .filter(|held| matches!(held.test.finding, TestResult::Above | TestResult::Below))
         .map(|held| held.quantity.name().replace(' ', "_"))
         .collect();
     keys.push(format!("why={}", if found.is_empty() { "-".to_owned() } else { found.join(",") }));

@@ -28,11 +28,11 @@ pub(super) fn write(out: &mut String, summary: &Summary) {
         }
     }
     let seeds = [format!("seed {}", plan.seed), format!("data seed {}", plan.data_seed)];
-    write_beside_load(out, summary, &seeds);
+    write_without_load(out, summary, &seeds);
 }
 
 /// What is fixed beside the load: what runs of one campaign have in common, but for their seeds.
-fn write_beside_load(out: &mut String, summary: &Summary, seeds: &[String]) {
+fn write_without_load(out: &mut String, summary: &Summary, seeds: &[String]) {
     let plan = &summary.record.plan;
     paragraph::facts(out, "window", &window(summary));
     // Nobody stores or draws keys beside a trace where there is no preload.
@@ -109,7 +109,7 @@ pub(super) fn of_campaign(summary: &Summary, varied: Option<&str>) -> (Vec<Strin
     };
     let mut lines = String::new();
     let seeds = [format!("first seed {}", plan.seed), format!("data seed {}", plan.data_seed)];
-    write_beside_load(&mut lines, summary, &seeds);
+    write_without_load(&mut lines, summary, &seeds);
     (facts, lines)
 }
 

@@ -85,7 +85,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_became_of_them() {
+    fn counts_of_discarded_timestamps() {
         let lost = |number: u64| {
             let mut counts = StampCounts { asked: 1_458, matched: 1_458 - number, ..StampCounts::default() };
             (0..number).for_each(|_| counts.discard(StampLoss::NoReceiveStamp));

@@ -2,7 +2,7 @@
 //!
 //! Not latencies. Lines about trouble stand there only when there was some.
 
-use super::{Row, cluster, quoted, traces, trouble};
+use super::{Row, cluster, connectivity, quoted, traces};
 use crate::instant::{in_window_ns, phase_duration_ns};
 use crate::paragraph;
 use crate::quantity::{self, count};
@@ -10,10 +10,10 @@ use crate::table::Table;
 use brunt_plan::outcome::OutcomeClass;
 use brunt_plan::phase::Phase;
 use brunt_plan::quoted_bytes::QuotedBytes;
-use brunt_stats::book::RequestBook;
 use brunt_stats::fault::FaultKind;
-use brunt_stats::renewal::RenewalCounts;
-use brunt_stats::statistics::Statistic;
+use brunt_stats::recache::RecacheCounts;
+use brunt_stats::request_counts::RequestCounts;
+use brunt_stats::server_stats::ServerStat;
 use brunt_stats::summary::{PhaseSummary, Summary};
 use brunt_stats::window::WindowCounts;
 
@@ -30,13 +30,13 @@ pub(super) fn write(out: &mut String, summary: &Summary, rows: &[Row<'_>]) {
     values(out, summary);
     windows(out, summary);
     wire(out, summary);
-    trouble::connections(out, summary);
+    connectivity::connections(out, summary);
     cluster::write(out, summary);
     traces::write(out, summary);
     unexpected(out, summary);
-    trouble::servers(out, summary);
+    connectivity::servers(out, summary);
     cluster::nodes(out, summary);
-    trouble::outages(out, summary);
+    connectivity::outages(out, summary);
     faults(out, summary);
 }
 
@@ -86,7 +86,7 @@ fn happened(out: &mut String, summary: &Summary) {
 }
 
 /// Everything in the books of the measured requests that the table has no column for, as far as there was any.
-fn unusual_outcomes(book: &RequestBook) -> Vec<String> {
+fn unusual_outcomes(book: &RequestCounts) -> Vec<String> {
     let numbers = [
         ("refused", book.outcome(OutcomeClass::Refused)),
         ("errors", book.outcome(OutcomeClass::Error)),
@@ -119,7 +119,7 @@ fn keys(out: &mut String, summary: &Summary) {
     if summary.counts().values_foreign > 0 {
         facts.push(format!("{} values not ours, not checked", count(summary.counts().values_foreign)));
     }
-    let RenewalCounts { won, stale, taken } = summary.counts().renewals;
+    let RecacheCounts { won, stale, taken } = summary.counts().renewals;
     let marks = [("stale", stale), ("to be renewed by us", won), ("to be renewed by others", taken)];
     let some = marks.into_iter().filter(|(_, times)| *times > 0);
     facts.extend(some.map(|(mark, times)| format!("{} {mark}", count(times))));
@@ -174,7 +174,7 @@ fn windows(out: &mut String, summary: &Summary) {
 /// Of requests over UDP without a reply, whether the request was lost or what the server said: it was the request if the server has
 /// not counted it. Only of what servers count once for each request, or each of its keys.
 fn losses(summary: &Summary) -> impl Iterator<Item = String> + '_ {
-    let things = [(Statistic::CmdGet, "keys asked for"), (Statistic::CmdSet, "stores")];
+    let things = [(ServerStat::CmdGet, "keys asked for"), (ServerStat::CmdSet, "stores")];
     things.into_iter().filter_map(|(statistic, what)| {
         let found = summary.agreement.iter().find(|held| held.statistic == statistic)?;
         let is_told = found.most > found.least && found.difference() == 0;

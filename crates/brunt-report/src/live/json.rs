@@ -8,7 +8,7 @@ use crate::indented;
 use crate::json::{bytes, connection_counts, distribution, keys, requests};
 use brunt_plan::phase::Phase;
 use brunt_plan::spec::PlanSpec;
-use brunt_stats::book::{Book, RequestBook};
+use brunt_stats::request_counts::{OpCounts, RequestCounts};
 use serde_json::{Map, Value, json};
 use std::io::{self, Write};
 
@@ -28,7 +28,7 @@ pub fn write(run: Option<&LiveRun>, out: &mut dyn Write) -> io::Result<()> {
 }
 
 pub(crate) fn value(run: &LiveRun) -> serde_json::Result<Value> {
-    let announced = &run.announced;
+    let header = &run.header;
     let (measured, crossed) = &run.phases[Phase::Measure as usize];
     let window = run.window.filter(|window| run.at_ns >= window.measure_ns);
     let measured_ns = window.map_or(0, |window| run.at_ns.min(window.end_ns) - window.measure_ns);
@@ -40,12 +40,12 @@ pub(crate) fn value(run: &LiveRun) -> serde_json::Result<Value> {
     Ok(json!({
         "schema": SCHEMA,
         "state": run.state.name(),
-        "version": announced.version,
-        "run": { "number": announced.place.before + 1, "of": announced.place.of, "label": announced.place.label },
-        "seed": announced.plan.seed,
-        "data_seed": announced.plan.data_seed,
-        "server": announced.server,
-        "plan": serde_json::to_value(PlanSpec::from(&announced.plan))?,
+        "version": header.version,
+        "run": { "number": header.place.before + 1, "of": header.place.of, "label": header.place.label },
+        "seed": header.plan.seed,
+        "data_seed": header.plan.data_seed,
+        "server": header.server,
+        "plan": serde_json::to_value(PlanSpec::from(&header.plan))?,
         "elapsed_ns": run.at_ns,
         "duration_ns": measured_ns,
         "to_go_ns": end_ns.map(|end_ns| end_ns.saturating_sub(run.at_ns)),
@@ -60,12 +60,12 @@ pub(crate) fn value(run: &LiveRun) -> serde_json::Result<Value> {
 }
 
 /// The books balance while a run goes on, too: what was sent and has not ended is in flight.
-fn requests_so_far(book: &RequestBook) -> Value {
-    requests(&RequestBook { in_flight: book.sent.saturating_sub(book.ended()), ..*book })
+fn requests_so_far(book: &RequestCounts) -> Value {
+    requests(&RequestCounts { in_flight: book.sent.saturating_sub(book.ended()), ..*book })
 }
 
 /// Per second of the window so far: what was due in it, what was sent and completed in it whenever it was due.
-fn rate(measured: &Book, warmup: &Book, measured_ns: u64) -> Value {
+fn rate(measured: &OpCounts, warmup: &OpCounts, measured_ns: u64) -> Value {
     let per_second = |count: u64| match measured_ns {
         0 => 0.0,
         ns => count as f64 * 1e9 / ns as f64,

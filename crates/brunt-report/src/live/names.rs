@@ -26,7 +26,7 @@ const SERIES_OF_RUN: usize = 100;
 
 /// The names of a run.
 #[derive(Clone, Debug)]
-pub(crate) struct Named {
+pub(crate) struct RunNames {
     pub rows: Rows,
     /// Those of the plan.
     pub servers: ServerNames,
@@ -36,7 +36,7 @@ pub(crate) struct Named {
     pub merged: usize,
 }
 
-impl Named {
+impl RunNames {
     /// Of a plan whose histograms have so many bounds.
     pub(crate) fn of(plan: &Plan, bounds: usize) -> Self {
         let place = |index: usize| plan.server_name(index);

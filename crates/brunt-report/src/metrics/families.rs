@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn what_labels_may_not_hold_is_escaped() {
+    fn label_values_are_escaped() {
         let mut families = Families::default();
         families.family("x_seconds", Kind::Gauge, "A \"b\" \\ c.");
         families.sample("", &[("a", "1"), ("b", "\"\\\n")], 7);

@@ -3,14 +3,14 @@
 use super::run;
 use super::schema::reader::errors;
 use crate::campaign::{
-    Campaign, Compared, Finding, Found, Head, Measured, Question, ScanPoint, write_csv, write_details,
-    write_json,
+    Campaign, CampaignHeader, CampaignQuestion, CampaignResult, PercentileEstimate, RunRow, ScanPoint,
+    SpreadRow, write_csv, write_details, write_json,
 };
 use brunt_plan::sweep::SweepPoint;
 use brunt_plan::units::Rate;
-use brunt_stats::capacity::{Capacity, StepEnd};
+use brunt_stats::capacity::{Capacity, StepResult};
 use brunt_stats::knee::Knee;
-use brunt_stats::limit::{Limit, Party};
+use brunt_stats::limit::{Bottleneck, Limit};
 use brunt_stats::repeat::Spread;
 use brunt_stats::summary::Summary;
 use brunt_stats::verdict::{Check, CheckStatus, Judgement, Status, Verdict};
@@ -23,14 +23,14 @@ fn rate(per_second: f64) -> SweepPoint {
 }
 
 /// A percentile with an interval of 2 % to both sides.
-fn found(ns: f64) -> Found {
+fn found(ns: f64) -> PercentileEstimate {
     let interval_ns = Some(((ns * 0.98) as u64, Some((ns * 1.02) as u64)));
-    Found { value_ns: ns as u64, interval_ns, is_thin: false }
+    PercentileEstimate { value_ns: ns as u64, interval_ns, is_thin: false }
 }
 
 /// A run at a rate with a p99.
-fn measured(summary: &Summary, setting: Option<SweepPoint>, repetition: u32, p99_ns: f64) -> Measured {
-    let mut run = Measured::of(summary, setting, repetition).unwrap();
+fn measured(summary: &Summary, setting: Option<SweepPoint>, repetition: u32, p99_ns: f64) -> RunRow {
+    let mut run = RunRow::of(summary, setting, repetition).unwrap();
     run.completed = setting.map_or(run.completed, SweepPoint::as_f64);
     run.percentiles = [Some(found(p99_ns / 3.0)), Some(found(p99_ns)), Some(found(p99_ns * 2.0))];
     run.seed += u64::from(repetition) - 1;
@@ -38,7 +38,7 @@ fn measured(summary: &Summary, setting: Option<SweepPoint>, repetition: u32, p99
 }
 
 /// The same with a check that says who was the limit.
-fn limited(mut run: Measured, party: Party, id: &'static str, message: &str) -> Measured {
+fn limited(mut run: RunRow, bottleneck: Bottleneck, id: &'static str, message: &str) -> RunRow {
     run.verdict.status = Status::NotTrusted;
     let fix = "lower the rate";
     let (status, message) = (CheckStatus::NotTrusted, message.to_owned());
@@ -46,45 +46,47 @@ fn limited(mut run: Measured, party: Party, id: &'static str, message: &str) -> 
     run.verdict
         .checks
         .insert(0, Check { id, status, message, details: Vec::new(), fix, value: 0.5, threshold: 0.01 });
-    run.limit = Some(Limit { party, checks: vec![id] });
+    run.limit = Some(Limit { bottleneck, checks: vec![id] });
     run
 }
 
-fn campaign(summary: &Summary, runs: Vec<Measured>, finding: Finding) -> Campaign {
-    let head = Head::of(summary, matches!(finding, Finding::Scan { .. }).then_some("rate"));
+fn campaign(summary: &Summary, runs: Vec<RunRow>, finding: CampaignResult) -> Campaign {
+    let head = CampaignHeader::of(summary, matches!(finding, CampaignResult::Scan { .. }).then_some("rate"));
     let verdict =
         Verdict::of_campaign(runs.iter().take(1).map(|run| run.verdict.status), &[], &Judgement::default());
     let question = match &finding {
-        Finding::Scan { option, knee, closed_loop, .. } => Question::Scan {
+        CampaignResult::Scan { option, knee, closed_loop, .. } => CampaignQuestion::Scan {
             option: (*option).to_owned(),
             is_load: knee.is_some(),
             closed_loop: *closed_loop,
         },
-        Finding::Search { objectives, resolution, capacity, closed_loop } => Question::Search {
-            objectives: objectives.iter().map(ToString::to_string).collect(),
-            resolution: *resolution,
-            capacity: *capacity,
-            closed_loop: *closed_loop,
-        },
-        Finding::Repeat { .. } => Question::Repeat,
+        CampaignResult::Search { objectives, resolution, capacity, closed_loop } => {
+            CampaignQuestion::Search {
+                objectives: objectives.iter().map(ToString::to_string).collect(),
+                resolution: *resolution,
+                capacity: *capacity,
+                closed_loop: *closed_loop,
+            }
+        }
+        CampaignResult::Repeat { .. } => CampaignQuestion::Repeat,
     };
     Campaign { head, runs, question, finding, verdict, interrupted: false }
 }
 
 /// An M/M/1 queue that serves 10 000 requests a second, up to where it is too much.
-fn scan(party: Party) -> Campaign {
+fn scan(bottleneck: Bottleneck) -> Campaign {
     let summary = run::open_loop().summary;
     let loads = [1e3, 2e3, 4e3, 5e3, 6e3, 8e3, 9e3];
-    let mut runs: Vec<Measured> =
+    let mut runs: Vec<RunRow> =
         loads.map(|load| measured(&summary, Some(rate(load)), 1, 4.605e9 / (1e4 - load))).into();
-    let (id, message) = match party {
-        Party::Server => {
+    let (id, message) = match bottleneck {
+        Bottleneck::Server => {
             ("SAT", "9980 requests/s answered of 11000/s offered in the last half of the window")
         }
         _ => ("CPU", "worker 0 was busy for 99.0 % of the window"),
     };
-    runs.push(limited(measured(&summary, Some(rate(11e3)), 1, 5e8), party, id, message));
-    let point = |(index, run): (usize, &Measured)| ScanPoint {
+    runs.push(limited(measured(&summary, Some(rate(11e3)), 1, 5e8), bottleneck, id, message));
+    let point = |(index, run): (usize, &RunRow)| ScanPoint {
         setting: run.setting.unwrap(),
         runs: vec![index],
         spoiled: Vec::new(),
@@ -92,25 +94,29 @@ fn scan(party: Party) -> Campaign {
     };
     let points = runs.iter().enumerate().map(point).collect();
     let knee = Some(Knee::At(3));
-    campaign(&summary, runs, Finding::Scan { option: "rate", points, knee, closed_loop: Some(10_000.0) })
+    campaign(
+        &summary,
+        runs,
+        CampaignResult::Scan { option: "rate", points, knee, closed_loop: Some(10_000.0) },
+    )
 }
 
 /// A host that takes the processors away: of the lower loads of a scan, at once at the first one, and of a repetition.
 fn spoiled_scan(is_interrupted: bool) -> Campaign {
     let summary = run::open_loop().summary;
     let steal = |run| {
-        limited(run, Party::Client, "STEAL", "other threads had the processor for 31.2 % of the window")
+        limited(run, Bottleneck::Client, "STEAL", "other threads had the processor for 31.2 % of the window")
     };
     let at = |load: f64, p99_ns: f64| measured(&summary, Some(rate(load)), 1, p99_ns);
     let mut runs = vec![
         steal(at(1e3, 1.30e6)),
         steal(at(1e3, 1.27e6)),
         steal(at(2e3, 1.47e6)),
-        limited(at(2.5e3, 1.41e6), Party::Server, "SAT", "the backlog grows"),
+        limited(at(2.5e3, 1.41e6), Bottleneck::Server, "SAT", "the backlog grows"),
         at(3e3, 1.35e6),
     ];
     if is_interrupted {
-        runs.push(Measured { interrupted: true, ..steal(at(4e3, 1.5e6)) });
+        runs.push(RunRow { interrupted: true, ..steal(at(4e3, 1.5e6)) });
     }
     let point = |load: f64, spoiled: Vec<usize>, index: usize| ScanPoint {
         setting: rate(load),
@@ -123,7 +129,8 @@ fn spoiled_scan(is_interrupted: bool) -> Campaign {
     if is_interrupted {
         points.push(ScanPoint { p99: None, ..point(4e3, vec![], 5) });
     }
-    let finding = Finding::Scan { option: "rate", points, knee: Some(Knee::Unknown), closed_loop: None };
+    let finding =
+        CampaignResult::Scan { option: "rate", points, knee: Some(Knee::Unknown), closed_loop: None };
     let verdict = Verdict::of_settings([Status::NotTrusted], &[], &Judgement::default(), true);
     Campaign { verdict, interrupted: is_interrupted, ..campaign(&summary, runs, finding) }
 }
@@ -135,7 +142,7 @@ fn scan_of_a_client_that_can_nothing() -> Campaign {
         let run = measured(&summary, Some(rate(load)), 1, 1.3e6);
         limited(
             run,
-            Party::Client,
+            Bottleneck::Client,
             "LAG",
             "up to 812 us of the p99 of get, 1.30 ms, may be the client's own (62.5 %)",
         )
@@ -147,8 +154,12 @@ fn scan_of_a_client_that_can_nothing() -> Campaign {
         spoiled: vec![0],
         p99: Spread::of(&[runs[1].percentiles[1].unwrap().estimate()]),
     }];
-    let finding =
-        Finding::Scan { option: "rate", points, knee: Some(Knee::Unknown), closed_loop: Some(4_940.0) };
+    let finding = CampaignResult::Scan {
+        option: "rate",
+        points,
+        knee: Some(Knee::Unknown),
+        closed_loop: Some(4_940.0),
+    };
     let verdict = Verdict::of_settings([Status::NotTrusted], &[], &Judgement::default(), true);
     Campaign { verdict, ..campaign(&summary, runs, finding) }
 }
@@ -157,8 +168,9 @@ fn scan_of_a_client_that_can_nothing() -> Campaign {
 fn search_undecided() -> Campaign {
     let summary = run::open_loop().summary;
     let mut run = measured(&summary, Some(rate(100.0)), 1, 900.0 * US);
-    run.step = Some((StepEnd::Undecided, vec![Some(Found { is_thin: true, ..found(900.0 * US) })]));
-    let finding = Finding::Search {
+    run.step =
+        Some((StepResult::Undecided, vec![Some(PercentileEstimate { is_thin: true, ..found(900.0 * US) })]));
+    let finding = CampaignResult::Search {
         objectives: vec!["p99 < 1ms".parse().unwrap()],
         resolution: 0.02,
         capacity: Some(Capacity::Undecided { at: 100.0 }),
@@ -175,7 +187,7 @@ fn repeat_disturbed() -> Campaign {
     for run in &mut campaign.runs {
         (run.seed, run.completed) = (1_234_567_890_123_456, 1_234_567.0);
         for id in ["LAG", "STEAL", "HEADROOM"] {
-            *run = limited(run.clone(), Party::Client, id, "");
+            *run = limited(run.clone(), Bottleneck::Client, id, "");
         }
     }
     campaign
@@ -189,44 +201,44 @@ fn search(capacity: Capacity) -> Campaign {
         run
     };
     let mut runs = vec![
-        step(2_000.0, 160.0 * US, StepEnd::Passed),
-        step(4_000.0, 350.0 * US, StepEnd::Passed),
-        step(7_700.0, 980.0 * US, StepEnd::Passed),
-        step(7_800.0, 1_090.0 * US, StepEnd::Failed),
-        step(7_750.0, 1_003.0 * US, StepEnd::Undecided),
+        step(2_000.0, 160.0 * US, StepResult::Passed),
+        step(4_000.0, 350.0 * US, StepResult::Passed),
+        step(7_700.0, 980.0 * US, StepResult::Passed),
+        step(7_800.0, 1_090.0 * US, StepResult::Failed),
+        step(7_750.0, 1_003.0 * US, StepResult::Undecided),
     ];
     if let Capacity::ClientLimited { .. } = capacity {
         let message = "worker 0 was busy for 99.0 % of the window";
         let mut last =
-            limited(step(8_000.0, 990.0 * US, StepEnd::ClientLimited), Party::Client, "CPU", message);
+            limited(step(8_000.0, 990.0 * US, StepResult::ClientLimited), Bottleneck::Client, "CPU", message);
         last.interrupted = false;
         runs.push(last);
     }
     let objectives = vec!["p99 < 1ms".parse().unwrap()];
     let finding =
-        Finding::Search { objectives, resolution: 0.02, capacity: Some(capacity), closed_loop: None };
+        CampaignResult::Search { objectives, resolution: 0.02, capacity: Some(capacity), closed_loop: None };
     campaign(&summary, runs, finding)
 }
 
 fn repeat(p99_us: &[f64]) -> Campaign {
     let summary = run::open_loop().summary;
-    let runs: Vec<Measured> =
+    let runs: Vec<RunRow> =
         (1..).zip(p99_us).map(|(number, us)| measured(&summary, None, number, us * US)).collect();
     let estimates: Vec<_> = runs.iter().map(|run| run.percentiles[1].unwrap().estimate()).collect();
-    let compared = vec![Compared { name: "p99".to_owned(), spread: Spread::of(&estimates).unwrap() }];
+    let compared = vec![SpreadRow { name: "p99".to_owned(), spread: Spread::of(&estimates).unwrap() }];
     let verdict = Verdict::of_campaign(
         runs.iter().map(|run| run.verdict.status),
         &[("p99".to_owned(), compared[0].spread)],
         &Judgement::default(),
     );
-    Campaign { verdict, ..campaign(&summary, runs, Finding::Repeat { compared }) }
+    Campaign { verdict, ..campaign(&summary, runs, CampaignResult::Repeat { compared }) }
 }
 
 pub(super) fn all() -> Vec<(&'static str, Campaign)> {
     let interrupted = Campaign { interrupted: true, ..repeat(&[400.0, 410.0]) };
     vec![
-        ("scan_to_the_server", scan(Party::Server)),
-        ("scan_to_the_client", scan(Party::Client)),
+        ("scan_to_the_server", scan(Bottleneck::Server)),
+        ("scan_to_the_client", scan(Bottleneck::Client)),
         ("scan_spoiled_below", spoiled_scan(false)),
         ("scan_spoiled_interrupted", spoiled_scan(true)),
         ("scan_spoiled_throughout", scan_of_a_client_that_can_nothing()),
@@ -245,21 +257,22 @@ pub(super) fn all() -> Vec<(&'static str, Campaign)> {
 #[test]
 fn failed_requests_stand_beside_the_percentiles() {
     let summary = run::open_loop().summary;
-    let at = |failed: u64| Measured { failed, ..measured(&summary, Some(rate(1e3)), 1, 1e6) };
-    let limited = limited(at(1_200), Party::Server, "SAT", "the backlog grows");
-    let run = |failed: u64| Measured { step: Some((StepEnd::Passed, vec![])), ..at(failed) };
+    let at = |failed: u64| RunRow { failed, ..measured(&summary, Some(rate(1e3)), 1, 1e6) };
+    let limited = limited(at(1_200), Bottleneck::Server, "SAT", "the backlog grows");
+    let run = |failed: u64| RunRow { step: Some((StepResult::Passed, vec![])), ..at(failed) };
     let point = |index| ScanPoint { setting: rate(1e3), runs: vec![index], spoiled: vec![], p99: None };
-    let scan = Finding::Scan {
+    let scan = CampaignResult::Scan {
         option: "rate",
         points: vec![point(0), point(1)],
         knee: Some(Knee::Unknown),
         closed_loop: None,
     };
-    let search = Finding::Search { objectives: vec![], capacity: None, closed_loop: None, resolution: 0.05 };
+    let search =
+        CampaignResult::Search { objectives: vec![], capacity: None, closed_loop: None, resolution: 0.05 };
     for (runs, finding, said) in [
         (vec![at(12), limited], scan, &[", 12 failed", "server limit: SAT, 1200 failed"][..]),
         (vec![run(3)], search, &["passed, 3 failed"]),
-        (vec![at(4)], Finding::Repeat { compared: vec![] }, &[", 4 failed"]),
+        (vec![at(4)], CampaignResult::Repeat { compared: vec![] }, &[", 4 failed"]),
     ] {
         let mut text = Vec::new();
         write_details(&campaign(&summary, runs, finding), &mut text).unwrap();
@@ -274,7 +287,10 @@ fn failed_requests_stand_beside_the_percentiles() {
 fn a_thin_interval_explains_nothing() {
     let estimates = |thin: Option<usize>| -> Vec<_> {
         let runs = [400.0, 470.0, 402.0, 468.0, 399.0, 471.0].into_iter().enumerate();
-        runs.map(|(index, us)| Found { is_thin: Some(index) == thin, ..found(us * US) }.estimate()).collect()
+        runs.map(|(index, us)| {
+            PercentileEstimate { is_thin: Some(index) == thin, ..found(us * US) }.estimate()
+        })
+        .collect()
     };
     let sure = Spread::of(&estimates(None)).unwrap();
     assert!(sure.is_hysteresis(), "{sure:?}");

@@ -2,9 +2,9 @@
 
 use super::schema::reader::errors;
 use super::{json_of, run};
-use crate::comparison::{Asserted, Comparison, EarlyEnd};
+use crate::comparison::{AssertionRow, Comparison, EarlyEnd};
 use crate::junit;
-use crate::result::{self, RunResult, made_up};
+use crate::result::{self, RunResult, from_keys};
 use crate::stored::StoredResult;
 use brunt_plan::tolerance::Requirement;
 use serde_json::{Value, json};
@@ -46,7 +46,7 @@ fn written(seed: u64, factor: f64) -> Value {
 }
 
 fn read(name: &str, value: &Value) -> Vec<RunResult> {
-    vec![made_up::run(value, name).unwrap()]
+    vec![from_keys::run(value, name).unwrap()]
 }
 
 /// So many runs that differ by 2 % and less among themselves.
@@ -228,7 +228,7 @@ fn few_runs_show_nothing() {
 
 /// How requirements came out, with the reason where they did not.
 fn outcomes(comparison: &Comparison) -> Vec<String> {
-    comparison.asserted().iter().map(Asserted::outcome).collect()
+    comparison.asserted().iter().map(AssertionRow::outcome).collect()
 }
 
 /// The range of five runs holds the median with less than 95 %; the interval of a change has its 95 % from four runs on.
@@ -329,7 +329,7 @@ fn a_requirement_is_decided_by_bounds() {
 
 /// The p99 that was measured is a tenth higher in every run of B, and more than that may be its client's.
 #[test]
-fn what_the_client_may_have_added_is_no_difference() {
+fn differences_within_client_error_are_not_shown() {
     let comparison = compared(
         shared("a", 1, 1.0, 0.001),
         shared("b", 11, 1.1, 0.12),
@@ -458,7 +458,7 @@ fn scattered(change: impl Fn(&mut Value, u64)) -> Vec<RunResult> {
 
 /// The answer is that of the rows: no difference is shown of a whole comparison only where its main rows show none.
 #[test]
-fn the_last_line_is_what_the_rows_say() {
+fn the_last_line_agrees_with_the_rows() {
     let all_undecided = compared(side("a", 4, 1.0), scattered(|_, _| {}), &[]);
     assert_eq!(
         last_line(&all_undecided),
@@ -571,7 +571,7 @@ fn numbers_are_those_of_the_summary() {
         let direct = RunResult::of(&run.summary, "here").unwrap();
         let read = result::read(&super::json_text_of(&run), "here").unwrap();
         assert_eq!(read, std::slice::from_ref(&direct), "{name}");
-        assert_eq!(made_up::run(&json_of(&run), "here"), Ok(direct.clone()), "{name}");
+        assert_eq!(from_keys::run(&json_of(&run), "here"), Ok(direct.clone()), "{name}");
         for text in [
             "p50 < 1s",
             "p99 < 1s",

@@ -1,6 +1,6 @@
 //! Runs that go on: what is known of them at an instant.
 
-use super::metrics::announced;
+use super::metrics::header;
 use super::run::{self, MS, S};
 use super::schema::reader::errors;
 use crate::live::{LiveRun, State, json};
@@ -21,10 +21,10 @@ fn object_of(run: Option<&LiveRun>) -> Value {
 
 /// The counts are those of the result of the same run, by the same names; the state is that of the instant.
 #[test]
-fn a_run_that_goes_on_has_the_keys_of_its_result() {
+fn a_live_run_has_the_keys_of_its_result() {
     let run = run::open_loop();
     let result = super::json_of(&run);
-    let mut live = announced(&run.summary.record.plan, &[]);
+    let mut live = header(&run.summary.record.plan, &[]);
     assert_eq!(object_of(Some(&live))["state"], "connect");
     live.start(run.summary.window);
     live.look(run.summary.window.end_ns, &run.summary.record.run.intervals);
@@ -69,7 +69,7 @@ fn the_state_is_that_of_the_instant() {
         (end_ns + S, store, Some(window), Phase::Drain, end_ns - measure_ns, Some(0)),
     ];
     for (at_ns, store, window, phase, duration_ns, to_go_ns) in table {
-        let mut live = announced(plan, &[]);
+        let mut live = header(plan, &[]);
         window.into_iter().for_each(|window| live.start(window));
         live.look(at_ns, store);
         assert_eq!(live.state, State::Running(phase), "{at_ns}");
@@ -87,7 +87,7 @@ fn outages_never_fall() {
     let plan = &run.summary.record.plan;
     let mut store = IntervalStore::new(&Layout::of(plan));
     let mut set = RecorderSet::new(&Layout::of(plan));
-    let mut live = announced(plan, &[]);
+    let mut live = header(plan, &[]);
     let mut seen = Vec::new();
     for (start_ms, end_ms) in [(0, 1_000), (600, 1_200), (5_000, 5_500)] {
         let kinds = OutageKinds::NONE.with(OutageKind::Refused);

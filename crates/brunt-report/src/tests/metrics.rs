@@ -4,7 +4,7 @@ pub(super) mod reader;
 
 use super::run::S;
 use super::{Run, all_runs, json_of};
-use crate::live::{Announced, Bounds, HostCounters, LiveRun};
+use crate::live::{Bounds, HostCounters, LiveRun, RunHeader};
 use crate::metrics;
 use brunt_plan::objective::Objective;
 use brunt_plan::outcome::OutcomeClass;
@@ -14,9 +14,9 @@ use brunt_plan::spec::PlanSpec;
 use reader::{Exposition, Sample, read};
 use serde_json::Value;
 
-pub(super) fn announced(plan: &Plan, objectives: &[&str]) -> LiveRun {
+pub(super) fn header(plan: &Plan, objectives: &[&str]) -> LiveRun {
     let objectives: Vec<Objective> = objectives.iter().map(|text| text.parse().unwrap()).collect();
-    LiveRun::new(Announced {
+    LiveRun::new(RunHeader {
         version: "0.1.0".to_owned(),
         plan: plan.clone(),
         plan_id: "0123456789abcdef".to_owned(),
@@ -37,7 +37,7 @@ fn shown(run: Option<&LiveRun>) -> Exposition {
 
 /// What the text says of a run that has ended.
 fn ended(run: &Run) -> Exposition {
-    let mut live = announced(&run.summary.record.plan, &["p99 < 1234us"]);
+    let mut live = header(&run.summary.record.plan, &["p99 < 1234us"]);
     live.end(Some(&run.summary));
     shown(Some(&live))
 }
@@ -161,7 +161,7 @@ fn check_bucket(bucket: &Sample, held: &Value, values: f64, sides: &mut [u64; 2]
 #[test]
 fn bounds_are_the_same_in_every_run_but_for_objectives() {
     let bounds = |objectives: &[&str]| {
-        let run = announced(&plan("rate = 1000"), objectives);
+        let run = header(&plan("rate = 1000"), objectives);
         let found = shown(Some(&run));
         let of_gets = found.all("brunt_response_seconds_bucket").filter(|sample| sample.has("op", "get"));
         of_gets.map(|sample| sample.labels["le"].clone()).collect::<Vec<_>>().join(" ")
@@ -203,7 +203,7 @@ fn series_are_bounded() {
         let objectives: Vec<String> =
             (0..objectives).map(|index| format!("p99 < {}us", 1_000 + index * 7)).collect();
         let objectives: Vec<&str> = objectives.iter().map(String::as_str).collect();
-        let run = announced(&plan(&text), &objectives);
+        let run = header(&plan(&text), &objectives);
         let found = shown(Some(&run));
         let samples: usize = found.0.values().map(|family| family.samples.len()).sum();
         let start: String = text.chars().take(60).collect();
@@ -225,9 +225,9 @@ fn before_the_first_run_there_is_a_phase() {
 }
 
 #[test]
-fn a_run_that_goes_on_is_not_judged() {
+fn a_live_run_has_no_verdict() {
     let (_, run) = all_runs().into_iter().next().unwrap();
-    let mut live = announced(&run.summary.record.plan, &[]);
+    let mut live = header(&run.summary.record.plan, &[]);
     live.start(run.summary.window);
     live.host = HostCounters { cpu_user_ns: 1_500_000_000, cpu_system_ns: 20_000_000, stolen_ns: None };
     live.look(run.summary.window.measure_ns + S, &run.summary.record.run.intervals);
@@ -251,7 +251,7 @@ fn a_run_that_goes_on_is_not_judged() {
 
 /// The reader refuses what is none.
 #[test]
-fn what_is_no_open_metrics_is_found() {
+fn invalid_open_metrics_are_found() {
     let fine = "# TYPE a counter\n# HELP a b.\na_total{x=\"1\"} 1\n# EOF\n";
     assert!(read(fine).is_ok());
     let histogram = |buckets: &str| format!("# TYPE h histogram\n{buckets}h_count 3\nh_sum 1.5\n# EOF\n");

@@ -9,27 +9,27 @@ use brunt_plan::plan::{MeterKind, Plan};
 use brunt_plan::resolve::{Host, resolve};
 use brunt_plan::spec::PlanSpec;
 use brunt_plan::version::Version;
-use brunt_stats::calibration::{Calibration, Fit, Floor, HostIdentity, Lookup, Shape};
+use brunt_stats::calibration::{Calibration, CalibrationMatch, HostIdentity, LatencyFloor, Lookup, Shape};
 use brunt_stats::cluster::{ClusterRecord, RedirectionCounts, SlotCounts};
 use brunt_stats::connection::ConnectionEvent;
 use brunt_stats::datagrams::DatagramCounts;
 use brunt_stats::fault::{FaultKind, FirstError, FirstGarbage};
-use brunt_stats::headroom::{Headroom, Limit};
+use brunt_stats::headroom::{Headroom, HeadroomLimit};
 use brunt_stats::host::{ClockEvidence, HostEvidence};
+use brunt_stats::occupancy::OccupancyTotal;
 use brunt_stats::outage::{OutageKind, OutageKinds, OutageSpan};
-use brunt_stats::presence::PresenceTotal;
+use brunt_stats::recache::RecacheCounts;
 use brunt_stats::recorder::{Layout, RecorderSet};
-use brunt_stats::renewal::RenewalCounts;
 use brunt_stats::run_data::{RunData, RunTimes};
 use brunt_stats::sample::{Sample, Times};
+use brunt_stats::server_stats::{ServerRecord, Snapshot};
 use brunt_stats::stamps::{StampCounts, StampLoss};
-use brunt_stats::statistics::{ServerRecord, Snapshot};
 use brunt_stats::store::IntervalStore;
 use brunt_stats::summary::{Environment, MeasuredWindow, PreloadResult, RunRecord, Summary};
 use brunt_stats::trace::{FirstUnreadable, TraceRecord};
 use brunt_stats::usage::{ClientUsage, Colocation, StallCounts, WorkerUsage};
 use brunt_stats::verdict::Judgement;
-use brunt_stats::verification::{Example, ValueFault};
+use brunt_stats::verification::{FaultExample, ValueFault};
 use brunt_stats::worker_counts::WorkerCounts;
 
 pub(super) const MS: u64 = 1_000_000;
@@ -151,7 +151,7 @@ impl Scene {
         self.set.sent(phase, &op(class, id), 1, times.sent_ns);
         if outcome.class.is_completed() {
             self.set.answered(self.server, 1);
-            let account = self.set.account(phase, class, id);
+            let account = self.set.row_handle(phase, class, id);
             self.set.responded(self.server, account, times.response_ns(), 1);
         } else if outcome.class != OutcomeClass::Unacknowledged {
             self.set.failed_at(self.server);
@@ -230,7 +230,7 @@ impl Scene {
             },
             counts: WorkerCounts {
                 samples_kept: samples.len() as u64,
-                presence: PresenceTotal { integral: 903_400_000, sum: 903_400_000 },
+                presence: OccupancyTotal { integral: 903_400_000, sum: 903_400_000 },
                 ..WorkerCounts::default()
             },
             samples,
@@ -347,20 +347,25 @@ pub(super) fn open_loop() -> Run {
         let mut server = server_record(&(0..=12).map(|second| (99 * S + second * S + MS, said(second))).collect::<Vec<_>>());
         server.prepared = server.snapshots().get(1).cloned();
         record.run.server_records = vec![server];
-        record.calibration = calibrated(Some(3_120), Limit::Client, Some(3_240), &[]);
+        record.calibration = calibrated(Some(3_120), HeadroomLimit::Client, Some(3_240), &[]);
     })
 }
 
 /// A calibration that fits, whose search ended like this.
-fn calibrated(rate: Option<u64>, limit: Limit, limit_rate: Option<u64>, differences: &[&str]) -> Lookup {
+fn calibrated(
+    rate: Option<u64>,
+    limit: HeadroomLimit,
+    limit_rate: Option<u64>,
+    differences: &[&str],
+) -> Lookup {
     let calibration = Calibration {
         made_at_s: 1_795_132_800,
         brunt_version: "0.1.0".to_owned(),
         host: HostIdentity::default(),
         shape: Shape::default(),
-        in_process: Floor { p50_ns: 412, p99_ns: 1_130 },
+        in_process: LatencyFloor { p50_ns: 412, p99_ns: 1_130 },
         in_process_cpu_ns: 287,
-        loopback: Floor { p50_ns: 21_000, p99_ns: 38_000 },
+        loopback: LatencyFloor { p50_ns: 21_000, p99_ns: 38_000 },
         floor_rate: 2_000,
         oversleep: None,
         headroom: Headroom { rate, limit, limit_rate },
@@ -368,7 +373,7 @@ fn calibrated(rate: Option<u64>, limit: Limit, limit_rate: Option<u64>, differen
         disturbed: None,
     };
     let differences = differences.iter().map(|difference| (*difference).to_owned()).collect();
-    Lookup::Fit(Box::new(Fit { calibration, differences }))
+    Lookup::Fit(Box::new(CalibrationMatch { calibration, differences }))
 }
 
 /// Two classes in closed loop: one with a deep pipeline, one of multi-gets that think.
@@ -443,14 +448,14 @@ pub(super) fn overload() -> Run {
         record.run.interrupted = true;
         record.server = "cache-1.example:11300".to_owned();
         let differences = ["with 64 connections × depth 1", "by brunt 0.0.9"];
-        record.calibration = calibrated(None, Limit::Client, Some(1_200), &differences);
+        record.calibration = calibrated(None, HeadroomLimit::Client, Some(1_200), &differences);
         let errors = &mut record.run.counts.error_replies;
         [("WRONGTYPE", 7), ("OOM", 1_040)]
             .into_iter()
             .for_each(|(word, times)| errors.count(word.into(), times));
         record.run.counts.pushes = 3;
         record.run.counts.stray_replies = 12;
-        record.run.counts.renewals = RenewalCounts { won: 2, stale: 5, taken: 3 };
+        record.run.counts.renewals = RecacheCounts { won: 2, stale: 5, taken: 3 };
         record.run.counts.first_error = Some(FirstError::new(b"SERVER_ERROR out of memory \x1b[2J"));
         let bytes = b"HTTP/1.1 400 Bad Request\r\nContent-Type: text/plain\r\n\r\n\x00\xff";
         record.run.counts.first_garbage =
@@ -536,17 +541,17 @@ pub(super) fn churn() -> Run {
     scene.set.fault(Phase::Measure, FaultKind::NoPort, 103 * S);
     scene.finish(|record| {
         record.server = "cache-1.example:11211, 10.0.0.2:11212".to_owned();
-        record.calibration = calibrated(Some(1_200), Limit::Server, Some(1_300), &[]);
+        record.calibration = calibrated(Some(1_200), HeadroomLimit::Server, Some(1_300), &[]);
         record.run.counts.values_foreign = 4_321;
         record.run.counts.connections_most = 17;
         let at_ns = record.run.times.measure_ns + 70_000_000;
-        let version = |version: Version| Example { version: Some(version), ..Example::of(9, at_ns) };
+        let version = |version: Version| FaultExample { version: Some(version), ..FaultExample::of(9, at_ns) };
         for (fault, example) in [
-            (ValueFault::WrongKey, Example { other_key: Some(9), ..Example::of(7, at_ns) }),
-            (ValueFault::Torn, Example::of(8, at_ns)),
+            (ValueFault::WrongKey, FaultExample { other_key: Some(9), ..FaultExample::of(7, at_ns) }),
+            (ValueFault::Torn, FaultExample::of(8, at_ns)),
             (ValueFault::Torn, version(Version(3))),
-            (ValueFault::Stale, Example { wanted: Some(Version::of(2, 17)), ..version(Version::of(2, 9)) }),
-            (ValueFault::Missing, Example::of(11, at_ns)),
+            (ValueFault::Stale, FaultExample { wanted: Some(Version::of(2, 17)), ..version(Version::of(2, 9)) }),
+            (ValueFault::Missing, FaultExample::of(11, at_ns)),
         ] {
             record.run.counts.verification.note(fault, example);
         }

@@ -18,7 +18,7 @@ fn results_are_as_the_schema_says() {
 }
 
 #[test]
-fn what_is_not_in_the_schema_is_found() {
+fn keys_missing_from_the_schema_are_found() {
     let whole = json_of(&run::open_loop());
     // A key more, and a key less.
     for object in [

@@ -13,7 +13,7 @@ use brunt_stats::calibration::Lookup;
 use brunt_stats::recorder::{Layout, RecorderSet};
 use brunt_stats::run_data::{RunData, RunTimes};
 use brunt_stats::sample::{Sample, Times};
-use brunt_stats::statistics::{ServerRecord, Snapshot};
+use brunt_stats::server_stats::{ServerRecord, Snapshot};
 use brunt_stats::store::IntervalStore;
 use brunt_stats::summary::{Environment, RunRecord, Summary};
 use brunt_stats::timeline::row_ns_after;
@@ -42,7 +42,7 @@ fn run(slices: u64, slice_s: u64, servers: u64) -> Summary {
     let layout = Layout::of(&plan);
     let mut store = IntervalStore::new(&layout);
     store.align(S);
-    store.bound(S..S + seconds * S);
+    store.set_schedule(S..S + seconds * S);
     let mut set = RecorderSet::new(&layout);
     set.set_window(S, S + seconds * S);
     let mut state = 1_u64;
@@ -72,7 +72,7 @@ fn run(slices: u64, slice_s: u64, servers: u64) -> Summary {
             let outcome = Outcome { class: brunt_plan::outcome::OutcomeClass::Done, ..outcome };
             let sample =
                 Sample { op: kind.into(), class: 0, outcome, busy_lag_ns: Some(spread % 3_000), times };
-            let account = set.account(Phase::Measure, 0, kind.into());
+            let account = set.row_handle(Phase::Measure, 0, kind.into());
             set.scheduled_many(account, times_each);
             set.sent_many(account, times_each, times_each, times.sent_ns);
             set.record_many(account, &sample, 1, 1, times_each);

@@ -4,7 +4,7 @@
 
 use super::{all_runs, json_of};
 use crate::record::run_record;
-use brunt_stats::statistics::{ServerRecord, Snapshot};
+use brunt_stats::server_stats::{ServerRecord, Snapshot};
 use brunt_stats::summary::Summary;
 use serde_json::{Map, Value};
 use std::collections::BTreeSet;

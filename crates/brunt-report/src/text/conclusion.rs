@@ -22,14 +22,14 @@ const CAUSE: &str = "CAUSE";
 const CAUSE_INDENT: usize = 11;
 
 /// What was found, and what helps.
-pub(crate) struct Told {
+pub(crate) struct FindingText {
     id: &'static str,
     text: String,
     fix: &'static str,
 }
 
 /// The causes of what was found, the one that explains most first. The first line names that one already, and here stands what it explains.
-pub(crate) fn causes(verdict: &Verdict) -> Vec<Told> {
+pub(crate) fn causes(verdict: &Verdict) -> Vec<FindingText> {
     let leading = verdict.leading_cause();
     let told = |cause: &Cause| {
         let is_leading = leading == Some(cause);
@@ -41,12 +41,14 @@ pub(crate) fn causes(verdict: &Verdict) -> Vec<Told> {
         };
         let id = cause.checks.first().copied().unwrap_or(CAUSE);
         let allowed = if verdict.judgement.allows(id) { "allowed: " } else { "" };
-        Told { id, text: format!("{allowed}{text}"), fix: cause.fix }
+        FindingText { id, text: format!("{allowed}{text}"), fix: cause.fix }
     };
     let found = verdict.checks.iter().filter(|check| check.status > CheckStatus::Ok);
     match verdict.causes() {
         // A campaign has none.
-        [] => found.map(|check| Told { id: check.id, text: check.message.clone(), fix: check.fix }).collect(),
+        [] => found
+            .map(|check| FindingText { id: check.id, text: check.message.clone(), fix: check.fix })
+            .collect(),
         causes => causes.iter().map(told).collect(),
     }
 }
@@ -95,9 +97,9 @@ pub(crate) fn verdict(page: &mut Page<'_>, verdict: &Verdict) {
 }
 
 /// The causes that are told of: the first, others as long as the report stays short; and how many there are besides.
-pub(crate) fn list(page: &mut Page<'_>, causes: &[Told]) {
+pub(crate) fn list(page: &mut Page<'_>, causes: &[FindingText]) {
     let mut told = 0;
-    for Told { id, text, fix } in causes.iter().take(CAUSES_MAX) {
+    for FindingText { id, text, fix } in causes.iter().take(CAUSES_MAX) {
         let text = if fix.is_empty() { text.clone() } else { format!("{text} -> {fix}") };
         // The last line may be needed for those that are not told of.
         let end =

@@ -202,7 +202,7 @@ fn over_time(page: &mut Page<'_>, summary: &Summary) {
         ("max", |point| point.latency.max_ns)
     };
     let values: Vec<Option<u64>> = points.iter().map(value).collect();
-    let Some(scale) = Scale::of(&values) else { return };
+    let Some(scale) = BarScale::of(&values) else { return };
     let bars: String = values.iter().map(|value| value.map_or(' ', |ns| scale.bar(ns))).collect();
     let width_ns = points[0].end_ns - points[0].start_ns;
     let by = if width_ns == SECOND_NS { "second".to_owned() } else { quantity::time(width_ns) };
@@ -213,12 +213,12 @@ fn over_time(page: &mut Page<'_>, summary: &Summary) {
 }
 
 /// From the least to the most, on a logarithmic scale.
-struct Scale {
+struct BarScale {
     least_ns: u64,
     most_ns: u64,
 }
 
-impl Scale {
+impl BarScale {
     fn of(values: &[Option<u64>]) -> Option<Self> {
         let given = || values.iter().flatten().copied();
         Some(Self { least_ns: given().min()?.max(1), most_ns: given().max()?.max(1) })
@@ -231,7 +231,7 @@ impl Scale {
     }
 }
 
-impl std::fmt::Display for Scale {
+impl std::fmt::Display for BarScale {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let most = quantity::time(self.most_ns);
         if self.least_ns == self.most_ns {

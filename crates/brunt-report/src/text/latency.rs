@@ -13,7 +13,7 @@ use brunt_stats::confidence::PercentileInterval;
 use brunt_stats::histogram::Histogram;
 use brunt_stats::latency::LatencySummary;
 use brunt_stats::summary::{OpSummary, Summary};
-use brunt_stats::verdict::{CheckStatus, Trust, Word};
+use brunt_stats::verdict::{CheckStatus, Trust, TrustWord};
 
 /// Rows below the first. Of more, the busiest are shown and the others merged.
 const ROWS_MAX: usize = 6;
@@ -89,7 +89,9 @@ pub(crate) fn is_unbounded(summary: &Summary) -> bool {
     };
     let trust = &summary.verdict.percentiles;
     let is_saturated = !trust.is_empty()
-        && trust.iter().all(|held| held.word == Word::Saturated && held.status == CheckStatus::NotTrusted);
+        && trust
+            .iter()
+            .all(|held| held.word == TrustWord::Saturated && held.status == CheckStatus::NotTrusted);
     is_saturated || summary.steady.series.iter().any(is_endless)
 }
 

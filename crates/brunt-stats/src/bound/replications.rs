@@ -180,7 +180,7 @@ fn print(found: &Found) {
 }
 
 #[test]
-fn decisions_are_right_where_the_client_is_stopped() {
+fn decisions_are_right_when_the_client_is_stopped() {
     let mut all = Found::default();
     for one in (0..QUEUES.len()).map(found) {
         all.decided.merge(&one.decided);

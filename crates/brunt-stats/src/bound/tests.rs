@@ -3,8 +3,8 @@
 //! Not how often they hold the truth (`replications.rs` measures that over simulated runs).
 
 use super::*;
-use crate::book::Book;
 use crate::confidence::PercentileInterval;
+use crate::request_counts::OpCounts;
 use crate::store::RowTotals;
 use crate::summary::MeasuredWindow;
 use brunt_plan::objective::Objective;
@@ -23,7 +23,7 @@ fn row() -> OpSummary {
         totals.latencies.without_client.record(us * 800);
         totals.latencies.least.record(us * 750);
     }
-    let mut book = Book::default();
+    let mut book = OpCounts::default();
     (book.requests.scheduled, book.requests.sent) = (10_000, 10_000);
     book.requests.outcomes[OutcomeClass::Hit as usize] = 10_000;
     book.in_window.outcomes[OutcomeClass::Hit as usize] = 10_000;
@@ -58,7 +58,7 @@ fn failed(mut row: OpSummary, count: u64, after_ns: u64) -> OpSummary {
 const INFINITE: f64 = f64::INFINITY;
 
 #[test]
-fn a_question_is_decided_where_both_ends_say_the_same() {
+fn questions_are_decided_where_both_bounds_agree() {
     let table = [
         ("p99 < 1ms", [0.8e6, 0.9e6], Decision::Holds),
         ("p99 < 1ms", [0.8e6, 1e6], Decision::Inconclusive),
@@ -78,7 +78,7 @@ fn a_question_is_decided_where_both_ends_say_the_same() {
 }
 
 #[test]
-fn percentiles_of_the_response_time() {
+fn bounds_of_response_time_percentiles() {
     let client = Client::default();
     let of = |client: &Client, row: &OpSummary, metric: &str| client.bounds(metric.parse().unwrap(), row);
     // The rank half a per cent higher, of the response times; half a per cent lower, of the least ones.
@@ -100,7 +100,7 @@ fn percentiles_of_the_response_time() {
 }
 
 #[test]
-fn what_was_not_answered_lies_above_every_bound() {
+fn unanswered_requests_lie_above_every_bound() {
     let client = Client::default();
     let of = |row: &OpSummary, metric: &str| client.bounds(metric.parse().unwrap(), row);
     // A hundred that were given up after a second: 10 100 in all, of which those below p99 + 0.5 % were all answered but 49.
@@ -129,7 +129,7 @@ fn what_was_not_answered_lies_above_every_bound() {
 }
 
 #[test]
-fn other_quantities() {
+fn bounds_of_other_quantities() {
     let client = Client::default();
     let of = |client: &Client, row: &OpSummary, metric: &str| client.bounds(metric.parse().unwrap(), row);
     check(of(&client, &row(), "max"), [7.5e6, 10e6]);
@@ -147,7 +147,7 @@ fn other_quantities() {
 /// How long a reply lay unread while the client stood still is not always seen: its longest stop is taken off, and nothing is left of a client
 /// that was kept from its processor.
 #[test]
-fn stops_of_a_closed_loop_are_the_clients() {
+fn client_stops_widen_bounds_in_a_closed_loop() {
     for (stop_ns, taken_ns) in [(0, 0.0), (1_000_000, 1e6), (u64::MAX, f64::INFINITY)] {
         let client = Client { stop_ns, ..Client::default() };
         let less = |ns: f64| (ns - taken_ns).max(0.0);
@@ -164,7 +164,7 @@ fn stops_of_a_closed_loop_are_the_clients() {
 
 /// The load is the client's own where it held the slots for more than a twentieth of their time.
 #[test]
-fn a_closed_loop_that_the_client_slows_down_tells_nothing_of_latencies() {
+fn latencies_are_unknown_in_a_closed_loop_slowed_by_the_client() {
     let client = Client::default();
     let table = [(0.05, [0.495 * 7.5e6, 0.505 * 10e6], 10_100.0), (0.051, [0.0, INFINITE], INFINITE)];
     for (lag_share, expected, most_per_s) in table {

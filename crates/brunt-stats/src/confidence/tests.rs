@@ -44,7 +44,7 @@ fn students_t() {
 }
 
 #[test]
-fn requests_to_plan_for() {
+fn requests_needed_for_a_width() {
     let table = [
         (Quantile::P50, [800.0, 3_199.0, 19_990.0, 79_958.0]),
         (Quantile::P90, [653.0, 2_609.0, 16_303.0, 65_212.0]),

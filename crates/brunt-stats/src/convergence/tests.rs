@@ -3,8 +3,8 @@
 //! Not how often an interval holds the truth when a run was stopped by it: `confidence/replications.rs` measures that.
 
 use super::*;
-use crate::book::Book;
 use crate::recorder::{Layout, RecorderSet};
+use crate::request_counts::OpCounts;
 use crate::sample::{Sample, Times};
 use crate::store::RowTotals;
 use brunt_plan::op::OpKind;
@@ -29,7 +29,8 @@ fn interval(
 /// Requests of which nothing is known but the interval.
 fn row(interval: Option<PercentileInterval>) -> OpSummary {
     let window = MeasuredWindow { end_ns: S, ..MeasuredWindow::default() };
-    let nothing = OpSummary::of(Book::default(), RowTotals::default(), &window, &[], &Quantile::PRINTED, 0.0);
+    let nothing =
+        OpSummary::of(OpCounts::default(), RowTotals::default(), &window, &[], &Quantile::PRINTED, 0.0);
     OpSummary { intervals: interval.into_iter().collect(), ..nothing }
 }
 
@@ -40,7 +41,7 @@ fn is_reached(goal: Goal, interval: PercentileInterval) -> bool {
 }
 
 #[test]
-fn a_width_is_reached_with_enough_behind_it() {
+fn a_width_is_reached_with_enough_requests() {
     let goal = Goal::Width("p99=2%".parse().unwrap());
     let table = [
         (980, Some(1_020), 5_000.1, true),
@@ -53,9 +54,9 @@ fn a_width_is_reached_with_enough_behind_it() {
         assert_eq!(is_reached(goal, interval), expected, "{interval:?}");
     }
     let client = Client::default();
-    assert_eq!(goal.find(&row(None), &client), Finding::Unknown);
+    assert_eq!(goal.find(&row(None), &client), GoalState::Unknown);
     let of_median = Goal::Width("p50=2%".parse().unwrap());
-    assert_eq!(of_median.find(&row(Some(interval(1, None, 1.0, 1))), &client), Finding::Unknown);
+    assert_eq!(of_median.find(&row(Some(interval(1, None, 1.0, 1))), &client), GoalState::Unknown);
 }
 
 /// What bounds a percentile is tested with the bounds; here, that they decide. 10 000 gets of 100 to 110 us.
@@ -168,7 +169,7 @@ impl Run {
         convergence.is_enough(self.until_ns, &self.started, &self.plan, &self.store)
     }
 
-    fn end(&self, convergence: Convergence) -> Looked {
+    fn end(&self, convergence: Convergence) -> UntilResult {
         let window = MeasuredWindow { end_ns: self.until_ns, ..self.started };
         let (total, ops, checks) = look_at(&self.plan, &self.store, &window);
         convergence.end(&Client::default(), (&total, &ops), &checks, &window, false)
@@ -176,7 +177,7 @@ impl Run {
 }
 
 #[test]
-fn a_run_ends_at_the_first_look_that_is_content() {
+fn a_run_ends_at_the_first_look_that_reaches_its_goals() {
     let mut run = Run::new("until = 'get.p99=1%,p50=1%'\ntime = '1s'\nmax-time = '9s'", 10_000, 0);
     let mut convergence = Convergence::of(&run.plan).unwrap();
     run.go_on(S);
@@ -225,7 +226,7 @@ fn a_look_sees_the_same_before_and_after_slices_are_merged() {
 }
 
 #[test]
-fn a_run_that_knows_too_little_goes_on() {
+fn a_run_with_too_little_data_goes_on() {
     // A thousandth of 10 000 requests a second: 40 lie above p99.9 at the last look, 60 when the time is up.
     let mut run = Run::new("until = 'p99.9=50%'\ntime = '1s'\nmax-time = '6s'", 10_000, 0);
     let mut convergence = Convergence::of(&run.plan).unwrap();
@@ -241,7 +242,7 @@ fn a_run_that_knows_too_little_goes_on() {
 }
 
 #[test]
-fn a_late_client_holds_it_up() {
+fn a_late_client_prevents_the_end() {
     let mut run = Run::new("until = 'p99=50%'\ntime = '1s'\nmax-time = '3s'", 10_000, 50_000);
     let mut convergence = Convergence::of(&run.plan).unwrap();
     run.go_on(3 * S);
@@ -255,11 +256,11 @@ fn a_late_client_holds_it_up() {
 
 /// At two looks in a row, not at one, and only a run that can be made again.
 #[test]
-fn a_client_that_stays_late_is_given_up() {
+fn a_run_with_a_late_client_is_aborted() {
     let late = |gives_up: bool| {
         let mut run = Run::new("until = 'p99=50%'\ntime = '1s'\nmax-time = '9s'", 10_000, 200_000);
         let convergence = Convergence::of(&run.plan).unwrap();
-        let mut convergence = if gives_up { convergence.giving_up() } else { convergence };
+        let mut convergence = if gives_up { convergence.giving_up_when_late() } else { convergence };
         let ended = [1, 2, 4].into_iter().find(|second| {
             run.go_on(second * S + 100 * MS);
             run.is_enough(&mut convergence)

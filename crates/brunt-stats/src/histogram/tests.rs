@@ -116,7 +116,7 @@ fn a_small_spread_on_a_large_value_is_not_lost() {
 }
 
 #[test]
-fn nothing_and_one() {
+fn empty_and_single_value_histograms() {
     let empty = Histogram::new();
     assert_eq!((empty.quantile(Quantile::P50), empty.min(), empty.max()), (None, None, None));
     assert_eq!((empty.moments().mean(), empty.moments().stddev(), empty.count_above(0)), (None, None, 0));
@@ -164,7 +164,7 @@ fn counts_go_past_16_and_32_bits() {
 }
 
 #[test]
-fn taking_and_clearing_leave_nothing() {
+fn take_and_clear_leave_an_empty_histogram() {
     let mut recording = recorded(&[7, 7, 90_000, u64::MAX]);
     let first = recording.take();
     assert!(recording.is_empty());
@@ -216,7 +216,7 @@ proptest! {
             prop_assert_eq!(&twice, &whole);
             // A histogram that is used again holds nothing of what was in it before.
             let mut sum = merged(&pieces[1..]);
-            prop_assert_eq!(SparseHistogram::together(&pieces, &mut sum).into_owned(), sparse.clone());
+            prop_assert_eq!(SparseHistogram::merge_all(&pieces, &mut sum).into_owned(), sparse.clone());
             let ranks = whole.ranks();
             for quantile in Quantile::PRINTED {
                 prop_assert_eq!(sparse.quantile(quantile), whole.quantile(quantile));
@@ -234,7 +234,7 @@ proptest! {
     }
 
     #[test]
-    fn a_value_seen_often_is_as_many_values(values in values(), times in 0..5u32) {
+    fn record_many_equals_repeated_record(values in values(), times in 0..5u32) {
         let (mut together, mut each) = (RecordingHistogram::new(), RecordingHistogram::new());
         for value in values {
             together.record_many(value, times);
@@ -244,7 +244,7 @@ proptest! {
     }
 
     #[test]
-    fn what_is_encoded_is_decoded(counts in proptest::collection::btree_map(0..BUCKETS, 1..=u64::MAX >> 8, 0..60)) {
+    fn encoded_buckets_are_decoded(counts in proptest::collection::btree_map(0..BUCKETS, 1..=u64::MAX >> 8, 0..60)) {
         let mut encoder = Encoder::default();
         counts.iter().for_each(|(bucket, count)| encoder.push(*bucket, *count));
         let moments = Moments { count: encoder.total, ..Moments::default() };

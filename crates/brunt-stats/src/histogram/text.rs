@@ -146,7 +146,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_written_is_read(values in proptest::collection::vec((any::<u64>(), 1..1_000_000u64), 0..60)) {
+        fn text_is_read_back(values in proptest::collection::vec((any::<u64>(), 1..1_000_000u64), 0..60)) {
             let written = sparse(values);
             let text = write(&written);
             prop_assert!(text.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'"' && byte != b'\\'));
@@ -154,7 +154,7 @@ mod tests {
         }
 
         #[test]
-        fn wider_buckets_are_read_too(
+        fn wider_buckets_are_read_back(
             values in proptest::collection::vec((1..1u64 << 41, 1..1_000u64), 1..200), bits in 0..=GROUPING_POWER,
         ) {
             let narrow = sparse(values);
@@ -174,7 +174,7 @@ mod tests {
 
         /// Whatever stands there is refused, or can be added up.
         #[test]
-        fn text_of_any_kind_is_refused_or_whole(text in "[!#-\\[\\]-~]{0,40}") {
+        fn random_text_is_rejected_or_consistent(text in "[!#-\\[\\]-~]{0,40}") {
             if let Ok(histogram) = read(&text) {
                 let mut sum = Histogram::new();
                 sum.merge_sparse(&histogram);
@@ -185,14 +185,14 @@ mod tests {
     }
 
     #[test]
-    fn texts_that_are_told_in_the_documents() {
+    fn examples_of_the_documentation_are_read() {
         assert_eq!(write(&sparse([])), "");
         // 3 and 3, and 500: smallest 3, 497 more, Σ 506, Σ² 250 018; 2 more than nothing, 496 empty ones, 1 less.
         assert_eq!(write(&sparse([(3, 2), (500, 1)])), "%v,P-XWk$+k7%");
     }
 
     #[test]
-    fn what_does_not_add_up_is_refused() {
+    fn inconsistent_text_is_rejected() {
         let table = [
             ("\u{e9}", "a histogram has a character that is none of its digits"),
             ("a", "a histogram that does not end"),

@@ -64,7 +64,7 @@ fn servers_are_apart_and_kinds_add_up() {
 }
 
 #[test]
-fn a_set_of_kinds() {
+fn kinds_form_a_set() {
     let mut kinds = OutageKinds::NONE;
     assert!(kinds.is_empty());
     for (index, kind) in OutageKind::ALL.into_iter().enumerate() {
@@ -163,7 +163,7 @@ fn spans_of_a_run_have_a_bound() {
 }
 
 #[test]
-fn recovery_that_nobody_saw() {
+fn recovery_is_unknown_without_former_rate_or_reply() {
     // Never again as before.
     check_recovery(&[100, 100, 100, 0, 0, 94, 94, 94], (300, 500), None);
     // The run ended with it.
@@ -186,7 +186,7 @@ fn recovery_that_nobody_saw() {
 }
 
 #[test]
-fn an_interval_holds_only_so_many_spans() {
+fn spans_of_an_interval_have_a_bound() {
     let mut spans = OutageSpans::with_room();
     let capacity = spans.spans.capacity();
     for index in 0..SPANS_MAX as u64 + 3 {

@@ -42,7 +42,7 @@ mod tests {
     }
 
     #[test]
-    fn by_hand() {
+    fn truncation_matches_hand_calculation() {
         let table: [(&[f64], usize); 7] = [
             (&[], 0),
             (&[3.0], 0),
@@ -70,7 +70,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn nothing_is_better_by_the_formula(values in prop::collection::vec(-5.0..5.0_f64, 1..60)) {
+        fn no_cut_has_a_smaller_statistic(values in prop::collection::vec(-5.0..5.0_f64, 1..60)) {
             let found = truncation(&values);
             prop_assert!(found <= values.len() / 2);
             let best = statistic(&values, found);

@@ -37,7 +37,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn by_hand() {
+    fn change_matches_hand_calculation() {
         // 5 values of each level: every pair across the middle counts, K = 25. p = 2 exp(−6 · 625 / 1100).
         let step = [1.0, 1.1, 0.9, 1.05, 0.95, 5.0, 5.1, 4.9, 5.05, 4.95];
         let found = change(&step).unwrap();

@@ -4,8 +4,8 @@
 //! samples; percentiles are logarithms, so that a difference is a ratio. Invariant: every value rests on at least half the
 //! samples that its series needs, or it is absent.
 
-use crate::book::KeyBook;
 use crate::histogram::{Histogram, SparseHistogram};
+use crate::request_counts::KeyCounts;
 use crate::timeline::Slice;
 use brunt_plan::quantile::Quantile;
 use std::borrow::Cow;
@@ -90,14 +90,14 @@ impl Series {
 
 /// Whose requests a series is of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Of {
+pub(super) enum SeriesPhase {
     Window,
     Warmup,
 }
 
 /// The slices of the measured window, or of the warm-up.
 pub(super) struct Cells<'a> {
-    pub of: Of,
+    pub phase: SeriesPhase,
     /// One after the other; `None` where nothing was recorded.
     pub cells: Vec<Option<&'a Slice>>,
     /// How long each is, in nanoseconds.
@@ -114,22 +114,22 @@ impl Cells<'_> {
     }
 
     fn responses<'a>(&self, slice: &'a Slice) -> impl Iterator<Item = &'a SparseHistogram> + use<'a> {
-        let (rows, warmup) = match self.of {
-            Of::Window => (&slice.rows[..], None),
-            Of::Warmup => (&[][..], Some(&slice.warmup_response)),
+        let (rows, warmup) = match self.phase {
+            SeriesPhase::Window => (&slice.rows[..], None),
+            SeriesPhase::Warmup => (&[][..], Some(&slice.warmup_response)),
         };
         rows.iter().map(|row| &row.response).chain(warmup)
     }
 
     fn response(&self, range: Range<usize>) -> Cow<'_, SparseHistogram> {
         let slices = self.cells[range].iter().flatten().copied();
-        SparseHistogram::together(slices.flat_map(|slice| self.responses(slice)), &mut Histogram::new())
+        SparseHistogram::merge_all(slices.flat_map(|slice| self.responses(slice)), &mut Histogram::new())
     }
 
-    const fn keys(&self, slice: &Slice) -> KeyBook {
-        match self.of {
-            Of::Window => slice.keys,
-            Of::Warmup => slice.warmup_keys,
+    const fn keys(&self, slice: &Slice) -> KeyCounts {
+        match self.phase {
+            SeriesPhase::Window => slice.keys,
+            SeriesPhase::Warmup => slice.warmup_keys,
         }
     }
 

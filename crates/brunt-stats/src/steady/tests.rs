@@ -226,7 +226,7 @@ fn a_stall_behind_a_beginning_that_is_a_little_slow_is_not_taken_for_a_warm_up()
 }
 
 #[test]
-fn mser_alone_would_have_taken_it_for_one() {
+fn mser_alone_takes_a_stall_for_a_warm_up() {
     let service =
         |at_ns| if (4_000_000_000..4_040_000_000).contains(&at_ns) { 40 * MS } else { usual_ns(at_ns) };
     let (found, _) = even(20 * S, service);
@@ -238,7 +238,7 @@ fn mser_alone_would_have_taken_it_for_one() {
 }
 
 #[test]
-fn a_slow_beginning_is_told_and_stays_in() {
+fn a_slow_beginning_is_reported_and_kept() {
     for slow_ms in [500, 1_200, 1_300, 3_000] {
         let service = |at_ns| if at_ns < slow_ms * MS as i64 { 2 * usual_ns(at_ns) } else { usual_ns(at_ns) };
         let (found, store) = even(20 * S, service);
@@ -271,7 +271,7 @@ fn a_slow_beginning_and_a_stall_behind_it_are_told_apart() {
 }
 
 #[test]
-fn trouble_in_a_slow_beginning_is_told_with_it() {
+fn faults_in_a_slow_beginning_are_reported() {
     let service = |at_ns: i64| if at_ns < 3_000_000_000 { 2 * usual_ns(at_ns) } else { usual_ns(at_ns) };
     let (found, store) = even(20 * S, service);
     assert_eq!(found.beginning.clone().unwrap().until_ns, 3 * S);
@@ -304,7 +304,7 @@ fn trouble_in_a_slow_beginning_is_told_with_it() {
 }
 
 #[test]
-fn what_does_not_end_before_the_middle_is_no_warm_up() {
+fn a_beginning_beyond_the_middle_is_no_warm_up() {
     let service = |at_ns: i64| if at_ns < 10 * S as i64 { 150_000 } else { 100_000 } + usual_ns(at_ns) / 10;
     let (found, _) = even(20 * S, service);
     assert!(warm_up(&found, Series::P50).is_endless, "{found:?}");
@@ -346,7 +346,7 @@ fn a_cache_that_fills_is_not_steady() {
 }
 
 #[test]
-fn what_cannot_be_looked_at_says_why() {
+fn series_without_a_test_have_a_reason() {
     let reasons = |found: &Steadiness| {
         let of = |held: &SeriesSteadiness| {
             let (warm_up, course) = (held.warm_up.clone().err(), held.course.clone().err());

@@ -6,7 +6,7 @@
 //! that neither these nor what follows them can be waited out.
 
 use super::mann_kendall::trend;
-use super::series::{Cells, HIT_EFFECT, Of, Series};
+use super::series::{Cells, HIT_EFFECT, Series, SeriesPhase};
 use crate::interval::SLICE_NS;
 use crate::median::median;
 use crate::store::IntervalStore;
@@ -88,7 +88,7 @@ impl WarmupEnd {
 /// May the warm-up end that began at `start_ns`, by what was recorded until `until_ns`, whole slices later? `None`: it goes on.
 pub fn end(plan: &Plan, store: &IntervalStore, start_ns: u64, until_ns: u64) -> Option<WarmupEnd> {
     let cells = Cells {
-        of: Of::Warmup,
+        phase: SeriesPhase::Warmup,
         // A warm-up of no fixed length is too short for wider ones.
         cells: store.timeline().cells(start_ns..until_ns),
         slice_ns: SLICE_NS,
@@ -115,20 +115,20 @@ pub fn end(plan: &Plan, store: &IntervalStore, start_ns: u64, until_ns: u64) -> 
         false => &[Series::HitRatio],
     };
     // That of the series that takes the fewest requests.
-    let mut first = Course::Thin;
+    let mut first = SeriesTrend::Thin;
     for series in judged {
-        let course = Course::of(&cells, *series);
-        if course == Course::Better {
+        let course = SeriesTrend::of(&cells, *series);
+        if course == SeriesTrend::Better {
             return None;
         }
         first = if matches!(series, Series::P50 | Series::HitRatio) { course } else { first };
     }
     let has_any = cells.samples(Series::P50, 0..cells.cells.len()) > 0;
     match first {
-        Course::Level => Some(WarmupEnd::Level),
+        SeriesTrend::Level => Some(WarmupEnd::Level),
         // Replies are rare: it takes longer to see anything of them.
-        Course::Thin if is_steady_load && has_any => None,
-        Course::Thin | Course::Better => Some(WarmupEnd::Unknown),
+        SeriesTrend::Thin if is_steady_load && has_any => None,
+        SeriesTrend::Thin | SeriesTrend::Better => Some(WarmupEnd::Unknown),
     }
 }
 
@@ -189,7 +189,7 @@ fn hit_ratio_falls(cells: &Cells<'_>) -> bool {
 
 /// Where a series is going.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Course {
+enum SeriesTrend {
     /// Nowhere, or worse.
     Level,
     Better,
@@ -197,7 +197,7 @@ enum Course {
     Thin,
 }
 
-impl Course {
+impl SeriesTrend {
     fn of(cells: &Cells<'_>, series: Series) -> Self {
         let Some(values) = values(cells, series) else { return Self::Thin };
         let Some((level, found)) = median(&values).zip(trend(&values)) else { return Self::Thin };

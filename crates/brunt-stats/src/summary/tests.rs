@@ -10,7 +10,7 @@ use crate::interval::Interval;
 use crate::outage::{OutageKind, OutageKinds, OutageSpan};
 use crate::recorder::{Layout, RecorderSet};
 use crate::sample::{Sample, Times};
-use crate::statistics::{ServerRecord, Snapshot};
+use crate::server_stats::{ServerRecord, Snapshot};
 use crate::verdict::{Check, CheckStatus, Status};
 use brunt_plan::op::{KeyRef, Op};
 use brunt_plan::outcome::{Outcome, ReplyKind};
@@ -240,7 +240,7 @@ fn a_server_of_half_the_speed_saturates() {
 }
 
 #[test]
-fn a_stopped_client_convicts_itself() {
+fn a_stopped_client_is_not_trusted() {
     // Stopped for 300 ms of 2 s; then everything goes out at once and the server answers each in 20 µs.
     let stop = WINDOW.measure_ns + 500 * MS..WINDOW.measure_ns + 800 * MS;
     let mut events = gets(100_000, |_| 20_000);
@@ -281,7 +281,7 @@ fn a_stopped_client_convicts_itself() {
 }
 
 #[test]
-fn failures_are_told_apart_from_latencies() {
+fn failures_are_kept_apart_from_latencies() {
     let mut events = gets(1_000_000, |_| 100_000);
     for event in events.iter_mut().skip(1_000).step_by(100) {
         (event.service_ns, event.class_of_outcome) = (400 * MS, OutcomeClass::Timeout);
@@ -378,14 +378,14 @@ fn an_outage_is_in_the_table() {
 }
 
 #[test]
-fn what_is_still_in_flight_is_in_the_books() {
+fn requests_in_flight_are_counted() {
     let plan = plan("mix = 'get'");
     let mut parts = intervals(&Layout::of(&plan), &gets(1_000_000, |_| 1_000), 1);
     let entry = parts[0].books.first_mut().unwrap();
     entry.book.requests.scheduled += 1;
     entry.book.requests.sent += 1;
-    let requests = RequestBook { in_flight: 1, ..RequestBook::default() };
-    let missing = BookEntry { book: Book { requests, ..Book::default() }, ..*entry };
+    let requests = RequestCounts { in_flight: 1, ..RequestCounts::default() };
+    let missing = CountEntry { book: OpCounts { requests, ..OpCounts::default() }, ..*entry };
     assert_eq!(status(&summary(&plan, &parts), "CONSERVE"), CheckStatus::NotTrusted);
     parts[0].books.push(missing);
     let summary = summary(&plan, &parts);
@@ -402,7 +402,7 @@ fn one_interval(plan: &Plan, record: impl FnOnce(&mut RecorderSet)) -> Vec<Inter
 }
 
 #[test]
-fn connections_servers_and_outages_travel_to_the_summary() {
+fn connections_servers_and_outages_reach_the_summary() {
     let plan = plan("server = ['one.example', 'two.example']\nmix = 'get'\nmeter = ['outstanding']");
     let worker = |number: u64| {
         one_interval(&plan, |set| {
@@ -497,7 +497,7 @@ fn follow_ups_are_no_load_that_was_offered() {
 }
 
 #[test]
-fn requests_without_a_reply_are_no_trouble() {
+fn noreply_requests_are_not_failures() {
     let plan = plan("rate = 10000\nmix = 'set'\nnoreply = true");
     let mut events = gets(100_000, |_| 0);
     for event in &mut events {
@@ -666,7 +666,7 @@ fn assertions_compare_with_what_was_measured() {
 /// What a server said to one part is its account of the load of all, in a window of that part's own: it says nothing of the whole,
 /// however many parts were told something, and in which order they come.
 #[test]
-fn what_servers_said_is_of_no_part() {
+fn server_stats_are_dropped_when_records_are_merged() {
     let plan = plan("rate = 1000\nmix = 'get'\nserver = 'a'");
     let events = gets(MS, |_| 100_000);
     let parts = intervals(&Layout::of(&plan), &events, 1);

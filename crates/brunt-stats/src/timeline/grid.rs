@@ -5,7 +5,7 @@
 //! of a wider grid is made of whole cells of the narrower one, and how wide it is follows from the instants that were seen,
 //! whatever their order.
 
-use crate::interval::{Move, SLICE_NS};
+use crate::interval::{HostMapping, SLICE_NS};
 use serde::{Deserialize, Serialize};
 use std::ops::Range;
 
@@ -21,7 +21,7 @@ pub(super) struct Grid {
     /// What lies before it is one cell.
     pub start_ns: u64,
     /// The end of the window, as far as is known.
-    #[serde(with = "crate::wide::instant")]
+    #[serde(with = "crate::wide_number::instant")]
     pub end_ns: u64,
     /// Length of the cells before the window.
     pub lead_ns: u64,
@@ -61,14 +61,14 @@ impl Grid {
         self.measure_ns = Some(measure_ns);
     }
 
-    pub(super) fn bound(&mut self, schedule: Range<u64>) {
+    pub(super) fn set_schedule(&mut self, schedule: Range<u64>) {
         (self.start_ns, self.end_ns) = (schedule.start, schedule.end);
     }
 
     /// Where it lies in a whole of which it is a part.
-    pub(super) fn place(&mut self, place: &Move) {
-        self.measure_ns = self.measure_ns.map(|at_ns| place.time(at_ns));
-        (self.start_ns, self.end_ns) = (place.time(self.start_ns), place.time(self.end_ns));
+    pub(super) fn map_host(&mut self, mapping: &HostMapping) {
+        self.measure_ns = self.measure_ns.map(|at_ns| mapping.time(at_ns));
+        (self.start_ns, self.end_ns) = (mapping.time(self.start_ns), mapping.time(self.end_ns));
     }
 
     /// Becomes a grid for the cells of both.

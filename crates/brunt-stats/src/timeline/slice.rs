@@ -3,9 +3,9 @@
 //! Not a row of a table (that has percentiles) and no judge of its own length: the grid says which intervals belong to it.
 //! Invariant: every field is a sum, a least or a greatest, so that slices add up to longer ones exactly and in any order.
 
-use crate::book::{BookEntry, KeyBook};
 use crate::histogram::SparseHistogram;
 use crate::interval::{Activity, Interval};
+use crate::request_counts::{CountEntry, KeyCounts};
 use crate::server::{self, ServerCounts};
 use brunt_plan::op::{ClassId, OpId};
 use brunt_plan::outcome::OutcomeClass;
@@ -23,7 +23,7 @@ pub struct SliceRow {
     pub op: OpId,
     /// Ops completed in the slice and inside the measured window, whenever they were due.
     pub completed: u64,
-    /// Ops that failed in it as the errors of [`crate::book::RequestBook::faulty`] do: error, time-out, lost, given up.
+    /// Ops that failed in it as the errors of [`crate::request_counts::RequestCounts::faulty`] do: error, time-out, lost, given up.
     pub faulty: u64,
     /// Keys that ops completed in it asked for and that were not there.
     pub missed: u64,
@@ -50,9 +50,9 @@ pub struct Slice {
     /// The lengths of its intervals together: the time it covers, times the workers.
     pub recorded_ns: u64,
     /// Keys of measured retrievals that ended in the slice.
-    pub keys: KeyBook,
+    pub keys: KeyCounts,
     /// Keys of those of the warm-up.
-    pub warmup_keys: KeyBook,
+    pub warmup_keys: KeyCounts,
     /// Response times of ops of the warm-up that completed in the slice, where they are recorded.
     pub warmup_response: SparseHistogram,
     /// What each server did, in the order of the plan.
@@ -114,7 +114,7 @@ impl ServerFields {
 
 impl From<Slice> for SliceFields {
     fn from(slice: Slice) -> Self {
-        let keys = |of: KeyBook| [of.asked, of.hit, of.miss, of.failed];
+        let keys = |of: KeyCounts| [of.asked, of.hit, of.miss, of.failed];
         (
             [slice.start_ns, slice.end_ns, slice.recorded_ns],
             [counts(&slice.activity), counts(&slice.preload)],
@@ -134,7 +134,8 @@ impl From<SliceFields> for Slice {
             completed,
             failed,
         });
-        let [keys, warmup_keys] = keys.map(|[asked, hit, miss, failed]| KeyBook { asked, hit, miss, failed });
+        let [keys, warmup_keys] =
+            keys.map(|[asked, hit, miss, failed]| KeyCounts { asked, hit, miss, failed });
         let server = |fields| {
             let [answered, failed, unsent, given_up, redirected] = match fields {
                 ServerFields::Answered(answered) => [answered, 0, 0, 0, 0],
@@ -203,8 +204,8 @@ impl Slice {
             activity: Activity::default(),
             preload: Activity::default(),
             recorded_ns: 0,
-            keys: KeyBook::default(),
-            warmup_keys: KeyBook::default(),
+            keys: KeyCounts::default(),
+            warmup_keys: KeyCounts::default(),
             warmup_response: SparseHistogram::default(),
             servers: vec![ServerCounts::default(); interval.servers.len()],
             rows: Vec::new(),
@@ -249,7 +250,7 @@ impl Slice {
         interval.books.iter().for_each(|entry| self.merge_book(entry));
     }
 
-    fn merge_book(&mut self, entry: &BookEntry) {
+    fn merge_book(&mut self, entry: &CountEntry) {
         let counts = entry.in_window();
         let followup = if entry.phase == Phase::Measure { entry.book.requests.followup } else { 0 };
         if counts.ended() + counts.given_up + followup > 0 {

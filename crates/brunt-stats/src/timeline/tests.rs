@@ -4,11 +4,11 @@
 
 use super::*;
 use crate::batch::batches;
-use crate::book::{Book, BookEntry};
 use crate::connection::ConnectionCounts;
 use crate::fault::FaultTable;
 use crate::interval::{Bytes, IntervalRow, Latencies, SLICE_NS};
 use crate::outage::OutageSpans;
+use crate::request_counts::{CountEntry, OpCounts};
 use crate::server::ServerCounts;
 use crate::summary::MeasuredWindow;
 use brunt_plan::op::OpKind;
@@ -26,7 +26,7 @@ fn interval(start_ns: u64, end_ns: u64, op: OpKind, values: &[u64]) -> Interval 
     let mut response = Histogram::new();
     values.iter().for_each(|value| response.record(*value));
     let count = values.len() as u64;
-    let mut book = Book::default();
+    let mut book = OpCounts::default();
     (book.requests.scheduled, book.requests.sent) = (count, count);
     book.requests.outcomes[OutcomeClass::Hit as usize] = count;
     (book.keys.asked, book.keys.hit) = (count, count);
@@ -37,7 +37,7 @@ fn interval(start_ns: u64, end_ns: u64, op: OpKind, values: &[u64]) -> Interval 
         worker: 0,
         start_ns,
         end_ns,
-        books: vec![BookEntry { phase: Phase::Measure, class: 0, op: op.into(), book }],
+        books: vec![CountEntry { phase: Phase::Measure, class: 0, op: op.into(), book }],
         rows: vec![IntervalRow { class: 0, op: op.into(), latencies, client_lag_ns: 0 }],
         warmup: SparseHistogram::default(),
         bytes: [Bytes::default(); Phase::COUNT],
@@ -126,7 +126,7 @@ fn each_side_of_the_window_has_a_width_of_its_own() {
     }
     assert_eq!(held.slices().count(), 1);
     held.align(measure_ns);
-    held.bound(measure_ns - 61 * S..measure_ns + 10 * S);
+    held.set_schedule(measure_ns - 61 * S..measure_ns + 10 * S);
     for index in 0..1_200 {
         held.push(&tick(measure_ns - 61 * S - 50 * SLICE_NS + index * SLICE_NS));
     }
@@ -205,18 +205,18 @@ proptest! {
         }
         let count = |held: &Timeline| held.slices().map(|slice| slice.activity.completed).sum::<u64>();
         prop_assert_eq!(count(&forwards), 2 * places as u64);
-        let carried = carried::Carried::from(forwards.clone());
+        let carried = serialized::SerializedTimeline::from(forwards.clone());
         prop_assert_eq!(Timeline::try_from(carried), Ok(forwards));
     }
 }
 
 #[test]
-fn what_does_not_lie_on_its_grid_is_refused() {
+fn slices_off_the_grid_are_rejected() {
     let held = timeline(None, (0..3).map(|index| tick(MEASURE + index * SLICE_NS)));
     let refusal = |change: fn(&mut Timeline)| {
         let mut changed = held.clone();
         change(&mut changed);
-        Timeline::try_from(carried::Carried::from(changed)).err()
+        Timeline::try_from(serialized::SerializedTimeline::from(changed)).err()
     };
     assert_eq!(refusal(|_| ()), None);
     let length = Some("slices of a length that there is not");
@@ -236,7 +236,7 @@ fn what_does_not_lie_on_its_grid_is_refused() {
     for (change, expected) in table {
         let mut changed = held.clone();
         changed.slices.values_mut().take(1).for_each(change);
-        assert_eq!(Timeline::try_from(carried::Carried::from(changed)).err(), Some(expected));
+        assert_eq!(Timeline::try_from(serialized::SerializedTimeline::from(changed)).err(), Some(expected));
     }
 }
 

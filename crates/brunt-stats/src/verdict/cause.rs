@@ -85,9 +85,9 @@ impl Cause {
 }
 
 /// The checks that found something which no cause accounts for so far.
-pub(super) struct Open<'a>(Vec<&'a Check>);
+pub(super) struct OpenChecks<'a>(Vec<&'a Check>);
 
-impl Open<'_> {
+impl OpenChecks<'_> {
     pub(super) fn get(&self, id: &str) -> Option<&Check> {
         self.0.iter().find(|check| check.id == id).copied()
     }
@@ -104,12 +104,12 @@ impl Open<'_> {
 }
 
 /// One kind of trouble: is it there, and what of the open findings does it account for?
-pub(super) type Candidate = fn(&Evidence<'_>, &Open<'_>) -> Option<Cause>;
+pub(super) type Candidate = fn(&Evidence<'_>, &OpenChecks<'_>) -> Option<Cause>;
 
 /// The causes of what the checks found, the one that explains most first. Candidates are asked in their order; what one of them
 /// accounts for is not the next one's.
 pub(super) fn all(evidence: &Evidence<'_>, checks: &[Check], candidates: &[Candidate]) -> Vec<Cause> {
-    let mut open = Open(checks.iter().filter(|check| check.status > CheckStatus::Ok).collect());
+    let mut open = OpenChecks(checks.iter().filter(|check| check.status > CheckStatus::Ok).collect());
     let mut causes = Vec::new();
     for candidate in candidates {
         let Some(cause) = candidate(evidence, &open) else { continue };

@@ -6,7 +6,7 @@
 use super::{Check, CheckStatus, Evidence, percent, rounded};
 use crate::batch::{BATCHES, SLICES_MIN};
 use crate::confidence::{PercentileInterval, requests_for};
-use crate::convergence::{EFFECTIVE_ABOVE_MIN, Finding, Goal};
+use crate::convergence::{EFFECTIVE_ABOVE_MIN, Goal, GoalState};
 use brunt_plan::quantile::Quantile;
 
 /// Share of the batches that may lie below a percentile all through.
@@ -94,11 +94,11 @@ pub(super) fn until(evidence: &Evidence<'_>) -> Check {
 }
 
 /// What a goal lacks, if anything.
-fn open(goal: &Goal, finding: &Finding) -> Option<String> {
+fn open(goal: &Goal, finding: &GoalState) -> Option<String> {
     match (goal, finding) {
-        (_, Finding::Reached(_)) => None,
-        (goal, Finding::Unknown) => Some(format!("{goal}: too few requests for an interval")),
-        (Goal::Width(precision), Finding::Open(interval)) => {
+        (_, GoalState::Reached(_)) => None,
+        (goal, GoalState::Unknown) => Some(format!("{goal}: too few requests for an interval")),
+        (Goal::Width(precision), GoalState::Open(interval)) => {
             let found = match interval.relative_half_width() {
                 Some(half_width) => format!("half the interval is {} of it", percent(half_width)),
                 None => "the interval has no upper end".to_owned(),
@@ -114,7 +114,7 @@ fn open(goal: &Goal, finding: &Finding) -> Option<String> {
                 rounded(requests)
             ))
         }
-        (Goal::Excludes(_), Finding::Open(_)) => {
+        (Goal::Excludes(_), GoalState::Open(_)) => {
             Some(format!("{goal}: inconclusive, its bounds lie on both sides"))
         }
     }

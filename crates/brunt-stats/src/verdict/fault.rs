@@ -4,7 +4,7 @@
 //! a good reply. Requests then wait for another connection, or for none, and a server that says what was not asked for is
 //! not known to be right in what it says else.
 
-use super::cause::{Cause, CauseKind, Open};
+use super::cause::{Cause, CauseKind, OpenChecks};
 use super::{Check, CheckStatus, Evidence, Limits, percent, share, time};
 use crate::fault::{Fault, FaultKind, FaultTable};
 use brunt_plan::phase::Phase;
@@ -72,7 +72,7 @@ pub(super) fn is_garbage(evidence: &Evidence<'_>) -> bool {
 }
 
 /// Did the server, or whatever is at its address, send what is no reply?
-pub(super) fn cause(evidence: &Evidence<'_>, open: &Open<'_>) -> Option<Cause> {
+pub(super) fn cause(evidence: &Evidence<'_>, open: &OpenChecks<'_>) -> Option<Cause> {
     let check = open.get("FAULT").filter(|_| is_garbage(evidence))?;
     let sent = evidence.faults.sent;
     Some(Cause {

@@ -4,7 +4,7 @@
 
 use super::{Check, CheckStatus, Evidence, Limits, percent, rounded};
 use crate::calibration::Lookup;
-use crate::headroom::{Headroom, Limit};
+use crate::headroom::{Headroom, HeadroomLimit};
 
 /// Share of the headroom that may be used. There is no share that convicts: LAG does, when the client is late.
 const HEADROOM: Limits = Limits { caution: 0.70, not_trusted: f64::INFINITY };
@@ -20,7 +20,7 @@ pub(super) fn headroom(evidence: &Evidence<'_>) -> Check {
     let rate = evidence.busiest_rate;
     let Headroom { rate: known, limit, limit_rate } = fit.calibration.headroom;
     // Where no rate was within the limit, the headroom is less than the lowest that was tried.
-    let bound = if limit == Limit::Client { known.or(limit_rate) } else { known };
+    let bound = if limit == HeadroomLimit::Client { known.or(limit_rate) } else { known };
     let Some(bound) = bound.filter(|bound| *bound > 0) else {
         return skipped(
             "the calibration found no headroom: its reference server did not keep up with any rate",
@@ -33,26 +33,26 @@ pub(super) fn headroom(evidence: &Evidence<'_>) -> Check {
     let mut details = Vec::new();
     let mut message = format!("{rate} requests/s, {share} of the calibrated headroom of {bound}/s");
     match (limit, known, status) {
-        (Limit::Client, Some(_), CheckStatus::Ok) => {}
-        (Limit::Client, Some(_), _) => {
+        (HeadroomLimit::Client, Some(_), CheckStatus::Ok) => {}
+        (HeadroomLimit::Client, Some(_), _) => {
             details.push("above it the client's own share in the p99 exceeds 10 us".to_owned());
         }
-        (Limit::Client, None, CheckStatus::Ok) => {
+        (HeadroomLimit::Client, None, CheckStatus::Ok) => {
             return skipped(&format!(
                 "the headroom is below {bound}/s, the lowest rate that was calibrated, and no more is known"
             ));
         }
-        (Limit::Client, None, _) => {
+        (HeadroomLimit::Client, None, _) => {
             message = format!(
                 "{rate} requests/s: the client's own share in the p99 exceeded 10 us already at {bound}/s, the lowest rate \
                  that was calibrated"
             );
         }
-        (Limit::Server | Limit::Search, _, CheckStatus::Ok) => {
+        (HeadroomLimit::Server | HeadroomLimit::Search, _, CheckStatus::Ok) => {
             message =
                 format!("{rate} requests/s, {share} of {bound}/s, which is the least that the headroom is");
         }
-        (Limit::Server | Limit::Search, ..) => {
+        (HeadroomLimit::Server | HeadroomLimit::Search, ..) => {
             return skipped(&format!(
                 "the headroom is at least {bound}/s, and no more is known: calibration ended there, at no limit of the \
                  client's"

@@ -76,7 +76,7 @@ pub(super) fn cpu(evidence: &Evidence<'_>) -> Check {
 }
 
 /// One way in which processor time is taken away.
-pub(super) struct StealArm {
+pub(super) struct StealSource {
     pub status: CheckStatus,
     pub value: f64,
     message: String,
@@ -86,7 +86,7 @@ pub(super) struct StealArm {
 /// Did others take processor time away? Of its two arms those are told that found something, the worse one first, and
 /// its number is the one that counts; both where neither did.
 pub(super) fn steal(evidence: &Evidence<'_>) -> Check {
-    let mut arms: Vec<StealArm> = [stolen(evidence), run_delay(evidence)].into_iter().flatten().collect();
+    let mut arms: Vec<StealSource> = [stolen(evidence), run_delay(evidence)].into_iter().flatten().collect();
     // Of equals the first stays first.
     arms.sort_by(|one, other| other.status.cmp(&one.status).then(other.value.total_cmp(&one.value)));
     if arms.first().is_some_and(|worst| worst.status > CheckStatus::Ok) {
@@ -106,7 +106,7 @@ pub(super) fn steal(evidence: &Evidence<'_>) -> Check {
 }
 
 /// What the hypervisor gave to other guests. A tick or two are not judged, and so count as nothing.
-pub(super) fn stolen(evidence: &Evidence<'_>) -> Option<StealArm> {
+pub(super) fn stolen(evidence: &Evidence<'_>) -> Option<StealSource> {
     let (ns, share) = evidence.run.host.stolen_ns.zip(evidence.run.host.stolen_share())?;
     let value = if ns <= STOLEN_MIN_NS { 0.0 } else { share };
     let message = format!(
@@ -115,11 +115,11 @@ pub(super) fn stolen(evidence: &Evidence<'_>) -> Option<StealArm> {
         evidence.run.host.cpus
     );
     let fix = "nothing in this guest helps: use a host of one's own, or processors that are not shared";
-    Some(StealArm { status: STEAL.judge(value), value, message, fix })
+    Some(StealSource { status: STEAL.judge(value), value, message, fix })
 }
 
 /// What other threads of this host took from the worst worker.
-pub(super) fn run_delay(evidence: &Evidence<'_>) -> Option<StealArm> {
+pub(super) fn run_delay(evidence: &Evidence<'_>) -> Option<StealSource> {
     let (worker, value) = worst(evidence, |worker| worker.run_delay_ns.unwrap_or(0))
         .filter(|(worker, _)| worker.run_delay_ns.is_some())?;
     let switches = worker.involuntary_switches as f64 / (worker.wall_ns as f64 / 1e9);
@@ -131,7 +131,7 @@ pub(super) fn run_delay(evidence: &Evidence<'_>) -> Option<StealArm> {
     );
     let fix = "take away what else runs on these processors, or pin the workers to others (--cpus)";
     let status = with_lag(STEAL.judge(value), CheckStatus::NotTrusted, evidence);
-    Some(StealArm { status, value, message, fix })
+    Some(StealSource { status, value, message, fix })
 }
 
 /// Were the clocks sound?

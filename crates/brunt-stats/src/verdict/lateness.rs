@@ -3,7 +3,7 @@
 //! Not how late it was (that is LAG's). Invariant: more threads are advised only to a worker that is busy, and only where a processor is
 //! free for them.
 
-use super::cause::{Cause, CauseKind, Open};
+use super::cause::{Cause, CauseKind, OpenChecks};
 use super::host::{CPU, LOOKS_MIN, STEAL, denied_ns, run_delay, stolen, worst};
 use super::{CheckStatus, Evidence, lag, percent, share, significant, time};
 use crate::latency::ClientError;
@@ -36,7 +36,7 @@ const SHARED_FIX: &str =
 const NEIGHBOUR_FIX: &str = "stop what else runs on these processors, or pin the workers to others (--cpus)";
 
 /// A backlog is the client's where a worker had no time left, or lacked its processor for so long that it cannot be told.
-pub(super) fn is_limit(evidence: &Evidence<'_>, open: &Open<'_>) -> bool {
+pub(super) fn is_limit(evidence: &Evidence<'_>, open: &OpenChecks<'_>) -> bool {
     let is_starved =
         worst(evidence, |worker| denied_ns(worker, evidence)).is_some_and(|(_, denied)| denied > STARVED);
     open.has("SAT") && (is_starved || open.get("CPU").is_some_and(|check| check.value >= BUSY))
@@ -97,7 +97,7 @@ fn sets_load(evidence: &Evidence<'_>, delayed: f64) -> bool {
 }
 
 /// What follows where workers lacked their processors for this share of the window; `lag`: LAG does.
-fn of_delay(evidence: &Evidence<'_>, open: &Open<'_>, delayed: f64, lag: bool) -> Vec<&'static str> {
+fn of_delay(evidence: &Evidence<'_>, open: &OpenChecks<'_>, delayed: f64, lag: bool) -> Vec<&'static str> {
     let is_limit = is_limit(evidence, open);
     let stalls = StallCounts::of_all(&evidence.run.usage.workers);
     let delayed_ns: u64 =
@@ -116,7 +116,7 @@ fn of_delay(evidence: &Evidence<'_>, open: &Open<'_>, delayed: f64, lag: bool) -
 }
 
 /// More workers than processors: they take them from each other.
-pub(super) fn too_many_threads(evidence: &Evidence<'_>, open: &Open<'_>) -> Option<Cause> {
+pub(super) fn too_many_threads(evidence: &Evidence<'_>, open: &OpenChecks<'_>) -> Option<Cause> {
     let (workers, cpus) = (evidence.run.usage.workers.len() as u64, evidence.run.host.cpus);
     let (worker, delayed) = worst(evidence, |worker| worker.run_delay_ns.unwrap_or(0))?;
     if evidence.is_fleet || cpus == 0 || workers <= cpus || delayed <= STEAL.caution {
@@ -142,7 +142,7 @@ pub(super) fn too_many_threads(evidence: &Evidence<'_>, open: &Open<'_>) -> Opti
 }
 
 /// A worker that could hardly do more.
-pub(super) fn busy_client(evidence: &Evidence<'_>, open: &Open<'_>) -> Option<Cause> {
+pub(super) fn busy_client(evidence: &Evidence<'_>, open: &OpenChecks<'_>) -> Option<Cause> {
     let (worker, busy) = busiest(evidence).filter(|_| is_busy(evidence))?;
     let is_limit = is_limit(evidence, open);
     let fix = match has_free_processor(evidence) {
@@ -171,7 +171,7 @@ pub(super) fn busy_client(evidence: &Evidence<'_>, open: &Open<'_>) -> Option<Ca
 }
 
 /// Client and server want the same processor: the socket says so, or time was lost that no other process had.
-pub(super) fn shared_processor(evidence: &Evidence<'_>, open: &Open<'_>) -> Option<Cause> {
+pub(super) fn shared_processor(evidence: &Evidence<'_>, open: &OpenChecks<'_>) -> Option<Cause> {
     let delay = run_delay(evidence);
     let (worker, delayed) = worst(evidence, |worker| worker.run_delay_ns.unwrap_or(0))?;
     let is_seen = open.has("COLO");
@@ -227,7 +227,7 @@ pub(super) fn shared_processor(evidence: &Evidence<'_>, open: &Open<'_>) -> Opti
 }
 
 /// Others had the processors: the hypervisor's other guests, or other threads of this host.
-pub(super) fn neighbour(evidence: &Evidence<'_>, open: &Open<'_>) -> Option<Cause> {
+pub(super) fn neighbour(evidence: &Evidence<'_>, open: &OpenChecks<'_>) -> Option<Cause> {
     let found = open.has("STEAL");
     let by_guests = stolen(evidence).filter(|arm| found && arm.status > CheckStatus::Ok);
     let (worker, delayed) = worst(evidence, |worker| denied_ns(worker, evidence))?;
@@ -285,7 +285,7 @@ pub(super) fn neighbour(evidence: &Evidence<'_>, open: &Open<'_>) -> Option<Caus
 }
 
 /// The client stood still, and nothing says who had its processor.
-pub(super) fn stop(evidence: &Evidence<'_>, open: &Open<'_>) -> Option<Cause> {
+pub(super) fn stop(evidence: &Evidence<'_>, open: &OpenChecks<'_>) -> Option<Cause> {
     let check = open.get("STALL")?;
     let workers = &evidence.run.usage.workers;
     let (longest, all) = (StallCounts::longest_of(workers)?, StallCounts::of_all(workers));
@@ -308,7 +308,7 @@ pub(super) fn stop(evidence: &Evidence<'_>, open: &Open<'_>) -> Option<Cause> {
 }
 
 /// A worker with time to spare sleeps until something comes, and wakes late.
-pub(super) fn wake_ups(evidence: &Evidence<'_>, open: &Open<'_>) -> Option<Cause> {
+pub(super) fn wake_ups(evidence: &Evidence<'_>, open: &OpenChecks<'_>) -> Option<Cause> {
     let check = open.get("LAG")?;
     let (worker, busy) = busiest(evidence)?;
     let wake_up_ns = wake_up_ns(evidence);

@@ -2,12 +2,12 @@
 //!
 //! Not of latencies. What the plan asked for is compared with what happened, in counts.
 
-use super::cause::{Cause, CauseKind, Open};
+use super::cause::{Cause, CauseKind, OpenChecks};
 use super::host::{STEAL, denied_ns, worst};
 use super::lateness::is_limit;
 use super::{
-    Asked, Check, CheckStatus, Evidence, LastHalf, Limits, OpenLoop, SAMPLES_MIN, outage, percent, rounded,
-    share,
+    Check, CheckStatus, Evidence, LastHalf, Limits, OpenLoop, RequestTarget, SAMPLES_MIN, outage, percent,
+    rounded, share,
 };
 use crate::steady::Series;
 
@@ -47,7 +47,7 @@ pub(super) fn samples(evidence: &Evidence<'_>) -> Check {
 
 /// Was everything issued that the plan asks for by number?
 pub(super) fn short(evidence: &Evidence<'_>) -> Check {
-    let Some(Asked { requests, issued, is_time_up, connections_end }) = evidence.asked else {
+    let Some(RequestTarget { requests, issued, is_time_up, connections_end }) = evidence.asked else {
         let message = "no number of requests to reach: none is asked for, or the run was interrupted";
         return Check::skipped("SHORT", message, 0.0);
     };
@@ -99,7 +99,7 @@ pub(super) fn rate(evidence: &Evidence<'_>) -> Check {
 
 /// Is it the server that did not keep up, and what follows from that? Behind a server that falls behind every queue is full, up to the
 /// schedule: what waits there is booked as the client's lateness.
-pub(super) fn cause(evidence: &Evidence<'_>, open: &Open<'_>) -> Option<Cause> {
+pub(super) fn cause(evidence: &Evidence<'_>, open: &OpenChecks<'_>) -> Option<Cause> {
     let check = open.get("SAT").filter(|_| !is_limit(evidence, open))?;
     let LastHalf { offered, answered, seconds } = evidence.last_half?;
     let mut sentence = format!(

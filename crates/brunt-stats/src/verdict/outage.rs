@@ -3,7 +3,7 @@
 //!
 //! Not a check of its own. The checks that miss those requests say so, instead of advice that suits a server which is there.
 
-use super::cause::{Cause, CauseKind, Open};
+use super::cause::{Cause, CauseKind, OpenChecks};
 use super::host::is_shared_beside;
 use super::lateness::moves;
 use super::{Evidence, SAMPLES_MIN, fault, lag, share, time};
@@ -99,7 +99,7 @@ fn stood_still(worker: &WorkerUsage, outage: &MeasuredOutage, measure_ns: u64) -
 }
 
 /// Did a server answer no request for a while, and what follows from that?
-pub(super) fn cause(evidence: &Evidence<'_>, open: &Open<'_>) -> Option<Cause> {
+pub(super) fn cause(evidence: &Evidence<'_>, open: &OpenChecks<'_>) -> Option<Cause> {
     let garbage = fault::is_garbage(evidence);
     let is_own = |outage: &&MeasuredOutage| !(garbage && outage.kinds.contains(OutageKind::Garbage));
     let outages: Vec<&MeasuredOutage> = evidence.outages.iter().filter(is_own).collect();
@@ -239,7 +239,7 @@ fn is_shortfall_of_it(evidence: &Evidence<'_>) -> bool {
 
 /// A server that answered nobody for a while.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct GoneServer {
+pub struct DownServer {
     /// As the plan has it.
     pub name: String,
     /// For how long, from the start of the schedule to the end of the drain.
@@ -250,7 +250,7 @@ pub struct GoneServer {
     pub given_up: u64,
 }
 
-impl GoneServer {
+impl DownServer {
     /// Those of a run, in the order of the plan.
     pub(crate) fn all(
         plan: &Plan,
@@ -283,20 +283,20 @@ fn overlap_ns(outage: &Outage, span: &Range<u64>, drained_ns: u64) -> u64 {
 }
 
 /// Which servers' requests were given up before they were sent, and for how long each server was gone; empty where none was.
-pub(super) fn unsent_for(servers: &[GoneServer]) -> String {
-    let missed: Vec<&GoneServer> = servers.iter().filter(|server| server.given_up > 0).collect();
+pub(super) fn unsent_for(servers: &[DownServer]) -> String {
+    let missed: Vec<&DownServer> = servers.iter().filter(|server| server.given_up > 0).collect();
     told(&missed, |server| format!("{} answered nobody for {}", server.name, time(server.gone_ns)))
 }
 
 /// Which servers were gone in the last half of the window, which lasted so long; empty where none of them was.
-pub(super) fn gone_late(servers: &[GoneServer], half_seconds: f64) -> String {
+pub(super) fn gone_late(servers: &[DownServer], half_seconds: f64) -> String {
     let least_ns = LATE_SHARE_MIN * half_seconds * 1e9;
-    let late: Vec<&GoneServer> =
+    let late: Vec<&DownServer> =
         servers.iter().filter(|server| server.late_ns > 0 && server.late_ns as f64 >= least_ns).collect();
     told(&late, |server| format!("{} answered nobody for {} of it", server.name, time(server.late_ns)))
 }
 
-fn told(servers: &[&GoneServer], say: impl Fn(&GoneServer) -> String) -> String {
+fn told(servers: &[&DownServer], say: impl Fn(&DownServer) -> String) -> String {
     let mut parts: Vec<String> = servers.iter().take(NAMED_MAX).map(|server| say(server)).collect();
     if servers.len() > NAMED_MAX {
         parts.push(format!("{} other servers were gone, too", servers.len() - NAMED_MAX));

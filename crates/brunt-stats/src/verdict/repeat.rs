@@ -55,7 +55,7 @@ mod tests {
     }
 
     #[test]
-    fn what_runs_say_of_each_other() {
+    fn agreement_of_runs() {
         let agree = || spread("p50", &[99.0, 100.0, 101.0], Some(2.0));
         let differ = || spread("p99", &[90.0, 100.0, 110.0], Some(2.0));
         let table = [

@@ -2,9 +2,9 @@
 //!
 //! Not of latencies, and not of what only we have seen. Where servers say nothing, these checks are skipped with the reason.
 
-use super::cause::{Cause, CauseKind, Open};
+use super::cause::{Cause, CauseKind, OpenChecks};
 use super::{Check, CheckStatus, Evidence, percent, rounded};
-use crate::statistics::{Comparison, Growth, ServerSpan, Upset};
+use crate::server_stats::{CounterReset, Growth, ServerSpan, StatComparison};
 use crate::steady::Series;
 
 /// A stock that grows by no more than this part of itself over the window is not filling.
@@ -20,11 +20,11 @@ pub struct ServerEvidence {
     /// Why nothing can be compared; empty where it can.
     pub silence: String,
     /// Our counts and the servers'.
-    pub comparisons: Vec<Comparison>,
+    pub comparisons: Vec<StatComparison>,
     /// Requests of ours of which only the server knows whether it counted them.
     pub open_requests: u64,
     /// Servers whose counters began anew.
-    pub upsets: Vec<(String, Upset)>,
+    pub upsets: Vec<(String, CounterReset)>,
     /// Two names of one server.
     pub same: Option<(String, String)>,
     /// The state of the cache; `None` where a server does not tell it.
@@ -77,8 +77,10 @@ pub(super) fn agreement(evidence: &Evidence<'_>) -> Check {
     }
     if let Some((server, upset)) = upsets.first() {
         let what = match upset {
-            Upset::Restarted => "was started anew during the run: what it counted before is gone",
-            Upset::Reset => "has smaller counters than before in the same process: somebody reset them",
+            CounterReset::Restarted => "was started anew during the run: what it counted before is gone",
+            CounterReset::Reset => {
+                "has smaller counters than before in the same process: somebody reset them"
+            }
         };
         let fix = "keep the server running, and its counters, for the length of a run";
         let message = format!("{server} {what}");
@@ -97,7 +99,7 @@ pub(super) fn agreement(evidence: &Evidence<'_>) -> Check {
     if met == 0 {
         return Check::skipped("SERVER", "the servers' statistics have none of the counts that we have", 0.0);
     }
-    let mut wrong: Vec<&Comparison> = comparisons.iter().filter(|one| one.difference() != 0).collect();
+    let mut wrong: Vec<&StatComparison> = comparisons.iter().filter(|one| one.difference() != 0).collect();
     wrong.sort_by_key(|one| std::cmp::Reverse(one.difference().unsigned_abs()));
     let fix = "see that no one else uses the server and nothing between answers for it (--no-server-stats leaves this out)";
     let value = wrong.first().map_or(0, |one| one.difference().unsigned_abs());
@@ -118,7 +120,7 @@ pub(super) fn agreement(evidence: &Evidence<'_>) -> Check {
 }
 
 /// The largest differences, and who may have made them.
-fn differences(wrong: &[&Comparison]) -> String {
+fn differences(wrong: &[&StatComparison]) -> String {
     let told: Vec<String> = wrong.iter().take(DIFFERENCES_TOLD).map(|one| difference(one)).collect();
     let more = match wrong.len().saturating_sub(DIFFERENCES_TOLD) {
         0 => String::new(),
@@ -134,8 +136,8 @@ fn differences(wrong: &[&Comparison]) -> String {
     format!("{}{more}: {reason}", told.join(", "))
 }
 
-fn difference(one: &Comparison) -> String {
-    let Comparison { statistic, least, most, counted } = one;
+fn difference(one: &StatComparison) -> String {
+    let StatComparison { statistic, least, most, counted } = one;
     let ours = if least == most { most.to_string() } else { format!("{} to {}", *least, *most) };
     let difference = one.difference();
     let word = if difference > 0 { "more" } else { "fewer" };
@@ -193,7 +195,7 @@ pub(super) fn cache(evidence: &Evidence<'_>) -> Check {
 }
 
 /// Did the cache change while it was measured, and what follows from that?
-pub(super) fn cause(evidence: &Evidence<'_>, open: &Open<'_>) -> Option<Cause> {
+pub(super) fn cause(evidence: &Evidence<'_>, open: &OpenChecks<'_>) -> Option<Cause> {
     let check = open.get("CACHE");
     let state = evidence.servers.cache.as_ref().filter(|_| check.is_some());
     let moved = |id: &str| evidence.steady.fires(id, Series::HitRatio);

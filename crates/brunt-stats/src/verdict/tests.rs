@@ -7,14 +7,14 @@ mod cause;
 mod server;
 
 use super::*;
-use crate::book::{Book, KeyBook, RequestBook};
-use crate::calibration::{Calibration, Fit, Floor, HostIdentity, Shape};
-use crate::convergence::{Finding, Goal};
+use crate::calibration::{Calibration, CalibrationMatch, HostIdentity, LatencyFloor, Shape};
+use crate::convergence::{Goal, GoalState};
 use crate::fault::FaultKind;
-use crate::headroom::{Headroom, Limit};
+use crate::headroom::{Headroom, HeadroomLimit};
 use crate::host::{ClockEvidence, HostEvidence};
+use crate::request_counts::{KeyCounts, OpCounts, RequestCounts};
 use crate::usage::{ClientUsage, Colocation, StallCounts, WorkerUsage};
-use crate::verification::{Example, ValueFault};
+use crate::verification::{FaultExample, ValueFault};
 use crate::window::WindowCounts;
 use CheckStatus::{Caution, NotTrusted, Ok, Skipped};
 use brunt_plan::op::OpKind;
@@ -100,8 +100,8 @@ fn interval(batches_reached: u32, low_ns: u64, high_ns: Option<u64>) -> Percenti
     }
 }
 
-fn asked(requests: u64, issued: u64) -> Asked {
-    Asked { requests, issued, is_time_up: false, connections_end: false }
+fn asked(requests: u64, issued: u64) -> RequestTarget {
+    RequestTarget { requests, issued, is_time_up: false, connections_end: false }
 }
 
 fn lag_row(is_closed_loop: bool, quantile: Quantile, response_ns: u64, error_ns: u64) -> LagRow {
@@ -110,8 +110,8 @@ fn lag_row(is_closed_loop: bool, quantile: Quantile, response_ns: u64, error_ns:
     LagRow { name: "get".to_owned(), is_closed_loop, errors, intervals, unanswered: 0.0 }
 }
 
-fn entry(book: Book) -> BookEntry {
-    BookEntry { phase: Phase::Drain, class: 1, op: OpKind::Get.into(), book }
+fn entry(book: OpCounts) -> CountEntry {
+    CountEntry { phase: Phase::Drain, class: 1, op: OpKind::Get.into(), book }
 }
 
 /// Runs the checks and returns the one in question; every other one must be at peace.
@@ -162,7 +162,7 @@ fn a_clean_run_is_trusted() {
 }
 
 #[test]
-fn nothing_completed_is_no_measurement() {
+fn a_run_without_completed_requests_is_not_trusted() {
     let found = check("SAMPLES", |evidence| {
         *evidence = Evidence { sent: 7, ..Evidence::default() };
     });
@@ -176,7 +176,7 @@ fn nothing_completed_is_no_measurement() {
 }
 
 #[test]
-fn nothing_completed_is_fine_where_no_reply_was_asked_for() {
+fn noreply_runs_need_no_completed_requests() {
     let found = check("SAMPLES", |evidence| {
         *evidence = Evidence { sent: 1_000, unacknowledged: 1_000, ..Evidence::default() };
     });
@@ -198,12 +198,12 @@ fn fewer_requests_than_asked_for() {
              more",
         ),
         (
-            Some(Asked { connections_end: true, ..is_short }),
+            Some(RequestTarget { connections_end: true, ..is_short }),
             NotTrusted,
             "asked for 10000 requests, 7312 were issued: the last connection that the plan allows had ended",
         ),
         (
-            Some(Asked { is_time_up: true, ..is_short }),
+            Some(RequestTarget { is_time_up: true, ..is_short }),
             Ok,
             "asked for 10000 requests, 7312 were issued: the time was up first, as the plan has it",
         ),
@@ -233,8 +233,8 @@ fn unsent_requests() {
 }
 
 /// A server that was gone for a while, and how long of that in the last half of the window.
-fn gone(name: &str, gone_ms: u64, late_ms: u64, given_up: u64) -> GoneServer {
-    GoneServer { name: name.to_owned(), gone_ns: gone_ms * 1_000_000, late_ns: late_ms * 1_000_000, given_up }
+fn gone(name: &str, gone_ms: u64, late_ms: u64, given_up: u64) -> DownServer {
+    DownServer { name: name.to_owned(), gone_ns: gone_ms * 1_000_000, late_ns: late_ms * 1_000_000, given_up }
 }
 
 #[test]
@@ -369,7 +369,7 @@ fn the_share_of_the_client() {
 }
 
 #[test]
-fn the_worst_share_is_told() {
+fn the_largest_client_error_is_reported() {
     let rows = |closed: bool| {
         move |evidence: &mut Evidence<'_>| {
             evidence.lag_rows = vec![
@@ -505,13 +505,13 @@ fn faults_of_connections() {
 }
 
 #[test]
-fn books_that_do_not_balance() {
-    let requests = |in_flight| RequestBook { scheduled: 3, sent: 3, in_flight, ..RequestBook::default() };
-    let keys = |asked| KeyBook { asked, hit: 1, ..KeyBook::default() };
+fn counts_that_do_not_add_up() {
+    let requests = |in_flight| RequestCounts { scheduled: 3, sent: 3, in_flight, ..RequestCounts::default() };
+    let keys = |asked| KeyCounts { asked, hit: 1, ..KeyCounts::default() };
     let table = [
-        (Book { requests: requests(3), keys: keys(1), ..Book::default() }, Ok),
-        (Book { requests: requests(2), keys: keys(1), ..Book::default() }, NotTrusted),
-        (Book { requests: requests(3), keys: keys(2), ..Book::default() }, NotTrusted),
+        (OpCounts { requests: requests(3), keys: keys(1), ..OpCounts::default() }, Ok),
+        (OpCounts { requests: requests(2), keys: keys(1), ..OpCounts::default() }, NotTrusted),
+        (OpCounts { requests: requests(3), keys: keys(2), ..OpCounts::default() }, NotTrusted),
     ];
     for (book, expected) in table {
         assert_eq!(
@@ -520,7 +520,7 @@ fn books_that_do_not_balance() {
             "{book:?}"
         );
     }
-    let broken = entry(Book { requests: requests(2), keys: keys(1), ..Book::default() });
+    let broken = entry(OpCounts { requests: requests(2), keys: keys(1), ..OpCounts::default() });
     assert_eq!(
         check("CONSERVE", |evidence| evidence.books = vec![broken]).text(),
         "1 books do not balance; the first is get of class 1 in drain: 3 scheduled, 3 sent, 0 unsent, 0 ended, \
@@ -529,18 +529,18 @@ fn books_that_do_not_balance() {
 }
 
 #[test]
-fn counts_of_the_window_that_do_not_balance() {
+fn window_counts_that_do_not_add_up() {
     // Five were due in the window and one waited before; one of these six is given up, one waits at the end. Of four that
     // are sent one is in flight at the end, one that was in flight at the start ends as well.
-    let requests = RequestBook {
+    let requests = RequestCounts {
         scheduled: 5,
         sent: 4,
         unsent: 1,
         given_up: 1,
         outcomes: [4, 0, 0, 0, 0, 0, 0, 0, 0],
-        ..RequestBook::default()
+        ..RequestCounts::default()
     };
-    let mut book = Book { requests, ..Book::default() };
+    let mut book = OpCounts { requests, ..OpCounts::default() };
     book.requests.replies[0] = 4;
     book.in_window = WindowCounts {
         sent: 4,
@@ -553,7 +553,7 @@ fn counts_of_the_window_that_do_not_balance() {
         missed: 0,
     };
     let status = |phase, book| {
-        let entry = BookEntry { phase, ..entry(book) };
+        let entry = CountEntry { phase, ..entry(book) };
         let found = check("CONSERVE", |evidence| evidence.books = vec![entry]);
         (found.status, found.value, found.text())
     };
@@ -582,7 +582,7 @@ fn counts_of_the_window_that_do_not_balance() {
 }
 
 #[test]
-fn connections_that_do_not_balance() {
+fn connection_counts_that_do_not_add_up() {
     let counts = ConnectionCounts { begun: 9, established: 6, failed: 2, retired: 4, lost: 2 };
     let wrong = [
         ConnectionCounts { begun: 7, ..counts },
@@ -603,13 +603,13 @@ fn connections_that_do_not_balance() {
 }
 
 /// A book of so many values read.
-fn read(hit: u64) -> BookEntry {
-    entry(Book { keys: KeyBook { asked: hit + 3, hit, miss: 3, failed: 0 }, ..Book::default() })
+fn read(hit: u64) -> CountEntry {
+    entry(OpCounts { keys: KeyCounts { asked: hit + 3, hit, miss: 3, failed: 0 }, ..OpCounts::default() })
 }
 
 /// That nothing wrong was found among no values shows nothing.
 #[test]
-fn no_values() {
+fn runs_without_checked_values() {
     // Read, asked to be checked in full, checked so.
     let table = [
         (0, None, Skipped, "no value was read, so that none was checked"),
@@ -632,10 +632,10 @@ fn no_values() {
 #[test]
 fn wrong_values() {
     let with_mismatches = |count: u64| {
-        let mut requests = RequestBook { scheduled: count, sent: count, ..RequestBook::default() };
+        let mut requests = RequestCounts { scheduled: count, sent: count, ..RequestCounts::default() };
         requests.outcomes[OutcomeClass::Mismatch as usize] = count;
         requests.replies[0] = count;
-        vec![entry(Book { requests, ..Book::default() })]
+        vec![entry(OpCounts { requests, ..OpCounts::default() })]
     };
     for (count, is_verified, expected) in
         [(0, false, Skipped), (0, true, Ok), (1, true, NotTrusted), (1, false, NotTrusted)]
@@ -650,7 +650,7 @@ fn wrong_values() {
     for (fault, expected) in [(ValueFault::Stale, NotTrusted), (ValueFault::Missing, Caution)] {
         let found = check("VERIFY", |evidence| {
             (evidence.is_verified, evidence.run.to_mut().counts.values_foreign) = (true, 5);
-            evidence.run.to_mut().counts.verification.note(fault, Example::of(7, 0));
+            evidence.run.to_mut().counts.verification.note(fault, FaultExample::of(7, 0));
         });
         assert_eq!(found.status, expected, "{fault:?}: {}", found.text());
     }
@@ -693,7 +693,7 @@ fn with_lag(id: &str, lag: CheckStatus, change: impl Fn(&mut Evidence<'_>)) -> C
 }
 
 #[test]
-fn workers_without_a_processor() {
+fn workers_waiting_for_a_cpu() {
     let table = [
         // Worked, kept from it → by how late it was.
         (0.80, 0.0, [Ok, Ok, Ok]),
@@ -737,7 +737,7 @@ fn workers_without_a_processor() {
 }
 
 #[test]
-fn time_that_others_took() {
+fn stolen_time() {
     // In nanoseconds of 20 s of processor time.
     let table = [
         (20_000_000, Ok),
@@ -779,7 +779,7 @@ fn time_that_others_took() {
 
 /// Only what found something is told, with a remedy of its own, and only what was judged is the number.
 #[test]
-fn who_took_the_time() {
+fn the_source_of_stolen_time_is_named() {
     let hypervisor = "the hypervisor took 0.55 % of the time of 2 processors (stolen time, /proc/stat)";
     let a_tick = "the hypervisor took 0.05 % of the time of 2 processors (stolen time, /proc/stat)";
     let delayed = "worker 1 was ready to run and did not for 3.10 % of the window (run delay, 212 involuntary switches/s)";
@@ -893,13 +893,13 @@ fn a_unix_socket_has_no_network() {
 }
 
 #[test]
-fn udp_sends_nothing_again() {
+fn udp_has_no_retransmissions() {
     let found = check("NET", |evidence| evidence.is_by_udp = true);
     assert!(found.status == Skipped && found.text().contains("time-outs"), "{found:?}");
 }
 
 #[test]
-fn whoever_answered_is_taken_for_the_server() {
+fn unverified_certificates_are_reported() {
     for (is_peer_verified, expected) in [(None, Skipped), (Some(true), Ok), (Some(false), Caution)] {
         let found = check("PEER", |evidence| evidence.is_peer_verified = is_peer_verified);
         assert_eq!(found.status, expected, "{found:?}");
@@ -907,13 +907,13 @@ fn whoever_answered_is_taken_for_the_server() {
 }
 
 #[test]
-fn packets_that_got_lost() {
-    let requests = RequestBook { scheduled: 100_000, unsent: 100_000, ..RequestBook::default() };
-    let mut sent = RequestBook { sent: 100_000, unsent: 0, in_flight: 100_000, ..requests };
+fn lost_packets() {
+    let requests = RequestCounts { scheduled: 100_000, unsent: 100_000, ..RequestCounts::default() };
+    let mut sent = RequestCounts { sent: 100_000, unsent: 0, in_flight: 100_000, ..requests };
     sent.wire_requests = 100_000;
     let books = vec![
-        entry(Book { requests: sent, ..Book::default() }),
-        BookEntry { phase: Phase::Preload, ..entry(Book { requests: sent, ..Book::default() }) },
+        entry(OpCounts { requests: sent, ..OpCounts::default() }),
+        CountEntry { phase: Phase::Preload, ..entry(OpCounts { requests: sent, ..OpCounts::default() }) },
     ];
     let table = [
         // Retransmits, turned away, connects → status
@@ -1024,7 +1024,7 @@ fn a_headline_that_rests_on_few_batches_calls_for_care_where_it_is_wide() {
 #[test]
 fn a_precision_that_was_not_reached_calls_for_care() {
     let goal = Goal::Width("get.p99=2%".parse().unwrap());
-    let looked = |finding, enough_at_ns, held_by: &[&'static str]| Looked {
+    let looked = |finding, enough_at_ns, held_by: &[&'static str]| UntilResult {
         findings: vec![(goal, finding)],
         held_by: held_by.to_vec(),
         unjudged: Vec::new(),
@@ -1034,8 +1034,8 @@ fn a_precision_that_was_not_reached_calls_for_care() {
         given_up_at_ns: None,
         is_interrupted: false,
     };
-    let open = Finding::Open(interval(30, 900, Some(1_100)));
-    let reached = Finding::Reached(interval(30, 990, Some(1_010)));
+    let open = GoalState::Open(interval(30, 900, Some(1_100)));
+    let reached = GoalState::Reached(interval(30, 990, Some(1_010)));
     let table = [
         (
             looked(reached, Some(4_000_000_000), &[]),
@@ -1050,7 +1050,7 @@ fn a_precision_that_was_not_reached_calls_for_care() {
              of 50 wanted, which takes about 89666 requests",
         ),
         (
-            looked(Finding::Unknown, None, &[]),
+            looked(GoalState::Unknown, None, &[]),
             Caution,
             "the time was up first: get.p99=2%: too few requests for an interval",
         ),
@@ -1060,11 +1060,11 @@ fn a_precision_that_was_not_reached_calls_for_care() {
             "the intervals were narrow enough, but for what LAG DRIFT found",
         ),
         (
-            Looked { given_up_at_ns: Some(2_000_000_000), ..looked(Finding::Unknown, None, &["LAG"]) },
+            UntilResult { given_up_at_ns: Some(2_000_000_000), ..looked(GoalState::Unknown, None, &["LAG"]) },
             Caution,
             "given up at look 3 of 4, after 2.00 s, for the client was too late; get.p99=2%: no interval; held up by LAG",
         ),
-        (Looked { is_interrupted: true, ..looked(open, None, &[]) }, Skipped, "the run was interrupted"),
+        (UntilResult { is_interrupted: true, ..looked(open, None, &[]) }, Skipped, "the run was interrupted"),
     ];
     for (looked, status, message) in table {
         let found = check("UNTIL", |evidence| evidence.looked = Some(looked.clone()));
@@ -1073,22 +1073,22 @@ fn a_precision_that_was_not_reached_calls_for_care() {
 }
 
 /// A calibration that fits, whose search ended like this.
-fn calibrated(rate: Option<u64>, limit: Limit, limit_rate: Option<u64>) -> Lookup {
+fn calibrated(rate: Option<u64>, limit: HeadroomLimit, limit_rate: Option<u64>) -> Lookup {
     let calibration = Calibration {
         made_at_s: 0,
         brunt_version: String::new(),
         host: HostIdentity::default(),
         shape: Shape::default(),
-        in_process: Floor::default(),
+        in_process: LatencyFloor::default(),
         in_process_cpu_ns: 0,
-        loopback: Floor::default(),
+        loopback: LatencyFloor::default(),
         floor_rate: 0,
         oversleep: None,
         headroom: Headroom { rate, limit, limit_rate },
         probes: Vec::new(),
         disturbed: None,
     };
-    Lookup::Fit(Box::new(Fit { calibration, differences: Vec::new() }))
+    Lookup::Fit(Box::new(CalibrationMatch { calibration, differences: Vec::new() }))
 }
 
 #[test]
@@ -1099,10 +1099,10 @@ fn a_client_near_the_end_of_its_headroom() {
             evidence.busiest_rate = busiest_rate;
         })
     };
-    let known = calibrated(Some(100_000), Limit::Client, Some(104_000));
-    let never = calibrated(None, Limit::Client, Some(2_000));
-    let by_server = calibrated(Some(100_000), Limit::Server, Some(104_000));
-    let by_search = calibrated(Some(100_000), Limit::Search, None);
+    let known = calibrated(Some(100_000), HeadroomLimit::Client, Some(104_000));
+    let never = calibrated(None, HeadroomLimit::Client, Some(2_000));
+    let by_server = calibrated(Some(100_000), HeadroomLimit::Server, Some(104_000));
+    let by_search = calibrated(Some(100_000), HeadroomLimit::Search, None);
     let table = [
         (&known, 0.0, Ok),
         (&known, 70_000.0, Ok),
@@ -1115,7 +1115,7 @@ fn a_client_near_the_end_of_its_headroom() {
         (&by_server, 70_001.0, Skipped),
         (&by_search, 70_000.0, Ok),
         (&by_search, 70_001.0, Skipped),
-        (&calibrated(None, Limit::Server, Some(2_000)), 1.0, Skipped),
+        (&calibrated(None, HeadroomLimit::Server, Some(2_000)), 1.0, Skipped),
         (&Lookup::Absent, 1e9, Skipped),
         (&Lookup::Unfit("calibrated for 2 threads, this run has 1".to_owned()), 1e9, Skipped),
     ];

@@ -15,7 +15,7 @@ const WIDE: f64 = 0.20;
 
 /// What speaks against a percentile, from the worst to none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Word {
+pub enum TrustWord {
     /// Values or books are wrong.
     Wrong,
     /// The clock is.
@@ -38,7 +38,7 @@ pub enum Word {
     Ok,
 }
 
-impl Word {
+impl TrustWord {
     /// As it is printed.
     pub const fn name(self) -> &'static str {
         match self {
@@ -62,7 +62,7 @@ pub struct Trust {
     /// Which.
     pub quantile: Quantile,
     /// The worst that was found of it.
-    pub word: Word,
+    pub word: TrustWord,
     /// How bad that is.
     pub status: CheckStatus,
     /// The check that found it; empty where nothing was found.
@@ -91,7 +91,7 @@ fn of_percentile(evidence: &Evidence<'_>, checks: &[Check], quantile: Quantile) 
     let status_of = |id: &str| {
         checks.iter().find(|check| check.id == id).map_or(CheckStatus::Skipped, |check| check.status)
     };
-    let found = |word: Word, check: &'static str, status: CheckStatus| {
+    let found = |word: TrustWord, check: &'static str, status: CheckStatus| {
         (status > CheckStatus::Ok).then_some(Trust { quantile, word, status, check })
     };
     let caution = |is_so: bool| if is_so { CheckStatus::Caution } else { CheckStatus::Ok };
@@ -101,23 +101,27 @@ fn of_percentile(evidence: &Evidence<'_>, checks: &[Check], quantile: Quantile) 
     };
     let rows = &evidence.lag_rows;
     let candidates = [
-        found(Word::Wrong, "VERIFY", status_of("VERIFY")),
-        found(Word::Wrong, "CONSERVE", status_of("CONSERVE")),
-        found(Word::Host, "CLOCK", status_of("CLOCK")),
-        found(Word::Saturated, "SAT", status_of("SAT")),
-        found(Word::Failed, "ERR", caution(rows.iter().any(|row| row.unanswered >= quantile.share_above()))),
-        found(Word::Warm, "WARM", steady("WARM")),
-        found(Word::Drift, "DRIFT", steady("DRIFT")),
-        found(Word::Drift, "SHIFT", steady("SHIFT")),
-        found(Word::Client, "LAG", client(evidence, quantile)),
-        found(Word::Thin, "CI-THIN", caution(is_thin(rows, quantile))),
-        found(Word::Wide, "CI-THIN", caution(is_wide(rows, quantile))),
+        found(TrustWord::Wrong, "VERIFY", status_of("VERIFY")),
+        found(TrustWord::Wrong, "CONSERVE", status_of("CONSERVE")),
+        found(TrustWord::Host, "CLOCK", status_of("CLOCK")),
+        found(TrustWord::Saturated, "SAT", status_of("SAT")),
+        found(
+            TrustWord::Failed,
+            "ERR",
+            caution(rows.iter().any(|row| row.unanswered >= quantile.share_above())),
+        ),
+        found(TrustWord::Warm, "WARM", steady("WARM")),
+        found(TrustWord::Drift, "DRIFT", steady("DRIFT")),
+        found(TrustWord::Drift, "SHIFT", steady("SHIFT")),
+        found(TrustWord::Client, "LAG", client(evidence, quantile)),
+        found(TrustWord::Thin, "CI-THIN", caution(is_thin(rows, quantile))),
+        found(TrustWord::Wide, "CI-THIN", caution(is_wide(rows, quantile))),
     ];
     // Of equals the one that stands first; what the user accepts hides nothing else.
     let worst = candidates.into_iter().flatten().min_by_key(|trust| {
         (evidence.judgement.allows(trust.check), std::cmp::Reverse(trust.status), trust.word)
     });
-    worst.unwrap_or(Trust { quantile, word: Word::Ok, status: CheckStatus::Ok, check: "" })
+    worst.unwrap_or(Trust { quantile, word: TrustWord::Ok, status: CheckStatus::Ok, check: "" })
 }
 
 /// How much of it may be the client's, in the worst of the rows that give it.

@@ -9,7 +9,7 @@ use crate::exit::{Exit, Failure};
 use crate::output::Outputs;
 use crate::run::{self, PlanRequest};
 use brunt_plan::plan::Plan;
-use brunt_report::campaign::{Finding, Measured, Question};
+use brunt_report::campaign::{CampaignQuestion, CampaignResult, RunRow};
 use brunt_stats::verdict::Verdict;
 
 /// Measures as often as asked, and reports.
@@ -28,7 +28,7 @@ pub(crate) fn run(flags: &cli::Repeated) -> Result<Exit, Failure> {
     let outputs = Outputs::open(&flags.output, &plan)?;
     let mut series = Series::open(flags, None, std::slice::from_ref(&plan), &mut asked, &[])?;
     let ended = measure_all(&mut series, &plan, repeat);
-    series.report(outputs, ended, Question::Repeat)
+    series.report(outputs, ended, CampaignQuestion::Repeat)
 }
 
 /// Refuses what one run, or several, cannot have.
@@ -62,10 +62,10 @@ fn measure_all(series: &mut Series<'_>, plan: &Plan, repeat: &cli::RepeatFlags) 
     Ok(())
 }
 
-pub(super) fn conclude(runs: &[Measured]) -> Conclusion {
+pub(super) fn conclude(runs: &[RunRow]) -> Conclusion {
     let compared = compared(runs.iter().filter(|run| !run.interrupted));
     let spreads: Vec<_> = compared.iter().map(|held| (held.name.clone(), held.spread)).collect();
     let verdict =
         Verdict::of_campaign(runs.iter().map(|run| run.verdict.status), &spreads, &judgement_of(runs));
-    Conclusion { finding: Finding::Repeat { compared }, verdict, is_missed: false }
+    Conclusion { finding: CampaignResult::Repeat { compared }, verdict, is_missed: false }
 }

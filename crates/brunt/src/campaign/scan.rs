@@ -14,10 +14,10 @@ use crate::run::PlanRequest;
 use brunt_plan::plan::Plan;
 use brunt_plan::quantile::Quantile;
 use brunt_plan::sweep::{Sweep, SweepPoint};
-use brunt_report::campaign::{Finding, Measured, Question, ScanPoint, limit_met};
-use brunt_stats::climb::{Climb, LoadEnd};
+use brunt_report::campaign::{CampaignQuestion, CampaignResult, RunRow, ScanPoint, limit_met};
 use brunt_stats::knee::{Knee, LoadPoint, knee};
-use brunt_stats::limit::Party;
+use brunt_stats::limit::Bottleneck;
+use brunt_stats::rate_scan::{LoadResult, RateScan};
 use brunt_stats::repeat::{Estimate, Spread};
 use brunt_stats::verdict::Verdict;
 
@@ -48,7 +48,7 @@ pub(crate) fn scan(flags: &cli::Scan) -> Result<Exit, Failure> {
     let mut closed_loop = None;
     let ended = measure_all(&mut series, &asked, over, repeat, &mut closed_loop);
     let option = over.option().to_owned();
-    series.report(outputs, ended, Question::Scan { option, is_load, closed_loop })
+    series.report(outputs, ended, CampaignQuestion::Scan { option, is_load, closed_loop })
 }
 
 /// Every plan that is known beforehand, so that a mistake is found before anything runs.
@@ -99,7 +99,7 @@ fn climb(
 ) -> Result<Vec<SweepPoint>, End> {
     let guess = closed_loop_rate(series, asked)?;
     *closed_loop = Some(guess);
-    let (mut climb, mut settings) = (Climb::new(guess), Vec::new());
+    let (mut climb, mut settings) = (RateScan::new(guess), Vec::new());
     while let Some(load) = climb.next() {
         // Three digits are enough for a curve, and easier to read and to type again.
         let setting = rate_setting(format!("{load:.2e}").parse().unwrap_or(load));
@@ -118,22 +118,22 @@ fn step(
     setting: SweepPoint,
     repetition: u32,
     label: &str,
-) -> Result<LoadEnd, End> {
+) -> Result<LoadResult, End> {
     let plan = plan_at(asked, setting, "--over")?;
     let label = format!("{label}, {}={setting}", setting.option());
     let made = series.measure(&plan, Some(setting), repetition, &label)?;
     let run = &made.measured;
-    let end = LoadEnd {
+    let end = LoadResult {
         completed: run.completed,
         latency_ns: estimate(run, Quantile::P99).map(|held| held.value),
-        limit: run.limit.as_ref().map(|limit| limit.party),
+        limit: run.limit.as_ref().map(|limit| limit.bottleneck),
     };
     series.keep(made)?;
     Ok(end)
 }
 
 pub(super) fn conclude(
-    runs: &[Measured],
+    runs: &[RunRow],
     option: &'static str,
     is_load: bool,
     closed_loop: Option<f64>,
@@ -142,18 +142,19 @@ pub(super) fn conclude(
     let is_limited = |point: &ScanPoint| point.limited_run(runs).is_some();
     let knee = is_load.then(|| knee_of(runs, &points));
     // Where the server is at its end the numbers say so: that is what a scan goes up for, and no fault of the scan.
-    let by_server = |run: &Measured| run.limit.as_ref().is_some_and(|limit| limit.party == Party::Server);
+    let by_server =
+        |run: &RunRow| run.limit.as_ref().is_some_and(|limit| limit.bottleneck == Bottleneck::Server);
     let count = points.iter().flat_map(|point| &point.runs).map(|index| &runs[*index]);
     let statuses = count.filter(|run| !by_server(run)).map(|run| run.verdict.status);
     let named = |point: &ScanPoint| Some((format!("p99 at {option}={}", point.setting), point.p99?));
     let spreads: Vec<_> = points.iter().filter(|point| !is_limited(point)).filter_map(named).collect();
     let verdict = Verdict::of_settings(statuses, &spreads, &judgement_of(runs), true);
-    let finding = Finding::Scan { option, points, knee, closed_loop };
+    let finding = CampaignResult::Scan { option, points, knee, closed_loop };
     Conclusion { finding, verdict, is_missed: false }
 }
 
 /// The knee of the curve of the points that met no limit, as an index of a point.
-fn knee_of(runs: &[Measured], points: &[ScanPoint]) -> Knee {
+fn knee_of(runs: &[RunRow], points: &[ScanPoint]) -> Knee {
     let load = |point: &ScanPoint| {
         let completed: Vec<Estimate> = point.runs.iter().map(|index| throughput(&runs[*index])).collect();
         Some(LoadPoint { throughput: Spread::of(&completed)?.median, latency_ns: point.p99?.median })
@@ -169,7 +170,7 @@ fn knee_of(runs: &[Measured], points: &[ScanPoint]) -> Knee {
 }
 
 /// Runs of one setting together, ascending. Of two runs of one setting in one pass the first was spoiled.
-fn points(runs: &[Measured]) -> Vec<ScanPoint> {
+fn points(runs: &[RunRow]) -> Vec<ScanPoint> {
     let mut points: Vec<ScanPoint> = Vec::new();
     for (index, run) in runs.iter().enumerate() {
         let Some(setting) = run.setting else { continue };

@@ -13,8 +13,8 @@ use crate::output::Outputs;
 use crate::run::PlanRequest;
 use brunt_plan::objective::{Ceiling, Objective};
 use brunt_plan::units::DurationNs;
-use brunt_report::campaign::{Finding, Measured, Question};
-use brunt_stats::capacity::{Capacity, Next, Range, Search, StepEnd};
+use brunt_report::campaign::{CampaignQuestion, CampaignResult, RunRow};
+use brunt_stats::capacity::{Capacity, CapacitySearch, NextStep, RateRange, StepResult};
 use brunt_stats::convergence::{Convergence, Goal};
 use brunt_stats::verdict::{Status, Verdict};
 
@@ -59,7 +59,7 @@ pub(crate) fn search(flags: &cli::Search) -> Result<Exit, Failure> {
     let outputs = Outputs::open(&run.output, &plans[0])?;
     let mut series = Series::open(run, Some("rate"), &plans, &mut asked, slo)?;
     let (mut closed_loop, mut capacity) = (None, None);
-    let mut range = Range {
+    let mut range = RateRange {
         from: from.map_or(0.0, |from| from.as_f64()),
         lowest: from.map_or(0.0, |from| from.as_f64()),
         to: to.map(|to| to.as_f64()),
@@ -75,7 +75,7 @@ pub(crate) fn search(flags: &cli::Search) -> Result<Exit, Failure> {
         capacity = Some(measure_all(&mut series, &asked, &ceilings, range, max_time)?);
         Ok(())
     })();
-    let question = Question::Search {
+    let question = CampaignQuestion::Search {
         objectives: slo.iter().map(ToString::to_string).collect(),
         resolution: range.resolution,
         capacity,
@@ -85,7 +85,7 @@ pub(crate) fn search(flags: &cli::Search) -> Result<Exit, Failure> {
 }
 
 pub(super) fn conclude(
-    runs: &[Measured],
+    runs: &[RunRow],
     objectives: Vec<Objective>,
     resolution: f64,
     capacity: Option<Capacity>,
@@ -94,7 +94,7 @@ pub(super) fn conclude(
     Conclusion {
         verdict: Verdict::of_settings(statuses(runs, capacity), &[], &judgement_of(runs), false),
         is_missed: matches!(capacity, Some(Capacity::Below { .. })),
-        finding: Finding::Search { objectives, resolution, capacity, closed_loop },
+        finding: CampaignResult::Search { objectives, resolution, capacity, closed_loop },
     }
 }
 
@@ -151,17 +151,17 @@ fn measure_all(
     series: &mut Series<'_>,
     asked: &PlanRequest,
     ceilings: &[Ceiling],
-    range: Range,
+    range: RateRange,
     max_time: Option<DurationNs>,
 ) -> Result<Capacity, End> {
     let goals: Vec<Goal> = ceilings.iter().copied().map(Goal::Excludes).collect();
-    let mut search = Search::new(range);
+    let mut search = CapacitySearch::new(range);
     // What decided nothing is measured once more: for as long as it took then, so that no short look overrules it.
     let mut undecided = None;
     for number in 1.. {
         let rate = match search.next() {
-            Next::Found(capacity) => return Ok(capacity),
-            Next::Measure(rate) => rate,
+            NextStep::Found(capacity) => return Ok(capacity),
+            NextStep::Measure(rate) => rate,
         };
         let setting = rate_setting(rate);
         let mut plan = plan_at(asked, setting, "--slo")?;
@@ -169,13 +169,13 @@ fn measure_all(
         let longest = max_time.unwrap_or(DurationNs(first_look.0.saturating_mul(LONGER)));
         plan.stop.time = Some(longest);
         let first_look = if undecided == Some(rate) { longest } else { first_look };
-        let convergence = Convergence::new(goals.clone(), first_look.0, longest.0).giving_up();
+        let convergence = Convergence::new(goals.clone(), first_look.0, longest.0).giving_up_when_late();
         let label = format!("step {number}, rate={setting}");
         let mut made = series.measure_until(&plan, Some(setting), 1, &label, Some(convergence))?;
         made.measured = made.measured.with_step(&made.summary, ceilings);
-        let end = made.measured.step.as_ref().map_or(StepEnd::Undecided, |(end, _)| *end);
+        let end = made.measured.step.as_ref().map_or(StepResult::Undecided, |(end, _)| *end);
         series.keep(made)?;
-        undecided = (end == StepEnd::Undecided).then_some(rate);
+        undecided = (end == StepResult::Undecided).then_some(rate);
         search.record(rate, end);
     }
     unreachable!("a search ends with a capacity")
@@ -183,9 +183,9 @@ fn measure_all(
 
 /// The statuses that count: of the step whose rate is the capacity, and of the one that ended the search because it could not be believed or
 /// decided nothing. Lower rates passed on the way there, and what failed is allowed to be saturated.
-fn statuses(runs: &[Measured], capacity: Option<Capacity>) -> Vec<Status> {
+fn statuses(runs: &[RunRow], capacity: Option<Capacity>) -> Vec<Status> {
     let mut statuses: Vec<Status> =
-        Measured::of_capacity(runs).into_iter().map(|run| run.verdict.status).collect();
+        RunRow::of_capacity(runs).into_iter().map(|run| run.verdict.status).collect();
     if let Some(Capacity::ClientLimited { .. } | Capacity::Untrusted { .. } | Capacity::Undecided { .. }) =
         capacity
     {

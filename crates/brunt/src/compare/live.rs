@@ -20,7 +20,7 @@ use brunt_plan::server::ServerList;
 use brunt_report::comparison::{Comparison, EarlyEnd};
 use brunt_report::result::RunResult;
 use brunt_stats::convergence::Convergence;
-use brunt_stats::observer::Place;
+use brunt_stats::observer::RunPosition;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Runs of each side where `--repeat` does not say.
@@ -100,7 +100,7 @@ fn take_turn(
     let label = format!("{} {} of {repeat}", side.name, side.runs.len() + 1);
     let plan = Plan { seed: seed_of(&side.plan, turn), ..side.plan.clone() };
     let judgement = flags.output.judging.judgement();
-    let place = Place { before: u64::from(turn), of: Some(2 * u64::from(repeat)), label };
+    let place = RunPosition { before: u64::from(turn), of: Some(2 * u64::from(repeat)), label };
     let step = Step { data: side.data, convergence: Convergence::of(&plan), place, judgement };
     let summary = measure(&plan, &side.servers, stop, observers, &step)?;
     if plan.preload && !consumes(&plan) {

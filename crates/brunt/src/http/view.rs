@@ -9,7 +9,7 @@ use crate::exit::Failure;
 use brunt_plan::objective::Objective;
 use brunt_plan::plan::Plan;
 use brunt_plan::spec::PlanSpec;
-use brunt_report::live::{self, Announced, Bounds, HostCounters, LiveRun};
+use brunt_report::live::{self, Bounds, HostCounters, LiveRun, RunHeader};
 use brunt_report::metrics;
 use brunt_stats::observer::{Event, Observer};
 use brunt_stats::summary::Summary;
@@ -41,9 +41,9 @@ impl HttpView {
         Ok(Self { endpoint, bounds: Bounds::of(objectives), run: None, seconds: CompleteSeconds::default() })
     }
 
-    fn announced(&self, event: &Event<'_>) -> Option<Announced> {
+    fn announced(&self, event: &Event<'_>) -> Option<RunHeader> {
         let Event::Run { plan, server, place } = event else { return None };
-        Some(Announced {
+        Some(RunHeader {
             version: env!("CARGO_PKG_VERSION").to_owned(),
             plan: Plan::clone(plan),
             plan_id: plan_id(plan),

@@ -6,9 +6,9 @@
 //! the server as long as it would have without stops, so that its undisturbed response time is known, too.
 
 use crate::batch::{BATCHES, batches};
-use crate::book::Book;
 use crate::histogram::RecordingHistogram;
-use crate::recorder::{Account, Layout, RecorderSet};
+use crate::recorder::{Layout, RecorderSet, RowHandle};
+use crate::request_counts::OpCounts;
 use crate::sample::{Sample, Times};
 use crate::store::IntervalStore;
 use crate::summary::{MeasuredWindow, OpSummary};
@@ -74,7 +74,7 @@ pub(super) struct Queue {
     utilisation: f64,
     layout: Layout,
     set: Box<RecorderSet>,
-    account: Account,
+    account: RowHandle,
     /// The response times without stops, of all runs.
     pub undisturbed: RecordingHistogram,
     /// Requests whose response time without the client's own part (`R − client lag − min(g, S)`) was above the undisturbed one.
@@ -88,7 +88,7 @@ impl Queue {
         let ops = vec![vec![OpKind::Get.into()]];
         let layout = Layout { ops, servers: 1, ..Layout::default() };
         let set = RecorderSet::new(&layout);
-        let account = set.account(Phase::Measure, 0, OpKind::Get.into());
+        let account = set.row_handle(Phase::Measure, 0, OpKind::Get.into());
         let undisturbed = RecordingHistogram::new();
         Self { service, utilisation, layout, set, account, undisturbed, above_undisturbed: 0, requests: 0 }
     }
@@ -203,7 +203,7 @@ impl<'a> Client<'a> {
         self.take(end_ns);
         let window = MeasuredWindow { start_ns: 0, measure_ns: MEASURE_NS, end_ns, drained_ns: end_ns };
         let batches = batches(self.store.timeline(), &window, MEASURE_NS, |_, _| true);
-        let mut book = Book::default();
+        let mut book = OpCounts::default();
         self.store.books().entries().for_each(|entry| book.merge(&entry.book));
         let (_, _, totals) = self.store.rows().next().expect("the layout has a row");
         OpSummary::of(book, totals.clone(), &window, &batches, &Quantile::PRINTED, 0.0)

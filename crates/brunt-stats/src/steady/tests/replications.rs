@@ -86,7 +86,7 @@ fn a_drift_of_a_fifth_is_found() {
 }
 
 #[test]
-fn a_step_at_half_is_found_and_its_time_is_told() {
+fn a_step_at_half_is_found_with_its_time() {
     let seconds = if IS_FULL { 60.0 } else { 18.0 };
     let service: &dyn Fn(f64) -> f64 = &|share| if share < 0.5 { 1e-4 } else { 1.15e-4 };
     for seed in seeds(6, 200) {

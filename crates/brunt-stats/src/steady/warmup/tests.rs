@@ -72,7 +72,7 @@ impl Server<'_> {
         let mut wide = IntervalStore::new(&layout).with_slices(Some(70 * SLICE_NS));
         (0..600).for_each(|slice| wide.push(&set.take_interval(0, slice * SLICE_NS, (slice + 1) * SLICE_NS)));
         wide.align(START_NS + Warmup::LONGEST.0);
-        wide.bound(START_NS..u64::MAX);
+        wide.set_schedule(START_NS..u64::MAX);
         let mut random = Random(seed);
         let (mut arrival, mut departure) = (0.0_f64, 0.0_f64);
         for slices in 1..=Warmup::LONGEST.0 / SLICE_NS {
@@ -182,7 +182,7 @@ fn a_warm_up_ends_when_it_is_level() {
 
 /// It ends with the slice that shows the trouble, however far from level it is.
 #[test]
-fn trouble_is_not_waited_out() {
+fn faults_end_a_warm_up() {
     let plan = plan("rate = 5000");
     let service: &dyn Fn(f64) -> f64 = &|at| 1e-4 * (1.0 + 0.8 * (-at / 20.0).exp());
     let cold = || Server { service, ..Server::default() };
@@ -208,7 +208,7 @@ fn trouble_is_not_waited_out() {
 }
 
 #[test]
-fn one_that_is_never_level_ends_all_the_same() {
+fn a_warm_up_that_never_levels_ends_at_the_limit() {
     let plan = plan("rate = 2000");
     let service: &dyn Fn(f64) -> f64 = &|at| 1e-4 * (0.5 + 3.0 * (-at / 60.0).exp());
     let server = Server { rate: 2_000.0, service, ..Server::default() };
@@ -216,7 +216,7 @@ fn one_that_is_never_level_ends_all_the_same() {
 }
 
 #[test]
-fn what_cannot_be_looked_at_lengthens_nothing() {
+fn series_without_a_test_do_not_extend_a_warm_up() {
     let slow: &dyn Fn(f64) -> f64 = &|at| 1e-4 * (1.0 + 0.8 * (-at / 5.0).exp());
     // A load that changes by plan says nothing, but for its hit ratio.
     let bursts = plan("rate = 5000\narrival = 'mmpp:4,100ms,0.1'");

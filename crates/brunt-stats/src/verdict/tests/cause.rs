@@ -4,7 +4,7 @@
 use super::trust::ordinary;
 use super::*;
 use crate::outage::{OutageKind, OutageKinds};
-use crate::statistics::{Growth, ServerSpan, Statistic, Upset};
+use crate::server_stats::{CounterReset, Growth, ServerSpan, ServerStat};
 use crate::steady::{Series, Steadiness};
 
 const SECOND: u64 = 1_000_000_000;
@@ -133,7 +133,7 @@ fn an_outage_explains_what_falls_in_its_time() {
                 stopped(evidence);
                 fire(&mut evidence.steady, Series::HitRatio, 6);
                 fire(&mut evidence.steady_beside, Series::HitRatio, 6);
-                evidence.servers.upsets = vec![("127.0.0.1:17112".to_owned(), Upset::Restarted)];
+                evidence.servers.upsets = vec![("127.0.0.1:17112".to_owned(), CounterReset::Restarted)];
             },
             "outage of 1.57 s at 127.0.0.1:17112 · CAUTION p50 p90 p99 p99.9: drift",
             &["outage:  > DRIFT SHIFT SERVER"],
@@ -185,7 +185,7 @@ fn closed(evidence: &mut Evidence<'_>) {
 }
 
 #[test]
-fn a_late_client_is_told_why() {
+fn causes_of_a_late_client() {
     check_table(&[
         (
             |evidence| {
@@ -423,7 +423,7 @@ fn a_cache_that_changes_explains_what_moves() {
     fn filling(evidence: &mut Evidence<'_>) {
         let window =
             ServerSpan { hits: Some(500), misses: Some(500), evictions: Some(0), ..ServerSpan::default() };
-        let growth = vec![Growth { of: Statistic::CurrItems, from: 1_000, to: 13_572, rises: 9, steps: 9 }];
+        let growth = vec![Growth { of: ServerStat::CurrItems, from: 1_000, to: 13_572, rises: 9, steps: 9 }];
         evidence.servers.cache = Some(CacheEvidence { window, growth, preload: None });
     }
     check_table(&[

@@ -1,10 +1,10 @@
 //! The checks of the servers' own account at their thresholds.
 
 use super::*;
-use crate::statistics::{Comparison, Growth, ServerSpan, Statistic, Upset};
+use crate::server_stats::{CounterReset, Growth, ServerSpan, ServerStat, StatComparison};
 
-fn comparison(statistic: Statistic, ours: u64, counted: u64) -> Comparison {
-    Comparison { statistic, least: ours, most: ours, counted }
+fn comparison(statistic: ServerStat, ours: u64, counted: u64) -> StatComparison {
+    StatComparison { statistic, least: ours, most: ours, counted }
 }
 
 /// The check in question for such evidence.
@@ -12,20 +12,20 @@ fn found(id: &str, servers: ServerEvidence) -> Check {
     check(id, |evidence| evidence.servers = servers.clone())
 }
 
-fn agreement_of(comparisons: &[Comparison]) -> Check {
+fn agreement_of(comparisons: &[StatComparison]) -> Check {
     found("SERVER", ServerEvidence { comparisons: comparisons.to_vec(), ..ServerEvidence::default() })
 }
 
 #[test]
 fn counts_that_agree() {
     let agreeing = [
-        comparison(Statistic::CmdGet, 900, 900),
-        comparison(Statistic::CmdSet, 100, 100),
-        comparison(Statistic::CmdTouch, 0, 0),
+        comparison(ServerStat::CmdGet, 900, 900),
+        comparison(ServerStat::CmdSet, 100, 100),
+        comparison(ServerStat::CmdTouch, 0, 0),
     ];
     let check = agreement_of(&agreeing);
     assert_eq!((check.status, check.text().as_str()), (Ok, "2 counts of the servers are ours, exactly"));
-    let within = Comparison { least: 90, most: 100, ..comparison(Statistic::CmdGet, 0, 93) };
+    let within = StatComparison { least: 90, most: 100, ..comparison(ServerStat::CmdGet, 0, 93) };
     let servers =
         ServerEvidence { comparisons: vec![within], open_requests: 10, ..ServerEvidence::default() };
     let check = found("SERVER", servers);
@@ -34,9 +34,9 @@ fn counts_that_agree() {
 }
 
 #[test]
-fn one_server_by_two_names() {
+fn one_server_under_two_names() {
     let same = Some(("localhost:11211".to_owned(), "127.0.0.1:11211".to_owned()));
-    let comparisons = vec![comparison(Statistic::CmdGet, 900, 1_800)];
+    let comparisons = vec![comparison(ServerStat::CmdGet, 900, 1_800)];
     let check = found("SERVER", ServerEvidence { same, comparisons, ..ServerEvidence::default() });
     assert_eq!((check.status, check.fix), (Caution, "name each server once"));
     let message = "localhost:11211 and 127.0.0.1:11211 are the same server: one process, one age, the same counts; whatever is \
@@ -46,7 +46,7 @@ fn one_server_by_two_names() {
 
 #[test]
 fn counts_that_differ() {
-    let get = |counted| comparison(Statistic::CmdGet, 20_000, counted);
+    let get = |counted| comparison(ServerStat::CmdGet, 20_000, counted);
     let others = "cmd_get is 20001 and ours 20000 (1 more): others use this server, too";
     let lost = "cmd_get is 19999 and ours 20000 (1 fewer): something between us answers for the server, or its counters were \
                 reset";
@@ -56,10 +56,10 @@ fn counts_that_differ() {
     }
     let many = [
         get(20_100),
-        comparison(Statistic::GetHits, 5, 3),
-        Comparison { least: 1, ..comparison(Statistic::GetMisses, 3, 103) },
-        comparison(Statistic::CmdSet, 7, 8),
-        comparison(Statistic::CmdTouch, 7, 7),
+        comparison(ServerStat::GetHits, 5, 3),
+        StatComparison { least: 1, ..comparison(ServerStat::GetMisses, 3, 103) },
+        comparison(ServerStat::CmdSet, 7, 8),
+        comparison(ServerStat::CmdTouch, 7, 7),
     ];
     assert_eq!(
         agreement_of(&many).text(),
@@ -69,23 +69,23 @@ fn counts_that_differ() {
 }
 
 #[test]
-fn servers_that_begin_anew_or_say_nothing() {
+fn restarted_or_silent_servers() {
     let upset = |upset| ServerEvidence {
         upsets: vec![("cache-1:11211".to_owned(), upset)],
         ..ServerEvidence::default()
     };
-    let check = found("SERVER", upset(Upset::Restarted));
+    let check = found("SERVER", upset(CounterReset::Restarted));
     assert_eq!(check.status, Caution);
     assert!(check.text().starts_with("cache-1:11211 was started anew during the run"), "{}", check.text());
-    assert!(found("SERVER", upset(Upset::Reset)).text().contains("somebody reset them"));
+    assert!(found("SERVER", upset(CounterReset::Reset)).text().contains("somebody reset them"));
     let silent = ServerEvidence { silence: "it answers \"ERROR\"".to_owned(), ..ServerEvidence::default() };
     for id in ["SERVER", "CACHE"] {
         let check = found(id, silent.clone());
         assert_eq!((check.status, check.text().as_str()), (Skipped, "it answers \"ERROR\""));
     }
     assert_eq!(agreement_of(&[]).status, Skipped);
-    assert_eq!(agreement_of(&[comparison(Statistic::CmdGet, 0, 0)]).status, Skipped);
-    assert_eq!(agreement_of(&[comparison(Statistic::CmdGet, 0, 1)]).status, Caution);
+    assert_eq!(agreement_of(&[comparison(ServerStat::CmdGet, 0, 0)]).status, Skipped);
+    assert_eq!(agreement_of(&[comparison(ServerStat::CmdGet, 0, 1)]).status, Caution);
 }
 
 /// A window of 10 s in which 900 of 1 000 keys were found.
@@ -143,7 +143,7 @@ fn preloaded_keys_that_are_gone() {
 
 #[test]
 fn a_cache_that_is_still_filling() {
-    let growth = |from, to, rises| Growth { of: Statistic::CurrItems, from, to, rises, steps: 10 };
+    let growth = |from, to, rises| Growth { of: ServerStat::CurrItems, from, to, rises, steps: 10 };
     let table = [
         (growth(100, 100, 0), Ok),
         (growth(95, 100, 10), Ok),
@@ -161,7 +161,7 @@ fn a_cache_that_is_still_filling() {
         assert_eq!(check.status, Ok);
     }
     let check = cache_of(|cache| {
-        cache.growth = vec![growth(100, 100, 0), Growth { of: Statistic::Bytes, ..growth(400, 1_000, 10) }];
+        cache.growth = vec![growth(100, 100, 0), Growth { of: ServerStat::Bytes, ..growth(400, 1_000, 10) }];
     });
     let message = "the cache is still filling: bytes rose from 400 to 1000 through the window, at a hit ratio of 90.0 %";
     assert_eq!((check.text().as_str(), check.value), (message, 0.6));

@@ -24,7 +24,7 @@ fn judged(change: impl Fn(&mut Evidence<'_>)) -> Verdict {
 type Change = fn(&mut Evidence<'_>);
 
 #[test]
-fn a_run_is_told_in_one_sentence() {
+fn a_verdict_is_one_sentence() {
     let table: [(Change, Status, &str); 16] = [
         (|_| {}, Status::Trusted, "TRUSTED up to p99.9"),
         // The client's share of one percentile of one kind of op.
@@ -157,7 +157,7 @@ fn the_word_of_a_percentile() {
 
 /// Bytes that are no reply to more than one request in a hundred: what else came is not known to be right.
 #[test]
-fn garbage_convicts_whatever_the_judgement() {
+fn malformed_bytes_are_never_trusted() {
     let with = |malformed, is_strict| {
         let verdict = judged(|evidence| {
             evidence.judgement.is_strict = is_strict;

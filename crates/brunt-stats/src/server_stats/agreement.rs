@@ -10,17 +10,17 @@
 //! it carries it out (`MOVED`, `OOM`, `NOPERM`) it does not count as a call. A user's own commands may call anything: what
 //! they are called by is not compared, nor are keys, and nothing where they are scripts.
 
-use super::{ServerRecord, Statistic};
-use crate::book::{Book, BookEntry};
+use super::{ServerRecord, ServerStat};
+use crate::request_counts::{CountEntry, OpCounts};
 use brunt_plan::op::OpKind;
 use brunt_plan::outcome::ReplyKind;
 use brunt_plan::plan::{Plan, Protocol};
 
 /// One statistic: what we did by our books, and what the servers counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Comparison {
+pub struct StatComparison {
     /// Which.
-    pub statistic: Statistic,
+    pub statistic: ServerStat,
     /// We did at least so many,
     pub least: u64,
     /// and at most so many.
@@ -29,7 +29,7 @@ pub struct Comparison {
     pub counted: u64,
 }
 
-impl Comparison {
+impl StatComparison {
     /// How many more the servers counted than we can have done; negative, how many fewer than we have done at least.
     pub fn difference(&self) -> i64 {
         if self.counted > self.most {
@@ -41,31 +41,31 @@ impl Comparison {
 }
 
 /// Every statistic that all servers give and whose counters went on from the first snapshot to the last.
-pub fn agreement(plan: &Plan, books: &[BookEntry], records: &[ServerRecord]) -> Vec<Comparison> {
+pub fn agreement(plan: &Plan, books: &[CountEntry], records: &[ServerRecord]) -> Vec<StatComparison> {
     // What such a server counts of the one and of the other is not known.
     if plan.has_server_with_two_protocols() {
         return Vec::new();
     }
-    let families = [false, true].map(|is_resp| Family::of(plan, books, records, is_resp));
-    let comparison = |statistic: &Statistic| {
-        families.iter().find_map(|Family { ours, records }| {
+    let families = [false, true].map(|is_resp| ServerFamily::of(plan, books, records, is_resp));
+    let comparison = |statistic: &ServerStat| {
+        families.iter().find_map(|ServerFamily { ours, records }| {
             let (least, most) = ours.range(*statistic)?;
             let counted = counted(records, *statistic)?;
-            Some(Comparison { statistic: *statistic, least, most, counted })
+            Some(StatComparison { statistic: *statistic, least, most, counted })
         })
     };
-    Statistic::ALL.iter().filter_map(comparison).collect()
+    ServerStat::ALL.iter().filter_map(comparison).collect()
 }
 
 /// The classes of a plan that speak as memcached's clients do, or as Redis's, and the servers that they talk to.
-struct Family<'a> {
-    ours: Ours<'a>,
+struct ServerFamily<'a> {
+    ours: ClientCounts<'a>,
     records: Vec<&'a ServerRecord>,
 }
 
-impl<'a> Family<'a> {
-    fn of(plan: &'a Plan, books: &'a [BookEntry], records: &'a [ServerRecord], is_resp: bool) -> Self {
-        let protocol = |entry: &&BookEntry| plan.protocol_of(&plan.classes[usize::from(entry.class)]);
+impl<'a> ServerFamily<'a> {
+    fn of(plan: &'a Plan, books: &'a [CountEntry], records: &'a [ServerRecord], is_resp: bool) -> Self {
+        let protocol = |entry: &&CountEntry| plan.protocol_of(&plan.classes[usize::from(entry.class)]);
         let books = books.iter().filter(|entry| protocol(entry).is_resp() == is_resp).collect();
         let (servers, polled_servers) = (plan.servers(), plan.polled_servers());
         let is_its = |index: usize| {
@@ -74,12 +74,12 @@ impl<'a> Family<'a> {
         };
         let records =
             records.iter().enumerate().filter(|(index, _)| is_its(*index)).map(|(_, record)| record);
-        Self { ours: Ours { plan, books, is_resp }, records: records.collect() }
+        Self { ours: ClientCounts { plan, books, is_resp }, records: records.collect() }
     }
 }
 
 /// What all servers counted from the first snapshot to the last; `None` where one of them does not say.
-fn counted(records: &[&ServerRecord], statistic: Statistic) -> Option<u64> {
+fn counted(records: &[&ServerRecord], statistic: ServerStat) -> Option<u64> {
     // No server was asked for its statistics.
     records.first()?;
     let of = |record: &&ServerRecord| {
@@ -100,15 +100,15 @@ fn sum(one: (u64, u64), other: (u64, u64)) -> (u64, u64) {
 
 /// Which answers to a change a statistic counts.
 #[derive(Clone, Copy)]
-enum Said {
+enum CountedReplies {
     Anything,
     This(ReplyKind),
 }
 
-impl Said {
+impl CountedReplies {
     /// How many the replicas gave together, at least and at most, where each change went to so many. The books have one of them for
     /// each change: a refusal where there was any.
-    fn on_replicas(self, book: &Book, replicas: u64) -> (u64, u64) {
+    fn on_replicas(self, book: &OpCounts, replicas: u64) -> (u64, u64) {
         let completed = book.requests.completed();
         match self {
             Self::Anything => (completed * replicas, completed * replicas),
@@ -124,99 +124,103 @@ impl Said {
     }
 }
 
-struct Ours<'a> {
+struct ClientCounts<'a> {
     plan: &'a Plan,
-    books: Vec<&'a BookEntry>,
+    books: Vec<&'a CountEntry>,
     is_resp: bool,
 }
 
-impl Ours<'_> {
+impl ClientCounts<'_> {
     /// At least and at most so many; `None` for a statistic that does not count our requests.
-    fn range(&self, statistic: Statistic) -> Option<(u64, u64)> {
+    fn range(&self, statistic: ServerStat) -> Option<(u64, u64)> {
         if self.is_resp { self.of_redis(statistic) } else { self.of_memcached(statistic) }
     }
 
-    fn of_redis(&self, statistic: Statistic) -> Option<(u64, u64)> {
+    fn of_redis(&self, statistic: ServerStat) -> Option<(u64, u64)> {
         let names: Vec<String> =
             self.plan.commands.iter().map(|command| name_of(&command.template)).collect();
         let is_script = |name: &String| name.starts_with("eval") || name.starts_with("fcall");
-        let counts_keys = matches!(statistic, Statistic::KeyspaceHits | Statistic::KeyspaceMisses);
+        let counts_keys = matches!(statistic, ServerStat::KeyspaceHits | ServerStat::KeyspaceMisses);
         let own = statistic.name().strip_prefix("cmdstat_");
         let is_theirs = |name: &String| counts_keys || own == Some(name.as_str()) || is_script(name);
         if names.iter().any(is_theirs) {
             return None;
         }
         // Without a time to live a touch is a TOUCH, which reads, with one an EXPIRE.
-        let expires = |entry: &BookEntry| self.plan.classes[usize::from(entry.class)].ttl_s > 0;
-        let touched = |with_ttl: bool, said: Said| {
+        let expires = |entry: &CountEntry| self.plan.classes[usize::from(entry.class)].ttl_s > 0;
+        let touched = |with_ttl: bool, said: CountedReplies| {
             self.changes_of(|entry| entry.op.kind() == OpKind::Touch && expires(entry) == with_ttl, said)
         };
-        let calls = |kinds: &[OpKind]| Some(self.changes(kinds, Said::Anything));
+        let calls = |kinds: &[OpKind]| Some(self.changes(kinds, CountedReplies::Anything));
         match statistic {
-            Statistic::KeyspaceHits => {
-                Some(sum(self.keys(|book| book.keys.hit), touched(false, Said::This(ReplyKind::Touched))))
-            }
-            Statistic::KeyspaceMisses => {
-                Some(sum(self.keys(|book| book.keys.miss), touched(false, Said::This(ReplyKind::NotFound))))
-            }
-            Statistic::CallsGet => calls(&[OpKind::Get]),
-            Statistic::CallsMget => Some(self.multi_gets()),
-            Statistic::CallsSet => calls(&[OpKind::Set, OpKind::Add, OpKind::Replace]),
-            Statistic::CallsAppend => calls(&[OpKind::Append]),
-            Statistic::CallsIncr => calls(&[OpKind::Incr]),
-            Statistic::CallsDecr => calls(&[OpKind::Decr]),
-            Statistic::CallsDel => calls(&[OpKind::Delete]),
-            Statistic::CallsTouch => Some(touched(false, Said::Anything)),
-            Statistic::CallsExpire => Some(touched(true, Said::Anything)),
+            ServerStat::KeyspaceHits => Some(sum(
+                self.keys(|book| book.keys.hit),
+                touched(false, CountedReplies::This(ReplyKind::Touched)),
+            )),
+            ServerStat::KeyspaceMisses => Some(sum(
+                self.keys(|book| book.keys.miss),
+                touched(false, CountedReplies::This(ReplyKind::NotFound)),
+            )),
+            ServerStat::CallsGet => calls(&[OpKind::Get]),
+            ServerStat::CallsMget => Some(self.multi_gets()),
+            ServerStat::CallsSet => calls(&[OpKind::Set, OpKind::Add, OpKind::Replace]),
+            ServerStat::CallsAppend => calls(&[OpKind::Append]),
+            ServerStat::CallsIncr => calls(&[OpKind::Incr]),
+            ServerStat::CallsDecr => calls(&[OpKind::Decr]),
+            ServerStat::CallsDel => calls(&[OpKind::Delete]),
+            ServerStat::CallsTouch => Some(touched(false, CountedReplies::Anything)),
+            ServerStat::CallsExpire => Some(touched(true, CountedReplies::Anything)),
             _ => None,
         }
     }
 
-    fn of_memcached(&self, statistic: Statistic) -> Option<(u64, u64)> {
+    fn of_memcached(&self, statistic: ServerStat) -> Option<(u64, u64)> {
         // A command of the user's may be counted as any of these.
         if self.books.iter().any(|entry| entry.op.kind() == OpKind::Raw) {
             return None;
         }
-        let replied = |kind: OpKind, reply: ReplyKind| Some(self.changes(&[kind], Said::This(reply)));
-        let is_meta = |entry: &BookEntry| {
+        let replied =
+            |kind: OpKind, reply: ReplyKind| Some(self.changes(&[kind], CountedReplies::This(reply)));
+        let is_meta = |entry: &CountEntry| {
             let class = &self.plan.classes[usize::from(entry.class)];
             self.plan.protocol_of(class) == Protocol::MemcachedMeta
         };
-        let touches = |of_meta: bool, said: Said| {
+        let touches = |of_meta: bool, said: CountedReplies| {
             self.changes_of(|entry| entry.op.kind() == OpKind::Touch && is_meta(entry) == of_meta, said)
         };
-        let as_get = touches(true, Said::This(ReplyKind::NotFound));
+        let as_get = touches(true, CountedReplies::This(ReplyKind::NotFound));
         match statistic {
-            Statistic::CmdGet => Some(sum(self.keys(|book| book.keys.hit + book.keys.miss), as_get)),
-            Statistic::GetHits => Some(self.keys(|book| book.keys.hit)),
-            Statistic::GetMisses => Some(sum(self.keys(|book| book.keys.miss), as_get)),
-            Statistic::CmdSet => Some(self.changes(&STORES, Said::Anything)),
-            Statistic::CasHits => replied(OpKind::Cas, ReplyKind::Stored),
-            Statistic::CasBadval => replied(OpKind::Cas, ReplyKind::Exists),
-            Statistic::CasMisses => replied(OpKind::Cas, ReplyKind::NotFound),
-            Statistic::IncrHits => replied(OpKind::Incr, ReplyKind::Number),
-            Statistic::IncrMisses => replied(OpKind::Incr, ReplyKind::NotFound),
-            Statistic::DecrHits => replied(OpKind::Decr, ReplyKind::Number),
-            Statistic::DecrMisses => replied(OpKind::Decr, ReplyKind::NotFound),
-            Statistic::DeleteHits => replied(OpKind::Delete, ReplyKind::Deleted),
-            Statistic::DeleteMisses => replied(OpKind::Delete, ReplyKind::NotFound),
-            Statistic::CmdTouch => {
-                Some(sum(touches(false, Said::Anything), touches(true, Said::This(ReplyKind::Touched))))
-            }
-            Statistic::TouchHits => replied(OpKind::Touch, ReplyKind::Touched),
-            Statistic::TouchMisses => Some(touches(false, Said::This(ReplyKind::NotFound))),
+            ServerStat::CmdGet => Some(sum(self.keys(|book| book.keys.hit + book.keys.miss), as_get)),
+            ServerStat::GetHits => Some(self.keys(|book| book.keys.hit)),
+            ServerStat::GetMisses => Some(sum(self.keys(|book| book.keys.miss), as_get)),
+            ServerStat::CmdSet => Some(self.changes(&STORES, CountedReplies::Anything)),
+            ServerStat::CasHits => replied(OpKind::Cas, ReplyKind::Stored),
+            ServerStat::CasBadval => replied(OpKind::Cas, ReplyKind::Exists),
+            ServerStat::CasMisses => replied(OpKind::Cas, ReplyKind::NotFound),
+            ServerStat::IncrHits => replied(OpKind::Incr, ReplyKind::Number),
+            ServerStat::IncrMisses => replied(OpKind::Incr, ReplyKind::NotFound),
+            ServerStat::DecrHits => replied(OpKind::Decr, ReplyKind::Number),
+            ServerStat::DecrMisses => replied(OpKind::Decr, ReplyKind::NotFound),
+            ServerStat::DeleteHits => replied(OpKind::Delete, ReplyKind::Deleted),
+            ServerStat::DeleteMisses => replied(OpKind::Delete, ReplyKind::NotFound),
+            ServerStat::CmdTouch => Some(sum(
+                touches(false, CountedReplies::Anything),
+                touches(true, CountedReplies::This(ReplyKind::Touched)),
+            )),
+            ServerStat::TouchHits => replied(OpKind::Touch, ReplyKind::Touched),
+            ServerStat::TouchMisses => Some(touches(false, CountedReplies::This(ReplyKind::NotFound))),
             _ => None,
         }
     }
 
     /// Changes whose answer says that the server counted them, and those that may have been counted besides.
-    fn changes(&self, kinds: &[OpKind], said: Said) -> (u64, u64) {
+    fn changes(&self, kinds: &[OpKind], said: CountedReplies) -> (u64, u64) {
         self.changes_of(|entry| kinds.contains(&entry.op.kind()), said)
     }
 
-    fn changes_of(&self, is_meant: impl Fn(&BookEntry) -> bool, said: Said) -> (u64, u64) {
+    fn changes_of(&self, is_meant: impl Fn(&CountEntry) -> bool, said: CountedReplies) -> (u64, u64) {
         let (mut least, mut most) = (0, 0);
-        for BookEntry { class, book, .. } in self.books.iter().filter(|entry| is_meant(entry)) {
+        for CountEntry { class, book, .. } in self.books.iter().filter(|entry| is_meant(entry)) {
             let requests = &book.requests;
             let replicas = u64::from(self.plan.classes[usize::from(*class)].replicas);
             let (fewest, highest) = said.on_replicas(book, replicas);
@@ -232,7 +236,8 @@ impl Ours<'_> {
     /// The same for multi-gets as commands, of which one that was split is several.
     fn multi_gets(&self) -> (u64, u64) {
         let (mut least, mut most) = (0, 0);
-        for BookEntry { class, book, .. } in self.books.iter().filter(|entry| entry.op.kind() == OpKind::Mget)
+        for CountEntry { class, book, .. } in
+            self.books.iter().filter(|entry| entry.op.kind() == OpKind::Mget)
         {
             let requests = &book.requests;
             let parts_max = u64::from(self.plan.classes[usize::from(*class)].multiget);
@@ -248,10 +253,10 @@ impl Ours<'_> {
     }
 
     /// The same for keys of retrievals.
-    fn keys(&self, certain: impl Fn(&Book) -> u64) -> (u64, u64) {
+    fn keys(&self, certain: impl Fn(&OpCounts) -> u64) -> (u64, u64) {
         let (mut least, mut open) = (0, 0);
         for entry in self.books.iter().filter(|entry| entry.op.is_retrieval()) {
-            let BookEntry { class, op, book, .. } = entry;
+            let CountEntry { class, op, book, .. } = entry;
             let class = &self.plan.classes[usize::from(*class)];
             let keys_max = if op.kind() == OpKind::Mget { u64::from(class.multiget) } else { 1 };
             // A multi-get of which one server never got its part is unsent, though others may have theirs.
@@ -269,8 +274,8 @@ fn name_of(template: &str) -> String {
 }
 
 /// Requests that have no answer from which it follows whether the server counted them.
-pub(crate) fn open_requests(books: &[BookEntry]) -> u64 {
-    let open = |entry: &BookEntry| {
+pub(crate) fn open_requests(books: &[CountEntry]) -> u64 {
+    let open = |entry: &CountEntry| {
         let requests = &entry.book.requests;
         requests.sent - requests.completed()
     };

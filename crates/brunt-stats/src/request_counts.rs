@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 /// What became of requests.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct RequestBook {
+pub struct RequestCounts {
     /// Ops that the schedule made due, follow-up ops included.
     pub scheduled: u64,
     /// Ops whose last byte was written.
@@ -36,7 +36,7 @@ pub struct RequestBook {
     pub followup: u64,
 }
 
-impl RequestBook {
+impl RequestCounts {
     /// Ops that ended in this class.
     pub const fn outcome(&self, class: OutcomeClass) -> u64 {
         self.outcomes[class as usize]
@@ -80,7 +80,7 @@ impl RequestBook {
     }
 
     /// Do the numbers add up exactly? To be asked when the run has drained and `in_flight` is set.
-    pub fn balances(&self) -> bool {
+    pub fn adds_up(&self) -> bool {
         self.scheduled == self.sent + self.unsent
             && self.given_up <= self.unsent
             && self.sent == self.ended() + self.in_flight
@@ -105,7 +105,7 @@ impl RequestBook {
 /// retrievals in flight (and of those never sent) are in none of them and the identity holds at any time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct KeyBook {
+pub struct KeyCounts {
     /// Keys of all retrievals that have ended.
     pub asked: u64,
     /// Keys that completed retrievals found.
@@ -116,9 +116,9 @@ pub struct KeyBook {
     pub failed: u64,
 }
 
-impl KeyBook {
+impl KeyCounts {
     /// `asked = hit + miss + failed`?
-    pub const fn balances(&self) -> bool {
+    pub const fn adds_up(&self) -> bool {
         self.asked == self.hit + self.miss + self.failed
     }
 
@@ -134,24 +134,24 @@ impl KeyBook {
 /// Both levels, and what of it happened inside the measured window.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Book {
+pub struct OpCounts {
     /// What became of the requests.
-    pub requests: RequestBook,
+    pub requests: RequestCounts,
     /// What became of the keys.
-    pub keys: KeyBook,
+    pub keys: KeyCounts,
     /// What happened to these requests inside the measured window.
     pub in_window: WindowCounts,
 }
 
-impl Book {
-    /// Books an op that has ended. `asked` is how many keys it asked for and `hits` how many were found; both matter
+impl OpCounts {
+    /// Counts an op that has ended. `asked` is how many keys it asked for and `hits` how many were found; both matter
     /// for retrievals only.
     #[inline]
     pub fn record(&mut self, op: OpId, outcome: Outcome, asked: u32, hits: u32) {
         self.record_many(op, outcome, asked, hits, 1);
     }
 
-    /// Books several that have ended alike.
+    /// Counts several that have ended alike.
     #[inline(always)]
     pub fn record_many(&mut self, op: OpId, outcome: Outcome, asked: u32, hits: u32, times: u32) {
         let times = u64::from(times);
@@ -170,8 +170,8 @@ impl Book {
     }
 
     /// Do both levels add up?
-    pub fn balances(&self) -> bool {
-        self.requests.balances() && self.keys.balances()
+    pub fn adds_up(&self) -> bool {
+        self.requests.adds_up() && self.keys.adds_up()
     }
 
     /// Adds another book.
@@ -189,7 +189,7 @@ impl Book {
 
 /// One book with its place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct BookEntry {
+pub struct CountEntry {
     /// The phase that the intended times lie in.
     pub phase: Phase,
     /// The class.
@@ -197,10 +197,10 @@ pub struct BookEntry {
     /// The op.
     pub op: OpId,
     /// The books.
-    pub book: Book,
+    pub book: OpCounts,
 }
 
-impl BookEntry {
+impl CountEntry {
     /// What happened to its ops inside the measured window. Nothing did to those of other phases than the warm-up and the
     /// window: what is due later counts as later, also in the very nanosecond in which an interrupted window ends.
     pub fn in_window(&self) -> WindowCounts {
@@ -211,26 +211,26 @@ impl BookEntry {
     }
 
     /// Do these numbers add up? To be asked when the run has drained.
-    pub fn balances_in_window(&self) -> bool {
+    pub fn adds_up_in_window(&self) -> bool {
         let due = if self.phase == Phase::Measure { self.book.requests.scheduled } else { 0 };
-        self.in_window().balances(due)
+        self.in_window().adds_up(due)
     }
 }
 
 /// A book for every (phase, class, op), all of them preallocated: preload and follow-ups book kinds that are in no mix.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Books {
+pub struct CountTable {
     /// By class, then phase, then op.
-    books: Vec<Book>,
+    books: Vec<OpCounts>,
     /// How many ops a plan with these commands can have.
     ops: usize,
 }
 
-impl Books {
+impl CountTable {
     /// Empty books for this many classes and commands of the user's own.
     pub fn new(classes: usize, commands: usize) -> Self {
         let ops = OpId::count(commands);
-        Self { books: vec![Book::default(); classes * Phase::COUNT * ops], ops }
+        Self { books: vec![OpCounts::default(); classes * Phase::COUNT * ops], ops }
     }
 
     /// The place of a book among all of them.
@@ -239,51 +239,51 @@ impl Books {
         (usize::from(class) * Phase::COUNT + phase as usize) * self.ops + op.index()
     }
 
-    /// The phase of the book whose [`Books::index`] is this.
+    /// The phase of the book whose [`CountTable::index`] is this.
     pub(crate) fn phase_of(&self, index: u32) -> Phase {
         Phase::ALL[index as usize / self.ops % Phase::COUNT]
     }
 
     /// The book of one place.
     #[inline]
-    pub fn get(&self, phase: Phase, class: ClassId, op: OpId) -> &Book {
+    pub fn get(&self, phase: Phase, class: ClassId, op: OpId) -> &OpCounts {
         &self.books[self.index(phase, class, op)]
     }
 
     /// The book of one place, to write in.
     #[inline]
-    pub fn get_mut(&mut self, phase: Phase, class: ClassId, op: OpId) -> &mut Book {
+    pub fn get_mut(&mut self, phase: Phase, class: ClassId, op: OpId) -> &mut OpCounts {
         let index = self.index(phase, class, op);
         &mut self.books[index]
     }
 
-    /// The book whose [`Books::index`] is this, to write in.
+    /// The book whose [`CountTable::index`] is this, to write in.
     #[inline]
-    pub(crate) fn at_mut(&mut self, index: u32) -> &mut Book {
+    pub(crate) fn at_mut(&mut self, index: u32) -> &mut OpCounts {
         &mut self.books[index as usize]
     }
 
     /// Adds one entry.
-    pub fn add(&mut self, entry: &BookEntry) {
+    pub fn add(&mut self, entry: &CountEntry) {
         self.get_mut(entry.phase, entry.class, entry.op).merge(&entry.book);
     }
 
     /// The books that hold something, in the order class, phase, op.
-    pub fn entries(&self) -> impl Iterator<Item = BookEntry> + '_ {
+    pub fn entries(&self) -> impl Iterator<Item = CountEntry> + '_ {
         let place = |index: usize| {
             let (rest, op) = (index / self.ops, index % self.ops);
             (Phase::ALL[rest % Phase::COUNT], (rest / Phase::COUNT) as ClassId, OpId::at(op))
         };
         self.books.iter().enumerate().filter(|(_, book)| !book.is_empty()).map(move |(index, book)| {
             let (phase, class, op) = place(index);
-            BookEntry { phase, class, op, book: *book }
+            CountEntry { phase, class, op, book: *book }
         })
     }
 
     /// Yields the entries and leaves the books empty.
-    pub fn take(&mut self) -> Vec<BookEntry> {
+    pub fn take(&mut self) -> Vec<CountEntry> {
         let entries = self.entries().collect();
-        self.books.fill(Book::default());
+        self.books.fill(OpCounts::default());
         entries
     }
 }
@@ -299,7 +299,7 @@ mod tests {
 
     #[test]
     fn keys_of_every_ended_retrieval_are_hit_missed_or_failed() {
-        let mut book = Book::default();
+        let mut book = OpCounts::default();
         let ended = [
             (OpKind::Mget, OutcomeClass::Hit, ReplyKind::Value, 10, 7),
             (OpKind::Get, OutcomeClass::Miss, ReplyKind::NotFound, 1, 0),
@@ -311,26 +311,26 @@ mod tests {
         for (kind, class, reply, asked, hits) in ended {
             book.record(kind.into(), outcome(class, reply), asked, hits);
         }
-        assert_eq!(book.keys, KeyBook { asked: 31, hit: 7, miss: 4, failed: 20 });
-        assert!(book.keys.balances());
+        assert_eq!(book.keys, KeyCounts { asked: 31, hit: 7, miss: 4, failed: 20 });
+        assert!(book.keys.adds_up());
         assert_eq!((book.requests.completed(), book.requests.failed(), book.requests.ended()), (3, 2, 6));
         assert_eq!(book.requests.reply(ReplyKind::Value), 2);
     }
 
     #[test]
-    fn every_number_out_of_place_is_noticed() {
-        let mut book = RequestBook {
+    fn every_inconsistent_count_is_noticed() {
+        let mut book = RequestCounts {
             scheduled: 10,
             sent: 9,
             unsent: 1,
             given_up: 1,
             outcomes: [3, 1, 1, 0, 1, 1, 0, 1, 0],
             in_flight: 1,
-            ..RequestBook::default()
+            ..RequestCounts::default()
         };
         book.replies[ReplyKind::Value as usize] = 8;
-        assert!(book.balances());
-        let wrong: [fn(&mut RequestBook); 7] = [
+        assert!(book.adds_up());
+        let wrong: [fn(&mut RequestCounts); 7] = [
             |book| book.scheduled += 1,
             |book| book.sent += 1,
             |book| book.unsent -= 1,
@@ -342,18 +342,18 @@ mod tests {
         for (index, change) in wrong.into_iter().enumerate() {
             let mut changed = book;
             change(&mut changed);
-            assert!(!changed.balances(), "change {index}");
+            assert!(!changed.adds_up(), "change {index}");
         }
         assert_eq!(book.faulty(), (book.failed() - book.outcome(OutcomeClass::Mismatch) + 1, 9 + 1));
         let mut doubled = book;
         doubled.merge(&book);
-        assert!(doubled.balances());
+        assert!(doubled.adds_up());
         assert_eq!((doubled.scheduled, doubled.completed(), doubled.in_flight), (20, 10, 2));
     }
 
     #[test]
-    fn places_do_not_mix() {
-        let mut books = Books::new(3, 2);
+    fn entries_are_counted_apart() {
+        let mut books = CountTable::new(3, 2);
         let mut expected = Vec::new();
         for class in 0..3 {
             for phase in Phase::ALL {

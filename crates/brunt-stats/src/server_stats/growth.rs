@@ -3,14 +3,14 @@
 //! Not a test of stationarity: those look at what we measured. Here the server's own stock is asked, which tells of a false
 //! steady state that no latency shows.
 
-use super::{NEAR_NS, STEP_NS, ServerRecord, Statistic};
+use super::{NEAR_NS, STEP_NS, ServerRecord, ServerStat};
 use std::ops::Range;
 
 /// How a stock went from the first point of the window to the last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Growth {
     /// What of.
-    pub of: Statistic,
+    pub of: ServerStat,
     /// At the first point.
     pub from: u64,
     /// At the last.
@@ -22,8 +22,8 @@ pub struct Growth {
 }
 
 /// What servers have as a stock, of items and of bytes.
-const STOCKS: [Statistic; 4] =
-    [Statistic::CurrItems, Statistic::Keys, Statistic::Bytes, Statistic::UsedMemory];
+const STOCKS: [ServerStat; 4] =
+    [ServerStat::CurrItems, ServerStat::Keys, ServerStat::Bytes, ServerStat::UsedMemory];
 
 impl Growth {
     /// The growth of every stock that all servers tell of.
@@ -32,7 +32,7 @@ impl Growth {
     }
 
     /// The growth of a stock within the window; `None` with fewer than two points at which all servers tell of it.
-    pub fn of(statistic: Statistic, records: &[ServerRecord], window: Range<u64>) -> Option<Self> {
+    pub fn of(statistic: ServerStat, records: &[ServerRecord], window: Range<u64>) -> Option<Self> {
         let at = |at_ns: u64| -> Option<u64> {
             let of = |record: &ServerRecord| record.nearest(at_ns, NEAR_NS)?.get(statistic);
             (!records.is_empty()).then(|| records.iter().map(of).sum()).flatten()

@@ -23,7 +23,7 @@ pub const MARGIN: f64 = 0.05;
 
 /// How values of a quantity are compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Scale {
+pub enum ChangeScale {
     /// As a ratio, because a server is so many per cent slower. Values must be above 0.
     Ratio,
     /// As a difference, because shares lie between 0 and 1.
@@ -32,7 +32,7 @@ pub enum Scale {
 
 /// What the runs show.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Finding {
+pub enum TestResult {
     /// B is above A.
     Above,
     /// B is below A.
@@ -49,7 +49,7 @@ pub enum Finding {
     NotGiven,
 }
 
-impl Finding {
+impl TestResult {
     /// The word in JSON.
     pub const fn name(self) -> &'static str {
         match self {
@@ -66,7 +66,7 @@ impl Finding {
 
 /// A quantity of one run.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Measured {
+pub struct RunValue {
     /// What was measured.
     pub value: f64,
     /// Between these it lies, whatever the client did and whatever became of requests without an answer; they hold the value.
@@ -75,7 +75,7 @@ pub struct Measured {
 
 /// One quantity of two sets of runs.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Contrast {
+pub struct RankTest {
     /// The median of A's runs, of an even number the mean of the two in the middle. `None` where not every run gives it.
     pub a: Option<f64>,
     /// The median of B's runs.
@@ -91,18 +91,19 @@ pub struct Contrast {
     /// How likely so uneven ranks are where A and B are the same; `None` where there is no interval.
     pub p: Option<f64>,
     /// What that shows.
-    pub finding: Finding,
+    pub finding: TestResult,
 }
 
-impl Contrast {
+impl RankTest {
     /// Compares the runs by what was measured and by the bounds of each. Each side has 1 to [`RUNS_MAX`] runs.
-    pub fn of(scale: Scale, a: &[Option<Measured>], b: &[Option<Measured>]) -> Self {
-        let given = |side: &[Option<Measured>]| {
-            let is_usable =
-                |held: &Measured| held.value.is_finite() && (scale == Scale::Difference || held.value > 0.0);
-            side.iter().map(|held| held.filter(is_usable)).collect::<Option<Vec<Measured>>>()
+    pub fn of(scale: ChangeScale, a: &[Option<RunValue>], b: &[Option<RunValue>]) -> Self {
+        let given = |side: &[Option<RunValue>]| {
+            let is_usable = |held: &RunValue| {
+                held.value.is_finite() && (scale == ChangeScale::Difference || held.value > 0.0)
+            };
+            side.iter().map(|held| held.filter(is_usable)).collect::<Option<Vec<RunValue>>>()
         };
-        let median_of = |side: &[Option<Measured>]| {
+        let median_of = |side: &[Option<RunValue>]| {
             let mut values = side.iter().map(|held| Some((*held)?.value)).collect::<Option<Vec<f64>>>()?;
             values.sort_by(f64::total_cmp);
             median_of_sorted(&values)
@@ -115,24 +116,24 @@ impl Contrast {
             interval: None,
             bounds: None,
             p: None,
-            finding: Finding::NotGiven,
+            finding: TestResult::NotGiven,
         };
         let (Some(a), Some(b)) = (given(a), given(b)) else { return nothing };
         if a.is_empty() || b.is_empty() {
             return nothing;
         }
-        let (a, b) = (Side::of(scale, &a), Side::of(scale, &b));
+        let (a, b) = (ScaledValues::of(scale, &a), ScaledValues::of(scale, &b));
         let from_scale = |shift: f64| match scale {
-            Scale::Ratio => shift.exp_m1(),
-            Scale::Difference => shift,
+            ChangeScale::Ratio => shift.exp_m1(),
+            ChangeScale::Difference => shift,
         };
         let change = median_of_sorted(&sorted_differences(&a.measured, &b.measured)).map(from_scale);
         if a.measured.len().min(b.measured.len()) < RUNS_MIN {
-            return Self { change, finding: Finding::TooFewRuns, ..nothing };
+            return Self { change, finding: TestResult::TooFewRuns, ..nothing };
         }
-        let measured = Test::of(&a.measured, &b.measured);
-        let extremes = [Test::of(&a.highest, &b.lowest), Test::of(&a.lowest, &b.highest)];
-        let margin = if scale == Scale::Ratio { MARGIN } else { MARGIN / 100.0 };
+        let measured = ExactTest::of(&a.measured, &b.measured);
+        let extremes = [ExactTest::of(&a.highest, &b.lowest), ExactTest::of(&a.lowest, &b.highest)];
+        let margin = if scale == ChangeScale::Ratio { MARGIN } else { MARGIN / 100.0 };
         let finding = finding(&measured, &extremes, margin);
         let [least, most] = extremes.map(|test| test.interval);
         let bounds = Bounds { low: from_scale(least[0]), high: from_scale(most[1]) };
@@ -149,18 +150,18 @@ impl Contrast {
 }
 
 /// The runs of a side on a scale on which changes are differences.
-struct Side {
+struct ScaledValues {
     measured: Vec<f64>,
     lowest: Vec<f64>,
     highest: Vec<f64>,
 }
 
-impl Side {
-    fn of(scale: Scale, runs: &[Measured]) -> Self {
+impl ScaledValues {
+    fn of(scale: ChangeScale, runs: &[RunValue]) -> Self {
         // Ratios are differences of logarithms; ranks are the same. That of 0 is −∞, which is below all others.
         let to_scale = |value: f64| match scale {
-            Scale::Ratio => value.ln(),
-            Scale::Difference => value,
+            ChangeScale::Ratio => value.ln(),
+            ChangeScale::Difference => value,
         };
         Self {
             measured: runs.iter().map(|held| to_scale(held.value)).collect(),
@@ -171,27 +172,27 @@ impl Side {
 }
 
 /// The rank test of two sets of values, and the interval that belongs to it.
-struct Test {
+struct ExactTest {
     interval: [f64; 2],
     p: f64,
 }
 
-impl Test {
+impl ExactTest {
     /// Each side has at least [`RUNS_MIN`] values.
     fn of(a: &[f64], b: &[f64]) -> Self {
         Self { interval: interval(&sorted_differences(a, b), a.len(), b.len()), p: probability(a, b) }
     }
 
     /// Does B lie above or below A? Where values are equal to each other, ranks and the interval may disagree; both must see it.
-    fn direction(&self) -> Option<Finding> {
+    fn direction(&self) -> Option<TestResult> {
         let [low, high] = self.interval;
         let is_decided = |is_met: fn(f64) -> bool| decide(Bounds { low, high }, is_met) == Decision::Holds;
         if self.p > LEVEL {
             None
         } else if is_decided(|change| change > 0.0) {
-            Some(Finding::Above)
+            Some(TestResult::Above)
         } else if is_decided(|change| change < 0.0) {
-            Some(Finding::Below)
+            Some(TestResult::Below)
         } else {
             None
         }
@@ -199,13 +200,13 @@ impl Test {
 }
 
 /// `extremes`: A at its highest with B at its lowest, and A at its lowest with B at its highest.
-fn finding(measured: &Test, extremes: &[Test; 2], margin: f64) -> Finding {
+fn finding(measured: &ExactTest, extremes: &[ExactTest; 2], margin: f64) -> TestResult {
     let [low, high] = measured.interval;
     match measured.direction() {
         Some(direction) if extremes.iter().all(|test| test.direction() == Some(direction)) => direction,
-        Some(_) => Finding::Client,
-        None if low >= -margin && high <= margin => Finding::NoneShown,
-        None => Finding::Undecided,
+        Some(_) => TestResult::Client,
+        None if low >= -margin && high <= margin => TestResult::NoneShown,
+        None => TestResult::Undecided,
     }
 }
 
@@ -279,17 +280,17 @@ fn sums_of_ranks(ranks: &[usize], chosen: usize) -> Vec<f64> {
 mod tests {
     use super::*;
 
-    fn exact(value: f64) -> Option<Measured> {
-        Some(Measured { value, bounds: Bounds::exact(value) })
+    fn exact(value: f64) -> Option<RunValue> {
+        Some(RunValue { value, bounds: Bounds::exact(value) })
     }
 
-    fn some(values: &[f64]) -> Vec<Option<Measured>> {
+    fn some(values: &[f64]) -> Vec<Option<RunValue>> {
         values.iter().map(|value| exact(*value)).collect()
     }
 
     /// Runs of which this part, at most, may be the client's.
-    fn shared(values: &[f64], part: f64) -> Vec<Option<Measured>> {
-        let of = |value: &f64| Measured {
+    fn shared(values: &[f64], part: f64) -> Vec<Option<RunValue>> {
+        let of = |value: &f64| RunValue {
             value: *value,
             bounds: Bounds { low: value * (1.0 - part), high: *value },
         };
@@ -343,7 +344,7 @@ mod tests {
     }
 
     #[test]
-    fn p_is_what_listing_all_divisions_gives() {
+    fn p_matches_the_enumeration_of_all_divisions() {
         let mut draw = draws(3);
         for (runs_a, runs_b, values) in [(4, 4, 1e9), (4, 4, 3.0), (5, 4, 5.0), (4, 6, 1e9), (6, 5, 4.0)] {
             for _ in 0..5 {
@@ -358,7 +359,7 @@ mod tests {
     /// The differences between which the interval lies, for so many runs: published tables of Mann-Whitney have the critical
     /// value c − 1 at 5 %, two-sided.
     #[test]
-    fn intervals_end_where_tables_say() {
+    fn intervals_match_published_tables() {
         let table = [
             (4, 4, 0),
             (4, 5, 1),
@@ -383,45 +384,45 @@ mod tests {
     #[test]
     fn a_change_is_estimated_by_the_median_of_all_pairs() {
         let a = some(&[100.0, 102.0, 104.0, 98.0]);
-        let slower = Contrast::of(Scale::Ratio, &a, &some(&[112.0, 114.24, 116.48, 109.76]));
+        let slower = RankTest::of(ChangeScale::Ratio, &a, &some(&[112.0, 114.24, 116.48, 109.76]));
         assert_eq!((slower.a, slower.b), (Some(101.0), Some(113.12)));
         assert!((slower.change.unwrap() - 0.12).abs() < 1e-9, "{slower:?}");
         let [low, high] = slower.interval.unwrap();
         assert!((low - (109.76 / 104.0 - 1.0)).abs() < 1e-12 && (high - (116.48 / 98.0 - 1.0)).abs() < 1e-12);
-        assert_eq!((slower.p, slower.finding), (Some(2.0 / 70.0), Finding::Above));
-        let faster = Contrast::of(Scale::Ratio, &some(&[112.0, 114.24, 116.48, 109.76]), &a);
-        assert_eq!(faster.finding, Finding::Below);
-        let shares = Contrast::of(Scale::Difference, &some(&[0.5; 4]), &some(&[0.25; 4]));
-        assert_eq!((shares.change, shares.finding), (Some(-0.25), Finding::Below));
+        assert_eq!((slower.p, slower.finding), (Some(2.0 / 70.0), TestResult::Above));
+        let faster = RankTest::of(ChangeScale::Ratio, &some(&[112.0, 114.24, 116.48, 109.76]), &a);
+        assert_eq!(faster.finding, TestResult::Below);
+        let shares = RankTest::of(ChangeScale::Difference, &some(&[0.5; 4]), &some(&[0.25; 4]));
+        assert_eq!((shares.change, shares.finding), (Some(-0.25), TestResult::Below));
     }
 
     #[test]
     fn findings() {
         let near = [100.0, 101.0, 99.0, 100.5];
         let spread = [60.0, 140.0, 90.0, 115.0];
-        let table: &[(Scale, &[f64], &[f64], Finding)] = &[
-            (Scale::Ratio, &near, &[100.2, 99.5, 100.7, 101.5], Finding::NoneShown),
-            (Scale::Ratio, &near, &spread, Finding::Undecided),
-            (Scale::Ratio, &near, &[200.0, 201.0, 202.0, 203.0], Finding::Above),
-            (Scale::Ratio, &near, &near, Finding::NoneShown),
-            (Scale::Ratio, &[7.0; 4], &[7.0; 4], Finding::NoneShown),
-            (Scale::Ratio, &near, &[200.0, 201.0, 202.0], Finding::TooFewRuns),
-            (Scale::Ratio, &[1.0], &[2.0], Finding::TooFewRuns),
-            (Scale::Ratio, &near, &[200.0, 201.0, 0.0, 203.0], Finding::NotGiven),
-            (Scale::Difference, &[0.0; 4], &[0.0; 4], Finding::NoneShown),
-            (Scale::Difference, &[0.9; 4], &[0.9004, 0.9003, 0.8998, 0.9], Finding::NoneShown),
-            (Scale::Difference, &[0.9; 4], &[0.91, 0.90, 0.89, 0.9], Finding::Undecided),
+        let table: &[(ChangeScale, &[f64], &[f64], TestResult)] = &[
+            (ChangeScale::Ratio, &near, &[100.2, 99.5, 100.7, 101.5], TestResult::NoneShown),
+            (ChangeScale::Ratio, &near, &spread, TestResult::Undecided),
+            (ChangeScale::Ratio, &near, &[200.0, 201.0, 202.0, 203.0], TestResult::Above),
+            (ChangeScale::Ratio, &near, &near, TestResult::NoneShown),
+            (ChangeScale::Ratio, &[7.0; 4], &[7.0; 4], TestResult::NoneShown),
+            (ChangeScale::Ratio, &near, &[200.0, 201.0, 202.0], TestResult::TooFewRuns),
+            (ChangeScale::Ratio, &[1.0], &[2.0], TestResult::TooFewRuns),
+            (ChangeScale::Ratio, &near, &[200.0, 201.0, 0.0, 203.0], TestResult::NotGiven),
+            (ChangeScale::Difference, &[0.0; 4], &[0.0; 4], TestResult::NoneShown),
+            (ChangeScale::Difference, &[0.9; 4], &[0.9004, 0.9003, 0.8998, 0.9], TestResult::NoneShown),
+            (ChangeScale::Difference, &[0.9; 4], &[0.91, 0.90, 0.89, 0.9], TestResult::Undecided),
         ];
         for (scale, a, b, expected) in table {
-            let contrast = Contrast::of(*scale, &some(a), &some(b));
-            assert_eq!(contrast.finding, *expected, "{contrast:?}");
-            let has_claim = !matches!(expected, Finding::TooFewRuns | Finding::NotGiven);
-            assert_eq!((contrast.interval.is_some(), contrast.p.is_some()), (has_claim, has_claim));
+            let test = RankTest::of(*scale, &some(a), &some(b));
+            assert_eq!(test.finding, *expected, "{test:?}");
+            let has_claim = !matches!(expected, TestResult::TooFewRuns | TestResult::NotGiven);
+            assert_eq!((test.interval.is_some(), test.p.is_some()), (has_claim, has_claim));
         }
-        let missing = Contrast::of(Scale::Ratio, &[some(&[1.0])[0], None], &some(&[1.0]));
-        assert_eq!((missing.a, missing.b, missing.finding), (None, Some(1.0), Finding::NotGiven));
+        let missing = RankTest::of(ChangeScale::Ratio, &[some(&[1.0])[0], None], &some(&[1.0]));
+        assert_eq!((missing.a, missing.b, missing.finding), (None, Some(1.0), TestResult::NotGiven));
         assert_eq!(
-            Contrast::of(Scale::Ratio, &some(&[2.0]), &some(&[3.0])).change.map(|x| (x * 1e9).round()),
+            RankTest::of(ChangeScale::Ratio, &some(&[2.0]), &some(&[3.0])).change.map(|x| (x * 1e9).round()),
             Some(5e8)
         );
     }
@@ -429,42 +430,42 @@ mod tests {
     /// What the client may have added counts against A in one comparison and against B in the other; the tests of both must
     /// say what that of the measured values says. A differs by up to 3 % from run to run.
     #[test]
-    fn a_difference_that_the_client_may_have_made_is_none() {
+    fn differences_within_client_error_are_not_shown() {
         let a = [100.0, 101.0, 102.0, 103.0];
         let times = |factor: f64| a.map(|value| value * factor);
         // 1.20 · (1 − part) is above 1.03 up to a part of 0.1416, and 0.8 is below (1 − part) · 100/103 up to 0.176.
         let table = [
-            (1.20, 0.0, 0.0, Finding::Above),
-            (1.20, 0.0, 0.14, Finding::Above),
-            (1.20, 0.0, 0.143, Finding::Client),
+            (1.20, 0.0, 0.0, TestResult::Above),
+            (1.20, 0.0, 0.14, TestResult::Above),
+            (1.20, 0.0, 0.143, TestResult::Client),
             // A's share is no excuse for a slower B.
-            (1.20, 0.9, 0.0, Finding::Above),
-            (1.20, 0.9, 0.143, Finding::Client),
-            (1.20, 0.0, 1.0, Finding::Client),
-            (0.80, 0.0, 0.0, Finding::Below),
-            (0.80, 0.17, 0.0, Finding::Below),
-            (0.80, 0.18, 0.0, Finding::Client),
-            (0.80, 0.0, 0.9, Finding::Below),
-            (0.80, 1.0, 0.0, Finding::Client),
+            (1.20, 0.9, 0.0, TestResult::Above),
+            (1.20, 0.9, 0.143, TestResult::Client),
+            (1.20, 0.0, 1.0, TestResult::Client),
+            (0.80, 0.0, 0.0, TestResult::Below),
+            (0.80, 0.17, 0.0, TestResult::Below),
+            (0.80, 0.18, 0.0, TestResult::Client),
+            (0.80, 0.0, 0.9, TestResult::Below),
+            (0.80, 1.0, 0.0, TestResult::Client),
             // Nothing is seen: what is hidden behind the client is no difference that was shown.
-            (1.005, 0.5, 0.5, Finding::NoneShown),
-            (1.019, 0.5, 0.5, Finding::NoneShown),
-            (1.021, 0.0, 0.0, Finding::Undecided),
+            (1.005, 0.5, 0.5, TestResult::NoneShown),
+            (1.019, 0.5, 0.5, TestResult::NoneShown),
+            (1.021, 0.0, 0.0, TestResult::Undecided),
         ];
         for (factor, part_a, part_b, expected) in table {
             let (measured_a, measured_b) = (some(&a), some(&times(factor)));
-            let contrast = Contrast::of(Scale::Ratio, &shared(&a, part_a), &shared(&times(factor), part_b));
-            let case = format!("{factor} {part_a} {part_b}: {contrast:?}");
-            assert_eq!(contrast.finding, expected, "{case}");
+            let test = RankTest::of(ChangeScale::Ratio, &shared(&a, part_a), &shared(&times(factor), part_b));
+            let case = format!("{factor} {part_a} {part_b}: {test:?}");
+            assert_eq!(test.finding, expected, "{case}");
             // The numbers are those of what was measured.
-            let measured = Contrast::of(Scale::Ratio, &measured_a, &measured_b);
+            let measured = RankTest::of(ChangeScale::Ratio, &measured_a, &measured_b);
             assert_eq!(
-                (contrast.change, contrast.interval, contrast.p),
+                (test.change, test.interval, test.p),
                 (measured.change, measured.interval, measured.p)
             );
-            assert_eq!((contrast.a, contrast.b), (measured.a, measured.b));
+            assert_eq!((test.a, test.b), (measured.a, measured.b));
             // The ends, by taking the shares from all runs of one side.
-            let ([low, high], bounds) = (measured.interval.unwrap(), contrast.bounds.unwrap());
+            let ([low, high], bounds) = (measured.interval.unwrap(), test.bounds.unwrap());
             let is_near = |found: f64, expected: f64| found == expected || (found - expected).abs() < 1e-9;
             assert!(is_near(bounds.low, (1.0 + low) * (1.0 - part_b) - 1.0), "{case}");
             assert!(is_near(bounds.high, (1.0 + high) / (1.0 - part_a) - 1.0), "{case}");
@@ -492,11 +493,11 @@ mod tests {
             for _ in 0..TRIALS {
                 let a: Vec<_> = (0..runs_a).map(|_| run(1.0)).collect();
                 let b: Vec<_> = (0..runs_b).map(|_| run(ratio)).collect();
-                let contrast = Contrast::of(Scale::Ratio, &a, &b);
-                let [low, high] = contrast.interval.unwrap();
-                let is_change = matches!(contrast.finding, Finding::Above | Finding::Below);
-                assert_eq!(is_change, contrast.p.unwrap() <= LEVEL, "{contrast:?}");
-                assert_eq!(is_change, low > 0.0 || high < 0.0, "{contrast:?}");
+                let test = RankTest::of(ChangeScale::Ratio, &a, &b);
+                let [low, high] = test.interval.unwrap();
+                let is_change = matches!(test.finding, TestResult::Above | TestResult::Below);
+                assert_eq!(is_change, test.p.unwrap() <= LEVEL, "{test:?}");
+                assert_eq!(is_change, low > 0.0 || high < 0.0, "{test:?}");
                 differ += u32::from(is_change);
                 missed += u32::from(!(low..=high).contains(&(ratio - 1.0)));
             }
@@ -513,12 +514,12 @@ mod tests {
     }
 
     #[test]
-    fn the_most_runs_there_may_be() {
+    fn fifty_runs_a_side_are_compared() {
         let side = |offset: usize| {
             (0..RUNS_MAX).map(|run| exact((1_000 + run * 2 + offset) as f64)).collect::<Vec<_>>()
         };
-        let contrast = Contrast::of(Scale::Ratio, &side(0), &side(1));
-        assert_eq!(contrast.finding, Finding::NoneShown);
-        assert!(contrast.p.unwrap() > 0.8 && contrast.interval.unwrap()[0] < 0.0, "{contrast:?}");
+        let test = RankTest::of(ChangeScale::Ratio, &side(0), &side(1));
+        assert_eq!(test.finding, TestResult::NoneShown);
+        assert!(test.p.unwrap() > 0.8 && test.interval.unwrap()[0] < 0.0, "{test:?}");
     }
 }

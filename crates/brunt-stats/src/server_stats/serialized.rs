@@ -3,14 +3,14 @@
 //! Not another form of the numbers: most of what a server says stays the same from second to second. Invariant: what is read back is what
 //! was written; statistics of a newer version that this one does not know are left out.
 
-use super::{ServerRecord, Snapshot, Statistic};
+use super::{ServerRecord, ServerStat, Snapshot};
 use serde::{Deserialize, Deserializer, Serialize};
 use std::collections::BTreeMap;
 
 /// The snapshots in the order of time, each against the one before; the prepared one against the first.
 #[derive(Default, Serialize, Deserialize)]
 #[serde(default)]
-pub(super) struct Carried {
+pub(super) struct SerializedRecord {
     snapshots: Vec<Changes>,
     prepared: Option<Changes>,
     trouble: Option<String>,
@@ -24,13 +24,13 @@ struct Changes {
     at_ns: u64,
     version: Option<String>,
     #[serde(deserialize_with = "known")]
-    values: BTreeMap<Statistic, Option<u64>>,
+    values: BTreeMap<ServerStat, Option<u64>>,
 }
 
-fn known<'de, D: Deserializer<'de>>(deserializer: D) -> Result<BTreeMap<Statistic, Option<u64>>, D::Error> {
+fn known<'de, D: Deserializer<'de>>(deserializer: D) -> Result<BTreeMap<ServerStat, Option<u64>>, D::Error> {
     let named = BTreeMap::<String, Option<u64>>::deserialize(deserializer)?;
     let known = |(name, value): (String, Option<u64>)| {
-        Some((*Statistic::ALL.iter().find(|statistic| statistic.name() == name)?, value))
+        Some((*ServerStat::ALL.iter().find(|statistic| statistic.name() == name)?, value))
     };
     Ok(named.into_iter().filter_map(known).collect())
 }
@@ -44,13 +44,13 @@ impl Changes {
 
     fn after(self, before: Option<&Snapshot>) -> Snapshot {
         let Self { asked_ns, at_ns, version, values: changed } = self;
-        let mut values = before.map_or([None; Statistic::COUNT], |before| before.values);
+        let mut values = before.map_or([None; ServerStat::COUNT], |before| before.values);
         changed.into_iter().for_each(|(statistic, value)| values[statistic as usize] = value);
         Snapshot { asked_ns, at_ns, version, values }
     }
 }
 
-impl From<ServerRecord> for Carried {
+impl From<ServerRecord> for SerializedRecord {
     fn from(record: ServerRecord) -> Self {
         let ServerRecord { snapshots, prepared, trouble, is_complete } = record;
         let befores = std::iter::once(None).chain(snapshots.iter().map(Some));
@@ -67,8 +67,8 @@ impl From<ServerRecord> for Carried {
     }
 }
 
-impl From<Carried> for ServerRecord {
-    fn from(carried: Carried) -> Self {
+impl From<SerializedRecord> for ServerRecord {
+    fn from(carried: SerializedRecord) -> Self {
         let mut snapshots: Vec<Snapshot> = Vec::with_capacity(carried.snapshots.len());
         for changes in carried.snapshots {
             snapshots.push(changes.after(snapshots.last()));

@@ -7,13 +7,13 @@ use crate::sample::Sample;
 
 /// The first samples that were offered, up to a bound.
 #[derive(Clone, Debug)]
-pub struct Tap {
+pub struct SampleBuffer {
     samples: Vec<Sample>,
     capacity: usize,
     overflow: u64,
 }
 
-impl Tap {
+impl SampleBuffer {
     /// Room for this many samples (72 bytes each); 0 keeps none and counts none.
     pub fn new(capacity: usize) -> Self {
         Self { samples: Vec::with_capacity(capacity), capacity, overflow: 0 }
@@ -43,9 +43,9 @@ mod tests {
     use brunt_plan::outcome::{Outcome, ReplyKind};
 
     #[test]
-    fn keeps_the_first_and_counts_the_rest() {
+    fn the_first_samples_are_kept_and_the_rest_counted() {
         for (capacity, kept, overflow) in [(0, 0, 0), (3, 3, 2), (9, 5, 0)] {
-            let mut tap = Tap::new(capacity);
+            let mut tap = SampleBuffer::new(capacity);
             for done_ns in 0..5 {
                 tap.offer(&Sample {
                     op: OpKind::Get.into(),

@@ -5,11 +5,11 @@
 //! back (the server was started anew, or somebody reset it) makes no difference but `None`.
 
 mod agreement;
-mod carried;
 mod evidence;
 mod growth;
+mod serialized;
 
-pub use agreement::{Comparison, agreement};
+pub use agreement::{StatComparison, agreement};
 pub(crate) use evidence::evidence;
 pub use growth::Growth;
 
@@ -21,9 +21,9 @@ macro_rules! statistics {
     ($($(#[$doc:meta])* $variant:ident = $name:literal, $is_counter:literal;)+) => {
         /// A statistic.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-        pub enum Statistic { $($(#[$doc])* #[serde(rename = $name)] $variant),+ }
+        pub enum ServerStat { $($(#[$doc])* #[serde(rename = $name)] $variant),+ }
 
-        impl Statistic {
+        impl ServerStat {
             /// All of them.
             pub const ALL: &'static [Self] = &[$(Self::$variant),+];
 
@@ -157,19 +157,19 @@ statistics! {
 }
 
 /// Redis's commands that are counted by themselves.
-const CALLS: [Statistic; 9] = [
-    Statistic::CallsGet,
-    Statistic::CallsMget,
-    Statistic::CallsSet,
-    Statistic::CallsAppend,
-    Statistic::CallsIncr,
-    Statistic::CallsDecr,
-    Statistic::CallsDel,
-    Statistic::CallsTouch,
-    Statistic::CallsExpire,
+const CALLS: [ServerStat; 9] = [
+    ServerStat::CallsGet,
+    ServerStat::CallsMget,
+    ServerStat::CallsSet,
+    ServerStat::CallsAppend,
+    ServerStat::CallsIncr,
+    ServerStat::CallsDecr,
+    ServerStat::CallsDel,
+    ServerStat::CallsTouch,
+    ServerStat::CallsExpire,
 ];
 
-impl Statistic {
+impl ServerStat {
     /// What counts a request of its own, or a key of a retrieval.
     const REQUESTS: [Self; 9] = [
         Self::CmdGet,
@@ -197,7 +197,7 @@ impl Statistic {
     }
 
     /// Does it grow by being looked at, so that two who ask one server hear two numbers?
-    const fn counts_askings(self) -> bool {
+    const fn counts_polls(self) -> bool {
         matches!(
             self,
             Self::TotalConnections
@@ -237,16 +237,16 @@ pub struct Snapshot {
     pub at_ns: u64,
     /// The server's version, of a Redis with a name of its own behind that name.
     pub version: Option<String>,
-    values: [Option<u64>; Statistic::COUNT],
+    values: [Option<u64>; ServerStat::COUNT],
 }
 
 impl Snapshot {
     /// From the names and values that a server gave; what is unknown or no number is left out.
     pub fn new<'a>(asked_ns: u64, at_ns: u64, rows: impl IntoIterator<Item = (&'a str, &'a str)>) -> Self {
-        let mut snapshot = Self { asked_ns, at_ns, version: None, values: [None; Statistic::COUNT] };
+        let mut snapshot = Self { asked_ns, at_ns, version: None, values: [None; ServerStat::COUNT] };
         let mut own_name = None;
         for (name, value) in rows {
-            match Statistic::ALL.iter().find(|statistic| statistic.name() == name) {
+            match ServerStat::ALL.iter().find(|statistic| statistic.name() == name) {
                 Some(statistic) => snapshot.values[*statistic as usize] = statistic.read(value),
                 None => match name {
                     "version" | "redis_version" | "valkey_version" => {
@@ -255,7 +255,7 @@ impl Snapshot {
                     "server_name" => own_name = Some(value),
                     // What has never been called, and a database without a key, have no row.
                     "# Commandstats" => CALLS.into_iter().for_each(|calls| snapshot.set(calls, 0)),
-                    "# Keyspace" => snapshot.set(Statistic::Keys, 0),
+                    "# Keyspace" => snapshot.set(ServerStat::Keys, 0),
                     _ => snapshot.count_keys(name, value),
                 },
             }
@@ -266,7 +266,7 @@ impl Snapshot {
         snapshot
     }
 
-    fn set(&mut self, statistic: Statistic, value: u64) {
+    fn set(&mut self, statistic: ServerStat, value: u64) {
         self.values[statistic as usize] = Some(value);
     }
 
@@ -276,12 +276,12 @@ impl Snapshot {
         if name.strip_prefix("db").is_some_and(is_number)
             && let Some(keys) = field(value, "keys")
         {
-            self.set(Statistic::Keys, self.get(Statistic::Keys).unwrap_or(0) + keys);
+            self.set(ServerStat::Keys, self.get(ServerStat::Keys).unwrap_or(0) + keys);
         }
     }
 
     /// One of its numbers.
-    pub fn get(&self, statistic: Statistic) -> Option<u64> {
+    pub fn get(&self, statistic: ServerStat) -> Option<u64> {
         self.values[statistic as usize]
     }
 
@@ -289,87 +289,87 @@ impl Snapshot {
     fn changes_since<'a>(
         &'a self,
         before: Option<&'a Self>,
-    ) -> impl Iterator<Item = (Statistic, Option<u64>)> + 'a {
-        let all = Statistic::ALL.iter().map(|statistic| (*statistic, self.get(*statistic)));
+    ) -> impl Iterator<Item = (ServerStat, Option<u64>)> + 'a {
+        let all = ServerStat::ALL.iter().map(|statistic| (*statistic, self.get(*statistic)));
         all.filter(move |(statistic, value)| before.and_then(|before| before.get(*statistic)) != *value)
     }
 
     /// Everything that it holds.
-    pub fn values(&self) -> impl Iterator<Item = (Statistic, u64)> + '_ {
-        Statistic::ALL.iter().filter_map(|statistic| Some((*statistic, self.get(*statistic)?)))
+    pub fn values(&self) -> impl Iterator<Item = (ServerStat, u64)> + '_ {
+        ServerStat::ALL.iter().filter_map(|statistic| Some((*statistic, self.get(*statistic)?)))
     }
 
-    /// What a server of either family calls by a name of its own.
-    fn either(&self, memcached: Statistic, redis: Statistic) -> Option<u64> {
+    /// What a server of first_known family calls by a name of its own.
+    fn first_known(&self, memcached: ServerStat, redis: ServerStat) -> Option<u64> {
         self.get(memcached).or_else(|| self.get(redis))
     }
 
     /// Processor time, user and system, in nanoseconds.
     pub fn cpu_ns(&self) -> Option<u64> {
-        let user = self.either(Statistic::RusageUser, Statistic::UsedCpuUser)?;
-        Some(user + self.either(Statistic::RusageSystem, Statistic::UsedCpuSys)?)
+        let user = self.first_known(ServerStat::RusageUser, ServerStat::UsedCpuUser)?;
+        Some(user + self.first_known(ServerStat::RusageSystem, ServerStat::UsedCpuSys)?)
     }
 
     /// Requests that the server counted: of memcached a retrieval by its keys, of Redis all commands. Commands that memcached
     /// does not count at all are in none of its statistics.
     pub fn requests(&self) -> Option<u64> {
-        let rest = Statistic::REQUESTS.into_iter().filter_map(|statistic| self.get(statistic)).sum();
-        let by_kind = self.get(Statistic::CmdGet).and(self.get(Statistic::CmdSet)).map(|_| rest);
-        by_kind.or_else(|| self.get(Statistic::CommandsProcessed))
+        let rest = ServerStat::REQUESTS.into_iter().filter_map(|statistic| self.get(statistic)).sum();
+        let by_kind = self.get(ServerStat::CmdGet).and(self.get(ServerStat::CmdSet)).map(|_| rest);
+        by_kind.or_else(|| self.get(ServerStat::CommandsProcessed))
     }
 
     /// Keys found.
     pub fn hits(&self) -> Option<u64> {
-        self.either(Statistic::GetHits, Statistic::KeyspaceHits)
+        self.first_known(ServerStat::GetHits, ServerStat::KeyspaceHits)
     }
 
     /// Keys not found.
     pub fn misses(&self) -> Option<u64> {
-        self.either(Statistic::GetMisses, Statistic::KeyspaceMisses)
+        self.first_known(ServerStat::GetMisses, ServerStat::KeyspaceMisses)
     }
 
     /// What was removed before its time, to make room.
     pub fn evictions(&self) -> Option<u64> {
-        self.either(Statistic::Evictions, Statistic::EvictedKeys)
+        self.first_known(ServerStat::Evictions, ServerStat::EvictedKeys)
     }
 
     /// Items held.
     pub fn items(&self) -> Option<u64> {
-        self.either(Statistic::CurrItems, Statistic::Keys)
+        self.first_known(ServerStat::CurrItems, ServerStat::Keys)
     }
 
     /// Bytes that they take, of Redis with everything else that it needs.
     pub fn bytes(&self) -> Option<u64> {
-        self.either(Statistic::Bytes, Statistic::UsedMemory)
+        self.first_known(ServerStat::Bytes, ServerStat::UsedMemory)
     }
 
     /// How many they may take; `None` where there is no bound.
     pub fn bytes_max(&self) -> Option<u64> {
-        let redis = || self.get(Statistic::MaxMemory).filter(|bytes| *bytes > 0);
-        self.get(Statistic::LimitMaxbytes).or_else(redis)
+        let redis = || self.get(ServerStat::MaxMemory).filter(|bytes| *bytes > 0);
+        self.get(ServerStat::LimitMaxbytes).or_else(redis)
     }
 
     /// Its process.
     fn pid(&self) -> Option<u64> {
-        self.either(Statistic::Pid, Statistic::ProcessId)
+        self.first_known(ServerStat::Pid, ServerStat::ProcessId)
     }
 
     /// Seconds since it was started.
     fn uptime_s(&self) -> Option<u64> {
-        self.either(Statistic::Uptime, Statistic::UptimeInSeconds)
+        self.first_known(ServerStat::Uptime, ServerStat::UptimeInSeconds)
     }
 }
 
 /// What became of a server between two snapshots that makes its counters begin anew.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Upset {
+pub enum CounterReset {
     /// It is another process, or has been up for less time than before.
     Restarted,
     /// The same process has smaller counters.
     Reset,
 }
 
-impl Upset {
+impl CounterReset {
     fn between(before: &Snapshot, after: &Snapshot) -> Option<Self> {
         let both = |statistic| before.get(statistic).zip(after.get(statistic));
         let went_back = |statistic| both(statistic).is_some_and(|(before, after)| after < before);
@@ -380,8 +380,8 @@ impl Upset {
             return Some(Self::Restarted);
         }
         // Nobody resets the times; a server that divides them by samples may be off by one the next time.
-        let is_reset_with = |statistic: &&Statistic| statistic.is_counter() && !statistic.is_time();
-        let mut counters = Statistic::ALL.iter().filter(is_reset_with);
+        let is_reset_with = |statistic: &&ServerStat| statistic.is_counter() && !statistic.is_time();
+        let mut counters = ServerStat::ALL.iter().filter(is_reset_with);
         counters.any(|statistic| went_back(*statistic)).then_some(Self::Reset)
     }
 }
@@ -402,13 +402,13 @@ const SERVERS_TOLD_MAX: usize = 64;
 
 /// How much of a result a server's statistics may take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Share {
+pub struct SizeShare {
     characters_max: usize,
     /// Is what it said told to scripts, beside the record?
     pub is_told: bool,
 }
 
-impl Share {
+impl SizeShare {
     /// That of one of so many servers.
     pub fn of(servers: usize) -> Self {
         Self { characters_max: CHARACTERS_MAX / servers.max(1), is_told: servers <= SERVERS_TOLD_MAX }
@@ -422,7 +422,7 @@ const REQUESTS_PER_S_MIN: f64 = 100.0;
 
 /// Everything that one server said of itself during a run.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(from = "carried::Carried", into = "carried::Carried")]
+#[serde(from = "serialized::SerializedRecord", into = "serialized::SerializedRecord")]
 pub struct ServerRecord {
     snapshots: Vec<Snapshot>,
     /// The one that was taken when preload was over and the schedule had not begun, so that nothing was going on.
@@ -443,7 +443,7 @@ impl ServerRecord {
     /// between them stay. The others are those nearest to where rows over time begin, of every row, every second, every fourth… Rows
     /// are so long, and one of them begins at `measure_ns`. `stride` is what came of it before, from 0, which leaves all; it is
     /// kept, so that the snapshots of a run that goes on are evenly spread.
-    pub fn fit(&mut self, measure_ns: u64, row_ns: u64, stride: u64, share: Share) -> u64 {
+    pub fn fit(&mut self, measure_ns: u64, row_ns: u64, stride: u64, share: SizeShare) -> u64 {
         let mut stride = stride;
         loop {
             if stride > 0 {
@@ -482,9 +482,9 @@ impl ServerRecord {
     }
 
     /// How many characters it takes in a file, about, with what is told of it.
-    pub fn text_len(&self, share: Share) -> usize {
+    pub fn text_len(&self, share: SizeShare) -> usize {
         let each = TIMES_CHARACTERS + if share.is_told { SPAN_CHARACTERS } else { 0 };
-        let own = |(statistic, value): (Statistic, Option<u64>)| {
+        let own = |(statistic, value): (ServerStat, Option<u64>)| {
             statistic.name().len() + value.map_or(0, |value| value.checked_ilog10().unwrap_or(0)) as usize + 5
         };
         let of = |snapshot: &Snapshot, before: Option<&Snapshot>| {
@@ -502,8 +502,8 @@ impl ServerRecord {
     }
 
     /// Did its counters begin anew at some time?
-    pub fn upset(&self) -> Option<Upset> {
-        self.snapshots.windows(2).find_map(|pair| Upset::between(&pair[0], &pair[1]))
+    pub fn upset(&self) -> Option<CounterReset> {
+        self.snapshots.windows(2).find_map(|pair| CounterReset::between(&pair[0], &pair[1]))
     }
 
     /// The snapshot nearest to an instant, if it is no further from it than this.
@@ -546,10 +546,10 @@ impl ServerRecord {
         let is_same_process = one.pid().zip(other.pid()).is_some_and(|(one, other)| one == other)
             // They are asked one after the other.
             && one.uptime_s().zip(other.uptime_s()).is_some_and(|(one, other)| one.abs_diff(other) <= 1);
-        let is_ours = |statistic: &&Statistic| {
-            statistic.is_counter() && !statistic.is_time() && !statistic.counts_askings()
+        let is_ours = |statistic: &&ServerStat| {
+            statistic.is_counter() && !statistic.is_time() && !statistic.counts_polls()
         };
-        let counts = || Statistic::ALL.iter().filter(is_ours).filter_map(|statistic| both(*statistic));
+        let counts = || ServerStat::ALL.iter().filter(is_ours).filter_map(|statistic| both(*statistic));
         is_same_process && counts().all(|(one, other)| one == other) && counts().any(|(one, _)| one > 0)
     }
 
@@ -587,7 +587,7 @@ pub struct ServerSpan {
 impl ServerSpan {
     fn between(from: &Snapshot, to: &Snapshot) -> Self {
         // Of another process, even a greater number is no sum.
-        let is_same = Upset::between(from, to) != Some(Upset::Restarted);
+        let is_same = CounterReset::between(from, to) != Some(CounterReset::Restarted);
         let difference = |from: Option<u64>, to: Option<u64>| to.filter(|_| is_same)?.checked_sub(from?);
         Self {
             start_ns: from.at_ns,

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 /// How many values bore which mark, over all phases; one value may bear several.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct RenewalCounts {
+pub struct RecacheCounts {
     /// This client was told to renew it.
     pub won: u64,
     /// It was out of date and handed out all the same.
@@ -16,7 +16,7 @@ pub struct RenewalCounts {
     pub taken: u64,
 }
 
-impl RenewalCounts {
+impl RecacheCounts {
     /// Those of another worker, too.
     pub fn merge(&mut self, other: &Self) {
         self.won += other.won;

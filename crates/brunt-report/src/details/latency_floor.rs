@@ -5,8 +5,8 @@
 use crate::paragraph::{self, printable};
 use crate::quantity;
 use crate::wall_clock::date;
-use brunt_stats::calibration::{Fit, Lookup};
-use brunt_stats::headroom::{Headroom, Limit};
+use brunt_stats::calibration::{CalibrationMatch, Lookup};
+use brunt_stats::headroom::{Headroom, HeadroomLimit};
 use brunt_stats::summary::Summary;
 
 pub(super) fn write(out: &mut String, summary: &Summary) {
@@ -19,8 +19,8 @@ pub(super) fn write(out: &mut String, summary: &Summary) {
     }
 }
 
-fn facts(fit: &Fit, rate: f64) -> Vec<String> {
-    let Fit { calibration, differences } = fit;
+fn facts(fit: &CalibrationMatch, rate: f64) -> Vec<String> {
+    let CalibrationMatch { calibration, differences } = fit;
     let [p50, p99] = [calibration.loopback.p50_ns, calibration.loopback.p99_ns].map(quantity::time);
     let facts = [
         format!("of this client over loopback: p50 {p50}, p99 {p99}"),
@@ -37,8 +37,10 @@ fn headroom(headroom: &Headroom, rate: f64) -> String {
         rate => format!("{}x", quantity::significant(bound as f64 / rate)),
     };
     match (headroom.rate, headroom.limit, headroom.limit_rate) {
-        (Some(bound), Limit::Client, _) => format!("headroom {}", times(bound)),
-        (None, Limit::Client, Some(lowest)) => format!("headroom below {}/s", quantity::count(lowest)),
+        (Some(bound), HeadroomLimit::Client, _) => format!("headroom {}", times(bound)),
+        (None, HeadroomLimit::Client, Some(lowest)) => {
+            format!("headroom below {}/s", quantity::count(lowest))
+        }
         (Some(bound), ..) => format!("headroom at least {}", times(bound)),
         (None, ..) => "headroom not known".to_owned(),
     }

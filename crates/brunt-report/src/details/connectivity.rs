@@ -3,7 +3,7 @@
 //! Not what became of requests. Each part stands there only when there is something to say: connections that come and go
 //! or fail, several servers, outages.
 
-use super::statistics;
+use super::server_stats;
 use crate::instant::in_window_ns;
 use crate::paragraph::{self, printable};
 use crate::quantity::{self, count};
@@ -86,7 +86,7 @@ pub(super) fn servers(out: &mut String, summary: &Summary) {
     let all: u64 = summary.servers().iter().map(|counts| counts.answered).sum();
     let mut heading = vec!["server", "answered", "share", "failed", "unsent"];
     if !summary.record.run.server_records.is_empty() {
-        heading.extend(statistics::HEADING);
+        heading.extend(server_stats::HEADING);
     }
     let mut table = Table::new(&heading);
     let polled_servers = summary.record.plan.polled_servers();
@@ -103,7 +103,7 @@ pub(super) fn servers(out: &mut String, summary: &Summary) {
             record
                 .and_then(|record| summary.record.run.server_records.get(record))
                 .into_iter()
-                .flat_map(|record| statistics::cells(summary, record)),
+                .flat_map(|record| server_stats::cells(summary, record)),
         );
         table.push(row);
     }

@@ -9,28 +9,28 @@ use serde::{Deserialize, Serialize};
 
 /// Of one worker.
 #[derive(Clone, Copy, Debug)]
-pub struct Presence {
+pub struct Occupancy {
     begin_ns: u64,
     end_ns: u64,
     last_ns: u64,
     /// Operations in the system.
     count: u64,
-    total: PresenceTotal,
+    total: OccupancyTotal,
 }
 
 /// What both ways came to, in operations × nanoseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct PresenceTotal {
+pub struct OccupancyTotal {
     /// The integral over time of the number in the system.
-    #[serde(with = "crate::wide")]
+    #[serde(with = "crate::wide_number")]
     pub integral: u128,
     /// The sum over operations of their time in the system.
-    #[serde(with = "crate::wide")]
+    #[serde(with = "crate::wide_number")]
     pub sum: u128,
 }
 
-impl PresenceTotal {
+impl OccupancyTotal {
     /// Adds another worker's.
     pub fn merge(&mut self, other: &Self) {
         self.integral += other.integral;
@@ -38,7 +38,7 @@ impl PresenceTotal {
     }
 }
 
-impl Default for Presence {
+impl Default for Occupancy {
     /// Before the window is known: operations are counted, time is not.
     fn default() -> Self {
         Self {
@@ -46,12 +46,12 @@ impl Default for Presence {
             end_ns: u64::MAX,
             last_ns: u64::MAX,
             count: 0,
-            total: PresenceTotal::default(),
+            total: OccupancyTotal::default(),
         }
     }
 }
 
-impl Presence {
+impl Occupancy {
     /// The window is known; the end is `u64::MAX` where time is no bound.
     pub fn set_window(&mut self, begin_ns: u64, end_ns: u64) {
         (self.begin_ns, self.end_ns, self.last_ns) = (begin_ns, end_ns, begin_ns);
@@ -88,7 +88,7 @@ impl Presence {
     }
 
     /// What it came to, when every operation has left.
-    pub fn total(&self) -> PresenceTotal {
+    pub fn total(&self) -> OccupancyTotal {
         self.total
     }
 }
@@ -99,7 +99,7 @@ mod tests {
 
     /// (at, Some(picked) of one that leaves or `None` of one that comes) → integral and sum.
     fn check(events: &[(u64, Option<u64>)], expected: (u128, u128)) {
-        let mut presence = Presence::default();
+        let mut presence = Occupancy::default();
         for (at_ns, picked_ns) in events {
             if *at_ns >= 900 && presence.begin_ns == u64::MAX {
                 presence.set_window(1_000, 2_000);
@@ -109,12 +109,12 @@ mod tests {
                 Some(picked_ns) => presence.leave(*picked_ns, *at_ns, 1),
             }
         }
-        let PresenceTotal { integral, sum } = presence.total();
+        let OccupancyTotal { integral, sum } = presence.total();
         assert_eq!((integral, sum), expected, "{events:?}");
     }
 
     #[test]
-    fn both_ways_agree_inside_the_window() {
+    fn integral_and_sum_agree_inside_the_window() {
         check(&[(1_100, None), (1_150, None), (1_200, Some(1_100)), (1_400, Some(1_150))], (350, 350));
         // Over both edges, and wholly before and behind.
         check(&[(950, None), (1_100, Some(950)), (1_900, None), (2_500, Some(1_900))], (200, 200));
@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn an_operation_that_ends_twice_or_lasts_otherwise_than_it_says_shows() {
+    fn wrong_or_repeated_ends_make_the_totals_differ() {
         // It says that it was picked 40 earlier than it was.
         check(&[(1_100, None), (1_200, Some(1_060))], (100, 140));
         // The clock says 1300 when it comes and 1200 when it goes.
@@ -131,18 +131,18 @@ mod tests {
     }
 
     #[test]
-    fn a_window_that_ends_early() {
-        let mut presence = Presence::default();
+    fn a_window_can_end_early() {
+        let mut presence = Occupancy::default();
         presence.set_window(1_000, u64::MAX);
         presence.enter(1_100, 1);
         presence.end_at(1_500);
         presence.leave(1_100, 9_000, 1);
-        assert_eq!(presence.total(), PresenceTotal { integral: 400, sum: 400 });
+        assert_eq!(presence.total(), OccupancyTotal { integral: 400, sum: 400 });
     }
 
     #[test]
-    fn several_at_a_time_are_as_many_one_by_one() {
-        let (mut together, mut each) = (Presence::default(), Presence::default());
+    fn batches_equal_single_operations() {
+        let (mut together, mut each) = (Occupancy::default(), Occupancy::default());
         for presence in [&mut together, &mut each] {
             presence.set_window(1_000, 2_000);
         }
@@ -152,7 +152,7 @@ mod tests {
         (0..2).for_each(|_| each.leave(1_100, 1_500, 1));
         together.leave(1_100, 2_500, 1);
         each.leave(1_100, 2_500, 1);
-        assert_eq!(together.total(), PresenceTotal { integral: 3 * 400 + 500, sum: 2 * 400 + 900 });
+        assert_eq!(together.total(), OccupancyTotal { integral: 3 * 400 + 500, sum: 2 * 400 + 900 });
         assert_eq!(together.total(), each.total());
     }
 }

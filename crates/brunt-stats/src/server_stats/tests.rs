@@ -1,7 +1,7 @@
 //! What a server says, and what follows from it, on both sides of every bound.
 
 use super::*;
-use crate::book::{Book, BookEntry};
+use crate::request_counts::{CountEntry, OpCounts};
 use crate::summary::MeasuredWindow;
 use brunt_plan::op::OpKind;
 use brunt_plan::outcome::{Outcome, OutcomeClass, ReplyKind};
@@ -33,7 +33,7 @@ fn plan(toml: &str) -> Plan {
 }
 
 #[test]
-fn numbers_times_and_what_is_neither() {
+fn numbers_and_times_are_parsed_and_others_skipped() {
     let rows = [
         ("cmd_get", "18446744073709551615"),
         ("cmd_set", "-1"),
@@ -51,9 +51,9 @@ fn numbers_times_and_what_is_neither() {
     assert_eq!((snapshot.version.as_deref(), snapshot.cpu_ns()), (Some("1.6.18"), Some(19_000_345_000)));
     assert_eq!(snapshot.requests(), None, "without cmd_set nobody knows");
     for text in ["", ".", "1.x", "x.1", "99999999999999999999"] {
-        assert_eq!(Statistic::RusageUser.read(text), None, "{text}");
+        assert_eq!(ServerStat::RusageUser.read(text), None, "{text}");
     }
-    assert_eq!(Statistic::RusageUser.read("0.1234567899"), Some(123_456_789));
+    assert_eq!(ServerStat::RusageUser.read("0.1234567899"), Some(123_456_789));
 }
 
 #[test]
@@ -75,7 +75,7 @@ fn a_window_has_a_span_of_its_own() {
 }
 
 #[test]
-fn one_server_by_two_names() {
+fn one_server_under_two_names_is_recognized() {
     let at_end = |text: &str| record(&["pid 1 uptime 3 cmd_get 0 cmd_set 0", text]);
     let server = at_end(
         "pid 1 uptime 9 cmd_get 500 cmd_set 20 rusage_user 1.5 total_connections 12 curr_connections 9",
@@ -103,13 +103,13 @@ fn one_server_by_two_names() {
 
 #[test]
 fn the_order_is_that_of_the_table() {
-    for (index, statistic) in Statistic::ALL.iter().enumerate() {
+    for (index, statistic) in ServerStat::ALL.iter().enumerate() {
         assert_eq!(*statistic as usize, index);
     }
 }
 
 #[test]
-fn a_span_is_the_difference_of_two() {
+fn a_span_is_the_difference_of_two_snapshots() {
     let record = record(&[
         "cmd_get 100 cmd_set 10 get_hits 90 get_misses 10 evictions 5 rusage_user 1 rusage_system 0.5 curr_items 7 bytes 70",
         "cmd_get 300 cmd_set 60 get_hits 240 get_misses 60 evictions 5 rusage_user 1.5 rusage_system 0.75 curr_items 9 bytes 90",
@@ -150,16 +150,16 @@ fn a_span_is_the_difference_of_two() {
 }
 
 #[test]
-fn counters_that_begin_anew_are_noticed() {
+fn counter_resets_are_noticed() {
     for (second, expected) in [
         ("pid 1 uptime 11 cmd_get 5", None),
         ("pid 1 uptime 10 cmd_get 5 evictions 3", None),
-        ("pid 2 uptime 11 cmd_get 5", Some(Upset::Restarted)),
-        ("pid 1 uptime 9 cmd_get 5", Some(Upset::Restarted)),
-        ("pid 1 uptime 11 cmd_get 4", Some(Upset::Reset)),
+        ("pid 2 uptime 11 cmd_get 5", Some(CounterReset::Restarted)),
+        ("pid 1 uptime 9 cmd_get 5", Some(CounterReset::Restarted)),
+        ("pid 1 uptime 11 cmd_get 4", Some(CounterReset::Reset)),
         ("uptime 11", None),
         ("pid 1 uptime 11 cmd_get 5 rusage_user 0.9", None),
-        ("cmd_get 4", Some(Upset::Reset)),
+        ("cmd_get 4", Some(CounterReset::Reset)),
     ] {
         assert_eq!(
             record(&["pid 1 uptime 10 cmd_get 5 rusage_user 1", second]).upset(),
@@ -179,7 +179,7 @@ fn counters_that_begin_anew_are_noticed() {
 /// Whatever the length of a run and of its preload, what is kept fits, is on the grid of rows in the window, and begins and ends with it.
 #[test]
 fn a_long_record_fits_its_share() {
-    let (measure_ns, share) = (30_000 * S + S / 2, Share::of(14));
+    let (measure_ns, share) = (30_000 * S + S / 2, SizeShare::of(14));
     let (mut record, mut stride) = (ServerRecord::default(), 0);
     for second in 1..=60_000 {
         let count = (1_000 * second).to_string();
@@ -200,12 +200,12 @@ fn a_long_record_fits_its_share() {
     assert_eq!(record.fit(measure_ns, S, 0, share), 0);
     assert_eq!(record, whole);
     // Less than nothing is not to be had.
-    record.fit(measure_ns, S, 0, Share { characters_max: 0, is_told: true });
+    record.fit(measure_ns, S, 0, SizeShare { characters_max: 0, is_told: true });
     assert_eq!(record.snapshots().len(), 3);
 }
 
 #[test]
-fn thinning_keeps_what_is_nearest_to_whole_periods() {
+fn thinning_keeps_snapshots_nearest_to_whole_periods() {
     let seconds = |record: &ServerRecord| {
         record.snapshots().iter().map(|snapshot| snapshot.at_ns as f64 / 1e9).collect::<Vec<f64>>()
     };
@@ -224,20 +224,20 @@ fn thinning_keeps_what_is_nearest_to_whole_periods() {
     assert_eq!(seconds(&early), [1.0]);
 }
 
-fn entry(op: OpKind, outcomes: &[(OutcomeClass, ReplyKind, u64)], [asked, hits]: [u32; 2]) -> BookEntry {
-    let mut book = Book::default();
+fn entry(op: OpKind, outcomes: &[(OutcomeClass, ReplyKind, u64)], [asked, hits]: [u32; 2]) -> CountEntry {
+    let mut book = OpCounts::default();
     for (class, reply, count) in outcomes {
         for _ in 0..*count {
             book.record(op.into(), Outcome { class: *class, reply: *reply }, asked, hits);
         }
         book.requests.sent += count;
     }
-    BookEntry { phase: Phase::Measure, class: 0, op: op.into(), book }
+    CountEntry { phase: Phase::Measure, class: 0, op: op.into(), book }
 }
 
 /// The range of every count that is not 0, as text.
-fn ranges(toml: &str, books: &[BookEntry]) -> String {
-    let zeros = Statistic::ALL.iter().map(|one| (one.name(), "0"));
+fn ranges(toml: &str, books: &[CountEntry]) -> String {
+    let zeros = ServerStat::ALL.iter().map(|one| (one.name(), "0"));
     let rows: Vec<_> = zeros.chain([("# Commandstats", "")]).collect();
     let mut zero = ServerRecord::default();
     zero.push(snapshot(S, &rows));
@@ -250,7 +250,7 @@ fn ranges(toml: &str, books: &[BookEntry]) -> String {
 }
 
 #[test]
-fn what_has_its_answer_is_counted_exactly() {
+fn answered_requests_are_counted_exactly() {
     use OutcomeClass::{Done, Hit, Miss, Refused};
     let books = [
         entry(OpKind::Get, &[(Hit, ReplyKind::Value, 7)], [1, 1]),
@@ -286,7 +286,7 @@ fn what_has_its_answer_is_counted_exactly() {
 }
 
 #[test]
-fn what_has_none_makes_a_range() {
+fn unanswered_requests_make_a_range() {
     use OutcomeClass::{Done, Error, Hit, Lost, Mismatch, Timeout, Unacknowledged};
     let none = ReplyKind::None;
     let mut books = vec![
@@ -312,7 +312,7 @@ fn what_has_none_makes_a_range() {
 
 #[test]
 fn differences_count_from_the_nearer_end() {
-    let comparison = |counted| Comparison { statistic: Statistic::CmdGet, least: 10, most: 15, counted };
+    let comparison = |counted| StatComparison { statistic: ServerStat::CmdGet, least: 10, most: 15, counted };
     let table = [(0, -10), (9, -1), (10, 0), (12, 0), (15, 0), (16, 1), (115, 100)];
     for (counted, difference) in table {
         assert_eq!(comparison(counted).difference(), difference, "{counted}");
@@ -325,11 +325,11 @@ fn servers_are_compared_as_one() {
     let records =
         [record(&["cmd_get 100", "cmd_get 105"]), record(&["cmd_get 7 cmd_set 0", "cmd_get 11 cmd_set 2"])];
     let met = agreement(&plan("server = ['a', 'b']"), &get, &records);
-    assert_eq!(met, [Comparison { statistic: Statistic::CmdGet, least: 9, most: 9, counted: 9 }]);
+    assert_eq!(met, [StatComparison { statistic: ServerStat::CmdGet, least: 9, most: 9, counted: 9 }]);
 }
 
 #[test]
-fn growth_is_read_off_whole_seconds() {
+fn growth_is_read_at_whole_seconds() {
     let items = |numbers: &[u64]| -> ServerRecord {
         record(
             &numbers
@@ -341,9 +341,9 @@ fn growth_is_read_off_whole_seconds() {
                 .collect::<Vec<_>>(),
         )
     };
-    let growth = |records: &[ServerRecord], window| Growth::of(Statistic::CurrItems, records, window);
+    let growth = |records: &[ServerRecord], window| Growth::of(ServerStat::CurrItems, records, window);
     let grown = growth(&[items(&[5, 10, 20, 20, 40])], 2 * S..5 * S).unwrap();
-    assert_eq!(grown, Growth { of: Statistic::CurrItems, from: 10, to: 40, rises: 2, steps: 3 });
+    assert_eq!(grown, Growth { of: ServerStat::CurrItems, from: 10, to: 40, rises: 2, steps: 3 });
     assert_eq!(grown.share(), 0.75);
     let two = growth(&[items(&[1, 2, 3]), items(&[10, 20, 30])], S..3 * S).unwrap();
     assert_eq!((two.from, two.to, two.rises, two.steps), (11, 33, 2, 2));
@@ -359,7 +359,7 @@ fn growth_is_read_off_whole_seconds() {
 
 /// What must still be there after a preload, and what is.
 #[test]
-fn what_preload_stored_must_be_there() {
+fn preloaded_keys_must_be_present() {
     let kept = |toml: &str, is_earlier: bool| {
         let mut records = vec![record(&["curr_items 0", "curr_items 700"]); plan(toml).server_count()];
         for record in &mut records {
@@ -393,7 +393,7 @@ fn what_preload_stored_must_be_there() {
 
 /// A server that does not tell the whole story is named, with its reason.
 #[test]
-fn silence_has_a_reason() {
+fn missing_stats_have_a_reason() {
     let window = MeasuredWindow { start_ns: S, measure_ns: S, end_ns: 2 * S, drained_ns: 2 * S };
     let silence = |records: &[ServerRecord]| {
         evidence(&plan("server = ['a', 'b']"), false, &[], records, &window).silence

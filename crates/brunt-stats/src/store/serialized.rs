@@ -4,7 +4,6 @@
 //! again.
 
 use super::{IntervalStore, RowTotals};
-use crate::book::{Book, BookEntry, RequestBook};
 use crate::connection::ConnectionCounts;
 use crate::fault::FaultTable;
 use crate::histogram::Histogram;
@@ -12,6 +11,7 @@ use crate::interval::Bytes;
 use crate::meter::MeterTotals;
 use crate::outage::OutageSpans;
 use crate::recorder::Layout;
+use crate::request_counts::{CountEntry, OpCounts, RequestCounts};
 use crate::server::ServerCounts;
 use crate::timeline::Timeline;
 use brunt_plan::op::{ClassId, OpId, OpKind};
@@ -23,9 +23,9 @@ const COUNT_MAX: u64 = 1 << 48;
 
 /// A run's totals and slices, not looked at yet. The layout is that of the plan.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct CarriedStore {
-    rows: Vec<CarriedRow>,
-    books: Vec<BookEntry>,
+pub struct SerializedStore {
+    rows: Vec<SerializedRow>,
+    books: Vec<CountEntry>,
     #[serde(default)]
     bytes: [Bytes; Phase::COUNT],
     #[serde(default)]
@@ -42,16 +42,16 @@ pub struct CarriedStore {
 
 /// A row with its place.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-struct CarriedRow {
+struct SerializedRow {
     class: ClassId,
     op: OpId,
     #[serde(flatten)]
     totals: RowTotals,
 }
 
-impl From<&IntervalStore> for CarriedStore {
+impl From<&IntervalStore> for SerializedStore {
     fn from(store: &IntervalStore) -> Self {
-        let row = |(class, op, totals): (ClassId, OpId, &RowTotals)| CarriedRow {
+        let row = |(class, op, totals): (ClassId, OpId, &RowTotals)| SerializedRow {
             class,
             op,
             totals: totals.clone(),
@@ -72,9 +72,10 @@ impl From<&IntervalStore> for CarriedStore {
 }
 
 /// Can these numbers be added up, and their parts be taken from their wholes?
-fn check_book(book: &Book) -> Result<(), &'static str> {
-    let Book { requests, keys, in_window } = book;
-    let RequestBook { scheduled, sent, unsent, given_up, in_flight, wire_requests, followup, .. } = *requests;
+fn check_book(book: &OpCounts) -> Result<(), &'static str> {
+    let OpCounts { requests, keys, in_window } = book;
+    let RequestCounts { scheduled, sent, unsent, given_up, in_flight, wire_requests, followup, .. } =
+        *requests;
     let counts = [scheduled, sent, unsent, given_up, in_flight, wire_requests, followup];
     let keys = [keys.asked, keys.hit, keys.miss, keys.failed];
     let in_window = [
@@ -97,7 +98,7 @@ fn check_book(book: &Book) -> Result<(), &'static str> {
     is_whole.then_some(()).ok_or("a book whose parts are more than it")
 }
 
-impl CarriedStore {
+impl SerializedStore {
     /// The store, of a run whose recorders had this layout.
     ///
     /// # Errors
@@ -112,7 +113,7 @@ impl CarriedStore {
         if !self.books.iter().all(|entry| layout.has_book(entry.class, entry.op)) {
             return Err("a book of a class or a command that there is not");
         }
-        let place = |entry: &BookEntry| (entry.class, entry.phase as usize, entry.op);
+        let place = |entry: &CountEntry| (entry.class, entry.phase as usize, entry.op);
         if !self.books.is_sorted_by(|one, other| place(one) < place(other)) {
             return Err("books that are in no order");
         }

@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 
 /// The run that keys say there was.
 pub(crate) fn run(value: &Value, source: &str) -> Result<RunResult, String> {
-    let result = At { value, path: String::new() };
+    let result = ValueAt { value, path: String::new() };
     let read = || -> Result<RunResult, String> {
         let ops = result.get("ops")?.object()?.keys().map(|name| {
             let at = result.get("ops")?.get(name)?;
@@ -45,7 +45,7 @@ pub(crate) fn run(value: &Value, source: &str) -> Result<RunResult, String> {
     read().map_err(|error| format!("{source}: {error}"))
 }
 
-fn verdict(at: &At<'_>) -> Result<(Status, Vec<String>), String> {
+fn verdict(at: &ValueAt<'_>) -> Result<(Status, Vec<String>), String> {
     let status = at.get("status")?;
     let name = status.text()?;
     let all = [Status::Trusted, Status::Caution, Status::NotTrusted];
@@ -53,7 +53,7 @@ fn verdict(at: &At<'_>) -> Result<(Status, Vec<String>), String> {
     let known = known.ok_or_else(|| format!("{}: '{name}' is no status", status.path))?;
     let mut found = Vec::new();
     for (index, check) in at.get("checks")?.list()?.iter().enumerate() {
-        let check = At { value: check, path: format!("verdict.checks[{index}]") };
+        let check = ValueAt { value: check, path: format!("verdict.checks[{index}]") };
         // Older results say it in two keys, or not at all.
         let is_so = |key: &str| check.value[key].as_bool();
         let counts =
@@ -75,7 +75,7 @@ fn verdict(at: &At<'_>) -> Result<(Status, Vec<String>), String> {
     Ok((known, found))
 }
 
-fn row(at: &At<'_>) -> Result<Row, String> {
+fn row(at: &ValueAt<'_>) -> Result<Row, String> {
     let given_up = at.get("requests")?.get("given_up")?.count()?;
     let (requests, keys, latency) = (at.get("requests")?, at.get("keys")?, at.get("latency")?);
     let all_and_least =
@@ -105,12 +105,12 @@ fn row(at: &At<'_>) -> Result<Row, String> {
     })
 }
 
-fn read_latency(at: &At<'_>) -> Result<Latency, String> {
+fn read_latency(at: &ValueAt<'_>) -> Result<Latency, String> {
     let (mean, max) = (at.get("mean")?.number_or_null()?, at.get("max")?.number_or_null()?);
     Ok(Latency { mean, max, percentiles: read_percentiles(at)? })
 }
 
-fn read_percentiles(at: &At<'_>) -> Result<[Option<f64>; Quantile::PRINTED.len()], String> {
+fn read_percentiles(at: &ValueAt<'_>) -> Result<[Option<f64>; Quantile::PRINTED.len()], String> {
     let mut percentiles = [None; Quantile::PRINTED.len()];
     for (held, quantile) in percentiles.iter_mut().zip(Quantile::PRINTED) {
         *held = at.get(&quantile.key())?.number_or_null()?;
@@ -119,7 +119,7 @@ fn read_percentiles(at: &At<'_>) -> Result<[Option<f64>; Quantile::PRINTED.len()
 }
 
 /// Only percentiles that are given have one, and those of a long enough window.
-fn read_intervals(at: &At<'_>) -> Result<[Option<RunInterval>; Quantile::PRINTED.len()], String> {
+fn read_intervals(at: &ValueAt<'_>) -> Result<[Option<RunInterval>; Quantile::PRINTED.len()], String> {
     let (ends, basis) = (at.get("interval_ns")?, at.get("interval_basis")?);
     let mut intervals = [None; Quantile::PRINTED.len()];
     for (held, quantile) in intervals.iter_mut().zip(Quantile::PRINTED) {
@@ -129,7 +129,7 @@ fn read_intervals(at: &At<'_>) -> Result<[Option<RunInterval>; Quantile::PRINTED
         }
         let at = ends.get(&key)?;
         let [low, high] = at.list()? else { return Err(at.is_no("interval")) };
-        let end = |value| At { value, path: at.path.clone() };
+        let end = |value| ValueAt { value, path: at.path.clone() };
         *held = Some(RunInterval {
             low_ns: end(low).number()?,
             high_ns: end(high).number_or_null()?,
@@ -140,16 +140,16 @@ fn read_intervals(at: &At<'_>) -> Result<[Option<RunInterval>; Quantile::PRINTED
 }
 
 /// A value with the way to it, for errors.
-struct At<'a> {
+struct ValueAt<'a> {
     value: &'a Value,
     path: String,
 }
 
-impl<'a> At<'a> {
-    fn get(&self, key: &str) -> Result<At<'a>, String> {
+impl<'a> ValueAt<'a> {
+    fn get(&self, key: &str) -> Result<ValueAt<'a>, String> {
         let path = if self.path.is_empty() { key.to_owned() } else { format!("{}.{key}", self.path) };
         let found = self.value.get(key).ok_or_else(|| format!("{path}: missing"));
-        found.map(|value| At { value, path })
+        found.map(|value| ValueAt { value, path })
     }
 
     fn is_no(&self, what: &str) -> String {

@@ -5,7 +5,7 @@
 use super::{list, object, whole};
 use crate::instant::in_window_ns;
 use crate::server;
-use brunt_stats::statistics::{Comparison, ServerRecord, ServerSpan, Share, Snapshot};
+use brunt_stats::server_stats::{ServerRecord, ServerSpan, SizeShare, Snapshot, StatComparison};
 use brunt_stats::summary::Summary;
 use serde_json::{Value, json};
 
@@ -31,15 +31,15 @@ pub(super) fn interval(summary: &Summary, start_ns: u64, end_ns: u64) -> Option<
     })
 }
 
-fn comparison(held: &Comparison) -> Value {
-    let Comparison { statistic, least, most, counted } = *held;
+fn comparison(held: &StatComparison) -> Value {
+    let StatComparison { statistic, least, most, counted } = *held;
     json!({ "statistic": statistic.name(), "least": least, "most": most, "counted": counted })
 }
 
 fn record(summary: &Summary, index: usize, record: &ServerRecord) -> Value {
     let window = &summary.window;
     let (first, last) = (record.snapshots().first(), record.snapshots().last());
-    let is_told = Share::of(summary.record.run.server_records.len()).is_told;
+    let is_told = SizeShare::of(summary.record.run.server_records.len()).is_told;
     let told = |held: Option<&Snapshot>| held.filter(|_| is_told).map(|held| snapshot(summary, held));
     json!({
         "server": server::polled_server_name(summary, index),
@@ -55,7 +55,7 @@ fn record(summary: &Summary, index: usize, record: &ServerRecord) -> Value {
 
 fn snapshot(summary: &Summary, snapshot: &Snapshot) -> Value {
     let values: Vec<_> = snapshot.values().collect();
-    let entry = |(statistic, value): &(brunt_stats::statistics::Statistic, u64)| {
+    let entry = |(statistic, value): &(brunt_stats::server_stats::ServerStat, u64)| {
         let unit = if statistic.is_time() { "_ns" } else { "" };
         (format!("{}{unit}", statistic.name()), json!(value))
     };

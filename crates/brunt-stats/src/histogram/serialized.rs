@@ -8,22 +8,22 @@ use serde::{Deserialize, Serialize};
 
 /// The bytes of a histogram, not looked at yet.
 #[derive(Serialize, Deserialize)]
-pub(super) struct Carried {
+pub(super) struct SerializedHistogram {
     moments: Moments,
     encoded: Vec<u8>,
 }
 
-impl From<SparseHistogram> for Carried {
+impl From<SparseHistogram> for SerializedHistogram {
     fn from(histogram: SparseHistogram) -> Self {
         Self { moments: histogram.moments, encoded: histogram.encoded.into_vec() }
     }
 }
 
-impl TryFrom<Carried> for SparseHistogram {
+impl TryFrom<SerializedHistogram> for SparseHistogram {
     type Error = &'static str;
 
-    fn try_from(carried: Carried) -> Result<Self, Self::Error> {
-        let Carried { moments, encoded } = carried;
+    fn try_from(carried: SerializedHistogram) -> Result<Self, Self::Error> {
+        let SerializedHistogram { moments, encoded } = carried;
         check(&moments, &encoded)?;
         Ok(Self { moments, encoded: encoded.into_boxed_slice() })
     }
@@ -75,28 +75,28 @@ mod tests {
     use crate::histogram::Histogram;
     use proptest::prelude::*;
 
-    fn carried(values: &[u64]) -> Carried {
+    fn carried(values: &[u64]) -> SerializedHistogram {
         let mut histogram = Histogram::new();
         values.iter().for_each(|value| histogram.record(*value));
-        Carried::from(histogram.to_sparse())
+        SerializedHistogram::from(histogram.to_sparse())
     }
 
     proptest! {
         #[test]
-        fn histograms_arrive_as_they_were(values in proptest::collection::vec(any::<u64>(), 0..50)) {
+        fn histograms_survive_serialization(values in proptest::collection::vec(any::<u64>(), 0..50)) {
             let mut histogram = Histogram::new();
             values.iter().for_each(|value| histogram.record(*value));
             let sparse = histogram.to_sparse();
-            prop_assert_eq!(SparseHistogram::try_from(Carried::from(sparse.clone())), Ok(sparse));
+            prop_assert_eq!(SparseHistogram::try_from(SerializedHistogram::from(sparse.clone())), Ok(sparse));
         }
 
         /// Whatever arrives is refused, or can be added up.
         #[test]
-        fn bytes_of_any_kind_are_refused_or_whole(
+        fn random_bytes_are_rejected_or_consistent(
             encoded in proptest::collection::vec(any::<u8>(), 0..20), count in 0..300u64, min in 0..300u64, max in 0..300u64,
         ) {
             let moments = Moments { count, min, max, ..Moments::default() };
-            if let Ok(sparse) = SparseHistogram::try_from(Carried { moments, encoded }) {
+            if let Ok(sparse) = SparseHistogram::try_from(SerializedHistogram { moments, encoded }) {
                 let mut sum = Histogram::new();
                 sum.merge_sparse(&sparse);
                 prop_assert_eq!(sum.count(), sparse.count());
@@ -105,8 +105,8 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_add_up_is_refused() {
-        let changed = |change: fn(&mut Carried)| {
+    fn inconsistent_bytes_are_rejected() {
+        let changed = |change: fn(&mut SerializedHistogram)| {
             let mut carried = carried(&[3, 3, 500]);
             change(&mut carried);
             SparseHistogram::try_from(carried).err()

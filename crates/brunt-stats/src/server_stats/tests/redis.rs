@@ -27,11 +27,15 @@ const BEFORE: &str = "redis_version:7.0.15
     db12:keys=5,expires=0,avg_ttl=0";
 
 #[test]
-fn its_rows_are_understood() {
+fn rows_of_info_are_parsed() {
     let snapshot = said(S, BEFORE);
     let of = |statistic| snapshot.get(statistic);
-    assert_eq!([of(Statistic::CallsGet), of(Statistic::CallsMget)], [Some(90), Some(0)], "never called is 0");
-    assert_eq!(of(Statistic::Keys), Some(12), "of all databases");
+    assert_eq!(
+        [of(ServerStat::CallsGet), of(ServerStat::CallsMget)],
+        [Some(90), Some(0)],
+        "never called is 0"
+    );
+    assert_eq!(of(ServerStat::Keys), Some(12), "of all databases");
     assert_eq!((snapshot.version.as_deref(), snapshot.cpu_ns()), (Some("7.0.15"), Some(1_750_000_000)));
     assert_eq!((snapshot.hits(), snapshot.misses(), snapshot.requests()), (Some(100), Some(10), Some(500)));
     assert_eq!((snapshot.items(), snapshot.bytes(), snapshot.evictions()), (Some(12), Some(1_000), Some(3)));
@@ -39,7 +43,7 @@ fn its_rows_are_understood() {
     assert_eq!(said(S, "maxmemory:5").bytes_max(), Some(5));
     // Without the section nothing is known, and with it an empty server has none.
     let silent = said(S, "keyspace_hits:1");
-    assert_eq!((silent.get(Statistic::CallsGet), silent.items()), (None, None));
+    assert_eq!((silent.get(ServerStat::CallsGet), silent.items()), (None, None));
     assert_eq!(said(S, "# Keyspace").items(), Some(0));
     for row in ["db:keys=5", "dbx:keys=5", "db0:expires=5", "db0:keys=x"] {
         assert_eq!(said(S, row).items(), None, "{row}");
@@ -49,7 +53,7 @@ fn its_rows_are_understood() {
 }
 
 #[test]
-fn its_spans_and_its_restarts() {
+fn spans_and_restarts_are_recognized() {
     let later = BEFORE
         .replace("hits:100", "hits:190")
         .replace("misses:10", "misses:20")
@@ -63,10 +67,10 @@ fn its_spans_and_its_restarts() {
     assert_eq!(span.cpu_ns_per_request(), Some(2_500_000.0));
     assert_eq!((span.items, span.bytes, span.bytes_max), (Some(12), Some(1_000), None));
     for (from, to, expected) in [
-        ("process_id:4711", "process_id:4712", Some(Upset::Restarted)),
-        ("seconds:10", "seconds:9", Some(Upset::Restarted)),
-        ("hits:190", "hits:99", Some(Upset::Reset)),
-        ("calls=90", "calls=89", Some(Upset::Reset)),
+        ("process_id:4711", "process_id:4712", Some(CounterReset::Restarted)),
+        ("seconds:10", "seconds:9", Some(CounterReset::Restarted)),
+        ("hits:190", "hits:99", Some(CounterReset::Reset)),
+        ("calls=90", "calls=89", Some(CounterReset::Reset)),
         ("keys=7", "keys=1", None),
         ("user:1.5", "user:1.0", None),
     ] {
@@ -88,7 +92,7 @@ fn its_spans_and_its_restarts() {
 
 const REDIS: &str = "protocol = 'resp3'\nserver = 'a'";
 
-fn books() -> [BookEntry; 8] {
+fn books() -> [CountEntry; 8] {
     use OutcomeClass::{Done, Hit, Miss, Refused};
     let mut mget = entry(OpKind::Mget, &[(Hit, ReplyKind::Value, 3)], [10, 4]);
     mget.book.requests.wire_requests = 3;
@@ -105,7 +109,7 @@ fn books() -> [BookEntry; 8] {
 }
 
 #[test]
-fn its_calls_and_keys_are_ours() {
+fn calls_and_keys_match_the_client() {
     let expected = "keyspace_hits 22-22, keyspace_misses 24-24, cmdstat_get 9-9, cmdstat_mget 3-3, cmdstat_set 11-11, \
                     cmdstat_incr 4-4, cmdstat_del 17-17, cmdstat_touch 7-7";
     assert_eq!(ranges(REDIS, &books()), expected);
@@ -119,7 +123,7 @@ fn its_calls_and_keys_are_ours() {
 
 /// What a user's own commands are counted as is not ours to compare.
 #[test]
-fn commands_of_the_user_count_what_they_like() {
+fn custom_commands_are_not_compared() {
     let ranges =
         |command: &str| ranges(&format!("{REDIS}\nmix = 'get=1,raw=1'\ncommand = ['{command}']"), &books());
     let rest = "cmdstat_get 9-9, cmdstat_mget 3-3, cmdstat_set 11-11, cmdstat_incr 4-4, cmdstat_del 17-17, cmdstat_touch 7-7";
@@ -131,7 +135,7 @@ fn commands_of_the_user_count_what_they_like() {
 }
 
 #[test]
-fn what_has_no_answer_makes_a_range() {
+fn unanswered_requests_make_a_range() {
     use OutcomeClass::{Error, Hit, Lost};
     let mut mget = entry(OpKind::Mget, &[(Hit, ReplyKind::Value, 2), (Lost, ReplyKind::None, 1)], [4, 4]);
     mget.book.requests.wire_requests = 5;

@@ -5,7 +5,7 @@
 use crate::paragraph::{self, printable};
 use crate::quantity::{self, count};
 use crate::server;
-use brunt_stats::statistics::{ServerRecord, ServerSpan};
+use brunt_stats::server_stats::{ServerRecord, ServerSpan};
 use brunt_stats::summary::Summary;
 
 /// The headings of what a server says, for a table in which each server has a row.

@@ -3,8 +3,8 @@
 //! Exact integers: nothing here is an estimate.
 
 use super::{Check, CheckStatus, Evidence, Limits, outage, percent, share};
-use crate::book::BookEntry;
 use crate::connection::ConnectionCounts;
+use crate::request_counts::CountEntry;
 use crate::verification::ValueFault;
 use brunt_plan::outcome::OutcomeClass;
 
@@ -47,7 +47,7 @@ pub(super) fn errors(evidence: &Evidence<'_>) -> Check {
 pub(super) fn conservation(evidence: &Evidence<'_>) -> Check {
     let fix = "this is a defect of the tool: please report it with the plan and the seed";
     let connections = &evidence.connections;
-    if !connections.balances() {
+    if !connections.adds_up() {
         let ConnectionCounts { begun, established, failed, retired, lost } = *connections;
         let message = format!(
             "the books of connections do not balance: {begun} begun, {established} established, {failed} failed, \
@@ -55,8 +55,8 @@ pub(super) fn conservation(evidence: &Evidence<'_>) -> Check {
         );
         return Check::judged("CONSERVE", CheckStatus::NotTrusted, message, fix, 1.0, 0.0);
     }
-    let by_due = |entry: &&BookEntry| !entry.book.balances();
-    let by_instant = |entry: &&BookEntry| !entry.balances_in_window();
+    let by_due = |entry: &&CountEntry| !entry.book.adds_up();
+    let by_instant = |entry: &&CountEntry| !entry.adds_up_in_window();
     let broken = evidence.books.iter().filter(|entry| by_due(entry) || by_instant(entry)).count();
     let (message, first) = match (evidence.books.iter().find(by_due), evidence.books.iter().find(by_instant))
     {
@@ -72,8 +72,8 @@ pub(super) fn conservation(evidence: &Evidence<'_>) -> Check {
 }
 
 /// A book that does not balance.
-fn unbalanced(entry: &BookEntry) -> String {
-    let BookEntry { phase, class, op, book } = entry;
+fn unbalanced(entry: &CountEntry) -> String {
+    let CountEntry { phase, class, op, book } = entry;
     let (requests, keys) = (&book.requests, &book.keys);
     format!(
         "the first is {op} of class {class} in {}: {} scheduled, {} sent, {} unsent, {} ended, {} in flight, {} keys asked, \
@@ -92,8 +92,8 @@ fn unbalanced(entry: &BookEntry) -> String {
 }
 
 /// A book that balances by when its requests were due, and not by what happened inside the window.
-fn unbalanced_in_window(entry: &BookEntry) -> String {
-    let (BookEntry { phase, class, op, .. }, counts) = (entry, entry.in_window());
+fn unbalanced_in_window(entry: &CountEntry) -> String {
+    let (CountEntry { phase, class, op, .. }, counts) = (entry, entry.in_window());
     format!(
         "the first is {op} of class {class} in {}: {} waiting at its start, {} sent, {} given up, {} waiting at its end, \
          {} in flight at its start, {} ended, {} in flight at its end",

@@ -6,7 +6,7 @@
 //! and it ends after at most [`LOADS_MAX`] loads, none measured more than twice.
 
 use crate::knee::{Knee, LoadPoint, knee};
-use crate::limit::Party;
+use crate::limit::Bottleneck;
 
 /// More loads than this never help.
 pub const LOADS_MAX: usize = 24;
@@ -23,16 +23,16 @@ const GAP_MIN: f64 = 0.02;
 
 /// What became of one load.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct LoadEnd {
+pub struct LoadResult {
     /// Requests completed per second.
     pub completed: f64,
     /// The latency of the curve, in nanoseconds, where there were enough requests.
     pub latency_ns: Option<f64>,
     /// Who could do no more, if anybody.
-    pub limit: Option<Party>,
+    pub limit: Option<Bottleneck>,
 }
 
-impl LoadEnd {
+impl LoadResult {
     const fn is_limited(&self) -> bool {
         self.limit.is_some()
     }
@@ -40,16 +40,16 @@ impl LoadEnd {
 
 /// The way so far.
 #[derive(Clone, Debug)]
-pub struct Climb {
+pub struct RateScan {
     /// What a closed loop came to.
     guess: f64,
     /// Loads with what became of them, ascending.
-    ends: Vec<(f64, LoadEnd)>,
+    ends: Vec<(f64, LoadResult)>,
     /// The load that the client spoiled once.
     spoiled: Option<f64>,
 }
 
-impl Climb {
+impl RateScan {
     /// Begins a way up; `guess` is what a closed loop comes to, in requests per second.
     pub fn new(guess: f64) -> Self {
         Self { guess, ends: Vec::new(), spoiled: None }
@@ -78,8 +78,8 @@ impl Climb {
     }
 
     /// Tells what became of a load. What the client spoils the first time is not believed, and so not kept.
-    pub fn record(&mut self, load: f64, end: LoadEnd) {
-        if end.limit == Some(Party::Client) && self.spoiled.is_none() {
+    pub fn record(&mut self, load: f64, end: LoadResult) {
+        if end.limit == Some(Bottleneck::Client) && self.spoiled.is_none() {
             self.spoiled = Some(load);
             return;
         }
@@ -123,16 +123,16 @@ mod tests {
     /// Walks up to a server that has this capacity and the latencies of an M/M/1 queue. `is_spoiled` is told the load and
     /// how many measurements came before it, and says whether the client spoils this one.
     fn walk_spoiled(guess: f64, capacity: f64, is_spoiled: impl Fn(f64, usize) -> bool) -> Vec<f64> {
-        let mut climb = Climb::new(guess);
+        let mut climb = RateScan::new(guess);
         let mut loads = Vec::new();
         while let Some(load) = climb.next() {
             let is_limited = load >= capacity;
             let limit = match is_spoiled(load, loads.len()) {
-                true => Some(Party::Client),
-                false => is_limited.then_some(Party::Server),
+                true => Some(Bottleneck::Client),
+                false => is_limited.then_some(Bottleneck::Server),
             };
             let latency_ns = limit.is_none().then_some(4.605e9 / (capacity - load));
-            climb.record(load, LoadEnd { completed: load.min(capacity), latency_ns, limit });
+            climb.record(load, LoadResult { completed: load.min(capacity), latency_ns, limit });
             loads.push(load.round());
         }
         loads
@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn up_to_the_limit_and_then_closer_about_the_knee() {
+    fn rates_grow_to_the_limit_then_narrow_around_the_knee() {
         let loads = walk(10_000.0, 9_500.0);
         let steps: Vec<f64> = (1..=10).map(|tenth| f64::from(tenth) * 1_000.0).collect();
         assert_eq!(loads[..10], steps);
@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn a_guess_that_is_far_off() {
+    fn a_wrong_guess_is_corrected() {
         // Four times too high: the limit comes early, and the curve below it is filled.
         let loads = walk(40_000.0, 9_500.0);
         assert_eq!(loads[..3], [4_000.0, 8_000.0, 12_000.0]);
@@ -173,7 +173,7 @@ mod tests {
 
     /// On the way up one load meets the limit; every later one lies below it, and below whatever met the limit since.
     #[test]
-    fn no_load_lies_above_one_that_was_too_much() {
+    fn no_rate_exceeds_one_that_was_too_high() {
         for capacity in (1..80).map(|step| f64::from(step) * 263.0).chain([10.0, 40.0, 100.0]) {
             let loads = walk(10_000.0, capacity);
             assert!(loads.len() <= LOADS_MAX, "{capacity}: {loads:?}");
@@ -194,7 +194,7 @@ mod tests {
 
     /// The host takes the processors away once: the load is measured again, and the way goes on as if nothing had been.
     #[test]
-    fn a_load_that_is_spoiled_once_is_measured_again() {
+    fn a_discarded_rate_is_measured_again() {
         let undisturbed = walk(10_000.0, 9_500.0);
         for spoiled in 0..undisturbed.len() {
             let mut loads = walk_spoiled(10_000.0, 9_500.0, |_, before| before == spoiled);
@@ -208,7 +208,7 @@ mod tests {
 
     /// What is spoiled twice is too much for the client, and the curve is what lies below it.
     #[test]
-    fn a_load_that_is_always_spoiled_is_a_limit() {
+    fn a_rate_discarded_twice_is_a_limit() {
         let loads = walk_spoiled(10_000.0, 9_500.0, |load, _| load > 4_500.0);
         assert_eq!(loads[..6], [1_000.0, 2_000.0, 3_000.0, 4_000.0, 5_000.0, 5_000.0]);
         assert!(loads[6..].iter().all(|load| *load < 5_000.0), "{loads:?}");

@@ -13,19 +13,19 @@ use brunt_plan::op::ClassId;
 
 /// From a host's own numbers to those of the whole run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Move {
+pub struct HostMapping {
     /// Added to every time, in nanoseconds.
-    pub by_ns: i64,
+    pub clock_shift_ns: i64,
     /// The number of its first worker.
     pub first_worker: u32,
     /// What its classes are in the whole; empty where they are the same.
     pub classes: Vec<ClassId>,
 }
 
-impl Move {
+impl HostMapping {
     /// An instant of the host on the clock of the whole. The end of time stays where it is.
     pub fn time(&self, at_ns: u64) -> u64 {
-        if at_ns == u64::MAX { at_ns } else { at_ns.saturating_add_signed(self.by_ns) }
+        if at_ns == u64::MAX { at_ns } else { at_ns.saturating_add_signed(self.clock_shift_ns) }
     }
 
     /// A class of the host in the whole.
@@ -167,19 +167,19 @@ mod tests {
 
     /// It is as if it had been recorded there: with these numbers, at these times.
     #[test]
-    fn what_is_moved_is_as_recorded_there() {
-        let there = Move { by_ns: -4_000, first_worker: 7, classes: vec![2] };
+    fn mapped_intervals_equal_those_recorded_on_the_run_clock() {
+        let there = HostMapping { clock_shift_ns: -4_000, first_worker: 7, classes: vec![2] };
         let mut expected = interval(&layout(3), 2, 8, 1_000);
         // A recorder of one class has the books of one.
         expected.books.retain(|entry| entry.class == 2);
         assert_eq!(there.interval(interval(&layout(1), 0, 1, 5_000)), expected);
         assert_eq!(there.sample(sample(0, 5_000)), sample(2, 1_000));
-        let nowhere = Move::default();
+        let nowhere = HostMapping::default();
         assert_eq!(nowhere.interval(interval(&layout(1), 0, 1, 5_000)), interval(&layout(1), 0, 1, 5_000));
     }
 
     #[test]
-    fn what_no_recorder_made_is_refused() {
+    fn intervals_of_another_layout_are_rejected() {
         let layout = layout(1);
         let changed = |change: fn(&mut Interval)| {
             let mut interval = interval(&layout, 0, 0, 5_000);

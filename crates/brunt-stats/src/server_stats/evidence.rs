@@ -4,7 +4,7 @@
 //! instead.
 
 use super::{Growth, ServerRecord, ServerSpan, agreement, agreement::open_requests};
-use crate::book::BookEntry;
+use crate::request_counts::CountEntry;
 use crate::summary::MeasuredWindow;
 use crate::verdict::{CacheEvidence, ServerEvidence};
 use brunt_plan::op::OpKind;
@@ -14,7 +14,7 @@ use brunt_plan::plan::Plan;
 pub(crate) fn evidence(
     plan: &Plan,
     is_earlier: bool,
-    books: &[BookEntry],
+    books: &[CountEntry],
     records: &[ServerRecord],
     window: &MeasuredWindow,
 ) -> ServerEvidence {

@@ -16,23 +16,23 @@ const SUM_MAX: u128 = 1 << 92;
 
 /// The slices, not looked at yet.
 #[derive(Serialize, Deserialize)]
-pub(super) struct Carried {
+pub(super) struct SerializedTimeline {
     grid: Grid,
     /// Ascending: the beginning of a cell, and its slice.
     slices: Vec<(u64, Slice)>,
 }
 
-impl From<Timeline> for Carried {
+impl From<Timeline> for SerializedTimeline {
     fn from(timeline: Timeline) -> Self {
         Self { grid: timeline.grid, slices: timeline.slices.into_iter().collect() }
     }
 }
 
-impl TryFrom<Carried> for Timeline {
+impl TryFrom<SerializedTimeline> for Timeline {
     type Error = &'static str;
 
-    fn try_from(carried: Carried) -> Result<Self, Self::Error> {
-        let Carried { grid, slices } = carried;
+    fn try_from(carried: SerializedTimeline) -> Result<Self, Self::Error> {
+        let SerializedTimeline { grid, slices } = carried;
         check_grid(&grid)?;
         if !slices.iter().map(|(cell_ns, _)| cell_ns).is_sorted_by(|one, other| one < other) {
             return Err("slices that are not in the order of time");
