@@ -6,7 +6,8 @@
 
 use crate::lane::Picked;
 use crate::redirect_state::RedirectStates;
-use brunt_proto::resp::redirect::{Host, Redirect};
+use brunt_proto::resp::node_host::NodeHost;
+use brunt_proto::resp::redirect::Redirect;
 use brunt_proto::resp::slot::{NodeAddress, SLOTS, SlotMap, slot_of};
 use brunt_proto::template::Template;
 use brunt_stats::cluster::{RedirectionCounts, SlotCounts};
@@ -183,9 +184,9 @@ impl SlotTable {
     pub(crate) fn target_of(&self, redirect: &Redirect<'_>, from: u16) -> RedirectTarget {
         let nodes = &self.board.nodes;
         let host = match redirect.host {
-            Host::Named(host) => Some(host),
-            Host::Asked => Some(nodes[usize::from(from)].host.as_str()),
-            Host::Unknown => None,
+            NodeHost::Named(host) => Some(host),
+            NodeHost::Asked => Some(nodes[usize::from(from)].host.as_str()),
+            NodeHost::Unknown => None,
         };
         let is_it =
             |node: &NodeAddress| node.port == redirect.port && host.is_none_or(|host| node.host == host);
@@ -213,7 +214,7 @@ impl SlotTable {
     pub(crate) fn note_unknown_node(&mut self, redirect: &Redirect<'_>) {
         self.counts.unknown += 1;
         self.request_map();
-        let (Host::Named(host), true) = (redirect.host, self.unknown_node.is_empty()) else { return };
+        let (NodeHost::Named(host), true) = (redirect.host, self.unknown_node.is_empty()) else { return };
         // Neither a name of more than 255 bytes nor the port behind it needs more than there is room for.
         if host.len() + 8 <= NODE_NAME_MAX {
             let mut port = [0; 5];

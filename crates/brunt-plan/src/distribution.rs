@@ -3,7 +3,7 @@
 //! Descriptions only: `brunt-workload` draws from them. The invariant: a law that was read from text, or that
 //! [`Distribution::check`] has passed, has parameters for which every formula below is defined and no intermediate overflows.
 
-use crate::arrival::name_and_arguments;
+use crate::mini_language::name_and_arguments;
 use crate::units::{ByteSize, serde_as_text};
 use std::fmt;
 use std::str::FromStr;

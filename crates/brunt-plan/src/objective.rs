@@ -3,9 +3,7 @@
 //! Not a check of the verdict (that asks whether a number may be believed) and not the number: `brunt-stats` compares the
 //! two. Bounds are exact integers, so an objective that is printed and read again is the same objective.
 
-use crate::op::OpKind;
 use crate::op_name::OpName;
-use crate::plan::{Class, Plan};
 use crate::quantile::Quantile;
 use crate::units::{DurationNs, Rate, serde_as_text};
 use serde::{Deserialize, Serialize};
@@ -144,47 +142,6 @@ impl Subject {
             Metric::Response(Statistic::Percentile(quantile))
             | Metric::Service(Statistic::Percentile(quantile)) => Some(quantile),
             _ => None,
-        }
-    }
-
-    /// Will a run of this plan have this number?
-    ///
-    /// # Errors
-    /// Why not, and what it will have; for a user.
-    pub fn check(&self, plan: &Plan) -> Result<(), String> {
-        if let Some(quantile) = self.percentile().filter(|quantile| !plan.quantiles().contains(quantile)) {
-            let names: Vec<String> = plan.quantiles().iter().map(Quantile::to_string).collect();
-            return Err(format!(
-                "{quantile} is not among the percentiles of this plan; accepted: {}, or others by --percentiles",
-                names.join(", ")
-            ));
-        }
-        let sent = |class: &Class| {
-            let ops =
-                class.ops().into_iter().filter(|op| self.op.is_none_or(|name| name == plan.op_name(*op)));
-            ops.map(|op| (op.kind(), class.requests_reply(op.kind()))).collect::<Vec<_>>()
-        };
-        let sent: Vec<(OpKind, bool)> = plan.classes.iter().flat_map(sent).collect();
-        if let (Some(op), true) = (self.op, sent.is_empty()) {
-            let names = plan.op_names().into_iter().map(|name| name.to_string());
-            let names = names.collect::<Vec<_>>().join(", ");
-            return Err(format!(
-                "'{op}' is not sent by this plan; accepted: {names}, or no operation for all of them"
-            ));
-        }
-        let (has_number, reason) = match self.metric {
-            Metric::Hit => {
-                (sent.iter().any(|(kind, _)| kind.is_retrieval()), "only get, gets and mget hit or miss")
-            }
-            Metric::Response(_) | Metric::Service(_) | Metric::Rate => {
-                (sent.iter().any(|(_, is_answered)| *is_answered), "no reply is asked for (--noreply)")
-            }
-            Metric::Errors | Metric::Unsent => (true, ""),
-        };
-        if has_number {
-            Ok(())
-        } else {
-            Err(format!("'{self}': {reason}; accepted: errors, unsent, or an operation that has it"))
         }
     }
 }
@@ -432,8 +389,7 @@ serde_as_text!(Fraction);
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::resolve::{Host, resolve};
-    use crate::spec::PlanSpec;
+    use crate::op::OpKind;
     use crate::units::check_texts;
     use proptest::prelude::*;
 
@@ -506,41 +462,6 @@ mod tests {
         ];
         for (text, expected) in table {
             assert_eq!(text.parse::<Objective>().unwrap().ceiling(), expected, "{text}");
-        }
-    }
-
-    #[test]
-    fn objectives_need_a_reported_number() {
-        let table = [
-            ("", "p99 < 1ms", ""),
-            ("", "set.errors < 1%", ""),
-            ("", "p75 < 1ms", "p75 is not among the percentiles of this plan; accepted: p50, p90, p95, p99,"),
-            ("percentiles = '75,99.5'", "service.p99.5 < 1ms", ""),
-            ("percentiles = '75,99.5'", "p95 < 1ms", ""),
-            (
-                "percentiles = '75,99.5'",
-                "p98 < 1ms",
-                "p98 is not among the percentiles of this plan; accepted: p50, p75,",
-            ),
-            ("", "mget.p99 < 1ms", "'mget' is not sent by this plan; accepted: get, set, or no operation"),
-            ("", "set.hit > 0", "'set.hit': only get, gets and mget hit or miss; accepted:"),
-            ("mix = 'set'", "hit > 0", "'hit': only get, gets and mget hit or miss"),
-            ("mix = 'get'", "set.p99 < 1ms", "'set' is not sent by this plan; accepted: get, or no"),
-            ("mix = 'get'\non-miss = 'set'", "set.p99 < 1ms", ""),
-            ("noreply = true", "set.p99 < 1ms", "'set.p99': no reply is asked for (--noreply)"),
-            ("noreply = true", "set.rate > 1", "'set.rate': no reply is asked for (--noreply)"),
-            ("noreply = true", "p99 < 1ms", ""),
-            ("noreply = true", "set.unsent <= 0", ""),
-        ];
-        let host = Host { allowed_cpus: vec![0], random_seed: 1 };
-        for (plan, objective, expected) in table {
-            let plan = resolve(&PlanSpec::from_toml(plan).unwrap(), &host).unwrap();
-            let found =
-                objective.parse::<Objective>().unwrap().subject.check(&plan).err().unwrap_or_default();
-            assert!(
-                found.starts_with(expected) && found.is_empty() == expected.is_empty(),
-                "{objective}: {found}"
-            );
         }
     }
 

@@ -3,20 +3,21 @@
 //! Not what the user typed (that is [`crate::spec`]) and never changed after it is resolved; live state has no place
 //! here. Everything downstream may rely on the ranges stated at the fields.
 
-use crate::arrival::{Arrival, SizeDistribution};
+use crate::arrival::Arrival;
 use crate::command::{Command, name_of};
 use crate::gather::Gather;
+use crate::host_role::HostRole;
 use crate::label::Label;
 use crate::login::Login;
 use crate::mix::Mix;
 use crate::objective::Fraction;
 use crate::op::{OpId, OpKind};
 use crate::op_name::OpName;
-use crate::plan_split::HostRole;
 use crate::popularity::{Drift, ObjectWindow, Popularity};
 use crate::profile::RateProfile;
 use crate::quantile::Quantile;
 use crate::server::{PORT_MEMCACHED, PORT_REDIS, ServerAddress};
+use crate::size::SizeDistribution;
 use crate::sockets::SocketOptions;
 use crate::tls::TlsOptions;
 use crate::units::{DurationNs, Rate, serde_as_text};

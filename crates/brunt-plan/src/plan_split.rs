@@ -3,49 +3,10 @@
 //! Not the dividing among workers (that is [`crate::shard`]'s, of each of these plans). Invariant: what the plans schedule adds up
 //! to the plan, request by request.
 
+use crate::host_role::HostRole;
 use crate::op::ClassId;
 use crate::plan::{Class, Plan};
 use crate::shard::share_of;
-use crate::units::serde_as_text;
-use std::fmt;
-use std::str::FromStr;
-
-/// Who carries out a class, where there are agents.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum HostRole {
-    /// All agents together.
-    #[default]
-    Agents,
-    /// The controller, whose host does little else: what it measures is not held up by its own load.
-    Controller,
-}
-
-impl HostRole {
-    const fn name(self) -> &'static str {
-        match self {
-            Self::Agents => "agents",
-            Self::Controller => "controller",
-        }
-    }
-}
-
-impl FromStr for HostRole {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        [Self::Agents, Self::Controller]
-            .into_iter()
-            .find(|host_role| host_role.name() == text)
-            .ok_or_else(|| "expected agents or controller".to_owned())
-    }
-}
-
-impl fmt::Display for HostRole {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str(self.name())
-    }
-}
-serde_as_text!(HostRole);
 
 /// Some classes of a plan, as a plan of their own.
 #[derive(Clone, Debug, PartialEq)]

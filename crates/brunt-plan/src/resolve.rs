@@ -16,9 +16,10 @@ mod transport;
 mod url;
 mod window;
 
-use crate::arrival::{Arrival, SizeDistribution};
+use crate::arrival::Arrival;
 use crate::command::{Command, CommandSpec, name_of};
 use crate::cpus::CpuList;
+use crate::host_role::HostRole;
 use crate::label::Label;
 use crate::login::Login;
 use crate::mix::Mix;
@@ -30,9 +31,10 @@ use crate::plan::{
     MeterKind, OnMiss, OpenRate, Placement, Plan, Profile, Protocol, Reconnect, Refill, Stop, Target,
     Timestamps, Transport, ValueForm, Wait,
 };
-use crate::plan_split::HostRole;
 use crate::popularity::Popularity;
-use crate::server::{ServerAddress, ServerList};
+use crate::server::ServerAddress;
+use crate::server_list::ServerList;
+use crate::size::SizeDistribution;
 use crate::spec::{ClassSpec, PlanSpec, RunSpec};
 use crate::units::{Count, DurationNs, Rate};
 use crate::until::Until;

@@ -3,7 +3,6 @@
 //! Resolving a name is work for the network and happens later, never on a worker; here a name stays a name.
 
 use crate::units::serde_as_text;
-use crate::url::NamedServer;
 use std::fmt;
 use std::net::Ipv6Addr;
 use std::str::FromStr;
@@ -116,40 +115,6 @@ impl fmt::Display for ServerAddress {
     }
 }
 serde_as_text!(ServerAddress);
-
-/// One or several servers. In a plan file a list, or a single text.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct ServerList(pub Vec<NamedServer>);
-
-impl serde::Serialize for ServerList {
-    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        self.0.serialize(serializer)
-    }
-}
-
-impl<'de> serde::Deserialize<'de> for ServerList {
-    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct OneOrSeveral;
-        impl<'de> serde::de::Visitor<'de> for OneOrSeveral {
-            type Value = ServerList;
-
-            fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-                formatter.write_str("a server such as \"cache:11211\", or a list of them")
-            }
-            fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<ServerList, E> {
-                text.parse().map(|server| ServerList(vec![server])).map_err(E::custom)
-            }
-            fn visit_seq<A: serde::de::SeqAccess<'de>>(self, mut list: A) -> Result<ServerList, A::Error> {
-                let mut servers = Vec::new();
-                while let Some(server) = list.next_element()? {
-                    servers.push(server);
-                }
-                Ok(ServerList(servers))
-            }
-        }
-        deserializer.deserialize_any(OneOrSeveral)
-    }
-}
 
 #[cfg(test)]
 mod tests {

@@ -4,10 +4,11 @@
 //! options are [`crate::resolve`]'s business. A resolved plan converts back, so that it can be printed as a file that
 //! runs the same again.
 
-use crate::arrival::{Arrival, SizeDistribution};
+use crate::arrival::Arrival;
 use crate::command::CommandSpec;
 use crate::cpus::CpuList;
 use crate::gather::Gather;
+use crate::host_role::HostRole;
 use crate::label::Label;
 use crate::login::Password;
 use crate::mix::Mix;
@@ -18,11 +19,12 @@ use crate::plan::{
     Profile, Protocol, Reconnect, Refill, SessionScope, Target, Timestamps, TraceLayout, Transport,
     ValueForm, Wait,
 };
-use crate::plan_split::HostRole;
 use crate::popularity::{Drift, Popularity};
 use crate::profile::RateProfile;
 use crate::quantile::Percentiles;
-use crate::server::{ServerAddress, ServerList};
+use crate::server::ServerAddress;
+use crate::server_list::ServerList;
+use crate::size::SizeDistribution;
 use crate::units::{Count, DurationNs, Rate};
 use crate::until::Until;
 use crate::url::NamedServer;

@@ -3,7 +3,7 @@
 //! Not a plan: a point of a sweep is an option of one class, laid over the options that were given. Invariant: a sweep has at
 //! least one point, at most [`POINTS_MAX`], and none of them is 0.
 
-use crate::arrival::SizeDistribution;
+use crate::size::SizeDistribution;
 use crate::spec::ClassSpec;
 use crate::units::{ByteSize, Count, Rate};
 use serde::{Deserialize, Serialize};

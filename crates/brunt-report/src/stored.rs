@@ -160,7 +160,10 @@ fn summary(result: &Value) -> Result<Summary, String> {
     let objective = |assertion: &Value| -> Result<Objective, String> {
         let text = assertion["objective"].as_str().unwrap_or_default();
         let objective: Objective = text.parse().map_err(|error| format!("assertions: {error}"))?;
-        objective.subject.check(&record.plan).map_err(|error| format!("assertions: '{text}': {error}"))?;
+        record
+            .plan
+            .check_subject(&objective.subject)
+            .map_err(|error| format!("assertions: '{text}': {error}"))?;
         Ok(objective)
     };
     let objectives = objectives.iter().map(objective).collect::<Result<Vec<_>, _>>()?;

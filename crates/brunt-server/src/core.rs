@@ -25,6 +25,7 @@
 use crate::cache::{Cache, Counters, Process, ValueContent};
 use crate::command_context::CommandContext;
 use crate::connection::{Batch, Connection, Reading};
+pub use crate::departure::{ConnectionId, Departure, End};
 use crate::faults::Fault;
 use crate::fifo::Fifo;
 use crate::log::{self, Record};
@@ -41,42 +42,6 @@ use crate::verb::Verb;
 /// Replies that wait take at most this many bytes and one reply more; beyond, retrievals are refused for lack of
 /// memory, and what is no data command ends its connection. A million replies of 200 bytes stay below.
 pub const QUEUED_BYTES_MAX: usize = 256 << 20;
-
-/// A connection: a small number of the caller's choice, free for reuse after [`Core::disconnect`].
-pub type ConnectionId = u32;
-
-/// What becomes of a connection behind the bytes of a departure.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum End {
-    /// Nothing: it stays open.
-    #[default]
-    Stays,
-    /// It is closed in good order: the client reads every byte, then the end.
-    Closes,
-    /// It is reset: the client sees an error, and bytes that it has not got yet may be lost.
-    Resets,
-}
-
-/// Replies that leave now: of one connection, at one instant. There may be several of them, and there may be none if
-/// the connection only ends.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Departure<'a> {
-    /// To whom.
-    pub connection: ConnectionId,
-    /// When they were due; at most the `now_ns` that was asked for.
-    pub departure_ns: u64,
-    /// The replies.
-    pub bytes: &'a [u8],
-    /// What becomes of the connection behind them.
-    pub end: End,
-}
-
-impl Departure<'_> {
-    /// Does the connection end behind the bytes, in whatever manner?
-    pub fn is_last(&self) -> bool {
-        self.end != End::Stays
-    }
-}
 
 /// The server.
 #[derive(Debug)]

@@ -26,6 +26,7 @@ mod command_context;
 mod connection;
 pub mod core;
 mod datagram_socket;
+mod departure;
 pub mod drip;
 pub mod faults;
 pub mod fifo;

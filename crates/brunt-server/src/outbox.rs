@@ -3,7 +3,7 @@
 //! Only bytes and times: what they say, and whether anybody still listens, is `core`'s. Invariant: departures never
 //! decrease, so a plain queue keeps them in order; those that drip have an order of their own.
 
-use crate::core::{ConnectionId, End};
+use crate::departure::{ConnectionId, End};
 use crate::drip::{Drip, DripQueue};
 use std::collections::VecDeque;
 use std::ops::Range;

@@ -12,9 +12,9 @@ use self::text::Text;
 use crate::payload::{Payload, ValueParts};
 use crate::size::{SizeOf, Sizes};
 use crate::verify::Expected;
-use brunt_plan::arrival::SizeDistribution;
 use brunt_plan::plan::{DataSet, KEY_BYTES_MAX, KeyForm, Keyspace, ValueForm};
 use brunt_plan::popularity::ObjectWindow;
+use brunt_plan::size::SizeDistribution;
 use std::sync::Arc;
 
 /// What a counter holds after preload: far enough above 0, where decr stops, and as far below 2⁶⁴, where incr wraps, that

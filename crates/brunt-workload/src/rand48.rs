@@ -145,7 +145,7 @@ fn number_at(shape: McperfShape, place: u64, rand: &mut Rand48) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use brunt_plan::arrival::SizeDistribution;
+    use brunt_plan::size::SizeDistribution;
 
     fn draws(text: &str) -> Draws {
         match text.parse() {

@@ -599,13 +599,14 @@ impl Session {
 mod tests {
     use super::*;
     use crate::source::PRELOAD_RETRIES_MAX;
-    use brunt_plan::arrival::{Arrival, SizeDistribution};
+    use brunt_plan::arrival::Arrival;
     use brunt_plan::op::Expectation;
     use brunt_plan::outcome::{OutcomeClass, ReplyKind};
     use brunt_plan::plan::{
         KeyForm, Keyspace, Lifetime, OnMiss, OpenRate, Reconnect, SessionScope, ValueForm,
     };
     use brunt_plan::popularity::Popularity;
+    use brunt_plan::size::SizeDistribution;
     use brunt_plan::units::{DurationNs, Rate};
     use proptest::prelude::{any, proptest};
     use std::collections::VecDeque;
@@ -649,7 +650,7 @@ mod tests {
             on_miss: OnMiss::Ignore,
             lifetime: Lifetime::default(),
             reconnect: Reconnect::default(),
-            host_role: brunt_plan::plan_split::HostRole::Agents,
+            host_role: brunt_plan::host_role::HostRole::Agents,
             trace: None,
             purge: None,
             own_destination: None,

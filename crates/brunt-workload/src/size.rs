@@ -10,7 +10,7 @@ use crate::keys::memaslap::Layout;
 use crate::mutilate::{self, Formula};
 use crate::quantile_function::QuantileFunction;
 use crate::rand48::Draws;
-use brunt_plan::arrival::{SizeDistribution, SizeRange};
+use brunt_plan::size::{SizeDistribution, SizeRange};
 use std::sync::Arc;
 
 /// What the sizes are of: those of one id are unrelated.

@@ -13,7 +13,7 @@ use crate::option_file::parse_or_read;
 use crate::presentation::{LayoutFlags, Presentation};
 use brunt_compat::tools::{self, TOOLS, Tool};
 use brunt_fleet::TrustFiles;
-use brunt_plan::arrival::{Arrival, SizeDistribution};
+use brunt_plan::arrival::Arrival;
 use brunt_plan::command::CommandSpec;
 use brunt_plan::cpus::CpuList;
 use brunt_plan::gather::Gather;
@@ -28,7 +28,8 @@ use brunt_plan::plan::{
 use brunt_plan::popularity::{Drift, Popularity};
 use brunt_plan::profile::RateProfile;
 use brunt_plan::quantile::Percentiles;
-use brunt_plan::server::ServerList;
+use brunt_plan::server_list::ServerList;
+use brunt_plan::size::SizeDistribution;
 use brunt_plan::spec::{ClassSpec, RunSpec};
 use brunt_plan::sweep::Sweep;
 use brunt_plan::tolerance::Requirement;

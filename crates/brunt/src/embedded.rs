@@ -4,11 +4,11 @@
 //! on a free loopback port and ends with us, however we end.
 
 use anyhow::{Context, bail};
-use brunt_plan::arrival::SizeDistribution;
 use brunt_plan::cpus::CpuList;
 use brunt_plan::destination::Server;
 use brunt_plan::plan::{DataSet, Plan, Protocol, Transport};
 use brunt_plan::server::ServerAddress;
+use brunt_plan::size::SizeDistribution;
 use brunt_workload::size::{SizeOf, Sizes};
 use std::io::{BufRead, BufReader};
 use std::os::unix::process::CommandExt;

@@ -5,8 +5,9 @@
 //! with stands in its resolved plan, not in a file that may have changed since.
 
 use crate::input;
-use brunt_plan::arrival::{Arrival, SizeDistribution};
+use brunt_plan::arrival::Arrival;
 use brunt_plan::profile::RateProfile;
+use brunt_plan::size::SizeDistribution;
 use std::path::Path;
 use std::str::FromStr;
 use toml::de::{DeTable, DeValue};

@@ -98,7 +98,7 @@ fn asserted(summary: Summary, objectives: &[Objective]) -> Result<Summary, Failu
         let is_older =
             objective.subject.op == Some(OpKind::Raw.into()) && summary.row(objective.subject.op).is_some();
         if !is_older {
-            objective.subject.check(&summary.record.plan).map_err(given)?;
+            summary.record.plan.check_subject(&objective.subject).map_err(given)?;
         }
     }
     Ok(summary.with_assertions(objectives))

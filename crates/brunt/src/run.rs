@@ -72,7 +72,7 @@ pub(crate) fn open_outputs(output: &cli::OutputFlags, plan: &Plan) -> Result<Out
     }
     for objective in &output.assert {
         let given = |reason| Failure::usage(format!("--assert: '{objective}' was given; {reason}"));
-        objective.subject.check(plan).map_err(given)?;
+        plan.check_subject(&objective.subject).map_err(given)?;
     }
     Outputs::open(output, plan)
 }

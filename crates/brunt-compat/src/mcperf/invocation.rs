@@ -4,14 +4,16 @@
 
 use super::command_line::{CommandLine, unfit};
 use crate::front_end::Caller;
-use brunt_plan::arrival::{Arrival, SizeDistribution};
+use brunt_plan::arrival::Arrival;
 use brunt_plan::mcperf_draw::{McperfDraw, McperfShape};
 use brunt_plan::mix::Mix;
 use brunt_plan::op::OpKind;
 use brunt_plan::plan::{KeyForm, MeterKind, Protocol, Reconnect, ValueForm};
 use brunt_plan::popularity::Popularity;
 use brunt_plan::resolve::{Host, resolve};
-use brunt_plan::server::{ServerAddress, ServerList};
+use brunt_plan::server::ServerAddress;
+use brunt_plan::server_list::ServerList;
+use brunt_plan::size::SizeDistribution;
 use brunt_plan::sockets::SocketOptions;
 use brunt_plan::spec::{ClassSpec, PlanSpec, RunSpec};
 use brunt_plan::units::{Count, DurationNs, Rate};

@@ -8,7 +8,7 @@ use super::command_line::{CommandLine, InvalidOption, Numbers, stray_warning};
 use super::invocation::Invocation;
 use crate::hosts::{AgentCapacity, AgentMode, TrustPaths};
 use crate::options::ParsedOptions;
-use brunt_plan::plan_split::HostRole;
+use brunt_plan::host_role::HostRole;
 use brunt_plan::resolve::fleet::split;
 use brunt_plan::spec::{ClassSpec, PlanSpec};
 use brunt_plan::units::{Count, Rate};

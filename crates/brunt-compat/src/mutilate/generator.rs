@@ -3,8 +3,9 @@
 //! Not a sampler. Invariant: the length of every key is mutilate's, to the byte; a value's is distributed as mutilate's.
 
 use crate::options::{leading_integer, leading_number};
-use brunt_plan::arrival::{Arrival, SizeDistribution};
+use brunt_plan::arrival::Arrival;
 use brunt_plan::distribution::{Distribution, FB_INTERARRIVAL, FB_KEY, FB_VALUE_TAIL, Generalised};
+use brunt_plan::size::SizeDistribution;
 use std::fmt;
 
 /// The longest key that memcached takes.

@@ -4,11 +4,11 @@
 //! out stands where they look for it; whatever else there is to say is a remark for standard error.
 
 use super::Generation;
+use brunt_plan::host_role::HostRole;
 use brunt_plan::op::OpKind;
 use brunt_plan::outcome::OutcomeClass;
 use brunt_plan::phase::Phase;
 use brunt_plan::plan::{MeterKind, Trace};
-use brunt_plan::plan_split::HostRole;
 use brunt_plan::quantile::Quantile;
 use brunt_stats::histogram::Histogram;
 use brunt_stats::sample::Sample;

@@ -3,8 +3,8 @@
 //! Not who has which slot: that changes while a run goes on, and a plan does not.
 
 use super::{ErrorContext, PlanError, SERVERS_MAX};
+use crate::host_role::HostRole;
 use crate::plan::{Class, Plan, Protocol, Refill, Target};
-use crate::plan_split::HostRole;
 use crate::server::ServerAddress;
 use crate::spec::RunSpec;
 use crate::units::Count;

@@ -8,7 +8,8 @@ use crate::op::OpKind;
 use crate::plan::{
     Class, Destination, Load, OnMiss, OpRoute, OpenRate, Placement, Protocol, SessionScope, Transport,
 };
-use crate::server::{ServerAddress, ServerList};
+use crate::server::ServerAddress;
+use crate::server_list::ServerList;
 use crate::spec::{ClassSpec, PlanSpec, RouteSpec, RunSpec};
 use crate::url::NamedServer;
 

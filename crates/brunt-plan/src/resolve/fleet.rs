@@ -4,8 +4,8 @@
 //! controller carries out, and nothing else knows of it.
 
 use super::{ErrorContext, PlanError};
+use crate::host_role::HostRole;
 use crate::plan::Class;
-use crate::plan_split::HostRole;
 use crate::spec::{ClassSpec, PlanSpec, RunSpec};
 use crate::units::Count;
 use std::borrow::Cow;

@@ -2,7 +2,8 @@
 
 use super::{ErrorContext, PlanError};
 use crate::plan::Protocol;
-use crate::server::{PORT_REDIS, ServerAddress, ServerList};
+use crate::server::{PORT_REDIS, ServerAddress};
+use crate::server_list::ServerList;
 use crate::spec::RunSpec;
 use crate::units::Count;
 use crate::url::{ACCEPTED, NamedServer, ServerUrl};

@@ -3,12 +3,12 @@
 //! Not which object is asked for: that is the workload's. Every error names the option, what was given and what is accepted.
 
 use super::{DEFAULT_KEY_SIZE, ErrorContext, KEY_SIZE_MAX, PlanError, resolve_prefix, resolve_value_size};
-use crate::arrival::SizeDistribution;
 use crate::mix::Mix;
 use crate::objective::Fraction;
 use crate::op::OpKind;
 use crate::plan::{Class, KeyForm, Keyspace, Load, OnMiss, SessionScope, ValueForm};
 use crate::popularity::ObjectWindow;
+use crate::size::SizeDistribution;
 use crate::spec::{ClassSpec, RunSpec};
 
 /// memaslap's values are cut from a table that has room for so many bytes.

@@ -2,6 +2,7 @@
 //!
 //! Not the map of all slots, and nothing is followed here: a pure function over the text of an error reply.
 
+use super::node_host::NodeHost;
 use super::slot::SLOTS;
 
 /// Whether a redirection is for good.
@@ -13,31 +14,6 @@ pub enum RedirectKind {
     Ask,
 }
 
-/// How a server names the host of a node.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Host<'a> {
-    /// By name or address, without brackets.
-    Named(&'a str),
-    /// Not at all: it is the host that was asked (`cluster-preferred-endpoint-type unknown-endpoint`).
-    Asked,
-    /// As unknown: names are preferred, and this node has none. A map has its address.
-    Unknown,
-}
-
-impl<'a> Host<'a> {
-    /// Reads it as it stands in a redirection or a map.
-    pub(super) fn of(text: &'a str) -> Self {
-        match text {
-            "" => Self::Asked,
-            "?" => Self::Unknown,
-            _ => {
-                let bare = text.strip_prefix('[').and_then(|text| text.strip_suffix(']'));
-                Self::Named(bare.unwrap_or(text))
-            }
-        }
-    }
-}
-
 /// Where an error sends its client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Redirect<'a> {
@@ -46,7 +22,7 @@ pub struct Redirect<'a> {
     /// Which slot it is about; below [`SLOTS`].
     pub slot: u16,
     /// On which host the node is.
-    pub host: Host<'a>,
+    pub host: NodeHost<'a>,
     /// The port there, not 0.
     pub port: u16,
 }
@@ -65,7 +41,7 @@ impl<'a> Redirect<'a> {
         // An IPv6 address stands there without brackets: its last colon is the one before the port.
         let (host, port) = words.next()?.rsplit_once(':')?;
         let port = port.parse().ok().filter(|port| *port != 0)?;
-        words.next().is_none().then_some(Self { kind, slot, host: Host::of(host), port })
+        words.next().is_none().then_some(Self { kind, slot, host: NodeHost::of(host), port })
     }
 }
 
@@ -77,14 +53,14 @@ mod tests {
     fn redirections_parse() {
         let to = |kind, slot, host, port| Some(Redirect { kind, slot, host, port });
         let table = [
-            ("MOVED 3999 127.0.0.1:6381", to(RedirectKind::Moved, 3999, Host::Named("127.0.0.1"), 6381)),
-            ("ASK 3999 127.0.0.1:6381", to(RedirectKind::Ask, 3999, Host::Named("127.0.0.1"), 6381)),
-            ("MOVED 0 cache-1.example:1", to(RedirectKind::Moved, 0, Host::Named("cache-1.example"), 1)),
-            ("MOVED 16383 ::1:7000", to(RedirectKind::Moved, 16383, Host::Named("::1"), 7000)),
-            ("MOVED 16383 [::1]:7000", to(RedirectKind::Moved, 16383, Host::Named("::1"), 7000)),
+            ("MOVED 3999 127.0.0.1:6381", to(RedirectKind::Moved, 3999, NodeHost::Named("127.0.0.1"), 6381)),
+            ("ASK 3999 127.0.0.1:6381", to(RedirectKind::Ask, 3999, NodeHost::Named("127.0.0.1"), 6381)),
+            ("MOVED 0 cache-1.example:1", to(RedirectKind::Moved, 0, NodeHost::Named("cache-1.example"), 1)),
+            ("MOVED 16383 ::1:7000", to(RedirectKind::Moved, 16383, NodeHost::Named("::1"), 7000)),
+            ("MOVED 16383 [::1]:7000", to(RedirectKind::Moved, 16383, NodeHost::Named("::1"), 7000)),
             // `cluster-preferred-endpoint-type unknown-endpoint`, and `hostname` where none is announced.
-            ("MOVED 12182 :22403", to(RedirectKind::Moved, 12182, Host::Asked, 22403)),
-            ("MOVED 12182 ?:22403", to(RedirectKind::Moved, 12182, Host::Unknown, 22403)),
+            ("MOVED 12182 :22403", to(RedirectKind::Moved, 12182, NodeHost::Asked, 22403)),
+            ("MOVED 12182 ?:22403", to(RedirectKind::Moved, 12182, NodeHost::Unknown, 22403)),
             ("MOVED 16384 127.0.0.1:6381", None),
             ("MOVED -1 127.0.0.1:6381", None),
             ("MOVED 1 127.0.0.1", None),

@@ -3,7 +3,7 @@
 //! Not a client: nothing is asked here and no map is kept up to date. The slot is a pure function of the key's bytes; a map
 //! is read from one reply and never changes, so that it can be shared and exchanged whole.
 
-use super::redirect::Host;
+use super::node_host::NodeHost;
 use super::reply::Value;
 use brunt_plan::quoted_bytes::QuotedBytes;
 use std::fmt;
@@ -268,9 +268,9 @@ fn host_of<'v>(value: &Value<'v>, ip: Option<&Value<'v>>, asked: &'v str) -> Res
         Value::Text(text) => std::str::from_utf8(text).map_err(|_| SlotMapError::OtherForm)?,
         _ => return Err(SlotMapError::OtherForm),
     };
-    match (Host::of(text), ip) {
-        (Host::Named(host), _) => Ok(host),
-        (Host::Unknown, Some(ip)) if *ip != *value => host_of(ip, None, asked),
+    match (NodeHost::of(text), ip) {
+        (NodeHost::Named(host), _) => Ok(host),
+        (NodeHost::Unknown, Some(ip)) if *ip != *value => host_of(ip, None, asked),
         _ => Ok(asked),
     }
 }

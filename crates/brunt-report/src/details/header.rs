@@ -4,12 +4,13 @@
 
 use crate::paragraph::{self, printable};
 use crate::quantity;
-use brunt_plan::arrival::{Arrival, SizeDistribution, SizeRange};
+use brunt_plan::arrival::Arrival;
 use brunt_plan::destination::Server;
 use brunt_plan::plan::{
     Class, KeyForm, Keyspace, Load, OpRoute, OpenRate, Plan, Protocol, Transport, ValueForm,
 };
 use brunt_plan::server::ServerAddress;
+use brunt_plan::size::{SizeDistribution, SizeRange};
 use brunt_plan::units::Rate;
 use brunt_stats::agent::AgentRecord;
 use brunt_stats::steady::WarmUp;

@@ -2,10 +2,10 @@
 
 use super::*;
 use crate::rng::Purpose;
-use brunt_plan::arrival::SizeDistribution;
 use brunt_plan::outcome::ReplyKind;
 use brunt_plan::plan::{KeyForm, Keyspace, Lifetime, Load, OnMiss, Reconnect, SessionScope, ValueForm};
 use brunt_plan::popularity::{ObjectWindow as Distribution, Popularity};
+use brunt_plan::size::SizeDistribution;
 use brunt_plan::units::DurationNs;
 use std::collections::HashMap;
 
@@ -39,7 +39,7 @@ fn class(popularity: &str, mix: &str, multiget: u16) -> Class {
         on_miss: OnMiss::Ignore,
         reconnect: Reconnect::Always,
         lifetime: Lifetime::default(),
-        host_role: brunt_plan::plan_split::HostRole::Agents,
+        host_role: brunt_plan::host_role::HostRole::Agents,
         trace: None,
         purge: None,
         own_destination: None,

@@ -5,9 +5,9 @@
 //! both are functions of the data seed, the id and the version; nothing lies outside the table.
 
 use crate::libc_random::LibcRandom;
-use brunt_plan::arrival::{SizeDistribution, SizeRange};
 use brunt_plan::plan::{Keyspace, Windows};
 use brunt_plan::popularity::ObjectWindow;
+use brunt_plan::size::{SizeDistribution, SizeRange};
 
 /// How long the table is.
 const TABLE_LEN: usize = 10 << 20;

@@ -49,7 +49,7 @@ pub(crate) fn search(flags: &cli::Search) -> Result<Exit, Failure> {
         objective
             .subject
             .check_default_percentiles()
-            .and_then(|()| objective.subject.check(&first))
+            .and_then(|()| first.check_subject(&objective.subject))
             .map_err(given)?;
     }
     if run.output.print_plan {

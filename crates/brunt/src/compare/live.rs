@@ -16,7 +16,7 @@ use crate::run::read_plan;
 use anyhow::anyhow;
 use brunt_engine::run::DataSets;
 use brunt_plan::plan::{Plan, Target};
-use brunt_plan::server::ServerList;
+use brunt_plan::server_list::ServerList;
 use brunt_report::comparison::{Comparison, EarlyEnd};
 use brunt_report::result::RunResult;
 use brunt_stats::convergence::Convergence;
@@ -150,7 +150,7 @@ pub(super) fn plan(flags: &cli::Compare) -> Result<Plan, Failure> {
     }
     for requirement in &flags.output.assert {
         let given = |reason| Failure::usage(format!("--assert: '{requirement}' was given; {reason}"));
-        requirement.subject().check(&plan).map_err(given)?;
+        plan.check_subject(&requirement.subject()).map_err(given)?;
     }
     Ok(plan)
 }

@@ -1,0 +1,37 @@
+//! Replies that leave the server, and what becomes of their connection.
+
+/// A connection: a small number of the caller's choice, free for reuse after [`Core::disconnect`](crate::Core::disconnect).
+pub type ConnectionId = u32;
+
+/// What becomes of a connection behind the bytes of a departure.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum End {
+    /// Nothing: it stays open.
+    #[default]
+    Stays,
+    /// It is closed in good order: the client reads every byte, then the end.
+    Closes,
+    /// It is reset: the client sees an error, and bytes that it has not got yet may be lost.
+    Resets,
+}
+
+/// Replies that leave now: of one connection, at one instant. There may be several of them, and there may be none if
+/// the connection only ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Departure<'a> {
+    /// To whom.
+    pub connection: ConnectionId,
+    /// When they were due; at most the `now_ns` that was asked for.
+    pub departure_ns: u64,
+    /// The replies.
+    pub bytes: &'a [u8],
+    /// What becomes of the connection behind them.
+    pub end: End,
+}
+
+impl Departure<'_> {
+    /// Does the connection end behind the bytes, in whatever manner?
+    pub fn is_last(&self) -> bool {
+        self.end != End::Stays
+    }
+}
