@@ -29,7 +29,7 @@ const SHAPES: [&str; 4] = ["16x1", "16x1/1", "64x32", "16x1,uring"];
 /// Gets of the two runs: enough that what happens once in a while (a full interval, a page of histograms) has its share.
 const OPS: [u64; 2] = [20_000, 100_000];
 /// Every turn of the worker goes through this function.
-const ROOT: &str = "brunt_engine::in_process_run::run_one_iteration";
+const ROOT: &str = "brunt_engine::run::in_process_run::run_one_iteration";
 /// Part of the name of every function of the Io.
 const IO: &str = "canned::Canned";
 

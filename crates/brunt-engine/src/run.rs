@@ -3,21 +3,35 @@
 //! Not a worker: this is the control thread, which may allocate, wait and be late by milliseconds without touching a
 //! single latency. Invariant: every set that a worker hands over is read exactly once, the last one included.
 
+pub mod cluster;
+pub mod coordinator;
+pub(crate) mod flush;
+pub mod host;
+pub mod in_process_run;
+pub mod kernel_interface;
+pub(crate) mod launch;
+pub(crate) mod stats_poller;
+pub(crate) mod timestamp_probe;
+pub(crate) mod trace_reader;
+pub(crate) mod window_start;
+
 use crate::clock::Clock;
-use crate::cluster::{self, FinalSlotMap, SlotMapPoller};
 use crate::codecs::resp_codec;
-use crate::coordinator::{Coordinator, LocalOnly, LocalPart, ReadyState, RemoteError, RemoteStatus, Stop};
 use crate::hint::hint;
-use crate::host::HostWatch;
-use crate::kernel_interface::{Chosen, choose, is_out_of_memory, without_io_uring};
-use crate::launch::{Blueprint, WorkerInit, allowed_cpus, spawn};
-use crate::recording::Filled;
+use crate::run::cluster::{FinalSlotMap, SlotMapPoller};
+use crate::run::coordinator::{
+    Coordinator, LocalOnly, LocalPart, ReadyState, RemoteError, RemoteStatus, Stop,
+};
+use crate::run::host::HostWatch;
+use crate::run::kernel_interface::{Chosen, choose, is_out_of_memory, without_io_uring};
+use crate::run::launch::{Blueprint, WorkerInit, allowed_cpus, spawn};
+use crate::run::stats_poller::{ServerSnapshot, StatsPollers, StatsQuery};
+use crate::run::trace_reader::TraceReaders;
+use crate::run::window_start::{AHEAD_NS, StartedWindow, WindowStart};
 pub use crate::run_error::{ErrorOrigin, RunError};
-use crate::stats_poller::{ServerSnapshot, StatsPollers, StatsQuery};
-use crate::trace_reader::TraceReaders;
+use crate::state::recording::Filled;
 use crate::transport::address::Address;
-use crate::transport::tls::client::TlsClient;
-use crate::window_start::{AHEAD_NS, StartedWindow, WindowStart};
+use crate::transport::tls_client::TlsClient;
 use crate::worker::{INTERVAL_NS, Notice, Orders, WorkerEnd};
 use brunt_plan::plan::{IoChoice, Plan, Transport};
 use brunt_plan::quoted_bytes::QuotedBytes;

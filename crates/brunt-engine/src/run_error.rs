@@ -2,8 +2,8 @@
 //!
 //! Not trouble during a run, which is data. Invariant: each kind says here what it tells and who is to blame, and nowhere else.
 
-use crate::coordinator::RemoteError;
-use crate::trace_reader::TraceError;
+use crate::run::coordinator::RemoteError;
+use crate::run::trace_reader::TraceError;
 use brunt_plan::server::ServerAddress;
 use std::fmt;
 use std::io;

@@ -33,11 +33,11 @@ mod windows;
 
 use crate::allocations::allocations;
 use crate::io::sim::{Attempt, EPOCH_NS, Sim, SimOptions};
-use crate::launch::{Blueprint, build, connection_count};
-use crate::recording::{Exchange, Filled};
+use crate::run::launch::{Blueprint, build, connection_count};
+use crate::run::trace_reader::TraceReaders;
+use crate::run::window_start::WindowStart;
 use crate::run::{DataSets, Endpoint, RunData, RunDecision, RunError, RunEvent, RunTimes};
-use crate::trace_reader::TraceReaders;
-use crate::window_start::WindowStart;
+use crate::state::recording::{Exchange, Filled};
 use crate::worker::{Notice, Orders, Worker, WorkerEnd};
 use brunt_plan::destination::Server;
 use brunt_plan::op::OpKind;

@@ -4,19 +4,22 @@
 //! what the sessions answer, phases only in which sessions are installed. Invariant: between the first turn of the
 //! warm-up and the last of the drain, nothing is allocated, locked or logged here.
 
-use crate::connection::{ConnectionState, fault_of_errno};
-use crate::hash_slots::SlotTable;
-use crate::health::Health;
+pub(crate) mod pace;
+pub(crate) mod usage;
+
 use crate::io::{Chunk, CloseMode, Completion, CompletionKind, Io, SendResult, Until};
-use crate::lane::Lanes;
-use crate::pace::Pace;
-use crate::recording::Filled;
+use crate::run::trace_reader::Feeds;
 use crate::run::{Endpoint, describe_malformed};
 use crate::run_error::RunError;
-use crate::trace_reader::Feeds;
+use crate::state::connection::{ConnectionState, fault_of_errno};
+use crate::state::hash_slots::SlotTable;
+use crate::state::health::Health;
+use crate::state::lane::Lanes;
+use crate::state::recording::Filled;
 use crate::traffic::connection_setup::{SetupRejected, SetupStatus};
 use crate::traffic::{Traffic, Window};
-use crate::usage::{LoopCounters, ThreadUsage, Waiting};
+use crate::worker::pace::Pace;
+use crate::worker::usage::{LoopCounters, ThreadUsage, Waiting};
 use brunt_plan::outcome::OutcomeClass;
 use brunt_plan::plan::MeterKind;
 use brunt_plan::units::DurationNs;

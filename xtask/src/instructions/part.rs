@@ -60,7 +60,7 @@ impl Part {
             Some(Self::Decode)
         } else if name.contains("brunt_proto::") {
             Some(Self::Encode)
-        } else if name.contains("brunt_stats::") || name.contains("brunt_engine::recording::") {
+        } else if name.contains("brunt_stats::") || name.contains("brunt_engine::state::recording::") {
             Some(Self::Record)
         } else {
             None
@@ -93,7 +93,10 @@ mod tests {
                 ],
                 Part::Check,
             ),
-            (&["brunt_stats::histogram::index", "brunt_engine::recording::Recording::record"], Part::Record),
+            (
+                &["brunt_stats::histogram::index", "brunt_engine::state::recording::Recording::record"],
+                Part::Record,
+            ),
             (&[], Part::Loop),
         ];
         for (functions, expected) in table {

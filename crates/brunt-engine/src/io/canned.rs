@@ -8,7 +8,7 @@
 use super::{Chunk, CloseMode, Completion, CompletionKind, Io, LinkId, SendResult, Until};
 use crate::clock::Clock;
 use crate::transport::address::Address;
-use crate::transport::tls::client::TlsClient;
+use crate::transport::tls_client::TlsClient;
 use brunt_plan::plan::Protocol;
 use brunt_workload::keys::KeyGenerator;
 use brunt_workload::payload::Payload;

@@ -15,11 +15,11 @@ use super::{
     SendResult, Stamps, Transmitted, Until,
 };
 use crate::clock::{Clock, WallReading};
+use crate::io::tls::{Over, Tunnels, Wire};
 use crate::transport::address::Address;
 use crate::transport::datagrams::{self, Received};
 use crate::transport::socket::{self, Established};
-use crate::transport::tls::client::TlsClient;
-use crate::transport::tls::{Over, Tunnels, Wire};
+use crate::transport::tls_client::TlsClient;
 use brunt_plan::sockets::SocketOptions;
 use rustix::event::epoll::{self, EventData, EventFlags};
 use rustix::event::{Timespec, epoll::Event};

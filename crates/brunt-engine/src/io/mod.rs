@@ -12,11 +12,12 @@ mod mixed_connections;
 mod poll_time;
 #[cfg(test)]
 pub(crate) mod sim;
+pub(crate) mod tls;
 pub(crate) mod uring;
 
 use crate::clock::WallReading;
 use crate::transport::address::Address;
-use crate::transport::tls::client::TlsClient;
+use crate::transport::tls_client::TlsClient;
 use brunt_plan::plan::Plan;
 use std::io::IoSlice;
 

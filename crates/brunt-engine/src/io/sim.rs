@@ -12,7 +12,7 @@ use super::{
 use crate::allocations::allocations;
 use crate::clock::WallReading;
 use crate::transport::address::Address;
-use crate::transport::tls::client::TlsClient;
+use crate::transport::tls_client::TlsClient;
 use brunt_server::core::ConnectionId;
 use brunt_server::{Core, CoreOptions, End};
 use std::cmp::Reverse;

@@ -16,11 +16,11 @@ use super::{
     SendResult, Until,
 };
 use crate::clock::Clock;
+use crate::io::tls::{Over, Tunnels, Wire};
 use crate::transport::address::Address;
 use crate::transport::datagrams;
 use crate::transport::socket::{self, Established};
-use crate::transport::tls::client::TlsClient;
-use crate::transport::tls::{Over, Tunnels, Wire};
+use crate::transport::tls_client::TlsClient;
 use brunt_plan::sockets::SocketOptions;
 use brunt_proto::memcached::udp::{DATAGRAM_BYTES_MAX, DATAGRAM_ROOM};
 use enter::{Abilities, Waiting};

@@ -6,14 +6,14 @@
 use super::{Kept, MS, SECOND, START_AHEAD_NS, TURNS_MAX, US, endpoints, plan};
 use crate::allocations::allocations;
 use crate::codecs::resp_codec;
-use crate::hash_slots::{SharedSlotMap, TRY_AGAIN_NS};
 use crate::io::sim::EPOCH_NS;
 use crate::io::{Chunk, CloseMode, Completion, CompletionKind, Io, LinkId, SendResult, Until};
-use crate::launch::{Blueprint, build};
-use crate::recording::Exchange;
 use crate::run::DataSets;
+use crate::run::launch::{Blueprint, build};
+use crate::state::hash_slots::{SharedSlotMap, TRY_AGAIN_NS};
+use crate::state::recording::Exchange;
 use crate::transport::address::Address;
-use crate::transport::tls::client::TlsClient;
+use crate::transport::tls_client::TlsClient;
 use crate::worker::{Notice, Orders, WorkerEnd};
 use brunt_plan::op::{ClassId, OpId, OpKind};
 use brunt_plan::outcome::OutcomeClass;

@@ -2,10 +2,10 @@
 
 use super::{START_AHEAD_NS, TURNS_MAX, endpoints, plan};
 use crate::io::sim::{Sim, SimOptions};
-use crate::launch::{Blueprint, build};
-use crate::recording::Exchange;
 use crate::run::DataSets;
+use crate::run::launch::{Blueprint, build};
 use crate::run_error::RunError;
+use crate::state::recording::Exchange;
 use crate::worker::{Notice, Orders, Worker};
 use brunt_plan::shard::shards;
 use brunt_proto::resp::RespCodec;

@@ -6,13 +6,13 @@
 //! its server where that was later; where it is bound to a connection that cannot be had, from the loss of that instead.
 
 use super::{Traffic, free_slot, give_back};
-use crate::connection::ConnectionState;
-use crate::group::{Group, NO_GROUP};
-use crate::health::Health;
-use crate::in_flight::Entry;
-use crate::lane::{Lane, Picked, RouteId};
-use crate::redirect_state::NO_REDIRECT;
-use crate::shared_slot::NO_SHARED_SLOT;
+use crate::state::connection::ConnectionState;
+use crate::state::group::{Group, NO_GROUP};
+use crate::state::health::Health;
+use crate::state::in_flight::Entry;
+use crate::state::lane::{Lane, Picked, RouteId};
+use crate::state::redirect_state::NO_REDIRECT;
+use crate::state::shared_slot::NO_SHARED_SLOT;
 use brunt_plan::op::Op;
 use brunt_plan::outcome::{Outcome, OutcomeClass};
 use brunt_plan::phase::Phase;

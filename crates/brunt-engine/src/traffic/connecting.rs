@@ -4,8 +4,8 @@
 //! operations stands in its route's ready rings, and no other does.
 
 use super::Traffic;
-use crate::connection::ConnectionState;
-use crate::lane::Picked;
+use crate::state::connection::ConnectionState;
+use crate::state::lane::Picked;
 use brunt_plan::plan::MeterKind;
 use brunt_proto::Codec;
 use brunt_stats::connection::ConnectionEvent;

@@ -5,8 +5,8 @@
 //! reply to its greeting has come and let it in.
 
 use super::Traffic;
-use crate::connection::ConnectionState;
 use crate::io::Io;
+use crate::state::connection::ConnectionState;
 use brunt_plan::outcome::ReplyKind;
 use brunt_proto::{Codec, Event, Malformed};
 

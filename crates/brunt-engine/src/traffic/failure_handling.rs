@@ -7,13 +7,13 @@
 
 use super::abandoning::unsent_times;
 use super::{Traffic, free_pipeline};
-use crate::connection::ConnectionState;
-use crate::group::NO_GROUP;
-use crate::in_flight::{Chain, Entry, NO_ENTRY};
 use crate::io::{CloseMode, Io};
-use crate::lane::{Picked, RouteId};
-use crate::redirect_state::NO_REDIRECT;
-use crate::shared_slot::NO_SHARED_SLOT;
+use crate::state::connection::ConnectionState;
+use crate::state::group::NO_GROUP;
+use crate::state::in_flight::{Chain, Entry, NO_ENTRY};
+use crate::state::lane::{Picked, RouteId};
+use crate::state::redirect_state::NO_REDIRECT;
+use crate::state::shared_slot::NO_SHARED_SLOT;
 use brunt_plan::outcome::{Outcome, OutcomeClass};
 use brunt_proto::{Codec, Matching};
 use brunt_stats::connection::ConnectionEvent;
@@ -398,7 +398,7 @@ impl<C: Codec> Traffic<C> {
     }
 
     /// Books an operation in parts that has not ended when the run has.
-    pub(super) fn close_group(&mut self, group: &crate::group::Group, now_ns: u64) {
+    pub(super) fn close_group(&mut self, group: &crate::state::group::Group, now_ns: u64) {
         if group.abandoned {
             // It has failed with that part, whatever would have become of the others.
             self.record_group(group, now_ns, now_ns);

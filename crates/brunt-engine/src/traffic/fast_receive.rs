@@ -7,10 +7,10 @@
 
 use super::receiving::is_requested;
 use super::{Traffic, give_back};
-use crate::health::Health;
-use crate::in_flight::Entry;
-use crate::lane::{Checking, Lane};
-use crate::recording::Recording;
+use crate::state::health::Health;
+use crate::state::in_flight::Entry;
+use crate::state::lane::{Checking, Lane};
+use crate::state::recording::Recording;
 use brunt_plan::op::KeyRef;
 use brunt_plan::outcome::{Outcome, OutcomeClass, ReplyKind};
 use brunt_plan::plan::MeterKind;

@@ -5,11 +5,11 @@
 //! scheduled and picked, on a connection's chain, and as one of those with something to send.
 
 use super::Traffic;
-use crate::group::NO_GROUP;
-use crate::lane::Picked;
-use crate::recording::Recording;
-use crate::redirect_state::NO_REDIRECT;
-use crate::shared_slot::NO_SHARED_SLOT;
+use crate::state::group::NO_GROUP;
+use crate::state::lane::Picked;
+use crate::state::recording::Recording;
+use crate::state::redirect_state::NO_REDIRECT;
+use crate::state::shared_slot::NO_SHARED_SLOT;
 use brunt_plan::op::Op;
 use brunt_plan::phase::Phase;
 use brunt_proto::Codec;

@@ -1,16 +1,16 @@
 //! Redirecting: where in a cluster an operation goes, and goes on to when a node sends it elsewhere.
 //!
-//! Not who has which slot (that is [`crate::hash_slots`]'s). An operation that is sent on waits for a connection to the other
+//! Not who has which slot (that is [`crate::state::hash_slots`]'s). An operation that is sent on waits for a connection to the other
 //! node like any other, and keeps its intended and picked time; it is one sample, which was sent when it was first sent.
 //! Invariants: it is booked as sent once, and each of its sends is a command on the wire; it takes at most [`HOPS_MAX`] hops from node to
 //! node, and where none of them has all of its keys it is not asked again once a time-out has passed since its first send.
 
 use super::Traffic;
-use crate::group::NO_GROUP;
-use crate::hash_slots::{RedirectTarget, SlotTable, TRY_AGAIN_NS};
-use crate::in_flight::{Entry, EntryId};
-use crate::lane::Picked;
-use crate::redirect_state::{NO_REDIRECT, RedirectStateId};
+use crate::state::group::NO_GROUP;
+use crate::state::hash_slots::{RedirectTarget, SlotTable, TRY_AGAIN_NS};
+use crate::state::in_flight::{Entry, EntryId};
+use crate::state::lane::Picked;
+use crate::state::redirect_state::{NO_REDIRECT, RedirectStateId};
 use brunt_plan::op::{Op, OpKind};
 use brunt_plan::outcome::ReplyKind;
 use brunt_proto::Codec;

@@ -5,9 +5,9 @@
 //! another server where there is one for it, a part of a change ends without that replica, and whatever else there is is given up.
 
 use super::Traffic;
-use crate::connection::ConnectionState;
-use crate::group::NO_GROUP;
-use crate::lane::{Picked, Route, RouteId, Routing};
+use crate::state::connection::ConnectionState;
+use crate::state::group::NO_GROUP;
+use crate::state::lane::{Picked, Route, RouteId, Routing};
 use brunt_plan::op::Op;
 use brunt_proto::Codec;
 

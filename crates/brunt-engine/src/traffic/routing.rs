@@ -4,8 +4,8 @@
 //! route that its keys have when they are written.
 
 use super::Traffic;
-use crate::group::{GroupId, NO_GROUP};
-use crate::lane::{KeyedRoutes, KindRouting, Lane, Picked, RouteId, Routing};
+use crate::state::group::{GroupId, NO_GROUP};
+use crate::state::lane::{KeyedRoutes, KindRouting, Lane, Picked, RouteId, Routing};
 use brunt_plan::op::{KeyRef, Op};
 use brunt_proto::Codec;
 

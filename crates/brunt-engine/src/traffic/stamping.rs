@@ -1,13 +1,13 @@
 //! Stamping: which write carries a request whose kernel timestamps say something, and which read ends its reply.
 //!
-//! Not what becomes of the stamps (that is [`crate::stamper`]). Invariant: a stamp that may belong to another request
+//! Not what becomes of the stamps (that is [`crate::state::stamper`]). Invariant: a stamp that may belong to another request
 //! or reply is never used. One stamp stands for all bytes of a write and of a read, so the write must hold one request
 //! and nothing else, and the read must end with the last byte of its reply.
 
 use super::Traffic;
 use crate::clock::WallReading;
-use crate::in_flight::NO_ENTRY;
 use crate::io::Io;
+use crate::state::in_flight::NO_ENTRY;
 use brunt_plan::phase::Phase;
 use brunt_plan::plan::MeterKind;
 use brunt_proto::Codec;

@@ -1,14 +1,14 @@
 //! Verifying: what a value that was read, a key that was missed and a write that ended come to.
 //!
-//! Not the comparison of bytes (the workload's verifier) and not the knowledge that a verdict rests on ([`crate::audit`]).
+//! Not the comparison of bytes (the workload's verifier) and not the knowledge that a verdict rests on ([`crate::state::audit`]).
 //! Invariant: every wrong value is counted under one fault, and makes its operation a mismatch; a miss stays a miss.
 
 use super::Traffic;
 use super::receiving::UNCHECKED;
-use crate::audit::CheckedRead;
-use crate::connection::Leftovers;
-use crate::in_flight::{Entry, EntryId};
-use crate::lane::Picked;
+use crate::state::audit::CheckedRead;
+use crate::state::connection::Leftovers;
+use crate::state::in_flight::{Entry, EntryId};
+use crate::state::lane::Picked;
 use brunt_plan::op::{Op, OpKind, ValueRef};
 use brunt_plan::outcome::OutcomeClass;
 use brunt_plan::version::Version;

@@ -5,7 +5,7 @@
 
 use super::address::Address;
 use super::socket::{self, Peer};
-use super::tls::client::TlsClient;
+use super::tls_client::TlsClient;
 use crate::clock::Clock;
 use brunt_plan::outcome::ReplyKind;
 use brunt_proto::resp::RespCodec;

@@ -2,24 +2,24 @@
 //!
 //! Not the loop. After this file has done its work, a worker never allocates again.
 
-use crate::audit::Audit;
-use crate::busy_period::{BusyPeriods, SharedBusyPeriods};
 use crate::clock::Clock;
 #[cfg(not(test))]
 use crate::codecs;
 use crate::codecs::{CodecVisitor, commands};
-use crate::hash_slots::{SharedSlotMap, SlotTable, SlotTableCapacity};
 use crate::io::epoll::Epoll;
 use crate::io::uring::{self, Uring};
 use crate::io::{Gather, Io};
-use crate::kernel_interface::KernelInterface;
-use crate::lane::{Branch, Checking, KindRouting, Lane, Lanes, RouteRoom, Routing};
-use crate::lifetime::Lifetimes;
-use crate::pace::Pace;
-use crate::recording::{Exchange, Recording};
+use crate::run::kernel_interface::KernelInterface;
+use crate::run::trace_reader::Feeds;
 use crate::run::{DataSets, Endpoint, WorkerHandle};
-use crate::trace_reader::Feeds;
+use crate::state::audit::Audit;
+use crate::state::busy_period::{BusyPeriods, SharedBusyPeriods};
+use crate::state::hash_slots::{SharedSlotMap, SlotTable, SlotTableCapacity};
+use crate::state::lane::{Branch, Checking, KindRouting, Lane, Lanes, RouteRoom, Routing};
+use crate::state::lifetime::Lifetimes;
+use crate::state::recording::{Exchange, Recording};
 use crate::traffic::{ConnectionPlan, Traffic, TrafficParts, Window};
+use crate::worker::pace::Pace;
 use crate::worker::{MakeLanes, Notice, Orders, PhaseTimes, Worker, WorkerEnd, WorkerParts};
 use brunt_plan::command::Command;
 use brunt_plan::op::{ClassId, OpKind};

@@ -5,8 +5,8 @@
 //! when its last part has ended, with the first of their failures; a replica whose connection is gone fails no change that another has
 //! answered.
 
-use crate::in_flight::Entry;
-use crate::shared_slot::{NO_SHARED_SLOT, SharedSlotId};
+use crate::state::in_flight::Entry;
+use crate::state::shared_slot::{NO_SHARED_SLOT, SharedSlotId};
 use brunt_plan::op::Op;
 use brunt_plan::outcome::{Outcome, OutcomeClass, ReplyKind};
 use brunt_plan::phase::Phase;

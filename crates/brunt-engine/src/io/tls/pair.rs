@@ -5,7 +5,7 @@
 //! one, and good for nothing else.
 
 use super::*;
-use client::TlsClient;
+use crate::transport::tls_client::TlsClient;
 use rustls::crypto::{CryptoProvider, ring};
 use rustls::pki_types::{CertificateDer, PrivatePkcs8KeyDer};
 use rustls::version::{TLS12, TLS13};

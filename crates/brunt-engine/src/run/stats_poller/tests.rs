@@ -1,9 +1,9 @@
 //! StatsPollers over real sockets: what they bring home from a server, and how they take it when it has nothing to say.
 
 use super::*;
-use crate::launch::Blueprint;
 use crate::loopback::{endpoint, plan, run_against, start_server};
 use crate::run::DataSets;
+use crate::run::launch::Blueprint;
 use brunt_server::CoreOptions;
 use brunt_stats::request_counts::CountEntry;
 use brunt_stats::server_stats::{ServerStat, agreement};
@@ -138,7 +138,7 @@ fn silent_servers_time_out_after_a_second() {
 /// A byte now and then, which each is no reason to wait longer: neither for the answer, nor for a handshake.
 #[test]
 fn slow_replies_time_out_after_a_second() {
-    use crate::transport::tls::client::TlsSettings;
+    use crate::transport::tls_client::TlsSettings;
     use brunt_plan::tls::TlsOptions;
     let options = TlsOptions { is_insecure: true, ..TlsOptions::default() };
     let client = TlsSettings::read(&options).unwrap().toward("cache.test").unwrap();

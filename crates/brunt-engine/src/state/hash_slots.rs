@@ -4,8 +4,8 @@
 //! over what the board has when it finds something new there, between two turns. Invariant: every slot has a node to be
 //! asked; where nobody is known to have it, that is any of them, which knows better or says that nobody has it.
 
-use crate::lane::Picked;
-use crate::redirect_state::RedirectStates;
+use crate::state::lane::Picked;
+use crate::state::redirect_state::RedirectStates;
 use brunt_proto::resp::node_host::NodeHost;
 use brunt_proto::resp::redirect::Redirect;
 use brunt_proto::resp::slot::{NodeAddress, SLOTS, SlotMap, slot_of};

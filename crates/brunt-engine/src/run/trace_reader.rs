@@ -5,7 +5,7 @@
 //! waits for them at most as long as its blocks last. Invariant: memory is bounded whatever the file: a chunk of it, a line of at
 //! most [`LINE_BYTES_MAX`], and [`BLOCKS`] blocks for each worker.
 
-use crate::trace_feed::TraceFeed;
+use crate::state::trace_feed::TraceFeed;
 use brunt_plan::mix::Mix;
 use brunt_plan::plan::{Plan, Trace};
 use brunt_plan::shard::{Shard, StreamPart};

@@ -4,11 +4,11 @@
 //! always does. Invariant: every entry is either free for one connection or on exactly one chain of one, and the slab never
 //! grows.
 
-use crate::group::{GroupId, NO_GROUP};
-use crate::lane::{Picked, Route};
-use crate::redirect_state::{NO_REDIRECT, RedirectStateId};
-use crate::shared_slot::{NO_SHARED_SLOT, SharedSlotId};
-use crate::tokens::Tokens;
+use crate::state::group::{GroupId, NO_GROUP};
+use crate::state::lane::{Picked, Route};
+use crate::state::redirect_state::{NO_REDIRECT, RedirectStateId};
+use crate::state::shared_slot::{NO_SHARED_SLOT, SharedSlotId};
+use crate::state::tokens::Tokens;
 use brunt_plan::op::{ClassId, Expectation, KeyRef, Op, OpId, OpKind, SessionId, ValueRef};
 use brunt_plan::phase::Phase;
 use brunt_proto::{Codec, Matching, NO_TOKEN};
@@ -46,7 +46,7 @@ pub(crate) struct Entry {
     /// The phase its intended time lies in.
     pub phase: Phase,
     key_kind: KeyKind,
-    /// It is a retrieval that stands for itself, and one command; see [`crate::lane::Lane::is_simple`].
+    /// It is a retrieval that stands for itself, and one command; see [`crate::state::lane::Lane::is_simple`].
     pub is_simple: bool,
     pub details: EntryDetails,
 }

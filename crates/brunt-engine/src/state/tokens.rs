@@ -1,11 +1,11 @@
 //! Tokens: which operation in flight the token of a reply names.
 //!
-//! Not the operations (those are [`crate::in_flight`]'s), and nothing at all where replies come in the order of the requests.
+//! Not the operations (those are [`crate::state::in_flight`]'s), and nothing at all where replies come in the order of the requests.
 //! A token is the number of the operation's place in the slab and, in the bits above it, how often that place has been used,
 //! so that what comes late to an operation that was given up is not taken for the next one's. Invariant: a token finds an
 //! operation only while that waits for a reply, and only on the connection on which it waits.
 
-use crate::in_flight::EntryId;
+use crate::state::in_flight::EntryId;
 
 /// The place waits for no reply.
 const NOT_WAITING: u32 = u32::MAX;

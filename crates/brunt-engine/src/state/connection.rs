@@ -3,10 +3,10 @@
 //! Not a socket (that belongs to the Io) and not a protocol (that is the codec in it). Invariant: the chain holds every
 //! operation whose bytes were queued on this connection and which has not ended, oldest first.
 
-use crate::in_flight::{Chain, EntryId, InFlight, NO_ENTRY};
-use crate::lane::RouteId;
-use crate::recording::Recording;
-use crate::transport::tls::TLS_ERRNO;
+use crate::io::tls::TLS_ERRNO;
+use crate::state::in_flight::{Chain, EntryId, InFlight, NO_ENTRY};
+use crate::state::lane::RouteId;
+use crate::state::recording::Recording;
 use brunt_plan::plan::MeterKind;
 use brunt_proto::out::Out;
 use brunt_proto::{Codec, Encoded, Request};

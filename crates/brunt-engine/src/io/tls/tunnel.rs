@@ -4,7 +4,7 @@
 //! bytes that were handed to the Io stay where they are until it has answered; and plain bytes count as taken when the last
 //! byte of their record was.
 
-use super::client::TlsClient;
+use crate::transport::tls_client::TlsClient;
 use brunt_proto::out::PARTS_MAX;
 use rustls::{AlertDescription, CertificateError, ClientConnection, Error};
 use std::collections::VecDeque;

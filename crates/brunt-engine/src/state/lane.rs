@@ -6,11 +6,11 @@
 //! loop first looked at it, so that a server that is gone holds up nobody else's operations. Queues are bounded; when
 //! one is full the rest simply stays in the schedule, late but not lost.
 
-use crate::group::{GroupId, NO_GROUP};
-use crate::ready::Ready;
-use crate::redirect_state::RedirectStateId;
-use crate::shared_slot::{NO_SHARED_SLOT, SharedSlotId};
-use crate::trace_feed::TraceFeed;
+use crate::state::group::{GroupId, NO_GROUP};
+use crate::state::ready::Ready;
+use crate::state::redirect_state::RedirectStateId;
+use crate::state::shared_slot::{NO_SHARED_SLOT, SharedSlotId};
+use crate::state::trace_feed::TraceFeed;
 use brunt_plan::op::{Op, OpKind};
 use brunt_plan::phase::Phase;
 use brunt_stats::recorder::RowHandle;
@@ -274,7 +274,7 @@ pub(crate) struct Lane {
     pub noreply: bool,
     /// Values of its data set may have grown, so that only their heads are known.
     pub extends: bool,
-    /// Its keys are checked in full: see [`crate::audit`].
+    /// Its keys are checked in full: see [`crate::state::audit`].
     pub is_audited: bool,
     /// Its keys are those of a window, which knows what is to be checked of a reply.
     pub is_windowed: bool,

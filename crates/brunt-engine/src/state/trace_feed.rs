@@ -1,6 +1,6 @@
 //! What a worker holds of its trace: the blocks that were read for it, and those that it gives back.
 //!
-//! Not the reading: that is another thread's ([`crate::trace_reader`]). Invariant: nothing here waits; where no block is at hand,
+//! Not the reading: that is another thread's ([`crate::run::trace_reader`]). Invariant: nothing here waits; where no block is at hand,
 //! the session is asked again shortly, and what is due meanwhile keeps its intended time, so that the wait counts as our lateness.
 
 use brunt_workload::session::Session;

@@ -8,13 +8,12 @@
 //! once a connection has had its largest send and its largest read. Invariant: after a send that was not taken whole comes
 //! one `Writable`, and one send without a result has one result.
 
-pub(crate) mod client;
 #[cfg(test)]
 pub(crate) mod pair;
 mod tunnel;
 
 use crate::io::{Chunk, CloseMode, Completion, CompletionKind, ConnectionError, LinkId, SendResult};
-use client::TlsClient;
+use crate::transport::tls_client::TlsClient;
 use std::collections::VecDeque;
 use std::io::{self, IoSlice};
 use tunnel::Tunnel;
@@ -485,8 +484,8 @@ impl<W: Wire + Iterator<Item = Completion>> Driven<W> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::transport::tls_client::TlsSettings;
     use brunt_plan::tls::TlsOptions;
-    use client::TlsSettings;
 
     /// A peer that takes the first send, says something that is no TLS, and is gone.
     struct Rude {
