@@ -4,8 +4,8 @@
 //! operation whose bytes were queued on this connection and which has not ended, oldest first.
 
 use crate::io::tls::TLS_ERRNO;
-use crate::state::in_flight::{Chain, EntryId, InFlight, NO_ENTRY};
-use crate::state::lane::RouteId;
+use crate::state::ids::{EntryId, NO_ENTRY, RouteId};
+use crate::state::in_flight::{Chain, InFlight};
 use crate::state::recording::Recording;
 use brunt_plan::plan::MeterKind;
 use brunt_proto::out::Out;

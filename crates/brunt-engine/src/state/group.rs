@@ -5,16 +5,11 @@
 //! when its last part has ended, with the first of their failures; a replica whose connection is gone fails no change that another has
 //! answered.
 
+use crate::state::ids::{GroupId, NO_GROUP, NO_SHARED_SLOT, SharedSlotId};
 use crate::state::in_flight::Entry;
-use crate::state::shared_slot::{NO_SHARED_SLOT, SharedSlotId};
 use brunt_plan::op::Op;
 use brunt_plan::outcome::{Outcome, OutcomeClass, ReplyKind};
 use brunt_plan::phase::Phase;
-
-/// Index of a group; [`NO_GROUP`] is none.
-pub(crate) type GroupId = u32;
-/// The operation is whole.
-pub(crate) const NO_GROUP: GroupId = u32::MAX;
 
 /// An operation in parts.
 #[derive(Clone, Copy, Debug)]

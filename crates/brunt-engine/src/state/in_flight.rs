@@ -4,21 +4,16 @@
 //! always does. Invariant: every entry is either free for one connection or on exactly one chain of one, and the slab never
 //! grows.
 
-use crate::state::group::{GroupId, NO_GROUP};
+use crate::state::ids::{
+    EntryId, GroupId, NO_ENTRY, NO_GROUP, NO_REDIRECT, NO_SHARED_SLOT, RedirectStateId, SharedSlotId,
+};
 use crate::state::lane::{Picked, Route};
-use crate::state::redirect_state::{NO_REDIRECT, RedirectStateId};
-use crate::state::shared_slot::{NO_SHARED_SLOT, SharedSlotId};
 use crate::state::tokens::Tokens;
 use brunt_plan::op::{ClassId, Expectation, KeyRef, Op, OpId, OpKind, SessionId, ValueRef};
 use brunt_plan::phase::Phase;
 use brunt_proto::{Codec, Matching, NO_TOKEN};
 use brunt_stats::recorder::RowHandle;
 use std::marker::PhantomData;
-
-/// Index of an entry; [`NO_ENTRY`] is none.
-pub(crate) type EntryId = u32;
-/// The end of a chain.
-pub(crate) const NO_ENTRY: EntryId = u32::MAX;
 
 /// One operation between its encoding and its end.
 ///

@@ -6,10 +6,8 @@
 //! loop first looked at it, so that a server that is gone holds up nobody else's operations. Queues are bounded; when
 //! one is full the rest simply stays in the schedule, late but not lost.
 
-use crate::state::group::{GroupId, NO_GROUP};
+use crate::state::ids::{GroupId, NO_GROUP, NO_SHARED_SLOT, RedirectStateId, RouteId, SharedSlotId};
 use crate::state::ready::Ready;
-use crate::state::redirect_state::RedirectStateId;
-use crate::state::shared_slot::{NO_SHARED_SLOT, SharedSlotId};
 use crate::state::trace_feed::TraceFeed;
 use brunt_plan::op::{Op, OpKind};
 use brunt_plan::phase::Phase;
@@ -21,9 +19,6 @@ use brunt_workload::session::Session;
 use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::Arc;
-
-/// Index of a route within its worker.
-pub(crate) type RouteId = u32;
 
 /// An operation that is due and has no bytes yet.
 #[derive(Clone, Copy, Debug)]

@@ -10,6 +10,7 @@ pub(crate) mod deadline_queue;
 pub(crate) mod group;
 pub(crate) mod hash_slots;
 pub(crate) mod health;
+pub(crate) mod ids;
 pub(crate) mod in_flight;
 pub(crate) mod lane;
 pub(crate) mod lifetime;

@@ -4,9 +4,9 @@
 //! a single-producer ring and goes on with the other, which the control thread has read and cleared. Invariant: no
 //! hand-over waits. When the other set is not back yet, the interval simply goes on.
 
-use crate::state::group::{Group, NO_GROUP};
+use crate::state::group::Group;
+use crate::state::ids::{NO_GROUP, NO_REDIRECT};
 use crate::state::in_flight::Entry;
-use crate::state::redirect_state::NO_REDIRECT;
 use brunt_plan::op::Op;
 use brunt_plan::outcome::ReplyKind;
 use brunt_plan::phase::Phase;

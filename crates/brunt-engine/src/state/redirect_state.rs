@@ -3,10 +3,7 @@
 //! Not a chain and not a queue: a detour is named by the operation that takes it, wherever that is. Invariant: from the
 //! first hop until it is booked an operation has one detour, which remembers its first send.
 
-/// Index of a detour; [`NO_REDIRECT`] is none.
-pub(crate) type RedirectStateId = u32;
-/// The operation is where it was sent at first.
-pub(crate) const NO_REDIRECT: RedirectStateId = u32::MAX;
+use crate::state::ids::{NO_REDIRECT, RedirectStateId};
 
 /// What an operation brings along.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

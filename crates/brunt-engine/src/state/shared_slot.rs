@@ -3,10 +3,7 @@
 //! Not a slot itself (that is the session's): a lease says how many operations must still end before the slot is free
 //! again. A client that fills its cache asks for the next thing when the filling is done.
 
-/// Index of a lease; [`NO_SHARED_SLOT`] is none.
-pub(crate) type SharedSlotId = u32;
-/// The operation has its slot to itself.
-pub(crate) const NO_SHARED_SLOT: SharedSlotId = u32::MAX;
+use crate::state::ids::{NO_SHARED_SLOT, SharedSlotId};
 
 #[derive(Clone, Copy, Debug)]
 struct SharedSlot {

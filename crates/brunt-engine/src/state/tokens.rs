@@ -5,7 +5,7 @@
 //! so that what comes late to an operation that was given up is not taken for the next one's. Invariant: a token finds an
 //! operation only while that waits for a reply, and only on the connection on which it waits.
 
-use crate::state::in_flight::EntryId;
+use crate::state::ids::EntryId;
 
 /// The place waits for no reply.
 const NOT_WAITING: u32 = u32::MAX;

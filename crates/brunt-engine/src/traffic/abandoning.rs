@@ -7,12 +7,11 @@
 
 use super::{Traffic, free_slot, give_back};
 use crate::state::connection::ConnectionState;
-use crate::state::group::{Group, NO_GROUP};
+use crate::state::group::Group;
 use crate::state::health::Health;
+use crate::state::ids::{NO_GROUP, NO_REDIRECT, NO_SHARED_SLOT, RouteId};
 use crate::state::in_flight::Entry;
-use crate::state::lane::{Lane, Picked, RouteId};
-use crate::state::redirect_state::NO_REDIRECT;
-use crate::state::shared_slot::NO_SHARED_SLOT;
+use crate::state::lane::{Lane, Picked};
 use brunt_plan::op::Op;
 use brunt_plan::outcome::{Outcome, OutcomeClass};
 use brunt_plan::phase::Phase;

@@ -8,7 +8,7 @@ use super::Traffic;
 use super::receiving::is_requested;
 use crate::io::{Io, LinkId, SendResult};
 use crate::state::connection::Leftovers;
-use crate::state::in_flight::{EntryId, NO_ENTRY};
+use crate::state::ids::{EntryId, NO_ENTRY};
 use brunt_plan::op::KeyRef;
 use brunt_proto::memcached::udp::DATAGRAM_ROOM;
 use brunt_proto::{Codec, DatagramAction, DiscardReason, Malformed, TimedOut};

@@ -5,11 +5,9 @@
 //! scheduled and picked, on a connection's chain, and as one of those with something to send.
 
 use super::Traffic;
-use crate::state::group::NO_GROUP;
+use crate::state::ids::{NO_GROUP, NO_REDIRECT, NO_SHARED_SLOT};
 use crate::state::lane::Picked;
 use crate::state::recording::Recording;
-use crate::state::redirect_state::NO_REDIRECT;
-use crate::state::shared_slot::NO_SHARED_SLOT;
 use brunt_plan::op::Op;
 use brunt_plan::phase::Phase;
 use brunt_proto::Codec;

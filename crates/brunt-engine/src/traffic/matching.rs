@@ -6,7 +6,7 @@
 //! Invariant: with tokens nothing that a server says of an operation that was given up reaches another one.
 
 use super::Traffic;
-use crate::state::in_flight::{EntryId, NO_ENTRY};
+use crate::state::ids::{EntryId, NO_ENTRY};
 use brunt_plan::outcome::OutcomeClass;
 use brunt_proto::{Codec, Event, Malformed, Matching, NO_TOKEN};
 use brunt_stats::fault::FaultKind;

@@ -6,11 +6,10 @@
 //! node, and where none of them has all of its keys it is not asked again once a time-out has passed since its first send.
 
 use super::Traffic;
-use crate::state::group::NO_GROUP;
 use crate::state::hash_slots::{RedirectTarget, SlotTable, TRY_AGAIN_NS};
-use crate::state::in_flight::{Entry, EntryId};
+use crate::state::ids::{EntryId, NO_GROUP, NO_REDIRECT, RedirectStateId};
+use crate::state::in_flight::Entry;
 use crate::state::lane::Picked;
-use crate::state::redirect_state::{NO_REDIRECT, RedirectStateId};
 use brunt_plan::op::{Op, OpKind};
 use brunt_plan::outcome::ReplyKind;
 use brunt_proto::Codec;

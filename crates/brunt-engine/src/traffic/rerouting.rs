@@ -6,8 +6,8 @@
 
 use super::Traffic;
 use crate::state::connection::ConnectionState;
-use crate::state::group::NO_GROUP;
-use crate::state::lane::{Picked, Route, RouteId, Routing};
+use crate::state::ids::{NO_GROUP, RouteId};
+use crate::state::lane::{Picked, Route, Routing};
 use brunt_plan::op::Op;
 use brunt_proto::Codec;
 

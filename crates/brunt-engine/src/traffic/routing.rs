@@ -4,8 +4,8 @@
 //! route that its keys have when they are written.
 
 use super::Traffic;
-use crate::state::group::{GroupId, NO_GROUP};
-use crate::state::lane::{KeyedRoutes, KindRouting, Lane, Picked, RouteId, Routing};
+use crate::state::ids::{GroupId, NO_GROUP, RouteId};
+use crate::state::lane::{KeyedRoutes, KindRouting, Lane, Picked, Routing};
 use brunt_plan::op::{KeyRef, Op};
 use brunt_proto::Codec;
 

@@ -6,7 +6,7 @@
 use super::Traffic;
 use crate::io::{CloseMode, Io, LinkId, SendResult};
 use crate::state::connection::fault_of_errno;
-use crate::state::in_flight::NO_ENTRY;
+use crate::state::ids::NO_ENTRY;
 use brunt_plan::outcome::{Outcome, OutcomeClass};
 use brunt_plan::phase::Phase;
 use brunt_plan::plan::MeterKind;

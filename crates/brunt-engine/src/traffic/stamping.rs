@@ -7,7 +7,7 @@
 use super::Traffic;
 use crate::clock::WallReading;
 use crate::io::Io;
-use crate::state::in_flight::NO_ENTRY;
+use crate::state::ids::NO_ENTRY;
 use brunt_plan::phase::Phase;
 use brunt_plan::plan::MeterKind;
 use brunt_proto::Codec;
