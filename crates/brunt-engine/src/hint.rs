@@ -4,7 +4,9 @@
 
 use brunt_plan::destination::Server;
 use brunt_plan::plan::{Plan, Transport};
+use brunt_plan::quoted_bytes::QuotedBytes;
 use brunt_proto::detection::DetectedProtocol;
+use brunt_stats::fault::FirstGarbage;
 
 /// What the user may have meant, from the first reply that is none or the first error; empty if it tells nothing.
 pub fn hint(plan: &Plan, said: &[u8]) -> String {
@@ -48,4 +50,16 @@ fn url(server: &Server, plain: &str, secure: &str) -> Option<String> {
     let address = server.address.as_ref().filter(|address| !address.is_unix())?;
     let scheme = if server.transport == Transport::Tls { secure } else { plain };
     Some(format!("{scheme}://{address}"))
+}
+
+/// What to ask a user whose server ends plain connections, or says nothing on them.
+pub(crate) const TLS_HINT: &str = "; is it a port for TLS (--transport tls)?";
+
+pub(crate) fn tls_hint(plan: &Plan) -> &'static str {
+    if plan.uses_transport(Transport::Tcp) { TLS_HINT } else { "" }
+}
+
+/// What to tell a user of bytes that are no reply.
+pub(crate) fn describe_malformed(garbage: &FirstGarbage) -> String {
+    format!("it sent \"{}\": {}", QuotedBytes(garbage.bytes()), garbage.reason)
 }

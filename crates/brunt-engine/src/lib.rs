@@ -28,8 +28,9 @@ pub use local_time::utc_offset_s;
 pub use run::flush::flush;
 pub use run::launch::allowed_cpus;
 pub use run::timestamp_probe::timestamps_work;
-pub use run::trace_reader::{TraceError, check_traces};
+pub use run::trace_reader::check_traces;
 pub use run::{cluster, coordinator, host, in_process_run, kernel_interface};
+pub use run_error::TraceError;
 pub use transport::address::Address;
 pub use transport::tls_client::{TlsClient, TlsSettings};
 

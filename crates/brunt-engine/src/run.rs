@@ -5,6 +5,7 @@
 
 pub mod cluster;
 pub mod coordinator;
+mod error_context;
 pub(crate) mod flush;
 pub mod host;
 pub mod in_process_run;
@@ -17,30 +18,27 @@ pub(crate) mod window_start;
 
 use crate::clock::Clock;
 use crate::codecs::resp_codec;
-use crate::hint::hint;
 use crate::run::cluster::{FinalSlotMap, SlotMapPoller};
 use crate::run::coordinator::{
     Coordinator, LocalOnly, LocalPart, ReadyState, RemoteError, RemoteStatus, Stop,
 };
+use crate::run::error_context::with_context;
 use crate::run::host::HostWatch;
 use crate::run::kernel_interface::{Chosen, choose, is_out_of_memory, without_io_uring};
-use crate::run::launch::{Blueprint, WorkerInit, allowed_cpus, spawn};
+pub use crate::run::launch::DataSets;
+use crate::run::launch::{Blueprint, WorkerHandle, WorkerInit, allowed_cpus, spawn};
 use crate::run::stats_poller::{ServerSnapshot, StatsPollers, StatsQuery};
 use crate::run::trace_reader::TraceReaders;
 use crate::run::window_start::{AHEAD_NS, StartedWindow, WindowStart};
 pub use crate::run_error::{ErrorOrigin, RunError};
 use crate::state::recording::Filled;
-use crate::transport::address::Address;
-use crate::transport::tls_client::TlsClient;
+pub use crate::transport::endpoint::Endpoint;
 use crate::worker::{INTERVAL_NS, Notice, Orders, WorkerEnd};
-use brunt_plan::plan::{IoChoice, Plan, Transport};
-use brunt_plan::quoted_bytes::QuotedBytes;
-use brunt_plan::server::ServerAddress;
+use brunt_plan::plan::{IoChoice, Plan};
 use brunt_plan::shard::{Shard, shard};
 use brunt_stats::cluster::ClusterRecord;
-use brunt_stats::fault::{Fault, FaultKind, FirstError, FirstGarbage};
 use brunt_stats::interval::{HostMapping, Interval};
-use brunt_stats::recorder::{Layout, RecorderSet};
+use brunt_stats::recorder::Layout;
 pub use brunt_stats::run_data::{RunData, RunTimes};
 use brunt_stats::server_stats::Snapshot;
 use brunt_stats::steady::warmup::WarmupEnd;
@@ -57,26 +55,6 @@ use std::time::Duration;
 /// looks for the first time. Every look costs the processor that a worker may be on a switch to us and back, so there is
 /// one for every interval and not more, as long as all workers are in time.
 const POLL_PERIOD: Duration = Duration::from_millis(10);
-
-/// A server with its name resolved.
-#[derive(Clone, Debug)]
-pub struct Endpoint {
-    /// As in the plan.
-    pub server: ServerAddress,
-    /// Every address of the name, in the order to try them, or the one path; at least one.
-    pub addresses: Vec<Address>,
-    /// By TLS, where that is the plan's transport.
-    pub tls: Option<TlsClient>,
-}
-
-/// One worker as the control thread sees it.
-pub(crate) struct WorkerHandle {
-    pub thread: JoinHandle<io::Result<WorkerEnd>>,
-    pub filled: rtrb::Consumer<Filled>,
-    pub spares: rtrb::Producer<Box<RecorderSet>>,
-    /// When the last interval ended that it handed over.
-    pub until_ns: u64,
-}
 
 /// What the control thread sees while a run goes on.
 #[derive(Debug)]
@@ -111,17 +89,6 @@ pub enum RunDecision {
     Continue,
     /// The schedule may end now: what was measured is enough. No interruption, for the plan foresees it.
     Finish,
-}
-
-/// What a run finds on its servers.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum DataSets {
-    /// Nothing that is known of: preload stores the data sets, where the plan has one.
-    #[default]
-    ToStore,
-    /// The data sets of the plan, stored and confirmed by an earlier run. Its preload has nothing left to do, and values are
-    /// compared as if it had done it.
-    Stored,
 }
 
 /// Carries out a plan. `stop` ends the schedule early; `observe` sees what happens, on the calling thread, and may find
@@ -280,89 +247,8 @@ fn start_stats_pollers(
     StatsPollers::start(asked, plan.interval, clock, told)
 }
 
-/// Completes what one worker found by what all of them met.
-fn with_context(
-    error: RunError,
-    ends: Vec<io::Result<WorkerEnd>>,
-    intervals: IntervalStore,
-    blueprint: &Blueprint,
-) -> RunError {
-    let plan = &blueprint.plan;
-    match error {
-        RunError::NoReply { server, reason } => RunError::NoReply { server, reason: reason + tls_hint(plan) },
-        RunError::SetupRejected { server, reason } => {
-            let ends: Vec<WorkerEnd> = ends.into_iter().flatten().collect();
-            RunError::SetupRejected { server, reason: reason + &first_hint(plan, &ends) }
-        }
-        RunError::PreloadFailed { confirmed, .. } => {
-            let mut ends: Vec<WorkerEnd> = ends.into_iter().flatten().collect();
-            let mut faults = intervals.faults().clone();
-            for end in &mut ends {
-                faults.merge(&end.last.set.take_interval(0, end.last.start_ns, end.last.end_ns).faults);
-            }
-            let mut reason = first_reason(&ends, faults.rows());
-            let is_cut_off = |fault: &Fault| matches!(fault.kind, FaultKind::ClosedByPeer | FaultKind::Reset);
-            if confirmed == 0 && !faults.rows().is_empty() && faults.rows().iter().all(is_cut_off) {
-                reason += tls_hint(plan);
-            }
-            let hint = first_hint(plan, &ends);
-            let servers = server_names(&blueprint.endpoints);
-            RunError::PreloadFailed { servers, confirmed, wanted: blueprint.preload_stores(), reason, hint }
-        }
-        // A worker that is gone says why.
-        RunError::System(error) => RunError::System(ends.into_iter().find_map(Result::err).unwrap_or(error)),
-        other => other,
-    }
-}
-
 fn worker_gone() -> RunError {
     RunError::System(io::Error::other("a worker ended early"))
-}
-
-/// The most servers that a message names.
-const NAMES_MAX: usize = 3;
-
-/// What to ask a user whose server ends plain connections, or says nothing on them.
-pub(crate) const TLS_HINT: &str = "; is it a port for TLS (--transport tls)?";
-
-fn tls_hint(plan: &Plan) -> &'static str {
-    if plan.uses_transport(Transport::Tcp) { TLS_HINT } else { "" }
-}
-
-/// What to tell a user whose server would not store.
-fn first_reason(ends: &[WorkerEnd], faults: &[Fault]) -> String {
-    if let Some(text) = ends.iter().find_map(|end| end.counts.first_error.as_ref()) {
-        return format!("it said: {text}");
-    }
-    if let Some(garbage) = ends.iter().find_map(|end| end.counts.first_garbage.as_ref()) {
-        return describe_malformed(garbage);
-    }
-    let rows: Vec<String> =
-        faults.iter().map(|fault| format!("{} × connection {}", fault.count, fault.kind.name())).collect();
-    if rows.is_empty() { "it declined the others".to_owned() } else { rows.join(", ") }
-}
-
-/// What the user may have meant, by the first error or the first bytes that are no reply.
-fn first_hint(plan: &Plan, ends: &[WorkerEnd]) -> String {
-    let error = ends.iter().find_map(|end| end.counts.first_error.as_ref());
-    let garbage = ends.iter().find_map(|end| end.counts.first_garbage.as_ref());
-    let said = error.map(FirstError::bytes).or(garbage.map(FirstGarbage::bytes));
-    said.map(|said| hint(plan, said)).unwrap_or_default()
-}
-
-/// Servers by name, the first few of many.
-fn server_names(endpoints: &[Endpoint]) -> String {
-    let names: Vec<String> =
-        endpoints.iter().take(NAMES_MAX).map(|endpoint| endpoint.server.to_string()).collect();
-    match endpoints.len().saturating_sub(NAMES_MAX) {
-        0 => names.join(", "),
-        more => format!("{} and {more} more", names.join(", ")),
-    }
-}
-
-/// What to tell a user of bytes that are no reply.
-pub(crate) fn describe_malformed(garbage: &FirstGarbage) -> String {
-    format!("it sent \"{}\": {}", QuotedBytes(garbage.bytes()), garbage.reason)
 }
 
 /// The host, over the measured window.

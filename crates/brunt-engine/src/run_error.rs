@@ -2,9 +2,8 @@
 //!
 //! Not trouble during a run, which is data. Invariant: each kind says here what it tells and who is to blame, and nowhere else.
 
-use crate::run::coordinator::RemoteError;
-use crate::run::trace_reader::TraceError;
 use brunt_plan::server::ServerAddress;
+use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::io;
 
@@ -71,6 +70,24 @@ pub enum RunError {
     IoUnavailable(String),
     /// Another host of the run failed: which, and why.
     Remote(RemoteError),
+}
+
+/// Why a run came to nothing, of somebody elsewhere.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RemoteError {
+    /// A server is to blame, as that host sees it, and not the host.
+    pub is_server_error: bool,
+    /// Who, and what is wrong; for a user.
+    pub reason: String,
+}
+
+/// A file of a plan's that cannot be read.
+#[derive(Debug)]
+pub struct TraceError {
+    /// The file as the plan names it.
+    pub file: String,
+    /// Why.
+    pub error: io::Error,
 }
 
 impl fmt::Display for RunError {

@@ -7,17 +7,18 @@
 pub(crate) mod pace;
 pub(crate) mod usage;
 
+use crate::hint::describe_malformed;
 use crate::io::{Chunk, CloseMode, Completion, CompletionKind, Io, SendResult, Until};
-use crate::run::trace_reader::Feeds;
-use crate::run::{Endpoint, describe_malformed};
 use crate::run_error::RunError;
 use crate::state::connection::{ConnectionState, fault_of_errno};
 use crate::state::hash_slots::SlotTable;
 use crate::state::health::Health;
 use crate::state::lane::Lanes;
 use crate::state::recording::Filled;
+use crate::state::trace_feed::Feeds;
 use crate::traffic::connection_setup::{SetupRejected, SetupStatus};
 use crate::traffic::{Traffic, Window};
+use crate::transport::endpoint::Endpoint;
 use crate::worker::pace::Pace;
 use crate::worker::usage::{LoopCounters, ThreadUsage, Waiting};
 use brunt_plan::outcome::OutcomeClass;

@@ -6,11 +6,12 @@
 
 use crate::clock::Clock;
 use crate::codecs::resp_codec;
+use crate::hint::TLS_HINT;
 use crate::io::tls::{PLAIN_HINT, explain};
-use crate::run::{Endpoint, TLS_HINT};
 use crate::run_error::RunError;
 use crate::state::hash_slots::SharedSlotMap;
 use crate::transport::blocking::{SetupError, Stream};
+use crate::transport::endpoint::Endpoint;
 use brunt_plan::plan::Plan;
 use brunt_plan::server::ServerAddress;
 use brunt_proto::resp::RespCodec;

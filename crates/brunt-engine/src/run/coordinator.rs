@@ -5,12 +5,12 @@
 //! each what it has to say in the end. Times that pass through here are CLOCK_MONOTONIC of this host, which others know how
 //! far they are off; [`crate::monotonic_ns`] reads it. Invariant: the schedule begins nowhere before everyone is ready.
 
+pub use crate::run_error::RemoteError;
 use brunt_plan::op::ClassId;
 use brunt_plan::plan::Plan;
 use brunt_plan::shard::{Portion, StreamPart};
 use brunt_stats::interval::Interval;
 use brunt_stats::run_data::RunData;
-use serde::{Deserialize, Serialize};
 use std::ops::Range;
 
 /// The schedule starts this long after everyone is ready, so that all workers have built their sessions. Where word of it takes
@@ -44,15 +44,6 @@ pub enum Stop {
     Enough,
     /// Somebody interrupted it.
     Interrupted,
-}
-
-/// Why a run came to nothing, of somebody elsewhere.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct RemoteError {
-    /// A server is to blame, as that host sees it, and not the host.
-    pub is_server_error: bool,
-    /// Who, and what is wrong; for a user.
-    pub reason: String,
 }
 
 /// Everyone else. An error is the end of the run.

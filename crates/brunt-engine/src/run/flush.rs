@@ -4,8 +4,8 @@
 
 use crate::clock::Clock;
 use crate::codecs::resp_codec;
-use crate::run::Endpoint;
 use crate::transport::blocking::{SetupError, Stream};
+use crate::transport::endpoint::Endpoint;
 use brunt_plan::plan::{Plan, Transport};
 use std::io::{self, Read, Write};
 

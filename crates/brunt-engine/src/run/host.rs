@@ -5,7 +5,7 @@
 //! first; the parsers below it are pure, and serve whoever else wants these files. Invariant: what the host does not tell
 //! is `None`.
 
-use crate::run::Endpoint;
+use crate::transport::endpoint::Endpoint;
 use brunt_stats::host::{ClockEvidence, HostEvidence};
 use rustix::time::{ClockId, clock_gettime};
 use std::fs;

@@ -10,15 +10,15 @@ use crate::io::epoll::Epoll;
 use crate::io::uring::{self, Uring};
 use crate::io::{Gather, Io};
 use crate::run::kernel_interface::KernelInterface;
-use crate::run::trace_reader::Feeds;
-use crate::run::{DataSets, Endpoint, WorkerHandle};
 use crate::state::audit::Audit;
 use crate::state::busy_period::{BusyPeriods, SharedBusyPeriods};
 use crate::state::hash_slots::{SharedSlotMap, SlotTable, SlotTableCapacity};
 use crate::state::lane::{Branch, Checking, KindRouting, Lane, Lanes, RouteRoom, Routing};
 use crate::state::lifetime::Lifetimes;
-use crate::state::recording::{Exchange, Recording};
+use crate::state::recording::{Exchange, Filled, Recording};
+use crate::state::trace_feed::Feeds;
 use crate::traffic::{ConnectionPlan, Traffic, TrafficParts, Window};
+use crate::transport::endpoint::Endpoint;
 use crate::worker::pace::Pace;
 use crate::worker::{MakeLanes, Notice, Orders, PhaseTimes, Worker, WorkerEnd, WorkerParts};
 use brunt_plan::command::Command;
@@ -45,6 +45,7 @@ use std::io;
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::mpsc;
+use std::thread::JoinHandle;
 
 /// The most operations that wait for a connection in a worker; about 100 bytes each. Behind that the schedule itself is the
 /// queue; an operation that waits there has its wait booked as the client's, which errs on the side of convicting us.
@@ -69,6 +70,26 @@ const PRELOAD_DATAGRAMS: u32 = 64;
 /// Datagrams that wait for others take this much memory in a worker, or one for every request that may wait; what is never held is
 /// no memory.
 const HELD_BYTES: usize = 256 << 20;
+
+/// What a run finds on its servers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum DataSets {
+    /// Nothing that is known of: preload stores the data sets, where the plan has one.
+    #[default]
+    ToStore,
+    /// The data sets of the plan, stored and confirmed by an earlier run. Its preload has nothing left to do, and values are
+    /// compared as if it had done it.
+    Stored,
+}
+
+/// One worker as the control thread sees it.
+pub(crate) struct WorkerHandle {
+    pub thread: JoinHandle<io::Result<WorkerEnd>>,
+    pub filled: rtrb::Consumer<Filled>,
+    pub spares: rtrb::Producer<Box<RecorderSet>>,
+    /// When the last interval ended that it handed over.
+    pub until_ns: u64,
+}
 
 /// A data set as the engine uses it.
 struct DataSet {

@@ -6,8 +6,8 @@
 //! ends within [`REPLY_TIMEOUT`]; and who has given no statistics at first is never asked again.
 
 use crate::clock::Clock;
-use crate::run::Endpoint;
 use crate::transport::blocking::{SetupError, Stream};
+use crate::transport::endpoint::Endpoint;
 use brunt_plan::units::DurationNs;
 use brunt_proto::memcached::stats::{self, StatsReply};
 use brunt_proto::resp::RespCodec;

@@ -5,7 +5,8 @@
 //! waits for them at most as long as its blocks last. Invariant: memory is bounded whatever the file: a chunk of it, a line of at
 //! most [`LINE_BYTES_MAX`], and [`BLOCKS`] blocks for each worker.
 
-use crate::state::trace_feed::TraceFeed;
+use crate::run_error::TraceError;
+use crate::state::trace_feed::{Feeds, TraceFeed};
 use brunt_plan::mix::Mix;
 use brunt_plan::plan::{Plan, Trace};
 use brunt_plan::shard::{Shard, StreamPart};
@@ -29,23 +30,11 @@ pub(crate) const LINE_BYTES_MAX: usize = 4096;
 /// How often a full ring is looked at: a block lasts longer at the highest rates.
 const LOOK: Duration = Duration::from_millis(1);
 
-/// A file of a plan's that cannot be read.
-#[derive(Debug)]
-pub struct TraceError {
-    /// The file as the plan names it.
-    pub file: String,
-    /// Why.
-    pub error: io::Error,
-}
-
 /// The threads that read a plan's traces.
 pub(crate) struct TraceReaders {
     threads: Vec<JoinHandle<TraceRecord>>,
     is_over: Arc<AtomicBool>,
 }
-
-/// The feeds of a worker: one for each class of the plan that has a trace.
-pub(crate) type Feeds = Vec<Option<TraceFeed>>;
 
 impl TraceReaders {
     /// Opens every trace of a plan, and begins to read for these workers of ours. Yields the feeds of each.

@@ -3,10 +3,10 @@
 //! Not the decision (`brunt-stats/src/steady/warmup.rs`) and not the order itself (`run.rs` gives it). Invariant: the window
 //! begins with a slice, which every worker hears of before that.
 
-use crate::run::RunTimes;
 use crate::worker::INTERVAL_NS;
 use brunt_plan::plan::Plan;
 use brunt_plan::warmup::Warmup;
+use brunt_stats::run_data::RunTimes;
 use brunt_stats::steady::warmup::{self, WarmupEnd};
 use brunt_stats::store::IntervalStore;
 

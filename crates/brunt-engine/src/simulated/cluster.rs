@@ -8,7 +8,7 @@ use crate::allocations::allocations;
 use crate::codecs::resp_codec;
 use crate::io::sim::EPOCH_NS;
 use crate::io::{Chunk, CloseMode, Completion, CompletionKind, Io, LinkId, SendResult, Until};
-use crate::run::DataSets;
+use crate::run::launch::DataSets;
 use crate::run::launch::{Blueprint, build};
 use crate::state::hash_slots::{SharedSlotMap, TRY_AGAIN_NS};
 use crate::state::recording::Exchange;

@@ -2,7 +2,7 @@
 
 use super::{START_AHEAD_NS, TURNS_MAX, endpoints, plan};
 use crate::io::sim::{Sim, SimOptions};
-use crate::run::DataSets;
+use crate::run::launch::DataSets;
 use crate::run::launch::{Blueprint, build};
 use crate::run_error::RunError;
 use crate::state::recording::Exchange;

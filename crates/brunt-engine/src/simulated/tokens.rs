@@ -7,7 +7,7 @@ use super::{Kept, MS, SECOND, START_AHEAD_NS, TURNS_MAX, US, endpoints, plan};
 use crate::io::canned::{Canned, Interface, Time};
 use crate::io::sim::EPOCH_NS;
 use crate::io::{Chunk, CloseMode, Completion, CompletionKind, Io, LinkId, SendResult, Until};
-use crate::run::DataSets;
+use crate::run::launch::DataSets;
 use crate::run::launch::{Blueprint, build};
 use crate::state::recording::Exchange;
 use crate::transport::address::Address;

@@ -21,6 +21,9 @@ pub(crate) struct TraceFeed {
     pub is_sated: Arc<AtomicBool>,
 }
 
+/// The feeds of a worker: one for each class of the plan that has a trace.
+pub(crate) type Feeds = Vec<Option<TraceFeed>>;
+
 impl TraceFeed {
     /// Lets a session that needs a block have one. Out of line, for most sessions have no trace.
     #[inline(never)]

@@ -5,7 +5,7 @@
 //! comparison of a value that is coming in. Invariant: nothing here outlives the request it belongs to.
 
 use super::Traffic;
-use super::receiving::is_requested;
+use super::matching::is_requested;
 use crate::io::{Io, LinkId, SendResult};
 use crate::state::connection::Leftovers;
 use crate::state::ids::{EntryId, NO_ENTRY};

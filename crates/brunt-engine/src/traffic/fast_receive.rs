@@ -5,7 +5,7 @@
 //! once, and operations that ended equal_hits are booked together. Invariant: what was taken in here has left the chain, has
 //! given its slot back and is booked.
 
-use super::receiving::is_requested;
+use super::matching::is_requested;
 use super::{Traffic, give_back};
 use crate::state::health::Health;
 use crate::state::in_flight::Entry;

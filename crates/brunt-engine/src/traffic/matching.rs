@@ -8,9 +8,10 @@
 use super::Traffic;
 use crate::state::ids::{EntryId, NO_ENTRY};
 use brunt_plan::outcome::OutcomeClass;
-use brunt_proto::{Codec, Event, Malformed, Matching, NO_TOKEN};
+use brunt_proto::{Codec, Event, KeyNames, Malformed, Matching, NO_TOKEN};
 use brunt_stats::fault::FaultKind;
 use brunt_stats::stamps::StampLoss;
+use brunt_workload::keys::KeyGenerator;
 
 impl<C: Codec> Traffic<C> {
     /// The operation that an event is about; [`NO_ENTRY`] if there is none, or none that is known by its token yet.
@@ -127,5 +128,16 @@ impl<C: Codec> Traffic<C> {
             self.leave_idle(index);
             self.check_retired(index);
         }
+    }
+}
+
+/// Is the key that a server names the one with this id, which was asked for? One that it does not name is. Keys of a plan are
+/// printable ASCII, so no dialect encodes them, and what it names is compared as it is.
+#[inline(always)]
+pub(super) fn is_requested<C: Codec>(keyspace: &KeyGenerator, id: u64, key: &[u8]) -> bool {
+    match C::KEY_NAMES {
+        KeyNames::Always => keyspace.is_key_of(id, key),
+        KeyNames::OfSeveral => key.is_empty() || keyspace.is_key_of(id, key),
+        KeyNames::Never => true,
     }
 }

@@ -6,6 +6,7 @@
 use super::Traffic;
 use super::abandoning::unsent_times;
 use super::fast_receive::ReadTimes;
+use super::matching::is_requested;
 use super::redirecting::ReplyEnd;
 use crate::state::group::Group;
 use crate::state::ids::{EntryId, NO_ENTRY, NO_GROUP, NO_REDIRECT, NO_SHARED_SLOT};
@@ -20,7 +21,6 @@ use brunt_proto::{Codec, Event, Form, KeyNames, Malformed, Matching, Recache};
 use brunt_stats::fault::FaultKind;
 use brunt_stats::outage::OutageKind;
 use brunt_stats::sample::{Sample, Times};
-use brunt_workload::keys::KeyGenerator;
 use brunt_workload::verify::{Expected, Verifier};
 
 /// Of a value that is not chosen nothing is compared but a head, if it has one.
@@ -762,15 +762,4 @@ impl<C: Codec> Traffic<C> {
 /// reply of a cache does.
 fn is_record_of_tls(bytes: &[u8]) -> bool {
     matches!(bytes, [0x15 | 0x16, 0x03, 0..=4, ..])
-}
-
-/// Is the key that a server names the one with this id, which was asked for? One that it does not name is. Keys of a plan are
-/// printable ASCII, so no dialect encodes them, and what it names is compared as it is.
-#[inline(always)]
-pub(super) fn is_requested<C: Codec>(keyspace: &KeyGenerator, id: u64, key: &[u8]) -> bool {
-    match C::KEY_NAMES {
-        KeyNames::Always => keyspace.is_key_of(id, key),
-        KeyNames::OfSeveral => key.is_empty() || keyspace.is_key_of(id, key),
-        KeyNames::Never => true,
-    }
 }

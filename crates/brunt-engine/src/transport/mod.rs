@@ -3,5 +3,6 @@
 pub(crate) mod address;
 pub(crate) mod blocking;
 pub(crate) mod datagrams;
+pub(crate) mod endpoint;
 pub(crate) mod socket;
 pub(crate) mod tls_client;

@@ -1,0 +1,83 @@
+//! What the control thread adds to the error of one worker: the first reason that any worker has seen, and what the user may
+//! have meant.
+//!
+//! Invariant: an error keeps its kind.
+
+use crate::hint::{describe_malformed, hint, tls_hint};
+use crate::run::launch::Blueprint;
+use crate::run_error::RunError;
+use crate::transport::endpoint::Endpoint;
+use crate::worker::WorkerEnd;
+use brunt_plan::plan::Plan;
+use brunt_stats::fault::{Fault, FaultKind, FirstError, FirstGarbage};
+use brunt_stats::store::IntervalStore;
+use std::io;
+
+/// The most servers that a message names.
+const NAMES_MAX: usize = 3;
+
+/// Completes what one worker found by what all of them met.
+pub(super) fn with_context(
+    error: RunError,
+    ends: Vec<io::Result<WorkerEnd>>,
+    intervals: IntervalStore,
+    blueprint: &Blueprint,
+) -> RunError {
+    let plan = &blueprint.plan;
+    match error {
+        RunError::NoReply { server, reason } => RunError::NoReply { server, reason: reason + tls_hint(plan) },
+        RunError::SetupRejected { server, reason } => {
+            let ends: Vec<WorkerEnd> = ends.into_iter().flatten().collect();
+            RunError::SetupRejected { server, reason: reason + &first_hint(plan, &ends) }
+        }
+        RunError::PreloadFailed { confirmed, .. } => {
+            let mut ends: Vec<WorkerEnd> = ends.into_iter().flatten().collect();
+            let mut faults = intervals.faults().clone();
+            for end in &mut ends {
+                faults.merge(&end.last.set.take_interval(0, end.last.start_ns, end.last.end_ns).faults);
+            }
+            let mut reason = first_reason(&ends, faults.rows());
+            let is_cut_off = |fault: &Fault| matches!(fault.kind, FaultKind::ClosedByPeer | FaultKind::Reset);
+            if confirmed == 0 && !faults.rows().is_empty() && faults.rows().iter().all(is_cut_off) {
+                reason += tls_hint(plan);
+            }
+            let hint = first_hint(plan, &ends);
+            let servers = server_names(&blueprint.endpoints);
+            RunError::PreloadFailed { servers, confirmed, wanted: blueprint.preload_stores(), reason, hint }
+        }
+        // A worker that is gone says why.
+        RunError::System(error) => RunError::System(ends.into_iter().find_map(Result::err).unwrap_or(error)),
+        other => other,
+    }
+}
+
+/// What to tell a user whose server would not store.
+fn first_reason(ends: &[WorkerEnd], faults: &[Fault]) -> String {
+    if let Some(text) = ends.iter().find_map(|end| end.counts.first_error.as_ref()) {
+        return format!("it said: {text}");
+    }
+    if let Some(garbage) = ends.iter().find_map(|end| end.counts.first_garbage.as_ref()) {
+        return describe_malformed(garbage);
+    }
+    let rows: Vec<String> =
+        faults.iter().map(|fault| format!("{} × connection {}", fault.count, fault.kind.name())).collect();
+    if rows.is_empty() { "it declined the others".to_owned() } else { rows.join(", ") }
+}
+
+/// What the user may have meant, by the first error or the first bytes that are no reply.
+fn first_hint(plan: &Plan, ends: &[WorkerEnd]) -> String {
+    let error = ends.iter().find_map(|end| end.counts.first_error.as_ref());
+    let garbage = ends.iter().find_map(|end| end.counts.first_garbage.as_ref());
+    let said = error.map(FirstError::bytes).or(garbage.map(FirstGarbage::bytes));
+    said.map(|said| hint(plan, said)).unwrap_or_default()
+}
+
+/// Servers by name, the first few of many.
+fn server_names(endpoints: &[Endpoint]) -> String {
+    let names: Vec<String> =
+        endpoints.iter().take(NAMES_MAX).map(|endpoint| endpoint.server.to_string()).collect();
+    match endpoints.len().saturating_sub(NAMES_MAX) {
+        0 => names.join(", "),
+        more => format!("{} and {more} more", names.join(", ")),
+    }
+}
