@@ -3,6 +3,7 @@
 //! Reads files and judges them; it changes nothing. A rule is a pure function from files to findings, so that its tests
 //! are small made-up files. What clippy, rustfmt or the compiler can check is left to them.
 
+mod documents;
 mod layering;
 mod manifest;
 mod rust;
@@ -50,7 +51,7 @@ pub(crate) fn run() -> anyhow::Result<()> {
 }
 
 fn check(files: &[File]) -> Vec<Finding> {
-    let rules = [layering::check, manifest::check, source::check, text::check];
+    let rules = [documents::check, layering::check, manifest::check, source::check, text::check];
     let mut findings: Vec<Finding> = rules.iter().flat_map(|rule| rule(files)).collect();
     findings.sort();
     findings
