@@ -8,7 +8,7 @@ mod repeat;
 mod scan;
 mod search;
 
-pub(crate) use repeat::{check_repeated, run};
+pub(crate) use repeat::run;
 pub(crate) use scan::scan;
 pub(crate) use search::search;
 
@@ -42,6 +42,21 @@ use brunt_stats::verdict::{Judgement, Status, Verdict};
 use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+
+/// The plan of `brunt run`, made without a connection.
+pub(crate) fn plan_of_run(flags: &cli::Repeated) -> Result<Plan, Failure> {
+    repeat::planned(flags, PlanRequest::without_agents).map(|(_, plan)| plan)
+}
+
+/// Refuses what `brunt scan` refuses before it opens a file or a connection.
+pub(crate) fn check_scan(flags: &cli::Scan) -> Result<(), Failure> {
+    scan::planned(flags, PlanRequest::without_agents).map(drop)
+}
+
+/// Refuses what `brunt search` refuses before it opens a file or a connection.
+pub(crate) fn check_search(flags: &cli::Search) -> Result<(), Failure> {
+    search::planned(flags, PlanRequest::without_agents).map(drop)
+}
 
 /// Why a campaign goes no further.
 enum End {

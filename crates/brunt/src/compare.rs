@@ -9,6 +9,7 @@ use crate::cli;
 use crate::exit::{Exit, Failure};
 use crate::input;
 use crate::output::Outputs;
+use brunt_plan::plan::Plan;
 use brunt_report::comparison::{Comparison, Difference, plan_differences, side_differences};
 use brunt_report::quantity::things;
 use brunt_report::result::{self, RunResult};
@@ -16,7 +17,7 @@ use std::path::PathBuf;
 
 /// Compares, and reports what that shows.
 pub(crate) fn compare(flags: &cli::Compare) -> Result<Exit, Failure> {
-    let plan = if flags.sides.live.is_empty() { None } else { Some(live::plan(flags)?) };
+    let plan = planned(flags)?;
     let results = [&flags.files, &flags.sides.a, &flags.sides.b];
     results.into_iter().flatten().for_each(|path| input::note(path));
     let outputs = Outputs::of_comparison(&flags.output, plan.as_ref())?;
@@ -27,6 +28,20 @@ pub(crate) fn compare(flags: &cli::Compare) -> Result<Exit, Failure> {
     let delivery = outputs.write_comparison(&comparison, flags.progress.presentation());
     ended?;
     Ok(delivery.exit(exit_of(&comparison, flags.output.judging.allow_untrusted)))
+}
+
+/// The plan of a live comparison, with everything checked that can be before a file or a connection is opened.
+fn planned(flags: &cli::Compare) -> Result<Option<Plan>, Failure> {
+    if flags.sides.live.is_empty() {
+        check_flags_of_files(flags).map(|()| None)
+    } else {
+        live::plan(flags).map(Some)
+    }
+}
+
+/// Refuses what `brunt compare` refuses before it opens a file or a connection.
+pub(crate) fn check(flags: &cli::Compare) -> Result<(), Failure> {
+    planned(flags).map(drop)
 }
 
 /// What a comparison comes to.
@@ -49,7 +64,8 @@ struct ComparisonResult {
     ended: Result<(), Failure>,
 }
 
-fn of_files(flags: &cli::Compare) -> Result<Comparison, Failure> {
+/// Refuses what a comparison of results that were measured before cannot have.
+fn check_flags_of_files(flags: &cli::Compare) -> Result<(), Failure> {
     let (run, class) = flags.planned.spec();
     let http = flags.progress.http.map(|_| "http".to_owned());
     let given = [run.given(), class.given(), Vec::from_iter(http)].concat();
@@ -66,6 +82,10 @@ fn of_files(flags: &cli::Compare) -> Result<Comparison, Failure> {
              run that measures",
         ));
     }
+    Ok(())
+}
+
+fn of_files(flags: &cli::Compare) -> Result<Comparison, Failure> {
     let (a, b) = match (flags.files.as_slice(), flags.sides.a.as_slice(), flags.sides.b.as_slice()) {
         ([a, b], [], []) => (read(std::slice::from_ref(a))?, read(std::slice::from_ref(b))?),
         ([], a @ [_, ..], b @ [_, ..]) => (read(a)?, read(b)?),

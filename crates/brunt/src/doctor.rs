@@ -8,6 +8,7 @@ use crate::cli;
 use crate::exit::{Exit, Failure};
 use crate::host_facts::{HostFacts, TimeWaitReuse};
 use crate::limits::Needs;
+use crate::output::Outputs;
 use crate::terminal::show;
 use crate::{campaign, measurement, run};
 use brunt_engine::{Address, TlsSettings};
@@ -75,15 +76,13 @@ impl HostFinding {
 
 /// Judges this host for the plan of `brunt run` with these options, and says so. Agents are not asked.
 pub(crate) fn doctor(flags: &cli::Repeated) -> Result<Exit, Failure> {
-    campaign::check_repeated(flags)?;
+    let plan = campaign::plan_of_run(flags)?;
     let flags = &flags.run;
-    let (run, class) = flags.spec();
-    let plan = run::read_plan(flags.plan.as_deref(), run, class)?;
     if flags.output.print_plan {
         return run::print_plan(&PlanSpec::from(&plan).to_toml());
     }
     // Nothing is written: that it can be is all that is to be known.
-    run::open_outputs(&flags.output, &plan)?;
+    Outputs::open(&flags.output, &plan)?;
     let facts = HostFacts::read();
     let mut findings = Vec::new();
     let addresses = match addresses(&plan) {

@@ -1,15 +1,16 @@
 //! What is typed with another tool's habits: `memtier_benchmark`, `redis-benchmark`, `valkey-benchmark` and `mutilate` at `brunt run`.
 //!
 //! Speaks only where our own command line was refused and an option of another tool is why. Invariant: a command line that is
-//! offered is one that we take.
+//! offered is one that we take: its plan is resolved and checked as that of the command itself, before anything is opened.
 
 mod line;
 mod table;
 mod translation;
 mod value;
 
-use crate::cli;
-use clap::Command;
+use crate::cli::{self, Arguments};
+use crate::{campaign, compare, invalid_value, run};
+use clap::{Command, FromArgMatches};
 use line::{Line, OptionOwner, TypedOption};
 use std::fmt::Write;
 use std::path::Path;
@@ -58,7 +59,9 @@ fn score(line: &Line) -> i64 {
         OptionOwner::Brunt => 0,
     };
     let positional = [0, -2, 2][line.command.len().min(2)];
-    line.given.iter().map(of).sum::<i64>() + positional
+    // A plan file is there; another word belongs to an option before it.
+    let missing = line.rest.iter().filter(|word| !Path::new(word).exists()).count() as i64;
+    line.given.iter().map(of).sum::<i64>() + positional - 2 * missing
 }
 
 /// Is some of it ours beyond doubt? Then options that both have are ours.
@@ -80,13 +83,21 @@ struct OptionAnswer<'a> {
     row: Option<&'static Row>,
     answer: Answer,
     is_kept: bool,
+    /// Its tool does not take this value.
+    is_wrong: bool,
 }
 
 fn entry<'a>(line: &Line, given: &'a TypedOption, is_mixed: bool) -> OptionAnswer<'a> {
     let kept = |row| {
         let typed = given.words.iter().map(|word| quoted(word)).collect::<Vec<_>>().join(" ");
         let pieces = if given.is_secret() { translation::without_password(given) } else { vec![typed] };
-        OptionAnswer { given, row, answer: Answer { pieces, note: String::new() }, is_kept: true }
+        OptionAnswer {
+            given,
+            row,
+            answer: Answer { pieces, note: String::new() },
+            is_kept: true,
+            is_wrong: false,
+        }
     };
     let OptionOwner::Foreign(row) = given.reading else {
         let is_known = matches!(given.reading, OptionOwner::Brunt);
@@ -98,6 +109,7 @@ fn entry<'a>(line: &Line, given: &'a TypedOption, is_mixed: bool) -> OptionAnswe
                 row: None,
                 answer: Answer { note: note.to_owned(), ..Answer::default() },
                 is_kept: false,
+                is_wrong: false,
             },
         };
     };
@@ -109,8 +121,12 @@ fn entry<'a>(line: &Line, given: &'a TypedOption, is_mixed: bool) -> OptionAnswe
         return kept(Some(row));
     }
     let answer = match row.ours {
-        _ if !fits && row.takes != value::ValueShape::Text => {
-            Answer { note: format!("{} does not take this value", row.of.name()), ..Answer::default() }
+        _ if !fits => {
+            let wanted = row.takes.wanted(given.value.as_deref());
+            Answer { note: format!("{} takes {wanted}", row.of.name()), ..Answer::default() }
+        }
+        _ if line.has("--agentmode") && !translation::is_of_agent(given) => {
+            Answer { note: "an agent is told by its controller".to_owned(), ..Answer::default() }
         }
         Translation::As(text) => {
             Answer { pieces: vec![text.replace("{}", &quoted(value))], note: String::new() }
@@ -119,7 +135,7 @@ fn entry<'a>(line: &Line, given: &'a TypedOption, is_mixed: bool) -> OptionAnswe
         Translation::Nothing => Answer::default(),
     };
     let note = if answer.note.is_empty() { row.note.to_owned() } else { answer.note };
-    OptionAnswer { given, row: Some(row), answer: Answer { note, ..answer }, is_kept: false }
+    OptionAnswer { given, row: Some(row), answer: Answer { note, ..answer }, is_kept: false, is_wrong: !fits }
 }
 
 /// The whole answer.
@@ -134,18 +150,55 @@ fn written(line: &Line, name: &str, program: &Command) -> String {
         .filter(|entry| !entry.is_kept || !entry.answer.note.is_empty())
         .map(|entry| (shown(entry), ours_of(&entry.answer), entry.answer.note.clone()))
         .chain((!line.command.is_empty()).then(|| {
-            let answer = translation::command(&line.command);
+            let answer = translation::command(line);
             (line.command.join(" "), ours_of(&answer), String::new())
         }))
         .collect();
     table_of(&mut text, &rows);
-    if let Some(whole) = whole(line, name, program, &entries, is_mixed) {
-        let _ = write!(text, "The whole command line:\n  {whole}\n");
+    let name = name_of(line, name);
+    match whole(line, name, program, &entries, is_mixed) {
+        Ok(whole) => {
+            let _ = write!(text, "The whole command line:\n  {whole}\n");
+            add_what_was_not_typed(&mut text, line, name, &entries, is_mixed);
+        }
+        Err(reason) => {
+            let _ = writeln!(text, "No whole command line: {reason}");
+        }
     }
     if line.tool == Tool::Mutilate && !is_mixed {
         text.push_str("Or as it is, with that tool's report: brunt mutilate OPTIONS\n");
     }
     text
+}
+
+/// The command of ours that does it.
+fn name_of<'a>(line: &Line, typed: &'a str) -> &'a str {
+    let of_mutilate =
+        [("--agentmode", "agent"), ("--loadonly", "load"), ("--search", "search"), ("--scan", "scan")];
+    let of_mutilate = of_mutilate.iter().filter(|_| line.tool == Tool::Mutilate);
+    of_mutilate.into_iter().find(|(option, _)| line.has(option)).map_or(typed, |(_, name)| name)
+}
+
+/// Where the line is silent each tool has its own defaults.
+fn add_what_was_not_typed(
+    text: &mut String,
+    line: &Line,
+    name: &str,
+    entries: &[OptionAnswer<'_>],
+    is_mixed: bool,
+) {
+    if name != "run" {
+        return;
+    }
+    let defaults = translation::defaults(line);
+    if !is_mixed && !defaults.is_empty() {
+        let (tool, defaults) = (line.tool.name(), defaults.join(" "));
+        let _ = writeln!(text, "The rest has brunt's defaults; those of {tool} are {defaults}");
+    }
+    let asks_for_server = is_mixed || line.tool == Tool::Mutilate;
+    if asks_for_server && line.rest.is_empty() && !has_server(entries) {
+        text.push_str("Without --server it loads a server that brunt starts for it.\n");
+    }
 }
 
 /// An option that both have, with another meaning.
@@ -223,22 +276,26 @@ fn table_of(text: &mut String, rows: &[(String, String, String)]) {
     }
 }
 
-/// The line in our words, if we take it.
+/// The line in our words, if we take it; else why we do not.
 fn whole(
     line: &Line,
     name: &str,
     program: &Command,
     entries: &[OptionAnswer<'_>],
     is_mixed: bool,
-) -> Option<String> {
+) -> Result<String, String> {
+    let wrong: Vec<&str> =
+        entries.iter().filter(|entry| entry.is_wrong).map(|entry| entry.given.name.as_str()).collect();
+    if !wrong.is_empty() {
+        return Err(format!("the value of {} is none that it takes", wrong.join(" and ")));
+    }
     let mut pieces: Vec<String> = Vec::new();
     let mut add = |piece: &String| {
         if !pieces.contains(piece) {
             pieces.push(piece.clone());
         }
     };
-    let has_server = entries.iter().any(|entry| entry.answer.pieces.iter().any(|piece| is_server(piece)));
-    if !has_server && !is_mixed && line.tool != Tool::Mutilate && name != "compare" {
+    if !has_server(entries) && !is_mixed && line.tool != Tool::Mutilate && name != "compare" {
         translation::server("", line).pieces.iter().for_each(&mut add);
     }
     for entry in entries {
@@ -247,18 +304,48 @@ fn whole(
         }
     }
     if !line.command.is_empty() {
-        translation::command(&line.command).pieces.iter().for_each(&mut add);
+        translation::command(line).pieces.iter().for_each(&mut add);
     }
-    let name = match () {
-        () if line.tool == Tool::Mutilate && line.has("--loadonly") => "load",
-        () if line.tool == Tool::Mutilate && line.has("--search") => "search",
-        () if line.tool == Tool::Mutilate && line.has("--scan") => "scan",
-        () => name,
-    };
     let rest: Vec<String> = line.rest.iter().map(|word| quoted(word)).collect();
     let whole = format!("brunt {name} {}", [rest, pieces].concat().join(" "));
-    let is_taken = program.clone().try_get_matches_from(shell_words(whole.trim_end())).is_ok();
-    is_taken.then(|| whole.trim_end().to_owned())
+    let whole = whole.trim_end().to_owned();
+    check(program, &whole).map(|()| whole)
+}
+
+/// Refuses what brunt would refuse before it opens anything. Files of passwords are still to be written.
+fn check(program: &Command, line: &str) -> Result<(), String> {
+    let words = shell_words(line).map(|word| match translation::PASSWORD_FILES.contains(&word.as_str()) {
+        true => "password".to_owned(),
+        false => word,
+    });
+    let matches = program.clone().try_get_matches_from(words).map_err(|error| reason_of(&error))?;
+    let arguments = Arguments::from_arg_matches(&matches).map_err(|error| reason_of(&error))?;
+    let checked = match &arguments.command {
+        cli::Command::Run(flags) | cli::Command::Doctor(flags) => campaign::plan_of_run(flags).map(drop),
+        cli::Command::Scan(flags) => campaign::check_scan(flags),
+        cli::Command::Search(flags) => campaign::check_search(flags),
+        cli::Command::Load(flags) => run::load_plan(flags).map(drop),
+        cli::Command::Compare(flags) => compare::check(flags),
+        // Without a plan.
+        cli::Command::Report(_)
+        | cli::Command::Calibrate(_)
+        | cli::Command::Agent(_)
+        | cli::Command::Serve(_) => Ok(()),
+    };
+    checked.map_err(|failure| format!("{:#}", failure.error))
+}
+
+/// The parser's reason, without its advice.
+fn reason_of(error: &clap::Error) -> String {
+    invalid_value::message(error).unwrap_or_else(|| {
+        let text = error.to_string();
+        let lines = text.lines().take_while(|line| !line.is_empty()).map(str::trim);
+        lines.collect::<Vec<_>>().join(" ").trim_start_matches("error: ").to_owned()
+    })
+}
+
+fn has_server(entries: &[OptionAnswer<'_>]) -> bool {
+    entries.iter().any(|entry| entry.answer.pieces.iter().any(|piece| is_server(piece)))
 }
 
 fn is_server(piece: &str) -> bool {
@@ -291,7 +378,74 @@ pub(crate) fn answer_to_missing_plan(words: &[String], matches: &clap::ArgMatche
 
 #[cfg(test)]
 mod tests {
+    use super::value::ValueShape;
     use super::*;
+    use crate::foreign::table::OPTIONS;
+
+    /// A value that goes with an option.
+    fn sample(takes: ValueShape) -> Option<&'static str> {
+        Some(match takes {
+            ValueShape::Nothing => return None,
+            ValueShape::Number | ValueShape::Requests | ValueShape::Text => "5",
+            ValueShape::Decimal | ValueShape::Part | ValueShape::Percent => "0.5",
+            ValueShape::Pair => "1:9",
+            ValueShape::Range => "1-9",
+            ValueShape::Steps => "10:30:10",
+            ValueShape::Sizes => "10:1,20:3",
+            ValueShape::Pattern => "G",
+            ValueShape::Patterns => "S:Z",
+            ValueShape::Host => "h",
+            ValueShape::Path => "/tmp/x.sock",
+            ValueShape::Uri => "redis://h:1",
+            ValueShape::Protocol => "redis",
+            ValueShape::Tests => "get,set",
+            ValueShape::Secret => "hunter2",
+        })
+    }
+
+    fn offered(answer: &str) -> Option<&str> {
+        answer.split_once("The whole command line:\n  ").and_then(|(_, rest)| rest.lines().next())
+    }
+
+    /// Every option of every tool, alone, with a server, and with two others of its tool.
+    #[test]
+    fn what_is_offered_is_taken_and_what_is_not_has_its_reason() {
+        let line_of = |row: &Row, name: &str| {
+            [Some(name), sample(row.takes)].into_iter().flatten().map(str::to_owned).collect::<Vec<_>>()
+        };
+        let mut program = cli::command();
+        program.build();
+        let (mut taken, mut refused) = (0, 0);
+        for (at, row) in OPTIONS.iter().enumerate() {
+            let server = match row.of {
+                Tool::Redis | Tool::Valkey => ["-h", "cache"],
+                Tool::Memtier | Tool::Mutilate => ["--server", "cache"],
+            };
+            let mut others = OPTIONS.iter().cycle().skip(at + 1).filter(|other| other.of == row.of);
+            let others: Vec<&Row> = [others.nth(6), others.nth(16)].into_iter().flatten().collect();
+            let others: Vec<String> = others.iter().flat_map(|row| line_of(row, row.names[0])).collect();
+            for name in row.names {
+                let alone = line_of(row, name);
+                for beside in [Vec::new(), server.map(str::to_owned).to_vec(), others.clone()] {
+                    let words = [vec!["brunt".to_owned(), "run".to_owned()], alone.clone(), beside].concat();
+                    let Some(answer) = answer(&words) else { continue };
+                    match offered(&answer) {
+                        Some(line) => {
+                            assert_eq!(check(&program, line), Ok(()), "{words:?}: {answer}");
+                            taken += 1;
+                        }
+                        None => {
+                            assert!(answer.contains("\nNo whole command line: "), "{words:?}: {answer}");
+                            refused += 1;
+                        }
+                    }
+                    assert!(!answer.contains("hunter2"), "{words:?}: {answer}");
+                }
+            }
+        }
+        // What needs another option beside it is refused: TLS files without TLS, a user without a password.
+        assert!(taken > 400 && refused < taken / 4, "{taken} taken, {refused} refused");
+    }
 
     #[test]
     fn quoted_words_are_read_back() {

@@ -25,7 +25,7 @@ use brunt_plan::plan::Plan;
 use brunt_plan::quoted_bytes::QuotedBytes;
 use brunt_plan::resolve::{Host, PlanError, resolve};
 use brunt_plan::spec::{ClassSpec, PlanSpec, RunSpec};
-use brunt_plan::units::DurationNs;
+use brunt_plan::units::{Count, DurationNs};
 use brunt_plan::warmup::Warmup;
 use brunt_report::quantity;
 use brunt_stats::assertion::Assertion;
@@ -38,15 +38,13 @@ use brunt_stats::verdict::Status;
 use std::io::Write;
 use std::path::Path;
 
-/// Measures, and reports what was measured.
-pub(crate) fn run(flags: &cli::Run) -> Result<Exit, Failure> {
-    let asked = PlanRequest::of(flags)?;
-    let plan = asked.plan()?;
+/// Measures the plan of `asked`, which [`check_output`] has passed, and reports what was measured.
+pub(crate) fn run(flags: &cli::Run, asked: PlanRequest, plan: Plan) -> Result<Exit, Failure> {
     let output = &flags.output;
     if output.print_plan {
         return print_plan(&PlanSpec::from(&plan).to_toml());
     }
-    let outputs = open_outputs(output, &plan)?;
+    let outputs = Outputs::open(output, &plan)?;
     let stop = interrupt::flag()?;
     let judgement = output.judging.judgement();
     let place = RunPosition { of: Some(1), ..RunPosition::default() };
@@ -61,8 +59,8 @@ pub(crate) fn run(flags: &cli::Run) -> Result<Exit, Failure> {
     Ok(delivery.exit(exit_of(&summary, output.judging.allow_untrusted)))
 }
 
-/// Checks what is asked of the results of a plan, and makes sure that they can be written.
-pub(crate) fn open_outputs(output: &cli::OutputFlags, plan: &Plan) -> Result<Outputs, Failure> {
+/// Refuses results that a run of the plan cannot have.
+pub(crate) fn check_output(output: &cli::OutputFlags, plan: &Plan) -> Result<(), Failure> {
     if output.samples.is_none() && plan.samples_max > 0 {
         let kept = plan.samples_max;
         let message = format!(
@@ -74,7 +72,7 @@ pub(crate) fn open_outputs(output: &cli::OutputFlags, plan: &Plan) -> Result<Out
         let given = |reason| Failure::usage(format!("--assert: '{objective}' was given; {reason}"));
         plan.check_subject(&objective.subject).map_err(given)?;
     }
-    Outputs::open(output, plan)
+    Ok(())
 }
 
 /// Prints a plan. Nothing else comes of `--print-plan`, so it fails where that cannot be had.
@@ -85,16 +83,22 @@ pub(crate) fn print_plan(plan: &str) -> Result<Exit, Failure> {
     Ok(Exit::Done)
 }
 
-/// Stores the data set and says so.
-pub(crate) fn load(flags: &cli::Load) -> Result<Exit, Failure> {
+/// What `brunt load` is asked for, and its plan.
+pub(crate) fn load_plan(flags: &cli::Load) -> Result<(PlanSpec, Plan), Failure> {
     let (run, class) = flags.spec();
     let spec = read_spec(flags.plan.as_deref(), run, class)?;
-    let mut plan = resolved(&spec)?;
+    let plan = resolved(&spec)?;
     if !plan.preload || plan.needs_embedded() {
         return Err(Failure::usage(
             "--server: nothing was given, or preload is off; accepted: --server together with a preload, for a server that goes on running",
         ));
     }
+    Ok((spec, plan))
+}
+
+/// Stores the data set and says so.
+pub(crate) fn load(flags: &cli::Load) -> Result<Exit, Failure> {
+    let (spec, mut plan) = load_plan(flags)?;
     // A window of no length: the run is over when everything is stored.
     plan.warmup = Warmup::NONE;
     plan.stop.time = Some(DurationNs(0));
@@ -143,13 +147,28 @@ pub(crate) struct PlanRequest {
 }
 
 impl PlanRequest {
-    /// Reads the file and lays the flags over it.
+    /// Reads the file and lays the flags over it, and connects to the agents.
     pub(crate) fn of(flags: &cli::Run) -> Result<Self, Failure> {
+        let mut asked = Self::read(flags)?;
+        asked.fleet = agent::connect_agents(&mut asked.spec.run, &flags.agents.trust)?;
+        Ok(asked)
+    }
+
+    /// The same without a connection: agents have a worker each.
+    pub(crate) fn without_agents(flags: &cli::Run) -> Result<Self, Failure> {
+        let mut asked = Self::read(flags)?;
+        let run = &mut asked.spec.run;
+        if let Some(agents @ [_, ..]) = run.agent.as_deref() {
+            run.threads.get_or_insert(Count(agents.len() as u64));
+        }
+        Ok(asked)
+    }
+
+    fn read(flags: &cli::Run) -> Result<Self, Failure> {
         let (run, class) = flags.spec();
         let given = class.given();
-        let mut spec = read_spec(flags.plan.as_deref(), run, class)?;
-        let fleet = agent::connect_agents(&mut spec.run, &flags.agents.trust)?;
-        Ok(Self { flags: given, spec, host: host(), fleet })
+        let spec = read_spec(flags.plan.as_deref(), run, class)?;
+        Ok(Self { flags: given, spec, host: host(), fleet: None })
     }
 
     /// The plan as asked for.

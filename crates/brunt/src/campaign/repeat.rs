@@ -14,13 +14,11 @@ use brunt_stats::verdict::Verdict;
 
 /// Measures as often as asked, and reports.
 pub(crate) fn run(flags: &cli::Repeated) -> Result<Exit, Failure> {
-    check_repeated(flags)?;
+    let (mut asked, plan) = planned(flags, PlanRequest::of)?;
     let cli::Repeated { run: flags, repeat } = flags;
     if repeat.repeat == 1 {
-        return run::run(flags);
+        return run::run(flags, asked, plan);
     }
-    let mut asked = PlanRequest::of(flags)?;
-    let plan = asked.plan()?;
     if flags.output.print_plan {
         let remark = format!("the first of {} runs; the seed of each is one more", repeat.repeat);
         return print_plan(&plan, &remark);
@@ -31,8 +29,22 @@ pub(crate) fn run(flags: &cli::Repeated) -> Result<Exit, Failure> {
     series.report(outputs, ended, CampaignQuestion::Repeat)
 }
 
+/// What is asked for and its plan, with everything checked that can be before a file or a connection is opened.
+pub(super) fn planned(
+    flags: &cli::Repeated,
+    read: impl Fn(&cli::Run) -> Result<PlanRequest, Failure>,
+) -> Result<(PlanRequest, Plan), Failure> {
+    check_repeated(flags)?;
+    let asked = read(&flags.run)?;
+    let plan = asked.plan()?;
+    if flags.repeat.repeat == 1 {
+        run::check_output(&flags.run.output, &plan)?;
+    }
+    Ok((asked, plan))
+}
+
 /// Refuses what one run, or several, cannot have.
-pub(crate) fn check_repeated(flags: &cli::Repeated) -> Result<(), Failure> {
+fn check_repeated(flags: &cli::Repeated) -> Result<(), Failure> {
     match flags.repeat.repeat {
         1 => check_between(&flags.repeat),
         _ => check_output(&flags.run, "--repeat"),

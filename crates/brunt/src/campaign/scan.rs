@@ -23,12 +23,8 @@ use brunt_stats::verdict::Verdict;
 
 /// Measures every setting, as often as asked, and reports the curve.
 pub(crate) fn scan(flags: &cli::Scan) -> Result<Exit, Failure> {
+    let (mut asked, plans) = planned(flags, PlanRequest::of)?;
     let cli::Scan { run, repeat, over } = flags;
-    check_output(run, "a scan")?;
-    check_between(repeat)?;
-    let mut asked = PlanRequest::of(run)?;
-    asked.check_free(over.option(), &format!("--over {}", over.option()))?;
-    let plans = plans(&asked, over)?;
     if run.output.print_plan {
         let remark = match over {
             Sweep::Auto => "the closed loop that a scan begins with; the rates come after it".to_owned(),
@@ -49,6 +45,20 @@ pub(crate) fn scan(flags: &cli::Scan) -> Result<Exit, Failure> {
     let ended = measure_all(&mut series, &asked, over, repeat, &mut closed_loop);
     let option = over.option().to_owned();
     series.report(outputs, ended, CampaignQuestion::Scan { option, is_load, closed_loop })
+}
+
+/// What is asked for and its plans, with everything checked that can be before a file or a connection is opened.
+pub(super) fn planned(
+    flags: &cli::Scan,
+    read: impl Fn(&cli::Run) -> Result<PlanRequest, Failure>,
+) -> Result<(PlanRequest, Vec<Plan>), Failure> {
+    let cli::Scan { run, repeat, over } = flags;
+    check_output(run, "a scan")?;
+    check_between(repeat)?;
+    let asked = read(run)?;
+    asked.check_free(over.option(), &format!("--over {}", over.option()))?;
+    let plans = plans(&asked, over)?;
+    Ok((asked, plans))
 }
 
 /// Every plan that is known beforehand, so that a mistake is found before anything runs.

@@ -12,6 +12,7 @@ use crate::exit::{Exit, Failure};
 use crate::output::Outputs;
 use crate::run::PlanRequest;
 use brunt_plan::objective::{Ceiling, Objective};
+use brunt_plan::plan::Plan;
 use brunt_plan::units::DurationNs;
 use brunt_report::campaign::{CampaignQuestion, CampaignResult, RunRow};
 use brunt_stats::capacity::{Capacity, CapacitySearch, NextStep, RateRange, StepResult};
@@ -29,29 +30,8 @@ const LONGER: u64 = 8;
 
 /// Searches, and reports every step.
 pub(crate) fn search(flags: &cli::Search) -> Result<Exit, Failure> {
+    let Planned { mut asked, ceilings, max_time, first } = planned(flags, PlanRequest::of)?;
     let cli::Search { run, slo, from, to, resolution } = flags;
-    check_output(run, "a search")?;
-    let ceilings = slo.iter().map(ceiling).collect::<Result<Vec<_>, _>>()?;
-    if let (Some(from), Some(to)) = (from, to)
-        && from > to
-    {
-        let message = format!("--to: '{to}' was given; accepted: at least the rate of --from, {from}");
-        return Err(Failure::usage(message));
-    }
-    let mut asked = PlanRequest::of(run)?;
-    asked.check_free("rate", "--from and --to of a search")?;
-    let max_time = steps_end(&mut asked)?;
-    let lowest = from.map_or(rate_setting(1_000.0), |from| rate_setting(from.as_f64()));
-    let first = plan_at(&asked, lowest, "--slo")?;
-    for objective in slo {
-        // One on requests that the plan never makes would never be decided.
-        let given = |reason| Failure::usage(format!("--slo: '{objective}' was given; {reason}"));
-        objective
-            .subject
-            .check_default_percentiles()
-            .and_then(|()| first.check_subject(&objective.subject))
-            .map_err(given)?;
-    }
     if run.output.print_plan {
         return print_plan(&first, "a step of a search; its rates are found on the way");
     }
@@ -82,6 +62,46 @@ pub(crate) fn search(flags: &cli::Search) -> Result<Exit, Failure> {
         closed_loop,
     };
     series.report(outputs, ended, question)
+}
+
+/// What is asked for, and the first plan of a search.
+pub(super) struct Planned {
+    asked: PlanRequest,
+    ceilings: Vec<Ceiling>,
+    /// The longest time of a step, where it is given.
+    max_time: Option<DurationNs>,
+    first: Plan,
+}
+
+/// What is asked for and its first plan, with everything checked that can be before a file or a connection is opened.
+pub(super) fn planned(
+    flags: &cli::Search,
+    read: impl Fn(&cli::Run) -> Result<PlanRequest, Failure>,
+) -> Result<Planned, Failure> {
+    let cli::Search { run, slo, from, to, .. } = flags;
+    check_output(run, "a search")?;
+    let ceilings = slo.iter().map(ceiling).collect::<Result<Vec<_>, _>>()?;
+    if let (Some(from), Some(to)) = (from, to)
+        && from > to
+    {
+        let message = format!("--to: '{to}' was given; accepted: at least the rate of --from, {from}");
+        return Err(Failure::usage(message));
+    }
+    let mut asked = read(run)?;
+    asked.check_free("rate", "--from and --to of a search")?;
+    let max_time = steps_end(&mut asked)?;
+    let lowest = from.map_or(rate_setting(1_000.0), |from| rate_setting(from.as_f64()));
+    let first = plan_at(&asked, lowest, "--slo")?;
+    for objective in slo {
+        // One on requests that the plan never makes would never be decided.
+        let given = |reason| Failure::usage(format!("--slo: '{objective}' was given; {reason}"));
+        objective
+            .subject
+            .check_default_percentiles()
+            .and_then(|()| first.check_subject(&objective.subject))
+            .map_err(given)?;
+    }
+    Ok(Planned { asked, ceilings, max_time, first })
 }
 
 pub(super) fn conclude(

@@ -39,12 +39,6 @@ struct LiveSide {
 /// Measures both and compares what they came to.
 pub(super) fn compare(flags: &cli::Compare, plan: Plan) -> Result<ComparisonResult, Failure> {
     let stop = interrupt::flag()?;
-    if plan.has_destinations() || plan.classes.iter().any(|class| class.replicas > 1) {
-        return Err(Failure::usage(
-            "--live: the plan has classes with servers, routes or replicas of their own; accepted: a plan whose classes all go to the \
-             server that is compared",
-        ));
-    }
     let mut sides = Vec::new();
     for (name, server) in ["A", "B"].into_iter().zip(&flags.sides.live) {
         // One that could not be read has been refused with the plan.
@@ -143,6 +137,12 @@ pub(super) fn plan(flags: &cli::Compare) -> Result<Plan, Failure> {
     };
     run.server = Some(ServerList(told));
     let plan = read_plan(file, run, class)?;
+    if plan.has_destinations() || plan.classes.iter().any(|class| class.replicas > 1) {
+        return Err(Failure::usage(
+            "--live: the plan has classes with servers, routes or replicas of their own; accepted: a plan whose classes all go to the \
+             server that is compared",
+        ));
+    }
     if plan.samples_max > 0 {
         return Err(Failure::usage(
             "--samples-max: compare keeps no raw samples; accepted: 0, or brunt run --samples PATH",

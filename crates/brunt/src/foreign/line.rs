@@ -39,9 +39,11 @@ impl TypedOption {
         let OptionOwner::Foreign(row) = self.reading else { return false };
         let Some(ours) = &self.ours else { return true };
         let fits = row.takes.fits(self.value.as_deref());
+        // A flag of one tool is an option with a value of the other.
         let is_flag = !ours.get_action().takes_values();
         let is_file = self.value.as_deref().is_some_and(|value| Path::new(value).exists());
-        !self.is_accepted && fits && (row.takes.is_telling() || (is_flag && self.value.is_some() && !is_file))
+        let is_other = is_flag != self.value.is_none() && !is_file;
+        !self.is_accepted && fits && (row.takes.is_telling() || is_other)
     }
 }
 
@@ -132,7 +134,9 @@ impl Line {
         let counted = |count: usize| next.iter().take(count).take_while(|word| !is_option(word)).count();
         let count = match (inside, reading, &arg) {
             (Some(_), ..) => 0,
-            (None, OptionOwner::Foreign(row), _) if row.takes != ValueShape::Nothing => next.len().min(1),
+            // Anything may be a password, and none is shown.
+            (None, OptionOwner::Foreign(row), _) if row.takes == ValueShape::Secret => next.len().min(1),
+            (None, OptionOwner::Foreign(row), _) if row.takes != ValueShape::Nothing => counted(1),
             (None, OptionOwner::Foreign(_) | OptionOwner::Unknown, _) | (None, _, None) => 0,
             (None, OptionOwner::Brunt, Some(arg))
                 if arg.get_action().takes_values() && !arg.is_require_equals_set() =>
@@ -188,7 +192,7 @@ impl TypedOption {
             || (value.contains("://") && value.contains('@'))
     }
 
-    fn is_of(&self, name: &str) -> bool {
+    pub(super) fn is_of(&self, name: &str) -> bool {
         matches!(self.reading, OptionOwner::Foreign(row) if row.names.contains(&name))
     }
 }

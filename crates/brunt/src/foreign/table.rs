@@ -88,6 +88,8 @@ pub(super) enum Translator {
     Update,
     /// A processor for each thread.
     Affinity,
+    /// Where an agent listens.
+    AgentPort,
     /// Gaps between requests.
     Arrival,
     /// A percentile and its bound.
@@ -125,11 +127,14 @@ pub(super) fn find(tool: Tool, name: &str) -> Option<&'static Row> {
 use Tool::{Memtier, Mutilate, Redis, Valkey};
 use Translation::{As, Made, Nothing as Without};
 use Translator::{
-    Affinity, Arrival, Connections, Credentials, Expiry, KeepAlive, Keys, MissRate, Mix, MultiGet,
+    Affinity, AgentPort, Arrival, Connections, Credentials, Expiry, KeepAlive, Keys, MissRate, Mix, MultiGet,
     Popularity, Qps, RateOfConnections, RedisKeys, Requests, Scan, Search, Server, Servers, SizeList,
     SizeRange, Template, Tests, Update,
 };
-use ValueShape::{Decimal, Host, Nothing, Number, Pair, Path, Text, Uri};
+use ValueShape::{
+    Decimal, Host, Nothing, Number, Pair, Part, Path, Pattern, Patterns, Percent, Range, Sizes, Steps, Text,
+    Uri,
+};
 
 const REPORTED: &str = "the report of every run has it";
 const NEVER: &str = "brunt has nothing of the kind";
@@ -166,7 +171,7 @@ pub(super) static OPTIONS: &[Row] = &[
     row(Redis, &["-l"], Nothing, Without, "a run ends after --time; Ctrl-C ends it sooner, with its report"),
     row(Redis, &["-t"], ValueShape::Tests, Made(Tests), "side by side in one run"),
     row(Redis, &["-I"], Nothing, Without, "connections are idle at a low --rate"),
-    row(Redis, &["-x"], Nothing, Without, "write the value into --command"),
+    row(Redis, &["-x"], Nothing, Without, "its last argument is {value} here, of --value-size"),
     row(Redis, &["--seed"], Number, As("--seed {}"), ""),
     row(Redis, &["--tls"], Nothing, Made(Server), ""),
     row(Redis, &["--sni"], Text, As("--tls-server-name {}"), ""),
@@ -220,7 +225,7 @@ pub(super) static OPTIONS: &[Row] = &[
     row(Memtier, &["--realtime-latencies"], Nothing, Without, "the line of progress has them; --http PORT shows them to other programs"),
     row(Memtier, &["--command-stats-breakdown"], Text, Without, REPORTED),
     row(Memtier, &["--command-miss-tracking"], Text, Without, REPORTED),
-    row(Memtier, &["--miss-rate-threshold"], Decimal, Made(MissRate), ""),
+    row(Memtier, &["--miss-rate-threshold"], Percent, Made(MissRate), ""),
     row(Memtier, &["--statsd-host"], Text, Without, REPLACED_BY_HTTP),
     row(Memtier, &["--statsd-port"], Number, Without, REPLACED_BY_HTTP),
     row(Memtier, &["--statsd-prefix"], Text, Without, REPLACED_BY_HTTP),
@@ -230,7 +235,7 @@ pub(super) static OPTIONS: &[Row] = &[
     row(Memtier, &["--prometheus-bind-addr"], Text, Without, "--http ADDRESS:PORT"),
     row(Memtier, &["--prometheus-run-label"], Text, Without, NEVER),
     row(Memtier, &["--prometheus-latency-buckets"], Text, Without, NEVER),
-    row(Memtier, &["--requests", "-n"], Text, Made(Requests), ""),
+    row(Memtier, &["--requests", "-n"], ValueShape::Requests, Made(Requests), ""),
     row(Memtier, &["--rate-limiting"], Number, Made(RateOfConnections), "an open loop: latency counts from when a request was due"),
     row(Memtier, &["--clients", "-c"], Number, Made(Connections), ""),
     row(Memtier, &["--threads", "-t"], Number, As("--threads {}"), ""),
@@ -261,7 +266,7 @@ pub(super) static OPTIONS: &[Row] = &[
     row(Memtier, &["--randomize"], Nothing, Without, SEEDS),
     row(Memtier, &["--command"], Text, Made(Template), ""),
     row(Memtier, &["--command-ratio"], Number, Made(Mix), ""),
-    row(Memtier, &["--command-key-pattern"], Text, Made(Popularity), ""),
+    row(Memtier, &["--command-key-pattern"], Pattern, Made(Popularity), ""),
     row(Memtier, &["--command-is-read"], Nothing, Without, NEVER),
     row(Memtier, &["--monitor-input"], Text, Without, "a trace in a plan file replays requests: docs/workload.md"),
     row(Memtier, &["--monitor-pattern"], Text, Without, NEVER),
@@ -275,10 +280,10 @@ pub(super) static OPTIONS: &[Row] = &[
     row(Memtier, &["--data-size", "-d"], Number, As("--value-size {}"), ""),
     row(Memtier, &["--data-offset"], Number, Without, NEVER),
     row(Memtier, &["--random-data", "-R"], Nothing, Without, "values are random; --value-form zeros makes them zeros"),
-    row(Memtier, &["--data-size-range"], Pair, Made(SizeRange), ""),
-    row(Memtier, &["--data-size-list"], Text, Made(SizeList), ""),
+    row(Memtier, &["--data-size-range"], Range, Made(SizeRange), ""),
+    row(Memtier, &["--data-size-list"], Sizes, Made(SizeList), ""),
     row(Memtier, &["--data-size-pattern"], Text, Without, "sizes are drawn by --value-size, one for each key"),
-    row(Memtier, &["--expiry-range"], Pair, Made(Expiry), "one time to live for all"),
+    row(Memtier, &["--expiry-range"], Range, Made(Expiry), "one time to live for all"),
     row(Memtier, &["--data-import"], Text, Without, "a trace in a plan file replays requests: docs/workload.md"),
     row(Memtier, &["--data-verify"], Nothing, As("--verify"), "while the run goes on"),
     row(Memtier, &["--verify-only"], Nothing, As("--verify"), "while the run goes on"),
@@ -287,7 +292,7 @@ pub(super) static OPTIONS: &[Row] = &[
     row(Memtier, &["--key-prefix"], Text, As("--prefix {}"), ""),
     row(Memtier, &["--key-minimum"], Number, Made(Keys), ""),
     row(Memtier, &["--key-maximum"], Number, Made(Keys), ""),
-    row(Memtier, &["--key-pattern"], Text, Made(Popularity), ""),
+    row(Memtier, &["--key-pattern"], Patterns, Made(Popularity), ""),
     row(Memtier, &["--key-stddev"], Decimal, Made(Popularity), ""),
     row(Memtier, &["--key-median"], Decimal, Without, "gaussian has its centre in the middle of the keys"),
     row(Memtier, &["--key-zipf-exp"], Decimal, Made(Popularity), ""),
@@ -302,7 +307,7 @@ pub(super) static OPTIONS: &[Row] = &[
     row(Mutilate, &["--keysize", "-K"], Text, As("--key-size {}"), ""),
     row(Mutilate, &["--valuesize", "-V"], Text, As("--value-size {}"), ""),
     row(Mutilate, &["--records", "-r"], Number, As("--keys {}"), ""),
-    row(Mutilate, &["--update", "-u"], Decimal, Made(Update), ""),
+    row(Mutilate, &["--update", "-u"], Part, Made(Update), ""),
     row(Mutilate, &["--username", "-U"], Text, As("--user {}"), ""),
     row(Mutilate, &["--password", "-P"], ValueShape::Secret, As("--password @cache.pw"), "a file whose first line is the password"),
     row(Mutilate, &["--threads", "-T"], Number, As("--threads {}"), ""),
@@ -321,10 +326,10 @@ pub(super) static OPTIONS: &[Row] = &[
     row(Mutilate, &["--wait", "-W"], Number, Without, "agents begin together without it"),
     row(Mutilate, &["--save"], Text, As("--samples {}"), ""),
     row(Mutilate, &["--search"], Pair, Made(Search), ""),
-    row(Mutilate, &["--scan"], Text, Made(Scan), ""),
+    row(Mutilate, &["--scan"], Steps, Made(Scan), ""),
     row(Mutilate, &["--agentmode", "-A"], Nothing, Without, "brunt agent waits for controllers"),
     row(Mutilate, &["--agent", "-a"], Text, As("--agent {}"), ""),
-    row(Mutilate, &["--agent_port", "-p"], Number, Without, "--agent HOST:PORT"),
+    row(Mutilate, &["--agent_port", "-p"], Number, Made(AgentPort), ""),
     row(Mutilate, &["--lambda_mul", "-l"], Number, Without, "agents share a rate by what they can do"),
     row(Mutilate, &["--measure_connections", "-C"], Number, As("--measure-connections {}"), ""),
     row(Mutilate, &["--measure_qps", "-Q"], Number, As("--measure-rate {}"), ""),

@@ -40,6 +40,7 @@ pub(super) fn answer(meaning: Translator, value: &str, line: &Line) -> Answer {
         Translator::Qps => qps(value, line),
         Translator::Update => update(value, line),
         Translator::Affinity => affinity(value, line),
+        Translator::AgentPort => agent_port(value, line),
         Translator::Arrival => arrival(value, line),
         Translator::Search => search(value, line),
         Translator::Scan => scan(value, line),
@@ -72,6 +73,8 @@ const MEMTIER_THREADS: u64 = 4;
 const MEMTIER_CLIENTS: u64 = 50;
 /// Its last key.
 const MEMTIER_KEY_LAST: u64 = 10_000_000;
+/// The files that answers name for passwords, which are never in them.
+pub(super) const PASSWORD_FILES: [&str; 2] = ["@redis.pw", "@cache.pw"];
 /// The ports that the tools take where the line gives none.
 const REDIS_PORT: &str = "6379";
 const MEMCACHED_PORT: &str = "11211";
@@ -181,8 +184,10 @@ fn tests(value: &str, line: &Line) -> Answer {
 }
 
 /// The command that stands behind redis-benchmark's options.
-pub(super) fn command(words: &[String]) -> Answer {
-    let template: Vec<String> = words.iter().map(|word| template_word(word)).collect();
+pub(super) fn command(line: &Line) -> Answer {
+    // `-x` reads one more argument from standard input.
+    let last = line.has("-x").then(|| "{value}".to_owned());
+    let template: Vec<String> = line.command.iter().map(|word| template_word(word)).chain(last).collect();
     pieces([format!("--command {}", quoted(&template.join(" "))), "--mix raw=1".to_owned()])
 }
 
@@ -279,14 +284,24 @@ fn requests(value: &str, line: &Line) -> Answer {
     };
     let (clients, _) = connection_count(line);
     let note = format!("{each} for each of {clients} connections");
-    Answer { note, ..piece(format!("--requests {}", each.saturating_mul(clients))) }
+    let number = format!("--requests {}", each.saturating_mul(clients));
+    Answer { note, ..pieces([number].into_iter().chain(untyped_connections(line))) }
+}
+
+/// The number of connections, for what counts by connection in a line that has no option for them.
+fn untyped_connections(line: &Line) -> Option<String> {
+    let (clients, _) = connection_count(line);
+    (!line.has("-c")).then(|| format!("--connections {clients}"))
 }
 
 /// Requests a second of each connection.
 fn rate_of_connections(value: &str, line: &Line) -> Answer {
     let (clients, _) = connection_count(line);
     let rate = value.parse::<u64>().unwrap_or(0).saturating_mul(clients);
-    if rate == 0 { nothing("closed loop without --rate") } else { piece(format!("--rate {rate}")) }
+    if rate == 0 {
+        return nothing("closed loop without --rate");
+    }
+    pieces([format!("--rate {rate}")].into_iter().chain(untyped_connections(line)))
 }
 
 fn miss_rate(value: &str, _: &Line) -> Answer {
@@ -340,6 +355,7 @@ fn popularity(_: &str, line: &Line) -> Answer {
         },
         "Z" => format!("zipf:{}", line.value("--key-zipf-exp").unwrap_or("1")),
         "S" | "P" => "sequential".to_owned(),
+        // R is all that is left: a wrong letter never comes here.
         _ => "uniform".to_owned(),
     };
     let is_mixed = letters.split_once(':').is_some_and(|(set, get)| set != get);
@@ -395,6 +411,49 @@ fn greatest_common_divisor(one: u64, other: u64) -> u64 {
 fn affinity(_: &str, line: &Line) -> Answer {
     let last = line.number("-T", 1).saturating_sub(1);
     piece(if last == 0 { "--cpus 0".to_owned() } else { format!("--cpus 0-{last}") })
+}
+
+fn agent_port(value: &str, line: &Line) -> Answer {
+    match line.has("--agentmode") {
+        true => piece(format!("--listen 0.0.0.0:{value}")),
+        false => nothing("--agent HOST:PORT"),
+    }
+}
+
+/// Of an agent of mutilate's: everything else it is told by its controller.
+pub(super) fn is_of_agent(given: &TypedOption) -> bool {
+    ["--agentmode", "-p", "-T", "--affinity"].iter().any(|name| given.is_of(name))
+}
+
+/// What a tool takes where the line says nothing, and brunt takes something else.
+pub(super) fn defaults(line: &Line) -> Vec<String> {
+    let (connections, _) = connection_count(line);
+    let has = |names: &[&str]| names.iter().any(|name| line.has(name));
+    let connections = format!("--connections {connections}");
+    let usual: &[(&[&str], &str)] = match line.tool {
+        Tool::Redis | Tool::Valkey => &[
+            (&["-c"], "--connections 50"),
+            (&["-n", "-l", "--duration"], "--requests 100000"),
+            (&["-d"], "--value-size 3"),
+            (&["-r"], "--keys 1"),
+        ],
+        Tool::Memtier => &[
+            (&["-c", "-n", "--rate-limiting"], &connections),
+            (&["-t"], "--threads 4"),
+            (&["--ratio", "--command", "--multi-key-get"], "--mix set=1,get=10"),
+            (&["-d", "--data-size-range", "--data-size-list"], "--value-size 32"),
+            (&["--key-maximum", "--key-minimum"], "--keys 10000001"),
+        ],
+        Tool::Mutilate => &[
+            (&["-c"], &connections),
+            (&["-T"], "--threads 1"),
+            (&["-t", "-N"], "--time 5s"),
+            (&["-r"], "--keys 10000"),
+            (&["-K"], "--key-size 30"),
+            (&["-V"], "--value-size 200"),
+        ],
+    };
+    usual.iter().filter(|(names, _)| !has(names)).map(|(_, piece)| (*piece).to_owned()).collect()
 }
 
 fn arrival(value: &str, line: &Line) -> Answer {

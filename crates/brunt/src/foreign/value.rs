@@ -10,8 +10,24 @@ pub(super) enum ValueShape {
     Number,
     /// Digits with a fraction.
     Decimal,
-    /// Two numbers, with a colon or a dash between them.
+    /// Digits with a fraction, from 0 to 1.
+    Part,
+    /// Digits with a fraction, from 0 to 100.
+    Percent,
+    /// Two numbers with a colon between them.
     Pair,
+    /// Two numbers with a dash between them.
+    Range,
+    /// `MIN:MAX:STEP`.
+    Steps,
+    /// Sizes with weights, as memtier_benchmark writes them.
+    Sizes,
+    /// How many requests, or `allkeys`.
+    Requests,
+    /// One of memtier_benchmark's letters of how keys are chosen.
+    Pattern,
+    /// Two of them, of SETs and of GETs.
+    Patterns,
     /// A host without a port.
     Host,
     /// A path.
@@ -31,14 +47,25 @@ impl ValueShape {
     /// Is this such a value?
     pub(super) fn fits(self, value: Option<&str>) -> bool {
         let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+        // How many numbers there are, if there is nothing else.
+        let numbers = |text: &str, gap: char| text.split(gap).all(is_number).then(|| text.split(gap).count());
+        let is_pattern = |text: &str| ["R", "G", "S", "P", "Z"].contains(&text);
         match (self, value) {
             (Self::Nothing, None) => true,
             (Self::Nothing, Some(_)) | (_, None) => false,
             (Self::Number, Some(text)) => is_number(text),
             (Self::Decimal, Some(text)) => text.parse::<f64>().is_ok(),
-            (Self::Pair, Some(text)) => text
-                .split_once([':', '-'])
-                .is_some_and(|(first, second)| is_number(first) && is_number(second)),
+            (Self::Part, Some(text)) => text.parse().is_ok_and(|part| (0.0..=1.0).contains(&part)),
+            (Self::Percent, Some(text)) => text.parse().is_ok_and(|part| (0.0..=100.0).contains(&part)),
+            (Self::Pair, Some(text)) => numbers(text, ':') == Some(2),
+            (Self::Range, Some(text)) => numbers(text, '-') == Some(2),
+            (Self::Steps, Some(text)) => numbers(text, ':') == Some(3),
+            (Self::Sizes, Some(text)) => text.split(',').all(|size| numbers(size, ':') == Some(2)),
+            (Self::Requests, Some(text)) => text == "allkeys" || is_number(text),
+            (Self::Pattern, Some(text)) => is_pattern(text),
+            (Self::Patterns, Some(text)) => {
+                text.split_once(':').is_some_and(|(set, get)| is_pattern(set) && is_pattern(get))
+            }
             (Self::Host, Some(text)) => !text.contains('/') && !is_number(text),
             (Self::Path, Some(text)) => text.contains('/'),
             (Self::Uri, Some(text)) => text.contains("://"),
@@ -48,9 +75,38 @@ impl ValueShape {
         }
     }
 
+    /// What a tool takes there, beside a value that it does not take.
+    pub(super) fn wanted(self, value: Option<&str>) -> String {
+        let wanted = match self {
+            Self::Nothing => "no value",
+            Self::Number => "a whole number",
+            Self::Decimal => "a number",
+            Self::Part => "a number from 0 to 1",
+            Self::Percent => "a number from 0 to 100",
+            Self::Pair => "two whole numbers such as 1:10",
+            Self::Range => "two whole numbers such as 100-4000",
+            Self::Steps => "MIN:MAX:STEP in whole numbers",
+            Self::Sizes => "SIZE:WEIGHT,SIZE:WEIGHT,... in whole numbers",
+            Self::Requests => "a whole number or allkeys",
+            Self::Pattern => "a letter out of R G S P Z",
+            Self::Patterns => "two letters out of R G S P Z such as S:R",
+            Self::Host => "a host",
+            Self::Path => "a path",
+            Self::Uri => "a URL",
+            Self::Protocol => "redis, resp2, resp3, memcache_text or memcache_binary",
+            Self::Tests => {
+                let unknown: Vec<&str> =
+                    value.unwrap_or_default().split(',').filter(|name| test(name).is_none()).collect();
+                return format!("names of its tests, and has none called '{}'", unknown.join("', '"));
+            }
+            Self::Secret | Self::Text => "a value",
+        };
+        wanted.to_owned()
+    }
+
     /// Does a value that fits tell the tool from others with the same letter?
     pub(super) const fn is_telling(self) -> bool {
-        matches!(self, Self::Pair | Self::Protocol | Self::Tests)
+        matches!(self, Self::Pair | Self::Range | Self::Steps | Self::Protocol | Self::Tests)
     }
 }
 

@@ -26,7 +26,7 @@ const LINES: &[(&str, &str, &str)] = &[
     ("doctor -s h --clients 100 --threads 4", "--clients is an option of memtier_benchmark", "doctor --server redis://h:6379 --connections 400 --threads 4"),
     ("run -h 127.0.0.1 -p 6379 -c 50 -n 100000 -d 3 -P 16 -q", "-h, -p and -P are options of redis-benchmark", "run --server redis://127.0.0.1:6379 --connections 50 --requests 100000 --value-size 3 --depth 16 --brief"),
     ("run -t set,get -n 100000 -q", "-t is an option of redis-benchmark", "run --server redis://127.0.0.1:6379 --mix set=1,get=1 --requests 100000 --brief"),
-    ("run -t ping,lpush,lrange_100,mset -c 10 --csv", "-t is an option of redis-benchmark", "run --server redis://127.0.0.1:6379 --mix raw=1+1+1 --command PING --command 'LPUSH mylist {value}' --command 'LRANGE mylist 0 99' --connections 10 --json -"),
+    ("run -t ping,lpush,lrange_100,mset -c 10 --csv", "-t and --csv are options of redis-benchmark", "run --server redis://127.0.0.1:6379 --mix raw=1+1+1 --command PING --command 'LPUSH mylist {value}' --command 'LRANGE mylist 0 99' --connections 10 --json -"),
     ("run -h 10.1.1.1 -a hunter2 --user me --dbnum 2 -3 -k 0", "-h, -a, --dbnum, -3 and -k are options of redis-benchmark", "run --server redis://10.1.1.1:6379 --protocol resp3 --password @redis.pw --user me --database 2 --calls-per-connection 1"),
     ("run -s /tmp/redis.sock -t incr -r 100000", "-t is an option of redis-benchmark", "run --server unix:/tmp/redis.sock --protocol resp2 --mix incr=1 --keys 100000 --prefix key: --key-size 16"),
     ("run -r 10000 -n 10000 lpush mylist __rand_int__", "a command behind the options is of redis-benchmark", "run --server redis://127.0.0.1:6379 --keys 10000 --key-size 12 --requests 10000 --command 'lpush mylist {key}' --mix raw=1"),
@@ -47,6 +47,10 @@ const LINES: &[(&str, &str, &str)] = &[
     ("run -s a --redis --getset --assoc=4 -N 100000 -w 2 --save samples.txt", "--redis, --getset, --assoc, -N and 2 more are options of mutilate", "run --server redis://a:11211 --on-miss set --hash-field 4 --requests 100000 --warmup 2s --samples samples.txt"),
     ("run -s a -U me -P hunter2 --binary -K 30 -i exponential -q 500 --moderate", "-U, -P, --binary, -K and 3 more are options of mutilate", "run --server a --user me --password @cache.pw --protocol memcached-binary --key-size 30 --arrival poisson --rate 500"),
     ("load -s h -p 6379 --key-maximum 1000 -d 32", "-p, --key-maximum and -d are options of memtier_benchmark", "load --server redis://h:6379 --keys 1001 --value-size 32"),
+    ("run -q -s 127.0.0.1:28111 -t 1s -q 5000", "-q is an option of mutilate", "run -q -s 127.0.0.1:28111 -t 1s --rate 5000"),
+    ("run -x 5 --ratio 1:1", "-x and --ratio are options of memtier_benchmark", "run --server redis://127.0.0.1:6379 --repeat 5 --mix set=1,get=1"),
+    ("run --agentmode -T 3 -p 5557", "--agentmode and -p are options of mutilate", "agent --threads 3 --listen 0.0.0.0:5557"),
+    ("run -x -n 10 set foo", "-x is an option of redis-benchmark", "run --server redis://127.0.0.1:6379 --requests 10 --command 'set foo {value}' --mix raw=1"),
     ("run -s redis://me:hunter2@h:1 --ratio 1:10 -t 5s", "--ratio is an option of memtier_benchmark", "run --server redis://me@h:1 --password @redis.pw --mix set=1,get=10 -t 5s"),
 ];
 
@@ -87,6 +91,57 @@ fn other_tools_lines_get_equivalent_options() {
     }
 }
 
+/// A value that an option does not take, or an option that needs another one: no line is offered, and the reason is said.
+#[test]
+fn what_cannot_be_translated_has_its_reason() {
+    let _beside = beside_others();
+    #[rustfmt::skip]
+    let table = [
+        ("run --ratio ten", "memtier_benchmark takes two whole numbers such as 1:10", "the value of --ratio is none that it takes"),
+        ("run --ratio 1:1 --clients abc", "takes a whole number", "the value of --clients is none that it takes"),
+        ("run --key-maximum", "takes a whole number", "the value of --key-maximum is none that it takes"),
+        ("run --key-maximum --hide-histogram", "takes a whole number", "the value of --key-maximum is none that it takes"),
+        ("run --data-size-range 100", "takes two whole numbers such as 100-4000", "the value of --data-size-range is none that it takes"),
+        ("run --data-size-list 7", "takes SIZE:WEIGHT,SIZE:WEIGHT", "the value of --data-size-list is none that it takes"),
+        ("run --key-pattern Q:Q", "takes two letters out of R G S P Z such as S:R", "the value of --key-pattern is none that it takes"),
+        ("run -h h -p 6379 -P 16 -t set,get,foo", "redis-benchmark takes names of its tests, and has none called 'foo'", "the value of -t is none that it takes"),
+        ("run --username=u --password=p -s a", "--user u", "--user: 'u' was given; accepted: --user together with --protocol memcached-binary, resp2 or resp3"),
+        ("run --sni x -h h", "--tls-server-name x", "--tls-server-name: 'x' was given; accepted: --tls-server-name together with --transport tls"),
+        ("run -s a -u 0.5 -Q 1000", "--measure-rate 1000", "--measure-rate: '1000/s' was given; accepted: --agent beside it: without agents there is one class for all"),
+        ("run -s a --search 97:1000", "--slo 'p97 < 1000us'", "--slo: 'p97 < 1ms' was given; 'p97' was given; accepted: p50, p90, p95, p99, p99.9, p99.99"),
+        ("run -s a --search 95:1000 -N 5", "--requests 5", "--requests: '5' was given; accepted: --time, for the steps of a search end by time"),
+        ("run -h h -p 70000", "--server redis://h:70000", "--server: 'redis://h:70000' was given; accepted: "),
+        ("run --hide-histogram --miss-rate-threshold 150", "takes a number from 0 to 100", "the value of --miss-rate-threshold is none that it takes"),
+        ("compare a.json b.json --clients 5", "--connections 20", "--connections: results were measured already; accepted: beside --live, which measures"),
+    ];
+    for (line, note, reason) in table {
+        let (exit, message) = ended(&words(line));
+        assert_eq!(exit, 2, "{line}: {message}");
+        assert!(message.contains(note), "{line}: {message}");
+        assert!(message.contains(&format!("\nNo whole command line: {reason}")), "{line}: {message}");
+        assert!(!message.contains("The whole command line"), "{line}: {message}");
+    }
+}
+
+/// What a tool does where nothing is said belongs to numbers that count by connection.
+#[test]
+fn defaults_that_belong_to_what_was_typed_are_said() {
+    let _beside = beside_others();
+    assert_eq!(
+        ended(&words("run --ratio 1:0 -n 1000")).1,
+        "\
+error: --ratio is an option of memtier_benchmark; brunt run has other names:
+  --ratio 1:0  --mix set=1
+  -n 1000      --requests 200000 --connections 200  1000 for each of 200 connections
+The whole command line:
+  brunt run --server redis://127.0.0.1:6379 --mix set=1 --requests 200000 --connections 200
+The rest has brunt's defaults; those of memtier_benchmark are --threads 4 --value-size 32 --keys 10000001
+"
+    );
+    let (_, message) = ended(&words("run --requests 5000 --num-functions 10"));
+    assert!(message.contains("Without --server it loads a server that brunt starts for it."), "{message}");
+}
+
 /// Options that both have are said to be other ones, unless the rest of the line is ours.
 #[test]
 fn shared_option_names_are_resolved() {
@@ -103,6 +158,7 @@ error: --hide-histogram is an option of memtier_benchmark; brunt run has other n
   --hide-histogram  -                        the report prints no histogram
 The whole command line:
   brunt run --server redis://h:6379 --connections 20 --threads 2 --value-size 32
+The rest has brunt's defaults; those of memtier_benchmark are --mix set=1,get=10 --keys 10000001
 "
     );
     assert_eq!(

@@ -132,7 +132,8 @@ fn tables_agree_with_the_answers_to_options_of_other_tools() {
     for row in rows() {
         let Some((_, marker)) = markers.iter().find(|(tool, _)| *tool == row.tool) else { continue };
         let (Some(theirs), Some(ours)) = (code(row.theirs), code(row.ours)) else { continue };
-        let line = words(&format!("run {theirs} {marker}"));
+        let beside = if ours.contains("--tls-") && !theirs.contains("--tls ") { " --tls" } else { "" };
+        let line = words(&format!("run {theirs} {marker}{beside}"));
         let line: Vec<&str> = line.iter().map(String::as_str).collect();
         let output = plain(&line).output().unwrap();
         let message = String::from_utf8(output.stderr).unwrap();
