@@ -12,7 +12,7 @@ use crate::fault::FaultTable;
 use crate::histogram::{Histogram, SparseHistogram};
 use crate::meter::Meter;
 use crate::object_fault::ObjectFaults;
-use crate::outage::OutageSpans;
+use crate::outage_span::OutageSpans;
 use crate::request_counts::CountEntry;
 use crate::server::ServerCounts;
 use brunt_plan::op::{ClassId, OpId};

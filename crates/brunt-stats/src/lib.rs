@@ -34,6 +34,7 @@ pub mod object_fault;
 pub mod observer;
 pub mod occupancy;
 pub mod outage;
+pub mod outage_span;
 pub mod period;
 pub mod rank_test;
 pub mod rate_scan;

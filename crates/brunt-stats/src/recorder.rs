@@ -10,7 +10,7 @@ use crate::histogram::RecordingHistogram;
 use crate::interval::{Bytes, Interval, IntervalRow, Latencies};
 use crate::meter::MeterRecorder;
 use crate::object_fault::{ObjectFaultNote, ObjectFaults};
-use crate::outage::{OutageSpan, OutageSpans};
+use crate::outage_span::{OutageSpan, OutageSpans};
 use crate::request_counts::{CountEntry, CountTable, OpCounts, is_failed};
 use crate::sample::{Sample, Times};
 use crate::server::ServerCounts;

@@ -13,7 +13,7 @@ use crate::fault::FaultTable;
 use crate::histogram::Histogram;
 use crate::interval::{Bytes, HostMapping, Interval, IntervalRow, Latencies};
 use crate::meter::{Meter, MeterTotals};
-use crate::outage::{OutageSpan, OutageSpans};
+use crate::outage_span::{OutageSpan, OutageSpans};
 use crate::recorder::{Layout, RowIndex};
 use crate::request_counts::CountTable;
 use crate::server::{self, ServerCounts};

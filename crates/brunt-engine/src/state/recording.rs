@@ -17,7 +17,7 @@ use brunt_stats::connection::ConnectionEvent;
 use brunt_stats::fault::{FaultKind, FirstError, FirstGarbage};
 use brunt_stats::object_fault::ObjectFaultNote;
 use brunt_stats::occupancy::Occupancy;
-use brunt_stats::outage::OutageSpan;
+use brunt_stats::outage_span::OutageSpan;
 use brunt_stats::recorder::{RecorderSet, RowHandle};
 use brunt_stats::sample::{Sample, Times};
 use brunt_stats::sample_buffer::SampleBuffer;

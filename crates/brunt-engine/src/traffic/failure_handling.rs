@@ -16,7 +16,7 @@ use brunt_plan::outcome::{Outcome, OutcomeClass};
 use brunt_proto::{Codec, Matching};
 use brunt_stats::connection::ConnectionEvent;
 use brunt_stats::fault::FaultKind;
-use brunt_stats::outage::OutageKind;
+use brunt_stats::outage_span::OutageKind;
 use brunt_stats::stamps::StampLoss;
 use brunt_workload::session::DueOp;
 

@@ -19,7 +19,7 @@ use brunt_plan::plan::MeterKind;
 use brunt_proto::resp::slot::slot_of;
 use brunt_proto::{Codec, Event, Form, KeyNames, Malformed, Matching, Recache};
 use brunt_stats::fault::FaultKind;
-use brunt_stats::outage::OutageKind;
+use brunt_stats::outage_span::OutageKind;
 use brunt_stats::sample::{Sample, Times};
 use brunt_workload::verify::{Expected, Verifier};
 

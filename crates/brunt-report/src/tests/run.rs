@@ -17,7 +17,7 @@ use brunt_stats::fault::{FaultKind, FirstError, FirstGarbage};
 use brunt_stats::headroom::{Headroom, HeadroomLimit};
 use brunt_stats::host::{ClockEvidence, HostEvidence};
 use brunt_stats::occupancy::OccupancyTotal;
-use brunt_stats::outage::{OutageKind, OutageKinds, OutageSpan};
+use brunt_stats::outage_span::{OutageKind, OutageKinds, OutageSpan};
 use brunt_stats::recache::RecacheCounts;
 use brunt_stats::recorder::{Layout, RecorderSet};
 use brunt_stats::run_data::{RunData, RunTimes};

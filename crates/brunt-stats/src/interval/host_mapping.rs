@@ -5,7 +5,7 @@
 
 use super::Interval;
 use crate::fault::{FaultTable, FirstGarbage};
-use crate::outage::OutageSpans;
+use crate::outage_span::OutageSpans;
 use crate::recorder::Layout;
 use crate::sample::{Sample, Times};
 use crate::verification::Verification;
@@ -115,7 +115,7 @@ impl Interval {
 mod tests {
     use super::*;
     use crate::fault::FaultKind;
-    use crate::outage::{OutageKinds, OutageSpan};
+    use crate::outage_span::{OutageKinds, OutageSpan};
     use crate::recorder::RecorderSet;
     use brunt_plan::op::OpKind;
     use brunt_plan::outcome::{Outcome, ReplyKind};

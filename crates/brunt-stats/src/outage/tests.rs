@@ -4,8 +4,8 @@
 
 use super::*;
 use crate::interval::{Interval, SLICE_NS};
+use crate::outage_span::OutageKind::{self, Refused, Reset, Stalled};
 use crate::recorder::{Layout, RecorderSet};
-use OutageKind::{Refused, Reset, Stalled, TimedOut};
 
 const MS: u64 = 1_000_000;
 /// Not over when the run ended.
@@ -61,24 +61,6 @@ fn servers_are_apart_and_kinds_add_up() {
         .map(|outage| (outage.server, outage.start_ns, outage.length_ns(), outage.kinds.names().collect()))
         .collect::<Vec<(u16, u64, Option<u64>, Vec<&str>)>>();
     assert_eq!(found, [(1, 11, Some(19), vec!["refused", "reset"]), (0, 12, Some(8), vec!["stalled"])]);
-}
-
-#[test]
-fn kinds_form_a_set() {
-    let mut kinds = OutageKinds::NONE;
-    assert!(kinds.is_empty());
-    for (index, kind) in OutageKind::ALL.into_iter().enumerate() {
-        assert_eq!(kind as usize, index);
-        assert!(!kinds.contains(kind));
-        kinds.insert(kind);
-        kinds.insert(kind);
-        assert!(kinds.contains(kind));
-        assert_eq!(kinds.iter().count(), index + 1);
-    }
-    let text = kinds.names().collect::<Vec<_>>().join(" ");
-    assert_eq!(text, "stalled refused reset closed_by_peer timed_out garbage no_port other error");
-    assert_eq!(OutageKind::from(FaultKind::Other(113)), OutageKind::Other);
-    assert_eq!(OutageKind::from(FaultKind::TimedOut), TimedOut);
 }
 
 /// Workers that hand over every 100 ms, `answers` in each slice by each, on server 1 of two.
@@ -153,16 +135,6 @@ fn recovery_is_known_to_a_slice() {
 }
 
 #[test]
-fn spans_of_a_run_have_a_bound() {
-    let mut kept = OutageSpans::default();
-    let many = OutageSpans { spans: vec![span(0, 1, 2, 1, Reset); SPANS_MAX], overflow: 1 };
-    let times = SPANS_KEPT_MAX / SPANS_MAX + 3;
-    (0..times).for_each(|_| kept.merge(&many));
-    assert_eq!(kept.spans.len(), SPANS_KEPT_MAX);
-    assert_eq!(kept.overflow, (times * (SPANS_MAX + 1) - SPANS_KEPT_MAX) as u64);
-}
-
-#[test]
 fn recovery_is_unknown_without_former_rate_or_reply() {
     // Never again as before.
     check_recovery(&[100, 100, 100, 0, 0, 94, 94, 94], (300, 500), None);
@@ -183,18 +155,4 @@ fn recovery_is_unknown_without_former_rate_or_reply() {
         outages(&[span(1, 500 * MS, NEVER, 1, Reset)], &timeline, &(0..900 * MS))[0].recovered_ns,
         None
     );
-}
-
-#[test]
-fn spans_of_an_interval_have_a_bound() {
-    let mut spans = OutageSpans::with_room();
-    let capacity = spans.spans.capacity();
-    for index in 0..SPANS_MAX as u64 + 3 {
-        spans.note(span(0, index, index + 1, 1, Reset));
-    }
-    assert_eq!(spans.spans.capacity(), capacity, "noting one allocates nothing");
-    let mut taken = spans.take();
-    assert_eq!((taken.spans.len(), taken.overflow, &spans), (SPANS_MAX, 3, &OutageSpans::default()));
-    taken.merge(&taken.clone());
-    assert_eq!((taken.spans.len(), taken.overflow), (2 * SPANS_MAX, 6));
 }

@@ -9,7 +9,7 @@ use crate::fault::FaultTable;
 use crate::histogram::Histogram;
 use crate::interval::Bytes;
 use crate::meter::MeterTotals;
-use crate::outage::OutageSpans;
+use crate::outage_span::OutageSpans;
 use crate::recorder::Layout;
 use crate::request_counts::{CountEntry, OpCounts, RequestCounts};
 use crate::server::ServerCounts;

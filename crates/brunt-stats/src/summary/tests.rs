@@ -7,7 +7,7 @@ use crate::assertion::Doubt;
 use crate::calibration::Lookup;
 use crate::connection::ConnectionEvent;
 use crate::interval::Interval;
-use crate::outage::{OutageKind, OutageKinds, OutageSpan};
+use crate::outage_span::{OutageKind, OutageKinds, OutageSpan};
 use crate::recorder::{Layout, RecorderSet};
 use crate::sample::{Sample, Times};
 use crate::server_stats::{ServerRecord, Snapshot};

@@ -7,7 +7,7 @@ use crate::batch::batches;
 use crate::connection::ConnectionCounts;
 use crate::fault::FaultTable;
 use crate::interval::{Bytes, IntervalRow, Latencies, SLICE_NS};
-use crate::outage::OutageSpans;
+use crate::outage_span::OutageSpans;
 use crate::request_counts::{CountEntry, OpCounts};
 use crate::server::ServerCounts;
 use crate::summary::MeasuredWindow;

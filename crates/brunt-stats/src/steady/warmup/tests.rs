@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::fault::FaultKind;
-use crate::outage::{OutageKind, OutageKinds, OutageSpan};
+use crate::outage_span::{OutageKind, OutageKinds, OutageSpan};
 use crate::recorder::{Layout, RecorderSet};
 use crate::sample::{Sample, Times};
 use brunt_plan::op::{KeyRef, Op, OpKind};

@@ -3,7 +3,7 @@
 
 use super::trust::ordinary;
 use super::*;
-use crate::outage::{OutageKind, OutageKinds};
+use crate::outage_span::{OutageKind, OutageKinds};
 use crate::server_stats::{CounterReset, Growth, ServerSpan, ServerStat};
 use crate::steady::{Series, Steadiness};
 
