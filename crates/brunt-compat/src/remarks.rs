@@ -3,8 +3,9 @@
 //! Not what is a tool's own to say. Invariant: where numbers are doubted, the reasons follow that decided it.
 
 use brunt_plan::quoted_bytes::QuotedBytes;
+use brunt_stats::check::CheckStatus;
 use brunt_stats::summary::Summary;
-use brunt_stats::verdict::{CheckStatus, Status};
+use brunt_stats::verdict::Status;
 
 /// The verdict, and what decided it.
 pub fn verdict(summary: &Summary) -> Vec<String> {

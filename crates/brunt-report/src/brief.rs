@@ -8,8 +8,9 @@ use crate::figure::{Bound, Figures, unit_of};
 use crate::layout::Layout;
 use crate::text::latency::{interval, is_unacknowledged, is_unbounded, rate};
 use brunt_plan::quantile::Quantile;
+use brunt_stats::check::CheckStatus;
 use brunt_stats::summary::Summary;
-use brunt_stats::verdict::{CheckStatus, Status, Verdict};
+use brunt_stats::verdict::{Status, Verdict};
 use std::io::{self, Write};
 
 /// The percentiles; the first without its interval.

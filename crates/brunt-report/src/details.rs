@@ -26,7 +26,8 @@ use crate::row;
 use crate::table::Table;
 use brunt_plan::plan::{Profile, Refill};
 use brunt_plan::quantile::Quantile;
-use brunt_stats::summary::{OpSummary, Summary};
+use brunt_stats::op_summary::OpSummary;
+use brunt_stats::summary::Summary;
 use brunt_stats::usage::{STALL_MIN_NS, StallCounts, WorkerUsage};
 use std::io::{self, Write};
 

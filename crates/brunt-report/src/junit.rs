@@ -11,8 +11,9 @@ use crate::metric;
 use crate::result::RunResult;
 use brunt_stats::assertion::Assertion;
 use brunt_stats::bound::Decision;
+use brunt_stats::check::{Check, CheckStatus};
 use brunt_stats::summary::Summary;
-use brunt_stats::verdict::{Check, CheckStatus, Status};
+use brunt_stats::verdict::Status;
 use std::io::{self, Write};
 
 /// Writes the run. Where untrusted numbers are allowed, they are no error.

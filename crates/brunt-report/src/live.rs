@@ -14,18 +14,20 @@ pub(crate) use names::{OTHER, RunNames, worker_name};
 
 use brunt_plan::phase::Phase;
 use brunt_plan::plan::{MeterKind, Plan};
+use brunt_stats::check::CheckStatus;
 use brunt_stats::connection::ConnectionCounts;
 use brunt_stats::histogram::Histogram;
 use brunt_stats::interval::Bytes;
 use brunt_stats::latency::LatencySummary;
+use brunt_stats::measured_window::MeasuredWindow;
 use brunt_stats::observer::RunPosition;
 use brunt_stats::outage::{Outage, outages};
 use brunt_stats::recorder::Layout;
 use brunt_stats::request_counts::OpCounts;
 use brunt_stats::server_stats::Snapshot;
 use brunt_stats::store::IntervalStore;
-use brunt_stats::summary::{MeasuredWindow, Summary};
-use brunt_stats::verdict::{CheckStatus, Status};
+use brunt_stats::summary::Summary;
+use brunt_stats::verdict::Status;
 use std::sync::Arc;
 
 /// What is known of a run before it begins.

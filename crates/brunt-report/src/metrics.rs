@@ -10,8 +10,9 @@ use crate::live::{Buckets, HostCounters, LiveRun, OTHER, Row, RunVerdict, State,
 use brunt_plan::destination::Server;
 use brunt_plan::outcome::OutcomeClass;
 use brunt_plan::plan::{Load, Plan};
+use brunt_stats::check::CheckStatus;
 use brunt_stats::server_stats::Snapshot;
-use brunt_stats::verdict::{CheckStatus, Status};
+use brunt_stats::verdict::Status;
 use families::{Families, Kind, seconds};
 use std::collections::BTreeMap;
 

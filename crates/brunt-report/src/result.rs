@@ -15,9 +15,12 @@ use brunt_plan::plan::Wait;
 use brunt_plan::quantile::Quantile;
 use brunt_plan::spec::PlanSpec;
 use brunt_stats::bound::Bounds;
+use brunt_stats::check::{Check, CheckStatus};
 use brunt_stats::latency::LatencySummary;
-use brunt_stats::summary::{LAG_SHARE_MAX, OpSummary, RunRecord, Summary};
-use brunt_stats::verdict::{Check, CheckStatus, Status, Verdict};
+use brunt_stats::op_summary::{LAG_SHARE_MAX, OpSummary};
+use brunt_stats::run_record::RunRecord;
+use brunt_stats::summary::Summary;
+use brunt_stats::verdict::{Status, Verdict};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 

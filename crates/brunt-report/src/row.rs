@@ -2,7 +2,8 @@
 //!
 //! Not how a row is printed. Invariant: no row repeats another; the first is that of all requests, or of the only operation.
 
-use brunt_stats::summary::{OpSummary, Summary};
+use brunt_stats::op_summary::OpSummary;
+use brunt_stats::summary::Summary;
 
 /// The row of all requests.
 pub(crate) const ALL: &str = "all";

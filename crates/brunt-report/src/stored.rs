@@ -9,7 +9,8 @@ use crate::record::run_record;
 use brunt_plan::objective::{Ceiling, Objective};
 use brunt_plan::plan::Plan;
 use brunt_plan::spec::PlanSpec;
-use brunt_stats::summary::{RunRecord, Summary};
+use brunt_stats::run_record::RunRecord;
+use brunt_stats::summary::Summary;
 use serde::Deserialize;
 use serde_json::Value;
 

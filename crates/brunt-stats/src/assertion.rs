@@ -5,7 +5,7 @@
 
 use crate::bound::{Bounds, Client, Decision, decide};
 use crate::latency::LatencySummary;
-use crate::summary::{OpSummary, Summary};
+use crate::op_summary::OpSummary;
 use brunt_plan::objective::{Metric, Objective, Statistic};
 
 /// One assertion and how it came out.
@@ -49,15 +49,13 @@ pub enum Doubt {
 
 impl Assertion {
     /// Compares an objective with what a run came to.
-    pub fn of(objective: Objective, summary: &Summary) -> Self {
-        let row = summary.row(objective.subject.op);
-        let bounds = row.map_or(Bounds::UNKNOWN, |row| summary.client.bounds(objective.subject.metric, row));
+    pub fn of(objective: Objective, row: Option<&OpSummary>, client: &Client, has_open_loop: bool) -> Self {
+        let bounds = row.map_or(Bounds::UNKNOWN, |row| client.bounds(objective.subject.metric, row));
         let decision = decide(bounds, |value| objective.is_met_by(value));
         let measured = row.and_then(|row| measured(objective.subject.metric, row));
         let is_open = decision == Decision::Inconclusive;
         let of_latency = objective.subject.metric.is_latency();
-        let at_rate =
-            row.filter(|_| of_latency && !summary.record.plan.has_open_loop()).map(|row| row.rate.completed);
+        let at_rate = row.filter(|_| of_latency && !has_open_loop).map(|row| row.rate.completed);
         let doubt = match row {
             _ if !is_open => None,
             None => Some(Doubt::NoRequests),

@@ -6,7 +6,7 @@
 //! exactly one batch.
 
 use crate::histogram::{Histogram, SparseHistogram};
-use crate::summary::MeasuredWindow;
+use crate::measured_window::MeasuredWindow;
 use crate::timeline::Timeline;
 use brunt_plan::op::{ClassId, OpId};
 

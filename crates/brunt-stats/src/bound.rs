@@ -7,7 +7,7 @@
 
 use crate::histogram::Histogram;
 use crate::latency::LatencySummary;
-use crate::summary::OpSummary;
+use crate::op_summary::OpSummary;
 use brunt_plan::objective::{Ceiling, Metric, Statistic};
 use brunt_plan::quantile::Quantile;
 
@@ -189,19 +189,6 @@ impl Client {
             false => Bounds { high: bounds.high / (1.0 - self.stood_still).max(0.0), ..bounds },
         }
     }
-}
-
-/// Half of the 95 % interval of each quantity that is a quotient of sums, from batches; `None` where there are too few of them.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct HalfWidths {
-    /// Of the mean response time, in nanoseconds.
-    pub mean_ns: Option<f64>,
-    /// Of the requests completed per second.
-    pub rate: Option<f64>,
-    /// Of the share of keys found.
-    pub hit: Option<f64>,
-    /// Of the share of requests that failed.
-    pub errors: Option<f64>,
 }
 
 /// The highest value above which this share lies of these values and of so many that are above all of them.

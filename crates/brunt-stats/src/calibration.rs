@@ -5,8 +5,8 @@
 //! said.
 
 use crate::headroom::{Headroom, Probe};
+use crate::number_text::time;
 use crate::usage::ClientUsage;
-use crate::verdict::time;
 use brunt_plan::cpus::CpuList;
 use brunt_plan::plan::{Class, Plan};
 use serde::{Deserialize, Serialize};

@@ -5,108 +5,24 @@
 //! happens to be narrow stops too often at intervals that are narrow by mistake; few looks far apart keep that small,
 //! and doublings are few however long a run may be. Invariant: a run that no look has stopped ends as its plan says.
 
-use crate::bound::{Client, Decision};
-use crate::confidence::PercentileInterval;
+use crate::bound::Client;
+use crate::check::{Check, CheckStatus, check_ids};
+use crate::goal::{Goal, GoalState, UntilResult};
+use crate::measured_window::MeasuredWindow;
+use crate::op_summary::{OpRow, OpSummary};
+use crate::row_sums::{RowSums, class_summaries};
+use crate::steady::Steadiness;
 use crate::store::IntervalStore;
-use crate::summary::{MeasuredWindow, OpRow, OpSummary, look_at};
-use crate::verdict::{self, Check, CheckStatus, percent, time};
-use brunt_plan::objective::Ceiling;
-use brunt_plan::op_name::OpName;
+use crate::verdict::{self, Evidence, LagRow};
 use brunt_plan::plan::Plan;
-use brunt_plan::quantile::Quantile;
-use brunt_plan::until::Precision;
 use serde::{Deserialize, Serialize};
-use std::fmt;
 
-/// So many independent requests must lie above a percentile before its interval is believed to be narrow.
-pub(crate) const EFFECTIVE_ABOVE_MIN: f64 = 50.0;
 /// Workers hand over what they recorded every 100 ms, a little late, and the control thread takes it in 10 ms later: so much
 /// later than its instant a look sees everything up to it.
 const HANDED_OVER_NS: u64 = 50_000_000;
 /// A client that was too late at so many looks in a row stays so: one look may have met a stop of the host, and the next one
 /// sees a window of twice the length.
 const LATE_LOOKS_MAX: u32 = 2;
-
-/// What a run is to find out about a percentile of the response time.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub enum Goal {
-    /// Its value, as precisely as this.
-    Width(Precision),
-    /// On which side of a bound it lies, whatever the client did.
-    Excludes(Ceiling),
-}
-
-/// What the intervals say of a goal.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub enum GoalState {
-    /// Nothing: too few requests for the percentile, or too short a time for an interval.
-    Unknown,
-    /// It is not reached.
-    Open(PercentileInterval),
-    /// It is reached.
-    Reached(PercentileInterval),
-}
-
-impl GoalState {
-    /// Is the goal reached?
-    pub const fn is_reached(&self) -> bool {
-        matches!(self, Self::Reached(_))
-    }
-
-    /// The interval that it rests on.
-    pub const fn interval(&self) -> Option<&PercentileInterval> {
-        match self {
-            Self::Unknown => None,
-            Self::Open(interval) | Self::Reached(interval) => Some(interval),
-        }
-    }
-}
-
-impl Goal {
-    const fn op(&self) -> Option<OpName> {
-        match self {
-            Self::Width(precision) => precision.op,
-            Self::Excludes(ceiling) => ceiling.op,
-        }
-    }
-
-    const fn quantile(&self) -> Quantile {
-        match self {
-            Self::Width(precision) => precision.quantile,
-            Self::Excludes(ceiling) => ceiling.quantile,
-        }
-    }
-
-    /// What the goal's requests say of it.
-    pub fn find(&self, row: &OpSummary, client: &Client) -> GoalState {
-        let Some(interval) = row.intervals.iter().find(|interval| interval.quantile == self.quantile())
-        else {
-            return GoalState::Unknown;
-        };
-        let is_reached = match self {
-            Self::Width(precision) => {
-                let half_width = interval.relative_half_width();
-                interval.effective_above() >= EFFECTIVE_ABOVE_MIN
-                    && half_width.is_some_and(|found| found <= precision.half_width.as_f64())
-            }
-            Self::Excludes(ceiling) => client.decide_ceiling(ceiling, row) != Decision::Inconclusive,
-        };
-        if is_reached { GoalState::Reached(*interval) } else { GoalState::Open(*interval) }
-    }
-}
-
-/// As a user writes it.
-impl fmt::Display for Goal {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Width(precision) => precision.fmt(formatter),
-            Self::Excludes(Ceiling { op, quantile, bound_ns }) => {
-                let of = op.map(|op| format!("{op}.")).unwrap_or_default();
-                write!(formatter, "{of}{quantile} against {}", time(*bound_ns))
-            }
-        }
-    }
-}
 
 /// The goals of a run, and the looks at them.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -129,9 +45,9 @@ pub struct Convergence {
 struct InterimLook {
     at_ns: u64,
     findings: Vec<(Goal, GoalState)>,
-    #[serde(with = "verdict::check_ids")]
+    #[serde(with = "check_ids")]
     held_by: Vec<&'static str>,
-    #[serde(with = "verdict::check_ids")]
+    #[serde(with = "check_ids")]
     unjudged: Vec<&'static str>,
     /// LAG convicts: not the server's latencies are seen.
     is_late: bool,
@@ -246,69 +162,19 @@ impl Convergence {
     }
 }
 
-/// What became of the goals of a run.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct UntilResult {
-    /// Every goal with what was found, at the look that was content or else at the end.
-    pub findings: Vec<(Goal, GoalState)>,
-    /// The checks that spoke against ending then, whatever the intervals were.
-    pub held_by: Vec<&'static str>,
-    /// The checks that could not speak against it, because the window was too short then or the plan leaves them no
-    /// say.
-    pub unjudged: Vec<&'static str>,
-    /// Looks taken.
-    pub taken: u32,
-    /// Looks that there could have been.
-    pub looks: u32,
-    /// Length of the window at the look that was content; `None` where none was.
-    pub enough_at_ns: Option<u64>,
-    /// Length of the window at the look that gave it up, because the client was too late; `None` where none did.
-    pub given_up_at_ns: Option<u64>,
-    /// The run was interrupted before.
-    pub is_interrupted: bool,
-}
-
-impl UntilResult {
-    /// Was everything found out?
-    pub fn is_reached(&self) -> bool {
-        self.held_by.is_empty() && self.findings.iter().all(|(_, finding)| finding.is_reached())
-    }
-}
-
-/// When it ended and what was known then, in a sentence.
-impl UntilResult {
-    /// What became of it, then of each goal, and what else decided.
-    pub(crate) fn clauses(&self) -> Vec<String> {
-        let look = |at_ns: u64| format!("at look {} of {}, after {}", self.taken, self.looks, time(at_ns));
-        let mut clauses = vec![match (self.enough_at_ns, self.given_up_at_ns) {
-            (Some(at_ns), _) => format!("reached {}", look(at_ns)),
-            (None, _) if self.is_interrupted => "interrupted before it was reached".to_owned(),
-            (None, Some(at_ns)) => format!("given up {}, for the client was too late", look(at_ns)),
-            (None, None) if self.is_reached() => "reached when the time was up".to_owned(),
-            (None, None) => "not reached when the time was up".to_owned(),
-        }];
-        clauses.extend(self.findings.iter().map(|(goal, finding)| {
-            let found = match finding.interval().map(PercentileInterval::relative_half_width) {
-                None => "no interval".to_owned(),
-                Some(Some(half_width)) => percent(half_width),
-                Some(None) => "no upper end".to_owned(),
-            };
-            format!("{goal}: {found}")
-        }));
-        if !self.held_by.is_empty() {
-            clauses.push(format!("held up by {}", self.held_by.join(" ")));
-        }
-        if !self.unjudged.is_empty() {
-            clauses.push(format!("without {}, not judged then", self.unjudged.join(" ")));
-        }
-        clauses
-    }
-}
-
-impl fmt::Display for UntilResult {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str(&self.clauses().join("; "))
-    }
+/// What the window would come to if it ended as this one does, while the run goes on: all requests, every kind of op, and
+/// the checks that speak against ending it.
+fn look_at(
+    plan: &Plan,
+    store: &IntervalStore,
+    window: &MeasuredWindow,
+) -> (OpSummary, Vec<OpRow>, Vec<Check>) {
+    let steady = Steadiness::of(plan, store, window);
+    let rows = RowSums::new(plan, store, window);
+    let (total, ops) = (rows.sum(|_, _| true), rows.by_op(|_| true));
+    let lag_rows = LagRow::all(plan, &total, &class_summaries(plan, &rows));
+    let checks = verdict::while_running(&Evidence { lag_rows, steady, ..Evidence::default() });
+    (total, ops, checks)
 }
 
 #[cfg(test)]

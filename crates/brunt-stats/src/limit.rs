@@ -4,7 +4,8 @@
 //! must not take the generator's for the server's. Invariant: a client that was convicted of lacking processor time never
 //! accuses the server.
 
-use crate::verdict::{CauseKind, Check, CheckStatus, Verdict};
+use crate::check::{Check, CheckStatus};
+use crate::verdict::{CauseKind, Verdict};
 
 /// Whose limit it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -5,10 +5,11 @@
 //! but for notes, and [`Event::Ended`] last, whatever becomes of it.
 
 use crate::interval::Interval;
+use crate::measured_window::MeasuredWindow;
 use crate::period::Period;
 use crate::server_stats::Snapshot;
 use crate::store::IntervalStore;
-use crate::summary::{MeasuredWindow, Summary};
+use crate::summary::Summary;
 use brunt_plan::plan::Plan;
 use brunt_plan::units::DurationNs;
 

@@ -6,9 +6,9 @@
 //! period lies in one phase of the schedule.
 
 use crate::interval::Interval;
+use crate::measured_window::MeasuredWindow;
 use crate::recorder::Layout;
 use crate::store::IntervalStore;
-use crate::summary::MeasuredWindow;
 use brunt_plan::phase::Phase;
 use std::collections::BTreeMap;
 use std::ops::Range;

@@ -5,15 +5,14 @@
 //! back (the server was started anew, or somebody reset it) makes no difference but `None`.
 
 mod agreement;
-mod evidence;
 mod growth;
 mod serialized;
 
+pub(crate) use agreement::open_requests;
 pub use agreement::{StatComparison, agreement};
-pub(crate) use evidence::evidence;
 pub use growth::Growth;
 
-use crate::summary::MeasuredWindow;
+use crate::measured_window::MeasuredWindow;
 use serde::{Deserialize, Serialize};
 
 /// Declares the statistics that are kept, with the servers' own names for them, and whether they count or show a state.

@@ -12,28 +12,32 @@ mod fault;
 mod headroom;
 mod host;
 mod lag;
+mod lag_row;
 mod lateness;
 pub mod little;
 mod load;
 mod outage;
 mod repeat;
 mod server;
+mod server_evidence;
 mod stall;
 mod steady;
 mod trust;
 
 pub use cause::{Cause, CauseKind};
 pub use fault::FaultEvidence;
+pub use lag_row::LagRow;
 pub use outage::{DownServer, MeasuredOutage};
-pub use server::{CacheEvidence, ServerEvidence};
+pub(crate) use server_evidence::server_evidence;
+pub use server_evidence::{CacheEvidence, ServerEvidence};
 pub use trust::{Trust, TrustWord};
 
 use crate::batch::BATCHES;
 use crate::calibration::Lookup;
+use crate::check::{Check, CheckStatus};
 use crate::confidence::PercentileInterval;
 use crate::connection::ConnectionCounts;
-use crate::convergence::UntilResult;
-use crate::latency::ClientError;
+use crate::goal::UntilResult;
 use crate::repeat::Spread;
 use crate::request_counts::CountEntry;
 use crate::run_data::RunData;
@@ -41,50 +45,6 @@ use crate::steady::Steadiness;
 use little::{ClosedLoop, InSystem};
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
-
-/// A number above `caution` or `not_trusted` costs that status.
-#[derive(Clone, Copy, Debug)]
-struct Limits {
-    caution: f64,
-    not_trusted: f64,
-}
-
-impl Limits {
-    fn judge(self, value: f64) -> CheckStatus {
-        if value > self.not_trusted {
-            CheckStatus::NotTrusted
-        } else if value > self.caution {
-            CheckStatus::Caution
-        } else {
-            CheckStatus::Ok
-        }
-    }
-}
-
-/// How one check came out, from best to worst.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum CheckStatus {
-    /// It does not apply to this run.
-    Skipped,
-    /// Nothing found.
-    Ok,
-    /// Read the numbers with care.
-    Caution,
-    /// The numbers do not show what they claim to.
-    NotTrusted,
-}
-
-impl CheckStatus {
-    /// The word in JSON.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Skipped => "skipped",
-            Self::Ok => "ok",
-            Self::Caution => "caution",
-            Self::NotTrusted => "not_trusted",
-        }
-    }
-}
 
 /// What the checks come to, from best to worst.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -106,83 +66,6 @@ impl Status {
             Self::Caution => "CAUTION",
             Self::NotTrusted => "NOT TRUSTED",
         }
-    }
-}
-
-/// One check.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Check {
-    /// Its name; docs/measurement.md has all of them.
-    pub id: &'static str,
-    /// How it came out.
-    pub status: CheckStatus,
-    /// What was found, with the numbers that decided: one clause.
-    pub message: String,
-    /// Further facts, a clause each, in the order in which they are printed. The short report leaves them out.
-    pub details: Vec<String>,
-    /// What to do about it: one clause; empty where there is nothing to do.
-    pub fix: &'static str,
-    /// The number that was judged: nanoseconds for LAG and STALL, a count for SAMPLES, SHORT, CLOCK, FAULT, CONSERVE and VERIFY, a share for
-    /// the others.
-    pub value: f64,
-    /// From where on it calls for care (or convicts, where there is no caution), in the unit of the value.
-    pub threshold: f64,
-}
-
-impl Check {
-    fn skipped(id: &'static str, message: &str, threshold: f64) -> Self {
-        let (status, message) = (CheckStatus::Skipped, message.to_owned());
-        Self { id, status, message, details: Vec::new(), fix: "", value: 0.0, threshold }
-    }
-
-    /// `fix` stays only where there is something to fix.
-    fn judged(
-        id: &'static str,
-        status: CheckStatus,
-        message: String,
-        fix: &'static str,
-        value: f64,
-        threshold: f64,
-    ) -> Self {
-        let fix = if status > CheckStatus::Ok { fix } else { "" };
-        Self { id, status, message, details: Vec::new(), fix, value, threshold }
-    }
-
-    fn with(self, details: impl IntoIterator<Item = String>) -> Self {
-        Self { details: details.into_iter().collect(), ..self }
-    }
-
-    /// The message and the details in one line.
-    pub fn text(&self) -> String {
-        std::iter::once(self.message.as_str())
-            .chain(self.details.iter().map(String::as_str))
-            .collect::<Vec<_>>()
-            .join("; ")
-    }
-}
-
-/// The checks whose names a user may give, in the order of the report.
-pub const CHECKS: [&str; 26] = [
-    "SAMPLES", "SHORT", "RATE", "SAT", "LAG", "STALL", "CPU", "STEAL", "CLOCK", "COLO", "NET", "CI-THIN",
-    "UNTIL", "WARM", "DRIFT", "SHIFT", "HEADROOM", "ERR", "FAULT", "CONSERVE", "LITTLE", "VERIFY", "PEER",
-    "SERVER", "CACHE", "REPEAT",
-];
-/// Names of checks in a file.
-pub(crate) mod check_ids {
-    use super::CHECKS;
-    use serde::de::Error as _;
-    use serde::{Deserialize, Deserializer, Serialize, Serializer};
-
-    pub(crate) fn serialize<S: Serializer>(ids: &[&str], serializer: S) -> Result<S::Ok, S::Error> {
-        ids.serialize(serializer)
-    }
-
-    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(
-        deserializer: D,
-    ) -> Result<Vec<&'static str>, D::Error> {
-        let known = |id: &String| CHECKS.into_iter().find(|known| known == id);
-        let ids = Vec::<String>::deserialize(deserializer)?;
-        ids.iter().map(|id| known(id).ok_or_else(|| D::Error::custom("a check that there is not"))).collect()
     }
 }
 
@@ -275,22 +158,6 @@ pub struct LastHalf {
     pub answered: f64,
     /// How long it is, in seconds; above 0.
     pub seconds: f64,
-}
-
-/// One printed row of response times, for the client's share in it.
-#[derive(Clone, Debug, PartialEq)]
-pub struct LagRow {
-    /// Its name in the report.
-    pub name: String,
-    /// Its load is closed loop at least in part: a late client lowers the load instead of falsifying the latency, so
-    /// its share calls for care but does not convict.
-    pub is_closed_loop: bool,
-    /// The client error of every percentile that is printed.
-    pub errors: Vec<ClientError>,
-    /// The confidence interval of each of them; none where the window is too short.
-    pub intervals: Vec<PercentileInterval>,
-    /// The share of its requests that were not answered as the protocol provides.
-    pub unanswered: f64,
 }
 
 /// What the checks look at.
@@ -552,39 +419,6 @@ impl Verdict {
         }
         verdict
     }
-}
-
-/// An estimate of a count, such as a rate: a whole number.
-fn rounded(number: f64) -> String {
-    format!("{:.0}", number.round())
-}
-
-fn share(part: u64, whole: u64) -> f64 {
-    if whole == 0 { 0.0 } else { part as f64 / whole as f64 }
-}
-
-/// A share in per cent with three significant digits.
-pub(crate) fn percent(share: f64) -> String {
-    significant(share * 100.0) + " %"
-}
-
-/// A time with three significant digits and a unit that suits it.
-pub(crate) fn time(ns: u64) -> String {
-    let units = [(1e9, "s"), (1e6, "ms"), (1e3, "us")];
-    match units.into_iter().find(|(scale, _)| ns as f64 >= *scale) {
-        Some((scale, unit)) => format!("{} {unit}", significant(ns as f64 / scale)),
-        None => format!("{ns} ns"),
-    }
-}
-
-fn significant(number: f64) -> String {
-    let decimals = match number.abs() {
-        0.0 => 0,
-        below if below < 10.0 => 2,
-        below if below < 100.0 => 1,
-        _ => 0,
-    };
-    format!("{number:.decimals$}")
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@
 use crate::cli;
 use crate::doctor::wrapped;
 use crate::exit::Exit;
-use brunt_stats::verdict::CHECKS;
+use brunt_stats::check::CHECKS;
 use brunt_stats::verdict::explanation::{EXPLANATIONS, Explanation};
 use std::fmt::Write;
 

@@ -12,10 +12,11 @@ use brunt_engine::run::RunEvent;
 use brunt_plan::objective::Objective;
 use brunt_plan::plan::Plan;
 use brunt_plan::units::DurationNs;
+use brunt_stats::measured_window::MeasuredWindow;
 use brunt_stats::observer::{Event, Observer, RunPosition};
 use brunt_stats::period::{Period, Periods};
 use brunt_stats::recorder::Layout;
-use brunt_stats::summary::{MeasuredWindow, Summary};
+use brunt_stats::summary::Summary;
 
 /// The observers of a command.
 pub(crate) struct Observers<'a>(Vec<Box<dyn Observer + 'a>>);

@@ -11,8 +11,8 @@ mod tracker;
 use crate::cli::ProgressFlags;
 use crate::presentation::{is_coloured, variable};
 use crate::terminal::say;
+use brunt_stats::measured_window::MeasuredWindow;
 use brunt_stats::observer::{Event, Observer};
-use brunt_stats::summary::MeasuredWindow;
 use std::io::{self, IsTerminal, Write};
 use tracker::{Expected, Tracker};
 

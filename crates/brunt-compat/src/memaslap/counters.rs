@@ -112,10 +112,11 @@ mod tests {
     use brunt_stats::calibration::Lookup;
     use brunt_stats::datagrams::DatagramCounts;
     use brunt_stats::recorder::{Layout, RecorderSet};
-    use brunt_stats::run_data::{RunData, RunTimes};
+    use brunt_stats::run_data::RunData;
+    use brunt_stats::run_record::{Environment, RunRecord};
+    use brunt_stats::run_times::RunTimes;
     use brunt_stats::sample::{Sample, Times};
     use brunt_stats::store::IntervalStore;
-    use brunt_stats::summary::{Environment, RunRecord};
     use brunt_stats::verdict::Judgement;
     use brunt_stats::window_counts::WindowCounts;
     use brunt_stats::worker_counts::WorkerCounts;

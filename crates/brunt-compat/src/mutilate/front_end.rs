@@ -462,8 +462,8 @@ fn seconds(time: DurationNs) -> f64 {
 mod tests {
     use super::*;
     use crate::front_end::Printed;
+    use brunt_stats::measured_window::MeasuredWindow;
     use brunt_stats::run_data::RunData;
-    use brunt_stats::summary::MeasuredWindow;
     use std::io::ErrorKind;
 
     fn asked(line: &str) -> Outcome {

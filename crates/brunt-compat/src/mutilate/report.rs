@@ -10,11 +10,13 @@ use brunt_plan::outcome::OutcomeClass;
 use brunt_plan::phase::Phase;
 use brunt_plan::plan::{MeterKind, Trace};
 use brunt_plan::quantile::Quantile;
+use brunt_stats::check::{Check, CheckStatus};
 use brunt_stats::histogram::Histogram;
+use brunt_stats::op_summary::{ClassSummary, OpRow};
 use brunt_stats::sample::Sample;
-use brunt_stats::summary::{ClassSummary, OpRow, Summary};
+use brunt_stats::summary::Summary;
 use brunt_stats::trace::TraceRecord;
-use brunt_stats::verdict::{Check, CheckStatus, Status};
+use brunt_stats::verdict::Status;
 use std::fmt::Write as _;
 use std::io::{self, Write};
 

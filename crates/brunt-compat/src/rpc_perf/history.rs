@@ -7,8 +7,8 @@ use super::slices::{Slice, Slices};
 use super::window::{Connections, Window};
 use brunt_plan::phase::Phase;
 use brunt_stats::histogram::bucket_values;
+use brunt_stats::measured_window::MeasuredWindow;
 use brunt_stats::period::Period;
-use brunt_stats::summary::MeasuredWindow;
 
 const SECOND_NS: u64 = 1_000_000_000;
 

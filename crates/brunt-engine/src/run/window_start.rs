@@ -6,7 +6,7 @@
 use crate::worker::INTERVAL_NS;
 use brunt_plan::plan::Plan;
 use brunt_plan::warmup::Warmup;
-use brunt_stats::run_data::RunTimes;
+use brunt_stats::run_times::RunTimes;
 use brunt_stats::steady::warmup::{self, WarmupEnd};
 use brunt_stats::store::IntervalStore;
 

@@ -11,8 +11,11 @@ use crate::run::{RunDecision, RunEvent};
 use brunt_plan::objective::{Ceiling, Objective};
 use brunt_server::{CoreOptions, Service, m_d_1};
 use brunt_stats::capacity::{Capacity, CapacitySearch, NextStep, RateRange, StepResult};
-use brunt_stats::convergence::{Convergence, Goal};
-use brunt_stats::summary::{MeasuredWindow, RunRecord, Summary};
+use brunt_stats::convergence::Convergence;
+use brunt_stats::goal::Goal;
+use brunt_stats::measured_window::MeasuredWindow;
+use brunt_stats::run_record::RunRecord;
+use brunt_stats::summary::Summary;
 
 /// How far the capacity may lie from the law: the bracket is 2 % wide, and where the interval of the longest step still holds
 /// the bound, a rate counts as failed.

@@ -3,9 +3,9 @@
 use super::*;
 use brunt_server::Every;
 use brunt_server::text::DataCommand;
+use brunt_stats::check::CheckStatus;
 use brunt_stats::object_fault::{ObjectFaultKind, ObjectFaults, SHOWN_MAX};
 use brunt_stats::summary::Summary;
-use brunt_stats::verdict::CheckStatus;
 use brunt_stats::window_counts::WindowCounts;
 
 fn windows(outcome: &Outcome) -> WindowCounts {

@@ -12,10 +12,11 @@ use brunt_plan::objective::Objective;
 use brunt_plan::quantile::Quantile;
 use brunt_plan::sweep::SweepPoint;
 use brunt_stats::capacity::{Capacity, StepResult};
+use brunt_stats::check::CheckStatus;
 use brunt_stats::knee::Knee;
 use brunt_stats::limit::Bottleneck;
 use brunt_stats::repeat::Spread;
-use brunt_stats::verdict::{CheckStatus, Status};
+use brunt_stats::verdict::Status;
 use std::io::{self, Write};
 
 /// Characters of the longest bar of the curve.

@@ -7,7 +7,7 @@ use crate::quantity;
 use crate::table::Table;
 use brunt_stats::assertion::{Assertion, Doubt};
 use brunt_stats::bound::{Bounds, Decision};
-use brunt_stats::summary::LAG_SHARE_MAX;
+use brunt_stats::op_summary::LAG_SHARE_MAX;
 
 pub(super) fn write(out: &mut String, assertions: &[Assertion]) {
     if assertions.is_empty() {

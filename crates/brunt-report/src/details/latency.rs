@@ -11,7 +11,7 @@ use brunt_plan::outcome::OutcomeClass;
 use brunt_plan::quantile::Quantile;
 use brunt_stats::confidence::PercentileInterval;
 use brunt_stats::latency::{LatencySummary, Percentile};
-use brunt_stats::summary::OpSummary;
+use brunt_stats::op_summary::OpSummary;
 use brunt_stats::verdict::Trust;
 
 /// The columns. p95 is in JSON; six columns are what a line has room for.

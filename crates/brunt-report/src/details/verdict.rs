@@ -5,7 +5,8 @@
 //! their own, and what passed, by name.
 
 use crate::paragraph::{self, printable};
-use brunt_stats::verdict::{Cause, CauseKind, Check, CheckStatus, Verdict};
+use brunt_stats::check::{Check, CheckStatus};
+use brunt_stats::verdict::{Cause, CauseKind, Verdict};
 
 pub(super) fn write(out: &mut String, verdict: &Verdict) {
     let checks_of = |status: CheckStatus| verdict.checks.iter().filter(move |check| check.status == status);

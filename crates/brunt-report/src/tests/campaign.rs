@@ -9,11 +9,12 @@ use crate::campaign::{
 use brunt_plan::sweep::SweepPoint;
 use brunt_plan::units::Rate;
 use brunt_stats::capacity::{Capacity, StepResult};
+use brunt_stats::check::{Check, CheckStatus};
 use brunt_stats::knee::Knee;
 use brunt_stats::limit::{Bottleneck, Limit};
 use brunt_stats::repeat::Spread;
 use brunt_stats::summary::Summary;
-use brunt_stats::verdict::{Check, CheckStatus, Judgement, Status, Verdict};
+use brunt_stats::verdict::{Judgement, Status, Verdict};
 use serde_json::Value;
 
 const US: f64 = 1_000.0;

@@ -583,7 +583,7 @@ fn numbers_are_those_of_the_summary() {
             "unsent < 1",
         ] {
             let objective: brunt_plan::objective::Objective = text.parse().unwrap();
-            let expected = brunt_stats::assertion::Assertion::of(objective, &run.summary).measured;
+            let expected = run.summary.clone().with_assertions(&[objective]).assertions[0].measured;
             let found = direct.number(&objective.subject);
             // JSON has a mean to the nanosecond.
             let is_same = match (found, expected) {

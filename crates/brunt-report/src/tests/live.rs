@@ -5,10 +5,10 @@ use super::run::{self, MS, S};
 use super::schema::reader::errors;
 use crate::live::{LiveRun, State, json};
 use brunt_plan::phase::Phase;
+use brunt_stats::measured_window::MeasuredWindow;
 use brunt_stats::outage_span::{OutageKind, OutageKinds, OutageSpan};
 use brunt_stats::recorder::{Layout, RecorderSet};
 use brunt_stats::store::IntervalStore;
-use brunt_stats::summary::MeasuredWindow;
 use serde_json::Value;
 
 fn object_of(run: Option<&LiveRun>) -> Value {

@@ -11,11 +11,13 @@ use brunt_plan::resolve::resolve;
 use brunt_plan::spec::PlanSpec;
 use brunt_stats::calibration::Lookup;
 use brunt_stats::recorder::{Layout, RecorderSet};
-use brunt_stats::run_data::{RunData, RunTimes};
+use brunt_stats::run_data::RunData;
+use brunt_stats::run_record::{Environment, RunRecord};
+use brunt_stats::run_times::RunTimes;
 use brunt_stats::sample::{Sample, Times};
 use brunt_stats::server_stats::{ServerRecord, Snapshot};
 use brunt_stats::store::IntervalStore;
-use brunt_stats::summary::{Environment, RunRecord, Summary};
+use brunt_stats::summary::Summary;
 use brunt_stats::timeline::row_ns_after;
 use brunt_stats::verdict::Judgement;
 

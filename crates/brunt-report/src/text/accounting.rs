@@ -11,9 +11,9 @@ use brunt_plan::op::OpKind;
 use brunt_plan::outcome::OutcomeClass;
 use brunt_plan::plan::Transport;
 use brunt_plan::quoted_bytes::QuotedBytes;
+use brunt_stats::check::CheckStatus;
 use brunt_stats::summary::Summary;
 use brunt_stats::usage::WorkerUsage;
-use brunt_stats::verdict::CheckStatus;
 
 /// Characters of a server's own words.
 const QUOTED_MAX: usize = 40;

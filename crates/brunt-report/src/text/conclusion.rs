@@ -8,7 +8,8 @@ use crate::metric;
 use crate::page::Page;
 use brunt_stats::assertion::Assertion;
 use brunt_stats::bound::Decision;
-use brunt_stats::verdict::{Cause, CauseKind, CheckStatus, Verdict};
+use brunt_stats::check::CheckStatus;
+use brunt_stats::verdict::{Cause, CauseKind, Verdict};
 
 /// Causes that are told of.
 const CAUSES_MAX: usize = 3;

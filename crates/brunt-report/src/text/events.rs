@@ -11,11 +11,11 @@ use crate::paragraph::printable;
 use crate::quantity;
 use crate::server;
 use brunt_plan::plan::{Load, OpenRate};
+use brunt_stats::check::CheckStatus;
 use brunt_stats::outage::Outage;
 use brunt_stats::server::ServerCounts;
 use brunt_stats::summary::Summary;
 use brunt_stats::timeline::TimelinePoint;
-use brunt_stats::verdict::CheckStatus;
 
 /// Rows of a table; of more, one less is shown and the others are merged or counted.
 const ROWS_MAX: usize = 6;

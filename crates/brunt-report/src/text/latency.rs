@@ -9,11 +9,13 @@ use crate::layout::{Layout, QUANTILES, Style, TimeUnit};
 use crate::row::{Row, rows};
 use brunt_plan::outcome::OutcomeClass;
 use brunt_plan::quantile::Quantile;
+use brunt_stats::check::CheckStatus;
 use brunt_stats::confidence::PercentileInterval;
 use brunt_stats::histogram::Histogram;
 use brunt_stats::latency::LatencySummary;
-use brunt_stats::summary::{OpSummary, Summary};
-use brunt_stats::verdict::{CheckStatus, Trust, TrustWord};
+use brunt_stats::op_summary::OpSummary;
+use brunt_stats::summary::Summary;
+use brunt_stats::verdict::{Trust, TrustWord};
 
 /// Rows below the first. Of more, the busiest are shown and the others merged.
 const ROWS_MAX: usize = 6;

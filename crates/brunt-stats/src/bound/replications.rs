@@ -13,7 +13,7 @@
 mod queue;
 
 use super::{Client, Decision, decide};
-use crate::summary::OpSummary;
+use crate::op_summary::OpSummary;
 use brunt_plan::objective::{Bound, Comparison, Metric, Objective, Statistic, Subject};
 use brunt_plan::quantile::Quantile;
 use brunt_plan::units::DurationNs;

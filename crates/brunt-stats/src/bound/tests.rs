@@ -4,9 +4,9 @@
 
 use super::*;
 use crate::confidence::PercentileInterval;
+use crate::measured_window::MeasuredWindow;
 use crate::request_counts::OpCounts;
 use crate::store::RowTotals;
-use crate::summary::MeasuredWindow;
 use brunt_plan::objective::Objective;
 use brunt_plan::outcome::OutcomeClass;
 use std::sync::Arc;

@@ -7,13 +7,14 @@
 
 use super::{PercentileInterval, independent, intervals};
 use crate::batch::batches;
+use crate::check::CheckStatus;
 use crate::convergence::Convergence;
 use crate::histogram::RecordingHistogram;
 use crate::interval::{IntervalRow, Latencies, SLICE_NS};
+use crate::measured_window::MeasuredWindow;
 use crate::recorder::{Layout, RecorderSet};
 use crate::store::IntervalStore;
-use crate::summary::MeasuredWindow;
-use crate::verdict::{CheckStatus, Evidence, Verdict};
+use crate::verdict::{Evidence, Verdict};
 use brunt_plan::op::OpKind;
 use brunt_plan::plan::Plan;
 use brunt_plan::quantile::Quantile;

@@ -3,13 +3,16 @@
 //! Not how often an interval holds the truth when a run was stopped by it: `confidence/replications.rs` measures that.
 
 use super::*;
+use crate::confidence::PercentileInterval;
 use crate::recorder::{Layout, RecorderSet};
 use crate::request_counts::OpCounts;
 use crate::sample::{Sample, Times};
 use crate::store::RowTotals;
+use brunt_plan::objective::Ceiling;
 use brunt_plan::op::OpKind;
 use brunt_plan::outcome::{Outcome, ReplyKind};
 use brunt_plan::phase::Phase;
+use brunt_plan::quantile::Quantile;
 use brunt_plan::resolve::{Host, resolve};
 use brunt_plan::spec::PlanSpec;
 

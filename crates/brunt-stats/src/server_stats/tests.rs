@@ -1,8 +1,9 @@
 //! What a server says, and what follows from it, on both sides of every bound.
 
 use super::*;
+use crate::measured_window::MeasuredWindow;
 use crate::request_counts::{CountEntry, OpCounts};
-use crate::summary::MeasuredWindow;
+use crate::verdict::server_evidence;
 use brunt_plan::op::OpKind;
 use brunt_plan::outcome::{Outcome, OutcomeClass, ReplyKind};
 use brunt_plan::phase::Phase;
@@ -366,7 +367,7 @@ fn preloaded_keys_must_be_present() {
             record.prepared = record.snapshots().last().cloned();
         }
         let window = MeasuredWindow { start_ns: S, measure_ns: S, end_ns: 2 * S, drained_ns: 2 * S };
-        evidence(&plan(toml), is_earlier, &[], &records, &window).cache.unwrap().preload
+        server_evidence(&plan(toml), is_earlier, &[], &records, &window).cache.unwrap().preload
     };
     let two = "server = ['a', 'b']\nplacement =";
     for (toml, expected) in [
@@ -387,7 +388,7 @@ fn preloaded_keys_must_be_present() {
     // Who did not answer then is not judged by what was so before or after.
     let silent = [record(&["curr_items 0", "curr_items 700"])];
     let window = MeasuredWindow { start_ns: S, measure_ns: S, end_ns: 2 * S, drained_ns: 2 * S };
-    let cache = evidence(&plan("keys = 1000"), false, &[], &silent, &window).cache.unwrap();
+    let cache = server_evidence(&plan("keys = 1000"), false, &[], &silent, &window).cache.unwrap();
     assert_eq!(cache.preload, None);
 }
 
@@ -396,7 +397,7 @@ fn preloaded_keys_must_be_present() {
 fn missing_stats_have_a_reason() {
     let window = MeasuredWindow { start_ns: S, measure_ns: S, end_ns: 2 * S, drained_ns: 2 * S };
     let silence = |records: &[ServerRecord]| {
-        evidence(&plan("server = ['a', 'b']"), false, &[], records, &window).silence
+        server_evidence(&plan("server = ['a', 'b']"), false, &[], records, &window).silence
     };
     let full = record(&["cmd_get 0", "cmd_get 0"]);
     let mut broken = full.clone();

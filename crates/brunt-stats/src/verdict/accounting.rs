@@ -2,8 +2,10 @@
 //!
 //! Exact integers: nothing here is an estimate.
 
-use super::{Check, CheckStatus, Evidence, Limits, outage, percent, share};
+use super::{Evidence, outage};
+use crate::check::{Check, CheckStatus, Limits};
 use crate::connection::ConnectionCounts;
+use crate::number_text::{percent, share};
 use crate::request_counts::CountEntry;
 use crate::verification::ValueFault;
 use brunt_plan::outcome::OutcomeClass;

@@ -4,7 +4,8 @@
 //! of the run; here they take their turns. Invariant: every check that calls for care or convicts is in exactly one cause, either as
 //! what shows it or as what follows from it.
 
-use super::{Check, CheckStatus, Evidence, Judgement};
+use super::{Evidence, Judgement};
+use crate::check::{Check, CheckStatus};
 
 /// What kind of trouble it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -3,10 +3,12 @@
 //! Not of whether they are right. A thin or wide interval is marked where it is printed; a verdict calls for care only for
 //! the headline, the p99 of all requests, because a report always has some percentile that is nearly out of reach.
 
-use super::{Check, CheckStatus, Evidence, percent, rounded};
+use super::Evidence;
 use crate::batch::{BATCHES, SLICES_MIN};
+use crate::check::{Check, CheckStatus};
 use crate::confidence::{PercentileInterval, requests_for};
-use crate::convergence::{EFFECTIVE_ABOVE_MIN, Goal, GoalState};
+use crate::goal::{EFFECTIVE_ABOVE_MIN, Goal, GoalState};
+use crate::number_text::{percent, rounded};
 use brunt_plan::quantile::Quantile;
 
 /// Share of the batches that may lie below a percentile all through.

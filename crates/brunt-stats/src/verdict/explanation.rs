@@ -234,7 +234,7 @@ pub static EXPLANATIONS: &[Explanation] = &[
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::verdict::CHECKS;
+    use crate::check::CHECKS;
 
     const DOCUMENT: &str = include_str!("../../../../docs/measurement.md");
 

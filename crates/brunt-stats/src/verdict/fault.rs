@@ -4,9 +4,11 @@
 //! a good reply. Requests then wait for another connection, or for none, and a server that says what was not asked for is
 //! not known to be right in what it says else.
 
+use super::Evidence;
 use super::cause::{Cause, CauseKind, OpenChecks};
-use super::{Check, CheckStatus, Evidence, Limits, percent, share, time};
+use crate::check::{Check, CheckStatus, Limits};
 use crate::fault::{Fault, FaultKind, FaultTable};
+use crate::number_text::{percent, share, time};
 use brunt_plan::phase::Phase;
 
 /// Share of requests for which bytes may come that are no reply: what ERR allows of failures, which they are.

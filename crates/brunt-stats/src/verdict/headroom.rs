@@ -2,9 +2,11 @@
 //!
 //! Not whether the client was late (LAG saw that, in this very run): whether it works where it may become so.
 
-use super::{Check, CheckStatus, Evidence, Limits, percent, rounded};
+use super::Evidence;
 use crate::calibration::Lookup;
+use crate::check::{Check, CheckStatus, Limits};
 use crate::headroom::{Headroom, HeadroomLimit};
+use crate::number_text::{percent, rounded};
 
 /// Share of the headroom that may be used. There is no share that convicts: LAG does, when the client is late.
 const HEADROOM: Limits = Limits { caution: 0.70, not_trusted: f64::INFINITY };

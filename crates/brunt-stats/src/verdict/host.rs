@@ -5,8 +5,10 @@
 //! (CPU) is convicted when LAG calls for care; one that lost slices of its time (STEAL) when LAG itself convicts, for on a
 //! host that is shared all of them do, and LAG bounds what it cost.
 
-use super::{Check, CheckStatus, Evidence, Limits, lag, percent, rounded, share, time};
+use super::{Evidence, lag};
+use crate::check::{Check, CheckStatus, Limits};
 use crate::host::{ClockEvidence, is_fast_clocksource};
+use crate::number_text::{percent, rounded, share, time};
 use crate::usage::WorkerUsage;
 use brunt_plan::phase::Phase;
 

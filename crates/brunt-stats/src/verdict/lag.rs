@@ -3,8 +3,10 @@
 //! Not why the client was late (that is the host's to say): how much of each percentile it may have held. Which percentiles that concerns
 //! is told of each of them (`trust.rs`); the whole run is worthless only where most of its median may be the client's.
 
-use super::{Check, CheckStatus, Evidence, LagRow, Limits, percent, share, time};
+use super::{Evidence, LagRow};
+use crate::check::{Check, CheckStatus, Limits};
 use crate::latency::ClientError;
+use crate::number_text::{percent, share, time};
 use brunt_plan::quantile::Quantile;
 
 /// Client errors up to this are below what a kernel's wake-up costs, and never held against a run.

@@ -5,8 +5,10 @@
 
 use super::cause::{Cause, CauseKind, OpenChecks};
 use super::host::{CPU, LOOKS_MIN, STEAL, denied_ns, run_delay, stolen, worst};
-use super::{CheckStatus, Evidence, lag, percent, share, significant, time};
+use super::{Evidence, lag};
+use crate::check::CheckStatus;
 use crate::latency::ClientError;
+use crate::number_text::{percent, share, significant, time};
 use crate::usage::{BUSY, StallCounts, WorkerUsage};
 use brunt_plan::plan::Wait;
 use brunt_plan::quantile::Quantile;

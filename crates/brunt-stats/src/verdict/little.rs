@@ -3,7 +3,9 @@
 //!
 //! Not a property of the server: the law holds for every system and every load.
 
-use super::{Check, CheckStatus, Evidence, Limits, percent};
+use super::Evidence;
+use crate::check::{Check, CheckStatus, Limits};
+use crate::number_text::percent;
 
 /// By how much the integral over time may differ from the sum over operations. Both cover the same window, so only
 /// operations that were given up at an instant in the past differ, by how late the loop noticed.

@@ -5,10 +5,9 @@
 use super::cause::{Cause, CauseKind, OpenChecks};
 use super::host::{STEAL, denied_ns, worst};
 use super::lateness::is_limit;
-use super::{
-    Check, CheckStatus, Evidence, LastHalf, Limits, OpenLoop, RequestTarget, SAMPLES_MIN, outage, percent,
-    rounded, share,
-};
+use super::{Evidence, LastHalf, OpenLoop, RequestTarget, SAMPLES_MIN, outage};
+use crate::check::{Check, CheckStatus, Limits};
+use crate::number_text::{percent, rounded, share};
 use crate::steady::Series;
 
 /// Share of scheduled requests that may remain unsent.

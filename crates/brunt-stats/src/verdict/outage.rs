@@ -6,12 +6,13 @@
 use super::cause::{Cause, CauseKind, OpenChecks};
 use super::host::is_shared_beside;
 use super::lateness::moves;
-use super::{Evidence, SAMPLES_MIN, fault, lag, share, time};
+use super::{Evidence, SAMPLES_MIN, fault, lag};
+use crate::measured_window::MeasuredWindow;
+use crate::number_text::{share, time};
 use crate::outage::Outage;
 use crate::outage_span::{OutageKind, OutageKinds};
 use crate::server::ServerCounts;
 use crate::steady::{Series, Steadiness};
-use crate::summary::MeasuredWindow;
 use crate::usage::WorkerUsage;
 use brunt_plan::plan::Plan;
 use brunt_plan::quantile::Quantile;

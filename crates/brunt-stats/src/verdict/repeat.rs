@@ -2,7 +2,8 @@
 //!
 //! Not of anything inside a run. One run alone cannot be checked for it, and says so.
 
-use super::{Check, CheckStatus, percent, significant};
+use crate::check::{Check, CheckStatus};
+use crate::number_text::{percent, significant};
 use crate::repeat::{I2_MAX, Spread};
 
 /// One run.
@@ -46,8 +47,9 @@ pub(super) fn agreement(spreads: &[(String, Spread)]) -> Check {
 
 #[cfg(test)]
 mod tests {
+    use crate::check::CheckStatus;
     use crate::repeat::{Estimate, Spread};
-    use crate::verdict::{CheckStatus, Judgement, Status, Verdict};
+    use crate::verdict::{Judgement, Status, Verdict};
 
     fn spread(name: &str, values: &[f64], half_width: Option<f64>) -> (String, Spread) {
         let estimates: Vec<Estimate> = values.iter().map(|&value| Estimate { value, half_width }).collect();

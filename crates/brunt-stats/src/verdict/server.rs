@@ -2,9 +2,12 @@
 //!
 //! Not of latencies, and not of what only we have seen. Where servers say nothing, these checks are skipped with the reason.
 
+use super::Evidence;
 use super::cause::{Cause, CauseKind, OpenChecks};
-use super::{Check, CheckStatus, Evidence, percent, rounded};
-use crate::server_stats::{CounterReset, Growth, ServerSpan, StatComparison};
+use super::{CacheEvidence, ServerEvidence};
+use crate::check::{Check, CheckStatus};
+use crate::number_text::{percent, rounded};
+use crate::server_stats::{CounterReset, Growth, StatComparison};
 use crate::steady::Series;
 
 /// A stock that grows by no more than this part of itself over the window is not filling.
@@ -13,43 +16,6 @@ const GROWTH_MAX: f64 = 0.05;
 const RISES_MIN: f64 = 0.9;
 /// So many differences are told; the rest is in the JSON.
 const DIFFERENCES_TOLD: usize = 3;
-
-/// What the servers said of themselves, for the checks.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct ServerEvidence {
-    /// Why nothing can be compared; empty where it can.
-    pub silence: String,
-    /// Our counts and the servers'.
-    pub comparisons: Vec<StatComparison>,
-    /// Requests of ours of which only the server knows whether it counted them.
-    pub open_requests: u64,
-    /// Servers whose counters began anew.
-    pub upsets: Vec<(String, CounterReset)>,
-    /// Two names of one server.
-    pub same: Option<(String, String)>,
-    /// The state of the cache; `None` where a server does not tell it.
-    pub cache: Option<CacheEvidence>,
-}
-
-impl ServerEvidence {
-    /// The same where so many replicas of changes may have had none of them: servers may have counted as many fewer.
-    pub(crate) fn without_replicas(mut self, missed: u64) -> Self {
-        self.comparisons.iter_mut().for_each(|one| one.least = one.least.saturating_sub(missed));
-        self
-    }
-}
-
-/// The state of the cache, all servers together.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct CacheEvidence {
-    /// What went on in the measured window.
-    pub window: ServerSpan,
-    /// Keys that preload stored and that nothing but an eviction or another client could have removed by the end of the
-    /// preload, and how many items there were then.
-    pub preload: Option<(u64, u64)>,
-    /// How the number of items and their bytes went through the window.
-    pub growth: Vec<Growth>,
-}
 
 /// Had the servers to prove who they are?
 pub(super) fn identity(evidence: &Evidence<'_>) -> Check {

@@ -4,7 +4,9 @@
 //! lowers the load for so long, and leaves one long response time for each slot, which no percentile below the last shows.
 //! It holds in both loops.
 
-use super::{Check, CheckStatus, Evidence, time};
+use super::Evidence;
+use crate::check::{Check, CheckStatus};
+use crate::number_text::time;
 use crate::usage::{STALL_MIN_NS, StallCounts, WorkerUsage};
 
 /// Did a worker stand still inside the window?

@@ -3,7 +3,9 @@
 //! Not the statistics (`crate::steady` has the rules with both their arms): here their findings get words. Of several
 //! series that fire, the one furthest from its threshold is told, the others by name.
 
-use super::{Check, CheckStatus, Evidence, significant, time};
+use super::Evidence;
+use crate::check::{Check, CheckStatus};
+use crate::number_text::{significant, time};
 use crate::steady::warmup::WarmupEnd;
 use crate::steady::{
     Beginning, DRIFT_Z, Drift, HIT_EFFECT, SHIFT_P, Series, SeriesSteadiness, Shift, Steadiness, WARM_EFFECT,

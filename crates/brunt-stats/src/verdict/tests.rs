@@ -8,10 +8,14 @@ mod server;
 
 use super::*;
 use crate::calibration::{Calibration, CalibrationMatch, HostIdentity, LatencyFloor, Shape};
-use crate::convergence::{Goal, GoalState};
+use crate::check::CHECKS;
 use crate::fault::FaultKind;
+use crate::goal::{Goal, GoalState};
 use crate::headroom::{Headroom, HeadroomLimit};
 use crate::host::{ClockEvidence, HostEvidence};
+use crate::latency::ClientError;
+use crate::number_text::percent;
+use crate::number_text::time;
 use crate::request_counts::{KeyCounts, OpCounts, RequestCounts};
 use crate::usage::{ClientUsage, Colocation, StallCounts, WorkerUsage};
 use crate::verification::{FaultExample, ValueFault};

@@ -4,7 +4,8 @@
 //! gives have a word.
 
 use super::lag::Lag;
-use super::{Cause, Check, CheckStatus, Evidence, LagRow, Status, Verdict};
+use super::{Cause, Evidence, LagRow, Status, Verdict};
+use crate::check::{Check, CheckStatus};
 use crate::confidence::PercentileInterval;
 use crate::steady::Series;
 use brunt_plan::quantile::Quantile;

@@ -16,7 +16,8 @@ use brunt_plan::plan::Plan;
 use brunt_plan::units::DurationNs;
 use brunt_report::campaign::{CampaignQuestion, CampaignResult, RunRow};
 use brunt_stats::capacity::{Capacity, CapacitySearch, NextStep, RateRange, StepResult};
-use brunt_stats::convergence::{Convergence, Goal};
+use brunt_stats::convergence::Convergence;
+use brunt_stats::goal::Goal;
 use brunt_stats::verdict::{Status, Verdict};
 
 /// Where nobody says where to begin: rates double, so that four steps reach what a closed loop comes to.

@@ -10,7 +10,7 @@ use brunt_plan::plan::Plan;
 use brunt_plan::quantile::Quantile;
 use brunt_stats::histogram::{Histogram, SparseHistogram};
 use brunt_stats::interval::Interval;
-use brunt_stats::summary::MeasuredWindow;
+use brunt_stats::measured_window::MeasuredWindow;
 use std::collections::VecDeque;
 
 /// What the rate and the tail are taken over.

@@ -7,11 +7,12 @@
 
 use crate::batch::{BATCHES, batches};
 use crate::histogram::RecordingHistogram;
+use crate::measured_window::MeasuredWindow;
+use crate::op_summary::OpSummary;
 use crate::recorder::{Layout, RecorderSet, RowHandle};
 use crate::request_counts::OpCounts;
 use crate::sample::{Sample, Times};
 use crate::store::IntervalStore;
-use crate::summary::{MeasuredWindow, OpSummary};
 use brunt_plan::op::OpKind;
 use brunt_plan::outcome::{Outcome, ReplyKind};
 use brunt_plan::phase::Phase;

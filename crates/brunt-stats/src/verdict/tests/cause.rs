@@ -3,6 +3,7 @@
 
 use super::trust::ordinary;
 use super::*;
+use crate::check::CHECKS;
 use crate::outage_span::{OutageKind, OutageKinds};
 use crate::server_stats::{CounterReset, Growth, ServerSpan, ServerStat};
 use crate::steady::{Series, Steadiness};

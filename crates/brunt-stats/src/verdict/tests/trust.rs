@@ -1,6 +1,7 @@
 //! What an ordinary judgement makes of what the checks find: the status of the run, its sentence, and the words of its percentiles.
 
 use super::*;
+use crate::latency::ClientError;
 
 /// A run without fault that gives four percentiles.
 pub(super) fn ordinary() -> Evidence<'static> {

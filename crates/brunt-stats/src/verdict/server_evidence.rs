@@ -1,17 +1,54 @@
-//! What the checks of the servers' own account look at, gathered from their records and our books.
+//! What the checks of the servers' own account look at, gathered from their records and our counts.
 //!
-//! Not the checks (those are the verdict's). Where a server did not tell the whole story, the evidence says which and why
-//! instead.
+//! Where a server did not report all of it, the evidence says which and why instead.
 
-use super::{Growth, ServerRecord, ServerSpan, agreement, agreement::open_requests};
+use crate::measured_window::MeasuredWindow;
 use crate::request_counts::CountEntry;
-use crate::summary::MeasuredWindow;
-use crate::verdict::{CacheEvidence, ServerEvidence};
+use crate::server_stats::{
+    CounterReset, Growth, ServerRecord, ServerSpan, StatComparison, agreement, open_requests,
+};
 use brunt_plan::op::OpKind;
 use brunt_plan::plan::Plan;
 
+/// What the servers said of themselves, for the checks.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct ServerEvidence {
+    /// Why nothing can be compared; empty where it can.
+    pub silence: String,
+    /// Our counts and the servers'.
+    pub comparisons: Vec<StatComparison>,
+    /// Requests of ours of which only the server knows whether it counted them.
+    pub open_requests: u64,
+    /// Servers whose counters began anew.
+    pub upsets: Vec<(String, CounterReset)>,
+    /// Two names of one server.
+    pub same: Option<(String, String)>,
+    /// The state of the cache; `None` where a server does not tell it.
+    pub cache: Option<CacheEvidence>,
+}
+
+impl ServerEvidence {
+    /// The same where so many replicas of changes may have had none of them: servers may have counted as many fewer.
+    pub(crate) fn without_replicas(mut self, missed: u64) -> Self {
+        self.comparisons.iter_mut().for_each(|one| one.least = one.least.saturating_sub(missed));
+        self
+    }
+}
+
+/// The state of the cache, all servers together.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct CacheEvidence {
+    /// What went on in the measured window.
+    pub window: ServerSpan,
+    /// Keys that preload stored and that nothing but an eviction or another client could have removed by the end of the
+    /// preload, and how many items there were then.
+    pub preload: Option<(u64, u64)>,
+    /// How the number of items and their bytes went through the window.
+    pub growth: Vec<Growth>,
+}
+
 /// What the servers said, beside what we did. `is_earlier`: an earlier run stored the data sets, and had its load after that.
-pub(crate) fn evidence(
+pub(crate) fn server_evidence(
     plan: &Plan,
     is_earlier: bool,
     books: &[CountEntry],
