@@ -4,6 +4,7 @@
 //! Invariant: no run is counted twice, and whatever differs between the two plans is said.
 
 mod assertion;
+mod change_text;
 mod details;
 mod difference;
 mod json;

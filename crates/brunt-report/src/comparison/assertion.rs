@@ -3,6 +3,7 @@
 //! Not `brunt_stats::assertion`, which judges one run by its summary. Invariant: what is not known neither holds nor fails, and
 //! what does one of them does so whatever the clients did.
 
+use super::change_text::{change_interval, change_text};
 use super::{ComparedRow, Quantity};
 use crate::metric;
 use crate::result::RunResult;
@@ -64,7 +65,7 @@ impl AssertionRow {
     pub(crate) fn measured_text(&self) -> Option<String> {
         let quantity = Quantity::Of(self.requirement.subject());
         self.measured.map(|number| match self.requirement {
-            Requirement::Change(_) => super::details::change_text(quantity, number),
+            Requirement::Change(_) => change_text(quantity, number),
             Requirement::Value(objective) => metric::text(objective.subject.metric, number),
         })
     }
@@ -76,7 +77,7 @@ impl AssertionRow {
             return String::new();
         };
         match self.requirement {
-            Requirement::Change(_) => super::details::change_interval(scale, [low, high]),
+            Requirement::Change(_) => change_interval(scale, [low, high]),
             Requirement::Value(objective) => {
                 let [low, high] = [low, high].map(|end| metric::text(objective.subject.metric, end));
                 if low == high { String::new() } else { format!("[{low}..{high}]") }

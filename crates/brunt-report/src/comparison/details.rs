@@ -4,6 +4,7 @@
 //! show nothing.
 
 use super::assertion::range;
+use super::change_text::{change_interval, change_text};
 use super::{ComparedRow, Comparison, Difference, EarlyEnd, Quantity};
 use crate::metric;
 use crate::paragraph::{self, printable};
@@ -12,7 +13,7 @@ use crate::result::{RunInterval, RunResult, shortened};
 use crate::table::Table;
 use brunt_plan::objective::{Metric, Statistic, Subject};
 use brunt_plan::quantile::{Quantile, SAMPLES_ABOVE_MIN};
-use brunt_stats::rank_test::{ChangeScale, LEVEL, MARGIN, RUNS_MAX, RUNS_MIN, TestResult};
+use brunt_stats::rank_test::{LEVEL, MARGIN, RUNS_MAX, RUNS_MIN, TestResult};
 use brunt_stats::verdict::Status;
 
 pub(super) fn report(comparison: &Comparison) -> String {
@@ -190,35 +191,6 @@ fn value_text(quantity: Quantity, value: f64) -> String {
         Quantity::Of(subject) => metric::text(subject.metric, value),
         Quantity::ClientCpu | Quantity::ServerCpu => quantity::time(value.round() as u64),
     }
-}
-
-/// A change in hundredths, with its sign and the decimals that a comparison of runs can have.
-pub(super) fn bare_change(change: f64) -> String {
-    let percent = change * 100.0;
-    let decimals = match percent.abs() {
-        below if below < 9.95 => 2,
-        below if below < 99.5 => 1,
-        _ => 0,
-    };
-    // What rounds to nothing has no sign.
-    let text = format!("{percent:+.decimals$}");
-    if text.trim_start_matches(['+', '-']).bytes().all(|byte| matches!(byte, b'0' | b'.')) {
-        text.trim_start_matches(['+', '-']).to_owned()
-    } else {
-        text
-    }
-}
-
-pub(super) fn change_interval(scale: ChangeScale, [low, high]: [f64; 2]) -> String {
-    let unit = if scale == ChangeScale::Ratio { " %" } else { "" };
-    // Where A may be nothing, B may be any number of times as much.
-    let high = if high.is_finite() { format!(" {}", bare_change(high)) } else { String::new() };
-    format!("[{} ..{high}]{unit}", bare_change(low))
-}
-
-pub(super) fn change_text(quantity: Quantity, change: f64) -> String {
-    let unit = if quantity.scale() == ChangeScale::Ratio { " %" } else { " points" };
-    format!("{}{unit}", bare_change(change))
 }
 
 /// What a line shows, in words.

@@ -3,9 +3,8 @@
 //! The last line is the answer, the table above it has the numbers. Invariants: a cell holds no blank, a row has one unit for both sides, and a
 //! change is printed where it is decided, or shown to be none, alone.
 
-use super::details::{
-    answer_facts, bare_change, early_end, p_text, plan_facts, shown, side_facts, untrusted_runs,
-};
+use super::change_text::bare_change;
+use super::details::{answer_facts, early_end, p_text, plan_facts, shown, side_facts, untrusted_runs};
 use super::{ComparedRow, Comparison, Quantity};
 use crate::figure::{Figures, unit_of};
 use crate::grid::{Cell, Column, Grid};
