@@ -931,6 +931,14 @@ impl Plan {
         quantiles
     }
 
+    /// The percentiles of tables and of the verdict: those that were asked for, else the usual ones.
+    pub fn shown_quantiles(&self) -> Vec<Quantile> {
+        match self.percentiles.as_slice() {
+            [] => Quantile::SHOWN.to_vec(),
+            asked => asked.to_vec(),
+        }
+    }
+
     /// Are attempts what is counted in every class, so that one this host has no room for, or that nobody answers, is a result?
     pub fn counts_attempts(&self) -> bool {
         self.classes.iter().all(Class::counts_attempts)

@@ -51,6 +51,9 @@ impl Quantile {
     /// 9999 of 10 000 are not slower.
     pub const P9999: Self = Self { per_million: 999_900 };
 
+    /// The percentiles of a table where no others are asked for, ascending: as many as a line has room for.
+    pub const SHOWN: [Self; 5] = [Self::P50, Self::P90, Self::P99, Self::P999, Self::P9999];
+
     /// The percentiles of every summary, ascending.
     pub const PRINTED: [Self; 6] = [Self::P50, Self::P90, Self::P95, Self::P99, Self::P999, Self::P9999];
 

@@ -76,7 +76,7 @@ fn word(verdict: &Verdict) -> String {
     let status = verdict.status.name().replace(' ', "-");
     let accepted =
         |status: CheckStatus, check: &str| status <= CheckStatus::Ok || verdict.judgement.allows(check);
-    let trusted = verdict.percentiles.iter().take_while(|trust| accepted(trust.status, trust.check)).last();
+    let trusted = verdict.shown_percentiles().take_while(|trust| accepted(trust.status, trust.check)).last();
     match (verdict.status, trusted) {
         (Status::NotTrusted, _) | (_, None) => status,
         (_, Some(trust)) => format!("{}<={}", Status::Trusted.name(), trust.quantile),

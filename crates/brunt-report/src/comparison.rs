@@ -23,7 +23,7 @@ use brunt_plan::objective::{Metric, Statistic, Subject};
 use brunt_plan::quantile::Quantile;
 use brunt_plan::tolerance::Requirement;
 use brunt_stats::bound::{Bounds, Decision};
-use brunt_stats::rank_test::{ChangeScale, RUNS_MAX, RUNS_MIN, RankTest, RunValue};
+use brunt_stats::rank_test::{ChangeScale, RUNS_MAX, RUNS_MIN, RankTest, RunValue, TestResult};
 use brunt_stats::verdict::Status;
 use std::io::{self, Write};
 
@@ -123,6 +123,15 @@ struct ComparedRow {
     test: RankTest,
 }
 
+impl ComparedRow {
+    /// The change, where it is decided or shown to be none.
+    fn decided_change(&self) -> Option<f64> {
+        let is_decided =
+            matches!(self.test.finding, TestResult::Above | TestResult::Below | TestResult::NoneShown);
+        self.test.change.filter(|_| is_decided)
+    }
+}
+
 /// Why not all of the runs were made.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum EarlyEnd {
@@ -160,6 +169,7 @@ impl Comparison {
         check_size("A", &a)?;
         check_size("B", &b)?;
         check_runs_differ(&a, &b)?;
+        required.iter().try_for_each(|requirement| check_is_there(requirement, [&a, &b]))?;
         let asked = required.iter().map(|requirement| Quantity::Of(requirement.subject()));
         let mut quantities = ALWAYS.to_vec();
         asked.for_each(|quantity| {
@@ -254,6 +264,23 @@ fn check_size(name: &str, runs: &[RunResult]) -> Result<(), String> {
         return Err(format!("{name} has {} runs; accepted: up to {RUNS_MAX}", runs.len()));
     }
     Ok(())
+}
+
+/// An operation that no run has is a mistake in writing: no further run would decide it.
+fn check_is_there(requirement: &Requirement, sides: [&[RunResult]; 2]) -> Result<(), String> {
+    let mut names: Vec<String> = Vec::new();
+    for name in sides.into_iter().flatten().flat_map(RunResult::operations).map(|op| op.to_string()) {
+        if !names.contains(&name) {
+            names.push(name);
+        }
+    }
+    match requirement.subject().op {
+        Some(op) if !names.contains(&op.to_string()) => Err(format!(
+            "--assert '{requirement}': no run has the operation '{op}'; accepted: {}, or no operation for all of them",
+            names.join(", ")
+        )),
+        _ => Ok(()),
+    }
 }
 
 /// No run counts twice: it does not differ from itself, which would be taken for agreement.

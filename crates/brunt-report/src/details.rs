@@ -49,7 +49,7 @@ fn report(summary: &Summary) -> String {
     let mut out = String::new();
     header::write(&mut out, summary);
     out.push('\n');
-    latency::write(&mut out, &rows, &summary.verdict.percentiles);
+    latency::write(&mut out, &rows, &summary.verdict.percentiles, &summary.record.plan.shown_quantiles());
     if let Some(looked) = &summary.looked {
         paragraph::prose(&mut out, "until", &looked.to_string());
     }
@@ -72,16 +72,11 @@ struct Row<'a> {
     summary: &'a OpSummary,
 }
 
-/// The longest name of a row. Five percentiles with their intervals and the maximum fit beside it.
-const NAME_MAX: usize = 25;
-
 fn rows(summary: &Summary) -> Vec<Row<'_>> {
-    let shortened = |name: String| match name.char_indices().nth(NAME_MAX) {
-        Some(_) => format!("{}...", name.chars().take(NAME_MAX - 3).collect::<String>()),
-        None => name,
-    };
-    let rows = row::rows(summary).into_iter();
-    rows.map(|row| Row { name: shortened(row.name(' ')), summary: row.summary }).collect()
+    let rows = row::rows(summary);
+    let names: Vec<String> = rows.iter().map(|row| row.name(' ')).collect();
+    let named = row::cut(&names).into_iter().zip(&rows);
+    named.map(|(name, row)| Row { name, summary: row.summary }).collect()
 }
 
 fn client(out: &mut String, summary: &Summary) {

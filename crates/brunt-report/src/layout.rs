@@ -3,7 +3,6 @@
 //! No option of a plan and no part of a result. Invariant: without colour a report has the same bytes as with it, but for the escape
 //! sequences.
 
-use brunt_plan::quantile::Quantile;
 use std::fmt;
 use std::str::FromStr;
 
@@ -13,10 +12,6 @@ pub(crate) const TABLE_WIDTH: usize = 78;
 const PROSE_WIDTH: usize = 80;
 /// Prose on terminals: lines of less are broken too often, longer ones are hard to read.
 const PROSE_WIDTHS: [usize; 2] = [60, 100];
-
-/// The percentiles of a table, where none are asked for; p95 is in JSON.
-pub(crate) const QUANTILES: [Quantile; 5] =
-    [Quantile::P50, Quantile::P90, Quantile::P99, Quantile::P999, Quantile::P9999];
 
 /// A unit of the times in a table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -112,6 +107,7 @@ impl Layout {
                 ('·', _) => ascii.push('|'),
                 ('×', _) => ascii.push('x'),
                 ('±', _) => ascii.push_str("+-"),
+                ('…', _) => ascii.push('~'),
                 (other, _) if other.is_ascii() => ascii.push(other),
                 _ => ascii.push('?'),
             }
@@ -164,7 +160,7 @@ mod tests {
     #[test]
     fn without_utf8_nothing_moves() {
         let ascii = Layout { is_ascii: true, ..Layout::default() };
-        assert_eq!(ascii.in_characters("a · b × c ▁▂█ é"), "a | b x c _.# ?");
+        assert_eq!(ascii.in_characters("a · b × c ▁▂█ é d…"), "a | b x c _.# ? d~");
         assert_eq!(Layout::default().in_characters("a · b"), "a · b");
     }
 }

@@ -211,6 +211,11 @@ impl RunResult {
         }
     }
 
+    /// The operations that it has rows of.
+    pub(crate) fn operations(&self) -> impl Iterator<Item = OpName> {
+        self.ops.iter().map(|(name, _)| *name)
+    }
+
     /// Is it the same measurement as another, from whichever file?
     pub fn is_same_run(&self, other: &Self) -> bool {
         self.seed == other.seed && self.server == other.server && self.total == other.total
@@ -306,7 +311,7 @@ fn found(verdict: &Verdict) -> Vec<String> {
     let counts = |check: &&Check| check.status >= CheckStatus::Caution && verdict.counts(check);
     let mut found: Vec<String> =
         verdict.checks.iter().filter(counts).map(|check| check.id.to_owned()).collect();
-    for trust in verdict.percentiles.iter().filter(|trust| trust.status >= CheckStatus::Caution) {
+    for trust in verdict.shown_percentiles().filter(|trust| trust.status >= CheckStatus::Caution) {
         if !trust.check.is_empty() && !found.iter().any(|held| held == trust.check) {
             found.push(trust.check.to_owned());
         }

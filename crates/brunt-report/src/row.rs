@@ -34,6 +34,32 @@ impl Row<'_> {
     }
 }
 
+/// The longest name of a row. Five percentiles with their intervals and the maximum fit beside it.
+const NAME_MAX: usize = 25;
+
+/// Names no longer than a table has room for, each of them another.
+pub(crate) fn cut(names: &[String]) -> Vec<String> {
+    let mut cut: Vec<String> = Vec::new();
+    for name in names {
+        let (mut short, mut number) = (cut_at(name, NAME_MAX, ""), 1);
+        while cut.contains(&short) {
+            number += 1;
+            short = cut_at(name, NAME_MAX, &number.to_string());
+        }
+        cut.push(short);
+    }
+    cut
+}
+
+/// The name, or as much of it as there is room for, `…` and this behind it.
+fn cut_at(name: &str, room: usize, behind: &str) -> String {
+    if name.chars().count() <= room && behind.is_empty() {
+        return name.to_owned();
+    }
+    let kept = room.saturating_sub(behind.len() + 1);
+    format!("{}…{behind}", name.chars().take(kept).collect::<String>())
+}
+
 /// All requests; then, where there are several, every class and every op. What would repeat a row is left out.
 pub(crate) fn rows(summary: &Summary) -> Vec<Row<'_>> {
     let has_classes = summary.classes.len() > 1;
@@ -53,4 +79,18 @@ pub(crate) fn rows(summary: &Summary) -> Vec<Row<'_>> {
         rows.insert(0, Row { class: None, op: None, summary: &summary.total });
     }
     rows
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn long_names_are_cut_and_stay_apart() {
+        let long = "HSET-into-a-hash-with-many-fields";
+        let names = ["all", long, "HSET-into-a-hash-with-many-members", "exactly-as-long-as-is-fit"];
+        let cut = super::cut(&names.map(str::to_owned));
+        assert_eq!(
+            cut,
+            ["all", "HSET-into-a-hash-with-ma…", "HSET-into-a-hash-with-m…2", "exactly-as-long-as-is-fit"]
+        );
+    }
 }

@@ -423,7 +423,8 @@ fn percentiles_that_were_asked_for_are_given_beside_the_usual_ones() {
     let run = run::open_loop();
     let mut record = run.summary.record.clone();
     record.plan.percentiles = "75,99.5,99.99".parse::<Percentiles>().unwrap().0;
-    let asked = super::json::value(&brunt_stats::summary::Summary::build(record)).unwrap();
+    let summary = brunt_stats::summary::Summary::build(record);
+    let asked = super::json::value(&summary).unwrap();
     let usual = json_of(&run);
     let mut times_ns: Vec<u64> = run.measured.iter().map(|sample| sample.times.response_ns()).collect();
     times_ns.sort_unstable();
@@ -442,6 +443,16 @@ fn percentiles_that_were_asked_for_are_given_beside_the_usual_ones() {
     }
     assert_eq!(latency["response_ns"]["p99"], usual["latency"]["response_ns"]["p99"]);
     assert_eq!(asked["plan"]["percentiles"], "75,99.5,99.99");
+    // Text has those that were asked for, and the verdict speaks of these alone.
+    let mut long = Vec::new();
+    details::write(&summary, &mut long).unwrap();
+    let long = String::from_utf8(long).unwrap();
+    for text in [long, text::text_of(&summary, &super::layout::Layout::default())] {
+        let heading = text.lines().find(|line| line.contains("p75")).unwrap();
+        let columns: Vec<&str> = heading.split_whitespace().filter(|word| word.starts_with('p')).collect();
+        assert_eq!(columns, ["p75", "p99.5", "p99.99"], "{text}");
+        assert!(!text.contains("p90"), "{text}");
+    }
 }
 
 #[test]

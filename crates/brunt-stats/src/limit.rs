@@ -31,7 +31,7 @@ impl Bottleneck {
     /// Whom a check means: the bottleneck of what explains it, else that of its own kind.
     fn of(verdict: &Verdict, id: &str) -> Self {
         match verdict.cause_of(id).map(|cause| cause.kind) {
-            Some(CauseKind::Outage | CauseKind::SaturatedServer) => Self::Server,
+            Some(CauseKind::Outage | CauseKind::ShortOutage | CauseKind::SaturatedServer) => Self::Server,
             Some(
                 CauseKind::TooManyThreads
                 | CauseKind::BusyClient
@@ -41,7 +41,8 @@ impl Bottleneck {
                 | CauseKind::ClientStop
                 | CauseKind::WakeUps,
             ) => Self::Client,
-            Some(CauseKind::Garbage | CauseKind::Cache | CauseKind::Finding) | None => match id {
+            Some(CauseKind::LostAgent | CauseKind::Garbage | CauseKind::Cache | CauseKind::Finding)
+            | None => match id {
                 id if SERVERS.contains(&id) => Self::Server,
                 id if LATE.contains(&id) => Self::Client,
                 _ => Self::Neither,

@@ -42,6 +42,7 @@ use crate::repeat::Spread;
 use crate::request_counts::CountEntry;
 use crate::run_data::RunData;
 use crate::steady::Steadiness;
+use brunt_plan::quantile::Quantile;
 use little::{ClosedLoop, InSystem};
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
@@ -80,7 +81,8 @@ const EXPLAINING: [&str; 4] = ["CPU", "STEAL", "COLO", "HEADROOM"];
 
 /// What may explain the findings of checks, in the order in which they are asked: what disturbs a run from outside comes before what
 /// the client is like by itself.
-const CANDIDATES: [cause::Candidate; 10] = [
+const CANDIDATES: [cause::Candidate; 11] = [
+    fault::lost_agent,
     fault::cause,
     outage::cause,
     load::cause,
@@ -175,6 +177,8 @@ pub struct Evidence<'a> {
     pub judgement: Judgement,
     /// Every printed row.
     pub lag_rows: Vec<LagRow>,
+    /// The percentiles of the report's table.
+    pub shown: Vec<Quantile>,
     /// The confidence intervals of the response time of all requests.
     pub intervals: Vec<PercentileInterval>,
     /// How many times 100 ms the window lasted.
@@ -221,6 +225,8 @@ pub struct Evidence<'a> {
     pub is_verified: bool,
     /// Does the plan ask for values to be checked in full?
     pub is_verify_asked: bool,
+    /// An agent that was lost while it measured, and why.
+    pub lost_agent: Option<(String, String)>,
     /// Several hosts carried the plan out.
     pub is_fleet: bool,
     /// The servers are reached by Unix sockets.
@@ -297,7 +303,8 @@ impl Verdict {
         lags.for_each(|check| check.fix = of_lag.map_or(check.fix, |cause| cause.fix));
         let percentiles = trust::of_percentiles(evidence, &checks);
         let of_checks = checks.iter().filter(|check| judgement.counts(check.id));
-        let of_percentiles = percentiles.iter().filter(|trust| !judgement.allows(trust.check));
+        let of_percentiles =
+            percentiles.iter().filter(|trust| trust.is_shown && !judgement.allows(trust.check));
         let found = of_checks.map(|check| check.status).chain(of_percentiles.map(|trust| trust.status));
         let status = match found.max().unwrap_or(CheckStatus::Ok) {
             CheckStatus::Skipped | CheckStatus::Ok => Status::Trusted,
@@ -312,6 +319,11 @@ impl Verdict {
         &self.causes
     }
 
+    /// The percentiles of the table, of which alone the run's status and its headline speak.
+    pub fn shown_percentiles(&self) -> impl Iterator<Item = &Trust> {
+        self.percentiles.iter().filter(|trust| trust.is_shown)
+    }
+
     /// What accounts for what this check found.
     pub fn cause_of(&self, id: &str) -> Option<&Cause> {
         self.causes.iter().find(|cause| cause.ids().any(|held| held == id))
@@ -320,14 +332,14 @@ impl Verdict {
     /// What the run is told by before anything else: an outage, or what explains why it is not trusted or calls for care.
     pub fn leading_cause(&self) -> Option<&Cause> {
         let doubted = |id: &str| {
-            let of_percentiles = || self.percentiles.iter().filter(|trust| trust.status > CheckStatus::Ok);
+            let of_percentiles = || self.shown_percentiles().filter(|trust| trust.status > CheckStatus::Ok);
             !self.judgement.allows(id)
                 && (self.reasons().contains(&id) || of_percentiles().any(|trust| trust.check == id))
         };
         let leads = |cause: &&Cause| match cause.kind {
-            CauseKind::Outage => true,
+            CauseKind::LostAgent | CauseKind::Outage => true,
             // That is how this client is, and the word of each percentile tells it.
-            CauseKind::WakeUps | CauseKind::Finding => false,
+            CauseKind::WakeUps | CauseKind::ShortOutage | CauseKind::Finding => false,
             // What no check calls for care by itself explains a percentile, and not the run.
             _ => {
                 let is_shown = cause.checks.iter().any(|id| !self.judgement.allows(id));
@@ -355,7 +367,7 @@ impl Verdict {
             Status::NotTrusted => CheckStatus::NotTrusted,
         };
         let of_checks = self.checks.iter().filter(|check| check.status == status && self.counts(check));
-        let of_percentiles = self.percentiles.iter().filter(|trust| trust.status == status);
+        let of_percentiles = self.shown_percentiles().filter(|trust| trust.status == status);
         let ids = of_checks.map(|check| check.id).chain(of_percentiles.map(|trust| trust.check));
         let mut reasons = Vec::new();
         ids.filter(|id| !self.judgement.allows(id)).for_each(|id| {

@@ -124,7 +124,7 @@ fn table(out: &mut String, comparison: &Comparison) {
             quantity.name(),
             value(test.a),
             value(test.b),
-            test.change.map_or("-".to_owned(), |change| change_text(*quantity, change)),
+            held.decided_change().map_or("-".to_owned(), |change| change_text(*quantity, change)),
             interval.unwrap_or_default(),
             test.p.map_or(String::new(), p_text),
             finding(held),
@@ -135,13 +135,12 @@ fn table(out: &mut String, comparison: &Comparison) {
 
 /// The table where nothing is claimed: what each side has, as far as it says how sure that is.
 fn small_table(out: &mut String, comparison: &Comparison) {
-    let mut table = Table::new(&["", "A", "B", "change"]);
+    let mut table = Table::new(&["", "A", "B"]);
     for ComparedRow { quantity, test } in shown(comparison) {
         table.push(vec![
             quantity.name(),
             side_text(*quantity, test.a, &comparison.a),
             side_text(*quantity, test.b, &comparison.b),
-            test.change.map_or("-".to_owned(), |change| change_text(*quantity, change)),
         ]);
     }
     table.write(out);
@@ -223,8 +222,8 @@ fn notes(out: &mut String, comparison: &Comparison) {
         notes.push(small_note(comparison));
     } else {
         notes.push(format!(
-            "A and B are medians of runs; the change is the median over all pairs of runs, p exact by ranks. Each line is wrong \
-             about equals at most once in {:.0} times",
+            "A and B are medians of runs; the change, given where it is decided, is the median over all pairs of runs, p exact by \
+             ranks. Each line is wrong about equals at most once in {:.0} times",
             1.0 / LEVEL
         ));
     }

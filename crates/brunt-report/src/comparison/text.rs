@@ -62,12 +62,11 @@ fn table(page: &mut Page<'_>, comparison: &Comparison) {
         let ComparedRow { quantity, test } = held;
         let (unit, [a, b]) = sides(*quantity, [test.a, test.b], page.layout);
         let (word, style) = finding(held);
-        let known = matches!(test.finding, TestResult::Above | TestResult::Below | TestResult::NoneShown);
         let change =
             |value: Option<f64>| value.filter(|value| value.is_finite()).map_or("-".to_owned(), bare_change);
         let [low, high] = test.interval.map_or([None; 2], |ends| ends.map(Some));
-        let change_text = if known { change(test.change) } else { "-".to_owned() };
-        let texts = [quantity.name().replace(' ', "_"), unit, a, b, change_text, change(low), change(high)];
+        let name = quantity.name().replace(' ', "_");
+        let texts = [name, unit, a, b, change(held.decided_change()), change(low), change(high)];
         let mut row: Vec<Cell> = texts.into_iter().map(|text| Cell::new(text, Style::Plain)).collect();
         row.push(Cell::new(test.p.map_or("-".to_owned(), p_text), Style::Plain));
         row.push(Cell::new(word, style));
@@ -163,10 +162,7 @@ pub(crate) fn brief(comparison: &Comparison) -> String {
         vec![format!("verdict={verdict}"), format!("runs={},{}", comparison.a.len(), comparison.b.len())];
     for name in ["p50", "p99", "p99.9", "mean", "rate", "hit"] {
         let held = comparison.compared.iter().find(|held| held.quantity.name() == name);
-        let known = held.filter(|held| {
-            matches!(held.test.finding, TestResult::Above | TestResult::Below | TestResult::NoneShown)
-        });
-        let change = known.and_then(|held| held.test.change).map(bare_change);
+        let change = held.and_then(ComparedRow::decided_change).map(bare_change);
         keys.push(format!("{name}={}", change.map_or("-".to_owned(), |change| change + "%")));
     }
     let found: Vec<String> = comparison

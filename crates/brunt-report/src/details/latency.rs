@@ -14,21 +14,26 @@ use brunt_stats::latency::{LatencySummary, Percentile};
 use brunt_stats::op_summary::OpSummary;
 use brunt_stats::verdict::Trust;
 
-/// The columns. p95 is in JSON; six columns are what a line has room for.
-const QUANTILES: [Quantile; 5] =
-    [Quantile::P50, Quantile::P90, Quantile::P99, Quantile::P999, Quantile::P9999];
+/// Percentiles that a line has room for.
+const COLUMNS_MAX: usize = 5;
 
-pub(super) fn write(out: &mut String, rows: &[Row<'_>], trust: &[Trust]) {
-    let names = QUANTILES.map(|quantile| quantile.to_string());
-    let mut heading = vec!["response time"];
-    heading.extend(names.iter().map(String::as_str));
-    heading.push("max");
-    let mut table = Table::new(&heading);
-    for (index, row) in rows.iter().enumerate() {
-        // Of all rows: the worst of a column stands under the first.
-        push(&mut table, row, if index == 0 { trust } else { &[] });
+/// The table; where there are more percentiles than a line has room for, several.
+pub(super) fn write(out: &mut String, rows: &[Row<'_>], trust: &[Trust], quantiles: &[Quantile]) {
+    for (part, quantiles) in quantiles.chunks(COLUMNS_MAX).enumerate() {
+        if part > 0 {
+            out.push('\n');
+        }
+        let names: Vec<String> = quantiles.iter().map(Quantile::to_string).collect();
+        let mut heading = vec!["response time"];
+        heading.extend(names.iter().map(String::as_str));
+        heading.push("max");
+        let mut table = Table::new(&heading);
+        for (index, row) in rows.iter().enumerate() {
+            // Of all rows: the worst of a column stands under the first.
+            push(&mut table, row, if index == 0 { trust } else { &[] }, quantiles);
+        }
+        table.write(out);
     }
-    table.write(out);
     let silent = rows.iter().filter(|row| has_no_replies(row.summary)).map(|row| row.name.as_str());
     let silent: Vec<&str> = silent.collect();
     if !silent.is_empty() {
@@ -43,32 +48,32 @@ fn has_no_replies(summary: &OpSummary) -> bool {
     unacknowledged > 0 && summary.latency.response.summary.count == 0
 }
 
-fn push(table: &mut Table, row: &Row<'_>, trust: &[Trust]) {
+fn push(table: &mut Table, row: &Row<'_>, trust: &[Trust], quantiles: &[Quantile]) {
     let (summary, latency) = (row.summary, &row.summary.latency);
-    table.push(times(&row.name, &latency.response.summary));
+    table.push(times(&row.name, &latency.response.summary, quantiles));
     if latency.response.summary.count > 0 {
-        table.push_some(confidence_intervals(summary));
-        table.push(client_errors(summary));
-        table.push_some(words(trust));
-        table.push(times("  service time", &latency.service.summary));
-        table.push(times("  send lag", &latency.send_lag.summary));
+        table.push_some(confidence_intervals(summary, quantiles));
+        table.push(client_errors(summary, quantiles));
+        table.push_some(words(trust, quantiles));
+        table.push(times("  service time", &latency.service.summary, quantiles));
+        table.push(times("  send lag", &latency.send_lag.summary, quantiles));
     }
     if latency.failed.summary.count > 0 {
-        table.push(times("  including failures", &summary.including_failures()));
+        table.push(times("  including failures", &summary.including_failures(), quantiles));
     }
     if !has_no_replies(summary) {
-        table.push_some(needs(summary));
+        table.push_some(needs(summary, quantiles));
     }
 }
 
-fn shown(summary: &LatencySummary) -> impl Iterator<Item = &Percentile> {
-    summary.percentiles.iter().filter(|percentile| QUANTILES.contains(&percentile.quantile))
+fn shown<'a>(summary: &'a LatencySummary, quantiles: &'a [Quantile]) -> impl Iterator<Item = &'a Percentile> {
+    summary.percentiles.iter().filter(|percentile| quantiles.contains(&percentile.quantile))
 }
 
-fn times(name: &str, summary: &LatencySummary) -> Vec<String> {
+fn times(name: &str, summary: &LatencySummary, quantiles: &[Quantile]) -> Vec<String> {
     let cell = |ns: Option<u64>| ns.map_or("-".to_owned(), quantity::time);
     let mut cells = vec![name.to_owned()];
-    cells.extend(shown(summary).map(|percentile| cell(percentile.value_ns)));
+    cells.extend(shown(summary, quantiles).map(|percentile| cell(percentile.value_ns)));
     cells.push(cell(summary.max_ns));
     cells
 }
@@ -86,36 +91,38 @@ fn interval_text(interval: &PercentileInterval) -> String {
 
 /// Where the percentile above may lie, in its unit; `~` where that rests on too few batches. `None` where the window is too
 /// short for any.
-fn confidence_intervals(summary: &OpSummary) -> Option<Vec<String>> {
-    let interval_of = |quantile: Quantile| {
-        let interval = summary.intervals.iter().find(|interval| interval.quantile == quantile);
+fn confidence_intervals(summary: &OpSummary, quantiles: &[Quantile]) -> Option<Vec<String>> {
+    let interval_of = |quantile: &Quantile| {
+        let interval = summary.intervals.iter().find(|interval| interval.quantile == *quantile);
         interval.map_or(String::new(), interval_text)
     };
-    (!summary.intervals.is_empty())
-        .then(|| std::iter::once("  95 % within".to_owned()).chain(QUANTILES.map(interval_of)).collect())
+    (!summary.intervals.is_empty()).then(|| {
+        std::iter::once("  95 % within".to_owned()).chain(quantiles.iter().map(interval_of)).collect()
+    })
 }
 
 /// Up to so much of the percentile above may be the client's.
-fn client_errors(summary: &OpSummary) -> Vec<String> {
-    let error_of = |quantile: Quantile| {
-        let error = summary.client_error.iter().find(|error| error.quantile == quantile);
+fn client_errors(summary: &OpSummary, quantiles: &[Quantile]) -> Vec<String> {
+    let error_of = |quantile: &Quantile| {
+        let error = summary.client_error.iter().find(|error| error.quantile == *quantile);
         error.map_or(String::new(), |error| quantity::time(error.error_ns))
     };
-    std::iter::once("  client <=".to_owned()).chain(QUANTILES.map(error_of)).collect()
+    std::iter::once("  client <=".to_owned()).chain(quantiles.iter().map(error_of)).collect()
 }
 
 /// What is to be thought of each percentile. `None` where nothing is said of any.
-fn words(trust: &[Trust]) -> Option<Vec<String>> {
-    let word_of = |quantile: Quantile| {
-        let trust = trust.iter().find(|trust| trust.quantile == quantile);
+fn words(trust: &[Trust], quantiles: &[Quantile]) -> Option<Vec<String>> {
+    let word_of = |quantile: &Quantile| {
+        let trust = trust.iter().find(|trust| trust.quantile == *quantile);
         trust.map_or(String::new(), Trust::to_string)
     };
-    (!trust.is_empty()).then(|| std::iter::once("  trust".to_owned()).chain(QUANTILES.map(word_of)).collect())
+    (!trust.is_empty())
+        .then(|| std::iter::once("  trust".to_owned()).chain(quantiles.iter().map(word_of)).collect())
 }
 
 /// For every percentile that is not given, how much longer the run must be at the rate it had, or where it had none,
 /// how many more requests it takes. `None` where all are given.
-fn needs(summary: &OpSummary) -> Option<Vec<String>> {
+fn needs(summary: &OpSummary, quantiles: &[Quantile]) -> Option<Vec<String>> {
     let rate = summary.rate.completed;
     let (name, cell): (_, &dyn Fn(u64) -> String) = if rate > 0.0 {
         ("  needs more time", &|requests| quantity::time((requests as f64 / rate * 1e9) as u64))
@@ -127,6 +134,7 @@ fn needs(summary: &OpSummary) -> Option<Vec<String>> {
         Some(_) => String::new(),
         None => cell(percentile.needs_more),
     };
-    let is_any_missing = shown(response).any(|percentile| percentile.value_ns.is_none());
-    is_any_missing.then(|| std::iter::once(name.to_owned()).chain(shown(response).map(missing)).collect())
+    let is_any_missing = shown(response, quantiles).any(|percentile| percentile.value_ns.is_none());
+    is_any_missing
+        .then(|| std::iter::once(name.to_owned()).chain(shown(response, quantiles).map(missing)).collect())
 }

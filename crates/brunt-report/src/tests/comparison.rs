@@ -537,6 +537,19 @@ fn a_run_counts_once() {
 }
 
 #[test]
+fn an_assertion_of_an_operation_that_no_run_has_is_refused() {
+    let of = |text: &str| {
+        let (a, b) = (side("a", 1, 1.0), read("other.json", &written(7, 1.0)));
+        Comparison::of(a, b, &[text.parse().unwrap()]).map(|_| ())
+    };
+    assert_eq!(
+        of("mget.p99 < 1ms").unwrap_err(),
+        "--assert 'mget.p99 < 1ms': no run has the operation 'mget'; accepted: get, set, or no operation for all of them"
+    );
+    assert_eq!([of("get.p99 < 1ms"), of("p99 <= +5%")], [Ok(()), Ok(())]);
+}
+
+#[test]
 fn every_run_of_a_campaign_is_read() {
     let campaign = |kind: &str, runs: &[Value]| {
         json!({ "schema": "brunt.campaign.v1", "kind": kind, "runs": runs }).to_string()

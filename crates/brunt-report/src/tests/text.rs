@@ -20,7 +20,7 @@ fn ordinary() -> [(&'static str, Run); 6] {
     ]
 }
 
-fn text_of(summary: &Summary, layout: &Layout) -> String {
+pub(super) fn text_of(summary: &Summary, layout: &Layout) -> String {
     let mut out = Vec::new();
     text::write(summary, layout, &mut out).unwrap();
     String::from_utf8(out).unwrap()

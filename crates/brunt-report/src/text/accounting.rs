@@ -109,8 +109,12 @@ fn values(summary: &Summary) -> Vec<String> {
 /// What servers answered with that no plan foresees, in their own words.
 fn errors(summary: &Summary) -> Vec<String> {
     let counts = summary.counts();
-    let mut facts: Vec<String> =
-        counts.error_replies.rows().iter().take(3).map(|(word, times)| format!("{times} {word}")).collect();
+    let rows = counts.error_replies.rows();
+    let mut facts: Vec<String> = rows.iter().take(3).map(|(word, times)| format!("{times} {word}")).collect();
+    let all: u64 = rows.iter().map(|(_, times)| times).sum();
+    if all > summary.total.requests.outcome(OutcomeClass::Error) {
+        facts.push("in all phases".to_owned());
+    }
     facts.extend(
         counts.first_error.as_ref().map(|error| format!("first: \"{}\"", beginning(&error.to_string()))),
     );
@@ -201,14 +205,18 @@ fn servers(summary: &Summary) -> Vec<String> {
     }
     let mut facts = Vec::new();
     if let Some(span) = server::window(summary) {
-        let as_we = match status_of(summary, "SERVER") {
-            CheckStatus::Skipped => "",
-            CheckStatus::Ok => ", as we did",
-            CheckStatus::Caution | CheckStatus::NotTrusted => ", not as we did",
-        };
+        // memcached counts each key of a multi-get, Redis what it executed.
+        let things = if summary.record.plan.protocol.is_resp() { "commands" } else { "keys" };
         facts.extend(
-            span.requests.map(|requests| format!("counted {}/s{as_we}", rate(span.per_second(requests)))),
+            span.requests.map(|requests| format!("counted {} {things}/s", rate(span.per_second(requests)))),
         );
+        facts.extend(match status_of(summary, "SERVER") {
+            CheckStatus::Skipped => None,
+            CheckStatus::Ok => Some("its counters agree with ours".to_owned()),
+            CheckStatus::Caution | CheckStatus::NotTrusted => {
+                Some("its counters differ from ours".to_owned())
+            }
+        });
         let cpu = span.cpu_ns_per_request();
         facts.extend(cpu.map(|ns| format!("{} CPU/request", quantity::time(ns.round() as u64))));
         facts.extend(span.evictions.map(|evictions| format!("{evictions} evictions")));

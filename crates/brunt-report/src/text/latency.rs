@@ -5,8 +5,8 @@
 
 use crate::figure::{Bound, Figures, Texts, unit_of};
 use crate::grid::{Cell, Column, Grid};
-use crate::layout::{Layout, QUANTILES, Style, TimeUnit};
-use crate::row::{Row, rows};
+use crate::layout::{Layout, Style, TimeUnit};
+use crate::row::{self, Row, rows};
 use brunt_plan::outcome::OutcomeClass;
 use brunt_plan::quantile::Quantile;
 use brunt_stats::check::CheckStatus;
@@ -127,17 +127,12 @@ pub(crate) fn interval(summary: &OpSummary, quantile: Quantile, value_ns: u64) -
     }
 }
 
-/// The percentiles that were asked for, or the usual ones.
-fn quantiles(summary: &Summary) -> Vec<Quantile> {
-    match summary.record.plan.percentiles.as_slice() {
-        [] => QUANTILES.to_vec(),
-        asked => asked.to_vec(),
-    }
-}
-
 /// The table; where more percentiles are asked for than fit beside each other, several in one unit.
 pub(super) fn grids(summary: &Summary, layout: &Layout) -> Vec<Grid> {
-    let (lines, rows, quantiles) = (lines(summary), rows(summary), quantiles(summary));
+    let (mut lines, rows) = (lines(summary), rows(summary));
+    let names: Vec<String> = lines.iter().map(|line| line.name.clone()).collect();
+    lines.iter_mut().zip(row::cut(&names)).for_each(|(line, name)| line.name = layout.in_characters(&name));
+    let quantiles = summary.record.plan.shown_quantiles();
     let Some(first) = rows.first() else { return Vec::new() };
     let figures = figures(summary, &lines, first.summary, &quantiles);
     let max =

@@ -47,6 +47,7 @@ pub(super) fn evidence<'a>(
         judgement: record.judgement.clone(),
         last_half: last_half(plan, store, window),
         lag_rows: LagRow::all(plan, total, classes),
+        shown: plan.shown_quantiles(),
         intervals: total.intervals.clone(),
         slices: window.duration_ns() / SLICE_NS,
         looked: None,
@@ -65,6 +66,7 @@ pub(super) fn evidence<'a>(
         steady_beside: Steadiness::default(),
         measure_ns: window.measure_ns,
         window_ns: window.duration_ns(),
+        lost_agent: record.agents.iter().find_map(|agent| Some((agent.name.clone(), agent.lost.clone()?))),
         is_fleet: !record.agents.is_empty(),
         servers: server_evidence(plan, is_earlier, &books, &run.server_records, window)
             .without_replicas(run.counts.replicas_missed),

@@ -193,7 +193,7 @@ fn a_steady_run() {
     // 10 000/s for 1 + 2 s; 100 µs, every hundredth 1 ms.
     let events = gets(100_000, |index| if index % 100 == 99 { MS } else { 100_000 });
     let summary = run("rate = 10000\nmix = 'get'", &events);
-    assert_eq!(summary.verdict.sentence(), "TRUSTED up to p95 · CAUTION p99: wide", "{:#?}", summary.verdict);
+    assert_eq!(summary.verdict.sentence(), "TRUSTED up to p90 · CAUTION p99: wide", "{:#?}", summary.verdict);
     let total = &summary.total;
     assert_eq!(
         (total.requests.scheduled, total.requests.completed(), total.requests.failed()),
@@ -260,7 +260,7 @@ fn a_stopped_client_is_not_trusted() {
     // Half of all requests were in time: the run stands, and what the client did to the others is told of them. Had there been another
     // stop or two, the median would not have been in time either.
     assert_eq!(status(&summary, "LAG"), CheckStatus::Caution);
-    assert_eq!(summary.verdict.sentence(), "CAUTION p50: wide · CAUTION p90 p95 p99 p99.9: client");
+    assert_eq!(summary.verdict.sentence(), "CAUTION p50: wide · CAUTION p90 p99 p99.9: client");
     let strict = Judgement { is_strict: true, ..Judgement::default() };
     let layout = Layout::of(&plan("rate = 10000\nmix = 'get'"));
     let parts = intervals(&layout, &events, 1);
@@ -497,7 +497,7 @@ fn follow_ups_are_no_load_that_was_offered() {
     let requests = &kept_up.total.requests;
     assert_eq!((requests.scheduled, requests.followup, requests.offered()), (3_000, 1_000, 2_000));
     assert_eq!((kept_up.total.rate.offered, kept_up.total.rate.completed), (1_000.0, 1_500.0));
-    assert_eq!(kept_up.verdict.sentence(), "CAUTION p50 p90 p95 p99: thin", "{:#?}", kept_up.verdict);
+    assert_eq!(kept_up.verdict.sentence(), "CAUTION p50 p90 p99: thin", "{:#?}", kept_up.verdict);
     let of_1000 = "1000 requests/s answered of 1000/s offered in the last half of the window";
     assert_eq!(check(&kept_up, "SAT").text(), of_1000);
     assert_eq!(check(&kept_up, "RATE").text(), "0 of 2000 scheduled requests were never sent (0 %)");

@@ -10,8 +10,12 @@ use crate::check::{Check, CheckStatus};
 /// What kind of trouble it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum CauseKind {
+    /// An agent of the run was lost.
+    LostAgent,
     /// A server answered no request for a while.
     Outage,
+    /// One did for so short a time that no percentile shows it.
+    ShortOutage,
     /// Bytes came that are no reply.
     Garbage,
     /// The server did not keep up.
@@ -40,7 +44,9 @@ impl CauseKind {
     /// As a JSON value.
     pub const fn name(self) -> &'static str {
         match self {
+            Self::LostAgent => "lost_agent",
             Self::Outage => "outage",
+            Self::ShortOutage => "short_outage",
             Self::Garbage => "garbage",
             Self::SaturatedServer => "saturated_server",
             Self::TooManyThreads => "too_many_threads",
@@ -65,7 +71,7 @@ pub struct Cause {
     pub sentence: String,
     /// What to do about it, in one line; empty where there is nothing to do.
     pub fix: &'static str,
-    /// The checks that show it, in the order of the verdict; none of an outage, which has a table of its own.
+    /// The checks that show it, in the order of the verdict; none of an outage or an agent, which have tables of their own.
     pub checks: Vec<&'static str>,
     /// The checks that found only what it led to, in the order of the verdict.
     pub follows: Vec<&'static str>,
@@ -129,14 +135,16 @@ fn finding(check: &Check) -> Cause {
     Cause { kind, sentence, fix: check.fix, checks, follows, sets_load: false }
 }
 
-/// An outage stands first. Then counts how bad the worst is that a cause accounts for, and how much that is; the load of a closed loop is
-/// a finding, too. What the host did without consequence and what the user accepts stand last.
-fn rank(cause: &Cause, checks: &[Check], judgement: &Judgement) -> (bool, CheckStatus, usize) {
+/// A lost agent or an outage stands first. Then counts how bad the worst is that a cause accounts for, and how much that is; the load of
+/// a closed loop is a finding, too. Of equally bad ones a cache that changes stands first, for what it does to latencies does not depend
+/// on the client. What the host did without consequence and what the user accepts stand last.
+fn rank(cause: &Cause, checks: &[Check], judgement: &Judgement) -> (bool, CheckStatus, bool, usize) {
     let counts = |check: &&Check| judgement.counts(check.id);
     let own = cause.ids().filter_map(|id| checks.iter().find(|check| check.id == id)).filter(counts);
     let is_load = cause.sets_load && cause.checks.iter().any(|id| !judgement.allows(id));
     let load = is_load.then_some(CheckStatus::Caution);
     let found: Vec<CheckStatus> = own.map(|check| check.status).chain(load).collect();
     let worst = found.iter().copied().max().unwrap_or(CheckStatus::Skipped);
-    (cause.kind == CauseKind::Outage, worst, found.len())
+    let is_first = matches!(cause.kind, CauseKind::LostAgent | CauseKind::Outage);
+    (is_first, worst, cause.kind == CauseKind::Cache, found.len())
 }

@@ -73,6 +73,19 @@ pub(super) fn is_garbage(evidence: &Evidence<'_>) -> bool {
     GARBAGE.judge(share(garbage(evidence), evidence.faults.sent)) == CheckStatus::NotTrusted
 }
 
+/// Was an agent lost, with what it had not handed over yet?
+pub(super) fn lost_agent(evidence: &Evidence<'_>, open: &OpenChecks<'_>) -> Option<Cause> {
+    let (name, reason) = evidence.lost_agent.as_ref()?;
+    Some(Cause {
+        kind: CauseKind::LostAgent,
+        sentence: format!("agent {name} was lost while it measured ({reason})"),
+        fix: "see what ended it (its log, its host), and run again",
+        checks: Vec::new(),
+        follows: open.those(&[("SHORT", true), ("RATE", true), ("LITTLE", true)]),
+        sets_load: false,
+    })
+}
+
 /// Did the server, or whatever is at its address, send what is no reply?
 pub(super) fn cause(evidence: &Evidence<'_>, open: &OpenChecks<'_>) -> Option<Cause> {
     let check = open.get("FAULT").filter(|_| is_garbage(evidence))?;

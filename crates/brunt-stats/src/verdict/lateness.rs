@@ -121,7 +121,11 @@ fn of_delay(evidence: &Evidence<'_>, open: &OpenChecks<'_>, delayed: f64, lag: b
 pub(super) fn too_many_threads(evidence: &Evidence<'_>, open: &OpenChecks<'_>) -> Option<Cause> {
     let (workers, cpus) = (evidence.run.usage.workers.len() as u64, evidence.run.host.cpus);
     let (worker, delayed) = worst(evidence, |worker| worker.run_delay_ns.unwrap_or(0))?;
-    if evidence.is_fleet || cpus == 0 || workers <= cpus || delayed <= STEAL.caution {
+    // A worker waits for another only while that one works.
+    let others_ns: u64 =
+        evidence.run.usage.workers.iter().map(|worker| worker.busy_ns).sum::<u64>() - worker.busy_ns;
+    let is_ours = others_ns as f64 >= MOST * worker.run_delay_ns.unwrap_or(0) as f64;
+    if evidence.is_fleet || cpus == 0 || workers <= cpus || delayed <= STEAL.caution || !is_ours {
         return None;
     }
     let lag = lag::worst_found(evidence).is_some_and(|worst| moves(delayed, worst.quantile));
@@ -135,7 +139,7 @@ pub(super) fn too_many_threads(evidence: &Evidence<'_>, open: &OpenChecks<'_>) -
             worker.worker,
             percent(delayed)
         ),
-        fix: "use fewer --threads than there are processors",
+        fix: "use no more --threads than there are processors",
         checks: open.those(&[("STEAL", stolen(evidence).is_none_or(|arm| arm.status <= CheckStatus::Ok))]),
         follows: of_delay(evidence, open, delayed, lag),
         sets_load: sets_load(evidence, delayed),
@@ -187,8 +191,9 @@ pub(super) fn shared_processor(evidence: &Evidence<'_>, open: &OpenChecks<'_>) -
         let requests = evidence.sent as f64 / evidence.run.usage.workers.len() as f64;
         denied_ns(worker, evidence) as f64 >= PART_MIN * worst.error_ns as f64 * requests.max(1.0)
     };
-    let lag = lag::worst_found(evidence)
-        .is_some_and(|worst| delay.is_none() || moves(delayed, worst.quantile) || of_request(worst));
+    let lag = lag::worst_found(evidence).is_some_and(|worst| {
+        is_seen || delay.is_none() || moves(delayed, worst.quantile) || of_request(worst)
+    });
     let cpus = evidence.run.host.cpus;
     let sentence = match is_seen.then(|| super::host::most_shared(evidence)).flatten() {
         Some((worker, looks)) => format!(
@@ -216,7 +221,7 @@ pub(super) fn shared_processor(evidence: &Evidence<'_>, open: &OpenChecks<'_>) -
     let is_delay_most =
         by_guests.is_none_or(|arm| delay.as_ref().is_some_and(|delay| delay.value > arm.value));
     // Where no other process is known to have had it, the server had the time that the worker lacked.
-    let is_steal = is_delay_most && (is_servers || others_ns(evidence).is_none());
+    let is_steal = is_delay_most && (is_seen || is_servers || others_ns(evidence).is_none());
     let cause = Cause {
         kind: CauseKind::SharedProcessor,
         sentence,
@@ -320,9 +325,10 @@ pub(super) fn wake_ups(evidence: &Evidence<'_>, open: &OpenChecks<'_>) -> Option
     }
     let fix = match has_free_processor(evidence) {
         true => "a worker that does not sleep need not be woken: --wait spin",
-        false => {
-            "--wait spin needs a processor for each worker, and none is free here: use fewer --threads, or a client host of its own"
+        false if evidence.run.usage.workers.len() > 1 => {
+            "use fewer --threads, so that --wait spin has a processor for each, or a client host of its own"
         }
+        false => "use a client host of its own: no processor is free here for --wait spin",
     };
     Some(Cause {
         kind: CauseKind::WakeUps,

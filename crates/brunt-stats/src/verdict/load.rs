@@ -102,7 +102,7 @@ pub(super) fn cause(evidence: &Evidence<'_>, open: &OpenChecks<'_>) -> Option<Ca
     let check = open.get("SAT").filter(|_| !is_limit(evidence, open))?;
     let LastHalf { offered, answered, seconds } = evidence.last_half?;
     let mut sentence = format!(
-        "saturated server: {} of {} requests/s answered",
+        "saturated server: {} of {} requests/s answered in the last half of the window",
         rounded(answered / seconds),
         rounded(offered / seconds)
     );

@@ -23,6 +23,8 @@ const NAMED_MAX: usize = 3;
 /// An outage of less than this share of the last half of the window explains nothing that is missing in it.
 const LATE_SHARE_MIN: f64 = 0.01;
 
+/// An outage of at most this share of the window is short: beside the others no one looks for it where no percentile shows it.
+const SHORT_MAX: f64 = 0.01;
 /// When an outage took at least this share of what failed or was not sent, it explains it.
 const EXPLAINED: f64 = 0.9;
 /// A worker that stood still for this share of a silence explains the silence.
@@ -103,7 +105,11 @@ fn stood_still(worker: &WorkerUsage, outage: &MeasuredOutage, measure_ns: u64) -
 /// Did a server answer no request for a while, and what follows from that?
 pub(super) fn cause(evidence: &Evidence<'_>, open: &OpenChecks<'_>) -> Option<Cause> {
     let garbage = fault::is_garbage(evidence);
-    let is_own = |outage: &&MeasuredOutage| !(garbage && outage.kinds.contains(OutageKind::Garbage));
+    // A server that answers with errors is there: ERR says with which.
+    let answers = |outage: &MeasuredOutage| outage.kinds == OutageKinds::NONE.with(OutageKind::Error);
+    let is_other =
+        |outage: &MeasuredOutage| answers(outage) || garbage && outage.kinds.contains(OutageKind::Garbage);
+    let is_own = |outage: &&MeasuredOutage| !is_other(outage);
     let outages: Vec<&MeasuredOutage> = evidence.outages.iter().filter(is_own).collect();
     let longest =
         outages.iter().max_by_key(|outage| (outage.length_ns, std::cmp::Reverse(outage.at.start)))?;
@@ -115,7 +121,11 @@ pub(super) fn cause(evidence: &Evidence<'_>, open: &OpenChecks<'_>) -> Option<Ca
         let all_ns = outages.iter().map(|outage| outage.length_ns).sum();
         sentence += &format!(", the longest of {} ({} in all)", outages.len() as u64, time(all_ns));
     }
+    let is_short = outages.iter().all(|outage| outage.is_over)
+        && longest.length_ns as f64 <= SHORT_MAX * evidence.window_ns as f64;
     let effects = Effects { evidence, outages };
+    let is_seen = !is_short || effects.reach(Quantile::P999);
+    let kind = if is_seen { CauseKind::Outage } else { CauseKind::ShortOutage };
     let follows = open.those(&[
         ("SAMPLES", effects.left_too_few()),
         ("SHORT", effects.outages.iter().any(|outage| !outage.is_over)),
@@ -135,7 +145,8 @@ pub(super) fn cause(evidence: &Evidence<'_>, open: &OpenChecks<'_>) -> Option<Ca
         ("CACHE", effects.restarted()),
     ]);
     let fix = "see what the server did then (its log, its host)";
-    Some(Cause { kind: CauseKind::Outage, sentence, fix, checks: Vec::new(), follows, sets_load: false })
+    let cause = Cause { kind, sentence, fix, checks: Vec::new(), follows, sets_load: false };
+    if is_seen { Some(cause) } else { cause.explaining() }
 }
 
 /// What outages did to the numbers.

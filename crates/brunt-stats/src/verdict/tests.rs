@@ -74,6 +74,7 @@ fn clean() -> Evidence<'static> {
         asked: Some(asked(100_000, 100_000)),
         open_loop: Some(OpenLoop { scheduled: 100_000, unsent: 0, given_up: 0 }),
         last_half: Some(LastHalf { offered: 50_000.0, answered: 50_000.0, seconds: 5.0 }),
+        shown: Quantile::SHOWN.to_vec(),
         lag_rows: vec![lag_row(false, Quantile::P99, 400_000, 3_000)],
         intervals: vec![interval(30, 1_000, Some(1_100))],
         slices: 100,
@@ -524,7 +525,7 @@ fn counts_that_do_not_add_up() {
             "{book:?}"
         );
     }
-    let broken = entry(OpCounts { requests: requests(2), keys: keys(1), ..OpCounts::default() });
+    let broken = unbalanced_entry();
     assert_eq!(
         check("CONSERVE", |evidence| evidence.books = vec![broken]).text(),
         "1 books do not balance; the first is get of class 1 in drain: 3 scheduled, 3 sent, 0 unsent, 0 ended, \
@@ -1157,4 +1158,14 @@ fn a_client_near_the_end_of_its_headroom() {
     }
     let near = found(&known, 83_000.0);
     assert_eq!((near.value, near.threshold), (0.83, 0.70));
+}
+
+/// Three were sent, of which only two are accounted for.
+fn unbalanced_entry() -> CountEntry {
+    let requests = RequestCounts { scheduled: 3, sent: 3, in_flight: 2, ..RequestCounts::default() };
+    entry(OpCounts {
+        requests,
+        keys: KeyCounts { asked: 1, hit: 1, ..KeyCounts::default() },
+        ..OpCounts::default()
+    })
 }

@@ -68,6 +68,8 @@ pub struct Trust {
     pub status: CheckStatus,
     /// The check that found it; empty where nothing was found.
     pub check: &'static str,
+    /// The report's table has it.
+    pub is_shown: bool,
 }
 
 /// As in a table: `ok`, `client?`, `sat!`.
@@ -92,8 +94,9 @@ fn of_percentile(evidence: &Evidence<'_>, checks: &[Check], quantile: Quantile) 
     let status_of = |id: &str| {
         checks.iter().find(|check| check.id == id).map_or(CheckStatus::Skipped, |check| check.status)
     };
+    let is_shown = evidence.shown.contains(&quantile);
     let found = |word: TrustWord, check: &'static str, status: CheckStatus| {
-        (status > CheckStatus::Ok).then_some(Trust { quantile, word, status, check })
+        (status > CheckStatus::Ok).then_some(Trust { quantile, word, status, check, is_shown })
     };
     let caution = |is_so: bool| if is_so { CheckStatus::Caution } else { CheckStatus::Ok };
     let steady = |check: &'static str| match is_of_series(evidence, check, quantile) {
@@ -122,7 +125,7 @@ fn of_percentile(evidence: &Evidence<'_>, checks: &[Check], quantile: Quantile) 
     let worst = candidates.into_iter().flatten().min_by_key(|trust| {
         (evidence.judgement.allows(trust.check), std::cmp::Reverse(trust.status), trust.word)
     });
-    worst.unwrap_or(Trust { quantile, word: TrustWord::Ok, status: CheckStatus::Ok, check: "" })
+    worst.unwrap_or(Trust { quantile, word: TrustWord::Ok, status: CheckStatus::Ok, check: "", is_shown })
 }
 
 /// How much of it may be the client's, in the worst of the rows that give it.
@@ -180,13 +183,13 @@ fn judged(verdict: &Verdict) -> Vec<String> {
     }
     let accepted = |trust: &Trust| trust.status <= CheckStatus::Ok || verdict.judgement.allows(trust.check);
     let mut parts = Vec::new();
-    let trusted = verdict.percentiles.iter().take_while(|trust| accepted(trust)).last();
+    let trusted = verdict.shown_percentiles().take_while(|trust| accepted(trust)).last();
     match trusted {
         Some(trust) => parts.push(format!("{} up to {}", Status::Trusted.name(), trust.quantile)),
         None if verdict.status == Status::Trusted => parts.push(Status::Trusted.name().to_owned()),
         None => {}
     }
-    let doubted: Vec<&Trust> = verdict.percentiles.iter().filter(|trust| !accepted(trust)).collect();
+    let doubted: Vec<&Trust> = verdict.shown_percentiles().filter(|trust| !accepted(trust)).collect();
     for alike in doubted.chunk_by(|one, next| one.word == next.word) {
         let names: Vec<String> = alike.iter().map(|trust| trust.quantile.to_string()).collect();
         parts.push(format!("{} {}: {}", Status::Caution.name(), names.join(" "), alike[0].word.name()));

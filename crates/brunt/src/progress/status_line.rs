@@ -6,8 +6,8 @@
 use brunt_plan::phase::Phase;
 use brunt_report::quantity;
 
-/// Between two parts of a line.
-const DIVIDER: &str = " · ";
+/// Characters of the bar.
+const BAR: u64 = 16;
 const RED: &str = "\x1b[31m";
 const PLAIN: &str = "\x1b[0m";
 
@@ -43,12 +43,12 @@ pub(crate) struct Snapshot {
     pub to_go_ns: Option<u64>,
 }
 
-/// A length of time without more digits than a person reads in passing: `3.0 s`, `2m05s`, `1h02m`.
+/// A length of time without more digits than a person reads in passing: `3.0s`, `2m05s`, `1h02m`.
 fn span(ns: u64) -> String {
     let tenths = (ns + 50_000_000) / 100_000_000;
     let seconds = (ns + 500_000_000) / 1_000_000_000;
     match seconds {
-        _ if tenths < 600 => format!("{}.{} s", tenths / 10, tenths % 10),
+        _ if tenths < 600 => format!("{}.{}s", tenths / 10, tenths % 10),
         0..3600 => format!("{}m{:02}s", seconds / 60, seconds % 60),
         _ => format!("{}h{:02}m", seconds / 3600, seconds % 3600 / 60),
     }
@@ -61,8 +61,8 @@ pub(crate) fn text(label: &str, glance: &Snapshot, width: usize, colour: bool) -
     let mut used = 0;
     let label = (!label.is_empty()).then(|| (label.to_owned(), false));
     for (part, is_alarm) in label.into_iter().chain(parts(glance)) {
-        let divider = if used == 0 { "" } else { DIVIDER };
-        let wide = divider.chars().count() + part.chars().count();
+        let divider = if used == 0 { "" } else { " " };
+        let wide = divider.len() + part.chars().count();
         if used + wide > width {
             break;
         }
@@ -78,27 +78,46 @@ pub(crate) fn text(label: &str, glance: &Snapshot, width: usize, colour: bool) -
 
 /// The parts in their order, and whether each is an alarm.
 fn parts(glance: &Snapshot) -> Vec<(String, bool)> {
-    let of = glance.total_ns.map(|total_ns| format!(" of {}", span(total_ns))).unwrap_or_default();
+    let of = glance.total_ns.map(|total_ns| format!("/{}", span(total_ns))).unwrap_or_default();
     let mut parts = vec![(format!("{} {}{of}", glance.phase.name(), span(glance.elapsed_ns)), false)];
+    if let Some(fraction) = fraction(glance) {
+        parts.push((bar(fraction), false));
+    }
     if let Some((done, wanted, things)) = glance.done {
-        let (done, wanted) = (quantity::count(done), quantity::count(wanted));
-        parts.push((format!("{done} of {wanted}{things}"), false));
+        parts.push((format!("{done}/{wanted}{things}"), false));
     }
     if let Some(rate) = glance.rate {
-        parts.push((format!("{}/s", quantity::count(rate.round() as u64)), false));
+        parts.push((format!("{rate:.0}/s"), false));
     }
+    let time = |ns: u64| quantity::time(ns).replace(' ', "");
     match glance.tail {
         Tail::Nothing => {}
-        Tail::P99(ns) => parts.push((format!("p99 {}", quantity::time(ns)), false)),
-        Tail::Max(ns) => parts.push((format!("max {}", quantity::time(ns)), false)),
+        Tail::P99(ns) => parts.push((format!("p99 {}", time(ns)), false)),
+        Tail::Max(ns) => parts.push((format!("max {}", time(ns)), false)),
     }
     if glance.failed > 0 || glance.phase != Phase::Connect {
-        parts.push((format!("{} failed", quantity::count(glance.failed)), glance.failed > 0));
+        parts.push((format!("failed {}", glance.failed), glance.failed > 0));
     }
     if let Some(to_go_ns) = glance.to_go_ns {
-        parts.push((format!("{} to go", span(to_go_ns)), false));
+        parts.push((format!("{} left", span(to_go_ns)), false));
     }
     parts
+}
+
+/// How much of the phase is over, where that is known.
+fn fraction(glance: &Snapshot) -> Option<f64> {
+    let (done, whole) = match (glance.done, glance.total_ns) {
+        (Some((done, wanted, _)), _) => (done, wanted),
+        (None, Some(total_ns)) => (glance.elapsed_ns, total_ns),
+        (None, None) => return None,
+    };
+    (whole > 0).then(|| (done as f64 / whole as f64).min(1.0))
+}
+
+fn bar(fraction: f64) -> String {
+    let full = (fraction * BAR as f64) as u64;
+    let cell = |index: u64| if index < full { '#' } else { '.' };
+    format!("[{}]", (0..BAR).map(cell).collect::<String>())
 }
 
 #[cfg(test)]
@@ -139,17 +158,17 @@ mod tests {
             ..preload.clone()
         };
         let table = [
-            (measuring(), "measure 3.0 s of 10.0 s · 9998/s · p99 412 us · 0 failed · 7.0 s to go"),
+            (measuring(), "measure 3.0s/10.0s [####............] 9998/s p99 412us failed 0 7.0s left"),
             (
                 Snapshot { tail: Tail::Max(1_200_000), rate: Some(0.2), to_go_ns: None, ..measuring() },
-                "measure 3.0 s of 10.0 s · 0/s · max 1.20 ms · 0 failed",
+                "measure 3.0s/10.0s [####............] 0/s max 1.20ms failed 0",
             ),
             (
                 Snapshot { done: Some((31_000, 100_000, "")), total_ns: None, ..measuring() },
-                "measure 3.0 s · 31000 of 100000 · 9998/s · p99 412 us · 0 failed · 7.0 s to go",
+                "measure 3.0s [####............] 31000/100000 9998/s p99 412us failed 0 7.0s left",
             ),
-            (preload, "preload 2m05s · 1204000 of 2000000 keys · 380000/s · 2 failed · 2.1 s to go"),
-            (connect, "connect 0.0 s · 2 failed"),
+            (preload, "preload 2m05s [#########.......] 1204000/2000000 keys 380000/s failed 2 2.1s left"),
+            (connect, "connect 0.0s failed 2"),
         ];
         for (glance, expected) in table {
             assert_eq!(text("", &glance, 110, false), expected);
@@ -159,10 +178,10 @@ mod tests {
     #[test]
     fn durations_are_short() {
         let table = [
-            (0, "0.0 s"),
-            (49_999_999, "0.0 s"),
-            (50_000_000, "0.1 s"),
-            (59_940_000_000, "59.9 s"),
+            (0, "0.0s"),
+            (49_999_999, "0.0s"),
+            (50_000_000, "0.1s"),
+            (59_940_000_000, "59.9s"),
             (59_960_000_000, "1m00s"),
             (60_000_000_000, "1m00s"),
             (3_599_000_000_000, "59m59s"),
@@ -182,13 +201,13 @@ mod tests {
             assert!(line.chars().count() <= width, "{width}: {line}");
             assert!(full.starts_with(&line), "{line}");
         }
-        assert_eq!(text("", &measuring(), 40, false), "measure 3.0 s of 10.0 s · 9998/s");
+        assert_eq!(text("", &measuring(), 40, false), "measure 3.0s/10.0s [####............]");
         assert_eq!(text("", &measuring(), 5, false), "");
-        assert_eq!(text("step 3 of 12", &measuring(), 40, false), "step 3 of 12 · measure 3.0 s of 10.0 s");
+        assert_eq!(text("step 3 of 12", &measuring(), 40, false), "step 3 of 12 measure 3.0s/10.0s");
         // Colour takes no room.
         let failing = Snapshot { failed: 7, ..measuring() };
         let (plain, coloured) = (text("", &failing, 64, false), text("", &failing, 64, true));
-        assert!(coloured.contains("\x1b[31m7 failed\x1b[0m"), "{coloured:?}");
+        assert!(coloured.contains("\x1b[31mfailed 7\x1b[0m"), "{coloured:?}");
         assert_eq!(coloured.replace(RED, "").replace(PLAIN, ""), plain);
         assert!(!text("", &measuring(), 80, true).contains('\x1b'), "nothing is wrong");
     }

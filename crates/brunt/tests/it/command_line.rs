@@ -606,8 +606,8 @@ fn progress_is_a_line_at_a_time() {
     let lines: Vec<&str> = text.lines().collect();
     let measured = lines.iter().filter(|line| line.starts_with("brunt: measure ")).count();
     assert!((2..=5).contains(&measured), "{text}");
-    assert!(lines.iter().all(|line| line.starts_with("brunt: ") && line.contains("0 failed")), "{text}");
-    assert!(text.contains(" of 1.0 s · ") && text.contains("/s · ") && text.contains(" to go"), "{text}");
+    assert!(lines.iter().all(|line| line.starts_with("brunt: ") && line.contains(" failed 0")), "{text}");
+    assert!(text.contains("/1.0s [") && text.contains("/s ") && text.contains(" left"), "{text}");
 }
 
 /// A line for every second of the schedule, whose sums are the result's.

@@ -150,6 +150,37 @@ fn an_outage_explains_what_falls_in_its_time() {
             "outage of 100 ms at 127.0.0.1:17112, not over, the longest of 2 (150 ms in all) · TRUSTED up to p99.9",
             &["outage:  > "],
         ),
+        // One that no percentile shows explains what failed in it, and does not lead.
+        (
+            |evidence| {
+                evidence.window_ns = 100 * SECOND;
+                let at = 7 * SECOND..7_015_000_000;
+                let length_ns = at.end - at.start;
+                evidence.outages = vec![MeasuredOutage { length_ns, disturbed: at.clone(), at, ..outage() }];
+                evidence.timeouts = 90;
+            },
+            "TRUSTED up to p99.9 · CAUTION: ERR",
+            &["short_outage:  > ERR"],
+        ),
+        // A server that answers with errors is there.
+        (
+            |evidence| {
+                let kinds = OutageKinds::NONE.with(OutageKind::Error);
+                evidence.outages = vec![MeasuredOutage { kinds, ..outage() }];
+                evidence.errors = 90;
+            },
+            "TRUSTED up to p99.9 · CAUTION: ERR",
+            &["finding: ERR > "],
+        ),
+        // What a lost agent had in flight is unknown, and breaks no book.
+        (
+            |evidence| {
+                evidence.lost_agent = Some(("load2".to_owned(), "no heartbeat for 4 s".to_owned()));
+                evidence.books = vec![super::unbalanced_entry()];
+            },
+            "agent load2 was lost while it measured (no heartbeat for 4 s) · TRUSTED up to p99.9",
+            &["lost_agent:  > "],
+        ),
         // Bytes that are no reply come first: they made the server look gone.
         (
             |evidence| {
@@ -195,6 +226,15 @@ fn causes_of_a_late_client() {
             },
             "client and server on one processor, that of worker 1, in 100 % of 500 looks · TRUSTED up to p90 · CAUTION p99: client",
             &["shared_processor: STEAL COLO > LAG"],
+        ),
+        // A client error of a wake-up or two is the shared processor's, too, which --wait spin would take from the server.
+        (
+            |evidence| {
+                workers(evidence, vec![shared(0.001)]);
+                late(evidence, Quantile::P999, 90_000);
+            },
+            "client and server on one processor, that of worker 1, in 100 % of 500 looks · TRUSTED up to p99 · CAUTION p99.9: client",
+            &["shared_processor: COLO > LAG"],
         ),
         // In a closed loop it is the load that suffers, and nothing is late.
         (
@@ -251,6 +291,17 @@ fn causes_of_a_late_client() {
             },
             "4 workers on 2 processors: worker 1 waited for one for 40.0 % of the window · TRUSTED up to p90 · CAUTION p99: client",
             &["too_many_threads: STEAL > LAG"],
+        ),
+        // Workers that hardly work do not keep each other waiting.
+        (
+            |evidence| {
+                workers(evidence, vec![worker(0.04, 0.4); 4]);
+                processors(evidence, 20, 2, 1);
+                late(evidence, Quantile::P99, 300_000);
+            },
+            "busy neighbour: worker 1 waited for its processor for 40.0 % of the window, others used 1.70 processors · \
+             TRUSTED up to p90 · CAUTION p99: client",
+            &["busy_neighbour: STEAL > LAG"],
         ),
         (
             |evidence| {
@@ -348,7 +399,7 @@ fn the_fix_fits_the_cause() {
                 processors(evidence, 19, 1, 18);
                 late(evidence, Quantile::P999, 90_000);
             },
-            "--wait spin needs a processor for each worker",
+            "use a client host of its own: no processor is free here",
         ),
         (
             |evidence| {
@@ -383,7 +434,7 @@ fn a_backlog_is_the_clients_or_the_servers() {
                 evidence.open_loop = Some(OpenLoop { scheduled: 100_000, unsent: 60_000, given_up: 0 });
                 fire(&mut evidence.steady, Series::P50, 5);
             },
-            "saturated server: 4000 of 10000 requests/s answered, the busiest worker worked for 30.0 % · NOT TRUSTED: RATE SAT LAG",
+            "saturated server: 4000 of 10000 requests/s answered in the last half of the window, the busiest worker worked for 30.0 % · NOT TRUSTED: RATE SAT LAG",
             &["saturated_server: SAT > RATE LAG DRIFT SHIFT"],
         ),
         (
