@@ -31,13 +31,11 @@ impl Names {
         translated
     }
 
-    /// The name that a text begins with: its length, and what to say instead.
+    /// The name that a text begins with: its length, and its translation.
     fn name_at(&self, text: &str) -> Option<(usize, String)> {
-        let ends =
-            |phrase: &str| !(phrase.ends_with(is_of_name) && text[phrase.len()..].starts_with(is_of_name));
-        let known = self.table.iter().filter(|(ours, _)| text.starts_with(ours) && ends(ours));
-        if let Some((ours, name)) = known.max_by_key(|(ours, _)| ours.len()) {
-            return Some((ours.len(), (*name).to_owned()));
+        let known = self.table.iter().filter_map(|(ours, theirs)| phrase_at(text, ours, theirs));
+        if let Some(translation) = known.max_by_key(|(length, _)| *length) {
+            return Some(translation);
         }
         let long = text
             .strip_prefix("--")
@@ -47,6 +45,19 @@ impl Names {
         let said = if is_own { format!("--{long}") } else { format!("brunt run --{long}") };
         Some((2 + long.len(), said))
     }
+}
+
+/// The phrase of ours that a text begins with: its length, and its translation. `*` in both stands for the same value, up
+/// to a quotation mark.
+fn phrase_at(text: &str, ours: &str, theirs: &str) -> Option<(usize, String)> {
+    let (before, after) = ours.split_once('*').unwrap_or((ours, ""));
+    let rest = text.strip_prefix(before)?;
+    let value = if ours.contains('*') { &rest[..rest.find('\'')?] } else { "" };
+    let rest = rest[value.len()..].strip_prefix(after)?;
+    if ours.ends_with(is_of_name) && rest.starts_with(is_of_name) {
+        return None;
+    }
+    Some((text.len() - rest.len(), theirs.replace('*', value)))
 }
 
 fn is_of_name(character: char) -> bool {
@@ -66,7 +77,7 @@ mod tests {
         table: &[
             ("--connections", "--clients"),
             ("--transport udp", "--udp"),
-            ("--size: 'fixed:", "--bytes: '"),
+            ("invalid value 'fixed:*' for --size", "invalid value '*' for --bytes"),
         ],
     };
 
@@ -74,11 +85,12 @@ mod tests {
     fn option_names_are_translated() {
         let table = [
             ("", ""),
-            ("--connections: '5' was given", "--clients: '5' was given"),
+            ("invalid value '5' for --connections", "invalid value '5' for --clients"),
             ("up to 3 --connections, or --time", "up to 3 --clients, or --time"),
             ("is it TLS (--transport tls)?", "is it TLS (brunt run --transport tls)?"),
             ("with --transport udp: a datagram", "with --udp: a datagram"),
-            ("--size: 'fixed:12' was given", "--bytes: '12' was given"),
+            ("invalid value 'fixed:12' for --size: expected", "invalid value '12' for --bytes: expected"),
+            ("invalid value 'fixed:12' for --sizes", "invalid value 'fixed:12' for brunt run --sizes"),
             // Of the tool alone, or of nobody.
             ("--connections-total ends --time", "brunt run --connections-total ends --time"),
             // As it was given.

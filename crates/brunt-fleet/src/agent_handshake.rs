@@ -10,7 +10,7 @@
 use ring::hmac;
 
 /// Of the protocol: two versions do not talk.
-pub const VERSION: u16 = 8;
+pub const VERSION: u16 = 9;
 
 /// Does somebody who begins so speak ZeroMQ, as mutilate's own masters and agents do? From its second version on (ZMTP 2.0), eight bytes of
 /// a length that nobody reads stand between these two.

@@ -164,7 +164,7 @@ impl FromStr for Arrival {
                     && !name.starts_with("fb_") =>
             {
                 Err(format!(
-                    "{text}: no arrival; expected poisson, uniform, mmpp:PEAK,BURST,DUTY, or a law of the gaps: {}",
+                    "{text}: no arrival; expected poisson, uniform, mmpp:PEAK,BURST,DUTY, or a distribution of the gaps: {}",
                     distribution::FORMS
                 ))
             }
@@ -236,7 +236,7 @@ mod tests {
             ("normal:1", "expected MEAN,SD"),
             (
                 "bursty",
-                "no arrival; expected poisson, uniform, mmpp:PEAK,BURST,DUTY, or a law of the gaps: fixed:N, \
+                "no arrival; expected poisson, uniform, mmpp:PEAK,BURST,DUTY, or a distribution of the gaps: fixed:N, \
                  uniform:MIN,MAX, normal:MEAN,SD, exponential:LAMBDA (mean 1/LAMBDA), pareto:LOC,SCALE,SHAPE, \
                  gev:LOC,SCALE,SHAPE, lognormal:MU,SIGMA, discrete:VALUE=WEIGHT,..., fb_key, fb_value or fb_ia",
             ),

@@ -45,7 +45,7 @@ impl TryFrom<String> for Label {
     type Error = String;
 
     fn try_from(text: String) -> Result<Self, String> {
-        text.parse().map_err(|accepted| format!("'{text}' was given; accepted: {accepted}"))
+        text.parse().map_err(|accepted| format!("invalid label '{text}': expected {accepted}"))
     }
 }
 

@@ -131,7 +131,7 @@ impl Subject {
             None => Ok(()),
             Some(quantile) => {
                 let names = Quantile::PRINTED.map(|quantile| quantile.to_string()).join(", ");
-                Err(format!("'{quantile}' was given; accepted: {names}"))
+                Err(format!("unknown percentile '{quantile}': expected {names}"))
             }
         }
     }
@@ -154,7 +154,7 @@ impl Metric {
 
     /// What is accepted where a metric is expected.
     pub const ACCEPTED: &'static str = "p50, p90, p95, p99, p99.9, p99.99, mean or max (of the response time; service.p99 \
-        is of the service time), rate, hit, errors, unsent; an operation may stand in front, such as get.p99";
+        is of the service time), rate, hit, errors, unsent; of all requests, or of one operation, e.g. get.p99";
 
     fn accepted_bound(self) -> &'static str {
         match self {
@@ -193,12 +193,12 @@ impl FromStr for Objective {
         let text = bound;
         let bound = subject.metric.bound(text).ok_or_else(|| {
             let accepted = subject.metric.accepted_bound();
-            format!("'{text}' is no bound of {subject}; accepted: {accepted}")
+            format!("invalid bound '{text}' for {subject}: expected {accepted}")
         })?;
         let is_upper = matches!(comparison, Comparison::Less | Comparison::LessOrEqual);
         if is_upper && bound == Bound::Time(DurationNs(0)) {
             return Err(format!(
-                "'{text}' is no bound of {subject} from above, for every request takes time; accepted: a duration above 0, \
+                "invalid bound '{text}' for {subject}: expected a duration above 0, \
                  such as 1ms or 500us"
             ));
         }
@@ -218,7 +218,7 @@ impl FromStr for Subject {
 
     fn from_str(text: &str) -> Result<Self, String> {
         let text = text.trim();
-        let refused = || format!("'{text}' is no metric; accepted: {}", Metric::ACCEPTED);
+        let refused = || format!("unknown metric '{text}': expected {}", Metric::ACCEPTED);
         if let Ok(metric) = text.parse() {
             return Ok(Self { op: None, metric });
         }
@@ -304,7 +304,7 @@ impl Comparison {
     pub(crate) fn split<'a>(text: &'a str, example: &str) -> Result<(Subject, Self, &'a str), String> {
         let Some(at) = text.find(['<', '>', '=']) else {
             return Err(format!(
-                "no comparison; accepted: <, <=, > or >= between a metric and its bound, such as '{example}'"
+                "missing comparison: expected <, <=, > or >= between a metric and its bound, e.g. '{example}'"
             ));
         };
         let (subject, rest) = text.split_at(at);
@@ -323,7 +323,7 @@ impl FromStr for Comparison {
             "<=" => Ok(Self::LessOrEqual),
             ">" => Ok(Self::Greater),
             ">=" => Ok(Self::GreaterOrEqual),
-            _ => Err(format!("'{text}' is no comparison; accepted: <, <=, > or >=")),
+            _ => Err(format!("unknown comparison '{text}': expected <, <=, > or >=")),
         }
     }
 }
@@ -418,29 +418,26 @@ mod tests {
     #[test]
     fn messages_name_the_invalid_part() {
         let table = [
-            ("", "no comparison; accepted: <, <=, > or >="),
-            ("p99 1ms", "no comparison; accepted:"),
-            ("p99 = 1ms", "'=' is no comparison; accepted:"),
-            ("p99 => 1ms", "'=>' is no comparison; accepted:"),
-            ("p99 << 1ms", "'<<' is no comparison; accepted:"),
-            ("p100 < 1ms", "'p100' is no metric; accepted: p50,"),
-            ("99 < 1ms", "'99' is no metric; accepted: p50,"),
-            ("< 1ms", "'' is no metric; accepted:"),
-            ("9.p99 < 1ms", "'9.p99' is no metric; accepted:"),
-            ("get. < 1ms", "'get.' is no metric; accepted:"),
-            ("service.hit > 0", "'service.hit' is no metric; accepted:"),
-            ("p99 < 1", "'1' is no bound of p99; accepted: a duration with its unit"),
-            (
-                "p99 < 0ms",
-                "'0ms' is no bound of p99 from above, for every request takes time; accepted: a duration above 0",
-            ),
-            ("get.mean <= 0s", "'0s' is no bound of get.mean from above"),
-            ("p99 <", "'' is no bound of p99; accepted: a duration"),
-            ("get.p99.9 < fast", "'fast' is no bound of get.p99.9; accepted: a duration"),
-            ("rate > 0", "'0' is no bound of rate; accepted: completed requests per second"),
-            ("hit >= 95", "'95' is no bound of hit; accepted: a part of the whole"),
-            ("errors < 0.00000000001%", "'0.00000000001%' is no bound of errors"),
-            ("p99 < 1ms < 2ms", "'1ms < 2ms' is no bound of p99"),
+            ("", "missing comparison: expected <, <=, > or >="),
+            ("p99 1ms", "missing comparison: expected"),
+            ("p99 = 1ms", "unknown comparison '=': expected"),
+            ("p99 => 1ms", "unknown comparison '=>': expected"),
+            ("p99 << 1ms", "unknown comparison '<<': expected"),
+            ("p100 < 1ms", "unknown metric 'p100': expected p50,"),
+            ("99 < 1ms", "unknown metric '99': expected p50,"),
+            ("< 1ms", "unknown metric '': expected"),
+            ("9.p99 < 1ms", "unknown metric '9.p99': expected"),
+            ("get. < 1ms", "unknown metric 'get.': expected"),
+            ("service.hit > 0", "unknown metric 'service.hit': expected"),
+            ("p99 < 1", "invalid bound '1' for p99: expected a duration with its unit"),
+            ("p99 < 0ms", "invalid bound '0ms' for p99: expected a duration above 0"),
+            ("get.mean <= 0s", "invalid bound '0s' for get.mean: expected a duration above 0"),
+            ("p99 <", "invalid bound '' for p99: expected a duration"),
+            ("get.p99.9 < fast", "invalid bound 'fast' for get.p99.9: expected a duration"),
+            ("rate > 0", "invalid bound '0' for rate: expected completed requests per second"),
+            ("hit >= 95", "invalid bound '95' for hit: expected a part of the whole"),
+            ("errors < 0.00000000001%", "invalid bound '0.00000000001%' for errors"),
+            ("p99 < 1ms < 2ms", "invalid bound '1ms < 2ms' for p99"),
         ];
         for (text, expected) in table {
             let error = text.parse::<Objective>().unwrap_err();

@@ -56,7 +56,7 @@ impl FromStr for OpName {
         let is_named = |byte: u8| byte.is_ascii_alphanumeric() || b"_-.:#".contains(&byte);
         let begins = text.bytes().next().is_some_and(|byte| byte.is_ascii_alphabetic());
         if !begins || text.len() > Self::BYTES_MAX || !text.bytes().all(is_named) {
-            return Err(format!("'{text}' is no name of an operation; accepted: {}", Self::ACCEPTED));
+            return Err(format!("invalid operation name '{text}': expected {}", Self::ACCEPTED));
         }
         let mut bytes = [0; Self::BYTES_MAX];
         bytes[..text.len()].copy_from_slice(text.as_bytes());

@@ -32,9 +32,8 @@ impl PlanSplit {
     /// # Errors
     /// There is nothing for the agents to do; for a user.
     pub fn of(plan: &Plan, controller_threads: u32) -> Result<Self, String> {
-        let agents = sub_plan(plan, HostRole::Agents).ok_or_else(|| {
-            "--agent: the plan leaves nothing to agents; accepted: a class that is not carried out by the controller".to_owned()
-        })?;
+        let agents = sub_plan(plan, HostRole::Agents)
+            .ok_or_else(|| "--agent requires a class without runs-on = 'controller'".to_owned())?;
         let mut controller = sub_plan(plan, HostRole::Controller);
         if let Some(SubPlan { plan: own, .. }) = &mut controller {
             let connections = own.classes.iter().map(|class| class.connections).min().unwrap_or(1);
@@ -99,7 +98,7 @@ mod tests {
             let mut toml = format!("requests = {requests}\nthreads = 2\nconnections = 4\nserver = 'a'\n");
             for (index, controllers) in by.iter().enumerate() {
                 let by = if *controllers { "controller" } else { "agents" };
-                toml += &format!("[[class]]\nname = 'c{index}'\ncarried-by = '{by}'\n");
+                toml += &format!("[[class]]\nname = 'c{index}'\nruns-on = '{by}'\n");
             }
             let plan = plan(&toml);
             match PlanSplit::of(&plan, 3) {
@@ -128,7 +127,7 @@ mod tests {
     fn the_controller_neither_polls_nor_preloads() {
         let plan = plan(
             "server = 'a'\nagent = ['x']\nthreads = 8\nconnections = 16\n[[class]]\nname = 'load'\n[[class]]\nname = 'measure'\n\
-                         carried-by = 'controller'\nconnections = 2\n",
+                         runs-on = 'controller'\nconnections = 2\n",
         );
         let shares = PlanSplit::of(&plan, 3).unwrap();
         assert_eq!((shares.agents.plan.threads, shares.agents.plan.preload), (8, true));
@@ -141,7 +140,7 @@ mod tests {
     fn samples_and_meters_stay_with_the_agents() {
         let plan = plan(
             "server = 'a'\nagent = ['x']\nthreads = 2\ncpus = '0-1'\nmeter = ['outstanding']\nsamples-max = 5\n[[class]]\nname = 'load'\n\
-             [[class]]\nname = 'measure'\ncarried-by = 'controller'\n",
+             [[class]]\nname = 'measure'\nruns-on = 'controller'\n",
         );
         let shares = PlanSplit::of(&plan, 1).unwrap();
         let agents = |shares: &PlanSplit| (shares.agents.plan.samples_max, shares.agents.plan.meters.len());

@@ -221,7 +221,9 @@ impl FromStr for SizeDistribution {
         match (parsed, bounds) {
             (parsed, None) => Ok(parsed),
             (Self::Parametric { distribution, .. }, Some(bounds)) => with_bounds(text, distribution, bounds),
-            (_, Some(_)) => Err(format!("{text}: bounds belong to a law, such as normal:200,50@10..400")),
+            (_, Some(_)) => {
+                Err(format!("{text}: bounds belong to a distribution, such as normal:200,50@10..400"))
+            }
         }
     }
 }
@@ -344,7 +346,7 @@ mod tests {
             ("pareto:0,10000000000,-1", "10000000000 is no size; expected 0 to 4294967295 bytes"),
             ("mcperf:d5@x", "'x' is no number of a client, such as 3"),
             ("mcperf:d4294967296", "4294967296 is no size; expected up to 4294967295 bytes"),
-            ("200@1..5", "bounds belong to a law, such as normal:200,50@10..400"),
+            ("200@1..5", "bounds belong to a distribution, such as normal:200,50@10..400"),
             ("ranges:9-5@1", "'9-5@1' is no range; expected MIN-MAX@SHARE, such as 16-100@0.2"),
             ("ranges:5-9", "'5-9' is no range; expected MIN-MAX@SHARE, such as 16-100@0.2"),
             ("ranges:5-9@0,1-2@1", "'5-9@0' is no range; expected MIN-MAX@SHARE, such as 16-100@0.2"),

@@ -190,7 +190,7 @@ options! {
         connections_total: Count,
         reconnect_every: DurationNs,
         reconnect: Reconnect,
-        carried_by: HostRole,
+        runs_on: HostRole,
         replicas: Count,
     }
     only_class {
@@ -358,7 +358,7 @@ fn of_class(plan: &Plan, class: &Class) -> ClassSpec {
         connections_total: class.lifetime.total.map(Count),
         reconnect_every: class.lifetime.reconnect_every,
         reconnect: (class.reconnect != Reconnect::Always).then_some(class.reconnect),
-        carried_by: (class.host_role != HostRole::Agents).then_some(class.host_role),
+        runs_on: (class.host_role != HostRole::Agents).then_some(class.host_role),
         replicas: (class.replicas > 1).then_some(Count(u64::from(class.replicas))),
         server: own.and_then(|own| listed(&own.servers)),
         protocol: own.map(|own| own.protocol).filter(|protocol| *protocol != plan.protocol),

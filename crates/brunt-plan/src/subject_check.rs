@@ -14,7 +14,7 @@ impl Plan {
         if let Some(quantile) = subject.percentile().filter(|quantile| !self.quantiles().contains(quantile)) {
             let names: Vec<String> = self.quantiles().iter().map(Quantile::to_string).collect();
             return Err(format!(
-                "{quantile} is not among the percentiles of this plan; accepted: {}, or others by --percentiles",
+                "{quantile} is not reported: expected {}, or another one named in --percentiles",
                 names.join(", ")
             ));
         }
@@ -27,23 +27,23 @@ impl Plan {
         if let (Some(op), true) = (subject.op, sent.is_empty()) {
             let names = self.op_names().into_iter().map(|name| name.to_string());
             let names = names.collect::<Vec<_>>().join(", ");
-            return Err(format!(
-                "'{op}' is not sent by this plan; accepted: {names}, or no operation for all of them"
-            ));
+            return Err(format!("operation '{op}' is not sent: expected {names}, or none for all requests"));
         }
         let (has_number, reason) = match subject.metric {
             Metric::Hit => {
                 (sent.iter().any(|(kind, _)| kind.is_retrieval()), "only get, gets and mget hit or miss")
             }
             Metric::Response(_) | Metric::Service(_) | Metric::Rate => {
-                (sent.iter().any(|(_, is_answered)| *is_answered), "no reply is asked for (--noreply)")
+                (sent.iter().any(|(_, is_answered)| *is_answered), "no reply is requested (--noreply)")
             }
             Metric::Errors | Metric::Unsent => (true, ""),
         };
         if has_number {
             Ok(())
         } else {
-            Err(format!("'{subject}': {reason}; accepted: errors, unsent, or an operation that has it"))
+            Err(format!(
+                "'{subject}' is not reported, {reason}: expected errors, unsent or another operation"
+            ))
         }
     }
 }
@@ -58,21 +58,25 @@ mod tests {
         let table = [
             ("", "p99 < 1ms", ""),
             ("", "set.errors < 1%", ""),
-            ("", "p75 < 1ms", "p75 is not among the percentiles of this plan; accepted: p50, p90, p95, p99,"),
+            ("", "p75 < 1ms", "p75 is not reported: expected p50, p90, p95, p99,"),
             ("percentiles = '75,99.5'", "service.p99.5 < 1ms", ""),
             ("percentiles = '75,99.5'", "p95 < 1ms", ""),
-            (
-                "percentiles = '75,99.5'",
-                "p98 < 1ms",
-                "p98 is not among the percentiles of this plan; accepted: p50, p75,",
-            ),
-            ("", "mget.p99 < 1ms", "'mget' is not sent by this plan; accepted: get, set, or no operation"),
-            ("", "set.hit > 0", "'set.hit': only get, gets and mget hit or miss; accepted:"),
-            ("mix = 'set'", "hit > 0", "'hit': only get, gets and mget hit or miss"),
-            ("mix = 'get'", "set.p99 < 1ms", "'set' is not sent by this plan; accepted: get, or no"),
+            ("percentiles = '75,99.5'", "p98 < 1ms", "p98 is not reported: expected p50, p75,"),
+            ("", "mget.p99 < 1ms", "operation 'mget' is not sent: expected get, set, or none"),
+            ("", "set.hit > 0", "'set.hit' is not reported, only get, gets and mget hit or miss: expected"),
+            ("mix = 'set'", "hit > 0", "'hit' is not reported, only get, gets and mget hit or miss"),
+            ("mix = 'get'", "set.p99 < 1ms", "operation 'set' is not sent: expected get, or none"),
             ("mix = 'get'\non-miss = 'set'", "set.p99 < 1ms", ""),
-            ("noreply = true", "set.p99 < 1ms", "'set.p99': no reply is asked for (--noreply)"),
-            ("noreply = true", "set.rate > 1", "'set.rate': no reply is asked for (--noreply)"),
+            (
+                "noreply = true",
+                "set.p99 < 1ms",
+                "'set.p99' is not reported, no reply is requested (--noreply)",
+            ),
+            (
+                "noreply = true",
+                "set.rate > 1",
+                "'set.rate' is not reported, no reply is requested (--noreply)",
+            ),
             ("noreply = true", "p99 < 1ms", ""),
             ("noreply = true", "set.unsent <= 0", ""),
         ];

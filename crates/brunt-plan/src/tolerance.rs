@@ -94,7 +94,7 @@ impl FromStr for Tolerance {
         let (subject, comparison, change) = Comparison::split(text, "p99 <= +5%")?;
         subject.check_default_percentiles()?;
         let change = change.parse().map_err(|accepted: String| {
-            format!("'{change}' is no change of {subject}; accepted: {accepted}")
+            format!("invalid change '{change}' for {subject}: expected {accepted}")
         })?;
         Ok(Self { subject, comparison, change })
     }
@@ -176,13 +176,13 @@ mod tests {
         let error = |text: &str| text.parse::<Requirement>().unwrap_err();
         assert_eq!(
             error("p99 <= 5%"),
-            "'5%' is no bound of p99; accepted: a duration with its unit, such as 1ms or 500us; or a change from A to B in per \
+            "invalid bound '5%' for p99: expected a duration with its unit, such as 1ms or 500us; or a change from A to B in per \
              cent with its sign, such as +5%, -0.5% or +0%"
         );
         assert_eq!(
             error("p99 <= +1ms"),
-            "'+1ms' is no change of p99; accepted: a change from A to B in per cent with its sign, such as +5%, -0.5% or +0%"
+            "invalid change '+1ms' for p99: expected a change from A to B in per cent with its sign, such as +5%, -0.5% or +0%"
         );
-        assert!(error("p99 +5%").contains("such as 'p99 <= +5%'"), "{}", error("p99 +5%"));
+        assert!(error("p99 +5%").contains("e.g. 'p99 <= +5%'"), "{}", error("p99 +5%"));
     }
 }

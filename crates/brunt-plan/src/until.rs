@@ -39,7 +39,9 @@ impl FromStr for Precision {
 
     fn from_str(text: &str) -> Result<Self, String> {
         let Some((subject, half_width)) = text.split_once('=') else {
-            return Err(format!("'{text}' is no percentile with its precision; accepted: such as p99=2%"));
+            return Err(format!(
+                "invalid precision '{text}': expected a percentile and a fraction, e.g. p99=2%"
+            ));
         };
         let (subject, half_width) = (subject.trim(), half_width.trim());
         let subject_of = |text: &str| {
@@ -49,7 +51,7 @@ impl FromStr for Precision {
             subject_of(subject)
         else {
             return Err(format!(
-                "'{subject}' is no percentile; accepted: p50, p90, p95, p99, p99.9 or p99.99, or such as get.p99"
+                "unknown percentile '{subject}': expected p50, p90, p95, p99, p99.9 or p99.99, or such as get.p99"
             ));
         };
         let accepted = 1..=HALF_WIDTH_MAX.per_billion;
@@ -58,7 +60,7 @@ impl FromStr for Precision {
                 Ok(Self { op, quantile, half_width: Fraction { per_billion } })
             }
             _ => Err(format!(
-                "'{half_width}' is no precision of {subject}; accepted: half the width of its confidence interval as a \
+                "invalid precision '{half_width}' of {subject}: expected half the width of its confidence interval as a \
                  part of it, above 0 and at most {HALF_WIDTH_MAX}, such as 2% or 0.02"
             )),
         }
@@ -83,9 +85,7 @@ impl FromStr for Until {
             let precision: Precision = item.parse()?;
             let same = |held: &Precision| (held.op, held.quantile) == (precision.op, precision.quantile);
             if precisions.iter().any(same) {
-                return Err(format!(
-                    "'{item}' names a percentile that has its precision already; accepted: each once"
-                ));
+                return Err(format!("repeated percentile '{item}': expected each once"));
             }
             precisions.push(precision);
         }
@@ -123,25 +123,25 @@ mod tests {
     #[test]
     fn messages_name_the_invalid_part() {
         let table = [
-            ("", "'' is no percentile with its precision; accepted: such as p99=2%"),
-            ("p99", "'p99' is no percentile with its precision"),
-            ("p99=2%,", "'' is no percentile with its precision"),
-            ("p98=2%", "'p98' is no percentile; accepted: p50,"),
-            ("mean=2%", "'mean' is no percentile; accepted: p50,"),
-            ("service.p99=2%", "'service.p99' is no percentile; accepted: p50,"),
-            ("9.p99=2%", "'9.p99' is no percentile; accepted: p50,"),
-            ("p99=", "'' is no precision of p99; accepted: half the width"),
-            ("p99=0", "'0' is no precision of p99; accepted: half the width"),
-            ("get.p99=2ms", "'2ms' is no precision of get.p99; accepted: half the width"),
+            ("", "invalid precision '': expected a percentile and a fraction, e.g. p99=2%"),
+            ("p99", "invalid precision 'p99': expected a percentile"),
+            ("p99=2%,", "invalid precision '': expected a percentile"),
+            ("p98=2%", "unknown percentile 'p98': expected p50,"),
+            ("mean=2%", "unknown percentile 'mean': expected p50,"),
+            ("service.p99=2%", "unknown percentile 'service.p99': expected p50,"),
+            ("9.p99=2%", "unknown percentile '9.p99': expected p50,"),
+            ("p99=", "invalid precision '' of p99: expected half the width"),
+            ("p99=0", "invalid precision '0' of p99: expected half the width"),
+            ("get.p99=2ms", "invalid precision '2ms' of get.p99: expected half the width"),
             (
                 "p99=50.1%",
-                "'50.1%' is no precision of p99; accepted: half the width of its confidence interval as a part of it, \
+                "invalid precision '50.1%' of p99: expected half the width of its confidence interval as a part of it, \
                            above 0 and at most 50%, such as 2% or 0.02",
             ),
-            ("p99=100%", "'100%' is no precision of p99; accepted: half the width"),
-            ("p99=200%", "'200%' is no precision of p99; accepted: half the width"),
-            ("p99<1ms", "'p99<1ms' is no percentile with its precision"),
-            ("p99=2%,p99=1%", "'p99=1%' names a percentile that has its precision already"),
+            ("p99=100%", "invalid precision '100%' of p99: expected half the width"),
+            ("p99=200%", "invalid precision '200%' of p99: expected half the width"),
+            ("p99<1ms", "invalid precision 'p99<1ms': expected a percentile"),
+            ("p99=2%,p99=1%", "repeated percentile 'p99=1%'"),
         ];
         for (text, expected) in table {
             let error = text.parse::<Until>().unwrap_err();

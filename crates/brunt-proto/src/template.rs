@@ -77,9 +77,7 @@ impl Template {
     pub fn parse(framing: Framing, text: &str) -> Result<Self, String> {
         let words = word::words(text)?;
         let Some(first) = words.first() else {
-            return Err(
-                "a command template is empty; accepted: a command such as HSET {key} f {value}".to_owned()
-            );
+            return Err("empty command: expected a command, e.g. HSET {key} f {value}".to_owned());
         };
         let name = first.text();
         if framing != Framing::Echo && name.is_none_or(<[u8]>::is_empty) {
@@ -92,7 +90,7 @@ impl Template {
         let count = |wanted: &Part| words.iter().map(|word| word.count(wanted)).sum::<usize>();
         let (key_uses, values, lengths) = (count(&Part::Key), count(&Part::Value), count(&Part::Length));
         if values > 1 {
-            return Err(format!("'{text}' has {{value}} {values} times; accepted: once, or not at all"));
+            return Err(format!("'{text}' has {{value}} {values} times: expected once, or not at all"));
         }
         if lengths > 0 && framing != Framing::MemcachedText {
             return Err(format!("'{text}': only --protocol memcached-text has {{bytes}}"));
@@ -261,12 +259,12 @@ fn check_answered(framing: Framing, text: &str, name: &str, words: &[Word]) -> R
     }
     Err(match framing {
         Framing::MemcachedText => format!(
-            "'{text}': {name} has no reply of the classic text protocol, or several, so it cannot be measured; accepted: \
+            "'{text}': {name} has no reply of the classic text protocol, or several, so it cannot be measured: expected \
              commands with one reply"
         ),
         _ => format!(
-            "'{text}': after {name} a connection does not answer each request once, so it cannot be measured; \
-             accepted: commands with one reply"
+            "'{text}': after {name} a connection does not answer each request once, so it cannot be measured: \
+             expected commands with one reply"
         ),
     })
 }
@@ -332,7 +330,7 @@ fn memcached_text(text: &str, words: &[Word], has_data: bool) -> Result<Vec<Piec
     let has_length = data.is_some_and(|data| data.count(&Part::Length) > 0);
     if has_value || has_length || line.iter().flat_map(|word| &word.parts).any(breaks) {
         return Err(format!(
-            "'{text}': accepted: one line; with {{bytes}} in it, its last word is the data block, such as \
+            "'{text}': expected one line; with {{bytes}} in it, its last word is the data block, such as \
              cas {{key}} 0 0 {{bytes}} 7 {{value}}"
         ));
     }

@@ -1490,8 +1490,7 @@ mod tests {
                 *flag = switched_off.to_owned();
             }
         }
-        let in_files_only =
-            ["name", "carried-by", "purge", "trace", "trace-layout", "route", "connections-of"];
+        let in_files_only = ["name", "runs-on", "purge", "trace", "trace-layout", "route", "connections-of"];
         let mut keys = RunSpec::names();
         // What a class may have of its own, in a file, is a flag for all.
         let of_classes = ClassSpec::names().into_iter().filter(|key| !keys.contains(key));

@@ -178,19 +178,9 @@ pub(crate) fn check_limits(plan: &Plan, needs: &Needs, facts: &HostFacts) -> Res
 fn check_open_files(plan: &Plan, needs: &Needs, facts: &HostFacts) -> Result<(), PlanError> {
     let Some(hard) = facts.open_files_hard.filter(|hard| needs.open_files > *hard) else { return Ok(()) };
     let beside = files_beside(plan);
-    let accepted = match hard.saturating_sub(beside) {
-        0 => format!(
-            "none here (the hard limit of open files is {hard}, and {beside} are needed beside connections)"
-        ),
-        most => format!(
-            "up to {most} here (the hard limit of open files is {hard}, and {beside} are needed beside connections)"
-        ),
-    };
-    Err(PlanError {
-        option: "--connections".to_owned(),
-        given: Some(needs.connections.to_string()),
-        accepted,
-    })
+    let most = hard.saturating_sub(beside);
+    let limit = format!("{most}: open-file limit {hard}, {beside} of them reserved");
+    Err(PlanError::exceeds(&format!("--connections {}", needs.connections), limit))
 }
 
 fn check_ports(plan: &Plan, needs: &Needs, facts: &HostFacts) -> Result<(), PlanError> {
@@ -202,26 +192,23 @@ fn check_ports(plan: &Plan, needs: &Needs, facts: &HostFacts) -> Result<(), Plan
     let range = format!("{} local ports ({}-{})", quantity::count(had), ports.first, ports.last);
     if needs.connections_to_one > had {
         let most = (had as f64 * needs.connections as f64 / needs.connections_to_one as f64) as u64;
-        let accepted = format!(
-            "up to {most} here: there are {range} to each address and port of a server; {MORE_PORTS}"
-        );
-        let given = Some(needs.connections.to_string());
-        return Err(PlanError { option: "--connections".to_owned(), given, accepted });
+        let limit = format!("{most}: {range} to each address and port of a server; {MORE_PORTS}");
+        return Err(PlanError::exceeds(&format!("--connections {}", needs.connections), limit));
     }
     let rates = plan.classes.iter().filter_map(|class| class.lifetime.connect_rate);
-    let given = Some(rates.map(|rate| rate.to_string()).collect::<Vec<_>>().join(" and "));
+    let rates = rates.map(|rate| rate.to_string()).collect::<Vec<_>>().join(" and ");
     // What is left beside the open ones, spread over the time that each rests; over all servers, as the option is.
     let all = needs.connections as f64 / needs.connections_to_one as f64;
     let most = (had - needs.connections_to_one) as f64 / needs.rest_s * all;
-    let accepted = format!(
-        "up to {}/s here: {} connections stay open, {} more rest for {:.0} s each (TIME_WAIT), and there are {range} to \
-         each address and port of a server; {MORE_PORTS}",
+    let limit = format!(
+        "{}/s: {} connections stay open, {} more rest for {:.0} s each (TIME_WAIT); {range} to each address and port of \
+         a server; {MORE_PORTS}",
         most as u64,
         quantity::count(needs.connections_to_one),
         quantity::count(needs.ports - needs.connections_to_one),
         needs.rest_s,
     );
-    Err(PlanError { option: "--connect-rate".to_owned(), given, accepted })
+    Err(PlanError::exceeds(&format!("--connect-rate {rates}"), limit))
 }
 
 #[cfg(test)]
@@ -368,29 +355,25 @@ pub(crate) mod tests {
             (
                 facts(),
                 "connections = 19965".to_owned(),
-                &["--connections: '19965' was given; accepted: up to 19964 here", "20000", "36"],
+                &["--connections 19965 exceeds 19964: ", "20000", "36"],
             ),
             (many.clone(), "connections = 28232".to_owned(), &[]),
             (
                 many.clone(),
                 "connections = 28233".to_owned(),
-                &["--connections: '28233' was given; accepted: up to 28232 here", "32768-60999", "sysctl"],
+                &["--connections 28233 exceeds 28232: ", "32768-60999", "sysctl"],
             ),
             (many.clone(), format!("{churn}466"), &[]),
             (
                 many.clone(),
                 format!("{churn}467"),
-                &[
-                    "--connect-rate: '467/s' was given; accepted: up to 466/s",
-                    "28020 more rest for 60 s",
-                    "232 conn",
-                ],
+                &["--connect-rate 467/s exceeds 466/s: ", "28020 more rest for 60 s", "232 conn"],
             ),
             (HostFacts { open_files_hard: Some(37), ..facts() }, "connections = 1".to_owned(), &[]),
             (
                 HostFacts { open_files_hard: Some(36), ..facts() },
                 "connections = 1".to_owned(),
-                &["--connections: '1' was given; accepted: none here"],
+                &["--connections 1 exceeds 0: "],
             ),
         ];
         for (facts, toml, words) in table {

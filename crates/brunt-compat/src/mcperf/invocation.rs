@@ -352,8 +352,8 @@ reconnect = \"never\"
                 "--expiry: '3000000' was given; accepted: seconds up to 2592000 (30 days), or a Unix time",
             ),
             ("-r d1e9", "--conn-rate: '0.000000001/s' was given; accepted: a mean rate from 0.000001"),
-            ("-l 70000", "--linger: '70000s' was given; accepted: whole seconds up to 65535"),
-            ("-z d1e12", "--value-size: "),
+            ("-l 70000", "invalid value '70000s' for --linger: expected whole seconds up to 65535"),
+            ("-z d1e12", "--value-size mcperf:d1000000000000 exceeds 128MiB"),
         ];
         for (line, message) in table {
             let Err(refusal) = invocation(line) else { panic!("{line} is accepted") };

@@ -322,7 +322,7 @@ impl Invocation {
                 name: Some("measure".to_owned()),
                 connections: Some(Count(own_connections)),
                 depth,
-                carried_by: Some(HostRole::Controller),
+                runs_on: Some(HostRole::Controller),
                 ..ClassSpec::default()
             };
             self.pace(&mut own, rates.master);

@@ -487,7 +487,7 @@ key-form = \"decimal\"
                 "--config get -s h -c 4000000000 -t 2",
                 "--threads, --connections and --server: 8000000000 connections were asked for; accepted: up to 1000000",
             ),
-            ("--config get -s h --database 3", "--database: '3' was given; accepted:"),
+            ("--config get -s h --database 3", "--database requires --protocol resp2 or resp3"),
         ];
         for (line, message) in table {
             let said = NAMES.translate(&invocation(line).map(|_| ()).unwrap_err());

@@ -19,28 +19,26 @@ pub(super) fn resolve(
     if !run.cluster.unwrap_or(false) {
         return Ok(false);
     }
-    let refuse = |accepted: &str| Err(context.flag_error("cluster", accepted));
+    let requires = |other: &str| Err(context.requires("cluster", other));
     if !protocol.is_resp() {
-        return refuse("--cluster together with --protocol resp2 or resp3");
+        return requires("--protocol resp2 or resp3");
     }
     let servers = run.server.as_ref().map(|list| list.0.as_slice()).unwrap_or_default();
     if servers.is_empty() {
-        return refuse("--cluster together with a --server that is one of its nodes");
+        return requires("--server, naming at least one node");
     }
     if let Some(path) = servers.iter().filter_map(NamedServer::address).find(|server| server.is_unix()) {
-        let accepted = "hosts together with --cluster, whose nodes name each other by host and port";
-        return Err(context.error("server", path, accepted));
+        let reason = "--cluster, whose nodes name each other by host and port";
+        return Err(context.conflicts(&format!("server {path}"), reason));
     }
-    if let Some(placement) = run.placement {
-        let accepted = "no --placement together with --cluster, which says itself where keys live";
-        return Err(context.error("placement", placement, accepted));
+    if run.placement.is_some() {
+        return Err(context.conflicts("placement", "--cluster, which assigns keys to nodes itself"));
     }
-    if let Some(refill @ Refill::Batch) = run.refill {
-        let accepted = "eager together with --cluster, where a slot belongs to no connection whose pipeline could be awaited";
-        return Err(context.error("refill", refill, accepted));
+    if run.refill == Some(Refill::Batch) {
+        return Err(context.conflicts("refill batch", "--cluster, where slots belong to no connection"));
     }
-    if let Some(database @ Count(1..)) = run.database {
-        return Err(context.error("database", database, "0 together with --cluster, which has no other"));
+    if matches!(run.database, Some(Count(1..))) {
+        return Err(context.conflicts("database", "--cluster, which has database 0 only"));
     }
     Ok(true)
 }
@@ -54,12 +52,10 @@ pub(super) fn resolve(
 /// # Panics
 /// If there are no nodes.
 pub fn of_nodes(plan: &Plan, nodes: Vec<ServerAddress>) -> Result<Plan, PlanError> {
-    assert!(!nodes.is_empty(), "somebody has answered");
-    let context = ErrorContext { class: None };
+    assert!(!nodes.is_empty(), "a node has answered");
+    let context = ErrorContext::RUN;
     if nodes.len() > SERVERS_MAX {
-        let accepted =
-            format!("a cluster of up to {SERVERS_MAX} nodes that have slots; this one has {}", nodes.len());
-        return Err(context.flag_error("cluster", accepted));
+        return Err(context.exceeds("cluster", format!("of {} nodes", nodes.len()), SERVERS_MAX));
     }
     let count = nodes.len() as u32;
     let fewest = |workers: u32, of_agents: Option<bool>| {
@@ -71,8 +67,8 @@ pub fn of_nodes(plan: &Plan, nodes: Vec<ServerAddress>) -> Result<Plan, PlanErro
             return Ok(fewest);
         }
         let of_each = if workers > 1 { " and agent" } else { "" };
-        let accepted = format!("at least {}, one for each node of the cluster{of_each}", count * workers);
-        Err(context.error("connections", fewest, accepted))
+        let accepted = format!("at least {}, one per node of the cluster{of_each}", count * workers);
+        Err(context.invalid("connections", fewest, accepted))
     };
     let most = match plan.agents.len() as u32 {
         0 => fewest(1, None)? / count,
@@ -89,32 +85,20 @@ mod tests {
     #[test]
     fn a_cluster_is_redis_by_hosts() {
         let table = [
-            (
-                "server = 'a'",
-                "--cluster was given; accepted: --cluster together with --protocol resp2 or resp3",
-            ),
-            (
-                "protocol = 'resp2'",
-                "--cluster was given; accepted: --cluster together with a --server that is one of its nodes",
-            ),
+            ("server = 'a'", "--cluster requires --protocol resp2 or resp3"),
+            ("protocol = 'resp2'", "--cluster requires --server, naming at least one node"),
             (
                 "protocol = 'resp3'\nserver = 'unix:/a'",
-                "--server: 'unix:/a' was given; accepted: hosts together with --cluster, whose nodes name each other by \
-                 host and port",
+                "--server unix:/a cannot be used with --cluster, whose nodes name each other by host and port",
             ),
             (
                 "protocol = 'resp3'\nserver = ['a', 'b']\nplacement = 'ketama'",
-                "--placement: 'ketama' was given; accepted: no --placement together with --cluster, which says itself where \
-                 keys live",
+                "--placement cannot be used with --cluster, which assigns keys to nodes itself",
             ),
-            (
-                "server = 'redis://a/3'",
-                "--database: '3' was given; accepted: 0 together with --cluster, which has no other",
-            ),
+            ("server = 'redis://a/3'", "--database cannot be used with --cluster, which has database 0 only"),
             (
                 "protocol = 'resp3'\nserver = 'a'\nrefill = 'batch'",
-                "--refill: 'batch' was given; accepted: eager together with --cluster, where a slot belongs to no connection \
-                 whose pipeline could be awaited",
+                "--refill batch cannot be used with --cluster, where slots belong to no connection",
             ),
         ];
         for (toml, message) in table {
@@ -139,7 +123,7 @@ mod tests {
         assert_eq!(of_nodes(&plan, nodes(1)).unwrap().threads, 2);
         assert_eq!(
             of_nodes(&plan, nodes(3)).unwrap_err().to_string(),
-            "--connections: '2' was given; accepted: at least 3, one for each node of the cluster"
+            "invalid value '2' for --connections: expected at least 3, one per node of the cluster"
         );
         let agents = resolved(&format!(
             "{cluster}agent = ['x', 'y']\nconnections = 9\nthreads = 4\nmeasure-connections = 3"
@@ -148,14 +132,14 @@ mod tests {
         assert_eq!(of_nodes(&agents, nodes(3)).unwrap().threads, 3);
         assert_eq!(
             of_nodes(&agents, nodes(4)).unwrap_err().to_string(),
-            "--connections: '3' was given; accepted: at least 4, one for each node of the cluster"
+            "invalid value '3' for --connections: expected at least 4, one per node of the cluster"
         );
         let agents = resolved(&format!("{cluster}agent = ['x', 'y']\nconnections = 5\nthreads = 4")).unwrap();
         assert_eq!(of_nodes(&agents, nodes(2)).unwrap().threads, 2);
         assert_eq!(
             of_nodes(&agents, nodes(3)).unwrap_err().to_string(),
-            "--connections: '5' was given; accepted: at least 6, one for each node of the cluster and agent"
+            "invalid value '5' for --connections: expected at least 6, one per node of the cluster and agent"
         );
-        assert!(of_nodes(&plan, nodes(1025)).unwrap_err().to_string().contains("up to 1024 nodes"));
+        assert!(of_nodes(&plan, nodes(1025)).unwrap_err().to_string().contains("1025 nodes exceeds 1024"));
     }
 }

@@ -28,23 +28,19 @@ pub(super) fn mix(
         None if commands.is_empty() => return Ok(Mix::usual()),
         None => Mix::default().with_commands(weights()),
         Some(mix) if mix.contains(OpKind::Raw) && is_weighed => {
-            let accepted =
-                "weights of commands in one place: in --mix, or in --command as NAME@WEIGHT=COMMAND";
-            return Err(context.error("mix", mix, accepted));
+            return Err(context.conflicts("mix with raw", "weights in --command (NAME@WEIGHT=COMMAND)"));
         }
         Some(mix) if is_weighed => mix.clone().with_commands(weights()),
         Some(mix)
             if mix.contains(OpKind::Raw) && !commands.is_empty() && mix.commands.len() != commands.len() =>
         {
             let accepted =
-                format!("a weight for each --command: raw={}", vec!["1"; commands.len()].join("+"));
-            return Err(context.error("mix", mix, accepted));
+                format!("one weight per --command, e.g. raw={}", vec!["1"; commands.len()].join("+"));
+            return Err(context.invalid("mix", mix, accepted));
         }
         Some(mix) => Some(mix.clone()),
     };
-    mix.ok_or_else(|| {
-        context.error("command", "weights of 4294967296 or more in all", "a sum of weights below 4294967296")
-    })
+    mix.ok_or_else(|| context.exceeds("command", "weights, whose sum", "4294967295"))
 }
 
 /// Puts the commands of all classes into one list, and counts the classes' weights in that. A class that has a command which another
@@ -88,25 +84,23 @@ pub(super) fn check(
     takes_commands: bool,
     classes: &[Class],
 ) -> Result<(), PlanError> {
-    let context = ErrorContext { class: None };
+    let context = ErrorContext::RUN;
     if commands.len() > COMMANDS_MAX {
-        let given = format!("{} commands", commands.len());
-        return Err(context.error("command", given, format!("up to {COMMANDS_MAX}")));
+        return Err(context.exceeds("command", format!("{} commands", commands.len()), COMMANDS_MAX));
     }
-    if let (Some(command), false) = (commands.first(), takes_commands) {
+    if !commands.is_empty() && !takes_commands {
         let takes = Protocol::ALL.iter().filter(|(_, protocol)| protocol.supports(OpKind::Raw));
         let takes: Vec<&str> = takes.map(|(word, _)| *word).collect();
-        let accepted = format!("--command together with --protocol {}", takes.join(", "));
-        return Err(context.error("command", command, accepted));
+        return Err(context.requires("command", format!("--protocol {}", takes.join(", "))));
     }
     let is_sent = |index: usize| {
         classes.iter().any(|class| class.mix.commands.get(index).is_some_and(|weight| *weight > 0))
     };
     match commands.iter().enumerate().find(|(index, _)| !is_sent(*index)) {
         Some((_, command)) => {
-            let accepted = "commands that a --mix gives a weight, such as get=9,raw=1, or that have one themselves: \
-                            NAME@WEIGHT=COMMAND";
-            Err(context.error("command", command, accepted))
+            let accepted =
+                "a command with a weight, in --mix (get=9,raw=1) or in --command (NAME@WEIGHT=COMMAND)";
+            Err(context.invalid("command", command, accepted))
         }
         None => Ok(()),
     }
@@ -160,17 +154,9 @@ mod tests {
         check("command = ['A {key}', 'B x']\nmix = 'get=4,raw=2+1'", Ok((&["get=4,A=2,B=1"], true)));
         check(
             "command = ['A@2=A {key}']\nmix = 'raw=1'",
-            Err(
-                "--mix: 'raw=1' was given; accepted: weights of commands in one place: in --mix, or in --command as \
-                 NAME@WEIGHT=COMMAND",
-            ),
+            Err("--mix with raw cannot be used with weights in --command (NAME@WEIGHT=COMMAND)"),
         );
-        check(
-            "command = ['@4294967295=A x', 'B y']",
-            Err(
-                "--command: 'weights of 4294967296 or more in all' was given; accepted: a sum of weights below 4294967296",
-            ),
-        );
+        check("command = ['@4294967295=A x', 'B y']", Err("--command weights, whose sum exceeds 4294967295"));
     }
 
     #[test]
@@ -182,11 +168,11 @@ mod tests {
         );
         check(
             "[[class]]\ncommand = ['A x']\n[[class]]\nmix = 'raw=1'",
-            Err("--mix (class 'class-2'): 'raw=1' was given; accepted: raw together with --command"),
+            Err("--mix with raw (class 'class-2') requires --command"),
         );
         check(
             "[[class]]\ncommand = ['A x', 'B x']\nmix = 'raw=1'",
-            Err("--mix: 'raw=1' was given; accepted: a weight for each --command: raw=1+1"),
+            Err("invalid value 'raw=1' for --mix: expected one weight per --command, e.g. raw=1+1"),
         );
     }
 

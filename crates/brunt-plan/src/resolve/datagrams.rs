@@ -47,16 +47,13 @@ pub(super) fn check(
             continue;
         }
         let protocol = own.protocol;
-        let context = ErrorContext { class: (classes.len() > 1).then_some(class.name.as_str()) };
+        let context = ErrorContext::of_class(class, classes);
         if !matches!(protocol, Protocol::MemcachedText | Protocol::MemcachedMeta) {
-            let accepted = format!(
-                "tcp, unix or tls with --protocol {protocol}: over UDP there are memcached-text and memcached-meta"
-            );
-            return Err(context.error("transport", Transport::Udp, accepted));
+            return Err(context.requires("transport udp", "--protocol memcached-text or memcached-meta"));
         }
         if class.mix.contains(OpKind::Raw) {
-            let accepted = "no raw commands with --transport udp, where a request must fit into a datagram";
-            return Err(context.error("mix", &class.mix, accepted));
+            let reason = "--transport udp, where every request must fit into a datagram";
+            return Err(context.conflicts("mix with raw", reason));
         }
         let stores = class.kinds().into_iter().chain(preload.then_some(OpKind::Set));
         if stores.filter(|kind| kind.carries_value()).any(|kind| is_by_udp(&kind)) {
@@ -68,8 +65,8 @@ pub(super) fn check(
         let follow_ups = if class.mix.contains(OpKind::Mget) { u64::from(class.multiget) } else { 1 };
         let each = if class.on_miss == OnMiss::Set { follow_ups } else { 1 };
         if u64::from(class.depth) * each > WAITING_MAX {
-            let accepted = format!("at most {} with --transport udp", WAITING_MAX / each);
-            return Err(context.error("depth", class.depth, accepted));
+            let limit = format!("{}: --transport udp", WAITING_MAX / each);
+            return Err(context.exceeds("depth", class.depth, limit));
         }
     }
     Ok(())
@@ -88,12 +85,11 @@ fn check_store(
     if u64::from(class.keyspace.value_size.max()) <= most {
         return Ok(());
     }
-    let keys = format!("with --transport udp and keys of {key} bytes");
-    let otherwise = if preload { "; or --no-preload and a --mix that only reads" } else { "" };
-    let accepted = format!(
-        "values of at most {most} bytes {keys}: a request is one datagram of {REQUEST_BYTES_MAX}{otherwise}"
+    let hint = if preload { "; use --no-preload and a --mix that only reads" } else { "" };
+    let limit = format!(
+        "{most} bytes: --transport udp, keys of {key} bytes, one datagram of {REQUEST_BYTES_MAX} per request{hint}"
     );
-    Err(context.error("value-size", &class.keyspace.value_size, accepted))
+    Err(context.exceeds("value-size", &class.keyspace.value_size, limit))
 }
 
 fn check_retrieval(context: &ErrorContext<'_>, protocol: Protocol, class: &Class) -> Result<(), PlanError> {
@@ -105,11 +101,10 @@ fn check_retrieval(context: &ErrorContext<'_>, protocol: Protocol, class: &Class
     let value_max = REQUEST_BYTES_MAX - HEADER - VALUE_LINE - key;
     let is_long = u64::from(class.keyspace.value_size.max()) > value_max;
     if is_long && protocol != Protocol::MemcachedText {
-        let accepted = format!(
-            "at most {value_max} bytes with --transport udp, mget, --protocol {protocol} and keys of {key} bytes: the value of each \
-             key of a multi-get is one datagram"
+        let limit = format!(
+            "{value_max} bytes: --transport udp, mget, --protocol {protocol}, keys of {key} bytes, one datagram per value"
         );
-        return Err(context.error("value-size", &class.keyspace.value_size, accepted));
+        return Err(context.exceeds("value-size", &class.keyspace.value_size, limit));
     }
     let (each, beside) = match protocol {
         Protocol::MemcachedMeta => ("mg  k c f v q\r\n".len() as u64 + key + OPAQUE, "mn\r\n".len() as u64),
@@ -119,11 +114,10 @@ fn check_retrieval(context: &ErrorContext<'_>, protocol: Protocol, class: &Class
     if u64::from(class.multiget) <= most {
         return Ok(());
     }
-    let accepted = format!(
-        "at most {most} keys with --transport udp, --protocol {protocol} and keys of {key} bytes: a request is one datagram of \
-         {REQUEST_BYTES_MAX}"
+    let limit = format!(
+        "{most}: --transport udp, --protocol {protocol}, keys of {key} bytes, one datagram of {REQUEST_BYTES_MAX} per request"
     );
-    Err(context.error("multiget", class.multiget, accepted))
+    Err(context.exceeds("multiget", class.multiget, limit))
 }
 
 #[cfg(test)]
@@ -155,47 +149,32 @@ mod tests {
         let table = [
             (
                 "protocol = 'memcached-binary'",
-                "--transport: 'udp' was given; accepted: tcp, unix or tls with --protocol memcached-binary: over UDP there are \
-                 memcached-text and memcached-meta",
+                "--transport udp requires --protocol memcached-text or memcached-meta",
             ),
-            (
-                "protocol = 'resp3'",
-                "--transport: 'udp' was given; accepted: tcp, unix or tls with --protocol resp3: over UDP there are \
-                 memcached-text and memcached-meta",
-            ),
+            ("protocol = 'resp3'", "--transport udp requires --protocol memcached-text or memcached-meta"),
             (
                 "server = 'unix:/a'",
-                "--transport: 'udp' was given; accepted: unix, for --server unix:/a is a path",
+                "invalid value 'udp' for --transport: expected unix with --server unix:/a",
             ),
-            (
-                "tls-insecure = true",
-                "--tls-insecure was given; accepted: --tls-insecure together with --transport tls",
-            ),
-            ("timestamps = 'kernel'", "--timestamps: 'kernel' was given; accepted: off with --transport udp"),
+            ("tls-insecure = true", "--tls-insecure requires --transport tls"),
+            ("timestamps = 'kernel'", "--timestamps kernel cannot be used with --transport udp"),
             (
                 "value-size = 1400",
-                "--value-size: 'fixed:1400' was given; accepted: values of at most 1258 bytes with --transport udp and keys of 30 \
-                 bytes: a request is one datagram of 1400; or --no-preload and a --mix that only reads",
+                "--value-size fixed:1400 exceeds 1258 bytes: --transport udp, keys of 30 bytes, one datagram of 1400 per request; use --no-preload and a --mix that only reads",
             ),
             (
                 "value-size = 1400\npreload = false",
-                "--value-size: 'fixed:1400' was given; accepted: values of at most 1258 bytes with --transport udp and keys of 30 \
-                 bytes: a request is one datagram of 1400",
+                "--value-size fixed:1400 exceeds 1258 bytes: --transport udp, keys of 30 bytes, one datagram of 1400 per request",
             ),
             (
                 "mix = 'mget=1'\npreload = false\nvalue-size = 2000\nprotocol = 'memcached-meta'",
-                "--value-size: 'fixed:2000' was given; accepted: at most 1274 bytes with --transport udp, mget, --protocol \
-                 memcached-meta and keys of 30 bytes: the value of each key of a multi-get is one datagram",
+                "--value-size fixed:2000 exceeds 1274 bytes: --transport udp, mget, --protocol memcached-meta, keys of 30 bytes, one datagram per value",
             ),
             (
                 "mix = 'mget=1'\nmultiget = 100",
-                "--multiget: '100' was given; accepted: at most 44 keys with --transport udp, --protocol memcached-text and \
-                 keys of 30 bytes: a request is one datagram of 1400",
+                "--multiget 100 exceeds 44: --transport udp, --protocol memcached-text, keys of 30 bytes, one datagram of 1400 per request",
             ),
-            (
-                "depth = 9000\nconnections = 1",
-                "--depth: '9000' was given; accepted: at most 8192 with --transport udp",
-            ),
+            ("depth = 9000\nconnections = 1", "--depth 9000 exceeds 8192: --transport udp"),
         ];
         for (toml, message) in table {
             assert_eq!(resolved(&format!("transport = 'udp'\n{toml}")).unwrap_err(), message, "{toml}");

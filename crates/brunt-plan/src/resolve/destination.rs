@@ -15,7 +15,7 @@ use crate::url::NamedServer;
 
 /// What classes use that say nothing of it.
 pub(super) fn of_run(run: &RunSpec, classes: &[ClassSpec]) -> Result<Destination, PlanError> {
-    let context = ErrorContext { class: None };
+    let context = ErrorContext::RUN;
     let protocol = run.protocol.unwrap_or(Protocol::MemcachedText);
     let all_have_own = !classes.is_empty() && classes.iter().all(|class| class.server.is_some());
     let transport = match (&run.server, run.transport) {
@@ -41,7 +41,7 @@ pub(super) fn assign(
     let silent = ClassSpec::default();
     for (index, class) in classes.iter_mut().enumerate() {
         let name = class.name.clone();
-        let context = ErrorContext { class: several.then_some(name.as_str()) };
+        let context = ErrorContext { class: several.then_some(name.as_str()), route: None };
         resolve_class(&context, run, default_destination, spec.classes.get(index).unwrap_or(&silent), class)?;
         if class.own_destination.is_some() || !class.routes.is_empty() {
             check_no_own_servers(&context, run)?;
@@ -52,15 +52,11 @@ pub(super) fn assign(
 
 /// A cluster and agents are of one kind of server.
 fn check_no_own_servers(context: &ErrorContext<'_>, run: &RunSpec) -> Result<(), PlanError> {
-    if run.cluster == Some(true) {
-        let accepted = "--cluster where no class has a server, a protocol, a transport or a route of its own";
-        return Err(context.flag_error("cluster", accepted));
-    }
-    match run.agent.as_ref().and_then(|agents| agents.first()) {
-        Some(first) => {
-            let accepted =
-                "--agent where no class has a server, a protocol, a transport or a route of its own";
-            Err(context.error("agent", first, accepted))
+    let has_agents = run.agent.as_ref().is_some_and(|agents| !agents.is_empty());
+    let options = [("cluster", run.cluster == Some(true)), ("agent", has_agents)];
+    match options.into_iter().find(|(_, is_given)| *is_given) {
+        Some((option, _)) => {
+            Err(context.conflicts(option, "server, protocol, transport or route in a [[class]] table"))
         }
         None => Ok(()),
     }
@@ -85,25 +81,25 @@ fn resolve_class(
     )?;
     for route in given.route.iter().flatten() {
         check_ops(context, run, route, class)?;
-        let way = resolve_destination(context, run, &own, route.server.as_ref(), None, route.transport)
-            .map_err(|error| of_route(route, error))?;
+        let of_route = ErrorContext { route: Some(&route.ops), ..*context };
+        let way = resolve_destination(&of_route, run, &own, route.server.as_ref(), None, route.transport)?;
         if way.protocol != own.protocol {
-            let accepted = format!("servers that speak {}, as the class does", own.protocol);
+            let accepted = format!("servers that speak {}, the protocol of the class", own.protocol);
             let named: Vec<String> =
                 route.server.iter().flat_map(|list| &list.0).map(ToString::to_string).collect();
-            return Err(of_route(route, context.error("server", named.join(", "), accepted)));
+            return Err(of_route.invalid("server", named.join(", "), accepted));
         }
         let servers = if way.servers == own.servers { Vec::new() } else { way.servers };
         class.routes.push(OpRoute { ops: route.ops.clone(), servers, transport: way.transport });
     }
     let is_taken = |kind: &OpKind| class.routes.iter().any(|route| route.ops.contains(kind));
     if !class.routes.is_empty() && kinds_of(run, class).iter().all(is_taken) {
-        let accepted = "routes that leave a kind of operation to the class itself, whose server and transport are then those of all";
-        return Err(context.error("ops", &class.mix, accepted));
+        let accepted = "at least one kind of operation without a route";
+        return Err(context.invalid("ops", &class.mix, accepted));
     }
     if !class.routes.is_empty() && class.lifetime.is_planned() {
-        let accepted = "no route beside --connect-rate, --calls-per-connection, --reconnect-every and --connections-total";
-        return Err(context.error("route", list(&class.routes[0].ops), accepted));
+        let others = "--connect-rate, --calls-per-connection, --reconnect-every or --connections-total";
+        return Err(context.conflicts("route", others));
     }
     check_calls(context, run, &own, class)?;
     check_replicas(context, run, &own, class)?;
@@ -114,12 +110,6 @@ fn resolve_class(
         Destination { servers, ..own }
     });
     Ok(())
-}
-
-/// An error about what a route says, which has no flag.
-fn of_route(route: &RouteSpec, error: PlanError) -> PlanError {
-    let option = error.option.trim_start_matches('-');
-    PlanError { option: format!("route of {}: {option}", list(&route.ops)), ..error }
 }
 
 /// What was said of servers, over what holds where nothing was.
@@ -180,10 +170,8 @@ fn check_login(
         () => return Ok(()),
     };
     let servers: Vec<String> = named.0.iter().map(ToString::to_string).collect();
-    let accepted = format!(
-        "URLs that say no more of --{option} than the run, whose users, passwords and databases are those of all classes"
-    );
-    Err(context.error("server", servers.join(", "), accepted))
+    let accepted = format!("URLs with the --{option} of the run, which all classes share");
+    Err(context.invalid("server", servers.join(", "), accepted))
 }
 
 /// Are the kinds of a route the class's, and of no other route?
@@ -195,20 +183,19 @@ fn check_ops(
 ) -> Result<(), PlanError> {
     let kinds = kinds_of(run, class);
     if route.ops.is_empty() {
-        return Err(context.error("ops", "", format!("one or several of: {}", list(&kinds))));
+        return Err(context.invalid("ops", "", format!("at least one of {}", list(&kinds))));
     }
     for (index, kind) in route.ops.iter().enumerate() {
         if !kinds.contains(kind) {
-            return Err(context.error("ops", kind, format!("operations of the class: {}", list(&kinds))));
+            return Err(context.invalid("ops", kind, format!("operations of the class ({})", list(&kinds))));
         }
         let is_taken = class.routes.iter().any(|earlier| earlier.ops.contains(kind));
         if is_taken || route.ops[..index].contains(kind) {
-            return Err(context.error("ops", kind, "each kind of operation in one route"));
+            return Err(context.invalid("ops", kind, "each kind of operation in one route"));
         }
     }
     if route.server.is_none() && route.transport.is_none() {
-        let accepted = "a route with a transport or a server of its own";
-        return Err(context.error("route", list(&route.ops), accepted));
+        return Err(context.requires("route", "a transport or a server"));
     }
     Ok(())
 }
@@ -233,26 +220,27 @@ fn check_calls(
     own: &Destination,
     class: &Class,
 ) -> Result<(), PlanError> {
-    let Load::Open { rate: OpenRate::PerConnection(rate), .. } = &class.load else { return Ok(()) };
+    let Load::Open { rate: OpenRate::PerConnection(_), .. } = &class.load else { return Ok(()) };
     // A client's calls are no connection's.
     if matches!(class.sessions, SessionScope::Client { .. }) {
         return Ok(());
     }
-    let refuse = |accepted: &str| Err(context.error("call-rate", rate, accepted));
+    let conflict = |other: &str| {
+        Err(context
+            .conflicts("call-rate", format!("{other}: calls are sent on the connection they belong to")))
+    };
     let is_by_key = run.placement.is_none_or(|placement| placement.is_by_key());
     if own.servers.len() > 1 && is_by_key {
-        return refuse(
-            "one server, or --placement round-robin, random or by-thread: calls go where their connection goes",
-        );
+        return conflict("--placement by key on several servers");
     }
     if run.cluster == Some(true) {
-        return refuse("no --cluster together with --call-rate: calls go where their connection goes");
+        return conflict("--cluster");
     }
     if class.replicas > 1 {
-        return refuse("no --replicas together with --call-rate: calls go where their connection goes");
+        return conflict("--replicas");
     }
     if !class.routes.is_empty() {
-        return refuse("no route together with --call-rate: calls go where their connection goes");
+        return conflict("route");
     }
     Ok(())
 }
@@ -268,39 +256,36 @@ fn check_replicas(
     if replicas == 1 {
         return Ok(());
     }
-    let refuse = |accepted: &str| Err(context.error("replicas", replicas, accepted));
+    let conflict = |other: &str| Err(context.conflicts("replicas", other));
     let of_route =
         |route: &OpRoute| if route.servers.is_empty() { own.servers.len() } else { route.servers.len() };
     let fewest = class.routes.iter().map(of_route).fold(own.servers.len(), usize::min);
     if fewest < replicas as usize {
         let of = if fewest < own.servers.len() { "a route of the class" } else { "the class" };
-        return refuse(&format!("at most {}, the number of servers of {of}", fewest.max(1)));
+        let limit = format!("{}, the number of servers of {of}", fewest.max(1));
+        return Err(context.exceeds("replicas", replicas, limit));
     }
     if run.placement.is_some_and(|placement: Placement| !placement.is_by_key()) {
-        return refuse("a --placement by key together with --replicas: else every server has every key");
+        return Err(context.requires("replicas", "--placement by key"));
     }
     if let Some(kind) = [OpKind::Cas, OpKind::Raw].into_iter().find(|kind| class.mix.contains(*kind)) {
-        return refuse(&format!("a --mix without {kind} together with --replicas"));
+        return conflict(&format!("{kind} in --mix"));
     }
     if class.on_miss == OnMiss::Set {
-        return refuse("no --on-miss set together with --replicas");
+        return conflict("--on-miss set");
     }
     if class.noreply {
-        return refuse(
-            "no --noreply together with --replicas, where a change has ended when every replica has answered",
-        );
+        return conflict("--noreply: a write ends when every replica has replied");
     }
     // A client does not read what it is writing.
     if run.verify.is_some() && class.popularity.window().is_none() {
-        return refuse(
-            "no --verify together with --replicas, which may hold different versions while one is written",
-        );
+        return conflict("--verify: replicas may differ while a write is in flight");
     }
     if run.cluster == Some(true) {
-        return refuse("no --cluster together with --replicas: its nodes replicate by themselves");
+        return conflict("--cluster, whose nodes replicate by themselves");
     }
     if run.agent.as_ref().is_some_and(|agents| !agents.is_empty()) || class.trace.is_some() {
-        return refuse("neither --agent nor a trace together with --replicas");
+        return conflict("--agent or trace");
     }
     Ok(())
 }
@@ -320,10 +305,9 @@ fn check_clients(
     let of_paths = of_routes.chain([own.servers.len().max(1)]);
     match of_paths.map(|servers| servers as u32).find(|servers| !connections.is_multiple_of(*servers)) {
         Some(servers) => {
-            let accepted = format!(
-                "a multiple of {servers}, as many as the servers are, to each of which a client has connections; or --placement by-thread"
-            );
-            Err(context.error("client-connections", connections, accepted))
+            let accepted =
+                format!("a multiple of the number of servers, {servers}, or --placement by-thread");
+            Err(context.invalid("client-connections", connections, accepted))
         }
         None => Ok(()),
     }
@@ -473,70 +457,63 @@ mod tests {
         let table = [
             (
                 "server = 'a'\n[[class]]\nname = 'x'\n[[class]]\nname = 'y'\nprotocol = 'resp2'\nmix = 'cas,gets'",
-                "--mix (class 'y'): 'cas=1,gets=1' was given; accepted: operations that resp2 has: get mget set add replace \
-                 append incr decr delete touch raw; it has no cas",
+                "invalid value 'cas=1,gets=1' for --mix (class 'y'): expected operations of resp2 (get mget set add replace append incr decr delete touch raw), without cas",
             ),
             (
                 "server = 'a'\n[[class]]\nname = 'x'\n[[class]]\nname = 'y'\nserver = ['b', 'b:11211']",
-                "--server (class 'y'): 'b:11211' was given; accepted: each server once, but with --placement by-thread",
+                "invalid value 'b:11211' for --server (class 'y'): expected each server once, unless --placement is by-thread",
             ),
             (
                 "server = 'a'\n[[class]]\nname = 'x'\n[[class]]\nname = 'y'\ntransport = 'unix'",
-                "--transport (class 'y'): 'unix' was given; accepted: --transport unix together with --server unix:PATH",
+                "--transport unix (class 'y') requires --server unix:PATH",
             ),
             (
                 "server = 'a'\n[[class]]\nname = 'x'\n[[class]]\nname = 'y'\ntransport = 'udp'\nvalue-size = 5000",
-                "--value-size (class 'y'): 'fixed:5000' was given; accepted: values of at most 1258 bytes with --transport udp and \
-                 keys of 30 bytes: a request is one datagram of 1400; or --no-preload and a --mix that only reads",
+                "--value-size fixed:5000 (class 'y') exceeds 1258 bytes: --transport udp, keys of 30 bytes, one datagram of 1400 per request; use --no-preload and a --mix that only reads",
             ),
             (
                 "[[class]]\nname = 'x'\nserver = 'redis://a'\n[[class]]\nname = 'y'\nserver = 'redis://me:hunter2@b'",
-                "--server (class 'y'): 'redis://me:(secret)@b:6379' was given; accepted: URLs that say no more of --user than the \
-                 run, whose users, passwords and databases are those of all classes",
+                "invalid value 'redis://me:(secret)@b:6379' for --server (class 'y'): expected URLs with the --user of the run, which all classes share",
             ),
             (
                 "[[class]]\nname = 'x'\nserver = 'redis://a'\n[[class]]\nname = 'y'\nserver = 'redis://b/4'",
-                "--server (class 'y'): 'redis://b:6379/4' was given; accepted: URLs that say no more of --database than the run, \
-                 whose users, passwords and databases are those of all classes",
+                "invalid value 'redis://b:6379/4' for --server (class 'y'): expected URLs with the --database of the run, which all classes share",
             ),
             (
                 "server = 'a'\n[[class]]\n[[class.route]]\nops = ['incr']\ntransport = 'udp'",
-                "ops: 'incr' was given; accepted: operations of the class: get set",
+                "invalid value 'incr' for ops: expected operations of the class (get set)",
             ),
             (
                 "server = 'a'\n[[class]]\n[[class.route]]\nops = []\ntransport = 'udp'",
-                "ops: '' was given; accepted: one or several of: get set",
+                "invalid value '' for ops: expected at least one of get set",
             ),
             (
                 "server = 'a'\n[[class]]\n[[class.route]]\nops = ['get', 'get']\ntransport = 'udp'",
-                "ops: 'get' was given; accepted: each kind of operation in one route",
+                "invalid value 'get' for ops: expected each kind of operation in one route",
             ),
             (
                 "server = 'a'\n[[class]]\n[[class.route]]\nops = ['get']",
-                "route: 'get' was given; accepted: a route with a transport or a server of its own",
+                "route requires a transport or a server",
             ),
             (
                 "server = 'a'\n[[class]]\n[[class.route]]\nops = ['get', 'set']\ntransport = 'udp'",
-                "ops: 'get=9,set=1' was given; accepted: routes that leave a kind of operation to the class itself, whose server and \
-                 transport are then those of all",
+                "invalid value 'get=9,set=1' for ops: expected at least one kind of operation without a route",
             ),
             (
                 "server = 'a'\n[[class]]\n[[class.route]]\nops = ['get']\nserver = 'redis://b'",
-                "route of get: server: 'redis://b:6379' was given; accepted: servers that speak memcached-text, as the class does",
+                "invalid value 'redis://b:6379' for server (route of get): expected servers that speak memcached-text, the protocol of the class",
             ),
             (
                 "server = 'a'\ncalls-per-connection = 5\n[[class]]\n[[class.route]]\nops = ['get']\ntransport = 'udp'",
-                "route: 'get' was given; accepted: no route beside --connect-rate, --calls-per-connection, --reconnect-every and \
-                 --connections-total",
+                "route cannot be used with --connect-rate, --calls-per-connection, --reconnect-every or --connections-total",
             ),
             (
                 "server = 'a'\nagent = ['x']\n[[class]]\nname = 'x'\n[[class]]\nname = 'y'\nserver = 'b'",
-                "--agent (class 'y'): 'x' was given; accepted: --agent where no class has a server, a protocol, a transport or a \
-                 route of its own",
+                "--agent (class 'y') cannot be used with server, protocol, transport or route in a [[class]] table",
             ),
             (
                 "threads = 20\nserver = 'a'\n[[class]]\nname = 'x'\nconnections = 4\n[[class]]\nname = 'y'\nserver = 'redis://b'",
-                "--threads: '20' was given; accepted: from 1 to 8: every worker needs at least one connection of every class",
+                "invalid value '20' for --threads: expected 1 to 8: each worker needs a connection of every class",
             ),
         ];
         for (toml, message) in table {
@@ -547,27 +524,22 @@ mod tests {
     #[test]
     fn replicas_and_clients_fit_the_servers() {
         let table = [
-            (
-                "server = 'a'\nreplicas = 2",
-                "--replicas: '2' was given; accepted: at most 1, the number of servers of the class",
-            ),
+            ("server = 'a'\nreplicas = 2", "--replicas 2 exceeds 1, the number of servers of the class"),
             (
                 "server = ['a', 'b']\nreplicas = 2\n[[class]]\n[[class.route]]\nops = ['get']\nserver = 'a'",
-                "--replicas: '2' was given; accepted: at most 1, the number of servers of a route of the class",
+                "--replicas 2 exceeds 1, the number of servers of a route of the class",
             ),
             (
                 "server = ['a', 'b']\nreplicas = 2\nplacement = 'random'",
-                "--replicas: '2' was given; accepted: a --placement by key together with --replicas: else every server has every key",
+                "--replicas requires --placement by key",
             ),
             (
                 "server = ['a', 'b']\nreplicas = 2\nnoreply = true",
-                "--replicas: '2' was given; accepted: no --noreply together with --replicas, where a change has ended when every \
-                 replica has answered",
+                "--replicas cannot be used with --noreply: a write ends when every replica has replied",
             ),
             (
                 "server = ['a', 'b']\nconnections = 6\nclient-connections = 3",
-                "--client-connections: '3' was given; accepted: a multiple of 2, as many as the servers are, to each of which a client \
-                 has connections; or --placement by-thread",
+                "invalid value '3' for --client-connections: expected a multiple of the number of servers, 2, or --placement by-thread",
             ),
         ];
         for (toml, message) in table {

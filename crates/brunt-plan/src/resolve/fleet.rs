@@ -17,14 +17,15 @@ const MEASURE: &str = "measure";
 pub(super) fn with_measuring_class(spec: &PlanSpec) -> Result<Cow<'_, PlanSpec>, PlanError> {
     let RunSpec { measure_rate, measure_connections, measure_depth, .. } = &spec.run;
     let given = [
-        measure_rate.map(|rate| ("measure-rate", rate.to_string())),
-        measure_connections.map(|count| ("measure-connections", count.to_string())),
-        measure_depth.map(|count| ("measure-depth", count.to_string())),
+        ("measure-rate", measure_rate.is_some()),
+        ("measure-connections", measure_connections.is_some()),
+        ("measure-depth", measure_depth.is_some()),
     ];
-    let Some((option, value)) = given.into_iter().flatten().next() else { return Ok(Cow::Borrowed(spec)) };
+    let Some((option, _)) = given.into_iter().find(|(_, is_given)| *is_given) else {
+        return Ok(Cow::Borrowed(spec));
+    };
     if spec.run.agent.as_ref().is_none_or(Vec::is_empty) {
-        let accepted = "--agent beside it: without agents there is one class for all";
-        return Err(ErrorContext { class: None }.error(option, value, accepted));
+        return Err(ErrorContext::RUN.requires(option, "--agent"));
     }
     let mut spec = spec.clone();
     if spec.classes.is_empty() {
@@ -55,7 +56,7 @@ pub(super) fn with_measuring_class(spec: &PlanSpec) -> Result<Cow<'_, PlanSpec>,
         name: Some(MEASURE.to_owned()),
         connections: connections.or(Some(Count(1))),
         depth: depth.or(Some(Count(1))),
-        carried_by: Some(HostRole::Controller),
+        runs_on: Some(HostRole::Controller),
         ..ClassSpec::default()
     });
     (measuring.rate, measuring.rate_profile, measuring.think) = (rate, None, None);
@@ -73,24 +74,26 @@ pub(super) fn resolve(
     classes: &[Class],
 ) -> Result<Vec<String>, PlanError> {
     let agents = run.agent.clone().unwrap_or_default();
-    let Some(first) = agents.first() else { return Ok(agents) };
-    let error = |accepted: &str| Err(context.error("agent", first, accepted));
+    if agents.is_empty() {
+        return Ok(agents);
+    }
+
     if let Some(unfit) = agents.iter().find(|agent| split(agent).is_none()) {
-        return Err(context.error("agent", unfit, "HOST or HOST:PORT, an IPv6 address in brackets"));
+        return Err(context.invalid("agent", unfit, "HOST or HOST:PORT, an IPv6 address in brackets"));
     }
     if run.server.is_none() {
-        return error("--agent beside --server: the reference server of a run listens on this host only");
+        return Err(
+            context.requires("agent", "--server: the reference server of a run listens on this host only")
+        );
     }
     if classes.iter().all(|class| class.host_role == HostRole::Controller) {
-        return error("--agent beside a class that is not carried out by the controller");
+        return Err(context.requires("agent", "a class without runs-on = 'controller'"));
     }
     let writes = |class: &Class| class.mix.weights.iter().any(|(kind, _)| !kind.is_retrieval());
     if run.verify.is_some()
         && classes.iter().any(|class| writes(class) || class.on_miss != crate::plan::OnMiss::Ignore)
     {
-        return error(
-            "--agent without --verify where anything is written: no agent knows what the others wrote",
-        );
+        return Err(context.conflicts("agent", "--verify and writes: agents do not know each other's writes"));
     }
     Ok(agents)
 }
@@ -157,7 +160,7 @@ mod tests {
         let same = resolved(
             "server = 'a'\nagent = ['x', 'y:1']\nthreads = 8\nmix = 'get'\n[[class]]\nname = 'main'\nrate = 9000\n\
              arrival = 'uniform'\nconnections = 8\n[[class]]\nname = 'measure'\nrate = 100\narrival = 'uniform'\n\
-             connections = 1\ndepth = 1\ncarried-by = 'controller'",
+             connections = 1\ndepth = 1\nruns-on = 'controller'",
         );
         assert_eq!(Ok(&plan), same.as_ref(), "{rows:?}");
         let closed =
@@ -181,24 +184,21 @@ mod tests {
         let table = [
             (
                 "agent = ['a']",
-                "--agent: 'a' was given; accepted: --agent beside --server: the reference server of a run listens on this host only",
+                "--agent requires --server: the reference server of a run listens on this host only",
             ),
             (
                 "server = 'a'\nagent = ['::1']",
-                "--agent: '::1' was given; accepted: HOST or HOST:PORT, an IPv6 address in brackets",
+                "invalid value '::1' for --agent: expected HOST or HOST:PORT, an IPv6 address in brackets",
             ),
             (
-                "server = 'a'\nagent = ['b']\ncarried-by = 'controller'",
-                "--agent: 'b' was given; accepted: --agent beside a class that is not carried out by the controller",
+                "server = 'a'\nagent = ['b']\nruns-on = 'controller'",
+                "--agent requires a class without runs-on = 'controller'",
             ),
             (
                 "server = 'a'\nagent = ['b']\nverify = '100%'",
-                "--agent: 'b' was given; accepted: --agent without --verify where anything is written: no agent knows what the others wrote",
+                "--agent cannot be used with --verify and writes: agents do not know each other's writes",
             ),
-            (
-                "server = 'a'\nmeasure-depth = 2",
-                "--measure-depth: '2' was given; accepted: --agent beside it: without agents there is one class for all",
-            ),
+            ("server = 'a'\nmeasure-depth = 2", "--measure-depth requires --agent"),
         ];
         for (toml, message) in table {
             assert_eq!(resolved(toml).unwrap_err(), message);

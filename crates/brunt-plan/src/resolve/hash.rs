@@ -20,32 +20,32 @@ pub(super) fn resolve(
     default_destination: &Destination,
     classes: &[Class],
 ) -> Result<Option<u32>, PlanError> {
-    let Some(given) = run.hash_field else { return Ok(None) };
-    let refuse = |accepted: &str| Err(context.error("hash-field", given, accepted));
+    if run.hash_field.is_none() {
+        return Ok(None);
+    }
+    let conflict = |other: &str| Err(context.conflicts("hash-field", other));
     let bytes = context.count("hash-field", run.hash_field, 0, 1, FIELD_MAX)?;
     let is_resp =
         |class: &&Class| class.own_destination.as_ref().unwrap_or(default_destination).protocol.is_resp();
     if !classes.iter().any(|class| is_resp(&class)) {
-        return refuse("--hash-field together with --protocol resp2 or resp3, for hashes are Redis's");
+        return Err(context.requires("hash-field", "--protocol resp2 or resp3"));
     }
     let is_inline = |class: &Class| {
         class.own_destination.as_ref().unwrap_or(default_destination).protocol == Protocol::RespInline
     };
     if classes.iter().any(is_inline) {
-        return refuse(
-            "no --hash-field together with --protocol resp-inline; --command 'HGET {key} f' is a command of it",
-        );
+        return conflict("--protocol resp-inline; use --command 'HGET {key} f'");
     }
     if run.cluster == Some(true) {
-        return refuse("no --hash-field together with --cluster, where the whole key says who has it");
+        return conflict("--cluster, which places keys by all of their bytes");
     }
     for class in classes.iter().filter(is_resp) {
         if class.ttl_s > 0 {
-            return refuse("no --ttl beside --hash-field: hashes expire as a whole");
+            return conflict("--ttl: hashes expire as a whole");
         }
         if class.mix.weights.iter().any(|(kind, _)| !OF_FIELDS.contains(kind)) {
-            let accepted = "a --mix of get, set and delete beside --hash-field";
-            return Err(context.error("mix", &class.mix, accepted));
+            let accepted = "get, set and delete only with --hash-field";
+            return Err(context.invalid("mix", &class.mix, accepted));
         }
     }
     Ok(Some(bytes as u32))
@@ -61,23 +61,23 @@ mod tests {
         assert_eq!((plan.hash_field, plan.server_stats), (Some(4), false));
         let of_redis = "protocol = 'resp3'\nserver = 'a'\nhash-field = ";
         for (toml, message) in [
-            (
-                "hash-field = 4".to_owned(),
-                "--hash-field: '4' was given; accepted: --hash-field together with",
-            ),
-            (format!("{of_redis}0"), "--hash-field: '0' was given; accepted: a whole number from 1 to 249"),
+            ("hash-field = 4".to_owned(), "--hash-field requires --protocol resp2 or resp3"),
+            (format!("{of_redis}0"), "invalid value '0' for --hash-field: expected an integer from 1 to 249"),
             (
                 format!("{of_redis}4\ncluster = true"),
-                "--hash-field: '4' was given; accepted: no --hash-field",
+                "--hash-field cannot be used with --cluster, which places keys by all of their bytes",
             ),
-            (format!("{of_redis}4\nttl = '5s'"), "--hash-field: '4' was given; accepted: no --ttl"),
+            (
+                format!("{of_redis}4\nttl = '5s'"),
+                "--hash-field cannot be used with --ttl: hashes expire as a whole",
+            ),
             (
                 format!("{of_redis}4\nmix = 'get,incr'"),
-                "--mix: 'get=1,incr=1' was given; accepted: a --mix of",
+                "invalid value 'get=1,incr=1' for --mix: expected get, set and delete only with --hash-field",
             ),
             (
                 format!("{of_redis}4\nserver-stats = true"),
-                "--server-stats: 'true' was given; accepted: false",
+                "--server-stats cannot be used with --hash-field: Redis counts hashes, brunt counts keys",
             ),
         ] {
             let error = resolved(&toml).unwrap_err();

@@ -16,23 +16,23 @@ pub(super) fn assign_owners(run: &RunSpec, spec: &PlanSpec, classes: &mut [Class
     for (index, name) in names.iter().enumerate() {
         let Some(name) = name else { continue };
         let own_name = classes[index].name.clone();
-        let context = ErrorContext { class: Some(&own_name) };
-        let refuse = |accepted: String| Err(context.error(OPTION, name, accepted));
+        let context = ErrorContext { class: Some(&own_name), route: None };
+        let conflict = |other: String| Err(context.conflicts(OPTION, other));
         let is_it = |(at, class): &(usize, &Class)| class.name == *name && *at != index;
         let Some((at, owner)) = classes.iter().enumerate().find(is_it) else {
-            return refuse("the name of another class".to_owned());
+            return Err(context.invalid(OPTION, name, "the name of another class"));
         };
         if names[at].is_some() {
-            return refuse(format!("a class with connections of its own, as '{name}' has none"));
+            return Err(context.invalid(OPTION, name, "a class with its own connections"));
         }
         if let Some(option) = conflicting_option(&spec.classes[index]) {
-            return refuse(format!("no {option} beside it: connections are those of class '{name}'"));
+            return conflict(format!("{option}: connections are those of class '{name}'"));
         }
         if let Some(obstacle) = obstacle(run, owner) {
-            return refuse(format!("a class without {obstacle}"));
+            return conflict(format!("{obstacle} of class '{name}'"));
         }
         if classes[index].replicas > 1 || classes[index].sessions != SessionScope::Worker {
-            return refuse("a class without replicas, call-rate and client-connections".to_owned());
+            return conflict("replicas, call-rate or client-connections".to_owned());
         }
         let owner = owner.clone();
         let class = &mut classes[index];
@@ -55,7 +55,7 @@ fn conflicting_option(spec: &ClassSpec) -> Option<&'static str> {
         ("transport", spec.transport.is_some()),
         ("route", spec.route.is_some()),
         ("reconnect", spec.reconnect.is_some()),
-        ("carried-by", spec.carried_by.is_some()),
+        ("runs-on", spec.runs_on.is_some()),
         ("connect-rate", spec.connect_rate.is_some()),
         ("connect-arrival", spec.connect_arrival.is_some()),
         ("calls-per-connection", spec.calls_per_connection.is_some()),
@@ -68,11 +68,11 @@ fn conflicting_option(spec: &ClassSpec) -> Option<&'static str> {
 /// Why the connections of a class cannot be shared.
 fn obstacle(run: &RunSpec, owner: &Class) -> Option<&'static str> {
     let obstacles = [
-        ("call-rate and client-connections", owner.sessions != SessionScope::Worker),
+        ("call-rate or client-connections", owner.sessions != SessionScope::Worker),
         ("replicas", owner.replicas > 1),
-        ("routes of its own", !owner.routes.is_empty()),
+        ("routes", !owner.routes.is_empty()),
         (
-            "connect-rate, calls-per-connection, connections-total and reconnect-every",
+            "connect-rate, calls-per-connection, connections-total or reconnect-every",
             owner.lifetime.is_planned(),
         ),
         ("a cluster", run.cluster == Some(true)),
@@ -106,22 +106,45 @@ mod tests {
     fn unshareable_connections_are_refused() {
         let two = "[[class]]\nname = 'two'\nconnections-of = ";
         let table = [
-            ("", "'three'", "'three' was given; accepted: the name of another class"),
-            ("", "'two'", "the name of another class"),
-            ("", "'one'\nconnections = 3", "no connections beside it: connections are those of class 'one'"),
-            ("", "'one'\ncall-rate = 3", "a class without replicas, call-rate and client-connections"),
-            ("calls-per-connection = 9\n", "'one'", "a class without connect-rate, calls-per-connection"),
-            ("call-rate = 9\n", "'one'", "a class without call-rate and client-connections"),
+            (
+                "",
+                "'three'",
+                "invalid value 'three' for connections-of (class 'two'): expected the name of another class",
+            ),
+            (
+                "",
+                "'two'",
+                "invalid value 'two' for connections-of (class 'two'): expected the name of another class",
+            ),
+            (
+                "",
+                "'one'\nconnections = 3",
+                "connections-of (class 'two') cannot be used with connections: connections are those of class 'one'",
+            ),
+            (
+                "",
+                "'one'\ncall-rate = 3",
+                "connections-of (class 'two') cannot be used with replicas, call-rate or client-connections",
+            ),
+            (
+                "calls-per-connection = 9\n",
+                "'one'",
+                "connections-of (class 'two') cannot be used with connect-rate, calls-per-connection, connections-total or reconnect-every of class 'one'",
+            ),
+            (
+                "call-rate = 9\n",
+                "'one'",
+                "connections-of (class 'two') cannot be used with call-rate or client-connections of class 'one'",
+            ),
             (
                 "[[class]]\nname = 'three'\nconnections-of = 'one'\n",
                 "'three'",
-                "a class with connections of its own, as 'three' has none",
+                "invalid value 'three' for connections-of (class 'two'): expected a class with its own connections",
             ),
         ];
         for (more, name, expected) in table {
             let message = resolved(&format!("{OWNER}{more}{two}{name}")).unwrap_err();
-            assert!(message.starts_with("connections-of (class 'two'): "), "{message}");
-            assert!(message.contains(expected), "{message}");
+            assert_eq!(message, expected);
         }
     }
 }

@@ -14,23 +14,20 @@ pub(super) fn resolve(context: &ErrorContext<'_>, spec: &ClassSpec) -> Result<Op
         (None, None) => return Ok(None),
         (Some(file), Some(layout)) if !file.is_empty() => (file, layout),
         (Some(file), _) => {
-            return Err(context.error("trace", file, "the path of a file, together with trace-layout"));
+            return Err(context.invalid("trace", file, "the path of a file, and trace-layout"));
         }
-        (None, Some(layout)) => {
-            return Err(context.error("trace-layout", layout, "trace-layout together with trace"));
-        }
+        (None, Some(_)) => return Err(context.requires("trace-layout", "trace")),
     };
-    let beside = [
-        ("mix", spec.mix.as_ref().map(ToString::to_string)),
-        ("multiget", spec.multiget.as_ref().map(ToString::to_string)),
-        ("drift", spec.drift.as_ref().map(ToString::to_string)),
-        ("delta", spec.delta.as_ref().map(ToString::to_string)),
-        ("first-key", spec.first_key.as_ref().map(ToString::to_string)),
-        ("value-form", spec.value_form.as_ref().map(ToString::to_string)),
+    let others = [
+        ("mix", spec.mix.is_some()),
+        ("multiget", spec.multiget.is_some()),
+        ("drift", spec.drift.is_some()),
+        ("delta", spec.delta.is_some()),
+        ("first-key", spec.first_key.is_some()),
+        ("value-form", spec.value_form.is_some()),
     ];
-    if let Some((option, given)) = beside.iter().find_map(|(option, given)| Some((option, given.as_ref()?))) {
-        let accepted = format!("no --{option} beside trace, which says what is asked for");
-        return Err(context.error(option, given, accepted));
+    if let Some((option, _)) = others.into_iter().find(|(_, is_given)| *is_given) {
+        return Err(context.conflicts(option, "trace, which names the operations"));
     }
     Ok(Some(Trace { file: file.clone(), layout }))
 }
@@ -54,10 +51,12 @@ pub(super) fn limit_mixes(
         };
         class.mix.weights.retain(|(kind, _)| protocol.supports(*kind) && is_plain(*kind));
     }
-    let Some(trace) = classes.iter().find_map(|class| class.trace.as_ref()) else { return Ok(()) };
-    let refuse = |accepted: &str| Err(ErrorContext { class: None }.error("trace", &trace.file, accepted));
+    if classes.iter().all(|class| class.trace.is_none()) {
+        return Ok(());
+    }
+    let conflict = |other: &str| Err(ErrorContext::RUN.conflicts("trace", other));
     if run.cluster == Some(true) {
-        return refuse("no trace together with --cluster");
+        return conflict("--cluster");
     }
     let goes_by_udp = |class: &Class| {
         class
@@ -66,13 +65,13 @@ pub(super) fn limit_mixes(
             .any(|kind| class.transport_of(*kind, default_destination.transport) == Transport::Udp)
     };
     if classes.iter().any(|class| class.trace.is_some() && goes_by_udp(class)) {
-        return refuse("no trace together with --transport udp, whose requests have to fit into datagrams");
+        return conflict("--transport udp: requests must fit into datagrams");
     }
     if run.verify.is_some() {
-        return refuse("no trace together with --verify, which knows the keys of a data set");
+        return conflict("--verify, which checks the keys of a data set");
     }
     if run.agent.as_ref().is_some_and(|agents| !agents.is_empty()) {
-        return refuse("no trace together with --agent: it lies on this host");
+        return conflict("--agent: the file is on this host");
     }
     Ok(())
 }
@@ -103,18 +102,18 @@ mod tests {
         for (toml, message) in [
             (
                 "trace = 't.csv'".to_owned(),
-                "--trace: 't.csv' was given; accepted: the path of a file, together with",
+                "invalid value 't.csv' for trace: expected the path of a file, and trace-layout",
             ),
-            (
-                "trace-layout = 'reads'".to_owned(),
-                "--trace-layout: 'reads' was given; accepted: trace-layout together",
-            ),
-            (format!("{of_trace}mix = 'get'"), "--mix: 'get=1' was given; accepted: no --mix beside trace"),
+            ("trace-layout = 'reads'".to_owned(), "trace-layout requires trace"),
+            (format!("{of_trace}mix = 'get'"), "--mix cannot be used with trace, which names the operations"),
             (
                 format!("{of_trace}transport = 'udp'"),
-                "--trace: 't.csv' was given; accepted: no trace together",
+                "trace cannot be used with --transport udp: requests must fit into datagrams",
             ),
-            (format!("{of_trace}verify = '5%'"), "--trace: 't.csv' was given; accepted: no trace together"),
+            (
+                format!("{of_trace}verify = '5%'"),
+                "trace cannot be used with --verify, which checks the keys of a data set",
+            ),
         ] {
             let error = resolved(&toml).unwrap_err();
             assert!(error.starts_with(message), "{toml}: {error}");

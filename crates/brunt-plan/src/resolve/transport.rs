@@ -19,20 +19,16 @@ pub(super) fn resolve(context: &ErrorContext<'_>, run: &RunSpec) -> Result<Trans
     let path = places.find(|server| server.is_unix());
     match (run.transport, path) {
         (_, Some(path)) if has_hosts => {
-            let accepted = "paths of sockets only, or hosts only: a run has one transport";
-            Err(context.error("server", path, accepted))
+            let accepted = "only paths or only hosts: all servers share one transport";
+            Err(context.invalid("server", path, accepted))
         }
-        (Some(Transport::Unix), None) => {
-            let accepted = "--transport unix together with --server unix:PATH";
-            Err(context.error("transport", Transport::Unix, accepted))
-        }
+        (Some(Transport::Unix), None) => Err(context.requires("transport unix", "--server unix:PATH")),
         (None | Some(Transport::Unix), Some(_)) => Ok(Transport::Unix),
         (Some(given), Some(path)) => {
-            Err(context.error("transport", given, format!("unix, for --server {path} is a path")))
+            Err(context.invalid("transport", given, format!("unix with --server {path}")))
         }
         (Some(Transport::Tls), None) if !has_hosts => {
-            let accepted = "--transport tls together with a --server: the reference server speaks no TLS";
-            Err(context.error("transport", Transport::Tls, accepted))
+            Err(context.requires("transport tls", "--server: the reference server has no TLS"))
         }
         (given, None) => Ok(given.unwrap_or(Transport::Tcp)),
     }
@@ -45,34 +41,27 @@ pub(super) fn resolve_tls(
     used: &ServerUsage,
 ) -> Result<TlsOptions, PlanError> {
     let is_insecure = run.tls_insecure.unwrap_or(false);
-    let given = [
-        ("tls-ca", run.tls_ca.as_deref()),
-        ("tls-cert", run.tls_cert.as_deref()),
-        ("tls-key", run.tls_key.as_deref()),
-        ("tls-server-name", run.tls_server_name.as_deref()),
+    let options = [
+        ("tls-ca", run.tls_ca.is_some()),
+        ("tls-cert", run.tls_cert.is_some()),
+        ("tls-key", run.tls_key.is_some()),
+        ("tls-server-name", run.tls_server_name.is_some()),
+        ("tls-insecure", is_insecure),
     ];
-    let mut given = given.into_iter().filter_map(|(option, given)| Some((option, given?)));
-    let accepted = |option: &str| format!("--{option} together with --transport tls");
-    match given.next() {
-        _ if used.uses_transport(Transport::Tls) => {}
-        Some((option, given)) => return Err(context.error(option, given, accepted(option))),
-        None if is_insecure => return Err(context.flag_error("tls-insecure", accepted("tls-insecure"))),
-        None => {}
+    let given = options.into_iter().find(|(_, is_given)| *is_given);
+    if let (Some((option, _)), false) = (given, used.uses_transport(Transport::Tls)) {
+        return Err(context.requires(option, "--transport tls"));
     }
-    if let (Some(ca), true) = (&run.tls_ca, is_insecure) {
-        return Err(context.error("tls-ca", ca, "either --tls-ca or --tls-insecure"));
+    if run.tls_ca.is_some() && is_insecure {
+        return Err(context.conflicts("tls-ca", "--tls-insecure"));
     }
     let identity = match (&run.tls_cert, &run.tls_key) {
         (None, None) => None,
         (Some(certificate), Some(key)) => {
             Some(Identity { certificate: certificate.clone(), key: key.clone() })
         }
-        (Some(certificate), None) => {
-            return Err(context.error("tls-cert", certificate, "--tls-cert together with --tls-key"));
-        }
-        (None, Some(key)) => {
-            return Err(context.error("tls-key", key, "--tls-key together with --tls-cert"));
-        }
+        (Some(_), None) => return Err(context.requires("tls-cert", "--tls-key")),
+        (None, Some(_)) => return Err(context.requires("tls-key", "--tls-cert")),
     };
     let (ca, server_name) = (run.tls_ca.clone(), run.tls_server_name.clone());
     Ok(TlsOptions { ca, identity, server_name, is_insecure })
@@ -88,12 +77,10 @@ pub(super) fn resolve_sockets(
     let is_tcp = used.uses_transport(Transport::Tcp) || used.uses_transport(Transport::Tls);
     if let Some(other) = used.transports.first().filter(|_| !is_tcp) {
         if !nodelay {
-            let accepted = format!("true with --transport {other}: TCP alone keeps small requests back");
-            return Err(context.error("nodelay", false, accepted));
+            return Err(context.conflicts("no-nodelay", format!("--transport {other}: the option is TCP's")));
         }
-        if let Some(linger) = run.linger {
-            let accepted = "--linger with --transport tcp or tls: no other connection outlives its close";
-            return Err(context.error("linger", linger, accepted));
+        if run.linger.is_some() {
+            return Err(context.requires("linger", "--transport tcp or tls"));
         }
     }
     let is_unfit = |linger: &DurationNs| {
@@ -102,12 +89,12 @@ pub(super) fn resolve_sockets(
     };
     if let Some(linger) = run.linger.filter(is_unfit) {
         let accepted = format!("whole seconds up to {}", SocketOptions::LINGER_SECONDS_MAX);
-        return Err(context.error("linger", linger, accepted));
+        return Err(context.invalid("linger", linger, accepted));
     }
     let buffer = |option: &str, given: Option<Count>| match given {
         Some(Count(bytes)) if bytes == 0 || bytes > u64::from(SocketOptions::BUFFER_BYTES_MAX) => {
-            let accepted = format!("bytes, 1 to {}", SocketOptions::BUFFER_BYTES_MAX);
-            Err(context.error(option, bytes, accepted))
+            let accepted = format!("1 to {} bytes", SocketOptions::BUFFER_BYTES_MAX);
+            Err(context.invalid(option, bytes, accepted))
         }
         given => Ok(given.map(|Count(bytes)| bytes as u32)),
     };
@@ -130,7 +117,7 @@ pub(super) fn resolve_timestamps(
     match (timestamps, other) {
         (Timestamps::Off, _) | (_, None) => Ok(timestamps),
         (Timestamps::Kernel, Some(other)) => {
-            Err(context.error("timestamps", timestamps, format!("off with --transport {other}")))
+            Err(context.conflicts("timestamps kernel", format!("--transport {other}")))
         }
     }
 }
@@ -171,68 +158,43 @@ mod tests {
         let table = [
             (
                 "server = ['a', 'unix:/b']",
-                "--server: 'unix:/b' was given; accepted: paths of sockets only, or hosts only: a run has one transport",
+                "invalid value 'unix:/b' for --server: expected only paths or only hosts: all servers share one transport",
             ),
-            (
-                "transport = 'unix'",
-                "--transport: 'unix' was given; accepted: --transport unix together with --server unix:PATH",
-            ),
+            ("transport = 'unix'", "--transport unix requires --server unix:PATH"),
             (
                 "transport = 'tcp'\nserver = 'unix:/b'",
-                "--transport: 'tcp' was given; accepted: unix, for --server unix:/b is a path",
+                "invalid value 'tcp' for --transport: expected unix with --server unix:/b",
             ),
             (
                 "timestamps = 'kernel'\nserver = 'unix:/b'",
-                "--timestamps: 'kernel' was given; accepted: off with --transport unix",
+                "--timestamps kernel cannot be used with --transport unix",
             ),
             (
                 "timestamps = 'kernel'\nserver = 'a'\ntransport = 'tls'",
-                "--timestamps: 'kernel' was given; accepted: off with --transport tls",
+                "--timestamps kernel cannot be used with --transport tls",
             ),
-            (
-                "transport = 'tls'",
-                "--transport: 'tls' was given; accepted: --transport tls together with a --server: the reference server speaks \
-                 no TLS",
-            ),
+            ("transport = 'tls'", "--transport tls requires --server: the reference server has no TLS"),
             (
                 "server = 'unix:/a'\ntransport = 'tls'",
-                "--transport: 'tls' was given; accepted: unix, for --server unix:/a is a path",
+                "invalid value 'tls' for --transport: expected unix with --server unix:/a",
             ),
-            (
-                "server = 'unix:/b'\nlinger = '0s'",
-                "--linger: '0s' was given; accepted: --linger with --transport tcp or tls: no other connection outlives its close",
-            ),
-            ("linger = '1500ms'", "--linger: '1500ms' was given; accepted: whole seconds up to 65535"),
-            ("linger = '70000s'", "--linger: '70000s' was given; accepted: whole seconds up to 65535"),
-            ("send-buffer = 0", "--send-buffer: '0' was given; accepted: bytes, 1 to 1073741823"),
+            ("server = 'unix:/b'\nlinger = '0s'", "--linger requires --transport tcp or tls"),
+            ("linger = '1500ms'", "invalid value '1500ms' for --linger: expected whole seconds up to 65535"),
+            ("linger = '70000s'", "invalid value '70000s' for --linger: expected whole seconds up to 65535"),
+            ("send-buffer = 0", "invalid value '0' for --send-buffer: expected 1 to 1073741823 bytes"),
             (
                 "receive-buffer = '2G'",
-                "--receive-buffer: '2000000000' was given; accepted: bytes, 1 to 1073741823",
+                "invalid value '2000000000' for --receive-buffer: expected 1 to 1073741823 bytes",
             ),
-            (
-                "server = 'a'\ntls-insecure = true",
-                "--tls-insecure was given; accepted: --tls-insecure together with --transport tls",
-            ),
-            (
-                "server = 'a'\ntls-server-name = 'b'",
-                "--tls-server-name: 'b' was given; accepted: --tls-server-name together with --transport tls",
-            ),
+            ("server = 'a'\ntls-insecure = true", "--tls-insecure requires --transport tls"),
+            ("server = 'a'\ntls-server-name = 'b'", "--tls-server-name requires --transport tls"),
             (
                 "server = 'a'\ntransport = 'tls'\ntls-ca = 'f'\ntls-insecure = true",
-                "--tls-ca: 'f' was given; accepted: either --tls-ca or --tls-insecure",
+                "--tls-ca cannot be used with --tls-insecure",
             ),
-            (
-                "server = 'a'\ntransport = 'tls'\ntls-cert = 'f'",
-                "--tls-cert: 'f' was given; accepted: --tls-cert together with --tls-key",
-            ),
-            (
-                "server = 'a'\ntransport = 'tls'\ntls-key = 'f'",
-                "--tls-key: 'f' was given; accepted: --tls-key together with --tls-cert",
-            ),
-            (
-                "server = 'a'\nmeter = ['handshake-time']",
-                "--meter: 'handshake-time' was given; accepted: this quantity together with --transport tls",
-            ),
+            ("server = 'a'\ntransport = 'tls'\ntls-cert = 'f'", "--tls-cert requires --tls-key"),
+            ("server = 'a'\ntransport = 'tls'\ntls-key = 'f'", "--tls-key requires --tls-cert"),
+            ("server = 'a'\nmeter = ['handshake-time']", "--meter handshake-time requires --transport tls"),
         ];
         for (toml, message) in table {
             assert_eq!(resolved(toml).unwrap_err(), message, "{toml}");

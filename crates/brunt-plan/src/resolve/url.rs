@@ -18,7 +18,7 @@ pub(super) fn apply_urls(context: &ErrorContext<'_>, given: &RunSpec) -> Result<
             NamedServer::Plain(_) => {}
             NamedServer::Url(url) => take(context, &mut run, given, url)?,
             NamedServer::Invalid(shown) => {
-                return Err(context.error("server", shown, ACCEPTED));
+                return Err(context.invalid("server", shown, ACCEPTED));
             }
         }
     }
@@ -45,8 +45,8 @@ fn check_schemes(context: &ErrorContext<'_>, given: &RunSpec) -> Result<(), Plan
     match urls.find(|url| url.scheme.is_redis != first.scheme.is_redis) {
         None => Ok(()),
         Some(other) => {
-            let accepted = "servers that say the same of --protocol";
-            Err(context.error("server", other, accepted))
+            let accepted = "URLs with the same --protocol";
+            Err(context.invalid("server", other, accepted))
         }
     }
 }
@@ -102,12 +102,8 @@ impl UrlOptions<'_> {
                 Ok(())
             }
             (Some(_), Some(_)) => Err(match given {
-                Some(given) => context.error(
-                    option,
-                    given,
-                    format!("what --server {url} says, or no --{option} beside it"),
-                ),
-                None => context.error("server", url, format!("servers that say the same of --{option}")),
+                Some(given) => context.invalid(option, given, format!("the value of --server {url}")),
+                None => context.invalid("server", url, format!("URLs with the same --{option}")),
             }),
         }
     }
@@ -216,52 +212,51 @@ mod tests {
         let table = [
             (
                 "server = 'redis://a'\nprotocol = 'memcached-text'",
-                "--protocol: 'memcached-text' was given; accepted: what --server redis://a:6379 says, or no --protocol beside it",
+                "invalid value 'memcached-text' for --protocol: expected the value of --server redis://a:6379",
             ),
             (
                 "server = 'memcached://a'\nprotocol = 'resp2'",
-                "--protocol: 'resp2' was given; accepted: what --server memcached://a:11211 says, or no --protocol beside it",
+                "invalid value 'resp2' for --protocol: expected the value of --server memcached://a:11211",
             ),
             (
                 "server = 'redis://a'\ntransport = 'tls'",
-                "--transport: 'tls' was given; accepted: what --server redis://a:6379 says, or no --transport beside it",
+                "invalid value 'tls' for --transport: expected the value of --server redis://a:6379",
             ),
             (
                 "server = 'redis://u:hunter2@a'\npassword = 'hunter3'",
-                "--password: '(secret)' was given; accepted: what --server redis://u:(secret)@a:6379 says, or no --password \
-                 beside it",
+                "invalid value '(secret)' for --password: expected the value of --server redis://u:(secret)@a:6379",
             ),
             (
                 "server = ['redis://u:hunter2@a', 'redis://u:hunter3@b']",
-                "--server: 'redis://u:(secret)@b:6379' was given; accepted: servers that say the same of --password",
+                "invalid value 'redis://u:(secret)@b:6379' for --server: expected URLs with the same --password",
             ),
             (
                 "server = ['memcached://a', 'redis://b', 'memcached://c']",
-                "--server: 'redis://b:6379' was given; accepted: servers that say the same of --protocol",
+                "invalid value 'redis://b:6379' for --server: expected URLs with the same --protocol",
             ),
             (
                 "server = ['memcached://a', 'redis://b']",
-                "--server: 'redis://b:6379' was given; accepted: servers that say the same of --protocol",
+                "invalid value 'redis://b:6379' for --server: expected URLs with the same --protocol",
             ),
             (
                 "server = ['redis://a', 'memcached://b']",
-                "--server: 'memcached://b:11211' was given; accepted: servers that say the same of --protocol",
+                "invalid value 'memcached://b:11211' for --server: expected URLs with the same --protocol",
             ),
             (
                 "server = ['memcached+udp://a', 'memcached://b']",
-                "--server: 'memcached://b:11211' was given; accepted: servers that say the same of --transport",
+                "invalid value 'memcached://b:11211' for --server: expected URLs with the same --transport",
             ),
             (
                 "server = 'memcached+udp://a'\ntransport = 'tcp'",
-                "--transport: 'tcp' was given; accepted: what --server memcached+udp://a:11211 says, or no --transport beside it",
+                "invalid value 'tcp' for --transport: expected the value of --server memcached+udp://a:11211",
             ),
             (
                 "server = ['redis://a', 'unix:/b']",
-                "--server: 'unix:/b' was given; accepted: paths of sockets only, or hosts only: a run has one transport",
+                "invalid value 'unix:/b' for --server: expected only paths or only hosts: all servers share one transport",
             ),
             (
                 "server = 'memcached://u:hunter2@a'",
-                "--user: 'u' was given; accepted: --user together with --protocol memcached-binary, resp2 or resp3",
+                "--user requires --protocol memcached-binary, resp2 or resp3",
             ),
         ];
         for (toml, message) in table {
@@ -269,7 +264,7 @@ mod tests {
         }
         let flawed = resolved("server = 'redis://u:hunter2@a:99999'").unwrap_err();
         assert!(
-            flawed.starts_with("--server: 'redis://(secret)@a:99999' was given; accepted: HOST[:PORT]"),
+            flawed.starts_with("invalid value 'redis://(secret)@a:99999' for --server: expected HOST[:PORT]"),
             "{flawed}"
         );
     }

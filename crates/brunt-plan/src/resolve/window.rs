@@ -4,7 +4,7 @@
 
 use super::{DEFAULT_KEY_SIZE, ErrorContext, KEY_SIZE_MAX, PlanError, resolve_prefix, resolve_value_size};
 use crate::mix::Mix;
-use crate::objective::Fraction;
+
 use crate::op::OpKind;
 use crate::plan::{Class, KeyForm, Keyspace, Load, OnMiss, SessionScope, ValueForm};
 use crate::popularity::ObjectWindow;
@@ -18,6 +18,8 @@ const WINDOW_BYTES_MAX: u64 = 16 << 30;
 const BYTES_PER_PLACE: u64 = 8;
 /// A time to live is checked to so many seconds on both sides.
 const TTL_TOLERANCE_S: u32 = 5;
+/// The option in messages.
+const OPTION: &str = "popularity window";
 
 /// How a class's connections are grouped into sessions.
 pub(super) fn resolve_sessions(
@@ -29,11 +31,11 @@ pub(super) fn resolve_sessions(
         let has_own_schedules = spec.call_rate.is_some();
         return Ok(if has_own_schedules { SessionScope::Connection } else { SessionScope::Worker });
     };
-    let refuse = |accepted: String| Err(context.error("client-connections", each, accepted));
     if each == 0 || !connections.is_multiple_of(each) {
-        return refuse(format!("a number that divides {connections}, that of --connections"));
+        let accepted = format!("a divisor of --connections, {connections}");
+        return Err(context.invalid("client-connections", each, accepted));
     }
-    let beside = [
+    let others = [
         ("connect-rate", spec.connect_rate.is_some()),
         ("calls-per-connection", spec.calls_per_connection.is_some()),
         ("connections-total", spec.connections_total.is_some()),
@@ -43,11 +45,12 @@ pub(super) fn resolve_sessions(
         ("rate", spec.rate.is_some()),
         ("rate-profile", spec.rate_profile.is_some()),
     ];
-    match beside.into_iter().find(|(_, is_given)| *is_given) {
-        Some((option @ ("rate" | "rate-profile"), _)) => {
-            refuse(format!("--call-rate beside it, the rate of each client, and no --{option}"))
+    match others.into_iter().find(|(_, is_given)| *is_given) {
+        Some((option, _)) => {
+            let is_rate = matches!(option, "rate" | "rate-profile");
+            let hint = if is_rate { "; use --call-rate, the rate of each client" } else { "" };
+            Err(context.conflicts("client-connections", format!("--{option}{hint}")))
         }
-        Some((option, _)) => refuse(format!("no --{option} beside it")),
         None => Ok(SessionScope::Client { connections: each as u32 }),
     }
 }
@@ -59,44 +62,32 @@ pub(super) fn check_class(
     mix: &Mix,
     window: &ObjectWindow,
 ) -> Result<(), PlanError> {
-    let refuse = |accepted: &str| Err(context.error("popularity", window, accepted));
-    let is_ours = |kind: OpKind| matches!(kind, OpKind::Get | OpKind::Set | OpKind::Mget);
+    let conflict = |other: &str| Err(context.conflicts(OPTION, other));
+    let is_supported = |kind: OpKind| matches!(kind, OpKind::Get | OpKind::Set | OpKind::Mget);
     if spec.trace.is_some() {
-        return refuse("no window beside trace, which says what is asked for");
+        return conflict("trace, which names the operations");
     }
-    if !mix.weights.iter().all(|(kind, _)| is_ours(*kind))
+    if !mix.weights.iter().all(|(kind, _)| is_supported(*kind))
         || mix.contains(OpKind::Get) && mix.contains(OpKind::Mget)
     {
-        let accepted = "with a window: set beside get or mget, such as get=9,set=1";
-        return Err(context.error("mix", mix, accepted));
+        let accepted = "set with get or mget for --popularity window, e.g. get=9,set=1";
+        return Err(context.invalid("mix", mix, accepted));
     }
-    if let Some(keys) = spec.keys {
-        let accepted = "no --keys beside a window, whose objects are numbered without end";
-        return Err(context.error("keys", keys.0, accepted));
-    }
-    if let Some(first) = spec.first_key {
-        let accepted = "no --first-key beside a window, whose objects are numbered from 0";
-        return Err(context.error("first-key", first.0, accepted));
-    }
-    if let Some(form @ ValueForm::Zeros) = spec.value_form {
-        let accepted = "random beside a window, whose values tell their versions";
-        return Err(context.error("value-form", form, accepted));
-    }
-    if spec.drift.is_some() {
-        return refuse("no window beside --drift");
-    }
-    if spec.purge.is_some() {
-        return refuse("no window beside purge");
-    }
-    if spec.noreply == Some(true) {
-        return refuse("no window beside --noreply: what a window holds depends on the replies");
-    }
-    if spec.on_miss == Some(OnMiss::Set) {
-        return refuse("no window beside --on-miss set: a window stores its objects itself");
+    let others = [
+        ("--keys: objects are numbered without end", spec.keys.is_some()),
+        ("--first-key: objects are numbered from 0", spec.first_key.is_some()),
+        ("--value-form zeros: values hold their versions", spec.value_form == Some(ValueForm::Zeros)),
+        ("--drift", spec.drift.is_some()),
+        ("purge", spec.purge.is_some()),
+        ("--noreply: the objects of a window depend on the replies", spec.noreply == Some(true)),
+        ("--on-miss set: a window stores its objects itself", spec.on_miss == Some(OnMiss::Set)),
+    ];
+    if let Some((other, _)) = others.into_iter().find(|(_, is_given)| *is_given) {
+        return conflict(other);
     }
     let ttl_s = spec.ttl.unwrap_or_default().0 / 1_000_000_000;
     if window.expire > 0.0 && ttl_s <= u64::from(TTL_TOLERANCE_S) {
-        return refuse("with expire: a --ttl above 5s, such as 60s, with which those objects are stored");
+        return Err(context.requires("popularity window with expire", "--ttl above 5s, e.g. 60s"));
     }
     Ok(())
 }
@@ -113,8 +104,8 @@ pub(super) fn resolve_keyspace(
     let objects = windows * u64::from(window.objects);
     if objects * BYTES_PER_PLACE > WINDOW_BYTES_MAX {
         let most = WINDOW_BYTES_MAX / BYTES_PER_PLACE / windows;
-        let accepted = format!("up to {most} objects in each of {windows} windows: they take memory");
-        return Err(context.error("popularity", window, accepted));
+        let limit = format!("{most} objects in each of {windows} windows, for memory");
+        return Err(context.exceeds("popularity", window, limit));
     }
     // What is let go must not be taken for what comes in its place.
     let told_apart = objects.saturating_mul(2);
@@ -126,9 +117,9 @@ pub(super) fn resolve_keyspace(
     let key_size = asked_size.clone().cut_to(least, KEY_SIZE_MAX.max(least));
     if u64::from(key_size.min()) < needed || key_size.max() > KEY_SIZE_MAX {
         let accepted = format!(
-            "sizes from {needed} to {KEY_SIZE_MAX}: the prefix, and what tells {told_apart} objects apart"
+            "sizes from {needed} (the prefix and the numbers of {told_apart} objects) to {KEY_SIZE_MAX}"
         );
-        return Err(context.error("key-size", asked_size, accepted));
+        return Err(context.invalid("key-size", asked_size, accepted));
     }
     let value_size = resolve_value_size(context, spec)?;
     if key_form.is_memaslap() {
@@ -140,12 +131,12 @@ pub(super) fn resolve_keyspace(
             if !is_laid {
                 let accepted =
                     format!("a size, uniform:MIN,MAX or ranges:MIN-MAX@SHARE,... with --key-form {key_form}");
-                return Err(context.error(option, size, accepted));
+                return Err(context.invalid(option, size, accepted));
             }
         }
         if value_size.max() > TABLE_VALUE_MAX {
-            let accepted = format!("sizes up to 1MiB with --key-form {key_form}");
-            return Err(context.error("value-size", value_size, accepted));
+            let limit = format!("1MiB: --key-form {key_form}");
+            return Err(context.exceeds("value-size", value_size, limit));
         }
     }
     let keys = key_form.ids_in(key_size.min() - prefix.len() as u32).min(ObjectWindow::NUMBERS_MAX);
@@ -157,28 +148,26 @@ pub(super) fn resolve_keyspace(
 pub(super) fn check(run: &RunSpec, classes: &[Class]) -> Result<(), PlanError> {
     for (index, class) in classes.iter().enumerate() {
         let Some(window) = class.popularity.window() else { continue };
-        let context = ErrorContext { class: (classes.len() > 1).then_some(class.name.as_str()) };
-        let refuse = |accepted: &str| Err(context.error("popularity", window, accepted));
+        let context = ErrorContext::of_class(class, classes);
+        let conflict = |other: &str| Err(context.conflicts(OPTION, other));
         let shares =
             |(other, of): (usize, &Class)| other != index && of.keyspace.prefix == class.keyspace.prefix;
         if classes.iter().enumerate().any(shares) {
-            return refuse(
-                "a --prefix of its own for a class with a window, whose objects no other class uses",
-            );
+            return Err(context.requires(OPTION, "a --prefix that no other class has"));
         }
         if run.agent.as_ref().is_some_and(|agents| !agents.is_empty()) {
-            return refuse("no window together with --agent");
+            return conflict("--agent");
         }
         if window.expire > 0.0 && !is_in_order(class) {
-            return refuse(&format!("with expire: {IN_ORDER}"));
+            return Err(context.requires("popularity window with expire", IN_ORDER));
         }
         if run.hash_field.is_some() {
-            return refuse("no window together with --hash-field");
+            return conflict("--hash-field");
         }
         if class.mix.contains(OpKind::Mget)
             && matches!(&class.load, Load::Open { rate, .. } if rate.is_known())
         {
-            return refuse("with mget: a closed loop, or --call-rate, the rate of each client");
+            return conflict("mget and --rate; use a closed loop or --call-rate, the rate of each client");
         }
     }
     Ok(())
@@ -192,18 +181,14 @@ fn is_in_order(class: &Class) -> bool {
     }
 }
 
-/// What is accepted where it does not.
-const IN_ORDER: &str = "--client-connections and --depth 1, so that a client knows what it has written";
+/// The options with which it does.
+const IN_ORDER: &str = "--client-connections and --depth 1, so that a client knows its own writes";
 
 /// Are gets checked only where that can be?
-pub(super) fn check_verify(
-    context: &ErrorContext<'_>,
-    share: Fraction,
-    classes: &[Class],
-) -> Result<(), PlanError> {
+pub(super) fn check_verify(context: &ErrorContext<'_>, classes: &[Class]) -> Result<(), PlanError> {
     let is_out_of_order = |class: &&Class| class.popularity.window().is_some() && !is_in_order(class);
     match classes.iter().find(is_out_of_order) {
-        Some(_) => Err(context.error("verify", share, format!("with a window: {IN_ORDER}"))),
+        Some(_) => Err(context.requires("verify with --popularity window", IN_ORDER)),
         None => Ok(()),
     }
 }
@@ -251,63 +236,69 @@ mod tests {
         for (toml, message) in [
             (
                 "mix = 'get,delete'",
-                "--mix: 'get=1,delete=1' was given; accepted: with a window: set beside get or mget",
+                "invalid value 'get=1,delete=1' for --mix: expected set with get or mget for --popularity window, e.g. get=9,set=1",
             ),
             (
                 "mix = 'get,mget'",
-                "--mix: 'get=1,mget=1' was given; accepted: with a window: set beside get or mget",
+                "invalid value 'get=1,mget=1' for --mix: expected set with get or mget for --popularity window, e.g. get=9,set=1",
             ),
-            ("keys = 5", "--keys: '5' was given; accepted: no --keys beside a window"),
-            ("drift = '5/1s'", "--popularity: 'window:10' was given; accepted: no window beside --drift"),
-            ("noreply = true", "--popularity: 'window:10' was given; accepted: no window beside --noreply"),
+            ("keys = 5", "--popularity window cannot be used with --keys: objects are numbered without end"),
+            ("drift = '5/1s'", "--popularity window cannot be used with --drift"),
+            (
+                "noreply = true",
+                "--popularity window cannot be used with --noreply: the objects of a window depend on the replies",
+            ),
             (
                 "on-miss = 'set'",
-                "--popularity: 'window:10' was given; accepted: no window beside --on-miss set",
+                "--popularity window cannot be used with --on-miss set: a window stores its objects itself",
             ),
             (
                 "trace = 't'\ntrace-layout = 'words'",
-                "--popularity: 'window:10' was given; accepted: no window beside trace",
+                "--popularity window cannot be used with trace, which names the operations",
             ),
             (
                 "verify = '5%'",
-                "--verify: '5%' was given; accepted: with a window: --client-connections and --depth 1",
+                "--verify with --popularity window requires --client-connections and --depth 1, so that a client knows its own writes",
             ),
             (
                 "key-size = 1",
-                "--key-size: 'fixed:1' was given; accepted: sizes from 3 to 250: the prefix, and what tells 320",
+                "invalid value 'fixed:1' for --key-size: expected sizes from 3 (the prefix and the numbers of 320 objects) to 250",
             ),
             (
                 "key-form = 'memaslap'\nkey-size = 'fb_key'",
-                "--key-size: 'fb_key@8..250' was given; accepted: a size, uniform",
+                "invalid value 'fb_key@8..250' for --key-size: expected a size, uniform:MIN,MAX or ranges:MIN-MAX@SHARE,... with --key-form memaslap",
             ),
             (
                 "key-form = 'memaslap'\nvalue-size = '2MiB'",
-                "--value-size: 'fixed:2097152' was given; accepted: sizes up to 1MiB",
+                "--value-size fixed:2097152 exceeds 1MiB: --key-form memaslap",
             ),
             (
                 "mix = 'set,mget'\nrate = 5",
-                "--popularity: 'window:10' was given; accepted: with mget: a closed loop",
+                "--popularity window cannot be used with mget and --rate; use a closed loop or --call-rate, the rate of each client",
             ),
             (
                 "client-connections = 3",
-                "--client-connections: '3' was given; accepted: a number that divides 16",
+                "invalid value '3' for --client-connections: expected a divisor of --connections, 16",
             ),
             (
                 "client-connections = 0",
-                "--client-connections: '0' was given; accepted: a number that divides 16",
+                "invalid value '0' for --client-connections: expected a divisor of --connections, 16",
             ),
             (
                 "client-connections = 4\nrate = 5",
-                "--client-connections: '4' was given; accepted: --call-rate beside it",
+                "--client-connections cannot be used with --rate; use --call-rate, the rate of each client",
             ),
             (
                 "client-connections = 4\nreconnect-every = '5s'",
-                "--client-connections: '4' was given; accepted: no --reconnect-every beside it",
+                "--client-connections cannot be used with --reconnect-every",
             ),
-            ("client-connections = 4\nthreads = 5", "--threads: '5' was given; accepted: from 1 to 4"),
+            (
+                "client-connections = 4\nthreads = 5",
+                "invalid value '5' for --threads: expected 1 to 4: each worker needs a connection of every class",
+            ),
             (
                 "[[class]]\n[[class]]",
-                "--popularity (class 'class-1'): 'window:10' was given; accepted: a --prefix of its own",
+                "--popularity window (class 'class-1') requires a --prefix that no other class has",
             ),
         ] {
             let error = resolved(&format!("popularity = 'window:10'\n{toml}")).unwrap_err();
@@ -316,20 +307,17 @@ mod tests {
         for (toml, message) in [
             (
                 "popularity = 'window:10,expire=0.1'\nttl = '5s'",
-                "--popularity: 'window:10,expire=0.1' was given; accepted: with expire",
+                "--popularity window with expire requires --ttl above 5s, e.g. 60s",
             ),
             (
                 "popularity = 'window:16M'\nconnections = 10000",
-                "--popularity: 'window:16000000' was given; accepted: up to 214748 objects in each of 10000 windows",
+                "--popularity window:16000000 exceeds 214748 objects in each of 10000 windows, for memory",
             ),
             (
                 "popularity = 'window:16M'\nconnections = 10000\nclient-connections = 50",
-                "--popularity: 'window:16000000' was given; accepted: up to 10737418 objects in each of 200 windows",
+                "--popularity window:16000000 exceeds 10737418 objects in each of 200 windows, for memory",
             ),
-            (
-                "key-form = 'memaslap'",
-                "--key-form: 'memaslap' was given; accepted: this form together with --popularity",
-            ),
+            ("key-form = 'memaslap'", "--key-form memaslap requires --popularity window:OBJECTS"),
         ] {
             let error = resolved(toml).unwrap_err();
             assert!(error.starts_with(message), "{toml}: {error}");

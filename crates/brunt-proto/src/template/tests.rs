@@ -115,7 +115,7 @@ fn placeholders_of_other_tools_are_rejected() {
         ("GET {a,b}{a-b}", "*2|$3|GET|$10|{a,b}{a-b}|"),
         (
             "GET {rand:9,1}",
-            "'{rand:9,1}' is no placeholder; accepted: {key}, {value}, {random:N} for N letters and digits, {rand:MIN,MAX} for a \
+            "'{rand:9,1}' is no placeholder: expected {key}, {value}, {random:N} for N letters and digits, {rand:MIN,MAX} for a \
              whole number, and in memcached-text {bytes}; a plain brace is written \\{ in double quotes",
         ),
     ];
@@ -126,8 +126,8 @@ fn placeholders_of_other_tools_are_rejected() {
 
 #[test]
 fn commands_of_memcached_are_lines_with_data() {
-    let accepted = "accepted: one line; with {bytes} in it, its last word is the data block, such as cas {key} 0 0 {bytes} 7 {value}";
-    let several = "has no reply of the classic text protocol, or several, so it cannot be measured; accepted: commands with one \
+    let accepted = "expected one line; with {bytes} in it, its last word is the data block, such as cas {key} 0 0 {bytes} 7 {value}";
+    let several = "has no reply of the classic text protocol, or several, so it cannot be measured: expected commands with one \
                    reply";
     let table = [
         ("version", "version|".to_owned()),
@@ -164,7 +164,7 @@ fn inline_words_are_quoted_where_redis_needs_it() {
         ("SET {key} 'a {value}'", "SET k1 \"a value\"|"),
         (
             "QUIT",
-            "'QUIT': after QUIT a connection does not answer each request once, so it cannot be measured; accepted: commands \
+            "'QUIT': after QUIT a connection does not answer each request once, so it cannot be measured: expected commands \
                   with one reply",
         ),
     ];
@@ -200,15 +200,15 @@ fn quoting_follows_redis_cli() {
         (r"ECHO \n", r"*2|$4|ECHO|$2|\n|"),
         (
             r#"ECHO a"b"c"#,
-            "'ECHO a\"b\"c', at 'a\"b\"c': a closing quote is not followed by a blank; accepted: quotes around whole words",
+            "'ECHO a\"b\"c', at 'a\"b\"c': a closing quote is not followed by a blank: expected quotes around whole words",
         ),
         (
             r#"ECHO "ab"c"#,
-            "'ECHO \"ab\"c', at '\"ab\"c': a closing quote is not followed by a blank; accepted: quotes around whole words",
+            "'ECHO \"ab\"c', at '\"ab\"c': a closing quote is not followed by a blank: expected quotes around whole words",
         ),
-        (r#"ECHO "a"#, "'ECHO \"a', at '\"a': a quote is not closed; accepted: 'TEXT' or \"TEXT\""),
-        (r#"ECHO "a\"#, "'ECHO \"a\\', at '\"a\\': a quote is not closed; accepted: 'TEXT' or \"TEXT\""),
-        (r"ECHO 'a\'", "'ECHO 'a\\'', at ''a\\'': a quote is not closed; accepted: 'TEXT' or \"TEXT\""),
+        (r#"ECHO "a"#, "'ECHO \"a', at '\"a': a quote is not closed: expected 'TEXT' or \"TEXT\""),
+        (r#"ECHO "a\"#, "'ECHO \"a\\', at '\"a\\': a quote is not closed: expected 'TEXT' or \"TEXT\""),
+        (r"ECHO 'a\'", "'ECHO 'a\\'', at ''a\\'': a quote is not closed: expected 'TEXT' or \"TEXT\""),
     ];
     for (text, expected) in table {
         check(text, expected);
@@ -220,21 +220,21 @@ fn quoting_follows_redis_cli() {
 
 #[test]
 fn unmeasurable_commands_are_refused() {
-    let one_reply = "a connection does not answer each request once, so it cannot be measured; accepted: commands with one reply";
+    let one_reply = "a connection does not answer each request once, so it cannot be measured: expected commands with one reply";
     let table = [
-        ("", "a command template is empty; accepted: a command such as HSET {key} f {value}".to_owned()),
-        (" \t ", "a command template is empty; accepted: a command such as HSET {key} f {value}".to_owned()),
+        ("", "empty command: expected a command, e.g. HSET {key} f {value}".to_owned()),
+        (" \t ", "empty command: expected a command, e.g. HSET {key} f {value}".to_owned()),
         ("{key} x", "'{key} x' begins with a placeholder or with nothing; it must begin with a command".to_owned()),
         ("x{key} x", "'x{key} x' begins with a placeholder or with nothing; it must begin with a command".to_owned()),
         (
             "GET {keys}",
-            "'{keys}' is no placeholder; accepted: {key}, {value}, {random:N} for N letters and digits, {rand:MIN,MAX} for a whole number, and in memcached-text \
+            "'{keys}' is no placeholder: expected {key}, {value}, {random:N} for N letters and digits, {rand:MIN,MAX} for a whole number, and in memcached-text \
              {bytes}; a plain brace is written \\{ in double quotes"
                 .to_owned(),
         ),
         (
             "MSET {key} {value} {key}2 {value}",
-            "'MSET {key} {value} {key}2 {value}' has {value} 2 times; accepted: once, or not at all".to_owned(),
+            "'MSET {key} {value} {key}2 {value}' has {value} 2 times: expected once, or not at all".to_owned(),
         ),
         ("ECHO {random}", "'ECHO {random}': {random} has a length, such as {random:8} for 8 letters and digits".to_owned()),
         ("ECHO {bytes}", "'ECHO {bytes}': only --protocol memcached-text has {bytes}".to_owned()),

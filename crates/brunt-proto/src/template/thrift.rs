@@ -33,7 +33,7 @@ const TYPES: [(&str, u8); 13] = [
 ];
 
 /// For messages.
-const ACCEPTED: &str = "accepted: METHOD and fields such as 1:i32=5, 2:string={value}, 3:bool=true, 4:double={random}, 5:struct … \
+const ACCEPTED: &str = "expected METHOD and fields such as 1:i32=5, 2:string={value}, 3:bool=true, 4:double={random}, 5:struct … \
                         stop, 6:list<i32>=2, 7:map<string,i64>=1";
 
 /// The pieces of a call.
@@ -48,7 +48,7 @@ pub(super) fn call(text: &str, words: &[Word]) -> Result<Vec<Piece>, String> {
     body.text(&SEQUENCE);
     for word in fields {
         field(word, &mut body).ok_or_else(|| {
-            format!("'{text}': '{}' is no field of a call; {ACCEPTED}", word.head().escape_ascii())
+            format!("'{text}': '{}' is no field of a call: {ACCEPTED}", word.head().escape_ascii())
         })?;
     }
     body.text(&[STOP]);

@@ -68,7 +68,7 @@ const PLACEHOLDERS: [(&[u8], Part); 4] =
     [(b"key", Part::Key), (b"value", Part::Value), (b"bytes", Part::Length), (b"random", Part::Random(0))];
 
 /// For messages.
-const ACCEPTED: &str = "accepted: {key}, {value}, {random:N} for N letters and digits, {rand:MIN,MAX} for a whole number, and in \
+const ACCEPTED: &str = "expected {key}, {value}, {random:N} for N letters and digits, {rand:MIN,MAX} for a whole number, and in \
                         memcached-text {bytes}; a plain brace is written \\{ in double quotes";
 
 /// What other tools' commands have in the place of our placeholders.
@@ -129,7 +129,7 @@ fn argument(text: &[u8]) -> Result<(Vec<Letter>, usize), &'static str> {
                 at += quoted(&text[at..], &mut letters)?;
                 return match text.get(at) {
                     Some(behind) if !behind.is_ascii_whitespace() => {
-                        Err("a closing quote is not followed by a blank; accepted: quotes around whole words")
+                        Err("a closing quote is not followed by a blank: expected quotes around whole words")
                     }
                     _ => Ok((letters, at)),
                 };
@@ -148,7 +148,7 @@ fn quoted(text: &[u8], letters: &mut Vec<Letter>) -> Result<usize, &'static str>
     let mut at = 1;
     loop {
         match &text[at..] {
-            [] => return Err("a quote is not closed; accepted: 'TEXT' or \"TEXT\""),
+            [] => return Err("a quote is not closed: expected 'TEXT' or \"TEXT\""),
             [byte, ..] if *byte == quote => return Ok(at + 1),
             [b'\\', rest @ ..] if quote == b'"' && !rest.is_empty() => {
                 let (byte, used) = escape(rest);
@@ -196,7 +196,7 @@ fn parts(letters: &[Letter]) -> Result<Vec<Part>, String> {
             continue;
         };
         let part = part(&word).ok_or_else(|| {
-            format!("'{{{}}}' is no placeholder; {ACCEPTED}", String::from_utf8_lossy(&word))
+            format!("'{{{}}}' is no placeholder: {ACCEPTED}", String::from_utf8_lossy(&word))
         })?;
         if !text.is_empty() {
             parts.push(Part::Text(std::mem::take(&mut text)));

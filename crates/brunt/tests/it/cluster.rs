@@ -340,7 +340,7 @@ fn servers_without_cluster_mode_are_named() {
         (
             &["-s", &server.address, "--database", "3"],
             2,
-            "--database: '3' was given; accepted: 0 together with --cluster",
+            "--database cannot be used with --cluster, which has database 0 only",
         ),
     ];
     for version in ["resp2", "resp3"] {
