@@ -5,6 +5,7 @@
 
 mod documents;
 mod layering;
+mod layers;
 mod manifest;
 mod rust;
 mod source;

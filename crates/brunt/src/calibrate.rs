@@ -4,6 +4,7 @@
 //! search is `brunt-stats`'s, each of its steps an ordinary measurement. Invariant: everything is bounded in time, the
 //! bound is said beforehand, a calibration that was interrupted is not kept, and one that others disturbed says so.
 
+use crate::calibration_step::STEP;
 use crate::calibrations::{self, StoreResult};
 use crate::cli;
 use crate::exit::{Exit, Failure};
@@ -35,13 +36,6 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// Of a step, where the user does not say.
-pub(crate) const STEP: DurationNs = DurationNs(1_000_000_000);
-/// Half of a step's requests may be missing before its p99 is. Of 100 ms some time slices of the scheduler are half,
-/// and a busy neighbour takes that many in a row.
-pub(crate) const STEP_MIN: DurationNs = DurationNs(250_000_000);
-/// The median of more than ten times as many requests as a p99 needs is not worth a host that nobody may use for hours.
-pub(crate) const STEP_MAX: DurationNs = DurationNs(60_000_000_000);
 /// The lowest rate has at least so many requests in a step: twice what a p99 takes.
 const REQUESTS_MIN: u64 = 2_000;
 /// And is no less than this: between requests that are further apart, processors fall asleep.
@@ -61,9 +55,6 @@ const FLOOR_SLICES: u64 = 3;
 const IN_PROCESS_MAX: DurationNs = DurationNs(1_500_000_000);
 /// What a step takes beside its warm-up and window: connecting, storing few keys, ending.
 const AROUND_NS: u64 = 150_000_000;
-/// Few, so that a step begins soon; the reference server's time does not depend on them.
-pub(crate) const KEYS: u64 = 1_000;
-
 /// Measures, prints, and keeps what was measured.
 pub(crate) fn calibrate(flags: &cli::Calibrate) -> Result<Exit, Failure> {
     let (run, class) = flags.spec();

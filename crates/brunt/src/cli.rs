@@ -7,7 +7,7 @@
     reason = "doc comments here are the help text: brackets mean optional"
 )]
 
-use crate::calibrate;
+use crate::calibration_step;
 use crate::http::HttpAddress;
 use crate::option_file::parse_or_read;
 use crate::presentation::{LayoutFlags, Presentation};
@@ -910,7 +910,7 @@ pub(crate) struct Calibrate {
 
 fn step(text: &str) -> Result<DurationNs, String> {
     let step: DurationNs = text.parse()?;
-    let (least, most) = (calibrate::STEP_MIN, calibrate::STEP_MAX);
+    let (least, most) = (calibration_step::STEP_MIN, calibration_step::STEP_MAX);
     if step < least || step > most {
         Err(format!("accepted: a duration from {least} to {most}"))
     } else {
@@ -1152,7 +1152,7 @@ impl Load {
 impl Calibrate {
     /// The flags as a specification of one step; its rate is the calibration's to choose.
     pub(crate) fn spec(&self) -> (RunSpec, ClassSpec) {
-        let time = self.time.unwrap_or(calibrate::STEP);
+        let time = self.time.unwrap_or(calibration_step::STEP);
         let run = RunSpec {
             threads: self.threads,
             cpus: self.cpus.clone(),
@@ -1170,7 +1170,7 @@ impl Calibrate {
             connections: self.connections,
             depth: self.depth,
             value_size: self.value_size.clone(),
-            keys: Some(Count(calibrate::KEYS)),
+            keys: Some(Count(calibration_step::KEYS)),
             ..ClassSpec::default()
         };
         (run, class)

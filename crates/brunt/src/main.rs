@@ -7,6 +7,7 @@
 
 mod agent;
 mod calibrate;
+mod calibration_step;
 mod calibrations;
 mod campaign;
 mod cli;

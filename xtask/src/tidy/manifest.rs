@@ -3,7 +3,7 @@
 //! Also the one place that reads manifests for other rules. A manifest that is no TOML is cargo's to complain about and
 //! counts as empty here.
 
-use super::layering::LAYERS;
+use super::layers::LAYERS;
 use super::{File, Finding};
 
 /// In which table a dependency stands.

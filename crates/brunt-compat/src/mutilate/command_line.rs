@@ -3,33 +3,12 @@
 //! Not what they come to together: that is [`super::invocation`]. Invariant: whatever is given stands in a field, in a warning or in
 //! a refusal.
 
-use super::agents::MasterOptions;
-use super::{EXIT_REFUSED, EXIT_SYNTAX};
+use super::EXIT_SYNTAX;
+use super::host_options::MasterOptions;
+use super::invalid_option::{InvalidOption, stray_warning};
+use super::numbers::Numbers;
 use crate::hosts::AgentMode;
-use crate::options::{ParsedOptions, Rule, integer, leading_number, number, scan};
-use std::fmt;
-
-/// Why nothing is run.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct InvalidOption {
-    /// The exit code.
-    pub code: u8,
-    /// What to tell the user.
-    pub message: String,
-}
-
-impl InvalidOption {
-    /// Something that can be read and not be done.
-    pub(super) fn of(message: impl Into<String>) -> Self {
-        Self { code: EXIT_REFUSED, message: message.into() }
-    }
-}
-
-impl fmt::Display for InvalidOption {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str(&self.message)
-    }
-}
+use crate::options::{ParsedOptions, Rule, leading_number, scan};
 
 const fn flag(long: &'static str, short: Option<char>) -> Rule {
     Rule { long, short, takes_value: false, repeats: false, ends: false, is_ours: false }
@@ -238,62 +217,6 @@ pub fn parse(arguments: &[String]) -> Result<Action, InvalidOption> {
     }
     check_known(&parsed)?;
     command_line(&parsed, &numbers).map(|line| Action::Run(Box::new(line)))
-}
-
-/// The options that are numbers.
-pub(super) struct Numbers {
-    given: Vec<(&'static str, i32)>,
-    update: f64,
-}
-
-const INTEGERS: [&str; 16] = [
-    "qps",
-    "time",
-    "records",
-    "threads",
-    "connections",
-    "depth",
-    "warmup",
-    "wait",
-    "lambda_mul",
-    "measure_connections",
-    "measure_qps",
-    "measure_depth",
-    "assoc",
-    "twitter_trace",
-    "misswindow",
-    "queries",
-];
-
-impl Numbers {
-    fn read(parsed: &ParsedOptions) -> Result<Self, String> {
-        let mut given = Vec::new();
-        for long in INTEGERS {
-            if let Some(text) = parsed.value(long) {
-                let read = integer(text);
-                let accepted =
-                    || format!("--{long}: '{text}' was given; accepted: a whole number up to {}", i32::MAX);
-                let value = read.ok_or_else(accepted)?;
-                given.push((long, value));
-            }
-        }
-        let update = match parsed.value("update") {
-            None => 0.0,
-            Some(text) => {
-                number(text).ok_or_else(|| format!("--update: '{text}' was given; accepted: a number"))?
-            }
-        };
-        Ok(Self { given, update })
-    }
-
-    pub(super) fn get(&self, long: &str) -> Option<i32> {
-        self.given.iter().find(|(held, _)| *held == long).map(|(_, value)| *value)
-    }
-
-    /// The option or its default, as a count.
-    pub(super) fn count(&self, long: &str, default: u64) -> u64 {
-        self.get(long).map_or(default, |value| u64::try_from(value).unwrap_or(0))
-    }
 }
 
 /// In mutilate's order.
@@ -538,11 +461,6 @@ fn warnings(line: &CommandLine, parsed: &ParsedOptions) -> Vec<String> {
     let strays = parsed.strays.iter().map(|stray| stray_warning(stray));
     let given = rules.into_iter().filter(|(applies, _)| *applies).map(|(_, warning)| warning.to_owned());
     strays.chain(given).collect()
-}
-
-/// What is said of a word that is no option and no option's.
-pub(super) fn stray_warning(stray: &str) -> String {
-    format!("'{stray}': without effect; it belongs to no option")
 }
 
 #[cfg(test)]

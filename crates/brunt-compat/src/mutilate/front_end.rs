@@ -3,8 +3,9 @@
 //! Not where options are read or rows are written: those are [`super::command_line`] and [`super::report`]. Invariant: standard output
 //! holds what mutilate's would, and everything else is a line on standard error.
 
-use super::command_line::{self, InvalidOption, ScanRange, SearchBound};
+use super::command_line::{self, ScanRange, SearchBound};
 use super::help::HELP;
+use super::invalid_option::InvalidOption;
 use super::invocation::{Campaign, Invocation};
 use super::report::{self, Layout};
 use super::search::Search;

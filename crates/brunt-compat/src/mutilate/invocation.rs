@@ -4,9 +4,10 @@
 //! docs/compat.md says where that differs.
 
 use super::Generation;
-use super::agents::{MasterOptions, pairs};
-use super::command_line::{CommandLine, InvalidOption, ScanRange, SearchBound};
+use super::command_line::{CommandLine, ScanRange, SearchBound};
 use super::generator::Generator;
+use super::host_options::MasterOptions;
+use super::invalid_option::InvalidOption;
 use brunt_plan::arrival::Arrival;
 use brunt_plan::cpus::CpuList;
 use brunt_plan::login::Password;
@@ -352,6 +353,14 @@ fn class_spec(
         value_size: Some(values),
         ..ClassSpec::default()
     })
+}
+
+/// Pairs of a thread and a server that have connections, in one process.
+pub(super) fn pairs(roundrobin: bool, servers: u32, threads: u32) -> u32 {
+    match roundrobin && threads > 1 {
+        true => servers.max(threads),
+        false => servers.saturating_mul(threads),
+    }
 }
 
 #[cfg(test)]

@@ -8,7 +8,11 @@ pub mod command_line;
 pub mod front_end;
 pub mod generator;
 pub mod help;
+pub mod host_options;
+pub mod invalid_option;
 pub mod invocation;
+mod master;
+mod numbers;
 pub mod report;
 mod search;
 

@@ -2,6 +2,7 @@
 
 use super::super::Generation;
 use super::super::command_line::{Action, parse};
+use super::super::invalid_option::InvalidOption;
 use super::*;
 use brunt_plan::resolve::{Host, resolve};
 use brunt_plan::units::Count;

@@ -1,0 +1,33 @@
+//! What is wrong with an option: an error that ends with its exit code, or a warning.
+//!
+//! Invariant: a message names the option as mutilate spells it.
+
+use super::EXIT_REFUSED;
+use std::fmt;
+
+/// Why nothing is run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct InvalidOption {
+    /// The exit code.
+    pub code: u8,
+    /// What to tell the user.
+    pub message: String,
+}
+
+impl InvalidOption {
+    /// Something that can be read and not be done.
+    pub(super) fn of(message: impl Into<String>) -> Self {
+        Self { code: EXIT_REFUSED, message: message.into() }
+    }
+}
+
+impl fmt::Display for InvalidOption {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(&self.message)
+    }
+}
+
+/// What is said of a word that is no option and no option's.
+pub(super) fn stray_warning(stray: &str) -> String {
+    format!("'{stray}': without effect; it belongs to no option")
+}

@@ -1,0 +1,59 @@
+//! The options of mutilate that are numbers, read before any of them is checked.
+
+use crate::options::{ParsedOptions, integer, number};
+
+/// The options that are numbers.
+pub(super) struct Numbers {
+    given: Vec<(&'static str, i32)>,
+    pub(super) update: f64,
+}
+
+const INTEGERS: [&str; 16] = [
+    "qps",
+    "time",
+    "records",
+    "threads",
+    "connections",
+    "depth",
+    "warmup",
+    "wait",
+    "lambda_mul",
+    "measure_connections",
+    "measure_qps",
+    "measure_depth",
+    "assoc",
+    "twitter_trace",
+    "misswindow",
+    "queries",
+];
+
+impl Numbers {
+    pub(super) fn read(parsed: &ParsedOptions) -> Result<Self, String> {
+        let mut given = Vec::new();
+        for long in INTEGERS {
+            if let Some(text) = parsed.value(long) {
+                let read = integer(text);
+                let accepted =
+                    || format!("--{long}: '{text}' was given; accepted: a whole number up to {}", i32::MAX);
+                let value = read.ok_or_else(accepted)?;
+                given.push((long, value));
+            }
+        }
+        let update = match parsed.value("update") {
+            None => 0.0,
+            Some(text) => {
+                number(text).ok_or_else(|| format!("--update: '{text}' was given; accepted: a number"))?
+            }
+        };
+        Ok(Self { given, update })
+    }
+
+    pub(super) fn get(&self, long: &str) -> Option<i32> {
+        self.given.iter().find(|(held, _)| *held == long).map(|(_, value)| *value)
+    }
+
+    /// The option or its default, as a count.
+    pub(super) fn count(&self, long: &str, default: u64) -> u64 {
+        self.get(long).map_or(default, |value| u64::try_from(value).unwrap_or(0))
+    }
+}
