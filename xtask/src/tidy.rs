@@ -3,6 +3,7 @@
 //! Reads files and judges them; it changes nothing. A rule is a pure function from files to findings, so that its tests
 //! are small made-up files. What clippy, rustfmt or the compiler can check is left to them.
 
+mod circles;
 mod documents;
 mod layering;
 mod layers;
@@ -52,7 +53,8 @@ pub(crate) fn run() -> anyhow::Result<()> {
 }
 
 fn check(files: &[File]) -> Vec<Finding> {
-    let rules = [documents::check, layering::check, manifest::check, source::check, text::check];
+    let rules =
+        [circles::check, documents::check, layering::check, manifest::check, source::check, text::check];
     let mut findings: Vec<Finding> = rules.iter().flat_map(|rule| rule(files)).collect();
     findings.sort();
     findings
