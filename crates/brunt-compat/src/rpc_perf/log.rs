@@ -182,7 +182,7 @@ fn of_2017(window: &Window) -> [String; 6] {
             connections.begun, connections.closed, requests.replied, requests.sent
         ),
         format!(
-            "Requests: PrintedWorkload: {} Prepared: {} In-Flight: {}",
+            "Requests: Sent: {} Prepared: {} In-Flight: {}",
             requests.sent, requests.scheduled, requests.in_flight
         ),
         format!(
@@ -378,7 +378,7 @@ Warmup complete
 Window: 1
 Connections: Ok: 1 Error: 1 Timeout: 1 Open: 5
 Sockets: Create: 3 Close: 2 Read: 986233 Write: 986234 Flush: 0
-Requests: PrintedWorkload: 986234 Prepared: 986240 In-Flight: 6
+Requests: Sent: 986234 Prepared: 986240 In-Flight: 6
 Responses: Ok: 986231 Error: 2 Timeout: 1 Hit: 3 Miss: 1
 Rate: 16437.22 rps Success: 100.00 % Hit Rate: 75.00 %
 Percentiles: Response OK (us): min: 0 p50: 0 p90: 0 p99: 1 p999: 1 p9999: 1 max: 1";
