@@ -5,6 +5,7 @@
 //! each what it has to say in the end. Times that pass through here are CLOCK_MONOTONIC of this host, which others know how
 //! far they are off; [`crate::monotonic_ns`] reads it. Invariant: the schedule begins nowhere before everyone is ready.
 
+use crate::clock::monotonic_ns;
 pub use crate::run_error::RemoteError;
 use brunt_plan::op::ClassId;
 use brunt_plan::plan::Plan;
@@ -79,7 +80,7 @@ impl Coordinator for LocalOnly {
     }
 
     fn begin(&mut self) -> Result<u64, RemoteError> {
-        Ok(crate::monotonic_ns() + START_AHEAD_NS)
+        Ok(monotonic_ns() + START_AHEAD_NS)
     }
 
     fn publish_interval(&mut self, _: &Interval, _: u64) {}

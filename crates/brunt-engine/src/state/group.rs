@@ -5,8 +5,10 @@
 //! when its last part has ended, with the first of their failures; a replica whose connection is gone fails no change that another has
 //! answered.
 
-use crate::state::ids::{GroupId, NO_GROUP, NO_SHARED_SLOT, SharedSlotId};
+use crate::state::ids::{GroupId, NO_SHARED_SLOT, SharedSlotId};
 use crate::state::in_flight::Entry;
+use crate::state::lane::Picked;
+use crate::state::slab::Slab;
 use brunt_plan::op::Op;
 use brunt_plan::outcome::{Outcome, OutcomeClass, ReplyKind};
 use brunt_plan::phase::Phase;
@@ -46,7 +48,7 @@ pub(crate) struct Group {
     failure: Option<Outcome>,
     /// What the servers said of a change: the first of them, but a refusal rather than anything else.
     answer: Option<Outcome>,
-    /// Parts that have not ended, or the next free group.
+    /// Parts that have not ended.
     left: u32,
 }
 
@@ -67,33 +69,23 @@ impl Group {
     }
 }
 
-/// All groups of a worker.
+/// The groups of a worker.
 #[derive(Debug)]
-pub(crate) struct Groups {
-    groups: Vec<Group>,
-    free: GroupId,
-}
+pub(crate) struct Groups(Slab<Group>);
 
 impl Groups {
     /// Room for this many operations.
     pub(crate) fn with_capacity(operations: usize) -> Self {
-        Self { groups: Vec::with_capacity(operations), free: NO_GROUP }
+        Self(Slab::with_capacity(operations))
     }
 
-    /// An operation that is about to be handed out in parts, of which there are at least two.
-    pub(crate) fn open(
-        &mut self,
-        op: Op,
-        phase: Phase,
-        intended_ns: u64,
-        picked_ns: u64,
-        parts: u32,
-    ) -> GroupId {
-        let group = Group {
-            op,
-            phase,
-            intended_ns,
-            picked_ns,
+    /// Adds an operation that is about to be queued in parts, of which there are at least two.
+    pub(crate) fn open(&mut self, picked: &Picked, parts: u32) -> GroupId {
+        self.0.insert(Group {
+            op: picked.op,
+            phase: picked.phase,
+            intended_ns: picked.intended_ns,
+            picked_ns: picked.picked_ns,
             sent_ns: 0,
             first_byte_ns: 0,
             done_ns: 0,
@@ -107,27 +99,15 @@ impl Groups {
             failure: None,
             answer: None,
             left: parts,
-        };
-        if self.free == NO_GROUP {
-            debug_assert!(self.groups.len() < self.groups.capacity(), "no more groups than operations");
-            self.groups.push(group);
-            (self.groups.len() - 1) as GroupId
-        } else {
-            let id = self.free;
-            self.free = self.groups[id as usize].left;
-            self.groups[id as usize] = group;
-            id
-        }
+        })
     }
 
-    /// The group with this id.
     pub(crate) fn get(&self, id: GroupId) -> &Group {
-        &self.groups[id as usize]
+        self.0.get(id)
     }
 
-    /// The group with this id.
     pub(crate) fn get_mut(&mut self, id: GroupId) -> &mut Group {
-        &mut self.groups[id as usize]
+        self.0.get_mut(id)
     }
 
     /// A part that was sent has ended, in this way. Yields the group when it was the last.
@@ -138,7 +118,7 @@ impl Groups {
         outcome: Outcome,
         done_ns: u64,
     ) -> Option<Group> {
-        let group = &mut self.groups[id as usize];
+        let group = self.0.get_mut(id);
         group.sent_ns = group.sent_ns.max(part.sent_ns);
         // Not always that of the last: a time-out is booked at its own value, however late it is noticed.
         group.done_ns = group.done_ns.max(done_ns);
@@ -165,25 +145,25 @@ impl Groups {
     /// A part will never be sent. Yields the group when it was the last.
     pub(crate) fn end_unsent(&mut self, id: GroupId) -> Option<Group> {
         let lost = Outcome::without_reply(OutcomeClass::Lost);
-        self.groups[id as usize].failure.get_or_insert(lost);
+        self.0.get_mut(id).failure.get_or_insert(lost);
         self.count_down(id)
     }
 
     /// A part of a change will never be sent, for its replica is gone. Yields the group when it was the last.
     pub(crate) fn end_missed(&mut self, id: GroupId) -> Option<Group> {
-        self.groups[id as usize].missed += 1;
+        self.0.get_mut(id).missed += 1;
         self.count_down(id)
     }
 
     /// A part ends in a busy period whose latest request was so late.
     pub(crate) fn note_lag(&mut self, id: GroupId, busy_lag_ns: Option<u64>) {
-        let group = &mut self.groups[id as usize];
+        let group = self.0.get_mut(id);
         group.busy_lag_ns = group.busy_lag_ns.max(busy_lag_ns);
     }
 
     /// A part is given up before it was sent. Yields the group when it was the last.
     pub(crate) fn abandon(&mut self, id: GroupId, at_ns: u64) -> Option<Group> {
-        let group = &mut self.groups[id as usize];
+        let group = self.0.get_mut(id);
         group.abandoned = true;
         group.done_ns = group.done_ns.max(at_ns);
         self.end_unsent(id)
@@ -191,20 +171,14 @@ impl Groups {
 
     /// A part that was sent, and then sent on, will never be sent there. Yields the group when it was the last.
     pub(crate) fn end_redirected(&mut self, id: GroupId, first_sent_ns: u64) -> Option<Group> {
-        let group = &mut self.groups[id as usize];
+        let group = self.0.get_mut(id);
         group.sent_ns = group.sent_ns.max(first_sent_ns);
-        group.failure.get_or_insert(Outcome::without_reply(OutcomeClass::Lost));
-        self.count_down(id)
+        self.end_unsent(id)
     }
 
     fn count_down(&mut self, id: GroupId) -> Option<Group> {
-        let group = &mut self.groups[id as usize];
+        let group = self.0.get_mut(id);
         group.left -= 1;
-        (group.left == 0).then(|| {
-            let ended = *group;
-            group.left = self.free;
-            self.free = id;
-            ended
-        })
+        (group.left == 0).then(|| self.0.remove(id))
     }
 }

@@ -5,7 +5,8 @@
 //! asked; where nobody is known to have it, that is any of them, which knows better or says that nobody has it.
 
 use crate::state::lane::Picked;
-use crate::state::redirect_state::RedirectStates;
+use crate::state::redirect_state::RedirectState;
+use crate::state::slab::Slab;
 use brunt_proto::resp::node_host::NodeHost;
 use brunt_proto::resp::redirect::Redirect;
 use brunt_proto::resp::slot::{NodeAddress, SLOTS, SlotMap, slot_of};
@@ -116,7 +117,7 @@ pub(crate) struct SlotTable {
     routed: Vec<u8>,
     /// Those of the keys of the multi-get in hand.
     pub of_keys: Vec<u16>,
-    pub redirects: RedirectStates,
+    pub redirects: Slab<RedirectState>,
     /// To be sent again, and when: in this order, because all wait as long.
     pub paused: VecDeque<(u64, Picked)>,
     pub counts: RedirectionCounts,
@@ -139,7 +140,7 @@ impl SlotTable {
             templates,
             routed: Vec::with_capacity(room.routed_bytes),
             of_keys: Vec::with_capacity(room.keys),
-            redirects: RedirectStates::with_capacity(room.operations),
+            redirects: Slab::with_capacity(room.operations),
             paused: VecDeque::with_capacity(room.operations),
             counts: RedirectionCounts::default(),
             unknown_node: String::with_capacity(NODE_NAME_MAX),

@@ -18,6 +18,7 @@ pub(crate) mod ready;
 pub(crate) mod recording;
 pub(crate) mod redirect_state;
 pub(crate) mod shared_slot;
+pub(crate) mod slab;
 pub(crate) mod stamper;
 pub(crate) mod tokens;
 pub(crate) mod trace_feed;

@@ -1,63 +1,43 @@
-//! Slots of a closed loop that several operations share: a retrieval that missed and the stores that follow it.
+//! Slots of a closed loop that several operations share: a retrieval that missed and the fills after it.
 //!
-//! Not a slot itself (that is the session's): a lease says how many operations must still end before the slot is free
-//! again. A client that fills its cache asks for the next thing when the filling is done.
+//! Invariant: a slot is free again when the last operation that shares it has ended, and not before.
 
-use crate::state::ids::{NO_SHARED_SLOT, SharedSlotId};
+use crate::state::ids::SharedSlotId;
+use crate::state::slab::Slab;
 
 #[derive(Clone, Copy, Debug)]
 struct SharedSlot {
-    /// Operations that have not ended, or the next free shared_slot.
+    /// Operations that have not ended.
     left: u32,
     /// The connection whose slot it is.
     connection: u32,
 }
 
-/// All shared_slots of a worker.
+/// The shared slots of a worker.
 #[derive(Debug)]
-pub(crate) struct SharedSlots {
-    shared_slots: Vec<SharedSlot>,
-    free: SharedSlotId,
-}
+pub(crate) struct SharedSlots(Slab<SharedSlot>);
 
 impl SharedSlots {
     /// Room for this many slots.
     pub(crate) fn with_capacity(slots: usize) -> Self {
-        Self { shared_slots: Vec::with_capacity(slots), free: NO_SHARED_SLOT }
+        Self(Slab::with_capacity(slots))
     }
 
-    /// A lease of a slot of this connection, held by one operation.
+    /// Adds a slot of this connection, held by one operation.
     pub(crate) fn open(&mut self, connection: u32) -> SharedSlotId {
-        let shared_slot = SharedSlot { left: 1, connection };
-        if self.free == NO_SHARED_SLOT {
-            debug_assert!(
-                self.shared_slots.len() < self.shared_slots.capacity(),
-                "no more shared_slots than slots"
-            );
-            self.shared_slots.push(shared_slot);
-            (self.shared_slots.len() - 1) as SharedSlotId
-        } else {
-            let id = self.free;
-            self.free = self.shared_slots[id as usize].left;
-            self.shared_slots[id as usize] = shared_slot;
-            id
-        }
+        self.0.insert(SharedSlot { left: 1, connection })
     }
 
-    /// One more operation holds it.
+    /// Adds an operation to a slot.
     pub(crate) fn join(&mut self, id: SharedSlotId) {
-        self.shared_slots[id as usize].left += 1;
+        self.0.get_mut(id).left += 1;
     }
 
-    /// An operation that held it has ended. Yields the connection when it was the last.
+    /// Takes an ended operation off a slot. Returns the connection when it was the last.
     pub(crate) fn leave(&mut self, id: SharedSlotId) -> Option<u32> {
-        let shared_slot = &mut self.shared_slots[id as usize];
-        shared_slot.left -= 1;
-        (shared_slot.left == 0).then(|| {
-            shared_slot.left = self.free;
-            self.free = id;
-            shared_slot.connection
-        })
+        let slot = self.0.get_mut(id);
+        slot.left -= 1;
+        (slot.left == 0).then(|| self.0.remove(id).connection)
     }
 }
 
@@ -67,15 +47,12 @@ mod tests {
 
     #[test]
     fn the_last_operation_frees_the_slot() {
-        let mut shared_slots = SharedSlots::with_capacity(2);
-        let (one, two) = (shared_slots.open(7), shared_slots.open(8));
-        shared_slots.join(one);
-        assert_eq!(
-            [shared_slots.leave(one), shared_slots.leave(two), shared_slots.leave(one)],
-            [None, Some(8), Some(7)]
-        );
+        let mut slots = SharedSlots::with_capacity(2);
+        let (one, two) = (slots.open(7), slots.open(8));
+        slots.join(one);
+        assert_eq!([slots.leave(one), slots.leave(two), slots.leave(one)], [None, Some(8), Some(7)]);
         // Both are free again, and room for two is enough.
-        let again = [shared_slots.open(1), shared_slots.open(2)];
-        assert_eq!(again.map(|id| shared_slots.leave(id)), [Some(1), Some(2)]);
+        let again = [slots.open(1), slots.open(2)];
+        assert_eq!(again.map(|id| slots.leave(id)), [Some(1), Some(2)]);
     }
 }

@@ -10,6 +10,7 @@ use crate::state::hash_slots::{RedirectTarget, SlotTable, TRY_AGAIN_NS};
 use crate::state::ids::{EntryId, NO_GROUP, NO_REDIRECT, RedirectStateId};
 use crate::state::in_flight::Entry;
 use crate::state::lane::Picked;
+use crate::state::redirect_state::RedirectState;
 use brunt_plan::op::{Op, OpKind};
 use brunt_plan::outcome::ReplyKind;
 use brunt_proto::Codec;
@@ -67,10 +68,7 @@ impl<C: Codec> Traffic<C> {
         }
         slots.of_keys.sort_unstable();
         let parts = slots.of_keys.chunk_by(|one, next| one == next).count() as u32;
-        let group = match parts {
-            1 => NO_GROUP,
-            _ => self.groups.open(picked.op, picked.phase, picked.intended_ns, picked.picked_ns, parts),
-        };
+        let group = self.group_of(&picked, parts);
         let (mut flush_first, mut at) = (false, 0);
         while let Some(slots) = &mut self.slots
             && let Some(slot) = slots.of_keys.get(at).copied()
@@ -211,7 +209,7 @@ impl<C: Codec> Traffic<C> {
         let mut entry = *entry;
         if let Some(slots) = self.slots.as_mut().filter(|_| entry.details.redirect_state != NO_REDIRECT) {
             let redirect_state =
-                slots.redirects.close(std::mem::replace(&mut entry.details.redirect_state, NO_REDIRECT));
+                slots.redirects.remove(std::mem::replace(&mut entry.details.redirect_state, NO_REDIRECT));
             if entry.sent_ns == 0 {
                 // Its sends before are counted already.
                 entry.details.wire_requests = 0;
@@ -248,7 +246,7 @@ impl<C: Codec> Traffic<C> {
     /// The run is over, and an operation that was sent on waits: it was sent, and has no reply.
     pub(super) fn close_redirected(&mut self, picked: &Picked, now_ns: u64) {
         let Some(slots) = &mut self.slots else { return };
-        let first_sent_ns = slots.redirects.close(picked.redirect_state).first_sent_ns;
+        let first_sent_ns = slots.redirects.remove(picked.redirect_state).first_sent_ns;
         if picked.group == NO_GROUP {
             self.recording.in_flight(picked.phase, &picked.op, first_sent_ns);
             self.recording.left_unrecorded(picked.picked_ns, now_ns);
@@ -284,7 +282,7 @@ fn count_hop(slots: &mut SlotTable, entry: &Entry, hop: Hop, at_ns: u64) -> Redi
     let id = match entry.details.redirect_state {
         NO_REDIRECT => {
             slots.counts.operations += 1;
-            slots.redirects.open(entry.sent_ns)
+            slots.redirects.insert(RedirectState::new(entry.sent_ns))
         }
         id => id,
     };

@@ -153,10 +153,10 @@ impl<C: Codec> Traffic<C> {
     }
 
     /// The group of an operation in so many parts.
-    fn group_of(&mut self, picked: &Picked, parts: u32) -> GroupId {
+    pub(super) fn group_of(&mut self, picked: &Picked, parts: u32) -> GroupId {
         match parts {
             0 | 1 => NO_GROUP,
-            _ => self.groups.open(picked.op, picked.phase, picked.intended_ns, picked.picked_ns, parts),
+            _ => self.groups.open(picked, parts),
         }
     }
 }
