@@ -1,7 +1,7 @@
-//! `brunt-bench cost`: runs another program and writes down the processor time that it took, all of it.
+//! `brunt-bench cost`: runs a command and writes its CPU time to a file.
 //!
-//! Not a timer of one's own: what the kernel books for the child and its children, from its start to its end, the same for
-//! every program that is compared (`cargo xtask bench`).
+//! The kernel's accounting of the child and its children, from start to end, alike for every program compared
+//! (`cargo xtask bench`).
 
 use crate::syscall_client::usage::{Who, usage};
 use std::process::{Command, ExitCode};
@@ -16,7 +16,7 @@ pub(crate) struct Cost {
 }
 
 impl Cost {
-    /// Parses what stands behind the verb.
+    /// Parses the arguments.
     ///
     /// # Errors
     /// It is not `--to FILE -- COMMAND...`.
@@ -30,7 +30,7 @@ impl Cost {
         }
     }
 
-    /// Runs it; what it prints goes where ours would.
+    /// Runs the command; its output is inherited.
     ///
     /// # Errors
     /// It cannot be started, or the file cannot be written.

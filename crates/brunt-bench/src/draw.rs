@@ -31,10 +31,10 @@ const OPS_MAX: u64 = 1 << 53;
 const SHAPE: (u32, u32) = (16, 1);
 
 impl Draw {
-    /// Parses what stands behind the verb.
+    /// Parses the arguments.
     ///
     /// # Errors
-    /// With the option, what was given, and what is accepted.
+    /// An invalid option.
     pub(crate) fn parse(options: &[&str]) -> Result<Self, String> {
         let (mut keys, mut popularity, mut ops) = (None, "uniform", None);
         for pair in options.chunks(2) {
@@ -50,7 +50,7 @@ impl Draw {
         Ok(Self { plan, ops: ops.ok_or("--ops is missing")? })
     }
 
-    /// Draws, and says how often.
+    /// Draws gets and reports their number.
     ///
     /// # Errors
     /// A key was not the one that was drawn.
@@ -109,8 +109,8 @@ impl Client {
         Self { session, keyspace, key, now_ns: 0 }
     }
 
-    /// One get from its drawing to its end, the network left out. Is the key that was written the one that was drawn?
-    /// This function is what is counted.
+    /// One get from its draw to its end, without network. Is the written key the drawn one? This function is
+    /// counted.
     #[inline(never)]
     fn get(&mut self) -> bool {
         let Next::Get { id, connection, .. } = self.session.take_next() else { return false };

@@ -1,8 +1,8 @@
 //! What a request costs (docs/performance.md): the production worker over canned replies, for a profiler to count, and a
 //! client that makes the system calls and nothing else, for others to be compared with.
 //!
-//! Nothing here is part of the product. Invariant: a verb fails unless everything was answered as it should be, so that
-//! what is counted is honest work.
+//! Nothing here is part of the product. Invariant: a verb fails unless every operation was answered correctly, so
+//! that only real work is counted.
 
 #![deny(unsafe_code)]
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "saying what was done is the job")]
@@ -103,7 +103,7 @@ fn number(option: &str, given: &str, max: u64) -> Result<u64, String> {
     given.parse().ok().filter(|number| (1..=max).contains(number)).ok_or_else(accepted)
 }
 
-/// What is wrong with an option that stands where no known one with a value does.
+/// The error of an unknown option or a missing value.
 fn unknown(option: &str) -> String {
     format!("'{option}' is no option, or has no value")
 }
@@ -111,7 +111,7 @@ fn unknown(option: &str) -> String {
 fn parse(words: &[String]) -> Result<Verb, String> {
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
     match words.as_slice() {
-        // What stands behind `cost` may be another's.
+        // Options behind `cost` may be the command's.
         [verb, ..] if *verb != "cost" && words.contains(&"--help") => Ok(Verb::Help),
         ["worker", options @ ..] => Worker::parse(options).map(Verb::Worker),
         ["draw", options @ ..] => Draw::parse(options).map(|draw| Verb::Draw(Box::new(draw))),

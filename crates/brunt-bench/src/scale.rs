@@ -1,8 +1,8 @@
-//! `brunt-bench scale`: what a second worker on a processor of its own adds, over canned replies in real time.
+//! `brunt-bench scale`: the throughput that a second worker on its own CPU adds, over canned replies in real time.
 //!
-//! Not a measurement of a server or of the kernel: no worker makes a system call, so that whatever keeps two workers from
-//! doing twice the work of one is shared between them in the program, or in the processor. Rounds of one worker and of two
-//! alternate, so that a busy host meets both alike. Invariant: it fails unless every get was a hit.
+//! No worker makes a system call: whatever keeps two workers from twice the work of one is shared in the program or
+//! the CPU. Rounds of one and of two workers alternate, so that a busy host affects both alike. Invariant: it fails
+//! unless every get was a hit.
 
 use crate::shape::Shape;
 use crate::{number, unknown};
@@ -28,15 +28,15 @@ pub(crate) struct Scale {
 struct Measurement {
     /// Gets per second.
     rate: f64,
-    /// Gets per second of processor time: what a host that takes processors away leaves as it is.
+    /// Gets per second of CPU time, which preemption does not change.
     cpu_rate: f64,
 }
 
 impl Scale {
-    /// Parses what stands behind the verb.
+    /// Parses the arguments.
     ///
     /// # Errors
-    /// With the option, what was given, and what is accepted.
+    /// An invalid option.
     pub(crate) fn parse(options: &[&str]) -> Result<Self, String> {
         let shape = "64x32".parse().expect("a shape of ours");
         let mut scale = Self { shape, rounds: 9, time_ms: 500, cpus: [0, 1] };
@@ -60,7 +60,7 @@ impl Scale {
         Ok(scale)
     }
 
-    /// So many workers, each with a shape of its own on a processor of its own.
+    /// A plan of this many workers, each with its shape and CPU.
     fn plan(&self, workers: usize) -> Plan {
         let Self { shape, time_ms, cpus, .. } = self;
         let cpus: Vec<String> = cpus[..workers].iter().map(u32::to_string).collect();
@@ -76,7 +76,7 @@ impl Scale {
             .expect("a shape is within the plan's bounds")
     }
 
-    /// Lets so many workers run side by side.
+    /// Runs this many workers in parallel.
     fn take(&self, workers: usize) -> Result<Measurement, String> {
         let echoes = run_in_real_time(&self.plan(workers), &AtomicBool::new(false))
             .map_err(|error| error.to_string())?;
@@ -89,14 +89,14 @@ impl Scale {
         Ok(Measurement { rate, cpu_rate })
     }
 
-    /// Takes all rounds, and says what they came to.
+    /// Runs all rounds and reports the results.
     ///
     /// # Errors
     /// A thread cannot be had or pinned, or not every get was a hit.
     pub(crate) fn run(&self) -> Result<String, String> {
         let (mut one, mut two) = (Vec::new(), Vec::new());
         for round in 0..self.rounds {
-            // Who goes first takes turns, too.
+            // The order alternates, too.
             for workers in if round % 2 == 0 { [1, 2] } else { [2, 1] } {
                 let taken = self.take(workers)?;
                 if workers == 1 { one.push(taken) } else { two.push(taken) }

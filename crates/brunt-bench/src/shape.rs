@@ -1,16 +1,16 @@
-//! The shape of a rehearsal: how many connections, how deep, how much each wait brings, and when sends are told of.
+//! The shape of an in-process run: connections, depth, completions per wait, deferred sends.
 //!
-//! Not a plan: the rest of that is the same for every rehearsal. Text form `CONNECTIONSxDEPTH[/COMPLETIONS][,uring]`.
+//! Everything else of the plan is constant. Text form `CONNECTIONSxDEPTH[/COMPLETIONS][,uring]`.
 
 use brunt_engine::in_process_run::Interface;
 use std::str::FromStr;
 
-/// Connections and depth are at most this; a plan takes more, but a rehearsal need not hold them.
+/// Maximum connections and depth; a plan takes more.
 const MAX: usize = 4_096;
 /// Behind a shape whose sends have their results from the next wait.
 const URING: &str = ",uring";
 
-/// How a rehearsal is loaded.
+/// Load of an in-process run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Shape {
     /// Connections.

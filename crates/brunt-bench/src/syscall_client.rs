@@ -1,9 +1,8 @@
 //! `brunt-bench floor`: a client that makes the system calls of a closed loop of gets and does nothing else.
 //!
-//! Not a load generator: it draws no keys, keeps no times and no books, reads no reply and looks at no clock. What it
-//! costs is what the kernel asks for a request under an engine and a policy, and the least that any client on the same
-//! calls can come to (docs/performance.md). Invariant: every request that it counts was answered, and every reply had the
-//! length of a hit.
+//! It draws no keys, keeps no times and no counts, parses no reply and reads no clock. Its cost is the kernel's
+//! share of a request under an interface and a policy: the minimum of any client with the same calls
+//! (docs/performance.md). Invariant: every request counted was answered, and every reply had the length of a hit.
 
 mod epoll;
 mod load;
@@ -27,7 +26,7 @@ use usage::{Usage, Who, usage};
 const DEPTH_MAX: u32 = 128;
 /// As many buffers, twice over, as a ring of them can have.
 const CONNECTIONS_MAX: usize = 4096;
-/// A run of a number of requests is given up after this long.
+/// Time limit of a run by number of requests.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// The kernel's interface.
@@ -71,7 +70,7 @@ pub(crate) struct SyscallClient {
 }
 
 impl SyscallClient {
-    /// Parses what stands behind the verb.
+    /// Parses the arguments.
     pub(crate) fn parse(options: &[&str]) -> Result<Self, String> {
         let mut floor = Self {
             server: String::new(),
@@ -125,7 +124,7 @@ impl SyscallClient {
         Ok(self)
     }
 
-    /// Runs, and says in JSON what was done and what it took.
+    /// Runs, and returns the result.
     ///
     /// # Errors
     /// In words: keys that are not there, a server that goes away or falls silent, a kernel that lacks something.

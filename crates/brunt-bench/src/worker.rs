@@ -1,8 +1,7 @@
-//! `brunt-bench worker`: takes the production worker through a rehearsal and says what was done.
+//! `brunt-bench worker`: runs the production worker over canned replies and reports the counts.
 //!
-//! Not a timer: times of a rehearsal are made up, and nothing here looks at a clock. It exists to be run under a
-//! profiler, as `cargo xtask instructions` does (docs/performance.md). Invariant: it fails unless every operation was
-//! answered with what was stored and every book balances, so that what is counted is honest work.
+//! The clock is virtual. It is run under a profiler, as `cargo xtask instructions` does (docs/performance.md).
+//! Invariant: it fails unless every operation was a hit and all counts add up.
 
 use crate::shape::Shape;
 use crate::{number, unknown};
@@ -14,7 +13,7 @@ use brunt_plan::spec::PlanSpec;
 
 /// More take longer than anybody waits.
 const OPS_MAX: u64 = 1 << 53;
-/// They take their turns on one processor.
+/// They run one after the other on one CPU.
 const THREADS_MAX: u64 = 64;
 
 /// What was asked for.
@@ -31,10 +30,10 @@ pub(crate) struct Worker {
 }
 
 impl Worker {
-    /// Parses what stands behind the verb.
+    /// Parses the arguments.
     ///
     /// # Errors
-    /// With the option, what was given, and what is accepted.
+    /// An invalid option.
     pub(crate) fn parse(options: &[&str]) -> Result<Self, String> {
         let (mut shape, mut ops, mut threads, mut protocol) = (None, None, 1, Protocol::MemcachedText);
         let mut verifies = false;
@@ -62,7 +61,7 @@ impl Worker {
     fn plan(self) -> Plan {
         let Self { shape, ops, threads, protocol, verifies } = self;
         let verify = if verifies { "verify = '100%'\n" } else { "" };
-        // Nobody connects to it.
+        // Never connected to.
         let toml = format!(
             "{verify}protocol = '{protocol}'\nserver = 'nowhere'\nthreads = {threads}\nseed = 1\nwarmup = '0s'\nmix = 'get'\nkeys = 10000\nkey-size = 30\nvalue-size = 200\n\
              connections = {}\ndepth = {}\nrequests = {ops}",
@@ -74,10 +73,10 @@ impl Worker {
             .expect("a shape is within the plan's bounds")
     }
 
-    /// Rehearses, and says what was done.
+    /// Runs and reports the counts.
     ///
     /// # Errors
-    /// Not every get was a hit, or a book does not balance.
+    /// A get was no hit, or counts do not add up.
     pub(crate) fn run(self) -> Result<String, String> {
         let InProcessRun { measured, is_balanced, intervals, calls } =
             run_in_virtual_time(&self.plan(), self.shape.interface);

@@ -1,6 +1,6 @@
-//! The allocator of the tests: the system's, and a count of the calls of each thread.
+//! The allocator of the tests: the system's, with a count of each thread's calls.
 //!
-//! For tests only. "Nothing is allocated while a run goes on" is a promise, and this is what it is held to.
+//! Tests hold workers to the rule that a running worker allocates nothing.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
@@ -18,7 +18,7 @@ pub(crate) fn allocations() -> u64 {
 }
 
 fn count() {
-    // Not there any more while a thread is being taken down; nobody asks then.
+    // The thread-local is gone while a thread ends.
     let _ = ALLOCATIONS.try_with(|count| count.set(count.get() + 1));
 }
 

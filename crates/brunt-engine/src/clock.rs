@@ -30,8 +30,8 @@ impl WallReading {
     }
 }
 
-/// How instants of the wall clock become instants of the worker's. The kernel steers both clocks by the same amounts,
-/// so that the one's lead over the other never changes but when the wall clock is set.
+/// Converts instants of the wall clock to the worker's clock. The kernel slews both clocks alike, so their
+/// difference changes only when the wall clock is set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Conversion {
     lead_ns: i64,
@@ -40,8 +40,8 @@ pub(crate) struct Conversion {
 }
 
 impl Conversion {
-    /// For the instants between two readings; `None` if the wall clock was set between them, as far as they can tell:
-    /// that the lead changed by less than the error of both is not seen, and harms no more than that error does.
+    /// For the instants between two readings; `None` if their differences show that the wall clock was set in
+    /// between. A step smaller than the error of both readings is not detected, and adds no more than that error.
     pub(crate) fn between(one: &WallReading, other: &WallReading) -> Option<Self> {
         let ((one_ns, one_error_ns), (other_ns, other_error_ns)) = (one.lead_ns(), other.lead_ns());
         if one_ns.abs_diff(other_ns) > one_error_ns + other_error_ns {
@@ -97,8 +97,8 @@ impl Clock {
         (self.wall().lead_ns().0 / 1_000).max(0) as u64
     }
 
-    /// Reads the wall clock beside this one: three times, of which the tightest counts, for a worker may lose its
-    /// processor between two of the readings.
+    /// Reads the wall clock between two readings of this one, three times, and keeps the tightest: a worker may
+    /// lose its CPU between two readings.
     pub(crate) fn wall(&self) -> WallReading {
         let read = || WallReading {
             before_ns: self.now_ns(),

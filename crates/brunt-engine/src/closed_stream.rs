@@ -1,8 +1,8 @@
 //! Was standard output closed when the process began?
 //!
-//! Before `main` the standard library opens /dev/null in the place of standard streams that are closed (`sanitize_standard_fds`), so
-//! that no file of ours gets their numbers. Then a result for standard output would be written, and be nowhere. That the open
-//! descriptor is /dev/null proves nothing: others pass one on purpose. Invariant: asked before the standard library acts.
+//! Before `main` the standard library opens /dev/null for standard streams that are closed
+//! (`sanitize_standard_fds`), so a result for standard output would be lost without an error. An open /dev/null
+//! proves nothing: a caller may pass it on purpose. Invariant: the check runs before the standard library does.
 
 #![allow(unsafe_code, reason = "only functions of .init_array run before the standard library")]
 
@@ -15,9 +15,9 @@ pub fn standard_output_was_closed() -> bool {
     WAS_CLOSED.load(Ordering::Relaxed)
 }
 
-// SAFETY: the C library calls what stands in this section once, on the one thread that there is, before `main`. It passes argc, argv
-// and envp, which a function without parameters may ignore in every C ABI of Linux. `look` uses nothing of the standard library that
-// is set up later.
+// SAFETY: the C library calls the entries of this section once, before `main`, on the only thread. It passes argc,
+// argv and envp, which a function without parameters may ignore in every C ABI of Linux. `look` uses nothing of the
+// standard library that is set up later.
 #[used]
 #[unsafe(link_section = ".init_array")]
 static LOOK: extern "C" fn() = look;

@@ -1,7 +1,7 @@
-//! Codecs by protocol: the one `match` that makes a codec of what the plan says.
+//! Codecs by protocol: the one `match` from the plan's protocol to a codec.
 //!
-//! Not the codecs (those are brunt-proto) and not what is done with one. Invariant: a [`CodecVisitor`] is compiled once for each codec that
-//! it may meet, and for those over datagrams only where it asks for them.
+//! The codecs are in brunt-proto. Invariant: a [`CodecVisitor`] is compiled once for each codec that it may visit,
+//! and for datagram codecs only where it overrides `visit_datagrams`.
 
 use brunt_plan::command::Command;
 use brunt_plan::plan::{Class, Plan, Protocol};
@@ -15,15 +15,15 @@ use brunt_proto::template::{Framing, Template, Templates};
 use std::io;
 use std::sync::Arc;
 
-/// Whatever can be done in any dialect.
+/// Code that runs with the codec of a protocol.
 pub(crate) trait CodecVisitor: Sized {
-    /// What comes of it.
+    /// The result of a visit.
     type Output;
 
-    /// Does it in the dialect of `codec`.
+    /// Runs with this codec.
     fn visit<C: Codec>(self, codec: C) -> Self::Output;
 
-    /// Does it in a dialect that datagrams can carry, too.
+    /// Runs with a codec that datagrams can carry, too.
     fn visit_datagrams<C: Codec>(self, codec: C) -> Self::Output {
         self.visit(codec)
     }
@@ -32,7 +32,7 @@ pub(crate) trait CodecVisitor: Sized {
 /// Lets `visitor` speak this protocol, one of the plan's.
 ///
 /// # Errors
-/// A command of the plan is none. Plans are checked where they are made, so this is a mistake of ours.
+/// A command of the plan is invalid, which `resolve` has excluded.
 pub(crate) fn with_codec<S: CodecVisitor>(
     plan: &Plan,
     protocol: Protocol,
@@ -85,7 +85,7 @@ fn message_codec(plan: &Plan, protocol: Protocol, messages: Messages) -> io::Res
     Ok(MessageCodec::new(messages, templates(plan, protocol)?, waiting_max))
 }
 
-/// What commands look like in a protocol; `None` where there are none.
+/// The framing of user-defined commands in a protocol; `None` where it has none.
 fn framing(protocol: Protocol) -> Option<Framing> {
     match protocol {
         Protocol::MemcachedText => Some(Framing::MemcachedText),
@@ -111,7 +111,7 @@ fn parsed(plan: &Plan, protocol: Protocol) -> Result<Vec<Template>, String> {
     plan.commands.iter().enumerate().map(parse).collect()
 }
 
-/// The commands of a plan, which were checked where it was made: an error is a mistake of ours.
+/// The commands of a plan, which were checked by `resolve`.
 pub(crate) fn commands(plan: &Plan, protocol: Protocol) -> io::Result<Vec<Template>> {
     parsed(plan, protocol).map_err(io::Error::other)
 }
@@ -123,7 +123,7 @@ fn templates(plan: &Plan, protocol: Protocol) -> io::Result<Templates> {
 /// Checks the commands of a plan, which its protocols' codecs read.
 ///
 /// # Errors
-/// The first that is none, and what is accepted; for a user.
+/// The first invalid command and what is accepted, for a user.
 pub fn check_commands(plan: &Plan) -> Result<(), String> {
     plan.protocols().into_iter().try_for_each(|protocol| parsed(plan, protocol).map(drop))
 }

@@ -1,6 +1,6 @@
-//! The option that was left out, by what a server says instead of a valid reply.
+//! Which option the user may have missed, from what a server sends instead of a valid reply.
 //!
-//! For messages after a failure: nothing is decided by it.
+//! For messages after a failure; no decision depends on it.
 
 use brunt_plan::destination::Server;
 use brunt_plan::plan::{Plan, Transport};
@@ -8,7 +8,7 @@ use brunt_plan::quoted_bytes::QuotedBytes;
 use brunt_proto::detection::DetectedProtocol;
 use brunt_stats::fault::FirstGarbage;
 
-/// What the user may have meant, from the first reply that is none or the first error; empty if it tells nothing.
+/// A hint from the first invalid reply or the first error; empty if there is none.
 pub fn hint(plan: &Plan, said: &[u8]) -> String {
     let servers = plan.servers();
     let of = |differs: fn(&Server) -> bool| servers.iter().find(|server| differs(server));
@@ -52,14 +52,14 @@ fn url(server: &Server, plain: &str, secure: &str) -> Option<String> {
     Some(format!("{scheme}://{address}"))
 }
 
-/// What to ask a user whose server ends plain connections, or says nothing on them.
+/// Hint for a server that closes plain connections, or does not answer on them.
 pub(crate) const TLS_HINT: &str = "; is it a port for TLS (--transport tls)?";
 
 pub(crate) fn tls_hint(plan: &Plan) -> &'static str {
     if plan.uses_transport(Transport::Tcp) { TLS_HINT } else { "" }
 }
 
-/// What to tell a user of bytes that are no reply.
+/// Describes malformed bytes for a user.
 pub(crate) fn describe_malformed(garbage: &FirstGarbage) -> String {
     format!("it sent \"{}\": {}", QuotedBytes(garbage.bytes()), garbage.reason)
 }

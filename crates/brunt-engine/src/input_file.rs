@@ -30,10 +30,10 @@ pub fn read(path: &Path, bytes_max: u64) -> io::Result<Vec<u8>> {
     if bytes.len() as u64 > bytes_max { Err(too_large(bytes_max)) } else { Ok(bytes) }
 }
 
-/// The same as text.
+/// As [`read`], decoded as UTF-8.
 ///
 /// # Errors
-/// Those of [`read`], and what is not UTF-8.
+/// Those of [`read`], and bytes that are not UTF-8.
 pub fn read_text(path: &Path, bytes_max: u64) -> io::Result<String> {
     let text = String::from_utf8(read(path, bytes_max)?);
     text.map_err(|_| io::Error::new(io::ErrorKind::InvalidData, "it is not text in UTF-8"))

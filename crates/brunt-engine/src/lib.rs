@@ -1,8 +1,8 @@
 //! The engine: one event loop that turns a plan into traffic and traffic into recorded intervals.
 //!
-//! The way through this crate: [`run::run`] starts threads through `launch` and leads them through the phases; each
-//! thread turns one `worker`, which owns its `traffic` (sessions, connections, operations in flight, recording) and one
-//! `Io`. The engine knows neither who asked nor what is printed.
+//! [`run::run`] starts threads through `run/launch.rs` and drives them through the phases. Each thread iterates one
+//! `worker`, which owns its `traffic`, the `state` below that, and one `io`. The folders are the layers: run,
+//! worker, traffic, state, io, transport; imports point downwards.
 
 #![deny(unsafe_code)]
 

@@ -1,7 +1,7 @@
-//! A run from the outside: starts the workers, leads them through the phases, gathers what they recorded.
+//! The control thread of a run: starts the workers, drives them through the phases, collects their intervals.
 //!
-//! Not a worker: this is the control thread, which may allocate, wait and be late by milliseconds without touching a
-//! single latency. Invariant: every set that a worker hands over is read exactly once, the last one included.
+//! It may allocate, wait and be late by milliseconds without affecting a latency. Invariant: every set that a
+//! worker hands over is read exactly once, the last one included.
 
 pub mod cluster;
 pub mod coordinator;
@@ -52,48 +52,48 @@ use std::sync::mpsc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// How often the control thread looks at its workers while it waits for them, and how long after the end of an interval it
-/// looks for the first time. Every look costs the processor that a worker may be on a switch to us and back, so there is
-/// one for every interval and not more, as long as all workers are in time.
+/// Polling period while workers are awaited, and the delay of the first poll after the end of an interval. A poll
+/// may preempt a worker, so there is one per interval while all workers are on time.
 const POLL_PERIOD: Duration = Duration::from_millis(10);
 
-/// What the control thread sees while a run goes on.
+/// An event of a run.
 #[derive(Debug)]
 pub enum RunEvent<'a> {
-    /// Every connection stands and every key is confirmed: the schedule begins. `end_ns` is `u64::MAX` where time is no
-    /// bound. Comes a second time where the plan leaves open when the window begins: first with the latest time that it may,
-    /// and again as soon as it is known, ahead of it.
+    /// Every connection is established and every key confirmed: the schedule begins. `end_ns` is `u64::MAX` without
+    /// a time limit. Sent twice where the plan leaves the start of the window open: first with its latest start,
+    /// then ahead of its actual start.
     Started(RunTimes),
-    /// A worker handed over what it recorded, preload included.
+    /// An interval of a worker, preload included.
     Interval(&'a Interval),
-    /// A server said something of itself. What it says after the workers have ended is in the result alone.
+    /// Statistics of a server. Those of after the workers' end are in the result alone.
     Statistics {
-        /// The place of the server among [`Plan::polled_servers`].
+        /// Index of the server among the polled servers of the plan.
         server: usize,
-        /// What it said.
+        /// Its statistics.
         snapshot: &'a Snapshot,
     },
-    /// Time has passed. Comes after every look at the workers: about 10 ms after the end of each of their intervals, and
-    /// before the schedule begins every 10 ms.
+    /// Time has passed. Sent after every poll of the workers: about 10 ms after the end of each interval, and every
+    /// 10 ms before the schedule begins.
     Tick {
         /// Nanoseconds on the run's clock.
         now_ns: u64,
-        /// Everything that was handed over so far.
+        /// All intervals so far.
         intervals: &'a IntervalStore,
     },
 }
 
-/// What whoever observes a run wants to happen next.
+/// What an observer wants to happen next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RunDecision {
-    /// Go on as the plan says.
+    /// Continue as planned.
     Continue,
-    /// The schedule may end now: what was measured is enough. No interruption, for the plan foresees it.
+    /// End the schedule: the measurement suffices. The plan allows for this, so the run does not count as
+    /// interrupted.
     Finish,
 }
 
-/// Carries out a plan. `stop` ends the schedule early; `observe` sees what happens, on the calling thread, and may find
-/// that it is enough.
+/// Runs a plan. `stop` ends the schedule early; `observe` receives events on the calling thread and may end the
+/// schedule.
 pub fn run(
     plan: &Plan,
     endpoints: &[Endpoint],
@@ -104,7 +104,7 @@ pub fn run(
     run_part(plan, &LocalPart::whole(plan), endpoints, data, stop, observe, &mut LocalOnly)
 }
 
-/// Carries out a part of a plan here, and what the coordinator adds is as if it had been recorded here, too.
+/// Runs the local part of a plan; what the coordinator adds counts as if it were recorded here.
 pub fn run_part(
     plan: &Plan,
     part: &LocalPart<'_>,
@@ -116,7 +116,7 @@ pub fn run_part(
 ) -> Result<RunData, RunError> {
     let setup = RunSetup { plan, part, endpoints, data };
     match setup.execute(None, stop, observe, coordinator) {
-        // Memory that may be locked is a user's: since it was tried here, another process may have taken it.
+        // The limit of locked memory is per user: since the probe another process may have taken it.
         Err(RunError::System(error)) if plan.io == IoChoice::Auto && is_out_of_memory(&error) => {
             setup.execute(Some(without_io_uring(&error)), stop, observe, coordinator)
         }
@@ -124,7 +124,7 @@ pub fn run_part(
     }
 }
 
-/// What a run is made of, before any worker is there.
+/// The parameters of a run.
 struct RunSetup<'a> {
     plan: &'a Plan,
     part: &'a LocalPart<'a>,
@@ -133,7 +133,7 @@ struct RunSetup<'a> {
 }
 
 impl RunSetup<'_> {
-    /// Makes the workers, by this interface or else by the best that works, and leads them through the run.
+    /// Runs with this kernel interface, or else with the best one that works.
     fn execute(
         &self,
         chosen: Option<Chosen>,
@@ -154,7 +154,7 @@ impl RunSetup<'_> {
         let clock = Clock::start();
         let orders = Arc::new(Orders::default());
         let (notices, incoming) = mpsc::channel();
-        // Before a worker connects, so that nothing of ours is missing between its first answer and its last.
+        // Polled before a worker connects, so that every request of the run is between the first and the last poll.
         let (told, statistics) = mpsc::channel();
         let pollers = start_stats_pollers(&blueprint, clock, &told).map_err(RunError::System)?;
         let start_map_poller = |board| SlotMapPoller::start(plan, board, endpoints.to_vec(), clock);
@@ -264,25 +264,25 @@ struct ControlThread<'a> {
     orders: Arc<Orders>,
     workers: Vec<WorkerHandle>,
     intervals: IntervalStore,
-    /// What the classes of our workers are in the whole.
+    /// Maps the local classes to those of the whole run.
     host_mapping: HostMapping,
     clock: Clock,
     observe: &'a mut dyn FnMut(RunEvent<'_>) -> RunDecision,
     coordinator: &'a mut dyn Coordinator,
-    /// From the start of the schedule on.
+    /// Set when the schedule starts.
     watch: Option<WindowWatch>,
-    /// Until the window is known to begin, where the plan leaves that open.
+    /// Set until the start of the window is known, where the plan leaves it open.
     window_start: Option<WindowStart>,
-    /// What came of that.
+    /// How the warm-up ended.
     warmup_end: Option<WarmupEnd>,
     /// The servers are nodes of a cluster.
     is_cluster: bool,
-    /// What the servers say of themselves.
+    /// Statistics of the servers.
     statistics: mpsc::Receiver<ServerSnapshot>,
 }
 
 impl ControlThread<'_> {
-    /// Waits until every worker is connected and has its keys confirmed, here and elsewhere.
+    /// Waits until every worker has connected and has its keys confirmed, on all hosts.
     fn await_preparation(
         &mut self,
         incoming: &mpsc::Receiver<Notice>,
@@ -301,12 +301,12 @@ impl ControlThread<'_> {
                 ReadyState::Aborted => return Err(RunError::Interrupted),
                 ReadyState::Wait | ReadyState::Ready => {}
             }
-            // None has leave to end before the schedule began; without it the others would wait for the start for ever.
+            // A worker that ended early can never become ready.
             if self.workers.iter().any(|worker| worker.thread.is_finished()) {
                 return Err(worker_gone());
             }
             if is_ready {
-                // The coordinator has waited.
+                // `poll_ready` has waited.
                 continue;
             }
             match incoming.recv_timeout(POLL_PERIOD) {
@@ -326,7 +326,7 @@ impl ControlThread<'_> {
         }
     }
 
-    /// Says when the schedule begins. Returns when the measured window does.
+    /// Sets the start of the schedule. Returns the start of the measured window.
     fn start_schedule(
         &mut self,
         plan: &Plan,
@@ -348,8 +348,9 @@ impl ControlThread<'_> {
         Ok(measure_ns)
     }
 
-    /// Gathers intervals until every worker has finished, here and elsewhere. Returns whether the schedule was cut short; an
-    /// error is what became of somebody elsewhere, or that no server will ever speak to us by TLS, which none of them had said before.
+    /// Collects intervals until every worker has finished, on all hosts. Returns whether the schedule was
+    /// interrupted. An error is that of another host, or a TLS failure of all servers that no worker had seen
+    /// before the start.
     fn run_schedule(
         &mut self,
         plan: &Plan,
@@ -359,9 +360,10 @@ impl ControlThread<'_> {
     ) -> Result<bool, RunError> {
         let mut interrupted = false;
         loop {
-            // Next to nothing is told any more, but a worker that ends drops its end of the channel, and the last one wakes us.
+            // Few notices are left, but a worker that ends drops its end of the channel, and the last one wakes
+            // this thread.
             let wait = self.until_next_poll(self.clock.now_ns());
-            // From then on the coordinator waits.
+            // Once all workers have ended, the coordinator waits instead.
             let told = incoming.recv_timeout(wait);
             let have_ours_ended = matches!(told, Err(mpsc::RecvTimeoutError::Disconnected));
             let now_ns = self.clock.now_ns();
@@ -398,17 +400,17 @@ impl ControlThread<'_> {
         }
     }
 
-    /// Says when the window begins, as soon as that is decided, where the plan leaves it open.
+    /// Starts the window as soon as its start is decided, where the plan leaves it open.
     fn start_window(&mut self, plan: &Plan, pollers: &StatsPollers) -> Result<(), RunError> {
         let Some(window_start) = &mut self.window_start else { return Ok(()) };
         let now_ns = self.clock.now_ns();
         let Some(StartedWindow { times, end }) = window_start.check(now_ns, plan, &self.intervals) else {
             return Ok(());
         };
-        // Where it begins as late as it may, every worker knows that already.
+        // The latest start is known to every worker already.
         if end != WarmupEnd::Longest {
             if self.clock.now_ns() + AHEAD_NS > times.measure_ns {
-                // To find that out took too long. It is found again at the next look.
+                // The decision took too long; it is repeated with the next poll.
                 return Ok(());
             }
             self.orders.measure_ns.store(times.measure_ns, Ordering::Release);
@@ -427,7 +429,7 @@ impl ControlThread<'_> {
         Ok(())
     }
 
-    /// Hears what was recorded elsewhere.
+    /// Polls the coordinator and stores intervals of other hosts.
     fn poll_coordinator(
         &mut self,
         have_ours_ended: bool,
@@ -442,18 +444,18 @@ impl ControlThread<'_> {
         })
     }
 
-    /// Has any server answered any worker, as far as they have told?
+    /// Has any server answered, as far as intervals tell?
     fn has_answer(&self) -> bool {
         self.intervals.books().entries().any(|entry| entry.book.requests.completed() > 0)
     }
 
-    /// How long there is nothing to look for: all workers end their intervals at the same instants, and at both ends of the
-    /// window the host is asked for its counters.
+    /// Time until the next poll: all workers end their intervals at the same instants, and host counters are read
+    /// at both ends of the window.
     fn until_next_poll(&self, now_ns: u64) -> Duration {
         let Some(WindowWatch { start_ns, measure_ns, end_ns, .. }) = self.watch else { return POLL_PERIOD };
         let ended_ns = now_ns.saturating_sub(start_ns) / INTERVAL_NS * INTERVAL_NS + start_ns;
-        // Where the other set is not back in time, an interval becomes longer; so whoever is late is waited for, and before
-        // the start there is a hand-over that belongs to no interval.
+        // An interval is longer where the other set was not back in time; before the start there is a hand-over
+        // outside all intervals.
         let is_late = |worker: &WorkerHandle| worker.until_ns < ended_ns && !worker.thread.is_finished();
         if now_ns < start_ns || self.workers.iter().any(is_late) {
             return POLL_PERIOD;
@@ -463,14 +465,14 @@ impl ControlThread<'_> {
         Duration::from_nanos(of_window.fold(next_ns, u64::min) - now_ns)
     }
 
-    /// Reads every set that was handed over and gives it back.
+    /// Reads every set that was handed over, and gives it back.
     fn collect_intervals(&mut self) -> RunDecision {
         for worker in 0..self.workers.len() {
             while let Ok(mut filled) = self.workers[worker].filled.pop() {
                 self.store_interval(filled.set.take_interval(worker as u32, filled.start_ns, filled.end_ns));
                 let worker = &mut self.workers[worker];
                 worker.until_ns = filled.end_ns;
-                // A worker that is gone takes nothing back.
+                // A worker that has ended takes no set back.
                 let _ = worker.spares.push(filled.set);
             }
         }
@@ -480,7 +482,7 @@ impl ControlThread<'_> {
         (self.observe)(RunEvent::Tick { now_ns: self.clock.now_ns(), intervals: &self.intervals })
     }
 
-    /// Keeps what one of our workers recorded.
+    /// Stores an interval of a local worker.
     fn store_interval(&mut self, interval: Interval) {
         let interval = self.host_mapping.interval(interval);
         (self.observe)(RunEvent::Interval(&interval));
@@ -488,7 +490,7 @@ impl ControlThread<'_> {
         self.intervals.push(&interval);
     }
 
-    /// Lets every worker go at once, without a result to report.
+    /// Aborts every worker, without a result.
     fn abort(&mut self) -> Vec<io::Result<WorkerEnd>> {
         self.orders.abort.store(true, Ordering::Relaxed);
         self.workers.drain(..).map(|worker| join(worker.thread)).collect()
@@ -526,7 +528,7 @@ impl ControlThread<'_> {
     }
 }
 
-/// What others recorded comes with times of this host's CLOCK_MONOTONIC: how these become the run's.
+/// Maps CLOCK_MONOTONIC of this host, which intervals of other hosts use, to the clock of the run.
 fn to_local_clock(clock: &Clock) -> HostMapping {
     HostMapping { clock_shift_ns: -(clock.monotonic_of(0) as i64), ..HostMapping::default() }
 }
@@ -534,7 +536,7 @@ fn to_local_clock(clock: &Clock) -> HostMapping {
 fn join(thread: JoinHandle<io::Result<WorkerEnd>>) -> io::Result<WorkerEnd> {
     match thread.join() {
         Ok(end) => end,
-        // A broken invariant of ours: the message is on stderr already, and the run must not look like a success.
+        // A panic has printed its message already; the run must not look like a success.
         Err(panic) => std::panic::resume_unwind(panic),
     }
 }

@@ -1,87 +1,87 @@
-//! Why there is nothing to report: one type from the worker or control thread that finds out to the user who is told.
+//! Why a run failed: one type from the worker or control thread that notices it to the user.
 //!
-//! Not trouble during a run, which is data. Invariant: each kind says here what it tells and who is to blame, and nowhere else.
+//! Faults during a run are data. Invariant: each kind defines its message and its origin here.
 
 use brunt_plan::server::ServerAddress;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::io;
 
-/// Why there is nothing to report.
+/// Why a run failed.
 #[derive(Debug)]
 pub enum RunError {
     /// No address of a server accepts connections.
     Unreachable {
         /// The server as named in the plan.
         server: ServerAddress,
-        /// The last refusal.
+        /// The last error.
         reason: io::Error,
     },
-    /// A connection to a server stood, and came to its end before the server had answered.
+    /// A connection was established, and ended before the server had answered.
     NoReply {
         /// The server as named in the plan.
         server: ServerAddress,
-        /// What was not answered, how it ended, and what the user may have meant.
+        /// What was not answered, how the connection ended, and a hint.
         reason: String,
     },
-    /// A server does not let us in, or does not speak the protocol of the plan.
+    /// A server rejects the connection setup, or does not use the protocol of the plan.
     SetupRejected {
         /// The server as named in the plan.
         server: ServerAddress,
-        /// What it said.
+        /// The server's reply.
         reason: String,
     },
-    /// A server that is to be a node of a cluster has no map of one.
+    /// A server has no slot map of a cluster.
     NoSlotMap {
         /// The server as named in the plan.
         server: ServerAddress,
-        /// What it said.
+        /// The server's reply.
         reason: String,
     },
-    /// TLS cannot be agreed on with a server, or one of its certificates and ours is refused.
+    /// The TLS handshake failed, or a certificate was rejected.
     TlsFailed {
         /// The server as named in the plan.
         server: ServerAddress,
         /// Why.
         reason: String,
     },
-    /// Not every key could be stored. A worker knows its own keys; the control thread says the rest.
+    /// Some keys could not be stored. A worker knows its own keys; the control thread adds the rest.
     PreloadFailed {
-        /// Where they were to be stored.
+        /// Names of the servers.
         servers: String,
-        /// How many were.
+        /// Keys confirmed.
         confirmed: u64,
-        /// Of how many.
+        /// Keys to store.
         wanted: u64,
-        /// What the server said first, or what became of the connections.
+        /// The server's first error, or the failures of connections.
         reason: String,
-        /// What the user may have meant, or nothing.
+        /// A hint, or nothing.
         hint: String,
     },
-    /// The measured window was to begin before every worker could know that it does.
+    /// The start of the window was set too late for the workers.
     WindowTooLate,
-    /// Stopped before the schedule began.
+    /// Interrupted before the schedule began.
     Interrupted,
-    /// The host lacks something that every run needs.
+    /// A system call failed that every run needs.
     System(io::Error),
     /// A trace cannot be opened.
     TraceUnreadable(TraceError),
-    /// The interface to the kernel that the plan names cannot be had: why.
+    /// The kernel interface that the plan names is unavailable: the reason.
     IoUnavailable(String),
-    /// Another host of the run failed: which, and why.
+    /// Another host failed: which, and why.
     Remote(RemoteError),
 }
 
-/// Why a run came to nothing, of somebody elsewhere.
+/// The failure of another host.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RemoteError {
-    /// A server is to blame, as that host sees it, and not the host.
+    /// The failure is a server's, as that host sees it.
     pub is_server_error: bool,
-    /// Who, and what is wrong; for a user.
+    /// Which host, and what failed; for a user.
     pub reason: String,
 }
 
-/// A file of a plan's that cannot be read.
+/// A trace file that cannot be read.
 #[derive(Debug)]
 pub struct TraceError {
     /// The file as the plan names it.
@@ -123,27 +123,27 @@ impl fmt::Display for RunError {
 
 impl std::error::Error for RunError {}
 
-/// What a run that came to nothing has to be blamed on.
+/// The origin of a failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ErrorOrigin {
-    /// A server, or the way to it.
+    /// A server, or the network.
     Server,
-    /// What the user asked for.
+    /// The user's request.
     Request,
-    /// A host that took part.
+    /// A host of the run.
     Host,
-    /// Nothing: it was stopped.
+    /// An interruption.
     Interruption,
 }
 
 impl RunError {
-    /// As a worker says it, which knows its own keys alone.
+    /// Of a worker, which knows its own keys only.
     pub(crate) fn preload_failed(confirmed: u64) -> Self {
         let (servers, reason, hint) = (String::new(), String::new(), String::new());
         Self::PreloadFailed { servers, confirmed, wanted: 0, reason, hint }
     }
 
-    /// What is to be blamed.
+    /// The origin of the failure.
     pub const fn origin(&self) -> ErrorOrigin {
         match self {
             Self::Unreachable { .. }

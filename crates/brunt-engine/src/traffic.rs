@@ -1,13 +1,13 @@
-//! The traffic of one worker: sessions, connections, operations in flight, and the recording of what became of them.
+//! The traffic of one worker: takes operations from its sessions, puts them on connections, and records their ends.
 //!
-//! Not the loop (that is [`crate::worker`]) and not the kernel. This file takes operations from schedules and queues
-//! their bytes; `sending` hands bytes out, `receiving` makes samples of what comes in, `matching` finds out whose it is,
-//! `choosing` knows which of several servers an operation goes to, `stamping` which of them the kernel's timestamps belong to, `connecting` lets connections come and go,
-//! `datagrams` puts replies together where they come in such, `diverting` knows where operations go whose connections are lost for good, `losing` books what goes wrong, `giving_up` what waits for a
-//! server in vain.
-//! Invariant: every operation taken from a session is, at every moment, in exactly one place — waiting or parked on a
-//! route, or on one connection's chain (each part of one that was split over servers) — until it is booked as ended or
-//! unsent.
+//! This file takes due operations and queues their bytes. `fast_send` and `fast_receive` are the short ways of
+//! simple gets; `routing` chooses servers, `sending` passes bytes to the Io, `receiving` makes samples of replies,
+//! `matching` finds their operations, `connection_setup` and `connecting` cover a connection's life, `datagrams`
+//! assembles replies over UDP, `stamping` selects requests for kernel timestamps, `verifying` checks values,
+//! `redirecting` follows a cluster, `failure_handling` covers lost connections and timeouts, `rerouting` moves
+//! operations away from closed connections, `abandoning` ends those whose server is down. Invariant: every
+//! operation taken from a session is in exactly one place, waiting or parked on a route or on one connection's
+//! chain (each part of a split one), until it is recorded as ended or unsent.
 
 mod abandoning;
 mod connecting;
@@ -52,19 +52,19 @@ use brunt_workload::payload::{HEAD_LEN, Payload, ValueParts};
 use brunt_workload::session::DueOp;
 use std::sync::Arc;
 
-/// The times that part the phases, on the worker's clock.
+/// The times of the phases, on the worker's clock.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Window {
     /// Warm-up begins.
     pub start_ns: u64,
     /// The measured window begins.
     pub measure_ns: u64,
-    /// It ends; `u64::MAX` while that is not known.
+    /// It ends; `u64::MAX` while unknown.
     pub end_ns: u64,
 }
 
 impl Window {
-    /// Before the run is given its times.
+    /// Before the times are set.
     pub(crate) const UNKNOWN: Self = Self { start_ns: u64::MAX, measure_ns: u64::MAX, end_ns: u64::MAX };
 
     #[inline]
@@ -84,47 +84,47 @@ impl Window {
     }
 }
 
-/// What waits behind others may be picked late by this part of the time that the oldest of them has waited, which it will wait itself:
-/// so little of its response time is the client's by that.
+/// A waiting operation may be picked late by this fraction of the wait of the oldest one, which it will have to
+/// wait itself: so little of its response time is the client's.
 const WAITED_PER_CHECK: u64 = 128;
 
-/// What became of an attempt to give an operation to a connection.
+/// Result of placing an operation on a connection.
 enum Placing {
     /// Its bytes are queued.
     Placed,
     /// No connection has room.
     NoConnection,
-    /// The connection must send what it has first.
+    /// The connection must send first.
     FlushFirst,
 }
 
-/// Which connection of a worker goes where.
+/// Class, server and kind of a connection.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ConnectionPlan {
     /// Its class.
     pub class: u16,
     /// Its server.
     pub server: u16,
-    /// It is for datagrams.
+    /// It is a datagram socket.
     pub by_datagram: bool,
 }
 
-/// Everything a worker owns but its Io.
+/// A worker without its Io.
 pub(crate) struct Traffic<C: Codec> {
     codec: C,
-    /// That of streams, where there may be connections for datagrams.
+    /// The codec of streams, if connections may be datagram sockets.
     stream_codec: C,
     pub connections: Vec<Connection<C>>,
     pub lanes: Vec<Lane>,
     pub routes: Vec<Route>,
     pub deadlines: DeadlineQueue,
-    /// When each connection wants to be looked at: to be begun, given up, or ended by plan.
+    /// When each connection is opened, times out or expires.
     pub connection_timers: DeadlineQueue,
-    /// The servers as this worker sees them.
+    /// Health of the servers.
     pub servers: Vec<Health>,
-    /// How late the requests of their busy periods were.
+    /// Client lag of the servers' busy periods.
     pub busy: BusyPeriods,
-    /// The lifetimes of each class's connections.
+    /// Lifetimes of each class's connections.
     pub lifetimes: Vec<Lifetimes>,
     in_flight: InFlight<C>,
     groups: Groups,
@@ -134,17 +134,17 @@ pub(crate) struct Traffic<C: Codec> {
     payload: Arc<Payload>,
     pub window: Window,
     timeout_ns: u64,
-    /// There are more workers than processors.
+    /// There are more workers than CPUs.
     is_crowded: bool,
-    /// One for each class, where keys are checked in full.
+    /// One per class with `--verify`.
     audits: Vec<Audit>,
-    /// A connection went down since [`Traffic::take_any_lost`] was asked.
+    /// A connection was lost since the last [`Traffic::take_any_lost`].
     any_lost: bool,
-    /// Connections with something to send.
+    /// Connections with bytes to send.
     dirty: Vec<u32>,
-    /// When what is handed over was queued.
+    /// When the bytes to send were queued.
     queued_ns: u64,
-    /// Connections that have lived: nothing is out on them any more.
+    /// Expired connections without operations in flight.
     retired: Vec<u32>,
     /// Routes with waiting operations.
     backlogged: Vec<RouteId>,
@@ -153,47 +153,47 @@ pub(crate) struct Traffic<C: Codec> {
     wrong_bytes: WrongBytes,
     key_bytes: Vec<u8>,
     key_ends: Vec<u32>,
-    /// How many keys of the multi-get in hand each route has.
+    /// Keys of the current multi-get per route.
     route_keys: Vec<u16>,
-    /// The keys of the multi-get whose reply is being read, and which one that is.
+    /// Keys of the multi-get whose reply is being read, and its entry.
     reply_ids: Vec<u64>,
     reply_ids_of: EntryId,
-    /// Who has which slot, where the servers are a cluster.
+    /// The slot table, if the servers are a cluster.
     pub slots: Option<SlotTable>,
-    /// A server has not let a connection in, and nobody has been told.
+    /// A rejected connection setup that was not reported yet.
     setup_rejected: Option<SetupRejected>,
-    /// Why a greeting could not be sent, until the worker has seen it.
+    /// Errno of a failed setup send that was not reported yet.
     setup_send_error: Option<i32>,
 }
 
-/// What a [`Traffic`] is made of.
+/// The parts of a [`Traffic`].
 pub(crate) struct TrafficParts<C: Codec> {
     pub codec: C,
     pub links: Vec<ConnectionPlan>,
     pub servers: usize,
     pub busy: BusyPeriods,
     pub lifetimes: Vec<Lifetimes>,
-    /// Bytes that a connection can queue, and the longest request in keys and key bytes.
+    /// Bytes of a send queue, and the largest request in keys and key bytes.
     pub room: usize,
     pub keys_max: usize,
     pub key_bytes_max: usize,
-    /// Requests in flight at most, over all connections.
+    /// Maximum requests in flight, over all connections.
     pub in_flight_max: usize,
-    /// Operations that are split over servers, and slots that are shared with follow-ups, at most.
+    /// Maximum operations in parts, and shared slots.
     pub groups_max: usize,
     pub shared_slots_max: usize,
     pub recording: Recording,
-    /// Are kernel timestamps wanted?
+    /// Kernel timestamps are wanted.
     pub stamps: bool,
     pub payload: Arc<Payload>,
-    /// Are there windows of objects, whose values are told with their bytes where they are wrong?
+    /// Classes have windows of objects, whose wrong values are reported with their bytes.
     pub has_windows: bool,
     pub timeout_ns: u64,
-    /// There are more workers than processors.
+    /// There are more workers than CPUs.
     pub is_crowded: bool,
-    /// One for each class, where keys are checked in full.
+    /// One per class with `--verify`.
     pub audits: Vec<Audit>,
-    /// Who has which slot, where the servers are a cluster.
+    /// The slot table, if the servers are a cluster.
     pub slots: Option<SlotTable>,
 }
 
@@ -259,7 +259,7 @@ impl<C: Codec> Traffic<C> {
         }
     }
 
-    /// Lets these lanes have the connections. The old ones must have nothing in flight.
+    /// Replaces the lanes. The old ones must have nothing in flight.
     pub(crate) fn install(&mut self, lanes: Lanes) {
         assert_eq!(self.in_flight.len(), 0, "lanes change between phases only");
         (0..self.routes.len() as RouteId).for_each(|route| self.end_backlog(route));
@@ -291,38 +291,38 @@ impl<C: Codec> Traffic<C> {
         self.in_flight.len()
     }
 
-    /// Operations that are due and have not been sent.
+    /// Due operations that were not sent.
     pub(crate) fn backlog(&self) -> usize {
         self.routes.iter().map(Route::backlog).sum::<usize>() + self.paused()
     }
 
-    /// No lane will ever send again of itself, and nothing is waiting or in flight.
+    /// Are all sessions exhausted, with nothing waiting or in flight?
     pub(crate) fn is_finished(&self) -> bool {
         self.in_flight.len() == 0
             && self.lanes.iter().all(|lane| lane.session.is_exhausted())
             && self.backlog() == 0
     }
 
-    /// Has every key of every lane several servers?
+    /// Does every key have several servers?
     pub(crate) fn has_replicas(&self) -> bool {
         self.lanes.iter().all(|lane| lane.replicas() > 1)
     }
 
-    /// Have all sessions issued as many measured operations as they were to?
+    /// Have all sessions issued their number of measured operations?
     pub(crate) fn has_spent_budgets(&self) -> bool {
         self.lanes.iter().all(|lane| lane.session.has_spent_budget())
     }
 
-    /// The lane that uses a connection now, the first of those that share it.
+    /// The lane of a connection, the first if lanes share it.
     #[inline]
     fn lane_of(&self, connection: u32) -> u32 {
         let route = self.connections[connection as usize].route;
         self.routes.get(route as usize).map_or(0, |route| route.lane)
     }
 
-    /// Takes every operation that is due and queues its bytes. Returns whether some connection must send before more
-    /// can be queued: then the rest is left to be picked after that, at a later time. Were it picked now, it would wait for
-    /// room in a queue of ours, and a client that is too slow would take that for waiting for a server.
+    /// Takes every due operation and queues its bytes. Returns whether a connection must send first: the rest is
+    /// picked after that, at a later time, because waiting for room in the client's own queue must not count as
+    /// waiting for a server.
     #[inline]
     pub(crate) fn dispatch_due(&mut self, now_ns: u64) -> bool {
         let mut flush_first = false;
@@ -332,7 +332,7 @@ impl<C: Codec> Traffic<C> {
             if self.routes[route as usize].waiting.is_empty() {
                 self.backlogged.swap_remove(at);
                 self.end_backlog(route);
-                // Whatever is due can be sent at once.
+                // Due operations can be sent at once.
                 for lane in self.routes[route as usize].lanes() {
                     self.deadlines.set(lane, self.lanes[lane as usize].due_ns());
                 }
@@ -347,14 +347,14 @@ impl<C: Codec> Traffic<C> {
         flush_first
     }
 
-    /// The same of one lane, of which something is due.
+    /// As `dispatch_due`, of one lane with a due operation.
     #[inline(always)]
     fn dispatch_lane(&mut self, lane_index: u32, now_ns: u64) -> bool {
         let mut flush_first = false;
         let lane = &mut self.lanes[lane_index as usize];
         lane.feed(now_ns);
         if lane.binds_slots {
-            // What is usual first, then one operation of any other kind.
+            // Fast gets first, then one other operation.
             while !flush_first && let Some(issue) = self.queue_fast_gets(lane_index, now_ns) {
                 flush_first = self.enqueue_due(lane_index, &issue, now_ns);
             }
@@ -375,10 +375,9 @@ impl<C: Codec> Traffic<C> {
         flush_first
     }
 
-    /// When an open loop is to be looked at again by a worker that shares its processor with others: when its next operation is due,
-    /// but where that would only wait behind others it is soon enough to see it after a small share of the time that these have
-    /// waited. Many workers that woke for each of them would keep the processors from one another and from a server on their host, and
-    /// that the more the further they are behind.
+    /// When a worker that shares its CPU checks an open loop again: when the next operation is due or, behind
+    /// waiting ones, after a small fraction of their wait. Otherwise many workers would preempt each other and a
+    /// local server, the more the further they are behind.
     fn next_check_ns(&self, lane_index: u32, now_ns: u64) -> u64 {
         let lane = &self.lanes[lane_index as usize];
         let routes = &self.routes[lane.routes.start as usize..lane.routes.end as usize];
@@ -389,13 +388,13 @@ impl<C: Codec> Traffic<C> {
         lane.due_ns().max(now_ns + waited_ns / WAITED_PER_CHECK)
     }
 
-    /// Is this connection one for datagrams?
+    /// Is this connection a datagram socket?
     #[inline(always)]
     fn is_by_datagram(&self, index: u32) -> bool {
         C::DATAGRAMS && self.connections[index as usize].codec.is_by_datagram()
     }
 
-    /// Books an operation that a lane has issued, and finds it a connection or lets it wait.
+    /// Counts an operation that a lane has issued, and places it or lets it wait.
     #[inline]
     fn enqueue_due(&mut self, lane_index: u32, issue: &DueOp, now_ns: u64) -> bool {
         let lane = &mut self.lanes[lane_index as usize];
@@ -421,7 +420,7 @@ impl<C: Codec> Traffic<C> {
             return self.split(lane_index, picked);
         }
         match issue.connection {
-            // The slot names the connection, and a lane that binds_slots has one route.
+            // The slot names the connection; such a lane has one route.
             Some(own) if binds_slots => {
                 picked.connection = Some(self.routes[first_route as usize].connections.start + own);
             }
@@ -472,7 +471,7 @@ impl<C: Codec> Traffic<C> {
         self.add_to_backlog(picked.route);
     }
 
-    /// The queue of a route has changed its length: a lane is off the agenda while one of its routes is full.
+    /// Updates the lanes of a route: a lane is never due while one of its routes is full.
     fn note_length(&mut self, route_index: RouteId, was_full: bool) {
         let route = &self.routes[route_index as usize];
         if route.is_full() == was_full {
@@ -485,7 +484,7 @@ impl<C: Codec> Traffic<C> {
         }
     }
 
-    /// Places as many waiting operations of a route as find room.
+    /// Places waiting operations of a route while connections have room.
     fn place_waiting(&mut self, route_index: RouteId) -> bool {
         while let Some(picked) = self.routes[route_index as usize].waiting.front().copied() {
             let placing = self.place(&picked);
@@ -503,7 +502,7 @@ impl<C: Codec> Traffic<C> {
         false
     }
 
-    /// Lets the parked operations of a connection that has become usable again wait for their turn on it.
+    /// Queues the parked operations of a connection that is usable again.
     fn unpark(&mut self, connection: u32) {
         let route_index = self.connections[connection as usize].route;
         let route = &mut self.routes[route_index as usize];
@@ -520,7 +519,7 @@ impl<C: Codec> Traffic<C> {
         self.add_to_backlog(route_index);
     }
 
-    /// Puts a route with waiting operations on the list.
+    /// Adds a route with waiting operations to the list.
     fn add_to_backlog(&mut self, route_index: RouteId) {
         let route = &mut self.routes[route_index as usize];
         if !route.backlogged && !route.waiting.is_empty() {
@@ -530,7 +529,7 @@ impl<C: Codec> Traffic<C> {
         }
     }
 
-    /// Nothing waits there any more; the caller removes it from the list.
+    /// Marks a route without waiting operations; the caller removes it from the list.
     fn end_backlog(&mut self, route_index: RouteId) {
         let route = &mut self.routes[route_index as usize];
         if std::mem::take(&mut route.backlogged) {
@@ -538,7 +537,7 @@ impl<C: Codec> Traffic<C> {
         }
     }
 
-    /// Gives an operation to the connection it is pinned to, or to the one with the fewest outstanding.
+    /// Places an operation on its bound connection, or on the one with the fewest operations in flight.
     #[inline]
     fn place(&mut self, picked: &Picked) -> Placing {
         let chosen = match picked.connection {
@@ -549,7 +548,7 @@ impl<C: Codec> Traffic<C> {
         if self.encode(connection, picked) { Placing::Placed } else { Placing::FlushFirst }
     }
 
-    /// Writes the keys of an operation; of a part, those that live on its server. Yields the id of the first.
+    /// Writes the keys of an operation, or those of a part that its server holds. Returns the id of the first.
     #[inline]
     fn write_keys(&mut self, lane_index: u32, picked: &Picked) -> u64 {
         let lane = &self.lanes[lane_index as usize];
@@ -591,7 +590,7 @@ impl<C: Codec> Traffic<C> {
         first_id.unwrap_or(0)
     }
 
-    /// Queues the bytes of an operation on a connection; false if there is no room before it has sent.
+    /// Queues an operation on a connection; false if there is no room before it has sent.
     fn encode(&mut self, connection_index: u32, picked: &Picked) -> bool {
         let lane_index = picked.op.session;
         let first_id = self.write_keys(lane_index, picked);
@@ -629,7 +628,7 @@ impl<C: Codec> Traffic<C> {
         }
         let connection = &mut self.connections[connection_index as usize];
         self.busy.enter_picked(connection.server, is_first, picked.intended_ns, picked.picked_ns);
-        // A store that follows a miss shares the slot of the retrieval.
+        // A fill shares the slot of the retrieval.
         let fills_slot = picked.connection.is_some() && picked.shared_slot == NO_SHARED_SLOT;
         connection.reserved_calls -= u32::from(fills_slot);
         if !connection.dirty {
@@ -645,7 +644,7 @@ impl<C: Codec> Traffic<C> {
         true
     }
 
-    /// A value is on its way to a server.
+    /// Notes the write of a value.
     #[inline(never)]
     fn note_write(&mut self, lane_index: u32, picked: &Picked, id: u64, is_versioned: bool) {
         let lane = &self.lanes[lane_index as usize];
@@ -658,7 +657,7 @@ impl<C: Codec> Traffic<C> {
         }
     }
 
-    /// An operation ended on a connection: its slot is free, unless others that follow it share it.
+    /// Frees the slot of an operation that ended on a connection, unless fills share it.
     #[inline]
     fn release(
         &mut self,
@@ -676,7 +675,7 @@ impl<C: Codec> Traffic<C> {
         let Some(owner) = owner else { return };
         let lane = &mut self.lanes[lane_index as usize];
         if lane.session.is_open() {
-            // A window may have waited for what has ended.
+            // A window may have waited for this end.
             if lane.is_windowed {
                 self.deadlines.set(lane_index, lane.due_ns());
             }
@@ -691,8 +690,7 @@ impl<C: Codec> Traffic<C> {
         self.deadlines.set(lane_index, lane.due_ns());
     }
 
-    /// An operation of a connection has ended, which its session learns. Yields the connection whose slot is free now, if no other
-    /// operation shares it.
+    /// Reports the end of an operation to its session. Returns the connection of its slot if that is free now.
     #[inline(always)]
     fn leave(
         &mut self,
@@ -709,9 +707,9 @@ impl<C: Codec> Traffic<C> {
         }
     }
 
-    /// Nothing is out on a connection any more, and what was last did not give a slot back: it was a part of an operation whose
-    /// other parts are out elsewhere, followed another, or was taken back. SlotTable that waited for it there are free. (Where they are
-    /// bound to connections there are no parts, and what was taken back comes again.)
+    /// Frees the slots that wait for a whole pipeline if their connection has nothing in flight, although its last
+    /// operation freed no slot: a part, an operation with fills, or one that was taken back. (Bound slots have no
+    /// parts, and operations taken back return.)
     #[inline]
     fn refill_idle(&mut self, index: u32) {
         let connection = &self.connections[index as usize];
@@ -731,10 +729,10 @@ impl<C: Codec> Traffic<C> {
         }
     }
 
-    /// The phase that something without an intended time belongs to.
+    /// The phase of an event without an intended time.
     #[inline]
     pub(crate) fn phase_now(&self, at_ns: u64) -> Phase {
-        // The window is not known before the lanes of the schedule are there.
+        // The window is unknown before the lanes of the schedule exist.
         if self.window.is_measured(at_ns) {
             return Phase::Measure;
         }
@@ -746,7 +744,7 @@ impl<C: Codec> Traffic<C> {
         }
     }
 
-    /// The window has these times, of which nothing has come to pass yet, in place of the ones known before.
+    /// Moves the window to these times, which are in the future.
     pub(crate) fn begin_window(&mut self, window: Window) {
         self.window = window;
         for (index, lane) in self.lanes.iter_mut().enumerate() {
@@ -755,7 +753,7 @@ impl<C: Codec> Traffic<C> {
         }
     }
 
-    /// Nothing with an intended time from now on is sent any more.
+    /// Ends the schedule: no operation with a later intended time is sent.
     pub(crate) fn end_at(&mut self, now_ns: u64) {
         self.window.end_ns = self.window.end_ns.min(now_ns);
         for (index, lane) in self.lanes.iter_mut().enumerate() {
@@ -765,12 +763,12 @@ impl<C: Codec> Traffic<C> {
     }
 }
 
-/// Gives a slot of a closed loop back. It is one of the connection's where the lane binds_slots, and the connection is then the lane's
-/// `own`th.
+/// Frees a slot of a closed loop; if slots are bound, it is one of the lane's connection `own`.
 #[inline(always)]
 fn give_back<C: Codec>(lane: &mut Lane, connection: &mut Connection<C>, own: u32, done_ns: u64) {
     if lane.refills_together {
-        // Where slots belong to no connection, others may keep this one busy: no more of them wait than make a pipeline.
+        // If slots are unbound, other operations may keep this connection busy: at most one pipeline of slots
+        // waits.
         if connection.outstanding() > 0 && connection.freed.len() + 1 < lane.depth as usize {
             connection.freed.push(done_ns);
             return;
@@ -780,7 +778,7 @@ fn give_back<C: Codec>(lane: &mut Lane, connection: &mut Connection<C>, own: u32
     free_slot(lane, connection, own, done_ns);
 }
 
-/// Gives back the slots that have waited for the rest of a connection's pipeline.
+/// Frees the slots that have waited for the rest of a pipeline.
 fn free_pipeline<C: Codec>(lane: &mut Lane, connection: &mut Connection<C>, own: u32) {
     for at in 0..connection.freed.len() {
         let freed_ns = connection.freed[at];
@@ -789,7 +787,8 @@ fn free_pipeline<C: Codec>(lane: &mut Lane, connection: &mut Connection<C>, own:
     connection.freed.clear();
 }
 
-/// A slot of a closed loop may be used again; where it is bound to a connection that takes no more, by the next one.
+/// Makes a slot of a closed loop due again; if it is bound to a connection that takes no more requests, on the next
+/// connection.
 #[inline]
 fn free_slot<C: Codec>(lane: &mut Lane, connection: &mut Connection<C>, own: u32, at_ns: u64) {
     if lane.binds_slots {
@@ -802,7 +801,7 @@ fn free_slot<C: Codec>(lane: &mut Lane, connection: &mut Connection<C>, own: u32
     lane.session.release(own, at_ns);
 }
 
-/// The value that an operation writes, its own bytes in `head`.
+/// The value of a write; its unshared bytes are in `head`.
 #[inline]
 fn value_of<'a>(
     lane: &Lane,
@@ -831,7 +830,7 @@ fn value_of<'a>(
     }
 }
 
-/// A value as it is handed to the codec, its own bytes in `head`.
+/// A value for the codec; its unshared bytes are in `head`.
 #[inline(always)]
 fn value_in<'a>(payload: &'a Payload, parts: ValueParts, head: &'a mut [u8; HEAD_LEN]) -> Value<'a> {
     *head = parts.head;

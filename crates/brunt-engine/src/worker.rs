@@ -1,8 +1,8 @@
-//! The event loop: wait, take what came in, send what is due, tend to the rest. The only loop there is.
+//! The event loop: wait, receive, send what is due, run timers. There is no other loop.
 //!
-//! Protocol and kernel interface are types, everything else is data: open loop, closed loop and preload differ only in
-//! what the sessions answer, phases only in which sessions are installed. Invariant: between the first turn of the
-//! warm-up and the last of the drain, nothing is allocated, locked or logged here.
+//! Protocol and kernel interface are types, everything else is data: open loop, closed loop and preload differ in
+//! their sessions, phases in the installed sessions. Invariant: from the first iteration of the warm-up to the last
+//! of the drain, nothing is allocated, locked or logged here.
 
 pub(crate) mod pace;
 pub(crate) mod usage;
@@ -35,60 +35,61 @@ use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-/// The stop flag is looked at no less often than this.
+/// Orders are polled at least this often.
 const ORDERS_POLL_NS: u64 = 20_000_000;
-/// While the start is awaited, the loop looks for it this often.
+/// Polling period of the start order.
 const AWAIT_START_NS: u64 = 500_000;
-/// Connections being established at a time, so that a server's backlog is not overrun.
+/// Maximum attempts in progress, so that a server's backlog does not overflow.
 const CONNECTING_MAX: u32 = 128;
-/// When the other set was not back in time, a hand-over is tried again after this.
+/// Pause before a hand-over is retried because the other set was not back.
 const HAND_OVER_RETRY_NS: u64 = 1_000_000;
-/// While nothing but the queue of a Unix socket keeps a run from beginning, it is asked this often.
+/// Pause before an attempt at a Unix socket with a full queue is repeated.
 const FULL_QUEUE_RETRY_NS: u64 = 1_000_000;
-/// However short the time-out, a server may restart in this time: several attempts fit in, the last a second apart.
+/// Minimum time after which a server without connections counts as down: it may restart within it, and several
+/// attempts fit in.
 const SERVER_DOWN_NS: u64 = 5_000_000_000;
-/// A server that takes connections and has answered nothing for this long while it is preloaded will not: its user is told before the
-/// usual time-out of a request…
+/// A server that accepts connections and answers nothing for this long during the preload fails the run, before the
+/// usual request timeout…
 const SILENT_SERVER_NS: u64 = 8_000_000_000;
-/// …unless that is longer than usual.
+/// …unless the timeout is longer than usual.
 const TIMEOUT_USUAL_NS: u64 = 10_000_000_000;
-/// Connections that failed so often in a row, without a single reply, will not preload anything.
+/// Failures in a row of every connection, without a reply, that fail a preload.
 const PRELOAD_FAILURES_MAX: u32 = 5;
-/// A set of histograms is handed over this often.
+/// Length of an interval.
 pub(crate) const INTERVAL_NS: u64 = 100_000_000;
 
-/// What the control thread tells all workers.
+/// Orders of the control thread to all workers.
 #[derive(Debug, Default)]
 pub(crate) struct Orders {
-    /// When the schedule starts on the shared clock; 0 while it is not known.
+    /// Start of the schedule on the run's clock; 0 while unknown.
     pub start_ns: AtomicU64,
-    /// When the measured window begins, where the plan leaves that open; 0 while it is not known. Given before that time, so
-    /// that every worker knows it when it takes the first operation that is measured.
+    /// Start of the measured window, where the plan leaves it open; 0 while unknown. Set ahead, so that every
+    /// worker knows it when it picks the first measured operation.
     pub measure_ns: AtomicU64,
-    /// End the schedule now, drain and report.
+    /// End the schedule, drain and report.
     pub stop: AtomicBool,
-    /// Leave at once; nothing will be reported.
+    /// End at once without a result.
     pub abort: AtomicBool,
 }
 
-/// What a worker tells the control thread before the schedule starts.
+/// A worker's notice before the schedule starts.
 #[derive(Debug)]
 pub(crate) enum Notice {
-    /// Every connection stands and every key is confirmed.
+    /// Every connection is established and every key confirmed.
     Prepared {
         /// Keys confirmed by this worker.
         confirmed: u64,
     },
-    /// There will be nothing to report.
+    /// The run has failed.
     Failed(RunError),
 }
 
-/// The times of the plan that a worker needs.
+/// Times of the plan.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct PhaseTimes {
-    /// From sent to given up.
+    /// Request timeout.
     pub timeout_ns: u64,
-    /// From beginning to connect to giving that up.
+    /// Connect timeout.
     pub connect_timeout_ns: u64,
     pub warmup: Warmup,
     /// Length of the measured window; `None`: until the sessions are exhausted.
@@ -108,23 +109,23 @@ enum Stage {
     Finished,
 }
 
-/// What remains of a worker.
+/// Results of a worker.
 pub(crate) struct WorkerEnd {
     /// The last set of histograms.
     pub last: Filled,
-    /// What was counted beside.
+    /// Counts outside the sets.
     pub counts: WorkerCounts,
     /// Raw samples, where the plan asks for them.
     pub samples: Vec<Sample>,
     pub window: Window,
-    /// When the last operation ended or was given up.
+    /// End of the last operation.
     pub drained_ns: u64,
-    /// Use of the processor over the measured window.
+    /// CPU usage over the measured window.
     pub usage: ThreadUsage,
     pub colocation: Colocation,
-    /// Turns of the loop that took too long.
+    /// Iterations that took too long.
     pub stalls: StallCounts,
-    /// Segments sent again since the start was awaited.
+    /// Retransmitted segments since the start was awaited.
     pub retransmits: u64,
     pub wait: brunt_plan::plan::Wait,
 }
@@ -137,48 +138,48 @@ pub(crate) struct Worker<C: Codec, I: Io> {
     stage: Stage,
     phase_times: PhaseTimes,
     orders: Arc<Orders>,
-    /// Where connections to each server may go to.
+    /// Addresses of each server.
     endpoints: Vec<Endpoint>,
     connecting: u32,
-    /// No attempt under way takes too long before this.
+    /// Earliest deadline of the attempts in progress.
     attempt_deadline_ns: u64,
-    /// Connections that have been up at least once, or are not awaited.
+    /// Connections that were up at least once, or are not awaited.
     reached: u32,
     preload_lanes: Lanes,
     make_lanes: Option<MakeLanes>,
     /// By class, until the lanes of the schedule have them.
     feeds: Feeds,
     notice: Option<Notice>,
-    /// The window begins when that is ordered, or when the warm-up has taken as long as it may.
+    /// The window begins on order, or after the longest warm-up.
     awaits_window: bool,
-    /// Something that was due found no room before its connection had sent: it has now.
+    /// A due operation found no room before its connection had sent.
     needs_flush: bool,
-    /// The next time anything but a schedule or a socket wants attention.
+    /// Next time of the timers.
     timers_ns: u64,
     expire_ns: u64,
     interval_end_ns: u64,
     drain_end_ns: u64,
     drained_ns: u64,
-    /// What waits can never be sent.
+    /// Waiting operations can never be sent.
     is_cut_off: bool,
-    /// Connections of TLS that were refused since the start was awaited, before any reply had come.
+    /// TLS rejections since the start was awaited, before any reply.
     refusals: u32,
-    /// The user's wish for an end has been followed.
+    /// The stop order was carried out.
     is_stopped: bool,
     waiting: Waiting,
-    /// When the loop last woke, or was to wake by its timer if that was earlier.
+    /// When the loop last woke, or should have woken by its timer.
     iteration_start_ns: u64,
     stalls: StallCounts,
-    /// Until the end: how many there were when the start was awaited.
+    /// Retransmits when the start was awaited.
     retransmits: u64,
     colocation: Colocation,
-    /// The connection to look at next, and when.
+    /// The connection to sample next, and when.
     colocation_index: u32,
     colocation_ns: u64,
     usage: ThreadUsage,
 }
 
-/// What a [`Worker`] is made of.
+/// The parts of a [`Worker`].
 pub(crate) struct WorkerParts<C: Codec, I: Io> {
     pub io: I,
     pub traffic: Traffic<C>,
@@ -193,7 +194,7 @@ pub(crate) struct WorkerParts<C: Codec, I: Io> {
 impl<C: Codec, I: Io> Worker<C, I> {
     pub(crate) fn new(parts: WorkerParts<C, I>) -> Self {
         assert!(parts.endpoints.iter().all(|server| !server.addresses.is_empty()), "a server has an address");
-        // Where attempts are counted, none is made before the schedule begins.
+        // If attempts count, none is made before the schedule.
         let not_awaited =
             parts.traffic.connections.iter().filter(|connection| connection.state == ConnectionState::Idle);
         let reached = not_awaited.count() as u32;
@@ -233,13 +234,13 @@ impl<C: Codec, I: Io> Worker<C, I> {
         }
     }
 
-    /// The same, whose classes with a trace have it from here.
+    /// Adds the traces of its classes.
     pub(crate) fn with_feeds(mut self, feeds: Feeds) -> Self {
         self.feeds = feeds;
         self
     }
 
-    /// Is there another turn to take?
+    /// Is there another iteration?
     pub(crate) fn is_running(&self) -> bool {
         self.stage != Stage::Finished
     }
@@ -262,23 +263,23 @@ impl<C: Codec, I: Io> Worker<C, I> {
         &mut self.io
     }
 
-    /// Something the control thread must know; at most one a turn.
+    /// A notice for the control thread; at most one per iteration.
     pub(crate) fn take_notice(&mut self) -> Option<Notice> {
         self.notice.take()
     }
 
-    /// One turn of the loop.
+    /// One iteration of the loop.
     pub(crate) fn run_once(&mut self) {
         let mut now_ns = self.wait();
         if self.awaits_window {
             self.poll_window_start(now_ns);
         }
-        // Reads before sends: a read takes a fifth of a send, so that whoever waits, waits less in this order.
+        // Reads before sends: a read takes a fifth of the time of a send.
         if self.handle_completions() {
             self.waiting.came_in();
             now_ns = self.io.now_ns();
             if self.awaits_window {
-                // It may have been ordered meanwhile; what is picked now is due no later than now.
+                // It may have been ordered meanwhile, before the operations that are picked now.
                 self.poll_window_start(now_ns);
             }
         }
@@ -296,7 +297,7 @@ impl<C: Codec, I: Io> Worker<C, I> {
         }
     }
 
-    /// Takes in everything that happened. Returns whether anything did.
+    /// Handles all completions. Returns whether there were any.
     #[inline]
     fn handle_completions(&mut self) -> bool {
         let mut any = false;
@@ -307,7 +308,7 @@ impl<C: Codec, I: Io> Worker<C, I> {
         any
     }
 
-    /// Closes every connection that has lived. Returns whether there was one.
+    /// Closes expired connections. Returns whether there were any.
     #[inline]
     fn close_retired(&mut self, now_ns: u64) -> bool {
         let mut any = false;
@@ -319,20 +320,20 @@ impl<C: Codec, I: Io> Worker<C, I> {
         any
     }
 
-    /// Waits for the next thing to do. Returns the clock.
+    /// Waits for the next deadline or completion. Returns the clock.
     #[inline]
     fn wait(&mut self) -> u64 {
         let now_ns = self.io.now_ns();
         self.end_iteration(now_ns);
         let (mut due_ns, mut timer_ns) = (u64::MAX, self.timers_ns);
         if let Some((lane, at_ns)) = self.traffic.deadlines.first() {
-            // Only an open loop's deadlines are worth spinning for.
+            // Only deadlines of open loops are worth spinning for.
             match self.traffic.lanes[lane as usize].session.is_open() {
                 true => due_ns = at_ns,
                 false => timer_ns = timer_ns.min(at_ns),
             }
         }
-        // What could not be queued can be now. The look in between is what keeps replies from lying there while more is due
+        // After a flush the rest can be queued. The poll in between keeps replies from waiting while more is due
         // than can be sent.
         let until = if self.needs_flush { Until::Now } else { self.pace.until(now_ns, due_ns, timer_ns) };
         let is_idle = !self.needs_flush && due_ns.min(timer_ns) > now_ns;
@@ -348,7 +349,7 @@ impl<C: Codec, I: Io> Worker<C, I> {
         woke_ns
     }
 
-    /// A sleep has ended by its timer.
+    /// Notes how late a sleep ended by its timer.
     #[inline(never)]
     fn note_oversleep(&mut self, at_ns: u64, woke_ns: u64) {
         self.iteration_start_ns = at_ns;
@@ -358,7 +359,7 @@ impl<C: Codec, I: Io> Worker<C, I> {
         }
     }
 
-    /// A turn is over. One that took too long has stood still: what came meanwhile lay there, and what was due was not sent.
+    /// Ends an iteration. A long one is a stall: replies were left unread and due operations unsent.
     #[inline]
     fn end_iteration(&mut self, now_ns: u64) {
         if now_ns.saturating_sub(self.iteration_start_ns) > STALL_MIN_NS {
@@ -372,7 +373,7 @@ impl<C: Codec, I: Io> Worker<C, I> {
         self.stalls.note(self.iteration_start_ns..now_ns, measure_ns..end_ns);
     }
 
-    /// Takes in one thing that happened.
+    /// Handles one completion.
     #[inline]
     fn complete(&mut self, completion: Completion) {
         let Completion { link, at_ns, polled_ns, kind } = completion;
@@ -388,11 +389,11 @@ impl<C: Codec, I: Io> Worker<C, I> {
                 let is_in_setup = self.traffic.is_in_setup(link);
                 self.traffic.writable(&mut self.io, link, at_ns);
                 self.note_setup_send(is_in_setup, link, at_ns);
-                // Others may be waiting for this connection.
+                // Other connections may have sends to submit.
                 self.io.submit();
             }
             CompletionKind::Connected => match self.traffic.begin_setup(&mut self.io, link, at_ns) {
-                // Others may be waiting for this connection.
+                // Other connections may have sends to submit.
                 true => {
                     self.io.submit();
                     self.note_setup_send(true, link, at_ns);
@@ -415,7 +416,7 @@ impl<C: Codec, I: Io> Worker<C, I> {
         }
     }
 
-    /// Takes in bytes.
+    /// Handles received bytes.
     #[inline(always)]
     fn receive(&mut self, link: u32, chunk: Chunk, at_ns: u64, polled_ns: u64) {
         let is_in_setup = self.traffic.is_in_setup(link);
@@ -428,12 +429,12 @@ impl<C: Codec, I: Io> Worker<C, I> {
         }
     }
 
-    /// The same of bytes that may end a reply to a request whose timestamps are awaited.
+    /// As `receive`, of bytes that may end a stamped reply.
     #[inline(never)]
     fn receive_stamped(&mut self, link: u32, chunk: Chunk, at_ns: u64, polled_ns: u64) {
         let stamped = self.traffic.awaits_stamps(link);
         self.receive(link, chunk, at_ns, polled_ns);
-        // Nothing is awaited any more on a connection that was lost.
+        // A lost connection has no pending stamp.
         if let Some(requests_before) = stamped
             && self.traffic.ends_stamped(link, requests_before)
         {
@@ -442,7 +443,7 @@ impl<C: Codec, I: Io> Worker<C, I> {
         }
     }
 
-    /// Everything that is not per operation. Sets when it is to be called again.
+    /// Runs everything that is not per operation, and sets the next time.
     fn run_timers(&mut self, mut now_ns: u64) {
         if self.orders.abort.load(Ordering::Relaxed) {
             self.stage = Stage::Finished;
@@ -452,14 +453,14 @@ impl<C: Codec, I: Io> Worker<C, I> {
         next_ns = next_ns.min(self.traffic.resume(now_ns));
         next_ns = next_ns.min(self.step_connections(now_ns));
         if self.close_retired(now_ns) {
-            // The next one follows at once.
+            // The next connection follows at once.
             next_ns = next_ns.min(self.step_connections(now_ns));
         }
         if now_ns >= self.expire_ns {
-            // A connection that is given up takes what was not sent back to send it elsewhere: nothing may be on its way.
+            // A connection that times out takes unsent requests back: none may be deferred.
             self.io.submit();
             self.handle_completions();
-            // What was handed over now is booked later than the instant with which this began.
+            // Sends were submitted after the first clock reading.
             now_ns = self.io.now_ns();
             self.expire_ns = self.traffic.expire(&mut self.io, now_ns);
         }
@@ -469,7 +470,7 @@ impl<C: Codec, I: Io> Worker<C, I> {
             Stage::Preloading => self.step_preloading(now_ns),
             Stage::AwaitingStart => {
                 self.step_awaiting_start(now_ns);
-                // The first connections may be due when the schedule begins.
+                // The first connections may be due with the schedule.
                 next_ns = next_ns.min(self.step_connections(now_ns));
             }
             Stage::Running => next_ns = next_ns.min(self.step_running(now_ns)),
@@ -478,12 +479,12 @@ impl<C: Codec, I: Io> Worker<C, I> {
         if self.stage == Stage::AwaitingStart {
             next_ns = next_ns.min(now_ns + AWAIT_START_NS);
         }
-        // Where connections are born by a schedule, those of the preload end when it begins.
+        // With an opening schedule, connections of the preload are closed when it begins.
         let is_unsettled = self.close_retired(now_ns);
         self.timers_ns = if is_unsettled { now_ns } else { next_ns };
     }
 
-    /// May the stage be over, so that [`Worker::run_timers`] must look?
+    /// May the stage be over, so that [`Worker::run_timers`] must run?
     #[inline]
     fn is_stage_over(&self, now_ns: u64) -> bool {
         match self.stage {
@@ -495,7 +496,7 @@ impl<C: Codec, I: Io> Worker<C, I> {
         }
     }
 
-    /// Nothing in flight and nothing that will ever be due of itself.
+    /// Is nothing in flight or waiting, and nothing due without a further event?
     #[inline]
     fn is_quiet(&self) -> bool {
         self.traffic.in_flight() == 0
@@ -505,7 +506,7 @@ impl<C: Codec, I: Io> Worker<C, I> {
 
     // ---- connections ------------------------------------------------------------------------------------------------
 
-    /// Begins, gives up and ends as many connections as are due. Returns when the next one is.
+    /// Opens, times out and retires connections that are due. Returns when the next one is.
     fn step_connections(&mut self, now_ns: u64) -> u64 {
         if self.stage == Stage::Running && now_ns >= self.traffic.window.end_ns && self.traffic.backlog() == 0
         {
@@ -528,8 +529,8 @@ impl<C: Codec, I: Io> Worker<C, I> {
                 {
                     self.connect(link, now_ns);
                 }
-                // A completion makes room, and brings us back here; so does an attempt that takes too long, which stands
-                // behind those that wait for room.
+                // A completion makes room and runs the timers again; so does the timeout of an attempt, which is
+                // queued behind those that wait for room.
                 ConnectionState::Down { .. } if now_ns < self.attempt_deadline_ns => {
                     return next_open_ns.min(self.attempt_deadline_ns);
                 }
@@ -539,19 +540,19 @@ impl<C: Codec, I: Io> Worker<C, I> {
         next_open_ns
     }
 
-    /// Is this connection to be begun because its birth is due, however many are under way?
+    /// Is this opening on schedule, however many attempts are in progress?
     fn is_scheduled_open(&self, link: u32) -> bool {
         self.traffic.lifetimes[usize::from(self.traffic.connections[link as usize].class)].opens_by_schedule()
     }
 
-    /// Gives up an attempt to connect: the kernel alone would go on for minutes.
+    /// Times out an attempt to connect: the kernel alone would try for minutes.
     fn time_out_attempt(&mut self, link: u32, now_ns: u64) {
         self.io.close(link, CloseMode::Reset);
         self.connecting -= 1;
         self.attempt_failed(link, libc::ETIMEDOUT, FaultKind::TimedOut, now_ns);
     }
 
-    /// Gives up every attempt that takes too long, and finds out when the next one will.
+    /// Times out all overdue attempts, and finds the next deadline.
     fn time_out_attempts(&mut self, now_ns: u64) {
         self.attempt_deadline_ns = u64::MAX;
         for link in 0..self.traffic.connections.len() as u32 {
@@ -566,7 +567,7 @@ impl<C: Codec, I: Io> Worker<C, I> {
         }
     }
 
-    /// Lets the connections whose birth is due be begun. Returns when the next birth is.
+    /// Makes scheduled openings due. Returns when the next one is.
     fn open_due(&mut self, now_ns: u64) -> u64 {
         let mut next_ns = u64::MAX;
         for class in 0..self.traffic.lifetimes.len() {
@@ -580,7 +581,7 @@ impl<C: Codec, I: Io> Worker<C, I> {
         next_ns
     }
 
-    /// Begins a connection, if the plan has one left.
+    /// Opens a connection, if the plan's total permits.
     fn connect(&mut self, link: u32, now_ns: u64) {
         let connection = &mut self.traffic.connections[link as usize];
         if !self.traffic.lifetimes[usize::from(connection.class)].reserve() {
@@ -593,7 +594,7 @@ impl<C: Codec, I: Io> Worker<C, I> {
         self.try_address(link, now_ns);
     }
 
-    /// Tries the address that is next.
+    /// Tries the next address.
     fn try_address(&mut self, link: u32, now_ns: u64) {
         let connection = &mut self.traffic.connections[link as usize];
         let Endpoint { addresses, tls, .. } = &self.endpoints[usize::from(connection.server)];
@@ -611,7 +612,7 @@ impl<C: Codec, I: Io> Worker<C, I> {
         }
     }
 
-    /// A connection may be used from now on.
+    /// Makes a connection usable.
     fn established(&mut self, link: u32, at_ns: u64) {
         self.connecting -= 1;
         if let Some(handshake_ns) = self.io.handshake_ns(link) {
@@ -623,7 +624,7 @@ impl<C: Codec, I: Io> Worker<C, I> {
         self.timers_ns = at_ns;
     }
 
-    /// Something was sent: of a greeting, it may have been the end of the attempt.
+    /// A failed send in setup ends the attempt.
     #[inline]
     fn note_setup_send(&mut self, was_in_setup: bool, link: u32, at_ns: u64) {
         if was_in_setup && let Some(errno) = self.traffic.take_setup_send_error() {
@@ -632,7 +633,7 @@ impl<C: Codec, I: Io> Worker<C, I> {
         }
     }
 
-    /// Something of the answer to a greeting has come in, or, where that is an error, something that is no answer.
+    /// Continues a connection setup after received bytes, or ends it after malformed ones.
     #[cold]
     fn continue_setup(&mut self, link: u32, received: Result<(), ()>, at_ns: u64) {
         let status = self.traffic.connection_setup(link);
@@ -662,7 +663,8 @@ impl<C: Codec, I: Io> Worker<C, I> {
         self.timers_ns = at_ns;
     }
 
-    /// An attempt failed: the next address next time, and the end of the run if this was the last one of the first round.
+    /// Handles a failed attempt: the next address next, and the end of the run after the last one of the first
+    /// round.
     fn connect_failed(&mut self, link: u32, errno: i32, at_ns: u64) {
         self.attempt_failed(link, errno, fault_of_errno(errno), at_ns);
     }
@@ -672,16 +674,16 @@ impl<C: Codec, I: Io> Worker<C, I> {
         connection.address += 1;
         let server = connection.server;
         let is_first_round = self.stage == Stage::Connecting && !connection.was_up;
-        // A Unix socket with no room in its queue says so at once, where TCP would send its SYN again; our clock began with
+        // A Unix socket with a full queue fails at once, where TCP would send its SYN again. The clock began with
         // the run.
         let is_queue_full = errno == libc::EAGAIN && at_ns < self.phase_times.timeout_ns;
         let has_another = connection.address < self.endpoints[usize::from(server)].addresses.len();
         let counts_attempts = self.traffic.lifetimes[usize::from(connection.class)].counts_attempts();
         if counts_attempts && has_another && !connection.was_up {
-            // An attempt is one at a name, whichever address of it answers.
+            // An attempt is one at a name, over all of its addresses.
             self.try_address(link, at_ns);
         } else if is_first_round && (is_queue_full || has_another) {
-            // Another address of the same name, at once, and no fault: a name has addresses to be tried in turn.
+            // The next address of the name, at once and without a fault.
             let retry_ns = if is_queue_full { at_ns + FULL_QUEUE_RETRY_NS } else { at_ns };
             connection.state = ConnectionState::Down { retry_ns };
             self.traffic.connection_timers.set(link, retry_ns);
@@ -701,7 +703,7 @@ impl<C: Codec, I: Io> Worker<C, I> {
         self.timers_ns = at_ns;
     }
 
-    /// How a connection ended that stood, and on which this was not answered.
+    /// How an established connection ended without an answer to this step.
     fn no_reply_reason(&self, step: &str, errno: i32) -> String {
         match errno {
             libc::ETIMEDOUT => {
@@ -712,10 +714,10 @@ impl<C: Codec, I: Io> Worker<C, I> {
         }
     }
 
-    /// Before the schedule begins, a server that cannot be spoken to by TLS is the end of the run. It may have refused our
-    /// certificate only after the handshake was over for us: so later, too, as long as no server has ever answered, and as
-    /// often as there are connections. That a connection ends in its handshake is trouble of the network's as on any other,
-    /// but for the first ones of all.
+    /// Fails the run if a server cannot be used over TLS before the schedule begins. It may reject the client's
+    /// certificate only after the client's handshake: so also later, as long as no server has answered, after as
+    /// many rejections as connections. A connection that ends in its handshake is a network failure, except for the
+    /// first ones.
     fn note_tls_refusal(&mut self, link: u32) {
         let Some(error) = self.io.connection_error(link) else { return };
         let connection = &self.traffic.connections[link as usize];
@@ -739,7 +741,7 @@ impl<C: Codec, I: Io> Worker<C, I> {
     // ---- phases -----------------------------------------------------------------------------------------------------
 
     fn step_connecting(&mut self) {
-        // Not all at the same time: a server that takes fewer would never let the run begin.
+        // Not all at the same time: a server may accept fewer at a time.
         if self.reached as usize == self.traffic.connections.len() {
             let lanes = std::mem::take(&mut self.preload_lanes);
             self.stage = Stage::Preloading;
@@ -756,7 +758,7 @@ impl<C: Codec, I: Io> Worker<C, I> {
         self.hand_over_early(now_ns);
         let confirmed = self.traffic.lanes.iter().map(|lane| lane.session.confirmed()).sum();
         let is_lost = self.count_down_servers(now_ns) > 0;
-        // A port on which something else listens takes every connection and keeps none.
+        // Another program may accept every connection and close it.
         let cannot_finish = confirmed == 0
             && self.traffic.connections.iter().all(|connection| connection.failures >= PRELOAD_FAILURES_MAX);
         if let Some((server, reply_limit_ns)) = self.silent_server(now_ns) {
@@ -772,7 +774,7 @@ impl<C: Codec, I: Io> Worker<C, I> {
         }
     }
 
-    /// How long a server may be silent before the schedule begins.
+    /// Time limit for a server to answer before the schedule.
     fn reply_limit_ns(&self) -> u64 {
         if self.phase_times.timeout_ns > TIMEOUT_USUAL_NS {
             self.phase_times.timeout_ns
@@ -781,7 +783,7 @@ impl<C: Codec, I: Io> Worker<C, I> {
         }
     }
 
-    /// How long an attempt to connect may take, its greeting included.
+    /// Time limit of an attempt to connect, with its connection setup.
     fn attempt_ns(&self) -> u64 {
         match self.stage {
             Stage::Connecting => self.phase_times.connect_timeout_ns.min(self.reply_limit_ns()),
@@ -789,21 +791,22 @@ impl<C: Codec, I: Io> Worker<C, I> {
         }
     }
 
-    /// A server that there is no more patience with, and how much there was.
+    /// A server that exceeded its time limit, and the limit.
     fn silent_server(&self, now_ns: u64) -> Option<(u16, u64)> {
         let reply_limit_ns = self.reply_limit_ns();
         let asked_before_ns = now_ns.checked_sub(reply_limit_ns)?;
         self.traffic.silent_server(asked_before_ns).map(|server| (server, reply_limit_ns))
     }
 
-    /// All is prepared. What asks for every connection is done now, when there is time for it.
+    /// Reports the end of the preparation. Retransmits are read now, where reading every connection takes no
+    /// measured time.
     fn await_start(&mut self, confirmed: u64) {
         self.notice = Some(Notice::Prepared { confirmed });
         self.stage = Stage::AwaitingStart;
         self.retransmits = self.io.retransmits();
     }
 
-    /// How many servers are there that nobody has been connected to for too long?
+    /// Number of servers without a connection for too long.
     fn count_down_servers(&mut self, now_ns: u64) -> usize {
         let reply_limit_ns = self.phase_times.timeout_ns.max(SERVER_DOWN_NS);
         let mut gone = 0;
@@ -811,7 +814,7 @@ impl<C: Codec, I: Io> Worker<C, I> {
             if server.up > 0 {
                 server.last_up_ns = now_ns;
             }
-            // Where nobody has tried in vain, connections come seldom by plan.
+            // Without a failed attempt, connections are rare by plan.
             let is_gone =
                 server.prober.is_some() && now_ns.saturating_sub(server.last_up_ns) > reply_limit_ns;
             gone += usize::from(is_gone);
@@ -819,7 +822,7 @@ impl<C: Codec, I: Io> Worker<C, I> {
         gone
     }
 
-    /// Hands over what was recorded before the schedule begins, so that progress can be seen.
+    /// Hands over intervals before the schedule, for progress.
     fn hand_over_early(&mut self, now_ns: u64) {
         if now_ns >= self.interval_end_ns && self.traffic.recording.hand_over(now_ns) {
             self.interval_end_ns = now_ns + INTERVAL_NS;
@@ -832,7 +835,7 @@ impl<C: Codec, I: Io> Worker<C, I> {
         let measure_ns = start_ns + self.phase_times.warmup.longest().0;
         let end_ns = self.phase_times.time_ns.map_or(u64::MAX, |time_ns| measure_ns + time_ns);
         let window = Window { start_ns, measure_ns, end_ns };
-        // What preload recorded ends here; the first interval of the schedule begins at its start.
+        // The preload's recording ends here; the first interval of the schedule begins at its start.
         self.traffic.recording.hand_over(now_ns);
         self.traffic.window = window;
         self.traffic.recording.set_window(measure_ns, end_ns);
@@ -849,24 +852,24 @@ impl<C: Codec, I: Io> Worker<C, I> {
         self.awaits_window = self.phase_times.warmup == Warmup::Auto;
     }
 
-    /// Begins the window when it was ordered to, which is never later than it would begin without an order.
+    /// Moves the start of the window to the ordered time, which is never later than its latest start.
     fn poll_window_start(&mut self, now_ns: u64) {
         let measure_ns = self.orders.measure_ns.load(Ordering::Acquire);
         let window = self.traffic.window;
-        // An end that came before the window stays one.
+        // An end before the window stands.
         let is_over = now_ns >= window.measure_ns.min(window.end_ns);
         if measure_ns != 0 && !is_over {
             let end_ns = self.phase_times.time_ns.map_or(u64::MAX, |time_ns| measure_ns + time_ns);
             self.traffic.begin_window(Window { measure_ns, end_ns, ..window });
             self.traffic.recording.open_window(measure_ns, end_ns, now_ns);
             self.usage.begin_at(measure_ns);
-            // Timers set by the old times are set anew.
+            // Timers of the old times are reset.
             self.timers_ns = now_ns;
         }
         self.awaits_window = measure_ns == 0 && !is_over;
     }
 
-    /// Intervals, the end of the window, the end of the drain. Returns when the next of them comes.
+    /// Handles intervals, the end of the window and of the drain. Returns when the next of them is due.
     fn step_running(&mut self, now_ns: u64) -> u64 {
         if now_ns >= self.interval_end_ns && self.traffic.recording.hand_over(now_ns) {
             while self.interval_end_ns <= now_ns {
@@ -878,9 +881,8 @@ impl<C: Codec, I: Io> Worker<C, I> {
             self.stop(now_ns);
         }
         self.read_stamp_clock(now_ns);
-        // A number of requests that nobody is there to answer would never be reached; and when the last connection has
-        // lived, nothing can follow.
-        // Replicas do without one another.
+        // Without a server, a number of requests would never be reached; after the last connection nothing can
+        // follow. Replicas can stand in for each other.
         let dispensable = if self.traffic.has_replicas() { self.traffic.servers.len() - 1 } else { 0 };
         let cannot_finish = self.phase_times.time_ns.is_none()
             && (self.count_down_servers(now_ns) > dispensable || self.traffic.is_stranded());
@@ -906,8 +908,8 @@ impl<C: Codec, I: Io> Worker<C, I> {
                 now_ns >= end_ns && (is_over || now_ns >= self.drain_end_ns)
             }
         };
-        // A schedule by time may have its last reply before its window is over: the window is as long as it was to be. One
-        // by number as well as by time ends with whichever comes first.
+        // A window by time keeps its length after the last reply; one with a number of requests as well ends with
+        // the first of both.
         let is_complete = window.end_ns != u64::MAX && self.traffic.is_finished();
         if is_over || is_complete && self.traffic.has_spent_budgets() {
             self.finish(now_ns);
@@ -916,7 +918,7 @@ impl<C: Codec, I: Io> Worker<C, I> {
         interval_ns.min(end_ns).min(self.usage.next_ns())
     }
 
-    /// Does a server on this host send from the processor that this worker runs on? One connection in turn.
+    /// Samples whether a local server sends from this worker's CPU, one connection at a time.
     fn sample_colocation(&mut self, now_ns: u64) {
         let window = self.traffic.window;
         if now_ns < self.colocation_ns || !(window.measure_ns..window.end_ns).contains(&now_ns) {
@@ -930,7 +932,7 @@ impl<C: Codec, I: Io> Worker<C, I> {
         self.colocation_index = (self.colocation_index + 1) % self.traffic.connections.len() as u32;
     }
 
-    /// Reads the wall clock, if stamps are waiting for it.
+    /// Reads the wall clock, if timestamps wait for it.
     fn read_stamp_clock(&mut self, now_ns: u64) {
         if self.traffic.stamper.is_window_over(now_ns) {
             let reading = self.io.wall();
@@ -938,7 +940,7 @@ impl<C: Codec, I: Io> Worker<C, I> {
         }
     }
 
-    /// The user wants an end: of the window, or of the drain where only that is left.
+    /// Ends the window, or the drain after it, by order.
     fn stop(&mut self, now_ns: u64) {
         if now_ns < self.traffic.window.end_ns {
             self.traffic.end_at(now_ns);
@@ -954,11 +956,11 @@ impl<C: Codec, I: Io> Worker<C, I> {
 
     fn finish(&mut self, now_ns: u64) {
         self.drained_ns = now_ns;
-        // The turn that finds the end may be the one that came late to it.
+        // The last iteration may be the late one.
         self.end_iteration(now_ns);
-        // The window of a run that ends by its number of requests lasts until the last reply, whatever time it was given.
+        // A window by number of requests lasts until the last reply, whatever its time limit.
         self.traffic.window.end_ns = self.traffic.window.end_ns.min(now_ns);
-        // Twice where the one turn that there was comes after the window.
+        // Twice, if the only iteration came after the window.
         for _ in 0..2 {
             self.usage.look(now_ns, now_ns, self.loop_counters());
         }
@@ -971,7 +973,7 @@ impl<C: Codec, I: Io> Worker<C, I> {
         self.stage = Stage::Finished;
     }
 
-    /// Takes the worker apart after its last turn.
+    /// Returns the results after the last iteration.
     pub(crate) fn end(mut self) -> WorkerEnd {
         let now_ns = self.io.now_ns();
         let (last, mut counts, samples) = self.traffic.recording.end(now_ns);

@@ -1,8 +1,8 @@
-//! The floor on epoll: one registration for life, one read per readiness, one write per connection and turn.
+//! The syscall client on epoll: one registration per connection, one read per event, one write per connection and
+//! iteration.
 //!
-//! Edge-triggered: one read takes everything that a connection may have in flight, so that nothing is left of which no
-//! edge would tell, and the kernel need not ask each socket again at the next wait whether it is still readable (3 to 5 %
-//! of all at depth 1).
+//! Edge-triggered: one read takes everything in flight on a connection, so no bytes are left without an event, and
+//! the kernel need not poll each socket again (3 to 5 % of all at depth 1).
 
 use super::load::Load;
 use super::timer::{Ring, Timer};
@@ -11,7 +11,7 @@ use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags};
 use std::net::TcpStream;
 
-/// In an event's data, what is no connection.
+/// Event data of the timer.
 const TIMER: u64 = u64::MAX;
 
 /// Makes the load's requests until all are answered. Returns the system calls it took.

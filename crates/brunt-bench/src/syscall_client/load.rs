@@ -1,8 +1,7 @@
 //! Closed loop by counting bytes: what each connection awaits, what came, and which prebuilt requests go out next.
 //!
-//! Not an engine: it touches no socket and looks at no clock. Every reply has the same length, so that bytes count
-//! replies. Invariant: a connection that is not drained awaits one reply for every request that it was handed and no
-//! more; bytes beyond that, or an end in the middle of a reply, are an error and never a number.
+//! It touches no socket and no clock. Every reply has the same length, so bytes count replies. Invariant: a
+//! connection awaits one reply per request; further bytes, or an end within a reply, are an error.
 
 use super::requests::Requests;
 use std::str::FromStr;
@@ -46,7 +45,7 @@ pub(crate) struct Load<'a> {
     refill: Refill,
     depth: u32,
     pipelines: Vec<Pipeline>,
-    /// Where something came since they were last gone through.
+    /// Connections with bytes since the last pass.
     touched: Vec<u32>,
     /// Requests that may still be handed out.
     left: u64,
@@ -54,12 +53,12 @@ pub(crate) struct Load<'a> {
     handed_out: u64,
     /// Replies come in full.
     replies: u64,
-    /// The connection at which bytes came that nobody had asked for.
+    /// The connection that received unrequested bytes.
     excess: Option<u32>,
 }
 
 impl<'a> Load<'a> {
-    /// A load that ends after `left` requests, or when it is told to.
+    /// A load that ends after `left` requests, or when it is stopped.
     pub(crate) fn new(
         requests: &'a Requests,
         connections: usize,
@@ -96,7 +95,7 @@ impl<'a> Load<'a> {
         }
     }
 
-    /// The next connection that something came for, and the bytes to send there: none where the policy says to wait.
+    /// The next connection with received bytes, and the bytes to send there; none if the policy waits.
     #[inline]
     pub(crate) fn next(&mut self) -> Option<(u32, &'a [u8])> {
         let connection = self.touched.pop()?;
@@ -127,7 +126,7 @@ impl<'a> Load<'a> {
         self.left -= u64::from(count);
         self.handed_out += u64::from(count);
         self.pipelines[connection as usize].awaited += count * self.requests.reply_len();
-        // Where it stands in the row of prebuilt requests is the number handed out, so no cursor is kept.
+        // The number of requests sent is the position in the prebuilt row.
         self.requests.slice(self.handed_out, count)
     }
 
@@ -151,7 +150,7 @@ impl<'a> Load<'a> {
     /// The number of requests, all of them answered.
     ///
     /// # Errors
-    /// Some were not, or bytes came that nobody had asked for.
+    /// Requests were unanswered, or bytes were unrequested.
     pub(crate) fn finish(self) -> Result<u64, String> {
         if let Some(connection) = self.excess {
             return Err(format!("connection {connection}: more bytes came than were asked for"));

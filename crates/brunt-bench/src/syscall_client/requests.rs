@@ -1,7 +1,7 @@
 //! Prebuilt requests, and the one length that all their replies have.
 //!
-//! Not a workload: a few thousand keys drawn once, evenly over a data set, and asked for in that order again and again.
-//! Invariant: every one of them was asked for once before, and its reply was a hit of the same length as all others.
+//! A few thousand keys drawn once, evenly over a data set, and requested in that order repeatedly. Invariant: every
+//! one was requested once before, and its reply was a hit of equal length.
 
 use std::io::{self, Read, Write};
 use std::net::TcpStream;
@@ -27,7 +27,7 @@ pub(crate) struct Requests {
 }
 
 impl Requests {
-    /// Gets for keys drawn evenly from `0..keys`; what their replies look like is not known yet.
+    /// Gets of keys drawn evenly from `0..keys`; the reply length is unknown yet.
     pub(crate) fn new(keys: u64) -> Self {
         let mut state = 1_u64;
         let mut bytes = Vec::new();

@@ -1,4 +1,4 @@
-//! The end of a run, as a descriptor that becomes readable: no turn looks at a clock.
+//! The end of a run as a descriptor that becomes readable, so that no iteration reads a clock.
 //!
 //! Invariant: it rings at most twice, first when nothing new is to be asked for, then when replies have been awaited
 //! long enough.
@@ -17,7 +17,7 @@ const PATIENCE: Duration = Duration::from_secs(5);
 pub(super) enum Ring {
     /// Go on until every reply has come.
     Stop,
-    /// Nobody answers any more.
+    /// The server has stopped answering.
     GiveUp,
 }
 

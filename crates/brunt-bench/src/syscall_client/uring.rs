@@ -1,8 +1,8 @@
 //! The floor on io_uring: one system call per turn, which hands in all sends of the turn and waits for what comes next.
 //!
-//! Multishot receives into a ring of provided buffers, fixed files, completions that run only when we wait
-//! (DEFER_TASKRUN), sends that leave a completion only when they fail. Nothing is probed: a kernel that lacks any of it
-//! refuses, and the floor says so. Invariant: a buffer goes back to the kernel in the turn that brought it.
+//! Multishot receives into provided buffers, fixed files, deferred task work, sends that complete only on failure.
+//! Nothing is probed: a kernel without any of it rejects it, and the client reports that. Invariant: a buffer
+//! returns to the kernel in the iteration that brought it.
 
 #![allow(unsafe_code, reason = "entries of io_uring carry addresses that the kernel reads and writes")]
 
@@ -47,7 +47,7 @@ pub(super) fn run(
     let (mut submitter, mut submissions, mut completions) = ring.split();
     let descriptors: Vec<i32> = streams.iter().map(AsRawFd::as_raw_fd).collect();
     submitter.register_files(&descriptors)?;
-    // The kernel then finds the ring without looking its descriptor up; a thread has sixteen places for that.
+    // Saves the kernel the descriptor lookup; a thread has sixteen such entries.
     submitter.register_ring_fd()?;
     buffers.register(&submitter)?;
     timer.start()?;
@@ -86,7 +86,7 @@ pub(super) fn run(
 /// The one system call of a turn: hands in what was pushed, and waits for `want` completions.
 #[inline]
 fn enter(submitter: &Submitter<'_>, submissions: &mut SubmissionQueue<'_>, want: usize) -> io::Result<()> {
-    // Before, so that the kernel sees what was pushed; after, so that we see what it took.
+    // Before, to publish what was pushed; after, to see what was taken.
     submissions.sync();
     let entered = submitter.submit_and_wait(want);
     submissions.sync();
@@ -96,7 +96,7 @@ fn enter(submitter: &Submitter<'_>, submissions: &mut SubmissionQueue<'_>, want:
     }
 }
 
-/// What a receive brought; it goes on by itself unless the kernel says otherwise.
+/// Handles a receive completion, and restarts it if the kernel ended it.
 #[inline]
 fn received(
     completion: &cqueue::Entry,

@@ -1,4 +1,4 @@
-//! What the kernel says a process has used of its processors.
+//! CPU time of a process, by the kernel.
 //!
 //! The one call of the floor, beside those of io_uring, that has no safe form.
 
@@ -6,7 +6,7 @@
 
 use std::ops::Sub;
 
-/// Processor time.
+/// CPU time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Usage {
     pub(crate) user_ns: u64,

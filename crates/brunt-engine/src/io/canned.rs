@@ -1,9 +1,9 @@
 //! A world behind [`Io`] that answers every request at once, for seeing what the worker itself spends.
 //!
-//! Not a simulation of anything: there is no network, no queue and no trouble here, only the replies of a server that
-//! holds the data set, made before the first request. It does as little as it can, makes no system call, and none of its
-//! methods is inlined, so that a profile tells its instructions from the worker's. Time is either made up, and moves by a
-//! fixed step, so that everything is a function of what the worker asks; or it is the host's, for the floor of a client.
+//! No network, no queue and no fault: the replies of a server that holds the data set, made before the first
+//! request. It does as little as it can, makes no system call, and none of its methods is inlined, so a profile
+//! separates its instructions from the worker's. Its clock is either virtual and moves by a fixed step, so that a
+//! run is a function of the worker's calls, or the host's.
 
 use super::{Chunk, CloseMode, Completion, CompletionKind, Io, LinkId, SendResult, Until};
 use crate::clock::Clock;
@@ -17,21 +17,21 @@ use std::collections::VecDeque;
 use std::io::IoSlice;
 use std::rc::Rc;
 
-/// Every wait and every request takes this long: a server of a million requests per second, so that histograms are
-/// handed over and timers looked at about as often as on a fast machine.
+/// Time that each wait and each request takes: a server of a million requests per second, so that histograms are
+/// handed over and timers checked about as often as on a fast machine.
 const STEP_NS: u64 = 1_000;
 /// The clock begins here: 0 never is a time of a run.
 const EPOCH_NS: u64 = 1_000_000_000;
 /// The line that ends what a retrieval found, and what a store is answered with.
 const END: &[u8] = b"END\r\n";
 const STORED: &[u8] = b"STORED\r\n";
-/// What a Redis answers to a store, and to a greeting.
+/// Replies of Redis to SET and HELLO.
 const OK: &[u8] = b"+OK\r\n";
 const HELLO: &[u8] = b"%1\r\n$5\r\nproto\r\n:3\r\n";
 /// What a reply has around its key and value, at most.
 const REPLY_FRAME_BYTES: usize = 64;
 
-/// What is behind the first request of these bytes, and the reply to that.
+/// Splits off the first request: the bytes after it, and its reply.
 type Split = fn(&[u8]) -> (&[u8], &'static [u8]);
 
 /// A frame of Thrift's with an empty result and nothing else.
@@ -44,7 +44,7 @@ const SET: u8 = 0x01;
 const NOOP: u8 = 0x0a;
 const GETKQ: u8 = 0x0d;
 
-/// What a world has of an interface to the kernel.
+/// Properties of the kernel interface that are imitated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Interface {
     /// Replies that a wait brings at most; at least 1.
@@ -63,16 +63,16 @@ impl Interface {
 pub struct Calls {
     /// Waits for something to happen.
     pub waits: u64,
-    /// Completions taken: reads that brought something, but for those that established a connection or told of a send.
+    /// Reads that returned bytes; completions of connects and sends are not among them.
     pub completions: u64,
     /// Sends.
     pub sends: u64,
-    /// Looks at the clock, beside the times that come with waits, completions and sends.
+    /// Clock reads, apart from the times that waits, completions and sends return.
     pub clock_reads: u64,
 }
 
 impl Calls {
-    /// Those of another worker, too.
+    /// The sum of two workers' calls.
     pub(crate) fn and(&self, other: &Self) -> Self {
         Self {
             waits: self.waits + other.waits,
@@ -82,7 +82,7 @@ impl Calls {
         }
     }
 
-    /// Those that came after `earlier`.
+    /// The calls after `earlier`.
     pub(crate) fn since(&self, earlier: &Self) -> Self {
         Self {
             waits: self.waits - earlier.waits,
@@ -93,7 +93,7 @@ impl Calls {
     }
 }
 
-/// What a world's clock shows.
+/// The clock of a canned server.
 #[derive(Debug)]
 pub(crate) enum Time {
     /// Nanoseconds that move on when the worker waits and for every request, by a step.
@@ -103,13 +103,13 @@ pub(crate) enum Time {
 }
 
 impl Time {
-    /// Made up, from the beginning.
+    /// A virtual clock at its epoch.
     pub(crate) fn made_up() -> Self {
         Self::MadeUp(Cell::new(EPOCH_NS))
     }
 }
 
-/// What whoever built a world can still see of it while a worker owns it.
+/// The clock and the counters of a canned server, readable while a worker owns it.
 #[derive(Debug)]
 pub(crate) struct WorldView {
     time: Time,
@@ -136,8 +136,7 @@ impl WorldView {
         }
     }
 
-    /// Lets the time until an instant pass, where that is in our hands. A wait that ends early is none to the worker: it
-    /// looks again.
+    /// Moves a virtual clock to an instant. In real time the wait ends early, and the worker polls again.
     fn skip_to(&self, at_ns: u64) {
         if let Time::MadeUp(now_ns) = &self.time {
             now_ns.set(now_ns.get().max(at_ns));
@@ -154,9 +153,9 @@ impl WorldView {
 /// One connection.
 #[derive(Debug)]
 struct Link {
-    /// What the server has answered and the worker has not taken yet.
+    /// Replies that the worker has not read.
     replies: Vec<u8>,
-    /// Asked for and not reported as established yet.
+    /// A connect whose completion is pending.
     connecting: bool,
 }
 
@@ -167,14 +166,14 @@ pub(crate) struct Canned {
     protocol: Protocol,
     stock: Stock,
     links: Vec<Link>,
-    /// Links with something for the worker, in the order in which it came.
+    /// Connections with a completion, in order.
     ready: VecDeque<LinkId>,
     interface: Interface,
     /// How many replies the last wait has left.
     left: usize,
     /// Sends that the next wait hands in, and how much of each is taken.
     queued: VecDeque<(LinkId, usize)>,
-    /// Those that were handed in and have not been told of, and when.
+    /// Sends that were submitted and not reported, and when.
     handed_in: VecDeque<(LinkId, usize)>,
     handed_in_ns: u64,
     current: Vec<u8>,
@@ -184,10 +183,10 @@ pub(crate) struct Canned {
 #[derive(Debug)]
 struct Stock {
     keyspace: KeyGenerator,
-    /// Of the reply to a get of every key what is the same each time, one behind the other, and where each ends.
+    /// The constant bytes of the reply to a get of each key, concatenated, and their ends.
     replies: Vec<u8>,
     ends: Vec<usize>,
-    /// The longest reply, or more.
+    /// Upper bound of the length of a reply.
     longest: usize,
 }
 
@@ -227,7 +226,7 @@ impl Stock {
         Self { keyspace, replies, ends, longest }
     }
 
-    /// What is held under a key.
+    /// The reply to a get of this key.
     #[inline]
     fn reply(&self, key: &[u8]) -> &[u8] {
         let id = self.keyspace.id_of_key(key).expect("only keys of the data set are asked for") as usize;
@@ -237,8 +236,8 @@ impl Stock {
 }
 
 impl Canned {
-    /// A world for links `0..links`, whose server speaks `protocol` and holds all of `keyspace` with the values that `payload`
-    /// makes of it. `depth`: requests in flight on a link.
+    /// A server that speaks `protocol` and holds all of `keyspace`, with the values that `payload` yields. `depth`:
+    /// requests in flight on a connection.
     ///
     /// Takes the memory of the whole data set.
     pub(crate) fn new(
@@ -302,7 +301,7 @@ impl Canned {
         }
     }
 
-    /// Answers requests that all have one reply; `split` says what is behind the first of them, and the reply.
+    /// Answers requests that share one reply.
     fn answer_frames(&mut self, link: LinkId, mut bytes: &[u8], split: Split) {
         while !bytes.is_empty() {
             let (rest, reply) = split(bytes);
@@ -415,7 +414,7 @@ impl Canned {
             link_replies.extend_from_slice(&(named.len() as u16).to_be_bytes());
             link_replies.extend_from_slice(&[flags.len() as u8, 0, 0, 0]);
             link_replies.extend_from_slice(&body_len.to_be_bytes());
-            // The unique is that of the request: nobody looks at it.
+            // The cas unique repeats the request's opaque; it is not checked.
             link_replies.extend_from_slice(&token);
             [flags, named, value].iter().for_each(|part| link_replies.extend_from_slice(part));
             watch.step();
@@ -449,7 +448,7 @@ impl Canned {
 
 /// The words of a command of Redis's protocol, one after the other.
 struct Words<'a> {
-    /// What is behind the last word.
+    /// Bytes after the last word.
     rest: &'a [u8],
     /// How many are still to come.
     left: usize,
@@ -462,7 +461,7 @@ impl<'a> Words<'a> {
         Self { rest, left }
     }
 
-    /// The number of the line at the front, which begins with `sort`, and what is behind the line.
+    /// The number of the first line, which begins with `sort`, and the bytes after the line.
     fn number(bytes: &'a [u8], sort: u8) -> (usize, &'a [u8]) {
         let end = bytes.iter().position(|byte| *byte == b'\r').expect("requests are whole");
         assert_eq!(bytes[0], sort, "a command is an array of bulk strings");
@@ -481,7 +480,7 @@ impl<'a> Iterator for Words<'a> {
     }
 }
 
-/// The line at the front without its end, and what is behind it.
+/// The first line without its end, and the bytes after it.
 fn first_line(bytes: &[u8]) -> (&[u8], &[u8]) {
     let len = bytes.iter().position(|byte| *byte == b'\r').expect("requests are whole");
     (&bytes[..len], &bytes[len + 2..])
@@ -576,7 +575,7 @@ impl Io for Canned {
             std::mem::swap(&mut self.current, &mut entry.replies);
             CompletionKind::Received(Chunk { start: 0, len: self.current.len() })
         };
-        // One look at the clock: what a wait has brought has lain unread for no time.
+        // Read and poll share one instant: bytes of this wait were never left unread.
         let at_ns = self.watch.now_ns();
         Some(Completion { link, at_ns, polled_ns: at_ns, kind })
     }
@@ -589,7 +588,7 @@ impl Io for Canned {
     #[inline(never)]
     fn syscalls(&self) -> u64 {
         let calls = self.watch.calls();
-        // What is handed in with a wait makes no call of its own.
+        // Deferred sends make no call of their own.
         let sends = if self.interface.defers_sends { 0 } else { calls.sends };
         calls.waits + calls.completions + sends
     }

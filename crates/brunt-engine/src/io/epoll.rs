@@ -1,12 +1,11 @@
 //! epoll behind [`Io`]: readiness turned into completions.
 //!
-//! One registration per connection for life, edge-triggered, so that the kernel does not ask each socket again that it has
-//! told of; one read per readiness into one buffer that all connections share; nanosecond timeouts through epoll_pwait2. A
-//! read that fills the buffer, or has the end of the connection behind it, leaves the rest to the next turn, which does not
-//! sleep then. A connection is what it was begun as, and connections of every kind stand side by side. Where the kernel takes
-//! timestamps, reads bring them along, and readiness may mean an entry of the error queue, which is no error of the connection. Of
-//! datagrams one call reads many, and they are told of one by one; what comes over TLS goes through its tunnel. Invariant: nothing is
-//! read before everything was told that came of the last read.
+//! One edge-triggered registration per connection, one read per event into one buffer that all connections share,
+//! nanosecond timeouts through epoll_pwait2. A read that fills the buffer, or is followed by the end of the
+//! connection, leaves the rest to the next iteration, which does not sleep then. With kernel timestamps, reads
+//! carry them, and an error event may mean an entry of the error queue. One call reads many datagrams, which are
+//! reported one by one; TLS connections go through their tunnels. Invariant: nothing is read before all completions
+//! of the last read were returned.
 
 use super::kernel_stamps::{self, Control};
 use super::poll_time::{has_slept, seen_until_ns};
@@ -35,7 +34,7 @@ const RECEIVE_BYTES: usize = 64 << 10;
 /// The most readiness events taken in one poll.
 const EVENTS_MAX: usize = 1024;
 
-/// While several completions are waited for, they are looked for this often.
+/// Polling period while several completions are awaited.
 const GATHER_STEP_NS: u64 = 50_000;
 
 fn offered(parts: &[IoSlice<'_>]) -> usize {
@@ -60,14 +59,14 @@ fn timespec(ns: u64) -> Timespec {
 /// What a connection is registered for, from beginning to end.
 const INTEREST: EventFlags =
     EventFlags::IN.union(EventFlags::OUT).union(EventFlags::RDHUP).union(EventFlags::ET);
-/// Nothing follows that the kernel would tell of again.
+/// No further event will come.
 const ENDED: EventFlags = EventFlags::ERR.union(EventFlags::HUP).union(EventFlags::RDHUP);
 
 #[derive(Debug)]
 enum State {
     Closed,
     Connecting(Socket),
-    /// An open plain stream, so that the hot path looks at this alone.
+    /// An open plain stream: the only state that the hot path checks.
     Stream(Socket),
     /// Open, and anything else.
     Other(Socket),
@@ -90,18 +89,18 @@ impl State {
 struct Link {
     state: State,
     kind: ConnectionKind,
-    /// A read filled the buffer: what is left has been there since this time; 0 where nothing is left.
+    /// Since when bytes have been left unread because a read filled the buffer; 0 if none are.
     unread_since_ns: u64,
-    /// Tells events of this connection from those of its predecessor on the same link.
+    /// Tells events of this connection from those of an earlier one with the same index.
     generation: u32,
-    /// Its peer is on this host, and the kernel says from which processor it sends.
+    /// Its peer is on this host, so that the kernel reports the sender's CPU.
     is_local: bool,
-    /// A send is stuck: room in the socket is news.
+    /// A send was partial: the next OUT event is reported.
     wants_room: bool,
 }
 
 impl Link {
-    /// Its connection stands.
+    /// Marks the connection as established.
     fn open(&mut self) {
         self.state = match (std::mem::replace(&mut self.state, State::Closed), self.kind) {
             (State::Connecting(socket), ConnectionKind::Stream) => State::Stream(socket),
@@ -115,7 +114,7 @@ impl Link {
 #[derive(Clone, Copy, Debug)]
 struct Unread {
     link: LinkId,
-    /// The kernel has told of its end.
+    /// The kernel has reported its end.
     is_ended: bool,
     /// It was read again.
     is_read: bool,
@@ -130,7 +129,7 @@ impl Unread {
 /// The timestamps of one connection.
 #[derive(Clone, Copy, Debug, Default)]
 struct LinkStamps {
-    /// Bytes handed over since the stamps were switched on, modulo 2³²: the kernel counts the same way.
+    /// Bytes sent since timestamps were switched on, modulo 2³², as the kernel counts them.
     sent: u32,
     /// The byte whose stamp is awaited.
     awaited: Option<u32>,
@@ -144,29 +143,29 @@ pub(crate) struct Epoll {
     sockets: SocketOptions,
     /// The kernel takes timestamps of streams.
     stamping: bool,
-    /// Connections that stand.
+    /// Established connections.
     open: u32,
     epoll: OwnedFd,
     links: Vec<Link>,
     events: Vec<Event>,
-    /// The next event to look at.
+    /// The next event to handle.
     cursor: usize,
-    /// What is to be read again, at the next turn and at this one.
+    /// Sockets to read again: in the next iteration, and in this one.
     unread: Vec<Unread>,
     to_read: Vec<Unread>,
     receive: Vec<u8>,
-    /// When the client last looked at every socket and saw nothing on those that are returned now.
+    /// The last instant at which the events returned now were not there.
     polled_ns: u64,
     /// End of the last poll that was not cut short by a full array.
     poll_end_ns: u64,
     syscalls: u64,
     /// Segments sent again on connections that are closed.
     retransmits_closed: u64,
-    /// By link, where timestamps are taken.
+    /// By connection, with kernel timestamps.
     stamps: Vec<LinkStamps>,
-    /// What came with the last read.
+    /// Control messages of the last read.
     control: Control,
-    /// Datagrams of the last read that were not told of, and what is told of each.
+    /// Datagrams of the last read that were not reported, and the completion that each gets.
     datagrams_read: Received,
     datagram_completion: Completion,
     datagram_generation: u32,
@@ -174,7 +173,7 @@ pub(crate) struct Epoll {
 }
 
 impl Epoll {
-    /// A backend for links `0..links`.
+    /// A backend for this many connections.
     pub(crate) fn new(links: usize, gather: Gather, clock: Clock) -> Result<Self, Errno> {
         let now_ns = clock.now_ns();
         Ok(Self {
@@ -217,13 +216,13 @@ impl Epoll {
         })
     }
 
-    /// The same, of whose sockets this is asked.
+    /// Sets options of all sockets.
     pub(crate) fn with_sockets(mut self, sockets: SocketOptions) -> Self {
         self.sockets = sockets;
         self
     }
 
-    /// The same, of whose streams the kernel takes timestamps, or not.
+    /// Switches kernel timestamps of streams on or off.
     pub(crate) fn with_stamps(mut self, stamping: bool) -> Self {
         self.stamping = stamping;
         self.stamps = vec![LinkStamps::default(); if stamping { self.links.len() } else { 0 }];
@@ -267,14 +266,14 @@ impl Epoll {
                 self.completion(link, at_ns, CompletionKind::Connected)
             }
             Some(errno) => {
-                // At once: a connection to itself would keep the port from whoever comes to listen there.
+                // Closed at once: a connection to itself would keep the port from the server.
                 self.hang_up(link, CloseMode::Reset);
                 self.completion(link, at_ns, CompletionKind::ConnectFailed(errno))
             }
         }
     }
 
-    /// Lets the kernel tell of room in a socket of UDP, or not: such a one has room again after every send.
+    /// Registers for OUT events of a UDP socket, or not: such a socket has room again after every send.
     #[cold]
     fn set_writable_interest(&mut self, link: LinkId, is_wanted: bool) {
         let interest = if is_wanted { INTEREST } else { INTEREST.difference(EventFlags::OUT) };
@@ -337,7 +336,7 @@ impl Epoll {
         self.take_read(link, is_ended, received.map(|(len, _)| len))
     }
 
-    /// The same of a stream of which the kernel takes timestamps.
+    /// As `read`, with kernel timestamps.
     fn read_stamped(&mut self, link: LinkId, is_ended: bool) -> Option<Completion> {
         let socket = self.links[link as usize].state.socket()?;
         let received = kernel_stamps::receive(socket, &mut self.receive, &mut self.control);
@@ -351,7 +350,7 @@ impl Epoll {
         Some(Completion { kind, ..completion })
     }
 
-    /// What a read of a stream came to.
+    /// Turns the result of a read into a completion.
     #[inline(always)]
     fn take_read(&mut self, link: LinkId, is_ended: bool, read: Result<usize, Errno>) -> Option<Completion> {
         self.syscalls += 1;
@@ -386,8 +385,8 @@ impl Epoll {
         }
     }
 
-    /// Looks at the event at the front, which is of a connection that is no open plain stream. It stays there until everything was
-    /// told that came of it.
+    /// Handles the first event of a connection that is not an open plain stream. The event stays first until all of
+    /// its completions were returned.
     #[inline(never)]
     fn handle_other_event(&mut self, link: LinkId, generation: u32) -> Option<Completion> {
         if let Some(completion) = self.next_kept() {
@@ -401,7 +400,7 @@ impl Epoll {
             return None;
         }
         let is_room = flags.contains(EventFlags::OUT) && std::mem::take(&mut entry.wants_room);
-        // Room is told of first, with the event kept for its readable half.
+        // Room is reported first; the event is kept for its readable half.
         event.flags = if is_room { flags.difference(EventFlags::OUT) } else { EventFlags::empty() };
         let completion = match entry.kind {
             _ if !entry.state.is_open() => self.finish_connecting(link, flags),
@@ -415,7 +414,7 @@ impl Epoll {
             kind => {
                 let has_error = kind == ConnectionKind::Stamped && flags.contains(EventFlags::ERR);
                 if has_error && self.drain_error_queue(link) {
-                    // A stamp; an error of the connection ends it, which is told as well.
+                    // A timestamp. An error of the connection also ends it, which is reported.
                     flags.remove(EventFlags::ERR);
                 }
                 if !flags.intersects(EventFlags::IN.union(ENDED)) {
@@ -447,12 +446,12 @@ impl Epoll {
         }
     }
 
-    /// What came of the last read and was not told.
+    /// Completions of the last read that were not returned.
     fn next_kept(&mut self) -> Option<Completion> {
         self.next_datagram().or_else(|| self.tunnels.next_queued())
     }
 
-    /// What the worker is told of something that has happened on the socket of a connection.
+    /// Passes a socket's completion through the tunnel of a TLS connection.
     fn pass(&mut self, completion: Completion) -> Option<Completion> {
         if self.links[completion.link as usize].kind != ConnectionKind::Tls {
             return Some(completion);
@@ -482,8 +481,8 @@ impl Epoll {
         waited.map(drop)
     }
 
-    /// Looks again until there is as much as was wanted, or it has taken as long as it may. The kernel cannot wait for several
-    /// sockets here, so that what sleeps is the client.
+    /// Polls until enough events are there or the time is over. epoll cannot wait for several sockets, so the
+    /// client sleeps between polls.
     fn gather_until(&mut self, until_ns: u64, want: usize) -> Result<(), Errno> {
         let end_ns = until_ns.min(self.clock.now_ns().saturating_add(self.gather.most_ns));
         loop {
@@ -499,7 +498,7 @@ impl Epoll {
         }
     }
 
-    /// What a send came to; the rest of what was offered waits for room.
+    /// Turns the result of a send into a [`SendResult`]; a partial send waits for room.
     #[inline]
     fn send_result(&mut self, link: LinkId, offered: usize, sent: Result<usize, Errno>) -> SendResult {
         let at_ns = self.clock.now_ns();
@@ -514,7 +513,7 @@ impl Epoll {
         SendResult { taken, at_ns }
     }
 
-    /// The same where it was no plain stream that sent.
+    /// As `send_result`, of a connection that is not a plain stream.
     fn other_send_result(&mut self, link: LinkId, offered: usize, sent: Result<usize, Errno>) -> SendResult {
         let result = self.send_result(link, offered, sent);
         let entry = &self.links[link as usize];

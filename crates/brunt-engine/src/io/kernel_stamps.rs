@@ -7,15 +7,15 @@ use rustix::io::Errno;
 use std::io::IoSlice;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 
-/// What is asked for once per socket: stamps of everything received; of what is sent only where the call that sends it
-/// says so. `OPT_ID` names a stamp by the last byte it belongs to, counted from here; `OPT_ID_TCP` counts from the next
-/// byte to be written, and not from the oldest that is not acknowledged; `OPT_TSONLY` spares a copy of the packet.
+/// Flags of a socket: timestamps of everything received; of sent bytes only where the send requests them. `OPT_ID`
+/// names a stamp by the last byte it belongs to, counted from here; `OPT_ID_TCP` counts from the next byte to be
+/// written instead of the oldest unacknowledged one; `OPT_TSONLY` avoids a copy of the packet.
 const SOCKET_FLAGS: u32 = libc::SOF_TIMESTAMPING_RX_SOFTWARE
     | libc::SOF_TIMESTAMPING_SOFTWARE
     | libc::SOF_TIMESTAMPING_OPT_ID
     | libc::SOF_TIMESTAMPING_OPT_ID_TCP
     | libc::SOF_TIMESTAMPING_OPT_TSONLY;
-/// What a call that sends asks for: the instant at which the driver gets the packet with its last byte.
+/// Flags of a send: the time at which the driver gets the packet with its last byte.
 const SEND_FLAGS: u32 = libc::SOF_TIMESTAMPING_TX_SOFTWARE;
 
 /// Kinds of stamps in the error queue (`SCM_TSTAMP_*` of linux/errqueue.h): handed to the driver.
@@ -23,7 +23,7 @@ const TRANSMITTED: u32 = 0;
 
 /// The header of a control message: its length with the header, its level, its type.
 const HEADER: usize = size_of::<usize>() + 8;
-/// Room for every control message that comes together: a stamp (64 bytes) and what stands in the error queue (64).
+/// Room for the control messages of one call: a stamp (64 bytes) and an entry of the error queue (64).
 const CONTROL_BYTES: usize = 256;
 
 /// Control messages, aligned as the kernel wants them.
@@ -34,7 +34,7 @@ pub(crate) struct Control {
     len: usize,
 }
 
-/// What the error queue says of bytes that were sent.
+/// An entry of the error queue: the timestamp of a transmission.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Transmission {
     /// The offset of the byte that was stamped, from when the stamps were switched on, modulo 2³².
@@ -46,12 +46,12 @@ pub(crate) struct Transmission {
 impl Control {
     pub(crate) const EMPTY: Self = Self { bytes: [0; CONTROL_BYTES], len: 0 };
 
-    /// When the last of the bytes arrived that the receive call filled this with; `None` if the kernel did not say.
+    /// Arrival of the last byte that the receive call returned; `None` without a timestamp.
     pub(crate) fn received_ns(&self) -> Option<u64> {
         stamp_of(&self.bytes[..self.len])
     }
 
-    /// The one message that asks for stamps of what is sent.
+    /// The control message that requests a timestamp of a send.
     fn transmit_request() -> Self {
         let mut control = Self::EMPTY;
         let word = size_of::<usize>();
@@ -82,8 +82,8 @@ fn messages(control: &[u8]) -> impl Iterator<Item = (i32, i32, &[u8])> {
     })
 }
 
-/// The software stamp among control messages: the first of three times, seconds and nanoseconds, each of a C long. All
-/// zero says that there is none.
+/// The software timestamp among control messages: the first of three times, each seconds and nanoseconds as C
+/// longs. All zero means none.
 fn stamp_of(control: &[u8]) -> Option<u64> {
     let (_, _, data) = messages(control)
         .find(|(level, kind, _)| *level == libc::SOL_SOCKET && *kind == libc::SCM_TIMESTAMPING)?;
@@ -95,9 +95,9 @@ fn stamp_of(control: &[u8]) -> Option<u64> {
     Some(field(0)? * 1_000_000_000 + field(1)?).filter(|ns| *ns > 0)
 }
 
-/// What the control messages of an entry of the error queue say, if it is the stamp of a transmission. They are the
-/// stamp and a `sock_extended_err`: errno (4 bytes), origin, type, code, padding, then `info`, the kind of stamp, and
-/// `data`, the byte it belongs to.
+/// The transmission in the control messages of an error queue entry: a timestamp and a `sock_extended_err`, which
+/// is errno (4 bytes), origin, type, code, padding, `info` (the kind of timestamp) and `data` (the byte it belongs
+/// to).
 fn transmission_of(control: &[u8]) -> Option<Transmission> {
     let (_, _, error) = messages(control).find(|(level, kind, _)| {
         matches!((*level, *kind), (libc::SOL_IP, libc::IP_RECVERR) | (libc::SOL_IPV6, libc::IPV6_RECVERR))
@@ -143,7 +143,7 @@ pub(crate) fn send(socket: impl AsFd, parts: &[IoSlice<'_>]) -> Result<usize, Er
     usize::try_from(sent).map_err(|_| last_errno())
 }
 
-/// Receives bytes that are there, and what the kernel says of the last of them.
+/// Receives available bytes with the timestamp of the last of them.
 pub(crate) fn receive(socket: impl AsFd, buffer: &mut [u8], control: &mut Control) -> Result<usize, Errno> {
     receive_message(socket.as_fd(), buffer, control, libc::MSG_DONTWAIT)
 }

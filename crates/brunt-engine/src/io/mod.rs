@@ -1,8 +1,8 @@
 //! The seam between the loop and the kernel: one trait, batch- and completion-shaped.
 //!
-//! Not a runtime: no tasks, no wakers, no callbacks. The worker asks for connections and sends, waits, and takes
-//! completions one by one. Readiness interfaces emulate completions; io_uring has them; the simulator invents them.
-//! Invariant: every completion carries the instant it was true and the last instant it was not known to be.
+//! The worker requests connections and sends, waits, and takes completions one by one. Readiness interfaces emulate
+//! completions; io_uring has them; the simulator invents them. Invariant: a completion carries the instant at which
+//! it was true and the last instant at which it was not known to be.
 
 pub(crate) mod canned;
 pub(crate) mod epoll;
@@ -21,19 +21,19 @@ use crate::transport::tls_client::TlsClient;
 use brunt_plan::plan::Plan;
 use std::io::IoSlice;
 
-/// Index of a connection within its worker; the worker chooses it.
+/// Index of a connection within its worker; connections that follow each other share it.
 pub(crate) type LinkId = u32;
 
 /// How a wait may spend its time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Until {
-    /// Look once and return.
+    /// Poll once and return.
     Now,
     /// Sleep until something happens, at the latest until this instant (nanoseconds on the worker's clock).
     Instant(u64),
 }
 
-/// How much is waited for at a time, where that is worth a delay.
+/// Completions to await together, where that is worth a delay.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Gather {
     /// Completions that end a wait, at least 1.
@@ -111,12 +111,12 @@ pub(crate) enum CompletionKind {
     ConnectFailed(i32),
     /// Bytes came in; of a connection of datagrams, one.
     Received(Chunk),
-    /// The same on a connection on which [`Io::send_stamped`] was called and [`Io::stamps`] was not yet.
+    /// As `Received`, after [`Io::send_stamped`] and before [`Io::stamps`].
     Stamped(Chunk),
-    /// What a send came to that was handed in with others: bytes taken, or the errno of a broken connection. `at_ns` is the clock
-    /// just before they were.
+    /// Result of a deferred send: bytes taken, or the errno of a broken connection. `at_ns` is the clock just
+    /// before it was submitted.
     Sent(Result<usize, i32>),
-    /// It takes bytes again after a send that took fewer than it was given.
+    /// It has room again after a partial send.
     Writable,
     /// The peer ended it (`None`) or it broke (an errno).
     Closed(Option<i32>),
@@ -129,15 +129,14 @@ pub(crate) struct Completion {
     pub link: LinkId,
     /// When the call that brought it returned.
     pub at_ns: u64,
-    /// The end of the last poll that could have returned this connection, and did not; or, when the poll that returned
-    /// it had gone to sleep with nothing to return, the instant it woke. What lies between this and `at_ns` may be time
-    /// that the client held the bytes back (docs/measurement.md).
+    /// The end of the last poll that could have returned this connection, and did not; after a poll that slept, the
+    /// instant it woke. The client may have held the bytes back from this instant to `at_ns` (docs/measurement.md).
     pub polled_ns: u64,
     /// What happened.
     pub kind: CompletionKind,
 }
 
-/// What a send came to.
+/// Result of a send.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SendResult {
     /// Bytes taken, or the errno of a broken connection. Fewer than offered: `CompletionKind::Writable` will follow.
@@ -151,11 +150,12 @@ pub(crate) struct SendResult {
 pub(crate) struct ConnectionError<'a> {
     /// For a user.
     pub words: &'a str,
-    /// The peer has answered, or we have: another attempt would be told the same. Else it is trouble of the network's.
+    /// The peer or this client has rejected the other: another attempt would fail alike. Otherwise it is a network
+    /// failure.
     pub is_answer: bool,
 }
 
-/// What the kernel noted of the instant at which the last byte of a request was handed to the network.
+/// Kernel timestamp of the last byte of a request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Transmitted {
     /// Nothing (yet).
@@ -167,7 +167,7 @@ pub(crate) enum Transmitted {
     At(u64),
 }
 
-/// What the kernel noted of a request and its reply.
+/// Kernel timestamps of a request and its reply.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Stamps {
     /// Of the request.
@@ -180,13 +180,13 @@ pub(crate) struct Stamps {
 /// Every implementor must keep:
 /// * times are nanoseconds since the run's epoch, monotonic, from one clock;
 /// * `wait` never sleeps beyond its instant by rounding (no millisecond timeouts);
-/// * after `close` no completion of the old connection comes for that link;
+/// * after `close` no completion of the old connection comes for that index;
 /// * a send without a result has one as [`CompletionKind::Sent`], and that before any other completion of the wait (or the `submit`) that
 ///   handed it in;
 /// * `close` hands in first what a send on that connection has queued;
 /// * nothing allocates after the first `wait`, but for records of TLS;
-/// * what a connection is (a stream, datagrams, TLS over a stream) is decided when it is begun, and connections of every kind stand
-///   side by side: a plain stream does nothing for the sake of the others.
+/// * the kind of a connection (stream, datagrams, TLS) is set by `connect`, and connections of every kind may exist
+///   at once: a plain stream pays nothing for the others.
 pub(crate) trait Io {
     /// The clock.
     fn now_ns(&mut self) -> u64;
@@ -199,8 +199,8 @@ pub(crate) trait Io {
     /// Where the result is `None`, the bytes stay what and where they are until it has come, or until the next `wait` has returned.
     #[expect(unsafe_code, reason = "the kernel may read the bytes later")]
     unsafe fn send(&mut self, link: LinkId, parts: &[IoSlice<'_>]) -> Option<SendResult>;
-    /// Hands over datagrams of a connection that has such, at once and in order: what ends at the first of `ends`, at the second, and
-    /// so on. Fewer bytes than all are so many whole datagrams.
+    /// Sends datagrams at once and in order; the first ends at the first of `ends`, and so on. A partial result is
+    /// a number of whole datagrams.
     fn send_datagrams(&mut self, _link: LinkId, _bytes: &[u8], _ends: &[u32]) -> SendResult {
         unreachable!("nobody sends datagrams where there are none")
     }
@@ -219,15 +219,15 @@ pub(crate) trait Io {
     /// Segments sent again so far, on all connections that there are and were. Asks for each of them: nothing for the
     /// measured window.
     fn retransmits(&mut self) -> u64;
-    /// Was what a connection received last sent from the processor that this thread runs on? `None` where its peer is on
-    /// another host, and where the kernel does not say.
+    /// Was the last segment received sent from the CPU that this thread runs on? `None` for a peer on another host,
+    /// and where the kernel does not report it.
     fn shares_cpu(&mut self, link: LinkId) -> Option<bool>;
 
-    /// How long the handshake took that the connection on this link began with, if it had one.
+    /// Duration of the TLS handshake of this connection.
     fn handshake_ns(&self, _link: LinkId) -> Option<u64> {
         None
     }
-    /// Why the last connection on this link failed or ended, where there is more to say than an errno.
+    /// Why the last connection with this index failed or ended, if more is known than an errno.
     fn connection_error(&self, _link: LinkId) -> Option<ConnectionError<'_>> {
         None
     }

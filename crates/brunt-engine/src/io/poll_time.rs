@@ -1,25 +1,24 @@
-//! What a look at the sockets says of when their bytes came.
+//! Bounds on the arrival of bytes, from the times of a poll.
 //!
-//! Not a clock and not a wait: the times are arguments. Invariant: in doubt the client has looked less, so that what it may have
-//! held back is never told too small.
+//! Times are parameters. Invariant: in doubt a poll has seen less, so that the delay by the client is never
+//! underestimated.
 
-/// A look that took longer than this had gone to sleep: a system call that finds something ready returns within 1 to 2
-/// microseconds, a sleep and its wake-up take longer than this.
+/// A poll that took longer than this has slept: a system call that finds events returns within 1 to 2 microseconds,
+/// a sleep with its wake-up takes longer.
 const SLEPT_NS: u64 = 4_000;
-/// The same for every further event that it returns: the kernel asks each socket again (or copies its bytes), and finds it in no
-/// cache when there are thousands. A sleep ends with the first event, so that what returns many has hardly slept; and where that
-/// is wrong, it errs on the side of convicting us.
+/// Time added for each further event: the kernel polls each socket again (or copies its bytes), uncached when there
+/// are thousands. A sleep ends with the first event, so a poll with many events has hardly slept; an error here
+/// counts against the client.
 const EVENT_NS: u64 = 1_000;
 
-/// Had a look that took this long, and returned this many events, gone to sleep?
+/// Has a poll of this duration and this many events slept?
 #[inline]
 pub(super) fn has_slept(took_ns: u64, events: usize) -> bool {
     took_ns > SLEPT_NS + EVENT_NS * (events as u64).saturating_sub(1)
 }
 
-/// Until when a look has seen everything that returned of itself. One that was to wait would have returned what came before it was to
-/// wake, and one that was not and took long has looked when it began: for the rest of its time this process was kept from its
-/// processor, or stopped, and looked at nothing.
+/// The instant up to which a poll has seen all events that it returns. A timed poll would have returned events from
+/// before its end; a long poll without timeout has polled when it began, and was stopped or preempted for the rest.
 #[inline]
 pub(super) fn seen_until_ns(enter_ns: u64, end_ns: u64, timeout_ns: u64, is_long: bool) -> u64 {
     match timeout_ns {

@@ -1,10 +1,10 @@
 //! A deterministic network, servers and clock behind [`Io`], for tests only.
 //!
-//! The production worker runs on it unchanged. Time moves only inside `wait`, to the next event or to the instant asked
-//! for, exactly; the servers are the reference server's own core, which shares no code with the codecs. Everything is a
-//! function of the options, so every latency is known to the nanosecond. Not a model of TCP: bytes arrive whole after
-//! the latency, or wait at a server that does not read, and a connection takes no more than its buffer holds. The wall
-//! clock, which timestamps are taken from, is another one, and is set when the options say so.
+//! The production worker runs on it unchanged. Time moves only inside `wait`, to the next event or exactly to the
+//! requested instant; the servers are the reference server's core, which shares no code with the codecs. All
+//! latencies follow from the options, to the nanosecond. TCP is simplified: bytes arrive whole after the latency,
+//! or wait at a server that does not read, and a connection takes no more than its buffer holds. The wall clock,
+//! used for timestamps, is separate and may be set by the options.
 
 use super::{
     Chunk, CloseMode, Completion, CompletionKind, Io, LinkId, SendResult, Stamps, Transmitted, Until,
@@ -26,7 +26,7 @@ pub(crate) const EPOCH_NS: u64 = 1_000_000_000;
 /// How far the wall clock of every world is ahead of that.
 const WALL_LEAD_NS: u64 = 1_700_000_000_000_000_000;
 
-/// A span in which a server reads nothing: what is sent to it stays in the buffers of the connections.
+/// A time in which a server reads nothing: sent bytes stay in the buffers of the connections.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Deaf {
     /// Which server.
@@ -39,11 +39,11 @@ pub(crate) struct Deaf {
 /// How an attempt to connect goes wrong.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ConnectTrouble {
-    /// The call itself says so.
+    /// Reported by the call itself.
     AtOnce(i32),
-    /// Known after a way there and back.
+    /// Reported after a round trip.
     Later(i32),
-    /// Nobody ever says anything.
+    /// Never reported.
     Silence,
 }
 
@@ -72,7 +72,7 @@ pub(crate) struct SimOptions {
     pub server: CoreOptions,
     /// The others: ports 2, 3 and so on.
     pub others: Vec<CoreOptions>,
-    /// There are more workers than processors, as far as this one is told.
+    /// There are more workers than CPUs, as told to this one.
     pub is_crowded: bool,
     /// From one end of the network to the other, nanoseconds.
     pub latency_ns: u64,
@@ -82,13 +82,13 @@ pub(crate) struct SimOptions {
     pub send_cost_ns: u64,
     /// Sends are handed in together, with the next wait.
     pub defers_sends: bool,
-    /// Looking without sleeping costs this much, so that a spinning worker gets on.
+    /// Cost of a poll without sleeping, so that a spinning worker advances.
     pub look_cost_ns: u64,
     /// Every send is a datagram, and so is every reply or part of one.
     pub datagrams: bool,
     /// Replies reach the client in pieces of at most this many bytes.
     pub piece_bytes: usize,
-    /// The client stands still from the first instant for the second's length.
+    /// The client is stopped at the first instant for the second's length.
     pub pause: Option<(u64, u64)>,
     /// It does so again and again, this long after the last time it began; 0 is once.
     pub pause_every_ns: u64,
@@ -102,7 +102,7 @@ pub(crate) struct SimOptions {
     pub deaf: Vec<Deaf>,
     /// Attempts to connect that go wrong.
     pub connect_faults: Vec<ConnectFault>,
-    /// Every so many calls of send the connection turns out to be broken, with this errno.
+    /// Sends between broken connections, and their errno.
     pub send_fault: Option<(NonZeroU64, i32)>,
     /// What becomes of replies on their way to the client.
     pub tamper: Option<fn(&mut Vec<u8>)>,
@@ -140,7 +140,7 @@ impl Default for SimOptions {
 /// The server's number for the client that empties it: no client of the run has it.
 const FLUSHER: ConnectionId = 5_000;
 
-/// Index of a connection among all there ever were; links are used again and again.
+/// Index of a connection among all of the run.
 type WireId = usize;
 
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -155,7 +155,7 @@ enum Event {
     Flush,
     /// The end that the client made reaches the server.
     EndAtServer { wire: WireId },
-    /// The client learns that the server has read so many bytes.
+    /// The client learns how many bytes the server has read.
     Read { wire: WireId, bytes: usize },
     /// Bytes of the server reach the client.
     AtClient { wire: WireId, bytes: Vec<u8> },
@@ -173,7 +173,7 @@ struct Wire {
     is_established: bool,
     /// Bytes sent that the client does not know to be read.
     unread: usize,
-    /// A send took fewer bytes than offered, and the client wants to be told when there is room.
+    /// A send was partial, and room is to be reported.
     wants_room: bool,
     /// When the last bytes arrive at the server: what follows does not overtake them.
     arrival_ns: u64,
@@ -213,13 +213,13 @@ pub(crate) struct Attempt {
 #[derive(Debug)]
 pub(crate) struct Sim {
     options: SimOptions,
-    /// What is to be handed in, and what became of what was.
+    /// Deferred sends, and results of submitted ones.
     deferred: Vec<(LinkId, Vec<u8>)>,
     handed_in: VecDeque<(LinkId, SendResult)>,
     now_ns: u64,
     servers: Vec<Server>,
     wires: Vec<Wire>,
-    /// The connection of each link, as long as the client holds it.
+    /// The current connection of each index.
     links: Vec<Option<WireId>>,
     /// By time, then in order of their making.
     events: BinaryHeap<Reverse<(u64, u64, Event)>>,
@@ -241,7 +241,7 @@ pub(crate) struct Sim {
 }
 
 impl Sim {
-    /// A world for links `0..links`; its clock begins at [`EPOCH_NS`].
+    /// A world for this many connections; its clock begins at [`EPOCH_NS`].
     pub(crate) fn new(links: usize, options: SimOptions) -> Self {
         let servers = std::iter::once(&options.server).chain(&options.others);
         let server = |core: &CoreOptions| Server {
@@ -288,7 +288,7 @@ impl Sim {
         &self.sent
     }
 
-    /// How often the worker looked without sleeping, and there was nothing.
+    /// Polls without sleeping that returned nothing.
     pub(crate) fn looks_in_vain(&self) -> u64 {
         self.looks_in_vain
     }
@@ -329,7 +329,7 @@ impl Sim {
         at_ns
     }
 
-    /// Lets the servers send what is due at `at_ns`.
+    /// Sends what is due at `at_ns` from the servers.
     fn serve(&mut self, at_ns: u64) {
         for server in 0..self.servers.len() {
             while let Some(departure) = self.servers[server].core.pop_due(at_ns) {
@@ -539,7 +539,7 @@ impl Sim {
 
     fn end(&mut self, link: LinkId, mode: CloseMode) {
         if let Some(wire) = self.links[link as usize].take() {
-            // In good order what was sent before is read before; a reset overtakes what is not read yet.
+            // An orderly close follows the sent bytes; a reset overtakes unread ones.
             let at_ns = match mode {
                 CloseMode::Orderly => self.arrival_ns(wire),
                 CloseMode::Reset => self.now_ns + self.options.latency_ns,
@@ -573,7 +573,7 @@ impl Sim {
         self.options.pause.is_some_and(|(at_ns, _)| self.now_ns >= at_ns)
     }
 
-    /// The process stands still: the network and the servers go on.
+    /// Stops the process: the network and the servers go on.
     fn stand_still(&mut self) {
         let Some((at_ns, for_ns)) = self.options.pause else { return };
         let every_ns = self.options.pause_every_ns;

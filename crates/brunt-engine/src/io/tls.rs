@@ -1,12 +1,11 @@
 //! TLS as a state of connections: plain bytes for the worker, records for the sockets of an Io.
 //!
-//! Not an Io and not a second loop: it makes no system call. An Io keeps the tunnels of its connections here, shows them what happens
-//! on the sockets of those, and tells the worker what they say of it; a connection without a tunnel never comes here. `Connected` is
-//! said when the handshake is over, as much of a send is taken as the records that it became are, and what has come is told when a
-//! record of it is whole. The times are those of the sockets, so that what encrypting takes lies before `sent`, and what decrypting
-//! takes behind the read. The library makes a block of memory for every record, in both directions; nothing else allocates
-//! once a connection has had its largest send and its largest read. Invariant: after a send that was not taken whole comes
-//! one `Writable`, and one send without a result has one result.
+//! Makes no system call. An Io keeps the tunnels of its connections here, passes them the completions of their
+//! sockets, and returns the completions that they queue; connections without a tunnel never come here. `Connected`
+//! is queued after the handshake, a send counts as taken as far as its records were, and received bytes are
+//! reported when their record is whole. Times are those of the sockets: encryption precedes `sent`, decryption
+//! follows the read. The TLS library allocates per record; nothing else allocates after the largest send and read
+//! of a connection. Invariant: one `Writable` follows each partial send, and a deferred send has one result.
 
 #[cfg(test)]
 pub(crate) mod pair;
@@ -32,7 +31,7 @@ pub(crate) trait Wire {
     /// As there.
     #[expect(unsafe_code, reason = "the kernel may read the bytes later")]
     unsafe fn hand_over(&mut self, link: LinkId, records: &[u8]) -> Option<SendResult>;
-    /// Closes the socket of a link, if it has one, after handing in what was queued on it.
+    /// Closes the socket of a connection, after submitting its queued sends.
     fn hang_up(&mut self, link: LinkId, mode: CloseMode);
     /// What was read last.
     fn records(&self, chunk: Chunk) -> &[u8];
@@ -52,7 +51,7 @@ enum Owed {
 enum State {
     /// There is no connection, or none yet.
     Down,
-    /// Since the connection was established, at this time; and has the peer said anything?
+    /// Since this time; whether the peer has sent anything.
     Handshaking {
         since_ns: u64,
         is_heard: bool,
@@ -78,13 +77,13 @@ struct Reason {
 }
 
 impl Reason {
-    /// What we or the peer have to say of the other's part.
+    /// A rejection by this client or by the peer.
     fn answer(error: &rustls::Error) -> Self {
         Self { words: explain(error), is_answer: true }
     }
 }
 
-/// What handing over came to.
+/// Result of passing records to the socket.
 #[derive(Clone, Copy, Debug)]
 enum HandOver {
     /// There was nothing to hand over, or the sockets are at it.
@@ -98,11 +97,11 @@ enum HandOver {
 /// The tunnels of an Io.
 #[derive(Default)]
 pub(crate) struct Tunnels {
-    /// By link; nothing where there never was a tunnel.
+    /// By connection; `None` without a tunnel.
     links: Vec<Option<Box<Link>>>,
-    /// Of the completion that was told last.
+    /// Bytes of the completion that was returned last.
     plain: Vec<u8>,
-    /// What is to be told before anything else happens in a tunnel.
+    /// Completions to return before the tunnels do anything else.
     queued: VecDeque<Completion>,
 }
 
@@ -147,7 +146,7 @@ impl Tunnels {
         self.queued.pop_front()
     }
 
-    /// The bytes of the completion that was told last.
+    /// The bytes of the completion that was returned last.
     #[inline]
     pub(crate) fn plain(&self, chunk: Chunk) -> &[u8] {
         debug_assert_eq!(chunk.len, self.plain.len());
@@ -198,7 +197,7 @@ impl<W: Wire> Over<'_, W> {
         }
     }
 
-    /// The same where nobody waits for it: of a handshake, or of what the library has to say of itself.
+    /// Sends records of the library itself, for which no result is reported.
     fn hand_over_own(&mut self, link: LinkId) {
         if let HandOver::Now(SendResult { taken: Err(errno), at_ns }) = self.hand_over(link) {
             self.fail(link, at_ns, errno);
@@ -209,7 +208,7 @@ impl<W: Wire> Over<'_, W> {
         self.tunnels.queued.push_back(Completion { link, at_ns, polled_ns: at_ns, kind });
     }
 
-    /// A connection that stands, or is on the way to, is over: its socket is closed, or is closed now.
+    /// Ends a connection, established or not, and closes its socket.
     fn end(&mut self, link: LinkId, at_ns: u64, errno: Option<i32>) {
         self.wire.hang_up(link, CloseMode::Orderly);
         let kind = match self.tunnels.of(link).state {
@@ -231,7 +230,7 @@ impl<W: Wire> Over<'_, W> {
         (entry.tunnel, entry.state, entry.owed) = (None, State::Down, Owed::Nothing);
     }
 
-    /// The connection stands: the handshake begins.
+    /// Begins the handshake.
     fn begin_handshake(&mut self, link: LinkId, at_ns: u64) {
         let entry = self.tunnels.of(link);
         entry.state = State::Handshaking { since_ns: at_ns, is_heard: false };
@@ -273,8 +272,8 @@ impl<W: Wire> Over<'_, W> {
                 kind: CompletionKind::Received(chunk),
             });
         }
-        // An answer of the handshake, of a change of keys, or an alert that says what is wrong. Only now, because it may fail,
-        // and what has come was there before.
+        // Sends what the handshake, a key update or an alert requires. Only now, because it may fail, and the bytes
+        // received came before.
         let handed = if has_own { self.hand_over(link) } else { HandOver::Nothing };
         let failed = match handed {
             HandOver::Now(SendResult { taken: Err(errno), at_ns }) => Some((errno, at_ns)),
@@ -286,7 +285,7 @@ impl<W: Wire> Over<'_, W> {
         match (received, failed) {
             (Ok(false), None) => {}
             (Ok(false), Some((errno, at_ns))) => self.fail(link, at_ns, errno),
-            // The peer has said why it is over, or we know: that it took no answer is no news.
+            // The reason is known; that the peer took no answer adds nothing.
             (Ok(true), _) => self.handle_peer_end(link, at_ns, None),
             (Err(error), _) => {
                 self.tunnels.of(link).error = Some(Reason::answer(&error));
@@ -295,8 +294,8 @@ impl<W: Wire> Over<'_, W> {
         }
     }
 
-    /// Tells that a connection is established, if the handshake is over and our part of it has been handed over, or must have been
-    /// because the peer `speaks`.
+    /// Queues `Connected` once the handshake is over and its last message was taken, which data from the peer
+    /// proves.
     #[inline]
     fn note_handshake(&mut self, link: LinkId, at_ns: u64, speaks: bool) {
         let entry = self.tunnels.of(link);
@@ -310,8 +309,8 @@ impl<W: Wire> Over<'_, W> {
         }
     }
 
-    /// The peer has ended a connection. That it did not say so first is no fault of its own: replies say how long they are, so that
-    /// nothing can be cut off unseen.
+    /// The peer has ended a connection. A missing close_notify is no failure: replies carry their length, so a
+    /// truncation is noticed.
     fn handle_peer_end(&mut self, link: LinkId, at_ns: u64, errno: Option<i32>) {
         let entry = self.tunnels.of(link);
         if entry.state != State::Open {
@@ -347,7 +346,7 @@ impl<W: Wire> Over<'_, W> {
                     self.go_on(link);
                 }
             }
-            // Else the sockets say when there is.
+            // Otherwise the socket reports it.
             (Ok(_), Owed::Room) if tunnel.is_all_accepted() => self.make_room(link, at_ns),
             (Ok(_), Owed::Room) => {}
             (Ok(_), Owed::Nothing) => {
@@ -357,7 +356,7 @@ impl<W: Wire> Over<'_, W> {
         }
     }
 
-    /// Hands over what was made meanwhile, unless the sockets have no room: then they say when there is.
+    /// Sends records that were made meanwhile, unless the socket is full and will report room.
     fn go_on(&mut self, link: LinkId) {
         if self.tunnels.of(link).tunnel.as_ref().is_some_and(Tunnel::is_all_accepted) {
             self.hand_over_own(link);
@@ -381,7 +380,7 @@ impl<W: Wire> Over<'_, W> {
         }
     }
 
-    /// Something has happened on a socket; [`Tunnels::next_queued`] says what of it is the worker's.
+    /// Handles a completion of a socket; [`Tunnels::next_queued`] returns what it means for the worker.
     #[inline]
     pub(crate) fn take(&mut self, completion: Completion) {
         let Completion { link, at_ns, kind, .. } = completion;
@@ -455,7 +454,7 @@ impl<W: Wire> Over<'_, W> {
     }
 }
 
-/// The tunnel of one link, driven as an Io does, over a peer in memory; the iterator is what happens on its socket.
+/// One tunnel driven as by an Io, over a peer in memory; the iterator yields the completions of its socket.
 #[cfg(test)]
 struct Driven<W> {
     tunnels: Tunnels,

@@ -1,10 +1,10 @@
 //! io_uring behind [`Io`]: completions as the kernel has them.
 //!
-//! One enter a turn: it hands in the sends of the turn and waits for what comes. Received bytes come by themselves, into buffers
-//! that the kernel picks; a send that succeeds whole makes no completion at all, and what became of each is known when the enter
-//! returns, because a send that would have to wait fails instead (MSG_DONTWAIT). Connecting and closing are rare and done by plain
-//! system calls. A connection is what it was begun as, and connections of every kind stand side by side. Invariant: between two enters nothing happens; what the kernel has put off for this thread
-//! (IORING_SETUP_DEFER_TASKRUN) it does within an enter.
+//! One io_uring_enter per iteration submits the sends and waits. Multishot receives fill buffers that the kernel
+//! picks. A send that is taken whole makes no completion, and the result of each send is known when the enter
+//! returns, because a send that would block fails instead (MSG_DONTWAIT). Connects and closes are plain system
+//! calls. Invariant: no completion arrives between two enters; deferred kernel work (IORING_SETUP_DEFER_TASKRUN)
+//! runs within an enter.
 
 mod enter;
 mod pool;
@@ -34,7 +34,7 @@ use std::os::fd::AsRawFd;
 
 /// What a send takes at most, before any was timed.
 const SEND_START_NS: u64 = 10_000;
-/// One enter of so many that hand in sends does nothing else, and is timed.
+/// One in this many enters with sends does nothing else, and is timed.
 const TIMED_EVERY: u32 = 128;
 /// Entries of the submission ring: a turn that has more to hand in enters more than once.
 const SUBMISSIONS: u32 = 256;
@@ -42,13 +42,13 @@ const SUBMISSIONS: u32 = 256;
 const BUFFER_MIN: usize = 512;
 const BUFFER_MAX: usize = 64 << 10;
 const BUFFERS_BYTES: usize = 4 << 20;
-/// There are at least this many: with one and the same size a small ring stays in the processor's cache.
+/// Minimum number of buffers: of one size, a small ring stays in the CPU's cache.
 const BUFFERS_MIN: usize = 8;
 /// Vectors of sends that were queued in pieces, until they are handed in.
 const MESSAGES: usize = 32;
-/// An entry that the kernel has not taken after so many enters it will never take.
+/// Enters after which an entry that the kernel does not take is an error.
 const TRIES_MAX: u32 = 1_000;
-/// Generations are told apart by this many bits of an entry's user data.
+/// Bits of an entry's user data that hold the generation.
 const GENERATION_BITS: u32 = 24;
 
 /// What an entry of the ring is about.
@@ -67,7 +67,7 @@ enum EntryKind {
     Records,
 }
 
-/// The user data of an entry: link, kind, generation.
+/// The user data of an entry: index, kind, generation.
 fn user_data(link: LinkId, kind: EntryKind, generation: u32) -> u64 {
     u64::from(link) | (kind as u64) << 32 | u64::from(generation) << (64 - GENERATION_BITS)
 }
@@ -76,7 +76,7 @@ fn user_data(link: LinkId, kind: EntryKind, generation: u32) -> u64 {
 enum State {
     Closed,
     Connecting,
-    /// An open plain stream, so that the hot path looks at this alone.
+    /// An open plain stream: the only state that the hot path checks.
     Stream,
     /// Open, and anything else.
     Other,
@@ -93,34 +93,34 @@ struct Link {
     socket: Option<Socket>,
     state: State,
     kind: ConnectionKind,
-    /// Tells entries of this connection from those of its predecessor on the same link.
+    /// Tells entries of this connection from those of an earlier one with the same index.
     generation: u32,
-    /// Its peer is on this host, and the kernel says from which processor it sends.
+    /// Its peer is on this host, so that the kernel reports the sender's CPU.
     is_local: bool,
-    /// More lay in the socket than the last read took: since then; 0 where nothing did.
+    /// Since when bytes have been left unread in the socket; 0 if none are.
     unread_since_ns: u64,
-    /// Its place among the sends that are queued or have no result yet.
+    /// Its index among the sends without a reported result.
     send: Option<u32>,
 }
 
-/// What the worker is looking at.
+/// The bytes of the current completion.
 #[derive(Clone, Copy, Debug, Default)]
 enum CurrentBytes {
     #[default]
     Nothing,
     /// The bytes of a buffer.
     Buffer(u16),
-    /// What a tunnel has told, which may have more to tell.
+    /// Bytes of a tunnel, which may have more to report.
     Decrypted,
 }
 
-/// A send that is queued, or was handed in and whose result has not been told.
+/// A send without a reported result.
 #[derive(Clone, Copy, Debug)]
 struct PendingSend {
     link: LinkId,
     generation: u32,
     offered: usize,
-    /// Bytes taken or an errno: all, unless a completion says otherwise.
+    /// Bytes taken or an errno; all, unless a completion reports otherwise.
     taken: Result<usize, i32>,
     /// The clock before the enter that handed it in.
     at_ns: u64,
@@ -142,24 +142,23 @@ pub(crate) struct Uring {
     clock: Clock,
     links: Vec<Link>,
     open: u32,
-    /// What the last enter brought, and the next of it to look at.
+    /// Completions of the last enter, and the next one to handle.
     arrived: Vec<cqueue::Entry>,
     cursor: usize,
-    /// Sends in the order in which they were queued; the first `handed_in` are the kernel's, and of those the first `told` have
-    /// been told of.
+    /// Sends in queueing order; the first `handed_in` were submitted, and of those the first `told` were reported.
     sends: Vec<PendingSend>,
     handed_in: usize,
     told: usize,
     messages: Vec<Message>,
     messages_used: usize,
-    /// Links, with their generations, that there was no buffer for.
+    /// Connections, with their generations, for which no buffer was free.
     starved: Vec<(LinkId, u32)>,
     current_bytes: CurrentBytes,
-    /// When the worker was last back from an enter.
+    /// The end of the last enter.
     entered_ns: u64,
-    /// When the client last looked at every socket and saw nothing on those that are returned now.
+    /// The last instant at which the completions returned now were not there.
     polled_ns: u64,
-    /// End of the last look that saw everything.
+    /// End of the last poll that saw everything.
     poll_end_ns: u64,
     /// The slowest of the sends that were timed last.
     send_ns: u64,
@@ -171,14 +170,14 @@ pub(crate) struct Uring {
     tunnels: Tunnels,
 }
 
-/// What a ring is made for.
+/// Parameters of a ring.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Shape {
-    /// Links `0..links`.
+    /// Number of connections.
     pub links: usize,
-    /// Bytes of replies that a connection may have under way.
+    /// Bytes of replies in flight on a connection.
     pub reply_bytes: usize,
-    /// So many of them are sockets of UDP, of which every completion of a receive is a datagram.
+    /// Connections that are UDP sockets, where each receive completion is a datagram.
     pub datagrams: usize,
     pub sockets: SocketOptions,
     pub gather: Gather,
@@ -256,7 +255,7 @@ impl Uring {
         })
     }
 
-    /// Lets a link have a socket.
+    /// Registers a socket.
     fn hold(&mut self, link: LinkId, socket: Socket, state: State) -> io::Result<()> {
         self.syscalls += 1;
         self.ring.submitter().register_files_update(link, &[socket.as_raw_fd()])?;
@@ -268,7 +267,7 @@ impl Uring {
         Ok(())
     }
 
-    /// Lets a link have a socket that is connected already.
+    /// Registers a socket that is connected already.
     fn adopt(&mut self, link: LinkId, socket: Socket) -> io::Result<()> {
         self.hold(link, socket, State::Stream)?;
         self.receive(link);
@@ -291,7 +290,7 @@ impl Uring {
         }
     }
 
-    /// Lets the kernel receive on a link by itself, until it says that it has ceased to.
+    /// Starts a multishot receive.
     fn receive(&mut self, link: LinkId) {
         let entry = &self.links[link as usize];
         let kind = if entry.kind == ConnectionKind::Tls { EntryKind::Records } else { EntryKind::Receive };
@@ -299,7 +298,7 @@ impl Uring {
         self.push(&opcode::RecvMulti::new(Fixed(link), GROUP).build().user_data(data));
     }
 
-    /// Waits once until a link can be written to.
+    /// Polls once for room.
     fn await_room(&mut self, link: LinkId, kind: EntryKind) {
         let entry = &self.links[link as usize];
         let data = user_data(link, kind, entry.generation);
@@ -330,7 +329,7 @@ impl Uring {
         entered
     }
 
-    /// Hands in what is queued, and waits for nothing.
+    /// Submits queued entries without waiting.
     fn hand_in(&mut self) {
         let enter_ns = self.clock.now_ns();
         let sends = (self.sends.len() - self.handed_in) as u64;
@@ -362,7 +361,7 @@ impl Uring {
         }
     }
 
-    /// Does the kernel have something for us that an enter would bring?
+    /// Would an enter submit or collect anything?
     #[inline]
     fn is_called(&mut self) -> bool {
         let queue = self.ring.submission();
@@ -379,7 +378,7 @@ impl Uring {
         }
     }
 
-    /// The next send whose result has not been told.
+    /// Reports the next result of a send.
     #[inline]
     fn next_send(&mut self) -> Option<Completion> {
         while self.told < self.handed_in {
@@ -415,7 +414,7 @@ impl Uring {
         Completion { link, at_ns: self.entered_ns, polled_ns: self.polled_ns, kind }
     }
 
-    /// What an entry says of a connection that is still the one it was about.
+    /// Turns an entry of the current connection into a completion.
     #[inline]
     fn take(&mut self, link: LinkId, entry: &cqueue::Entry) -> Option<Completion> {
         match entry.user_data() >> 32 & 0xff {
@@ -424,7 +423,7 @@ impl Uring {
         }
     }
 
-    /// The same where it is no bytes for the worker as they are.
+    /// Handles entries other than received bytes.
     #[inline(never)]
     fn take_other(&mut self, link: LinkId, entry: &cqueue::Entry) -> Option<Completion> {
         let completion = match entry.user_data() >> 32 & 0xff {
@@ -439,7 +438,7 @@ impl Uring {
         }
     }
 
-    /// What the worker is told of something that has happened on a socket of TLS.
+    /// Passes a socket's completion through the tunnel of a TLS connection.
     #[inline(never)]
     fn pass(&mut self, completion: Completion) -> Option<Completion> {
         self.with_tunnels(|tunnels| tunnels.take(completion));
@@ -479,8 +478,8 @@ impl Uring {
             });
         }
         if result == -libc::ENOBUFS || result == -libc::EAGAIN || result == -libc::EINTR {
-            // The bytes are still there, and will have been since. Buffers come back as the worker goes on: to ask again at
-            // once would bring the same answer.
+            // The bytes are still in the socket. Buffers return as the worker goes on, so the receive is restarted
+            // with the next wait.
             entry.unread_since_ns = polled_ns;
             self.starved.push((link, entry.generation));
             return None;
@@ -513,7 +512,7 @@ impl Uring {
                 self.completion(link, CompletionKind::Connected)
             }
             Err(errno) => {
-                // At once: a connection to itself would keep the port from whoever comes to listen there.
+                // Closed at once: a connection to itself would keep the port from the server.
                 self.hang_up(link, CloseMode::Reset);
                 self.completion(link, CompletionKind::ConnectFailed(errno))
             }
@@ -536,7 +535,7 @@ impl Message {
     };
 }
 
-/// Is this entry about the connection that the link has now?
+/// Does this entry belong to the current connection with its index?
 #[inline]
 fn is_of(entry: &cqueue::Entry, link: &Link) -> bool {
     (entry.user_data() >> (64 - GENERATION_BITS)) as u32 == link.generation
@@ -558,7 +557,7 @@ impl Wire for Uring {
     }
 
     fn hang_up(&mut self, link: LinkId, mode: CloseMode) {
-        // What is queued on it goes out before, as it would have.
+        // Queued sends go out first.
         self.submit();
         let entry = &mut self.links[link as usize];
         let Some(socket) = entry.socket.take() else { return };
@@ -568,7 +567,7 @@ impl Wire for Uring {
         entry.send = None;
         // A new generation at once, so that entries already fetched for this connection are recognised as stale.
         entry.generation = (entry.generation + 1) % (1 << GENERATION_BITS);
-        // An entry that waits, for bytes or for room, would keep the socket open. That there is none any more is no trouble.
+        // A pending entry would keep the socket open. That there is none is no error.
         let _ = self.ring.submitter().register_sync_cancel(None, CancelBuilder::fd(Fixed(link)).all());
         self.syscalls += 3;
         let emptied = self.ring.submitter().register_files_update(link, &[-1]);
@@ -615,7 +614,8 @@ impl Io for Uring {
         unsafe { self.send_on_other(link, parts) }
     }
 
-    /// By a call of its own, which alone says how many were taken: of several entries some may fail, and those behind them succeed.
+    /// By a system call of its own, which reports how many were taken: of several ring entries one may fail and the
+    /// next succeed.
     fn send_datagrams(&mut self, link: LinkId, bytes: &[u8], ends: &[u32]) -> SendResult {
         let Some(socket) = &self.links[link as usize].socket else {
             return SendResult { taken: Err(libc::ENOTCONN), at_ns: self.clock.now_ns() };
@@ -647,8 +647,8 @@ impl Io for Uring {
     fn wait(&mut self, now_ns: u64, until: Until) -> u64 {
         self.take_back();
         if self.cursor < self.arrived.len() || self.told < self.handed_in {
-            // A connection that was closed since has handed in what was queued, and brought what there was. Whatever else is
-            // queued must have its result before anything more is.
+            // A close has submitted what was queued and collected completions. Other queued sends must have their
+            // results before more are queued.
             self.submit();
             return self.clock.now_ns();
         }
@@ -773,7 +773,7 @@ impl Uring {
         entry.send = Some(self.sends.len() as u32);
         let offered = parts.iter().map(|part| part.len()).sum();
         let data = user_data(link, EntryKind::Send, generation);
-        // Whole or now: what is not taken at once fails with how much was, and only a failure makes a completion.
+        // Taken whole or failing at once with the number of bytes taken; only a failure makes a completion.
         let flags = libc::MSG_NOSIGNAL | libc::MSG_DONTWAIT | libc::MSG_WAITALL;
         let submission = match parts {
             [only] => opcode::Send::new(Fixed(link), only.as_ptr(), only.len() as u32).flags(flags).build(),
@@ -805,7 +805,7 @@ impl Uring {
         }
     }
 
-    /// Keeps the vector of a send until it has been handed in.
+    /// Stores the message header of a send until it is submitted.
     fn message(&mut self, parts: &[IoSlice<'_>]) -> *const libc::msghdr {
         let message = &mut self.messages[self.messages_used];
         self.messages_used += 1;
@@ -817,7 +817,7 @@ impl Uring {
         &raw const message.header
     }
 
-    /// Notes from when to when the client has looked.
+    /// Notes the interval in which the client has polled.
     #[inline]
     fn note_poll(&mut self, enter_ns: u64, timeout_ns: u64, sends: u64, is_whole: bool, gathers: bool) {
         let took_ns = self.entered_ns - enter_ns;
@@ -838,8 +838,8 @@ impl Uring {
     }
 }
 
-/// What a send takes at the most, after one more was timed. Forgotten slowly, so that it holds for those that were not timed; but one that
-/// took longer because the processor was taken away meanwhile says little of the others.
+/// The slowest of the recent timed sends. It decays slowly, to hold for sends that were not timed; a send that was
+/// preempted raises it only a little.
 fn slowest_send_ns(slowest_ns: u64, took_ns: u64) -> u64 {
     took_ns.clamp(slowest_ns - slowest_ns / 8, 2 * slowest_ns)
 }

@@ -1,8 +1,7 @@
-//! A cluster as its nodes describe it: who has which slots, asked before a run, while one goes on, and behind it.
+//! The slot map of a cluster, polled from its nodes: before a run, during it and after it.
 //!
-//! Not the load: these are connections of their own, on threads that carry none, and what is learned goes up on a board
-//! where the workers find it. Invariants: whatever a node does, an asking of a node ends within a second; and while a run goes on
-//! nobody is asked unless a worker was sent elsewhere, and at most once a second.
+//! Uses connections and a thread of its own; workers find the result in the [`SharedSlotMap`]. Invariants: a query
+//! of a node ends within a second; during a run nodes are queried only after a redirect, and at most once a second.
 
 use crate::clock::Clock;
 use crate::codecs::resp_codec;
@@ -25,36 +24,36 @@ use std::sync::mpsc::{self, RecvTimeoutError, Sender};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// From beginning to ask a node until its answer is there, connecting included.
+/// Time limit of a query, connecting included.
 const REPLY_TIMEOUT: Duration = Duration::from_secs(1);
-/// From one asking to the next, while a run goes on.
+/// Minimum time between two queries during a run.
 const PERIOD_NS: u64 = 1_000_000_000;
-/// How often it is looked whether a worker was sent elsewhere. What is not known yet costs a request one more hop, so this
-/// may be slow, and a thread that seldom wakes takes nothing from the workers.
+/// How often redirects are checked for. An outdated entry costs a request one more hop, so this may be slow; a
+/// thread that wakes rarely takes nothing from the workers.
 const CHECK_PERIOD: Duration = Duration::from_millis(50);
-/// What a server says, in part, that is part of no cluster.
+/// Part of the error of a server that is not a cluster node.
 const NO_CLUSTER: &str = "cluster support disabled";
 
-/// The nodes of a cluster that have slots, or may be given some.
+/// The nodes of a cluster.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Nodes {
-    /// Where they are, as they announce it themselves.
+    /// Their addresses, as they announce them.
     pub servers: Vec<ServerAddress>,
-    /// Those that have none.
+    /// Nodes without slots.
     pub idle: Vec<ServerAddress>,
-    /// How many slots nobody has.
+    /// Slots without a node.
     pub unserved: u16,
 }
 
-/// Asks one after the other of these servers who else is in their cluster, until one answers.
+/// Queries these servers in order for the nodes of their cluster, until one answers.
 ///
 /// # Errors
-/// None does, or what they answer is no map.
+/// No server returned a slot map.
 pub fn find_nodes(plan: &Plan, seeds: &[Endpoint]) -> Result<Nodes, RunError> {
     let codec = resp_codec(plan, plan.protocol).map_err(RunError::System)?;
     let map = first_map(seeds, &codec, 0).map(|(_, map)| map)?;
     let mut nodes = map.nodes().to_vec();
-    // Every node lists them in an order of its own, and a report shall not depend on who was asked.
+    // Every node lists them in its own order; a report must not depend on which one answered.
     nodes.sort_by(|one, other| (&one.host, one.port).cmp(&(&other.host, other.port)));
     let address = |node: NodeAddress| ServerAddress::network(node.host, node.port);
     Ok(Nodes {
@@ -64,7 +63,7 @@ pub fn find_nodes(plan: &Plan, seeds: &[Endpoint]) -> Result<Nodes, RunError> {
     })
 }
 
-/// The board for a run over these nodes, with the map as it is now.
+/// The shared slot map for a run over these nodes, with the current assignment.
 pub(crate) fn slot_map(plan: &Plan, nodes: &[Endpoint]) -> Result<SharedSlotMap, RunError> {
     let codec = resp_codec(plan, plan.protocol).map_err(RunError::System)?;
     let (_, map) = first_map(nodes, &codec, 0)?;
@@ -75,13 +74,13 @@ pub(crate) fn slot_map(plan: &Plan, nodes: &[Endpoint]) -> Result<SharedSlotMap,
 fn address_of(server: &ServerAddress) -> NodeAddress {
     match server {
         ServerAddress::Network { host, port } => NodeAddress { host: host.clone(), port: *port },
-        // A plan for a cluster has none of these.
+        // A cluster plan has network addresses only.
         ServerAddress::Unix { path } => NodeAddress { host: path.clone(), port: 0 },
     }
 }
 
-/// The first map that is given, by whom; the one in place `from` is asked first. Where nobody gives one, the reason is that of
-/// the first who answered at all.
+/// The first slot map that a node returns, and the index of the node; queries begin with index `from`. If none
+/// returns one, the error is that of the first node that answered at all.
 fn first_map(endpoints: &[Endpoint], codec: &RespCodec, from: usize) -> Result<(usize, SlotMap), RunError> {
     let mut reason: Option<RunError> = None;
     for place in (0..endpoints.len()).map(|nth| (from + nth) % endpoints.len()) {
@@ -102,17 +101,17 @@ fn first_map(endpoints: &[Endpoint], codec: &RespCodec, from: usize) -> Result<(
     Err(reason.unwrap_or_else(|| RunError::System(io::Error::other("a cluster without a server to ask"))))
 }
 
-/// Why a node gave no map.
+/// Why a node returned no slot map.
 enum NodeError {
     /// It cannot be reached.
     Unreachable(io::Error),
-    /// It says nothing, or ends the connection.
+    /// It does not answer, or closes the connection.
     Silent(io::Error),
-    /// There is no TLS with it.
+    /// TLS failed.
     TlsFailed(String),
-    /// It does not let us in.
+    /// It rejects the connection setup.
     SetupRejected(String),
-    /// It says something else.
+    /// It answers something else.
     NoMap(String),
 }
 
@@ -176,7 +175,7 @@ fn query(stream: &mut Stream, request: &[u8]) -> Result<WholeReply, NodeError> {
     }
 }
 
-/// The map that a node gives, in the words of servers since 7 or, where it does not know those, in the old ones.
+/// Queries a node's slot map: by CLUSTER SHARDS (since Redis 7), or else by CLUSTER SLOTS.
 fn query_slot_map(endpoint: &Endpoint, codec: &RespCodec) -> Result<SlotMap, NodeError> {
     let mut stream = connect(endpoint)?;
     stream.set_up(codec)?;
@@ -212,23 +211,23 @@ fn connect(endpoint: &Endpoint) -> Result<Stream, NodeError> {
         .map_err(|error| NodeError::Unreachable(in_words(error)))
 }
 
-/// What there was to know when a run was over.
+/// The slot map at the end of a run.
 #[derive(Clone, Debug)]
 pub(crate) struct FinalSlotMap {
     pub slots: SlotCounts,
-    /// Did somebody still answer?
+    /// Did a node answer the last query?
     pub is_final: bool,
     pub refreshes: u64,
 }
 
-/// Whoever asks for maps while a run goes on, on a thread. Dropping it ends it, without a word.
+/// A thread that polls slot maps during a run. Dropping it ends the thread.
 pub(crate) struct SlotMapPoller {
     end: Sender<()>,
     thread: JoinHandle<FinalSlotMap>,
 }
 
 impl SlotMapPoller {
-    /// Begins to look whether the map on this board is out of date, which the nodes are asked about then.
+    /// Starts polling whenever a worker marks the shared map as outdated.
     pub(crate) fn start(
         plan: &Plan,
         board: Arc<SharedSlotMap>,
@@ -247,7 +246,7 @@ impl SlotMapPoller {
                 }
                 Err(_) => false,
             };
-            // An end that is ordered, or nobody left to order one.
+            // Ends on order, or when the sender is dropped.
             while let Err(RecvTimeoutError::Timeout) = ended.recv_timeout(CHECK_PERIOD) {
                 let is_due = clock.now_ns() >= asked_ns + PERIOD_NS;
                 if is_due && board.is_outdated.swap(false, Ordering::Relaxed) {
@@ -261,13 +260,13 @@ impl SlotMapPoller {
         Ok(Self { end, thread })
     }
 
-    /// Asks for the last time.
+    /// Queries for the last time.
     pub(crate) fn end(self) -> FinalSlotMap {
-        // One that is gone will be found gone when it is joined.
+        // A thread that has ended is noticed when it is joined.
         let _ = self.end.send(());
         match self.thread.join() {
             Ok(last) => last,
-            // A broken invariant of ours: the message is on stderr already.
+            // A panic has printed its message already.
             Err(panic) => std::panic::resume_unwind(panic),
         }
     }

@@ -1,9 +1,9 @@
-//! Who else takes part in a run: workers on other hosts, or whoever leads this host's.
+//! The coordination of a run with other hosts: agents of a controller, or the controller of an agent.
 //!
-//! Not a transport: how hosts talk is theirs who implement [`Coordinator`]. To the control thread of a run all workers are alike,
-//! here or elsewhere: it waits for all of them before the schedule begins, reads their intervals as they come, and takes from
-//! each what it has to say in the end. Times that pass through here are CLOCK_MONOTONIC of this host, which others know how
-//! far they are off; [`crate::monotonic_ns`] reads it. Invariant: the schedule begins nowhere before everyone is ready.
+//! Implementors of [`Coordinator`] exchange the messages. The control thread treats all workers alike, local or
+//! remote: it waits for all of them, reads their intervals as they come, and collects their results. Times here are
+//! CLOCK_MONOTONIC of this host ([`crate::monotonic_ns`]). Invariant: no schedule begins before all hosts are
+//! ready.
 
 use crate::clock::monotonic_ns;
 pub use crate::run_error::RemoteError;
@@ -14,63 +14,63 @@ use brunt_stats::interval::Interval;
 use brunt_stats::run_data::RunData;
 use std::ops::Range;
 
-/// The schedule starts this long after everyone is ready, so that all workers have built their sessions. Where word of it takes
-/// time, more is added.
+/// The schedule starts this long after all workers are ready, so that they have built their sessions. Coordinators
+/// that send messages add to it.
 pub const START_AHEAD_NS: u64 = 30_000_000;
 
-/// Whether to begin.
+/// State of the preparation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReadyState {
-    /// Not everyone is ready.
+    /// Some workers are not ready.
     Wait,
-    /// Everyone is.
+    /// All workers are ready.
     Ready,
-    /// Whoever leads has let us go.
+    /// The controller aborted the run.
     Aborted,
 }
 
-/// What is to become of a run that goes on.
+/// State of the other hosts during a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RemoteStatus {
-    /// Nobody elsewhere has anything to add any more.
+    /// All other hosts have finished.
     pub is_over: bool,
-    /// Whoever leads wants the schedule to end.
+    /// The controller ends the schedule.
     pub stop: Option<Stop>,
 }
 
 /// Why a schedule ends early.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stop {
-    /// What was measured is enough.
+    /// The measurement suffices.
     Enough,
-    /// Somebody interrupted it.
+    /// It was interrupted.
     Interrupted,
 }
 
-/// Everyone else. An error is the end of the run.
+/// The other hosts of a run. An error ends the run.
 pub trait Coordinator {
-    /// Our workers are preparing, or are ready. No other host connects to a server before this is called for the first time: servers have
-    /// been asked for their statistics by then. Asked again and again until the schedule begins: of workers that prepare at least every
-    /// 10 ms, and at once; when they are ready, this is where to wait, 10 ms at most.
+    /// Reports whether the local workers are ready. Called until the schedule begins: at least every 10 ms while
+    /// they prepare, and at once when they are ready; then it may wait up to 10 ms. No other host connects to a
+    /// server before the first call, because server stats are polled before it.
     fn poll_ready(&mut self, is_ready: bool) -> Result<ReadyState, RemoteError>;
-    /// Everyone is ready, and nothing holds us up: when the schedule begins, on CLOCK_MONOTONIC in nanoseconds.
+    /// The start of the schedule on CLOCK_MONOTONIC in nanoseconds; all workers are ready.
     fn begin(&mut self) -> Result<u64, RemoteError>;
-    /// A worker of ours recorded this. `epoch_ns` is what CLOCK_MONOTONIC showed when the interval's clock showed 0.
+    /// Publishes an interval of a local worker. `epoch_ns` is CLOCK_MONOTONIC at time 0 of the interval's clock.
     fn publish_interval(&mut self, interval: &Interval, epoch_ns: u64);
-    /// Called whenever our own workers are looked at, and again and again once they have ended, until it is over; then this is
-    /// where to wait, 10 ms at most. `hear` takes what was recorded elsewhere, as part of the whole plan and on this
-    /// host's clock. `stop` is the wish of this host.
+    /// Called with every poll of the local workers, and after their end until the run is over; then it may wait up
+    /// to 10 ms. `hear` takes intervals of other hosts, numbered as in the whole plan and on this host's clock.
+    /// `stop` is this host's request to end the schedule.
     fn poll_running(
         &mut self,
         have_ours_ended: bool,
         stop: Option<Stop>,
         hear: &mut dyn FnMut(Interval),
     ) -> Result<RemoteStatus, RemoteError>;
-    /// What is left to say when it is over: everything of each but the intervals, in the same terms.
+    /// Results of the other hosts without their intervals, numbered alike.
     fn collect_results(&mut self) -> Vec<RunData>;
 }
 
-/// Nobody.
+/// No other host.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct LocalOnly;
 
@@ -99,26 +99,26 @@ impl Coordinator for LocalOnly {
     }
 }
 
-/// Which part of a run is carried out here.
+/// The part of a run that this host carries out.
 #[derive(Clone, Debug)]
 pub struct LocalPart<'a> {
-    /// What our workers carry out: the plan, or some classes of it.
+    /// The plan of the local workers: the whole, or some of its classes.
     pub plan: &'a Plan,
-    /// Which of that plan's workers they are; may be none.
+    /// Their numbers among the workers of that plan; may be empty.
     pub workers: Range<u32>,
-    /// What of the arrivals the first of them has; those of the others follow it, and are as wide.
+    /// The fraction of arrivals of the first local worker; the others follow it with equal fractions.
     pub portion: Portion,
-    /// What the classes of that plan are in the whole; empty where it is the whole.
+    /// Class numbers in the whole plan; empty for the whole.
     pub classes: &'a [ClassId],
 }
 
 impl<'a> LocalPart<'a> {
-    /// All of it.
+    /// The whole plan.
     pub fn whole(plan: &'a Plan) -> Self {
         Self { plan, workers: 0..plan.threads, portion: Self::alone(plan.threads), classes: &[] }
     }
 
-    /// The portion of the first of so many workers that weigh the same.
+    /// The fraction of the first of this many equal workers.
     pub fn alone(workers: u32) -> Portion {
         Portion::even(StreamPart { index: 0, of: workers })
     }

@@ -1,5 +1,4 @@
-//! What the control thread adds to the error of one worker: the first reason that any worker has seen, and what the user may
-//! have meant.
+//! Completes the error of one worker with what all workers have seen.
 //!
 //! Invariant: an error keeps its kind.
 
@@ -16,7 +15,7 @@ use std::io;
 /// The most servers that a message names.
 const NAMES_MAX: usize = 3;
 
-/// Completes what one worker found by what all of them met.
+/// Adds the first reason and a hint to an error.
 pub(super) fn with_context(
     error: RunError,
     ends: Vec<io::Result<WorkerEnd>>,
@@ -45,13 +44,13 @@ pub(super) fn with_context(
             let servers = server_names(&blueprint.endpoints);
             RunError::PreloadFailed { servers, confirmed, wanted: blueprint.preload_stores(), reason, hint }
         }
-        // A worker that is gone says why.
+        // The worker's own error is the reason.
         RunError::System(error) => RunError::System(ends.into_iter().find_map(Result::err).unwrap_or(error)),
         other => other,
     }
 }
 
-/// What to tell a user whose server would not store.
+/// The first reason for a failed preload.
 fn first_reason(ends: &[WorkerEnd], faults: &[Fault]) -> String {
     if let Some(text) = ends.iter().find_map(|end| end.counts.first_error.as_ref()) {
         return format!("it said: {text}");
@@ -64,7 +63,7 @@ fn first_reason(ends: &[WorkerEnd], faults: &[Fault]) -> String {
     if rows.is_empty() { "it declined the others".to_owned() } else { rows.join(", ") }
 }
 
-/// What the user may have meant, by the first error or the first bytes that are no reply.
+/// A hint from the first error or the first malformed bytes.
 fn first_hint(plan: &Plan, ends: &[WorkerEnd]) -> String {
     let error = ends.iter().find_map(|end| end.counts.first_error.as_ref());
     let garbage = ends.iter().find_map(|end| end.counts.first_garbage.as_ref());
@@ -72,7 +71,7 @@ fn first_hint(plan: &Plan, ends: &[WorkerEnd]) -> String {
     said.map(|said| hint(plan, said)).unwrap_or_default()
 }
 
-/// Servers by name, the first few of many.
+/// Names of servers, the first few of many.
 fn server_names(endpoints: &[Endpoint]) -> String {
     let names: Vec<String> =
         endpoints.iter().take(NAMES_MAX).map(|endpoint| endpoint.server.to_string()).collect();

@@ -1,6 +1,6 @@
-//! Deletes everything that servers hold, before a run.
+//! Deletes all data of the servers before a run.
 //!
-//! Beside the load, one server after the other, on connections that wait. Invariant: what is not confirmed is an error.
+//! One server after the other, on blocking connections. Invariant: an unconfirmed deletion is an error.
 
 use crate::clock::Clock;
 use crate::codecs::resp_codec;
@@ -9,15 +9,15 @@ use crate::transport::endpoint::Endpoint;
 use brunt_plan::plan::{Plan, Transport};
 use std::io::{self, Read, Write};
 
-/// A server with much to delete may be busy with it for so long.
+/// Time limit: deleting much data takes long.
 const ANSWER_NS: u64 = 60_000_000_000;
-/// More of an answer is not read.
+/// Maximum length of a reply.
 const ANSWER_BYTES_MAX: usize = 4096;
 
-/// Has every server of a plan delete what it holds, and waits until each has said that it did.
+/// Deletes all data of every server of a plan, and waits for each confirmation.
 ///
 /// # Errors
-/// A server cannot be reached, does not confirm it, or stores nothing; for a user.
+/// A server is unreachable, does not confirm, or has no such command; for a user.
 pub fn flush(plan: &Plan, endpoints: &[Endpoint]) -> Result<(), String> {
     for (server, endpoint) in plan.servers().iter().zip(endpoints) {
         let refuse = |reason: String| format!("cannot delete what {} holds: {reason}", endpoint.server);
@@ -36,7 +36,7 @@ pub fn flush(plan: &Plan, endpoints: &[Endpoint]) -> Result<(), String> {
     Ok(())
 }
 
-/// The line that the server answers.
+/// The server's reply line.
 fn ask(plan: &Plan, is_redis: bool, endpoint: &Endpoint) -> io::Result<String> {
     let clock = Clock::start();
     let deadline_ns = clock.now_ns() + ANSWER_NS;

@@ -1,9 +1,8 @@
-//! What the host does to a run, out of `/proc`, `/sys` and three clocks: readings by the control thread at the beginning
-//! and the end of the measured window, and a look at the clocks in between.
+//! Interference of the host with a run, from `/proc`, `/sys` and three clocks: read by the control thread at both
+//! ends of the measured window, the clocks in between as well.
 //!
-//! Not a judgement (that is the verdict's) and nothing of a worker's (those read their own counters). Reading comes
-//! first; the parsers below it are pure, and serve whoever else wants these files. Invariant: what the host does not tell
-//! is `None`.
+//! Workers read their own counters, and the verdict judges. The parsers are pure. Invariant: what the host does not
+//! report is `None`.
 
 use crate::transport::endpoint::Endpoint;
 use brunt_stats::host::{ClockEvidence, HostEvidence};
@@ -13,19 +12,19 @@ use std::net::{IpAddr, UdpSocket};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// `/proc/stat` counts in hundredths of a second (USER_HZ), on every architecture that we run on.
+/// Unit of `/proc/stat` (USER_HZ), on every architecture supported.
 const TICK_NS: u64 = 10_000_000;
-/// Steering of the clock (NTP) moves CLOCK_REALTIME and CLOCK_MONOTONIC alike, so that their difference changes by steps
-/// only. One that is smaller than this is not worth a word: nothing is measured with CLOCK_REALTIME.
+/// NTP slews CLOCK_REALTIME and CLOCK_MONOTONIC alike, so their difference changes by steps only. Smaller steps are
+/// not reported: nothing is measured with CLOCK_REALTIME.
 const STEP_MIN_NS: i64 = 1_000_000;
-/// Of so many readings of the three clocks the one is taken that took the shortest: a thread that loses its processor in
-/// between reads clocks that seem to differ.
+/// Readings of the three clocks, of which the fastest counts: a thread that is preempted in between reads clocks
+/// that seem to differ.
 const CLOCK_READINGS: u32 = 5;
-/// So many timed sleeps of this length tell what a wake-up costs, of which the longest but a tenth counts. Beside busy workers a sleep may
-/// end late for reasons that are theirs, so it is measured while these wait for the start.
+/// Timed sleeps of this length measure the cost of a wake-up; the longest tenth is dropped. Busy workers would
+/// delay the sleeps, so they are measured while the workers wait for the start.
 const WAKE_UPS: usize = 40;
 const SLEEP: Duration = Duration::from_micros(100);
-/// A drift that the readings themselves leave uncertain by more than this is not told.
+/// A drift with a larger uncertainty is not reported.
 const UNCERTAINTY_MAX_PPM: f64 = 20.0;
 
 /// Three clocks at about the same instant.
@@ -35,7 +34,7 @@ struct Clocks {
     monotonic_ns: i64,
     raw_ns: i64,
     realtime_ns: i64,
-    /// How far apart the two were.
+    /// Time between the two readings.
     uncertainty_ns: i64,
 }
 
@@ -111,7 +110,7 @@ impl ClockWatch {
 #[derive(Clone, Debug)]
 struct Reading {
     now_ns: u64,
-    /// Of all processors of the workers together.
+    /// Sum over the CPUs of the workers.
     ticks: Option<Ticks>,
     /// By control group.
     throttled_ns: Vec<Option<u64>>,
@@ -132,9 +131,9 @@ pub(crate) struct HostWatch {
 }
 
 impl HostWatch {
-    /// For workers that may run on these processors. The schedule is about to begin.
+    /// For workers on these CPUs. Called just before the schedule begins.
     pub(crate) fn new(cpus: Vec<u32>, endpoints: &[Endpoint]) -> Self {
-        // What the kernel counts of listening sockets it counts of TCP's.
+        // The kernel's counters of listening sockets cover TCP only.
         let is_local = |endpoint: &Endpoint| {
             endpoint.addresses[0].network().is_some_and(|address| is_of_this_host(address.ip()))
         };
@@ -151,7 +150,7 @@ impl HostWatch {
         }
     }
 
-    /// To be called every now and then; the measured window is from `measure_ns` to `end_ns`.
+    /// Called periodically; the measured window is from `measure_ns` to `end_ns`.
     pub(crate) fn sample(&mut self, now_ns: u64, measure_ns: u64, end_ns: u64) {
         if now_ns < measure_ns || self.end.is_some() {
             return;
@@ -164,7 +163,7 @@ impl HostWatch {
         }
     }
 
-    /// The run is over, drain included.
+    /// Called after the drain.
     pub(crate) fn finish(mut self, now_ns: u64) -> HostEvidence {
         self.sample(now_ns, 0, now_ns);
         let mut evidence = HostEvidence {
@@ -185,7 +184,7 @@ impl HostWatch {
             };
             evidence.stolen_ns = passed(|ticks| ticks.stolen);
             evidence.busy_ns = passed(|ticks| ticks.busy);
-            // What is throttled by two groups is throttled once; the one that took more counts.
+            // Nested groups count the same throttling; the largest counts.
             let of_group =
                 |(end, begin): (&Option<u64>, &Option<u64>)| Some((*end)?.saturating_sub((*begin)?));
             evidence.throttled_ns =
@@ -209,10 +208,11 @@ impl HostWatch {
     }
 }
 
-/// How late timed sleeps end, but for the latest tenth of them. Takes some milliseconds.
+/// Lateness of timed sleeps, without the longest tenth. Takes some milliseconds.
 #[expect(clippy::disallowed_methods, reason = "what a sleep costs is what is measured")]
 fn wake_up_ns() -> u64 {
-    // As workers have it: the kernel may else put a wake-up off to join it with others. Where it is refused, sleeps only end later.
+    // As for workers: by default the kernel may defer a wake-up to merge it with others. If this fails, sleeps end
+    // later.
     let slack = rustix::thread::current_timer_slack();
     let _ = rustix::thread::set_current_timer_slack(std::num::NonZero::new(1));
     let mut late_ns = [0; WAKE_UPS];
@@ -236,19 +236,19 @@ fn file(path: &Path) -> String {
     fs::read_to_string(path).unwrap_or_default()
 }
 
-/// Only an address of one's own can be bound to.
+/// Only a local address can be bound.
 fn is_of_this_host(address: IpAddr) -> bool {
     address.is_loopback() || UdpSocket::bind((address, 0)).is_ok()
 }
 
-/// The control groups that may limit this process's processor time, ours and those around it, of both versions; those
-/// that are not to be seen from here are left out. `membership` is `/proc/self/cgroup`.
+/// Control groups of either version that may limit this process's CPU time: its own and their parents, as far as
+/// they are visible. `membership` is `/proc/self/cgroup`.
 pub fn cpu_groups(membership: &str) -> Vec<PathBuf> {
     let exists = |group: &PathBuf| group.join("cpu.stat").exists();
     group_candidates(membership).into_iter().filter(exists).collect()
 }
 
-/// Directories that are control groups where the hierarchies are mounted at their usual places.
+/// Candidate directories, at the usual mount points.
 fn group_candidates(membership: &str) -> Vec<PathBuf> {
     let mut groups = Vec::new();
     for line in membership.lines() {
@@ -256,7 +256,7 @@ fn group_candidates(membership: &str) -> Vec<PathBuf> {
         let (Some(_), Some(controllers), Some(path)) = (parts.next(), parts.next(), parts.next()) else {
             continue;
         };
-        // A single hierarchy of version 2 has no name; beside those of version 1 it is called so.
+        // The version 2 hierarchy has no name; beside version 1 it is mounted at `unified`.
         let roots = match controllers {
             "" => vec!["/sys/fs/cgroup".to_owned(), "/sys/fs/cgroup/unified".to_owned()],
             of_cpu if of_cpu.split(',').any(|controller| controller == "cpu") => {
@@ -266,7 +266,7 @@ fn group_candidates(membership: &str) -> Vec<PathBuf> {
         };
         for root in roots {
             let root = Path::new(&root);
-            // In a container the path may be the host's, and only the root is there.
+            // In a container the path may be that of the host, with only the root visible.
             let own = root.join(path.trim_start_matches('/'));
             groups.extend(own.ancestors().take_while(|group| group.starts_with(root)).map(Path::to_owned));
         }
@@ -276,7 +276,7 @@ fn group_candidates(membership: &str) -> Vec<PathBuf> {
     groups
 }
 
-/// How long a control group had used up its quota: `cpu.stat` of version 2 (microseconds) or 1 (nanoseconds).
+/// Throttled time from `cpu.stat` of version 2 (microseconds) or 1 (nanoseconds).
 fn throttled_ns(cpu_stat: &str) -> Option<u64> {
     let number = |name: &str| {
         let line = cpu_stat.lines().find_map(|line| line.strip_prefix(name))?;
@@ -285,19 +285,19 @@ fn throttled_ns(cpu_stat: &str) -> Option<u64> {
     number("throttled_usec ").map(|us| us * 1_000).or_else(|| number("throttled_time "))
 }
 
-/// Ticks of a processor, or of all.
+/// CPU time in ticks, of one CPU or of all.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ticks {
-    /// What the hypervisor gave to others.
+    /// Stolen by the hypervisor.
     pub stolen: u64,
-    /// In which it worked: neither idle, nor idle because of a disk, nor stolen.
+    /// Busy: neither idle, nor waiting for I/O, nor stolen.
     pub busy: u64,
-    /// All of them.
+    /// Total.
     pub total: u64,
 }
 
 impl Ticks {
-    /// Those of two processors together.
+    /// The sum of two CPUs.
     const fn and(self, other: Self) -> Self {
         Self {
             stolen: self.stolen + other.stolen,
@@ -307,8 +307,8 @@ impl Ticks {
     }
 }
 
-/// The line `name` of `/proc/stat`: `cpu` for all processors, `cpu3` for one. The fourth and fifth number are idle, the eighth is
-/// what was stolen; the ninth and tenth (guests) are parts of the first two.
+/// The line `name` of `/proc/stat`: `cpu` for all CPUs, `cpu3` for one. Fields 4 and 5 are idle, field 8 is stolen;
+/// 9 and 10 (guests) are included in 1 and 2.
 pub fn ticks(stat: &str, name: &str) -> Option<Ticks> {
     let line = stat.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '))?;
     let ticks: Vec<u64> = line.split_whitespace().take(8).map_while(|word| word.parse().ok()).collect();
@@ -320,8 +320,8 @@ pub fn ticks(stat: &str, name: &str) -> Option<Ticks> {
     })
 }
 
-/// Attempts to connect that listening sockets of this host turned away: `ListenDrops` of `/proc/net/netstat`, which has
-/// the overflows of their queues in it, or those alone. A line of names is followed by one of numbers.
+/// Connection attempts dropped by listening sockets of this host: `ListenDrops` of `/proc/net/netstat`, which
+/// includes queue overflows, or `ListenOverflows`. A line of names is followed by one of numbers.
 fn listen_drops(netstat: &str) -> Option<u64> {
     let mut lines = netstat.lines().filter_map(|line| line.strip_prefix("TcpExt: "));
     let (names, numbers) = (lines.next()?, lines.next()?);

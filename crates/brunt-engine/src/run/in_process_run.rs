@@ -1,9 +1,9 @@
-//! A rehearsal: the production worker over canned replies, from connecting to the closing of its books.
+//! Runs of the production worker over canned replies, within this process.
 //!
-//! Not a measurement of a server: nothing leaves the process. With time made up, what a profiler counts in it is what the
-//! worker spends per operation with the kernel and the server taken away ([`run_in_virtual_time`]); in real time it is the floor of
-//! what the worker can measure at all ([`run_in_real_time`]). Invariant: the worker is built and led as in a run, and every turn it
-//! takes goes through `run_one_iteration`, which a profile shows by that name.
+//! With a virtual clock, a profiler counts what the worker spends per operation without kernel and server
+//! ([`run_in_virtual_time`]); in real time it measures the worker's own limit ([`run_in_real_time`]). Invariant:
+//! the worker is built and driven as in a run, and every iteration goes through `run_one_iteration`, which a
+//! profile shows by that name.
 
 use crate::clock::Clock;
 use crate::codecs::{self, CodecVisitor};
@@ -34,31 +34,32 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 /// The schedule starts this long after everything is prepared.
 const START_AHEAD_NS: u64 = 1_000_000;
 
-/// What a rehearsal came to, over all workers.
+/// Result of a run in virtual time, over all workers.
 #[derive(Clone, Copy, Debug)]
 pub struct InProcessRun {
-    /// What became of the measured operations.
+    /// Counts of the measured operations.
     pub measured: OpCounts,
-    /// Does the book of every phase, class and operation balance?
+    /// Do the counts of every phase, class and operation add up?
     pub is_balanced: bool,
-    /// Histograms that the worker handed over.
+    /// Intervals that the workers handed over.
     pub intervals: u64,
-    /// What the schedule asked of the Io; connecting and preloading are left out.
+    /// Calls to the Io during the schedule, without connecting and preload.
     pub calls: Calls,
 }
 
-/// What the worker did and cost in real time.
+/// Result of one worker in real time.
 #[derive(Clone, Debug)]
 pub struct RealTimeRun {
-    /// What became of the measured operations.
+    /// Counts of the measured operations.
     pub measured: OpCounts,
     /// Their response times.
     pub response: LatencySummary,
-    /// Processor time over the measured window, in nanoseconds.
+    /// CPU time over the measured window, in nanoseconds.
     pub cpu_ns: u64,
 }
 
-/// Runs `plan` in made-up time until its operations have ended, over an interface of this kind. The workers of several threads take their turns one after the other, each with its shard of the plan.
+/// Runs `plan` in virtual time until its operations have ended, over this interface. Several workers run one after
+/// the other, each with its shard.
 ///
 /// # Panics
 /// When the plan has several classes, or operations other than get and set (mget is several gets).
@@ -87,18 +88,18 @@ pub fn run_in_virtual_time(plan: &Plan, interface: Interface) -> InProcessRun {
     whole
 }
 
-/// Runs `plan` in real time, each of its workers on a thread of its own as in a run, and all from the same instant on.
-/// Nothing sleeps: a wait for an intended time is spun. `stop` ends the schedule early.
+/// Runs `plan` in real time, each worker on its own thread, with a common start. Nothing sleeps: waits are spun.
+/// `stop` ends the schedule early.
 ///
 /// # Errors
-/// When a thread cannot be had, or cannot be pinned where the plan wants it.
+/// A thread cannot be started or pinned.
 ///
 /// # Panics
 /// As [`run_in_virtual_time`].
 pub fn run_in_real_time(plan: &Plan, stop: &AtomicBool) -> io::Result<Vec<RealTimeRun>> {
     let (blueprint, shards) = (blueprint(plan), shards(plan));
     let (orders, start, clock) = (Arc::new(Orders::default()), CommonStart::of(shards.len()), Clock::start());
-    // The others would wait for it.
+    // Otherwise the other workers would wait for this one.
     let give_up = |_: &io::Error| orders.abort.store(true, Ordering::Relaxed);
     let on_thread = |shard: Shard| -> io::Result<RealTimeRun> {
         pin(&plan.cpus, shard.part.index).inspect_err(give_up)?;
@@ -119,7 +120,7 @@ pub fn run_in_real_time(plan: &Plan, stop: &AtomicBool) -> io::Result<Vec<RealTi
             named.spawn_scoped(scope, || on_thread(shard)).inspect_err(give_up)
         };
         let threads: Vec<_> = shards.into_iter().map(spawn).collect::<io::Result<_>>()?;
-        // A broken invariant of ours: the message is on stderr already.
+        // A panic has printed its message already.
         let joined = threads.into_iter().map(|thread| match thread.join() {
             Ok(echo) => echo,
             Err(panic) => std::panic::resume_unwind(panic),
@@ -134,7 +135,7 @@ fn blueprint(plan: &Plan) -> Arc<Blueprint> {
     Arc::new(Blueprint::new(plan.clone(), vec![placeholder_endpoint()], DataSets::ToStore))
 }
 
-/// One worker's part in a rehearsal.
+/// The parameters of one worker.
 struct WorkerPart<'a> {
     shard: Shard,
     orders: Arc<Orders>,
@@ -143,11 +144,11 @@ struct WorkerPart<'a> {
     start: &'a CommonStart,
 }
 
-/// Workers whose schedules start at the same instant.
+/// The common start of all workers.
 struct CommonStart {
-    /// How many there are.
+    /// Number of workers.
     workers: usize,
-    /// How many of them are prepared.
+    /// Workers that are prepared.
     prepared: AtomicUsize,
 }
 
@@ -156,10 +157,10 @@ impl CommonStart {
         Self { workers, prepared: AtomicUsize::new(0) }
     }
 
-    /// The start, once everybody is prepared; the first to see that sets it.
+    /// The start, once all workers are prepared; the first to notice sets it.
     fn start_ns(&self, orders: &Orders, now_ns: u64) -> Option<u64> {
         if self.prepared.load(Ordering::Acquire) == self.workers {
-            // Whoever came second finds it set.
+            // A later one finds it set.
             let at_ns = now_ns + START_AHEAD_NS;
             let _ = orders.start_ns.compare_exchange(0, at_ns, Ordering::AcqRel, Ordering::Acquire);
         }
@@ -167,7 +168,7 @@ impl CommonStart {
     }
 }
 
-/// What a worker leaves that was led through a run.
+/// Result of a worker.
 struct WorkerResult {
     store: IntervalStore,
     end: WorkerEnd,
@@ -175,14 +176,14 @@ struct WorkerResult {
     calls: Calls,
 }
 
-/// Leads a worker that speaks the plan's protocol.
+/// Runs a worker with the codec of the plan's protocol.
 fn run_worker(blueprint: &Arc<Blueprint>, part: WorkerPart<'_>, io: Canned) -> WorkerResult {
     let plan = &blueprint.plan;
     codecs::with_codec(plan, plan.protocol, InProcessJob { blueprint, part, io })
         .expect("the commands of a rehearsal were checked")
 }
 
-/// A worker that is to be led, and its world.
+/// A worker to run, and its Io.
 struct InProcessJob<'a> {
     blueprint: &'a Arc<Blueprint>,
     part: WorkerPart<'a>,
@@ -197,7 +198,7 @@ impl CodecVisitor for InProcessJob<'_> {
     }
 }
 
-/// What the control thread does, on the worker's own.
+/// The control thread's work, on the worker's thread.
 fn run_worker_with<C: Codec>(
     codec: C,
     blueprint: &Arc<Blueprint>,
@@ -248,26 +249,26 @@ fn measured(store: &IntervalStore) -> OpCounts {
     measured
 }
 
-/// One turn of the loop, alone in a function of its own: a profile finds the worker under this name.
+/// One iteration of the loop; a profile finds the worker under this name.
 #[inline(never)]
 fn run_one_iteration<C: Codec, I: Io>(worker: &mut Worker<C, I>) {
     worker.run_once();
 }
 
-/// What the control thread does with a set: part of no turn, and allocates.
+/// Stores an interval: not part of an iteration, and allocates.
 #[inline(never)]
 fn store_interval(store: &mut IntervalStore, filled: &mut Filled) {
     store.push(&filled.set.take_interval(0, filled.start_ns, filled.end_ns));
 }
 
-/// A server that nobody connects to.
+/// An endpoint without a server.
 fn placeholder_endpoint() -> Endpoint {
     let address = SocketAddr::from((Ipv4Addr::LOCALHOST, 1));
     let server = ServerAddress::network(address.ip().to_string(), address.port());
     Endpoint { server, addresses: vec![address.into()], tls: None }
 }
 
-/// The world of one worker.
+/// The canned Io of one worker.
 fn canned(plan: &Plan, shard: &Shard, interface: Interface, time: Time) -> Canned {
     let class = &plan.classes[0];
     let keyspace = KeyGenerator::new(&plan.data_sets()[0], plan.data_seed);

@@ -1,6 +1,6 @@
-//! Which interface to the kernel a run takes: what the plan asks for, and the best of what works here.
+//! Choice of the kernel interface: what the plan requires, or the best that works here.
 //!
-//! Not an interface: those are in `io`. Invariant: a plan that names one gets that one or an error.
+//! Invariant: a plan that names an interface gets it or an error.
 
 use crate::io::uring;
 use brunt_plan::plan::{IoChoice, Plan, Timestamps};
@@ -26,32 +26,32 @@ impl KernelInterface {
     }
 }
 
-/// What a run takes.
+/// The chosen interface.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Chosen {
     /// The interface.
     pub interface: KernelInterface,
-    /// Why not a better one, where the plan would have taken it.
+    /// Why not a better one, which the plan would have allowed.
     pub reason: Option<String>,
 }
 
-/// Tries io_uring with all that brunt needs of it. The error says what does not work.
+/// Probes the io_uring features that brunt requires. The error names what does not work.
 pub fn io_uring_works() -> Result<(), String> {
     uring::probe::probe_io_uring()
 }
 
-/// Was there no memory for a ring, or for anything else?
+/// Did memory run out?
 pub(crate) fn is_out_of_memory(error: &io::Error) -> bool {
     error.raw_os_error() == Some(libc::ENOMEM)
 }
 
-/// What is left where rings could be had when they were tried, and not any more.
+/// The fallback if rings worked in the probe but cannot be created later.
 pub(crate) fn without_io_uring(error: &io::Error) -> Chosen {
     let reason = format!("io_uring: {}, once workers asked", uring::probe::refusal(error));
     Chosen { interface: KernelInterface::Epoll, reason: Some(reason) }
 }
 
-/// Chooses for a plan whose workers need these rings; an error is why the interface that it names cannot be had.
+/// Chooses for a plan whose workers need these rings; an error if the interface that it names is unavailable.
 pub(crate) fn choose(plan: &Plan, rings: &[uring::Shape]) -> Result<Chosen, String> {
     choose_by(plan, || io_uring_works().and_then(|()| uring::probe::make_all(rings)))
 }

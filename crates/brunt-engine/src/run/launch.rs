@@ -47,28 +47,28 @@ use std::sync::Arc;
 use std::sync::mpsc;
 use std::thread::JoinHandle;
 
-/// The most operations that wait for a connection in a worker; about 100 bytes each. Behind that the schedule itself is the
-/// queue; an operation that waits there has its wait booked as the client's, which errs on the side of convicting us.
+/// Limit of operations that wait for a connection in a worker; about 100 bytes each. Beyond it the schedule itself
+/// is the queue, and the wait counts as the client's delay, which errs against the client.
 const WAITING_MAX: usize = 1 << 17;
-/// However many lanes share that, each has room for a burst.
+/// Minimum per lane, so that each has room for a burst.
 const WAITING_MIN: usize = 1 << 8;
 /// Send queue of a connection, in bytes, at least…
 const ROOM_MIN: usize = 4096;
-/// …and at most, where one request alone needs less. A turn of the loop ends when a queue is full: a pipeline that is far behind costs a
-/// turn and two system calls per queue, and replies wait while a queue is filled.
+/// …and at most, unless one request needs more. A full queue ends an iteration: a pipeline that is far behind costs
+/// one iteration and two system calls per queue, and replies wait while a queue is filled.
 const ROOM_MAX: usize = 1 << 16;
-/// What a reply has around its key and value, at most, as far as buffers are concerned.
+/// Upper bound of a reply's bytes around key and value, for buffer sizes.
 const REPLY_FRAME_BYTES: usize = 48;
-/// A preload goes at least this deep, however shallow the plan: nothing is measured in it…
+/// Minimum depth of a preload, in which nothing is measured…
 const PRELOAD_DEPTH_MIN: u32 = 32;
-/// …unless the connections of a worker are so many that they are busy with less: each request in flight takes memory.
+/// …unless a worker has so many connections that less suffices: each request in flight takes memory.
 const PRELOAD_IN_FLIGHT: u32 = 8192;
 
-/// Over UDP a preload is this deep, over all connections: a server's socket holds as many as that in the memory that it usually has
-/// (212 992 bytes, of which a datagram of 1 400 takes 2 304).
+/// Stores in flight of a preload over UDP, over all connections: as many as a server's socket usually has memory
+/// for (212 992 bytes, of which a datagram of 1 400 bytes takes 2 304).
 const PRELOAD_DATAGRAMS: u32 = 64;
-/// Datagrams that wait for others take this much memory in a worker, or one for every request that may wait; what is never held is
-/// no memory.
+/// Memory of a worker for datagrams that wait for others, or one datagram per request in flight; untouched memory
+/// costs nothing.
 const HELD_BYTES: usize = 256 << 20;
 
 /// What a run finds on its servers.
@@ -91,19 +91,19 @@ pub(crate) struct WorkerHandle {
     pub until_ns: u64,
 }
 
-/// A data set as the engine uses it.
+/// A data set with its keys.
 struct DataSet {
     keys: Arc<KeyGenerator>,
     extends: bool,
     ttl_s: u32,
-    /// The class whose connections preload it, and the path of those.
+    /// The class whose connections preload it, and their path.
     class: usize,
     path: usize,
 }
 
-/// The servers of a class's path, and which of them has a key, if that is what decides.
+/// A path of a class: its servers, and the router if the key decides among them.
 struct ClassPath {
-    /// The kinds that take it.
+    /// Kinds of operations that take this path.
     ops: Vec<OpKind>,
     servers: Vec<u16>,
     transport: Transport,
@@ -118,22 +118,22 @@ pub(crate) struct Blueprint {
     data_sets: Vec<DataSet>,
     data_set_of_class: Vec<usize>,
     choosers: Vec<Arc<KeyChooser>>,
-    /// By how much each class changes its counters.
+    /// Deltas of counters, by class.
     deltas: Vec<Arc<Sizes>>,
-    /// Preload has something to do.
+    /// Preload has to store data sets.
     is_to_store: bool,
     /// The paths of each class.
     paths: Vec<Vec<ClassPath>>,
-    /// Who has which slot, where the servers are nodes of a cluster; and the commands whose keys decide.
+    /// The slot map, if the servers are nodes of a cluster, and the commands whose keys decide the slot.
     board: Option<Arc<SharedSlotMap>>,
     commands: Arc<[Template]>,
     pub layout: Layout,
-    /// How late the requests of each server's busy period were, where a class is open loop.
+    /// Client lag of each server's busy period, if a class is open loop.
     busy: Option<Arc<SharedBusyPeriods>>,
 }
 
-/// A worker's connections of one class, numbered within the worker, by path and by the servers of that. Of a class that other workers
-/// carry out there are none.
+/// A worker's connections of one class by path and server, numbered within the worker; empty for classes of other
+/// workers.
 type ClassConnections = Vec<Vec<Range<u32>>>;
 
 impl Blueprint {
@@ -172,7 +172,7 @@ impl Blueprint {
         let deltas = plan.classes.iter().map(deltas).collect();
         let value_max = plan.classes.iter().map(Class::value_bytes_max).max().unwrap_or(0);
         let payload = Payload::new(plan.data_seed, value_max);
-        // One for all: it is a function of the data seed.
+        // One block for all: it depends on the data seed only.
         let payload = match data_sets.iter().find_map(|set| set.keys.table()) {
             Some(table) => payload.with_table(table),
             None => payload,
@@ -199,20 +199,21 @@ impl Blueprint {
         }
     }
 
-    /// The same, of a plan whose servers are the nodes of a cluster: the board has who has which slot.
+    /// Adds the slot map of a cluster.
     pub(crate) fn with_slots(mut self, board: Option<Arc<SharedSlotMap>>) -> io::Result<Self> {
         self.commands = commands(&self.plan, self.plan.protocol)?.into();
         self.board = board;
         Ok(self)
     }
 
-    /// How many stores preload makes.
+    /// Stores of the preload.
     pub(crate) fn preload_stores(&self) -> u64 {
         self.plan.preload_stores()
     }
 
-    /// The connections of each class within a worker. Connection `c` of a path goes to its server `c` modulo their number,
-    /// so that over all workers every server has its share; by thread they all go to the worker's.
+    /// A worker's connections of each class. Connection `c` of a path goes to server `c` modulo their number, so
+    /// that servers share connections evenly over all workers; with placement by thread all go to the worker's
+    /// server.
     fn links(&self, shard: &Shard) -> Vec<ClassConnections> {
         let mut next = 0;
         let mut to_server = |own: &ClassShard, server: u32, of: u32| {
@@ -242,14 +243,14 @@ impl Blueprint {
         (0..own.len()).map(|class| own[self.plan.connection_owner(class)].clone()).collect()
     }
 
-    /// The paths of the classes that a worker carries out, each with its class.
+    /// The paths of a worker's classes.
     fn paths_of<'a>(&'a self, shard: &'a Shard) -> impl Iterator<Item = (&'a Class, &'a ClassPath)> {
         let is_carried = |(_, own): &(_, &ClassShard)| !own.connections.is_empty();
         let classes = self.plan.classes.iter().zip(&self.paths).zip(&shard.classes).filter(is_carried);
         classes.flat_map(|((class, paths), _)| paths.iter().map(move |path| (class, path)))
     }
 
-    /// Class and server of every connection of a worker, in the order of their numbers.
+    /// Class and server of every connection, by index.
     fn connection_plans(&self, links: &[ClassConnections]) -> Vec<ConnectionPlan> {
         let mut plans = Vec::new();
         for class in (0..links.len()).filter(|class| self.plan.connection_owner(*class) == *class) {
@@ -264,12 +265,12 @@ impl Blueprint {
         plans
     }
 
-    /// Does a worker have connections by this transport?
+    /// Does a worker have connections of this transport?
     pub(crate) fn uses_transport(&self, shard: &Shard, transport: Transport) -> bool {
         self.paths_of(shard).any(|(_, path)| path.transport == transport)
     }
 
-    /// How many connections of a worker go by this transport.
+    /// A worker's connections of this transport.
     fn connections_by(&self, shard: &Shard, transport: Transport) -> usize {
         let links = self.links(shard);
         let own = links
@@ -282,7 +283,7 @@ impl Blueprint {
         by_transport.flat_map(|(servers, _)| servers).map(|range| range.len()).sum()
     }
 
-    /// Has every server of a worker a client of TLS if it is spoken to so, and none if it is not?
+    /// Does every server have a TLS client exactly if its path uses TLS?
     fn has_tls_clients(&self, shard: &Shard) -> bool {
         let has_client = |server: &u16| self.endpoints[usize::from(*server)].tls.is_some();
         let is_right = |path: &ClassPath| {
@@ -291,15 +292,15 @@ impl Blueprint {
         self.paths_of(shard).all(|(_, path)| is_right(path))
     }
 
-    /// Keys and key bytes of the longest request of a class, and the copied bytes of its longest value.
+    /// Maximum keys and key bytes of a request, and copied bytes of a value.
     fn longest_request(&self) -> (usize, usize, usize) {
         let (mut keys, mut key_bytes, mut value) = (1, 0, 0);
         for class in &self.plan.classes {
             let count = if class.mix.contains(OpKind::Mget) { usize::from(class.multiget) } else { 1 };
             keys = keys.max(count);
             key_bytes = key_bytes.max(count * class.key_bytes_max() as usize);
-            // The head of a value is copied in any case, the rest where it is short; so the value that takes most room may be
-            // shorter than the longest.
+            // The head of a value is always copied, the rest if it is short; so a value shorter than the longest
+            // may need most room.
             let size = &class.keyspace.value_size;
             let head = HEAD_LEN as u32;
             let copied = |bytes: u32| HEAD_LEN + Out::copied_len(bytes.saturating_sub(head) as usize);
@@ -316,14 +317,14 @@ impl Blueprint {
         self.plan.classes.iter().map(|class| class.depth).max().unwrap_or(1)
     }
 
-    /// Bytes of the send queue of a connection, for requests of so many bytes at most. A memcached that has no room for the whole of a
-    /// record of TLS does not take in the rest before the next record comes, so over TLS a queue does not grow with the pipeline.
+    /// Bytes of a connection's send queue, for requests of this size. Over TLS it does not grow with the pipeline:
+    /// a memcached without room for a whole record reads no further until the next record.
     fn send_room(&self, request_bytes_max: usize) -> usize {
         let depth = if self.plan.uses_transport(Transport::Tls) { 1 } else { self.depth_max() };
         room_of(request_bytes_max, depth)
     }
 
-    /// What the ring of the worker with this shard must hold.
+    /// Parameters of this worker's ring.
     pub(crate) fn ring_of(&self, shard: &Shard) -> uring::Shape {
         let reply = |class: &Class| reply_bytes_max(class).saturating_mul(class.depth as usize);
         let reply_bytes = self.plan.classes.iter().map(reply).max().unwrap_or(0);
@@ -336,7 +337,7 @@ impl Blueprint {
         }
     }
 
-    /// A codec of this dialect over datagrams, for the worker with this shard.
+    /// Wraps a codec for datagrams, for the worker with this shard.
     pub(crate) fn datagram_codec<C: Codec>(&self, codec: C, shard: &Shard) -> DatagramCodec<C> {
         let preload_depth =
             if self.stores_by_datagram(shard) { self.preload_depth(shard) as usize } else { 1 };
@@ -346,7 +347,7 @@ impl Blueprint {
         };
         let by_datagram = || self.paths_of(shard).filter(|(_, path)| path.transport == Transport::Udp);
         let waiting = by_datagram().map(|(class, _)| waiting(class)).max().unwrap_or(1);
-        // The longest train is a whole reply.
+        // A train may be a whole reply.
         let longest = by_datagram().map(|(class, _)| reply_bytes_max(class)).max().unwrap_or(0);
         let others = longest.div_ceil(PAYLOAD_BYTES_MAX).saturating_sub(1).min(usize::from(AHEAD_MAX));
         let codec = DatagramCodec::new(codec, waiting, 0);
@@ -361,7 +362,7 @@ impl Blueprint {
             .with_key_trains(key_train_max.min(usize::from(u16::MAX)) as u16)
     }
 
-    /// Does a preload of this worker go by datagrams?
+    /// Does a preload of this worker use datagrams?
     fn stores_by_datagram(&self, shard: &Shard) -> bool {
         let by_datagram = |set: &DataSet| {
             !shard.classes[set.class].connections.is_empty()
@@ -370,7 +371,7 @@ impl Blueprint {
         self.data_sets.iter().any(by_datagram)
     }
 
-    /// How many stores of a preload a connection of this worker has under way.
+    /// Depth of the preload on each connection.
     fn preload_depth(&self, shard: &Shard) -> u32 {
         let depth_max = self.depth_max();
         if !self.is_to_store {
@@ -378,13 +379,13 @@ impl Blueprint {
         }
         let connections = (connection_count(&self.plan, shard) as u32).max(1);
         if self.stores_by_datagram(shard) {
-            // Whatever a server's socket has no room for is lost, and is missed for a whole time-out.
+            // What exceeds a server's socket buffer is lost, and costs a timeout.
             return (PRELOAD_DATAGRAMS / connections / self.plan.threads.max(1)).max(1);
         }
         depth_max.max((PRELOAD_IN_FLIGHT / connections).clamp(1, PRELOAD_DEPTH_MIN))
     }
 
-    /// The lanes that store the data sets: one for each, or one for each and server where every server holds them all.
+    /// Lanes of the preload: one per data set, or per data set and server if every server holds all keys.
     fn preload_lanes(&self, shard: &Shard, links: &[ClassConnections], depth: u32) -> Lanes {
         let mut lanes = Lanes::default();
         if !self.is_to_store {
@@ -395,7 +396,7 @@ impl Blueprint {
             let router = &self.paths[set.class][set.path].router;
             let spans: Vec<&[Range<u32>]> = match router.is_some() || self.board.is_some() {
                 true => vec![of_path.as_slice()],
-                // By thread there is one that has connections.
+                // By thread, only one has connections.
                 false => of_path.chunks(1).filter(|span| !span[0].is_empty()).collect(),
             };
             let replicas = self.plan.classes[set.class].replicas;
@@ -434,7 +435,7 @@ impl Blueprint {
         lanes
     }
 
-    /// A lane that has no routes yet.
+    /// A lane without routes.
     fn lane(&self, session: Session, set: &DataSet, is_preload: bool) -> Lane {
         Lane {
             session,
@@ -454,7 +455,7 @@ impl Blueprint {
             has_laid_values: set.keys.has_laid_values(),
             tracks_misses: false,
             checking: match self.plan.preload {
-                // They name no key, and counters change.
+                // Such values name no key, and counters change.
                 _ if set.keys.has_zeros() => Checking::Nothing,
                 true => Checking::Ours,
                 false => Checking::Named,
@@ -464,7 +465,8 @@ impl Blueprint {
         }
     }
 
-    /// Adds a lane with a route for each server of these paths. `of_class`: the paths that kinds of operations have of their own.
+    /// Adds a lane with a route per server of these paths. `of_class`: paths that kinds of operations have of their
+    /// own.
     fn add_lane(
         &self,
         lanes: &mut Lanes,
@@ -500,13 +502,13 @@ impl Blueprint {
         lanes.lanes.push(lane);
     }
 
-    /// The lanes of the schedule: a session per worker and class, or one per connection.
+    /// Lanes of the schedule: a session per worker and class, per connection or per client.
     fn schedule_lanes(&self, shard: &Shard, links: &[ClassConnections], window: Window) -> Lanes {
         let mut lanes = Lanes::default();
         let routes: usize =
             self.plan.classes.iter().zip(links).map(|(class, links)| routes_of(class, links)).sum();
         for (class_index, links) in links.iter().enumerate().filter(|(_, links)| !links.is_empty()) {
-            // Its sessions ask for one key after the other, whichever of them is next.
+            // All sessions of the class share one walk through the keys.
             let walk = Cursor::new(shard.classes[class_index].part);
             let is_walk = self.plan.classes[class_index].popularity == Popularity::Sequential;
             for part in self.parts(shard, class_index, links) {
@@ -517,13 +519,13 @@ impl Blueprint {
         lanes
     }
 
-    /// How a class's connections on a worker are grouped into sessions.
+    /// Groups a class's connections on a worker into sessions.
     fn parts(&self, shard: &Shard, class_index: usize, links: &ClassConnections) -> Vec<SessionPart> {
         let (class, own) = (&self.plan.classes[class_index], &shard.classes[class_index]);
         let &ClassShard { part, portion, .. } = own;
         let mut links = links.clone();
         if self.plan.placement == Placement::ByThread {
-            // The one server of each path that this worker has.
+            // Only one server of each path has connections.
             links.iter_mut().for_each(|path| path.retain(|links| !links.is_empty()));
         }
         match class.sessions {
@@ -537,7 +539,7 @@ impl Blueprint {
                     SessionPart {
                         paths: vec![std::iter::once(link..link + 1).collect()],
                         part,
-                        // Here connections weigh the same, and no worker.
+                        // All connections have equal fractions.
                         portion: Portion::even(part),
                         budget: own.requests.map(|total| share_of(total, nth, count)),
                     }
@@ -548,11 +550,11 @@ impl Blueprint {
         }
     }
 
-    /// The clients of a worker, with so many connections each; `all` is how many connections the class has.
+    /// The clients of a worker with `each` connections; `all` counts the connections of the class.
     fn clients(&self, own: &ClassShard, links: &ClassConnections, all: u32, each: u32) -> Vec<SessionPart> {
         let (first, count) = (own.connections.start / each, own.connections.len() as u32 / each);
         let of_client = |nth: u32| {
-            // Of the connections to each server those that are this client's.
+            // This client's connections to each server.
             let own_of = |range: &Range<u32>| {
                 let cut = |nth| range.start + share(range.len() as u64, nth, count).start as u32;
                 cut(nth)..cut(nth + 1)
@@ -568,7 +570,7 @@ impl Blueprint {
         (0..count).map(of_client).collect()
     }
 
-    /// What the drawn operations of a session of this class are chosen by.
+    /// Key choice and deltas of a session.
     fn choices(&self, class_index: usize, cursor: Cursor) -> Choices {
         let (chooser, deltas) = (self.choosers[class_index].clone(), self.deltas[class_index].clone());
         Choices { chooser, cursor, deltas }
@@ -584,13 +586,13 @@ impl Blueprint {
         routes: usize,
     ) {
         let class = &self.plan.classes[class_index];
-        // Every path has as many connections, and a change to several replicas takes one of each of them.
+        // Paths have equally many connections, and a write to several replicas takes one of each.
         let own: u32 = part.paths[0].iter().map(|range| range.len() as u32).sum::<u32>() / class.replicas;
         let is_client = matches!(class.sessions, SessionScope::Client { .. });
-        // The slots of a client are its own, as if it had one connection.
+        // A client's slots are those of one connection.
         let connections = if is_client { 1 } else { own };
-        // A slot has a connection of its own only where its operations can go nowhere else.
-        // In a cluster its operations may be handed out in parts, or go elsewhere.
+        // A slot is bound to a connection if its operations can go nowhere else. In a cluster they may be split or
+        // redirected.
         let has_one_route = part.paths.len() == 1 && part.paths[0].len() == 1 && self.board.is_none();
         let has_one_route =
             has_one_route && (!is_client || own == 1) && !self.plan.shares_connections(class_index);
@@ -623,14 +625,14 @@ impl Blueprint {
         let waiting_max = match (is_open, &self.board) {
             (true, _) => (WAITING_MAX / routes).max(WAITING_MIN),
             (false, None) => slots,
-            // A multi-get has a part for every slot of its keys, all of which may wait for one node.
+            // A multi-get may have a part per slot, all of which may wait for one node.
             (false, Some(_)) => slots * follow_ups_of(class),
         };
         let fills_misses = class.on_miss == OnMiss::Set;
         let room = RouteRoom {
             depth: class.depth,
             waiting_max,
-            // A multi-get has a part for each server where keys of it live, and where servers are gone one may get as many of these as
+            // A multi-get has a part per server with keys of it; where servers are down, one may get as many as
             // there are replicas.
             extra: slots * class.replicas as usize
                 + if fills_misses { slots * follow_ups_of(class) } else { 0 }
@@ -644,7 +646,7 @@ impl Blueprint {
         lane.begins_taken = begins_taken;
         lane.fills_misses = fills_misses;
         lane.tracks_misses = fills_misses;
-        // Those of the trace, where there is one.
+        // Of the trace, if there is one.
         lane.extends |= class.trace.is_some() && class.mix.extends();
         lane.noreply = class.noreply;
         lane.is_audited = self.plan.verify.is_some() && !lane.is_windowed;
@@ -664,8 +666,8 @@ impl Blueprint {
         self.add_lane(lanes, lane, &spans, class.replicas, &self.paths[class_index], room);
     }
 
-    /// Operations that may wait on a route because another node has sent them there, or because they are parts of one; those
-    /// that came from the queues of other routes among them. What nobody has used of it is no memory.
+    /// Operations that may wait on a route beyond the schedule's: redirected ones, those of other routes among
+    /// them, and parts. Untouched memory costs nothing.
     fn redirected_max(&self, class: &Class, slots: usize, waiting_max: usize) -> usize {
         match self.board {
             Some(_) => slots * follow_ups_of(class) + waiting_max * self.endpoints.len(),
@@ -673,7 +675,7 @@ impl Blueprint {
         }
     }
 
-    /// Who has which slot, as a worker begins with it.
+    /// The slot table of a worker.
     fn slots(&self, worker: u32, bounds: &Bounds, keys: usize) -> Option<SlotTable> {
         let board = self.board.clone()?;
         let command_bytes = |command: &Command| {
@@ -688,7 +690,7 @@ impl Blueprint {
         Some(SlotTable::new(board, self.commands.clone(), room, worker))
     }
 
-    /// Which of so many servers of a path an operation goes to.
+    /// How operations choose among the servers of a path.
     fn routing(&self, class_index: usize, part: &SessionPart, servers: usize, path: &ClassPath) -> Routing {
         match (&path.router, self.plan.placement) {
             _ if servers == 1 => Routing::Only,
@@ -699,24 +701,24 @@ impl Blueprint {
                 let seed = brunt_workload::rng::Draw::next_u64(&mut rng);
                 Routing::AtRandom(DrawRng::from_draw(seed))
             }
-            // Workers do not all begin with the same server.
+            // Workers begin with different servers.
             (None, _) => Routing::InTurn(part.part.index % servers as u32),
         }
     }
 }
 
-/// A worker's connections to the servers of a path, and which of these an operation goes to.
+/// A worker's connections to the servers of a path, and how operations choose among them.
 struct RoutedSpan {
     ranges: Vec<Range<u32>>,
     routing: Routing,
 }
 
-/// Which of a class's paths operations of a kind take.
+/// Index of the path of a kind of operation.
 fn path_of(paths: &[ClassPath], kind: OpKind) -> usize {
     paths.iter().position(|path| path.ops.contains(&kind)).unwrap_or(0)
 }
 
-/// A session's share of a class on a worker.
+/// What a session has of a class on a worker.
 struct SessionPart {
     /// Its connections, by path and server.
     paths: ClassConnections,
@@ -725,7 +727,7 @@ struct SessionPart {
     budget: Option<u64>,
 }
 
-/// How many routes a worker has for a class.
+/// Routes of a worker for a class.
 fn routes_of(class: &Class, links: &ClassConnections) -> usize {
     match class.sessions {
         SessionScope::Worker => links.iter().map(Vec::len).sum(),
@@ -738,24 +740,24 @@ fn routes_of(class: &Class, links: &ClassConnections) -> usize {
     }
 }
 
-/// The longest reply to an operation of a class, as far as the plan knows what values there are.
+/// Maximum length of a reply of a class, as far as the plan knows the values.
 fn reply_bytes_max(class: &Class) -> usize {
     let (keys, values) = (class.keyspace.key_size.max() as usize, class.keyspace.value_size.max() as usize);
     let count = if class.mix.contains(OpKind::Mget) { usize::from(class.multiget) } else { 1 };
     (REPLY_FRAME_BYTES + keys + values).saturating_mul(count)
 }
 
-/// Operations that may follow one of a class.
+/// Maximum fills after one operation of a class.
 fn follow_ups_of(class: &Class) -> usize {
     if class.mix.contains(OpKind::Mget) { usize::from(class.multiget) } else { 1 }
 }
 
-/// Bounds of what a worker holds at a time, from the plan.
+/// Capacities of a worker, from the plan.
 struct Bounds {
     in_flight: usize,
     groups: usize,
     shared_slots: usize,
-    /// In queues, over all routes, of open loops.
+    /// Waiting operations of open loops, over all routes.
     waiting: usize,
 }
 
@@ -767,7 +769,7 @@ impl Bounds {
         for (class, links) in blueprint.plan.classes.iter().zip(links) {
             let connections = count_of(links);
             let slots = connections * class.depth as usize;
-            // In a cluster the nodes may be others by then.
+            // In a cluster the servers may change.
             let servers = if blueprint.board.is_some() {
                 blueprint.endpoints.len()
             } else {
@@ -794,7 +796,7 @@ impl Bounds {
     }
 }
 
-/// Bytes of the send queue of a connection: a whole pipeline within the bounds, and one request whatever it takes.
+/// Bytes of a connection's send queue: a whole pipeline within the bounds, and at least one request.
 fn room_of(request_bytes_max: usize, depth: u32) -> usize {
     request_bytes_max.saturating_mul(depth as usize).clamp(ROOM_MIN, ROOM_MAX).max(request_bytes_max)
 }
@@ -867,7 +869,7 @@ pub(crate) fn build<C: Codec, I: Io>(
     })
 }
 
-/// How many connections a worker has of a class.
+/// A worker's connections of a class.
 fn count_of(links: &ClassConnections) -> usize {
     links.iter().flatten().map(|range| range.len()).sum()
 }
@@ -875,7 +877,7 @@ fn count_of(links: &ClassConnections) -> usize {
 fn lifetimes(blueprint: &Blueprint, shard: &Shard, links: &[ClassConnections]) -> Vec<Lifetimes> {
     let of_class = |(class, own): (usize, &ClassShard)| {
         let mut by_server = vec![0..0; blueprint.endpoints.len()];
-        // Where connections come and go by plan there is one path.
+        // Lifetimes exist with a single path only.
         for (range, server) in
             links[class].iter().flatten().zip(blueprint.paths[class].iter().flat_map(|path| &path.servers))
         {
@@ -890,14 +892,14 @@ fn lifetimes(blueprint: &Blueprint, shard: &Shard, links: &[ClassConnections]) -
     shard.classes.iter().enumerate().map(of_class).collect()
 }
 
-/// How many connections a worker has.
+/// A worker's connections.
 pub(crate) fn connection_count(plan: &Plan, shard: &Shard) -> usize {
     let of_class = |(class, own): (&Class, &ClassShard)| class.path_count() * own.connections.len();
     let has_own = |(class, _): &(&Class, _)| class.connections_of.is_none();
     plan.classes.iter().zip(&shard.classes).filter(has_own).map(of_class).sum()
 }
 
-/// Which worker of this host, and the traces that it replays.
+/// The number of a worker on this host, and its traces.
 #[derive(Debug)]
 pub(crate) struct WorkerInit {
     pub index: u32,
@@ -922,7 +924,7 @@ pub(crate) fn spawn(
     let exchange = Exchange { filled, spares: spares_in };
     let name = format!("brunt-worker-{}", shard.part.index);
     let thread = std::thread::Builder::new().name(name).spawn(move || {
-        // Without this a sleep ends up to 50 µs late by the kernel's own leave.
+        // Otherwise the kernel may extend a sleep by 50 µs.
         rustix::thread::set_current_timer_slack(std::num::NonZero::new(1))?;
         pin(&blueprint.plan.cpus, init.index)?;
         let may_spin = init.of <= parallelism();
@@ -933,7 +935,7 @@ pub(crate) fn spawn(
     Ok(WorkerHandle { thread, filled: filled_out, spares, until_ns: 0 })
 }
 
-/// What a worker's thread begins with.
+/// What a worker's thread is started with.
 struct WorkerSeed {
     shard: Shard,
     feeds: Feeds,
@@ -945,7 +947,7 @@ struct WorkerSeed {
 }
 
 impl WorkerSeed {
-    /// Does the work of this thread in the dialect of its shard.
+    /// Runs the worker with the codec of its shard's protocol.
     #[cfg(not(test))]
     fn run_protocol(
         self,
@@ -956,8 +958,9 @@ impl WorkerSeed {
         codecs::with_codec(&blueprint.plan, protocol, WorkerJob { seed: self, blueprint, notices })?
     }
 
-    /// The tests of this crate meet sockets in one dialect and all dialects in the simulated world; those of the binary speak
-    /// each over each kind of socket. To build all of it twice would take most of the time that this crate's tests take.
+    /// Tests of this crate use sockets with one protocol and the simulator with all; those of the binary use every
+    /// protocol over every kind of socket. Compiling all loops here as well would take most of the time of these
+    /// tests.
     #[cfg(test)]
     fn run_protocol(
         self,
@@ -969,8 +972,7 @@ impl WorkerSeed {
         WorkerJob { seed: self, blueprint, notices }.visit_datagrams(codec)
     }
 
-    /// Does the work of this thread in the dialect of `codec`. Which sockets its connections have, and which of them speak TLS, is said
-    /// by the endpoints that they go to.
+    /// Runs the worker with this codec. The endpoints say which sockets and which TLS its connections use.
     fn run_codec<C: Codec>(
         self,
         blueprint: &Arc<Blueprint>,
@@ -978,7 +980,7 @@ impl WorkerSeed {
         notices: &mpsc::Sender<Notice>,
     ) -> io::Result<WorkerEnd> {
         let plan = &blueprint.plan;
-        // `resolve` and the lookup of the servers have refused these, so that they are mistakes of ours.
+        // `resolve` and the lookup of servers have excluded both.
         if blueprint.uses_transport(&self.shard, Transport::Udp) && !C::DATAGRAMS {
             return Err(io::Error::other("a protocol that has no datagrams"));
         }
@@ -999,7 +1001,7 @@ impl WorkerSeed {
         })
     }
 
-    /// Does the work of this thread over `io`, until its end.
+    /// Runs the worker over `io` until its end.
     fn run_loop<C: Codec, I: Io>(
         self,
         blueprint: &Arc<Blueprint>,
@@ -1013,7 +1015,7 @@ impl WorkerSeed {
     }
 }
 
-/// A worker's thread and what it shares with others.
+/// A worker's thread and what it shares.
 struct WorkerJob<'a> {
     seed: WorkerSeed,
     blueprint: &'a Arc<Blueprint>,
@@ -1036,7 +1038,7 @@ impl CodecVisitor for WorkerJob<'_> {
     }
 }
 
-/// Binds the calling thread to its processor of the plan's, if the plan names any.
+/// Pins the calling thread to its CPU, if the plan names CPUs.
 pub(crate) fn pin(cpus: &[u32], worker: u32) -> io::Result<()> {
     if cpus.is_empty() {
         return Ok(());
@@ -1046,25 +1048,25 @@ pub(crate) fn pin(cpus: &[u32], worker: u32) -> io::Result<()> {
     Ok(rustix::thread::sched_setaffinity(None, &set)?)
 }
 
-/// Turns until the end. A function of its own in every copy of the loop, so that these can be counted.
+/// Iterates until the end. A function of its own in every compiled loop, so that these can be counted.
 #[inline(never)]
 fn drive<C: Codec, I: Io>(mut worker: Worker<C, I>, notices: &mpsc::Sender<Notice>) -> WorkerEnd {
     while worker.is_running() {
         worker.run_once();
         if let Some(notice) = worker.take_notice() {
-            // A control thread that no longer listens has already ordered everyone to leave.
+            // A control thread that no longer receives has aborted all workers.
             let _ = notices.send(notice);
         }
     }
     worker.end()
 }
 
-/// Processors that this process may use at a time: those it may run on, within its share of them.
+/// CPUs that this process may use at a time: its affinity, within its quota.
 fn parallelism() -> u32 {
     std::thread::available_parallelism().map_or(1, |count| count.get() as u32)
 }
 
-/// Processors that this process may run on, by number.
+/// Numbers of the CPUs that this process may run on.
 pub fn allowed_cpus() -> Vec<u32> {
     let Ok(set) = rustix::thread::sched_getaffinity(None) else { return (0..parallelism()).collect() };
     (0..rustix::thread::CpuSet::MAX_CPU as u32).filter(|cpu| set.is_set(*cpu as usize)).collect()

@@ -1,9 +1,9 @@
 //! Polls the servers: a connection to each of them, beside the workers', that asks for its statistics.
 //!
-//! Not a second loop for load: a thread per server that blocks, asks once a second and sleeps in between, never on a
-//! worker. It asks before the first worker connects, when preload is over (nothing is going on then), each second on the grid
-//! that the measured window begins on (in a long window where its rows over time begin), and when all workers have ended. Invariants: whatever the server does, an asking
-//! ends within [`REPLY_TIMEOUT`]; and who has given no statistics at first is never asked again.
+//! Each thread blocks and sleeps, never on a worker. It polls before the first worker connects, after preload, each
+//! second on the grid of the measured window (in long windows at each row over time), and after all workers have
+//! ended. Invariants: a poll ends within [`REPLY_TIMEOUT`]; a server without statistics at the first poll is not
+//! polled again.
 
 use crate::clock::Clock;
 use crate::transport::blocking::{SetupError, Stream};
@@ -20,61 +20,61 @@ use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// From beginning to ask until the answer is there, connecting included where it must be.
+/// Time limit of a poll, connecting included.
 const REPLY_TIMEOUT: Duration = Duration::from_secs(1);
-/// Between two askings, in a window of up to two minutes.
+/// Polling period, in a window of up to two minutes.
 const PERIOD_NS: u64 = 1_000_000_000;
-/// An instant of the grid that comes so soon after an asking is passed over.
+/// Minimum time between two polls; grid instants before it are skipped.
 const SPACING_NS: u64 = 100_000_000;
-/// So many askings in a row that come to nothing, and the server is asked no more.
+/// Failed polls in a row after which polling stops.
 const FAILURES_MAX: u32 = 5;
-/// The last asking matters most and is tried again.
+/// Attempts of the last poll, which matters most.
 const LAST_ATTEMPTS: u32 = 3;
 
-/// In which words the servers are asked.
+/// The command that polls a server.
 #[derive(Clone, Debug)]
 pub(crate) enum StatsQuery {
-    /// memcached's `stats`, whatever dialect the load speaks.
+    /// memcached's `stats`, in the text protocol.
     Stats,
-    /// Redis's `INFO`, after the greeting of this codec: whoever is to be told something must be let in first.
+    /// Redis's `INFO`, after the connection setup of this codec.
     Info(Box<RespCodec>),
 }
 
-/// An answer, with the place of the server among those that are asked.
+/// Statistics with the index of their server.
 pub(crate) type ServerSnapshot = (usize, Snapshot);
 
-/// What the control thread tells a poller.
+/// A command of the control thread.
 #[derive(Clone, Copy, Debug)]
 enum PollerCommand {
-    /// Preload is over: ask now.
+    /// Preload is over: poll now.
     Prepared,
-    /// The measured window begins then.
+    /// The start of the measured window.
     Began { measure_ns: u64 },
-    /// All workers have ended: ask for the last time.
+    /// All workers have ended: poll for the last time.
     End,
 }
 
-/// A poller as the control thread sees it.
+/// The control thread's handle of a poller.
 struct PollerHandle {
     orders: Sender<PollerCommand>,
-    /// An asking that was waited for has ended.
+    /// Signals the end of a poll that is awaited.
     done: Receiver<()>,
     thread: JoinHandle<ServerRecord>,
 }
 
-/// All of them, in the order of [`brunt_plan::plan::Plan::polled_servers`]. Dropping them ends them, without a word.
+/// The pollers of a run, in the order of the plan's polled servers. Dropping them ends their threads.
 pub(crate) struct StatsPollers {
     handles: Vec<PollerHandle>,
 }
 
 impl StatsPollers {
-    /// Nobody is asked.
+    /// Without pollers.
     pub(crate) const fn disabled() -> Self {
         Self { handles: Vec::new() }
     }
 
-    /// Asks these servers, each in its words, for the first time and waits for the answers. `interval` is how long rows over time are to be;
-    /// whoever listens to `told` hears every answer, with the place of the server among these.
+    /// Starts a poller per server, polls once and waits for the results. `interval` is the length of rows over
+    /// time; `snapshots` receives every result but the last.
     pub(crate) fn start(
         servers: Vec<(Endpoint, StatsQuery)>,
         interval: Option<DurationNs>,
@@ -92,30 +92,30 @@ impl StatsPollers {
         Ok(pollers)
     }
 
-    /// Asks while nothing is going on, and waits for the answers.
+    /// Polls between preload and schedule, and waits for the results.
     pub(crate) fn poll_after_preload(&self) {
         self.command(PollerCommand::Prepared);
         self.await_answers();
     }
 
-    /// Says when the measured window begins.
+    /// Sets the start of the measured window.
     pub(crate) fn set_window_start(&self, measure_ns: u64) {
         self.command(PollerCommand::Began { measure_ns });
     }
 
-    /// Asks for the last time and returns what every server said.
+    /// Polls for the last time and returns all records.
     pub(crate) fn finish(self) -> Vec<ServerRecord> {
         self.command(PollerCommand::End);
         let join = |handle: PollerHandle| match handle.thread.join() {
             Ok(record) => record,
-            // A broken invariant of ours: the message is on stderr already.
+            // A panic has printed its message already.
             Err(panic) => std::panic::resume_unwind(panic),
         };
         self.handles.into_iter().map(join).collect()
     }
 
     fn command(&self, order: PollerCommand) {
-        // One that is gone will be found gone when it is joined.
+        // A thread that has ended is noticed when it is joined.
         for handle in &self.handles {
             let _ = handle.orders.send(order);
         }
@@ -138,12 +138,12 @@ fn spawn(mut poller: StatsPoller) -> io::Result<PollerHandle> {
     Ok(PollerHandle { orders, done, thread })
 }
 
-/// Why there was no answer.
+/// Why a poll failed.
 #[derive(Debug)]
 enum Failure {
-    /// The server has no statistics, whenever it is asked.
+    /// The server has no statistics.
     ForGood(String),
-    /// It may have some another time.
+    /// Another poll may succeed.
     ForNow(String),
 }
 
@@ -175,20 +175,20 @@ struct StatsPoller {
     clock: Clock,
     stream: Option<Stream>,
     record: ServerRecord,
-    /// Askings in a row that came to nothing.
+    /// Failed polls in a row.
     failures: u32,
     has_stopped: bool,
-    /// When the last asking began.
+    /// Start of the last poll.
     asked_ns: u64,
-    /// The next askings are at whole periods from here.
+    /// Origin of the polling grid.
     grid_ns: Option<u64>,
-    /// How long rows over time are, where that was asked for.
+    /// Length of rows over time, if the plan sets it.
     interval: Option<DurationNs>,
-    /// How much of a result its record may take.
+    /// Fraction of a result that its record may take.
     share: SizeShare,
-    /// Of so many rows one has kept its snapshot; 0: all are kept.
+    /// Rows per kept snapshot; 0: all are kept.
     stride: u64,
-    /// Which server it is to the control thread, and who hears every answer while the run goes on.
+    /// Index of the server and the channel that receives its snapshots.
     snapshots: Option<(usize, Sender<ServerSnapshot>)>,
 }
 
@@ -211,11 +211,11 @@ impl StatsPoller {
         }
     }
 
-    /// Asks until the end is ordered, or whoever orders is gone.
+    /// Polls until the end is ordered, or the control thread has dropped the channel.
     fn run(&mut self, orders: &Receiver<PollerCommand>, done: &Sender<()>) {
         self.poll();
         self.has_stopped |= self.record.snapshots().is_empty();
-        // Nobody waits any more where the run is given up.
+        // The receiver is gone if the run was aborted.
         let _ = done.send(());
         loop {
             let wait_ns = self.next_ns().saturating_sub(self.clock.now_ns());
@@ -240,7 +240,7 @@ impl StatsPoller {
         }
     }
 
-    /// When to ask next.
+    /// Time of the next poll.
     fn next_ns(&self) -> u64 {
         if self.has_stopped {
             return u64::MAX;
@@ -257,19 +257,19 @@ impl StatsPoller {
         }
     }
 
-    /// How often to ask once the window has lasted so long.
+    /// Polling period at this time of the window.
     fn period_after(&self, elapsed_ns: u64) -> u64 {
         self.interval.map_or_else(|| row_ns_after(elapsed_ns, PERIOD_NS), |width| width.0.max(PERIOD_NS))
     }
 
-    /// Leaves out what a result has no room for.
+    /// Drops snapshots that a result has no room for.
     fn fit(&mut self) {
         let grid_ns = self.grid_ns.unwrap_or(0);
         let period_ns = self.period_after(self.asked_ns.saturating_sub(grid_ns));
         self.stride = self.record.fit(grid_ns, period_ns, self.stride, self.share);
     }
 
-    /// Asks, and keeps what comes of it. True: a snapshot.
+    /// Polls and stores the result. Returns whether there was a snapshot.
     fn poll(&mut self) -> bool {
         if self.has_stopped {
             return false;
@@ -278,7 +278,7 @@ impl StatsPoller {
         match self.query() {
             Ok(snapshot) => {
                 if let Some((place, snapshots)) = &self.snapshots {
-                    // Nobody hears the last one: it is in the record.
+                    // The last one is in the record; the receiver may be gone.
                     let _ = snapshots.send((*place, snapshot.clone()));
                 }
                 self.record.push(snapshot);
@@ -321,7 +321,7 @@ impl StatsPoller {
                 })?;
                 let at_ns = self.clock.now_ns();
                 let Some(value) = reply.value() else { unreachable!("a whole reply has a value") };
-                // A server that is loading, or that has too many clients, may say more another time.
+                // A server that is loading or out of connections may answer later.
                 let rows = info::rows(&value).map_err(|no| Failure::ForNow(no.to_string()))?;
                 Snapshot::new(self.asked_ns, at_ns, rows)
             }
@@ -330,7 +330,7 @@ impl StatsPoller {
         Ok(snapshot)
     }
 
-    /// A connection by the first address that accepts one, and that lets us in.
+    /// Connects to the first address that accepts, with connection setup.
     fn connect(&self, deadline_ns: u64) -> Result<Stream, Failure> {
         let Endpoint { addresses, tls, .. } = &self.endpoint;
         let mut stream = Stream::connect_any(addresses, tls.as_ref(), self.clock, deadline_ns)?;
@@ -341,7 +341,7 @@ impl StatsPoller {
     }
 }
 
-/// Reads until what has come is said to be whole.
+/// Reads until the reply is complete.
 fn receive(stream: &mut Stream, mut take: impl FnMut(&[u8]) -> Result<bool, Failure>) -> Result<(), Failure> {
     let mut bytes = [0; 16 << 10];
     loop {

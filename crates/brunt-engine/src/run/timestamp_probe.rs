@@ -1,6 +1,6 @@
-//! Does the kernel take timestamps here? Tried on a connection of our own over loopback.
+//! Probes kernel timestamps on a connection over loopback.
 //!
-//! Not a measurement, and no word about other interfaces: their drivers take the stamps of what is sent themselves.
+//! Other interfaces depend on their drivers, which take the send timestamps.
 
 use crate::io::kernel_stamps::{self, Control};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -10,13 +10,13 @@ use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::os::fd::AsFd;
 use std::time::Duration;
 
-/// The kernel begins to stamp what it receives some time after the first socket asked for it.
+/// The kernel begins to stamp received packets some time after the first socket asked for it.
 const ROUNDS: u32 = 20;
 const PAUSE: Duration = Duration::from_millis(5);
 /// Nothing on loopback takes longer, however busy the host.
 const PATIENCE: Timespec = Timespec { tv_sec: 1, tv_nsec: 0 };
 
-/// Sends bytes over loopback and reads the stamps of both directions back. The error says what is missing.
+/// Sends bytes over loopback and reads the timestamps of both directions. The error names what is missing.
 pub fn timestamps_work() -> io::Result<()> {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
     let mut client = TcpStream::connect(listener.local_addr()?)?;
@@ -33,7 +33,7 @@ pub fn timestamps_work() -> io::Result<()> {
     Err(unsupported("what is received gets no stamp"))
 }
 
-/// One byte there and one back: were both stamped? What is sent must be, from the first byte on.
+/// Sends one byte each way and checks both timestamps. Sends must be stamped from the first byte on.
 fn is_stamped(client: &mut TcpStream, server: &mut TcpStream, round: u32) -> io::Result<bool> {
     kernel_stamps::send(&*client, &[IoSlice::new(b"?")])?;
     await_events(client, PollFlags::ERR)?;
@@ -53,7 +53,7 @@ fn is_stamped(client: &mut TcpStream, server: &mut TcpStream, round: u32) -> io:
     Ok(received > 0 && control.received_ns().is_some_and(|received_ns| received_ns >= transmission.at_ns))
 }
 
-/// Waits until one of these comes, or for as long as it might take.
+/// Waits for one of these events, up to a second.
 fn await_events(socket: &impl AsFd, events: PollFlags) -> io::Result<()> {
     poll(&mut [PollFd::new(socket, events)], Some(&PATIENCE))?;
     Ok(())

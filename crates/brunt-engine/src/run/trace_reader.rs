@@ -1,9 +1,9 @@
-//! Reading traces: one thread for each, beside the load, that unpacks a file, reads its lines and deals their records out.
+//! Reads traces: one thread per file unpacks it, parses its lines and distributes the records to workers.
 //!
-//! Not what a line says (that is `brunt-workload/src/trace/line.rs`), and not a worker. Record `i` of the file goes to worker `i` modulo
-//! their number, all workers of a run counted, so that each has its share of a number of requests; who is faster than the others
-//! waits for them at most as long as its blocks last. Invariant: memory is bounded whatever the file: a chunk of it, a line of at
-//! most [`LINE_BYTES_MAX`], and [`BLOCKS`] blocks for each worker.
+//! Lines are parsed by `brunt-workload/src/trace/line.rs`. Record `i` of the file goes to worker `i` modulo the
+//! number of all workers of a run, so that a number of requests is divided evenly; a fast worker waits for the
+//! others when its blocks are used up. Invariant: memory is bounded: a chunk of the file, a line of at most
+//! [`LINE_BYTES_MAX`], and [`BLOCKS`] blocks per worker.
 
 use crate::run_error::TraceError;
 use crate::state::trace_feed::{Feeds, TraceFeed};
@@ -20,14 +20,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{JoinHandle, park_timeout};
 use std::time::Duration;
 
-/// Blocks for each worker: records of 30 ms at 500 000 per second, which is longer than a host that is busy keeps this thread from its
-/// processor.
+/// Blocks per worker: records of 30 ms at 500 000 per second, longer than a busy host preempts this thread.
 const BLOCKS: usize = 16;
-/// What is read of a file at a time.
+/// Bytes read at a time.
 const CHUNK_BYTES: usize = 256 << 10;
-/// A longer line is none of a trace.
+/// Longer lines are unreadable.
 pub(crate) const LINE_BYTES_MAX: usize = 4096;
-/// How often a full ring is looked at: a block lasts longer at the highest rates.
+/// Polling period of a full ring: a block lasts longer at the highest rates.
 const LOOK: Duration = Duration::from_millis(1);
 
 /// The threads that read a plan's traces.
@@ -37,7 +36,7 @@ pub(crate) struct TraceReaders {
 }
 
 impl TraceReaders {
-    /// Opens every trace of a plan, and begins to read for these workers of ours. Yields the feeds of each.
+    /// Opens every trace of a plan and starts to read for these workers. Returns the feeds of each worker.
     pub(crate) fn start(plan: &Plan, own: &[Shard]) -> Result<(Self, Vec<Feeds>), TraceError> {
         let is_over = Arc::new(AtomicBool::new(false));
         let mut feeds: Vec<Feeds> = own.iter().map(|_| Vec::new()).collect();
@@ -77,17 +76,17 @@ impl TraceReaders {
         Ok((Self { threads, is_over }, feeds))
     }
 
-    /// What became of the files. Whatever is unread remains so.
+    /// Ends reading and returns the records of the files.
     pub(crate) fn end(mut self) -> Vec<TraceRecord> {
         self.is_over.store(true, Ordering::Relaxed);
-        // A thread that has panicked has said why.
+        // A panic has printed its message already.
         self.threads.drain(..).filter_map(|thread| thread.join().ok()).collect()
     }
 }
 
 #[cfg(test)]
 impl TraceReaders {
-    /// Everything has been read: it has room in the blocks.
+    /// Waits until the whole file is in the blocks.
     pub(crate) fn await_end(&self) {
         while !self.threads.iter().all(JoinHandle::is_finished) {
             park_timeout(LOOK);
@@ -101,10 +100,10 @@ impl Drop for TraceReaders {
     }
 }
 
-/// Can every trace of a plan be opened?
+/// Checks that every trace of a plan can be opened.
 ///
 /// # Errors
-/// The first that cannot.
+/// The first that cannot be opened.
 pub fn check_traces(plan: &Plan) -> Result<(), TraceError> {
     let traces = plan.classes.iter().filter_map(|class| class.trace.as_ref());
     traces.into_iter().try_for_each(|trace| {
@@ -119,7 +118,7 @@ fn open(trace: &Trace) -> io::Result<Box<dyn BufRead + Send>> {
     if kind.is_dir() {
         return Err(io::Error::from(io::ErrorKind::IsADirectory));
     }
-    // It is opened once to see whether it can be, and a reader that waits for somebody's next line waits when the run is over, too.
+    // A trace is opened once to check it, and a reader of a pipe could block after the run.
     if !kind.is_file() {
         return Err(io::Error::other("it is no regular file"));
     }
@@ -131,14 +130,14 @@ fn open(trace: &Trace) -> io::Result<Box<dyn BufRead + Send>> {
     Ok(Box::new(BufReader::with_capacity(CHUNK_BYTES, unpacked)))
 }
 
-/// The frames of a file of zstd, one behind the other.
+/// A zstd file, frame by frame.
 struct Unpacked {
     decoder: ruzstd::decoding::FrameDecoder,
     packed: BufReader<File>,
 }
 
 impl Unpacked {
-    /// Opens the first frame, so that a file that is none is refused at once.
+    /// Opens the first frame, so that other files are rejected at once.
     fn new(mut packed: BufReader<File>) -> io::Result<Self> {
         let mut decoder = ruzstd::decoding::FrameDecoder::new();
         let refused = |error| io::Error::other(format!("it is no file of zstd: {error}"));
@@ -147,8 +146,7 @@ impl Unpacked {
     }
 }
 
-/// Goes on to the next frame, if there is one. What packers put between frames for themselves is passed over (RFC 8878, section
-/// 3.1.2).
+/// Begins the next frame, if there is one. Skippable frames are skipped (RFC 8878, section 3.1.2).
 fn begin_frame(
     decoder: &mut ruzstd::decoding::FrameDecoder,
     packed: &mut BufReader<File>,
@@ -168,7 +166,7 @@ fn begin_frame(
     Ok(false)
 }
 
-/// Is what was unpacked of a frame what was packed? Not every frame says (RFC 8878, section 3.1.1.1.1.5).
+/// Verifies the checksum of a frame, if it has one (RFC 8878, section 3.1.1.1.1.5).
 fn check_frame(decoder: &ruzstd::decoding::FrameDecoder) -> io::Result<()> {
     let told = decoder.get_checksum_from_data();
     if told.is_none() || told == decoder.get_calculated_checksum() {
@@ -200,7 +198,7 @@ impl Read for Unpacked {
 
 /// The reader's end of a worker's feed.
 struct End {
-    /// Which records are its.
+    /// The worker's number.
     index: u64,
     block: Option<Block>,
     full: rtrb::Producer<Block>,
@@ -210,7 +208,7 @@ struct End {
 
 fn connect(part: StreamPart) -> (End, TraceFeed) {
     let (full, full_out) = rtrb::RingBuffer::new(BLOCKS);
-    // The block that a session begins with comes back, too.
+    // The empty block of a new session comes back, too.
     let (mut spent, spent_out) = rtrb::RingBuffer::new(BLOCKS + 1);
     for _ in 1..BLOCKS {
         // The ring is new and has room for all.
@@ -228,12 +226,12 @@ fn connect(part: StreamPart) -> (End, TraceFeed) {
 }
 
 impl End {
-    /// Nobody wants anything more from here.
+    /// The worker takes no more records.
     fn is_closed(&self) -> bool {
         self.is_sated.load(Ordering::Relaxed) || self.full.is_abandoned()
     }
 
-    /// Adds a record to what the worker gets next, when there is room for it.
+    /// Adds a record to the current block, waiting for room.
     fn add(&mut self, prefix: &[u8], record: &Record<'_>, is_over: &AtomicBool) {
         while !self.is_closed() && !is_over.load(Ordering::Relaxed) {
             match self.block.as_mut().map(|block| block.push(prefix, record)) {
@@ -251,7 +249,7 @@ impl End {
 
     fn find_block(&mut self) {
         match self.spent.pop() {
-            // The first one that a session gives back is none.
+            // The first block that comes back has no memory.
             Ok(block) if block.has_memory() => {
                 let mut block = block;
                 block.clear();
@@ -279,7 +277,7 @@ struct Reader {
     trace: Trace,
     prefix: Vec<u8>,
     mix: Mix,
-    /// Workers of the whole run.
+    /// Number of workers of the whole run.
     workers: u64,
     ends: Vec<End>,
     is_over: Arc<AtomicBool>,
@@ -342,13 +340,14 @@ impl Reader {
     }
 }
 
-/// The end of a worker's feed, if it is one of ours: those have numbers one behind the other.
+/// The feed of a worker, if it is local; local workers have consecutive numbers.
 fn end_of(ends: &mut [End], worker: u64) -> Option<&mut End> {
     let first = ends.first()?.index;
     ends.get_mut(worker.checked_sub(first)? as usize)
 }
 
-/// The next line without its end, of which one byte more than a line may have is kept; false where there is none.
+/// Reads the next line without its end, and at most one byte more than a line may have; false at the end of the
+/// file.
 fn next_line(lines: &mut dyn BufRead, line: &mut Vec<u8>) -> io::Result<bool> {
     line.clear();
     let mut is_any = false;

@@ -1,7 +1,7 @@
-//! Begins the measured window of a run whose warm-up has no fixed length: looks at every slice of it, and says when.
+//! Decides when the measured window begins, for a warm-up without a fixed length.
 //!
-//! Not the decision (`brunt-stats/src/steady/warmup.rs`) and not the order itself (`run.rs` gives it). Invariant: the window
-//! begins with a slice, which every worker hears of before that.
+//! `brunt-stats/src/steady/warmup.rs` judges each slice of the warm-up; `run.rs` passes the start on. Invariant:
+//! the window begins with a slice, and every worker knows its start before.
 
 use crate::worker::INTERVAL_NS;
 use brunt_plan::plan::Plan;
@@ -10,20 +10,20 @@ use brunt_stats::run_times::RunTimes;
 use brunt_stats::steady::warmup::{self, WarmupEnd};
 use brunt_stats::store::IntervalStore;
 
-/// Workers are a little late in ending an interval; so long after it, as a rule, all have handed it over.
+/// Workers hand an interval over a little late; after this time all usually have.
 const HANDED_OVER_NS: u64 = 10_000_000;
-/// Workers look at least this often whether there is an order.
+/// Workers check for orders at least this often.
 pub(crate) const AHEAD_NS: u64 = 20_000_000;
 
-/// A window that has not begun.
+/// The pending start of a window.
 #[derive(Debug)]
 pub(crate) struct WindowStart {
     times: RunTimes,
-    /// So many slices of the warm-up were looked at.
+    /// Slices of the warm-up that were judged.
     looked: u64,
 }
 
-/// A window whose times are known.
+/// A window with known times.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct StartedWindow {
     pub times: RunTimes,
@@ -31,13 +31,13 @@ pub(crate) struct StartedWindow {
 }
 
 impl WindowStart {
-    /// With the times of a window that begins as late as it may; `None` where the plan has its warm-up fixed.
+    /// With the latest times of the window; `None` if the warm-up has a fixed length.
     pub(crate) fn of(plan: &Plan, times: RunTimes) -> Option<Self> {
         (plan.warmup == Warmup::Auto).then_some(Self { times, looked: 0 })
     }
 
-    /// Looks at what was recorded. Returns the window as soon as it is decided when it begins: after `now_ns`, so that there
-    /// is time to say so.
+    /// Judges new slices. Returns the window once its start is decided, which is far enough after `now_ns` to tell
+    /// all workers.
     pub(crate) fn check(
         &mut self,
         now_ns: u64,
@@ -46,7 +46,7 @@ impl WindowStart {
     ) -> Option<StartedWindow> {
         let RunTimes { start_ns, measure_ns, .. } = self.times;
         let slices = now_ns.saturating_sub(start_ns + HANDED_OVER_NS) / INTERVAL_NS;
-        // As late as it may: it begins then without a word, and as every worker was told before.
+        // The latest start needs no order: every worker knows it.
         let is_last = now_ns + AHEAD_NS + INTERVAL_NS >= measure_ns;
         if is_last {
             return Some(StartedWindow { times: self.times, end: WarmupEnd::Longest });

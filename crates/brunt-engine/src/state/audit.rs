@@ -1,9 +1,9 @@
-//! What a worker checks of the keys of a class, beyond comparing what it reads with what a preload stored (`--verify`).
+//! Checks of keys by a worker beyond comparing values with those of the preload (`--verify`).
 //!
-//! Not the comparison (that is the workload's verifier) and not what is done with a finding (that is recorded). The worker's
-//! sessions of a class share one: it has seen every write of theirs. Invariant: a finding is beyond doubt, whatever other workers
-//! and classes of the plan do to the same keys, and whoever stores values that are none of ours; where it would not be, nothing is
-//! judged. Another run of brunt's on the same data set at the same time writes under the same names, and is found out as that.
+//! The workload's verifier compares bytes; findings are recorded elsewhere. A worker's sessions of a class share
+//! one audit, which sees all of their writes. Invariant: a finding is certain, whatever other workers and classes
+//! of the plan do to the same keys and whatever foreign clients store; doubtful cases are not judged. Another brunt
+//! run on the same data set at the same time writes versions of its own, and is detected.
 
 use brunt_plan::op::OpKind;
 use brunt_plan::outcome::OutcomeClass;
@@ -20,41 +20,41 @@ pub(crate) struct Audit {
     ledger: VersionTracker,
     /// Every key was stored before the schedule began.
     is_preloaded: bool,
-    /// Which reads are checked: those whose draw is not above this.
+    /// A read is checked if its draw is at most this.
     chosen_max: u64,
     draws: DrawRng,
-    /// Nothing deletes keys of the plan, and no write of them can fail unseen.
+    /// No operation deletes keys of the plan, and no write of them can fail unseen.
     judges_presence: bool,
-    /// Nothing makes values live longer.
+    /// No operation extends a value's lifetime.
     judges_expiry: bool,
 }
 
-/// A read that is over.
+/// A finished read.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct CheckedRead {
     /// The key.
     pub id: u64,
-    /// When it was picked: no later than anything of it reached the server.
+    /// When it was picked, which is before any byte reached the server.
     pub began_ns: u64,
     pub done_ns: u64,
 }
 
 impl Audit {
-    /// Those of every class, for a worker; empty where the plan asks for none. Takes its time with many keys: they are all
-    /// written down here.
+    /// The audits of all classes for a worker; empty if the plan verifies nothing. Writes down all keys, which
+    /// takes time with many.
     pub(crate) fn all(plan: &Plan, part: StreamPart) -> Vec<Self> {
         let Some(share) = plan.verify else { return Vec::new() };
         let sends = |kind: OpKind| plan.classes.iter().any(|class| class.mix.contains(kind));
         let classes = plan.classes.len() as u32;
-        // What commands of the user's do, nobody knows; and classes may share their keys.
+        // User-defined commands may do anything, and classes may share their keys.
         let live_alike =
             !sends(OpKind::Raw) && plan.classes.windows(2).all(|pair| pair[0].ttl_s == pair[1].ttl_s);
-        // A store that fails may take the value before it along, and only who sent it knows that it failed.
+        // A failed store may destroy the previous value, and only its sender knows.
         let knows_all_writes = part.of * classes == 1 || !plan.writes();
         let audit = |(index, class): (u32, &brunt_plan::plan::Class)| Self {
             ledger: VersionTracker::new(
                 part.index * classes + index + 1,
-                // What a window has written, it knows itself.
+                // Windows know their own writes.
                 if class.popularity.window().is_some() { 0 } else { class.keyspace.keys },
                 u64::from(class.ttl_s) * 1_000_000_000,
             ),
@@ -67,38 +67,38 @@ impl Audit {
         (0..).zip(&plan.classes).map(audit).collect()
     }
 
-    /// The schedule begins, on a clock that began with the run: what was preloaded was stored in between.
+    /// Begins the schedule; the preload stored its keys before `start_ns`.
     pub(crate) fn begin(&mut self, start_ns: u64) {
         if self.is_preloaded {
             self.ledger.preloaded(0..start_ns);
         }
     }
 
-    /// Is the next read of a key to be checked?
+    /// Is the next read to be checked?
     #[inline]
     pub(crate) fn selects(&mut self) -> bool {
         self.draws.next_u64() <= self.chosen_max
     }
 
-    /// The version that the next write of a key has.
+    /// The version of the next write of a key.
     #[inline]
     pub(crate) fn next_version(&self, id: u64) -> u32 {
         self.ledger.next(id)
     }
 
-    /// That write was queued.
+    /// Notes that this write was queued.
     #[inline]
     pub(crate) fn write_begins(&mut self, id: u64, at_ns: u64) {
         self.ledger.begin(id, at_ns);
     }
 
-    /// A write has come to an end; one that was never sent has been refused.
+    /// Notes the end of a write; one that was never sent counts as rejected.
     #[inline]
     pub(crate) fn write_ends(&mut self, id: u64, version: u32, class: OutcomeClass, at_ns: u64) {
         self.ledger.end(id, version, class, at_ns);
     }
 
-    /// What is wrong with a value that is one of the key's, of this version.
+    /// The fault of a value of this key and version, if any.
     pub(crate) fn judge_value(&self, read: CheckedRead, version: u32) -> Option<(ValueFault, FaultExample)> {
         let CheckedRead { id, began_ns, done_ns } = read;
         let (fault, wanted) = match self.ledger.judge(id, version, began_ns) {
@@ -115,7 +115,7 @@ impl Audit {
         ))
     }
 
-    /// What is wrong with a miss.
+    /// The fault of a miss, if any.
     pub(crate) fn judge_miss(&self, read: CheckedRead) -> Option<(ValueFault, FaultExample)> {
         let CheckedRead { id, began_ns, done_ns } = read;
         let is_wrong = self.judges_presence && self.ledger.is_expected_present(id, began_ns, done_ns);

@@ -1,7 +1,7 @@
-//! One connection: where it stands, what it still has to send, what it is waiting for.
+//! One connection: its state, its send queue and its operations.
 //!
-//! Not a socket (that belongs to the Io) and not a protocol (that is the codec in it). Invariant: the chain holds every
-//! operation whose bytes were queued on this connection and which has not ended, oldest first.
+//! The Io has its socket. Invariant: the chain holds every operation whose bytes were queued on this connection and
+//! which has not ended, oldest first.
 
 use crate::io::tls::TLS_ERRNO;
 use crate::state::ids::{EntryId, NO_ENTRY, RouteId};
@@ -13,7 +13,7 @@ use brunt_proto::{Codec, Encoded, Request};
 use brunt_stats::fault::FaultKind;
 use brunt_workload::verify::Verifier;
 
-/// Where a connection stands.
+/// State of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ConnectionState {
     /// Not connected; the next attempt is due at this time.
@@ -21,30 +21,29 @@ pub(crate) enum ConnectionState {
         /// Nanoseconds on the worker's clock.
         retry_ns: u64,
     },
-    /// An attempt began at this time. With a protocol that greets it lasts until the greeting is answered.
+    /// An attempt began at this time. It includes the connection setup of the protocol.
     Connecting {
         /// Nanoseconds on the worker's clock.
         began_ns: u64,
     },
     /// Established.
     Up,
-    /// Between two lives: waits for a birth by schedule.
+    /// Expired; waits to be opened again on schedule.
     Idle,
-    /// Never again: as many connections as the plan has were begun, or it was lost and the plan has none follow.
+    /// Closed for good: the plan's total was reached, or it was lost and must not be replaced.
     Gone,
 }
 
-/// The first pause before another attempt; doubled after each failure.
+/// First pause between two attempts; it doubles with each failure.
 const BACKOFF_MIN_NS: u64 = 1_000_000;
 const BACKOFF_MAX_NS: u64 = 1_000_000_000;
-/// The one connection that looks whether a server is back does so at least this often: what we say of the length of an
-/// outage is late by this much.
+/// Longest pause of the one connection that probes whether a server is up: the error of an outage's length.
 const PROBE_MAX_NS: u64 = 20_000_000;
 
 /// One connection of a worker.
 #[derive(Debug)]
 pub(crate) struct Connection<C> {
-    /// Where it stands.
+    /// Its state.
     pub state: ConnectionState,
     /// Which server it goes to.
     pub server: u16,
@@ -54,7 +53,7 @@ pub(crate) struct Connection<C> {
     pub codec: C,
     /// Encoded, not yet sent.
     pub out: Out,
-    /// A send took fewer bytes than offered; it goes on when the socket is writable again.
+    /// A send was partial; it continues when the socket is writable.
     pub stuck: bool,
     /// Since when, nanoseconds on the worker's clock.
     pub stuck_ns: u64,
@@ -64,11 +63,11 @@ pub(crate) struct Connection<C> {
     pub was_up: bool,
     /// When it was last lost, nanoseconds on the worker's clock.
     pub lost_ns: u64,
-    /// In the attempt that was begun last, the socket came up and the greeting was said.
+    /// The socket of the last attempt came up, and the connection setup was sent.
     pub has_begun_setup: bool,
-    /// Replies to the greeting that have come, each of them the right one.
+    /// Successful replies to the connection setup.
     pub setup_replies: u32,
-    /// It stands on the list of connections with something to send.
+    /// It is on the list of connections with bytes to send.
     pub dirty: bool,
     /// Operations whose bytes were queued, oldest first.
     pub chain: Chain,
@@ -82,32 +81,32 @@ pub(crate) struct Connection<C> {
     pub calls_left: u64,
     /// When it ends by plan.
     pub retire_ns: u64,
-    /// It ends by plan as soon as the replies that are out have come, and takes nothing more.
+    /// It takes no more requests, and closes as planned when the replies in flight have come.
     pub retiring: bool,
-    /// Calls that are spoken for: slots of a closed loop that are free, and their operations that have no bytes yet.
+    /// Calls reserved for free slots of a closed loop, and for their operations that are not encoded.
     pub reserved_calls: u32,
     /// Slots of a closed loop that wait for the next connection.
     pub deferred_slots: u32,
-    /// Those that wait for the rest of the pipeline, by when they became free.
+    /// Slots that wait for the rest of the pipeline, by when they became free.
     pub freed: Vec<u64>,
-    /// Compares the value that is coming in with what was stored.
+    /// Verifies the value being received.
     pub verifier: Option<Verifier>,
-    /// Bytes so far of the reply that is being read, where replies have their sizes metered.
+    /// Bytes of the reply being read, if reply sizes are metered.
     pub reply_bytes: u64,
-    /// With tokens: when the first byte came of the reply that is being read.
+    /// With request ids: when the first byte of the reply being read came.
     pub begun_ns: u64,
-    /// With tokens: when an operation was given up after which nothing has come in, or 0.
+    /// With request ids: when an operation timed out after which nothing was received, or 0.
     pub given_up_ns: u64,
-    /// How many bytes of an event that was cut by the end of a read are kept in [`Leftovers`].
+    /// Bytes of an incomplete event kept in [`Leftovers`].
     pub leftover: usize,
     /// Attempts that failed in a row.
     pub failures: u32,
-    /// Which of the server's addresses the next attempt takes.
+    /// Index of the next address to try.
     pub address: usize,
 }
 
 impl<C: Codec> Connection<C> {
-    /// A connection that was never tried, with room for this many bytes to send.
+    /// A connection before its first attempt, with a send queue of this size.
     pub(crate) fn new(codec: C, room: usize, class: u16, server: u16) -> Self {
         Self {
             state: ConnectionState::Down { retry_ns: 0 },
@@ -149,9 +148,8 @@ impl<C: Codec> Connection<C> {
         self.state == ConnectionState::Up && !self.stuck && !self.retiring
     }
 
-    /// Queues the bytes of a request behind those of a preamble, whose operation has been written down, and puts that on the chain. False if there is
-    /// no room before the connection has sent: then the operation is written down no more. `index` is the connection's own
-    /// number.
+    /// Queues a request behind a preamble and adds its entry to the chain. False if there is no room before the
+    /// connection has sent; the entry is released then. `index` is the connection's own number.
     #[inline(always)]
     pub(crate) fn queue(
         &mut self,
@@ -173,7 +171,7 @@ impl<C: Codec> Connection<C> {
         })
     }
 
-    /// The same with a request that `encode` appends, and that takes as many bytes as `needed` at most.
+    /// As `queue`, with a request of at most `needed` bytes that `encode` appends.
     #[inline(always)]
     pub(crate) fn queue_with(
         &mut self,
@@ -208,20 +206,19 @@ impl<C: Codec> Connection<C> {
         true
     }
 
-    /// Must a slot that has become free wait for the next connection?
+    /// Must a freed slot wait for the next connection?
     #[inline]
     pub(crate) fn defers_slots(&self) -> bool {
         self.retiring || self.calls_left <= u64::from(self.reserved_calls)
     }
 
-    /// Operations that it has not finished with.
+    /// Operations in flight.
     #[inline]
     pub(crate) fn outstanding(&self) -> u32 {
         self.chain.len + self.unacknowledged.len
     }
 
-    /// Forgets everything that belonged to the old connection; `codec` is that of one on which nothing was sent. The chains must have
-    /// been emptied.
+    /// Resets everything of the old connection; `codec` is a fresh one. The chains must be empty.
     pub(crate) fn reset(&mut self, codec: &C, state: ConnectionState) {
         debug_assert_eq!(self.outstanding(), 0);
         self.state = state;
@@ -238,7 +235,7 @@ impl<C: Codec> Connection<C> {
         self.leftover = 0;
     }
 
-    /// How long to pause before the next attempt: none after a connection that worked, then doubling.
+    /// Pause before the next attempt: none after a connection that worked, then doubling.
     pub(crate) fn backoff_ns(&self, probes: bool) -> u64 {
         let most_ns = if probes { PROBE_MAX_NS } else { BACKOFF_MAX_NS };
         match self.failures {
@@ -248,9 +245,9 @@ impl<C: Codec> Connection<C> {
     }
 }
 
-/// The fronts of events that were cut by the end of a read, of all connections: as much room for each as the longest takes.
+/// The fronts of incomplete events of all connections, with room for the longest in each.
 ///
-/// In one piece, so that what no connection has needed yet is no memory: few replies are cut, and each on few connections.
+/// One allocation: untouched parts of it cost no memory, and few replies are cut.
 #[derive(Debug)]
 pub(crate) struct Leftovers {
     bytes: Box<[u8]>,
@@ -258,7 +255,7 @@ pub(crate) struct Leftovers {
 }
 
 impl Leftovers {
-    /// For so many connections.
+    /// For this many connections.
     pub(crate) fn new(connections: usize, each: usize) -> Self {
         Self { bytes: vec![0; connections * each].into_boxed_slice(), each }
     }
@@ -268,13 +265,13 @@ impl Leftovers {
         &mut self.bytes[connection as usize * self.each..][..self.each]
     }
 
-    /// All of it, for as long as the worker's other parts are needed beside it; to be put back.
+    /// Lends the whole memory while other parts of the worker are borrowed; to be put back.
     pub(crate) fn lend(&mut self) -> Self {
         Self { bytes: std::mem::take(&mut self.bytes), each: self.each }
     }
 }
 
-/// The row of the fault table that an errno belongs to.
+/// The fault of an errno.
 pub(crate) fn fault_of_errno(errno: i32) -> FaultKind {
     match errno {
         libc::ECONNREFUSED => FaultKind::Refused,

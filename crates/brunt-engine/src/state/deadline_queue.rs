@@ -1,7 +1,7 @@
-//! Which session is due next: a binary heap with a place for every session.
+//! The next deadline among sessions or connections: a binary heap with an index per entry.
 //!
-//! Not a timer wheel: there are as many entries as sessions, and most workers have one or two. Invariant: every session
-//! has exactly one place, and its time is the one last set.
+//! There are as many entries as sessions, and most workers have one or two. Invariant: every entry is in the heap
+//! once, with the time last set.
 
 /// Sessions by when they are due; `u64::MAX` is never.
 #[derive(Debug)]
@@ -9,7 +9,7 @@ pub(crate) struct DeadlineQueue {
     due_ns: Vec<u64>,
     /// A binary heap of session numbers by their time.
     heap: Vec<u32>,
-    /// Where each session stands in the heap.
+    /// Position of each session in the heap.
     place: Vec<u32>,
 }
 
@@ -39,7 +39,7 @@ impl DeadlineQueue {
         }
     }
 
-    /// Moves a session that was due at `before` to its place in the heap.
+    /// Restores the heap after the time of a session changed from `before`.
     #[inline(never)]
     fn sift(&mut self, session: u32, due_ns: u64, before: u64) {
         let mut at = self.place[session as usize] as usize;

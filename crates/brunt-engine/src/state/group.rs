@@ -1,9 +1,8 @@
-//! A multi-get that was split over servers, or a change that goes to several of them: one operation and one sample, several
-//! requests on the wire.
+//! An operation in parts: a multi-get over several servers, or a write to several replicas. One sample, several
+//! requests.
 //!
-//! Not in a chain: its parts are. A group counts them down and gathers what they came to. Invariant: the operation ends
-//! when its last part has ended, with the first of their failures; a replica whose connection is gone fails no change that another has
-//! answered.
+//! Its parts are on chains and queues. Invariant: the operation ends with its last part, with the first failure of
+//! a part; a replica whose connection is lost does not fail a write that another one has answered.
 
 use crate::state::ids::{GroupId, NO_SHARED_SLOT, SharedSlotId};
 use crate::state::in_flight::Entry;
@@ -16,19 +15,19 @@ use brunt_plan::phase::Phase;
 /// An operation in parts.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Group {
-    /// The whole.
+    /// The whole operation.
     pub op: Op,
     /// The phase its intended time lies in.
     pub phase: Phase,
     /// When it was to be sent.
     pub intended_ns: u64,
-    /// When the loop first looked at it.
+    /// When the event loop picked it.
     pub picked_ns: u64,
-    /// When the last byte of the last part was handed over; 0 while no part that was sent has ended.
+    /// When the last byte of the last part was sent; 0 until a sent part has ended.
     pub sent_ns: u64,
     /// When the first byte of the first reply came; 0 before.
     pub first_byte_ns: u64,
-    /// When the part that took longest ended, so far.
+    /// End of the part that took longest, so far.
     pub done_ns: u64,
     /// Commands on the wire.
     pub wire_requests: u32,
@@ -36,24 +35,24 @@ pub(crate) struct Group {
     pub hits: u32,
     /// A value was not the one that was stored.
     pub mismatched: bool,
-    /// The slot that it shares with operations that follow it.
+    /// The slot that it shares with its fills.
     pub shared_slot: SharedSlotId,
-    /// The largest lag of the busy periods in which its parts ended; `None` where that is not kept.
+    /// Largest lag of the busy periods in which parts ended; `None` if it is not kept.
     pub busy_lag_ns: Option<u64>,
-    /// A part was given up before it was sent.
+    /// A part was abandoned before it was sent.
     pub abandoned: bool,
-    /// Parts of a change whose replicas were gone, or went.
+    /// Parts of a write whose replicas were or went down.
     pub missed: u32,
     /// The first outcome that was a failure.
     failure: Option<Outcome>,
-    /// What the servers said of a change: the first of them, but a refusal rather than anything else.
+    /// First reply to a write; a rejection takes precedence.
     answer: Option<Outcome>,
     /// Parts that have not ended.
     left: u32,
 }
 
 impl Group {
-    /// What the whole came to, once all parts have ended.
+    /// The outcome of the whole operation, once all parts have ended.
     pub(crate) fn outcome(&self) -> Outcome {
         if let Some(outcome) = self.failure.or(self.answer) {
             return outcome;
@@ -110,7 +109,7 @@ impl Groups {
         self.0.get_mut(id)
     }
 
-    /// A part that was sent has ended, in this way. Yields the group when it was the last.
+    /// Ends a part that was sent. Returns the group when it was the last.
     pub(crate) fn end_sent(
         &mut self,
         id: GroupId,
@@ -120,7 +119,7 @@ impl Groups {
     ) -> Option<Group> {
         let group = self.0.get_mut(id);
         group.sent_ns = group.sent_ns.max(part.sent_ns);
-        // Not always that of the last: a time-out is booked at its own value, however late it is noticed.
+        // Not always that of the last part: a timeout counts at its own instant, however late it is noticed.
         group.done_ns = group.done_ns.max(done_ns);
         if part.details.first_byte_ns != 0
             && (group.first_byte_ns == 0 || part.details.first_byte_ns < group.first_byte_ns)
@@ -142,26 +141,26 @@ impl Groups {
         self.count_down(id)
     }
 
-    /// A part will never be sent. Yields the group when it was the last.
+    /// Ends a part that will never be sent. Returns the group when it was the last.
     pub(crate) fn end_unsent(&mut self, id: GroupId) -> Option<Group> {
         let lost = Outcome::without_reply(OutcomeClass::Lost);
         self.0.get_mut(id).failure.get_or_insert(lost);
         self.count_down(id)
     }
 
-    /// A part of a change will never be sent, for its replica is gone. Yields the group when it was the last.
+    /// Ends a part of a write whose replica is down. Returns the group when it was the last.
     pub(crate) fn end_missed(&mut self, id: GroupId) -> Option<Group> {
         self.0.get_mut(id).missed += 1;
         self.count_down(id)
     }
 
-    /// A part ends in a busy period whose latest request was so late.
+    /// Notes the lag of the busy period in which a part ends.
     pub(crate) fn note_lag(&mut self, id: GroupId, busy_lag_ns: Option<u64>) {
         let group = self.0.get_mut(id);
         group.busy_lag_ns = group.busy_lag_ns.max(busy_lag_ns);
     }
 
-    /// A part is given up before it was sent. Yields the group when it was the last.
+    /// Abandons a part. Returns the group when it was the last.
     pub(crate) fn abandon(&mut self, id: GroupId, at_ns: u64) -> Option<Group> {
         let group = self.0.get_mut(id);
         group.abandoned = true;
@@ -169,7 +168,8 @@ impl Groups {
         self.end_unsent(id)
     }
 
-    /// A part that was sent, and then sent on, will never be sent there. Yields the group when it was the last.
+    /// Ends a part that was sent and redirected, and will not be sent again. Returns the group when it was the
+    /// last.
     pub(crate) fn end_redirected(&mut self, id: GroupId, first_sent_ns: u64) -> Option<Group> {
         let group = self.0.get_mut(id);
         group.sent_ns = group.sent_ns.max(first_sent_ns);

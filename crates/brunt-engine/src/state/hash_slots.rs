@@ -1,8 +1,7 @@
-//! The slots of a cluster: who has which, as one worker knows it, and the board on which a new map is put up for all.
+//! The hash slots of a cluster: a worker's table, and the map that all workers share.
 //!
-//! Not the network: nothing is asked here. A worker's table is its own: it learns from what it is told by nodes, and takes
-//! over what the board has when it finds something new there, between two turns. Invariant: every slot has a node to be
-//! asked; where nobody is known to have it, that is any of them, which knows better or says that nobody has it.
+//! Sends nothing. A worker's table learns from redirects, and copies the shared map between two iterations when
+//! that is new. Invariant: every slot has a node to send to; without a known owner any node serves, and redirects.
 
 use crate::state::lane::Picked;
 use crate::state::redirect_state::RedirectState;
@@ -16,31 +15,31 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU16, AtomicU64, Ordering};
 
-/// Nobody has the slot.
+/// No node owns the slot.
 const UNSERVED: u16 = u16::MAX;
-/// A node has it that was none when the run began.
+/// A node owns it that was not known when the run began.
 const ELSEWHERE: u16 = u16::MAX - 1;
-/// Before keys that are on their way from node to node are asked for again. A key takes less, unless it is huge.
+/// Pause before a TRYAGAIN is retried. Most keys migrate faster.
 pub(crate) const TRY_AGAIN_NS: u64 = 10_000_000;
 /// The longest name of a node that is kept.
 const NODE_NAME_MAX: usize = 300;
 
-/// What all workers and the one who asks for maps share.
+/// The slot map shared by all workers and the thread that polls it.
 #[derive(Debug)]
 pub(crate) struct SharedSlotMap {
     /// The nodes when the run begins; the plan's servers, in their order.
     pub nodes: Vec<NodeAddress>,
-    /// Which of them has each slot. Written by one thread while workers read: what a worker reads may be half of the new map
-    /// and half of the old one, until the number of the new one is there.
+    /// Index of each slot's node. One thread writes while workers read: a copy may mix two maps until the new
+    /// edition is published.
     table: Box<[AtomicU16]>,
-    /// The number of the map that is in the table.
+    /// Number of the published map.
     edition: AtomicU64,
-    /// A worker has been told that the map has changed.
+    /// A worker has seen a redirect since the last poll.
     pub is_outdated: AtomicBool,
 }
 
 impl SharedSlotMap {
-    /// A board for these nodes, with this map.
+    /// A shared map of these nodes with this assignment.
     pub(crate) fn new(nodes: Vec<NodeAddress>, map: &SlotMap) -> Self {
         let board = Self {
             nodes,
@@ -52,7 +51,7 @@ impl SharedSlotMap {
         board
     }
 
-    /// Puts up another map.
+    /// Publishes a map.
     pub(crate) fn publish(&self, map: &SlotMap) {
         let known = self.places(map);
         for slot in 0..SLOTS {
@@ -62,7 +61,7 @@ impl SharedSlotMap {
         self.edition.fetch_add(1, Ordering::Release);
     }
 
-    /// Which of ours each node of a map is.
+    /// Indices of a map's nodes among the known nodes.
     fn places(&self, map: &SlotMap) -> Vec<u16> {
         let place = |node: &NodeAddress| {
             self.nodes.iter().position(|known| known == node).map_or(ELSEWHERE, |place| place as u16)
@@ -70,7 +69,7 @@ impl SharedSlotMap {
         map.nodes().iter().map(place).collect()
     }
 
-    /// Who has how many, by the map that is put up.
+    /// Slots per node in the published map.
     pub(crate) fn counts(&self) -> SlotCounts {
         let mut counts = SlotCounts { of_servers: vec![0; self.nodes.len()], ..SlotCounts::default() };
         for slot in &self.table {
@@ -84,49 +83,49 @@ impl SharedSlotMap {
     }
 }
 
-/// Where a redirection leads.
+/// Target of a redirect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum RedirectTarget {
-    /// To this one of the nodes.
+    /// A known node.
     Node(u16),
-    /// To none of them.
+    /// An unknown node.
     Unknown,
 }
 
-/// How much a worker must hold.
+/// Capacities of a worker's slot table.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SlotTableCapacity {
     /// Operations at a time, on connections and waiting.
     pub operations: usize,
     /// Keys of a multi-get.
     pub keys: usize,
-    /// Bytes of the longest argument that decides where a command of the user's goes.
+    /// Maximum bytes of the argument that routes a user-defined command.
     pub routed_bytes: usize,
 }
 
-/// The slots as one worker knows them, and its operations that are neither on a connection nor on a route.
+/// A worker's slot table, and its operations that are neither on a connection nor on a route.
 #[derive(Debug)]
 pub(crate) struct SlotTable {
     board: Arc<SharedSlotMap>,
-    /// The edition of the board that was taken over last.
+    /// Edition of the shared map that was copied last.
     edition: u64,
     table: Box<[u16]>,
-    /// The node that is asked next where any will do.
+    /// The next node for operations that any node can serve.
     any: u32,
     templates: Arc<[Template]>,
     routed: Vec<u8>,
-    /// Those of the keys of the multi-get in hand.
+    /// Slots of the keys of the current multi-get.
     pub of_keys: Vec<u16>,
     pub redirects: Slab<RedirectState>,
-    /// To be sent again, and when: in this order, because all wait as long.
+    /// Operations to retry and their times; in order, because all pause equally.
     pub paused: VecDeque<(u64, Picked)>,
     pub counts: RedirectionCounts,
     unknown_node: String,
 }
 
 impl SlotTable {
-    /// What the board has, for a worker with these commands and so much room; `first` is the node that is asked first where
-    /// any will do.
+    /// A copy of the shared map with these capacities; `first` is the node for the first operation that any node
+    /// can serve.
     pub(crate) fn new(
         board: Arc<SharedSlotMap>,
         templates: Arc<[Template]>,
@@ -150,7 +149,7 @@ impl SlotTable {
         slots
     }
 
-    /// Takes over what is new on the board, if anything is.
+    /// Copies the shared map if it is new.
     pub(crate) fn refresh(&mut self) {
         let edition = self.board.edition.load(Ordering::Acquire);
         if edition != self.edition {
@@ -162,7 +161,7 @@ impl SlotTable {
         }
     }
 
-    /// The node to be asked for a slot, or, where no key decides, the next one.
+    /// The node of a slot; without a slot or an owner, the nodes in turn.
     #[inline]
     pub(crate) fn node_of(&mut self, slot: Option<u16>) -> u32 {
         let known = slot.map_or(UNSERVED, |slot| self.table[usize::from(slot)]);
@@ -174,14 +173,14 @@ impl SlotTable {
         node
     }
 
-    /// The slot of a command of the user's with this key; `None` where no argument of it is a key that we know of.
+    /// The slot of a user-defined command with this key; `None` if no argument of it is a known key.
     pub(crate) fn slot_of_command(&mut self, command: u16, key: &[u8]) -> Option<u16> {
         self.routed.clear();
         let command = &self.templates[usize::from(command) - 1];
         command.write_routed(key, &mut self.routed).then(|| slot_of(&self.routed))
     }
 
-    /// Where a redirection leads that this node gave.
+    /// The target of a redirect by this node.
     pub(crate) fn target_of(&self, redirect: &Redirect<'_>, from: u16) -> RedirectTarget {
         let nodes = &self.board.nodes;
         let host = match redirect.host {
@@ -191,7 +190,7 @@ impl SlotTable {
         };
         let is_it =
             |node: &NodeAddress| node.port == redirect.port && host.is_none_or(|host| node.host == host);
-        // A node without a name is told by its port, if that is one node's alone.
+        // A node without a name is identified by its port, if only one node has it.
         let mut found = nodes.iter().enumerate().filter(|(_, node)| is_it(node));
         match (found.next(), found.next()) {
             (Some((place, _)), None) => RedirectTarget::Node(place as u16),
@@ -199,24 +198,24 @@ impl SlotTable {
         }
     }
 
-    /// A slot has moved to this one of the nodes, for good; others may have, too.
+    /// Assigns a moved slot to a node, and requests a new map, as others may have moved.
     pub(crate) fn learn(&mut self, slot: u16, node: u16) {
         self.table[usize::from(slot)] = node;
         self.request_map();
     }
 
-    /// Lets whoever asks for maps know that ours is out of date.
+    /// Requests a poll of the slot map.
     pub(crate) fn request_map(&self) {
         self.board.is_outdated.store(true, Ordering::Relaxed);
     }
 
-    /// A redirection leads to nobody that we know of.
+    /// Counts a redirect to an unknown node.
     #[cold]
     pub(crate) fn note_unknown_node(&mut self, redirect: &Redirect<'_>) {
         self.counts.unknown += 1;
         self.request_map();
         let (NodeHost::Named(host), true) = (redirect.host, self.unknown_node.is_empty()) else { return };
-        // Neither a name of more than 255 bytes nor the port behind it needs more than there is room for.
+        // Host names have at most 255 bytes, and ports 5.
         if host.len() + 8 <= NODE_NAME_MAX {
             let mut port = [0; 5];
             self.unknown_node.push_str(host);
@@ -225,14 +224,14 @@ impl SlotTable {
         }
     }
 
-    /// What was counted.
+    /// The redirect counts.
     pub(crate) fn end(self) -> RedirectionCounts {
         let unknown_node = (!self.unknown_node.is_empty()).then_some(self.unknown_node);
         RedirectionCounts { unknown_node, ..self.counts }
     }
 }
 
-/// A number in digits, without memory of its own.
+/// Formats a number without allocating.
 fn decimal(mut number: u16, digits: &mut [u8; 5]) -> &str {
     let mut at = digits.len();
     loop {

@@ -1,15 +1,15 @@
-//! Whether a server answers: the gaps in which it did not, as the worker that talks to it saw them.
+//! Whether a server answers: its outages, as the worker that uses it sees them.
 //!
-//! Not a verdict and not a table of faults: one state per server, fed by every reply and every failure, which yields a
-//! span whenever a success ends a gap. Invariant: a span begins no earlier than the last success before it.
+//! One state per server, fed by every reply and failure, yields a span whenever a success ends a gap. Invariant: a
+//! span begins no earlier than the last success before it.
 
 use brunt_stats::outage_span::{OutageKind, OutageKinds, OutageSpan};
 
-/// Failures that were over sooner are no outage: one connection broke, and another went on.
+/// Shorter failures are no outage: one connection broke, and another went on.
 const OUTAGE_MIN_NS: u64 = 10_000_000;
-/// A server that merely says nothing for this long, while a reply is due, has stalled…
+/// A server that sends nothing for this long while a reply is due has stalled…
 const STALL_MIN_NS: u64 = 100_000_000;
-/// …unless it usually takes that long: this many times less.
+/// …unless its usual gap is longer than this fraction of it.
 const STALL_FACTOR: u64 = 20;
 
 /// A server as one worker sees it.
@@ -18,26 +18,26 @@ pub(crate) struct Health {
     server: u16,
     /// Connections to it that are established.
     pub up: u32,
-    /// When one was last up, or the first attempt since then came to nothing.
+    /// When a connection was last up, or when the first attempt after that failed.
     pub last_up_ns: u64,
-    /// The connection that looks whether it is back; none while one is up, or nobody has tried in vain.
+    /// The connection that probes whether it is up; `None` while one is up, or before an attempt has failed.
     pub prober: Option<u32>,
-    /// It has answered since it was last in trouble.
+    /// It has answered since its last failure.
     pub answers: bool,
     last_success_ns: u64,
-    /// When it last did anything else that only a server which is there does: an error, or taking in what wants no reply.
+    /// Its last other activity: an error reply, or taking in a request without a reply.
     last_activity_ns: u64,
-    /// The run ended while it was in trouble.
+    /// It was down when the run ended.
     was_down_at_end: bool,
-    /// The usual gap between two replies, while one was due.
+    /// Moving average of the gaps between replies that were due.
     usual_gap_ns: u64,
-    /// Since when there was trouble and no success; 0 while all is well.
+    /// Start of the current failure without a success; 0 if there is none.
     trouble_since_ns: u64,
     kinds: OutageKinds,
     failed: u64,
-    /// What is sent to it, or by it, may be lost on the way.
+    /// Requests or replies may be lost on the network (UDP).
     is_lossy: bool,
-    /// The last request that timed out by itself while there was no trouble.
+    /// The last request that timed out alone, without another failure.
     unanswered: Unanswered,
 }
 
@@ -45,7 +45,7 @@ pub(crate) struct Health {
 #[derive(Clone, Copy, Debug, Default)]
 struct Unanswered {
     sent_ns: u64,
-    /// The last success by then.
+    /// The last success before it.
     success_ns: u64,
 }
 
@@ -69,17 +69,18 @@ impl Health {
         }
     }
 
-    /// May what is sent to it, or by it, be lost on the way?
+    /// May requests or replies be lost on the network?
     pub(crate) fn is_lossy(&self) -> bool {
         self.is_lossy
     }
 
-    /// Which it is.
+    /// Its index.
     pub(crate) fn server(&self) -> u16 {
         self.server
     }
 
-    /// So many replies, at least one, came at once to requests that were sent at `sent_ns`; see [`Health::success`].
+    /// Notes `count` replies (at least one) of one read to requests that were sent at `sent_ns`; see
+    /// [`Health::success`].
     #[inline]
     pub(crate) fn successes(
         &mut self,
@@ -90,7 +91,7 @@ impl Health {
     ) -> Option<OutageSpan> {
         let ended = self.success(sent_ns, polled_ns, at_ns);
         for _ in 1..count {
-            // Between two replies of one read there is no gap.
+            // Replies of one read have no gap between them.
             if self.usual_gap_ns == 0 {
                 break;
             }
@@ -99,12 +100,12 @@ impl Health {
         ended
     }
 
-    /// A reply came to a request that was sent at `sent_ns`; at `polled_ns` it was last looked for in vain, so that what
-    /// lies behind that may be the client's own delay. Yields the gap that the reply ended.
+    /// Notes a reply to a request that was sent at `sent_ns`. `polled_ns` is the last poll without a result: time
+    /// after it may be the client's delay. Returns the outage that the reply ends.
     #[inline]
     pub(crate) fn success(&mut self, sent_ns: u64, polled_ns: u64, at_ns: u64) -> Option<OutageSpan> {
         if at_ns <= self.trouble_since_ns {
-            // It was read in the same look as what shows the trouble: the server wrote it before.
+            // The poll that returned it also returned the failure: the server wrote it before.
             return None;
         }
         let gap_from_ns = self.last_success_ns.max(sent_ns);
@@ -112,14 +113,14 @@ impl Health {
         let is_first = std::mem::replace(&mut self.last_success_ns, at_ns) == 0;
         self.answers = true;
         if self.trouble_since_ns == 0 && (gap_ns < STALL_MIN_NS || is_first) {
-            // A moving average, in which a gap is one part of 16; the first gap is all that is known.
+            // Moving average with weight 1/16; the first gap is taken as it is.
             self.usual_gap_ns = if is_first { gap_ns } else { (self.usual_gap_ns * 15 + gap_ns) / 16 };
             return None;
         }
         self.end(gap_from_ns, gap_ns, at_ns)
     }
 
-    /// Ends the gap that is open; `silent_ns`: for how long of it a reply was due and looked for.
+    /// Ends the current gap; `silent_ns` of it a reply was due and polled for.
     fn end(&mut self, gap_from_ns: u64, silent_ns: u64, at_ns: u64) -> Option<OutageSpan> {
         let trouble_since_ns = std::mem::take(&mut self.trouble_since_ns);
         let (mut kinds, failed) = (std::mem::take(&mut self.kinds), std::mem::take(&mut self.failed));
@@ -134,54 +135,53 @@ impl Health {
         is_outage.then_some(OutageSpan { server: self.server, start_ns, end_ns: at_ns, failed, kinds })
     }
 
-    /// Something went wrong; `evidence_ns` is the earliest instant at which it showed.
+    /// Notes a failure; `evidence_ns` is the earliest instant at which it showed.
     pub(crate) fn note_trouble(&mut self, kind: OutageKind, evidence_ns: u64) {
         if self.trouble_since_ns == 0 {
             self.trouble_since_ns = evidence_ns.max(self.last_success_ns).max(1);
         }
-        // An error is an answer, too.
+        // An error reply is an answer.
         self.answers &= kind == OutageKind::Error;
         self.kinds.insert(kind);
     }
 
-    /// Since when there is trouble and no success; 0 while all is well.
+    /// Start of the current failure without a success; 0 if there is none.
     pub(crate) fn trouble_since_ns(&self) -> u64 {
         self.trouble_since_ns
     }
 
-    /// It has done something that is no success, but no silence either.
+    /// Notes activity that is no success.
     #[inline]
     pub(crate) fn note_activity(&mut self, at_ns: u64) {
         self.last_activity_ns = at_ns;
     }
 
-    /// Since when nothing at all has come of what is asked of it; `None` while all is well.
+    /// Since when the server has been inactive; `None` without a failure.
     pub(crate) fn silent_since_ns(&self) -> Option<u64> {
         (self.trouble_since_ns != 0).then(|| self.trouble_since_ns.max(self.last_activity_ns))
     }
 
-    /// When it last did anything that only a server which is there does; 0 before there was anything.
+    /// Its last activity; 0 before the first.
     pub(crate) fn last_active_ns(&self) -> u64 {
         self.last_success_ns.max(self.last_activity_ns)
     }
 
-    /// Was it in trouble when the run ended, and did nothing at all any more?
+    /// Was it down and inactive when the run ended?
     pub(crate) fn was_down_at_end(&self) -> bool {
         self.was_down_at_end
     }
 
-    /// When the first request was sent to it of those that nothing came of but time-outs; `None` where there is no such, or other
-    /// trouble, too.
+    /// When the first of the requests was sent that have only timed out; `None` after another failure.
     pub(crate) fn timed_out_since_ns(&self) -> Option<u64> {
         (self.kinds == OutageKinds::NONE.with(OutageKind::TimedOut)).then_some(self.trouble_since_ns)
     }
 
-    /// Has a reply ever come?
+    /// Has it ever answered?
     pub(crate) fn has_answered(&self) -> bool {
         self.last_success_ns != 0
     }
 
-    /// A connection was established: if one was lost just before and no request with it, that was all.
+    /// Notes an established connection: a connection that was just lost without a request is no outage.
     pub(crate) fn connected(&mut self, at_ns: u64) {
         if self.failed == 0 && at_ns.saturating_sub(self.trouble_since_ns) < OUTAGE_MIN_NS {
             self.trouble_since_ns = 0;
@@ -189,15 +189,14 @@ impl Health {
         }
     }
 
-    /// A request that was sent at `sent_ns` failed.
+    /// Notes a failed request that was sent at `sent_ns`.
     pub(crate) fn request_failed(&mut self, kind: OutageKind, sent_ns: u64) {
         self.note_trouble(kind, sent_ns);
         self.failed += 1;
     }
 
-    /// A request that was sent at `sent_ns` timed out, and its connection goes on. Whoever has answered anybody since then is
-    /// there; and where things are lost on the way it takes two such requests, and no success between them, to show that the
-    /// server is not.
+    /// Notes a request that was sent at `sent_ns` and timed out alone. A server that has answered since then is up;
+    /// where datagrams may be lost, it takes two such requests without a success between them.
     pub(crate) fn request_timed_out(&mut self, sent_ns: u64) {
         if self.trouble_since_ns == 0 {
             if sent_ns < self.last_success_ns {
@@ -215,8 +214,7 @@ impl Health {
         self.request_failed(OutageKind::TimedOut, sent_ns);
     }
 
-    /// Does it show that a server is not there that it has not answered so many of the requests that were sent since its last
-    /// success?
+    /// Do this many unanswered requests since its last success show that it is down?
     pub(crate) fn is_silent(&self, unanswered: usize) -> bool {
         let has_one = self.unanswered.sent_ns != 0 && self.unanswered.success_ns == self.last_success_ns;
         !self.is_lossy || self.trouble_since_ns != 0 || unanswered + usize::from(has_one) > 1
@@ -227,8 +225,7 @@ impl Health {
         self.last_success_ns
     }
 
-    /// The run is over: the gap that is still open, if there is one. `waiting_since_ns`: when the oldest request without
-    /// a reply was sent.
+    /// Ends an open gap when the run is over. `waiting_since_ns`: when the oldest unanswered request was sent.
     pub(crate) fn close(&mut self, now_ns: u64, waiting_since_ns: Option<u64>) -> Option<OutageSpan> {
         let gap_from_ns = match waiting_since_ns {
             Some(sent_ns) => sent_ns.max(self.last_success_ns),

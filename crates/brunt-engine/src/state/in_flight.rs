@@ -1,8 +1,7 @@
-//! Operations in flight: a slab of entries, sized at start, chained per connection in the order of sending.
+//! Operations in flight: a slab of entries, sized at start, chained per connection in sending order.
 //!
-//! Not a map: with FIFO matching the next reply on a connection belongs to the head of its chain, and with tokens it nearly
-//! always does. Invariant: every entry is either free for one connection or on exactly one chain of one, and the slab never
-//! grows.
+//! With FIFO matching the next reply belongs to the head of its connection's chain, with request ids nearly always.
+//! Invariant: every entry is free for one connection or on one chain, and the slab never grows.
 
 use crate::state::ids::{
     EntryId, GroupId, NO_ENTRY, NO_GROUP, NO_REDIRECT, NO_SHARED_SLOT, RedirectStateId, SharedSlotId,
@@ -17,36 +16,36 @@ use std::marker::PhantomData;
 
 /// One operation between its encoding and its end.
 ///
-/// Two cache lines, and all that is looked at of an operation that stands for itself and ends well lies in the first: of such
-/// a one the second is blank, and is not even written.
+/// Two cache lines. The first holds all fields that a simple operation needs when it succeeds; its second line is
+/// blank and not even written.
 #[derive(Clone, Copy, Debug)]
 #[repr(C, align(64))]
 pub(crate) struct Entry {
-    /// What [`Entry::key`] holds.
+    /// The number in [`Entry::key`].
     key_word: u64,
     /// When it was to be sent.
     pub intended_ns: u64,
-    /// When the loop first looked at it.
+    /// When the event loop picked it.
     pub picked_ns: u64,
-    /// When its last byte was handed over; 0 while that has not happened.
+    /// When its last byte was sent; 0 before.
     pub sent_ns: u64,
-    /// Position in the connection's stream just behind its last byte.
+    /// Stream position after its last byte.
     pub stream_end: u64,
-    /// Where it is booked.
+    /// Its row in the counts.
     pub account: RowHandle,
     next: EntryId,
     session: SessionId,
     pub class: ClassId,
     pub kind: OpKind,
-    /// The phase its intended time lies in.
+    /// The phase of its intended time.
     pub phase: Phase,
     key_kind: KeyKind,
-    /// It is a retrieval that stands for itself, and one command; see [`crate::state::lane::Lane::is_simple`].
+    /// It is a simple get, in one command; see [`crate::state::lane::Lane::is_simple`].
     pub is_simple: bool,
     pub details: EntryDetails,
 }
 
-/// Which variant of [`KeyRef`] it is, apart from its number: together they would take twice the room.
+/// The variant of [`KeyRef`], kept apart from its number to halve the size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 enum KeyKind {
@@ -55,36 +54,36 @@ enum KeyKind {
     Offset,
 }
 
-/// What an operation has beside that.
+/// Fields of an operation that is not simple.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct EntryDetails {
-    /// When the read that brought the first byte of its reply returned; 0 before.
+    /// When the read with the first byte of its reply returned; 0 before.
     pub first_byte_ns: u64,
     value: ValueRef,
     operand: u64,
     ttl_s: u32,
     /// Commands on the wire.
     pub wire_requests: u32,
-    /// Keys that the reply held so far.
+    /// Keys found so far.
     pub hits: u32,
-    /// How many of a multi-get's keys the reply has gone past.
+    /// Keys of a multi-get that the reply has passed.
     pub key_cursor: u16,
-    /// The multi-get that it is a part of.
+    /// The operation that it is a part of, if any.
     pub group: GroupId,
-    /// The slot that it shares with operations that follow it.
+    /// The slot that it shares with its fills.
     pub shared_slot: SharedSlotId,
-    /// What it brings along where another node has sent it on.
+    /// Its redirect state, if a node redirected it.
     pub redirect_state: RedirectStateId,
-    /// How many keys.
+    /// Number of keys.
     pub count: u16,
     command: u16,
     expectation: Expectation,
-    /// A value was not the one that was stored.
+    /// A value was wrong.
     pub mismatched: bool,
 }
 
 impl EntryDetails {
-    /// That of an operation that stands for itself, and of a place that is free.
+    /// Details of a simple operation, and of a free entry.
     const BLANK: Self = {
         let Op { count, value, ttl_s, operand, expectation, command, .. } =
             Op::of(OpKind::Get, KeyRef::Id(0));
@@ -125,19 +124,19 @@ impl EntryDetails {
 }
 
 impl Entry {
-    /// The one behind it in its chain.
+    /// The next entry of its chain.
     #[inline]
     pub(crate) fn next(&self) -> EntryId {
         self.next
     }
 
-    /// The lane that has issued it.
+    /// The lane that issued it.
     #[inline]
     pub(crate) fn lane(&self) -> u32 {
         self.session
     }
 
-    /// The key that was asked for.
+    /// The requested key.
     #[inline]
     pub(crate) fn key(&self) -> KeyRef {
         match self.key_kind {
@@ -147,26 +146,26 @@ impl Entry {
         }
     }
 
-    /// Is there anything to be checked of its reply?
+    /// Does a window check its reply?
     #[inline]
     pub(crate) fn is_checked(&self) -> bool {
         self.details.expectation != Expectation::Any
     }
 
-    /// What it is booked as.
+    /// The operation that it counts as.
     #[inline]
     pub(crate) fn op_id(&self) -> OpId {
         OpId::of(self.kind, self.details.command)
     }
 
-    /// What was asked.
+    /// The operation.
     pub(crate) fn op(&self) -> Op {
         let Self { kind, class, session, .. } = *self;
         let EntryDetails { count, value, ttl_s, operand, expectation, command, .. } = self.details;
         Op { kind, class, session, key: self.key(), count, value, ttl_s, operand, expectation, command }
     }
 
-    /// The same, whose write has been booked as none.
+    /// As before it had a version.
     pub(crate) fn without_version(mut self) -> Self {
         if let ValueRef::Version(_) = self.details.value {
             self.details.value = ValueRef::Version(0);
@@ -174,14 +173,14 @@ impl Entry {
         self
     }
 
-    /// An operation that waits, and has no place of its own.
+    /// A waiting operation, which has no entry.
     pub(crate) fn waiting(picked: &Picked) -> Self {
         let mut entry = Self::BLANK;
         entry.become_picked(picked, false);
         entry
     }
 
-    /// A place that was never used.
+    /// An unused entry.
     const BLANK: Self = Self {
         key_word: 0,
         intended_ns: 0,
@@ -199,7 +198,7 @@ impl Entry {
         details: EntryDetails::BLANK,
     };
 
-    /// Becomes an operation that was only picked; it is blank. What [`InFlight::link`] sets is left as it is.
+    /// Stores a picked operation in a blank entry. The fields that [`InFlight::link`] sets are unchanged.
     #[inline(always)]
     fn become_picked(&mut self, picked: &Picked, is_simple: bool) {
         (self.key_kind, self.key_word) = match picked.op.key {
@@ -238,12 +237,11 @@ impl Chain {
     pub(crate) const EMPTY: Self = Self { head: NO_ENTRY, tail: NO_ENTRY, len: 0 };
 }
 
-/// All entries of a worker. What only a codec with tokens needs is left out for the others by the compiler.
+/// All entries of a worker. Fields for request ids are unused with FIFO codecs.
 #[derive(Debug)]
 pub(crate) struct InFlight<C> {
     entries: Vec<Entry>,
-    /// The free places of each connection, by its number: a connection's operations go on where its last ones ended, side by
-    /// side and still in the processor's cache.
+    /// Free entries by connection: a connection reuses its last entries, which are adjacent and cached.
     free: Box<[EntryId]>,
     capacity: usize,
     occupied: u32,
@@ -253,10 +251,10 @@ pub(crate) struct InFlight<C> {
 }
 
 impl<C: Codec> InFlight<C> {
-    /// A connection that has no free place gets so many that were never used, if the plan lets it need them.
+    /// Unused entries that a connection without free ones gets, within the capacity.
     const PLACES: usize = 8;
 
-    /// Room for this many operations of so many connections; nothing is allocated afterwards.
+    /// Capacity for this many operations on these connections; nothing is allocated afterwards.
     pub(crate) fn new(connections: usize, capacity: usize) -> Self {
         assert!(capacity < NO_ENTRY as usize, "the plan bounds connections × depth");
         let free = vec![NO_ENTRY; connections].into_boxed_slice();
@@ -265,13 +263,12 @@ impl<C: Codec> InFlight<C> {
         Self { entries, free, capacity, occupied: 0, tokens, codec: PhantomData }
     }
 
-    /// How many operations are in flight.
+    /// Operations in flight.
     pub(crate) fn len(&self) -> u32 {
         self.occupied
     }
 
-    /// Writes an operation that is about to be queued on a connection down in a free place; to be linked into a chain then,
-    /// or put back.
+    /// Stores an operation in a free entry, to be linked into a chain, or released.
     #[inline(always)]
     pub(crate) fn allocate(&mut self, connection: u32, picked: &Picked, is_simple: bool) -> EntryId {
         if self.free[connection as usize] == NO_ENTRY {
@@ -285,8 +282,8 @@ impl<C: Codec> InFlight<C> {
         id
     }
 
-    /// Finds free places for a connection that has none: such as were never used before, or one of another connection. Not all
-    /// of them are used from the start: few plans fill them, and memory that nobody has touched is none.
+    /// Adds free entries for a connection without any: unused ones, or one of another connection. Few plans use the
+    /// whole capacity, and untouched memory costs nothing.
     #[cold]
     fn add_free_entries(&mut self, connection: u32) {
         let each = (self.capacity / self.free.len()).clamp(1, Self::PLACES);
@@ -295,7 +292,7 @@ impl<C: Codec> InFlight<C> {
         if C::MATCHING == Matching::Token {
             self.tokens.extend_to(self.entries.len());
         }
-        // The one with the lowest number is the first to be used.
+        // The lowest number is used first.
         for id in (first..self.entries.len()).rev() {
             self.release_unused(connection, id as EntryId);
         }
@@ -307,14 +304,14 @@ impl<C: Codec> InFlight<C> {
         }
     }
 
-    /// An operation that was written down for a connection has no bytes after all.
+    /// Releases the entry of an operation that was not queued.
     pub(crate) fn release_unused(&mut self, connection: u32, id: EntryId) {
         let entry = &mut self.entries[id as usize];
         entry.next = std::mem::replace(&mut self.free[connection as usize], id);
         entry.details = EntryDetails::BLANK;
     }
 
-    /// What the request of an operation that was written down carries, for its reply to name it.
+    /// The request id of a stored operation.
     #[inline(always)]
     pub(crate) fn token(&mut self, id: EntryId) -> u32 {
         match C::MATCHING {
@@ -323,12 +320,12 @@ impl<C: Codec> InFlight<C> {
         }
     }
 
-    /// The token of an operation that waits for its reply.
+    /// The request id of a waiting operation.
     pub(crate) fn waiting_token(&self, id: EntryId) -> u32 {
         self.tokens.of(id)
     }
 
-    /// An operation is about to be linked into a chain of this connection, where it will wait for its reply.
+    /// Prepares an operation to be linked into a chain, where it waits for its reply.
     #[inline(always)]
     pub(crate) fn expect_reply(&mut self, connection: u32, chain: &Chain, id: EntryId) {
         if C::MATCHING == Matching::Token {
@@ -336,7 +333,7 @@ impl<C: Codec> InFlight<C> {
         }
     }
 
-    /// Which operation on a chain of this connection a reply with this token answers; [`NO_ENTRY`] if none waits for it.
+    /// The operation on this chain that a reply with this request id answers; [`NO_ENTRY`] if none waits for it.
     #[inline(always)]
     pub(crate) fn answered(&self, connection: u32, chain: &Chain, token: u32) -> EntryId {
         if C::MATCHING == Matching::Fifo || token == NO_TOKEN {
@@ -345,8 +342,8 @@ impl<C: Codec> InFlight<C> {
         self.tokens.find(connection, token).unwrap_or(NO_ENTRY)
     }
 
-    /// The lane of what the next reply on a connection of this route ends, by the connection's chain: where lanes share it, that of the
-    /// oldest operation, and no lane's number where there is none.
+    /// The lane of the operation that the next reply ends: of the oldest operation if lanes share the connection,
+    /// and no valid number if there is none.
     #[inline]
     pub(crate) fn lane_of(&self, route: &Route, chain: &Chain) -> u32 {
         match route.others.is_empty() {
@@ -355,7 +352,7 @@ impl<C: Codec> InFlight<C> {
         }
     }
 
-    /// Is the operation that a reply with this token answers the oldest of the chain, as it usually is?
+    /// Does a reply with this request id answer the oldest operation, as it usually does?
     #[inline(always)]
     pub(crate) fn answers_oldest(&self, chain: &Chain, token: u32) -> bool {
         match C::MATCHING {
@@ -364,7 +361,7 @@ impl<C: Codec> InFlight<C> {
         }
     }
 
-    /// Appends an operation whose bytes have been queued, up to `stream_end` in the connection's stream, to a chain.
+    /// Appends an operation to a chain; its bytes are queued up to `stream_end`.
     #[inline]
     pub(crate) fn link(&mut self, chain: &mut Chain, id: EntryId, stream_end: u64, wire_requests: u32) {
         let entry = &mut self.entries[id as usize];
@@ -381,7 +378,7 @@ impl<C: Codec> InFlight<C> {
         self.occupied += 1;
     }
 
-    /// Takes the oldest operation off a chain of a connection.
+    /// Removes the oldest operation of a chain.
     #[inline]
     pub(crate) fn pop(&mut self, connection: u32, chain: &mut Chain) -> Option<Entry> {
         let entry = self.unlink_head(connection, chain, |_| true)?;
@@ -390,7 +387,7 @@ impl<C: Codec> InFlight<C> {
         Some(popped)
     }
 
-    /// Takes an operation off the chain of a connection that it stands on. With FIFO matching it is the oldest.
+    /// Removes an operation from the chain that it is on. With FIFO matching it is the oldest.
     #[inline]
     pub(crate) fn remove(&mut self, connection: u32, chain: &mut Chain, id: EntryId) -> Option<Entry> {
         debug_assert!(C::MATCHING == Matching::Token || id == chain.head);
@@ -400,7 +397,7 @@ impl<C: Codec> InFlight<C> {
         self.pop(connection, chain)
     }
 
-    /// Makes an operation, which has others before it, the first of its chain.
+    /// Moves an operation that is not the first to the front of its chain.
     fn bring_to_front(&mut self, chain: &mut Chain, id: EntryId) {
         let previous = self.tokens.previous(id);
         let next = std::mem::replace(&mut self.entries[id as usize].next, chain.head);
@@ -413,7 +410,8 @@ impl<C: Codec> InFlight<C> {
         chain.head = id;
     }
 
-    /// Takes the oldest off if it stands for itself and is as it should be, to be looked at where it lies, which is free from now on.
+    /// Removes the oldest operation if it is simple and `is_right`. The entry is free already, and may be read
+    /// until it is reused.
     #[inline(always)]
     pub(crate) fn pop_simple(
         &mut self,

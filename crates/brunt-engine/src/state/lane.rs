@@ -1,10 +1,9 @@
-//! A session together with what the engine keeps for it: the routes to its servers, and operations that wait there.
+//! A session with its routes, and the operations that wait there.
 //!
-//! Not the schedule: that is inside the session and never changed from here. A lane has one route per server (one per server and
-//! path, where kinds of operations have paths of their own); an
-//! operation that is due and finds no connection with room waits on its route, in order, with the instant at which the
-//! loop first looked at it, so that a server that is gone holds up nobody else's operations. Queues are bounded; when
-//! one is full the rest simply stays in the schedule, late but not lost.
+//! The session has the schedule. A lane has one route per server (and path, where kinds of operations have their
+//! own). A due operation without a connection waits on its route, in order, with its picked time, so that a server
+//! that is down delays no others. Queues are bounded; behind a full one operations stay in the schedule, late but
+//! not lost.
 
 use crate::state::ids::{GroupId, NO_GROUP, NO_SHARED_SLOT, RedirectStateId, RouteId, SharedSlotId};
 use crate::state::ready::Ready;
@@ -20,85 +19,85 @@ use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// An operation that is due and has no bytes yet.
+/// A due operation that is not encoded.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Picked {
-    /// What is asked; of a part of a multi-get that was split, with the number of keys of the part.
+    /// The operation; of a part of a multi-get, with the number of its keys.
     pub op: Op,
     /// The phase of its intended time.
     pub phase: Phase,
-    /// Where it is booked.
+    /// Its row in the counts.
     pub account: RowHandle,
     /// When it was to be sent.
     pub intended_ns: u64,
-    /// When the loop first looked at it.
+    /// When the event loop picked it.
     pub picked_ns: u64,
-    /// The connection it must go to (closed loop), or any of its route.
+    /// The connection that it is bound to (closed loop), or any of its route.
     pub connection: Option<u32>,
-    /// Where it goes.
+    /// Its route.
     pub route: RouteId,
-    /// The multi-get that it is a part of, if any.
+    /// The operation that it is a part of, if any.
     pub group: GroupId,
-    /// The slot that it shares with the operation it follows, if any.
+    /// The slot that it shares with the operation before it, if any.
     pub shared_slot: SharedSlotId,
-    /// What it brings along where another node has sent it on.
+    /// Its redirect state, if a node redirected it.
     pub redirect_state: RedirectStateId,
 }
 
-/// Which of a lane's routes an operation takes.
+/// How an operation chooses among a lane's routes.
 #[derive(Clone, Debug)]
 pub(crate) enum Routing {
     /// There is only one.
     Only,
-    /// The one where its key lives.
+    /// By key.
     ByKey(Arc<Router>),
-    /// To the node of a cluster that has the slot of its key; one of a node is as good as any where no key decides.
+    /// By hash slot, to its node in the cluster; any node if no key decides.
     BySlot,
-    /// One after the other; the next one.
+    /// In turn; the next route.
     InTurn(u32),
     /// Any.
     AtRandom(DrawRng),
-    /// What its kind says; or whatever its kind is, to several at a time.
+    /// By kind, or to several replicas.
     ByKind(Box<KindRouting>),
 }
 
-/// Which routes of a lane operations of each kind take.
+/// The routes of each kind of operation.
 #[derive(Clone, Debug)]
 pub(crate) struct KindRouting {
-    /// Which of the branches; `kind as usize` is the index.
+    /// Index of the branch, by `kind as usize`.
     pub of_kind: [u8; OpKind::COUNT],
     /// At least one.
     pub branches: Vec<Branch>,
-    /// How many servers have each key, at least 1.
+    /// Servers that hold each key, at least 1.
     pub replicas: u32,
-    /// Which of them the next retrieval asks, counted from the one where the key lives; that one only where there is no other.
+    /// The next replica for a retrieval, counted from the home of the key; the home only if there is no other.
     pub turn: u32,
 }
 
-/// Routes of a lane among which some kinds of operations choose.
+/// Routes of some kinds of operations.
 #[derive(Clone, Debug)]
 pub(crate) struct Branch {
-    /// As numbers within the worker.
+    /// Numbered within the worker.
     pub routes: Range<RouteId>,
-    /// Which of them; not by kind again.
+    /// How they choose; never by kind again.
     pub routing: Routing,
 }
 
 impl KindRouting {
-    /// That of operations of this kind.
+    /// The branch of this kind.
     pub(crate) fn branch(&self, kind: OpKind) -> &Branch {
         &self.branches[usize::from(self.of_kind[kind as usize])]
     }
 
-    /// Which of a key's servers a retrieval asks. A change is written first where the key lives: there it would be found whether or not it has
-    /// reached the replicas.
+    /// The replica for the next retrieval. Writes go to the home of the key first, so reading there would not show
+    /// whether replicas have them.
     pub(crate) fn take_turn(&mut self) -> u32 {
         let turn = self.turn;
         self.turn = self.behind(turn, 1);
         turn
     }
 
-    /// The turn so many behind this one, among those that are not the first.
+    /// The replica `by` steps after this one, among those that are not the home.
     pub(crate) fn behind(&self, turn: u32, by: u32) -> u32 {
         match self.replicas - 1 {
             0 => 0,
@@ -107,7 +106,7 @@ impl KindRouting {
     }
 }
 
-/// Routes among which the key decides.
+/// Routes chosen by key.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct KeyedRoutes<'a> {
     router: &'a Router,
@@ -121,12 +120,12 @@ impl KeyedRoutes<'_> {
         self.first
     }
 
-    /// How many they are.
+    /// Number of routes.
     pub(crate) fn count(&self) -> u32 {
         self.count
     }
 
-    /// The route so many behind that where a key lives.
+    /// The route `behind` steps after the home of a key.
     #[inline]
     pub(crate) fn route(&self, key: &[u8], behind: u32) -> RouteId {
         let at = self.router.route(key) + behind;
@@ -135,7 +134,7 @@ impl KeyedRoutes<'_> {
 }
 
 impl Routing {
-    /// The route, counted from the lane's first, of an operation that any server can serve.
+    /// The route of an operation that any server can serve, counted from the lane's first.
     pub(crate) fn any(&mut self, routes: u32) -> u32 {
         match self {
             Self::Only => 0,
@@ -155,35 +154,34 @@ impl Routing {
 /// The connections of a lane to one server, and what waits for them.
 #[derive(Debug)]
 pub(crate) struct Route {
-    /// The lane it belongs to; the first of them where connections are shared.
+    /// Its lane; the first one if connections are shared.
     pub lane: u32,
-    /// The other lanes whose operations take its connections.
+    /// Other lanes that share its connections.
     pub others: Vec<u32>,
-    /// Its connections, as numbers within the worker.
+    /// Its connections, numbered within the worker.
     pub connections: Range<u32>,
-    /// The same by how many operations each has outstanding; not kept where operations are bound to connections.
+    /// Its connections by operations in flight; unused where operations are bound to connections.
     pub ready: Ready,
-    /// Due, in order.
+    /// Due operations, in order.
     pub waiting: VecDeque<Picked>,
-    /// Due, for a connection that cannot take them now.
+    /// Due operations bound to a connection that takes none now.
     pub parked: Vec<Picked>,
-    /// How many operations of the schedule may wait.
+    /// Limit of waiting operations of the schedule.
     waiting_max: usize,
-    /// It stands on the worker's list of routes with waiting operations.
+    /// It is on the worker's list of routes with waiting operations.
     pub backlogged: bool,
 }
 
-/// How much a route must hold.
+/// Capacities of a route.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RouteRoom {
-    /// Operations in flight on one connection at most.
+    /// Maximum operations in flight on a connection.
     pub depth: u32,
-    /// Operations of the schedule that may wait.
+    /// Maximum waiting operations of the schedule.
     pub waiting_max: usize,
-    /// Operations that may wait beside those, because they cannot stay in the schedule: follow-ups, and those that come back
-    /// from a connection that is lost.
+    /// Maximum other waiting operations: fills, and those that return from a lost connection.
     pub extra: usize,
-    /// Operations may be bound to a connection, and then have to be kept while it is gone.
+    /// Operations are bound to connections, and are kept while theirs is down.
     pub parks: bool,
 }
 
@@ -207,92 +205,92 @@ impl Route {
         }
     }
 
-    /// Lets the operations of another lane take its connections, too. Those of none are bound to one.
+    /// Shares its connections with another lane whose operations are bound to none.
     fn join(&mut self, lane: u32, room: RouteRoom) {
         self.others.push(lane);
         self.waiting.reserve_exact(self.waiting.capacity() + room.waiting_max + room.extra);
         self.waiting_max += room.waiting_max;
     }
 
-    /// All lanes whose operations take its connections.
+    /// All lanes that share its connections.
     pub(crate) fn lanes(&self) -> impl Iterator<Item = u32> + '_ {
         std::iter::once(self.lane).chain(self.others.iter().copied())
     }
 
-    /// May no further operation of the schedule wait?
+    /// Is the queue full for the schedule?
     #[inline]
     pub(crate) fn is_full(&self) -> bool {
         self.waiting.len() >= self.waiting_max
     }
 
-    /// Operations that are due and have not been sent.
+    /// Due operations that were not sent.
     pub(crate) fn backlog(&self) -> usize {
         self.waiting.len() + self.parked.len()
     }
 }
 
-/// How values read are compared with those stored.
+/// How values are verified.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Checking {
-    /// The data set is ours, every value in it was stored by us.
+    /// The run stored every value of the data set.
     Ours,
-    /// Others may have stored values: those that name themselves as ours are compared, the others counted.
+    /// Foreign values are possible: values that name themselves as brunt's are verified, others counted.
     Named,
-    /// They are not.
+    /// Not at all.
     Nothing,
 }
 
-/// A session and its place in the engine.
+/// A session in the engine.
 #[derive(Debug)]
 pub(crate) struct Lane {
     /// The virtual client.
     pub session: Session,
     /// Where its keys come from.
     pub keyspace: Arc<KeyGenerator>,
-    /// Its operations belong to preload, whatever the clock says.
+    /// Its operations belong to the preload.
     pub is_preload: bool,
-    /// Its routes, as numbers within the worker.
+    /// Its routes, numbered within the worker.
     pub routes: Range<RouteId>,
-    /// Which of them an operation takes.
+    /// How operations choose among them.
     pub routing: Routing,
-    /// Operations of its closed loop stay on the connection whose slot they fill.
+    /// Operations of its closed loop are bound to the connection of their slot.
     pub binds_slots: bool,
-    /// Slots of each of its connections, where it binds_slots.
+    /// Slots per connection, if slots are bound.
     pub depth: u32,
-    /// They are free only when the connection is born.
+    /// Slots are free only once their connection opens.
     pub begins_taken: bool,
-    /// Missing keys are stored.
+    /// Missed keys are filled.
     pub fills_misses: bool,
-    /// Slots of its closed loop that have become free are used again when nothing is out on their connection any more.
+    /// Freed slots of its closed loop are reused when nothing is in flight on their connection.
     pub refills_together: bool,
-    /// Changes ask for no reply.
+    /// Writes request no reply.
     pub noreply: bool,
-    /// Values of its data set may have grown, so that only their heads are known.
+    /// Values of its data set may have been extended: only their heads are known.
     pub extends: bool,
-    /// Its keys are checked in full: see [`crate::state::audit`].
+    /// Its keys are audited: see [`crate::state::audit`].
     pub is_audited: bool,
-    /// Its keys are those of a window, which knows what is to be checked of a reply.
+    /// Its keys are those of a window, which knows what to check.
     pub is_windowed: bool,
-    /// Values that it writes consist of anything but a head and noise.
+    /// Its values have a layout other than a head and noise.
     pub has_laid_values: bool,
-    /// Something depends on which keys a retrieval misses: what follows, or what is checked of the reply.
+    /// Misses matter: for fills, or for checks.
     pub tracks_misses: bool,
-    /// How other values that it reads are compared with those stored.
+    /// How other values that it reads are verified.
     pub checking: Checking,
-    /// How many of its routes are full.
+    /// Number of full routes.
     pub full_routes: u32,
-    /// Where the records of its session come from, if they do.
+    /// The trace of its session, if any.
     pub feed: Option<TraceFeed>,
 }
 
 impl Lane {
-    /// When it wants to be looked at: when its next operation is due, unless so many wait that it must not take more.
+    /// When its next operation is due; never while a route is full.
     #[inline]
     pub(crate) fn due_ns(&self) -> u64 {
         if self.full_routes > 0 { u64::MAX } else { self.session.due_ns() }
     }
 
-    /// Lets the session have what it needs of its trace, or be asked again when there may be some.
+    /// Passes trace records to the session, or schedules the next try.
     #[inline(always)]
     pub(crate) fn feed(&mut self, now_ns: u64) {
         if let Some(feed) = &mut self.feed {
@@ -300,7 +298,7 @@ impl Lane {
         }
     }
 
-    /// Slots of each of its connections when it begins: those that are free, and those that wait for a birth.
+    /// Slots of each connection at the start: free ones, and those that wait for it to open.
     pub(crate) fn slots(&self) -> (u32, u32) {
         match (self.binds_slots, self.begins_taken) {
             (false, _) => (0, 0),
@@ -309,8 +307,8 @@ impl Lane {
         }
     }
 
-    /// Does an operation stand for itself: a get in one piece, of one key, that nothing can follow? What `Codec::FOUND` says of a reply is
-    /// what it means to a get.
+    /// Is this a simple get: one key, one piece, no fill or check after a miss? What `Codec::FOUND` says of a reply
+    /// holds for a get.
     #[inline]
     pub(crate) fn is_simple(&self, picked: &Picked) -> bool {
         picked.op.kind == OpKind::Get
@@ -320,12 +318,12 @@ impl Lane {
             && !self.tracks_misses
     }
 
-    /// How many servers have each of its keys.
+    /// Servers that hold each key.
     pub(crate) fn replicas(&self) -> u32 {
         if let Routing::ByKind(kinds) = &self.routing { kinds.replicas } else { 1 }
     }
 
-    /// May an operation go to several servers: because its keys live there, or each of them has its key?
+    /// May an operation go to several servers: by its keys, or to replicas?
     #[inline]
     pub(crate) fn splits(&self, op: &Op) -> bool {
         match &self.routing {
@@ -338,7 +336,7 @@ impl Lane {
         }
     }
 
-    /// The routes of operations of this kind, where the key decides among them.
+    /// The routes of this kind, if the key decides.
     #[inline]
     pub(crate) fn spread(&self, kind: OpKind) -> Option<KeyedRoutes<'_>> {
         let (routes, routing) = match &self.routing {
@@ -357,7 +355,7 @@ impl Lane {
     }
 }
 
-/// All that is exchanged when one phase's sessions make room for the next one's.
+/// The lanes and routes of one phase.
 #[derive(Debug, Default)]
 pub(crate) struct Lanes {
     pub lanes: Vec<Lane>,
@@ -365,7 +363,7 @@ pub(crate) struct Lanes {
 }
 
 impl Lanes {
-    /// Adds a lane's routes, one for each of these ranges of connections; or lets it take those that are there. Yields their numbers.
+    /// Adds a lane's routes, one per range of connections, or shares existing ones. Returns their numbers.
     pub(crate) fn add_routes(&mut self, lane: u32, ranges: &[Range<u32>], room: RouteRoom) -> Range<RouteId> {
         let is_first = |route: &Route| ranges.first() == Some(&route.connections);
         let start = self.routes.iter().position(is_first).unwrap_or(self.routes.len());
@@ -378,7 +376,7 @@ impl Lanes {
         start as RouteId..(start + count) as RouteId
     }
 
-    /// Connects the lanes of classes that have a trace with it.
+    /// Passes their traces to the lanes.
     pub(crate) fn connect_feeds(&mut self, feeds: &mut [Option<TraceFeed>]) {
         for lane in &mut self.lanes {
             lane.feed = feeds.get_mut(usize::from(lane.session.class())).and_then(Option::take);

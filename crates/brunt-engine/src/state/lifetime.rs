@@ -1,7 +1,7 @@
-//! Connections that come and go by plan: when one is born, when one has lived, and whether another may follow.
+//! Planned lifetimes of connections: when one opens, when one expires, and whether another may follow.
 //!
-//! Not the connections (those are the worker's) and not faults: an end by plan waits for the replies that are out. One
-//! of these per class and worker. Invariant: of a bounded total, no more connections are ever established than it says.
+//! One per class and worker. A connection that expires waits for replies in flight, and is no fault. Invariant: no
+//! more connections are established than the plan's total.
 
 use brunt_plan::arrival::Arrival;
 use brunt_plan::op::ClassId;
@@ -16,29 +16,29 @@ use std::ops::Range;
 pub(crate) struct Lifetimes {
     plan: Lifetime,
     reconnect: Reconnect,
-    /// An attempt that failed is one of the total.
+    /// Failed attempts count towards the total.
     counts_attempts: bool,
-    /// Its connections, as numbers within the worker.
+    /// Its connections, numbered within the worker.
     pub links: Range<u32>,
     /// This worker's open_schedule among those of all, where they have a schedule.
     open_schedule: Option<Arrivals>,
-    /// The ordinal among all of the class of the next connection to stand, and how far it is to the one behind it.
+    /// Ordinal within the class of the next established connection, and the step to the one after it.
     next_ordinal: u64,
     ordinal_step: u64,
     /// Zero of the schedule; `u64::MAX` before it begins.
     start_ns: u64,
-    /// Connections that may still be begun, attempts under way not among them; `u64::MAX` where the plan has no bound.
+    /// Connections that may still be opened, without attempts in progress; `u64::MAX` without a total.
     left: u64,
-    /// Links between two lives, waiting for a birth, by server; the one that has waited longest first.
+    /// Connections waiting to be opened, by server, longest wait first.
     idle: Vec<VecDeque<u32>>,
-    /// The server that the next birth goes to, if a link to it is idle.
+    /// The server of the next opening, if it has an idle connection.
     turn: usize,
     /// Connections that are established.
     pub up: u32,
 }
 
 impl Lifetimes {
-    /// `by_server`: the class's connections to each server of the run; all of them are neighbours.
+    /// `by_server`: the class's connections to each server of the run; they are adjacent.
     pub(crate) fn new(
         (id, class): (ClassId, &Class),
         shard: &ClassShard,
@@ -66,12 +66,12 @@ impl Lifetimes {
         }
     }
 
-    /// Are connections born by a schedule of their own?
+    /// Do connections open on a schedule of their own?
     pub(crate) fn has_schedule(&self) -> bool {
         self.open_schedule.is_some()
     }
 
-    /// The schedule begins: from now on lifetimes count.
+    /// Begins the schedule: lifetimes count from now on.
     pub(crate) fn begin(&mut self, start_ns: u64) {
         self.start_ns = start_ns;
     }
@@ -81,12 +81,12 @@ impl Lifetimes {
         self.start_ns != u64::MAX
     }
 
-    /// Are connections born by it from now on?
+    /// Do connections open on schedule from now on?
     pub(crate) fn opens_by_schedule(&self) -> bool {
         self.has_schedule() && self.has_begun()
     }
 
-    /// When the next birth is due; never while no link is idle.
+    /// When the next opening is due; never while no connection is idle.
     pub(crate) fn next_open_ns(&self) -> u64 {
         match &self.open_schedule {
             Some(open_schedule) if self.has_begun() && self.left > 0 && self.has_idle() => {
@@ -100,12 +100,12 @@ impl Lifetimes {
         self.idle.iter().any(|of_server| !of_server.is_empty())
     }
 
-    /// A link that has no connection waits for its birth.
+    /// Adds a connection that waits to be opened.
     pub(crate) fn add_idle(&mut self, link: u32, server: u16) {
         self.idle[usize::from(server)].push_back(link);
     }
 
-    /// The link of the birth that is due. Servers take turns.
+    /// The idle connection to open next; servers take turns.
     pub(crate) fn open_next(&mut self) -> Option<u32> {
         let servers = self.idle.len();
         let server =
@@ -117,7 +117,7 @@ impl Lifetimes {
         self.idle[server].pop_front()
     }
 
-    /// Sets a connection of the total aside for an attempt; false when there is none left.
+    /// Reserves a connection of the total for an attempt; false if none is left.
     pub(crate) fn reserve(&mut self) -> bool {
         match self.left {
             _ if !self.has_begun() => true,
@@ -130,30 +130,30 @@ impl Lifetimes {
         }
     }
 
-    /// Sets one aside for a link that has a connection, or an attempt under way, when the schedule begins.
+    /// Reserves one for a connection or attempt that exists when the schedule begins.
     pub(crate) fn reserve_first(&mut self) {
         let reserved = self.reserve();
         assert!(reserved, "the plan has at least as many connections in all as at a time");
     }
 
-    /// Is an attempt that failed one of the total, like a connection that was lost, and none made for it?
+    /// Do failed attempts and lost connections count towards the total, without a replacement?
     pub(crate) fn counts_attempts(&self) -> bool {
         self.counts_attempts
     }
 
-    /// An attempt failed: it does not count, unless attempts are what is counted.
+    /// Returns the reservation of a failed attempt, unless attempts count.
     pub(crate) fn give_back(&mut self) {
         if !self.counts_attempts && self.has_begun() && self.left != u64::MAX {
             self.left += 1;
         }
     }
 
-    /// May a connection that is lost be followed by another? `others_up`: whether one of the class is established. Until the schedule
-    /// begins it may.
+    /// May a lost connection be replaced? `others_up`: another one of the class is established. Always before the
+    /// schedule begins.
     pub(crate) fn reconnects(&self, others_up: bool) -> bool {
         match self.reconnect {
             _ if !self.has_begun() => true,
-            // The next one of the total is not this one's successor.
+            // The next one of the total is no replacement.
             _ if self.counts_attempts => true,
             Reconnect::Always => true,
             Reconnect::WhileOneStands => others_up,
@@ -161,25 +161,25 @@ impl Lifetimes {
         }
     }
 
-    /// Has the last connection of the total been begun?
+    /// Was the last connection of the total opened?
     pub(crate) fn is_spent(&self) -> bool {
         self.has_begun() && self.left == 0
     }
 
-    /// The ordinal of a connection that stands now.
+    /// Takes the ordinal of an established connection.
     pub(crate) fn take_ordinal(&mut self) -> u64 {
         let ordinal = self.next_ordinal;
         self.next_ordinal += self.ordinal_step;
         ordinal
     }
 
-    /// How many requests a new connection may carry.
+    /// Maximum requests of a new connection.
     pub(crate) fn calls(&self) -> u64 {
         if self.has_begun() { self.plan.calls.unwrap_or(u64::MAX) } else { u64::MAX }
     }
 
-    /// When a connection that is established at `now_ns` has lived. The first ones, which begin together, live a part of
-    /// that each, so that their ends are spread.
+    /// When a connection established at `now_ns` expires. The first ones, which begin together, get a fraction
+    /// each, so that their ends are spread.
     pub(crate) fn retire_ns(&self, link: u32, now_ns: u64, is_first: bool) -> u64 {
         match self.plan.reconnect_every {
             Some(every) if self.has_begun() => {

@@ -1,9 +1,8 @@
-//! Which connection takes the next operation: the one with the fewest outstanding, found in O(1).
+//! The connection with the fewest operations in flight, in O(1).
 //!
-//! Connections stand in one ring per number of outstanding operations; starting one moves its connection up a ring,
-//! a reply moves it down. Among equals the one that has waited longest goes first, so that load spreads evenly.
-//! Invariant: exactly the usable connections with room stand in a ring, or none
-//! where nobody asks.
+//! Connections are in one ring per number of operations in flight; a request moves its connection up a ring, a
+//! reply down. Equals take turns. Invariant: exactly the usable connections with room are in a ring, or none if the
+//! ring is unused.
 
 /// No connection.
 const NONE: u32 = u32::MAX;
@@ -12,7 +11,7 @@ const NONE: u32 = u32::MAX;
 struct Place {
     previous: u32,
     next: u32,
-    /// The ring it stands in, or [`NONE`].
+    /// Its ring, or [`NONE`].
     ring: u32,
 }
 
@@ -22,13 +21,13 @@ struct Ring {
     last: u32,
 }
 
-/// The connections of one session by how many operations each has outstanding.
+/// The connections of one route by operations in flight.
 #[derive(Debug)]
 pub(crate) struct Ready {
     /// Number of the first connection; places are relative to it.
     base: u32,
     places: Vec<Place>,
-    /// One per number of outstanding operations below the depth.
+    /// One per number of operations in flight below the depth.
     rings: Vec<Ring>,
     /// No ring below this one has a connection.
     lowest: usize,
@@ -45,12 +44,12 @@ impl Ready {
         }
     }
 
-    /// For connections that nobody chooses among: everything that is noted is forgotten.
+    /// For routes whose connections are not chosen here; keeps nothing.
     pub(crate) fn unused() -> Self {
         Self::new(0, 0, 0)
     }
 
-    /// Notes that a usable connection has this many operations outstanding.
+    /// Notes the operations in flight of a usable connection.
     #[inline]
     pub(crate) fn set(&mut self, connection: u32, outstanding: u32) {
         self.remove(connection);
@@ -91,7 +90,7 @@ impl Ready {
         }
     }
 
-    /// The connection with the fewest outstanding operations, if any has room.
+    /// The connection with the fewest operations in flight, if one has room.
     #[inline]
     pub(crate) fn least(&mut self) -> Option<u32> {
         while let Some(ring) = self.rings.get(self.lowest) {

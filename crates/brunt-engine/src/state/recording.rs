@@ -1,8 +1,8 @@
-//! A worker's side of recording: the set it writes to, and the hand-over to the control thread.
+//! A worker's recording: the set it writes to, and the hand-over to the control thread.
 //!
-//! Not statistics: histograms and books are `brunt-stats`'s. A worker owns two sets; it hands the full one over through
-//! a single-producer ring and goes on with the other, which the control thread has read and cleared. Invariant: no
-//! hand-over waits. When the other set is not back yet, the interval simply goes on.
+//! Histograms and counts are in `brunt-stats`. A worker has two sets; it hands the full one over through a
+//! single-producer ring and continues with the other, which the control thread has read and cleared. Invariant: a
+//! hand-over never waits; without the other set, the interval continues.
 
 use crate::state::group::Group;
 use crate::state::ids::{NO_GROUP, NO_REDIRECT};
@@ -42,7 +42,7 @@ pub(crate) struct Exchange {
     pub spares: rtrb::Consumer<Box<RecorderSet>>,
 }
 
-/// Where a worker records.
+/// A worker's recording.
 #[derive(Debug)]
 pub(crate) struct Recording {
     set: Box<RecorderSet>,
@@ -53,11 +53,11 @@ pub(crate) struct Recording {
     tap: SampleBuffer,
     /// Raw samples are wanted.
     keeps_raw_samples: bool,
-    /// They are, or a quantity that is derived from each.
+    /// Raw samples, or a quantity derived from samples, are wanted.
     needs_each_sample: bool,
-    /// When the measured window begins and when it ends; both sets must know.
+    /// Start and end of the measured window, for both sets.
     window: (u64, u64),
-    /// What is counted and noted beside the sets, over all phases.
+    /// Counts outside the sets, over all phases.
     pub counts: WorkerCounts,
     presence: Occupancy,
 }
@@ -89,15 +89,15 @@ impl Recording {
         }
     }
 
-    /// The measured window is known.
+    /// Sets the measured window.
     pub(crate) fn set_window(&mut self, measure_ns: u64, end_ns: u64) {
         self.presence.set_window(measure_ns, end_ns);
         self.window = (measure_ns, end_ns);
         self.set.set_window(measure_ns, end_ns);
     }
 
-    /// The measured window has these times in place of the ones known before, which lay later. What has happened until now was
-    /// counted as before it: a worker that heard of it late counts what happens in it from now on.
+    /// Moves the measured window to an earlier start. What has happened so far was counted as before it: a worker
+    /// that learns of it late counts from now on.
     pub(crate) fn open_window(&mut self, measure_ns: u64, end_ns: u64, now_ns: u64) {
         self.presence.set_window(measure_ns, end_ns);
         let begin_ns = if measure_ns <= now_ns { now_ns + 1 } else { measure_ns };
@@ -105,8 +105,7 @@ impl Recording {
         self.set.set_window(begin_ns, end_ns);
     }
 
-    /// The measured window ends now, before its time. What has happened at this very instant is counted as inside already,
-    /// so that whatever still happens at it is, too.
+    /// Ends the measured window early. Events of this very instant count as inside.
     pub(crate) fn end_window(&mut self, now_ns: u64) {
         self.presence.end_at(now_ns);
         let (measure_ns, end_ns) = self.window;
@@ -114,125 +113,126 @@ impl Recording {
         self.set.set_window(self.window.0, self.window.1);
     }
 
-    /// Where an operation of this phase is booked.
+    /// The row of an operation of this phase.
     #[inline]
     pub(crate) fn account(&self, phase: Phase, op: &Op) -> RowHandle {
         self.set.row_handle(phase, op.class, op.id())
     }
 
-    /// An operation became due.
+    /// Counts a due operation.
     #[inline]
     pub(crate) fn scheduled(&mut self, phase: Phase, op: &Op) {
         self.set.scheduled(phase, op);
     }
 
-    /// Several of one account became due.
+    /// Counts several due operations of one row.
     #[inline]
     pub(crate) fn scheduled_many(&mut self, account: RowHandle, count: u32) {
         self.set.scheduled_many(account, count);
     }
 
-    /// So many operations are in the system from here until they are recorded or abandoned.
+    /// Counts operations into the system, until they are recorded or leave unrecorded.
     #[inline]
     pub(crate) fn picked(&mut self, at_ns: u64, count: u32) {
         self.presence.enter(at_ns, count);
     }
 
-    /// An operation that was picked will never be recorded: it could not be sent, or was not answered before the end.
+    /// Counts a picked operation out of the system that is never recorded: not sent, or not answered before the
+    /// end.
     pub(crate) fn left_unrecorded(&mut self, picked_ns: u64, at_ns: u64) {
         self.presence.leave(picked_ns, at_ns, 1);
     }
 
-    /// The last byte of an operation was handed over. A part of one is noted with the whole.
+    /// Counts a sent operation. Parts count with the whole.
     #[inline]
     pub(crate) fn sent(&mut self, entry: &Entry) {
         if entry.details.group == NO_GROUP {
-            // One that was sent on is sent once more, but booked as sent already.
+            // A redirected one is sent again, but counts as sent already.
             let count = u32::from(entry.details.redirect_state == NO_REDIRECT);
             self.set.sent_many(entry.account, count, entry.details.wire_requests, entry.sent_ns);
         }
     }
 
-    /// The last bytes of so many operations of one account, each of them one command, were handed over.
+    /// Counts several sent operations of one row, each one command.
     #[inline]
     pub(crate) fn sent_many(&mut self, account: RowHandle, count: u32, at_ns: u64) {
         self.set.sent_many(account, count, count, at_ns);
     }
 
-    /// An operation that was due will never be sent.
+    /// Counts a due operation that is never sent.
     pub(crate) fn unsent(&mut self, phase: Phase, op: &Op) {
         self.set.unsent(phase, op);
     }
 
-    /// An operation that was picked is given up before it was sent, because its server does not answer.
+    /// Counts a picked operation that is abandoned because its server is down.
     pub(crate) fn abandoned(&mut self, phase: Phase, op: &Op, times: &Times) {
         self.set.abandoned(phase, op, times);
         self.left_unrecorded(times.picked_ns, times.done_ns);
     }
 
-    /// An operation, or a part of one, will never be sent to this server.
+    /// Counts an operation, or a part, that is never sent to this server.
     pub(crate) fn unsent_to(&mut self, server: u16) {
         self.set.unsent_to(server);
     }
 
-    /// Of these, one is given up because the server answers nobody.
+    /// Counts one of these as abandoned because the server is down.
     pub(crate) fn abandoned_at(&mut self, server: u16) {
         self.set.abandoned_at(server);
     }
 
-    /// An operation in parts was handed over; noted when it is over, for only then all its commands are known.
+    /// Counts a sent operation in parts; called at its end, when all its commands are known.
     pub(crate) fn sent_in_parts(&mut self, group: &Group, sent_ns: u64) {
         self.set.sent(group.phase, &group.op, group.wire_requests, sent_ns);
     }
 
-    /// An operation follows another and is due.
+    /// Counts a due fill.
     pub(crate) fn followup(&mut self, phase: Phase, op: &Op) {
         self.set.followup(phase, op);
     }
 
-    /// An operation has no reply when the run ends.
+    /// Counts an operation without a reply at the end of the run.
     pub(crate) fn in_flight(&mut self, phase: Phase, op: &Op, sent_ns: u64) {
         self.set.in_flight(phase, op, sent_ns);
     }
 
-    /// Something happened to a connection.
+    /// Counts an event of a connection.
     pub(crate) fn connection(&mut self, phase: Phase, event: ConnectionEvent) {
         self.set.connection(phase, event);
     }
 
-    /// A server answered as its protocol provides, so many times.
+    /// Counts valid replies of a server.
     #[inline]
     pub(crate) fn answered(&mut self, server: u16, times: u32) {
         self.set.answered(server, times);
     }
 
-    /// Requests to a server, or parts of some, were answered so long after they were due.
+    /// Records response times of requests, or parts, of a server.
     #[inline]
     pub(crate) fn responded(&mut self, server: u16, account: RowHandle, response_ns: u64, times: u32) {
         self.set.responded(server, account, response_ns, times);
     }
 
-    /// A request to a server failed.
+    /// Counts a failed request of a server.
     pub(crate) fn failed_at(&mut self, server: u16) {
         self.set.failed_at(server);
     }
 
-    /// A server sent a request on to another node.
+    /// Counts a redirect by a server.
     pub(crate) fn redirected(&mut self, server: u16) {
         self.set.redirected(server);
     }
 
-    /// An object of a window is not as it was to be.
+    /// Records a wrong object of a window.
     pub(crate) fn object_fault(&mut self, note: &ObjectFaultNote<'_>) {
         self.set.object_fault(note);
     }
 
-    /// A server was gone for a while.
+    /// Records an outage of a server.
     pub(crate) fn outage(&mut self, span: OutageSpan) {
         self.set.outage(span);
     }
 
-    /// A datagram is of no use.
+    /// Counts a discarded datagram.
     #[cold]
     pub(crate) fn note_discarded(&mut self, astray: DiscardReason) {
         let counts = &mut self.counts.datagrams;
@@ -246,13 +246,13 @@ impl Recording {
         counts.packet_disorder += u64::from(astray != DiscardReason::Malformed);
     }
 
-    /// A datagram is held for others before it.
+    /// Counts a datagram that is held for earlier ones.
     #[cold]
     pub(crate) fn note_held(&mut self) {
         self.counts.datagrams.packet_disorder += 1;
     }
 
-    /// A request over UDP has timed out, of whose reply so many datagrams are missing.
+    /// Counts a timed-out UDP request with this many missing reply datagrams.
     #[cold]
     pub(crate) fn note_udp_timeout(&mut self, missing: u16) {
         let counts = &mut self.counts.datagrams;
@@ -260,7 +260,7 @@ impl Recording {
         counts.packet_drop += u64::from(missing);
     }
 
-    /// A value was marked.
+    /// Counts a recache mark of a value.
     pub(crate) fn note_recache(&mut self, recache: Recache) {
         let counts = &mut self.counts.renewals;
         counts.won += u64::from(recache.won);
@@ -268,20 +268,20 @@ impl Recording {
         counts.taken += u64::from(recache.taken);
     }
 
-    /// An error reply, by what it begins with.
+    /// Counts an error reply by its prefix.
     pub(crate) fn count_error(&mut self, prefix: Option<ErrorPrefix>) {
         if let Some(prefix) = prefix {
             self.counts.error_replies.count(Cow::Borrowed(prefix.name()), 1);
         }
     }
 
-    /// Bytes were handed over.
+    /// Counts sent bytes.
     #[inline]
     pub(crate) fn bytes_sent(&mut self, phase: Phase, bytes: u64) {
         self.set.transmitted(phase, bytes);
     }
 
-    /// Bytes came in.
+    /// Counts received bytes.
     #[inline]
     pub(crate) fn bytes_received(&mut self, phase: Phase, bytes: u64) {
         self.set.received(phase, bytes);
@@ -293,7 +293,7 @@ impl Recording {
         self.record_many(account, sample, asked, hits, 1);
     }
 
-    /// Records the end of several operations of one account, each as `sample` says.
+    /// Records the end of several operations of one row that share a sample.
     #[inline(always)]
     pub(crate) fn record_many(
         &mut self,
@@ -310,7 +310,7 @@ impl Recording {
         }
     }
 
-    /// Keeps a sample, and meters what is derived from it.
+    /// Keeps a raw sample, and meters the quantities derived from it.
     #[inline(never)]
     fn keep_sample(&mut self, sample: &Sample) {
         if sample.outcome.reply != ReplyKind::None {
@@ -327,19 +327,19 @@ impl Recording {
         }
     }
 
-    /// Does the plan ask for a quantity that every request has?
+    /// Does the plan meter a quantity of every request?
     #[inline]
     pub(crate) fn meters_requests(&self) -> bool {
         self.meters_requests
     }
 
-    /// Is this quantity recorded at all?
+    /// Does the plan meter this quantity?
     #[inline]
     pub(crate) fn meters(&self, kind: MeterKind) -> bool {
         self.metered[kind as usize]
     }
 
-    /// Records a named quantity, if the plan asks for it.
+    /// Records a metered quantity, if the plan wants it.
     #[inline]
     pub(crate) fn meter(&mut self, kind: MeterKind, value: u64) {
         if self.metered[kind as usize] {
@@ -347,7 +347,7 @@ impl Recording {
         }
     }
 
-    /// Records several of them, of one request.
+    /// Records several quantities of one request.
     pub(crate) fn meter_each<const N: usize>(&mut self, kinds: [MeterKind; N], values: [u64; N]) {
         kinds.into_iter().zip(values).for_each(|(kind, value)| self.meter(kind, value));
     }
@@ -357,7 +357,7 @@ impl Recording {
         self.set.fault(phase, kind, at_ns);
     }
 
-    /// Keeps the first bytes that were no reply.
+    /// Keeps the first malformed bytes.
     pub(crate) fn note_garbage(&mut self, bytes: &[u8], at_ns: u64, reason: &'static str) {
         self.counts.first_garbage.get_or_insert_with(|| FirstGarbage::new(at_ns, 0, reason, bytes));
     }
@@ -367,20 +367,20 @@ impl Recording {
         self.counts.first_error.get_or_insert_with(|| FirstError::new(text));
     }
 
-    /// Hands the set over and goes on with the other one. False when that is not back yet.
+    /// Hands the set over and continues with the other one. False if that is not back yet.
     pub(crate) fn hand_over(&mut self, now_ns: u64) -> bool {
         let Ok(spare) = self.exchange.spares.pop() else { return false };
         let set = std::mem::replace(&mut self.set, spare);
         self.set.set_window(self.window.0, self.window.1);
         let filled = Filled { set, start_ns: self.interval_start_ns, end_ns: now_ns };
         self.interval_start_ns = now_ns;
-        // The ring has a place for every set there is.
+        // The ring has room for every set.
         let pushed = self.exchange.filled.push(filled);
         debug_assert!(pushed.is_ok(), "two sets, two places");
         true
     }
 
-    /// The last set, what was counted beside, and the raw samples.
+    /// The last set, the counts and the raw samples.
     pub(crate) fn end(mut self, now_ns: u64) -> (Filled, WorkerCounts, Vec<Sample>) {
         let last = Filled { set: self.set, start_ns: self.interval_start_ns, end_ns: now_ns };
         let (samples, overflow) = self.tap.end();

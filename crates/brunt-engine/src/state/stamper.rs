@@ -1,34 +1,34 @@
-//! Kernel timestamps of some requests: when the next is asked for, what was asked, and the spans that come of it.
+//! Kernel timestamps of sampled requests: when to request one, and the spans that result.
 //!
-//! Not the kernel's side (that is the Io) and not the choice of a connection (that is `traffic/stamping.rs`). Stamps are
-//! instants of the wall clock: they wait until a reading of that clock behind them shows that it was not set meanwhile.
-//! Invariant: every request that was asked for is, at every moment, in exactly one place: out, answered and waiting for
-//! the reading, matched, or discarded for one reason.
+//! The Io requests timestamps, `traffic/stamping.rs` chooses the requests. Timestamps are wall-clock instants: they
+//! wait until a later reading of that clock shows that it was not set meanwhile. Invariant: a stamped request is
+//! always in exactly one place: pending, answered and waiting for the reading, matched, or discarded for one
+//! reason.
 
 use crate::clock::{Conversion, WallReading};
 use crate::io::{Stamps, Transmitted};
 use brunt_stats::stamps::{StampCounts, StampLoss, StampedTimes};
 
-/// One request in so many is stamped.
+/// Requests per stamped request.
 pub(crate) const EVERY_REQUESTS: u32 = 1_024;
-/// At low rates more of them: the first that can be after this time. In 5 s that is enough for a p99 of a worker, and
-/// its 5 us each (a longer call, a poll that wakes for the stamp, two reads of the error queue) are 0.1 % of a processor.
+/// Minimum stamping period at low rates. In 5 s this suffices for a p99 of a worker; 5 us per stamp (a longer call,
+/// a wake-up, two reads of the error queue) are 0.1 % of a CPU.
 pub(crate) const EVERY_NS: u64 = 5_000_000;
-/// The wall clock is read this often.
+/// Period of the wall-clock readings.
 const WINDOW_NS: u64 = 100_000_000;
-/// Requests stamped between two readings at most; 4 million a second would take 400.
+/// Maximum stamped requests between two readings; 4 million a second need 400.
 const ROOM: usize = 1_024;
 
-/// A request whose stamps were asked for.
+/// A request whose timestamps are pending.
 #[derive(Clone, Copy, Debug, Default)]
 struct PendingStamp {
-    /// Position in the connection's stream just behind its last byte; 0 for none.
+    /// Stream position after its last byte; 0 for none.
     stream_end: u64,
-    /// The clock before the call that sent it.
+    /// The clock before its send.
     before_ns: u64,
 }
 
-/// A request whose stamps came, on the wall clock.
+/// A request with its timestamps, on the wall clock.
 #[derive(Clone, Copy, Debug)]
 struct AnsweredStamp {
     before_ns: u64,
@@ -40,11 +40,11 @@ struct AnsweredStamp {
 /// The stamped requests of a worker.
 #[derive(Debug)]
 pub(crate) struct Stamper {
-    /// Requests sent since the last one that was asked for.
+    /// Requests since the last stamped one.
     since: u32,
-    /// When the next is asked for, however few were sent.
+    /// When the next is stamped, however few were sent.
     next_ns: u64,
-    /// By connection; at most one is out on each. Empty where the plan wants no stamps.
+    /// By connection, at most one each. Empty without timestamps.
     pending: Vec<PendingStamp>,
     out: usize,
     answered: Vec<AnsweredStamp>,
@@ -54,7 +54,7 @@ pub(crate) struct Stamper {
 }
 
 impl Stamper {
-    /// For this many connections, or for a plan that wants no stamps.
+    /// For this many connections, or for a plan without timestamps.
     pub(crate) fn new(connections: usize, is_on: bool) -> Self {
         Self {
             since: 0,
@@ -67,12 +67,12 @@ impl Stamper {
         }
     }
 
-    /// What became of the requests that were asked for.
+    /// Counts of stamped requests.
     pub(crate) fn counts(&self) -> StampCounts {
         self.counts
     }
 
-    /// Does the plan want stamps?
+    /// Does the plan want timestamps?
     #[inline]
     pub(crate) fn is_on(&self) -> bool {
         !self.pending.is_empty()
@@ -83,7 +83,7 @@ impl Stamper {
         self.since = self.since.saturating_add(1);
     }
 
-    /// Is it time for the next one?
+    /// Is the next stamp due?
     #[inline]
     pub(crate) fn wants(&self, now_ns: u64) -> bool {
         (self.since >= EVERY_REQUESTS || now_ns >= self.next_ns)
@@ -91,7 +91,7 @@ impl Stamper {
             && self.out + self.answered.len() < ROOM
     }
 
-    /// The request that is about to be sent on a connection, which has no other, is asked for.
+    /// Requests a timestamp of the next send on a connection, which has no other request.
     pub(crate) fn request_stamp(&mut self, connection: u32, stream_end: u64, before_ns: u64) {
         self.pending[connection as usize] = PendingStamp { stream_end, before_ns };
         self.counts.asked += 1;
@@ -100,7 +100,7 @@ impl Stamper {
         self.next_ns = before_ns + EVERY_NS;
     }
 
-    /// Where the request ends in its connection's stream whose stamps are awaited there.
+    /// Stream position after the stamped request of a connection.
     #[inline]
     pub(crate) fn awaited(&self, connection: u32) -> Option<u64> {
         self.pending.get(connection as usize).map(|asked| asked.stream_end).filter(|end| *end > 0)
@@ -112,14 +112,14 @@ impl Stamper {
         Some(std::mem::take(asked))
     }
 
-    /// Nothing will come of the request that is awaited on a connection, if there is one.
+    /// Discards the pending stamp of a connection, if there is one.
     pub(crate) fn discard(&mut self, connection: u32, loss: StampLoss) {
         if self.take(connection).is_some() {
             self.counts.discard(loss);
         }
     }
 
-    /// The reply has come that ends the request awaited on a connection, and with it what the kernel noted.
+    /// Takes the timestamps of the stamped request of a connection and its reply.
     pub(crate) fn answer(&mut self, connection: u32, stamps: Stamps, done_ns: u64) {
         let Some(PendingStamp { before_ns, .. }) = self.take(connection) else { return };
         match (stamps.transmitted, stamps.received_ns) {
@@ -137,12 +137,12 @@ impl Stamper {
         }
     }
 
-    /// Is a reading of the wall clock due?
+    /// Is a wall-clock reading due?
     pub(crate) fn is_window_over(&self, now_ns: u64) -> bool {
         self.is_on() && self.window_start.is_none_or(|start| now_ns >= start.after_ns + WINDOW_NS)
     }
 
-    /// Takes a reading of the wall clock: what was answered since the last one yields its spans, unless the clock was set.
+    /// Takes a wall-clock reading: answered stamps since the last one yield spans, unless the clock was set.
     pub(crate) fn end_window(&mut self, reading: WallReading, mut record: impl FnMut([u64; 3])) {
         let start = self.window_start.replace(reading);
         match start.and_then(|start| Conversion::between(&start, &reading)) {
@@ -158,14 +158,14 @@ impl Stamper {
                 }
             }
             None => {
-                // What is out may have been sent before.
+                // Pending requests may have been sent before the step.
                 (0..self.pending.len() as u32).for_each(|link| self.discard(link, StampLoss::ClockStep));
                 self.answered.drain(..).for_each(|_| self.counts.discard(StampLoss::ClockStep));
             }
         }
     }
 
-    /// The run is over: what is out gets no reply, what was answered its spans.
+    /// Ends the run: pending stamps get no reply, answered ones their spans.
     pub(crate) fn end(&mut self, reading: WallReading, record: impl FnMut([u64; 3])) {
         (0..self.pending.len() as u32).for_each(|link| self.discard(link, StampLoss::Unanswered));
         self.end_window(reading, record);

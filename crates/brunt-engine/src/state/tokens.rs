@@ -1,52 +1,51 @@
-//! Tokens: which operation in flight the token of a reply names.
+//! Request ids: the operation in flight that a reply's id names.
 //!
-//! Not the operations (those are [`crate::state::in_flight`]'s), and nothing at all where replies come in the order of the requests.
-//! A token is the number of the operation's place in the slab and, in the bits above it, how often that place has been used,
-//! so that what comes late to an operation that was given up is not taken for the next one's. Invariant: a token finds an
-//! operation only while that waits for a reply, and only on the connection on which it waits.
+//! Empty where replies come in order. An id is the number of the operation's entry and, in the higher bits, how
+//! often that entry was used, so that a late reply to a timed-out operation does not match the next one. Invariant:
+//! an id finds an operation only while that waits for a reply, and only on its connection.
 
 use crate::state::ids::EntryId;
 
-/// The place waits for no reply.
+/// The entry waits for no reply.
 const NOT_WAITING: u32 = u32::MAX;
 
-/// What tokens need to know of a place in the slab.
+/// The request id of an entry.
 #[derive(Clone, Copy, Debug)]
 struct TokenSlot {
-    /// The token of the operation in it, or of the last one; its lower bits are the number of the place.
+    /// The id of its current or last operation; the lower bits are the number of the entry.
     token: u32,
-    /// The connection that its operation waits on, or [`NOT_WAITING`].
+    /// The connection that it waits on, or [`NOT_WAITING`].
     connection: u32,
-    /// The one before it in its chain; of the oldest, anything.
+    /// The previous entry of its chain; undefined for the oldest.
     previous: EntryId,
 }
 
-/// The tokens of a slab.
+/// The request ids of a slab.
 #[derive(Debug)]
 pub(crate) struct Tokens {
     places: Vec<TokenSlot>,
-    /// Bits of a token that are the number of a place.
+    /// Bits of an id for the number of an entry.
     place_bits: u32,
 }
 
 impl Tokens {
-    /// For a slab with this many places; nothing is allocated afterwards.
+    /// For a slab of this capacity; nothing is allocated afterwards.
     pub(crate) fn with_capacity(capacity: usize) -> Self {
-        // As many bits as the capacity itself takes: the highest number of a place is less, so its bits are never all ones,
-        // and no token is `NO_TOKEN`.
+        // Enough bits for the capacity itself: entry numbers are smaller, so the bits are never all ones, and no id
+        // is `NO_TOKEN`.
         let place_bits = usize::BITS - capacity.leading_zeros();
         assert!(place_bits <= u32::BITS, "the plan bounds connections × depth");
         Self { places: Vec::with_capacity(capacity), place_bits }
     }
 
-    /// The slab begins to use this many places.
+    /// Extends the ids to this many entries.
     pub(crate) fn extend_to(&mut self, places: usize) {
         let first = self.places.len() as u32;
         let unused = |token| TokenSlot { token, connection: NOT_WAITING, previous: 0 };
         self.places.extend((first..places as u32).map(unused));
     }
 
-    /// A new token for what has come to this place.
+    /// The next id of an entry.
     #[inline]
     pub(crate) fn next_token(&mut self, id: EntryId) -> u32 {
         let place = &mut self.places[id as usize];
@@ -54,26 +53,26 @@ impl Tokens {
         place.token
     }
 
-    /// The operation in this place waits for a reply, behind `previous` in the chain of its connection.
+    /// Notes that this entry waits for a reply, after `previous` in its chain.
     #[inline]
     pub(crate) fn wait(&mut self, id: EntryId, connection: u32, previous: EntryId) {
         let place = &mut self.places[id as usize];
         (place.connection, place.previous) = (connection, previous);
     }
 
-    /// It waits no more.
+    /// Notes that this entry no longer waits.
     #[inline]
     pub(crate) fn end(&mut self, id: EntryId) {
         self.places[id as usize].connection = NOT_WAITING;
     }
 
-    /// The token of the operation in this place.
+    /// The id of an entry.
     #[inline]
     pub(crate) fn of(&self, id: EntryId) -> u32 {
         self.places[id as usize].token
     }
 
-    /// Who waits on this connection for a reply with this token.
+    /// The entry that waits on this connection for this id.
     #[inline]
     pub(crate) fn find(&self, connection: u32, token: u32) -> Option<EntryId> {
         let id = (u64::from(token) & ((1 << self.place_bits) - 1)) as EntryId;
@@ -81,12 +80,12 @@ impl Tokens {
         (place.token == token && place.connection == connection).then_some(id)
     }
 
-    /// The one before this one in its chain, which must have one.
+    /// The previous entry of a chain; there must be one.
     pub(crate) fn previous(&self, id: EntryId) -> EntryId {
         self.places[id as usize].previous
     }
 
-    /// Another one is before this one in its chain from now on.
+    /// Sets the previous entry of a chain.
     pub(crate) fn set_previous(&mut self, id: EntryId, previous: EntryId) {
         self.places[id as usize].previous = previous;
     }

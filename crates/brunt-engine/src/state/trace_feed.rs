@@ -1,15 +1,16 @@
-//! What a worker holds of its trace: the blocks that were read for it, and those that it gives back.
+//! A worker's end of its trace: blocks of records that were read, and spent ones.
 //!
-//! Not the reading: that is another thread's ([`crate::run::trace_reader`]). Invariant: nothing here waits; where no block is at hand,
-//! the session is asked again shortly, and what is due meanwhile keeps its intended time, so that the wait counts as our lateness.
+//! [`crate::run::trace_reader`] fills the blocks on its own thread. Invariant: nothing here waits; without a block
+//! the session is asked again shortly, and due operations keep their intended time, so that the wait counts as the
+//! client's delay.
 
 use brunt_workload::session::Session;
 use brunt_workload::trace::Block;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// A session that has run out of its trace looks for more after this: a block holds the records of a millisecond at the
-/// highest rates, and one look costs a hundred nanoseconds.
+/// Pause until a session without records tries again: a block holds a millisecond of records at the highest rates,
+/// and a try costs a hundred nanoseconds.
 const LOOK_AGAIN_NS: u64 = 50_000;
 
 /// A worker's end of its trace.
@@ -17,15 +18,15 @@ const LOOK_AGAIN_NS: u64 = 50_000;
 pub(crate) struct TraceFeed {
     pub full: rtrb::Consumer<Block>,
     pub spent: rtrb::Producer<Block>,
-    /// Nothing more is wanted: whoever reads must not wait for this worker.
+    /// No more records are wanted: the reader must not wait for this worker.
     pub is_sated: Arc<AtomicBool>,
 }
 
-/// The feeds of a worker: one for each class of the plan that has a trace.
+/// The feeds of a worker, one per class with a trace.
 pub(crate) type Feeds = Vec<Option<TraceFeed>>;
 
 impl TraceFeed {
-    /// Lets a session that needs a block have one. Out of line, for most sessions have no trace.
+    /// Gives a block to a session that needs one. Not inlined, because most sessions have no trace.
     #[inline(never)]
     pub(crate) fn serve(&mut self, session: &mut Session, now_ns: u64) {
         if session.has_spent_budget() {
@@ -37,7 +38,7 @@ impl TraceFeed {
                 session.retry_at(now_ns + LOOK_AGAIN_NS);
                 return;
             };
-            // There are no more blocks than the ring has places.
+            // The ring has room for all blocks.
             let _ = self.spent.push(session.supply_block(block));
         }
     }

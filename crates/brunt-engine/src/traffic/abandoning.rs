@@ -1,9 +1,9 @@
-//! Giving up: operations that wait for a server which does not answer, so that whoever does not need it goes on.
+//! Abandons operations that wait for a server that is down, so that the others go on.
 //!
-//! Not what was sent to it (that is [`super::failure_handling`]'s), and nothing that waits behind others for a server which does answer,
-//! however long. Looked at on a timer, and only while some server is in trouble, or a connection that operations are bound to.
-//! Invariant: an operation waits unsent no longer than a time-out from when it came to wait, or from the last sign of life of
-//! its server where that was later; where it is bound to a connection that cannot be had, from the loss of that instead.
+//! Sent requests are covered by [`super::failure_handling`]; operations behind others for a server that answers
+//! wait on, however long. Runs on a timer, only while a server or a bound connection is down. Invariant: an
+//! operation waits unsent for at most a timeout from when it began to wait, or from the last activity of its server
+//! if that was later; if it is bound to a connection that is down, from the loss of that.
 
 use super::{Traffic, free_slot, give_back};
 use crate::state::connection::ConnectionState;
@@ -18,22 +18,22 @@ use brunt_plan::phase::Phase;
 use brunt_proto::Codec;
 use brunt_stats::sample::Times;
 
-/// An attempt to connect has failed, and not only the connection before it.
+/// Failures that show a failed attempt to connect, beyond the lost connection.
 const FAILURES_MIN: u32 = 2;
 
-/// Who has given no sign of life for so long while operations wait for it has stopped, as far as a full queue is concerned: before
-/// that all its replies may be on their way.
+/// Inactivity after which a server counts as stopped with regard to a full queue: earlier, its replies may be on
+/// the network.
 const SILENT_NS: u64 = 100_000_000;
-/// How often a queue that is in the way is looked at.
+/// Period of checking full queues.
 const LOOK_NS: u64 = 20_000_000;
 
-/// The times of an operation that ends unsent.
+/// Times of an operation that ends unsent.
 pub(super) fn unsent_times(intended_ns: u64, picked_ns: u64, at_ns: u64) -> Times {
     Times { intended_ns, picked_ns, sent_ns: at_ns, polled_ns: at_ns, first_byte_ns: at_ns, done_ns: at_ns }
 }
 
 impl<C: Codec> Traffic<C> {
-    /// Gives up what has waited long enough for a server that does not answer. Returns when to look again.
+    /// Abandons operations that have waited long enough for a server that is down. Returns when to check again.
     pub(crate) fn abandon_waiting(&mut self, now_ns: u64) -> u64 {
         let mut next_ns = self.clear_full_queues(now_ns);
         let is_silent = self.servers.iter().any(|server| server.silent_since_ns().is_some());
@@ -47,13 +47,13 @@ impl<C: Codec> Traffic<C> {
             } else if self.routes[route as usize].parked.is_empty() {
                 continue;
             }
-            // Whatever comes to wait from now on waits at least until then.
+            // Operations that begin to wait now wait at least until then.
             next_ns = next_ns.min(now_ns + self.timeout_ns).min(self.abandon_parked(route, since_ns, now_ns));
         }
         next_ns
     }
 
-    /// A server of which nothing has come to any request ever since one was sent to it at this time, or earlier.
+    /// A server that has answered nothing although a request was sent to it at this time or earlier.
     pub(crate) fn silent_server(&self, asked_before_ns: u64) -> Option<u16> {
         let is_silent_server = |health: &&Health| {
             let asked_ns = || {
@@ -65,9 +65,9 @@ impl<C: Codec> Traffic<C> {
         self.servers.iter().find(is_silent_server).map(Health::server)
     }
 
-    /// A full queue has stopped a schedule: nothing comes any more that would make room in it. Returns when to look again.
+    /// Makes room in full queues that stop a schedule. Returns when to check again.
     fn clear_full_queues(&mut self, now_ns: u64) -> u64 {
-        // A closed loop has no more in its queues than slots.
+        // A closed loop queues at most its slots.
         let is_stopped =
             |lane: &Lane| lane.full_routes > 0 && lane.routes.len() > 1 && lane.session.is_open();
         if !self.lanes.iter().any(is_stopped) {
@@ -79,32 +79,32 @@ impl<C: Codec> Traffic<C> {
         now_ns + LOOK_NS
     }
 
-    /// Since when the server of a route has said nothing; `None` while it answers.
+    /// Since when the server of a route has been inactive; `None` while it is up.
     fn silent_since_ns(&self, route: RouteId) -> Option<u64> {
         self.checked_server(route).and_then(Health::silent_since_ns)
     }
 
-    /// The server of a route; `None` where its silence is no matter: a preload tries again, and has a patience of its own.
+    /// The server of a route; `None` for a preload, which retries and has a time limit of its own.
     fn checked_server(&self, route: RouteId) -> Option<&Health> {
         let route = &self.routes[route as usize];
         let own = &self.connections[route.connections.start as usize..route.connections.end as usize];
         let first = own.first().filter(|_| !self.lanes[route.lane as usize].is_preload)?;
         let health = &self.servers[usize::from(first.server)];
-        // A server may close connections that then wait for their birth, which is the plan's doing.
+        // Connections may be waiting for their scheduled opening.
         let awaits_birth = self.lifetimes[usize::from(first.class)].has_schedule()
             && health.up == 0
             && own.iter().all(|connection| connection.failures < FAILURES_MIN);
         (!awaits_birth).then_some(health)
     }
 
-    /// Has the server of a route given no sign of life for so long that there is none to wait for?
+    /// Has the server of a route been inactive for too long?
     fn is_silent_server(&self, route: RouteId, now_ns: u64) -> bool {
         let Some(oldest) = self.routes[route as usize].waiting.front() else { return false };
         let Some(health) = self.checked_server(route) else { return false };
         now_ns.saturating_sub(health.last_active_ns().max(oldest.picked_ns)) >= SILENT_NS
     }
 
-    /// When an operation has waited long enough for a server that has been silent since then.
+    /// When an operation has waited long enough for a server that has been inactive since `since_ns`.
     fn given_up_ns(&self, picked: &Picked, since_ns: u64) -> u64 {
         let waiting_since_ns = match &self.slots {
             Some(slots) if picked.redirect_state != NO_REDIRECT => {
@@ -115,7 +115,7 @@ impl<C: Codec> Traffic<C> {
         waiting_since_ns.max(since_ns).saturating_add(self.timeout_ns)
     }
 
-    /// Of those in the queue from the front on: whatever stands further back came there later.
+    /// Abandons from the front of the queue: later operations came later.
     fn abandon_queued(&mut self, route: RouteId, since_ns: u64, now_ns: u64) -> u64 {
         while let Some(oldest) = self.routes[route as usize].waiting.front() {
             let due_ns = self.given_up_ns(oldest, since_ns);
@@ -127,8 +127,8 @@ impl<C: Codec> Traffic<C> {
         u64::MAX
     }
 
-    /// Of those that wait for a connection of their own all, of which there are no more than slots. Whether the server answers others or
-    /// not, there may be no hope for that connection.
+    /// Abandons operations bound to a connection, of which there are at most as many as slots. Their connection may
+    /// be down although the server answers.
     fn abandon_parked(&mut self, route: RouteId, silent_since_ns: Option<u64>, now_ns: u64) -> u64 {
         let mut next_ns = u64::MAX;
         let mut parked = std::mem::take(&mut self.routes[route as usize].parked);
@@ -148,7 +148,8 @@ impl<C: Codec> Traffic<C> {
         next_ns
     }
 
-    /// Since when the connection that this is bound to is gone, if another attempt at it has failed, too. A preload has a patience of its own.
+    /// Since when the bound connection is down, once another attempt has failed. A preload has a time limit of its
+    /// own.
     fn connection_lost_since_ns(&self, picked: &Picked) -> Option<u64> {
         let connection = &self.connections[picked.connection? as usize];
         let is_preload = self.lanes[picked.op.session as usize].is_preload;
@@ -157,8 +158,8 @@ impl<C: Codec> Traffic<C> {
         (is_down && connection.failures >= FAILURES_MIN && !is_preload).then_some(connection.lost_ns)
     }
 
-    /// A queue of an open loop that is full stops the schedule, also for the other servers; where its server gives no sign of life the
-    /// oldest is given up instead, before its time.
+    /// Abandons the oldest operation of a full open-loop queue whose server is inactive: the queue stops the
+    /// schedule for the other servers, too.
     pub(super) fn make_room(&mut self, route_index: RouteId, now_ns: u64) {
         let route = &self.routes[route_index as usize];
         let lane = &self.lanes[route.lane as usize];
@@ -176,15 +177,15 @@ impl<C: Codec> Traffic<C> {
         self.abandon(&oldest, at_ns);
     }
 
-    /// Books an operation that is on no connection as given up, or a part of one, and gives its slot back.
+    /// Abandons an operation, or a part, that is on no connection, and frees its slot.
     pub(super) fn abandon(&mut self, picked: &Picked, at_ns: u64) {
-        // That of the slot, or any of the server's.
+        // The connection of the slot, or any of the server.
         let index = picked.connection.unwrap_or(self.routes[picked.route as usize].connections.start);
         let lost = Outcome::without_reply(OutcomeClass::Lost);
         let server = self.connections[index as usize].server;
         self.recording.unsent_to(server);
         if C::REDIRECTS && picked.redirect_state != NO_REDIRECT {
-            // Not there, but elsewhere before.
+            // It was sent to another node before.
             return self.book(index, &Entry::waiting(picked), lost, at_ns, at_ns);
         }
         self.recording.abandoned_at(server);
@@ -198,7 +199,7 @@ impl<C: Codec> Traffic<C> {
         }
     }
 
-    /// An operation that was on no connection has ended: its slot is free at once, whatever is out there.
+    /// Frees the slot of an operation that was on no connection at once.
     pub(super) fn release_unsent(
         &mut self,
         index: u32,
@@ -215,7 +216,7 @@ impl<C: Codec> Traffic<C> {
         }
         let connection = &mut self.connections[owner as usize];
         if lane.binds_slots {
-            // The call that was spoken for it was not made.
+            // Its reserved call was not made.
             connection.reserved_calls -= u32::from(shared_slot == NO_SHARED_SLOT);
             let own = owner - self.routes[lane.routes.start as usize].connections.start;
             give_back(lane, connection, own, at_ns);
@@ -225,7 +226,8 @@ impl<C: Codec> Traffic<C> {
         self.deadlines.set(lane_index, lane.due_ns());
     }
 
-    /// The run is over, and an operation was never sent to this server: for want of it, if it is in trouble.
+    /// Counts an operation that was never sent to this server when the run is over: as abandoned if the server was
+    /// down.
     pub(super) fn close_unsent(&mut self, server: u16, phase: Phase, op: &Op, times: &Times) {
         if self.servers[usize::from(server)].was_down_at_end() {
             self.recording.abandoned_at(server);
@@ -236,7 +238,7 @@ impl<C: Codec> Traffic<C> {
         }
     }
 
-    /// The same of a part of an operation. Yields the whole when it was the last.
+    /// As `close_unsent`, of a part. Returns the whole when it was the last.
     pub(super) fn close_unsent_part(&mut self, server: u16, group: u32, now_ns: u64) -> Option<Group> {
         match self.servers[usize::from(server)].was_down_at_end() {
             true => {

@@ -1,7 +1,7 @@
-//! Connections: established, ended by plan, and laid down for their next life.
+//! Planned changes of connections: established, expired, prepared for reuse.
 //!
-//! Not losing them (that is [`super::failure_handling`]) and not sockets (those are the Io's). Invariant: a connection that takes
-//! operations stands in its route's ready rings, and no other does.
+//! [`super::failure_handling`] covers lost ones. Invariant: exactly the connections that take operations are in
+//! their route's ready rings.
 
 use super::Traffic;
 use crate::state::connection::ConnectionState;
@@ -11,7 +11,7 @@ use brunt_proto::Codec;
 use brunt_stats::connection::ConnectionEvent;
 
 impl<C: Codec> Traffic<C> {
-    /// A connection is established.
+    /// Notes an established connection.
     pub(crate) fn connected(&mut self, index: u32, at_ns: u64) {
         let phase = self.phase_now(at_ns);
         self.recording.connection(phase, ConnectionEvent::Established);
@@ -31,14 +31,14 @@ impl<C: Codec> Traffic<C> {
         server.last_up_ns = at_ns;
         server.prober = None;
         if self.lifetimes[usize::from(connection.class)].has_schedule() {
-            // Before this birth nobody could ask it anything.
+            // Until now it could not be sent anything.
             server.note_activity(at_ns);
         }
         self.begin_lifetime(index, at_ns, false);
         self.became_usable(index);
     }
 
-    /// A life begins: of a connection just established, or of one that the schedule takes over.
+    /// Begins the lifetime of a connection: just established, or existing when the schedule begins.
     pub(super) fn begin_lifetime(&mut self, index: u32, at_ns: u64, is_first: bool) {
         let lane_index = self.lane_of(index);
         let connection = &mut self.connections[index as usize];
@@ -47,7 +47,7 @@ impl<C: Codec> Traffic<C> {
         connection.retire_ns = lifetimes.retire_ns(index, at_ns, is_first);
         self.connection_timers.set(index, connection.retire_ns);
         let Some(lane) = self.lanes.get_mut(lane_index as usize) else { return };
-        // One that was under way when the schedule began may be there before its first instant.
+        // An attempt in progress at the start may be established before the first instant of the schedule.
         let due_ns = at_ns.max(self.window.start_ns);
         if lane.binds_slots {
             let own = index - self.routes[lane.routes.start as usize].connections.start;
@@ -64,7 +64,7 @@ impl<C: Codec> Traffic<C> {
         self.deadlines.set(lane_index, lane.due_ns());
     }
 
-    /// The schedule begins: lifetimes count from here. Connections that are to be born by a schedule are ended first.
+    /// Begins the lifetimes with the schedule. Connections that open on a schedule are closed first.
     pub(crate) fn begin_lifetimes(&mut self, start_ns: u64) {
         for class in 0..self.lifetimes.len() {
             self.lifetimes[class].begin(start_ns);
@@ -78,7 +78,7 @@ impl<C: Codec> Traffic<C> {
                         self.lifetimes[class].reserve_first();
                         self.begin_lifetime(link, start_ns, true);
                     }
-                    // With a schedule of open_schedule it will be one born before its time.
+                    // With an opening schedule it was opened early.
                     (ConnectionState::Connecting { .. }, _) => self.lifetimes[class].reserve_first(),
                     (ConnectionState::Down { .. }, false) | (ConnectionState::Gone, _) => {}
                 }
@@ -88,14 +88,14 @@ impl<C: Codec> Traffic<C> {
         self.recording.counts.connections_most = stay.map(|lifetimes| u64::from(lifetimes.up)).sum();
     }
 
-    /// Has the last connection of every class lived, so that no operation can ever be sent again?
+    /// Has the last connection of every class expired, so that no operation can be sent?
     pub(crate) fn all_expired(&self) -> bool {
         self.lifetimes
             .iter()
             .all(|lifetimes| lifetimes.is_spent() && lifetimes.links.clone().all(|link| self.is_over(link)))
     }
 
-    /// Will nothing ever happen again, because all that waits could go to connections only that have had their last life?
+    /// Can nothing happen any more, because all waiting operations are for connections that never open again?
     pub(crate) fn is_stranded(&self) -> bool {
         let waits_in_vain = |picked: &Picked| match picked.connection {
             Some(pinned) => self.is_over(pinned),
@@ -114,14 +114,14 @@ impl<C: Codec> Traffic<C> {
                 .all(waits_in_vain)
     }
 
-    /// Will there be something to send on a connection as soon as it stands?
+    /// Will a connection have something to send as soon as it is established?
     fn awaits_connection(&self, link: u32) -> bool {
         let lane = self.lanes.get(self.lane_of(link) as usize);
         self.connections[link as usize].deferred_slots > 0
             || lane.is_some_and(|lane| lane.session.follows_connection() && !lane.session.is_exhausted())
     }
 
-    /// Will a connection never be established again?
+    /// Will a connection never open again?
     pub(super) fn is_over(&self, link: u32) -> bool {
         let connection = &self.connections[link as usize];
         match connection.state {
@@ -131,7 +131,7 @@ impl<C: Codec> Traffic<C> {
         }
     }
 
-    /// Takes no more operations on a connection, and ends it when the last has ended.
+    /// Retires a connection: no more operations, closed after the last one.
     pub(crate) fn retire(&mut self, index: u32) {
         self.connections[index as usize].retiring = true;
         self.take_off(index);
@@ -139,7 +139,7 @@ impl<C: Codec> Traffic<C> {
         self.check_retired(index);
     }
 
-    /// Has a connection that takes no more operations lived?
+    /// Adds a retiring connection to the expired ones once nothing is in flight.
     #[inline]
     pub(super) fn check_retired(&mut self, index: u32) {
         let connection = &self.connections[index as usize];
@@ -148,7 +148,7 @@ impl<C: Codec> Traffic<C> {
         }
     }
 
-    /// The next connection that has lived; to be closed and given back with [`Traffic::finish_retired`].
+    /// The next expired connection, to be closed and passed to [`Traffic::finish_retired`].
     #[inline]
     pub(crate) fn take_retired(&mut self) -> Option<u32> {
         while let Some(index) = self.retired.pop() {
@@ -161,7 +161,7 @@ impl<C: Codec> Traffic<C> {
         None
     }
 
-    /// A connection that has lived is closed.
+    /// Notes that an expired connection was closed.
     pub(crate) fn finish_retired(&mut self, index: u32, now_ns: u64) {
         let phase = self.phase_now(now_ns);
         self.recording.connection(phase, ConnectionEvent::Retired);
@@ -172,13 +172,13 @@ impl<C: Codec> Traffic<C> {
         self.reset_for_reuse(index, now_ns);
     }
 
-    /// A connection that was established is one no more.
+    /// Meters the lifetime of an established connection that ends.
     pub(super) fn meter_lifetime(&mut self, index: u32, now_ns: u64) {
         let lived_ns = now_ns - self.connections[index as usize].attempt_ns;
         self.recording.meter(MeterKind::ConnectionTime, lived_ns);
     }
 
-    /// Prepares a connection for its next life, at the earliest at this time.
+    /// Prepares a connection to be opened again, at the earliest at `retry_ns`.
     pub(super) fn reset_for_reuse(&mut self, index: u32, retry_ns: u64) {
         let class = usize::from(self.connections[index as usize].class);
         let state = if self.lifetimes[class].opens_by_schedule() {
@@ -191,7 +191,7 @@ impl<C: Codec> Traffic<C> {
         self.reset_to(index, state);
     }
 
-    /// A connection is none until then, or for ever.
+    /// Resets a closed connection to this state.
     pub(super) fn reset_to(&mut self, index: u32, state: ConnectionState) {
         let is_by_datagram = self.is_by_datagram(index);
         let fresh = if C::DATAGRAMS && !is_by_datagram { &self.stream_codec } else { &self.codec };
@@ -221,7 +221,8 @@ impl<C: Codec> Traffic<C> {
         }
     }
 
-    /// A connection takes nothing for now. It may have no route: in a preload, a class that shares another's data set.
+    /// Takes a connection off its route's rings. It may have no route: in a preload, if its class shares another's
+    /// data set.
     pub(super) fn take_off(&mut self, index: u32) {
         let connection = &self.connections[index as usize];
         if let Some(route) = self.routes.get_mut(connection.route as usize)

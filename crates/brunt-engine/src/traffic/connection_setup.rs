@@ -1,8 +1,7 @@
-//! ConnectionSetup: what a connection says before its first request, and what it is told.
+//! Connection setup: requests of the protocol before the first operation (version, login, database).
 //!
-//! Not the words of it (those are the codec's). Nothing of it is an operation, so no book and no sample knows of it, but
-//! its bytes are bytes on the wire. Invariant: a connection of a protocol that greets takes no operation before every
-//! reply to its greeting has come and let it in.
+//! The codec has the bytes. Setup requests are no operations and have no samples; their bytes count as sent.
+//! Invariant: a connection takes no operation before every setup reply has come and is a success.
 
 use super::Traffic;
 use crate::io::Io;
@@ -10,33 +9,33 @@ use crate::state::connection::ConnectionState;
 use brunt_plan::outcome::ReplyKind;
 use brunt_proto::{Codec, Event, Malformed};
 
-/// A server has not let a connection in.
+/// A server rejected a connection setup.
 #[derive(Debug)]
 pub(crate) struct SetupRejected {
-    /// Why, for a user; empty where nobody is to be told, because a run that has begun does not end by it.
+    /// The reason, for a user; empty if the run has begun and goes on.
     pub reason: String,
 }
 
-/// Where a greeting stands.
+/// State of a connection setup.
 #[derive(Debug)]
 pub(crate) enum SetupStatus {
-    /// There are replies to come.
+    /// Replies are pending.
     Pending,
-    /// The connection is let in.
+    /// It succeeded.
     Accepted,
-    /// It is not.
+    /// It was rejected.
     Rejected(SetupRejected),
 }
 
 impl<C: Codec> Traffic<C> {
-    /// The socket of a connection is up: says what there is to say. False if that is nothing.
+    /// Sends the setup requests of a connected socket. False if there are none.
     pub(crate) fn begin_setup<I: Io>(&mut self, io: &mut I, index: u32, at_ns: u64) -> bool {
         let greeting = self.codec.connection_setup();
         if !C::HAS_SETUP || greeting.replies == 0 {
             return false;
         }
         let connection = &mut self.connections[index as usize];
-        // An attempt at another address may have come as far.
+        // An attempt at another address may have got this far.
         connection.reset(&self.codec, connection.state);
         connection.has_begun_setup = true;
         connection.out.put(greeting.bytes);
@@ -44,25 +43,25 @@ impl<C: Codec> Traffic<C> {
         true
     }
 
-    /// Is the greeting of a connection under way?
+    /// Is a connection in setup?
     #[inline]
     pub(crate) fn is_in_setup(&self, index: u32) -> bool {
         C::HAS_SETUP && matches!(self.connections[index as usize].state, ConnectionState::Connecting { .. })
     }
 
-    /// Of an attempt that has failed: what was said and not answered. `None`: the socket never came up.
+    /// The unanswered setup request of a failed attempt; `None` if the socket never connected.
     pub(crate) fn unanswered_setup_step(&self, index: u32) -> Option<&'static str> {
         let connection = &self.connections[index as usize];
         connection.has_begun_setup.then(|| self.codec.setup_step(connection.setup_replies))
     }
 
-    /// Why the greeting that was last sent could not be.
+    /// The errno of the last setup send, if it failed.
     #[inline]
     pub(crate) fn take_setup_send_error(&mut self) -> Option<i32> {
         if C::HAS_SETUP { self.setup_send_error.take() } else { None }
     }
 
-    /// An event of a reply that no operation waits for: a part of what the greeting is answered with, or an error.
+    /// Handles an event that belongs to no operation: of a setup reply, or malformed.
     #[cold]
     pub(super) fn receive_setup_reply(&mut self, index: u32, event: Event<'_>) -> Result<(), Malformed> {
         if !self.is_in_setup(index) {
@@ -88,7 +87,7 @@ impl<C: Codec> Traffic<C> {
         Ok(())
     }
 
-    /// Where the greeting of a connection stands, after something of it has come in.
+    /// The state of a setup after something was received.
     pub(crate) fn connection_setup(&mut self, index: u32) -> SetupStatus {
         match self.setup_rejected.take() {
             Some(setup_rejected) => SetupStatus::Rejected(setup_rejected),

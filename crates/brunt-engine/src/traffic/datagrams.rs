@@ -1,8 +1,7 @@
-//! Datagrams: one for each request, and replies put together from theirs.
+//! UDP: one datagram per request, and replies assembled from theirs.
 //!
-//! Not what a datagram is to whom (the codec knows its header) and not what a reply means ([`super::receiving`]). Here is the memory
-//! that a reply takes until it is complete: datagrams that came before others of it, the front of an event that was cut, the
-//! comparison of a value that is coming in. Invariant: nothing here outlives the request it belongs to.
+//! The codec knows the headers. Kept here until a reply is complete: datagrams that came before earlier ones, the
+//! front of an incomplete event, the value being verified. Invariant: nothing here outlives its request.
 
 use super::Traffic;
 use super::matching::is_requested;
@@ -15,43 +14,44 @@ use brunt_proto::{Codec, DatagramAction, DiscardReason, Malformed, TimedOut};
 use brunt_workload::verify::Verifier;
 use std::io::IoSlice;
 
-/// What a request holds whose reply is not complete.
+/// State of an incomplete reply.
 #[derive(Clone, Copy, Debug, Default)]
 struct Waiting {
-    /// Compares the value that is coming in with what was stored.
+    /// Verifies the value being received.
     verifier: Option<Verifier>,
-    /// As of a connection.
+    /// As in a connection.
     reply_bytes: u64,
-    /// How many bytes of an event that was cut by the end of a datagram are kept.
+    /// Bytes of an incomplete event that are kept.
     leftover: usize,
-    /// Which of a multi-get's keys were reported of.
+    /// Bit set of a multi-get's keys that were reported.
     reported: u128,
 }
 
-/// What the datagrams of a worker take beside its connections; without datagrams, nothing.
+/// Memory of a worker for datagrams; empty without them.
 #[derive(Debug)]
 pub(super) struct Datagrams {
-    /// Places of a connection.
+    /// Slots per connection.
     places: usize,
-    /// By connection and place.
+    /// By connection and slot.
     waiting: Vec<Waiting>,
-    /// Which of its keys the reply has reported of that is being read.
+    /// Bit set of the keys that the current reply has reported.
     reported: u128,
     leftovers: Leftovers,
-    /// Datagrams held for each place, at most, and their lengths and bytes. In one piece, so that what was never needed is no memory.
+    /// Maximum datagrams held per slot, and their lengths and bytes. One allocation: untouched parts cost no
+    /// memory.
     ahead_max: usize,
     held_lens: Vec<u16>,
     held: Box<[u8]>,
-    /// A datagram that was held, and is being read.
+    /// A held datagram that is being read.
     taken: Box<[u8]>,
-    /// What was left over, and the datagram that goes on with it.
+    /// An incomplete event with the datagram that continues it.
     joined: Box<[u8]>,
-    /// Where the requests end that are about to be sent.
+    /// Ends of the requests to send.
     ends: Vec<u32>,
 }
 
 impl Datagrams {
-    /// For so many connections like this one.
+    /// For this many connections with this codec.
     pub(super) fn new<C: Codec>(connections: usize, codec: &C) -> Self {
         let (places, ahead_max) = (codec.places(), usize::from(codec.ahead_max()));
         let count = connections * places;
@@ -71,24 +71,24 @@ impl Datagrams {
         }
     }
 
-    /// Which of all places one of a connection is.
+    /// Index of a connection's slot among all.
     fn at(&self, index: u32, place: usize) -> usize {
         index as usize * self.places + place
     }
 
-    /// Where a datagram of this number is held: those that are held at a time differ by less than there is room for.
+    /// Index of a held datagram: numbers held at a time differ by less than the capacity.
     fn hold_at(&self, at: usize, sequence: u16) -> usize {
         at * self.ahead_max + usize::from(sequence) % self.ahead_max
     }
 
-    /// Holds a datagram for others before it.
+    /// Holds a datagram until earlier ones come.
     fn hold(&mut self, at: usize, sequence: u16, payload: &[u8]) {
         let hold_at = self.hold_at(at, sequence);
         self.held_lens[hold_at] = payload.len() as u16;
         self.held[hold_at * DATAGRAM_ROOM..][..payload.len()].copy_from_slice(payload);
     }
 
-    /// A datagram that is held, put where it can be read. Yields its length.
+    /// Copies a held datagram to be read. Returns its length.
     fn take_held(&mut self, at: usize, sequence: u16) -> usize {
         let hold_at = self.hold_at(at, sequence);
         let len = usize::from(self.held_lens[hold_at]);
@@ -96,7 +96,7 @@ impl Datagrams {
         len
     }
 
-    /// Nothing is kept of a connection any more.
+    /// Drops everything kept for a connection.
     pub(super) fn forget(&mut self, index: u32) {
         let first = self.at(index, 0);
         self.waiting[first..first + self.places].fill(Waiting::default());
@@ -104,7 +104,7 @@ impl Datagrams {
 }
 
 impl<C: Codec> Traffic<C> {
-    /// Takes in a datagram. Whatever is wrong with it concerns nothing but itself.
+    /// Handles a datagram. Faults affect only the datagram itself.
     pub(super) fn take_datagram(&mut self, index: u32, datagram: &[u8], at_ns: u64, polled_ns: u64) {
         match self.connections[index as usize].codec.receive_datagram(datagram) {
             DatagramAction::Nothing => {}
@@ -135,7 +135,7 @@ impl<C: Codec> Traffic<C> {
         }
     }
 
-    /// Reads what a datagram has of a reply, behind what was left over of it.
+    /// Decodes a datagram's part of a reply, after what was left over.
     fn read_payload(&mut self, index: u32, at: usize, payload: &[u8], at_ns: u64, polled_ns: u64) {
         let before = self.datagrams.waiting[at];
         let connection = &mut self.connections[index as usize];
@@ -160,14 +160,13 @@ impl<C: Codec> Traffic<C> {
                 Waiting { verifier, reply_bytes, leftover: rest.len(), reported: self.datagrams.reported }
             }
             Ok(_) => Waiting::default(),
-            // Passed over, as if it had not come.
+            // Discarded as if it had not come.
             Err(()) => before,
         };
         self.datagrams.joined = joined;
     }
 
-    /// Bytes of a reply that cannot be read, or need not be because they were here before: they are passed over, and the request goes
-    /// on waiting.
+    /// Discards bytes of a reply that are malformed or duplicate; the request waits on.
     #[cold]
     pub(super) fn discard_bytes(&mut self, index: u32, bytes: &[u8], at_ns: u64, reason: Malformed) {
         self.connections[index as usize].codec.skip();
@@ -198,8 +197,8 @@ impl<C: Codec> Traffic<C> {
         self.datagrams.reported & 1 << at != 0
     }
 
-    /// Is this key reported of once more? A multi-get's reply comes in several trains, and nothing but the key shows that one was here
-    /// before. What it holds is passed over, and what is behind that is not: that may be the end of the reply.
+    /// Was this key reported before? A multi-get's reply comes in several trains, and only the key tells
+    /// duplicates. The value is discarded, the rest is not: it may be the end of the reply.
     pub(super) fn is_repeated(&mut self, index: u32, head: EntryId, key: &[u8]) -> bool {
         let entry = self.in_flight.get(head);
         let is_repeated = if let (KeyRef::Id(_) | KeyRef::Offset(_), 1) = (entry.key(), entry.details.count) {
@@ -219,7 +218,7 @@ impl<C: Codec> Traffic<C> {
         is_repeated
     }
 
-    /// The request with this token has timed out.
+    /// Drops what is kept for a timed-out request.
     pub(super) fn forget_datagrams(&mut self, index: u32, token: u32) {
         if let Some(TimedOut { place, missing }) = self.connections[index as usize].codec.time_out(token) {
             let at = self.datagrams.at(index, place);
@@ -228,7 +227,7 @@ impl<C: Codec> Traffic<C> {
         }
     }
 
-    /// Sends what is queued on a connection, a datagram for each request. `None`: handed in with others, and the result follows.
+    /// Sends queued requests, one datagram each. `None`: deferred, the result follows.
     #[expect(unsafe_code, reason = "a promise to the Io that the bytes stay")]
     pub(super) fn send_datagrams<I: Io>(&mut self, io: &mut I, index: LinkId) -> Option<SendResult> {
         let connection = &self.connections[index as usize];

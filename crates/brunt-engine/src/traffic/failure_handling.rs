@@ -1,9 +1,9 @@
-//! Going wrong: connections that are lost, requests that time out, and what is left when the run is over.
+//! Failures: lost connections, timed-out requests, and what is left when the run ends.
 //!
-//! Network trouble is data: everything here is booked, and the run goes on. Invariant: an operation that was sent ends
-//! as lost or timed out; one that was not waits for another connection, and is unsent when the run ends first, or when
-//! the server has not taken it in within a time-out (`giving_up` has those that are on no connection), or at once where
-//! its schedule was that of the connection.
+//! Network failures are data: they are counted, and the run goes on. Invariant: a sent operation ends as lost or
+//! timed out. An unsent one waits for another connection; it ends unsent when the run ends, when the server has not
+//! taken it in within a timeout ([`super::abandoning`] covers those on no connection), or at once if its schedule
+//! was that of the connection.
 
 use super::abandoning::unsent_times;
 use super::{Traffic, free_pipeline};
@@ -21,7 +21,7 @@ use brunt_stats::stamps::StampLoss;
 use brunt_workload::session::DueOp;
 
 impl<C: Codec> Traffic<C> {
-    /// A connection is gone: books everything on it and prepares it for another attempt.
+    /// Fails a connection: ends everything on it and prepares it for another attempt.
     pub(crate) fn fail_connection(&mut self, index: u32, at_ns: u64, fault: FaultKind, class: OutcomeClass) {
         let phase = self.phase_now(at_ns);
         self.recording.fault(phase, fault, at_ns);
@@ -33,7 +33,7 @@ impl<C: Codec> Traffic<C> {
         self.recording
             .connection(phase, if was_up { ConnectionEvent::Lost } else { ConnectionEvent::Failed });
         self.take_off(index);
-        // Its multi-get may be one of those that end here.
+        // The current multi-get may be on it.
         self.reply_ids_of = NO_ENTRY;
         self.note_loss(index, at_ns, fault);
         // SlotTable that become free by a loss are due now: that they find no connection is what the loss costs. Where none follows they end, and
@@ -54,7 +54,7 @@ impl<C: Codec> Traffic<C> {
         }
         self.refill_idle(index);
         if taken_back > 0 {
-            // They have waited longer than whatever else does.
+            // They have waited longer than all others.
             let route = self.connections[index as usize].route;
             self.routes[route as usize].waiting.rotate_right(taken_back);
             self.free_rest(index);
@@ -82,8 +82,7 @@ impl<C: Codec> Traffic<C> {
         }
     }
 
-    /// A connection with a schedule of its own is gone: those of its calls that were due and had not left are given up, and those that
-    /// would have been due later are none.
+    /// Ends the schedule of a connection with it: unsent due calls are abandoned, later ones are dropped.
     fn end_calls(&mut self, index: u32, at_ns: u64) {
         let lane_index = self.lane_of(index);
         if !self.lanes.get(lane_index as usize).is_some_and(|lane| lane.session.follows_connection()) {
@@ -105,7 +104,7 @@ impl<C: Codec> Traffic<C> {
         self.deadlines.set(lane_index, u64::MAX);
     }
 
-    /// The rest of a connection's pipeline has gone elsewhere: the slots that waited for it here do so no longer.
+    /// Frees the slots that waited for the rest of a pipeline, which moved elsewhere.
     fn free_rest(&mut self, index: u32) {
         let lane_index = self.lane_of(index);
         let Some(lane) = self.lanes.get_mut(lane_index as usize) else { return };
@@ -118,7 +117,7 @@ impl<C: Codec> Traffic<C> {
         }
     }
 
-    /// What the loss of a connection says of its server; while no other is up, one of them looks whether it is back.
+    /// Notes the loss at its server's health; while no other connection is up, one of them probes.
     fn note_loss(&mut self, index: u32, at_ns: u64, fault: FaultKind) {
         let connection = &self.connections[index as usize];
         let lifetimes = &mut self.lifetimes[usize::from(connection.class)];
@@ -126,7 +125,7 @@ impl<C: Codec> Traffic<C> {
         let oldest = connection.chain.head;
         let oldest_sent_ns = if oldest == NO_ENTRY { 0 } else { self.in_flight.get(oldest).sent_ns };
         let evidence_ns = match fault {
-            // What timed out has shown nothing since it was sent, or since the socket was full.
+            // A timeout is evidence from the send on, or from when the socket was full.
             FaultKind::TimedOut | FaultKind::SocketTimedOut if oldest_sent_ns != 0 => oldest_sent_ns,
             FaultKind::TimedOut | FaultKind::SocketTimedOut if connection.stuck => connection.stuck_ns,
             _ => at_ns,
@@ -137,14 +136,14 @@ impl<C: Codec> Traffic<C> {
             health.last_up_ns = at_ns;
             lifetimes.up -= 1;
         }
-        // Who is to try often, tries as often as the plan has attempts.
+        // Attempts that count are made as planned instead.
         if health.up == 0 && health.prober.is_none() && !lifetimes.counts_attempts() {
             health.prober = Some(index);
             health.last_up_ns = at_ns;
         }
     }
 
-    /// Books an operation that was sent and is given up, alone or with its connection.
+    /// Ends a sent operation as failed, alone or with its connection.
     pub(super) fn fail_request(
         &mut self,
         index: u32,
@@ -156,26 +155,26 @@ impl<C: Codec> Traffic<C> {
         let server = self.connections[index as usize].server;
         let health = &mut self.servers[usize::from(server)];
         match fault {
-            // With its connection there was trouble before this.
+            // The connection's failure was noted before.
             FaultKind::TimedOut | FaultKind::SocketTimedOut => health.request_timed_out(entry.sent_ns),
             _ => health.request_failed(OutageKind::from(fault), entry.sent_ns),
         }
         self.recording.failed_at(server);
         let deadline_ns = entry.sent_ns + self.timeout_ns;
         let (class, done_ns) = match class {
-            // Booked at the time-out value, however late the loop noticed.
+            // Ends at the timeout, however late the loop notices.
             OutcomeClass::Timeout if deadline_ns <= at_ns => (OutcomeClass::Timeout, deadline_ns),
             _ => (OutcomeClass::Lost, at_ns),
         };
         let mut entry = *entry;
         if entry.details.first_byte_ns > done_ns {
-            // It came to be seen only after the time-out.
+            // Its first byte was seen only after the timeout.
             entry.details.first_byte_ns = 0;
         }
         self.book(index, &entry, Outcome::without_reply(class), done_ns, done_ns);
     }
 
-    /// Takes the operation off a connection that was queued on it first, whether it wants a reply or not.
+    /// Removes the operation that was queued first on a connection, with or without a reply.
     fn pop_oldest(&mut self, index: u32) -> Option<Entry> {
         let connection = &mut self.connections[index as usize];
         let place = |chain: &Chain| match chain.head {
@@ -187,7 +186,7 @@ impl<C: Codec> Traffic<C> {
             .pop(index, if is_silent { &mut connection.unacknowledged } else { &mut connection.chain })
     }
 
-    /// An operation whose last byte was not handed over has not left: it waits for another connection, as late as it is.
+    /// Returns an operation that was not sent whole to its route, to wait for another connection.
     fn take_back(&mut self, index: u32, entry: &Entry) {
         let op = self.prepare_resend(entry);
         let route = self.connections[index as usize].route;
@@ -208,8 +207,8 @@ impl<C: Codec> Traffic<C> {
         });
     }
 
-    /// The oldest operation of a connection has waited in vain to be taken in: it is never sent. Those behind it may fare
-    /// better elsewhere.
+    /// Abandons the oldest operation of a connection, which the server has not taken in. Later ones may be sent
+    /// elsewhere.
     fn abandon_unsent(&mut self, index: u32, now_ns: u64) {
         let Some(entry) = self.pop_oldest(index) else { return };
         self.leave_idle(index);
@@ -231,7 +230,7 @@ impl<C: Codec> Traffic<C> {
         }
     }
 
-    /// A server answers again: whoever pauses before another attempt need not.
+    /// Ends the pauses before attempts to connect to a server that answers again.
     #[cold]
     pub(super) fn retry_now(&mut self, server: u16, now_ns: u64) {
         for index in 0..self.connections.len() {
@@ -247,10 +246,10 @@ impl<C: Codec> Traffic<C> {
         }
     }
 
-    /// Gives up every connection whose oldest operation has timed out; with tokens, where that is enough, the operation alone.
-    /// Returns when to look again. What was handed over must have its result: what has none counts as not sent.
+    /// Times out connections by their oldest operation; with request ids, if that suffices, the operation alone.
+    /// Returns when to check again. Deferred sends must have their results: those without count as unsent.
     ///
-    /// One look over the heads suffices until the earliest deadline found: whatever is sent later times out later.
+    /// Checking the oldest suffices until the earliest deadline: later requests time out later.
     pub(crate) fn expire<I: Io>(&mut self, io: &mut I, now_ns: u64) -> u64 {
         let mut earliest_ns = now_ns + self.timeout_ns;
         for index in 0..self.connections.len() as u32 {
@@ -267,9 +266,9 @@ impl<C: Codec> Traffic<C> {
             }
             let entry = self.in_flight.get(head);
             let since_ns = match entry.sent_ns {
-                // A request that the peer does not even take in is timed from when its socket was full…
+                // A request that the peer does not take in is timed from when its socket was full…
                 0 if connection.stuck => connection.stuck_ns,
-                // …and one whose send has no result yet is only just being sent.
+                // …and one without a send result is being sent.
                 0 => continue,
                 sent_ns => sent_ns,
             };
@@ -287,13 +286,13 @@ impl<C: Codec> Traffic<C> {
         earliest_ns
     }
 
-    /// Did a connection go down since the last call, so that another attempt must be scheduled?
+    /// Was a connection lost since the last call, so that another attempt must be scheduled?
     #[inline]
     pub(crate) fn take_any_lost(&mut self) -> bool {
         std::mem::take(&mut self.any_lost)
     }
 
-    /// The run is over: books what was never sent and what is still in flight.
+    /// Counts unsent and unanswered operations when the run is over.
     pub(crate) fn close_accounts(&mut self, now_ns: u64) {
         self.close_health(now_ns);
         let window = self.window;
@@ -311,7 +310,7 @@ impl<C: Codec> Traffic<C> {
             self.close_redirected(&picked, now_ns);
         }
         for lane in 0..self.lanes.len() {
-            // Still in the schedule, because the queue before it was full.
+            // Still in the schedule behind a full queue.
             while self.lanes[lane].session.is_open()
                 && self.lanes[lane].session.due_ns() < window.end_ns
                 && !self.lanes[lane].session.needs_block()
@@ -337,7 +336,7 @@ impl<C: Codec> Traffic<C> {
         debug_assert!(self.busy.is_idle(), "every connection and queue that had requests has been emptied");
     }
 
-    /// Books an operation, or a part of one, that waits when the run is over.
+    /// Counts an operation, or a part, that waits when the run is over.
     fn close_waiting(&mut self, picked: &Picked, now_ns: u64) {
         let server = self.server_of(picked.route);
         self.recording.unsent_to(server);
@@ -351,13 +350,13 @@ impl<C: Codec> Traffic<C> {
         }
     }
 
-    /// Books an operation that was due and that nobody has looked at when the run is over.
+    /// Counts a due operation that was never picked.
     fn close_due(&mut self, lane: usize, issue: &DueOp, now_ns: u64) {
         let phase = self.window.phase_of(issue.intended_ns);
         self.recording.scheduled(phase, &issue.op);
         let routes = &self.lanes[lane].routes;
         if routes.len() > 1 {
-            // Which server it would have gone to is not said.
+            // Its server is unknown.
             return self.recording.unsent(phase, &issue.op);
         }
         let server = self.server_of(routes.start);
@@ -366,7 +365,7 @@ impl<C: Codec> Traffic<C> {
         self.close_unsent(server, phase, &issue.op, &unsent_times(issue.intended_ns, now_ns, now_ns));
     }
 
-    /// Books an operation, or a part of one, that has not ended when the run has.
+    /// Counts an operation, or a part, that is in flight when the run is over.
     fn close_entry(&mut self, server: u16, entry: &Entry, now_ns: u64) {
         let entry = &self.without_redirect(entry);
         if entry.sent_ns == 0 {
@@ -395,10 +394,10 @@ impl<C: Codec> Traffic<C> {
         }
     }
 
-    /// Books an operation in parts that has not ended when the run has.
+    /// Counts an operation in parts that is in flight when the run is over.
     pub(super) fn close_group(&mut self, group: &crate::state::group::Group, now_ns: u64) {
         if group.abandoned {
-            // It has failed with that part, whatever would have become of the others.
+            // It has failed with the abandoned part.
             self.record_group(group, now_ns, now_ns);
             return;
         }
@@ -416,7 +415,7 @@ impl<C: Codec> Traffic<C> {
         self.connections[self.routes[route as usize].connections.start as usize].server
     }
 
-    /// Is anything out at a server, or waiting for it?
+    /// Are requests to a server in flight or waiting?
     fn has_requests(&self, server: usize) -> bool {
         let is_its = |connection: u32| usize::from(self.connections[connection as usize].server) == server;
         let is_out = |link: u32| is_its(link) && self.connections[link as usize].outstanding() > 0;
@@ -424,8 +423,8 @@ impl<C: Codec> Traffic<C> {
             || self.routes.iter().any(|route| route.backlog() > 0 && is_its(route.connections.start))
     }
 
-    /// How many requests a server has not answered, and when the oldest of them was sent; of datagrams, which may be lost, those alone
-    /// that were sent since it answered last.
+    /// Unanswered requests of a server, and when the oldest was sent; of datagrams, only those since its last
+    /// answer.
     pub(super) fn unanswered(&self, server: usize) -> (usize, Option<u64>) {
         let since_ns =
             if self.servers[server].is_lossy() { self.servers[server].last_success_ns() } else { 0 };
@@ -444,16 +443,16 @@ impl<C: Codec> Traffic<C> {
         (count, oldest)
     }
 
-    /// Notes outages that are not over.
+    /// Records outages that are not over.
     fn close_health(&mut self, now_ns: u64) {
         for server in 0..self.servers.len() {
             let (unanswered, oldest) = self.unanswered(server);
             if !self.servers[server].is_silent(unanswered) {
                 continue;
             }
-            // Nothing was asked of it any more, or nothing could fail any more: then its silence says nothing.
+            // Without requests, or after the last possible failure, its silence means nothing.
             let health = &self.servers[server];
-            // A socket for datagrams stays up whatever becomes of the server.
+            // A datagram socket stays up when the server is down.
             let is_down = health.up == 0 || health.is_lossy() && health.trouble_since_ns() != 0;
             let could_show = is_down && health.trouble_since_ns() < self.window.end_ns;
             if !could_show && !self.has_requests(server) {

@@ -1,9 +1,8 @@
-//! Taking in the usual: whole replies that hold the value asked for, to operations that stand for themselves.
+//! The fast path of receiving: whole hits of simple gets.
 //!
-//! Not everything else: a reply that is cut, wrong, or of several keys, and an operation that has parts or may be followed,
-//! are left where they lie, for [`super::receiving`] to take in. What is the same for all replies of a read is looked up
-//! once, and operations that ended equal_hits are booked together. Invariant: what was taken in here has left the chain, has
-//! given its slot back and is booked.
+//! Everything else is left to [`super::receiving`]: incomplete or wrong replies, several keys, operations in parts
+//! or with fills. Lookups are made once per read, and equal samples are recorded together. Invariant: an operation
+//! handled here has left its chain, freed its slot and is recorded.
 
 use super::matching::is_requested;
 use super::{Traffic, give_back};
@@ -20,7 +19,7 @@ use brunt_stats::sample::{Sample, Times};
 use brunt_workload::payload::Payload;
 use brunt_workload::verify::{Expected, Integrity, Verifier};
 
-/// How every operation ends that is taken in here.
+/// The outcome of every operation handled here.
 const HIT: Outcome = Outcome { class: OutcomeClass::Hit, reply: ReplyKind::Value };
 
 /// One read of a connection.
@@ -30,13 +29,12 @@ pub(super) struct ReadTimes {
     pub index: u32,
     /// When it returned.
     pub at_ns: u64,
-    /// When the connection had been looked at in vain before.
+    /// When the connection was last polled without a result.
     pub polled_ns: u64,
 }
 
 impl<C: Codec> Traffic<C> {
-    /// Takes in what is usual at the front of `input`, from `used` on, and moves that on. Yields the first event that is
-    /// not usual, and how many bytes that one uses up.
+    /// Handles simple hits from `used` on, and advances `used`. Returns the first other event and its length.
     #[inline]
     pub(super) fn receive_fast_hits<'a>(
         &mut self,
@@ -63,7 +61,7 @@ impl<C: Codec> Traffic<C> {
         let busy_lag_ns = busy.lag_ns(connection.server);
         let mut equal_hits = EqualHits { last: None, count: 0, first_sent_ns: 0 };
         let rest = loop {
-            // Most reads end with a reply: then there is nothing to ask for.
+            // Most reads end with a reply.
             let is_over = *used == input.len();
             let next = if is_over { (0, None) } else { connection.codec.decode(&input[*used..]) };
             let ended = match next.1 {
@@ -109,7 +107,7 @@ impl<C: Codec> Traffic<C> {
                 busy.leave(connection.server);
             }
             if !route.waiting.is_empty() {
-                // A reply that lay unread delayed those that wait for its connection.
+                // An unread reply delayed the operations that wait for its connection.
                 busy.note_unread(connection.server, read.polled_ns.max(equal_hits.first_sent_ns), read.at_ns);
             }
         }
@@ -130,8 +128,8 @@ impl<C: Codec> Traffic<C> {
     }
 }
 
-/// What the value turned out to be, if this is the reply to an operation that stands for itself, and the value is no worse
-/// than none of ours where others may have stored some. Values that may have grown are told apart elsewhere.
+/// The verdict on a value, if this is the reply to a simple get and the value is intact, or foreign where that is
+/// possible. Extended values are verified elsewhere.
 #[inline(always)]
 fn check_fast_hit<C: Codec>(
     lane: &Lane,
@@ -155,17 +153,17 @@ fn check_fast_hit<C: Codec>(
     matches!(verdict, Integrity::Intact | Integrity::Foreign).then_some(verdict)
 }
 
-/// Operations that ended in the same read, one behind the other, and differ in nothing that is booked.
+/// Consecutive hits of one read with equal samples.
 struct EqualHits {
-    /// What each of them is.
+    /// Their row and sample.
     last: Option<(RowHandle, Sample)>,
     count: u32,
-    /// When the first operation of the read was sent.
+    /// When the first of the read was sent.
     first_sent_ns: u64,
 }
 
 impl EqualHits {
-    /// Counts one more. False if it differs.
+    /// Adds an equal one. False if it differs.
     #[inline]
     fn takes(&mut self, entry: &Entry) -> bool {
         let Some((account, Sample { times, .. })) = &self.last else { return false };
@@ -177,7 +175,7 @@ impl EqualHits {
         takes
     }
 
-    /// Begins with another one, when those before are booked.
+    /// Begins with a different one, after recording.
     #[inline]
     fn begin(&mut self, read: ReadTimes, entry: &Entry, busy_lag_ns: Option<u64>) {
         let ReadTimes { at_ns, polled_ns, .. } = read;
@@ -196,7 +194,7 @@ impl EqualHits {
         (self.last, self.count) = (Some((entry.account, sample)), 1);
     }
 
-    /// Books them.
+    /// Records them.
     #[inline(always)]
     fn book(&self, read: ReadTimes, recording: &mut Recording, health: &mut Health) {
         let Some((account, sample)) = &self.last else { return };

@@ -1,8 +1,8 @@
-//! Queueing the usual: gets of a closed loop, each on the connection whose slot it fills.
+//! The fast path of sending: gets of a closed loop, each on the connection of its slot.
 //!
-//! Not everything else: other kinds, connections that take nothing now, and what finds no room are left for
-//! [`super::Traffic::enqueue_due`], which can queue everything or let it wait. Invariant: what was queued here is counted as
-//! scheduled and picked, on a connection's chain, and as one of those with something to send.
+//! Everything else is left to [`super::Traffic::enqueue_due`]: other kinds, unusable connections, full queues.
+//! Invariant: an operation queued here is counted as scheduled and picked, on a connection's chain, and its
+//! connection is marked to be sent.
 
 use super::Traffic;
 use crate::state::ids::{NO_GROUP, NO_REDIRECT, NO_SHARED_SLOT};
@@ -15,8 +15,8 @@ use brunt_stats::recorder::RowHandle;
 use brunt_workload::session::{DueOp, Next};
 
 impl<C: Codec> Traffic<C> {
-    /// Takes what is due of a lane whose operations are bound to connections, and queues it. Yields the first operation
-    /// that is not usual, if there is one.
+    /// Queues due gets of a lane with bound slots. Returns the first operation that is not queued here, if there is
+    /// one.
     #[inline]
     pub(super) fn queue_fast_gets(&mut self, lane_index: u32, now_ns: u64) -> Option<DueOp> {
         let Self { lanes, routes, connections, busy, in_flight, recording, dirty, window, .. } = self;
@@ -86,17 +86,17 @@ impl<C: Codec> Traffic<C> {
     }
 }
 
-/// Gets of one class that became due one behind the other, counted together as long as they belong to one phase.
+/// Consecutive due gets of one class and phase, counted together.
 #[derive(Default)]
 struct Gets {
     last: Option<(Phase, RowHandle)>,
     count: u32,
-    /// Those of all phases.
+    /// Count over all phases.
     total: u32,
 }
 
 impl Gets {
-    /// Where one is booked.
+    /// The row of a get.
     #[inline]
     fn account(&mut self, recording: &mut Recording, phase: Phase, op: &Op) -> RowHandle {
         match self.last {
@@ -110,7 +110,7 @@ impl Gets {
         }
     }
 
-    /// Books what was counted.
+    /// Adds the count to the recording.
     #[inline]
     fn settle(&mut self, recording: &mut Recording) {
         if let Some((_, account)) = self.last.take() {

@@ -1,9 +1,8 @@
-//! Matching: which operation a reply answers, and what becomes of replies that answer none.
+//! Finds the operation that a reply answers, and handles unmatched replies.
 //!
-//! Not what a reply means (that is [`super::receiving`]). Where replies come in the order of the requests it is the oldest
-//! operation of the connection, and a reply that nobody waits for means that requests and replies are out of step. Where
-//! they carry tokens it may be any, a reply that nobody waits for is a stray, and an operation that times out goes alone.
-//! Invariant: with tokens nothing that a server says of an operation that was given up reaches another one.
+//! With FIFO matching it is the oldest operation of the connection, and an unmatched reply means that requests and
+//! replies are out of step. With request ids an unmatched reply is discarded, and an operation times out alone.
+//! Invariant: with request ids, a reply to a timed-out operation never reaches another one.
 
 use super::Traffic;
 use crate::state::ids::{EntryId, NO_ENTRY};
@@ -14,7 +13,7 @@ use brunt_stats::stamps::StampLoss;
 use brunt_workload::keys::KeyGenerator;
 
 impl<C: Codec> Traffic<C> {
-    /// The operation that an event is about; [`NO_ENTRY`] if there is none, or none that is known by its token yet.
+    /// The operation of an event; [`NO_ENTRY`] if there is none, or none known yet.
     #[inline(always)]
     pub(super) fn answered(&mut self, index: u32, event: &Event<'_>) -> EntryId {
         let connection = &self.connections[index as usize];
@@ -41,8 +40,8 @@ impl<C: Codec> Traffic<C> {
         }
     }
 
-    /// May a reply without a token answer what nobody waits for any more: an operation that was given up on this connection, which has
-    /// brought nothing since, or a change that asked for no reply? If it is the oldest's all the same, that one times out.
+    /// May a reply without a request id be unmatched: after a timeout on this connection without received bytes
+    /// since, or with writes that request no reply? If it was for the oldest operation, that one times out.
     fn may_be_unmatched(&self, index: u32) -> bool {
         let connection = &self.connections[index as usize];
         let is_silent = |lane: u32| self.lanes[lane as usize].noreply;
@@ -51,8 +50,8 @@ impl<C: Codec> Traffic<C> {
         has_given_up && !connection.codec.is_in_order()
     }
 
-    /// An event that is about no operation: of what a greeting is answered with; or, with tokens, what stands before the token
-    /// or belongs to the last one. An error means that requests and replies are out of step.
+    /// Handles an event without an operation: of the connection setup or, with request ids, of an unmatched reply.
+    /// An error means that requests and replies are out of step.
     pub(super) fn handle_unmatched(
         &mut self,
         index: u32,
@@ -70,7 +69,7 @@ impl<C: Codec> Traffic<C> {
                     self.wrong_bytes.feed(index, verifier, &self.payload, piece);
                 }
             }
-            // Of the value that follows, if one does, nobody expects anything.
+            // The value of an unmatched reply is not verified.
             Event::Key { .. } => connection.verifier = None,
             Event::Found { .. } => self.discard_unmatched(index, &[]),
             Event::End { text, .. } => self.discard_unmatched(index, text),
@@ -79,24 +78,24 @@ impl<C: Codec> Traffic<C> {
         Ok(())
     }
 
-    /// A reply is over that nobody waits for: it came twice, or too late, or to a change that asked for none and failed.
+    /// Ends an unmatched reply: a duplicate, a late one, or the error of a write that requested none.
     fn discard_unmatched(&mut self, index: u32, text: &[u8]) {
         self.connections[index as usize].verifier = None;
         self.recording.counts.stray_replies += 1;
         if !text.is_empty() {
             self.recording.note_error(text);
         }
-        // The stamps of this read may be the stray's.
+        // The timestamps of this read may belong to the unmatched reply.
         self.stamper.discard(index, StampLoss::SharedRead);
     }
 
-    /// Gives up the operations of a connection that have timed out, each for itself. Those are left of a connection that has
-    /// brought nothing for a whole time-out after the last such: its peer is gone, and it is to be lost like any other.
+    /// Times out overdue operations one by one. If nothing was received for a whole timeout after the last one, the
+    /// rest stays: the peer is down, and the connection fails as a whole.
     pub(super) fn time_out_overdue(&mut self, index: u32, now_ns: u64) {
         loop {
             let is_by_datagram = self.is_by_datagram(index);
             let connection = &mut self.connections[index as usize];
-            // What is lost on the way says nothing of the peer.
+            // A lost datagram says nothing about the peer.
             let is_dead = !is_by_datagram
                 && connection.given_up_ns != 0
                 && now_ns >= connection.given_up_ns + self.timeout_ns;
@@ -131,8 +130,8 @@ impl<C: Codec> Traffic<C> {
     }
 }
 
-/// Is the key that a server names the one with this id, which was asked for? One that it does not name is. Keys of a plan are
-/// printable ASCII, so no dialect encodes them, and what it names is compared as it is.
+/// Is a key in a reply the requested one with this id? An unnamed key is. Keys of a plan are printable ASCII, which
+/// no protocol encodes, so bytes are compared.
 #[inline(always)]
 pub(super) fn is_requested<C: Codec>(keyspace: &KeyGenerator, id: u64, key: &[u8]) -> bool {
     match C::KEY_NAMES {

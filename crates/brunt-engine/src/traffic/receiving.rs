@@ -1,7 +1,7 @@
-//! Taking in: bytes become events, events end operations, operations become samples.
+//! Receives replies: bytes become events, events end operations, operations become samples.
 //!
-//! Not parsing (that is the codec's), and not which operation a reply answers (that is [`super::matching`]'s). Invariant: a
-//! reply ends the operation that it answers, once.
+//! The codec parses, [`super::matching`] finds the operation. Invariant: a reply ends the operation that it
+//! answers, once.
 
 use super::Traffic;
 use super::abandoning::unsent_times;
@@ -23,11 +23,11 @@ use brunt_stats::outage_span::OutageKind;
 use brunt_stats::sample::{Sample, Times};
 use brunt_workload::verify::{Expected, Verifier};
 
-/// Of a value that is not chosen nothing is compared but a head, if it has one.
+/// Of a value that is not selected only the head is verified, if it has one.
 pub(super) const UNCHECKED: Expected = Expected::Grown { len_min: 0 };
 
 impl<C: Codec> Traffic<C> {
-    /// Takes in bytes that were received. An error means that the connection was given up and is to be closed.
+    /// Handles received bytes. An error means that the connection has failed and is to be closed.
     #[inline(always)]
     pub(crate) fn receive(&mut self, index: u32, input: &[u8], at_ns: u64, polled_ns: u64) -> Result<(), ()> {
         let phase = self.phase_now(at_ns);
@@ -55,8 +55,7 @@ impl<C: Codec> Traffic<C> {
         Ok(())
     }
 
-    /// Takes in an event that was cut, whose front is in `joined`: that has room for the longest. Yields what is left of the
-    /// input, if it went as far.
+    /// Completes an incomplete event, whose front is in `joined`. Returns the rest of the input.
     fn complete<'a>(
         &mut self,
         index: u32,
@@ -76,7 +75,7 @@ impl<C: Codec> Traffic<C> {
             } else {
                 input = &input[added..];
                 joined.copy_within(used..carried + added, 0);
-                // More may have been used than was added: several events lay there and waited for the one behind them.
+                // More may be used than was added, if events waited for a later one.
                 carried = carried + added - used;
             }
         }
@@ -84,7 +83,7 @@ impl<C: Codec> Traffic<C> {
         Ok(input)
     }
 
-    /// Decodes as much as there is; how many bytes were used up.
+    /// Decodes all complete events. Returns the number of bytes used.
     #[inline]
     pub(super) fn decode(
         &mut self,
@@ -98,14 +97,14 @@ impl<C: Codec> Traffic<C> {
         }
         let mut used = 0;
         loop {
-            // What is usual first, then one reply of any other kind.
+            // Fast hits first, then one other reply.
             let mut next = self.receive_fast_hits(ReadTimes { index, at_ns, polled_ns }, input, &mut used);
             let begun = used;
             loop {
                 let (step, Some(event)) = next else { return Ok(used) };
                 let is_over = matches!(event, Event::Found { .. } | Event::End { .. });
                 if let Err(reason) = self.take_in(index, event, at_ns, polled_ns) {
-                    // Of a reply that is one, but not to this operation, all that is there is to be seen.
+                    // A valid reply that does not fit its operation is shown whole.
                     let from = if matches!(event, Event::Bad(_)) { used } else { begun };
                     let id = self.answered(index, &event);
                     return self.handle_malformed(index, id, &input[from..], at_ns, reason);
@@ -119,7 +118,7 @@ impl<C: Codec> Traffic<C> {
         }
     }
 
-    /// The same where the sizes of replies are metered: event by event.
+    /// As `decode`, event by event, with metered reply sizes.
     #[inline(never)]
     fn decode_metered(&mut self, index: u32, input: &[u8], at_ns: u64, polled_ns: u64) -> Result<usize, ()> {
         let mut used = 0;
@@ -135,7 +134,7 @@ impl<C: Codec> Traffic<C> {
         Ok(used)
     }
 
-    /// Adds the bytes of an event to the reply that they are a part of, and meters that when it is over.
+    /// Adds the bytes of an event to its reply, and meters the size at its end.
     fn meter_reply(&mut self, index: u32, event: &Event<'_>, bytes: u64) {
         if matches!(event, Event::Push { .. } | Event::Bad(_)) {
             return;
@@ -151,12 +150,12 @@ impl<C: Codec> Traffic<C> {
         }
     }
 
-    /// Takes in one event. An error means that requests and replies are out of step.
+    /// Handles one event. An error means that requests and replies are out of step.
     fn take_in(&mut self, index: u32, event: Event<'_>, at_ns: u64, polled_ns: u64) -> Result<(), Malformed> {
         let id = self.answered(index, &event);
         match event {
             Event::Bad(reason) => return Err(reason),
-            // Nobody asked for it, and nobody waits for it.
+            // A push belongs to no request.
             Event::Push { is_over } => self.recording.counts.pushes += u64::from(is_over),
             _ if id == NO_ENTRY => return self.handle_unmatched(index, event, at_ns),
             Event::Begin => self.in_flight.get_mut(id).details.first_byte_ns = at_ns,
@@ -168,7 +167,7 @@ impl<C: Codec> Traffic<C> {
                 let outcome = self.end_reply(index, id, reply, &[], at_ns);
                 self.finish(index, id, outcome, at_ns, polled_ns);
             }
-            // What a command of the user's brings is its own business.
+            // Replies to user-defined commands are not checked.
             Event::Key { .. } if self.in_flight.get(id).kind == OpKind::Raw => {}
             Event::Key { .. } if !self.in_flight.get(id).kind.is_retrieval() => {
                 return Err(Malformed::OutOfStep);
@@ -208,19 +207,20 @@ impl<C: Codec> Traffic<C> {
                 let outcome = self.end_reply(index, id, reply, text, at_ns);
                 self.finish(index, id, outcome, at_ns, polled_ns);
             }
-            // Parts of replies to commands of the user's; nothing else that is asked has such lines in its reply.
+            // Only replies to user-defined commands have such lines.
             Event::Control(_) => {}
         }
         Ok(())
     }
 
-    /// What a reply means to its operation. An error if that cannot have it: requests and replies are out of step.
+    /// The meaning of a reply to its operation. An error if the operation cannot have it: requests and replies are
+    /// out of step.
     #[inline]
     fn meaning(&self, index: u32, id: EntryId, reply: ReplyKind, form: Form) -> Result<ReplyKind, Malformed> {
         let Entry { kind, details, .. } = self.in_flight.get(id);
         let meaning = self.connections[index as usize].codec.meaning(*kind, reply, form);
         let meaning = meaning.ok_or(Malformed::OutOfStep)?;
-        // Where keys have no names, each of several is told of by its place.
+        // Unnamed keys are reported by position.
         if C::KEY_NAMES == KeyNames::Never && *kind == OpKind::Mget && !meaning.is_error() {
             let is_single = details.count == 1 && matches!(self.in_flight.get(id).key(), KeyRef::Id(_));
             let told = u32::from(details.key_cursor) + if is_single { details.hits } else { 0 };
@@ -237,7 +237,7 @@ impl<C: Codec> Traffic<C> {
         &self.lanes[self.in_flight.get(id).lane() as usize]
     }
 
-    /// A reply is complete. Yields what it comes to for its operation, which is to be finished with it.
+    /// The outcome of a complete reply for its operation, which is to be finished with it.
     #[inline]
     fn end_reply(&mut self, index: u32, id: EntryId, reply: ReplyKind, text: &[u8], at_ns: u64) -> Outcome {
         let kind = self.in_flight.get(id).kind;
@@ -253,8 +253,7 @@ impl<C: Codec> Traffic<C> {
         outcome
     }
 
-    /// An operation has found one more of its keys. False if it asked for fewer: requests and replies are out of
-    /// step.
+    /// Counts a found key of an operation. False if it requested fewer: requests and replies are out of step.
     #[inline]
     fn count_hit(&mut self, id: EntryId, bytes: u32) -> bool {
         let entry = self.in_flight.get_mut(id);
@@ -268,7 +267,7 @@ impl<C: Codec> Traffic<C> {
         true
     }
 
-    /// A whole reply of one key and its value, which is compared at once. False if the operation asked for no key.
+    /// Handles a whole reply of one key and its value. False if no further key was requested.
     #[inline]
     fn found(&mut self, index: u32, id: EntryId, key: &[u8], value: &[u8], at_ns: u64) -> bool {
         let entry = self.in_flight.get_mut(id);
@@ -291,9 +290,8 @@ impl<C: Codec> Traffic<C> {
         true
     }
 
-    /// A value begins, under the key that the server names: from here on its bytes are compared with those that were
-    /// stored under the key that was asked for. False if requests and replies are out of step: there are more keys than
-    /// were asked for, and they have no names by which the value of another could be told.
+    /// Begins a value: its bytes are compared with those stored under the requested key. False if requests and
+    /// replies are out of step: there are more keys than requested, and they have no names to match by.
     #[inline]
     fn begin_value(
         &mut self,
@@ -317,7 +315,7 @@ impl<C: Codec> Traffic<C> {
         }
     }
 
-    /// Which value must follow under the key that the server names, and of which id; `None` if that key was not asked for.
+    /// The value expected under a key of a reply, and its id; `None` if that key was not requested.
     #[inline]
     fn expect_value(
         &mut self,
@@ -365,7 +363,7 @@ impl<C: Codec> Traffic<C> {
         Some((id, expected))
     }
 
-    /// Which value must follow under the key that the server names, of a key in a trace: whoever stored it, in whatever length.
+    /// As `expect_value`, of a key in a trace: stored by anyone, in any length.
     fn expect_recorded<D: Codec>(
         &mut self,
         lane_index: u32,
@@ -388,13 +386,13 @@ impl<C: Codec> Traffic<C> {
         if unique != 0 {
             lane.session.record_unique(id, unique);
         }
-        // Values that may have grown have nothing of ours but a head.
+        // Of extended values only the head is known.
         let own_len = if lane.extends { u32::MAX } else { bytes };
         Some((id, Expected::Named { len: bytes, own_len }))
     }
 
-    /// The reply to a multi-get has come to this key; keys come in the order of the request, those that are missing are
-    /// passed over. Yields the key's id if it was asked for.
+    /// Advances the reply to a multi-get to this key; keys come in request order, skipped ones are missing. Returns
+    /// the key's id if it was requested.
     fn pass_keys(&mut self, index: u32, head: EntryId, key: &[u8], at_ns: u64) -> Option<u64> {
         if self.is_by_datagram(index) {
             return self.pass_key_in_any_order(index, head, key);
@@ -402,7 +400,7 @@ impl<C: Codec> Traffic<C> {
         self.fetch_reply_ids(index, head);
         let cursor = usize::from(self.in_flight.get(head).details.key_cursor);
         let keyspace = &self.lane_at(head).keyspace;
-        // A key that is not named is the next one.
+        // An unnamed key is the next one.
         let is_it = |id: &u64| is_requested::<C>(keyspace, *id, key);
         let place = self.reply_ids.get(cursor..)?.iter().position(is_it)?;
         self.in_flight.get_mut(head).details.key_cursor += place as u16 + 1;
@@ -414,13 +412,12 @@ impl<C: Codec> Traffic<C> {
         Some(self.reply_ids[cursor + place])
     }
 
-    /// The reply to an operation says that one more of its keys is missing. False if it has told of all of them:
-    /// requests and replies are out of step.
+    /// Handles a reported missing key. False if all keys were reported: requests and replies are out of step.
     fn pass_missing(&mut self, index: u32, head: EntryId, key: &[u8], at_ns: u64) -> bool {
         let entry = self.in_flight.get_mut(head);
         if let (KeyRef::Id(_) | KeyRef::Offset(_), 1) = (entry.key(), entry.details.count) {
             entry.details.key_cursor += 1;
-            // What follows the miss of an only key follows when the reply is over.
+            // The fill of a single key is due when the reply is over.
             return u32::from(entry.details.key_cursor) + entry.details.hits == 1;
         }
         let Some(id) = self.pass_keys(index, head, key, at_ns) else { return false };
@@ -430,7 +427,7 @@ impl<C: Codec> Traffic<C> {
         true
     }
 
-    /// Makes sure that the ids of this multi-get (of a part, those that it asked its server for) are at hand.
+    /// Loads the ids of this multi-get (of a part, those of its server).
     pub(super) fn fetch_reply_ids(&mut self, index: u32, head: EntryId) {
         if self.reply_ids_of == head {
             return;
@@ -468,7 +465,7 @@ impl<C: Codec> Traffic<C> {
         }
     }
 
-    /// A retrieval is over: the keys that its reply did not get to are missing.
+    /// Handles the unreported keys of a finished retrieval as missing.
     #[inline]
     fn handle_missing_keys(&mut self, index: u32, head: EntryId, at_ns: u64) {
         if !self.lane_at(head).tracks_misses {
@@ -498,8 +495,7 @@ impl<C: Codec> Traffic<C> {
         }
     }
 
-    /// Stores a key that a retrieval missed: an operation of its own, due now. In closed loop the slot of the retrieval
-    /// is not free before it has ended.
+    /// Issues the fill of a missed key, due now. In closed loop the slot of the retrieval is freed only at its end.
     fn follow(&mut self, index: u32, head: EntryId, id: u64, at_ns: u64) {
         let lane_index = self.in_flight.get(head).lane();
         let lane = &mut self.lanes[lane_index as usize];
@@ -513,7 +509,7 @@ impl<C: Codec> Traffic<C> {
         self.recording.followup(phase, &op);
         self.recording.picked(at_ns, 1);
         let shared_slot = if is_open { NO_SHARED_SLOT } else { self.share_slot(index, head) };
-        // A server that others could stand in for is filled itself, and the others keep their turns.
+        // If any server could take it, the fill goes to the one that missed, and the order of the others is kept.
         let route = match self.lanes[lane_index as usize].routing {
             Routing::InTurn(_) | Routing::AtRandom(_) => self.connections[index as usize].route,
             Routing::Only | Routing::ByKey(_) | Routing::BySlot | Routing::ByKind(_) => {
@@ -534,7 +530,7 @@ impl<C: Codec> Traffic<C> {
         });
     }
 
-    /// One more operation shares the slot of an operation in flight.
+    /// Shares the slot of an operation in flight with one more.
     fn share_slot(&mut self, index: u32, head: EntryId) -> u32 {
         let entry = self.in_flight.get_mut(head);
         let shared_slot = match entry.details.group {
@@ -548,7 +544,7 @@ impl<C: Codec> Traffic<C> {
         *shared_slot
     }
 
-    /// A retrieval has missed one of its keys.
+    /// Handles a missed key of a retrieval.
     fn missed(&mut self, index: u32, head: EntryId, id: u64, at_ns: u64) {
         self.check_miss(index, head, id, at_ns);
         if self.lane_at(head).fills_misses {
@@ -556,7 +552,7 @@ impl<C: Codec> Traffic<C> {
         }
     }
 
-    /// The value that was being compared, if any, is complete: one of this operation.
+    /// Ends the value being verified, if any.
     #[inline]
     fn end_value(&mut self, index: u32, id: EntryId, at_ns: u64) {
         if let Some(verifier) = self.connections[index as usize].verifier.take() {
@@ -564,12 +560,12 @@ impl<C: Codec> Traffic<C> {
         }
     }
 
-    /// Ends an operation of a connection and books it.
+    /// Ends an operation of a connection and records it.
     #[inline]
     fn finish(&mut self, index: u32, id: EntryId, outcome: Outcome, at_ns: u64, polled_ns: u64) {
         let Some(entry) = self.take_answered(index, id, at_ns) else { return };
         if outcome.reply != ReplyKind::None {
-            // Only a reply shows that this connection is of use.
+            // Only a reply shows that the connection works.
             self.connections[index as usize].failures = 0;
         }
         let class = if entry.details.mismatched && outcome.class == OutcomeClass::Hit {
@@ -584,7 +580,7 @@ impl<C: Codec> Traffic<C> {
         self.check_retired(index);
     }
 
-    /// Takes an operation off its connection, to which there is a reply.
+    /// Removes a replied operation from its connection.
     #[inline(always)]
     pub(super) fn take_answered(&mut self, index: u32, id: EntryId, at_ns: u64) -> Option<Entry> {
         let connection = &mut self.connections[index as usize];
@@ -592,7 +588,7 @@ impl<C: Codec> Traffic<C> {
         let mut entry = self.in_flight.remove(index, &mut connection.chain, id)?;
         self.reply_ids_of = NO_ENTRY;
         if entry.sent_ns == 0 {
-            // A reply to a request that has not gone out whole: the server refused it early.
+            // A reply to a partly sent request: the server rejected it early.
             if connection.unsent == id {
                 connection.unsent = after;
             }
@@ -606,7 +602,7 @@ impl<C: Codec> Traffic<C> {
         Some(entry)
     }
 
-    /// What a reply says of its server.
+    /// Notes a reply at its server's health.
     #[inline]
     fn note_health(&mut self, index: u32, sent_ns: u64, class: OutcomeClass, polled_ns: u64, at_ns: u64) {
         let server = self.connections[index as usize].server;
@@ -634,7 +630,7 @@ impl<C: Codec> Traffic<C> {
         }
     }
 
-    /// Books the end of an operation that was sent, or of a part of one, and gives its slot back.
+    /// Records the end of a sent operation, or of a part, and frees its slot.
     #[inline]
     pub(super) fn book(&mut self, index: u32, entry: &Entry, outcome: Outcome, done_ns: u64, polled_ns: u64) {
         if C::REDIRECTS && entry.details.redirect_state != NO_REDIRECT {
@@ -673,7 +669,7 @@ impl<C: Codec> Traffic<C> {
         self.release(index, entry.details.shared_slot, entry.lane(), entry.key(), outcome, done_ns);
     }
 
-    /// A reply that lay unread delayed the operations that wait for its connection.
+    /// Notes an unread reply, which delayed the operations that wait for its connection.
     #[inline]
     fn note_unread(&mut self, index: u32, sent_ns: u64, read_ns: u64, polled_ns: u64) {
         let connection = &self.connections[index as usize];
@@ -683,7 +679,7 @@ impl<C: Codec> Traffic<C> {
         }
     }
 
-    /// Operations of a connection have ended: if they were the last that were out on it, its server may be idle.
+    /// Ends the busy period if the last operation of a connection has ended.
     #[inline]
     pub(super) fn leave_idle(&mut self, index: u32) {
         let connection = &self.connections[index as usize];
@@ -692,19 +688,19 @@ impl<C: Codec> Traffic<C> {
         }
     }
 
-    /// Books the end of an operation that was split over servers, when its last part has ended.
+    /// Records the end of an operation in parts, after its last part, and frees its slot.
     pub(super) fn book_group(&mut self, index: u32, group: &Group, done_ns: u64, polled_ns: u64) {
         let done_ns = self.record_group(group, done_ns, polled_ns);
         self.release(index, group.shared_slot, group.op.session, group.op.key, group.outcome(), done_ns);
     }
 
-    /// The same but for its slot. Yields when it ended.
+    /// As `book_group` without the slot. Returns the end.
     pub(super) fn record_group(&mut self, group: &Group, done_ns: u64, polled_ns: u64) -> u64 {
         let outcome = group.outcome();
         let done_ns = done_ns.max(group.done_ns);
         self.recording.counts.replicas_missed += u64::from(group.missed);
         if group.sent_ns == 0 {
-            // Nobody has had any of it.
+            // No part was sent.
             let times = unsent_times(group.intended_ns, group.picked_ns, done_ns);
             self.recording.abandoned(group.phase, &group.op, &times);
         } else {
@@ -733,8 +729,8 @@ impl<C: Codec> Traffic<C> {
         done_ns
     }
 
-    /// Bytes that are no reply, or none to the operation that they name: that one, or else the one that has waited longest, ends in an
-    /// error, the connection is given up; but of datagrams they are passed over.
+    /// Handles malformed bytes: the operation that they name, or else the oldest, ends in an error, and the
+    /// connection fails. Malformed datagrams are discarded.
     fn handle_malformed(
         &mut self,
         index: u32,
@@ -758,8 +754,7 @@ impl<C: Codec> Traffic<C> {
     }
 }
 
-/// Do these bytes begin as a record of TLS does: an alert, or a part of a handshake, of any version (RFC 8446, section 5.1)? No
-/// reply of a cache does.
+/// Do these bytes begin like a TLS alert or handshake record (RFC 8446, section 5.1)? No cache reply does.
 fn is_record_of_tls(bytes: &[u8]) -> bool {
     matches!(bytes, [0x15 | 0x16, 0x03, 0..=4, ..])
 }

@@ -1,9 +1,9 @@
-//! Redirecting: where in a cluster an operation goes, and goes on to when a node sends it elsewhere.
+//! Clusters: the node of an operation, and its redirects.
 //!
-//! Not who has which slot (that is [`crate::state::hash_slots`]'s). An operation that is sent on waits for a connection to the other
-//! node like any other, and keeps its intended and picked time; it is one sample, which was sent when it was first sent.
-//! Invariants: it is booked as sent once, and each of its sends is a command on the wire; it takes at most [`HOPS_MAX`] hops from node to
-//! node, and where none of them has all of its keys it is not asked again once a time-out has passed since its first send.
+//! [`crate::state::hash_slots`] knows the owners. A redirected operation waits for a connection to the other node
+//! like any other, and keeps its intended and picked time; it is one sample, sent when it was first sent.
+//! Invariants: it counts as sent once, and each send is a command on the wire; it takes at most [`HOPS_MAX`] hops,
+//! and TRYAGAIN is retried for at most a timeout after its first send.
 
 use super::Traffic;
 use crate::state::hash_slots::{RedirectTarget, SlotTable, TRY_AGAIN_NS};
@@ -28,19 +28,19 @@ pub(super) struct ReplyEnd<'a> {
     pub polled_ns: u64,
 }
 
-/// What a node says of an operation that it does not carry out.
+/// A redirect by a node.
 #[derive(Clone, Copy, Debug)]
 enum Hop {
     /// Another node has the slot.
     Moved(u16),
     /// Another node has the key, for now.
     Ask(u16),
-    /// Nobody has all of the keys, for now.
+    /// No node has all of the keys, for now.
     Again,
 }
 
 impl<C: Codec> Traffic<C> {
-    /// The node, as a place among the lane's routes, that an operation goes to.
+    /// The node of an operation, as an index among the lane's routes.
     pub(super) fn node_of(&mut self, lane_index: u32, op: &Op) -> u32 {
         let Self { lanes, slots: Some(slots), key_bytes, .. } = self else { return 0 };
         let lane = &lanes[lane_index as usize];
@@ -55,7 +55,7 @@ impl<C: Codec> Traffic<C> {
         slots.node_of(slot)
     }
 
-    /// Hands a multi-get out in as many parts as its keys have slots: a node takes keys of one slot only in a request.
+    /// Splits a multi-get by slot: a request may have keys of one slot only.
     pub(super) fn split_by_slot(&mut self, lane_index: u32, picked: Picked) -> bool {
         let Self { lanes, slots: Some(slots), key_bytes, .. } = self else { return false };
         let lane = &lanes[lane_index as usize];
@@ -75,7 +75,7 @@ impl<C: Codec> Traffic<C> {
         {
             let count = slots.of_keys[at..].iter().take_while(|other| **other == slot).count();
             at += count;
-            // By its slot a part finds its keys again.
+            // A part finds its keys by its slot.
             let op = Op { count: count as u16, operand: u64::from(slot), ..picked.op };
             let route = first_route + slots.node_of(Some(slot));
             flush_first |= self.submit(Picked { op, route, group, ..picked });
@@ -83,7 +83,7 @@ impl<C: Codec> Traffic<C> {
         flush_first
     }
 
-    /// What goes in front of the request of an operation.
+    /// Bytes before the request of an operation.
     #[inline]
     pub(super) fn preamble(&self, redirect_state: RedirectStateId) -> &'static [u8] {
         match &self.slots {
@@ -96,14 +96,15 @@ impl<C: Codec> Traffic<C> {
         }
     }
 
-    /// The request of an operation is queued behind its preamble.
+    /// Notes that a request was queued behind its preamble.
     pub(super) fn note_asking(&mut self, redirect_state: RedirectStateId) {
         if let Some(slots) = &mut self.slots {
             slots.redirects.get_mut(redirect_state).awaits_asking = true;
         }
     }
 
-    /// Is a reply not the end of its operation? Then it has been sent on, or the reply was to what went before its request.
+    /// Is a reply not the end of its operation? Then the operation was redirected, or the reply was to the
+    /// preamble.
     #[inline]
     pub(super) fn is_redirected(&mut self, index: u32, id: EntryId, reply_end: ReplyEnd<'_>) -> bool {
         self.slots.is_some() && self.follow_redirect(index, id, reply_end)
@@ -118,7 +119,7 @@ impl<C: Codec> Traffic<C> {
         {
             entry.details.first_byte_ns = 0;
             if reply_end.reply.is_error() {
-                // The request behind it will only be sent back.
+                // The request behind it will only be redirected.
                 self.recording.note_error(reply_end.text);
                 self.recording.count_error(C::error_prefix(reply_end.text));
             }
@@ -132,7 +133,7 @@ impl<C: Codec> Traffic<C> {
         };
         match hop_of(slots, &reply_end, connections[index as usize].server) {
             None => false,
-            // Keys are on their way for as long as that takes: a large one for seconds.
+            // Migrating a large key takes seconds.
             Some(Hop::Again) if reply_end.at_ns.saturating_sub(first_sent_ns) >= self.timeout_ns => false,
             Some(hop @ Hop::Again) => {
                 self.redirect_op(index, id, hop, reply_end);
@@ -149,7 +150,7 @@ impl<C: Codec> Traffic<C> {
         }
     }
 
-    /// Takes an operation from the connection on which it was answered, and lets it wait for another one.
+    /// Moves an operation that was redirected to the queue of another node.
     fn redirect_op(&mut self, index: u32, id: EntryId, hop: Hop, reply_end: ReplyEnd<'_>) {
         let Some(entry) = self.take_answered(index, id, reply_end.at_ns) else { return };
         self.note_redirecting_server(index, entry.sent_ns, reply_end);
@@ -165,10 +166,10 @@ impl<C: Codec> Traffic<C> {
             phase: entry.phase,
             account: entry.account,
             intended_ns: entry.intended_ns,
-            // While the redirection lay unread the client held the operation back.
+            // An unread redirect delays the operation by the client.
             picked_ns: entry.picked_ns
                 + reply_end.at_ns.saturating_sub(reply_end.polled_ns.max(entry.sent_ns)),
-            // No lane of a cluster binds operations to connections.
+            // Lanes of a cluster bind no slots.
             connection: None,
             route: match hop {
                 Hop::Moved(node) | Hop::Ask(node) => first_route + u32::from(node),
@@ -181,7 +182,7 @@ impl<C: Codec> Traffic<C> {
         match hop {
             Hop::Again => {
                 slots.paused.push_back((reply_end.at_ns + TRY_AGAIN_NS, picked));
-                // The loop is to set itself a timer.
+                // Makes the loop set a timer.
                 self.any_lost = true;
             }
             Hop::Moved(_) | Hop::Ask(_) => self.enqueue(picked),
@@ -190,7 +191,7 @@ impl<C: Codec> Traffic<C> {
         self.check_retired(index);
     }
 
-    /// What a redirection says of the node that gave it: it answers.
+    /// Notes a redirect at the health of its node, which has answered.
     fn note_redirecting_server(&mut self, index: u32, sent_ns: u64, reply_end: ReplyEnd<'_>) {
         let server = self.connections[index as usize].server;
         self.recording.redirected(server);
@@ -204,14 +205,14 @@ impl<C: Codec> Traffic<C> {
         }
     }
 
-    /// The operation as it is booked: it was sent when it was first sent, wherever it is now.
+    /// The operation as it is recorded: sent when it was first sent.
     pub(super) fn without_redirect(&mut self, entry: &Entry) -> Entry {
         let mut entry = *entry;
         if let Some(slots) = self.slots.as_mut().filter(|_| entry.details.redirect_state != NO_REDIRECT) {
             let redirect_state =
                 slots.redirects.remove(std::mem::replace(&mut entry.details.redirect_state, NO_REDIRECT));
             if entry.sent_ns == 0 {
-                // Its sends before are counted already.
+                // Its earlier sends were counted.
                 entry.details.wire_requests = 0;
             }
             entry.sent_ns = redirect_state.first_sent_ns;
@@ -219,8 +220,7 @@ impl<C: Codec> Traffic<C> {
         entry
     }
 
-    /// Lets operations wait for a connection that have paused long enough, and takes over a new map of the slots. Returns when
-    /// to look again.
+    /// Queues operations whose pause is over, and copies a new slot map. Returns when to check again.
     pub(crate) fn resume(&mut self, now_ns: u64) -> u64 {
         let Some(slots) = &mut self.slots else { return u64::MAX };
         slots.refresh();
@@ -238,12 +238,12 @@ impl<C: Codec> Traffic<C> {
         next_ns
     }
 
-    /// Operations that pause.
+    /// Number of pausing operations.
     pub(super) fn paused(&self) -> usize {
         self.slots.as_ref().map_or(0, |slots| slots.paused.len())
     }
 
-    /// The run is over, and an operation that was sent on waits: it was sent, and has no reply.
+    /// Counts a redirected operation that waits when the run is over: sent, without a reply.
     pub(super) fn close_redirected(&mut self, picked: &Picked, now_ns: u64) {
         let Some(slots) = &mut self.slots else { return };
         let first_sent_ns = slots.redirects.remove(picked.redirect_state).first_sent_ns;
@@ -256,7 +256,7 @@ impl<C: Codec> Traffic<C> {
     }
 }
 
-/// What a node says, if it is a hop to somewhere that we know of. What is learned by it is learned.
+/// The redirect in a reply, if its target is known. A moved slot is learned.
 fn hop_of(slots: &mut SlotTable, reply_end: &ReplyEnd<'_>, server: u16) -> Option<Hop> {
     if !reply_end.reply.is_error() {
         return None;
@@ -277,7 +277,7 @@ fn hop_of(slots: &mut SlotTable, reply_end: &ReplyEnd<'_>, server: u16) -> Optio
     })
 }
 
-/// Counts a hop of an operation. Yields the detour that it is on.
+/// Counts a hop of an operation. Returns its redirect state.
 fn count_hop(slots: &mut SlotTable, entry: &Entry, hop: Hop, at_ns: u64) -> RedirectStateId {
     let id = match entry.details.redirect_state {
         NO_REDIRECT => {
@@ -293,7 +293,7 @@ fn count_hop(slots: &mut SlotTable, entry: &Entry, hop: Hop, at_ns: u64) -> Redi
     match hop {
         Hop::Moved(_) => (redirect_state.needs_asking, slots.counts.moved) = (false, slots.counts.moved + 1),
         Hop::Ask(_) => (redirect_state.needs_asking, slots.counts.ask) = (true, slots.counts.ask + 1),
-        // Asked again where it was, behind what it was asked behind.
+        // Retried at the same node, with the same preamble.
         Hop::Again => slots.counts.try_again += 1,
     }
     id

@@ -1,8 +1,9 @@
-//! Diverting: connections that are lost for good, and where operations go that waited for them or for a replica that is gone.
+//! Connections that never open again, and the operations that waited for them or for a replica that is down.
 //!
-//! Not losing (that is [`super::failure_handling`]). What waits for a server with no other that has its keys waits on, as long as another attempt to
-//! reach it may follow. Invariant: nothing waits for a connection that will never stand, nor for a replica while another lives; it goes to
-//! another server where there is one for it, a part of a change ends without that replica, and whatever else there is is given up.
+//! [`super::failure_handling`] covers the loss. An operation whose server may come back, and whose keys no other
+//! has, waits on. Invariant: no operation waits for a connection that never opens again, nor for a replica while
+//! another is up; it moves to another server if one can serve it, a part of a write ends without the replica, and
+//! the rest is abandoned.
 
 use super::Traffic;
 use crate::state::connection::ConnectionState;
@@ -12,7 +13,7 @@ use brunt_plan::op::Op;
 use brunt_proto::Codec;
 
 impl<C: Codec> Traffic<C> {
-    /// Will another attempt follow when this connection is lost now?
+    /// Will this connection be replaced when it is lost now?
     pub(super) fn reconnects(&self, index: u32) -> bool {
         let connection = &self.connections[index as usize];
         let lifetimes = &self.lifetimes[usize::from(connection.class)];
@@ -20,12 +21,12 @@ impl<C: Codec> Traffic<C> {
         lifetimes.reconnects(others > 0)
     }
 
-    /// Has this worker lost all of its connections, and may begin none any more?
+    /// Has this worker lost all of its connections for good?
     pub(crate) fn has_no_client(&self) -> bool {
         self.recording.counts.connections_abandoned as usize == self.connections.len()
     }
 
-    /// A connection is lost, and none is to follow. With the last one of its class those go that were to be tried again.
+    /// Closes a lost connection for good. With the last one of its class go those that would have been retried.
     pub(super) fn close_after_loss(&mut self, index: u32, at_ns: u64) {
         let class = self.connections[index as usize].class;
         self.close_for_good(index);
@@ -46,14 +47,14 @@ impl<C: Codec> Traffic<C> {
     fn close_for_good(&mut self, index: u32) {
         self.reset_to(index, ConnectionState::Gone);
         let connection = &mut self.connections[index as usize];
-        // Its slots stay with it.
+        // Its slots end with it.
         connection.calls_left = 0;
         let server = &mut self.servers[usize::from(connection.server)];
         server.prober = server.prober.filter(|prober| *prober != index);
         self.recording.counts.connections_abandoned += 1;
     }
 
-    /// The same of all that have used a connection.
+    /// Ends the closed loops of a connection's lanes without connections.
     fn end_closed_loops(&mut self, index: u32, at_ns: u64) {
         let route = self.connections[index as usize].route as usize;
         for at in 0.. {
@@ -62,7 +63,7 @@ impl<C: Codec> Traffic<C> {
         }
     }
 
-    /// A closed loop that has no connection any more is over. An open loop's schedule goes on, and nothing of it is sent.
+    /// Ends a closed loop without connections. An open loop's schedule goes on unsent.
     fn end_closed_loop(&mut self, lane_index: u32, at_ns: u64) {
         let lane = &mut self.lanes[lane_index as usize];
         let routes = lane.routes.clone();
@@ -73,7 +74,7 @@ impl<C: Codec> Traffic<C> {
         }
     }
 
-    /// Will no connection of a route ever stand again?
+    /// Will no connection of a route ever open again?
     pub(super) fn is_route_over(&self, route: RouteId) -> bool {
         let links = self.routes[route as usize].connections.clone();
         links
@@ -81,7 +82,7 @@ impl<C: Codec> Traffic<C> {
             .all(|connection| connection.state == ConnectionState::Gone)
     }
 
-    /// Has an operation nothing to wait for?
+    /// Does an operation wait for a connection that never opens again?
     fn waits_for_nothing(&self, picked: &Picked) -> bool {
         match picked.connection {
             Some(pinned) => self.connections[pinned as usize].state == ConnectionState::Gone,
@@ -89,7 +90,7 @@ impl<C: Codec> Traffic<C> {
         }
     }
 
-    /// The last connection to a server is lost: what waits there and is of replicas is done without it while another lives.
+    /// Moves waiting operations away from a replica that is down, while another is up.
     pub(super) fn reroute_replicas(&mut self, server: u16, at_ns: u64) {
         for route in 0..self.routes.len() as RouteId {
             let lane = &self.lanes[self.routes[route as usize].lane as usize];
@@ -106,7 +107,7 @@ impl<C: Codec> Traffic<C> {
             let Some(picked) = route.waiting.pop_front() else { break };
             self.note_length(route_index, was_full);
             let lane_index = picked.op.session;
-            // Of a part of a multi-get the operand says how far its route is behind the home of its keys.
+            // The operand of a part of a multi-get is the distance of its route from the home of its keys.
             let is_part = picked.group != NO_GROUP && picked.op.kind.is_retrieval();
             let (home, turn) = match is_part {
                 true => self.home_behind(route_index, &picked),
@@ -131,7 +132,7 @@ impl<C: Codec> Traffic<C> {
         }
     }
 
-    /// The home of the keys of a part of a multi-get, and how far behind that its route is.
+    /// The home of the keys of a part, and the distance of its route.
     fn home_behind(&self, route: RouteId, part: &Picked) -> (RouteId, u32) {
         let lane = &self.lanes[part.op.session as usize];
         let behind = part.op.operand as u32;
@@ -144,7 +145,7 @@ impl<C: Codec> Traffic<C> {
         }
     }
 
-    /// Whatever waits on a route for nothing goes elsewhere.
+    /// Moves the operations of a route that wait in vain.
     fn reroute_waiting(&mut self, route_index: RouteId, at_ns: u64) {
         let mut parked = std::mem::take(&mut self.routes[route_index as usize].parked);
         parked.retain(|picked| {
@@ -170,7 +171,7 @@ impl<C: Codec> Traffic<C> {
         }
     }
 
-    /// An operation has nothing to wait for where it is.
+    /// Moves an operation that waits in vain, or abandons it.
     fn reroute(&mut self, picked: Picked, at_ns: u64) {
         match self.elsewhere(&picked) {
             Some(route) => self.enqueue(Picked { route, ..picked }),
@@ -178,8 +179,8 @@ impl<C: Codec> Traffic<C> {
         }
     }
 
-    /// No connection can take an operation that was just picked: it waits for one, or goes elsewhere, if there is any to come. Returns whether
-    /// a connection must send first.
+    /// Lets an operation that was just picked wait, or moves it if it would wait in vain. Returns whether a
+    /// connection must send first.
     #[cold]
     pub(super) fn reroute_dispatched(&mut self, picked: Picked) -> bool {
         if !self.waits_for_nothing(&picked) {
@@ -198,7 +199,7 @@ impl<C: Codec> Traffic<C> {
         }
     }
 
-    /// Another route for an operation of which any will do.
+    /// Another route for an operation that any server can serve.
     fn elsewhere(&self, picked: &Picked) -> Option<RouteId> {
         let lane = &self.lanes[picked.op.session as usize];
         let (routes, routing) = match &lane.routing {

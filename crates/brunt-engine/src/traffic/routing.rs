@@ -1,7 +1,6 @@
-//! Choosing: which of a lane's routes an operation takes, or which several.
+//! Routing: the route of an operation, or those of its parts.
 //!
-//! Not placing it on a connection of the route. Invariant: whatever an operation is divided into is one group, and each part has the
-//! route that its keys have when they are written.
+//! Invariant: the parts of an operation are one group, and each part's route holds its keys when they are written.
 
 use super::Traffic;
 use crate::state::ids::{GroupId, NO_GROUP, RouteId};
@@ -27,7 +26,7 @@ impl<C: Codec> Traffic<C> {
         }
     }
 
-    /// The same where the kind decides; of several servers that have its key, one after the other.
+    /// As `route_of`, if the kind decides; replicas take turns.
     #[inline(never)]
     fn route_by_kind(&mut self, lane_index: u32, op: &Op) -> RouteId {
         let lane = &mut self.lanes[lane_index as usize];
@@ -47,8 +46,7 @@ impl<C: Codec> Traffic<C> {
         branch.routes.start + branch.routing.any(branch.routes.len() as u32)
     }
 
-    /// Hands an operation out in parts: a multi-get in as many as there are servers that hold its keys, a change to every server that
-    /// has its key.
+    /// Splits an operation: a multi-get by server, a write by replica.
     pub(super) fn split(&mut self, lane_index: u32, picked: Picked) -> bool {
         let lane = &mut self.lanes[lane_index as usize];
         if matches!(lane.routing, Routing::BySlot) {
@@ -76,7 +74,7 @@ impl<C: Codec> Traffic<C> {
                     1 => (home, 0),
                     _ => self.replica_of(lane_index, &picked.op, home, turn),
                 };
-                // A whole one has an operand of its own.
+                // An unsplit one keeps its operand.
                 let operand = if group == NO_GROUP { picked.op.operand } else { u64::from(behind) };
                 let op = Op { count, operand, ..picked.op };
                 flush_first |= self.submit(Picked { op, route, group, ..picked });
@@ -85,8 +83,7 @@ impl<C: Codec> Traffic<C> {
         flush_first
     }
 
-    /// Hands a change out to every server that has its key and that there is a connection to; to all of them where there is none, and in
-    /// a preload.
+    /// Sends a write to every replica with a connection; to all of them if there is none, and in a preload.
     fn replicate(&mut self, lane_index: u32, picked: Picked) -> bool {
         let lane = &self.lanes[lane_index as usize];
         let (replicas, is_preload) = (lane.replicas(), lane.is_preload);
@@ -111,33 +108,33 @@ impl<C: Codec> Traffic<C> {
         flush_first
     }
 
-    /// The route to where the only key of an operation lives.
+    /// The home route of the only key of an operation.
     pub(super) fn home_of(&mut self, lane_index: u32, op: &Op) -> RouteId {
         let lane = &self.lanes[lane_index as usize];
         write_only_key(lane, op, &mut self.key_bytes);
         spread_of(lane, op).route(&self.key_bytes, 0)
     }
 
-    /// The route so many behind a home.
+    /// The route `behind` steps after a home.
     fn replica(&self, lane_index: u32, op: &Op, home: RouteId, behind: u32) -> RouteId {
         let spread = spread_of(&self.lanes[lane_index as usize], op);
         spread.first() + (home - spread.first() + behind) % spread.count()
     }
 
-    /// The same, if there is a connection to its server.
+    /// As `replica`, if its server is up.
     fn live_replica(&self, lane_index: u32, op: &Op, home: RouteId, behind: u32) -> Option<RouteId> {
         let route = self.replica(lane_index, op, home, behind);
         (self.servers[usize::from(self.server_of(route))].up > 0).then_some(route)
     }
 
-    /// Which of the replicas with this home an operation goes to whose turn it is: of those that live that one or the next, but the home
-    /// only where no other does. Yields how far it is behind that, too.
+    /// The replica for an operation: the one in turn or the next that is up, the home only as the last. Also
+    /// returns its distance from the home.
     fn replica_of(&self, lane_index: u32, op: &Op, home: RouteId, turn: u32) -> (RouteId, u32) {
         self.any_live_replica(lane_index, op, home, turn)
             .unwrap_or_else(|| (self.replica(lane_index, op, home, turn), turn))
     }
 
-    /// The same; `None` where none lives.
+    /// As `replica_of`; `None` if none is up.
     pub(super) fn any_live_replica(
         &self,
         lane_index: u32,
@@ -152,7 +149,7 @@ impl<C: Codec> Traffic<C> {
             .find_map(|behind| self.live_replica(lane_index, op, home, behind).map(|route| (route, behind)))
     }
 
-    /// The group of an operation in so many parts.
+    /// The group of an operation in this many parts.
     pub(super) fn group_of(&mut self, picked: &Picked, parts: u32) -> GroupId {
         match parts {
             0 | 1 => NO_GROUP,
@@ -161,18 +158,18 @@ impl<C: Codec> Traffic<C> {
     }
 }
 
-/// How kinds of operations choose, in a lane with replicas.
+/// Routes by kind, in a lane with replicas.
 fn kinds_of(lane: &Lane) -> &KindRouting {
     let Routing::ByKind(kinds) = &lane.routing else { unreachable!("lanes with replicas route by kind") };
     kinds
 }
 
-/// The routes among which the key decides, in a lane with replicas.
+/// Routes by key, in a lane with replicas.
 fn spread_of<'a>(lane: &'a Lane, op: &Op) -> KeyedRoutes<'a> {
     lane.spread(op.kind).expect("replicas are of plans in which the key decides")
 }
 
-/// Writes the key by which an operation with one key finds its server, in place of what was there.
+/// Writes the key that routes an operation with one key, replacing the buffer.
 #[inline]
 fn write_only_key(lane: &Lane, op: &Op, key_bytes: &mut Vec<u8>) {
     key_bytes.clear();

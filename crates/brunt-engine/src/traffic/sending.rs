@@ -1,7 +1,6 @@
-//! Handing out: queued bytes go to the Io, and operations get their sent time.
+//! Sending: queued bytes go to the Io, and operations get their sent time.
 //!
-//! Not encoding. Invariant: an operation is stamped by the call that took its last byte, and one that wants no reply
-//! ends there.
+//! Invariant: an operation's sent time is that of the call that took its last byte; one without a reply ends there.
 
 use super::Traffic;
 use crate::io::{CloseMode, Io, LinkId, SendResult};
@@ -15,12 +14,12 @@ use brunt_proto::out::PARTS_MAX;
 use brunt_stats::recorder::RowHandle;
 use std::io::IoSlice;
 
-/// What became of a round of sends.
+/// Result of sending on all connections.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Flushed {
-    /// The clock after the last of those that were taken at once.
+    /// The clock after the last send with a result.
     pub now_ns: u64,
-    /// Something ends with the result of a send, which must not lie until the next wait is over.
+    /// An operation ends with a pending send result, which must not wait for the next poll.
     pub awaits_results: bool,
 }
 
@@ -37,14 +36,14 @@ impl<C: Codec> Traffic<C> {
             now_ns = self.send(io, index, now_ns);
             let connection = &mut self.connections[index as usize];
             connection.dirty = false;
-            // What wants no reply ends with the send, and nothing else would tell.
+            // An operation without a reply ends with its send.
             awaits_results |= connection.unacknowledged.len > 0;
         }
         self.dirty.clear();
         Flushed { now_ns, awaits_results }
     }
 
-    /// The same where the kernel takes timestamps.
+    /// As `flush`, with kernel timestamps.
     #[inline(never)]
     fn flush_stamped<I: Io>(&mut self, io: &mut I, mut now_ns: u64) -> Flushed {
         self.queued_ns = now_ns;
@@ -60,13 +59,13 @@ impl<C: Codec> Traffic<C> {
         Flushed { now_ns, awaits_results }
     }
 
-    /// Sends what one connection has queued and stamps what went out.
+    /// Sends the queue of one connection and sets sent times.
     #[inline(always)]
     pub(super) fn send<I: Io>(&mut self, io: &mut I, index: u32, before_ns: u64) -> u64 {
         self.send_with(io, index, before_ns, hand_over)
     }
 
-    /// The same, by this call.
+    /// As `send`, by this call.
     #[inline(always)]
     pub(super) fn send_with<I: Io>(
         &mut self,
@@ -97,13 +96,13 @@ impl<C: Codec> Traffic<C> {
         result.at_ns
     }
 
-    /// Books what a send came to whose result was not there at once.
+    /// Handles the result of a deferred send.
     pub(crate) fn handed_over<I: Io>(&mut self, io: &mut I, index: u32, result: SendResult) {
         let phase = self.phase_now(result.at_ns);
         self.settle(io, index, result, phase);
     }
 
-    /// Books what a send came to.
+    /// Handles the result of a send.
     #[inline(always)]
     fn settle<I: Io>(&mut self, io: &mut I, index: u32, result: SendResult, phase: Phase) {
         let connection = &mut self.connections[index as usize];
@@ -139,13 +138,13 @@ impl<C: Codec> Traffic<C> {
         if let Some((account, count)) = alike {
             self.recording.sent_many(account, count, result.at_ns);
         }
-        // None of this in the usual case.
+        // Rare cases.
         if connection.stuck || was_stuck || connection.retiring || connection.unacknowledged.len > 0 {
             self.settle_rest(index, result.at_ns, was_stuck);
         }
     }
 
-    /// A connection that takes nothing is broken; before its greeting is over, it is an attempt that has failed.
+    /// Handles a failed send: the connection fails, or its attempt if it is in setup.
     #[cold]
     fn break_off<I: Io>(&mut self, io: &mut I, index: u32, at_ns: u64, errno: i32) {
         if self.is_in_setup(index) {
@@ -156,7 +155,7 @@ impl<C: Codec> Traffic<C> {
         io.close(index, CloseMode::Orderly);
     }
 
-    /// What a send may mean beside operations that were handed over and wait for their reply.
+    /// Handles partial sends, writes without a reply and retiring connections.
     #[inline(never)]
     fn settle_rest(&mut self, index: u32, at_ns: u64, was_stuck: bool) {
         let connection = &self.connections[index as usize];
@@ -172,7 +171,7 @@ impl<C: Codec> Traffic<C> {
         self.check_retired(index);
     }
 
-    /// Ends the operations without a reply whose last byte has been handed over.
+    /// Ends sent operations without a reply.
     fn end_unacknowledged(&mut self, index: u32, sent_total: u64, at_ns: u64) {
         let server = self.connections[index as usize].server;
         let mut any = false;
@@ -195,10 +194,10 @@ impl<C: Codec> Traffic<C> {
         self.mark_ready(index);
     }
 
-    /// A socket takes bytes again.
+    /// Continues a partial send when the socket is writable.
     pub(crate) fn writable<I: Io>(&mut self, io: &mut I, index: u32, at_ns: u64) {
         if self.connections[index as usize].stuck {
-            // Until now the socket had no room.
+            // The bytes could not be sent before.
             self.queued_ns = at_ns;
             if self.stamper.is_on() {
                 self.send_stamped(io, index, at_ns);
@@ -209,7 +208,7 @@ impl<C: Codec> Traffic<C> {
     }
 }
 
-/// One send.
+/// Sends these parts.
 #[inline]
 #[expect(unsafe_code, reason = "a promise to the Io that the bytes stay")]
 fn hand_over<I: Io>(io: &mut I, index: LinkId, parts: &[IoSlice<'_>]) -> Option<SendResult> {

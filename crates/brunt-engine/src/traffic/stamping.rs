@@ -1,8 +1,8 @@
-//! Stamping: which write carries a request whose kernel timestamps say something, and which read ends its reply.
+//! Selects requests for kernel timestamps, and the reads that end their replies.
 //!
-//! Not what becomes of the stamps (that is [`crate::state::stamper`]). Invariant: a stamp that may belong to another request
-//! or reply is never used. One stamp stands for all bytes of a write and of a read, so the write must hold one request
-//! and nothing else, and the read must end with the last byte of its reply.
+//! [`crate::state::stamper`] evaluates the timestamps. Invariant: a timestamp that may belong to another request or
+//! reply is never used. A timestamp covers all bytes of a write or read, so the write must hold one request, and
+//! the read must end with its reply.
 
 use super::Traffic;
 use crate::clock::WallReading;
@@ -14,7 +14,7 @@ use brunt_proto::Codec;
 use brunt_stats::stamps::StampLoss;
 
 impl<C: Codec> Traffic<C> {
-    /// Is what a connection has queued to be stamped: one whole measured request, and nothing else out?
+    /// Is the queue of a connection to be stamped: one whole measured request, and nothing else in flight?
     #[inline]
     pub(super) fn wants_stamp(&self, index: u32, now_ns: u64) -> bool {
         self.stamper.wants(now_ns) && self.has_one_request(index)
@@ -24,11 +24,11 @@ impl<C: Codec> Traffic<C> {
         let connection = &self.connections[index as usize];
         let head = connection.chain.head;
         let is_simple = connection.outstanding() == 1 && head != NO_ENTRY;
-        // What is stuck has been sent in part.
+        // A blocked request was sent in part.
         is_simple && !connection.stuck && self.in_flight.get(head).phase == Phase::Measure
     }
 
-    /// Sends what one connection has queued, and asks for stamps of it where they would say something.
+    /// Sends the queue of one connection, with a timestamp if it is to be stamped.
     #[inline(never)]
     pub(super) fn send_stamped<I: Io>(&mut self, io: &mut I, index: u32, before_ns: u64) -> u64 {
         let connection = &self.connections[index as usize];
@@ -51,14 +51,14 @@ impl<C: Codec> Traffic<C> {
         sent_ns
     }
 
-    /// How many requests wait for replies on a connection, if the stamps of one of them are awaited.
+    /// Requests in flight on a connection with a pending stamp.
     #[inline]
     pub(crate) fn awaits_stamps(&self, index: u32) -> Option<u32> {
         self.stamper.awaited(index).map(|_| self.connections[index as usize].chain.len)
     }
 
-    /// After a read on a connection with this many requests before it: do the stamps of the read belong to the reply that
-    /// is awaited there?
+    /// Does the read that just ended, with this many requests in flight before, hold the timestamp of the stamped
+    /// reply?
     pub(crate) fn ends_stamped(&mut self, index: u32, requests_before: u32) -> bool {
         let Some(stream_end) = self.stamper.awaited(index) else { return false };
         let connection = &self.connections[index as usize];
@@ -76,13 +76,13 @@ impl<C: Codec> Traffic<C> {
         is_last
     }
 
-    /// Takes a reading of the clock that the stamps are on.
+    /// Takes a reading of the timestamps' clock.
     pub(crate) fn end_stamp_window(&mut self, reading: WallReading) {
         let recording = &mut self.recording;
         self.stamper.end_window(reading, |spans| recording.meter_each(MeterKind::OF_TIMESTAMPS, spans));
     }
 
-    /// The run is over.
+    /// Ends stamping with the run.
     pub(crate) fn end_stamps(&mut self, reading: WallReading) {
         let recording = &mut self.recording;
         self.stamper.end(reading, |spans| recording.meter_each(MeterKind::OF_TIMESTAMPS, spans));

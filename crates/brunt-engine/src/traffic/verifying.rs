@@ -1,7 +1,7 @@
-//! Verifying: what a value that was read, a key that was missed and a write that ended come to.
+//! Verification of values, misses and writes.
 //!
-//! Not the comparison of bytes (the workload's verifier) and not the knowledge that a verdict rests on ([`crate::state::audit`]).
-//! Invariant: every wrong value is counted under one fault, and makes its operation a mismatch; a miss stays a miss.
+//! The workload's verifier compares bytes; [`crate::state::audit`] knows the writes. Invariant: every wrong value
+//! counts under one fault and makes its operation a mismatch; a miss stays a miss.
 
 use super::Traffic;
 use super::receiving::UNCHECKED;
@@ -21,10 +21,10 @@ use brunt_workload::session::Check;
 use brunt_workload::verify::{Expected, Integrity, Verifier};
 use std::ops::Range;
 
-/// By so much a server's clock and ours may differ, and what is on the way takes time: memaslap's five seconds.
+/// Tolerance for clocks and network delays: the five seconds of memaslap.
 const LIFE_TOLERANCE_MS: u64 = 5_000;
 
-/// An object that is not as it was to be: where and when that was observed.
+/// A wrong object: where and when it was seen.
 struct ObservedObject {
     index: u32,
     head: EntryId,
@@ -32,22 +32,22 @@ struct ObservedObject {
     at_ns: u64,
 }
 
-/// Bytes of values that are wrong, from the first wrong one on: those before it are known. Room for each connection, so that one that has
-/// received no wrong value takes no memory.
+/// Bytes of wrong values from the first wrong one on. One allocation: connections without wrong values use no
+/// memory.
 #[derive(Debug)]
 pub(super) struct WrongBytes {
     room: Leftovers,
-    /// Whose they are, by the id of the key. Of requests that receive wrong values over the same socket at the same time, the last one's.
+    /// Key ids of the values. If several wrong values are received over one socket at a time, that of the last.
     owners: Box<[u64]>,
 }
 
 impl WrongBytes {
-    /// For so many connections.
+    /// For this many connections.
     pub(super) fn new(connections: usize) -> Self {
         Self { room: Leftovers::new(connections, SHOWN_MAX), owners: vec![0; connections].into() }
     }
 
-    /// Takes in the next piece of a value that comes over a connection.
+    /// Feeds the next piece of a value to its verifier.
     #[inline]
     pub(super) fn feed(&mut self, index: u32, verifier: &mut Verifier, payload: &Payload, piece: &[u8]) {
         let received = verifier.received_len() as usize;
@@ -59,7 +59,8 @@ impl WrongBytes {
         }
     }
 
-    /// Keeps what there is room for of a piece of a value: `received` bytes came before it, and `right` of all are right.
+    /// Keeps a piece of a wrong value, as far as there is room: `received` bytes came before it, of which `right`
+    /// are right.
     #[cold]
     fn keep(&mut self, index: u32, owner: u64, piece: &[u8], received: usize, right: usize) {
         if received <= right {
@@ -73,7 +74,7 @@ impl WrongBytes {
         room[..len].copy_from_slice(&wrong[..len]);
     }
 
-    /// Those that are kept of a value with so many; `None` if another one's are.
+    /// The kept bytes of a value with `count` wrong ones; `None` if they belong to another value.
     fn of(&mut self, index: u32, owner: u64, count: usize) -> Option<&[u8]> {
         match count {
             0 => Some(&[]),
@@ -84,12 +85,12 @@ impl WrongBytes {
 }
 
 impl<C: Codec> Traffic<C> {
-    /// The schedule begins: what a preload stored was stored before.
+    /// Begins the audits with the schedule.
     pub(crate) fn begin_audits(&mut self, start_ns: u64) {
         self.audits.iter_mut().for_each(|audit| audit.begin(start_ns));
     }
 
-    /// A write as it is to be sent where writes have versions; `None` where it has none of its own.
+    /// A write with its version, if writes are versioned; otherwise `None`.
     #[inline]
     pub(super) fn with_version(&self, picked: &Picked, id: u64) -> Option<Picked> {
         let is_audited = || self.lanes[picked.op.session as usize].is_audited;
@@ -102,7 +103,7 @@ impl<C: Codec> Traffic<C> {
         Some(versioned)
     }
 
-    /// An operation has ended: of a write that has a version, the audit gets to know.
+    /// Reports the end of a versioned write to the audit.
     #[inline]
     pub(super) fn end_write(&mut self, entry: &Entry, class: OutcomeClass, at_ns: u64) {
         if self.audits.is_empty() || !is_versioned(entry.kind) {
@@ -111,16 +112,16 @@ impl<C: Codec> Traffic<C> {
         if !self.lanes[entry.lane() as usize].is_audited {
             return;
         }
-        // Version 0 is the preload's, which is nobody's write.
+        // Version 0 is that of the preload.
         if let (Some(id), ValueRef::Version(version @ 1..)) = (entry.op().only_id(), entry.op().value) {
             self.audits[usize::from(entry.class)].write_ends(id, version, class, at_ns);
         }
     }
 
-    /// An operation will be begun anew, and with it what it was to write. Yields it as it was before it had a version.
+    /// Prepares an operation to be sent again: a versioned write loses its version.
     pub(super) fn prepare_resend(&mut self, entry: &Entry) -> Op {
         self.end_write(entry, OutcomeClass::Refused, entry.picked_ns);
-        // Other writes have the version that their source has given them.
+        // Other writes have the version of their source.
         if is_versioned(entry.kind) && self.lanes[entry.lane() as usize].is_audited {
             entry.without_version().op()
         } else {
@@ -128,7 +129,7 @@ impl<C: Codec> Traffic<C> {
         }
     }
 
-    /// Which value must follow under a key of a window. An object that expires is judged at once.
+    /// The value expected under a key of a window. An expiring object is judged at once.
     pub(super) fn expect_of_window(&mut self, head: EntryId, id: u64, at_ns: u64) -> Expected {
         match self.take_check(head, id) {
             None => UNCHECKED,
@@ -147,7 +148,7 @@ impl<C: Codec> Traffic<C> {
         }
     }
 
-    /// A key of a window that was asked for is not there.
+    /// Checks a missing key of a window.
     fn check_miss_of_window(&mut self, index: u32, head: EntryId, id: u64, at_ns: u64) {
         match self.take_check(head, id) {
             None => {}
@@ -169,7 +170,7 @@ impl<C: Codec> Traffic<C> {
         }
     }
 
-    /// Hands on what was wrong with an object: the value that was expected, empty where that is not known, and the one that was received.
+    /// Records a wrong object: the expected value, empty if unknown, and the received one.
     #[cold]
     fn note_object(
         &mut self,
@@ -205,7 +206,7 @@ impl<C: Codec> Traffic<C> {
         });
     }
 
-    /// What a window wants to know of the reply for this key.
+    /// The window's check for this key.
     fn take_check(&mut self, head: EntryId, id: u64) -> Option<Check> {
         let entry = self.in_flight.get(head);
         if !entry.is_checked() {
@@ -214,8 +215,8 @@ impl<C: Codec> Traffic<C> {
         self.lanes[entry.lane() as usize].session.take_check(entry.key(), id)
     }
 
-    /// How long ago an object was stored, at the least and at the most, and how long it was to live. One that is in its window from the
-    /// beginning was stored by a preload, some time between the beginning of the run and that of the schedule.
+    /// Minimum and maximum age of an object, and its time to live. An initial object was stored by the preload,
+    /// some time before the schedule began.
     fn ages_and_ttl_ms(&self, head: EntryId, stored_ms: u32, at_ns: u64) -> ([u64; 2], u64) {
         let session = &self.lane_at(head).session;
         let least_ms = session.since_start_ms(at_ns).saturating_sub(u64::from(stored_ms));
@@ -223,7 +224,7 @@ impl<C: Codec> Traffic<C> {
         ([least_ms, most_ms], u64::from(session.ttl_s()) * 1000)
     }
 
-    /// A key that was asked for is not there: is that as it should be?
+    /// Checks a miss.
     pub(super) fn check_miss(&mut self, index: u32, head: EntryId, id: u64, at_ns: u64) {
         if self.lane_at(head).is_windowed {
             return self.check_miss_of_window(index, head, id, at_ns);
@@ -240,14 +241,14 @@ impl<C: Codec> Traffic<C> {
         }
     }
 
-    /// The server names a key that was not asked for.
+    /// Notes a reply with a key that was not requested.
     #[cold]
     pub(super) fn note_unrequested(&mut self, head: EntryId, key: &[u8], at_ns: u64) {
         let keyspace = &self.lane_at(head).keyspace;
         let other_key = keyspace.id_of_key(key);
         let entry = self.in_flight.get_mut(head);
         entry.details.mismatched = true;
-        // Of several keys nobody knows which it stands for.
+        // Of several keys the intended one is unknown.
         let asked = entry.op().only_id().or(other_key).unwrap_or(0);
         self.recording
             .counts
@@ -255,7 +256,7 @@ impl<C: Codec> Traffic<C> {
             .note(ValueFault::WrongKey, FaultExample { other_key, ..FaultExample::of(asked, at_ns) });
     }
 
-    /// Notes what a value has turned out to be.
+    /// Notes the verdict on a value.
     #[inline]
     pub(super) fn judge(&mut self, index: u32, head: EntryId, verifier: &Verifier, at_ns: u64) {
         let verdict = verifier.finish(&self.payload);
@@ -277,7 +278,7 @@ impl<C: Codec> Traffic<C> {
         }
     }
 
-    /// The same of a value whose version is still to be judged, or that is wrong.
+    /// As `judge`, of a wrong value or one whose version must be judged.
     fn judge_in_doubt(&mut self, head: EntryId, verifier: &Verifier, verdict: Integrity, at_ns: u64) {
         let entry = self.in_flight.get_mut(head);
         let (id, version) = (verifier.id(), verifier.version(&self.payload));
@@ -291,7 +292,7 @@ impl<C: Codec> Traffic<C> {
             Integrity::WrongKey { id } => {
                 Some((ValueFault::WrongKey, FaultExample { other_key: Some(id), ..example }))
             }
-            // Where writes have no versions, there is one.
+            // Unversioned writes have version 0.
             Integrity::WrongVersion { version } => {
                 Some((ValueFault::NeverWritten, FaultExample { version: Some(Version(version)), ..example }))
             }
@@ -306,7 +307,7 @@ impl<C: Codec> Traffic<C> {
     }
 }
 
-/// The bytes of a value in two pieces that lie in this range of it.
+/// The bytes of a value in two pieces that are in this range.
 fn span(pieces: [&[u8]; 2], range: Range<usize>) -> [&[u8]; 2] {
     let mut begin = 0;
     pieces.map(|piece| {

@@ -1,25 +1,25 @@
-//! Where a connection goes to: an address of the network, or the path of a Unix socket.
+//! Address of a server: of the network, or the path of a Unix socket.
 //!
-//! Not a name (those are resolved before a run) and not a socket.
+//! Names are resolved before a run.
 
 use socket2::SockAddr;
 use std::io;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-/// One place that connections go to.
+/// One address.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Address {
     /// By TCP.
     Network(SocketAddr),
     /// By UDP.
     Datagram(SocketAddr),
-    /// A stream socket of this host, by its path.
+    /// The path of a Unix stream socket.
     Unix(PathBuf),
 }
 
 impl Address {
-    /// The address of the network, if it is one.
+    /// The network address, if it has one.
     pub fn network(&self) -> Option<SocketAddr> {
         match self {
             Self::Network(address) | Self::Datagram(address) => Some(*address),
@@ -27,12 +27,12 @@ impl Address {
         }
     }
 
-    /// Does nothing that is sent there leave this host, whatever addresses this host has?
+    /// Is it on this host by definition, whatever addresses this host has?
     pub fn is_loopback(&self) -> bool {
         self.network().is_none_or(|address| address.ip().is_loopback())
     }
 
-    /// As the kernel takes it. An error: the path is too long.
+    /// As a socket address. An error if the path is too long.
     pub(crate) fn to_socket_address(&self) -> io::Result<SockAddr> {
         match self {
             Self::Network(address) | Self::Datagram(address) => Ok(SockAddr::from(*address)),

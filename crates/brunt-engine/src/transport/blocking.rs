@@ -1,7 +1,7 @@
-//! A connection that waits: for whoever speaks to a server beside the load.
+//! A blocking connection, for polls and commands beside the load.
 //!
-//! Not a worker's: those never wait on one connection. Invariant: nothing waits beyond the deadline that was set last,
-//! however many system calls it takes; what is behind it is `TimedOut`.
+//! Invariant: no call blocks beyond the deadline set last, however many system calls it takes; then it fails with
+//! `TimedOut`.
 
 use super::address::Address;
 use super::socket::{self, Peer};
@@ -15,7 +15,7 @@ use socket2::{Domain, Socket, Type};
 use std::io::{self, ErrorKind, Read, Write};
 use std::time::Duration;
 
-/// A connection, plain or by TLS.
+/// A blocking connection, plain or over TLS.
 #[derive(Debug)]
 pub(crate) enum Stream {
     Plain(DeadlineSocket),
@@ -23,7 +23,7 @@ pub(crate) enum Stream {
 }
 
 impl Stream {
-    /// A connection to one address, before the deadline. A handshake of TLS comes with the first byte that is written.
+    /// Connects to one address before the deadline. A TLS handshake is made with the first write.
     pub(crate) fn connect(
         address: &Address,
         tls: Option<&TlsClient>,
@@ -35,7 +35,7 @@ impl Stream {
         let socket = DeadlineSocket { socket, clock, deadline_ns };
         socket.socket.connect_timeout(&to, socket.left()?)?;
         if to.domain() != Domain::UNIX {
-            // An attempt at a port that nobody listens on may meet itself, on this host.
+            // Without a listener, an attempt to a local port may connect to itself.
             if socket::peer(&socket.socket) == Peer::Itself {
                 return Err(ErrorKind::ConnectionRefused.into());
             }
@@ -50,7 +50,7 @@ impl Stream {
         }
     }
 
-    /// A connection to the first address that takes one.
+    /// Connects to the first address that accepts.
     pub(crate) fn connect_any(
         addresses: &[Address],
         tls: Option<&TlsClient>,
@@ -67,7 +67,7 @@ impl Stream {
         Err(last)
     }
 
-    /// Says what every connection of the load says first, and hears that we are let in.
+    /// Makes the connection setup of the load's connections.
     pub(crate) fn set_up(&mut self, codec: &RespCodec) -> Result<(), SetupError> {
         let greeting = codec.connection_setup();
         if greeting.replies == 0 {
@@ -105,7 +105,7 @@ impl Stream {
         Ok(())
     }
 
-    /// Until when reads and writes may wait.
+    /// Sets the deadline of reads and writes.
     pub(crate) fn set_deadline(&mut self, deadline_ns: u64) {
         let socket = match self {
             Self::Plain(socket) => socket,
@@ -115,19 +115,19 @@ impl Stream {
     }
 }
 
-/// Why a greeting came to nothing.
+/// Why a connection setup failed.
 #[derive(Debug)]
 pub(crate) enum SetupError {
-    /// The connection is lost, or nothing came in time.
+    /// The connection was lost, or timed out.
     Lost(io::Error),
-    /// We are not let in: what the server says, for a user.
+    /// The server rejected it: its message, for a user.
     Rejected(String),
-    /// What came is no answer to a greeting.
+    /// The reply is no setup reply.
     InvalidReply,
 }
 
 impl SetupError {
-    /// What to say of an answer that is none.
+    /// Message for an invalid reply.
     pub(crate) const INVALID_REPLY: &str = "its answer to the greeting is none";
 }
 
@@ -137,8 +137,8 @@ impl From<io::Error> for SetupError {
     }
 }
 
-/// A socket whose every call waits until the deadline at most: a handshake of TLS, or a record that comes byte by byte, is
-/// many calls.
+/// A socket whose calls block until the deadline at most: a TLS handshake, or a record that comes byte by byte,
+/// takes many calls.
 #[derive(Debug)]
 pub(crate) struct DeadlineSocket {
     socket: Socket,
@@ -147,7 +147,7 @@ pub(crate) struct DeadlineSocket {
 }
 
 impl DeadlineSocket {
-    /// How long is left; an error where nothing is.
+    /// Time left; an error if it is over.
     fn left(&self) -> io::Result<Duration> {
         match self.deadline_ns.saturating_sub(self.clock.now_ns()) {
             0 => Err(ErrorKind::TimedOut.into()),

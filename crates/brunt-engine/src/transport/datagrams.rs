@@ -1,7 +1,6 @@
 //! Many datagrams in one system call, in both directions: `sendmmsg` and `recvmmsg` on a connected socket of UDP.
 //!
-//! Not a connection and not what stands in a datagram. Invariant: every datagram is sent whole or not at all, and received in a piece
-//! of memory of its own.
+//! Invariant: every datagram is sent whole or not at all, and received into memory of its own.
 
 #![expect(unsafe_code, reason = "no safe wrapper of these calls exists in what we depend on")]
 
@@ -10,10 +9,10 @@ use rustix::io::Errno;
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, AsRawFd};
 
-/// So many in one call.
+/// Datagrams per sendmmsg or recvmmsg call.
 pub(crate) const BATCH: usize = 32;
 
-/// What was received: datagrams that lie one behind the other, each with as much room as the longest takes.
+/// Received datagrams, each at a multiple of the maximum length.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Received {
     lens: [u32; BATCH],
@@ -24,12 +23,12 @@ pub(crate) struct Received {
 impl Received {
     pub(crate) const NOTHING: Self = Self { lens: [0; BATCH], count: 0, next: 0 };
 
-    /// There may be more that was not received.
+    /// More may be in the socket.
     pub(crate) fn is_full(&self) -> bool {
         self.count == BATCH
     }
 
-    /// Where the next one begins, and its length.
+    /// Start and length of the next one.
     #[inline]
     pub(crate) fn next(&mut self) -> Option<(usize, usize)> {
         if self.next == self.count {
@@ -41,14 +40,14 @@ impl Received {
     }
 }
 
-/// Headers of messages with one piece each.
+/// Message headers, with one piece each.
 type Headers = [MaybeUninit<libc::mmsghdr>; BATCH];
 type Pieces = [MaybeUninit<libc::iovec>; BATCH];
 
 const NO_HEADERS: Headers = [const { MaybeUninit::uninit() }; BATCH];
 const NO_PIECES: Pieces = [const { MaybeUninit::uninit() }; BATCH];
 
-/// Writes down a message of the piece that was written down last.
+/// Initialises a message header of this piece.
 fn put_header(header: &mut MaybeUninit<libc::mmsghdr>, piece: &mut MaybeUninit<libc::iovec>) {
     header.write(libc::mmsghdr {
         msg_hdr: libc::msghdr {
@@ -64,7 +63,7 @@ fn put_header(header: &mut MaybeUninit<libc::mmsghdr>, piece: &mut MaybeUninit<l
     });
 }
 
-/// Receives what is there, up to as much as fits into `memory`, which has room for [`BATCH`] datagrams.
+/// Receives available datagrams into `memory`, which has room for [`BATCH`].
 pub(crate) fn receive(socket: impl AsFd, memory: &mut [u8]) -> Result<Received, Errno> {
     let (mut headers, mut pieces) = (NO_HEADERS, NO_PIECES);
     let count = memory.len().min(BATCH * DATAGRAM_ROOM) / DATAGRAM_ROOM;
@@ -94,8 +93,8 @@ pub(crate) fn receive(socket: impl AsFd, memory: &mut [u8]) -> Result<Received, 
     Ok(result)
 }
 
-/// Sends datagrams, each of which ends at one of `ends`. Yields the bytes of those that were taken before the first that was not; an
-/// error only where that was the first of all.
+/// Sends datagrams, which end at `ends`. Returns the bytes of those taken before the first failure; an error only
+/// if the first one failed.
 pub(crate) fn send(
     socket: impl AsFd,
     bytes: &[u8],
@@ -114,14 +113,14 @@ pub(crate) fn send(
                 }
             }
             Err(error) if taken == 0 => return Err(error),
-            // Over by being met; what is sent next meets its own.
+            // A pending socket error is cleared by reporting it; a later send reports its own.
             Err(_) => return Ok(taken),
         }
     }
     Ok(taken)
 }
 
-/// One call. Yields how many were taken.
+/// Sends one batch. Returns how many were taken.
 fn send_batch(socket: &impl AsFd, bytes: &[u8], from: usize, ends: &[u32]) -> Result<usize, Errno> {
     let (mut headers, mut pieces) = (NO_HEADERS, NO_PIECES);
     let mut from = from;

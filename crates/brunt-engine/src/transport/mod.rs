@@ -1,4 +1,4 @@
-//! What carries the bytes: creating and tuning sockets.
+//! Sockets: addresses, options, datagrams, blocking connections, TLS settings.
 
 pub(crate) mod address;
 pub(crate) mod blocking;

@@ -1,6 +1,6 @@
-//! Sockets of streams and of datagrams: non-blocking, and where they are of TCP without delay unless that is asked for.
+//! Non-blocking sockets: TCP, UDP and Unix.
 //!
-//! Not a connection: no state beyond the descriptor.
+//! Keeps no state beyond the descriptor.
 
 use super::address::Address;
 use brunt_plan::sockets::SocketOptions;
@@ -9,14 +9,14 @@ use std::io;
 use std::os::fd::AsRawFd;
 use std::time::Duration;
 
-/// Replies that a socket of UDP may hold, in the kernel's own measure, of which a datagram takes two or three times its length. No
-/// memory before there are as many; net.core.rmem_max bounds it.
+/// Receive buffer of a UDP socket, in the kernel's accounting, where a datagram takes two or three times its
+/// length. Memory is used on demand; net.core.rmem_max limits it.
 const RECEIVE_BYTES: usize = 4 << 20;
 
-/// Opens a socket and begins to connect it. The buffers are set before, because their sizes are agreed on then. With TCP_NODELAY, unless the plan wants it off, because a request held back by Nagle's
-/// algorithm is sent later than its `sent` stamp says. A Unix socket has no such thing; it is connected at once or not at all, and EAGAIN says that
-/// the queue of those who wait to be accepted is full. One of UDP has a port of its own and takes only what its peer sends; whether there
-/// is one, nothing says before something is sent.
+/// Opens a socket and begins to connect it. Buffer sizes are set before, because TCP negotiates them. TCP_NODELAY
+/// is set unless the plan clears it, because Nagle's algorithm sends a request later than its sent time. A Unix
+/// socket connects at once or not at all; EAGAIN means that the accept queue is full. A UDP socket has its own port
+/// and receives only from its peer; a missing peer shows only after a send.
 pub(crate) fn connect(address: &Address, options: &SocketOptions) -> io::Result<Socket> {
     let socket = match address {
         Address::Network(address) => {
@@ -29,7 +29,7 @@ pub(crate) fn connect(address: &Address, options: &SocketOptions) -> io::Result<
         }
         Address::Datagram(address) => {
             let socket = Socket::new(Domain::for_address(*address), Type::DGRAM, Some(Protocol::UDP))?;
-            // As much as the host grants: what a socket has no room for is lost.
+            // As much as the host permits; excess datagrams are lost.
             let _ = socket.set_recv_buffer_size(RECEIVE_BYTES);
             socket
         }
@@ -49,20 +49,19 @@ pub(crate) fn connect(address: &Address, options: &SocketOptions) -> io::Result<
     }
 }
 
-/// Where a connection leads to.
+/// The peer of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Peer {
-    /// To itself. Two ends that begin to connect to each other at once get one connection, and an attempt whose local port
-    /// happens to be the one it goes to is both of them: where a server on this host is down, it would seem to be back,
-    /// echo every request, and keep the port from the real one.
+    /// The socket itself. With simultaneous open, an attempt whose local port is its target connects to itself: a
+    /// local server that is down would seem to be up, echo every request, and lose its port.
     Itself,
-    /// To another socket of this host, as far as addresses tell.
+    /// Another socket on this host, as far as addresses show.
     SameHost,
-    /// To another host, or nowhere; or by a Unix socket, of whose peer the kernel says nothing that we ask for.
+    /// Another host, none, or a Unix socket, whose peer is not checked.
     Elsewhere,
 }
 
-/// Where does this connection lead to?
+/// The peer of a connection.
 pub(crate) fn peer(socket: &Socket) -> Peer {
     let address = |end: io::Result<SockAddr>| end.ok()?.as_socket();
     match (address(socket.local_addr()), address(socket.peer_addr())) {
@@ -72,45 +71,44 @@ pub(crate) fn peer(socket: &Socket) -> Peer {
     }
 }
 
-/// A connection that stands.
+/// Result of an established connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Established {
-    /// Its peer is on this host, and the kernel says from which processor it sends.
+    /// Its peer is on this host, so that the kernel reports the sender's CPU.
     pub is_local: bool,
 }
 
 impl Established {
-    /// System calls of [`established`] when all is well.
+    /// System calls of a successful [`established`].
     pub(crate) const SYSCALLS: u64 = 3;
 }
 
-/// A connecting socket has become writable: does it stand? Otherwise an errno.
+/// Checks a connecting socket that is writable. An errno if the attempt failed.
 pub(crate) fn established(socket: &Socket) -> Result<Established, i32> {
     if let Some(error) = socket.take_error().unwrap_or_else(Some) {
         return Err(error.raw_os_error().unwrap_or(libc::EIO));
     }
     match peer(socket) {
-        // Nobody listens there.
+        // There is no listener.
         Peer::Itself => Err(libc::ECONNREFUSED),
         peer => Ok(Established { is_local: peer == Peer::SameHost }),
     }
 }
 
-/// Was what a connection to this host received last sent from the processor that this thread runs on? Over loopback a segment is
-/// taken in on the processor that sends it.
+/// Was the last segment received on this local connection sent from the CPU that this thread runs on? Over
+/// loopback, the sender's CPU processes the receipt.
 pub(crate) fn shares_cpu(socket: &Socket) -> Option<bool> {
     let cpu = rustix::net::sockopt::socket_incoming_cpu(socket).ok()?;
     Some(cpu as usize == rustix::thread::sched_getcpu())
 }
 
-/// Where the kernel's `struct tcp_info` (linux/tcp.h) has them, in words of four bytes: `tcpi_total_retrans`, and
-/// `tcpi_dsack_dups`, which it has since Linux 4.19 and the C library's struct lacks.
+/// Offsets in the kernel's `struct tcp_info` (linux/tcp.h), in words of four bytes: `tcpi_total_retrans`, and
+/// `tcpi_dsack_dups` (since Linux 4.19), which the C library's struct lacks.
 const RETRANSMITS_WORD: usize = 25;
 const DUPLICATES_WORD: usize = 54;
 
-/// Segments that a connection has sent again because they were lost, SYNs among them. One that the peer reports to have had
-/// already was sent again in vain: a peer that is stopped acknowledges late, and the kernel probes for a loss sooner. Of a
-/// Unix socket the call fails, and there are none.
+/// Retransmitted segments of a connection, SYNs included. Spurious ones, which the peer reports as duplicates, do
+/// not count: a stopped peer acknowledges late. 0 for a Unix socket, where the call fails.
 #[expect(unsafe_code, reason = "no safe wrapper of TCP_INFO exists in what we depend on")]
 pub(crate) fn retransmits(socket: &Socket) -> u64 {
     let mut words = [0_u32; DUPLICATES_WORD + 1];
@@ -129,9 +127,9 @@ pub(crate) fn retransmits(socket: &Socket) -> u64 {
     u64::from(words[RETRANSMITS_WORD].saturating_sub(words[DUPLICATES_WORD]))
 }
 
-/// Makes the coming close a reset: no TIME_WAIT, nothing delivered any more.
+/// Makes the next close a reset: no TIME_WAIT, nothing delivered.
 pub(crate) fn reset_on_close(socket: &Socket) {
-    // A socket that is already dead cannot be tuned, and need not be.
+    // A failed socket cannot be tuned, and need not be.
     let _ = socket.set_linger(Some(Duration::ZERO));
 }
 

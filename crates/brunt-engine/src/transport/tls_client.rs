@@ -1,7 +1,7 @@
-//! What TLS connections are made from: whom to trust, who we are, and the name of one server.
+//! TLS settings: trusted CAs, client certificate, server names.
 //!
-//! Not a connection. Files are read here, once, before any connection. Sessions are never resumed, so that every handshake is
-//! whole, whatever the server would offer: what a connection costs does not depend on those before it.
+//! Files are read once, before any connection. Sessions are never resumed: every handshake is a full one, so that
+//! the cost of a connection does not depend on earlier ones.
 
 use crate::input_file;
 use brunt_plan::tls::TlsOptions;
@@ -15,14 +15,14 @@ use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
 
-/// What a plan says of TLS, with its files read.
+/// The TLS options of a plan, with their files read.
 #[derive(Clone)]
 pub struct TlsSettings {
     config: Arc<ClientConfig>,
     server_name: Option<ServerName<'static>>,
 }
 
-/// The client's side of every connection to one server.
+/// TLS settings for one server.
 #[derive(Clone)]
 pub struct TlsClient {
     config: Arc<ClientConfig>,
@@ -33,7 +33,7 @@ impl TlsSettings {
     /// Reads the files.
     ///
     /// # Errors
-    /// The option that cannot be followed, what was given and what is accepted; for a user.
+    /// The invalid option, for a user.
     pub fn read(options: &TlsOptions) -> Result<Self, String> {
         let provider = Arc::new(ring::default_provider());
         let builder = ClientConfig::builder_with_provider(provider)
@@ -71,10 +71,10 @@ impl TlsSettings {
         Ok(Self { config: Arc::new(config), server_name: server_name.transpose()? })
     }
 
-    /// For the server on this host, a name or an address.
+    /// Settings for the server on this host name or address.
     ///
     /// # Errors
-    /// It is no name that a certificate can bear; for a user.
+    /// The name is invalid in a certificate; for a user.
     pub fn toward(&self, host: &str) -> Result<TlsClient, String> {
         let name = match &self.server_name {
             Some(name) => name.clone(),
@@ -85,13 +85,13 @@ impl TlsSettings {
 }
 
 impl TlsClient {
-    /// Of this configuration, toward a server of this name.
+    /// With this configuration and server name.
     #[cfg(test)]
     pub(crate) fn of(config: ClientConfig, name: &str) -> Self {
         Self { config: Arc::new(config), name: ServerName::try_from(name.to_owned()).expect("a name") }
     }
 
-    /// A connection that has not begun to speak.
+    /// A connection before its handshake.
     pub(crate) fn connection(&self) -> Result<ClientConnection, Error> {
         ClientConnection::new(self.config.clone(), self.name.clone())
     }
@@ -113,7 +113,7 @@ fn parse_name(option: &str, name: &str) -> Result<ServerName<'static>, String> {
     })
 }
 
-/// All certificates of a file, at least one.
+/// All certificates of a file; at least one.
 fn certificates(option: &str, path: &str) -> Result<Vec<CertificateDer<'static>>, String> {
     let accepted = "a file with at least one certificate (PEM)";
     let pem = input_file::read(Path::new(path), input_file::BYTES_MAX);
@@ -125,7 +125,7 @@ fn certificates(option: &str, path: &str) -> Result<Vec<CertificateDer<'static>>
     }
 }
 
-/// Those who may have issued a server's certificate.
+/// The trusted CA certificates.
 fn roots(file: Option<&str>) -> Result<RootCertStore, String> {
     let mut roots = RootCertStore::empty();
     match file {
@@ -137,7 +137,8 @@ fn roots(file: Option<&str>) -> Result<RootCertStore, String> {
             }
         }
         None => {
-            // Some of a host's may be old or odd; whoever was issued by one of those is refused, with a message.
+            // Unsupported CA certificates of the host are skipped; servers with certificates of theirs are rejected
+            // with a message.
             roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
             if roots.is_empty() {
                 return Err("--transport: 'tls' was given, and this host trusts no issuer of certificates; accepted: \
@@ -149,10 +150,9 @@ fn roots(file: Option<&str>) -> Result<RootCertStore, String> {
     Ok(roots)
 }
 
-/// Takes any certificate and does not read it: of version 1, expired, of another host, with a key that is too weak or of a kind that our
-/// library does not know. Nor does it verify that the server has the key of the certificate. Where any certificate will do, that
-/// proves nothing: who stands in between has shown one of his own. To verify a signature the library would read the certificate, and
-/// refuse those that it does not take.
+/// Accepts any certificate without parsing it: version 1, expired, of another host, with a weak or unsupported key.
+/// Signatures are not verified either: without a trusted certificate they prove nothing, and verification would
+/// reject certificates that the library cannot parse.
 #[derive(Debug)]
 struct NoVerification;
 
@@ -191,8 +191,8 @@ impl ServerCertVerifier for NoVerification {
     }
 }
 
-/// The ways of signing of RFC 8446, section 4.2.3, the usual ones first: a server signs in the first one that its key can. Those
-/// of a key that is for RSA-PSS alone have no name in rustls.
+/// Signature schemes of RFC 8446, section 4.2.3, usual ones first; a server picks the first that its key supports.
+/// Those of RSA-PSS keys have no name in rustls.
 const ANY_SCHEME: [SignatureScheme; 16] = [
     SignatureScheme::ECDSA_NISTP256_SHA256,
     SignatureScheme::ECDSA_NISTP384_SHA384,

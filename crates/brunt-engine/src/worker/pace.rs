@@ -1,18 +1,18 @@
-//! From the next intended time to "sleep until", "look again" or "send now".
+//! Decides between sleeping, polling and sending, from the next intended time.
 //!
-//! Not a clock: the time is an argument. Sleeping ends late by the kernel's wake-up time (tens of microseconds), so a
-//! hybrid wait sleeps to a margin before the deadline and looks without sleeping for the rest. The margin follows the
-//! lateness that is really observed: the 99th percentile of the last [`WINDOW`] timed sleeps.
+//! Time is a parameter. A sleep ends late by the kernel's wake-up time (tens of microseconds), so a hybrid wait
+//! sleeps until a margin before the deadline and polls for the rest. The margin follows the observed lateness: the
+//! 99th percentile of the last [`WINDOW`] timed sleeps.
 
 use crate::io::Until;
 use brunt_plan::plan::Wait;
 
-/// Before anything was observed.
+/// Initial margin.
 const MARGIN_START_NS: u64 = 100_000;
-/// A worker that spins longer than this per request wastes a processor for nothing.
+/// Maximum margin: longer spinning per request wastes a CPU.
 const MARGIN_MAX_NS: u64 = 1_000_000;
 const MARGIN_MIN_NS: u64 = 5_000;
-/// How many sleeps the margin is computed over.
+/// Sleeps per computation of the margin.
 const WINDOW: usize = 128;
 
 /// How a worker waits.
@@ -25,13 +25,13 @@ pub(crate) struct Pace {
 }
 
 impl Pace {
-    /// `may_spin`: this worker has a processor to itself.
+    /// `may_spin`: this worker has a CPU to itself.
     pub(crate) fn new(wait: Wait, may_spin: bool) -> Self {
         let wait = if wait == Wait::Hybrid && !may_spin { Wait::Sleep } else { wait };
         Self { wait, margin_ns: MARGIN_START_NS, late_ns: [0; WINDOW], observed: 0 }
     }
 
-    /// What it comes down to on this host.
+    /// The wait mode on this host.
     pub(crate) fn wait(&self) -> Wait {
         self.wait
     }

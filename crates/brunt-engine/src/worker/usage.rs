@@ -1,21 +1,20 @@
-//! What a thread costs, and what it is denied: processor time and switches by getrusage, run delay by the scheduler's
-//! account, system calls and time spent waiting by our own.
+//! CPU usage of a thread: CPU time and context switches by getrusage, run delay by the scheduler, system calls and
+//! waiting time by the loop.
 //!
-//! Not a profile: two readings, at the beginning of the measured window and at its end. Nothing is allocated for them.
+//! Two readings, at both ends of the measured window. Nothing is allocated.
 
 use brunt_stats::usage::WorkerUsage;
 use rustix::fs::{CWD, Mode, OFlags, openat};
 
-/// A turn that only waited and took longer than this was not waiting all the time: a poll that finds nothing returns
-/// within a microsecond or two, so the processor was taken away meanwhile. That is in the run delay, and counting it as
-/// waiting, too, would hide it; such a turn counts as work, which it was for a microsecond.
+/// Maximum duration of an iteration that counts as waiting: a poll without events returns within 2 microseconds, so
+/// a longer one was preempted. That time is in the run delay; counting it as waiting would hide it.
 const WAITING_TURN_MAX_NS: u64 = 5_000;
 
-/// A first reading that comes later than this after the beginning of the window would leave out what the thread was denied
-/// before it: then the window is observed from the beginning of the schedule.
+/// Maximum lateness of the first reading: after it, usage counts from the start of the schedule, so that no
+/// preemption is left out.
 const BEGIN_LATE_MAX_NS: u64 = 50_000_000;
 
-/// The counters of the calling thread so far.
+/// Counters of the calling thread.
 #[derive(Clone, Copy, Debug, Default)]
 struct Counters {
     user_ns: u64,
@@ -44,7 +43,7 @@ impl Counters {
     }
 }
 
-/// What the scheduler says of the calling thread. A file that is opened anew each time, for two readings in a run.
+/// The scheduler's statistics of the calling thread. The file is opened for each of the two readings.
 fn read_run_delay_ns() -> Option<u64> {
     let file = openat(CWD, c"/proc/thread-self/schedstat", OFlags::RDONLY, Mode::empty()).ok()?;
     // Three numbers of up to 20 digits.
@@ -53,22 +52,21 @@ fn read_run_delay_ns() -> Option<u64> {
     run_delay_ns(std::str::from_utf8(&text[..len]).ok()?)
 }
 
-/// The second number: time in which the thread was ready to run and had no processor. A control group that has used up
-/// its quota counts here, too.
+/// The second number: time in which the thread was runnable without a CPU, throttling included.
 fn run_delay_ns(schedstat: &str) -> Option<u64> {
     schedstat.split_whitespace().nth(1)?.parse().ok()
 }
 
-/// What the loop knows of itself at one point of a run.
+/// Counters of the loop.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct LoopCounters {
     /// System calls.
     pub syscalls: u64,
-    /// Time in turns that were there only to wait without sleeping; see [`Waiting`].
+    /// Time of iterations that only polled; see [`Waiting`].
     pub waited_ns: u64,
 }
 
-/// Adds up the turns of a loop that only waited: they polled without sleeping, nothing came in, nothing was due.
+/// Sums the iterations that only waited: polled without sleeping, nothing came, nothing was due.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Waiting {
     entered_ns: u64,
@@ -77,7 +75,7 @@ pub(crate) struct Waiting {
 }
 
 impl Waiting {
-    /// A turn begins, and with it ends the one before.
+    /// Begins an iteration and ends the one before.
     #[inline]
     pub(crate) fn enter(&mut self, now_ns: u64, may_only_wait: bool) {
         if self.only_waited {
@@ -88,14 +86,14 @@ impl Waiting {
         self.only_waited = may_only_wait;
     }
 
-    /// Something came in: the turn does more than wait.
+    /// Notes that the iteration did more than wait.
     #[inline]
     pub(crate) fn came_in(&mut self) {
         self.only_waited = false;
     }
 }
 
-/// What is known at one point of a run.
+/// One reading of all counters.
 #[derive(Clone, Copy, Debug, Default)]
 struct Reading {
     now_ns: u64,
@@ -103,34 +101,34 @@ struct Reading {
     of_thread: Counters,
 }
 
-/// The use of one thread over the measured window.
+/// CPU usage of one thread over the measured window.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct ThreadUsage {
     begin_ns: u64,
-    /// At the beginning of the schedule.
+    /// At the start of the schedule.
     start: Option<Reading>,
     begin: Option<Reading>,
     end: Option<Reading>,
 }
 
 impl ThreadUsage {
-    /// The schedule is about to start; the window begins at this time. To be called on the thread itself.
+    /// Called before the schedule starts, on the thread itself; the window begins at `begin_ns`.
     pub(crate) fn start(&mut self, now_ns: u64, begin_ns: u64, of_loop: LoopCounters) {
         self.begin_ns = begin_ns;
         self.start = Some(Reading { now_ns, of_loop, of_thread: Counters::read() });
     }
 
-    /// The window begins then, and not when [`ThreadUsage::start`] was told.
+    /// Moves the start of the window.
     pub(crate) fn begin_at(&mut self, begin_ns: u64) {
         self.begin_ns = begin_ns;
     }
 
-    /// When [`ThreadUsage::look`] wants to be called, beside the end of the window.
+    /// When [`ThreadUsage::look`] must be called, besides the end of the window.
     pub(crate) fn next_ns(&self) -> u64 {
         if self.begin.is_some() { u64::MAX } else { self.begin_ns }
     }
 
-    /// Takes each of the two readings once its time has come. To be called on the thread itself.
+    /// Takes each of the two readings when it is due. Called on the thread itself.
     pub(crate) fn look(&mut self, now_ns: u64, end_ns: u64, of_loop: LoopCounters) {
         let is_due = match (&self.begin, &self.end) {
             (None, _) => now_ns >= self.begin_ns,
@@ -148,7 +146,7 @@ impl ThreadUsage {
         }
     }
 
-    /// The difference of the two readings; zeros where the window did not begin.
+    /// Difference of the two readings; zeros if the window did not begin.
     pub(crate) fn total(&self, worker: u32) -> ThreadTotal {
         let (Some(begin), Some(end)) = (self.begin, self.end) else {
             return ThreadTotal {
@@ -173,16 +171,16 @@ impl ThreadUsage {
     }
 }
 
-/// What one thread came to.
+/// CPU usage of one thread.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct ThreadTotal {
-    /// Processor time in user space.
+    /// CPU time in user space.
     pub user_ns: u64,
-    /// Processor time in the kernel.
+    /// CPU time in the kernel.
     pub system_ns: u64,
     /// System calls.
     pub syscalls: u64,
-    /// The rest.
+    /// Other counters.
     pub worker: WorkerUsage,
 }
 

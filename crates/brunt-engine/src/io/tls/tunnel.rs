@@ -12,12 +12,12 @@ use std::io::{self, ErrorKind, IoSlice, Read, Write};
 
 /// Plain bytes in a record at most (RFC 8446, section 5.1).
 const RECORD_BYTES_MAX: usize = 16 << 10;
-/// The type of a record that holds plain bytes of ours, its first byte (RFC 5246, section 6.2.1; RFC 8446, section 5.2).
+/// Record type of application data (RFC 5246, section 6.2.1; RFC 8446, section 5.2).
 const APPLICATION_DATA: u8 = 23;
-/// Records of one send, where it is not a large one.
+/// Records of a usual send.
 const MARKS_USUAL: usize = 4;
 
-/// The client's side of it.
+/// The client's side of a TLS connection.
 pub(super) struct Tunnel {
     connection: ClientConnection,
     /// Records for the Io: those before `taken` it has taken, the others stay until it has.
@@ -43,7 +43,7 @@ struct Mark {
     plain: usize,
 }
 
-/// What goes into the next record.
+/// The bytes of the next record.
 fn front<'p>(parts: &'p [IoSlice<'_>]) -> [IoSlice<'p>; PARTS_MAX] {
     let mut front = [IoSlice::new(&[]); PARTS_MAX];
     let mut room = RECORD_BYTES_MAX;
@@ -56,10 +56,10 @@ fn front<'p>(parts: &'p [IoSlice<'_>]) -> [IoSlice<'p>; PARTS_MAX] {
 }
 
 impl Tunnel {
-    /// Begins: the first records are there to be sent.
+    /// Begins a handshake: its first records are queued.
     pub(super) fn begin(client: &TlsClient) -> Result<Self, Error> {
         let mut connection = client.connection()?;
-        // What is handed in is bounded already, by the queue of its connection.
+        // The send queue of the connection bounds it already.
         connection.set_buffer_limit(None);
         let (sending, waiting) = (Vec::new(), Vec::new());
         let marks = VecDeque::with_capacity(MARKS_USUAL);
@@ -82,13 +82,13 @@ impl Tunnel {
         self.connection.is_handshaking()
     }
 
-    /// Is the Io at it?
+    /// Is a send of the Io pending?
     pub(super) fn is_sending(&self) -> bool {
         self.is_sending
     }
 
-    /// Takes in what came over the wire, and appends what it says. Returns whether the peer has said that it is the end. After an
-    /// error there may be an alert to send, and nothing else is to be done.
+    /// Decrypts received records and appends their plain bytes. Returns whether the peer has closed. After an error
+    /// only an alert may be left to send.
     pub(super) fn receive(&mut self, mut records: &[u8], plain: &mut Vec<u8>) -> Result<bool, Error> {
         let mut is_over = false;
         let mut processed = Ok(());
@@ -102,7 +102,7 @@ impl Tunnel {
                     self.fetch(plain, state.plaintext_bytes_to_read())?;
                 }
                 Err(error) => {
-                    // What stands before it is as good as if it had come alone.
+                    // Bytes before the error are valid.
                     self.fetch_rest(plain);
                     processed = Err(error);
                 }
@@ -124,7 +124,7 @@ impl Tunnel {
             .map_err(|error| Error::General(error.to_string()))
     }
 
-    /// Fetches what there is, however much: of an error nobody says.
+    /// Fetches all plain bytes after an error, whose number is unknown.
     #[cold]
     fn fetch_rest(&mut self, plain: &mut Vec<u8>) {
         let mut bytes = [0; 1 << 12];
@@ -133,11 +133,11 @@ impl Tunnel {
         }
     }
 
-    /// Makes records of what is offered, but for the front of it whose records were made when it was offered before.
+    /// Encrypts offered bytes, except for the front that was encrypted when it was offered before.
     ///
     /// # Errors
-    /// The library makes none any more. Of TLS 1.2 it does so when a key has been used as often as it may be (with AES-GCM for
-    /// 2^24 records): then it takes the bytes, forgets them and says that it is the end. Of TLS 1.3 it changes the key.
+    /// The library encrypts no more. With TLS 1.2 this happens when a key is used up (AES-GCM: after 2^24 records):
+    /// it accepts the bytes, drops them and closes. With TLS 1.3 it changes the key.
     pub(super) fn encrypt(&mut self, parts: &[IoSlice<'_>]) -> io::Result<()> {
         let mut copies = [IoSlice::new(&[]); PARTS_MAX];
         let mut rest = &mut copies[..parts.len()];
@@ -157,7 +157,7 @@ impl Tunnel {
         Ok(())
     }
 
-    /// Says that it is the end.
+    /// Queues a close_notify.
     pub(super) fn send_close_notify(&mut self) {
         self.connection.send_close_notify();
         self.make_records();
@@ -172,8 +172,8 @@ impl Tunnel {
         }
     }
 
-    /// What the Io is to be given now; empty where there is nothing, or where it is at it. From here until [`Tunnel::sent`] these
-    /// bytes stay.
+    /// Records to send now; empty if there are none or a send is pending. The bytes stay in place until
+    /// [`Tunnel::sent`].
     pub(super) fn take_off(&mut self) -> &[u8] {
         if self.is_sending {
             return &[];
@@ -189,7 +189,7 @@ impl Tunnel {
         &self.sending[self.taken..]
     }
 
-    /// The Io has taken so many of the bytes that it was given.
+    /// Notes how many of these bytes the Io has taken.
     pub(super) fn sent(&mut self, bytes: usize) {
         self.is_sending = false;
         self.taken += bytes;
@@ -225,10 +225,10 @@ impl Tunnel {
     }
 }
 
-/// What to ask a user whose server does not answer as one of TLS does.
+/// Hint for a server that does not answer TLS.
 pub(crate) const PLAIN_HINT: &str = "; does it speak TLS (--transport tcp is plain)?";
 
-/// What went wrong, for a user.
+/// Describes a TLS error for a user.
 pub(crate) fn explain(error: &Error) -> String {
     match error {
         Error::AlertReceived(alert) => {
@@ -252,7 +252,7 @@ pub(crate) fn explain(error: &Error) -> String {
     }
 }
 
-/// The options that an alert asks for: those of our own certificate.
+/// The options that an alert suggests.
 fn certificate_hint(alert: AlertDescription) -> &'static str {
     match alert {
         AlertDescription::CertificateRequired => {

@@ -1,7 +1,7 @@
-//! Entering the kernel: hand in what is queued, and wait for what comes.
+//! io_uring_enter: submits entries and waits for completions.
 //!
-//! Not a decision on how long to wait (that is the pace's). Invariant: a wait ends at an absolute instant of the monotonic clock
-//! where the kernel takes one, so that what is handed in before it does not make it longer.
+//! The pace decides how long to wait. Invariant: where the kernel supports it, a wait ends at an absolute instant
+//! of CLOCK_MONOTONIC, so that submitting does not extend it.
 
 #![expect(unsafe_code, reason = "the raw call: its newer arguments have no safe wrapper")]
 
@@ -11,7 +11,7 @@ use std::io;
 /// `IORING_ENTER_ABS_TIMER`, Linux 6.12: the time-out is an instant.
 const ABSOLUTE_TIMER: u32 = 1 << 5;
 
-/// What the kernel can do with a wait.
+/// Kernel features of a wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Abilities {
     /// Absolute time-outs, and waits for several completions that end with fewer after a while (Linux 6.12 has both).
@@ -52,7 +52,7 @@ impl Abilities {
         Self { absolute: ring.params().is_feature_min_timeout() }
     }
 
-    /// Hands in everything that is queued, runs what the kernel has put off for this thread, and waits if it is told to.
+    /// Submits everything queued, runs deferred work of the kernel, and waits on request.
     pub(super) fn enter(self, ring: &mut IoUring, waiting: Option<Waiting>) -> io::Result<()> {
         let to_submit = ring.submission().len() as u32;
         let submitter = ring.submitter();

@@ -1,7 +1,7 @@
 //! Does io_uring work here, with all that the backend takes for granted?
 //!
-//! Not a list of versions: kernels are patched, and sandboxes forbid. Each ability is tried by the backend itself, over a pair of
-//! unix sockets. Invariant: it ends within a second, and takes no port, which a run may be short of.
+//! Kernel versions do not tell: kernels are patched, and sandboxes forbid calls. The backend itself tries each
+//! feature over a pair of Unix sockets. Invariant: it ends within a second and takes no port.
 
 use super::{Shape, Uring};
 use crate::clock::Clock;
@@ -17,7 +17,7 @@ const PATIENCE_NS: u64 = 200_000_000;
 /// More than any socket buffers at a time.
 const FLOOD_BYTES: usize = 64 << 20;
 
-/// Tries it out; an error says what does not work.
+/// Runs the probe; an error names what does not work.
 pub(crate) fn probe_io_uring() -> Result<(), String> {
     let shape = Shape {
         links: 1,
@@ -30,7 +30,7 @@ pub(crate) fn probe_io_uring() -> Result<(), String> {
     Probe { uring }.run().map_err(|failure| format!("tried here, {failure}"))
 }
 
-/// Makes rings of these shapes, all at once, as the workers of a run have them; an error says why they cannot be had.
+/// Creates rings of these shapes at the same time, as the workers of a run need them; an error gives the reason.
 pub(crate) fn make_all(shapes: &[Shape]) -> Result<(), String> {
     let clock = Clock::start();
     let rings = shapes.iter().map(|shape| Uring::new(*shape, clock));
