@@ -31,10 +31,10 @@ pub fn hint(plan: &Plan, said: &[u8]) -> String {
             looks_like("TLS", &url(server, secure, secure), "--transport tls")
         }
         (_, "MOVED" | "ASK" | "CLUSTERDOWN") if !plan.is_cluster => {
-            "; this is a node of a cluster: use --cluster".to_owned()
+            "; this is a cluster node: use --cluster".to_owned()
         }
         (_, "NOAUTH") if plan.login.password.is_none() => {
-            "; the server wants a password: use --password @FILE".to_owned()
+            "; the server requires a password: use --password @FILE".to_owned()
         }
         _ => String::new(),
     }
@@ -53,7 +53,7 @@ fn url(server: &Server, plain: &str, secure: &str) -> Option<String> {
 }
 
 /// Hint for a server that closes plain connections, or does not answer on them.
-pub(crate) const TLS_HINT: &str = "; is it a port for TLS (--transport tls)?";
+pub(crate) const TLS_HINT: &str = "; for a TLS port add --transport tls";
 
 pub(crate) fn tls_hint(plan: &Plan) -> &'static str {
     if plan.uses_transport(Transport::Tcp) { TLS_HINT } else { "" }
@@ -61,5 +61,5 @@ pub(crate) fn tls_hint(plan: &Plan) -> &'static str {
 
 /// Describes malformed bytes for a user.
 pub(crate) fn describe_malformed(garbage: &FirstGarbage) -> String {
-    format!("it sent \"{}\": {}", QuotedBytes(garbage.bytes()), garbage.reason)
+    format!("malformed reply \"{}\": {}", QuotedBytes(garbage.bytes()), garbage.reason)
 }

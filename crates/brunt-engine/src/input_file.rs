@@ -36,7 +36,7 @@ pub fn read(path: &Path, bytes_max: u64) -> io::Result<Vec<u8>> {
 /// Those of [`read`], and bytes that are not UTF-8.
 pub fn read_text(path: &Path, bytes_max: u64) -> io::Result<String> {
     let text = String::from_utf8(read(path, bytes_max)?);
-    text.map_err(|_| io::Error::new(io::ErrorKind::InvalidData, "it is not text in UTF-8"))
+    text.map_err(|_| io::Error::new(io::ErrorKind::InvalidData, "it is not UTF-8 text"))
 }
 
 fn check(kind: FileType) -> io::Result<()> {
@@ -46,11 +46,11 @@ fn check(kind: FileType) -> io::Result<()> {
         _ if kind.is_socket() => "a socket",
         _ => "a device",
     };
-    Err(io::Error::other(format!("it is {name}, neither a regular file nor a pipe")))
+    Err(io::Error::other(format!("it is {name}; expected a regular file or a pipe")))
 }
 
 fn too_large(bytes_max: u64) -> io::Error {
-    io::Error::other(format!("it is larger than {} MiB, the most that is read", bytes_max >> 20))
+    io::Error::other(format!("it exceeds the limit of {} MiB", bytes_max >> 20))
 }
 
 #[cfg(test)]
@@ -76,7 +76,7 @@ mod tests {
             assert_eq!(said(&path), expected, "{len}");
         }
         File::create(&path).unwrap().write_all(b"caf\xe9").unwrap();
-        assert_eq!(read_text(&path, MIB).unwrap_err().to_string(), "it is not text in UTF-8");
+        assert_eq!(read_text(&path, MIB).unwrap_err().to_string(), "it is not UTF-8 text");
         std::fs::remove_file(&path).unwrap();
         assert_eq!(read(&path, MIB).unwrap_err().kind(), io::ErrorKind::NotFound);
     }

@@ -94,27 +94,27 @@ impl fmt::Display for RunError {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Unreachable { server, reason } => write!(formatter, "cannot connect to {server}: {reason}"),
-            Self::NoReply { server, reason } => write!(formatter, "connected to {server}, but {reason}"),
+            Self::NoReply { server, reason } => write!(formatter, "no reply from {server} {reason}"),
             Self::SetupRejected { server, reason } => {
-                write!(formatter, "{server} does not let us in: {reason}")
+                write!(formatter, "connection setup with {server} failed: {reason}")
             }
             Self::NoSlotMap { server, reason } => {
-                write!(formatter, "--cluster: {server} has no map of a cluster: {reason}")
+                write!(formatter, "{server} returned no cluster slot map: {reason}")
             }
-            Self::TlsFailed { server, reason } => write!(formatter, "no TLS with {server}: {reason}"),
+            Self::TlsFailed { server, reason } => write!(formatter, "TLS with {server} failed: {reason}"),
             Self::PreloadFailed { servers, confirmed, wanted, reason, hint } => {
-                write!(formatter, "preload: {servers} confirmed {confirmed} of {wanted} keys ({reason}){hint}")
+                write!(formatter, "preload failed: {confirmed} of {wanted} keys stored on {servers}; {reason}{hint}")
             }
             Self::Interrupted => formatter.write_str("interrupted before anything was measured"),
             Self::System(error) => write!(formatter, "cannot start a worker: {error}"),
             Self::WindowTooLate => formatter.write_str(
-                "--warmup auto: the host stopped the program while it began the measured window; try again, or give --warmup a duration",
+                "--warmup auto: the host stopped this process at the start of the measured window; try again, or give --warmup a duration",
             ),
             Self::TraceUnreadable(TraceError { file, error }) => {
-                write!(formatter, "trace: cannot read '{file}': {error}")
+                write!(formatter, "cannot read trace '{file}': {error}")
             }
             Self::IoUnavailable(why) => {
-                write!(formatter, "--io uring: io_uring: {why}; --io auto would take epoll")
+                write!(formatter, "io_uring unavailable: {why}; use --io auto")
             }
             Self::Remote(blame) => formatter.write_str(&blame.reason),
         }

@@ -707,10 +707,10 @@ impl<C: Codec, I: Io> Worker<C, I> {
     fn no_reply_reason(&self, step: &str, errno: i32) -> String {
         match errno {
             libc::ETIMEDOUT => {
-                format!("it did not answer {step} within {}", DurationNs(self.attempt_ns()))
+                format!("to {step} within {}", DurationNs(self.attempt_ns()))
             }
-            libc::ECONNRESET => format!("it ended the connection and did not answer {step}"),
-            errno => format!("{step} was not answered: {}", io::Error::from_raw_os_error(errno)),
+            libc::ECONNRESET => format!("to {step}: connection closed"),
+            errno => format!("to {step}: {}", io::Error::from_raw_os_error(errno)),
         }
     }
 
@@ -763,7 +763,7 @@ impl<C: Codec, I: Io> Worker<C, I> {
             && self.traffic.connections.iter().all(|connection| connection.failures >= PRELOAD_FAILURES_MAX);
         if let Some((server, reply_limit_ns)) = self.silent_server(now_ns) {
             let server = self.endpoints[usize::from(server)].server.clone();
-            let reason = format!("it has answered no request for {}", DurationNs(reply_limit_ns));
+            let reason = format!("to any request for {}", DurationNs(reply_limit_ns));
             self.notice = Some(Notice::Failed(RunError::NoReply { server, reason }));
             self.stage = Stage::AwaitingStart;
         } else if is_lost || cannot_finish || self.traffic.lanes.iter().any(|lane| lane.session.failed()) {

@@ -316,7 +316,7 @@ impl<W: Wire> Over<'_, W> {
         if entry.state != State::Open {
             let how =
                 errno.map_or(String::new(), |errno| format!(" ({})", io::Error::from_raw_os_error(errno)));
-            let words = format!("it ended the connection during the handshake{how}{PLAIN_HINT}");
+            let words = format!("connection closed during the handshake{how}{PLAIN_HINT}");
             entry.error = Some(Reason { words, is_answer: false });
         }
         self.end(link, at_ns, errno);
@@ -440,7 +440,7 @@ impl<W: Wire> Over<'_, W> {
         if let State::Handshaking { is_heard, .. } = entry.state {
             // The worker has waited long enough.
             let step = if is_heard { "finish the handshake in time" } else { "answer the handshake in time" };
-            let words = format!("it did not {step}{PLAIN_HINT}");
+            let words = format!("the peer did not {step}{PLAIN_HINT}");
             entry.error = Some(Reason { words, is_answer: false });
         }
         if let (Some(tunnel), State::Open, CloseMode::Orderly) = (&mut entry.tunnel, entry.state, mode) {
@@ -532,7 +532,7 @@ mod tests {
         let told = tls.next().map(|completion| completion.kind);
         assert!(matches!(told, Some(CompletionKind::ConnectFailed(TLS_ERRNO))), "{told:?}");
         let error = ConnectionError {
-            words: "what it says is no TLS; does it speak TLS (--transport tcp is plain)?",
+            words: "the reply is not TLS; without TLS use --transport tcp",
             is_answer: true,
         };
         assert_eq!(tls.tunnels.connection_error(0), Some(error));

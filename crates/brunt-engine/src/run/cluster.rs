@@ -123,7 +123,9 @@ impl NodeError {
             Self::Silent(reason) if endpoint.tls.is_some() => {
                 RunError::TlsFailed { server, reason: format!("{reason}{PLAIN_HINT}") }
             }
-            Self::Silent(reason) => RunError::NoReply { server, reason: format!("{reason}{TLS_HINT}") },
+            Self::Silent(reason) => {
+                RunError::NoReply { server, reason: format!("to the slot map query: {reason}{TLS_HINT}") }
+            }
             NodeError::TlsFailed(reason) => RunError::TlsFailed { server, reason },
             NodeError::SetupRejected(reason) => RunError::SetupRejected { server, reason },
             Self::NoMap(reason) => RunError::NoSlotMap { server, reason },
@@ -143,7 +145,7 @@ impl From<io::Error> for NodeError {
 fn in_words(error: io::Error) -> io::Error {
     match error.kind() {
         ErrorKind::WouldBlock | ErrorKind::TimedOut => {
-            io::Error::new(ErrorKind::TimedOut, format!("no answer within {} s", REPLY_TIMEOUT.as_secs()))
+            io::Error::new(ErrorKind::TimedOut, format!("no reply within {} s", REPLY_TIMEOUT.as_secs()))
         }
         _ => error,
     }
@@ -165,7 +167,7 @@ fn query(stream: &mut Stream, request: &[u8]) -> Result<WholeReply, NodeError> {
     let (mut reply, mut piece) = (WholeReply::default(), [0; 16 << 10]);
     loop {
         let len = match stream.read(&mut piece) {
-            Ok(0) => Err(io::Error::new(ErrorKind::UnexpectedEof, "it closes the connection")),
+            Ok(0) => Err(io::Error::new(ErrorKind::UnexpectedEof, "connection closed")),
             Err(error) if error.kind() == ErrorKind::Interrupted => continue,
             ended => ended,
         }?;

@@ -53,14 +53,14 @@ pub(super) fn with_context(
 /// The first reason for a failed preload.
 fn first_reason(ends: &[WorkerEnd], faults: &[Fault]) -> String {
     if let Some(text) = ends.iter().find_map(|end| end.counts.first_error.as_ref()) {
-        return format!("it said: {text}");
+        return format!("first error \"{text}\"");
     }
     if let Some(garbage) = ends.iter().find_map(|end| end.counts.first_garbage.as_ref()) {
         return describe_malformed(garbage);
     }
     let rows: Vec<String> =
         faults.iter().map(|fault| format!("{} × connection {}", fault.count, fault.kind.name())).collect();
-    if rows.is_empty() { "it declined the others".to_owned() } else { rows.join(", ") }
+    if rows.is_empty() { "the server declined the others".to_owned() } else { rows.join(", ") }
 }
 
 /// A hint from the first error or the first malformed bytes.

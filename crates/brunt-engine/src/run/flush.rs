@@ -20,17 +20,17 @@ const ANSWER_BYTES_MAX: usize = 4096;
 /// A server is unreachable, does not confirm, or has no such command; for a user.
 pub fn flush(plan: &Plan, endpoints: &[Endpoint]) -> Result<(), String> {
     for (server, endpoint) in plan.servers().iter().zip(endpoints) {
-        let refuse = |reason: String| format!("cannot delete what {} holds: {reason}", endpoint.server);
+        let refuse = |reason: String| format!("cannot flush {}: {reason}", endpoint.server);
         if server.protocol.is_stateless() || server.transport == Transport::Udp {
             return Err(refuse(format!(
-                "by {} over {} there is no command for it",
+                "{} over {} has no command for it",
                 server.protocol, server.transport
             )));
         }
         let said =
             ask(plan, server.protocol.is_resp(), endpoint).map_err(|error| refuse(error.to_string()))?;
         if !matches!(said.as_str(), "OK" | "+OK") {
-            return Err(refuse(format!("it says '{}'", said.escape_debug())));
+            return Err(refuse(format!("reply '{}'", said.escape_debug())));
         }
     }
     Ok(())

@@ -47,7 +47,7 @@ pub(crate) fn is_out_of_memory(error: &io::Error) -> bool {
 
 /// The fallback if rings worked in the probe but cannot be created later.
 pub(crate) fn without_io_uring(error: &io::Error) -> Chosen {
-    let reason = format!("io_uring: {}, once workers asked", uring::probe::refusal(error));
+    let reason = format!("io_uring: {} when workers started", uring::probe::refusal(error));
     Chosen { interface: KernelInterface::Epoll, reason: Some(reason) }
 }
 
@@ -61,7 +61,7 @@ fn choose_by(plan: &Plan, io_uring: impl Fn() -> Result<(), String>) -> Result<C
     let uring = Chosen { interface: KernelInterface::Uring, reason: None };
     match (plan.io, plan.timestamps) {
         (IoChoice::Epoll, _) => epoll(None),
-        (IoChoice::Auto, Timestamps::Kernel) => epoll(Some("kernel timestamps are taken there".to_owned())),
+        (IoChoice::Auto, Timestamps::Kernel) => epoll(Some("kernel timestamps require it".to_owned())),
         (IoChoice::Auto, Timestamps::Off) => match io_uring() {
             Ok(()) => Ok(uring),
             Err(why) => epoll(Some(format!("io_uring: {why}"))),
@@ -85,7 +85,7 @@ mod tests {
             ("io = 'epoll'", true, Ok(("epoll", ""))),
             ("io = 'uring'", true, Ok(("uring", ""))),
             ("io = 'uring'", false, Err("broken")),
-            ("timestamps = 'kernel'", true, Ok(("epoll", "kernel timestamps are taken there"))),
+            ("timestamps = 'kernel'", true, Ok(("epoll", "kernel timestamps require it"))),
         ];
         for (toml, works, expected) in table {
             let spec = PlanSpec::from_toml(toml).unwrap();

@@ -161,7 +161,7 @@ impl From<io::Error> for Failure {
     fn from(error: io::Error) -> Self {
         Self::ForNow(match error.kind() {
             ErrorKind::WouldBlock | ErrorKind::TimedOut => {
-                format!("no answer within {} s", REPLY_TIMEOUT.as_secs())
+                format!("no reply within {} s", REPLY_TIMEOUT.as_secs())
             }
             _ => error.to_string(),
         })
@@ -346,7 +346,7 @@ fn receive(stream: &mut Stream, mut take: impl FnMut(&[u8]) -> Result<bool, Fail
     let mut bytes = [0; 16 << 10];
     loop {
         let len = match stream.read(&mut bytes) {
-            Ok(0) => return Err(Failure::ForNow("it closes the connection".to_owned())),
+            Ok(0) => return Err(Failure::ForNow("connection closed".to_owned())),
             Ok(len) => len,
             Err(error) if error.kind() == ErrorKind::Interrupted => continue,
             Err(error) => return Err(error.into()),

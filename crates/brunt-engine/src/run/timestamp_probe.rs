@@ -30,7 +30,7 @@ pub fn timestamps_work() -> io::Result<()> {
         }
         std::thread::park_timeout(PAUSE);
     }
-    Err(unsupported("what is received gets no stamp"))
+    Err(unsupported("no timestamps of received packets"))
 }
 
 /// Sends one byte each way and checks both timestamps. Sends must be stamped from the first byte on.
@@ -39,11 +39,11 @@ fn is_stamped(client: &mut TcpStream, server: &mut TcpStream, round: u32) -> io:
     await_events(client, PollFlags::ERR)?;
     let transmission = match kernel_stamps::take_transmission(&*client) {
         Ok(Some(transmission)) => transmission,
-        Ok(None) | Err(Errno::AGAIN) => return Err(unsupported("what is sent gets no stamp")),
+        Ok(None) | Err(Errno::AGAIN) => return Err(unsupported("no timestamps of sent packets")),
         Err(errno) => return Err(unsupported(format!("the error queue: {errno}"))),
     };
     if transmission.byte != round {
-        let said = format!("byte {round} was sent, and the stamp of byte {} came", transmission.byte);
+        let said = format!("timestamp of byte {} for byte {round}", transmission.byte);
         return Err(unsupported(said));
     }
     server.write_all(b"!")?;

@@ -120,7 +120,7 @@ fn open(trace: &Trace) -> io::Result<Box<dyn BufRead + Send>> {
     }
     // A trace is opened once to check it, and a reader of a pipe could block after the run.
     if !kind.is_file() {
-        return Err(io::Error::other("it is no regular file"));
+        return Err(io::Error::other("not a regular file"));
     }
     let plain = BufReader::with_capacity(CHUNK_BYTES, file);
     if !trace.file.ends_with(".zst") {
@@ -140,7 +140,7 @@ impl Unpacked {
     /// Opens the first frame, so that other files are rejected at once.
     fn new(mut packed: BufReader<File>) -> io::Result<Self> {
         let mut decoder = ruzstd::decoding::FrameDecoder::new();
-        let refused = |error| io::Error::other(format!("it is no file of zstd: {error}"));
+        let refused = |error| io::Error::other(format!("not a zstd file: {error}"));
         begin_frame(&mut decoder, &mut packed).map_err(refused)?;
         Ok(Self { decoder, packed })
     }
@@ -172,7 +172,7 @@ fn check_frame(decoder: &ruzstd::decoding::FrameDecoder) -> io::Result<()> {
     if told.is_none() || told == decoder.get_calculated_checksum() {
         return Ok(());
     }
-    Err(io::Error::other("its content is not what was packed: a checksum does not match"))
+    Err(io::Error::other("checksum mismatch"))
 }
 
 impl Read for Unpacked {

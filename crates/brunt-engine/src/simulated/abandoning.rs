@@ -430,7 +430,7 @@ fn a_preload_of_a_server_that_never_answers_ends_soon() {
                     panic!("{timeout}: {:?}", outcome.notice)
                 };
                 assert_eq!(server.to_string(), "b:2");
-                assert_eq!(*reason, format!("it has answered no request for {ends_s}s"));
+                assert_eq!(*reason, format!("to any request for {ends_s}s"));
             }
         }
     }

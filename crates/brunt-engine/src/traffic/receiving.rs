@@ -743,7 +743,8 @@ impl<C: Codec> Traffic<C> {
             self.discard_bytes(index, bytes, at_ns, reason);
             return Err(());
         }
-        let words = if is_record_of_tls(bytes) { "it is TLS (--transport tls)" } else { reason.describe() };
+        let words =
+            if is_record_of_tls(bytes) { "a TLS record (--transport tls)" } else { reason.describe() };
         self.recording.note_garbage(bytes, at_ns, words);
         let id = if named == NO_ENTRY { self.connections[index as usize].chain.head } else { named };
         if id != NO_ENTRY {

@@ -80,7 +80,7 @@ impl Stream {
             let mut piece = [0; 4096];
             match self.read(&mut piece) {
                 Ok(0) => {
-                    return Err(io::Error::new(ErrorKind::UnexpectedEof, "it closes the connection").into());
+                    return Err(io::Error::new(ErrorKind::UnexpectedEof, "connection closed").into());
                 }
                 Ok(len) => held.extend_from_slice(&piece[..len]),
                 Err(error) if error.kind() == ErrorKind::Interrupted => continue,
@@ -128,7 +128,7 @@ pub(crate) enum SetupError {
 
 impl SetupError {
     /// Message for an invalid reply.
-    pub(crate) const INVALID_REPLY: &str = "its answer to the greeting is none";
+    pub(crate) const INVALID_REPLY: &str = "invalid reply to connection setup";
 }
 
 impl From<io::Error> for SetupError {

@@ -38,7 +38,7 @@ impl TlsSettings {
         let provider = Arc::new(ring::default_provider());
         let builder = ClientConfig::builder_with_provider(provider)
             .with_safe_default_protocol_versions()
-            .map_err(|error| format!("--transport: no TLS: {error}"))?;
+            .map_err(|error| format!("TLS is unavailable: {error}"))?;
         let builder = match options.is_insecure {
             true => builder.dangerous().with_custom_certificate_verifier(Arc::new(NoVerification)),
             false => builder.with_root_certificates(roots(options.ca.as_deref())?),
@@ -104,12 +104,12 @@ impl fmt::Debug for TlsClient {
 }
 
 fn unfit(option: &str, path: &str, error: &dyn fmt::Display, accepted: &str) -> String {
-    format!("{option}: '{path}' was given ({error}); accepted: {accepted}")
+    format!("invalid value '{path}' for {option}: {error}; expected {accepted}")
 }
 
 fn parse_name(option: &str, name: &str) -> Result<ServerName<'static>, String> {
     ServerName::try_from(name.to_owned()).map_err(|error| {
-        format!("{option}: '{name}' was given ({error}); accepted: a DNS name or an IP address, such as cache.example, or another --tls-server-name")
+        format!("invalid value '{name}' for {option}: {error}; expected a DNS name or an IP address, e.g. cache.example")
     })
 }
 
@@ -119,7 +119,7 @@ fn certificates(option: &str, path: &str) -> Result<Vec<CertificateDer<'static>>
     let pem = input_file::read(Path::new(path), input_file::BYTES_MAX);
     let pem = pem.map_err(|error| unfit(option, path, &error, accepted))?;
     match CertificateDer::pem_slice_iter(&pem).collect::<Result<Vec<_>, _>>() {
-        Ok(chain) if chain.is_empty() => Err(unfit(option, path, &"it holds none", accepted)),
+        Ok(chain) if chain.is_empty() => Err(unfit(option, path, &"it holds no certificate", accepted)),
         Ok(chain) => Ok(chain),
         Err(error) => Err(unfit(option, path, &error, accepted)),
     }
@@ -141,9 +141,10 @@ fn roots(file: Option<&str>) -> Result<RootCertStore, String> {
             // with a message.
             roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
             if roots.is_empty() {
-                return Err("--transport: 'tls' was given, and this host trusts no issuer of certificates; accepted: \
-                            --tls-ca FILE or --tls-insecure beside it"
-                    .to_owned());
+                return Err(
+                    "this host trusts no CA; --transport tls requires --tls-ca FILE or --tls-insecure"
+                        .to_owned(),
+                );
             }
         }
     }

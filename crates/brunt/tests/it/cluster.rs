@@ -328,7 +328,7 @@ fn servers_without_cluster_mode_are_named() {
     let Some(server) = Server::redis(&[]) else { return };
     let nobody = format!("127.0.0.1:{}", lasting_port());
     let no_cluster = format!(
-        "--cluster: {} has no map of a cluster: it answers \"ERR This instance has cluster support disabled\"",
+        "{} returned no cluster slot map: it answers \"ERR This instance has cluster support disabled\"",
         server.address
     );
     let refused = format!("cannot connect to {nobody}: Connection refused (os error 111)");

@@ -218,7 +218,7 @@ fn socket_paths_without_a_server_are_named() {
     drop(UnixListener::bind(at("left")).unwrap());
     for (name, message, of_resp) in [
         ("babbles", "220 mail.test", "220 mail.test"),
-        ("silent", "timed", "did not answer HELLO within 200ms"),
+        ("silent", "timed", "to HELLO within 200ms"),
         ("left", "refused", "refused"),
         ("none", "No such file", "No such file"),
     ] {

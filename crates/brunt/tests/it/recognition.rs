@@ -66,13 +66,13 @@ fn a_failed_preload_names_its_servers() {
     let (exit, message) = ended(names[0], &[]);
     assert_eq!(exit, 5, "{message}");
     assert!(
-        message.contains(&format!("preload: {} confirmed 0 of 100 keys (it said: ", names[0])),
+        message.contains(&format!("preload failed: 0 of 100 keys stored on {}; first error ", names[0])),
         "{message}"
     );
     let more: Vec<&str> = names[1..].iter().flat_map(|name| ["-s", *name]).collect();
     let (exit, message) = ended(names[0], &more);
     assert_eq!(exit, 5, "{message}");
-    let told = format!("preload: {} and 2 more confirmed 0 of 100 keys", names[..3].join(", "));
+    let told = format!("preload failed: 0 of 100 keys stored on {} and 2 more", names[..3].join(", "));
     assert!(message.contains(&told), "{message}");
 }
 
@@ -99,7 +99,7 @@ fn redis_requirements_are_named() {
     for protocol in ["resp2", "resp3"] {
         let (exit, message) = ended(&locked.address, &["--protocol", protocol]);
         assert_eq!(exit, 5, "{message}");
-        assert!(message.ends_with("; the server wants a password: use --password @FILE\n"), "{message}");
+        assert!(message.ends_with("; the server requires a password: use --password @FILE\n"), "{message}");
     }
 }
 

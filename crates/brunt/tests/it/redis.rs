@@ -338,10 +338,7 @@ fn unsolicited_messages_are_counted() {
 #[test]
 fn unanswered_connection_setup_ends_the_run() {
     let _beside = beside_others();
-    for (is_ended, message) in [
-        (false, "did not answer HELLO within 200ms"),
-        (true, "it ended the connection and did not answer HELLO"),
-    ] {
+    for (is_ended, message) in [(false, "to HELLO within 200ms"), (true, "to HELLO: connection closed")] {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
         let address = listener.local_addr().unwrap().to_string();
         std::thread::spawn(move || {

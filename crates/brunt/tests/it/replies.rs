@@ -47,8 +47,8 @@ fn keys_are_stored_once_confirmed() {
                 .unwrap();
             let text = String::from_utf8(output.stderr).unwrap();
             assert_eq!(output.status.code(), Some(5), "{protocol} {quoted}: {text}");
-            let said = format!("it sent \"{quoted}\": a reply that this operation cannot have");
-            assert!(text.contains("confirmed 0 of 100 keys") && text.contains(&said), "{text}");
+            let said = format!("malformed reply \"{quoted}\": a reply that this operation cannot have");
+            assert!(text.contains("0 of 100 keys stored") && text.contains(&said), "{text}");
         }
     }
 }

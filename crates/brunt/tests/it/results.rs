@@ -655,9 +655,9 @@ fn killed_processes_keep_earlier_results() {
 fn only_files_and_pipes_are_read() {
     let _beside = beside_others();
     let directory = Directory::new();
-    let device = "it is a device, neither a regular file nor a pipe";
-    let folder = "it is a directory, neither a regular file nor a pipe";
-    let large = "it is larger than 16 MiB, the most that is read";
+    let device = "it is a device; expected a regular file or a pipe";
+    let folder = "it is a directory; expected a regular file or a pipe";
+    let large = "it exceeds the limit of 16 MiB";
     let (too_large, result) = (directory.path("large"), directory.path("large.json"));
     // Holes, which take no room.
     File::create(&too_large).unwrap().set_len((16 << 20) + 1).unwrap();
@@ -694,7 +694,7 @@ fn only_files_and_pipes_are_read() {
     let more: &[(&[&str], &str)] = &[
         (&["run", &plan], device),
         (&["compare", "/dev/zero", "b"], device),
-        (&["compare", &result, "b"], "it is larger than 256 MiB, the most that is read"),
+        (&["compare", &result, "b"], "it exceeds the limit of 256 MiB"),
         (&["run", "/dev/stdin"], device),
     ];
     for (arguments, reason) in more {

@@ -242,7 +242,7 @@ fn a_flush_is_confirmed() {
     }
     let (address, lines) = recorder(|_| "SERVER_ERROR not here\r\n");
     let (text, said) = ended(&rpc_perf(&address, &format!("--config {} -d 1 -w 1", file.path())), 1);
-    let expected = format!("rpc-perf: cannot delete what {address} holds: it says 'SERVER_ERROR not here'\n");
+    let expected = format!("rpc-perf: cannot flush {address}: reply 'SERVER_ERROR not here'\n");
     assert!(said.ends_with(&expected) && !text.contains("Window: "), "{text}{said}");
     assert_eq!(lines.try_iter().collect::<Vec<_>>(), [(0, "flush_all".to_owned())]);
 }

@@ -221,7 +221,7 @@ fn closed_udp_ports_are_unreachable() {
         let output = ended(&["-s", &url, "--io", io]);
         let text = String::from_utf8(output.stderr).unwrap();
         assert_eq!(output.status.code(), Some(5), "{text}");
-        assert!(text.contains("confirmed 0 of 100 keys") && text.contains("connection refused"), "{text}");
+        assert!(text.contains("0 of 100 keys stored") && text.contains("connection refused"), "{text}");
         let output = ended(&["-s", &url, "--io", io, "--no-preload", "-t", "300ms", "--json", "-"]);
         assert_eq!(output.status.code(), Some(5));
         let measured = Measured::of(&output);

@@ -226,28 +226,24 @@ impl Tunnel {
 }
 
 /// Hint for a server that does not answer TLS.
-pub(crate) const PLAIN_HINT: &str = "; does it speak TLS (--transport tcp is plain)?";
+pub(crate) const PLAIN_HINT: &str = "; without TLS use --transport tcp";
 
 /// Describes a TLS error for a user.
 pub(crate) fn explain(error: &Error) -> String {
     match error {
         Error::AlertReceived(alert) => {
-            format!("it sent the alert {}{}", alert_name(*alert), certificate_hint(*alert))
+            format!("TLS alert {}{}", alert_name(*alert), certificate_hint(*alert))
         }
         Error::InvalidCertificate(reason) => match reason {
             CertificateError::UnknownIssuer => {
-                "its certificate is refused: nobody we trust has issued it (--tls-ca FILE names \
-                                                who may, --tls-insecure takes any)"
-                    .to_owned()
+                "certificate not signed by a trusted CA; add --tls-ca FILE or --tls-insecure".to_owned()
             }
             CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. } => {
-                format!(
-                    "its certificate is refused: {reason} (--tls-server-name NAME is the name to ask for)"
-                )
+                format!("invalid certificate: {reason}; --tls-server-name sets the expected name")
             }
-            _ => format!("its certificate is refused: {reason}"),
+            _ => format!("invalid certificate: {reason}"),
         },
-        Error::InvalidMessage(_) => format!("what it says is no TLS{PLAIN_HINT}"),
+        Error::InvalidMessage(_) => format!("the reply is not TLS{PLAIN_HINT}"),
         other => other.to_string(),
     }
 }
@@ -256,16 +252,16 @@ pub(crate) fn explain(error: &Error) -> String {
 fn certificate_hint(alert: AlertDescription) -> &'static str {
     match alert {
         AlertDescription::CertificateRequired => {
-            ": it wants a certificate of ours (--tls-cert FILE and its key, --tls-key FILE)"
+            "; it requires a client certificate: set --tls-cert and --tls-key"
         }
         AlertDescription::BadCertificate
         | AlertDescription::UnsupportedCertificate
         | AlertDescription::CertificateRevoked
         | AlertDescription::CertificateExpired
         | AlertDescription::CertificateUnknown
-        | AlertDescription::UnknownCA => ": it refuses our certificate (--tls-cert FILE, --tls-key FILE)",
+        | AlertDescription::UnknownCA => "; it rejects the client certificate (--tls-cert, --tls-key)",
         AlertDescription::HandshakeFailure => {
-            ": it wants a certificate of ours (--tls-cert FILE, --tls-key FILE), or knows no cipher of ours"
+            "; it requires a client certificate (--tls-cert, --tls-key), or shares no cipher"
         }
         _ => "",
     }

@@ -27,7 +27,7 @@ pub(crate) fn probe_io_uring() -> Result<(), String> {
         gather: Gather::NOTHING,
     };
     let uring = Uring::new(shape, Clock::start()).map_err(|error| refusal(&error))?;
-    Probe { uring }.run().map_err(|failure| format!("tried here, {failure}"))
+    Probe { uring }.run().map_err(|failure| format!("probe failed: {failure}"))
 }
 
 /// Creates rings of these shapes at the same time, as the workers of a run need them; an error gives the reason.
@@ -40,12 +40,12 @@ pub(crate) fn make_all(shapes: &[Shape]) -> Result<(), String> {
 /// Why a ring cannot be had, for a user.
 pub(crate) fn refusal(error: &io::Error) -> String {
     match error.raw_os_error() {
-        Some(libc::ENOSYS) => "the kernel has none".to_owned(),
+        Some(libc::ENOSYS) => "not supported by the kernel".to_owned(),
         Some(libc::EPERM | libc::EACCES) => {
-            "not permitted (kernel.io_uring_disabled, or a sandbox's filter)".to_owned()
+            "not permitted (kernel.io_uring_disabled, or a sandbox)".to_owned()
         }
-        Some(libc::EINVAL) => "the kernel is too old: Linux 6.1 has what is needed".to_owned(),
-        Some(libc::ENOMEM) => "no memory may be locked (ulimit -l)".to_owned(),
+        Some(libc::EINVAL) => "requires Linux 6.1".to_owned(),
+        Some(libc::ENOMEM) => "locked-memory limit too low (ulimit -l)".to_owned(),
         _ => error.to_string(),
     }
 }
@@ -119,9 +119,9 @@ mod tests {
     #[test]
     fn refusals_name_the_cause() {
         let table = [
-            (libc::ENOSYS, "the kernel has none"),
-            (libc::EPERM, "not permitted (kernel.io_uring_disabled, or a sandbox's filter)"),
-            (libc::EINVAL, "the kernel is too old: Linux 6.1 has what is needed"),
+            (libc::ENOSYS, "not supported by the kernel"),
+            (libc::EPERM, "not permitted (kernel.io_uring_disabled, or a sandbox)"),
+            (libc::EINVAL, "requires Linux 6.1"),
         ];
         for (errno, expected) in table {
             assert_eq!(refusal(&io::Error::from_raw_os_error(errno)), expected);

@@ -110,7 +110,7 @@ fn servers_without_statistics_are_polled_once() {
         (&b"ERROR\r\n"[..], "it answers \"ERROR\""),
         (b"HTTP/1.1 400 Bad Request\r\n\r\n", "it answers \"HTTP/1.1 400 Bad Request\""),
         (b"END\r\n", "its reply is empty"),
-        (b"", "it closes the connection"),
+        (b"", "connection closed"),
     ] {
         let (address, accepted) = speaker(Ipv4Addr::LOCALHOST.into(), says);
         let record = ask_all(address);
@@ -132,7 +132,7 @@ fn silent_servers_time_out_after_a_second() {
     assert!(!poller.poll());
     let took_ns = clock.now_ns() - begun_ns;
     assert!(took_ns >= 1_000 * MS, "{took_ns}");
-    assert_eq!(poller.record.trouble.as_deref(), Some("no answer within 1 s"));
+    assert_eq!(poller.record.trouble.as_deref(), Some("no reply within 1 s"));
 }
 
 /// A byte now and then, which each is no reason to wait longer: neither for the answer, nor for a handshake.
@@ -161,7 +161,7 @@ fn slow_replies_time_out_after_a_second() {
         assert!(!poller.poll());
         // Half a second for a busy host.
         assert!((1_000 * MS..1_500 * MS).contains(&(clock.now_ns() - begun_ns)), "{begun_ns}");
-        assert_eq!(poller.record.trouble.as_deref(), Some("no answer within 1 s"));
+        assert_eq!(poller.record.trouble.as_deref(), Some("no reply within 1 s"));
     }
 }
 
@@ -178,8 +178,8 @@ fn failed_info_has_a_reason() {
         ("protocol = 'resp2'\nserver = 'a'", b":5\r\n", "its answer to INFO is no text"),
         ("protocol = 'resp2'\nserver = 'a'", b"ERROR\r\n", "it answers \"ERROR\\r\\n\""),
         (greets, b"-NOAUTH who\r\n", "HELLO is refused: NOAUTH who"),
-        (greets, b"$2\r\nno\r\n", "its answer to the greeting is none"),
-        (greets, b"", "it closes the connection"),
+        (greets, b"$2\r\nno\r\n", "invalid reply to connection setup"),
+        (greets, b"", "connection closed"),
     ] {
         let (address, accepted) = speaker(Ipv4Addr::LOCALHOST.into(), says);
         let pollers = StatsPollers::start(
