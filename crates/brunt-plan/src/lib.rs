@@ -36,6 +36,7 @@ pub mod shard;
 pub mod size;
 pub mod sockets;
 pub mod spec;
+pub mod split_mix;
 mod subject_check;
 pub mod sweep;
 pub mod tls;

@@ -4,18 +4,9 @@
 //! so that, say, another op mix leaves the arrivals as they were.
 
 use brunt_plan::op::ClassId;
+use brunt_plan::split_mix::{STEP, mix};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{Rng as _, SeedableRng};
-
-/// The golden ratio as a 64-bit fraction: the step of SplitMix64 (Steele, Lea, Flood, OOPSLA 2014).
-const GOLDEN: u64 = 0x9E37_79B9_7F4A_7C15;
-
-/// The finalizer of SplitMix64: a bijection of 64 bits in which every input bit flips half of the output bits.
-pub(crate) const fn mix64(word: u64) -> u64 {
-    let word = (word ^ (word >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-    let word = (word ^ (word >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-    word ^ (word >> 31)
-}
 
 /// A sequence of 64 random bits a time, and what is derived from them.
 pub trait Draw {
@@ -77,9 +68,9 @@ impl Rng {
         let names = (purpose as u64) << 48 | u64::from(class) << 32 | u64::from(stream);
         let mut state = [0; 32];
         for (index, word) in state.as_chunks_mut::<8>().0.iter_mut().enumerate() {
-            let step = GOLDEN.wrapping_mul(index as u64 + 1);
-            let seeded = mix64(seed.wrapping_add(step));
-            *word = mix64(seeded ^ mix64(names.wrapping_sub(step))).to_le_bytes();
+            let step = STEP.wrapping_mul(index as u64 + 1);
+            let seeded = mix(seed.wrapping_add(step));
+            *word = mix(seeded ^ mix(names.wrapping_sub(step))).to_le_bytes();
         }
         Self(Xoshiro256PlusPlus::from_seed(state))
     }
@@ -107,8 +98,8 @@ impl DrawRng {
 impl Draw for DrawRng {
     #[inline]
     fn next_u64(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(GOLDEN);
-        mix64(self.0)
+        self.0 = self.0.wrapping_add(STEP);
+        mix(self.0)
     }
 }
 

@@ -4,6 +4,7 @@
 //! the parameter.
 
 use super::config::{Parameter, Style};
+use brunt_plan::split_mix::{mix, output};
 
 /// Numbers that are drawn for each request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -114,17 +115,11 @@ fn below(drawn: u64, count: u64) -> u64 {
     ((u128::from(drawn) * u128::from(count)) >> 64) as u64
 }
 
-/// The random numbers of a parameter, by SplitMix64.
+/// The random numbers of a parameter.
 fn draws(seed: u64, index: usize) -> impl Iterator<Item = u64> {
-    const STEP: u64 = 0x9e37_79b9_7f4a_7c15;
-    let mix = |state: u64| {
-        let state = (state ^ (state >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let state = (state ^ (state >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        state ^ (state >> 31)
-    };
     // Parameters have streams of their own.
     let begin = mix(seed ^ mix(index as u64 + 1));
-    (1..).map(move |nth: u64| mix(begin.wrapping_add(nth.wrapping_mul(STEP))))
+    (0..).map(move |number| output(begin, number))
 }
 
 #[cfg(test)]

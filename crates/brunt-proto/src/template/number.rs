@@ -2,7 +2,7 @@
 //!
 //! As random letters it is a function of the operation's own number. Invariant: `min <= max`.
 
-use super::random_field::mixed;
+use brunt_plan::split_mix::output;
 
 /// Its draws lie behind those of all letters of a command.
 const FIRST_DRAW: u64 = 1 << 63;
@@ -35,7 +35,7 @@ impl Number {
     fn value(self, operand: u64) -> i128 {
         let span = (i128::from(self.max) - i128::from(self.min) + 1) as u128;
         // The high half of the product: off by less than a part in 2^64 / span.
-        let above = (u128::from(mixed(operand, self.from)) * span) >> 64;
+        let above = (u128::from(output(operand, self.from)) * span) >> 64;
         i128::from(self.min) + above as i128
     }
 
@@ -90,8 +90,8 @@ mod tests {
         let mut counts = [0_i64; 10];
         for operand in 0..100_000_u64 {
             let mut room = [0; Number::BYTES_MAX];
-            let text = std::str::from_utf8(number.decimal(mixed(7, operand), &mut room)).unwrap().to_owned();
-            assert_eq!(number.len(mixed(7, operand)), text.len());
+            let text = std::str::from_utf8(number.decimal(output(7, operand), &mut room)).unwrap().to_owned();
+            assert_eq!(number.len(output(7, operand)), text.len());
             counts[(text.parse::<i64>().unwrap() + 2) as usize] += 1;
         }
         // Four standard deviations of 100000 draws with a share of 0.1.
