@@ -140,7 +140,7 @@ pub fn memcached_udp(data: &[u8]) {
     check_sockets(TextCodec::new(), data);
     check_sockets(MetaCodec::new(), data);
     let (mut reassembly, mut rest) = (Reassembly::default(), data);
-    // Of the train under way: how many datagrams it has, how many were handed on, and which are held.
+    // Of the train in flight: how many datagrams it has, how many were handed on, and which are held.
     let (mut total, mut next, mut held) = (0, 0, std::collections::BTreeSet::new());
     while let Some((&len, behind)) = rest.split_first() {
         let (datagram, behind) = behind.split_at(behind.len().min(usize::from(len)));
@@ -207,7 +207,7 @@ fn check_gathered<R: Default, E: ToString>(
     let whole = gathered(data, data.len().max(1), &take);
     for piece in [1, 5] {
         match (gathered(data, piece, &take), &whole) {
-            // Cut behind its end nobody can know that it goes on.
+            // Cut behind its end, it looks whole.
             (Some(Ok(_)), Some(Err(_))) => {}
             (Some(Ok(cut)), Some(Ok(whole))) => assert_eq!(said(&cut), said(whole), "pieces of {piece}"),
             (Some(Err(_)), Some(Err(_))) | (None, None) => {}
@@ -243,7 +243,7 @@ pub fn resp_reply(data: &[u8]) {
     }
 }
 
-/// Every slot is one node's or nobody's.
+/// Every slot has one node or none.
 fn check_map(map: &SlotMap) {
     let owners: Vec<u16> = (0..SLOTS).filter_map(|slot| map.node_of(slot)).collect();
     assert!(owners.iter().all(|node| usize::from(*node) < map.nodes().len()));

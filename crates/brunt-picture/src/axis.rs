@@ -103,7 +103,7 @@ struct LabelRoom {
 }
 
 impl LabelRoom {
-    /// Takes so many pixels around a place, if they are free.
+    /// Reserves this length around a place, if it is free.
     fn take(&mut self, middle: f64, length: f64) -> bool {
         let (from, to) = (middle - length / 2.0, middle + length / 2.0);
         let is_free = self.taken.iter().all(|(start, end)| to <= *start || from >= *end);

@@ -6,7 +6,7 @@
 use crate::cells::Cells;
 use crate::ink::Ink;
 
-/// So many of a column's values between two others.
+/// The number of a column's values between two bounds.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ColumnCount {
     /// The least they may be, above 0.
@@ -20,7 +20,7 @@ pub struct ColumnCount {
 /// Shares of a column at which the next step of heat begins: about three to a factor of ten.
 const SHARES: [f64; Ink::HEAT_STEPS - 1] = [0.001, 0.003, 0.01, 0.03, 0.1, 0.3];
 
-/// Cells of equal ratio, so many to a factor of ten, from `low` to at least `high`: the edges between them.
+/// Cells of equal ratio, `per_decade` to a factor of ten, from `low` to at least `high`: the edges between them.
 pub fn logarithmic_edges(low: f64, high: f64, per_decade: u32) -> Vec<f64> {
     let decades = (high / low).log10().max(0.0);
     let cells = (decades * f64::from(per_decade) - 1e-9).ceil().max(1.0) as u32;

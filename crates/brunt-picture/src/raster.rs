@@ -134,7 +134,7 @@ impl Canvas {
     }
 }
 
-/// Which of so many cells, evenly spread from `start` over `length`, the middle of a pixel lies in.
+/// The cell that holds the middle of a pixel, of cells spread evenly from `start` over `length`.
 fn cell_at(pixel: u32, start: f64, length: f64, cells: usize) -> Option<usize> {
     let part = (f64::from(pixel) + 0.5 - start) / length;
     (0.0..1.0).contains(&part).then_some((part * cells as f64) as usize).filter(|cell| *cell < cells)

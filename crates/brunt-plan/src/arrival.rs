@@ -18,8 +18,8 @@ pub enum Arrival {
     Uniform,
     /// Poisson arrivals whose rate alternates between bursts and calm. Text form `mmpp:PEAK,BURST,DUTY`.
     Mmpp(Mmpp),
-    /// Independent gaps of this law, scaled so that their mean fits the rate: the law's own unit does not matter. What
-    /// lies below 0 counts as 0. Text form: any law, such as `fb_ia`.
+    /// Independent gaps of this distribution, scaled so that their mean fits the rate: the distribution's own unit does not matter. What
+    /// lies below 0 counts as 0. Text form: any distribution, such as `fb_ia`.
     Parametric(Distribution),
     /// Gaps that are in proportion to the numbers mcperf draws, with the mean that fits the rate; of a sequence, which has no
     /// mean, the numbers count gaps of the rate. The first arrival is at time 0. The connections of a class share one sequence of numbers,
@@ -100,10 +100,10 @@ impl Mmpp {
     }
 }
 
-/// May gaps be drawn from this law? If not, why.
+/// May gaps be drawn from this distribution? If not, why.
 fn check_gaps(distribution: &Distribution) -> Result<(), String> {
     /// Above it more than a fifth of the mean lies in gaps rarer than one in a million (Φ(σ − 4.75)): no run would have
-    /// the rate that was asked for.
+    /// the rate that was requested.
     const SIGMA_MAX: f64 = 4.0;
     match distribution {
         Distribution::Pareto(distribution) | Distribution::Gev(distribution) if distribution.shape >= 1.0 => {

@@ -10,7 +10,7 @@ use crate::units::serde_as_text;
 use std::fmt;
 use std::str::FromStr;
 
-/// A command as it is asked for. Text form `[NAME][@WEIGHT]=TEMPLATE`, or the template alone.
+/// A command as it is requested. Text form `[NAME][@WEIGHT]=TEMPLATE`, or the template alone.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CommandSpec {
     /// What its row is called; none: by its first word.
@@ -52,7 +52,7 @@ pub fn named(specs: &[CommandSpec], taken: &[OpName]) -> Vec<Command> {
     for spec in specs {
         let own = spec.own_name();
         let numbered = |number: usize| if number == 1 { own } else { own.numbered(number) };
-        // One of so many is free: each of the others takes one at most.
+        // One number is free: each of the other commands takes one at most.
         let most = held.len() + 1;
         let name = (1..=most).map(numbered).find(|name| !held.contains(name)).unwrap_or(own);
         held.push(name);

@@ -1,13 +1,13 @@
-//! A set of processors as the kernel's own lists write it: `0-3,5`.
+//! A set of CPUs as the kernel's own lists write it: `0-3,5`.
 
 use crate::units::serde_as_text;
 use std::fmt;
 use std::str::FromStr;
 
-/// Above every number that Linux gives a processor.
+/// Above every number that Linux gives a CPU.
 const CPU_MAX: u32 = 8192;
 
-/// Processors by number, ascending, each once, at least one.
+/// CPUs by number, ascending, each once, at least one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CpuList(pub Vec<u32>);
 

@@ -13,7 +13,7 @@ use std::ops::Range;
 pub struct Server {
     /// Where it is; none: it is started for the run.
     pub address: Option<ServerAddress>,
-    /// The dialect.
+    /// The protocol.
     pub protocol: Protocol,
     /// What carries it.
     pub transport: Transport,
@@ -30,7 +30,7 @@ pub struct Path {
     pub transport: Transport,
 }
 
-/// Workers that carry out classes of one dialect.
+/// Workers that carry out classes of one protocol.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WorkerGroup {
     /// What they speak.
@@ -158,7 +158,7 @@ impl Plan {
         Some(format!("{} ({way})", address.unwrap_or("embedded".to_owned())))
     }
 
-    /// Of the servers those that are asked for their statistics: each address once, however many ways lead to it.
+    /// Of the servers those that are requested their statistics: each address once, however many ways lead to it.
     pub fn polled_servers(&self) -> Vec<usize> {
         let servers = self.servers();
         let is_first = |index: &usize| {
@@ -193,7 +193,7 @@ impl Plan {
         self.servers().iter().any(|server| server.address.is_none())
     }
 
-    /// The dialects of the classes, in their order.
+    /// The protocols of the classes, in their order.
     pub fn protocols(&self) -> Vec<Protocol> {
         let mut protocols = Vec::new();
         for protocol in self.classes.iter().map(|class| self.protocol_of(class)) {
@@ -204,7 +204,7 @@ impl Plan {
         protocols
     }
 
-    /// Who carries out what: the workers are divided evenly among the dialects, of each of which at least one is there.
+    /// Who carries out what: the workers are divided evenly among the protocols, of each of which at least one is there.
     pub fn worker_groups(&self) -> Vec<WorkerGroup> {
         let protocols = self.protocols();
         let of = protocols.len() as u32;
@@ -215,7 +215,7 @@ impl Plan {
         (0..).zip(protocols).map(group).collect()
     }
 
-    /// How many operations of a class are under way at a time in closed loop: in each worker one for every place on its connections, or for
+    /// How many operations of a class are in flight at a time in closed loop: in each worker one for every place on its connections, or for
     /// as many of these as a change to all its replicas takes; or as many for each client.
     pub fn in_flight_slots(&self, class: &Class) -> u64 {
         if let SessionScope::Client { connections } = class.sessions {

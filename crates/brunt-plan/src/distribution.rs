@@ -1,6 +1,6 @@
 //! Laws of probability in one mini-language, `name:a,b`: what sizes, and gaps between arrivals, are drawn from.
 //!
-//! Descriptions only: `brunt-workload` draws from them. The invariant: a law that was read from text, or that
+//! Descriptions only: `brunt-workload` draws from them. The invariant: a distribution that was read from text, or that
 //! [`Distribution::check`] has passed, has parameters for which every formula below is defined and no intermediate overflows.
 
 use crate::mini_language::name_and_arguments;
@@ -8,7 +8,7 @@ use crate::units::{ByteSize, serde_as_text};
 use std::fmt;
 use std::str::FromStr;
 
-/// Location μ, scale σ and shape k of a generalised law. With k above 0 its tail falls off like x^(−1/k), with k below 0 it
+/// Location μ, scale σ and shape k of a generalised distribution. With k above 0 its tail falls off like x^(−1/k), with k below 0 it
 /// ends at μ − σ/k, and k = 0 is the exponential limit of both.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Generalised {
@@ -20,13 +20,13 @@ pub struct Generalised {
     pub shape: f64,
 }
 
-/// Key sizes in bytes of Facebook's pool ETC: a generalised extreme value law.
+/// Key sizes in bytes of Facebook's pool ETC: a generalised extreme value distribution.
 ///
 /// All four constants are from Atikoglu et al., "Workload Analysis of a Large-Scale Key-Value Store", SIGMETRICS 2012, §5.
 pub const FB_KEY: Generalised = Generalised { location: 30.7984, scale: 8.20449, shape: 0.078688 };
-/// Gaps in microseconds between requests to the same pool: a generalised Pareto law.
+/// Gaps in microseconds between requests to the same pool: a generalised Pareto distribution.
 pub const FB_INTERARRIVAL: Generalised = Generalised { location: 0.0, scale: 16.0292, shape: 0.154971 };
-/// Value sizes in bytes of the same pool from 15 bytes on: a generalised Pareto law.
+/// Value sizes in bytes of the same pool from 15 bytes on: a generalised Pareto distribution.
 pub const FB_VALUE_TAIL: Generalised = Generalised { location: 15.0, scale: 214.476, shape: 0.348238 };
 /// The probabilities of value sizes of 0 to 14 bytes in the same pool; the rest belongs to [`FB_VALUE_TAIL`].
 pub const FB_VALUE_HEAD: [f64; 15] = [
@@ -34,7 +34,7 @@ pub const FB_VALUE_HEAD: [f64; 15] = [
     0.08989, 0.00092, 0.00326, 0.01980,
 ];
 
-/// A law of probability over real numbers.
+/// A distribution of probability over real numbers.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Distribution {
     /// Always the same. Text form `fixed:N`, or a bare number.
@@ -63,9 +63,9 @@ pub enum Distribution {
     },
     /// P(X > x) = (1 + k(x − μ)/σ)^(−1/k) from μ on. Text form `pareto:LOC,SCALE,SHAPE`.
     Pareto(Generalised),
-    /// P(X ≤ x) = exp(−(1 + k(x − μ)/σ)^(−1/k)), the generalised extreme value law. Text form `gev:LOC,SCALE,SHAPE`.
+    /// P(X ≤ x) = exp(−(1 + k(x − μ)/σ)^(−1/k)), the generalised extreme value distribution. Text form `gev:LOC,SCALE,SHAPE`.
     Gev(Generalised),
-    /// The exponential of a normal law. Text form `lognormal:MU,SIGMA`.
+    /// The exponential of a normal distribution. Text form `lognormal:MU,SIGMA`.
     Lognormal {
         /// Mean of the logarithm.
         mu: f64,
@@ -87,7 +87,7 @@ pub(crate) const FORMS: &str = "fixed:N, uniform:MIN,MAX, normal:MEAN,SD, expone
                                 pareto:LOC,SCALE,SHAPE, gev:LOC,SCALE,SHAPE, lognormal:MU,SIGMA, \
                                 discrete:VALUE=WEIGHT,..., fb_key, fb_value or fb_ia";
 
-/// The parameters of each law that has a fixed number of them. The first `in_units` are in the unit of what is drawn; the
+/// The parameters of each distribution that has a fixed number of them. The first `in_units` are in the unit of what is drawn; the
 /// others are pure numbers, or per unit.
 const PARAMETERS: [(&str, &[&str], usize); 7] = [
     ("fixed", &["N"], 1),
@@ -103,11 +103,11 @@ const PARAMETERS: [(&str, &[&str], usize); 7] = [
 const PARAMETER_MAX: f64 = 1e15;
 /// No scale or rate that has to be above 0 is smaller, for the same reason.
 const SCALE_MIN: f64 = 1e-15;
-/// Generalised laws: Γ(1 − k) and 1/k stay ordinary numbers.
+/// Generalised distributions: Γ(1 − k) and 1/k stay ordinary numbers.
 const SHAPE_MAX: f64 = 10.0;
 
 impl Distribution {
-    /// Reads a law; `number` reads what is in the unit of the thing drawn.
+    /// Reads a distribution; `number` reads what is in the unit of the thing drawn.
     pub(crate) fn parse(text: &str, number: fn(&str) -> Option<f64>) -> Result<Self, String> {
         let text = text.trim();
         let distribution = Self::parse_unchecked(text, number).map_err(|fault| format!("{text}: {fault}"))?;
@@ -199,17 +199,17 @@ impl Distribution {
 }
 
 impl Generalised {
-    /// Where the law ends, if it does.
+    /// Where the distribution ends, if it does.
     fn upper_end(&self) -> f64 {
         if self.shape < 0.0 { self.location - self.scale / self.shape } else { f64::INFINITY }
     }
-    /// Where the extreme value law begins, if it does; the Pareto law begins at its location.
+    /// Where the extreme value distribution begins, if it does; the Pareto distribution begins at its location.
     fn lower_end(&self) -> f64 {
         if self.shape > 0.0 { self.location - self.scale / self.shape } else { f64::NEG_INFINITY }
     }
 }
 
-/// Is this the name of a law, whatever may follow?
+/// Is this the name of a distribution, whatever may follow?
 pub(crate) fn is_distribution_name(name: &str) -> bool {
     name == "discrete" || PARAMETERS.iter().any(|(known, ..)| *known == name)
 }
@@ -259,7 +259,7 @@ pub(crate) fn plain_number(text: &str) -> Option<f64> {
     text.parse().ok().filter(|number: &f64| number.is_finite())
 }
 
-/// A number of bytes: with a suffix, or any number that a law may have for a parameter.
+/// A number of bytes: with a suffix, or any number that a distribution may have for a parameter.
 pub(crate) fn byte_number(text: &str) -> Option<f64> {
     text.parse::<ByteSize>().ok().map(|size| size.0 as f64).or_else(|| plain_number(text))
 }
@@ -289,7 +289,7 @@ impl FromStr for Distribution {
     }
 }
 
-// Floats print as the shortest decimal that reads back as the same float, so that a printed law is the same law.
+// Floats print as the shortest decimal that reads back as the same float, so that a printed distribution is the same distribution.
 impl fmt::Display for Distribution {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

@@ -54,7 +54,7 @@ impl Password {
         &self.secret
     }
 
-    /// It was printed and read again, and nobody knows it.
+    /// It was printed, which hides it, and read again.
     pub fn is_hidden(&self) -> bool {
         self.secret.is_empty() && self.file.is_none()
     }

@@ -42,7 +42,7 @@ pub enum Metric {
     Service(Statistic),
     /// Completed per second of the window.
     Rate,
-    /// Keys found / keys asked for.
+    /// Keys found / keys requested.
     Hit,
     /// (Errors + time-outs + lost) / sent, as the check ERR has it.
     Errors,
@@ -122,7 +122,7 @@ impl Objective {
 }
 
 impl Subject {
-    /// Does every run give it, whatever percentiles it was asked for?
+    /// Does every run give it, whatever percentiles it was requested?
     ///
     /// # Errors
     /// It does not, and what is given; for a user.

@@ -249,7 +249,7 @@ pub struct Op {
     pub count: u16,
     /// Which value it writes.
     pub value: ValueRef,
-    /// Time to live in seconds; 0 is for ever.
+    /// Time to live in seconds; 0 means no expiry.
     pub ttl_s: u32,
     /// The delta of incr and decr, the unique of cas, or what the random fields of a raw command are drawn from; else 0.
     pub operand: u64,

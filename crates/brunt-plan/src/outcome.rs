@@ -161,7 +161,7 @@ pub struct Outcome {
 
 impl Outcome {
     /// The outcome of an op of `kind` to which the server's reply means `reply`. Which replies an op can have, and what they
-    /// mean to it, is for the dialect to say (`brunt_proto::Codec::meaning`); what means nothing to the op is an error here.
+    /// mean to it, is for the protocol to say (`brunt_proto::Codec::meaning`); what means nothing to the op is an error here.
     pub const fn of_reply(kind: OpKind, reply: ReplyKind) -> Self {
         use OutcomeClass as Class;
         use ReplyKind as Reply;

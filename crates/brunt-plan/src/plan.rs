@@ -62,7 +62,7 @@ macro_rules! words {
 }
 
 words! {
-    /// The dialect on the wire.
+    /// The protocol on the wire.
     Protocol {
         /// memcached's classic text protocol.
         MemcachedText = "memcached-text",
@@ -209,7 +209,7 @@ words! {
     Profile {
         /// Each request as soon as it can be, each reply as soon as it is there.
         Latency = "latency",
-        /// The most requests for a processor's time: both wait a little for others, and the wait is in what is measured.
+        /// The most requests for a CPU's time: both wait a little for others, and the wait is in what is measured.
         Peak = "peak",
     }
 }
@@ -227,7 +227,7 @@ words! {
 words! {
     /// How a worker waits for the next intended time.
     Wait {
-        /// Sleep until shortly before, then poll without sleeping; only where a worker has a processor to itself.
+        /// Sleep until shortly before, then poll without sleeping; only where a worker has a CPU to itself.
         Hybrid = "hybrid",
         /// Never sleep while a schedule is running.
         Spin = "spin",
@@ -239,7 +239,7 @@ words! {
 words! {
     /// Whose clock readings a run takes beside its own.
     Timestamps {
-        /// Nobody's.
+        /// No server's clock.
         Off = "off",
         /// The kernel's, of some requests and their replies: when it handed them to the network, and when they came in.
         Kernel = "kernel",
@@ -271,7 +271,7 @@ impl Placement {
         matches!(self, Self::Modulo | Self::Ketama | Self::KetamaWeighted)
     }
 
-    /// The server of a worker, out of so many, where workers take them in turn.
+    /// The server of a worker, of `servers`, where workers take them round-robin.
     pub fn of_worker(self, worker: u32, servers: u32) -> Option<u32> {
         (self == Self::ByThread && servers > 0).then(|| worker % servers)
     }
@@ -338,7 +338,7 @@ impl TraceLayout {
     }
 }
 
-/// A file that says what is asked for, line by line. Its times are not kept: what a line says is sent when the class's load
+/// A file that says what is requested, line by line. Its times are not kept: what a line says is sent when the class's load
 /// makes a request due.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Trace {
@@ -349,7 +349,7 @@ pub struct Trace {
 }
 
 impl Trace {
-    /// Values are cut to so many bytes: what memcached takes, with room for the key and its own.
+    /// The longest value: memcached's limit, less room for the key and the item header.
     pub const VALUE_BYTES_MAX: u32 = 1_000_000;
 }
 
@@ -427,7 +427,7 @@ words! {
 }
 
 impl KeyForm {
-    /// Letters and digits tell ids apart by so many of them at most: 62¹⁰ is the last power below 2⁶⁴.
+    /// The most letters and digits of an id: 62¹⁰ is the last power below 2⁶⁴.
     pub const CODE_BYTES_MAX: u32 = 10;
 
     /// How many ids can be told apart at most.
@@ -440,7 +440,7 @@ impl KeyForm {
         }
     }
 
-    /// So many ids, at least 1, are told apart by so many bytes behind the prefix.
+    /// The number of ids, at least 1, that this many bytes behind the prefix distinguish.
     pub fn ids_in(self, bytes: u32) -> u64 {
         match self {
             Self::Decimal => 10u64.checked_pow(bytes).unwrap_or(u64::MAX),
@@ -454,7 +454,7 @@ impl KeyForm {
         matches!(self, Self::Memaslap | Self::MemaslapPrintable)
     }
 
-    /// So many bytes behind the prefix tell `ids` ids apart, from 1 to [`KeyForm::ids_max`].
+    /// The bytes behind the prefix that distinguish `ids` ids, from 1 to [`KeyForm::ids_max`].
     pub fn bytes_needed(self, ids: u64) -> u32 {
         match self {
             Self::Decimal => (ids - 1).checked_ilog10().unwrap_or(0) + 1,
@@ -481,13 +481,13 @@ words! {
 pub struct Destination {
     /// The servers; none: those of the plan.
     pub servers: Vec<ServerAddress>,
-    /// The dialect.
+    /// The protocol.
     pub protocol: Protocol,
     /// What carries it.
     pub transport: Transport,
 }
 
-/// A way of its own for some kinds of operations of a class, in the dialect of the class.
+/// A way of its own for some kinds of operations of a class, in the protocol of the class.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OpRoute {
     /// Which kinds, at least one; no kind has two routes, and one at least has none.
@@ -606,7 +606,7 @@ pub enum SessionScope {
     Worker,
     /// Every connection is a session with a schedule of its own.
     Connection,
-    /// A session for every client: its operations take its connections in turn, and `depth` of them are under way at a time.
+    /// A session for every client: its operations take its connections in turn, and `depth` of them are in flight at a time.
     Client {
         /// How many of the class's connections each client has; they divide evenly.
         connections: u32,
@@ -632,7 +632,7 @@ pub struct Class {
     pub own_destination: Option<Destination>,
     /// Kinds of operations that go elsewhere, or otherwise. Each route has as many connections as the class.
     pub routes: Vec<OpRoute>,
-    /// Every change goes to so many servers of its path, at least 1: to the one where its key lives and those behind it. A retrieval
+    /// The servers of its path that each change goes to, at least 1: the one of the key and those behind it. A retrieval
     /// goes to one of them.
     pub replicas: u32,
     /// When it sends.
@@ -652,17 +652,17 @@ pub struct Class {
     pub purge: Option<u64>,
     /// Where what it sends comes from, if it is not drawn.
     pub trace: Option<Trace>,
-    /// Which keys are asked for how often.
+    /// Which keys are requested how often.
     pub popularity: Popularity,
     /// The data set.
     pub keyspace: Keyspace,
-    /// How the ranks of the popularity law move over the keys.
+    /// How the ranks of the popularity distribution move over the keys.
     pub drift: Option<Drift>,
     /// By how much incr and decr change the counter of an id.
     pub delta: SizeDistribution,
     /// Keys in a multi-get, at least 1.
     pub multiget: u16,
-    /// Time to live of everything stored, in seconds; 0 is for ever, at most 30 days (memcached takes more as a date).
+    /// Time to live of everything stored, in seconds; 0 means no expiry, at most 30 days (memcached takes more as a date).
     pub ttl_s: u32,
     /// Changes ask for no reply.
     pub noreply: bool,
@@ -751,7 +751,7 @@ pub struct Stop {
     pub until: Option<EarlyStop>,
 }
 
-/// A window that ends as soon as its percentiles are known well enough, but only where somebody looks.
+/// A window that ends at the first interim look at which its percentiles are precise enough.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EarlyStop {
     /// What is to be known.
@@ -785,11 +785,11 @@ pub struct Plan {
     pub target: Target,
     /// Other hosts that carry it out, as they are named; none: this one does it all.
     pub agents: Vec<String>,
-    /// The dialect.
+    /// The protocol.
     pub protocol: Protocol,
     /// Who comes, and what for; of protocols that ask.
     pub login: Login,
-    /// Redis: so many bytes at the end of a key, from 1, are the field of a hash that the rest of it names; of keys that are no more than
+    /// Redis: the bytes at the end of a key, from 1, that are the field of the hash that the rest of it names; of keys that are no more than
     /// one byte longer, nothing is.
     pub hash_field: Option<u32>,
     /// memcached's text protocol: command lines but those of retrievals end with a blank, as mcperf's do.
@@ -806,13 +806,13 @@ pub struct Plan {
     pub tls: TlsOptions,
     /// Which server an op goes to, where there are several.
     pub placement: Placement,
-    /// The servers are nodes of one cluster, which says itself who has which key: those of the target are asked for the others.
+    /// The servers are nodes of one cluster, which says itself who has which key: those of the target are requested the others.
     pub is_cluster: bool,
     /// Workers, at least 1; every class has at least one connection on each, to every server.
     pub threads: u32,
-    /// The processors that workers are pinned to, in turn; none: wherever the kernel puts them.
+    /// The CPUs that workers are pinned to, in turn; none: wherever the kernel puts them.
     pub cpus: Vec<u32>,
-    /// Kernel interface asked for.
+    /// Kernel interface requested.
     pub io: IoChoice,
     /// How workers wait.
     pub wait: Wait,
@@ -822,9 +822,9 @@ pub struct Plan {
     pub refill: Refill,
     /// How many completions a wait is for.
     pub gather: Gather,
-    /// From sent until an op without a reply is given up; above 0.
+    /// Time-out of a request, from sent; above 0.
     pub timeout: DurationNs,
-    /// From beginning to connect until an attempt that has not succeeded is given up; above 0.
+    /// Time-out of an attempt to connect, from its beginning; above 0.
     pub connect_timeout: DurationNs,
     /// How long replies (and requests that were due in the window) are awaited after the measured window.
     pub drain: DurationNs,
@@ -923,7 +923,7 @@ impl DataSet<'_> {
 }
 
 impl Plan {
-    /// The percentiles that are given, ascending: the usual ones, and those that were asked for.
+    /// The percentiles that are given, ascending: the usual ones, and those that were requested.
     pub fn quantiles(&self) -> Vec<Quantile> {
         let mut quantiles = [&Quantile::PRINTED[..], &self.percentiles].concat();
         quantiles.sort_unstable();
@@ -931,7 +931,7 @@ impl Plan {
         quantiles
     }
 
-    /// The percentiles of tables and of the verdict: those that were asked for, else the usual ones.
+    /// The percentiles of tables and of the verdict: those that were requested, else the usual ones.
     pub fn shown_quantiles(&self) -> Vec<Quantile> {
         match self.percentiles.as_slice() {
             [] => Quantile::SHOWN.to_vec(),
@@ -1042,7 +1042,7 @@ impl Plan {
         Some(Windows { window, clients, are_prefilled: !class.mix.contains(OpKind::Set) })
     }
 
-    /// How many times preload stores each key of a class where there are so many servers.
+    /// How many times preload stores each key of a class with this number of servers.
     fn copies_at(&self, class: &Class, servers: usize) -> u64 {
         match self.placement {
             _ if self.is_cluster || self.placement.is_by_key() => 1,

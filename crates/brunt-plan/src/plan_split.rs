@@ -40,7 +40,7 @@ impl PlanSplit {
             let servers = own.server_count().max(1) as u32;
             own.threads = controller_threads.min(connections / servers).max(1);
             own.preload = false;
-            // Its streams of random numbers are those of nobody else. Seeds have 53 bits.
+            // Its random numbers differ from those of every agent. Seeds have 53 bits.
             own.seed = (own.seed + 1) & ((1 << 53) - 1);
         }
         Ok(Self { agents, controller })
@@ -56,7 +56,7 @@ impl PlanSplit {
     }
 }
 
-/// The classes of one host_role as a plan, if it has any.
+/// The classes of one host role as a plan, if there are any.
 fn sub_plan(plan: &Plan, host_role: HostRole) -> Option<SubPlan> {
     let of_it = |class: &&Class| class.host_role == host_role;
     let classes: Vec<ClassId> =
@@ -69,10 +69,10 @@ fn sub_plan(plan: &Plan, host_role: HostRole) -> Option<SubPlan> {
     own.classes = plan.classes.iter().filter(of_it).cloned().collect();
     own.stop.requests =
         plan.stop.requests.map(|total| classes.iter().map(|id| share_of(total, u32::from(*id), count)).sum());
-    // Whoever leads asks the servers and looks at what is enough.
+    // The controller polls the servers and decides when the precision is reached.
     (own.server_stats, own.stop.until) = (false, None);
     if host_role == HostRole::Agents {
-        // Where their workers are pinned is theirs to say.
+        // Agents pin their workers themselves.
         own.cpus = Vec::new();
     }
     own.agents = Vec::new();
@@ -92,7 +92,7 @@ mod tests {
     }
 
     proptest! {
-        /// Whoever carries out which classes: every request of the plan is somebody's.
+        /// However classes are divided, every request of the plan has one host.
         #[test]
         fn shares_add_up_to_the_plan(requests in 1..10_000_u64, by in proptest::collection::vec(any::<bool>(), 1..6)) {
             let mut toml = format!("requests = {requests}\nthreads = 2\nconnections = 4\nserver = 'a'\n");
@@ -110,7 +110,7 @@ mod tests {
                     all.extend(controller.iter().flat_map(|own| own.classes.iter()));
                     all.sort_unstable();
                     prop_assert_eq!(all, (0..by.len() as u16).collect::<Vec<_>>());
-                    // Of each class as many as the plan has for it, whoever carries it out.
+                    // Each class has its requests, on whichever host it runs.
                     for carried in [Some(&agents), controller.as_ref()].into_iter().flatten() {
                         let shards = crate::shard::shards(&carried.plan);
                         for (place, id) in carried.classes.iter().enumerate() {

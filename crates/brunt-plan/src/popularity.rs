@@ -1,4 +1,4 @@
-//! Which keys are asked for how often, and how that moves with time: descriptions only.
+//! Which keys are requested how often, and how that moves with time: descriptions only.
 //!
 //! The samplers that draw from them live in `brunt-workload`.
 
@@ -7,7 +7,7 @@ use crate::units::{Count, DurationNs, serde_as_text};
 use std::fmt;
 use std::str::FromStr;
 
-/// Which keys are asked for how often.
+/// Which keys are requested how often.
 ///
 /// A rank is a place in the order of popularity, 0 being the hottest. Where ranks are scattered, a bijection that depends
 /// on the data seed alone spreads them over the ids, so that hot keys are no neighbours.
@@ -21,7 +21,7 @@ pub enum Popularity {
         /// Above 0, finite.
         exponent: f64,
     },
-    /// A part of the keys gets a part of the ops; within both sets every key is asked for equally often. The hot keys are
+    /// A part of the keys gets a part of the ops; within both sets every key is requested equally often. The hot keys are
     /// scattered over the ids. Text form `hotspot:0.2,0.8`: a fifth of the keys gets four fifths of the ops.
     Hotspot {
         /// Hot keys as a fraction of all, above 0, at most 1.
@@ -37,7 +37,7 @@ pub enum Popularity {
         /// As for zipf.
         exponent: f64,
     },
-    /// A normal law over the ids around the middle one, cut at the first and the last; not scattered: neighbours are
+    /// A normal distribution over the ids around the middle one, cut at the first and the last; not scattered: neighbours are
     /// equally hot. Text form `gaussian:0.1`; `gaussian` alone means a sixth, so that the ends are three deviations away.
     Gaussian {
         /// Standard deviation as a fraction of the number of keys, above 0, at most 1.
@@ -70,7 +70,7 @@ pub struct ObjectWindow {
 }
 
 impl ObjectWindow {
-    /// The place of an object in its window takes so many bits of an id.
+    /// Bits of an id for the place of an object in its window.
     pub const PLACE_BITS: u32 = 24;
     /// The number of an object, over all windows of a class, takes the others.
     pub const NUMBER_BITS: u32 = u64::BITS - Self::PLACE_BITS;
@@ -201,7 +201,7 @@ impl fmt::Display for Popularity {
 }
 serde_as_text!(Popularity);
 
-/// The ranks of a popularity law move over the keys: every `every` of the schedule, by `step` keys. Of the hottest `h` keys,
+/// The ranks of a popularity distribution move over the keys: every `every` of the schedule, by `step` keys. Of the hottest `h` keys,
 /// whatever that number, `step` are others after each period, or all if `step` exceeds `h`. Text form `1000/10s`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Drift {

@@ -51,7 +51,7 @@ impl Quantile {
     /// 9999 of 10 000 are not slower.
     pub const P9999: Self = Self { per_million: 999_900 };
 
-    /// The percentiles of a table where no others are asked for, ascending: as many as a line has room for.
+    /// The percentiles of a table where no others are requested, ascending: as many as a line has room for.
     pub const SHOWN: [Self; 5] = [Self::P50, Self::P90, Self::P99, Self::P999, Self::P9999];
 
     /// The percentiles of every summary, ascending.
@@ -144,7 +144,7 @@ impl Percentiles {
     /// What its text may be.
     pub const ACCEPTED: &str =
         "numbers above 0 and below 100, each once, whole ones below 90, such as 50,75,90,99.9";
-    /// So many fit beside each other.
+    /// The most columns that fit a line.
     const COUNT_MAX: usize = 12;
 }
 

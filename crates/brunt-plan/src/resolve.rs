@@ -51,7 +51,7 @@ use std::borrow::Cow;
 /// What the defaults need to know of the machine and the moment.
 #[derive(Clone, Debug)]
 pub struct Host {
-    /// Processors that this process may run on, by number; at least one.
+    /// CPUs that this process may run on, by number; at least one.
     pub allowed_cpus: Vec<u32>,
     /// The seed to use when none is given.
     pub random_seed: u64,
@@ -71,7 +71,7 @@ const SERVERS_MAX: usize = 1024;
 const WORKERS_MAX: u32 = 1024;
 /// memcached takes a longer time to live for a Unix time.
 const TTL_MAX: DurationNs = DurationNs::from_secs(30 * 24 * 3600);
-/// Nobody means a span that is so long, nor a Unix time before it: 2001.
+/// The earliest Unix time, in 2001: longer than any sensible span.
 const TTL_UNIX_MIN: DurationNs = DurationNs::from_secs(1_000_000_000);
 /// Protocols have 32 bits for it.
 const TTL_UNIX_MAX: DurationNs = DurationNs::from_secs(u32::MAX as u64);
@@ -329,7 +329,7 @@ fn positive(
     }
 }
 
-/// Is everything that the classes send in the dialect, and every command of the user's in a mix?
+/// Is everything that the classes send in the protocol, and every command of the user's in a mix?
 fn check_protocol(
     commands: &[CommandSpec],
     default_destination: &Destination,
@@ -454,7 +454,7 @@ fn resolve_server_stats(
     run: &RunSpec,
     used: &ServerUsage,
 ) -> Result<bool, PlanError> {
-    // A memcached's are asked for in text, which one with users does not speak.
+    // A memcached's are requested in text, which one with users does not speak.
     let is_mute = run.password.is_some() && used.supports(|protocol| protocol == Protocol::MemcachedBinary);
     match run.server_stats {
         Some(true) if run.hash_field.is_some() => {
@@ -473,7 +473,7 @@ fn resolve_server_stats(
     }
 }
 
-/// Servers by their addresses, at the usual port of the dialect where none is given. By thread one may be given several times, which
+/// Servers by their addresses, at the usual port of the protocol where none is given. By thread one may be given several times, which
 /// gives it so many of the workers' turns.
 fn resolve_servers(
     context: &ErrorContext<'_>,
@@ -615,7 +615,7 @@ fn resolve_meters(
 }
 
 /// Every class has a connection to every server on every worker that carries it out, so that rates split evenly. Workers speak one
-/// dialect each.
+/// protocol each.
 fn resolve_threads(
     context: &ErrorContext<'_>,
     run: &RunSpec,
@@ -643,7 +643,7 @@ fn resolve_threads(
     }
     let groups = used.protocols.len() as u32;
     let most = least.saturating_mul(groups).min(WORKERS_MAX);
-    // One processor is left to the server or the kernel; those that were named are all for workers.
+    // One CPU is left to the server or the kernel; those that were named are all for workers.
     let default = match &run.cpus {
         Some(list) => list.0.len() as u32,
         None => host.allowed_cpus.len().saturating_sub(1) as u32,
@@ -714,7 +714,7 @@ fn resolve_class(
     if let Popularity::Window(window) = &popularity {
         window::check_class(context, spec, &mix, window)?;
     }
-    // mcperf's have a unique that nobody has read.
+    // mcperf's cas has a fixed unique.
     let has_uniques = mix.contains(OpKind::Gets) || plan.run.trailing_blank == Some(true);
     if mix.contains(OpKind::Cas) && !has_uniques {
         return Err(context.requires("mix with cas", "gets, which reads its cas unique, or --trailing-blank"));
@@ -1051,7 +1051,7 @@ fn resolve_prefix(context: &ErrorContext<'_>, spec: &ClassSpec) -> Result<String
     Ok(prefix)
 }
 
-/// Numbers of keys from this one on: those of so many ids must be told apart.
+/// The number of the first key: this and the following `ids` numbers must fit the form.
 fn resolve_first_key(
     context: &ErrorContext<'_>,
     spec: &ClassSpec,

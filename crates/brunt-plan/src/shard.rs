@@ -39,13 +39,13 @@ impl Portion {
         Self { first: self.first + nth * self.width, ..self }
     }
 
-    /// Is there room for so many workers, this one among them?
+    /// Is there room for this many workers, including this one?
     pub fn has_room_for(self, workers: u32) -> bool {
         let end = u64::from(self.first) + u64::from(self.width) * u64::from(workers);
         self.width > 0 && end <= u64::from(self.of)
     }
 
-    /// Its part of so many requests.
+    /// Its part of `total` requests.
     fn share_of(self, total: u64) -> u64 {
         let begin = share(total, self.first, self.of).start;
         share(total, self.first + self.width, self.of).start - begin
@@ -223,7 +223,7 @@ mod tests {
         }
     }
 
-    /// Classes of two dialects on three workers: each class is divided among its own.
+    /// Classes of two protocols on three workers: each class is divided among its own.
     #[test]
     fn protocols_have_their_own_workers() {
         let toml = "threads=3\nrequests=90\nkeys=12\nserver='a'\n[[class]]\nname='x'\nrate=5\n[[class]]\nname='y'\nserver='redis://b'";

@@ -21,21 +21,21 @@ pub enum SizeDistribution {
         /// Longest.
         max: u32,
     },
-    /// Drawn from a law, rounded to the nearest byte (a half rounds up), and what lies outside the bounds moved to the
-    /// nearer one. Text form: any law, such as `fb_value`, or with other bounds than its own `fb_value@1..64KiB`.
+    /// Drawn from a distribution, rounded to the nearest byte (a half rounds up), and what lies outside the bounds moved to the
+    /// nearer one. Text form: any distribution, such as `fb_value`, or with other bounds than its own `fb_value@1..64KiB`.
     Parametric {
-        /// The law; neither fixed nor uniform, which have exact forms of their own.
+        /// The distribution; neither fixed nor uniform, which have exact forms of their own.
         distribution: Distribution,
         /// Shortest.
         min: u32,
         /// Longest.
         max: u32,
     },
-    /// Lengths as mutilate gives them to its keys: its formula of the law at the FNV-1a hash of the id, which is not the
+    /// Lengths as mutilate gives them to its keys: its formula of the distribution at the FNV-1a hash of the id, which is not the
     /// quantile that [`SizeDistribution::Parametric`] takes. For data sets that mutilate stored, or shall find. Text form: as of a
-    /// law, behind `mutilate:`, such as `mutilate:fb_key@4..250`.
+    /// distribution, behind `mutilate:`, such as `mutilate:fb_key@4..250`.
     Mutilate {
-        /// The law, which its formulas know: no lognormal, no table.
+        /// The distribution, which its formulas know: no lognormal, no table.
         distribution: Distribution,
         /// Shortest.
         min: u32,
@@ -62,7 +62,7 @@ pub struct SizeRange {
 }
 
 impl SizeRange {
-    /// PlanSplit are given to three decimals: a third is 0.333.
+    /// Shares are given to three decimals: a third is 0.333.
     pub const SUM_TOLERANCE: f64 = 0.0015;
 
     /// Halfway between its ends, rounded down.
@@ -98,7 +98,7 @@ fn ranges_form(text: &str, ranges: &str) -> Result<SizeDistribution, String> {
     Ok(SizeDistribution::Ranges(ranges))
 }
 
-/// Where a law that goes on for ever is cut unless the text says otherwise: with its key and its header a value of this
+/// Where a distribution that goes on for ever is cut unless the text says otherwise: with its key and its header a value of this
 /// size fits memcached's default limit of 1 MiB per item.
 const LAW_SIZE_MAX: u32 = 1_000_000;
 
@@ -122,8 +122,8 @@ impl SizeDistribution {
         }
     }
 
-    /// The same, cut to these bounds, if it is drawn from a law without ends of its own. Others stay as they are: whether
-    /// exact sizes fit is for the caller to judge, and so is a law that lies outside the bounds altogether.
+    /// The same, cut to these bounds, if it is drawn from a distribution without ends of its own. Others stay as they are: whether
+    /// exact sizes fit is for the caller to judge, and so is a distribution that lies outside the bounds altogether.
     pub fn cut_to(self, least: u32, most: u32) -> Self {
         match self {
             Self::Parametric { distribution, min, max } if !is_bounded(&distribution) => {
@@ -156,7 +156,7 @@ impl SizeDistribution {
     }
 }
 
-/// Does a law have ends of its own on both sides?
+/// Does a distribution have ends of its own on both sides?
 fn is_bounded(distribution: &Distribution) -> bool {
     let (low, high) = distribution.support();
     low.is_finite() && high.is_finite()
@@ -175,7 +175,7 @@ fn overlap(own: (u32, u32), other: (u32, u32)) -> (u32, u32) {
 
 fn parse_size(text: &str) -> Option<u32> {
     let exact = text.parse::<ByteSize>().ok().map(|size| size.0);
-    // Scientific notation, as all numbers of a law may have.
+    // Scientific notation, as all numbers of a distribution may have.
     let number = || distribution::byte_number(text).filter(|number| number.fract() == 0.0 && *number >= 0.0);
     exact.or_else(|| number().map(|number| number as u64)).and_then(|size| u32::try_from(size).ok())
 }
@@ -245,7 +245,7 @@ fn parse_bounds(text: &str, bounds: &str) -> Result<(u32, u32), String> {
     }
 }
 
-/// What stands before a law of [`SizeDistribution::Mutilate`].
+/// What stands before a distribution of [`SizeDistribution::Mutilate`].
 const MUTILATE: &str = "mutilate:";
 
 fn mutilate_form(text: &str, distribution: &str, bounds: Option<&str>) -> Result<SizeDistribution, String> {

@@ -12,7 +12,7 @@ pub struct SocketOptions {
     /// TCP: each request goes out at once (TCP_NODELAY); else the kernel may keep a small one back until what was sent before it is
     /// acknowledged (Nagle's algorithm).
     pub nodelay: bool,
-    /// TCP: a close waits until the peer has acknowledged everything, for so many whole seconds at most (SO_LINGER); 0: it resets the
+    /// TCP: the longest time, in whole seconds, that a close waits for the peer to acknowledge everything (SO_LINGER); 0: it resets the
     /// connection.
     pub linger: Option<DurationNs>,
     /// Bytes of the buffer of what is sent (SO_SNDBUF).

@@ -1,4 +1,4 @@
-//! What a user asked for: every option as given on the command line or in a plan file, nothing filled in.
+//! What a user requested: every option as given on the command line or in a plan file, nothing filled in.
 //!
 //! Flags and file use the same names and value types; [`PlanSpec::overlay`] lets flags win. Defaults and checks between
 //! options are [`crate::resolve`]'s business. A resolved plan converts back, so that it can be printed as a file that
@@ -217,7 +217,7 @@ pub struct RouteSpec {
     pub transport: Option<Transport>,
 }
 
-/// A whole plan as asked for.
+/// A whole plan as requested.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct PlanSpec {
     /// Options of the run.

@@ -23,9 +23,9 @@ const ACCEPTED: &str = "rate, connections, depth or value-size, with a list (rat
 pub enum SweepPoint {
     /// Open loop at this rate.
     Rate(Rate),
-    /// So many connections in all.
+    /// Connections in total.
     Connections(Count),
-    /// So many requests in flight on one connection.
+    /// Requests in flight per connection.
     Depth(Count),
     /// Values of this size.
     ValueSize(ByteSize),

@@ -10,18 +10,18 @@ use std::str::FromStr;
 /// Load before the measured window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Warmup {
-    /// For so long.
+    /// A fixed time.
     For(DurationNs),
     /// Until it is level.
     Auto,
 }
 
 impl Warmup {
-    /// Without trouble, `auto` takes at least so long.
+    /// The least that `auto` takes.
     pub const SHORTEST: DurationNs = DurationNs::from_secs(1);
-    /// And at most so long, level or not.
+    /// The most that `auto` takes, level or not.
     pub const LONGEST: DurationNs = DurationNs::from_secs(60);
-    /// None.
+    /// No warm-up.
     pub const NONE: Self = Self::For(DurationNs(0));
 
     /// The most that it can take.
@@ -32,7 +32,7 @@ impl Warmup {
         }
     }
 
-    /// The same, at most so long; one of no fixed length takes so long.
+    /// The same, limited to `most`, which replaces `auto`.
     pub fn at_most(self, most: DurationNs) -> Self {
         Self::For(self.longest().min(most))
     }

@@ -26,8 +26,8 @@ use resp::error::ErrorPrefix;
 pub enum Matching {
     /// Replies come in the order of the requests on each connection.
     Fifo,
-    /// Every reply carries the token of its request. A token that nobody waits for is no fault: the request has been given
-    /// up since, or asked for no reply and failed.
+    /// Every reply carries the token of its request. An unknown token is no fault: the request has been given
+    /// up since, or requested no reply and failed.
     Token,
 }
 
@@ -36,7 +36,7 @@ pub enum Matching {
 pub enum KeyNames {
     /// Every key that it speaks of.
     Always,
-    /// At least where the request had several; else the key is the one that was asked for.
+    /// At least where the request had several; else the key is the one that was requested.
     OfSeveral,
     /// None. Every key of the request is told, found or missing, in the order of the request.
     Never,
@@ -109,7 +109,7 @@ pub struct Request<'a> {
     pub value: Value<'a>,
     /// Client flags stored with the value.
     pub flags: u32,
-    /// Time to live in seconds; 0 is for ever.
+    /// Time to live in seconds; 0 means no expiry.
     pub ttl_s: u32,
     /// Delta of incr and decr, unique of cas, and what the random fields of a raw command are drawn from.
     pub operand: u64,
@@ -164,7 +164,7 @@ impl Recache {
     pub const NONE: Self = Self { won: false, stale: false, taken: false };
 }
 
-/// Which of a dialect's replies one is, in more detail than [`ReplyKind`] and in numbers of that dialect's own: two replies
+/// Which of a protocol's replies one is, in more detail than [`ReplyKind`] and in numbers of that protocol's own: two replies
 /// are of one form if every operation can have both or neither, with the same meaning.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Form(pub u8);
@@ -184,7 +184,7 @@ pub enum Event<'a> {
         flags: u32,
         /// Length of the value, which follows in `Value` pieces.
         bytes: u32,
-        /// The cas unique, 0 where none was asked for.
+        /// The cas unique, 0 where none was requested.
         unique: u64,
         /// As in `End`.
         token: u32,
@@ -197,7 +197,7 @@ pub enum Event<'a> {
     End {
         /// What the server said. A retrieval that found nothing is `NotFound`.
         reply: ReplyKind,
-        /// Which of the dialect's replies it was, for [`Codec::meaning`].
+        /// Which of the protocol's replies it was, for [`Codec::meaning`].
         form: Form,
         /// The number of a `Number` reply, a negative one in two's complement; else 0.
         number: u64,
@@ -206,7 +206,7 @@ pub enum Event<'a> {
         /// The text of an error reply, else empty.
         text: &'a [u8],
     },
-    /// A whole reply that consists of one key, found, and its value: the last_header one of a cache, told at once where it lies
+    /// A whole reply that consists of one key, found, and its value: the usual one of a cache, told at once where it lies
     /// there in one piece. It stands for `Begin`, a `Key` that is a hit without unique and recache, `Value`, and an `End` with
     /// [`ReplyKind::Value`] and [`Codec::FOUND`]; a codec that never says it is right too.
     Found {
@@ -219,7 +219,7 @@ pub enum Event<'a> {
         /// As in `End`.
         token: u32,
     },
-    /// A line of a control exchange (statistics, version), for whoever asked.
+    /// A line of a control exchange (statistics, version).
     Control(&'a [u8]),
     /// Bytes of a message that answers nothing (RESP3's push). It may stand before, between and behind replies.
     Push {
@@ -321,18 +321,18 @@ pub enum DatagramAction<'a> {
 pub struct TimedOut {
     /// The place where it waited.
     pub place: usize,
-    /// Datagrams that have not come of the train under way, of which some have; 0 where none is.
+    /// Datagrams that have not come of the train in flight, of which some have; 0 where none is.
     pub missing: u16,
 }
 
 /// Why a datagram is of no use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DiscardReason {
-    /// It answers a request that was given up, or one so old that nobody knows any more.
+    /// It answers a request that timed out, or one that is no longer known.
     Late,
     /// It has been here.
     Duplicate,
-    /// It answers nothing that was sent, or a request that asked for no reply.
+    /// It answers nothing that was sent, or a request that requested no reply.
     Stray,
     /// It cannot be put in its order: it has overtaken too many.
     Disordered,
@@ -340,7 +340,7 @@ pub enum DiscardReason {
     Malformed,
 }
 
-/// A dialect. One value per connection.
+/// A protocol. One value per connection.
 pub trait Codec: Clone + Send + 'static {
     /// How replies find their requests.
     const MATCHING: Matching;
@@ -426,7 +426,7 @@ pub trait Codec: Clone + Send + 'static {
         None
     }
 
-    /// Do replies come in the order of the requests on this connection? So they do on every one, unless the dialect has tokens; but where
+    /// Do replies come in the order of the requests on this connection? So they do on every one, unless the protocol has tokens; but where
     /// connections for datagrams stand beside it, [`Codec::MATCHING`] is theirs.
     #[inline]
     fn is_in_order(&self) -> bool {

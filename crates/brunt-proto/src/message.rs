@@ -23,7 +23,7 @@ pub enum Messages {
     Echo,
     /// `PING`; the reply is `PONG` or `+PONG`. A line that begins with `-` is an error, as Redis writes them.
     Ping,
-    /// A length in four bytes, the highest first, and so many bytes of a call; the reply is framed alike. One whose type is that of
+    /// A length in four bytes, the highest first, and the bytes of a call; the reply is framed alike. One whose type is that of
     /// an exception is an error; nothing else of it is looked at.
     Thrift,
 }

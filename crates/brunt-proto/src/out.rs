@@ -66,7 +66,7 @@ impl Out {
         if block_bytes >= Self::REFERENCE_FROM { 0 } else { block_bytes }
     }
 
-    /// Appends so many bytes, which are the caller's to write: what stands in them is of an earlier request.
+    /// Appends bytes for the caller to write: they hold bytes of an earlier request.
     ///
     /// # Panics
     ///
@@ -158,7 +158,7 @@ impl Out {
         self.gone_total + self.skip as u64
     }
 
-    /// What is left to send, if it is all in one piece: the last_header case, without the vector of [`Out::gather`].
+    /// What is left to send, if it is all in one piece: the usual case, without the vector of [`Out::gather`].
     #[inline]
     pub fn contiguous(&self) -> Option<&[u8]> {
         self.references.is_empty().then(|| &self.bytes[self.skip..self.filled])

@@ -1,7 +1,7 @@
-//! Which replies an operation can have: the mechanism, one table for each dialect.
+//! Which replies an operation can have: the mechanism, one table for each protocol.
 //!
 //! Not the tables: each stands beside its decoder, names the documentation it is taken from, and is data. Invariant: a pair
-//! that is not in the table of its dialect is no reply to that operation, so that requests and replies are out of step.
+//! that is not in the table of its protocol is no reply to that operation, so that requests and replies are out of step.
 
 use crate::Form;
 use brunt_plan::op::OpKind;
@@ -10,7 +10,7 @@ use brunt_plan::outcome::ReplyKind;
 /// These operations can have a reply of this form, and it means this to them. What an error means is what it says.
 pub(crate) type Row = (&'static [OpKind], Form, ReplyKind);
 
-/// The table of a dialect with so many forms, looked up by operation and form.
+/// The table of a protocol with `FORMS` forms, looked up by operation and form.
 #[derive(Debug)]
 pub(crate) struct Pairs<const FORMS: usize> {
     cells: [[Option<ReplyKind>; FORMS]; OpKind::COUNT],

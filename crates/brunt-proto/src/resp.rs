@@ -63,7 +63,7 @@ pub struct RespCodec {
 enum Commands {
     /// As arrays of bulk strings.
     Arrays,
-    /// The same, where so many bytes at the end of a key, at least one, are the field of a hash.
+    /// The same, where this many bytes at the end of a key, at least one, are the field of a hash.
     Fields(u32),
     /// As lines.
     Inline,
@@ -156,7 +156,7 @@ impl RespCodec {
         }
     }
 
-    /// The same, whose keys end with the field of a hash, so many bytes long; with 0 they do not.
+    /// The same, whose keys end with the field of a hash of this length; 0: they do not.
     pub fn with_hash_field(mut self, bytes: usize) -> Self {
         self.commands = if bytes == 0 { Commands::Arrays } else { Commands::Fields(bytes as u32) };
         self
@@ -542,7 +542,7 @@ impl RespCodec {
 }
 
 impl Levels {
-    /// A value with so many elements, at least one, begins.
+    /// A value with this many elements, at least one, begins.
     fn begin(&mut self, elements: u32, is_attribute: bool) -> Step<()> {
         let level = usize::from(self.depth);
         *self.remaining.get_mut(level).ok_or(Stop::Bad(Malformed::TooDeep))? = elements;
@@ -569,7 +569,7 @@ impl Levels {
     }
 }
 
-/// A key that was asked for, with the length of its value.
+/// A key that was requested, with the length of its value.
 fn key<'a>(hit: bool, bytes: u32) -> Event<'a> {
     Event::Key { hit, key: &[], flags: 0, bytes, unique: 0, token: 0, recache: Recache::NONE }
 }

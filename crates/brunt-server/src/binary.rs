@@ -20,7 +20,7 @@ const CHANGE_EXTRAS: usize = 20;
 /// Extras that are a time to live, or a delay.
 const TIME_EXTRAS: usize = 4;
 
-/// FrameKind a frame asks for.
+/// What a frame asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum FrameKind {
     Get,
@@ -48,7 +48,7 @@ pub(crate) enum FrameKind {
     Unknown,
 }
 
-/// FrameKind an opcode stands for: what it asks for, whether its usual answer is held back, and whether the key is repeated.
+/// What an opcode stands for: what it asks for, whether its usual answer is held back, and whether the key is repeated.
 const fn known(opcode: u8) -> (FrameKind, bool, bool) {
     match opcode {
         0x00 => (FrameKind::Get, false, false),
@@ -108,18 +108,18 @@ pub(crate) struct Frame<'a> {
     pub(crate) opaque: [u8; 4],
     /// 0 is none.
     pub(crate) unique: u64,
-    /// So many bytes of a value that is longer than the limit follow and are to be thrown away.
+    /// Bytes of a value above the limit that follow and are discarded.
     pub(crate) excess_bytes: u64,
     /// Extras, key and value are there, or not, as the opcode has them.
     pub(crate) is_valid: bool,
 }
 
-/// FrameKind the front of the input is.
+/// What the front of the input is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Parsed<'a> {
     /// Not yet a whole frame; nothing new can be said before the input has this many bytes.
     Partial { need: usize },
-    /// A frame of so many bytes.
+    /// A whole frame and its length.
     Complete { used: usize, frame: Frame<'a> },
     /// No frame and never one.
     Broken,
@@ -183,7 +183,7 @@ fn is_valid(what: FrameKind, extras: usize, key: usize, value: usize) -> bool {
 }
 
 impl Frame<'_> {
-    /// FrameKind it does to items, if it concerns any and can be carried out.
+    /// What it does to items, if it concerns any and can be carried out.
     pub(crate) fn verb(&self) -> Option<Verb> {
         if !self.is_valid || self.excess_bytes > 0 {
             return None;
@@ -200,7 +200,7 @@ impl Frame<'_> {
         })
     }
 
-    /// May it be said by somebody who has not said who they are?
+    /// Is it allowed before login?
     pub(crate) const fn is_allowed_before_login(&self) -> bool {
         matches!(
             self.what,

@@ -1,6 +1,6 @@
-//! What the commands mean, whatever the dialect: a command applied to the store, and its counters counted.
+//! What the commands mean, whatever the protocol: a command applied to the store, and its counters counted.
 //!
-//! Values and times in, outcomes out: nothing here knows how a dialect asks or answers, a connection, a queue or a fault.
+//! Values and times in, outcomes out: nothing here knows how a protocol asks or answers, a connection, a queue or a fault.
 //! Invariant: an outcome and what is counted of it are memcached's; where Redis means something else by a command, there
 //! is an option for it here, and the counters say it in memcached's words.
 
@@ -69,7 +69,7 @@ impl<'a> Write<'a> {
     }
 }
 
-/// What came of a write.
+/// The result of a write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Written {
     Stored {
@@ -97,7 +97,7 @@ pub(crate) struct Delta<'a> {
     pub(crate) creates: Option<(u64, u64)>,
 }
 
-/// What came of a change of a number.
+/// The result of a change of a number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Changed {
     Number { number: u64, unique: u64, expires_ns: u64 },
@@ -119,7 +119,7 @@ pub(crate) enum ChangeError {
     OutOfMemory,
 }
 
-/// What came of a removal.
+/// The result of a removal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Deleted {
     Gone,
@@ -130,7 +130,7 @@ pub(crate) enum Deleted {
 /// The store with its commands.
 #[derive(Debug)]
 pub struct Cache {
-    /// What is counted; connections and bytes are counted by whoever has them.
+    /// Counters; the socket loop counts connections and bytes.
     pub counters: Counters,
     store: Store,
     value_bytes_max: u64,
@@ -162,7 +162,7 @@ impl Cache {
         self.miss_ids = miss_ids;
     }
 
-    /// Says who knows of the process. (Whoever has the sockets does; nothing here asks the system.)
+    /// Sets the source of process data, which the socket loop has.
     pub fn set_process(&mut self, process: fn() -> Process) {
         self.process = process;
     }
@@ -187,7 +187,7 @@ impl Cache {
         }
     }
 
-    /// Counts a data command of so many keys that was refused by script, as memcached counts commands that fail: asked,
+    /// Counts a data command of `keys` keys that was refused by script, as memcached counts commands that fail: asked,
     /// but neither hit nor miss. So what a client sent and what the counters say agree to the last request.
     pub(crate) fn count_refused(&mut self, verb: Verb, keys: u64) {
         match verb {
@@ -260,7 +260,7 @@ impl Cache {
             }
             _ => false,
         };
-        // A value that is stale from the start lives as long as the one before it, and whoever was to renew that one still is.
+        // A value that is stale from the start keeps the expiry of the one before it, and the client that was to renew that one.
         let before = is_stale.then(|| self.store.peek(key, now_ns)).flatten();
         let kept = before.map(|item| (item.expires_ns, item.marks.won));
         let expires_ns = kept.map_or(expires_ns, |(expires_ns, _)| expires_ns);
@@ -445,7 +445,7 @@ impl Cache {
         is_there
     }
 
-    /// Makes an empty item that whoever asked is to fill, and tells its unique.
+    /// Makes an empty item for the client to fill, and returns its unique.
     pub(crate) fn vivify(&mut self, key: &[u8], expires_ns: u64, now_ns: u64) -> Option<u64> {
         self.store.set(key, b"", 0, expires_ns, now_ns).ok()?;
         self.store.mark(key, now_ns, |marks| marks.won = true);
@@ -457,7 +457,7 @@ impl Cache {
         self.store.mark(key, now_ns, change);
     }
 
-    /// Empties the store after so many seconds, as memcached's flush_all does.
+    /// Empties the store after `delay_s` seconds, as memcached's flush_all does.
     pub(crate) fn flush(&mut self, delay_s: i64, now_ns: u64) {
         self.counters.cmd_flush += 1;
         let flush_at_ns = if delay_s > 0 { self.expires_ns(delay_s, now_ns) } else { now_ns };

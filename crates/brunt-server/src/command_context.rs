@@ -1,6 +1,6 @@
 //! A command's turn: what it works on, and where its reply goes.
 //!
-//! No decisions: `core` makes one for every command and hands it to the dialect. Invariant: a dialect changes nothing of the
+//! No decisions: `core` makes one for every command and hands it to the protocol. Invariant: a protocol changes nothing of the
 //! server but through what it finds here.
 
 use crate::cache::{Cache, ValueContent};
@@ -8,7 +8,7 @@ use crate::resp::calls::Calls;
 use crate::session::{Credentials, Session};
 use crate::udp::Trains;
 
-/// What every dialect says, in its own form, of a request that a script refuses.
+/// What every protocol says, in its own form, of a request that a script refuses.
 pub(crate) const INJECTED: &[u8] = b"injected fault";
 
 /// What a command is carried out with.

@@ -1,6 +1,6 @@
 //! What the core knows of a connection.
 //!
-//! Only state. Invariant: what is here belongs to one connection; whoever has its id next begins anew.
+//! Only state. Invariant: it belongs to one connection; the next one with its id begins anew.
 
 use crate::faults::Fault;
 use crate::session::Session;
@@ -9,7 +9,7 @@ use crate::session::Session;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Reading {
     Commands,
-    /// So many bytes of a value that was refused are still to come.
+    /// Bytes of a refused value that are still to come.
     Discarding(u64),
     /// The rest of a batch whose first reply was dropped or cut; then nothing.
     Batch,
@@ -19,7 +19,7 @@ pub(crate) enum Reading {
 }
 
 /// A retrieval of several keys, one request for each: all of them share the number and the fault of the first, and only the
-/// first takes service time. So a batch is to the queue what it is in dialects that have one request for it.
+/// first takes service time. So a batch is to the queue what it is in protocols that have one request for it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Batch {
     pub(crate) fault: Option<Fault>,
@@ -34,11 +34,11 @@ impl Batch {
     }
 }
 
-/// A connection, or whoever sends datagrams from one address.
+/// A connection, or a sender of datagrams from one address.
 #[derive(Debug, Default)]
 pub(crate) struct Connection {
     pub(crate) open: bool,
-    /// It stands for whoever sends datagrams from one address, and has neither begin nor end.
+    /// A sender of datagrams from one address, which has neither begin nor end.
     pub(crate) is_peer: bool,
     pub(crate) session: Session,
     /// The batch that a quiet retrieval would continue.

@@ -9,7 +9,7 @@
 //!
 //! # The driver's part
 //!
-//! Whoever has the clock and the network, a socket loop or a simulation, keeps to this:
+//! The driver, which has the clock and the network (a socket loop or a simulation), keeps to this:
 //!
 //! 1. At any time t, first [`Core::pop_due`]`(t)` until it gives none, then whatever else happens at t. The next time at
 //!    which there may be something to take is [`Core::next_departure_ns`]; asking too early or too often changes nothing.
@@ -105,7 +105,7 @@ impl Core {
         self.begin(id, false);
     }
 
-    /// Somebody new sends datagrams: an address, which is as good as a connection and shares its ids, but is not counted as
+    /// A new sender of datagrams: an address, which shares the ids of connections, but is not counted as
     /// one. Outages do not end it: what is sent to a server that is gone is lost.
     ///
     /// # Panics
@@ -196,7 +196,7 @@ impl Core {
         self.trains.end();
     }
 
-    /// The client will send nothing more. What it asked for is still answered; then the connection closes.
+    /// The client will send nothing more. What it requested is still answered; then the connection closes.
     pub fn receive_end(&mut self, id: ConnectionId, now_ns: u64) {
         self.outbox.compact();
         self.queue_close(id, now_ns);
@@ -231,7 +231,7 @@ impl Core {
         }
     }
 
-    /// Is the server gone at `now_ns`? Then nobody listens: connections are refused.
+    /// Is the server down at `now_ns`? Then connections are refused.
     pub fn is_gone(&self, now_ns: u64) -> bool {
         self.outages.is_gone(now_ns)
     }
@@ -344,7 +344,7 @@ impl Core {
         }
     }
 
-    /// Serves what takes no service time; `is_known` is whoever has said who they are, or need not.
+    /// Serves a command without service time; `is_known`: the client is authenticated, or need not be.
     fn serve_control(
         &mut self,
         id: ConnectionId,
@@ -355,7 +355,7 @@ impl Core {
     ) {
         let departure_ns = self.fifo.depart(now_ns, 0);
         let begin = self.outbox.end();
-        // Whoever asks and asks, however long the answers must wait, is told no more.
+        // A client that keeps asking while replies wait gets no more.
         if begin > self.outbox.end_max(QUEUED_BYTES_MAX) {
             return self.queue_close(id, now_ns);
         }
@@ -412,7 +412,7 @@ impl Core {
                 self.cache.counters.faults_reset += 1;
                 (log::FLAG_RESET, End::Resets)
             }
-            // Whoever wants no reply gets one in some dialects if it fails; that is not worth a fault.
+            // Some protocols answer a failed request without reply; that takes no fault.
             Some(Fault::Cut) if is_silent => {
                 (self.reply(id, request, ValueContent::AsStored, now_ns), End::Stays)
             }
@@ -478,7 +478,7 @@ impl Core {
         self.queue(id, begin, departure_ns, end);
     }
 
-    /// Gives a command its turn. Returns what came of it, and how many bytes of values its reply has.
+    /// Runs a command in its context. Returns its result, and the bytes of values in its reply.
     fn with_context<R>(
         &mut self,
         id: ConnectionId,

@@ -33,7 +33,7 @@ impl DatagramSocket {
             match self.socket.recv_from(&mut self.buffer) {
                 Ok((bytes, sender)) => return Some((sender, bytes)),
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return None,
-                // A reply that reached nobody shows here, or a signal came.
+                // An undeliverable reply shows here, or a signal came.
                 Err(_) => {}
             }
         }

@@ -1,7 +1,7 @@
 //! Scripted faults: which requests the server wrongs, and how.
 //!
 //! Only the decision, by the number of the request; `core` carries it out. Numbers count data commands over all
-//! connections in order of arrival, so with N given, exactly every N-th request is hit, whoever sent it.
+//! connections in order of arrival, so with N given, exactly every N-th request is hit, on any connection.
 
 use std::num::NonZeroU64;
 use std::str::FromStr;

@@ -2,7 +2,7 @@
 //!
 //! Only arithmetic on times; it holds no request. The recursion is Lindley's: `departure = max(arrival, previous
 //! departure) + service`, extended by scripted stalls in which the server does no work. Departures never decrease, so
-//! whoever keeps the replies needs a plain queue and no heap.
+//! the replies need a plain queue and no heap.
 
 use crate::span::{self, Span};
 use std::fmt;
@@ -137,7 +137,7 @@ mod tests {
         check(&[(100, 100), (300, 50)], &[(1000, 300, 1450)]);
         // The first request is itself in the stall.
         check(&[(0, 100)], &[(1000, 10, 1110)]);
-        // A stall that nobody saw is over.
+        // A stall without requests is over.
         check(&[(100, 100)], &[(1000, 10, 1010), (2000, 10, 2010)]);
         // Overlapping and touching stalls, in any order, are one: [1100, 1400).
         check(&[(200, 200), (100, 50), (120, 80)], &[(1000, 0, 1000), (1100, 0, 1400)]);

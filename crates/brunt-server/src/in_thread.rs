@@ -1,4 +1,4 @@
-//! A server beside its client, in a thread of the same process: for tests of whoever is a client.
+//! A server in a thread of the same process, for tests of clients.
 //!
 //! Not for measuring: that server would share the client's process, and with it its memory and its end. Invariant: when the
 //! address is known, connections to it are accepted.
@@ -21,7 +21,7 @@ impl Write for Announcement {
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        // Nobody who does not wait for it misses it.
+        // A caller that does not wait does not miss it.
         let _ = self.whole.send(std::mem::take(&mut self.text));
         Ok(())
     }

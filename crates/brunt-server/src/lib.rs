@@ -5,10 +5,10 @@
 //! says first decides. Behind them is one store, one script and ONE virtual queue over all connections, first in, first
 //! out: a request departs at `max(arrival, previous departure) + service time`, the service time of request n is a pure
 //! function of a seed and n, and stalls and faults are scripted. So the response time that a correct client must see is a
-//! known number for every single request, and the same in every dialect.
+//! known number for every single request, and the same in every protocol.
 //!
 //! The way through this crate: bytes → a grammar ([`text`], `meta`, `binary`, `resp`; `udp` for datagrams), chosen in
-//! `dialect` → what that means ([`cache`], on the [`store`]) and what is answered (the grammar's `answer`) → [`core`] (who
+//! `protocol` → what that means ([`cache`], on the [`store`]) and what is answered (the grammar's `answer`) → [`core`] (who
 //! departs when and how, by [`fifo`], [`service`], [`faults`], [`outage`] and [`drip`]) → [`mod@serve`] (sockets) and
 //! [`log`] (what was done); [`law`] says what all that comes to. Everything but `serve` is pure: time is an argument.
 //! [`beside`] serves in a thread, for tests.

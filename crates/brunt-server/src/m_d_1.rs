@@ -1,4 +1,4 @@
-//! The law of the queue that the reference server is, where requests arrive as a Poisson process and each takes the same
+//! The distribution of the queue that the reference server is, where requests arrive as a Poisson process and each takes the same
 //! time: M/D/1.
 //!
 //! Not used to serve: it says beforehand what a load generator must find. Invariant: a function of the utilisation alone; times

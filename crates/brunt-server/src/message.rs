@@ -40,7 +40,7 @@ pub(crate) enum Message<'a> {
 pub(crate) enum Parsed<'a> {
     /// Not yet a whole message; nothing new can be said before the input has this many bytes.
     Partial { need: usize },
-    /// A message of so many bytes.
+    /// A whole message and its length.
     Complete { used: usize, message: Message<'a> },
     /// No message and never one: this is said, and the connection is closed.
     Broken(&'static [u8]),

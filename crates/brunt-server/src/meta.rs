@@ -24,7 +24,7 @@ const BAD_TOKEN: &[u8] = b"CLIENT_ERROR bad token in command line format\r\n";
 const OPAQUE_TOO_LONG: &[u8] = b"CLIENT_ERROR opaque token too long\r\n";
 const BAD_MODE_LENGTH: &[u8] = b"CLIENT_ERROR incorrect length for M token\r\n";
 
-/// CommandKind a command does.
+/// What a command does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum CommandKind {
     Get,
@@ -39,7 +39,7 @@ pub(crate) enum CommandKind {
     BadChunk,
 }
 
-/// CommandKind the flags of a command say; those that only ask for something in the reply are read again there.
+/// What the flags of a command say; those that only ask for something in the reply are read again there.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Flags {
     /// b: the key is in base64.
@@ -58,7 +58,7 @@ pub(crate) struct Flags {
     pub(crate) exptime_s: Option<i64>,
     /// N: make what is missing, with this time to live in seconds.
     pub(crate) vivify_s: Option<i64>,
-    /// R: whoever finds less to live than this, in seconds, is to renew it.
+    /// R: a client that finds a shorter remaining time, in seconds, is to renew the value.
     pub(crate) recache_s: Option<i64>,
     /// C
     pub(crate) compare: Option<u64>,
@@ -82,18 +82,18 @@ pub(crate) struct Command<'a> {
     pub(crate) flag_words: &'a [u8],
     pub(crate) flags: Flags,
     pub(crate) value: &'a [u8],
-    /// So many bytes of a value that is not taken follow and are to be thrown away.
+    /// Bytes of a refused value that follow and are discarded.
     pub(crate) excess_bytes: u64,
 }
 
-/// CommandKind the front of the input is.
+/// What the front of the input is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Parsed<'a> {
     /// Not yet a whole command; nothing new can be said before the input has this many bytes.
     Partial { need: usize },
-    /// A command of so many bytes.
+    /// A whole command and its length.
     Complete { used: usize, command: Command<'a> },
-    /// A line beyond its bound: whoever sends this speaks another protocol.
+    /// A line beyond its limit: the client speaks another protocol.
     LineTooLong,
 }
 
@@ -223,7 +223,7 @@ impl<'a> Command<'a> {
         &room.0[..len]
     }
 
-    /// CommandKind it does to items, if it concerns any.
+    /// What it does to items, if it concerns any.
     pub(crate) fn verb(&self) -> Option<Verb> {
         if self.excess_bytes > 0 {
             return None;

@@ -1,6 +1,6 @@
 //! Scripted outages: when the server is gone and when it is back.
 //!
-//! Only the calendar; `core` resets the connections and forgets what waits, and whoever owns the door (a listening
+//! Only the calendar; `core` resets the connections and drops waiting replies, and the driver (a listening
 //! socket, a simulated network) keeps it shut. An outage `[begin, end)` begins after the replies that leave at its very
 //! begin, and a connection is welcome at its very end.
 

@@ -55,7 +55,7 @@ impl Outbox {
         self.bytes.len()
     }
 
-    /// How long the output may become if so many bytes may wait.
+    /// How long the output may become if `queued_bytes_max` bytes may wait.
     pub(crate) fn end_max(&self, queued_bytes_max: usize) -> usize {
         let dripping_bytes = self.drip_queue.as_ref().map_or(0, DripQueue::queued_bytes);
         self.begin + queued_bytes_max.saturating_sub(dripping_bytes)

@@ -1,7 +1,7 @@
 //! The listener of the server: the listening socket, of the network or of the file system.
 //!
 //! Not the connections behind it. During an outage it is shut: the kernel refuses connections. A second socket that is bound to
-//! the same address and never listens keeps the port meanwhile. (Without it the port could go to somebody else: a client
+//! the same address and never listens keeps the port meanwhile. (Without it the port could go to another process: a client
 //! that keeps on connecting to a free port of its own range is now and then given that very port, and is connected to
 //! itself.) Invariant: a socket file is gone when its listener is, unless the process is killed; one that a killed process has
 //! left is taken over.
@@ -113,7 +113,7 @@ impl PausableListener {
         }
     }
 
-    /// Nobody comes in any more.
+    /// Stops listening: connections are refused.
     pub(crate) fn shut(&mut self) {
         self.socket = None;
     }
@@ -129,7 +129,7 @@ impl PausableListener {
 
     fn remove_file(&self) {
         if let Listen::Unix(path) = &self.place {
-            // Whoever has taken it away already has done what was to be done.
+            // A file that is gone already needs no removal.
             let _ = std::fs::remove_file(path);
         }
     }
@@ -168,7 +168,7 @@ fn bind(place: &Listen) -> io::Result<(OwnedFd, Listen)> {
     }
 }
 
-/// Binds to a path. A socket that is there and that nobody listens at is taken over.
+/// Binds to a path. A socket file without a listener is taken over.
 fn bind_file(socket: &OwnedFd, path: &Path) -> io::Result<()> {
     let address = SocketAddrUnix::new(path)?;
     match net::bind(socket, &address) {

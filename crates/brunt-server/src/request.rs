@@ -1,7 +1,7 @@
-//! One request, whatever the dialect: the one place where the dialects meet.
+//! One request, whatever the protocol: the one place where the protocols meet.
 //!
-//! Only choices: what bytes are is said by each dialect's grammar, what is answered by its `answer`. Invariant: numbering,
-//! service times and faults are decided on [`Work`] alone, so they do not depend on the dialect.
+//! Only choices: what bytes are is said by each protocol's grammar, what is answered by its `answer`. Invariant: numbering,
+//! service times and faults are decided on [`Work`] alone, so they do not depend on the protocol.
 
 use crate::command_context::CommandContext;
 use crate::session::WireProtocol;
@@ -24,7 +24,7 @@ pub(crate) enum Request<'a> {
 pub(crate) enum Parsed<'a> {
     /// Not yet a whole request; nothing new can be said before the input has this many bytes.
     Partial { need: usize },
-    /// A request of so many bytes.
+    /// A whole request and its length.
     Complete { used: usize, request: Request<'a> },
     /// No request and never one: this is said, and the connection is closed.
     Broken(&'static [u8]),
@@ -47,7 +47,7 @@ pub(crate) enum Work {
     Control,
 }
 
-/// Looks at the front of `input`. Values above `value_bytes_max` are refused, and long commands of whoever is not let in.
+/// Looks at the front of `input`. Values above `value_bytes_max` are refused, and long commands of unauthenticated clients.
 /// Inline commands are written as arrays into `array` first.
 pub(crate) fn parse<'a>(
     protocol: WireProtocol,
@@ -151,7 +151,7 @@ impl Request<'_> {
         }
     }
 
-    /// May it be said by somebody who has not said who they are?
+    /// Is it allowed before login?
     pub(crate) fn is_allowed_before_login(&self) -> bool {
         match self {
             Self::Text(_) | Self::Meta(_) | Self::Message(_) => false,
@@ -160,7 +160,7 @@ impl Request<'_> {
         }
     }
 
-    /// Carries out a request that is data, and says what came of it.
+    /// Carries out a request that is data, and writes the reply.
     pub(crate) fn execute(&self, context: &mut CommandContext<'_>) {
         match self {
             Self::Text(TextCommand::Data(command)) => text::answer::execute(command, context),
@@ -198,7 +198,7 @@ impl Request<'_> {
         }
     }
 
-    /// What is said to somebody who has not said who they are. True: the connection is to be closed.
+    /// Rejects an unauthenticated client. True: the connection is to be closed.
     pub(crate) fn reject_unauthenticated(&self, context: &mut CommandContext<'_>) -> bool {
         match self {
             Self::Text(command) => text::answer::reject_unauthenticated(command, context),

@@ -17,11 +17,11 @@ use std::ops::RangeInclusive;
 const ARGUMENTS_MAX: i64 = 1 << 20;
 /// The longest line that tells a number.
 const NUMBER_LINE_BYTES_MAX: usize = 32;
-/// No argument is refused that is at most so long, however short values must be.
+/// Arguments up to this length are accepted, however short values must be.
 const ARGUMENT_BYTES_MIN: u64 = 64 << 10;
-/// Beside the longest value a command may have so many bytes: keys, options and lengths.
+/// Bytes of a command beside the longest value: keys, options and lengths.
 const COMMAND_BYTES_BESIDE_VALUE: usize = 1 << 20;
-/// CommandKind somebody may say who has not said who they are: arguments, and bytes of each (redis-server 7.0, `networking.c`).
+/// What somebody may say who has not said who they are: arguments, and bytes of each (redis-server 7.0, `networking.c`).
 const ARGUMENTS_MAX_BEFORE_LOGIN: i64 = 10;
 const ARGUMENT_BYTES_MAX_BEFORE_LOGIN: i64 = 16 << 10;
 /// The longest name of a command that is known.
@@ -62,12 +62,12 @@ impl<'a> Iterator for Words<'a> {
     }
 }
 
-/// CommandKind the front of the input is.
+/// What the front of the input is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Parsed<'a> {
     /// Not yet a whole command; nothing new can be said before the input has this many bytes.
     Partial { need: usize },
-    /// A command of so many bytes; no words are no command, and have no reply.
+    /// A whole command and its length; one without words has no reply.
     Complete { used: usize, words: Words<'a> },
     /// No command and never one: this is said, and the connection is closed.
     Broken(&'static [u8]),
@@ -91,7 +91,7 @@ fn number_line(input: &[u8], at: usize) -> Result<(i64, usize), Stop> {
 }
 
 /// Looks at the front of `input`. Arguments above `value_bytes_max` are refused, and so are commands that are much longer; of
-/// whoever is not let in much shorter ones.
+/// unauthenticated clients may send only much shorter ones.
 pub(crate) fn parse(input: &[u8], value_bytes_max: u64, is_authenticated: bool) -> Parsed<'_> {
     let argument_bytes_max = value_bytes_max.max(ARGUMENT_BYTES_MIN) as i64;
     let command_bytes_max = (argument_bytes_max as usize).saturating_add(COMMAND_BYTES_BESIDE_VALUE);
@@ -138,13 +138,13 @@ pub(crate) fn parse(input: &[u8], value_bytes_max: u64, is_authenticated: bool) 
     Parsed::Complete { used: at, words: Words { rest: &input[begin..at], left: count } }
 }
 
-/// CommandKind a command does.
+/// What a command does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum CommandKind {
     Get,
     Mget,
     Set,
-    /// A time to live between key and value, in units of so many milliseconds.
+    /// A time to live between key and value.
     SetEx {
         unit_ms: i64,
     },
@@ -156,7 +156,7 @@ pub(crate) enum CommandKind {
     Append,
     Delete,
     Touch,
-    /// A time to live in units of so many milliseconds.
+    /// A time to live.
     Expire {
         unit_ms: i64,
     },
@@ -192,7 +192,7 @@ pub(crate) enum Command<'a> {
     Nothing,
 }
 
-/// CommandKind a name stands for: what it does, to items or not, and how many arguments it takes behind the name.
+/// What a name stands for: what it does, to items or not, and how many arguments it takes behind the name.
 fn known(name: &[u8]) -> Option<(CommandKind, Option<Verb>, RangeInclusive<usize>)> {
     const MANY: usize = usize::MAX;
     let data = |what, verb, arguments| Some((what, Some(verb), arguments));
@@ -254,7 +254,7 @@ impl<'a> Command<'a> {
         }
     }
 
-    /// CommandKind it does to items, if it concerns any.
+    /// What it does to items, if it concerns any.
     pub(crate) const fn verb(&self) -> Option<Verb> {
         match self {
             Self::Known { verb, .. } => *verb,
@@ -262,7 +262,7 @@ impl<'a> Command<'a> {
         }
     }
 
-    /// May it be said by somebody who has not said who they are?
+    /// Is it allowed before login?
     pub(crate) const fn is_allowed_before_login(&self) -> bool {
         matches!(
             self,

@@ -46,7 +46,7 @@ const DATAGRAMS_PER_ITERATION: usize = 256;
 const LISTENER: u64 = u64::MAX;
 /// That of the socket for datagrams.
 const DATAGRAMS: u64 = u64::MAX - 1;
-/// That of whoever ends the server.
+/// That of the stop descriptor.
 const STOP: u64 = u64::MAX - 2;
 
 /// What a server is started with.
@@ -169,7 +169,7 @@ struct Peer {
     /// Everything is written and the client has been told that nothing more comes. What it still sends is read and thrown
     /// away until it closes, because the kernel resets a connection that is closed with unread bytes.
     is_shut_down: bool,
-    /// What epoll was last asked for.
+    /// What epoll was last requested.
     interest: epoll::EventFlags,
 }
 
@@ -296,7 +296,7 @@ impl Server {
         } else if peer.interest.contains(epoll::EventFlags::IN) {
             self.read(id);
         } else {
-            // Only a hang-up or an error is reported unasked; nobody is left to write to.
+            // Only a hang-up or an error is reported unrequested; the client is gone.
             self.close(id);
         }
     }
@@ -322,7 +322,7 @@ impl Server {
         }
     }
 
-    /// An id that nobody has, with its place.
+    /// A free id, with its place.
     fn free_id(&mut self) -> ConnectionId {
         self.free.pop().unwrap_or_else(|| {
             self.peers.push(None);
@@ -330,7 +330,7 @@ impl Server {
         })
     }
 
-    /// Takes what has come by datagram, so many of them; the rest shows again in the next turn.
+    /// Takes a limited number of datagrams; the rest shows again in the next iteration.
     fn take_datagrams(&mut self) {
         for _ in 0..DATAGRAMS_PER_ITERATION {
             let Some((address, bytes)) = self.datagram_socket.as_mut().and_then(DatagramSocket::receive)
@@ -346,7 +346,7 @@ impl Server {
         }
     }
 
-    /// The id of whoever sends datagrams from there.
+    /// The id of the sender of datagrams at this address.
     fn sender(&mut self, address: SocketAddr) -> ConnectionId {
         if let Some(id) =
             self.datagram_socket.as_ref().and_then(|datagram_socket| datagram_socket.sender(address))
@@ -367,7 +367,7 @@ impl Server {
 
     /// Hands everything that is due to its connections and writes it: one write for each of them.
     fn release(&mut self, now_ns: u64) {
-        // Before the resets go out: whoever is thrown out must not get in again.
+        // Before the resets go out: a reset client must not connect again.
         if self.core.is_gone(now_ns) {
             self.listener.shut();
         }
@@ -409,7 +409,7 @@ impl Server {
         }
         if peer.out_begin == peer.out.len() {
             if peer.closing && !peer.is_shut_down {
-                // Whoever has ended already has nothing more to say.
+                // A client that has ended sends nothing more.
                 if peer.ended || net::shutdown(&peer.socket, Shutdown::Write).is_err() {
                     return self.close(id);
                 }
@@ -458,7 +458,7 @@ impl Server {
                 Err(Errno::AGAIN) => return,
                 Err(Errno::INTR | Errno::CONNABORTED) => {}
                 // Out of descriptors or memory: a level-triggered listener would turn the loop into a spin, so look
-                // away until a connection closes. Whoever knocks meanwhile waits in the backlog.
+                // away until a connection closes. Connections wait in the backlog meanwhile.
                 Err(_) => return self.listen(false),
             }
         }

@@ -7,7 +7,7 @@ use brunt_plan::units::DurationNs;
 use std::fmt;
 use std::str::FromStr;
 
-/// The law of the service times.
+/// The distribution of the service times.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Service {
     /// Replies leave as soon as the work is really done; the queue has no virtual time in it.
@@ -136,7 +136,7 @@ mod tests {
 
     #[test]
     fn a_service_time_depends_on_seed_and_number_alone() {
-        // Computed once more outside of this program. A change of the law would make every stored log incomparable.
+        // Computed once more outside of this program. A change of the distribution would make every stored log incomparable.
         let times = [0, 1, 2, 1_000_000].map(|number| Service::Exponential(1_000_000).service_ns(1, number));
         assert_eq!(times, [288_018, 987_804, 824_888, 589_630]);
         assert_eq!(Service::Fixed(7).service_ns(1, 5), 7);

@@ -1,6 +1,6 @@
-//! What a connection has said of itself: the dialect it speaks, and who it is.
+//! What a connection has said of itself: the protocol it speaks, and who it is.
 //!
-//! Only state; what is answered to it is the dialect's. Invariant: the dialect is settled by the first byte, or
+//! Only state; what is answered to it is the protocol's. Invariant: the protocol is settled by the first byte, or
 //! by an option, and never changes.
 
 use std::fmt;
@@ -71,7 +71,7 @@ pub(crate) struct Session {
     /// None before the first byte.
     pub(crate) protocol: Option<WireProtocol>,
     pub(crate) resp_version: RespVersion,
-    /// It has said who it is. Does not matter where nobody has to.
+    /// It has logged in. Without credentials this does not matter.
     pub(crate) is_authenticated: bool,
     /// In order of acceptance, from 0; tells replies to an earlier connection with the same id apart.
     pub(crate) number: u32,
@@ -80,7 +80,7 @@ pub(crate) struct Session {
 /// Who is let in. Shows nothing of the password.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Credentials {
-    /// The user; `default` is Redis's name for whoever names none.
+    /// The user; `default` is Redis's user of logins without a name.
     pub user: String,
     /// The password.
     pub password: String,

@@ -1,6 +1,6 @@
-//! What is counted, and the rows that a server tells of it, whatever the dialect.
+//! What is counted, and the rows that a server tells of it, whatever the protocol.
 //!
-//! Only names and numbers: who counts is `cache` and `core`, how a row is written is the dialect's. Names are memcached's.
+//! Only names and numbers: who counts is `cache` and `core`, how a row is written is the protocol's. Names are memcached's.
 
 use crate::store::Store;
 
@@ -52,9 +52,9 @@ pub struct Counters {
 pub struct Process {
     /// Its number; 0 where no process serves, as in a simulation.
     pub pid: u32,
-    /// Processor time in user space, in microseconds.
+    /// CPU time in user space, in microseconds.
     pub user_us: u64,
-    /// Processor time in the kernel, in microseconds.
+    /// CPU time in the kernel, in microseconds.
     pub system_us: u64,
 }
 

@@ -43,7 +43,7 @@ pub struct Marks {
     pub fetched: bool,
     /// Its value is out of date and may be handed out all the same.
     pub stale: bool,
-    /// Somebody has been told to renew it.
+    /// A client was told to renew it.
     pub won: bool,
     /// Its value is the fields of a hash, and not a string.
     pub hash: bool,
@@ -143,7 +143,7 @@ impl Store {
         self.evictions
     }
 
-    /// Items removed because their time was over: when they were asked for, or their room was needed.
+    /// Items removed because their time was over: when they were requested, or their room was needed.
     pub fn expirations(&self) -> u64 {
         self.expirations
     }
@@ -164,7 +164,7 @@ impl Store {
         Some(Item { accessed_ns, marks, ..slot.item() })
     }
 
-    /// Looks at an item without a trace: it is not kept for it, and nobody can tell.
+    /// Reads an item without a trace: its place in the eviction order stays.
     pub fn peek(&mut self, key: &[u8], now_ns: u64) -> Option<Item<'_>> {
         let slot = self.find_live(key, now_ns)?;
         Some(self.slots[slot].item())

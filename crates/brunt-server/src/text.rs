@@ -91,7 +91,7 @@ pub enum Parsed<'a> {
         /// What they said.
         command: Command<'a>,
     },
-    /// A line beyond its bound: whoever sends this speaks another protocol.
+    /// A line beyond its limit: the client speaks another protocol.
     LineTooLong,
 }
 

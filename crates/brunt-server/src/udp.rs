@@ -1,11 +1,11 @@
-//! memcached's datagrams: requests and replies of the text dialects with a header of eight bytes, and what a script does to
+//! memcached's datagrams: requests and replies of the text protocols with a header of eight bytes, and what a script does to
 //! them on their way.
 //!
 //! No socket. The source is the part on UDP of memcached's `doc/protocol.txt`; where it leaves a question, memcached 1.6.18
 //! was asked. A request is one datagram with an id of the client's choice, and every datagram of its reply bears that id. A
 //! reply is one train of numbered datagrams or, as memcached has it since 1.6, one for each value and line of it.
 //!
-//! Invariant: numbers of faults count datagrams of replies in the order of their replies, whoever they go to.
+//! Invariant: numbers of faults count datagrams of replies in the order of their replies, over all clients.
 
 use crate::faults::Every;
 use crate::stats::Counters;
@@ -66,7 +66,7 @@ pub struct DatagramFaults {
     pub swap_every: Option<Every>,
 }
 
-/// Where the trains of a reply end, as its dialect has it. Nothing is noted unless each value is to have its own.
+/// Where the trains of a reply end, as its protocol has it. Nothing is noted unless each value is to have its own.
 #[derive(Debug, Default)]
 pub(crate) struct Trains {
     is_noted: bool,
@@ -202,7 +202,7 @@ pub(crate) fn request(datagram: &[u8]) -> Option<([u8; 2], u16, &[u8])> {
 mod tests {
     use super::*;
 
-    /// The sequences of the datagrams that arrive of replies of so many datagrams each.
+    /// The sequences of the datagrams that arrive, for replies with these numbers of datagrams.
     fn arriving(faults: DatagramFaults, replies: &[usize]) -> (Vec<Vec<u8>>, [u64; 3]) {
         let (mut framer, mut counters) = (Framer::new(faults), Counters::default());
         let mut arriving = Vec::new();

@@ -1,8 +1,8 @@
-//! The kinds of data command, whatever the dialect: what is numbered, served with a service time and logged.
+//! The kinds of data command, whatever the protocol: what is numbered, served with a service time and logged.
 //!
 //! Only names. Invariant: the number of a kind is the one in the log, and never changes.
 
-/// What is done to an item. A command of a dialect that has no name here is the kind it is most like: whatever only reads
+/// What is done to an item. A command of a protocol that has no name here is the kind it is most like: whatever only reads
 /// is a get, whatever only changes a time to live is a touch, and Redis's writes of hashes are sets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]

@@ -33,7 +33,7 @@ impl AliasTable {
                 poor.push(giver);
             }
         }
-        // Whoever is left has a share of 1 up to rounding, and is its own alias already.
+        // The remaining entries have a share of 1 up to rounding, and are their own aliases already.
         Self { slots: slots.into_boxed_slice() }
     }
 
@@ -88,7 +88,7 @@ mod tests {
     #[test]
     fn the_bits_decide() {
         let table = AliasTable::new(&[3.0, 1.0]);
-        // AliasEntry 0 is kept whole; the lower half of slot 1 is its own, the upper half is index 0's.
+        // Slot 0 is kept whole; the lower half of slot 1 is its own, the upper half is index 0's.
         for (bits, expected) in
             [(0, 0), (0x7FFF << 48, 0), (0x8000 << 48, 1), (0xBFFF << 48, 1), (0xC000 << 48, 0)]
         {

@@ -28,7 +28,7 @@ pub enum Arrivals {
     Uniform(UniformArrivals),
     /// A Poisson process of the portion's part of the rate; independent such processes add up to a Poisson process of the rate.
     Poisson(PoissonArrivals),
-    /// Independent gaps of a law, or of any kind under a rate that changes.
+    /// Independent gaps of a distribution, or of any kind under a rate that changes.
     Renewal(RenewalArrivals),
     /// Bursts that all streams share.
     Mmpp(MmppArrivals),
@@ -65,7 +65,7 @@ impl Arrivals {
         Self::drawn(arrival, &OpenRate::PerConnection(rate), whole, 0, own, states)
     }
 
-    /// Begins anew, with the calls of this connection of the class, so many; the first is due at once.
+    /// Begins anew with `calls` calls of this connection of the class; the first is due at once.
     pub(crate) fn restart(&mut self, seed: u64, class: ClassId, connection: u64, calls: u64) {
         let [own, states] = rngs_of_calls(seed, class, connection);
         match self {
@@ -156,7 +156,7 @@ fn rngs_of_calls(seed: u64, class: ClassId, connection: u64) -> [Rng; 2] {
     [Purpose::Calls, Purpose::CallStates].map(|purpose| Rng::for_stream(seed, purpose, class, stream))
 }
 
-/// How many gaps mcperf draws for a connection with so many calls: those between them, but one for a single call, too. A connection
+/// How many gaps mcperf draws for a connection with `calls` calls: those between them, but one for a single call, too. A connection
 /// without end leaves as many to it as no run takes.
 const fn gaps_of_calls(calls: u64) -> u64 {
     const NO_END: u64 = 1 << 32;
@@ -236,7 +236,7 @@ impl PoissonArrivals {
     }
 }
 
-/// Gaps in mass, the process at one request per unit; what the rate collects portion_cursor them into time.
+/// Gaps in mass, the process at one request per unit; what the rate collects turns them into time.
 #[derive(Clone, Debug)]
 pub struct RenewalArrivals {
     gaps: Gaps,
@@ -252,7 +252,7 @@ enum Gaps {
     Even(PortionCursor),
     /// Exponential with this mean in units of mass, from the stream's own generator.
     Exponential { mean: f64, rng: Rng },
-    /// Of a law, from the generator that all streams share; the first gap begins at time 0.
+    /// Of a distribution, from the generator that all streams share; the first gap begins at time 0.
     Parametric { unit_gaps: UnitGaps, portion_cursor: PortionCursor, rng: Rng },
     /// Those of mcperf's generator, which all streams share, too; the first of all arrivals is at time 0.
     Mcperf(McperfGaps),
@@ -268,7 +268,7 @@ struct McperfGaps {
 }
 
 impl McperfGaps {
-    /// So many of them; each is truncated on its own, so that all streams add up the same numbers.
+    /// The sum of `count` of them; each is truncated on its own, so that all streams add up the same numbers.
     fn sum(&mut self, count: u32) -> u128 {
         (0..count).fold(0, |sum: u128, _| sum.saturating_add((self.draws.next_number() * self.unit) as u128))
     }
@@ -334,7 +334,7 @@ fn exponential(mean: f64, rng: &mut Rng) -> u128 {
     (-libm::log(rng.unit_open()) * mean) as u128
 }
 
-/// `count` gaps of the law in units of mass; each is truncated on its own, so that all streams add up the same numbers.
+/// `count` gaps of the distribution in units of mass; each is truncated on its own, so that all streams add up the same numbers.
 fn sum_of_gaps(unit_gaps: &UnitGaps, rng: &mut Rng, count: u64) -> u128 {
     let gap = |_| (unit_gaps.at(rng.next_u64()) * MASS_PER_REQUEST as f64) as u128;
     (0..count).map(gap).fold(0, u128::saturating_add)
@@ -455,7 +455,7 @@ mod tests {
         check_exponential(&union[..1_000_001], 1e6);
     }
 
-    /// A million gaps against the exponential law of this mean, at the 1 % level each.
+    /// A million gaps against the exponential distribution of this mean, at the 1 % level each.
     fn check_exponential(times: &[u64], mean_ns: f64) {
         let gaps: Vec<f64> = times.windows(2).map(|pair| (pair[1] - pair[0]) as f64).collect();
         assert_eq!(gaps.len(), 1_000_000);
@@ -514,10 +514,10 @@ mod tests {
         Arrival::Parametric(text.parse().unwrap())
     }
 
-    /// The places of gaps in a law cut at 0, of which this is the mean gap.
+    /// The places of gaps in a distribution cut at 0, of which this is the mean gap.
     fn places(gaps_ns: impl Iterator<Item = f64>, distribution: &Distribution, mean_gap_ns: f64) -> Vec<f64> {
         let mean = mean_above_zero(distribution);
-        // A little on, by more than times and the mean are rounded: a gap in a step of the law shall be at its upper end.
+        // A little on, by more than times and the mean are rounded: a gap in a step of the distribution shall be at its upper end.
         let gap = |gap_ns: f64| (gap_ns + 1.5) * 1.001 / mean_gap_ns * mean;
         gaps_ns.map(|gap_ns| 1.0 - exceedance(distribution, gap(gap_ns))).collect()
     }
@@ -527,7 +527,7 @@ mod tests {
         // Slow enough (mean gap 1 s) that whole nanoseconds do not show.
         let rate = Rate::per_second(1);
         for text in LAWS {
-            // Of a logarithm's law only the shape is left, wherever it lies.
+            // Of a logarithm's distribution only the shape is left, wherever it lies.
             let distribution: Distribution = text.replace("lognormal:500", "lognormal:0").parse().unwrap();
             let times = times(arrivals(of_law(text), rate, WHOLE), 200_000);
             let gaps_ns = std::iter::once(times[0]).chain(times.windows(2).map(|pair| pair[1] - pair[0]));
@@ -541,7 +541,7 @@ mod tests {
     fn gaps_have_the_requested_rate() {
         for text in LAWS {
             let times = times(arrivals(of_law(text), Rate::per_second(100_000), WHOLE), 1_000_000);
-            // The coefficient of variation of these laws is at most 2: four standard errors of a million gaps.
+            // The coefficient of variation of these distributions is at most 2: four standard errors of a million gaps.
             let rate = 1e15 / *times.last().unwrap() as f64;
             assert!((rate / 100_000.0 - 1.0).abs() < 4.0 * 2.0 / 1e3, "{text}: {rate}");
         }
@@ -569,7 +569,7 @@ mod tests {
         }
     }
 
-    /// Whoever weighs more has more of the one sequence, and nothing of it is missing or there twice.
+    /// A larger weight takes more of the one sequence, and every element is taken once.
     #[test]
     fn weighted_portions_divide_the_same_sequence() {
         let (rate, end_ns) = (Rate::per_second(20_000), 1_000_000_000);

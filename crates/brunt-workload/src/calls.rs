@@ -20,7 +20,7 @@ pub struct Calls {
     left: u64,
     /// What the arrivals of each connection are drawn from; nothing where they are those of all.
     of_connections: Option<(u64, ClassId)>,
-    /// How many arrivals make the largest operation, but for one. So many pass before the first operation, so that each is due with the
+    /// One less than the arrivals of the largest operation. These pass before the first operation, so that each is due with the
     /// last of its own.
     passed: u64,
 }
@@ -43,7 +43,7 @@ impl Calls {
         Self { of_connections: None, ..self }
     }
 
-    /// The same where an operation takes up to so many arrivals, one of which is its own.
+    /// The same where an operation takes up to `size` arrivals, one of which is its own.
     pub(crate) fn in_groups(self, size: u16) -> Self {
         Self { passed: u64::from(size.saturating_sub(1)), ..self }
     }
@@ -54,7 +54,7 @@ impl Calls {
         self.of_connections.is_some()
     }
 
-    /// The connection of this ordinal stands from `start_ns` on, and is to have so many calls.
+    /// The connection of this ordinal is open from `start_ns` on, and is to have `calls` calls.
     pub(crate) fn begin(&mut self, connection: u64, start_ns: u64, calls: u64) {
         if let Some((seed, class)) = self.of_connections {
             self.arrivals.restart(seed, class, connection, calls);

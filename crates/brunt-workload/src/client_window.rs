@@ -18,7 +18,7 @@ use std::ops::Range;
 const SHARE_MIN: f64 = 0.001;
 /// By how much sets or gets may be ahead of their share.
 const AHEAD: f64 = 1.03;
-/// Sets and gets are counted down in portions of so many together.
+/// Sets and gets together that are counted down in one portion.
 const PORTION: f64 = 1000.0;
 
 /// What is in one place of a window: the number of an object, the version of its value and how things stand with it, in one word.
@@ -28,7 +28,7 @@ struct ObjectState(u64);
 impl ObjectState {
     /// It has been stored.
     const STORED: u64 = 1 << 63;
-    /// A write of it is under way.
+    /// A write of it is in flight.
     const WRITING: u64 = 1 << 62;
     /// A write of it may or may not have happened.
     const DOUBTFUL: u64 = 1 << 61;
@@ -59,7 +59,7 @@ impl ObjectState {
         Self(self.0 | flag)
     }
 
-    /// Stored in this version, and no write of it under way.
+    /// Stored in this version, and no write of it in flight.
     const fn stored(self, version: u32) -> Self {
         Self(self.number() | (version as u64) << popularity::ObjectWindow::NUMBER_BITS | Self::STORED)
     }
@@ -73,7 +73,7 @@ pub enum Check {
         /// Which.
         version: u32,
     },
-    /// The object expires: it was stored so many milliseconds from the start of the schedule.
+    /// The object expires: it was stored at this time of the schedule.
     Life {
         /// When.
         stored_ms: u32,
@@ -87,7 +87,7 @@ struct CheckedKey {
     check: Option<Check>,
 }
 
-/// The keys of multi-gets: of those under way, each with a place, and of the one that is being put together.
+/// The keys of multi-gets: of those in flight, each with a place, and of the one that is being put together.
 #[derive(Clone, Debug)]
 struct Multigets {
     keys: usize,
@@ -155,7 +155,7 @@ pub(crate) struct ClientWindow {
     slots: Box<[ObjectState]>,
     /// When the objects that expire were stored, in ms from the start of the schedule.
     stored_ms: Box<[u32]>,
-    /// When the write that is under way was taken.
+    /// When the write that is in flight was taken.
     taken_ms: u32,
     rng: Rng,
     /// The number of the next new object.
@@ -166,7 +166,7 @@ pub(crate) struct ClientWindow {
     clients: u64,
     /// Writes of places in turn that have been stored.
     cursor: u64,
-    /// Writes under way, and those of them behind which the cursor stays where it is.
+    /// Writes in flight, and those of them behind which the cursor stays where it is.
     writing: u64,
     holding: u64,
     get_count: u64,
@@ -176,7 +176,7 @@ pub(crate) struct ClientWindow {
     verified: u64,
     overwritten: u64,
     multigets: Option<Multigets>,
-    /// Operations under way, and how many there may be: a client does one after the other also where a schedule says when.
+    /// Operations in flight, and how many there may be: a client does one after the other also where a schedule says when.
     under_way: u32,
     under_way_max: u32,
 }
@@ -192,7 +192,7 @@ enum Choice {
 }
 
 impl ClientWindow {
-    /// The window of this client among all of its class, which has so many operations under way; a share of its gets is checked.
+    /// The window of this client among all of its class, with up to `slots` operations in flight; a share of its gets is checked.
     pub(crate) fn new(class: &Class, part: StreamPart, rng: Rng, slots: usize, verify: f64) -> Option<Self> {
         let distribution = *class.popularity.window()?;
         let weight = |kinds: &[OpKind]| {
@@ -244,7 +244,7 @@ impl ClientWindow {
         product(self.get_count, self.set_weight).cmp(&product(self.set_count, self.get_weight))
     }
 
-    /// Any of so many places that have been filled in turn; the first one while there is none.
+    /// A random one of the first `filled` places; the first one while there is none.
     fn filled_place(&mut self, filled: u64) -> u32 {
         match filled {
             0 => 0,
@@ -347,7 +347,7 @@ impl ClientWindow {
         }
     }
 
-    /// The next op, of at most so many keys.
+    /// The next op, with at most `keys_max` keys.
     pub(crate) fn next_of(&mut self, since_ns: u64, keys_max: u64) -> Op {
         self.under_way += 1;
         loop {
@@ -379,7 +379,7 @@ impl ClientWindow {
         }
     }
 
-    /// The keys of a multi-get under way.
+    /// The keys of a multi-get in flight.
     pub(crate) fn ids(&self, place: u64) -> &[u64] {
         self.multigets.as_ref().map_or(&[], |multigets| &multigets.ids[multigets.span(place)])
     }
@@ -431,7 +431,7 @@ impl ClientWindow {
         }
     }
 
-    /// Not while every object is being written, every place of a multi-get is taken, or a client has as much under way as it may.
+    /// Not while every object is being written, every place of a multi-get is taken, or a client has as much in flight as it may.
     pub(crate) fn has_next(&self) -> bool {
         self.under_way < self.under_way_max
             && self.writing < u64::from(self.distribution.objects)

@@ -1,11 +1,11 @@
-//! Goodness of fit, for tests: do numbers follow a law? And the laws once more, by their distribution functions.
+//! Goodness of fit, for tests: do numbers follow a distribution? And the distributions once more, by their distribution functions.
 //!
 //! Written without the samplers: constants and formulas are repeated here, so that each checks the other.
 
 use brunt_plan::distribution::{Distribution, Generalised};
 use std::sync::LazyLock;
 
-/// The published laws, in the words of a plan. Parsed once: some tests ask for a million probabilities.
+/// The published distributions, in the words of a plan. Parsed once: some tests ask for a million probabilities.
 static FB_KEY: LazyLock<Distribution> = LazyLock::new(|| parsed("gev:30.7984,8.20449,0.078688"));
 static FB_INTERARRIVAL: LazyLock<Distribution> = LazyLock::new(|| parsed("pareto:0,16.0292,0.154971"));
 static FB_VALUE_HEAD: LazyLock<Distribution> = LazyLock::new(|| {
@@ -19,12 +19,12 @@ fn parsed(text: &str) -> Distribution {
     text.parse().unwrap()
 }
 
-/// Kolmogorov and Smirnov's distance at which one true law in a thousand is rejected, for n draws.
+/// Kolmogorov and Smirnov's distance at which one true distribution in a thousand is rejected, for n draws.
 pub(crate) fn ks_critical(n: usize) -> f64 {
     1.95 / (n as f64).sqrt()
 }
 
-/// The largest distance between the distribution of `quantiles` and the even one. Where several are the same, the law has
+/// The largest distance between the distribution of `quantiles` and the even one. Where several are the same, the distribution has
 /// a step, and they are compared at its upper end only.
 pub(crate) fn kolmogorov_smirnov(quantiles: &[f64]) -> f64 {
     let (sorted, n) = (sorted(quantiles), quantiles.len() as f64);
@@ -58,7 +58,7 @@ pub(crate) fn lag_1_correlation(values: &[f64]) -> f64 {
     values.windows(2).map(|pair| (pair[0] - mean) * (pair[1] - mean)).sum::<f64>() / variance
 }
 
-/// Pearson's χ² over bins of (observed, expected), and the value that one true law in a thousand exceeds
+/// Pearson's χ² over bins of (observed, expected), and the value that one true distribution in a thousand exceeds
 /// (Wilson and Hilferty's approximation).
 pub(crate) fn chi_squared(bins: &[(f64, f64)]) -> (f64, f64) {
     let value = bins.iter().map(|(observed, expected)| (observed - expected).powi(2) / expected).sum();
@@ -117,7 +117,7 @@ fn generalised_exponential(distribution: &Generalised, distance: f64) -> f64 {
     }
 }
 
-/// E[max(X, 0)] as ∫₀^∞ P(X > x) dx, by the trapezoidal rule in ln x; good to 5·10⁻⁴ where the law has steps or bends.
+/// E[max(X, 0)] as ∫₀^∞ P(X > x) dx, by the trapezoidal rule in ln x; good to 5·10⁻⁴ where the distribution has steps or bends.
 pub(crate) fn mean_above_zero(distribution: &Distribution) -> f64 {
     const STEP: f64 = 0.001;
     let term = |index: i32| {

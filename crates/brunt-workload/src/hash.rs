@@ -1,6 +1,6 @@
 //! The hash that sizes and values are functions of: rapidhash V3 of (id, word) under the data seed.
 //!
-//! Part of the data set, like the key text: whoever changes it makes stored values unverifiable.
+//! Part of the data set, like the key text: a change makes stored values unverifiable.
 
 use rapidhash::v3::{RapidSecrets, rapidhash_v3_nano_inline};
 

@@ -2,7 +2,7 @@
 //!
 //! Nothing is stored per key. Key text is the prefix and the number of the key in decimal, zero-padded to the key's length; numbers are
 //! ids, counted from that of the first key. Two ids share a text only if they share length and digits, so no two do. Of other forms the text behind the prefix is `keys/text.rs`'s.
-//! Where a data set has_counters, there is a counter beside every key: an id of its own, `keys` above that of the key.
+//! Where a data set has counters, there is a counter beside every key: an id of its own, `keys` above that of the key.
 
 pub(crate) mod memaslap;
 mod text;
@@ -24,7 +24,7 @@ pub const COUNTER_START: &[u8] = b"1000000000";
 /// Keys that are no longer are written as a whole block, and cut to their length.
 const BLOCK_LEN: usize = 32;
 
-/// Ids with so many digits at most are written all at once.
+/// The most digits of ids that are written all at once.
 const DIGITS: usize = 10;
 
 /// The numbers from 0 to 99 in two digits.

@@ -1,6 +1,6 @@
 //! How long mutilate makes the key of a record: its own formulas at its own hash, so that data sets are interchangeable.
 //!
-//! Not a quantile function: some of these fall where the place rises, and mutilate's normal law is no Gaussian (both of its
+//! Not a quantile function: some of these fall where the place rises, and mutilate's normal distribution is no Gaussian (both of its
 //! random numbers are the same one). Invariant: what is computed here is what mutilate computes, to the byte of the length; the
 //! golden vectors below are its own.
 
@@ -13,14 +13,14 @@ pub(crate) fn hash_of(id: u64) -> u64 {
     id.to_le_bytes().into_iter().fold(0xCBF2_9CE4_8422_2325, step)
 }
 
-/// A law as mutilate draws from it.
+/// A distribution as mutilate draws from it.
 #[derive(Clone, Debug)]
 pub(crate) struct Formula {
     distribution: Distribution,
 }
 
 impl Formula {
-    /// Of a law that a plan may have here: no table, no lognormal.
+    /// Of a distribution that a plan may have here: no table, no lognormal.
     pub(crate) fn new(distribution: Distribution) -> Self {
         Self { distribution }
     }

@@ -13,7 +13,7 @@ pub const HEAD_LEN: usize = 16;
 
 /// How many places of the block a value may begin at: two values share one with a probability of 2⁻¹⁶, and differ in their
 /// heads even so. Each value is compared with the block when it comes back, at a random place of it: this many bytes stay
-/// in a processor's second cache beside all else; a megabyte does not, and costs as much as the rest of the check.
+/// in a CPU's second cache beside all else; a megabyte does not, and costs as much as the rest of the check.
 const OFFSETS: usize = 1 << 16;
 
 /// A value as its pieces: the first `head_len` bytes of `head`, then `len` bytes of [`Payload::block`] from `offset`.
@@ -85,7 +85,7 @@ impl Payload {
         self
     }
 
-    /// A value that is the digit 0, so many times.
+    /// A value of `len` zero digits.
     #[inline]
     pub fn zeros(&self, len: u32) -> ValueParts {
         ValueParts { head: [0; HEAD_LEN], head_len: 0, offset: self.zeros, len: len as usize }

@@ -1,13 +1,13 @@
-//! Which key is asked for: the sampler behind the plan's `--popularity`.
+//! Which key is requested: the sampler behind the plan's `--popularity`.
 //!
 //! Tables only, never changed after they are built: one chooser serves all sessions of a class. The state of the draw is
-//! the caller's generator, and where a session stands in a law that moves is its [`Cursor`]. Ranks become ids through a
+//! the caller's generator, and where a session stands in a distribution that moves is its [`Cursor`]. Ranks become ids through a
 //! bijection that depends on the data seed alone, so that every worker and every agent finds the same keys hot, and that
 //! the hot keys are not neighbours.
 //!
-//! Every law works on the ring of `keys` ids from an origin: the id that its ranks are counted from, before they are
+//! Every distribution works on the ring of `keys` ids from an origin: the id that its ranks are counted from, before they are
 //! scattered. It moves with the drift, with the steps of a walk, with what is inserted; it is fixed when the op is made
-//! and stands in the op, so that the keys of a multi-get are the same whenever they are asked for.
+//! and stands in the op, so that the keys of a multi-get are the same whenever they are requested.
 
 use crate::permutation::Permutation;
 use crate::rng::{Draw, DrawRng};
@@ -37,13 +37,13 @@ enum Sampler {
     Gaussian(Gaussian),
 }
 
-/// Where a session stands in laws that move. One per session; the sessions of a worker may share a walk, so that its connections
+/// Where a session stands in distributions that move. One per session; the sessions of a worker may share a walk, so that its connections
 /// ask for one key after the other.
 #[derive(Clone, Debug)]
 pub struct Cursor {
     part: StreamPart,
     /// Steps of a walk that the session has taken, and those whose cursors are clones of this one, all on one thread. Times `of` it is
-    /// what all sessions have asked for, which no run brings to 2⁶⁴.
+    /// what all sessions have requested, which no run brings to 2⁶⁴.
     walked: Arc<AtomicU64>,
     /// Keys that the session has inserted; the same holds.
     inserted: u64,
@@ -55,7 +55,7 @@ impl Cursor {
         Self { part, walked: Arc::default(), inserted: 0 }
     }
 
-    /// So many steps further; yields where it stood.
+    /// Advances by `steps`; yields the position before.
     #[inline]
     fn walk(&self, steps: u64) -> u64 {
         let walked = self.walked.load(Relaxed);
@@ -72,7 +72,7 @@ impl Cursor {
 }
 
 impl KeyChooser {
-    /// The sampler of this law over `0..keys`; `keys` is at least 1. The drift moves what a law finds hot: nothing in
+    /// The sampler of this distribution over `0..keys`; `keys` is at least 1. The drift moves what a distribution finds hot: nothing in
     /// uniform and sequential ones.
     pub fn new(popularity: &Popularity, drift: Option<Drift>, keys: u64, data_seed: u64) -> Self {
         assert!(keys > 0, "no keys to choose from");
@@ -108,7 +108,7 @@ impl KeyChooser {
         }
     }
 
-    /// [`KeyChooser::next_id`], whatever the law.
+    /// [`KeyChooser::next_id`], whatever the distribution.
     #[inline(never)]
     fn next_id_of_any(&self, cursor: &mut Cursor, draw: &mut impl Draw, since_ns: u64, inserts: bool) -> u64 {
         let origin = self.origin(cursor, since_ns, inserts);
@@ -159,7 +159,7 @@ impl KeyChooser {
         }
     }
 
-    /// An id drawn by the law from this origin. A walk draws nothing: its origin is the id.
+    /// An id drawn by the distribution from this origin. A walk draws nothing: its origin is the id.
     #[inline]
     pub fn choose(&self, draw: &mut impl Draw, origin: u64) -> u64 {
         match &self.distribution {
@@ -172,7 +172,7 @@ impl KeyChooser {
         }
     }
 
-    /// The id of the key of this popularity rank, 0 being the hottest. Uniform laws and walks have no ranks: there it
+    /// The id of the key of this popularity rank, 0 being the hottest. Uniform distributions and walks have no ranks: there it
     /// counts on from the origin.
     pub fn id_of_rank(&self, rank: u64, origin: u64) -> u64 {
         match &self.distribution {
@@ -249,7 +249,7 @@ impl Hotspot {
     }
 }
 
-/// A normal law over places, cut at the ends.
+/// A normal distribution over places, cut at the ends.
 #[derive(Clone, Debug)]
 struct Gaussian {
     keys: u64,
@@ -400,7 +400,7 @@ mod tests {
         assert_ne!(drawn(ZIPF, 1_000, 1, 100), drawn(ZIPF, 1_000, 2, 100));
     }
 
-    /// The probability of every rank of a law over so many keys, by its definition.
+    /// The probability of every rank of a distribution over `keys` keys, by its definition.
     fn probabilities(distribution: &str, keys: u64) -> Vec<f64> {
         let weight = |rank: f64| match distribution.parse().unwrap() {
             Popularity::Uniform => 1.0,
@@ -475,7 +475,7 @@ mod tests {
 
     #[test]
     fn hot_sets_have_the_requested_size() {
-        // (law, keys, hot keys): all ops go to the hot ones.
+        // (distribution, keys, hot keys): all ops go to the hot ones.
         for (distribution, keys, hot) in [
             ("hotspot:0.2,1", 1_000, 200),
             ("hotspot:0.0001,1", 1_000, 1),
@@ -502,7 +502,7 @@ mod tests {
 
     #[test]
     fn very_many_keys_stay_in_range_and_in_proportion() {
-        // (law, the fraction of draws below the middle id)
+        // (distribution, the fraction of draws below the middle id)
         for (distribution, below) in
             [("uniform", 0.5), ("hotspot:0.1,0.9", 0.5), ("gaussian", 0.5), ("gaussian:1", 0.5)]
         {
@@ -578,7 +578,7 @@ mod tests {
         fn sessions_walk_over_every_key_equally_often(
             keys in 1..60u64, of in 1..7u32, counts in proptest::collection::vec(1..12u16, 1..8), rounds in 1..3u64,
         ) {
-            // Every session asks for the same number of keys, here so many of them at a time; together they go round.
+            // Every session asks for the same number of keys, here several at a time; together they wrap around.
             let chooser = chooser("sequential", keys);
             let mut asked = vec![0; keys as usize];
             for index in 0..of {
@@ -727,7 +727,7 @@ mod tests {
 
     #[test]
     fn multi_gets_keep_their_drift_origin() {
-        // The keys of an op are those of its time, whenever they are asked for: here of a second period, and of a frontier.
+        // The keys of an op are those of its time, whenever they are requested: here of a second period, and of a frontier.
         for distribution in ["zipf", "hotspot:0.1,0.9", "latest", "gaussian"] {
             let (chooser, mut rng) = (drifting(distribution, "5000/1s", 10_000), rng());
             let mut cursor = Cursor::new(ALONE);

@@ -1,4 +1,4 @@
-//! The quantile functions of the plan's laws: what value lies at which place of a law.
+//! The quantile functions of the plan's distributions: what value lies at which place of a distribution.
 //!
 //! Not a source of randomness: 64 bits come in, from a hash or a generator, and stand for the probability
 //! (bits + ½)/2⁶⁴. All logarithms, powers and the error function are libm's, in Rust alone: sizes and gaps are the same on
@@ -6,7 +6,7 @@
 
 use brunt_plan::distribution::{self, Distribution, Generalised};
 
-/// The quantile function of one law, ready to be evaluated in constant time (a table: in the logarithm of its length).
+/// The quantile function of one distribution, ready to be evaluated in constant time (a table: in the logarithm of its length).
 #[derive(Clone, Debug)]
 pub(crate) enum QuantileFunction {
     Fixed(f64),
@@ -27,7 +27,7 @@ pub(crate) struct Table {
     tail: Option<(Generalised, f64)>,
 }
 
-/// A place in a law: the probability below it and the one above it, each exact where it is small.
+/// A place in a distribution: the probability below it and the one above it, each exact where it is small.
 #[derive(Clone, Copy)]
 struct Probability {
     below: f64,
@@ -46,7 +46,7 @@ impl Probability {
         Self { below: self.above, above: self.below }
     }
 
-    /// −ln(above): the quantile of the exponential law of mean 1.
+    /// −ln(above): the quantile of the exponential distribution of mean 1.
     #[inline]
     fn exponential(self) -> f64 {
         // Near 0 the logarithm of a number near 1 would lose what `below` still knows.
@@ -88,7 +88,7 @@ impl QuantileFunction {
     }
 }
 
-/// μ + σ (e^(ky) − 1)/k, the common form of generalised laws; μ + σy where k is 0.
+/// μ + σ (e^(ky) − 1)/k, the common form of generalised distributions; μ + σy where k is 0.
 #[inline]
 fn along(distribution: &Generalised, y: f64) -> f64 {
     let stretched =
@@ -137,7 +137,7 @@ fn accumulate(rows: &mut [(f64, f64)], sum: f64) {
     }
 }
 
-/// The quantile of the normal law of mean 0 and deviation 1, with a relative error of about 10⁻¹⁶: algorithm AS 241
+/// The quantile of the normal distribution of mean 0 and deviation 1, with a relative error of about 10⁻¹⁶: algorithm AS 241
 /// (Wichura, Applied Statistics 37, 1988), a quotient of polynomials for each of three ranges.
 #[inline]
 fn standard_normal(place: Probability) -> f64 {
@@ -226,7 +226,7 @@ fn quotient(x: f64, [above, below]: &Quotient) -> f64 {
     value(above) / value(below)
 }
 
-/// Gaps of mean 1: a law cut at 0 and divided by its mean after the cut.
+/// Gaps of mean 1: a distribution cut at 0 and divided by its mean after the cut.
 #[derive(Clone, Debug)]
 pub(crate) struct UnitGaps {
     quantiles: QuantileFunction,
@@ -234,7 +234,7 @@ pub(crate) struct UnitGaps {
 }
 
 impl UnitGaps {
-    /// The gaps of a law that gaps may be drawn from ([`brunt_plan::arrival::Arrival`] refuses others).
+    /// The gaps of a distribution that gaps may be drawn from ([`brunt_plan::arrival::Arrival`] refuses others).
     pub(crate) fn new(distribution: &Distribution) -> Self {
         // The location of a logarithm is a factor, which scaling undoes; taken out first, it cannot overflow.
         let distribution = match distribution {
@@ -471,7 +471,7 @@ mod tests {
     #[test]
     fn distributions_match_mutilate() {
         // Recorded: a hash as the uniform number U; length of a key by fb_key, uniform:100 (both rounded), exponential:0.1.
-        // It takes the exponential law from the other end, at 1 − U.
+        // It takes the exponential distribution from the other end, at 1 − U.
         for (hash, key, uniform, exponential) in [
             (0xa8c7f832281a39c5, 38.0, 66.0, 4.166),
             (0x89cd31291d2aefa4, 35.0, 54.0, 6.194),

@@ -9,7 +9,7 @@ use brunt_plan::mcperf_draw::{McperfDraw, McperfShape};
 const BITS: u32 = 48;
 const MASK: u64 = (1 << BITS) - 1;
 
-/// So many steps as one: X ← factor·X + term. Modulo 2⁶⁴ here; the lower 48 bits are the same.
+/// Several steps as one: X ← factor·X + term. Modulo 2⁶⁴ here; the lower 48 bits are the same.
 #[derive(Clone, Copy, Debug)]
 struct Leap {
     factor: u64,
@@ -70,7 +70,7 @@ impl Rand48 {
         Self { state: word(0) | word(1) | word(2) }
     }
 
-    /// So many numbers further. One multiplication and addition for each hexadecimal digit of the count that is not leading.
+    /// The generator `count` numbers later. One multiplication and addition for each hexadecimal digit of the count that is not leading.
     #[must_use]
     pub fn after(self, count: u64) -> Self {
         let mut state = self.state;
@@ -97,7 +97,7 @@ impl Rand48 {
 pub struct Draws {
     draw: McperfDraw,
     first: Rand48,
-    /// Where the next number comes from: so many have been taken.
+    /// The generator of the next number, after `taken` numbers.
     rand: Rand48,
     taken: u64,
 }

@@ -1,7 +1,7 @@
 //! When a session sends: the one place in which open loop and closed loop differ.
 //!
 //! Yields intended times on the engine's clock, in order (but see [`ClosedLoopSlots`] without a think time). A trace, or a loop that
-//! is partly open, would be further variants of [`Schedule`]; whoever asks it would not notice.
+//! is partly open, would be further variants of [`Schedule`], without a change for its callers.
 
 use crate::calls::Calls;
 
@@ -89,7 +89,7 @@ impl ClosedLoopSlots {
         done_ns.saturating_add(self.think_ns)
     }
 
-    /// The latest time that is known to have passed: a request was done then, or was taken, which nobody does before it is
+    /// The latest time that is known to have passed: a request was done then, or was taken, which never happens before it is
     /// due. Where all slots are taken, so is the one with the latest due time.
     pub fn passed_ns(&self) -> u64 {
         if self.first == self.end { self.latest_ns } else { self.latest_ns.saturating_sub(self.think_ns) }

@@ -115,11 +115,11 @@ pub struct Session {
     ended_ns: u64,
 }
 
-/// A purge that is to come, under way, or over.
+/// A purge that is to come, in flight, or over.
 #[derive(Clone, Debug)]
 struct PurgeState {
     purge: Option<Purge>,
-    /// The usual source, while it is under way.
+    /// The usual source, while it is in flight.
     paused_source: Option<Source>,
     /// Measured ops behind it.
     rest: u64,
@@ -245,7 +245,7 @@ impl Session {
         matches!(&self.schedule, Schedule::Open(calls) if calls.follow_connection())
     }
 
-    /// Its connection, of this ordinal within the class, stands from `at_ns` on, and is to carry so many calls. Where the schedule
+    /// Its connection, of this ordinal within the class, is open from `at_ns` on, and is to carry `calls` calls. Where the schedule
     /// does not follow the connection, nothing depends on it.
     pub fn begin_calls(&mut self, connection: u64, at_ns: u64, calls: u64) {
         if let Schedule::Open(schedule) = &mut self.schedule {
@@ -278,7 +278,7 @@ impl Session {
     }
 
     /// The same. Inlined, so that a get never is an [`Op`] in memory: putting one together there, field by field, and copying
-    /// it in blocks makes the processor wait for each block.
+    /// it in blocks makes the CPU wait for each block.
     #[inline(always)]
     pub fn take_next(&mut self) -> Next {
         let intended_ns = self.due_ns;
@@ -469,7 +469,7 @@ impl Session {
             Schedule::Closed(slots) => {
                 let passed_ns = self.ended_ns.max(slots.passed_ns());
                 let may_free = slots.in_flight() > 0 && self.admits(slots.due_after_ns(passed_ns));
-                // An op in flight that fails is another try for a preload, until it has given up.
+                // An op in flight that fails is retried by a preload until it gives up.
                 let may_have_more = self.source.operations().may_have_more();
                 !(may_free && may_have_more)
             }
@@ -877,7 +877,7 @@ mod tests {
 
     #[test]
     fn due_operations_not_taken_are_counted() {
-        // ClosedLoopSlots at 0, 1, 2 … ms; three are taken, then those before each time are passed over.
+        // Slots at 0, 1, 2 … ms; three are taken, then those before each time are passed over.
         let mut open = session(&class(UNIFORM_1K, 1, "get"), (0, 1), 1, Some(12), FOR_EVER);
         taken(&mut open, 2_500_000);
         for (at_ns, passed_over, next_ns) in [

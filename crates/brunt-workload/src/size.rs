@@ -1,8 +1,8 @@
 //! How long the key or the value of an id is: a function of data seed and id, never drawn anew.
 //!
-//! The length of an id is the quantile of its law at hash(id)/2⁶⁴, rounded to the nearest byte (a half rounds up; truncation
-//! would make every mean half a byte too small) and moved into the bounds. It is asked for with every request, so that the
-//! laws that cost logarithms are looked up in a table of that same function. What is to be as in a data set of mutilate has its
+//! The length of an id is the quantile of its distribution at hash(id)/2⁶⁴, rounded to the nearest byte (a half rounds up; truncation
+//! would make every mean half a byte too small) and moved into the bounds. It is requested with every request, so that the
+//! distributions that cost logarithms are looked up in a table of that same function. What is to be as in a data set of mutilate has its
 //! formulas and its hash instead: `mutilate.rs`; mcperf's sizes are the numbers of its generator in their order: `rand48.rs`.
 
 use crate::hash::{HashPurpose, IdHash};
@@ -71,7 +71,7 @@ impl RangeLengths {
 }
 
 impl Sizes {
-    /// The lengths that belong to `data_seed`. A law takes a millisecond or two, for its table.
+    /// The lengths that belong to `data_seed`. A distribution takes a millisecond or two, for its table.
     pub fn new(distribution: SizeDistribution, of: SizeOf, data_seed: u64) -> Self {
         let purpose = match of {
             SizeOf::Key => HashPurpose::KeySize,
@@ -144,7 +144,7 @@ impl Sizes {
     }
 
     /// The mean length, to about a part in a thousand: what a data set will take, which the longest length says nothing of
-    /// where a law has a long tail.
+    /// where a distribution has a long tail.
     pub fn mean(&self) -> f64 {
         match &self.lengths {
             Lengths::Fixed(size) => f64::from(*size),
@@ -173,7 +173,7 @@ const CHANGE_BITS: u32 = 32;
 /// Stands for a length in cells with more than two of them.
 const STEEP: u32 = u32::MAX;
 
-/// Lengths of a law, with a table of 48 KiB for the cells of the hash in which there are at most two. In the others, where
+/// Lengths of a distribution, with a table of 48 KiB for the cells of the hash in which there are at most two. In the others, where
 /// the tail is thin (0.3 % of all ids for `fb_key`, 7 % for `fb_value`), the closed form is evaluated.
 #[derive(Clone, Debug)]
 struct ParametricLengths {
@@ -259,7 +259,7 @@ impl ParametricLengths {
         Cell { before, after, change: high }
     }
 
-    /// The average over places in the law, in layers of which each has half the probability that those before it left: the
+    /// The average over places in the distribution, in layers of which each has half the probability that those before it left: the
     /// longer the tail, the more it matters.
     fn mean(&self) -> f64 {
         const LAYERS: u32 = 48;
@@ -448,7 +448,7 @@ mod tests {
             let deviation = (expected * (1.0 - expected) / IDS as f64).sqrt();
             assert!((observed - expected).abs() < 4.0 * deviation, "{observed} is not {expected}");
         }
-        // In whole bytes; the law's own are 33.8, 76.3 and 141.8.
+        // In whole bytes; the distribution's own are 33.8, 76.3 and 141.8.
         let keys = lengths("fb_key@5..250", SizeOf::Key);
         assert_eq!((keys[IDS / 2], keys[IDS / 100 * 99]), (34, 76));
         let mean = keys.iter().map(|length| f64::from(*length)).sum::<f64>() / IDS as f64;
@@ -472,7 +472,7 @@ mod tests {
 
     #[test]
     fn means() {
-        // Closed forms: lengths are rounded without bias, and the bounds of these laws are far away.
+        // Closed forms: lengths are rounded without bias, and the bounds of these distributions are far away.
         let tail = 15.0 + 214.476 / (1.0 - 0.348238);
         let head = 2.0 * 0.17820 + 3.0 * 0.09239 + 0.00047 + 4.0 * 0.00018 + 5.0 * 0.02740 + 6.0 * 0.00065;
         let head = head + 7.0 * 0.00606 + 8.0 * 0.00023 + 19.0 * 0.00837 + 11.0 * 0.08989 + 12.0 * 0.00092;

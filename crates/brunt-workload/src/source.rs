@@ -25,7 +25,7 @@ use std::sync::Arc;
 /// fail once in each of them: one lost connection is no verdict.
 pub(crate) const PRELOAD_RETRIES_MAX: u64 = 1_000;
 
-/// Records of an open loop that may be under way beside those in flight: those that wait for a connection. Memory that has not been
+/// Records of an open loop that may wait for a connection, beside those in flight. Memory that has not been
 /// touched takes no room.
 const WAITING_RECORDS: usize = 1 << 18;
 
@@ -68,7 +68,7 @@ pub(crate) enum Source {
 }
 
 impl Source {
-    /// The source of a class's session, which has so many slots in closed loop. `verify` is the share of reads that are checked.
+    /// The source of a class's session, with `slots` slots in closed loop. `verify` is the share of reads that are checked.
     pub(crate) fn of_class(
         class: &Class,
         part: StreamPart,
@@ -241,7 +241,7 @@ pub(crate) struct Recorded {
 }
 
 impl Recorded {
-    /// The op that stores what the record in this place asked for. The place is held until that has ended, too.
+    /// The op that stores what the record in this place requested. The place is held until that has ended, too.
     pub(crate) fn store_of(&mut self, place: u32) -> Op {
         self.replay.hold(place);
         let op = Op { ttl_s: self.ttl_s, ..Op::of(OpKind::Set, KeyRef::Offset(place)) };
@@ -366,7 +366,7 @@ impl Operations for Preload {
         !self.failed && (!self.again.is_empty() || !self.ids.is_empty())
     }
 
-    /// An op in flight that fails is another try, until it has given up.
+    /// An op in flight that fails is retried, until the preload gives up.
     fn may_have_more(&self) -> bool {
         !self.failed
     }

@@ -1,7 +1,7 @@
-//! Traces: what a file says is asked for, as blocks of records, and a session's way through them.
+//! Traces: what a file says is requested, as blocks of records, and a session's way through them.
 //!
-//! Not the file: whoever reads it fills blocks and hands them over, so that nothing here waits or allocates after the start. A
-//! record says when it happened, and nobody here minds: the schedule says when it is sent. Invariant: records are taken in
+//! The reader of the file fills blocks and hands them over, so that nothing here waits or allocates after the start. A
+//! record may have a time, which is ignored: the schedule says when it is sent. Invariant: records are taken in
 //! the order in which they lie in the blocks, and each lies in a place of its own from then until all ops that came of it have
 //! ended, because a key that is sent again, or compared with a reply, is read once more.
 
@@ -40,7 +40,7 @@ pub fn within(kind: OpKind, mix: &Mix) -> OpKind {
     }
 }
 
-/// A run of records, with room for so many that handing it over costs nothing beside what is in it.
+/// A run of records, large enough that the cost of handing it over does not matter.
 #[derive(Clone, Debug, Default)]
 pub struct Block {
     entries: Vec<Entry>,
@@ -118,7 +118,7 @@ impl Block {
 /// The longest key with its prefix.
 pub const KEY_LEN_MAX: usize = brunt_plan::plan::KEY_BYTES_MAX as usize;
 
-/// A record of which ops are under way.
+/// A record of which ops are in flight.
 #[derive(Clone, Debug)]
 struct HeldRecord {
     key: [u8; KEY_LEN_MAX],
@@ -151,7 +151,7 @@ pub struct Replay {
 }
 
 impl Replay {
-    /// One that has no block yet, with room for so many records that are under way.
+    /// A replay without a block, with room for `places` records in flight.
     pub fn new(places: usize) -> Self {
         Self {
             block: Block::default(),
@@ -218,7 +218,7 @@ impl Replay {
         TakenRecord { kind: entry.kind, place }
     }
 
-    /// The key of a record under way.
+    /// The key of a record in flight.
     #[inline]
     pub fn key(&self, place: u32) -> &[u8] {
         let held = &self.held[place as usize];
@@ -232,7 +232,7 @@ impl Replay {
         (held.id, held.value_len)
     }
 
-    /// One more op has come of a record under way.
+    /// One more op has come of a record in flight.
     pub fn hold(&mut self, place: u32) {
         self.held[place as usize].holders += 1;
     }

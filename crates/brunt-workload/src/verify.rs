@@ -1,7 +1,7 @@
 //! Is the value that came back the one that was stored? Checked piece by piece, however the network cut it.
 //!
 //! Holds no bytes but a head: body bytes are compared with the block where they lie and forgotten. A value that lies
-//! there whole is compared at once; that short way only ever says that all is well, or that the value is nobody's of ours, and
+//! there whole is compared at once; that short way only ever says that all is well, or that the value is foreign, and
 //! leaves every doubt to the long one.
 
 use crate::payload::{HEAD_LEN, Payload, ValueParts};
@@ -72,7 +72,7 @@ pub enum Expected {
     Written {
         /// In bytes.
         len: u32,
-        /// Nobody else has stored anything: what names no value of ours is torn, and not foreign.
+        /// Only brunt has stored values: a value without a known head is torn, not foreign.
         is_ours: bool,
         /// Every byte is compared.
         whole: bool,
@@ -103,7 +103,7 @@ impl Expected {
     }
 }
 
-/// Of a long value so many bytes at the front are compared, and [`TAIL_LEN`] at the end: what was cut, spliced or mixed up
+/// Bytes of a long value that are compared at the front, besides [`TAIL_LEN`] at the end: what was cut, spliced or mixed up
 /// differs there, and comparing a megabyte would cost more than receiving it.
 const FRONT_LEN: usize = 1024;
 const TAIL_LEN: usize = 16;
@@ -325,7 +325,7 @@ impl Verifier {
     }
 
     /// The verdict on a value that names another key. One that a trace has stored and one of a data set do not name the same key
-    /// alike: what the other has stored is nobody's fault.
+    /// alike: a value stored by the other is no fault.
     fn of_another_key(&self, id: u64) -> Integrity {
         let is_of_other_kind = (id ^ self.id) & NAMED_BY_TEXT != 0;
         if is_of_other_kind { Integrity::Foreign } else { Integrity::WrongKey { id } }

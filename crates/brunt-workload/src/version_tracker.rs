@@ -18,7 +18,7 @@ pub struct VersionTracker {
     writer: u32,
     /// When the data set was stored before the first write, if it was, from the first store to the last.
     preload_ns: Option<Range<u64>>,
-    /// How long values live; 0 is for ever.
+    /// How long values live; 0 means no expiry.
     ttl_ns: u64,
     keys: Vec<Key>,
 }
@@ -34,15 +34,15 @@ struct Key {
     alone_ns: u64,
     /// Writes before this one are stale for reads that begin after that; 0 before anything is known.
     floor: u32,
-    /// The last write that was begun while no other was under way: those before it had ended.
+    /// The last write that was begun while no other was in flight: those before it had ended.
     alone: u32,
-    /// How many writes were begun, how many of them are under way, and [`LOST`] where one may still happen.
+    /// How many writes were begun, how many of them are in flight, and [`LOST`] where one may still happen.
     begun: u32,
 }
 
 /// A write without an end may happen at any time: nothing more is ever said of its key.
 const LOST: u32 = 1 << 31;
-/// Writes under way are counted in the bits above the count and below [`LOST`].
+/// Writes in flight are counted in the bits above the count and below [`LOST`].
 const UNDER_WAY: u32 = Version::COUNT_MAX + 1;
 const UNDER_WAY_BITS: u32 = LOST - UNDER_WAY;
 
@@ -56,12 +56,12 @@ pub enum Freshness {
         /// That one, or one that began before it.
         newest: u32,
     },
-    /// This writer has not written it, and nobody else writes under its number.
+    /// This writer has not written it, and no other writer has its number.
     NeverWritten,
 }
 
 impl VersionTracker {
-    /// That of a writer (from 1 to [`Version::WRITERS_MAX`]) of so many keys, of which it has written none; what is
+    /// The tracker of a writer (from 1 to [`Version::WRITERS_MAX`]) of `keys` keys, none of them written; what is
     /// stored lives for `ttl_ns`, or for ever if that is 0.
     pub fn new(writer: u32, keys: u64, ttl_ns: u64) -> Self {
         assert!((1..=Version::WRITERS_MAX).contains(&writer), "{writer} is no writer");
@@ -128,7 +128,7 @@ impl VersionTracker {
     pub fn judge(&self, id: u64, version: u32, began_ns: u64) -> Freshness {
         let key = &self.keys[id as usize];
         let (is_own, count) = (Version(version).writer() == self.writer, Version(version).count());
-        // Where nobody has stored the keys anew, an earlier run may have written it under the same number.
+        // Without a preload, an earlier run may have written it under the same number.
         if is_own && self.preload_ns.is_some() && count > key.begun & Version::COUNT_MAX {
             return Freshness::NeverWritten;
         }
@@ -138,7 +138,7 @@ impl VersionTracker {
         Freshness::Possible
     }
 
-    /// Must a read that began and ended at these times have found the key, if nobody deletes or evicts it?
+    /// Must a read between these times have found the key, unless it was deleted or evicted?
     pub fn is_expected_present(&self, id: u64, began_ns: u64, done_ns: u64) -> bool {
         let key = &self.keys[id as usize];
         let lives = |begun_ns: u64| self.ttl_ns == 0 || done_ns + TTL_MARGIN_NS < begun_ns + self.ttl_ns;
@@ -148,12 +148,12 @@ impl VersionTracker {
                 || self.preload_ns.as_ref().is_some_and(|preload_ns| lives(preload_ns.start)))
     }
 
-    /// Was the life of this version over, which a read found that began at `began_ns`? Whoever touches keys knows better.
+    /// Was the life of this version over, which a read found that began at `began_ns`? Touched keys are not known here.
     pub fn is_expired(&self, id: u64, version: u32, began_ns: u64) -> bool {
         let key = &self.keys[id as usize];
         let is_over = |stored_ns: u64| self.ttl_ns > 0 && stored_ns + self.ttl_ns + TTL_MARGIN_NS < began_ns;
         let (is_own, count) = (Version(version).writer() == self.writer, Version(version).count());
-        // Of a version above the floor nobody knows when it was written, and of those under way not even whether.
+        // The write time of a version above the floor is unknown, and those in flight may not be written at all.
         let is_settled = key.begun & (LOST | UNDER_WAY_BITS) == 0;
         match version {
             0 => self.preload_ns.as_ref().is_some_and(|preload_ns| is_over(preload_ns.end)),
@@ -219,7 +219,7 @@ mod tests {
         }
         assert!(ledger.is_expected_present(0, 200, 210) && ledger.is_expected_present(1, 300, 310));
         assert_eq!(ledger.judge(1, 0, 300), Freshness::Possible, "another key");
-        // What was refused is no write; what is under way may have been.
+        // What was refused is no write; what is in flight may have been.
         write(&mut ledger, Refused, 400);
         assert_eq!(ledger.judge(0, version(2), 500), Freshness::Possible);
         ledger.begin(0, 0);
@@ -264,7 +264,7 @@ mod tests {
         const S: u64 = 1_000_000_000;
         let mut ledger = VersionTracker::new(WRITER, 3, 10 * S);
         ledger.preloaded(10 * S..12 * S);
-        // Key 1 is written from 29 s to 30 s; key 2 never, and key 0 by a write whose end nobody knows.
+        // Key 1 is written from 29 s to 30 s; key 2 never, and key 0 by a write without a known end.
         ledger.begin(1, 29 * S);
         ledger.end(1, version(1), Done, 30 * S);
         ledger.begin(0, 13 * S);

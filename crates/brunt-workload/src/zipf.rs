@@ -19,7 +19,7 @@ const TAIL_EXPONENT_MAX: f64 = 10.0;
 /// but near 2⁵² the difference of areas that decides it drowns in rounding, and would refuse every other rank.
 const REJECT_BELOW: f64 = 4_294_967_296.0;
 
-/// The law, ready to be drawn from.
+/// The distribution, ready to be drawn from.
 #[derive(Clone, Debug)]
 pub(crate) struct Zipf {
     hot: AliasTable,

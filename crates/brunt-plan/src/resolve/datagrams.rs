@@ -1,4 +1,4 @@
-//! What UDP allows: a dialect that has it, and requests that fit into a datagram.
+//! What UDP allows: a protocol that has it, and requests that fit into a datagram.
 //!
 //! Not how long a request is in truth (that the codecs know): an upper bound, from the commands' grammar. Invariant: of a plan that is
 //! resolved no request is longer than [`REQUEST_BYTES_MAX`], its header included.

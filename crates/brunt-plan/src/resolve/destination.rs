@@ -245,7 +245,7 @@ fn check_calls(
     Ok(())
 }
 
-/// Replicas are servers of each path, and what is not known of all of them is not asked for.
+/// Replicas are servers of each path, and what is not known of all of them is not requested.
 fn check_replicas(
     context: &ErrorContext<'_>,
     run: &RunSpec,

@@ -1,4 +1,4 @@
-//! What the classes of a plan use: dialects, transports, servers. What options of the run go together with is found here.
+//! What the classes of a plan use: protocols, transports, servers. What options of the run go together with is found here.
 //!
 //! Not checked here. Invariant: what no class uses is not in it, whatever the run says.
 
@@ -6,7 +6,7 @@ use crate::plan::{Class, Destination, Protocol, Transport};
 
 /// What the classes of a plan speak, and with whom.
 pub(super) struct ServerUsage {
-    /// Each dialect once, in the order of the classes.
+    /// Each protocol once, in the order of the classes.
     pub protocols: Vec<Protocol>,
     /// Each transport once.
     pub transports: Vec<Transport>,
@@ -38,7 +38,7 @@ impl ServerUsage {
         used
     }
 
-    /// Is any class in such a dialect?
+    /// Is any class in such a protocol?
     pub(super) fn supports(&self, is_meant: impl Fn(Protocol) -> bool) -> bool {
         self.protocols.iter().any(|protocol| is_meant(*protocol))
     }

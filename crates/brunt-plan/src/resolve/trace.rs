@@ -38,7 +38,7 @@ pub(super) fn mix(trace: &Trace) -> Mix {
     Mix { weights, commands: Vec::new() }
 }
 
-/// What the protocol has no request for stands in no mix: whoever reads the trace takes another for it.
+/// Removes kinds that the protocol lacks from the mixes: the trace reader substitutes them.
 pub(super) fn limit_mixes(
     run: &RunSpec,
     default_destination: &Destination,

@@ -1,6 +1,6 @@
 //! Windows of objects and the clients that have them: what a class with a window may say, and what its keys are.
 //!
-//! Not which object is asked for: that is the workload's. Every error names the option, what was given and what is accepted.
+//! Not which object is requested: that is the workload's. Every error names the option, what was given and what is accepted.
 
 use super::{DEFAULT_KEY_SIZE, ErrorContext, KEY_SIZE_MAX, PlanError, resolve_prefix, resolve_value_size};
 use crate::mix::Mix;
@@ -11,12 +11,12 @@ use crate::popularity::ObjectWindow;
 use crate::size::SizeDistribution;
 use crate::spec::{ClassSpec, RunSpec};
 
-/// memaslap's values are cut from a table that has room for so many bytes.
+/// The longest of memaslap's values, which are cut from a table.
 const TABLE_VALUE_MAX: u32 = 1 << 20;
 /// What the places of all windows together may take, and what each takes.
 const WINDOW_BYTES_MAX: u64 = 16 << 30;
 const BYTES_PER_PLACE: u64 = 8;
-/// A time to live is checked to so many seconds on both sides.
+/// Tolerance of an expiry check, on both sides.
 const TTL_TOLERANCE_S: u32 = 5;
 /// The option in messages.
 const OPTION: &str = "popularity window";
@@ -92,7 +92,7 @@ pub(super) fn check_class(
     Ok(())
 }
 
-/// Objects are numbered as long as the keys can tell them apart. A class has so many windows at most.
+/// The keys of a class with `windows` windows: as many numbers as the keys can hold.
 pub(super) fn resolve_keyspace(
     context: &ErrorContext<'_>,
     spec: &ClassSpec,

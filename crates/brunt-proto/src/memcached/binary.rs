@@ -25,7 +25,7 @@ use std::sync::Arc;
 /// - What text tells apart is told apart by opcode too: a status of "not found" is `NotStored` for a replace, one of "exists"
 ///   is `NotStored` for an add.
 /// - A cas with unique 0 asks for a unique that is never current, since 0 would make it a set.
-/// - `touch` has no quiet form; the others report failures in spite of it, under a token that nobody waits for.
+/// - `touch` has no quiet form; the others report failures in spite of it, under a token that no request has.
 /// - A `Control` event is a whole frame, for [`name_and_value`] to take apart: version, each statistic, mechanisms, a
 ///   challenge. An `End` with `Ok` follows the last one of a reply, but for a challenge: see [`sasl::Authentication`].
 /// - The last byte before an `End` is told with the event before and used up by the `End`, as frames have no byte that
@@ -597,7 +597,7 @@ impl BinaryCodec {
         let flags = u32::from_be_bytes(*flags);
         let front_len = extras_len + key_len;
         let bytes = body_len - front_len as u32;
-        // As in the other dialects only a gets is told the number, which is sent as this.
+        // As in the other protocols only a gets is told the number, which is sent as this.
         let unique = if opcode == Opcode::GetK { unique } else { 0 };
         let used = HEADER_BYTES + front_len;
         let form = pairs::form(opcode, Status::Success);
@@ -668,7 +668,7 @@ impl BinaryCodec {
         }
     }
 
-    /// A frame for whoever asked. Its last byte is left for the event that ends the reply.
+    /// A control frame. Its last byte is left for the event that ends the reply.
     fn control<'a>(
         &mut self,
         frame: &'a [u8],

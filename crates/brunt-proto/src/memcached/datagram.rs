@@ -1,9 +1,9 @@
-//! Codecs over datagrams: one of the text dialects behind memcached's header of eight bytes.
+//! Codecs over datagrams: one of the text protocols behind memcached's header of eight bytes.
 //!
-//! Not a socket and no memory for datagrams that have to wait for others: whoever owns these asks here what to do with each. An id
+//! Sockets and the memory for early datagrams are the caller's, which asks here what to do with each datagram. An id
 //! of a request is the number of a place and, in the bits above it, how often that was used before; the place has a codec of its
 //! own, because replies overtake one another, and knows the token of the request that waits in it. Places are taken in turn, so that
-//! an id comes back as late as can be. A stream that stands beside such sockets has no places: it is read and written by the dialect's codec
+//! an id comes back as late as can be. A stream that stands beside such sockets has no places: it is read and written by the protocol's codec
 //! alone. Invariant: nothing that bears an id of another request reaches the codec of a place.
 
 use super::udp::{AHEAD_MAX, DATAGRAM_ROOM, HEADER_BYTES, Header, Reassembly, ReassemblyStep};
@@ -19,12 +19,12 @@ use brunt_plan::outcome::ReplyKind;
 const NOWHERE: usize = usize::MAX;
 /// The same as the number of one.
 const NO_PLACE: u16 = u16::MAX;
-/// At least so many places, however few requests wait at a time: what comes twice is known as long as its place is not used again.
+/// The fewest places, however few requests wait at a time: a duplicate is recognised until its place is reused.
 const PLACES_MIN: usize = 32;
-/// At most so many, so that every one has four ids at least.
+/// The most places, so that each has at least four ids.
 const PLACES_MAX: usize = 1 << 14;
 
-/// Within so many bytes of a value's first datagram its key has ended.
+/// The key of a value ends within these bytes of its first datagram.
 const NAMED_BYTES: usize = 300;
 
 /// The most requests of a connection that may wait at a time.
@@ -36,9 +36,9 @@ enum State {
     /// No request waits in it, and the last one was answered; or there was none.
     #[default]
     Answered,
-    /// No request waits in it, and the last one was given up.
+    /// No request waits in it, and the last one timed out.
     TimedOut,
-    /// No request waits in it, and the last one asked for no reply.
+    /// No request waits in it, and the last one requested no reply.
     Silent,
     /// A request waits for its reply.
     Waiting,
@@ -53,7 +53,7 @@ struct PendingRequest<C> {
     reassembly: Reassembly,
     /// A key of the reply was told of.
     has_key: bool,
-    /// The first datagram of the train under way, and the last that was read; where trains are read in order.
+    /// The first datagram of the train in flight, and the last that was read; where trains are read in order.
     first: u64,
     last: u64,
     /// Its reply cannot be put together any more.
@@ -64,19 +64,19 @@ struct PendingRequest<C> {
     /// Requests that had this place, modulo 2³².
     used: u32,
     state: State,
-    /// What is left of the train under way is not to be read.
+    /// What is left of the train in flight is not to be read.
     skips: bool,
     /// Of those in which a request waits, the ones whose requests came just before and just after.
     older: u16,
     younger: u16,
 }
 
-/// One of the text dialects over datagrams: the state of one socket.
+/// One of the text protocols over datagrams: the state of one socket.
 #[derive(Debug)]
 pub struct DatagramCodec<C> {
     fresh: C,
     places: Box<[PendingRequest<C>]>,
-    /// Those in which nobody waits, the one that has rested longest first.
+    /// Free places, the one that is free longest first.
     resting: Box<[u16]>,
     resting_first: usize,
     resting_count: usize,
@@ -94,7 +94,7 @@ pub struct DatagramCodec<C> {
 }
 
 impl<C: Codec> DatagramCodec<C> {
-    /// For a socket with at most so many requests waiting at a time, and so many datagrams of a reply held at most
+    /// For a socket with at most `waiting` requests at a time, and at most `ahead_max` datagrams of a reply held
     /// for those before them.
     ///
     /// # Panics
@@ -134,7 +134,7 @@ impl<C: Codec> DatagramCodec<C> {
         }
     }
 
-    /// The same where one key of a multi-get may take so many datagrams. A train of that many and fewer, but for one, may be a key's, and is read
+    /// The same where one key of a multi-get may take this many datagrams. A train of that many and fewer, but for one, may be a key's, and is read
     /// in order: what another one's datagram in it would do shows nowhere but in the value. Whatever shows that something is missing breaks
     /// the reply, whose request then times out; a longer train is a whole reply, whose datagrams are put in order.
     #[must_use]
@@ -149,7 +149,7 @@ impl<C: Codec> DatagramCodec<C> {
         self.places.is_empty()
     }
 
-    /// The dialect's codec, of a connection on which nothing was sent.
+    /// The protocol's codec, of a connection on which nothing was sent.
     pub fn into_dialect(self) -> C {
         self.fresh
     }
@@ -302,7 +302,7 @@ impl<C: Codec> Clone for DatagramCodec<C> {
 }
 
 impl<C: Codec> Codec for DatagramCodec<C> {
-    /// By the id, whatever the dialect has beside it.
+    /// By the id, whatever the protocol has beside it.
     const MATCHING: Matching = Matching::Token;
 
     const KEY_NAMES: KeyNames = C::KEY_NAMES;
@@ -365,13 +365,13 @@ impl<C: Codec> Codec for DatagramCodec<C> {
         let Some(place) = self.places.get_mut(self.current) else { return (0, None) };
         let (used, mut event) = place.codec.decode(input);
         let own = place.token;
-        // Errors name no request, and nor does anything in a dialect without tokens.
+        // Errors name no request, and nor does anything in a protocol without tokens.
         let is_own = |token: &u32| C::MATCHING == Matching::Fifo || *token == NO_TOKEN;
         if let Some(Event::Key { token, .. } | Event::Found { token, .. } | Event::End { token, .. }) = &event
             && !is_own(token)
             && *token != own
         {
-            // The id is of one request and what stands behind it of another: it is nobody's.
+            // The id is of one request and what stands behind it of another: it belongs to none.
             return (0, Some(Event::Bad(Malformed::OtherRequest)));
         }
         let said = match &event {
@@ -493,7 +493,7 @@ impl<C: Codec> Codec for DatagramCodec<C> {
     }
 
     fn time_out(&mut self, token: u32) -> Option<TimedOut> {
-        // Whoever has waited longest is given up first, so that this is the first one.
+        // The oldest request times out first, so that this is the first one.
         let mut number = usize::from(self.oldest);
         while self.places.get(number)?.token != token {
             number = usize::from(self.places[number].younger);
@@ -551,7 +551,7 @@ mod tests {
         }
     }
 
-    /// A stream beside them has no header, and what bears no token in its dialect bears none.
+    /// A stream beside them has no header, and what bears no token in its protocol bears none.
     #[test]
     fn streams_use_the_plain_codec() {
         let mut text = DatagramCodec::new(TextCodec::default(), 4, 2).stream_codec();
@@ -572,7 +572,7 @@ mod tests {
         assert_eq!(out.contiguous(), alone.contiguous());
     }
 
-    /// The id and the token of a reply are of one request, or it is nobody's; and nobody's place is lost by it.
+    /// Id and token of a reply belong to one request, or the reply to none, and no place is lost.
     #[test]
     fn ids_and_tokens_belong_together() {
         let mut codec = DatagramCodec::new(MetaCodec::new(), 4, 2);
@@ -760,7 +760,7 @@ mod tests {
         }
     }
 
-    /// Requests come, are answered and given up in any order: who waits longest is always the first.
+    /// Requests come, are answered and timed out in any order: who waits longest is always the first.
     #[test]
     fn pending_requests_are_ordered_by_age() {
         let mut codec = DatagramCodec::new(TextCodec::new(), 8, 0);

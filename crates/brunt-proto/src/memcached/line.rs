@@ -1,6 +1,6 @@
-//! Lines of memcached's two text dialects: words, decimals, line ends.
+//! Lines of memcached's two text protocols: words, decimals, line ends.
 //!
-//! Not the meaning of a line (that is each dialect's) and no state. Invariant: what is said of a line is said by its
+//! Not the meaning of a line (that is each protocol's) and no state. Invariant: what is said of a line is said by its
 //! first bytes, however many more are visible; [`Stop::Short`] stands for "not enough of them".
 
 use crate::step::{BAD_NUMBER, Step, Stop, UNKNOWN, line_end};
@@ -26,7 +26,7 @@ fn ends_in(block: &[u8; 16]) -> bool {
     block.iter().fold(false, |ends, byte| ends | ends_word(*byte))
 }
 
-/// The length of the word at the front, if it ends within so many bytes and the one behind it is visible.
+/// The length of the word at the front, if it ends within `len_max` bytes and the next byte is visible.
 #[inline]
 pub(super) fn word_len(line: &[u8], len_max: usize) -> Option<usize> {
     line.iter().take(len_max + 1).position(|byte| ends_word(*byte))

@@ -30,7 +30,7 @@ use memchr::{memchr, memchr2};
 ///   multi-get without its first reply has left may only come behind such an error; else it is `Bad`.
 /// - A key that holds a space or a control character is sent in base64, and repeated so: see [`is_key`].
 /// - `touch` has no quiet form (`mg` says `HD` in spite of `q`); the others report failures in spite of it, under a token
-///   that nobody waits for.
+///   that no request has.
 /// - `ME` is a `Control` event, the whole line without its end, followed by the `End` with `Ok`.
 /// - Flags may come in any order; those that are not known are passed over.
 #[derive(Clone, Debug, Default)]
@@ -237,7 +237,7 @@ impl Codec for MetaCodec {
 /// The longest key that is sent in base64: memcached's limit of 250 bytes is for what is sent.
 pub const ENCODED_KEY_BYTES_MAX: usize = 250 / 4 * 3;
 
-/// Is this the key that was asked for, in the way a server repeats it?
+/// Is this the key that was requested, in the way a server repeats it?
 pub fn is_key(asked: &[u8], told: &[u8]) -> bool {
     if is_word(asked) {
         return asked == told;
@@ -401,7 +401,7 @@ fn token_letters(token: u32) -> [u8; TOKEN_BYTES] {
     (spread(bytes, 4, 0x0f * EVERY_BYTE) | TOKEN_ZERO).to_be_bytes()
 }
 
-/// Draws the pieces of a number apart by so many bits.
+/// Spreads the pieces of a number apart by `bits` bits.
 #[inline]
 const fn spread(pieces: u64, bits: u32, mask: u64) -> u64 {
     (pieces | pieces << bits) & mask
@@ -493,7 +493,7 @@ struct Item<'a> {
 }
 
 impl<'a> Item<'a> {
-    /// The line of a multi-get's key as it usually is: key, client flags and opaque, in the order they were asked for.
+    /// The line of a multi-get's key as it usually is: key, client flags and opaque, in the order they were requested.
     /// Whatever is cut, rare or wrong is left to [`MetaCodec::value_line`].
     #[inline]
     fn last_header(input: &'a [u8]) -> Option<Self> {
@@ -568,7 +568,7 @@ fn shape_of_error(line: &[u8]) -> Step<Shape> {
     Err(if is_cut { Stop::Short } else { UNKNOWN })
 }
 
-/// The last_header line of a reply without a value: two letters and our opaque. What it says and to which token; whatever else
+/// The usual line of a reply without a value: two letters and our opaque. What it says and to which token; whatever else
 /// stands there is left to [`MetaCodec::line`].
 #[inline]
 fn bare_line(input: &[u8]) -> Option<(ReplyMeaning, u32)> {

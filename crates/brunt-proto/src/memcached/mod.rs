@@ -1,4 +1,4 @@
-//! memcached's dialects, one file each, and what it says of itself.
+//! memcached's protocols, one file each, and what it says of itself.
 
 pub mod binary;
 pub mod datagram;

@@ -12,7 +12,7 @@ use brunt_plan::quoted_bytes::QuotedBytes;
 /// The question.
 pub const REQUEST: &[u8] = b"stats\r\n";
 
-/// No reply is longer. memcached 1.6 says about 3 kB; whoever says twenty times that is no memcached.
+/// The longest reply. memcached 1.6 sends about 3 kB.
 pub const REPLY_BYTES_MAX: usize = 64 << 10;
 
 /// The longest piece of a server's own words in a message.
@@ -35,7 +35,7 @@ pub enum StatsError {
     Declined(String),
     /// The reply does not end.
     TooLong,
-    /// Something follows the reply: whoever answers does not keep to one reply for one question.
+    /// Bytes follow the reply: the server sends more than one reply per request.
     Surplus,
     /// A whole reply without a single line.
     Empty,

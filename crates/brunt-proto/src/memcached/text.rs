@@ -19,7 +19,7 @@ use memchr::memchr2;
 ///
 /// What the [`Codec`] contract leaves open:
 ///
-/// - A whole reply of one value without a unique is `Found` where its numbers are written in the last_header way.
+/// - A whole reply of one value without a unique is `Found` where its numbers are written in the usual way.
 /// - `Begin` uses up no bytes. A `Key` uses up its line; the last `Value` of a key also uses up the line end behind it,
 ///   if that is visible.
 /// - Line ends are `\r\n`, as memcached always sends them. A lone `\n` is `Bad`.
@@ -458,7 +458,7 @@ impl LastHeader {
     fn of(line: &[u8]) -> Option<Self> {
         let key_len = word_len(line, KEY_BYTES_MAX)?;
         let rest = &line[key_len..];
-        // Nobody sets flags here, so that one digit is the rule.
+        // brunt sets no flags, so that one digit is the rule.
         let &[b' ', flags @ b'0'..=b'9', b' ', ref digits @ ..] = rest else { return None };
         let (value_len, digits_len) = decimal_u32(digits, 0).ok()?;
         let header_len = line_end(rest, 3 + digits_len, BAD_NUMBER).ok()?;

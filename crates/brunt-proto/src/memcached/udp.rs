@@ -1,12 +1,12 @@
-//! UDP framing of memcached's text dialects, as bytes and decisions: the header of a datagram, and where in a reply one
+//! UDP framing of memcached's text protocols, as bytes and decisions: the header of a datagram, and where in a reply one
 //! belongs.
 //!
-//! No socket, no time-out, and no memory for datagrams: whoever owns these asks here what to do. The source is the part on
+//! Sockets, time-outs and the memory for datagrams are the caller's, which asks here what to do. The source is the part on
 //! UDP of memcached's `doc/protocol.txt`; where it leaves a question, memcached 1.6.18 was asked. Invariant: what is
 //! handed to a codec as [`ReassemblyStep::Next`] is every datagram of a train, once, in order.
 //!
 //! One request is one datagram with an id of the sender's choice, and all datagrams of its reply bear that id: it is the
-//! token, whatever the dialect's own. As replies overtake one another, each request that waits needs a codec of its own. A
+//! token, whatever the protocol's own. As replies overtake one another, each request that waits needs a codec of its own. A
 //! reply is one train of numbered datagrams; that to a multi-get is one train for each key that was found, and in the meta
 //! protocol for each line. Trains are not numbered: only the codec can tell that a reply is over, and a second copy of a
 //! train from one of a further key is told by the key in it. Of trains of several datagrams each one key's may be taken for another's, so that these
@@ -17,7 +17,7 @@
 pub const HEADER_BYTES: usize = 8;
 
 /// The longest request with its header. The protocol has no requests of several datagrams, and longer ones are not certain
-/// to travel in one piece (1500 bytes of Ethernet, less what headers and tunnels take): whoever plans them refuses.
+/// to travel in one piece (1500 bytes of Ethernet, less what headers and tunnels take); plans refuse longer ones.
 pub const REQUEST_BYTES_MAX: usize = 1400;
 
 /// The longest datagram that memcached sends. All of a train but the last are as long.
@@ -90,7 +90,7 @@ pub struct Reassembly {
 /// What to do with a datagram whose id a request waits under.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReassemblyStep {
-    /// It continues the reply: for the codec, and behind it so many that are held, in order.
+    /// It continues the reply: it goes to the codec, and behind it the held ones that follow, in order.
     Next {
         /// How many.
         held: u16,
@@ -110,32 +110,32 @@ pub enum ReassemblyStep {
 }
 
 impl Reassembly {
-    /// Is no train under way?
+    /// Is no train in flight?
     #[inline]
     pub const fn is_between(&self) -> bool {
         self.total == 0
     }
 
-    /// How many datagrams the train under way has; 0 between two of them.
+    /// How many datagrams the train in flight has; 0 between two of them.
     #[inline]
     pub const fn total(&self) -> u16 {
         self.total
     }
 
-    /// How many datagrams of the train under way have not come; 0 between two of them.
+    /// How many datagrams of the train in flight have not come; 0 between two of them.
     #[inline]
     pub const fn missing(&self) -> u16 {
         // Those that are held lie behind the next one, below the total of a train that is believed.
         self.total.saturating_sub(self.next).saturating_sub(self.held.count_ones() as u16)
     }
 
-    /// How many datagrams this one has overtaken, if it is of the train under way or of a new one.
+    /// How many datagrams this one has overtaken, if it is of the train in flight or of a new one.
     #[inline]
     pub const fn ahead(&self, header: Header) -> u16 {
         header.sequence.saturating_sub(self.next)
     }
 
-    /// Takes note of a datagram with so many bytes behind its header.
+    /// Records a datagram with `payload_len` bytes behind its header.
     #[inline]
     pub fn receive(&mut self, header: Header, payload_len: usize) -> ReassemblyStep {
         let Header { sequence, total, .. } = header;

@@ -1,4 +1,4 @@
-//! Every reply to every operation, in every dialect: what the decoder and its table make of it is what the files beside this one say.
+//! Every reply to every operation, in every protocol: what the decoder and its table make of it is what the files beside this one say.
 
 use crate::memcached::{BinaryCodec, MetaCodec, TextCodec};
 use crate::out::{Out, PARTS_MAX};
@@ -39,7 +39,7 @@ fn request_of<C: Codec>(codec: &mut C, kind: OpKind) -> Vec<u8> {
     parts[..count].iter().flat_map(|part| part.to_vec()).collect()
 }
 
-/// What becomes of an operation by this reply, as its letter, where so many bytes more are there each time.
+/// The outcome of an operation by this reply, as its letter, decoded in steps of this many bytes.
 fn letter_of<C: Codec>(codec: &mut C, kind: OpKind, reply: &[u8], piece: usize) -> char {
     let (mut used, mut end) = (0, piece.min(reply.len()));
     loop {

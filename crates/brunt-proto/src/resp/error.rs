@@ -6,7 +6,7 @@
 
 use brunt_plan::outcome::ReplyKind;
 
-/// The first word of an error, as far as somebody who loads a server cares to tell them apart.
+/// The first word of an error, as far as reports tell them apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
 #[allow(missing_docs, reason = "the names are the protocol's own")]

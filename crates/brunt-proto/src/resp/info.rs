@@ -17,7 +17,7 @@ pub const SECTIONS: [&str; 7] = ["Server", "Clients", "Memory", "Stats", "CPU", 
 /// The longest piece of a server's own words in a message.
 const QUOTED_MAX: usize = 120;
 
-/// Why a reply is not what was asked for: the server's own words, or what it sent instead.
+/// Why a reply is not what was requested: the server's own words, or what it sent instead.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct InfoError(String);
 

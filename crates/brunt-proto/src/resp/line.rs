@@ -10,7 +10,7 @@ use memchr::memchr;
 /// What stands behind the first byte of a value that has a length.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Length {
-    /// So many bytes or elements.
+    /// The number of bytes or elements.
     Of(u32),
     /// -1: there is no value.
     Null,

@@ -1,4 +1,4 @@
-//! Where a node of a cluster sends its client when it has not the slot that was asked for.
+//! Where a node of a cluster sends its client when it has not the slot that was requested.
 //!
 //! Not the map of all slots, and nothing is followed here: a pure function over the text of an error reply.
 
@@ -10,7 +10,7 @@ use super::slot::SLOTS;
 pub enum RedirectKind {
     /// The slot lives there from now on.
     Moved,
-    /// The slot is on its way there: this key is to be asked for there, behind an `ASKING`, and the map stays as it is.
+    /// The slot is on its way there: this key is to be requested there, behind an `ASKING`, and the map stays as it is.
     Ask,
 }
 

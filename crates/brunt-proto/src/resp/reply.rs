@@ -53,7 +53,7 @@ pub struct WholeReply {
     bytes: Vec<u8>,
     /// In front of this everything is understood.
     used: usize,
-    /// Where the reply begins, behind messages that nobody asked for.
+    /// Where the reply begins, behind messages that nobody requested.
     start: usize,
     is_whole: bool,
 }
@@ -65,7 +65,7 @@ pub enum ReplyError {
     Garbage(String),
     /// The reply does not end.
     TooLong,
-    /// Something follows the reply: whoever answers does not keep to one reply for one question.
+    /// Bytes follow the reply: the server sends more than one reply per request.
     Surplus,
 }
 
@@ -186,7 +186,7 @@ impl<'a> Reader<'a> {
 mod tests {
     use super::*;
 
-    /// Gathers a stream in one piece, and at every cut: the same comes of it.
+    /// Gathers a stream in one piece, and at every cut: the result is the same.
     fn gather(stream: &[u8]) -> Result<Option<WholeReply>, ReplyError> {
         let take = |pieces: &[&[u8]]| {
             let mut reply = WholeReply::default();

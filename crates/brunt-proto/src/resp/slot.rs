@@ -50,7 +50,7 @@ fn crc16(bytes: &[u8]) -> u16 {
     rest.iter().fold(by_blocks, |crc, byte| (crc << 8) ^ at(0, (crc >> 8) as u8 ^ byte))
 }
 
-/// What a byte does to the remainder when so many bytes follow it. Byte by byte each step would wait for the one before,
+/// What a byte does to the remainder when 0 to 7 bytes follow it. Byte by byte each step would wait for the one before,
 /// which for a key of 30 bytes is half of what a request may cost; eight at a time they are looked up side by side.
 static TABLES: [[u16; 256]; 8] = tables();
 
@@ -94,7 +94,7 @@ pub struct SlotRange {
     pub node: u16,
 }
 
-/// Which node has which slots, as one node sees it. Slots may be nobody's.
+/// Which node has which slots, as one node sees it. Slots may be unassigned.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SlotMap {
     nodes: Vec<NodeAddress>,
@@ -236,7 +236,7 @@ impl SlotMap {
         (0..self.nodes.len()).filter(has_none).map(|place| &self.nodes[place])
     }
 
-    /// How many slots are nobody's.
+    /// How many slots are unassigned.
     pub fn uncovered(&self) -> u16 {
         SLOTS - self.ranges.iter().map(|range| range.last - range.first + 1).sum::<u16>()
     }

@@ -1,4 +1,4 @@
-//! The codec against Redis's protocol documents and a server's own bytes: golden bytes both ways, then laws over cuts and
+//! The codec against Redis's protocol documents and a server's own bytes: golden bytes both ways, then distributions over cuts and
 //! garbage.
 //!
 //! Events are compared as text, one phrase an event, with the pieces of values and of what is passed over joined: whatever

@@ -5,7 +5,7 @@
 use super::number::Number;
 use crate::Request;
 
-/// How long something is: so many bytes, keys and values.
+/// A length: bytes, keys, values and decimals.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Extent {
     pub bytes: usize,

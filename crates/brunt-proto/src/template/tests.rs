@@ -1,4 +1,4 @@
-//! Templates: what a user writes, beside the bytes or the message that comes of it.
+//! Templates: commands of users, with the bytes or the message that result.
 
 use super::*;
 use crate::out::PARTS_MAX;

@@ -13,7 +13,7 @@ pub(super) enum Part {
     Value,
     /// The length of a data block.
     Length,
-    /// So many letters and digits, drawn for each operation; 0 is as much as a number of Thrift takes.
+    /// Letters and digits drawn for each operation; 0: as many bytes as a number of Thrift takes.
     Random(u32),
     /// A whole number, drawn for each operation.
     Number(Number),

@@ -1,4 +1,4 @@
-//! FrameKind the binary protocol says of what came of a frame.
+//! What the binary protocol says of what came of a frame.
 //!
 //! Only frames: what a command does is said in `cache`, how it is read in the parent. Invariant: statuses and texts are those
 //! of memcached 1.6.
@@ -25,13 +25,13 @@ const NOT_A_NUMBER: Status = (0x06, b"Non-numeric server-side value for incr or 
 const AUTH_FAILURE: Status = (0x20, b"Auth failure.");
 const UNKNOWN_COMMAND: Status = (0x81, b"Unknown command");
 const OUT_OF_MEMORY: Status = (0x82, b"Out of memory");
-/// FrameKind the document calls an internal error.
+/// What the document calls an internal error.
 const REFUSED: Status = (0x84, INJECTED);
 
 /// The one mechanism there is.
 const PLAIN: &[u8] = b"PLAIN";
 
-/// Carries out a data command and says what came of it.
+/// Carries out a data command and writes the reply.
 pub(crate) fn execute(frame: &Frame<'_>, context: &mut CommandContext<'_>) {
     match frame.what {
         FrameKind::Get | FrameKind::GetAndTouch => retrieve(frame, context),
@@ -64,7 +64,7 @@ pub(crate) fn refuse(frame: &Frame<'_>, verb: Verb, context: &mut CommandContext
     }
 }
 
-/// FrameKind a connection hears that has not said who it is. It is closed, as memcached does it.
+/// What a connection hears that has not said who it is. It is closed, as memcached does it.
 pub(crate) fn reject_unauthenticated(frame: &Frame<'_>, context: &mut CommandContext<'_>) -> bool {
     failed(frame, AUTH_FAILURE, context);
     true
@@ -202,7 +202,7 @@ fn statistics(frame: &Frame<'_>, context: &mut CommandContext<'_>) {
     put(frame, 0, 0, &[], &[], &[], context);
 }
 
-/// SASL PLAIN (RFC 4616): identity to act for, user and password, with zeros between them. Where nobody has to say who they
+/// SASL PLAIN (RFC 4616): identity to act for, user and password, with zeros between them. Where no login is needed, clients may
 /// are, there is no such command.
 fn sasl(frame: &Frame<'_>, context: &mut CommandContext<'_>) {
     let Some(credentials) = context.credentials else { return failed(frame, UNKNOWN_COMMAND, context) };

@@ -1,4 +1,4 @@
-//! CommandKind the meta commands say of what came of them.
+//! What the meta commands say of what came of them.
 //!
 //! Only lines and flags: what a command does is said in `cache`, how it is read in the parent. Invariant: codes, flags and
 //! their order are those of memcached 1.6.18.
@@ -18,7 +18,7 @@ const BAD_CHANGE_MODE: &[u8] = b"CLIENT_ERROR invalid mode for ma M token\r\n";
 
 const SECOND_NS: u64 = 1_000_000_000;
 
-/// Carries out a data command and says what came of it.
+/// Carries out a data command and writes the reply.
 pub(crate) fn execute(command: &Command<'_>, context: &mut CommandContext<'_>) {
     let mut room = KeyRoom::new();
     let key = command.decoded_key(&mut room);
@@ -107,7 +107,7 @@ fn get(command: &Command<'_>, key: &[u8], context: &mut CommandContext<'_>) {
     }
 }
 
-/// Says whether and by whom a value is to be renewed. True: by whoever asked just now.
+/// Writes whether and by which client a value is to be renewed. True: by this one.
 fn put_renewal(
     item: &Item<'_>,
     is_new: bool,
@@ -127,7 +127,7 @@ fn put_renewal(
     wins
 }
 
-/// CommandKind is left to live, in seconds: the next whole one, and -1 for ever.
+/// What is left to live, in seconds: the next whole one, -1 without expiry.
 fn ttl_s(expires_ns: u64, now_ns: u64) -> i64 {
     if expires_ns == NEVER_NS { -1 } else { expires_ns.saturating_sub(now_ns).div_ceil(SECOND_NS) as i64 }
 }
@@ -249,7 +249,7 @@ fn put_code(out: &mut Vec<u8>, value_bytes: Option<usize>) {
     }
 }
 
-/// The flags that a retrieval gives back, in the order in which they were asked for; of a miss only those that it was sent.
+/// The flags that a retrieval gives back, in the order in which they were requested; of a miss only those that it was sent.
 fn put_flags(command: &Command<'_>, item: Option<&Item<'_>>, now_ns: u64, out: &mut Vec<u8>) {
     for word in words(command.flag_words) {
         let number = match (word[0], item) {

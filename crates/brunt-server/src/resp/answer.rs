@@ -1,7 +1,7 @@
-//! CommandKind Redis's protocol says of what came of a command.
+//! What Redis's protocol says of what came of a command.
 //!
 //! Only words and types: what a command does is said in `cache`, how it is read in the parent. All databases are one store.
-//! Invariant: the words and types are those of redis-server 7.0, in the version that the connection asked for.
+//! Invariant: the words and types are those of redis-server 7.0, in the version that the connection requested.
 
 use super::calls::Calls;
 use super::{Command, CommandKind, Words};
@@ -33,7 +33,7 @@ const NO_AUTH_HELLO: &[u8] = b"-NOAUTH HELLO must be called with the client alre
 const BAD_CLIENT_NAME: &[u8] =
     b"-ERR Client names cannot contain spaces, newlines or special characters.\r\n";
 
-/// CommandKind Redis calls what is counted of every dialect, by section.
+/// What Redis calls what is counted of every protocol, by section.
 const INFORMATION: &[(&str, &[(&str, &str)])] = &[
     ("Server", &[("process_id", "pid"), ("uptime_in_seconds", "uptime")]),
     ("Clients", &[("connected_clients", "curr_connections")]),
@@ -50,14 +50,14 @@ const INFORMATION: &[(&str, &[(&str, &str)])] = &[
     ("CPU", &[("used_cpu_sys", "rusage_system"), ("used_cpu_user", "rusage_user")]),
 ];
 
-/// The user of whoever names none.
+/// The user of a login without a name.
 const DEFAULT_USER: &[u8] = b"default";
 /// Databases that may be selected.
 const DATABASES: i64 = 16;
 /// The store's bound.
 const KEY_BYTES_MAX: usize = u16::MAX as usize;
 
-/// Carries out a data command and says what came of it.
+/// Carries out a data command and writes the reply.
 pub(crate) fn execute(command: &Command<'_>, context: &mut CommandContext<'_>) {
     let &Command::Known { what, verb: Some(verb), arguments } = command else {
         unreachable!("data commands are known and have a verb")
@@ -122,7 +122,7 @@ pub(crate) fn refuse(command: &Command<'_>, context: &mut CommandContext<'_>) {
     put_error(context.out, &[b"ERR ", INJECTED]);
 }
 
-/// CommandKind a connection hears that has not said who it is.
+/// What a connection hears that has not said who it is.
 pub(crate) fn reject_unauthenticated(context: &mut CommandContext<'_>) {
     context.out.extend_from_slice(NO_AUTH);
 }
@@ -346,7 +346,7 @@ fn expire(key: &[u8], mut rest: Words<'_>, unit_ms: i64, context: &mut CommandCo
     put_number(context.out, i64::from(is_there));
 }
 
-/// In seconds, rounded to the nearest; -1 is for ever, -2 is not there.
+/// In seconds, rounded to the nearest; -1 means no expiry, -2 is not there.
 fn ttl(key: &[u8], context: &mut CommandContext<'_>) {
     let ttl_s = match context.cache.find(key, context.now_ns).map(|item| item.expires_ns) {
         None => -2,
@@ -477,7 +477,7 @@ fn auth(mut arguments: Words<'_>, context: &mut CommandContext<'_>) {
     context.out.extend_from_slice(reply);
 }
 
-/// Lets a connection in, if it may come. Where nobody is asked, the default user needs no password and there is no other.
+/// Authenticates a connection. Without credentials, the default user needs no password and there is no other.
 fn admit(user: &[u8], password: &[u8], context: &mut CommandContext<'_>) -> bool {
     let is_right = match context.credentials {
         Some(credentials) => credentials.admit(user, password),
@@ -503,7 +503,7 @@ fn is_client_name(name: &[u8]) -> bool {
 
 // --- Statistics ---
 
-/// CommandKind this server knows by Redis's names, then everything it counts by memcached's.
+/// What this server knows by Redis's names, then everything it counts by memcached's.
 fn info(context: &mut CommandContext<'_>) {
     let moment = context.cache.stats_snapshot(context.now_ns);
     let rows = moment.rows();
@@ -576,7 +576,7 @@ fn put_null(out: &mut Vec<u8>, version: RespVersion) {
     });
 }
 
-/// The head of so many names with their values.
+/// The head of a map with this many pairs.
 fn put_map_head(out: &mut Vec<u8>, version: RespVersion, pairs: usize) {
     match version {
         RespVersion::Two => put_head(out, b'*', pairs * 2),

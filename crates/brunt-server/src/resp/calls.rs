@@ -1,6 +1,6 @@
-//! CommandKind Redis counts in its own way: calls of each command, and keys of commands that read.
+//! What Redis counts in its own way: calls of each command, and keys of commands that read.
 //!
-//! Only names and numbers; what is counted of every dialect alike is in `statistics`. Invariant: a command is counted when it is
+//! Only names and numbers; what is counted of every protocol alike is in `statistics`. Invariant: a command is counted when it is
 //! carried out, whatever comes of it; one that is refused before, by script or for its arguments, is not.
 
 use super::CommandKind;
@@ -33,7 +33,7 @@ impl Calls {
     }
 }
 
-/// CommandKind Redis calls a command here; the two that remove are one, and so are the two that empty.
+/// What Redis calls a command here; the two that remove are one, and so are the two that empty.
 const fn name(what: CommandKind) -> &'static str {
     match what {
         CommandKind::Get => "get",

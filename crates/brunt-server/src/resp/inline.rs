@@ -11,12 +11,12 @@ const LINE_BYTES_MAX: usize = 64 << 10;
 const TOO_LONG: &[u8] = b"-ERR Protocol error: too big inline request\r\n";
 const UNBALANCED: &[u8] = b"-ERR Protocol error: unbalanced quotes in request\r\n";
 
-/// CommandKind the front of the input is.
+/// What the front of the input is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Line {
     /// Not yet a line; nothing new can be said before the input has this many bytes.
     Partial { need: usize },
-    /// A line of so many bytes.
+    /// A whole line and its length.
     Complete { used: usize },
     /// No command and never one: this is said, and the connection is closed.
     Broken(&'static [u8]),

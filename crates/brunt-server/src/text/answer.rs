@@ -13,10 +13,10 @@ pub(crate) const OUT_OF_MEMORY: &[u8] = b"SERVER_ERROR out of memory storing obj
 pub(crate) const OUT_OF_MEMORY_READING: &[u8] = b"SERVER_ERROR out of memory writing get response\r\n";
 pub(crate) const NOT_A_NUMBER: &[u8] = b"CLIENT_ERROR cannot increment or decrement non-numeric value\r\n";
 const WRONG_CREDENTIALS: &[u8] = b"CLIENT_ERROR authentication failure\r\n";
-/// The reply to whoever has not said who they are, here and in the meta protocol.
+/// The reply to unauthenticated clients, here and in the meta protocol.
 pub(crate) const UNAUTHENTICATED: &[u8] = b"CLIENT_ERROR unauthenticated\r\n";
 
-/// Carries out a data command and says what came of it.
+/// Carries out a data command and writes the reply.
 pub(crate) fn execute(command: &DataCommand<'_>, context: &mut CommandContext<'_>) {
     let reply_begin = context.out.len();
     match command.verb {

@@ -1,4 +1,4 @@
-//! One stream of operations through every dialect: the same outcomes at the same times, the same counters, and the same
+//! One stream of operations through every protocol: the same outcomes at the same times, the same counters, and the same
 //! items in the end, whatever the script does. The client is small and made for this; it knows nothing of the server but
 //! its replies.
 
@@ -30,7 +30,7 @@ const ALL: [WireProtocol; 7] = [
 /// Between two operations.
 const STEP_NS: u64 = 10_000_000;
 
-/// What became of a stream in one dialect.
+/// What became of a stream in one protocol.
 #[derive(Debug, PartialEq)]
 struct Run {
     /// What every operation came to, and when its reply left; quiet ones are seen by what they leave behind.
@@ -41,7 +41,7 @@ struct Run {
     items: String,
 }
 
-/// Sends one operation and says what it comes to, and when; whoever is left without a whole answer connects anew.
+/// Sends one operation and returns its result and time; a client without a whole answer connects anew.
 fn perform(core: &mut Core, protocol: WireProtocol, operation: &Operation, now_ns: u64) -> (Outcome, u64) {
     let bytes = encode(protocol, operation);
     let dropped = core.counters().faults_dropped;
@@ -138,7 +138,7 @@ fn operation(kind: Kind, key: String) -> Operation {
     Operation { kind, keys: vec![key], value: Vec::new(), flags: 0, ttl_s: 0, operand: 0, is_quiet: false }
 }
 
-/// So many operations from a seed; `is_common` are those alone that mean the same to memcached and to Redis.
+/// `count` operations from a seed; `is_common` are those alone that mean the same to memcached and to Redis.
 fn stream(seed: u64, count: usize, is_common: bool) -> Vec<Operation> {
     let mut random = Random(seed);
     // What stays is there before the script begins.

@@ -194,7 +194,7 @@ fn a_million_gets_have_exactly_the_scripted_faults() {
     // the requests before the 50 001st, 100 002nd, … have numbers 50 000, 100 001, …: those ending in 9 are misses,
     // 10 · 50 001 − 1 alone.
     assert_eq!((timeouts, errors, wrong), (100, 900, 18));
-    // Every refused or dropped request has a number ending in 9: they are misses that nobody saw.
+    // Every refused or dropped request has a number ending in 9: they are misses without a reply.
     assert_eq!((hits, misses), (900_000, 99_000));
     let counters = *core.counters();
     assert_eq!((counters.cmd_get, counters.get_hits, counters.get_misses), (1_000_000, 900_000, 99_100));

@@ -58,7 +58,7 @@ impl Scratch {
         Self(std::env::temp_dir().join(format!("brunt-server-{}-{name}", std::process::id())))
     }
 
-    /// The log once it holds so many records; the server writes them when a connection closes.
+    /// The log once it holds this many records; the server writes them when a connection closes.
     fn records(&self, count: usize) -> Vec<Record> {
         let begin = Instant::now();
         loop {
@@ -102,7 +102,7 @@ fn slow_readers_get_every_byte() {
     let mut stream = connect(address);
     let value = "v".repeat(1_000_000);
     exchange(&mut stream, format!("set big 0 0 1000000\r\n{value}\r\n").as_bytes(), b"STORED\r\n");
-    // 100 MB of replies, far more than the sockets hold, asked for before the first is read; then the end of input.
+    // 100 MB of replies, far more than the sockets hold, requested before the first is read; then the end of input.
     stream.write_all(&b"get big\r\n".repeat(100)).unwrap();
     stream.shutdown(Shutdown::Write).unwrap();
     let mut answered = Vec::new();
@@ -143,7 +143,7 @@ fn departures_match_the_log() {
     let origin_ns = records[0].arrival_ns;
     let mut stalled = 0;
     for (number, record) in records.iter().enumerate() {
-        // One at a time: nobody waits, so the time in the server is the service time, and once the stall as well.
+        // One at a time: no request waits, so the time in the server is the service time, and once the stall as well.
         let in_server_ns = record.departure_ns - record.arrival_ns;
         let service_ns = service.service_ns(5, number as u64);
         let overlaps = record.arrival_ns < origin_ns + 50_000_000
@@ -186,7 +186,7 @@ fn a_cut_reply_ends_in_good_order() {
     for _ in 0..20 {
         let mut stream = connect(address);
         exchange(&mut stream, b"set a 0 0 10\r\nabcdefghij\r\n", b"STORED\r\n");
-        // Requests behind it that nobody reads must not turn the end into a reset.
+        // Unread requests behind it must not turn the end into a reset.
         stream.write_all(&b"get a\r\n".repeat(1000)).unwrap();
         assert_eq!(read_out(&mut stream), ("VALUE a 0 10\r\na".to_owned(), None));
     }
@@ -208,7 +208,7 @@ fn an_outage_refuses_and_then_serves_at_the_same_address() {
         assert_eq!(read_out(&mut idle), (String::new(), Some(ErrorKind::ConnectionReset)));
         assert_eq!(read_out(&mut busy), (String::new(), Some(ErrorKind::ConnectionReset)));
         assert!(begin.elapsed() >= Duration::from_millis(50));
-        // Whoever knocks is refused until the server is back.
+        // Connections are refused until the server is back.
         let mut refusals = 0;
         let mut stream = loop {
             match TcpStream::connect(address) {

@@ -1,4 +1,4 @@
-//! The queue in virtual time: paths computed by hand or by Lindley's recursion, and the laws they must follow.
+//! The queue in virtual time: paths computed by hand or by Lindley's recursion, and the distributions they must follow.
 
 use crate::{Random, departures};
 use brunt_server::core::{Core, CoreOptions, End};

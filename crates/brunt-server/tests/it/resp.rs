@@ -266,13 +266,13 @@ fn injected_errors_and_wrong_values() {
     assert_eq!((counters.faults_error, counters.faults_wrong, counters.delete_hits), (2, 1, 0));
 }
 
-/// Whoever asks and asks while the answers must wait hears no more, and is let go behind those that it has.
+/// A client that keeps asking while replies wait gets no more, and is closed behind those it has.
 #[test]
 fn queued_bytes_are_bounded() {
     let mut core = fresh();
     let text = vec![b'x'; 1 << 20];
     let asked = [b"*2\r\n$4\r\nECHO\r\n$1048576\r\n", &text[..], b"\r\n"].concat();
-    // Nobody takes what leaves.
+    // Departures are not taken.
     for _ in 0..QUEUED_BYTES_MAX / text.len() + 100 {
         core.receive(0, &asked, 0);
     }

@@ -54,7 +54,7 @@ fn tcp(address: impl Into<std::net::IpAddr>) -> Listen {
 #[test]
 fn a_socket_file_is_made_taken_over_and_removed() {
     let path = std::env::temp_dir().join(format!("brunt-server-{}-socket", std::process::id()));
-    // What a killed server leaves behind: a file that nobody listens at.
+    // What a killed server leaves behind: a socket file without a listener.
     drop(UnixListener::bind(&path).unwrap());
     let listen = Listen::Unix(path.clone());
     let server = Beside::start(Options { listen: listen.clone(), ..Options::default() });
@@ -65,7 +65,7 @@ fn a_socket_file_is_made_taken_over_and_removed() {
     let mut answered = String::new();
     stream.read_to_string(&mut answered).unwrap();
     assert_eq!(answered, "STORED\r\nVALUE a 0 1\r\nx\r\nEND\r\n");
-    // Where somebody listens nobody else does.
+    // An address in use is refused.
     let error = serve(Options { listen, ..Options::default() }, None, &mut Vec::new()).unwrap_err();
     assert!(error.to_string().contains(&format!("cannot listen on unix:{}", path.display())), "{error}");
     server.end();
@@ -82,7 +82,7 @@ fn an_outage_refuses_at_a_socket_file_too() {
     let mut stream = UnixStream::connect(&path).unwrap();
     stream.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
     stream.write_all(b"get a\r\n").unwrap();
-    // It is answered, and ended when the outage begins: a socket file knows no reset, but for bytes that nobody read.
+    // It is answered, and ended when the outage begins: a socket file knows no reset, but for unread bytes.
     let mut answered = Vec::new();
     let _ = stream.read_to_end(&mut answered);
     assert_eq!(answered, b"END\r\n");

@@ -76,7 +76,7 @@ fn step(window: &mut ClientWindow) -> Op {
 
 #[test]
 fn sets_and_gets_follow_memaslap() {
-    // ClientWindow of 4, one set for nine gets: numbers of the objects that are set, and how many may be asked for by then.
+    // Window of 4, one set for nine gets: numbers of the objects that are set, and how many may be requested by then.
     let mut window = window("window:4", "set=1,get=9");
     for set in 0..1_000 {
         let op = step(&mut window);
@@ -168,7 +168,7 @@ fn overwrites_have_their_share() {
 
 #[test]
 fn the_miss_rate_follows_from_the_window() {
-    // A server that holds so many of the objects that were stored last: the others of a window are misses.
+    // A server that holds only the objects that were stored last: the others of a window are misses.
     for (objects, held) in [(100u64, 100u64), (100, 70), (100, 20), (64, 1_000)] {
         let mut window = window(&format!("window:{objects}"), "set=1,get=4");
         let (mut gets, mut misses, mut stored) = (0u64, 0u64, 0u64);
@@ -261,7 +261,7 @@ fn checks_know_versions_and_times() {
             }
             window.record_outcome(op.key, HIT);
         }
-        // A quarter of the places; the others as often as was asked for, of all gets.
+        // A quarter of the places; the others as often as was requested, of all gets.
         assert!((lives as f64 / gets as f64 - 0.25).abs() < 0.02, "{lives} of {gets}");
         let expected = verify.min(1.0 - lives as f64 / gets as f64) * gets as f64;
         assert!((values as f64 - expected).abs() <= 1.0, "{values} of {gets}");

@@ -13,11 +13,11 @@ use brunt_plan::size::{SizeDistribution, SizeRange};
 const TABLE_LEN: usize = 10 << 20;
 /// What it consists of.
 const ALPHABET: &[u8; 64] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz.-";
-/// Objects are laid out by so many.
+/// Objects per unit of the layout.
 const UNIT: usize = 1024;
 /// Their places in the table lie this far apart.
 const PLACE_STEP: usize = 8192;
-/// From its place on, keys and values of an object begin at one of so many bytes, in turn. (In the original they go on without end.)
+/// Keys and values of an object begin at one of this many bytes from its place on, in turn. (In the original they go on without end.)
 const TURNS: u64 = 1 << 20;
 /// Each unit is shuffled so often.
 const SHUFFLES: usize = 4;
@@ -133,7 +133,7 @@ fn number_bytes(number: u64, is_printable: bool) -> [u8; NUMBER_LEN] {
     })
 }
 
-/// The lengths of so many units, before they are shuffled.
+/// The lengths of `units` units, before they are shuffled.
 fn lengths(sizes: &SizeDistribution, units: usize, random: &mut LibcRandom) -> Vec<u32> {
     let ranges = match sizes {
         SizeDistribution::Ranges(ranges) => ranges.clone(),

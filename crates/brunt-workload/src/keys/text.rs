@@ -13,7 +13,7 @@ use std::sync::Arc;
 /// The digits of base 62, in the order of ASCII.
 const LETTERS: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 
-/// Letters from one hash of 64 bits: with so many, none is more frequent than another by more than 62⁸/2⁶⁴, a hundred-thousandth.
+/// Letters from one hash of 64 bits: with eight, none is more frequent than another by more than 62⁸/2⁶⁴, a hundred-thousandth.
 const LETTERS_PER_HASH: usize = 8;
 
 const HEX8_LEN: usize = 8;

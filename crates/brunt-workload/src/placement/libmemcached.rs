@@ -49,7 +49,7 @@ const MANY: [&str; 25] = [
     "cache-17", "cache-18", "cache-19", "cache-20", "cache-21", "cache-22", "cache-23", "cache-24",
 ];
 
-/// Placement, servers, and the server of every key: with so many of the servers, with one more, and so on.
+/// Placement, servers, and the server of every key: with this number of servers, with one more, and so on.
 pub(super) const ANSWERS: [(Placement, &[&str], usize, &[&str]); 7] = [
     (
         Placement::Modulo,

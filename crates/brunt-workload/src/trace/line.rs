@@ -48,7 +48,7 @@ pub fn read(line: &[u8], layout: TraceLayout, key_len_max: usize) -> Result<Line
     let line = line.strip_suffix(b"\r").unwrap_or(line);
     let mut columns = [&line[..0]; 6];
     let mut count = 0;
-    // What is behind the last column of the layout (a time to live, say) belongs to nobody.
+    // What is behind the last column of the layout (a time to live, say) is ignored.
     for (place, word) in columns.iter_mut().zip(line.split(|byte| *byte == b',')) {
         *place = word.trim_ascii();
         count += 1;

@@ -1,4 +1,4 @@
-//! The binary codec against a real server and the protocol document: golden bytes both ways, then laws over cuts and
+//! The binary codec against a real server and the protocol document: golden bytes both ways, then distributions over cuts and
 //! garbage.
 
 use super::sasl::{Authentication, put_sasl_plain, sasl_plain_len};

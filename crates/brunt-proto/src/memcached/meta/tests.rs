@@ -1,4 +1,4 @@
-//! The meta codec against a real server and the protocol document: golden bytes both ways, then laws over cuts and garbage.
+//! The meta codec against a real server and the protocol document: golden bytes both ways, then distributions over cuts and garbage.
 
 use super::*;
 use crate::memcached::transcript::{
@@ -122,7 +122,7 @@ const REPLIES: &[(&str, &str)] = &[
     ("VA 1\r\nx\r\n", "begin; key '' 0 1 0 @-; value x; end value @-"),
     ("VA 1 \r\nx\r\n", "begin; key '' 0 1 0 @-; value x; end value @-"),
     ("VA 1 kYSAA/w== b f0 Og@@@@@@@A\r\nx\r\n", "begin; key 'YSAA/w==' 0 1 0 @1; value x; end value @1"),
-    // Recache, as memcached 1.6.18 says it after `md I` and to `mg N` and `mg R`.
+    // Renewal, as memcached 1.6.18 says it after `md I` and to `mg N` and `mg R`.
     ("VA 3 f0 Og@@@@@@@A X W\r\nabc\r\n", "begin; key '' 0 3 0 @1 won stale; value abc; end value @1"),
     ("VA 3 f0 Og@@@@@@@A Z X\r\nabc\r\n", "begin; key '' 0 3 0 @1 stale taken; value abc; end value @1"),
     ("VA 0 f0 Og@@@@@@@A W\r\n\r\n", "begin; key '' 0 0 0 @1 won; end value @1"),

@@ -1,4 +1,4 @@
-//! A client of every dialect, one operation at a time: operations to bytes, whole replies to outcomes.
+//! A client of every protocol, one operation at a time: operations to bytes, whole replies to outcomes.
 //!
 //! Not for load and not for pieces of replies: what is no whole answer is none.
 
@@ -120,7 +120,7 @@ impl<'a> Reply<'a> {
     }
 }
 
-/// What a retrieval comes to that found these, of the keys that it asked for.
+/// What a retrieval comes to that found these, of the keys that it requested.
 fn found(operation: &Operation, found: &[(String, u32, Vec<u8>, u64)]) -> Outcome {
     if operation.kind == Kind::Gets {
         let unique = found.first().map(|(_, flags, value, unique)| (*flags, value.clone(), *unique));
