@@ -83,10 +83,13 @@ fn word(verdict: &Verdict) -> String {
     }
 }
 
-/// The checks that speak against more.
+/// The cause that the report's first line names, then the checks that speak against more and that it does not explain.
 fn why(verdict: &Verdict) -> String {
-    let reasons = verdict.reasons();
-    if reasons.is_empty() { "-".to_owned() } else { reasons.join(",") }
+    let leading = verdict.leading_cause();
+    let is_explained = |id: &str| leading.is_some_and(|cause| cause.ids().any(|held| held == id));
+    let others = verdict.reasons().into_iter().filter(|id| !is_explained(id));
+    let names: Vec<&str> = leading.map(|cause| cause.kind.name()).into_iter().chain(others).collect();
+    if names.is_empty() { "-".to_owned() } else { names.join(",") }
 }
 
 /// Writes the line of a campaign.

@@ -9,16 +9,42 @@ use crate::paragraph::{cut, printable};
 /// Where the text begins behind a label.
 const LABEL_WIDTH: usize = 13;
 
+/// Lines of a report that every terminal shows at once.
+pub(crate) const LINES_MAX: usize = 30;
+
+/// How much a report shows of what there may be much of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Room {
+    /// Rows of a table below its first.
+    pub(crate) rows: usize,
+    /// Facts that no verdict rests on: values, connections, transports, the client's cost.
+    pub(crate) has_lesser_facts: bool,
+    /// All causes that a report lists, even where it becomes too long.
+    pub(crate) has_all_causes: bool,
+}
+
+impl Room {
+    /// From the usual one to the least.
+    pub(crate) const STEPS: [Self; 4] = [
+        Self { rows: 6, has_lesser_facts: true, has_all_causes: true },
+        Self { rows: 4, has_lesser_facts: false, has_all_causes: true },
+        Self { rows: 2, has_lesser_facts: false, has_all_causes: false },
+        Self { rows: 1, has_lesser_facts: false, has_all_causes: false },
+    ];
+}
+
 /// A page.
 #[derive(Debug)]
 pub(crate) struct Page<'a> {
     pub(crate) layout: &'a Layout,
+    pub(crate) room: Room,
     text: String,
 }
 
 impl<'a> Page<'a> {
     pub(crate) const fn new(layout: &'a Layout) -> Self {
-        Self { layout, text: String::new() }
+        let room = Room { has_all_causes: false, ..Room::STEPS[0] };
+        Self { layout, room, text: String::new() }
     }
 
     /// Facts beside a label; a line ends between two of them where it can.

@@ -11,7 +11,7 @@ pub(crate) mod head;
 pub(crate) mod latency;
 
 use crate::layout::Layout;
-use crate::page::Page;
+use crate::page::{LINES_MAX, Page, Room};
 use brunt_stats::summary::Summary;
 use std::io::{self, Write};
 
@@ -23,10 +23,23 @@ pub fn write(summary: &Summary, layout: &Layout, out: &mut dyn Write) -> io::Res
     out.write_all(report(summary, layout).as_bytes())
 }
 
+/// With as much as fits in the lines that a report has.
 fn report(summary: &Summary, layout: &Layout) -> String {
+    let mut text = String::new();
+    for room in Room::STEPS {
+        text = report_in(summary, layout, room);
+        if text.lines().count() <= LINES_MAX {
+            break;
+        }
+    }
+    text
+}
+
+fn report_in(summary: &Summary, layout: &Layout, room: Room) -> String {
     let mut page = Page::new(layout);
+    page.room = room;
     head::write(&mut page, summary);
-    for grid in latency::grids(summary, layout) {
+    for grid in latency::grids(summary, layout, room.rows) {
         page.part();
         page.grid(&grid);
     }

@@ -2,6 +2,8 @@
 //!
 //! [`crate::verdict`] has every check.
 
+use std::borrow::Cow;
+
 /// One check.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Check {
@@ -14,7 +16,7 @@ pub struct Check {
     /// Further facts, a clause each, in the order in which they are printed. The short report leaves them out.
     pub details: Vec<String>,
     /// What to do about it: one clause; empty where there is nothing to do.
-    pub fix: &'static str,
+    pub fix: Cow<'static, str>,
     /// The number that was judged: nanoseconds for LAG and STALL, a count for SAMPLES, SHORT, CLOCK, FAULT, CONSERVE and VERIFY, a share for
     /// the others.
     pub value: f64,
@@ -25,7 +27,7 @@ pub struct Check {
 impl Check {
     pub(crate) fn skipped(id: &'static str, message: &str, threshold: f64) -> Self {
         let (status, message) = (CheckStatus::Skipped, message.to_owned());
-        Self { id, status, message, details: Vec::new(), fix: "", value: 0.0, threshold }
+        Self { id, status, message, details: Vec::new(), fix: Cow::Borrowed(""), value: 0.0, threshold }
     }
 
     /// `fix` stays only where there is something to fix.
@@ -37,7 +39,7 @@ impl Check {
         value: f64,
         threshold: f64,
     ) -> Self {
-        let fix = if status > CheckStatus::Ok { fix } else { "" };
+        let fix = Cow::Borrowed(if status > CheckStatus::Ok { fix } else { "" });
         Self { id, status, message, details: Vec::new(), fix, value, threshold }
     }
 

@@ -126,7 +126,7 @@ mod tests {
     fn limit_is_that_of_the_cause() {
         let by = |kind: CauseKind, checks: &[&'static str], follows: &[&'static str]| {
             let (checks, follows) = (checks.to_vec(), follows.to_vec());
-            Cause { kind, sentence: String::new(), fix: "", checks, follows, sets_load: false }
+            Cause { kind, sentence: String::new(), fix: "".into(), checks, follows, sets_load: false }
         };
         let table: [(&[Found], Option<Cause>, Expected); 16] = [
             (&[("SAT", Ok, 0.0), ("LAG", Caution, 1.0), ("CPU", Caution, 0.99)], None, None),
@@ -188,7 +188,7 @@ mod tests {
                 status,
                 message: String::new(),
                 details: Vec::new(),
-                fix: "",
+                fix: "".into(),
                 value,
                 threshold: 0.0,
             };

@@ -300,7 +300,9 @@ impl Verdict {
         // Why the client was late is known only now.
         let lags = checks.iter_mut().filter(|check| check.id == "LAG" && check.status > CheckStatus::Ok);
         let of_lag = causes.iter().find(|cause| cause.ids().any(|id| id == "LAG"));
-        lags.for_each(|check| check.fix = of_lag.map_or(check.fix, |cause| cause.fix));
+        if let Some(cause) = of_lag {
+            lags.for_each(|check| check.fix = cause.fix.clone());
+        }
         let percentiles = trust::of_percentiles(evidence, &checks);
         let of_checks = checks.iter().filter(|check| judgement.counts(check.id));
         let of_percentiles =

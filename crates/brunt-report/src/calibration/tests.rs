@@ -89,7 +89,7 @@ fn a_disturbed_calibration_is_marked() {
 }
 
 fn disturbed() -> Calibration {
-    let steal = "3 of 14 steps were disturbed, the first at 2000/s: STEAL worker 0 was ready to run and did not for 7.16 % of the window";
+    let steal = "3 of 14 steps were disturbed, the first at 2000/s: STEAL worker 0 waited for a CPU for 7.16 % of the window";
     Calibration { disturbed: Some(steal.to_owned()), ..calibration(CROSSED) }
 }
 

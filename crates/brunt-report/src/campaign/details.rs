@@ -340,7 +340,7 @@ fn limit(out: &mut String, at: &str, run: &RunRow) {
         let text = format!("{begin}{} {}", check.id, check.text());
         paragraph::prose(out, if index == 0 { "limit" } else { "" }, &printable(&text));
         if limit.bottleneck != Bottleneck::Server {
-            paragraph::prose(out, "  fix", check.fix);
+            paragraph::prose(out, "  fix", &check.fix);
         }
     }
 }
@@ -541,7 +541,7 @@ fn verdict(out: &mut String, campaign: &Campaign) {
     for check in own {
         let word = check.status.name().replace('_', " ");
         paragraph::prose(out, &format!("  {}", check.id), &printable(&format!("{word}: {}", check.text())));
-        paragraph::prose(out, "    fix", check.fix);
+        paragraph::prose(out, "    fix", &check.fix);
     }
     for check in campaign.verdict.checks.iter().filter(|check| check.status == CheckStatus::Skipped) {
         paragraph::prose(out, "  note", &format!("{} {}", check.id, check.message));

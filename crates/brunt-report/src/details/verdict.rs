@@ -24,7 +24,7 @@ pub(super) fn write(out: &mut String, verdict: &Verdict) {
     if verdict.causes().is_empty() {
         for check in verdict.checks.iter().filter(|check| check.status > CheckStatus::Ok) {
             finding(out, verdict, check);
-            paragraph::prose(out, "    fix", check.fix);
+            paragraph::prose(out, "    fix", &check.fix);
         }
     }
     if !passed.is_empty() {
@@ -41,7 +41,7 @@ fn write_cause(out: &mut String, verdict: &Verdict, cause: &Cause) {
         finding(out, verdict, check);
     }
     if !cause.fix.is_empty() {
-        paragraph::prose(out, "    fix", cause.fix);
+        paragraph::prose(out, "    fix", &cause.fix);
     }
     if !cause.follows.is_empty() {
         paragraph::prose(out, "    follows", &format!("from it: {}", cause.follows.join(" ")));

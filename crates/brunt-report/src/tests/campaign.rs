@@ -44,9 +44,10 @@ fn limited(mut run: RunRow, bottleneck: Bottleneck, id: &'static str, message: &
     let fix = "lower the rate";
     let (status, message) = (CheckStatus::NotTrusted, message.to_owned());
     run.verdict.checks.retain(|check| check.id != id);
-    run.verdict
-        .checks
-        .insert(0, Check { id, status, message, details: Vec::new(), fix, value: 0.5, threshold: 0.01 });
+    run.verdict.checks.insert(
+        0,
+        Check { id, status, message, details: Vec::new(), fix: fix.into(), value: 0.5, threshold: 0.01 },
+    );
     run.limit = Some(Limit { bottleneck, checks: vec![id] });
     run
 }

@@ -20,17 +20,17 @@ const QUOTED_MAX: usize = 40;
 
 pub(super) fn write(page: &mut Page<'_>, summary: &Summary) {
     page.facts("books", &books(summary));
-    for (label, facts) in [
-        ("values", values(summary)),
-        ("errors", errors(summary)),
-        ("connections", connections(summary)),
-        ("cluster", cluster(summary)),
-        ("tls", tls(summary)),
-        ("udp", udp(summary)),
-        ("server", servers(summary)),
-        ("client", client(summary)),
+    for (label, is_lesser, facts) in [
+        ("values", true, values(summary)),
+        ("errors", false, errors(summary)),
+        ("connections", true, connections(summary)),
+        ("cluster", true, cluster(summary)),
+        ("tls", true, tls(summary)),
+        ("udp", true, udp(summary)),
+        ("server", false, servers(summary)),
+        ("client", true, client(summary)),
     ] {
-        if !facts.is_empty() {
+        if !facts.is_empty() && (page.room.has_lesser_facts || !is_lesser) {
             page.facts(label, &facts);
         }
     }
@@ -75,6 +75,9 @@ fn books(summary: &Summary) -> Vec<String> {
     ];
     let some = kinds.into_iter().filter(|(_, number)| *number > 0);
     facts.extend(some.map(|(name, number)| format!("{number} {name}")));
+    if requests.followup > 0 {
+        facts.push(format!("{} of those scheduled are fills after misses", requests.followup));
+    }
     facts.push(keys(summary));
     facts.retain(|fact| !fact.is_empty());
     facts

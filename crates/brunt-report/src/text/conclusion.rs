@@ -5,7 +5,7 @@
 use crate::details::outcome;
 use crate::layout::Style;
 use crate::metric;
-use crate::page::Page;
+use crate::page::{LINES_MAX, Page};
 use brunt_stats::assertion::Assertion;
 use brunt_stats::bound::Decision;
 use brunt_stats::check::CheckStatus;
@@ -13,8 +13,6 @@ use brunt_stats::verdict::{Cause, CauseKind, Verdict};
 
 /// Causes that are told of.
 const CAUSES_MAX: usize = 3;
-/// Lines of a report that every terminal shows at once.
-const LINES_MAX: usize = 30;
 /// Assertions that are listed, those that do not hold first.
 const ASSERTIONS_MAX: usize = 5;
 /// Stands before a cause that no check shows by itself; its text names the checks that follow from it.
@@ -26,7 +24,7 @@ const CAUSE_INDENT: usize = 11;
 pub(crate) struct FindingText {
     id: &'static str,
     text: String,
-    fix: &'static str,
+    fix: String,
 }
 
 /// The causes of what was found, the one that explains most first. The first line names that one already, and here stands what it explains.
@@ -42,13 +40,17 @@ pub(crate) fn causes(verdict: &Verdict) -> Vec<FindingText> {
         };
         let id = cause.checks.first().copied().unwrap_or(CAUSE);
         let allowed = if verdict.judgement.allows(id) { "allowed: " } else { "" };
-        FindingText { id, text: format!("{allowed}{text}"), fix: cause.fix }
+        FindingText { id, text: format!("{allowed}{text}"), fix: cause.fix.to_string() }
     };
     let found = verdict.checks.iter().filter(|check| check.status > CheckStatus::Ok);
     match verdict.causes() {
         // A campaign has none.
         [] => found
-            .map(|check| FindingText { id: check.id, text: check.message.clone(), fix: check.fix })
+            .map(|check| FindingText {
+                id: check.id,
+                text: check.message.clone(),
+                fix: check.fix.to_string(),
+            })
             .collect(),
         causes => causes.iter().map(told).collect(),
     }
@@ -61,14 +63,15 @@ pub(super) fn assertions(page: &mut Page<'_>, assertions: &[Assertion]) {
     page.part();
     let mut ordered: Vec<&Assertion> = assertions.iter().collect();
     ordered.sort_by_key(|assertion| assertion.decision == Decision::Holds);
-    for assertion in ordered.iter().take(ASSERTIONS_MAX) {
+    let most = ASSERTIONS_MAX.min(page.room.rows);
+    for assertion in ordered.iter().take(most) {
         let metric = assertion.objective.subject.metric;
         let measured =
             assertion.measured.map_or("not measured".to_owned(), |value| metric::text(metric, value));
         page.facts("assertion", &[assertion.objective.to_string(), measured, outcome(assertion)]);
     }
-    if ordered.len() > ASSERTIONS_MAX {
-        let rest = &ordered[ASSERTIONS_MAX..];
+    if ordered.len() > most {
+        let rest = &ordered[most..];
         let holding = rest.iter().filter(|assertion| assertion.decision == Decision::Holds).count();
         page.facts("", &[format!("+{} more, {holding} of them hold: --details", rest.len())]);
     }
@@ -105,7 +108,7 @@ pub(crate) fn list(page: &mut Page<'_>, causes: &[FindingText]) {
         // The last line may be needed for those that are not told of.
         let end =
             page.line_count() + page.lines_of(CAUSE_INDENT, &text) + usize::from(told + 1 < causes.len());
-        if told > 0 && end > LINES_MAX {
+        if told > 0 && end > LINES_MAX && !page.room.has_all_causes {
             break;
         }
         page.prose(&format!("  {id}"), CAUSE_INDENT, &text, Style::Plain);

@@ -17,8 +17,6 @@ use brunt_stats::server::ServerCounts;
 use brunt_stats::summary::Summary;
 use brunt_stats::timeline::TimelinePoint;
 
-/// Rows of a table; of more, one less is shown and the others are merged or counted.
-const ROWS_MAX: usize = 6;
 /// Outages, which are told of again in the verdict.
 const OUTAGES_MAX: usize = 4;
 /// Bars of the line over time, which leaves room for its scale.
@@ -30,7 +28,9 @@ const PIECES_MIN: usize = 5;
 pub(super) fn write(page: &mut Page<'_>, summary: &Summary) {
     servers(page, summary);
     outages(page, summary);
-    over_time(page, summary);
+    if page.room.has_lesser_facts {
+        over_time(page, summary);
+    }
 }
 
 /// What one server did from the beginning of the window on.
@@ -43,10 +43,10 @@ struct ServerLine {
 
 /// The servers side by side, where there are several; the nodes of a cluster say how much they sent on.
 fn servers(page: &mut Page<'_>, summary: &Summary) {
-    if summary.servers().len() < 2 {
+    if summary.servers().len() < 2 || page.room.rows < 2 {
         return;
     }
-    let lines = server_lines(summary);
+    let lines = server_lines(summary, page.room.rows);
     let all: f64 = lines.iter().map(|line| line.done_per_s).sum();
     let is_cluster = summary.record.run.cluster.is_some();
     let has_cpu = lines.iter().any(|line| line.cpu_ns.is_some());
@@ -76,7 +76,7 @@ fn servers(page: &mut Page<'_>, summary: &Summary) {
 }
 
 /// Where there are many, those that failed most, then the busiest, in the order of the plan; the others as one.
-fn server_lines(summary: &Summary) -> Vec<ServerLine> {
+fn server_lines(summary: &Summary, rows_max: usize) -> Vec<ServerLine> {
     let seconds = summary.window.seconds();
     let polled_servers = summary.record.plan.polled_servers();
     let mut lines: Vec<ServerLine> = Vec::new();
@@ -91,7 +91,7 @@ fn server_lines(summary: &Summary) -> Vec<ServerLine> {
             cpu_ns: span.and_then(|span| span.cpu_ns_per_request()),
         });
     }
-    if lines.len() <= ROWS_MAX {
+    if lines.len() <= rows_max {
         return lines;
     }
     let mut worst: Vec<usize> = (0..lines.len()).collect();
@@ -99,7 +99,7 @@ fn server_lines(summary: &Summary) -> Vec<ServerLine> {
         (lines[*index].counts.failed + lines[*index].counts.given_up, lines[*index].counts.answered)
     };
     worst.sort_by_key(|index| std::cmp::Reverse(rank(index)));
-    worst.truncate(ROWS_MAX - 1);
+    worst.truncate(rows_max - 1);
     let count = lines.len() - worst.len();
     let mut rest = ServerLine {
         name: format!("rest-{count}"),
@@ -145,7 +145,7 @@ fn outages(page: &mut Page<'_>, summary: &Summary) {
         return;
     }
     shown.sort_by_key(|outage| std::cmp::Reverse(outage.length_ns().unwrap_or(u64::MAX)));
-    shown.truncate(OUTAGES_MAX);
+    shown.truncate(OUTAGES_MAX.min(page.room.rows));
     shown.sort_by_key(|outage| (outage.start_ns, outage.server));
     let mut grid = Grid::new(vec![
         Column::of_words("outage", 17),

@@ -17,8 +17,6 @@ use brunt_stats::op_summary::OpSummary;
 use brunt_stats::summary::Summary;
 use brunt_stats::verdict::{Trust, TrustWord};
 
-/// Rows below the first. Of more, the busiest are shown and the others merged.
-const ROWS_MAX: usize = 6;
 /// Percentiles beside each other.
 const QUANTILES_MAX: usize = 6;
 
@@ -28,16 +26,19 @@ pub(super) struct Line {
     pub(super) response: LatencySummary,
     /// Completed per second; `None` where no reply was asked for.
     done: Option<f64>,
+    /// Keys that were hit, and those that were hit or missed.
+    hits: [u64; 2],
     failed: u64,
 }
 
 impl Line {
     fn of(row: &Row<'_>) -> Self {
-        let OpSummary { latency, rate, requests, .. } = row.summary;
+        let OpSummary { latency, rate, requests, keys, .. } = row.summary;
         Self {
             name: row.name('.'),
             response: latency.response.summary.clone(),
             done: (!is_unacknowledged(row.summary)).then_some(rate.completed),
+            hits: [keys.hit, keys.hit + keys.miss],
             failed: requests.failed() + requests.given_up,
         }
     }
@@ -51,7 +52,17 @@ impl Line {
             name: format!("rest-{}", rows.len()),
             response: LatencySummary::with(&histogram, quantiles),
             done: Some(lines.iter().filter_map(|line| line.done).sum()),
+            hits: [0, 1].map(|index| lines.iter().map(|line| line.hits[index]).sum()),
             failed: lines.iter().map(|line| line.failed).sum(),
+        }
+    }
+
+    /// The hit ratio in per cent, which is 100 only where nothing was missed.
+    fn hit_percent(&self) -> String {
+        match self.hits {
+            [_, 0] => "-".to_owned(),
+            [hit, all] if hit == all => "100".to_owned(),
+            [hit, all] => format!("{:.1}", (hit as f64 / all as f64 * 1_000.0).floor() / 10.0),
         }
     }
 }
@@ -61,13 +72,13 @@ pub(crate) fn is_unacknowledged(summary: &OpSummary) -> bool {
     summary.requests.outcome(OutcomeClass::Unacknowledged) > 0 && summary.latency.response.summary.count == 0
 }
 
-/// The rows that are shown: classes of several operations give way first, then all but the busiest.
-pub(super) fn lines(summary: &Summary) -> Vec<Line> {
+/// The rows that are shown, so many below the first: classes of several operations give way first, then all but the busiest.
+fn lines(summary: &Summary, rows_max: usize) -> Vec<Line> {
     let mut rows = rows(summary);
-    if rows.len() > ROWS_MAX + 1 {
+    if rows.len() > rows_max + 1 {
         rows.retain(|row| !row.is_of_class());
     }
-    if rows.len() <= ROWS_MAX + 1 {
+    if rows.len() <= rows_max + 1 {
         return rows.iter().map(Line::of).collect();
     }
     let (first, others) = rows.split_at(1);
@@ -76,7 +87,7 @@ pub(super) fn lines(summary: &Summary) -> Vec<Line> {
     by_rate.sort_by(|one, other| {
         others[*other].summary.rate.completed.total_cmp(&others[*one].summary.rate.completed)
     });
-    let (busiest, rest) = by_rate.split_at(ROWS_MAX - 1);
+    let (busiest, rest) = by_rate.split_at(rows_max - 1);
     let mut busiest = busiest.to_vec();
     busiest.sort_unstable();
     let rest: Vec<Row<'_>> = rest.iter().map(|index| others[*index]).collect();
@@ -128,8 +139,8 @@ pub(crate) fn interval(summary: &OpSummary, quantile: Quantile, value_ns: u64) -
 }
 
 /// The table; where more percentiles are asked for than fit beside each other, several in one unit.
-pub(super) fn grids(summary: &Summary, layout: &Layout) -> Vec<Grid> {
-    let (mut lines, rows) = (lines(summary), rows(summary));
+pub(super) fn grids(summary: &Summary, layout: &Layout, rows_max: usize) -> Vec<Grid> {
+    let (mut lines, rows) = (lines(summary, rows_max), rows(summary));
     let names: Vec<String> = lines.iter().map(|line| line.name.clone()).collect();
     lines.iter_mut().zip(row::cut(&names)).for_each(|(line, name)| line.name = layout.in_characters(&name));
     let quantiles = summary.record.plan.shown_quantiles();
@@ -141,9 +152,10 @@ pub(super) fn grids(summary: &Summary, layout: &Layout) -> Vec<Grid> {
     let unit = layout.unit.unwrap_or_else(|| unit_of(&all));
     let max = max.texts(unit).times;
     let texts: Vec<Texts> = figures.iter().map(|column| column.texts(unit)).collect();
+    let has_hits = lines.iter().any(|line| line.hits[1] > 0);
     let parts = quantiles.chunks(QUANTILES_MAX).zip(texts.chunks(QUANTILES_MAX)).enumerate();
     let grid = |(place, (quantiles, texts)): (usize, (&[Quantile], &[Texts]))| {
-        let mut grid = Grid::new(columns(unit, quantiles, place == 0));
+        let mut grid = Grid::new(columns(unit, quantiles, place == 0, has_hits));
         for (index, line) in lines.iter().enumerate() {
             let style = if index == 0 { Style::Bold } else { Style::Plain };
             let mut row = vec![Cell::new(line.name.clone(), style)];
@@ -152,6 +164,9 @@ pub(super) fn grids(summary: &Summary, layout: &Layout) -> Vec<Grid> {
                 let failed = if line.failed > 0 { Style::Bad } else { style };
                 row.push(Cell::new(max[index].clone(), style));
                 row.push(Cell::new(line.done.map_or("-".to_owned(), rate), style));
+                if has_hits {
+                    row.push(Cell::new(line.hit_percent(), style));
+                }
                 row.push(Cell::new(line.failed.to_string(), failed));
             }
             grid.push(row);
@@ -164,21 +179,22 @@ pub(super) fn grids(summary: &Summary, layout: &Layout) -> Vec<Grid> {
     parts.map(grid).collect()
 }
 
-/// The columns of a table; a narrow terminal loses p90, then p99.99, then what failed.
-fn columns(unit: TimeUnit, quantiles: &[Quantile], is_first: bool) -> Vec<Column> {
+/// The columns of a table; a narrow terminal loses the hits, then p90, then p99.99, then what failed.
+fn columns(unit: TimeUnit, quantiles: &[Quantile], is_first: bool, has_hits: bool) -> Vec<Column> {
     let mut columns = vec![Column::of_words(format!("response/{unit}"), 11)];
     for (index, quantile) in quantiles.iter().enumerate() {
         let column = Column::of_numbers(quantile.to_string(), if index == 0 { 9 } else { 8 });
         columns.push(match *quantile {
-            Quantile::P90 => column.lost_as(0),
-            Quantile::P9999 => column.lost_as(1),
+            Quantile::P90 => column.lost_as(1),
+            Quantile::P9999 => column.lost_as(2),
             _ => column,
         });
     }
     if is_first {
         columns.push(Column::of_numbers("max", 8));
         columns.push(Column::of_numbers("done/s", 10));
-        columns.push(Column::of_numbers("failed", 8).lost_as(2));
+        columns.extend(has_hits.then(|| Column::of_numbers("hit%", 6).lost_as(0)));
+        columns.push(Column::of_numbers("failed", 8).lost_as(3));
     }
     columns
 }

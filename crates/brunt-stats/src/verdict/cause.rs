@@ -6,6 +6,7 @@
 
 use super::{Evidence, Judgement};
 use crate::check::{Check, CheckStatus};
+use std::borrow::Cow;
 
 /// What kind of trouble it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -70,7 +71,7 @@ pub struct Cause {
     /// What happened, with its number: `outage of 1.57 s at 127.0.0.1:17112`.
     pub sentence: String,
     /// What to do about it, in one line; empty where there is nothing to do.
-    pub fix: &'static str,
+    pub fix: Cow<'static, str>,
     /// The checks that show it, in the order of the verdict; none of an outage or an agent, which have tables of their own.
     pub checks: Vec<&'static str>,
     /// The checks that found only what it led to, in the order of the verdict.
@@ -132,7 +133,7 @@ pub(super) fn all(evidence: &Evidence<'_>, checks: &[Check], candidates: &[Candi
 fn finding(check: &Check) -> Cause {
     let sentence = check.message.clone();
     let (kind, checks, follows) = (CauseKind::Finding, vec![check.id], Vec::new());
-    Cause { kind, sentence, fix: check.fix, checks, follows, sets_load: false }
+    Cause { kind, sentence, fix: check.fix.clone(), checks, follows, sets_load: false }
 }
 
 /// A lost agent or an outage stands first. Then counts how bad the worst is that a cause accounts for, and how much that is; the load of

@@ -98,7 +98,7 @@ pub static EXPLANATIONS: &[Explanation] = &[
     ),
     explanation(
         "STEAL",
-        "time that the hypervisor took from the workers' processors; time that the worst worker was ready to run and did not",
+        "time that the hypervisor took from the workers' processors; time that the worst worker waited for a CPU",
         ["> 0.5 %; > 0.5 %", "> 2 %; > 2 %, where an open loop's LAG is NOT TRUSTED"],
         "Other virtual machines or programs ran on the processors of this host. Client, kernel and a server here are slowed down alike.",
         "a dedicated host, other processors (--cpus), or a quieter time",

@@ -79,7 +79,7 @@ pub(super) fn lost_agent(evidence: &Evidence<'_>, open: &OpenChecks<'_>) -> Opti
     Some(Cause {
         kind: CauseKind::LostAgent,
         sentence: format!("agent {name} was lost while it measured ({reason})"),
-        fix: "see what ended it (its log, its host), and run again",
+        fix: "see what ended it (its log, its host), and run again".into(),
         checks: Vec::new(),
         follows: open.those(&[("SHORT", true), ("RATE", true), ("LITTLE", true)]),
         sets_load: false,
@@ -97,7 +97,7 @@ pub(super) fn cause(evidence: &Evidence<'_>, open: &OpenChecks<'_>) -> Option<Ca
             percent(share(garbage(evidence), sent).min(1.0)),
             sent
         ),
-        fix: check.fix,
+        fix: check.fix.clone(),
         checks: vec![check.id],
         follows: open.those(&[("SAMPLES", true), ("RATE", true), ("ERR", true)]),
         sets_load: false,

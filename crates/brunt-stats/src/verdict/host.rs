@@ -126,7 +126,7 @@ pub(super) fn run_delay(evidence: &Evidence<'_>) -> Option<StealSource> {
         .filter(|(worker, _)| worker.run_delay_ns.is_some())?;
     let switches = worker.involuntary_switches as f64 / (worker.wall_ns as f64 / 1e9);
     let message = format!(
-        "worker {} was ready to run and did not for {} of the window (run delay, {} involuntary switches/s)",
+        "worker {} waited for a CPU for {} of the window (run delay, {} involuntary switches/s)",
         worker.worker,
         percent(value),
         rounded(switches),

@@ -28,7 +28,7 @@ const WAKE_UPS_MAX: f64 = 4.0;
 const WAKE_UP_ONE: f64 = 2.0;
 /// A thread wants this much of a processor to be free.
 const FREE_MIN: f64 = 0.5;
-/// A client that lacked its processor for more than this share of the window accuses no server of a backlog.
+/// A worker that waited for a CPU for more than this fraction of the window, and had little time left, accuses no server of a backlog.
 const STARVED: f64 = 0.2;
 /// Where a worker lacked its processor for this share of the window, requests that were never sent are no surprise.
 const UNSENT_MIN: f64 = 0.05;
@@ -37,11 +37,13 @@ const SHARED_FIX: &str =
     "put them on different processors: --cpus for the client, taskset (brunt serve: --cpus) for the server";
 const NEIGHBOUR_FIX: &str = "stop what else runs on these processors, or pin the workers to others (--cpus)";
 
-/// A backlog is the client's where a worker had no time left, or lacked its processor for so long that it cannot be told.
+/// A backlog is the client's if a worker had no time left, or little of it because it waited for a CPU. One that idled for a fifth of the
+/// window had nothing to do in it: the server had not answered.
 pub(super) fn is_limit(evidence: &Evidence<'_>, open: &OpenChecks<'_>) -> bool {
     let is_starved =
         worst(evidence, |worker| denied_ns(worker, evidence)).is_some_and(|(_, denied)| denied > STARVED);
-    open.has("SAT") && (is_starved || open.get("CPU").is_some_and(|check| check.value >= BUSY))
+    let is_out_of_time = |taken: f64| taken >= BUSY || is_starved && taken >= CPU.caution;
+    open.has("SAT") && open.get("CPU").is_some_and(|check| is_out_of_time(check.value))
 }
 
 /// Does a disturbance of this share of the window move this percentile?
@@ -139,7 +141,7 @@ pub(super) fn too_many_threads(evidence: &Evidence<'_>, open: &OpenChecks<'_>) -
             worker.worker,
             percent(delayed)
         ),
-        fix: "use no more --threads than there are processors",
+        fix: "use no more --threads than there are processors".into(),
         checks: open.those(&[("STEAL", stolen(evidence).is_none_or(|arm| arm.status <= CheckStatus::Ok))]),
         follows: of_delay(evidence, open, delayed, lag),
         sets_load: sets_load(evidence, delayed),
@@ -161,7 +163,7 @@ pub(super) fn busy_client(evidence: &Evidence<'_>, open: &OpenChecks<'_>) -> Opt
     let cause = Cause {
         kind: CauseKind::BusyClient,
         sentence: format!("busy client: worker {} worked for {} of the window", worker.worker, percent(busy)),
-        fix,
+        fix: fix.into(),
         checks: open.those(&[("CPU", true)]),
         follows: open.those(&[
             ("RATE", is_limit || open.has("LAG")),
@@ -225,7 +227,7 @@ pub(super) fn shared_processor(evidence: &Evidence<'_>, open: &OpenChecks<'_>) -
     let cause = Cause {
         kind: CauseKind::SharedProcessor,
         sentence,
-        fix: SHARED_FIX,
+        fix: SHARED_FIX.into(),
         checks: open.those(&[("COLO", true), ("STEAL", is_steal)]),
         follows: of_delay(evidence, open, delayed, lag),
         sets_load: sets_load(evidence, delayed),
@@ -287,7 +289,8 @@ pub(super) fn neighbour(evidence: &Evidence<'_>, open: &OpenChecks<'_>) -> Optio
     };
     let follows = of_delay(evidence, open, taken, is_more_than_waking);
     let checks = open.those(&[("STEAL", true)]);
-    let cause = Cause { kind, sentence, fix, checks, follows, sets_load: sets_load(evidence, taken) };
+    let cause =
+        Cause { kind, sentence, fix: fix.into(), checks, follows, sets_load: sets_load(evidence, taken) };
     cause.explaining()
 }
 
@@ -306,7 +309,7 @@ pub(super) fn stop(evidence: &Evidence<'_>, open: &OpenChecks<'_>) -> Option<Cau
     let cause = Cause {
         kind: CauseKind::ClientStop,
         sentence: format!("the client stood still for {}{more}", time(longest.stalls.longest_ns)),
-        fix: check.fix,
+        fix: check.fix.clone(),
         checks: vec![check.id],
         follows: open.those(&[("LAG", late), ("CI-THIN", is_thin), ("UNTIL", is_thin || late)]),
         sets_load: false,
@@ -339,7 +342,7 @@ pub(super) fn wake_ups(evidence: &Evidence<'_>, open: &OpenChecks<'_>) -> Option
             percent(busy),
             time(wake_up_ns as u64),
         ),
-        fix,
+        fix: fix.into(),
         checks: vec![check.id],
         follows: open.those(&[("UNTIL", true)]),
         sets_load: false,

@@ -9,7 +9,10 @@ use super::{Evidence, LastHalf, OpenLoop, RequestTarget, SAMPLES_MIN, outage};
 use crate::check::{Check, CheckStatus, Limits};
 use crate::number_text::{percent, rounded, share};
 use crate::steady::Series;
+use std::borrow::Cow;
 
+/// Of what a saturated server answered, this fraction is advised to be offered.
+const OFFERED: f64 = 0.8;
 /// Share of scheduled requests that may remain unsent.
 const RATE: Limits = Limits { caution: 0.001, not_trusted: 0.01 };
 /// By which share completions may fall short of the offered rate in the last half of the window.
@@ -112,16 +115,20 @@ pub(super) fn cause(evidence: &Evidence<'_>, open: &OpenChecks<'_>) -> Option<Ca
     if let Some((_, delayed)) =
         worst(evidence, |worker| denied_ns(worker, evidence)).filter(|(_, delayed)| *delayed > STEAL.caution)
     {
-        sentence += &format!(" and was kept from its processor for up to {}", percent(delayed));
+        sentence += &format!(" and waited for a CPU for up to {}", percent(delayed));
     }
     let latency = [Series::P50, Series::P99, Series::Throughput];
     let moved = |id: &str| latency.into_iter().any(|series| evidence.steady.fires(id, series));
     Some(Cause {
         kind: CauseKind::SaturatedServer,
         sentence,
-        fix: "offer less than the server answered (--rate), or let brunt search find the highest rate that it keeps up with",
+        fix: Cow::Owned(format!(
+            "--rate {} (80 % of what it answered), or let brunt search find the highest rate that it keeps up with",
+            rounded(OFFERED * answered / seconds)
+        )),
         checks: vec![check.id],
         follows: open.those(&[
+            ("SAMPLES", true),
             ("RATE", true),
             ("LAG", true),
             ("CI-THIN", true),

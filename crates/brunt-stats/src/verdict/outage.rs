@@ -145,7 +145,7 @@ pub(super) fn cause(evidence: &Evidence<'_>, open: &OpenChecks<'_>) -> Option<Ca
         ("CACHE", effects.restarted()),
     ]);
     let fix = "see what the server did then (its log, its host)";
-    let cause = Cause { kind, sentence, fix, checks: Vec::new(), follows, sets_load: false };
+    let cause = Cause { kind, sentence, fix: fix.into(), checks: Vec::new(), follows, sets_load: false };
     if is_seen { Some(cause) } else { cause.explaining() }
 }
 
@@ -298,7 +298,7 @@ fn overlap_ns(outage: &Outage, span: &Range<u64>, drained_ns: u64) -> u64 {
 /// Which servers' requests were given up before they were sent, and for how long each server was gone; empty where none was.
 pub(super) fn unsent_for(servers: &[DownServer]) -> String {
     let missed: Vec<&DownServer> = servers.iter().filter(|server| server.given_up > 0).collect();
-    told(&missed, |server| format!("{} answered nobody for {}", server.name, time(server.gone_ns)))
+    told(&missed, |server| format!("{} was down for {}", server.name, time(server.gone_ns)))
 }
 
 /// Which servers were gone in the last half of the window, which lasted so long; empty where none of them was.
@@ -306,13 +306,13 @@ pub(super) fn gone_late(servers: &[DownServer], half_seconds: f64) -> String {
     let least_ns = LATE_SHARE_MIN * half_seconds * 1e9;
     let late: Vec<&DownServer> =
         servers.iter().filter(|server| server.late_ns > 0 && server.late_ns as f64 >= least_ns).collect();
-    told(&late, |server| format!("{} answered nobody for {} of it", server.name, time(server.late_ns)))
+    told(&late, |server| format!("{} was down for {} of it", server.name, time(server.late_ns)))
 }
 
 fn told(servers: &[&DownServer], say: impl Fn(&DownServer) -> String) -> String {
     let mut parts: Vec<String> = servers.iter().take(NAMED_MAX).map(|server| say(server)).collect();
     if servers.len() > NAMED_MAX {
-        parts.push(format!("{} other servers were gone, too", servers.len() - NAMED_MAX));
+        parts.push(format!("{} other servers were down, too", servers.len() - NAMED_MAX));
     }
     parts.join(", ")
 }

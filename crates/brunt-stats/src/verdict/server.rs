@@ -9,6 +9,7 @@ use crate::check::{Check, CheckStatus};
 use crate::number_text::{percent, rounded};
 use crate::server_stats::{CounterReset, Growth, StatComparison};
 use crate::steady::Series;
+use std::borrow::Cow;
 
 /// A stock that grows by no more than this part of itself over the window is not filling.
 const GROWTH_MAX: f64 = 0.05;
@@ -24,13 +25,9 @@ pub(super) fn identity(evidence: &Evidence<'_>) -> Check {
         Some(true) => {
             (CheckStatus::Ok, "every server has shown a certificate for its name by an issuer we trust")
         }
-        Some(false) => (
-            CheckStatus::Caution,
-            "no certificate was verified (--tls-insecure): whoever answered was taken for the server",
-        ),
+        Some(false) => (CheckStatus::Caution, "certificates not verified (--tls-insecure)"),
     };
-    let fix =
-        "give --tls-ca FILE with the certificate of whoever issues the servers', in place of --tls-insecure";
+    let fix = "--tls-ca FILE in place of --tls-insecure";
     let value = if status == CheckStatus::Ok { 0.0 } else { 1.0 };
     Check::judged("PEER", status, message.to_owned(), fix, value, 0.0)
 }
@@ -47,10 +44,8 @@ pub(super) fn agreement(evidence: &Evidence<'_>) -> Check {
     }
     if let Some((server, upset)) = upsets.first() {
         let what = match upset {
-            CounterReset::Restarted => "was started anew during the run: what it counted before is gone",
-            CounterReset::Reset => {
-                "has smaller counters than before in the same process: somebody reset them"
-            }
+            CounterReset::Restarted => "was restarted during the run",
+            CounterReset::Reset => "reset its counters during the run",
         };
         let fix = "keep the server running, and its counters, for the length of a run";
         let message = format!("{server} {what}");
@@ -151,7 +146,7 @@ pub(super) fn cache(evidence: &Evidence<'_>) -> Check {
             *to,
             percent(cache.window.hit_ratio().unwrap_or(0.0))
         );
-        let fix = "latencies may look steady while the hit ratio is not: fill it first (preload), or give a longer --warmup";
+        let fix = "fill the cache first (preload), or use a longer --warmup";
         return Check::judged("CACHE", CheckStatus::Caution, message, fix, growth.share(), GROWTH_MAX);
     }
     let hits = match cache.window.hit_ratio() {
@@ -188,10 +183,10 @@ pub(super) fn cause(evidence: &Evidence<'_>, open: &OpenChecks<'_>) -> Option<Ca
         _ => return None,
     };
     let is_changing = evictions.is_some() || growth.is_some();
-    let fix = check.map_or(
-        "fill the cache first (preload), or give a longer --warmup: latencies are of a mix of hits and misses that changes",
-        |check| check.fix,
-    );
+    let fix = check
+        .map_or(Cow::Borrowed("fill the cache first (preload), or use a longer --warmup"), |check| {
+            check.fix.clone()
+        });
     // Where CACHE finds nothing, it is the motion that shows it.
     let shown = |id: &str| check.is_none() && moved(id);
     Some(Cause {

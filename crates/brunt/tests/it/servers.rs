@@ -178,7 +178,7 @@ fn check_rows(measured: &Measured, others: &[Server], gone: &str) {
     let check = |id: &str| checks.iter().find(|check| check["id"] == id).unwrap();
     assert_eq!(check("CONSERVE")["status"], "ok", "{text}");
     let told = check("ERR")["message"].as_str().unwrap().to_owned();
-    assert!(told.contains(&format!("never sent because {gone} answered nobody for")), "{told}");
+    assert!(told.contains(&format!("never sent because {gone} was down for")), "{told}");
 }
 
 /// A closed loop over two servers of which one is killed: every slot that wants it has it for a time-out, and then goes on.

@@ -175,7 +175,7 @@ fn restarts_are_reported() {
     let measured = Measured::of(&run.wait_with_output().unwrap());
     let (status, message) = check(&measured, "SERVER");
     assert_eq!(status, "caution", "{}", measured.text);
-    assert!(message.starts_with(&format!("{address} was started anew during the run")), "{message}");
+    assert!(message.starts_with(&format!("{address} was restarted during the run")), "{message}");
     assert_eq!(measured.at("server_stats.agreement").as_array().unwrap().len(), 0);
 }
 

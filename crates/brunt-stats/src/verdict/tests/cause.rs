@@ -58,10 +58,10 @@ fn saturated(evidence: &mut Evidence<'_>) {
 }
 
 /// What to do about the first cause.
-fn fix(change: Change) -> &'static str {
+fn fix(change: Change) -> String {
     let mut evidence = Evidence { measure_ns: MEASURE_NS, ..ordinary() };
     change(&mut evidence);
-    Verdict::of(&evidence).causes()[0].fix
+    Verdict::of(&evidence).causes()[0].fix.to_string()
 }
 
 /// The first line, and each cause as its name, the checks that show it, and those that follow from it.
@@ -78,7 +78,7 @@ fn told(change: Change) -> (String, Vec<String>) {
     // A check has no fix beside that of its cause.
     let lag = verdict.checks.iter().find(|check| check.id == "LAG").unwrap();
     let of_lag = verdict.causes().iter().find(|cause| cause.ids().any(|id| id == "LAG"));
-    assert_eq!(lag.fix, of_lag.map_or("", |cause| cause.fix));
+    assert_eq!(lag.fix, of_lag.map_or("", |cause| &cause.fix));
     let name = |cause: &Cause| {
         format!("{}: {} > {}", cause.kind.name(), cause.checks.join(" "), cause.follows.join(" "))
     };
@@ -455,17 +455,29 @@ fn a_backlog_is_the_clients_or_the_servers() {
             "client and server on one processor, that of worker 1, in 100 % of 500 looks · NOT TRUSTED: SAT LAG",
             &["shared_processor: STEAL COLO > SAT LAG CPU"],
         ),
+        // One that idled for a fifth of the window had nothing to do, however long it waited for a CPU.
+        (
+            |evidence| {
+                saturated(evidence);
+                workers(evidence, vec![worker(0.03, 0.7)]);
+                late(evidence, Quantile::P50, 390_000);
+                evidence.completed = 0;
+            },
+            "saturated server: 4000 of 10000 requests/s answered in the last half of the window, the busiest worker worked for 3.00 % \
+             and waited for a CPU for up to 70.0 % · NOT TRUSTED: SAMPLES SAT LAG",
+            &["saturated_server: SAT > SAMPLES LAG", "finding: STEAL > "],
+        ),
         // Others had its processor for so long that the server is accused of nothing.
         (
             |evidence| {
                 saturated(evidence);
-                workers(evidence, vec![worker(0.3, 0.21)]);
+                workers(evidence, vec![worker(0.5, 0.31)]);
                 late(evidence, Quantile::P50, 390_000);
                 processors(evidence, 14, 3, 1);
             },
-            "busy neighbour: worker 1 waited for its processor for 21.0 % of the window, others used 1.00 processors · \
+            "busy neighbour: worker 1 waited for its processor for 31.0 % of the window, others used 1.00 processors · \
              NOT TRUSTED: SAT LAG",
-            &["busy_neighbour: STEAL > SAT LAG"],
+            &["busy_neighbour: STEAL > SAT LAG CPU"],
         ),
     ]);
 }
