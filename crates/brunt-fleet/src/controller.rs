@@ -82,6 +82,13 @@ enum State {
     Measuring,
     Ended,
 }
+/// How a link to an agent ended while that measured.
+#[derive(Clone, Debug)]
+struct LostLink {
+    why: String,
+    /// How long after the schedule began that was noticed.
+    after_ns: u64,
+}
 
 struct Peer {
     name: String,
@@ -91,7 +98,9 @@ struct Peer {
     workers: Range<u32>,
     state: State,
     /// Why it was lost while it measured.
-    lost: Option<String>,
+    lost: Option<LostLink>,
+    /// When the schedule of the last run began, on our clock.
+    began_ns: u64,
     data: Option<RunData>,
     /// Heard, and not yet handed on.
     intervals: Vec<Interval>,
@@ -168,7 +177,8 @@ impl Fleet {
             weight: peer.info.weight,
             clock_lead_ns: peer.offset.lead_ns,
             clock_error_ns: peer.offset.error_ns,
-            lost: peer.lost.clone(),
+            lost: peer.lost.as_ref().map(|lost| lost.why.clone()),
+            lost_after_ns: peer.lost.as_ref().map(|lost| lost.after_ns),
         };
         self.peers.iter().map(record).collect()
     }
@@ -274,6 +284,7 @@ impl Peer {
             workers: 0..0,
             state: State::Ended,
             lost: None,
+            began_ns: 0,
             data: None,
             intervals: Vec::new(),
             pings: 0,
@@ -354,7 +365,8 @@ impl Peer {
         if self.state != State::Measuring {
             return Err(self.blame(&why));
         }
-        (self.state, self.lost) = (State::Ended, Some(why));
+        let after_ns = brunt_engine::monotonic_ns().saturating_sub(self.began_ns);
+        (self.state, self.lost) = (State::Ended, Some(LostLink { why, after_ns }));
         Ok(())
     }
 
@@ -496,11 +508,11 @@ impl<'a> ControllerSide<'a> {
     /// No other part of the run is left.
     fn check_lost(&self) -> Result<bool, RemoteError> {
         let peers = &self.fleet.peers;
-        let Some((peer, why)) = peers.iter().find_map(|peer| Some((peer, peer.lost.as_ref()?))) else {
+        let Some((peer, lost)) = peers.iter().find_map(|peer| Some((peer, peer.lost.as_ref()?))) else {
             return Ok(false);
         };
         let are_all_lost = self.fleet.own_workers == 0 && peers.iter().all(|peer| peer.lost.is_some());
-        if are_all_lost { Err(peer.blame(why)) } else { Ok(true) }
+        if are_all_lost { Err(peer.blame(&lost.why)) } else { Ok(true) }
     }
 
     /// Ends what has not ended, without a result.
@@ -540,7 +552,7 @@ impl Coordinator for ControllerSide<'_> {
         for peer in &mut self.fleet.peers {
             let monotonic_ns = peer.offset.theirs(start_ns);
             peer.send_message(&ToAgent::Start { monotonic_ns })?;
-            peer.state = State::Measuring;
+            (peer.state, peer.began_ns) = (State::Measuring, start_ns);
         }
         Ok(start_ns)
     }

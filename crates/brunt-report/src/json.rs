@@ -620,8 +620,17 @@ fn indices<T: Copy>(items: &[T]) -> Vec<(usize, T)> {
 }
 
 fn agent(agent: &AgentRecord) -> Value {
-    let AgentRecord { name, host, first_worker, workers, weight, clock_lead_ns, clock_error_ns, lost } =
-        agent;
+    let AgentRecord {
+        name,
+        host,
+        first_worker,
+        workers,
+        weight,
+        clock_lead_ns,
+        clock_error_ns,
+        lost,
+        lost_after_ns,
+    } = agent;
     json!({
         "name": name,
         "host": host,
@@ -631,6 +640,7 @@ fn agent(agent: &AgentRecord) -> Value {
         "clock_lead_ns": clock_lead_ns,
         "clock_error_ns": clock_error_ns,
         "lost": lost,
+        "lost_after_ns": lost_after_ns,
     })
 }
 

@@ -24,4 +24,7 @@ pub struct AgentRecord {
     /// Why it was lost while it measured; what it recorded up to then is in the totals.
     #[serde(default)]
     pub lost: Option<String>,
+    /// How long after the schedule began that was noticed, in nanoseconds.
+    #[serde(default)]
+    pub lost_after_ns: Option<u64>,
 }

@@ -162,6 +162,17 @@ pub struct LastHalf {
     pub seconds: f64,
 }
 
+/// An agent that was lost while it measured.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct LostAgent {
+    /// As it was named.
+    pub name: String,
+    /// What became of it.
+    pub reason: String,
+    /// How long after the window began that was noticed, 0 before; `None` in results of versions that did not record it.
+    pub after_ns: Option<u64>,
+}
+
 /// What the checks look at.
 #[derive(Clone, Debug, Default)]
 pub struct Evidence<'a> {
@@ -225,8 +236,8 @@ pub struct Evidence<'a> {
     pub is_verified: bool,
     /// Does the plan ask for values to be checked in full?
     pub is_verify_asked: bool,
-    /// An agent that was lost while it measured, and why.
-    pub lost_agent: Option<(String, String)>,
+    /// An agent that was lost while it measured.
+    pub lost_agent: Option<LostAgent>,
     /// Several hosts carried the plan out.
     pub is_fleet: bool,
     /// The servers are reached by Unix sockets.

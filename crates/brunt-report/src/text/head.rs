@@ -207,7 +207,12 @@ fn window(summary: &Summary) -> Vec<String> {
     }
     let mut facts = vec![length];
     if record.run.interrupted {
-        facts.push("interrupted".to_owned());
+        let lost = record.agents.iter().find(|agent| agent.lost.is_some());
+        facts.push(
+            lost.map_or("interrupted".to_owned(), |agent| {
+                format!("ended when agent {} was lost", agent.name)
+            }),
+        );
     }
     facts.extend(record.plan.stop.requests.map(|requests| format!("at most {requests} requests")));
     facts.extend(record.plan.stop.until.as_ref().map(|look| format!("until {}", look.until)));

@@ -1,6 +1,7 @@
 //! Gathers what the checks look at from the record of a run and its sums.
 
 use super::all_connections;
+use crate::agent::AgentRecord;
 use crate::interval::SLICE_NS;
 use crate::measured_window::MeasuredWindow;
 use crate::op_summary::{ClassSummary, OpRow, OpSummary};
@@ -10,7 +11,9 @@ use crate::run_record::RunRecord;
 use crate::steady::Steadiness;
 use crate::store::IntervalStore;
 use crate::verdict::little::{ClosedLoop, InSystem};
-use crate::verdict::{Evidence, FaultEvidence, LagRow, LastHalf, OpenLoop, RequestTarget, server_evidence};
+use crate::verdict::{
+    Evidence, FaultEvidence, LagRow, LastHalf, LostAgent, OpenLoop, RequestTarget, server_evidence,
+};
 use brunt_plan::op::{ClassId, OpKind};
 use brunt_plan::outcome::OutcomeClass;
 use brunt_plan::phase::Phase;
@@ -66,7 +69,7 @@ pub(super) fn evidence<'a>(
         steady_beside: Steadiness::default(),
         measure_ns: window.measure_ns,
         window_ns: window.duration_ns(),
-        lost_agent: record.agents.iter().find_map(|agent| Some((agent.name.clone(), agent.lost.clone()?))),
+        lost_agent: record.agents.iter().find_map(|agent| lost_agent(agent, window)),
         is_fleet: !record.agents.is_empty(),
         servers: server_evidence(plan, is_earlier, &books, &run.server_records, window)
             .without_replicas(run.counts.replicas_missed),
@@ -183,4 +186,14 @@ fn last_half(plan: &Plan, store: &IntervalStore, window: &MeasuredWindow) -> Opt
     let of_class = |class: ClassId| is_offered(&plan.classes[usize::from(class)]);
     let answered = store.timeline.answered_within(half_ns..window.end_ns, window.end_ns, of_class);
     Some(LastHalf { offered, answered, seconds })
+}
+
+/// An agent that was lost.
+fn lost_agent(agent: &AgentRecord, window: &MeasuredWindow) -> Option<LostAgent> {
+    let after_ns = |after_ns: u64| (window.start_ns + after_ns).saturating_sub(window.measure_ns);
+    Some(LostAgent {
+        name: agent.name.clone(),
+        reason: agent.lost.clone()?,
+        after_ns: agent.lost_after_ns.map(after_ns),
+    })
 }

@@ -4,11 +4,12 @@
 //! a good reply. Requests then wait for another connection, or for none, and a server that says what was not asked for is
 //! not known to be right in what it says else.
 
-use super::Evidence;
 use super::cause::{Cause, CauseKind, OpenChecks};
+use super::{Evidence, LostAgent};
 use crate::check::{Check, CheckStatus, Limits};
 use crate::fault::{Fault, FaultKind, FaultTable};
 use crate::number_text::{percent, share, time};
+use crate::steady::Series;
 use brunt_plan::phase::Phase;
 
 /// Share of requests for which bytes may come that are no reply: what ERR allows of failures, which they are.
@@ -75,13 +76,27 @@ pub(super) fn is_garbage(evidence: &Evidence<'_>) -> bool {
 
 /// Was an agent lost, with what it had not handed over yet?
 pub(super) fn lost_agent(evidence: &Evidence<'_>, open: &OpenChecks<'_>) -> Option<Cause> {
-    let (name, reason) = evidence.lost_agent.as_ref()?;
+    let LostAgent { name, reason, after_ns } = evidence.lost_agent.as_ref()?;
+    let when = match after_ns {
+        Some(0) => "before the window".to_owned(),
+        Some(after_ns) => format!("after {} of the window", time(*after_ns)),
+        None => "while it measured".to_owned(),
+    };
     Some(Cause {
         kind: CauseKind::LostAgent,
-        sentence: format!("agent {name} was lost while it measured ({reason})"),
+        sentence: format!("agent {name} was lost {when} ({reason})"),
         fix: "see what ended it (its log, its host), and run again".into(),
         checks: Vec::new(),
-        follows: open.those(&[("SHORT", true), ("RATE", true), ("LITTLE", true)]),
+        follows: open.those(&[
+            ("SAMPLES", true),
+            ("SHORT", true),
+            ("RATE", true),
+            ("SAT", true),
+            ("UNTIL", true),
+            ("DRIFT", evidence.steady.fires("DRIFT", Series::Throughput)),
+            ("SHIFT", evidence.steady.fires("SHIFT", Series::Throughput)),
+            ("LITTLE", true),
+        ]),
         sets_load: false,
     })
 }

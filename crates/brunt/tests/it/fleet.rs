@@ -237,12 +237,23 @@ fn check_named(ended: &(Output, Duration), agent: &Agent, reason: &str) {
     let text = String::from_utf8_lossy(&output.stderr);
     let last = text.lines().last().unwrap_or_default();
     assert_eq!(last, format!("brunt: agent {} {reason}; the run ended then", agent.address), "{text}");
+    // The first line of the verdict names it, and its missing counts are nobody's fault.
+    let leading = format!("\nagent {} was lost after ", agent.address);
+    assert!(text.contains(&leading) && text.contains(&format!(" of the window ({reason})\n")), "{text}");
     // What all have recorded up to then is reported, and marked.
     assert!(text.contains(&format!("LOST: it {reason}, which ended the run")), "{text}");
     let measured = Measured::of(output);
     assert_eq!(measured.exit, 1, "{text}");
     measured.check_books();
     assert!(measured.at("interrupted") == true && measured.count("requests.completed") > 0, "{text}");
+    let first = &measured.at("verdict.causes")[0];
+    assert_eq!(first["kind"], "lost_agent", "{text}");
+    let after_ns = measured.at("agents")[1]["lost_after_ns"].as_i64().unwrap();
+    assert!((1..60_000_000_000).contains(&after_ns), "{after_ns}: {text}");
+    for check in measured.at("verdict.checks").as_array().unwrap() {
+        let is_judged = !["CONSERVE", "SERVER"].contains(&check["id"].as_str().unwrap());
+        assert!(is_judged || check["status"] == "skipped", "{check}");
+    }
     let lost: Vec<bool> =
         measured.at("agents").as_array().unwrap().iter().map(|agent| agent["lost"] == reason).collect();
     assert_eq!(lost, [false, true]);

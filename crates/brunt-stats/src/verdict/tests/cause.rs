@@ -32,6 +32,10 @@ fn stopped(evidence: &mut Evidence<'_>) {
     evidence.outages = vec![outage()];
 }
 
+fn lost_agent(after_ns: Option<u64>) -> LostAgent {
+    LostAgent { name: "load2".to_owned(), reason: "no heartbeat for 4 s".to_owned(), after_ns }
+}
+
 /// This share of the client in a percentile of all requests.
 fn late(evidence: &mut Evidence<'_>, quantile: Quantile, error_ns: u64) {
     let errors = &mut evidence.lag_rows[0].errors;
@@ -175,11 +179,23 @@ fn an_outage_explains_what_falls_in_its_time() {
         // What a lost agent had in flight is unknown, and breaks no book.
         (
             |evidence| {
-                evidence.lost_agent = Some(("load2".to_owned(), "no heartbeat for 4 s".to_owned()));
+                evidence.lost_agent = Some(lost_agent(Some(4_120_000_000)));
                 evidence.books = vec![super::unbalanced_entry()];
             },
-            "agent load2 was lost while it measured (no heartbeat for 4 s) · TRUSTED up to p99.9",
+            "agent load2 was lost after 4.12 s of the window (no heartbeat for 4 s) · TRUSTED up to p99.9",
             &["lost_agent:  > "],
+        ),
+        // The rate falls when it is gone.
+        (
+            |evidence| {
+                stopped(evidence);
+                saturated(evidence);
+                evidence.lost_agent = Some(lost_agent(None));
+                evidence.open_loop = Some(OpenLoop { scheduled: 100_000, unsent: 400, given_up: 0 });
+                fire(&mut evidence.steady, Series::Throughput, 4);
+            },
+            "agent load2 was lost while it measured (no heartbeat for 4 s) · NOT TRUSTED: SAT",
+            &["lost_agent:  > RATE SAT DRIFT SHIFT", "outage:  > "],
         ),
         // Bytes that are no reply come first: they made the server look gone.
         (
