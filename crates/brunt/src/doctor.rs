@@ -9,7 +9,7 @@ use crate::exit::{Exit, Failure};
 use crate::host_facts::{HostFacts, TimeWaitReuse};
 use crate::limits::Needs;
 use crate::output::Outputs;
-use crate::terminal::show;
+use crate::terminal::{columns_of, show, wrapped};
 use crate::{campaign, measurement, run};
 use brunt_engine::{Address, TlsSettings};
 use brunt_plan::destination::Server;
@@ -23,8 +23,8 @@ use std::net::{Ipv4Addr, SocketAddr};
 
 /// A connection in the queue of a listening socket is rarely alone: the engine begins many at once.
 const BURST_MAX: u64 = 1_024;
-/// No line is longer, in characters.
-const WIDTH_MAX: usize = 100;
+/// How wide lines are where the text goes to no terminal.
+const WIDTH: usize = 80;
 /// Above this share of stolen time the tail shows other people's work.
 const STOLEN_MAX: f64 = 0.01;
 /// The kernel that brought epoll_pwait2, without which no wait is shorter than a millisecond.
@@ -108,13 +108,14 @@ pub(crate) fn doctor(flags: &cli::Repeated) -> Result<Exit, Failure> {
     findings.extend(judge(&plan, &addresses, &needs, &facts));
     findings.push(io_uring(&plan, &facts, brunt_engine::kernel_interface::io_uring_works()));
     findings.push(timestamps(&plan, brunt_engine::timestamps_work()));
+    let width = columns_of(io::stdout()).unwrap_or(WIDTH);
     let text = match flags.progress.quiet {
         true => findings
             .iter()
             .filter(|finding| finding.status == HostStatus::Fix)
-            .map(|finding| line(finding) + "\n")
+            .map(|finding| line(finding, width) + "\n")
             .collect(),
-        false => report(&findings, needs.connections, flags.progress.layout.details),
+        false => report(&findings, needs.connections, flags.progress.layout.details, width),
     };
     show(text, false);
     let is_fit = findings.iter().all(|finding| finding.status != HostStatus::Fix);
@@ -137,17 +138,19 @@ fn addresses(plan: &Plan) -> Result<Vec<Address>, String> {
 }
 
 /// What is not in order, the worst first, then the names of what is; with details every subject in the order of judging. Last the answer.
-fn report(findings: &[HostFinding], connections: u64, has_details: bool) -> String {
+fn report(findings: &[HostFinding], connections: u64, has_details: bool, width: usize) -> String {
     let of = |status: HostStatus| findings.iter().filter(move |finding| finding.status == status);
     let mut lines: Vec<String> = match has_details {
-        true => findings.iter().map(line).collect(),
-        false => of(HostStatus::Fix).chain(of(HostStatus::Warn)).map(line).collect(),
+        true => findings.iter().map(|finding| line(finding, width)).collect(),
+        false => {
+            of(HostStatus::Fix).chain(of(HostStatus::Warn)).map(|finding| line(finding, width)).collect()
+        }
     };
     let fine: Vec<&str> = of(HostStatus::Ok).map(|finding| finding.subject).collect();
     if !has_details && !fine.is_empty() {
         let more = if lines.is_empty() { "checked" } else { "more" };
         let count = format!("{} {more}", fine.len());
-        lines.push(beside(HostStatus::Ok, &count, &format!("{} (--details)", fine.join(", ")), None));
+        lines.push(beside(HostStatus::Ok, &count, &format!("{} (--details)", fine.join(", ")), None, width));
     }
     let things = quantity::things(connections, "connection");
     let (failing, careful) = (of(HostStatus::Fix).count(), of(HostStatus::Warn).count());
@@ -161,37 +164,23 @@ fn report(findings: &[HostFinding], connections: u64, has_details: bool) -> Stri
 
 /// A line, or where that would be too long several: the remedy begins one of its own, so that a command in it stays
 /// whole as long as it can.
-fn line(finding: &HostFinding) -> String {
-    beside(finding.status, finding.subject, &finding.says, finding.remedy.as_deref())
+fn line(finding: &HostFinding, width: usize) -> String {
+    beside(finding.status, finding.subject, &finding.says, finding.remedy.as_deref(), width)
 }
 
-fn beside(status: HostStatus, subject: &str, says: &str, remedy: Option<&str>) -> String {
+fn beside(status: HostStatus, subject: &str, says: &str, remedy: Option<&str>, width: usize) -> String {
     let head = format!("{:<4}  {subject:<13}  ", status.name());
     let indent = head.chars().count();
+    let width = width.max(2 * indent);
     let whole = remedy.map_or(says.to_owned(), |remedy| format!("{says} -> {remedy}"));
     let lines = match remedy {
-        Some(remedy) if indent + whole.chars().count() > WIDTH_MAX => {
+        Some(remedy) if indent + whole.chars().count() > width => {
             let remedy = format!("-> {remedy}");
-            [wrapped(says, WIDTH_MAX - indent), wrapped(&remedy, WIDTH_MAX - indent)].concat()
+            [wrapped(says, width - indent), wrapped(&remedy, width - indent)].concat()
         }
-        _ => wrapped(&whole, WIDTH_MAX - indent),
+        _ => wrapped(&whole, width - indent),
     };
     head + &lines.join(&format!("\n{}", " ".repeat(indent)))
-}
-
-/// The text in lines of at most so many characters, but for words that are longer.
-pub(crate) fn wrapped(text: &str, width: usize) -> Vec<String> {
-    let mut lines: Vec<String> = Vec::new();
-    for word in text.split(' ') {
-        match lines.last_mut() {
-            Some(line) if line.chars().count() + 1 + word.chars().count() <= width => {
-                line.push(' ');
-                line.push_str(word);
-            }
-            _ => lines.push(word.to_owned()),
-        }
-    }
-    lines
 }
 
 /// Every subject in the order of printing.
@@ -442,7 +431,7 @@ mod tests {
         let plan = plan("");
         let needs = needs(&plan, LOOPBACK, TimeWaitReuse::Loopback);
         let findings = judge(&plan, &[address("127.0.0.1:11211")], &needs, &facts());
-        let lines: Vec<String> = findings.iter().map(line).collect();
+        let lines: Vec<String> = findings.iter().map(|finding| line(finding, WIDTH)).collect();
         assert_eq!(
             lines,
             [
@@ -463,6 +452,22 @@ mod tests {
     }
 
     #[test]
+    fn lines_are_as_wide_as_the_terminal() {
+        let remedy = "none is left for the kernel and a server here: use --threads 1";
+        let finding = HostFinding::warn("processors", "2 of 2 allowed, 2 for workers", remedy);
+        let lines = |width| line(&finding, width).lines().map(str::to_owned).collect::<Vec<_>>();
+        assert_eq!(lines(200).len(), 1);
+        assert_eq!(
+            lines(60),
+            [
+                "care  processors     2 of 2 allowed, 2 for workers",
+                "                     -> none is left for the kernel and a",
+                "                     server here: use --threads 1",
+            ]
+        );
+    }
+
+    #[test]
     fn findings_without_fault_take_a_line() {
         let findings = [
             HostFinding::ok("kernel", "Linux 6.18"),
@@ -476,16 +481,17 @@ mod tests {
             "ok    2 more         kernel, clock source (--details)",
             "NOT FIT for 10000 connections: 1 would fail; 1 to take care of",
         ];
-        assert_eq!(report(&findings, 10_000, false).lines().collect::<Vec<_>>(), expected);
-        assert_eq!(report(&findings, 10_000, true).lines().count(), 5);
-        let fit = report(&findings[..1], 1, false);
+        assert_eq!(report(&findings, 10_000, false, WIDTH).lines().collect::<Vec<_>>(), expected);
+        assert_eq!(report(&findings, 10_000, true, WIDTH).lines().count(), 5);
+        let fit = report(&findings[..1], 1, false, WIDTH);
         assert_eq!(fit, "ok    1 checked      kernel (--details)\nFIT for 1 connection\n");
     }
 
     #[test]
     fn unix_sockets_have_a_queue_and_no_ports() {
         let few = HostFacts { somaxconn: Some(8), syn_backlog: Some(8), ..facts() };
-        let said = |subject: &str| line(&finding(subject, "server = 'unix:/run/cache.sock'", UNIX, &few));
+        let said =
+            |subject: &str| line(&finding(subject, "server = 'unix:/run/cache.sock'", UNIX, &few), WIDTH);
         assert_eq!(
             said("local ports"),
             "ok    local ports    0 needed to each server, 28232 there (32768-60999)"
@@ -499,7 +505,7 @@ mod tests {
     #[test]
     fn kernel_timestamps_are_checked_only_if_requested() {
         let refused = || Err(io::Error::other("what is sent gets no stamp"));
-        let said = |toml: &str, trial| line(&timestamps(&plan(toml), trial));
+        let said = |toml: &str, trial| line(&timestamps(&plan(toml), trial), 100);
         assert_eq!(said("", Ok(())), "ok    kernel stamps  of both directions, on loopback");
         assert_eq!(
             said("", refused()),
@@ -516,7 +522,7 @@ mod tests {
         let said = |toml: &str, disabled: Option<u64>, trial: Result<(), &str>| {
             let facts = HostFacts { io_uring_disabled: disabled, ..facts() };
             let finding = io_uring(&plan(toml), &facts, trial.map_err(str::to_owned));
-            line(&finding).split_whitespace().collect::<Vec<_>>().join(" ")
+            line(&finding, WIDTH).split_whitespace().collect::<Vec<_>>().join(" ")
         };
         let table = [
             ("", Some(0), Ok(()), "ok io_uring works"),
@@ -539,18 +545,15 @@ mod tests {
     fn a_long_line_is_broken_before_the_remedy() {
         let stolen = HostFacts { stolen: Some(0.031), ..facts() };
         assert_eq!(
-            line(&super::stolen(&stolen)).lines().collect::<Vec<_>>(),
+            line(&super::stolen(&stolen), 100).lines().collect::<Vec<_>>(),
             [
                 "care  stolen time    3.10 % since the host started",
                 "                     -> the hypervisor runs others on these processors: measure on dedicated ones",
             ]
         );
         let long = HostFinding::warn("subject", "word ".repeat(30).trim(), "remedy ".repeat(30).trim());
-        let text = line(&long);
-        assert!(
-            text.lines().all(|line| line.chars().count() <= WIDTH_MAX && line == line.trim_end()),
-            "{text}"
-        );
+        let text = line(&long, 100);
+        assert!(text.lines().all(|line| line.chars().count() <= 100 && line == line.trim_end()), "{text}");
         assert_eq!(
             (text.lines().count(), text.matches("word").count(), text.matches("remedy").count()),
             (5, 30, 30)
@@ -628,13 +631,13 @@ mod tests {
         ];
         for (subject, toml, servers, facts, status, word) in table {
             let finding = finding(subject, toml, servers, facts);
-            assert_eq!(finding.status, *status, "{toml}: {}", line(&finding));
-            let said = line(&finding).split_whitespace().collect::<Vec<_>>().join(" ");
+            assert_eq!(finding.status, *status, "{toml}: {}", line(&finding, 100));
+            let said = line(&finding, 100).split_whitespace().collect::<Vec<_>>().join(" ");
             assert!(said.contains(word), "{toml}: {said}");
             assert!(
-                line(&finding).lines().all(|line| line.chars().count() <= WIDTH_MAX),
+                line(&finding, 100).lines().all(|line| line.chars().count() <= 100),
                 "{}",
-                line(&finding)
+                line(&finding, 100)
             );
             assert_eq!(
                 finding.remedy.is_some(),

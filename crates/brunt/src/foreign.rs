@@ -9,10 +9,12 @@ mod translation;
 mod value;
 
 use crate::cli::{self, Arguments};
+use crate::terminal::columns_of;
 use crate::{campaign, compare, invalid_value, run};
 use clap::{Command, FromArgMatches};
 use line::{Line, OptionOwner, TypedOption};
 use std::fmt::Write;
+use std::io;
 use std::path::Path;
 use table::{Row, Tool, Translation};
 use translation::{Answer, quoted};
@@ -263,12 +265,13 @@ fn table_of(text: &mut String, rows: &[(String, String, String)]) {
     let width = |column: fn(&(String, String, String)) -> &String| {
         rows.iter().map(|row| column(row).chars().count()).max().unwrap_or(0)
     };
+    let columns = columns_of(io::stderr()).map_or(WIDTH, |columns| columns.min(WIDTH));
     let (theirs_width, ours_width) = (width(|row| &row.0).min(34), width(|row| &row.1).min(44));
     for (theirs, ours, note) in rows {
         let line = format!("  {theirs:<theirs_width$}  {ours:<ours_width$}");
         if note.is_empty() {
             let _ = writeln!(text, "{}", line.trim_end());
-        } else if line.chars().count() + 2 + note.chars().count() <= WIDTH {
+        } else if line.chars().count() + 2 + note.chars().count() <= columns {
             let _ = writeln!(text, "{line}  {note}");
         } else {
             let _ = writeln!(text, "{}\n  {:theirs_width$}    {note}", line.trim_end(), "");

@@ -3,9 +3,10 @@
 //! Help of commands is the parser's. Invariant: every name that a report prints and a user may ask about is a topic.
 
 use crate::cli;
-use crate::doctor::wrapped;
 use crate::exit::Exit;
+use crate::terminal::wrapped;
 use brunt_stats::check::CHECKS;
+use brunt_stats::verdict::CauseKind;
 use brunt_stats::verdict::explanation::{EXPLANATIONS, Explanation};
 use std::fmt::Write;
 
@@ -13,8 +14,9 @@ use std::fmt::Write;
 const WIDTH: usize = 80;
 
 /// Topics that are no checks.
-const TOPICS: [(&str, &str); 3] = [
+const TOPICS: [(&str, &str); 4] = [
     ("checks", "every check of the verdict in a line"),
+    ("causes", "what may explain them, such as an outage"),
     ("exit-codes", "what a command ends with"),
     ("formats", "how values, plan files and results are written"),
 ];
@@ -38,7 +40,8 @@ pub(crate) fn topic(name: &str) -> Option<String> {
         "checks" => Some(checks()),
         "exit-codes" | "exit-code" => Some(exit_codes()),
         "formats" | "format" => Some(formats()),
-        other => Explanation::of(other).map(explained),
+        "causes" | "cause" => Some(causes()),
+        other => cause(other).or_else(|| Explanation::of(other).map(explained)),
     }
 }
 
@@ -88,6 +91,33 @@ fn checks() -> String {
     let mut text = "Checks of the verdict; brunt help NAME says more of one:\n\n".to_owned();
     EXPLANATIONS.iter().for_each(|explanation| entry(&mut text, explanation.id, explanation.measures));
     text
+}
+
+/// The explanation of a cause, by its name in results or in words.
+fn cause(name: &str) -> Option<String> {
+    let name = name.replace(['-', ' '], "_");
+    let kind = CauseKind::ALL.into_iter().find(|kind| kind.name() == name)?;
+    let [means, helps] = kind.explanation();
+    let mut text = format!("{}, a cause of what checks find\n\n", in_words(kind));
+    entry(&mut text, "means", means);
+    entry(&mut text, "helps", helps);
+    text.push_str("\nWhat shows it and what it explains: docs/measurement.md\n");
+    Some(text)
+}
+
+fn causes() -> String {
+    let mut text =
+        "Causes of what checks find; a report names each with its numbers and what helps:\n\n".to_owned();
+    for kind in CauseKind::ALL {
+        let [means, _] = kind.explanation();
+        let _ = writeln!(text, "  {}", in_words(kind));
+        entry(&mut text, "", means);
+    }
+    text
+}
+
+fn in_words(kind: CauseKind) -> String {
+    kind.name().replace('_', " ")
 }
 
 fn exit_codes() -> String {

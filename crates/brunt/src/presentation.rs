@@ -3,11 +3,10 @@
 //! Not the forms (those are `brunt-report`'s). Invariant: the form and its unit are the user's choice alone; width, colours and characters are the
 //! stream's, and no number depends on them.
 
+use crate::terminal::columns_of;
 use brunt_report::layout::{Layout, TimeUnit};
 use clap::{Args, ColorChoice};
-use rustix::termios::tcgetwinsize;
-use std::io::{self, IsTerminal};
-use std::os::fd::AsFd;
+use std::io;
 
 /// How a report is laid out, which is no part of a plan.
 #[derive(Clone, Copy, Debug, Default, Args)]
@@ -100,12 +99,6 @@ fn is_ascii(variable: &dyn Fn(&str) -> Option<String>) -> bool {
     let locale = ["LC_ALL", "LC_CTYPE", "LANG"].into_iter().find_map(variable).unwrap_or_default();
     let locale = locale.to_ascii_lowercase();
     !(locale.contains("utf-8") || locale.contains("utf8"))
-}
-
-/// Columns of a terminal; `None` for what is none. One that does not say how wide it is has 80.
-fn columns_of(stream: impl AsFd + IsTerminal) -> Option<usize> {
-    let columns = tcgetwinsize(&stream).map(|size| usize::from(size.ws_col)).unwrap_or(0);
-    stream.is_terminal().then_some(if columns > 0 { columns } else { 80 })
 }
 
 #[cfg(test)]

@@ -5,14 +5,53 @@
 
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
+use rustix::termios::tcgetwinsize;
 use std::fmt::Display;
-use std::io::{self, Write};
+use std::io::{self, IsTerminal, Write};
 use std::os::fd::AsFd;
 
-/// Writes a line to standard error.
+/// Writes a line to standard error, on a terminal in lines as wide as that.
 pub(crate) fn say(line: impl Display) {
+    let text = line.to_string();
+    let text = columns_of(io::stderr()).map_or(text.clone(), |columns| fitted(&text, columns));
     // In one piece, so that lines of several processes do not mix.
-    let _ = RetryingWriter(io::stderr()).write_all(format!("{line}\n").as_bytes());
+    let _ = RetryingWriter(io::stderr()).write_all(format!("{text}\n").as_bytes());
+}
+
+/// Columns of a terminal; `None` for what is none. One that does not say how wide it is has 80.
+pub(crate) fn columns_of(stream: impl AsFd + IsTerminal) -> Option<usize> {
+    let columns = tcgetwinsize(&stream).map(|size| usize::from(size.ws_col)).unwrap_or(0);
+    stream.is_terminal().then_some(if columns > 0 { columns } else { 80 })
+}
+
+/// The text in lines of at most so many characters, but for words that are longer.
+pub(crate) fn wrapped(text: &str, width: usize) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    for word in text.split(' ') {
+        match lines.last_mut() {
+            Some(line) if line.chars().count() + 1 + word.chars().count() <= width => {
+                line.push(' ');
+                line.push_str(word);
+            }
+            _ => lines.push(word.to_owned()),
+        }
+    }
+    lines
+}
+
+/// The lines of a text, with those that are too long wrapped and indented. A command to copy stays one line.
+fn fitted(text: &str, columns: usize) -> String {
+    let fit = |line: &str| {
+        let words = line.trim_start();
+        if line.chars().count() <= columns || (line != words && words.starts_with("brunt ")) {
+            return line.to_owned();
+        }
+        let indent = line.len() - words.len();
+        let further = indent + 2;
+        let lines = wrapped(words, columns.saturating_sub(further));
+        " ".repeat(indent) + &lines.join(&format!("\n{}", " ".repeat(further)))
+    };
+    text.lines().map(fit).collect::<Vec<_>>().join("\n")
 }
 
 /// Writes a report to standard output, or to standard error where a document has the other one. That a disk is full is said on
@@ -73,5 +112,25 @@ impl<F: AsFd> Write for RetryingWriter<F> {
 
     fn flush(&mut self) -> io::Result<()> {
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn messages_fit_a_terminal() {
+        let message = "brunt: --time: '5' was given; accepted: a duration with its unit, such as 10s\n  -t 5  here -t is --time";
+        assert_eq!(
+            fitted(message, 40),
+            "\
+brunt: --time: '5' was given;
+  accepted: a duration with its unit,
+  such as 10s
+  -t 5  here -t is --time"
+        );
+        let command = "  brunt run --server redis://127.0.0.1:6379 --connections 50";
+        assert_eq!(fitted(command, 40), command);
     }
 }

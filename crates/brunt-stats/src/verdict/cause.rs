@@ -42,6 +42,86 @@ pub enum CauseKind {
 }
 
 impl CauseKind {
+    /// Every kind, in this order.
+    pub const ALL: [Self; 14] = [
+        Self::LostAgent,
+        Self::Outage,
+        Self::ShortOutage,
+        Self::Garbage,
+        Self::SaturatedServer,
+        Self::TooManyThreads,
+        Self::BusyClient,
+        Self::SharedProcessor,
+        Self::BusyNeighbour,
+        Self::CpuQuota,
+        Self::ClientStop,
+        Self::Cache,
+        Self::WakeUps,
+        Self::Finding,
+    ];
+
+    /// What it is and what helps, for a user who reads of it.
+    pub const fn explanation(self) -> [&'static str; 2] {
+        match self {
+            Self::LostAgent => [
+                "An agent ended, hung or could not be reached while it measured. The run ended then, and what the agent counted last is missing: whether counts add up and agree with the servers' is not judged.",
+                "the output of the agent and its host; then another run",
+            ],
+            Self::Outage => [
+                "A server answered no request for a while: it stood still, was away, or had no time. The table of outages has each with its length and what was wrong.",
+                "the server's log and its host at that time",
+            ],
+            Self::ShortOutage => [
+                "A server answered no request for so short a time that no printed percentile shows it.",
+                "the server's log at that time, if the longest response times matter",
+            ],
+            Self::Garbage => [
+                "Bytes came that are no reply of the protocol: something else answers, or another protocol is spoken.",
+                "the right --protocol, port and --transport",
+            ],
+            Self::SaturatedServer => [
+                "The server answered fewer requests than were offered, while the client had time left. The backlog grows as long as the run lasts.",
+                "a lower --rate; brunt search finds the highest one that the server keeps up with",
+            ],
+            Self::TooManyThreads => [
+                "There are more workers than processors, so that they wait for each other.",
+                "as many --threads as there are processors, or fewer",
+            ],
+            Self::BusyClient => [
+                "A worker had little time left, so that requests waited in the client.",
+                "more --threads where processors are free, another host, or less load",
+            ],
+            Self::SharedProcessor => [
+                "Client and server ran on the same processor and waited for each other.",
+                "different processors: --cpus for brunt, taskset for the server, or another host for one of the two",
+            ],
+            Self::BusyNeighbour => [
+                "Other programs on this host, or other guests of its hypervisor, used the workers' processors.",
+                "an idle or dedicated host, or --cpus with processors that nothing else uses",
+            ],
+            Self::CpuQuota => [
+                "The control group of the client had used up its processor time, and its workers stood still for the rest of each period.",
+                "a higher quota (cpu.max or cpu.cfs_quota_us), or fewer --threads",
+            ],
+            Self::ClientStop => [
+                "A worker stood still though no other program had its processor: it was stopped, or a system call did not return.",
+                "nothing that stops or traces brunt, and enough memory that it is not swapped",
+            ],
+            Self::Cache => [
+                "The cache filled or evicted items while it was measured, so that hits and misses are mixed in another way from second to second.",
+                "a preload, a longer --warmup, or more memory for the server",
+            ],
+            Self::WakeUps => [
+                "Workers sleep between requests, and each wake-up adds to the latency.",
+                "--wait spin, on a host with a processor for each worker",
+            ],
+            Self::Finding => [
+                "What a check found and no cause explains. Its name is that of the check: brunt help LAG.",
+                "what is said of the check",
+            ],
+        }
+    }
+
     /// As a JSON value.
     pub const fn name(self) -> &'static str {
         match self {
