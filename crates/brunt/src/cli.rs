@@ -1036,9 +1036,24 @@ fn depth(text: &str) -> Result<Count, String> {
 fn one<T: FromStr<Err = String>>(text: &str, option: &str) -> Result<T, String> {
     let is_several = text.contains(',') || text.contains("..");
     text.parse().map_err(|error| match is_several {
-        true => format!("{error}; for several: brunt scan --over {option}={text}"),
+        true => format!("{error}; for several: brunt scan --over {}", sweep(text, option)),
         false => error,
     })
+}
+
+/// What a scan takes for several values of an option: a range needs a step, and here has that of five settings.
+fn sweep(text: &str, option: &str) -> String {
+    let typed = format!("{option}={text}");
+    let with_step = || {
+        let (first, last) = text.split_once("..")?;
+        let [first, last] = [first, last].map(|end| end.parse::<Count>().ok().map(|count| count.0));
+        let step = last?.checked_sub(first?)? / 4;
+        Some(format!("{typed}:{step}")).filter(|sweep| sweep.parse::<Sweep>().is_ok())
+    };
+    match typed.parse::<Sweep>() {
+        Ok(_) => typed,
+        Err(_) => with_step().unwrap_or_else(|| format!("{option}=10,20,40")),
+    }
 }
 
 fn socket_address(text: &str) -> Result<SocketAddr, String> {

@@ -247,6 +247,19 @@ fn find_tls_files(run: &mut RunSpec, directory: &Path) {
     }
 }
 
+/// A path as a message names it, with what was meant where it looks like a server.
+fn plan_or_server(path: &Path) -> String {
+    let text = path.display().to_string();
+    if let (Some((scheme, _)), Some((_, place))) = (text.split_once("://"), text.rsplit_once('@')) {
+        return format!("{scheme}://(secret)@{place} (a server is given by --server URL)");
+    }
+    let has_port = text.rsplit_once(':').is_some_and(|(_, port)| port.parse::<u16>().is_ok());
+    match has_port || text.contains("://") || text.starts_with("unix:") {
+        true => format!("{text} (a server is given by --server {text})"),
+        false => text,
+    }
+}
+
 /// File and flags.
 fn read_spec(path: Option<&Path>, mut run: RunSpec, class: ClassSpec) -> Result<PlanSpec, Failure> {
     read_password(&mut run, Path::new(""))?;
@@ -254,7 +267,7 @@ fn read_spec(path: Option<&Path>, mut run: RunSpec, class: ClassSpec) -> Result<
         None => PlanSpec::default(),
         Some(path) => {
             let text = input::read_text(path, input::BYTES_MAX)
-                .with_context(|| format!("cannot read the plan {}", path.display()))
+                .with_context(|| format!("cannot read the plan {}", plan_or_server(path)))
                 .map_err(|error| Failure::new(Exit::Usage, error))?;
             let directory = path.parent().unwrap_or(Path::new(""));
             let text = option_file::fill_in(&text, directory)

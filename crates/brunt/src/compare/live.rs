@@ -17,6 +17,7 @@ use anyhow::anyhow;
 use brunt_engine::run::DataSets;
 use brunt_plan::plan::{Plan, Target};
 use brunt_plan::server_list::ServerList;
+use brunt_plan::url::NamedServer;
 use brunt_report::comparison::{Comparison, EarlyEnd};
 use brunt_report::result::RunResult;
 use brunt_stats::convergence::Convergence;
@@ -25,6 +26,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Runs of each side where `--repeat` does not say.
 const REPEAT: u32 = 6;
+
+/// Servers of two protocols are no pair: both sides carry out one plan.
+const ACROSS_PROTOCOLS: &str = "; servers that differ in more are compared by results: brunt run --json FILE for each, then brunt compare \
+     --allow-different-plans A.json B.json";
 
 /// One of the two.
 struct LiveSide {
@@ -63,7 +68,10 @@ pub(super) fn compare(flags: &cli::Compare, plan: Plan) -> Result<ComparisonResu
         Ok(()) => (None, Ok(())),
         // An end that the user asked for is no failure.
         Err(failure) if failure.exit == Exit::Interrupted => (Some(EarlyEnd::Interrupted), Ok(())),
-        Err(failure) => (Some(EarlyEnd::Failed(format!("{:#}", failure.error))), Err(failure)),
+        Err(failure) => {
+            let failure = told_of_one_protocol(failure, &flags.sides.live);
+            (Some(EarlyEnd::Failed(format!("{:#}", failure.error))), Err(failure))
+        }
     };
     let mut runs = sides.into_iter().map(|side| side.runs);
     let (a, b) = (runs.next().unwrap_or_default(), runs.next().unwrap_or_default());
@@ -77,6 +85,19 @@ pub(super) fn compare(flags: &cli::Compare, plan: Plan) -> Result<ComparisonResu
         Some(early_end) => comparison.ended_early(early_end),
     };
     Ok(ComparisonResult { comparison, ended: failed })
+}
+
+/// A side without a protocol of its own is spoken to in that of the other one, which may be why it fails.
+fn told_of_one_protocol(failure: Failure, live: &[NamedServer]) -> Failure {
+    match live {
+        [NamedServer::Plain(_), NamedServer::Url(url)] | [NamedServer::Url(url), NamedServer::Plain(_)]
+            if failure.exit == Exit::Unreachable =>
+        {
+            let error = anyhow!("{:#}; both sides are spoken to as '{url}'{ACROSS_PROTOCOLS}", failure.error);
+            Failure::new(failure.exit, error)
+        }
+        _ => failure,
+    }
 }
 
 /// Makes one run of a side and keeps it. One that was cut short is not of the plan and is not kept.
@@ -128,7 +149,7 @@ pub(super) fn plan(flags: &cli::Compare) -> Result<Plan, Failure> {
     let told = match flags.sides.live.as_slice() {
         [one, other] if !one.is_compatible_with(other) => {
             let message = format!(
-                "--live: '{one}' and '{other}' were given; accepted: URLs that differ in their hosts alone"
+                "--live: '{one}' and '{other}' were given; accepted: URLs that differ in their hosts alone{ACROSS_PROTOCOLS}"
             );
             return Err(Failure::usage(message));
         }

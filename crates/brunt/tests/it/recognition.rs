@@ -1,7 +1,7 @@
 //! A server of another kind than the one that was asked for is recognized by what it says, and the option for it is named.
 
 use crate::cluster::Cluster;
-use crate::server::{Server, beside_others, brunt};
+use crate::server::{Server, beside_others, brunt, plain};
 
 /// Exit code and standard error of a short run.
 fn ended(address: &str, flags: &[&str]) -> (i32, String) {
@@ -118,5 +118,40 @@ fn default_redis_port_selects_redis() {
         let output = brunt(&["run", "--print-plan"]).args(flags).output().unwrap();
         let plan = String::from_utf8(output.stdout).unwrap();
         assert!(plan.contains(&format!("protocol = \"{protocol}\"")), "{flags:?}: {plan}");
+    }
+}
+
+/// What is typed in a form that another option or command takes is answered with that one.
+#[test]
+fn misplaced_values_are_answered_with_what_takes_them() {
+    let _beside = beside_others();
+    let table = [
+        (
+            "run 127.0.0.1:28111",
+            "cannot read the plan 127.0.0.1:28111 (a server is given by --server 127.0.0.1:28111)",
+        ),
+        ("load redis://h", "cannot read the plan redis://h (a server is given by --server redis://h)"),
+        ("run redis://me:hunter2@h", "(a server is given by --server URL)"),
+        ("run plan.toml", "cannot read the plan plan.toml: "),
+        ("run -r 5k..80k", "; for several: brunt scan --over rate=5k..80k:18750"),
+        ("run -r 1k,2k", "; for several: brunt scan --over rate=1k,2k"),
+        ("run -c 8..1", "; for several: brunt scan --over connections=10,20,40"),
+        (
+            "compare --live redis://a memcached://b",
+            "accepted: URLs that differ in their hosts alone; servers that differ in more are compared by results: brunt run --json FILE for \
+             each, then brunt compare --allow-different-plans A.json B.json",
+        ),
+    ];
+    for (line, expected) in table {
+        let words: Vec<&str> = line.split(' ').collect();
+        let output = plain(&words).output().unwrap();
+        let message = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(2), "{line}: {message}");
+        assert!(message.contains(expected) && !message.contains("hunter2"), "{line}: {message}");
+        // A scan that is offered is one that is taken.
+        if let Some((_, over)) = message.trim_end().split_once("brunt scan --over ") {
+            let output = plain(&["scan", "--over", over, "--print-plan"]).output().unwrap();
+            assert_eq!(output.status.code(), Some(0), "{line}: {over}");
+        }
     }
 }
