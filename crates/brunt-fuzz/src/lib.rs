@@ -1,4 +1,4 @@
-//! What must hold of a decoder whatever bytes it is shown: one function a decoder, which panics where it does not.
+//! Properties that every decoder has for any bytes: one function per decoder, which panics where they fail.
 //!
 //! Not a judge of meaning (golden bytes and tables beside each decoder are), and no generator: a fuzzer finds the bytes
 //! (`targets/`, `cargo xtask fuzz`), and those in `corpus/` are shown again with every test. Invariant: the same bytes say

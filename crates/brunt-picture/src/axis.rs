@@ -1,6 +1,6 @@
 //! Axes: a line, names along it, and a grid behind the plot.
 //!
-//! Not the data. Invariant: names never overlap: one that has no room is left away, its line of the grid stays.
+//! Invariant: names never overlap: one that has no room is left away, its line of the grid stays.
 
 use crate::font::text_width;
 use crate::ink::Ink;

@@ -1,6 +1,6 @@
 //! A grid of cells, each in one of few colours or in none.
 //!
-//! Not what a colour means. Invariant: every row has the same number of cells.
+//! Invariant: every row has the same number of cells.
 
 use crate::ink::Ink;
 

@@ -1,7 +1,7 @@
 //! Heat maps: histograms side by side, each a column whose cells say how much of it lies there.
 //!
-//! Not the axes. Invariant: a cell's colour depends on its own column only, so that a quiet second reads as well as a busy
-//! one; a cell with anything in it has a colour.
+//! Invariant: a cell's colour depends on its own column only, so that a quiet second reads as well as a busy one; a
+//! cell with anything in it has a colour.
 
 use crate::cells::Cells;
 use crate::ink::Ink;

@@ -1,7 +1,6 @@
-//! Colours by what they are for, in a light and a dark theme.
+//! Colours by purpose, in a light and a dark theme.
 //!
-//! Not how much of a colour is laid on: that is a fill's opacity. Invariant: text has a contrast of at least 4.5 to the
-//! page, and what is drawn in lines at least 3, in both themes.
+//! Invariant: text has a contrast of at least 4.5 to the page, and what is drawn in lines at least 3, in both themes.
 
 /// A colour of the screen, 8 bits a channel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

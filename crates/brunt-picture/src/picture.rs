@@ -1,6 +1,6 @@
 //! A picture as a list of shapes, in the order in which they are laid over one another.
 //!
-//! Not how they are drawn. Invariant: a picture has at least one pixel, so that it can be written in every format.
+//! Invariant: a picture has at least one pixel, so that it can be written in every format.
 
 use crate::cells::Cells;
 use crate::ink::Ink;

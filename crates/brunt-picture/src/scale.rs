@@ -1,7 +1,7 @@
 //! From values to pixels, and the values that an axis names.
 //!
-//! Not how an axis looks. Invariant: ticks lie within the scale, in ascending order, and are numbers that people count
-//! by: 1, 2 and 5 times a power of ten, or round parts of minutes and hours.
+//! Invariant: ticks lie within the scale, in ascending order, and are numbers that people count by: 1, 2 and 5 times a
+//! power of ten, or round parts of minutes and hours.
 
 /// How values are spread over pixels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

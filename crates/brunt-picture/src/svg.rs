@@ -1,7 +1,6 @@
 //! A picture as SVG: text that a browser draws, scales and can be searched in.
 //!
-//! Not a picture of its own: what is drawn, and where, is the picture's. Invariant: whatever texts say, what comes out is
-//! well-formed XML that loads nothing from elsewhere.
+//! Invariant: whatever texts say, what comes out is well-formed XML that loads nothing from elsewhere.
 
 use crate::cells::Cells;
 use crate::ink::{Color, Ink, Theme};

@@ -1,8 +1,8 @@
 //! A command of the user's own with the name of its row and its weight, as `--command` takes it: `HGET@7=HGET h {key}`.
 //!
-//! Not its words: those are the codec's to parse (`brunt-proto/src/template.rs`). What stands before the command is a word
-//! without blanks, quotes and braces that ends with the first `=`. No protocol's command begins so; the payload of an echo
-//! may, and is put in quotes then. Invariant: names are each their own within a plan.
+//! What stands before the command is a word without blanks, quotes and braces that ends with the first `=`. No
+//! protocol's command begins so; the payload of an echo may, and is put in quotes then. Invariant: names are each their
+//! own within a plan.
 
 use crate::op::{OpId, OpKind};
 use crate::op_name::OpName;

@@ -1,7 +1,8 @@
-//! Where operations go: the servers of a plan with how each is spoken to, the paths of its classes, and the workers that carry them out.
+//! Destinations of operations: the servers of a plan with protocol and transport, the paths of its classes, and their
+//! workers.
 //!
-//! Not connections, and not which of several servers an operation goes to (that is the placement's). Invariant: every server in a
-//! [`Path`] is a place in [`Plan::servers`], by which reports, books and the engine refer to it.
+//! Invariant: every server in a [`Path`] is a place in [`Plan::servers`], by which reports, books and the engine refer
+//! to it.
 
 use crate::op::OpKind;
 use crate::plan::{Class, Destination, Placement, Plan, Protocol, SessionScope, Target, Transport};

@@ -1,4 +1,4 @@
-//! Laws of probability in one mini-language, `name:a,b`: what sizes, and gaps between arrivals, are drawn from.
+//! Probability distributions of sizes and of gaps between arrivals, in the mini-language `name:a,b`.
 //!
 //! Descriptions only: `brunt-workload` draws from them. The invariant: a distribution that was read from text, or that
 //! [`Distribution::check`] has passed, has parameters for which every formula below is defined and no intermediate overflows.

@@ -1,7 +1,6 @@
-//! Who comes: user, password, database and name of the connections, for servers that ask.
+//! Login data: user, password, database and connection name, for protocols that have them.
 //!
-//! Not the words in which that is said (those are the protocol's) and no file: a password that stands in one is read by
-//! whoever reads files. Invariant: a password is never printed, neither in a plan nor in a message.
+//! The caller reads password files. Invariant: a password is never printed, neither in a plan nor in a message.
 
 use crate::units::serde_as_text;
 use std::fmt;

@@ -1,4 +1,4 @@
-//! What a user wants of a number of a run: `p99 < 1ms`, `get.hit >= 95%`.
+//! An objective for a number of a run: `p99 < 1ms`, `get.hit >= 95%`.
 //!
 //! Not a check of the verdict (that asks whether a number may be believed) and not the number: `brunt-stats` compares the
 //! two. Bounds are exact integers, so an objective that is printed and read again is the same objective.

@@ -1,4 +1,4 @@
-//! What is asked of a server: the operation as a small value, before it has bytes.
+//! An operation as a small value, before it is encoded.
 //!
 //! Not a request (that is the op with its key and value bytes) and not a reply. An [`Op`] is `Copy` and holds no
 //! pointer, so it can wait in a queue, cross a ring and be counted without owning anything.

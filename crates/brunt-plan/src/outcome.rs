@@ -1,6 +1,6 @@
 //! How an operation ended: the class it is booked under and the reply that the server gave.
 //!
-//! Not a sample (that has times too). Each op ends in exactly one [`OutcomeClass`]; the books add these up.
+//! Each op ends in exactly one [`OutcomeClass`]; the books add these up.
 
 use crate::op::OpKind;
 use serde::{Deserialize, Serialize};

@@ -1,7 +1,6 @@
-//! Who carries out a class, where a run has several hosts: the agents, or the controller that leads them. And the plans of either.
+//! Divides the plan of a run with agents into one plan for the agents and one for the controller.
 //!
-//! Not the dividing among workers (that is [`crate::shard`]'s, of each of these plans). Invariant: what the plans schedule adds up
-//! to the plan, request by request.
+//! Invariant: what the plans schedule adds up to the plan, request by request.
 
 use crate::host_role::HostRole;
 use crate::op::ClassId;

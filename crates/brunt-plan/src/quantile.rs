@@ -1,7 +1,7 @@
-//! Which percentile: an exact fraction with its names.
+//! A percentile as an exact fraction, with its names.
 //!
-//! Not the value of one (that comes from a histogram). The fraction is a whole number of millionths, so that ranks and
-//! sample gates are integer arithmetic: in floating point `0.07 × 100` is above 7 and its ceiling is 8.
+//! The fraction is a whole number of millionths, so that ranks and sample gates are integer arithmetic: in floating
+//! point `0.07 × 100` is above 7 and its ceiling is 8.
 
 use crate::units::serde_as_text;
 use serde::{Deserialize, Serialize};

@@ -1,7 +1,7 @@
-//! From what was asked to what will run: the only place with defaults, and the checks between options.
+//! Turns a specification into a plan: the only place with defaults, and the checks between options.
 //!
-//! Pure: what depends on the host comes in as [`Host`]. Every error names the option, what was given and what is
-//! accepted; nothing that was given is ignored.
+//! Pure: what depends on the host comes in as [`Host`]. Every error names the option and what is expected; no given
+//! option is ignored.
 
 mod cluster;
 mod commands;

@@ -1,7 +1,6 @@
-//! What a plan asks of the sockets of its connections, beside where they lead.
+//! Socket options of the connections of a plan.
 //!
-//! Not transports: every kind of socket is asked what it knows of. Invariant: the default is what the kernel does of itself, but for
-//! TCP_NODELAY.
+//! Invariant: the default is what the kernel does of itself, but for TCP_NODELAY.
 
 use crate::units::DurationNs;
 use std::fmt;

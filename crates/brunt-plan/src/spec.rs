@@ -1,4 +1,4 @@
-//! What a user requested: every option as given on the command line or in a plan file, nothing filled in.
+//! The options of a run as given on the command line or in a plan file, without defaults.
 //!
 //! Flags and file use the same names and value types; [`PlanSpec::overlay`] lets flags win. Defaults and checks between
 //! options are [`crate::resolve`]'s business. A resolved plan converts back, so that it can be printed as a file that

@@ -1,7 +1,7 @@
-//! What a scan goes over: `rate=10k,20k`, `rate=10k..100k:10k`, `rate=auto`, `connections=1,2,4`, `depth=…`, `value-size=…`.
+//! The points of a scan: `rate=10k,20k`, `rate=10k..100k:10k`, `rate=auto`, `connections=1,2,4`, `depth=…`,
+//! `value-size=…`.
 //!
-//! Not a plan: a point of a sweep is an option of one class, laid over the options that were given. Invariant: a sweep has at
-//! least one point, at most [`POINTS_MAX`], and none of them is 0.
+//! Invariant: a sweep has at least one point, at most [`POINTS_MAX`], and none of them is 0.
 
 use crate::size::SizeDistribution;
 use crate::spec::ClassSpec;

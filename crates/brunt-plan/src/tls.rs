@@ -1,4 +1,4 @@
-//! What a plan says of TLS: whom to trust, who we are, and by what name the server is requested.
+//! TLS settings of a plan: trusted CAs, the client certificate, and the server name.
 //!
 //! Paths and names only: the engine reads the files and checks the names.
 

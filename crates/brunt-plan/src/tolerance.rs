@@ -1,7 +1,7 @@
-//! What is asserted of a comparison: by how much a number may change from A to B (`p99 <= +5%`), or where B's may lie.
+//! Assertions of a comparison: how much a number may change from A to B (`p99 <= +5%`), or the bound on that of B.
 //!
-//! Not the objectives of a run, one of which it may hold. A change is a part of what A has; of shares (hit, errors, unsent) it is
-//! in points. Invariant: a change has a sign and a bound has none, so neither is ever taken for the other.
+//! A change is a part of what A has; of shares (hit, errors, unsent) it is in points. Invariant: a change has a sign
+//! and a bound has none, so neither is ever taken for the other.
 
 use crate::objective::{Comparison, Objective, Subject};
 use crate::units::scaled;

@@ -1,4 +1,4 @@
-//! How well a run is to know its percentiles before it may end: `p99=2%`.
+//! The precision of percentiles at which a run may end: `p99=2%`.
 //!
 //! Not the rule that decides it (that is `brunt-stats`'s, with confidence intervals) and not a wish about the value of a
 //! percentile (that is an [`crate::objective`]).

@@ -1,7 +1,6 @@
 //! A server as a user names it: by its address, or by a URL that says more.
 //!
-//! Not a parser of URLs in general: the schemes of memcached and Redis, without queries. Invariant: what is printed of a server has
-//! no password in it, even if it could not be read.
+//! Invariant: what is printed of a server has no password in it, even if it could not be read.
 
 use crate::login::Password;
 use crate::plan::Transport;

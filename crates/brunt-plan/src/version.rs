@@ -1,7 +1,7 @@
-//! Versions of values: who wrote one, and which of his writes of the key it was.
+//! Versions of values: the writer, and the number of its write of the key.
 //!
-//! Not what is known of them (a ledger's business). Version 0 is what a preload stores; any other names its writer, from 1, and
-//! the number of the write among the writer's own of that key, from 1. Text form `WRITER.NUMBER`, or `0`.
+//! Version 0 is what a preload stores; any other names its writer, from 1, and the number of the write among the
+//! writer's own of that key, from 1. Text form `WRITER.NUMBER`, or `0`.
 
 use serde::{Deserialize, Serialize};
 use std::fmt;

@@ -1,7 +1,6 @@
 //! How long a run warms up before its measured window begins: a duration, or `auto`.
 //!
-//! Not when it is warm (`brunt-stats/src/steady/warmup.rs` decides that). With `auto` the window begins when the warm-up is
-//! level, never later than after [`Warmup::LONGEST`].
+//! With `auto` the window begins when the warm-up is level, never later than after [`Warmup::LONGEST`].
 
 use crate::units::{DurationNs, serde_as_text};
 use std::fmt;

@@ -1,4 +1,4 @@
-//! What kind of server sent bytes that are no reply of the protocol spoken.
+//! Detects the kind of server from bytes that are no reply of the configured protocol.
 //!
 //! For messages after a failure. Invariant: what is recognized begins with bytes that no server of another kind sends.
 

@@ -1,8 +1,8 @@
 //! Codecs: a request becomes bytes, bytes become events. The whole contract of a protocol is on this page.
 //!
-//! Not a client: no socket, no clock, no random number, no counter. A codec holds the parse state of one connection and
-//! nothing else. It never copies what it decodes and never blocks; the same bytes, cut anywhere, say the same (pieces of
-//! values follow the cuts, and a reply that lies there whole may be told by one event in place of several).
+//! A codec holds the parse state of one connection and nothing else. It never copies what it decodes and never blocks;
+//! the same bytes, cut anywhere, say the same (pieces of values follow the cuts, and a reply that lies there whole may
+//! be told by one event in place of several).
 
 #![forbid(unsafe_code)]
 
@@ -354,7 +354,7 @@ pub trait Codec: Clone + Send + 'static {
     /// May an error reply send a request to another server (see [`resp::redirect`])?
     const REDIRECTS: bool = false;
     /// May each request, and each piece of a reply, be a datagram of its own ([`Codec::is_by_datagram`])? Then replies find their requests
-    /// by what stands before them in their datagrams, and [`Codec::decode`] reads what [`Codec::arrive`] was shown last.
+    /// by what stands before them in their datagrams, and [`Codec::decode`] reads what [`Codec::receive_datagram`] was shown last.
     const DATAGRAMS: bool = false;
 
     /// The longest run of bytes that [`Codec::decode`] may ask to see at once; a connection keeps this much aside.

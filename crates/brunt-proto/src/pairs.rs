@@ -1,7 +1,7 @@
 //! Which replies an operation can have: the mechanism, one table for each protocol.
 //!
-//! Not the tables: each stands beside its decoder, names the documentation it is taken from, and is data. Invariant: a pair
-//! that is not in the table of its protocol is no reply to that operation, so that requests and replies are out of step.
+//! Invariant: a pair that is not in the table of its protocol is no reply to that operation, so that requests and
+//! replies are out of step.
 
 use crate::Form;
 use brunt_plan::op::OpKind;

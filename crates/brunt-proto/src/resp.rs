@@ -1,10 +1,10 @@
 //! Redis's protocol, versions 2 and 3: commands as arrays of bulk strings, or as lines, out; typed replies in.
 //!
-//! Not the handshake, not command templates, not the map of a cluster: they have files beside this one. The sources are
-//! Redis's protocol specifications and, where they are silent or a server disagrees, the bytes of redis-server 7.0. One
-//! decoder reads both versions: what a server of version 2 writes is a part of version 3, and which one is spoken is
-//! settled by the handshake alone. Every decision is taken at the same byte wherever the input is cut, so a cut cannot
-//! change what it means; however deep a reply is, nothing of it is kept but how much is still to come.
+//! The sources are Redis's protocol specifications and, where they are silent or a server disagrees, the bytes of
+//! redis-server 7.0. One decoder reads both versions: what a server of version 2 writes is a part of version 3, and
+//! which one is spoken is settled by the handshake alone. Every decision is taken at the same byte wherever the input
+//! is cut, so a cut cannot change what it means; however deep a reply is, nothing of it is kept but how much is still
+//! to come.
 
 pub mod error;
 pub mod handshake;

@@ -1,7 +1,7 @@
 //! One step of a decoder: what the visible bytes say, that they do not say it yet, or that they never will.
 //!
-//! Not the meaning of bytes, and no state. Invariant: what is said is said by the first bytes, however many more are visible;
-//! [`Stop::Short`] stands for "not enough of them", and is said of the same bytes again.
+//! Invariant: what is said is said by the first bytes, however many more are visible; [`Stop::Short`] stands for "not
+//! enough of them", and is said of the same bytes again.
 
 use crate::{Event, Malformed};
 

@@ -1,6 +1,6 @@
 //! memcached's binary protocol from the server's side: bytes to frames.
 //!
-//! Only the grammar: what is answered is said in `answer`. A frame is seen whole or not at all; the same bytes, cut anywhere,
+//! Only the grammar: `answer` writes the replies. A frame is seen whole or not at all; the same bytes, cut anywhere,
 //! are the same frames. The source is memcached's `doc/protocol-binary.xml`, and what memcached 1.6 does where that is
 //! silent.
 

@@ -1,4 +1,4 @@
-//! What the commands mean, whatever the protocol: a command applied to the store, and its counters counted.
+//! Commands applied to the store, in every protocol alike, with their counters.
 //!
 //! Values and times in, outcomes out: nothing here knows how a protocol asks or answers, a connection, a queue or a fault.
 //! Invariant: an outcome and what is counted of it are memcached's; where Redis means something else by a command, there

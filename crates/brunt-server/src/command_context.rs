@@ -1,4 +1,4 @@
-//! A command's turn: what it works on, and where its reply goes.
+//! The context of a command: the state that it works on, and the buffer of its reply.
 //!
 //! No decisions: `core` makes one for every command and hands it to the protocol. Invariant: a protocol changes nothing of the
 //! server but through what it finds here.

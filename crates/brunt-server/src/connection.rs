@@ -1,4 +1,4 @@
-//! What the core knows of a connection.
+//! State of a connection in the core.
 //!
 //! Only state. Invariant: it belongs to one connection; the next one with its id begins anew.
 

@@ -1,4 +1,4 @@
-//! Where datagrams come from and go to: a socket, and who sends to it.
+//! The datagram socket, and the addresses of its senders.
 //!
 //! What they say is not known here. Invariant: every sender that is known has one connection id of the core's; when there
 //! are too many they are all forgotten, and come back as new ones with their next datagram.

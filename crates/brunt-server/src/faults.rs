@@ -1,4 +1,4 @@
-//! Scripted faults: which requests the server wrongs, and how.
+//! Scripted faults: the affected requests, and the fault of each.
 //!
 //! Only the decision, by the number of the request; `core` carries it out. Numbers count data commands over all
 //! connections in order of arrival, so with N given, exactly every N-th request is hit, on any connection.

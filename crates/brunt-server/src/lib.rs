@@ -10,8 +10,8 @@
 //! The way through this crate: bytes → a grammar ([`text`], `meta`, `binary`, `resp`; `udp` for datagrams), chosen in
 //! `protocol` → what that means ([`cache`], on the [`store`]) and what is answered (the grammar's `answer`) → [`core`] (who
 //! departs when and how, by [`fifo`], [`service`], [`faults`], [`outage`] and [`drip`]) → [`mod@serve`] (sockets) and
-//! [`log`] (what was done); [`law`] says what all that comes to. Everything but `serve` is pure: time is an argument.
-//! [`beside`] serves in a thread, for tests.
+//! [`log`] (what was done); [`m_d_1`] predicts response times. Everything but `serve` is pure: time is an argument.
+//! [`in_thread`] serves in a thread, for tests.
 //!
 //! Not a production cache: it trusts its clients, it has one thread, and requests that wait in its queue are bounded
 //! only by [`core::QUEUED_BYTES_MAX`]. It shares no code with the codecs, the workload or the statistics that are

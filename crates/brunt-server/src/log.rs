@@ -1,4 +1,4 @@
-//! The binary log: what the server did with every data command, for tests that compare a client's numbers with it.
+//! The binary log of all data commands, for tests that compare a client's numbers with it.
 //!
 //! All numbers are little endian. A header of 32 bytes:
 //!

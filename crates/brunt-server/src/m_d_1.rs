@@ -1,8 +1,6 @@
-//! The distribution of the queue that the reference server is, where requests arrive as a Poisson process and each takes the same
-//! time: M/D/1.
+//! Response times of an M/D/1 queue: the reference server with Poisson arrivals and a fixed service time.
 //!
-//! Not used to serve: it says beforehand what a load generator must find. Invariant: a function of the utilisation alone; times
-//! are in service times.
+//! Invariant: a function of the utilisation alone; times are in service times.
 
 /// The p99 of the response time at this utilisation, above 0 and below 1: Erlang's series for the wait,
 /// P(W ≤ t) = (1 − ρ) Σ_{k=0}^{⌊t⌋} (ρ(k − t))^k / k! · e^{−ρ(k − t)}, and one service time. The terms alternate and cancel, so a

@@ -1,8 +1,8 @@
 //! memcached's meta commands from the server's side: bytes to commands.
 //!
-//! Only the grammar: what is answered is said in `answer`. They stand beside the classic commands on one connection; a
-//! command is seen whole or not at all, and the same bytes, cut anywhere, are the same commands. The source is the part on
-//! meta commands of memcached's `doc/protocol.txt`, and what memcached 1.6.18 does where that is silent.
+//! Only the grammar: `answer` writes the replies. They stand beside the classic commands on one connection; a command
+//! is seen whole or not at all, and the same bytes, cut anywhere, are the same commands. The source is the part on meta
+//! commands of memcached's `doc/protocol.txt`, and what memcached 1.6.18 does where that is silent.
 
 pub(crate) mod answer;
 

@@ -1,4 +1,4 @@
-//! What a core is made from.
+//! Options of the core.
 //!
 //! Plain data: nothing here changes once the server has started.
 

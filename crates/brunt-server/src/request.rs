@@ -1,4 +1,4 @@
-//! One request, whatever the protocol: the one place where the protocols meet.
+//! A request of any protocol: the one place where the protocols meet.
 //!
 //! Only choices: what bytes are is said by each protocol's grammar, what is answered by its `answer`. Invariant: numbering,
 //! service times and faults are decided on [`Work`] alone, so they do not depend on the protocol.

@@ -1,8 +1,8 @@
 //! Redis's protocol, versions 2 and 3, from the server's side: bytes to commands.
 //!
-//! Only the grammar: what is answered is said in `answer`. A command is an array of strings and is seen whole or not at all;
-//! the same bytes, cut anywhere, are the same commands. Inline commands are refused unless an option allows them. Words, limits
-//! and texts are those of redis-server 7.0.
+//! Only the grammar: `answer` writes the replies. A command is an array of strings and is seen whole or not at all; the
+//! same bytes, cut anywhere, are the same commands. Inline commands are refused unless an option allows them. Words,
+//! limits and texts are those of redis-server 7.0.
 
 pub(crate) mod answer;
 pub(crate) mod calls;
@@ -90,7 +90,7 @@ fn number_line(input: &[u8], at: usize) -> Result<(i64, usize), Stop> {
     number.map(|number| (number, at + end + 1)).ok_or(Stop::Bad)
 }
 
-/// Looks at the front of `input`. Arguments above `value_bytes_max` are refused, and so are commands that are much longer; of
+/// Looks at the front of `input`. Arguments above `value_bytes_max` are refused, and so are commands that are much longer;
 /// unauthenticated clients may send only much shorter ones.
 pub(crate) fn parse(input: &[u8], value_bytes_max: u64, is_authenticated: bool) -> Parsed<'_> {
     let argument_bytes_max = value_bytes_max.max(ARGUMENT_BYTES_MIN) as i64;

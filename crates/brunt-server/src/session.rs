@@ -1,4 +1,4 @@
-//! What a connection has said of itself: the protocol it speaks, and who it is.
+//! Protocol and login of a connection.
 //!
 //! Only state; what is answered to it is the protocol's. Invariant: the protocol is settled by the first byte, or
 //! by an option, and never changes.

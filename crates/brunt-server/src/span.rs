@@ -1,4 +1,4 @@
-//! Spans of a script: what `AT:FOR` means, for stalls and outages alike.
+//! Spans `AT:FOR` of stalls and outages.
 //!
 //! Only texts and arithmetic; what happens in a span is said by those who have one. Both times are nanoseconds and both
 //! count from the arrival of the first scripted request: a start counted from the start of the process would mean

@@ -1,4 +1,4 @@
-//! What is counted, and the rows that a server tells of it, whatever the protocol.
+//! Counters of the server, and their rows in statistics, in every protocol alike.
 //!
 //! Only names and numbers: who counts is `cache` and `core`, how a row is written is the protocol's. Names are memcached's.
 

@@ -1,8 +1,8 @@
 //! The classic text protocol of memcached, from the server's side: bytes to commands.
 //!
-//! Only the grammar: what a command does is said in `cache`, what is answered in `answer`. A command is seen whole or not
-//! at all; the same bytes, cut anywhere, are the same commands. Words and limits are those of memcached 1.6 (its
-//! `doc/protocol.txt`, and what its server answers where that is silent).
+//! Only the grammar: `cache` executes and `answer` writes the replies. A command is seen whole or not at all; the same
+//! bytes, cut anywhere, are the same commands. Words and limits are those of memcached 1.6 (its `doc/protocol.txt`, and
+//! what its server answers where that is silent).
 
 pub(crate) mod answer;
 

@@ -1,8 +1,7 @@
-//! What is due in open loop: by one clock for all connections of a session, or by one that begins anew with each connection.
+//! Open-loop schedules: one for all connections of a session, or one that restarts with each connection.
 //!
-//! Not the connections, and not their lifetimes: the engine says when one stands and when it is gone. Invariant: the times of
-//! a connection's calls are a function of the plan, the seed, the connection's ordinal and when it stood; the first is that
-//! instant itself.
+//! Invariant: the times of a connection's calls are a function of the plan, the seed, the connection's ordinal and when
+//! it stood; the first is that instant itself.
 
 use crate::arrivals::Arrivals;
 use brunt_plan::arrival::Arrival;

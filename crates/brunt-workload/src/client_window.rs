@@ -1,9 +1,8 @@
 //! Ops on a window of objects, as memaslap chooses them: sets fill the window and then put new objects in the place of old ones, gets
 //! ask for any object that is there.
 //!
-//! Not keys or values, which are functions of an object's id and version. The order of sets and gets follows from their shares alone.
-//! Invariants: what was not stored is not there, whatever was sent; and of an object whose last write may or may not have happened
-//! nothing is checked.
+//! The order of sets and gets follows from their shares alone. Invariants: what was not stored is not there, whatever
+//! was sent; and of an object whose last write may or may not have happened nothing is checked.
 
 use crate::rng::{Draw, Rng};
 use brunt_plan::op::{Expectation, KeyRef, Op, OpKind, ValueRef};

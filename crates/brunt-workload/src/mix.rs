@@ -1,4 +1,4 @@
-//! Which operation comes next: the sampler behind the plan's `--mix`.
+//! Sampler of operations by weight (`--mix`).
 
 use crate::alias::AliasTable;
 use crate::rng::Draw;

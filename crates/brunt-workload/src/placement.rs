@@ -1,4 +1,4 @@
-//! Which of several servers a key lives on: the rules of the client libraries, so that keys lie where theirs do.
+//! Placement of keys on servers by the rules of client libraries.
 //!
 //! Only the rules by key, as functions of the key's bytes; placement in turn or at random is a matter of the session.
 //! Nothing is allocated or changed after construction: the set of servers is the plan's, and one that is down keeps its

@@ -1,4 +1,4 @@
-//! Which key is requested: the sampler behind the plan's `--popularity`.
+//! Sampler of keys by popularity (`--popularity`).
 //!
 //! Tables only, never changed after they are built: one chooser serves all sessions of a class. The state of the draw is
 //! the caller's generator, and where a session stands in a distribution that moves is its [`Cursor`]. Ranks become ids through a

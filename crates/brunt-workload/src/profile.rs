@@ -1,8 +1,8 @@
 //! The integral of a rate over time, and its inverse: how the time of a process at one request per unit of mass becomes
 //! time on the clock.
 //!
-//! Not an arrival process: it draws nothing. All of it is integers: no step is rounded on its own, and the inverse is the
-//! exact floor, however long a stretch lasts and however slow it is.
+//! All of it is integers: no step is rounded on its own, and the inverse is the exact floor, however long a stretch
+//! lasts and however slow it is.
 
 use brunt_plan::plan::OpenRate;
 use brunt_plan::profile::PointRate;

@@ -1,7 +1,7 @@
 //! A purge: deletes of most keys of a data set, in the middle of a run.
 //!
-//! Not when: the session begins it when half of its budget is spent. Every stream deletes its own share of the keys, one after the
-//! other, each as often as there are servers that hold it.
+//! Every stream deletes its own share of the keys, one after the other, each as often as there are servers that hold
+//! it.
 
 use brunt_plan::shard::{StreamPart, share};
 use std::ops::Range;

@@ -1,4 +1,4 @@
-//! When a session sends: the one place in which open loop and closed loop differ.
+//! Intended times of a session: the one place in which open loop and closed loop differ.
 //!
 //! Yields intended times on the engine's clock, in order (but see [`ClosedLoopSlots`] without a think time). A trace, or a loop that
 //! is partly open, would be further variants of [`Schedule`], without a change for its callers.

@@ -1,8 +1,7 @@
-//! One virtual client: what it sends next, when, and on which connection.
+//! A session: a virtual client that yields its next operation, when it is due, and its connection.
 //!
-//! Not a connection and not a clock: the engine asks when the next op is due, takes it, and gives back what became of
-//! it. Every op has its intended time from the schedule alone, however late it is taken. Nothing is issued with an
-//! intended time at or after the end of the window, and exactly `budget` ops with one at or after `measure_ns`.
+//! Every op has its intended time from the schedule alone, however late it is taken. Nothing is issued with an intended
+//! time at or after the end of the window, and exactly `budget` ops with one at or after `measure_ns`.
 
 use crate::arrivals::Arrivals;
 use crate::calls::Calls;

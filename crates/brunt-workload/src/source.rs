@@ -1,8 +1,8 @@
-//! Where a session's operations come from: which kind is next, which key and which value.
+//! The source of a session's operations: kind, key and value of the next one.
 //!
-//! Not when they are sent (that is the schedule's) and not how many. A source names the key of an op by a [`KeyRef`], and is told
-//! what became of each op before the slot of that is free again: what it sends next may depend on it. One more source is a
-//! variant of [`Source`], what it answers as [`Operations`], and the case in [`Source::of_class`] in which a plan has it.
+//! A source names the key of an op by a [`KeyRef`], and is told what became of each op before the slot of that is free
+//! again: what it sends next may depend on it. One more source is a variant of [`Source`], what it answers as
+//! [`Operations`], and the case in [`Source::of_class`] in which a plan has it.
 
 use crate::client_window::ClientWindow;
 use crate::mix::KindChooser;

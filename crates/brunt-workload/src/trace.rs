@@ -1,4 +1,4 @@
-//! Traces: what a file says is requested, as blocks of records, and a session's way through them.
+//! Traces as blocks of records, and the position of a session in them.
 //!
 //! The reader of the file fills blocks and hands them over, so that nothing here waits or allocates after the start. A
 //! record may have a time, which is ignored: the schedule says when it is sent. Invariant: records are taken in

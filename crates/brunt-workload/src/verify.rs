@@ -1,4 +1,4 @@
-//! Is the value that came back the one that was stored? Checked piece by piece, however the network cut it.
+//! Checks received values against the stored ones, piece by piece as they arrive.
 //!
 //! Holds no bytes but a head: body bytes are compared with the block where they lie and forgotten. A value that lies
 //! there whole is compared at once; that short way only ever says that all is well, or that the value is foreign, and

@@ -1,4 +1,4 @@
-//! What one writer knows of the keys it writes: which version of a value a read may no longer find.
+//! The writes of one writer: decides which versions of a value a read may no longer find.
 //!
 //! Not a copy of the store: nothing of other writers is known, so that nothing is said of their versions; and what the server
 //! does between a request and its reply is unknown, so that of writes that overlap either may stand. Forty bytes a key,

@@ -1,6 +1,4 @@
-//! Clusters: what a plan for one may say, and the plan for the nodes that it turns out to have.
-//!
-//! Not who has which slot: that changes while a run goes on, and a plan does not.
+//! Clusters: the options that a plan for one may have, and the plan for the nodes that are discovered.
 
 use super::{ErrorContext, PlanError, SERVERS_MAX};
 use crate::host_role::HostRole;

@@ -1,7 +1,7 @@
 //! Commands of the user's own: which of them a class sends and how often, and all of a plan in one list.
 //!
-//! Not what they say: that is the codec's to read. A class has the list of its `[[class]]` table, else that of the top level.
-//! Invariant: once the classes are settled, the weights of each class's commands are counted in the list of the plan.
+//! A class has the list of its `[[class]]` table, else that of the top level. Invariant: once the classes are settled,
+//! the weights of each class's commands are counted in the list of the plan.
 
 use super::{ErrorContext, PlanError};
 use crate::command::{Command, CommandSpec, named};

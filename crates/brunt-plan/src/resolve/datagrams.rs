@@ -1,7 +1,6 @@
 //! What UDP allows: a protocol that has it, and requests that fit into a datagram.
 //!
-//! Not how long a request is in truth (that the codecs know): an upper bound, from the commands' grammar. Invariant: of a plan that is
-//! resolved no request is longer than [`REQUEST_BYTES_MAX`], its header included.
+//! Invariant: of a plan that is resolved no request is longer than [`REQUEST_BYTES_MAX`], its header included.
 
 use super::{ErrorContext, PlanError};
 use crate::op::OpKind;

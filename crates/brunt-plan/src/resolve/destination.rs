@@ -1,7 +1,7 @@
-//! Where the operations of each class go: whom it talks to and how where that is its own, and routes by kind of operation.
+//! The servers, protocol and transport of each class, and its routes by kind of operation.
 //!
-//! Not the defaults of all classes (those are the run's). Invariant: what a class says is checked as the run's is, and a class that
-//! says what the run does is one that says nothing.
+//! Invariant: what a class says is checked as the run's is, and a class that says what the run does is one that says
+//! nothing.
 
 use super::{ErrorContext, PlanError, resolve_servers, transport, url};
 use crate::op::OpKind;

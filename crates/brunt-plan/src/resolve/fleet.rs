@@ -1,7 +1,7 @@
 //! Agents, and the class that the controller measures with.
 //!
-//! Not the dividing of a plan (that is [`crate::plan_split`]'s). Invariant: `--measure-…` is another way to write a class that the
-//! controller carries out, and nothing else knows of it.
+//! Invariant: `--measure-…` is another way to write a class that the controller carries out, and no other code depends
+//! on it.
 
 use super::{ErrorContext, PlanError};
 use crate::host_role::HostRole;

@@ -1,6 +1,4 @@
 //! Hashes: whether keys are split into the name of one and a field in it, and what can then be asked.
-//!
-//! Not the commands: those are the codec's.
 
 use super::{ErrorContext, PlanError};
 use crate::op::OpKind;

@@ -1,6 +1,6 @@
-//! What the classes of a plan use: protocols, transports, servers. What options of the run go together with is found here.
+//! The protocols, transports and servers that the classes of a plan use, for checks of options of the run.
 //!
-//! Not checked here. Invariant: what no class uses is not in it, whatever the run says.
+//! Invariant: what no class uses is not in it, whatever the run says.
 
 use crate::plan::{Class, Destination, Protocol, Transport};
 

@@ -1,7 +1,7 @@
 //! Classes that use the connections of another class.
 //!
-//! Not how operations of several classes take turns on a connection: that is the engine's. Invariant: a class that shares has as many
-//! connections as their owner, as deep, to the same servers, and what is said of connections is said of the owner's alone.
+//! Invariant: a class that shares has as many connections as their owner, as deep, to the same servers, and options of
+//! connections belong to the owner alone.
 
 use super::{ErrorContext, PlanError};
 use crate::plan::{Class, SessionScope};

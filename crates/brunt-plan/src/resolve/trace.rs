@@ -1,6 +1,4 @@
 //! Traces: what a class that replays one may say, and what is left of the trace's operations in the protocol.
-//!
-//! Not the file: nothing here opens it.
 
 use super::{ErrorContext, PlanError};
 use crate::mix::Mix;

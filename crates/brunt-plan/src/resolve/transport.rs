@@ -1,6 +1,4 @@
-//! What carries the bytes: the transport, and what depends on it.
-//!
-//! Not where the servers are (that is the target's).
+//! The transport of a plan, and the options that depend on it.
 
 use super::server_usage::ServerUsage;
 use super::{ErrorContext, PlanError};

@@ -1,4 +1,4 @@
-//! What the URLs of servers say, laid under the options: it fills in what is not given, and contradicts nothing.
+//! Options from the URLs of servers: they fill in options that are not given, and must agree with those that are.
 
 use super::{ErrorContext, PlanError};
 use crate::plan::Protocol;

@@ -1,6 +1,6 @@
 //! Windows of objects and the clients that have them: what a class with a window may say, and what its keys are.
 //!
-//! Not which object is requested: that is the workload's. Every error names the option, what was given and what is accepted.
+//! Every error names the option and what is expected.
 
 use super::{DEFAULT_KEY_SIZE, ErrorContext, KEY_SIZE_MAX, PlanError, resolve_prefix, resolve_value_size};
 use crate::mix::Mix;

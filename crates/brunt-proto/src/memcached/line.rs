@@ -1,7 +1,7 @@
 //! Lines of memcached's two text protocols: words, decimals, line ends.
 //!
-//! Not the meaning of a line (that is each protocol's) and no state. Invariant: what is said of a line is said by its
-//! first bytes, however many more are visible; [`Stop::Short`] stands for "not enough of them".
+//! Invariant: what is said of a line is said by its first bytes, however many more are visible; [`Stop::Short`] stands
+//! for "not enough of them".
 
 use crate::step::{BAD_NUMBER, Step, Stop, UNKNOWN, line_end};
 use memchr::memchr;

@@ -1,4 +1,4 @@
-//! memcached's protocols, one file each, and what it says of itself.
+//! memcached's protocols, one file each, and its statistics.
 
 pub mod binary;
 pub mod datagram;

@@ -1,4 +1,4 @@
-//! What memcached says of itself: the reply to `stats`, taken apart.
+//! Parser of memcached's reply to `stats`.
 //!
 //! Not for load: one question at a time, on a connection of its own; the lines are the text codec's business, names and
 //! values stay texts, and what they mean is not known here. The same bytes, cut anywhere, come to the same, and memory

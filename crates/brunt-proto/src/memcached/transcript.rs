@@ -1,7 +1,7 @@
 //! What a codec says of a stream, as text, for tests: one phrase an event, the pieces of a value joined.
 //!
-//! Not a judge of what is right. Invariant: equal streams give equal phrases, however they were cut, if the codec keeps
-//! the contract; and what can be checked of the contract without knowing the protocol is checked on the way.
+//! Invariant: equal streams give equal phrases, however they were cut, if the codec keeps the contract; and what can be
+//! checked of the contract without knowing the protocol is checked on the way.
 
 use crate::out::{Out, PARTS_MAX};
 use crate::{Codec, Encoded, Event, Form, Keys, NO_TOKEN, Recache, Request, Value};

@@ -1,4 +1,4 @@
-//! Echoes that are to come: how long each is, and its checksum, in the order in which they were sent.
+//! Expected echoes: length and checksum of each, in the order in which they were sent.
 //!
 //! A ring whose memory is taken at the start and kept when a connection begins anew.
 

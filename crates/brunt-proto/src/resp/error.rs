@@ -1,4 +1,4 @@
-//! What an error reply says in its first word.
+//! The first word of an error reply.
 //!
 //! Not prose: the text behind that word is for people, and changes from version to version. A pure function over the text
 //! of an error, without the `-` in front and the line end behind. Every text has just one prefix, so that their counts

@@ -1,7 +1,7 @@
-//! What a connection says before its first request: version, credentials, name, database.
+//! Connection setup of Redis: version, credentials, name and database, before the first request.
 //!
-//! Not a socket and not a state of one: bytes to send, and what each of their replies means. All commands go out together,
-//! and each has one reply; the first that is refused says why the connection is of no use.
+//! All commands go out together, and each has one reply; the first that is refused says why the connection is of no
+//! use.
 
 use super::error::ErrorPrefix;
 use super::request::put_bulk;

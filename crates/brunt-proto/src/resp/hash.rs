@@ -1,7 +1,7 @@
 //! Keys that are the name of a hash and a field in it: the plan's ops as commands on one field.
 //!
-//! Not which ops a plan may have then: it is refused where it has others than these. Longer heads than those of plain keys are
-//! within the bound of [`super::request::encoded_len_max`], which has room for a time to live that no field has.
+//! Longer heads than those of plain keys are within the bound of [`super::request::encoded_len_max`], which has room
+//! for a time to live that no field has.
 
 use super::request::put_bulk;
 use crate::out::Out;

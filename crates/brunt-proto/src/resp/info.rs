@@ -1,8 +1,8 @@
-//! What a Redis says of itself: the reply to `INFO`, taken apart.
+//! Parser of Redis's reply to `INFO`.
 //!
-//! Not for load: one question at a time, on a connection of its own. Gathering the reply is [`super::reply`]'s business; names
-//! and values stay texts, and what they mean is not known here. Sections of other names than [`SECTIONS`] are passed over:
-//! they belong to modules and to servers that tell more than a Redis does.
+//! Gathering the reply is [`super::reply`]'s business; names and values stay texts, and what they mean is not known
+//! here. Sections of other names than [`SECTIONS`] are passed over: they belong to modules and to servers that tell
+//! more than a Redis does.
 
 use super::reply::Value;
 use brunt_plan::quoted_bytes::QuotedBytes;

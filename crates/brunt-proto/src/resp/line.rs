@@ -1,7 +1,6 @@
 //! Lines of the protocol: where they end, and the numbers that they consist of.
 //!
-//! Not values (those are the decoder's) and no state. A function that cannot tell yet says [`Stop::Short`], and says the
-//! same of the same bytes for ever.
+//! A function that cannot tell yet says [`Stop::Short`], and says the same of the same bytes for ever.
 
 use crate::Malformed;
 use crate::step::{BAD_NUMBER, Step, Stop, UNKNOWN};

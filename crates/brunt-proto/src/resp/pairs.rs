@@ -1,9 +1,8 @@
 //! Which replies an operation can have from a Redis, and what they mean: data.
 //!
-//! Not their bytes (those are the decoder's), and not how many keys the reply to a multi-get tells of, which nobody knows but who
-//! asked. The source is the Redis command reference: of each command that an operation is sent as, the part "Return information".
-//! Both versions of the protocol are in one table, because they differ in how a null is written and in nothing else here.
-//! Invariant: a reply that the reference does not name for a command is not here, but for errors.
+//! The source is the Redis command reference: of each command that an operation is sent as, the part "Return
+//! information". Both versions of the protocol are in one table, because they differ in how a null is written and in
+//! nothing else here. Invariant: a reply that the reference does not name for a command is not here, but for errors.
 
 use crate::Form;
 use crate::pairs::Pairs;

@@ -1,6 +1,4 @@
-//! Where a node of a cluster sends its client when it has not the slot that was requested.
-//!
-//! Not the map of all slots, and nothing is followed here: a pure function over the text of an error reply.
+//! Redirections: the node that an error reply of a cluster names.
 
 use super::node_host::NodeHost;
 use super::slot::SLOTS;

@@ -1,4 +1,4 @@
-//! One whole reply, gathered and taken apart: for questions that are asked once, beside the load.
+//! A whole reply, gathered and parsed: for requests outside the load.
 //!
 //! Not for load: this copies and allocates. Framing and bounds are the codec's, so that what it refuses is refused here;
 //! memory is bounded by [`REPLY_BYTES_MAX`]. The same bytes, cut anywhere, come to the same.

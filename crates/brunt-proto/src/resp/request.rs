@@ -1,7 +1,6 @@
 //! The plan's ops as Redis's commands, each argument a bulk string.
 //!
-//! Not templates, which the user writes, and no choice of what is allowed: a plan with ops that have no command is refused
-//! before. Everything is written in place behind a length that is known beforehand.
+//! Everything is written in place behind a length that is known beforehand.
 
 use crate::Request;
 use crate::out::Out;

@@ -1,7 +1,7 @@
-//! Where a key lives in a cluster: its slot, and which node has that slot.
+//! Hash slots: the slot of a key, and the map from slots to nodes.
 //!
-//! Not a client: nothing is asked here and no map is kept up to date. The slot is a pure function of the key's bytes; a map
-//! is read from one reply and never changes, so that it can be shared and exchanged whole.
+//! The slot is a pure function of the key's bytes; a map is read from one reply and never changes, so that it can be
+//! shared and exchanged whole.
 
 use super::node_host::NodeHost;
 use super::reply::Value;

@@ -1,5 +1,5 @@
-//! The codec against Redis's protocol documents and a server's own bytes: golden bytes both ways, then distributions over cuts and
-//! garbage.
+//! The codec against Redis's protocol documents and a server's own bytes: golden bytes both ways, then properties over
+//! cuts and garbage.
 //!
 //! Events are compared as text, one phrase an event, with the pieces of values and of what is passed over joined: whatever
 //! the cuts were, equal streams give equal text. In tables `|` stands for a line end, and `¦` for a bar.

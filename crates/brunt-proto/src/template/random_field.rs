@@ -1,6 +1,6 @@
 //! Random bytes of a command: functions of the operation's own number and of the place of the draw.
 //!
-//! Not decimals ([`super::number`]), which take one draw each. Nothing here holds state.
+//! Nothing here holds state.
 
 use brunt_plan::split_mix::output;
 

@@ -1,7 +1,6 @@
-//! What the binary protocol says of what came of a frame.
+//! Executes frames of the binary protocol and writes the replies.
 //!
-//! Only frames: what a command does is said in `cache`, how it is read in the parent. Invariant: statuses and texts are those
-//! of memcached 1.6.
+//! Only frames: `cache` executes, the parent parses. Invariant: statuses and texts are those of memcached 1.6.
 
 use super::{Frame, FrameKind, HEADER_BYTES};
 use crate::cache::{Changed, Deleted, Delta, Mode, Write, Written};

@@ -1,7 +1,7 @@
-//! What the meta commands say of what came of them.
+//! Executes meta commands and writes the replies.
 //!
-//! Only lines and flags: what a command does is said in `cache`, how it is read in the parent. Invariant: codes, flags and
-//! their order are those of memcached 1.6.18.
+//! Only lines and flags: `cache` executes, the parent parses. Invariant: codes, flags and their order are those of
+//! memcached 1.6.18.
 
 use super::{Command, CommandKind, KeyRoom};
 use crate::cache::{Changed, Deleted, Delta, Mode, Write, Written};

@@ -1,7 +1,7 @@
-//! What Redis's protocol says of what came of a command.
+//! Executes commands of Redis and writes the replies.
 //!
-//! Only words and types: what a command does is said in `cache`, how it is read in the parent. All databases are one store.
-//! Invariant: the words and types are those of redis-server 7.0, in the version that the connection requested.
+//! Only words and types: `cache` executes, the parent parses. All databases are one store. Invariant: the words and
+//! types are those of redis-server 7.0, in the version that the connection requested.
 
 use super::calls::Calls;
 use super::{Command, CommandKind, Words};

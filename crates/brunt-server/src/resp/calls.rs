@@ -1,4 +1,4 @@
-//! What Redis counts in its own way: calls of each command, and keys of commands that read.
+//! Redis's own counters: calls of each command, and keys of commands that read.
 //!
 //! Only names and numbers; what is counted of every protocol alike is in `statistics`. Invariant: a command is counted when it is
 //! carried out, whatever comes of it; one that is refused before, by script or for its arguments, is not.

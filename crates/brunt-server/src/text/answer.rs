@@ -1,6 +1,6 @@
-//! What the text protocol says of what came of a command.
+//! Executes commands of the text protocol and writes the replies.
 //!
-//! Only words: what a command does is said in `cache`, how it is read in the parent. Invariant: the words are memcached's.
+//! Only words: `cache` executes, the parent parses. Invariant: the words are memcached's.
 
 use super::{BAD_CHUNK, Command, DataCommand, ERROR, push_decimal};
 use crate::cache::{Cache, Changed, Deleted, Delta, Mode, Write, Written};

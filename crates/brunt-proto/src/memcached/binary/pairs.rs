@@ -1,8 +1,8 @@
 //! Which replies an operation can have in memcached's binary protocol, and what they mean: data.
 //!
-//! Not their bytes (those are the decoder's). The source is memcached's `doc/protocol-binary.xml`: "Response Status" and the part on
-//! each command; which status an append to nothing has is left open there, and memcached 1.6.18 was asked. Invariant: a reply has the
-//! opcode of the request that an operation sends, and a status that is an error or named here.
+//! The source is memcached's `doc/protocol-binary.xml`: "Response Status" and the part on each command; which status an
+//! append to nothing has is left open there, and memcached 1.6.18 was asked. Invariant: a reply has the opcode of the
+//! request that an operation sends, and a status that is an error or named here.
 
 use super::Opcode::{self, Append, Decrement, Delete, GetK, GetKQ, Increment, Noop, Prepend, Replace, Touch};
 use super::Status::{self, Error, Exists, NotFound, NotStored, Nothing, Success};

@@ -1,4 +1,4 @@
-//! Who comes, said in memcached's binary protocol: SASL PLAIN (RFC 4616).
+//! Authentication in memcached's binary protocol: SASL PLAIN (RFC 4616).
 //!
 //! No other mechanism, and no state of a connection. Invariant: nothing that is formatted shows a password.
 

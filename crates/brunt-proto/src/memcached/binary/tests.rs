@@ -1,5 +1,5 @@
-//! The binary codec against a real server and the protocol document: golden bytes both ways, then distributions over cuts and
-//! garbage.
+//! The binary codec against a real server and the protocol document: golden bytes both ways, then properties over cuts
+//! and garbage.
 
 use super::sasl::{Authentication, put_sasl_plain, sasl_plain_len};
 use super::*;

@@ -1,8 +1,7 @@
 //! Which replies an operation can have in memcached's meta protocol, and what they mean: data.
 //!
-//! Not their bytes (those are the decoder's), and not their flags: what a flag asks for and a reply leaves out is taken as it is.
-//! The source is the part on meta commands of memcached's `doc/protocol.txt`. Invariant: a reply that it does not name for a command
-//! with the flags that an operation sends is not here, but for errors.
+//! The source is the part on meta commands of memcached's `doc/protocol.txt`. Invariant: a reply that it does not name
+//! for a command with the flags that an operation sends is not here, but for errors.
 
 use crate::Form;
 use crate::pairs::Pairs;

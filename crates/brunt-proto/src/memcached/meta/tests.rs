@@ -1,4 +1,5 @@
-//! The meta codec against a real server and the protocol document: golden bytes both ways, then distributions over cuts and garbage.
+//! The meta codec against a real server and the protocol document: golden bytes both ways, then properties over cuts
+//! and garbage.
 
 use super::*;
 use crate::memcached::transcript::{

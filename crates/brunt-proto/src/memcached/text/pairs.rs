@@ -1,7 +1,7 @@
 //! Which replies an operation can have in memcached's text protocol, and what they mean: data.
 //!
-//! Not their bytes (those are the decoder's). The source is memcached's `doc/protocol.txt`, the part on each command.
-//! Invariant: a reply that its part does not name is not here, but for the errors of the part "Error strings".
+//! The source is memcached's `doc/protocol.txt`, the part on each command. Invariant: a reply that its part does not
+//! name is not here, but for the errors of the part "Error strings".
 
 use crate::Form;
 use crate::pairs::Pairs;

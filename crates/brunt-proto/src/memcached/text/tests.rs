@@ -1,4 +1,4 @@
-//! The text codec against memcached's protocol document: golden bytes both ways, then distributions over cuts and garbage.
+//! The text codec against memcached's protocol document: golden bytes both ways, then properties over cuts and garbage.
 //!
 //! Events are compared as text, one phrase an event, with the pieces of a value joined: whatever the cuts were, equal
 //! streams give equal text.

@@ -1,4 +1,4 @@
-//! UDP framing against captured datagrams, then distributions over loss, disorder and copies.
+//! UDP framing against captured datagrams, then properties over loss, disorder and copies.
 
 use super::*;
 use crate::memcached::transcript::{join, phrases, unescaped};

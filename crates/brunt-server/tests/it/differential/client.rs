@@ -1,6 +1,4 @@
 //! A client of every protocol, one operation at a time: operations to bytes, whole replies to outcomes.
-//!
-//! Not for load and not for pieces of replies: what is no whole answer is none.
 
 /// How an operation travels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
