@@ -401,13 +401,13 @@ impl<C: Codec> Traffic<C> {
         let phase = if lane.is_preload { Phase::Preload } else { self.window.phase_of(issue.intended_ns) };
         let (first_route, binds_slots, splits) =
             (lane.routes.start, lane.binds_slots, lane.splits(&issue.op));
-        let account = self.recording.account(phase, &issue.op);
-        self.recording.scheduled_many(account, 1);
+        let row = self.recording.row(phase, &issue.op);
+        self.recording.set.scheduled_many(row, 1);
         self.recording.picked(now_ns, 1);
         let mut picked = Picked {
             op: issue.op,
             phase,
-            account,
+            row,
             intended_ns: issue.intended_ns,
             picked_ns: now_ns,
             connection: None,

@@ -590,7 +590,7 @@ impl<C: Codec, I: Io> Worker<C, I> {
             return;
         }
         let phase = self.traffic.phase_now(now_ns);
-        self.traffic.recording.connection(phase, ConnectionEvent::Begun);
+        self.traffic.recording.set.connection(phase, ConnectionEvent::Begun);
         self.try_address(link, now_ns);
     }
 
@@ -688,7 +688,7 @@ impl<C: Codec, I: Io> Worker<C, I> {
             connection.state = ConnectionState::Down { retry_ns };
             self.traffic.connection_timers.set(link, retry_ns);
             let phase = self.traffic.phase_now(at_ns);
-            self.traffic.recording.connection(phase, ConnectionEvent::Failed);
+            self.traffic.recording.set.connection(phase, ConnectionEvent::Failed);
         } else {
             if is_first_round {
                 let server = self.endpoints[usize::from(server)].server.clone();

@@ -189,7 +189,7 @@ impl<C: Codec> Connection<C> {
         let queued_before = self.out.queued_total();
         let encoded = encode(&mut self.codec, &mut self.out);
         let stream_end = self.out.queued_total();
-        if recording.meters_requests() && in_flight.get(id).account.is_measured() {
+        if recording.meters_requests() && in_flight.get(id).row.is_measured() {
             recording.meter(MeterKind::Outstanding, u64::from(self.outstanding()));
             recording.meter(MeterKind::RequestSize, stream_end - queued_before);
         }

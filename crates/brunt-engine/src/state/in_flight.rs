@@ -32,7 +32,7 @@ pub(crate) struct Entry {
     /// Stream position after its last byte.
     pub stream_end: u64,
     /// Its row in the counts.
-    pub account: RowHandle,
+    pub row: RowHandle,
     next: EntryId,
     session: SessionId,
     pub class: ClassId,
@@ -187,7 +187,7 @@ impl Entry {
         picked_ns: 0,
         sent_ns: 0,
         stream_end: 0,
-        account: RowHandle::UNUSED,
+        row: RowHandle::UNUSED,
         next: NO_ENTRY,
         session: 0,
         class: 0,
@@ -209,7 +209,7 @@ impl Entry {
         self.intended_ns = picked.intended_ns;
         self.picked_ns = picked.picked_ns;
         self.sent_ns = 0;
-        self.account = picked.account;
+        self.row = picked.row;
         self.session = picked.op.session;
         self.class = picked.op.class;
         self.kind = picked.op.kind;
@@ -475,7 +475,7 @@ mod tests {
         Picked {
             op: Op::of(OpKind::Get, KeyRef::Id(id)),
             phase: Phase::Warmup,
-            account: RowHandle::UNUSED,
+            row: RowHandle::UNUSED,
             intended_ns: 0,
             picked_ns: 0,
             connection: None,

@@ -27,7 +27,7 @@ pub(crate) struct Picked {
     /// The phase of its intended time.
     pub phase: Phase,
     /// Its row in the counts.
-    pub account: RowHandle,
+    pub row: RowHandle,
     /// When it was to be sent.
     pub intended_ns: u64,
     /// When the event loop picked it.

@@ -13,11 +13,8 @@ use brunt_plan::phase::Phase;
 use brunt_plan::plan::MeterKind;
 use brunt_proto::resp::error::ErrorPrefix;
 use brunt_proto::{DiscardReason, Recache};
-use brunt_stats::connection::ConnectionEvent;
-use brunt_stats::fault::{FaultKind, FirstError, FirstGarbage};
-use brunt_stats::object_fault::ObjectFaultNote;
+use brunt_stats::fault::{FirstError, FirstGarbage};
 use brunt_stats::occupancy::Occupancy;
-use brunt_stats::outage_span::OutageSpan;
 use brunt_stats::recorder::{RecorderSet, RowHandle};
 use brunt_stats::sample::{Sample, Times};
 use brunt_stats::sample_buffer::SampleBuffer;
@@ -45,12 +42,13 @@ pub(crate) struct Exchange {
 /// A worker's recording.
 #[derive(Debug)]
 pub(crate) struct Recording {
-    set: Box<RecorderSet>,
+    /// Counts and histograms of the current interval.
+    pub set: Box<RecorderSet>,
     exchange: Exchange,
     interval_start_ns: u64,
     metered: [bool; MeterKind::COUNT],
     meters_requests: bool,
-    tap: SampleBuffer,
+    samples: SampleBuffer,
     /// Raw samples are wanted.
     keeps_raw_samples: bool,
     /// Raw samples, or a quantity derived from samples, are wanted.
@@ -59,7 +57,7 @@ pub(crate) struct Recording {
     window: (u64, u64),
     /// Counts outside the sets, over all phases.
     pub counts: WorkerCounts,
-    presence: Occupancy,
+    occupancy: Occupancy,
 }
 
 impl Recording {
@@ -80,18 +78,18 @@ impl Recording {
             meters_requests: [MeterKind::Outstanding, MeterKind::RequestSize]
                 .iter()
                 .any(|kind| metered[*kind as usize]),
-            tap: SampleBuffer::new(samples_max),
+            samples: SampleBuffer::new(samples_max),
             keeps_raw_samples: samples_max > 0,
             needs_each_sample: samples_max > 0 || OF_SAMPLES.iter().any(|kind| metered[*kind as usize]),
             window: (u64::MAX, u64::MAX),
             counts: WorkerCounts::default(),
-            presence: Occupancy::default(),
+            occupancy: Occupancy::default(),
         }
     }
 
     /// Sets the measured window.
     pub(crate) fn set_window(&mut self, measure_ns: u64, end_ns: u64) {
-        self.presence.set_window(measure_ns, end_ns);
+        self.occupancy.set_window(measure_ns, end_ns);
         self.window = (measure_ns, end_ns);
         self.set.set_window(measure_ns, end_ns);
     }
@@ -99,7 +97,7 @@ impl Recording {
     /// Moves the measured window to an earlier start. What has happened so far was counted as before it: a worker
     /// that learns of it late counts from now on.
     pub(crate) fn open_window(&mut self, measure_ns: u64, end_ns: u64, now_ns: u64) {
-        self.presence.set_window(measure_ns, end_ns);
+        self.occupancy.set_window(measure_ns, end_ns);
         let begin_ns = if measure_ns <= now_ns { now_ns + 1 } else { measure_ns };
         self.window = (begin_ns, end_ns);
         self.set.set_window(begin_ns, end_ns);
@@ -107,7 +105,7 @@ impl Recording {
 
     /// Ends the measured window early. Events of this very instant count as inside.
     pub(crate) fn end_window(&mut self, now_ns: u64) {
-        self.presence.end_at(now_ns);
+        self.occupancy.end_at(now_ns);
         let (measure_ns, end_ns) = self.window;
         self.window = (measure_ns, end_ns.min(now_ns + 1));
         self.set.set_window(self.window.0, self.window.1);
@@ -115,32 +113,20 @@ impl Recording {
 
     /// The row of an operation of this phase.
     #[inline]
-    pub(crate) fn account(&self, phase: Phase, op: &Op) -> RowHandle {
+    pub(crate) fn row(&self, phase: Phase, op: &Op) -> RowHandle {
         self.set.row_handle(phase, op.class, op.id())
-    }
-
-    /// Counts a due operation.
-    #[inline]
-    pub(crate) fn scheduled(&mut self, phase: Phase, op: &Op) {
-        self.set.scheduled(phase, op);
-    }
-
-    /// Counts several due operations of one row.
-    #[inline]
-    pub(crate) fn scheduled_many(&mut self, account: RowHandle, count: u32) {
-        self.set.scheduled_many(account, count);
     }
 
     /// Counts operations into the system, until they are recorded or leave unrecorded.
     #[inline]
     pub(crate) fn picked(&mut self, at_ns: u64, count: u32) {
-        self.presence.enter(at_ns, count);
+        self.occupancy.enter(at_ns, count);
     }
 
     /// Counts a picked operation out of the system that is never recorded: not sent, or not answered before the
     /// end.
     pub(crate) fn left_unrecorded(&mut self, picked_ns: u64, at_ns: u64) {
-        self.presence.leave(picked_ns, at_ns, 1);
+        self.occupancy.leave(picked_ns, at_ns, 1);
     }
 
     /// Counts a sent operation. Parts count with the whole.
@@ -149,19 +135,14 @@ impl Recording {
         if entry.details.group == NO_GROUP {
             // A redirected one is sent again, but counts as sent already.
             let count = u32::from(entry.details.redirect_state == NO_REDIRECT);
-            self.set.sent_many(entry.account, count, entry.details.wire_requests, entry.sent_ns);
+            self.set.sent_many(entry.row, count, entry.details.wire_requests, entry.sent_ns);
         }
     }
 
     /// Counts several sent operations of one row, each one command.
     #[inline]
-    pub(crate) fn sent_many(&mut self, account: RowHandle, count: u32, at_ns: u64) {
-        self.set.sent_many(account, count, count, at_ns);
-    }
-
-    /// Counts a due operation that is never sent.
-    pub(crate) fn unsent(&mut self, phase: Phase, op: &Op) {
-        self.set.unsent(phase, op);
+    pub(crate) fn sent_many(&mut self, row: RowHandle, count: u32, at_ns: u64) {
+        self.set.sent_many(row, count, count, at_ns);
     }
 
     /// Counts a picked operation that is abandoned because its server is down.
@@ -170,80 +151,23 @@ impl Recording {
         self.left_unrecorded(times.picked_ns, times.done_ns);
     }
 
-    /// Counts an operation, or a part, that is never sent to this server.
-    pub(crate) fn unsent_to(&mut self, server: u16) {
-        self.set.unsent_to(server);
-    }
-
-    /// Counts one of these as abandoned because the server is down.
-    pub(crate) fn abandoned_at(&mut self, server: u16) {
-        self.set.abandoned_at(server);
-    }
-
     /// Counts a sent operation in parts; called at its end, when all its commands are known.
     pub(crate) fn sent_in_parts(&mut self, group: &Group, sent_ns: u64) {
         self.set.sent(group.phase, &group.op, group.wire_requests, sent_ns);
     }
 
-    /// Counts a due fill.
-    pub(crate) fn followup(&mut self, phase: Phase, op: &Op) {
-        self.set.followup(phase, op);
-    }
-
-    /// Counts an operation without a reply at the end of the run.
-    pub(crate) fn in_flight(&mut self, phase: Phase, op: &Op, sent_ns: u64) {
-        self.set.in_flight(phase, op, sent_ns);
-    }
-
-    /// Counts an event of a connection.
-    pub(crate) fn connection(&mut self, phase: Phase, event: ConnectionEvent) {
-        self.set.connection(phase, event);
-    }
-
-    /// Counts valid replies of a server.
-    #[inline]
-    pub(crate) fn answered(&mut self, server: u16, times: u32) {
-        self.set.answered(server, times);
-    }
-
-    /// Records response times of requests, or parts, of a server.
-    #[inline]
-    pub(crate) fn responded(&mut self, server: u16, account: RowHandle, response_ns: u64, times: u32) {
-        self.set.responded(server, account, response_ns, times);
-    }
-
-    /// Counts a failed request of a server.
-    pub(crate) fn failed_at(&mut self, server: u16) {
-        self.set.failed_at(server);
-    }
-
-    /// Counts a redirect by a server.
-    pub(crate) fn redirected(&mut self, server: u16) {
-        self.set.redirected(server);
-    }
-
-    /// Records a wrong object of a window.
-    pub(crate) fn object_fault(&mut self, note: &ObjectFaultNote<'_>) {
-        self.set.object_fault(note);
-    }
-
-    /// Records an outage of a server.
-    pub(crate) fn outage(&mut self, span: OutageSpan) {
-        self.set.outage(span);
-    }
-
     /// Counts a discarded datagram.
     #[cold]
-    pub(crate) fn note_discarded(&mut self, astray: DiscardReason) {
+    pub(crate) fn note_discarded(&mut self, reason: DiscardReason) {
         let counts = &mut self.counts.datagrams;
-        *match astray {
+        *match reason {
             DiscardReason::Late => &mut counts.late,
             DiscardReason::Duplicate => &mut counts.duplicate,
             DiscardReason::Stray => &mut counts.stray,
             DiscardReason::Disordered => &mut counts.disordered,
             DiscardReason::Malformed => &mut counts.malformed,
         } += 1;
-        counts.packet_disorder += u64::from(astray != DiscardReason::Malformed);
+        counts.packet_disorder += u64::from(reason != DiscardReason::Malformed);
     }
 
     /// Counts a datagram that is held for earlier ones.
@@ -275,37 +199,18 @@ impl Recording {
         }
     }
 
-    /// Counts sent bytes.
-    #[inline]
-    pub(crate) fn bytes_sent(&mut self, phase: Phase, bytes: u64) {
-        self.set.transmitted(phase, bytes);
-    }
-
-    /// Counts received bytes.
-    #[inline]
-    pub(crate) fn bytes_received(&mut self, phase: Phase, bytes: u64) {
-        self.set.received(phase, bytes);
-    }
-
     /// Records the end of an operation.
     #[inline(never)]
-    pub(crate) fn record(&mut self, account: RowHandle, sample: &Sample, asked: u32, hits: u32) {
-        self.record_many(account, sample, asked, hits, 1);
+    pub(crate) fn record(&mut self, row: RowHandle, sample: &Sample, asked: u32, hits: u32) {
+        self.record_many(row, sample, asked, hits, 1);
     }
 
     /// Records the end of several operations of one row that share a sample.
     #[inline(always)]
-    pub(crate) fn record_many(
-        &mut self,
-        account: RowHandle,
-        sample: &Sample,
-        asked: u32,
-        hits: u32,
-        count: u32,
-    ) {
-        self.set.record_many(account, sample, asked, hits, count);
-        self.presence.leave(sample.times.picked_ns, sample.times.done_ns, count);
-        if self.needs_each_sample && account.is_measured() {
+    pub(crate) fn record_many(&mut self, row: RowHandle, sample: &Sample, asked: u32, hits: u32, count: u32) {
+        self.set.record_many(row, sample, asked, hits, count);
+        self.occupancy.leave(sample.times.picked_ns, sample.times.done_ns, count);
+        if self.needs_each_sample && row.is_measured() {
             (0..count).for_each(|_| self.keep_sample(sample));
         }
     }
@@ -323,7 +228,7 @@ impl Recording {
             _ => {}
         }
         if self.keeps_raw_samples {
-            self.tap.offer(sample);
+            self.samples.offer(sample);
         }
     }
 
@@ -352,11 +257,6 @@ impl Recording {
         kinds.into_iter().zip(values).for_each(|(kind, value)| self.meter(kind, value));
     }
 
-    /// Counts a fault of a connection.
-    pub(crate) fn fault(&mut self, phase: Phase, kind: FaultKind, at_ns: u64) {
-        self.set.fault(phase, kind, at_ns);
-    }
-
     /// Keeps the first malformed bytes.
     pub(crate) fn note_garbage(&mut self, bytes: &[u8], at_ns: u64, reason: &'static str) {
         self.counts.first_garbage.get_or_insert_with(|| FirstGarbage::new(at_ns, 0, reason, bytes));
@@ -383,8 +283,8 @@ impl Recording {
     /// The last set, the counts and the raw samples.
     pub(crate) fn end(mut self, now_ns: u64) -> (Filled, WorkerCounts, Vec<Sample>) {
         let last = Filled { set: self.set, start_ns: self.interval_start_ns, end_ns: now_ns };
-        let (samples, overflow) = self.tap.end();
-        self.counts.presence = self.presence.total();
+        let (samples, overflow) = self.samples.end();
+        self.counts.presence = self.occupancy.total();
         (self.counts.samples_kept, self.counts.samples_overflow) = (samples.len() as u64, overflow);
         (last, self.counts, samples)
     }
@@ -412,17 +312,17 @@ mod tests {
             let (op, hit) =
                 (Op::of(OpKind::Get, KeyRef::Id(0)), Outcome::of_reply(OpKind::Get, ReplyKind::Value));
             let send = |recording: &mut Recording, phase, sent_ns| {
-                let account = recording.account(phase, &op);
-                recording.scheduled_many(account, 1);
+                let row = recording.row(phase, &op);
+                recording.scheduled_many(row, 1);
                 recording.picked(sent_ns, 1);
-                recording.sent_many(account, 1, sent_ns);
-                (account, sent_ns)
+                recording.sent_many(row, 1, sent_ns);
+                (row, sent_ns)
             };
             let mut sent =
                 vec![send(&mut recording, Phase::Warmup, 400), send(&mut recording, Phase::Warmup, 600)];
             recording.open_window(measure_ns, 1_500, 700);
             sent.push(send(&mut recording, Phase::Measure, 900));
-            for ((account, sent_ns), done_ns) in sent.into_iter().zip([710, 720, 1_600]) {
+            for ((row, sent_ns), done_ns) in sent.into_iter().zip([710, 720, 1_600]) {
                 let times = Times {
                     intended_ns: sent_ns,
                     picked_ns: sent_ns,
@@ -433,7 +333,7 @@ mod tests {
                 };
                 let sample =
                     Sample { op: OpKind::Get.into(), class: 0, outcome: hit, times, busy_lag_ns: None };
-                recording.record(account, &sample, 1, 1);
+                recording.record(row, &sample, 1, 1);
             }
             let (mut last, ..) = recording.end(2_000);
             let interval = last.set.take_interval(0, 0, 2_000);

@@ -14,7 +14,7 @@ impl<C: Codec> Traffic<C> {
     /// Notes an established connection.
     pub(crate) fn connected(&mut self, index: u32, at_ns: u64) {
         let phase = self.phase_now(at_ns);
-        self.recording.connection(phase, ConnectionEvent::Established);
+        self.recording.set.connection(phase, ConnectionEvent::Established);
         let connection = &mut self.connections[index as usize];
         if let ConnectionState::Connecting { began_ns } = connection.state {
             self.recording.meter(MeterKind::ConnectTime, at_ns - began_ns);
@@ -164,7 +164,7 @@ impl<C: Codec> Traffic<C> {
     /// Notes that an expired connection was closed.
     pub(crate) fn finish_retired(&mut self, index: u32, now_ns: u64) {
         let phase = self.phase_now(now_ns);
-        self.recording.connection(phase, ConnectionEvent::Retired);
+        self.recording.set.connection(phase, ConnectionEvent::Retired);
         self.meter_lifetime(index, now_ns);
         let connection = &self.connections[index as usize];
         self.servers[usize::from(connection.server)].up -= 1;

@@ -24,13 +24,14 @@ impl<C: Codec> Traffic<C> {
     /// Fails a connection: ends everything on it and prepares it for another attempt.
     pub(crate) fn fail_connection(&mut self, index: u32, at_ns: u64, fault: FaultKind, class: OutcomeClass) {
         let phase = self.phase_now(at_ns);
-        self.recording.fault(phase, fault, at_ns);
+        self.recording.set.fault(phase, fault, at_ns);
         self.stamper.discard(index, StampLoss::Unanswered);
         let was_up = self.connections[index as usize].state == ConnectionState::Up;
         let reconnects = self.reconnects(index);
         let counts_attempts =
             self.lifetimes[usize::from(self.connections[index as usize].class)].counts_attempts();
         self.recording
+            .set
             .connection(phase, if was_up { ConnectionEvent::Lost } else { ConnectionEvent::Failed });
         self.take_off(index);
         // The current multi-get may be on it.
@@ -159,7 +160,7 @@ impl<C: Codec> Traffic<C> {
             FaultKind::TimedOut | FaultKind::SocketTimedOut => health.request_timed_out(entry.sent_ns),
             _ => health.request_failed(OutageKind::from(fault), entry.sent_ns),
         }
-        self.recording.failed_at(server);
+        self.recording.set.failed_at(server);
         let deadline_ns = entry.sent_ns + self.timeout_ns;
         let (class, done_ns) = match class {
             // Ends at the timeout, however late the loop notices.
@@ -196,7 +197,7 @@ impl<C: Codec> Traffic<C> {
         self.enqueue(Picked {
             op,
             phase: entry.phase,
-            account: entry.account,
+            row: entry.row,
             intended_ns: entry.intended_ns,
             picked_ns: entry.picked_ns,
             connection: binds_slots.then_some(index),
@@ -214,13 +215,13 @@ impl<C: Codec> Traffic<C> {
         self.leave_idle(index);
         self.end_write(&entry, OutcomeClass::Refused, now_ns);
         let server = self.connections[index as usize].server;
-        self.recording.unsent_to(server);
+        self.recording.set.unsent_to(server);
         let lost = Outcome::without_reply(OutcomeClass::Lost);
         if C::REDIRECTS && entry.details.redirect_state != NO_REDIRECT {
             // Not there, but elsewhere before.
             return self.book(index, &entry.without_version(), lost, now_ns, now_ns);
         }
-        self.recording.abandoned_at(server);
+        self.recording.set.abandoned_at(server);
         if entry.details.group == NO_GROUP {
             let times = unsent_times(entry.intended_ns, entry.picked_ns, now_ns);
             self.recording.abandoned(entry.phase, &entry.op(), &times);
@@ -339,7 +340,7 @@ impl<C: Codec> Traffic<C> {
     /// Counts an operation, or a part, that waits when the run is over.
     fn close_waiting(&mut self, picked: &Picked, now_ns: u64) {
         let server = self.server_of(picked.route);
-        self.recording.unsent_to(server);
+        self.recording.set.unsent_to(server);
         if picked.redirect_state != NO_REDIRECT {
             self.close_redirected(picked, now_ns);
         } else if picked.group == NO_GROUP {
@@ -353,14 +354,14 @@ impl<C: Codec> Traffic<C> {
     /// Counts a due operation that was never picked.
     fn close_due(&mut self, lane: usize, issue: &DueOp, now_ns: u64) {
         let phase = self.window.phase_of(issue.intended_ns);
-        self.recording.scheduled(phase, &issue.op);
+        self.recording.set.scheduled(phase, &issue.op);
         let routes = &self.lanes[lane].routes;
         if routes.len() > 1 {
             // Its server is unknown.
-            return self.recording.unsent(phase, &issue.op);
+            return self.recording.set.unsent(phase, &issue.op);
         }
         let server = self.server_of(routes.start);
-        self.recording.unsent_to(server);
+        self.recording.set.unsent_to(server);
         self.recording.picked(now_ns, 1);
         self.close_unsent(server, phase, &issue.op, &unsent_times(issue.intended_ns, now_ns, now_ns));
     }
@@ -369,7 +370,7 @@ impl<C: Codec> Traffic<C> {
     fn close_entry(&mut self, server: u16, entry: &Entry, now_ns: u64) {
         let entry = &self.without_redirect(entry);
         if entry.sent_ns == 0 {
-            self.recording.unsent_to(server);
+            self.recording.set.unsent_to(server);
         }
         if entry.details.group != NO_GROUP {
             let lost = Outcome::without_reply(OutcomeClass::Lost);
@@ -389,7 +390,7 @@ impl<C: Codec> Traffic<C> {
             let times = unsent_times(entry.intended_ns, entry.picked_ns, now_ns);
             self.close_unsent(server, entry.phase, &entry.op(), &times);
         } else {
-            self.recording.in_flight(entry.phase, &entry.op(), entry.sent_ns);
+            self.recording.set.in_flight(entry.phase, &entry.op(), entry.sent_ns);
             self.recording.left_unrecorded(entry.picked_ns, now_ns);
         }
     }
@@ -402,10 +403,10 @@ impl<C: Codec> Traffic<C> {
             return;
         }
         if group.sent_ns == 0 {
-            self.recording.unsent(group.phase, &group.op);
+            self.recording.set.unsent(group.phase, &group.op);
         } else {
             self.recording.sent_in_parts(group, group.sent_ns);
-            self.recording.in_flight(group.phase, &group.op, group.sent_ns);
+            self.recording.set.in_flight(group.phase, &group.op, group.sent_ns);
         }
         self.recording.left_unrecorded(group.picked_ns, now_ns);
     }
@@ -459,7 +460,7 @@ impl<C: Codec> Traffic<C> {
                 continue;
             }
             if let Some(span) = self.servers[server].close(now_ns, oldest) {
-                self.recording.outage(span);
+                self.recording.set.outage(span);
             }
         }
     }

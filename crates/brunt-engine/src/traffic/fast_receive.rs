@@ -78,7 +78,7 @@ impl<C: Codec> Traffic<C> {
                     if verdict == Some(Integrity::Foreign) {
                         recording.counts.values_foreign += 1;
                     }
-                    if meters_values && ended.is_some_and(|entry| entry.account.is_measured()) {
+                    if meters_values && ended.is_some_and(|entry| entry.row.is_measured()) {
                         recording.meter(MeterKind::ValueReceived, value.len() as u64);
                     }
                     ended
@@ -166,8 +166,8 @@ impl EqualHits {
     /// Adds an equal one. False if it differs.
     #[inline]
     fn takes(&mut self, entry: &Entry) -> bool {
-        let Some((account, Sample { times, .. })) = &self.last else { return false };
-        let takes = *account == entry.account
+        let Some((row, Sample { times, .. })) = &self.last else { return false };
+        let takes = *row == entry.row
             && times.intended_ns == entry.intended_ns
             && times.picked_ns == entry.picked_ns
             && times.sent_ns == entry.sent_ns;
@@ -191,19 +191,19 @@ impl EqualHits {
             done_ns: at_ns,
         };
         let sample = Sample { op: entry.kind.into(), class: entry.class, outcome: HIT, busy_lag_ns, times };
-        (self.last, self.count) = (Some((entry.account, sample)), 1);
+        (self.last, self.count) = (Some((entry.row, sample)), 1);
     }
 
     /// Records them.
     #[inline(always)]
     fn book(&self, read: ReadTimes, recording: &mut Recording, health: &mut Health) {
-        let Some((account, sample)) = &self.last else { return };
+        let Some((row, sample)) = &self.last else { return };
         let ReadTimes { at_ns, polled_ns, .. } = read;
         if let Some(span) = health.successes(sample.times.sent_ns, polled_ns, at_ns, self.count) {
-            recording.outage(span);
+            recording.set.outage(span);
         }
-        recording.answered(health.server(), self.count);
-        recording.responded(health.server(), *account, sample.times.response_ns(), self.count);
-        recording.record_many(*account, sample, 1, 1, self.count);
+        recording.set.answered(health.server(), self.count);
+        recording.set.responded(health.server(), *row, sample.times.response_ns(), self.count);
+        recording.record_many(*row, sample, 1, 1, self.count);
     }
 }

@@ -47,7 +47,7 @@ impl<C: Codec> Traffic<C> {
             let picked = Picked {
                 op,
                 phase,
-                account: gets.account(recording, phase, &op),
+                row: gets.row(recording, phase, &op),
                 intended_ns,
                 picked_ns: now_ns,
                 connection: Some(index),
@@ -98,14 +98,14 @@ struct Gets {
 impl Gets {
     /// The row of a get.
     #[inline]
-    fn account(&mut self, recording: &mut Recording, phase: Phase, op: &Op) -> RowHandle {
+    fn row(&mut self, recording: &mut Recording, phase: Phase, op: &Op) -> RowHandle {
         match self.last {
-            Some((last, account)) if last == phase => account,
+            Some((last, row)) if last == phase => row,
             _ => {
                 self.settle(recording);
-                let account = recording.account(phase, op);
-                (self.last, self.count) = (Some((phase, account)), 0);
-                account
+                let row = recording.row(phase, op);
+                (self.last, self.count) = (Some((phase, row)), 0);
+                row
             }
         }
     }
@@ -113,8 +113,8 @@ impl Gets {
     /// Adds the count to the recording.
     #[inline]
     fn settle(&mut self, recording: &mut Recording) {
-        if let Some((_, account)) = self.last.take() {
-            recording.scheduled_many(account, self.count);
+        if let Some((_, row)) = self.last.take() {
+            recording.set.scheduled_many(row, self.count);
         }
     }
 }

@@ -31,7 +31,7 @@ impl<C: Codec> Traffic<C> {
     #[inline(always)]
     pub(crate) fn receive(&mut self, index: u32, input: &[u8], at_ns: u64, polled_ns: u64) -> Result<(), ()> {
         let phase = self.phase_now(at_ns);
-        self.recording.bytes_received(phase, input.len() as u64);
+        self.recording.set.received(phase, input.len() as u64);
         if C::MATCHING == Matching::Token {
             self.connections[index as usize].given_up_ns = 0;
         }
@@ -505,8 +505,8 @@ impl<C: Codec> Traffic<C> {
         };
         let (binds_slots, is_open) = (lane.binds_slots, lane.session.is_open());
         let phase = self.window.phase_of(at_ns);
-        let account = self.recording.account(phase, &op);
-        self.recording.followup(phase, &op);
+        let row = self.recording.row(phase, &op);
+        self.recording.set.followup(phase, &op);
         self.recording.picked(at_ns, 1);
         let shared_slot = if is_open { NO_SHARED_SLOT } else { self.share_slot(index, head) };
         // If any server could take it, the fill goes to the one that missed, and the order of the others is kept.
@@ -519,7 +519,7 @@ impl<C: Codec> Traffic<C> {
         self.enqueue(Picked {
             op,
             phase,
-            account,
+            row,
             intended_ns: at_ns,
             picked_ns: at_ns,
             connection: binds_slots.then_some(index),
@@ -611,17 +611,17 @@ impl<C: Codec> Traffic<C> {
             OutcomeClass::Error => {
                 health.request_failed(OutageKind::Error, sent_ns);
                 health.note_activity(at_ns);
-                self.recording.failed_at(server);
+                self.recording.set.failed_at(server);
             }
             class => {
                 let was_silent = !health.answers;
                 if let Some(span) = health.success(sent_ns, polled_ns, at_ns) {
-                    self.recording.outage(span);
+                    self.recording.set.outage(span);
                 }
                 if class.is_completed() {
-                    self.recording.answered(server, 1);
+                    self.recording.set.answered(server, 1);
                 } else {
-                    self.recording.failed_at(server);
+                    self.recording.set.failed_at(server);
                 }
                 if was_silent {
                     self.retry_now(server, at_ns);
@@ -653,7 +653,7 @@ impl<C: Codec> Traffic<C> {
             done_ns,
         };
         if outcome.class.is_completed() {
-            self.recording.responded(server, entry.account, times.response_ns(), 1);
+            self.recording.set.responded(server, entry.row, times.response_ns(), 1);
         }
         if entry.details.group != NO_GROUP {
             self.groups.note_lag(entry.details.group, busy_lag_ns);
@@ -665,7 +665,7 @@ impl<C: Codec> Traffic<C> {
         }
         let sample = Sample { op: entry.op_id(), class: entry.class, outcome, busy_lag_ns, times };
         let asked = if entry.kind.is_retrieval() { u32::from(entry.details.count) } else { 0 };
-        self.recording.record(entry.account, &sample, asked, entry.details.hits);
+        self.recording.record(entry.row, &sample, asked, entry.details.hits);
         self.release(index, entry.details.shared_slot, entry.lane(), entry.key(), outcome, done_ns);
     }
 
@@ -722,9 +722,9 @@ impl<C: Codec> Traffic<C> {
                     done_ns,
                 },
             };
-            let account = self.recording.account(group.phase, &group.op);
+            let row = self.recording.row(group.phase, &group.op);
             let asked = if group.op.kind.is_retrieval() { u32::from(group.op.count) } else { 0 };
-            self.recording.record(account, &sample, asked, group.hits);
+            self.recording.record(row, &sample, asked, group.hits);
         }
         done_ns
     }

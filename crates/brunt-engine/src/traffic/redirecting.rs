@@ -164,7 +164,7 @@ impl<C: Codec> Traffic<C> {
         let picked = Picked {
             op,
             phase: entry.phase,
-            account: entry.account,
+            row: entry.row,
             intended_ns: entry.intended_ns,
             // An unread redirect delays the operation by the client.
             picked_ns: entry.picked_ns
@@ -194,11 +194,11 @@ impl<C: Codec> Traffic<C> {
     /// Notes a redirect at the health of its node, which has answered.
     fn note_redirecting_server(&mut self, index: u32, sent_ns: u64, reply_end: ReplyEnd<'_>) {
         let server = self.connections[index as usize].server;
-        self.recording.redirected(server);
+        self.recording.set.redirected(server);
         let health = &mut self.servers[usize::from(server)];
         let was_silent = !health.answers;
         if let Some(span) = health.success(sent_ns, reply_end.polled_ns, reply_end.at_ns) {
-            self.recording.outage(span);
+            self.recording.set.outage(span);
         }
         if was_silent {
             self.retry_now(server, reply_end.at_ns);
@@ -248,7 +248,7 @@ impl<C: Codec> Traffic<C> {
         let Some(slots) = &mut self.slots else { return };
         let first_sent_ns = slots.redirects.remove(picked.redirect_state).first_sent_ns;
         if picked.group == NO_GROUP {
-            self.recording.in_flight(picked.phase, &picked.op, first_sent_ns);
+            self.recording.set.in_flight(picked.phase, &picked.op, first_sent_ns);
             self.recording.left_unrecorded(picked.picked_ns, now_ns);
         } else if let Some(group) = self.groups.end_redirected(picked.group, first_sent_ns) {
             self.close_group(&group, now_ns);

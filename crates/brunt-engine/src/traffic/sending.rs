@@ -117,7 +117,7 @@ impl<C: Codec> Traffic<C> {
         if !was_stuck {
             connection.stuck_ns = result.at_ns;
         }
-        self.recording.bytes_sent(phase, taken as u64);
+        self.recording.set.transmitted(phase, taken as u64);
         let sent_total = connection.out.sent_total();
         let mut alike: Option<(RowHandle, u32)> = None;
         while let Some(entry) = self.in_flight.entry_mut(connection.unsent)
@@ -125,18 +125,18 @@ impl<C: Codec> Traffic<C> {
         {
             entry.sent_ns = result.at_ns;
             match &mut alike {
-                Some((account, count)) if entry.is_simple && *account == entry.account => *count += 1,
+                Some((row, count)) if entry.is_simple && *row == entry.row => *count += 1,
                 _ if entry.is_simple => {
-                    if let Some((account, count)) = alike.replace((entry.account, 1)) {
-                        self.recording.sent_many(account, count, result.at_ns);
+                    if let Some((row, count)) = alike.replace((entry.row, 1)) {
+                        self.recording.sent_many(row, count, result.at_ns);
                     }
                 }
                 _ => self.recording.sent(entry),
             }
             connection.unsent = entry.next();
         }
-        if let Some((account, count)) = alike {
-            self.recording.sent_many(account, count, result.at_ns);
+        if let Some((row, count)) = alike {
+            self.recording.sent_many(row, count, result.at_ns);
         }
         // Rare cases.
         if connection.stuck || was_stuck || connection.retiring || connection.unacknowledged.len > 0 {

@@ -192,7 +192,7 @@ impl<C: Codec> Traffic<C> {
             let [head, rest] = span(value, from..right);
             [head, rest, wrong]
         });
-        self.recording.object_fault(&ObjectFaultNote {
+        self.recording.set.object_fault(&ObjectFaultNote {
             kind,
             at_ns: observed.at_ns,
             connection: observed.index,
