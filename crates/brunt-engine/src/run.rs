@@ -4,6 +4,7 @@
 //! worker hands over is read exactly once, the last one included.
 
 pub mod cluster;
+mod control_thread;
 pub mod coordinator;
 mod error_context;
 pub(crate) mod flush;
@@ -19,42 +20,27 @@ pub(crate) mod window_start;
 use crate::clock::Clock;
 use crate::codecs::resp_codec;
 use crate::run::cluster::{FinalSlotMap, SlotMapPoller};
-use crate::run::coordinator::{
-    Coordinator, LocalOnly, LocalPart, ReadyState, RemoteError, RemoteStatus, Stop,
-};
+use crate::run::control_thread::ControlThread;
+use crate::run::coordinator::{Coordinator, LocalOnly, LocalPart};
 use crate::run::error_context::with_context;
-use crate::run::host::HostWatch;
 use crate::run::kernel_interface::{Chosen, choose, is_out_of_memory, without_io_uring};
+use crate::run::launch::Blueprint;
 pub use crate::run::launch::DataSets;
-use crate::run::launch::{Blueprint, WorkerHandle, WorkerInit, allowed_cpus, spawn};
 use crate::run::stats_poller::{ServerSnapshot, StatsPollers, StatsQuery};
 use crate::run::trace_reader::TraceReaders;
-use crate::run::window_start::{AHEAD_NS, StartedWindow, WindowStart};
 pub use crate::run_error::{ErrorOrigin, RunError};
-use crate::state::recording::Filled;
 pub use crate::transport::endpoint::Endpoint;
-use crate::worker::{INTERVAL_NS, Notice, Orders, WorkerEnd};
 use brunt_plan::plan::{IoChoice, Plan};
 use brunt_plan::shard::{Shard, shard};
-use brunt_stats::cluster::ClusterRecord;
-use brunt_stats::interval::{HostMapping, Interval};
-use brunt_stats::recorder::Layout;
+use brunt_stats::interval::Interval;
 pub use brunt_stats::run_data::RunData;
 pub use brunt_stats::run_times::RunTimes;
 use brunt_stats::server_stats::Snapshot;
-use brunt_stats::steady::warmup::WarmupEnd;
 use brunt_stats::store::IntervalStore;
-use brunt_stats::usage::{ClientUsage, WorkerUsage};
 use std::io;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
 use std::sync::mpsc;
-use std::thread::JoinHandle;
-use std::time::Duration;
-
-/// Polling period while workers are awaited, and the delay of the first poll after the end of an interval. A poll
-/// may preempt a worker, so there is one per interval while all workers are on time.
-const POLL_PERIOD: Duration = Duration::from_millis(10);
 
 /// An event of a run.
 #[derive(Debug)]
@@ -125,6 +111,7 @@ pub fn run_part(
 }
 
 /// The parameters of a run.
+#[derive(Clone, Copy)]
 struct RunSetup<'a> {
     plan: &'a Plan,
     part: &'a LocalPart<'a>,
@@ -135,88 +122,42 @@ struct RunSetup<'a> {
 impl RunSetup<'_> {
     /// Runs with this kernel interface, or else with the best one that works.
     fn execute(
-        &self,
+        self,
         chosen: Option<Chosen>,
         stop: &AtomicBool,
         observe: &mut dyn FnMut(RunEvent<'_>) -> RunDecision,
         coordinator: &mut dyn Coordinator,
     ) -> Result<RunData, RunError> {
-        let Self { plan, part, endpoints, data } = *self;
-        let board = if plan.is_cluster { Some(Arc::new(cluster::slot_map(plan, endpoints)?)) } else { None };
-        let blueprint = Blueprint::new(part.plan.clone(), endpoints.to_vec(), data).with_slots(board.clone());
-        let blueprint = Arc::new(blueprint.map_err(RunError::System)?);
-        let own = (0..).zip(part.workers.clone());
-        let own: Vec<Shard> =
-            own.map(|(nth, index)| shard(part.plan, index, part.portion.nth(nth))).collect();
-        let rings: Vec<_> = own.iter().map(|shard| blueprint.ring_of(shard)).collect();
-        let chosen = chosen.map_or_else(|| choose(plan, &rings), Ok).map_err(RunError::IoUnavailable)?;
-        let (readers, feeds) = TraceReaders::start(part.plan, &own).map_err(RunError::TraceUnreadable)?;
-        let clock = Clock::start();
-        let orders = Arc::new(Orders::default());
-        let (notices, incoming) = mpsc::channel();
-        // Polled before a worker connects, so that every request of the run is between the first and the last poll.
-        let (told, statistics) = mpsc::channel();
-        let pollers = start_stats_pollers(&blueprint, clock, &told).map_err(RunError::System)?;
-        let start_map_poller = |board| SlotMapPoller::start(plan, board, endpoints.to_vec(), clock);
-        let map_poller = board.map(start_map_poller).transpose().map_err(RunError::System)?;
-        let begun_ns = clock.now_ns();
-        let mut control = ControlThread {
-            orders: orders.clone(),
-            workers: Vec::new(),
-            intervals: IntervalStore::new(&Layout::of(plan)).with_slices(plan.interval.map(|width| width.0)),
-            host_mapping: HostMapping { classes: part.classes.to_vec(), ..HostMapping::default() },
-            clock,
-            observe,
-            coordinator,
-            watch: None,
-            window_start: None,
-            warmup_end: None,
-            is_cluster: plan.is_cluster,
-            statistics,
+        let Self { plan, part, endpoints, data } = self;
+        let slot_map = match plan.is_cluster {
+            true => Some(Arc::new(cluster::slot_map(plan, endpoints)?)),
+            false => None,
         };
-        let of = own.len() as u32;
-        for ((index, shard), feeds) in (0..).zip(own).zip(feeds) {
-            let init = WorkerInit { index, of, feeds };
-            match spawn(
-                blueprint.clone(),
-                shard,
-                init,
-                orders.clone(),
-                clock,
-                notices.clone(),
-                chosen.interface,
-            ) {
-                Ok(worker) => control.workers.push(worker),
-                Err(error) => {
-                    control.abort();
-                    return Err(RunError::System(error));
-                }
-            }
-        }
-        drop(notices);
-        let mut prepare_ns = 0;
-        let begun = control.await_preparation(&incoming, stop).and_then(|()| {
-            prepare_ns = clock.now_ns() - begun_ns;
-            if plan.preload {
-                pollers.poll_after_preload();
-            }
-            control.start_schedule(plan, prepare_ns, endpoints)
-        });
-        match begun {
-            Ok(measure_ns) => pollers.set_window_start(measure_ns),
-            Err(error) => {
-                let ends = control.abort();
-                return Err(with_context(error, ends, control.intervals, &blueprint));
-            }
-        }
-        let interrupted = match control.run_schedule(plan, &pollers, &incoming, stop) {
+        let blueprint =
+            Blueprint::new(part.plan.clone(), endpoints.to_vec(), data).with_slots(slot_map.clone());
+        let blueprint = Arc::new(blueprint.map_err(RunError::System)?);
+        let local = (0..).zip(part.workers.clone());
+        let shards: Vec<Shard> =
+            local.map(|(nth, index)| shard(part.plan, index, part.portion.nth(nth))).collect();
+        let rings: Vec<_> = shards.iter().map(|shard| blueprint.ring_of(shard)).collect();
+        let chosen = chosen.map_or_else(|| choose(plan, &rings), Ok).map_err(RunError::IoUnavailable)?;
+        let (readers, feeds) = TraceReaders::start(part.plan, &shards).map_err(RunError::TraceUnreadable)?;
+        let clock = Clock::start();
+        // Polled before a worker connects, so that every request of the run is between the first and the last poll.
+        let (snapshots, statistics) = mpsc::channel();
+        let pollers = start_stats_pollers(&blueprint, clock, &snapshots).map_err(RunError::System)?;
+        let start_map_poller = |slot_map| SlotMapPoller::start(plan, slot_map, endpoints.to_vec(), clock);
+        let map_poller = slot_map.map(start_map_poller).transpose().map_err(RunError::System)?;
+        let mut control = ControlThread::new(self, clock, observe, coordinator, statistics);
+        let ended = control.drive(&blueprint, shards.into_iter().zip(feeds), &chosen, &pollers, stop);
+        let interrupted = match ended {
             Ok(interrupted) => interrupted,
             Err(error) => {
                 let ends = control.abort();
                 return Err(with_context(error, ends, control.intervals, &blueprint));
             }
         };
-        let mut data = control.finish(interrupted, prepare_ns, &chosen)?;
+        let mut data = control.finish(interrupted, &chosen)?;
         if let (Some(map_poller), Some(record)) = (map_poller, &mut data.cluster) {
             let FinalSlotMap { slots, is_final, refreshes } = map_poller.end();
             (record.slots, record.is_final) = (slots, is_final);
@@ -246,317 +187,4 @@ fn start_stats_pollers(
     };
     let asked = plan.polled_servers().into_iter().map(asked).collect::<io::Result<Vec<_>>>()?;
     StatsPollers::start(asked, plan.interval, clock, told)
-}
-
-fn worker_gone() -> RunError {
-    RunError::System(io::Error::other("a worker ended early"))
-}
-
-/// The host, over the measured window.
-struct WindowWatch {
-    host: HostWatch,
-    start_ns: u64,
-    measure_ns: u64,
-    end_ns: u64,
-}
-
-struct ControlThread<'a> {
-    orders: Arc<Orders>,
-    workers: Vec<WorkerHandle>,
-    intervals: IntervalStore,
-    /// Maps the local classes to those of the whole run.
-    host_mapping: HostMapping,
-    clock: Clock,
-    observe: &'a mut dyn FnMut(RunEvent<'_>) -> RunDecision,
-    coordinator: &'a mut dyn Coordinator,
-    /// Set when the schedule starts.
-    watch: Option<WindowWatch>,
-    /// Set until the start of the window is known, where the plan leaves it open.
-    window_start: Option<WindowStart>,
-    /// How the warm-up ended.
-    warmup_end: Option<WarmupEnd>,
-    /// The servers are nodes of a cluster.
-    is_cluster: bool,
-    /// Statistics of the servers.
-    statistics: mpsc::Receiver<ServerSnapshot>,
-}
-
-impl ControlThread<'_> {
-    /// Waits until every worker has connected and has its keys confirmed, on all hosts.
-    fn await_preparation(
-        &mut self,
-        incoming: &mpsc::Receiver<Notice>,
-        stop: &AtomicBool,
-    ) -> Result<(), RunError> {
-        let mut prepared = 0;
-        let mut confirmed_by_others = 0;
-        loop {
-            self.collect_intervals();
-            if stop.load(Ordering::Relaxed) {
-                return Err(RunError::Interrupted);
-            }
-            let is_ready = prepared == self.workers.len();
-            match self.coordinator.poll_ready(is_ready).map_err(RunError::Remote)? {
-                ReadyState::Ready if is_ready => return Ok(()),
-                ReadyState::Aborted => return Err(RunError::Interrupted),
-                ReadyState::Wait | ReadyState::Ready => {}
-            }
-            // A worker that ended early can never become ready.
-            if self.workers.iter().any(|worker| worker.thread.is_finished()) {
-                return Err(worker_gone());
-            }
-            if is_ready {
-                // `poll_ready` has waited.
-                continue;
-            }
-            match incoming.recv_timeout(POLL_PERIOD) {
-                Ok(Notice::Prepared { confirmed }) => {
-                    prepared += 1;
-                    confirmed_by_others += confirmed;
-                }
-                Ok(Notice::Failed(mut error)) => {
-                    if let RunError::PreloadFailed { confirmed, .. } = &mut error {
-                        *confirmed += confirmed_by_others;
-                    }
-                    return Err(error);
-                }
-                Err(mpsc::RecvTimeoutError::Timeout) => {}
-                Err(mpsc::RecvTimeoutError::Disconnected) => return Err(worker_gone()),
-            }
-        }
-    }
-
-    /// Sets the start of the schedule. Returns the start of the measured window.
-    fn start_schedule(
-        &mut self,
-        plan: &Plan,
-        prepare_ns: u64,
-        endpoints: &[Endpoint],
-    ) -> Result<u64, RunError> {
-        let cpus = if plan.cpus.is_empty() { allowed_cpus() } else { plan.cpus.clone() };
-        let host = HostWatch::new(cpus, endpoints);
-        let start_ns = self.clock.of_monotonic(self.coordinator.begin().map_err(RunError::Remote)?);
-        let measure_ns = start_ns + plan.warmup.longest().0;
-        let end_ns = plan.stop.time.map_or(u64::MAX, |time| measure_ns + time.0);
-        self.intervals.align(measure_ns);
-        self.intervals.set_schedule(start_ns..end_ns);
-        let times = RunTimes { start_ns, measure_ns, end_ns, prepare_ns, ..RunTimes::default() };
-        (self.observe)(RunEvent::Started(times));
-        self.window_start = WindowStart::of(plan, times);
-        self.watch = Some(WindowWatch { host, start_ns, measure_ns, end_ns });
-        self.orders.start_ns.store(start_ns, Ordering::Release);
-        Ok(measure_ns)
-    }
-
-    /// Collects intervals until every worker has finished, on all hosts. Returns whether the schedule was
-    /// interrupted. An error is that of another host, or a TLS failure of all servers that no worker had seen
-    /// before the start.
-    fn run_schedule(
-        &mut self,
-        plan: &Plan,
-        pollers: &StatsPollers,
-        incoming: &mpsc::Receiver<Notice>,
-        stop: &AtomicBool,
-    ) -> Result<bool, RunError> {
-        let mut interrupted = false;
-        loop {
-            // Few notices are left, but a worker that ends drops its end of the channel, and the last one wakes
-            // this thread.
-            let wait = self.until_next_poll(self.clock.now_ns());
-            // Once all workers have ended, the coordinator waits instead.
-            let told = incoming.recv_timeout(wait);
-            let have_ours_ended = matches!(told, Err(mpsc::RecvTimeoutError::Disconnected));
-            let now_ns = self.clock.now_ns();
-            let decision = self.collect_intervals();
-            self.start_window(plan, pollers)?;
-            if let Ok(Notice::Failed(error)) = told
-                && !self.has_answer()
-            {
-                return Err(error);
-            }
-            interrupted |= stop.load(Ordering::Relaxed);
-            let ours = match (interrupted, decision) {
-                (true, _) => Some(Stop::Interrupted),
-                (false, RunDecision::Finish) => Some(Stop::Enough),
-                (false, RunDecision::Continue) => None,
-            };
-            let RemoteStatus { is_over, stop: theirs } =
-                self.poll_coordinator(have_ours_ended, ours).map_err(RunError::Remote)?;
-            interrupted |= theirs == Some(Stop::Interrupted);
-            if ours.or(theirs).is_some() {
-                self.orders.stop.store(true, Ordering::Relaxed);
-                self.window_start = None;
-                if let Some(watch) = &mut self.watch {
-                    watch.end_ns = watch.end_ns.min(now_ns);
-                    self.intervals.set_schedule(watch.start_ns..watch.end_ns);
-                }
-            }
-            if let Some(WindowWatch { host, measure_ns, end_ns, .. }) = &mut self.watch {
-                host.sample(now_ns, *measure_ns, *end_ns);
-            }
-            if have_ours_ended && is_over {
-                return Ok(interrupted);
-            }
-        }
-    }
-
-    /// Starts the window as soon as its start is decided, where the plan leaves it open.
-    fn start_window(&mut self, plan: &Plan, pollers: &StatsPollers) -> Result<(), RunError> {
-        let Some(window_start) = &mut self.window_start else { return Ok(()) };
-        let now_ns = self.clock.now_ns();
-        let Some(StartedWindow { times, end }) = window_start.check(now_ns, plan, &self.intervals) else {
-            return Ok(());
-        };
-        // The latest start is known to every worker already.
-        if end != WarmupEnd::Longest {
-            if self.clock.now_ns() + AHEAD_NS > times.measure_ns {
-                // The decision took too long; it is repeated with the next poll.
-                return Ok(());
-            }
-            self.orders.measure_ns.store(times.measure_ns, Ordering::Release);
-            if self.clock.now_ns() >= times.measure_ns {
-                return Err(RunError::WindowTooLate);
-            }
-        }
-        (self.window_start, self.warmup_end) = (None, Some(end));
-        if let Some(watch) = &mut self.watch {
-            (watch.measure_ns, watch.end_ns) = (times.measure_ns, times.end_ns);
-        }
-        self.intervals.align(times.measure_ns);
-        self.intervals.set_schedule(times.start_ns..times.end_ns);
-        pollers.set_window_start(times.measure_ns);
-        (self.observe)(RunEvent::Started(times));
-        Ok(())
-    }
-
-    /// Polls the coordinator and stores intervals of other hosts.
-    fn poll_coordinator(
-        &mut self,
-        have_ours_ended: bool,
-        stop: Option<Stop>,
-    ) -> Result<RemoteStatus, RemoteError> {
-        let Self { coordinator, intervals, observe, clock, .. } = self;
-        let to_local_clock = to_local_clock(clock);
-        coordinator.poll_running(have_ours_ended, stop, &mut |interval| {
-            let interval = to_local_clock.interval(interval);
-            observe(RunEvent::Interval(&interval));
-            intervals.push(&interval);
-        })
-    }
-
-    /// Has any server answered, as far as intervals tell?
-    fn has_answer(&self) -> bool {
-        self.intervals.books().entries().any(|entry| entry.book.requests.completed() > 0)
-    }
-
-    /// Time until the next poll: all workers end their intervals at the same instants, and host counters are read
-    /// at both ends of the window.
-    fn until_next_poll(&self, now_ns: u64) -> Duration {
-        let Some(WindowWatch { start_ns, measure_ns, end_ns, .. }) = self.watch else { return POLL_PERIOD };
-        let ended_ns = now_ns.saturating_sub(start_ns) / INTERVAL_NS * INTERVAL_NS + start_ns;
-        // An interval is longer where the other set was not back in time; before the start there is a hand-over
-        // outside all intervals.
-        let is_late = |worker: &WorkerHandle| worker.until_ns < ended_ns && !worker.thread.is_finished();
-        if now_ns < start_ns || self.workers.iter().any(is_late) {
-            return POLL_PERIOD;
-        }
-        let next_ns = ended_ns + INTERVAL_NS + POLL_PERIOD.as_nanos() as u64;
-        let of_window = [measure_ns, end_ns].into_iter().filter(|at_ns| *at_ns > now_ns);
-        Duration::from_nanos(of_window.fold(next_ns, u64::min) - now_ns)
-    }
-
-    /// Reads every set that was handed over, and gives it back.
-    fn collect_intervals(&mut self) -> RunDecision {
-        for worker in 0..self.workers.len() {
-            while let Ok(mut filled) = self.workers[worker].filled.pop() {
-                self.store_interval(filled.set.take_interval(worker as u32, filled.start_ns, filled.end_ns));
-                let worker = &mut self.workers[worker];
-                worker.until_ns = filled.end_ns;
-                // A worker that has ended takes no set back.
-                let _ = worker.spares.push(filled.set);
-            }
-        }
-        while let Ok((server, snapshot)) = self.statistics.try_recv() {
-            (self.observe)(RunEvent::Statistics { server, snapshot: &snapshot });
-        }
-        (self.observe)(RunEvent::Tick { now_ns: self.clock.now_ns(), intervals: &self.intervals })
-    }
-
-    /// Stores an interval of a local worker.
-    fn store_interval(&mut self, interval: Interval) {
-        let interval = self.host_mapping.interval(interval);
-        (self.observe)(RunEvent::Interval(&interval));
-        self.coordinator.publish_interval(&interval, self.clock.monotonic_of(0));
-        self.intervals.push(&interval);
-    }
-
-    /// Aborts every worker, without a result.
-    fn abort(&mut self) -> Vec<io::Result<WorkerEnd>> {
-        self.orders.abort.store(true, Ordering::Relaxed);
-        self.workers.drain(..).map(|worker| join(worker.thread)).collect()
-    }
-
-    fn finish(mut self, interrupted: bool, prepare_ns: u64, chosen: &Chosen) -> Result<RunData, RunError> {
-        self.collect_intervals();
-        let now_ns = self.clock.now_ns();
-        let host = self.watch.take().map(|watch| watch.host.finish(now_ns)).unwrap_or_default();
-        let mut data = RunData {
-            times: RunTimes { prepare_ns, ..RunTimes::default() },
-            host,
-            cluster: self.is_cluster.then(ClusterRecord::default),
-            interrupted,
-            warmup_end: self.warmup_end,
-            ..RunData::default()
-        };
-        for (index, worker) in std::mem::take(&mut self.workers).into_iter().enumerate() {
-            let mut end = join(worker.thread).map_err(RunError::System)?;
-            let Filled { set, start_ns, end_ns } = &mut end.last;
-            self.store_interval(set.take_interval(index as u32, *start_ns, *end_ns));
-            add_worker(&mut data, index as u32, end);
-        }
-        data.usage.io = chosen.interface.name().to_owned();
-        data.usage.io_reason.clone_from(&chosen.reason);
-        data.map_host(&self.host_mapping);
-        let to_local_clock = to_local_clock(&self.clock);
-        for mut other in self.coordinator.collect_results() {
-            other.map_host(&to_local_clock);
-            data.merge(other);
-        }
-        data.times.epoch_us = Some(self.clock.epoch_us());
-        data.intervals = self.intervals;
-        Ok(data)
-    }
-}
-
-/// Maps CLOCK_MONOTONIC of this host, which intervals of other hosts use, to the clock of the run.
-fn to_local_clock(clock: &Clock) -> HostMapping {
-    HostMapping { clock_shift_ns: -(clock.monotonic_of(0) as i64), ..HostMapping::default() }
-}
-
-fn join(thread: JoinHandle<io::Result<WorkerEnd>>) -> io::Result<WorkerEnd> {
-    match thread.join() {
-        Ok(end) => end,
-        // A panic has printed its message already; the run must not look like a success.
-        Err(panic) => std::panic::resume_unwind(panic),
-    }
-}
-
-fn add_worker(data: &mut RunData, worker: u32, end: WorkerEnd) {
-    let times = &mut data.times;
-    times.start_ns = times.start_ns.min(end.window.start_ns);
-    times.measure_ns = times.measure_ns.min(end.window.measure_ns);
-    times.end_ns = times.end_ns.max(end.window.end_ns);
-    times.drained_ns = times.drained_ns.max(end.drained_ns);
-    data.counts.merge(&end.counts);
-    data.samples.extend(end.samples);
-    let total = end.usage.total(worker);
-    data.usage.merge(ClientUsage {
-        cpu_user_ns: total.user_ns,
-        cpu_system_ns: total.system_ns,
-        syscalls: total.syscalls,
-        wait: end.wait.name().to_owned(),
-        workers: vec![WorkerUsage { colocation: end.colocation, stalls: end.stalls, ..total.worker }],
-        ..ClientUsage::default()
-    });
-    data.host.retransmits += end.retransmits;
 }
