@@ -3,6 +3,7 @@
 //! It may allocate, wait and be late by milliseconds without affecting a latency. Invariant: every set that a
 //! worker hands over is read exactly once, the last one included.
 
+pub(crate) mod blueprint;
 pub mod cluster;
 mod control_thread;
 pub mod coordinator;
@@ -19,13 +20,13 @@ pub(crate) mod window_start;
 
 use crate::clock::Clock;
 use crate::codecs::resp_codec;
+use crate::run::blueprint::Blueprint;
+pub use crate::run::blueprint::DataSets;
 use crate::run::cluster::{FinalSlotMap, SlotMapPoller};
 use crate::run::control_thread::ControlThread;
 use crate::run::coordinator::{Coordinator, LocalOnly, LocalPart};
 use crate::run::error_context::with_context;
 use crate::run::kernel_interface::{Chosen, choose, is_out_of_memory, without_io_uring};
-use crate::run::launch::Blueprint;
-pub use crate::run::launch::DataSets;
 use crate::run::stats_poller::{ServerSnapshot, StatsPollers, StatsQuery};
 use crate::run::trace_reader::TraceReaders;
 pub use crate::run_error::{ErrorOrigin, RunError};

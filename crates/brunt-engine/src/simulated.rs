@@ -33,7 +33,7 @@ mod windows;
 
 use crate::allocations::allocations;
 use crate::io::sim::{Attempt, EPOCH_NS, Sim, SimOptions};
-use crate::run::launch::{Blueprint, build, connection_count};
+use crate::run::blueprint::{Blueprint, build, connection_count};
 use crate::run::trace_reader::TraceReaders;
 use crate::run::window_start::WindowStart;
 use crate::run::{DataSets, Endpoint, RunData, RunDecision, RunError, RunEvent, RunTimes};

@@ -4,10 +4,11 @@
 
 use super::{RunDecision, RunEvent, RunSetup};
 use crate::clock::Clock;
+use crate::run::blueprint::Blueprint;
 use crate::run::coordinator::{Coordinator, ReadyState, RemoteError, RemoteStatus, Stop};
 use crate::run::host::HostWatch;
 use crate::run::kernel_interface::Chosen;
-use crate::run::launch::{Blueprint, WorkerHandle, WorkerInit, allowed_cpus, spawn};
+use crate::run::launch::{WorkerHandle, WorkerInit, allowed_cpus, spawn};
 use crate::run::stats_poller::{ServerSnapshot, StatsPollers};
 use crate::run::window_start::{AHEAD_NS, StartedWindow, WindowStart};
 use crate::run_error::RunError;

@@ -3,7 +3,7 @@
 //! Invariant: an error keeps its kind.
 
 use crate::hint::{describe_malformed, hint, tls_hint};
-use crate::run::launch::Blueprint;
+use crate::run::blueprint::Blueprint;
 use crate::run_error::RunError;
 use crate::transport::endpoint::Endpoint;
 use crate::worker::WorkerEnd;

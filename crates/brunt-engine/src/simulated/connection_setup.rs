@@ -2,8 +2,8 @@
 
 use super::{START_AHEAD_NS, TURNS_MAX, endpoints, plan};
 use crate::io::sim::{Sim, SimOptions};
-use crate::run::launch::DataSets;
-use crate::run::launch::{Blueprint, build};
+use crate::run::blueprint::DataSets;
+use crate::run::blueprint::{Blueprint, build};
 use crate::run_error::RunError;
 use crate::state::recording::Exchange;
 use crate::worker::{Notice, Orders, Worker};

@@ -313,7 +313,7 @@ mod tests {
                 (Op::of(OpKind::Get, KeyRef::Id(0)), Outcome::of_reply(OpKind::Get, ReplyKind::Value));
             let send = |recording: &mut Recording, phase, sent_ns| {
                 let row = recording.row(phase, &op);
-                recording.scheduled_many(row, 1);
+                recording.set.scheduled_many(row, 1);
                 recording.picked(sent_ns, 1);
                 recording.sent_many(row, 1, sent_ns);
                 (row, sent_ns)

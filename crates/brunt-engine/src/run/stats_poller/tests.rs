@@ -2,8 +2,8 @@
 
 use super::*;
 use crate::loopback::{endpoint, plan, run_against, start_server};
-use crate::run::launch::Blueprint;
-use crate::run::launch::DataSets;
+use crate::run::blueprint::Blueprint;
+use crate::run::blueprint::DataSets;
 use brunt_server::CoreOptions;
 use brunt_stats::request_counts::CountEntry;
 use brunt_stats::server_stats::{ServerStat, agreement};

@@ -1,0 +1,598 @@
+//! What all workers of a run share, and how one is built: its connections, its buffers, its tables.
+//!
+//! Invariant: everything that a worker needs is allocated here; a running worker allocates nothing.
+
+mod capacities;
+mod lanes;
+
+use crate::codecs::commands;
+use crate::io::uring::{self};
+use crate::io::{Gather, Io};
+use crate::state::audit::Audit;
+use crate::state::busy_period::{BusyPeriods, SharedBusyPeriods};
+use crate::state::hash_slots::{SharedSlotMap, SlotTable, SlotTableCapacity};
+use crate::state::lifetime::Lifetimes;
+use crate::state::recording::{Exchange, Recording};
+use crate::traffic::{ConnectionPlan, Traffic, TrafficParts};
+use crate::transport::endpoint::Endpoint;
+use crate::worker::pace::Pace;
+use crate::worker::{MakeLanes, Orders, PhaseTimes, Worker, WorkerParts};
+use brunt_plan::command::Command;
+use brunt_plan::op::{ClassId, OpKind};
+use brunt_plan::plan::{Class, OnMiss, Plan, SessionScope, Timestamps, Transport};
+use brunt_plan::server::ServerAddress;
+use brunt_plan::shard::{ClassShard, Shard, share_of};
+use brunt_proto::memcached::DatagramCodec;
+use brunt_proto::memcached::udp::{AHEAD_MAX, DATAGRAM_ROOM, PAYLOAD_BYTES_MAX};
+use brunt_proto::out::Out;
+use brunt_proto::resp::slot::ASKING;
+use brunt_proto::template::Template;
+use brunt_proto::{Codec, KEY_BYTES_MAX};
+use brunt_stats::recorder::{Layout, RecorderSet};
+use brunt_workload::keys::KeyGenerator;
+use brunt_workload::payload::{HEAD_LEN, Payload};
+use brunt_workload::placement::Router;
+use brunt_workload::popularity::KeyChooser;
+use brunt_workload::size::{SizeOf, Sizes};
+use capacities::Capacities;
+use std::io;
+use std::ops::Range;
+use std::sync::Arc;
+
+/// Limit of operations that wait for a connection in a worker; about 100 bytes each. Beyond it the schedule itself
+/// is the queue, and the wait counts as the client's delay, which errs against the client.
+const WAITING_MAX: usize = 1 << 17;
+/// Minimum per lane, so that each has room for a burst.
+const WAITING_MIN: usize = 1 << 8;
+/// Send queue of a connection, in bytes, at least…
+const ROOM_MIN: usize = 4096;
+/// …and at most, unless one request needs more. A full queue ends an iteration: a pipeline that is far behind costs
+/// one iteration and two system calls per queue, and replies wait while a queue is filled.
+const ROOM_MAX: usize = 1 << 16;
+/// Upper bound of a reply's bytes around key and value, for buffer sizes.
+const REPLY_FRAME_BYTES: usize = 48;
+/// Minimum depth of a preload, in which nothing is measured…
+const PRELOAD_DEPTH_MIN: u32 = 32;
+/// …unless a worker has so many connections that less suffices: each request in flight takes memory.
+const PRELOAD_IN_FLIGHT: u32 = 8192;
+
+/// Stores in flight of a preload over UDP, over all connections: as many as a server's socket usually has memory
+/// for (212 992 bytes, of which a datagram of 1 400 bytes takes 2 304).
+const PRELOAD_DATAGRAMS: u32 = 64;
+/// Memory of a worker for datagrams that wait for others, or one datagram per request in flight; untouched memory
+/// costs nothing.
+const HELD_BYTES: usize = 256 << 20;
+
+/// What a run finds on its servers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum DataSets {
+    /// Nothing that is known of: preload stores the data sets, where the plan has one.
+    #[default]
+    ToStore,
+    /// The data sets of the plan, stored and confirmed by an earlier run. Its preload has nothing left to do, and values are
+    /// compared as if it had done it.
+    Stored,
+}
+
+/// A data set with its keys.
+struct DataSet {
+    keys: Arc<KeyGenerator>,
+    extends: bool,
+    ttl_s: u32,
+    /// The class whose connections preload it, and their path.
+    class: usize,
+    path: usize,
+}
+
+/// A path of a class: its servers, and the router if the key decides among them.
+struct ClassPath {
+    /// Kinds of operations that take this path.
+    ops: Vec<OpKind>,
+    servers: Vec<u16>,
+    transport: Transport,
+    router: Option<Arc<Router>>,
+}
+
+/// What all workers of a run share, read-only.
+pub(crate) struct Blueprint {
+    pub plan: Plan,
+    pub endpoints: Vec<Endpoint>,
+    payload: Arc<Payload>,
+    data_sets: Vec<DataSet>,
+    data_set_of_class: Vec<usize>,
+    choosers: Vec<Arc<KeyChooser>>,
+    /// Deltas of counters, by class.
+    deltas: Vec<Arc<Sizes>>,
+    /// Preload has to store data sets.
+    is_to_store: bool,
+    /// The paths of each class.
+    paths: Vec<Vec<ClassPath>>,
+    /// The slot map, if the servers are nodes of a cluster, and the commands whose keys decide the slot.
+    board: Option<Arc<SharedSlotMap>>,
+    commands: Arc<[Template]>,
+    pub layout: Layout,
+    /// Client lag of each server's busy period, if a class is open loop.
+    busy: Option<Arc<SharedBusyPeriods>>,
+}
+
+/// A worker's connections of one class by path and server, numbered within the worker; empty for classes of other
+/// workers.
+type ClassConnections = Vec<Vec<Range<u32>>>;
+
+impl Blueprint {
+    pub(crate) fn new(plan: Plan, endpoints: Vec<Endpoint>, found: DataSets) -> Self {
+        let class_path = |path: brunt_plan::destination::Path| {
+            let address = |server: &u16| endpoints[usize::from(*server)].server.clone();
+            let servers: Vec<ServerAddress> = path.servers.iter().map(address).collect();
+            let by_key = servers.len() > 1 && plan.placement.is_by_key() && !plan.is_cluster;
+            ClassPath {
+                ops: path.ops,
+                servers: path.servers,
+                transport: path.transport,
+                router: by_key.then(|| Arc::new(Router::new(plan.placement, &servers))),
+            }
+        };
+        let class_paths = |class| plan.paths(class).into_iter().map(class_path).collect();
+        let paths: Vec<Vec<ClassPath>> = plan.classes.iter().map(class_paths).collect();
+        let sets = plan.data_sets();
+        let data_sets: Vec<DataSet> = sets
+            .iter()
+            .map(|set| DataSet {
+                keys: Arc::new(KeyGenerator::new(set, plan.data_seed)),
+                extends: set.extends,
+                ttl_s: set.ttl_s,
+                class: set.classes[0],
+                path: path_of(&paths[set.classes[0]], OpKind::Set),
+            })
+            .collect();
+        let place = |class| sets.iter().position(|set| set.classes.contains(&class)).unwrap_or(0);
+        let data_set_of_class = (0..plan.classes.len()).map(place).collect();
+        let chooser = |class: &Class| {
+            Arc::new(KeyChooser::new(&class.popularity, class.drift, class.keyspace.keys, plan.data_seed))
+        };
+        let choosers = plan.classes.iter().map(chooser).collect();
+        let deltas = |class: &Class| Arc::new(Sizes::new(class.delta.clone(), SizeOf::Delta, plan.data_seed));
+        let deltas = plan.classes.iter().map(deltas).collect();
+        let value_max = plan.classes.iter().map(Class::value_bytes_max).max().unwrap_or(0);
+        let payload = Payload::new(plan.data_seed, value_max);
+        // One block for all: it depends on the data seed only.
+        let payload = match data_sets.iter().find_map(|set| set.keys.table()) {
+            Some(table) => payload.with_table(table),
+            None => payload,
+        };
+        let has_zeros = data_sets.iter().any(|set| set.keys.has_zeros());
+        let payload = if has_zeros { payload.with_zeros(value_max) } else { payload };
+        Self {
+            payload: Arc::new(payload),
+            busy: plan.has_open_loop().then(|| {
+                let is_unanswered = plan.classes.iter().any(|class| class.noreply);
+                Arc::new(SharedBusyPeriods::new(endpoints.len(), is_unanswered))
+            }),
+            layout: Layout::of(&plan),
+            paths,
+            board: None,
+            commands: Arc::new([]),
+            data_sets,
+            data_set_of_class,
+            choosers,
+            deltas,
+            is_to_store: plan.preload && found == DataSets::ToStore,
+            plan,
+            endpoints,
+        }
+    }
+
+    /// Adds the slot map of a cluster.
+    pub(crate) fn with_slots(mut self, board: Option<Arc<SharedSlotMap>>) -> io::Result<Self> {
+        self.commands = commands(&self.plan, self.plan.protocol)?.into();
+        self.board = board;
+        Ok(self)
+    }
+
+    /// Stores of the preload.
+    pub(crate) fn preload_stores(&self) -> u64 {
+        self.plan.preload_stores()
+    }
+
+    /// A worker's connections of each class. Connection `c` of a path goes to server `c` modulo their number, so
+    /// that servers share connections evenly over all workers; with placement by thread all go to the worker's
+    /// server.
+    fn links(&self, shard: &Shard) -> Vec<ClassConnections> {
+        let mut next = 0;
+        let mut to_server = |own: &ClassShard, server: u32, of: u32| {
+            let only = self.plan.placement.of_worker(own.part.index, of);
+            let start = next;
+            next += own
+                .connections
+                .clone()
+                .filter(|connection| only.unwrap_or(connection % of) == server)
+                .count() as u32;
+            start..next
+        };
+        let mut of_path = |own: &ClassShard, path: &ClassPath| {
+            let of = path.servers.len() as u32;
+            (0..of).map(|server| to_server(own, server, of)).collect()
+        };
+        let mut of_class = |(class, paths): (&ClassShard, &Vec<ClassPath>)| match class.connections.is_empty()
+        {
+            true => ClassConnections::new(),
+            false => paths.iter().map(|path| of_path(class, path)).collect(),
+        };
+        let has_own = |class: usize| self.plan.connection_owner(class) == class;
+        let nothing = Vec::new();
+        let own_paths = |(class, paths)| if has_own(class) { paths } else { &nothing };
+        let paths = self.paths.iter().enumerate().map(own_paths);
+        let own: Vec<ClassConnections> = shard.classes.iter().zip(paths).map(&mut of_class).collect();
+        (0..own.len()).map(|class| own[self.plan.connection_owner(class)].clone()).collect()
+    }
+
+    /// The paths of a worker's classes.
+    fn paths_of<'a>(&'a self, shard: &'a Shard) -> impl Iterator<Item = (&'a Class, &'a ClassPath)> {
+        let is_carried = |(_, own): &(_, &ClassShard)| !own.connections.is_empty();
+        let classes = self.plan.classes.iter().zip(&self.paths).zip(&shard.classes).filter(is_carried);
+        classes.flat_map(|((class, paths), _)| paths.iter().map(move |path| (class, path)))
+    }
+
+    /// Class and server of every connection, by index.
+    fn connection_plans(&self, links: &[ClassConnections]) -> Vec<ConnectionPlan> {
+        let mut plans = Vec::new();
+        for class in (0..links.len()).filter(|class| self.plan.connection_owner(*class) == *class) {
+            for (of_path, path) in links[class].iter().zip(&self.paths[class]) {
+                for (range, server) in of_path.iter().zip(&path.servers) {
+                    let by_datagram = path.transport == Transport::Udp;
+                    let link = ConnectionPlan { class: class as u16, server: *server, by_datagram };
+                    plans.extend(std::iter::repeat_n(link, range.len()));
+                }
+            }
+        }
+        plans
+    }
+
+    /// Does a worker have connections of this transport?
+    pub(crate) fn uses_transport(&self, shard: &Shard, transport: Transport) -> bool {
+        self.paths_of(shard).any(|(_, path)| path.transport == transport)
+    }
+
+    /// A worker's connections of this transport.
+    fn connections_by(&self, shard: &Shard, transport: Transport) -> usize {
+        let links = self.links(shard);
+        let own = links
+            .iter()
+            .zip(&self.paths)
+            .enumerate()
+            .filter(|(class, _)| self.plan.connection_owner(*class) == *class);
+        let paths = own.flat_map(|(_, (of_class, paths))| of_class.iter().zip(paths));
+        let by_transport = paths.filter(|(_, path)| path.transport == transport);
+        by_transport.flat_map(|(servers, _)| servers).map(|range| range.len()).sum()
+    }
+
+    /// Does every server have a TLS client exactly if its path uses TLS?
+    pub(super) fn has_tls_clients(&self, shard: &Shard) -> bool {
+        let has_client = |server: &u16| self.endpoints[usize::from(*server)].tls.is_some();
+        let is_right = |path: &ClassPath| {
+            path.servers.iter().all(|server| has_client(server) == (path.transport == Transport::Tls))
+        };
+        self.paths_of(shard).all(|(_, path)| is_right(path))
+    }
+
+    /// Maximum keys and key bytes of a request, and copied bytes of a value.
+    fn longest_request(&self) -> (usize, usize, usize) {
+        let (mut keys, mut key_bytes, mut value) = (1, 0, 0);
+        for class in &self.plan.classes {
+            let count = if class.mix.contains(OpKind::Mget) { usize::from(class.multiget) } else { 1 };
+            keys = keys.max(count);
+            key_bytes = key_bytes.max(count * class.key_bytes_max() as usize);
+            // The head of a value is always copied, the rest if it is short; so a value shorter than the longest
+            // may need most room.
+            let size = &class.keyspace.value_size;
+            let head = HEAD_LEN as u32;
+            let copied = |bytes: u32| HEAD_LEN + Out::copied_len(bytes.saturating_sub(head) as usize);
+            let least = if class.trace.is_some() { 0 } else { size.min() };
+            let most = class.value_bytes_max();
+            let longest_copied = (Out::REFERENCE_FROM as u32 - 1 + head).clamp(least, most);
+            value = value.max(copied(longest_copied)).max(copied(most));
+        }
+        (keys, key_bytes, value)
+    }
+
+    /// The deepest pipeline of any class.
+    fn depth_max(&self) -> u32 {
+        self.plan.classes.iter().map(|class| class.depth).max().unwrap_or(1)
+    }
+
+    /// Bytes of a connection's send queue, for requests of this size. Over TLS it does not grow with the pipeline:
+    /// a memcached without room for a whole record reads no further until the next record.
+    fn send_room(&self, request_bytes_max: usize) -> usize {
+        let depth = if self.plan.uses_transport(Transport::Tls) { 1 } else { self.depth_max() };
+        room_of(request_bytes_max, depth)
+    }
+
+    /// Parameters of this worker's ring.
+    pub(crate) fn ring_of(&self, shard: &Shard) -> uring::Shape {
+        let reply = |class: &Class| reply_bytes_max(class).saturating_mul(class.depth as usize);
+        let reply_bytes = self.plan.classes.iter().map(reply).max().unwrap_or(0);
+        uring::Shape {
+            links: connection_count(&self.plan, shard),
+            reply_bytes,
+            datagrams: self.connections_by(shard, Transport::Udp),
+            sockets: self.plan.sockets,
+            gather: Gather::of(&self.plan),
+        }
+    }
+
+    /// Wraps a codec for datagrams, for the worker with this shard.
+    pub(crate) fn datagram_codec<C: Codec>(&self, codec: C, shard: &Shard) -> DatagramCodec<C> {
+        let preload_depth =
+            if self.stores_by_datagram(shard) { self.preload_depth(shard) as usize } else { 1 };
+        let waiting = |class: &Class| {
+            let follow_ups = if class.on_miss == OnMiss::Set { follow_ups_of(class) } else { 1 };
+            (class.depth as usize * follow_ups).max(preload_depth)
+        };
+        let by_datagram = || self.paths_of(shard).filter(|(_, path)| path.transport == Transport::Udp);
+        let waiting = by_datagram().map(|(class, _)| waiting(class)).max().unwrap_or(1);
+        // A train may be a whole reply.
+        let longest = by_datagram().map(|(class, _)| reply_bytes_max(class)).max().unwrap_or(0);
+        let others = longest.div_ceil(PAYLOAD_BYTES_MAX).saturating_sub(1).min(usize::from(AHEAD_MAX));
+        let codec = DatagramCodec::new(codec, waiting, 0);
+        let place_bytes = connection_count(&self.plan, shard) * codec.places() * DATAGRAM_ROOM;
+        let room = (HELD_BYTES / place_bytes.max(1)).max(1);
+        let of_key = |class: &Class| {
+            let (keys, values) = (class.keyspace.key_size.max(), class.keyspace.value_size.max());
+            (REPLY_FRAME_BYTES + keys as usize + values as usize).div_ceil(PAYLOAD_BYTES_MAX)
+        };
+        let key_train_max = by_datagram().map(|(class, _)| of_key(class)).max().unwrap_or(1);
+        DatagramCodec::new(codec.into_dialect(), waiting, others.min(room) as u16)
+            .with_key_trains(key_train_max.min(usize::from(u16::MAX)) as u16)
+    }
+
+    /// Does a preload of this worker use datagrams?
+    fn stores_by_datagram(&self, shard: &Shard) -> bool {
+        let by_datagram = |set: &DataSet| {
+            !shard.classes[set.class].connections.is_empty()
+                && self.paths[set.class][set.path].transport == Transport::Udp
+        };
+        self.data_sets.iter().any(by_datagram)
+    }
+
+    /// Depth of the preload on each connection.
+    fn preload_depth(&self, shard: &Shard) -> u32 {
+        let depth_max = self.depth_max();
+        if !self.is_to_store {
+            return depth_max;
+        }
+        let connections = (connection_count(&self.plan, shard) as u32).max(1);
+        if self.stores_by_datagram(shard) {
+            // What exceeds a server's socket buffer is lost, and costs a timeout.
+            return (PRELOAD_DATAGRAMS / connections / self.plan.threads.max(1)).max(1);
+        }
+        depth_max.max((PRELOAD_IN_FLIGHT / connections).clamp(1, PRELOAD_DEPTH_MIN))
+    }
+
+    /// The slot table of a worker.
+    fn slots(&self, worker: u32, bounds: &Capacities, keys: usize) -> Option<SlotTable> {
+        let board = self.board.clone()?;
+        let command_bytes = |command: &Command| {
+            let text = &command.template;
+            text.len() + text.matches("{key}").count() * KEY_BYTES_MAX
+        };
+        let room = SlotTableCapacity {
+            operations: bounds.in_flight * keys + bounds.waiting,
+            keys,
+            routed_bytes: self.plan.commands.iter().map(command_bytes).max().unwrap_or(0),
+        };
+        Some(SlotTable::new(board, self.commands.clone(), room, worker))
+    }
+}
+
+/// Index of the path of a kind of operation.
+fn path_of(paths: &[ClassPath], kind: OpKind) -> usize {
+    paths.iter().position(|path| path.ops.contains(&kind)).unwrap_or(0)
+}
+
+/// Routes of a worker for a class.
+fn routes_of(class: &Class, links: &ClassConnections) -> usize {
+    match class.sessions {
+        SessionScope::Worker => links.iter().map(Vec::len).sum(),
+        SessionScope::Connection => count_of(links),
+        SessionScope::Client { connections } => {
+            let clients = links.iter().map(|of_path| of_path.iter().map(|range| range.len()).sum::<usize>());
+            let clients = clients.max().unwrap_or(0) / connections as usize;
+            clients * links.iter().map(Vec::len).sum::<usize>()
+        }
+    }
+}
+
+/// Maximum length of a reply of a class, as far as the plan knows the values.
+fn reply_bytes_max(class: &Class) -> usize {
+    let (keys, values) = (class.keyspace.key_size.max() as usize, class.keyspace.value_size.max() as usize);
+    let count = if class.mix.contains(OpKind::Mget) { usize::from(class.multiget) } else { 1 };
+    (REPLY_FRAME_BYTES + keys + values).saturating_mul(count)
+}
+
+/// Maximum fills after one operation of a class.
+fn follow_ups_of(class: &Class) -> usize {
+    if class.mix.contains(OpKind::Mget) { usize::from(class.multiget) } else { 1 }
+}
+
+/// Bytes of a connection's send queue: a whole pipeline within the bounds, and at least one request.
+fn room_of(request_bytes_max: usize, depth: u32) -> usize {
+    request_bytes_max.saturating_mul(depth as usize).clamp(ROOM_MIN, ROOM_MAX).max(request_bytes_max)
+}
+
+/// Builds a worker with its connections, lanes and memory.
+pub(crate) fn build<C: Codec, I: Io>(
+    blueprint: &Arc<Blueprint>,
+    shard: Shard,
+    orders: Arc<Orders>,
+    exchange: Exchange,
+    codec: C,
+    mut io: I,
+    may_spin: bool,
+) -> Worker<C, I> {
+    let plan = &blueprint.plan;
+    let links = blueprint.links(&shard);
+    let preload_depth = blueprint.preload_depth(&shard);
+    let bounds = Capacities::of(blueprint, &links, preload_depth);
+    let (keys_max, key_bytes_max, value_copied) = blueprint.longest_request();
+    let samples_max = share_of(plan.samples_max, shard.part.index, shard.part.of) as usize;
+    let recording = Recording::new(
+        RecorderSet::new(&blueprint.layout),
+        exchange,
+        &blueprint.layout.meters,
+        samples_max,
+        io.now_ns(),
+    );
+    let traffic = Traffic::new(TrafficParts {
+        is_crowded: !may_spin,
+        room: blueprint
+            .send_room(codec.encoded_len_max(keys_max, key_bytes_max, value_copied))
+            .max(codec.connection_setup().bytes.len())
+            + if blueprint.board.is_some() { ASKING.len() } else { 0 },
+        codec,
+        links: blueprint.connection_plans(&links),
+        servers: blueprint.endpoints.len(),
+        busy: BusyPeriods::new(blueprint.busy.clone()),
+        lifetimes: lifetimes(blueprint, &shard, &links),
+        keys_max,
+        key_bytes_max,
+        in_flight_max: bounds.in_flight,
+        slots: blueprint.slots(shard.part.index, &bounds, keys_max),
+        groups_max: bounds.groups,
+        shared_slots_max: bounds.shared_slots,
+        recording,
+        stamps: plan.timestamps == Timestamps::Kernel,
+        payload: blueprint.payload.clone(),
+        timeout_ns: plan.timeout.0,
+        has_windows: plan.classes.iter().any(|class| class.popularity.window().is_some()),
+        audits: Audit::all(plan, shard.part),
+    });
+    let preload_lanes = blueprint.preload_lanes(&shard, &links, preload_depth);
+    let shared = blueprint.clone();
+    let make_lanes: MakeLanes = Box::new(move |window| shared.schedule_lanes(&shard, &links, window));
+    Worker::new(WorkerParts {
+        io,
+        traffic,
+        pace: Pace::new(plan.wait, may_spin),
+        phase_times: PhaseTimes {
+            timeout_ns: plan.timeout.0,
+            connect_timeout_ns: plan.connect_timeout.0,
+            warmup: plan.warmup,
+            time_ns: plan.stop.time.map(|time| time.0),
+            drain_ns: plan.drain.0,
+        },
+        orders,
+        endpoints: blueprint.endpoints.clone(),
+        preload_lanes,
+        make_lanes,
+    })
+}
+
+/// A worker's connections of a class.
+fn count_of(links: &ClassConnections) -> usize {
+    links.iter().flatten().map(|range| range.len()).sum()
+}
+
+fn lifetimes(blueprint: &Blueprint, shard: &Shard, links: &[ClassConnections]) -> Vec<Lifetimes> {
+    let of_class = |(class, own): (usize, &ClassShard)| {
+        let mut by_server = vec![0..0; blueprint.endpoints.len()];
+        // Lifetimes exist with a single path only.
+        for (range, server) in
+            links[class].iter().flatten().zip(blueprint.paths[class].iter().flat_map(|path| &path.servers))
+        {
+            by_server[usize::from(*server)] = range.clone();
+        }
+        let plan = &blueprint.plan;
+        if plan.connection_owner(class) != class {
+            by_server.fill(0..0);
+        }
+        Lifetimes::new((class as ClassId, &plan.classes[class]), own, plan.seed, &by_server)
+    };
+    shard.classes.iter().enumerate().map(of_class).collect()
+}
+
+/// A worker's connections.
+pub(crate) fn connection_count(plan: &Plan, shard: &Shard) -> usize {
+    let of_class = |(class, own): (&Class, &ClassShard)| class.path_count() * own.connections.len();
+    let has_own = |(class, _): &(&Class, _)| class.connections_of.is_none();
+    plan.classes.iter().zip(&shard.classes).filter(has_own).map(of_class).sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use brunt_plan::resolve::{Host, resolve};
+    use brunt_plan::spec::PlanSpec;
+
+    /// What is far behind is sent in few pieces, and connections by the thousand take little memory.
+    #[test]
+    fn send_queues_have_room_for_a_pipeline() {
+        // (bytes of the longest request, depth, room)
+        let table =
+            [(30, 1, 4096), (1090, 1, 4096), (1090, 10, 10_900), (1090, 1000, 65_536), (100_000, 2, 100_000)];
+        for (bytes, depth, room) in table {
+            assert_eq!(room_of(bytes, depth), room, "{bytes} bytes, depth {depth}");
+        }
+    }
+
+    /// There is room for every value of a size law: what is copied of it is its head and, where that is short, the rest.
+    #[test]
+    fn the_longest_request_is_as_long_as_any() {
+        let table = [
+            "0",
+            "10",
+            "200",
+            "4095",
+            "4096",
+            "4100",
+            "4111",
+            "4112",
+            "uniform:10,9000",
+            "uniform:4112,9000",
+        ];
+        for text in table {
+            let spec = PlanSpec::from_toml(&format!("value-size = '{text}'")).unwrap();
+            let plan = resolve(&spec, &Host { allowed_cpus: vec![0, 1], random_seed: 1 }).unwrap();
+            let sizes = plan.classes[0].keyspace.value_size.clone();
+            let endpoint = Endpoint { server: "sim:1".parse().unwrap(), addresses: Vec::new(), tls: None };
+            let (_, _, room) = Blueprint::new(plan, vec![endpoint], DataSets::ToStore).longest_request();
+            for len in sizes.min()..=sizes.max() {
+                let head = (len as usize).min(HEAD_LEN);
+                assert!(
+                    head + Out::copied_len(len as usize - head) <= room,
+                    "{len} of {text}: room for {room}"
+                );
+            }
+        }
+    }
+
+    /// Which servers the connections of each worker go to, by path.
+    fn servers_of_workers(toml: &str) -> Vec<Vec<u16>> {
+        let spec = PlanSpec::from_toml(toml).unwrap();
+        let plan = resolve(&spec, &Host { allowed_cpus: vec![0, 1], random_seed: 1 }).unwrap();
+        let endpoint = |server: brunt_plan::destination::Server| Endpoint {
+            server: server.address.unwrap(),
+            addresses: Vec::new(),
+            tls: None,
+        };
+        let endpoints = plan.servers().into_iter().map(endpoint).collect();
+        let shards = brunt_plan::shard::shards(&plan);
+        let blueprint = Blueprint::new(plan, endpoints, DataSets::ToStore);
+        let of_worker = |shard: &Shard| {
+            let plans = blueprint.connection_plans(&blueprint.links(shard));
+            plans.iter().map(|link| link.server).collect()
+        };
+        shards.iter().map(of_worker).collect()
+    }
+
+    /// As memaslap's manual prints it: threads 0 and 3 have the first server, 1 and 4 the second, 2 and 5 the third.
+    #[test]
+    fn workers_take_servers_in_turn() {
+        let toml = "threads = 6\nconnections = 36\nserver = ['a', 'b', 'c']\nplacement = 'by-thread'";
+        let expected: Vec<Vec<u16>> = [0, 1, 2, 0, 1, 2].map(|server| vec![server; 6]).to_vec();
+        assert_eq!(servers_of_workers(toml), expected);
+        // Of every path; those over UDP are servers of their own.
+        let toml = "threads = 3\nconnections = 6\nserver = ['a', 'b']\nplacement = 'by-thread'\n[[class]]\n\
+                    [[class.route]]\nops = ['get']\ntransport = 'udp'";
+        assert_eq!(servers_of_workers(toml), [[0, 0, 2, 2], [1, 1, 3, 3], [0, 0, 2, 2]]);
+    }
+}

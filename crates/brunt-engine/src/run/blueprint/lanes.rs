@@ -1,0 +1,360 @@
+//! The lanes of a worker: sessions of the preload and of the schedule, with their routes.
+//!
+//! Invariant: the connections of a worker's class are divided among its sessions without rest.
+
+use super::{
+    Blueprint, ClassConnections, ClassPath, DataSet, WAITING_MAX, WAITING_MIN, follow_ups_of, path_of,
+    routes_of,
+};
+use crate::state::lane::{Branch, Checking, KindRouting, Lane, Lanes, RouteRoom, Routing};
+use crate::traffic::Window;
+use brunt_plan::op::OpKind;
+use brunt_plan::plan::{Class, OnMiss, Placement, Refill, SessionScope};
+use brunt_plan::popularity::Popularity;
+use brunt_plan::shard::{ClassShard, Portion, Shard, StreamPart, share, share_of};
+use brunt_workload::popularity::Cursor;
+use brunt_workload::rng::{DrawRng, Purpose, Rng};
+use brunt_workload::session::{Choices, Session, SessionSpec};
+use std::ops::Range;
+
+/// A worker's connections to the servers of a path, and how operations choose among them.
+struct RoutedSpan {
+    ranges: Vec<Range<u32>>,
+    routing: Routing,
+}
+
+/// What a session has of a class on a worker.
+struct SessionPart {
+    /// Its connections, by path and server.
+    paths: ClassConnections,
+    part: StreamPart,
+    portion: Portion,
+    budget: Option<u64>,
+}
+
+impl Blueprint {
+    /// Lanes of the preload: one per data set, or per data set and server if every server holds all keys.
+    pub(super) fn preload_lanes(&self, shard: &Shard, links: &[ClassConnections], depth: u32) -> Lanes {
+        let mut lanes = Lanes::default();
+        if !self.is_to_store {
+            return lanes;
+        }
+        for (set, ids) in self.data_sets.iter().zip(&shard.preload) {
+            let Some(of_path) = links[set.class].get(set.path) else { continue };
+            let router = &self.paths[set.class][set.path].router;
+            let spans: Vec<&[Range<u32>]> = match router.is_some() || self.board.is_some() {
+                true => vec![of_path.as_slice()],
+                // By thread, only one has connections.
+                false => of_path.chunks(1).filter(|span| !span[0].is_empty()).collect(),
+            };
+            let replicas = self.plan.classes[set.class].replicas;
+            for span in spans {
+                let count = span.iter().map(|range| range.len() as u32).sum::<u32>() / replicas;
+                let session = Session::preload(
+                    set.class as u16,
+                    lanes.lanes.len() as u32,
+                    ids.clone(),
+                    set.ttl_s,
+                    count,
+                    depth,
+                    0,
+                );
+                let session = match self.plan.classes[set.class].popularity.window() {
+                    Some(window) => session.of_windows(*window),
+                    None => session,
+                };
+                let slots = count as usize * depth as usize;
+                let room = RouteRoom { depth, waiting_max: slots, extra: slots, parks: false };
+                let routing = match router {
+                    Some(router) if span.len() > 1 => Routing::ByKey(router.clone()),
+                    _ => Routing::Only,
+                };
+                let lane = self.lane(session, set, true);
+                self.add_lane(
+                    &mut lanes,
+                    lane,
+                    &[RoutedSpan { ranges: span.to_vec(), routing }],
+                    replicas,
+                    &[],
+                    room,
+                );
+            }
+        }
+        lanes
+    }
+
+    /// A lane without routes.
+    fn lane(&self, session: Session, set: &DataSet, is_preload: bool) -> Lane {
+        Lane {
+            session,
+            keyspace: set.keys.clone(),
+            is_preload,
+            routes: 0..0,
+            routing: Routing::Only,
+            binds_slots: false,
+            depth: 0,
+            begins_taken: false,
+            fills_misses: false,
+            noreply: false,
+            refills_together: false,
+            extends: set.extends,
+            is_audited: false,
+            is_windowed: self.plan.classes[set.class].popularity.window().is_some(),
+            has_laid_values: set.keys.has_laid_values(),
+            tracks_misses: false,
+            checking: match self.plan.preload {
+                // Such values name no key, and counters change.
+                _ if set.keys.has_zeros() => Checking::Nothing,
+                true => Checking::Ours,
+                false => Checking::Named,
+            },
+            full_routes: 0,
+            feed: None,
+        }
+    }
+
+    /// Adds a lane with a route per server of these paths. `of_class`: paths that kinds of operations have of their
+    /// own.
+    fn add_lane(
+        &self,
+        lanes: &mut Lanes,
+        mut lane: Lane,
+        paths: &[RoutedSpan],
+        replicas: u32,
+        of_class: &[ClassPath],
+        room: RouteRoom,
+    ) {
+        let index = lanes.lanes.len() as u32;
+        let mut branches = Vec::new();
+        for path in paths {
+            let routes = lanes.add_routes(index, &path.ranges, room);
+            branches.push(Branch { routes, routing: path.routing.clone() });
+        }
+        let of_branch = |branch: &Branch| branch.routes.clone();
+        let (first, last) = (branches.first().map(of_branch), branches.last().map(of_branch));
+        lane.routes = first.map_or(0, |routes| routes.start)..last.map_or(0, |routes| routes.end);
+        let of_kind = |kind| path_of(of_class, kind) as u8;
+        lane.routing = match branches.pop() {
+            _ if self.board.is_some() => Routing::BySlot,
+            Some(only) if branches.is_empty() && replicas == 1 => only.routing,
+            last => {
+                branches.extend(last);
+                Routing::ByKind(Box::new(KindRouting {
+                    of_kind: OpKind::ALL.map(of_kind),
+                    branches,
+                    replicas,
+                    turn: u32::from(replicas > 1),
+                }))
+            }
+        };
+        lanes.lanes.push(lane);
+    }
+
+    /// Lanes of the schedule: a session per worker and class, per connection or per client.
+    pub(super) fn schedule_lanes(&self, shard: &Shard, links: &[ClassConnections], window: Window) -> Lanes {
+        let mut lanes = Lanes::default();
+        let routes: usize =
+            self.plan.classes.iter().zip(links).map(|(class, links)| routes_of(class, links)).sum();
+        for (class_index, links) in links.iter().enumerate().filter(|(_, links)| !links.is_empty()) {
+            // All sessions of the class share one walk through the keys.
+            let walk = Cursor::new(shard.classes[class_index].part);
+            let is_walk = self.plan.classes[class_index].popularity == Popularity::Sequential;
+            for part in self.parts(shard, class_index, links) {
+                let cursor = if is_walk { walk.clone() } else { Cursor::new(part.part) };
+                self.add_session(&mut lanes, class_index, &part, cursor, window, routes);
+            }
+        }
+        lanes
+    }
+
+    /// Groups a class's connections on a worker into sessions.
+    fn parts(&self, shard: &Shard, class_index: usize, links: &ClassConnections) -> Vec<SessionPart> {
+        let (class, own) = (&self.plan.classes[class_index], &shard.classes[class_index]);
+        let &ClassShard { part, portion, .. } = own;
+        let mut links = links.clone();
+        if self.plan.placement == Placement::ByThread {
+            // Only one server of each path has connections.
+            links.iter_mut().for_each(|path| path.retain(|links| !links.is_empty()));
+        }
+        match class.sessions {
+            SessionScope::Worker => {
+                vec![SessionPart { paths: links, part, portion, budget: own.requests }]
+            }
+            SessionScope::Connection => {
+                let count = own.connections.len() as u32;
+                let of_connection = |(nth, link): (u32, u32)| {
+                    let part = StreamPart { index: own.connections.start + nth, of: class.connections };
+                    SessionPart {
+                        paths: vec![std::iter::once(link..link + 1).collect()],
+                        part,
+                        // All connections have equal fractions.
+                        portion: Portion::even(part),
+                        budget: own.requests.map(|total| share_of(total, nth, count)),
+                    }
+                };
+                (0..).zip(links[0].iter().flat_map(Range::clone)).map(of_connection).collect()
+            }
+            SessionScope::Client { connections } => self.clients(own, &links, class.connections, connections),
+        }
+    }
+
+    /// The clients of a worker with `each` connections; `all` counts the connections of the class.
+    fn clients(&self, own: &ClassShard, links: &ClassConnections, all: u32, each: u32) -> Vec<SessionPart> {
+        let (first, count) = (own.connections.start / each, own.connections.len() as u32 / each);
+        let of_client = |nth: u32| {
+            // This client's connections to each server.
+            let own_of = |range: &Range<u32>| {
+                let cut = |nth| range.start + share(range.len() as u64, nth, count).start as u32;
+                cut(nth)..cut(nth + 1)
+            };
+            let part = StreamPart { index: first + nth, of: all / each };
+            SessionPart {
+                paths: links.iter().map(|of_path| of_path.iter().map(own_of).collect()).collect(),
+                part,
+                portion: Portion::even(part),
+                budget: own.requests.map(|total| share_of(total, nth, count)),
+            }
+        };
+        (0..count).map(of_client).collect()
+    }
+
+    /// Adds a session of a class with its lane; `routes` counts the routes of all lanes of the worker.
+    fn add_session(
+        &self,
+        lanes: &mut Lanes,
+        class_index: usize,
+        part: &SessionPart,
+        cursor: Cursor,
+        window: Window,
+        routes: usize,
+    ) {
+        let class = &self.plan.classes[class_index];
+        // Paths have equally many connections, and a write to several replicas takes one of each.
+        let own: u32 = part.paths[0].iter().map(|range| range.len() as u32).sum::<u32>() / class.replicas;
+        let is_client = matches!(class.sessions, SessionScope::Client { .. });
+        // A client's slots are those of one connection.
+        let connections = if is_client { 1 } else { own };
+        let is_shared = self.plan.shares_connections(class_index);
+        // A slot is bound to a connection if its operations can go nowhere else. In a cluster they may be split or
+        // redirected.
+        let has_one_route = part.paths.len() == 1
+            && part.paths[0].len() == 1
+            && self.board.is_none()
+            && (!is_client || own == 1)
+            && !is_shared;
+        let lifetime = &class.lifetime;
+        // Slots beyond a connection's number of calls must not be due, either.
+        let lacks_calls = lifetime.calls.is_some_and(|calls| calls < u64::from(class.depth));
+        let awaits_connection = lifetime.connect_rate.is_some() || class.counts_attempts();
+        let begins_taken = has_one_route && (awaits_connection || lacks_calls);
+        let session = Session::new(SessionSpec {
+            class_id: class_index as u16,
+            session_id: lanes.lanes.len() as u32,
+            class,
+            part: part.part,
+            portion: part.portion,
+            connections,
+            budget: part.budget,
+            verify: self.plan.verify.map_or(0.0, |share| share.as_f64()),
+            seed: self.plan.seed,
+            choices: Choices {
+                chooser: self.choosers[class_index].clone(),
+                cursor,
+                deltas: self.deltas[class_index].clone(),
+            },
+            copies: self.plan.copies_of(class) as u32,
+            begins_taken,
+            window: brunt_workload::session::RunTimes {
+                start_ns: window.start_ns,
+                measure_ns: window.measure_ns,
+                end_ns: window.end_ns,
+            },
+        });
+        let is_open = session.is_open();
+        let room = self.route_room(class, connections, is_open, has_one_route, routes);
+        let mut lane = self.schedule_lane(class_index, session);
+        lane.binds_slots = room.parks;
+        lane.begins_taken = begins_taken;
+        lane.refills_together = !is_open && self.plan.refill == Refill::Batch && !is_shared;
+        let paths = part.paths.iter().zip(&self.paths[class_index]);
+        let span = |(ranges, path): (&Vec<Range<u32>>, &ClassPath)| RoutedSpan {
+            ranges: ranges.clone(),
+            routing: self.routing(class_index, part, ranges.len(), path),
+        };
+        let spans: Vec<RoutedSpan> = paths.map(span).collect();
+        self.add_lane(lanes, lane, &spans, class.replicas, &self.paths[class_index], room);
+    }
+
+    /// Capacities of each route of a session with this many connections.
+    fn route_room(
+        &self,
+        class: &Class,
+        connections: u32,
+        is_open: bool,
+        has_one_route: bool,
+        routes: usize,
+    ) -> RouteRoom {
+        let slots = connections as usize * class.depth as usize;
+        let waiting_max = match (is_open, &self.board) {
+            (true, _) => (WAITING_MAX / routes).max(WAITING_MIN),
+            (false, None) => slots,
+            // A multi-get may have a part per slot, all of which may wait for one node.
+            (false, Some(_)) => slots * follow_ups_of(class),
+        };
+        let fills = if class.on_miss == OnMiss::Set { slots * follow_ups_of(class) } else { 0 };
+        RouteRoom {
+            depth: class.depth,
+            waiting_max,
+            // A multi-get has a part per server with keys of it; where servers are down, one may get as many as
+            // there are replicas.
+            extra: slots * class.replicas as usize
+                + fills
+                + self.redirected_max(class, slots, if is_open { waiting_max } else { 0 }),
+            parks: !is_open && has_one_route,
+        }
+    }
+
+    /// A lane of the schedule without routes.
+    fn schedule_lane(&self, class_index: usize, session: Session) -> Lane {
+        let class = &self.plan.classes[class_index];
+        let set = &self.data_sets[self.data_set_of_class[class_index]];
+        let mut lane = self.lane(session, set, false);
+        lane.depth = class.depth;
+        lane.fills_misses = class.on_miss == OnMiss::Set;
+        // Of the trace, if there is one.
+        lane.extends |= class.trace.is_some() && class.mix.extends();
+        lane.noreply = class.noreply;
+        lane.is_audited = self.plan.verify.is_some() && !lane.is_windowed;
+        lane.tracks_misses = lane.fills_misses || lane.is_audited;
+        if let Some(window) = class.popularity.window() {
+            lane.tracks_misses |= self.plan.verify.is_some() || window.expire > 0.0;
+            lane.checking = Checking::Nothing;
+        }
+        lane
+    }
+
+    /// Operations that may wait on a route beyond the schedule's: redirected ones, those of other routes among
+    /// them, and parts. Untouched memory costs nothing.
+    fn redirected_max(&self, class: &Class, slots: usize, waiting_max: usize) -> usize {
+        match self.board {
+            Some(_) => slots * follow_ups_of(class) + waiting_max * self.endpoints.len(),
+            None => 0,
+        }
+    }
+
+    /// How operations choose among the servers of a path.
+    fn routing(&self, class_index: usize, part: &SessionPart, servers: usize, path: &ClassPath) -> Routing {
+        match (&path.router, self.plan.placement) {
+            _ if servers == 1 => Routing::Only,
+            (Some(router), _) => Routing::ByKey(router.clone()),
+            (None, Placement::Random) => {
+                let mut rng =
+                    Rng::for_stream(self.plan.seed, Purpose::Ops, class_index as u16, part.part.index);
+                let seed = brunt_workload::rng::Draw::next_u64(&mut rng);
+                Routing::AtRandom(DrawRng::from_draw(seed))
+            }
+            // Workers begin with different servers.
+            (None, _) => Routing::InTurn(part.part.index % servers as u32),
+        }
+    }
+}
