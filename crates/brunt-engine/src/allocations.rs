@@ -1,6 +1,6 @@
 //! The allocator of the tests: the system's, with a count of each thread's calls.
 //!
-//! Tests hold workers to the rule that a running worker allocates nothing.
+//! Tests check that a running worker allocates nothing.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;

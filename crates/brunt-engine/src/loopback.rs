@@ -77,13 +77,10 @@ fn allocations_of(toml: &str) -> u64 {
     let plan = plan(&format!("threads = 1\n{toml}"));
     let address = start_server(CoreOptions::default());
     let blueprint = Arc::new(Blueprint::new(plan.clone(), endpoint(address), DataSets::ToStore));
-    let (filled, filled_out) = rtrb::RingBuffer::<Filled>::new(2);
-    let (mut spares, spares_in) = rtrb::RingBuffer::new(2);
-    spares.push(RecorderSet::new(&blueprint.layout)).unwrap();
+    let (exchange, filled_out, spares) = Exchange::new(&blueprint.layout);
     let orders = Arc::new(Orders::default());
     let shard = shards(&plan).remove(0);
     let links = shard.classes.iter().map(|class| class.connections.len()).sum();
-    let exchange = Exchange { filled, spares: spares_in };
     let codec = TextCodec::default();
     match plan.io {
         IoChoice::Uring => {

@@ -285,12 +285,9 @@ impl<C: Codec> Run<C> {
         let endpoints = endpoints(&plan);
         let shard = shards(&plan).remove(0);
         let blueprint = Arc::new(Blueprint::new(plan, endpoints, DataSets::ToStore));
-        let (filled, filled_out) = rtrb::RingBuffer::new(2);
-        let (mut spares, spares_in) = rtrb::RingBuffer::new(2);
-        spares.push(RecorderSet::new(&blueprint.layout)).unwrap();
+        let (exchange, filled_out, spares) = Exchange::new(&blueprint.layout);
         let orders = Arc::new(Orders::default());
         let links = connection_count(&blueprint.plan, &shard);
-        let exchange = Exchange { filled, spares: spares_in };
         let codec = codec(&blueprint, &shard);
         let may_spin = !options.is_crowded;
         let sim = Sim::new(links, options);

@@ -404,18 +404,7 @@ impl<C: Codec> Traffic<C> {
         let row = self.recording.row(phase, &issue.op);
         self.recording.set.scheduled_many(row, 1);
         self.recording.picked(now_ns, 1);
-        let mut picked = Picked {
-            op: issue.op,
-            phase,
-            row,
-            intended_ns: issue.intended_ns,
-            picked_ns: now_ns,
-            connection: None,
-            route: first_route,
-            group: NO_GROUP,
-            shared_slot: NO_SHARED_SLOT,
-            redirect_state: NO_REDIRECT,
-        };
+        let mut picked = Picked::new(issue.op, phase, row, issue.intended_ns, now_ns, first_route);
         if splits {
             return self.split(lane_index, picked);
         }

@@ -208,7 +208,7 @@ mod tests {
         bytes.extend([origin, 0, 0, 0]);
         bytes.extend(info.to_ne_bytes());
         bytes.extend(data.to_ne_bytes());
-        // The address that follows is nobody's.
+        // The address that follows is unspecified.
         bytes.extend([0; 16]);
         message(level, kind, &bytes)
     }

@@ -1,4 +1,4 @@
-//! Tests of connections of every kind in one Io: each is what it was begun as, and none disturbs another.
+//! Connections of every kind in one Io: each keeps its kind, and none disturbs another.
 
 use super::epoll::Epoll;
 use super::uring::{Shape, Uring};
@@ -12,20 +12,20 @@ use std::io::{IoSlice, Read, Write};
 use std::net::{TcpListener, UdpSocket};
 use std::time::Duration;
 
-/// How long anything may take; every peer is on this host.
+/// Time limit; every peer is on this host.
 const PATIENCE_NS: u64 = 20_000_000_000;
-/// Longer than a read, so that some of it is left for the next turn.
+/// Longer than a read, so that some is left for the next iteration.
 const STREAM_BYTES: usize = 200_000;
 /// More than one call receives.
 const DATAGRAMS: usize = 36;
 
-/// Where a connection goes to.
+/// Target of a connection.
 struct Place {
     address: Address,
     tls: Option<TlsClient>,
 }
 
-/// Sends everything back, each connection on a thread of its own, until the other end is closed.
+/// An echo server with a thread per connection.
 fn echo<S: Read + Write + Send + 'static>(
     accept: impl Fn(std::net::TcpStream) -> S + Send + 'static,
 ) -> Address {
@@ -60,13 +60,13 @@ fn echo_datagrams() -> Address {
     address
 }
 
-/// What is sent on a link, in pieces that are datagrams where it has such.
+/// The bytes sent on a connection, in one piece per datagram.
 fn pieces(link: LinkId, is_by_datagram: bool) -> Vec<Vec<u8>> {
     let (count, len) = if is_by_datagram { (DATAGRAMS, 600) } else { (1, STREAM_BYTES) };
     (0..count).map(|piece| (0..len).map(|at| (at + 7 * piece + 31 * link as usize) as u8).collect()).collect()
 }
 
-/// One connection of each link, whose bytes come back whole and in order, and as many datagrams as were sent.
+/// Opens one connection per index and checks that all bytes come back in order, in as many datagrams as were sent.
 fn exchange(io: &mut impl Io, places: &[&Place]) {
     let is_by_datagram = |link: LinkId| matches!(places[link as usize].address, Address::Datagram(_));
     let sent: Vec<_> = (0..).zip(places).map(|(link, _)| pieces(link, is_by_datagram(link))).collect();
@@ -102,7 +102,7 @@ fn exchange(io: &mut impl Io, places: &[&Place]) {
                 CompletionKind::Connected | CompletionKind::Writable => {}
                 other => panic!("{other:?} on {at}"),
             }
-            // Whatever was not taken is offered again when there is room.
+            // Bytes that were not taken are offered again when there is room.
             if taken[at] == all.len() || matches!(completion.kind, CompletionKind::Sent(_)) {
                 continue;
             }
@@ -119,10 +119,10 @@ fn exchange(io: &mut impl Io, places: &[&Place]) {
     }
 }
 
-/// Offers what is left of these pieces. Yields how much was taken at once.
+/// Offers the rest of these pieces. Returns how much was taken at once.
 #[expect(unsafe_code, reason = "the seam has it; the bytes outlive the exchange")]
 fn offer(io: &mut impl Io, link: LinkId, pieces: &[Vec<u8>], taken: usize, is_by_datagram: bool) -> usize {
-    // So that they stay where they are, however late the kernel reads them.
+    // Leaked, so that the kernel may read them late.
     let rest: &'static [u8] = Vec::leak(pieces.concat()[taken..].to_vec());
     if is_by_datagram {
         let len = pieces[0].len();
@@ -141,7 +141,7 @@ fn check(mut io: impl Io) {
         tls: Some(pair::any_client()),
     };
     let places = [&stream, &by_datagram, &tunnelled, &stream, &by_datagram, &tunnelled];
-    // Each link is of every kind in its turn, and the second time what it was before.
+    // Each index has every kind in turn, and the last twice.
     for turn in [0, 1, 2, 2] {
         exchange(&mut io, &[&places[turn..], &places[..turn]].concat());
     }
@@ -163,7 +163,7 @@ fn connections_of_every_kind_share_a_ring() {
         sockets: SocketOptions::default(),
         gather: Gather::NOTHING,
     };
-    // Where there is none, the tests of the trial say so.
+    // Without io_uring, the tests of the probe report it.
     let Ok(uring) = Uring::new(shape, Clock::start()) else { return };
     check(uring);
 }

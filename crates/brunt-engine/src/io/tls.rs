@@ -486,7 +486,7 @@ mod tests {
     use crate::transport::tls_client::TlsSettings;
     use brunt_plan::tls::TlsOptions;
 
-    /// A peer that takes the first send, says something that is no TLS, and is gone.
+    /// A peer that takes the first send, sends malformed bytes and is gone.
     struct Rude {
         sends: u32,
         coming: VecDeque<Completion>,

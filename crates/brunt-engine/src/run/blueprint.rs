@@ -63,10 +63,10 @@ const PRELOAD_DATAGRAMS: u32 = 64;
 /// costs nothing.
 const HELD_BYTES: usize = 256 << 20;
 
-/// What a run finds on its servers.
+/// Data sets that are on the servers before a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum DataSets {
-    /// Nothing that is known of: preload stores the data sets, where the plan has one.
+    /// None known: preload stores the data sets, where the plan has one.
     #[default]
     ToStore,
     /// The data sets of the plan, stored and confirmed by an earlier run. Its preload has nothing left to do, and values are

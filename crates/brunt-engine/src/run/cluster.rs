@@ -9,7 +9,7 @@ use crate::hint::TLS_HINT;
 use crate::io::tls::{PLAIN_HINT, explain};
 use crate::run_error::RunError;
 use crate::state::hash_slots::SharedSlotMap;
-use crate::transport::blocking::{SetupError, Stream};
+use crate::transport::blocking::{QUERY_TIMEOUT, SetupError, Stream, name_timeout};
 use crate::transport::endpoint::Endpoint;
 use brunt_plan::plan::Plan;
 use brunt_plan::server::ServerAddress;
@@ -17,15 +17,13 @@ use brunt_proto::resp::RespCodec;
 use brunt_proto::resp::reply::WholeReply;
 use brunt_proto::resp::slot::{ASK_SHARDS, ASK_SLOTS, NodeAddress, SlotMap, SlotMapError};
 use brunt_stats::cluster::SlotCounts;
-use std::io::{self, ErrorKind, Read, Write};
+use std::io;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::{self, RecvTimeoutError, Sender};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// Time limit of a query, connecting included.
-const REPLY_TIMEOUT: Duration = Duration::from_secs(1);
 /// Minimum time between two queries during a run.
 const PERIOD_NS: u64 = 1_000_000_000;
 /// How often redirects are checked for. An outdated entry costs a request one more hop, so this may be slow; a
@@ -137,17 +135,8 @@ impl From<io::Error> for NodeError {
     fn from(error: io::Error) -> Self {
         match error.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>()) {
             Some(reason) => NodeError::TlsFailed(explain(reason)),
-            None => Self::Silent(in_words(error)),
+            None => Self::Silent(name_timeout(error)),
         }
-    }
-}
-
-fn in_words(error: io::Error) -> io::Error {
-    match error.kind() {
-        ErrorKind::WouldBlock | ErrorKind::TimedOut => {
-            io::Error::new(ErrorKind::TimedOut, format!("no reply within {} s", REPLY_TIMEOUT.as_secs()))
-        }
-        _ => error,
     }
 }
 
@@ -155,26 +144,15 @@ impl From<SetupError> for NodeError {
     fn from(reason: SetupError) -> Self {
         match reason {
             SetupError::Lost(error) => error.into(),
-            SetupError::Rejected(said) => NodeError::SetupRejected(said),
-            SetupError::InvalidReply => NodeError::SetupRejected(SetupError::INVALID_REPLY.to_owned()),
+            rejected => Self::SetupRejected(rejected.to_string()),
         }
     }
 }
 
 fn query(stream: &mut Stream, request: &[u8]) -> Result<WholeReply, NodeError> {
-    stream.write_all(request)?;
-    stream.flush()?;
-    let (mut reply, mut piece) = (WholeReply::default(), [0; 16 << 10]);
-    loop {
-        let len = match stream.read(&mut piece) {
-            Ok(0) => Err(io::Error::new(ErrorKind::UnexpectedEof, "connection closed")),
-            Err(error) if error.kind() == ErrorKind::Interrupted => continue,
-            ended => ended,
-        }?;
-        if reply.take(&piece[..len]).map_err(|no| NodeError::NoMap(no.to_string()))? {
-            return Ok(reply);
-        }
-    }
+    let mut reply = WholeReply::default();
+    stream.exchange(request, |bytes| reply.take(bytes).map_err(|no| NodeError::NoMap(no.to_string())))?;
+    Ok(reply)
 }
 
 /// Queries a node's slot map: by CLUSTER SHARDS (since Redis 7), or else by CLUSTER SLOTS.
@@ -207,10 +185,10 @@ fn map_of(
 /// A connection by the first address that accepts one.
 fn connect(endpoint: &Endpoint) -> Result<Stream, NodeError> {
     let clock = Clock::start();
-    let deadline_ns = clock.now_ns() + REPLY_TIMEOUT.as_nanos() as u64;
+    let deadline_ns = clock.now_ns() + QUERY_TIMEOUT.as_nanos() as u64;
     let Endpoint { addresses, tls, .. } = endpoint;
     Stream::connect_any(addresses, tls.as_ref(), clock, deadline_ns)
-        .map_err(|error| NodeError::Unreachable(in_words(error)))
+        .map_err(|error| NodeError::Unreachable(name_timeout(error)))
 }
 
 /// The slot map at the end of a run.
@@ -266,10 +244,7 @@ impl SlotMapPoller {
     pub(crate) fn end(self) -> FinalSlotMap {
         // A thread that has ended is noticed when it is joined.
         let _ = self.end.send(());
-        match self.thread.join() {
-            Ok(last) => last,
-            // A panic has printed its message already.
-            Err(panic) => std::panic::resume_unwind(panic),
-        }
+        // A panic has printed its message already.
+        self.thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
     }
 }

@@ -373,11 +373,8 @@ fn to_local_clock(clock: &Clock) -> HostMapping {
 }
 
 fn join(thread: JoinHandle<io::Result<WorkerEnd>>) -> io::Result<WorkerEnd> {
-    match thread.join() {
-        Ok(end) => end,
-        // A panic has printed its message already; the run must not look like a success.
-        Err(panic) => std::panic::resume_unwind(panic),
-    }
+    // A panic has printed its message already; the run must not look like a success.
+    thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
 }
 
 fn add_worker(data: &mut RunData, worker: u32, end: WorkerEnd) {

@@ -4,10 +4,10 @@
 
 use crate::clock::Clock;
 use crate::codecs::resp_codec;
-use crate::transport::blocking::{SetupError, Stream};
+use crate::transport::blocking::Stream;
 use crate::transport::endpoint::Endpoint;
 use brunt_plan::plan::{Plan, Transport};
-use std::io::{self, Read, Write};
+use std::io;
 
 /// Time limit: deleting much data takes long.
 const ANSWER_NS: u64 = 60_000_000_000;
@@ -42,23 +42,16 @@ fn ask(plan: &Plan, is_redis: bool, endpoint: &Endpoint) -> io::Result<String> {
     let deadline_ns = clock.now_ns() + ANSWER_NS;
     let mut stream = Stream::connect_any(&endpoint.addresses, endpoint.tls.as_ref(), clock, deadline_ns)?;
     let request: &[u8] = if is_redis {
-        let codec = resp_codec(plan, plan.protocol)?;
-        stream.set_up(&codec).map_err(|reason| match reason {
-            SetupError::Lost(error) => error,
-            SetupError::Rejected(said) => io::Error::other(said),
-            SetupError::InvalidReply => io::Error::other(SetupError::INVALID_REPLY),
-        })?;
+        stream.set_up(&resp_codec(plan, plan.protocol)?)?;
         b"*1\r\n$8\r\nflushall\r\n"
     } else {
         b"flush_all\r\n"
     };
-    stream.write_all(request)?;
-    stream.flush()?;
     let mut answer = Vec::new();
-    let mut byte = [0];
-    while !answer.ends_with(b"\n") && answer.len() < ANSWER_BYTES_MAX {
-        stream.read_exact(&mut byte)?;
-        answer.push(byte[0]);
-    }
-    Ok(String::from_utf8_lossy(&answer).trim_end().to_owned())
+    stream.exchange(request, |bytes| {
+        answer.extend_from_slice(bytes);
+        Ok::<_, io::Error>(answer.contains(&b'\n') || answer.len() >= ANSWER_BYTES_MAX)
+    })?;
+    let line = String::from_utf8_lossy(&answer);
+    Ok(line.lines().next().unwrap_or_default().to_owned())
 }

@@ -448,7 +448,7 @@ mod tests {
         check_clocks(&[still, [2 * S, 2 * S, 999 * S, 80]], (Some(0.0), 2_000_000_000, 0));
         check_clocks(&[still, [2 * S, 2 * S, 1_001 * S + STEP_MIN_NS, 80]], (Some(0.0), 0, 0));
         check_clocks(&[still, [2 * S, 2 * S, 1_001 * S + STEP_MIN_NS + 140, 80]], (Some(0.0), 1_000_140, 0));
-        // Read while the processor was taken away.
+        // Read while preempted.
         check_clocks(&[still, [2 * S, 2 * S, 1_003 * S, 3 * S]], (None, 0, 0));
         check_clocks(&[still, [S - 61, S, 1_000 * S, 60]], (None, 0, 1));
         check_clocks(&[still], (None, 0, 0));

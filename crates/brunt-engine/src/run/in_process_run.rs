@@ -22,7 +22,6 @@ use brunt_plan::shard::{Shard, shards};
 use brunt_proto::Codec;
 use brunt_stats::histogram::Histogram;
 use brunt_stats::latency::LatencySummary;
-use brunt_stats::recorder::RecorderSet;
 use brunt_stats::request_counts::OpCounts;
 use brunt_stats::store::IntervalStore;
 use brunt_workload::keys::KeyGenerator;
@@ -207,11 +206,7 @@ fn run_worker_with<C: Codec>(
     io: Canned,
 ) -> WorkerResult {
     let WorkerPart { shard, orders, stop, start } = part;
-    let (filled, mut filled_out) = rtrb::RingBuffer::new(2);
-    let (mut spares, spares_in) = rtrb::RingBuffer::new(2);
-    // The ring is new and has room for two.
-    let _ = spares.push(RecorderSet::new(&blueprint.layout));
-    let exchange = Exchange { filled, spares: spares_in };
+    let (exchange, mut filled_out, mut spares) = Exchange::new(&blueprint.layout);
     let watch = io.watch();
     let mut worker = build(blueprint, shard, orders.clone(), exchange, codec, io, true);
     let mut store = IntervalStore::new(&blueprint.layout);
@@ -321,7 +316,7 @@ mod tests {
             );
             assert_eq!(book.outcome(OutcomeClass::Miss) + book.failed(), 0, "{mix}");
             let calls = rehearsal.calls;
-            // A queue that is full is sent before the rest of the same turn is queued.
+            // A full queue is sent before the rest of its iteration is queued.
             assert!(calls.sends >= calls.completions, "{mix} {calls:?}");
             if depth == 1 {
                 assert_eq!((calls.sends, calls.completions), (requests, requests), "{mix}");
@@ -336,11 +331,8 @@ mod tests {
         let shard = shards(&blueprint.plan).remove(0);
         let io = canned(&blueprint.plan, &shard, interface, Time::made_up());
         let watch = io.watch();
-        let (filled, mut filled_out) = rtrb::RingBuffer::<Filled>::new(2);
-        let (mut spares, spares_in) = rtrb::RingBuffer::new(2);
-        spares.push(RecorderSet::new(&blueprint.layout)).unwrap();
+        let (exchange, mut filled_out, mut spares) = Exchange::new(&blueprint.layout);
         let orders = Arc::new(Orders::default());
-        let exchange = Exchange { filled, spares: spares_in };
         let mut worker = build(blueprint, shard, orders.clone(), exchange, codec, io, true);
         let mut sum = 0;
         while worker.is_running() {
@@ -371,7 +363,7 @@ mod tests {
         }
     }
 
-    /// Over sockets and in the simulated world one dialect is spoken; here all of them are.
+    /// Loopback and simulated tests use one protocol; here all of them run.
     #[test]
     fn a_running_worker_allocates_nothing_in_any_dialect() {
         let interfaces = [Interface::UNBOUNDED, Interface { defers_sends: true, ..Interface::UNBOUNDED }];
@@ -414,7 +406,7 @@ mod tests {
                 (book.scheduled, book.scheduled, book.scheduled)
             );
             assert!((1..10_000_000_000).contains(cpu_ns), "{load}: {cpu_ns} ns");
-            // A busy host may take the processor away for milliseconds, but hardly from half of all requests.
+            // A busy host may preempt for milliseconds, but hardly during half of all requests.
             assert!(response.min_ns.unwrap() < 1_000_000, "{load}: {response:?}");
         }
     }

@@ -51,11 +51,7 @@ pub(crate) fn spawn(
     notices: mpsc::Sender<Notice>,
     interface: KernelInterface,
 ) -> io::Result<WorkerHandle> {
-    let (filled, filled_out) = rtrb::RingBuffer::new(2);
-    let (mut spares, spares_in) = rtrb::RingBuffer::new(2);
-    // The ring is new and has room for two.
-    let _ = spares.push(RecorderSet::new(&blueprint.layout));
-    let exchange = Exchange { filled, spares: spares_in };
+    let (exchange, filled_out, spares) = Exchange::new(&blueprint.layout);
     let name = format!("brunt-worker-{}", shard.part.index);
     let thread = std::thread::Builder::new().name(name).spawn(move || {
         // Otherwise the kernel may extend a sleep by 50 µs.

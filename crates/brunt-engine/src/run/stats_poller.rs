@@ -2,11 +2,11 @@
 //!
 //! Each thread blocks and sleeps, never on a worker. It polls before the first worker connects, after preload, each
 //! second on the grid of the measured window (in long windows at each row over time), and after all workers have
-//! ended. Invariants: a poll ends within [`REPLY_TIMEOUT`]; a server without statistics at the first poll is not
+//! ended. Invariants: a poll ends within [`QUERY_TIMEOUT`]; a server without statistics at the first poll is not
 //! polled again.
 
 use crate::clock::Clock;
-use crate::transport::blocking::{SetupError, Stream};
+use crate::transport::blocking::{QUERY_TIMEOUT, SetupError, Stream, name_timeout};
 use crate::transport::endpoint::Endpoint;
 use brunt_plan::units::DurationNs;
 use brunt_proto::memcached::stats::{self, StatsReply};
@@ -15,13 +15,11 @@ use brunt_proto::resp::info;
 use brunt_proto::resp::reply::WholeReply;
 use brunt_stats::server_stats::{ServerRecord, SizeShare, Snapshot};
 use brunt_stats::timeline::row_ns_after;
-use std::io::{self, ErrorKind, Read, Write};
+use std::io;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// Time limit of a poll, connecting included.
-const REPLY_TIMEOUT: Duration = Duration::from_secs(1);
 /// Polling period, in a window of up to two minutes.
 const PERIOD_NS: u64 = 1_000_000_000;
 /// Minimum time between two polls; grid instants before it are skipped.
@@ -106,10 +104,9 @@ impl StatsPollers {
     /// Polls for the last time and returns all records.
     pub(crate) fn finish(self) -> Vec<ServerRecord> {
         self.command(PollerCommand::End);
-        let join = |handle: PollerHandle| match handle.thread.join() {
-            Ok(record) => record,
-            // A panic has printed its message already.
-            Err(panic) => std::panic::resume_unwind(panic),
+        // A panic has printed its message already.
+        let join = |handle: PollerHandle| {
+            handle.thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
         };
         self.handles.into_iter().map(join).collect()
     }
@@ -151,20 +148,15 @@ impl From<SetupError> for Failure {
     fn from(reason: SetupError) -> Self {
         match reason {
             SetupError::Lost(error) => error.into(),
-            SetupError::Rejected(said) => Self::ForNow(said),
-            SetupError::InvalidReply => Self::ForGood(SetupError::INVALID_REPLY.to_owned()),
+            SetupError::Rejected(message) => Self::ForNow(message),
+            SetupError::InvalidReply => Self::ForGood(reason.to_string()),
         }
     }
 }
 
 impl From<io::Error> for Failure {
     fn from(error: io::Error) -> Self {
-        Self::ForNow(match error.kind() {
-            ErrorKind::WouldBlock | ErrorKind::TimedOut => {
-                format!("no reply within {} s", REPLY_TIMEOUT.as_secs())
-            }
-            _ => error.to_string(),
-        })
+        Self::ForNow(name_timeout(error).to_string())
     }
 }
 
@@ -297,7 +289,7 @@ impl StatsPoller {
     }
 
     fn query(&mut self) -> Result<Snapshot, Failure> {
-        let deadline_ns = self.asked_ns + REPLY_TIMEOUT.as_nanos() as u64;
+        let deadline_ns = self.asked_ns + QUERY_TIMEOUT.as_nanos() as u64;
         let mut stream = match self.stream.take() {
             Some(mut stream) => {
                 stream.set_deadline(deadline_ns);
@@ -307,16 +299,14 @@ impl StatsPoller {
         };
         let snapshot = match &self.question {
             StatsQuery::Stats => {
-                stream.write_all(stats::REQUEST)?;
                 let mut reply = StatsReply::default();
                 let no = |no: stats::StatsError| Failure::ForGood(no.to_string());
-                receive(&mut stream, |bytes| reply.take(bytes).map_err(no))?;
+                stream.exchange(stats::REQUEST, |bytes| reply.take(bytes).map_err(no))?;
                 Snapshot::new(self.asked_ns, self.clock.now_ns(), reply.rows())
             }
             StatsQuery::Info(_) => {
-                stream.write_all(info::REQUEST)?;
                 let mut reply = WholeReply::default();
-                receive(&mut stream, |bytes| {
+                stream.exchange(info::REQUEST, |bytes| {
                     reply.take(bytes).map_err(|no| Failure::ForGood(no.to_string()))
                 })?;
                 let at_ns = self.clock.now_ns();
@@ -338,22 +328,6 @@ impl StatsPoller {
             stream.set_up(codec)?;
         }
         Ok(stream)
-    }
-}
-
-/// Reads until the reply is complete.
-fn receive(stream: &mut Stream, mut take: impl FnMut(&[u8]) -> Result<bool, Failure>) -> Result<(), Failure> {
-    let mut bytes = [0; 16 << 10];
-    loop {
-        let len = match stream.read(&mut bytes) {
-            Ok(0) => return Err(Failure::ForNow("connection closed".to_owned())),
-            Ok(len) => len,
-            Err(error) if error.kind() == ErrorKind::Interrupted => continue,
-            Err(error) => return Err(error.into()),
-        };
-        if take(&bytes[..len])? {
-            return Ok(());
-        }
     }
 }
 

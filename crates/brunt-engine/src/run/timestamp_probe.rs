@@ -65,7 +65,7 @@ fn unsupported(reason: impl Into<String>) -> io::Error {
 
 #[cfg(test)]
 mod tests {
-    /// Every kernel that the tests run on has them; where one does not, the tests of stamps say so here first.
+    /// Kernels of the tests have timestamps; if one has none, this test says so first.
     #[test]
     fn stamps_are_taken_on_loopback() {
         super::timestamps_work().unwrap();

@@ -393,7 +393,7 @@ mod tests {
         resolve(&PlanSpec::from_toml(&text).unwrap(), &host).unwrap()
     }
 
-    /// The shards of a plan for so many workers.
+    /// The shards of a plan with this many workers.
     fn parts(plan: &Plan, of: u32) -> Vec<Shard> {
         shards(&Plan { threads: of, ..plan.clone() })
     }
@@ -495,7 +495,7 @@ mod tests {
         expected.extend((0..2_000).map(one));
         assert!(all_of(&mut feeds[0]) == expected);
         assert_eq!(readers.end()[0].records, 4_001);
-        // Cut in the middle of the last frame: what came before was read, and the reason is told.
+        // Truncated in the last frame: earlier records were read, and the reason is reported.
         let cut = file("cut.zst", &[packed, &frame.concat()[..], &packed[..packed.len() / 2]].concat());
         let (readers, mut feeds) = self::feeds(&plan(&cut, "words"), 1);
         assert_eq!(all_of(&mut feeds[0])[..], expected[..2_001]);

@@ -8,8 +8,7 @@ use crate::allocations::allocations;
 use crate::codecs::resp_codec;
 use crate::io::sim::EPOCH_NS;
 use crate::io::{Chunk, CloseMode, Completion, CompletionKind, Io, LinkId, SendResult, Until};
-use crate::run::blueprint::DataSets;
-use crate::run::blueprint::{Blueprint, build};
+use crate::run::blueprint::{Blueprint, DataSets, build};
 use crate::state::hash_slots::{SharedSlotMap, TRY_AGAIN_NS};
 use crate::state::recording::Exchange;
 use crate::transport::address::Address;
@@ -21,7 +20,6 @@ use brunt_plan::phase::Phase;
 use brunt_plan::shard::shards;
 use brunt_proto::resp::reply::WholeReply;
 use brunt_proto::resp::slot::{NodeAddress, SlotMap};
-use brunt_stats::recorder::RecorderSet;
 use brunt_stats::request_counts::OpCounts;
 use brunt_stats::sample::Sample;
 use brunt_stats::server::ServerCounts;
@@ -279,11 +277,8 @@ fn run(toml: &str, script: Script) -> Ended {
     let codec = resp_codec(&plan, plan.protocol).unwrap();
     let blueprint = Blueprint::new(plan.clone(), endpoints(&plan), DataSets::ToStore);
     let blueprint = Arc::new(blueprint.with_slots(Some(board)).unwrap());
-    let (filled, mut filled_out) = rtrb::RingBuffer::new(2);
-    let (mut spares, spares_in) = rtrb::RingBuffer::new(2);
-    spares.push(RecorderSet::new(&blueprint.layout)).unwrap();
+    let (exchange, mut filled_out, mut spares) = Exchange::new(&blueprint.layout);
     let orders = Arc::new(Orders::default());
-    let exchange = Exchange { filled, spares: spares_in };
     let mut worker = build(&blueprint, shard, orders.clone(), exchange, codec, io, true);
     let mut kept = Kept {
         store: IntervalStore::new(&blueprint.layout),

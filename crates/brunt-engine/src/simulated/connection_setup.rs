@@ -2,15 +2,13 @@
 
 use super::{START_AHEAD_NS, TURNS_MAX, endpoints, plan};
 use crate::io::sim::{Sim, SimOptions};
-use crate::run::blueprint::DataSets;
-use crate::run::blueprint::{Blueprint, build};
+use crate::run::blueprint::{Blueprint, DataSets, build};
 use crate::run_error::RunError;
 use crate::state::recording::Exchange;
 use crate::worker::{Notice, Orders, Worker};
 use brunt_plan::shard::shards;
 use brunt_proto::resp::RespCodec;
 use brunt_server::CoreOptions;
-use brunt_stats::recorder::RecorderSet;
 use std::num::NonZeroU64;
 use std::sync::Arc;
 
@@ -21,11 +19,8 @@ fn worker(toml: &str, options: SimOptions) -> Worker<RespCodec, Sim> {
     endpoints[0].addresses.push(std::net::SocketAddr::from(([127, 0, 0, 1], 2)).into());
     let shard = shards(&plan).remove(0);
     let blueprint = Arc::new(Blueprint::new(plan, endpoints, DataSets::ToStore));
-    let (filled, _) = rtrb::RingBuffer::new(2);
-    let (mut spares, spares_in) = rtrb::RingBuffer::new(2);
-    spares.push(RecorderSet::new(&blueprint.layout)).unwrap();
+    let (exchange, _filled, _spares) = Exchange::new(&blueprint.layout);
     let links = shard.classes.iter().map(|class| class.connections.len()).sum();
-    let exchange = Exchange { filled, spares: spares_in };
     let codec = crate::codecs::resp_codec(&blueprint.plan, blueprint.plan.protocol).unwrap();
     build(&blueprint, shard, Arc::new(Orders::default()), exchange, codec, Sim::new(links, options), true)
 }

@@ -7,8 +7,7 @@ use super::{Kept, MS, SECOND, START_AHEAD_NS, TURNS_MAX, US, endpoints, plan};
 use crate::io::canned::{Canned, Interface, Time};
 use crate::io::sim::EPOCH_NS;
 use crate::io::{Chunk, CloseMode, Completion, CompletionKind, Io, LinkId, SendResult, Until};
-use crate::run::blueprint::DataSets;
-use crate::run::blueprint::{Blueprint, build};
+use crate::run::blueprint::{Blueprint, DataSets, build};
 use crate::state::recording::Exchange;
 use crate::transport::address::Address;
 use crate::transport::tls_client::TlsClient;
@@ -20,7 +19,6 @@ use brunt_plan::shard::{Shard, shards};
 use brunt_proto::Codec;
 use brunt_proto::memcached::{BinaryCodec, MetaCodec};
 use brunt_stats::fault::FirstError;
-use brunt_stats::recorder::RecorderSet;
 use brunt_stats::request_counts::{OpCounts, RequestCounts};
 use brunt_stats::sample::Sample;
 use brunt_stats::store::IntervalStore;
@@ -209,11 +207,8 @@ pub(super) fn run_with<C: Codec>(
     let shard = shards(&plan).remove(0);
     let blueprint = Arc::new(Blueprint::new(plan.clone(), endpoints(&plan), DataSets::ToStore));
     let codec = codec(&blueprint, &shard);
-    let (filled, mut filled_out) = rtrb::RingBuffer::new(2);
-    let (mut spares, spares_in) = rtrb::RingBuffer::new(2);
-    spares.push(RecorderSet::new(&blueprint.layout)).unwrap();
+    let (exchange, mut filled_out, mut spares) = Exchange::new(&blueprint.layout);
     let orders = Arc::new(Orders::default());
-    let exchange = Exchange { filled, spares: spares_in };
     let mut worker = build(&blueprint, shard, orders.clone(), exchange, codec, io, true);
     let mut kept = Kept {
         store: IntervalStore::new(&blueprint.layout),

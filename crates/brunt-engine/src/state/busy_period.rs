@@ -1,31 +1,31 @@
-//! How much the client delayed a server's busy period: the largest client lag of any request to the server since it last had none
-//! outstanding, nor any waiting for a connection, and the longest time that handing requests over took since then.
+//! The client's delay of a server's busy period: the largest client lag of any request since the server was idle,
+//! and the longest time from queueing to sending since then.
 //!
-//! Not a latency of its own and not a judgement: `brunt-stats` turns it into the lower bound of a response time
-//! (docs/measurement.md, "Bounds"). Requests that were sent late come in a bunch and then queue in the server; no request of
-//! that busy period leaves later by more than the largest lag in it. Requests that wait for a connection are sent when a reply is read,
-//! and late where that lay unread: server and queue are one busy period, in which such delays follow each other and add up. The
-//! workers of a run share one word for each server, because a server queues requests of all of them. Invariant: a busy period ends when
-//! no connection of any worker has a request out to the server and no queue of any worker holds one for it, and not before.
+//! `brunt-stats` turns it into the lower bound of a response time (docs/measurement.md, "Bounds"). Late requests
+//! are sent in a bunch and queue in the server; none of a busy period leaves later by more than its largest lag.
+//! Requests that wait for a connection are sent when a reply is read, and late if that was left unread: server and
+//! queue are one busy period, whose delays add up. The workers of a run share one word per server, because a server
+//! queues requests of all of them. Invariant: a busy period ends exactly when no worker has a request to the server
+//! in flight or waiting.
 
 use brunt_stats::sample::Times;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// The lower bits of a word hold the lag in nanoseconds, which is 78 hours at most; those above count workers.
+/// Bits of a word for the lag in nanoseconds (at most 78 hours); the bits above count workers.
 const LAG_BITS: u32 = 48;
 const LAG_MAX_NS: u64 = (1 << LAG_BITS) - 1;
 const ONE_WORKER: u64 = 1 << LAG_BITS;
 
 /// The busy period of one server.
 ///
-/// In cache lines of its own: it is written whenever a worker has its first request out or its last one in.
+/// In cache lines of its own: it is written when a worker's first request is sent or its last reply comes.
 #[derive(Debug, Default)]
 #[repr(align(128))]
 struct Period {
-    /// How many workers have requests out or waiting, and the largest lag since the first of them had.
+    /// Number of workers with requests in flight or waiting, and the largest lag since the first of them had.
     word: AtomicU64,
-    /// The longest time from when a worker queued requests until it had handed them over, since then.
+    /// Longest time from queueing to sending since then.
     handing_over_ns: AtomicU64,
 }
 
@@ -34,57 +34,57 @@ struct Period {
 pub(crate) struct SharedBusyPeriods(Box<[Period]>);
 
 impl SharedBusyPeriods {
-    /// For this many servers, all of them idle. When a server has done with a noreply request is not known: with such requests a busy
-    /// period ends with the run.
+    /// For this many idle servers. The end of a noreply request is unknown: with such requests a busy period lasts
+    /// until the end of the run.
     pub(crate) fn new(servers: usize, is_endless: bool) -> Self {
         let word = || AtomicU64::new(if is_endless { ONE_WORKER } else { 0 });
         Self((0..servers).map(|_| Period { word: word(), ..Period::default() }).collect())
     }
 }
 
-/// What one worker asks of a server.
+/// A worker's load on a server.
 #[derive(Clone, Copy, Debug, Default)]
 struct ServerLoad {
-    /// How many of its connections have requests out.
+    /// Connections with requests in flight.
     connections: u32,
-    /// How many of its queues hold requests.
+    /// Queues with waiting requests.
     queues: u32,
     unread: Unread,
 }
 
-/// A time in which replies lay unread while requests waited.
+/// A time in which replies were left unread while requests waited.
 #[derive(Clone, Copy, Debug, Default)]
 struct Unread {
     start_ns: u64,
     end_ns: u64,
-    /// The lag of the busy period before it.
+    /// Lag of the busy period before it.
     lag_ns: u64,
 }
 
 /// One worker's view of the busy periods.
 #[derive(Debug)]
 pub(crate) struct BusyPeriods {
-    /// `None` where no class is open loop: only there is the lag of other requests asked for.
+    /// `None` without an open-loop class, which alone needs the lag.
     board: Option<Arc<SharedBusyPeriods>>,
     /// By server.
     load: Vec<ServerLoad>,
 }
 
 impl BusyPeriods {
-    /// Of a worker with no request out.
+    /// Of a worker without requests.
     pub(crate) fn new(board: Option<Arc<SharedBusyPeriods>>) -> Self {
         let servers = board.as_ref().map_or(0, |board| board.0.len());
         Self { board, load: vec![ServerLoad::default(); servers] }
     }
 
-    /// Is the lag of busy periods kept at all?
+    /// Is the lag kept at all?
     #[inline]
     pub(crate) fn is_kept(&self) -> bool {
         self.board.is_some()
     }
 
-    /// A request goes to a server, so late by its [`Times::client_lag_ns`]. `is_first`: none was out on its connection. Beside the
-    /// path of a closed loop, which must not pay for it.
+    /// Notes a request with its [`Times::client_lag_ns`]. `is_first`: the first in flight on its connection. Not
+    /// inlined: closed loops must not pay for it.
     #[inline(never)]
     fn enter(&mut self, server: u16, is_first: bool, late_ns: u64) {
         let Some(board) = &self.board else { return };
@@ -97,8 +97,7 @@ impl BusyPeriods {
         raise(&period.word, late_ns);
     }
 
-    /// Requests to a server were queued at one instant, and their last byte was handed over at another: they are late by so much more than
-    /// when they were picked.
+    /// Notes the time from queueing to sending of requests, which adds to their lag when picked.
     #[inline]
     pub(crate) fn note_handed_over(&mut self, server: u16, queued_ns: u64, sent_ns: u64) {
         let Some(board) = &self.board else { return };
@@ -109,7 +108,7 @@ impl BusyPeriods {
         }
     }
 
-    /// The same of a request that was picked at this time.
+    /// As `enter`, of a request with these times.
     #[inline]
     pub(crate) fn enter_picked(&mut self, server: u16, is_first: bool, intended_ns: u64, picked_ns: u64) {
         if self.is_kept() {
@@ -118,7 +117,7 @@ impl BusyPeriods {
         }
     }
 
-    /// The last request that was out on a connection to a server has ended.
+    /// Notes that a connection has no request in flight any more.
     #[inline]
     pub(crate) fn leave(&mut self, server: u16) {
         let Some(board) = &self.board else { return };
@@ -127,7 +126,7 @@ impl BusyPeriods {
         end(&board.0[usize::from(server)].word, load);
     }
 
-    /// Requests to a server wait in a queue that was empty.
+    /// Notes that a queue has waiting requests.
     pub(crate) fn begin_waiting(&mut self, server: u16) {
         let Some(board) = &self.board else { return };
         let load = &mut self.load[usize::from(server)];
@@ -135,7 +134,7 @@ impl BusyPeriods {
         load.queues += 1;
     }
 
-    /// Such a queue is empty again.
+    /// Notes that a queue is empty again.
     pub(crate) fn end_waiting(&mut self, server: u16) {
         let Some(board) = &self.board else { return };
         let load = &mut self.load[usize::from(server)];
@@ -143,9 +142,9 @@ impl BusyPeriods {
         end(&board.0[usize::from(server)].word, load);
     }
 
-    /// A reply that was read at `read_ns` may have lain there since `since_ns`, while other requests waited for a connection: they are sent
-    /// later by at most so much than without that. Where nothing is out any more, the server had nothing to do meanwhile, and that
-    /// comes on top of what it was late before; else it had, and is not later than by the longest such time.
+    /// Notes a reply that may have been unread from `since_ns` to `read_ns` while requests waited for a connection,
+    /// which delays them by at most that time. If nothing is in flight any more, the server was idle meanwhile, and
+    /// the delay adds to the earlier lag; otherwise the longest such time counts.
     #[inline]
     pub(crate) fn note_unread(&mut self, server: u16, since_ns: u64, read_ns: u64) {
         let Some(board) = &self.board else { return };
@@ -167,7 +166,7 @@ impl BusyPeriods {
         raise(word, late_ns);
     }
 
-    /// By how much the client delayed the busy period, or the one that just ended, in nanoseconds; `None` where it is not kept.
+    /// The client's delay of the current or last busy period, in nanoseconds; `None` if it is not kept.
     #[inline]
     pub(crate) fn lag_ns(&self, server: u16) -> Option<u64> {
         let board = self.board.as_ref()?;
@@ -176,17 +175,17 @@ impl BusyPeriods {
         Some(lag_ns + period.handing_over_ns.load(Ordering::Relaxed))
     }
 
-    /// Has this worker no request out, and none waiting?
+    /// Has this worker no requests in flight or waiting?
     pub(crate) fn is_idle(&self) -> bool {
         self.load.iter().all(|load| load.connections + load.queues == 0)
     }
 }
 
-/// A worker is about to ask a server more: if that is the first, it takes part in the busy period.
+/// Begins a worker's part in a busy period with its first request.
 #[inline]
 fn begin(period: &Period, load: &ServerLoad) {
     if load.connections + load.queues == 0 {
-        // The server was idle: what was late in an earlier busy period does not count in this one.
+        // The server was idle: earlier lags do not count.
         if period.word.load(Ordering::Acquire) < ONE_WORKER {
             period.handing_over_ns.store(0, Ordering::Relaxed);
         }
@@ -195,7 +194,7 @@ fn begin(period: &Period, load: &ServerLoad) {
     }
 }
 
-/// A worker asks a server less: if that was the last, it has no part in the busy period any more.
+/// Ends a worker's part in a busy period with its last request.
 #[inline]
 fn end(word: &AtomicU64, load: &ServerLoad) {
     if load.connections + load.queues == 0 {
@@ -261,7 +260,7 @@ mod tests {
             (Enter(1, 0, true, 2), 6),
             (Leave(1, 0), 6),
             (Unread(1, 0, 310, 317), 13),
-            // Replies to several connections lay there at the same time.
+            // Replies to several connections were unread at the same time.
             (Unread(1, 0, 308, 318), 16),
             (Enter(1, 0, true, 0), 16),
             (WaitNoMore(1, 0), 16),

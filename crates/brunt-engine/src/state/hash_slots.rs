@@ -12,6 +12,7 @@ use brunt_proto::resp::slot::{NodeAddress, SLOTS, SlotMap, slot_of};
 use brunt_proto::template::Template;
 use brunt_stats::cluster::{RedirectionCounts, SlotCounts};
 use std::collections::VecDeque;
+use std::fmt::Write;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU16, AtomicU64, Ordering};
 
@@ -217,10 +218,8 @@ impl SlotTable {
         let (NodeHost::Named(host), true) = (redirect.host, self.unknown_node.is_empty()) else { return };
         // Host names have at most 255 bytes, and ports 5.
         if host.len() + 8 <= NODE_NAME_MAX {
-            let mut port = [0; 5];
-            self.unknown_node.push_str(host);
-            self.unknown_node.push(':');
-            self.unknown_node.push_str(decimal(redirect.port, &mut port));
+            // Within its capacity, a string takes what is written without allocating.
+            let _ = write!(self.unknown_node, "{host}:{}", redirect.port);
         }
     }
 
@@ -229,20 +228,6 @@ impl SlotTable {
         let unknown_node = (!self.unknown_node.is_empty()).then_some(self.unknown_node);
         RedirectionCounts { unknown_node, ..self.counts }
     }
-}
-
-/// Formats a number without allocating.
-fn decimal(mut number: u16, digits: &mut [u8; 5]) -> &str {
-    let mut at = digits.len();
-    loop {
-        at -= 1;
-        digits[at] = b'0' + (number % 10) as u8;
-        number /= 10;
-        if number == 0 {
-            break;
-        }
-    }
-    std::str::from_utf8(&digits[at..]).unwrap_or_default()
 }
 
 #[cfg(test)]
@@ -312,7 +297,5 @@ mod tests {
         let ends = slots.end();
         assert_eq!((ends.unknown, ends.unknown_node.as_deref()), (3, Some("127.0.0.1:7003")));
         assert_eq!(Redirect::of(b"ASK 5 a:1").unwrap().kind, RedirectKind::Ask);
-        let mut digits = [0; 5];
-        assert_eq!(["0", "7", "65535"], [0, 7, 65_535].map(|number| decimal(number, &mut digits).to_owned()));
     }
 }

@@ -41,7 +41,7 @@ pub(crate) struct Health {
     unanswered: Unanswered,
 }
 
-/// A request that was not answered. LocalOnly it may be one that was lost on the way.
+/// An unanswered request. A single one may be a lost datagram.
 #[derive(Clone, Copy, Debug, Default)]
 struct Unanswered {
     sent_ns: u64,
@@ -291,7 +291,7 @@ mod tests {
 
     #[test]
     fn an_idle_connection_that_is_replaced_is_no_outage() {
-        // Closed, begun again, established after so many milliseconds; requests that failed with it; an outage?
+        // Closed, reopened and established after this many milliseconds; requests that failed with it; an outage?
         for (after_ms, failed, is_outage) in [(1, 0, false), (9, 0, false), (10, 0, true), (1, 1, true)] {
             let mut health = healthy();
             health.note_trouble(OutageKind::ClosedByPeer, 1_200 * MS);
@@ -311,9 +311,9 @@ mod tests {
         assert_eq!(span.kinds.iter().collect::<Vec<_>>(), [OutageKind::Stalled]);
         // Nothing was asked for a second.
         assert_eq!(health.success(2_300 * MS, 2_301 * MS, 2_301 * MS), None);
-        // The client did not look.
+        // The client did not poll.
         assert_eq!(health.success(2_400 * MS, 2_401 * MS, 2_700 * MS), None);
-        // A server that takes 200 ms for everything is slow, not gone.
+        // A server that takes 200 ms for everything is slow, not down.
         let mut slow = Health::new(0, false);
         let spans = (0..100)
             .filter(|n| slow.success(n * 200 * MS, (n + 1) * 200 * MS, (n + 1) * 200 * MS).is_some())
@@ -373,7 +373,7 @@ mod tests {
     fn replies_of_one_read_equal_single_replies() {
         for count in [1, 2, 32, 1_000] {
             let (mut together, mut each) = (healthy(), healthy());
-            // The first of them ends a stall, and what is usual is long since then.
+            // The first of them ends a stall, and the usual gap is long since then.
             for ms in [1_300, 1_390, 1_391] {
                 let ended = together.successes((ms - 90) * MS, ms * MS, ms * MS, count);
                 let one_by_one: Vec<_> =

@@ -4,7 +4,7 @@
 //! Invariant: every entry is free for one connection or on one chain, and the slab never grows.
 
 use crate::state::ids::{
-    EntryId, GroupId, NO_ENTRY, NO_GROUP, NO_REDIRECT, NO_SHARED_SLOT, RedirectStateId, SharedSlotId,
+    EntryId, GroupId, NO_ENTRY, NO_GROUP, NO_REDIRECT, NO_SHARED_SLOT, RedirectStateId, RouteId, SharedSlotId,
 };
 use crate::state::lane::{Picked, Route};
 use crate::state::tokens::Tokens;
@@ -163,6 +163,24 @@ impl Entry {
         let Self { kind, class, session, .. } = *self;
         let EntryDetails { count, value, ttl_s, operand, expectation, command, .. } = self.details;
         Op { kind, class, session, key: self.key(), count, value, ttl_s, operand, expectation, command }
+    }
+
+    /// Its operation, picked again for a route.
+    pub(crate) fn picked(&self, op: Op, connection: Option<u32>, route: RouteId) -> Picked {
+        let Self { phase, row, intended_ns, picked_ns, .. } = *self;
+        let EntryDetails { group, shared_slot, redirect_state, .. } = self.details;
+        Picked {
+            op,
+            phase,
+            row,
+            intended_ns,
+            picked_ns,
+            connection,
+            route,
+            group,
+            shared_slot,
+            redirect_state,
+        }
     }
 
     /// As before it had a version.
@@ -530,7 +548,7 @@ mod tests {
         // Six for each connection are its share.
         assert_eq!([0, 1, 0, 1, 0].map(&mut fill), [0, 6, 1, 7, 2]);
         assert_eq!([2; 6].map(&mut fill), [12, 13, 14, 15, 16, 17]);
-        // The two that nobody had, and then those of the others.
+        // The two unused ones, then those of the others.
         assert_eq!([2; 9].map(&mut fill), [18, 19, 3, 4, 5, 8, 9, 10, 11]);
         slab.release_unused(2, 4);
         slab.release_unused(2, 5);

@@ -5,7 +5,9 @@
 //! that is down delays no others. Queues are bounded; behind a full one operations stay in the schedule, late but
 //! not lost.
 
-use crate::state::ids::{GroupId, NO_GROUP, NO_SHARED_SLOT, RedirectStateId, RouteId, SharedSlotId};
+use crate::state::ids::{
+    GroupId, NO_GROUP, NO_REDIRECT, NO_SHARED_SLOT, RedirectStateId, RouteId, SharedSlotId,
+};
 use crate::state::ready::Ready;
 use crate::state::trace_feed::TraceFeed;
 use brunt_plan::op::{Op, OpKind};
@@ -42,6 +44,32 @@ pub(crate) struct Picked {
     pub shared_slot: SharedSlotId,
     /// Its redirect state, if a node redirected it.
     pub redirect_state: RedirectStateId,
+}
+
+impl Picked {
+    /// A whole operation that any connection of a route may take.
+    #[inline(always)]
+    pub(crate) fn new(
+        op: Op,
+        phase: Phase,
+        row: RowHandle,
+        intended_ns: u64,
+        picked_ns: u64,
+        route: RouteId,
+    ) -> Self {
+        Self {
+            op,
+            phase,
+            row,
+            intended_ns,
+            picked_ns,
+            connection: None,
+            route,
+            group: NO_GROUP,
+            shared_slot: NO_SHARED_SLOT,
+            redirect_state: NO_REDIRECT,
+        }
+    }
 }
 
 /// How an operation chooses among a lane's routes.

@@ -199,7 +199,7 @@ mod tests {
     use brunt_plan::resolve::{Host, resolve};
     use brunt_plan::spec::PlanSpec;
 
-    /// Lives that end before the next birth: the links take turns, and so do the servers.
+    /// Connections that expire before the next opening: connections and servers take turns.
     #[test]
     fn connections_open_to_servers_in_turn() {
         let spec =

@@ -107,7 +107,7 @@ impl Ready {
 mod tests {
     use super::*;
 
-    /// The same by searching through everything.
+    /// The reference: a linear search.
     #[test]
     fn rings_match_linear_search() {
         let (base, connections, depth) = (7, 13u32, 4u32);

@@ -15,7 +15,7 @@ use brunt_proto::resp::error::ErrorPrefix;
 use brunt_proto::{DiscardReason, Recache};
 use brunt_stats::fault::{FirstError, FirstGarbage};
 use brunt_stats::occupancy::Occupancy;
-use brunt_stats::recorder::{RecorderSet, RowHandle};
+use brunt_stats::recorder::{Layout, RecorderSet, RowHandle};
 use brunt_stats::sample::{Sample, Times};
 use brunt_stats::sample_buffer::SampleBuffer;
 use brunt_stats::worker_counts::WorkerCounts;
@@ -37,6 +37,17 @@ pub(crate) struct Filled {
 pub(crate) struct Exchange {
     pub filled: rtrb::Producer<Filled>,
     pub spares: rtrb::Consumer<Box<RecorderSet>>,
+}
+
+impl Exchange {
+    /// A new hand-over with a spare set, and the control thread's ends of its rings.
+    pub(crate) fn new(layout: &Layout) -> (Self, rtrb::Consumer<Filled>, rtrb::Producer<Box<RecorderSet>>) {
+        let (filled, filled_out) = rtrb::RingBuffer::new(2);
+        let (mut spares_in, spares) = rtrb::RingBuffer::new(2);
+        // The ring is new and has room for two.
+        let _ = spares_in.push(RecorderSet::new(layout));
+        (Self { filled, spares }, filled_out, spares_in)
+    }
 }
 
 /// A worker's recording.
@@ -295,18 +306,15 @@ mod tests {
     use super::*;
     use brunt_plan::op::{KeyRef, OpKind};
     use brunt_plan::outcome::Outcome;
-    use brunt_stats::recorder::Layout;
 
-    /// A request of the warm-up was sent before its worker heard that the window had begun. It counts as sent before, and
-    /// what is sent from then on as sent in it.
+    /// A request of the warm-up was sent before its worker knew of the window's start. It counts as sent before the
+    /// window, later ones as sent in it.
     #[test]
     fn windows_learned_late_balance() {
         for (measure_ns, expected) in [(500, [2, 0, 1, 1]), (601, [2, 0, 1, 1]), (800, [0, 0, 1, 1])] {
             let ops = vec![vec![OpKind::Get.into()]];
             let layout = Layout { ops, servers: 1, ..Layout::default() };
-            let (filled, _filled) = rtrb::RingBuffer::new(2);
-            let (_spares, spares) = rtrb::RingBuffer::new(2);
-            let exchange = Exchange { filled, spares };
+            let (exchange, _filled, _spares) = Exchange::new(&layout);
             let mut recording = Recording::new(RecorderSet::new(&layout), exchange, &[], 0, 0);
             recording.set_window(10_000, 11_000);
             let (op, hit) =

@@ -37,8 +37,8 @@ impl<C: Codec> Traffic<C> {
         // The current multi-get may be on it.
         self.reply_ids_of = NO_ENTRY;
         self.note_loss(index, at_ns, fault);
-        // SlotTable that become free by a loss are due now: that they find no connection is what the loss costs. Where none follows they end, and
-        // where it takes its calls along they are those of the next one.
+        // Slots freed by a loss are due now: their wait for a connection is a cost of the loss. Without a successor
+        // they end; a connection that takes its calls along leaves them to the next one.
         self.connections[index as usize].calls_left =
             if reconnects && !counts_attempts { u64::MAX } else { 0 };
         let (mut taken_back, had_requests) = (0, self.connections[index as usize].outstanding() > 0);
@@ -194,18 +194,7 @@ impl<C: Codec> Traffic<C> {
         let binds_slots = self.lanes[entry.lane() as usize].binds_slots;
         self.connections[index as usize].reserved_calls +=
             u32::from(binds_slots && entry.details.shared_slot == NO_SHARED_SLOT);
-        self.enqueue(Picked {
-            op,
-            phase: entry.phase,
-            row: entry.row,
-            intended_ns: entry.intended_ns,
-            picked_ns: entry.picked_ns,
-            connection: binds_slots.then_some(index),
-            route,
-            group: entry.details.group,
-            shared_slot: entry.details.shared_slot,
-            redirect_state: entry.details.redirect_state,
-        });
+        self.enqueue(entry.picked(op, binds_slots.then_some(index), route));
     }
 
     /// Abandons the oldest operation of a connection, which the server has not taken in. Later ones may be sent

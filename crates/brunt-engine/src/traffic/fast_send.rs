@@ -5,7 +5,6 @@
 //! connection is marked to be sent.
 
 use super::Traffic;
-use crate::state::ids::{NO_GROUP, NO_REDIRECT, NO_SHARED_SLOT};
 use crate::state::lane::Picked;
 use crate::state::recording::Recording;
 use brunt_plan::op::Op;
@@ -44,18 +43,9 @@ impl<C: Codec> Traffic<C> {
                 break Some(left);
             }
             let phase = window.phase_of(intended_ns);
-            let picked = Picked {
-                op,
-                phase,
-                row: gets.row(recording, phase, &op),
-                intended_ns,
-                picked_ns: now_ns,
-                connection: Some(index),
-                route,
-                group: NO_GROUP,
-                shared_slot: NO_SHARED_SLOT,
-                redirect_state: NO_REDIRECT,
-            };
+            let row = gets.row(recording, phase, &op);
+            let picked =
+                Picked { connection: Some(index), ..Picked::new(op, phase, row, intended_ns, now_ns, route) };
             let entry = in_flight.allocate(index, &picked, !lane.fills_misses);
             let key_len = lane.keyspace.key_len(id);
             let needed = connection.codec.get_len_max(key_len);

@@ -516,18 +516,8 @@ impl<C: Codec> Traffic<C> {
                 self.route_of(lane_index, &op)
             }
         };
-        self.enqueue(Picked {
-            op,
-            phase,
-            row,
-            intended_ns: at_ns,
-            picked_ns: at_ns,
-            connection: binds_slots.then_some(index),
-            route,
-            group: NO_GROUP,
-            shared_slot,
-            redirect_state: NO_REDIRECT,
-        });
+        let connection = binds_slots.then_some(index);
+        self.enqueue(Picked { connection, shared_slot, ..Picked::new(op, phase, row, at_ns, at_ns, route) });
     }
 
     /// Shares the slot of an operation in flight with one more.

@@ -161,23 +161,17 @@ impl<C: Codec> Traffic<C> {
         let own_route = self.connections[index as usize].route;
         let first_route = self.lanes[entry.lane() as usize].routes.start;
         let Some(slots) = &mut self.slots else { return };
+        let route = match hop {
+            Hop::Moved(node) | Hop::Ask(node) => first_route + u32::from(node),
+            Hop::Again => own_route,
+        };
         let picked = Picked {
-            op,
-            phase: entry.phase,
-            row: entry.row,
-            intended_ns: entry.intended_ns,
             // An unread redirect delays the operation by the client.
             picked_ns: entry.picked_ns
                 + reply_end.at_ns.saturating_sub(reply_end.polled_ns.max(entry.sent_ns)),
-            // Lanes of a cluster bind no slots.
-            connection: None,
-            route: match hop {
-                Hop::Moved(node) | Hop::Ask(node) => first_route + u32::from(node),
-                Hop::Again => own_route,
-            },
-            group: entry.details.group,
-            shared_slot: entry.details.shared_slot,
             redirect_state: count_hop(slots, &entry, hop, reply_end.at_ns),
+            // Lanes of a cluster bind no slots.
+            ..entry.picked(op, None, route)
         };
         match hop {
             Hop::Again => {

@@ -12,6 +12,7 @@ use brunt_proto::resp::RespCodec;
 use brunt_proto::{Codec, Event};
 use rustls::{ClientConnection, StreamOwned};
 use socket2::{Domain, Socket, Type};
+use std::fmt;
 use std::io::{self, ErrorKind, Read, Write};
 use std::time::Duration;
 
@@ -69,25 +70,15 @@ impl Stream {
 
     /// Makes the connection setup of the load's connections.
     pub(crate) fn set_up(&mut self, codec: &RespCodec) -> Result<(), SetupError> {
-        let greeting = codec.connection_setup();
-        if greeting.replies == 0 {
+        let setup = codec.connection_setup();
+        if setup.replies == 0 {
             return Ok(());
         }
-        self.write_all(greeting.bytes)?;
-        self.flush()?;
         let (mut decoder, mut held, mut replies) = (codec.clone(), Vec::new(), 0);
-        while replies < greeting.replies {
-            let mut piece = [0; 4096];
-            match self.read(&mut piece) {
-                Ok(0) => {
-                    return Err(io::Error::new(ErrorKind::UnexpectedEof, "connection closed").into());
-                }
-                Ok(len) => held.extend_from_slice(&piece[..len]),
-                Err(error) if error.kind() == ErrorKind::Interrupted => continue,
-                Err(error) => return Err(error.into()),
-            }
+        self.exchange(setup.bytes, |bytes| {
+            held.extend_from_slice(bytes);
             let mut used = 0;
-            while replies < greeting.replies {
+            while replies < setup.replies {
                 let (step, event) = decoder.decode(&held[used..]);
                 match event {
                     None => break,
@@ -101,8 +92,30 @@ impl Stream {
                 used += step;
             }
             held.drain(..used);
+            Ok(replies == setup.replies)
+        })
+    }
+
+    /// Writes a request and reads its reply; `take` returns whether the reply is complete.
+    pub(crate) fn exchange<E: From<io::Error>>(
+        &mut self,
+        request: &[u8],
+        mut take: impl FnMut(&[u8]) -> Result<bool, E>,
+    ) -> Result<(), E> {
+        self.write_all(request)?;
+        self.flush()?;
+        let mut bytes = [0; 16 << 10];
+        loop {
+            let len = match self.read(&mut bytes) {
+                Ok(0) => return Err(io::Error::new(ErrorKind::UnexpectedEof, "connection closed").into()),
+                Ok(len) => len,
+                Err(error) if error.kind() == ErrorKind::Interrupted => continue,
+                Err(error) => return Err(error.into()),
+            };
+            if take(&bytes[..len])? {
+                return Ok(());
+            }
         }
-        Ok(())
     }
 
     /// Sets the deadline of reads and writes.
@@ -126,14 +139,41 @@ pub(crate) enum SetupError {
     InvalidReply,
 }
 
-impl SetupError {
-    /// Message for an invalid reply.
-    pub(crate) const INVALID_REPLY: &str = "invalid reply to connection setup";
+impl fmt::Display for SetupError {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Lost(error) => error.fmt(formatter),
+            Self::Rejected(message) => formatter.write_str(message),
+            Self::InvalidReply => formatter.write_str("invalid reply to connection setup"),
+        }
+    }
 }
 
 impl From<io::Error> for SetupError {
     fn from(error: io::Error) -> Self {
         Self::Lost(error)
+    }
+}
+
+impl From<SetupError> for io::Error {
+    fn from(error: SetupError) -> Self {
+        match error {
+            SetupError::Lost(error) => error,
+            rejected => Self::other(rejected.to_string()),
+        }
+    }
+}
+
+/// Time limit of a query, connecting included.
+pub(crate) const QUERY_TIMEOUT: Duration = Duration::from_secs(1);
+
+/// Gives the error of a query its text if it is a timeout.
+pub(crate) fn name_timeout(error: io::Error) -> io::Error {
+    match error.kind() {
+        ErrorKind::WouldBlock | ErrorKind::TimedOut => {
+            io::Error::new(ErrorKind::TimedOut, format!("no reply within {} s", QUERY_TIMEOUT.as_secs()))
+        }
+        _ => error,
     }
 }
 

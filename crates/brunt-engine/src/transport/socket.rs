@@ -170,7 +170,7 @@ mod tests {
         let tcp = Address::Network(listener.local_addr().unwrap());
         let udp = Address::Datagram(listener.local_addr().unwrap());
         let seconds = |seconds: u64| DurationNs(seconds * 1_000_000_000);
-        // Small enough for every host to grant it; the kernel says twice as much as was asked for.
+        // Small enough for every host; the kernel reports twice the value.
         let options = SocketOptions {
             linger: Some(seconds(7)),
             send_buffer: Some(20_000),

@@ -1,8 +1,8 @@
-//! Tests of TLS with both ends in memory: what is cut anywhere comes whole, what cannot be sent is not taken for sent, and
-//! what has come is told before what went wrong.
+//! TLS with both ends in memory: records cut anywhere arrive whole, unsent bytes do not count as sent, and received
+//! bytes precede errors.
 //!
-//! The peer is the library's own server, which answers every byte with itself. Its certificate and key are files beside this
-//! one, and good for nothing else.
+//! The peer is the library's own server, which echoes every byte. Its certificate and key are files beside this
+//! one, for these tests only.
 
 use super::*;
 use crate::transport::tls_client::TlsClient;
@@ -21,7 +21,7 @@ const KEY: &[u8] = include_bytes!("pair/key.der");
 
 const VERSIONS: [&SupportedProtocolVersion; 2] = [&TLS12, &TLS13];
 
-/// The library's suites of AES-GCM, whose keys are used up after so many records.
+/// AES-GCM suites whose keys are used up after this many records.
 fn provider(records_max: u64) -> CryptoProvider {
     let common = |common: &CipherSuiteCommon| CipherSuiteCommon {
         suite: common.suite,
@@ -66,7 +66,7 @@ fn client(version: &'static SupportedProtocolVersion, records_max: u64) -> TlsCl
     TlsClient::of(config, "cache.test")
 }
 
-/// A client of no special abilities that trusts [`server`].
+/// A plain client that trusts [`server`].
 pub(crate) fn any_client() -> TlsClient {
     client(&TLS13, u64::MAX)
 }
@@ -82,22 +82,22 @@ pub(crate) fn server() -> ServerConnection {
     ServerConnection::new(Arc::new(config)).unwrap()
 }
 
-/// The other end, as the socket to it: what is sent reaches it at once, and what it says comes in pieces.
+/// The peer as its socket: sent bytes reach it at once, its own come in pieces.
 struct Peer {
     server: ServerConnection,
-    /// Plain bytes that it has had.
+    /// Plain bytes received.
     had: Vec<u8>,
-    /// That it is connected has been said.
+    /// `Connected` was reported.
     is_up: bool,
-    /// What it has said and nobody has read, and how much was read before.
+    /// Its unread bytes, and the number of bytes read before.
     said: Vec<u8>,
     read: usize,
-    /// Where a piece ends.
+    /// End of the first piece.
     cut: usize,
     current: Vec<u8>,
-    /// No send is taken any more.
+    /// Sends fail.
     is_deaf: bool,
-    /// Behind its next answer it says what is no TLS.
+    /// It sends malformed bytes after its next answer.
     babbles: bool,
 }
 
@@ -175,12 +175,12 @@ impl Iterator for Peer {
     }
 }
 
-/// What was told of a connection, in order.
+/// Reported events of a connection, in order.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Told {
     is_connected: bool,
     plain: Vec<u8>,
-    /// Behind all that; nothing comes after it.
+    /// The end; nothing follows it.
     end: Option<Option<i32>>,
 }
 
@@ -199,7 +199,7 @@ fn listen(tls: &mut Driven<Peer>, told: &mut Told) {
     }
 }
 
-/// A connection over which the handshake is over.
+/// A connection after its handshake.
 fn established(
     version: &'static SupportedProtocolVersion,
     records_max: u64,
@@ -240,14 +240,13 @@ fn records_cut_anywhere_arrive_whole() {
     }
 }
 
-/// The peer answers, says what is no TLS in the same breath, and takes no alert any more: the answer is told, whole, and then
-/// the end.
+/// The peer answers, sends malformed bytes at once, and takes no alert: the answer is reported whole, then the end.
 #[test]
 fn received_bytes_precede_the_end() {
     let request = [b'x'; 300];
     for version in VERSIONS {
         let (tls, _) = established(version, u64::MAX, 0);
-        // Its length is not always the same: a signature has one byte more or less.
+        // Its length varies: a signature may have one byte more.
         let handshake = tls.wire.read - 10;
         for behind in 0..400 {
             let (mut tls, mut told) = established(version, u64::MAX, handshake + behind);
@@ -261,15 +260,15 @@ fn received_bytes_precede_the_end() {
     }
 }
 
-/// A key of TLS 1.2 lasts so long and no longer: what is offered then is not taken, nothing of it reaches the server, not even
-/// when the connection is closed, and what was taken before has.
+/// A used-up key of TLS 1.2: bytes offered then are not taken and never reach the server, even when the connection
+/// closes; earlier ones have.
 #[test]
 fn used_up_keys_take_nothing() {
     for records_max in [5, 6, 20] {
         let (mut tls, mut told) = established(&TLS12, records_max, 0);
         let mut taken = 0;
         let broken = (0..100).find_map(|number| {
-            // Some of them two records long, so that the end may come between.
+            // Some are two records long, so that the limit may fall between.
             let large = vec![b'y'; if number % 3 == 2 { 20_000 } else { 2 }];
             match send(&mut tls, &[&large]) {
                 Ok(len) => {
@@ -288,7 +287,7 @@ fn used_up_keys_take_nothing() {
     }
 }
 
-/// Of TLS 1.3 they are changed, and nothing is to be seen of it.
+/// TLS 1.3 changes keys unnoticed.
 #[test]
 fn used_up_keys_are_changed() {
     let (mut tls, mut told) = established(&TLS13, 5, 0);

@@ -1,17 +1,17 @@
-//! StatsPollers over real sockets: what they bring home from a server, and how they take it when it has nothing to say.
+//! Polls over real sockets: what is recorded of servers, and of their failures.
 
 use super::*;
 use crate::loopback::{endpoint, plan, run_against, start_server};
-use crate::run::blueprint::Blueprint;
-use crate::run::blueprint::DataSets;
+use crate::run::blueprint::{Blueprint, DataSets};
 use brunt_server::CoreOptions;
 use brunt_stats::request_counts::CountEntry;
 use brunt_stats::server_stats::{ServerStat, agreement};
+use std::io::{Read, Write};
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener};
 
 const MS: u64 = 1_000_000;
 
-/// A server that says this to whatever it is asked, and how many connections it has accepted in the end.
+/// A server with one reply to everything; yields its address and a message per accepted connection.
 fn speaker(host: std::net::IpAddr, says: &'static [u8]) -> (SocketAddr, mpsc::Receiver<()>) {
     let listener = TcpListener::bind((host, 0)).unwrap();
     let address = listener.local_addr().unwrap();
@@ -135,7 +135,7 @@ fn silent_servers_time_out_after_a_second() {
     assert_eq!(poller.record.trouble.as_deref(), Some("no reply within 1 s"));
 }
 
-/// A byte now and then, which each is no reason to wait longer: neither for the answer, nor for a handshake.
+/// Single bytes extend no time limit: neither of the reply nor of a TLS handshake.
 #[test]
 fn slow_replies_time_out_after_a_second() {
     use crate::transport::tls_client::TlsSettings;
@@ -165,7 +165,7 @@ fn slow_replies_time_out_after_a_second() {
     }
 }
 
-/// What a Redis has to say of being asked, and of letting somebody in who asks.
+/// Errors of Redis to INFO and to the connection setup.
 #[test]
 fn failed_info_has_a_reason() {
     let greets = "protocol = 'resp3'\nserver = 'a'";
