@@ -80,7 +80,7 @@ fn allocations_of(toml: &str) -> u64 {
     let (exchange, filled_out, spares) = Exchange::new(&blueprint.layout);
     let orders = Arc::new(Orders::default());
     let shard = shards(&plan).remove(0);
-    let links = shard.classes.iter().map(|class| class.connections.len()).sum();
+    let connections = shard.classes.iter().map(|class| class.connections.len()).sum();
     let codec = TextCodec::default();
     match plan.io {
         IoChoice::Uring => {
@@ -90,7 +90,7 @@ fn allocations_of(toml: &str) -> u64 {
         }
         IoChoice::Auto | IoChoice::Epoll => {
             let stamps = plan.timestamps == Timestamps::Kernel;
-            let io = Epoll::new(links, Gather::NOTHING, Clock::start()).unwrap().with_stamps(stamps);
+            let io = Epoll::new(connections, Gather::NOTHING, Clock::start()).unwrap().with_stamps(stamps);
             let worker = build(&blueprint, shard, orders.clone(), exchange, codec, io, true);
             allocations_of_worker(worker, &orders, filled_out, spares)
         }

@@ -287,10 +287,10 @@ impl<C: Codec> Run<C> {
         let blueprint = Arc::new(Blueprint::new(plan, endpoints, DataSets::ToStore));
         let (exchange, filled_out, spares) = Exchange::new(&blueprint.layout);
         let orders = Arc::new(Orders::default());
-        let links = connection_count(&blueprint.plan, &shard);
+        let connections = connection_count(&blueprint.plan, &shard);
         let codec = codec(&blueprint, &shard);
         let may_spin = !options.is_crowded;
-        let sim = Sim::new(links, options);
+        let sim = Sim::new(connections, options);
         let (readers, mut feeds) =
             TraceReaders::start(&blueprint.plan, std::slice::from_ref(&shard)).unwrap();
         // Traces of these tests have room in the blocks, and in this world no thread but ours takes time.

@@ -169,7 +169,7 @@ pub(crate) struct Traffic<C: Codec> {
 /// The parts of a [`Traffic`].
 pub(crate) struct TrafficParts<C: Codec> {
     pub codec: C,
-    pub links: Vec<ConnectionPlan>,
+    pub connections: Vec<ConnectionPlan>,
     pub servers: usize,
     pub busy: BusyPeriods,
     pub lifetimes: Vec<Lifetimes>,
@@ -199,23 +199,23 @@ pub(crate) struct TrafficParts<C: Codec> {
 
 impl<C: Codec> Traffic<C> {
     pub(crate) fn new(parts: TrafficParts<C>) -> Self {
-        let count = parts.links.len();
+        let count = parts.connections.len();
         let stream_codec = parts.codec.stream_codec();
-        let codec_of = |link: &ConnectionPlan| if link.by_datagram { &parts.codec } else { &stream_codec };
-        let connection = |link: &ConnectionPlan| {
-            Connection::new(codec_of(link).clone(), parts.room, link.class, link.server)
+        let codec_of = |index: &ConnectionPlan| if index.by_datagram { &parts.codec } else { &stream_codec };
+        let connection = |index: &ConnectionPlan| {
+            Connection::new(codec_of(index).clone(), parts.room, index.class, index.server)
         };
         let is_by_datagram = |server: usize| {
-            parts.links.iter().any(|link| link.by_datagram && usize::from(link.server) == server)
+            parts.connections.iter().any(|index| index.by_datagram && usize::from(index.server) == server)
         };
-        let has_streams = !parts.links.iter().all(|link| link.by_datagram);
-        let mut connections: Vec<_> = parts.links.iter().map(connection).collect();
+        let has_streams = !parts.connections.iter().all(|index| index.by_datagram);
+        let mut connections: Vec<_> = parts.connections.iter().map(connection).collect();
         let mut connection_timers = DeadlineQueue::new(count as u32);
-        (0..count as u32).for_each(|link| connection_timers.set(link, 0));
+        (0..count as u32).for_each(|index| connection_timers.set(index, 0));
         let counted = parts.lifetimes.iter().filter(|lifetimes| lifetimes.counts_attempts());
-        for link in counted.flat_map(|lifetimes| lifetimes.links.clone()) {
-            connections[link as usize].state = ConnectionState::Idle;
-            connection_timers.set(link, u64::MAX);
+        for index in counted.flat_map(|lifetimes| lifetimes.connections.clone()) {
+            connections[index as usize].state = ConnectionState::Idle;
+            connection_timers.set(index, u64::MAX);
         }
         Self {
             datagrams: Datagrams::new(count, &parts.codec),

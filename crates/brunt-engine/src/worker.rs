@@ -312,9 +312,9 @@ impl<C: Codec, I: Io> Worker<C, I> {
     #[inline]
     fn close_retired(&mut self, now_ns: u64) -> bool {
         let mut any = false;
-        while let Some(link) = self.traffic.take_retired() {
-            self.io.close(link, CloseMode::Orderly);
-            self.traffic.finish_retired(link, now_ns);
+        while let Some(index) = self.traffic.take_retired() {
+            self.io.close(index, CloseMode::Orderly);
+            self.traffic.finish_retired(index, now_ns);
             any = true;
         }
         any
@@ -376,70 +376,70 @@ impl<C: Codec, I: Io> Worker<C, I> {
     /// Handles one completion.
     #[inline]
     fn complete(&mut self, completion: Completion) {
-        let Completion { link, at_ns, polled_ns, kind } = completion;
+        let Completion { index, at_ns, polled_ns, kind } = completion;
         match kind {
-            CompletionKind::Received(chunk) => self.receive(link, chunk, at_ns, polled_ns),
-            CompletionKind::Stamped(chunk) => self.receive_stamped(link, chunk, at_ns, polled_ns),
+            CompletionKind::Received(chunk) => self.receive(index, chunk, at_ns, polled_ns),
+            CompletionKind::Stamped(chunk) => self.receive_stamped(index, chunk, at_ns, polled_ns),
             CompletionKind::Sent(taken) => {
-                let is_in_setup = self.traffic.is_in_setup(link);
-                self.traffic.handed_over(&mut self.io, link, SendResult { taken, at_ns });
-                self.note_setup_send(is_in_setup, link, at_ns);
+                let is_in_setup = self.traffic.is_in_setup(index);
+                self.traffic.handed_over(&mut self.io, index, SendResult { taken, at_ns });
+                self.note_setup_send(is_in_setup, index, at_ns);
             }
             CompletionKind::Writable => {
-                let is_in_setup = self.traffic.is_in_setup(link);
-                self.traffic.writable(&mut self.io, link, at_ns);
-                self.note_setup_send(is_in_setup, link, at_ns);
+                let is_in_setup = self.traffic.is_in_setup(index);
+                self.traffic.writable(&mut self.io, index, at_ns);
+                self.note_setup_send(is_in_setup, index, at_ns);
                 // Other connections may have sends to submit.
                 self.io.submit();
             }
-            CompletionKind::Connected => match self.traffic.begin_setup(&mut self.io, link, at_ns) {
+            CompletionKind::Connected => match self.traffic.begin_setup(&mut self.io, index, at_ns) {
                 // Other connections may have sends to submit.
                 true => {
                     self.io.submit();
-                    self.note_setup_send(true, link, at_ns);
+                    self.note_setup_send(true, index, at_ns);
                 }
-                false => self.established(link, at_ns),
+                false => self.established(index, at_ns),
             },
             CompletionKind::ConnectFailed(errno) => {
                 self.connecting -= 1;
-                self.connect_failed(link, errno, at_ns);
+                self.connect_failed(index, errno, at_ns);
             }
-            CompletionKind::Closed(errno) if self.traffic.is_in_setup(link) => {
+            CompletionKind::Closed(errno) if self.traffic.is_in_setup(index) => {
                 self.connecting -= 1;
-                self.connect_failed(link, errno.unwrap_or(libc::ECONNRESET), at_ns);
+                self.connect_failed(index, errno.unwrap_or(libc::ECONNRESET), at_ns);
             }
             CompletionKind::Closed(errno) => {
-                self.note_tls_refusal(link);
+                self.note_tls_refusal(index);
                 let fault = errno.map_or(FaultKind::ClosedByPeer, fault_of_errno);
-                self.traffic.fail_connection(link, at_ns, fault, OutcomeClass::Lost);
+                self.traffic.fail_connection(index, at_ns, fault, OutcomeClass::Lost);
             }
         }
     }
 
     /// Handles received bytes.
     #[inline(always)]
-    fn receive(&mut self, link: u32, chunk: Chunk, at_ns: u64, polled_ns: u64) {
-        let is_in_setup = self.traffic.is_in_setup(link);
+    fn receive(&mut self, index: u32, chunk: Chunk, at_ns: u64, polled_ns: u64) {
+        let is_in_setup = self.traffic.is_in_setup(index);
         let bytes = self.io.bytes(chunk);
-        let received = self.traffic.receive(link, bytes, at_ns, polled_ns);
+        let received = self.traffic.receive(index, bytes, at_ns, polled_ns);
         if is_in_setup {
-            self.continue_setup(link, received, at_ns);
+            self.continue_setup(index, received, at_ns);
         } else if received.is_err() {
-            self.io.close(link, CloseMode::Reset);
+            self.io.close(index, CloseMode::Reset);
         }
     }
 
     /// As `receive`, of bytes that may end a stamped reply.
     #[inline(never)]
-    fn receive_stamped(&mut self, link: u32, chunk: Chunk, at_ns: u64, polled_ns: u64) {
-        let stamped = self.traffic.awaits_stamps(link);
-        self.receive(link, chunk, at_ns, polled_ns);
+    fn receive_stamped(&mut self, index: u32, chunk: Chunk, at_ns: u64, polled_ns: u64) {
+        let stamped = self.traffic.awaits_stamps(index);
+        self.receive(index, chunk, at_ns, polled_ns);
         // A lost connection has no pending stamp.
         if let Some(requests_before) = stamped
-            && self.traffic.ends_stamped(link, requests_before)
+            && self.traffic.ends_stamped(index, requests_before)
         {
-            let stamps = self.io.stamps(link);
-            self.traffic.stamper.answer(link, stamps, at_ns);
+            let stamps = self.io.stamps(index);
+            self.traffic.stamper.answer(index, stamps, at_ns);
         }
     }
 
@@ -514,20 +514,20 @@ impl<C: Codec, I: Io> Worker<C, I> {
             return u64::MAX;
         }
         let next_open_ns = self.open_due(now_ns);
-        while let Some((link, due_ns)) = self.traffic.connection_timers.first() {
+        while let Some((index, due_ns)) = self.traffic.connection_timers.first() {
             if due_ns > now_ns {
                 return due_ns.min(next_open_ns);
             }
-            match self.traffic.connections[link as usize].state {
-                ConnectionState::Up => self.traffic.retire(link),
+            match self.traffic.connections[index as usize].state {
+                ConnectionState::Up => self.traffic.retire(index),
                 ConnectionState::Idle | ConnectionState::Gone => {
-                    self.traffic.connection_timers.set(link, u64::MAX)
+                    self.traffic.connection_timers.set(index, u64::MAX)
                 }
-                ConnectionState::Connecting { .. } => self.time_out_attempt(link, now_ns),
+                ConnectionState::Connecting { .. } => self.time_out_attempt(index, now_ns),
                 ConnectionState::Down { .. }
-                    if self.connecting < CONNECTING_MAX || self.is_scheduled_open(link) =>
+                    if self.connecting < CONNECTING_MAX || self.is_scheduled_open(index) =>
                 {
-                    self.connect(link, now_ns);
+                    self.connect(index, now_ns);
                 }
                 // A completion makes room and runs the timers again; so does the timeout of an attempt, which is
                 // queued behind those that wait for room.
@@ -541,25 +541,26 @@ impl<C: Codec, I: Io> Worker<C, I> {
     }
 
     /// Is this opening on schedule, however many attempts are in progress?
-    fn is_scheduled_open(&self, link: u32) -> bool {
-        self.traffic.lifetimes[usize::from(self.traffic.connections[link as usize].class)].opens_by_schedule()
+    fn is_scheduled_open(&self, index: u32) -> bool {
+        self.traffic.lifetimes[usize::from(self.traffic.connections[index as usize].class)]
+            .opens_by_schedule()
     }
 
     /// Times out an attempt to connect: the kernel alone would try for minutes.
-    fn time_out_attempt(&mut self, link: u32, now_ns: u64) {
-        self.io.close(link, CloseMode::Reset);
+    fn time_out_attempt(&mut self, index: u32, now_ns: u64) {
+        self.io.close(index, CloseMode::Reset);
         self.connecting -= 1;
-        self.attempt_failed(link, libc::ETIMEDOUT, FaultKind::TimedOut, now_ns);
+        self.attempt_failed(index, libc::ETIMEDOUT, FaultKind::TimedOut, now_ns);
     }
 
     /// Times out all overdue attempts, and finds the next deadline.
     fn time_out_attempts(&mut self, now_ns: u64) {
         self.attempt_deadline_ns = u64::MAX;
-        for link in 0..self.traffic.connections.len() as u32 {
-            if let ConnectionState::Connecting { began_ns } = self.traffic.connections[link as usize].state {
+        for index in 0..self.traffic.connections.len() as u32 {
+            if let ConnectionState::Connecting { began_ns } = self.traffic.connections[index as usize].state {
                 let deadline_ns = began_ns + self.attempt_ns();
                 if deadline_ns <= now_ns {
-                    self.time_out_attempt(link, now_ns);
+                    self.time_out_attempt(index, now_ns);
                 } else {
                     self.attempt_deadline_ns = self.attempt_deadline_ns.min(deadline_ns);
                 }
@@ -572,9 +573,9 @@ impl<C: Codec, I: Io> Worker<C, I> {
         let mut next_ns = u64::MAX;
         for class in 0..self.traffic.lifetimes.len() {
             while self.traffic.lifetimes[class].next_open_ns() <= now_ns {
-                let Some(link) = self.traffic.lifetimes[class].open_next() else { break };
-                self.traffic.connections[link as usize].state = ConnectionState::Down { retry_ns: now_ns };
-                self.traffic.connection_timers.set(link, now_ns);
+                let Some(index) = self.traffic.lifetimes[class].open_next() else { break };
+                self.traffic.connections[index as usize].state = ConnectionState::Down { retry_ns: now_ns };
+                self.traffic.connection_timers.set(index, now_ns);
             }
             next_ns = next_ns.min(self.traffic.lifetimes[class].next_open_ns());
         }
@@ -582,64 +583,64 @@ impl<C: Codec, I: Io> Worker<C, I> {
     }
 
     /// Opens a connection, if the plan's total permits.
-    fn connect(&mut self, link: u32, now_ns: u64) {
-        let connection = &mut self.traffic.connections[link as usize];
+    fn connect(&mut self, index: u32, now_ns: u64) {
+        let connection = &mut self.traffic.connections[index as usize];
         if !self.traffic.lifetimes[usize::from(connection.class)].reserve() {
             connection.state = ConnectionState::Gone;
-            self.traffic.connection_timers.set(link, u64::MAX);
+            self.traffic.connection_timers.set(index, u64::MAX);
             return;
         }
         let phase = self.traffic.phase_now(now_ns);
         self.traffic.recording.set.connection(phase, ConnectionEvent::Begun);
-        self.try_address(link, now_ns);
+        self.try_address(index, now_ns);
     }
 
     /// Tries the next address.
-    fn try_address(&mut self, link: u32, now_ns: u64) {
-        let connection = &mut self.traffic.connections[link as usize];
+    fn try_address(&mut self, index: u32, now_ns: u64) {
+        let connection = &mut self.traffic.connections[index as usize];
         let Endpoint { addresses, tls, .. } = &self.endpoints[usize::from(connection.server)];
         let address = &addresses[connection.address % addresses.len()];
         connection.state = ConnectionState::Connecting { began_ns: now_ns };
         connection.has_begun_setup = false;
         let deadline_ns = now_ns + self.attempt_ns();
-        self.traffic.connection_timers.set(link, deadline_ns);
-        match self.io.connect(link, address, tls.as_ref()) {
+        self.traffic.connection_timers.set(index, deadline_ns);
+        match self.io.connect(index, address, tls.as_ref()) {
             Ok(()) => {
                 self.connecting += 1;
                 self.attempt_deadline_ns = self.attempt_deadline_ns.min(deadline_ns);
             }
-            Err(errno) => self.connect_failed(link, errno, now_ns),
+            Err(errno) => self.connect_failed(index, errno, now_ns),
         }
     }
 
     /// Makes a connection usable.
-    fn established(&mut self, link: u32, at_ns: u64) {
+    fn established(&mut self, index: u32, at_ns: u64) {
         self.connecting -= 1;
-        if let Some(handshake_ns) = self.io.handshake_ns(link) {
+        if let Some(handshake_ns) = self.io.handshake_ns(index) {
             self.traffic.recording.meter(MeterKind::HandshakeTime, handshake_ns);
         }
-        let connection = &mut self.traffic.connections[link as usize];
+        let connection = &mut self.traffic.connections[index as usize];
         self.reached += u32::from(!std::mem::replace(&mut connection.was_up, true));
-        self.traffic.connected(link, at_ns);
+        self.traffic.connected(index, at_ns);
         self.timers_ns = at_ns;
     }
 
     /// A failed send in setup ends the attempt.
     #[inline]
-    fn note_setup_send(&mut self, was_in_setup: bool, link: u32, at_ns: u64) {
+    fn note_setup_send(&mut self, was_in_setup: bool, index: u32, at_ns: u64) {
         if was_in_setup && let Some(errno) = self.traffic.take_setup_send_error() {
             self.connecting -= 1;
-            self.connect_failed(link, errno, at_ns);
+            self.connect_failed(index, errno, at_ns);
         }
     }
 
     /// Continues a connection setup after received bytes, or ends it after malformed ones.
     #[cold]
-    fn continue_setup(&mut self, link: u32, received: Result<(), ()>, at_ns: u64) {
-        let status = self.traffic.connection_setup(link);
+    fn continue_setup(&mut self, index: u32, received: Result<(), ()>, at_ns: u64) {
+        let status = self.traffic.connection_setup(index);
         let reason = match (received, status) {
             (Ok(()), SetupStatus::Pending) => return,
-            (Ok(()), SetupStatus::Accepted) => return self.established(link, at_ns),
+            (Ok(()), SetupStatus::Accepted) => return self.established(index, at_ns),
             (_, SetupStatus::Rejected(SetupRejected { reason })) => reason,
             (Err(()), _) => self
                 .traffic
@@ -651,26 +652,26 @@ impl<C: Codec, I: Io> Worker<C, I> {
                 .unwrap_or_default(),
         };
         self.connecting -= 1;
-        let connection = &self.traffic.connections[link as usize];
+        let connection = &self.traffic.connections[index as usize];
         if self.stage == Stage::Connecting && !connection.was_up {
             let server = self.endpoints[usize::from(connection.server)].server.clone();
             self.notice = Some(Notice::Failed(RunError::SetupRejected { server, reason }));
         }
         if received.is_ok() {
-            self.traffic.fail_connection(link, at_ns, FaultKind::TurnedAway, OutcomeClass::Lost);
+            self.traffic.fail_connection(index, at_ns, FaultKind::TurnedAway, OutcomeClass::Lost);
         }
-        self.io.close(link, CloseMode::Reset);
+        self.io.close(index, CloseMode::Reset);
         self.timers_ns = at_ns;
     }
 
     /// Handles a failed attempt: the next address next, and the end of the run after the last one of the first
     /// round.
-    fn connect_failed(&mut self, link: u32, errno: i32, at_ns: u64) {
-        self.attempt_failed(link, errno, fault_of_errno(errno), at_ns);
+    fn connect_failed(&mut self, index: u32, errno: i32, at_ns: u64) {
+        self.attempt_failed(index, errno, fault_of_errno(errno), at_ns);
     }
 
-    fn attempt_failed(&mut self, link: u32, errno: i32, fault: FaultKind, at_ns: u64) {
-        let connection = &mut self.traffic.connections[link as usize];
+    fn attempt_failed(&mut self, index: u32, errno: i32, fault: FaultKind, at_ns: u64) {
+        let connection = &mut self.traffic.connections[index as usize];
         connection.address += 1;
         let server = connection.server;
         let is_first_round = self.stage == Stage::Connecting && !connection.was_up;
@@ -681,24 +682,24 @@ impl<C: Codec, I: Io> Worker<C, I> {
         let counts_attempts = self.traffic.lifetimes[usize::from(connection.class)].counts_attempts();
         if counts_attempts && has_another && !connection.was_up {
             // An attempt is one at a name, over all of its addresses.
-            self.try_address(link, at_ns);
+            self.try_address(index, at_ns);
         } else if is_first_round && (is_queue_full || has_another) {
             // The next address of the name, at once and without a fault.
             let retry_ns = if is_queue_full { at_ns + FULL_QUEUE_RETRY_NS } else { at_ns };
             connection.state = ConnectionState::Down { retry_ns };
-            self.traffic.connection_timers.set(link, retry_ns);
+            self.traffic.connection_timers.set(index, retry_ns);
             let phase = self.traffic.phase_now(at_ns);
             self.traffic.recording.set.connection(phase, ConnectionEvent::Failed);
         } else {
             if is_first_round {
                 let server = self.endpoints[usize::from(server)].server.clone();
-                self.notice = Some(Notice::Failed(match self.traffic.unanswered_setup_step(link) {
+                self.notice = Some(Notice::Failed(match self.traffic.unanswered_setup_step(index) {
                     Some(step) => RunError::NoReply { server, reason: self.no_reply_reason(step, errno) },
                     None => RunError::Unreachable { server, reason: io::Error::from_raw_os_error(errno) },
                 }));
             }
-            self.note_tls_refusal(link);
-            self.traffic.fail_connection(link, at_ns, fault, OutcomeClass::Lost);
+            self.note_tls_refusal(index);
+            self.traffic.fail_connection(index, at_ns, fault, OutcomeClass::Lost);
         }
         self.timers_ns = at_ns;
     }
@@ -718,9 +719,9 @@ impl<C: Codec, I: Io> Worker<C, I> {
     /// certificate only after the client's handshake: so also later, as long as no server has answered, after as
     /// many rejections as connections. A connection that ends in its handshake is a network failure, except for the
     /// first ones.
-    fn note_tls_refusal(&mut self, link: u32) {
-        let Some(error) = self.io.connection_error(link) else { return };
-        let connection = &self.traffic.connections[link as usize];
+    fn note_tls_refusal(&mut self, index: u32) {
+        let Some(error) = self.io.connection_error(index) else { return };
+        let connection = &self.traffic.connections[index as usize];
         let is_the_end = match self.stage {
             Stage::Connecting if !connection.was_up => true,
             Stage::Connecting | Stage::Preloading => error.is_answer,

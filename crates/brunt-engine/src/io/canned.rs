@@ -5,7 +5,7 @@
 //! separates its instructions from the worker's. Its clock is either virtual and moves by a fixed step, so that a
 //! run is a function of the worker's calls, or the host's.
 
-use super::{Chunk, CloseMode, Completion, CompletionKind, Io, LinkId, SendResult, Until};
+use super::{Chunk, CloseMode, Completion, CompletionKind, ConnectionIndex, Io, SendResult, Until};
 use crate::clock::Clock;
 use crate::transport::address::Address;
 use crate::transport::tls_client::TlsClient;
@@ -152,7 +152,7 @@ impl WorldView {
 
 /// One connection.
 #[derive(Debug)]
-struct Link {
+struct Connection {
     /// Replies that the worker has not read.
     replies: Vec<u8>,
     /// A connect whose completion is pending.
@@ -165,16 +165,16 @@ pub(crate) struct Canned {
     watch: Rc<WorldView>,
     protocol: Protocol,
     stock: Stock,
-    links: Vec<Link>,
+    connections: Vec<Connection>,
     /// Connections with a completion, in order.
-    ready: VecDeque<LinkId>,
+    ready: VecDeque<ConnectionIndex>,
     interface: Interface,
     /// How many replies the last wait has left.
     left: usize,
     /// Sends that the next wait hands in, and how much of each is taken.
-    queued: VecDeque<(LinkId, usize)>,
+    queued: VecDeque<(ConnectionIndex, usize)>,
     /// Sends that were submitted and not reported, and when.
-    handed_in: VecDeque<(LinkId, usize)>,
+    handed_in: VecDeque<(ConnectionIndex, usize)>,
     handed_in_ns: u64,
     current: Vec<u8>,
 }
@@ -242,7 +242,7 @@ impl Canned {
     /// Takes the memory of the whole data set.
     pub(crate) fn new(
         protocol: Protocol,
-        links: usize,
+        connections: usize,
         depth: usize,
         keyspace: KeyGenerator,
         payload: &Payload,
@@ -251,17 +251,17 @@ impl Canned {
     ) -> Self {
         let stock = Stock::new(protocol, keyspace, payload);
         let room = depth * stock.longest;
-        let link = |_| Link { replies: Vec::with_capacity(room), connecting: false };
+        let index = |_| Connection { replies: Vec::with_capacity(room), connecting: false };
         Self {
             watch: Rc::new(WorldView { time, calls: Cell::default() }),
             protocol,
             stock,
-            links: (0..links).map(link).collect(),
-            ready: VecDeque::with_capacity(links),
+            connections: (0..connections).map(index).collect(),
+            ready: VecDeque::with_capacity(connections),
             interface,
             left: 0,
-            queued: VecDeque::with_capacity(links),
-            handed_in: VecDeque::with_capacity(links),
+            queued: VecDeque::with_capacity(connections),
+            handed_in: VecDeque::with_capacity(connections),
             handed_in_ns: 0,
             current: Vec::with_capacity(room),
         }
@@ -277,24 +277,24 @@ impl Canned {
     pub(crate) fn reply_to(&mut self, bytes: &[u8]) -> Vec<u8> {
         self.answer(0, bytes);
         self.ready.clear();
-        std::mem::take(&mut self.links[0].replies)
+        std::mem::take(&mut self.connections[0].replies)
     }
 
     /// Answers the requests in `bytes`, which hold whole ones only: a send takes all that it is offered, and the worker
     /// queues whole requests.
-    fn answer(&mut self, link: LinkId, bytes: &[u8]) {
-        if self.links[link as usize].replies.is_empty() {
-            self.ready.push_back(link);
+    fn answer(&mut self, index: ConnectionIndex, bytes: &[u8]) {
+        if self.connections[index as usize].replies.is_empty() {
+            self.ready.push_back(index);
         }
         match self.protocol {
-            Protocol::MemcachedText => self.answer_text(link, bytes),
-            Protocol::MemcachedMeta => self.answer_meta(link, bytes),
-            Protocol::MemcachedBinary => self.answer_binary(link, bytes),
-            Protocol::Resp2 | Protocol::Resp3 => self.answer_resp(link, bytes),
-            Protocol::RespInline => self.answer_inline(link, bytes),
-            Protocol::Echo => self.links[link as usize].replies.extend_from_slice(bytes),
-            Protocol::Ping => self.answer_frames(link, bytes, |bytes| (first_line(bytes).1, b"PONG\r\n")),
-            Protocol::Thrift => self.answer_frames(link, bytes, |bytes| {
+            Protocol::MemcachedText => self.answer_text(index, bytes),
+            Protocol::MemcachedMeta => self.answer_meta(index, bytes),
+            Protocol::MemcachedBinary => self.answer_binary(index, bytes),
+            Protocol::Resp2 | Protocol::Resp3 => self.answer_resp(index, bytes),
+            Protocol::RespInline => self.answer_inline(index, bytes),
+            Protocol::Echo => self.connections[index as usize].replies.extend_from_slice(bytes),
+            Protocol::Ping => self.answer_frames(index, bytes, |bytes| (first_line(bytes).1, b"PONG\r\n")),
+            Protocol::Thrift => self.answer_frames(index, bytes, |bytes| {
                 let (length, rest) = bytes.split_first_chunk().expect("requests are whole");
                 (&rest[u32::from_be_bytes(*length) as usize..], &THRIFT_REPLY)
             }),
@@ -302,29 +302,29 @@ impl Canned {
     }
 
     /// Answers requests that share one reply.
-    fn answer_frames(&mut self, link: LinkId, mut bytes: &[u8], split: Split) {
+    fn answer_frames(&mut self, index: ConnectionIndex, mut bytes: &[u8], split: Split) {
         while !bytes.is_empty() {
             let (rest, reply) = split(bytes);
-            self.links[link as usize].replies.extend_from_slice(reply);
+            self.connections[index as usize].replies.extend_from_slice(reply);
             self.watch.step();
             bytes = rest;
         }
     }
 
     /// As a Redis that is asked in lines.
-    fn answer_inline(&mut self, link: LinkId, mut bytes: &[u8]) {
-        let Self { links, stock, watch, .. } = self;
-        let link_replies = &mut links[link as usize].replies;
+    fn answer_inline(&mut self, index: ConnectionIndex, mut bytes: &[u8]) {
+        let Self { connections, stock, watch, .. } = self;
+        let replies = &mut connections[index as usize].replies;
         while !bytes.is_empty() {
             let (line, rest) = first_line(bytes);
             let mut words = line.split(|byte| *byte == b' ');
             match words.next() {
-                Some(b"GET") => link_replies.extend_from_slice(stock.reply(words.next().unwrap_or_default())),
+                Some(b"GET") => replies.extend_from_slice(stock.reply(words.next().unwrap_or_default())),
                 Some(b"MGET") => {
-                    link_replies.extend_from_slice(format!("*{}\r\n", words.clone().count()).as_bytes());
-                    words.for_each(|key| link_replies.extend_from_slice(stock.reply(key)));
+                    replies.extend_from_slice(format!("*{}\r\n", words.clone().count()).as_bytes());
+                    words.for_each(|key| replies.extend_from_slice(stock.reply(key)));
                 }
-                Some(b"SET") => link_replies.extend_from_slice(OK),
+                Some(b"SET") => replies.extend_from_slice(OK),
                 _ => panic!("only GET, MGET and SET are answered here, not {}", line.escape_ascii()),
             }
             bytes = rest;
@@ -333,20 +333,20 @@ impl Canned {
     }
 
     /// As a Redis.
-    fn answer_resp(&mut self, link: LinkId, mut bytes: &[u8]) {
-        let Self { links, stock, watch, .. } = self;
-        let link_replies = &mut links[link as usize].replies;
+    fn answer_resp(&mut self, index: ConnectionIndex, mut bytes: &[u8]) {
+        let Self { connections, stock, watch, .. } = self;
+        let replies = &mut connections[index as usize].replies;
         while !bytes.is_empty() {
             let mut words = Words::of(bytes);
             match words.next().expect("a command has a name") {
                 name @ (b"GET" | b"MGET") => {
                     if name == b"MGET" {
-                        link_replies.extend_from_slice(format!("*{}\r\n", words.left).as_bytes());
+                        replies.extend_from_slice(format!("*{}\r\n", words.left).as_bytes());
                     }
-                    words.by_ref().for_each(|key| link_replies.extend_from_slice(stock.reply(key)));
+                    words.by_ref().for_each(|key| replies.extend_from_slice(stock.reply(key)));
                 }
-                b"SET" => link_replies.extend_from_slice(OK),
-                b"HELLO" => link_replies.extend_from_slice(HELLO),
+                b"SET" => replies.extend_from_slice(OK),
+                b"HELLO" => replies.extend_from_slice(HELLO),
                 name => {
                     panic!("only GET, MGET, SET and HELLO are answered here, not {}", name.escape_ascii())
                 }
@@ -359,9 +359,9 @@ impl Canned {
 
     /// As a memcached that is asked by meta commands. Flags that ask come in the order in which they are answered, and the last
     /// one is an opaque.
-    fn answer_meta(&mut self, link: LinkId, mut bytes: &[u8]) {
-        let Self { links, stock, watch, .. } = self;
-        let link_replies = &mut links[link as usize].replies;
+    fn answer_meta(&mut self, index: ConnectionIndex, mut bytes: &[u8]) {
+        let Self { connections, stock, watch, .. } = self;
+        let replies = &mut connections[index as usize].replies;
         while !bytes.is_empty() {
             let (line, rest) = first_line(bytes);
             bytes = rest;
@@ -372,22 +372,22 @@ impl Canned {
                 Some(b"mg") => {
                     let reply = stock.reply(key);
                     let (head, value) = reply.split_at(first_line(reply).0.len());
-                    link_replies.extend_from_slice(head);
+                    replies.extend_from_slice(head);
                     if words.next() == Some(b"k") {
-                        link_replies.extend_from_slice(b" k");
-                        link_replies.extend_from_slice(key);
+                        replies.extend_from_slice(b" k");
+                        replies.extend_from_slice(key);
                     }
-                    link_replies.extend_from_slice(b" f0 ");
-                    link_replies.extend_from_slice(opaque);
-                    link_replies.extend_from_slice(value);
+                    replies.extend_from_slice(b" f0 ");
+                    replies.extend_from_slice(opaque);
+                    replies.extend_from_slice(value);
                 }
                 Some(b"ms") => {
-                    link_replies.extend_from_slice(b"HD ");
-                    link_replies.extend_from_slice(opaque);
-                    link_replies.extend_from_slice(b"\r\n");
+                    replies.extend_from_slice(b"HD ");
+                    replies.extend_from_slice(opaque);
+                    replies.extend_from_slice(b"\r\n");
                     bytes = &rest[words.next().map_or(0, decimal) + 2..];
                 }
-                Some(b"mn") => link_replies.extend_from_slice(b"MN\r\n"),
+                Some(b"mn") => replies.extend_from_slice(b"MN\r\n"),
                 _ => panic!("only mg, ms and mn are answered here, not {}", line.escape_ascii()),
             }
             watch.step();
@@ -395,9 +395,9 @@ impl Canned {
     }
 
     /// As a memcached that is asked in its binary protocol.
-    fn answer_binary(&mut self, link: LinkId, mut bytes: &[u8]) {
-        let Self { links, stock, watch, .. } = self;
-        let link_replies = &mut links[link as usize].replies;
+    fn answer_binary(&mut self, index: ConnectionIndex, mut bytes: &[u8]) {
+        let Self { connections, stock, watch, .. } = self;
+        let replies = &mut connections[index as usize].replies;
         while let Some((header, rest)) = bytes.split_first_chunk::<HEADER_BYTES>() {
             let [_, opcode, k0, k1, extras_len, _, _, _, b0, b1, b2, b3, token @ ..] = *header;
             let (body, rest) = rest.split_at(u32::from_be_bytes([b0, b1, b2, b3]) as usize);
@@ -410,35 +410,35 @@ impl Canned {
                 opcode => panic!("only GET, GETKQ, SET and NOOP are answered here, not {opcode:#04x}"),
             };
             let body_len = (flags.len() + named.len() + value.len()) as u32;
-            link_replies.extend_from_slice(&[0x81, opcode]);
-            link_replies.extend_from_slice(&(named.len() as u16).to_be_bytes());
-            link_replies.extend_from_slice(&[flags.len() as u8, 0, 0, 0]);
-            link_replies.extend_from_slice(&body_len.to_be_bytes());
+            replies.extend_from_slice(&[0x81, opcode]);
+            replies.extend_from_slice(&(named.len() as u16).to_be_bytes());
+            replies.extend_from_slice(&[flags.len() as u8, 0, 0, 0]);
+            replies.extend_from_slice(&body_len.to_be_bytes());
             // The cas unique repeats the request's opaque; it is not checked.
-            link_replies.extend_from_slice(&token);
-            [flags, named, value].iter().for_each(|part| link_replies.extend_from_slice(part));
+            replies.extend_from_slice(&token);
+            [flags, named, value].iter().for_each(|part| replies.extend_from_slice(part));
             watch.step();
         }
         assert!(bytes.is_empty(), "requests are whole");
     }
 
     /// As a memcached that is asked in text.
-    fn answer_text(&mut self, link: LinkId, mut bytes: &[u8]) {
-        let Self { links, stock, watch, .. } = self;
-        let link_replies = &mut links[link as usize].replies;
+    fn answer_text(&mut self, index: ConnectionIndex, mut bytes: &[u8]) {
+        let Self { connections, stock, watch, .. } = self;
+        let replies = &mut connections[index as usize].replies;
         while !bytes.is_empty() {
             let (line, rest) = first_line(bytes);
             if let Some(keys) = line.strip_prefix(b"get ") {
                 for key in keys.split(|byte| *byte == b' ') {
-                    link_replies.extend_from_slice(stock.reply(key));
+                    replies.extend_from_slice(stock.reply(key));
                 }
-                link_replies.extend_from_slice(END);
+                replies.extend_from_slice(END);
                 bytes = rest;
             } else {
                 let mut words = line.split(|byte| *byte == b' ');
                 assert_eq!(words.next(), Some(&b"set"[..]), "only get and set are answered here");
                 let value_len = words.next_back().map_or(0, decimal);
-                link_replies.extend_from_slice(STORED);
+                replies.extend_from_slice(STORED);
                 bytes = &rest[value_len + 2..];
             }
             watch.step();
@@ -498,29 +498,29 @@ impl Io for Canned {
     }
 
     #[inline(never)]
-    fn connect(&mut self, link: LinkId, _: &Address, _: Option<&TlsClient>) -> Result<(), i32> {
-        self.links[link as usize].connecting = true;
-        self.ready.push_back(link);
+    fn connect(&mut self, index: ConnectionIndex, _: &Address, _: Option<&TlsClient>) -> Result<(), i32> {
+        self.connections[index as usize].connecting = true;
+        self.ready.push_back(index);
         Ok(())
     }
 
     #[inline(never)]
     #[expect(unsafe_code, reason = "a promise of the caller's, which nothing here needs")]
-    unsafe fn send(&mut self, link: LinkId, parts: &[IoSlice<'_>]) -> Option<SendResult> {
+    unsafe fn send(&mut self, index: ConnectionIndex, parts: &[IoSlice<'_>]) -> Option<SendResult> {
         self.watch.count(|calls| calls.sends += 1);
         let taken = match parts {
             [only] => {
-                self.answer(link, only);
+                self.answer(index, only);
                 only.len()
             }
             parts => {
                 let bytes: Vec<u8> = parts.iter().flat_map(|part| part.iter().copied()).collect();
-                self.answer(link, &bytes);
+                self.answer(index, &bytes);
                 bytes.len()
             }
         };
         if self.interface.defers_sends {
-            self.queued.push_back((link, taken));
+            self.queued.push_back((index, taken));
             return None;
         }
         Some(SendResult { taken: Ok(taken), at_ns: self.watch.now_ns() })
@@ -535,12 +535,12 @@ impl Io for Canned {
     }
 
     #[inline(never)]
-    fn close(&mut self, link: LinkId, _how: CloseMode) {
-        self.links[link as usize].connecting = false;
-        self.links[link as usize].replies.clear();
-        self.ready.retain(|ready| *ready != link);
-        self.queued.retain(|(queued, _)| *queued != link);
-        self.handed_in.retain(|(handed_in, _)| *handed_in != link);
+    fn close(&mut self, index: ConnectionIndex, _mode: CloseMode) {
+        self.connections[index as usize].connecting = false;
+        self.connections[index as usize].replies.clear();
+        self.ready.retain(|ready| *ready != index);
+        self.queued.retain(|(queued, _)| *queued != index);
+        self.handed_in.retain(|(handed_in, _)| *handed_in != index);
     }
 
     #[inline(never)]
@@ -560,13 +560,18 @@ impl Io for Canned {
 
     #[inline(never)]
     fn next(&mut self) -> Option<Completion> {
-        if let Some((link, taken)) = self.handed_in.pop_front() {
+        if let Some((index, taken)) = self.handed_in.pop_front() {
             let at_ns = self.handed_in_ns;
-            return Some(Completion { link, at_ns, polled_ns: at_ns, kind: CompletionKind::Sent(Ok(taken)) });
+            return Some(Completion {
+                index,
+                at_ns,
+                polled_ns: at_ns,
+                kind: CompletionKind::Sent(Ok(taken)),
+            });
         }
         self.left = self.left.checked_sub(1)?;
-        let link = self.ready.pop_front()?;
-        let entry = &mut self.links[link as usize];
+        let index = self.ready.pop_front()?;
+        let entry = &mut self.connections[index as usize];
         let kind = if std::mem::take(&mut entry.connecting) {
             CompletionKind::Connected
         } else {
@@ -577,7 +582,7 @@ impl Io for Canned {
         };
         // Read and poll share one instant: bytes of this wait were never left unread.
         let at_ns = self.watch.now_ns();
-        Some(Completion { link, at_ns, polled_ns: at_ns, kind })
+        Some(Completion { index, at_ns, polled_ns: at_ns, kind })
     }
 
     #[inline(never)]
@@ -597,7 +602,7 @@ impl Io for Canned {
         0
     }
 
-    fn shares_cpu(&mut self, _: LinkId) -> Option<bool> {
+    fn shares_cpu(&mut self, _: ConnectionIndex) -> Option<bool> {
         None
     }
 }

@@ -10,8 +10,8 @@
 use super::kernel_stamps::{self, Control};
 use super::poll_time::{has_slept, seen_until_ns};
 use super::{
-    Chunk, CloseMode, Completion, CompletionKind, ConnectionError, ConnectionKind, Gather, Io, LinkId,
-    SendResult, Stamps, Transmitted, Until,
+    Chunk, CloseMode, Completion, CompletionKind, ConnectionError, ConnectionIndex, ConnectionKind, Gather,
+    Io, SendResult, Stamps, Transmitted, Until,
 };
 use crate::clock::{Clock, WallReading};
 use crate::io::tls::{Over, Tunnels, Wire};
@@ -86,7 +86,7 @@ impl State {
 }
 
 #[derive(Debug)]
-struct Link {
+struct Connection {
     state: State,
     kind: ConnectionKind,
     /// Since when bytes have been left unread because a read filled the buffer; 0 if none are.
@@ -99,7 +99,7 @@ struct Link {
     wants_room: bool,
 }
 
-impl Link {
+impl Connection {
     /// Marks the connection as established.
     fn open(&mut self) {
         self.state = match (std::mem::replace(&mut self.state, State::Closed), self.kind) {
@@ -113,7 +113,7 @@ impl Link {
 /// A socket that is to be read again.
 #[derive(Clone, Copy, Debug)]
 struct Unread {
-    link: LinkId,
+    index: ConnectionIndex,
     /// The kernel has reported its end.
     is_ended: bool,
     /// It was read again.
@@ -121,14 +121,14 @@ struct Unread {
 }
 
 impl Unread {
-    fn new(link: LinkId, is_ended: bool) -> Self {
-        Self { link, is_ended, is_read: false }
+    fn new(index: ConnectionIndex, is_ended: bool) -> Self {
+        Self { index, is_ended, is_read: false }
     }
 }
 
 /// The timestamps of one connection.
 #[derive(Clone, Copy, Debug, Default)]
-struct LinkStamps {
+struct ConnectionStamps {
     /// Bytes sent since timestamps were switched on, modulo 2³², as the kernel counts them.
     sent: u32,
     /// The byte whose stamp is awaited.
@@ -146,7 +146,7 @@ pub(crate) struct Epoll {
     /// Established connections.
     open: u32,
     epoll: OwnedFd,
-    links: Vec<Link>,
+    connections: Vec<Connection>,
     events: Vec<Event>,
     /// The next event to handle.
     cursor: usize,
@@ -162,7 +162,7 @@ pub(crate) struct Epoll {
     /// Segments sent again on connections that are closed.
     retransmits_closed: u64,
     /// By connection, with kernel timestamps.
-    stamps: Vec<LinkStamps>,
+    stamps: Vec<ConnectionStamps>,
     /// Control messages of the last read.
     control: Control,
     /// Datagrams of the last read that were not reported, and the completion that each gets.
@@ -174,7 +174,7 @@ pub(crate) struct Epoll {
 
 impl Epoll {
     /// A backend for this many connections.
-    pub(crate) fn new(links: usize, gather: Gather, clock: Clock) -> Result<Self, Errno> {
+    pub(crate) fn new(connections: usize, gather: Gather, clock: Clock) -> Result<Self, Errno> {
         let now_ns = clock.now_ns();
         Ok(Self {
             clock,
@@ -183,8 +183,8 @@ impl Epoll {
             stamping: false,
             open: 0,
             epoll: epoll::create(epoll::CreateFlags::CLOEXEC)?,
-            links: (0..links)
-                .map(|_| Link {
+            connections: (0..connections)
+                .map(|_| Connection {
                     state: State::Closed,
                     kind: ConnectionKind::Stream,
                     unread_since_ns: 0,
@@ -193,10 +193,10 @@ impl Epoll {
                     wants_room: false,
                 })
                 .collect(),
-            events: Vec::with_capacity(links.clamp(16, EVENTS_MAX)),
+            events: Vec::with_capacity(connections.clamp(16, EVENTS_MAX)),
             cursor: 0,
-            unread: Vec::with_capacity(2 * links),
-            to_read: Vec::with_capacity(2 * links),
+            unread: Vec::with_capacity(2 * connections),
+            to_read: Vec::with_capacity(2 * connections),
             receive: vec![0; RECEIVE_BYTES],
             polled_ns: now_ns,
             poll_end_ns: now_ns,
@@ -206,7 +206,7 @@ impl Epoll {
             control: Control::EMPTY,
             datagrams_read: Received::NOTHING,
             datagram_completion: Completion {
-                link: 0,
+                index: 0,
                 at_ns: now_ns,
                 polled_ns: now_ns,
                 kind: CompletionKind::Writable,
@@ -225,89 +225,89 @@ impl Epoll {
     /// Switches kernel timestamps of streams on or off.
     pub(crate) fn with_stamps(mut self, stamping: bool) -> Self {
         self.stamping = stamping;
-        self.stamps = vec![LinkStamps::default(); if stamping { self.links.len() } else { 0 }];
+        self.stamps = vec![ConnectionStamps::default(); if stamping { self.connections.len() } else { 0 }];
         self
     }
 
-    fn data(&self, link: LinkId) -> EventData {
-        EventData::new_u64(u64::from(self.links[link as usize].generation) << 32 | u64::from(link))
+    fn data(&self, index: ConnectionIndex) -> EventData {
+        EventData::new_u64(u64::from(self.connections[index as usize].generation) << 32 | u64::from(index))
     }
 
-    fn completion(&self, link: LinkId, at_ns: u64, kind: CompletionKind) -> Completion {
-        Completion { link, at_ns, polled_ns: self.polled_ns, kind }
+    fn completion(&self, index: ConnectionIndex, at_ns: u64, kind: CompletionKind) -> Completion {
+        Completion { index, at_ns, polled_ns: self.polled_ns, kind }
     }
 
     /// A connecting socket became ready: established or failed.
-    fn finish_connecting(&mut self, link: LinkId, flags: EventFlags) -> Completion {
-        let socket = self.links[link as usize].state.socket();
+    fn finish_connecting(&mut self, index: ConnectionIndex, flags: EventFlags) -> Completion {
+        let socket = self.connections[index as usize].state.socket();
         self.syscalls += Established::SYSCALLS;
         let established = socket.map_or(Err(libc::EBADF), socket::established);
         let is_local = established.is_ok_and(|established| established.is_local);
-        let kind = self.links[link as usize].kind;
+        let kind = self.connections[index as usize].kind;
         let mut errno = established.err();
         if let (ConnectionKind::Stamped, None, Some(socket)) = (kind, errno, socket) {
             self.syscalls += 1;
-            self.stamps[link as usize] = LinkStamps::default();
+            self.stamps[index as usize] = ConnectionStamps::default();
             // Bytes are counted from here, before any was sent.
             errno = kernel_stamps::switch_on(socket).err().map(Errno::raw_os_error);
         }
-        self.links[link as usize].is_local = is_local;
+        self.connections[index as usize].is_local = is_local;
         let at_ns = self.clock.now_ns();
         match errno {
             None => {
-                self.links[link as usize].open();
+                self.connections[index as usize].open();
                 self.open += 1;
                 if kind == ConnectionKind::Datagrams {
-                    self.set_writable_interest(link, false);
+                    self.set_writable_interest(index, false);
                 }
                 if flags.intersects(EventFlags::IN | ENDED) {
-                    self.unread.push(Unread::new(link, flags.intersects(ENDED)));
+                    self.unread.push(Unread::new(index, flags.intersects(ENDED)));
                 }
-                self.completion(link, at_ns, CompletionKind::Connected)
+                self.completion(index, at_ns, CompletionKind::Connected)
             }
             Some(errno) => {
                 // Closed at once: a connection to itself would keep the port from the server.
-                self.hang_up(link, CloseMode::Reset);
-                self.completion(link, at_ns, CompletionKind::ConnectFailed(errno))
+                self.hang_up(index, CloseMode::Reset);
+                self.completion(index, at_ns, CompletionKind::ConnectFailed(errno))
             }
         }
     }
 
     /// Registers for OUT events of a UDP socket, or not: such a socket has room again after every send.
     #[cold]
-    fn set_writable_interest(&mut self, link: LinkId, is_wanted: bool) {
+    fn set_writable_interest(&mut self, index: ConnectionIndex, is_wanted: bool) {
         let interest = if is_wanted { INTEREST } else { INTEREST.difference(EventFlags::OUT) };
-        let Some(socket) = self.links[link as usize].state.socket() else { return };
+        let Some(socket) = self.connections[index as usize].state.socket() else { return };
         self.syscalls += 1;
-        let minded = epoll::modify(&self.epoll, socket, self.data(link), interest);
+        let minded = epoll::modify(&self.epoll, socket, self.data(index), interest);
         debug_assert!(minded.is_ok(), "the socket is in the set: {minded:?}");
     }
 
     /// An open socket of UDP became readable: one call for as many datagrams as there is room for.
-    fn read_datagrams(&mut self, link: LinkId, is_ended: bool) -> Option<Completion> {
-        let socket = self.links[link as usize].state.socket()?;
+    fn read_datagrams(&mut self, index: ConnectionIndex, is_ended: bool) -> Option<Completion> {
+        let socket = self.connections[index as usize].state.socket()?;
         self.syscalls += 1;
         let received = datagrams::receive(socket, &mut self.receive);
         let at_ns = self.clock.now_ns();
-        let entry = &mut self.links[link as usize];
+        let entry = &mut self.connections[index as usize];
         let polled_ns = if entry.unread_since_ns == 0 { self.polled_ns } else { entry.unread_since_ns };
         entry.unread_since_ns = 0;
-        self.datagram_completion = Completion { link, at_ns, polled_ns, kind: CompletionKind::Closed(None) };
+        self.datagram_completion = Completion { index, at_ns, polled_ns, kind: CompletionKind::Closed(None) };
         match received {
             Ok(datagrams_read) => {
                 if datagrams_read.is_full() {
                     entry.unread_since_ns = polled_ns;
                 }
                 if datagrams_read.is_full() || is_ended {
-                    self.unread.push(Unread::new(link, is_ended));
+                    self.unread.push(Unread::new(index, is_ended));
                 }
                 (self.datagrams_read, self.datagram_generation) =
-                    (datagrams_read, self.links[link as usize].generation);
+                    (datagrams_read, self.connections[index as usize].generation);
                 self.next_datagram()
             }
             Err(Errno::AGAIN | Errno::INTR) => None,
             Err(errno) => {
-                self.hang_up(link, CloseMode::Orderly);
+                self.hang_up(index, CloseMode::Orderly);
                 Some(Completion {
                     kind: CompletionKind::Closed(Some(errno.raw_os_error())),
                     ..self.datagram_completion
@@ -319,7 +319,7 @@ impl Epoll {
     /// The next datagram of the last read, if its connection is still there.
     #[inline]
     fn next_datagram(&mut self) -> Option<Completion> {
-        if self.links[self.datagram_completion.link as usize].generation != self.datagram_generation {
+        if self.connections[self.datagram_completion.index as usize].generation != self.datagram_generation {
             self.datagrams_read = Received::NOTHING;
         }
         let (start, len) = self.datagrams_read.next()?;
@@ -328,21 +328,21 @@ impl Epoll {
 
     /// A stream became readable: one read. `is_ended`: no further event comes.
     #[inline(always)]
-    fn read(&mut self, link: LinkId, is_ended: bool) -> Option<Completion> {
-        let (State::Stream(socket) | State::Other(socket)) = &self.links[link as usize].state else {
+    fn read(&mut self, index: ConnectionIndex, is_ended: bool) -> Option<Completion> {
+        let (State::Stream(socket) | State::Other(socket)) = &self.connections[index as usize].state else {
             return None;
         };
         let received = rustix::net::recv(socket, &mut self.receive[..], RecvFlags::DONTWAIT);
-        self.take_read(link, is_ended, received.map(|(len, _)| len))
+        self.take_read(index, is_ended, received.map(|(len, _)| len))
     }
 
     /// As `read`, with kernel timestamps.
-    fn read_stamped(&mut self, link: LinkId, is_ended: bool) -> Option<Completion> {
-        let socket = self.links[link as usize].state.socket()?;
+    fn read_stamped(&mut self, index: ConnectionIndex, is_ended: bool) -> Option<Completion> {
+        let socket = self.connections[index as usize].state.socket()?;
         let received = kernel_stamps::receive(socket, &mut self.receive, &mut self.control);
-        let completion = self.take_read(link, is_ended, received)?;
+        let completion = self.take_read(index, is_ended, received)?;
         let kind = match completion.kind {
-            CompletionKind::Received(chunk) if self.stamps[link as usize].awaited.is_some() => {
+            CompletionKind::Received(chunk) if self.stamps[index as usize].awaited.is_some() => {
                 CompletionKind::Stamped(chunk)
             }
             kind => kind,
@@ -352,7 +352,12 @@ impl Epoll {
 
     /// Turns the result of a read into a completion.
     #[inline(always)]
-    fn take_read(&mut self, link: LinkId, is_ended: bool, read: Result<usize, Errno>) -> Option<Completion> {
+    fn take_read(
+        &mut self,
+        index: ConnectionIndex,
+        is_ended: bool,
+        read: Result<usize, Errno>,
+    ) -> Option<Completion> {
         self.syscalls += 1;
         let at_ns = self.clock.now_ns();
         let kind = match read {
@@ -362,38 +367,38 @@ impl Epoll {
             Err(errno) => CompletionKind::Closed(Some(errno.raw_os_error())),
         };
         if let CompletionKind::Closed(_) = kind {
-            self.hang_up(link, CloseMode::Orderly);
+            self.hang_up(index, CloseMode::Orderly);
         }
-        let entry = &mut self.links[link as usize];
+        let entry = &mut self.connections[index as usize];
         let polled_ns = if entry.unread_since_ns == 0 { self.polled_ns } else { entry.unread_since_ns };
         let is_full = matches!(kind, CompletionKind::Received(chunk) if chunk.len == RECEIVE_BYTES);
         entry.unread_since_ns = if is_full { polled_ns } else { 0 };
         if is_full || is_ended && matches!(kind, CompletionKind::Received(_)) {
-            self.unread.push(Unread::new(link, is_ended));
+            self.unread.push(Unread::new(index, is_ended));
         }
-        Some(Completion { link, at_ns, polled_ns, kind })
+        Some(Completion { index, at_ns, polled_ns, kind })
     }
 
     /// One read of an open connection of any kind.
-    fn read_any(&mut self, link: LinkId, is_ended: bool) -> Option<Completion> {
-        let entry = &self.links[link as usize];
+    fn read_any(&mut self, index: ConnectionIndex, is_ended: bool) -> Option<Completion> {
+        let entry = &self.connections[index as usize];
         match entry.kind {
             _ if !entry.state.is_open() => None,
-            ConnectionKind::Stream | ConnectionKind::Tls => self.read(link, is_ended),
-            ConnectionKind::Stamped => self.read_stamped(link, is_ended),
-            ConnectionKind::Datagrams => self.read_datagrams(link, is_ended),
+            ConnectionKind::Stream | ConnectionKind::Tls => self.read(index, is_ended),
+            ConnectionKind::Stamped => self.read_stamped(index, is_ended),
+            ConnectionKind::Datagrams => self.read_datagrams(index, is_ended),
         }
     }
 
     /// Handles the first event of a connection that is not an open plain stream. The event stays first until all of
     /// its completions were returned.
     #[inline(never)]
-    fn handle_other_event(&mut self, link: LinkId, generation: u32) -> Option<Completion> {
+    fn handle_other_event(&mut self, index: ConnectionIndex, generation: u32) -> Option<Completion> {
         if let Some(completion) = self.next_kept() {
             return Some(completion);
         }
         let event = &mut self.events[self.cursor];
-        let entry = &mut self.links[link as usize];
+        let entry = &mut self.connections[index as usize];
         let mut flags = event.flags;
         if flags.is_empty() || entry.generation != generation {
             self.cursor += 1;
@@ -403,24 +408,24 @@ impl Epoll {
         // Room is reported first; the event is kept for its readable half.
         event.flags = if is_room { flags.difference(EventFlags::OUT) } else { EventFlags::empty() };
         let completion = match entry.kind {
-            _ if !entry.state.is_open() => self.finish_connecting(link, flags),
+            _ if !entry.state.is_open() => self.finish_connecting(index, flags),
             kind if is_room => {
                 if kind == ConnectionKind::Datagrams {
-                    self.set_writable_interest(link, false);
+                    self.set_writable_interest(index, false);
                 }
                 let at_ns = self.clock.now_ns();
-                self.completion(link, at_ns, CompletionKind::Writable)
+                self.completion(index, at_ns, CompletionKind::Writable)
             }
             kind => {
                 let has_error = kind == ConnectionKind::Stamped && flags.contains(EventFlags::ERR);
-                if has_error && self.drain_error_queue(link) {
+                if has_error && self.drain_error_queue(index) {
                     // A timestamp. An error of the connection also ends it, which is reported.
                     flags.remove(EventFlags::ERR);
                 }
                 if !flags.intersects(EventFlags::IN.union(ENDED)) {
                     return None;
                 }
-                self.read_any(link, flags.intersects(ENDED))?
+                self.read_any(index, flags.intersects(ENDED))?
             }
         };
         self.pass(completion)
@@ -434,11 +439,11 @@ impl Epoll {
                 return Some(completion);
             }
             let unread = self.to_read.last_mut()?;
-            let Unread { link, is_ended, is_read } = *unread;
+            let Unread { index, is_ended, is_read } = *unread;
             unread.is_read = true;
             if is_read {
                 self.to_read.pop();
-            } else if let Some(completion) = self.read_any(link, is_ended)
+            } else if let Some(completion) = self.read_any(index, is_ended)
                 && let Some(completion) = self.pass(completion)
             {
                 return Some(completion);
@@ -453,7 +458,7 @@ impl Epoll {
 
     /// Passes a socket's completion through the tunnel of a TLS connection.
     fn pass(&mut self, completion: Completion) -> Option<Completion> {
-        if self.links[completion.link as usize].kind != ConnectionKind::Tls {
+        if self.connections[completion.index as usize].kind != ConnectionKind::Tls {
             return Some(completion);
         }
         self.with_tunnels(|tunnels| tunnels.take(completion));
@@ -500,7 +505,12 @@ impl Epoll {
 
     /// Turns the result of a send into a [`SendResult`]; a partial send waits for room.
     #[inline]
-    fn send_result(&mut self, link: LinkId, offered: usize, sent: Result<usize, Errno>) -> SendResult {
+    fn send_result(
+        &mut self,
+        index: ConnectionIndex,
+        offered: usize,
+        sent: Result<usize, Errno>,
+    ) -> SendResult {
         let at_ns = self.clock.now_ns();
         let taken = match sent {
             Ok(taken) => Ok(taken),
@@ -508,44 +518,49 @@ impl Epoll {
             Err(errno) => Err(errno.raw_os_error()),
         };
         if matches!(taken, Ok(taken) if taken < offered) {
-            self.links[link as usize].wants_room = true;
+            self.connections[index as usize].wants_room = true;
         }
         SendResult { taken, at_ns }
     }
 
     /// As `send_result`, of a connection that is not a plain stream.
-    fn other_send_result(&mut self, link: LinkId, offered: usize, sent: Result<usize, Errno>) -> SendResult {
-        let result = self.send_result(link, offered, sent);
-        let entry = &self.links[link as usize];
+    fn other_send_result(
+        &mut self,
+        index: ConnectionIndex,
+        offered: usize,
+        sent: Result<usize, Errno>,
+    ) -> SendResult {
+        let result = self.send_result(index, offered, sent);
+        let entry = &self.connections[index as usize];
         if let (ConnectionKind::Stamped, Ok(taken)) = (entry.kind, result.taken) {
-            let stamps = &mut self.stamps[link as usize];
+            let stamps = &mut self.stamps[index as usize];
             stamps.sent = stamps.sent.wrapping_add(taken as u32);
         }
         if entry.kind == ConnectionKind::Datagrams && entry.wants_room {
-            self.set_writable_interest(link, true);
+            self.set_writable_interest(index, true);
         }
         result
     }
 
     /// As [`Io::send`], on a connection that is no open plain stream.
     #[inline(never)]
-    fn send_on_other(&mut self, link: LinkId, parts: &[IoSlice<'_>]) -> Option<SendResult> {
-        let entry = &self.links[link as usize];
+    fn send_on_other(&mut self, index: ConnectionIndex, parts: &[IoSlice<'_>]) -> Option<SendResult> {
+        let entry = &self.connections[index as usize];
         if entry.kind == ConnectionKind::Tls {
-            return self.with_tunnels(|tunnels| tunnels.send(link, parts));
+            return self.with_tunnels(|tunnels| tunnels.send(index, parts));
         }
         let Some(socket) = entry.state.socket() else {
             return Some(SendResult { taken: Err(libc::ENOTCONN), at_ns: self.clock.now_ns() });
         };
         self.syscalls += 1;
         let sent = send(socket, parts);
-        Some(self.other_send_result(link, offered(parts), sent))
+        Some(self.other_send_result(index, offered(parts), sent))
     }
 
     /// Empties the error queue of a connection. Returns whether there was anything in it.
-    fn drain_error_queue(&mut self, link: LinkId) -> bool {
-        let Some(socket) = self.links[link as usize].state.socket() else { return false };
-        let stamps = &mut self.stamps[link as usize];
+    fn drain_error_queue(&mut self, index: ConnectionIndex) -> bool {
+        let Some(socket) = self.connections[index as usize].state.socket() else { return false };
+        let stamps = &mut self.stamps[index as usize];
         let mut any = false;
         loop {
             self.syscalls += 1;
@@ -571,17 +586,17 @@ impl Wire for Epoll {
     }
 
     #[expect(unsafe_code, reason = "a promise of the caller's, which nothing here needs")]
-    unsafe fn hand_over(&mut self, link: LinkId, records: &[u8]) -> Option<SendResult> {
-        let Some(socket) = self.links[link as usize].state.socket() else {
+    unsafe fn hand_over(&mut self, index: ConnectionIndex, records: &[u8]) -> Option<SendResult> {
+        let Some(socket) = self.connections[index as usize].state.socket() else {
             return Some(SendResult { taken: Err(libc::ENOTCONN), at_ns: self.clock.now_ns() });
         };
         self.syscalls += 1;
         let sent = rustix::net::send(socket, records, SendFlags::NOSIGNAL);
-        Some(self.send_result(link, records.len(), sent))
+        Some(self.send_result(index, records.len(), sent))
     }
 
-    fn hang_up(&mut self, link: LinkId, mode: CloseMode) {
-        let entry = &mut self.links[link as usize];
+    fn hang_up(&mut self, index: ConnectionIndex, mode: CloseMode) {
+        let entry = &mut self.connections[index as usize];
         self.open -= u32::from(entry.state.is_open());
         let state = std::mem::replace(&mut entry.state, State::Closed);
         entry.wants_room = false;
@@ -610,15 +625,21 @@ impl Io for Epoll {
         self.clock.now_ns()
     }
 
-    fn connect(&mut self, link: LinkId, address: &Address, tls: Option<&TlsClient>) -> Result<(), i32> {
-        debug_assert!(self.links[link as usize].state.socket().is_none(), "{link} is closed");
-        self.tunnels.begin(link, tls);
+    fn connect(
+        &mut self,
+        index: ConnectionIndex,
+        address: &Address,
+        tls: Option<&TlsClient>,
+    ) -> Result<(), i32> {
+        debug_assert!(self.connections[index as usize].state.socket().is_none(), "{index} is closed");
+        self.tunnels.begin(index, tls);
         self.syscalls += 5;
         let socket = socket::connect(address, &self.sockets)
             .map_err(|error| error.raw_os_error().unwrap_or(libc::EIO))?;
-        self.links[link as usize].generation = self.links[link as usize].generation.wrapping_add(1);
-        epoll::add(&self.epoll, &socket, self.data(link), INTEREST).map_err(Errno::raw_os_error)?;
-        let entry = &mut self.links[link as usize];
+        self.connections[index as usize].generation =
+            self.connections[index as usize].generation.wrapping_add(1);
+        epoll::add(&self.epoll, &socket, self.data(index), INTEREST).map_err(Errno::raw_os_error)?;
+        let entry = &mut self.connections[index as usize];
         entry.state = State::Connecting(socket);
         entry.kind = ConnectionKind::of(address, tls, self.stamping);
         Ok(())
@@ -626,27 +647,27 @@ impl Io for Epoll {
 
     #[inline]
     #[expect(unsafe_code, reason = "a promise of the caller's, which nothing here needs")]
-    unsafe fn send(&mut self, link: LinkId, parts: &[IoSlice<'_>]) -> Option<SendResult> {
-        let State::Stream(socket) = &self.links[link as usize].state else {
-            return self.send_on_other(link, parts);
+    unsafe fn send(&mut self, index: ConnectionIndex, parts: &[IoSlice<'_>]) -> Option<SendResult> {
+        let State::Stream(socket) = &self.connections[index as usize].state else {
+            return self.send_on_other(index, parts);
         };
         self.syscalls += 1;
         let sent = send(socket, parts);
-        Some(self.send_result(link, offered(parts), sent))
+        Some(self.send_result(index, offered(parts), sent))
     }
 
-    fn send_datagrams(&mut self, link: LinkId, bytes: &[u8], ends: &[u32]) -> SendResult {
-        let Some(socket) = self.links[link as usize].state.socket() else {
+    fn send_datagrams(&mut self, index: ConnectionIndex, bytes: &[u8], ends: &[u32]) -> SendResult {
+        let Some(socket) = self.connections[index as usize].state.socket() else {
             return SendResult { taken: Err(libc::ENOTCONN), at_ns: self.clock.now_ns() };
         };
         let sent = datagrams::send(socket, bytes, ends, &mut self.syscalls);
-        self.other_send_result(link, bytes.len(), sent)
+        self.other_send_result(index, bytes.len(), sent)
     }
 
-    fn close(&mut self, link: LinkId, mode: CloseMode) {
-        match self.links[link as usize].kind {
-            ConnectionKind::Tls => self.with_tunnels(|tunnels| tunnels.close(link, mode)),
-            _ => self.hang_up(link, mode),
+    fn close(&mut self, index: ConnectionIndex, mode: CloseMode) {
+        match self.connections[index as usize].kind {
+            ConnectionKind::Tls => self.with_tunnels(|tunnels| tunnels.close(index, mode)),
+            _ => self.hang_up(index, mode),
         }
     }
 
@@ -686,10 +707,10 @@ impl Io for Epoll {
     fn next(&mut self) -> Option<Completion> {
         while let Some(event) = self.events.get(self.cursor) {
             let (data, flags) = (event.data.u64(), event.flags);
-            let (link, generation) = (data as u32, (data >> 32) as u32);
-            let entry = &mut self.links[link as usize];
+            let (index, generation) = (data as u32, (data >> 32) as u32);
+            let entry = &mut self.connections[index as usize];
             if entry.generation != generation || !matches!(entry.state, State::Stream(_)) {
-                match self.handle_other_event(link, generation) {
+                match self.handle_other_event(index, generation) {
                     None => continue,
                     completion => return completion,
                 }
@@ -698,11 +719,11 @@ impl Io for Epoll {
                 // Reported first, with the event kept for its readable half.
                 self.events[self.cursor].flags = flags.difference(EventFlags::OUT);
                 let at_ns = self.clock.now_ns();
-                return Some(self.completion(link, at_ns, CompletionKind::Writable));
+                return Some(self.completion(index, at_ns, CompletionKind::Writable));
             }
             self.cursor += 1;
             if flags.intersects(EventFlags::IN | ENDED)
-                && let Some(completion) = self.read(link, flags.intersects(ENDED))
+                && let Some(completion) = self.read(index, flags.intersects(ENDED))
             {
                 return Some(completion);
             }
@@ -722,47 +743,47 @@ impl Io for Epoll {
 
     #[cold]
     fn retransmits(&mut self) -> u64 {
-        let open = self.links.iter().filter_map(|link| link.state.socket());
+        let open = self.connections.iter().filter_map(|index| index.state.socket());
         self.retransmits_closed + open.map(socket::retransmits).sum::<u64>()
     }
 
     #[cold]
-    fn shares_cpu(&mut self, link: LinkId) -> Option<bool> {
-        let entry = &self.links[link as usize];
+    fn shares_cpu(&mut self, index: ConnectionIndex) -> Option<bool> {
+        let entry = &self.connections[index as usize];
         let socket = entry.state.socket().filter(|_| entry.state.is_open() && entry.is_local)?;
         self.syscalls += 1;
         socket::shares_cpu(socket)
     }
 
-    fn handshake_ns(&self, link: LinkId) -> Option<u64> {
-        self.tunnels.handshake_ns(link)
+    fn handshake_ns(&self, index: ConnectionIndex) -> Option<u64> {
+        self.tunnels.handshake_ns(index)
     }
 
-    fn connection_error(&self, link: LinkId) -> Option<ConnectionError<'_>> {
-        self.tunnels.connection_error(link)
+    fn connection_error(&self, index: ConnectionIndex) -> Option<ConnectionError<'_>> {
+        self.tunnels.connection_error(index)
     }
 
-    fn send_stamped(&mut self, link: LinkId, parts: &[IoSlice<'_>]) -> SendResult {
-        let Some(socket) = self.links[link as usize].state.socket() else {
+    fn send_stamped(&mut self, index: ConnectionIndex, parts: &[IoSlice<'_>]) -> SendResult {
+        let Some(socket) = self.connections[index as usize].state.socket() else {
             return SendResult { taken: Err(libc::ENOTCONN), at_ns: self.clock.now_ns() };
         };
         self.syscalls += 1;
         let sent = kernel_stamps::send(socket, parts);
-        let result = self.other_send_result(link, offered(parts), sent);
-        let stamps = &mut self.stamps[link as usize];
+        let result = self.other_send_result(index, offered(parts), sent);
+        let stamps = &mut self.stamps[index as usize];
         stamps.awaited = Some(stamps.sent.wrapping_sub(1));
         stamps.transmitted = Transmitted::Unknown;
         result
     }
 
-    fn stamps(&mut self, link: LinkId) -> Stamps {
-        if self.stamps[link as usize].transmitted == Transmitted::Unknown {
-            self.drain_error_queue(link);
+    fn stamps(&mut self, index: ConnectionIndex) -> Stamps {
+        if self.stamps[index as usize].transmitted == Transmitted::Unknown {
+            self.drain_error_queue(index);
         }
-        let stamps = &mut self.stamps[link as usize];
+        let stamps = &mut self.stamps[index as usize];
         stamps.awaited = None;
         // A read that filled the buffer has left bytes behind that may lie in the packet whose stamp it brought.
-        let is_whole = self.links[link as usize].unread_since_ns == 0;
+        let is_whole = self.connections[index as usize].unread_since_ns == 0;
         Stamps {
             transmitted: std::mem::take(&mut stamps.transmitted),
             received_ns: self.control.received_ns().filter(|_| is_whole),

@@ -2,7 +2,7 @@
 
 use super::epoll::Epoll;
 use super::uring::{Shape, Uring};
-use super::{CloseMode, CompletionKind, Gather, Io, LinkId, Until};
+use super::{CloseMode, CompletionKind, ConnectionIndex, Gather, Io, Until};
 use crate::clock::Clock;
 use crate::io::tls::pair;
 use crate::transport::address::Address;
@@ -61,24 +61,27 @@ fn echo_datagrams() -> Address {
 }
 
 /// The bytes sent on a connection, in one piece per datagram.
-fn pieces(link: LinkId, is_by_datagram: bool) -> Vec<Vec<u8>> {
+fn pieces(index: ConnectionIndex, is_by_datagram: bool) -> Vec<Vec<u8>> {
     let (count, len) = if is_by_datagram { (DATAGRAMS, 600) } else { (1, STREAM_BYTES) };
-    (0..count).map(|piece| (0..len).map(|at| (at + 7 * piece + 31 * link as usize) as u8).collect()).collect()
+    (0..count)
+        .map(|piece| (0..len).map(|at| (at + 7 * piece + 31 * index as usize) as u8).collect())
+        .collect()
 }
 
 /// Opens one connection per index and checks that all bytes come back in order, in as many datagrams as were sent.
 fn exchange(io: &mut impl Io, places: &[&Place]) {
-    let is_by_datagram = |link: LinkId| matches!(places[link as usize].address, Address::Datagram(_));
-    let sent: Vec<_> = (0..).zip(places).map(|(link, _)| pieces(link, is_by_datagram(link))).collect();
+    let is_by_datagram =
+        |index: ConnectionIndex| matches!(places[index as usize].address, Address::Datagram(_));
+    let sent: Vec<_> = (0..).zip(places).map(|(index, _)| pieces(index, is_by_datagram(index))).collect();
     let mut taken = vec![0; places.len()];
     let mut back = vec![Vec::new(); places.len()];
     let mut datagrams = vec![0; places.len()];
-    for (link, place) in (0..).zip(places) {
-        io.connect(link, &place.address, place.tls.as_ref()).unwrap();
+    for (index, place) in (0..).zip(places) {
+        io.connect(index, &place.address, place.tls.as_ref()).unwrap();
     }
     let deadline_ns = io.now_ns() + PATIENCE_NS;
     let is_done = |back: &[Vec<u8>]| {
-        (0..).zip(back).all(|(link, back)| back.len() == sent[link as usize].concat().len())
+        (0..).zip(back).all(|(index, back)| back.len() == sent[index as usize].concat().len())
     };
     while !is_done(&back) {
         let now_ns = io.now_ns();
@@ -90,7 +93,7 @@ fn exchange(io: &mut impl Io, places: &[&Place]) {
         );
         io.wait(now_ns, Until::Instant(now_ns + 10_000_000));
         while let Some(completion) = io.next() {
-            let at = completion.link as usize;
+            let at = completion.index as usize;
             let all = sent[at].concat();
             match completion.kind {
                 CompletionKind::Received(chunk) => {
@@ -106,31 +109,37 @@ fn exchange(io: &mut impl Io, places: &[&Place]) {
             if taken[at] == all.len() || matches!(completion.kind, CompletionKind::Sent(_)) {
                 continue;
             }
-            taken[at] += offer(io, completion.link, &sent[at], taken[at], is_by_datagram(completion.link));
+            taken[at] += offer(io, completion.index, &sent[at], taken[at], is_by_datagram(completion.index));
         }
     }
-    for (link, pieces) in (0..).zip(&sent) {
-        assert!(back[link as usize] == pieces.concat(), "link {link}");
-        if is_by_datagram(link) {
-            assert_eq!(datagrams[link as usize], pieces.len(), "link {link}");
+    for (index, pieces) in (0..).zip(&sent) {
+        assert!(back[index as usize] == pieces.concat(), "index {index}");
+        if is_by_datagram(index) {
+            assert_eq!(datagrams[index as usize], pieces.len(), "index {index}");
         }
-        assert_eq!(io.handshake_ns(link).is_some(), places[link as usize].tls.is_some(), "link {link}");
-        io.close(link, CloseMode::Orderly);
+        assert_eq!(io.handshake_ns(index).is_some(), places[index as usize].tls.is_some(), "index {index}");
+        io.close(index, CloseMode::Orderly);
     }
 }
 
 /// Offers the rest of these pieces. Returns how much was taken at once.
 #[expect(unsafe_code, reason = "the seam has it; the bytes outlive the exchange")]
-fn offer(io: &mut impl Io, link: LinkId, pieces: &[Vec<u8>], taken: usize, is_by_datagram: bool) -> usize {
+fn offer(
+    io: &mut impl Io,
+    index: ConnectionIndex,
+    pieces: &[Vec<u8>],
+    taken: usize,
+    is_by_datagram: bool,
+) -> usize {
     // Leaked, so that the kernel may read them late.
     let rest: &'static [u8] = Vec::leak(pieces.concat()[taken..].to_vec());
     if is_by_datagram {
         let len = pieces[0].len();
         let ends: Vec<u32> = (1..=rest.len() / len).map(|count| (count * len) as u32).collect();
-        return io.send_datagrams(link, rest, &ends).taken.unwrap();
+        return io.send_datagrams(index, rest, &ends).taken.unwrap();
     }
     // SAFETY: the bytes are never freed.
-    unsafe { io.send(link, &[IoSlice::new(rest)]) }.map_or(0, |result| result.taken.unwrap())
+    unsafe { io.send(index, &[IoSlice::new(rest)]) }.map_or(0, |result| result.taken.unwrap())
 }
 
 fn check(mut io: impl Io) {
@@ -157,7 +166,7 @@ fn connections_of_every_kind_share_an_epoll() {
 #[test]
 fn connections_of_every_kind_share_a_ring() {
     let shape = Shape {
-        links: 6,
+        connections: 6,
         reply_bytes: 2_000,
         datagrams: 2,
         sockets: SocketOptions::default(),

@@ -22,7 +22,7 @@ use brunt_plan::plan::Plan;
 use std::io::IoSlice;
 
 /// Index of a connection within its worker; connections that follow each other share it.
-pub(crate) type LinkId = u32;
+pub(crate) type ConnectionIndex = u32;
 
 /// How a wait may spend its time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -126,7 +126,7 @@ pub(crate) enum CompletionKind {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Completion {
     /// The connection.
-    pub link: LinkId,
+    pub index: ConnectionIndex,
     /// When the call that brought it returned.
     pub at_ns: u64,
     /// The end of the last poll that could have returned this connection, and did not; after a poll that slept, the
@@ -191,23 +191,28 @@ pub(crate) trait Io {
     /// The clock.
     fn now_ns(&mut self) -> u64;
     /// Begins to connect, over TLS if there is a client of it; `Connected` or `ConnectFailed` follows, or the errno comes at once.
-    fn connect(&mut self, link: LinkId, address: &Address, tls: Option<&TlsClient>) -> Result<(), i32>;
+    fn connect(
+        &mut self,
+        index: ConnectionIndex,
+        address: &Address,
+        tls: Option<&TlsClient>,
+    ) -> Result<(), i32>;
     /// Hands over bytes, in order, as many as are taken without waiting. `None`: they are handed in with the next `submit` or
     /// `wait`, and the result follows; until then there is no other send on this connection.
     ///
     /// # Safety
     /// Where the result is `None`, the bytes stay what and where they are until it has come, or until the next `wait` has returned.
     #[expect(unsafe_code, reason = "the kernel may read the bytes later")]
-    unsafe fn send(&mut self, link: LinkId, parts: &[IoSlice<'_>]) -> Option<SendResult>;
+    unsafe fn send(&mut self, index: ConnectionIndex, parts: &[IoSlice<'_>]) -> Option<SendResult>;
     /// Sends datagrams at once and in order; the first ends at the first of `ends`, and so on. A partial result is
     /// a number of whole datagrams.
-    fn send_datagrams(&mut self, _link: LinkId, _bytes: &[u8], _ends: &[u32]) -> SendResult {
+    fn send_datagrams(&mut self, _index: ConnectionIndex, _bytes: &[u8], _ends: &[u32]) -> SendResult {
         unreachable!("nobody sends datagrams where there are none")
     }
     /// Hands in now what was to be handed in with the next wait. Results may follow.
     fn submit(&mut self) {}
     /// Ends a connection, established or not.
-    fn close(&mut self, link: LinkId, mode: CloseMode);
+    fn close(&mut self, index: ConnectionIndex, mode: CloseMode);
     /// Waits for anything to happen; `now_ns` is the clock, read just before. Returns it at its end.
     fn wait(&mut self, now_ns: u64, until: Until) -> u64;
     /// The next thing that happened; `None` when a new wait is due.
@@ -221,24 +226,24 @@ pub(crate) trait Io {
     fn retransmits(&mut self) -> u64;
     /// Was the last segment received sent from the CPU that this thread runs on? `None` for a peer on another host,
     /// and where the kernel does not report it.
-    fn shares_cpu(&mut self, link: LinkId) -> Option<bool>;
+    fn shares_cpu(&mut self, index: ConnectionIndex) -> Option<bool>;
 
     /// Duration of the TLS handshake of this connection.
-    fn handshake_ns(&self, _link: LinkId) -> Option<u64> {
+    fn handshake_ns(&self, _index: ConnectionIndex) -> Option<u64> {
         None
     }
     /// Why the last connection with this index failed or ended, if more is known than an errno.
-    fn connection_error(&self, _link: LinkId) -> Option<ConnectionError<'_>> {
+    fn connection_error(&self, _index: ConnectionIndex) -> Option<ConnectionError<'_>> {
         None
     }
 
     /// As `send`, at once; the kernel is to note when it hands the last byte to the network. One request at a time.
-    fn send_stamped(&mut self, _link: LinkId, _parts: &[IoSlice<'_>]) -> SendResult {
+    fn send_stamped(&mut self, _index: ConnectionIndex, _parts: &[IoSlice<'_>]) -> SendResult {
         unreachable!("nobody asks for stamps where there are none")
     }
     /// What was noted of the last `send_stamped` on a connection, and of the bytes of the completion that `next` returned
     /// last, which is its.
-    fn stamps(&mut self, _link: LinkId) -> Stamps {
+    fn stamps(&mut self, _index: ConnectionIndex) -> Stamps {
         Stamps::default()
     }
     /// Reads the clock of the timestamps beside our own; where there are none, it is our own.

@@ -7,7 +7,7 @@
 //! used for timestamps, is separate and may be set by the options.
 
 use super::{
-    Chunk, CloseMode, Completion, CompletionKind, Io, LinkId, SendResult, Stamps, Transmitted, Until,
+    Chunk, CloseMode, Completion, CompletionKind, ConnectionIndex, Io, SendResult, Stamps, Transmitted, Until,
 };
 use crate::allocations::allocations;
 use crate::clock::WallReading;
@@ -166,7 +166,7 @@ enum Event {
 /// One connection from its first attempt to its end.
 #[derive(Debug)]
 struct Wire {
-    link: LinkId,
+    index: ConnectionIndex,
     server: usize,
     /// The server's number for it, while it is open there.
     peer: Option<ConnectionId>,
@@ -205,7 +205,7 @@ struct Server {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Attempt {
     pub at_ns: u64,
-    pub link: LinkId,
+    pub index: ConnectionIndex,
     pub server: usize,
 }
 
@@ -214,13 +214,13 @@ pub(crate) struct Attempt {
 pub(crate) struct Sim {
     options: SimOptions,
     /// Deferred sends, and results of submitted ones.
-    deferred: Vec<(LinkId, Vec<u8>)>,
-    handed_in: VecDeque<(LinkId, SendResult)>,
+    deferred: Vec<(ConnectionIndex, Vec<u8>)>,
+    handed_in: VecDeque<(ConnectionIndex, SendResult)>,
     now_ns: u64,
     servers: Vec<Server>,
     wires: Vec<Wire>,
     /// The current connection of each index.
-    links: Vec<Option<WireId>>,
+    connections: Vec<Option<WireId>>,
     /// By time, then in order of their making.
     events: BinaryHeap<Reverse<(u64, u64, Event)>>,
     made: u64,
@@ -242,7 +242,7 @@ pub(crate) struct Sim {
 
 impl Sim {
     /// A world for this many connections; its clock begins at [`EPOCH_NS`].
-    pub(crate) fn new(links: usize, options: SimOptions) -> Self {
+    pub(crate) fn new(connections: usize, options: SimOptions) -> Self {
         let servers = std::iter::once(&options.server).chain(&options.others);
         let server = |core: &CoreOptions| Server {
             core: Core::new(core.clone()),
@@ -256,7 +256,7 @@ impl Sim {
             handed_in: VecDeque::new(),
             now_ns: EPOCH_NS,
             wires: Vec::new(),
-            links: vec![None; links],
+            connections: vec![None; connections],
             events: flushes.collect(),
             options,
             made: 0,
@@ -313,7 +313,7 @@ impl Sim {
 
     /// Does the client still hold this connection?
     fn is_held(&self, wire: WireId) -> bool {
-        self.links[self.wires[wire].link as usize] == Some(wire)
+        self.connections[self.wires[wire].index as usize] == Some(wire)
     }
 
     /// When what leaves the client now is read by the server.
@@ -472,11 +472,11 @@ impl Sim {
         self.make(answered_ns, Event::Answered { wire, errno });
     }
 
-    fn begin_connecting(&mut self, link: LinkId, address: &Address) -> Result<(), i32> {
-        assert_eq!(self.links[link as usize], None, "link {link} is in use");
+    fn begin_connecting(&mut self, index: ConnectionIndex, address: &Address) -> Result<(), i32> {
+        assert_eq!(self.connections[index as usize], None, "index {index} is in use");
         let server = usize::from(address.network().expect("servers have ports here").port()) - 1;
         let attempt = self.attempts.len() as u64;
-        self.attempts.push(Attempt { at_ns: self.now_ns, link, server });
+        self.attempts.push(Attempt { at_ns: self.now_ns, index, server });
         let fault = self.options.connect_faults.iter().find(|fault| fault.hits(attempt));
         let trouble = fault.map(|fault| fault.trouble);
         if let Some(ConnectTrouble::AtOnce(errno)) = trouble {
@@ -484,7 +484,7 @@ impl Sim {
         }
         let wire = self.wires.len();
         self.wires.push(Wire {
-            link,
+            index,
             server,
             peer: None,
             is_established: false,
@@ -494,7 +494,7 @@ impl Sim {
             broken: None,
             transmitted: Transmitted::Unknown,
         });
-        self.links[link as usize] = Some(wire);
+        self.connections[index as usize] = Some(wire);
         let latency_ns = self.options.latency_ns;
         match trouble {
             None => self.make(self.now_ns + latency_ns, Event::AtDoor { wire }),
@@ -506,15 +506,16 @@ impl Sim {
         Ok(())
     }
 
-    fn take_bytes(&mut self, link: LinkId, parts: &[IoSlice<'_>]) -> SendResult {
+    fn take_bytes(&mut self, index: ConnectionIndex, parts: &[IoSlice<'_>]) -> SendResult {
         self.sends += 1;
         if self.options.pauses_in_send && self.is_pause_due() {
             self.stand_still();
         }
         self.now_ns += self.options.send_cost_ns;
         let at_ns = self.now_ns;
-        let Some(wire) = self.links[link as usize].filter(|wire| self.wires[*wire].is_established) else {
-            panic!("bytes for link {link}, which is not connected");
+        let Some(wire) = self.connections[index as usize].filter(|wire| self.wires[*wire].is_established)
+        else {
+            panic!("bytes for index {index}, which is not connected");
         };
         let scripted = self.options.send_fault.filter(|(every, _)| self.sends.is_multiple_of(every.get()));
         if let Some(errno) = self.wires[wire].broken.or(scripted.map(|(_, errno)| errno)) {
@@ -537,8 +538,8 @@ impl Sim {
         SendResult { taken: Ok(taken), at_ns }
     }
 
-    fn end(&mut self, link: LinkId, mode: CloseMode) {
-        if let Some(wire) = self.links[link as usize].take() {
+    fn end(&mut self, index: ConnectionIndex, mode: CloseMode) {
+        if let Some(wire) = self.connections[index as usize].take() {
             // An orderly close follows the sent bytes; a reset overtakes unread ones.
             let at_ns = match mode {
                 CloseMode::Orderly => self.arrival_ns(wire),
@@ -589,10 +590,10 @@ impl Sim {
     }
 
     /// Takes datagrams as long as there is room for them.
-    fn take_datagrams(&mut self, link: LinkId, bytes: &[u8], ends: &[u32]) -> SendResult {
+    fn take_datagrams(&mut self, index: ConnectionIndex, bytes: &[u8], ends: &[u32]) -> SendResult {
         let mut taken = 0;
         for end in ends {
-            let result = self.take_bytes(link, &[IoSlice::new(&bytes[taken..*end as usize])]);
+            let result = self.take_bytes(index, &[IoSlice::new(&bytes[taken..*end as usize])]);
             match result.taken {
                 Ok(1..) => taken = *end as usize,
                 Ok(0) => break,
@@ -604,34 +605,34 @@ impl Sim {
     }
 
     /// Takes bytes now, or with others when they are handed in.
-    fn take_or_defer(&mut self, link: LinkId, parts: &[IoSlice<'_>]) -> Option<SendResult> {
+    fn take_or_defer(&mut self, index: ConnectionIndex, parts: &[IoSlice<'_>]) -> Option<SendResult> {
         if !self.options.defers_sends {
-            return Some(self.take_bytes(link, parts));
+            return Some(self.take_bytes(index, parts));
         }
-        assert!(self.deferred.iter().all(|(of, _)| *of != link), "one send at a time on link {link}");
-        self.deferred.push((link, parts.iter().flat_map(|part| part.to_vec()).collect()));
+        assert!(self.deferred.iter().all(|(of, _)| *of != index), "one send at a time on index {index}");
+        self.deferred.push((index, parts.iter().flat_map(|part| part.to_vec()).collect()));
         None
     }
 
     /// Takes all that was deferred.
     fn hand_in(&mut self) {
         let at_ns = self.now_ns;
-        for (link, bytes) in std::mem::take(&mut self.deferred) {
-            let result = self.take_bytes(link, &[IoSlice::new(&bytes)]);
-            self.handed_in.push_back((link, SendResult { at_ns, ..result }));
+        for (index, bytes) in std::mem::take(&mut self.deferred) {
+            let result = self.take_bytes(index, &[IoSlice::new(&bytes)]);
+            self.handed_in.push_back((index, SendResult { at_ns, ..result }));
         }
     }
 
     fn next_ready(&mut self) -> Option<Completion> {
-        if let Some((link, SendResult { taken, at_ns })) = self.handed_in.pop_front() {
-            return Some(Completion { link, at_ns, polled_ns: at_ns, kind: CompletionKind::Sent(taken) });
+        if let Some((index, SendResult { taken, at_ns })) = self.handed_in.pop_front() {
+            return Some(Completion { index, at_ns, polled_ns: at_ns, kind: CompletionKind::Sent(taken) });
         }
         loop {
             let Ready { wire, kind, bytes, came_ns } = self.ready.pop_front()?;
             if !self.is_held(wire) {
                 continue;
             }
-            let link = self.wires[wire].link;
+            let index = self.wires[wire].index;
             (self.current, self.current_came_ns) = (bytes, came_ns);
             let kind = match kind {
                 CompletionKind::Received(chunk) if self.wires[wire].transmitted != Transmitted::Unknown => {
@@ -640,10 +641,10 @@ impl Sim {
                 kind => kind,
             };
             if let CompletionKind::Closed(_) | CompletionKind::ConnectFailed(_) = kind {
-                self.deferred.retain(|(of, _)| *of != link);
-                self.links[link as usize] = None;
+                self.deferred.retain(|(of, _)| *of != index);
+                self.connections[index as usize] = None;
             }
-            return Some(Completion { link, at_ns: self.now_ns, polled_ns: self.polled_ns, kind });
+            return Some(Completion { index, at_ns: self.now_ns, polled_ns: self.polled_ns, kind });
         }
     }
 
@@ -654,9 +655,9 @@ impl Sim {
     }
 
     /// Sends, and notes when the last byte left.
-    fn take_stamped(&mut self, link: LinkId, parts: &[IoSlice<'_>]) -> SendResult {
-        let result = self.take_bytes(link, parts);
-        if let (Ok(taken), Some(wire)) = (result.taken, self.links[link as usize])
+    fn take_stamped(&mut self, index: ConnectionIndex, parts: &[IoSlice<'_>]) -> SendResult {
+        let result = self.take_bytes(index, parts);
+        if let (Ok(taken), Some(wire)) = (result.taken, self.connections[index as usize])
             && taken > 0
         {
             self.wires[wire].transmitted = Transmitted::At(self.wall_ns(self.now_ns));
@@ -664,8 +665,8 @@ impl Sim {
         result
     }
 
-    fn noted(&mut self, link: LinkId) -> Stamps {
-        let Some(wire) = self.links[link as usize] else { return Stamps::default() };
+    fn noted(&mut self, index: ConnectionIndex) -> Stamps {
+        let Some(wire) = self.connections[index as usize] else { return Stamps::default() };
         Stamps {
             transmitted: std::mem::take(&mut self.wires[wire].transmitted),
             received_ns: Some(self.wall_ns(self.current_came_ns)),
@@ -687,28 +688,33 @@ impl Io for Sim {
         self.now_ns
     }
 
-    fn connect(&mut self, link: LinkId, address: &Address, _: Option<&TlsClient>) -> Result<(), i32> {
-        self.call(|sim| sim.begin_connecting(link, address))
+    fn connect(
+        &mut self,
+        index: ConnectionIndex,
+        address: &Address,
+        _: Option<&TlsClient>,
+    ) -> Result<(), i32> {
+        self.call(|sim| sim.begin_connecting(index, address))
     }
 
     #[expect(unsafe_code, reason = "a promise of the caller's, which nothing here needs")]
-    unsafe fn send(&mut self, link: LinkId, parts: &[IoSlice<'_>]) -> Option<SendResult> {
-        self.call(|sim| sim.take_or_defer(link, parts))
+    unsafe fn send(&mut self, index: ConnectionIndex, parts: &[IoSlice<'_>]) -> Option<SendResult> {
+        self.call(|sim| sim.take_or_defer(index, parts))
     }
 
-    fn send_datagrams(&mut self, link: LinkId, bytes: &[u8], ends: &[u32]) -> SendResult {
-        self.call(|sim| sim.take_datagrams(link, bytes, ends))
+    fn send_datagrams(&mut self, index: ConnectionIndex, bytes: &[u8], ends: &[u32]) -> SendResult {
+        self.call(|sim| sim.take_datagrams(index, bytes, ends))
     }
 
     fn submit(&mut self) {
         self.call(Self::hand_in);
     }
 
-    fn close(&mut self, link: LinkId, mode: CloseMode) {
+    fn close(&mut self, index: ConnectionIndex, mode: CloseMode) {
         self.call(|sim| {
             sim.hand_in();
-            sim.handed_in.retain(|(of, _)| *of != link);
-            sim.end(link, mode);
+            sim.handed_in.retain(|(of, _)| *of != index);
+            sim.end(index, mode);
         });
     }
 
@@ -735,16 +741,16 @@ impl Io for Sim {
         0
     }
 
-    fn shares_cpu(&mut self, _: LinkId) -> Option<bool> {
+    fn shares_cpu(&mut self, _: ConnectionIndex) -> Option<bool> {
         None
     }
 
-    fn send_stamped(&mut self, link: LinkId, parts: &[IoSlice<'_>]) -> SendResult {
-        self.call(|sim| sim.take_stamped(link, parts))
+    fn send_stamped(&mut self, index: ConnectionIndex, parts: &[IoSlice<'_>]) -> SendResult {
+        self.call(|sim| sim.take_stamped(index, parts))
     }
 
-    fn stamps(&mut self, link: LinkId) -> Stamps {
-        self.call(|sim| sim.noted(link))
+    fn stamps(&mut self, index: ConnectionIndex) -> Stamps {
+        self.call(|sim| sim.noted(index))
     }
 
     fn wall(&mut self) -> WallReading {

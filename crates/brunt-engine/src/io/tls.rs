@@ -11,7 +11,7 @@
 pub(crate) mod pair;
 mod tunnel;
 
-use crate::io::{Chunk, CloseMode, Completion, CompletionKind, ConnectionError, LinkId, SendResult};
+use crate::io::{Chunk, CloseMode, Completion, CompletionKind, ConnectionError, ConnectionIndex, SendResult};
 use crate::transport::tls_client::TlsClient;
 use std::collections::VecDeque;
 use std::io::{self, IoSlice};
@@ -30,9 +30,9 @@ pub(crate) trait Wire {
     /// # Safety
     /// As there.
     #[expect(unsafe_code, reason = "the kernel may read the bytes later")]
-    unsafe fn hand_over(&mut self, link: LinkId, records: &[u8]) -> Option<SendResult>;
+    unsafe fn hand_over(&mut self, index: ConnectionIndex, records: &[u8]) -> Option<SendResult>;
     /// Closes the socket of a connection, after submitting its queued sends.
-    fn hang_up(&mut self, link: LinkId, mode: CloseMode);
+    fn hang_up(&mut self, index: ConnectionIndex, mode: CloseMode);
     /// What was read last.
     fn records(&self, chunk: Chunk) -> &[u8];
 }
@@ -59,7 +59,7 @@ enum State {
     Open,
 }
 
-struct Link {
+struct Connection {
     client: TlsClient,
     tunnel: Option<Tunnel>,
     state: State,
@@ -98,7 +98,7 @@ enum HandOver {
 #[derive(Default)]
 pub(crate) struct Tunnels {
     /// By connection; `None` without a tunnel.
-    links: Vec<Option<Box<Link>>>,
+    connections: Vec<Option<Box<Connection>>>,
     /// Bytes of the completion that was returned last.
     plain: Vec<u8>,
     /// Completions to return before the tunnels do anything else.
@@ -107,15 +107,15 @@ pub(crate) struct Tunnels {
 
 impl Tunnels {
     /// A connection is begun, which is to have a tunnel if there is a client for it; nothing is left of the one before.
-    pub(crate) fn begin(&mut self, link: LinkId, client: Option<&TlsClient>) {
-        let at = link as usize;
-        if client.is_some() && self.links.len() <= at {
-            self.links.resize_with(at + 1, || None);
+    pub(crate) fn begin(&mut self, index: ConnectionIndex, client: Option<&TlsClient>) {
+        let at = index as usize;
+        if client.is_some() && self.connections.len() <= at {
+            self.connections.resize_with(at + 1, || None);
             // Of one completion of a socket come three at most: established, bytes, the end.
             self.queued.reserve(4);
         }
         let begun = client.map(|client| {
-            Box::new(Link {
+            Box::new(Connection {
                 client: client.clone(),
                 tunnel: None,
                 state: State::Down,
@@ -124,14 +124,14 @@ impl Tunnels {
                 error: None,
             })
         });
-        if let Some(entry) = self.links.get_mut(at) {
+        if let Some(entry) = self.connections.get_mut(at) {
             *entry = begun;
         }
     }
 
     #[inline]
-    fn of(&mut self, link: LinkId) -> &mut Link {
-        self.links[link as usize].as_mut().expect("begun with a client of TLS")
+    fn of(&mut self, index: ConnectionIndex) -> &mut Connection {
+        self.connections[index as usize].as_mut().expect("begun with a client of TLS")
     }
 
     /// Together with the sockets beneath them.
@@ -153,18 +153,18 @@ impl Tunnels {
         &self.plain
     }
 
-    fn at(&self, link: LinkId) -> Option<&Link> {
-        self.links.get(link as usize)?.as_deref()
+    fn at(&self, index: ConnectionIndex) -> Option<&Connection> {
+        self.connections.get(index as usize)?.as_deref()
     }
 
     /// See [`crate::io::Io::handshake_ns`].
-    pub(crate) fn handshake_ns(&self, link: LinkId) -> Option<u64> {
-        self.at(link)?.handshake_ns
+    pub(crate) fn handshake_ns(&self, index: ConnectionIndex) -> Option<u64> {
+        self.at(index)?.handshake_ns
     }
 
     /// See [`crate::io::Io::connection_error`].
-    pub(crate) fn connection_error(&self, link: LinkId) -> Option<ConnectionError<'_>> {
-        let reason = self.at(link)?.error.as_ref()?;
+    pub(crate) fn connection_error(&self, index: ConnectionIndex) -> Option<ConnectionError<'_>> {
+        let reason = self.at(index)?.error.as_ref()?;
         Some(ConnectionError { words: &reason.words, is_answer: reason.is_answer })
     }
 }
@@ -179,15 +179,15 @@ impl<W: Wire> Over<'_, W> {
     /// Gives the sockets what there is to be sent, unless they are at it.
     #[inline]
     #[expect(unsafe_code, reason = "a promise to the sockets that the bytes stay")]
-    fn hand_over(&mut self, link: LinkId) -> HandOver {
-        let Some(tunnel) = &mut self.tunnels.of(link).tunnel else { return HandOver::Nothing };
+    fn hand_over(&mut self, index: ConnectionIndex) -> HandOver {
+        let Some(tunnel) = &mut self.tunnels.of(index).tunnel else { return HandOver::Nothing };
         let records = tunnel.take_off();
         if records.is_empty() {
             return HandOver::Nothing;
         }
         // SAFETY: a tunnel leaves these bytes what and where they are until it is told that they were sent; and it is dropped only
         // with its connection, which `Wire::hang_up` ends after handing in what was queued on it, or after the sockets.
-        let result = unsafe { self.wire.hand_over(link, records) };
+        let result = unsafe { self.wire.hand_over(index, records) };
         match result {
             None => HandOver::Later,
             Some(result) => {
@@ -198,50 +198,50 @@ impl<W: Wire> Over<'_, W> {
     }
 
     /// Sends records of the library itself, for which no result is reported.
-    fn hand_over_own(&mut self, link: LinkId) {
-        if let HandOver::Now(SendResult { taken: Err(errno), at_ns }) = self.hand_over(link) {
-            self.fail(link, at_ns, errno);
+    fn hand_over_own(&mut self, index: ConnectionIndex) {
+        if let HandOver::Now(SendResult { taken: Err(errno), at_ns }) = self.hand_over(index) {
+            self.fail(index, at_ns, errno);
         }
     }
 
-    fn tell(&mut self, link: LinkId, at_ns: u64, kind: CompletionKind) {
-        self.tunnels.queued.push_back(Completion { link, at_ns, polled_ns: at_ns, kind });
+    fn tell(&mut self, index: ConnectionIndex, at_ns: u64, kind: CompletionKind) {
+        self.tunnels.queued.push_back(Completion { index, at_ns, polled_ns: at_ns, kind });
     }
 
     /// Ends a connection, established or not, and closes its socket.
-    fn end(&mut self, link: LinkId, at_ns: u64, errno: Option<i32>) {
-        self.wire.hang_up(link, CloseMode::Orderly);
-        let kind = match self.tunnels.of(link).state {
+    fn end(&mut self, index: ConnectionIndex, at_ns: u64, errno: Option<i32>) {
+        self.wire.hang_up(index, CloseMode::Orderly);
+        let kind = match self.tunnels.of(index).state {
             State::Open => CompletionKind::Closed(errno),
             State::Down | State::Handshaking { .. } => {
                 CompletionKind::ConnectFailed(errno.unwrap_or(TLS_ERRNO))
             }
         };
-        self.reset(link);
-        self.tell(link, at_ns, kind);
+        self.reset(index);
+        self.tell(index, at_ns, kind);
     }
 
-    fn fail(&mut self, link: LinkId, at_ns: u64, errno: i32) {
-        self.end(link, at_ns, Some(errno));
+    fn fail(&mut self, index: ConnectionIndex, at_ns: u64, errno: i32) {
+        self.end(index, at_ns, Some(errno));
     }
 
-    fn reset(&mut self, link: LinkId) {
-        let entry = self.tunnels.of(link);
+    fn reset(&mut self, index: ConnectionIndex) {
+        let entry = self.tunnels.of(index);
         (entry.tunnel, entry.state, entry.owed) = (None, State::Down, Owed::Nothing);
     }
 
     /// Begins the handshake.
-    fn begin_handshake(&mut self, link: LinkId, at_ns: u64) {
-        let entry = self.tunnels.of(link);
+    fn begin_handshake(&mut self, index: ConnectionIndex, at_ns: u64) {
+        let entry = self.tunnels.of(index);
         entry.state = State::Handshaking { since_ns: at_ns, is_heard: false };
         match Tunnel::begin(&entry.client) {
             Ok(tunnel) => {
                 entry.tunnel = Some(tunnel);
-                self.hand_over_own(link);
+                self.hand_over_own(index);
             }
             Err(error) => {
                 entry.error = Some(Reason::answer(&error));
-                self.fail(link, at_ns, TLS_ERRNO);
+                self.fail(index, at_ns, TLS_ERRNO);
             }
         }
     }
@@ -249,9 +249,9 @@ impl<W: Wire> Over<'_, W> {
     /// Records came in, or parts of some.
     #[inline]
     fn receive(&mut self, completion: Completion, chunk: Chunk) {
-        let Completion { link, at_ns, polled_ns, .. } = completion;
-        let Tunnels { links, plain, .. } = &mut *self.tunnels;
-        let Some(entry) = &mut links[link as usize] else { return };
+        let Completion { index, at_ns, polled_ns, .. } = completion;
+        let Tunnels { connections, plain, .. } = &mut *self.tunnels;
+        let Some(entry) = &mut connections[index as usize] else { return };
         let Some(tunnel) = &mut entry.tunnel else { return };
         if let State::Handshaking { is_heard, .. } = &mut entry.state {
             *is_heard = true;
@@ -261,12 +261,12 @@ impl<W: Wire> Over<'_, W> {
         let has_own = tunnel.has_waiting();
         let speaks = !plain.is_empty();
         if speaks {
-            self.note_handshake(link, at_ns, speaks);
+            self.note_handshake(index, at_ns, speaks);
         }
-        if !self.tunnels.plain.is_empty() && self.tunnels.of(link).state == State::Open {
+        if !self.tunnels.plain.is_empty() && self.tunnels.of(index).state == State::Open {
             let chunk = Chunk::decrypted(self.tunnels.plain.len());
             self.tunnels.queued.push_back(Completion {
-                link,
+                index,
                 at_ns,
                 polled_ns,
                 kind: CompletionKind::Received(chunk),
@@ -274,22 +274,22 @@ impl<W: Wire> Over<'_, W> {
         }
         // Sends what the handshake, a key update or an alert requires. Only now, because it may fail, and the bytes
         // received came before.
-        let handed = if has_own { self.hand_over(link) } else { HandOver::Nothing };
+        let handed = if has_own { self.hand_over(index) } else { HandOver::Nothing };
         let failed = match handed {
             HandOver::Now(SendResult { taken: Err(errno), at_ns }) => Some((errno, at_ns)),
             HandOver::Now(_) | HandOver::Later | HandOver::Nothing => None,
         };
         if failed.is_none() {
-            self.note_handshake(link, at_ns, speaks);
+            self.note_handshake(index, at_ns, speaks);
         }
         match (received, failed) {
             (Ok(false), None) => {}
-            (Ok(false), Some((errno, at_ns))) => self.fail(link, at_ns, errno),
+            (Ok(false), Some((errno, at_ns))) => self.fail(index, at_ns, errno),
             // The reason is known; that the peer took no answer adds nothing.
-            (Ok(true), _) => self.handle_peer_end(link, at_ns, None),
+            (Ok(true), _) => self.handle_peer_end(index, at_ns, None),
             (Err(error), _) => {
-                self.tunnels.of(link).error = Some(Reason::answer(&error));
-                self.fail(link, at_ns, TLS_ERRNO);
+                self.tunnels.of(index).error = Some(Reason::answer(&error));
+                self.fail(index, at_ns, TLS_ERRNO);
             }
         }
     }
@@ -297,34 +297,34 @@ impl<W: Wire> Over<'_, W> {
     /// Queues `Connected` once the handshake is over and its last message was taken, which data from the peer
     /// proves.
     #[inline]
-    fn note_handshake(&mut self, link: LinkId, at_ns: u64, speaks: bool) {
-        let entry = self.tunnels.of(link);
+    fn note_handshake(&mut self, index: ConnectionIndex, at_ns: u64, speaks: bool) {
+        let entry = self.tunnels.of(index);
         if let (State::Handshaking { since_ns, .. }, Some(tunnel)) = (entry.state, &entry.tunnel)
             && !tunnel.is_handshaking()
             && (speaks || tunnel.is_all_accepted())
         {
             entry.state = State::Open;
             entry.handshake_ns = Some(at_ns.saturating_sub(since_ns));
-            self.tell(link, at_ns, CompletionKind::Connected);
+            self.tell(index, at_ns, CompletionKind::Connected);
         }
     }
 
     /// The peer has ended a connection. A missing close_notify is no failure: replies carry their length, so a
     /// truncation is noticed.
-    fn handle_peer_end(&mut self, link: LinkId, at_ns: u64, errno: Option<i32>) {
-        let entry = self.tunnels.of(link);
+    fn handle_peer_end(&mut self, index: ConnectionIndex, at_ns: u64, errno: Option<i32>) {
+        let entry = self.tunnels.of(index);
         if entry.state != State::Open {
             let how =
                 errno.map_or(String::new(), |errno| format!(" ({})", io::Error::from_raw_os_error(errno)));
             let words = format!("connection closed during the handshake{how}{PLAIN_HINT}");
             entry.error = Some(Reason { words, is_answer: false });
         }
-        self.end(link, at_ns, errno);
+        self.end(index, at_ns, errno);
     }
 
     /// How much of what the worker offered counts as taken. If it is not all, there will be room.
-    fn accept_sent(&mut self, link: LinkId) -> usize {
-        let entry = self.tunnels.of(link);
+    fn accept_sent(&mut self, index: ConnectionIndex) -> usize {
+        let entry = self.tunnels.of(index);
         let Some(tunnel) = &mut entry.tunnel else { return 0 };
         let plain = tunnel.take_accepted();
         entry.owed = if tunnel.is_ahead() { Owed::Room } else { Owed::Nothing };
@@ -332,50 +332,50 @@ impl<W: Wire> Over<'_, W> {
     }
 
     /// The sockets have answered to what they were given.
-    fn sent(&mut self, link: LinkId, at_ns: u64, taken: Result<usize, i32>) {
-        let entry = self.tunnels.of(link);
+    fn sent(&mut self, index: ConnectionIndex, at_ns: u64, taken: Result<usize, i32>) {
+        let entry = self.tunnels.of(index);
         let Some(tunnel) = &mut entry.tunnel else { return };
         tunnel.sent(taken.unwrap_or(0));
         match (taken, entry.owed) {
-            (Err(errno), Owed::Result) => self.tell(link, at_ns, CompletionKind::Sent(Err(errno))),
-            (Err(errno), _) => self.fail(link, at_ns, errno),
+            (Err(errno), Owed::Result) => self.tell(index, at_ns, CompletionKind::Sent(Err(errno))),
+            (Err(errno), _) => self.fail(index, at_ns, errno),
             (Ok(_), Owed::Result) => {
-                let plain = self.accept_sent(link);
-                self.tell(link, at_ns, CompletionKind::Sent(Ok(plain)));
-                if self.tunnels.of(link).owed == Owed::Nothing {
-                    self.go_on(link);
+                let plain = self.accept_sent(index);
+                self.tell(index, at_ns, CompletionKind::Sent(Ok(plain)));
+                if self.tunnels.of(index).owed == Owed::Nothing {
+                    self.go_on(index);
                 }
             }
             // Otherwise the socket reports it.
-            (Ok(_), Owed::Room) if tunnel.is_all_accepted() => self.make_room(link, at_ns),
+            (Ok(_), Owed::Room) if tunnel.is_all_accepted() => self.make_room(index, at_ns),
             (Ok(_), Owed::Room) => {}
             (Ok(_), Owed::Nothing) => {
-                self.go_on(link);
-                self.note_handshake(link, at_ns, false);
+                self.go_on(index);
+                self.note_handshake(index, at_ns, false);
             }
         }
     }
 
     /// Sends records that were made meanwhile, unless the socket is full and will report room.
-    fn go_on(&mut self, link: LinkId) {
-        if self.tunnels.of(link).tunnel.as_ref().is_some_and(Tunnel::is_all_accepted) {
-            self.hand_over_own(link);
+    fn go_on(&mut self, index: ConnectionIndex) {
+        if self.tunnels.of(index).tunnel.as_ref().is_some_and(Tunnel::is_all_accepted) {
+            self.hand_over_own(index);
         }
     }
 
-    fn make_room(&mut self, link: LinkId, at_ns: u64) {
-        self.tunnels.of(link).owed = Owed::Nothing;
-        self.tell(link, at_ns, CompletionKind::Writable);
+    fn make_room(&mut self, index: ConnectionIndex, at_ns: u64) {
+        self.tunnels.of(index).owed = Owed::Nothing;
+        self.tell(index, at_ns, CompletionKind::Writable);
     }
 
     /// A socket has room for more.
-    fn writable(&mut self, link: LinkId, at_ns: u64) {
-        match self.tunnels.of(link).owed {
+    fn writable(&mut self, index: ConnectionIndex, at_ns: u64) {
+        match self.tunnels.of(index).owed {
             // The worker offers what it had offered.
-            Owed::Room => self.make_room(link, at_ns),
+            Owed::Room => self.make_room(index, at_ns),
             Owed::Nothing | Owed::Result => {
-                self.hand_over_own(link);
-                self.note_handshake(link, at_ns, false);
+                self.hand_over_own(index);
+                self.note_handshake(index, at_ns, false);
             }
         }
     }
@@ -383,17 +383,17 @@ impl<W: Wire> Over<'_, W> {
     /// Handles a completion of a socket; [`Tunnels::next_queued`] returns what it means for the worker.
     #[inline]
     pub(crate) fn take(&mut self, completion: Completion) {
-        let Completion { link, at_ns, kind, .. } = completion;
+        let Completion { index, at_ns, kind, .. } = completion;
         match kind {
             CompletionKind::Received(chunk) | CompletionKind::Stamped(chunk) => {
                 self.receive(completion, chunk)
             }
-            CompletionKind::Sent(taken) => self.sent(link, at_ns, taken),
-            CompletionKind::Writable => self.writable(link, at_ns),
-            CompletionKind::Connected => self.begin_handshake(link, at_ns),
-            CompletionKind::Closed(errno) => self.handle_peer_end(link, at_ns, errno),
+            CompletionKind::Sent(taken) => self.sent(index, at_ns, taken),
+            CompletionKind::Writable => self.writable(index, at_ns),
+            CompletionKind::Connected => self.begin_handshake(index, at_ns),
+            CompletionKind::Closed(errno) => self.handle_peer_end(index, at_ns, errno),
             CompletionKind::ConnectFailed(_) => {
-                self.reset(link);
+                self.reset(index);
                 self.tunnels.queued.push_back(completion);
             }
         }
@@ -401,8 +401,8 @@ impl<W: Wire> Over<'_, W> {
 
     /// As [`crate::io::Io::send`]; the bytes are encrypted at once.
     #[inline]
-    pub(crate) fn send(&mut self, link: LinkId, parts: &[IoSlice<'_>]) -> Option<SendResult> {
-        let entry = self.tunnels.of(link);
+    pub(crate) fn send(&mut self, index: ConnectionIndex, parts: &[IoSlice<'_>]) -> Option<SendResult> {
+        let entry = self.tunnels.of(index);
         let Some(tunnel) = entry.tunnel.as_mut().filter(|_| entry.state == State::Open) else {
             return Some(SendResult { taken: Err(libc::ENOTCONN), at_ns: self.wire.clock_ns() });
         };
@@ -417,26 +417,26 @@ impl<W: Wire> Over<'_, W> {
             entry.owed = Owed::Room;
             return Some(SendResult { taken: Ok(0), at_ns: self.wire.clock_ns() });
         }
-        match self.hand_over(link) {
+        match self.hand_over(index) {
             HandOver::Later => {
-                self.tunnels.of(link).owed = Owed::Result;
+                self.tunnels.of(index).owed = Owed::Result;
                 None
             }
             HandOver::Now(SendResult { taken: Ok(_), at_ns }) => {
-                Some(SendResult { taken: Ok(self.accept_sent(link)), at_ns })
+                Some(SendResult { taken: Ok(self.accept_sent(index)), at_ns })
             }
             HandOver::Now(broken) => Some(broken),
             // It was offered again, and has accepted meanwhile.
             HandOver::Nothing => {
-                let taken = self.accept_sent(link);
+                let taken = self.accept_sent(index);
                 Some(SendResult { taken: Ok(taken), at_ns: self.wire.clock_ns() })
             }
         }
     }
 
     /// As [`crate::io::Io::close`].
-    pub(crate) fn close(&mut self, link: LinkId, mode: CloseMode) {
-        let entry = self.tunnels.of(link);
+    pub(crate) fn close(&mut self, index: ConnectionIndex, mode: CloseMode) {
+        let entry = self.tunnels.of(index);
         if let State::Handshaking { is_heard, .. } = entry.state {
             // The worker has waited long enough.
             let step = if is_heard { "finish the handshake in time" } else { "answer the handshake in time" };
@@ -446,11 +446,11 @@ impl<W: Wire> Over<'_, W> {
         if let (Some(tunnel), State::Open, CloseMode::Orderly) = (&mut entry.tunnel, entry.state, mode) {
             tunnel.send_close_notify();
             // As good as it goes: where it is not taken, the end comes without a word.
-            let _ = self.hand_over(link);
+            let _ = self.hand_over(index);
         }
-        self.wire.hang_up(link, mode);
-        self.reset(link);
-        self.tunnels.queued.retain(|completion| completion.link != link);
+        self.wire.hang_up(index, mode);
+        self.reset(index);
+        self.tunnels.queued.retain(|completion| completion.index != index);
     }
 }
 
@@ -500,13 +500,13 @@ mod tests {
         }
 
         #[expect(unsafe_code, reason = "the seam has it; nothing is read here")]
-        unsafe fn hand_over(&mut self, _link: LinkId, records: &[u8]) -> Option<SendResult> {
+        unsafe fn hand_over(&mut self, _index: ConnectionIndex, records: &[u8]) -> Option<SendResult> {
             self.sends += 1;
             let taken = if self.sends == 1 { Ok(records.len()) } else { Err(libc::EPIPE) };
             Some(SendResult { taken, at_ns: 7 })
         }
 
-        fn hang_up(&mut self, _link: LinkId, _how: CloseMode) {}
+        fn hang_up(&mut self, _index: ConnectionIndex, _mode: CloseMode) {}
 
         fn records(&self, _chunk: Chunk) -> &[u8] {
             SAID
@@ -525,7 +525,7 @@ mod tests {
     fn the_reason_outlives_an_unsent_alert() {
         let options = TlsOptions { is_insecure: true, ..TlsOptions::default() };
         let client = TlsSettings::read(&options).unwrap().toward("cache").unwrap();
-        let came = |kind| Completion { link: 0, at_ns: 7, polled_ns: 7, kind };
+        let came = |kind| Completion { index: 0, at_ns: 7, polled_ns: 7, kind };
         let said = Chunk { start: 0, len: SAID.len() };
         let coming = [came(CompletionKind::Connected), came(CompletionKind::Received(said))].into();
         let mut tls = Driven::new(Rude { sends: 0, coming }, &client);

@@ -12,8 +12,8 @@ pub(crate) mod probe;
 
 use super::poll_time::{has_slept, seen_until_ns};
 use super::{
-    Chunk, CloseMode, Completion, CompletionKind, ConnectionError, ConnectionKind, Gather, Io, LinkId,
-    SendResult, Until,
+    Chunk, CloseMode, Completion, CompletionKind, ConnectionError, ConnectionIndex, ConnectionKind, Gather,
+    Io, SendResult, Until,
 };
 use crate::clock::Clock;
 use crate::io::tls::{Over, Tunnels, Wire};
@@ -68,8 +68,8 @@ enum EntryKind {
 }
 
 /// The user data of an entry: index, kind, generation.
-fn user_data(link: LinkId, kind: EntryKind, generation: u32) -> u64 {
-    u64::from(link) | (kind as u64) << 32 | u64::from(generation) << (64 - GENERATION_BITS)
+fn user_data(index: ConnectionIndex, kind: EntryKind, generation: u32) -> u64 {
+    u64::from(index) | (kind as u64) << 32 | u64::from(generation) << (64 - GENERATION_BITS)
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -89,7 +89,7 @@ impl State {
 }
 
 #[derive(Debug)]
-struct Link {
+struct Connection {
     socket: Option<Socket>,
     state: State,
     kind: ConnectionKind,
@@ -117,7 +117,7 @@ enum CurrentBytes {
 /// A send without a reported result.
 #[derive(Clone, Copy, Debug)]
 struct PendingSend {
-    link: LinkId,
+    index: ConnectionIndex,
     generation: u32,
     offered: usize,
     /// Bytes taken or an errno; all, unless a completion reports otherwise.
@@ -140,7 +140,7 @@ pub(crate) struct Uring {
     sockets: SocketOptions,
     gather: Gather,
     clock: Clock,
-    links: Vec<Link>,
+    connections: Vec<Connection>,
     open: u32,
     /// Completions of the last enter, and the next one to handle.
     arrived: Vec<cqueue::Entry>,
@@ -152,7 +152,7 @@ pub(crate) struct Uring {
     messages: Vec<Message>,
     messages_used: usize,
     /// Connections, with their generations, for which no buffer was free.
-    starved: Vec<(LinkId, u32)>,
+    starved: Vec<(ConnectionIndex, u32)>,
     current_bytes: CurrentBytes,
     /// The end of the last enter.
     entered_ns: u64,
@@ -174,7 +174,7 @@ pub(crate) struct Uring {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Shape {
     /// Number of connections.
-    pub links: usize,
+    pub connections: usize,
     /// Bytes of replies in flight on a connection.
     pub reply_bytes: usize,
     /// Connections that are UDP sockets, where each receive completion is a datagram.
@@ -186,7 +186,7 @@ pub(crate) struct Shape {
 impl Shape {
     /// How many receive buffers of which size.
     fn buffers(self) -> (u16, usize) {
-        let streams = self.links - self.datagrams;
+        let streams = self.connections - self.datagrams;
         // A datagram has a buffer of its own, and those of a reply come together.
         let of_datagrams = self.datagrams * self.reply_bytes.div_ceil(DATAGRAM_BYTES_MAX);
         let of_stream = self.reply_bytes.clamp(BUFFER_MIN, BUFFER_MAX).next_power_of_two();
@@ -204,7 +204,8 @@ impl Uring {
     /// A backend for a worker; to be called on its thread, which is the only one that may use it.
     #[expect(unsafe_code, reason = "the kernel is given memory to write to")]
     pub(crate) fn new(shape: Shape, clock: Clock) -> io::Result<Self> {
-        let completions = (shape.links * 2).next_power_of_two().clamp(4 * SUBMISSIONS as usize, 1 << 16);
+        let completions =
+            (shape.connections * 2).next_power_of_two().clamp(4 * SUBMISSIONS as usize, 1 << 16);
         let ring = IoUring::builder()
             .setup_single_issuer()
             .setup_defer_taskrun()
@@ -212,12 +213,12 @@ impl Uring {
             .setup_submit_all()
             .setup_cqsize(completions as u32)
             .build(SUBMISSIONS)?;
-        ring.submitter().register_files_sparse(shape.links.max(1) as u32)?;
+        ring.submitter().register_files_sparse(shape.connections.max(1) as u32)?;
         let (count, size) = shape.buffers();
         // SAFETY: `pool` is declared behind `ring`, so that it is dropped after it, and `drop` ends whatever is under way.
         let pool = unsafe { Pool::register(&ring.submitter(), count, size)? };
         let now_ns = clock.now_ns();
-        let link = |_| Link {
+        let index = |_| Connection {
             socket: None,
             state: State::Closed,
             kind: ConnectionKind::Stream,
@@ -233,16 +234,16 @@ impl Uring {
             sockets: shape.sockets,
             gather: shape.gather,
             clock,
-            links: (0..shape.links).map(link).collect(),
+            connections: (0..shape.connections).map(index).collect(),
             open: 0,
             arrived: Vec::with_capacity(completions),
             cursor: 0,
-            sends: Vec::with_capacity(shape.links),
+            sends: Vec::with_capacity(shape.connections),
             handed_in: 0,
             told: 0,
             messages: (0..MESSAGES).map(|_| Message::EMPTY).collect(),
             messages_used: 0,
-            starved: Vec::with_capacity(shape.links),
+            starved: Vec::with_capacity(shape.connections),
             current_bytes: CurrentBytes::Nothing,
             entered_ns: now_ns,
             polled_ns: now_ns,
@@ -256,10 +257,10 @@ impl Uring {
     }
 
     /// Registers a socket.
-    fn hold(&mut self, link: LinkId, socket: Socket, state: State) -> io::Result<()> {
+    fn hold(&mut self, index: ConnectionIndex, socket: Socket, state: State) -> io::Result<()> {
         self.syscalls += 1;
-        self.ring.submitter().register_files_update(link, &[socket.as_raw_fd()])?;
-        let entry = &mut self.links[link as usize];
+        self.ring.submitter().register_files_update(index, &[socket.as_raw_fd()])?;
+        let entry = &mut self.connections[index as usize];
         entry.generation = (entry.generation + 1) % (1 << GENERATION_BITS);
         entry.state = state;
         entry.socket = Some(socket);
@@ -268,9 +269,9 @@ impl Uring {
     }
 
     /// Registers a socket that is connected already.
-    fn adopt(&mut self, link: LinkId, socket: Socket) -> io::Result<()> {
-        self.hold(link, socket, State::Stream)?;
-        self.receive(link);
+    fn adopt(&mut self, index: ConnectionIndex, socket: Socket) -> io::Result<()> {
+        self.hold(index, socket, State::Stream)?;
+        self.receive(index);
         Ok(())
     }
 
@@ -291,18 +292,18 @@ impl Uring {
     }
 
     /// Starts a multishot receive.
-    fn receive(&mut self, link: LinkId) {
-        let entry = &self.links[link as usize];
+    fn receive(&mut self, index: ConnectionIndex) {
+        let entry = &self.connections[index as usize];
         let kind = if entry.kind == ConnectionKind::Tls { EntryKind::Records } else { EntryKind::Receive };
-        let data = user_data(link, kind, entry.generation);
-        self.push(&opcode::RecvMulti::new(Fixed(link), GROUP).build().user_data(data));
+        let data = user_data(index, kind, entry.generation);
+        self.push(&opcode::RecvMulti::new(Fixed(index), GROUP).build().user_data(data));
     }
 
     /// Polls once for room.
-    fn await_room(&mut self, link: LinkId, kind: EntryKind) {
-        let entry = &self.links[link as usize];
-        let data = user_data(link, kind, entry.generation);
-        self.push(&opcode::PollAdd::new(Fixed(link), libc::POLLOUT as u32).build().user_data(data));
+    fn await_room(&mut self, index: ConnectionIndex, kind: EntryKind) {
+        let entry = &self.connections[index as usize];
+        let data = user_data(index, kind, entry.generation);
+        self.push(&opcode::PollAdd::new(Fixed(index), libc::POLLOUT as u32).build().user_data(data));
     }
 
     // ---- entering -----------------------------------------------------------------------------------------------------
@@ -346,8 +347,8 @@ impl Uring {
     fn collect(&mut self) {
         for entry in self.ring.completion() {
             if (entry.user_data() >> 32) as u8 == EntryKind::Send as u8 {
-                let link = &self.links[entry.user_data() as u32 as usize];
-                if let Some(send) = link.send.filter(|_| is_of(&entry, link)) {
+                let index = &self.connections[entry.user_data() as u32 as usize];
+                if let Some(send) = index.send.filter(|_| is_of(&entry, index)) {
                     let taken = entry.result();
                     self.sends[send as usize].taken = match -taken {
                         libc::EAGAIN | libc::EINTR => Ok(0),
@@ -382,10 +383,10 @@ impl Uring {
     #[inline]
     fn next_send(&mut self) -> Option<Completion> {
         while self.told < self.handed_in {
-            let PendingSend { link, generation, offered, taken, at_ns } = self.sends[self.told];
+            let PendingSend { index, generation, offered, taken, at_ns } = self.sends[self.told];
             self.told += 1;
             let is_last = self.told == self.sends.len();
-            let entry = &mut self.links[link as usize];
+            let entry = &mut self.connections[index as usize];
             let is_current = entry.generation == generation;
             if is_current {
                 entry.send = None;
@@ -396,10 +397,10 @@ impl Uring {
             }
             if is_current {
                 if matches!(taken, Ok(taken) if taken < offered) {
-                    self.await_room(link, EntryKind::Room);
+                    self.await_room(index, EntryKind::Room);
                 }
-                let sent = Completion { link, at_ns, polled_ns: at_ns, kind: CompletionKind::Sent(taken) };
-                if self.links[link as usize].kind != ConnectionKind::Tls {
+                let sent = Completion { index, at_ns, polled_ns: at_ns, kind: CompletionKind::Sent(taken) };
+                if self.connections[index as usize].kind != ConnectionKind::Tls {
                     return Some(sent);
                 }
                 if let Some(completion) = self.pass(sent) {
@@ -410,28 +411,28 @@ impl Uring {
         None
     }
 
-    fn completion(&self, link: LinkId, kind: CompletionKind) -> Completion {
-        Completion { link, at_ns: self.entered_ns, polled_ns: self.polled_ns, kind }
+    fn completion(&self, index: ConnectionIndex, kind: CompletionKind) -> Completion {
+        Completion { index, at_ns: self.entered_ns, polled_ns: self.polled_ns, kind }
     }
 
     /// Turns an entry of the current connection into a completion.
     #[inline]
-    fn take(&mut self, link: LinkId, entry: &cqueue::Entry) -> Option<Completion> {
+    fn take(&mut self, index: ConnectionIndex, entry: &cqueue::Entry) -> Option<Completion> {
         match entry.user_data() >> 32 & 0xff {
-            kind if kind == EntryKind::Receive as u64 => self.received(link, entry),
-            _ => self.take_other(link, entry),
+            kind if kind == EntryKind::Receive as u64 => self.received(index, entry),
+            _ => self.take_other(index, entry),
         }
     }
 
     /// Handles entries other than received bytes.
     #[inline(never)]
-    fn take_other(&mut self, link: LinkId, entry: &cqueue::Entry) -> Option<Completion> {
+    fn take_other(&mut self, index: ConnectionIndex, entry: &cqueue::Entry) -> Option<Completion> {
         let completion = match entry.user_data() >> 32 & 0xff {
-            kind if kind == EntryKind::Connect as u64 => self.finish_connecting(link),
-            kind if kind == EntryKind::Records as u64 => self.received(link, entry)?,
-            _ => self.completion(link, CompletionKind::Writable),
+            kind if kind == EntryKind::Connect as u64 => self.finish_connecting(index),
+            kind if kind == EntryKind::Records as u64 => self.received(index, entry)?,
+            _ => self.completion(index, CompletionKind::Writable),
         };
-        if self.links[link as usize].kind == ConnectionKind::Tls {
+        if self.connections[index as usize].kind == ConnectionKind::Tls {
             self.pass(completion)
         } else {
             Some(completion)
@@ -459,19 +460,19 @@ impl Uring {
 
     /// Bytes came in, or will come no more.
     #[inline]
-    fn received(&mut self, link: LinkId, arrived: &cqueue::Entry) -> Option<Completion> {
+    fn received(&mut self, index: ConnectionIndex, arrived: &cqueue::Entry) -> Option<Completion> {
         let result = arrived.result();
         let is_redirected = cqueue::more(arrived.flags());
-        let entry = &mut self.links[link as usize];
+        let entry = &mut self.connections[index as usize];
         let polled_ns = if entry.unread_since_ns == 0 { self.polled_ns } else { entry.unread_since_ns };
         if let (1.., CurrentBytes::Buffer(buffer)) = (result, self.current_bytes) {
             entry.unread_since_ns = if cqueue::sock_nonempty(arrived.flags()) { polled_ns } else { 0 };
             if !is_redirected {
-                self.receive(link);
+                self.receive(index);
             }
             let chunk = Chunk { start: self.pool.start(buffer), len: result as usize };
             return Some(Completion {
-                link,
+                index,
                 at_ns: self.entered_ns,
                 polled_ns,
                 kind: CompletionKind::Received(chunk),
@@ -481,25 +482,25 @@ impl Uring {
             // The bytes are still in the socket. Buffers return as the worker goes on, so the receive is restarted
             // with the next wait.
             entry.unread_since_ns = polled_ns;
-            self.starved.push((link, entry.generation));
+            self.starved.push((index, entry.generation));
             return None;
         }
         if entry.kind == ConnectionKind::Datagrams && result == 0 {
             // Not the end, but a datagram without a byte.
             if !is_redirected {
-                self.receive(link);
+                self.receive(index);
             }
             let kind = CompletionKind::Received(Chunk { start: 0, len: 0 });
-            return Some(Completion { link, at_ns: self.entered_ns, polled_ns, kind });
+            return Some(Completion { index, at_ns: self.entered_ns, polled_ns, kind });
         }
-        self.hang_up(link, CloseMode::Orderly);
+        self.hang_up(index, CloseMode::Orderly);
         let errno = (result < 0).then_some(-result);
-        Some(Completion { link, at_ns: self.entered_ns, polled_ns, kind: CompletionKind::Closed(errno) })
+        Some(Completion { index, at_ns: self.entered_ns, polled_ns, kind: CompletionKind::Closed(errno) })
     }
 
     /// A connecting socket became ready: established or failed.
-    fn finish_connecting(&mut self, link: LinkId) -> Completion {
-        let entry = &mut self.links[link as usize];
+    fn finish_connecting(&mut self, index: ConnectionIndex) -> Completion {
+        let entry = &mut self.connections[index as usize];
         self.syscalls += Established::SYSCALLS;
         let established = entry.socket.as_ref().map_or(Err(libc::EBADF), socket::established);
         self.entered_ns = self.clock.now_ns();
@@ -508,13 +509,13 @@ impl Uring {
                 entry.state = if entry.kind == ConnectionKind::Stream { State::Stream } else { State::Other };
                 entry.is_local = is_local;
                 self.open += 1;
-                self.receive(link);
-                self.completion(link, CompletionKind::Connected)
+                self.receive(index);
+                self.completion(index, CompletionKind::Connected)
             }
             Err(errno) => {
                 // Closed at once: a connection to itself would keep the port from the server.
-                self.hang_up(link, CloseMode::Reset);
-                self.completion(link, CompletionKind::ConnectFailed(errno))
+                self.hang_up(index, CloseMode::Reset);
+                self.completion(index, CompletionKind::ConnectFailed(errno))
             }
         }
     }
@@ -537,8 +538,8 @@ impl Message {
 
 /// Does this entry belong to the current connection with its index?
 #[inline]
-fn is_of(entry: &cqueue::Entry, link: &Link) -> bool {
-    (entry.user_data() >> (64 - GENERATION_BITS)) as u32 == link.generation
+fn is_of(entry: &cqueue::Entry, index: &Connection) -> bool {
+    (entry.user_data() >> (64 - GENERATION_BITS)) as u32 == index.generation
 }
 
 impl Wire for Uring {
@@ -547,19 +548,19 @@ impl Wire for Uring {
     }
 
     #[expect(unsafe_code, reason = "the trait's")]
-    unsafe fn hand_over(&mut self, link: LinkId, records: &[u8]) -> Option<SendResult> {
-        if !self.links[link as usize].state.is_open() {
+    unsafe fn hand_over(&mut self, index: ConnectionIndex, records: &[u8]) -> Option<SendResult> {
+        if !self.connections[index as usize].state.is_open() {
             return Some(SendResult { taken: Err(libc::ENOTCONN), at_ns: self.clock.now_ns() });
         }
         // SAFETY: the caller's promise.
-        unsafe { self.queue(link, &[IoSlice::new(records)]) };
+        unsafe { self.queue(index, &[IoSlice::new(records)]) };
         None
     }
 
-    fn hang_up(&mut self, link: LinkId, mode: CloseMode) {
+    fn hang_up(&mut self, index: ConnectionIndex, mode: CloseMode) {
         // Queued sends go out first.
         self.submit();
-        let entry = &mut self.links[link as usize];
+        let entry = &mut self.connections[index as usize];
         let Some(socket) = entry.socket.take() else { return };
         self.open -= u32::from(entry.state.is_open());
         entry.state = State::Closed;
@@ -568,10 +569,10 @@ impl Wire for Uring {
         // A new generation at once, so that entries already fetched for this connection are recognised as stale.
         entry.generation = (entry.generation + 1) % (1 << GENERATION_BITS);
         // A pending entry would keep the socket open. That there is none is no error.
-        let _ = self.ring.submitter().register_sync_cancel(None, CancelBuilder::fd(Fixed(link)).all());
+        let _ = self.ring.submitter().register_sync_cancel(None, CancelBuilder::fd(Fixed(index)).all());
         self.syscalls += 3;
-        let emptied = self.ring.submitter().register_files_update(link, &[-1]);
-        debug_assert!(emptied.is_ok(), "the table has a place for every link: {emptied:?}");
+        let emptied = self.ring.submitter().register_files_update(index, &[-1]);
+        debug_assert!(emptied.is_ok(), "the table has a place for every index: {emptied:?}");
         self.retransmits_closed += socket::retransmits(&socket);
         if mode == CloseMode::Reset {
             self.syscalls += 1;
@@ -590,34 +591,39 @@ impl Io for Uring {
         self.clock.now_ns()
     }
 
-    fn connect(&mut self, link: LinkId, address: &Address, tls: Option<&TlsClient>) -> Result<(), i32> {
-        debug_assert_eq!(self.links[link as usize].state, State::Closed);
-        self.tunnels.begin(link, tls);
+    fn connect(
+        &mut self,
+        index: ConnectionIndex,
+        address: &Address,
+        tls: Option<&TlsClient>,
+    ) -> Result<(), i32> {
+        debug_assert_eq!(self.connections[index as usize].state, State::Closed);
+        self.tunnels.begin(index, tls);
         let errno_of = |error: io::Error| error.raw_os_error().unwrap_or(libc::EIO);
         self.syscalls += 5;
         let socket = socket::connect(address, &self.sockets).map_err(errno_of)?;
-        self.hold(link, socket, State::Connecting).map_err(errno_of)?;
-        self.links[link as usize].kind = ConnectionKind::of(address, tls, false);
-        self.await_room(link, EntryKind::Connect);
+        self.hold(index, socket, State::Connecting).map_err(errno_of)?;
+        self.connections[index as usize].kind = ConnectionKind::of(address, tls, false);
+        self.await_room(index, EntryKind::Connect);
         Ok(())
     }
 
     #[inline]
     #[expect(unsafe_code, reason = "the trait's")]
-    unsafe fn send(&mut self, link: LinkId, parts: &[IoSlice<'_>]) -> Option<SendResult> {
-        if self.links[link as usize].state == State::Stream {
+    unsafe fn send(&mut self, index: ConnectionIndex, parts: &[IoSlice<'_>]) -> Option<SendResult> {
+        if self.connections[index as usize].state == State::Stream {
             // SAFETY: the caller's promise.
-            unsafe { self.queue(link, parts) };
+            unsafe { self.queue(index, parts) };
             return None;
         }
         // SAFETY: the caller's promise.
-        unsafe { self.send_on_other(link, parts) }
+        unsafe { self.send_on_other(index, parts) }
     }
 
     /// By a system call of its own, which reports how many were taken: of several ring entries one may fail and the
     /// next succeed.
-    fn send_datagrams(&mut self, link: LinkId, bytes: &[u8], ends: &[u32]) -> SendResult {
-        let Some(socket) = &self.links[link as usize].socket else {
+    fn send_datagrams(&mut self, index: ConnectionIndex, bytes: &[u8], ends: &[u32]) -> SendResult {
+        let Some(socket) = &self.connections[index as usize].socket else {
             return SendResult { taken: Err(libc::ENOTCONN), at_ns: self.clock.now_ns() };
         };
         let taken = match datagrams::send(socket, bytes, ends, &mut self.syscalls) {
@@ -625,7 +631,7 @@ impl Io for Uring {
             sent => sent.map_err(Errno::raw_os_error),
         };
         if matches!(taken, Ok(taken) if taken < bytes.len()) {
-            self.await_room(link, EntryKind::Room);
+            self.await_room(index, EntryKind::Room);
         }
         SendResult { taken, at_ns: self.clock.now_ns() }
     }
@@ -636,10 +642,10 @@ impl Io for Uring {
         }
     }
 
-    fn close(&mut self, link: LinkId, mode: CloseMode) {
-        match self.links[link as usize].kind {
-            ConnectionKind::Tls => self.with_tunnels(|tunnels| tunnels.close(link, mode)),
-            _ => self.hang_up(link, mode),
+    fn close(&mut self, index: ConnectionIndex, mode: CloseMode) {
+        match self.connections[index as usize].kind {
+            ConnectionKind::Tls => self.with_tunnels(|tunnels| tunnels.close(index, mode)),
+            _ => self.hang_up(index, mode),
         }
     }
 
@@ -655,9 +661,9 @@ impl Io for Uring {
         let mut enter_ns = now_ns;
         self.arrived.clear();
         self.cursor = 0;
-        while let Some((link, generation)) = self.starved.pop() {
-            if self.links[link as usize].generation == generation {
-                self.receive(link);
+        while let Some((index, generation)) = self.starved.pop() {
+            if self.connections[index as usize].generation == generation {
+                self.receive(index);
             }
         }
         let until_ns = match until {
@@ -713,9 +719,9 @@ impl Io for Uring {
             self.take_back();
             self.current_bytes =
                 cqueue::buffer_select(entry.flags()).map_or(CurrentBytes::Nothing, CurrentBytes::Buffer);
-            let link = entry.user_data() as u32;
-            if is_of(&entry, &self.links[link as usize])
-                && let Some(completion) = self.take(link, &entry)
+            let index = entry.user_data() as u32;
+            if is_of(&entry, &self.connections[index as usize])
+                && let Some(completion) = self.take(index, &entry)
             {
                 return Some(completion);
             }
@@ -734,24 +740,24 @@ impl Io for Uring {
 
     #[cold]
     fn retransmits(&mut self) -> u64 {
-        let open = self.links.iter().filter_map(|link| link.socket.as_ref());
+        let open = self.connections.iter().filter_map(|index| index.socket.as_ref());
         self.retransmits_closed + open.map(socket::retransmits).sum::<u64>()
     }
 
     #[cold]
-    fn shares_cpu(&mut self, link: LinkId) -> Option<bool> {
-        let entry = &self.links[link as usize];
+    fn shares_cpu(&mut self, index: ConnectionIndex) -> Option<bool> {
+        let entry = &self.connections[index as usize];
         let socket = entry.socket.as_ref().filter(|_| entry.state.is_open() && entry.is_local)?;
         self.syscalls += 1;
         socket::shares_cpu(socket)
     }
 
-    fn handshake_ns(&self, link: LinkId) -> Option<u64> {
-        self.tunnels.handshake_ns(link)
+    fn handshake_ns(&self, index: ConnectionIndex) -> Option<u64> {
+        self.tunnels.handshake_ns(index)
     }
 
-    fn connection_error(&self, link: LinkId) -> Option<ConnectionError<'_>> {
-        self.tunnels.connection_error(link)
+    fn connection_error(&self, index: ConnectionIndex) -> Option<ConnectionError<'_>> {
+        self.tunnels.connection_error(index)
     }
 }
 
@@ -762,28 +768,28 @@ impl Uring {
     /// As of [`Io::send`].
     #[inline(always)]
     #[expect(unsafe_code, reason = "the kernel reads the bytes later")]
-    unsafe fn queue(&mut self, link: LinkId, parts: &[IoSlice<'_>]) {
+    unsafe fn queue(&mut self, index: ConnectionIndex, parts: &[IoSlice<'_>]) {
         if self.messages_used == MESSAGES || self.ring.submission().is_full() {
             self.hand_in();
         }
-        let entry = &mut self.links[link as usize];
+        let entry = &mut self.connections[index as usize];
         // A second one would hand in the bytes of the first again.
         assert!(entry.send.is_none(), "one send at a time");
         let generation = entry.generation;
         entry.send = Some(self.sends.len() as u32);
         let offered = parts.iter().map(|part| part.len()).sum();
-        let data = user_data(link, EntryKind::Send, generation);
+        let data = user_data(index, EntryKind::Send, generation);
         // Taken whole or failing at once with the number of bytes taken; only a failure makes a completion.
         let flags = libc::MSG_NOSIGNAL | libc::MSG_DONTWAIT | libc::MSG_WAITALL;
         let submission = match parts {
-            [only] => opcode::Send::new(Fixed(link), only.as_ptr(), only.len() as u32).flags(flags).build(),
+            [only] => opcode::Send::new(Fixed(index), only.as_ptr(), only.len() as u32).flags(flags).build(),
             parts => {
                 let header = self.message(parts);
-                opcode::SendMsg::new(Fixed(link), header).flags(flags as u32).build()
+                opcode::SendMsg::new(Fixed(index), header).flags(flags as u32).build()
             }
         };
         self.push(&submission.user_data(data).flags(squeue::Flags::SKIP_SUCCESS));
-        self.sends.push(PendingSend { link, generation, offered, taken: Ok(offered), at_ns: 0 });
+        self.sends.push(PendingSend { index, generation, offered, taken: Ok(offered), at_ns: 0 });
     }
 
     /// As [`Io::send`], on a connection that is no open plain stream.
@@ -792,13 +798,13 @@ impl Uring {
     /// As there.
     #[inline(never)]
     #[expect(unsafe_code, reason = "the kernel may read the bytes later")]
-    unsafe fn send_on_other(&mut self, link: LinkId, parts: &[IoSlice<'_>]) -> Option<SendResult> {
-        let entry = &self.links[link as usize];
+    unsafe fn send_on_other(&mut self, index: ConnectionIndex, parts: &[IoSlice<'_>]) -> Option<SendResult> {
+        let entry = &self.connections[index as usize];
         match (entry.kind, entry.state) {
-            (ConnectionKind::Tls, _) => self.with_tunnels(|tunnels| tunnels.send(link, parts)),
+            (ConnectionKind::Tls, _) => self.with_tunnels(|tunnels| tunnels.send(index, parts)),
             (_, State::Other) => {
                 // SAFETY: the caller's promise.
-                unsafe { self.queue(link, parts) };
+                unsafe { self.queue(index, parts) };
                 None
             }
             _ => Some(SendResult { taken: Err(libc::ENOTCONN), at_ns: self.clock.now_ns() }),

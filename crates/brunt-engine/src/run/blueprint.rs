@@ -197,7 +197,7 @@ impl Blueprint {
     /// A worker's connections of each class. Connection `c` of a path goes to server `c` modulo their number, so
     /// that servers share connections evenly over all workers; with placement by thread all go to the worker's
     /// server.
-    fn links(&self, shard: &Shard) -> Vec<ClassConnections> {
+    fn connections_of(&self, shard: &Shard) -> Vec<ClassConnections> {
         let mut next = 0;
         let mut to_server = |own: &ClassShard, server: u32, of: u32| {
             let only = self.plan.placement.of_worker(own.part.index, of);
@@ -234,14 +234,15 @@ impl Blueprint {
     }
 
     /// Class and server of every connection, by index.
-    fn connection_plans(&self, links: &[ClassConnections]) -> Vec<ConnectionPlan> {
+    fn connection_plans(&self, class_connections: &[ClassConnections]) -> Vec<ConnectionPlan> {
         let mut plans = Vec::new();
-        for class in (0..links.len()).filter(|class| self.plan.connection_owner(*class) == *class) {
-            for (of_path, path) in links[class].iter().zip(&self.paths[class]) {
+        for class in (0..class_connections.len()).filter(|class| self.plan.connection_owner(*class) == *class)
+        {
+            for (of_path, path) in class_connections[class].iter().zip(&self.paths[class]) {
                 for (range, server) in of_path.iter().zip(&path.servers) {
                     let by_datagram = path.transport == Transport::Udp;
-                    let link = ConnectionPlan { class: class as u16, server: *server, by_datagram };
-                    plans.extend(std::iter::repeat_n(link, range.len()));
+                    let index = ConnectionPlan { class: class as u16, server: *server, by_datagram };
+                    plans.extend(std::iter::repeat_n(index, range.len()));
                 }
             }
         }
@@ -255,8 +256,8 @@ impl Blueprint {
 
     /// A worker's connections of this transport.
     fn connections_by(&self, shard: &Shard, transport: Transport) -> usize {
-        let links = self.links(shard);
-        let own = links
+        let class_connections = self.connections_of(shard);
+        let own = class_connections
             .iter()
             .zip(&self.paths)
             .enumerate()
@@ -312,7 +313,7 @@ impl Blueprint {
         let reply = |class: &Class| reply_bytes_max(class).saturating_mul(class.depth as usize);
         let reply_bytes = self.plan.classes.iter().map(reply).max().unwrap_or(0);
         uring::Shape {
-            links: connection_count(&self.plan, shard),
+            connections: connection_count(&self.plan, shard),
             reply_bytes,
             datagrams: self.connections_by(shard, Transport::Udp),
             sockets: self.plan.sockets,
@@ -390,14 +391,16 @@ fn path_of(paths: &[ClassPath], kind: OpKind) -> usize {
 }
 
 /// Routes of a worker for a class.
-fn routes_of(class: &Class, links: &ClassConnections) -> usize {
+fn routes_of(class: &Class, class_connections: &ClassConnections) -> usize {
     match class.sessions {
-        SessionScope::Worker => links.iter().map(Vec::len).sum(),
-        SessionScope::Connection => count_of(links),
+        SessionScope::Worker => class_connections.iter().map(Vec::len).sum(),
+        SessionScope::Connection => count_of(class_connections),
         SessionScope::Client { connections } => {
-            let clients = links.iter().map(|of_path| of_path.iter().map(|range| range.len()).sum::<usize>());
+            let clients = class_connections
+                .iter()
+                .map(|of_path| of_path.iter().map(|range| range.len()).sum::<usize>());
             let clients = clients.max().unwrap_or(0) / connections as usize;
-            clients * links.iter().map(Vec::len).sum::<usize>()
+            clients * class_connections.iter().map(Vec::len).sum::<usize>()
         }
     }
 }
@@ -430,9 +433,9 @@ pub(crate) fn build<C: Codec, I: Io>(
     may_spin: bool,
 ) -> Worker<C, I> {
     let plan = &blueprint.plan;
-    let links = blueprint.links(&shard);
+    let class_connections = blueprint.connections_of(&shard);
     let preload_depth = blueprint.preload_depth(&shard);
-    let bounds = Capacities::of(blueprint, &links, preload_depth);
+    let bounds = Capacities::of(blueprint, &class_connections, preload_depth);
     let (keys_max, key_bytes_max, value_copied) = blueprint.longest_request();
     let samples_max = share_of(plan.samples_max, shard.part.index, shard.part.of) as usize;
     let recording = Recording::new(
@@ -449,10 +452,10 @@ pub(crate) fn build<C: Codec, I: Io>(
             .max(codec.connection_setup().bytes.len())
             + if blueprint.board.is_some() { ASKING.len() } else { 0 },
         codec,
-        links: blueprint.connection_plans(&links),
+        connections: blueprint.connection_plans(&class_connections),
         servers: blueprint.endpoints.len(),
         busy: BusyPeriods::new(blueprint.busy.clone()),
-        lifetimes: lifetimes(blueprint, &shard, &links),
+        lifetimes: lifetimes(blueprint, &shard, &class_connections),
         keys_max,
         key_bytes_max,
         in_flight_max: bounds.in_flight,
@@ -466,9 +469,10 @@ pub(crate) fn build<C: Codec, I: Io>(
         has_windows: plan.classes.iter().any(|class| class.popularity.window().is_some()),
         audits: Audit::all(plan, shard.part),
     });
-    let preload_lanes = blueprint.preload_lanes(&shard, &links, preload_depth);
+    let preload_lanes = blueprint.preload_lanes(&shard, &class_connections, preload_depth);
     let shared = blueprint.clone();
-    let make_lanes: MakeLanes = Box::new(move |window| shared.schedule_lanes(&shard, &links, window));
+    let make_lanes: MakeLanes =
+        Box::new(move |window| shared.schedule_lanes(&shard, &class_connections, window));
     Worker::new(WorkerParts {
         io,
         traffic,
@@ -488,16 +492,18 @@ pub(crate) fn build<C: Codec, I: Io>(
 }
 
 /// A worker's connections of a class.
-fn count_of(links: &ClassConnections) -> usize {
-    links.iter().flatten().map(|range| range.len()).sum()
+fn count_of(class_connections: &ClassConnections) -> usize {
+    class_connections.iter().flatten().map(|range| range.len()).sum()
 }
 
-fn lifetimes(blueprint: &Blueprint, shard: &Shard, links: &[ClassConnections]) -> Vec<Lifetimes> {
+fn lifetimes(blueprint: &Blueprint, shard: &Shard, class_connections: &[ClassConnections]) -> Vec<Lifetimes> {
     let of_class = |(class, own): (usize, &ClassShard)| {
         let mut by_server = vec![0..0; blueprint.endpoints.len()];
         // Lifetimes exist with a single path only.
-        for (range, server) in
-            links[class].iter().flatten().zip(blueprint.paths[class].iter().flat_map(|path| &path.servers))
+        for (range, server) in class_connections[class]
+            .iter()
+            .flatten()
+            .zip(blueprint.paths[class].iter().flat_map(|path| &path.servers))
         {
             by_server[usize::from(*server)] = range.clone();
         }
@@ -578,8 +584,8 @@ mod tests {
         let shards = brunt_plan::shard::shards(&plan);
         let blueprint = Blueprint::new(plan, endpoints, DataSets::ToStore);
         let of_worker = |shard: &Shard| {
-            let plans = blueprint.connection_plans(&blueprint.links(shard));
-            plans.iter().map(|link| link.server).collect()
+            let plans = blueprint.connection_plans(&blueprint.connections_of(shard));
+            plans.iter().map(|index| index.server).collect()
         };
         shards.iter().map(of_worker).collect()
     }

@@ -269,8 +269,8 @@ fn canned(plan: &Plan, shard: &Shard, interface: Interface, time: Time) -> Canne
     let class = &plan.classes[0];
     let keyspace = KeyGenerator::new(&plan.data_sets()[0], plan.data_seed);
     let payload = Payload::new(plan.data_seed, keyspace.value_len_max());
-    let links = shard.classes[0].connections.len();
-    Canned::new(plan.protocol, links, class.depth as usize, keyspace, &payload, interface, time)
+    let connections = shard.classes[0].connections.len();
+    Canned::new(plan.protocol, connections, class.depth as usize, keyspace, &payload, interface, time)
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@ use super::{Kept, MS, SECOND, START_AHEAD_NS, TURNS_MAX, US, endpoints, plan};
 use crate::allocations::allocations;
 use crate::codecs::resp_codec;
 use crate::io::sim::EPOCH_NS;
-use crate::io::{Chunk, CloseMode, Completion, CompletionKind, Io, LinkId, SendResult, Until};
+use crate::io::{Chunk, CloseMode, Completion, CompletionKind, ConnectionIndex, Io, SendResult, Until};
 use crate::run::blueprint::{Blueprint, DataSets, build};
 use crate::state::hash_slots::{SharedSlotMap, TRY_AGAIN_NS};
 use crate::state::recording::Exchange;
@@ -79,9 +79,9 @@ struct World {
     now_ns: u64,
     script: Script,
     heard: Vec<Asked>,
-    /// The node of each link, and whether it stands behind an `ASKING`.
-    links: Vec<(u16, bool)>,
-    coming: BTreeMap<(u64, usize), (LinkId, CompletionKind, Vec<u8>)>,
+    /// The node of each connection, and whether it stands behind an `ASKING`.
+    connections: Vec<(u16, bool)>,
+    coming: BTreeMap<(u64, usize), (ConnectionIndex, CompletionKind, Vec<u8>)>,
     made: usize,
     current: Vec<u8>,
     /// Which nodes answer nothing any more.
@@ -91,13 +91,13 @@ struct World {
 }
 
 impl World {
-    fn make(&mut self, link: LinkId, what: CompletionKind, bytes: Vec<u8>) {
+    fn make(&mut self, index: ConnectionIndex, what: CompletionKind, bytes: Vec<u8>) {
         self.made += 1;
-        self.coming.insert((self.now_ns + WAY_NS, self.made), (link, what, bytes));
+        self.coming.insert((self.now_ns + WAY_NS, self.made), (index, what, bytes));
     }
 
-    fn answer(&mut self, link: LinkId, words: Vec<String>) {
-        let (node, asking) = &mut self.links[link as usize];
+    fn answer(&mut self, index: ConnectionIndex, words: Vec<String>) {
+        let (node, asking) = &mut self.connections[index as usize];
         let asked = Asked { node: *node, at_ns: self.now_ns, words, asking: std::mem::take(asking) };
         *asking = asked.name() == "ASKING";
         let said = if *asking { None } else { (self.script)(&asked, &self.heard) };
@@ -110,7 +110,7 @@ impl World {
         if !self.silent[usize::from(asked.node)] {
             let reply = said.map_or_else(right, |error| format!("-{error}\r\n"));
             let what = CompletionKind::Received(Chunk { start: 0, len: reply.len() });
-            self.make(link, what, reply.into_bytes());
+            self.make(index, what, reply.into_bytes());
         }
         self.heard.push(asked);
     }
@@ -145,27 +145,32 @@ impl Io for World {
         self.now_ns
     }
 
-    fn connect(&mut self, link: LinkId, address: &Address, _: Option<&TlsClient>) -> Result<(), i32> {
+    fn connect(
+        &mut self,
+        index: ConnectionIndex,
+        address: &Address,
+        _: Option<&TlsClient>,
+    ) -> Result<(), i32> {
         let before = allocations();
-        self.links[link as usize] = (address.network().unwrap().port() - 1, false);
-        self.make(link, CompletionKind::Connected, Vec::new());
+        self.connections[index as usize] = (address.network().unwrap().port() - 1, false);
+        self.make(index, CompletionKind::Connected, Vec::new());
         self.allocations += allocations() - before;
         Ok(())
     }
 
     #[expect(unsafe_code, reason = "a promise of the caller's, which nothing here needs")]
-    unsafe fn send(&mut self, link: LinkId, parts: &[IoSlice<'_>]) -> Option<SendResult> {
+    unsafe fn send(&mut self, index: ConnectionIndex, parts: &[IoSlice<'_>]) -> Option<SendResult> {
         let before = allocations();
         let bytes: Vec<u8> = parts.iter().flat_map(|part| part.iter().copied()).collect();
-        commands(&bytes).into_iter().for_each(|words| self.answer(link, words));
+        commands(&bytes).into_iter().for_each(|words| self.answer(index, words));
         let taken = bytes.len();
         drop(bytes);
         self.allocations += allocations() - before;
         Some(SendResult { taken: Ok(taken), at_ns: self.now_ns })
     }
 
-    fn close(&mut self, link: LinkId, _: CloseMode) {
-        self.coming.retain(|_, (held, ..)| *held != link);
+    fn close(&mut self, index: ConnectionIndex, _: CloseMode) {
+        self.coming.retain(|_, (held, ..)| *held != index);
     }
 
     fn wait(&mut self, _: u64, until: Until) -> u64 {
@@ -181,10 +186,10 @@ impl Io for World {
     fn next(&mut self) -> Option<Completion> {
         let before = allocations();
         let first = self.coming.first_entry().filter(|entry| entry.key().0 <= self.now_ns)?;
-        let (link, what, bytes) = first.remove();
+        let (index, what, bytes) = first.remove();
         self.current = bytes;
         self.allocations += allocations() - before;
-        Some(Completion { link, at_ns: self.now_ns, polled_ns: self.now_ns, kind: what })
+        Some(Completion { index, at_ns: self.now_ns, polled_ns: self.now_ns, kind: what })
     }
 
     fn bytes(&self, chunk: Chunk) -> &[u8] {
@@ -199,7 +204,7 @@ impl Io for World {
         0
     }
 
-    fn shares_cpu(&mut self, _: LinkId) -> Option<bool> {
+    fn shares_cpu(&mut self, _: ConnectionIndex) -> Option<bool> {
         None
     }
 }
@@ -262,12 +267,12 @@ fn run(toml: &str, script: Script) -> Ended {
     let nodes = nodes.map(|(host, port)| NodeAddress { host: host.to_owned(), port }).collect();
     let board = Arc::new(SharedSlotMap::new(nodes, &map()));
     let shard = shards(&plan).remove(0);
-    let links = shard.classes.iter().map(|class| class.connections.len()).sum();
+    let connections = shard.classes.iter().map(|class| class.connections.len()).sum();
     let io = World {
         now_ns: EPOCH_NS,
         script,
         heard: Vec::new(),
-        links: vec![(0, false); links],
+        connections: vec![(0, false); connections],
         coming: BTreeMap::new(),
         made: 0,
         current: Vec::new(),

@@ -20,9 +20,17 @@ fn worker(toml: &str, options: SimOptions) -> Worker<RespCodec, Sim> {
     let shard = shards(&plan).remove(0);
     let blueprint = Arc::new(Blueprint::new(plan, endpoints, DataSets::ToStore));
     let (exchange, _filled, _spares) = Exchange::new(&blueprint.layout);
-    let links = shard.classes.iter().map(|class| class.connections.len()).sum();
+    let connections = shard.classes.iter().map(|class| class.connections.len()).sum();
     let codec = crate::codecs::resp_codec(&blueprint.plan, blueprint.plan.protocol).unwrap();
-    build(&blueprint, shard, Arc::new(Orders::default()), exchange, codec, Sim::new(links, options), true)
+    build(
+        &blueprint,
+        shard,
+        Arc::new(Orders::default()),
+        exchange,
+        codec,
+        Sim::new(connections, options),
+        true,
+    )
 }
 
 /// Turns until something is told.

@@ -6,7 +6,7 @@
 use super::{Kept, MS, SECOND, START_AHEAD_NS, TURNS_MAX, US, endpoints, plan};
 use crate::io::canned::{Canned, Interface, Time};
 use crate::io::sim::EPOCH_NS;
-use crate::io::{Chunk, CloseMode, Completion, CompletionKind, Io, LinkId, SendResult, Until};
+use crate::io::{Chunk, CloseMode, Completion, CompletionKind, ConnectionIndex, Io, SendResult, Until};
 use crate::run::blueprint::{Blueprint, DataSets, build};
 use crate::state::recording::Exchange;
 use crate::transport::address::Address;
@@ -54,8 +54,8 @@ struct Scripted {
     /// Replies come in pieces of so many bytes.
     piece_bytes: usize,
     /// What is on its way, by when it comes; of the same instant in the order of sending.
-    coming: BTreeMap<(u64, usize), (LinkId, Vec<u8>)>,
-    connecting: VecDeque<LinkId>,
+    coming: BTreeMap<(u64, usize), (ConnectionIndex, Vec<u8>)>,
+    connecting: VecDeque<ConnectionIndex>,
     current: Vec<u8>,
 }
 
@@ -79,28 +79,28 @@ impl Io for Scripted {
         self.now_ns
     }
 
-    fn connect(&mut self, link: LinkId, _: &Address, _: Option<&TlsClient>) -> Result<(), i32> {
+    fn connect(&mut self, index: ConnectionIndex, _: &Address, _: Option<&TlsClient>) -> Result<(), i32> {
         self.connections += 1;
-        self.connecting.push_back(link);
+        self.connecting.push_back(index);
         Ok(())
     }
 
     #[expect(unsafe_code, reason = "a promise of the caller's, which nothing here needs")]
-    unsafe fn send(&mut self, link: LinkId, parts: &[IoSlice<'_>]) -> Option<SendResult> {
+    unsafe fn send(&mut self, index: ConnectionIndex, parts: &[IoSlice<'_>]) -> Option<SendResult> {
         let bytes: Vec<u8> = parts.iter().flat_map(|part| part.iter().copied()).collect();
         for (after_ns, bytes) in (self.answers)(self.connections - 1, &bytes) {
             for piece in bytes.chunks(self.piece_bytes) {
                 let order = self.coming.len();
                 let order =
                     (order..).find(|order| !self.coming.contains_key(&(self.now_ns + after_ns, *order)));
-                self.coming.insert((self.now_ns + after_ns, order.unwrap()), (link, piece.to_vec()));
+                self.coming.insert((self.now_ns + after_ns, order.unwrap()), (index, piece.to_vec()));
             }
         }
         Some(SendResult { taken: Ok(bytes.len()), at_ns: self.now_ns })
     }
 
-    fn close(&mut self, link: LinkId, _: CloseMode) {
-        self.coming.retain(|_, (held, _)| *held != link);
+    fn close(&mut self, index: ConnectionIndex, _: CloseMode) {
+        self.coming.retain(|_, (held, _)| *held != index);
     }
 
     fn wait(&mut self, _: u64, until: Until) -> u64 {
@@ -116,16 +116,16 @@ impl Io for Scripted {
     }
 
     fn next(&mut self) -> Option<Completion> {
-        let (link, what) = match self.connecting.pop_front() {
-            Some(link) => (link, CompletionKind::Connected),
+        let (index, what) = match self.connecting.pop_front() {
+            Some(index) => (index, CompletionKind::Connected),
             None => {
                 let first = self.coming.first_entry().filter(|entry| entry.key().0 <= self.now_ns)?;
-                let (link, bytes) = first.remove();
+                let (index, bytes) = first.remove();
                 self.current = bytes;
-                (link, CompletionKind::Received(Chunk { start: 0, len: self.current.len() }))
+                (index, CompletionKind::Received(Chunk { start: 0, len: self.current.len() }))
             }
         };
-        Some(Completion { link, at_ns: self.now_ns, polled_ns: self.now_ns, kind: what })
+        Some(Completion { index, at_ns: self.now_ns, polled_ns: self.now_ns, kind: what })
     }
 
     fn bytes(&self, chunk: Chunk) -> &[u8] {
@@ -140,7 +140,7 @@ impl Io for Scripted {
         0
     }
 
-    fn shares_cpu(&mut self, _: LinkId) -> Option<bool> {
+    fn shares_cpu(&mut self, _: ConnectionIndex) -> Option<bool> {
         None
     }
 }

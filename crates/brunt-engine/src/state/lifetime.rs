@@ -19,7 +19,7 @@ pub(crate) struct Lifetimes {
     /// Failed attempts count towards the total.
     counts_attempts: bool,
     /// Its connections, numbered within the worker.
-    pub links: Range<u32>,
+    pub connections: Range<u32>,
     /// This worker's open_schedule among those of all, where they have a schedule.
     open_schedule: Option<Arrivals>,
     /// Ordinal within the class of the next established connection, and the step to the one after it.
@@ -46,7 +46,7 @@ impl Lifetimes {
         by_server: &[Range<u32>],
     ) -> Self {
         let own = by_server.iter().filter(|range| !range.is_empty());
-        let links = own.clone().map(|range| range.start).min().unwrap_or(0)
+        let connections = own.clone().map(|range| range.start).min().unwrap_or(0)
             ..own.map(|range| range.end).max().unwrap_or(0);
         let arrival = class.lifetime.connect_arrival.as_ref().unwrap_or(&Arrival::Uniform);
         let open_schedule = |rate| Arrivals::of_connects(arrival, rate, Portion::even(shard.part), seed, id);
@@ -58,7 +58,7 @@ impl Lifetimes {
             idle: by_server.iter().map(|range| VecDeque::with_capacity(range.len())).collect(),
             turn: 0,
             up: 0,
-            links,
+            connections,
             next_ordinal: u64::from(shard.part.index),
             ordinal_step: u64::from(shard.part.of),
             start_ns: u64::MAX,
@@ -101,8 +101,8 @@ impl Lifetimes {
     }
 
     /// Adds a connection that waits to be opened.
-    pub(crate) fn add_idle(&mut self, link: u32, server: u16) {
-        self.idle[usize::from(server)].push_back(link);
+    pub(crate) fn add_idle(&mut self, index: u32, server: u16) {
+        self.idle[usize::from(server)].push_back(index);
     }
 
     /// The idle connection to open next; servers take turns.
@@ -180,11 +180,11 @@ impl Lifetimes {
 
     /// When a connection established at `now_ns` expires. The first ones, which begin together, get a fraction
     /// each, so that their ends are spread.
-    pub(crate) fn retire_ns(&self, link: u32, now_ns: u64, is_first: bool) -> u64 {
+    pub(crate) fn retire_ns(&self, index: u32, now_ns: u64, is_first: bool) -> u64 {
         match self.plan.reconnect_every {
             Some(every) if self.has_begun() => {
-                let nth = u64::from(link - self.links.start) + 1;
-                let count = self.links.len() as u64;
+                let nth = u64::from(index - self.connections.start) + 1;
+                let count = self.connections.len() as u64;
                 let lives_ns = if is_first { every.0 / count * nth } else { every.0 };
                 now_ns.saturating_add(lives_ns.max(1))
             }
@@ -208,17 +208,17 @@ mod tests {
         let plan = resolve(&spec, &Host { allowed_cpus: vec![0, 1], random_seed: 1 }).unwrap();
         let shard = brunt_plan::shard::shards(&plan).remove(0);
         let by_server = [0..6, 6..11, 11..16];
-        let server_of = |link: u32| by_server.iter().position(|range| range.contains(&link)).unwrap();
+        let server_of = |index: u32| by_server.iter().position(|range| range.contains(&index)).unwrap();
         let mut lifetimes = Lifetimes::new((0, &plan.classes[0]), &shard.classes[0], plan.seed, &by_server);
         lifetimes.begin(0);
-        (0..16).for_each(|link| lifetimes.add_idle(link, server_of(link) as u16));
+        (0..16).for_each(|index| lifetimes.add_idle(index, server_of(index) as u16));
         let mut open_schedule = vec![0; 16];
         for birth in 0..480 {
             assert_eq!(lifetimes.next_open_ns(), birth * 100_000_000);
-            let link = lifetimes.open_next().unwrap();
-            assert_eq!(server_of(link), birth as usize % 3);
-            open_schedule[link as usize] += 1;
-            lifetimes.add_idle(link, server_of(link) as u16);
+            let index = lifetimes.open_next().unwrap();
+            assert_eq!(server_of(index), birth as usize % 3);
+            open_schedule[index as usize] += 1;
+            lifetimes.add_idle(index, server_of(index) as u16);
         }
         assert!(open_schedule.iter().all(|count| (26..=32).contains(count)), "{open_schedule:?}");
     }

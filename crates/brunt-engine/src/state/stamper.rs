@@ -159,7 +159,7 @@ impl Stamper {
             }
             None => {
                 // Pending requests may have been sent before the step.
-                (0..self.pending.len() as u32).for_each(|link| self.discard(link, StampLoss::ClockStep));
+                (0..self.pending.len() as u32).for_each(|index| self.discard(index, StampLoss::ClockStep));
                 self.answered.drain(..).for_each(|_| self.counts.discard(StampLoss::ClockStep));
             }
         }
@@ -167,7 +167,7 @@ impl Stamper {
 
     /// Ends the run: pending stamps get no reply, answered ones their spans.
     pub(crate) fn end(&mut self, reading: WallReading, record: impl FnMut([u64; 3])) {
-        (0..self.pending.len() as u32).for_each(|link| self.discard(link, StampLoss::Unanswered));
+        (0..self.pending.len() as u32).for_each(|index| self.discard(index, StampLoss::Unanswered));
         self.end_window(reading, record);
         self.window_start = None;
         debug_assert!(self.counts.adds_up(), "{:?}", self.counts);

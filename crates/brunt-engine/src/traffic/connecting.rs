@@ -68,15 +68,15 @@ impl<C: Codec> Traffic<C> {
     pub(crate) fn begin_lifetimes(&mut self, start_ns: u64) {
         for class in 0..self.lifetimes.len() {
             self.lifetimes[class].begin(start_ns);
-            for link in self.lifetimes[class].links.clone() {
-                match (self.connections[link as usize].state, self.lifetimes[class].has_schedule()) {
-                    (ConnectionState::Up, true) => self.retire(link),
+            for index in self.lifetimes[class].connections.clone() {
+                match (self.connections[index as usize].state, self.lifetimes[class].has_schedule()) {
+                    (ConnectionState::Up, true) => self.retire(index),
                     (ConnectionState::Down { .. }, true) | (ConnectionState::Idle, _) => {
-                        self.reset_for_reuse(link, start_ns)
+                        self.reset_for_reuse(index, start_ns)
                     }
                     (ConnectionState::Up, false) => {
                         self.lifetimes[class].reserve_first();
-                        self.begin_lifetime(link, start_ns, true);
+                        self.begin_lifetime(index, start_ns, true);
                     }
                     // With an opening schedule it was opened early.
                     (ConnectionState::Connecting { .. }, _) => self.lifetimes[class].reserve_first(),
@@ -90,23 +90,23 @@ impl<C: Codec> Traffic<C> {
 
     /// Has the last connection of every class expired, so that no operation can be sent?
     pub(crate) fn all_expired(&self) -> bool {
-        self.lifetimes
-            .iter()
-            .all(|lifetimes| lifetimes.is_spent() && lifetimes.links.clone().all(|link| self.is_over(link)))
+        self.lifetimes.iter().all(|lifetimes| {
+            lifetimes.is_spent() && lifetimes.connections.clone().all(|index| self.is_over(index))
+        })
     }
 
     /// Can nothing happen any more, because all waiting operations are for connections that never open again?
     pub(crate) fn is_stranded(&self) -> bool {
         let waits_in_vain = |picked: &Picked| match picked.connection {
             Some(pinned) => self.is_over(pinned),
-            None => self.routes[picked.route as usize].connections.clone().all(|link| self.is_over(link)),
+            None => self.routes[picked.route as usize].connections.clone().all(|index| self.is_over(index)),
         };
         let is_idle =
             self.in_flight.len() == 0 && self.deadlines.first().is_none_or(|(_, due_ns)| due_ns == u64::MAX);
         is_idle
             && self.paused() == 0
             && (0..self.connections.len() as u32)
-                .all(|link| !self.awaits_connection(link) || self.is_over(link))
+                .all(|index| !self.awaits_connection(index) || self.is_over(index))
             && self
                 .routes
                 .iter()
@@ -115,15 +115,15 @@ impl<C: Codec> Traffic<C> {
     }
 
     /// Will a connection have something to send as soon as it is established?
-    fn awaits_connection(&self, link: u32) -> bool {
-        let lane = self.lanes.get(self.lane_of(link) as usize);
-        self.connections[link as usize].deferred_slots > 0
+    fn awaits_connection(&self, index: u32) -> bool {
+        let lane = self.lanes.get(self.lane_of(index) as usize);
+        self.connections[index as usize].deferred_slots > 0
             || lane.is_some_and(|lane| lane.session.follows_connection() && !lane.session.is_exhausted())
     }
 
     /// Will a connection never open again?
-    pub(super) fn is_over(&self, link: u32) -> bool {
-        let connection = &self.connections[link as usize];
+    pub(super) fn is_over(&self, index: u32) -> bool {
+        let connection = &self.connections[index as usize];
         match connection.state {
             ConnectionState::Gone => true,
             ConnectionState::Idle => self.lifetimes[usize::from(connection.class)].is_spent(),

@@ -5,7 +5,7 @@
 
 use super::Traffic;
 use super::matching::is_requested;
-use crate::io::{Io, LinkId, SendResult};
+use crate::io::{ConnectionIndex, Io, SendResult};
 use crate::state::connection::Leftovers;
 use crate::state::ids::{EntryId, NO_ENTRY};
 use brunt_plan::op::KeyRef;
@@ -229,7 +229,7 @@ impl<C: Codec> Traffic<C> {
 
     /// Sends queued requests, one datagram each. `None`: deferred, the result follows.
     #[expect(unsafe_code, reason = "a promise to the Io that the bytes stay")]
-    pub(super) fn send_datagrams<I: Io>(&mut self, io: &mut I, index: LinkId) -> Option<SendResult> {
+    pub(super) fn send_datagrams<I: Io>(&mut self, io: &mut I, index: ConnectionIndex) -> Option<SendResult> {
         let connection = &self.connections[index as usize];
         let bytes = connection.out.contiguous().expect("a value that fits into a datagram is copied");
         let (sent_total, ends) = (connection.out.sent_total(), &mut self.datagrams.ends);

@@ -408,7 +408,7 @@ impl<C: Codec> Traffic<C> {
     /// Are requests to a server in flight or waiting?
     fn has_requests(&self, server: usize) -> bool {
         let is_its = |connection: u32| usize::from(self.connections[connection as usize].server) == server;
-        let is_out = |link: u32| is_its(link) && self.connections[link as usize].outstanding() > 0;
+        let is_out = |index: u32| is_its(index) && self.connections[index as usize].outstanding() > 0;
         (0..self.connections.len() as u32).any(is_out)
             || self.routes.iter().any(|route| route.backlog() > 0 && is_its(route.connections.start))
     }

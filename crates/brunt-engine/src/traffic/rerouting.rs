@@ -76,9 +76,9 @@ impl<C: Codec> Traffic<C> {
 
     /// Will no connection of a route ever open again?
     pub(super) fn is_route_over(&self, route: RouteId) -> bool {
-        let links = self.routes[route as usize].connections.clone();
-        links
-            .map(|link| &self.connections[link as usize])
+        let connections = self.routes[route as usize].connections.clone();
+        connections
+            .map(|index| &self.connections[index as usize])
             .all(|connection| connection.state == ConnectionState::Gone)
     }
 

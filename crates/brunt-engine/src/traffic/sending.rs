@@ -3,7 +3,7 @@
 //! Invariant: an operation's sent time is that of the call that took its last byte; one without a reply ends there.
 
 use super::Traffic;
-use crate::io::{CloseMode, Io, LinkId, SendResult};
+use crate::io::{CloseMode, ConnectionIndex, Io, SendResult};
 use crate::state::connection::fault_of_errno;
 use crate::state::ids::NO_ENTRY;
 use brunt_plan::outcome::{Outcome, OutcomeClass};
@@ -72,7 +72,7 @@ impl<C: Codec> Traffic<C> {
         io: &mut I,
         index: u32,
         before_ns: u64,
-        hand_over: impl Fn(&mut I, LinkId, &[IoSlice<'_>]) -> Option<SendResult>,
+        hand_over: impl Fn(&mut I, ConnectionIndex, &[IoSlice<'_>]) -> Option<SendResult>,
     ) -> u64 {
         let connection = &self.connections[index as usize];
         if connection.out.is_empty() {
@@ -211,7 +211,7 @@ impl<C: Codec> Traffic<C> {
 /// Sends these parts.
 #[inline]
 #[expect(unsafe_code, reason = "a promise to the Io that the bytes stay")]
-fn hand_over<I: Io>(io: &mut I, index: LinkId, parts: &[IoSlice<'_>]) -> Option<SendResult> {
+fn hand_over<I: Io>(io: &mut I, index: ConnectionIndex, parts: &[IoSlice<'_>]) -> Option<SendResult> {
     // SAFETY: the parts lie in the connection's queue and in the block of values. The block is never written. A queue has all its
     // memory from the start; it is appended to only by `encode`, which the worker calls when every result is in (`Worker::run_once`),
     // and by `begin_setup`, before which nothing was handed over on its connection; it is cleared only with a result or with the connection, and dropped after the Io.

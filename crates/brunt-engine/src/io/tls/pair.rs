@@ -140,7 +140,7 @@ impl Wire for Peer {
     }
 
     #[expect(unsafe_code, reason = "the seam has it; the bytes are read at once")]
-    unsafe fn hand_over(&mut self, _link: LinkId, records: &[u8]) -> Option<SendResult> {
+    unsafe fn hand_over(&mut self, _index: ConnectionIndex, records: &[u8]) -> Option<SendResult> {
         if self.is_deaf {
             return Some(SendResult { taken: Err(libc::EPIPE), at_ns: 7 });
         }
@@ -148,7 +148,7 @@ impl Wire for Peer {
         Some(SendResult { taken: Ok(records.len()), at_ns: 7 })
     }
 
-    fn hang_up(&mut self, _link: LinkId, _how: CloseMode) {}
+    fn hang_up(&mut self, _index: ConnectionIndex, _mode: CloseMode) {}
 
     fn records(&self, chunk: Chunk) -> &[u8] {
         &self.current[chunk.start..chunk.start + chunk.len]
@@ -161,7 +161,7 @@ impl Iterator for Peer {
     fn next(&mut self) -> Option<Completion> {
         if !self.is_up {
             self.is_up = true;
-            return Some(Completion { link: 0, at_ns: 7, polled_ns: 7, kind: CompletionKind::Connected });
+            return Some(Completion { index: 0, at_ns: 7, polled_ns: 7, kind: CompletionKind::Connected });
         }
         if self.said.is_empty() {
             return None;
@@ -171,7 +171,7 @@ impl Iterator for Peer {
         self.current = self.said.drain(..len).collect();
         self.read += len;
         let kind = CompletionKind::Received(Chunk { start: 0, len });
-        Some(Completion { link: 0, at_ns: 7, polled_ns: 7, kind })
+        Some(Completion { index: 0, at_ns: 7, polled_ns: 7, kind })
     }
 }
 

@@ -20,7 +20,7 @@ const FLOOD_BYTES: usize = 64 << 20;
 /// Runs the probe; an error names what does not work.
 pub(crate) fn probe_io_uring() -> Result<(), String> {
     let shape = Shape {
-        links: 1,
+        connections: 1,
         reply_bytes: 1,
         datagrams: 0,
         sockets: SocketOptions::default(),

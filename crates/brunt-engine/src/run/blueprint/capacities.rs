@@ -16,18 +16,27 @@ pub(super) struct Capacities {
 }
 
 impl Capacities {
-    pub(super) fn of(blueprint: &Blueprint, links: &[ClassConnections], preload_depth: u32) -> Self {
+    pub(super) fn of(
+        blueprint: &Blueprint,
+        class_connections: &[ClassConnections],
+        preload_depth: u32,
+    ) -> Self {
         let mut bounds = Self { in_flight: 0, groups: 0, shared_slots: 0, waiting: 0 };
-        let routes: usize =
-            blueprint.plan.classes.iter().zip(links).map(|(class, links)| routes_of(class, links)).sum();
-        for (class, links) in blueprint.plan.classes.iter().zip(links) {
-            let connections = count_of(links);
+        let routes: usize = blueprint
+            .plan
+            .classes
+            .iter()
+            .zip(class_connections)
+            .map(|(class, class_connections)| routes_of(class, class_connections))
+            .sum();
+        for (class, class_connections) in blueprint.plan.classes.iter().zip(class_connections) {
+            let connections = count_of(class_connections);
             let slots = connections * class.depth as usize;
             // In a cluster the servers may change.
             let servers = if blueprint.board.is_some() {
                 blueprint.endpoints.len()
             } else {
-                links.iter().map(Vec::len).sum()
+                class_connections.iter().map(Vec::len).sum()
             };
             let fills_misses = class.on_miss == OnMiss::Set;
             let extra = if fills_misses { slots * follow_ups_of(class) } else { 0 };

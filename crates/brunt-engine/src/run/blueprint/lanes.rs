@@ -34,13 +34,18 @@ struct SessionPart {
 
 impl Blueprint {
     /// Lanes of the preload: one per data set, or per data set and server if every server holds all keys.
-    pub(super) fn preload_lanes(&self, shard: &Shard, links: &[ClassConnections], depth: u32) -> Lanes {
+    pub(super) fn preload_lanes(
+        &self,
+        shard: &Shard,
+        class_connections: &[ClassConnections],
+        depth: u32,
+    ) -> Lanes {
         let mut lanes = Lanes::default();
         if !self.is_to_store {
             return lanes;
         }
         for (set, ids) in self.data_sets.iter().zip(&shard.preload) {
-            let Some(of_path) = links[set.class].get(set.path) else { continue };
+            let Some(of_path) = class_connections[set.class].get(set.path) else { continue };
             let router = &self.paths[set.class][set.path].router;
             let spans: Vec<&[Range<u32>]> = match router.is_some() || self.board.is_some() {
                 true => vec![of_path.as_slice()],
@@ -151,15 +156,29 @@ impl Blueprint {
     }
 
     /// Lanes of the schedule: a session per worker and class, per connection or per client.
-    pub(super) fn schedule_lanes(&self, shard: &Shard, links: &[ClassConnections], window: Window) -> Lanes {
+    pub(super) fn schedule_lanes(
+        &self,
+        shard: &Shard,
+        class_connections: &[ClassConnections],
+        window: Window,
+    ) -> Lanes {
         let mut lanes = Lanes::default();
-        let routes: usize =
-            self.plan.classes.iter().zip(links).map(|(class, links)| routes_of(class, links)).sum();
-        for (class_index, links) in links.iter().enumerate().filter(|(_, links)| !links.is_empty()) {
+        let routes: usize = self
+            .plan
+            .classes
+            .iter()
+            .zip(class_connections)
+            .map(|(class, class_connections)| routes_of(class, class_connections))
+            .sum();
+        for (class_index, class_connections) in class_connections
+            .iter()
+            .enumerate()
+            .filter(|(_, class_connections)| !class_connections.is_empty())
+        {
             // All sessions of the class share one walk through the keys.
             let walk = Cursor::new(shard.classes[class_index].part);
             let is_walk = self.plan.classes[class_index].popularity == Popularity::Sequential;
-            for part in self.parts(shard, class_index, links) {
+            for part in self.parts(shard, class_index, class_connections) {
                 let cursor = if is_walk { walk.clone() } else { Cursor::new(part.part) };
                 self.add_session(&mut lanes, class_index, &part, cursor, window, routes);
             }
@@ -168,38 +187,53 @@ impl Blueprint {
     }
 
     /// Groups a class's connections on a worker into sessions.
-    fn parts(&self, shard: &Shard, class_index: usize, links: &ClassConnections) -> Vec<SessionPart> {
+    fn parts(
+        &self,
+        shard: &Shard,
+        class_index: usize,
+        class_connections: &ClassConnections,
+    ) -> Vec<SessionPart> {
         let (class, own) = (&self.plan.classes[class_index], &shard.classes[class_index]);
         let &ClassShard { part, portion, .. } = own;
-        let mut links = links.clone();
+        let mut class_connections = class_connections.clone();
         if self.plan.placement == Placement::ByThread {
             // Only one server of each path has connections.
-            links.iter_mut().for_each(|path| path.retain(|links| !links.is_empty()));
+            class_connections
+                .iter_mut()
+                .for_each(|path| path.retain(|class_connections| !class_connections.is_empty()));
         }
         match class.sessions {
             SessionScope::Worker => {
-                vec![SessionPart { paths: links, part, portion, budget: own.requests }]
+                vec![SessionPart { paths: class_connections, part, portion, budget: own.requests }]
             }
             SessionScope::Connection => {
                 let count = own.connections.len() as u32;
-                let of_connection = |(nth, link): (u32, u32)| {
+                let of_connection = |(nth, index): (u32, u32)| {
                     let part = StreamPart { index: own.connections.start + nth, of: class.connections };
                     SessionPart {
-                        paths: vec![std::iter::once(link..link + 1).collect()],
+                        paths: vec![std::iter::once(index..index + 1).collect()],
                         part,
                         // All connections have equal fractions.
                         portion: Portion::even(part),
                         budget: own.requests.map(|total| share_of(total, nth, count)),
                     }
                 };
-                (0..).zip(links[0].iter().flat_map(Range::clone)).map(of_connection).collect()
+                (0..).zip(class_connections[0].iter().flat_map(Range::clone)).map(of_connection).collect()
             }
-            SessionScope::Client { connections } => self.clients(own, &links, class.connections, connections),
+            SessionScope::Client { connections } => {
+                self.clients(own, &class_connections, class.connections, connections)
+            }
         }
     }
 
     /// The clients of a worker with `each` connections; `all` counts the connections of the class.
-    fn clients(&self, own: &ClassShard, links: &ClassConnections, all: u32, each: u32) -> Vec<SessionPart> {
+    fn clients(
+        &self,
+        own: &ClassShard,
+        class_connections: &ClassConnections,
+        all: u32,
+        each: u32,
+    ) -> Vec<SessionPart> {
         let (first, count) = (own.connections.start / each, own.connections.len() as u32 / each);
         let of_client = |nth: u32| {
             // This client's connections to each server.
@@ -209,7 +243,7 @@ impl Blueprint {
             };
             let part = StreamPart { index: first + nth, of: all / each };
             SessionPart {
-                paths: links.iter().map(|of_path| of_path.iter().map(own_of).collect()).collect(),
+                paths: class_connections.iter().map(|of_path| of_path.iter().map(own_of).collect()).collect(),
                 part,
                 portion: Portion::even(part),
                 budget: own.requests.map(|total| share_of(total, nth, count)),
