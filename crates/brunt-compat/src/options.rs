@@ -88,9 +88,9 @@ impl fmt::Display for Fault {
             }
             Self::LacksValue(_, option) => write!(formatter, "{option} needs a value"),
             Self::TakesNone(long, value) => {
-                write!(formatter, "--{long}: '{value}' was given, but it takes no value")
+                write!(formatter, "invalid value '{value}' for --{long}: it takes no value")
             }
-            Self::Twice(long) => write!(formatter, "--{long} was given twice; accepted: once"),
+            Self::Twice(long) => write!(formatter, "--{long} was given twice"),
         }
     }
 }
@@ -370,10 +370,10 @@ mod tests {
             ("--bogus", "'--bogus' is no option; --help lists them"),
             ("-vx", "'-x' is no option; --help lists them"),
             ("--meas 1", "'--meas' may be any of --measure_qps --measure_depth"),
-            ("-Q 1 -Q 2", "--measure_qps was given twice; accepted: once"),
+            ("-Q 1 -Q 2", "--measure_qps was given twice"),
             ("-s", "-s needs a value"),
             ("--sa", "--save needs a value"),
-            ("--verbose=1", "--verbose: '1' was given, but it takes no value"),
+            ("--verbose=1", "invalid value '1' for --verbose: it takes no value"),
         ];
         for (line, fault) in table {
             assert_eq!(parsed(line).unwrap_err().to_string(), fault, "{line}");

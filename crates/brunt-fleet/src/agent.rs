@@ -69,7 +69,7 @@ impl Agent<'_> {
                         .spawn_scoped(scope, move || self.receive(socket, peer, session))
                 });
                 if let Err(error) = received {
-                    (self.note)(&format!("cannot let anybody in: {error}"));
+                    (self.note)(&format!("cannot accept connections: {error}"));
                     std::thread::park_timeout(POLL_INTERVAL);
                 }
             }
@@ -82,7 +82,7 @@ impl Agent<'_> {
         match self.let_in(socket, session) {
             Err(why) => (self.note)(&format!("{peer}: {why}")),
             Ok((mut link, _turn)) => {
-                (self.note)(&format!("{peer} leads"));
+                (self.note)(&format!("controlled by {peer}"));
                 let Err(why) = self.serve_controller(&mut link);
                 (self.note)(&format!("{peer} {why}; waiting"));
             }
@@ -99,13 +99,13 @@ impl Agent<'_> {
         let lost = |error: io::Error| connection_error(&error);
         let mut wire = Wire::new(socket, self.trust.connection()?).map_err(lost)?;
         let mut nonce = Nonce::default();
-        SystemRandom::new().fill(&mut nonce).map_err(|_| "no random numbers here".to_owned())?;
+        SystemRandom::new().fill(&mut nonce).map_err(|_| "no random numbers available".to_owned())?;
         let token = self.trust.token.as_ref();
         let hello = Hello { version: VERSION, wants_token: token.is_some(), nonce };
         wire.write_all(&hello.bytes(), deadline).map_err(lost)?;
         let mut answer = [0; Answer::BYTES];
         wire.read_hello(&mut answer, deadline).map_err(lost)?;
-        let answer = Answer::read(&answer).ok_or("is no controller of ours")?;
+        let answer = Answer::read(&answer).ok_or("is not a controller of brunt")?;
         let mut welcome = Welcome::to(&hello, &answer, token, false);
         let turn = if welcome.result == HandshakeResult::Welcome { session.take() } else { None };
         if turn.is_none() {
@@ -116,12 +116,10 @@ impl Agent<'_> {
             (HandshakeResult::Welcome, Some(turn)) => {
                 Ok((MessageChannel::new(wire, CONTROLLER_SILENCE_MAX), turn))
             }
-            (HandshakeResult::Unauthenticated, _) => Err("is refused: it does not have our token".to_owned()),
-            (HandshakeResult::OtherVersion, _) => {
-                Err("is refused: it speaks another version of the protocol".to_owned())
-            }
+            (HandshakeResult::Unauthenticated, _) => Err("was rejected: wrong token".to_owned()),
+            (HandshakeResult::OtherVersion, _) => Err("was rejected: other protocol version".to_owned()),
             (HandshakeResult::Busy | HandshakeResult::Welcome, _) => {
-                Err("is refused: another controller is here".to_owned())
+                Err("was rejected: busy with another controller".to_owned())
             }
         }
     }
@@ -197,7 +195,7 @@ impl Agent<'_> {
             let finder = match named.spawn_scoped(scope, || (self.open)(plan, workers)) {
                 Ok(finder) => finder,
                 Err(error) => {
-                    let reason = format!("cannot look anything up: {error}");
+                    let reason = format!("cannot resolve names: {error}");
                     return Ok(Some(Err(RemoteError { is_server_error: false, reason })));
                 }
             };
@@ -206,7 +204,7 @@ impl Agent<'_> {
                 match link.next_message::<ToAgent>(POLL_INTERVAL)? {
                     Some(ToAgent::Ping { number }) => pong(link, number)?,
                     Some(ToAgent::Leave) => is_wanted = false,
-                    Some(ToAgent::Prepare(_)) => return Err("wants two runs at a time".to_owned()),
+                    Some(ToAgent::Prepare(_)) => return Err("started a second run".to_owned()),
                     Some(ToAgent::Alive | ToAgent::Start { .. } | ToAgent::Stop(_)) | None => {}
                 }
                 if since.elapsed() < LOOKUP_MAX {
@@ -233,7 +231,7 @@ impl Agent<'_> {
             && assignment.portion.has_room_for(assignment.workers);
         if PlanSpec::from(&plan).to_toml() != assignment.plan || !fits {
             return Err(ours(
-                "understands the plan in another way; are both the same version of brunt?".to_owned(),
+                "reads the plan differently: controller and agent need the same version of brunt".to_owned(),
             ));
         }
         plan.cpus.clone_from(&self.cpus);
@@ -316,7 +314,7 @@ impl<'a> AgentSide<'a> {
                     break;
                 }
                 Ok(Some(ToAgent::Alive)) => Ok(()),
-                Ok(Some(ToAgent::Prepare(_))) => Err("wants two runs at a time".to_owned()),
+                Ok(Some(ToAgent::Prepare(_))) => Err("started a second run".to_owned()),
                 Err(why) => Err(why),
             };
             self.note(answered)?;
@@ -351,7 +349,7 @@ impl Coordinator for AgentSide<'_> {
 
     fn begin(&mut self) -> Result<u64, RemoteError> {
         let nobody =
-            || RemoteError { is_server_error: false, reason: "nobody said when to begin".to_owned() };
+            || RemoteError { is_server_error: false, reason: "no start time was received".to_owned() };
         self.start_ns.ok_or_else(nobody)
     }
 
@@ -373,7 +371,7 @@ impl Coordinator for AgentSide<'_> {
         let off = |reason: &str| RemoteError { is_server_error: false, reason: reason.to_owned() };
         match (&self.gone, self.has_left) {
             (Some(why), _) => Err(off(why)),
-            (None, true) => Err(off("the run is off")),
+            (None, true) => Err(off("the controller aborted the run")),
             (None, false) => Ok(RemoteStatus { is_over: true, stop: self.stop }),
         }
     }

@@ -224,55 +224,51 @@ impl Peer {
         wire.read_hello(&mut hello, deadline).map_err(|error| match (error.kind(), &trust.tls) {
             // Where the agent speaks first, one that waits for us to speak TLS says nothing.
             (io::ErrorKind::TimedOut, None) => {
-                "says nothing; it hangs, or speaks TLS, which wants --agent-ca".to_owned()
+                "sent no handshake within 4 s; for TLS add --agent-ca".to_owned()
             }
             _ => connection_error(&error),
         })?;
-        let hello = Hello::read(&hello).ok_or("is no agent of brunt")?;
+        let hello = Hello::read(&hello).ok_or("is not an agent of brunt")?;
         if hello.version != VERSION {
-            return Err(format!("speaks version {} of the protocol, we speak {VERSION}", hello.version));
+            return Err(format!("uses protocol version {}, not {VERSION}", hello.version));
         }
         let token = trust.token.as_ref();
         match (hello.wants_token, token.is_some()) {
-            (true, false) => return Err("wants a token; --token-file gives it one".to_owned()),
+            (true, false) => return Err("requires a token: set --token-file".to_owned()),
             (false, true) => {
-                return Err(
-                    "has no token, so that it cannot prove who it is; start it with --token-file".to_owned()
-                );
+                return Err("has no token: start it with --token-file".to_owned());
             }
             _ => {}
         }
         let mut nonce = Nonce::default();
         SystemRandom::new()
             .fill(&mut nonce)
-            .map_err(|_| "cannot be asked: no random numbers here".to_owned())?;
+            .map_err(|_| "cannot be authenticated: no random numbers available".to_owned())?;
         let answer = Answer::to(&hello, nonce, token);
         wire.write_all(&answer.bytes(), deadline).map_err(lost)?;
         let mut welcome = [0; Welcome::BYTES];
         wire.read_exact(&mut welcome, deadline).map_err(lost)?;
-        let welcome = Welcome::read(&welcome).ok_or("is no agent of brunt")?;
+        let welcome = Welcome::read(&welcome).ok_or("is not an agent of brunt")?;
         match welcome.result {
             HandshakeResult::Unauthenticated => {
-                return Err("does not let us in: the token is another".to_owned());
+                return Err("rejected this controller: wrong token".to_owned());
             }
             HandshakeResult::OtherVersion => {
-                return Err("does not let us in: it speaks another version".to_owned());
+                return Err("rejected this controller: other protocol version".to_owned());
             }
             HandshakeResult::Busy => {
-                return Err(
-                    "is busy: another controller leads it or has just left it, or it was named twice"
-                        .to_owned(),
-                );
+                return Err("is busy: another controller uses it or has just left it, or it is named twice"
+                    .to_owned());
             }
             HandshakeResult::Welcome if !welcome.verifies(&hello, &answer, token) => {
-                return Err("is not who it should be: it does not have the token".to_owned());
+                return Err("failed authentication: wrong token".to_owned());
             }
             HandshakeResult::Welcome => {}
         }
         let mut link = MessageChannel::new(wire, AGENT_SILENCE_MAX);
         let info = match link.next_message(HANDSHAKE_MAX)? {
             Some(FromAgent::AgentInfo(info)) => info,
-            Some(_) => return Err("does not say who it is".to_owned()),
+            Some(_) => return Err("did not describe itself".to_owned()),
             None => return Err("did not answer in time".to_owned()),
         };
         let unknown = ClockOffset { lead_ns: 0, error_ns: u64::MAX };
@@ -469,8 +465,10 @@ impl<'a> ControllerSide<'a> {
         let portions = arrival_portions(
             self.fleet.peers.iter().map(|peer| (peer.workers.len() as u32, peer.info.weight)),
         );
-        let too_much =
-            || RemoteError { is_server_error: false, reason: "agents weigh too much together".to_owned() };
+        let too_much = || RemoteError {
+            is_server_error: false,
+            reason: "the weights of the agents are too large".to_owned(),
+        };
         let portions = portions.ok_or_else(too_much)?;
         for (peer, portion) in self.fleet.peers.iter_mut().zip(portions) {
             let assignment = Assignment {
@@ -586,7 +584,7 @@ impl Coordinator for ControllerSide<'_> {
                 let is_past = self.begun_ns - CLOCK_SLACK_NS < interval.start_ns
                     && interval.end_ns < brunt_engine::monotonic_ns() + CLOCK_SLACK_NS;
                 if !is_past {
-                    return Err(peer.blame("sent what was recorded before the run, or in time to come"));
+                    return Err(peer.blame("sent records from outside the run"));
                 }
                 on_interval(interval);
             }

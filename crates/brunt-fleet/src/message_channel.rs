@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 
 /// Whoever has nothing else to say says that it is there this often.
 pub(crate) const HEARTBEAT: Duration = Duration::from_millis(500);
-/// Who has not been heard for so long is gone or hangs. With the time to notice it stays under five seconds.
+/// Who sent no heartbeat for so long is gone or hangs. With the time to notice it stays under five seconds.
 pub(crate) const AGENT_SILENCE_MAX: Duration = Duration::from_secs(4);
 /// The same of a controller. One that dies is seen at once; one whose host is busy with starting workers beside many agents is given time.
 pub(crate) const CONTROLLER_SILENCE_MAX: Duration = Duration::from_secs(10);
@@ -176,7 +176,7 @@ impl MessageChannel {
         self.flush()?;
         match self.outgoing.len() <= QUEUED_BYTES_MAX {
             true => Ok(()),
-            false => Err("does not read what it is told".to_owned()),
+            false => Err("does not read its messages".to_owned()),
         }
     }
 
@@ -221,7 +221,7 @@ impl MessageChannel {
                 Err(error) => return Err(connection_error(&error)),
             }
             if self.last_received.elapsed() >= self.silence_max {
-                return Err(format!("has not been heard for {} s", self.silence_max.as_secs()));
+                return Err(format!("sent no heartbeat for {} s", self.silence_max.as_secs()));
             }
             let left = until.saturating_duration_since(Instant::now());
             if left.is_zero() {
@@ -248,9 +248,9 @@ pub(crate) fn connection_error(error: &io::Error) -> String {
         ErrorKind::UnexpectedEof => "closed the connection".to_owned(),
         ErrorKind::TimedOut => "did not answer in time".to_owned(),
         ErrorKind::Unsupported => {
-            "speaks ZeroMQ, as mutilate itself does: only brunt mutilate leads agents of brunt, or is led with them".to_owned()
+            "speaks ZeroMQ, as mutilate does: agents of brunt work with brunt alone".to_owned()
         }
-        _ => format!("is lost: {error}"),
+        _ => format!("lost its connection: {error}"),
     }
 }
 
@@ -258,10 +258,10 @@ pub(crate) fn connection_error(error: &io::Error) -> String {
 fn tls_mismatch(error: &rustls::Error) -> Option<&'static str> {
     match error {
         rustls::Error::InvalidMessage(_) => {
-            Some("does not speak TLS, which --agent-ca and --agent-cert ask for")
+            Some("does not use TLS, which --agent-ca and --agent-cert require")
         }
         rustls::Error::AlertReceived(rustls::AlertDescription::CertificateRequired) => {
-            Some("wants to be shown a certificate: --agent-cert and --agent-key")
+            Some("requires a certificate: set --agent-cert and --agent-key")
         }
         _ => None,
     }

@@ -51,7 +51,7 @@ impl ControllerTrust {
         let Some(ca) = &files.ca else {
             return match identity {
                 None => Ok(Self { token, tls: None, asks_certificate: false }),
-                Some(_) => Err("--agent-cert: given without --agent-ca; accepted: both, for who shows a certificate by TLS must know whom to".to_owned()),
+                Some(_) => Err("--agent-cert requires --agent-ca: a controller that shows a certificate verifies the agent's".to_owned()),
             };
         };
         let builder = ClientConfig::builder_with_provider(Arc::new(default_provider()))
@@ -88,7 +88,10 @@ impl AgentTrust {
         let Some((chain, key)) = identity(files)? else {
             return match &files.ca {
                 None => Ok(Self { token, tls: None, asks_certificate: false }),
-                Some(_) => Err("--agent-ca: given without --agent-cert and --agent-key; accepted: all three, for an agent speaks TLS with a certificate of its own".to_owned()),
+                Some(_) => Err(
+                    "--agent-ca requires --agent-cert and --agent-key: TLS needs a certificate of the agent"
+                        .to_owned(),
+                ),
             };
         };
         let provider = Arc::new(default_provider());
@@ -124,7 +127,7 @@ impl AgentTrust {
 
 fn read_token(path: &Path) -> Result<Token, String> {
     let unfit = |why: String| {
-        format!("--token-file: '{}' {why}; accepted: a file whose first line is the token", path.display())
+        format!("--token-file: '{}' {why}: expected a file whose first line is the token", path.display())
     };
     let text = input_file::read_text(path, input_file::BYTES_MAX);
     let text = text.map_err(|error| unfit(format!("cannot be read ({error})")))?;
@@ -140,7 +143,7 @@ fn identity(files: &TrustFiles) -> Result<Option<Identity>, String> {
             let chain = certificates("--agent-cert", certificate)?;
             let unfit = |error: &dyn fmt::Display| {
                 format!(
-                    "--agent-key: '{}' was given ({error}); accepted: a file with a private key (PEM)",
+                    "invalid value '{}' for --agent-key ({error}): expected a file with a private key (PEM)",
                     key.display()
                 )
             };
@@ -148,15 +151,15 @@ fn identity(files: &TrustFiles) -> Result<Option<Identity>, String> {
             let key = PrivateKeyDer::from_pem_slice(&pem).map_err(|error| unfit(&error))?;
             Ok(Some((chain, key)))
         }
-        (Some(_), None) => Err("--agent-cert: given without --agent-key; accepted: both".to_owned()),
-        (None, Some(_)) => Err("--agent-key: given without --agent-cert; accepted: both".to_owned()),
+        (Some(_), None) => Err("--agent-cert requires --agent-key".to_owned()),
+        (None, Some(_)) => Err("--agent-key requires --agent-cert".to_owned()),
     }
 }
 
 fn certificates(option: &str, path: &Path) -> Result<Vec<CertificateDer<'static>>, String> {
     let unfit = |error: &dyn fmt::Display| {
         format!(
-            "{option}: '{}' was given ({error}); accepted: a file with certificates (PEM)",
+            "invalid value '{}' for {option} ({error}): expected a file with certificates (PEM)",
             path.display()
         )
     };
@@ -164,7 +167,7 @@ fn certificates(option: &str, path: &Path) -> Result<Vec<CertificateDer<'static>
     match CertificateDer::pem_slice_iter(&pem).collect::<Result<Vec<_>, _>>() {
         Ok(found) if !found.is_empty() => Ok(found),
         Ok(_) => Err(format!(
-            "{option}: '{}' has no certificate; accepted: a file with certificates (PEM)",
+            "{option}: '{}' has no certificate: expected a file with certificates (PEM)",
             path.display()
         )),
         Err(error) => Err(unfit(&error)),
@@ -184,7 +187,7 @@ fn roots(path: &Path) -> Result<RootCertStore, String> {
 fn key_error(files: &TrustFiles, error: &rustls::Error) -> String {
     let key = files.key.as_deref().unwrap_or(Path::new(""));
     format!(
-        "--agent-key: '{}' was given ({error}); accepted: the key of the certificate of --agent-cert",
+        "invalid value '{}' for --agent-key ({error}): expected the key of the certificate of --agent-cert",
         key.display()
     )
 }

@@ -28,7 +28,7 @@ pub(crate) fn agent(flags: &cli::Agent) -> Result<Exit, Failure> {
     let trust = AgentTrust::of_agent(&flags.trust.files()).map_err(Failure::usage)?;
     let listener = TcpListener::bind(flags.listen).map_err(|error| {
         Failure::usage(format!(
-            "--listen: '{}' was given ({error}); accepted: an address of this host and a free port",
+            "invalid value '{}' for --listen ({error}): expected an address of this host and a free port",
             flags.listen
         ))
     })?;
@@ -39,7 +39,7 @@ pub(crate) fn agent(flags: &cli::Agent) -> Result<Exit, Failure> {
     if let Some(cpu) = cpus.iter().find(|cpu| !allowed.contains(cpu)) {
         let accepted = brunt_plan::cpus::CpuList(allowed);
         return Err(Failure::usage(format!(
-            "--cpus: '{cpu}' was given; accepted: processors out of {accepted}"
+            "invalid value '{cpu}' for --cpus: expected processors out of {accepted}"
         )));
     }
     let spare = if cpus.is_empty() { allowed.len().saturating_sub(1) } else { cpus.len() };
@@ -59,8 +59,8 @@ pub(crate) fn agent(flags: &cli::Agent) -> Result<Exit, Failure> {
 pub(crate) fn warn_if_open(trust: &AgentTrust, address: SocketAddr) {
     if trust.is_open() && !address.ip().is_loopback() {
         say(format_args!(
-            "warning: whoever reaches {address} can have this host load any server: neither --token-file nor --agent-ca (beside --agent-cert) \
-             was given"
+            "warning: unauthenticated agent: any host that reaches {address} can direct its load; set --token-file, or --agent-cert \
+             with --agent-ca"
         ));
     }
 }
@@ -147,9 +147,9 @@ pub(crate) fn connect_agents(run: &mut RunSpec, trust: &cli::TrustFlags) -> Resu
     // An agent without a name is the plan's to complain of.
     if names.is_empty() || names.len() < agents.len() {
         return match (files == TrustFiles::default(), agents) {
-            (false, []) => Err(Failure::usage(
-                "--token-file, --agent-ca, --agent-cert, --agent-key: given without --agent; accepted: beside it",
-            )),
+            (false, []) => {
+                Err(Failure::usage("--token-file, --agent-ca, --agent-cert and --agent-key require --agent"))
+            }
             _ => Ok(None),
         };
     }
@@ -161,7 +161,7 @@ pub(crate) fn connect_agents(run: &mut RunSpec, trust: &cli::TrustFlags) -> Resu
         Fleet::open(&names, &trust, ConnectRetry::None).map_err(|error| Failure::new(Exit::Failed, error))?;
     if run.threads.is_some_and(|threads| threads.0 < fleet.len() as u64) {
         return Err(Failure::usage(format!(
-            "--threads: fewer than agents; accepted: at least {}, one for each",
+            "--threads is below the number of agents: expected at least {}, one for each",
             fleet.len()
         )));
     }

@@ -301,9 +301,9 @@ fn check_output(flags: &cli::Run, command: &str) -> Result<(), Failure> {
         ("junit", output.junit.is_some()),
     ];
     match given.iter().find(|(_, is_given)| *is_given) {
-        Some((name, _)) => Err(Failure::usage(format!(
-            "--{name}: it is of one run, and {command} makes several; accepted: brunt run without --repeat"
-        ))),
+        Some((name, _)) => {
+            Err(Failure::usage(format!("--{name} cannot be used with {command}: it is of one run")))
+        }
         None => Ok(()),
     }
 }
@@ -313,9 +313,7 @@ fn plan_at(asked: &PlanRequest, setting: SweepPoint, option: &str) -> Result<Pla
     let mut spec: PlanSpec = asked.spec.clone();
     let overlaid = spec.overlay(Default::default(), setting.class_spec());
     let at = format!("{option} at {}={setting}", setting.option());
-    overlaid.map_err(|_| {
-        Failure::usage(format!("{at}: the plan has several classes; accepted: a plan with one class"))
-    })?;
+    overlaid.map_err(|_| Failure::usage(format!("{at} requires a plan with one class")))?;
     let resolved = asked.resolve(&spec);
     resolved.map_err(|failure| Failure::new(failure.exit, failure.error.context(at)))
 }

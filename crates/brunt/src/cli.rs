@@ -912,7 +912,7 @@ fn step(text: &str) -> Result<DurationNs, String> {
     let step: DurationNs = text.parse()?;
     let (least, most) = (calibration_step::STEP_MIN, calibration_step::STEP_MAX);
     if step < least || step > most {
-        Err(format!("accepted: a duration from {least} to {most}"))
+        Err(format!("expected a duration from {least} to {most}"))
     } else {
         Ok(step)
     }

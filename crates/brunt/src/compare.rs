@@ -72,14 +72,13 @@ fn check_flags_of_files(flags: &cli::Compare) -> Result<(), Failure> {
     if !given.is_empty() {
         let given: Vec<String> = given.iter().map(|flag| format!("--{flag}")).collect();
         return Err(Failure::usage(format!(
-            "{}: results were measured already; accepted: beside --live, which measures",
+            "{} requires --live: these results were measured already",
             given.join(" ")
         )));
     }
     if flags.output.judging.strict || !flags.output.judging.allow.is_empty() {
         return Err(Failure::usage(
-            "--strict, --allow: results were judged when they were measured; accepted: beside --live, which measures, or beside the \
-             run that measures",
+            "--strict and --allow require --live: these results were judged when they were measured",
         ));
     }
     Ok(())
@@ -91,7 +90,7 @@ fn of_files(flags: &cli::Compare) -> Result<Comparison, Failure> {
         ([], a @ [_, ..], b @ [_, ..]) => (read(a)?, read(b)?),
         (files, ..) => {
             return Err(Failure::usage(format!(
-                "{} given; accepted: two, A.json B.json; several each, --a A.json ... --b B.json ...; or two servers, \
+                "{} given: expected two, A.json B.json; several each, --a A.json ... --b B.json ...; or two servers, \
                  --live A B",
                 things(files.len() as u64, "result")
             )));
@@ -108,7 +107,7 @@ fn read(paths: &[PathBuf]) -> Result<Vec<RunResult>, Failure> {
     for path in paths {
         let name = path.display().to_string();
         let text = input::read_result(path).map_err(|error| {
-            Failure::usage(format!("{name}: cannot read it ({error}); accepted: a result in JSON"))
+            Failure::usage(format!("cannot read '{name}' ({error}): expected a result in JSON"))
         })?;
         runs.extend(result::read(&text, &name).map_err(Failure::usage)?);
     }
@@ -119,7 +118,7 @@ fn read(paths: &[PathBuf]) -> Result<Vec<RunResult>, Failure> {
 fn check_plans(a: &[RunResult], b: &[RunResult]) -> Result<(), String> {
     let listed =
         |differences: &[Difference]| differences.iter().map(|held| format!("\n  {held}")).collect::<String>();
-    let accepted = "accepted: results of one plan, or --allow-different-plans";
+    let accepted = "expected results of one plan, or --allow-different-plans";
     for side in [a, b] {
         let Some((first, others)) = side.split_first() else { continue };
         for other in others {

@@ -78,7 +78,7 @@ impl Destination {
         let refused = |document: Document, path: &Path, error: io::Error| {
             let option = document.option();
             Failure::usage(format!(
-                "{option}: '{}' was given ({error}); accepted: the path of a file that can be written, in a directory where \
+                "invalid value '{}' for {option} ({error}): expected the path of a file that can be written, in a directory where \
                  files can be made",
                 path.display()
             ))
@@ -158,7 +158,7 @@ fn check_apart(places: &[(Document, &Path, ResolvedPath)]) -> Result<(), String>
                 true => format!("'{path}' was given to each"),
                 false => format!("'{path}' and '{other_path}' were given, which are {one}"),
             };
-            return Err(format!("{option}, {other}: {given}; accepted: {accepted}"));
+            return Err(format!("{option}, {other}: {given}: expected {accepted}"));
         }
         if !place.is_file() {
             continue;
@@ -169,15 +169,11 @@ fn check_apart(places: &[(Document, &Path, ResolvedPath)]) -> Result<(), String>
         ];
         for (stream, name) in streams {
             if place.inode().is_some() && place.inode() == stream.inode() {
-                return Err(format!(
-                    "{option}: '{path}' was given, which is {name}, too; accepted: another file, or '-'"
-                ));
+                return Err(format!("{option}: '{path}' is also {name}: expected another file, or '-'"));
             }
         }
         if place.inode().is_some_and(input::is_read) {
-            return Err(format!(
-                "{option}: '{path}' was given, which this command reads; accepted: another file"
-            ));
+            return Err(format!("{option}: '{path}' is read by this command: expected another file"));
         }
     }
     Ok(())

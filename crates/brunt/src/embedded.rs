@@ -32,7 +32,7 @@ fn named_protocol(plan: &Plan) -> anyhow::Result<Option<Protocol>> {
     let named = own.clone().find(is_named);
     match own.find(|protocol| named.is_some_and(|named| named != *protocol)) {
         Some(other) => bail!(
-            "--protocol: one reference server does not speak both {} and {other}; accepted: a --server for each",
+            "--protocol: the reference server cannot serve both {} and {other} on one port: add a --server for each",
             named.map_or("", Protocol::name)
         ),
         None => Ok(named),

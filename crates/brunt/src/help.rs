@@ -51,7 +51,7 @@ pub(crate) fn unknown(name: &str) -> String {
     let commands: Vec<&str> = commands.get_subcommands().map(clap::Command::get_name).collect();
     let topics: Vec<&str> = TOPICS.iter().map(|(name, _)| *name).collect();
     let text = format!(
-        "error: '{name}' is no topic; accepted: {}; a command ({}); or a check ({})",
+        "error: unknown topic '{name}': expected {}; a command ({}); or a check ({})",
         topics.join(", "),
         commands.join(", "),
         CHECKS.join(", ")

@@ -37,7 +37,7 @@ impl Endpoint {
     ) -> Result<Self, Failure> {
         let refused = |error: &dyn std::fmt::Display| {
             Failure::usage(format!(
-                "{option}: '{address}' was given ({error}); accepted: an address of this host and a free port, or port 0 for any that is free"
+                "invalid value '{address}' for {option} ({error}): expected an address of this host and a free port, or port 0 for any that is free"
             ))
         };
         let listener = TcpListener::bind(address.0).map_err(|error| refused(&error))?;

@@ -6,7 +6,7 @@ use clap::Error;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use std::error::Error as _;
 
-/// `OPTION: 'VALUE' was given; accepted: ...`; `None` of another mistake.
+/// `invalid value 'VALUE' for OPTION: expected ...`; `None` of another mistake.
 pub(crate) fn message(error: &Error) -> Option<String> {
     if error.kind() != ErrorKind::ValueValidation {
         return None;
@@ -20,9 +20,8 @@ pub(crate) fn message(error: &Error) -> Option<String> {
     let option = if argument.starts_with('-') { argument.split([' ', '=', '[']).next()? } else { argument };
     let reason = error.source()?.to_string();
     let says = match (reason.strip_prefix("expected "), reason.rsplit_once(" is not in ")) {
-        (Some(accepted), _) => format!("accepted: {accepted}"),
-        (None, Some((_, range))) => format!("accepted: a whole number from {}", range.replace("..=", " to ")),
-        (None, None) => reason.replacen(": expected ", "; accepted: ", 1),
+        (None, Some((_, range))) => format!("expected a whole number from {}", range.replace("..=", " to ")),
+        _ => reason.clone(),
     };
-    Some(format!("{option}: '{value}' was given; {says}"))
+    Some(format!("invalid value '{value}' for {option}: {says}"))
 }

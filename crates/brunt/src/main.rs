@@ -85,7 +85,7 @@ fn main() -> ExitCode {
     match ended {
         Ok(exit) => ExitCode::from(exit as u8),
         Err(Failure { exit, error }) => {
-            terminal::say(format_args!("brunt: {error:#}"));
+            terminal::say(format_args!("error: {error:#}"));
             ExitCode::from(exit as u8)
         }
     }
@@ -104,7 +104,7 @@ fn explain(name: &str) -> ExitCode {
 
 /// Ends with what is wrong with the command line, or with the help that it asks for.
 fn refused(words: &[String], error: clap::Error) -> ExitCode {
-    let of_value = || invalid_value::message(&error).map(|message| format!("brunt: {message}"));
+    let of_value = || invalid_value::message(&error).map(|message| format!("error: {message}"));
     match foreign::answer(words).or_else(of_value) {
         Some(answer) => told(&answer),
         None => suggestion::without_far_ones(error).exit(),

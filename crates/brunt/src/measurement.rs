@@ -336,14 +336,14 @@ fn notes_on(nodes: &Nodes) -> Vec<String> {
     let mut notes = Vec::new();
     if nodes.unserved > 0 {
         notes.push(format!(
-            "no node of the cluster has {} of the 16384 slots; operations on their keys will fail",
+            "{} of the 16384 hash slots are unassigned; operations on their keys fail",
             nodes.unserved
         ));
     }
     if !nodes.idle.is_empty() {
         let names: Vec<String> = nodes.idle.iter().map(ToString::to_string).collect();
         notes.push(format!(
-            "no slots yet at {}; a part of the connections goes there all the same, and has nothing to do until there are some",
+            "{} own no hash slots; their connections stay idle until they do",
             names.join(", ")
         ));
     }
@@ -383,10 +383,9 @@ fn shares(plan: &Plan, servers: &Servers) -> Result<Option<PlanSplit>, Failure> 
         return Ok(None);
     }
     if servers.fleet.is_none() {
-        let agent = &plan.agents[0];
-        return Err(Failure::usage(format!(
-            "--agent: '{agent}' was given; accepted: with run, scan and search, which lead agents"
-        )));
+        return Err(Failure::usage(
+            "--agent cannot be used with this command: run, scan and search control agents",
+        ));
     }
     let AgentOptions { threads, told } = servers.lead;
     let threads =
@@ -412,9 +411,7 @@ pub(crate) fn check_limits(plan: &Plan, endpoints: &[Endpoint]) -> Result<Vec<St
 }
 
 fn no_timestamps(reason: &io::Error) -> Failure {
-    Failure::usage(format!(
-        "--timestamps: 'kernel' was given; accepted: off, for this kernel takes none ({reason})"
-    ))
+    Failure::usage(format!("--timestamps kernel: not supported by this kernel: {reason}"))
 }
 
 fn summarise(
@@ -427,7 +424,7 @@ fn summarise(
     // What is known of this host says nothing of others.
     let calibration = match servers.fleet {
         None => calibrations::lookup(plan, &run.usage),
-        Some(_) => Lookup::Unfit("what is known of this host says nothing of the agents".to_owned()),
+        Some(_) => Lookup::Unfit("a calibration of this host does not apply to agents".to_owned()),
     };
     Summary::build(RunRecord {
         agents: if plan.agents.is_empty() { Vec::new() } else { servers.agents() },
@@ -442,7 +439,7 @@ fn summarise(
 pub(crate) fn check_agents(summary: &Summary) -> Result<(), Failure> {
     let lost = summary.record.agents.iter().find_map(|agent| Some((&agent.name, agent.lost.as_ref()?)));
     lost.map_or(Ok(()), |(name, why)| {
-        Err(Failure::new(Exit::Failed, anyhow::anyhow!("agent {name} {why}; the run ended then")))
+        Err(Failure::new(Exit::Failed, anyhow::anyhow!("agent {name}: {why}; the run ended then")))
     })
 }
 
@@ -495,8 +492,7 @@ mod tests {
         assert_eq!(failure.exit, Exit::Usage);
         assert_eq!(
             failure.error.to_string(),
-            "--timestamps: 'kernel' was given; accepted: off, for this kernel takes none (SO_TIMESTAMPING: Invalid argument \
-             (os error 22))"
+            "--timestamps kernel: not supported by this kernel: SO_TIMESTAMPING: Invalid argument (os error 22)"
         );
     }
 }

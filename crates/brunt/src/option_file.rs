@@ -57,7 +57,7 @@ pub(crate) fn fill_in(plan: &str, directory: &Path) -> Result<String, String> {
     let mut filled = plan.to_owned();
     for FileReference { start, end, key, check, path } in places {
         let full = directory.join(&path);
-        let accepted = |error: String| format!("{key}: '@{path}' was given; {error}");
+        let accepted = |error: String| format!("invalid value '@{path}' for {key}: {error}");
         let text = read(&full).map_err(accepted)?;
         check(&text).map_err(|error| accepted(format!("in the file '{}': {error}", full.display())))?;
         filled.replace_range(start..end, &toml::Value::String(text).to_string());
@@ -99,7 +99,7 @@ fn find_file_references(table: &DeTable<'_>, places: &mut Vec<FileReference>) {
 
 fn read(path: &Path) -> Result<String, String> {
     let text = input::read_text(path, input::BYTES_MAX).map_err(|error| {
-        format!("cannot read '{}' ({error}); accepted: @ and the path of a text file", path.display())
+        format!("cannot read '{}' ({error}): expected @ and the path of a text file", path.display())
     })?;
     let lines = text.lines().map(|line| line.split_once('#').map_or(line, |(value, _)| value));
     let values = lines.map(|line| line.trim().trim_end_matches(',').trim_end());
@@ -130,7 +130,7 @@ mod tests {
         assert_eq!(parse_or_read::<RateProfile>("0s=7").unwrap(), "0s=7".parse().unwrap());
         let missing = parse_or_read::<RateProfile>("@/no/such/file").unwrap_err();
         assert!(
-            missing.contains("cannot read '/no/such/file'") && missing.contains("accepted:"),
+            missing.contains("cannot read '/no/such/file'") && missing.contains(": expected @"),
             "{missing}"
         );
     }
@@ -151,8 +151,8 @@ mod tests {
                 Ok("[[class]]\nname = 'a'\nkey-size = \"uniform:10,20\"\n[[class]]\nname = 'b'\n"),
             ),
             ("no toml", Ok("no toml")),
-            ("value-size = '@wrong'\n", Err("value-size: '@wrong' was given; in the file")),
-            ("arrival = '@missing'\n", Err("arrival: '@missing' was given; cannot read")),
+            ("value-size = '@wrong'\n", Err("invalid value '@wrong' for value-size: in the file")),
+            ("arrival = '@missing'\n", Err("invalid value '@missing' for arrival: cannot read")),
         ];
         for (plan, expected) in table {
             match (fill_in(plan, &directory), expected) {

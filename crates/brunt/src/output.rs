@@ -158,7 +158,7 @@ impl Outputs {
             show(page, text_goes_to_stderr);
         }
         // Behind a long report, where they are seen.
-        failures.iter().for_each(|failure| say(format_args!("brunt: {failure}")));
+        failures.iter().for_each(|failure| say(format_args!("error: {failure}")));
         Delivery { is_whole: failures.is_empty() }
     }
 }

@@ -55,7 +55,7 @@ pub(crate) fn report(flags: &cli::Report) -> Result<Exit, Failure> {
         [result] => result.summary().map_err(Failure::usage)?,
         several => {
             return Err(Failure::usage(format!(
-                "{} results given; accepted: one, or with --merge several that are parts of one run",
+                "{} results given: expected one, or with --merge several that are parts of one run",
                 several.len()
             )));
         }
@@ -82,7 +82,7 @@ fn refuse(output: &cli::ReportOutputFlags, options: &[&str], reason: &str) -> Re
 fn read(path: &Path) -> Result<StoredResult, Failure> {
     let source = path.display().to_string();
     let text = input::read_result(path).map_err(|error| {
-        Failure::usage(format!("{source}: cannot read it ({error}); accepted: a result in JSON"))
+        Failure::usage(format!("cannot read '{source}' ({error}): expected a result in JSON"))
     })?;
     StoredResult::parse(&text, &source).map_err(Failure::usage)
 }
@@ -93,7 +93,7 @@ fn asserted(summary: Summary, objectives: &[Objective]) -> Result<Summary, Failu
         return Ok(summary);
     }
     for objective in objectives {
-        let given = |reason| Failure::usage(format!("--assert: '{objective}' was given; {reason}"));
+        let given = |reason| Failure::usage(format!("invalid value '{objective}' for --assert: {reason}"));
         // Older results have one row for all commands, which no plan has any more.
         let is_older =
             objective.subject.op == Some(OpKind::Raw.into()) && summary.row(objective.subject.op).is_some();

@@ -63,13 +63,11 @@ pub(crate) fn run(flags: &cli::Run, asked: PlanRequest, plan: Plan) -> Result<Ex
 pub(crate) fn check_output(output: &cli::OutputFlags, plan: &Plan) -> Result<(), Failure> {
     if output.samples.is_none() && plan.samples_max > 0 {
         let kept = plan.samples_max;
-        let message = format!(
-            "--samples-max: '{kept}' was given; accepted: --samples-max together with --samples PATH"
-        );
+        let message = format!("--samples-max {kept} requires --samples PATH");
         return Err(Failure::usage(message));
     }
     for objective in &output.assert {
-        let given = |reason| Failure::usage(format!("--assert: '{objective}' was given; {reason}"));
+        let given = |reason| Failure::usage(format!("invalid value '{objective}' for --assert: {reason}"));
         plan.check_subject(&objective.subject).map_err(given)?;
     }
     Ok(())
@@ -89,9 +87,7 @@ pub(crate) fn load_plan(flags: &cli::Load) -> Result<(PlanSpec, Plan), Failure> 
     let spec = read_spec(flags.plan.as_deref(), run, class)?;
     let plan = resolved(&spec)?;
     if !plan.preload || plan.needs_embedded() {
-        return Err(Failure::usage(
-            "--server: nothing was given, or preload is off; accepted: --server together with a preload, for a server that goes on running",
-        ));
+        return Err(Failure::usage("brunt load requires --server and preload"));
     }
     Ok((spec, plan))
 }
@@ -185,7 +181,7 @@ impl PlanRequest {
     pub(crate) fn check_free(&self, option: &str, instead: &str) -> Result<(), Failure> {
         match self.flags.iter().any(|given| given == option) {
             false => Ok(()),
-            true => Err(Failure::usage(format!("--{option}: given beside {instead}; accepted: one of them"))),
+            true => Err(Failure::usage(format!("--{option} cannot be used with {instead}"))),
         }
     }
 }
@@ -231,7 +227,7 @@ fn read_password(run: &mut RunSpec, directory: &Path) -> Result<(), Failure> {
     let path = directory.join(file);
     let text = input::read_text(&path, input::BYTES_MAX).map_err(|error| {
         Failure::usage(format!(
-            "--password: cannot read '{}' ({error}); accepted: @ and the path of a text file",
+            "--password: cannot read '{}' ({error}): expected @ and the path of a text file",
             path.display()
         ))
     })?;
@@ -282,7 +278,7 @@ fn read_spec(path: Option<&Path>, mut run: RunSpec, class: ClassSpec) -> Result<
     spec.overlay(run, class).map_err(|flags| {
         let flags: Vec<String> = flags.iter().map(|flag| format!("--{flag}")).collect();
         Failure::usage(format!(
-            "{}: the plan has several classes; accepted: the same key inside the [[class]] it is meant for",
+            "{}: the plan has several classes: set the same key inside the [[class]] it is meant for",
             flags.join(" ")
         ))
     })?;
@@ -346,7 +342,7 @@ pub(crate) fn exit_of(summary: &Summary, allow_untrusted: bool) -> Exit {
     if summary.record.run.interrupted {
         Exit::Interrupted
     } else if let Some(what) = refused(summary) {
-        say(format_args!("brunt: {}", no_valid_reply(summary, &what)));
+        say(format_args!("error: {}", no_valid_reply(summary, &what)));
         Exit::Unreachable
     } else if is_untrusted || summary.assertions.iter().any(came_out(Decision::Inconclusive)) {
         Exit::NotTrusted

@@ -69,7 +69,7 @@ fn stay_on(cpus: &CpuList) -> Result<(), Failure> {
     sched_setaffinity(None, &set).map_err(|error| {
         let accepted = CpuList(brunt_engine::allowed_cpus());
         Failure::usage(format!(
-            "--cpus: '{cpus}' was given; accepted: processors out of {accepted} ({error})"
+            "invalid value '{cpus}' for --cpus: expected processors out of {accepted} ({error})"
         ))
     })
 }

@@ -190,7 +190,10 @@ impl<'a> FrontEndHost<'a> {
     fn show(&mut self, shown: &ServedPages) -> Result<(), Failure> {
         let ServedPages { option, address, pages } = shown;
         let unfit = |_| {
-            Failure::usage(format!("{option}: '{address}' was given; accepted: {}", HttpAddress::ACCEPTED))
+            Failure::usage(format!(
+                "invalid value '{address}' for {option}: expected {}",
+                HttpAddress::ACCEPTED
+            ))
         };
         let address: HttpAddress = address.parse().map_err(unfit)?;
         let texts = self.texts(pages.len());
@@ -275,7 +278,7 @@ impl<'a, 'b> Driver<'a, 'b> {
         for plan in &plans {
             check_traces(plan).map_err(|TraceError { file, error }| RunFailure {
                 kind: FailureKind::Trace,
-                message: format!("cannot read '{file}' ({error}); accepted: the path of a file"),
+                message: format!("cannot read '{file}' ({error}): expected the path of a file"),
             })?;
             note_files(plan);
         }

@@ -250,7 +250,7 @@ impl CommandLine {
 
 /// What is wrong with a value, in the words of all our messages.
 pub(super) fn unfit(long: &str, text: &str, accepted: &str) -> String {
-    format!("--{long}: '{text}' was given; accepted: {accepted}")
+    format!("invalid value '{text}' for --{long}: expected {accepted}")
 }
 
 /// What the value of an option is, where it is missing.
@@ -270,7 +270,7 @@ fn wanted(long: &str) -> &'static str {
 
 fn in_words(fault: &Fault) -> String {
     match fault {
-        Fault::LacksValue(long, _) => format!("{fault}; accepted: {}", wanted(long)),
+        Fault::LacksValue(long, _) => format!("{fault}; expected {}", wanted(long)),
         Fault::Unknown(option) if is_of_memcache_perf(option) => format!(
             "{fault}; it is one of memcache-perf, a mutilate whose program is named mcperf as well: \
              `brunt mutilate` takes its command lines"
@@ -315,7 +315,7 @@ fn client(long: &str, text: &str) -> Result<u32, String> {
 
 fn drawn(long: &str, text: &str) -> Result<Option<McperfShape>, String> {
     distribution::parse(text).map_err(|fault| {
-        format!("--{long}: '{text}' was given: {fault}; accepted: {}", distribution::ACCEPTED)
+        format!("invalid value '{text}' for --{long}: {fault}; expected {}", distribution::ACCEPTED)
     })
 }
 
@@ -408,36 +408,39 @@ mod tests {
         let table = [
             (
                 "-m foo",
-                "--method: 'foo' was given; accepted: get, gets, delete, cas, set, add, replace, append, prepend, incr, decr",
+                "invalid value 'foo' for --method: expected get, gets, delete, cas, set, add, replace, append, prepend, incr, decr",
             ),
-            ("-m xxx", "--method: 'xxx' was given"),
-            ("-p 70000", "--port: '70000' was given; accepted: a port from 1 to 65535"),
-            ("-p x", "--port: 'x' was given; accepted: a port from 1 to 65535"),
-            ("-n x", "--num-conns: 'x' was given; accepted: a whole number from 0 to 4294967295"),
-            ("-n -1", "--num-conns: '-1' was given"),
-            ("-n 0", "--num-conns: '0' was given; accepted: a whole number from 1"),
-            ("-N 0", "--num-calls: '0' was given; accepted: a whole number from 1"),
-            ("-N 4294967297", "--num-calls: '4294967297' was given"),
-            ("-t abc", "--timeout: 'abc' was given; accepted: seconds from 0"),
-            ("-t inf", "--timeout: 'inf' was given"),
-            ("-z 0", "--sizes: '0' was given; accepted: a distribution of sizes above 0"),
+            ("-m xxx", "invalid value 'xxx' for --method"),
+            ("-p 70000", "invalid value '70000' for --port: expected a port from 1 to 65535"),
+            ("-p x", "invalid value 'x' for --port: expected a port from 1 to 65535"),
+            ("-n x", "invalid value 'x' for --num-conns: expected a whole number from 0 to 4294967295"),
+            ("-n -1", "invalid value '-1' for --num-conns"),
+            ("-n 0", "invalid value '0' for --num-conns: expected a whole number from 1"),
+            ("-N 0", "invalid value '0' for --num-calls: expected a whole number from 1"),
+            ("-N 4294967297", "invalid value '4294967297' for --num-calls"),
+            ("-t abc", "invalid value 'abc' for --timeout: expected seconds from 0"),
+            ("-t inf", "invalid value 'inf' for --timeout"),
+            ("-z 0", "invalid value '0' for --sizes: expected a distribution of sizes above 0"),
             (
                 "-r -5",
-                "--conn-rate: '-5' was given: '-5' is no rate of at least 0; accepted: a rate R, or dR",
+                "invalid value '-5' for --conn-rate: '-5' is no rate of at least 0; expected a rate R, or dR",
             ),
-            ("-z u5,1", "--sizes: 'u5,1' was given: the maximum 1 is below the minimum 5"),
-            ("-c 3", "--client: '3' was given; accepted: I/N, client I of N, such as 3/16"),
-            ("-c x/3", "--client: 'x/3' was given"),
-            ("-P abcdefghijklmnopq", "--prefix: 'abcdefghijklmnopq' was given; accepted: up to 16 bytes"),
+            ("-z u5,1", "invalid value 'u5,1' for --sizes: the maximum 1 is below the minimum 5"),
+            ("-c 3", "invalid value '3' for --client: expected I/N, client I of N, such as 3/16"),
+            ("-c x/3", "invalid value 'x/3' for --client"),
+            (
+                "-P abcdefghijklmnopq",
+                "invalid value 'abcdefghijklmnopq' for --prefix: expected up to 16 bytes",
+            ),
             ("-j", "'-j' is no option; --help lists them"),
             ("-?", "'-?' is no option"),
             ("--bogus", "'--bogus' is no option; --help lists them"),
             ("--num=3", "'--num' may be any of --num-conns --num-calls"),
-            ("-n", "-n needs a value; accepted: a whole number"),
-            ("--output", "--output needs a value; accepted: the path of a file"),
-            ("--call-rate", "--call-rate needs a value; accepted: a rate R, or dR, uMIN,MAX"),
-            ("-H --fine=2", "--fine: '2' was given, but it takes no value"),
-            ("--wait soon", "--wait: 'soon' was given; accepted: sleep, hybrid or spin"),
+            ("-n", "-n needs a value; expected a whole number"),
+            ("--output", "--output needs a value; expected the path of a file"),
+            ("--call-rate", "--call-rate needs a value; expected a rate R, or dR, uMIN,MAX"),
+            ("-H --fine=2", "invalid value '2' for --fine: it takes no value"),
+            ("--wait soon", "invalid value 'soon' for --wait: expected sleep, hybrid or spin"),
             // The first that is wrong, in the order of the line.
             ("-m foo -n x -j", "--method: 'foo'"),
             ("-j -m foo", "'-j' is no option"),

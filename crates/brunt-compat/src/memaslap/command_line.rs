@@ -191,7 +191,7 @@ pub fn parse(
     if line.servers.split(',').all(|server| server.trim().is_empty()) {
         return Err(InvalidOption {
             message: format!(
-                "No servers provided; accepted: --servers HOST[:PORT],… or the variable {SERVERS_VARIABLE}; \
+                "No servers provided; expected --servers HOST[:PORT],… or the variable {SERVERS_VARIABLE}; \
                  the usual port is {PORT}"
             ),
             shows_help: true,
@@ -201,7 +201,7 @@ pub fn parse(
         let (concurrency, threads) = (line.concurrency, line.threads);
         return Err(InvalidOption {
             message: format!(
-                "--concurrency: '{concurrency}' was given; accepted: a multiple of --threads, {threads}"
+                "invalid value '{concurrency}' for --concurrency: expected a multiple of --threads, {threads}"
             ),
             shows_help: true,
         });
@@ -274,7 +274,7 @@ impl CommandLine {
 
 /// What is wrong with a value, in the words of all our messages.
 pub(super) fn unfit(long: &str, text: &str, accepted: &str) -> InvalidOption {
-    InvalidOption::of(format!("--{long}: '{text}' was given; accepted: {accepted}"))
+    InvalidOption::of(format!("invalid value '{text}' for --{long}: expected {accepted}"))
 }
 
 /// The whole number that a text begins with, as memaslap reads it; what stands behind it is for the user to know.
@@ -419,51 +419,59 @@ mod tests {
     fn invalid_options_are_rejected() {
         // (command line, message, the help follows)
         let table = [
-            ("-T 0", "--threads: '0' was given; accepted: a whole number greater than 0", false),
-            ("-c x", "--concurrency: 'x' was given; accepted: a whole number greater than 0", false),
-            ("-c -5", "--concurrency: '-5' was given; accepted: a whole number greater than 0", false),
-            ("-c 5000000000", "--concurrency: '5000000000' was given; accepted: a smaller number", false),
-            ("-x 0", "--execute_number: '0' was given", false),
+            ("-T 0", "invalid value '0' for --threads: expected a whole number greater than 0", false),
+            ("-c x", "invalid value 'x' for --concurrency: expected a whole number greater than 0", false),
+            ("-c -5", "invalid value '-5' for --concurrency: expected a whole number greater than 0", false),
+            (
+                "-c 5000000000",
+                "invalid value '5000000000' for --concurrency: expected a smaller number",
+                false,
+            ),
+            ("-x 0", "invalid value '0' for --execute_number", false),
             (
                 "-x 9223372036854775807",
-                "--execute_number: '9223372036854775807' was given; accepted: a smaller number",
+                "invalid value '9223372036854775807' for --execute_number: expected a smaller number",
                 false,
             ),
             (
                 "-x 99999999999999999999",
-                "--execute_number: '99999999999999999999' was given; accepted",
+                "invalid value '99999999999999999999' for --execute_number: accepted",
                 false,
             ),
             (
                 "-t 10",
-                "--time: '10' was given; accepted: a number greater than 0 and s, m, h or d behind it",
+                "invalid value '10' for --time: expected a number greater than 0 and s, m, h or d behind it",
                 false,
             ),
-            ("-t 0s", "--time: '0s' was given; accepted: a number greater than 0", false),
-            ("-t -5s", "--time: '-5s' was given; accepted: a number greater than 0", false),
-            ("-t 9999999d", "--time: '9999999d' was given; accepted: up to a hundred years", false),
-            ("-S 5", "--stat_freq: '5' was given; accepted: a number greater than 0 and s", false),
-            ("-w 10", "--win_size: '10' was given; accepted: a number and k, m or g behind it", false),
-            ("-w 0k", "--win_size: '0k' was given; accepted: a window of at least 1k objects", false),
-            ("-w -1k", "--win_size: '-1k' was given; accepted: a number and k", false),
-            ("-w junk", "--win_size: 'junk' was given; accepted: a number and k", false),
-            ("-P junk", "--tps: 'junk' was given; accepted: a number and k, m or g behind it", false),
-            ("-P 100", "--tps: '100' was given; accepted: a number and k", false),
-            ("-X 2000000", "--fixed_size: '2000000' was given; accepted: from 1 to 1048576 bytes", false),
-            ("-v 1.5", "--verify: '1.5' was given; accepted: a share above 0 and up to 1", false),
-            ("-o 0", "--overwrite: '0' was given; accepted: a share", false),
-            ("-e nan", "--exp_verify: 'nan' was given; accepted: a share", false),
-            ("-p 0 -s h", "--rep_write: '0' was given", false),
-            ("--seed x", "--seed: 'x' was given; accepted: a whole number of at most 64 bits", false),
+            ("-t 0s", "invalid value '0s' for --time: expected a number greater than 0", false),
+            ("-t -5s", "invalid value '-5s' for --time: expected a number greater than 0", false),
+            ("-t 9999999d", "invalid value '9999999d' for --time: expected up to a hundred years", false),
+            ("-S 5", "invalid value '5' for --stat_freq: expected a number greater than 0 and s", false),
+            ("-w 10", "invalid value '10' for --win_size: expected a number and k, m or g behind it", false),
+            ("-w 0k", "invalid value '0k' for --win_size: expected a window of at least 1k objects", false),
+            ("-w -1k", "invalid value '-1k' for --win_size: expected a number and k", false),
+            ("-w junk", "invalid value 'junk' for --win_size: expected a number and k", false),
+            ("-P junk", "invalid value 'junk' for --tps: expected a number and k, m or g behind it", false),
+            ("-P 100", "invalid value '100' for --tps: expected a number and k", false),
+            (
+                "-X 2000000",
+                "invalid value '2000000' for --fixed_size: expected from 1 to 1048576 bytes",
+                false,
+            ),
+            ("-v 1.5", "invalid value '1.5' for --verify: expected a share above 0 and up to 1", false),
+            ("-o 0", "invalid value '0' for --overwrite: expected a share", false),
+            ("-e nan", "invalid value 'nan' for --exp_verify: expected a share", false),
+            ("-p 0 -s h", "invalid value '0' for --rep_write", false),
+            ("--seed x", "invalid value 'x' for --seed: expected a whole number of at most 64 bits", false),
             ("-s h --bogus", "'--bogus' is no option; --help lists them", false),
             ("-s h --ver", "'--ver' may be any of --verify --verbose --version", false),
             ("-s h -c", "-c needs a value", false),
             // Options in their order, then servers, then threads.
-            ("-T 0 --bogus", "--threads: '0' was given", false),
+            ("-T 0 --bogus", "invalid value '0' for --threads", false),
             ("-t 1s", "No servers provided", true),
             ("-T 3", "No servers provided", true),
             ("-s ,", "No servers provided", true),
-            ("-s h -T 3", "--concurrency: '16' was given; accepted: a multiple of --threads, 3", true),
+            ("-s h -T 3", "invalid value '16' for --concurrency: expected a multiple of --threads, 3", true),
         ];
         for (line, message, shows_help) in table {
             let refusal = parsed(line).unwrap_err();

@@ -218,7 +218,7 @@ mod tests {
         assert_eq!(answer("-V"), version);
         assert_eq!(answer("-h"), Answer { code: 0, out: help(), err: String::new() });
         let table = [
-            ("-s h -T 0", "memaslap: --threads: '0' was given", ""),
+            ("-s h -T 0", "memaslap: invalid value '0' for --threads", ""),
             ("-t 1s", "memaslap: No servers provided", "memaslap v1.0\n"),
             ("-s h -F nofile.cnf", "memaslap: --cfg_cmd: cannot read 'nofile.cnf' (", ""),
         ];

@@ -118,7 +118,7 @@ fn workload(
     if let Some(path) = &line.cfg_cmd {
         let text = (caller.read_text)(path).map_err(|error| {
             InvalidOption::of(format!(
-                "--cfg_cmd: cannot read '{path}' ({error}); accepted: the path of a text file"
+                "--cfg_cmd: cannot read '{path}' ({error}); expected the path of a text file"
             ))
         })?;
         return WorkloadFile::parse(path, &text, has_size);
@@ -139,44 +139,41 @@ fn check_together(line: &CommandLine, servers: &[ServerAddress]) -> Result<(), I
     let table = [
         (
             line.facebook && line.division < 2,
-            "--facebook: a get has several keys; accepted: with --division of at least 2",
+            "--facebook requires --division of at least 2: a get has several keys",
         ),
-        (line.facebook && line.udp, "--facebook: gets go by UDP and sets by TCP; accepted: without --udp"),
+        (line.facebook && line.udp, "--facebook cannot be used with --udp: gets go by UDP and sets by TCP"),
         (
             line.udp && line.conn_sock > 1,
-            "--udp: each client has one socket; accepted: without --conn_sock above 1",
+            "--udp cannot be used with --conn_sock above 1: each client has one socket",
         ),
-        (
-            line.rep_write.is_some() && servers.len() < 2,
-            "--rep_write: there is one server; accepted: with at least 2 --servers",
-        ),
+        (line.rep_write.is_some() && servers.len() < 2, "--rep_write requires at least 2 --servers"),
         (
             line.rep_write.is_some_and(|replicas| replicas as usize > servers.len()),
-            "--rep_write: more replicas than servers; accepted: up to as many as --servers names",
+            "--rep_write exceeds the number of --servers",
         ),
         (
             line.udp && line.rep_write.is_some(),
-            "--udp: replicas are written by TCP; accepted: without --rep_write",
+            "--udp cannot be used with --rep_write: replicas are written by TCP",
         ),
         (
             line.facebook && line.rep_write.is_some(),
-            "--facebook: replicas are written by TCP and read there; accepted: without --rep_write",
+            "--facebook cannot be used with --rep_write: replicas are written and read by TCP",
         ),
         (
             line.rep_write.is_some() && servers.iter().enumerate().any(is_named_twice),
-            "--rep_write: one server would be two replicas; accepted: with each of the --servers named once",
+            "--rep_write requires different --servers: one server would be two replicas",
         ),
         (
             (line.udp || line.facebook) && servers.iter().any(ServerAddress::is_unix),
-            "--servers: the path of a socket has no UDP; accepted: without --udp and --facebook",
+            "--servers: a socket path cannot be used with --udp or --facebook",
         ),
         (
             line.udp && line.binary,
-            "--udp: memcached has no binary protocol there; accepted: without --binary",
+            "--udp cannot be used with --binary: memcached has no binary protocol over UDP",
         ),
         (
             line.facebook && line.binary,
-            "--facebook: gets go by UDP, without the binary protocol; accepted: without --binary",
+            "--facebook cannot be used with --binary: gets go by UDP, which has no binary protocol",
         ),
     ];
     match table.into_iter().find(|(is_so, _)| *is_so) {
@@ -489,18 +486,15 @@ reconnect = \"never\"
     #[test]
     fn invalid_combinations_are_rejected() {
         let table = [
-            ("-s h -a -U -F short", "--facebook: a get has several keys; accepted: with --division"),
-            ("-s h -a -d 2 -U", "--facebook: gets go by UDP and sets by TCP; accepted: without --udp"),
+            ("-s h -a -U -F short", "--facebook requires --division"),
+            ("-s h -a -d 2 -U", "--facebook cannot be used with --udp: gets go by UDP and sets by TCP"),
             ("-s h -U -n 2", "--udp: each client has one socket"),
             ("-s h -p 2", "--rep_write: there is one server"),
             ("-s a,b -p 3", "--rep_write: more replicas than servers"),
             ("-s a,b -p 2 -U", "--udp: replicas are written by TCP"),
-            (
-                "-s a,b -p 2 -a -d 2",
-                "--facebook: replicas are written by TCP and read there; accepted: without",
-            ),
-            ("-s a,a -p 2", "--rep_write: one server would be two replicas; accepted: with each"),
-            ("-s /tmp/x -U", "--servers: the path of a socket has no UDP; accepted: without --udp"),
+            ("-s a,b -p 2 -a -d 2", "--facebook cannot be used with --rep_write"),
+            ("-s a,a -p 2", "--rep_write requires different --servers"),
+            ("-s /tmp/x -U", "--servers: a socket path cannot be used with --udp"),
             ("-s /tmp/x -a -d 2", "--servers: the path of a socket has no UDP"),
             (
                 "-s h -F get -X 1400 -U",
@@ -510,13 +504,13 @@ reconnect = \"never\"
             ("-s h -c 1000000", "--win_size 10240 exceeds 2147 objects in each of"),
             ("-s h -U -B", "--udp: memcached has no binary protocol there"),
             // The file comes before what does not go together, its sizes behind.
-            ("-s a:b -F none", "--servers: 'a:b' was given"),
+            ("-s a:b -F none", "invalid value 'a:b' for --servers"),
             ("-s h -U -n 2 -F none", "--cfg_cmd: cannot read 'none'"),
             (
                 "-s h -F short",
-                "--cfg_cmd: 'short' line 2: keys of 8 to 8 bytes; accepted: from 16 to 250 bytes",
+                "--cfg_cmd: 'short' line 2: keys of 8 to 8 bytes; expected from 16 to 250 bytes",
             ),
-            ("-s h -w 1g", "--win_size: '1073741824' was given; accepted: up to 16384k"),
+            ("-s h -w 1g", "invalid value '1073741824' for --win_size: expected up to 16384k"),
             ("-s h -U -X 1400", "--fixed_size 1400 exceeds 12"),
             ("-s h -d 100 -a", "--division 100 exceeds "),
             (

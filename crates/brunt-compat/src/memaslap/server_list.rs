@@ -58,7 +58,7 @@ mod tests {
         for text in ["a:b", "a:1:x", "a:99999", "!"] {
             let refusal = parse(&format!("ok,{text}")).unwrap_err();
             assert!(
-                refusal.message.starts_with(&format!("--servers: '{text}' was given; accepted: HOST")),
+                refusal.message.starts_with(&format!("invalid value '{text}' for --servers: expected HOST")),
                 "{refusal}"
             );
         }

@@ -109,15 +109,14 @@ impl WorkloadFile {
             let (title, line) = (section.name(), last[section as usize]);
             if line == 0 && sum != WHOLE {
                 let message = format!(
-                    "--cfg_cmd: '{name}' has no rows under {title}; accepted: at least one, on a line of its own"
+                    "--cfg_cmd: '{name}' has no rows under {title}; expected at least one, on a line of its own"
                 );
                 return Err(InvalidOption::of(message));
             }
             if sum != WHOLE {
                 let sum = f64::from(sum) / f64::from(WHOLE);
-                let reason = format!(
-                    "the proportions under {title} sum to {sum}; accepted: 1, of three decimals each"
-                );
+                let reason =
+                    format!("the proportions under {title} sum to {sum}; expected 1, of three decimals each");
                 return Err(read_fault(name, line, &reason));
             }
         }
@@ -126,13 +125,13 @@ impl WorkloadFile {
 
     fn add_command(&mut self, words: &[&str]) -> Result<(), String> {
         let [kind, proportion, ..] = words else {
-            return Err(format!("'{}' was given; accepted: TYPE PROPORTION", words.join(" ")));
+            return Err(format!("invalid value '{}': expected TYPE PROPORTION", words.join(" ")));
         };
         // `1.0 0.9`, as the manual has it, is type 1.
         let sum = match kind.parse::<f64>() {
             Ok(0.0) => &mut self.sets,
             Ok(1.0) => &mut self.gets,
-            _ => return Err(format!("type '{kind}' was given; accepted: 0 for set and 1 for get")),
+            _ => return Err(format!("type '{kind}' was given; expected 0 for set and 1 for get")),
         };
         *sum = sum.saturating_add(thousandths(proportion)?);
         Ok(())
@@ -151,7 +150,7 @@ impl WorkloadFile {
                 let Range { start, end, line, .. } = range;
                 let (least, most) = accepted.into_inner();
                 let reason =
-                    format!("{title}s of {start} to {end} bytes; accepted: from {least} to {most} bytes");
+                    format!("{title}s of {start} to {end} bytes; expected from {least} to {most} bytes");
                 return Err(read_fault(&self.name, *line, &reason));
             }
         }
@@ -172,18 +171,18 @@ fn read_fault(name: &str, line: usize, reason: &str) -> InvalidOption {
 /// What stands behind the three numbers of a row is not looked at.
 fn range(words: &[&str], line: usize) -> Result<Range, String> {
     let [start, end, proportion, ..] = words else {
-        return Err(format!("'{}' was given; accepted: START END PROPORTION", words.join(" ")));
+        return Err(format!("invalid value '{}': expected START END PROPORTION", words.join(" ")));
     };
     let bytes = |word: &str| {
         let bytes = word.parse::<f64>().ok().filter(|bytes| bytes.fract() == 0.0);
         let bytes =
             bytes.filter(|bytes| (0.0..=f64::from(u32::MAX / 2)).contains(bytes)).map(|bytes| bytes as u32);
-        bytes.ok_or_else(|| format!("'{word}' was given; accepted: a whole number of bytes"))
+        bytes.ok_or_else(|| format!("invalid value '{word}': expected a whole number of bytes"))
     };
     let (start, end) = (bytes(start)?, bytes(end)?);
     if start > end {
         return Err(format!(
-            "a range from {start} to {end}; accepted: one that ends where it begins, or later"
+            "a range from {start} to {end}; expected one that ends where it begins, or later"
         ));
     }
     Ok(Range { start, end, thousandths: thousandths(proportion)?, line })
@@ -192,7 +191,7 @@ fn range(words: &[&str], line: usize) -> Result<Range, String> {
 fn thousandths(word: &str) -> Result<u32, String> {
     let share = word.parse::<f64>().ok().filter(|share| (0.0..=1.0).contains(share));
     let thousandths = share.map(|share| (share * f64::from(WHOLE)).round() as u32);
-    thousandths.ok_or_else(|| format!("proportion '{word}' was given; accepted: from 0 to 1, such as 0.125"))
+    thousandths.ok_or_else(|| format!("proportion '{word}' was given; expected from 0 to 1, such as 0.125"))
 }
 
 fn share(ranges: &[Range]) -> u32 {
@@ -256,34 +255,34 @@ mod tests {
     fn faults_name_line_and_reason() {
         let usual = "key\n20 20 1\nvalue\n9 9 1\ncmd\n0 0.1\n1 0.9\n";
         let table = [
-            ("", "'f.cnf' has no rows under key; accepted: at least one"),
+            ("", "'f.cnf' has no rows under key; expected at least one"),
             ("# nothing\n\n", "'f.cnf' has no rows under key"),
             ("key\n20 20 1\ncmd\n1 1", "'f.cnf' has no rows under value"),
             ("key\n20 20 1\nvalue\n9 9 1", "'f.cnf' has no rows under cmd"),
             ("foo\nkey", "'f.cnf' line 1: 'foo' stands before the first of key, value and cmd"),
-            (&format!("{usual}nonsense"), "'f.cnf' line 8: 'nonsense' was given; accepted: TYPE PROPORTION"),
+            (&format!("{usual}nonsense"), "'f.cnf' line 8: 'nonsense' was given; expected TYPE PROPORTION"),
             (
                 &format!("{usual}2 0.1"),
-                "'f.cnf' line 8: type '2' was given; accepted: 0 for set and 1 for get",
+                "'f.cnf' line 8: type '2' was given; expected 0 for set and 1 for get",
             ),
-            (&format!("{usual}1 0.1"), "'f.cnf' line 8: the proportions under cmd sum to 1.1; accepted: 1"),
+            (&format!("{usual}1 0.1"), "'f.cnf' line 8: the proportions under cmd sum to 1.1; expected 1"),
             (
                 &format!("{usual}key\n20 20"),
-                "'f.cnf' line 9: '20 20' was given; accepted: START END PROPORTION",
+                "'f.cnf' line 9: '20 20' was given; expected START END PROPORTION",
             ),
             (
                 &format!("{usual}key\n20 x 1"),
-                "'f.cnf' line 9: 'x' was given; accepted: a whole number of bytes",
+                "'f.cnf' line 9: 'x' was given; expected a whole number of bytes",
             ),
             (&format!("{usual}key\n20.5 30 1"), "'f.cnf' line 9: '20.5' was given"),
             (&format!("{usual}key\n-20 30 1"), "'f.cnf' line 9: '-20' was given"),
             (
                 &format!("{usual}key\n30 20 1"),
-                "'f.cnf' line 9: a range from 30 to 20; accepted: one that ends",
+                "'f.cnf' line 9: a range from 30 to 20; expected one that ends",
             ),
             (
                 &format!("{usual}value\n1 2 1.5"),
-                "'f.cnf' line 9: proportion '1.5' was given; accepted: from 0 to 1",
+                "'f.cnf' line 9: proportion '1.5' was given; expected from 0 to 1",
             ),
             (&format!("{usual}value\n1 2 0.5"), "'f.cnf' line 9: the proportions under value sum to 1.5"),
             (
@@ -307,9 +306,9 @@ mod tests {
             assert_eq!(check(key, value, has_size), None, "{key} {value}");
         }
         let table = [
-            ("8 20", "1 1", "line 2: keys of 8 to 20 bytes; accepted: from 16 to 250 bytes"),
+            ("8 20", "1 1", "line 2: keys of 8 to 20 bytes; expected from 16 to 250 bytes"),
             ("20 251", "1 1", "line 2: keys of 20 to 251 bytes"),
-            ("20 20", "0 1", "line 4: values of 0 to 1 bytes; accepted: from 1 to 1048576 bytes"),
+            ("20 20", "0 1", "line 4: values of 0 to 1 bytes; expected from 1 to 1048576 bytes"),
             ("20 20", "1 1048577", "line 4: values of 1 to 1048577 bytes"),
         ];
         for (key, value, message) in table {

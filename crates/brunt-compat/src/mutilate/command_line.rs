@@ -224,7 +224,7 @@ fn check_ranges(numbers: &Numbers, parsed: &ParsedOptions) -> Result<(), Invalid
     let outside = |long: &str, range: std::ops::RangeInclusive<i32>, accepted: &str| {
         let value = numbers.get(long).filter(|value| !range.contains(value));
         value.map_or(Ok(()), |value| {
-            Err(InvalidOption::of(format!("--{long}: {value} was given; accepted: {accepted}")))
+            Err(InvalidOption::of(format!("invalid value '{value}' for --{long}: expected {accepted}")))
         })
     };
     let least = |least: i32| least..=i32::MAX;
@@ -232,14 +232,14 @@ fn check_ranges(numbers: &Numbers, parsed: &ParsedOptions) -> Result<(), Invalid
     outside("qps", least(0), "0 (as fast as it goes) or more")?;
     if !(0.0..=1.0).contains(&numbers.update) {
         return Err(InvalidOption::of(format!(
-            "--update: {} was given; accepted: the part of requests that are sets, from 0 to 1",
+            "invalid value '{}' for --update: expected the part of requests that are sets, from 0 to 1",
             numbers.update
         )));
     }
     outside("time", least(1), "1 second or more")?;
     outside("connections", 1..=512, "from 1 to 512")?;
     if parsed.list("server").is_empty() && !parsed.has("agentmode") {
-        return Err(InvalidOption::of("--server: not given; accepted: HOST[:PORT] of at least one server"));
+        return Err(InvalidOption::of("--server is required: HOST[:PORT] of at least one server"));
     }
     let is_master = parsed.has("agent") && !parsed.has("agentmode");
     let threads = "1 or more, or 0 beside --agent: without threads of its own only agents send";
@@ -259,26 +259,24 @@ fn check_ranges(numbers: &Numbers, parsed: &ParsedOptions) -> Result<(), Invalid
 
 fn check_known(parsed: &ParsedOptions) -> Result<(), InvalidOption> {
     if parsed.has("assoc") && !parsed.has("redis") {
-        return Err(InvalidOption::of(
-            "--assoc: given without --redis; accepted: both, for hashes are Redis's",
-        ));
+        return Err(InvalidOption::of("--assoc requires --redis: hashes are Redis's"));
     }
     if parsed.has("assoc") && parsed.has("binary") {
         return Err(InvalidOption::of(
-            "--assoc: given with --binary, which takes the place of --redis; accepted: --redis alone, for hashes are Redis's",
+            "--assoc cannot be used with --binary, which replaces --redis: hashes are Redis's",
         ));
     }
     if parsed.has("delete90") {
         let is_getset = parsed.has("getset") || parsed.has("getsetorset");
         if !is_getset || !parsed.has("queries") || parsed.has("read_file") {
             return Err(InvalidOption::of(
-                "--delete90: accepted: together with --getset and --queries, after half of which it deletes, and without --read_file",
+                "--delete90 requires --getset and --queries, after half of which it deletes; it cannot be used with --read_file",
             ));
         }
     }
     if parsed.has("read_file") && parsed.has("agent") {
         return Err(InvalidOption::of(
-            "--read_file: given with --agent; accepted: one of them, for a file is read here",
+            "--read_file cannot be used with --agent: the file is read on this host",
         ));
     }
     Ok(())
@@ -345,7 +343,7 @@ fn command_line(parsed: &ParsedOptions, numbers: &Numbers) -> Result<CommandLine
 fn search_bound(text: &str) -> Result<SearchBound, InvalidOption> {
     let accepted = || {
         InvalidOption::of(format!(
-            "--search: '{text}' was given; accepted: N:X, a percentile above 0 and below 100 and its bound in \
+            "invalid value '{text}' for --search: expected N:X, a percentile above 0 and below 100 and its bound in \
              microseconds, such as 95:1000"
         ))
     };
@@ -358,7 +356,7 @@ fn search_bound(text: &str) -> Result<SearchBound, InvalidOption> {
 fn scan_range(text: &str) -> Result<ScanRange, InvalidOption> {
     let accepted = || {
         InvalidOption::of(format!(
-            "--scan: '{text}' was given; accepted: MIN:MAX:STEP, rates from 0 and a step above 0, such as 1000:5000:1000"
+            "invalid value '{text}' for --scan: expected MIN:MAX:STEP, rates from 0 and a step above 0, such as 1000:5000:1000"
         ))
     };
     let fields: Option<Vec<u64>> = text
@@ -368,7 +366,7 @@ fn scan_range(text: &str) -> Result<ScanRange, InvalidOption> {
         .collect();
     match fields.ok_or_else(accepted)?.as_slice() {
         [min, max, step, ..] if *step > 0 && min > max => Err(InvalidOption::of(format!(
-            "--scan: '{text}' was given; accepted: MIN:MAX:STEP with a MAX of at least MIN, or there is no rate to measure"
+            "invalid value '{text}' for --scan: expected MIN:MAX:STEP with a MAX of at least MIN, or there is no rate to measure"
         ))),
         [min, max, step, ..] if *step > 0 => Ok(ScanRange { min: *min, max: *max, step: *step }),
         _ => Err(accepted()),
@@ -490,45 +488,41 @@ mod tests {
             ("-s h --meas 1", 1, "'--meas' may be any of"),
             ("-s h -q 1 -q 2", 1, "--qps was given twice"),
             ("-s", 1, "-s needs a value"),
-            ("-s h -q 10k", 1, "--qps: '10k' was given; accepted: a whole number"),
-            ("-s h -loadonly", 1, "--lambda_mul: 'oadonly' was given"),
-            ("-s h -d 0 -q -1", 255, "--depth: 0 was given"),
-            ("-s h -q -1", 255, "--qps: -1 was given"),
-            ("-s h -u 1.5", 255, "--update: 1.5 was given"),
-            ("-s h -t 0", 255, "--time: 0 was given"),
-            ("-s h -c 513", 255, "--connections: 513 was given; accepted: from 1 to 512"),
+            ("-s h -q 10k", 1, "invalid value '10k' for --qps: expected a whole number"),
+            ("-s h -loadonly", 1, "invalid value 'oadonly' for --lambda_mul"),
+            ("-s h -d 0 -q -1", 255, "invalid value '0' for --depth"),
+            ("-s h -q -1", 255, "invalid value '-1' for --qps"),
+            ("-s h -u 1.5", 255, "invalid value '1.5' for --update"),
+            ("-s h -t 0", 255, "invalid value '0' for --time"),
+            ("-s h -c 513", 255, "invalid value '513' for --connections: expected from 1 to 512"),
             ("-t 1", 255, "--server: not given"),
-            ("-s h --search 95", 255, "--search: '95' was given"),
-            ("-s h --scan 1:2", 255, "--scan: '1:2' was given"),
+            ("-s h --search 95", 255, "invalid value '95' for --search"),
+            ("-s h --scan 1:2", 255, "invalid value '1:2' for --scan"),
             (
                 "-s h --scan 5:1:1",
                 255,
-                "--scan: '5:1:1' was given; accepted: MIN:MAX:STEP with a MAX of at least MIN",
+                "invalid value '5:1:1' for --scan: expected MIN:MAX:STEP with a MAX of at least MIN",
             ),
-            ("-s h --scan 1:2:0", 255, "--scan: '1:2:0' was given"),
-            ("-s h --assoc=4", 255, "--assoc: given without --redis"),
-            ("-s h --assoc=4 --redis --binary", 255, "--assoc: given with --binary"),
-            ("-s h -r 0", 255, "--records: 0 was given; accepted: 1 or more"),
-            ("-s h -r -1", 255, "--records: -1 was given; accepted: 1 or more"),
+            ("-s h --scan 1:2:0", 255, "invalid value '1:2:0' for --scan"),
+            ("-s h --assoc=4", 255, "--assoc requires --redis"),
+            ("-s h --assoc=4 --redis --binary", 255, "--assoc cannot be used with --binary"),
+            ("-s h -r 0", 255, "invalid value '0' for --records: expected 1 or more"),
+            ("-s h -r -1", 255, "invalid value '-1' for --records: expected 1 or more"),
             (
                 "-s h -q 4294967296",
                 1,
-                "--qps: '4294967296' was given; accepted: a whole number up to 2147483647",
+                "invalid value '4294967296' for --qps: expected a whole number up to 2147483647",
             ),
-            ("-s h --delete90 -N 5", 255, "--delete90: accepted: together with --getset"),
-            ("-s h --delete90 --getset", 255, "--delete90: accepted: together with --getset"),
-            (
-                "-s h --delete90 --getset -N 5 --read_file x",
-                255,
-                "--delete90: accepted: together with --getset",
-            ),
-            ("-s h --assoc=0 --redis", 255, "--assoc: 0 was given; accepted: from 1 to 249"),
-            ("-s h -a x --read_file t", 255, "--read_file: given with --agent"),
-            ("-s h -T 0", 255, "--threads: 0 was given"),
+            ("-s h --delete90 -N 5", 255, "--delete90 requires --getset"),
+            ("-s h --delete90 --getset", 255, "--delete90 requires --getset"),
+            ("-s h --delete90 --getset -N 5 --read_file x", 255, "--delete90 requires --getset"),
+            ("-s h --assoc=0 --redis", 255, "invalid value '0' for --assoc: expected from 1 to 249"),
+            ("-s h -a x --read_file t", 255, "--read_file cannot be used with --agent"),
+            ("-s h -T 0", 255, "invalid value '0' for --threads"),
             (
                 "-s h --read_file x --twitter_trace=3",
                 255,
-                "--twitter_trace: 3 was given; accepted: 0, 1 or 2",
+                "invalid value '3' for --twitter_trace: expected 0, 1 or 2",
             ),
         ];
         for (line, code, message) in table {

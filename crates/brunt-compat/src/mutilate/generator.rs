@@ -74,7 +74,7 @@ impl Generator {
         let lower = text.to_ascii_lowercase();
         let name = ["fixed", "normal", "exponential", "pareto", "gev", "uniform"];
         let Some(name) = name.into_iter().find(|name| lower.contains(name)) else {
-            return Err(format!("'{text}' was given; accepted: {accepted}"));
+            return Err(format!("invalid value '{text}': expected {accepted}"));
         };
         let mut generalised = || Generalised { location: next(), scale: next(), shape: next() };
         Ok(match name {
@@ -108,7 +108,7 @@ impl Generator {
             ..*distribution
         };
         let (distribution, usual_max) = match self {
-            Self::Fixed(length) if *length < 0.0 => return Err("accepted: lengths from 0 bytes".to_owned()),
+            Self::Fixed(length) if *length < 0.0 => return Err("expected lengths from 0 bytes".to_owned()),
             Self::Fixed(length) => return fixed(*length),
             Self::Uniform(max) if *max <= 0.0 => return fixed(0.0),
             Self::Normal(mean, 0.0) => return fixed(*mean),
@@ -116,7 +116,7 @@ impl Generator {
             Self::FbValue => {
                 return Err(
                     "it draws lengths that no record number repeats, so that nobody finds a key again; \
-                            accepted: fb_key, or any other distribution"
+                            expected fb_key, or any other distribution"
                         .to_owned(),
                 );
             }
@@ -157,7 +157,7 @@ impl Generator {
             whole if (0.0..=f64::from(u32::MAX)).contains(&whole) => {
                 Ok(SizeDistribution::Fixed(whole as u32))
             }
-            _ => Err(format!("accepted: lengths from 0 to {} bytes", u32::MAX)),
+            _ => Err(format!("expected lengths from 0 to {} bytes", u32::MAX)),
         };
         let distribution = match self {
             Self::Fixed(length) => return fixed(*length),
@@ -204,7 +204,7 @@ impl Generator {
             Self::Pareto(distribution) => Distribution::Pareto(*distribution),
             Self::FbInterarrival => Distribution::FbInterarrival,
             Self::Gev(_) | Self::FbKey | Self::FbValue => {
-                return Err(format!("it is no law of gaps; accepted: {}", Self::OF_GAPS));
+                return Err(format!("it is no law of gaps; expected {}", Self::OF_GAPS));
             }
         };
         distribution.check()?;
@@ -240,7 +240,7 @@ impl fmt::Display for Generator {
 /// mutilate's formulas divide by the shape.
 fn with_shape(distribution: &Generalised) -> Result<Generalised, String> {
     if distribution.shape == 0.0 {
-        Err("its SHAPE is 0; accepted: any other number".to_owned())
+        Err("its SHAPE is 0; expected any other number".to_owned())
     } else {
         Ok(*distribution)
     }
@@ -307,8 +307,8 @@ mod tests {
             ("normal:200,2", 4, 0, "mutilate:normal:200,2@4..250"),
             ("exponential", 4, 0, "fixed:4"),
             ("exponential:0.1", 4, 0, "mutilate:pareto:0,10,0@4..250"),
-            ("gev:1,2", 4, 0, "its SHAPE is 0; accepted: any other number"),
-            ("-5", 4, 0, "accepted: lengths from 0 bytes"),
+            ("gev:1,2", 4, 0, "its SHAPE is 0; expected any other number"),
+            ("-5", 4, 0, "expected lengths from 0 bytes"),
         ];
         for (text, digits, prefix, expected) in table {
             assert_eq!(key_size(text, digits, prefix), expected, "{text}");

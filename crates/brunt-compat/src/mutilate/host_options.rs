@@ -68,7 +68,7 @@ fn port(parsed: &ParsedOptions, least: u16) -> Result<u16, InvalidOption> {
     let Some(text) = parsed.value("agent_port") else { return Ok(PORT) };
     text.parse().ok().filter(|port| *port >= least).ok_or_else(|| {
         InvalidOption::of(format!(
-            "--agent_port: '{text}' was given; accepted: a port of TCP, from {least} to 65535"
+            "invalid value '{text}' for --agent_port: expected a port of TCP, from {least} to 65535"
         ))
     })
 }
@@ -120,7 +120,7 @@ fn agent(name: &str, port: u16) -> Result<(String, u16), InvalidOption> {
     }
     let (_, own) = split(name).ok_or_else(|| {
         InvalidOption::of(format!(
-            "--agent: '{name}' was given; accepted: HOST or HOST:PORT, or several behind commas"
+            "invalid value '{name}' for --agent: expected HOST or HOST:PORT, or several behind commas"
         ))
     })?;
     let host = if own.is_some() { name.rsplit_once(':').map_or(name, |(host, _)| host) } else { name };

@@ -125,7 +125,7 @@ impl Invocation {
         };
         if line.search.is_some() && line.update >= 1.0 && !follows(line) && line.read_file.is_none() {
             return Err(InvalidOption::of(
-                "--search: judges reads, and --update 1 has none; accepted: an --update below 1",
+                "--search judges reads, and --update 1 has none: expected an --update below 1",
             ));
         }
         let is_second = generation == Generation::Second || line.is_second;
@@ -230,7 +230,7 @@ fn servers(line: &CommandLine) -> Result<Vec<ServerAddress>, InvalidOption> {
         let address = named.parse::<ServerAddress>();
         address
             .map(|address| address.at_port(PORT))
-            .map_err(|accepted| InvalidOption::of(format!("--server: '{text}' was given; {accepted}")))
+            .map_err(|accepted| InvalidOption::of(format!("invalid value '{text}' for --server: {accepted}")))
     };
     line.servers.iter().map(read).collect()
 }
@@ -248,11 +248,10 @@ fn run_spec(
     };
     let login = match (&line.username, &line.password) {
         (Some(user), password) if line.binary => {
-            let password = password.as_ref().filter(|password| !password.is_empty()).ok_or_else(|| {
-                InvalidOption::of(
-                    "--username: given without --password; accepted: both, and a password that is not empty",
-                )
-            })?;
+            let password = password
+                .as_ref()
+                .filter(|password| !password.is_empty())
+                .ok_or_else(|| InvalidOption::of("--username requires a --password that is not empty"))?;
             Some((user.clone(), Password::verbatim(password.clone())))
         }
         _ => None,
@@ -314,7 +313,7 @@ fn layout(line: &CommandLine) -> TraceLayout {
 fn unfit(option: &str, text: &str, fault: &str) -> InvalidOption {
     match fault.starts_with('\'') {
         true => InvalidOption::of(format!("--{option}: {fault}")),
-        false => InvalidOption::of(format!("--{option}: '{text}' was given; {fault}")),
+        false => InvalidOption::of(format!("invalid value '{text}' for --{option}: {fault}")),
     }
 }
 
@@ -486,20 +485,20 @@ mod tests {
     #[test]
     fn invalid_combinations_are_rejected() {
         let table = [
-            ("-s h -K foo", "--keysize: 'foo' was given"),
-            ("-s h -K -5", "--keysize: '-5' was given; accepted: lengths from 0 bytes"),
-            ("-s h -V gev", "--valuesize: 'gev' was given; its SHAPE is 0"),
+            ("-s h -K foo", "invalid value 'foo' for --keysize"),
+            ("-s h -K -5", "invalid value '-5' for --keysize: expected lengths from 0 bytes"),
+            ("-s h -V gev", "invalid value 'gev' for --valuesize: its SHAPE is 0"),
             (
                 "-s h -V 5000000000",
-                "--valuesize: '5000000000' was given; accepted: lengths from 0 to 4294967295 bytes",
+                "invalid value '5000000000' for --valuesize: expected lengths from 0 to 4294967295 bytes",
             ),
-            ("-s h -V 0.5", "--valuesize: '0.5' was given; accepted: a whole number, fixed:N"),
+            ("-s h -V 0.5", "invalid value '0.5' for --valuesize: expected a whole number, fixed:N"),
             (
                 "-s h -q 5 -i fb_value",
-                "--iadist: 'fb_value' was given; it is no law of gaps; accepted: exponential",
+                "invalid value 'fb_value' for --iadist: it is no law of gaps; expected exponential",
             ),
-            ("-s h --binary -U me", "--username: given without --password"),
-            ("-s a:b", "--server: 'a:b' was given"),
+            ("-s h --binary -U me", "--username requires a --password"),
+            ("-s a:b", "invalid value 'a:b' for --server"),
             ("-s h -u 1 --search 95:1", "--search: judges reads"),
         ];
         for (line, message) in table {

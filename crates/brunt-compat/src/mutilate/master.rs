@@ -14,18 +14,18 @@ impl MasterOptions {
             self.measure_qps.filter(|own| *own > 0 && line.qps > 0 && *own >= line.qps && is_single)
         {
             return Err(InvalidOption::of(format!(
-                "--measure_qps: {own} was given; accepted: less than --qps {}, for the rest is the agents'",
+                "invalid value '{own}' for --measure_qps: expected less than --qps {}, for the rest is the agents'",
                 line.qps
             )));
         }
         if line.queries > 0 {
             return Err(InvalidOption::of(
-                "--queries: given with --agent; accepted: --time, which ends all of them at once",
+                "--queries cannot be used with --agent: --time ends all agents at once",
             ));
         }
         if line.search.is_some() && line.threads == 0 && !self.sampling {
             return Err(InvalidOption::of(
-                "--search: judges reads of the master, and with --threads 0 it has none; accepted: --agent-sampling, or threads",
+                "--search: judges reads of the master, and with --threads 0 it has none; expected --agent-sampling, or threads",
             ));
         }
         Ok(())

@@ -33,17 +33,17 @@ impl Numbers {
         for long in INTEGERS {
             if let Some(text) = parsed.value(long) {
                 let read = integer(text);
-                let accepted =
-                    || format!("--{long}: '{text}' was given; accepted: a whole number up to {}", i32::MAX);
+                let accepted = || {
+                    format!("invalid value '{text}' for --{long}: expected a whole number up to {}", i32::MAX)
+                };
                 let value = read.ok_or_else(accepted)?;
                 given.push((long, value));
             }
         }
         let update = match parsed.value("update") {
             None => 0.0,
-            Some(text) => {
-                number(text).ok_or_else(|| format!("--update: '{text}' was given; accepted: a number"))?
-            }
+            Some(text) => number(text)
+                .ok_or_else(|| format!("invalid value '{text}' for --update: expected a number"))?,
         };
         Ok(Self { given, update })
     }

@@ -178,7 +178,7 @@ impl CommandLine {
 
 /// The message for a value that an option does not accept.
 pub(super) fn unfit(long: &str, text: &str, accepted: &str) -> String {
-    format!("--{long}: '{text}' was given; accepted: {accepted}")
+    format!("invalid value '{text}' for --{long}: expected {accepted}")
 }
 
 fn number<T: FromStr>(long: &str, text: &str, accepted: &str) -> Result<T, String> {
@@ -289,16 +289,16 @@ mod tests {
             ("---config f", "'---config' is no option; did you mean --config?"),
             ("-server h", "'-server' is no option; did you mean --server?"),
             ("-threads=2", "'-threads' is no option; did you mean --threads?"),
-            ("-t 1 -t 2", "--threads was given twice; accepted: once"),
-            ("--flush --flush", "--flush was given twice; accepted: once"),
+            ("-t 1 -t 2", "--threads was given twice"),
+            ("--flush --flush", "--flush was given twice"),
             ("--config", "--config needs a value"),
-            ("--flush=yes", "--flush: 'yes' was given, but it takes no value"),
-            ("--threads many", "--threads: 'many' was given; accepted: a whole number greater than 0"),
-            ("-c 0", "--connections: '0' was given; accepted: a whole number greater than 0"),
-            ("-d 1.5", "--duration: '1.5' was given; accepted: a whole number greater than 0"),
-            ("--database x", "--database: 'x' was given; accepted: a whole number from 0"),
-            ("--seed -1", "--seed: '-1' was given; accepted: a whole number of at most 64 bits"),
-            ("--log-format 2018", "--log-format: '2018' was given; accepted: 2017 or 2016"),
+            ("--flush=yes", "invalid value 'yes' for --flush: it takes no value"),
+            ("--threads many", "invalid value 'many' for --threads: expected a whole number greater than 0"),
+            ("-c 0", "invalid value '0' for --connections: expected a whole number greater than 0"),
+            ("-d 1.5", "invalid value '1.5' for --duration: expected a whole number greater than 0"),
+            ("--database x", "invalid value 'x' for --database: expected a whole number from 0"),
+            ("--seed -1", "invalid value '-1' for --seed: expected a whole number of at most 64 bits"),
+            ("--log-format 2018", "invalid value '2018' for --log-format: expected 2017 or 2016"),
             ("--ipv4 --ipv6", "Use only --ipv4 or --ipv6"),
         ];
         for (line, message) in table {

@@ -228,7 +228,7 @@ fn explain(message: &str) -> String {
     let known: Vec<&str> = rest.split('`').skip(2).step_by(2).filter(|name| !name.contains('_')).collect();
     let meant = closest(given, known.iter().copied());
     let meant = meant.map_or(";".to_owned(), |name| format!("; did you mean '{name}'?"));
-    format!("'{given}' is no key{meant} accepted: {}", known.join(", "))
+    format!("'{given}' is no key{meant} expected {}", known.join(", "))
 }
 
 #[cfg(test)]
@@ -281,16 +281,16 @@ parameter = []
         let table = [
             (
                 "[[workload]]\nratee = 5",
-                "line 2, column 1: 'ratee' is no key; did you mean 'rate'? accepted: name, method, rate, parameter",
+                "line 2, column 1: 'ratee' is no key; did you mean 'rate'? expected name, method, rate, parameter",
             ),
-            ("[general]\n colour = 5", "line 2, column 2: 'colour' is no key; accepted: server, protocol, "),
+            ("[general]\n colour = 5", "line 2, column 2: 'colour' is no key; expected server, protocol, "),
             (
                 "[generel]",
-                "line 1, column 2: 'generel' is no key; did you mean 'general'? accepted: general, workload, warmup",
+                "line 1, column 2: 'generel' is no key; did you mean 'general'? expected general, workload, warmup",
             ),
             (
                 "[[workload]]\n[[workload.parameter]]\nsede = 1",
-                "line 3, column 1: 'sede' is no key; did you mean 'seed'? accepted: style, size, seed, ",
+                "line 3, column 1: 'sede' is no key; did you mean 'seed'? expected style, size, seed, ",
             ),
             (
                 "[general]\nthreads = 'many'",

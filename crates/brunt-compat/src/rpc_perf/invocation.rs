@@ -93,14 +93,14 @@ impl Invocation {
     /// # Errors
     /// What is wrong with the command line or the file.
     pub fn new(line: CommandLine, caller: &Caller<'_>) -> Result<Self, String> {
-        let path = line.config.as_deref().ok_or("config file not specified; accepted: --config FILE")?;
+        let path = line.config.as_deref().ok_or("config file not specified; expected --config FILE")?;
         let text = (caller.read_text)(path).map_err(|error| {
-            format!("Error opening config: {error}; --config: '{path}' was given; accepted: the path of a text file")
+            format!("Error opening config: {error}; invalid value '{path}' for --config: expected the path of a text file")
         })?;
         let config = Config::parse(path, &text)?;
         if !config.warmup.is_empty() {
             return Err(format!(
-                "--config: '{path}': [[warmup]] was given; accepted: a file without it, for the first window is the warm-up, whatever the hit rate"
+                "--config: '{path}': [[warmup]] was given; expected a file without it, for the first window is the warm-up, whatever the hit rate"
             ));
         }
         let mut general = config.general;
@@ -110,7 +110,7 @@ impl Invocation {
         let settings = Settings::of(general, line.ip_version)?;
         if config.workloads.is_empty() {
             return Err(format!(
-                "no workloads specified; --config: '{path}' was given; accepted: a file with [[workload]]"
+                "no workloads specified; invalid value '{path}' for --config: expected a file with [[workload]]"
             ));
         }
         let invocation = Self { settings, workloads: config.workloads, remarks: Vec::new() };
@@ -208,7 +208,7 @@ impl Invocation {
         let rate = self.workloads[index].rate;
         let micro_per_second = rate.checked_mul(MICRO).ok_or_else(|| {
             format!(
-                "workload {index}: rate {rate} was given; accepted: up to {} requests per second",
+                "workload {index}: rate {rate} was given; expected up to {} requests per second",
                 u64::MAX / MICRO
             )
         })?;
@@ -218,7 +218,7 @@ impl Invocation {
         let connections = connections.into_iter().map(u64::from).fold(1, u64::saturating_mul);
         if connections > CONNECTIONS_MAX {
             return Err(format!(
-                "--threads, --connections and --server: {connections} connections were asked for; accepted: up to {CONNECTIONS_MAX}"
+                "--threads, --connections and --server: {connections} connections were asked for; expected up to {CONNECTIONS_MAX}"
             ));
         }
         let numbers = request.numbers;
@@ -266,7 +266,7 @@ impl Settings {
         };
         let servers = general.server.map(|names| names.0).unwrap_or_default();
         if servers.is_empty() {
-            return Err("require server parameter; accepted: --server HOST:PORT".to_owned());
+            return Err("require server parameter; expected --server HOST:PORT".to_owned());
         }
         let dialect = Dialect::find(general.protocol.as_deref().unwrap_or("memcache"))?;
         let flush = general.flush.unwrap_or(false);
@@ -453,39 +453,39 @@ key-form = \"decimal\"
     fn invalid_combinations_are_rejected() {
         // (command line, message as the user of rpc-perf reads it)
         let table = [
-            ("-s h", "config file not specified; accepted: --config FILE"),
+            ("-s h", "config file not specified; expected --config FILE"),
             (
                 "--config nofile -s h",
-                "Error opening config: entity not found; --config: 'nofile' was given; accepted: the path",
+                "Error opening config: entity not found; invalid value 'nofile' for --config: expected the path",
             ),
-            ("--config get", "require server parameter; accepted: --server HOST:PORT"),
+            ("--config get", "require server parameter; expected --server HOST:PORT"),
             (
                 "--config typo -s h",
-                "--config: 'typo', line 2, column 1: 'ratee' is no key; did you mean 'rate'? accepted: name,",
+                "--config: 'typo', line 2, column 1: 'ratee' is no key; did you mean 'rate'? expected name,",
             ),
             (
                 "--config empty -s h",
-                "no workloads specified; --config: 'empty' was given; accepted: a file with [[workload]]",
+                "no workloads specified; invalid value 'empty' for --config: expected a file with [[workload]]",
             ),
-            ("--config method -s h", "workload 1: invalid command: frob; accepted: get, gets,"),
+            ("--config method -s h", "workload 1: invalid command: frob; expected get, gets,"),
             (
                 "--config fast -s h",
-                "workload 0: rate 18446744073710 was given; accepted: up to 18446744073709 requests per second",
+                "workload 0: rate 18446744073710 was given; expected up to 18446744073709 requests per second",
             ),
-            ("--config warm -s h", "--config: 'warm': [[warmup]] was given; accepted: a file without it"),
+            ("--config warm -s h", "--config: 'warm': [[warmup]] was given; expected a file without it"),
             (
                 "--config neither -s h",
                 "ipv4 and ipv6: 'false' was given to both; accepted: true for one of them",
             ),
-            ("--config get -s h -p foo", "Protocol foo not known (--protocol); accepted: memcache,"),
-            ("--config get -s a:b", "--server: 'a:b' was given; accepted: "),
+            ("--config get -s h -p foo", "Protocol foo not known (--protocol); expected memcache,"),
+            ("--config get -s a:b", "invalid value 'a:b' for --server: expected "),
             (
                 "--config get -s h -p ping --flush",
                 "--flush was given; accepted: with protocol memcache or redis, for ping servers",
             ),
             (
                 "--config get -s h -c 4000000000 -t 2",
-                "--threads, --connections and --server: 8000000000 connections were asked for; accepted: up to 1000000",
+                "--threads, --connections and --server: 8000000000 connections were asked for; expected up to 1000000",
             ),
             ("--config get -s h --database 3", "--database requires --protocol resp2 or resp3"),
         ];

@@ -48,7 +48,7 @@ impl Dialect {
         found.map(|(_, dialect)| *dialect).ok_or_else(|| {
             let names = Self::NAMES.iter().map(|(name, _)| *name).filter(|name| !name.contains('_'));
             let names = names.collect::<Vec<_>>().join(", ");
-            format!("Protocol {name} not known (--protocol); accepted: {names}")
+            format!("Protocol {name} not known (--protocol); expected {names}")
         })
     }
 
@@ -188,7 +188,7 @@ impl Request {
                 (command(&mut words, dialect, method, parameters)?, method.retrieves)
             }
             Dialect::Echo => (payload(&mut words, parameters)?, false),
-            Dialect::Ping if name != "ping" => return Err(format!("invalid method: {name}; accepted: ping")),
+            Dialect::Ping if name != "ping" => return Err(format!("invalid method: {name}; expected ping")),
             Dialect::Ping if !parameters.is_empty() => return Err(too_many(parameters.len(), name)),
             Dialect::Ping => ("PING".to_owned(), false),
             Dialect::Thrift => (thrift::call(name, parameters, &mut words)?, false),
@@ -205,11 +205,11 @@ impl Request {
 
 fn unknown_method(dialect: Dialect, name: &str) -> String {
     let names: Vec<&str> = dialect.methods().iter().map(|method| method.name).collect();
-    format!("invalid command: {name}; accepted: {}", names.join(", "))
+    format!("invalid command: {name}; expected {}", names.join(", "))
 }
 
 fn too_many(given: usize, method: &str) -> String {
-    format!("invalid number of params ({given}) for method {method}; accepted: none")
+    format!("invalid number of params ({given}) for method {method}; expected none")
 }
 
 /// Keys that belong to another protocol would have no effect.
@@ -239,7 +239,7 @@ fn command(
 ) -> Result<String, String> {
     if parameters.len() != method.parameters {
         return Err(format!(
-            "invalid number of params ({}) for method {}; accepted: {}",
+            "invalid number of params ({}) for method {}; expected {}",
             parameters.len(),
             method.name,
             method.parameters
@@ -252,7 +252,7 @@ fn command(
         && !(1..=KEY_BYTES_MAX).contains(&key_bytes)
     {
         return Err(format!(
-            "parameter 0: size {key_bytes} was given; accepted: a key of 1 to {KEY_BYTES_MAX} bytes"
+            "parameter 0: size {key_bytes} was given; expected a key of 1 to {KEY_BYTES_MAX} bytes"
         ));
     }
     let mut template = method.template.to_owned();
@@ -278,10 +278,9 @@ fn payload(words: &mut TemplateWords, parameters: &[Parameter]) -> Result<String
             Ok(bytes(parameter.seed.unwrap_or(0), size_of(parameter)))
         }
         [parameter] => words.word(0, parameter),
-        _ => Err(format!(
-            "malformed config: too many parameters for echo: {}; accepted: one",
-            parameters.len()
-        )),
+        _ => {
+            Err(format!("malformed config: too many parameters for echo: {}; expected one", parameters.len()))
+        }
     }
 }
 
@@ -289,7 +288,7 @@ fn payload(words: &mut TemplateWords, parameters: &[Parameter]) -> Result<String
 fn number(index: usize, parameter: &Parameter, word: String, usual: &str) -> Result<String, String> {
     if word.starts_with('{') && parameter.num.is_none() {
         return Err(format!(
-            "parameter {index}: letters were asked for; accepted: a number, by style = \"static\" or by num"
+            "parameter {index}: letters were asked for; expected a number, by style = \"static\" or by num"
         ));
     }
     let is_number =
@@ -443,27 +442,27 @@ mod tests {
         let error = delta("style = 'random', size = 2, regenerate = true").unwrap_err();
         assert_eq!(
             error,
-            "parameter 1: letters were asked for; accepted: a number, by style = \"static\" or by num"
+            "parameter 1: letters were asked for; expected a number, by style = \"static\" or by num"
         );
     }
 
     #[test]
     fn invalid_requests_are_rejected() {
         let table = [
-            ("memcache", "method = 'frob'", "invalid command: frob; accepted: get, gets, set, add,"),
+            ("memcache", "method = 'frob'", "invalid command: frob; expected get, gets, set, add,"),
             (
                 "redis",
                 "method = 'prepend'\nparameter = [{}]",
-                "invalid command: prepend; accepted: get, set, hget,",
+                "invalid command: prepend; expected get, set, hget,",
             ),
-            ("memcache", "", "invalid number of params (0) for method get; accepted: 1"),
-            ("memcache", "parameter = [{}, {}]", "invalid number of params (2) for method get; accepted: 1"),
+            ("memcache", "", "invalid number of params (0) for method get; expected 1"),
+            ("memcache", "parameter = [{}, {}]", "invalid number of params (2) for method get; expected 1"),
             (
                 "memcache",
                 "parameter = [{size = 300}]",
-                "parameter 0: size 300 was given; accepted: a key of 1 to 250 bytes",
+                "parameter 0: size 300 was given; expected a key of 1 to 250 bytes",
             ),
-            ("memcache", "parameter = [{size = 0}]", "parameter 0: size 0 was given; accepted: a key"),
+            ("memcache", "parameter = [{size = 0}]", "parameter 0: size 0 was given; expected a key"),
             (
                 "memcache",
                 "parameter = [{id = 1}]",
@@ -477,15 +476,15 @@ mod tests {
             (
                 "redis",
                 "method = 'set'\nparameter = [{style = 'random', regenerate = true, num = 5}, {style = 'random', regenerate = true, num = 5}]",
-                "parameter 1: num was given; accepted: one parameter with num",
+                "parameter 1: num was given; expected one parameter with num",
             ),
             (
                 "echo",
                 "parameter = [{}, {}]",
-                "malformed config: too many parameters for echo: 2; accepted: one",
+                "malformed config: too many parameters for echo: 2; expected one",
             ),
-            ("ping", "method = 'pong'", "invalid method: pong; accepted: ping"),
-            ("ping", "parameter = [{}]", "invalid number of params (1) for method ping; accepted: none"),
+            ("ping", "method = 'pong'", "invalid method: pong; expected ping"),
+            ("ping", "parameter = [{}]", "invalid number of params (1) for method ping; expected none"),
             ("thrift", "", "malformed config: 'method' not specified"),
         ];
         for (dialect, workload, message) in table {
@@ -495,7 +494,7 @@ mod tests {
         let error = Dialect::find("foo").unwrap_err();
         assert_eq!(
             error,
-            "Protocol foo not known (--protocol); accepted: memcache, redis, redis-resp, redis-inline, echo, ping, thrift"
+            "Protocol foo not known (--protocol); expected memcache, redis, redis-resp, redis-inline, echo, ping, thrift"
         );
     }
 }

@@ -79,7 +79,7 @@ impl TemplateWords {
         }
         if self.numbers.is_some() {
             return Err(format!(
-                "parameter {index}: num was given; accepted: one parameter with num and regenerate in a workload"
+                "parameter {index}: num was given; expected one parameter with num and regenerate in a workload"
             ));
         }
         self.numbers = Some(Numbers { count, digits });

@@ -33,7 +33,7 @@ pub(super) fn call(
 
 fn field(index: usize, parameter: &Parameter, words: &mut TemplateWords) -> Result<String, String> {
     let Some(kind) = parameter.kind.as_deref() else {
-        return Err(format!("parameter type not specified; accepted: {ACCEPTED}"));
+        return Err(format!("parameter type not specified; expected {ACCEPTED}"));
     };
     let id = parameter.id.map_or(String::new(), |id| format!("{id}:"));
     let needs_id = || match parameter.id {
@@ -47,7 +47,7 @@ fn field(index: usize, parameter: &Parameter, words: &mut TemplateWords) -> Resu
         })
     };
     if parameter.contains.is_some() && !matches!(kind, "list" | "set" | "map") {
-        return Err(format!("'contains' was given for a {kind}; accepted: for list, set and map"));
+        return Err(format!("'contains' was given for a {kind}; expected for list, set and map"));
     }
     Ok(match kind {
         "stop" => "stop".to_owned(),
@@ -67,7 +67,7 @@ fn field(index: usize, parameter: &Parameter, words: &mut TemplateWords) -> Resu
         "bool" | "double" | "byte" | "i16" | "i32" | "i64" => {
             format!("{id}{kind}={}", scalar(kind, index, parameter, words)?)
         }
-        _ => return Err(format!("unknown parameter type: {kind}; accepted: {ACCEPTED}")),
+        _ => return Err(format!("unknown parameter type: {kind}; expected {ACCEPTED}")),
     })
 }
 
@@ -90,7 +90,7 @@ fn scalar(
         (Style::Static, _) if kind == "bool" => Ok((parameter.seed != Some(0)).to_string()),
         (Style::Static, _) => match range {
             Some((_, most)) if seed > most as u64 => {
-                Err(format!("seed {seed} was given; accepted: up to {most} for a {kind}"))
+                Err(format!("seed {seed} was given; expected up to {most} for a {kind}"))
             }
             _ => Ok(seed.to_string()),
         },
@@ -176,8 +176,8 @@ mod tests {
     #[test]
     fn invalid_fields_are_rejected() {
         let table = [
-            ("parameter = [{}]", "parameter 0: parameter type not specified; accepted: stop, void,"),
-            ("parameter = [{type = 'u8'}]", "parameter 0: unknown parameter type: u8; accepted: stop,"),
+            ("parameter = [{}]", "parameter 0: parameter type not specified; expected stop, void,"),
+            ("parameter = [{type = 'u8'}]", "parameter 0: unknown parameter type: u8; expected stop,"),
             ("parameter = [{type = 'struct'}]", "parameter 0: a struct without an id; accepted: with 'id'"),
             (
                 "parameter = [{type = 'list', id = 1}]",
@@ -189,7 +189,7 @@ mod tests {
             ),
             (
                 "parameter = [{type = 'byte', seed = 200}]",
-                "parameter 0: seed 200 was given; accepted: up to 127 for a byte",
+                "parameter 0: seed 200 was given; expected up to 127 for a byte",
             ),
         ];
         for (workload, message) in table {

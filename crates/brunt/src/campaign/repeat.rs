@@ -54,9 +54,9 @@ fn check_repeated(flags: &cli::Repeated) -> Result<(), Failure> {
 /// `--between` without a second repetition would never be run.
 pub(super) fn check_between(repeat: &cli::RepeatFlags) -> Result<(), Failure> {
     match &repeat.between {
-        Some(command) if repeat.repeat == 1 => Err(Failure::usage(format!(
-            "--between: '{command}' was given, and there is one repetition; accepted: --between beside --repeat of 2 or more"
-        ))),
+        Some(command) if repeat.repeat == 1 => {
+            Err(Failure::usage(format!("--between '{command}' requires --repeat of 2 or more")))
+        }
         _ => Ok(()),
     }
 }

@@ -85,7 +85,7 @@ pub(super) fn planned(
     if let (Some(from), Some(to)) = (from, to)
         && from > to
     {
-        let message = format!("--to: '{to}' was given; accepted: at least the rate of --from, {from}");
+        let message = format!("invalid value '{to}' for --to: expected at least the rate of --from, {from}");
         return Err(Failure::usage(message));
     }
     let mut asked = read(run)?;
@@ -95,7 +95,7 @@ pub(super) fn planned(
     let first = plan_at(&asked, lowest, "--slo")?;
     for objective in slo {
         // One on requests that the plan never makes would never be decided.
-        let given = |reason| Failure::usage(format!("--slo: '{objective}' was given; {reason}"));
+        let given = |reason| Failure::usage(format!("invalid value '{objective}' for --slo: {reason}"));
         objective
             .subject
             .check_default_percentiles()
@@ -137,22 +137,18 @@ fn lowest_rate(
 /// The longest time of a step, if it is given. A search knows itself what a step is to find out.
 fn steps_end(asked: &mut PlanRequest) -> Result<Option<DurationNs>, Failure> {
     let run = &mut asked.spec.run;
-    if let Some(until) = &run.until {
-        let message = format!(
-            "--until: '{until}' was given; accepted: no --until in a search, whose steps end when --slo is decided"
-        );
-        return Err(Failure::usage(message));
+    if run.until.is_some() {
+        return Err(Failure::usage(
+            "--until cannot be used with search: its steps end when --slo is decided",
+        ));
     }
-    if let Some(requests) = run.requests {
-        let message = format!(
-            "--requests: '{requests}' was given; accepted: --time, for the steps of a search end by time"
-        );
-        return Err(Failure::usage(message));
+    if run.requests.is_some() {
+        return Err(Failure::usage("--requests cannot be used with search: its steps end by --time"));
     }
     let max_time = run.max_time.take();
     match (max_time, run.time) {
         (Some(max_time), time) if max_time < time.unwrap_or(max_time) => Err(Failure::usage(format!(
-            "--max-time: '{max_time}' was given; accepted: at least --time, {}",
+            "invalid value '{max_time}' for --max-time: expected at least --time, {}",
             time.unwrap_or(max_time)
         ))),
         _ => Ok(max_time),
@@ -162,7 +158,7 @@ fn steps_end(asked: &mut PlanRequest) -> Result<Option<DurationNs>, Failure> {
 fn ceiling(objective: &Objective) -> Result<Ceiling, Failure> {
     objective.ceiling().ok_or_else(|| {
         Failure::usage(format!(
-            "--slo: '{objective}' was given; accepted: an upper bound on a percentile of the response time, such as \
+            "invalid value '{objective}' for --slo: expected an upper bound on a percentile of the response time, such as \
              'p99 < 1ms' or 'get.p99.9 <= 5ms'"
         ))
     })

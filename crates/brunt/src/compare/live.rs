@@ -136,20 +136,17 @@ pub(super) fn plan(flags: &cli::Compare) -> Result<Plan, Failure> {
         [] => None,
         [file] => Some(file.as_path()),
         files => {
-            return Err(Failure::usage(format!(
-                "--live: {} files were given; accepted: one plan file at most",
-                files.len()
-            )));
+            return Err(Failure::usage(format!("--live takes one plan file at most, not {}", files.len())));
         }
     };
     let (mut run, class) = flags.planned.spec();
     if run.server.is_some() {
-        return Err(Failure::usage("--server: given beside --live; accepted: both servers behind --live"));
+        return Err(Failure::usage("--server cannot be used with --live: name both servers there"));
     }
     let told = match flags.sides.live.as_slice() {
         [one, other] if !one.is_compatible_with(other) => {
             let message = format!(
-                "--live: '{one}' and '{other}' were given; accepted: URLs that differ in their hosts alone{ACROSS_PROTOCOLS}"
+                "--live requires URLs that differ in their hosts alone, not '{one}' and '{other}'{ACROSS_PROTOCOLS}"
             );
             return Err(Failure::usage(message));
         }
@@ -160,17 +157,16 @@ pub(super) fn plan(flags: &cli::Compare) -> Result<Plan, Failure> {
     let plan = read_plan(file, run, class)?;
     if plan.has_destinations() || plan.classes.iter().any(|class| class.replicas > 1) {
         return Err(Failure::usage(
-            "--live: the plan has classes with servers, routes or replicas of their own; accepted: a plan whose classes all go to the \
-             server that is compared",
+            "--live cannot be used with a plan whose classes have servers, routes or replicas of their own",
         ));
     }
     if plan.samples_max > 0 {
         return Err(Failure::usage(
-            "--samples-max: compare keeps no raw samples; accepted: 0, or brunt run --samples PATH",
+            "--samples-max cannot be used with compare: it keeps no raw samples; use brunt run --samples PATH",
         ));
     }
     for requirement in &flags.output.assert {
-        let given = |reason| Failure::usage(format!("--assert: '{requirement}' was given; {reason}"));
+        let given = |reason| Failure::usage(format!("invalid value '{requirement}' for --assert: {reason}"));
         plan.check_subject(&requirement.subject()).map_err(given)?;
     }
     Ok(plan)

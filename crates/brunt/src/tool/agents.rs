@@ -24,7 +24,7 @@ pub(super) fn serve(mode: &AgentMode) -> Result<Infallible, Failure> {
     let trust = AgentTrust::of_agent(&files(&mode.trust)).map_err(Failure::usage)?;
     let listener = listen(mode.port).map_err(|error| {
         Failure::usage(format!(
-            "--agent_port: '{}' was given ({error}); accepted: a free port of TCP",
+            "invalid value '{}' for --agent_port ({error}): expected a free port of TCP",
             mode.port
         ))
     })?;

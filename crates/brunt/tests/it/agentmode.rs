@@ -189,8 +189,8 @@ fn foreign_peers_are_recognized() {
     let mut agent = Agent::wait(&["--token-file", &right]);
     let name = agent.name();
     for (options, reason) in [
-        (format!("-q 100 --token-file {wrong}"), "does not let us in: the token is another"),
-        ("-q 100".to_owned(), "wants a token; --token-file gives it one"),
+        (format!("-q 100 --token-file {wrong}"), "rejected this controller: wrong token"),
+        ("-q 100".to_owned(), "requires a token: set --token-file"),
     ] {
         let output = led(&server, &[&agent], &options);
         assert_eq!(text(&output.stderr).trim(), format!("mutilate: agent {name} {reason}"));
@@ -201,7 +201,7 @@ fn foreign_peers_are_recognized() {
     stranger.write_all(&ZEROMQ).unwrap();
     let said = agent.await_line("ZeroMQ");
     assert!(
-        said.starts_with("note: agent: ") && said.contains("only brunt mutilate leads agents of brunt"),
+        said.starts_with("note: agent: ") && said.contains("agents of brunt work with brunt alone"),
         "{said}"
     );
     report(&led(&server, &[&agent], &format!("-q 100 --token-file {right}")));

@@ -236,8 +236,8 @@ fn check_named(ended: &(Output, Duration), agent: &Agent, reason: &str) {
     let (output, took) = ended;
     let text = String::from_utf8_lossy(&output.stderr);
     let last = text.lines().last().unwrap_or_default();
-    assert_eq!(last, format!("brunt: agent {} {reason}; the run ended then", agent.address), "{text}");
-    // The first line of the verdict names it, and its missing counts are nobody's fault.
+    assert_eq!(last, format!("error: agent {} {reason}; the run ended then", agent.address), "{text}");
+    // The first line of the verdict names it; its missing counts convict nothing.
     let leading = format!("\nagent {} was lost after ", agent.address);
     assert!(text.contains(&leading) && text.contains(&format!(" of the window ({reason})\n")), "{text}");
     // What all have recorded up to then is reported, and marked.
@@ -269,11 +269,14 @@ fn dead_and_hung_agents_are_named() {
         (Agent::wait(&["-T", "1"]), Agent::wait(&["-T", "1"]), Agent::wait(&["-T", "1"]));
     let killed = disturb(&server, &[&lasting, &dying], || kill_process(dying.pid(), Signal::KILL).unwrap());
     let is_reset = String::from_utf8_lossy(&killed.0.stderr).contains("reset");
-    let reason =
-        if is_reset { "is lost: Connection reset by peer (os error 104)" } else { "closed the connection" };
+    let reason = if is_reset {
+        "lost its connection: Connection reset by peer (os error 104)"
+    } else {
+        "closed the connection"
+    };
     check_named(&killed, &dying, reason);
     let hung = disturb(&other, &[&lasting, &hanging], || kill_process(hanging.pid(), Signal::STOP).unwrap());
-    check_named(&hung, &hanging, "has not been heard for 4 s");
+    check_named(&hung, &hanging, "sent no heartbeat for 4 s");
     let run = measured(&server, &[&lasting], &["-n", "100", "-c", "1", "--keys", "10", "--warmup", "0s"]);
     assert_eq!(run.count("requests.sent"), 100, "{}", run.text);
 }
@@ -293,7 +296,7 @@ fn dead_controllers_are_abandoned() {
     assert_eq!(
         text.trim(),
         format!(
-            "brunt: agent {} is busy: another controller leads it or has just left it, or it was named twice",
+            "error: agent {} is busy: another controller uses it or has just left it, or it is named twice",
             agent.address
         )
     );
@@ -317,18 +320,14 @@ fn unauthenticated_peers_are_rejected() {
     let open = Agent::wait(&["-T", "1"]);
     let short = ["-n", "100", "-c", "1", "--keys", "10", "--warmup", "0s"];
     let table = [
-        (&agent, vec!["--token-file", wrong.as_str()], "does not let us in: the token is another"),
-        (&agent, vec![], "wants a token; --token-file gives it one"),
-        (
-            &open,
-            vec!["--token-file", &right],
-            "has no token, so that it cannot prove who it is; start it with --token-file",
-        ),
+        (&agent, vec!["--token-file", wrong.as_str()], "rejected this controller: wrong token"),
+        (&agent, vec![], "requires a token: set --token-file"),
+        (&open, vec!["--token-file", &right], "has no token: start it with --token-file"),
     ];
     for (agent, flags, reason) in table {
         let output = brunt(&led(&server, &[agent], &[&short[..], &flags].concat())).output().unwrap();
         let text = String::from_utf8_lossy(&output.stderr);
-        assert_eq!(text.trim(), format!("brunt: agent {} {reason}", agent.address));
+        assert_eq!(text.trim(), format!("error: agent {} {reason}", agent.address));
         assert_eq!(output.status.code(), Some(1));
     }
     for bytes in [&b"GET / HTTP/1.1\r\n\r\n"[..], &[0xff; 4096]] {
@@ -365,8 +364,8 @@ fn agents_use_tls() {
     assert_eq!(run.count("requests.sent"), 100, "{}", run.text);
     let table = [
         (vec!["--agent-ca", other.as_str()], "invalid peer certificate: UnknownIssuer"),
-        (vec!["--agent-ca", &ca], "wants to be shown a certificate: --agent-cert and --agent-key"),
-        (vec![], "says nothing; it hangs, or speaks TLS, which wants --agent-ca"),
+        (vec!["--agent-ca", &ca], "requires a certificate: set --agent-cert and --agent-key"),
+        (vec![], "sent no handshake within 4 s; for TLS add --agent-ca"),
     ];
     for (flags, reason) in table {
         let output = brunt(&led(&server, &[&agent], &[&short[..], &flags].concat())).output().unwrap();
@@ -388,6 +387,6 @@ fn agent_limits_are_reported() {
         brunt(&["run", "-s", &address, "--agent", &agent.address, "--no-progress"]).output().unwrap();
     let text = String::from_utf8_lossy(&output.stderr);
     let reason = "Connection refused (os error 111)";
-    assert_eq!(text.trim(), format!("brunt: agent {}: cannot connect to {address}: {reason}", agent.address));
+    assert_eq!(text.trim(), format!("error: agent {}: cannot connect to {address}: {reason}", agent.address));
     assert_eq!(output.status.code(), Some(5));
 }

@@ -30,7 +30,7 @@ fn topics_are_explained_and_listed() {
     assert_eq!((exit, text.as_str()), (2, ""));
     let error = error.replace('\n', " ");
     for named in [
-        "'lagg' is no topic; accepted: checks, causes, exit-codes, formats; ",
+        "unknown topic 'lagg': expected checks, causes, exit-codes, formats; ",
         " (run, ",
         " LAG, ",
         "REPEAT)",

@@ -187,15 +187,15 @@ fn http_listen_errors_are_reported() {
         (
             port,
             format!(
-                "--http: '{address}' was given (Address already in use (os error 98)); accepted: an address of this host and a free port"
+                "invalid value '{address}' for --http (Address already in use (os error 98)): expected an address of this host and a free port"
             ),
         ),
         (
             "192.0.2.1:0",
-            "--http: '192.0.2.1:0' was given (Cannot assign requested address (os error 99)); accepted: "
+            "invalid value '192.0.2.1:0' for --http (Cannot assign requested address (os error 99)): expected "
                 .to_owned(),
         ),
-        ("0.0.0.0", "--http: '0.0.0.0' was given; accepted: a port of this host alone".to_owned()),
+        ("0.0.0.0", "invalid value '0.0.0.0' for --http: expected a port of this host alone".to_owned()),
     ] {
         let output = brunt(&["run", "--http", given, "-n", "10"]).output().unwrap();
         let said = String::from_utf8_lossy(&output.stderr);
@@ -204,6 +204,6 @@ fn http_listen_errors_are_reported() {
     }
     let output = brunt(&["compare", "a.json", "b.json", "--http", "0"]).output().unwrap();
     let said = String::from_utf8_lossy(&output.stderr);
-    assert!(said.contains("--http: results were measured already; accepted: beside --live"), "{said}");
+    assert!(said.contains("--http requires --live: these results were measured already"), "{said}");
     assert_eq!(output.status.code(), Some(2));
 }

@@ -47,7 +47,7 @@ fn servers_of_another_kind_are_recognized() {
         let (exit, message) = ended(address, flags);
         assert_eq!(exit, 5, "{flags:?}: {message}");
         let last = message.lines().last().unwrap();
-        assert!(last.starts_with("brunt: ") && last.contains(address), "{flags:?}: {message}");
+        assert!(last.starts_with("error: ") && last.contains(address), "{flags:?}: {message}");
         assert!(last.ends_with(hint), "{flags:?}: {message}");
     }
     // What is right is not doubted.

@@ -186,7 +186,7 @@ fn symlinks_select_the_tool() {
     for (name, argument, code, said) in [
         ("mutilate", "--version", Some(0), "mutilate 0.1\n"),
         ("mutilate-g2", "-h", Some(0), "brunt mutilate: takes the command line"),
-        ("mutilate", "-loadonly", Some(1), "mutilate: --lambda_mul: 'oadonly' was given"),
+        ("mutilate", "-loadonly", Some(1), "mutilate: invalid value 'oadonly' for --lambda_mul"),
         ("mutilate", "-a", Some(1), "mutilate: -a needs a value"),
         ("memaslap", "-V", Some(0), "memaslap v1.0\n"),
         ("rpc-perf", "--version", Some(0), "rpc-perf 2.1.0-pre\n"),

@@ -324,7 +324,7 @@ fn invalid_result_files_are_rejected() {
         fs::write(&path, &text).unwrap();
         let output = brunt(&["report", &path]).output().unwrap();
         let said = String::from_utf8(output.stderr).unwrap();
-        let sentence = said.strip_prefix(&format!("brunt: {path}: "));
+        let sentence = said.strip_prefix(&format!("error: {path}: "));
         assert!(sentence.is_some_and(|sentence| sentence.starts_with(expected)), "{expected}: {said}");
         assert_eq!((said.lines().count(), output.status.code()), (1, Some(2)), "{said}");
     }
@@ -334,7 +334,7 @@ fn invalid_result_files_are_rejected() {
     assert!(!text(&from_file).is_empty() && text(&from_stdin) == text(&from_file), "{from_stdin:?}");
     let several = brunt(&["report", &json, &json]).output().unwrap();
     assert!(
-        String::from_utf8_lossy(&several.stderr).contains("2 results given; accepted: one"),
+        String::from_utf8_lossy(&several.stderr).contains("2 results given: expected one"),
         "{several:?}"
     );
 }

@@ -258,7 +258,7 @@ fn unwritable_standard_output_is_an_error() {
         (&["run", "-s", &server.address], &["--print-plan"]),
     ];
     for (command, option) in table {
-        let message = format!("brunt: {}: cannot write standard output: ", option[0]);
+        let message = format!("error: {}: cannot write standard output: ", option[0]);
         let reasons = ["Broken pipe", "No space left on device", "it is closed"];
         let ways = without_stream(1, &[*command, *option].concat());
         for (reason, (way, mut command)) in reasons.into_iter().zip(ways) {
@@ -288,7 +288,7 @@ fn each_result_is_written_on_its_own() {
         let output = brunt(&run).args(&given).output().unwrap();
         assert_eq!(exit(&output), 1, "{}", said(&output));
         let message =
-            format!("brunt: {full}: cannot write '{link}': No space left on device (os error 28)\n");
+            format!("error: {full}: cannot write '{link}': No space left on device (os error 28)\n");
         assert_eq!(said(&output), message);
         assert!(!output.stdout.is_empty(), "the report is printed");
         for (_, name) in outputs.iter().filter(|(option, _)| *option != full) {
@@ -439,11 +439,11 @@ fn results_sharing_a_file_are_rejected() {
     let at_sizes = format!("@{sizes}");
     let pairs = |one: &'static str, other: &'static str| move |a, b| vec!["run", one, a, other, b];
     let run = pairs("--json", "--csv");
-    let is_one = "which are one file; accepted: a file for each";
-    let is_read = "which this command reads; accepted: another file";
-    let stdout = "accepted: standard output for one of them, files for the others";
+    let is_one = "which are one file: expected a file for each";
+    let is_read = "is read by this command: expected another file";
+    let stdout = "expected standard output for one of them, files for the others";
     let table: Vec<(Vec<&str>, &str, &str)> = vec![
-        (run(&old, &old), "--json, --csv: ", "was given to each; accepted: a file for each"),
+        (run(&old, &old), "--json, --csv: ", "was given to each: expected a file for each"),
         (run(&old, &old_inside), "--json, --csv: ", is_one),
         (run(&old, &hard), "--json, --csv: ", is_one),
         (run(&soft, &old), "--json, --csv: ", is_one),
@@ -486,7 +486,7 @@ fn results_sharing_a_file_are_rejected() {
     }
     let mixed = shell(&format!("exec \"$0\" \"$@\" > '{new}'"), &["run", "--json", &new]).output().unwrap();
     assert_eq!(exit(&mixed), 2);
-    assert!(said(&mixed).contains("which is standard output, too"), "{}", said(&mixed));
+    assert!(said(&mixed).contains("is also standard output"), "{}", said(&mixed));
     assert_eq!(fs::read_to_string(&old).unwrap(), OLD);
 }
 
@@ -529,9 +529,9 @@ fn unwritable_paths_are_rejected() {
                 "{path}: {}",
                 said(&output)
             );
-            let begin = format!(": {}: '{path}' was given (", arguments[3]);
+            let begin = format!(": invalid value '{path}' for {} (", arguments[3]);
             assert!(said(&output).contains(&begin), "{}", said(&output));
-            assert!(said(&output).contains("accepted: the path of a file that can be written"), "{path}");
+            assert!(said(&output).contains("expected the path of a file that can be written"), "{path}");
         }
     }
     assert_eq!(directory.names(), ["loop", "socket"]);

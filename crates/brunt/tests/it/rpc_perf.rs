@@ -580,11 +580,14 @@ fn listen_errors_are_reported() {
     for (given, expected) in [
         (
             "host:80",
-            "--listen: 'host:80' was given; accepted: a port of this host alone, such as 9090".to_owned(),
+            "invalid value 'host:80' for --listen: expected a port of this host alone, such as 9090"
+                .to_owned(),
         ),
         (
             &address,
-            format!("--listen: '{address}' was given (Address already in use (os error 98)); accepted: "),
+            format!(
+                "invalid value '{address}' for --listen (Address already in use (os error 98)): expected "
+            ),
         ),
     ] {
         let (text, said) =

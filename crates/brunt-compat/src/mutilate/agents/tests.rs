@@ -166,19 +166,19 @@ fn agents_print_only_warnings() {
 #[test]
 fn invalid_combinations_are_rejected() {
     let table = [
-        ("-s h -a x -q 100 -Q 101", "--measure_qps: 101 was given; accepted: less than --qps 100"),
-        ("-s h -a x -q 100 -Q 100", "--measure_qps: 100 was given"),
-        ("-s h -a x -N 5", "--queries: given with --agent"),
+        ("-s h -a x -q 100 -Q 101", "invalid value '101' for --measure_qps: expected less than --qps 100"),
+        ("-s h -a x -q 100 -Q 100", "invalid value '100' for --measure_qps"),
+        ("-s h -a x -N 5", "--queries cannot be used with --agent"),
         ("-s h -a x -T 0 --search 95:1", "--search: judges reads of the master"),
-        ("-s h -a x -p 0", "--agent_port: '0' was given; accepted: a port of TCP, from 1 to 65535"),
-        ("-A -p -1", "--agent_port: '-1' was given; accepted: a port of TCP, from 0 to 65535"),
-        ("-s h -a a:b", "--agent: 'a:b' was given; accepted: HOST or HOST:PORT"),
-        ("-s h -a x, ", "--agent: '' was given"),
-        ("-s h -a x -l 0", "--lambda_mul: 0 was given; accepted: 1 or more"),
-        ("-s h -a x -D 0", "--measure_depth: 0 was given"),
-        ("-s h -a x -Q -1", "--measure_qps: -1 was given"),
-        ("-A -T 0", "--threads: 0 was given"),
-        ("-s h -T 0", "--threads: 0 was given; accepted: 1 or more, or 0 beside --agent"),
+        ("-s h -a x -p 0", "invalid value '0' for --agent_port: expected a port of TCP, from 1 to 65535"),
+        ("-A -p -1", "invalid value '-1' for --agent_port: expected a port of TCP, from 0 to 65535"),
+        ("-s h -a a:b", "invalid value 'a:b' for --agent: expected HOST or HOST:PORT"),
+        ("-s h -a x, ", "invalid value '' for --agent"),
+        ("-s h -a x -l 0", "invalid value '0' for --lambda_mul: expected 1 or more"),
+        ("-s h -a x -D 0", "invalid value '0' for --measure_depth"),
+        ("-s h -a x -Q -1", "invalid value '-1' for --measure_qps"),
+        ("-A -T 0", "invalid value '0' for --threads"),
+        ("-s h -T 0", "invalid value '0' for --threads: expected 1 or more, or 0 beside --agent"),
     ];
     for (line, message) in table {
         let refusal = asked(line).map(|_| ()).unwrap_err();
