@@ -2,17 +2,15 @@
 //!
 //! Nothing of a run depends on it. Its text form is `KEY=VALUE`.
 
-use serde::{Deserialize, Serialize};
+use crate::units::serde_as_text;
 use std::fmt;
 use std::str::FromStr;
 
-/// What a label may be, for messages.
-const ACCEPTED: &str = "KEY=VALUE, of which KEY has letters, digits, '_', '-' and '.', and VALUE no control characters, 200 characters at most";
+const EXPECTED: &str = "expected KEY=VALUE, of which KEY has letters, digits, '_', '-' and '.', and VALUE no control characters, 200 characters at most";
 const CHARACTERS_MAX: usize = 200;
 
 /// A label of a run.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(try_from = "String", into = "String")]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Label {
     /// Its name.
     pub key: String,
@@ -36,22 +34,8 @@ impl FromStr for Label {
             {
                 Ok(Self { key: key.to_owned(), value: value.to_owned() })
             }
-            _ => Err(ACCEPTED.to_owned()),
+            _ => Err(EXPECTED.to_owned()),
         }
-    }
-}
-
-impl TryFrom<String> for Label {
-    type Error = String;
-
-    fn try_from(text: String) -> Result<Self, String> {
-        text.parse().map_err(|accepted| format!("invalid label '{text}': expected {accepted}"))
-    }
-}
-
-impl From<Label> for String {
-    fn from(label: Label) -> Self {
-        label.to_string()
     }
 }
 
@@ -60,6 +44,7 @@ impl fmt::Display for Label {
         write!(f, "{}={}", self.key, self.value)
     }
 }
+serde_as_text!(Label);
 
 #[cfg(test)]
 mod tests {

@@ -24,6 +24,7 @@ pub mod op_name;
 pub mod outcome;
 pub mod phase;
 pub mod plan;
+pub mod plan_option;
 pub mod plan_split;
 pub mod popularity;
 pub mod profile;

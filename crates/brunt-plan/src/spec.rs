@@ -19,6 +19,7 @@ use crate::plan::{
     Profile, Protocol, Reconnect, Refill, SessionScope, Target, Timestamps, TraceLayout, Transport,
     ValueForm, Wait,
 };
+use crate::plan_option::{OptionForm, PlanOption, list, switch, switch_off, text};
 use crate::popularity::{Drift, Popularity};
 use crate::profile::RateProfile;
 use crate::quantile::Percentiles;
@@ -30,28 +31,38 @@ use crate::until::Until;
 use crate::url::NamedServer;
 use crate::warmup::Warmup;
 use serde::{Deserialize, Serialize};
+use toml::{Table, Value};
 
-/// Declares the options once: the two tables with their overlay, and the shape of a plan file, in which both stand at
-/// the top level. (`#[serde(flatten)]` would be shorter, but it cannot be combined with `deny_unknown_fields`, and it
-/// loses the position of an error.)
+/// Declares each option once: key, type and flag. From that come the two tables with their overlay, the shape of a plan
+/// file, in which both stand at the top level, and [`OPTIONS`]. (`#[serde(flatten)]` would be shorter, but it cannot be
+/// combined with `deny_unknown_fields`, and it loses the position of an error.)
 macro_rules! options {
     (
-        run { $($run:ident: $run_type:ty),+ $(,)? }
-        class { $($class:ident: $class_type:ty),+ $(,)? }
+        files class { $($filed:ident: $filed_type:ty),+ $(,)? }
+        $(flags $heading:literal
+            run { $($run:ident: $run_type:ty = $run_flag:expr),* $(,)? }
+            class { $($class:ident: $class_type:ty = $class_flag:expr),* $(,)? })+
         only_class { $($own:ident: $own_type:ty),+ $(,)? }
     ) => {
         options!(@table
-            "The options that belong to the run as a whole." RunSpec { $($run: $run_type),+ });
+            "The options that belong to the run as a whole." RunSpec { $($($run: $run_type,)*)+ });
         options!(@table
             "The options that belong to a class of traffic. At the top level of a plan file those that the run has none of are the defaults of every class."
-            ClassSpec { $($class: $class_type,)+ $($own: $own_type),+ });
+            ClassSpec { $($filed: $filed_type,)+ $($($class: $class_type,)*)+ $($own: $own_type,)+ });
+
+        /// The options that are flags, in the order of the help.
+        pub static OPTIONS: &[PlanOption] = &[$(
+            $(PlanOption { field: stringify!($run), heading: $heading, ..$run_flag },)*
+            $(PlanOption { field: stringify!($class), heading: $heading, ..$class_flag },)*
+        )+];
 
         /// The shape of a plan file.
         #[derive(Default, Serialize, Deserialize)]
         #[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
         struct PlanFile {
-            $(#[serde(skip_serializing_if = "Option::is_none")] $run: Option<$run_type>,)+
-            $(#[serde(skip_serializing_if = "Option::is_none")] $class: Option<$class_type>,)+
+            $($(#[serde(skip_serializing_if = "Option::is_none")] $run: Option<$run_type>,)*)+
+            $(#[serde(skip_serializing_if = "Option::is_none")] $filed: Option<$filed_type>,)+
+            $($(#[serde(skip_serializing_if = "Option::is_none")] $class: Option<$class_type>,)*)+
             #[serde(rename = "class", skip_serializing_if = "Vec::is_empty")]
             classes: Vec<ClassSpec>,
         }
@@ -59,8 +70,12 @@ macro_rules! options {
         impl From<PlanFile> for PlanSpec {
             fn from(file: PlanFile) -> Self {
                 Self {
-                    run: RunSpec { $($run: file.$run),+ },
-                    base: ClassSpec { $($class: file.$class,)+ ..ClassSpec::default() },
+                    run: RunSpec { $($($run: file.$run,)*)+ },
+                    base: ClassSpec {
+                        $($filed: file.$filed,)+
+                        $($($class: file.$class,)*)+
+                        ..ClassSpec::default()
+                    },
                     classes: file.classes,
                 }
             }
@@ -68,11 +83,16 @@ macro_rules! options {
 
         impl From<PlanSpec> for PlanFile {
             fn from(spec: PlanSpec) -> Self {
-                Self { $($run: spec.run.$run,)+ $($class: spec.base.$class,)+ classes: spec.classes }
+                Self {
+                    $($($run: spec.run.$run,)*)+
+                    $($filed: spec.base.$filed,)+
+                    $($($class: spec.base.$class,)*)+
+                    classes: spec.classes,
+                }
             }
         }
     };
-    (@table $doc:literal $name:ident { $($field:ident: $type:ty),+ }) => {
+    (@table $doc:literal $name:ident { $($field:ident: $type:ty,)+ }) => {
         #[doc = $doc]
         #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
         #[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
@@ -101,98 +121,121 @@ macro_rules! options {
 }
 
 options! {
-    run {
-        server: ServerList,
-        agent: Vec<String>,
-        measure_rate: Rate,
-        measure_connections: Count,
-        measure_depth: Count,
-        placement: Placement,
-        cluster: bool,
-        protocol: Protocol,
-        user: String,
-        password: Password,
-        database: Count,
-        client_name: String,
-        hash_field: Count,
-        trailing_blank: bool,
-        command: Vec<CommandSpec>,
-        transport: Transport,
-        ip_version: IpVersion,
-        nodelay: bool,
-        linger: DurationNs,
-        send_buffer: Count,
-        receive_buffer: Count,
-        tls_ca: String,
-        tls_cert: String,
-        tls_key: String,
-        tls_server_name: String,
-        tls_insecure: bool,
-        threads: Count,
-        cpus: CpuList,
-        io: IoChoice,
-        wait: Wait,
-        profile: Profile,
-        refill: Refill,
-        gather: Gather,
-        timeout: DurationNs,
-        connect_timeout: DurationNs,
-        drain: DurationNs,
-        time: DurationNs,
-        until: Until,
-        max_time: DurationNs,
-        requests: Count,
-        warmup: Warmup,
-        preload: bool,
-        verify: Fraction,
-        server_stats: bool,
-        seed: Count,
-        data_seed: Count,
-        interval: DurationNs,
-        timestamps: Timestamps,
-        meter: Vec<MeterKind>,
-        percentiles: Percentiles,
-        label: Vec<Label>,
-        samples_max: Count,
-    }
-    class {
+    files class {
         name: String,
-        rate: Rate,
-        rate_profile: RateProfile,
-        arrival: Arrival,
-        think: DurationNs,
-        connections: Count,
-        client_connections: Count,
-        depth: Count,
-        mix: Mix,
-        delta: SizeDistribution,
-        multiget: Count,
-        ttl: DurationNs,
-        noreply: bool,
-        on_miss: OnMiss,
         purge: Count,
         trace: String,
         trace_layout: TraceLayout,
-        keys: Count,
-        prefix: String,
-        key_form: KeyForm,
-        first_key: Count,
-        key_size: SizeDistribution,
-        value_size: SizeDistribution,
-        value_form: ValueForm,
-        popularity: Popularity,
-        drift: Drift,
-        connect_rate: Rate,
-        connect_arrival: Arrival,
-        call_rate: Rate,
-        call_arrival: Arrival,
-        calls_per_connection: Count,
-        connections_total: Count,
-        reconnect_every: DurationNs,
-        reconnect: Reconnect,
         runs_on: HostRole,
-        replicas: Count,
     }
+    flags "Target" run {
+        server: ServerList = list("ADDRESS", "Server (repeatable): HOST[:PORT], unix:PATH or URL, e.g. cache:11211, unix:/run/cache.sock, rediss://me:pw@cache/1; port 6379 alone means Redis [default: a reference server started for the run]").short('s'),
+        placement: Placement = text("RULE", "Several servers: how an operation's server is chosen: modulo, ketama, ketama-weighted (by key), round-robin, random or by-thread [default: modulo]"),
+    } class {
+        replicas: Count = text("N", "Several servers: number of servers that store each key, e.g. 2; a retrieval asks one of them [default: 1]"),
+    }
+    flags "Target" run {
+        cluster: bool = switch("Redis, Valkey: servers are nodes of one cluster; use its slot map"),
+        protocol: Protocol = text("PROTOCOL", "memcached-text, memcached-meta, memcached-binary, resp2, resp3, resp-inline, echo, ping or thrift [default: memcached-text]"),
+        user: String = text("NAME", "User name (Redis; memcached-binary: SASL), e.g. reader; requires --password [default: server's default user]"),
+        password: Password = text("PASSWORD|@FILE", "Password, or @FILE for a file's first line, e.g. @redis.pw; arguments are visible in ps [default: none]"),
+        database: Count = text("N", "Redis: database number [default: 0]"),
+        client_name: String = text("NAME", "Redis: name in CLIENT LIST, e.g. brunt [default: none]"),
+        hash_field: Count = text("BYTES", "Redis: HGET, HSET, HDEL; the last BYTES of a key, e.g. 4, are the field, the rest the hash [default: off]"),
+        trailing_blank: bool = switch("memcached-text: end command lines except retrievals with a blank, as mcperf does; cas needs no gets, and sends the unique 1"),
+        transport: Transport = text("TRANSPORT", "tcp, unix, tls or udp [default: from --server]"),
+        ip_version: IpVersion = text("VERSION", "IP version to connect with: 4, 6 or any [default: any]"),
+        nodelay: bool = switch_off("TCP, TLS: leave Nagle's algorithm on"),
+        linger: DurationNs = text("DURATION", "TCP, TLS: longest wait for acknowledgements when a connection is closed, e.g. 5s; 0s resets it (SO_LINGER) [default: no wait]"),
+        send_buffer: Count = text("BYTES", "Send buffer of a connection, e.g. 4096 (SO_SNDBUF) [default: the host's]"),
+        receive_buffer: Count = text("BYTES", "Receive buffer of a connection, e.g. 16384 (SO_RCVBUF) [default: the host's]"),
+        tls_ca: String = text("FILE", "TLS: trusted CA certificates (PEM), e.g. ca.pem [default: system CAs]"),
+        tls_cert: String = text("FILE", "TLS: client certificate chain (PEM), e.g. client.pem [default: none]"),
+        tls_key: String = text("FILE", "TLS: private key of --tls-cert (PEM), e.g. client.key"),
+        tls_server_name: String = text("NAME", "TLS: name for SNI and verification, e.g. cache.example [default: host of --server]"),
+        tls_insecure: bool = switch("TLS: do not verify server certificates"),
+        threads: Count = text("N", "Worker threads, e.g. 4 [default: one less than the CPUs allowed, at least 1]").short('T'),
+        cpus: CpuList = text("LIST", "CPUs to pin the workers to, e.g. 0-3,5 [default: not pinned]"),
+    } class {
+        connections: Count = text("N", "Connections in all [default: 16]").short('c'),
+    }
+    flags "Target" run {
+        timeout: DurationNs = text("DURATION", "Time limit of a reply [default: 10s]"),
+        connect_timeout: DurationNs = text("DURATION", "Time limit of connecting, e.g. 500ms [default: as --timeout]"),
+        io: IoChoice = text("IO", "Kernel interface: auto, epoll or uring [default: auto]"),
+    } class {}
+    flags "Traffic" run {} class {
+        depth: Count = text("N", "Requests in flight on one connection at most [default: 1]").short('d'),
+        client_connections: Count = text("N", "Connections of one client, e.g. 4: it has --depth requests in flight, on its connections in turn [default: no clients, all connections are alike]"),
+        rate: Rate = text("RATE", "Open loop: requests per second in all, e.g. 200k [default: none, closed loop]").short('r'),
+        rate_profile: RateProfile = text("POINTS", "Open loop: rate over time, or @FILE; 0s=1k,30s=50k,30s=10k is a ramp over 30 s and a step down").or_file().excludes("rate"),
+        arrival: Arrival = text("ARRIVAL", "Open loop: arrival process: poisson, uniform, another distribution, or @FILE [default: poisson]").or_file(),
+        think: DurationNs = text("DURATION", "Closed loop: pause between a reply and the next request, e.g. 5ms [default: 0s]"),
+        mix: Mix = text("OP=WEIGHT,...", "Operations by weight: get gets mget set add replace append prepend cas incr decr delete touch raw; get=9,raw=3+1 weights two --command [default: get=9,set=1]"),
+    }
+    flags "Traffic" run {
+        command: Vec<CommandSpec> = list("[NAME@WEIGHT=]TEMPLATE", "Custom command (repeatable), e.g. 'HSET h:{key} f {value}', thrift: 'add 1:i32={random}'; weighted by raw in --mix, or named and weighted: 'HGET@7=HGET h {key}'"),
+    } class {
+        delta: SizeDistribution = text("SIZES", "Change by incr and decr: 5, uniform:1,9, another distribution, or @FILE [default: 1]").or_file(),
+        multiget: Count = text("N", "Keys in each mget [default: 10]"),
+        ttl: DurationNs = text("DURATION", "Time to live of stored values, in whole seconds, e.g. 60s; 0: no expiry [default: 0]").allow_hyphen(),
+        noreply: bool = switch("Send writes without requesting a reply"),
+        on_miss: OnMiss = text("ACTION", "After a miss: ignore or set [default: ignore]"),
+        popularity: Popularity = text("DISTRIBUTION", "Key popularity: zipf:0.99, window:10k,overwrite=0.2, or another distribution [default: uniform]"),
+        drift: Drift = text("DRIFT", "Shift of the hot keys: KEYS/DURATION, e.g. 1000/10s [default: none]").allow_hyphen(),
+    }
+    flags "Traffic" run {
+        seed: Count = text("N", "Seed of arrivals, operations and key choice, e.g. 42; the same seed repeats a run [default: random, printed]"),
+    } class {}
+    flags "Connections" run {} class {
+        connect_rate: Rate = text("RATE", "Rate of opening connections, e.g. 100/s, while fewer than --connections are open [default: all at once]"),
+        connect_arrival: Arrival = text("ARRIVAL", "Arrival process of --connect-rate: poisson, another distribution, or @FILE [default: uniform]").or_file(),
+        call_rate: Rate = text("RATE", "Open loop of each connection: its requests per second from when it is open, e.g. 1k [default: none]"),
+        call_arrival: Arrival = text("ARRIVAL", "Arrival process of --call-rate: poisson, another distribution, or @FILE [default: uniform]").or_file(),
+        calls_per_connection: Count = text("N", "Requests on a connection before it is closed and replaced, e.g. 100 [default: no limit]"),
+        connections_total: Count = text("N", "Connections opened in all, e.g. 10k; the run ends with the last [default: no limit]"),
+        reconnect_every: DurationNs = text("DURATION", "Age at which a connection is closed and replaced, e.g. 30s [default: never]"),
+        reconnect: Reconnect = text("WHEN", "Replacement of a lost connection: always, while-one-stands or never; with --connections-total never counts attempts, failed ones too [default: always]"),
+    }
+    flags "Data set" run {} class {
+        keys: Count = text("N", "Number of keys [default: 100000]"),
+        prefix: String = text("TEXT", "First bytes of every key, e.g. user: [default: none]"),
+        key_form: KeyForm = text("FORM", "Rest of a key: decimal (its number, zero-padded), hex8 (eight hexadecimal digits) or random (letters and digits) [default: decimal]"),
+        first_key: Count = text("N", "Number of the first key, e.g. 1 [default: 0]"),
+        key_size: SizeDistribution = text("SIZES", "Bytes of a key with its prefix: 30, uniform:20,40, another distribution, or @FILE [default: 30]").or_file(),
+        value_size: SizeDistribution = text("SIZES", "Bytes of a value: 200, 4KiB, uniform:10,1KiB, another distribution, or @FILE [default: 200]").or_file(),
+        value_form: ValueForm = text("FORM", "Bytes in values: random (derived from the key) or zeros, which are numbers for incr and decr [default: random]"),
+    }
+    flags "Data set" run {
+        data_seed: Count = text("N", "Seed of key and value contents [default: 1]"),
+    } class {}
+    flags "Measuring" run {
+        time: DurationNs = text("DURATION", "Length of the measured window; with --until, the minimum [default: 10s]").short('t'),
+        until: Until = text("LIST", "Run until half a confidence interval is at most this fraction of its percentile, e.g. p99=2% or p50=1%,get.p99.9=5%; checked at --time, 2x, 4x, ..."),
+        max_time: DurationNs = text("DURATION", "With --until, the maximum, e.g. 30m; in a search, of each step [default: 10m; 8 times --time]"),
+        requests: Count = text("N", "Requests to measure, all connections together, e.g. 100k [default: no limit]").short('n'),
+        warmup: Warmup = text("DURATION|auto", "Load before the measured window, e.g. 5s; auto: until latency is level, 1 s to 60 s, ended by failures [default: 1s]"),
+        drain: DurationNs = text("DURATION", "Wait for replies after the window, e.g. 500ms [default: as --timeout]"),
+        preload: bool = switch_off("Do not store the data set first; only values that brunt wrote are then checked"),
+        verify: Fraction = text("FRACTION", "Check every byte, staleness, expiry and loss of all keys read, or of a fraction, e.g. --verify=10%").alone("100%"),
+        server_stats: bool = switch_off("Do not poll server stats, which are reported and compared with brunt's counts"),
+        interval: DurationNs = text("DURATION", "Length of the rows over time (--csv, --json), a multiple of 100ms, e.g. 500ms; fixed, it takes more memory the longer the run [default: 1s; longer in runs of more than 2 min]"),
+        wait: Wait = text("WAIT", "How to wait for an intended time: hybrid, spin or sleep [default: hybrid]"),
+        profile: Profile = text("PROFILE", "Preset for --refill and --gather: latency, or peak (most requests per CPU) [default: latency]"),
+        refill: Refill = text("REFILL", "Closed loop: refill slots eager (each at once) or batch (whole pipeline) [default: by --profile]"),
+        gather: Gather = text("N|DURATION", "Completions or time to wait for, or both: 8, 50us or 8,50us; due requests are not delayed [default: by --profile, 1 or 8]"),
+        timestamps: Timestamps = text("SOURCE", "Kernel timestamps on sampled requests, to separate client stack from network and server: off or kernel [default: off]"),
+        meter: Vec<MeterKind> = list("QUANTITY", "Extra histogram (repeatable): outstanding, request-size, response-size, value-received, connect-time, connection-time, first-byte, hit-time, miss-time, oversleep, send-cost; tls: handshake-time; --timestamps kernel: stack-out, wire-and-server, stack-in"),
+        percentiles: Percentiles = text("LIST", "Percentiles to report, with intervals and for assertions, e.g. 50,75,90,99.9 [default: 50,90,99,99.9,99.99]"),
+        label: Vec<Label> = list("KEY=VALUE", "Label of the run in its results (repeatable), e.g. commit=3f2a"),
+        samples_max: Count = text("N", "Raw samples kept at most for --samples [default: 1000000 with --samples]"),
+    } class {}
+    flags "Agents" run {
+        agent: Vec<String> = list("HOST[:PORT]", "Agent host (repeatable), e.g. load1 or load1:5556; this host then only controls, unless --measure-* is given"),
+        measure_rate: Rate = text("RATE", "Requests per second measured from this host beside the agents' load, e.g. 1k [default: closed loop]"),
+        measure_connections: Count = text("N", "Connections measured from this host beside the agents' load, e.g. 4 [default: 1]"),
+        measure_depth: Count = text("N", "Requests in flight on each of these connections, e.g. 8 [default: 1]"),
+    } class {}
     only_class {
         server: ServerList,
         protocol: Protocol,
@@ -252,6 +295,19 @@ impl PlanSpec {
             _ => return Err(class.given()),
         }
         Ok(())
+    }
+}
+
+impl PlanOption {
+    /// Checks a value.
+    ///
+    /// # Errors
+    /// What is accepted.
+    pub fn check(&self, text: &str) -> Result<(), String> {
+        let text = Value::from(text);
+        let value = if self.form == OptionForm::List { Value::Array(vec![text]) } else { text };
+        let plan = Table::from_iter([(self.key(), value)]);
+        plan.try_into::<PlanSpec>().map(drop).map_err(|error| error.message().to_owned())
     }
 }
 

@@ -296,7 +296,7 @@ fn check_output(flags: &cli::Run, command: &str) -> Result<(), Failure> {
     let given = [
         ("samples", output.samples.is_some()),
         ("spectrum", output.spectrum.is_some()),
-        ("samples-max", flags.planned.measuring.samples_max.is_some()),
+        ("samples-max", flags.planned.run.samples_max.is_some()),
         ("assert", !output.assert.is_empty()),
         ("junit", output.junit.is_some()),
     ];

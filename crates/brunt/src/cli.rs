@@ -9,32 +9,16 @@
 
 use crate::calibration_step;
 use crate::http::HttpAddress;
-use crate::option_file::parse_or_read;
+use crate::plan_flags::{EveryOption, OfCalibration, OfLoad, PlanFlags, WithoutAgents};
 use crate::presentation::{LayoutFlags, Presentation};
 use brunt_compat::tools::{self, TOOLS, Tool};
 use brunt_fleet::TrustFiles;
-use brunt_plan::arrival::Arrival;
-use brunt_plan::command::CommandSpec;
 use brunt_plan::cpus::CpuList;
-use brunt_plan::gather::Gather;
-use brunt_plan::label::Label;
-use brunt_plan::login::Password;
-use brunt_plan::mix::Mix;
 use brunt_plan::objective::{Fraction, Objective};
-use brunt_plan::plan::{
-    IoChoice, IpVersion, KeyForm, MeterKind, OnMiss, Placement, Profile, Protocol, Reconnect, Refill,
-    Timestamps, Transport, ValueForm, Wait,
-};
-use brunt_plan::popularity::{Drift, Popularity};
-use brunt_plan::profile::RateProfile;
-use brunt_plan::quantile::Percentiles;
-use brunt_plan::server_list::ServerList;
-use brunt_plan::size::SizeDistribution;
 use brunt_plan::spec::{ClassSpec, RunSpec};
 use brunt_plan::sweep::Sweep;
 use brunt_plan::tolerance::Requirement;
 use brunt_plan::units::{ByteSize, Count, DurationNs, Rate};
-use brunt_plan::until::Until;
 use brunt_plan::url::NamedServer;
 use brunt_plan::warmup::Warmup;
 use brunt_server::{Division, Drip, Every, Listen, Outage, Service, Stall, WireProtocol};
@@ -45,7 +29,6 @@ use clap::{Arg, ArgMatches, Args, CommandFactory, Parser, Subcommand, value_pars
 use std::net::SocketAddr;
 use std::num::NonZeroU64;
 use std::path::PathBuf;
-use std::str::FromStr;
 
 /// Loads cache servers and measures them: either vouches for a number or says why not.
 #[derive(Debug, Parser)]
@@ -66,8 +49,8 @@ Examples:
 
 /// Every example in the last column is understood by the options that its heading names; a test sees to that.
 /// `after_help` and not `after_long_help`: a long help would put every flag and its meaning on lines of their own.
-const LAWS: &str = "\
-Laws of sizes (--key-size, --value-size: bytes) and of gaps (--arrival: stretched to the rate):
+const DISTRIBUTIONS: &str = "\
+Distributions of sizes (--key-size, --value-size: bytes) and of gaps (--arrival: stretched to the rate):
   fixed:N, or N           always the same                                    4KiB
   uniform:MIN,MAX         evenly between                                     uniform:10,1000
   normal:MEAN,SD          Gauss's                                            normal:200,50
@@ -79,18 +62,18 @@ Laws of sizes (--key-size, --value-size: bytes) and of gaps (--arrival: stretche
   fb_key fb_value fb_ia   key sizes, value sizes and gaps of a pool (ETC)    fb_value
   mcperf:DRAW@CLIENT      what mcperf draws by d5, u1,16, e50 or s5          mcperf:u1,16@3
 
-Laws of arrivals (--arrival, --connect-arrival, --call-arrival):
+Distributions of arrivals (--arrival, --connect-arrival, --call-arrival):
   poisson                 independent of each other                          poisson
   uniform                 evenly spaced                                      uniform
   mmpp:PEAK,BURST,DUTY    bursts of PEAK x rate, BURST long, DUTY of time    mmpp:5,100ms,0.1
 
-Laws of popularity (--popularity):
+Distributions of popularity (--popularity):
   uniform                 every key alike                                    uniform
   zipf:E                  the r-th key in proportion to 1/r^E                zipf:0.99
-  hotspot:KEYS,OPS        this part of the keys gets this part of the ops    hotspot:0.1,0.9
+  hotspot:KEYS,OPS        this fraction of the keys gets that of the ops     hotspot:0.1,0.9
   sequential              one after the other                                sequential
   latest:E                zipf, counted back from the newest key             latest:0.99
-  gaussian:SD             around the middle key; SD is a part of the keys    gaussian:0.1
+  gaussian:SD             around the middle key; SD is a fraction of keys    gaussian:0.1
 
 @FILE stands for the lines of a file, joined by commas; # begins a comment.";
 
@@ -121,7 +104,7 @@ Examples:
   brunt scan -s cache:11211 --over connections=1,2,4,8,16       closed loop with more and more connections
   brunt scan -s cache:11211 -r 20k --over value-size=100,1KiB   larger and larger values at one rate
 
-Laws of sizes, arrivals and popularity: brunt help run";
+Distributions of sizes, arrivals and popularity: brunt help run";
 
 /// Every line is understood; a test sees to that.
 const SEARCH_EXAMPLES: &str = "\
@@ -130,12 +113,12 @@ Examples:
   brunt search -s cache:11211 -c 64 --slo 'p99 < 1ms'                 the highest rate with a p99 below 1 ms
   brunt search -s cache:11211 --slo 'get.p99 < 1ms' --slo 'p99.9 < 5ms' --from 10k --to 500k
 
-Laws of sizes, arrivals and popularity: brunt help run";
+Distributions of sizes, arrivals and popularity: brunt help run";
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     /// Preload, warm up, measure, and print the result with its verdict
-    #[command(allow_negative_numbers = true, after_help = LAWS)]
+    #[command(allow_negative_numbers = true, after_help = DISTRIBUTIONS)]
     Run(Box<Repeated>),
     /// Measure at several loads, or sizes, one after the other: the latency-throughput curve with its knee
     #[command(allow_negative_numbers = true, after_help = SCAN_EXAMPLES)]
@@ -144,7 +127,7 @@ pub(crate) enum Command {
     #[command(allow_negative_numbers = true, after_help = SEARCH_EXAMPLES)]
     Search(Box<Search>),
     /// Store the data set, see every key confirmed, and stop
-    #[command(allow_negative_numbers = true, after_help = LAWS)]
+    #[command(allow_negative_numbers = true, after_help = DISTRIBUTIONS)]
     Load(Box<Load>),
     /// Compare A with B: results of runs, or two servers live with their runs interleaved
     #[command(allow_negative_numbers = true, after_help = COMPARE_EXAMPLES)]
@@ -154,7 +137,7 @@ pub(crate) enum Command {
     Report(Box<Report>),
     /// Check this host for a plan: limits, ports, processors, clock; exits with 1 where a run would fail. Takes every option
     /// of run, so that a command line is checked by changing one word
-    #[command(allow_negative_numbers = true, after_help = LAWS)]
+    #[command(allow_negative_numbers = true, after_help = DISTRIBUTIONS)]
     Doctor(Box<Repeated>),
     /// Measure what this tool itself adds to latencies on this host, and up to which rate that stays small
     #[command(after_help = CALIBRATE_HELP)]
@@ -252,34 +235,13 @@ pub(crate) struct Run {
     pub plan: Option<PathBuf>,
 
     #[command(flatten)]
-    pub planned: PlanFlags,
+    pub planned: PlanFlags<EveryOption>,
     #[command(flatten)]
-    pub agents: FleetFlags,
+    pub trust: TrustFlags,
     #[command(flatten)]
     pub output: OutputFlags,
     #[command(flatten)]
     pub progress: ProgressFlags,
-}
-
-/// Other hosts, and how they know us.
-#[derive(Debug, Args)]
-#[command(next_help_heading = "Agents")]
-pub(crate) struct FleetFlags {
-    /// Have this host generate the load, where brunt agent waits (repeatable), such as load1 or load1:5556; this one then only leads,
-    /// and measures with --measure-...
-    #[arg(long, value_name = "HOST[:PORT]")]
-    pub agent: Vec<String>,
-    /// Measure from this host too, beside the agents' load, at this rate, such as 1k [default: closed loop]
-    #[arg(long, value_name = "RATE")]
-    pub measure_rate: Option<Rate>,
-    /// Measure from this host too, on so many connections, such as 4 [default: 1]
-    #[arg(long, value_name = "N")]
-    pub measure_connections: Option<Count>,
-    /// Measure from this host too, with so many requests in flight on each connection, such as 8 [default: 1]
-    #[arg(long, value_name = "N")]
-    pub measure_depth: Option<Count>,
-    #[command(flatten)]
-    pub trust: TrustFlags,
 }
 
 /// Whom controllers and agents trust.
@@ -335,21 +297,6 @@ pub(crate) struct Agent {
     pub quiet: bool,
 }
 
-/// Every flag that belongs to a plan.
-#[derive(Debug, Args)]
-pub(crate) struct PlanFlags {
-    #[command(flatten)]
-    pub target: TargetFlags,
-    #[command(flatten)]
-    pub traffic: TrafficFlags,
-    #[command(flatten)]
-    pub lifetime: LifetimeFlags,
-    #[command(flatten)]
-    pub data: DataFlags,
-    #[command(flatten)]
-    pub measuring: MeasuringFlags,
-}
-
 const COMPARE_EXAMPLES: &str = "\
 Examples:
   brunt compare a.json b.json                              results of brunt run --json, best with --repeat 6
@@ -369,7 +316,7 @@ pub(crate) struct Compare {
     #[command(flatten)]
     pub sides: SideFlags,
     #[command(flatten)]
-    pub planned: PlanFlags,
+    pub planned: PlanFlags<WithoutAgents>,
     #[command(flatten)]
     pub output: CompareOutputFlags,
     #[command(flatten)]
@@ -468,321 +415,16 @@ pub(crate) struct ReportOutputFlags {
 
 /// Options of `brunt load`.
 #[derive(Debug, Args)]
+#[command(mut_arg("mix", |argument| argument.help("As for run: with incr or decr, their counters are stored too [default: get=9,set=1]")))]
 pub(crate) struct Load {
     /// A plan file; flags win over it
     #[arg(value_name = "PLAN.toml")]
     pub plan: Option<PathBuf>,
 
     #[command(flatten)]
-    pub target: TargetFlags,
-    #[command(flatten)]
-    pub data: DataFlags,
-    #[command(flatten)]
-    pub stored: StoredFlags,
+    pub planned: PlanFlags<OfLoad>,
     #[command(flatten)]
     pub progress: ProgressFlags,
-}
-
-/// Whom to talk to, and with what.
-#[derive(Debug, Args)]
-#[command(next_help_heading = "Target")]
-pub(crate) struct TargetFlags {
-    /// HOST[:PORT], unix:PATH, or a URL that says more, such as cache:11211, unix:/run/cache.sock or rediss://me:pw@cache/1
-    /// (memcached, memcacheds, redis, rediss; repeatable); port 6379 alone is a Redis
-    /// [default: the reference server, started for the run]
-    #[arg(long, short, value_name = "ADDRESS")]
-    pub server: Vec<NamedServer>,
-    /// With several servers, which one an op goes to: modulo, ketama, ketama-weighted (by the key), round-robin, random, by-thread
-    /// [default: modulo]
-    #[arg(long, value_name = "RULE")]
-    pub placement: Option<Placement>,
-    /// With several servers: every change goes to so many of them, such as 2, and a retrieval to one of these [default: 1]
-    #[arg(long, value_name = "N")]
-    pub replicas: Option<Count>,
-    /// Redis, Valkey: the servers are nodes of a cluster, and any of them says who has which key
-    #[arg(long)]
-    pub cluster: bool,
-    /// Protocol: memcached-text, memcached-meta, memcached-binary, resp2, resp3, resp-inline, echo, ping or thrift [default:
-    /// memcached-text]
-    #[arg(long)]
-    pub protocol: Option<Protocol>,
-    /// Redis, memcached-binary (SASL): who comes, such as reader; beside --password [default: the server's default user]
-    #[arg(long, value_name = "NAME")]
-    pub user: Option<String>,
-    /// The user's password, or @FILE, such as @redis.pw, whose first line it is: others see the command line [default: none]
-    #[arg(long, value_name = "PASSWORD|@FILE")]
-    pub password: Option<Password>,
-    /// Redis: the number of the database [default: 0]
-    #[arg(long, value_name = "N")]
-    pub database: Option<Count>,
-    /// Redis: what the connections are called in its list of clients, such as brunt [default: nothing]
-    #[arg(long, value_name = "NAME")]
-    pub client_name: Option<String>,
-    /// Redis: the last bytes of every key, such as 4, are the field of a hash that the rest of it names: HGET, HSET, HDEL
-    /// [default: keys stand for themselves]
-    #[arg(long, value_name = "BYTES")]
-    pub hash_field: Option<Count>,
-    /// memcached-text: command lines but those of retrievals end with a blank, as mcperf's do; cas needs no gets, and sends the unique 1
-    #[arg(long)]
-    pub trailing_blank: bool,
-    /// What carries it: tcp, unix, tls or udp, such as udp [default: as the server is named]
-    #[arg(long)]
-    pub transport: Option<Transport>,
-    /// Connect to addresses of this version of IP alone: 4, 6 or any [default: any]
-    #[arg(long, value_name = "VERSION")]
-    pub ip_version: Option<IpVersion>,
-    /// TCP, TLS: leave TCP_NODELAY off, so that the kernel may keep a small request back until the one before it is acknowledged
-    #[arg(long)]
-    pub no_nodelay: bool,
-    /// TCP, TLS: closing a connection waits until the server has acknowledged everything, such as 5s at most; 0s resets it
-    /// (SO_LINGER) [default: closing waits for nothing]
-    #[arg(long, value_name = "DURATION")]
-    pub linger: Option<DurationNs>,
-    /// The buffer for what is sent on a connection, such as 4096 (SO_SNDBUF) [default: the host's]
-    #[arg(long, value_name = "BYTES")]
-    pub send_buffer: Option<Count>,
-    /// The buffer for what has come on a connection, such as 16384 (SO_RCVBUF) [default: the host's]
-    #[arg(long, value_name = "BYTES")]
-    pub receive_buffer: Option<Count>,
-    /// TLS: a file of the certificates that servers' must have been issued by, such as ca.pem [default: the host's]
-    #[arg(long, value_name = "FILE")]
-    pub tls_ca: Option<String>,
-    /// TLS: a file of our own certificate (and those between it and its issuer), such as client.pem [default: none]
-    #[arg(long, value_name = "FILE")]
-    pub tls_cert: Option<String>,
-    /// TLS: the file of its key, such as client.key
-    #[arg(long, value_name = "FILE")]
-    pub tls_key: Option<String>,
-    /// TLS: the name to ask for and to be shown, such as cache.example [default: the host of each --server]
-    #[arg(long, value_name = "NAME")]
-    pub tls_server_name: Option<String>,
-    /// TLS: take whoever answers for the server
-    #[arg(long)]
-    pub tls_insecure: bool,
-    /// Worker threads, such as 4 [default: one less than the processors allowed, at least 1]
-    #[arg(long, short = 'T', value_name = "N")]
-    pub threads: Option<Count>,
-    /// Pin the workers to these processors, such as 0-3,5 [default: not pinned]
-    #[arg(long, value_name = "LIST")]
-    pub cpus: Option<CpuList>,
-    /// Connections in all [default: 16]
-    #[arg(long, short, value_name = "N", value_parser = connections)]
-    pub connections: Option<Count>,
-    /// Give up a request without a reply after this long [default: 10s]
-    #[arg(long, value_name = "DURATION")]
-    pub timeout: Option<DurationNs>,
-    /// Give up an attempt to connect after this long, such as 500ms [default: as --timeout]
-    #[arg(long, value_name = "DURATION")]
-    pub connect_timeout: Option<DurationNs>,
-    /// Interface to the kernel: auto, epoll or uring [default: auto]
-    #[arg(long)]
-    pub io: Option<IoChoice>,
-}
-
-/// When requests are sent, and which.
-#[derive(Debug, Args)]
-#[command(next_help_heading = "Traffic")]
-pub(crate) struct TrafficFlags {
-    /// Requests in flight on one connection at most [default: 1]
-    #[arg(long, short, value_name = "N", value_parser = depth)]
-    pub depth: Option<Count>,
-    /// Make clients of N connections each: --depth requests of a client are in flight, on its connections in turn, such as 4
-    /// [default: no clients, all connections are alike]
-    #[arg(long, value_name = "N")]
-    pub client_connections: Option<Count>,
-    /// Open loop: requests per second in all, such as 200k [default: none, closed loop]
-    #[arg(long, short, value_name = "RATE", value_parser = rate)]
-    pub rate: Option<Rate>,
-    /// Open loop with a rate that changes: 0s=1k,30s=50k,30s=10k is a ramp over 30 s and a step down; or @FILE
-    #[arg(long, value_name = "POINTS", conflicts_with = "rate", value_parser = parse_or_read::<RateProfile>)]
-    pub rate_profile: Option<RateProfile>,
-    /// Open loop, how requests are spaced: poisson, uniform, a law of arrivals or gaps below, or @FILE [default: poisson]
-    #[arg(long, value_parser = parse_or_read::<Arrival>)]
-    pub arrival: Option<Arrival>,
-    /// Closed loop: pause between a reply and the next request, such as 5ms [default: 0s]
-    #[arg(long, value_name = "DURATION")]
-    pub think: Option<DurationNs>,
-    /// Operations with weights: get gets mget set add replace append prepend cas incr decr delete touch; raw has one for each
-    /// --command, as in get=9,raw=3+1 [default: get=9,set=1]
-    #[arg(long, value_name = "OP=WEIGHT,...")]
-    pub mix: Option<Mix>,
-    /// Your own command (repeatable), such as 'HSET h:{key} f {value}' or, for thrift, 'add 1:i32={random}', with a row of its own;
-    /// 'HGET@7=HGET h {key}' names and weighs it
-    #[arg(long, value_name = "[NAME@WEIGHT=]TEMPLATE")]
-    pub command: Vec<CommandSpec>,
-    /// By how much incr and decr change a key's counter: 5, uniform:1,9, or another law of sizes below [default: 1]
-    #[arg(long, value_name = "SIZES", value_parser = parse_or_read::<SizeDistribution>)]
-    pub delta: Option<SizeDistribution>,
-    /// Keys in each mget [default: 10]
-    #[arg(long, value_name = "N")]
-    pub multiget: Option<Count>,
-    /// Time to live of everything stored, in whole seconds, such as 60s; 0 is for ever [default: 0]
-    #[arg(long, value_name = "DURATION", allow_hyphen_values = true)]
-    pub ttl: Option<DurationNs>,
-    /// Changes ask for no reply
-    #[arg(long)]
-    pub noreply: bool,
-    /// What follows a retrieval that missed: ignore or set [default: ignore]
-    #[arg(long, value_name = "WHAT")]
-    pub on_miss: Option<OnMiss>,
-    /// Which keys are asked for how often: zipf:0.99, window:10k,overwrite=0.2, or another law of popularity below [default: uniform]
-    #[arg(long, value_name = "LAW")]
-    pub popularity: Option<Popularity>,
-    /// Move the hot keys: KEYS/DURATION, such as 1000/10s [default: they stay]
-    #[arg(long, value_name = "DRIFT", allow_hyphen_values = true)]
-    pub drift: Option<Drift>,
-    /// Drives arrivals, order and popularity: a run with the seed of another repeats it, such as 42
-    /// [default: random, printed]
-    #[arg(long, value_name = "N")]
-    pub seed: Option<Count>,
-}
-
-/// How long connections live.
-#[derive(Debug, Args)]
-#[command(next_help_heading = "Connections")]
-pub(crate) struct LifetimeFlags {
-    /// Begin connections at this rate, such as 100/s, as long as fewer than --connections are open [default: all at once]
-    #[arg(long, value_name = "RATE")]
-    pub connect_rate: Option<Rate>,
-    /// How the connections of --connect-rate are spaced: poisson, or another law of arrivals or gaps [default: uniform]
-    #[arg(long, value_name = "LAW")]
-    pub connect_arrival: Option<Arrival>,
-    /// Open loop of each connection: from when it stands it sends at this rate, such as 1k [default: none of its own]
-    #[arg(long, value_name = "RATE")]
-    pub call_rate: Option<Rate>,
-    /// How the requests of --call-rate are spaced: poisson, or another law of arrivals or gaps [default: uniform]
-    #[arg(long, value_name = "LAW")]
-    pub call_arrival: Option<Arrival>,
-    /// Requests that a connection carries before it is closed and replaced, such as 100 [default: no bound]
-    #[arg(long, value_name = "N")]
-    pub calls_per_connection: Option<Count>,
-    /// Connections begun in all, such as 10k; when the last has ended, so has the run [default: no bound]
-    #[arg(long, value_name = "N")]
-    pub connections_total: Option<Count>,
-    /// Close and replace every connection after this time, such as 30s [default: never]
-    #[arg(long, value_name = "DURATION")]
-    pub reconnect_every: Option<DurationNs>,
-    /// What follows when a connection is lost: always another, another while-one-stands, or never one; with --connections-total
-    /// never counts attempts, failed ones too [default: always]
-    #[arg(long, value_name = "WHEN")]
-    pub reconnect: Option<Reconnect>,
-}
-
-/// What storing depends on beside the data set.
-#[derive(Debug, Args)]
-#[command(next_help_heading = "Stored")]
-pub(crate) struct StoredFlags {
-    /// As for run: with incr or decr in it, the counters are stored, too [default: get=9,set=1]
-    #[arg(long, value_name = "OP=WEIGHT,...")]
-    pub mix: Option<Mix>,
-    /// Time to live of everything stored, in whole seconds, such as 60s; 0 is for ever [default: 0]
-    #[arg(long, value_name = "DURATION", allow_hyphen_values = true)]
-    pub ttl: Option<DurationNs>,
-}
-
-/// The keys and values.
-#[derive(Debug, Args)]
-#[command(next_help_heading = "Data set")]
-pub(crate) struct DataFlags {
-    /// How many keys [default: 100000]
-    #[arg(long, value_name = "N")]
-    pub keys: Option<Count>,
-    /// What every key begins with, such as user: [default: nothing]
-    #[arg(long, value_name = "TEXT")]
-    pub prefix: Option<String>,
-    /// What follows it: decimal (the key's number behind zeros), hex8 (in eight hexadecimal digits) or random (letters and
-    /// digits) [default: decimal]
-    #[arg(long, value_name = "FORM")]
-    pub key_form: Option<KeyForm>,
-    /// The number of the first key, such as 1 [default: 0]
-    #[arg(long, value_name = "N")]
-    pub first_key: Option<Count>,
-    /// Bytes of a key, the prefix included: 30, uniform:20,40, a law of sizes below, or @FILE [default: 30]
-    #[arg(long, value_name = "SIZES", value_parser = parse_or_read::<SizeDistribution>)]
-    pub key_size: Option<SizeDistribution>,
-    /// Bytes of a value: 200, 4KiB, uniform:10,1KiB, a law of sizes below, or @FILE [default: 200]
-    #[arg(long, value_name = "SIZES", value_parser = parse_or_read::<SizeDistribution>)]
-    pub value_size: Option<SizeDistribution>,
-    /// What values consist of: random (they name their keys) or zeros, which are numbers that incr and decr change
-    /// [default: random]
-    #[arg(long, value_name = "FORM")]
-    pub value_form: Option<ValueForm>,
-    /// Key and value bytes are functions of this [default: 1]
-    #[arg(long, value_name = "N")]
-    pub data_seed: Option<Count>,
-}
-
-/// What is measured for how long.
-#[derive(Debug, Args)]
-#[command(next_help_heading = "Measuring")]
-pub(crate) struct MeasuringFlags {
-    /// Length of the measured window, or with --until of the shortest one [default: 10s]
-    #[arg(long, short, value_name = "DURATION")]
-    pub time: Option<DurationNs>,
-    /// Measure until half the confidence interval of a percentile is at most this part of it, such as p99=2% or
-    /// p50=1%,get.p99.9=5%: looked at after --time, twice that and so on
-    #[arg(long, value_name = "LIST")]
-    pub until: Option<Until>,
-    /// With --until, end after this anyway, such as 30m; in a search, the longest a step may take
-    /// [default: 10m; 8 times --time]
-    #[arg(long, value_name = "DURATION")]
-    pub max_time: Option<DurationNs>,
-    /// Measure this many requests, all connections together, such as 100k [default: no bound]
-    #[arg(long, short = 'n', value_name = "N")]
-    pub requests: Option<Count>,
-    /// Load before the measured window, such as 5s; auto: until it is level, for 1 s to 60 s, and never past trouble
-    /// [default: 1s]
-    #[arg(long, value_name = "DURATION|auto")]
-    pub warmup: Option<Warmup>,
-    /// Await replies after the window for this long, such as 500ms [default: as --timeout]
-    #[arg(long, value_name = "DURATION")]
-    pub drain: Option<DurationNs>,
-    /// Do not store the data set first; values read are then not checked
-    #[arg(long)]
-    pub no_preload: bool,
-    /// Check keys that are read in full, all of them or a part, such as --verify=10%: every byte of the value, and whether it is
-    /// stale, there though expired, or missing though stored
-    #[arg(long, value_name = "PART", num_args = 0..=1, require_equals = true, default_missing_value = "100%")]
-    pub verify: Option<Fraction>,
-    /// Do not ask the servers for their statistics, which are shown beside ours and compared with them
-    #[arg(long)]
-    pub no_server_stats: bool,
-    /// Length of the rows over time (--csv, and intervals of --json), a multiple of 100ms, such as 500ms; it is kept however long the run
-    /// is, and so takes memory as it goes on [default: 1s; in runs of more than 2 min as much longer as it takes]
-    #[arg(long, value_name = "DURATION")]
-    pub interval: Option<DurationNs>,
-    /// How to wait for an intended time: hybrid, spin or sleep [default: hybrid]
-    #[arg(long)]
-    pub wait: Option<Wait>,
-    /// What the run is for: latency, or peak, the most requests for a processor's time; it sets --refill and --gather
-    /// [default: latency]
-    #[arg(long)]
-    pub profile: Option<Profile>,
-    /// When the slots of a closed loop are used again: eager, each as soon as it is free, or batch, when the whole pipeline
-    /// of its connection is [default: by --profile]
-    #[arg(long)]
-    pub refill: Option<Refill>,
-    /// Wait for this many completions at a time, or for this long, or both, such as 8, 50us or 8,50us; whatever is due is
-    /// sent in time [default: by --profile, 1 or 8]
-    #[arg(long, value_name = "N|DURATION")]
-    pub gather: Option<Gather>,
-    /// Let the kernel stamp some requests and replies, to tell the client's stack from wire and server: off or kernel
-    /// [default: off]
-    #[arg(long, value_name = "WHOSE")]
-    pub timestamps: Option<Timestamps>,
-    /// Meter a quantity too (repeatable): outstanding, request-size, response-size, value-received, connect-time,
-    /// connection-time, first-byte, hit-time, miss-time, oversleep, send-cost; with --timestamps kernel also stack-out, wire-and-server, stack-in
-    #[arg(long, value_name = "QUANTITY")]
-    pub meter: Vec<MeterKind>,
-    /// Print these percentiles, such as 50,75,90,99.9; they have their intervals, and may be asserted [default: 50,90,99,99.9,99.99]
-    #[arg(long, value_name = "LIST")]
-    pub percentiles: Option<Percentiles>,
-    /// Name the run in its results, such as commit=3f2a (repeatable)
-    #[arg(long, value_name = "KEY=VALUE")]
-    pub label: Vec<Label>,
-    /// Keep at most this many raw samples for --samples [default: 1000000 with --samples]
-    #[arg(long, value_name = "N")]
-    pub samples_max: Option<Count>,
 }
 
 /// Where results go.
@@ -875,28 +517,11 @@ impl ProgressFlags {
 
 /// Options of `brunt calibrate`.
 #[derive(Debug, Args)]
+// Few options need no headings.
+#[command(mut_args(|argument| argument.help_heading(None::<&str>)))]
 pub(crate) struct Calibrate {
-    /// Worker threads, such as 4 [default: one less than the processors allowed, at least 1]
-    #[arg(long, short = 'T', value_name = "N")]
-    pub threads: Option<Count>,
-    /// Pin the workers to these processors, such as 0-3,5 [default: not pinned]
-    #[arg(long, value_name = "LIST")]
-    pub cpus: Option<CpuList>,
-    /// Connections in all [default: 16]
-    #[arg(long, short, value_name = "N")]
-    pub connections: Option<Count>,
-    /// Requests in flight on one connection at most [default: 1]
-    #[arg(long, short, value_name = "N")]
-    pub depth: Option<Count>,
-    /// How to wait for an intended time: hybrid, spin or sleep [default: hybrid]
-    #[arg(long)]
-    pub wait: Option<Wait>,
-    /// Interface to the kernel: auto, epoll or uring [default: auto]
-    #[arg(long)]
-    pub io: Option<IoChoice>,
-    /// Bytes of a value: 200, 4KiB, or another law of sizes as for run [default: 200]
-    #[arg(long, value_name = "SIZES", value_parser = parse_or_read::<SizeDistribution>)]
-    pub value_size: Option<SizeDistribution>,
+    #[command(flatten)]
+    pub planned: PlanFlags<OfCalibration>,
     /// Length of each of about twenty steps, from 250ms to 60s [default: 1s]
     #[arg(long, short, value_name = "DURATION", value_parser = step)]
     pub time: Option<DurationNs>,
@@ -1020,42 +645,6 @@ fn resolution(text: &str) -> Result<Fraction, String> {
     if (1_000_000..=500_000_000).contains(&share.per_billion) { Ok(share) } else { Err(accepted()) }
 }
 
-fn rate(text: &str) -> Result<Rate, String> {
-    one(text, "rate")
-}
-
-fn connections(text: &str) -> Result<Count, String> {
-    one(text, "connections")
-}
-
-fn depth(text: &str) -> Result<Count, String> {
-    one(text, "depth")
-}
-
-/// The one value that an option of a run has. Several are what a scan goes over.
-fn one<T: FromStr<Err = String>>(text: &str, option: &str) -> Result<T, String> {
-    let is_several = text.contains(',') || text.contains("..");
-    text.parse().map_err(|error| match is_several {
-        true => format!("{error}; for several: brunt scan --over {}", sweep(text, option)),
-        false => error,
-    })
-}
-
-/// What a scan takes for several values of an option: a range needs a step, and here has that of five settings.
-fn sweep(text: &str, option: &str) -> String {
-    let typed = format!("{option}={text}");
-    let with_step = || {
-        let (first, last) = text.split_once("..")?;
-        let [first, last] = [first, last].map(|end| end.parse::<Count>().ok().map(|count| count.0));
-        let step = last?.checked_sub(first?)? / 4;
-        Some(format!("{typed}:{step}")).filter(|sweep| sweep.parse::<Sweep>().is_ok())
-    };
-    match typed.parse::<Sweep>() {
-        Ok(_) => typed,
-        Err(_) => with_step().unwrap_or_else(|| format!("{option}=10,20,40")),
-    }
-}
-
 fn socket_address(text: &str) -> Result<SocketAddr, String> {
     text.parse().map_err(|_| "expected ADDRESS:PORT, such as 0.0.0.0:5556 or [::1]:5556".to_owned())
 }
@@ -1071,95 +660,12 @@ fn progress_interval(text: &str) -> Result<DurationNs, String> {
     if every < DurationNs::from_millis(100) { Err(accepted(String::new())) } else { Ok(every) }
 }
 
-fn given<T: Clone>(list: &[T]) -> Option<Vec<T>> {
-    (!list.is_empty()).then(|| list.to_vec())
-}
-
 impl Run {
     /// The flags as a specification.
     pub(crate) fn spec(&self) -> (RunSpec, ClassSpec) {
         let (mut run, class) = self.planned.spec();
         let samples_default = self.output.samples.is_some().then_some(Count(1_000_000));
         run.samples_max = run.samples_max.or(samples_default);
-        let FleetFlags { agent, measure_rate, measure_connections, measure_depth, .. } = &self.agents;
-        (run.agent, run.measure_rate) = (given(agent), *measure_rate);
-        (run.measure_connections, run.measure_depth) = (*measure_connections, *measure_depth);
-        (run, class)
-    }
-}
-
-impl PlanFlags {
-    /// The flags as a specification.
-    pub(crate) fn spec(&self) -> (RunSpec, ClassSpec) {
-        let Self { target, traffic, lifetime, data, measuring } = self;
-        let run = RunSpec {
-            wait: measuring.wait,
-            profile: measuring.profile,
-            refill: measuring.refill,
-            gather: measuring.gather,
-            drain: measuring.drain,
-            time: measuring.time,
-            until: measuring.until.clone(),
-            max_time: measuring.max_time,
-            requests: measuring.requests,
-            warmup: measuring.warmup,
-            preload: measuring.no_preload.then_some(false),
-            verify: measuring.verify,
-            server_stats: measuring.no_server_stats.then_some(false),
-            seed: traffic.seed,
-            data_seed: data.data_seed,
-            interval: measuring.interval,
-            command: given(&traffic.command),
-            timestamps: measuring.timestamps,
-            meter: given(&measuring.meter),
-            label: given(&measuring.label),
-            percentiles: measuring.percentiles.clone(),
-            samples_max: measuring.samples_max,
-            ..target.spec()
-        };
-        let class = ClassSpec {
-            name: None,
-            rate: traffic.rate,
-            rate_profile: traffic.rate_profile.clone(),
-            arrival: traffic.arrival.clone(),
-            think: traffic.think,
-            connections: target.connections,
-            client_connections: traffic.client_connections,
-            depth: traffic.depth,
-            mix: traffic.mix.clone(),
-            delta: traffic.delta.clone(),
-            multiget: traffic.multiget,
-            ttl: traffic.ttl,
-            noreply: traffic.noreply.then_some(true),
-            on_miss: traffic.on_miss,
-            popularity: traffic.popularity.clone(),
-            drift: traffic.drift,
-            connect_rate: lifetime.connect_rate,
-            connect_arrival: lifetime.connect_arrival.clone(),
-            call_rate: lifetime.call_rate,
-            call_arrival: lifetime.call_arrival.clone(),
-            calls_per_connection: lifetime.calls_per_connection,
-            connections_total: lifetime.connections_total,
-            reconnect_every: lifetime.reconnect_every,
-            reconnect: lifetime.reconnect,
-            replicas: target.replicas,
-            ..data.spec()
-        };
-        (run, class)
-    }
-}
-
-impl Load {
-    /// The flags as a specification.
-    pub(crate) fn spec(&self) -> (RunSpec, ClassSpec) {
-        let run = RunSpec { data_seed: self.data.data_seed, ..self.target.spec() };
-        let class = ClassSpec {
-            connections: self.target.connections,
-            mix: self.stored.mix.clone(),
-            ttl: self.stored.ttl,
-            replicas: self.target.replicas,
-            ..self.data.spec()
-        };
         (run, class)
     }
 }
@@ -1169,75 +675,16 @@ impl Calibrate {
     pub(crate) fn spec(&self) -> (RunSpec, ClassSpec) {
         let time = self.time.unwrap_or(calibration_step::STEP);
         let run = RunSpec {
-            threads: self.threads,
-            cpus: self.cpus.clone(),
-            wait: self.wait,
-            io: self.io,
             time: Some(time),
             warmup: Some(Warmup::For(DurationNs(time.0 / 5))),
             // Nobody asks about this server.
             server_stats: Some(false),
             // A server that is behind need not catch up.
             drain: Some(DurationNs(time.0 / 5)),
-            ..RunSpec::default()
+            ..self.planned.run.clone()
         };
-        let class = ClassSpec {
-            connections: self.connections,
-            depth: self.depth,
-            value_size: self.value_size.clone(),
-            keys: Some(Count(calibration_step::KEYS)),
-            ..ClassSpec::default()
-        };
+        let class = ClassSpec { keys: Some(Count(calibration_step::KEYS)), ..self.planned.class.clone() };
         (run, class)
-    }
-}
-
-impl TargetFlags {
-    fn spec(&self) -> RunSpec {
-        RunSpec {
-            server: given(&self.server).map(ServerList),
-            placement: self.placement,
-            cluster: self.cluster.then_some(true),
-            protocol: self.protocol,
-            user: self.user.clone(),
-            password: self.password.clone(),
-            database: self.database,
-            client_name: self.client_name.clone(),
-            hash_field: self.hash_field,
-            trailing_blank: self.trailing_blank.then_some(true),
-            transport: self.transport,
-            ip_version: self.ip_version,
-            nodelay: self.no_nodelay.then_some(false),
-            linger: self.linger,
-            send_buffer: self.send_buffer,
-            receive_buffer: self.receive_buffer,
-            tls_ca: self.tls_ca.clone(),
-            tls_cert: self.tls_cert.clone(),
-            tls_key: self.tls_key.clone(),
-            tls_server_name: self.tls_server_name.clone(),
-            tls_insecure: self.tls_insecure.then_some(true),
-            threads: self.threads,
-            cpus: self.cpus.clone(),
-            io: self.io,
-            timeout: self.timeout,
-            connect_timeout: self.connect_timeout,
-            ..RunSpec::default()
-        }
-    }
-}
-
-impl DataFlags {
-    fn spec(&self) -> ClassSpec {
-        ClassSpec {
-            keys: self.keys,
-            prefix: self.prefix.clone(),
-            key_form: self.key_form,
-            first_key: self.first_key,
-            key_size: self.key_size.clone(),
-            value_size: self.value_size.clone(),
-            value_form: self.value_form,
-            ..ClassSpec::default()
-        }
     }
 }
 
@@ -1401,12 +848,13 @@ mod tests {
         assert_eq!(understood, [false, true, true, false, false]);
     }
 
-    /// The last column of the table of laws, by the options that its headings name.
+    /// The last column of the table of distributions, by the options that its headings name.
     #[test]
     fn distributions_in_the_help_are_accepted() {
         let (mut flags, mut tried) = (Vec::new(), 0);
-        for line in LAWS.lines() {
-            if let Some((_, named)) = line.strip_prefix("Laws").and_then(|line| line.split_once('(')) {
+        for line in DISTRIBUTIONS.lines() {
+            if let Some((_, named)) = line.strip_prefix("Distributions").and_then(|line| line.split_once('('))
+            {
                 let words = named.split([' ', ',', ':', '(', ')']);
                 flags = words.filter(|word| word.starts_with("--")).collect();
             } else if let Some((_, example)) = line.strip_prefix("  ").and_then(|line| line.rsplit_once("  "))
@@ -1425,7 +873,7 @@ mod tests {
             }
         }
         assert_eq!(tried, 10 * 3 + 3 * 3 + 6);
-        assert!(LAWS.lines().all(|line| line.chars().count() <= 110));
+        assert!(DISTRIBUTIONS.lines().all(|line| line.chars().count() <= 110));
     }
 
     #[test]

@@ -29,6 +29,7 @@ mod measurement;
 mod observers;
 mod option_file;
 mod output;
+mod plan_flags;
 mod presentation;
 mod progress;
 mod report;

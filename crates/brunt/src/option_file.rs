@@ -5,40 +5,22 @@
 //! with stands in its resolved plan, not in a file that may have changed since.
 
 use crate::input;
-use brunt_plan::arrival::Arrival;
-use brunt_plan::profile::RateProfile;
-use brunt_plan::size::SizeDistribution;
+use brunt_plan::plan_option::PlanOption;
+use brunt_plan::spec::OPTIONS;
 use std::path::Path;
-use std::str::FromStr;
 use toml::de::{DeTable, DeValue};
 
-/// Is a text a value of its key?
-type Check = fn(&str) -> Result<(), String>;
-
-/// The plan keys whose text may stand in a file.
-const KEYS: [(&str, Check); 7] = [
-    ("rate-profile", check::<RateProfile>),
-    ("arrival", check::<Arrival>),
-    ("connect-arrival", check::<Arrival>),
-    ("call-arrival", check::<Arrival>),
-    ("key-size", check::<SizeDistribution>),
-    ("value-size", check::<SizeDistribution>),
-    ("delta", check::<SizeDistribution>),
-];
-
-fn check<T: FromStr<Err = String>>(text: &str) -> Result<(), String> {
-    text.parse::<T>().map(drop)
-}
-
-/// The value of a flag: what `text` says, or what the file says that `@FILE` names.
+/// The text of a flag's value: `text`, or what the file says that `@FILE` names.
 ///
 /// # Errors
-/// The file cannot be read, or the text is no such value; for a user, without the name of the flag.
-pub(crate) fn parse_or_read<T: FromStr<Err = String>>(text: &str) -> Result<T, String> {
-    match text.trim().strip_prefix('@') {
-        None => text.parse(),
+/// The file cannot be read, or the text is no value of the option; for a user, without the name of the flag.
+pub(crate) fn check_or_read(option: &PlanOption, text: &str) -> Result<String, String> {
+    match text.trim().strip_prefix('@').filter(|_| option.is_or_file) {
+        None => option.check(text).map(|()| text.to_owned()),
         Some(path) => {
-            read(Path::new(path))?.parse().map_err(|error| format!("in the file '{path}': {error}"))
+            let text = read(Path::new(path))?;
+            option.check(&text).map_err(|error| format!("in the file '{path}': {error}"))?;
+            Ok(text)
         }
     }
 }
@@ -55,11 +37,13 @@ pub(crate) fn fill_in(plan: &str, directory: &Path) -> Result<String, String> {
     // From the end, so that the places in front stay where they are.
     places.sort_by_key(|place| std::cmp::Reverse(place.start));
     let mut filled = plan.to_owned();
-    for FileReference { start, end, key, check, path } in places {
+    for FileReference { start, end, option, path } in places {
         let full = directory.join(&path);
-        let accepted = |error: String| format!("invalid value '@{path}' for {key}: {error}");
+        let accepted = |error: String| format!("invalid value '@{path}' for {}: {error}", option.key());
         let text = read(&full).map_err(accepted)?;
-        check(&text).map_err(|error| accepted(format!("in the file '{}': {error}", full.display())))?;
+        option
+            .check(&text)
+            .map_err(|error| accepted(format!("in the file '{}': {error}", full.display())))?;
         filled.replace_range(start..end, &toml::Value::String(text).to_string());
     }
     Ok(filled)
@@ -69,8 +53,7 @@ pub(crate) fn fill_in(plan: &str, directory: &Path) -> Result<String, String> {
 struct FileReference {
     start: usize,
     end: usize,
-    key: &'static str,
-    check: Check,
+    option: &'static PlanOption,
     path: String,
 }
 
@@ -79,10 +62,11 @@ fn find_file_references(table: &DeTable<'_>, places: &mut Vec<FileReference>) {
     for (name, value) in table {
         match value.get_ref() {
             DeValue::String(text) => {
-                let known = KEYS.iter().find(|(key, _)| *key == name.get_ref().as_ref());
-                if let (Some((key, check)), Some(path)) = (known, text.strip_prefix('@')) {
+                let mut or_file = OPTIONS.iter().filter(|option| option.is_or_file);
+                let option = or_file.find(|option| option.key() == name.get_ref().as_ref());
+                if let (Some(option), Some(path)) = (option, text.strip_prefix('@')) {
                     let (start, end) = (value.span().start, value.span().end);
-                    places.push(FileReference { start, end, key, check: *check, path: path.to_owned() });
+                    places.push(FileReference { start, end, option, path: path.to_owned() });
                 }
             }
             DeValue::Array(items) => {
@@ -125,10 +109,11 @@ mod tests {
     fn lines_are_joined_and_comments_dropped() {
         let text = "# morning\n0s=1k,\n\n  10s = 2k  # noon\n20s=5,\n";
         let path = directory("lines", &[("profile.csv", text)]).join("profile.csv");
-        let read: RateProfile = parse_or_read(&format!("@{}", path.display())).unwrap();
-        assert_eq!(read, "0s=1k,10s=2k,20s=5".parse().unwrap());
-        assert_eq!(parse_or_read::<RateProfile>("0s=7").unwrap(), "0s=7".parse().unwrap());
-        let missing = parse_or_read::<RateProfile>("@/no/such/file").unwrap_err();
+        let option = OPTIONS.iter().find(|option| option.field == "rate_profile").unwrap();
+        let read = |text: &str| check_or_read(option, text);
+        assert_eq!(read(&format!("@{}", path.display())).unwrap(), "0s=1k,10s = 2k,20s=5");
+        assert_eq!(read("0s=7").unwrap(), "0s=7");
+        let missing = read("@/no/such/file").unwrap_err();
         assert!(
             missing.contains("cannot read '/no/such/file'") && missing.contains(": expected @"),
             "{missing}"

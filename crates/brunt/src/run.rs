@@ -83,7 +83,7 @@ pub(crate) fn print_plan(plan: &str) -> Result<Exit, Failure> {
 
 /// What `brunt load` is asked for, and its plan.
 pub(crate) fn load_plan(flags: &cli::Load) -> Result<(PlanSpec, Plan), Failure> {
-    let (run, class) = flags.spec();
+    let (run, class) = flags.planned.spec();
     let spec = read_spec(flags.plan.as_deref(), run, class)?;
     let plan = resolved(&spec)?;
     if !plan.preload || plan.needs_embedded() {
@@ -146,7 +146,7 @@ impl PlanRequest {
     /// Reads the file and lays the flags over it, and connects to the agents.
     pub(crate) fn of(flags: &cli::Run) -> Result<Self, Failure> {
         let mut asked = Self::read(flags)?;
-        asked.fleet = agent::connect_agents(&mut asked.spec.run, &flags.agents.trust)?;
+        asked.fleet = agent::connect_agents(&mut asked.spec.run, &flags.trust)?;
         Ok(asked)
     }
 
