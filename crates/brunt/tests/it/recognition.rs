@@ -85,7 +85,7 @@ fn redis_requirements_are_named() {
     let (exit, message) = ended(node, &["--protocol", "resp2"]);
     assert_eq!(exit, 5, "{message}");
     assert!(
-        message.contains("MOVED ") && message.ends_with("; this is a node of a cluster: use --cluster\n"),
+        message.contains("MOVED ") && message.ends_with("; this is a cluster node: use --cluster\n"),
         "{message}"
     );
     let output =
