@@ -127,7 +127,7 @@ fn port_exhaustion_is_predicted_or_counted() {
         Some(command.args(BASE).args(flags).output().unwrap())
     };
     let refused: [(&[&str], &[&str]); 2] = [
-        (&["-c", "60"], &["--connections: '60'", "up to 50 here", "50 local ports (40000-40049)"]),
+        (&["-c", "60"], &["--connections 60 exceeds 50: 50 local ports (40000-40049)"]),
         (
             &["-c", "40", "--connect-rate", "200", "--calls-per-connection", "1"],
             &["--connect-rate: '200/s'", "50 local ports (40000-40049)"],
