@@ -30,7 +30,7 @@ pub fn unsent(summary: &Summary, requests: &str) -> Option<String> {
 
 /// The first error that a server replied; else the first bytes that are no reply, as when it closes a connection with a line for all.
 pub fn said(summary: &Summary) -> Option<String> {
-    let garbage = summary.counts().first_garbage.as_ref();
+    let garbage = summary.counts().first_malformed.as_ref();
     let garbage = || garbage.map(|sent| format!("\"{}\": {}", QuotedBytes(sent.bytes()), sent.reason));
     summary.counts().first_error.as_ref().map(|text| format!("an error: {text}")).or_else(garbage)
 }

@@ -6,7 +6,7 @@ use brunt_plan::destination::Server;
 use brunt_plan::plan::{Plan, Transport};
 use brunt_plan::quoted_bytes::QuotedBytes;
 use brunt_proto::detection::DetectedProtocol;
-use brunt_stats::fault::FirstGarbage;
+use brunt_stats::fault::FirstMalformed;
 
 /// A hint from the first invalid reply or the first error; empty if there is none.
 pub fn hint(plan: &Plan, said: &[u8]) -> String {
@@ -60,6 +60,6 @@ pub(crate) fn tls_hint(plan: &Plan) -> &'static str {
 }
 
 /// Describes malformed bytes for a user.
-pub(crate) fn describe_malformed(garbage: &FirstGarbage) -> String {
+pub(crate) fn describe_malformed(garbage: &FirstMalformed) -> String {
     format!("malformed reply \"{}\": {}", QuotedBytes(garbage.bytes()), garbage.reason)
 }

@@ -64,9 +64,9 @@ fn interfaces() -> Vec<&'static str> {
 fn measured(data: &RunData) -> OpCounts {
     let mut sum = OpCounts::default();
     for entry in data.intervals.books().entries() {
-        assert!(entry.book.adds_up(), "{entry:?}");
+        assert!(entry.counts.adds_up(), "{entry:?}");
         if entry.phase == Phase::Measure {
-            sum.merge(&entry.book);
+            sum.merge(&entry.counts);
         }
     }
     sum
@@ -152,7 +152,7 @@ fn later_runs_use_data_sets_of_earlier_runs() {
         let entries = data.intervals.books().entries();
         entries
             .filter(|entry| entry.phase == Phase::Preload)
-            .map(|entry| entry.book.requests.sent)
+            .map(|entry| entry.counts.requests.sent)
             .sum::<u64>()
     };
     assert_eq!(preloaded(&run(1, DataSets::ToStore)), 500);
@@ -192,7 +192,7 @@ fn large_values_arrive_whole() {
         );
         let book = measured(&run_against(start_server(CoreOptions::default()), &toml).unwrap());
         assert_eq!(book.requests.completed(), 300, "{io} {book:?}");
-        assert_eq!(book.keys.hit, book.keys.asked);
+        assert_eq!(book.keys.hit, book.keys.requested);
     }
 }
 
@@ -300,7 +300,7 @@ fn malformed_bytes_are_counted_and_quoted() {
         let book = measured(&data);
         assert_eq!(book.requests.completed(), 0);
         assert!(book.requests.outcome(brunt_plan::outcome::OutcomeClass::Error) > 0);
-        assert!(data.counts.first_garbage.unwrap().bytes().starts_with(b"HTTP/1.1 400"));
+        assert!(data.counts.first_malformed.unwrap().bytes().starts_with(b"HTTP/1.1 400"));
     }
     let error = run_against(address, "connections = 1\nkeys = 10\ntime = '200ms'").unwrap_err().to_string();
     assert!(error.contains("0 of 10 keys stored") && error.contains("HTTP/1.1 400"), "{error}");
@@ -366,7 +366,7 @@ fn parted(address: SocketAddr) -> ([u64; 3], u64) {
     assert_eq!((book.requests.scheduled, book.requests.completed()), (400, 400));
     assert!(counts.adds_up(), "{counts:?}");
     // At 200 a second every request is stamped that is not sent less than 5 ms after another.
-    assert!(counts.asked > 100 && counts.matched * 10 >= counts.asked * 9, "{counts:?}");
+    assert!(counts.requested > 100 && counts.matched * 10 >= counts.requested * 9, "{counts:?}");
     let spans = MeterKind::OF_TIMESTAMPS.map(|kind| span(&data, kind));
     let least_ns = spans[1].moments().min;
     assert!(least_ns >= 200_000, "{least_ns}");
@@ -392,7 +392,7 @@ fn stamps_change_no_operation() {
         assert!(counts.adds_up(), "{counts:?}");
         let seconds = (data.times.end_ns - data.times.measure_ns) as f64 / 1e9;
         let most = 40_000 / 1_024 + (seconds * 200.0) as u64 + 2;
-        assert!(counts.asked <= most, "{counts:?} in {seconds} s");
+        assert!(counts.requested <= most, "{counts:?} in {seconds} s");
         assert_eq!(counts.discarded(StampLoss::OutOfOrder), 0, "{counts:?}");
         assert_eq!(counts.discarded(StampLoss::OtherByte), 0, "{counts:?}");
         assert!(depth > 1 || counts.matched > 30, "{counts:?}");
@@ -438,7 +438,7 @@ fn stamps_of_large_values_belong_to_their_last_bytes() {
     let data = data.unwrap();
     let counts = data.counts.stamps;
     assert_eq!(measured(&data).requests.completed(), 400);
-    assert!(counts.adds_up() && counts.asked > 1, "{counts:?}");
+    assert!(counts.adds_up() && counts.requested > 1, "{counts:?}");
     assert_eq!(counts.discarded(StampLoss::OutOfOrder), 0, "{counts:?}");
     assert_eq!(counts.discarded(StampLoss::OtherByte), 0, "{counts:?}");
 }

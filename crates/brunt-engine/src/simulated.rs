@@ -118,7 +118,7 @@ impl Outcome {
     fn sum(&self, of: impl Fn(Phase, OpKind) -> bool) -> OpCounts {
         let mut sum = OpCounts::default();
         let entries = self.store.books().entries().filter(|entry| of(entry.phase, entry.op.kind()));
-        entries.for_each(|entry| sum.merge(&entry.book));
+        entries.for_each(|entry| sum.merge(&entry.counts));
         sum
     }
 
@@ -483,7 +483,7 @@ fn commands(mut bytes: &[u8]) -> Vec<(Verb, bool)> {
 /// What holds of every run, whatever went wrong in it.
 fn check_books(outcome: &Outcome) {
     for entry in outcome.store.books().entries() {
-        assert!(entry.book.adds_up() && entry.adds_up_in_window(), "{entry:?}");
+        assert!(entry.counts.adds_up() && entry.adds_up_in_window(), "{entry:?}");
     }
     check_window(outcome);
     let connections = outcome.connections();
@@ -809,7 +809,7 @@ fn cut_replies_yield_the_same_samples() {
         assert_eq!(book.requests.offered(), 500);
         assert_eq!((book.requests.failed(), book.requests.unsent, book.keys.failed), (0, 0, 0));
         assert_eq!(
-            book.keys.hit == book.keys.asked,
+            book.keys.hit == book.keys.requested,
             is_full,
             "everything was preloaded, and deleted with the second"
         );

@@ -646,7 +646,7 @@ impl<C: Codec, I: Io> Worker<C, I> {
                 .traffic
                 .recording
                 .counts
-                .first_garbage
+                .first_malformed
                 .as_ref()
                 .map(describe_malformed)
                 .unwrap_or_default(),
@@ -658,7 +658,7 @@ impl<C: Codec, I: Io> Worker<C, I> {
             self.notice = Some(Notice::Failed(RunError::SetupRejected { server, reason }));
         }
         if received.is_ok() {
-            self.traffic.fail_connection(index, at_ns, FaultKind::TurnedAway, OutcomeClass::Lost);
+            self.traffic.fail_connection(index, at_ns, FaultKind::SetupRejected, OutcomeClass::Lost);
         }
         self.io.close(index, CloseMode::Reset);
         self.timers_ns = at_ns;

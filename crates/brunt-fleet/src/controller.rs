@@ -175,7 +175,7 @@ impl Fleet {
             first_worker: self.own_workers + peer.workers.start,
             workers: peer.workers.len() as u32,
             weight: peer.info.weight,
-            clock_lead_ns: peer.offset.lead_ns,
+            clock_offset_ns: peer.offset.lead_ns,
             clock_error_ns: peer.offset.error_ns,
             lost: peer.lost.as_ref().map(|lost| lost.why.clone()),
             lost_after_ns: peer.lost.as_ref().map(|lost| lost.after_ns),

@@ -52,7 +52,7 @@ impl OutcomeClass {
             Self::Hit => "hit",
             Self::Miss => "miss",
             Self::Done => "done",
-            Self::Refused => "refused",
+            Self::Refused => "rejected",
             Self::Error => "error",
             Self::Timeout => "timeout",
             Self::Mismatch => "mismatch",

@@ -50,11 +50,11 @@ fn of_run(summary: &Summary, layout: &Layout) -> String {
     };
     let [p50, p99, p999, max] = [0, 1, 2, 3].map(|index| value(&columns[index]));
     let (keys, requests) = (&total.keys, &total.requests);
-    let hit = match keys.asked {
+    let hit = match keys.requested {
         0 => "-".to_owned(),
         asked => format!("{}%", exact_percent(keys.hit, asked)),
     };
-    let failed = requests.failed() + requests.given_up;
+    let failed = requests.failed() + requests.abandoned;
     format!(
         "verdict={} rate={}/s p50={p50} p99={p99} p99.9={p999} max={max} hit={hit} failed={failed} why={}",
         word(&summary.verdict),

@@ -64,11 +64,11 @@ fn page(calibration: &Calibration) -> String {
     let mut out = String::new();
     out.push_str("calibration: what this client can do on this host\n");
     paragraph::facts(&mut out, "shape", &shape_facts(&calibration.shape));
-    let HostIdentity { processor, allowed_cpus, kernel, .. } = &calibration.host;
+    let HostIdentity { cpu_model, allowed_cpus, kernel, .. } = &calibration.host;
     let host = [
         format!("brunt {}", calibration.brunt_version),
         format!("kernel {kernel}"),
-        format!("processor {processor}"),
+        format!("CPU {cpu_model}"),
         format!("allowed_cpus {allowed_cpus}"),
         date(calibration.made_at_s),
     ];
@@ -219,7 +219,7 @@ fn value(calibration: &Calibration) -> Value {
         "made_at_s": calibration.made_at_s,
         "host": {
             "machine": host.machine,
-            "processor": host.processor,
+            "cpu_model": host.cpu_model,
             "allowed_cpus": host.allowed_cpus,
             "kernel": host.kernel,
         },
@@ -304,7 +304,7 @@ fn read(value: &Value) -> Result<Calibration, String> {
         brunt_version: top.text("version")?,
         host: HostIdentity {
             machine: host.text("machine")?,
-            processor: host.text("processor")?,
+            cpu_model: host.text("cpu_model")?,
             allowed_cpus: host.text("allowed_cpus")?,
             kernel: host.text("kernel")?,
         },

@@ -111,7 +111,7 @@ impl RunRow {
             duration_ns: summary.window.duration_ns(),
             offered: summary.record.plan.has_open_loop().then_some(total.rate.offered),
             completed: total.rate.completed,
-            failed: total.requests.failed() + total.requests.given_up,
+            failed: total.requests.failed() + total.requests.abandoned,
             percentiles: QUANTILES.map(|quantile| PercentileEstimate::of(total, quantile)),
             client_error_ns: error.map(|error| error.error_ns),
             cpu_ns: RequestCost::of(summary).map(|cost| cost.cpu_ns()),
@@ -163,7 +163,7 @@ pub struct ScanPoint {
     /// Its runs, as indices.
     pub runs: Vec<usize>,
     /// Runs that the client spoiled and that were made again, as indices. They do not count.
-    pub spoiled: Vec<usize>,
+    pub discarded: Vec<usize>,
     /// The p99 of its runs, where they have one.
     pub p99: Option<Spread>,
 }

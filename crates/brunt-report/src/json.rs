@@ -29,7 +29,7 @@ use brunt_stats::check::Check;
 use brunt_stats::confidence::PercentileInterval;
 use brunt_stats::connection::ConnectionCounts;
 use brunt_stats::datagrams::DatagramCounts;
-use brunt_stats::fault::{Fault, FaultKind, FirstGarbage};
+use brunt_stats::fault::{Fault, FaultKind, FirstMalformed};
 use brunt_stats::goal::{Goal, GoalState, UntilResult};
 use brunt_stats::host::{ClockEvidence, HostEvidence};
 use brunt_stats::interval::Bytes;
@@ -111,11 +111,11 @@ pub(crate) fn value(summary: &Summary) -> serde_json::Result<Value> {
         "outages": list(&summary.outages, |held| outage(summary, held)),
         "outages_overflow": summary.outages_overflow(),
         "faults": list(summary.faults().rows(), |held| fault(summary, held)),
-        "first_garbage": summary.counts().first_garbage.as_ref().map(|held| garbage(summary, held)),
+        "first_malformed": summary.counts().first_malformed.as_ref().map(|held| garbage(summary, held)),
         "first_error": summary.counts().first_error.map(|text| text.to_string()),
         "error_replies": object(&summary.counts().error_replies.rows(), |(word, count)| (word.to_string(), json!(count))),
         "datagrams": summary.datagrams().map(datagrams),
-        "renewals": renewals(&summary.counts().renewals),
+        "recache": recache(&summary.counts().recache),
         "values_foreign": summary.counts().values_foreign,
         "values_checked": summary.record.plan.verify.map(|_| summary.counts().verification.checked),
         "misses_checked": summary.record.plan.verify.map(|_| summary.counts().verification.misses),
@@ -162,7 +162,7 @@ fn datagrams(counts: &DatagramCounts) -> Value {
     object(&rows, |(name, number)| ((*name).to_owned(), json!(number)))
 }
 
-fn renewals(counts: &RecacheCounts) -> Value {
+fn recache(counts: &RecacheCounts) -> Value {
     let RecacheCounts { won, stale, taken } = counts;
     json!({ "won": won, "stale": stale, "taken": taken })
 }
@@ -279,7 +279,7 @@ pub(crate) fn requests(book: &RequestCounts) -> Value {
         "scheduled": book.scheduled,
         "sent": book.sent,
         "unsent": book.unsent,
-        "given_up": book.given_up,
+        "abandoned": book.abandoned,
         "completed": book.completed(),
         "error": outcome(OutcomeClass::Error),
         "timeout": outcome(OutcomeClass::Timeout),
@@ -291,7 +291,7 @@ pub(crate) fn requests(book: &RequestCounts) -> Value {
         "hit": outcome(OutcomeClass::Hit),
         "miss": outcome(OutcomeClass::Miss),
         "done": outcome(OutcomeClass::Done),
-        "refused": outcome(OutcomeClass::Refused),
+        "rejected": outcome(OutcomeClass::Refused),
         "followup": book.followup,
         "replies": object(&replies.collect::<Vec<_>>(), |reply| {
             (reply.name().to_owned(), json!(book.reply(*reply)))
@@ -300,7 +300,7 @@ pub(crate) fn requests(book: &RequestCounts) -> Value {
 }
 
 pub(crate) fn keys(book: &KeyCounts) -> Value {
-    json!({ "asked": book.asked, "hit": book.hit, "miss": book.miss, "failed": book.failed })
+    json!({ "requested": book.requested, "hit": book.hit, "miss": book.miss, "failed": book.failed })
 }
 
 pub(crate) fn bytes(bytes: Bytes) -> Value {
@@ -319,7 +319,7 @@ fn in_window(summary: &OpSummary) -> Value {
         "answered": counts.answered(),
         "failed": counts.failed(),
         "unacknowledged": counts.outcome(OutcomeClass::Unacknowledged),
-        "given_up": counts.given_up,
+        "abandoned": counts.abandoned,
         "waiting_at_start": counts.waiting_at_start,
         "waiting_at_end": counts.waiting_at_end,
         "in_flight_at_start": counts.in_flight_at_start,
@@ -333,12 +333,12 @@ fn phase(summary: &Summary, phase: &PhaseSummary) -> Value {
     for entry in &phase.ops {
         let name = summary.record.plan.op_name(entry.op).to_string();
         let before = sent.get(&name).and_then(Value::as_u64).unwrap_or(0);
-        sent.insert(name, json!(before + entry.book.requests.sent));
+        sent.insert(name, json!(before + entry.counts.requests.sent));
     }
     let mut value = json!({
         "duration_ns": phase_duration_ns(summary, phase.phase),
-        "requests": requests(&phase.book.requests),
-        "keys": keys(&phase.book.keys),
+        "requests": requests(&phase.counts.requests),
+        "keys": keys(&phase.counts.keys),
         "ops": sent,
         "bytes": bytes(phase.bytes),
     });
@@ -400,7 +400,7 @@ fn until(looked: &UntilResult) -> Value {
         "looks": looked.taken,
         "looks_max": looked.looks,
         "enough_ns": looked.enough_at_ns,
-        "given_up_ns": looked.given_up_at_ns,
+        "aborted_ns": looked.aborted_at_ns,
         "held_by": looked.held_by,
         "unjudged": looked.unjudged,
         "goals": list(&looked.findings, goal),
@@ -414,7 +414,7 @@ fn latency(summary: &OpSummary) -> Value {
         "send_lag_ns": distribution(&summary.latency.send_lag.summary),
         "least_ns": distribution(&summary.latency.least.summary),
         "client_error_ns": client_errors(summary),
-        "lag_share": summary.lag_share,
+        "lag_fraction": summary.lag_fraction,
         "including_failures_ns": distribution(&summary.including_failures()),
         "interval_ns": object(&summary.intervals, |interval| {
             (interval.quantile.key(), json!([interval.low_ns, interval.high_ns]))
@@ -504,7 +504,7 @@ fn host(host: &HostEvidence) -> Value {
 fn in_system(summary: &Summary) -> Value {
     let window_ns = summary.window.duration_ns();
     let mean = |sum: u128| (window_ns > 0).then(|| sum as f64 / window_ns as f64);
-    json!({ "by_clock": mean(summary.counts().presence.integral), "by_samples": mean(summary.counts().presence.sum) })
+    json!({ "by_clock": mean(summary.counts().occupancy.integral), "by_samples": mean(summary.counts().occupancy.sum) })
 }
 
 /// What kernel timestamps say; `null` where the plan asks for none.
@@ -512,7 +512,7 @@ fn timestamps(summary: &Summary) -> Value {
     let Some(spans) = summary.spans() else { return Value::Null };
     let counts = &summary.counts().stamps;
     let mut value = json!({
-        "asked": counts.asked,
+        "requested": counts.requested,
         "matched": counts.matched,
         "discarded": object(&StampLoss::ALL, |loss| {
             (loss.name().to_owned(), json!(counts.discarded(*loss)))
@@ -626,7 +626,7 @@ fn agent(agent: &AgentRecord) -> Value {
         first_worker,
         workers,
         weight,
-        clock_lead_ns,
+        clock_offset_ns,
         clock_error_ns,
         lost,
         lost_after_ns,
@@ -637,7 +637,7 @@ fn agent(agent: &AgentRecord) -> Value {
         "first_worker": first_worker,
         "workers": workers,
         "weight": weight,
-        "clock_lead_ns": clock_lead_ns,
+        "clock_offset_ns": clock_offset_ns,
         "clock_error_ns": clock_error_ns,
         "lost": lost,
         "lost_after_ns": lost_after_ns,
@@ -650,7 +650,7 @@ fn server_counts(summary: &Summary, index: usize, counts: &ServerCounts) -> Valu
         "answered": counts.answered,
         "failed": counts.failed,
         "unsent": counts.unsent,
-        "given_up": counts.given_up,
+        "abandoned": counts.abandoned,
         "redirected": counts.redirected,
         "slots": cluster::slots(summary, index),
         "response_ns": summary.server_responses.get(index).map(distribution),
@@ -698,7 +698,7 @@ fn value_fault(summary: &Summary, (fault, number, first): &(ValueFault, u64, Fau
     })
 }
 
-fn garbage(summary: &Summary, garbage: &FirstGarbage) -> Value {
+fn garbage(summary: &Summary, garbage: &FirstMalformed) -> Value {
     let class = summary.classes.get(usize::from(garbage.class)).map(|class| &class.name);
     json!({
         "at_ns": in_window_ns(summary, garbage.at_ns),

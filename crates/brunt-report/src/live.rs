@@ -248,8 +248,8 @@ impl LiveRun {
         self.rows.fill(Row::default());
         self.phases = Phase::ALL.map(|phase| (OpCounts::default(), so_far.bytes_in(phase)));
         for entry in so_far.books().entries() {
-            self.rows[self.names.rows.of_op(entry.class, entry.op)].book.merge(&entry.book);
-            self.phases[entry.phase as usize].0.merge(&entry.book);
+            self.rows[self.names.rows.of_op(entry.class, entry.op)].book.merge(&entry.counts);
+            self.phases[entry.phase as usize].0.merge(&entry.counts);
         }
         let (mut response, mut service) = (Histogram::new(), Histogram::new());
         for (class, op, totals) in so_far.rows() {

@@ -78,9 +78,9 @@ struct Row {
     /// The most that a request was sent late.
     send_lag_max: Option<f64>,
     /// Of a closed loop, the share of the slots' time in which requests were late.
-    lag_share: f64,
+    lag_fraction: f64,
     completed_per_s: f64,
-    asked: u64,
+    requested: u64,
     hit: u64,
     scheduled: u64,
     unsent: u64,
@@ -154,7 +154,7 @@ impl RunResult {
             Metric::Response(statistic) => row.response.statistic(statistic),
             Metric::Service(statistic) => row.service.statistic(statistic),
             Metric::Rate => Some(row.completed_per_s),
-            Metric::Hit => part(row.hit, row.asked),
+            Metric::Hit => part(row.hit, row.requested),
             Metric::Errors => part(row.failed, row.judged),
             Metric::Unsent => part(row.unsent, row.scheduled),
         }
@@ -166,7 +166,7 @@ impl RunResult {
         let measured = self.number(subject)?;
         let row = self.row(subject.op)?;
         let (low, high) = match subject.metric {
-            Metric::Response(_) | Metric::Service(_) if row.lag_share > LAG_SHARE_MAX => {
+            Metric::Response(_) | Metric::Service(_) if row.lag_fraction > LAG_SHARE_MAX => {
                 return Some(Bounds::UNKNOWN);
             }
             Metric::Response(statistic) => {
@@ -262,16 +262,16 @@ impl Row {
             all_and_least: [Latency::of(&summary.including_failures()), Latency::of(&latency.least.summary)],
             client_error: Quantile::PRINTED.map(client_error),
             send_lag_max: latency.send_lag.summary.max_ns.map(|ns| ns as f64),
-            lag_share: summary.lag_share,
+            lag_fraction: summary.lag_fraction,
             completed_per_s: summary.rate.completed,
-            asked: keys.asked,
+            requested: keys.requested,
             hit: keys.hit,
             scheduled: requests.scheduled,
             unsent: requests.unsent,
             judged,
             failed,
             // What was given up was never sent.
-            unanswered: failed - requests.given_up + requests.unsent + requests.in_flight,
+            unanswered: failed - requests.abandoned + requests.unsent + requests.in_flight,
         }
     }
 

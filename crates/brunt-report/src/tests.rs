@@ -169,7 +169,7 @@ fn the_stable_core_is_complete() {
     let core = "schema version seed plan environment verdict.status verdict.checks.0.id verdict.checks.0.status \
         verdict.checks.0.message verdict.checks.0.value verdict.checks.0.threshold duration_ns requests.scheduled \
         requests.sent requests.unsent requests.completed requests.error requests.timeout requests.mismatch requests.lost \
-        requests.unacknowledged requests.in_flight requests.wire_requests keys.asked keys.hit keys.miss keys.failed \
+        requests.unacknowledged requests.in_flight requests.wire_requests keys.requested keys.hit keys.miss keys.failed \
         phases.preload phases.warmup phases.measure phases.drain rate.offered rate.sent rate.completed bytes.tx bytes.rx \
         latency.response_ns.mean latency.response_ns.stddev latency.response_ns.min latency.response_ns.p50 \
         latency.response_ns.p90 latency.response_ns.p95 latency.response_ns.p99 latency.response_ns.p999 \
@@ -276,7 +276,7 @@ fn check_window(name: &str, value: &Value, samples: &[&Sample], window: &Range<u
     );
     assert_eq!(
         counts("waiting_at_start") + number(value, "/requests/scheduled"),
-        counts("sent") + counts("given_up") + counts("waiting_at_end"),
+        counts("sent") + counts("abandoned") + counts("waiting_at_end"),
         "{name}"
     );
 }
@@ -368,7 +368,10 @@ fn rates_bytes_and_costs_are_quotients_of_known_numbers() {
         value["bytes"],
         serde_json::json!({ "tx": 9_000 * 36 + 1_000 * 250, "rx": 9_000 * 245 + 1_000 * 8 })
     );
-    assert_eq!(value["keys"], serde_json::json!({ "asked": 9_000, "hit": 8_500, "miss": 500, "failed": 0 }));
+    assert_eq!(
+        value["keys"],
+        serde_json::json!({ "requested": 9_000, "hit": 8_500, "miss": 500, "failed": 0 })
+    );
     let sent = |phase: &str, op: &str| number(&value, &format!("/phases/{phase}/ops/{op}"));
     assert_eq!([sent("preload", "set"), sent("warmup", "get"), sent("measure", "set")], [1_000, 900, 1_000]);
     assert_eq!(number(&value, "/phases/preload/confirmed"), 1_000);
@@ -405,14 +408,14 @@ fn faults_are_reported_in_full() {
     assert_eq!(kinds, ["refused", "reset", "other"]);
     assert_eq!(value["faults"][0]["first_ns"], -1_500_000_000);
     assert_eq!(value["faults"][2]["errno"], 113);
-    assert_eq!(value["first_garbage"]["class"], "main");
-    let text = value["first_garbage"]["text"].as_str().unwrap();
+    assert_eq!(value["first_malformed"]["class"], "main");
+    let text = value["first_malformed"]["text"].as_str().unwrap();
     assert!(text.starts_with("HTTP/1.1 400 Bad Request\\r\\n") && text.ends_with("\\x00\\xff"), "{text}");
     assert_eq!(value["first_error"], "SERVER_ERROR out of memory \\x1b[2J");
     assert_eq!(value["error_replies"].to_string(), r#"{"OOM":1040,"WRONGTYPE":7}"#);
     assert_eq!(value["pushes"], 3);
-    assert_eq!(value["stray_replies"], 12);
-    assert_eq!(value["renewals"], serde_json::json!({ "won": 2, "stale": 5, "taken": 3 }));
+    assert_eq!(value["unmatched_replies"], 12);
+    assert_eq!(value["recache"], serde_json::json!({ "won": 2, "stale": 5, "taken": 3 }));
     assert_eq!(value["interrupted"], true);
     assert_eq!(value["samples"], serde_json::json!({ "kept": 3, "overflow": 4_000 }));
     assert_eq!(value["verdict"]["status"], "NOT TRUSTED");
@@ -485,9 +488,9 @@ fn connections_servers_and_outages_are_reported() {
     check_distribution("connect", &value["connect_ns"], connect_ns.collect());
     // Every second get; 275 sets follow misses, which the first server has.
     let servers = serde_json::json!([
-        { "server": "cache-1.example:11211", "answered": 2_750 + 275, "failed": 0, "unsent": 0, "given_up": 0, "redirected": 0,
+        { "server": "cache-1.example:11211", "answered": 2_750 + 275, "failed": 0, "unsent": 0, "abandoned": 0, "redirected": 0,
           "slots": 8_192 },
-        { "server": "10.0.0.2:11212", "answered": 2_750 - lost, "failed": lost, "unsent": 0, "given_up": 0, "redirected": 0,
+        { "server": "10.0.0.2:11212", "answered": 2_750 - lost, "failed": lost, "unsent": 0, "abandoned": 0, "redirected": 0,
           "slots": 8_000 },
     ]);
     let mut told = value["servers"].clone();

@@ -18,7 +18,7 @@ pub struct AgentRecord {
     /// How much each of them weighs: of requests in open loop they have this part beside the workers of other agents.
     pub weight: u32,
     /// Its clock's reading less the controller's, in nanoseconds.
-    pub clock_lead_ns: i64,
+    pub clock_offset_ns: i64,
     /// By how much that may be wrong, and with it the instant at which it began.
     pub clock_error_ns: u64,
     /// Why it was lost while it measured; what it recorded up to then is in the totals.

@@ -97,17 +97,17 @@ fn doubt(objective: &Objective, measured: Option<f64>, bounds: Bounds, row: &OpS
 /// The number; `None` where the requests do not support it.
 fn measured(metric: Metric, row: &OpSummary) -> Option<f64> {
     let part = |part: u64, whole: u64| (whole > 0).then(|| part as f64 / whole as f64);
-    let book = &row.requests;
+    let counts = &row.requests;
     match metric {
         Metric::Response(statistic) => latency(statistic, &row.latency.response.summary),
         Metric::Service(statistic) => latency(statistic, &row.latency.service.summary),
         Metric::Rate => Some(row.rate.completed),
-        Metric::Hit => part(row.keys.hit, row.keys.asked),
+        Metric::Hit => part(row.keys.hit, row.keys.requested),
         Metric::Errors => {
-            let (failed, all) = book.faulty();
+            let (failed, all) = counts.faulty();
             part(failed, all)
         }
-        Metric::Unsent => part(book.unsent, book.scheduled),
+        Metric::Unsent => part(counts.unsent, counts.scheduled),
     }
 }
 

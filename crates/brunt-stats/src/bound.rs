@@ -92,7 +92,7 @@ impl Client {
             Metric::Response(Statistic::Max) => self.maximum(row),
             Metric::Service(statistic) => self.service(row, statistic),
             Metric::Rate => self.rate(row),
-            Metric::Hit => ratio(row.keys.hit, row.keys.asked, row.half_widths.hit),
+            Metric::Hit => ratio(row.keys.hit, row.keys.requested, row.half_widths.hit),
             Metric::Errors => {
                 let (failed, all) = row.requests.faulty();
                 ratio(failed, all, row.half_widths.errors)
@@ -115,9 +115,9 @@ impl Client {
         }
         let interval = row.intervals.iter().find(|interval| interval.quantile == quantile);
         // Without an interval the largest value stands in for its upper end.
-        let share_above = interval.map_or(0.0, |interval| interval.share_above_high);
+        let share_above = interval.map_or(0.0, |interval| interval.fraction_above_high);
         let high = upper(response, row.unanswered(), share_above);
-        let low = interval.map_or(0.0, |interval| self.lower(row, interval.share_below_low));
+        let low = interval.map_or(0.0, |interval| self.lower(row, interval.fraction_below_low));
         Bounds { low: low.min(high), high }
     }
 
@@ -162,8 +162,8 @@ impl Client {
                 else {
                     return Bounds::UNKNOWN;
                 };
-                let high = upper(&service.histogram, row.unanswered(), interval.share_above_high);
-                (lower(&service.histogram, interval.share_below_low), high)
+                let high = upper(&service.histogram, row.unanswered(), interval.fraction_above_high);
+                (lower(&service.histogram, interval.fraction_below_low), high)
             }
             Statistic::Mean => match (service.summary.mean_ns, row.half_widths.mean_ns) {
                 (Some(mean_ns), Some(half_ns)) => {

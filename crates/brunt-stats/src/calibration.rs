@@ -17,7 +17,7 @@ pub struct HostIdentity {
     /// A fingerprint of the machine's own id, or its name where it has none.
     pub machine: String,
     /// Model of the processor.
-    pub processor: String,
+    pub cpu_model: String,
     /// Processors that the process may run on, such as `0-3,5`.
     pub allowed_cpus: String,
     /// Release of the kernel.
@@ -261,7 +261,7 @@ fn newest_of_others(calibrations: &[Calibration], host: &HostIdentity) -> Option
     };
     let words = [
         ("kernel", &held.kernel, &host.kernel),
-        ("processor", &held.processor, &host.processor),
+        ("processor", &held.cpu_model, &host.cpu_model),
         ("processors", &held.allowed_cpus, &host.allowed_cpus),
     ];
     let (what, was, is) = words.into_iter().find(|(_, was, is)| was != is)?;
@@ -276,9 +276,9 @@ mod tests {
     use brunt_plan::spec::PlanSpec;
 
     fn host() -> HostIdentity {
-        let [machine, processor, allowed_cpus, kernel] =
+        let [machine, cpu_model, allowed_cpus, kernel] =
             ["m1", "Made-up 9000", "0-1", "6.1.0"].map(str::to_owned);
-        HostIdentity { machine, processor, allowed_cpus, kernel }
+        HostIdentity { machine, cpu_model, allowed_cpus, kernel }
     }
 
     fn shape() -> Shape {
@@ -357,7 +357,7 @@ mod tests {
             (|held| held.host.kernel = "5.4".to_owned(), "calibrated on kernel 5.4, this is 6.1.0"),
             (|held| held.host.allowed_cpus = "0".to_owned(), "calibrated on processors 0, this is 0-1"),
             (
-                |held| held.host.processor = "Old".to_owned(),
+                |held| held.host.cpu_model = "Old".to_owned(),
                 "calibrated on processor Old, this is Made-up 9000",
             ),
         ];

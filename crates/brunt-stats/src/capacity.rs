@@ -167,7 +167,7 @@ pub struct CapacitySearch {
     /// The lowest rate that did not pass, and what became of it.
     failed: Option<(f64, StepResult)>,
     /// How often in a row the rate in hand decided nothing, or was spoiled by the client.
-    spoiled: u32,
+    discarded: u32,
     /// What ended it before a bracket did.
     ended: Option<Capacity>,
 }
@@ -180,7 +180,7 @@ impl CapacitySearch {
             range: RateRange { to: Some(to), ..range },
             passed: None,
             failed: None,
-            spoiled: 0,
+            discarded: 0,
             ended: None,
         }
     }
@@ -216,9 +216,10 @@ impl CapacitySearch {
 
     /// Tells what became of a rate.
     pub fn record(&mut self, rate: f64, end: StepResult) {
-        if matches!(end, StepResult::Undecided | StepResult::ClientLimited) && self.spoiled + 1 < SPOILED_MAX
+        if matches!(end, StepResult::Undecided | StepResult::ClientLimited)
+            && self.discarded + 1 < SPOILED_MAX
         {
-            self.spoiled += 1;
+            self.discarded += 1;
             return;
         }
         let passed = self.passed;
@@ -230,7 +231,7 @@ impl CapacitySearch {
             StepResult::Untrusted => self.ended = Some(Capacity::Untrusted { at: rate, passed }),
             StepResult::ClientLimited => self.ended = Some(Capacity::ClientLimited { at: rate, passed }),
         }
-        self.spoiled = 0;
+        self.discarded = 0;
     }
 }
 

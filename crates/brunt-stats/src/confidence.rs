@@ -31,10 +31,10 @@ pub struct PercentileInterval {
     /// was seen may lie above it.
     pub high_ns: Option<u64>,
     /// The rank of the lower end, as a share of all requests.
-    pub share_below_low: f64,
+    pub fraction_below_low: f64,
     /// The share of all requests, failed ones included, above the upper end as the test has it where these lie above all values; also where
     /// the upper end is not told.
-    pub share_above_high: f64,
+    pub fraction_above_high: f64,
     /// Half the width of the value's bucket; the ends contain theirs.
     pub quantisation_ns: u64,
     /// The variance of the rank over what it were if requests were independent.
@@ -161,11 +161,11 @@ impl Sample<'_> {
         let own = self.level_of(quantile.rank(self.count));
         let Level { values, variance, .. } = self.levels.get(own)?;
         let effective_count = p * (1.0 - p) / variance;
-        let share_below_low = lower_limit(p, effective_count, self.t);
-        let low = self.level_of((share_below_low * count).ceil() as u64);
+        let fraction_below_low = lower_limit(p, effective_count, self.t);
+        let low = self.level_of((fraction_below_low * count).ceil() as u64);
         let high = self.high(&self.levels, own, quantile.share_above())?;
         // Where failed requests alone may be more than that, the upper end lies beyond everything that was answered.
-        let share_above_high = self.of_all.as_ref().map_or(high.share_above, |levels| {
+        let fraction_above_high = self.of_all.as_ref().map_or(high.share_above, |levels| {
             self.high(levels, own, quantile.share_above()).map_or(0.0, |high| high.share_above)
         });
         let has_upper_end = p + self.t * variance.sqrt() < 1.0;
@@ -175,8 +175,8 @@ impl Sample<'_> {
             value_ns: *values.end(),
             low_ns: *self.levels[low].values.start(),
             high_ns: has_upper_end.then_some(*high.values.end()),
-            share_below_low,
-            share_above_high,
+            fraction_below_low,
+            fraction_above_high,
             quantisation_ns: (values.end() - values.start()).div_ceil(2),
             design_effect: variance * count / (p * (1.0 - p)),
             effective_count: effective_count.min(count),

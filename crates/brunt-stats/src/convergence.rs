@@ -34,10 +34,10 @@ pub struct Convergence {
     /// The look that found it enough.
     enough: Option<InterimLook>,
     /// Whether it is given up for a client that is too late to find anything out.
-    gives_up: bool,
+    aborts_when_late: bool,
     /// Looks in a row at which it was.
     late_looks: u32,
-    given_up_at_ns: Option<u64>,
+    aborted_at_ns: Option<u64>,
 }
 
 /// What one look saw.
@@ -93,13 +93,21 @@ impl Convergence {
     pub fn new(goals: Vec<Goal>, first_look_ns: u64, max_ns: u64) -> Self {
         let doublings = (0..u64::BITS).map(|doubling| first_look_ns.saturating_mul(1 << doubling));
         let looks_ns = doublings.take_while(|at_ns| *at_ns < max_ns).collect();
-        Self { goals, looks_ns, taken: 0, enough: None, gives_up: false, late_looks: 0, given_up_at_ns: None }
+        Self {
+            goals,
+            looks_ns,
+            taken: 0,
+            enough: None,
+            aborts_when_late: false,
+            late_looks: 0,
+            aborted_at_ns: None,
+        }
     }
 
     /// The same, but given up once the client was too late at `LATE_LOOKS_MAX` looks in a row: for a run that can be made
     /// again.
     pub fn giving_up_when_late(mut self) -> Self {
-        self.gives_up = true;
+        self.aborts_when_late = true;
         self
     }
 
@@ -120,7 +128,7 @@ impl Convergence {
     ) -> bool {
         let length_ns = now_ns.saturating_sub(started.measure_ns.saturating_add(HANDED_OVER_NS));
         let due = self.looks_ns.iter().take_while(|at_ns| **at_ns <= length_ns).count() as u32;
-        if due > self.taken && self.enough.is_none() && self.given_up_at_ns.is_none() {
+        if due > self.taken && self.enough.is_none() && self.aborted_at_ns.is_none() {
             // A look that was missed is not made up for.
             let at_ns = self.looks_ns[due as usize - 1];
             self.taken = due;
@@ -131,10 +139,11 @@ impl Convergence {
             let client = Client { has_others: !plan.agents.is_empty(), ..Client::default() };
             let look = InterimLook::of(&self.goals, at_ns, &client, (&total, &ops), &checks);
             self.late_looks = if look.is_late { self.late_looks + 1 } else { 0 };
-            self.given_up_at_ns = (self.gives_up && self.late_looks >= LATE_LOOKS_MAX).then_some(at_ns);
+            self.aborted_at_ns =
+                (self.aborts_when_late && self.late_looks >= LATE_LOOKS_MAX).then_some(at_ns);
             self.enough = Some(look).filter(InterimLook::is_enough);
         }
-        self.enough.is_some() || self.given_up_at_ns.is_some()
+        self.enough.is_some() || self.aborted_at_ns.is_some()
     }
 
     /// What it came to, when the run is over: as the look saw it that was content, else as it stands at the end.
@@ -156,7 +165,7 @@ impl Convergence {
             taken: self.taken,
             looks: self.looks_ns.len() as u32,
             enough_at_ns,
-            given_up_at_ns: self.given_up_at_ns,
+            aborted_at_ns: self.aborted_at_ns,
             is_interrupted,
         }
     }

@@ -13,7 +13,7 @@ pub struct DatagramCounts {
     /// They had been here before.
     pub duplicate: u64,
     /// They answer nothing that was sent, or a change that asked for no reply.
-    pub stray: u64,
+    pub unmatched: u64,
     /// They had overtaken so many others of their reply that they could not be kept.
     pub disordered: u64,
     /// They are no reply.
@@ -32,7 +32,7 @@ impl DatagramCounts {
     pub fn merge(&mut self, other: &Self) {
         self.late += other.late;
         self.duplicate += other.duplicate;
-        self.stray += other.stray;
+        self.unmatched += other.unmatched;
         self.disordered += other.disordered;
         self.malformed += other.malformed;
         self.packet_disorder += other.packet_disorder;
@@ -45,7 +45,7 @@ impl DatagramCounts {
         [
             ("late", self.late),
             ("duplicate", self.duplicate),
-            ("stray", self.stray),
+            ("unmatched", self.unmatched),
             ("disordered", self.disordered),
             ("malformed", self.malformed),
         ]

@@ -24,9 +24,9 @@ pub enum FaultKind {
     /// The kernel gave it up: the peer acknowledged nothing any more (ETIMEDOUT).
     SocketTimedOut,
     /// The peer sent bytes that are no reply.
-    Garbage,
+    Malformed,
     /// The peer did not let the connection in: it refused credentials, a database, or the version of the protocol.
-    TurnedAway,
+    SetupRejected,
     /// TLS could not be agreed on or went wrong: a certificate was refused by either side, an alert came, or bytes that are no TLS.
     TlsFailed,
     /// No local port was left to connect from.
@@ -48,8 +48,8 @@ impl FaultKind {
             Self::ClosedByPeer => "closed_by_peer",
             Self::TimedOut => "timed_out",
             Self::SocketTimedOut => "socket_timed_out",
-            Self::Garbage => "garbage",
-            Self::TurnedAway => "turned_away",
+            Self::Malformed => "malformed",
+            Self::SetupRejected => "setup_rejected",
             Self::TlsFailed => "tls_failed",
             Self::NoPort => "no_port",
             Self::NoDescriptor => "no_descriptor",
@@ -222,7 +222,7 @@ impl fmt::Display for FirstError {
 
 /// The first bytes that were no reply, so that a wrong port or protocol is recognised at a glance.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct FirstGarbage {
+pub struct FirstMalformed {
     /// When.
     pub at_ns: u64,
     /// On a connection of which class.
@@ -232,7 +232,7 @@ pub struct FirstGarbage {
     bytes: Excerpt<64>,
 }
 
-impl FirstGarbage {
+impl FirstMalformed {
     /// Keeps the front of `bytes`, which begins with the first offending one.
     pub fn new(at_ns: u64, class: ClassId, reason: &'static str, bytes: &[u8]) -> Self {
         Self { at_ns, class, reason: Cow::Borrowed(reason), bytes: Excerpt::of(bytes) }
@@ -280,11 +280,14 @@ mod tests {
 
     #[test]
     fn garbage_is_cut_and_the_earliest_wins() {
-        let late = FirstGarbage::new(9, 0, "why", &[7; 100]);
-        let early = FirstGarbage::new(3, 1, "why", b"HTTP/1.1 400");
+        let late = FirstMalformed::new(9, 0, "why", &[7; 100]);
+        let early = FirstMalformed::new(3, 1, "why", b"HTTP/1.1 400");
         assert_eq!(late.bytes().len(), 64);
-        assert_eq!(FirstGarbage::earliest(Some(late.clone()), Some(early)).unwrap().bytes(), b"HTTP/1.1 400");
-        assert_eq!(FirstGarbage::earliest(None, Some(late.clone())), Some(late));
-        assert_eq!(FirstGarbage::earliest(None, None), None);
+        assert_eq!(
+            FirstMalformed::earliest(Some(late.clone()), Some(early)).unwrap().bytes(),
+            b"HTTP/1.1 400"
+        );
+        assert_eq!(FirstMalformed::earliest(None, Some(late.clone())), Some(late));
+        assert_eq!(FirstMalformed::earliest(None, None), None);
     }
 }

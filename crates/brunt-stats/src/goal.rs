@@ -114,7 +114,7 @@ pub struct UntilResult {
     /// Length of the window at the look that was content; `None` where none was.
     pub enough_at_ns: Option<u64>,
     /// Length of the window at the look that gave it up, because the client was too late; `None` where none did.
-    pub given_up_at_ns: Option<u64>,
+    pub aborted_at_ns: Option<u64>,
     /// The run was interrupted before.
     pub is_interrupted: bool,
 }
@@ -137,7 +137,7 @@ impl UntilResult {
     /// What became of it, then of each goal, and what else decided.
     pub(crate) fn clauses(&self) -> Vec<String> {
         let look = |at_ns: u64| format!("at look {} of {}, after {}", self.taken, self.looks, time(at_ns));
-        let mut clauses = vec![match (self.enough_at_ns, self.given_up_at_ns) {
+        let mut clauses = vec![match (self.enough_at_ns, self.aborted_at_ns) {
             (Some(at_ns), _) => format!("reached {}", look(at_ns)),
             (None, _) if self.is_interrupted => "interrupted before it was reached".to_owned(),
             (None, Some(at_ns)) => format!("given up {}, for the client was too late", look(at_ns)),

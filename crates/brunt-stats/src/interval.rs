@@ -175,12 +175,12 @@ impl Interval {
     /// What went on in it of the phases that `of` selects, over all classes and ops.
     pub fn activity_in(&self, of: impl Fn(Phase) -> bool) -> Activity {
         let mut sum = Activity::default();
-        for CountEntry { book, .. } in self.books.iter().filter(|entry| of(entry.phase)) {
+        for CountEntry { counts, .. } in self.books.iter().filter(|entry| of(entry.phase)) {
             sum.merge(&Activity {
-                scheduled: book.requests.scheduled,
-                sent: book.requests.sent,
-                completed: book.requests.completed(),
-                failed: book.requests.failed(),
+                scheduled: counts.requests.scheduled,
+                sent: counts.requests.sent,
+                completed: counts.requests.completed(),
+                failed: counts.requests.failed(),
             });
         }
         sum

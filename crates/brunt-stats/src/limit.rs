@@ -41,7 +41,7 @@ impl Bottleneck {
                 | CauseKind::ClientStop
                 | CauseKind::WakeUps,
             ) => Self::Client,
-            Some(CauseKind::LostAgent | CauseKind::Garbage | CauseKind::Cache | CauseKind::Finding)
+            Some(CauseKind::LostAgent | CauseKind::Malformed | CauseKind::Cache | CauseKind::Finding)
             | None => match id {
                 id if SERVERS.contains(&id) => Self::Server,
                 id if LATE.contains(&id) => Self::Client,

@@ -99,17 +99,17 @@ mod tests {
 
     /// (at, Some(picked) of one that leaves or `None` of one that comes) → integral and sum.
     fn check(events: &[(u64, Option<u64>)], expected: (u128, u128)) {
-        let mut presence = Occupancy::default();
+        let mut occupancy = Occupancy::default();
         for (at_ns, picked_ns) in events {
-            if *at_ns >= 900 && presence.begin_ns == u64::MAX {
-                presence.set_window(1_000, 2_000);
+            if *at_ns >= 900 && occupancy.begin_ns == u64::MAX {
+                occupancy.set_window(1_000, 2_000);
             }
             match picked_ns {
-                None => presence.enter(*at_ns, 1),
-                Some(picked_ns) => presence.leave(*picked_ns, *at_ns, 1),
+                None => occupancy.enter(*at_ns, 1),
+                Some(picked_ns) => occupancy.leave(*picked_ns, *at_ns, 1),
             }
         }
-        let OccupancyTotal { integral, sum } = presence.total();
+        let OccupancyTotal { integral, sum } = occupancy.total();
         assert_eq!((integral, sum), expected, "{events:?}");
     }
 
@@ -132,19 +132,19 @@ mod tests {
 
     #[test]
     fn a_window_can_end_early() {
-        let mut presence = Occupancy::default();
-        presence.set_window(1_000, u64::MAX);
-        presence.enter(1_100, 1);
-        presence.end_at(1_500);
-        presence.leave(1_100, 9_000, 1);
-        assert_eq!(presence.total(), OccupancyTotal { integral: 400, sum: 400 });
+        let mut occupancy = Occupancy::default();
+        occupancy.set_window(1_000, u64::MAX);
+        occupancy.enter(1_100, 1);
+        occupancy.end_at(1_500);
+        occupancy.leave(1_100, 9_000, 1);
+        assert_eq!(occupancy.total(), OccupancyTotal { integral: 400, sum: 400 });
     }
 
     #[test]
     fn batches_equal_single_operations() {
         let (mut together, mut each) = (Occupancy::default(), Occupancy::default());
-        for presence in [&mut together, &mut each] {
-            presence.set_window(1_000, 2_000);
+        for occupancy in [&mut together, &mut each] {
+            occupancy.set_window(1_000, 2_000);
         }
         together.enter(1_100, 3);
         (0..3).for_each(|_| each.enter(1_100, 1));

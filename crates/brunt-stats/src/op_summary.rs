@@ -42,36 +42,36 @@ pub struct OpSummary {
     /// Half of the 95 % interval of what is no percentile.
     pub half_widths: HalfWidths,
     /// The share of the slots' time in closed loop for which the client held the next request back; 0 in open loop.
-    pub lag_share: f64,
+    pub lag_fraction: f64,
 }
 
 impl OpSummary {
     pub(crate) fn of(
-        book: OpCounts,
+        counts: OpCounts,
         mut totals: RowTotals,
         window: &MeasuredWindow,
         batches: &[Batch],
         quantiles: &[Quantile],
-        lag_share: f64,
+        lag_fraction: f64,
     ) -> Self {
         let intervals = intervals(batches, quantiles);
-        let half_widths = HalfWidths::of(batches, &book, window);
+        let half_widths = HalfWidths::of(batches, &counts, window);
         let latency =
             totals.latencies.map(|histogram| Distribution::of(std::mem::take(histogram), quantiles));
         Self {
-            requests: book.requests,
-            keys: book.keys,
-            in_window: book.in_window,
+            requests: counts.requests,
+            keys: counts.keys,
+            in_window: counts.in_window,
             rate: Rates {
-                offered: window.rate(book.requests.offered()),
-                sent: window.rate(book.in_window.sent),
-                completed: window.rate(book.in_window.completed()),
+                offered: window.rate(counts.requests.offered()),
+                sent: window.rate(counts.in_window.sent),
+                completed: window.rate(counts.in_window.completed()),
             },
             client_error: client_errors(&latency.response.summary, &latency.without_client.summary),
             latency,
             intervals,
             half_widths,
-            lag_share,
+            lag_fraction,
         }
     }
 
@@ -82,7 +82,7 @@ impl OpSummary {
 
     /// Did the client hold requests of a closed loop back for so much of the slots' time that the load that was reached is its own?
     pub fn is_lag_the_load(&self) -> bool {
-        self.lag_share > LAG_SHARE_MAX
+        self.lag_fraction > LAG_SHARE_MAX
     }
 
     /// Response times of completed and of failed ops together: what a user saw who waits for whatever comes.

@@ -21,7 +21,7 @@ pub enum OutageKind {
     /// A connection was not established in time, or a reply did not come in time.
     TimedOut,
     /// The server sent bytes that are no reply.
-    Garbage,
+    Malformed,
     /// The client had no local port left.
     NoPort,
     /// Another error of the system.
@@ -38,7 +38,7 @@ impl OutageKind {
         Self::Reset,
         Self::ClosedByPeer,
         Self::TimedOut,
-        Self::Garbage,
+        Self::Malformed,
         Self::NoPort,
         Self::Other,
         Self::Error,
@@ -52,7 +52,7 @@ impl OutageKind {
             Self::Reset => "reset",
             Self::ClosedByPeer => "closed_by_peer",
             Self::TimedOut => "timed_out",
-            Self::Garbage => "garbage",
+            Self::Malformed => "malformed",
             Self::NoPort => "no_port",
             Self::Other => "other",
             Self::Error => "error",
@@ -67,9 +67,9 @@ impl From<FaultKind> for OutageKind {
             FaultKind::Reset => Self::Reset,
             FaultKind::ClosedByPeer => Self::ClosedByPeer,
             FaultKind::TimedOut | FaultKind::SocketTimedOut => Self::TimedOut,
-            FaultKind::Garbage => Self::Garbage,
+            FaultKind::Malformed => Self::Malformed,
             FaultKind::NoPort => Self::NoPort,
-            FaultKind::TurnedAway | FaultKind::TlsFailed => Self::Error,
+            FaultKind::SetupRejected | FaultKind::TlsFailed => Self::Error,
             FaultKind::NoDescriptor | FaultKind::NoFile | FaultKind::Other(_) => Self::Other,
         }
     }
@@ -211,7 +211,7 @@ mod tests {
             assert_eq!(kinds.iter().count(), index + 1);
         }
         let text = kinds.names().collect::<Vec<_>>().join(" ");
-        assert_eq!(text, "stalled refused reset closed_by_peer timed_out garbage no_port other error");
+        assert_eq!(text, "stalled refused reset closed_by_peer timed_out malformed no_port other error");
         assert_eq!(OutageKind::from(FaultKind::Other(113)), OutageKind::Other);
         assert_eq!(OutageKind::from(FaultKind::TimedOut), OutageKind::TimedOut);
     }

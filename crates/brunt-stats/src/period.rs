@@ -254,7 +254,7 @@ mod tests {
                 for period in &periods {
                     sum.merge(period.recorded.books().get(entry.phase, entry.class, entry.op));
                 }
-                assert_eq!(sum, entry.book, "{every_ns}");
+                assert_eq!(sum, entry.counts, "{every_ns}");
             }
             for (row, (class, op, totals)) in whole.rows().enumerate() {
                 let mut sum = Histogram::new();
@@ -292,7 +292,7 @@ mod tests {
             let period =
                 taken.iter().map(|(_, period)| period).find(|period| period.start_ns == start_ms * MS);
             period.map_or(0, |period| {
-                period.recorded.books().entries().map(|entry| entry.book.requests.completed()).sum::<u64>()
+                period.recorded.books().entries().map(|entry| entry.counts.requests.completed()).sum::<u64>()
             })
         };
         let counts = |start_ms: u64, worker: u64| (start_ms + worker * 7) % 40;

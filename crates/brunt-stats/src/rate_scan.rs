@@ -46,19 +46,19 @@ pub struct RateScan {
     /// Loads with what became of them, ascending.
     ends: Vec<(f64, LoadResult)>,
     /// The load that the client spoiled once.
-    spoiled: Option<f64>,
+    discarded: Option<f64>,
 }
 
 impl RateScan {
     /// Begins a way up; `guess` is what a closed loop comes to, in requests per second.
     pub fn new(guess: f64) -> Self {
-        Self { guess, ends: Vec::new(), spoiled: None }
+        Self { guess, ends: Vec::new(), discarded: None }
     }
 
     /// The next load to measure; `None` when the curve is complete.
     pub fn next(&self) -> Option<f64> {
-        if self.spoiled.is_some() {
-            return self.spoiled;
+        if self.discarded.is_some() {
+            return self.discarded;
         }
         if self.ends.len() >= LOADS_MAX {
             return None;
@@ -79,11 +79,11 @@ impl RateScan {
 
     /// Tells what became of a load. What the client spoils the first time is not believed, and so not kept.
     pub fn record(&mut self, load: f64, end: LoadResult) {
-        if end.limit == Some(Bottleneck::Client) && self.spoiled.is_none() {
-            self.spoiled = Some(load);
+        if end.limit == Some(Bottleneck::Client) && self.discarded.is_none() {
+            self.discarded = Some(load);
             return;
         }
-        self.spoiled = None;
+        self.discarded = None;
         self.ends.push((load, end));
         self.ends.sort_by(|(one, _), (other, _)| one.total_cmp(other));
     }
@@ -196,10 +196,10 @@ mod tests {
     #[test]
     fn a_discarded_rate_is_measured_again() {
         let undisturbed = walk(10_000.0, 9_500.0);
-        for spoiled in 0..undisturbed.len() {
-            let mut loads = walk_spoiled(10_000.0, 9_500.0, |_, before| before == spoiled);
-            assert_eq!(loads.remove(spoiled), undisturbed[spoiled]);
-            assert_eq!(loads, undisturbed, "spoiled at {spoiled}");
+        for discarded in 0..undisturbed.len() {
+            let mut loads = walk_spoiled(10_000.0, 9_500.0, |_, before| before == discarded);
+            assert_eq!(loads.remove(discarded), undisturbed[discarded]);
+            assert_eq!(loads, undisturbed, "discarded at {discarded}");
         }
         // Every load once: twice as many measurements of the same loads.
         let twice: Vec<f64> = undisturbed.iter().flat_map(|load| [*load; 2]).collect();

@@ -167,7 +167,7 @@ impl Row {
 /// looked up once in the life of an op.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RowHandle {
-    book: u32,
+    counts: u32,
     /// [`RowHandle::UNMEASURED`] outside the measured phase, which alone has histograms.
     row: u32,
 }
@@ -175,7 +175,7 @@ pub struct RowHandle {
 impl RowHandle {
     const UNMEASURED: u32 = u32::MAX;
     /// That of nothing: whatever is booked there is refused.
-    pub const UNUSED: Self = Self { book: u32::MAX, row: Self::UNMEASURED };
+    pub const UNUSED: Self = Self { counts: u32::MAX, row: Self::UNMEASURED };
 
     /// Does the intended time of its ops lie in the measured window?
     #[inline]
@@ -258,7 +258,7 @@ impl RecorderSet {
             Phase::Measure => self.row_index.of(class, op) as u32,
             _ => RowHandle::UNMEASURED,
         };
-        RowHandle { book: self.books.index(phase, class, op) as u32, row }
+        RowHandle { counts: self.books.index(phase, class, op) as u32, row }
     }
 
     /// An op became due.
@@ -270,15 +270,15 @@ impl RecorderSet {
     /// Several of the same handle became due.
     #[inline]
     pub fn scheduled_many(&mut self, handle: RowHandle, count: u32) {
-        self.books.at_mut(handle.book).requests.scheduled += u64::from(count);
+        self.books.at_mut(handle.counts).requests.scheduled += u64::from(count);
     }
 
     /// A follow-up op became due. Counts as scheduled, too.
     #[inline]
     pub fn followup(&mut self, phase: Phase, op: &Op) {
-        let book = &mut self.books.get_mut(phase, op.class, op.id()).requests;
-        book.scheduled += 1;
-        book.followup += 1;
+        let counts = &mut self.books.get_mut(phase, op.class, op.id()).requests;
+        counts.scheduled += 1;
+        counts.followup += 1;
     }
 
     /// The last byte of an op, which was `wire_requests` commands, was written.
@@ -290,9 +290,9 @@ impl RecorderSet {
     /// So many ops of one handle were handed over, as so many commands on the wire.
     #[inline]
     pub fn sent_many(&mut self, handle: RowHandle, count: u32, wire_requests: u32, at_ns: u64) {
-        let book = self.books.at_mut(handle.book);
-        book.requests.sent += u64::from(count);
-        book.requests.wire_requests += u64::from(wire_requests);
+        let counts = self.books.at_mut(handle.counts);
+        counts.requests.sent += u64::from(count);
+        counts.requests.wire_requests += u64::from(wire_requests);
         if self.window.is_out_of_phase(handle.is_measured(), at_ns) {
             self.sent_out_of_phase(handle, count, at_ns);
         }
@@ -302,24 +302,24 @@ impl RecorderSet {
     #[cold]
     fn sent_out_of_phase(&mut self, handle: RowHandle, count: u32, at_ns: u64) {
         if handle.is_measured() || self.window.holds(at_ns) {
-            self.books.at_mut(handle.book).in_window.sent += u64::from(count);
+            self.books.at_mut(handle.counts).in_window.sent += u64::from(count);
         }
     }
 
     /// The run is over, and an op that was due will never be sent.
     pub fn unsent(&mut self, phase: Phase, op: &Op) {
-        let book = self.books.get_mut(phase, op.class, op.id());
-        book.requests.unsent += 1;
-        self.window.note(&mut book.in_window, phase, u64::MAX, u64::MAX, 1);
+        let counts = self.books.get_mut(phase, op.class, op.id());
+        counts.requests.unsent += 1;
+        self.window.note(&mut counts.in_window, phase, u64::MAX, u64::MAX, 1);
     }
 
     /// An op that was due is given up at `times.done_ns`, because its server does not answer: it will never be sent.
     pub fn abandoned(&mut self, phase: Phase, op: &Op, times: &Times) {
-        let book = self.books.get_mut(phase, op.class, op.id());
-        book.requests.unsent += 1;
-        book.requests.given_up += 1;
-        book.in_window.given_up += u64::from(self.window.holds(times.done_ns));
-        self.window.note(&mut book.in_window, phase, times.done_ns, times.done_ns, 1);
+        let counts = self.books.get_mut(phase, op.class, op.id());
+        counts.requests.unsent += 1;
+        counts.requests.abandoned += 1;
+        counts.in_window.abandoned += u64::from(self.window.holds(times.done_ns));
+        self.window.note(&mut counts.in_window, phase, times.done_ns, times.done_ns, 1);
         if phase == Phase::Measure {
             let latencies = &mut self.rows[self.row_index.of(op.class, op.id())].latencies;
             latencies.failed.record(times.response_ns());
@@ -330,9 +330,9 @@ impl RecorderSet {
 
     /// The run is over, and an op that was sent at `sent_ns` has not ended.
     pub fn in_flight(&mut self, phase: Phase, op: &Op, sent_ns: u64) {
-        let book = self.books.get_mut(phase, op.class, op.id());
-        book.requests.in_flight += 1;
-        self.window.note(&mut book.in_window, phase, sent_ns, u64::MAX, 1);
+        let counts = self.books.get_mut(phase, op.class, op.id());
+        counts.requests.in_flight += 1;
+        self.window.note(&mut counts.in_window, phase, sent_ns, u64::MAX, 1);
     }
 
     /// An op has ended. Counts it; in the measured phase its latencies go into the histograms. `asked` is how many keys
@@ -348,7 +348,7 @@ impl RecorderSet {
             if self.window.is_out_of_phase(handle.is_measured(), sample.times.done_ns) {
                 self.record_out_of_phase(handle, sample, asked, hits, 1);
             }
-            self.books.at_mut(handle.book).record_many(sample.op, sample.outcome, asked, hits, 1);
+            self.books.at_mut(handle.counts).record_many(sample.op, sample.outcome, asked, hits, 1);
             if let Some(row) = self.rows.get_mut(handle.row as usize) {
                 row.record_with(sample, 1, RecordingHistogram::record);
             } else if self.warmup.is_some() {
@@ -363,7 +363,7 @@ impl RecorderSet {
         if self.window.is_out_of_phase(handle.is_measured(), sample.times.done_ns) {
             self.record_out_of_phase(handle, sample, asked, hits, count);
         }
-        self.books.at_mut(handle.book).record_many(sample.op, sample.outcome, asked, hits, count);
+        self.books.at_mut(handle.counts).record_many(sample.op, sample.outcome, asked, hits, count);
         if let Some(row) = self.rows.get_mut(handle.row as usize) {
             row.record_many(sample, count);
         } else if self.warmup.is_some() {
@@ -375,7 +375,7 @@ impl RecorderSet {
     #[cold]
     fn record_warmup(&mut self, handle: RowHandle, sample: &Sample, count: u32) {
         if let Some(warmup) = &mut self.warmup
-            && self.books.phase_of(handle.book) == Phase::Warmup
+            && self.books.phase_of(handle.counts) == Phase::Warmup
             && sample.outcome.class.is_completed()
         {
             warmup.record_many(sample.times.response_ns(), count);
@@ -387,8 +387,8 @@ impl RecorderSet {
     #[cold]
     fn record_out_of_phase(&mut self, handle: RowHandle, sample: &Sample, asked: u32, hits: u32, count: u32) {
         let Times { sent_ns, done_ns, .. } = sample.times;
-        let phase = self.books.phase_of(handle.book);
-        let counts = &mut self.books.at_mut(handle.book).in_window;
+        let phase = self.books.phase_of(handle.counts);
+        let counts = &mut self.books.at_mut(handle.counts).in_window;
         if handle.is_measured() || self.window.holds(done_ns) {
             counts.outcomes[sample.outcome.class as usize] += u64::from(count);
             if sample.op.is_retrieval() && sample.outcome.class.is_completed() {
@@ -444,7 +444,7 @@ impl RecorderSet {
 
     /// Of these, one is given up because the server answers nobody.
     pub fn abandoned_at(&mut self, server: u16) {
-        self.servers[usize::from(server)].0.given_up += 1;
+        self.servers[usize::from(server)].0.abandoned += 1;
     }
 
     /// A server sent a request on to another node of its cluster.
@@ -509,7 +509,7 @@ impl RecorderSet {
     fn take_books(&mut self) -> Vec<CountEntry> {
         let mut entries = self.books.take();
         for entry in entries.iter_mut().filter(|entry| entry.phase == Phase::Measure) {
-            let OpCounts { requests, keys, in_window } = &mut entry.book;
+            let OpCounts { requests, keys, in_window } = &mut entry.counts;
             in_window.sent = requests.sent - in_window.sent;
             in_window.missed = keys.miss - in_window.missed;
             let ended = in_window.outcomes.iter_mut().zip(requests.outcomes);
@@ -604,7 +604,7 @@ mod tests {
 
         let interval = set.take_interval(3, 0, 1_000);
         assert_eq!((interval.worker, interval.start_ns, interval.end_ns), (3, 0, 1_000));
-        assert!(interval.books.iter().all(|entry| entry.book.adds_up()));
+        assert!(interval.books.iter().all(|entry| entry.counts.adds_up()));
         let activity = interval.activity();
         assert_eq!((activity.scheduled, activity.sent, activity.completed, activity.failed), (5, 5, 3, 2));
         let [get, mget] = interval.rows.as_slice() else { panic!("{:?}", interval.rows) };
@@ -642,13 +642,16 @@ mod tests {
         set.abandoned(Phase::Measure, &asked(0, OpKind::Set), &times);
         let left = set.take_interval(3, 1_000, 1_000);
         let [entry] = left.books.as_slice() else { panic!("{:?}", left.books) };
-        let book = entry.book.requests;
-        assert!(book.adds_up());
-        assert_eq!((book.scheduled, book.sent, book.in_flight, book.unsent, book.followup), (4, 2, 2, 2, 1));
-        assert_eq!((book.given_up, left.rows[0].latencies.failed.moments().max), (1, 500));
+        let counts = entry.counts.requests;
+        assert!(counts.adds_up());
+        assert_eq!(
+            (counts.scheduled, counts.sent, counts.in_flight, counts.unsent, counts.followup),
+            (4, 2, 2, 2, 1)
+        );
+        assert_eq!((counts.abandoned, left.rows[0].latencies.failed.moments().max), (1, 500));
         let expected = WindowCounts {
             sent: 1,
-            given_up: 1,
+            abandoned: 1,
             waiting_at_end: 2,
             in_flight_at_end: 1,
             ..WindowCounts::default()
@@ -721,14 +724,14 @@ mod tests {
         }
         let interval = set.take_interval(0, 0, 2_000);
         let [entry] = interval.books.as_slice() else { panic!("{:?}", interval.books) };
-        assert!(entry.book.adds_up() && entry.adds_up_in_window(), "{entry:?}");
+        assert!(entry.counts.adds_up() && entry.adds_up_in_window(), "{entry:?}");
         let counts = entry.in_window();
         let numbers = [
             counts.waiting_at_start,
             counts.in_flight_at_start,
             counts.sent,
             counts.ended(),
-            counts.given_up,
+            counts.abandoned,
             counts.waiting_at_end,
             counts.in_flight_at_end,
         ];

@@ -23,7 +23,7 @@ pub struct RequestCounts {
     /// Ops that were due and never sent.
     pub unsent: u64,
     /// How many of `unsent` were given up because their server did not answer.
-    pub given_up: u64,
+    pub abandoned: u64,
     /// Ended ops by [`OutcomeClass`].
     pub outcomes: [u64; OutcomeClass::COUNT],
     /// Ended ops by [`ReplyKind`].
@@ -67,7 +67,7 @@ impl RequestCounts {
     pub fn faulty(&self) -> (u64, u64) {
         let classes = [OutcomeClass::Error, OutcomeClass::Timeout, OutcomeClass::Lost];
         let ended: u64 = classes.into_iter().map(|class| self.outcome(class)).sum();
-        (ended + self.given_up, self.sent + self.given_up)
+        (ended + self.abandoned, self.sent + self.abandoned)
     }
 
     /// Ops that ended, in whatever way.
@@ -82,7 +82,7 @@ impl RequestCounts {
     /// Do the numbers add up exactly? To be asked when the run has drained and `in_flight` is set.
     pub fn adds_up(&self) -> bool {
         self.scheduled == self.sent + self.unsent
-            && self.given_up <= self.unsent
+            && self.abandoned <= self.unsent
             && self.sent == self.ended() + self.in_flight
             && self.ended() == self.replies.iter().sum()
     }
@@ -92,7 +92,7 @@ impl RequestCounts {
         self.scheduled += other.scheduled;
         self.sent += other.sent;
         self.unsent += other.unsent;
-        self.given_up += other.given_up;
+        self.abandoned += other.abandoned;
         self.outcomes.iter_mut().zip(other.outcomes).for_each(|(ours, theirs)| *ours += theirs);
         self.replies.iter_mut().zip(other.replies).for_each(|(ours, theirs)| *ours += theirs);
         self.in_flight += other.in_flight;
@@ -107,7 +107,7 @@ impl RequestCounts {
 #[serde(default)]
 pub struct KeyCounts {
     /// Keys of all retrievals that have ended.
-    pub asked: u64,
+    pub requested: u64,
     /// Keys that completed retrievals found.
     pub hit: u64,
     /// Keys that completed retrievals did not find.
@@ -119,12 +119,12 @@ pub struct KeyCounts {
 impl KeyCounts {
     /// `asked = hit + miss + failed`?
     pub const fn adds_up(&self) -> bool {
-        self.asked == self.hit + self.miss + self.failed
+        self.requested == self.hit + self.miss + self.failed
     }
 
     /// Adds another book.
     pub fn merge(&mut self, other: &Self) {
-        self.asked += other.asked;
+        self.requested += other.requested;
         self.hit += other.hit;
         self.miss += other.miss;
         self.failed += other.failed;
@@ -147,24 +147,24 @@ impl OpCounts {
     /// Counts an op that has ended. `asked` is how many keys it asked for and `hits` how many were found; both matter
     /// for retrievals only.
     #[inline]
-    pub fn record(&mut self, op: OpId, outcome: Outcome, asked: u32, hits: u32) {
-        self.record_many(op, outcome, asked, hits, 1);
+    pub fn record(&mut self, op: OpId, outcome: Outcome, requested: u32, hits: u32) {
+        self.record_many(op, outcome, requested, hits, 1);
     }
 
     /// Counts several that have ended alike.
     #[inline(always)]
-    pub fn record_many(&mut self, op: OpId, outcome: Outcome, asked: u32, hits: u32, times: u32) {
+    pub fn record_many(&mut self, op: OpId, outcome: Outcome, requested: u32, hits: u32, times: u32) {
         let times = u64::from(times);
         self.requests.outcomes[outcome.class as usize] += times;
         self.requests.replies[outcome.reply as usize] += times;
         if op.is_retrieval() {
-            debug_assert!(hits <= asked, "{hits} hits of {asked} keys");
-            self.keys.asked += u64::from(asked) * times;
+            debug_assert!(hits <= requested, "{hits} hits of {requested} keys");
+            self.keys.requested += u64::from(requested) * times;
             if outcome.class.is_completed() {
                 self.keys.hit += u64::from(hits) * times;
-                self.keys.miss += u64::from(asked.saturating_sub(hits)) * times;
+                self.keys.miss += u64::from(requested.saturating_sub(hits)) * times;
             } else {
-                self.keys.failed += u64::from(asked) * times;
+                self.keys.failed += u64::from(requested) * times;
             }
         }
     }
@@ -197,7 +197,7 @@ pub struct CountEntry {
     /// The op.
     pub op: OpId,
     /// The books.
-    pub book: OpCounts,
+    pub counts: OpCounts,
 }
 
 impl CountEntry {
@@ -205,14 +205,14 @@ impl CountEntry {
     /// window: what is due later counts as later, also in the very nanosecond in which an interrupted window ends.
     pub fn in_window(&self) -> WindowCounts {
         match self.phase {
-            Phase::Warmup | Phase::Measure => self.book.in_window,
+            Phase::Warmup | Phase::Measure => self.counts.in_window,
             _ => WindowCounts::default(),
         }
     }
 
     /// Do these numbers add up? To be asked when the run has drained.
     pub fn adds_up_in_window(&self) -> bool {
-        let due = if self.phase == Phase::Measure { self.book.requests.scheduled } else { 0 };
+        let due = if self.phase == Phase::Measure { self.counts.requests.scheduled } else { 0 };
         self.in_window().adds_up(due)
     }
 }
@@ -265,7 +265,7 @@ impl CountTable {
 
     /// Adds one entry.
     pub fn add(&mut self, entry: &CountEntry) {
-        self.get_mut(entry.phase, entry.class, entry.op).merge(&entry.book);
+        self.get_mut(entry.phase, entry.class, entry.op).merge(&entry.counts);
     }
 
     /// The books that hold something, in the order class, phase, op.
@@ -274,9 +274,9 @@ impl CountTable {
             let (rest, op) = (index / self.ops, index % self.ops);
             (Phase::ALL[rest % Phase::COUNT], (rest / Phase::COUNT) as ClassId, OpId::at(op))
         };
-        self.books.iter().enumerate().filter(|(_, book)| !book.is_empty()).map(move |(index, book)| {
+        self.books.iter().enumerate().filter(|(_, counts)| !counts.is_empty()).map(move |(index, counts)| {
             let (phase, class, op) = place(index);
-            CountEntry { phase, class, op, book: *book }
+            CountEntry { phase, class, op, counts: *counts }
         })
     }
 
@@ -299,7 +299,7 @@ mod tests {
 
     #[test]
     fn keys_of_every_ended_retrieval_are_hit_missed_or_failed() {
-        let mut book = OpCounts::default();
+        let mut counts = OpCounts::default();
         let ended = [
             (OpKind::Mget, OutcomeClass::Hit, ReplyKind::Value, 10, 7),
             (OpKind::Get, OutcomeClass::Miss, ReplyKind::NotFound, 1, 0),
@@ -308,45 +308,48 @@ mod tests {
             (OpKind::Set, OutcomeClass::Done, ReplyKind::Stored, 1, 0),
             (OpKind::Set, OutcomeClass::Unacknowledged, ReplyKind::None, 1, 0),
         ];
-        for (kind, class, reply, asked, hits) in ended {
-            book.record(kind.into(), outcome(class, reply), asked, hits);
+        for (kind, class, reply, requested, hits) in ended {
+            counts.record(kind.into(), outcome(class, reply), requested, hits);
         }
-        assert_eq!(book.keys, KeyCounts { asked: 31, hit: 7, miss: 4, failed: 20 });
-        assert!(book.keys.adds_up());
-        assert_eq!((book.requests.completed(), book.requests.failed(), book.requests.ended()), (3, 2, 6));
-        assert_eq!(book.requests.reply(ReplyKind::Value), 2);
+        assert_eq!(counts.keys, KeyCounts { requested: 31, hit: 7, miss: 4, failed: 20 });
+        assert!(counts.keys.adds_up());
+        assert_eq!(
+            (counts.requests.completed(), counts.requests.failed(), counts.requests.ended()),
+            (3, 2, 6)
+        );
+        assert_eq!(counts.requests.reply(ReplyKind::Value), 2);
     }
 
     #[test]
     fn every_inconsistent_count_is_noticed() {
-        let mut book = RequestCounts {
+        let mut counts = RequestCounts {
             scheduled: 10,
             sent: 9,
             unsent: 1,
-            given_up: 1,
+            abandoned: 1,
             outcomes: [3, 1, 1, 0, 1, 1, 0, 1, 0],
             in_flight: 1,
             ..RequestCounts::default()
         };
-        book.replies[ReplyKind::Value as usize] = 8;
-        assert!(book.adds_up());
+        counts.replies[ReplyKind::Value as usize] = 8;
+        assert!(counts.adds_up());
         let wrong: [fn(&mut RequestCounts); 7] = [
-            |book| book.scheduled += 1,
-            |book| book.sent += 1,
-            |book| book.unsent -= 1,
-            |book| book.given_up += 1,
-            |book| book.outcomes[8] += 1,
-            |book| book.replies[0] += 1,
-            |book| book.in_flight -= 1,
+            |counts| counts.scheduled += 1,
+            |counts| counts.sent += 1,
+            |counts| counts.unsent -= 1,
+            |counts| counts.abandoned += 1,
+            |counts| counts.outcomes[8] += 1,
+            |counts| counts.replies[0] += 1,
+            |counts| counts.in_flight -= 1,
         ];
         for (index, change) in wrong.into_iter().enumerate() {
-            let mut changed = book;
+            let mut changed = counts;
             change(&mut changed);
             assert!(!changed.adds_up(), "change {index}");
         }
-        assert_eq!(book.faulty(), (book.failed() - book.outcome(OutcomeClass::Mismatch) + 1, 9 + 1));
-        let mut doubled = book;
-        doubled.merge(&book);
+        assert_eq!(counts.faulty(), (counts.failed() - counts.outcome(OutcomeClass::Mismatch) + 1, 9 + 1));
+        let mut doubled = counts;
+        doubled.merge(&counts);
         assert!(doubled.adds_up());
         assert_eq!((doubled.scheduled, doubled.completed(), doubled.in_flight), (20, 10, 2));
     }
@@ -366,7 +369,7 @@ mod tests {
         let entries: Vec<_> = books
             .take()
             .iter()
-            .map(|entry| (entry.phase, entry.class, entry.op, entry.book.requests.scheduled))
+            .map(|entry| (entry.phase, entry.class, entry.op, entry.counts.requests.scheduled))
             .collect();
         assert_eq!(entries, expected);
         assert_eq!(books.take(), []);

@@ -56,18 +56,18 @@ impl<'a> RowSums<'a> {
             // No request had to queue behind others that a schedule wanted earlier: what the client held is its own part.
             totals.latencies.least.merge(&totals.latencies.without_client);
         }
-        let lag_share = if slots_ns > 0.0 { lag_ns as f64 / slots_ns } else { 0.0 };
-        let mut book = OpCounts::default();
+        let lag_fraction = if slots_ns > 0.0 { lag_ns as f64 / slots_ns } else { 0.0 };
+        let mut counts = OpCounts::default();
         let mut in_window = WindowCounts::default();
         for entry in self.store.books.entries().filter(|entry| of(entry.class, entry.op)) {
             in_window.merge(&entry.in_window());
             if entry.phase == Phase::Measure {
-                book.merge(&entry.book);
+                counts.merge(&entry.counts);
             }
         }
-        book.in_window = in_window;
+        counts.in_window = in_window;
         let batches = batches(&self.store.timeline, self.window, self.window.measure_ns, of);
-        OpSummary::of(book, totals, self.window, &batches, &self.plan.quantiles(), lag_share)
+        OpSummary::of(counts, totals, self.window, &batches, &self.plan.quantiles(), lag_fraction)
     }
 
     pub(crate) fn by_op(&self, of: impl Fn(ClassId) -> bool) -> Vec<OpRow> {

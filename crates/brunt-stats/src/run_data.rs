@@ -95,7 +95,7 @@ impl RunData {
         workers.for_each(|worker| worker.worker = worker.worker.saturating_add(mapping.first_worker));
         self.samples.iter_mut().for_each(|sample| *sample = mapping.sample(*sample));
         let counts = &mut self.counts;
-        counts.first_garbage = counts.first_garbage.take().map(|garbage| mapping.garbage(garbage));
+        counts.first_malformed = counts.first_malformed.take().map(|garbage| mapping.garbage(garbage));
         mapping.verification(&mut counts.verification);
     }
 

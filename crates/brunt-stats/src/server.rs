@@ -16,7 +16,7 @@ pub struct ServerCounts {
     /// Requests to it that were never sent.
     pub unsent: u64,
     /// Of these, given up because it answered nobody.
-    pub given_up: u64,
+    pub abandoned: u64,
     /// Requests that it sent to another node of its cluster, and that went there.
     pub redirected: u64,
 }
@@ -27,7 +27,7 @@ impl ServerCounts {
         self.answered += other.answered;
         self.failed += other.failed;
         self.unsent += other.unsent;
-        self.given_up += other.given_up;
+        self.abandoned += other.abandoned;
         self.redirected += other.redirected;
     }
 }

@@ -90,7 +90,7 @@ impl StampLoss {
 #[serde(default)]
 pub struct StampCounts {
     /// Requests of the measured window whose stamps were asked for.
-    pub asked: u64,
+    pub requested: u64,
     /// Those that yielded spans.
     pub matched: u64,
     /// Those that were thrown away, by reason; `loss as usize` is the index.
@@ -110,12 +110,12 @@ impl StampCounts {
 
     /// Has everything that was asked for become something?
     pub fn adds_up(&self) -> bool {
-        self.asked == self.matched + self.discarded.iter().sum::<u64>()
+        self.requested == self.matched + self.discarded.iter().sum::<u64>()
     }
 
     /// Adds others.
     pub fn merge(&mut self, other: &Self) {
-        self.asked += other.asked;
+        self.requested += other.requested;
         self.matched += other.matched;
         self.discarded.iter_mut().zip(other.discarded).for_each(|(ours, theirs)| *ours += theirs);
     }
@@ -154,12 +154,12 @@ mod tests {
             (0..=index).for_each(|_| counts.discard(loss));
         }
         assert!(!counts.adds_up());
-        counts.asked = 36 + 4;
+        counts.requested = 36 + 4;
         counts.matched = 4;
         assert!(counts.adds_up());
         let mut twice = counts;
         twice.merge(&counts);
-        assert_eq!((twice.asked, twice.matched, twice.discarded(StampLoss::Unanswered)), (80, 8, 16));
+        assert_eq!((twice.requested, twice.matched, twice.discarded(StampLoss::Unanswered)), (80, 8, 16));
         assert!(twice.adds_up());
     }
 }

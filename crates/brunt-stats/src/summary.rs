@@ -48,7 +48,7 @@ pub struct PhaseSummary {
     /// Which.
     pub phase: Phase,
     /// What became of all its requests and keys.
-    pub book: OpCounts,
+    pub counts: OpCounts,
     /// By class and op; only those that there were.
     pub ops: Vec<CountEntry>,
     /// Bytes on the wire.
@@ -274,9 +274,9 @@ fn duration(meters: &[Meter], kind: MeterKind) -> LatencySummary {
 
 fn phase_summary(store: &IntervalStore, phase: Phase) -> PhaseSummary {
     let ops: Vec<CountEntry> = store.books.entries().filter(|entry| entry.phase == phase).collect();
-    let mut book = OpCounts::default();
-    ops.iter().for_each(|entry| book.merge(&entry.book));
-    PhaseSummary { phase, book, ops, bytes: store.bytes[phase as usize] }
+    let mut counts = OpCounts::default();
+    ops.iter().for_each(|entry| counts.merge(&entry.counts));
+    PhaseSummary { phase, counts, ops, bytes: store.bytes[phase as usize] }
 }
 
 /// What bounds the client's own part. A worker without any time left is the limit, whatever else is.

@@ -148,7 +148,7 @@ pub struct OpenLoop {
     /// Never sent.
     pub unsent: u64,
     /// How many of these were given up because their server did not answer.
-    pub given_up: u64,
+    pub abandoned: u64,
 }
 
 /// The last half of the measured window of the open-loop classes.
@@ -221,7 +221,7 @@ pub struct Evidence<'a> {
     /// Of these, how many were lost with their connection.
     pub lost: u64,
     /// Measured requests that were given up before they were sent.
-    pub given_up: u64,
+    pub abandoned: u64,
     /// The servers that answered nobody for a while.
     pub gone: Vec<DownServer>,
     /// The outages that reached into what was measured, by start.

@@ -26,7 +26,7 @@ pub struct WindowCounts {
     /// Keys that ops completed in it asked for and that were not there.
     pub missed: u64,
     /// Ops given up in it that had not been sent.
-    pub given_up: u64,
+    pub abandoned: u64,
     /// Ops that were due before it began and had been neither sent nor given up.
     pub waiting_at_start: u64,
     /// Ops that were due before it ended and had been neither sent nor given up.
@@ -71,7 +71,7 @@ impl WindowCounts {
     /// Do the numbers add up exactly, where so many of these ops were due in the window? To be asked when the run has
     /// drained.
     pub fn adds_up(&self, due: u64) -> bool {
-        self.waiting_at_start + due == self.sent + self.given_up + self.waiting_at_end
+        self.waiting_at_start + due == self.sent + self.abandoned + self.waiting_at_end
             && self.in_flight_at_start + self.sent == self.ended() + self.in_flight_at_end
     }
 
@@ -80,7 +80,7 @@ impl WindowCounts {
         self.sent += other.sent;
         self.outcomes.iter_mut().zip(other.outcomes).for_each(|(ours, theirs)| *ours += theirs);
         self.missed += other.missed;
-        self.given_up += other.given_up;
+        self.abandoned += other.abandoned;
         self.waiting_at_start += other.waiting_at_start;
         self.waiting_at_end += other.waiting_at_end;
         self.in_flight_at_start += other.in_flight_at_start;

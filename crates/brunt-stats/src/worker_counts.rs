@@ -7,7 +7,7 @@
 use crate::cluster::RedirectionCounts;
 use crate::datagrams::DatagramCounts;
 use crate::error_replies::ErrorReplies;
-use crate::fault::{FirstError, FirstGarbage};
+use crate::fault::{FirstError, FirstMalformed};
 use crate::occupancy::OccupancyTotal;
 use crate::recache::RecacheCounts;
 use crate::stamps::StampCounts;
@@ -30,7 +30,7 @@ pub struct WorkerCounts {
     /// Workers that ended before their time because they had none left.
     pub workers_cut_off: u64,
     /// Replies that no operation waited for, where replies carry tokens.
-    pub stray_replies: u64,
+    pub unmatched_replies: u64,
     /// Values read that do not begin as ours do, and so could not be compared.
     pub values_foreign: u64,
     /// What was wrong with the others.
@@ -40,7 +40,7 @@ pub struct WorkerCounts {
     /// What became of datagrams.
     pub datagrams: DatagramCounts,
     /// Values that a server marked as to be renewed.
-    pub renewals: RecacheCounts,
+    pub recache: RecacheCounts,
     /// What became of the requests whose kernel timestamps were asked for.
     pub stamps: StampCounts,
     /// What the nodes of a cluster sent elsewhere.
@@ -50,13 +50,13 @@ pub struct WorkerCounts {
     /// Raw samples there was no room for.
     pub samples_overflow: u64,
     /// Operations in the system over the measured window.
-    pub presence: OccupancyTotal,
+    pub occupancy: OccupancyTotal,
     /// Error replies by their first word, where the protocol has such words.
     pub error_replies: ErrorReplies,
     /// The text of the first error reply.
     pub first_error: Option<FirstError>,
     /// The first bytes that were no reply.
-    pub first_garbage: Option<FirstGarbage>,
+    pub first_malformed: Option<FirstMalformed>,
 }
 
 impl WorkerCounts {
@@ -67,29 +67,30 @@ impl WorkerCounts {
         self.connections_abandoned += other.connections_abandoned;
         self.replicas_missed += other.replicas_missed;
         self.workers_cut_off += other.workers_cut_off;
-        self.stray_replies += other.stray_replies;
+        self.unmatched_replies += other.unmatched_replies;
         self.values_foreign += other.values_foreign;
         self.verification.merge(&other.verification);
         self.windows.merge(&other.windows);
         self.datagrams.merge(&other.datagrams);
-        self.renewals.merge(&other.renewals);
+        self.recache.merge(&other.recache);
         self.stamps.merge(&other.stamps);
         self.redirections.merge(&other.redirections);
         self.samples_kept += other.samples_kept;
         self.samples_overflow += other.samples_overflow;
-        self.presence.merge(&other.presence);
+        self.occupancy.merge(&other.occupancy);
         self.error_replies.merge(&other.error_replies);
         if self.first_error.is_none() {
             self.first_error.clone_from(&other.first_error);
         }
-        self.first_garbage = FirstGarbage::earliest(self.first_garbage.take(), other.first_garbage.clone());
+        self.first_malformed =
+            FirstMalformed::earliest(self.first_malformed.take(), other.first_malformed.clone());
     }
 
     /// What is no more than a number: its key in JSON, the words behind the number in the text (where it is not 0), and the number.
     pub const fn rows(&self) -> [(&'static str, &'static str, u64); 5] {
         [
             ("pushes", "messages pushed by the server", self.pushes),
-            ("stray_replies", "replies that nobody waited for", self.stray_replies),
+            ("unmatched_replies", "replies that nobody waited for", self.unmatched_replies),
             ("connections_abandoned", "connections lost and not begun again", self.connections_abandoned),
             (
                 "replicas_missed",

@@ -34,7 +34,7 @@ pub(crate) fn this_host() -> HostIdentity {
     let system = rustix::system::uname();
     HostIdentity {
         machine: machine(first_line("/etc/machine-id"), &system.nodename().to_string_lossy()),
-        processor: environment::processor().unwrap_or_default(),
+        cpu_model: environment::processor().unwrap_or_default(),
         allowed_cpus: environment::allowed_cpus(),
         kernel: system.release().to_string_lossy().into_owned(),
     }

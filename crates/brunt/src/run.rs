@@ -297,7 +297,7 @@ pub(crate) fn random_seed() -> u64 {
 pub(crate) fn no_valid_reply(summary: &Summary, what: &str) -> String {
     let counts = summary.counts();
     let error = counts.first_error.as_ref().map(|error| (format!("it said: {error}"), error.bytes()));
-    let garbage = counts.first_garbage.as_ref().map(|garbage| {
+    let garbage = counts.first_malformed.as_ref().map(|garbage| {
         (format!("it sent \"{}\": {}", QuotedBytes(garbage.bytes()), garbage.reason), garbage.bytes())
     });
     let server = &summary.record.server;
@@ -321,13 +321,13 @@ fn refused(summary: &Summary) -> Option<String> {
     // Noreply requests have no response, so they count as answered.
     let is_answered =
         |requests: &RequestCounts| requests.completed() + requests.outcome(OutcomeClass::Unacknowledged) > 0;
-    if !summary.phases.iter().any(|phase| is_answered(&phase.book.requests)) {
+    if !summary.phases.iter().any(|phase| is_answered(&phase.counts.requests)) {
         return Some("at all".to_owned());
     }
     let is_refused = |op: &OpId| {
         let mut requests = RequestCounts::default();
         let entries = summary.phases.iter().flat_map(|phase| &phase.ops).filter(|entry| entry.op == *op);
-        entries.for_each(|entry| requests.merge(&entry.book.requests));
+        entries.for_each(|entry| requests.merge(&entry.counts.requests));
         requests.ended() > 0 && requests.ended() == requests.outcome(OutcomeClass::Error)
     };
     let plan = &summary.record.plan;

@@ -428,7 +428,7 @@ mod tests {
                     let entries = period.recorded.books().entries();
                     entries
                         .filter(|entry| entry.phase == Phase::Measure)
-                        .for_each(|entry| self.books.merge(&entry.book));
+                        .for_each(|entry| self.books.merge(&entry.counts));
                     let rows = period.recorded.rows();
                     rows.for_each(|(.., row)| self.response.merge(&row.latencies.response));
                     return;

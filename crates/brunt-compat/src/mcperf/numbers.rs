@@ -185,9 +185,9 @@ impl Numbers {
             ..Self::default()
         };
         for entry in summary.phases.iter().flat_map(|phase| &phase.ops) {
-            numbers.requests += entry.book.requests.sent;
+            numbers.requests += entry.counts.requests.sent;
             for kind in ReplyKind::ALL.into_iter().filter(|kind| *kind != ReplyKind::None) {
-                let count = entry.book.requests.reply(kind);
+                let count = entry.counts.requests.reply(kind);
                 numbers.responses += count;
                 numbers.replies[kind as usize] += count;
                 if kind == ReplyKind::NotFound && matches!(entry.op.kind(), OpKind::Get | OpKind::Gets) {
@@ -216,8 +216,8 @@ fn errors(summary: &Summary) -> Errors {
             FaultKind::NoFile => &mut errors.ftab_full,
             FaultKind::NoPort => &mut errors.addrunavail,
             FaultKind::ClosedByPeer
-            | FaultKind::Garbage
-            | FaultKind::TurnedAway
+            | FaultKind::Malformed
+            | FaultKind::SetupRejected
             | FaultKind::TlsFailed
             | FaultKind::Other(_) => &mut errors.other,
         };

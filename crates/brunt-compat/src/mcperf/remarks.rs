@@ -53,7 +53,7 @@ fn faults(summary: &Summary) -> Vec<String> {
     let mut remarks = Vec::new();
     for (kind, why) in [
         (FaultKind::ClosedByPeer, "closed by the server in good order"),
-        (FaultKind::Garbage, "ended for bytes that are no reply"),
+        (FaultKind::Malformed, "ended for bytes that are no reply"),
     ] {
         let count = count(kind);
         if count > 0 {

@@ -22,8 +22,8 @@ pub fn of(summary: &Summary, invocation: &Invocation) -> Counters {
             counters.window_bytes += phase.bytes.tx + phase.bytes.rx;
         }
         for entry in &phase.ops {
-            let (requests, keys) = (&entry.book.requests, &entry.book.keys);
-            let commands = if entry.op.kind() == OpKind::Mget { keys.asked } else { requests.sent };
+            let (requests, keys) = (&entry.counts.requests, &entry.counts.keys);
+            let commands = if entry.op.kind() == OpKind::Mget { keys.requested } else { requests.sent };
             counters.get_misses += keys.miss;
             if GETS.contains(&entry.op.kind()) {
                 counters.cmd_get += commands;
@@ -71,7 +71,7 @@ pub fn remarks(summary: &Summary) -> Vec<String> {
     // A value that came behind the end of its reply is a datagram of no use.
     let is_multiget = |entry: &&CountEntry| entry.op.kind() == OpKind::Mget;
     let multigets = summary.phases.iter().flat_map(|phase| &phase.ops).filter(is_multiget);
-    let misses: u64 = multigets.map(|entry| entry.book.keys.miss).sum();
+    let misses: u64 = multigets.map(|entry| entry.counts.keys.miss).sum();
     let behind = misses.min(counts.datagrams.duplicate + counts.datagrams.late);
     if behind > 0 {
         remarks.push(format!(

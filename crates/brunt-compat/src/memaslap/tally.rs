@@ -113,10 +113,10 @@ impl Tallies {
         }
         for entry in recorded.books().entries().filter(|entry| entry.phase == Phase::Measure) {
             let tally = tallies.of_kind(entry.op.kind());
-            let book = &entry.book;
+            let book = &entry.counts;
             tally.misses += book.requests.outcome(OutcomeClass::Miss);
             tally.objects +=
-                if GETS.contains(&entry.op.kind()) { book.keys.asked } else { book.requests.completed() };
+                if GETS.contains(&entry.op.kind()) { book.keys.requested } else { book.requests.completed() };
         }
         tallies
     }

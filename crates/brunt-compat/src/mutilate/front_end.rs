@@ -446,7 +446,7 @@ fn cut_short(summary: &Summary) -> Option<RunFailure> {
 
 /// Of a run without any valid reply: what there was instead.
 fn no_reply(summary: &Summary) -> RunFailure {
-    let said = match (&summary.counts().first_error, &summary.counts().first_garbage) {
+    let said = match (&summary.counts().first_error, &summary.counts().first_malformed) {
         (Some(text), _) => format!("; it said: {text}"),
         (None, Some(garbage)) => format!("; of what came: {}", garbage.reason),
         (None, None) => String::new(),

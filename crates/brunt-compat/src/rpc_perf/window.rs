@@ -100,7 +100,7 @@ impl Window {
     fn add_requests(&mut self, recorded: &IntervalStore, retrieves: &[bool]) -> u64 {
         let mut timeouts = 0;
         for entry in recorded.books().entries() {
-            let book = &entry.book.requests;
+            let book = &entry.counts.requests;
             let failed = [OutcomeClass::Error, OutcomeClass::Mismatch, OutcomeClass::Lost]
                 .map(|class| book.outcome(class));
             let timed_out = book.outcome(OutcomeClass::Timeout);

@@ -8,7 +8,7 @@ use crate::run_error::RunError;
 use crate::transport::endpoint::Endpoint;
 use crate::worker::WorkerEnd;
 use brunt_plan::plan::Plan;
-use brunt_stats::fault::{Fault, FaultKind, FirstError, FirstGarbage};
+use brunt_stats::fault::{Fault, FaultKind, FirstError, FirstMalformed};
 use brunt_stats::store::IntervalStore;
 use std::io;
 
@@ -55,7 +55,7 @@ fn first_reason(ends: &[WorkerEnd], faults: &[Fault]) -> String {
     if let Some(text) = ends.iter().find_map(|end| end.counts.first_error.as_ref()) {
         return format!("first error \"{text}\"");
     }
-    if let Some(garbage) = ends.iter().find_map(|end| end.counts.first_garbage.as_ref()) {
+    if let Some(garbage) = ends.iter().find_map(|end| end.counts.first_malformed.as_ref()) {
         return describe_malformed(garbage);
     }
     let rows: Vec<String> =
@@ -66,8 +66,8 @@ fn first_reason(ends: &[WorkerEnd], faults: &[Fault]) -> String {
 /// A hint from the first error or the first malformed bytes.
 fn first_hint(plan: &Plan, ends: &[WorkerEnd]) -> String {
     let error = ends.iter().find_map(|end| end.counts.first_error.as_ref());
-    let garbage = ends.iter().find_map(|end| end.counts.first_garbage.as_ref());
-    let said = error.map(FirstError::bytes).or(garbage.map(FirstGarbage::bytes));
+    let garbage = ends.iter().find_map(|end| end.counts.first_malformed.as_ref());
+    let said = error.map(FirstError::bytes).or(garbage.map(FirstMalformed::bytes));
     said.map(|said| hint(plan, said)).unwrap_or_default()
 }
 

@@ -80,7 +80,7 @@ pub fn run_in_virtual_time(plan: &Plan, interface: Interface) -> InProcessRun {
             start: &CommonStart::of(1),
         };
         let WorkerResult { store, intervals, calls, .. } = run_worker(&blueprint, part, io);
-        whole.is_balanced &= store.books().entries().all(|entry| entry.book.adds_up());
+        whole.is_balanced &= store.books().entries().all(|entry| entry.counts.adds_up());
         whole.measured.merge(&measured(&store));
         whole.intervals += intervals;
         whole.calls = whole.calls.and(&calls);
@@ -241,7 +241,7 @@ fn run_worker_with<C: Codec>(
 fn measured(store: &IntervalStore) -> OpCounts {
     let mut measured = OpCounts::default();
     let in_measure = store.books().entries().filter(|entry| entry.phase == Phase::Measure);
-    in_measure.for_each(|entry| measured.merge(&entry.book));
+    in_measure.for_each(|entry| measured.merge(&entry.counts));
     measured
 }
 

@@ -72,7 +72,7 @@ fn a_closed_loop_goes_on_beside_a_server_that_is_gone() {
         let expected = slots * 18;
         assert!(requests.unsent.abs_diff(expected) <= slots, "{requests:?}, expected {expected}");
         let (failed, longest_ns) = failures(&outcome);
-        assert_eq!((failed, requests.given_up), (requests.unsent + requests.failed(), requests.unsent));
+        assert_eq!((failed, requests.abandoned), (requests.unsent + requests.failed(), requests.unsent));
         // A time-out after it was picked, or after the end of the server where it waited for its turn already.
         assert!((500 * MS..502 * MS).contains(&longest_ns), "{longest_ns}");
         // For each that waits as many are answered as there are keys elsewhere for one there.
@@ -123,8 +123,8 @@ fn every_slot_is_there_when_the_server_is_back() {
         let before = answered(&outcome, 500 * MS, 400 * MS);
         let after = answered(&outcome, 4_500 * MS, 400 * MS);
         assert!(before > 500 && after.abs_diff(before) <= before / 20, "{toml}: {before}, then {after}");
-        let in_vain = requests.given_up + requests.failed();
-        assert!(in_vain > 48 && requests.given_up == requests.unsent, "{toml}: {requests:?}");
+        let in_vain = requests.abandoned + requests.failed();
+        assert!(in_vain > 48 && requests.abandoned == requests.unsent, "{toml}: {requests:?}");
         assert_eq!(requests.in_flight, 0, "{toml}");
         assert_eq!(outcome.allocations, 0, "{toml}");
     }
@@ -166,7 +166,7 @@ fn slow_servers_are_not_down() {
         );
         check_books(&outcome);
         let requests = outcome.book(Phase::Measure).requests;
-        assert_eq!((requests.given_up, requests.failed()), (0, 0), "{requests:?}");
+        assert_eq!((requests.abandoned, requests.failed()), (0, 0), "{requests:?}");
         assert!(noreply || requests.unsent > 2_000, "{requests:?}");
     }
 }
@@ -191,7 +191,7 @@ fn a_multi_get_fails_with_its_part() {
         let first = (0..).find(|nth| keys_there(*nth) > 0).unwrap();
         let after = |keys: usize| (first + 101..400).filter(|nth| keys_there(*nth) == keys).count() as u64;
         let lost = requests.outcome(OutcomeClass::Lost);
-        assert_eq!((lost, requests.given_up, requests.unsent), (after(1), after(2), after(2)));
+        assert_eq!((lost, requests.abandoned, requests.unsent), (after(1), after(2), after(2)));
         assert!(after(1) > 50 && after(2) > 20);
         assert_eq!((requests.in_flight, requests.completed() + lost + requests.unsent), (0, 400));
         for sample in &outcome.samples {
@@ -224,8 +224,8 @@ fn requests_behind_a_frozen_server_are_abandoned() {
         );
         check_books(&outcome);
         let requests = outcome.book(Phase::Measure).requests;
-        assert!(requests.outcome(OutcomeClass::Timeout) > 12 && requests.given_up > 12, "{requests:?}");
-        assert_eq!((requests.unsent, requests.in_flight), (requests.given_up, 0), "{load} {mix}");
+        assert!(requests.outcome(OutcomeClass::Timeout) > 12 && requests.abandoned > 12, "{requests:?}");
+        assert_eq!((requests.unsent, requests.in_flight), (requests.abandoned, 0), "{load} {mix}");
         // It waited for a time-out at the most before it was sent, and then for its own.
         let (_, longest_ns) = failures(&outcome);
         assert!((500 * MS..=1_000 * MS + MS).contains(&longest_ns), "{load} {mix}: {longest_ns}");
@@ -252,7 +252,7 @@ fn full_queues_hold_up_no_other_server() {
         );
         check_books(&outcome);
         let requests = outcome.book(Phase::Measure).requests;
-        assert_eq!(requests.given_up, requests.unsent);
+        assert_eq!(requests.abandoned, requests.unsent);
         assert!(requests.unsent > 50_000, "{requests:?}");
         // Three routes share the room for 131 072.
         let (_, longest_ns) = failures(&outcome);
@@ -361,13 +361,13 @@ fn slots_of_a_connection_that_never_comes_back_go_on() {
         // An attempt that hangs is known to have failed a time-out later.
         let late = if trouble == ConnectTrouble::Silence { 2 * depth } else { 0 };
         assert!(
-            (expected - late..=expected).contains(&requests.given_up),
+            (expected - late..=expected).contains(&requests.abandoned),
             "{requests:?}: {expected} are given up"
         );
-        assert_eq!((requests.unsent, requests.in_flight), (requests.given_up, 0), "{requests:?}");
+        assert_eq!((requests.unsent, requests.in_flight), (requests.abandoned, 0), "{requests:?}");
         assert_eq!(servers(&outcome)[0].unsent, requests.unsent);
         let (failed, longest_ns) = failures(&outcome);
-        assert_eq!(failed, requests.given_up + requests.failed());
+        assert_eq!(failed, requests.abandoned + requests.failed());
         assert!(
             longest_ns / MS == 500 || late > 0 && longest_ns <= 1_500 * MS,
             "{depth} {refill} {trouble:?}: {longest_ns}"

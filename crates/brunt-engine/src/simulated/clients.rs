@@ -72,7 +72,7 @@ fn every_wrong_value_is_found() {
             check_books(&outcome);
             let wrong = outcome.counters[0].faults_wrong;
             assert!(wrong > 50, "{wrong}");
-            let gets = outcome.measured(OpKind::Get).keys.asked;
+            let gets = outcome.measured(OpKind::Get).keys.requested;
             let expected = WindowCounts { verify_failed: wrong, ..windows(&outcome) };
             assert_eq!(
                 (windows(&outcome), outcome.count(OutcomeClass::Mismatch)),
@@ -260,7 +260,7 @@ fn the_number_of_requests_is_that_of_keys() {
         let outcome = simulate_plan(plan.clone(), options());
         check_books(&outcome);
         let (keys, sets) = (outcome.measured(OpKind::Mget).keys, outcome.measured(OpKind::Set).requests);
-        assert_eq!(keys.asked + sets.scheduled, requests);
+        assert_eq!(keys.requested + sets.scheduled, requests);
         assert_eq!((keys.miss, outcome.end.counts.verification.checked), (0, keys.hit));
         assert_eq!((windows(&outcome).verify_failed, windows(&outcome).verify_misses), (0, 0));
         let verdict = Summary::build(outcome.record(plan)).verdict;

@@ -314,11 +314,11 @@ fn run(toml: &str, script: Script) -> Ended {
     kept.keep(&end.last.set.take_interval(0, end.last.start_ns, end.last.end_ns));
     let (mut book, mut by_op) = (OpCounts::default(), BTreeMap::new());
     for entry in kept.store.books().entries() {
-        assert!(entry.book.adds_up(), "{entry:?}");
+        assert!(entry.counts.adds_up(), "{entry:?}");
         // What follows a miss at the end of the window is due behind it.
         assert!(matches!(entry.phase, Phase::Measure | Phase::Drain), "{entry:?}");
-        book.merge(&entry.book);
-        by_op.entry((entry.class, entry.op)).or_insert((0, 0)).0 += entry.book.requests.sent;
+        book.merge(&entry.counts);
+        by_op.entry((entry.class, entry.op)).or_insert((0, 0)).0 += entry.counts.requests.sent;
     }
     for (class, op, row) in kept.store.rows() {
         by_op.entry((class, op)).or_insert((0, 0)).1 += row.latencies.response.count();
@@ -546,7 +546,7 @@ fn multi_gets_are_split_by_slot() {
         let ended = run(&toml, script);
         let requests = &ended.book.requests;
         assert_eq!((requests.sent, requests.completed(), ended.samples.len()), (400, 400, 400), "{toml}");
-        assert_eq!((ended.book.keys.asked, ended.book.keys.miss), (2_800, 2_800), "{toml}");
+        assert_eq!((ended.book.keys.requested, ended.book.keys.miss), (2_800, 2_800), "{toml}");
         let [moved, ask, again] = ended.hops();
         assert!(moved > 0 && ask > 400 && again == 0, "{toml}: {moved} {ask}");
         assert_eq!(ended.heard("MGET"), requests.wire_requests, "{toml}");
@@ -627,14 +627,14 @@ fn requests_for_a_node_that_is_down_are_abandoned() {
         let ended = run(&format!("{load}\ndepth = {depth}\n{toml}"), script);
         let requests = &ended.book.requests;
         let [a, b, c] = ended.servers[..] else { panic!() };
-        assert_eq!((a.given_up, c.given_up, c.failed, b.answered), (0, 0, 0, 0), "{load}");
-        assert_eq!(b.given_up, requests.given_up, "{load}: {b:?}");
+        assert_eq!((a.abandoned, c.abandoned, c.failed, b.answered), (0, 0, 0, 0), "{load}");
+        assert_eq!(b.abandoned, requests.abandoned, "{load}: {b:?}");
         assert_eq!(requests.in_flight, 0, "{load}: {requests:?}");
         // Those of the node's own keys were never sent; those that came from elsewhere were, and are lost.
-        let sent_on = b.unsent - b.given_up;
+        let sent_on = b.unsent - b.abandoned;
         let lost = requests.outcome(OutcomeClass::Lost) + requests.outcome(OutcomeClass::Timeout);
-        assert!(sent_on > 10 && b.given_up > 10, "{load}: {b:?}");
-        assert_eq!(requests.unsent, requests.given_up, "{load}: {requests:?}");
+        assert!(sent_on > 10 && b.abandoned > 10, "{load}: {b:?}");
+        assert_eq!(requests.unsent, requests.abandoned, "{load}: {requests:?}");
         assert_eq!(lost, sent_on + b.failed, "{load}: {requests:?}");
     }
 }

@@ -24,7 +24,7 @@ fn lossy(protocol: Protocol, toml: &str, core: CoreOptions, latency_ns: u64) -> 
     assert_eq!(outcome.allocations, 0, "{protocol} {toml}");
     let connections = outcome.connections();
     assert_eq!((connections.established, connections.lost), (4, 0), "a datagram takes no connection with it");
-    assert_eq!((outcome.end.counts.stray_replies, outcome.store.faults().total()), (0, 0));
+    assert_eq!((outcome.end.counts.unmatched_replies, outcome.store.faults().total()), (0, 0));
     outcome
 }
 
@@ -152,7 +152,7 @@ fn duplicate_datagrams_are_counted_and_harmless() {
                 let requests = outcome.book(Phase::Measure).requests;
                 assert_eq!(requests.completed(), 1_000, "{protocol} {division} {mix} {requests:?}");
                 let keys = outcome.book(Phase::Measure).keys;
-                assert_eq!((keys.hit, keys.miss), (keys.asked, 0), "{protocol} {division} {mix}");
+                assert_eq!((keys.hit, keys.miss), (keys.requested, 0), "{protocol} {division} {mix}");
                 let duplicate = outcome.counters[0].datagrams_duplicated;
                 assert!(duplicate >= 333);
                 let expected =
@@ -174,7 +174,7 @@ fn reordered_datagrams_are_put_in_order() {
             let requests = outcome.book(Phase::Measure).requests;
             assert_eq!(requests.outcome(OutcomeClass::Hit), 1_000, "{protocol} {swap} {requests:?}");
             let keys = outcome.book(Phase::Measure).keys;
-            assert_eq!((keys.asked, keys.hit), (12_000, 12_000));
+            assert_eq!((keys.requested, keys.hit), (12_000, 12_000));
             assert!(outcome.counters[0].datagrams_swapped > 1_000);
             let Counters { datagrams_duplicated: duplicate, datagrams_swapped: swapped, .. } =
                 outcome.counters[0];
@@ -198,7 +198,7 @@ fn trains_may_change_places() {
         CoreOptions { datagram_faults: faults(0, 0, 1), division: Division::Key, ..CoreOptions::default() };
     let outcome = lossy(Protocol::MemcachedText, "mix = 'mget=1'\nmultiget = 5\nverify = 1", core, 50 * US);
     let book = outcome.book(Phase::Measure);
-    assert_eq!((book.requests.completed(), book.keys.asked), (1_000, 5_000));
+    assert_eq!((book.requests.completed(), book.keys.requested), (1_000, 5_000));
     assert_eq!(book.keys.hit + book.keys.miss, 5_000);
     // What came behind the end has found the request answered.
     let duplicate = book.keys.miss;
@@ -292,7 +292,7 @@ fn malformed_datagrams_are_counted_and_skipped() {
             check_books(&outcome);
             assert_eq!(outcome.count(OutcomeClass::Timeout), 1_000, "{protocol}");
             let counts = counts(&outcome);
-            assert_eq!(counts.malformed + counts.stray + counts.late, 1_000, "{protocol} {counts:?}");
+            assert_eq!(counts.malformed + counts.unmatched + counts.late, 1_000, "{protocol} {counts:?}");
             assert_eq!(outcome.connections().lost, 0);
         }
     }

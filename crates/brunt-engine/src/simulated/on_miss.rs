@@ -48,7 +48,7 @@ fn the_missing_keys_of_a_multi_get_are_stored() {
         [miss, fill, fill, fill, fill, miss, fill, fill, fill, fill, hit, fill, fill, hit, hit, hit]
     );
     let book = outcome.measured(OpKind::Mget);
-    assert_eq!((book.keys.asked, book.keys.hit, book.keys.miss), (24, 14, 10));
+    assert_eq!((book.keys.requested, book.keys.hit, book.keys.miss), (24, 14, 10));
     let fills = outcome.measured(OpKind::Set).requests;
     assert_eq!((fills.scheduled, fills.followup, fills.offered()), (10, 10, 0));
     // All stores of a multi-get go out at once, and the next one is due when the last of them is done.

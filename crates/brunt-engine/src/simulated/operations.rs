@@ -110,7 +110,7 @@ fn check_counters(outcome: &Outcome, mix: &str) {
     let keys = outcome.sum(|_, _| true).keys;
     let stores = [OpKind::Set, OpKind::Add, OpKind::Replace, OpKind::Append, OpKind::Prepend, OpKind::Cas];
     let booked = [
-        keys.asked,
+        keys.requested,
         keys.hit,
         keys.miss,
         stores.iter().map(|kind| of(*kind).sent).sum(),
@@ -287,8 +287,8 @@ fn values_that_were_not_stored_are_mismatches() {
         check_books(&outcome);
         assert_eq!(outcome.count(class), 100, "{what}: {:?}", outcome.book(Phase::Measure));
         let keys = outcome.book(Phase::Measure).keys;
-        assert_eq!(keys.failed, if class == Hit { 0 } else { keys.asked }, "{what}");
-        let garbage = outcome.store.faults().rows().iter().filter(|row| row.kind == FaultKind::Garbage);
+        assert_eq!(keys.failed, if class == Hit { 0 } else { keys.requested }, "{what}");
+        let garbage = outcome.store.faults().rows().iter().filter(|row| row.kind == FaultKind::Malformed);
         assert_eq!(garbage.map(|row| row.count).sum::<u64>(), if class == Error { 100 } else { 0 }, "{what}");
     }
 }
@@ -320,7 +320,7 @@ fn values_that_grow_are_known_by_their_heads() {
     );
     check_books(&outcome);
     let book = outcome.book(Phase::Measure);
-    assert_eq!((book.requests.completed(), book.keys.hit), (2_000, book.keys.asked));
+    assert_eq!((book.requests.completed(), book.keys.hit), (2_000, book.keys.requested));
 }
 
 /// What the server does wrong to every so many requests: every value of them is wrong, and every key of them failed.
@@ -341,7 +341,7 @@ fn wrong_values_fail_all_keys_of_their_request() {
     check_books(&outcome);
     let book = outcome.measured(OpKind::Mget);
     assert_eq!((outcome.count(OutcomeClass::Mismatch), outcome.count(OutcomeClass::Hit)), (100, 900));
-    assert_eq!((book.keys.asked, book.keys.hit, book.keys.failed), (7_000, 6_300, 700));
+    assert_eq!((book.keys.requested, book.keys.hit, book.keys.failed), (7_000, 6_300, 700));
 }
 
 /// A connection that is closed in the middle of a value takes along what is behind it, and the next one is as good as new.

@@ -260,8 +260,8 @@ fn attempts_that_hang_are_given_up() {
     check_books(&outcome);
     let requests = outcome.book(Phase::Measure).requests;
     // A second without a connection, half of it longer than the time-out.
-    assert_eq!((requests.unsent, requests.completed() + requests.given_up), (requests.given_up, 10_000));
-    assert!((450..=550).contains(&requests.given_up), "{requests:?}");
+    assert_eq!((requests.unsent, requests.completed() + requests.abandoned), (requests.abandoned, 10_000));
+    assert!((450..=550).contains(&requests.abandoned), "{requests:?}");
     let timed_out = outcome.store.faults().rows().iter().filter(|row| row.kind == FaultKind::TimedOut);
     assert_eq!(timed_out.map(|row| row.count).sum::<u64>(), 300);
 }

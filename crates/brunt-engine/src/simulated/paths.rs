@@ -41,10 +41,10 @@ fn changes_go_to_every_replica_and_gets_to_one() {
         assert_eq!((sets.completed(), sets.wire_requests), (sets.scheduled, 2 * sets.scheduled), "{load}");
         assert_eq!(sum(&outcome, |counters| counters.cmd_set), 2 * (300 + sets.scheduled), "{load}");
         let keys = outcome.book(Phase::Measure).keys;
-        assert_eq!((keys.hit, keys.miss), (keys.asked, 0), "{load}");
-        assert_eq!(sum(&outcome, |counters| counters.cmd_get), keys.asked, "{load}");
+        assert_eq!((keys.hit, keys.miss), (keys.requested, 0), "{load}");
+        assert_eq!(sum(&outcome, |counters| counters.cmd_get), keys.requested, "{load}");
         // In turn: no server is asked for much less than a third.
-        assert!(outcome.counters.iter().all(|counters| counters.cmd_get > keys.asked / 4), "{load}");
+        assert!(outcome.counters.iter().all(|counters| counters.cmd_get > keys.requested / 4), "{load}");
     }
 }
 
@@ -101,7 +101,7 @@ fn gets_take_turns_over_the_others() {
             let outcome = simulate(&toml, world(served(10), served(20)));
             check_books(&outcome);
             let homes = homes("modulo", 300);
-            let asked = outcome.book(Phase::Measure).keys.asked;
+            let asked = outcome.book(Phase::Measure).keys.requested;
             assert_eq!(outcome.book(Phase::Measure).keys.hit, asked, "{replicas} {mix} {load}");
             for (server, counters) in outcome.counters.iter().enumerate() {
                 let of_home = |behind: usize| {
@@ -224,9 +224,9 @@ fn kinds_of_operations_have_servers_of_their_own() {
         let outcome = simulate(&toml, world(served(10), served(20)));
         check_books(&outcome);
         let keys = outcome.book(Phase::Measure).keys;
-        assert_eq!((keys.hit, keys.miss), (0, keys.asked), "{load} {batch}");
+        assert_eq!((keys.hit, keys.miss), (0, keys.requested), "{load} {batch}");
         let [one, two, three] = &outcome.counters[..] else { panic!("three servers") };
-        assert_eq!((one.cmd_get, two.cmd_get, three.cmd_get), (0, 0, keys.asked), "{load} {batch}");
+        assert_eq!((one.cmd_get, two.cmd_get, three.cmd_get), (0, 0, keys.requested), "{load} {batch}");
         let sets = outcome.sum(|_, kind| kind == OpKind::Set).requests;
         assert_eq!((one.cmd_set + two.cmd_set, three.cmd_set), (sets.completed(), 0), "{load} {batch}");
         assert_eq!(

@@ -45,9 +45,9 @@ fn keys_live_where_the_placement_says() {
             assert_eq!(outcome.items, expected, "{placement}");
             assert!(expected.iter().all(|keys| *keys > 100), "{placement}: {expected:?}");
             let keys = outcome.book(Phase::Measure).keys;
-            assert_eq!((keys.hit, keys.miss, keys.failed), (keys.asked, 0, 0), "{placement}");
+            assert_eq!((keys.hit, keys.miss, keys.failed), (keys.requested, 0, 0), "{placement}");
             let asked: u64 = outcome.counters.iter().map(|counters| counters.cmd_get).sum();
-            assert_eq!(asked, keys.asked);
+            assert_eq!(asked, keys.requested);
         }
     }
 }
@@ -91,7 +91,7 @@ fn by_thread_a_worker_has_one_server() {
         let keys = outcome.book(Phase::Measure).keys;
         assert_eq!(
             (outcome.items[..].to_vec(), keys.miss, keys.hit),
-            (vec![100, 0, 0], 0, keys.asked),
+            (vec![100, 0, 0], 0, keys.requested),
             "{load}"
         );
         let calls = outcome.counters.iter().map(|counters| counters.cmd_get + counters.cmd_set);
@@ -173,7 +173,7 @@ fn a_multi_get_over_servers_is_one_sample() {
     let book = outcome.book(Phase::Measure);
     assert_eq!((book.requests.scheduled, book.requests.sent, book.requests.completed()), (400, 400, 400));
     assert_eq!(book.requests.wire_requests, parts_in_all);
-    assert_eq!((book.keys.asked, book.keys.hit), (1_600, 1_600));
+    assert_eq!((book.keys.requested, book.keys.hit), (1_600, 1_600));
     assert!(parts_in_all > 600, "most have several parts: {parts_in_all} of 400");
 }
 
@@ -235,7 +235,7 @@ fn closed_loops_wait_for_all_parts() {
         check_books(&outcome);
         let book = outcome.book(Phase::Measure);
         assert_eq!((book.requests.scheduled, book.requests.completed()), (3_000, 3_000));
-        assert_eq!(book.keys.hit, book.keys.asked);
+        assert_eq!(book.keys.hit, book.keys.requested);
         // Never more at a time than there are slots.
         let mut ends: Vec<u64> = outcome.samples.iter().map(|sample| sample.times.done_ns).collect();
         ends.sort_unstable();

@@ -232,15 +232,15 @@ pub(super) fn run_with<C: Codec>(
     }
     let mut end = worker.end();
     kept.keep(&end.last.set.take_interval(0, end.last.start_ns, end.last.end_ns));
-    assert!(kept.store.books().entries().all(|entry| entry.book.adds_up()));
+    assert!(kept.store.books().entries().all(|entry| entry.counts.adds_up()));
     let measured = kept.store.books().entries().filter(|entry| entry.phase == Phase::Measure);
     let mut book = OpCounts::default();
-    measured.for_each(|entry| book.merge(&entry.book));
+    measured.for_each(|entry| book.merge(&entry.counts));
     let mut samples = end.samples.clone();
     samples.sort_by_key(|sample| sample.times.intended_ns);
     let lost = kept.store.connections().iter().map(|counts| counts.lost).sum();
     assert_eq!(kept.store.faults().total(), lost, "nothing but a lost connection is a fault");
-    Ended { samples, requests: book.requests, strays: end.counts.stray_replies, lost, end }
+    Ended { samples, requests: book.requests, strays: end.counts.unmatched_replies, lost, end }
 }
 
 /// A thousand requests, one each millisecond, as many out as want to be.

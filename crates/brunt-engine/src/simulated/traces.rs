@@ -89,7 +89,7 @@ fn every_line_counts_once() {
             "{more}"
         );
         assert_eq!(
-            (book.keys.asked, outcome.measured(OpKind::Set).requests.offered()),
+            (book.keys.requested, outcome.measured(OpKind::Set).requests.offered()),
             (2_000, 1_000),
             "{more}"
         );

@@ -55,7 +55,7 @@ fn a_server_that_is_warm_is_measured_after_a_second() {
             assert_eq!(window.end_ns - window.measure_ns, 2 * SECOND);
         }
         // Both ways of counting what is in the system cover the same window.
-        let presence = outcome.end.counts.presence;
+        let presence = outcome.end.counts.occupancy;
         assert!(presence.integral.abs_diff(presence.sum) <= presence.sum / 1_000, "{presence:?}");
     }
 }
@@ -95,7 +95,7 @@ fn a_cache_that_fills_is_waited_for() {
     assert_eq!(outcome.warmup_end, Some(WarmupEnd::Level));
     assert!((3.0..20.0).contains(&seconds), "{seconds}");
     let book = outcome.measured(OpKind::Get);
-    let missed = book.keys.miss as f64 / book.keys.asked as f64;
+    let missed = book.keys.miss as f64 / book.keys.requested as f64;
     assert!(missed < 2.0 * (-seconds / 2.0).exp() + 0.01, "{missed} after {seconds} s");
 }
 

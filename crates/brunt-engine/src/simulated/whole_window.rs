@@ -106,7 +106,7 @@ fn check_whole(trouble: Trouble, at_ns: u64) -> bool {
     let (plan, outcome) = trouble.run(at_ns);
     check_books(&outcome);
     let requests = outcome.book(Phase::Measure).requests;
-    assert_eq!((requests.given_up, requests.unsent), (0, 0), "{what}");
+    assert_eq!((requests.abandoned, requests.unsent), (0, 0), "{what}");
     let objectives = ["max < 100ms", "p99 < 100ms"].map(|text| text.parse().unwrap());
     let summary = Summary::build(outcome.record(plan)).with_assertions(&objectives);
     let of = |chosen: &dyn Fn(&Sample) -> bool| {

@@ -13,7 +13,7 @@ use brunt_plan::phase::Phase;
 use brunt_plan::plan::MeterKind;
 use brunt_proto::resp::error::ErrorPrefix;
 use brunt_proto::{DiscardReason, Recache};
-use brunt_stats::fault::{FirstError, FirstGarbage};
+use brunt_stats::fault::{FirstError, FirstMalformed};
 use brunt_stats::occupancy::Occupancy;
 use brunt_stats::recorder::{Layout, RecorderSet, RowHandle};
 use brunt_stats::sample::{Sample, Times};
@@ -174,7 +174,7 @@ impl Recording {
         *match reason {
             DiscardReason::Late => &mut counts.late,
             DiscardReason::Duplicate => &mut counts.duplicate,
-            DiscardReason::Stray => &mut counts.stray,
+            DiscardReason::Stray => &mut counts.unmatched,
             DiscardReason::Disordered => &mut counts.disordered,
             DiscardReason::Malformed => &mut counts.malformed,
         } += 1;
@@ -197,7 +197,7 @@ impl Recording {
 
     /// Counts a recache mark of a value.
     pub(crate) fn note_recache(&mut self, recache: Recache) {
-        let counts = &mut self.counts.renewals;
+        let counts = &mut self.counts.recache;
         counts.won += u64::from(recache.won);
         counts.stale += u64::from(recache.stale);
         counts.taken += u64::from(recache.taken);
@@ -270,7 +270,7 @@ impl Recording {
 
     /// Keeps the first malformed bytes.
     pub(crate) fn note_garbage(&mut self, bytes: &[u8], at_ns: u64, reason: &'static str) {
-        self.counts.first_garbage.get_or_insert_with(|| FirstGarbage::new(at_ns, 0, reason, bytes));
+        self.counts.first_malformed.get_or_insert_with(|| FirstMalformed::new(at_ns, 0, reason, bytes));
     }
 
     /// Keeps the text of the first error reply.
@@ -295,7 +295,7 @@ impl Recording {
     pub(crate) fn end(mut self, now_ns: u64) -> (Filled, WorkerCounts, Vec<Sample>) {
         let last = Filled { set: self.set, start_ns: self.interval_start_ns, end_ns: now_ns };
         let (samples, overflow) = self.samples.end();
-        self.counts.presence = self.occupancy.total();
+        self.counts.occupancy = self.occupancy.total();
         (self.counts.samples_kept, self.counts.samples_overflow) = (samples.len() as u64, overflow);
         (last, self.counts, samples)
     }

@@ -94,7 +94,7 @@ impl Stamper {
     /// Requests a timestamp of the next send on a connection, which has no other request.
     pub(crate) fn request_stamp(&mut self, connection: u32, stream_end: u64, before_ns: u64) {
         self.pending[connection as usize] = PendingStamp { stream_end, before_ns };
-        self.counts.asked += 1;
+        self.counts.requested += 1;
         self.out += 1;
         self.since = 0;
         self.next_ns = before_ns + EVERY_NS;
@@ -264,7 +264,7 @@ mod tests {
         stamper.end(wall(200_000_000, LEAD + 1_000_000), |spans| found.push(spans));
         assert_eq!(found, [[100, 200, 300]]);
         let counts = stamper.counts();
-        assert_eq!((counts.asked, counts.matched), (3, 1));
+        assert_eq!((counts.requested, counts.matched), (3, 1));
         assert!(counts.adds_up(), "{counts:?}");
     }
 
@@ -298,7 +298,7 @@ mod tests {
         assert!(!stamper.wants(u64::MAX));
         stamper.end(wall(100_000_000, LEAD), |_| {});
         let counts = stamper.counts();
-        assert_eq!((counts.asked, counts.discarded(StampLoss::Unanswered)), (ROOM as u64, 1));
+        assert_eq!((counts.requested, counts.discarded(StampLoss::Unanswered)), (ROOM as u64, 1));
         assert!(counts.adds_up(), "{counts:?}");
     }
 }

@@ -81,7 +81,7 @@ impl<C: Codec> Traffic<C> {
     /// Ends an unmatched reply: a duplicate, a late one, or the error of a write that requested none.
     fn discard_unmatched(&mut self, index: u32, text: &[u8]) {
         self.connections[index as usize].verifier = None;
-        self.recording.counts.stray_replies += 1;
+        self.recording.counts.unmatched_replies += 1;
         if !text.is_empty() {
             self.recording.note_error(text);
         }

@@ -740,7 +740,7 @@ impl<C: Codec> Traffic<C> {
         if id != NO_ENTRY {
             self.finish(index, id, Outcome::without_reply(OutcomeClass::Error), at_ns, at_ns);
         }
-        self.fail_connection(index, at_ns, FaultKind::Garbage, OutcomeClass::Lost);
+        self.fail_connection(index, at_ns, FaultKind::Malformed, OutcomeClass::Lost);
         Err(())
     }
 }

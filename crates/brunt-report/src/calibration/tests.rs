@@ -14,7 +14,7 @@ fn calibration(headroom: Headroom) -> Calibration {
         brunt_version: "0.1.0".to_owned(),
         host: HostIdentity {
             machine: "7d1b6a1c20e5f3aa".to_owned(),
-            processor: "Made-up 9000".to_owned(),
+            cpu_model: "Made-up 9000".to_owned(),
             allowed_cpus: "0-1".to_owned(),
             kernel: "6.1.0".to_owned(),
         },

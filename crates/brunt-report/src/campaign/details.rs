@@ -159,11 +159,11 @@ fn scan_table(out: &mut String, campaign: &Campaign, option: &str, points: &[Sca
     let heading = format!("{first:>width$}");
     let mut table = Table::new(&[&[heading.as_str()], &headings[1..]].concat()).with_words_last();
     for point in points {
-        for (place, index) in point.spoiled.iter().chain(&point.runs).enumerate() {
+        for (place, index) in point.discarded.iter().chain(&point.runs).enumerate() {
             let run = &campaign.runs[*index];
             let setting =
                 if place == 0 { format!("{:>width$}", setting_text(point.setting)) } else { String::new() };
-            let again = if place < point.spoiled.len() { ", made again" } else { "" };
+            let again = if place < point.discarded.len() { ", made again" } else { "" };
             let verdict = limit_text(run) + again;
             let [client, cpu] = client_cells(run);
             let p99 = found_text(run.percentile(Quantile::P99));
@@ -284,23 +284,23 @@ fn scan_finding(out: &mut String, campaign: &Campaign, points: &[ScanPoint], kne
 
 /// The limit of the curve, and what came and went below it.
 fn scan_limit(out: &mut String, campaign: &Campaign, points: &[ScanPoint]) {
-    let spoiled = spoiled_text(&super::limits_passed(&campaign.runs, points), at_text);
+    let discarded = spoiled_text(&super::limits_passed(&campaign.runs, points), at_text);
     let so_far = if campaign.interrupted { " so far" } else { "" };
     match super::limit_met(&campaign.runs, points) {
         Some((point, run)) => {
             let is_lowest = !points.iter().any(|point| point.is_free(&campaign.runs));
             let lowest = if is_lowest { ", the lowest of all" } else { "" };
-            let twice = if point.spoiled.is_empty() { "" } else { ", measured twice" };
+            let twice = if point.discarded.is_empty() { "" } else { ", measured twice" };
             limit(out, &format!("{}{lowest}{twice}", at_text(point.setting)), run);
-            if !spoiled.is_empty() {
-                paragraph::prose(out, "  below", &spoiled);
+            if !discarded.is_empty() {
+                paragraph::prose(out, "  below", &discarded);
             }
         }
-        None if spoiled.is_empty() => {
+        None if discarded.is_empty() => {
             let text = format!("none was met{so_far}: neither the server nor the client was at its end");
             paragraph::prose(out, "limit", &text);
         }
-        None => paragraph::prose(out, "limit", &format!("none at the top{so_far}; {spoiled}")),
+        None => paragraph::prose(out, "limit", &format!("none at the top{so_far}; {discarded}")),
     }
 }
 

@@ -50,7 +50,7 @@ fn measured(index: usize, run: &RunRow) -> Value {
         "repetition": run.repetition,
         "option": run.setting.map(|setting| setting.option()),
         "setting": run.setting.map(|setting| setting.as_f64()),
-        "limit": run.limit.as_ref().map(|limit| json!({ "party": limit.bottleneck.name(), "checks": limit.checks })),
+        "limit": run.limit.as_ref().map(|limit| json!({ "bottleneck": limit.bottleneck.name(), "checks": limit.checks })),
         "end": run.step.as_ref().map(|(end, _)| end.name()),
         "bounded": run.step.as_ref().map(|(_, found)| {
             found.iter().map(|found| found.map(percentile)).collect::<Vec<_>>()
@@ -105,7 +105,7 @@ fn point(point: &ScanPoint) -> Value {
     json!({
         "setting": point.setting.as_f64(),
         "runs": point.runs,
-        "spoiled": point.spoiled,
+        "discarded": point.discarded,
         "p99_ns": point.p99.as_ref().map(spread),
     })
 }
@@ -115,7 +115,7 @@ fn limit(campaign: &Campaign, points: &[ScanPoint]) -> Option<Value> {
     let (point, run) = super::limit_met(&campaign.runs, points)?;
     let limit = run.limit.as_ref()?;
     Some(json!({
-        "party": limit.bottleneck.name(),
+        "bottleneck": limit.bottleneck.name(),
         "checks": limit.checks,
         "setting": point.setting.as_f64(),
     }))

@@ -13,7 +13,7 @@ use brunt_stats::summary::Summary;
 
 pub(super) fn write(out: &mut String, summary: &Summary) {
     let Some(spans) = summary.spans() else { return };
-    if summary.counts().stamps.asked == 0 {
+    if summary.counts().stamps.requested == 0 {
         out.push('\n');
         paragraph::facts(out, "", &["kernel stamps: no request had its connection to itself".to_owned()]);
         return;
@@ -51,8 +51,8 @@ const fn name(kind: MeterKind) -> &'static str {
 
 /// What became of the requests that the kernel was to stamp, and why some do not count.
 fn facts(counts: &StampCounts) -> Vec<String> {
-    let asked = quantity::things(counts.asked, "request");
-    let mut facts = vec![match counts.asked.saturating_sub(counts.matched) {
+    let asked = quantity::things(counts.requested, "request");
+    let mut facts = vec![match counts.requested.saturating_sub(counts.matched) {
         0 => format!("the kernel was to stamp {asked}, and did; none was thrown away"),
         _ if counts.matched == 0 => {
             format!(
@@ -87,7 +87,8 @@ mod tests {
     #[test]
     fn counts_of_discarded_timestamps() {
         let lost = |number: u64| {
-            let mut counts = StampCounts { asked: 1_458, matched: 1_458 - number, ..StampCounts::default() };
+            let mut counts =
+                StampCounts { requested: 1_458, matched: 1_458 - number, ..StampCounts::default() };
             (0..number).for_each(|_| counts.discard(StampLoss::NoReceiveStamp));
             facts(&counts).join(" · ")
         };

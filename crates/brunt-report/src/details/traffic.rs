@@ -45,7 +45,7 @@ fn rates(out: &mut String, rows: &[Row<'_>]) {
         Table::new(&["requests", "offered/s", "sent/s", "completed/s", "completed", "hit", "miss", "failed"]);
     for Row { name, summary } in rows {
         let (rate, book) = (&summary.rate, &summary.requests);
-        let is_retrieval = summary.keys.asked > 0;
+        let is_retrieval = summary.keys.requested > 0;
         let found = |class| if is_retrieval { count(book.outcome(class)) } else { "-".to_owned() };
         table.push(vec![
             name.clone(),
@@ -88,7 +88,7 @@ fn happened(out: &mut String, summary: &Summary) {
 /// Everything in the books of the measured requests that the table has no column for, as far as there was any.
 fn unusual_outcomes(book: &RequestCounts) -> Vec<String> {
     let numbers = [
-        ("refused", book.outcome(OutcomeClass::Refused)),
+        ("rejected", book.outcome(OutcomeClass::Refused)),
         ("errors", book.outcome(OutcomeClass::Error)),
         ("timed out", book.outcome(OutcomeClass::Timeout)),
         ("mismatched", book.outcome(OutcomeClass::Mismatch)),
@@ -96,7 +96,7 @@ fn unusual_outcomes(book: &RequestCounts) -> Vec<String> {
         ("unacknowledged", book.outcome(OutcomeClass::Unacknowledged)),
         ("in flight at the end", book.in_flight),
         ("never sent", book.unsent),
-        ("of these given up", book.given_up),
+        ("of these given up", book.abandoned),
         ("follow-ups", book.followup),
     ];
     let some = numbers.into_iter().filter(|(_, number)| *number > 0);
@@ -105,12 +105,12 @@ fn unusual_outcomes(book: &RequestCounts) -> Vec<String> {
 
 fn keys(out: &mut String, summary: &Summary) {
     let book = &summary.total.keys;
-    if book.asked == 0 {
+    if book.requested == 0 {
         return;
     }
     let mut facts = vec![
-        format!("{} asked for", count(book.asked)),
-        format!("{} hit ({})", count(book.hit), quantity::share(book.hit, book.asked)),
+        format!("{} asked for", count(book.requested)),
+        format!("{} hit ({})", count(book.hit), quantity::share(book.hit, book.requested)),
         format!("{} missed", count(book.miss)),
     ];
     if book.failed > 0 {
@@ -119,7 +119,7 @@ fn keys(out: &mut String, summary: &Summary) {
     if summary.counts().values_foreign > 0 {
         facts.push(format!("{} values not ours, not checked", count(summary.counts().values_foreign)));
     }
-    let RecacheCounts { won, stale, taken } = summary.counts().renewals;
+    let RecacheCounts { won, stale, taken } = summary.counts().recache;
     let marks = [("stale", stale), ("to be renewed by us", won), ("to be renewed by others", taken)];
     let some = marks.into_iter().filter(|(_, times)| *times > 0);
     facts.extend(some.map(|(mark, times)| format!("{} {mark}", count(times))));
@@ -236,14 +236,14 @@ fn remedies(out: &mut String, summary: &Summary) {
 
 /// `None` for a phase that had no length and no op: one that the plan does not have.
 fn phase_row(summary: &Summary, phase: &PhaseSummary) -> Option<Vec<String>> {
-    let book = &phase.book.requests;
+    let book = &phase.counts.requests;
     let duration_ns = phase_duration_ns(summary, phase.phase).filter(|ns| *ns > 0);
     if duration_ns.is_none() && phase.ops.is_empty() {
         return None;
     }
     let mut ops: Vec<String> = Vec::new();
     for entry in &phase.ops {
-        let sent = phase.ops.iter().filter(|held| held.op == entry.op).map(|held| held.book.requests.sent);
+        let sent = phase.ops.iter().filter(|held| held.op == entry.op).map(|held| held.counts.requests.sent);
         let text = format!("{} {}", summary.record.plan.op_name(entry.op), count(sent.sum()));
         if !ops.contains(&text) {
             ops.push(text);
@@ -279,9 +279,9 @@ fn unexpected(out: &mut String, summary: &Summary) {
     if let Some(error) = &summary.counts().first_error {
         paragraph::prose(out, "first error", &quoted(&error.to_string()));
     }
-    if let Some(garbage) = &summary.counts().first_garbage {
+    if let Some(garbage) = &summary.counts().first_malformed {
         let text = format!("\"{}\": {}", QuotedBytes(garbage.bytes()), garbage.reason);
-        paragraph::prose(out, "garbage", &text);
+        paragraph::prose(out, "malformed", &text);
     }
 }
 

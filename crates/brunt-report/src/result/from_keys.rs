@@ -76,14 +76,14 @@ fn verdict(at: &ValueAt<'_>) -> Result<(Status, Vec<String>), String> {
 }
 
 fn row(at: &ValueAt<'_>) -> Result<Row, String> {
-    let given_up = at.get("requests")?.get("given_up")?.count()?;
+    let abandoned = at.get("requests")?.get("abandoned")?.count()?;
     let (requests, keys, latency) = (at.get("requests")?, at.get("keys")?, at.get("latency")?);
     let all_and_least =
         [read_latency(&latency.get("including_failures_ns")?)?, read_latency(&latency.get("least_ns")?)?];
     let failed = requests.get("error")?.count()?
         + requests.get("timeout")?.count()?
         + requests.get("lost")?.count()?
-        + given_up;
+        + abandoned;
     let unsent = requests.get("unsent")?.count()?;
     Ok(Row {
         response: read_latency(&latency.get("response_ns")?)?,
@@ -92,16 +92,16 @@ fn row(at: &ValueAt<'_>) -> Result<Row, String> {
         all_and_least,
         client_error: read_percentiles(&latency.get("client_error_ns")?)?,
         send_lag_max: latency.get("send_lag_ns")?.get("max")?.number_or_null()?,
-        lag_share: latency.value["lag_share"].as_f64().unwrap_or(0.0),
+        lag_fraction: latency.value["lag_fraction"].as_f64().unwrap_or(0.0),
         completed_per_s: at.get("rate")?.get("completed")?.number()?,
-        asked: keys.get("asked")?.count()?,
+        requested: keys.get("requested")?.count()?,
         hit: keys.get("hit")?.count()?,
         scheduled: requests.get("scheduled")?.count()?,
         unsent,
-        judged: requests.get("sent")?.count()? + given_up,
+        judged: requests.get("sent")?.count()? + abandoned,
         failed,
         // What was given up was never sent.
-        unanswered: failed - given_up + unsent + requests.get("in_flight")?.count()?,
+        unanswered: failed - abandoned + unsent + requests.get("in_flight")?.count()?,
     })
 }
 

@@ -91,7 +91,7 @@ fn scan(bottleneck: Bottleneck) -> Campaign {
     let point = |(index, run): (usize, &RunRow)| ScanPoint {
         setting: run.setting.unwrap(),
         runs: vec![index],
-        spoiled: Vec::new(),
+        discarded: Vec::new(),
         p99: Spread::of(&[run.percentiles[1].unwrap().estimate()]),
     };
     let points = runs.iter().enumerate().map(point).collect();
@@ -120,10 +120,10 @@ fn spoiled_scan(is_interrupted: bool) -> Campaign {
     if is_interrupted {
         runs.push(RunRow { interrupted: true, ..steal(at(4e3, 1.5e6)) });
     }
-    let point = |load: f64, spoiled: Vec<usize>, index: usize| ScanPoint {
+    let point = |load: f64, discarded: Vec<usize>, index: usize| ScanPoint {
         setting: rate(load),
         runs: vec![index],
-        spoiled,
+        discarded,
         p99: Spread::of(&[runs[index].percentiles[1].unwrap().estimate()]),
     };
     let mut points =
@@ -153,7 +153,7 @@ fn scan_of_a_client_that_can_nothing() -> Campaign {
     let points = vec![ScanPoint {
         setting: rate(494.0),
         runs: vec![1],
-        spoiled: vec![0],
+        discarded: vec![0],
         p99: Spread::of(&[runs[1].percentiles[1].unwrap().estimate()]),
     }];
     let finding = CampaignResult::Scan {
@@ -262,7 +262,7 @@ fn failed_requests_stand_beside_the_percentiles() {
     let at = |failed: u64| RunRow { failed, ..measured(&summary, Some(rate(1e3)), 1, 1e6) };
     let limited = limited(at(1_200), Bottleneck::Server, "SAT", "the backlog grows");
     let run = |failed: u64| RunRow { step: Some((StepResult::Passed, vec![])), ..at(failed) };
-    let point = |index| ScanPoint { setting: rate(1e3), runs: vec![index], spoiled: vec![], p99: None };
+    let point = |index| ScanPoint { setting: rate(1e3), runs: vec![index], discarded: vec![], p99: None };
     let scan = CampaignResult::Scan {
         option: "rate",
         points: vec![point(0), point(1)],

@@ -168,7 +168,7 @@ fn comparisons_are_reported_again() {
     for (from, to, expected) in [
         ("\"record\"", "\"recorder\"", "c.json: record: missing"),
         ("\"client_cpu_ns\":", "\"client_cpu_ns\":-", "c.json: record: -3200"),
-        ("\"lag_share\":", "\"lag_share\":1e300,\"more\":", "c.json: record: 1e+300 is no number"),
+        ("\"lag_fraction\":", "\"lag_fraction\":1e300,\"more\":", "c.json: record: 1e+300 is no number"),
         ("\"has_others\":", "\"has_other\":", "c.json: record: unknown field"),
         ("\"status\":\"", "\"status\":\"dis", "c.json: record: unknown variant"),
         ("\"requirement\": \"p99", "\"requirement\": \"p", "c.json: assertions: "),
@@ -299,15 +299,15 @@ fn a_requirement_is_decided_by_bounds() {
         assert_eq!((comparison.is_missed(), comparison.is_inconclusive()), (is_missed, is_inconclusive));
     }
     let all = shared("b", 11, 1.0, 0.0);
-    let late = |lag_share: f64| {
+    let late = |lag_fraction: f64| {
         let mut value = written(20, 1.0);
-        value["latency"]["lag_share"] = json!(lag_share);
+        value["latency"]["lag_fraction"] = json!(lag_fraction);
         [&all[..5], &[read("late.json", &value).remove(0)]].concat()
     };
-    let closed_loop = |lag_share| {
+    let closed_loop = |lag_fraction| {
         outcomes(&compared(
             shared("a", 1, 1.0, 0.0),
-            late(lag_share),
+            late(lag_fraction),
             &["p99 <= +5%", &below(1.02), "rate > 1"],
         ))
     };
@@ -377,7 +377,7 @@ fn the_bounds_of_a_run() {
     // 51 of 1 000 are more than lie above a p95, and fewer than lie above a p90.
     let unanswered = |value: &mut Value| {
         value["requests"]["scheduled"] = json!(1_000);
-        for (key, count) in [("error", 1), ("timeout", 2), ("lost", 3), ("unsent", 45), ("given_up", 5)] {
+        for (key, count) in [("error", 1), ("timeout", 2), ("lost", 3), ("unsent", 45), ("abandoned", 5)] {
             value["requests"][key] = json!(count);
         }
         for key in ["p90", "p95", "mean", "max"] {
@@ -388,7 +388,7 @@ fn the_bounds_of_a_run() {
     };
     let missing = |value: &mut Value| value["latency"]["response_ns"]["p99"] = Value::Null;
     // A closed loop whose load is the client's own says nothing of latencies, and of rates what it did.
-    let slowed = |value: &mut Value| value["latency"]["lag_share"] = json!(0.051);
+    let slowed = |value: &mut Value| value["latency"]["lag_fraction"] = json!(0.051);
     type Change<'a> = &'a dyn Fn(&mut Value);
     let table: [(&str, Change<'_>, Option<[f64; 2]>); 17] = [
         (P99, &|_| {}, Some([170_000.0, 200_000.0])),

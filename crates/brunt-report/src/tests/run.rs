@@ -13,7 +13,7 @@ use brunt_stats::calibration::{Calibration, CalibrationMatch, HostIdentity, Late
 use brunt_stats::cluster::{ClusterRecord, RedirectionCounts, SlotCounts};
 use brunt_stats::connection::ConnectionEvent;
 use brunt_stats::datagrams::DatagramCounts;
-use brunt_stats::fault::{FaultKind, FirstError, FirstGarbage};
+use brunt_stats::fault::{FaultKind, FirstError, FirstMalformed};
 use brunt_stats::headroom::{Headroom, HeadroomLimit};
 use brunt_stats::host::{ClockEvidence, HostEvidence};
 use brunt_stats::measured_window::MeasuredWindow;
@@ -233,7 +233,7 @@ impl Scene {
             },
             counts: WorkerCounts {
                 samples_kept: samples.len() as u64,
-                presence: OccupancyTotal { integral: 903_400_000, sum: 903_400_000 },
+                occupancy: OccupancyTotal { integral: 903_400_000, sum: 903_400_000 },
                 ..WorkerCounts::default()
             },
             samples,
@@ -436,7 +436,7 @@ pub(super) fn overload() -> Run {
             scene.set.unsent(Phase::Measure, &get);
         }
     }
-    let mut stamps = StampCounts { asked: 1_100, matched: 1_064, ..StampCounts::default() };
+    let mut stamps = StampCounts { requested: 1_100, matched: 1_064, ..StampCounts::default() };
     for (index, loss) in StampLoss::ALL.into_iter().enumerate() {
         (0..=index).for_each(|_| stamps.discard(loss));
     }
@@ -457,12 +457,12 @@ pub(super) fn overload() -> Run {
             .into_iter()
             .for_each(|(word, times)| errors.count(word.into(), times));
         record.run.counts.pushes = 3;
-        record.run.counts.stray_replies = 12;
-        record.run.counts.renewals = RecacheCounts { won: 2, stale: 5, taken: 3 };
+        record.run.counts.unmatched_replies = 12;
+        record.run.counts.recache = RecacheCounts { won: 2, stale: 5, taken: 3 };
         record.run.counts.first_error = Some(FirstError::new(b"SERVER_ERROR out of memory \x1b[2J"));
         let bytes = b"HTTP/1.1 400 Bad Request\r\nContent-Type: text/plain\r\n\r\n\x00\xff";
-        record.run.counts.first_garbage =
-            Some(FirstGarbage::new(101 * S, 0, "no reply begins like this", bytes));
+        record.run.counts.first_malformed =
+            Some(FirstMalformed::new(101 * S, 0, "no reply begins like this", bytes));
         record.run.counts.samples_overflow = 4_000;
         record.run.counts.stamps = stamps;
         let mut silent = server_record(&[]);
@@ -638,7 +638,7 @@ pub(super) fn datagrams() -> Run {
         record.run.counts.datagrams = DatagramCounts {
             late: 4,
             duplicate: 1_203,
-            stray: 2,
+            unmatched: 2,
             disordered: 7,
             malformed: 1,
             ..Default::default()

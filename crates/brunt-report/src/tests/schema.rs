@@ -32,7 +32,7 @@ fn keys_missing_from_the_schema_are_found() {
         "/record",
         "/record/run/counts",
         "/record/run/host/clock",
-        "/record/intervals/books/0/book/requests",
+        "/record/intervals/request_counts/0/counts/requests",
         "/record/intervals/timeline/grid",
     ] {
         let mut more = whole.clone();

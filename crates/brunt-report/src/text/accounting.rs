@@ -49,7 +49,7 @@ fn status_of(summary: &Summary, id: &str) -> CheckStatus {
 fn books(summary: &Summary) -> Vec<String> {
     let (requests, rates) = (&summary.total.requests, &summary.total.rate);
     let (offered, sent) = (rate(rates.offered), rate(rates.sent));
-    let failed = requests.failed() + requests.given_up;
+    let failed = requests.failed() + requests.abandoned;
     let mut facts = Vec::new();
     if summary.record.plan.has_open_loop() {
         facts.push(format!("offered {offered}/s, sent {sent}/s, {failed} failed"));
@@ -86,7 +86,7 @@ fn books(summary: &Summary) -> Vec<String> {
 fn keys(summary: &Summary) -> String {
     let keys = &summary.total.keys;
     let has_own_commands = summary.record.plan.classes.iter().any(|class| class.mix.contains(OpKind::Raw));
-    match keys.asked {
+    match keys.requested {
         0 if has_own_commands => "hits not counted: own commands".to_owned(),
         0 => String::new(),
         _ => format!("{} keys hit, {} missed", keys.hit, keys.miss),
@@ -121,7 +121,7 @@ fn errors(summary: &Summary) -> Vec<String> {
     facts.extend(
         counts.first_error.as_ref().map(|error| format!("first: \"{}\"", beginning(&error.to_string()))),
     );
-    facts.extend(counts.first_garbage.as_ref().map(|garbage| {
+    facts.extend(counts.first_malformed.as_ref().map(|garbage| {
         format!("no valid reply: \"{}\"", beginning(&QuotedBytes(garbage.bytes()).to_string()))
     }));
     facts

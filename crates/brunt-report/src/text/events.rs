@@ -62,13 +62,13 @@ fn servers(page: &mut Page<'_>, summary: &Summary) {
     for line in lines {
         let share = if all > 0.0 { format!("{:.1}", 100.0 * line.done_per_s / all) } else { "-".to_owned() };
         let mut row = vec![printable(&line.name).replace(' ', "_"), share, rate(line.done_per_s)];
-        row.push((line.counts.failed + line.counts.given_up).to_string());
+        row.push((line.counts.failed + line.counts.abandoned).to_string());
         row.extend(is_cluster.then(|| line.counts.redirected.to_string()));
         let cpu = line.cpu_ns.map_or("-".to_owned(), |ns| quantity::significant(ns / TimeUnit::Us.ns()));
         row.extend(has_cpu.then_some(cpu));
         grid.push_texts(
             row,
-            if line.counts.failed + line.counts.given_up > 0 { Style::Bad } else { Style::Plain },
+            if line.counts.failed + line.counts.abandoned > 0 { Style::Bad } else { Style::Plain },
         );
     }
     page.part();
@@ -96,7 +96,7 @@ fn server_lines(summary: &Summary, rows_max: usize) -> Vec<ServerLine> {
     }
     let mut worst: Vec<usize> = (0..lines.len()).collect();
     let rank = |index: &usize| {
-        (lines[*index].counts.failed + lines[*index].counts.given_up, lines[*index].counts.answered)
+        (lines[*index].counts.failed + lines[*index].counts.abandoned, lines[*index].counts.answered)
     };
     worst.sort_by_key(|index| std::cmp::Reverse(rank(index)));
     worst.truncate(rows_max - 1);

@@ -39,7 +39,7 @@ impl Line {
             response: latency.response.summary.clone(),
             done: (!is_unacknowledged(row.summary)).then_some(rate.completed),
             hits: [keys.hit, keys.hit + keys.miss],
-            failed: requests.failed() + requests.given_up,
+            failed: requests.failed() + requests.abandoned,
         }
     }
 

@@ -23,12 +23,12 @@ fn row() -> OpSummary {
         totals.latencies.without_client.record(us * 800);
         totals.latencies.least.record(us * 750);
     }
-    let mut book = OpCounts::default();
-    (book.requests.scheduled, book.requests.sent) = (10_000, 10_000);
-    book.requests.outcomes[OutcomeClass::Hit as usize] = 10_000;
-    book.in_window.outcomes[OutcomeClass::Hit as usize] = 10_000;
+    let mut counts = OpCounts::default();
+    (counts.requests.scheduled, counts.requests.sent) = (10_000, 10_000);
+    counts.requests.outcomes[OutcomeClass::Hit as usize] = 10_000;
+    counts.in_window.outcomes[OutcomeClass::Hit as usize] = 10_000;
     let window = MeasuredWindow { end_ns: S, ..MeasuredWindow::default() };
-    let mut row = OpSummary::of(book, totals, &window, &[], &Quantile::PRINTED, 0.0);
+    let mut row = OpSummary::of(counts, totals, &window, &[], &Quantile::PRINTED, 0.0);
     row.intervals = Quantile::PRINTED.map(PercentileInterval::example).into();
     row.half_widths.mean_ns = Some(10_000.0);
     row.half_widths.rate = Some(100.0);
@@ -167,8 +167,8 @@ fn client_stops_widen_bounds_in_a_closed_loop() {
 fn latencies_are_unknown_in_a_closed_loop_slowed_by_the_client() {
     let client = Client::default();
     let table = [(0.05, [0.495 * 7.5e6, 0.505 * 10e6], 10_100.0), (0.051, [0.0, INFINITE], INFINITE)];
-    for (lag_share, expected, most_per_s) in table {
-        let row = OpSummary { lag_share, ..row() };
+    for (lag_fraction, expected, most_per_s) in table {
+        let row = OpSummary { lag_fraction, ..row() };
         check(client.bounds("p50".parse().unwrap(), &row), expected);
         check(client.bounds("rate".parse().unwrap(), &row), [9_900.0, most_per_s]);
     }

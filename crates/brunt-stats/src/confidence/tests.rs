@@ -12,8 +12,8 @@ impl PercentileInterval {
             value_ns: 1_000,
             low_ns: 1_000,
             high_ns: Some(1_000),
-            share_below_low: 0.995 - quantile.share_above(),
-            share_above_high: (quantile.share_above() - 0.005).max(0.0),
+            fraction_below_low: 0.995 - quantile.share_above(),
+            fraction_above_high: (quantile.share_above() - 0.005).max(0.0),
             quantisation_ns: 0,
             design_effect: 1.0,
             effective_count: 10_000.0,
@@ -108,14 +108,14 @@ fn the_interval_follows_from_the_formula() {
     check_near(p95.design_effect, 0.0025 / (0.95 * 0.05 / 1_000.0), 1e-9);
     check_near(p95.effective_count, 19.0, 1e-9);
     check_near(p95.effective_above(), 0.95, 1e-9);
-    check_near(p95.share_below_low, 0.715_967, 1e-6);
+    check_near(p95.fraction_below_low, 0.715_967, 1e-6);
     assert_eq!((p95.batches, p95.relative_half_width()), (10, None));
     // One burst of 7 of a thousand is not one of 50 in truth, one of 8 may be: 0.05 − 7/1000 ≥ t √(0.05 · 0.95 / n), n = 0.007 · 0.993 / V.
-    check_near(p95.share_above_high, 0.007, 1e-9);
+    check_near(p95.fraction_above_high, 0.007, 1e-9);
     // Of p90 the even hundred of the slowest would be 10 each; it is 55 and 5 each: V = 10/9 · (45² + 9 · 5²) / 1000².
     let [p90] = intervals(&ten_batches(50), &[Quantile::P90])[..] else { panic!() };
     assert_eq!((p90.value_ns, p90.low_ns, p90.high_ns), (900, 734, None));
-    check_near(p90.share_above_high, 0.015, 1e-9);
+    check_near(p90.fraction_above_high, 0.015, 1e-9);
     // Of the median 95 and 45 each, for the slow came in exchange for the fast: V is the same.
     let [p50] = intervals(&ten_batches(50), &[Quantile::P50])[..] else { panic!() };
     assert_eq!((p50.value_ns, p50.low_ns, p50.high_ns), (500, 390, Some(615)));

@@ -271,7 +271,7 @@ fn a_run_with_a_late_client_is_aborted() {
         (ended, run.end(convergence))
     };
     let (ended, looked) = late(true);
-    assert_eq!((ended, looked.given_up_at_ns, looked.enough_at_ns), (Some(2), Some(2 * S), None));
+    assert_eq!((ended, looked.aborted_at_ns, looked.enough_at_ns), (Some(2), Some(2 * S), None));
     assert!(!looked.is_reached());
     let text = looked.to_string();
     assert!(

@@ -4,7 +4,7 @@
 //! Not a merging (that is the store's) and no judgement. Invariant: nothing that is counted changes.
 
 use super::Interval;
-use crate::fault::{FaultTable, FirstGarbage};
+use crate::fault::{FaultTable, FirstMalformed};
 use crate::outage_span::OutageSpans;
 use crate::recorder::Layout;
 use crate::sample::{Sample, Times};
@@ -70,7 +70,7 @@ impl HostMapping {
     }
 
     /// The first bytes that were no reply, as the whole run has them.
-    pub fn garbage(&self, mut garbage: FirstGarbage) -> FirstGarbage {
+    pub fn garbage(&self, mut garbage: FirstMalformed) -> FirstMalformed {
         (garbage.at_ns, garbage.class) = (self.time(garbage.at_ns), self.class(garbage.class));
         garbage
     }

@@ -108,16 +108,16 @@ enum CountedReplies {
 impl CountedReplies {
     /// How many the replicas gave together, at least and at most, where each change went to so many. The books have one of them for
     /// each change: a refusal where there was any.
-    fn on_replicas(self, book: &OpCounts, replicas: u64) -> (u64, u64) {
-        let completed = book.requests.completed();
+    fn on_replicas(self, counts: &OpCounts, replicas: u64) -> (u64, u64) {
+        let completed = counts.requests.completed();
         match self {
             Self::Anything => (completed * replicas, completed * replicas),
             Self::This(reply @ (ReplyKind::NotFound | ReplyKind::NotStored | ReplyKind::Exists)) => {
-                let refused = book.requests.reply(reply);
+                let refused = counts.requests.reply(reply);
                 (refused, refused * replicas)
             }
             Self::This(reply) => {
-                let done = book.requests.reply(reply);
+                let done = counts.requests.reply(reply);
                 (done * replicas, done * replicas + (completed - done) * (replicas - 1))
             }
         }
@@ -154,11 +154,11 @@ impl ClientCounts<'_> {
         let calls = |kinds: &[OpKind]| Some(self.changes(kinds, CountedReplies::Anything));
         match statistic {
             ServerStat::KeyspaceHits => Some(sum(
-                self.keys(|book| book.keys.hit),
+                self.keys(|counts| counts.keys.hit),
                 touched(false, CountedReplies::This(ReplyKind::Touched)),
             )),
             ServerStat::KeyspaceMisses => Some(sum(
-                self.keys(|book| book.keys.miss),
+                self.keys(|counts| counts.keys.miss),
                 touched(false, CountedReplies::This(ReplyKind::NotFound)),
             )),
             ServerStat::CallsGet => calls(&[OpKind::Get]),
@@ -190,9 +190,9 @@ impl ClientCounts<'_> {
         };
         let as_get = touches(true, CountedReplies::This(ReplyKind::NotFound));
         match statistic {
-            ServerStat::CmdGet => Some(sum(self.keys(|book| book.keys.hit + book.keys.miss), as_get)),
-            ServerStat::GetHits => Some(self.keys(|book| book.keys.hit)),
-            ServerStat::GetMisses => Some(sum(self.keys(|book| book.keys.miss), as_get)),
+            ServerStat::CmdGet => Some(sum(self.keys(|counts| counts.keys.hit + counts.keys.miss), as_get)),
+            ServerStat::GetHits => Some(self.keys(|counts| counts.keys.hit)),
+            ServerStat::GetMisses => Some(sum(self.keys(|counts| counts.keys.miss), as_get)),
             ServerStat::CmdSet => Some(self.changes(&STORES, CountedReplies::Anything)),
             ServerStat::CasHits => replied(OpKind::Cas, ReplyKind::Stored),
             ServerStat::CasBadval => replied(OpKind::Cas, ReplyKind::Exists),
@@ -220,10 +220,10 @@ impl ClientCounts<'_> {
 
     fn changes_of(&self, is_meant: impl Fn(&CountEntry) -> bool, said: CountedReplies) -> (u64, u64) {
         let (mut least, mut most) = (0, 0);
-        for CountEntry { class, book, .. } in self.books.iter().filter(|entry| is_meant(entry)) {
-            let requests = &book.requests;
+        for CountEntry { class, counts, .. } in self.books.iter().filter(|entry| is_meant(entry)) {
+            let requests = &counts.requests;
             let replicas = u64::from(self.plan.classes[usize::from(*class)].replicas);
-            let (fewest, highest) = said.on_replicas(book, replicas);
+            let (fewest, highest) = said.on_replicas(counts, replicas);
             // Of a change that was never sent to one replica others may have had their part.
             let in_parts = if replicas > 1 { requests.unsent } else { 0 };
             let open = requests.sent - requests.completed() + in_parts;
@@ -236,10 +236,10 @@ impl ClientCounts<'_> {
     /// The same for multi-gets as commands, of which one that was split is several.
     fn multi_gets(&self) -> (u64, u64) {
         let (mut least, mut most) = (0, 0);
-        for CountEntry { class, book, .. } in
+        for CountEntry { class, counts, .. } in
             self.books.iter().filter(|entry| entry.op.kind() == OpKind::Mget)
         {
-            let requests = &book.requests;
+            let requests = &counts.requests;
             let parts_max = u64::from(self.plan.classes[usize::from(*class)].multiget);
             let in_parts = if self.plan.server_count() > 1 { requests.unsent } else { 0 };
             let open = requests.sent - requests.completed();
@@ -256,13 +256,13 @@ impl ClientCounts<'_> {
     fn keys(&self, certain: impl Fn(&OpCounts) -> u64) -> (u64, u64) {
         let (mut least, mut open) = (0, 0);
         for entry in self.books.iter().filter(|entry| entry.op.is_retrieval()) {
-            let CountEntry { class, op, book, .. } = entry;
+            let CountEntry { class, op, counts, .. } = entry;
             let class = &self.plan.classes[usize::from(*class)];
             let keys_max = if op.kind() == OpKind::Mget { u64::from(class.multiget) } else { 1 };
             // A multi-get of which one server never got its part is unsent, though others may have theirs.
-            let in_parts = if self.plan.server_count() > 1 { book.requests.unsent } else { 0 };
-            least += certain(book);
-            open += book.keys.failed + (book.requests.in_flight + in_parts) * keys_max;
+            let in_parts = if self.plan.server_count() > 1 { counts.requests.unsent } else { 0 };
+            least += certain(counts);
+            open += counts.keys.failed + (counts.requests.in_flight + in_parts) * keys_max;
         }
         (least, least + open)
     }
@@ -276,7 +276,7 @@ fn name_of(template: &str) -> String {
 /// Requests that have no answer from which it follows whether the server counted them.
 pub(crate) fn open_requests(books: &[CountEntry]) -> u64 {
     let open = |entry: &CountEntry| {
-        let requests = &entry.book.requests;
+        let requests = &entry.counts.requests;
         requests.sent - requests.completed()
     };
     books.iter().map(open).sum()

@@ -226,14 +226,14 @@ fn thinning_keeps_snapshots_nearest_to_whole_periods() {
 }
 
 fn entry(op: OpKind, outcomes: &[(OutcomeClass, ReplyKind, u64)], [asked, hits]: [u32; 2]) -> CountEntry {
-    let mut book = OpCounts::default();
+    let mut counts = OpCounts::default();
     for (class, reply, count) in outcomes {
         for _ in 0..*count {
-            book.record(op.into(), Outcome { class: *class, reply: *reply }, asked, hits);
+            counts.record(op.into(), Outcome { class: *class, reply: *reply }, asked, hits);
         }
-        book.requests.sent += count;
+        counts.requests.sent += count;
     }
-    CountEntry { phase: Phase::Measure, class: 0, op: op.into(), book }
+    CountEntry { phase: Phase::Measure, class: 0, op: op.into(), counts }
 }
 
 /// The range of every count that is not 0, as text.
@@ -305,8 +305,8 @@ fn unanswered_requests_make_a_range() {
     assert_eq!(ranges("mix = 'mget'\nmultiget = 4", &books), expected);
     assert_eq!(agreement::open_requests(&books), 1 + 1 + 2 + 3 + 5 + 1);
     // A multi-get in flight has its four keys; one that was never sent whole may have reached one of two servers.
-    (books[0].book.requests.in_flight, books[0].book.requests.unsent) = (1, 1);
-    books[0].book.requests.sent += 1;
+    (books[0].counts.requests.in_flight, books[0].counts.requests.unsent) = (1, 1);
+    books[0].counts.requests.sent += 1;
     assert!(ranges("mix = 'mget'\nmultiget = 4", &books).starts_with("cmd_get 4-21,"));
     assert!(ranges("mix = 'mget'\nmultiget = 4\nserver = ['a', 'b']", &books).starts_with("cmd_get 4-25,"));
 }

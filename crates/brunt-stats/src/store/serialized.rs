@@ -25,7 +25,7 @@ const COUNT_MAX: u64 = 1 << 48;
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct SerializedStore {
     rows: Vec<SerializedRow>,
-    books: Vec<CountEntry>,
+    request_counts: Vec<CountEntry>,
     #[serde(default)]
     bytes: [Bytes; Phase::COUNT],
     #[serde(default)]
@@ -58,7 +58,7 @@ impl From<&IntervalStore> for SerializedStore {
         };
         Self {
             rows: store.rows().map(row).collect(),
-            books: store.books.entries().collect(),
+            request_counts: store.books.entries().collect(),
             bytes: store.bytes,
             connections: store.connections,
             faults: store.faults.clone(),
@@ -72,16 +72,16 @@ impl From<&IntervalStore> for SerializedStore {
 }
 
 /// Can these numbers be added up, and their parts be taken from their wholes?
-fn check_book(book: &OpCounts) -> Result<(), &'static str> {
-    let OpCounts { requests, keys, in_window } = book;
-    let RequestCounts { scheduled, sent, unsent, given_up, in_flight, wire_requests, followup, .. } =
+fn check_book(counts: &OpCounts) -> Result<(), &'static str> {
+    let OpCounts { requests, keys, in_window } = counts;
+    let RequestCounts { scheduled, sent, unsent, abandoned, in_flight, wire_requests, followup, .. } =
         *requests;
-    let counts = [scheduled, sent, unsent, given_up, in_flight, wire_requests, followup];
-    let keys = [keys.asked, keys.hit, keys.miss, keys.failed];
+    let counts = [scheduled, sent, unsent, abandoned, in_flight, wire_requests, followup];
+    let keys = [keys.requested, keys.hit, keys.miss, keys.failed];
     let in_window = [
         in_window.sent,
         in_window.missed,
-        in_window.given_up,
+        in_window.abandoned,
         in_window.waiting_at_start,
         in_window.waiting_at_end,
         in_window.in_flight_at_start,
@@ -94,7 +94,7 @@ fn check_book(book: &OpCounts) -> Result<(), &'static str> {
     if all.into_iter().any(|count| count >= COUNT_MAX) {
         return Err("a book with more than a run can hold");
     }
-    let is_whole = requests.ended() <= sent && given_up <= unsent && followup <= scheduled;
+    let is_whole = requests.ended() <= sent && abandoned <= unsent && followup <= scheduled;
     is_whole.then_some(()).ok_or("a book whose parts are more than it")
 }
 
@@ -110,14 +110,14 @@ impl SerializedStore {
         if !self.rows.iter().map(|row| (row.class, row.op)).eq(layout.rows()) {
             return Err("latencies of other operations than those of the plan");
         }
-        if !self.books.iter().all(|entry| layout.has_book(entry.class, entry.op)) {
+        if !self.request_counts.iter().all(|entry| layout.has_book(entry.class, entry.op)) {
             return Err("a book of a class or a command that there is not");
         }
         let place = |entry: &CountEntry| (entry.class, entry.phase as usize, entry.op);
-        if !self.books.is_sorted_by(|one, other| place(one) < place(other)) {
+        if !self.request_counts.is_sorted_by(|one, other| place(one) < place(other)) {
             return Err("books that are in no order");
         }
-        self.books.iter().try_for_each(|entry| check_book(&entry.book))?;
+        self.request_counts.iter().try_for_each(|entry| check_book(&entry.counts))?;
         if self.servers.len() != layout.servers
             || self.outages.spans.iter().any(|span| usize::from(span.server) >= layout.servers)
         {
@@ -137,7 +137,7 @@ impl SerializedStore {
             return Err("slices of another plan");
         }
         store.rows = self.rows.into_iter().map(|row| row.totals).collect();
-        self.books.iter().for_each(|entry| store.books.add(entry));
+        self.request_counts.iter().for_each(|entry| store.books.add(entry));
         (store.bytes, store.connections, store.faults) = (self.bytes, self.connections, self.faults);
         (store.servers, store.outages, store.meters) = (self.servers, self.outages, self.meters);
         (store.server_responses, store.timeline) = (self.server_responses, self.timeline);

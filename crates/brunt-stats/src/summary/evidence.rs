@@ -35,11 +35,11 @@ pub(super) fn evidence<'a>(
     let is_open =
         |class: &&ClassSummary| matches!(plan.classes[usize::from(class.class)].load, Load::Open { .. });
     let open_loop = plan.has_open_loop().then(|| {
-        let mut open = OpenLoop { scheduled: 0, unsent: 0, given_up: 0 };
+        let mut open = OpenLoop { scheduled: 0, unsent: 0, abandoned: 0 };
         for class in classes.iter().filter(is_open) {
             open.scheduled += class.total.requests.offered();
             open.unsent += class.total.requests.unsent;
-            open.given_up += class.total.requests.given_up;
+            open.abandoned += class.total.requests.abandoned;
         }
         open
     });
@@ -63,7 +63,7 @@ pub(super) fn evidence<'a>(
         errors: total.requests.outcome(OutcomeClass::Error),
         timeouts: total.requests.outcome(OutcomeClass::Timeout),
         lost: total.requests.outcome(OutcomeClass::Lost),
-        given_up: total.requests.given_up,
+        abandoned: total.requests.abandoned,
         gone: Vec::new(),
         outages: Vec::new(),
         steady_beside: Steadiness::default(),
@@ -85,8 +85,8 @@ pub(super) fn evidence<'a>(
             .iter()
             .any(|phase| store.connections[*phase as usize].begun > 0),
         in_system: InSystem {
-            integral: run.counts.presence.integral as f64,
-            sum: run.counts.presence.sum as f64,
+            integral: run.counts.occupancy.integral as f64,
+            sum: run.counts.occupancy.sum as f64,
             window_ns: window.duration_ns(),
         },
         closed_loops: closed_loops(record, window),
@@ -99,7 +99,7 @@ fn fault_evidence(run: &RunData) -> FaultEvidence {
     FaultEvidence {
         table: run.intervals.faults.clone(),
         measure_ns: run.times.measure_ns,
-        sent: of_schedule.map(|entry| entry.book.requests.sent).sum(),
+        sent: of_schedule.map(|entry| entry.counts.requests.sent).sum(),
     }
 }
 
@@ -150,7 +150,7 @@ fn keys_beside(plan: &Plan, classes: &[ClassSummary]) -> u64 {
     let multigets = classes.iter().filter(has_window).flat_map(|class| &class.ops);
     let beside = |row: &OpRow| {
         let RequestCounts { scheduled, unsent, in_flight, .. } = row.summary.requests;
-        row.summary.keys.asked.saturating_sub(scheduled.saturating_sub(unsent + in_flight))
+        row.summary.keys.requested.saturating_sub(scheduled.saturating_sub(unsent + in_flight))
     };
     multigets.filter(|row| row.op.kind() == OpKind::Mget).map(beside).sum()
 }

@@ -199,11 +199,11 @@ fn a_steady_run() {
         (total.requests.scheduled, total.requests.completed(), total.requests.failed()),
         (20_000, 20_000, 0)
     );
-    assert_eq!((total.keys.asked, total.keys.hit), (20_000, 20_000));
+    assert_eq!((total.keys.requested, total.keys.hit), (20_000, 20_000));
     // The last of the slow ones is done after the window, and the last one of the warm-up in it.
     assert_eq!((total.rate.offered, total.rate.sent, total.rate.completed), (10_000.0, 10_000.0, 10_000.0));
     assert_eq!((total.in_window.in_flight_at_start, total.in_window.in_flight_at_end), (1, 1));
-    assert_eq!(summary.phase(Phase::Warmup).unwrap().book.requests.completed(), 10_000);
+    assert_eq!(summary.phase(Phase::Warmup).unwrap().counts.requests.completed(), 10_000);
     let response = &total.latency.response.summary;
     assert_eq!((response.count, response.min_ns, response.max_ns), (20_000, Some(100_000), Some(MS)));
     assert_eq!(response.mean_ns, Some(109_000.0));
@@ -391,15 +391,15 @@ fn requests_in_flight_are_counted() {
     let plan = plan("mix = 'get'");
     let mut parts = intervals(&Layout::of(&plan), &gets(1_000_000, |_| 1_000), 1);
     let entry = parts[0].books.first_mut().unwrap();
-    entry.book.requests.scheduled += 1;
-    entry.book.requests.sent += 1;
+    entry.counts.requests.scheduled += 1;
+    entry.counts.requests.sent += 1;
     let requests = RequestCounts { in_flight: 1, ..RequestCounts::default() };
-    let missing = CountEntry { book: OpCounts { requests, ..OpCounts::default() }, ..*entry };
+    let missing = CountEntry { counts: OpCounts { requests, ..OpCounts::default() }, ..*entry };
     assert_eq!(status(&summary(&plan, &parts), "CONSERVE"), CheckStatus::NotTrusted);
     parts[0].books.push(missing);
     let summary = summary(&plan, &parts);
     assert_eq!(status(&summary, "CONSERVE"), CheckStatus::Ok);
-    assert_eq!(summary.phase(missing.phase).unwrap().book.requests.in_flight, 1);
+    assert_eq!(summary.phase(missing.phase).unwrap().counts.requests.in_flight, 1);
 }
 
 /// A worker that records what it is told on one server of two, in one interval of 2 s.

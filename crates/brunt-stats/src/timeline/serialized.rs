@@ -71,7 +71,7 @@ fn check(slice: &Slice) -> Result<(), &'static str> {
         return Err("a slice with more of the preload than there is");
     }
     let keys =
-        [keys, warmup_keys].into_iter().flat_map(|keys| [keys.asked, keys.hit, keys.miss, keys.failed]);
+        [keys, warmup_keys].into_iter().flat_map(|keys| [keys.requested, keys.hit, keys.miss, keys.failed]);
     let servers = slice.servers.iter();
     let servers = servers.flat_map(counts_of_server);
     let rows = slice.rows.iter().flat_map(counts_of_row);

@@ -114,7 +114,7 @@ impl ServerFields {
 
 impl From<Slice> for SliceFields {
     fn from(slice: Slice) -> Self {
-        let keys = |of: KeyCounts| [of.asked, of.hit, of.miss, of.failed];
+        let keys = |of: KeyCounts| [of.requested, of.hit, of.miss, of.failed];
         (
             [slice.start_ns, slice.end_ns, slice.recorded_ns],
             [counts(&slice.activity), counts(&slice.preload)],
@@ -135,13 +135,13 @@ impl From<SliceFields> for Slice {
             failed,
         });
         let [keys, warmup_keys] =
-            keys.map(|[asked, hit, miss, failed]| KeyCounts { asked, hit, miss, failed });
+            keys.map(|[requested, hit, miss, failed]| KeyCounts { requested, hit, miss, failed });
         let server = |fields| {
-            let [answered, failed, unsent, given_up, redirected] = match fields {
+            let [answered, failed, unsent, abandoned, redirected] = match fields {
                 ServerFields::Answered(answered) => [answered, 0, 0, 0, 0],
                 ServerFields::All(counts) => counts,
             };
-            ServerCounts { answered, failed, unsent, given_up, redirected }
+            ServerCounts { answered, failed, unsent, abandoned, redirected }
         };
         let [start_ns, end_ns, recorded_ns] = times;
         let servers = servers.into_iter().map(server).collect();
@@ -165,7 +165,7 @@ pub(super) fn counts(of: &Activity) -> [u64; 4] {
 }
 
 pub(super) fn counts_of_server(of: &ServerCounts) -> [u64; 5] {
-    [of.answered, of.failed, of.unsent, of.given_up, of.redirected]
+    [of.answered, of.failed, of.unsent, of.abandoned, of.redirected]
 }
 
 pub(super) fn counts_of_row(row: &SliceRow) -> [u64; 5] {
@@ -236,9 +236,9 @@ impl Slice {
         self.preload.merge(&interval.activity_in(|phase| phase == Phase::Preload));
         self.recorded_ns += interval.end_ns - interval.start_ns;
         let measured = interval.books.iter().filter(|entry| entry.phase == Phase::Measure);
-        measured.for_each(|entry| self.keys.merge(&entry.book.keys));
+        measured.for_each(|entry| self.keys.merge(&entry.counts.keys));
         let warming = interval.books.iter().filter(|entry| entry.phase == Phase::Warmup);
-        warming.for_each(|entry| self.warmup_keys.merge(&entry.book.keys));
+        warming.for_each(|entry| self.warmup_keys.merge(&entry.counts.keys));
         if interval.warmup.count() > 0 {
             self.warmup_response = self.warmup_response.merged(&interval.warmup);
         }
@@ -252,11 +252,11 @@ impl Slice {
 
     fn merge_book(&mut self, entry: &CountEntry) {
         let counts = entry.in_window();
-        let followup = if entry.phase == Phase::Measure { entry.book.requests.followup } else { 0 };
-        if counts.ended() + counts.given_up + followup > 0 {
+        let followup = if entry.phase == Phase::Measure { entry.counts.requests.followup } else { 0 };
+        if counts.ended() + counts.abandoned + followup > 0 {
             let held = self.row_mut(entry.class, entry.op);
             held.completed += counts.completed();
-            held.faulty += counts.failed() - counts.outcome(OutcomeClass::Mismatch) + counts.given_up;
+            held.faulty += counts.failed() - counts.outcome(OutcomeClass::Mismatch) + counts.abandoned;
             held.missed += counts.missed;
             held.answered += counts.answered();
             held.followup += followup;

@@ -26,18 +26,18 @@ fn interval(start_ns: u64, end_ns: u64, op: OpKind, values: &[u64]) -> Interval 
     let mut response = Histogram::new();
     values.iter().for_each(|value| response.record(*value));
     let count = values.len() as u64;
-    let mut book = OpCounts::default();
-    (book.requests.scheduled, book.requests.sent) = (count, count);
-    book.requests.outcomes[OutcomeClass::Hit as usize] = count;
-    (book.keys.asked, book.keys.hit) = (count, count);
-    book.in_window.sent = count;
-    book.in_window.outcomes[OutcomeClass::Hit as usize] = count;
+    let mut counts = OpCounts::default();
+    (counts.requests.scheduled, counts.requests.sent) = (count, count);
+    counts.requests.outcomes[OutcomeClass::Hit as usize] = count;
+    (counts.keys.requested, counts.keys.hit) = (count, count);
+    counts.in_window.sent = count;
+    counts.in_window.outcomes[OutcomeClass::Hit as usize] = count;
     let latencies = Latencies { response: response.to_sparse(), ..Latencies::default() };
     Interval {
         worker: 0,
         start_ns,
         end_ns,
-        books: vec![CountEntry { phase: Phase::Measure, class: 0, op: op.into(), book }],
+        books: vec![CountEntry { phase: Phase::Measure, class: 0, op: op.into(), counts }],
         rows: vec![IntervalRow { class: 0, op: op.into(), latencies, client_lag_ns: 0 }],
         warmup: SparseHistogram::default(),
         bytes: [Bytes::default(); Phase::COUNT],
@@ -266,7 +266,7 @@ fn add(sum: &mut Interval, other: &Interval) {
     for entry in &other.books {
         match sum.books.iter_mut().find(|held| held.op == entry.op) {
             None => sum.books.push(*entry),
-            Some(held) => held.book.merge(&entry.book),
+            Some(held) => held.counts.merge(&entry.counts),
         }
     }
     for row in &other.rows {

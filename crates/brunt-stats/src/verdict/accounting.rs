@@ -15,8 +15,8 @@ const ERRORS: Limits = Limits { caution: 0.0, not_trusted: 0.01 };
 
 /// Did requests fail?
 pub(super) fn errors(evidence: &Evidence<'_>) -> Check {
-    let Evidence { errors, timeouts, lost, given_up, sent, .. } = *evidence;
-    let (failed, sent) = (errors + timeouts + lost + given_up, sent + given_up);
+    let Evidence { errors, timeouts, lost, abandoned, sent, .. } = *evidence;
+    let (failed, sent) = (errors + timeouts + lost + abandoned, sent + abandoned);
     let value = share(failed, sent);
     let mut message = format!(
         "{} of {} requests failed ({}): {} errors, {} timed out, {} lost with their connection",
@@ -27,8 +27,8 @@ pub(super) fn errors(evidence: &Evidence<'_>) -> Check {
         timeouts,
         lost,
     );
-    if given_up > 0 {
-        message += &format!(", {} never sent", given_up);
+    if abandoned > 0 {
+        message += &format!(", {} never sent", abandoned);
         let why = outage::unsent_for(&evidence.gone);
         if !why.is_empty() {
             message += &format!(" because {why}");
@@ -61,7 +61,7 @@ pub(super) fn conservation(evidence: &Evidence<'_>) -> Check {
         );
         return Check::judged("CONSERVE", CheckStatus::NotTrusted, message, fix, 1.0, 0.0);
     }
-    let by_due = |entry: &&CountEntry| !entry.book.adds_up();
+    let by_due = |entry: &&CountEntry| !entry.counts.adds_up();
     let by_instant = |entry: &&CountEntry| !entry.adds_up_in_window();
     let broken = evidence.books.iter().filter(|entry| by_due(entry) || by_instant(entry)).count();
     let (message, first) = match (evidence.books.iter().find(by_due), evidence.books.iter().find(by_instant))
@@ -79,8 +79,8 @@ pub(super) fn conservation(evidence: &Evidence<'_>) -> Check {
 
 /// A book that does not balance.
 fn unbalanced(entry: &CountEntry) -> String {
-    let CountEntry { phase, class, op, book } = entry;
-    let (requests, keys) = (&book.requests, &book.keys);
+    let CountEntry { phase, class, op, counts } = entry;
+    let (requests, keys) = (&counts.requests, &counts.keys);
     format!(
         "the first is {op} of class {class} in {}: {} scheduled, {} sent, {} unsent, {} ended, {} in flight, {} keys asked, \
          {} hit, {} missed, {} failed",
@@ -90,7 +90,7 @@ fn unbalanced(entry: &CountEntry) -> String {
         requests.unsent,
         requests.ended(),
         requests.in_flight,
-        keys.asked,
+        keys.requested,
         keys.hit,
         keys.miss,
         keys.failed,
@@ -106,7 +106,7 @@ fn unbalanced_in_window(entry: &CountEntry) -> String {
         phase.name(),
         counts.waiting_at_start,
         counts.sent,
-        counts.given_up,
+        counts.abandoned,
         counts.waiting_at_end,
         counts.in_flight_at_start,
         counts.ended(),
@@ -117,7 +117,7 @@ fn unbalanced_in_window(entry: &CountEntry) -> String {
 /// Were the values the ones that were stored?
 pub(super) fn verification(evidence: &Evidence<'_>) -> Check {
     let booked: u64 =
-        evidence.books.iter().map(|entry| entry.book.requests.outcome(OutcomeClass::Mismatch)).sum();
+        evidence.books.iter().map(|entry| entry.counts.requests.outcome(OutcomeClass::Mismatch)).sum();
     // An operation that failed in another way as well is booked as that.
     let is_wrong = |(fault, _, _): &(ValueFault, u64, _)| *fault != ValueFault::Missing;
     let seen = evidence.run.counts.verification.rows().filter(is_wrong).map(|(_, count, _)| count).sum();
@@ -159,7 +159,7 @@ pub(super) fn verification(evidence: &Evidence<'_>) -> Check {
 
 /// Nothing wrong was found: among how many values? Where there were none, that shows nothing.
 fn checked(evidence: &Evidence<'_>) -> Check {
-    let read: u64 = evidence.books.iter().map(|entry| entry.book.keys.hit).sum();
+    let read: u64 = evidence.books.iter().map(|entry| entry.counts.keys.hit).sum();
     let checked = if evidence.is_verify_asked { evidence.run.counts.verification.checked } else { read };
     let message = match (checked, read) {
         (0, 0) => "no value was read, so that none was checked".to_owned(),

@@ -18,7 +18,7 @@ pub enum CauseKind {
     /// One did for so short a time that no percentile shows it.
     ShortOutage,
     /// Bytes came that are no reply.
-    Garbage,
+    Malformed,
     /// The server did not keep up.
     SaturatedServer,
     /// More workers than processors.
@@ -47,7 +47,7 @@ impl CauseKind {
         Self::LostAgent,
         Self::Outage,
         Self::ShortOutage,
-        Self::Garbage,
+        Self::Malformed,
         Self::SaturatedServer,
         Self::TooManyThreads,
         Self::BusyClient,
@@ -75,7 +75,7 @@ impl CauseKind {
                 "A server answered no request for so short a time that no printed percentile shows it.",
                 "the server's log at that time, if the longest response times matter",
             ],
-            Self::Garbage => [
+            Self::Malformed => [
                 "Bytes came that are no reply of the protocol: something else answers, or another protocol is spoken.",
                 "the right --protocol, port and --transport",
             ],
@@ -128,7 +128,7 @@ impl CauseKind {
             Self::LostAgent => "lost_agent",
             Self::Outage => "outage",
             Self::ShortOutage => "short_outage",
-            Self::Garbage => "garbage",
+            Self::Malformed => "malformed",
             Self::SaturatedServer => "saturated_server",
             Self::TooManyThreads => "too_many_threads",
             Self::BusyClient => "busy_client",

@@ -80,7 +80,7 @@ pub(super) fn until(evidence: &Evidence<'_>) -> Check {
                 format!("the intervals were narrow enough, but for what {} found", held_by.join(" "));
             (CheckStatus::Caution, vec![message])
         }
-        (None, ..) if looked.given_up_at_ns.is_some() => (CheckStatus::Caution, looked.clauses()),
+        (None, ..) if looked.aborted_at_ns.is_some() => (CheckStatus::Caution, looked.clauses()),
         (None, [first, others @ ..], _) => {
             let first = format!("the time was up first: {first}");
             (CheckStatus::Caution, [&[first], others].concat())
@@ -88,7 +88,7 @@ pub(super) fn until(evidence: &Evidence<'_>) -> Check {
     };
     let message = clauses.remove(0);
     let fix = match open.as_slice() {
-        _ if looked.given_up_at_ns.is_some() => "see the fix of LAG",
+        _ if looked.aborted_at_ns.is_some() => "see the fix of LAG",
         [] => "see the fix of each check that is named",
         _ => "allow more --max-time, or ask for less precision with --until",
     };

@@ -65,7 +65,7 @@ impl FaultEvidence {
 
 /// For so many requests bytes came that are no reply.
 fn garbage(evidence: &Evidence<'_>) -> u64 {
-    let of_connections = evidence.faults.rows().filter(|fault| fault.kind == FaultKind::Garbage);
+    let of_connections = evidence.faults.rows().filter(|fault| fault.kind == FaultKind::Malformed);
     of_connections.map(|fault| fault.count).sum::<u64>() + evidence.run.counts.datagrams.malformed
 }
 
@@ -106,9 +106,9 @@ pub(super) fn cause(evidence: &Evidence<'_>, open: &OpenChecks<'_>) -> Option<Ca
     let check = open.get("FAULT").filter(|_| is_garbage(evidence))?;
     let sent = evidence.faults.sent;
     Some(Cause {
-        kind: CauseKind::Garbage,
+        kind: CauseKind::Malformed,
         sentence: format!(
-            "garbage: bytes that are no reply for {} of {} requests sent",
+            "malformed bytes for {} of {} requests sent",
             percent(share(garbage(evidence), sent).min(1.0)),
             sent
         ),
@@ -145,7 +145,9 @@ pub(super) fn faults(evidence: &Evidence<'_>) -> Check {
         0 => {
             "read the rows of connection faults, and the server's log: requests wait while a connection is made anew"
         }
-        _ => "read \"garbage\" above: something else is at this address, or between, or the server is wrong",
+        _ => {
+            "read \"malformed\" above: something else is at this address, or between, or the server is wrong"
+        }
     };
     let status = GARBAGE.judge(value).max(CheckStatus::Caution);
     Check::judged("FAULT", status, message, fix, (total + malformed) as f64, 0.0).with(bytes)

@@ -222,7 +222,7 @@ pub(super) fn network(evidence: &Evidence<'_>) -> Check {
         return Check::skipped("NET", message, LOSSES.caution);
     }
     let of_schedule = evidence.books.iter().filter(|entry| entry.phase != Phase::Preload);
-    let sent: u64 = of_schedule.map(|entry| entry.book.requests.sent).sum();
+    let sent: u64 = of_schedule.map(|entry| entry.counts.requests.sent).sum();
     // Other servers of this host count into the same number: it concerns a run that connects.
     let turned_away = evidence.run.host.listen_drops.filter(|_| evidence.connects_in_schedule).unwrap_or(0);
     let retransmits = evidence.run.host.retransmits;

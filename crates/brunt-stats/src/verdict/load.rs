@@ -72,18 +72,18 @@ pub(super) fn short(evidence: &Evidence<'_>) -> Check {
 
 /// Was everything sent that the schedule wanted?
 pub(super) fn rate(evidence: &Evidence<'_>) -> Check {
-    let Some(OpenLoop { scheduled, unsent, given_up }) = evidence.open_loop else {
+    let Some(OpenLoop { scheduled, unsent, abandoned }) = evidence.open_loop else {
         return Check::skipped("RATE", "closed loop: nothing is due at a fixed time", RATE.caution);
     };
     let value = share(unsent, scheduled);
     let message =
         format!("{} of {} scheduled requests were never sent ({})", unsent, scheduled, percent(value));
-    let of_outages = (given_up > 0).then(|| {
+    let of_outages = (abandoned > 0).then(|| {
         let why = match outage::unsent_for(&evidence.gone) {
             none if none.is_empty() => "their servers did not answer".to_owned(),
             why => why,
         };
-        format!("{given_up} of them because {why}")
+        format!("{abandoned} of them because {why}")
     });
     let is_explained = outage::is_unsent_of_it(evidence);
     let fix = match is_explained {

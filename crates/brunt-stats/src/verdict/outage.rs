@@ -108,7 +108,7 @@ pub(super) fn cause(evidence: &Evidence<'_>, open: &OpenChecks<'_>) -> Option<Ca
     // A server that answers with errors is there: ERR says with which.
     let answers = |outage: &MeasuredOutage| outage.kinds == OutageKinds::NONE.with(OutageKind::Error);
     let is_other =
-        |outage: &MeasuredOutage| answers(outage) || garbage && outage.kinds.contains(OutageKind::Garbage);
+        |outage: &MeasuredOutage| answers(outage) || garbage && outage.kinds.contains(OutageKind::Malformed);
     let is_own = |outage: &&MeasuredOutage| !is_other(outage);
     let outages: Vec<&MeasuredOutage> = evidence.outages.iter().filter(is_own).collect();
     let longest =
@@ -216,9 +216,9 @@ impl Effects<'_> {
     }
 
     fn took_the_failures(&self) -> bool {
-        let Evidence { errors, timeouts, lost, given_up, .. } = *self.evidence;
-        let taken = given_up + self.outages.iter().map(|outage| outage.failed).sum::<u64>();
-        taken as f64 >= EXPLAINED * (errors + timeouts + lost + given_up) as f64
+        let Evidence { errors, timeouts, lost, abandoned, .. } = *self.evidence;
+        let taken = abandoned + self.outages.iter().map(|outage| outage.failed).sum::<u64>();
+        taken as f64 >= EXPLAINED * (errors + timeouts + lost + abandoned) as f64
     }
 
     /// Every fault came in an outage that has it among its kinds.
@@ -242,7 +242,7 @@ impl Effects<'_> {
 
 /// Were nearly all of the requests that were never sent given up because their server was gone?
 pub(super) fn is_unsent_of_it(evidence: &Evidence<'_>) -> bool {
-    evidence.open_loop.is_some_and(|open| open.given_up as f64 >= EXPLAINED * open.unsent as f64)
+    evidence.open_loop.is_some_and(|open| open.abandoned as f64 >= EXPLAINED * open.unsent as f64)
 }
 
 /// Was a server gone in the last half of the window for long enough to be why answers are missing in it?
@@ -260,7 +260,7 @@ pub struct DownServer {
     /// How much of that lies in the last half of the window.
     pub late_ns: u64,
     /// Requests to it that were given up before they were sent.
-    pub given_up: u64,
+    pub abandoned: u64,
 }
 
 impl DownServer {
@@ -281,7 +281,7 @@ impl DownServer {
                 name: plan.server_name(index).unwrap_or_else(|| "the server".to_owned()),
                 gone_ns: within(window.start_ns..window.drained_ns),
                 late_ns: within(half_ns..window.end_ns),
-                given_up: counts.given_up,
+                abandoned: counts.abandoned,
             }
         };
         let all = counts.iter().enumerate().map(of_server);
@@ -297,7 +297,7 @@ fn overlap_ns(outage: &Outage, span: &Range<u64>, drained_ns: u64) -> u64 {
 
 /// Which servers' requests were given up before they were sent, and for how long each server was gone; empty where none was.
 pub(super) fn unsent_for(servers: &[DownServer]) -> String {
-    let missed: Vec<&DownServer> = servers.iter().filter(|server| server.given_up > 0).collect();
+    let missed: Vec<&DownServer> = servers.iter().filter(|server| server.abandoned > 0).collect();
     told(&missed, |server| format!("{} was down for {}", server.name, time(server.gone_ns)))
 }
 

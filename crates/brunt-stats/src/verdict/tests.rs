@@ -72,7 +72,7 @@ fn clean() -> Evidence<'static> {
     Evidence {
         judgement: Judgement { is_strict: true, allowed: Vec::new() },
         asked: Some(asked(100_000, 100_000)),
-        open_loop: Some(OpenLoop { scheduled: 100_000, unsent: 0, given_up: 0 }),
+        open_loop: Some(OpenLoop { scheduled: 100_000, unsent: 0, abandoned: 0 }),
         last_half: Some(LastHalf { offered: 50_000.0, answered: 50_000.0, seconds: 5.0 }),
         shown: Quantile::SHOWN.to_vec(),
         lag_rows: vec![lag_row(false, Quantile::P99, 400_000, 3_000)],
@@ -115,8 +115,8 @@ fn lag_row(is_closed_loop: bool, quantile: Quantile, response_ns: u64, error_ns:
     LagRow { name: "get".to_owned(), is_closed_loop, errors, intervals, unanswered: 0.0 }
 }
 
-fn entry(book: OpCounts) -> CountEntry {
-    CountEntry { phase: Phase::Drain, class: 1, op: OpKind::Get.into(), book }
+fn entry(counts: OpCounts) -> CountEntry {
+    CountEntry { phase: Phase::Drain, class: 1, op: OpKind::Get.into(), counts }
 }
 
 /// Runs the checks and returns the one in question; every other one must be at peace.
@@ -226,20 +226,25 @@ fn fewer_requests_than_asked_for() {
 fn unsent_requests() {
     for (unsent, expected) in [(0, Ok), (100, Ok), (101, Caution), (1_000, Caution), (1_001, NotTrusted)] {
         let found = check("RATE", |evidence| {
-            evidence.open_loop = Some(OpenLoop { scheduled: 100_000, unsent, given_up: 0 });
+            evidence.open_loop = Some(OpenLoop { scheduled: 100_000, unsent, abandoned: 0 });
         });
         assert_eq!(found.status, expected, "{unsent}");
     }
     let found = check("RATE", |evidence| {
-        evidence.open_loop = Some(OpenLoop { scheduled: 100_000, unsent: 250, given_up: 0 });
+        evidence.open_loop = Some(OpenLoop { scheduled: 100_000, unsent: 250, abandoned: 0 });
     });
     assert_eq!(found.text(), "250 of 100000 scheduled requests were never sent (0.25 %)");
     assert_eq!(check("RATE", |evidence| evidence.open_loop = None).status, Skipped);
 }
 
 /// A server that was gone for a while, and how long of that in the last half of the window.
-fn gone(name: &str, gone_ms: u64, late_ms: u64, given_up: u64) -> DownServer {
-    DownServer { name: name.to_owned(), gone_ns: gone_ms * 1_000_000, late_ns: late_ms * 1_000_000, given_up }
+fn gone(name: &str, gone_ms: u64, late_ms: u64, abandoned: u64) -> DownServer {
+    DownServer {
+        name: name.to_owned(),
+        gone_ns: gone_ms * 1_000_000,
+        late_ns: late_ms * 1_000_000,
+        abandoned,
+    }
 }
 
 #[test]
@@ -251,17 +256,17 @@ fn an_outage_is_named_where_its_requests_are_missed() {
             change(evidence);
         })
     };
-    let found = with("ERR", |evidence| (evidence.lost, evidence.given_up) = (100, 2_400));
+    let found = with("ERR", |evidence| (evidence.lost, evidence.abandoned) = (100, 2_400));
     assert_eq!(
         found.text(),
         "2500 of 102400 requests failed (2.44 %): 0 errors, 0 timed out, 100 lost with their connection, 2400 never sent \
          because b:2 was down for 4.25 s"
     );
     assert_eq!(found.status, NotTrusted);
-    let rate = |given_up| {
+    let rate = |abandoned| {
         check("RATE", |evidence| {
             evidence.gone = servers.clone();
-            evidence.open_loop = Some(OpenLoop { scheduled: 100_000, unsent: 2_400, given_up });
+            evidence.open_loop = Some(OpenLoop { scheduled: 100_000, unsent: 2_400, abandoned });
         })
     };
     assert_eq!(
@@ -269,7 +274,7 @@ fn an_outage_is_named_where_its_requests_are_missed() {
         "2400 of 100000 scheduled requests were never sent (2.40 %); 2400 of them because b:2 was down for 4.25 s"
     );
     // The advice is to lower the rate as soon as more than a tenth has another reason.
-    let advises = [2_400, 2_160, 2_159, 0].map(|given_up| rate(given_up).fix.starts_with("lower the rate"));
+    let advises = [2_400, 2_160, 2_159, 0].map(|abandoned| rate(abandoned).fix.starts_with("lower the rate"));
     assert_eq!(advises, [false, false, true, true]);
     let found = with("SAT", |evidence| {
         evidence.last_half = Some(LastHalf { offered: 50_000.0, answered: 45_000.0, seconds: 5.0 });
@@ -290,7 +295,7 @@ fn an_outage_is_named_where_its_requests_are_missed() {
     }
     let found = check("ERR", |evidence| {
         evidence.gone = ["a:1", "b:2", "c:3", "d:4", "e:5"].map(|name| gone(name, 20, 0, 1)).to_vec();
-        evidence.given_up = 5;
+        evidence.abandoned = 5;
     });
     let told = "5 never sent because a:1 was down for 20.0 ms, b:2 was down for 20.0 ms, c:3 was down \
                 for 20.0 ms, 2 other servers were down, too";
@@ -456,7 +461,7 @@ type Seen = (Phase, FaultKind, u64, i64);
 
 #[test]
 fn faults_of_connections() {
-    use crate::fault::FaultKind::{Garbage, Other, Refused, Reset};
+    use crate::fault::FaultKind::{Malformed, Other, Refused, Reset};
     // Faults, datagrams that were no reply → status, words
     let warmup = (Phase::Warmup, Reset, 1, -2_000_000);
     let table: [(&[Seen], u64, CheckStatus, &str); 8] = [
@@ -475,16 +480,16 @@ fn faults_of_connections() {
             "connections from warm-up to drain: 3 reset (first at -2.00 ms), 1 error number 113 (first at +1.50 s)",
         ),
         (
-            &[(Phase::Drain, Garbage, 1_000, 5)],
+            &[(Phase::Drain, Malformed, 1_000, 5)],
             0,
             Caution,
             "bytes that are no reply for 1.00 % of 100000 requests sent",
         ),
         (
-            &[(Phase::Measure, Garbage, 1_001, 5)],
+            &[(Phase::Measure, Malformed, 1_001, 5)],
             0,
             NotTrusted,
-            "1001 garbage (first at +5 ns); bytes that are",
+            "1001 malformed (first at +5 ns); bytes that are",
         ),
         (
             &[],
@@ -512,17 +517,17 @@ fn faults_of_connections() {
 #[test]
 fn counts_that_do_not_add_up() {
     let requests = |in_flight| RequestCounts { scheduled: 3, sent: 3, in_flight, ..RequestCounts::default() };
-    let keys = |asked| KeyCounts { asked, hit: 1, ..KeyCounts::default() };
+    let keys = |requested| KeyCounts { requested, hit: 1, ..KeyCounts::default() };
     let table = [
         (OpCounts { requests: requests(3), keys: keys(1), ..OpCounts::default() }, Ok),
         (OpCounts { requests: requests(2), keys: keys(1), ..OpCounts::default() }, NotTrusted),
         (OpCounts { requests: requests(3), keys: keys(2), ..OpCounts::default() }, NotTrusted),
     ];
-    for (book, expected) in table {
+    for (counts, expected) in table {
         assert_eq!(
-            check("CONSERVE", |evidence| evidence.books = vec![entry(book)]).status,
+            check("CONSERVE", |evidence| evidence.books = vec![entry(counts)]).status,
             expected,
-            "{book:?}"
+            "{counts:?}"
         );
     }
     let broken = unbalanced_entry();
@@ -541,39 +546,39 @@ fn window_counts_that_do_not_add_up() {
         scheduled: 5,
         sent: 4,
         unsent: 1,
-        given_up: 1,
+        abandoned: 1,
         outcomes: [4, 0, 0, 0, 0, 0, 0, 0, 0],
         ..RequestCounts::default()
     };
-    let mut book = OpCounts { requests, ..OpCounts::default() };
-    book.requests.replies[0] = 4;
-    book.in_window = WindowCounts {
+    let mut counts = OpCounts { requests, ..OpCounts::default() };
+    counts.requests.replies[0] = 4;
+    counts.in_window = WindowCounts {
         sent: 4,
         outcomes: [4, 0, 0, 0, 0, 0, 0, 0, 0],
-        given_up: 1,
+        abandoned: 1,
         waiting_at_start: 1,
         waiting_at_end: 1,
         in_flight_at_start: 1,
         in_flight_at_end: 1,
         missed: 0,
     };
-    let status = |phase, book| {
-        let entry = CountEntry { phase, ..entry(book) };
+    let status = |phase, counts| {
+        let entry = CountEntry { phase, ..entry(counts) };
         let found = check("CONSERVE", |evidence| evidence.books = vec![entry]);
         (found.status, found.value, found.text())
     };
-    assert_eq!(status(Phase::Measure, book).0, Ok);
+    assert_eq!(status(Phase::Measure, counts).0, Ok);
     let wrong: [fn(&mut WindowCounts); 7] = [
         |counts| counts.sent += 1,
         |counts| counts.outcomes[3] += 1,
-        |counts| counts.given_up -= 1,
+        |counts| counts.abandoned -= 1,
         |counts| counts.waiting_at_start -= 1,
         |counts| counts.waiting_at_end += 1,
         |counts| counts.in_flight_at_start += 1,
         |counts| counts.in_flight_at_end -= 1,
     ];
     for change in wrong {
-        let mut changed = book;
+        let mut changed = counts;
         change(&mut changed.in_window);
         let (status, value, message) = status(Phase::Measure, changed);
         assert_eq!((status, value), (NotTrusted, 1.0), "{message}");
@@ -583,7 +588,7 @@ fn window_counts_that_do_not_add_up() {
         );
     }
     // Of the warm-up none is due in the window.
-    assert_eq!(status(Phase::Warmup, book).0, NotTrusted);
+    assert_eq!(status(Phase::Warmup, counts).0, NotTrusted);
 }
 
 #[test]
@@ -609,7 +614,7 @@ fn connection_counts_that_do_not_add_up() {
 
 /// A book of so many values read.
 fn read(hit: u64) -> CountEntry {
-    entry(OpCounts { keys: KeyCounts { asked: hit + 3, hit, miss: 3, failed: 0 }, ..OpCounts::default() })
+    entry(OpCounts { keys: KeyCounts { requested: hit + 3, hit, miss: 3, failed: 0 }, ..OpCounts::default() })
 }
 
 /// That nothing wrong was found among no values shows nothing.
@@ -1037,7 +1042,7 @@ fn a_precision_that_was_not_reached_calls_for_care() {
         taken: 3,
         looks: 4,
         enough_at_ns,
-        given_up_at_ns: None,
+        aborted_at_ns: None,
         is_interrupted: false,
     };
     let open = GoalState::Open(interval(30, 900, Some(1_100)));
@@ -1066,7 +1071,7 @@ fn a_precision_that_was_not_reached_calls_for_care() {
             "the intervals were narrow enough, but for what LAG DRIFT found",
         ),
         (
-            UntilResult { given_up_at_ns: Some(2_000_000_000), ..looked(GoalState::Unknown, None, &["LAG"]) },
+            UntilResult { aborted_at_ns: Some(2_000_000_000), ..looked(GoalState::Unknown, None, &["LAG"]) },
             Caution,
             "given up at look 3 of 4, after 2.00 s, for the client was too late; get.p99=2%: no interval; held up by LAG",
         ),
@@ -1166,7 +1171,7 @@ fn unbalanced_entry() -> CountEntry {
     let requests = RequestCounts { scheduled: 3, sent: 3, in_flight: 2, ..RequestCounts::default() };
     entry(OpCounts {
         requests,
-        keys: KeyCounts { asked: 1, hit: 1, ..KeyCounts::default() },
+        keys: KeyCounts { requested: 1, hit: 1, ..KeyCounts::default() },
         ..OpCounts::default()
     })
 }

@@ -187,10 +187,10 @@ fn points(runs: &[RunRow]) -> Vec<ScanPoint> {
         match points.iter_mut().find(|point| point.setting == setting) {
             Some(point) => {
                 let is_again = |earlier: &usize| runs[*earlier].repetition == run.repetition;
-                point.spoiled.extend(point.runs.pop_if(|earlier| is_again(earlier)));
+                point.discarded.extend(point.runs.pop_if(|earlier| is_again(earlier)));
                 point.runs.push(index);
             }
-            None => points.push(ScanPoint { setting, runs: vec![index], spoiled: Vec::new(), p99: None }),
+            None => points.push(ScanPoint { setting, runs: vec![index], discarded: Vec::new(), p99: None }),
         }
     }
     points.sort_by(|one, other| one.setting.as_f64().total_cmp(&other.setting.as_f64()));

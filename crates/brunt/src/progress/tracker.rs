@@ -100,7 +100,7 @@ impl Tracker {
     pub(crate) fn add(&mut self, interval: &Interval) {
         let mut ended = 0;
         for entry in &interval.books {
-            let requests = &entry.book.requests;
+            let requests = &entry.counts.requests;
             ended += requests.completed() + requests.outcome(OutcomeClass::Unacknowledged);
             self.failed += requests.failed();
             match entry.phase {

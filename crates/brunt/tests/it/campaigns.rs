@@ -129,7 +129,7 @@ fn scans_name_the_bottleneck() {
         return;
     }
     assert_eq!(
-        (&limit["party"], &limit["checks"][0]),
+        (&limit["bottleneck"], &limit["checks"][0]),
         (&"server".into(), &"SAT".into()),
         "{}",
         measured.text

@@ -136,7 +136,7 @@ fn stopped_nodes_are_named() {
     assert!(sentence.contains(&format!(" s at {}", gone.address)), "{sentence}\n{text}");
     // It took the failures with it, all but what a busy host adds.
     let failed = |key: &str| measured.count(&format!("requests.{key}"));
-    assert!(failed("timeout") + failed("lost") + failed("given_up") > 0, "{text}");
+    assert!(failed("timeout") + failed("lost") + failed("abandoned") > 0, "{text}");
     let outages = measured.at("outages").as_array().unwrap();
     let of_outages: u64 = outages.iter().map(|outage| outage["failed"].as_u64().unwrap()).sum();
     let faulty = failed("timeout") + failed("lost") + failed("error");

@@ -386,9 +386,9 @@ fn garbage_is_quoted() {
     measured.check_books();
     assert!(measured.count("requests.error") > 0);
     assert!(
-        measured.json["first_garbage"].to_string().contains("SSH-2.0"),
+        measured.json["first_malformed"].to_string().contains("SSH-2.0"),
         "{}",
-        measured.json["first_garbage"]
+        measured.json["first_malformed"]
     );
     assert!(
         measured.text.contains("SSH-2.0") && measured.text.contains("no valid reply"),

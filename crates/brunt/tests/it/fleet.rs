@@ -89,9 +89,9 @@ fn agent_results_add_up_to_the_controllers() {
     let exact = "requests keys in_window bytes ops classes phases.preload.requests phases.warmup.requests \
                  phases.measure.requests phases.drain.requests latency.response_ns latency.service_ns \
                  latency.send_lag_ns latency.including_failures_ns latency.client_error_ns latency.interval_ns \
-                 connections servers faults error_replies pushes renewals values_foreign record.intervals.rows \
+                 connections servers faults error_replies pushes recache values_foreign record.intervals.rows \
                  record.intervals.books record.intervals.bytes record.intervals.connections record.intervals.servers \
-                 record.intervals.meters record.run.counts.presence";
+                 record.intervals.meters record.run.counts.occupancy";
     for key in exact.split_whitespace() {
         let (one, other) = (without_rates(merged.at(key)), without_rates(fleet.at(key)));
         assert!(one == other, "{key}: {one} of the agents, {other} of their controller");

@@ -113,7 +113,7 @@ impl Measured {
             let ends = ["completed", "error", "timeout", "mismatch", "lost", "unacknowledged", "in_flight"];
             assert_eq!(request("sent"), ends.iter().map(|key| request(key)).sum::<u64>(), "{phase}");
             let keys = |key: &str| value["keys"][key].as_u64().unwrap();
-            assert_eq!(keys("asked"), keys("hit") + keys("miss") + keys("failed"), "{phase}");
+            assert_eq!(keys("requested"), keys("hit") + keys("miss") + keys("failed"), "{phase}");
         }
         for (key, value) in self.json["requests"].as_object().unwrap() {
             assert_eq!(value, &self.json["phases"]["measure"]["requests"][key], "{key}");
@@ -133,7 +133,7 @@ impl Measured {
         );
         assert_eq!(
             window("waiting_at_start") + row["requests"]["scheduled"].as_u64().unwrap(),
-            window("sent") + window("given_up") + window("waiting_at_end"),
+            window("sent") + window("abandoned") + window("waiting_at_end"),
             "{name}: {row}"
         );
     }

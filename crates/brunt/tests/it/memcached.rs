@@ -15,7 +15,7 @@ fn check_counts(flags: &[&str]) {
     measured.check_exit();
     measured.check_books();
     assert_eq!(measured.count("requests.error") + measured.count("requests.lost"), 0, "{}", measured.text);
-    assert_eq!(measured.over_phases("keys.asked"), delta("cmd_get"), "{flags:?}");
+    assert_eq!(measured.over_phases("keys.requested"), delta("cmd_get"), "{flags:?}");
     assert_eq!(measured.over_phases("keys.hit"), delta("get_hits"), "{flags:?}");
     assert_eq!(measured.over_phases("ops.set"), delta("cmd_set"), "{flags:?}");
     assert!(measured.count("requests.completed") > 0);
@@ -110,7 +110,7 @@ fn runs_find_keys_stored_by_load() {
         &server.address,
         &[&flags[..], &["--no-preload", "--mix", "get", "-n", "9000", "--warmup", "0s"]].concat(),
     );
-    assert_eq!((measured.count("keys.asked"), measured.count("keys.hit")), (9000, 9000));
+    assert_eq!((measured.count("keys.requested"), measured.count("keys.hit")), (9000, 9000));
 }
 
 /// Keys are in the form that was asked for, for others to read, and every value is found under its own.
@@ -133,7 +133,7 @@ fn keys_have_the_requested_form() {
             ["--no-preload", "--warmup=0s", "--verify=100%", "--mix", "get=2,mget=1,set=1", "-n", "3000"];
         let measured = Measured::run(&server.address, &[&flags[..], &checked].concat());
         measured.check_exit();
-        assert_eq!(measured.count("keys.asked"), measured.count("keys.hit"), "{form}");
+        assert_eq!(measured.count("keys.requested"), measured.count("keys.hit"), "{form}");
         assert_eq!(server.statistics()["curr_items"], 300, "{form}");
         assert_eq!(
             measured.text.contains(&format!("key form {form}")),

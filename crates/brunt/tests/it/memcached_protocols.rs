@@ -33,8 +33,11 @@ fn mixed_operations_are_counted_alike() {
         measured.check_connections();
         let ended = ["scheduled", "completed"].map(|key| measured.count(&format!("requests.{key}")));
         assert_eq!(ended, [50_000; 2], "{text}");
-        assert_eq!((measured.count("stray_replies"), measured.count("pushes")), (0, 0), "{text}");
-        assert!(measured.json["first_garbage"].is_null() && measured.json["first_error"].is_null(), "{text}");
+        assert_eq!((measured.count("unmatched_replies"), measured.count("pushes")), (0, 0), "{text}");
+        assert!(
+            measured.json["first_malformed"].is_null() && measured.json["first_error"].is_null(),
+            "{text}"
+        );
 
         let reply =
             |op: &str, reply: &str| measured.count_or_0(&format!("ops.{op}.requests.replies.{reply}"));
@@ -45,7 +48,7 @@ fn mixed_operations_are_counted_alike() {
         let (as_touch, as_get) = if dialect == DIALECTS[0] { (0, untouched) } else { (untouched, 0) };
         // What the server counts → what we say.
         let table = [
-            ("cmd_get", measured.over_phases("keys.asked") + as_get),
+            ("cmd_get", measured.over_phases("keys.requested") + as_get),
             ("get_hits", measured.over_phases("keys.hit")),
             ("get_misses", measured.over_phases("keys.miss") + as_get),
             ("cmd_set", stores),
@@ -115,12 +118,21 @@ fn keys_are_split_over_servers() {
         measured.check_books();
         let servers = [one.statistics(), other.statistics()];
         let counted = |name: &str| servers.iter().map(|server| server[name]).collect::<Vec<_>>();
-        assert_eq!(counted("cmd_get").iter().sum::<u64>(), measured.over_phases("keys.asked"), "{dialect}");
+        assert_eq!(
+            counted("cmd_get").iter().sum::<u64>(),
+            measured.over_phases("keys.requested"),
+            "{dialect}"
+        );
         assert_eq!(counted("cmd_set").iter().sum::<u64>(), measured.over_phases("ops.set"), "{dialect}");
         assert_eq!(counted("curr_items").iter().sum::<u64>(), 2_000, "{dialect}");
         assert!(counted("curr_items").iter().all(|items| *items > 500), "{dialect} {servers:?}");
-        assert_eq!(measured.count("keys.hit"), measured.count("keys.asked"), "{dialect}\n{}", measured.text);
-        assert_eq!((measured.count("requests.completed"), measured.count("stray_replies")), (5_000, 0));
+        assert_eq!(
+            measured.count("keys.hit"),
+            measured.count("keys.requested"),
+            "{dialect}\n{}",
+            measured.text
+        );
+        assert_eq!((measured.count("requests.completed"), measured.count("unmatched_replies")), (5_000, 0));
     }
 }
 
@@ -166,7 +178,7 @@ fn noreply_changes_arrive() {
             measured.count("requests.unacknowledged"),
             changed.map(|op| { measured.count(&format!("ops.{op}.requests.sent")) }).iter().sum::<u64>()
         );
-        let strays = measured.count("stray_replies");
+        let strays = measured.count("unmatched_replies");
         // Most keys that are to be added are there.
         assert!(strays > sent("add") / 2 && strays < 3 * sent("add"), "{dialect} {strays}\n{text}");
         assert!(text.contains("replies that nobody waited for"), "{dialect}\n{text}");
@@ -225,7 +237,7 @@ fn recached_values_are_counted() {
         let Some(server) = Server::memcached(&[]) else { return };
         let keys = ["--protocol", "memcached-meta", "--keys", "10", "--warmup", "0s", "-c", "1"];
         let loaded = Measured::run(&server.address, &[&keys[..], &["-n", "10", "--mix", "get"]].concat());
-        assert_eq!(loaded.at("renewals"), &serde_json::json!({ "won": 0, "stale": 0, "taken": 0 }));
+        assert_eq!(loaded.at("recache"), &serde_json::json!({ "won": 0, "stale": 0, "taken": 0 }));
         let mut stream = TcpStream::connect(&server.address).unwrap();
         let mut lines = BufReader::new(stream.try_clone().unwrap()).lines();
         for id in 0..10 {
@@ -238,7 +250,7 @@ fn recached_values_are_counted() {
         let measured = Measured::run(&server.address, &[&keys[..], &flags].concat());
         measured.check_books();
         let expected = serde_json::json!({ "won": 10, "stale": 30, "taken": 20 });
-        assert_eq!(measured.at("renewals"), &expected, "{mix}\n{}", measured.text);
+        assert_eq!(measured.at("recache"), &expected, "{mix}\n{}", measured.text);
         assert_eq!((measured.count("keys.hit"), measured.count("requests.mismatch")), (30, 0), "{mix}");
         assert!(measured.text.contains("30 stale · 10 to be renewed by us"), "{mix}\n{}", measured.text);
     }

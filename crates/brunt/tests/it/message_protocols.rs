@@ -33,7 +33,7 @@ fn message_replies_and_faults_are_counted() {
         let of = |key: &str| measured.count(&format!("requests.{key}"));
         assert_eq!((of("scheduled"), of("error")), (5000, 50), "{protocol}\n{}", measured.text);
         assert_eq!(measured.count("requests.replies.ok"), 4950, "{protocol}\n{}", measured.text);
-        assert!(measured.json["first_garbage"].is_null(), "{}", measured.text);
+        assert!(measured.json["first_malformed"].is_null(), "{}", measured.text);
         // The server for the run speaks it, too.
         let own =
             Measured::of(&brunt(&[&["run", "--json", "-"], &flags[..], load].concat()).output().unwrap());
@@ -142,7 +142,7 @@ fn memcached_accepts_custom_commands() {
     let measured = Measured::run(&server.address, &flags.concat());
     measured.check_books();
     let text = &measured.text;
-    assert!(measured.json["first_garbage"].is_null() && measured.json["first_error"].is_string(), "{text}");
+    assert!(measured.json["first_malformed"].is_null() && measured.json["first_error"].is_string(), "{text}");
     // The stores of the preload are called set, too.
     let rows = ["version", "verbosity", "touch", "cas", "set#2", "set#3", "gets", "flush_all", "incr"];
     let reply = |reply: &str| {

@@ -55,7 +55,7 @@ fn mixed_operations_are_counted_alike() {
     let stores = ["set", "add", "replace", "append", "prepend", "cas"].map(sent).iter().sum();
     // What the server counts → what we say.
     let table = [
-        ("cmd_get", measured.over_phases("keys.asked")),
+        ("cmd_get", measured.over_phases("keys.requested")),
         ("get_hits", measured.over_phases("keys.hit")),
         ("get_misses", measured.over_phases("keys.miss")),
         ("cmd_set", stores),
@@ -139,7 +139,7 @@ fn noreply_changes_arrive() {
     assert_eq!(statistics["delete_hits"] + statistics["delete_misses"], sent("delete"));
     assert_eq!(statistics["cmd_touch"], sent("touch"));
     assert_eq!(statistics["incr_hits"], sent("incr"));
-    assert_eq!(measured.count("keys.asked"), statistics["cmd_get"]);
+    assert_eq!(measured.count("keys.requested"), statistics["cmd_get"]);
     let changed = ["set", "delete", "touch", "incr", "append"];
     assert_eq!(
         measured.count("requests.unacknowledged"),

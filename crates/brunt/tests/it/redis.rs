@@ -55,7 +55,10 @@ fn mixed_operations_are_counted_alike() {
         let ended = ["scheduled", "completed"].map(|key| measured.count(&format!("requests.{key}")));
         assert_eq!(ended, [50_000; 2], "{text}");
         assert_eq!(measured.json["error_replies"], serde_json::json!({}), "{text}");
-        assert!(measured.json["first_garbage"].is_null() && measured.json["first_error"].is_null(), "{text}");
+        assert!(
+            measured.json["first_malformed"].is_null() && measured.json["first_error"].is_null(),
+            "{text}"
+        );
 
         let sent = |op: &str| measured.over_phases(&format!("ops.{op}"));
         let calls = server.redis_counts("commandstats");
@@ -329,7 +332,7 @@ fn unsolicited_messages_are_counted() {
         measured.check_books();
         let replies = measured.over_phases("requests.completed") + measured.count("connections.established");
         assert_eq!(measured.count("pushes"), replies, "{}", measured.text);
-        assert_eq!(measured.count("keys.hit"), measured.count("keys.asked"), "{}", measured.text);
+        assert_eq!(measured.count("keys.hit"), measured.count("keys.requested"), "{}", measured.text);
         assert!(measured.text.contains("messages pushed by the server"), "{}", measured.text);
     }
 }
@@ -368,7 +371,7 @@ fn surplus_values_are_malformed() {
         Measured::run(&address, &[&SMALL[..], &["-n", "30", "-t", "5s", "--mix", "mget=1"]].concat());
     measured.check_books();
     assert_eq!(measured.count("requests.error"), 30, "{}", measured.text);
-    assert!(!measured.json["first_garbage"].is_null(), "{}", measured.text);
+    assert!(!measured.json["first_malformed"].is_null(), "{}", measured.text);
 }
 
 /// A server that lets nobody in any more while the run goes on is no end of it, but a fault that is counted.
@@ -381,7 +384,7 @@ fn later_setup_rejections_are_faults() {
     measured.check_books();
     measured.check_connections();
     let faults = measured.json["faults"].as_array().unwrap();
-    let turned_away = faults.iter().filter(|fault| fault["kind"] == "turned_away");
+    let turned_away = faults.iter().filter(|fault| fault["kind"] == "setup_rejected");
     let count = turned_away.map(|fault| fault["count"].as_u64().unwrap()).sum::<u64>();
     assert!(count > 0 && count == measured.count("connections.failed"), "{}", measured.text);
     assert_eq!(measured.at("first_error"), "ERR max number of clients reached", "{}", measured.text);

@@ -56,7 +56,7 @@ fn check_agreement(server: &str, flags: &[&str]) -> Measured {
     assert!(text.contains("server says ") && text.contains(" of CPU per request"), "{text}");
     let window = measured.at("server_stats.window");
     assert!(window["cpu_ns_per_request"].as_u64().unwrap() > 0 && window["items"].as_u64().unwrap() > 0);
-    let ours = measured.count("keys.hit") as f64 / measured.count("keys.asked") as f64;
+    let ours = measured.count("keys.hit") as f64 / measured.count("keys.requested") as f64;
     assert!((window["hit_ratio"].as_f64().unwrap() - ours).abs() < 0.15, "{window}, ours {ours}");
     assert_eq!(check(&measured, "CACHE").0, "ok", "{text}");
     measured

@@ -73,9 +73,13 @@ fn mismatched_replies_are_malformed() {
         assert_eq!(measured.count("requests.error"), 6, "{text}");
         assert_eq!(measured.count("requests.completed"), 0, "{text}");
         let faults = measured.at("faults").as_array().unwrap();
-        let garbage = faults.iter().filter(|fault| fault["kind"] == "garbage");
+        let garbage = faults.iter().filter(|fault| fault["kind"] == "malformed");
         assert_eq!(garbage.map(|fault| fault["count"].as_u64().unwrap()).sum::<u64>(), 6, "{text}");
-        assert_eq!(measured.at("first_garbage.text"), quoted, "{text}");
-        assert_eq!(measured.at("first_garbage.reason"), "a reply that this operation cannot have", "{text}");
+        assert_eq!(measured.at("first_malformed.text"), quoted, "{text}");
+        assert_eq!(
+            measured.at("first_malformed.reason"),
+            "a reply that this operation cannot have",
+            "{text}"
+        );
     }
 }

@@ -80,7 +80,7 @@ fn client_and_server_counts_agree() {
         let line = counts.lines().find_map(|line| line.strip_prefix(&format!("STAT {name} ")));
         line.unwrap().parse().unwrap()
     };
-    assert_eq!(count("cmd_get"), measured.over_phases("keys.asked"), "{}", measured.text);
+    assert_eq!(count("cmd_get"), measured.over_phases("keys.requested"), "{}", measured.text);
     assert_eq!(count("get_hits"), measured.over_phases("keys.hit"), "{}", measured.text);
     let sent = |op: &str| measured.count_or_0(&format!("ops.{op}.requests.sent"));
     assert_eq!(count("cmd_touch"), sent("touch"), "{}", measured.text);
@@ -147,8 +147,8 @@ fn serve_ill(mut stream: &TcpStream, manner: Manner, served: &AtomicU64) {
 fn faults_without_failed_requests_reach_the_verdict() {
     let _beside = beside_others();
     let table = [
-        (Manner::GarbageBehind, "not_trusted", "garbage"),
-        (Manner::SomeGarbageBehind, "caution", "garbage"),
+        (Manner::GarbageBehind, "not_trusted", "malformed"),
+        (Manner::SomeGarbageBehind, "caution", "malformed"),
         (Manner::Closes, "caution", "closed by peer"),
     ];
     for (manner, status, kind) in table {

@@ -56,7 +56,7 @@ fn check_by_key(placement: Placement) {
     assert!(expected.iter().all(|keys| (KEYS / 5..KEYS / 2).contains(keys)), "{placement}: {expected:?}");
     // One sample each, however many servers have a part of it.
     let asked = measured.count("ops.mget.requests.sent") * 8 + measured.count("ops.get.requests.sent");
-    assert_eq!((measured.count("keys.asked"), measured.count("keys.hit")), (asked, asked), "{text}");
+    assert_eq!((measured.count("keys.requested"), measured.count("keys.hit")), (asked, asked), "{text}");
     assert_eq!(counted(&servers, "get_hits"), asked);
     assert_eq!(counted(&servers, "cmd_set"), measured.over_phases("ops.set"));
     assert_eq!(measured.count("requests.completed"), 9_000, "{text}");
@@ -168,12 +168,12 @@ fn check_rows(measured: &Measured, others: &[Server], gone: &str) {
         assert_eq!(row["answered"], statistics["cmd_get"] + statistics["cmd_set"], "{text}");
         assert_eq!((&row["failed"], &row["unsent"]), (&0.into(), &0.into()), "{text}");
     }
-    let [lost, unsent, given_up] =
-        ["lost", "unsent", "given_up"].map(|key| measured.count(&format!("requests.{key}")));
-    assert_eq!((given_up, &row(gone)["unsent"]), (unsent, &unsent.into()), "{text}");
+    let [lost, unsent, abandoned] =
+        ["lost", "unsent", "abandoned"].map(|key| measured.count(&format!("requests.{key}")));
+    assert_eq!((abandoned, &row(gone)["unsent"]), (unsent, &unsent.into()), "{text}");
     let completed = measured.count("requests.completed");
     let ended = measured.count("latency.including_failures_ns.count");
-    assert_eq!(ended, completed + lost + given_up, "{text}");
+    assert_eq!(ended, completed + lost + abandoned, "{text}");
     let checks = measured.at("verdict.checks").as_array().unwrap();
     let check = |id: &str| checks.iter().find(|check| check["id"] == id).unwrap();
     assert_eq!(check("CONSERVE")["status"], "ok", "{text}");
@@ -213,9 +213,9 @@ fn closed_loops_continue_past_a_failed_server() {
     let outage = outages.iter().find(|outage| outage["server"] == gone_address.as_str()).unwrap();
     let gone_ms = 2_000.0 - outage["start_ns"].as_f64().unwrap() / 1e6;
     // Each of four slots waits a tenth of a second at a time for that server. A host that is busy makes it longer.
-    let given_up = measured.count("requests.given_up") as f64;
+    let abandoned = measured.count("requests.abandoned") as f64;
     let most = 4.0 * (gone_ms / 100.0 + 1.0);
-    assert!((most / 3.0..=most).contains(&given_up), "{given_up} of {most}\n{text}");
+    assert!((most / 3.0..=most).contains(&abandoned), "{abandoned} of {most}\n{text}");
     assert!(measured.ms("latency.including_failures_ns.max") >= 100.0, "{text}");
     // About as many requests are for the other one, which answers them at once.
     let intervals = measured.at("intervals").as_array().unwrap().iter();

@@ -14,7 +14,7 @@ fn kernel_timestamps_split_response_times() {
     run.check_books();
     let counts = run.at("timestamps.discarded").as_object().unwrap();
     let discarded: u64 = counts.values().map(|count| count.as_u64().unwrap()).sum();
-    let (asked, matched) = (run.count("timestamps.asked"), run.count("timestamps.matched"));
+    let (asked, matched) = (run.count("timestamps.requested"), run.count("timestamps.matched"));
     assert!(asked > 50 && asked == matched + discarded, "{}", run.text);
     assert!(matched * 10 >= asked * 9, "{}", run.text);
     assert!(run.ms("timestamps.wire_and_server_ns.min") >= 0.2, "{}", run.text);

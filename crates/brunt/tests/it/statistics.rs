@@ -54,13 +54,13 @@ fn check_agreement(server: &str, flags: &[&str]) -> Measured {
     }
     let counted =
         |name: &str| agreement.iter().find(|row| row["statistic"] == name).unwrap()["counted"].clone();
-    assert_eq!(counted("cmd_get"), measured.over_phases("keys.asked"));
+    assert_eq!(counted("cmd_get"), measured.over_phases("keys.requested"));
     assert_eq!(counted("get_hits"), measured.over_phases("keys.hit"));
     assert_eq!(counted("delete_hits"), measured.over_phases("requests.replies.deleted"));
     assert!(text.contains("server says"), "{text}");
     // The servers' window is ours to within the instants at which they were asked.
     let window = measured.at("server_stats.window");
-    let ours = measured.count("keys.hit") as f64 / measured.count("keys.asked") as f64;
+    let ours = measured.count("keys.hit") as f64 / measured.count("keys.requested") as f64;
     assert!((window["hit_ratio"].as_f64().unwrap() - ours).abs() < 0.1, "{window}, ours {ours}");
     assert!(window["cpu_ns_per_request"].as_u64().unwrap() > 0 && window["items"].as_u64().unwrap() > 0);
     let second = &measured.at("intervals").as_array().unwrap()[0];
@@ -136,7 +136,7 @@ fn other_clients_are_detected() {
     assert_eq!(ends, 100);
     let measured = Measured::of(&run.wait_with_output().unwrap());
     let (status, message) = check(&measured, "SERVER");
-    let asked = measured.over_phases("keys.asked");
+    let asked = measured.over_phases("keys.requested");
     let expected = format!(
         "cmd_get is {} and ours {asked} (100 more), get_misses is 100 and ours 0 (100 more): others use this server, too",
         asked + 100

@@ -694,7 +694,7 @@ fn large_values_go_out_in_parts() {
         measured.check_exit_besides(&["SAMPLES"]);
         measured.check_books();
         assert_eq!(measured.count("requests.completed"), 100, "{}", measured.text);
-        assert_eq!(measured.count("keys.hit"), measured.count("keys.asked"), "{}", measured.text);
+        assert_eq!(measured.count("keys.hit"), measured.count("keys.requested"), "{}", measured.text);
         assert_eq!(measured.at("faults").as_array().unwrap().len(), 0, "{}", measured.text);
     }
 }

@@ -34,7 +34,7 @@ pub(crate) fn ledger(measured: &Measured) -> Vec<(&'static str, u64)> {
     measured.check_exit();
     measured.check_books();
     measured.check_connections();
-    let phases = ["ops.get", "ops.mget", "ops.set", "ops.touch", "keys.asked", "keys.hit", "keys.miss"];
+    let phases = ["ops.get", "ops.mget", "ops.set", "ops.touch", "keys.requested", "keys.hit", "keys.miss"];
     let counts =
         ["requests.completed", "requests.wire_requests", "connections.established", "bytes.tx", "bytes.rx"];
     let ledger = phases.map(|path| (path, measured.over_phases(path))).into_iter();

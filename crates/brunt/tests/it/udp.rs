@@ -43,7 +43,7 @@ fn run(server: &Server, flags: &[&str]) -> Measured {
 
 /// The counts of datagrams that were of no use.
 fn astray(measured: &Measured) -> [u64; 5] {
-    ["late", "duplicate", "stray", "disordered", "malformed"]
+    ["late", "duplicate", "unmatched", "disordered", "malformed"]
         .map(|why| measured.count(&format!("datagrams.{why}")))
 }
 
@@ -65,8 +65,8 @@ fn memcached_counts_match_over_udp() {
             let timeouts = measured.over_phases("requests.timeout");
             assert_eq!(measured.count("requests.error") + measured.count("requests.mismatch"), 0, "{text}");
             assert_eq!(measured.count("requests.miss"), 0, "{text}");
-            let [late, duplicate, stray, disordered, malformed] = astray(&measured);
-            assert_eq!([duplicate, stray, disordered, malformed], [0; 4], "{text}");
+            let [late, duplicate, unmatched, disordered, malformed] = astray(&measured);
+            assert_eq!([duplicate, unmatched, disordered, malformed], [0; 4], "{text}");
             assert!(late <= timeouts, "{text}");
             // What was sent and what was served differ by what was lost, and by nothing else.
             let statistics = server.statistics();
@@ -103,7 +103,7 @@ fn memcached_answers_multi_gets_over_udp() {
             let measured = run(&server, &flags);
             let (timeouts, keys) =
                 (measured.count("requests.timeout"), |key: &str| measured.count(&format!("keys.{key}")));
-            assert_eq!((keys("asked"), keys("miss")), (16_000, 0), "{}", measured.text);
+            assert_eq!((keys("requested"), keys("miss")), (16_000, 0), "{}", measured.text);
             assert_eq!(keys("hit"), 16_000 - 8 * timeouts, "{}", measured.text);
             assert_eq!(measured.at("value_faults").as_array().unwrap().len(), 0, "{}", measured.text);
             assert_eq!(astray(&measured)[1..], [0; 4], "{}", measured.text);

@@ -102,7 +102,7 @@ fn printed(text: &str) -> Vec<Option<f64>> {
 
 fn check(what: &str, measured: &Measured, csv: &str, junit: &str, samples: &str) {
     let text = &measured.text;
-    let completed = ["hit", "miss", "done", "refused"];
+    let completed = ["hit", "miss", "done", "rejected"];
     let rows = columns(samples, ["outcome", "intended_ns", "done_ns"]);
     let times =
         |[_, intended, done]: &[String; 3]| (intended.parse::<i64>().unwrap(), done.parse::<i64>().unwrap());
@@ -120,7 +120,7 @@ fn check(what: &str, measured: &Measured, csv: &str, junit: &str, samples: &str)
     );
     assert_eq!(measured.count("latency.response_ns.count"), response.len() as u64, "{what}: {text}");
     let all = measured.count("latency.including_failures_ns.count");
-    assert_eq!(all, rows.len() as u64 + measured.count("requests.given_up"), "{what}: {text}");
+    assert_eq!(all, rows.len() as u64 + measured.count("requests.abandoned"), "{what}: {text}");
     let is = |name: &str, found: f64, truth: f64, tolerance: f64| {
         assert!((found / truth - 1.0).abs() <= tolerance, "{what}, {name}: {found} for {truth}\n{text}");
     };

@@ -204,10 +204,10 @@ impl<'a> Client<'a> {
         self.take(end_ns);
         let window = MeasuredWindow { start_ns: 0, measure_ns: MEASURE_NS, end_ns, drained_ns: end_ns };
         let batches = batches(self.store.timeline(), &window, MEASURE_NS, |_, _| true);
-        let mut book = OpCounts::default();
-        self.store.books().entries().for_each(|entry| book.merge(&entry.book));
+        let mut counts = OpCounts::default();
+        self.store.books().entries().for_each(|entry| counts.merge(&entry.counts));
         let (_, _, totals) = self.store.rows().next().expect("the layout has a row");
-        OpSummary::of(book, totals.clone(), &window, &batches, &Quantile::PRINTED, 0.0)
+        OpSummary::of(counts, totals.clone(), &window, &batches, &Quantile::PRINTED, 0.0)
     }
 }
 

@@ -95,7 +95,7 @@ const REDIS: &str = "protocol = 'resp3'\nserver = 'a'";
 fn books() -> [CountEntry; 8] {
     use OutcomeClass::{Done, Hit, Miss, Refused};
     let mut mget = entry(OpKind::Mget, &[(Hit, ReplyKind::Value, 3)], [10, 4]);
-    mget.book.requests.wire_requests = 3;
+    mget.counts.requests.wire_requests = 3;
     [
         entry(OpKind::Get, &[(Hit, ReplyKind::Value, 7), (Miss, ReplyKind::NotFound, 0)], [1, 1]),
         entry(OpKind::Get, &[(Miss, ReplyKind::NotFound, 2)], [1, 0]),
@@ -138,12 +138,12 @@ fn custom_commands_are_not_compared() {
 fn unanswered_requests_make_a_range() {
     use OutcomeClass::{Error, Hit, Lost};
     let mut mget = entry(OpKind::Mget, &[(Hit, ReplyKind::Value, 2), (Lost, ReplyKind::None, 1)], [4, 4]);
-    mget.book.requests.wire_requests = 5;
+    mget.counts.requests.wire_requests = 5;
     let get = entry(OpKind::Get, &[(Hit, ReplyKind::Value, 7), (Error, ReplyKind::ServerError, 2)], [1, 1]);
     let expected = "keyspace_hits 15-21, keyspace_misses 0-6, cmdstat_get 7-9, cmdstat_mget 2-5";
     assert_eq!(ranges(&format!("{REDIS}\nmix = 'mget'\nmultiget = 4"), &[mget, get]), expected);
     // One that was never sent whole may have reached one of two servers.
-    mget.book.requests.unsent = 1;
+    mget.counts.requests.unsent = 1;
     let two = "protocol = 'resp2'\nserver = ['a', 'b']\nmix = 'mget'\nmultiget = 4";
     assert_eq!(ranges(two, &[mget]), "keyspace_hits 8-16, keyspace_misses 0-8, cmdstat_mget 2-9");
 }

@@ -108,10 +108,10 @@ fn an_outage_explains_what_falls_in_its_time() {
         (
             |evidence| {
                 stopped(evidence);
-                evidence.open_loop = Some(OpenLoop { scheduled: 100_000, unsent: 400, given_up: 390 });
+                evidence.open_loop = Some(OpenLoop { scheduled: 100_000, unsent: 400, abandoned: 390 });
                 late(evidence, Quantile::P999, 300_000);
                 evidence.timeouts = 90;
-                evidence.given_up = 390;
+                evidence.abandoned = 390;
                 thin(evidence);
                 fire(&mut evidence.steady, Series::P99, 1);
                 evidence.run.to_mut().usage.workers[0].colocation = Colocation { looks: 500, shared: 380 };
@@ -191,7 +191,7 @@ fn an_outage_explains_what_falls_in_its_time() {
                 stopped(evidence);
                 saturated(evidence);
                 evidence.lost_agent = Some(lost_agent(None));
-                evidence.open_loop = Some(OpenLoop { scheduled: 100_000, unsent: 400, given_up: 0 });
+                evidence.open_loop = Some(OpenLoop { scheduled: 100_000, unsent: 400, abandoned: 0 });
                 fire(&mut evidence.steady, Series::Throughput, 4);
             },
             "agent load2 was lost while it measured (no heartbeat for 4 s) · NOT TRUSTED: SAT",
@@ -200,15 +200,15 @@ fn an_outage_explains_what_falls_in_its_time() {
         // Bytes that are no reply come first: they made the server look gone.
         (
             |evidence| {
-                let kinds = OutageKinds::NONE.with(OutageKind::Garbage);
+                let kinds = OutageKinds::NONE.with(OutageKind::Malformed);
                 evidence.outages = vec![MeasuredOutage { kinds, ..outage() }];
                 evidence.faults.sent = 100_000;
-                evidence.faults.table.record(Phase::Measure, FaultKind::Garbage, 7 * SECOND);
+                evidence.faults.table.record(Phase::Measure, FaultKind::Malformed, 7 * SECOND);
                 evidence.run.to_mut().counts.datagrams.malformed = 2_000;
                 evidence.errors = 2_000;
             },
-            "garbage: bytes that are no reply for 2.00 % of 100000 requests sent · NOT TRUSTED: FAULT",
-            &["garbage: FAULT > ERR"],
+            "malformed bytes for 2.00 % of 100000 requests sent · NOT TRUSTED: FAULT",
+            &["malformed: FAULT > ERR"],
         ),
     ]);
 }
@@ -447,7 +447,7 @@ fn a_backlog_is_the_clients_or_the_servers() {
             |evidence| {
                 saturated(evidence);
                 late(evidence, Quantile::P50, 390_000);
-                evidence.open_loop = Some(OpenLoop { scheduled: 100_000, unsent: 60_000, given_up: 0 });
+                evidence.open_loop = Some(OpenLoop { scheduled: 100_000, unsent: 60_000, abandoned: 0 });
                 fire(&mut evidence.steady, Series::P50, 5);
             },
             "saturated server: 4000 of 10000 requests/s answered in the last half of the window, the busiest worker worked for 30.0 % · NOT TRUSTED: RATE SAT LAG",

@@ -96,13 +96,15 @@ fn a_verdict_is_one_sentence() {
         ),
         (|evidence| evidence.completed = 999, Status::NotTrusted, "NOT TRUSTED: SAMPLES"),
         (
-            |evidence| evidence.open_loop = Some(OpenLoop { scheduled: 100_000, unsent: 1_001, given_up: 0 }),
+            |evidence| {
+                evidence.open_loop = Some(OpenLoop { scheduled: 100_000, unsent: 1_001, abandoned: 0 })
+            },
             Status::NotTrusted,
             "NOT TRUSTED: RATE",
         ),
         (
             |evidence| {
-                evidence.open_loop = Some(OpenLoop { scheduled: 100_000, unsent: 1_001, given_up: 1_000 })
+                evidence.open_loop = Some(OpenLoop { scheduled: 100_000, unsent: 1_001, abandoned: 1_000 })
             },
             Status::Caution,
             "TRUSTED up to p99.9 · CAUTION: RATE",
