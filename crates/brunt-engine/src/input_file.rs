@@ -67,7 +67,7 @@ mod tests {
     #[test]
     fn files_are_read_up_to_the_limit() {
         let path = std::env::temp_dir().join(format!("brunt-input-{}", std::process::id()));
-        let too_large = "it is larger than 1 MiB, the most that is read";
+        let too_large = "it exceeds the limit of 1 MiB";
         for (len, expected) in
             [(0, "0 bytes"), (MIB, "1048576 bytes"), (MIB + 1, too_large), (1 << 40, too_large)]
         {
@@ -83,7 +83,7 @@ mod tests {
 
     #[test]
     fn devices_are_refused() {
-        let refused = |what: &str| format!("it is {what}, neither a regular file nor a pipe");
+        let refused = |what: &str| format!("it is {what}; expected a regular file or a pipe");
         for (path, what) in [("/dev/zero", "a device"), ("/dev/null", "a device"), ("/proc", "a directory")] {
             assert_eq!(said(Path::new(path)), refused(what), "{path}");
         }

@@ -518,7 +518,7 @@ mod tests {
         for (path, reason) in [
             (std::env::temp_dir().join("brunt-no-such-trace"), "No such file"),
             (std::env::temp_dir(), "directory"),
-            (no_zstd.clone(), "it is no file of zstd"),
+            (no_zstd.clone(), "not a zstd file"),
         ] {
             let refused = check_traces(&plan(&path, "words")).unwrap_err();
             assert!(refused.error.to_string().contains(reason), "{}", refused.error);

@@ -1,4 +1,4 @@
-//! Connections that break before they are let in: an attempt is an attempt, however far it came.
+//! Connections that fail in connection setup: an attempt counts as one, however far it got.
 
 use super::{START_AHEAD_NS, TURNS_MAX, endpoints, plan};
 use crate::io::sim::{Sim, SimOptions};
@@ -33,20 +33,20 @@ fn worker(toml: &str, options: SimOptions) -> Worker<RespCodec, Sim> {
     )
 }
 
-/// Turns until something is told.
+/// Runs the worker until its first notice.
 fn first_notice(worker: &mut Worker<RespCodec, Sim>) -> Notice {
     (0..TURNS_MAX)
         .find_map(|_| {
             worker.run_once();
             worker.take_notice()
         })
-        .expect("nothing is told, and nothing will be")
+        .expect("no notice will come")
 }
 
 const PLAN: &str =
     "protocol = 'resp3'\nserver = 'a'\nconnections = 1\nrequests = 10\nwarmup = '0s'\npreload = false";
 
-/// The greeting cannot be sent at the first address, nor at the second, and that is all there are.
+/// The setup cannot be sent at either of the two addresses.
 #[test]
 fn failed_setup_sends_move_to_the_next_address() {
     for defers_sends in [false, true] {
@@ -59,11 +59,11 @@ fn failed_setup_sends_move_to_the_next_address() {
         let mut worker = worker(PLAN, options);
         let notice = first_notice(&mut worker);
         assert!(
-            matches!(&notice, Notice::Failed(RunError::NoReply { reason, .. }) if reason == "HELLO was not answered: Broken pipe (os error 32)"),
+            matches!(&notice, Notice::Failed(RunError::NoReply { reason, .. }) if reason == "to HELLO: Broken pipe (os error 32)"),
             "{notice:?}"
         );
         let tried: Vec<_> = worker.io_mut().attempts().iter().map(|attempt| attempt.server).collect();
-        // Another attempt may be under way by then.
+        // Another attempt may be in progress by then.
         assert_eq!(tried[..2], [0, 1], "{defers_sends}");
         assert!(worker.now_ns() < START_AHEAD_NS + crate::io::sim::EPOCH_NS, "at once");
     }
