@@ -105,7 +105,7 @@ pub(crate) fn check_memory(plan: &Plan) -> Result<(), String> {
         return Ok(());
     }
     Err(format!(
-        "--keys, --value-size: the reference server would need {} MiB for this data set; accepted: up to {} MiB here, or a \
+        "--keys, --value-size: the reference server would need {} MiB for this data set: expected up to {} MiB here, or a \
          --server of your own",
         needed >> 20,
         most >> 20

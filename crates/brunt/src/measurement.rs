@@ -439,7 +439,7 @@ fn summarise(
 pub(crate) fn check_agents(summary: &Summary) -> Result<(), Failure> {
     let lost = summary.record.agents.iter().find_map(|agent| Some((&agent.name, agent.lost.as_ref()?)));
     lost.map_or(Ok(()), |(name, why)| {
-        Err(Failure::new(Exit::Failed, anyhow::anyhow!("agent {name}: {why}; the run ended then")))
+        Err(Failure::new(Exit::Failed, anyhow::anyhow!("agent {name} {why}; the run ended then")))
     })
 }
 

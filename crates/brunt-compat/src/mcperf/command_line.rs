@@ -442,7 +442,7 @@ mod tests {
             ("-H --fine=2", "invalid value '2' for --fine: it takes no value"),
             ("--wait soon", "invalid value 'soon' for --wait: expected sleep, hybrid or spin"),
             // The first that is wrong, in the order of the line.
-            ("-m foo -n x -j", "--method: 'foo'"),
+            ("-m foo -n x -j", "invalid value 'foo' for --method"),
             ("-j -m foo", "'-j' is no option"),
         ];
         for (text, message) in table {

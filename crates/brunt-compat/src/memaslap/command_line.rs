@@ -435,7 +435,7 @@ mod tests {
             ),
             (
                 "-x 99999999999999999999",
-                "invalid value '99999999999999999999' for --execute_number: accepted",
+                "invalid value '99999999999999999999' for --execute_number: expected",
                 false,
             ),
             (

@@ -488,21 +488,21 @@ reconnect = \"never\"
         let table = [
             ("-s h -a -U -F short", "--facebook requires --division"),
             ("-s h -a -d 2 -U", "--facebook cannot be used with --udp: gets go by UDP and sets by TCP"),
-            ("-s h -U -n 2", "--udp: each client has one socket"),
-            ("-s h -p 2", "--rep_write: there is one server"),
-            ("-s a,b -p 3", "--rep_write: more replicas than servers"),
-            ("-s a,b -p 2 -U", "--udp: replicas are written by TCP"),
+            ("-s h -U -n 2", "--udp cannot be used with --conn_sock above 1"),
+            ("-s h -p 2", "--rep_write requires at least 2 --servers"),
+            ("-s a,b -p 3", "--rep_write exceeds the number of --servers"),
+            ("-s a,b -p 2 -U", "--udp cannot be used with --rep_write"),
             ("-s a,b -p 2 -a -d 2", "--facebook cannot be used with --rep_write"),
             ("-s a,a -p 2", "--rep_write requires different --servers"),
             ("-s /tmp/x -U", "--servers: a socket path cannot be used with --udp"),
-            ("-s /tmp/x -a -d 2", "--servers: the path of a socket has no UDP"),
+            ("-s /tmp/x -a -d 2", "--servers: a socket path cannot be used with --udp or --facebook"),
             (
                 "-s h -F get -X 1400 -U",
                 "--fixed_size 1400 exceeds 1224 bytes: UDP, keys of 64 bytes, one datagram of 1400 per request; sets that fill the \
                  windows are such requests, too",
             ),
             ("-s h -c 1000000", "--win_size 10240 exceeds 2147 objects in each of"),
-            ("-s h -U -B", "--udp: memcached has no binary protocol there"),
+            ("-s h -U -B", "--udp cannot be used with --binary"),
             // The file comes before what does not go together, its sizes behind.
             ("-s a:b -F none", "invalid value 'a:b' for --servers"),
             ("-s h -U -n 2 -F none", "--cfg_cmd: cannot read 'none'"),

@@ -131,7 +131,7 @@ impl WorkloadFile {
         let sum = match kind.parse::<f64>() {
             Ok(0.0) => &mut self.sets,
             Ok(1.0) => &mut self.gets,
-            _ => return Err(format!("type '{kind}' was given; expected 0 for set and 1 for get")),
+            _ => return Err(format!("invalid type '{kind}': expected 0 for set and 1 for get")),
         };
         *sum = sum.saturating_add(thousandths(proportion)?);
         Ok(())
@@ -191,7 +191,7 @@ fn range(words: &[&str], line: usize) -> Result<Range, String> {
 fn thousandths(word: &str) -> Result<u32, String> {
     let share = word.parse::<f64>().ok().filter(|share| (0.0..=1.0).contains(share));
     let thousandths = share.map(|share| (share * f64::from(WHOLE)).round() as u32);
-    thousandths.ok_or_else(|| format!("proportion '{word}' was given; expected from 0 to 1, such as 0.125"))
+    thousandths.ok_or_else(|| format!("invalid proportion '{word}': expected from 0 to 1, such as 0.125"))
 }
 
 fn share(ranges: &[Range]) -> u32 {
@@ -260,29 +260,29 @@ mod tests {
             ("key\n20 20 1\ncmd\n1 1", "'f.cnf' has no rows under value"),
             ("key\n20 20 1\nvalue\n9 9 1", "'f.cnf' has no rows under cmd"),
             ("foo\nkey", "'f.cnf' line 1: 'foo' stands before the first of key, value and cmd"),
-            (&format!("{usual}nonsense"), "'f.cnf' line 8: 'nonsense' was given; expected TYPE PROPORTION"),
             (
-                &format!("{usual}2 0.1"),
-                "'f.cnf' line 8: type '2' was given; expected 0 for set and 1 for get",
+                &format!("{usual}nonsense"),
+                "'f.cnf' line 8: invalid value 'nonsense': expected TYPE PROPORTION",
             ),
+            (&format!("{usual}2 0.1"), "'f.cnf' line 8: invalid type '2': expected 0 for set and 1 for get"),
             (&format!("{usual}1 0.1"), "'f.cnf' line 8: the proportions under cmd sum to 1.1; expected 1"),
             (
                 &format!("{usual}key\n20 20"),
-                "'f.cnf' line 9: '20 20' was given; expected START END PROPORTION",
+                "'f.cnf' line 9: invalid value '20 20': expected START END PROPORTION",
             ),
             (
                 &format!("{usual}key\n20 x 1"),
-                "'f.cnf' line 9: 'x' was given; expected a whole number of bytes",
+                "'f.cnf' line 9: invalid value 'x': expected a whole number of bytes",
             ),
-            (&format!("{usual}key\n20.5 30 1"), "'f.cnf' line 9: '20.5' was given"),
-            (&format!("{usual}key\n-20 30 1"), "'f.cnf' line 9: '-20' was given"),
+            (&format!("{usual}key\n20.5 30 1"), "'f.cnf' line 9: invalid value '20.5'"),
+            (&format!("{usual}key\n-20 30 1"), "'f.cnf' line 9: invalid value '-20'"),
             (
                 &format!("{usual}key\n30 20 1"),
                 "'f.cnf' line 9: a range from 30 to 20; expected one that ends",
             ),
             (
                 &format!("{usual}value\n1 2 1.5"),
-                "'f.cnf' line 9: proportion '1.5' was given; expected from 0 to 1",
+                "'f.cnf' line 9: invalid proportion '1.5': expected from 0 to 1",
             ),
             (&format!("{usual}value\n1 2 0.5"), "'f.cnf' line 9: the proportions under value sum to 1.5"),
             (

@@ -495,7 +495,7 @@ mod tests {
             ("-s h -u 1.5", 255, "invalid value '1.5' for --update"),
             ("-s h -t 0", 255, "invalid value '0' for --time"),
             ("-s h -c 513", 255, "invalid value '513' for --connections: expected from 1 to 512"),
-            ("-t 1", 255, "--server: not given"),
+            ("-t 1", 255, "--server is required"),
             ("-s h --search 95", 255, "invalid value '95' for --search"),
             ("-s h --scan 1:2", 255, "invalid value '1:2' for --scan"),
             (

@@ -74,7 +74,7 @@ impl Generator {
         let lower = text.to_ascii_lowercase();
         let name = ["fixed", "normal", "exponential", "pareto", "gev", "uniform"];
         let Some(name) = name.into_iter().find(|name| lower.contains(name)) else {
-            return Err(format!("invalid value '{text}': expected {accepted}"));
+            return Err(format!("expected {accepted}"));
         };
         let mut generalised = || Generalised { location: next(), scale: next(), shape: next() };
         Ok(match name {
@@ -274,9 +274,7 @@ mod tests {
         }
         for text in ["foo", "0.5", "", "n:1,2"] {
             assert!(
-                Generator::parse(text, Generator::OF_VALUES)
-                    .unwrap_err()
-                    .starts_with(&format!("'{text}' was given")),
+                Generator::parse(text, Generator::OF_VALUES).unwrap_err().starts_with("expected "),
                 "{text}"
             );
         }

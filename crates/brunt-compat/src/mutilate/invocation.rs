@@ -309,12 +309,9 @@ fn layout(line: &CommandLine) -> TraceLayout {
     }
 }
 
-/// What is wrong with a distribution, whether or not the fault quotes it.
+/// What is wrong with a distribution.
 fn unfit(option: &str, text: &str, fault: &str) -> InvalidOption {
-    match fault.starts_with('\'') {
-        true => InvalidOption::of(format!("--{option}: {fault}")),
-        false => InvalidOption::of(format!("invalid value '{text}' for --{option}: {fault}")),
-    }
+    InvalidOption::of(format!("invalid value '{text}' for --{option}: {fault}"))
 }
 
 fn class_spec(
@@ -499,7 +496,7 @@ mod tests {
             ),
             ("-s h --binary -U me", "--username requires a --password"),
             ("-s a:b", "invalid value 'a:b' for --server"),
-            ("-s h -u 1 --search 95:1", "--search: judges reads"),
+            ("-s h -u 1 --search 95:1", "--search judges reads"),
         ];
         for (line, message) in table {
             let refusal = invocation(line).unwrap_err();

@@ -25,7 +25,7 @@ impl MasterOptions {
         }
         if line.search.is_some() && line.threads == 0 && !self.sampling {
             return Err(InvalidOption::of(
-                "--search: judges reads of the master, and with --threads 0 it has none; expected --agent-sampling, or threads",
+                "--search judges reads of the master, and --threads 0 has none: add --agent-sampling or threads",
             ));
         }
         Ok(())

@@ -259,9 +259,7 @@ impl Settings {
             (None, true, false) => IpVersion::V4,
             (None, false, true) => IpVersion::V6,
             (None, false, false) => {
-                return Err(
-                    "ipv4 and ipv6: 'false' was given to both; accepted: true for one of them".to_owned()
-                );
+                return Err("ipv4 and ipv6 cannot both be false".to_owned());
             }
         };
         let servers = general.server.map(|names| names.0).unwrap_or_default();
@@ -272,7 +270,7 @@ impl Settings {
         let flush = general.flush.unwrap_or(false);
         if flush && !dialect.stores() {
             return Err(format!(
-                "--flush was given; accepted: with protocol memcache or redis, for {} servers store nothing",
+                "--flush requires protocol memcache or redis: {} servers store nothing",
                 dialect.name()
             ));
         }
@@ -473,15 +471,12 @@ key-form = \"decimal\"
                 "workload 0: rate 18446744073710 was given; expected up to 18446744073709 requests per second",
             ),
             ("--config warm -s h", "--config: 'warm': [[warmup]] was given; expected a file without it"),
-            (
-                "--config neither -s h",
-                "ipv4 and ipv6: 'false' was given to both; accepted: true for one of them",
-            ),
+            ("--config neither -s h", "ipv4 and ipv6 cannot both be false"),
             ("--config get -s h -p foo", "Protocol foo not known (--protocol); expected memcache,"),
             ("--config get -s a:b", "invalid value 'a:b' for --server: expected "),
             (
                 "--config get -s h -p ping --flush",
-                "--flush was given; accepted: with protocol memcache or redis, for ping servers",
+                "--flush requires protocol memcache or redis: ping servers",
             ),
             (
                 "--config get -s h -c 4000000000 -t 2",

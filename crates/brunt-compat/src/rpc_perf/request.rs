@@ -223,9 +223,7 @@ fn check_keys(dialect: Dialect, parameters: &[Parameter]) -> Result<(), String> 
         if let Some((key, _)) =
             of_thrift.into_iter().find(|(_, is_given)| *is_given && dialect != Dialect::Thrift)
         {
-            return Err(format!(
-                "parameter {index}: '{key}' was given; accepted: with protocol thrift alone"
-            ));
+            return Err(format!("parameter {index}: '{key}' requires protocol thrift"));
         }
     }
     Ok(())
@@ -463,16 +461,8 @@ mod tests {
                 "parameter 0: size 300 was given; expected a key of 1 to 250 bytes",
             ),
             ("memcache", "parameter = [{size = 0}]", "parameter 0: size 0 was given; expected a key"),
-            (
-                "memcache",
-                "parameter = [{id = 1}]",
-                "parameter 0: 'id' was given; accepted: with protocol thrift alone",
-            ),
-            (
-                "memcache",
-                "parameter = [{num = 5}]",
-                "parameter 0: num was given; accepted: with style = \"random\"",
-            ),
+            ("memcache", "parameter = [{id = 1}]", "parameter 0: 'id' requires protocol thrift"),
+            ("memcache", "parameter = [{num = 5}]", "parameter 0: num requires style = \"random\""),
             (
                 "redis",
                 "method = 'set'\nparameter = [{style = 'random', regenerate = true, num = 5}, {style = 'random', regenerate = true, num = 5}]",

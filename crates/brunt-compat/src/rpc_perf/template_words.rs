@@ -35,9 +35,7 @@ impl TemplateWords {
         let size = size_of(parameter);
         self.note_unused(index, parameter);
         match (parameter.style, parameter.num) {
-            (Style::Static, Some(_)) => {
-                Err(format!("parameter {index}: num was given; accepted: with style = \"random\""))
-            }
+            (Style::Static, Some(_)) => Err(format!("parameter {index}: num requires style = \"random\"")),
             (Style::Static, None) => {
                 let digits = parameter.seed.unwrap_or(index as u64).to_string();
                 let kept = digits.len().min(size as usize);

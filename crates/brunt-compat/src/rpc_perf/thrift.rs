@@ -38,16 +38,14 @@ fn field(index: usize, parameter: &Parameter, words: &mut TemplateWords) -> Resu
     let id = parameter.id.map_or(String::new(), |id| format!("{id}:"));
     let needs_id = || match parameter.id {
         Some(_) => Ok(()),
-        None => Err(format!("a {kind} without an id; accepted: with 'id'")),
+        None => Err(format!("a {kind} requires 'id'")),
     };
     let contains = || {
         let contained = parameter.contains.as_deref();
-        contained.ok_or_else(|| {
-            format!("a {kind} of what was not given; accepted: with 'contains', such as \"i32\"")
-        })
+        contained.ok_or_else(|| format!("a {kind} requires 'contains', such as \"i32\""))
     };
     if parameter.contains.is_some() && !matches!(kind, "list" | "set" | "map") {
-        return Err(format!("'contains' was given for a {kind}; expected for list, set and map"));
+        return Err(format!("'contains' requires a list, set or map, not {kind}"));
     }
     Ok(match kind {
         "stop" => "stop".to_owned(),
@@ -90,7 +88,7 @@ fn scalar(
         (Style::Static, _) if kind == "bool" => Ok((parameter.seed != Some(0)).to_string()),
         (Style::Static, _) => match range {
             Some((_, most)) if seed > most as u64 => {
-                Err(format!("seed {seed} was given; expected up to {most} for a {kind}"))
+                Err(format!("seed {seed} exceeds {most}, the most of a {kind}"))
             }
             _ => Ok(seed.to_string()),
         },
@@ -178,18 +176,15 @@ mod tests {
         let table = [
             ("parameter = [{}]", "parameter 0: parameter type not specified; expected stop, void,"),
             ("parameter = [{type = 'u8'}]", "parameter 0: unknown parameter type: u8; expected stop,"),
-            ("parameter = [{type = 'struct'}]", "parameter 0: a struct without an id; accepted: with 'id'"),
-            (
-                "parameter = [{type = 'list', id = 1}]",
-                "parameter 0: a list of what was not given; accepted: with 'contains'",
-            ),
+            ("parameter = [{type = 'struct'}]", "parameter 0: a struct requires 'id'"),
+            ("parameter = [{type = 'list', id = 1}]", "parameter 0: a list requires 'contains'"),
             (
                 "parameter = [{type = 'i32', contains = 'i32'}]",
-                "parameter 0: 'contains' was given for a i32; accepted",
+                "parameter 0: 'contains' requires a list, set or map",
             ),
             (
                 "parameter = [{type = 'byte', seed = 200}]",
-                "parameter 0: seed 200 was given; expected up to 127 for a byte",
+                "parameter 0: seed 200 exceeds 127, the most of a byte",
             ),
         ];
         for (workload, message) in table {

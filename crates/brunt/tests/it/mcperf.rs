@@ -293,5 +293,5 @@ fn a_log_goes_on_where_it_ends() {
     assert!(both.starts_with(&first) && both.len() > first.len(), "{both}");
     std::fs::remove_file(&path).unwrap();
     let text = report(&mcperf(&server.address, "-o /no/such/folder/log"), 1);
-    assert!(text.starts_with("mcperf: --output: '/no/such/folder/log' was given ("), "{text}");
+    assert!(text.starts_with("mcperf: invalid value '/no/such/folder/log' for --output ("), "{text}");
 }

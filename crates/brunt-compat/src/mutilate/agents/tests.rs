@@ -169,7 +169,7 @@ fn invalid_combinations_are_rejected() {
         ("-s h -a x -q 100 -Q 101", "invalid value '101' for --measure_qps: expected less than --qps 100"),
         ("-s h -a x -q 100 -Q 100", "invalid value '100' for --measure_qps"),
         ("-s h -a x -N 5", "--queries cannot be used with --agent"),
-        ("-s h -a x -T 0 --search 95:1", "--search: judges reads of the master"),
+        ("-s h -a x -T 0 --search 95:1", "--search judges reads of the master"),
         ("-s h -a x -p 0", "invalid value '0' for --agent_port: expected a port of TCP, from 1 to 65535"),
         ("-A -p -1", "invalid value '-1' for --agent_port: expected a port of TCP, from 0 to 65535"),
         ("-s h -a a:b", "invalid value 'a:b' for --agent: expected HOST or HOST:PORT"),
