@@ -397,7 +397,7 @@ reconnect = \"never\"
             ),
             (
                 "-s a,b,c -p 2 -n 2 -c 4",
-                "server = [\"a:11211\", \"b:11211\"]; placement = \"modulo\"; client-connections = 4; reconnect = \"while-one-stands\"; replicas = 2",
+                "server = [\"a:11211\", \"b:11211\"]; placement = \"modulo\"; replicas = 2; client-connections = 4; reconnect = \"while-one-stands\"",
             ),
             ("-s h -B -R", "protocol = \"memcached-binary\""),
             (
@@ -420,7 +420,7 @@ reconnect = \"never\"
             ),
             (
                 "-s h -F get -w 1k",
-                "preload = true; mix = \"get=1000\"; value-size = \"ranges:100-100@1\"; popularity = \"window:1024\"",
+                "preload = true; mix = \"get=1000\"; popularity = \"window:1024\"; value-size = \"ranges:100-100@1\"",
             ),
             (
                 "-s h -F set -X 100",

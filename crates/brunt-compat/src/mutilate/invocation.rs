@@ -410,18 +410,18 @@ mod tests {
                 "prefix = \"t1:\"; key-size = \"mutilate:gev:33.7984,8.20449,0.078688@8..250\"",
             ),
             ("-s h --getsetorset -N 500", "requests = 500; on-miss = \"set\""),
-            ("-s h --getset --delete90 -N 500", "requests = 500; on-miss = \"set\"; purge = 10"),
+            ("-s h --getset --delete90 -N 500", "requests = 500; purge = 10; on-miss = \"set\""),
             (
                 "-s h --getset --read_file f.csv --prefix p:",
-                "on-miss = \"set\"; trace = \"f.csv\"; trace-layout = \"reads\"; prefix = \"p:\"; key-size = \"fixed:32\"",
+                "trace = \"f.csv\"; trace-layout = \"reads\"; on-miss = \"set\"; prefix = \"p:\"; key-size = \"fixed:32\"",
             ),
             ("-s h --read_file f.zst -N 7", "requests = 7; trace = \"f.zst\"; trace-layout = \"words\""),
             (
                 "-s h --getsetorset --read_file f --twitter_trace=1 -q 50",
-                "rate = \"50/s\"; arrival = \"poisson\"; on-miss = \"set\"; trace = \"f\"; trace-layout = \"twitter\"",
+                "trace = \"f\"; trace-layout = \"twitter\"; rate = \"50/s\"; arrival = \"poisson\"; on-miss = \"set\"",
             ),
             ("-s h --read_file f --twitter_trace=2", "trace = \"f\"; trace-layout = \"numbers\""),
-            ("-s h -B -w 3 -t 9", "wait = \"sleep\"; time = \"9s\"; warmup = \"3s\""),
+            ("-s h -B -w 3 -t 9", "time = \"9s\"; warmup = \"3s\"; wait = \"sleep\""),
             ("-s h --no_nodelay", "nodelay = false"),
             (
                 "-s /tmp/mc.sock --unix_socket --no_nodelay",

@@ -367,19 +367,19 @@ mod tests {
         let expected = "\
 server = [\"h\"]
 protocol = \"memcached-text\"
-command = [\"get 0\"]
 ip-version = \"any\"
 nodelay = false
 threads = 1
 timeout = \"1h\"
 connect-timeout = \"10s\"
-drain = \"10s\"
-time = \"6m\"
-warmup = \"0s\"
-preload = false
-server-stats = false
+command = [\"get 0\"]
 seed = 7
 data-seed = 7
+time = \"6m\"
+warmup = \"0s\"
+drain = \"10s\"
+preload = false
+server-stats = false
 
 [[class]]
 name = \"workload-0\"
@@ -428,7 +428,7 @@ key-form = \"decimal\"
         );
         assert_eq!(
             plan("--config two -s h -t 1"),
-            "command = [\"get 0\", \"set {key} 0 0 {bytes} 001\"]\nip-version = \"4\"\ntimeout = \"200ms\"\ndrain = \"200ms\"\n\
+            "ip-version = \"4\"\ntimeout = \"200ms\"\ncommand = [\"get 0\", \"set {key} 0 0 {bytes} 001\"]\ndrain = \"200ms\"\n\
              connections = 3\nmix = \"raw=1+0\"\nname = \"workload-1\"\nrate = \"10/s\"\narrival = \"uniform\"\nmix = \"raw=0+1\"\n\
              keys = 500\nkey-size = \"fixed:6\"\nconnections-of = \"workload-0\""
         );

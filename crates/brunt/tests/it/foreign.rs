@@ -109,10 +109,10 @@ fn what_cannot_be_translated_has_its_reason() {
         ("run --sni x -h h", "--tls-server-name x", "--tls-server-name requires --transport tls"),
         ("run -s a -u 0.5 -Q 1000", "--measure-rate 1000", "--measure-rate requires --agent"),
         ("run -s a --search 97:1000", "--slo 'p97 < 1000us'", "invalid value 'p97 < 1ms' for --slo: unknown percentile 'p97': expected p50, p90, p95, p99, p99.9, p99.99"),
-        ("run -s a --search 95:1000 -N 5", "--requests 5", "invalid value '5' for --requests: expected --time, for the steps of a search end by time"),
+        ("run -s a --search 95:1000 -N 5", "--requests 5", "--requests cannot be used with search: its steps end by --time"),
         ("run -h h -p 70000", "--server redis://h:70000", "invalid value 'redis://h:70000' for --server: expected "),
         ("run --hide-histogram --miss-rate-threshold 150", "takes a number from 0 to 100", "the value of --miss-rate-threshold is none that it takes"),
-        ("compare a.json b.json --clients 5", "--connections 20", "--connections: results were measured already; accepted: beside --live, which measures"),
+        ("compare a.json b.json --clients 5", "--connections 20", "--connections requires --live: these results were measured already"),
     ];
     for (line, note, reason) in table {
         let (exit, message) = ended(&words(line));
