@@ -22,6 +22,34 @@ pub struct Rule {
     pub is_ours: bool,
 }
 
+impl Rule {
+    /// An option without a value that may be given several times, as tools take it that read options with getopt_long.
+    pub(crate) const fn flag(long: &'static str, short: char) -> Self {
+        Self { long, short: Some(short), takes_value: false, repeats: true, ends: false, is_ours: false }
+    }
+
+    /// The same with a value.
+    pub(crate) const fn value(long: &'static str, short: char) -> Self {
+        Self { takes_value: true, ..Self::flag(long, short) }
+    }
+
+    /// An option of ours, without a letter.
+    pub(crate) const fn ours(long: &'static str, takes_value: bool) -> Self {
+        Self { long, short: None, takes_value, repeats: true, ends: false, is_ours: true }
+    }
+}
+
+/// What a command line asks for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Action<L> {
+    /// The help, and what the tool prints with it.
+    Help,
+    /// The version.
+    Version,
+    /// A run.
+    Run(Box<L>),
+}
+
 /// An option that was given.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ParsedOption {
@@ -314,8 +342,23 @@ fn sign(text: &str) -> (bool, &str) {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
+
+    /// The words of a line without quotes.
+    pub(crate) fn words(line: &str) -> Vec<String> {
+        line.split_whitespace().map(str::to_owned).collect()
+    }
+
+    impl<L: fmt::Debug> Action<L> {
+        /// The command line of a run.
+        pub(crate) fn run(self) -> L {
+            match self {
+                Self::Run(line) => *line,
+                other => panic!("no run: {other:?}"),
+            }
+        }
+    }
 
     const fn rule(long: &'static str, short: char, takes_value: bool) -> Rule {
         Rule { long, short: Some(short), takes_value, repeats: false, ends: false, is_ours: false }
@@ -332,7 +375,7 @@ mod tests {
     ];
 
     fn parsed(line: &str) -> Result<ParsedOptions, Fault> {
-        scan(&RULES, &line.split_whitespace().map(str::to_owned).collect::<Vec<_>>())
+        scan(&RULES, &words(line))
     }
 
     #[test]

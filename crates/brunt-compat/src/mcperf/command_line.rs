@@ -5,52 +5,40 @@
 
 use super::distribution;
 use crate::mutilate::command_line::OPTIONS as MUTILATE_OPTIONS;
-use crate::options::{Fault, ParsedOption, Rule, natural, real, scan_to_fault};
+use crate::options::{Action, Fault, ParsedOption, Rule, natural, real, scan_to_fault};
 use brunt_plan::mcperf_draw::McperfShape;
 use brunt_plan::op::OpKind;
 use brunt_plan::plan::Wait;
 use brunt_plan::units::DurationNs;
 
-const fn flag(long: &'static str, short: char) -> Rule {
-    Rule { long, short: Some(short), takes_value: false, repeats: true, ends: false, is_ours: false }
-}
-
-const fn value(long: &'static str, short: char) -> Rule {
-    Rule { takes_value: true, ..flag(long, short) }
-}
-
-const fn ours(long: &'static str, takes_value: bool) -> Rule {
-    Rule { long, short: None, takes_value, repeats: true, ends: false, is_ours: true }
-}
-
 /// Every option in the order of the help, and last those of our own.
 pub const OPTIONS: [Rule; 26] = [
-    flag("help", 'h'),
-    flag("version", 'V'),
-    value("verbosity", 'v'),
-    value("output", 'o'),
-    value("server", 's'),
-    value("port", 'p'),
-    flag("print-histogram", 'H'),
-    value("timeout", 't'),
-    value("linger", 'l'),
-    value("send-buffer", 'b'),
-    value("recv-buffer", 'B'),
-    flag("disable-nodelay", 'D'),
-    value("method", 'm'),
-    value("expiry", 'e'),
-    flag("use-noreply", 'q'),
-    value("prefix", 'P'),
-    value("client", 'c'),
-    value("num-conns", 'n'),
-    value("num-calls", 'N'),
-    value("conn-rate", 'r'),
-    value("call-rate", 'R'),
-    value("sizes", 'z'),
-    ours("fine", false),
-    ours("wait", true),
-    ours("legacy-latency", false),
-    ours("legacy-exit", false),
+    Rule::flag("help", 'h'),
+    Rule::flag("version", 'V'),
+    Rule::value("verbosity", 'v'),
+    Rule::value("output", 'o'),
+    Rule::value("server", 's'),
+    Rule::value("port", 'p'),
+    Rule::flag("print-histogram", 'H'),
+    Rule::value("timeout", 't'),
+    Rule::value("linger", 'l'),
+    Rule::value("send-buffer", 'b'),
+    Rule::value("recv-buffer", 'B'),
+    Rule::flag("disable-nodelay", 'D'),
+    Rule::value("method", 'm'),
+    Rule::value("expiry", 'e'),
+    Rule::flag("use-noreply", 'q'),
+    Rule::value("prefix", 'P'),
+    Rule::value("client", 'c'),
+    Rule::value("num-conns", 'n'),
+    Rule::value("num-calls", 'N'),
+    Rule::value("conn-rate", 'r'),
+    Rule::value("call-rate", 'R'),
+    Rule::value("sizes", 'z'),
+    Rule::ours("fine", false),
+    Rule::ours("wait", true),
+    Rule::ours("legacy-latency", false),
+    Rule::ours("legacy-exit", false),
 ];
 
 /// Every method.
@@ -144,23 +132,12 @@ impl Default for CommandLine {
     }
 }
 
-/// What a command line asks for.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Action {
-    /// The version and the usage.
-    Help,
-    /// The version.
-    Version,
-    /// A run.
-    Run(Box<CommandLine>),
-}
-
 /// Reads a command line without the program's name. Options are carried out in their order, so that the first that is wrong is the one
 /// that is told; help and version come when all are right.
 ///
 /// # Errors
 /// What to tell the user.
-pub fn parse(arguments: &[String]) -> Result<Action, String> {
+pub fn parse(arguments: &[String]) -> Result<Action<CommandLine>, String> {
     let (parsed, fault) = scan_to_fault(&OPTIONS, arguments);
     let mut line = CommandLine::default();
     let mut is_bare_size = false;
@@ -322,16 +299,14 @@ fn drawn(long: &str, text: &str) -> Result<Option<McperfShape>, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::options::tests::words;
 
-    fn parsed(line: &str) -> Result<Action, String> {
-        parse(&line.split_whitespace().map(str::to_owned).collect::<Vec<_>>())
+    fn parsed(line: &str) -> Result<Action<CommandLine>, String> {
+        parse(&words(line))
     }
 
     fn run(line: &str) -> CommandLine {
-        match parsed(line) {
-            Ok(Action::Run(line)) => *line,
-            other => panic!("{line}: {other:?}"),
-        }
+        parsed(line).unwrap().run()
     }
 
     #[test]

@@ -13,6 +13,7 @@ use crate::front_end::{
     Answer, Caller, Console, End, FailureKind, FrontEnd, Next, Outcome, OutputFile, Run, RunFailure, Runs,
     Setup,
 };
+use crate::options::Action;
 use brunt_plan::spec::PlanSpec;
 use brunt_stats::observer::{Event, RunPosition};
 use brunt_stats::summary::Summary;
@@ -23,9 +24,9 @@ pub fn read(arguments: &[String], caller: &Caller<'_>) -> Outcome {
     let text = |err: String| Outcome::Answer(Answer { err, ..Answer::default() });
     let refused = |err: String| Outcome::Answer(Answer { code: EXIT_FAILED, err, ..Answer::default() });
     match command_line::parse(arguments) {
-        Ok(command_line::Action::Help) => text(format!("{VERSION}\r\n\n{}", usage())),
-        Ok(command_line::Action::Version) => text(format!("{VERSION}\r\n\n")),
-        Ok(command_line::Action::Run(line)) => match Invocation::new(&line, caller) {
+        Ok(Action::Help) => text(format!("{VERSION}\r\n\n{}", usage())),
+        Ok(Action::Version) => text(format!("{VERSION}\r\n\n")),
+        Ok(Action::Run(line)) => match Invocation::new(&line, caller) {
             Ok(invocation) => Outcome::FrontEnd(Box::new(Loader { invocation, said: Vec::new() })),
             Err(message) => refused(format!("mcperf: {message}\n")),
         },
@@ -108,6 +109,7 @@ impl Loader {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::options::tests::words;
 
     fn asked(line: &str) -> Outcome {
         let caller = Caller {
@@ -118,7 +120,7 @@ mod tests {
             variable: &|_| None,
             read_text: &|_| Err(io::ErrorKind::NotFound.into()),
         };
-        read(&line.split_whitespace().map(str::to_owned).collect::<Vec<_>>(), &caller)
+        read(&words(line), &caller)
     }
 
     fn front_end(line: &str) -> Box<dyn FrontEnd> {

@@ -194,8 +194,10 @@ fn arrival(draw: McperfDraw) -> Arrival {
 
 #[cfg(test)]
 mod tests {
-    use super::super::command_line::{Action, parse};
+    use super::super::command_line::parse;
     use super::*;
+    use crate::options::Action;
+    use crate::options::tests::words;
 
     fn invocation(line: &str) -> Result<Invocation, String> {
         let caller = Caller {
@@ -206,7 +208,7 @@ mod tests {
             variable: &|_| None,
             read_text: &|_| Err(std::io::ErrorKind::NotFound.into()),
         };
-        match parse(&line.split_whitespace().map(str::to_owned).collect::<Vec<_>>())? {
+        match parse(&words(line))? {
             Action::Run(line) => Invocation::new(&line, &caller),
             other => panic!("{line}: {other:?}"),
         }

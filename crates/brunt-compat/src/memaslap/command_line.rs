@@ -4,7 +4,7 @@
 //! [`super::invocation`]. Invariant: whatever is given stands in a field, in a warning or in a refusal.
 
 use super::PORT;
-use crate::options::{ParsedOption, Rule, scan_to_fault, split_integer, split_number};
+use crate::options::{Action, ParsedOption, Rule, scan_to_fault, split_integer, split_number};
 use std::fmt;
 
 /// Why nothing is run.
@@ -29,48 +29,36 @@ impl fmt::Display for InvalidOption {
     }
 }
 
-const fn flag(long: &'static str, short: char) -> Rule {
-    Rule { long, short: Some(short), takes_value: false, repeats: true, ends: false, is_ours: false }
-}
-
-const fn value(long: &'static str, short: char) -> Rule {
-    Rule { takes_value: true, ..flag(long, short) }
-}
-
-const fn ours(long: &'static str, takes_value: bool) -> Rule {
-    Rule { long, short: None, takes_value, repeats: true, ends: false, is_ours: true }
-}
-
 /// Every option in the order of the help, and last those of our own.
 pub const OPTIONS: [Rule; 28] = [
-    value("servers", 's'),
-    value("threads", 'T'),
-    value("concurrency", 'c'),
-    value("conn_sock", 'n'),
-    value("execute_number", 'x'),
-    value("time", 't'),
-    value("cfg_cmd", 'F'),
-    value("win_size", 'w'),
-    value("fixed_size", 'X'),
-    value("verify", 'v'),
-    value("division", 'd'),
-    value("stat_freq", 'S'),
-    value("exp_verify", 'e'),
-    value("overwrite", 'o'),
-    flag("reconnect", 'R'),
-    flag("udp", 'U'),
-    flag("facebook", 'a'),
-    flag("binary", 'B'),
-    value("tps", 'P'),
-    value("rep_write", 'p'),
-    flag("verbose", 'b'),
-    Rule { ends: true, ..flag("help", 'h') },
-    Rule { ends: true, ..flag("version", 'V') },
-    ours("seed", true),
-    ours("printable-keys", false),
-    ours("percentiles", false),
-    ours("legacy-exit", false),
-    ours("quiet", false),
+    Rule::value("servers", 's'),
+    Rule::value("threads", 'T'),
+    Rule::value("concurrency", 'c'),
+    Rule::value("conn_sock", 'n'),
+    Rule::value("execute_number", 'x'),
+    Rule::value("time", 't'),
+    Rule::value("cfg_cmd", 'F'),
+    Rule::value("win_size", 'w'),
+    Rule::value("fixed_size", 'X'),
+    Rule::value("verify", 'v'),
+    Rule::value("division", 'd'),
+    Rule::value("stat_freq", 'S'),
+    Rule::value("exp_verify", 'e'),
+    Rule::value("overwrite", 'o'),
+    Rule::flag("reconnect", 'R'),
+    Rule::flag("udp", 'U'),
+    Rule::flag("facebook", 'a'),
+    Rule::flag("binary", 'B'),
+    Rule::value("tps", 'P'),
+    Rule::value("rep_write", 'p'),
+    Rule::flag("verbose", 'b'),
+    Rule { ends: true, ..Rule::flag("help", 'h') },
+    Rule { ends: true, ..Rule::flag("version", 'V') },
+    Rule::ours("seed", true),
+    Rule::ours("printable-keys", false),
+    Rule::ours("percentiles", false),
+    Rule::ours("legacy-exit", false),
+    Rule::ours("quiet", false),
 ];
 
 /// The variable that names servers where `--servers` does not.
@@ -152,17 +140,6 @@ impl Default for CommandLine {
     }
 }
 
-/// What a command line asks for.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Action {
-    /// The help.
-    Help,
-    /// The version.
-    Version,
-    /// A run.
-    Run(Box<CommandLine>),
-}
-
 /// Reads a command line without the program's name. Options are carried out in their order, so that the first that ends
 /// everything does.
 ///
@@ -171,7 +148,7 @@ pub enum Action {
 pub fn parse(
     arguments: &[String],
     variable: &dyn Fn(&str) -> Option<String>,
-) -> Result<Action, InvalidOption> {
+) -> Result<Action<CommandLine>, InvalidOption> {
     let (parsed, fault) = scan_to_fault(&OPTIONS, arguments);
     let mut line = CommandLine::default();
     let mut servers = None;
@@ -348,17 +325,14 @@ fn kibi(long: &str, text: &str, unread: &mut Vec<String>) -> Result<u64, Invalid
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::options::tests::words;
 
-    fn parsed(line: &str) -> Result<Action, InvalidOption> {
-        let words: Vec<String> = line.split_whitespace().map(str::to_owned).collect();
-        parse(&words, &|_| None)
+    fn parsed(line: &str) -> Result<Action<CommandLine>, InvalidOption> {
+        parse(&words(line), &|_| None)
     }
 
     fn run(line: &str) -> CommandLine {
-        match parsed(line) {
-            Ok(Action::Run(line)) => *line,
-            other => panic!("{line}: {other:?}"),
-        }
+        parsed(line).unwrap().run()
     }
 
     #[test]

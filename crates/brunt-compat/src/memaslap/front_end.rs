@@ -12,6 +12,7 @@ use super::{EXIT_FAILED, VERSION, counters, failures};
 use crate::front_end::{
     Answer, Caller, Console, End, FailureKind, FrontEnd, Next, Outcome, Run, RunFailure, Runs, Setup,
 };
+use crate::options::Action;
 use brunt_plan::phase::Phase;
 use brunt_plan::spec::PlanSpec;
 use brunt_plan::units::{Count, DurationNs};
@@ -27,9 +28,9 @@ pub fn read(arguments: &[String], caller: &Caller<'_>) -> Outcome {
     let text = |out: String| Outcome::Answer(Answer { out, ..Answer::default() });
     let read = command_line::parse(arguments, caller.variable).and_then(|asked| {
         Ok(match asked {
-            command_line::Action::Help => text(help()),
-            command_line::Action::Version => text(format!("{VERSION}\n")),
-            command_line::Action::Run(line) => {
+            Action::Help => text(help()),
+            Action::Version => text(format!("{VERSION}\n")),
+            Action::Run(line) => {
                 let invocation = Invocation::new(&line, caller)?;
                 Outcome::FrontEnd(Box::new(Loader::new(invocation, caller.is_terminal)))
             }

@@ -306,8 +306,10 @@ fn routes(line: &CommandLine, file: &WorkloadFile) -> Vec<ClassSpec> {
 #[cfg(test)]
 pub(super) mod tests {
     use super::super::NAMES;
-    use super::super::command_line::{Action, OPTIONS, parse};
+    use super::super::command_line::{OPTIONS, parse};
     use super::*;
+    use crate::options::Action;
+    use crate::options::tests::words;
     use std::io::ErrorKind;
 
     const FILES: [(&str, &str); 5] = [
@@ -331,7 +333,7 @@ pub(super) mod tests {
             variable: &|_| None,
             read_text: &read_text,
         };
-        match parse(&line.split_whitespace().map(str::to_owned).collect::<Vec<_>>(), &|_| None)? {
+        match parse(&words(line), &|_| None)? {
             Action::Run(line) => Invocation::new(&line, &caller),
             other => panic!("{line}: {other:?}"),
         }

@@ -464,9 +464,10 @@ fn warnings(line: &CommandLine, parsed: &ParsedOptions) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::options::tests::words;
 
     fn parsed(line: &str) -> Result<CommandLine, InvalidOption> {
-        match parse(&line.split_whitespace().map(str::to_owned).collect::<Vec<_>>())? {
+        match parse(&words(line))? {
             Action::Run(line) => Ok(*line),
             other => panic!("{line}: {other:?}"),
         }

@@ -363,10 +363,11 @@ pub(super) fn pairs(roundrobin: bool, servers: u32, threads: u32) -> u32 {
 mod tests {
     use super::super::command_line::{Action, parse};
     use super::*;
+    use crate::options::tests::words;
     use brunt_plan::resolve::{Host, resolve};
 
     fn invocation(line: &str) -> Result<Invocation, InvalidOption> {
-        match parse(&line.split_whitespace().map(str::to_owned).collect::<Vec<_>>())? {
+        match parse(&words(line))? {
             Action::Run(line) => Invocation::new(&line, Generation::First, &[0, 1, 2, 3]),
             other => panic!("{line}: {other:?}"),
         }

@@ -5,7 +5,7 @@
 //! given and what is accepted.
 
 use super::config::{General, LogFormat, ServerNames};
-use crate::options::{Fault, ParsedOption, ParsedOptions, Rule, scan};
+use crate::options::{Action, Fault, ParsedOption, ParsedOptions, Rule, scan};
 use crate::spelling::closest;
 use brunt_plan::plan::IpVersion;
 use std::num::NonZeroU32;
@@ -58,17 +58,6 @@ pub const OPTIONS: [Rule; 27] = [
     ours(flag("legacy-exit")),
 ];
 
-/// What a command line asks for.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Action {
-    /// The options.
-    Help,
-    /// The version.
-    Version,
-    /// A run.
-    Run(Box<CommandLine>),
-}
-
 /// A command line that asks for a run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CommandLine {
@@ -86,7 +75,7 @@ pub struct CommandLine {
 ///
 /// # Errors
 /// What is wrong with it.
-pub fn parse(arguments: &[String]) -> Result<Action, String> {
+pub fn parse(arguments: &[String]) -> Result<Action<CommandLine>, String> {
     check_dashes(arguments)?;
     let parsed = scan(&OPTIONS, arguments).map_err(explain)?;
     if parsed.has("help") {
@@ -192,16 +181,14 @@ fn above_zero(long: &str, text: &str) -> Result<NonZeroU32, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::options::tests::words;
 
-    fn parsed(line: &str) -> Result<Action, String> {
-        parse(&line.split_whitespace().map(str::to_owned).collect::<Vec<_>>())
+    fn parsed(line: &str) -> Result<Action<CommandLine>, String> {
+        parse(&words(line))
     }
 
     fn run(line: &str) -> CommandLine {
-        match parsed(line) {
-            Ok(Action::Run(line)) => *line,
-            other => panic!("{line}: {other:?}"),
-        }
+        parsed(line).unwrap().run()
     }
 
     fn general(line: &str) -> General {

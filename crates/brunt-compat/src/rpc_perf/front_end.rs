@@ -3,7 +3,7 @@
 //! Not where options are read or lines are laid out: those are [`super::command_line`] and [`super::log`]. Invariant: standard output
 //! holds what rpc-perf's would, and everything else is a line on standard error.
 
-use super::command_line::{self, Action};
+use super::command_line;
 use super::help::help;
 use super::history::{EndedWindow, WindowHistory};
 use super::invocation::{Invocation, PrintedWorkload};
@@ -14,6 +14,7 @@ use crate::front_end::{
     Answer, Caller, Console, End, FailureKind, FrontEnd, Next, Outcome, OutputFile, Run, RunFailure, Runs,
     ServedPages, Setup,
 };
+use crate::options::Action;
 use brunt_picture::Theme;
 use brunt_plan::phase::Phase;
 use brunt_plan::spec::PlanSpec;
@@ -242,6 +243,7 @@ impl Loader {
 mod tests {
     use super::*;
     use crate::front_end::Printed;
+    use crate::options::tests::words;
     use std::io::ErrorKind;
 
     const GET: &str = "[[workload]]\nparameter = [{}]";
@@ -259,7 +261,7 @@ mod tests {
             variable: &|_| None,
             read_text: &read_text,
         };
-        read(&line.split_whitespace().map(str::to_owned).collect::<Vec<_>>(), &caller)
+        read(&words(line), &caller)
     }
 
     fn front_end(line: &str) -> Box<dyn FrontEnd> {

@@ -305,8 +305,10 @@ impl Settings {
 #[cfg(test)]
 mod tests {
     use super::super::NAMES;
-    use super::super::command_line::{Action, OPTIONS, parse};
+    use super::super::command_line::{OPTIONS, parse};
     use super::*;
+    use crate::options::Action;
+    use crate::options::tests::words;
     use std::io::ErrorKind;
 
     const FILES: [(&str, &str); 9] = [
@@ -338,7 +340,7 @@ mod tests {
             variable: &|_| None,
             read_text: &read_text,
         };
-        match parse(&line.split_whitespace().map(str::to_owned).collect::<Vec<_>>())? {
+        match parse(&words(line))? {
             Action::Run(line) => Invocation::new(*line, &caller),
             other => panic!("{line}: {other:?}"),
         }

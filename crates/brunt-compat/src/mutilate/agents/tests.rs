@@ -4,13 +4,14 @@ use super::super::Generation;
 use super::super::command_line::{Action, parse};
 use super::super::invalid_option::InvalidOption;
 use super::*;
+use crate::options::tests::words;
 use brunt_plan::resolve::{Host, resolve};
 use brunt_plan::units::Count;
 
 const HOST: [u32; 4] = [0, 1, 2, 3];
 
 fn asked(line: &str) -> Result<Action, InvalidOption> {
-    parse(&line.split_whitespace().map(str::to_owned).collect::<Vec<_>>())
+    parse(&words(line))
 }
 
 fn invocation(line: &str) -> Result<Invocation, InvalidOption> {
