@@ -1094,11 +1094,11 @@ mod tests {
         let plan = resolved("").unwrap();
         assert_eq!(
             PlanSpec::from(&plan).to_toml(),
-            "protocol = \"memcached-text\"\ntransport = \"tcp\"\nthreads = 3\nio = \"auto\"\nwait = \"hybrid\"\n\
-             timeout = \"10s\"\ndrain = \"10s\"\ntime = \"10s\"\nwarmup = \"1s\"\npreload = true\nseed = 77\n\
-             data-seed = 1\n\n[[class]]\nname = \"main\"\nthink = \"0s\"\nconnections = 16\ndepth = 1\n\
-             mix = \"get=9,set=1\"\nkeys = 100000\nprefix = \"\"\nkey-size = \"fixed:30\"\n\
-             value-size = \"fixed:200\"\npopularity = \"uniform\"\n"
+            "protocol = \"memcached-text\"\ntransport = \"tcp\"\nthreads = 3\ntimeout = \"10s\"\nio = \"auto\"\n\
+             seed = 77\ndata-seed = 1\ntime = \"10s\"\nwarmup = \"1s\"\ndrain = \"10s\"\npreload = true\n\
+             wait = \"hybrid\"\n\n[[class]]\nname = \"main\"\nconnections = 16\ndepth = 1\nthink = \"0s\"\n\
+             mix = \"get=9,set=1\"\npopularity = \"uniform\"\nkeys = 100000\nprefix = \"\"\n\
+             key-size = \"fixed:30\"\nvalue-size = \"fixed:200\"\n"
         );
     }
 

@@ -141,7 +141,7 @@ pub(crate) enum Command {
     Doctor(Box<Repeated>),
     /// Measure what this tool itself adds to latencies on this host, and up to which rate that stays small
     #[command(after_help = CALIBRATE_HELP)]
-    Calibrate(Calibrate),
+    Calibrate(Box<Calibrate>),
     /// Wait for controllers (brunt run --agent) and carry out their plans' load from this host
     Agent(Agent),
     /// Run the reference server: a small memcached server whose timing is known by construction
