@@ -1,25 +1,25 @@
-//! The other hosts of a run: which workers were whose, and how well their clocks are known.
+//! The agents of a run: their workers and their clocks.
 //!
-//! Not what they measured, which is in the totals like everybody's.
+//! What they measured is in the totals of the run.
 
 use serde::{Deserialize, Serialize};
 
-/// An agent.
+/// One agent of a run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AgentRecord {
-    /// As it was named.
+    /// Name, as given to the controller.
     pub name: String,
-    /// Its host, as that calls itself.
+    /// Name of its host, as the host reports it.
     pub host: String,
     /// The number of its first worker in the run.
     pub first_worker: u32,
-    /// How many it had.
+    /// Number of its workers.
     pub workers: u32,
-    /// How much each of them weighs: of requests in open loop they have this part beside the workers of other agents.
+    /// Weight of each worker: open-loop requests are divided among all workers in proportion to it.
     pub weight: u32,
     /// Its clock's reading less the controller's, in nanoseconds.
     pub clock_offset_ns: i64,
-    /// By how much that may be wrong, and with it the instant at which it began.
+    /// Limit of the error of `clock_offset_ns`, and of the agent's start.
     pub clock_error_ns: u64,
     /// Why it was lost while it measured; what it recorded up to then is in the totals.
     #[serde(default)]

@@ -1,7 +1,7 @@
-//! What the user asserted of a run, beside what was measured.
+//! Assertions of the user, compared with what a run measured.
 //!
-//! Not a check of the verdict: whether a number may be believed and whether it is good enough are two questions, with two
-//! exit codes. Invariant: what is not known neither holds nor fails.
+//! Not a check of the verdict: whether a number can be trusted and whether it is good enough are two questions, with two
+//! exit codes. Invariant: an unknown number neither holds nor fails.
 
 use crate::bound::{Bounds, Client, Decision, decide};
 use crate::latency::LatencySummary;
@@ -15,11 +15,11 @@ pub struct Assertion {
     pub objective: Objective,
     /// The number, in the unit of the bound; `None` where the run does not give it.
     pub measured: Option<f64>,
-    /// Between these it lies, whatever the client did and however little was measured.
+    /// Bounds of the number, with client error and confidence interval.
     pub bounds: Bounds,
-    /// What that says.
+    /// Whether the bounds meet the objective.
     pub decision: Decision,
-    /// Why it says nothing; `None` where it does.
+    /// Why the decision is inconclusive; `None` where it is not.
     pub doubt: Option<Doubt>,
     /// Of a latency in closed loop, the requests per second that were reached: it is a latency at this load.
     pub at_rate: Option<f64>,
@@ -28,13 +28,13 @@ pub struct Assertion {
 /// Why an assertion is inconclusive.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Doubt {
-    /// There was no such request.
+    /// No such request was sent.
     NoRequests,
-    /// It takes so many more completed requests; at the rate the run had, so many nanoseconds.
+    /// Too few completed requests.
     Requests {
-        /// So many more.
+        /// Completed requests that are missing.
         more: u64,
-        /// So long; `None` where the run had no rate.
+        /// Time that they take at the rate of the run; `None` without a rate.
         ns: Option<u64>,
     },
     /// The client held requests back for more of its slots' time than a twentieth: the load is its own.
@@ -65,7 +65,7 @@ impl Assertion {
     }
 }
 
-/// What would have to be otherwise for an answer.
+/// What keeps an assertion from being decided.
 fn doubt(objective: &Objective, measured: Option<f64>, bounds: Bounds, row: &OpSummary) -> Doubt {
     let metric = objective.subject.metric;
     let (Metric::Response(statistic) | Metric::Service(statistic)) = metric else {

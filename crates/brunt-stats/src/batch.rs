@@ -1,6 +1,6 @@
 //! The measured window in batches of equal length: what confidence intervals and tests of stationarity are made of.
 //!
-//! Not single requests: successive response times of a server depend on each other, because whoever waits, waits behind
+//! Not single requests: successive response times of a server depend on each other, because they wait in
 //! the same queue. Batches much longer than a queue lives are nearly independent, and few enough that a test on them
 //! finds only what matters. Invariant: from the beginning of the window every completed request of the chosen rows is in
 //! exactly one batch.

@@ -14,9 +14,9 @@ use brunt_plan::quantile::Quantile;
 /// What a quantity is at the least and at the most, in the unit of its metric.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Bounds {
-    /// At the least.
+    /// Lower bound.
     pub low: f64,
-    /// At the most; infinite where nothing bounds it.
+    /// Upper bound; infinite where nothing bounds it.
     pub high: f64,
 }
 
@@ -191,7 +191,7 @@ impl Client {
     }
 }
 
-/// The highest value above which this share lies of these values and of so many that are above all of them.
+/// The highest value above which this fraction lies of these values and of `above` more that are larger than all of them.
 fn upper(histogram: &Histogram, above: u64, share_above: f64) -> f64 {
     let count = histogram.count() + above;
     let rank = count - (share_above * count as f64) as u64;

@@ -196,7 +196,7 @@ pub struct Calibration {
 /// The calibration that a run goes by.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct CalibrationMatch {
-    /// It.
+    /// The calibration.
     pub calibration: Calibration,
     /// What was different when it was made, each as words behind "calibrated".
     pub differences: Vec<String>,

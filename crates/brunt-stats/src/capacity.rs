@@ -103,36 +103,36 @@ pub struct RateRange {
 pub enum Capacity {
     /// The highest rate that passed, and the lowest that did not.
     Between {
-        /// It passed.
+        /// The highest rate that passed.
         passed: f64,
-        /// It did not.
+        /// The lowest rate that did not pass.
         failed: f64,
     },
     /// The highest rate that may be tried passed.
     AtLeast {
-        /// This one.
+        /// The rate, in requests per second.
         passed: f64,
     },
     /// Even the lowest rate failed, or was too much for the server.
     Below {
-        /// This one.
+        /// The rate, in requests per second.
         failed: f64,
     },
     /// The lowest rate neither passed nor failed in the time there was.
     Undecided {
-        /// This one.
+        /// The rate, in requests per second.
         at: f64,
     },
     /// The generator, not the server, is the limit.
     ClientLimited {
-        /// At this rate.
+        /// The rate at which the search ended.
         at: f64,
         /// The highest rate that passed before.
         passed: Option<f64>,
     },
     /// A step was not trusted, for a reason that has nothing to do with its rate.
     Untrusted {
-        /// At this rate.
+        /// The rate at which the search ended.
         at: f64,
         /// The highest rate that passed before.
         passed: Option<f64>,

@@ -36,7 +36,7 @@ impl RedirectionCounts {
         self.moved + self.ask + self.try_again
     }
 
-    /// Those of another worker, too.
+    /// Adds the counts of another worker.
     pub fn merge(&mut self, other: &Self) {
         self.operations += other.operations;
         self.moved += other.moved;
@@ -59,7 +59,7 @@ pub struct SlotCounts {
     pub of_servers: Vec<u16>,
     /// Of nodes that are none of them.
     pub elsewhere: u16,
-    /// Nobody's.
+    /// Slots without a node.
     pub unserved: u16,
 }
 
@@ -69,7 +69,7 @@ pub struct SlotCounts {
 pub struct ClusterRecord {
     /// By the last map that a node gave.
     pub slots: SlotCounts,
-    /// Was that after the last reply? Else nobody would tell then.
+    /// Was that after the last reply? If not, no node gave a map at the end.
     pub is_final: bool,
     /// How often the map was asked for again while the run went on, by all hosts together.
     pub refreshes: u64,

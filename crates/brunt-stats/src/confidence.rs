@@ -136,7 +136,7 @@ impl Level {
     }
 }
 
-/// The lower limit of a share that was found in so many independent requests (E. B. Wilson, "Probable inference, the law of succession,
+/// The lower limit of a share found in `count` independent requests (E. B. Wilson, "Probable inference, the law of succession,
 /// and statistical inference", 1927).
 fn lower_limit(share: f64, count: f64, t: f64) -> f64 {
     let square = t * t / count;
@@ -151,7 +151,7 @@ struct Sample<'a> {
     levels: Vec<Level>,
     /// The same with failed requests above them, where there are any.
     of_all: Option<Vec<Level>>,
-    /// Student's t of so many batches.
+    /// Student's t for the number of batches.
     t: f64,
 }
 
@@ -222,7 +222,7 @@ fn fraction(quantile: Quantile) -> f64 {
     f64::from(quantile.millionths()) / 1e6
 }
 
-/// Student's t: with so many degrees of freedom 95 % lie between its negative and itself. By bisection of the
+/// Student's t: with this number of degrees of freedom 95 % lie between its negative and itself. By bisection of the
 /// distribution, which is a finite sum where the degrees are whole.
 pub fn student_t(degrees: u32) -> f64 {
     // One degree, the heaviest tail there is, has 12.7.

@@ -50,7 +50,7 @@ impl ConnectionCounts {
         *count += 1;
     }
 
-    /// Adds others.
+    /// Adds the counts of another worker.
     pub fn merge(&mut self, other: &Self) {
         self.begun += other.begun;
         self.established += other.established;

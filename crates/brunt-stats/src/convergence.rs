@@ -20,7 +20,7 @@ use serde::{Deserialize, Serialize};
 /// Workers hand over what they recorded every 100 ms, a little late, and the control thread takes it in 10 ms later: so much
 /// later than its instant a look sees everything up to it.
 const HANDED_OVER_NS: u64 = 50_000_000;
-/// A client that was too late at so many looks in a row stays so: one look may have met a stop of the host, and the next one
+/// A client that was too late at this number of looks in a row stays so: one look may have met a stop of the host, and the next one
 /// sees a window of twice the length.
 const LATE_LOOKS_MAX: u32 = 2;
 

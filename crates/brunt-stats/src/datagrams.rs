@@ -1,4 +1,4 @@
-//! Datagrams of replies that were of no use to any request, counted by why; and memaslap's three counters of UDP.
+//! Discarded reply datagrams, counted by reason; and memaslap's three counters of UDP.
 //!
 //! Not outcomes: what is lost shows as a request that times out, and what is here changes no book of requests.
 
@@ -8,15 +8,15 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct DatagramCounts {
-    /// They came to a request that had timed out, or so late that nobody knows any more which it was.
+    /// They came to a request that had timed out, or so late that the request is no longer known.
     pub late: u64,
-    /// They had been here before.
+    /// They had arrived before.
     pub duplicate: u64,
     /// They answer nothing that was sent, or a change that asked for no reply.
     pub unmatched: u64,
-    /// They had overtaken so many others of their reply that they could not be kept.
+    /// They arrived too far ahead of the rest of their reply to be kept.
     pub disordered: u64,
-    /// They are no reply.
+    /// They are not a valid reply.
     pub malformed: u64,
     /// After which no more of a reply could be read than before: they came ahead of others of their reply, or are late, duplicate, stray
     /// or disordered.
@@ -28,7 +28,7 @@ pub struct DatagramCounts {
 }
 
 impl DatagramCounts {
-    /// Those of another worker, too.
+    /// Adds the counts of another worker.
     pub fn merge(&mut self, other: &Self) {
         self.late += other.late;
         self.duplicate += other.duplicate;

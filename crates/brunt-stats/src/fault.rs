@@ -1,6 +1,6 @@
 //! Faults of connections: what went wrong between us and a server, how often, and when first.
 //!
-//! Not outcomes of ops (those are in the books; a fault makes some of them lost). Network trouble is data: a fault is
+//! Not outcomes of ops (request accounting has those; a fault makes some of them lost). Network trouble is data: a fault is
 //! counted here, whatever the run does next.
 
 use brunt_plan::op::ClassId;
@@ -13,7 +13,7 @@ use std::fmt;
 /// What went wrong with a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum FaultKind {
-    /// Nobody listens there.
+    /// No process listens there.
     Refused,
     /// The peer reset the connection.
     Reset,
@@ -90,9 +90,9 @@ pub struct Fault {
     pub phase: Phase,
     /// What happened.
     pub kind: FaultKind,
-    /// How often.
+    /// Number of faults.
     pub count: u64,
-    /// When first.
+    /// Time of the first, in nanoseconds.
     pub first_ns: u64,
 }
 

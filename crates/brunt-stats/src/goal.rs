@@ -13,7 +13,7 @@ use brunt_plan::until::Precision;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// So many independent requests must lie above a percentile before its interval is believed to be narrow.
+/// Independent requests that must lie above a percentile before its interval counts as narrow.
 pub(crate) const EFFECTIVE_ABOVE_MIN: f64 = 50.0;
 
 /// What a run is to find out about a percentile of the response time.

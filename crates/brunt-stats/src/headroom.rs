@@ -1,6 +1,6 @@
 //! The headroom of a client: the rate up to which its own share in the p99 stays small, searched for by measuring.
 //!
-//! Not a measurement: what a rate comes to is asked of whoever searches. Rates are doubled until the client error
+//! The measurements are the caller's: the search is given a function that measures one rate. Rates are doubled until the client error
 //! crosses its limit, then the span between the last rate under it and the first one over it is halved (in ratio) until it
 //! is narrow. Whatever else runs on a host only ever adds to the client error, so one measurement within the limit is
 //! believed, and one beyond it is repeated: the median of up to three decides. Invariant: the rate that is reported was
@@ -20,7 +20,7 @@ pub struct SearchBounds {
     pub highest: u64,
     /// The search ends when the rate over the limit is at most this many times the rate under it; above 1.
     pub ratio: f64,
-    /// No rate is begun after so many measurements; the last one may still be repeated twice.
+    /// No rate is begun after this number of measurements; the last one may still be repeated twice.
     pub measurements_max: usize,
 }
 

@@ -38,7 +38,7 @@ pub const fn bucket_of(value: u64) -> usize {
     bucket_of_tracked(if value > VALUE_MAX { VALUE_MAX } else { value })
 }
 
-/// The same for a value that is at most `VALUE_MAX`.
+/// The bucket of a value that is at most `VALUE_MAX`.
 #[inline]
 const fn bucket_of_tracked(value: u64) -> usize {
     let shift = (u64::BITS - 1 - GROUPING_POWER) - (value | (1 << GROUPING_POWER)).leading_zeros();
@@ -368,7 +368,7 @@ impl SparseHistogram {
         self.buckets().filter(|(bucket, _)| *bucket > own).map(|(_, count)| count).sum()
     }
 
-    /// The same for several values, ascending, in one pass.
+    /// [`Self::count_above`] for several values, ascending, in one pass.
     pub fn counts_above(&self, values: &[u64]) -> Vec<u64> {
         debug_assert!(values.is_sorted(), "{values:?}");
         let mut above = Vec::with_capacity(values.len());
@@ -492,7 +492,7 @@ impl Encoder {
         let gap = (bucket - self.next_bucket) as u64;
         let (passed_over, twice) = (gap * 2 + 1, count * 2);
         if passed_over.max(twice) < 0x80 {
-            // A byte each. Whether there is a gap nobody can foretell, so it is written in any case.
+            // A byte each. A gap is unpredictable, so it is written in any case.
             let len = self.bytes.len();
             self.bytes.push(passed_over as u8);
             self.bytes.truncate(len + usize::from(gap > 0));
@@ -691,7 +691,7 @@ impl Histogram {
         if let Some((bucket, count)) = decoder.next() {
             self.counts[bucket - self.first] += count;
         }
-        // As `Decoder::next` reads them, but without a branch on what nobody can foretell: a gap adds nothing here, and a
+        // As `Decoder::next` reads them, but without an unpredictable branch: a gap adds nothing here, and a
         // bucket of a higher number follows it.
         let mut place = decoder.bucket.wrapping_sub(self.first);
         while let Some(number) = decoder.number() {
@@ -767,7 +767,7 @@ impl Histogram {
         self.at_rank(quantile.rank(self.count())).map(|values| *values.end())
     }
 
-    /// The same values, for whoever asks for many ranks.
+    /// The same values, for many lookups of ranks.
     pub fn ranks(&self) -> Ranks {
         let (mut below, mut cumulative) = (0, Vec::with_capacity(1024));
         self.for_each(|bucket, count| {
@@ -778,7 +778,7 @@ impl Histogram {
     }
 
     /// The values that may be the one of a rank, counted from 1: those of its bucket, as far as they lie within minimum
-    /// and maximum. `None` where there are not so many values.
+    /// and maximum. `None` where there are fewer values.
     pub fn at_rank(&self, rank: u64) -> Option<RangeInclusive<u64>> {
         at_rank(&self.moments, self.buckets(), rank)
     }

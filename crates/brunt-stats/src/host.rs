@@ -31,7 +31,7 @@ pub struct ClockEvidence {
 }
 
 impl ClockEvidence {
-    /// Adds another host's: of each trouble the worst.
+    /// Adds another host's: the worse of each value.
     fn merge(&mut self, other: &Self) {
         let is_slow =
             |source: &Option<String>| source.as_deref().is_some_and(|name| !is_fast_clocksource(name));

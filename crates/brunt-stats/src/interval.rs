@@ -33,7 +33,7 @@ pub struct Bytes {
 }
 
 impl Bytes {
-    /// Adds others.
+    /// Adds other bytes.
     pub fn merge(&mut self, other: &Self) {
         self.tx += other.tx;
         self.rx += other.rx;
@@ -74,7 +74,7 @@ impl<H> Latencies<H> {
 }
 
 impl Latencies<Histogram> {
-    /// Adds others.
+    /// Adds other bytes.
     pub fn merge(&mut self, other: &Self) {
         self.response.merge(&other.response);
         self.service.merge(&other.service);
@@ -135,7 +135,7 @@ pub struct Interval {
     pub servers: Vec<ServerCounts>,
     /// Response times of measured requests, or of parts of some, by the server that answered; empty where they are not told apart.
     pub server_responses: Vec<SparseHistogram>,
-    /// Spans of trouble with a server that ended in the interval, or with the run.
+    /// Outage spans that ended in the interval, or with the run.
     pub outages: OutageSpans,
     /// One per metered quantity, in the order of the layout.
     pub meters: Vec<Meter>,

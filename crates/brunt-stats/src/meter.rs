@@ -18,7 +18,7 @@ pub struct MeterRecorder {
     kind: MeterKind,
     histogram: RecordingHistogram,
     sum_ln: u128,
-    /// Somebody wants the logarithms.
+    /// Are logarithms summed?
     sums_ln: bool,
     positive: u64,
 }
@@ -60,7 +60,7 @@ pub struct Meter {
 }
 
 impl Meter {
-    /// Nothing metered.
+    /// Without values.
     pub fn new(kind: MeterKind) -> Self {
         Self { kind, histogram: SparseHistogram::default(), sum_ln: 0, positive: 0 }
     }
@@ -115,7 +115,7 @@ pub(crate) struct MeterTotals {
 }
 
 impl MeterTotals {
-    /// Nothing metered.
+    /// Without values.
     pub(crate) fn new(kind: MeterKind) -> Self {
         Self { kind, histogram: Histogram::new(), sum_ln: 0, positive: 0 }
     }

@@ -44,7 +44,7 @@ pub struct ObjectFault {
     pub ttl_s: u32,
     /// Length of the value that was expected, 0 where none is known, and of the one that was received.
     pub expected_len: u32,
-    /// As there.
+    /// Length of the received value.
     pub received_len: u32,
     /// Where in the values the bytes begin that are here.
     pub from: u32,
@@ -67,21 +67,21 @@ pub struct ObjectFaults {
 /// What a fault is noted with.
 #[derive(Clone, Copy, Debug)]
 pub struct ObjectFaultNote<'a> {
-    /// As in [`ObjectFault`].
+    /// What was wrong.
     pub kind: ObjectFaultKind,
-    /// As there.
+    /// When it was seen.
     pub at_ns: u64,
-    /// As there.
+    /// The connection, as a number within the worker.
     pub connection: u32,
-    /// As there.
+    /// Time to live, in seconds.
     pub ttl_s: u32,
-    /// As there.
+    /// Length of the expected value; 0 where unknown.
     pub expected_len: u32,
-    /// As there.
+    /// Length of the received value.
     pub received_len: u32,
-    /// As there.
+    /// Offset of the first byte that is kept.
     pub from: u32,
-    /// Of the key.
+    /// Bytes of the key.
     pub key: &'a [u8],
     /// Of the value expected, in pieces.
     pub expected: [&'a [u8]; 2],

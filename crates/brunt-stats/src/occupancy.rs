@@ -7,7 +7,7 @@
 use crate::sample::overlap_ns;
 use serde::{Deserialize, Serialize};
 
-/// Of one worker.
+/// The occupancy of one worker.
 #[derive(Clone, Copy, Debug)]
 pub struct Occupancy {
     begin_ns: u64,
@@ -71,7 +71,7 @@ impl Occupancy {
         }
     }
 
-    /// Operations were picked.
+    /// Operations entered the system.
     #[inline]
     pub fn enter(&mut self, now_ns: u64, count: u32) {
         self.advance(now_ns);

@@ -1,7 +1,7 @@
-//! Outages: for how long a server answered nobody, why, and when it was itself again.
+//! Outages: how long a server was down, why, and when it had recovered.
 //!
 //! Not faults of connections (those are counted, however short) and not latencies. A worker notes a span of time in
-//! which it had trouble with a server and no success; [`outages`] makes the spans of all workers into outages.
+//! which no request to a server succeeded; [`outages`] makes the spans of all workers into outages.
 //! Invariant: every failure that a span counts is in exactly one outage.
 
 use crate::interval::SLICE_NS;
@@ -9,12 +9,12 @@ use crate::outage_span::{OutageKinds, OutageSpan};
 use crate::timeline::{Slice, Timeline};
 use std::ops::Range;
 
-/// A server that answered nobody.
+/// A period in which a server was down.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Outage {
     /// Index of the server in the plan.
     pub server: u16,
-    /// From when on no worker that had trouble had a success.
+    /// Start: from then on no affected worker had a success.
     pub start_ns: u64,
     /// When the first of them had one; `None`: not before the run ended.
     pub end_ns: Option<u64>,
@@ -100,7 +100,7 @@ fn overlap_outage(overlapping: &mut [OutageSpan], start_ns: u64) -> Outage {
 
 /// A server has recovered when it answers at this share of its former rate.
 const RECOVERED_SHARE: f64 = 0.95;
-/// The former rate is the mean over so long before the outage, or a slice where those are longer.
+/// Time before the outage over which the former rate is averaged; one slice where slices are longer.
 const FORMER_NS: u64 = 1_000_000_000;
 
 /// The end of the first slice after the outage in which the server's rate was as before, almost.

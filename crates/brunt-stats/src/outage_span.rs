@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 pub enum OutageKind {
     /// Requests were out, and no reply came.
     Stalled,
-    /// Nobody listened.
+    /// The connection was refused.
     Refused,
     /// The server reset a connection.
     Reset,
@@ -121,13 +121,13 @@ impl OutageKinds {
     }
 }
 
-/// A span of time in which one worker had trouble with a server and no success. Spans of one worker and one server do
+/// A span of time in which no request of one worker to a server succeeded. Spans of one worker and one server do
 /// not overlap.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OutageSpan {
     /// Index of the server in the plan.
     pub server: u16,
-    /// The first sign of the trouble, no earlier than the last success before it.
+    /// The first failure, no earlier than the last success before it.
     pub start_ns: u64,
     /// The first success after it; `u64::MAX`: not over when the run ended.
     #[serde(with = "crate::wide_number::instant")]

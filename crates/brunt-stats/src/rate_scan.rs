@@ -10,7 +10,7 @@ use crate::limit::Bottleneck;
 
 /// More loads than this never help.
 pub const LOADS_MAX: usize = 24;
-/// A curve with so many points shows its shape; until then the neighbourhood of the knee is looked at more closely.
+/// A curve with this number of points shows its shape; until then the neighbourhood of the knee is looked at more closely.
 const LOADS_WANTED: usize = 11;
 /// A tenth of what a closed loop comes to is a low load; so is the step upwards.
 const STEP: f64 = 0.1;
@@ -28,7 +28,7 @@ pub struct LoadResult {
     pub completed: f64,
     /// The latency of the curve, in nanoseconds, where there were enough requests.
     pub latency_ns: Option<f64>,
-    /// Who could do no more, if anybody.
+    /// The bottleneck, if there was one.
     pub limit: Option<Bottleneck>,
 }
 

@@ -43,7 +43,7 @@ pub struct Layout {
 /// spaced. The report states both, the second where sends are calls of their own.
 const ALWAYS_METERED: [MeterKind; 2] = [MeterKind::ConnectTime, MeterKind::SendCost];
 
-/// The response times of servers are told apart of so many at most: each takes a histogram in both sets of every worker.
+/// Largest number of servers with response times of their own: each takes a histogram in both sets of every worker.
 const SERVERS_TIMED_MAX: usize = 64;
 
 impl Layout {
@@ -287,7 +287,7 @@ impl RecorderSet {
         self.sent_many(self.row_handle(phase, op.class, op.id()), 1, wire_requests, at_ns);
     }
 
-    /// So many ops of one handle were handed over, as so many commands on the wire.
+    /// `count` ops of one row were handed over, as `wire_requests` commands on the wire.
     #[inline]
     pub fn sent_many(&mut self, handle: RowHandle, count: u32, wire_requests: u32, at_ns: u64) {
         let counts = self.books.at_mut(handle.counts);
@@ -422,7 +422,7 @@ impl RecorderSet {
         self.servers[usize::from(server)].0.answered += u64::from(times);
     }
 
-    /// Requests to a server, or parts of some, were answered so long after they were due. Only measured ones have times.
+    /// Requests to a server, or parts of them, were answered `response_ns` after they were due. Only measured ones have times.
     #[inline]
     pub fn responded(&mut self, server: u16, handle: RowHandle, response_ns: u64, times: u32) {
         if let Some(histogram) = self.server_responses.get_mut(usize::from(server))
@@ -442,7 +442,7 @@ impl RecorderSet {
         self.servers[usize::from(server)].0.unsent += 1;
     }
 
-    /// Of these, one is given up because the server answers nobody.
+    /// One of these was abandoned because the server is down.
     pub fn abandoned_at(&mut self, server: u16) {
         self.servers[usize::from(server)].0.abandoned += 1;
     }
@@ -458,7 +458,7 @@ impl RecorderSet {
         self.object_faults.note(note);
     }
 
-    /// Trouble with a server is over, or the run. What there is no room for is counted.
+    /// An outage span has ended, or the run. Spans beyond the capacity are counted.
     pub fn outage(&mut self, span: OutageSpan) {
         self.outages.note(span);
     }

@@ -1,6 +1,6 @@
-//! The books: what became of every request and of every key asked for, as exact integers.
+//! Request accounting: what became of every request and of every requested key, as exact integers.
 //!
-//! Not latencies, and by when an op was due: what happened in the window, whatever was due, is counted beside it
+//! Counts go by when an op was due: what happened in the window, whatever was due, is counted beside it
 //! ([`crate::window`]). Invariant, once a run has drained: `scheduled = sent + unsent`, `sent` = the sum of all outcomes plus
 //! what is still in flight, and `asked = hit + miss + failed`, for every (phase, class, op) by itself. While a run is
 //! going on the differences are what is queued and in flight.
@@ -87,7 +87,7 @@ impl RequestCounts {
             && self.ended() == self.replies.iter().sum()
     }
 
-    /// Adds another book.
+    /// Adds other counts.
     pub fn merge(&mut self, other: &Self) {
         self.scheduled += other.scheduled;
         self.sent += other.sent;
@@ -122,7 +122,7 @@ impl KeyCounts {
         self.requested == self.hit + self.miss + self.failed
     }
 
-    /// Adds another book.
+    /// Adds other counts.
     pub fn merge(&mut self, other: &Self) {
         self.requested += other.requested;
         self.hit += other.hit;
@@ -174,7 +174,7 @@ impl OpCounts {
         self.requests.adds_up() && self.keys.adds_up()
     }
 
-    /// Adds another book.
+    /// Adds other counts.
     pub fn merge(&mut self, other: &Self) {
         self.requests.merge(&other.requests);
         self.keys.merge(&other.keys);

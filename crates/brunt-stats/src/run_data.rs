@@ -20,9 +20,9 @@ use serde::{Deserialize, Serialize};
 
 /// The longest result of one run.
 const RESULT_CHARACTERS_MAX: usize = 2_000_000;
-/// So many of them are what is kept over time, at most.
+/// Characters of the slices over time, at most.
 const SLICES_CHARACTERS_MAX: usize = 850_000;
-/// So many of them are left to the keys for scripts, and for each server.
+/// Characters left to the keys for scripts, in all and for each server.
 const KEYS_CHARACTERS: usize = 680_000;
 const KEYS_CHARACTERS_OF_SERVER: usize = 850;
 /// Rows over time with what servers say are no shorter.

@@ -1,4 +1,4 @@
-//! A bounded store of raw samples, for whoever wants every observation and not its statistics.
+//! A bounded buffer of raw samples, for output of every observation.
 //!
 //! Not what statistics are made from. All memory is taken at the start; what does not fit is counted, never silently
 //! dropped.
@@ -19,7 +19,7 @@ impl SampleBuffer {
         Self { samples: Vec::with_capacity(capacity), capacity, overflow: 0 }
     }
 
-    /// Keeps the sample if there is room.
+    /// Keeps the sample if there is room; else counts it.
     #[inline]
     pub fn offer(&mut self, sample: &Sample) {
         if self.samples.len() < self.capacity {

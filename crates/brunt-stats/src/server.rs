@@ -1,4 +1,4 @@
-//! What each of the servers did, in a few numbers.
+//! Replies and failures of each server.
 //!
 //! Not the books: these count replies on the wire and failures by the server they concern, in whatever phase, while the
 //! books count requests, of which one may ask several servers.
@@ -15,14 +15,14 @@ pub struct ServerCounts {
     pub failed: u64,
     /// Requests to it that were never sent.
     pub unsent: u64,
-    /// Of these, given up because it answered nobody.
+    /// Of these, abandoned because it was down.
     pub abandoned: u64,
     /// Requests that it sent to another node of its cluster, and that went there.
     pub redirected: u64,
 }
 
 impl ServerCounts {
-    /// Adds others.
+    /// Adds the counts of another worker.
     pub fn merge(&mut self, other: &Self) {
         self.answered += other.answered;
         self.failed += other.failed;

@@ -2,7 +2,7 @@
 //!
 //! Not what we counted (those are the books) and not a judgement: here the server is a witness. What a server does not say
 //! is `None`, and so is everything that follows from it. Invariant: times are of the run's clock, and a counter that went
-//! back (the server was started anew, or somebody reset it) makes no difference but `None`.
+//! back (the server restarted, or its counters were reset) makes no difference but `None`.
 
 mod agreement;
 mod growth;
@@ -378,7 +378,7 @@ impl CounterReset {
         if is_other || is_younger {
             return Some(Self::Restarted);
         }
-        // Nobody resets the times; a server that divides them by samples may be off by one the next time.
+        // Times are not reset; a server that divides them by samples may be off by one the next time.
         let is_reset_with = |statistic: &&ServerStat| statistic.is_counter() && !statistic.is_time();
         let mut counters = ServerStat::ALL.iter().filter(is_reset_with);
         counters.any(|statistic| went_back(*statistic)).then_some(Self::Reset)
@@ -390,7 +390,7 @@ const STEP_NS: u64 = 1_000_000_000;
 /// A snapshot stands for an edge of a piece of time up to so far from it: no snapshot is nearer to two edges than that.
 const NEAR_NS: u64 = STEP_NS / 2;
 
-/// So many characters the statistics of all servers take in a file, if every server's share has room for its first and its last
+/// Characters that the statistics of all servers take in a file, if every server's share has room for its first and its last
 /// snapshot: of one memcached ten minutes at one a second.
 const CHARACTERS_MAX: usize = 550_000;
 /// What a file has of a snapshot beside its numbers: its times, and, where it is told, what went on since the one before.
@@ -408,7 +408,7 @@ pub struct SizeShare {
 }
 
 impl SizeShare {
-    /// That of one of so many servers.
+    /// The budget of one of `servers` servers.
     pub fn of(servers: usize) -> Self {
         Self { characters_max: CHARACTERS_MAX / servers.max(1), is_told: servers <= SERVERS_TOLD_MAX }
     }
@@ -637,7 +637,7 @@ impl ServerSpan {
         Some(self.cpu_ns? as f64 / requests as f64)
     }
 
-    /// So many of something per second of the span.
+    /// `count` per second of the span.
     pub fn per_second(&self, count: u64) -> f64 {
         count as f64 * 1e9 / (self.end_ns - self.start_ns).max(1) as f64
     }

@@ -113,7 +113,7 @@ impl StampCounts {
         self.requested == self.matched + self.discarded.iter().sum::<u64>()
     }
 
-    /// Adds others.
+    /// Adds the counts of another worker.
     pub fn merge(&mut self, other: &Self) {
         self.requested += other.requested;
         self.matched += other.matched;

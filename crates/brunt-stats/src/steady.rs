@@ -33,13 +33,13 @@ const GROUP: usize = 5;
 const WIDTH_MAX_NS: u64 = 200_000_000;
 /// The end of a warm-up need not be known better than to a 30th of a long window; this is a tenth of that.
 const WIDTHS: u64 = 300;
-/// With fewer groups, of which at least half are the rest, nobody knows how far the rest scatters: a window below 4 s.
+/// With fewer groups, of which at least half are the rest, the scatter of the rest is unknown: a window below 4 s.
 const GROUPS_MIN: usize = 8;
 /// With fewer batches rank tests find nothing less than a landslide: a window below 2 s.
 const BATCHES_MIN: usize = 20;
 /// The beginning must differ from the rest by more than this share; of the hit ratio, by more than [`HIT_EFFECT`].
 pub(crate) const WARM_EFFECT: f64 = 0.10;
-/// And by more than so many robust standard deviations of the rest.
+/// And by more than this number of robust standard deviations of the rest.
 const WARM_DEVIATIONS: f64 = 3.0;
 /// Where one group alone differs: one is the extreme of twenty more often than two are.
 const WARM_DEVIATIONS_OF_ONE: f64 = 4.0;
@@ -245,7 +245,7 @@ fn response_from(store: &IntervalStore, from_ns: u64) -> Histogram {
     response
 }
 
-/// When there was first trouble with a server or a connection within so much of the window's beginning. Trouble from
+/// When an outage or a connection fault first occurred within `until_ns` of the window's start. An outage from
 /// before the window counts where it lasted into it.
 fn trouble_ns(store: &IntervalStore, window: &MeasuredWindow, until_ns: u64) -> Option<u64> {
     let beginning = window.measure_ns..window.measure_ns + until_ns;

@@ -211,7 +211,7 @@ impl IntervalStore {
         &self.servers
     }
 
-    /// Spans of trouble that have ended so far.
+    /// Outage spans that have ended so far.
     pub fn outage_spans(&self) -> &[OutageSpan] {
         &self.outages.spans
     }

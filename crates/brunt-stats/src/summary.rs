@@ -183,7 +183,7 @@ impl Summary {
         self.record.run.intervals.connections()
     }
 
-    /// Spans of trouble that there was no room for, so that outages may be missing.
+    /// Outage spans beyond the capacity, so that outages may be missing.
     pub fn outages_overflow(&self) -> u64 {
         self.record.run.intervals.outages.overflow
     }

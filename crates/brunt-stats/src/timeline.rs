@@ -191,7 +191,7 @@ impl Timeline {
         self.grid.cell_of(at_ns)
     }
 
-    /// Could it be of a run with so many servers that measured these ops of these classes?
+    /// Does it fit a run with this number of servers that measured these ops of these classes?
     pub(crate) fn fits(&self, servers: usize, has_row: impl Fn(ClassId, OpId) -> bool) -> bool {
         let fits = |slice: &Slice| {
             slice.servers.len() == servers && slice.rows.iter().all(|row| has_row(row.class, row.op))

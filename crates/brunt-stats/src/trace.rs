@@ -44,7 +44,7 @@ pub struct FirstUnreadable {
 }
 
 impl FirstUnreadable {
-    /// So many bytes of a line are kept.
+    /// Bytes of a line that are kept.
     pub const TEXT_BYTES: usize = 80;
 }
 

@@ -68,14 +68,14 @@ impl WindowCounts {
         OutcomeClass::ALL.into_iter().filter(|class| of(*class)).map(|class| self.outcome(class)).sum()
     }
 
-    /// Do the numbers add up exactly, where so many of these ops were due in the window? To be asked when the run has
+    /// Do the numbers add up exactly, where `due` of these ops were due in the window? To be asked when the run has
     /// drained.
     pub fn adds_up(&self, due: u64) -> bool {
         self.waiting_at_start + due == self.sent + self.abandoned + self.waiting_at_end
             && self.in_flight_at_start + self.sent == self.ended() + self.in_flight_at_end
     }
 
-    /// Adds others.
+    /// Adds the counts of another worker.
     pub fn merge(&mut self, other: &Self) {
         self.sent += other.sent;
         self.outcomes.iter_mut().zip(other.outcomes).for_each(|(ours, theirs)| *ours += theirs);

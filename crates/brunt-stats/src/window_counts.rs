@@ -32,7 +32,7 @@ impl WindowCounts {
         ]
     }
 
-    /// Those of another worker, too.
+    /// Adds the counts of another worker.
     pub fn merge(&mut self, other: &Self) {
         self.verify_failed += other.verify_failed;
         self.verify_misses += other.verify_misses;

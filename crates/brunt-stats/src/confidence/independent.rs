@@ -1,7 +1,7 @@
 //! The textbook's interval for independent samples, by order statistics: a reference for tests, in no report.
 //!
 //! Not for requests of a server, which are not independent: [`super::replications`] shows how often this one misses there,
-//! so that nobody takes it for a simplification.
+//! so that it is not taken for a simplification.
 
 use super::fraction;
 use brunt_plan::quantile::Quantile;

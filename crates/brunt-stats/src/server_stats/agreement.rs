@@ -1,4 +1,4 @@
-//! Our books beside the server's counters, kind by kind.
+//! brunt's counts beside the server's counters, kind by kind.
 //!
 //! Not a judgement. memcached counts a store, of whatever kind, once it has taken in the value, stored or not; a
 //! retrieval by its keys; a change that found its key apart from one that did not, but for a touch in meta commands (`mg` with
@@ -21,9 +21,9 @@ use brunt_plan::plan::{Plan, Protocol};
 pub struct StatComparison {
     /// Which.
     pub statistic: ServerStat,
-    /// We did at least so many,
+    /// The least that brunt counted,
     pub least: u64,
-    /// and at most so many.
+    /// and the most.
     pub most: u64,
     /// What all servers together counted.
     pub counted: u64,
@@ -106,7 +106,7 @@ enum CountedReplies {
 }
 
 impl CountedReplies {
-    /// How many the replicas gave together, at least and at most, where each change went to so many. The books have one of them for
+    /// How many the replicas gave together, at least and at most, where each change went to `replicas` of them. The books have one of them for
     /// each change: a refusal where there was any.
     fn on_replicas(self, counts: &OpCounts, replicas: u64) -> (u64, u64) {
         let completed = counts.requests.completed();
@@ -131,7 +131,7 @@ struct ClientCounts<'a> {
 }
 
 impl ClientCounts<'_> {
-    /// At least and at most so many; `None` for a statistic that does not count our requests.
+    /// The least and the most; `None` for a statistic that does not count our requests.
     fn range(&self, statistic: ServerStat) -> Option<(u64, u64)> {
         if self.is_resp { self.of_redis(statistic) } else { self.of_memcached(statistic) }
     }

@@ -9,7 +9,7 @@ use std::ops::Range;
 /// How a stock went from the first point of the window to the last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Growth {
-    /// What of.
+    /// The statistic that grew: items or bytes.
     pub of: ServerStat,
     /// At the first point.
     pub from: u64,
@@ -17,7 +17,7 @@ pub struct Growth {
     pub to: u64,
     /// From how many points to the next it rose.
     pub rises: u64,
-    /// Of how many.
+    /// Number of steps.
     pub steps: u64,
 }
 

@@ -2,7 +2,7 @@
 //!
 //! Not WARM (that looks at the measured window, afterwards), and nothing here moves a window: the control thread does,
 //! ahead of time. A warm-up only gets better: latencies fall, throughput and hit ratio rise. So only what gets better
-//! lengthens it. Invariant: trouble never does. An outage, a fault of a connection or a falling hit ratio ends it at once, so
+//! lengthens it. Invariant: a failure never does. An outage, a fault of a connection or a falling hit ratio ends it at once, so
 //! that neither these nor what follows them can be waited out.
 
 use super::mann_kendall::trend;
@@ -29,9 +29,9 @@ const EFFECT: f64 = 0.05;
 const P99_Z: f64 = 1.645;
 /// A hit ratio falls over the last half when that is certain, too: one look of ten thousand is mistaken, and there are hundreds.
 const FALL_Z: f64 = 3.7;
-/// And from one slice to the next when it falls by so many standard deviations: there are hundreds of slices.
+/// And from one slice to the next when it falls by this number of standard deviations: there are hundreds of slices.
 const FALL_DEVIATIONS: f64 = 5.0;
-/// Where so many replies come in 100 ms on average, none at all is silence: by chance that is rarer than 1 in 10⁸.
+/// Where this number of replies comes in 100 ms on average, none at all is silence: by chance that is rarer than 1 in 10⁸.
 const REPLIES_MIN: f64 = 20.0;
 
 /// Why a warm-up of no fixed length ended. Of the warm-ups of several parts of a run the greatest counts: that which is most against a

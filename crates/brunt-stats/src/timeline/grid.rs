@@ -161,8 +161,8 @@ fn factor(width_ns: u64, asked_ns: Option<u64>) -> Option<u64> {
     (2..=rest).find(|factor| rest.is_multiple_of(*factor))
 }
 
-/// How long the rows of a table over time are that are no shorter than `least_ns`, once a window has lasted so long, where no length was
-/// asked for.
+/// How long the rows of a table over time are that are no shorter than `least_ns`, once a window has lasted `elapsed_ns`, where no length was
+/// requested.
 pub fn row_ns_after(elapsed_ns: u64, least_ns: u64) -> u64 {
     let mut grid = Grid::new(None);
     grid.align(0);

@@ -88,7 +88,7 @@ const ROW_CHARACTERS: usize = 50;
 #[derive(Serialize, Deserialize)]
 #[serde(untagged)]
 enum ServerFields {
-    /// So many answers, and nothing else.
+    /// The number of answers, if all other counts are 0.
     Answered(u64),
     /// Answered, failed, unsent, given up, redirected.
     All([u64; 5]),
