@@ -32,21 +32,10 @@ pub(super) fn evidence<'a>(
     let store = &run.intervals;
     let books: Vec<CountEntry> = store.books.entries().collect();
     let is_earlier = record.preload.is_some_and(|preload| preload.is_earlier);
-    let is_open =
-        |class: &&ClassSummary| matches!(plan.classes[usize::from(class.class)].load, Load::Open { .. });
-    let open_loop = plan.has_open_loop().then(|| {
-        let mut open = OpenLoop { scheduled: 0, unsent: 0, abandoned: 0 };
-        for class in classes.iter().filter(is_open) {
-            open.scheduled += class.total.requests.offered();
-            open.unsent += class.total.requests.unsent;
-            open.abandoned += class.total.requests.abandoned;
-        }
-        open
-    });
     Evidence {
         run: Cow::Borrowed(run),
         asked: asked(record, window, total.requests.offered() + keys_beside(plan, classes)),
-        open_loop,
+        open_loop: open_loop(plan, classes),
         judgement: record.judgement.clone(),
         last_half: last_half(plan, store, window),
         lag_rows: LagRow::all(plan, total, classes),
@@ -91,6 +80,21 @@ pub(super) fn evidence<'a>(
         },
         closed_loops: closed_loops(record, window),
     }
+}
+
+/// Requests of the open-loop classes; `None` without such a class.
+fn open_loop(plan: &Plan, classes: &[ClassSummary]) -> Option<OpenLoop> {
+    let is_open =
+        |class: &&ClassSummary| matches!(plan.classes[usize::from(class.class)].load, Load::Open { .. });
+    plan.has_open_loop().then(|| {
+        let mut open = OpenLoop { scheduled: 0, unsent: 0, abandoned: 0 };
+        for class in classes.iter().filter(is_open) {
+            open.scheduled += class.total.requests.offered();
+            open.unsent += class.total.requests.unsent;
+            open.abandoned += class.total.requests.abandoned;
+        }
+        open
+    })
 }
 
 fn fault_evidence(run: &RunData) -> FaultEvidence {
