@@ -84,7 +84,7 @@ fn number(number: f64, unit: TimeUnit, common: Option<usize>) -> String {
     }
 }
 
-/// A number with two significant digits, rounded up; no finer than so many decimals.
+/// A number with two significant digits, rounded up; at most `finest` decimals.
 fn upper(number: f64, finest: usize) -> String {
     if number <= 0.0 {
         return "0".to_owned();

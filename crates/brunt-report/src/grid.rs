@@ -158,7 +158,7 @@ impl Grid {
     }
 }
 
-/// A name of at most so many characters; `~` stands for the rest of it.
+/// A name cut to the given number of characters; `~` stands for the rest of it.
 fn shortened(name: &str, room: usize) -> String {
     if length(name) <= room {
         return name.to_owned();

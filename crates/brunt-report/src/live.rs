@@ -1,4 +1,4 @@
-//! A run at an instant, for whoever looks on while it goes on: what [`crate::metrics`] writes for scrapers and [`json`] for programs.
+//! The state of a run while it goes on: what [`crate::metrics`] writes for scrapers and [`json`] for programs.
 //!
 //! Not a summary: nothing is judged before the run has ended. Taken from what the control thread keeps ([`IntervalStore`]), once a
 //! second, so that it costs the same however many look on. Invariants: a count never falls while a run goes on, and when it has ended each is

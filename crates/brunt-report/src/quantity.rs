@@ -73,7 +73,7 @@ pub fn count(number: u64) -> String {
     number.to_string()
 }
 
-/// So many things of this name.
+/// A count with the name of what is counted.
 pub fn things(number: u64, name: &str) -> String {
     let plural = match number {
         1 => "",

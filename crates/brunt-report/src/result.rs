@@ -349,7 +349,7 @@ pub fn read(text: &str, source: &str) -> Result<Vec<RunResult>, String> {
     }
 }
 
-/// A value of somebody else's for a message.
+/// A value of another file, shortened for a message.
 pub(crate) fn shortened(value: &Value) -> String {
     let text = match value {
         Value::String(text) => text.clone(),

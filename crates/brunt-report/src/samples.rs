@@ -1,4 +1,4 @@
-//! Raw samples as CSV, one line each, for whoever wants every observation and not its statistics.
+//! Raw samples as CSV, one line each, for output of every observation.
 //!
 //! Nothing is derived: response time, service time and send lag are differences of these columns, and their definitions
 //! are in docs/measurement.md.

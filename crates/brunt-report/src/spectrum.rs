@@ -7,7 +7,7 @@ use brunt_stats::histogram::Histogram;
 use brunt_stats::summary::Summary;
 use std::io::{self, Write};
 
-/// So many lines for each halving of the distance to 100 %.
+/// Lines for each halving of the distance to 100 %.
 const TICKS_PER_HALVING: u32 = 5;
 const US: f64 = 1e3;
 

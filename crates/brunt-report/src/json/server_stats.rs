@@ -9,7 +9,7 @@ use brunt_stats::server_stats::{ServerRecord, ServerSpan, SizeShare, Snapshot, S
 use brunt_stats::summary::Summary;
 use serde_json::{Value, json};
 
-/// `null` where nobody asked.
+/// `null` where no server was polled.
 pub(super) fn server_stats(summary: &Summary) -> Value {
     if summary.record.run.server_records.is_empty() {
         return Value::Null;

@@ -10,7 +10,7 @@ use brunt_stats::histogram::{Histogram, Moments, bucket_of};
 const STEPS: [u64; 5] = [10, 16, 25, 40, 63];
 const FIRST_NS: u64 = 10_000;
 const LAST_NS: u64 = 10_000_000_000;
-/// So many bounds come from objectives at most.
+/// Largest number of bounds from objectives.
 const OF_OBJECTIVES_MAX: usize = 64;
 
 /// The bounds of a run's histograms.

@@ -37,7 +37,7 @@ pub(crate) struct RunNames {
 }
 
 impl RunNames {
-    /// Of a plan whose histograms have so many bounds.
+    /// The names of a plan whose histograms have this number of bounds.
     pub(crate) fn of(plan: &Plan, bounds: usize) -> Self {
         let place = |index: usize| plan.server_name(index);
         let servers = ServerNames::of((0..plan.server_count()).map(place).collect());
@@ -76,7 +76,7 @@ pub(crate) struct Rows {
 }
 
 impl Rows {
-    /// Those that a plan can have, at most so many: kinds of the mix, what follows misses, what stores the data set.
+    /// The rows that a plan can have, up to the limit: kinds of the mix, what follows misses, what stores the data set.
     fn of(plan: &Plan, rows_max: usize) -> Self {
         let mut all = Vec::new();
         for (index, class) in plan.classes.iter().enumerate() {
