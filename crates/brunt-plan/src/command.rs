@@ -88,8 +88,8 @@ impl FromStr for CommandSpec {
 
     fn from_str(text: &str) -> Result<Self, String> {
         let Some((head, template)) = head(text.trim_start()) else { return Ok(Self::of(text)) };
-        let accepted = "accepted: NAME=COMMAND, NAME@WEIGHT=COMMAND or @WEIGHT=COMMAND, such as 'HGET@7=HGET h {key}'; a \
-                        command that has '=' in its first word stands in quotes";
+        let accepted = "NAME=COMMAND, NAME@WEIGHT=COMMAND or @WEIGHT=COMMAND, e.g. 'HGET@7=HGET h {key}'; a command \
+                        with '=' in its first word must be quoted";
         let (name, weight) = match head.split_once('@') {
             Some((name, weight)) => (name, Some(weight)),
             None => (head, None),
@@ -97,15 +97,13 @@ impl FromStr for CommandSpec {
         let read = |weight: &str| weight.parse::<u32>().ok().filter(|weight| *weight > 0);
         let weight = match weight.map(|weight| (weight, read(weight))) {
             Some((given, None)) => {
-                return Err(format!(
-                    "'@{given}' is no weight of a command, a whole number above 0; {accepted}"
-                ));
+                return Err(format!("invalid weight '@{given}', an integer above 0: expected {accepted}"));
             }
             known => known.and_then(|(_, weight)| weight),
         };
         let name = match name {
             "" if weight.is_some() => None,
-            name => Some(name.parse::<OpName>().map_err(|what| format!("{what}. A command: {accepted}"))?),
+            name => Some(name.parse::<OpName>().map_err(|what| format!("{what}; in {accepted}"))?),
         };
         Ok(Self { name, weight, template: template.to_owned() })
     }

@@ -11,6 +11,7 @@ pub mod memcached;
 pub mod message;
 pub mod out;
 mod pairs;
+pub mod reply_buffer;
 pub mod resp;
 mod step;
 pub mod template;
@@ -258,15 +259,15 @@ impl Malformed {
     /// For reports.
     pub const fn describe(self) -> &'static str {
         match self {
-            Self::UnknownReply => "no reply of this protocol begins so",
-            Self::LineTooLong => "a line longer than any reply can be",
-            Self::BadNumber => "a number that is none, or does not fit",
-            Self::ValueNotTerminated => "a value that is not followed by its line end",
-            Self::TooDeep => "values within values, deeper than any reply is",
-            Self::Streamed => "a value whose length is not told in advance, which no server is known to send",
-            Self::Repeated => "a key that the reply has told of before",
-            Self::OtherRequest => "a reply to another request than its datagram says",
-            Self::OutOfStep => "a reply that this operation cannot have",
+            Self::UnknownReply => "an unknown reply",
+            Self::LineTooLong => "a line longer than any reply",
+            Self::BadNumber => "an invalid number",
+            Self::ValueNotTerminated => "a value without its line end",
+            Self::TooDeep => "values nested deeper than in any reply",
+            Self::Streamed => "a streamed value, without its length",
+            Self::Repeated => "a repeated key",
+            Self::OtherRequest => "a reply to another request than the datagram names",
+            Self::OutOfStep => "a reply that the operation cannot have",
         }
     }
 }

@@ -300,7 +300,7 @@ impl StatsPoller {
         let snapshot = match &self.question {
             StatsQuery::Stats => {
                 let mut reply = StatsReply::default();
-                let no = |no: stats::StatsError| Failure::ForGood(no.to_string());
+                let no = |no: brunt_proto::reply_buffer::ReplyError| Failure::ForGood(no.to_string());
                 stream.exchange(stats::REQUEST, |bytes| reply.take(bytes).map_err(no))?;
                 Snapshot::new(self.asked_ns, self.clock.now_ns(), reply.rows())
             }

@@ -83,7 +83,7 @@ pub struct SetupRefusal {
 
 impl fmt::Display for SetupRefusal {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(formatter, "{} is refused: {}", self.step.name(), self.text)
+        write!(formatter, "{} refused: {}", self.step.name(), self.text)
     }
 }
 
@@ -278,33 +278,33 @@ mod tests {
             &three,
             0,
             "-NOPROTO unsupported protocol version\r\n",
-            Err("HELLO is refused: NOPROTO unsupported protocol version"),
+            Err("HELLO refused: NOPROTO unsupported protocol version"),
         );
         check(
             &three,
             0,
             "-ERR unknown command `HELLO`, with args beginning with: `3`, \r\n",
-            Err("HELLO is refused: ERR unknown command `HELLO`, with args beginning with: `3`, "),
+            Err("HELLO refused: ERR unknown command `HELLO`, with args beginning with: `3`, "),
         );
         check(
             &two,
             0,
             "-WRONGPASS invalid username-password pair or user is disabled.\r\n",
-            Err("AUTH is refused: WRONGPASS invalid username-password pair or user is disabled."),
+            Err("AUTH refused: WRONGPASS invalid username-password pair or user is disabled."),
         );
         check(
             &two,
             1,
             "-ERR Client names cannot contain spaces, newlines or special characters.\r\n",
             Err(
-                "CLIENT SETNAME is refused: ERR Client names cannot contain spaces, newlines or special characters.",
+                "CLIENT SETNAME refused: ERR Client names cannot contain spaces, newlines or special characters.",
             ),
         );
         check(
             &two,
             2,
             "-ERR DB index is out of range\r\n",
-            Err("SELECT is refused: ERR DB index is out of range"),
+            Err("SELECT refused: ERR DB index is out of range"),
         );
     }
 }

@@ -5,15 +5,12 @@
 
 use super::RespCodec;
 use super::line::{self, Length};
+use crate::Event;
+use crate::reply_buffer::{ReplyBuffer, ReplyError};
 use crate::step::LINE_END;
-use crate::{Codec, Event};
-use brunt_plan::quoted_bytes::QuotedBytes;
 
 /// No reply is longer. A map of a thousand nodes takes about 300 kB.
 pub const REPLY_BYTES_MAX: usize = 4 << 20;
-
-/// The longest piece of a server's own bytes in a message.
-const QUOTED_MAX: usize = 60;
 
 /// A value of a reply.
 #[derive(Clone, Debug, PartialEq)]
@@ -48,73 +45,23 @@ impl<'a> Value<'a> {
 
 /// A reply as far as it has come.
 #[derive(Clone, Debug, Default)]
-pub struct WholeReply {
-    codec: RespCodec,
-    bytes: Vec<u8>,
-    /// In front of this everything is understood.
-    used: usize,
-    /// Where the reply begins, behind messages that nobody requested.
-    start: usize,
-    is_whole: bool,
-}
-
-/// Why bytes are no reply to a question.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum ReplyError {
-    /// They are nothing of the protocol: how they begin, escaped.
-    Garbage(String),
-    /// The reply does not end.
-    TooLong,
-    /// Bytes follow the reply: the server sends more than one reply per request.
-    Surplus,
-}
-
-impl std::fmt::Display for ReplyError {
-    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Self::Garbage(text) => write!(formatter, "it answers \"{text}\""),
-            Self::TooLong => write!(formatter, "its reply does not end within {REPLY_BYTES_MAX} bytes"),
-            Self::Surplus => formatter.write_str("its reply goes on behind its end"),
-        }
-    }
-}
+pub struct WholeReply(ReplyBuffer<RespCodec>);
 
 impl WholeReply {
-    /// Takes in what has come. True: the reply is whole, and [`WholeReply::value`] has it.
+    /// Takes in bytes. True: the reply is whole, and [`WholeReply::value`] has it.
     ///
     /// # Errors
-    /// This is no reply, and nothing that may still come makes it one.
+    /// This is no reply, whatever follows.
     pub fn take(&mut self, bytes: &[u8]) -> Result<bool, ReplyError> {
-        let room = REPLY_BYTES_MAX - self.bytes.len();
-        self.bytes.extend_from_slice(&bytes[..bytes.len().min(room)]);
-        while !self.is_whole {
-            let rest = &self.bytes[self.used..];
-            let (used, event) = self.codec.decode(rest);
-            match event {
-                None => break,
-                Some(Event::Push { .. }) => self.start = self.used + used,
-                Some(Event::End { .. } | Event::Found { .. }) => self.is_whole = true,
-                Some(Event::Bad(_)) => {
-                    let rest = &rest[..rest.len().min(QUOTED_MAX)];
-                    return Err(ReplyError::Garbage(QuotedBytes(rest).to_string()));
-                }
-                Some(_) => {}
-            }
-            self.used += used;
-        }
-        match self.bytes.len() - self.used {
-            _ if bytes.len() > room => Err(ReplyError::TooLong),
-            1.. if self.is_whole => Err(ReplyError::Surplus),
-            _ => Ok(self.is_whole),
-        }
+        self.0.take(bytes, REPLY_BYTES_MAX, |event, rest| match event {
+            Event::Bad(_) => Err(ReplyError::unexpected(rest)),
+            _ => Ok(()),
+        })
     }
 
     /// What the reply is; nothing before it is whole.
     pub fn value(&self) -> Option<Value<'_>> {
-        if !self.is_whole {
-            return None;
-        }
-        Reader { rest: &self.bytes[self.start..self.used] }.value()
+        Reader { rest: self.0.whole()? }.value()
     }
 }
 
@@ -204,7 +151,7 @@ mod tests {
                 .map(|reply| reply.as_ref().map(|reply| reply.as_ref().map(WholeReply::value)));
             // How much of garbage is quoted follows what is there.
             match &whole {
-                Err(ReplyError::Garbage(_)) => assert!(matches!(in_two, Err(ReplyError::Garbage(_)))),
+                Err(ReplyError::Unexpected(_)) => assert!(matches!(in_two, Err(ReplyError::Unexpected(_)))),
                 _ => assert_eq!(values[0], values[1], "cut at {cut}"),
             }
         }
@@ -241,14 +188,17 @@ mod tests {
 
     #[test]
     fn anything_but_one_reply_is_refused() {
-        assert_eq!(gather(b"VERSION 1\r\n").unwrap_err(), ReplyError::Garbage("VERSION 1\\r\\n".to_owned()));
+        assert_eq!(
+            gather(b"VERSION 1\r\n").unwrap_err(),
+            ReplyError::Unexpected("VERSION 1\\r\\n".to_owned())
+        );
         assert_eq!(gather(b":1\r\n:2\r\n").unwrap_err(), ReplyError::Surplus);
         assert!(gather(b"*2\r\n:1\r\n").expect("it may still become one").is_none());
         let mut endless = WholeReply::default();
         let line = [b'x'; 1 << 16];
         assert_eq!(endless.take(b"$536870912\r\n"), Ok(false));
         let end = (0..).find_map(|_| endless.take(&line).err());
-        assert_eq!(end, Some(ReplyError::TooLong));
+        assert_eq!(end, Some(ReplyError::TooLong(REPLY_BYTES_MAX)));
     }
 
     #[test]

@@ -1073,7 +1073,7 @@ fn connection_setup_is_the_handshake() {
     let refusal = |number| codec.setup_error(number, ReplyKind::Error, b"ERR no\x1b");
     assert_eq!(
         [0, 1, 2].map(refusal),
-        ["AUTH is refused: ERR no\\x1b", "SELECT is refused: ERR no\\x1b", "ERR no\\x1b"]
+        ["AUTH refused: ERR no\\x1b", "SELECT refused: ERR no\\x1b", "ERR no\\x1b"]
     );
     let silent = RespCodec::default();
     assert_eq!((silent.connection_setup().replies, silent.connection_setup().bytes.len()), (0, 0));

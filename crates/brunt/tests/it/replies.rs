@@ -47,7 +47,7 @@ fn keys_are_stored_once_confirmed() {
                 .unwrap();
             let text = String::from_utf8(output.stderr).unwrap();
             assert_eq!(output.status.code(), Some(5), "{protocol} {quoted}: {text}");
-            let said = format!("malformed reply \"{quoted}\": a reply that this operation cannot have");
+            let said = format!("malformed reply \"{quoted}\": a reply that the operation cannot have");
             assert!(text.contains("0 of 100 keys stored") && text.contains(&said), "{text}");
         }
     }
@@ -76,10 +76,6 @@ fn mismatched_replies_are_malformed() {
         let garbage = faults.iter().filter(|fault| fault["kind"] == "malformed");
         assert_eq!(garbage.map(|fault| fault["count"].as_u64().unwrap()).sum::<u64>(), 6, "{text}");
         assert_eq!(measured.at("first_malformed.text"), quoted, "{text}");
-        assert_eq!(
-            measured.at("first_malformed.reason"),
-            "a reply that this operation cannot have",
-            "{text}"
-        );
+        assert_eq!(measured.at("first_malformed.reason"), "a reply that the operation cannot have", "{text}");
     }
 }

@@ -177,7 +177,7 @@ fn failed_info_has_a_reason() {
         ("protocol = 'resp2'\nserver = 'a'", &b"-NOPERM no\r\n"[..], "it answers \"NOPERM no\""),
         ("protocol = 'resp2'\nserver = 'a'", b":5\r\n", "its answer to INFO is no text"),
         ("protocol = 'resp2'\nserver = 'a'", b"ERROR\r\n", "it answers \"ERROR\\r\\n\""),
-        (greets, b"-NOAUTH who\r\n", "HELLO is refused: NOAUTH who"),
+        (greets, b"-NOAUTH who\r\n", "HELLO refused: NOAUTH who"),
         (greets, b"$2\r\nno\r\n", "invalid reply to connection setup"),
         (greets, b"", "connection closed"),
     ] {

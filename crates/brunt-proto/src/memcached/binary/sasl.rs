@@ -78,13 +78,13 @@ impl SaslLogin {
         let text = QuotedBytes(text);
         match (Authentication::of(reply), reply) {
             (Authentication::Continues, _) => {
-                "SASL PLAIN is refused: the server wants to hear more than a user and a password".to_owned()
+                "SASL PLAIN refused: the server requests more than user and password".to_owned()
             }
             // What a memcached says that knows no such command.
             (_, ReplyKind::Error) => {
-                format!("SASL PLAIN is refused: {text} (a memcached has users only with its option -S)")
+                format!("SASL PLAIN refused: {text} (memcached has users only with its option -S)")
             }
-            _ => format!("SASL PLAIN is refused: {text}"),
+            _ => format!("SASL PLAIN refused: {text}"),
         }
     }
 }
@@ -108,17 +108,13 @@ mod tests {
     #[test]
     fn refusals_quote_the_server() {
         for (reply, text, expected) in [
-            (ReplyKind::ClientError, &b"Auth failure."[..], "SASL PLAIN is refused: Auth failure."),
+            (ReplyKind::ClientError, &b"Auth failure."[..], "SASL PLAIN refused: Auth failure."),
             (
                 ReplyKind::Error,
                 b"Unknown command",
-                "SASL PLAIN is refused: Unknown command (a memcached has users only with its option -S)",
+                "SASL PLAIN refused: Unknown command (memcached has users only with its option -S)",
             ),
-            (
-                ReplyKind::Value,
-                b"",
-                "SASL PLAIN is refused: the server wants to hear more than a user and a password",
-            ),
+            (ReplyKind::Value, b"", "SASL PLAIN refused: the server requests more than user and password"),
         ] {
             assert_eq!(BinaryCodec::new().setup_error(0, reply, text), expected);
         }

@@ -49,8 +49,8 @@ fn whole_replies_and_replies_cut_at_every_byte() {
 
 #[test]
 fn other_replies_are_refused() {
-    let declined = |text: &str| Err(StatsError::Declined(text.to_owned()));
-    let table: [(&[u8], Result<bool, StatsError>); 14] = [
+    let declined = |text: &str| Err(ReplyError::Unexpected(text.to_owned()));
+    let table: [(&[u8], Result<bool, ReplyError>); 14] = [
         (b"", Ok(false)),
         (b"STAT pid 1", Ok(false)),
         (b"STAT pid 1\r\nEND\r\n", Ok(true)),
@@ -63,8 +63,8 @@ fn other_replies_are_refused() {
         (b"VERSION 1.6.18\r\n", declined("VERSION 1.6.18")),
         (b"STAT nameless\r\nEND\r\n", declined("STAT nameless")),
         (b"VALUE key 0 1\r\n", declined("VALUE key 0 1")),
-        (b"END\r\n", Err(StatsError::Empty)),
-        (b"STAT pid 1\r\nEND\r\nSTORED\r\n", Err(StatsError::Surplus)),
+        (b"END\r\n", Err(ReplyError::Empty)),
+        (b"STAT pid 1\r\nEND\r\nSTORED\r\n", Err(ReplyError::Surplus)),
     ];
     for (bytes, expected) in table {
         let text = bytes.escape_ascii();
@@ -73,8 +73,8 @@ fn other_replies_are_refused() {
         let found = bytes.chunks(1).map(|byte| reply.take(byte)).find(|found| *found != Ok(false));
         match (found, expected) {
             // A byte at a time, what follows the end comes after the reply was whole.
-            (Some(Ok(true)), Ok(true) | Err(StatsError::Surplus)) | (None, Ok(false)) => {}
-            (Some(Err(StatsError::Declined(found))), Err(StatsError::Declined(whole))) => {
+            (Some(Ok(true)), Ok(true) | Err(ReplyError::Surplus)) | (None, Ok(false)) => {}
+            (Some(Err(ReplyError::Unexpected(found))), Err(ReplyError::Unexpected(whole))) => {
                 assert!(whole.starts_with(&found), "{text}: {found}");
             }
             (found, expected) => assert_eq!(found, Some(expected), "{text}"),
@@ -90,8 +90,8 @@ fn endless_replies_are_refused() {
     for _ in 0..lines {
         assert_eq!(reply.take(line), Ok(false));
     }
-    assert_eq!(reply.take(line), Err(StatsError::TooLong));
-    assert!(reply.bytes.capacity() <= 2 * REPLY_BYTES_MAX, "memory is bounded");
+    assert_eq!(reply.take(line), Err(ReplyError::TooLong(REPLY_BYTES_MAX)));
+    assert!(reply.0.bytes.capacity() <= 2 * REPLY_BYTES_MAX, "memory is bounded");
     let mut reply = StatsReply::default();
     assert!(reply.take(&[b'x'; REPLY_BYTES_MAX + 1]).is_err());
 }
