@@ -1,4 +1,4 @@
-//! `cargo xtask fuzz [SECONDS [TARGET …]]`: looks for bytes that break a decoder, so many seconds for each target.
+//! `cargo xtask fuzz [SECONDS [TARGET …]]`: looks for bytes that break a decoder, SECONDS for each target.
 //!
 //! Not what must hold (that is in crates/brunt-fuzz) and no part of the test command, which shows the decoders the
 //! committed corpus again. The installed stable compiler does it: coverage is LLVM's, libFuzzer is linked in, and decoders

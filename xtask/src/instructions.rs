@@ -151,7 +151,7 @@ fn build() -> anyhow::Result<PathBuf> {
     Ok(target.join("release/brunt-bench"))
 }
 
-/// Instructions per get of one shape, by so many workers.
+/// Instructions per get of one shape, by number of workers.
 fn count(
     binary: &Path,
     shape: &str,

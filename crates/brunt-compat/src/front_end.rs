@@ -171,7 +171,7 @@ pub struct Run {
     pub is_stored: bool,
     /// Everything that its servers hold is deleted first.
     pub flushes: bool,
-    /// It does not begin before the program has run for so long.
+    /// Time from the start of the program before which it does not begin.
     pub begins_after: DurationNs,
     /// Which run it is.
     pub place: RunPosition,

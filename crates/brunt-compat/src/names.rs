@@ -15,7 +15,7 @@ pub struct Names {
 }
 
 impl Names {
-    /// Text of ours as the tool's user understands it. A name right behind a quotation mark is what somebody gave, and is left alone.
+    /// Text of ours as the tool's user understands it. A name right behind a quotation mark is a value, and is left alone.
     pub fn translate(&self, text: &str) -> String {
         let mut translated = String::with_capacity(text.len());
         let mut rest = text;
@@ -91,7 +91,7 @@ mod tests {
             ("with --transport udp: a datagram", "with --udp: a datagram"),
             ("invalid value 'fixed:12' for --size: expected", "invalid value '12' for --bytes: expected"),
             ("invalid value 'fixed:12' for --sizes", "invalid value 'fixed:12' for brunt run --sizes"),
-            // Of the tool alone, or of nobody.
+            // Of the tool alone, or unknown.
             ("--connections-total ends --time", "brunt run --connections-total ends --time"),
             // As it was given.
             ("'--connections' is no option", "'--connections' is no option"),

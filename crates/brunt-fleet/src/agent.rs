@@ -22,16 +22,16 @@ use std::sync::atomic::AtomicBool;
 use std::sync::{Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Who connects has so long to be let in.
+/// Time limit of the handshake.
 const HANDSHAKE_MAX: Duration = Duration::from_secs(5);
 /// How long a message is awaited at a time.
 const POLL_INTERVAL: Duration = Duration::from_millis(10);
-/// To look servers up may take so long: twice what a resolver is given that asks two name servers in vain. Who takes longer falls
-/// silent, and is given up for it.
+/// Time limit of name resolution: twice that of a resolver that asks two name servers in vain. After it the agent sends no heartbeat, and
+/// the controller drops it.
 const LOOKUP_MAX: Duration = Duration::from_secs(40);
-/// Whoever left takes so long at most to let go of what it had, if nothing is amiss.
+/// How long a controller that left may take to release its session.
 const RELEASE_MAX: Duration = Duration::from_secs(2);
-/// What is left to say when a controller is let go.
+/// Time limit for sending what is queued when a controller leaves.
 const FLUSH_MAX: Duration = Duration::from_secs(1);
 
 /// What a plan needs of this host, found: names resolved, files read.
@@ -47,17 +47,16 @@ pub struct Agent<'a> {
     pub cpus: Vec<u32>,
     /// Its workers sleep between requests, whatever the plan says.
     pub sleeps: bool,
-    /// Finds the servers of a plan, and whether this host has room for so many of its workers.
+    /// Finds the servers of a plan, and checks the limits of this host for this number of workers.
     pub open: &'a (dyn Fn(&Plan, u32) -> Result<Endpoints, RemoteError> + Sync),
     /// Keeps what a share of a plan yielded, before the controller has it.
     pub keep: &'a (dyn Fn(&Plan, &RunData, DataSets) + Sync),
-    /// Tells whoever watches what goes on.
+    /// Prints a note on what the agent does.
     pub note: &'a (dyn Fn(&str) + Sync),
 }
 
 impl Agent<'_> {
-    /// Waits for controllers, for ever. Where this host has no room for one more connection, or for its thread, somebody else's may
-    /// soon have ended.
+    /// Waits for controllers and never returns. Without room for a connection or its thread it tries again: another may soon end.
     pub fn serve(&self, listener: &TcpListener) -> ! {
         let session = Session::default();
         std::thread::scope(|scope| {
@@ -76,7 +75,7 @@ impl Agent<'_> {
         })
     }
 
-    /// Lets somebody in, or not.
+    /// Accepts or rejects a peer, and serves it.
     fn receive(&self, socket: TcpStream, peer: SocketAddr, session: &Session) {
         let peer = SocketAddr::new(peer.ip().to_canonical(), peer.port());
         match self.let_in(socket, session) {
@@ -89,7 +88,7 @@ impl Agent<'_> {
         }
     }
 
-    /// Whoever has proved nothing keeps nobody else's turn.
+    /// The handshake. A peer that is not authenticated never takes the session.
     fn let_in<'a>(
         &self,
         socket: TcpStream,
@@ -242,7 +241,7 @@ impl Agent<'_> {
     }
 }
 
-/// Whether somebody leads.
+/// The one session of an agent: in use while a controller is connected.
 #[derive(Default)]
 struct Session {
     is_taken: Mutex<bool>,
@@ -262,7 +261,7 @@ impl Session {
     }
 }
 
-/// It is somebody's turn, until this goes.
+/// Releases the session when dropped.
 struct SessionGuard<'a>(&'a Session);
 
 impl Drop for SessionGuard<'_> {

@@ -12,8 +12,8 @@ use ring::hmac;
 /// Of the protocol: two versions do not talk.
 pub const VERSION: u16 = 9;
 
-/// Does somebody who begins so speak ZeroMQ, as mutilate's own masters and agents do? From its second version on (ZMTP 2.0), eight bytes of
-/// a length that nobody reads stand between these two.
+/// Do these first bytes belong to ZeroMQ, which masters and agents of mutilate use? Since ZMTP 2.0 eight bytes of an unused length stand
+/// between these two.
 pub fn is_zeromq(begin: &[u8]) -> bool {
     begin.first() == Some(&0xFF) && begin.get(9) == Some(&0x7F)
 }
@@ -74,7 +74,7 @@ fn signed_text(who: Side, agent: &Nonce, controller: &Nonce) -> [u8; 1 + 2 * NON
     text
 }
 
-/// What an agent sends when somebody connects.
+/// What an agent sends first on a new connection.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Hello {
     /// Of its protocol.
@@ -100,7 +100,7 @@ impl Hello {
         bytes
     }
 
-    /// From bytes; `None` where nobody sent it who is an agent.
+    /// From bytes; `None` if the peer is not an agent.
     pub fn read(bytes: &[u8; Self::BYTES]) -> Option<Self> {
         let rest = bytes.strip_prefix(&MAGIC)?;
         let (version, rest) = rest.split_first_chunk()?;
@@ -142,7 +142,7 @@ impl Answer {
         bytes
     }
 
-    /// From bytes; `None` where nobody sent it who is a controller.
+    /// From bytes; `None` if the peer is not a controller.
     pub fn read(bytes: &[u8; Self::BYTES]) -> Option<Self> {
         let rest = bytes.strip_prefix(&MAGIC)?;
         let (version, rest) = rest.split_first_chunk()?;
@@ -187,7 +187,7 @@ impl Welcome {
             (true, true, true) => HandshakeResult::Busy,
             (true, true, false) => HandshakeResult::Welcome,
         };
-        // Whoever proved nothing gets no proof.
+        // A peer that is not authenticated gets no proof.
         let proven = token.filter(|_| is_authenticated);
         Self { result, proof: Token::proof_of(proven, Side::Agent, &hello.nonce, &answer.nonce) }
     }
@@ -199,7 +199,7 @@ impl Welcome {
         bytes
     }
 
-    /// From bytes; `None` where nobody sent it who is an agent.
+    /// From bytes; `None` if the peer is not an agent.
     pub fn read(bytes: &[u8; Self::BYTES]) -> Option<Self> {
         let (result, proof) = bytes.split_first()?;
         let result = match result {
@@ -212,7 +212,7 @@ impl Welcome {
         Some(Self { result, proof: proof.try_into().ok()? })
     }
 
-    /// Does the agent know our token? Without one of our own nobody asks.
+    /// Does the agent know our token? Always true without a token.
     pub fn verifies(&self, hello: &Hello, answer: &Answer, token: Option<&Token>) -> bool {
         Token::verifies(token, Side::Agent, &hello.nonce, &answer.nonce, &self.proof)
     }
@@ -265,7 +265,7 @@ mod tests {
             // The agent lets everyone in; a controller with a token does not talk to it.
             (None, one, VERSION, false, (HandshakeResult::Welcome, false)),
             (one, one, VERSION + 1, false, (HandshakeResult::OtherVersion, true)),
-            // Nor does a stranger learn whether somebody else is here.
+            // An unauthenticated peer does not learn whether the agent is busy.
             (one, other, VERSION, true, (HandshakeResult::Unauthenticated, false)),
         ];
         for (agents, controllers, version, is_busy, expected) in table {

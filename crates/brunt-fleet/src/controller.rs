@@ -29,9 +29,9 @@ use std::ops::Range;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
-/// An agent has so long to let us in, name lookup left out.
+/// Time limit of the handshake, name resolution excluded.
 const HANDSHAKE_MAX: Duration = Duration::from_secs(4);
-/// Where nobody listens yet, somebody is looked for this often.
+/// Interval of attempts to connect to an agent that does not listen yet.
 const RETRY_INTERVAL: Timespec = Timespec { tv_sec: 0, tv_nsec: 50_000_000 };
 /// Questions to a clock, of which the one counts that was answered fastest.
 const PING_COUNT: u64 = 16;
@@ -375,7 +375,7 @@ impl Peer {
     }
 }
 
-/// Connects, and again until then where nobody listens yet.
+/// Connects, and tries again until then if the port is closed.
 fn connect(host: &str, port: u16, until: Instant) -> io::Result<TcpStream> {
     loop {
         let mut last = io::Error::other("the name has no address");
@@ -388,7 +388,7 @@ fn connect(host: &str, port: u16, until: Instant) -> io::Result<TcpStream> {
         if last.kind() != io::ErrorKind::ConnectionRefused || Instant::now() >= until {
             return Err(last);
         }
-        // Nothing tells when somebody begins to listen. A signal may end the wait, which does no harm.
+        // There is no event for a port that opens. A signal may end the wait, which does no harm.
         let _ = rustix::event::poll(&mut [], Some(&RETRY_INTERVAL));
     }
 }
@@ -410,7 +410,7 @@ fn arrival_portions(crews: impl Iterator<Item = (u32, u32)> + Clone) -> Option<V
     Some(widths.map(portion).collect())
 }
 
-/// How many of so many workers each agent has: in proportion to its threads, but none of them nothing if there are as many.
+/// The workers of each agent, of `total`: in proportion to its threads, and at least one each if there are enough.
 fn divided(total: u32, threads: &[u32]) -> Vec<u32> {
     let all: u64 = threads.iter().map(|own| u64::from(*own)).sum();
     let mut before = 0;
@@ -484,7 +484,7 @@ impl<'a> ControllerSide<'a> {
         Ok(())
     }
 
-    /// Says which of so many workers are whose.
+    /// Divides this number of workers among the agents.
     fn divide_workers(&mut self, total: u32) {
         let threads: Vec<u32> = self.fleet.peers.iter().map(|peer| peer.info.threads).collect();
         let mut next = 0;
@@ -516,7 +516,7 @@ impl<'a> ControllerSide<'a> {
     /// Ends what has not ended, without a result.
     fn let_go(&mut self) {
         for peer in &mut self.fleet.peers {
-            // Whoever is gone already needs no word.
+            // A lost agent needs no message.
             let _ = peer.send_message(&ToAgent::Leave);
         }
     }

@@ -1,6 +1,6 @@
 //! Frames: a length of four bytes, lowest first, and as many bytes.
 //!
-//! Not what is in them. Invariant: nobody makes us keep more than we said we would: a frame that announces too much is refused
+//! Invariant: memory is bounded: a frame that announces more than the limit is rejected
 //! before its first byte is kept.
 
 /// The longest frame: what an agent has to say in the end, a million raw samples among it.
@@ -28,7 +28,7 @@ pub struct FrameReader {
 }
 
 impl FrameReader {
-    /// For frames of at most so many bytes.
+    /// For frames of at most `bytes_max` bytes.
     pub const fn new(bytes_max: usize) -> Self {
         Self { bytes: Vec::new(), taken: 0, bytes_max }
     }

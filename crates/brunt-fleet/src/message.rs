@@ -56,7 +56,7 @@ pub struct Assignment {
 pub enum StopReason {
     /// What was measured is enough.
     Enough,
-    /// Somebody interrupted it.
+    /// A user interrupted it.
     Interrupted,
 }
 

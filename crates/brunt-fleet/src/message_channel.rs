@@ -1,6 +1,6 @@
 //! The way between a controller and an agent: messages over TCP, in the clear or by TLS.
 //!
-//! Not a thread and not a loop: whoever holds a link waits on it for as long as it has time. Invariants: nothing here blocks
+//! Its owner waits on it; it has no thread. Invariants: nothing here blocks
 //! longer than it was told; a link on which nothing was heard for a while ([`AGENT_SILENCE_MAX`], [`CONTROLLER_SILENCE_MAX`]) is connection_error, for the other
 //! side says every [`HEARTBEAT`] that it is there.
 
@@ -15,9 +15,9 @@ use std::io::{self, ErrorKind, Read, Write};
 use std::net::TcpStream;
 use std::time::{Duration, Instant};
 
-/// Whoever has nothing else to say says that it is there this often.
+/// Interval of heartbeats on a channel without other messages.
 pub(crate) const HEARTBEAT: Duration = Duration::from_millis(500);
-/// Who sent no heartbeat for so long is gone or hangs. With the time to notice it stays under five seconds.
+/// An agent without a heartbeat for this time is lost. With the time to notice it stays under five seconds.
 pub(crate) const AGENT_SILENCE_MAX: Duration = Duration::from_secs(4);
 /// The same of a controller. One that dies is seen at once; one whose host is busy with starting workers beside many agents is given time.
 pub(crate) const CONTROLLER_SILENCE_MAX: Duration = Duration::from_secs(10);
@@ -54,7 +54,7 @@ impl Wire {
     /// Reads what there is; 0 is the end.
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
         let Some(tls) = &mut self.tls else { return (&self.socket).read(into) };
-        // Nobody answers a handshake that has not begun.
+        // The peer answers only after the handshake has begun.
         Self::write_records(tls, &self.socket)?;
         loop {
             match tls.reader().read(into) {
@@ -92,7 +92,7 @@ impl Wire {
         Ok(())
     }
 
-    /// Reads all of these bytes, the first that the other side sends, in good time. Whoever speaks ZeroMQ sends fewer.
+    /// Reads all of these bytes, the first that the other side sends, by the deadline. A ZeroMQ peer sends fewer.
     pub(crate) fn read_hello(&mut self, into: &mut [u8], deadline: Instant) -> io::Result<()> {
         self.read_exact_unless(into, deadline, is_zeromq)
     }
@@ -169,7 +169,7 @@ impl MessageChannel {
         }
     }
 
-    /// Says this, as soon as there is room. An error is why the link is broken; for a user.
+    /// Sends this as soon as there is room. An error is why the connection is lost, for a user.
     pub(crate) fn send_message<M: Serialize>(&mut self, message: &M) -> Result<(), String> {
         frame::push(&mut self.outgoing, &encode(message)?)?;
         self.last_sent = Instant::now();
@@ -180,7 +180,7 @@ impl MessageChannel {
         }
     }
 
-    /// Says that we are there, if nothing was said for a while.
+    /// Sends a heartbeat if nothing was sent for a while.
     pub(crate) fn send_heartbeat<M: Serialize>(&mut self, alive: &M) -> Result<(), String> {
         if self.last_sent.elapsed() >= HEARTBEAT { self.send_message(alive) } else { Ok(()) }
     }
@@ -201,7 +201,7 @@ impl MessageChannel {
         ended
     }
 
-    /// The next message, awaited for so long at most. An error is why the link is broken; for a user.
+    /// The next message, awaited for at most `wait`. An error is why the connection is lost, for a user.
     pub(crate) fn next_message<M: DeserializeOwned>(&mut self, wait: Duration) -> Result<Option<M>, String> {
         let until = Instant::now() + wait;
         loop {
@@ -234,7 +234,7 @@ impl MessageChannel {
     /// Sends what is still to be sent, in good time.
     pub(crate) fn drain(&mut self, deadline: Instant) {
         let outgoing = std::mem::take(&mut self.outgoing);
-        // Whoever has gone away is told nothing.
+        // A lost peer needs no message.
         let _ = self.wire.write_all(&outgoing, deadline);
     }
 }

@@ -48,7 +48,7 @@ pub(crate) fn agent(flags: &cli::Agent) -> Result<Exit, Failure> {
             say(format_args!("agent: {text}"));
         }
     };
-    // For whoever let the kernel choose the port.
+    // The port may have been chosen by the kernel.
     show(format!("listening on {address}\n"), false);
     let threads = flags.threads.unwrap_or(spare.max(1) as u32);
     AgentConfig { threads, weight: 1, cpus, sleeps: false, json: flags.json.clone() }
@@ -115,7 +115,7 @@ impl AgentConfig {
     }
 }
 
-/// Finds the servers of a plan, and room for so many of its workers.
+/// Finds the servers of a plan, and checks the limits of this host for this number of workers.
 fn open(plan: &Plan, workers: u32) -> Result<Vec<brunt_engine::run::Endpoint>, RemoteError> {
     let blame = |failure: Failure| RemoteError {
         is_server_error: failure.exit == Exit::Unreachable,

@@ -36,7 +36,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// The lowest rate has at least so many requests in a step: twice what a p99 takes.
+/// Requests of a step at the lowest rate: twice what a p99 takes.
 const REQUESTS_MIN: u64 = 2_000;
 /// And is no less than this: between requests that are further apart, processors fall asleep.
 const RATE_MIN: u64 = 1_000;
@@ -48,9 +48,9 @@ const RATIO: f64 = 1.05;
 const MEASUREMENTS_MAX: usize = 24;
 /// Measurements that repeat the last rate.
 const REPEATS_MAX: u64 = 2;
-/// So many times the floor is measured, each as long as a step; the least counts.
+/// Measurements of the floor, each as long as a step; the least counts.
 const FLOOR_SLICES: u64 = 3;
-/// The loop alone needs no longer, for it has nobody to wait for: at [`RATE_MIN`] this holds half as much again as a
+/// The loop alone needs no longer, for it waits for no server: at [`RATE_MIN`] this holds half as much again as a
 /// p99 takes.
 const IN_PROCESS_MAX: DurationNs = DurationNs(1_500_000_000);
 /// What a step takes beside its warm-up and window: connecting, storing few keys, ending.
@@ -200,7 +200,7 @@ impl<'a> Calibrator<'a> {
         Ok(echoes.swap_remove(0))
     }
 
-    /// Whoever interrupts a calibration wants none.
+    /// Ends a calibration that is interrupted.
     fn go_on(&self) -> Result<(), Failure> {
         if !self.stop.load(Ordering::Relaxed) {
             return Ok(());

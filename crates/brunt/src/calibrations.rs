@@ -1,7 +1,7 @@
 //! The file that keeps calibrations: where it lies, what it says about a run on this host, how a new one gets in.
 //!
 //! Not the measuring (that is [`crate::calibrate`]) and not the format (`brunt-report` writes and reads it). Invariants: the
-//! file is replaced as a whole or not at all; one that cannot be read keeps nobody from measuring, and is never
+//! file is replaced as a whole or not at all; one that cannot be read prevents no measurement, and is never
 //! overwritten.
 
 use crate::destination::write_whole;
@@ -40,7 +40,7 @@ pub(crate) fn this_host() -> HostIdentity {
     }
 }
 
-/// The id itself is nobody's business (machine-id(5)), and results are passed on.
+/// The id itself is confidential (machine-id(5)), and results are passed on.
 fn machine(id: Option<String>, name: &str) -> String {
     match id.filter(|id| !id.is_empty()) {
         Some(id) => format!("{:016x}", rapidhash::v3::rapidhash_v3(id.as_bytes())),

@@ -168,7 +168,7 @@ impl<'a> Series<'a> {
         if interrupted { Err(End::Interrupted) } else { Ok(()) }
     }
 
-    /// Runs the user's command between two repetitions. What it did to the data set nobody knows.
+    /// Runs the user's command between two repetitions. It may have changed the data set, which is stored again.
     fn between(&mut self, command: Option<&str>) -> Result<(), End> {
         let Some(command) = command else { return Ok(()) };
         self.stored = None;

@@ -25,7 +25,7 @@ const COMMANDS: [&str; 6] = ["run", "scan", "search", "load", "compare", "doctor
 /// Lines of an answer are no longer, where a note can begin one of its own.
 const WIDTH: usize = 100;
 
-/// A heading names so many options.
+/// The largest number of options that a heading names.
 const NAMES_SHOWN: usize = 4;
 
 /// What the words come to, if they are meant for another tool: `words` as typed, with the name of the program.

@@ -51,7 +51,7 @@ pub(crate) struct Servers {
 /// How agents are led.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct AgentOptions {
-    /// At most so many workers carry out what is ours; none: as many as there are processors to spare.
+    /// The largest number of workers of this host; `None`: the number of spare CPUs.
     pub threads: Option<u32>,
     /// What agents tell beside counts and histograms.
     pub told: AgentDetail,
@@ -212,7 +212,7 @@ fn resolve(host: &str, port: u16, transport: Transport, version: IpVersion) -> i
     }))
 }
 
-/// Connecting to a file that is no socket is refused as if nobody listened there: nobody would find out why.
+/// Connecting to a file that is no socket fails as if no server listened there, which hides the cause.
 fn socket_at(path: &str) -> io::Result<Vec<Address>> {
     match std::fs::metadata(path)?.file_type().is_socket() {
         true => Ok(vec![Address::Unix(path.into())]),
@@ -305,7 +305,7 @@ fn exit_of(error: &RunError) -> Exit {
     }
 }
 
-/// The nodes of a cluster, of which the plan names some, and how many slots nobody has.
+/// The nodes of a cluster, of which the plan names some, and notes on them.
 fn nodes_of(
     plan: &Plan,
     seeds: &[ServerAddress],

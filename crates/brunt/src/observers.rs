@@ -22,7 +22,7 @@ use brunt_stats::summary::Summary;
 pub(crate) struct Observers<'a>(Vec<Box<dyn Observer + 'a>>);
 
 impl<'a> Observers<'a> {
-    /// Those that the flags ask for. Objectives are those of the command, for whoever counts up to their bounds.
+    /// Those that the flags ask for. Objectives are those of the command, for observers that count up to their bounds.
     pub(crate) fn of(flags: &ProgressFlags, objectives: &[Objective]) -> Result<Self, Failure> {
         let mut observers = Self(vec![Box::new(Progress::new(flags))]);
         if let Some(address) = flags.http {

@@ -26,7 +26,7 @@ pub(crate) fn check_or_read(option: &PlanOption, text: &str) -> Result<String, S
 }
 
 /// The text of a plan file with every `@FILE` replaced by what that file says; paths are relative to `directory`. Line
-/// numbers stay as they are. A plan that is no TOML is returned as it is: whoever reads it next says where it is wrong.
+/// numbers stay as they are. A plan that is no TOML is returned as it is: the parser reports where it is wrong.
 ///
 /// # Errors
 /// A file cannot be read, or holds no value of its key; for a user, with the name of the key.

@@ -132,7 +132,7 @@ impl Line {
         // What was missed is not made up for.
         self.due_ns += (now_ns - self.due_ns) / every_ns * every_ns + every_ns;
         let glance = self.watch.glance(now_ns);
-        // Whoever closed standard error wants no progress.
+        // A closed standard error needs no progress.
         let _ = match self.style {
             Style::Off => Ok(()),
             Style::Lines { .. } => {

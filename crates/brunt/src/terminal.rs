@@ -24,7 +24,7 @@ pub(crate) fn columns_of(stream: impl AsFd + IsTerminal) -> Option<usize> {
     stream.is_terminal().then_some(if columns > 0 { columns } else { 80 })
 }
 
-/// The text in lines of at most so many characters, but for words that are longer.
+/// The text in lines of at most this many characters, but for words that are longer.
 pub(crate) fn wrapped(text: &str, width: usize) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     for word in text.split(' ') {

@@ -211,7 +211,7 @@ impl<'a> FrontEndHost<'a> {
         Ok(())
     }
 
-    /// What stands on so many pages.
+    /// The texts of the first pages, by their number.
     fn texts(&self, pages: usize) -> Vec<Text> {
         let text = |page| {
             let text = self.front_end.page(page);
@@ -224,7 +224,7 @@ impl<'a> FrontEndHost<'a> {
         self.with_console(|front_end, console| front_end.fail(&failure, console))
     }
 
-    /// The end of what nobody reads: a reader that went away has read enough.
+    /// The end of a run whose output has no reader any more; that is no failure.
     fn end_unread(&mut self) -> End {
         match &self.output {
             OutputState::Lost(message) => {
@@ -332,7 +332,7 @@ impl<'a, 'b> Driver<'a, 'b> {
         summary.and_then(|summary| check_agents(&summary).map(|()| summary)).map_err(failure_of)
     }
 
-    /// Until the program has run for so long.
+    /// Waits until the program has run for this time.
     fn wait(&self, begins_after: DurationNs) -> Result<(), Failure> {
         let until = self.screen.began + Duration::from_nanos(begins_after.0);
         if until <= Instant::now() {

@@ -29,7 +29,7 @@ pub(super) struct Client {
     pub(super) options: String,
 }
 
-/// A load generator of somebody else's.
+/// Another load generator.
 #[derive(Debug)]
 pub(super) struct Peer {
     pub(super) name: &'static str,

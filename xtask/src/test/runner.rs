@@ -15,9 +15,9 @@ use std::time::{Duration, Instant};
 const TEST_MAX_S: u64 = 600;
 /// The module of an integration program whose tests measure time: nothing runs beside one of them.
 const ALONE: &str = "experiments::";
-/// Tests that start programs wait most of the time: so many run at once for every processor.
+/// Tests that start programs and run at once, for each CPU: they wait most of the time.
 const WAITING_PER_PROCESSOR: usize = 4;
-/// So many more of the others than there are processors: a few of them open sockets and wait as well.
+/// Other tests that run at once beyond the number of CPUs: a few of them wait for sockets as well.
 const COMPUTING_BESIDE: usize = 1;
 /// What those that take longest begin with, longest first. They begin before the others, so that none is left over at the end while
 /// processors are idle.
@@ -57,7 +57,7 @@ pub(super) fn run(tests: Vec<Test>) -> Vec<EndedTest> {
     stages.into_iter().flat_map(|(tests, at_once)| run_at_once(tests, at_once)).collect()
 }
 
-/// Runs them, so many at a time.
+/// Runs them, `at_once` at a time.
 pub(super) fn run_at_once(tests: Vec<Test>, at_once: usize) -> Vec<EndedTest> {
     let (queue, ended) = (Mutex::new(VecDeque::from(tests)), Mutex::new(Vec::new()));
     let next = || queue.lock().unwrap_or_else(PoisonError::into_inner).pop_front();

@@ -4,7 +4,7 @@ use super::runner::EndedTest;
 use super::suite::Test;
 use std::time::Duration;
 
-/// So many of the slowest are named.
+/// How many of the slowest tests are named.
 const SLOWEST: usize = 10;
 
 /// The sum over a run's tests.

@@ -1,7 +1,7 @@
 //! Who may import whom: every manifest is checked against the table of layers.
 //!
 //! Cargo enforces an edge once it is written down; this says which may be written down. Arrows point down only, and
-//! within a layer nobody imports a neighbour.
+//! within a layer no crate imports a neighbour.
 
 use super::layers::{LAYERS, Layer};
 use super::manifest::{self, Section};

@@ -8,7 +8,7 @@ const FILE_BYTES_MAX: u64 = 512 * 1024;
 /// Marks of unfinished work. Put together here, so that this file does not break its own rule.
 const MARKS: [&str; 2] = [concat!("TO", "DO"), concat!("FIX", "ME")];
 
-/// Folders that exist on somebody's machine only.
+/// Folders that exist on one machine only.
 const PRIVATE_FOLDERS: [&str; 4] =
     [concat!("/ho", "me/"), concat!("/ro", "ot/"), concat!("/wo", "rk/"), concat!("/Us", "ers/")];
 

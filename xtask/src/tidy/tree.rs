@@ -1,6 +1,6 @@
 //! The files under judgement: all that git tracks, and all that it would track.
 //!
-//! Ignored files (build output, captures) are nobody's business here. Untracked ones are included, so that a file is
+//! Ignored files (build output, captures) are left out. Untracked ones are included, so that a file is
 //! judged before it is committed and not after.
 
 use anyhow::{Context, ensure};

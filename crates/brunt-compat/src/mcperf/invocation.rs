@@ -115,7 +115,7 @@ fn run_spec(line: &CommandLine) -> Result<RunSpec, String> {
         timeout: line.timeout,
         warmup: Some(Warmup::NONE),
         preload: Some(false),
-        // Nobody but the connections that were asked for talks to the server.
+        // Only the requested connections talk to the server.
         server_stats: Some(false),
         trailing_blank: Some(true),
         seed: Some(Count(u64::from(line.client))),

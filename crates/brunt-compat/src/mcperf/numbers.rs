@@ -29,7 +29,7 @@ pub struct Spread {
 }
 
 impl Spread {
-    /// Of exact sums, in units of so many; the standard deviation is that of a sample (divided by n − 1).
+    /// Of exact sums, divided by `unit`; the standard deviation is that of a sample (divided by n − 1).
     fn of(moments: &Moments, unit: f64) -> Self {
         let Some((mean, deviation)) = moments.mean().zip(moments.stddev()) else { return Self::default() };
         let count = moments.count as f64;

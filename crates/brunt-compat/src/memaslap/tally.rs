@@ -143,7 +143,7 @@ impl Tallies {
 pub(super) mod tests {
     use super::*;
 
-    /// Operations that took so many nanoseconds.
+    /// Operations by their time in nanoseconds.
     pub(in super::super) fn tally(times_ns: &[u64]) -> Tally {
         let mut tally = Tally::default();
         times_ns.iter().for_each(|time_ns| tally.latency.record(*time_ns));

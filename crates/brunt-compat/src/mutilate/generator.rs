@@ -87,7 +87,7 @@ impl Generator {
         })
     }
 
-    /// The length of keys of at least so many digits, behind a prefix of so many bytes.
+    /// The length of keys with at least this many digits, behind a prefix of this many bytes.
     ///
     /// # Errors
     /// No plan has such keys; for a user.

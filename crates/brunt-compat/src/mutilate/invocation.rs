@@ -55,7 +55,7 @@ pub struct Invocation {
     pub qps: u64,
     /// The data set is stored before anything is measured.
     pub loads: bool,
-    /// Nothing is measured before so many seconds after the start.
+    /// Seconds from the start of the program before the first measurement.
     pub wait_s: u64,
     /// Warm-up before each measurement, in seconds.
     pub warmup_s: u64,
@@ -165,7 +165,7 @@ impl Invocation {
         })
     }
 
-    /// The plan that stores the data set; whoever runs it gives its window no length, which a specification cannot.
+    /// The plan that stores the data set; the driver gives its window no length, which a specification cannot.
     pub fn loading(&self) -> PlanSpec {
         let mut spec = self.measuring(0);
         spec.run.preload = Some(self.loads);
@@ -202,7 +202,7 @@ impl Invocation {
             let per_second = if qps > 0 { qps + qps / 4 } else { SAMPLES_PER_SECOND * threads };
             let expected = match self.run.requests {
                 Some(requests) => 2 * requests.0,
-                // Nobody knows how long a file is.
+                // The length of the file is unknown.
                 None if self.class.trace.is_some() => SAMPLES_MAX,
                 None => per_second * self.time_s,
             };
@@ -290,7 +290,7 @@ fn run_spec(
 /// Connections in all.
 fn connections(line: &CommandLine, servers: u32) -> u32 {
     let each = line.measure_connections.unwrap_or(line.connections);
-    // Without threads only agents send; what is asked for here is that of whoever stores.
+    // Without threads only agents send; this class stores the data set.
     each.saturating_mul(pairs(line.roundrobin, servers, line.threads.max(1)))
 }
 

@@ -31,7 +31,7 @@ const BASE_LINE: f64 = 21.0;
 /// What is left free above the legend, and how many colours it shows.
 const LEGEND_GAP: usize = 8;
 const LEGEND_COLORS: usize = 256;
-/// A line in the time grid for so many rows.
+/// Rows between two lines of the time grid.
 const GRID_ROWS: usize = 60;
 /// Where the lines of the latency grid are, and what they are called there.
 const LATENCIES: [(u64, &str); 20] = [

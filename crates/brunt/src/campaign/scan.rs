@@ -101,7 +101,7 @@ fn measure_all(
     Ok(())
 }
 
-/// The first pass where nobody knows the loads yet. Returns those that it measured.
+/// The first pass of --over rate=auto. Returns the loads that it measured.
 fn climb(
     series: &mut Series<'_>,
     asked: &PlanRequest,

@@ -20,13 +20,13 @@ use brunt_stats::convergence::Convergence;
 use brunt_stats::goal::Goal;
 use brunt_stats::verdict::{Status, Verdict};
 
-/// Where nobody says where to begin: rates double, so that four steps reach what a closed loop comes to.
+/// The first rate without --from, as a fraction of the closed-loop maximum: rates double, so that four steps reach it.
 const FROM_PART: f64 = 1.0 / 16.0;
 
 /// And rates go down to this part of the first, where that does not pass.
 const LOWEST_PART: f64 = 1.0 / 64.0;
 
-/// A step that decides nothing goes on for so many times its length at most.
+/// The longest time of a step that decides nothing, as a multiple of its length.
 const LONGER: u64 = 8;
 
 /// Searches, and reports every step.

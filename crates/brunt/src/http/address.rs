@@ -15,7 +15,7 @@ impl HttpAddress {
     /// What is one.
     pub(crate) const ACCEPTED: &str = "a port of this host alone, such as 9090 (0 for any that is free), or an address with a port, such as 0.0.0.0:9090";
 
-    /// Does whoever gave it know the port?
+    /// Is the port known from the option, and not chosen by the kernel?
     pub(crate) fn is_warned(self) -> bool {
         self.0.port() != 0
     }

@@ -133,7 +133,7 @@ impl Connection {
         self.leave()
     }
 
-    /// Reads what nobody wants, until the peer closes too.
+    /// Reads and discards until the peer closes too.
     fn leave(&mut self) -> Next {
         let mut bytes = [0; 4 << 10];
         match self.stream.read(&mut bytes) {

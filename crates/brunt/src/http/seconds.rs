@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 
 const SECOND_NS: u64 = 1_000_000_000;
-/// A worker that the host stopped, one that has ended, and an agent's are waited for so long: two intervals.
+/// How long a worker that stopped, ended or runs on an agent is waited for: two intervals.
 const SETTLE_NS: u64 = 200_000_000;
 
 /// The seconds of one run.

@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 
 /// Connections at once: fewer than the files that [`crate::limits`] leaves to the process.
 const CONNECTIONS_MAX: usize = 16;
-/// So long none is accepted after the system had no room for one.
+/// Pause before the next accept after the system had no room for a connection.
 const PAUSE: Duration = Duration::from_millis(100);
 /// Workers come first.
 const NICE: i32 = 10;
@@ -65,7 +65,7 @@ impl Server {
         }
     }
 
-    /// Whether somebody wants to connect, and on which connections something has happened.
+    /// Is there a new connection, and which connections have events?
     fn wait(&self) -> (bool, Vec<bool>) {
         let now = Instant::now();
         let accepts = if now >= self.accepts_from { PollFlags::IN } else { PollFlags::empty() };

@@ -29,7 +29,7 @@ pub(super) fn serve(mode: &AgentMode) -> Result<Infallible, Failure> {
         ))
     })?;
     let address = listener.local_addr()?;
-    // Also where it is to be quiet: whoever reads this late may have lost the host.
+    // Also with --quiet: an open agent is a risk.
     agent::warn_if_open(&trust, address);
     say(&format!("note: agent: listening on {address}"));
     let cpus = if mode.affinity && mode.threads > 1 { brunt_engine::allowed_cpus() } else { Vec::new() };
