@@ -190,7 +190,7 @@ fn unix_socket_servers_can_be_stopped_and_killed() {
     assert!(faults.iter().any(|fault| fault["kind"] == "timed_out"), "{text}");
     let checks = measured.at("verdict.checks").as_array().unwrap();
     let server = checks.iter().find(|check| check["id"] == "SERVER").unwrap();
-    assert!(server["message"].as_str().unwrap().contains("was started anew"), "{server}");
+    assert!(server["message"].as_str().unwrap().contains("was restarted during the run"), "{server}");
 }
 
 /// Whoever listens behind a path and is no server, or nobody.
