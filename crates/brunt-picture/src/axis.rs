@@ -27,7 +27,7 @@ pub enum Side {
 /// A value with a name.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Tick {
-    /// Where.
+    /// The value, in the unit of the axis.
     pub value: f64,
     /// What is written there.
     pub label: String,

@@ -89,7 +89,7 @@ pub enum Anchor {
 pub struct Text {
     /// Where its base line begins, has its middle or ends.
     pub at: Point,
-    /// Which of them.
+    /// The end of the text that lies at its point.
     pub anchor: Anchor,
     /// Height of a line in pixels; a capital letter has 0.73 of it.
     pub size: f64,
@@ -113,30 +113,30 @@ impl Text {
 pub enum Shape {
     /// A filled rectangle.
     Rectangle {
-        /// Where.
+        /// Position and size.
         area: Area,
-        /// With what.
+        /// Colour and opacity.
         fill: Fill,
     },
     /// A line through points.
     Polyline {
         /// At least two, in order.
         points: Vec<Point>,
-        /// Drawn how.
+        /// Colour, width and dashes of the line.
         stroke: Stroke,
     },
     /// A filled area between points.
     Polygon {
         /// At least three, around it.
         points: Vec<Point>,
-        /// With what.
+        /// Colour and opacity.
         fill: Fill,
     },
     /// A grid of cells that each have a colour.
     Cells {
         /// What they fill, evenly.
         area: Area,
-        /// Which.
+        /// The cells and their colours.
         cells: Cells,
     },
     /// A line of text.

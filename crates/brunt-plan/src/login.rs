@@ -64,7 +64,7 @@ impl Password {
     }
 }
 
-/// The same are those that say the same to a server, wherever they stand; of those that nobody has read, those of one file.
+/// Equal passwords have equal secrets, in whichever file; unread ones are equal where they are of one file.
 impl PartialEq for Password {
     fn eq(&self, other: &Self) -> bool {
         self.secret == other.secret && (!self.secret.is_empty() || self.file == other.file)

@@ -83,7 +83,7 @@ impl McperfDraw {
         Ok(Self { shape, client })
     }
 
-    /// The same as sizes in bytes.
+    /// The draw behind [`MCPERF`] as sizes in bytes.
     pub(crate) fn parse_sizes(text: &str) -> Result<Self, String> {
         let draw = Self::parse(text)?;
         let largest = match draw.shape {

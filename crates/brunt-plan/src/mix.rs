@@ -21,7 +21,7 @@ impl Mix {
         Self { weights: vec![(OpKind::Get, 9), (OpKind::Set, 1)], commands: Vec::new() }
     }
 
-    /// The same, which had no raw commands, with some of these weights; `None` where the sum is too large.
+    /// Adds raw commands with these weights to a mix without any; `None` where the sum is too large.
     pub fn with_commands(mut self, commands: Vec<u32>) -> Option<Self> {
         let sum = commands.iter().try_fold(0_u32, |sum, weight| sum.checked_add(*weight))?;
         self.weights.iter().try_fold(sum, |sum, (_, weight)| sum.checked_add(*weight))?;

@@ -16,7 +16,7 @@ const BILLION: u64 = 1_000_000_000;
 /// A number of a run, compared with a bound. Text form: `[OP.]METRIC COMPARISON BOUND`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Objective {
-    /// Which number.
+    /// The number that is compared.
     pub subject: Subject,
     /// How it must stand to the bound.
     pub comparison: Comparison,
@@ -29,7 +29,7 @@ pub struct Objective {
 pub struct Subject {
     /// Only requests of this operation; `None` for all of them.
     pub op: Option<OpName>,
-    /// What of them.
+    /// The metric of these requests.
     pub metric: Metric,
 }
 

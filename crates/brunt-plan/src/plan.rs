@@ -72,7 +72,7 @@ words! {
         MemcachedBinary = "memcached-binary",
         /// Redis's protocol, version 2: what every Redis and Valkey speaks.
         Resp2 = "resp2",
-        /// The same, version 3: since Redis 6.
+        /// Version 3 of Redis's protocol, since Redis 6.
         Resp3 = "resp3",
         /// Version 2 with inline commands: a line each.
         RespInline = "resp-inline",
@@ -168,7 +168,7 @@ words! {
 }
 
 impl Transport {
-    /// The same toward this server: a path is reached by a Unix socket, and a host never is.
+    /// The transport to this server: a path has a Unix socket, and a host has not.
     pub const fn for_server(self, server: &ServerAddress) -> Self {
         match (server.is_unix(), self) {
             (true, _) => Self::Unix,
@@ -284,7 +284,7 @@ words! {
         /// Another attempt, and another, for as long as the run lasts.
         #[default]
         Always = "always",
-        /// The same as long as another connection of the class stands on its worker; when the last one is lost, none is begun any more.
+        /// Another attempt while another connection of the class stands on its worker; when the last one is lost, none is begun any more.
         WhileOneStands = "while-one-stands",
         /// Nothing: it stays away, and its slots of a closed loop with it.
         Never = "never",
@@ -294,7 +294,7 @@ words! {
 words! {
     /// What follows a retrieval that missed.
     OnMiss {
-        /// Nothing.
+        /// A miss is counted only.
         Ignore = "ignore",
         /// Every missing key is stored: what a cache-aside client does.
         Set = "set",
@@ -306,9 +306,9 @@ words! {
     TraceLayout {
         /// `TIME,APP,KIND,KEY,BYTES`, every line a get, whatever its kind.
         Reads = "reads",
-        /// The same columns, of which the third is `read` or `write`.
+        /// As `words`, with `read` or `write` in the third column.
         Words = "words",
-        /// The same columns, of which the third is 1, a get, or 2, a set.
+        /// As `words`, with 1 (get) or 2 (set) in the third column.
         Numbers = "numbers",
         /// Twitter's: `TIME,KEY,KEYBYTES,BYTES,CLIENT,OPERATION[,TTL]`.
         Twitter = "twitter",
@@ -421,7 +421,7 @@ words! {
         Random = "random",
         /// memaslap's: the number of an object in eight bytes, most of them not printable, then characters of its table.
         Memaslap = "memaslap",
-        /// The same with a number in eight printable characters.
+        /// As `memaslap`, with a number of eight printable characters.
         MemaslapPrintable = "memaslap-printable",
     }
 }
@@ -537,7 +537,7 @@ pub enum Load {
 /// Requests per second of an open loop.
 #[derive(Clone, Debug, PartialEq)]
 pub enum OpenRate {
-    /// The same all the time.
+    /// A constant rate.
     Constant(Rate),
     /// As time goes on.
     Profile(RateProfile),

@@ -177,7 +177,7 @@ pub fn resolve(spec: &PlanSpec, host: &Host) -> Result<Plan, PlanError> {
     })
 }
 
-/// The same with a command where the protocol has nothing else to send and one that is usual.
+/// Adds the default command of a protocol that has nothing else to send.
 fn with_default_command(spec: &PlanSpec) -> Cow<'_, PlanSpec> {
     let has_own = !spec.classes.is_empty() && spec.classes.iter().all(|class| class.command.is_some());
     match spec.run.protocol.and_then(Protocol::default_command) {

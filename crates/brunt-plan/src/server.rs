@@ -39,7 +39,7 @@ impl ServerAddress {
         Self::Network { host: host.into(), port }
     }
 
-    /// The same, at this port where it is of a host and none is given.
+    /// The address with this port, if it is a host without one.
     pub fn at_port(&self, usual: u16) -> Self {
         match self {
             Self::Network { host, port: 0 } => Self::network(host, usual),

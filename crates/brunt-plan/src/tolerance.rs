@@ -23,7 +23,7 @@ pub enum Requirement {
 /// How a number of B may stand to that of A. Text form: `[OP.]METRIC COMPARISON ±CHANGE%`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Tolerance {
-    /// Which number.
+    /// The number that is compared.
     pub subject: Subject,
     /// How its change must stand to the bound.
     pub comparison: Comparison,

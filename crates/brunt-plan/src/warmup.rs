@@ -31,7 +31,7 @@ impl Warmup {
         }
     }
 
-    /// The same, limited to `most`, which replaces `auto`.
+    /// The warm-up limited to `most`, which replaces `auto`.
     pub fn at_most(self, most: DurationNs) -> Self {
         Self::For(self.longest().min(most))
     }

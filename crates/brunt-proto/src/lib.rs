@@ -368,7 +368,7 @@ pub trait Codec: Clone + Send + 'static {
     /// all and a value of this length, the value included.
     fn encoded_len_max(&self, keys: usize, key_bytes: usize, value_bytes: usize) -> usize;
 
-    /// The same for the get of one key of this length.
+    /// An upper bound on the bytes of the get of one key of this length.
     #[inline]
     fn get_len_max(&self, key_bytes: usize) -> usize {
         self.encoded_len_max(1, key_bytes, 0)

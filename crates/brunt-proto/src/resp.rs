@@ -63,7 +63,7 @@ pub struct RespCodec {
 enum Commands {
     /// As arrays of bulk strings.
     Arrays,
-    /// The same, where this many bytes at the end of a key, at least one, are the field of a hash.
+    /// As arrays, where this many bytes at the end of a key, at least one, are the field of a hash.
     Fields(u32),
     /// As lines.
     Inline,
@@ -156,13 +156,13 @@ impl RespCodec {
         }
     }
 
-    /// The same, whose keys end with the field of a hash of this length; 0: they do not.
+    /// The codec for keys that end with the field of a hash of this length; 0: they do not.
     pub fn with_hash_field(mut self, bytes: usize) -> Self {
         self.commands = if bytes == 0 { Commands::Arrays } else { Commands::Fields(bytes as u32) };
         self
     }
 
-    /// The same, which writes inline commands. The handshake stays one of arrays, which Redis reads beside them.
+    /// The codec with inline commands. The handshake stays one of arrays, which Redis reads beside them.
     pub fn with_inline_commands(mut self) -> Self {
         self.commands = Commands::Inline;
         self.templates = inline::with_bound(self.templates);

@@ -202,7 +202,7 @@ impl Templates {
         self.list.iter()
     }
 
-    /// The same, with a bound on encoded requests of at least this.
+    /// The templates with at least this bound on encoded requests.
     pub(crate) fn with_bound(self, fixed_bytes: usize, key_uses: usize) -> Self {
         let (fixed_bytes, key_uses) = (self.fixed_bytes.max(fixed_bytes), self.key_uses.max(key_uses));
         Self { fixed_bytes, key_uses, ..self }
@@ -214,7 +214,7 @@ impl Templates {
         self.fixed_bytes + self.key_uses * key_bytes
     }
 
-    /// The same of any key.
+    /// An upper bound on a request with any key, its value aside.
     pub(crate) fn encoded_len_max_of_any(&self) -> usize {
         self.encoded_len_max(KEY_BYTES_MAX)
     }

@@ -265,7 +265,7 @@ impl Core {
         used
     }
 
-    /// The same; inline commands are written as arrays into `array`.
+    /// [`Core::serve`]; inline commands are written as arrays into `array`.
     fn serve_with(&mut self, id: ConnectionId, input: &[u8], array: &mut Vec<u8>, now_ns: u64) -> usize {
         let mut used = 0;
         loop {

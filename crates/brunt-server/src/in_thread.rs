@@ -40,7 +40,7 @@ pub fn serve_in_thread(core: CoreOptions) -> io::Result<SocketAddr> {
     }
 }
 
-/// The same wherever the options say, and by datagram if they do. Returns the place with its port filled in. A socket file
+/// Starts a server at the address of the options, with datagrams if they ask for them. Returns the place with its port filled in. A socket file
 /// is not removed, as the server never ends.
 ///
 /// # Errors

@@ -8,7 +8,7 @@
 //! known number for every single request, and the same in every protocol.
 //!
 //! The way through this crate: bytes → a grammar ([`text`], `meta`, `binary`, `resp`; `udp` for datagrams), chosen in
-//! `protocol` → what that means ([`cache`], on the [`store`]) and what is answered (the grammar's `answer`) → [`core`] (who
+//! `request` → what that means ([`cache`], on the [`store`]) and what is answered (the grammar's `answer`) → [`core`] (who
 //! departs when and how, by [`fifo`], [`service`], [`faults`], [`outage`] and [`drip`]) → [`mod@serve`] (sockets) and
 //! [`log`] (what was done); [`m_d_1`] predicts response times. Everything but `serve` is pure: time is an argument.
 //! [`in_thread`] serves in a thread, for tests.

@@ -87,7 +87,7 @@ impl PausableListener {
         Ok(Self { place, socket: listener, _keeper: keeper, event_data })
     }
 
-    /// The same, and a socket for datagrams at the same address and port.
+    /// Opens it with a socket for datagrams at the same address and port.
     pub(crate) fn open_with_datagrams(
         place: &Listen,
         is_to_shut: bool,

@@ -15,7 +15,7 @@ pub enum WireProtocol {
     Binary,
     /// Redis's protocol.
     Resp,
-    /// The same with inline commands.
+    /// Redis's protocol with inline commands.
     Inline,
     /// Payloads with their CRC-32, which are sent back.
     Echo,

@@ -337,7 +337,7 @@ pub fn unsigned(text: &[u8]) -> Option<u64> {
     (number < 1 << 63 || memchr(b'-', text).is_none()).then_some(number)
 }
 
-/// The same, with a sign, for expiry times.
+/// A number with a sign as memcached reads one, for expiry times.
 pub(crate) fn signed(text: &[u8]) -> Option<i64> {
     match text.strip_prefix(b"-") {
         Some(magnitude) if magnitude.first().is_some_and(u8::is_ascii_digit) => unsigned(magnitude)

@@ -51,14 +51,14 @@ impl Arrivals {
         Self::drawn(arrival, rate, portion, lead_ns, own, shared)
     }
 
-    /// The same of the connections of a class, of which `rate` are to be begun.
+    /// The arrivals of a class's connections, of which `rate` per second are opened.
     pub fn of_connects(arrival: &Arrival, rate: Rate, portion: Portion, seed: u64, class: ClassId) -> Self {
         let own = Rng::for_stream(seed, Purpose::Births, class, portion.first);
         let shared = Rng::for_stream(seed, Purpose::SharedBirths, class, 0);
         Self::drawn(arrival, &OpenRate::Constant(rate), portion, 0, own, shared)
     }
 
-    /// The same of the calls of one connection, at this rate; to be begun with [`Arrivals::restart`].
+    /// The arrivals of the calls of one connection, at this rate; begun with [`Arrivals::restart`].
     pub(crate) fn of_calls(arrival: &Arrival, rate: Rate, seed: u64, class: ClassId) -> Self {
         let whole = Portion { first: 0, width: 1, of: 1 };
         let [own, states] = rngs_of_calls(seed, class, 0);

@@ -42,7 +42,7 @@ impl Calls {
         Self { of_connections: None, ..self }
     }
 
-    /// The same where an operation takes up to `size` arrivals, one of which is its own.
+    /// The calls of a schedule in which an operation takes up to `size` arrivals, including its own.
     pub(crate) fn in_groups(self, size: u16) -> Self {
         Self { passed: u64::from(size.saturating_sub(1)), ..self }
     }

@@ -69,12 +69,12 @@ impl ObjectState {
 pub enum Check {
     /// The value is this version's.
     Value {
-        /// Which.
+        /// The version.
         version: u32,
     },
     /// The object expires: it was stored at this time of the schedule.
     Life {
-        /// When.
+        /// The time, in ms from the start of the schedule.
         stored_ms: u32,
     },
 }

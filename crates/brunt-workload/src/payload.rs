@@ -30,7 +30,7 @@ pub struct ValueParts {
 }
 
 impl ValueParts {
-    /// Nothing.
+    /// A value without bytes.
     pub const EMPTY: Self = Self { head: [0; HEAD_LEN], head_len: 0, offset: 0, len: 0 };
 
     /// The part of the head that belongs to the value.
@@ -70,7 +70,7 @@ impl Payload {
         Self { block, table: len, zeros: len, hash: IdHash::new(data_seed, HashPurpose::Value) }
     }
 
-    /// The same with values that are cut from this table.
+    /// Adds this table, from which values are cut.
     pub fn with_table(mut self, table: &[u8]) -> Self {
         self.table = self.block.len();
         self.block.reserve_exact(table.len());
@@ -78,7 +78,7 @@ impl Payload {
         self
     }
 
-    /// The same with values of zeros, none longer than this.
+    /// Adds zeros for values of zeros, none longer than this.
     pub fn with_zeros(mut self, value_len_max: u32) -> Self {
         self.zeros = self.block.len();
         self.block.resize(self.zeros + value_len_max as usize, b'0');

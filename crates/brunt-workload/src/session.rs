@@ -58,7 +58,7 @@ pub struct SessionSpec<'a> {
     pub copies: u32,
     /// The slots of a closed loop begin taken, each to be freed with [`Session::free`] when its connection is born.
     pub begins_taken: bool,
-    /// When.
+    /// The times of the run.
     pub window: RunTimes,
 }
 
@@ -192,7 +192,7 @@ impl Session {
         Self::from_parts(class_id, session_id, schedule, source, window, u64::MAX)
     }
 
-    /// The same preload, of ids that are the first objects of windows: each has the time to live of its place there.
+    /// A preload of ids that are the first objects of windows: each has the time to live of its place there.
     pub fn of_windows(mut self, window: popularity::ObjectWindow) -> Self {
         if let Source::Preload(preload) = &mut self.source {
             preload.window = Some(window);
@@ -276,7 +276,7 @@ impl Session {
         }
     }
 
-    /// The same. Inlined, so that a get never is an [`Op`] in memory: putting one together there, field by field, and copying
+    /// Takes the next op, a get apart. Inlined, so that a get never is an [`Op`] in memory: putting one together there, field by field, and copying
     /// it in blocks makes the CPU wait for each block.
     #[inline(always)]
     pub fn take_next(&mut self) -> Next {
@@ -359,7 +359,7 @@ impl Session {
         self.with_ids(Op::of(OpKind::Get, KeyRef::Id(id)))
     }
 
-    /// The same op, as this session's.
+    /// The op with the ids of this session and its class.
     #[inline(always)]
     fn with_ids(&self, op: Op) -> Op {
         Op { class: self.class, session: self.session, ..op }

@@ -38,14 +38,14 @@ pub enum Integrity {
 pub enum Expected {
     /// This version of the key's value, with this length.
     Version {
-        /// Which.
+        /// The version.
         version: u32,
         /// In bytes.
         len: u32,
     },
-    /// The same, of which every byte is compared.
+    /// This version, of which every byte is compared.
     Exact {
-        /// Which.
+        /// The version.
         version: u32,
         /// In bytes.
         len: u32,

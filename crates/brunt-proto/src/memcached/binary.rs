@@ -512,7 +512,7 @@ impl BinaryCodec {
         Self::default()
     }
 
-    /// The same of one that begins with this login.
+    /// The codec of a connection that begins with this login.
     pub fn with_login(login: Option<Arc<SaslLogin>>) -> Self {
         Self { login, ..Self::default() }
     }

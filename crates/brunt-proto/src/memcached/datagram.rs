@@ -17,7 +17,7 @@ use brunt_plan::outcome::ReplyKind;
 
 /// No place.
 const NOWHERE: usize = usize::MAX;
-/// The same as the number of one.
+/// No place, as a number of 16 bits.
 const NO_PLACE: u16 = u16::MAX;
 /// The fewest places, however few requests wait at a time: a duplicate is recognised until its place is reused.
 const PLACES_MIN: usize = 32;
@@ -134,7 +134,7 @@ impl<C: Codec> DatagramCodec<C> {
         }
     }
 
-    /// The same where one key of a multi-get may take this many datagrams. A train of that many and fewer, but for one, may be a key's, and is read
+    /// The codec for multi-gets of which one key may take this many datagrams. A train of that many and fewer, but for one, may be a key's, and is read
     /// in order: what another one's datagram in it would do shows nowhere but in the value. Whatever shows that something is missing breaks
     /// the reply, whose request then times out; a longer train is a whole reply, whose datagrams are put in order.
     #[must_use]

@@ -167,13 +167,13 @@ impl TextCodec {
         Self::default()
     }
 
-    /// The same with a blank at the end of command lines, as mcperf writes them: of all but retrievals, and of none with `noreply`.
+    /// The codec with a blank at the end of command lines, as mcperf writes them: of all but retrievals, and of none with `noreply`.
     pub fn with_trailing_blank(mut self, has_trailing_blank: bool) -> Self {
         self.has_trailing_blank = has_trailing_blank;
         self
     }
 
-    /// The same, for a plan with these command templates.
+    /// The codec for a plan with these command templates.
     pub fn with_templates(self, templates: Templates) -> Self {
         let fixed_bytes = FIXED_BYTES_MAX.max(templates.encoded_len_max_of_any());
         Self { templates, fixed_bytes, ..self }

@@ -93,7 +93,7 @@ impl ErrorPrefix {
         words.iter().copied().find(|prefix| prefix.name().as_bytes() == word).unwrap_or(Self::Other)
     }
 
-    /// The same in the words that are common to all protocols.
+    /// The kind of reply in the words of all protocols.
     pub const fn reply(self) -> ReplyKind {
         match self {
             Self::Moved | Self::Ask => ReplyKind::Redirect,

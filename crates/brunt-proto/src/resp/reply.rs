@@ -19,7 +19,7 @@ pub enum Value<'a> {
     Text(&'a [u8]),
     /// An integer.
     Number(i64),
-    /// Nothing.
+    /// A null.
     Null,
     /// An error of any sort: its text.
     Error(&'a [u8]),

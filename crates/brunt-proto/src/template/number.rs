@@ -27,7 +27,7 @@ impl Number {
         (min <= max).then_some(Self { min, max, from: FIRST_DRAW })
     }
 
-    /// The same as the number of this place in its command: no two have the same draw.
+    /// The number at this place of its command: no two have the same draw.
     pub(super) fn at(self, place: usize) -> Self {
         Self { from: FIRST_DRAW + place as u64, ..self }
     }

@@ -197,7 +197,7 @@ pub(crate) fn put_quoted(out: &mut Out, visit: impl Fn(&mut dyn FnMut(&[u8]))) {
     out.put(b"\"");
 }
 
-/// The same of a text that is always the same.
+/// Quotes a constant text as a word of an inline command.
 pub(super) fn quoted(text: &[u8], to: &mut Vec<u8>) {
     let mut out = Out::with_room(ESCAPED_BYTES * text.len() + 2);
     put_quoted(&mut out, |take| take(text));

@@ -270,7 +270,7 @@ fn put_flags(command: &Command<'_>, item: Option<&Item<'_>>, now_ns: u64, out: &
     }
 }
 
-/// The same of a change, and the end of the line. Unique and expiry are told where they are known.
+/// The flags of a change, and the end of the line; unique and expiry where they are known.
 fn put_change_flags(
     command: &Command<'_>,
     unique: Option<u64>,

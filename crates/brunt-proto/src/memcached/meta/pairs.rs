@@ -16,7 +16,7 @@ pub(super) const VALUE: Form = Form(0);
 pub(super) const MISSING: Form = Form(1);
 /// The `MN` of a multi-get that has found a key.
 pub(super) const SEVERAL: Form = Form(2);
-/// The same of one that has found none.
+/// The `MN` of a multi-get that has found no key.
 pub(super) const NONE_OF_SEVERAL: Form = Form(3);
 /// `HD` with the opaque of an `ms`, of an `md`, or of an `mg` without `v`.
 pub(super) const STORED: Form = Form(4);

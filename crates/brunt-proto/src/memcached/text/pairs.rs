@@ -12,7 +12,7 @@ use brunt_plan::outcome::ReplyKind;
 
 /// `VALUE` lines with flags and length, then `END`.
 pub(super) const VALUES: Form = Form(0);
-/// The same with uniques.
+/// `VALUE` lines with uniques, then `END`.
 pub(super) const VALUES_WITH_UNIQUES: Form = Form(1);
 /// `END` alone.
 pub(super) const END: Form = Form(2);
