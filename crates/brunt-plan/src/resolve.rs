@@ -119,14 +119,11 @@ pub fn resolve(spec: &PlanSpec, host: &Host) -> Result<Plan, PlanError> {
     let reads_data_set = commands::read_data_set(&commands, &classes);
     let preload = resolve_preload(&context, run, &used, reads_data_set)?;
     let commands = commands::with_names(&commands, preload, &classes);
-    let default_timeout = if used.uses_transport(Transport::Udp) {
+    if used.uses_transport(Transport::Udp) {
         datagrams::check(&default_destination, preload, &classes)?;
-        datagrams::DEFAULT_TIMEOUT
-    } else {
-        DEFAULT_TIMEOUT
-    };
+    }
     let servers = used.servers_max();
-    let timeout = positive(&context, "timeout", run.timeout, default_timeout)?;
+    let timeout = positive(&context, "timeout", run.timeout, default_timeout(&used))?;
     let profile = run.profile.unwrap_or(Profile::Latency);
     Ok(Plan {
         agents: fleet::resolve(&context, run, &classes)?,
@@ -145,11 +142,7 @@ pub fn resolve(spec: &PlanSpec, host: &Host) -> Result<Plan, PlanError> {
         io: resolve_io(&context, run)?,
         wait: run.wait.unwrap_or(Wait::Hybrid),
         profile,
-        refill: run.refill.unwrap_or(if run.cluster == Some(true) {
-            Refill::Eager
-        } else {
-            profile.refill()
-        }),
+        refill: resolve_refill(run, profile),
         gather: run.gather.unwrap_or(profile.gather()),
         timeout,
         connect_timeout: positive(&context, "connect-timeout", run.connect_timeout, timeout)?,
@@ -175,6 +168,17 @@ pub fn resolve(spec: &PlanSpec, host: &Host) -> Result<Plan, PlanError> {
         },
         classes,
     })
+}
+
+/// In a cluster slots belong to no connection, whose pipeline could be awaited.
+fn resolve_refill(run: &RunSpec, profile: Profile) -> Refill {
+    let default = if run.cluster == Some(true) { Refill::Eager } else { profile.refill() };
+    run.refill.unwrap_or(default)
+}
+
+/// A lost datagram shows by its time-out alone, so that UDP has a shorter one.
+fn default_timeout(used: &ServerUsage) -> DurationNs {
+    if used.uses_transport(Transport::Udp) { datagrams::DEFAULT_TIMEOUT } else { DEFAULT_TIMEOUT }
 }
 
 /// Adds the default command of a protocol that has nothing else to send.
@@ -704,21 +708,8 @@ fn resolve_class(
         None => commands::mix(context, spec.mix.as_ref(), commands::of_class(plan, spec))?,
     };
     let multiget = context.count("multiget", spec.multiget, DEFAULT_MULTIGET, 1, 1024)?;
-    if spec.multiget.is_some() && !mix.contains(OpKind::Mget) {
-        return Err(context.requires("multiget", "mget in --mix, e.g. mget=9,set=1"));
-    }
     let popularity = spec.popularity.clone().unwrap_or(Popularity::Uniform);
-    if spec.drift.is_some() && matches!(popularity, Popularity::Uniform | Popularity::Sequential) {
-        return Err(context.requires("drift", "--popularity zipf, hotspot, latest or gaussian"));
-    }
-    if let Popularity::Window(window) = &popularity {
-        window::check_class(context, spec, &mix, window)?;
-    }
-    // mcperf's cas has a fixed unique.
-    let has_uniques = mix.contains(OpKind::Gets) || plan.run.trailing_blank == Some(true);
-    if mix.contains(OpKind::Cas) && !has_uniques {
-        return Err(context.requires("mix with cas", "gets, which reads its cas unique, or --trailing-blank"));
-    }
+    check_operations(context, plan, spec, &mix, &popularity)?;
     let sessions = window::resolve_sessions(context, spec, connections)?;
     Ok(Class {
         name,
@@ -755,6 +746,31 @@ fn resolve_class(
         trace,
         mix,
     })
+}
+
+/// Checks that the mix and the popularity of a class go with its other options.
+fn check_operations(
+    context: &ErrorContext<'_>,
+    plan: &PlanSpec,
+    spec: &ClassSpec,
+    mix: &Mix,
+    popularity: &Popularity,
+) -> Result<(), PlanError> {
+    if spec.multiget.is_some() && !mix.contains(OpKind::Mget) {
+        return Err(context.requires("multiget", "mget in --mix, e.g. mget=9,set=1"));
+    }
+    if spec.drift.is_some() && matches!(popularity, Popularity::Uniform | Popularity::Sequential) {
+        return Err(context.requires("drift", "--popularity zipf, hotspot, latest or gaussian"));
+    }
+    if let Popularity::Window(window) = popularity {
+        window::check_class(context, spec, mix, window)?;
+    }
+    // mcperf's cas has a fixed unique.
+    let has_uniques = mix.contains(OpKind::Gets) || plan.run.trailing_blank == Some(true);
+    if mix.contains(OpKind::Cas) && !has_uniques {
+        return Err(context.requires("mix with cas", "gets, which reads its cas unique, or --trailing-blank"));
+    }
+    Ok(())
 }
 
 /// Calls by a schedule are pipelined however many replies are out: as many as a connection is likely to need.
