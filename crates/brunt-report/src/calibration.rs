@@ -136,7 +136,7 @@ fn floor(out: &mut String, calibration: &Calibration) {
 
 /// A row for each rate, ascending; the measurement in the middle of those that were made.
 fn rates(out: &mut String, probes: &[Probe]) {
-    let mut table = Table::new(&["requests/s", "p99", "client <=", ""]).with_prose_last();
+    let mut table = Table::new(&["requests/s", "p99", "client error <=", ""]).with_prose_last();
     let mut rates: Vec<u64> = probes.iter().map(|probe| probe.rate).collect();
     rates.sort_unstable();
     rates.dedup();

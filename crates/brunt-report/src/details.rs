@@ -86,7 +86,7 @@ fn client(out: &mut String, summary: &Summary) {
         let (user, system) = (time(cost.cpu_user_ns), time(cost.cpu_system_ns));
         // A worker that spins burns what it does not need, the more of it the fewer requests there are.
         let waiting = match cost.cpu_waiting_ns {
-            Some(ns) => format!("{} of it waiting", time(ns)),
+            Some(ns) => format!("{} spent waiting", time(ns)),
             None => "waiting included".to_owned(),
         };
         let facts = [
@@ -94,7 +94,7 @@ fn client(out: &mut String, summary: &Summary) {
             format!("{} system calls per request", quantity::significant(cost.syscalls)),
         ];
         let facts: Vec<String> = facts.into_iter().chain(busiest(summary)).collect();
-        paragraph::facts(out, "client", &facts);
+        paragraph::facts(out, "client cost", &facts);
     }
     stalls(out, summary);
     let threads = quantity::things(usage.workers.len() as u64, "thread");
@@ -114,11 +114,11 @@ fn client(out: &mut String, summary: &Summary) {
     if !connectivity::has_connections(summary) {
         facts.extend(connectivity::connect_times(summary));
     }
-    paragraph::facts(out, "engine", &facts);
+    paragraph::facts(out, "client setup", &facts);
     let (kept, overflow) = (summary.counts().samples_kept, summary.counts().samples_overflow);
     if kept + overflow > 0 {
         let kept = format!("{} kept", quantity::count(kept));
-        let lost = (overflow > 0).then(|| format!("{} more did not fit", quantity::count(overflow)));
+        let lost = (overflow > 0).then(|| format!("{} dropped", quantity::count(overflow)));
         paragraph::facts(out, "samples", &std::iter::once(kept).chain(lost).collect::<Vec<_>>());
     }
 }
@@ -152,7 +152,7 @@ fn busiest(summary: &Summary) -> Option<String> {
     let share = |worker: &WorkerUsage| taken_ns(worker) as f64 / worker.wall_ns as f64;
     let most = workers.max_by(|one, other| share(one).total_cmp(&share(other)))?;
     let percent = |ns: u64| quantity::significant(ns as f64 / most.wall_ns as f64 * 100.0);
-    let delay = most.run_delay_ns.map(|ns| format!(", ready but not running {} %", percent(ns)));
+    let delay = most.run_delay_ns.map(|ns| format!(", waiting for a CPU {} %", percent(ns)));
     Some(format!("busiest worker {} %{}", percent(most.busy_ns), delay.unwrap_or_default()))
 }
 

@@ -6,7 +6,7 @@
 /// No line is longer than this, in characters.
 pub(crate) const WIDTH_MAX: usize = 110;
 /// Where the text begins behind a label.
-const LABEL_WIDTH: usize = 12;
+const LABEL_WIDTH: usize = 13;
 
 /// Parts what follows from what stands above by one empty line.
 pub(crate) fn part(out: &mut String) {
@@ -87,9 +87,9 @@ mod tests {
         let mut text = String::new();
         facts(&mut text, "label", &words);
         let expected = "\
-label       fact number 0 000 · fact number 1 000 · fact number 2 000 · fact number 3 000 · fact number 4 000
-            fact number 5 000 · fact number 6 000 · fact number 7 000 · fact number 8 000 · fact number 9 000
-            fact number 10 000 · fact number 11 000
+label        fact number 0 000 · fact number 1 000 · fact number 2 000 · fact number 3 000 · fact number 4 000
+             fact number 5 000 · fact number 6 000 · fact number 7 000 · fact number 8 000 · fact number 9 000
+             fact number 10 000 · fact number 11 000
 ";
         assert_eq!(text, expected);
     }
@@ -99,7 +99,7 @@ label       fact number 0 000 · fact number 1 000 · fact number 2 000 · fact 
         let mut text = String::new();
         prose(&mut text, "garbage", &format!("{} end", "x".repeat(200)));
         let widths: Vec<usize> = text.lines().map(|line| line.chars().count()).collect();
-        assert_eq!(widths, [12 + 98, 12 + 98, 12 + 4 + 1 + 3]);
+        assert_eq!(widths, [13 + 97, 13 + 97, 13 + 6 + 1 + 3]);
     }
 
     #[test]

@@ -677,7 +677,7 @@ fn asserted() -> [Run; 2] {
 fn assertions_stand_above_the_verdict() {
     let [open_loop, _] = asserted();
     let text = text_of(&open_loop);
-    let section = &text[text.find("asserted").unwrap()..];
+    let section = &text[text.find("assertion").unwrap()..];
     insta::assert_snapshot!(section);
     assert!(text.lines().all(|line| line.chars().count() <= 110), "{text}");
     let assertions = json_of(&open_loop)["assertions"].clone();

@@ -83,6 +83,7 @@ impl Limit {
         let is_late = |check: &Check| LATE.contains(&check.id) && convicts(check);
         let is_unsent = |check: &Check| check.id == "RATE" && convicts(check);
         let is_failing = |check: &Check| is_unsent(check) || check.id == "ERR" && check.value > ERRORS;
+        let is_of_load = |check: &Check| is_saturated(check) || is_late(check) || is_failing(check);
         // Too few requests are no property of the load.
         let is_worthless = |check: &Check| check.id != "SAMPLES" && convicts(check);
         // With a late client, what it did not send.
@@ -95,7 +96,10 @@ impl Limit {
         ];
         kinds.into_iter().find_map(|(decides, belongs)| {
             let decisive = verdict.checks.iter().find(|check| decides(check))?;
-            let bottleneck = Bottleneck::of(verdict, decisive.id);
+            let bottleneck = match is_of_load(decisive) {
+                true => Bottleneck::of(verdict, decisive.id),
+                false => Bottleneck::Neither,
+            };
             let shown = verdict.cause_of(decisive.id).filter(|cause| !cause.checks.is_empty());
             let checks = match shown.filter(|_| bottleneck == Bottleneck::Client && decisive.id == "SAT") {
                 Some(cause) => cause.checks.clone(),
@@ -128,7 +132,7 @@ mod tests {
             let (checks, follows) = (checks.to_vec(), follows.to_vec());
             Cause { kind, sentence: String::new(), fix: "".into(), checks, follows, sets_load: false }
         };
-        let table: [(&[Found], Option<Cause>, Expected); 16] = [
+        let table: [(&[Found], Option<Cause>, Expected); 17] = [
             (&[("SAT", Ok, 0.0), ("LAG", Caution, 1.0), ("CPU", Caution, 0.99)], None, None),
             (&[("SAT", Caution, 0.02)], None, Some((Bottleneck::Server, "SAT"))),
             (&[("SAT", NotTrusted, 0.5), ("LAG", NotTrusted, 1.0)], None, Some((Bottleneck::Server, "SAT"))),
@@ -179,6 +183,12 @@ mod tests {
                 None,
                 Some((Bottleneck::Neither, "VERIFY")),
             ),
+            // A thin interval is no limit, whoever made it thin.
+            (
+                &[("CI-THIN", NotTrusted, 1.0)],
+                Some(by(CauseKind::BusyNeighbour, &["STEAL"], &["CI-THIN"])),
+                Some((Bottleneck::Neither, "CI-THIN")),
+            ),
             (&[("ERR", Caution, 0.01), ("RATE", Caution, 1.0)], None, None),
             (&[("SAMPLES", NotTrusted, 10.0)], None, None),
         ];
@@ -203,7 +213,7 @@ mod tests {
             let got = limit.as_ref().map(|limit| (limit.bottleneck, limit.names()));
             assert_eq!(got, expected.map(|(bottleneck, ids)| (bottleneck, ids.to_owned())), "{checks:?}");
             // What the user accepts is no limit; a backlog and failed requests are one all the same.
-            verdict.judgement.allowed = ["VERIFY", "LAG", "RATE"].map(str::to_owned).into();
+            verdict.judgement.allowed = ["VERIFY", "LAG", "RATE", "CI-THIN"].map(str::to_owned).into();
             let is_measured =
                 |limit: &Limit| limit.checks.iter().all(|id| ["SAT", "CPU", "STEAL", "ERR"].contains(id));
             assert!(Limit::of(&verdict).as_ref().is_none_or(is_measured), "{checks:?}");

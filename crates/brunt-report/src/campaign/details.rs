@@ -53,7 +53,7 @@ fn report(campaign: &Campaign) -> String {
         }
     }
     if campaign.interrupted {
-        paragraph::prose(&mut out, "interrupted", "the campaign was ended early; this is what it came to");
+        paragraph::prose(&mut out, "interrupted", "the campaign was ended early: partial results");
     }
     out.push('\n');
     verdict(&mut out, campaign);
@@ -65,16 +65,14 @@ fn title(campaign: &Campaign) -> String {
     match &campaign.finding {
         CampaignResult::Scan { option, closed_loop: None, .. } => format!("scan over {option}, {runs}"),
         CampaignResult::Scan { option, closed_loop: Some(rate), .. } => {
-            format!("scan over {option}, {runs}; closed loop came to {}/s", rate_text(*rate))
+            format!("scan over {option}, {runs}; closed-loop maximum {}/s", rate_text(*rate))
         }
         CampaignResult::Search { objectives, .. } => {
             let wanted: Vec<String> = objectives.iter().map(ToString::to_string).collect();
             format!("search for the highest rate with {}, {runs}", wanted.join(" and "))
         }
-        CampaignResult::Repeat { .. } if campaign.interrupted => {
-            format!("the same again and again, {runs} made")
-        }
-        CampaignResult::Repeat { .. } => format!("the same {} times", campaign.runs.len()),
+        CampaignResult::Repeat { .. } if campaign.interrupted => runs,
+        CampaignResult::Repeat { .. } => format!("{} repetitions", campaign.runs.len()),
     }
 }
 
@@ -153,7 +151,7 @@ fn limit_text(run: &RunRow) -> String {
 
 fn scan_table(out: &mut String, campaign: &Campaign, option: &str, points: &[ScanPoint]) {
     let first = if option == "rate" { "rate/s" } else { option };
-    let headings = [first, "completed/s", "p50", "p99", "p99.9", "client <=", "CPU/req", "verdict"];
+    let headings = [first, "completed/s", "p50", "p99", "p99.9", "client error <=", "CPU/req", "verdict"];
     let width =
         points.iter().map(|point| setting_text(point.setting).len()).max().unwrap_or(0).max(first.len());
     let heading = format!("{first:>width$}");
@@ -163,7 +161,7 @@ fn scan_table(out: &mut String, campaign: &Campaign, option: &str, points: &[Sca
             let run = &campaign.runs[*index];
             let setting =
                 if place == 0 { format!("{:>width$}", setting_text(point.setting)) } else { String::new() };
-            let again = if place < point.discarded.len() { ", made again" } else { "" };
+            let again = if place < point.discarded.len() { ", rerun" } else { "" };
             let verdict = limit_text(run) + again;
             let [client, cpu] = client_cells(run);
             let p99 = found_text(run.percentile(Quantile::P99));
@@ -202,7 +200,7 @@ fn point_text(campaign: &Campaign, point: &ScanPoint) -> String {
 fn curve(out: &mut String, points: &[ScanPoint], knee: Option<Knee>) {
     let known: Vec<f64> = points.iter().filter_map(|point| point.p99).map(|spread| spread.median).collect();
     let Some(scale) = BarScale::of(&known) else { return };
-    out.push_str(&format!("\np99, as bars {scale}\n"));
+    out.push_str(&format!("\np99, {scale}\n"));
     let width = points.iter().map(|point| setting_text(point.setting).len()).max().unwrap_or(0);
     for (index, point) in points.iter().enumerate() {
         let Some(spread) = point.p99 else { continue };
@@ -257,7 +255,7 @@ impl std::fmt::Display for BarScale {
             Self::Linear { .. } => formatter.write_str("from 0"),
             Self::Logarithmic { from_ns, to_ns } => {
                 let (from, to) = (whole_time(from_ns), whole_time(to_ns));
-                write!(formatter, "on a logarithmic scale from {from} to {to}")
+                write!(formatter, "log scale from {from} to {to}")
             }
         }
     }
@@ -353,7 +351,7 @@ fn search_table(out: &mut String, campaign: &Campaign, objectives: &[Objective])
     let heading = format!("{:>width$}", "rate/s");
     let mut headings = vec![heading.as_str(), "completed/s", "time"];
     headings.extend(subjects.iter().map(String::as_str));
-    headings.extend(["client <=", "CPU/req", "step"]);
+    headings.extend(["client error <=", "CPU/req", "step"]);
     let mut table = Table::new(&headings).with_words_last();
     for run in &campaign.runs {
         let Some((end, found)) = &run.step else { continue };
@@ -460,7 +458,7 @@ fn repeat_table(out: &mut String, campaign: &Campaign) {
     let names = QUANTILES.map(|quantile| quantile.to_string());
     let mut headings = vec!["run", "completed/s"];
     headings.extend(names.iter().map(String::as_str));
-    headings.extend(["client <=", "CPU/req", "verdict"]);
+    headings.extend(["client error <=", "CPU/req", "verdict"]);
     let mut table = Table::new(&headings).with_words_last();
     for run in &campaign.runs {
         let mut row = vec![run.repetition.to_string(), rate_text(run.completed)];
@@ -503,7 +501,7 @@ fn repeat_finding(out: &mut String, compared: &[SpreadRow]) {
     let covered = quantity::significant(100.0 * first.spread.coverage());
     let text =
         format!("[smallest, largest] holds the median of all runs that there could be with {covered} %");
-    paragraph::prose(out, "coverage", &text);
+    paragraph::prose(out, "confidence", &text);
 }
 
 /// Which runs the verdict is that of, and why.

@@ -294,7 +294,7 @@ fn asserted(out: &mut String, comparison: &Comparison) {
     if comparison.asserted.is_empty() {
         return;
     }
-    let mut table = Table::new(&["asserted", "measured", "within", "outcome"]).with_prose_last();
+    let mut table = Table::new(&["assertion", "measured", "within", "outcome"]).with_prose_last();
     for asserted in &comparison.asserted {
         table.push(vec![
             asserted.requirement.to_string(),

@@ -13,7 +13,7 @@ pub(super) fn write(out: &mut String, assertions: &[Assertion]) {
     if assertions.is_empty() {
         return;
     }
-    let mut table = Table::new(&["asserted", "measured", "within", "outcome"]).with_prose_last();
+    let mut table = Table::new(&["assertion", "measured", "within", "outcome"]).with_prose_last();
     for assertion in assertions {
         let metric = assertion.objective.subject.metric;
         let measured = assertion.measured.map_or("-".to_owned(), |value| metric::text(metric, value));

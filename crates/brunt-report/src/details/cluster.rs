@@ -23,7 +23,7 @@ pub(super) fn write(out: &mut String, summary: &Summary) {
     )];
     if counts.operations > 0 {
         facts.push(format!(
-            "{} sent on, {} at most",
+            "{} redirected, {} at most",
             quantity::things(counts.operations, "request"),
             quantity::things(u64::from(counts.hops_max), "hop")
         ));
@@ -40,7 +40,7 @@ pub(super) fn write(out: &mut String, summary: &Summary) {
         ));
     }
     let slots =
-        [("of nodes not known at the start", record.slots.elsewhere), ("nobody's", record.slots.unserved)];
+        [("of nodes not known at the start", record.slots.elsewhere), ("unassigned", record.slots.unserved)];
     for (whose, number) in slots.into_iter().filter(|(_, number)| *number > 0) {
         facts.push(format!("{} {whose}", quantity::things(u64::from(number), "slot")));
     }
@@ -53,7 +53,7 @@ pub(super) fn write(out: &mut String, summary: &Summary) {
 /// The nodes side by side: who has how much of the keys at the end, and sent how much elsewhere.
 pub(super) fn nodes(out: &mut String, summary: &Summary) {
     let Some(record) = &summary.record.run.cluster else { return };
-    let mut table = Table::new(&["node", "slots", "share", "sent on"]);
+    let mut table = Table::new(&["node", "slots", "share", "redirected"]);
     for (index, slots) in record.slots.of_servers.iter().copied().map(u64::from).enumerate() {
         let redirected = summary.servers().get(index).map_or(0, |counts| counts.redirected);
         table.push(vec![

@@ -33,7 +33,7 @@ pub(super) fn connections(out: &mut String, summary: &Summary) {
     let numbers = [
         ("established", counts.established),
         ("failed", counts.failed),
-        ("retired", counts.retired),
+        ("closed as planned", counts.retired),
         ("lost", counts.lost),
         ("pending at the end", counts.pending()),
         ("open at the end", counts.open()),
@@ -135,7 +135,7 @@ pub(super) fn outages(out: &mut String, summary: &Summary) {
         return;
     }
     let mut table =
-        Table::new(&["outage", "start", "length", "to 95 %", "failed", "kinds"]).with_prose_last();
+        Table::new(&["outage", "start", "length", "recovery", "failed", "kinds"]).with_prose_last();
     longest(&summary.outages).into_iter().for_each(|outage| table.push(row(summary, outage)));
     paragraph::part(out);
     table.write(out);
@@ -143,7 +143,7 @@ pub(super) fn outages(out: &mut String, summary: &Summary) {
         out.push_str(&format!("and {} more, none of them longer\n", count((total - OUTAGES_SHOWN) as u64)));
     }
     if overflow > 0 {
-        out.push_str(&format!("{} more spans of trouble did not fit\n", count(overflow)));
+        out.push_str(&format!("{} more outages dropped\n", count(overflow)));
     }
     out.push('\n');
 }
@@ -163,7 +163,7 @@ fn row(summary: &Summary, outage: &Outage) -> Vec<String> {
     vec![
         printable(&server::name(summary, usize::from(outage.server))),
         quantity::signed_time(in_window_ns(summary, outage.start_ns)),
-        outage.length_ns().map_or("not over".to_owned(), quantity::time),
+        outage.length_ns().map_or("ongoing".to_owned(), quantity::time),
         recovery_ns.map_or("-".to_owned(), quantity::time),
         count(outage.failed),
         outage.kinds.names().map(|name| name.replace('_', " ")).collect::<Vec<_>>().join(", "),

@@ -37,7 +37,7 @@ pub(super) fn write(out: &mut String, rows: &[Row<'_>], trust: &[Trust], quantil
     let silent = rows.iter().filter(|row| has_no_replies(row.summary)).map(|row| row.name.as_str());
     let silent: Vec<&str> = silent.collect();
     if !silent.is_empty() {
-        let text = format!("{}: no reply was asked for, so there is no time until one", silent.join(", "));
+        let text = format!("{}: no reply was requested, so there is no response time", silent.join(", "));
         paragraph::prose(out, "noreply", &text);
     }
 }
@@ -96,9 +96,8 @@ fn confidence_intervals(summary: &OpSummary, quantiles: &[Quantile]) -> Option<V
         let interval = summary.intervals.iter().find(|interval| interval.quantile == *quantile);
         interval.map_or(String::new(), interval_text)
     };
-    (!summary.intervals.is_empty()).then(|| {
-        std::iter::once("  95 % within".to_owned()).chain(quantiles.iter().map(interval_of)).collect()
-    })
+    (!summary.intervals.is_empty())
+        .then(|| std::iter::once("  95 % CI".to_owned()).chain(quantiles.iter().map(interval_of)).collect())
 }
 
 /// Up to so much of the percentile above may be the client's.
@@ -107,7 +106,7 @@ fn client_errors(summary: &OpSummary, quantiles: &[Quantile]) -> Vec<String> {
         let error = summary.client_error.iter().find(|error| error.quantile == *quantile);
         error.map_or(String::new(), |error| quantity::time(error.error_ns))
     };
-    std::iter::once("  client <=".to_owned()).chain(quantiles.iter().map(error_of)).collect()
+    std::iter::once("  client error <=".to_owned()).chain(quantiles.iter().map(error_of)).collect()
 }
 
 /// What is to be thought of each percentile. `None` where nothing is said of any.
@@ -125,9 +124,9 @@ fn words(trust: &[Trust], quantiles: &[Quantile]) -> Option<Vec<String>> {
 fn needs(summary: &OpSummary, quantiles: &[Quantile]) -> Option<Vec<String>> {
     let rate = summary.rate.completed;
     let (name, cell): (_, &dyn Fn(u64) -> String) = if rate > 0.0 {
-        ("  needs more time", &|requests| quantity::time((requests as f64 / rate * 1e9) as u64))
+        ("  run longer by", &|requests| quantity::time((requests as f64 / rate * 1e9) as u64))
     } else {
-        ("  needs more requests", &quantity::count)
+        ("  more requests needed", &quantity::count)
     };
     let response = &summary.latency.response.summary;
     let missing = |percentile: &Percentile| match percentile.value_ns {

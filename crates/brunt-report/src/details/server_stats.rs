@@ -29,7 +29,7 @@ pub(super) fn write(out: &mut String, summary: &Summary) {
         }
     }
     if !facts.is_empty() {
-        paragraph::facts(out, "server says", &facts);
+        paragraph::facts(out, "server stats", &facts);
     }
 }
 

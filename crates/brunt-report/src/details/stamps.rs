@@ -15,7 +15,7 @@ pub(super) fn write(out: &mut String, summary: &Summary) {
     let Some(spans) = summary.spans() else { return };
     if summary.counts().stamps.requested == 0 {
         out.push('\n');
-        paragraph::facts(out, "", &["kernel stamps: no request had its connection to itself".to_owned()]);
+        paragraph::facts(out, "", &["kernel timestamps: no request had its connection to itself".to_owned()]);
         return;
     }
     if summary.counts().stamps.matched == 0 {
@@ -23,7 +23,7 @@ pub(super) fn write(out: &mut String, summary: &Summary) {
         paragraph::facts(out, "", &facts(&summary.counts().stamps));
         return;
     }
-    let mut table = Table::new(&["kernel stamps", "samples", "mean", "min", "p50", "p99", "max"]);
+    let mut table = Table::new(&["kernel timestamps", "samples", "mean", "min", "p50", "p99", "max"]);
     for (kind, span) in spans {
         let cell = |ns: Option<u64>| ns.map_or("-".to_owned(), quantity::time);
         table.push(vec![
@@ -53,13 +53,11 @@ const fn name(kind: MeterKind) -> &'static str {
 fn facts(counts: &StampCounts) -> Vec<String> {
     let asked = quantity::things(counts.requested, "request");
     let mut facts = vec![match counts.requested.saturating_sub(counts.matched) {
-        0 => format!("the kernel was to stamp {asked}, and did; none was thrown away"),
+        0 => format!("kernel timestamps of {asked}, none discarded"),
         _ if counts.matched == 0 => {
-            format!(
-                "kernel stamps: {asked} were to be stamped, and all of them thrown away: no time is known"
-            )
+            format!("kernel timestamps of {asked}, all discarded: no time is known")
         }
-        lost => format!("the kernel was to stamp {asked}; {} were thrown away", count(lost)),
+        lost => format!("kernel timestamps of {asked}, {} discarded", count(lost)),
     }];
     for loss in StampLoss::ALL.into_iter().filter(|loss| counts.discarded(*loss) > 0) {
         facts.push(format!("{} {}", count(counts.discarded(loss)), reason(loss)));
@@ -92,14 +90,14 @@ mod tests {
             (0..number).for_each(|_| counts.discard(StampLoss::NoReceiveStamp));
             facts(&counts).join(" · ")
         };
-        assert_eq!(lost(0), "the kernel was to stamp 1458 requests, and did; none was thrown away");
+        assert_eq!(lost(0), "kernel timestamps of 1458 requests, none discarded");
         assert_eq!(
             lost(2),
-            "the kernel was to stamp 1458 requests; 2 were thrown away · 2 without a stamp of receiving"
+            "kernel timestamps of 1458 requests, 2 discarded · 2 without a stamp of receiving"
         );
         assert_eq!(
             lost(1_458),
-            "kernel stamps: 1458 requests were to be stamped, and all of them thrown away: no time is known · \
+            "kernel timestamps of 1458 requests, all discarded: no time is known · \
              1458 without a stamp of receiving"
         );
     }

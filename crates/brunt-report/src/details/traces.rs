@@ -16,7 +16,7 @@ pub(super) fn write(out: &mut String, summary: &Summary) {
         ];
         if let Some(first) = &record.first_unreadable {
             facts.push(printable(&format!(
-                "{} passed over (first: line {}, \"{}\": {})",
+                "{} skipped (first: line {}, \"{}\": {})",
                 count(record.unreadable),
                 first.line,
                 first.text,

@@ -91,12 +91,12 @@ fn unusual_outcomes(book: &RequestCounts) -> Vec<String> {
         ("rejected", book.outcome(OutcomeClass::Refused)),
         ("errors", book.outcome(OutcomeClass::Error)),
         ("timed out", book.outcome(OutcomeClass::Timeout)),
-        ("mismatched", book.outcome(OutcomeClass::Mismatch)),
+        ("wrong values", book.outcome(OutcomeClass::Mismatch)),
         ("lost with their connection", book.outcome(OutcomeClass::Lost)),
         ("unacknowledged", book.outcome(OutcomeClass::Unacknowledged)),
         ("in flight at the end", book.in_flight),
         ("never sent", book.unsent),
-        ("of these given up", book.abandoned),
+        ("abandoned", book.abandoned),
         ("follow-ups", book.followup),
     ];
     let some = numbers.into_iter().filter(|(_, number)| *number > 0);
@@ -109,7 +109,7 @@ fn keys(out: &mut String, summary: &Summary) {
         return;
     }
     let mut facts = vec![
-        format!("{} asked for", count(book.requested)),
+        format!("{} requested", count(book.requested)),
         format!("{} hit ({})", count(book.hit), quantity::share(book.hit, book.requested)),
         format!("{} missed", count(book.miss)),
     ];
@@ -117,10 +117,10 @@ fn keys(out: &mut String, summary: &Summary) {
         facts.push(format!("{} failed", count(book.failed)));
     }
     if summary.counts().values_foreign > 0 {
-        facts.push(format!("{} values not ours, not checked", count(summary.counts().values_foreign)));
+        facts.push(format!("{} foreign values, not checked", count(summary.counts().values_foreign)));
     }
     let RecacheCounts { won, stale, taken } = summary.counts().recache;
-    let marks = [("stale", stale), ("to be renewed by us", won), ("to be renewed by others", taken)];
+    let marks = [("stale", stale), ("recache won", won), ("recache taken", taken)];
     let some = marks.into_iter().filter(|(_, times)| *times > 0);
     facts.extend(some.map(|(mark, times)| format!("{} {mark}", count(times))));
     paragraph::facts(out, "keys", &facts);
@@ -174,14 +174,12 @@ fn windows(out: &mut String, summary: &Summary) {
 /// Of requests over UDP without a reply, whether the request was lost or what the server said: it was the request if the server has
 /// not counted it. Only of what servers count once for each request, or each of its keys.
 fn losses(summary: &Summary) -> impl Iterator<Item = String> + '_ {
-    let things = [(ServerStat::CmdGet, "keys asked for"), (ServerStat::CmdSet, "stores")];
+    let things = [(ServerStat::CmdGet, "keys requested"), (ServerStat::CmdSet, "stores")];
     things.into_iter().filter_map(|(statistic, what)| {
         let found = summary.agreement.iter().find(|held| held.statistic == statistic)?;
         let is_told = found.most > found.least && found.difference() == 0;
         let (there, back) = (found.most.checked_sub(found.counted)?, found.counted.checked_sub(found.least)?);
-        is_told.then(|| {
-            format!("{what}: {} lost on the way there, {} on the way back", count(there), count(back))
-        })
+        is_told.then(|| format!("{what}: {} requests lost, {} replies lost", count(there), count(back)))
     })
 }
 
@@ -203,11 +201,11 @@ fn wire(out: &mut String, summary: &Summary) {
                 counted.map(|(name, number)| format!("{} {name}", count(*number))).collect();
             (!said.is_empty()).then(|| said.join(", "))
         };
-        facts.extend(listed(&counts.rows()).map(|rows| format!("datagrams of no use: {rows}")));
+        facts.extend(listed(&counts.rows()).map(|rows| format!("discarded datagrams: {rows}")));
         facts.extend(listed(&counts.packet_rows()));
         facts.extend(losses(summary));
     }
-    paragraph::facts(out, "wire", &facts);
+    paragraph::facts(out, "network", &facts);
 }
 
 fn phases(out: &mut String, summary: &Summary) {

@@ -98,10 +98,10 @@ fn a_command_that_fails_ends_the_campaign() {
     assert_eq!(measured.exit, 1);
     assert_eq!(runs(&measured).len(), 1, "what was measured is reported");
     assert_eq!(measured.json["interrupted"], true, "it is one of three runs");
-    for word in ["--between 'exit 7'", "exit status: 7", "1 run made", "the campaign was ended early"] {
+    for word in ["--between 'exit 7'", "exit status: 7", "1 run · ", "the campaign was ended early"] {
         assert!(measured.text.contains(word), "{word}: {}", measured.text);
     }
-    assert!(!measured.text.contains("coverage"), "one run has none: {}", measured.text);
+    assert!(!measured.text.contains("confidence"), "one run has none: {}", measured.text);
 }
 
 /// Did the hypervisor or the scheduler take the processors away, and the campaign say so? Then it is right to blame nobody

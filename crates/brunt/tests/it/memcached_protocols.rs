@@ -252,7 +252,7 @@ fn recached_values_are_counted() {
         let expected = serde_json::json!({ "won": 10, "stale": 30, "taken": 20 });
         assert_eq!(measured.at("recache"), &expected, "{mix}\n{}", measured.text);
         assert_eq!((measured.count("keys.hit"), measured.count("requests.mismatch")), (30, 0), "{mix}");
-        assert!(measured.text.contains("30 stale · 10 to be renewed by us"), "{mix}\n{}", measured.text);
+        assert!(measured.text.contains("30 stale · 10 recache won"), "{mix}\n{}", measured.text);
     }
 }
 
