@@ -15,16 +15,16 @@ pub struct Names {
 }
 
 impl Names {
-    /// Text of ours as the tool's user understands it. A name right behind a quotation mark is a value, and is left alone.
+    /// Text of ours as the tool's user understands it. What stands between quotation marks was given by the user, and stays.
     pub fn translate(&self, text: &str) -> String {
         let mut translated = String::with_capacity(text.len());
         let mut rest = text;
         while let Some(first) = rest.chars().next() {
-            let begins = !translated.ends_with(|before: char| is_of_name(before) || before == '\'');
-            let (taken, said) = match begins.then(|| self.name_at(rest)).flatten() {
-                Some((taken, said)) => (taken, said),
-                None => (first.len_utf8(), rest[..first.len_utf8()].to_owned()),
-            };
+            let begins = !translated.ends_with(is_of_name);
+            let (taken, said) = begins.then(|| self.name_at(rest)).flatten().unwrap_or_else(|| {
+                let taken = begins.then(|| quoted_len(rest)).flatten().unwrap_or(first.len_utf8());
+                (taken, rest[..taken].to_owned())
+            });
             translated.push_str(&said);
             rest = &rest[taken..];
         }
@@ -45,6 +45,13 @@ impl Names {
         let said = if is_own { format!("--{long}") } else { format!("brunt run --{long}") };
         Some((2 + long.len(), said))
     }
+}
+
+/// The length of the quotation that a text begins with, both marks included. An apostrophe before a letter does not end it.
+fn quoted_len(text: &str) -> Option<usize> {
+    let inner = text.strip_prefix('\'')?;
+    let mut marks = inner.match_indices('\'').map(|(at, _)| at);
+    marks.find(|at| !inner[at + 1..].starts_with(is_of_name)).map(|at| at + 2)
 }
 
 /// The phrase of ours that a text begins with: its length, and its translation. `*` in both stands for the same value, up
@@ -94,6 +101,12 @@ mod tests {
             // Of the tool alone, or unknown.
             ("--connections-total ends --time", "brunt run --connections-total ends --time"),
             // As it was given.
+            ("cannot read '/no/such/--connections it's'", "cannot read '/no/such/--connections it's'"),
+            (
+                "invalid value 'a --connections 5' for --connections",
+                "invalid value 'a --connections 5' for --clients",
+            ),
+            ("an unclosed ' --connections", "an unclosed ' --clients"),
             ("'--connections' is no option", "'--connections' is no option"),
             ("a--connections -- é --", "a--connections -- é --"),
         ];
