@@ -238,8 +238,8 @@ fn open_agents_warn() {
     assert_eq!(next(), "warning: --time: without effect on an agent; the master decides");
     let warning = next();
     assert!(
-        warning.starts_with("warning: whoever reaches ")
-            && warning.contains("can have this host load any server"),
+        warning.starts_with("warning: unauthenticated agent: any host that reaches ")
+            && warning.contains("can direct its load"),
         "{warning}"
     );
     child.kill().unwrap();
