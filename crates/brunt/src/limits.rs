@@ -166,10 +166,10 @@ pub(crate) fn check_limits(plan: &Plan, needs: &Needs, facts: &HostFacts) -> Res
         return Ok(Vec::new());
     }
     Ok(vec![format!(
-        "about {} local ports will be taken at once, each for {:.0} s after its connection, and there are {}: expect \
+        "about {} local ports will be taken at once, each for {} s after its connection, and there are {}: expect \
          faults of the kind no_port; {}",
         quantity::count(needs.ports_expected),
-        needs.rest_s,
+        (needs.rest_s * 10.0).round() / 10.0,
         quantity::count(had),
         MORE_PORTS
     )])
@@ -201,12 +201,12 @@ fn check_ports(plan: &Plan, needs: &Needs, facts: &HostFacts) -> Result<(), Plan
     let all = needs.connections as f64 / needs.connections_to_one as f64;
     let most = (had - needs.connections_to_one) as f64 / needs.rest_s * all;
     let limit = format!(
-        "{}/s: {} connections stay open, {} more rest for {:.0} s each (TIME_WAIT); {range} to each address and port of \
+        "{}/s: {} connections stay open, {} more rest for {} s each (TIME_WAIT); {range} to each address and port of \
          a server; {MORE_PORTS}",
         most as u64,
         quantity::count(needs.connections_to_one),
         quantity::count(needs.ports - needs.connections_to_one),
-        needs.rest_s,
+        (needs.rest_s * 10.0).round() / 10.0,
     );
     Err(PlanError::exceeds(&format!("--connect-rate {rates}"), limit))
 }

@@ -83,13 +83,9 @@ fn connections_beyond_the_open_file_limit_are_rejected() {
     // Limit → connections → what is said; a soft limit is raised.
     let table: [(&str, &str, Option<&[&str]>); 4] = [
         ("ulimit -n 300", "264", None),
-        (
-            "ulimit -n 300",
-            "265",
-            Some(&["--connections: '265'", "up to 264 here", "hard limit of open files is 300"]),
-        ),
+        ("ulimit -n 300", "265", Some(&["--connections 265 exceeds 264: open-file limit 300"])),
         ("ulimit -S -n 100", "264", None),
-        ("ulimit -n 20", "1", Some(&["--connections: '1'", "none here", "hard limit of open files is 20"])),
+        ("ulimit -n 20", "1", Some(&["--connections 1 exceeds 0: open-file limit 20"])),
     ];
     for (limit, connections, refusal) in table {
         let script = format!("{limit} && exec \"$0\" \"$@\"");

@@ -130,7 +130,7 @@ fn port_exhaustion_is_predicted_or_counted() {
         (&["-c", "60"], &["--connections 60 exceeds 50: 50 local ports (40000-40049)"]),
         (
             &["-c", "40", "--connect-rate", "200", "--calls-per-connection", "1"],
-            &["--connect-rate: '200/s'", "50 local ports (40000-40049)"],
+            &["--connect-rate 200/s exceeds 20/s: ", "rest for 0.5 s each", "50 local ports (40000-40049)"],
         ),
     ];
     for (flags, words) in refused {
