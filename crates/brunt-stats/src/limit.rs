@@ -31,7 +31,12 @@ impl Bottleneck {
     /// Whom a check means: the bottleneck of what explains it, else that of its own kind.
     fn of(verdict: &Verdict, id: &str) -> Self {
         match verdict.cause_of(id).map(|cause| cause.kind) {
-            Some(CauseKind::Outage | CauseKind::ShortOutage | CauseKind::SaturatedServer) => Self::Server,
+            Some(
+                CauseKind::Outage
+                | CauseKind::ShortOutage
+                | CauseKind::ErrorReplies
+                | CauseKind::SaturatedServer,
+            ) => Self::Server,
             Some(
                 CauseKind::TooManyThreads
                 | CauseKind::BusyClient

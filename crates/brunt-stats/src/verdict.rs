@@ -81,10 +81,11 @@ const EXPLAINING: [&str; 4] = ["CPU", "STEAL", "COLO", "HEADROOM"];
 
 /// What may explain the findings of checks, in the order in which they are asked: what disturbs a run from outside comes before what
 /// the client is like by itself.
-const CANDIDATES: [cause::Candidate; 11] = [
+const CANDIDATES: [cause::Candidate; 12] = [
     fault::lost_agent,
     fault::cause,
     outage::cause,
+    accounting::error_replies,
     load::cause,
     lateness::too_many_threads,
     lateness::busy_client,
@@ -101,7 +102,7 @@ const CANDIDATES: [cause::Candidate; 11] = [
 pub struct Judgement {
     /// As for a publication: every check may convict, and less of a percentile may be the client's.
     pub is_strict: bool,
-    /// What these checks find is accepted: one of [`CHECKS`] each.
+    /// What these checks find is accepted: one of [`crate::check::CHECKS`] each.
     pub allowed: Vec<String>,
 }
 

@@ -2,6 +2,7 @@
 //!
 //! Exact integers: nothing here is an estimate.
 
+use super::cause::{Cause, CauseKind, OpenChecks};
 use super::{Evidence, outage};
 use crate::check::{Check, CheckStatus, Limits};
 use crate::connection::ConnectionCounts;
@@ -9,6 +10,7 @@ use crate::number_text::{percent, share};
 use crate::request_counts::CountEntry;
 use crate::verification::ValueFault;
 use brunt_plan::outcome::OutcomeClass;
+use brunt_plan::quoted_bytes::QuotedBytes;
 
 /// Share of sent requests that may fail.
 const ERRORS: Limits = Limits { caution: 0.0, not_trusted: 0.01 };
@@ -39,10 +41,45 @@ pub(super) fn errors(evidence: &Evidence<'_>) -> Check {
     let is_misplaced = run.cluster.is_none() && run.counts.error_replies.of("MOVED") > errors / 2;
     let fix = if is_misplaced {
         "the servers are nodes of a cluster: use --cluster"
+    } else if is_answered(evidence) {
+        "see what the error says of the command, its keys or the server's memory (latencies leave failed requests out)"
     } else {
         "the latencies leave failed requests out: read \"including failures\", and what is told of errors, outages and connections"
     };
     Check::judged("ERR", ERRORS.judge(value), message, fix, value, ERRORS.caution)
+}
+
+/// Bytes of the first error that a cause quotes.
+const QUOTED_MAX: usize = 40;
+
+/// Most failures were replies with an error, and these are too many to overlook.
+fn is_answered(evidence: &Evidence<'_>) -> bool {
+    let Evidence { errors, timeouts, lost, abandoned, sent, .. } = *evidence;
+    errors > timeouts + lost + abandoned && share(errors, sent + abandoned) > ERRORS.not_trusted
+}
+
+/// The cause of failures that the server answered. The first error is quoted, for it usually says what is wrong with the request.
+pub(super) fn error_replies(evidence: &Evidence<'_>, open: &OpenChecks<'_>) -> Option<Cause> {
+    let Evidence { errors, abandoned, sent, .. } = *evidence;
+    let requests = sent + abandoned;
+    let check = open.get("ERR").filter(|_| is_answered(evidence))?;
+    let first = evidence.run.counts.first_error.as_ref().map(|first| {
+        let bytes = first.bytes();
+        let rest = if bytes.len() > QUOTED_MAX { "..." } else { "" };
+        format!(": {}{rest}", QuotedBytes(&bytes[..bytes.len().min(QUOTED_MAX)]))
+    });
+    Some(Cause {
+        kind: CauseKind::ErrorReplies,
+        sentence: format!(
+            "error replies to {} of {requests} requests{}",
+            percent(share(errors, requests)),
+            first.unwrap_or_default()
+        ),
+        fix: check.fix.clone(),
+        checks: vec![check.id],
+        follows: open.those(&[("SAMPLES", true), ("SHORT", true)]),
+        sets_load: false,
+    })
 }
 
 /// Do the books balance?

@@ -19,6 +19,8 @@ pub enum CauseKind {
     ShortOutage,
     /// Bytes came that are no reply.
     Malformed,
+    /// Requests were answered with errors.
+    ErrorReplies,
     /// The server did not keep up.
     SaturatedServer,
     /// More workers than processors.
@@ -43,11 +45,12 @@ pub enum CauseKind {
 
 impl CauseKind {
     /// Every kind, in this order.
-    pub const ALL: [Self; 14] = [
+    pub const ALL: [Self; 15] = [
         Self::LostAgent,
         Self::Outage,
         Self::ShortOutage,
         Self::Malformed,
+        Self::ErrorReplies,
         Self::SaturatedServer,
         Self::TooManyThreads,
         Self::BusyClient,
@@ -78,6 +81,10 @@ impl CauseKind {
             Self::Malformed => [
                 "Bytes came that are no reply of the protocol: something else answers, or another protocol is spoken.",
                 "the right --protocol, port and --transport",
+            ],
+            Self::ErrorReplies => [
+                "Most of the requests that failed were answered with an error. The first one is quoted: an unknown command, a wrong type, a key of another cluster node, no memory.",
+                "the command, the option that the error speaks of, or the server's memory",
             ],
             Self::SaturatedServer => [
                 "The server answered fewer requests than were offered, while the client had time left. The backlog grows as long as the run lasts.",
@@ -129,6 +136,7 @@ impl CauseKind {
             Self::Outage => "outage",
             Self::ShortOutage => "short_outage",
             Self::Malformed => "malformed",
+            Self::ErrorReplies => "error_replies",
             Self::SaturatedServer => "saturated_server",
             Self::TooManyThreads => "too_many_threads",
             Self::BusyClient => "busy_client",

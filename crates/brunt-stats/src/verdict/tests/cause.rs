@@ -4,6 +4,7 @@
 use super::trust::ordinary;
 use super::*;
 use crate::check::CHECKS;
+use crate::fault::FirstError;
 use crate::outage_span::{OutageKind, OutageKinds};
 use crate::server_stats::{CounterReset, Growth, ServerSpan, ServerStat};
 use crate::steady::{Series, Steadiness};
@@ -209,6 +210,22 @@ fn an_outage_explains_what_falls_in_its_time() {
             },
             "malformed bytes for 2.00 % of 100000 requests sent · NOT TRUSTED: FAULT",
             &["malformed: FAULT > ERR"],
+        ),
+        // A command that the server does not know: nothing completes, because all is answered with an error.
+        (
+            |evidence| {
+                (evidence.sent, evidence.completed, evidence.errors) = (100_000, 0, 100_000);
+                evidence.run.to_mut().counts.first_error =
+                    Some(FirstError::new(b"ERR unknown command 'HGETT'"));
+            },
+            "error replies to 100 % of 100000 requests: ERR unknown command 'HGETT' · NOT TRUSTED: SAMPLES",
+            &["error_replies: ERR > SAMPLES"],
+        ),
+        // More requests were lost than answered with errors.
+        (
+            |evidence| (evidence.lost, evidence.errors) = (3_000, 2_000),
+            "TRUSTED up to p99.9 · CAUTION: ERR",
+            &["finding: ERR > "],
         ),
     ]);
 }
