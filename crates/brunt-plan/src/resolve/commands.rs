@@ -115,13 +115,53 @@ pub(super) fn with_names(specs: &[CommandSpec], preload: bool, classes: &[Class]
     named(specs, &taken)
 }
 
-/// Does anything that the classes send have a key of the data set?
+/// Commands of Redis that need the string which preload stores under a key. Other commands write the key themselves, or fail
+/// with WRONGTYPE where they find a string.
+const COMMANDS_ON_STRINGS: [&str; 27] = [
+    "BITCOUNT",
+    "BITPOS",
+    "COPY",
+    "DEL",
+    "DUMP",
+    "EXISTS",
+    "EXPIRE",
+    "EXPIRETIME",
+    "GET",
+    "GETBIT",
+    "GETDEL",
+    "GETEX",
+    "GETRANGE",
+    "GETSET",
+    "LCS",
+    "MGET",
+    "OBJECT",
+    "PERSIST",
+    "PEXPIRE",
+    "PTTL",
+    "RENAME",
+    "STRLEN",
+    "SUBSTR",
+    "TOUCH",
+    "TTL",
+    "TYPE",
+    "UNLINK",
+];
+
+/// Does anything that the classes send need the data set? Every operation of --mix does; a command does whose argument is a key of
+/// the data set, whole, and which reads or changes a string.
 pub(super) fn read_data_set(commands: &[CommandSpec], classes: &[Class]) -> bool {
-    let has_key = |(command, weight): (&CommandSpec, &u32)| *weight > 0 && command.template.contains("{key}");
+    let needs =
+        |(command, weight): (&CommandSpec, &u32)| *weight > 0 && needs_stored_string(&command.template);
     classes.iter().any(|class| {
         let has_others = class.kinds().into_iter().any(|kind| kind != OpKind::Raw);
-        has_others || commands.iter().zip(&class.mix.commands).any(has_key)
+        has_others || commands.iter().zip(&class.mix.commands).any(needs)
     })
+}
+
+fn needs_stored_string(template: &str) -> bool {
+    let mut words = template.split_whitespace().map(|word| word.trim_matches(['"', '\'']));
+    let name = words.next().unwrap_or_default().to_ascii_uppercase();
+    COMMANDS_ON_STRINGS.contains(&name.as_str()) && words.any(|word| word == "{key}")
 }
 
 #[cfg(test)]
@@ -149,7 +189,7 @@ mod tests {
 
     #[test]
     fn command_weights_count_in_the_class() {
-        check("command = ['A {key}', 'put@3=B {key}', '@2=A x']", Ok((&["A=1,put=3,A#2=2"], true)));
+        check("command = ['A {key}', 'put@3=B {key}', '@2=A x']", Ok((&["A=1,put=3,A#2=2"], false)));
         check("command = ['A@2=A {key}', 'B x']\nmix = 'get=4'", Ok((&["get=4,A=2,B=1"], true)));
         check("command = ['A {key}', 'B x']\nmix = 'get=4,raw=2+1'", Ok((&["get=4,A=2,B=1"], true)));
         check(
@@ -182,5 +222,9 @@ mod tests {
         check("command = ['PING', 'SET x {value}']\npreload = true", Ok((&["PING=1,SET=1"], true)));
         check("command = ['PING', 'GET {key}']\nmix = 'raw=1+1'", Ok((&["PING=1,GET=1"], true)));
         check("command = ['@1=PING']\nmix = 'delete=1'", Ok((&["delete=1,PING=1"], true)));
+        // A string under the key would be in the way, or nothing asks for it.
+        check("command = ['HSET {key} f {value}']", Ok((&["HSET=1"], false)));
+        check("command = ['SET {key} {value}', 'GET h:{key}']", Ok((&["SET=1,GET=1"], false)));
+        check("command = ['HSET {key} f {value}', 'strlen \"{key}\"']", Ok((&["HSET=1,strlen=1"], true)));
     }
 }
