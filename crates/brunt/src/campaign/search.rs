@@ -96,11 +96,7 @@ pub(super) fn planned(
     for objective in slo {
         // One on requests that the plan never makes would never be decided.
         let given = |reason| Failure::usage(format!("invalid value '{objective}' for --slo: {reason}"));
-        objective
-            .subject
-            .check_default_percentiles()
-            .and_then(|()| first.check_subject(&objective.subject))
-            .map_err(given)?;
+        first.check_subject(&objective.subject).map_err(given)?;
     }
     Ok(Planned { asked, ceilings, max_time, first })
 }

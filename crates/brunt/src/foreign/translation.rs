@@ -472,7 +472,11 @@ fn arrival(value: &str, line: &Line) -> Answer {
 /// `N:X`, the percentile and its bound in microseconds.
 fn search(value: &str, _: &Line) -> Answer {
     let Some((percentile, micros)) = range(value) else { return nothing("brunt search --slo 'p99 < 1ms'") };
-    Answer { note: "of brunt search".to_owned(), ..piece(format!("--slo 'p{percentile} < {micros}us'")) }
+    // Other percentiles than these are reported where they are asked for.
+    let is_reported = [50, 90, 95, 99].contains(&percentile);
+    let percentiles = if is_reported { String::new() } else { format!(" --percentiles {percentile}") };
+    let ours = format!("--slo 'p{percentile} < {micros}us'{percentiles}");
+    Answer { note: "of brunt search".to_owned(), ..piece(ours) }
 }
 
 /// `MIN:MAX:STEP`.
