@@ -1,5 +1,5 @@
 //! rpc-perf of 2017: [`command_line`] and [`config`] → [`invocation`], which has the plan, with what [`request`] makes of workloads; the
-//! [`course`] of a run, by windows and second by second, becomes lines of its [`log`] and two files, [`trace`] as text and
+//! [`history`] of a run, by windows and second by second, becomes lines of its [`log`] and two files, [`trace`] as text and
 //! [`waterfall`] as a picture, both from [`slices`] in the layout of [`buckets`]; and [`statistics`], which are looked at meanwhile.
 //!
 //! Not what carries out a front end: that is the binary.

@@ -1,6 +1,6 @@
 //! The slot map of a cluster, polled from its nodes: before a run, during it and after it.
 //!
-//! Uses connections and a thread of its own; workers find the result in the [`SharedSlotMap`]. Invariants: a query
+//! Uses connections and a thread of its own; workers find the result in the `SharedSlotMap`. Invariants: a query
 //! of a node ends within a second; during a run nodes are queried only after a redirect, and at most once a second.
 
 use crate::clock::Clock;

@@ -44,7 +44,7 @@ const fn explanation(
     Explanation { id, measures, caution, not_trusted, means, helps }
 }
 
-/// Every check, in the order of [`super::CHECKS`].
+/// Every check, in the order of [`crate::check::CHECKS`].
 #[rustfmt::skip]
 pub static EXPLANATIONS: &[Explanation] = &[
     explanation(
