@@ -30,7 +30,7 @@ use std::net::SocketAddr;
 use std::num::NonZeroU64;
 use std::path::PathBuf;
 
-/// Loads cache servers and measures them: either vouches for a number or says why not.
+/// Load generator for memcached and Redis that states how far its numbers can be trusted
 #[derive(Debug, Parser)]
 #[command(name = "brunt", version, max_term_width = 110)]
 pub(crate) struct Arguments {
@@ -47,7 +47,7 @@ Examples:
   brunt doctor -s cache:11211 -c 10000               is this host fit for ten thousand connections
   brunt calibrate                                    what this tool itself adds to latencies on this host";
 
-/// Every example in the last column is understood by the options that its heading names; a test sees to that.
+/// A test passes every example in the last column to the options that its heading names.
 /// `after_help` and not `after_long_help`: a long help would put every flag and its meaning on lines of their own.
 const DISTRIBUTIONS: &str = "\
 Distributions of sizes (--key-size, --value-size: bytes) and of gaps (--arrival: stretched to the rate):
@@ -95,7 +95,7 @@ Examples:
   brunt calibrate -T 4 --cpus 0-3 -c 64           four threads, each pinned
   brunt calibrate --wait sleep --json floor.json  never spins; JSON for scripts";
 
-/// Every line is understood; a test sees to that.
+/// A test parses every line.
 const SCAN_EXAMPLES: &str = "\
 Examples:
   brunt scan                                                    the reference server, up to where something is the limit
@@ -106,7 +106,7 @@ Examples:
 
 Distributions of sizes, arrivals and popularity: brunt help run";
 
-/// Every line is understood; a test sees to that.
+/// A test parses every line.
 const SEARCH_EXAMPLES: &str = "\
 Examples:
   brunt search --slo 'p99 < 1ms'                                      the reference server
@@ -120,31 +120,30 @@ pub(crate) enum Command {
     /// Preload, warm up, measure, and print the result with its verdict
     #[command(allow_negative_numbers = true, after_help = DISTRIBUTIONS)]
     Run(Box<Repeated>),
-    /// Measure at several loads, or sizes, one after the other: the latency-throughput curve with its knee
+    /// Measure at several loads or sizes in turn: the latency-throughput curve with its knee
     #[command(allow_negative_numbers = true, after_help = SCAN_EXAMPLES)]
     Scan(Box<Scan>),
     /// Find the highest rate at which every objective is met
     #[command(allow_negative_numbers = true, after_help = SEARCH_EXAMPLES)]
     Search(Box<Search>),
-    /// Store the data set, see every key confirmed, and stop
+    /// Store the data set and confirm every key
     #[command(allow_negative_numbers = true, after_help = DISTRIBUTIONS)]
     Load(Box<Load>),
     /// Compare A with B: results of runs, or two servers live with their runs interleaved
     #[command(allow_negative_numbers = true, after_help = COMPARE_EXAMPLES)]
     Compare(Box<Compare>),
-    /// Report a result in JSON again: the same text, tables and exit code as when it was measured
+    /// Print a result in JSON again: the same text, files and exit code as the run
     #[command(after_help = REPORT_EXAMPLES)]
     Report(Box<Report>),
-    /// Check this host for a plan: limits, ports, processors, clock; exits with 1 where a run would fail. Takes every option
-    /// of run, so that a command line is checked by changing one word
+    /// Check this host for a plan: limits, ports, CPUs, clock; exits 1 if a run would fail. Takes every option of run
     #[command(allow_negative_numbers = true, after_help = DISTRIBUTIONS)]
     Doctor(Box<Repeated>),
-    /// Measure what this tool itself adds to latencies on this host, and up to which rate that stays small
+    /// Measure brunt's own latency and the rate up to which it stays small
     #[command(after_help = CALIBRATE_HELP)]
     Calibrate(Box<Calibrate>),
-    /// Wait for controllers (brunt run --agent) and carry out their plans' load from this host
+    /// Generate load for a controller (brunt run --agent)
     Agent(Agent),
-    /// Run the reference server: a small memcached server whose timing is known by construction
+    /// Run the reference server: memcached and Redis, scripted timing and faults
     Serve(Box<Serve>),
 }
 
@@ -187,8 +186,8 @@ pub(crate) struct Scan {
     pub run: Run,
     #[command(flatten)]
     pub repeat: RepeatFlags,
-    /// What to go over: rate, connections, depth or value-size, as a list (rate=10k,20k,40k), a range with its step
-    /// (rate=10k..100k:10k), or rate=auto, from a low load up to where the server or the client can do no more
+    /// Vary rate, connections, depth or value-size, as a list (rate=10k,20k,40k), a range with its step (rate=10k..100k:10k), or
+    /// rate=auto, from a low load up to the limit of the server or the client
     #[arg(long, value_name = "OPTION=POINTS", default_value = "rate=auto", help_heading = "Campaign")]
     pub over: Sweep,
 }
@@ -198,31 +197,28 @@ pub(crate) struct Scan {
 pub(crate) struct Search {
     #[command(flatten)]
     pub run: Run,
-    /// What must hold (repeatable): an upper bound on a percentile of the response time, such as 'p99 < 1ms' or
-    /// 'get.p99.9 < 5ms'
+    /// Objective (repeatable): upper bound on a percentile of the response time, e.g. 'p99 < 1ms', 'get.p99.9 < 5ms'
     #[arg(long, value_name = "OBJECTIVE", required = true, help_heading = "Campaign")]
     pub slo: Vec<Objective>,
-    /// The lowest rate, tried first [default: a sixteenth of what a closed loop comes to]
+    /// Lowest rate, tried first [default: 1/16 of the closed-loop maximum]
     #[arg(long, value_name = "RATE", help_heading = "Campaign")]
     pub from: Option<Rate>,
-    /// The highest rate to try [default: no bound]
+    /// Highest rate to try [default: no limit]
     #[arg(long, value_name = "RATE", help_heading = "Campaign")]
     pub to: Option<Rate>,
-    /// How close the rate that passes and the one that fails must come, as a part of the latter; at least 0.1%
+    /// Final bracket width as a fraction of its upper end, at least 0.1%
     #[arg(long, value_name = "SHARE", default_value = "2%", value_parser = resolution, help_heading = "Campaign")]
     pub resolution: Fraction,
 }
 
-/// The same again.
+/// Flags for repeated runs.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Campaign")]
 pub(crate) struct RepeatFlags {
-    /// Measure so many times, such as 6, each with a seed and connections of its own; the range of six holds the median
-    /// with 97 %
+    /// Number of runs, e.g. 6, each with its own seed and connections; 6 bracket the median with 97 %
     #[arg(long, value_name = "K", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=100))]
     pub repeat: u32,
-    /// Run this by the shell before every repetition but the first, such as 'systemctl restart memcached'; the data set is
-    /// then stored again
+    /// Shell command before every run but the first, e.g. 'systemctl restart memcached'; the data set is stored again
     #[arg(long, value_name = "COMMAND")]
     pub between: Option<String>,
 }
@@ -244,21 +240,20 @@ pub(crate) struct Run {
     pub progress: ProgressFlags,
 }
 
-/// Whom controllers and agents trust.
+/// Authentication of controllers and agents.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Agents")]
 pub(crate) struct TrustFlags {
-    /// Controller and agents prove to each other that they know the first line of this file, such as /etc/brunt/token
+    /// Secret shared by controller and agents: first line of FILE, e.g. /etc/brunt/token
     #[arg(long, value_name = "FILE")]
     pub token_file: Option<PathBuf>,
-    /// Speak TLS between controller and agents, and trust certificates that these issued (PEM), such as
-    /// fleet-ca.pem; for an agent, those of controllers
+    /// Use TLS between controller and agents; trust peers signed by this CA (PEM), e.g. fleet-ca.pem
     #[arg(long, value_name = "FILE")]
     pub agent_ca: Option<PathBuf>,
-    /// Show this certificate to the other side (PEM, with what issued it), such as controller.pem; an agent with one speaks TLS
+    /// Certificate chain shown to the peer (PEM), e.g. controller.pem; an agent with one uses TLS
     #[arg(long, value_name = "FILE")]
     pub agent_cert: Option<PathBuf>,
-    /// The key of that certificate (PEM), such as controller.key
+    /// Private key of --agent-cert (PEM), e.g. controller.key
     #[arg(long, value_name = "FILE")]
     pub agent_key: Option<PathBuf>,
 }
@@ -278,21 +273,21 @@ impl TrustFlags {
 /// Options of `brunt agent`.
 #[derive(Debug, Args)]
 pub(crate) struct Agent {
-    /// Listen here
+    /// Address and port to listen on
     #[arg(long, value_name = "ADDRESS:PORT", default_value = "0.0.0.0:5556", value_parser = socket_address)]
     pub listen: SocketAddr,
-    /// Workers, where the controller does not say otherwise [default: the allowed processors less one, at least 1]
+    /// Worker threads, unless the controller gives a number [default: allowed CPUs minus 1, at least 1]
     #[arg(long, short = 'T', value_name = "N", value_parser = value_parser!(u32).range(1..=1024))]
     pub threads: Option<u32>,
-    /// Pin workers to these processors, in turn, such as 1-3
+    /// Pin workers to these CPUs, in turn, e.g. 1-3
     #[arg(long, value_name = "LIST")]
     pub cpus: Option<CpuList>,
-    /// Write what this host's share of each run came to as JSON, such as host-a.json; brunt report --merge adds several
+    /// Write this host's part of each run as JSON, e.g. host-a.json; brunt report --merge adds several
     #[arg(long, value_name = "PATH")]
     pub json: Option<PathBuf>,
     #[command(flatten)]
     pub trust: TrustFlags,
-    /// Say nothing but errors
+    /// Print errors only
     #[arg(long, short)]
     pub quiet: bool,
 }
@@ -309,7 +304,7 @@ Examples:
 // Both servers stand behind --live.
 #[command(mut_arg("server", |argument| argument.hide(true)))]
 pub(crate) struct Compare {
-    /// Two results in JSON, of A and of B; with --live a plan file
+    /// Results in JSON of A and of B; with --live a plan file
     #[arg(value_name = "FILE")]
     pub files: Vec<PathBuf>,
 
@@ -323,20 +318,20 @@ pub(crate) struct Compare {
     pub progress: ProgressFlags,
 }
 
-/// Who is compared with whom.
+/// The two sides of a comparison.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Sides")]
 pub(crate) struct SideFlags {
-    /// Results of A, such as a1.json a2.json
+    /// Results of A, e.g. a1.json a2.json
     #[arg(long, value_name = "FILE", num_args = 1.., requires = "b", conflicts_with_all = ["files", "live"])]
     pub a: Vec<PathBuf>,
     /// Results of B
     #[arg(long, value_name = "FILE", num_args = 1.., requires = "a")]
     pub b: Vec<PathBuf>,
-    /// Measure two servers now, in turns, such as old:11211 new:11211; the options below are those of run
+    /// Measure two servers now, in turns, e.g. old:11211 new:11211; the options below are those of run
     #[arg(long, num_args = 2, value_names = ["A", "B"])]
     pub live: Vec<NamedServer>,
-    /// Runs of each side, with --live; at least 4 show anything [default: 6]
+    /// Runs of each side, with --live; fewer than 4 decide nothing [default: 6]
     #[arg(long, value_name = "N", requires = "live", value_parser = value_parser!(u32).range(1..=RUNS_MAX as i64))]
     pub repeat: Option<u32>,
     /// Compare results even where the plans differ in more than servers and seeds
@@ -344,18 +339,18 @@ pub(crate) struct SideFlags {
     pub allow_different_plans: bool,
 }
 
-/// Where a comparison goes.
+/// Output of a comparison.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Output")]
 pub(crate) struct CompareOutputFlags {
-    /// Write the comparison as JSON, such as compare.json; - is standard output, and the text then goes to standard error
+    /// Write the comparison as JSON, e.g. compare.json; - is standard output, the text then goes to standard error
     #[arg(long, value_name = "PATH")]
     pub json: Option<PathBuf>,
-    /// Exit with 4 if B is beyond a change from A, which has a sign ('p99 <= +5%', 'rate >= -3%'), or beyond a bound ('p99 <
-    /// 1ms'); repeatable
+    /// Exit 4 if violated (repeatable): signed bounds the change from A ('p99 <= +5%', 'rate >= -3%'), unsigned bounds B
+    /// ('p99 < 1ms')
     #[arg(long, value_name = "REQUIREMENT")]
     pub assert: Vec<Requirement>,
-    /// Write assertions and the verdicts of the runs as JUnit XML, such as junit.xml
+    /// Write assertions and the verdicts of the runs as JUnit XML, e.g. junit.xml
     #[arg(long, value_name = "PATH")]
     pub junit: Option<PathBuf>,
     #[command(flatten)]
@@ -372,43 +367,42 @@ Examples:
 /// Options of `brunt report`.
 #[derive(Debug, Args)]
 pub(crate) struct Report {
-    /// What --json wrote; - is standard input
+    /// Result that --json wrote; - is standard input
     #[arg(value_name = "RESULT.json", required = true)]
     pub files: Vec<PathBuf>,
-    /// Add the results of parts of one run, such as those that its agents wrote
+    /// Add up results of parts of one run, e.g. those that its agents wrote
     #[arg(long)]
     pub merge: bool,
 
     #[command(flatten)]
     pub output: ReportOutputFlags,
-    /// Print no report, only errors
+    /// Print errors only
     #[arg(long, short)]
     pub quiet: bool,
     #[command(flatten)]
     pub layout: LayoutFlags,
 }
 
-/// Where a report goes.
+/// Output of a report.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Output")]
 pub(crate) struct ReportOutputFlags {
-    /// Write the result as JSON, such as again.json; - is standard output (of any of these files), and the text then goes to standard error
+    /// Write the result as JSON, e.g. again.json; - is standard output (of any of these files), the text then goes to standard error
     #[arg(long, value_name = "PATH")]
     pub json: Option<PathBuf>,
-    /// Write a line per second as CSV, such as seconds.csv
+    /// Write one row per second as CSV, e.g. seconds.csv
     #[arg(long, value_name = "PATH")]
     pub csv: Option<PathBuf>,
-    /// Write the percentiles of the response time of all requests in us as HdrHistogram prints them, such as run.hgrm; alone, to standard output
+    /// Write the percentile spectrum of all response times in us, as HdrHistogram prints it, e.g. to run.hgrm; without PATH to standard output
     #[arg(long, value_name = "PATH", num_args = 0..=1, default_missing_value = "-")]
     pub spectrum: Option<PathBuf>,
-    /// Exit with 4 if this fails, with 3 if it cannot be told (repeatable), such as 'get.p99 < 1ms'
-    /// [default: what was asserted when it was measured]
+    /// Exit 4 if violated, 3 if inconclusive (repeatable), e.g. 'get.p99 < 1ms' [default: the assertions of the run]
     #[arg(long, value_name = "OBJECTIVE")]
     pub assert: Vec<Objective>,
-    /// Write assertions and the checks of the verdict as JUnit XML, such as junit.xml
+    /// Write assertions and the checks of the verdict as JUnit XML, e.g. junit.xml
     #[arg(long, value_name = "PATH")]
     pub junit: Option<PathBuf>,
-    /// Exit with 0 even when the verdict is NOT TRUSTED
+    /// Exit 0 even if the verdict is NOT TRUSTED
     #[arg(long)]
     pub allow_untrusted: bool,
 }
@@ -427,30 +421,30 @@ pub(crate) struct Load {
     pub progress: ProgressFlags,
 }
 
-/// Where results go.
+/// Output of results.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Output")]
 pub(crate) struct OutputFlags {
-    /// Write the result as JSON, such as result.json, which is replaced when the result is whole; - is standard output (of any of these
-    /// files), and the text then goes to standard error
+    /// Write the result as JSON, e.g. result.json, replaced only by a complete result; - is standard output (of any of these files),
+    /// the text then goes to standard error
     #[arg(long, value_name = "PATH")]
     pub json: Option<PathBuf>,
-    /// Write a line per second, or per --interval, as CSV, such as seconds.csv
+    /// Write one row per second, or per --interval, as CSV, e.g. seconds.csv
     #[arg(long, value_name = "PATH")]
     pub csv: Option<PathBuf>,
-    /// Write the percentiles of the response time of all requests in us as HdrHistogram prints them, such as run.hgrm; alone, to standard output
+    /// Write the percentile spectrum of all response times in us, as HdrHistogram prints it, e.g. to run.hgrm; without PATH to standard output
     #[arg(long, value_name = "PATH", num_args = 0..=1, default_missing_value = "-")]
     pub spectrum: Option<PathBuf>,
-    /// Write raw samples with their six times as CSV, such as samples.csv
+    /// Write raw samples with their six times as CSV, e.g. samples.csv
     #[arg(long, value_name = "PATH")]
     pub samples: Option<PathBuf>,
-    /// Exit with 4 if this fails, with 3 if it cannot be told (repeatable), such as 'get.p99 < 1ms', 'rate > 50k', 'hit >= 95%', 'errors < 0.1%'
+    /// Exit 4 if violated, 3 if inconclusive (repeatable), e.g. 'get.p99 < 1ms', 'rate > 50k', 'hit >= 95%', 'errors < 0.1%'
     #[arg(long, value_name = "OBJECTIVE")]
     pub assert: Vec<Objective>,
-    /// Write assertions and the checks of the verdict as JUnit XML, such as junit.xml
+    /// Write assertions and the checks of the verdict as JUnit XML, e.g. junit.xml
     #[arg(long, value_name = "PATH")]
     pub junit: Option<PathBuf>,
-    /// Print the resolved plan as TOML and do nothing
+    /// Print the resolved plan as TOML and exit
     #[arg(long)]
     pub print_plan: bool,
     #[command(flatten)]
@@ -460,13 +454,13 @@ pub(crate) struct OutputFlags {
 /// How strictly runs are judged.
 #[derive(Clone, Debug, Default, Args)]
 pub(crate) struct JudgingFlags {
-    /// Judge as for a publication: every check may convict a run, and at most a twentieth of a percentile may be the client's
+    /// Judge as for a publication: any check can make the run NOT TRUSTED, and the client error may be 5 % of a percentile at most
     #[arg(long)]
     pub strict: bool,
-    /// Accept what these checks find, such as LAG,WARM
+    /// Ignore the findings of these checks, e.g. LAG,WARM
     #[arg(long, value_name = "CHECKS", value_delimiter = ',', value_parser = parse_check)]
     pub allow: Vec<String>,
-    /// Exit with 0 even when the verdict is NOT TRUSTED
+    /// Exit 0 even if the verdict is NOT TRUSTED
     #[arg(long)]
     pub allow_untrusted: bool,
 }
@@ -486,22 +480,21 @@ fn parse_check(text: &str) -> Result<String, String> {
     }
 }
 
-/// What is said while a command runs, and whether anything is.
+/// Output while a command runs.
 #[derive(Clone, Copy, Debug, Args)]
 #[command(next_help_heading = "Progress")]
 pub(crate) struct ProgressFlags {
-    /// A plain line on standard error every so often, terminal or not, such as 1s; at least 100ms
-    /// [default: on a terminal one line that is redrawn]
+    /// Progress line on standard error every DURATION, at least 100ms, e.g. 1s [default: one redrawn line on a terminal]
     #[arg(long, value_name = "DURATION", conflicts_with = "no_progress", value_parser = progress_interval)]
     pub progress: Option<DurationNs>,
     /// Show no progress
     #[arg(long)]
     pub no_progress: bool,
-    /// Show the run by HTTP while it goes on, /metrics and /summary.json, at this port of this host alone, such as 9090 (0: any that is
-    /// free), or at an address, such as 0.0.0.0:9090
+    /// Serve /metrics and /summary.json of the run by HTTP, on a port of the loopback interface, e.g. 9090 (0: any free one), or an address,
+    /// e.g. 0.0.0.0:9090
     #[arg(long, value_name = "ADDR")]
     pub http: Option<HttpAddress>,
-    /// Print no report, no notes and no progress but what --progress asks for, only errors
+    /// Print errors only (and --progress lines)
     #[arg(long, short)]
     pub quiet: bool,
     #[command(flatten)]
@@ -522,13 +515,13 @@ impl ProgressFlags {
 pub(crate) struct Calibrate {
     #[command(flatten)]
     pub planned: PlanFlags<OfCalibration>,
-    /// Length of each of about twenty steps, from 250ms to 60s [default: 1s]
+    /// Length of each of about 20 steps, from 250ms to 60s [default: 1s]
     #[arg(long, short, value_name = "DURATION", value_parser = step)]
     pub time: Option<DurationNs>,
-    /// Write the result as JSON, such as floor.json; - is standard output, and the text then goes to standard error
+    /// Write the result as JSON, e.g. floor.json; - is standard output, the text then goes to standard error
     #[arg(long, value_name = "PATH")]
     pub json: Option<PathBuf>,
-    /// Print nothing but errors
+    /// Print errors only
     #[arg(long, short)]
     pub quiet: bool,
 }
@@ -546,49 +539,47 @@ fn step(text: &str) -> Result<DurationNs, String> {
 /// Options of `brunt serve`.
 #[derive(Debug, Args)]
 pub(crate) struct Serve {
-    /// Port on the loopback interface; 0 takes a free one and says which
+    /// Port on the loopback interface; 0 takes a free one and prints it
     #[arg(long, short, default_value_t = 11211)]
     pub port: u16,
-    /// Listen here instead: ADDRESS:PORT, such as 0.0.0.0:11211 or [::1]:0, or unix:PATH, a socket file that is removed at the
-    /// end
+    /// Listen here instead: ADDRESS:PORT, e.g. 0.0.0.0:11211 or [::1]:0, or unix:PATH (removed on exit)
     #[arg(long, value_name = "PLACE", conflicts_with = "port")]
     pub listen: Option<Listen>,
-    /// What every connection speaks: resp-inline, echo, ping or thrift [default: memcached's protocols and Redis's, told by the
-    /// first byte of each connection]
+    /// Protocol of every connection: resp-inline, echo, ping or thrift [default: memcached's or Redis's, by the first byte of each
+    /// connection]
     #[arg(long, value_name = "PROTOCOL", conflicts_with = "udp")]
     pub protocol: Option<WireProtocol>,
-    /// Take memcached's datagrams at the same address and port, too
+    /// Accept memcached's datagrams on the same address and port
     #[arg(long)]
     pub udp: bool,
-    /// Let in only who says this user and --password, in every dialect
+    /// Required user name
     #[arg(long, default_value = "default", requires = "password", value_name = "NAME")]
     pub user: String,
-    /// The password; others see the command line, so none that matters [default: everybody is let in]
+    /// Required password, visible in ps [default: no login]
     #[arg(long, value_name = "TEXT")]
     pub password: Option<String>,
-    /// Bound on the memory of the store, such as 64MiB; the oldest items give way
+    /// Memory limit of the store, e.g. 64MiB; the oldest items are evicted
     #[arg(long, default_value = "1GiB", value_name = "SIZE")]
     pub memory: ByteSize,
-    /// The longest value that is stored
+    /// Longest value that is stored
     #[arg(long, default_value = "1MiB", value_name = "SIZE")]
     pub value_max: ByteSize,
-    /// Time to serve a request: none, fixed:US or exp:US (mean, microseconds)
+    /// Service time: none, fixed:US or exp:US (mean, microseconds)
     #[arg(long, default_value = "none", value_name = "LAW")]
     pub service: Service,
-    /// Freeze the server, counted from the first scripted request: 5s:1s (repeatable)
+    /// Freeze for FOR, AT after the first scripted request: 5s:1s (repeatable)
     #[arg(long, value_name = "AT:FOR")]
     pub stall: Vec<Stall>,
-    /// Be gone, counted from the first scripted request: 5s:1s resets every connection after 5 s and refuses new ones
-    /// for 1 s (repeatable)
+    /// Reset all connections AT after the first scripted request, refuse new ones for FOR: 5s:1s (repeatable)
     #[arg(long, value_name = "AT:FOR")]
     pub outage: Vec<Outage>,
-    /// Come back from every outage with nothing stored, as a restarted memcached does
+    /// Lose all items in every outage, as a restarted memcached does
     #[arg(long, requires = "outage")]
     pub outage_forgets: bool,
-    /// Send replies in pieces of this many bytes with pauses of so many microseconds: 1:0 splits at every byte
+    /// Send replies in pieces of BYTES with pauses of US microseconds: 1:0 splits at every byte
     #[arg(long, value_name = "BYTES:US")]
     pub drip: Option<Drip>,
-    /// Never answer every Nth request, nor anything behind it on its connection; 1000:37 is the 37th, the 1037th and so on
+    /// Never answer every Nth request, or later ones on its connection; 1000:37: the 37th, 1037th, ...
     #[arg(long, value_name = "N[:FIRST]")]
     pub drop_every: Option<Every>,
     /// Reset the connection of every Nth request instead of answering
@@ -597,13 +588,13 @@ pub(crate) struct Serve {
     /// Send half of every Nth reply, then close
     #[arg(long, value_name = "N[:FIRST]")]
     pub cut_every: Option<Every>,
-    /// Refuse every Nth request: SERVER_ERROR, Redis's ERR, or the status of an internal error
+    /// Answer every Nth request with an error: SERVER_ERROR, ERR (Redis), or the status of an internal error
     #[arg(long, value_name = "N[:FIRST]")]
     pub error_every: Option<Every>,
     /// Answer every Nth retrieval with a value of the right length and wrong bytes
     #[arg(long, value_name = "N[:FIRST]")]
     pub wrong_every: Option<Every>,
-    /// What a train of datagrams is: all of a reply, or each value and line of it (key), as memcached since 1.6
+    /// One datagram train per reply, or per value (key) as memcached since 1.6
     #[arg(long, default_value = "reply", requires = "udp", value_name = "DIVISION")]
     pub udp_trains: Division,
     /// Lose every Nth datagram of replies
@@ -612,35 +603,35 @@ pub(crate) struct Serve {
     /// Send every Nth datagram of replies twice
     #[arg(long, requires = "udp", value_name = "N[:FIRST]")]
     pub udp_duplicate_every: Option<Every>,
-    /// Let every Nth datagram that another of the same reply follows change places with it
+    /// Swap every Nth reply datagram with the next of its reply
     #[arg(long, requires = "udp", value_name = "N[:FIRST]")]
     pub udp_swap_every: Option<Every>,
-    /// Never find a key that ends in a multiple of this number, such as 10
+    /// Miss keys whose number is a multiple of N, e.g. 10
     #[arg(long, value_name = "N", value_parser = whole)]
     pub miss_ids: Option<NonZeroU64>,
-    /// Serve this many requests (a preload, say) before service times, stalls and faults begin
+    /// Requests to serve (e.g. a preload) before service times, stalls and faults begin
     #[arg(long, default_value_t = 0, value_name = "N")]
     pub script_after: u64,
     /// Seed of the service times
     #[arg(long, default_value_t = 1, value_name = "N")]
     pub seed: u64,
-    /// Write arrival and departure of every request to this file (32 bytes each)
+    /// Write arrival and departure of every request to PATH (32 bytes each)
     #[arg(long, value_name = "PATH")]
     pub log: Option<PathBuf>,
-    /// Never sleep: takes a processor, and makes arrival and departure as exact as they can be
+    /// Never sleep: uses one CPU, for the most exact arrival and departure times
     #[arg(long)]
     pub busy_poll: bool,
-    /// End when the parent process does
+    /// Exit with the parent process
     #[arg(long, hide = true)]
     pub die_with_parent: bool,
-    /// Run on these processors only, such as 0-3,5
+    /// Run on these CPUs only, e.g. 0-3,5
     #[arg(long, hide = true, value_name = "LIST")]
     pub cpus: Option<CpuList>,
 }
 
-/// Rates have four significant digits in a search: closer is nothing.
+/// Rates of a search have four significant digits.
 fn resolution(text: &str) -> Result<Fraction, String> {
-    let accepted = || "expected a part of the whole from 0.1% to 50%, such as 2% or 0.02".to_owned();
+    let accepted = || "expected a fraction from 0.1% to 50%, such as 2% or 0.02".to_owned();
     let share: Fraction = text.parse().map_err(|_| accepted())?;
     if (1_000_000..=500_000_000).contains(&share.per_billion) { Ok(share) } else { Err(accepted()) }
 }
@@ -677,7 +668,7 @@ impl Calibrate {
         let run = RunSpec {
             time: Some(time),
             warmup: Some(Warmup::For(DurationNs(time.0 / 5))),
-            // Nobody asks about this server.
+            // This server is not polled.
             server_stats: Some(false),
             // A server that is behind need not catch up.
             drain: Some(DurationNs(time.0 / 5)),
