@@ -33,7 +33,7 @@ usage: cargo xtask VERB
   bench         brunt, its floor and every peer that is there, side by side on this machine; bench --help
   instructions  instructions of the worker per get, beside the baseline; --record makes them the baseline,
                 --gate fails where they have grown, as test does
-  fuzz          [SECONDS [TARGET ...]]: bytes that nobody would send to every decoder, 60 s each
+  fuzz          [SECONDS [TARGET ...]]: random and hostile bytes for every decoder, 60 s each
   peers         one known truth beside what other load generators on the PATH print
   tidy          the rules of CONTRIBUTING.md that a program can check";
 

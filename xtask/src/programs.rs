@@ -239,7 +239,7 @@ mod tests {
     #[test]
     fn errors_name_the_packages_to_install() {
         let Decision::Refuse(message) = decide(&[&PROGRAMS[0], &PROGRAMS[1]], false, false, None) else {
-            panic!("two programs are missing and nobody can install them")
+            panic!("two programs are missing and cannot be installed")
         };
         assert!(message.contains("memcached, redis-server"), "{message}");
         assert!(message.contains("apt-get install memcached redis-server"), "{message}");

@@ -939,7 +939,7 @@ impl Plan {
         }
     }
 
-    /// Are attempts what is counted in every class, so that one this host has no room for, or that nobody answers, is a result?
+    /// Are attempts what is counted in every class, so that one this host has no room for, or that gets no answer, is a result?
     pub fn counts_attempts(&self) -> bool {
         self.classes.iter().all(Class::counts_attempts)
     }

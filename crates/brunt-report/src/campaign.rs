@@ -213,7 +213,7 @@ fn limited<'a>(runs: &'a [RunRow], points: &'a [ScanPoint]) -> impl Iterator<Ite
 pub enum CampaignQuestion {
     /// How much do runs of one plan differ?
     Repeat,
-    /// What comes of an option?
+    /// The row of an option.
     Scan {
         /// The option; one of [`SweepPoint::OPTIONS`].
         option: String,

@@ -23,7 +23,7 @@ use std::borrow::Cow;
 
 /// No count is as large, and no time in nanoseconds: it is more than two years.
 const NUMBER_MAX: u64 = 1 << 56;
-/// So many pieces of time are printed and looked at, at most: of 100 ms almost five days, which a file that is read has no room for.
+/// Most intervals that a file may hold: of 100 ms almost five days, which a file that is read has no room for.
 const PIECES_MAX: u64 = 1 << 22;
 
 /// A record without its plan, in the order of the file.

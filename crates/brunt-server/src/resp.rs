@@ -21,7 +21,7 @@ const NUMBER_LINE_BYTES_MAX: usize = 32;
 const ARGUMENT_BYTES_MIN: u64 = 64 << 10;
 /// Bytes of a command beside the longest value: keys, options and lengths.
 const COMMAND_BYTES_BESIDE_VALUE: usize = 1 << 20;
-/// What somebody may say who has not said who they are: arguments, and bytes of each (redis-server 7.0, `networking.c`).
+/// Limits of a request before AUTH: arguments, and bytes of each (redis-server 7.0, `networking.c`).
 const ARGUMENTS_MAX_BEFORE_LOGIN: i64 = 10;
 const ARGUMENT_BYTES_MAX_BEFORE_LOGIN: i64 = 16 << 10;
 /// The longest name of a command that is known.

@@ -27,7 +27,7 @@ pub const VALUE_BITS: u32 = 42;
 /// How many buckets there are: one group of 2ᵍ for every shift from 0 to 31, and one more because the first covers
 /// two powers of two.
 pub const BUCKETS: usize = ((VALUE_BITS - GROUPING_POWER + 1) as usize) << GROUPING_POWER;
-/// Buckets that are looked at together: most are empty, and a processor compares so many with nothing in a few steps.
+/// Buckets that are looked at together: most are empty, and a CPU compares this number with zero in a few steps.
 const BLOCK: usize = 32;
 /// The largest value with a bucket of its own kind.
 const VALUE_MAX: u64 = (1 << VALUE_BITS) - 1;

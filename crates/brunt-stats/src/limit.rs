@@ -188,7 +188,7 @@ mod tests {
                 None,
                 Some((Bottleneck::Neither, "VERIFY")),
             ),
-            // A thin interval is no limit, whoever made it thin.
+            // A thin interval is no limit, whatever made it thin.
             (
                 &[("CI-THIN", NotTrusted, 1.0)],
                 Some(by(CauseKind::BusyNeighbour, &["STEAL"], &["CI-THIN"])),

@@ -24,7 +24,7 @@ pub const MARGIN: f64 = 0.05;
 /// How values of a quantity are compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ChangeScale {
-    /// As a ratio, because a server is so many per cent slower. Values must be above 0.
+    /// As a ratio, because a server is slower by a percentage. Values must be above 0.
     Ratio,
     /// As a difference, because shares lie between 0 and 1.
     Difference,

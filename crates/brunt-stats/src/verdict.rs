@@ -223,7 +223,7 @@ pub struct Evidence<'a> {
     pub lost: u64,
     /// Measured requests that were given up before they were sent.
     pub abandoned: u64,
-    /// The servers that answered nobody for a while.
+    /// The servers that were down for a while.
     pub gone: Vec<DownServer>,
     /// The outages that reached into what was measured, by start.
     pub outages: Vec<MeasuredOutage>,
@@ -245,7 +245,7 @@ pub struct Evidence<'a> {
     pub is_by_unix_socket: bool,
     /// They are reached by UDP.
     pub is_by_udp: bool,
-    /// Had the servers to prove who they are? `None` without TLS, where nobody has.
+    /// Were the servers' certificates verified? `None` without TLS.
     pub is_peer_verified: Option<bool>,
     /// Were connections begun after the schedule was?
     pub connects_in_schedule: bool,

@@ -90,7 +90,7 @@ impl WorkerCounts {
     pub const fn rows(&self) -> [(&'static str, &'static str, u64); 5] {
         [
             ("pushes", "messages pushed by the server", self.pushes),
-            ("unmatched_replies", "replies that nobody waited for", self.unmatched_replies),
+            ("unmatched_replies", "unmatched replies", self.unmatched_replies),
             ("connections_abandoned", "connections lost and not begun again", self.connections_abandoned),
             (
                 "replicas_missed",

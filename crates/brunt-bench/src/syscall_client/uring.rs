@@ -188,7 +188,7 @@ impl Buffers {
         }
         self.publish();
         // SAFETY: the ring begins on a page and has room for `count` entries; it and the buffers are freed after the
-        // io_uring, and are never moved: the vectors keep their length. Nobody reads what the kernel writes there.
+        // io_uring, and are never moved: the vectors keep their length. What the kernel writes there is not read.
         unsafe { submitter.register_buf_ring_with_flags(self.ring.as_ptr() as u64, self.count, GROUP, 0) }
     }
 

@@ -50,7 +50,7 @@ pub fn of(summary: &Summary, invocation: &Invocation) -> Counters {
     counters
 }
 
-/// From the beginning of the window to its end; of a run that ends after so many operations, to when the last had its reply.
+/// From the beginning of the window to its end; of a run that ends after a number of operations, to when the last had its reply.
 fn seconds(summary: &Summary) -> f64 {
     let window = &summary.window;
     let end_ns = if summary.record.plan.stop.time.is_none() { window.drained_ns } else { window.end_ns };

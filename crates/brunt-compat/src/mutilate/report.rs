@@ -158,7 +158,7 @@ impl Layout {
 
     /// Requests that count, and how many of them there were in a second.
     fn total(&self, summary: &Summary) -> u64 {
-        // A run that purges ends after so many requests, of which its deletes are none.
+        // A run that purges ends after a number of requests; its deletes do not count.
         let deleted = if purges(summary) {
             of(summary, &[OpKind::Delete]).map(|row| row.summary.requests.completed()).sum()
         } else {
@@ -172,7 +172,7 @@ impl Layout {
                 // Single requests of agents stay with them.
                 own + successes_of_agents(summary)
             }
-            // A run that ends after so many requests ends with the last of them.
+            // A run that ends after a number of requests ends with the last of them.
             false if summary.record.plan.stop.time.is_none() => summary.total.requests.completed() - deleted,
             false => summary.total.in_window.completed(),
         }
@@ -231,7 +231,7 @@ fn successes_of_agents(summary: &Summary) -> u64 {
     carried_by(summary, HostRole::Agents).map(of_class).sum()
 }
 
-/// From the beginning of the window to its end; of a run that ends after so many requests, to when the last had its reply.
+/// From the beginning of the window to its end; of a run that ends after a number of requests, to when the last had its reply.
 fn seconds(summary: &Summary) -> f64 {
     let window = &summary.window;
     let end_ns = if summary.record.plan.stop.time.is_none() { window.drained_ns } else { window.end_ns };

@@ -207,7 +207,7 @@ pub(crate) trait Io {
     /// Sends datagrams at once and in order; the first ends at the first of `ends`, and so on. A partial result is
     /// a number of whole datagrams.
     fn send_datagrams(&mut self, _index: ConnectionIndex, _bytes: &[u8], _ends: &[u32]) -> SendResult {
-        unreachable!("nobody sends datagrams where there are none")
+        unreachable!("datagrams are sent on datagram sockets only")
     }
     /// Hands in now what was to be handed in with the next wait. Results may follow.
     fn submit(&mut self) {}
@@ -239,7 +239,7 @@ pub(crate) trait Io {
 
     /// As `send`, at once; the kernel is to note when it hands the last byte to the network. One request at a time.
     fn send_stamped(&mut self, _index: ConnectionIndex, _parts: &[IoSlice<'_>]) -> SendResult {
-        unreachable!("nobody asks for stamps where there are none")
+        unreachable!("timestamps are requested from an Io that takes them only")
     }
     /// What was noted of the last `send_stamped` on a connection, and of the bytes of the completion that `next` returned
     /// last, which is its.

@@ -53,7 +53,7 @@ const ROOM_MAX: usize = 1 << 16;
 const REPLY_FRAME_BYTES: usize = 48;
 /// Minimum depth of a preload, in which nothing is measured…
 const PRELOAD_DEPTH_MIN: u32 = 32;
-/// …unless a worker has so many connections that less suffices: each request in flight takes memory.
+/// …unless a worker has enough connections that less suffices: each request in flight takes memory.
 const PRELOAD_IN_FLIGHT: u32 = 8192;
 
 /// Stores in flight of a preload over UDP, over all connections: as many as a server's socket usually has memory

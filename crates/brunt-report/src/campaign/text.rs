@@ -200,7 +200,7 @@ fn setting_text(setting: SweepPoint) -> String {
     }
 }
 
-/// Which of so many rows are shown: all, or some at equal distances, and those that must be.
+/// Which rows of a long table are shown: all, or some at equal distances, and those that must be.
 fn shown(count: usize, musts: &[usize]) -> Vec<usize> {
     let step = count.div_ceil(ROWS_MAX.saturating_sub(musts.len()).max(1)).max(1);
     let is_shown = |index: &usize| count <= ROWS_MAX || index.is_multiple_of(step) || musts.contains(index);

@@ -14,7 +14,7 @@ use brunt_stats::latency::LatencySummary;
 use brunt_stats::outage::Outage;
 use brunt_stats::summary::Summary;
 
-/// More rows than this help nobody; JSON has all of them.
+/// Rows that are shown; JSON has all of them.
 const OUTAGES_SHOWN: usize = 20;
 
 /// Is there more to say of connections than how long connecting took?

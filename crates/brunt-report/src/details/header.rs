@@ -36,7 +36,7 @@ pub(super) fn write(out: &mut String, summary: &Summary) {
 fn write_without_load(out: &mut String, summary: &Summary, seeds: &[String]) {
     let plan = &summary.record.plan;
     paragraph::facts(out, "window", &window(summary));
-    // Nobody stores or draws keys beside a trace where there is no preload.
+    // Beside a trace without preload no keys are stored or drawn.
     let is_used = |keyspace: &Keyspace| {
         plan.preload || plan.classes.iter().any(|class| class.trace.is_none() && class.keyspace == *keyspace)
     };

@@ -72,7 +72,7 @@ pub(crate) fn is_unacknowledged(summary: &OpSummary) -> bool {
     summary.requests.outcome(OutcomeClass::Unacknowledged) > 0 && summary.latency.response.summary.count == 0
 }
 
-/// The rows that are shown, so many below the first: classes of several operations give way first, then all but the busiest.
+/// The rows that are shown, at most `max` below the first: classes of several operations give way first, then all but the busiest.
 fn lines(summary: &Summary, rows_max: usize) -> Vec<Line> {
     let mut rows = rows(summary);
     if rows.len() > rows_max + 1 {

@@ -63,13 +63,13 @@ impl FaultEvidence {
     }
 }
 
-/// For so many requests bytes came that are no reply.
+/// Requests for which malformed bytes came.
 fn garbage(evidence: &Evidence<'_>) -> u64 {
     let of_connections = evidence.faults.rows().filter(|fault| fault.kind == FaultKind::Malformed);
     of_connections.map(|fault| fault.count).sum::<u64>() + evidence.run.counts.datagrams.malformed
 }
 
-/// Is that for so many of them that the run says nothing?
+/// Are these too many for the run to say anything?
 pub(super) fn is_garbage(evidence: &Evidence<'_>) -> bool {
     GARBAGE.judge(share(garbage(evidence), evidence.faults.sent)) == CheckStatus::NotTrusted
 }

@@ -1,7 +1,7 @@
 //! Checks of the host: had the workers the processors they needed, were the clocks sound, did packets get lost?
 //!
 //! Why a client was late, where LAG says that it was. A worker that lacked processor time is convicted only together with
-//! LAG: time that was taken from it while it waited for nothing harms nobody. One that could do nothing else any more
+//! LAG: time that was taken from it while it had nothing to do does no harm. One that could do nothing else any more
 //! (CPU) is convicted when LAG calls for care; one that lost slices of its time (STEAL) when LAG itself convicts, for on a
 //! host that is shared all of them do, and LAG bounds what it cost.
 
@@ -19,7 +19,7 @@ pub(super) const STEAL: Limits = Limits { caution: 0.005, not_trusted: 0.02 };
 /// Stolen time is counted in ticks of 10 ms: up to two of them may be one event, told coarsely.
 const STOLEN_MIN_NS: u64 = 20_000_000;
 /// By how much CLOCK_MONOTONIC may run off. NTP steers by up to 500 ppm, and that much is 0.05 % of a latency: half of what
-/// our buckets round by. Beyond it somebody slews the clock hard.
+/// our buckets round by. Beyond it the clock is slewed hard.
 const DRIFT_PPM: f64 = 500.0;
 /// A server that may go anywhere meets the worker's processor by chance, on two processors every second time; one that is
 /// bound to it always does. Three quarters of [`LOOKS_MIN`] looks or more are 2.2 standard deviations above one half, and

@@ -22,9 +22,9 @@ const MOST: f64 = 0.5;
 const SETS_LOAD: f64 = 0.05;
 /// Of a delay that hits every request, this part of the client error explains it.
 const PART_MIN: f64 = 0.25;
-/// A reply wakes a worker, and so may the timer before it: a client error of up to so many wake-ups is theirs.
+/// A reply wakes a worker, and so may the timer before it: a client error of up to this number of wake-ups is theirs.
 const WAKE_UPS_MAX: f64 = 4.0;
-/// And one of more than so many is more than a wake-up.
+/// An error of more than this number is more than a wake-up.
 const WAKE_UP_ONE: f64 = 2.0;
 /// A thread wants this much of a processor to be free.
 const FREE_MIN: f64 = 0.5;

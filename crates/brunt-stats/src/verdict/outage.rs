@@ -18,7 +18,7 @@ use brunt_plan::plan::Plan;
 use brunt_plan::quantile::Quantile;
 use std::ops::Range;
 
-/// So many servers are named; the rest is counted.
+/// Servers that are named; the rest is counted.
 const NAMED_MAX: usize = 3;
 /// An outage of less than this share of the last half of the window explains nothing that is missing in it.
 const LATE_SHARE_MIN: f64 = 0.01;
@@ -250,7 +250,7 @@ fn is_shortfall_of_it(evidence: &Evidence<'_>) -> bool {
     evidence.last_half.is_some_and(|half| !gone_late(&evidence.gone, half.seconds).is_empty())
 }
 
-/// A server that answered nobody for a while.
+/// A server that was down for a while.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DownServer {
     /// As the plan has it.

@@ -15,7 +15,7 @@ use std::borrow::Cow;
 const GROWTH_MAX: f64 = 0.05;
 /// A stock that rises in fewer of the steps through the window comes and goes.
 const RISES_MIN: f64 = 0.9;
-/// So many differences are told; the rest is in the JSON.
+/// Differences that are named; the rest is in the JSON.
 const DIFFERENCES_TOLD: usize = 3;
 
 /// Had the servers to prove who they are?

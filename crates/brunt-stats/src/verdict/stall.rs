@@ -1,7 +1,7 @@
-//! The check of a client that stood still: did a turn of a worker's loop take so long that what came meanwhile lay there?
+//! The check of a client that stood still: did an iteration of a worker's loop take long enough for replies to wait?
 //!
 //! Not LAG, which bounds what the client added to each percentile: one that stands still for a second of a closed loop
-//! lowers the load for so long, and leaves one long response time for each slot, which no percentile below the last shows.
+//! lowers the load for as long, and leaves one long response time for each slot, which no percentile below the last shows.
 //! It holds in both loops.
 
 use super::Evidence;

@@ -1,6 +1,6 @@
 //! One connection: a request comes in, an answer goes out, and it is closed.
 //!
-//! Not the loop. One request each: who scrapes once a second loses nothing by it, and nobody keeps a place. Invariants: each step ends by
+//! Not the loop. One request each: a client that scrapes once a second loses nothing by it, and none keeps a connection. Invariants: each step ends by
 //! its deadline whatever the peer does; what comes in is bounded by [`HEAD_MAX`], what goes out is shared with all who ask for it.
 
 use super::pages::Pages;

@@ -10,7 +10,7 @@ use std::fmt;
 
 const PLAIN: &[u8] = b"PLAIN";
 
-/// What comes of a request for authentication.
+/// The result of a request for authentication.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Authentication {
     /// The connection may be used.
