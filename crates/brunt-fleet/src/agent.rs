@@ -347,9 +347,9 @@ impl Coordinator for AgentSide<'_> {
     }
 
     fn begin(&mut self) -> Result<u64, RemoteError> {
-        let nobody =
+        let missing =
             || RemoteError { is_server_error: false, reason: "no start time was received".to_owned() };
-        self.start_ns.ok_or_else(nobody)
+        self.start_ns.ok_or_else(missing)
     }
 
     fn publish_interval(&mut self, interval: &Interval, epoch_ns: u64) {

@@ -131,6 +131,26 @@ mod tests {
     /// Whose limit it is, and the checks that say so.
     type Expected = Option<(Bottleneck, &'static str)>;
 
+    /// A verdict in which these checks found something, with this cause.
+    fn verdict(checks: &[Found], cause: Option<Cause>) -> Verdict {
+        let check = |&(id, status, value): &Found| Check {
+            id,
+            status,
+            message: String::new(),
+            details: Vec::new(),
+            fix: "".into(),
+            value,
+            threshold: 0.0,
+        };
+        Verdict {
+            status: Status::Caution,
+            percentiles: Vec::new(),
+            checks: checks.iter().map(check).collect(),
+            judgement: Judgement::default(),
+            causes: cause.into_iter().collect(),
+        }
+    }
+
     #[test]
     fn limit_is_that_of_the_cause() {
         let by = |kind: CauseKind, checks: &[&'static str], follows: &[&'static str]| {
@@ -198,22 +218,7 @@ mod tests {
             (&[("SAMPLES", NotTrusted, 10.0)], None, None),
         ];
         for (checks, cause, expected) in table {
-            let check = |&(id, status, value): &Found| Check {
-                id,
-                status,
-                message: String::new(),
-                details: Vec::new(),
-                fix: "".into(),
-                value,
-                threshold: 0.0,
-            };
-            let mut verdict = Verdict {
-                status: Status::Caution,
-                percentiles: Vec::new(),
-                checks: checks.iter().map(check).collect(),
-                judgement: Judgement::default(),
-                causes: cause.into_iter().collect(),
-            };
+            let mut verdict = verdict(checks, cause);
             let limit = Limit::of(&verdict);
             let got = limit.as_ref().map(|limit| (limit.bottleneck, limit.names()));
             assert_eq!(got, expected.map(|(bottleneck, ids)| (bottleneck, ids.to_owned())), "{checks:?}");

@@ -390,6 +390,11 @@ fn path_of(paths: &[ClassPath], kind: OpKind) -> usize {
     paths.iter().position(|path| path.ops.contains(&kind)).unwrap_or(0)
 }
 
+/// Routes of a worker for all classes of a plan.
+fn count_routes(plan: &Plan, class_connections: &[ClassConnections]) -> usize {
+    plan.classes.iter().zip(class_connections).map(|(class, connections)| routes_of(class, connections)).sum()
+}
+
 /// Routes of a worker for a class.
 fn routes_of(class: &Class, class_connections: &ClassConnections) -> usize {
     match class.sessions {

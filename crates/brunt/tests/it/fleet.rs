@@ -237,7 +237,7 @@ fn check_named(ended: &(Output, Duration), agent: &Agent, reason: &str) {
     let text = String::from_utf8_lossy(&output.stderr);
     let last = text.lines().last().unwrap_or_default();
     assert_eq!(last, format!("error: agent {} {reason}; the run ended then", agent.address), "{text}");
-    // The first line of the verdict names it, and its missing counts are nobody's fault.
+    // The first line of the verdict names it, and what follows from its missing counts is not judged.
     let leading = format!("\nagent {} was lost after ", agent.address);
     assert!(text.contains(&leading) && text.contains(&format!(" of the window ({reason})\n")), "{text}");
     // What all have recorded up to then is reported, and marked.

@@ -2,7 +2,7 @@
 //!
 //! Invariant: a worker never holds more than these, so that nothing is allocated once it runs.
 
-use super::{Blueprint, ClassConnections, WAITING_MAX, WAITING_MIN, count_of, follow_ups_of, routes_of};
+use super::{Blueprint, ClassConnections, WAITING_MAX, WAITING_MIN, count_of, count_routes, follow_ups_of};
 use brunt_plan::op::OpKind;
 use brunt_plan::plan::{Load, OnMiss};
 
@@ -22,13 +22,7 @@ impl Capacities {
         preload_depth: u32,
     ) -> Self {
         let mut bounds = Self { in_flight: 0, groups: 0, shared_slots: 0, waiting: 0 };
-        let routes: usize = blueprint
-            .plan
-            .classes
-            .iter()
-            .zip(class_connections)
-            .map(|(class, class_connections)| routes_of(class, class_connections))
-            .sum();
+        let routes = count_routes(&blueprint.plan, class_connections);
         for (class, class_connections) in blueprint.plan.classes.iter().zip(class_connections) {
             let connections = count_of(class_connections);
             let slots = connections * class.depth as usize;

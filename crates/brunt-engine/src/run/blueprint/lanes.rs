@@ -3,8 +3,8 @@
 //! Invariant: the connections of a worker's class are divided among its sessions without rest.
 
 use super::{
-    Blueprint, ClassConnections, ClassPath, DataSet, WAITING_MAX, WAITING_MIN, follow_ups_of, path_of,
-    routes_of,
+    Blueprint, ClassConnections, ClassPath, DataSet, WAITING_MAX, WAITING_MIN, count_routes, follow_ups_of,
+    path_of,
 };
 use crate::state::lane::{Branch, Checking, KindRouting, Lane, Lanes, RouteRoom, Routing};
 use crate::traffic::Window;
@@ -163,13 +163,7 @@ impl Blueprint {
         window: Window,
     ) -> Lanes {
         let mut lanes = Lanes::default();
-        let routes: usize = self
-            .plan
-            .classes
-            .iter()
-            .zip(class_connections)
-            .map(|(class, class_connections)| routes_of(class, class_connections))
-            .sum();
+        let routes = count_routes(&self.plan, class_connections);
         for (class_index, class_connections) in class_connections
             .iter()
             .enumerate()
