@@ -91,8 +91,13 @@ pub(super) static PEERS: [Peer; 5] = [
     // memaslap as Debian names it. It stores what it requests itself, in every run.
     Peer {
         has_pipelines: false,
-        configuration: "key\n30 30 1\nvalue\n200 200 1\ncmd\n1 1\n",
-        ..peer("memcaslap", "-s 127.0.0.1:{port} -T 1 -c {connections} -t {seconds}s -F {conf}", memaslap)
+        // Without a line for sets it makes sets only.
+        configuration: "key\n30 30 1\nvalue\n200 200 1\ncmd\n0 0\n1 1\n",
+        ..peer(
+            "memcaslap",
+            "-s 127.0.0.1:{port} -T 1 -c {connections} -t {seconds}s -w 1k -F {conf}",
+            memaslap,
+        )
     },
     Peer {
         nearest: URING,
