@@ -10,7 +10,7 @@ mod server;
 mod shape;
 mod table;
 
-use crate::{programs, top};
+use crate::{programs, recorded_text, top};
 use anyhow::{Context, bail, ensure};
 use client::{Client, Kind, PEERS, Peer, peer_client};
 use run::Bench;
@@ -26,10 +26,6 @@ const KEY_BYTES: usize = 30;
 const VALUE_BYTES: usize = 200;
 /// Of brunt's processor time, what may lie outside the measured window before the report says so.
 const OUTSIDE_MAX: f64 = 0.01;
-
-/// Where the tables stand in the document.
-const BEGIN: &str = "<!-- cargo xtask bench --record writes from here -->";
-const END: &str = "<!-- to here -->";
 
 pub(crate) const USAGE: &str = "\
 usage: cargo xtask bench [--rounds N] [--time SECONDS] [--shapes LIST] [--peer NAME=PATH]... [--record]
@@ -123,7 +119,7 @@ pub(crate) fn run(words: &[&str]) -> anyhow::Result<()> {
         text.push_str(&format!("\n{remark}\n"));
     }
     if options.record {
-        record(&text)
+        recorded_text::record("docs/performance.md", "bench", &text)
     } else {
         println!("\n{text}");
         Ok(())
@@ -303,13 +299,18 @@ fn outside(shape: &Shape, rows: &[Row]) -> Option<String> {
 
 /// Machine, versions and date.
 fn heading(options: &Options) -> anyhow::Result<String> {
+    Ok(format!("{} {} rounds of {} s.\n", machine()?, options.rounds, options.seconds))
+}
+
+/// Date, processor, versions and load of this machine, in two sentences.
+fn machine() -> anyhow::Result<String> {
     let read = |path: &str| std::fs::read_to_string(path).unwrap_or_default();
     let processors = read("/proc/cpuinfo");
     let model = processors.lines().find_map(|line| line.strip_prefix("model name")).unwrap_or(": unknown");
     let line = |program: &str, arguments: &[&str]| crate::instructions::first_line(program, arguments);
     let load = read("/proc/loadavg");
     Ok(format!(
-        "{}, {} processors ({}), Linux {}, {}, {}, commit {}. {} rounds of {} s. One-minute load of the host before: {}.\n",
+        "{}, {} processors ({}), Linux {}, {}, {}, commit {}. One-minute load of the host before: {}.",
         line("date", &["--utc", "+%F"])?,
         std::thread::available_parallelism()?,
         model.trim_start_matches([' ', '\t', ':']).trim(),
@@ -317,25 +318,8 @@ fn heading(options: &Options) -> anyhow::Result<String> {
         line("memcached", &["-V"])?,
         line("rustc", &["--version"])?,
         line("git", &["describe", "--always", "--dirty"])?,
-        options.rounds,
-        options.seconds,
         load.split(' ').next().unwrap_or("unknown"),
     ))
-}
-
-fn record(text: &str) -> anyhow::Result<()> {
-    let path = top().join("docs/performance.md");
-    let document = std::fs::read_to_string(&path)?;
-    std::fs::write(&path, replaced(&document, text)?)?;
-    println!("recorded in {}", path.display());
-    Ok(())
-}
-
-/// The document with `text` between the marks.
-fn replaced(document: &str, text: &str) -> anyhow::Result<String> {
-    let (before, rest) = document.split_once(BEGIN).with_context(|| format!("'{BEGIN}' is missing"))?;
-    let (_, after) = rest.split_once(END).with_context(|| format!("'{END}' is missing"))?;
-    Ok(format!("{before}{BEGIN}\n\n{text}\n{END}{after}"))
 }
 
 #[cfg(test)]
@@ -365,15 +349,5 @@ mod tests {
             let error = Options::parse(words).unwrap_err().to_string();
             assert!(error.contains(part), "{words:?}: {error}");
         }
-    }
-
-    #[test]
-    fn only_text_between_the_marks_is_replaced() {
-        let document = format!("a\n{BEGIN}\nold\n{END}\nb\n");
-        let expected = format!("a\n{BEGIN}\n\nnew\n\n{END}\nb\n");
-        assert_eq!(replaced(&document, "new\n").unwrap(), expected);
-        assert!(replaced("a", "new").is_err());
-        let document = std::fs::read_to_string(top().join("docs/performance.md")).unwrap();
-        assert!(replaced(&document, "new").is_ok());
     }
 }

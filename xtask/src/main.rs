@@ -16,6 +16,7 @@ mod fuzz;
 mod instructions;
 mod peers;
 mod programs;
+mod recorded_text;
 mod test;
 mod tidy;
 

@@ -56,13 +56,11 @@ const HEADINGS: [&str; 10] = [
     "÷ brunt",
 ];
 
-/// Markdown that can also be read on a terminal.
-pub(super) fn text(shape: &Shape, rows: &[Row]) -> String {
-    let mut cells = vec![HEADINGS.map(str::to_owned)];
-    cells.extend(rows.iter().filter(|row| !row.rounds.is_empty()).map(|row| line(shape, rows, row)));
+/// Lines of cells, the first of which are headings, as Markdown that can also be read on a terminal.
+fn grid<const COLUMNS: usize>(cells: &[[String; COLUMNS]]) -> String {
     let width = |column: usize| cells.iter().map(|line| line[column].chars().count()).max().unwrap_or(0);
-    let widths: Vec<usize> = (0..HEADINGS.len()).map(width).collect();
-    let mut text = format!("### {} × {}\n\n", shape.connections, shape.depth);
+    let widths: Vec<usize> = (0..COLUMNS).map(width).collect();
+    let mut text = String::new();
     for (index, line) in cells.iter().enumerate() {
         let padded: Vec<String> =
             line.iter().zip(&widths).map(|(cell, &width)| format!("{cell:<width$}")).collect();
@@ -72,6 +70,14 @@ pub(super) fn text(shape: &Shape, rows: &[Row]) -> String {
             text.push_str(&format!("|-{}-|\n", rules.join("-|-")));
         }
     }
+    text
+}
+
+/// The table of a shape, with what must be said of its rows.
+pub(super) fn text(shape: &Shape, rows: &[Row]) -> String {
+    let mut cells = vec![HEADINGS.map(str::to_owned)];
+    cells.extend(rows.iter().filter(|row| !row.rounds.is_empty()).map(|row| line(shape, rows, row)));
+    let mut text = format!("### {} × {}\n\n{}", shape.connections, shape.depth, grid(&cells));
     for row in rows {
         let of_round = row.rounds.iter().filter_map(|round| round.note.as_ref()).next_back();
         for remark in of_round.into_iter().chain(&row.failure) {
