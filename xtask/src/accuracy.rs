@@ -6,6 +6,8 @@
 //! five minutes of any machine. Here they only get their length and print what they found; one that fails does not keep
 //! the others from being made.
 
+pub(crate) mod wire;
+
 use crate::{programs, top};
 use anyhow::{Context, ensure};
 use std::process::Command;

@@ -4,11 +4,11 @@
 //! measured (docs/performance.md). It builds brunt and the floor, and nothing else. Invariant: every client of a shape runs
 //! once in every round, so that what disturbs the host disturbs them alike.
 
-mod client;
-mod run;
-mod server;
-mod shape;
-mod table;
+pub(crate) mod client;
+pub(crate) mod run;
+pub(crate) mod server;
+pub(crate) mod shape;
+pub(crate) mod table;
 
 use crate::{programs, recorded_text, top};
 use anyhow::{Context, bail, ensure};
@@ -21,7 +21,7 @@ use std::process::{Command, Stdio};
 use table::Row;
 
 /// Keys that are asked for.
-const KEYS: u64 = 10_000;
+pub(crate) const KEYS: u64 = 10_000;
 const KEY_BYTES: usize = 30;
 const VALUE_BYTES: usize = 200;
 /// Of brunt's processor time, what may lie outside the measured window before the report says so.
@@ -67,12 +67,12 @@ impl Options {
     }
 }
 
-fn number(option: &str, given: &str) -> anyhow::Result<u64> {
+pub(crate) fn number(option: &str, given: &str) -> anyhow::Result<u64> {
     let accepted = || format!("{option}: '{given}' was given; accepted: a whole number from 1 to 3600");
     given.parse().ok().filter(|number| (1..=3600).contains(number)).with_context(accepted)
 }
 
-fn named_peer(given: &str) -> anyhow::Result<(&'static Peer, PathBuf)> {
+pub(crate) fn named_peer(given: &str) -> anyhow::Result<(&'static Peer, PathBuf)> {
     let names = PEERS.iter().map(|peer| peer.name).collect::<Vec<_>>().join(", ");
     let accepted = || format!("--peer: '{given}' was given; accepted: NAME=PATH with one of {names}");
     let (name, path) = given.split_once('=').with_context(accepted)?;
@@ -95,7 +95,7 @@ pub(crate) fn run(words: &[&str]) -> anyhow::Result<()> {
     let processors = std::thread::available_parallelism()?.get();
     let bench = Bench {
         stopwatch: floor.clone(),
-        processor: processors.min(2) - 1,
+        processors: (processors.min(2) - 1).to_string(),
         seconds: options.seconds,
         directory,
     };
@@ -127,7 +127,7 @@ pub(crate) fn run(words: &[&str]) -> anyhow::Result<()> {
 }
 
 /// Builds brunt and brunt-bench as released.
-fn build() -> anyhow::Result<(PathBuf, PathBuf)> {
+pub(crate) fn build() -> anyhow::Result<(PathBuf, PathBuf)> {
     let status = Command::new(env!("CARGO"))
         .args(["build", "--release", "--quiet", "--package", "brunt", "--package", "brunt-bench"])
         .current_dir(top())
@@ -140,7 +140,7 @@ fn build() -> anyhow::Result<(PathBuf, PathBuf)> {
 }
 
 /// Every peer, with its path where there is one.
-fn find_peers(named: &[(&'static Peer, PathBuf)]) -> Vec<(&'static Peer, Option<PathBuf>)> {
+pub(crate) fn find_peers(named: &[(&'static Peer, PathBuf)]) -> Vec<(&'static Peer, Option<PathBuf>)> {
     let find = |peer: &'static Peer| {
         let given = named.iter().find(|(named, _)| named.name == peer.name).map(|(_, path)| path.clone());
         given.or_else(|| programs::on_path(peer.name))
@@ -148,7 +148,7 @@ fn find_peers(named: &[(&'static Peer, PathBuf)]) -> Vec<(&'static Peer, Option<
     PEERS.iter().map(|peer| (peer, find(peer))).collect()
 }
 
-fn missing(peers: &[(&'static Peer, Option<PathBuf>)]) -> Vec<String> {
+pub(crate) fn missing(peers: &[(&'static Peer, Option<PathBuf>)]) -> Vec<String> {
     let names: Vec<&str> =
         peers.iter().filter(|(_, path)| path.is_none()).map(|(peer, _)| peer.name).collect();
     if names.is_empty() { Vec::new() } else { vec![format!("Not found here: {}.", names.join(", "))] }
@@ -234,6 +234,7 @@ fn prepare(bench: &Bench, clients: &[Client], servers: &Servers, remarks: &mut V
             port: servers.of(client).port,
             seconds: bench.seconds,
             requests: 0,
+            rate: None,
             conf: "",
             out: "",
         };
@@ -303,7 +304,7 @@ fn heading(options: &Options) -> anyhow::Result<String> {
 }
 
 /// Date, processor, versions and load of this machine, in two sentences.
-fn machine() -> anyhow::Result<String> {
+pub(crate) fn machine() -> anyhow::Result<String> {
     let read = |path: &str| std::fs::read_to_string(path).unwrap_or_default();
     let processors = read("/proc/cpuinfo");
     let model = processors.lines().find_map(|line| line.strip_prefix("model name")).unwrap_or(": unknown");

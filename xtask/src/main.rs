@@ -30,6 +30,7 @@ usage: cargo xtask VERB
   test CRATE    the tests of one crate: stats or brunt-stats
   accuracy      known stalls, queues and packet captures live, at full length; wants an idle machine;
                 --io epoll or --io uring makes all of them there, else they take turns
+                accuracy wire: what brunt and other tools print beside packet captures; accuracy wire --help
   replications  intervals, steady states and queues in virtual time, at full length
   bench         brunt, its floor and every peer that is there, side by side on this machine; bench --help
   instructions  instructions of the worker per get, beside the baseline; --record makes them the baseline,
@@ -46,6 +47,11 @@ fn main() -> ExitCode {
         ["test", package] if !package.starts_with('-') => test::run_crate(package),
         ["accuracy"] => accuracy::live(None),
         ["accuracy", "--io", io @ ("epoll" | "uring")] => accuracy::live(Some(io)),
+        ["accuracy", "wire", "--help"] => {
+            println!("{}", accuracy::wire::USAGE);
+            return ExitCode::SUCCESS;
+        }
+        ["accuracy", "wire", options @ ..] => accuracy::wire::run(options),
         ["replications"] => accuracy::replications(),
         ["instructions"] => instructions::run(false),
         ["instructions", "--record"] => instructions::run(true),

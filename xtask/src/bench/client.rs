@@ -12,7 +12,7 @@ use std::path::PathBuf;
 
 /// Whose program it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(crate) enum Kind {
     Floor,
     Brunt,
     Peer(&'static Peer),
@@ -20,32 +20,45 @@ pub(super) enum Kind {
 
 /// One row: a program under a policy.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Client {
-    pub(super) kind: Kind,
-    pub(super) program: PathBuf,
+pub(crate) struct Client {
+    pub(crate) kind: Kind,
+    pub(crate) program: PathBuf,
     /// Of a peer: that of the floor which its system calls are nearest to.
-    pub(super) policy: Policy,
+    pub(crate) policy: Policy,
     /// Of brunt: the options that ask for the policy.
-    pub(super) options: String,
+    pub(crate) options: String,
 }
 
 /// Another load generator.
 #[derive(Debug)]
-pub(super) struct Peer {
-    pub(super) name: &'static str,
-    pub(super) protocol: Protocol,
+pub(crate) struct Peer {
+    pub(crate) name: &'static str,
+    pub(crate) protocol: Protocol,
     nearest: Policy,
     has_pipelines: bool,
     /// Its command line; [`Load::fill`] replaces what stands in braces.
     arguments: &'static str,
+    /// What `{paced}` in its command line or configuration stands for if it is asked for a rate; empty if it keeps none.
+    paced: &'static str,
     /// The text of the file that `{conf}` stands for.
     configuration: &'static str,
     /// A command line to be run once, before the first run.
-    pub(super) preparation: Option<&'static str>,
+    pub(crate) preparation: Option<&'static str>,
     /// It takes a number of requests and no time.
-    pub(super) takes_requests: bool,
+    pub(crate) takes_requests: bool,
     /// Requests it says it made, out of what it printed and what it wrote to the file `{out}`.
     says: fn(&str, &str) -> Option<u64>,
+    /// Latencies of its gets, out of the same.
+    latency: fn(&str, &str) -> Option<Latency>,
+}
+
+/// What a client says of the latencies of its gets, in microseconds.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(crate) struct Latency {
+    pub(crate) mean: Option<f64>,
+    pub(crate) p50: Option<f64>,
+    pub(crate) p90: Option<f64>,
+    pub(crate) p99: Option<f64>,
 }
 
 impl PartialEq for Peer {
@@ -63,49 +76,61 @@ const fn peer(name: &'static str, arguments: &'static str, says: fn(&str, &str) 
         nearest: EPOLL,
         has_pipelines: true,
         arguments,
+        paced: "",
         configuration: "",
         preparation: None,
         takes_requests: false,
         says,
+        latency: |_, _| None,
     }
 }
 
 /// Those that can be asked.
-pub(super) static PEERS: [Peer; 5] = [
-    // It does not pad numbers: it asks for the upper half of the padded keys.
-    peer(
-        "memtier_benchmark",
-        "--server=127.0.0.1 --port={port} --protocol=memcache_text --threads=1 --clients={connections} \
-         --pipeline={depth} --test-time={seconds} --ratio=0:1 --key-prefix={zeros} --key-minimum={keys} \
-         --key-maximum={last} --key-pattern=R:R --hide-histogram --json-out-file={out}",
-        memtier,
-    ),
+pub(crate) static PEERS: [Peer; 5] = [
+    Peer {
+        paced: "--rate-limiting={connection_rate}",
+        latency: memtier_latency,
+        // It does not pad numbers: it asks for the upper half of the padded keys.
+        ..peer(
+            "memtier_benchmark",
+            "--server=127.0.0.1 --port={port} --protocol=memcache_text --threads=1 --clients={connections} \
+             --pipeline={depth} --test-time={seconds} --ratio=0:1 --key-prefix={zeros} --key-minimum={keys} \
+             --key-maximum={last} --key-pattern=R:R --hide-histogram --print-percentiles=50,90,99 \
+             --json-out-file={out} {paced}",
+            memtier,
+        )
+    },
     Peer {
         preparation: Some("-s 127.0.0.1:{port} -K 30 -V 200 -r {keys} --loadonly"),
+        paced: "-q {rate}",
+        latency: mutilate_latency,
         ..peer(
             "mutilate",
-            "-s 127.0.0.1:{port} -T 1 -c {connections} -d {depth} -t {seconds} -K 30 -V 200 -r {keys} -u 0 --noload",
+            "-s 127.0.0.1:{port} -T 1 -c {connections} -d {depth} -t {seconds} -K 30 -V 200 -r {keys} -u 0 --noload {paced}",
             mutilate,
         )
     },
-    // memaslap as Debian names it. It stores what it requests itself, in every run.
+    // memaslap as Debian names it. It stores what it requests itself, in every run; it keeps no rate.
     Peer {
         has_pipelines: false,
         // Without a line for sets it makes sets only.
         configuration: "key\n30 30 1\nvalue\n200 200 1\ncmd\n0 0\n1 1\n",
+        latency: memaslap_latency,
         ..peer(
             "memcaslap",
-            "-s 127.0.0.1:{port} -T 1 -c {connections} -t {seconds}s -w 1k -F {conf}",
+            "-s 127.0.0.1:{port} -T 1 -c {connections} -t {seconds}s -S {seconds}s -w 1k -F {conf}",
             memaslap,
         )
     },
     Peer {
         nearest: URING,
+        paced: "rate_limit = {rate}\n",
+        latency: cachecannon_latency,
         // It stores its keys itself, in every run.
         configuration: "[general]\nduration = \"{seconds}s\"\nwarmup = \"0s\"\nthreads = 1\n\
                         [target]\nendpoints = [\"127.0.0.1:{port}\"]\nprotocol = \"memcache\"\n\
                         [connection]\nconnections = {connections}\npipeline_depth = {depth}\n\
-                        [workload]\nprefill = true\n[workload.keyspace]\nlength = 30\ncount = {keys}\n\
+                        [workload]\n{paced}prefill = true\n[workload.keyspace]\nlength = 30\ncount = {keys}\n\
                         [workload.commands]\nget = 100\nset = 0\n[workload.values]\nlength = 200\n\
                         [admin]\nformat = \"json\"\n",
         ..peer("cachecannon", "{conf}", cachecannon)
@@ -126,21 +151,24 @@ pub(super) static PEERS: [Peer; 5] = [
 
 /// What a command line or a configuration is filled with.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Load<'a> {
-    pub(super) shape: Shape,
-    pub(super) port: u16,
-    pub(super) seconds: u64,
+pub(crate) struct Load<'a> {
+    pub(crate) shape: Shape,
+    pub(crate) port: u16,
+    pub(crate) seconds: u64,
     /// For those that take no time.
-    pub(super) requests: u64,
+    pub(crate) requests: u64,
+    /// Requests per second; without one, as many as there are replies.
+    pub(crate) rate: Option<u64>,
     /// Paths of the files that a client reads and writes.
-    pub(super) conf: &'a str,
-    pub(super) out: &'a str,
+    pub(crate) conf: &'a str,
+    pub(crate) out: &'a str,
 }
 
 impl Load<'_> {
     /// Replaces what stands in braces.
-    pub(super) fn fill(&self, text: &str) -> String {
+    pub(crate) fn fill(&self, text: &str) -> String {
         let padding = "0".repeat(KEY_BYTES - KEYS.to_string().len());
+        let rate = self.rate.unwrap_or_default();
         [
             ("{connections}", self.shape.connections.to_string()),
             ("{depth}", self.shape.depth.to_string()),
@@ -148,6 +176,8 @@ impl Load<'_> {
             ("{seconds}", self.seconds.to_string()),
             ("{milliseconds}", (self.seconds * 1000).to_string()),
             ("{requests}", self.requests.to_string()),
+            ("{rate}", rate.to_string()),
+            ("{connection_rate}", rate.div_ceil(u64::from(self.shape.connections)).to_string()),
             ("{keys}", KEYS.to_string()),
             ("{last}", (2 * KEYS - 1).to_string()),
             ("{zeros}", padding),
@@ -162,24 +192,24 @@ impl Load<'_> {
 
 /// What a client says of its run.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub(super) struct ClientReport {
-    pub(super) requests: Option<u64>,
-    pub(super) syscalls: Option<f64>,
+pub(crate) struct ClientReport {
+    pub(crate) requests: Option<u64>,
+    pub(crate) syscalls: Option<f64>,
     /// User and system time of the window it measured.
-    pub(super) window_cpu_ns: Option<[u64; 2]>,
+    pub(crate) window_cpu_ns: Option<[u64; 2]>,
     /// Requests made before those, which the server counts too.
-    pub(super) before: u64,
+    pub(crate) before: u64,
 }
 
 impl Client {
-    pub(super) fn protocol(&self) -> Protocol {
+    pub(crate) fn protocol(&self) -> Protocol {
         match self.kind {
             Kind::Peer(peer) => peer.protocol,
             Kind::Floor | Kind::Brunt => Protocol::Memcached,
         }
     }
 
-    pub(super) fn name(&self) -> &'static str {
+    pub(crate) fn name(&self) -> &'static str {
         match self.kind {
             Kind::Floor => "floor",
             Kind::Brunt => "brunt",
@@ -188,7 +218,7 @@ impl Client {
     }
 
     /// How the row calls what the client does.
-    pub(super) fn policy_text(&self) -> String {
+    pub(crate) fn policy_text(&self) -> String {
         match self.kind {
             Kind::Brunt if self.policy == PEAK => "uring, --profile peak".to_owned(),
             Kind::Floor | Kind::Brunt => self.policy.to_string(),
@@ -197,7 +227,7 @@ impl Client {
     }
 
     /// Can it be asked for this shape?
-    pub(super) fn takes(&self, shape: &Shape) -> bool {
+    pub(crate) fn takes(&self, shape: &Shape) -> bool {
         match self.kind {
             Kind::Peer(peer) => peer.has_pipelines || shape.depth == 1,
             Kind::Floor | Kind::Brunt => shape.policies.contains(&self.policy),
@@ -205,7 +235,7 @@ impl Client {
     }
 
     /// Its command line, the program left out.
-    pub(super) fn arguments(&self, load: &Load<'_>) -> Vec<String> {
+    pub(crate) fn arguments(&self, load: &Load<'_>) -> Vec<String> {
         let text = match self.kind {
             Kind::Floor => format!(
                 "floor --server 127.0.0.1:{{port}} --connections {{connections}} --depth {{depth}} --io {} --refill {} \
@@ -217,21 +247,21 @@ impl Client {
                  --mix get --keys {{keys}} --no-preload --quiet --allow-untrusted --json -",
                 self.options
             ),
-            Kind::Peer(peer) => peer.arguments.to_owned(),
+            Kind::Peer(peer) => peer.paced(peer.arguments, load),
         };
         load.fill(&text).split_whitespace().map(str::to_owned).collect()
     }
 
     /// The text of its configuration; empty for those that have none.
-    pub(super) fn configuration(&self, load: &Load<'_>) -> String {
+    pub(crate) fn configuration(&self, load: &Load<'_>) -> String {
         match self.kind {
-            Kind::Peer(peer) => load.fill(peer.configuration),
+            Kind::Peer(peer) => load.fill(&peer.paced(peer.configuration, load)),
             Kind::Floor | Kind::Brunt => String::new(),
         }
     }
 
     /// What it says it did.
-    pub(super) fn said(&self, printed: &str, written: &str) -> ClientReport {
+    pub(crate) fn said(&self, printed: &str, written: &str) -> ClientReport {
         match self.kind {
             Kind::Floor => floor(printed),
             Kind::Brunt => brunt(printed),
@@ -242,8 +272,23 @@ impl Client {
     }
 }
 
+impl Peer {
+    pub(crate) fn keeps_a_rate(&self) -> bool {
+        !self.paced.is_empty()
+    }
+
+    fn paced(&self, text: &str, load: &Load<'_>) -> String {
+        text.replace("{paced}", if load.rate.is_some() { self.paced } else { "" })
+    }
+
+    /// What it says of the latencies of its gets.
+    pub(crate) fn reported_latency(&self, printed: &str, written: &str) -> Option<Latency> {
+        (self.latency)(printed, written)
+    }
+}
+
 /// The row of a peer.
-pub(super) fn peer_client(peer: &'static Peer, program: PathBuf) -> Client {
+pub(crate) fn peer_client(peer: &'static Peer, program: PathBuf) -> Client {
     Client { kind: Kind::Peer(peer), program, policy: peer.nearest, options: String::new() }
 }
 
@@ -282,6 +327,46 @@ fn memtier(_: &str, written: &str) -> Option<u64> {
     json["ALL STATS"]["Totals"]["Count"].as_u64()
 }
 
+/// In milliseconds.
+fn memtier_latency(_: &str, written: &str) -> Option<Latency> {
+    let json: Value = serde_json::from_str(written).ok()?;
+    let gets = &json["ALL STATS"]["Gets"];
+    let us = |value: &Value| value.as_f64().map(|ms| ms * 1e3);
+    let percentile = |key: &str| us(&gets["Percentile Latencies"][key]);
+    Some(Latency {
+        mean: us(&gets["Average Latency"]).or_else(|| us(&gets["Latency"])),
+        p50: percentile("p50.00"),
+        p90: percentile("p90.00"),
+        p99: percentile("p99.00"),
+    })
+}
+
+/// The row `read` of its table: average, deviation, minimum, 5th, 10th, 90th, 95th and 99th percentile.
+fn mutilate_latency(printed: &str, _: &str) -> Option<Latency> {
+    let row = printed.lines().find(|line| line.starts_with("read "))?;
+    let column = |index: usize| row.split_whitespace().nth(index)?.parse().ok();
+    Some(Latency { mean: column(1), p50: None, p90: column(6), p99: column(8) })
+}
+
+/// Of gets it gives an average.
+fn memaslap_latency(printed: &str, _: &str) -> Option<Latency> {
+    let (_, gets) = printed.split_once("Get Statistics (")?;
+    let (_, average) = gets.split_once("Avg:")?;
+    let mean = average.split_whitespace().next()?.parse().ok()?;
+    Some(Latency { mean: Some(mean), ..Latency::default() })
+}
+
+fn cachecannon_latency(printed: &str, _: &str) -> Option<Latency> {
+    let result = cachecannon_result(printed)?;
+    let percentile = |key: &str| result["get"][key].as_f64();
+    Some(Latency {
+        mean: None,
+        p50: percentile("p50_us"),
+        p90: percentile("p90_us"),
+        p99: percentile("p99_us"),
+    })
+}
+
 /// `Total QPS = 28848.4 (28849 / 1.0s)`.
 fn mutilate(printed: &str, _: &str) -> Option<u64> {
     let row = printed.lines().find(|line| line.starts_with("Total QPS"))?;
@@ -295,10 +380,13 @@ fn memaslap(printed: &str, _: &str) -> Option<u64> {
 }
 
 /// A line of JSON for the result, among others.
+fn cachecannon_result(printed: &str) -> Option<Value> {
+    let mut lines = printed.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+    lines.rfind(|line| line["type"] == "result")
+}
+
 fn cachecannon(printed: &str, _: &str) -> Option<u64> {
-    let lines = printed.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
-    let mut results = lines.filter(|line| line["type"] == "result");
-    results.next_back()?["responses"].as_u64()
+    cachecannon_result(printed)?["responses"].as_u64()
 }
 
 #[cfg(test)]
@@ -307,7 +395,7 @@ mod tests {
     use super::*;
 
     const LOAD: Load<'_> =
-        Load { shape: SHAPES[4], port: 7, seconds: 3, requests: 99, conf: "/c", out: "/o" };
+        Load { shape: SHAPES[4], port: 7, seconds: 3, requests: 99, rate: None, conf: "/c", out: "/o" };
 
     fn client(kind: Kind, policy: Policy, options: &str) -> Client {
         Client { kind, program: PathBuf::new(), policy, options: options.to_owned() }
@@ -328,6 +416,10 @@ mod tests {
             let line = client.arguments(&LOAD).join(" ") + &client.configuration(&LOAD);
             assert!(!line.contains('{'), "{line}");
             assert!(line.contains('7') && line.contains("64"), "{line}");
+            let paced = Load { rate: Some(5000), ..LOAD };
+            let line = client.arguments(&paced).join(" ") + &client.configuration(&paced);
+            let names_a_rate = line.contains("5000") || line.contains("--rate-limiting=79");
+            assert!(!line.contains('{') && names_a_rate == peer.keeps_a_rate(), "{line}");
         }
     }
 
@@ -336,6 +428,45 @@ mod tests {
         let prefix = LOAD.fill("{zeros}");
         for id in [KEYS, 2 * KEYS - 1] {
             assert_eq!(format!("{prefix}{id}"), format!("{id:0KEY_BYTES$}"));
+        }
+    }
+
+    #[test]
+    fn latencies_of_gets_are_parsed() {
+        let table = [
+            (
+                "mutilate",
+                "#type avg std min 5th 10th 90th 95th 99th\nread 37.4 9.0 20.1 25.0 28.2 51.0 60.5 98.4\n",
+                "",
+                (Some(37.4), None, Some(51.0), Some(98.4)),
+            ),
+            (
+                "memtier_benchmark",
+                "",
+                r#"{"ALL STATS": {"Gets": {"Average Latency": 0.18, "Percentile Latencies":
+                    {"p50.00": 0.167, "p90.00": 0.2, "p99.00": 0.519}}}}"#,
+                (Some(180.0), Some(167.0), Some(200.0), Some(519.0)),
+            ),
+            (
+                "memcaslap",
+                "Get Statistics (67309 events)\n   Min:  27\n   Max:  9362\n   Avg:   470\n   Geo:    254.89\n",
+                "",
+                (Some(470.0), None, None, None),
+            ),
+            (
+                "cachecannon",
+                "{\"type\":\"result\",\"get\":{\"count\":9,\"p50_us\":90,\"p90_us\":120,\"p99_us\":999}}\n",
+                "",
+                (None, Some(90.0), Some(120.0), Some(999.0)),
+            ),
+        ];
+        for (name, printed, written, (mean, p50, p90, p99)) in table {
+            let peer = PEERS.iter().find(|peer| peer.name == name).unwrap();
+            let said = peer.reported_latency(printed, written).unwrap();
+            let rounded = |us: Option<f64>| us.map(|us| (us * 10.0).round() / 10.0);
+            let said = [said.mean, said.p50, said.p90, said.p99].map(rounded);
+            assert_eq!(said, [mean, p50, p90, p99], "{name}");
+            assert_eq!(peer.reported_latency("no output", "none"), None, "{name}");
         }
     }
 

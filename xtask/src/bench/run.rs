@@ -19,30 +19,31 @@ const DISAGREEMENT_MAX: f64 = 0.01;
 
 /// Where and for how long.
 #[derive(Debug)]
-pub(super) struct Bench {
+pub(crate) struct Bench {
     /// Of brunt-bench, which takes the processor time of the others.
-    pub(super) stopwatch: PathBuf,
-    pub(super) processor: usize,
-    pub(super) seconds: u64,
+    pub(crate) stopwatch: PathBuf,
+    /// Processors that clients may use, as `taskset -c` takes them.
+    pub(crate) processors: String,
+    pub(crate) seconds: u64,
     /// For configurations and what clients write.
-    pub(super) directory: PathBuf,
+    pub(crate) directory: PathBuf,
 }
 
 /// What came of a run, per request where it says so.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Measured {
-    pub(super) user_us: f64,
-    pub(super) system_us: f64,
-    pub(super) syscalls: Option<f64>,
-    pub(super) requests_per_s: f64,
+pub(crate) struct Measured {
+    pub(crate) user_us: f64,
+    pub(crate) system_us: f64,
+    pub(crate) syscalls: Option<f64>,
+    pub(crate) requests_per_s: f64,
     /// Of brunt: the part of its processor time that lies outside the measured window.
-    pub(super) outside: Option<f64>,
+    pub(crate) outside: Option<f64>,
     /// What a reader must know.
-    pub(super) note: Option<String>,
+    pub(crate) note: Option<String>,
 }
 
 impl Measured {
-    pub(super) fn cpu_us(&self) -> f64 {
+    pub(crate) fn cpu_us(&self) -> f64 {
         self.user_us + self.system_us
     }
 }
@@ -52,7 +53,7 @@ impl Bench {
     ///
     /// # Errors
     /// It cannot be started, does not end, fails, or nothing was asked of the server.
-    pub(super) fn measure(
+    pub(crate) fn measure(
         &self,
         client: &Client,
         shape: Shape,
@@ -66,6 +67,7 @@ impl Bench {
             port: server.port,
             seconds: self.seconds,
             requests,
+            rate: None,
             conf: &conf.display().to_string(),
             out: &out.display().to_string(),
         };
@@ -99,7 +101,7 @@ impl Bench {
     }
 
     /// How many requests a client that takes no time must be asked for, by a short trial.
-    pub(super) fn requests_for(&self, client: &Client, shape: Shape, server: &Server) -> anyhow::Result<u64> {
+    pub(crate) fn requests_for(&self, client: &Client, shape: Shape, server: &Server) -> anyhow::Result<u64> {
         const TRIAL: u64 = 20_000;
         let Kind::Peer(peer) = client.kind else { return Ok(0) };
         if !peer.takes_requests {
@@ -109,15 +111,15 @@ impl Bench {
         Ok((trial.requests_per_s * self.seconds as f64) as u64)
     }
 
-    /// Runs a program on the clients' processor and has the kernel's account of it written to `to`. Returns what it printed.
-    pub(super) fn take_cost(
+    /// Runs a program on the clients' processors and has the kernel's account of it written to `to`. Returns what it printed.
+    pub(crate) fn take_cost(
         &self,
         program: &Path,
         arguments: &[String],
         to: &Path,
     ) -> anyhow::Result<String> {
         let output = Command::new("taskset")
-            .args(["-c", &self.processor.to_string(), "timeout", &(self.seconds + GRACE_S).to_string()])
+            .args(["-c", &self.processors, "timeout", &(self.seconds + GRACE_S).to_string()])
             .arg(&self.stopwatch)
             .args(["cost", "--to"])
             .arg(to)

@@ -18,32 +18,32 @@ const PATIENCE: Duration = Duration::from_secs(10);
 const STORED_TOGETHER: usize = 100;
 
 /// What a key begins with for clients that write its number behind it without zeros.
-pub(super) const UNPADDED_PREFIX: &str = "brunt-bench-unpadded-keys:";
+pub(crate) const UNPADDED_PREFIX: &str = "brunt-bench-unpadded-keys:";
 
 /// The dialect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Protocol {
+pub(crate) enum Protocol {
     Memcached,
     Redis,
 }
 
 /// A server of ours; dropping it ends it.
-pub(super) struct Server {
+pub(crate) struct Server {
     child: Child,
     protocol: Protocol,
-    pub(super) port: u16,
+    pub(crate) port: u16,
 }
 
 /// What a server has counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Counted {
-    pub(super) hits: u64,
-    pub(super) misses: u64,
+pub(crate) struct Counted {
+    pub(crate) hits: u64,
+    pub(crate) misses: u64,
 }
 
 impl Server {
     /// Starts `program` on one processor and stores the data set.
-    pub(super) fn start(protocol: Protocol, program: &str, processor: usize) -> anyhow::Result<Self> {
+    pub(crate) fn start(protocol: Protocol, program: &str, processor: usize) -> anyhow::Result<Self> {
         let port = free_port()?;
         let arguments = match protocol {
             Protocol::Memcached => format!("-u root -l 127.0.0.1 -p {port} -U 0 -t 1 -m 256 -c 4096"),
@@ -118,7 +118,7 @@ impl Server {
     }
 
     /// What it has counted up to now.
-    pub(super) fn counted(&self) -> anyhow::Result<Counted> {
+    pub(crate) fn counted(&self) -> anyhow::Result<Counted> {
         let mut stream = self.connect()?;
         let (request, end, hits, misses) = match self.protocol {
             Protocol::Memcached => ("stats\r\n", "END", "STAT get_hits ", "STAT get_misses "),

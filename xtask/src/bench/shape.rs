@@ -7,23 +7,23 @@ use anyhow::{Context, ensure};
 
 /// How a client asks the kernel, and when it asks for more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Policy {
+pub(crate) struct Policy {
     /// `epoll` or `uring`, as both programs call them.
-    pub(super) io: &'static str,
+    pub(crate) io: &'static str,
     /// `eager` or `batch`.
-    pub(super) refill: &'static str,
+    pub(crate) refill: &'static str,
     /// Completions per wait.
-    pub(super) gather: u32,
+    pub(crate) gather: u32,
 }
 
 const fn policy(io: &'static str, refill: &'static str, gather: u32) -> Policy {
     Policy { io, refill, gather }
 }
 
-pub(super) const EPOLL: Policy = policy("epoll", "eager", 1);
-pub(super) const URING: Policy = policy("uring", "eager", 1);
+pub(crate) const EPOLL: Policy = policy("epoll", "eager", 1);
+pub(crate) const URING: Policy = policy("uring", "eager", 1);
 /// What `--profile peak` is compared with.
-pub(super) const PEAK: Policy = policy("uring", "batch", 8);
+pub(crate) const PEAK: Policy = policy("uring", "batch", 8);
 
 impl std::fmt::Display for Policy {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -37,15 +37,15 @@ impl std::fmt::Display for Policy {
 
 /// One shape of load.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Shape {
-    pub(super) connections: u32,
-    pub(super) depth: u32,
-    pub(super) policies: &'static [Policy],
+pub(crate) struct Shape {
+    pub(crate) connections: u32,
+    pub(crate) depth: u32,
+    pub(crate) policies: &'static [Policy],
     /// What brunt's CPU per request may be, divided by the floor's.
-    pub(super) target: f64,
+    pub(crate) target: f64,
     /// The one policy that the target is for, and then against the best floor of all; without one: all, each against
     /// its own.
-    pub(super) target_policy: Option<Policy>,
+    pub(crate) target_policy: Option<Policy>,
 }
 
 const fn shape(connections: u32, depth: u32, target: f64) -> Shape {
@@ -53,7 +53,7 @@ const fn shape(connections: u32, depth: u32, target: f64) -> Shape {
 }
 
 /// All shapes.
-pub(super) const SHAPES: [Shape; 5] = [
+pub(crate) const SHAPES: [Shape; 5] = [
     shape(1, 1, 1.10),
     shape(16, 1, 1.10),
     shape(64, 1, 1.10),
@@ -72,7 +72,7 @@ impl std::fmt::Display for Shape {
 }
 
 /// The shapes named in a list such as `1x1,64x32`.
-pub(super) fn parse(text: &str) -> anyhow::Result<Vec<Shape>> {
+pub(crate) fn parse(text: &str) -> anyhow::Result<Vec<Shape>> {
     let names = || SHAPES.map(|shape| shape.to_string()).join(", ");
     let shapes = text
         .split(',')

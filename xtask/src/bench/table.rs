@@ -18,14 +18,14 @@ pub(super) struct Row {
 
 /// The middle of several numbers, and their ends.
 #[derive(Clone, Copy, Debug, PartialEq)]
-struct Spread {
-    median: f64,
+pub(crate) struct Spread {
+    pub(crate) median: f64,
     low: f64,
-    high: f64,
+    pub(crate) high: f64,
 }
 
 impl Spread {
-    fn of(numbers: impl IntoIterator<Item = f64>) -> Option<Self> {
+    pub(crate) fn of(numbers: impl IntoIterator<Item = f64>) -> Option<Self> {
         let mut sorted: Vec<f64> = numbers.into_iter().filter(|number| number.is_finite()).collect();
         sorted.sort_unstable_by(f64::total_cmp);
         let (low, high) = (*sorted.first()?, *sorted.last()?);
@@ -57,7 +57,7 @@ const HEADINGS: [&str; 10] = [
 ];
 
 /// Lines of cells, the first of which are headings, as Markdown that can also be read on a terminal.
-fn grid<const COLUMNS: usize>(cells: &[[String; COLUMNS]]) -> String {
+pub(crate) fn grid<const COLUMNS: usize>(cells: &[[String; COLUMNS]]) -> String {
     let width = |column: usize| cells.iter().map(|line| line[column].chars().count()).max().unwrap_or(0);
     let widths: Vec<usize> = (0..COLUMNS).map(width).collect();
     let mut text = String::new();
