@@ -96,7 +96,7 @@ impl Layout {
     }
 
     /// The text in characters that the reader takes. Each is replaced by one, so that nothing moves, but `±` in prose.
-    pub(crate) fn in_characters(&self, text: &str) -> String {
+    pub fn in_characters(&self, text: &str) -> String {
         if !self.is_ascii {
             return text.to_owned();
         }

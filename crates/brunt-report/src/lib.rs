@@ -12,6 +12,7 @@
 // `json!` takes a step of it for every key of a summary.
 #![recursion_limit = "256"]
 
+pub mod bar_scale;
 pub mod brief;
 pub mod calibration;
 pub mod campaign;

@@ -11,6 +11,7 @@ mod tracker;
 use crate::cli::ProgressFlags;
 use crate::presentation::{is_coloured, variable};
 use crate::terminal::say;
+use brunt_report::layout::Layout;
 use brunt_stats::measured_window::MeasuredWindow;
 use brunt_stats::observer::{Event, Observer};
 use std::io::{self, IsTerminal, Write};
@@ -57,6 +58,7 @@ pub(crate) struct Progress {
     style: Style,
     /// Notes are not wanted.
     is_quiet: bool,
+    layout: Layout,
     /// That of the present run.
     line: Option<Line>,
 }
@@ -65,6 +67,7 @@ pub(crate) struct Progress {
 #[derive(Debug)]
 struct Line {
     style: Style,
+    layout: Layout,
     /// What stands before every line; may be empty.
     label: String,
     watch: Tracker,
@@ -77,7 +80,8 @@ impl Progress {
     /// As the flags and the terminal have it.
     pub(crate) fn new(flags: &ProgressFlags) -> Self {
         let style = Style::of(flags, io::stderr().is_terminal(), &variable);
-        Self { style, is_quiet: flags.quiet, line: None }
+        let layout = flags.presentation().layout(true);
+        Self { style, is_quiet: flags.quiet, layout, line: None }
     }
 }
 
@@ -88,7 +92,8 @@ impl Observer for Progress {
             (Event::Note(text), _) if !self.is_quiet => say(format_args!("note: {text}")),
             (Event::Run { plan, place, .. }, _) if self.style != Style::Off => {
                 let (label, watch) = (place.label.clone(), Tracker::new(Expected::of(plan)));
-                self.line = Some(Line { style: self.style, label, watch, due_ns: 0, is_drawn: false });
+                let (style, layout) = (self.style, self.layout);
+                self.line = Some(Line { style, layout, label, watch, due_ns: 0, is_drawn: false });
             }
             // Whatever comes next, an error or a report, does not share its line.
             (Event::Ended { .. }, line) => *line = None,
@@ -131,11 +136,13 @@ impl Line {
         }
         // What was missed is not made up for.
         self.due_ns += (now_ns - self.due_ns) / every_ns * every_ns + every_ns;
-        let glance = self.watch.glance(now_ns);
+        let mut glance = self.watch.glance(now_ns);
         // A closed standard error needs no progress.
         let _ = match self.style {
             Style::Off => Ok(()),
             Style::Lines { .. } => {
+                // Its bars are for eyes.
+                glance.course.clear();
                 writeln!(
                     io::stderr(),
                     "brunt: {}",
@@ -146,7 +153,7 @@ impl Line {
                 self.is_drawn = true;
                 // The last column stays free: some terminals go to the next line with it.
                 let text = status_line::text(&self.label, &glance, width() - 1, colour);
-                write!(io::stderr(), "{CLEAR}{text}")
+                write!(io::stderr(), "{CLEAR}{}", self.layout.in_characters(&text))
             }
         };
     }

@@ -3,9 +3,10 @@
 //! Each stands there only where there is something to see. No table has more than six rows; `--details` has all.
 
 use super::latency::rate;
+use crate::bar_scale::BarScale;
 use crate::grid::{Column, Grid};
 use crate::instant::in_window_ns;
-use crate::layout::{BARS, Style, TimeUnit};
+use crate::layout::{Style, TimeUnit};
 use crate::page::Page;
 use crate::paragraph::printable;
 use crate::quantity;
@@ -203,45 +204,11 @@ fn over_time(page: &mut Page<'_>, summary: &Summary) {
     };
     let values: Vec<Option<u64>> = points.iter().map(value).collect();
     let Some(scale) = BarScale::of(&values) else { return };
-    let bars: String = values.iter().map(|value| value.map_or(' ', |ns| scale.bar(ns))).collect();
+    let bars: String = values.iter().map(|value| scale.bar(*value)).collect();
     let width_ns = points[0].end_ns - points[0].start_ns;
     let by = if width_ns == SECOND_NS { "second".to_owned() } else { quantity::time(width_ns) };
     if summary.outages.is_empty() {
         page.part();
     }
     page.prose(&format!("{name} by {by}"), 19, &format!("{bars}  {scale}"), Style::Dim);
-}
-
-/// From the least to the most, on a logarithmic scale.
-struct BarScale {
-    least_ns: u64,
-    most_ns: u64,
-}
-
-impl BarScale {
-    fn of(values: &[Option<u64>]) -> Option<Self> {
-        let given = || values.iter().flatten().copied();
-        Some(Self { least_ns: given().min()?.max(1), most_ns: given().max()?.max(1) })
-    }
-
-    fn bar(&self, ns: u64) -> char {
-        let span = (self.most_ns as f64 / self.least_ns as f64).ln();
-        let part = if span > 0.0 { (ns.max(1) as f64 / self.least_ns as f64).ln() / span } else { 0.0 };
-        BARS[((part * (BARS.len() - 1) as f64).round() as usize).min(BARS.len() - 1)]
-    }
-}
-
-impl std::fmt::Display for BarScale {
-    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let most = quantity::time(self.most_ns);
-        if self.least_ns == self.most_ns {
-            return formatter.write_str(&most);
-        }
-        let least = quantity::times_as(self.most_ns, &[self.least_ns]).concat();
-        let rounds_to_nothing = least.bytes().all(|byte| matches!(byte, b'0' | b'.'));
-        match rounds_to_nothing {
-            true => write!(formatter, "{} .. {most}, log", quantity::time(self.least_ns)),
-            false => write!(formatter, "{least}..{most}, log"),
-        }
-    }
 }

@@ -1,13 +1,14 @@
 //! The text of one line of progress: plain numbers in, characters out.
 //!
-//! Not a place that draws, measures or knows of time. Invariant: a line is never wider than it was allowed to be; what
+//! Invariant: a line is never wider than it was allowed to be; what
 //! does not fit is left out from the end, where the least important part stands.
 
 use brunt_plan::phase::Phase;
+use brunt_report::bar_scale::BarScale;
 use brunt_report::quantity;
 
 /// Characters of the bar.
-const BAR: u64 = 16;
+const BAR: u64 = 10;
 const RED: &str = "\x1b[31m";
 const PLAIN: &str = "\x1b[0m";
 
@@ -37,6 +38,8 @@ pub(crate) struct Snapshot {
     pub rate: Option<f64>,
     /// How slow the last second was.
     pub tail: Tail,
+    /// The same of each of the last whole seconds of the window, in nanoseconds; `None` of one without replies.
+    pub course: Vec<Option<u64>>,
     /// Requests that failed since the beginning.
     pub failed: u64,
     /// Until the end of preload, or of the measured window.
@@ -98,6 +101,10 @@ fn parts(glance: &Snapshot) -> Vec<(String, bool)> {
     if glance.failed > 0 || glance.phase != Phase::Connect {
         parts.push((format!("failed {}", glance.failed), glance.failed > 0));
     }
+    if let Some(scale) = BarScale::of(&glance.course).filter(|_| glance.course.len() > 1) {
+        let scale = scale.with_a_decade();
+        parts.push((glance.course.iter().map(|time_ns| scale.bar(*time_ns)).collect(), false));
+    }
     if let Some(to_go_ns) = glance.to_go_ns {
         parts.push((format!("{} left", span(to_go_ns)), false));
     }
@@ -132,6 +139,7 @@ mod tests {
             done: None,
             rate: Some(9_998.4),
             tail: Tail::P99(412_345),
+            course: Vec::new(),
             failed: 0,
             to_go_ns: Some(7_000_000_000),
         }
@@ -146,6 +154,7 @@ mod tests {
             done: Some((1_204_000, 2_000_000, " keys")),
             rate: Some(380_000.0),
             tail: Tail::Nothing,
+            course: Vec::new(),
             failed: 2,
             to_go_ns: Some(2_100_000_000),
         };
@@ -158,16 +167,23 @@ mod tests {
             ..preload.clone()
         };
         let table = [
-            (measuring(), "measure 3.0s/10.0s [####............] 9998/s p99 412us failed 0 7.0s left"),
+            (measuring(), "measure 3.0s/10.0s [###.......] 9998/s p99 412us failed 0 7.0s left"),
             (
                 Snapshot { tail: Tail::Max(1_200_000), rate: Some(0.2), to_go_ns: None, ..measuring() },
-                "measure 3.0s/10.0s [####............] 0/s max 1.20ms failed 0",
+                "measure 3.0s/10.0s [###.......] 0/s max 1.20ms failed 0",
             ),
             (
                 Snapshot { done: Some((31_000, 100_000, "")), total_ns: None, ..measuring() },
-                "measure 3.0s [####............] 31000/100000 9998/s p99 412us failed 0 7.0s left",
+                "measure 3.0s [###.......] 31000/100000 9998/s p99 412us failed 0 7.0s left",
             ),
-            (preload, "preload 2m05s [#########.......] 1204000/2000000 keys 380000/s failed 2 2.1s left"),
+            (
+                Snapshot {
+                    course: [400_000, 412_345, 40_000_000].map(Some).into_iter().chain([None]).collect(),
+                    ..measuring()
+                },
+                "measure 3.0s/10.0s [###.......] 9998/s p99 412us failed 0 ▁▁█  7.0s left",
+            ),
+            (preload, "preload 2m05s [######....] 1204000/2000000 keys 380000/s failed 2 2.1s left"),
             (connect, "connect 0.0s failed 2"),
         ];
         for (glance, expected) in table {
@@ -201,7 +217,7 @@ mod tests {
             assert!(line.chars().count() <= width, "{width}: {line}");
             assert!(full.starts_with(&line), "{line}");
         }
-        assert_eq!(text("", &measuring(), 40, false), "measure 3.0s/10.0s [####............]");
+        assert_eq!(text("", &measuring(), 36, false), "measure 3.0s/10.0s [###.......]");
         assert_eq!(text("", &measuring(), 5, false), "");
         assert_eq!(text("step 3 of 12", &measuring(), 40, false), "step 3 of 12 measure 3.0s/10.0s");
         // Colour takes no room.

@@ -1,7 +1,6 @@
 //! A run as it goes on: intervals in, a [`Snapshot`] at any instant out.
 //!
-//! Not a result: it forgets what is older than two seconds, and a rate of the last second is for watching only. Time is an
-//! argument. Invariant: the glance of an instant depends on what was seen before it, not on how often anyone looked.
+//! For watching only: it forgets intervals older than two seconds. Time is an argument. Invariant: the glance of an instant depends on what was seen before it, not on how often anyone looked.
 
 use super::status_line::{Snapshot, Tail};
 use brunt_plan::outcome::OutcomeClass;
@@ -19,6 +18,8 @@ const RECENT_NS: u64 = 1_000_000_000;
 const LAG_NS: u64 = 120_000_000;
 /// A rate over less than an interval says nothing.
 const RATE_SPAN_MIN_NS: u64 = 100_000_000;
+/// Seconds of which the slow end is kept.
+const COURSE_MAX: usize = 8;
 
 /// What is known of the run before it begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -73,6 +74,10 @@ pub(crate) struct Tracker {
     /// Requests due in the measured window, without those that follow others.
     scheduled: u64,
     failed: u64,
+    /// The slow end of the last whole seconds of the window.
+    course: VecDeque<Option<u64>>,
+    /// Where the next second of these begins.
+    second_ns: u64,
     /// Kept, because it takes a hundred KiB.
     recent: Histogram,
 }
@@ -87,6 +92,8 @@ impl Tracker {
             stored: 0,
             scheduled: 0,
             failed: 0,
+            course: VecDeque::new(),
+            second_ns: u64::MAX,
             recent: Histogram::new(),
         }
     }
@@ -94,6 +101,7 @@ impl Tracker {
     /// The schedule has its times.
     pub(crate) fn start(&mut self, window: MeasuredWindow) {
         self.window = Some(window);
+        self.second_ns = window.measure_ns;
     }
 
     /// A worker handed over what it recorded.
@@ -117,6 +125,18 @@ impl Tracker {
     /// Time has passed.
     pub(crate) fn tick(&mut self, now_ns: u64) {
         self.origin_ns.get_or_insert(now_ns);
+        let end_ns = self.window.map_or(0, |window| window.end_ns);
+        while self.second_ns.saturating_add(RECENT_NS) <= now_ns.saturating_sub(LAG_NS).min(end_ns) {
+            let tail_ns = match self.tail(self.second_ns, self.second_ns + RECENT_NS) {
+                Tail::P99(ns) | Tail::Max(ns) => Some(ns),
+                Tail::Nothing => None,
+            };
+            if self.course.len() == COURSE_MAX {
+                self.course.pop_front();
+            }
+            self.course.push_back(tail_ns);
+            self.second_ns += RECENT_NS;
+        }
         self.slices.retain(|slice| slice.end_ns + 2 * RECENT_NS > now_ns);
     }
 
@@ -140,6 +160,7 @@ impl Tracker {
             done: wanted.map(|wanted| (self.stored, wanted, " keys")),
             rate: rate.filter(|_| wanted.is_some()),
             tail: Tail::Nothing,
+            course: Vec::new(),
             failed: self.failed,
             to_go_ns: wanted.and_then(to_go),
         }
@@ -165,7 +186,11 @@ impl Tracker {
             total_ns: until_ns.map(|until_ns| until_ns - from_ns),
             done: wanted.map(|wanted| (self.scheduled, wanted, "")),
             rate,
-            tail: if is_warm { self.tail(now_ns) } else { Tail::Nothing },
+            tail: match is_warm {
+                true => self.tail(now_ns.saturating_sub(LAG_NS + RECENT_NS), u64::MAX),
+                false => Tail::Nothing,
+            },
+            course: self.course.iter().copied().collect(),
             failed: self.failed,
             to_go_ns: by_requests.into_iter().chain(by_time).min(),
         }
@@ -180,11 +205,11 @@ impl Tracker {
         Some(self.slices.iter().map(ended).sum::<f64>() * 1e9 / span_ns as f64)
     }
 
-    /// How slow the intervals of the last second were, all classes and ops together.
-    fn tail(&mut self, now_ns: u64) -> Tail {
-        let from_ns = now_ns.saturating_sub(LAG_NS + RECENT_NS);
+    /// How slow the intervals were that ended between these times, all classes and ops together.
+    fn tail(&mut self, after_ns: u64, until_ns: u64) -> Tail {
         self.recent.clear();
-        for slice in self.slices.iter().filter(|slice| slice.end_ns > from_ns) {
+        let is_between = |slice: &&Slice| slice.end_ns > after_ns && slice.end_ns <= until_ns;
+        for slice in self.slices.iter().filter(is_between) {
             slice.response.iter().for_each(|response| self.recent.merge_sparse(response));
         }
         let p99_ns = self.recent.quantile(Quantile::P99);
@@ -319,7 +344,15 @@ mod tests {
             "five say nothing of a hundredth part"
         );
 
+        // By second of the window, whoever looks: two without stalls, one of half, one with slow replies.
+        watch.tick(6_720 * MS);
+        assert_eq!(watch.glance(6_720 * MS).course, [Some(400_000), Some(400_000), None]);
+        for second in 7..=12 {
+            watch.tick(second * 1_000 * MS + 200 * MS);
+        }
         let glance = watch.glance(13_250 * MS);
+        assert_eq!(glance.course.len(), 8, "no more are kept");
+        assert_eq!(glance.course[1..4], [None, Some(1_500 * MS), None]);
         assert_eq!(
             (glance.phase, glance.elapsed_ns, glance.total_ns),
             (Phase::Drain, 250 * MS, Some(10_000 * MS))
