@@ -33,18 +33,18 @@ fn of_run(summary: &Summary, layout: &Layout) -> String {
             Some(value_ns) => interval(total, quantile, value_ns),
             None => Bound::Unknown,
         };
-        Figures { times_ns: vec![value_ns], bounds: if place == 0 { Vec::new() } else { vec![bound] } }
+        Figures { times_ns: vec![value_ns], bounds: if place == 0 { Vec::new() } else { vec![vec![bound]] } }
     };
     let max = Figures { times_ns: vec![response.max_ns], bounds: Vec::new() };
     let columns: Vec<Figures> = (0..).zip(QUANTILES).map(column).chain([max]).collect();
     let unit = layout.unit.unwrap_or_else(|| unit_of(&columns));
     let value = |column: &Figures| {
         let texts = column.texts(unit);
-        let bound = column.bounds.first();
+        let bound = column.bounds.first().map(Vec::as_slice);
         match (texts.times[0].as_str(), bound) {
             ("-", _) => "-".to_owned(),
-            (time, Some(Bound::Within(_))) => format!("{time}±{}{unit}", texts.bounds[0]),
-            (time, Some(Bound::Open)) => format!("{time}{unit}±open"),
+            (time, Some([Bound::Within(_)])) => format!("{time}±{}{unit}", texts.bounds[0].concat()),
+            (time, Some([Bound::Open])) => format!("{time}{unit}±open"),
             (time, _) => format!("{time}{unit}"),
         }
     };

@@ -1,12 +1,12 @@
 //! Times as figures without units: one unit for a table, three significant digits, bounds rounded up.
 //!
-//! Not a table. A column of figures that spans less than a decade has the decimals of its smallest one, so that points align. Invariants:
+//! A column of figures that spans less than a decade has the decimals of its smallest one, so that points align. Invariants:
 //! a bound above 0 is never printed as 0, nor finer than the figure that it belongs to.
 
 use crate::layout::TimeUnit;
 use crate::quantity;
 
-/// What is said beside the first figure of a column.
+/// What bounds a figure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Bound {
     /// At most so far from it, in nanoseconds.
@@ -17,25 +17,26 @@ pub(crate) enum Bound {
     Unknown,
 }
 
-/// One column: times in nanoseconds, and bounds of the first of them.
+/// One column: times in nanoseconds, and the bounds of each, which may be missing at its end.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Figures {
     pub(crate) times_ns: Vec<Option<u64>>,
-    pub(crate) bounds: Vec<Bound>,
+    pub(crate) bounds: Vec<Vec<Bound>>,
 }
 
 /// The texts of a column.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Texts {
     pub(crate) times: Vec<String>,
-    pub(crate) bounds: Vec<String>,
+    pub(crate) bounds: Vec<Vec<String>>,
 }
 
 /// The unit in which the widest figure is narrowest; of several the largest. Microseconds where there are none.
 pub(crate) fn unit_of(columns: &[Figures]) -> TimeUnit {
     let width = |unit: &TimeUnit| {
         let texts = columns.iter().map(|column| column.texts(*unit));
-        texts.flat_map(|texts| [texts.times, texts.bounds].concat()).map(|text| text.len()).max().unwrap_or(0)
+        let cells = texts.flat_map(|texts| [texts.times, texts.bounds.concat()].concat());
+        cells.map(|text| text.len()).max().unwrap_or(0)
     };
     let has_times = columns.iter().any(|column| column.times_ns.iter().any(Option::is_some));
     let narrowest = TimeUnit::ALL.into_iter().rev().min_by_key(width);
@@ -57,14 +58,22 @@ impl Figures {
             Some(ns) => number(*ns as f64 / unit.ns(), unit, common),
         };
         let times: Vec<String> = self.times_ns.iter().map(text).collect();
-        let finest =
-            times.first().map_or(0, |first| first.split_once('.').map_or(0, |(_, digits)| digits.len()));
-        let bound = |bound: &Bound| match bound {
-            Bound::Within(ns) => upper(*ns as f64 / unit.ns(), finest),
-            Bound::Open => "open".to_owned(),
-            Bound::Unknown => "-".to_owned(),
+        let bounds = |(bounds, time): (&Vec<Bound>, &String)| {
+            let finest = time.split_once('.').map_or(0, |(_, digits)| digits.len());
+            bounds.iter().map(|bound| bound.text(unit, finest)).collect()
         };
-        Texts { bounds: self.bounds.iter().map(bound).collect(), times }
+        Texts { bounds: self.bounds.iter().zip(&times).map(bounds).collect(), times }
+    }
+}
+
+impl Bound {
+    /// With at most `finest` decimals.
+    fn text(self, unit: TimeUnit, finest: usize) -> String {
+        match self {
+            Self::Within(ns) => upper(ns as f64 / unit.ns(), finest),
+            Self::Open => "open".to_owned(),
+            Self::Unknown => "-".to_owned(),
+        }
     }
 }
 
@@ -104,13 +113,23 @@ mod tests {
     use super::*;
     use Bound::{Open, Unknown, Within};
 
-    fn column(times_ns: &[u64], bounds: &[Bound]) -> Figures {
-        Figures { times_ns: times_ns.iter().copied().map(Some).collect(), bounds: bounds.to_vec() }
+    fn column(times_ns: &[u64], bounds: &[&[Bound]]) -> Figures {
+        let bounds = bounds.iter().map(|bounds| bounds.to_vec()).collect();
+        Figures { times_ns: times_ns.iter().copied().map(Some).collect(), bounds }
     }
 
+    /// With bounds of the first.
     fn check(times_ns: &[u64], bounds: &[Bound], unit: TimeUnit, expected: &str) {
-        let Texts { times, bounds } = column(times_ns, bounds).texts(unit);
-        assert_eq!([times, bounds].concat().join(" "), expected);
+        let Texts { times, bounds } = column(times_ns, &[bounds]).texts(unit);
+        assert_eq!([times, bounds.concat()].concat().join(" "), expected);
+    }
+
+    #[test]
+    fn bounds_have_the_decimals_of_their_own_figure() {
+        let column = column(&[8_123, 210_400], &[&[Within(1_234)], &[Within(1_234), Open]]);
+        let Texts { times, bounds } = column.texts(TimeUnit::Us);
+        assert_eq!(times, ["8.12", "210"]);
+        assert_eq!(bounds, [vec!["1.3"], vec!["2", "open"]]);
     }
 
     #[test]

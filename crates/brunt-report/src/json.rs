@@ -14,6 +14,7 @@ use crate::indented;
 use crate::instant::{in_window_ns, phase_duration_ns};
 use crate::metered::{self, Unit};
 use crate::record;
+use crate::row::rows;
 use crate::server;
 use crate::wall_clock;
 use brunt_plan::outcome::{OutcomeClass, ReplyKind};
@@ -83,7 +84,7 @@ pub(crate) fn value(summary: &Summary) -> serde_json::Result<Value> {
         "until": summary.looked.as_ref().map(until),
         "plan": serde_json::to_value(PlanSpec::from(&summary.record.plan))?,
         "environment": object(&summary.record.environment.facts, |(name, fact)| (name.clone(), json!(fact))),
-        "verdict": verdict(&summary.verdict),
+        "verdict": verdict(summary),
         "assertions": list(&summary.assertions, assertion),
         "duration_ns": summary.window.duration_ns(),
         "steady": steady(summary),
@@ -200,7 +201,8 @@ pub(crate) fn checks(verdict: &Verdict) -> Value {
     list(&verdict.checks, check)
 }
 
-fn verdict(verdict: &Verdict) -> Value {
+fn verdict(summary: &Summary) -> Value {
+    let verdict = &summary.verdict;
     let trust = |trust: &Trust| {
         let found =
             json!({ "trust": trust.word.name(), "status": trust.status.name(), "check": trust.check });
@@ -210,6 +212,7 @@ fn verdict(verdict: &Verdict) -> Value {
         "status": verdict.status.name(),
         "sentence": verdict.sentence(),
         "percentiles": object(&verdict.percentiles, trust),
+        "rows": object(&rows(summary), |row| (row.name('.'), object(row.trust, trust))),
         "causes": list(verdict.causes(), cause),
         "strict": verdict.judgement.is_strict,
         "allowed": verdict.judgement.allowed,

@@ -19,18 +19,26 @@ pub(crate) struct Room {
     pub(crate) rows: usize,
     /// Facts that no verdict rests on: values, connections, transports, the client's cost.
     pub(crate) has_lesser_facts: bool,
+    /// What bounds and marks every row of the table of response times, not the first alone.
+    pub(crate) has_bounds_by_row: bool,
     /// All causes that a report lists, even where it becomes too long.
     pub(crate) has_all_causes: bool,
 }
 
 impl Room {
     /// From the usual one to the least.
-    pub(crate) const STEPS: [Self; 4] = [
-        Self { rows: 6, has_lesser_facts: true, has_all_causes: true },
-        Self { rows: 4, has_lesser_facts: false, has_all_causes: true },
-        Self { rows: 2, has_lesser_facts: false, has_all_causes: false },
-        Self { rows: 1, has_lesser_facts: false, has_all_causes: false },
+    pub(crate) const STEPS: [Self; 6] = [
+        Self { has_bounds_by_row: true, ..Self::ROWS_AND_FACTS },
+        Self { has_bounds_by_row: true, has_lesser_facts: false, ..Self::ROWS_AND_FACTS },
+        Self::ROWS_AND_FACTS,
+        Self { rows: 4, has_lesser_facts: false, ..Self::ROWS_AND_FACTS },
+        Self { rows: 2, ..Self::LEAST },
+        Self::LEAST,
     ];
+    const ROWS_AND_FACTS: Self =
+        Self { rows: 6, has_lesser_facts: true, has_bounds_by_row: false, has_all_causes: true };
+    const LEAST: Self =
+        Self { rows: 1, has_lesser_facts: false, has_bounds_by_row: false, has_all_causes: false };
 }
 
 /// A page.

@@ -39,12 +39,13 @@ fn report_in(summary: &Summary, layout: &Layout, room: Room) -> String {
     let mut page = Page::new(layout);
     page.room = room;
     head::write(&mut page, summary);
-    for grid in latency::grids(summary, layout, room.rows) {
+    for grid in latency::grids(summary, layout, room) {
         page.part();
         page.grid(&grid);
     }
     events::write(&mut page, summary);
     page.part();
+    page.facts("window", &head::window(summary));
     accounting::write(&mut page, summary);
     if let Some(looked) = &summary.looked {
         page.facts("until", &[looked.to_string()]);

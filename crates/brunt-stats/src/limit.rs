@@ -145,6 +145,7 @@ mod tests {
         Verdict {
             status: Status::Caution,
             percentiles: Vec::new(),
+            rows: Vec::new(),
             checks: checks.iter().map(check).collect(),
             judgement: Judgement::default(),
             causes: cause.into_iter().collect(),

@@ -120,6 +120,8 @@ pub struct Verdict {
     pub status: Status,
     /// How far each percentile that is given may be trusted, ascending.
     pub percentiles: Vec<Trust>,
+    /// The same of each printed row alone: all requests, then by class, where there are several, all of it and its operations.
+    pub rows: Vec<Vec<Trust>>,
     /// All checks, in a fixed order.
     pub checks: Vec<Check>,
     /// How it was judged.
@@ -315,7 +317,9 @@ impl Verdict {
         if let Some(cause) = of_lag {
             lags.for_each(|check| check.fix = cause.fix.clone());
         }
-        let percentiles = trust::of_percentiles(evidence, &checks);
+        let places = 0..evidence.lag_rows.len();
+        let rows = places.clone().map(|row| trust::of_percentiles(evidence, &checks, row..row + 1)).collect();
+        let percentiles = trust::of_percentiles(evidence, &checks, places);
         let of_checks = checks.iter().filter(|check| judgement.counts(check.id));
         let of_percentiles =
             percentiles.iter().filter(|trust| trust.is_shown && !judgement.allows(trust.check));
@@ -325,7 +329,7 @@ impl Verdict {
             CheckStatus::Caution => Status::Caution,
             CheckStatus::NotTrusted => Status::NotTrusted,
         };
-        Self { status, percentiles, checks, judgement, causes }
+        Self { status, percentiles, rows, checks, judgement, causes }
     }
 
     /// What was found, as few causes, the one that explains most first. Every check that found something is in one of them.
@@ -425,8 +429,14 @@ impl Verdict {
         let is_doubted = check.status == CheckStatus::Caution && !judgement.allows(check.id);
         let own = if is_doubted { Status::Caution } else { Status::Trusted };
         let status = runs.into_iter().fold(own, Status::max);
-        let causes = Vec::new();
-        Self { status, percentiles: Vec::new(), checks: vec![check], judgement: judgement.clone(), causes }
+        Self {
+            status,
+            percentiles: Vec::new(),
+            rows: Vec::new(),
+            checks: vec![check],
+            judgement: judgement.clone(),
+            causes: Vec::new(),
+        }
     }
 
     /// Of a campaign over several settings: the same, but where each setting was run once it says that, and how it could

@@ -124,24 +124,19 @@ fn interval(found: PercentileEstimate) -> Bound {
 
 /// The cells of rows of times, in one unit for all of them.
 fn cells(rows: &[RowTimes], layout: &Layout) -> (TimeUnit, Vec<[String; 5]>) {
-    let columns: Vec<Figures> = (0..QUANTILES.len())
-        .map(|place| Figures {
-            times_ns: rows.iter().map(|row| row.percentiles[place]).collect(),
-            bounds: Vec::new(),
-        })
-        .collect();
-    let bounds: Vec<Figures> = rows
-        .iter()
-        .map(|row| Figures { times_ns: vec![row.percentiles[1]], bounds: row.bounds.into() })
-        .collect();
-    let unit = layout.unit.unwrap_or_else(|| unit_of(&[columns.clone(), bounds.clone()].concat()));
-    let columns: Vec<_> = columns.iter().map(|column| column.texts(unit).times).collect();
-    let row = |(place, bounds): (usize, &Figures)| {
-        let bounds = bounds.texts(unit).bounds;
-        let [p50, p99, p999] = [0, 1, 2].map(|column| columns[column][place].clone());
+    let bounds: Vec<Vec<Bound>> = rows.iter().map(|row| row.bounds.into()).collect();
+    let columns = [(0, Vec::new()), (1, bounds), (2, Vec::new())].map(|(place, bounds)| Figures {
+        times_ns: rows.iter().map(|row| row.percentiles[place]).collect(),
+        bounds,
+    });
+    let unit = layout.unit.unwrap_or_else(|| unit_of(&columns));
+    let texts = columns.map(|column| column.texts(unit));
+    let row = |place: usize| {
+        let [p50, p99, p999] = [0, 1, 2].map(|column: usize| texts[column].times[place].clone());
+        let bounds = &texts[1].bounds[place];
         [p50, p99, bounds[0].clone(), p999, bounds[1].clone()]
     };
-    (unit, bounds.iter().enumerate().map(row).collect())
+    (unit, (0..rows.len()).map(row).collect())
 }
 
 /// The columns of such cells.
@@ -361,14 +356,13 @@ fn search_table(page: &mut Page<'_>, campaign: &Campaign, objectives: &[Objectiv
         })
         .collect();
     times.splice(1..1, [low, high]);
-    let client: Vec<Figures> = steps
-        .iter()
-        .map(|run| Figures {
-            times_ns: vec![run.percentile(Quantile::P99).map(|found| found.value_ns)],
-            bounds: vec![run.client_error_ns.map_or(Bound::Unknown, Bound::Within)],
-        })
-        .collect();
-    let unit = page.layout.unit.unwrap_or_else(|| unit_of(&[times.clone(), client.clone()].concat()));
+    let p99_ns = |run: &&RunRow| run.percentile(Quantile::P99).map(|found| found.value_ns);
+    let client = |run: &&RunRow| vec![run.client_error_ns.map_or(Bound::Unknown, Bound::Within)];
+    let client =
+        Figures { times_ns: steps.iter().map(p99_ns).collect(), bounds: steps.iter().map(client).collect() };
+    let all = [times.clone(), vec![client.clone()]].concat();
+    let unit = page.layout.unit.unwrap_or_else(|| unit_of(&all));
+    let client = client.texts(unit).bounds;
     let mut columns = vec![Column::of_words("rate/s", 9), Column::of_numbers("time/s", 8)];
     for (place, objective) in objectives.iter().enumerate() {
         columns.push(Column::of_numbers(format!("{}/{unit}", objective.subject), 9));
@@ -389,7 +383,7 @@ fn search_table(page: &mut Page<'_>, campaign: &Campaign, objectives: &[Objectiv
             2 if is_open => "open".to_owned(),
             _ => texts[place].clone(),
         }));
-        row.push(client[place].texts(unit).bounds.concat());
+        row.push(client[place].concat());
         let (step, style) = match (run.interrupted, end) {
             (true, _) => ("cut-short", Style::Doubt),
             (false, StepResult::Passed) => (end.name(), Style::Good),
@@ -584,9 +578,9 @@ pub(crate) fn brief_of_repetitions(campaign: &Campaign, layout: &Layout) -> Stri
             let whole = |value: f64| value.round() as u64;
             Figures {
                 times_ns: vec![spread.map(|spread| whole(spread.median))],
-                bounds: vec![spread.map_or(Bound::Unknown, |spread| {
+                bounds: vec![vec![spread.map_or(Bound::Unknown, |spread| {
                     Bound::Within(whole((spread.max - spread.median).max(spread.median - spread.min)))
-                })],
+                })]],
             }
         })
         .collect();
@@ -595,7 +589,7 @@ pub(crate) fn brief_of_repetitions(campaign: &Campaign, layout: &Layout) -> Stri
         let texts = column.texts(unit);
         match texts.times.concat().as_str() {
             "-" => "-".to_owned(),
-            time => format!("{time}±{}{unit}", texts.bounds.concat()),
+            time => format!("{time}±{}{unit}", texts.bounds.concat().concat()),
         }
     };
     let done = compared.iter().find(|held| held.name == "completed_per_s");

@@ -104,6 +104,37 @@ fn a_field_is_one_column_in_every_row() {
     }
 }
 
+/// Below each row its intervals, and where something of it is marked, its marks.
+#[test]
+fn every_row_has_its_bounds_and_marks() {
+    let below = |run: &Run, name: &str| {
+        let text = text_of(&run.summary, &PIPE);
+        let rows = table(&text).into_iter().map(|row| row.join(" "));
+        let rows: Vec<String> =
+            rows.skip_while(|row| !row.starts_with(&format!("{name} "))).skip(1).collect();
+        let is_bound =
+            |row: &&String| ["±95%CI", "client<=", "trust"].iter().any(|name| row.starts_with(name));
+        rows.iter().take_while(is_bound).cloned().collect::<Vec<_>>()
+    };
+    let [all, set] = ["all", "set"].map(|name| below(&run::ordinary::closed(), name));
+    assert_eq!(all, ["±95%CI 1 1 1 1", "client<= 2 2 2 2", "trust ok ok ok ok"]);
+    assert_eq!(set, ["±95%CI 1 2 1"]);
+    let outage = run::ordinary::outage();
+    assert_eq!(below(&outage, "get"), ["±95%CI 0.008 open open open", "trust ok thin? thin? thin?"]);
+    assert_eq!(below(&outage, "set"), ["±95%CI 0.008 open open", "trust ok thin? thin?"]);
+    assert_eq!(below(&run::ordinary::overload(), "get"), [""; 0], "there is nothing to bound");
+    // Where there is no room, the first row alone has them.
+    assert_eq!(below(&run::ordinary::many(), "get"), [""; 0]);
+}
+
+#[test]
+fn two_lines_say_what_was_run() {
+    for run in [run::ordinary::closed(), run::ordinary::outage(), run::ordinary::overload()] {
+        let text = text_of(&run.summary, &PIPE);
+        assert_eq!(text.lines().position(str::is_empty), Some(2), "{text}");
+    }
+}
+
 #[test]
 fn a_unit_is_one_for_the_table_and_may_be_pinned() {
     for (run, chosen) in

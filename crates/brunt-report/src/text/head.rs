@@ -1,6 +1,6 @@
-//! The head of the report: what was run, in two or three lines.
+//! The head of the report: what was run, in two lines where a plan has one class.
 //!
-//! Not all of the plan (that is in `--details`). The first line names the model, because what a latency means depends on it.
+//! All of the plan is in `--details`. The first line names the model, because what a latency means depends on it.
 
 use crate::details::header::{arrival_text, destinations, dispersion, size};
 use crate::page::Page;
@@ -23,7 +23,6 @@ pub(super) fn write(page: &mut Page<'_>, summary: &Summary) {
     match plan.classes.as_slice() {
         [class] => page.facts(model(class), &load(plan, class, None)),
         classes => {
-            page.facts("classes", &[format!("{} side by side", classes.len())]);
             for class in classes.iter().take(CLASSES_MAX) {
                 page.facts(&class.name, &[vec![model(class).to_owned()], load(plan, class, None)].concat());
             }
@@ -34,7 +33,6 @@ pub(super) fn write(page: &mut Page<'_>, summary: &Summary) {
     }
     let (label, facts) = target(summary);
     page.facts(&label, &facts);
-    page.facts("window", &window(summary));
 }
 
 /// The same of a campaign, from its first run: without the option that its runs differ by.
@@ -56,7 +54,7 @@ const fn model(class: &Class) -> &'static str {
 /// When it sends, on what, and what.
 fn load(plan: &Plan, class: &Class, varied: Option<&str>) -> Vec<String> {
     let mut facts = Vec::new();
-    let mut what = match &class.trace {
+    let what = match &class.trace {
         Some(trace) => format!("trace {} ({})", trace.file, trace.layout),
         None => plan.mix_text(class),
     };
@@ -74,7 +72,6 @@ fn load(plan: &Plan, class: &Class, varied: Option<&str>) -> Vec<String> {
             facts.extend(dispersion(arrival, rate));
         }
         Load::Closed { think } => {
-            what += ": latency at this concurrency";
             facts.extend((think.0 > 0).then(|| format!("think time {}", quantity::time(think.0))));
         }
     }
@@ -131,7 +128,7 @@ fn rate_text(rate: Rate) -> String {
     }
 }
 
-/// Whom it talks to, how, and about what.
+/// The servers, the protocol, the transport, and the keys and values.
 fn target(summary: &Summary) -> Labelled {
     let plan = &summary.record.plan;
     let mut names: Vec<String> = plan
@@ -197,7 +194,7 @@ fn in_thousands(number: u64) -> String {
 }
 
 /// How long was measured, and what repeats it.
-fn window(summary: &Summary) -> Vec<String> {
+pub(super) fn window(summary: &Summary) -> Vec<String> {
     let (window, record) = (&summary.window, &summary.record);
     let warmup_ns = window.measure_ns.saturating_sub(window.start_ns);
     let mut length = quantity::time(window.duration_ns());

@@ -1,11 +1,12 @@
-//! The one table: response times of every row in one unit, with what bounds the first of them, rates and failures.
+//! The one table: response times of every row in one unit, with what bounds and marks them, rates and failures.
 //!
-//! Not a judgement: its words are the verdict's. Invariants: a cell holds no blank, no unit and no grouping of digits; cells are missing at
+//! Its words are the verdict's. Invariants: a cell holds no blank, no unit and no grouping of digits; cells are missing at
 //! the end of a row only.
 
 use crate::figure::{Bound, Figures, Texts, unit_of};
 use crate::grid::{Cell, Column, Grid};
 use crate::layout::{Layout, Style, TimeUnit};
+use crate::page::Room;
 use crate::row::{self, Row, rows};
 use brunt_plan::outcome::OutcomeClass;
 use brunt_plan::quantile::Quantile;
@@ -21,9 +22,11 @@ use brunt_stats::verdict::{Trust, TrustWord};
 const QUANTILES_MAX: usize = 6;
 
 /// One row of the table.
-pub(super) struct Line {
-    pub(super) name: String,
-    pub(super) response: LatencySummary,
+struct Line<'a> {
+    name: String,
+    response: LatencySummary,
+    /// What bounds and marks it; several operations as one have neither.
+    row: Option<Row<'a>>,
     /// Completed per second; `None` where no reply was asked for.
     done: Option<f64>,
     /// Keys that were hit, and those that were hit or missed.
@@ -31,12 +34,13 @@ pub(super) struct Line {
     failed: u64,
 }
 
-impl Line {
-    fn of(row: &Row<'_>) -> Self {
+impl<'a> Line<'a> {
+    fn of(row: &Row<'a>) -> Self {
         let OpSummary { latency, rate, requests, keys, .. } = row.summary;
         Self {
             name: row.name('.'),
             response: latency.response.summary.clone(),
+            row: Some(*row),
             done: (!is_unacknowledged(row.summary)).then_some(rate.completed),
             hits: [keys.hit, keys.hit + keys.miss],
             failed: requests.failed() + requests.abandoned,
@@ -47,10 +51,11 @@ impl Line {
     fn merged(rows: &[Row<'_>], quantiles: &[Quantile]) -> Self {
         let mut histogram = Histogram::new();
         rows.iter().for_each(|row| histogram.merge(&row.summary.latency.response.histogram));
-        let lines: Vec<Self> = rows.iter().map(Self::of).collect();
+        let lines: Vec<Line<'_>> = rows.iter().map(Line::of).collect();
         Self {
             name: format!("rest-{}", rows.len()),
             response: LatencySummary::with(&histogram, quantiles),
+            row: None,
             done: Some(lines.iter().filter_map(|line| line.done).sum()),
             hits: [0, 1].map(|index| lines.iter().map(|line| line.hits[index]).sum()),
             failed: lines.iter().map(|line| line.failed).sum(),
@@ -73,7 +78,7 @@ pub(crate) fn is_unacknowledged(summary: &OpSummary) -> bool {
 }
 
 /// The rows that are shown, at most `max` below the first: classes of several operations give way first, then all but the busiest.
-fn lines(summary: &Summary, rows_max: usize) -> Vec<Line> {
+fn lines(summary: &Summary, rows_max: usize) -> Vec<Line<'_>> {
     let mut rows = rows(summary);
     if rows.len() > rows_max + 1 {
         rows.retain(|row| !row.is_of_class());
@@ -108,21 +113,22 @@ pub(crate) fn is_unbounded(summary: &Summary) -> bool {
     is_saturated || summary.steady.series.iter().any(is_endless)
 }
 
-/// A column of times for each percentile. Bounds of the first row: its interval, then the client's part.
-fn figures(summary: &Summary, lines: &[Line], first: &OpSummary, quantiles: &[Quantile]) -> Vec<Figures> {
-    let is_bounded = !is_unbounded(summary) && first.latency.response.summary.count > 0;
+/// A column of times for each percentile, with their bounds: the interval, and of the first row the client's part.
+fn figures(lines: &[Line<'_>], quantiles: &[Quantile], has_bounds: impl Fn(usize) -> bool) -> Vec<Figures> {
     let column = |quantile: &Quantile| {
         let times_ns: Vec<Option<u64>> =
             lines.iter().map(|line| line.response.percentile_ns(*quantile)).collect();
-        let bounds = match times_ns.first().copied().flatten() {
-            Some(value_ns) if is_bounded => {
-                let error = first.client_error.iter().find(|error| error.quantile == *quantile);
-                let error = error.map_or(Bound::Unknown, |error| Bound::Within(error.error_ns));
-                vec![interval(first, *quantile, value_ns), error]
+        let bounds = |(index, line): (usize, &Line<'_>)| {
+            let row = line.row.filter(|_| has_bounds(index)).map(|row| row.summary);
+            let Some((value_ns, summary)) = times_ns[index].zip(row) else { return Vec::new() };
+            let mut bounds = vec![interval(summary, *quantile, value_ns)];
+            if index == 0 {
+                let error = summary.client_error.iter().find(|error| error.quantile == *quantile);
+                bounds.push(error.map_or(Bound::Unknown, |error| Bound::Within(error.error_ns)));
             }
-            _ => Vec::new(),
+            bounds
         };
-        Figures { times_ns, bounds }
+        Figures { bounds: lines.iter().enumerate().map(bounds).collect(), times_ns }
     };
     quantiles.iter().map(column).collect()
 }
@@ -139,13 +145,14 @@ pub(crate) fn interval(summary: &OpSummary, quantile: Quantile, value_ns: u64) -
 }
 
 /// The table; where more percentiles are asked for than fit beside each other, several in one unit.
-pub(super) fn grids(summary: &Summary, layout: &Layout, rows_max: usize) -> Vec<Grid> {
-    let (mut lines, rows) = (lines(summary, rows_max), rows(summary));
+pub(super) fn grids(summary: &Summary, layout: &Layout, room: Room) -> Vec<Grid> {
+    let mut lines = lines(summary, room.rows);
     let names: Vec<String> = lines.iter().map(|line| line.name.clone()).collect();
     lines.iter_mut().zip(row::cut(&names)).for_each(|(line, name)| line.name = layout.in_characters(&name));
     let quantiles = summary.record.plan.shown_quantiles();
-    let Some(first) = rows.first() else { return Vec::new() };
-    let figures = figures(summary, &lines, first.summary, &quantiles);
+    let is_unbounded = is_unbounded(summary);
+    let has_bounds = |index: usize| !is_unbounded && (index == 0 || room.has_bounds_by_row);
+    let figures = figures(&lines, &quantiles, has_bounds);
     let max =
         Figures { times_ns: lines.iter().map(|line| line.response.max_ns).collect(), bounds: Vec::new() };
     let all: Vec<Figures> = figures.iter().cloned().chain([max.clone()]).collect();
@@ -170,8 +177,13 @@ pub(super) fn grids(summary: &Summary, layout: &Layout, rows_max: usize) -> Vec<
                 row.push(Cell::new(line.failed.to_string(), failed));
             }
             grid.push(row);
-            if index == 0 {
-                qualify(&mut grid, summary, layout, quantiles, texts);
+            let bounds: Vec<&[String]> = texts.iter().map(|column| column.bounds[index].as_slice()).collect();
+            qualify(&mut grid, layout, &bounds);
+            let trust = line.row.map_or(&[][..], |row| row.trust);
+            let is_marked =
+                |trust: &Trust| trust.status > CheckStatus::Ok && quantiles.contains(&trust.quantile);
+            if index == 0 || has_bounds(index) && trust.iter().any(is_marked) {
+                push_if_any(&mut grid, "  trust".to_owned(), words(trust, quantiles));
             }
         }
         grid
@@ -199,14 +211,13 @@ fn columns(unit: TimeUnit, quantiles: &[Quantile], is_first: bool, has_hits: boo
     columns
 }
 
-/// The rows that say how far the first may be trusted.
-fn qualify(grid: &mut Grid, summary: &Summary, layout: &Layout, quantiles: &[Quantile], texts: &[Texts]) {
+/// The rows that bound the one above them.
+fn qualify(grid: &mut Grid, layout: &Layout, bounds: &[&[String]]) {
     let names = [format!("  {}95%CI", layout.plus_minus()), "  client<=".to_owned()];
     for (index, name) in names.into_iter().enumerate() {
-        let cells = texts.iter().map_while(|column| column.bounds.get(index));
+        let cells = bounds.iter().map_while(|bounds| bounds.get(index));
         push_if_any(grid, name, cells.map(|cell| Cell::new(cell.clone(), Style::Dim)).collect());
     }
-    push_if_any(grid, "  trust".to_owned(), words(&summary.verdict.percentiles, quantiles));
 }
 
 /// A row with its name, without the cells at its end that say nothing; none where all are such.

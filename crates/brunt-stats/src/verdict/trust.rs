@@ -1,7 +1,7 @@
 //! How far each percentile may be trusted, in one word, and the run in one sentence.
 //!
-//! Not a check: what the checks found of a percentile, the worst of all rows that are printed. Invariant: only percentiles that the run
-//! gives have a word.
+//! A word is what the checks found of a percentile: the worst of all rows that are printed, or of one row. Invariant: only percentiles that
+//! the run, or the row, gives have a word.
 
 use super::lag::Lag;
 use super::{Cause, Evidence, LagRow, Status, Verdict};
@@ -10,6 +10,7 @@ use crate::confidence::PercentileInterval;
 use crate::steady::Series;
 use brunt_plan::quantile::Quantile;
 use std::fmt;
+use std::ops::Range;
 
 /// Half an interval of more than this share of its percentile tells the percentile to two digits at most.
 const WIDE: f64 = 0.20;
@@ -84,13 +85,19 @@ impl fmt::Display for Trust {
     }
 }
 
-/// Every percentile that all requests together give, ascending.
-pub(super) fn of_percentiles(evidence: &Evidence<'_>, checks: &[Check]) -> Vec<Trust> {
-    let given = evidence.lag_rows.first().into_iter().flat_map(|row| &row.errors);
-    given.map(|error| of_percentile(evidence, checks, error.quantile)).collect()
+/// Every percentile that the first of these rows gives, ascending: the worst of what was found of it in any of them.
+pub(super) fn of_percentiles(evidence: &Evidence<'_>, checks: &[Check], rows: Range<usize>) -> Vec<Trust> {
+    let first = evidence.lag_rows.get(rows.start);
+    let given = first.into_iter().flat_map(|row| &row.errors);
+    given.map(|error| of_percentile(evidence, checks, &rows, error.quantile)).collect()
 }
 
-fn of_percentile(evidence: &Evidence<'_>, checks: &[Check], quantile: Quantile) -> Trust {
+fn of_percentile(
+    evidence: &Evidence<'_>,
+    checks: &[Check],
+    places: &Range<usize>,
+    quantile: Quantile,
+) -> Trust {
     let status_of = |id: &str| {
         checks.iter().find(|check| check.id == id).map_or(CheckStatus::Skipped, |check| check.status)
     };
@@ -103,7 +110,7 @@ fn of_percentile(evidence: &Evidence<'_>, checks: &[Check], quantile: Quantile) 
         true => status_of(check),
         false => CheckStatus::Ok,
     };
-    let rows = &evidence.lag_rows;
+    let rows = &evidence.lag_rows[places.clone()];
     let candidates = [
         found(TrustWord::Wrong, "VERIFY", status_of("VERIFY")),
         found(TrustWord::Wrong, "CONSERVE", status_of("CONSERVE")),
@@ -117,7 +124,7 @@ fn of_percentile(evidence: &Evidence<'_>, checks: &[Check], quantile: Quantile) 
         found(TrustWord::Warm, "WARM", steady("WARM")),
         found(TrustWord::Drift, "DRIFT", steady("DRIFT")),
         found(TrustWord::Drift, "SHIFT", steady("SHIFT")),
-        found(TrustWord::Client, "LAG", client(evidence, quantile)),
+        found(TrustWord::Client, "LAG", client(evidence, places, quantile)),
         found(TrustWord::Thin, "CI-THIN", caution(is_thin(rows, quantile))),
         found(TrustWord::Wide, "CI-THIN", caution(is_wide(rows, quantile))),
     ];
@@ -129,13 +136,13 @@ fn of_percentile(evidence: &Evidence<'_>, checks: &[Check], quantile: Quantile) 
 }
 
 /// How much of it may be the client's, in the worst of the rows that give it.
-fn client(evidence: &Evidence<'_>, quantile: Quantile) -> CheckStatus {
-    let of_row = |(index, row)| {
-        let row: &LagRow = row;
+fn client(evidence: &Evidence<'_>, places: &Range<usize>, quantile: Quantile) -> CheckStatus {
+    let of_row = |index: usize| {
+        let row = &evidence.lag_rows[index];
         let error = row.errors.iter().find(|error| error.quantile == quantile)?;
         Some(Lag::of(row, error, index == 0, evidence.judgement.is_strict).status)
     };
-    let worst = evidence.lag_rows.iter().enumerate().filter_map(of_row).max().unwrap_or(CheckStatus::Ok);
+    let worst = places.clone().filter_map(of_row).max().unwrap_or(CheckStatus::Ok);
     // What rests on so few requests as a p99.99 does not convict a run.
     if quantile > Quantile::P999 { worst.min(CheckStatus::Caution) } else { worst }
 }

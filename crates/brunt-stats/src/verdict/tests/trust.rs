@@ -158,6 +158,37 @@ fn the_word_of_a_percentile() {
     );
 }
 
+/// A row has the words of what was found of it alone, and of what concerns the whole run.
+#[test]
+fn the_words_of_a_row() {
+    let words = |change: Change| {
+        let verdict = judged(change);
+        let of_row = |row: &Vec<Trust>| row.iter().map(Trust::to_string).collect::<Vec<_>>().join(" ");
+        verdict.rows.iter().map(of_row).collect::<Vec<_>>()
+    };
+    assert_eq!(words(|_| {}), ["ok ok ok ok", "ok ok ok ok"]);
+    assert_eq!(
+        words(|evidence| evidence.lag_rows[1].errors[3].error_ns = 80_001),
+        ["ok ok ok ok", "ok ok ok client?"]
+    );
+    assert_eq!(
+        words(|evidence| evidence.lag_rows[0].intervals[3].high_ns = None),
+        ["ok ok ok thin?", "ok ok ok ok"]
+    );
+    assert_eq!(
+        words(|evidence| {
+            evidence.run.to_mut().host.clock.backwards = 1;
+            evidence.lag_rows[1].errors.truncate(2);
+        }),
+        ["host! host! host! host!", "host! host!"]
+    );
+    // Most of a median convicts where it is that of all requests.
+    assert_eq!(
+        words(|evidence| evidence.lag_rows[1].errors[0].error_ns = 399_000),
+        ["ok ok ok ok", "client? ok ok ok"]
+    );
+}
+
 /// Bytes that are no reply to more than one request in a hundred: what else came is not known to be right.
 #[test]
 fn malformed_bytes_are_never_trusted() {
