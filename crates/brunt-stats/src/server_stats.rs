@@ -511,6 +511,14 @@ impl ServerRecord {
         self.snapshots.iter().min_by_key(distance).filter(|snapshot| distance(snapshot) <= within_ns)
     }
 
+    /// What went on from the first snapshot to the last; `None` with fewer than two.
+    pub fn span_of_run(&self) -> Option<ServerSpan> {
+        match self.snapshots.as_slice() {
+            [first, .., last] => Some(ServerSpan::between(first, last)),
+            _ => None,
+        }
+    }
+
     /// What went on in the measured window: between the snapshots that are nearest to its ends, however far they are,
     /// because there is only one window and the span says its own times. Of a window so short that both are the same
     /// one, between that and its neighbour on the other side of the window; `None` where there is none.

@@ -33,6 +33,7 @@ use brunt_stats::bound::Decision;
 use brunt_stats::convergence::Convergence;
 use brunt_stats::observer::RunPosition;
 use brunt_stats::request_counts::RequestCounts;
+use brunt_stats::server_stats::{ServerRecord, ServerSpan};
 use brunt_stats::summary::Summary;
 use brunt_stats::verdict::Status;
 use std::io::Write;
@@ -100,8 +101,6 @@ pub(crate) fn load(flags: &cli::Load) -> Result<Exit, Failure> {
     plan.stop.time = Some(DurationNs(0));
     plan.stop.requests = None;
     plan.stop.until = None;
-    // Nothing is judged.
-    plan.server_stats = false;
     let stop = interrupt::flag()?;
     let keys = plan.preload_stores();
     let mut observers = Observers::of(&flags.progress, &[])?;
@@ -111,14 +110,19 @@ pub(crate) fn load(flags: &cli::Load) -> Result<Exit, Failure> {
     Ok(Exit::Done)
 }
 
-/// What was stored, in a line; every key is confirmed, or there would be a failure.
+/// What was stored, in a line; every key is confirmed, or there would be a failure. What the servers evicted since has a line of its own.
 fn stored_text(summary: &Summary, keys: u64, form: Form) -> String {
     let seconds = summary.record.preload.map_or(0.0, |preload| preload.duration_ns as f64 / 1e9);
     let rate = if seconds > 0.0 { keys as f64 / seconds } else { 0.0 };
     let sent = summary.phase(Phase::Preload).map_or(0, |phase| phase.bytes.tx);
+    let servers = ServerSpan::sum(summary.record.run.server_records.iter().map(ServerRecord::span_of_run));
+    let evictions = servers.and_then(|span| span.evictions);
     match form {
         Form::Nothing => String::new(),
-        Form::Brief => format!("stored={keys} seconds={seconds:.3} rate={rate:.0}/s bytes={sent}\n"),
+        Form::Brief => {
+            let evicted = evictions.map_or("-".to_owned(), |count| count.to_string());
+            format!("stored={keys} seconds={seconds:.3} rate={rate:.0}/s bytes={sent} evicted={evicted}\n")
+        }
         Form::Short | Form::Details => {
             let (took, sent) = (quantity::time((seconds * 1e9) as u64), quantity::bytes(sent));
             let rate = match rate {
@@ -126,7 +130,14 @@ fn stored_text(summary: &Summary, keys: u64, form: Form) -> String {
                 some if some < 1e6 => format!("{:.0}k", some / 1e3),
                 many => format!("{:.2}M", many / 1e6),
             };
-            format!("stored       {keys} of {keys} keys in {took} ({rate}/s), {sent}, all confirmed\n")
+            let evicted = evictions.filter(|count| *count > 0).map_or(String::new(), |count| {
+                let held = servers.and_then(|span| span.items);
+                let held = held.map_or(String::new(), |items| format!(", {items} are held"));
+                format!("evicted      {count} items meanwhile{held} -> more memory for the server, or fewer --keys\n")
+            });
+            format!(
+                "stored       {keys} of {keys} keys in {took} ({rate}/s), {sent}, all confirmed\n{evicted}"
+            )
         }
     }
 }

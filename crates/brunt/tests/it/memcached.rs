@@ -113,6 +113,34 @@ fn runs_find_keys_stored_by_load() {
     assert_eq!((measured.count("keys.requested"), measured.count("keys.hit")), (9000, 9000));
 }
 
+/// A server that has no room for the data set confirms every key, and evicts most of them.
+#[test]
+fn load_reports_evictions() {
+    let _beside = beside_others();
+    for (memory, has_room) in [("8", false), ("256", true)] {
+        let Some(server) = Server::memcached(&["-m", memory]) else { return };
+        let load = |keys: &str, form: &str| {
+            let flags = ["--keys", keys, "--value-size", "4000", form];
+            let loaded = brunt(&["load", "--server", &server.address]).args(flags).output().unwrap();
+            assert_eq!(loaded.status.code(), Some(0), "{}", String::from_utf8_lossy(&loaded.stderr));
+            String::from_utf8(loaded.stdout).unwrap()
+        };
+        let text = load("20000", "--no-progress");
+        assert!(text.starts_with("stored       20000 of 20000 keys in "), "{text}");
+        let statistics = server.statistics();
+        let evicted = format!(
+            "evicted      {} items meanwhile, {} are held ->",
+            statistics["evictions"], statistics["curr_items"]
+        );
+        assert_eq!(text.contains(&evicted), !has_room, "{text} {evicted}");
+        assert_eq!(statistics["evictions"] > 0, !has_room);
+        // Of this load alone.
+        let brief = load("1", "--brief");
+        let (_, evicted) = brief.trim_end().rsplit_once(" evicted=").expect(&brief);
+        assert!(evicted.parse::<u64>().unwrap() <= if has_room { 0 } else { 100 }, "{brief}");
+    }
+}
+
 /// Keys are in the form that was asked for, for others to read, and every value is found under its own.
 #[test]
 fn keys_have_the_requested_form() {
