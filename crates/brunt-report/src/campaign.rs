@@ -1,7 +1,6 @@
 //! Campaigns: several measurements of one command, as text, JSON and CSV.
 //!
-//! Not one measurement (that is everything else in this crate) and not what a campaign concludes (`brunt-stats` has the knee,
-//! the capacity and the spread). A summary takes megabytes for its histograms, so a campaign keeps of each what its tables
+//! What a campaign concludes is in `brunt-stats`: the knee, the capacity, the spread. A summary takes megabytes for its histograms, so a campaign keeps of each what its tables
 //! show, and the finished JSON. Invariant: every number of a table stands in the JSON of the same campaign.
 
 mod csv;
@@ -15,6 +14,7 @@ pub use json::{SCHEMA, write as write_json};
 pub use text::write as write_text;
 
 use crate::cost::RequestCost;
+use crate::quantity;
 use brunt_plan::objective::{Ceiling, Objective};
 use brunt_plan::quantile::Quantile;
 use brunt_plan::sweep::SweepPoint;
@@ -28,7 +28,7 @@ use brunt_stats::verdict::Verdict;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// The percentiles of the tables.
+/// The percentiles of the tables, where the plan requests none.
 pub const QUANTILES: [Quantile; 3] = [Quantile::P50, Quantile::P99, Quantile::P999];
 
 /// A percentile of one run with its confidence interval. Nanoseconds.
@@ -78,8 +78,8 @@ pub struct RunRow {
     pub completed: f64,
     /// Requests that failed or were given up, which no percentile here holds.
     pub failed: u64,
-    /// The percentiles of [`QUANTILES`], of all requests, where there were enough.
-    pub percentiles: [Option<PercentileEstimate>; QUANTILES.len()],
+    /// The percentiles of its plan, of all requests; those for which there were enough.
+    pub percentiles: Vec<(Quantile, PercentileEstimate)>,
     /// At most so much of the p99 is the client's, in nanoseconds.
     pub client_error_ns: Option<u64>,
     /// Processor time per request, in nanoseconds.
@@ -112,7 +112,13 @@ impl RunRow {
             offered: summary.record.plan.has_open_loop().then_some(total.rate.offered),
             completed: total.rate.completed,
             failed: total.requests.failed() + total.requests.abandoned,
-            percentiles: QUANTILES.map(|quantile| PercentileEstimate::of(total, quantile)),
+            percentiles: summary
+                .record
+                .plan
+                .quantiles()
+                .into_iter()
+                .filter_map(|quantile| Some((quantile, PercentileEstimate::of(total, quantile)?)))
+                .collect(),
             client_error_ns: error.map(|error| error.error_ns),
             cpu_ns: RequestCost::of(summary).map(|cost| cost.cpu_ns()),
             verdict: summary.verdict.clone(),
@@ -139,10 +145,9 @@ impl RunRow {
         passed.max_by(|one, other| one.offered.unwrap_or(0.0).total_cmp(&other.offered.unwrap_or(0.0)))
     }
 
-    /// One of the percentiles of [`QUANTILES`].
+    /// One of its percentiles.
     pub fn percentile(&self, quantile: Quantile) -> Option<PercentileEstimate> {
-        let index = QUANTILES.iter().position(|held| *held == quantile)?;
-        self.percentiles[index]
+        self.percentiles.iter().find(|(held, _)| *held == quantile).map(|(_, found)| *found)
     }
 }
 
@@ -327,6 +332,44 @@ pub struct Campaign {
 }
 
 impl Campaign {
+    /// Is this run, by its index, discarded: was it made again in the same pass?
+    fn is_discarded(&self, index: usize) -> bool {
+        let run = &self.runs[index];
+        let is_again = |later: &RunRow| later.setting == run.setting && later.repetition == run.repetition;
+        run.setting.is_some() && self.runs[index + 1..].iter().any(is_again)
+    }
+
+    /// How many settings and runs there are: `10 settings, 12 runs (2 discarded and made again)`.
+    fn counts(&self) -> String {
+        let runs = quantity::things(self.runs.len() as u64, "run");
+        let thing = match &self.finding {
+            CampaignResult::Repeat { .. } => return runs,
+            CampaignResult::Scan { .. } => "setting",
+            CampaignResult::Search { .. } => "rate",
+        };
+        let is_first = |(index, run): &(usize, &RunRow)| {
+            !self.runs[..*index].iter().any(|earlier| earlier.setting == run.setting)
+        };
+        let settings = self.runs.iter().enumerate().filter(is_first).count();
+        let discarded = (0..self.runs.len()).filter(|index| self.is_discarded(*index)).count();
+        let again = match discarded {
+            0 => String::new(),
+            count => format!(" ({count} discarded and made again)"),
+        };
+        format!("{}, {runs}{again}", quantity::things(settings as u64, thing))
+    }
+
+    /// The percentiles of its tables, ascending. The p99 is always among them: the knee and the bars are of it.
+    fn quantiles(&self) -> Vec<Quantile> {
+        self.head.quantiles()
+    }
+
+    /// Why a curve has no knee, in words.
+    fn no_curve_text(&self, points: &[ScanPoint]) -> String {
+        let free = points.iter().filter(|point| point.is_free(&self.runs) && point.p99.is_some()).count();
+        format!("unknown: {free} of {} settings met no limit, and a curve takes three", points.len())
+    }
+
     /// The last step of a search at this rate.
     fn step_at(&self, rate: f64) -> Option<&RunRow> {
         let is_it = |run: &&RunRow| run.setting.is_some_and(|setting| setting.as_f64() == rate);
@@ -343,12 +386,26 @@ pub struct CampaignHeader {
     lines: String,
     /// The lines of the short report: labels and facts.
     short: Vec<crate::text::head::Labelled>,
+    /// The percentiles that the plan requests; none for the usual ones.
+    requested: Vec<Quantile>,
 }
 
 impl CampaignHeader {
     /// Of the first run, without the option that the runs differ by.
     pub fn of(summary: &Summary, varied: Option<&str>) -> Self {
         let (load, lines) = crate::details::common_head(summary, varied);
-        Self { load, lines, short: crate::text::head::of_campaign(summary, varied) }
+        let short = crate::text::head::of_campaign(summary, varied);
+        Self { load, lines, short, requested: summary.record.plan.percentiles.clone() }
+    }
+
+    /// The percentiles of the tables, ascending.
+    pub fn quantiles(&self) -> Vec<Quantile> {
+        if self.requested.is_empty() {
+            return QUANTILES.to_vec();
+        }
+        let mut quantiles = [self.requested.as_slice(), &[Quantile::P99]].concat();
+        quantiles.sort_unstable();
+        quantiles.dedup();
+        quantiles
     }
 }

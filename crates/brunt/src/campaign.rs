@@ -220,7 +220,7 @@ pub(crate) fn deliver(
 ) -> Result<Exit, Failure> {
     let StoredCampaign { head, runs, question, interrupted } = stored;
     let Conclusion { finding, verdict, is_missed } = match &question {
-        CampaignQuestion::Repeat => repeat::conclude(&runs),
+        CampaignQuestion::Repeat => repeat::conclude(&runs, &head.quantiles()),
         CampaignQuestion::Scan { is_load, closed_loop, .. } => {
             let option = question.varied().ok_or_else(|| Failure::usage("a scan of no option"))?;
             scan::conclude(&runs, option, *is_load, *closed_loop)
@@ -270,9 +270,12 @@ pub(crate) fn consumes(plan: &Plan) -> bool {
 }
 
 /// What the numbers of several runs come to: throughput and the percentiles of the tables.
-fn compared<'a>(runs: impl Iterator<Item = &'a RunRow> + Clone) -> Vec<SpreadRow> {
+fn compared<'a>(runs: impl Iterator<Item = &'a RunRow> + Clone, quantiles: &[Quantile]) -> Vec<SpreadRow> {
     let mut numbers = vec![("completed_per_s".to_owned(), runs.clone().map(throughput).collect::<Vec<_>>())];
-    for quantile in QUANTILES {
+    let mut quantiles = [&QUANTILES, quantiles].concat();
+    quantiles.sort_unstable();
+    quantiles.dedup();
+    for quantile in quantiles {
         numbers.push((quantile.key(), runs.clone().filter_map(|run| estimate(run, quantile)).collect()));
     }
     let spread = |(name, estimates): (String, Vec<Estimate>)| {

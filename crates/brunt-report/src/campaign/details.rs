@@ -2,9 +2,7 @@
 //!
 //! Not the reports of its runs (JSON has every one). At most 110 columns for all but extreme numbers.
 
-use super::{
-    Campaign, CampaignResult, LimitedPoint, PercentileEstimate, QUANTILES, RunRow, ScanPoint, SpreadRow,
-};
+use super::{Campaign, CampaignResult, LimitedPoint, PercentileEstimate, RunRow, ScanPoint, SpreadRow};
 use crate::paragraph::{self, printable};
 use crate::quantity;
 use crate::table::Table;
@@ -49,7 +47,7 @@ fn report(campaign: &Campaign) -> String {
         }
         CampaignResult::Repeat { compared } => {
             repeat_table(&mut out, campaign);
-            repeat_finding(&mut out, compared);
+            repeat_finding(&mut out, &campaign.quantiles(), compared);
         }
     }
     if campaign.interrupted {
@@ -61,7 +59,7 @@ fn report(campaign: &Campaign) -> String {
 }
 
 fn title(campaign: &Campaign) -> String {
-    let runs = quantity::things(campaign.runs.len() as u64, "run");
+    let runs = campaign.counts();
     match &campaign.finding {
         CampaignResult::Scan { option, closed_loop: None, .. } => format!("scan over {option}, {runs}"),
         CampaignResult::Scan { option, closed_loop: Some(rate), .. } => {
@@ -122,6 +120,25 @@ fn client_cells(run: &RunRow) -> [String; 2] {
     [time(run.client_error_ns), time(run.cpu_ns.map(|ns| ns.round() as u64))]
 }
 
+/// The headings of what every table of runs says of one.
+fn headings(campaign: &Campaign) -> Vec<String> {
+    let quantiles = campaign.quantiles().into_iter().map(|quantile| quantile.to_string());
+    let others = ["client error <=", "CPU/req", "verdict"].map(str::to_owned);
+    std::iter::once("completed/s".to_owned()).chain(quantiles).chain(others).collect()
+}
+
+/// These cells, but for the verdict; the p99 with its interval.
+fn run_cells(run: &RunRow, quantiles: &[Quantile]) -> Vec<String> {
+    let time = |quantile: &Quantile| match *quantile {
+        Quantile::P99 => found_text(run.percentile(Quantile::P99)),
+        other => plain_text(run.percentile(other)),
+    };
+    let mut cells = vec![rate_text(run.completed)];
+    cells.extend(quantiles.iter().map(time));
+    cells.extend(client_cells(run));
+    cells
+}
+
 /// The verdict with the checks behind it, and the requests that no percentile of the table holds: `CAUTION ERR, 12 failed`.
 fn verdict_text(run: &RunRow) -> String {
     checks_text(run) + &failed_text(run)
@@ -151,11 +168,12 @@ fn limit_text(run: &RunRow) -> String {
 
 fn scan_table(out: &mut String, campaign: &Campaign, option: &str, points: &[ScanPoint]) {
     let first = if option == "rate" { "rate/s" } else { option };
-    let headings = [first, "completed/s", "p50", "p99", "p99.9", "client error <=", "CPU/req", "verdict"];
+    let (quantiles, headings) = (campaign.quantiles(), headings(campaign));
     let width =
         points.iter().map(|point| setting_text(point.setting).len()).max().unwrap_or(0).max(first.len());
     let heading = format!("{first:>width$}");
-    let mut table = Table::new(&[&[heading.as_str()], &headings[1..]].concat()).with_words_last();
+    let headings: Vec<&str> = headings.iter().map(String::as_str).collect();
+    let mut table = Table::new(&[&[heading.as_str()], headings.as_slice()].concat()).with_words_last();
     for point in points {
         for (place, index) in point.discarded.iter().chain(&point.runs).enumerate() {
             let run = &campaign.runs[*index];
@@ -163,14 +181,14 @@ fn scan_table(out: &mut String, campaign: &Campaign, option: &str, points: &[Sca
                 if place == 0 { format!("{:>width$}", setting_text(point.setting)) } else { String::new() };
             let again = if place < point.discarded.len() { ", rerun" } else { "" };
             let verdict = limit_text(run) + again;
-            let [client, cpu] = client_cells(run);
-            let p99 = found_text(run.percentile(Quantile::P99));
-            let [p50, p999] =
-                [Quantile::P50, Quantile::P999].map(|quantile| plain_text(run.percentile(quantile)));
-            table.push(vec![setting, rate_text(run.completed), p50, p99, p999, client, cpu, verdict]);
+            table.push([vec![setting], run_cells(run, &quantiles), vec![verdict]].concat());
         }
         if let Some(spread) = point.p99.filter(|spread| spread.runs > 1) {
-            table.push(vec![String::new(), "median".to_owned(), String::new(), spread_text(&spread)]);
+            let blanks = quantiles.iter().take_while(|quantile| **quantile < Quantile::P99).count();
+            let mut row = vec![String::new(), "median".to_owned()];
+            row.extend(vec![String::new(); blanks]);
+            row.push(spread_text(&spread));
+            table.push(row);
         }
     }
     table.write(out);
@@ -274,7 +292,7 @@ fn scan_finding(out: &mut String, campaign: &Campaign, points: &[ScanPoint], kne
             let text = "beyond the highest load: throughput still grew faster than latency";
             paragraph::prose(out, "knee", text);
         }
-        Some(Knee::Unknown) => paragraph::prose(out, "knee", "unknown: fewer than three loads show no curve"),
+        Some(Knee::Unknown) => paragraph::prose(out, "knee", &campaign.no_curve_text(points)),
         None => {}
     }
     scan_limit(out, campaign, points);
@@ -353,7 +371,7 @@ fn search_table(out: &mut String, campaign: &Campaign, objectives: &[Objective])
     headings.extend(subjects.iter().map(String::as_str));
     headings.extend(["client error <=", "CPU/req", "step"]);
     let mut table = Table::new(&headings).with_words_last();
-    for run in &campaign.runs {
+    for (index, run) in campaign.runs.iter().enumerate() {
         let Some((end, found)) = &run.step else { continue };
         let setting = run.setting.map_or(String::new(), setting_text);
         let mut row =
@@ -362,7 +380,8 @@ fn search_table(out: &mut String, campaign: &Campaign, objectives: &[Objective])
         row.extend(client_cells(run));
         let checks = run.limit.as_ref().map(|limit| format!(": {}", limit.names())).unwrap_or_default();
         let step = if run.interrupted { "interrupted".to_owned() } else { format!("{}{checks}", end.name()) };
-        row.push(step + &failed_text(run));
+        let again = if campaign.is_discarded(index) { ", rerun" } else { "" };
+        row.push(step + &failed_text(run) + again);
         table.push(row);
     }
     table.write(out);
@@ -455,25 +474,17 @@ fn search_limit(out: &mut String, campaign: &Campaign, capacity: &Capacity) {
 }
 
 fn repeat_table(out: &mut String, campaign: &Campaign) {
-    let names = QUANTILES.map(|quantile| quantile.to_string());
-    let mut headings = vec!["run", "completed/s"];
-    headings.extend(names.iter().map(String::as_str));
-    headings.extend(["client error <=", "CPU/req", "verdict"]);
+    let (quantiles, headings) = (campaign.quantiles(), headings(campaign));
+    let headings: Vec<&str> = std::iter::once("run").chain(headings.iter().map(String::as_str)).collect();
     let mut table = Table::new(&headings).with_words_last();
     for run in &campaign.runs {
-        let mut row = vec![run.repetition.to_string(), rate_text(run.completed)];
-        row.extend(QUANTILES.map(|quantile| match quantile {
-            Quantile::P99 => found_text(run.percentile(quantile)),
-            _ => plain_text(run.percentile(quantile)),
-        }));
-        row.extend(client_cells(run));
-        row.push(verdict_text(run));
-        table.push(row);
+        let number = vec![run.repetition.to_string()];
+        table.push([number, run_cells(run, &quantiles), vec![verdict_text(run)]].concat());
     }
     table.write(out);
 }
 
-fn repeat_finding(out: &mut String, compared: &[SpreadRow]) {
+fn repeat_finding(out: &mut String, quantiles: &[Quantile], compared: &[SpreadRow]) {
     // One run has no spread.
     let Some(first) = compared.first().filter(|first| first.spread.runs > 1) else { return };
     out.push('\n');
@@ -489,7 +500,7 @@ fn repeat_finding(out: &mut String, compared: &[SpreadRow]) {
         let i2 = spread.heterogeneity.map_or("-".to_owned(), |found| percent(found.i2));
         let label = match name.as_str() {
             "completed_per_s" => "completed".to_owned(),
-            key => QUANTILES
+            key => quantiles
                 .iter()
                 .find(|quantile| quantile.key() == key)
                 .map_or(key.to_owned(), ToString::to_string),
@@ -522,7 +533,7 @@ pub(super) fn of_runs(campaign: &Campaign, at_text: fn(SweepPoint) -> String) ->
                 format!("the step at {at}: {reasons}")
             }
         }
-        (_, 0) if status == Status::NotTrusted => "nothing was found that can be vouched for".to_owned(),
+        (_, 0) if status == Status::NotTrusted => "no step decided anything".to_owned(),
         (_, 0) => String::new(),
         (_, count) if status == Status::Trusted && count < campaign.runs.len() => {
             format!("{count} of {} runs; what was found does not rest on the others", campaign.runs.len())

@@ -1,6 +1,6 @@
 //! The schema `brunt.campaign.v1`: every run as a whole `brunt.summary.v1`, with its place in the campaign beside it.
 //!
-//! Not for a person. docs/formats.md says what every key means; what was not found is `null`.
+//! docs/formats.md says what every key means; what was not found is `null`.
 
 use super::{Campaign, CampaignRecord, CampaignResult, PercentileEstimate, RunRow, ScanPoint};
 use crate::indented;
@@ -30,6 +30,9 @@ fn value(campaign: &Campaign) -> serde_json::Result<Value> {
     Ok(json!({
         "schema": SCHEMA,
         "version": first.map(|json| &json["version"]),
+        "host": first.map(|json| &json["host"]),
+        "labels": first.map(|json| &json["labels"]),
+        "started_at": first.map(|json| &json["started_at"]),
         "kind": campaign.finding.kind(),
         "interrupted": campaign.interrupted,
         "verdict": {

@@ -7,7 +7,7 @@ use super::{
     Campaign, CampaignResult, PercentileEstimate, QUANTILES, RunRow, ScanPoint, SpreadRow, limit_met,
     limits_passed,
 };
-use crate::figure::{Bound, Figures, unit_of};
+use crate::figure::{Bound, Figures, Texts, unit_of};
 use crate::grid::{Cell, Column, Grid};
 use crate::layout::{Layout, Style, TimeUnit};
 use crate::page::Page;
@@ -61,53 +61,54 @@ fn report(campaign: &Campaign, layout: &Layout) -> String {
 }
 
 fn title(campaign: &Campaign) -> Vec<String> {
-    let runs = quantity::things(campaign.runs.len() as u64, "run");
+    let counts = campaign.counts();
     let found_by =
         |rate_found: &Option<f64>| rate_found.map(|found| format!("closed-loop maximum {}/s", rate(found)));
     match &campaign.finding {
         CampaignResult::Scan { option, closed_loop, .. } => {
-            [format!("over {option}, {runs}")].into_iter().chain(found_by(closed_loop)).collect()
+            [format!("over {option}, {counts}")].into_iter().chain(found_by(closed_loop)).collect()
         }
         CampaignResult::Search { objectives, closed_loop, .. } => {
             let wanted: Vec<String> = objectives.iter().map(ToString::to_string).collect();
-            let title = format!("for the highest rate with {}, {runs}", wanted.join(" and "));
+            let title = format!("for the highest rate with {}, {counts}", wanted.join(" and "));
             [title].into_iter().chain(found_by(closed_loop)).collect()
         }
-        CampaignResult::Repeat { .. } => vec![format!("{runs} of one plan")],
+        CampaignResult::Repeat { .. } => vec![format!("{counts} of one plan")],
     }
 }
 
-/// Times of a run, in nanoseconds: p50, p99, p99.9, how far the interval of the p99 goes, and the client's part of the p99.
+/// Times of a run, in nanoseconds: the percentiles of the table, how far the interval of the p99 goes, and the client's part of the p99.
 struct RowTimes {
-    percentiles: [Option<u64>; QUANTILES.len()],
+    percentiles: Vec<Option<u64>>,
     bounds: [Bound; 2],
 }
 
 impl RowTimes {
-    fn of_run(run: &RunRow) -> Self {
-        let percentiles = QUANTILES.map(|quantile| run.percentile(quantile).map(|found| found.value_ns));
+    fn of_run(run: &RunRow, quantiles: &[Quantile]) -> Self {
+        let value = |quantile: &Quantile| run.percentile(*quantile).map(|found| found.value_ns);
         let client = run.client_error_ns.map_or(Bound::Unknown, Bound::Within);
         let interval = run.percentile(Quantile::P99).map_or(Bound::Unknown, interval);
         let is_bounded = p99_trust(run) != Some("sat!".to_owned());
-        Self { percentiles, bounds: if is_bounded { [interval, client] } else { [Bound::Unknown; 2] } }
+        let bounds = if is_bounded { [interval, client] } else { [Bound::Unknown; 2] };
+        Self { percentiles: quantiles.iter().map(value).collect(), bounds }
     }
 
     /// Of several runs of one setting: medians, the range of the p99, and the largest part of the client.
-    fn of_runs(runs: &[&RunRow], p99: Option<&Spread>) -> Self {
-        let median = |quantile: Quantile| {
-            let found = runs.iter().map(|run| run.percentile(quantile).map(|found| found.value_ns));
+    fn of_runs(runs: &[&RunRow], p99: Option<&Spread>, quantiles: &[Quantile]) -> Self {
+        let median = |quantile: &Quantile| {
+            if let (Quantile::P99, Some(spread)) = (*quantile, p99) {
+                return Some(spread.median.round() as u64);
+            }
+            let found = runs.iter().map(|run| run.percentile(*quantile).map(|found| found.value_ns));
             let mut found = found.collect::<Option<Vec<u64>>>()?;
             found.sort_unstable();
             found.get(found.len() / 2).copied()
         };
-        let mut percentiles = QUANTILES.map(median);
-        let range = p99.map(|spread| {
-            percentiles[1] = Some(spread.median.round() as u64);
-            (spread.max - spread.median).max(spread.median - spread.min).round() as u64
-        });
+        let range =
+            p99.map(|spread| (spread.max - spread.median).max(spread.median - spread.min).round() as u64);
         let client = runs.iter().filter_map(|run| run.client_error_ns).max();
         let bound = |ns: Option<u64>| ns.map_or(Bound::Unknown, Bound::Within);
-        Self { percentiles, bounds: [bound(range), bound(client)] }
+        Self { percentiles: quantiles.iter().map(median).collect(), bounds: [bound(range), bound(client)] }
     }
 }
 
@@ -123,31 +124,51 @@ fn interval(found: PercentileEstimate) -> Bound {
 }
 
 /// The cells of rows of times, in one unit for all of them.
-fn cells(rows: &[RowTimes], layout: &Layout) -> (TimeUnit, Vec<[String; 5]>) {
-    let bounds: Vec<Vec<Bound>> = rows.iter().map(|row| row.bounds.into()).collect();
-    let columns = [(0, Vec::new()), (1, bounds), (2, Vec::new())].map(|(place, bounds)| Figures {
-        times_ns: rows.iter().map(|row| row.percentiles[place]).collect(),
-        bounds,
-    });
+fn cells(rows: &[RowTimes], quantiles: &[Quantile], layout: &Layout) -> (TimeUnit, Vec<Vec<String>>) {
+    let bounds = |quantile: &Quantile| match *quantile {
+        Quantile::P99 => rows.iter().map(|row| row.bounds.into()).collect(),
+        _ => Vec::new(),
+    };
+    let columns: Vec<Figures> = (0..)
+        .zip(quantiles)
+        .map(|(place, quantile): (usize, _)| Figures {
+            times_ns: rows.iter().map(|row| row.percentiles[place]).collect(),
+            bounds: bounds(quantile),
+        })
+        .collect();
     let unit = layout.unit.unwrap_or_else(|| unit_of(&columns));
-    let texts = columns.map(|column| column.texts(unit));
+    let texts: Vec<Texts> = columns.iter().map(|column| column.texts(unit)).collect();
     let row = |place: usize| {
-        let [p50, p99, p999] = [0, 1, 2].map(|column: usize| texts[column].times[place].clone());
-        let bounds = &texts[1].bounds[place];
-        [p50, p99, bounds[0].clone(), p999, bounds[1].clone()]
+        let (mut cells, mut client) = (Vec::new(), String::new());
+        for column in &texts {
+            cells.push(column.times[place].clone());
+            if let Some([interval, of_client]) = column.bounds.get(place).map(Vec::as_slice) {
+                cells.push(interval.clone());
+                client.clone_from(of_client);
+            }
+        }
+        cells.push(client);
+        cells
     };
     (unit, (0..rows.len()).map(row).collect())
 }
 
-/// The columns of such cells.
-fn time_columns(unit: TimeUnit, spread: &str) -> Vec<Column> {
-    vec![
-        Column::of_numbers(format!("p50/{unit}"), 8),
-        Column::of_numbers(format!("p99/{unit}"), 8),
-        Column::of_numbers(spread, 8),
-        Column::of_numbers(format!("p99.9/{unit}"), 10).lost_as(0),
-        Column::of_numbers("client<=", 10).lost_as(1),
-    ]
+/// The columns of such cells. A narrow terminal loses the highest percentiles first, never the first one and the p99.
+fn time_columns(unit: TimeUnit, quantiles: &[Quantile], spread: &str) -> Vec<Column> {
+    let mut columns = Vec::new();
+    for (place, quantile) in quantiles.iter().enumerate() {
+        let heading = format!("{quantile}/{unit}");
+        let usual = (heading.len() + 2).max(8);
+        let column = Column::of_numbers(heading, usual);
+        columns.push(match *quantile {
+            Quantile::P99 => column,
+            _ if place == 0 => column,
+            _ => column.lost_as((quantiles.len() - place) as u8),
+        });
+        columns.extend((*quantile == Quantile::P99).then(|| Column::of_numbers(spread, 8)));
+    }
+    columns.push(Column::of_numbers("client<=", 10).lost_as(u8::MAX));
+    columns
 }
 
 /// What is to be thought of a run's p99, in a word.
@@ -170,9 +191,7 @@ fn word(run: &RunRow) -> (String, Style) {
     if run.interrupted {
         return ("cut-short".to_owned(), Style::Doubt);
     }
-    let is_trouble = |word: &String| word != "ok" && !word.starts_with("thin");
     let word = match (&run.limit, p99_trust(run)) {
-        (_, Some(word)) if is_trouble(&word) => word,
         (Some(limit), _) => format!("{}!", limit.checks.first().unwrap_or(&"limit").to_lowercase()),
         (None, Some(word)) => word,
         (None, None) => {
@@ -212,9 +231,10 @@ fn scan_table(
     let runs_of =
         |point: &ScanPoint| point.runs.iter().map(|index| &campaign.runs[*index]).collect::<Vec<_>>();
     let is_repeated = points.iter().any(|point| point.runs.len() > 1);
+    let quantiles = campaign.quantiles();
     let times = |point: &ScanPoint| match runs_of(point).as_slice() {
-        [only] => RowTimes::of_run(only),
-        runs => RowTimes::of_runs(runs, point.p99.as_ref()),
+        [only] => RowTimes::of_run(only, &quantiles),
+        runs => RowTimes::of_runs(runs, point.p99.as_ref(), &quantiles),
     };
     let limit = limit_met(&campaign.runs, points).map(|(point, _)| point.setting);
     let mut musts: Vec<usize> = match knee {
@@ -224,16 +244,16 @@ fn scan_table(
     musts.extend(points.iter().position(|point| Some(point.setting) == limit));
     let rows = shown(points.len(), &musts);
     let (unit, texts) =
-        cells(&rows.iter().map(|index| times(&points[*index])).collect::<Vec<_>>(), page.layout);
+        cells(&rows.iter().map(|index| times(&points[*index])).collect::<Vec<_>>(), &quantiles, page.layout);
     let range = format!("{}range", page.layout.plus_minus());
     let interval = format!("{}95%CI", page.layout.plus_minus());
     let mut columns = vec![
         Column::of_words(if option == "rate" { "rate/s" } else { option }, 9),
         Column::of_numbers("done/s", 8),
     ];
-    columns.extend(time_columns(unit, if is_repeated { &range } else { &interval }));
+    columns.extend(time_columns(unit, &quantiles, if is_repeated { &range } else { &interval }));
     columns.push(Column::of_words("trust", 7));
-    columns.push(Column::of_words("p99,log", 8).lost_as(2));
+    columns.push(Column::of_words("p99,log", 8).lost_as(u8::MAX));
     let scale = BarScale::of(points);
     let mut grid = Grid::new(columns);
     for (index, texts) in rows.iter().zip(texts) {
@@ -245,7 +265,7 @@ fn scan_table(
         let style = if is_knee { Style::Bold } else { Style::Plain };
         let mut row = vec![Cell::new(setting_text(point.setting), style)];
         row.push(Cell::new(done.get(done.len() / 2).copied().map_or("-".to_owned(), rate), style));
-        row.extend(texts.map(|text| Cell::new(text, style)));
+        row.extend(texts.into_iter().map(|text| Cell::new(text, style)));
         let worst = runs.iter().max_by_key(|run| (run.limit.is_some(), run.verdict.status));
         let (word, word_style) = worst.map_or(("-".to_owned(), Style::Plain), |run| word(run));
         row.push(Cell::new(word, word_style));
@@ -294,7 +314,7 @@ fn scan_finding(page: &mut Page<'_>, campaign: &Campaign, points: &[ScanPoint], 
         Some(Knee::Beyond) => {
             Some("beyond the highest load: throughput still grew faster than latency".to_owned())
         }
-        Some(Knee::Unknown) => Some("unknown: fewer than three loads show no curve".to_owned()),
+        Some(Knee::Unknown) => Some(campaign.no_curve_text(points)),
         None => None,
     };
     if let Some(knee) = knee {
@@ -336,7 +356,9 @@ fn limit(run: &RunRow, at: &str) -> String {
 }
 
 fn search_table(page: &mut Page<'_>, campaign: &Campaign, objectives: &[Objective]) {
-    let steps: Vec<&RunRow> = campaign.runs.iter().filter(|run| run.step.is_some()).collect();
+    // Of a rate that was measured again the step that counts.
+    let last = campaign.runs.iter().enumerate().filter(|(index, _)| !campaign.is_discarded(*index));
+    let steps: Vec<&RunRow> = last.map(|(_, run)| run).filter(|run| run.step.is_some()).collect();
     let skipped = steps.len().saturating_sub(ROWS_MAX);
     let steps = &steps[skipped..];
     let found = |run: &RunRow, place: usize| {
@@ -466,20 +488,21 @@ fn capacity_text(campaign: &Campaign, capacity: &Capacity, wanted: &str) -> Stri
 fn repetitions(page: &mut Page<'_>, campaign: &Campaign, compared: &[SpreadRow]) {
     let rows = shown(campaign.runs.len(), &[]);
     let runs: Vec<&RunRow> = rows.iter().map(|index| &campaign.runs[*index]).collect();
-    let mut times: Vec<RowTimes> = runs.iter().map(|run| RowTimes::of_run(run)).collect();
+    let quantiles = campaign.quantiles();
+    let mut times: Vec<RowTimes> = runs.iter().map(|run| RowTimes::of_run(run, &quantiles)).collect();
     type Of = fn(&Spread) -> f64;
     let summaries: [(&str, Of); 3] =
         [("median", |spread| spread.median), ("min", |spread| spread.min), ("max", |spread| spread.max)];
     let spread_of = |name: &str| compared.iter().find(|held| held.name == name).map(|held| held.spread);
     let has_spread = compared.first().is_some_and(|first| first.spread.runs > 1);
     for (_, of) in summaries.iter().filter(|_| has_spread) {
-        let percentiles =
-            QUANTILES.map(|quantile| spread_of(&quantile.key()).map(|spread| of(&spread).round() as u64));
+        let value = |quantile: &Quantile| Some(of(&spread_of(&quantile.key())?).round() as u64);
+        let percentiles = quantiles.iter().map(value).collect();
         times.push(RowTimes { percentiles, bounds: [Bound::Unknown; 2] });
     }
-    let (unit, texts) = cells(&times, page.layout);
+    let (unit, texts) = cells(&times, &quantiles, page.layout);
     let mut columns = vec![Column::of_words("run", 7), Column::of_numbers("done/s", 10)];
-    columns.extend(time_columns(unit, &format!("{}95%CI", page.layout.plus_minus())));
+    columns.extend(time_columns(unit, &quantiles, &format!("{}95%CI", page.layout.plus_minus())));
     columns.push(Column::of_words("trust", 7));
     let mut grid = Grid::new(columns);
     let (of_runs, of_spread) = texts.split_at(runs.len());
@@ -495,17 +518,17 @@ fn repetitions(page: &mut Page<'_>, campaign: &Campaign, compared: &[SpreadRow])
     }
     for ((name, of), texts) in summaries.iter().zip(of_spread) {
         let done = spread_of("completed_per_s").map_or("-".to_owned(), |spread| rate(of(&spread)));
-        // Intervals are of runs.
-        let [p50, p99, _, p999, _] = texts.clone();
         let style = if *name == "median" { Style::Bold } else { Style::Plain };
-        grid.push_texts([(*name).to_owned(), done, p50, p99, "-".to_owned(), p999], style);
+        // The client's part is of runs.
+        let times = texts.iter().take(texts.len() - 1).cloned();
+        grid.push_texts([(*name).to_owned(), done].into_iter().chain(times), style);
     }
     page.grid(&grid);
     others(page, campaign.runs.len() - rows.len(), "runs");
     page.part();
     if let Some(first) = compared.first().filter(|_| has_spread) {
         let ranges = compared.iter().map(|SpreadRow { name, spread }| {
-            let quantile = QUANTILES.iter().find(|quantile| quantile.key() == *name);
+            let quantile = quantiles.iter().find(|quantile| quantile.key() == *name);
             let name = quantile.map_or("done/s".to_owned(), ToString::to_string);
             format!("{name} {} %", quantity::significant(100.0 * spread.relative_range()))
         });
@@ -564,7 +587,12 @@ pub(crate) fn brief_of_search(campaign: &Campaign) -> String {
         Capacity::Undecided { .. } | Capacity::Untrusted { .. } => (None, None),
     };
     let text = |value: Option<f64>| value.map_or("-".to_owned(), |value| format!("{}/s", rate(value)));
-    let why = campaign.runs.iter().rev().find_map(|run| Some(run.limit.as_ref()?.checks.join(",")));
+    let limit = campaign.runs.iter().rev().find_map(|run| Some(run.limit.as_ref()?.checks.join(",")));
+    let of_step = |run: &RunRow| match run.step.as_ref()?.0 {
+        StepResult::Passed => None,
+        end => Some(end.name().replace(' ', "-")),
+    };
+    let why = limit.or_else(|| campaign.runs.last().and_then(of_step));
     format!("capacity={} fails={} why={}", text(meets), text(fails), why.unwrap_or_else(|| "-".to_owned()))
 }
 

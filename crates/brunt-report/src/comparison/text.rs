@@ -165,12 +165,29 @@ pub(crate) fn brief(comparison: &Comparison) -> String {
         let change = held.and_then(ComparedRow::decided_change).map(bare_change);
         keys.push(format!("{name}={}", change.map_or("-".to_owned(), |change| change + "%")));
     }
-    let found: Vec<String> = comparison
-        .compared
-        .iter()
-        .filter(|held| matches!(held.test.finding, TestResult::Above | TestResult::Below))
-        .map(|held| held.quantity.name().replace(' ', "_"))
-        .collect();
-    keys.push(format!("why={}", if found.is_empty() { "-".to_owned() } else { found.join(",") }));
+    let names = |is_it: fn(&ComparedRow) -> bool| {
+        let rows = shown(comparison).filter(|held| is_it(held));
+        rows.map(|held| held.quantity.name().replace(' ', "_")).collect::<Vec<_>>()
+    };
+    let reasons = match verdict {
+        "NOT-TRUSTED" => untrusted_checks(comparison),
+        "DIFFERS" => names(|held| matches!(held.test.finding, TestResult::Above | TestResult::Below)),
+        "INCONCLUSIVE" if comparison.is_small() => vec!["few-runs".to_owned()],
+        "INCONCLUSIVE" => names(|held| held.test.finding != TestResult::NoneShown),
+        _ => Vec::new(),
+    };
+    keys.push(format!("why={}", if reasons.is_empty() { "-".to_owned() } else { reasons.join(",") }));
     keys.join(" ")
+}
+
+/// The checks that found something in runs that are NOT TRUSTED, each once.
+fn untrusted_checks(comparison: &Comparison) -> Vec<String> {
+    let mut checks: Vec<String> = Vec::new();
+    let untrusted = comparison.runs().filter(|(_, run)| run.status == Status::NotTrusted);
+    for check in untrusted.flat_map(|(_, run)| &run.found) {
+        if !checks.contains(check) {
+            checks.push(check.clone());
+        }
+    }
+    checks
 }

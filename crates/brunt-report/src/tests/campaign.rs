@@ -6,6 +6,7 @@ use crate::campaign::{
     Campaign, CampaignHeader, CampaignQuestion, CampaignResult, PercentileEstimate, RunRow, ScanPoint,
     SpreadRow, write_csv, write_details, write_json,
 };
+use brunt_plan::quantile::Quantile;
 use brunt_plan::sweep::SweepPoint;
 use brunt_plan::units::Rate;
 use brunt_stats::capacity::{Capacity, StepResult};
@@ -33,7 +34,9 @@ fn found(ns: f64) -> PercentileEstimate {
 fn measured(summary: &Summary, setting: Option<SweepPoint>, repetition: u32, p99_ns: f64) -> RunRow {
     let mut run = RunRow::of(summary, setting, repetition).unwrap();
     run.completed = setting.map_or(run.completed, SweepPoint::as_f64);
-    run.percentiles = [Some(found(p99_ns / 3.0)), Some(found(p99_ns)), Some(found(p99_ns * 2.0))];
+    run.percentiles = [(Quantile::P50, 1.0 / 3.0), (Quantile::P99, 1.0), (Quantile::P999, 2.0)]
+        .map(|(quantile, part)| (quantile, found(p99_ns * part)))
+        .into();
     run.seed += u64::from(repetition) - 1;
     run
 }
@@ -92,7 +95,7 @@ fn scan(bottleneck: Bottleneck) -> Campaign {
         setting: run.setting.unwrap(),
         runs: vec![index],
         discarded: Vec::new(),
-        p99: Spread::of(&[run.percentiles[1].unwrap().estimate()]),
+        p99: Spread::of(&[run.percentiles[1].1.estimate()]),
     };
     let points = runs.iter().enumerate().map(point).collect();
     let knee = Some(Knee::At(3));
@@ -124,7 +127,7 @@ fn spoiled_scan(is_interrupted: bool) -> Campaign {
         setting: rate(load),
         runs: vec![index],
         discarded,
-        p99: Spread::of(&[runs[index].percentiles[1].unwrap().estimate()]),
+        p99: Spread::of(&[runs[index].percentiles[1].1.estimate()]),
     };
     let mut points =
         vec![point(1e3, vec![0], 1), point(2e3, vec![], 2), point(2.5e3, vec![], 3), point(3e3, vec![], 4)];
@@ -154,7 +157,7 @@ fn scan_of_a_client_that_can_nothing() -> Campaign {
         setting: rate(494.0),
         runs: vec![1],
         discarded: vec![0],
-        p99: Spread::of(&[runs[1].percentiles[1].unwrap().estimate()]),
+        p99: Spread::of(&[runs[1].percentiles[1].1.estimate()]),
     }];
     let finding = CampaignResult::Scan {
         option: "rate",
@@ -226,7 +229,7 @@ fn repeat(p99_us: &[f64]) -> Campaign {
     let summary = run::open_loop().summary;
     let runs: Vec<RunRow> =
         (1..).zip(p99_us).map(|(number, us)| measured(&summary, None, number, us * US)).collect();
-    let estimates: Vec<_> = runs.iter().map(|run| run.percentiles[1].unwrap().estimate()).collect();
+    let estimates: Vec<_> = runs.iter().map(|run| run.percentiles[1].1.estimate()).collect();
     let compared = vec![SpreadRow { name: "p99".to_owned(), spread: Spread::of(&estimates).unwrap() }];
     let verdict = Verdict::of_campaign(
         runs.iter().map(|run| run.verdict.status),

@@ -1,7 +1,7 @@
 //! The short report of made-up runs as snapshots, and its rules: width, cells, unit, order, colour, the keys of `--brief`.
 
 use super::{asserted, campaign, comparison, run};
-use crate::campaign::Campaign;
+use crate::campaign::{Campaign, CampaignHeader};
 use crate::layout::{Layout, TimeUnit};
 use crate::{brief, text};
 use brunt_stats::summary::Summary;
@@ -269,6 +269,49 @@ fn campaigns() {
     }
 }
 
+/// The percentiles that were requested, and the p99, on which the knee rests.
+#[test]
+fn tables_of_campaigns_have_the_requested_percentiles() {
+    let summary = run::long(30, "percentiles = '75,90'").summary;
+    let headings = |campaign: &Campaign| {
+        let text = campaign_text(campaign);
+        assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
+        let heading = text.lines().find(|line| line.contains("done/s") && line.contains("p99/")).unwrap();
+        heading.split_whitespace().filter(|word| word.starts_with('p')).collect::<Vec<_>>().join(" ")
+    };
+    for (name, campaign) in campaign::all().into_iter().filter(|(name, _)| !name.starts_with("search")) {
+        let head = CampaignHeader::of(&summary, None);
+        let campaign = Campaign { head, ..campaign };
+        let wanted = headings(&campaign);
+        assert!(wanted.starts_with("p75/") && wanted.contains(" p90/"), "{name}: {wanted}");
+        assert!(wanted.contains(" p99/") && !wanted.contains("p50/"), "{name}: {wanted}");
+    }
+}
+
+/// A setting that was measured again stands in the table once, and the title says how many runs that makes.
+#[test]
+fn settings_and_runs_are_told_apart() {
+    for (name, mut campaign) in campaign::all() {
+        if name.starts_with("search") {
+            campaign.runs.insert(0, campaign.runs[0].clone());
+        }
+        let text = campaign_text(&campaign);
+        let settings: Vec<String> = campaign
+            .runs
+            .iter()
+            .filter_map(|run| run.setting)
+            .map(|setting| setting.as_f64().to_string())
+            .collect();
+        for setting in &settings {
+            let rows = text.lines().filter(|line| line.split_whitespace().next() == Some(setting)).count();
+            assert!(rows <= 1, "{name}: {setting} {text}");
+        }
+        let again = settings.len() - settings.iter().collect::<std::collections::BTreeSet<_>>().len();
+        let title = text.split_whitespace().take(20).collect::<Vec<_>>().join(" ");
+        assert_eq!(again > 0, title.contains("discarded and made again"), "{name}: {text}");
+    }
+}
+
 #[test]
 fn comparisons() {
     for (name, comparison) in comparison::all() {
@@ -281,6 +324,8 @@ fn comparisons() {
         let line = String::from_utf8(line).unwrap();
         let expected = ["verdict", "runs", "p50", "p99", "p99.9", "mean", "rate", "hit", "why"];
         assert_eq!(keys(&line), expected, "{name}: {line}");
+        let is_same = line.starts_with("verdict=SAME ");
+        assert_eq!(line.trim_end().ends_with("why=-"), is_same, "{name}: {line}");
         insta::assert_snapshot!(format!("short_compare_{name}"), text + &line);
     }
 }

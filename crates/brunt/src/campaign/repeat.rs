@@ -9,6 +9,7 @@ use crate::exit::{Exit, Failure};
 use crate::output::Outputs;
 use crate::run::{self, PlanRequest};
 use brunt_plan::plan::Plan;
+use brunt_plan::quantile::Quantile;
 use brunt_report::campaign::{CampaignQuestion, CampaignResult, RunRow};
 use brunt_stats::verdict::Verdict;
 
@@ -74,8 +75,8 @@ fn measure_all(series: &mut Series<'_>, plan: &Plan, repeat: &cli::RepeatFlags) 
     Ok(())
 }
 
-pub(super) fn conclude(runs: &[RunRow]) -> Conclusion {
-    let compared = compared(runs.iter().filter(|run| !run.interrupted));
+pub(super) fn conclude(runs: &[RunRow], quantiles: &[Quantile]) -> Conclusion {
+    let compared = compared(runs.iter().filter(|run| !run.interrupted), quantiles);
     let spreads: Vec<_> = compared.iter().map(|held| (held.name.clone(), held.spread)).collect();
     let verdict =
         Verdict::of_campaign(runs.iter().map(|run| run.verdict.status), &spreads, &judgement_of(runs));

@@ -32,6 +32,9 @@ fn a_scan_measures_every_setting() {
     assert_eq!(measured.exit, 0, "{}", measured.text);
     assert_eq!(measured.json["schema"], "brunt.campaign.v1");
     let runs = runs(&measured);
+    for key in ["host", "labels", "started_at"] {
+        assert!(!runs[0][key].is_null() && measured.json[key] == runs[0][key], "{key}");
+    }
     for (index, run) in runs.iter().enumerate() {
         assert_eq!(run["plan"]["class"][0]["connections"], index as u64 + 1);
         assert_eq!(run["step"]["setting"].as_f64(), Some(index as f64 + 1.0));
@@ -48,7 +51,7 @@ fn a_scan_measures_every_setting() {
         assert_eq!(run["plan"]["preload"], true);
     }
     assert_eq!(runs.len(), 3);
-    for word in ["scan over connections, 3 runs", "knee  ", "completed/s"] {
+    for word in ["scan over connections, 3 settings, 3 runs", "knee  ", "completed/s"] {
         assert!(measured.text.contains(word), "{word}: {}", measured.text);
     }
 }
