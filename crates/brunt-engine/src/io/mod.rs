@@ -8,10 +8,10 @@ pub(crate) mod canned;
 pub(crate) mod epoll;
 pub(crate) mod kernel_stamps;
 #[cfg(test)]
-mod mixed_connections;
+mod tests {
+    mod mixed_connections;
+}
 mod poll_time;
-#[cfg(test)]
-pub(crate) mod sim;
 pub(crate) mod tls;
 pub(crate) mod uring;
 

@@ -7,8 +7,6 @@
 //! follows the read. The TLS library allocates per record; nothing else allocates after the largest send and read
 //! of a connection. Invariant: one `Writable` follows each partial send, and a deferred send has one result.
 
-#[cfg(test)]
-pub(crate) mod pair;
 mod tunnel;
 
 use crate::io::{Chunk, CloseMode, Completion, CompletionKind, ConnectionError, ConnectionIndex, SendResult};
@@ -481,7 +479,9 @@ impl<W: Wire + Iterator<Item = Completion>> Driven<W> {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
+    pub(crate) mod pair;
+
     use super::*;
     use crate::transport::tls_client::TlsSettings;
     use brunt_plan::tls::TlsOptions;

@@ -2,7 +2,7 @@
 //! whoever does not need that server goes on.
 
 use super::*;
-use crate::io::sim::{ConnectFault, ConnectTrouble};
+use crate::simulated::sim::{ConnectFault, ConnectTrouble};
 use brunt_server::Outage as Script;
 use brunt_stats::server::ServerCounts;
 

@@ -1,7 +1,7 @@
 //! Attempts to connect that count, whatever becomes of them: so many are begun and no more, and none before the schedule.
 
 use super::*;
-use crate::io::sim::{ConnectFault, ConnectTrouble};
+use crate::simulated::sim::{ConnectFault, ConnectTrouble};
 use brunt_plan::outcome::ReplyKind;
 use brunt_server::Every;
 use brunt_stats::fault::FaultKind;

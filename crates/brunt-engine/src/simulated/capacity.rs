@@ -6,8 +6,8 @@
 //! a capacity that is off is the decision's fault.
 
 use super::{SECOND, check_books, plan, simulate_observed};
-use crate::io::sim::SimOptions;
 use crate::run::{RunDecision, RunEvent};
+use crate::simulated::sim::SimOptions;
 use brunt_plan::objective::{Ceiling, Objective};
 use brunt_server::{CoreOptions, Service, m_d_1};
 use brunt_stats::capacity::{Capacity, CapacitySearch, NextStep, RateRange, StepResult};

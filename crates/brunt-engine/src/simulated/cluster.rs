@@ -6,9 +6,9 @@
 use super::{Kept, MS, SECOND, START_AHEAD_NS, TURNS_MAX, US, endpoints, plan};
 use crate::allocations::allocations;
 use crate::codecs::resp_codec;
-use crate::io::sim::EPOCH_NS;
 use crate::io::{Chunk, CloseMode, Completion, CompletionKind, ConnectionIndex, Io, SendResult, Until};
 use crate::run::blueprint::{Blueprint, DataSets, build};
+use crate::simulated::sim::EPOCH_NS;
 use crate::state::hash_slots::{SharedSlotMap, TRY_AGAIN_NS};
 use crate::state::recording::Exchange;
 use crate::transport::address::Address;

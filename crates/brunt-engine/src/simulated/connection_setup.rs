@@ -1,9 +1,9 @@
 //! Connections that fail in connection setup: an attempt counts as one, however far it got.
 
 use super::{START_AHEAD_NS, TURNS_MAX, endpoints, plan};
-use crate::io::sim::{Sim, SimOptions};
 use crate::run::blueprint::{Blueprint, DataSets, build};
 use crate::run_error::RunError;
+use crate::simulated::sim::{Sim, SimOptions};
 use crate::state::recording::Exchange;
 use crate::worker::{Notice, Orders, Worker};
 use brunt_plan::shard::shards;
@@ -65,6 +65,6 @@ fn failed_setup_sends_move_to_the_next_address() {
         let tried: Vec<_> = worker.io_mut().attempts().iter().map(|attempt| attempt.server).collect();
         // Another attempt may be in progress by then.
         assert_eq!(tried[..2], [0, 1], "{defers_sends}");
-        assert!(worker.now_ns() < START_AHEAD_NS + crate::io::sim::EPOCH_NS, "at once");
+        assert!(worker.now_ns() < START_AHEAD_NS + crate::simulated::sim::EPOCH_NS, "at once");
     }
 }

@@ -1,7 +1,7 @@
 //! A hundred worlds in which much goes wrong, each from a seed: every run ends, and every book balances exactly.
 
 use super::*;
-use crate::io::sim::{ConnectFault, ConnectTrouble, Deaf};
+use crate::simulated::sim::{ConnectFault, ConnectTrouble, Deaf};
 use brunt_plan::plan::{Class, Load, OnMiss, OpenRate, Reconnect, SessionScope, Timestamps};
 use brunt_plan::units::Rate;
 use brunt_server::{Drip, Every, Outage as Gone};

@@ -1,7 +1,7 @@
 //! Changes that ask for no reply: they end when their last byte is handed over.
 
 use super::*;
-use crate::io::sim::Deaf;
+use crate::simulated::sim::Deaf;
 
 /// In closed loop the slot is free as soon as the request is out.
 #[test]

@@ -1,7 +1,7 @@
 //! Servers that go and come back: nothing is missing from the books, and the table says for how long they were gone.
 
 use super::*;
-use crate::io::sim::{ConnectFault, ConnectTrouble};
+use crate::simulated::sim::{ConnectFault, ConnectTrouble};
 use brunt_server::Outage as Script;
 use brunt_stats::fault::FaultKind;
 use brunt_stats::outage_span::OutageKind;

@@ -5,7 +5,7 @@
 //! histograms lie by the *law* of the queue, within what so many dependent requests allow.
 
 use super::{SECOND, check_books, plan, simulate, simulate_within};
-use crate::io::sim::SimOptions;
+use crate::simulated::sim::SimOptions;
 use brunt_plan::quantile::Quantile;
 use brunt_server::{CoreOptions, Service};
 use brunt_stats::histogram::Histogram;

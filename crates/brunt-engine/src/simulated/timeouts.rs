@@ -1,7 +1,7 @@
 //! Time-outs, also of requests that the server does not even take in.
 
 use super::*;
-use crate::io::sim::Deaf;
+use crate::simulated::sim::Deaf;
 use brunt_stats::fault::FaultKind;
 
 /// The faults of a kind.
@@ -156,11 +156,11 @@ fn establishing_may_take_too_long() {
         "rate = 1000\narrival = 'uniform'\nconnections = 2\ndepth = 64\ntime = '2s'\nwarmup = '0s'\nkeys = 10\n\
          timeout = '50ms'\ncalls-per-connection = 300",
         SimOptions {
-            connect_faults: vec![crate::io::sim::ConnectFault {
+            connect_faults: vec![crate::simulated::sim::ConnectFault {
                 first: 2,
                 every: 2,
                 count: 3,
-                trouble: crate::io::sim::ConnectTrouble::Silence,
+                trouble: crate::simulated::sim::ConnectTrouble::Silence,
             }],
             ..SimOptions::default()
         },

@@ -5,9 +5,9 @@
 
 use super::{Kept, MS, SECOND, START_AHEAD_NS, TURNS_MAX, US, endpoints, plan};
 use crate::io::canned::{Canned, Interface, Time};
-use crate::io::sim::EPOCH_NS;
 use crate::io::{Chunk, CloseMode, Completion, CompletionKind, ConnectionIndex, Io, SendResult, Until};
 use crate::run::blueprint::{Blueprint, DataSets, build};
+use crate::simulated::sim::EPOCH_NS;
 use crate::state::recording::Exchange;
 use crate::transport::address::Address;
 use crate::transport::tls_client::TlsClient;

@@ -14,4 +14,6 @@ pub use meta::MetaCodec;
 pub use text::TextCodec;
 
 #[cfg(test)]
-pub(crate) mod transcript;
+pub(crate) mod tests {
+    pub(crate) mod transcript;
+}

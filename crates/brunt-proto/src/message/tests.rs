@@ -1,7 +1,7 @@
 //! Messages and their replies: golden bytes both ways, then what holds of any bytes, however they are cut.
 
 use super::*;
-use crate::memcached::transcript::{decode, decode_cut, encode, unescaped};
+use crate::memcached::tests::transcript::{decode, decode_cut, encode, unescaped};
 use crate::template::{Framing, Template};
 use crate::{Keys, Value};
 use proptest::prelude::*;

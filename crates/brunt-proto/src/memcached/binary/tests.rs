@@ -3,7 +3,7 @@
 
 use super::sasl::{Authentication, put_sasl_plain, sasl_plain_len};
 use super::*;
-use crate::memcached::transcript::{
+use crate::memcached::tests::transcript::{
     self, TOKEN, check_cuts, check_exchanges, decode, decode_cut, encode, request,
 };
 use crate::{Keys, Value};

@@ -2,7 +2,7 @@
 //! and garbage.
 
 use super::*;
-use crate::memcached::transcript::{
+use crate::memcached::tests::transcript::{
     self, ODD, TOKEN, check_cuts, check_exchanges, decode, decode_cut, encode, request,
 };
 use crate::{Keys, Value};

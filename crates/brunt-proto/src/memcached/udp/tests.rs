@@ -1,7 +1,7 @@
 //! UDP framing against captured datagrams, then properties over loss, disorder and copies.
 
 use super::*;
-use crate::memcached::transcript::{join, phrases, unescaped};
+use crate::memcached::tests::transcript::{join, phrases, unescaped};
 use crate::memcached::{DatagramCodec, MetaCodec, TextCodec};
 use crate::out::Out;
 use crate::{Codec, Keys, NO_TOKEN, Request, Value};

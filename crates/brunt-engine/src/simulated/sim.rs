@@ -6,11 +6,11 @@
 //! or wait at a server that does not read, and a connection takes no more than its buffer holds. The wall clock,
 //! used for timestamps, is separate and may be set by the options.
 
-use super::{
-    Chunk, CloseMode, Completion, CompletionKind, ConnectionIndex, Io, SendResult, Stamps, Transmitted, Until,
-};
 use crate::allocations::allocations;
 use crate::clock::WallReading;
+use crate::io::{
+    Chunk, CloseMode, Completion, CompletionKind, ConnectionIndex, Io, SendResult, Stamps, Transmitted, Until,
+};
 use crate::transport::address::Address;
 use crate::transport::tls_client::TlsClient;
 use brunt_server::core::ConnectionId;

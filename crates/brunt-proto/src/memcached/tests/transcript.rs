@@ -10,19 +10,19 @@ use brunt_plan::outcome::ReplyKind;
 use std::io::IoSlice;
 
 /// The token of every request in a table: no two of its bytes are equal.
-pub(super) const TOKEN: u32 = 0x0a0b_0c2a;
+pub(crate) const TOKEN: u32 = 0x0a0b_0c2a;
 
 pub(crate) fn request<'a>(kind: OpKind, keys: Keys<'a>, value: Value<'a>) -> Request<'a> {
     Request { value, token: TOKEN, ..Request::of(kind, keys) }
 }
 
-pub(super) const ONE: Keys<'static> = Keys { bytes: b"key", ends: &[3] };
-pub(super) const THREE: Keys<'static> = Keys { bytes: b"keynonenum", ends: &[3, 7, 10] };
+pub(crate) const ONE: Keys<'static> = Keys { bytes: b"key", ends: &[3] };
+pub(crate) const THREE: Keys<'static> = Keys { bytes: b"keynonenum", ends: &[3, 7, 10] };
 /// A key that is no word.
-pub(super) const ODD: Keys<'static> = Keys { bytes: b"a \0\xff", ends: &[4] };
+pub(crate) const ODD: Keys<'static> = Keys { bytes: b"a \0\xff", ends: &[4] };
 /// Its pieces are joined to "head".
-pub(super) const HEAD: Value<'static> = Value { head: b"he", block: b"..ad..", offset: 2, len: 2 };
-pub(super) const TEN: Value<'static> = Value { head: b"10", block: b"", offset: 0, len: 0 };
+pub(crate) const HEAD: Value<'static> = Value { head: b"he", block: b"..ad..", offset: 2, len: 2 };
+pub(crate) const TEN: Value<'static> = Value { head: b"10", block: b"", offset: 0, len: 0 };
 
 /// Requests, each with what a server is to be left with by those before it: every kind aloud, with the outcomes that it can
 /// have, then every kind without a reply. The golden files have their bytes and what memcached answered.
@@ -212,7 +212,7 @@ pub(crate) fn check_cuts<C: Codec>(codec: &C, stream: &[u8]) {
 
 /// An exchange with a real server: what was sent, what came back, and what that says.
 #[derive(Debug)]
-pub(super) struct Exchange {
+pub(crate) struct Exchange {
     pub sent: Vec<u8>,
     pub received: Vec<u8>,
     pub events: &'static str,
@@ -220,7 +220,7 @@ pub(super) struct Exchange {
 
 /// Reads a golden file: lines that begin with `>`, `<` and `=` for what was sent and received, escaped, and the events;
 /// all others are for the reader.
-pub(super) fn exchanges(file: &'static str) -> Vec<Exchange> {
+pub(crate) fn exchanges(file: &'static str) -> Vec<Exchange> {
     let lines: Vec<&str> = file.lines().filter(|line| line.starts_with(['>', '<', '='])).collect();
     let exchange = |lines: &[&'static str]| {
         assert_eq!(lines.iter().map(|line| &line[..1]).collect::<String>(), "><=", "{lines:?}");
@@ -253,7 +253,7 @@ pub(crate) fn unescaped(text: &str) -> Vec<u8> {
 }
 
 /// The golden file is what the codec writes for [`requests`], and what it makes of the answers, wherever they are cut.
-pub(super) fn check_exchanges<C: Codec>(codec: &C, file: &'static str) {
+pub(crate) fn check_exchanges<C: Codec>(codec: &C, file: &'static str) {
     let exchanges = exchanges(file);
     for (request, exchange) in requests().iter().zip(&exchanges) {
         let (bytes, encoded) = encode(codec.clone(), request);

@@ -16,8 +16,8 @@ use rustls::{
 use std::io::{Read, Write};
 use std::sync::Arc;
 
-const CERTIFICATE: &[u8] = include_bytes!("pair/certificate.der");
-const KEY: &[u8] = include_bytes!("pair/key.der");
+const CERTIFICATE: &[u8] = include_bytes!("certificate.der");
+const KEY: &[u8] = include_bytes!("key.der");
 
 const VERSIONS: [&SupportedProtocolVersion; 2] = [&TLS12, &TLS13];
 

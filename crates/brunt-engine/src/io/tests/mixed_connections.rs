@@ -1,10 +1,10 @@
 //! Connections of every kind in one Io: each keeps its kind, and none disturbs another.
 
-use super::epoll::Epoll;
-use super::uring::{Shape, Uring};
-use super::{CloseMode, CompletionKind, ConnectionIndex, Gather, Io, Until};
 use crate::clock::Clock;
-use crate::io::tls::pair;
+use crate::io::epoll::Epoll;
+use crate::io::tls::tests::pair;
+use crate::io::uring::{Shape, Uring};
+use crate::io::{CloseMode, CompletionKind, ConnectionIndex, Gather, Io, Until};
 use crate::transport::address::Address;
 use crate::transport::tls_client::TlsClient;
 use brunt_plan::sockets::SocketOptions;
