@@ -369,7 +369,7 @@ impl<C: Codec> Run<C> {
         sim.settle();
         let servers = self.blueprint.endpoints.len();
         let counters = (0..servers).map(|server| *sim.core(server).counters()).collect();
-        let items = (0..servers).map(|server| sim.core(server).store().items()).collect();
+        let items = (0..servers).map(|server| sim.core(server).store().items).collect();
         let (attempts, sent, looks_in_vain) =
             (sim.attempts().to_vec(), sim.sent().to_vec(), sim.looks_in_vain());
         let mut end = self.worker.end();
@@ -471,7 +471,7 @@ fn observed<C: Codec>(
 /// The data commands among these bytes, as verbs and whether they want no reply.
 fn commands(mut bytes: &[u8]) -> Vec<(Verb, bool)> {
     let mut commands = Vec::new();
-    while let Parsed::Complete { used, command } = parse(bytes, 1 << 20) {
+    while let Parsed::Complete { used, request: command } = parse(bytes, 1 << 20) {
         if let Command::Data(command) = command {
             commands.push((command.verb, command.noreply));
         }

@@ -6,6 +6,7 @@
 
 pub(crate) mod answer;
 
+use crate::parsed::Parsed;
 use crate::text::KEY_BYTES_MAX;
 use crate::verb::Verb;
 
@@ -114,21 +115,10 @@ pub(crate) struct Frame<'a> {
     pub(crate) is_valid: bool,
 }
 
-/// What the front of the input is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Parsed<'a> {
-    /// Not yet a whole frame; nothing new can be said before the input has this many bytes.
-    Partial { need: usize },
-    /// A whole frame and its length.
-    Complete { used: usize, frame: Frame<'a> },
-    /// No frame and never one.
-    Broken,
-}
-
 /// Looks at the front of `input`. Values above `value_bytes_max` are refused.
-pub(crate) fn parse(input: &[u8], value_bytes_max: u64) -> Parsed<'_> {
+pub(crate) fn parse(input: &[u8], value_bytes_max: u64) -> Parsed<Frame<'_>> {
     if input.first().is_some_and(|magic| *magic != REQUEST_MAGIC) {
-        return Parsed::Broken;
+        return Parsed::Broken(b"");
     }
     let Some((header, body)) = input.split_first_chunk::<HEADER_BYTES>() else {
         return Parsed::Partial { need: HEADER_BYTES };
@@ -137,7 +127,7 @@ pub(crate) fn parse(input: &[u8], value_bytes_max: u64) -> Parsed<'_> {
     let (key_len, extras_len) = (usize::from(u16::from_be_bytes([k0, k1])), usize::from(extras_len));
     let body_len = u32::from_be_bytes([b0, b1, b2, b3]) as usize;
     let front_len = key_len + extras_len;
-    let Some(value_len) = body_len.checked_sub(front_len) else { return Parsed::Broken };
+    let Some(value_len) = body_len.checked_sub(front_len) else { return Parsed::Broken(b"") };
     let excess_bytes = if value_len as u64 > value_bytes_max { value_len } else { 0 };
     let used = HEADER_BYTES + body_len - excess_bytes;
     if input.len() < used {
@@ -159,7 +149,7 @@ pub(crate) fn parse(input: &[u8], value_bytes_max: u64) -> Parsed<'_> {
         excess_bytes: excess_bytes as u64,
         is_valid: is_valid(what, extras_len, key_len, value_len),
     };
-    Parsed::Complete { used, frame }
+    Parsed::Complete { used, request: frame }
 }
 
 /// Does a frame consist of what its opcode takes?
@@ -242,7 +232,9 @@ mod tests {
             let need = if len < HEADER_BYTES { HEADER_BYTES } else { 40 };
             assert_eq!(parse(&input[..len], 100), Parsed::Partial { need });
         }
-        let Parsed::Complete { used: 40, frame } = parse(&input, 100) else { panic!("a whole frame") };
+        let Parsed::Complete { used: 40, request: frame } = parse(&input, 100) else {
+            panic!("a whole frame")
+        };
         assert_eq!(
             (frame.key, frame.value, &frame.opaque, frame.unique),
             (&b"key"[..], &b"value"[..], b"TOKN", 7)
@@ -250,7 +242,7 @@ mod tests {
         assert_eq!((frame.verb(), frame.is_quiet), (Some(Verb::Cas), true));
         assert_eq!((frame.number::<4>(0), frame.exptime_s(4)), (5, 9));
         // A value above the limit is left where it is, behind its key.
-        let Parsed::Complete { used: 35, frame } = parse(&input, 4) else { panic!("a whole head") };
+        let Parsed::Complete { used: 35, request: frame } = parse(&input, 4) else { panic!("a whole head") };
         assert_eq!(
             (frame.key, frame.value, frame.excess_bytes, frame.verb()),
             (&b"key"[..], &b""[..], 5, None)
@@ -259,8 +251,8 @@ mod tests {
 
     #[test]
     fn malformed_frames_are_broken() {
-        assert_eq!(parse(b"get a\r\n", 100), Parsed::Broken);
-        assert_eq!(parse(&header(0, 3, 0, 2), 100), Parsed::Broken);
+        assert_eq!(parse(b"get a\r\n", 100), Parsed::Broken(b""));
+        assert_eq!(parse(&header(0, 3, 0, 2), 100), Parsed::Broken(b""));
         // (opcode, key, extras, value, valid)
         let table = [
             (0x00, 3, 0, 0, true),
@@ -281,7 +273,7 @@ mod tests {
         for (opcode, key, extras, value, is_valid) in table {
             let body = u32::from(key) + u32::from(extras) + value;
             let input = [header(opcode, key, extras, body), vec![b'x'; body as usize]].concat();
-            let Parsed::Complete { frame, .. } = parse(&input, 100) else { panic!("a whole frame") };
+            let Parsed::Complete { request: frame, .. } = parse(&input, 100) else { panic!("a whole frame") };
             assert_eq!(frame.is_valid, is_valid, "{opcode:#x} {key} {extras} {value}");
         }
     }

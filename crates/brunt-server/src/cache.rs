@@ -4,6 +4,7 @@
 //! Invariant: an outcome and what is counted of it are memcached's; where Redis means something else by a command, there
 //! is an option for it here, and the counters say it in memcached's words.
 
+use crate::options::{CoreOptions, Epoch};
 use crate::stats::StatsSnapshot;
 pub use crate::stats::{Counters, Process};
 use crate::store::{End, Item, Marks, NEVER_NS, Store};
@@ -13,15 +14,6 @@ use std::num::NonZeroU64;
 
 /// Expiry times above this many seconds (30 days) are Unix time; memcached's protocol says so.
 const EXPTIME_RELATIVE_MAX_S: i64 = 60 * 60 * 24 * 30;
-
-/// How the time that is given relates to the world.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Epoch {
-    /// The given clock when the server started, in nanoseconds.
-    pub start_ns: u64,
-    /// Unix time when the server started, in seconds; absolute expiry times are read with it.
-    pub start_unix_s: u64,
-}
 
 /// Are the values of a reply as stored?
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -132,44 +124,29 @@ pub(crate) enum Deleted {
 pub struct Cache {
     /// Counters; the socket loop counts connections and bytes.
     pub counters: Counters,
-    store: Store,
+    pub(crate) store: Store,
     value_bytes_max: u64,
+    /// Retrievals of keys that end in a multiple of this number find nothing, whatever was stored.
     miss_ids: Option<NonZeroU64>,
     epoch: Epoch,
-    /// Asked for statistics only.
-    process: fn() -> Process,
+    /// The source of process data, which the socket loop has; called for statistics only.
+    pub(crate) process: fn() -> Process,
     /// A flush_all with a delay that is still to come.
     flush_at_ns: Option<u64>,
 }
 
 impl Cache {
-    /// An empty cache of at most `memory_bytes`, for values of at most `value_bytes_max`.
-    pub fn new(memory_bytes: u64, value_bytes_max: u64, epoch: Epoch) -> Self {
-        let store = Store::new(memory_bytes);
+    /// An empty cache.
+    pub fn new(options: &CoreOptions) -> Self {
         Self {
             counters: Counters::default(),
-            store,
-            value_bytes_max,
-            miss_ids: None,
-            epoch,
+            store: Store::new(options.memory_bytes),
+            value_bytes_max: options.value_bytes_max,
+            miss_ids: options.miss_ids,
+            epoch: options.epoch,
             process: Process::default,
             flush_at_ns: None,
         }
-    }
-
-    /// Lets retrievals of keys that end in a multiple of this number find nothing, whatever was stored.
-    pub fn set_miss_ids(&mut self, miss_ids: Option<NonZeroU64>) {
-        self.miss_ids = miss_ids;
-    }
-
-    /// Sets the source of process data, which the socket loop has.
-    pub fn set_process(&mut self, process: fn() -> Process) {
-        self.process = process;
-    }
-
-    /// Read access to the store, for its sizes.
-    pub fn store(&self) -> &Store {
-        &self.store
     }
 
     /// Forgets all items, and a flush_all that is still to come, as a server that is started anew. What was counted
@@ -198,11 +175,6 @@ impl Cache {
         }
     }
 
-    /// Counts a value that came and was not taken: a write all the same.
-    pub(crate) fn count_broken_write(&mut self) {
-        self.counters.cmd_set += 1;
-    }
-
     /// Retrieves a key.
     pub(crate) fn find(&mut self, key: &[u8], now_ns: u64) -> Option<Item<'_>> {
         self.counters.cmd_get += 1;
@@ -221,11 +193,6 @@ impl Cache {
             if item.is_some() { &mut self.counters.get_hits } else { &mut self.counters.get_misses };
         *outcome += 1;
         item
-    }
-
-    /// Looks at a key for other reasons than to retrieve it: nothing is counted.
-    pub(crate) fn look(&mut self, key: &[u8], now_ns: u64) -> Option<Item<'_>> {
-        self.store.peek(key, now_ns)
     }
 
     /// Is this a key that retrievals never find?
@@ -270,7 +237,7 @@ impl Cache {
         if let Some((_, won)) = kept {
             self.store.mark(key, now_ns, |marks| (marks.stale, marks.won) = (true, won));
         }
-        Written::Stored { unique: self.store.unique_last(), value_bytes: value.len() }
+        Written::Stored { unique: self.store.unique_last, value_bytes: value.len() }
     }
 
     /// May a value with this condition take the place of what is there? If so, is it stale?
@@ -300,15 +267,9 @@ impl Cache {
         }
         let end = if write.mode == Mode::Append { End::Back } else { End::Front };
         match self.store.extend(write.key, write.value, end, now_ns) {
-            Ok(true) => Written::Stored { unique: self.store.unique_last(), value_bytes },
+            Ok(true) => Written::Stored { unique: self.store.unique_last, value_bytes },
             Ok(false) | Err(_) => Written::NotStored,
         }
-    }
-
-    /// Throws away what is under a key whose new value is too long: a set that failed must not leave the old value to be
-    /// read as the new one.
-    pub(crate) fn drop_overwritten(&mut self, key: &[u8], now_ns: u64) {
-        self.store.remove(key, now_ns);
     }
 
     /// Changes a number as memcached counts: without a sign, wrapping upwards and stopping at 0 downwards.
@@ -322,18 +283,14 @@ impl Cache {
         }
         let (old_len, old_expires_ns) = (item.value.len(), item.expires_ns);
         let Some(old) = unsigned(item.value).filter(|_| !item.marks.hash) else { return Changed::NotANumber };
-        let (number, hits) = if is_increment {
-            (old.wrapping_add(amount), &mut self.counters.incr_hits)
-        } else {
-            (old.saturating_sub(amount), &mut self.counters.decr_hits)
-        };
-        *hits += 1;
+        let number = if is_increment { old.wrapping_add(amount) } else { old.saturating_sub(amount) };
+        self.counters.count_change(is_increment, true);
         // A number that has become shorter keeps its length, with blanks behind it; the protocol says so for decr and
         // memcached does it for both.
         let mut text = number.to_string().into_bytes();
         text.resize(text.len().max(old_len), b' ');
         self.store.rewrite(key, &text, now_ns);
-        let unique = self.store.unique_last();
+        let unique = self.store.unique_last;
         if let Some(expires_ns) = expires_ns {
             self.store.touch(key, expires_ns, now_ns);
         }
@@ -342,16 +299,11 @@ impl Cache {
 
     fn change_missing(&mut self, delta: &Delta<'_>, creates: Option<(u64, u64)>, now_ns: u64) -> Changed {
         let Some((number, expires_ns)) = creates else {
-            let misses = if delta.is_increment {
-                &mut self.counters.incr_misses
-            } else {
-                &mut self.counters.decr_misses
-            };
-            *misses += 1;
+            self.counters.count_change(delta.is_increment, false);
             return Changed::NotFound;
         };
         match self.store.set(delta.key, number.to_string().as_bytes(), 0, expires_ns, now_ns) {
-            Ok(()) => Changed::Number { number, unique: self.store.unique_last(), expires_ns },
+            Ok(()) => Changed::Number { number, unique: self.store.unique_last, expires_ns },
             Err(_) => Changed::OutOfMemory,
         }
     }
@@ -373,13 +325,7 @@ impl Cache {
         let old = held.unwrap_or(0);
         let new = if is_increment { old.checked_add(amount) } else { old.checked_sub(amount) };
         let new = new.ok_or(ChangeError::Overflow)?;
-        let counters = &mut self.counters;
-        *match (is_increment, held.is_some()) {
-            (true, true) => &mut counters.incr_hits,
-            (true, false) => &mut counters.incr_misses,
-            (false, true) => &mut counters.decr_hits,
-            (false, false) => &mut counters.decr_misses,
-        } += 1;
+        self.counters.count_change(is_increment, held.is_some());
         let text = new.to_string();
         if held.is_some() {
             self.store.rewrite(key, text.as_bytes(), now_ns);
@@ -393,19 +339,23 @@ impl Cache {
 
     /// Removes an item; with a condition, only one of this unique (another one is a miss to memcached's counters).
     pub(crate) fn delete(&mut self, key: &[u8], compare: Option<u64>, now_ns: u64) -> Deleted {
-        if let Some(compare) = compare
-            && self.store.peek(key, now_ns).is_some_and(|item| item.unique != compare)
-        {
-            self.counters.delete_misses += 1;
-            return Deleted::Exists;
-        }
-        if self.store.remove(key, now_ns) {
+        let deleted = self.check_delete(key, compare, now_ns);
+        if deleted == Deleted::Gone {
+            self.store.remove(key, now_ns);
             self.counters.delete_hits += 1;
-            Deleted::Gone
-        } else {
-            self.counters.delete_misses += 1;
-            Deleted::NotFound
         }
+        deleted
+    }
+
+    /// What the removal of an item comes to; a refused one is counted.
+    fn check_delete(&mut self, key: &[u8], compare: Option<u64>, now_ns: u64) -> Deleted {
+        let deleted = match self.store.peek(key, now_ns) {
+            None => Deleted::NotFound,
+            Some(item) if compare.is_some_and(|compare| compare != item.unique) => Deleted::Exists,
+            Some(_) => return Deleted::Gone,
+        };
+        self.counters.delete_misses += 1;
+        deleted
     }
 
     /// Marks an item as stale instead of removing it, with a new expiry if one is given; the next to ask is to renew it.
@@ -416,16 +366,9 @@ impl Cache {
         expires_ns: Option<u64>,
         now_ns: u64,
     ) -> Deleted {
-        match self.store.peek(key, now_ns) {
-            None => {
-                self.counters.delete_misses += 1;
-                return Deleted::NotFound;
-            }
-            Some(item) if compare.is_some_and(|compare| compare != item.unique) => {
-                self.counters.delete_misses += 1;
-                return Deleted::Exists;
-            }
-            Some(_) => {}
+        let deleted = self.check_delete(key, compare, now_ns);
+        if deleted != Deleted::Gone {
+            return deleted;
         }
         // memcached counts no removal, as nothing is removed.
         if let Some(expires_ns) = expires_ns {
@@ -449,12 +392,7 @@ impl Cache {
     pub(crate) fn vivify(&mut self, key: &[u8], expires_ns: u64, now_ns: u64) -> Option<u64> {
         self.store.set(key, b"", 0, expires_ns, now_ns).ok()?;
         self.store.mark(key, now_ns, |marks| marks.won = true);
-        Some(self.store.unique_last())
-    }
-
-    /// Changes what is known of an item; nothing where there is none.
-    pub(crate) fn mark(&mut self, key: &[u8], now_ns: u64, change: impl FnOnce(&mut Marks)) {
-        self.store.mark(key, now_ns, change);
+        Some(self.store.unique_last)
     }
 
     /// Empties the store after `delay_s` seconds, as memcached's flush_all does.

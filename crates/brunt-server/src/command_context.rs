@@ -33,6 +33,19 @@ pub(crate) struct CommandContext<'a> {
     pub(crate) trains: &'a mut Trains,
 }
 
+impl CommandContext<'_> {
+    /// Replaces the reply from `begin` on by a refusal if there is no room for it. True: there was none.
+    pub(crate) fn take_back_excess(&mut self, begin: usize, refusal: &[u8]) -> bool {
+        let is_beyond = self.out.len() > self.out_bytes_max;
+        if is_beyond {
+            self.out.truncate(begin);
+            self.out.extend_from_slice(refusal);
+            self.value_bytes = 0;
+        }
+        is_beyond
+    }
+}
+
 /// Appends a value, right or wrong, and returns its length.
 pub(crate) fn push_value(out: &mut Vec<u8>, value: &[u8], value_content: ValueContent) -> usize {
     let begin = out.len();

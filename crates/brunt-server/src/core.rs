@@ -32,7 +32,8 @@ use crate::log::{self, Record};
 pub use crate::options::CoreOptions;
 use crate::outage::Outages;
 use crate::outbox::{Outbox, earlier};
-use crate::request::{Parsed, Request, Work, parse};
+use crate::parsed::Parsed;
+use crate::request::{Request, Work, parse};
 use crate::resp::calls::Calls;
 use crate::session::WireProtocol;
 use crate::store::Store;
@@ -69,10 +70,8 @@ pub struct Core {
 impl Core {
     /// A server with nothing in it.
     pub fn new(options: CoreOptions) -> Self {
-        let mut cache = Cache::new(options.memory_bytes, options.value_bytes_max, options.epoch);
-        cache.set_miss_ids(options.miss_ids);
         Self {
-            cache,
+            cache: Cache::new(&options),
             calls: Calls::default(),
             fifo: Fifo::new(&options.stalls),
             outages: Outages::new(&options.outages),
@@ -91,7 +90,7 @@ impl Core {
 
     /// Says who knows of the process that serves; without it the statistics have zeros there.
     pub fn set_process(&mut self, process: fn() -> Process) {
-        self.cache.set_process(process);
+        self.cache.process = process;
     }
 
     /// A connection begins; never while the server [is gone](Core::is_gone). Ids index a table, so they should be
@@ -249,7 +248,7 @@ impl Core {
 
     /// The store, for its sizes.
     pub fn store(&self) -> &Store {
-        self.cache.store()
+        &self.cache.store
     }
 
     /// Takes the records since the last call, in order of arrival; none unless the options ask for them.
@@ -297,9 +296,9 @@ impl Core {
                             used += bytes;
                             self.serve_request(id, &request, now_ns);
                         }
-                        Parsed::Broken(last_words) => {
+                        Parsed::Broken(last_reply) => {
                             let begin = self.outbox.end();
-                            self.outbox.writing().extend_from_slice(last_words);
+                            self.outbox.writing().extend_from_slice(last_reply);
                             connection.reading = Reading::Nothing;
                             let departure_ns = self.fifo.depart(now_ns, 0);
                             self.queue(id, begin, departure_ns, End::Closes);

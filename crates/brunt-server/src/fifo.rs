@@ -5,32 +5,10 @@
 //! the replies need a plain queue and no heap.
 
 use crate::span::{self, Span};
-use std::fmt;
-use std::str::FromStr;
 
-/// A span in which the server is frozen. Text form `AT:FOR`, such as `5s:1s`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Stall {
-    /// When it begins, in nanoseconds after the arrival of the first scripted request. (A start counted from the
-    /// start of the process would mean nothing to a client that comes later.)
-    pub at_ns: u64,
-    /// How long it lasts, in nanoseconds; above 0.
-    pub for_ns: u64,
-}
-
-impl FromStr for Stall {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        span::parse(text, "stall").map(|(at_ns, for_ns)| Self { at_ns, for_ns })
-    }
-}
-
-impl fmt::Display for Stall {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        span::write((self.at_ns, self.for_ns), formatter)
-    }
-}
+/// A span in which the server is frozen. (It does not count from the start of the process, which would mean nothing to a
+/// client that comes later.)
+pub type Stall = Span;
 
 /// The state of the queue: when the last departure was, and which stalls are still to come.
 #[derive(Clone, Debug)]
@@ -47,8 +25,7 @@ pub struct Fifo {
 impl Fifo {
     /// An empty queue. Stalls that overlap or touch are one stall from the first begin to the last end.
     pub fn new(stalls: &[Stall]) -> Self {
-        let stalls = span::apart(stalls.iter().map(|stall| (stall.at_ns, stall.for_ns)));
-        Self { stalls, stalls_passed: 0, origin_ns: None, departure_ns: 0 }
+        Self { stalls: span::apart(stalls), stalls_passed: 0, origin_ns: None, departure_ns: 0 }
     }
 
     /// Says when the scripted part begins. Later calls change nothing.
@@ -71,9 +48,8 @@ impl Fifo {
         let mut now_ns = arrival_ns.max(self.departure_ns);
         let mut rest_ns = service_ns;
         if let Some(origin_ns) = self.origin_ns {
-            while let Some((at_ns, for_ns)) = self.stalls.get(self.stalls_passed) {
-                let begin_ns = origin_ns.saturating_add(*at_ns);
-                let end_ns = begin_ns.saturating_add(*for_ns);
+            while let Some(stall) = self.stalls.get(self.stalls_passed) {
+                let (begin_ns, end_ns) = stall.on_clock(origin_ns);
                 if now_ns < end_ns {
                     if now_ns < begin_ns && now_ns.saturating_add(rest_ns) <= begin_ns {
                         break;

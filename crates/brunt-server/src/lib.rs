@@ -39,6 +39,7 @@ mod meta;
 mod options;
 pub mod outage;
 mod outbox;
+mod parsed;
 mod pausable_listener;
 mod request;
 mod resp;

@@ -5,6 +5,7 @@
 
 use crate::cache::ValueContent;
 use crate::command_context::{CommandContext, INJECTED, push_value};
+use crate::parsed::Parsed;
 use memchr::{memchr, memchr_iter};
 
 /// What stands behind the payload of an echo: its CRC-32, highest byte first, and a line end.
@@ -35,17 +36,6 @@ pub(crate) enum Message<'a> {
     Call(&'a [u8]),
 }
 
-/// What the front of the input is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Parsed<'a> {
-    /// Not yet a whole message; nothing new can be said before the input has this many bytes.
-    Partial { need: usize },
-    /// A whole message and its length.
-    Complete { used: usize, message: Message<'a> },
-    /// No message and never one: this is said, and the connection is closed.
-    Broken(&'static [u8]),
-}
-
 /// The table of CRC-32 (IEEE 802.3, reflected) by byte.
 const CRC_TABLE: [u32; 256] = {
     let mut table = [0; 256];
@@ -70,7 +60,7 @@ fn crc_register(register: u32, bytes: &[u8]) -> u32 {
 }
 
 /// Reads an echo: it ends with the first line end before which there is the checksum of all that is before that.
-pub(crate) fn echo(input: &[u8], value_bytes_max: u64) -> Parsed<'_> {
+pub(crate) fn echo(input: &[u8], value_bytes_max: u64) -> Parsed<Message<'_>> {
     let (mut register, mut summed) = (u32::MAX, 0);
     for feed in memchr_iter(b'\n', input) {
         let Some(len) = (feed + 1).checked_sub(TAIL_BYTES) else { continue };
@@ -81,7 +71,7 @@ pub(crate) fn echo(input: &[u8], value_bytes_max: u64) -> Parsed<'_> {
         register = crc_register(register, &payload[summed..]);
         summed = len;
         if tail[..4] == (!register).to_be_bytes() {
-            return Parsed::Complete { used: feed + 1, message: Message::Echo(payload) };
+            return Parsed::Complete { used: feed + 1, request: Message::Echo(payload) };
         }
     }
     if input.len() as u64 > value_bytes_max.saturating_add(BYTES_BESIDE_VALUE) {
@@ -91,7 +81,7 @@ pub(crate) fn echo(input: &[u8], value_bytes_max: u64) -> Parsed<'_> {
 }
 
 /// Reads a line.
-pub(crate) fn ping(input: &[u8]) -> Parsed<'_> {
+pub(crate) fn ping(input: &[u8]) -> Parsed<Message<'_>> {
     let Some(feed) = memchr(b'\n', input) else {
         return match input.len() {
             LINE_BYTES_MAX.. => Parsed::Broken(LINE_TOO_LONG),
@@ -99,11 +89,11 @@ pub(crate) fn ping(input: &[u8]) -> Parsed<'_> {
         };
     };
     let message = if &input[..=feed] == b"PING\r\n" { Message::Ping } else { Message::Unknown };
-    Parsed::Complete { used: feed + 1, message }
+    Parsed::Complete { used: feed + 1, request: message }
 }
 
 /// Reads a frame with a call.
-pub(crate) fn thrift(input: &[u8], value_bytes_max: u64) -> Parsed<'_> {
+pub(crate) fn thrift(input: &[u8], value_bytes_max: u64) -> Parsed<Message<'_>> {
     let Some((length, rest)) = input.split_first_chunk() else { return Parsed::Partial { need: 4 } };
     let length = u32::from_be_bytes(*length);
     if u64::from(length) > value_bytes_max.saturating_add(BYTES_BESIDE_VALUE) {
@@ -116,7 +106,7 @@ pub(crate) fn thrift(input: &[u8], value_bytes_max: u64) -> Parsed<'_> {
     // Behind the name there are the sequence number and at least the end of the arguments.
     match name_bytes.and_then(|len| rest.get(..len.checked_add(8)?)) {
         Some(head) if head.len() < rest.len() && rest.ends_with(&[0]) => {
-            Parsed::Complete { used, message: Message::Call(head) }
+            Parsed::Complete { used, request: Message::Call(head) }
         }
         _ => Parsed::Broken(b""),
     }
@@ -185,7 +175,7 @@ mod tests {
     #[test]
     fn echoes_end_at_a_matching_checksum() {
         let golden = b"123456789\xcb\xf4\x39\x26\r\n";
-        let whole = Parsed::Complete { used: golden.len(), message: Message::Echo(b"123456789") };
+        let whole = Parsed::Complete { used: golden.len(), request: Message::Echo(b"123456789") };
         assert_eq!(echo(golden, 100), whole);
         assert_eq!(echo(&[&golden[..], b"more\r\n"].concat(), 100), whole);
         for cut in 0..golden.len() {
@@ -197,17 +187,17 @@ mod tests {
         let len = payload.len();
         put_tail(&mut payload, checksum);
         let message = Message::Echo(&payload[..len]);
-        assert_eq!(echo(&payload, 100), Parsed::Complete { used: len + 6, message });
-        assert_eq!(echo(b"\0\0\0\0\r\n", 100), Parsed::Complete { used: 6, message: Message::Echo(b"") });
+        assert_eq!(echo(&payload, 100), Parsed::Complete { used: len + 6, request: message });
+        assert_eq!(echo(b"\0\0\0\0\r\n", 100), Parsed::Complete { used: 6, request: Message::Echo(b"") });
         assert_eq!(echo(&vec![b'x'; (64 << 10) + 101], 100), Parsed::Broken(b""));
     }
 
     #[test]
     fn ping_lines() {
         let table = [
-            (&b"PING\r\nPING"[..], Parsed::Complete { used: 6, message: Message::Ping }),
-            (b"ping\r\n", Parsed::Complete { used: 6, message: Message::Unknown }),
-            (b"PING\n", Parsed::Complete { used: 5, message: Message::Unknown }),
+            (&b"PING\r\nPING"[..], Parsed::Complete { used: 6, request: Message::Ping }),
+            (b"ping\r\n", Parsed::Complete { used: 6, request: Message::Unknown }),
+            (b"PING\n", Parsed::Complete { used: 5, request: Message::Unknown }),
             (b"PING\r", Parsed::Partial { need: 6 }),
         ];
         for (input, expected) in table {
@@ -220,7 +210,7 @@ mod tests {
     fn thrift_calls_are_whole_frames() {
         let call = b"\0\0\0\x11\x80\x01\0\x01\0\0\0\x04ping\0\0\0\x07\0";
         let message = Message::Call(b"\0\0\0\x04ping\0\0\0\x07");
-        assert_eq!(thrift(call, 0), Parsed::Complete { used: call.len(), message });
+        assert_eq!(thrift(call, 0), Parsed::Complete { used: call.len(), request: message });
         for cut in 0..call.len() {
             let need = if cut < 4 { 4 } else { call.len() };
             assert_eq!(thrift(&call[..cut], 0), Parsed::Partial { need }, "{cut}");

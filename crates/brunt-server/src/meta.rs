@@ -7,6 +7,7 @@
 pub(crate) mod answer;
 
 use crate::base64;
+use crate::parsed::Parsed;
 use crate::text::{BAD_FORMAT, ERROR, KEY_BYTES_MAX, LINE_BYTES_MAX, signed, unsigned, words};
 use crate::verb::Verb;
 use memchr::memchr;
@@ -86,17 +87,6 @@ pub(crate) struct Command<'a> {
     pub(crate) excess_bytes: u64,
 }
 
-/// What the front of the input is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Parsed<'a> {
-    /// Not yet a whole command; nothing new can be said before the input has this many bytes.
-    Partial { need: usize },
-    /// A whole command and its length.
-    Complete { used: usize, command: Command<'a> },
-    /// A line beyond its limit: the client speaks another protocol.
-    LineTooLong,
-}
-
 /// Does the input begin with a word of this protocol? Not sure yet is no: no command is whole then.
 pub(crate) fn is_meta(input: &[u8]) -> bool {
     let blanks = input.iter().take_while(|byte| **byte == b' ').count();
@@ -104,10 +94,10 @@ pub(crate) fn is_meta(input: &[u8]) -> bool {
 }
 
 /// Looks at the front of `input`, which is [one of these](is_meta). Values above `value_bytes_max` are refused.
-pub(crate) fn parse(input: &[u8], value_bytes_max: u64) -> Parsed<'_> {
+pub(crate) fn parse(input: &[u8], value_bytes_max: u64) -> Parsed<Command<'_>> {
     let Some(end) = memchr(b'\n', &input[..input.len().min(LINE_BYTES_MAX + 1)]) else {
         return if input.len() > LINE_BYTES_MAX {
-            Parsed::LineTooLong
+            Parsed::Broken(b"")
         } else {
             Parsed::Partial { need: input.len() + 1 }
         };
@@ -133,13 +123,13 @@ pub(crate) fn parse(input: &[u8], value_bytes_max: u64) -> Parsed<'_> {
     } else if let Err(reply) = command.read_flags() {
         command.what = CommandKind::Refused(reply);
     }
-    Parsed::Complete { used: end + 1, command }
+    Parsed::Complete { used: end + 1, request: command }
 }
 
 /// The command with a value, which begins at `body`.
-fn parse_set<'a>(input: &'a [u8], body: usize, rest: &'a [u8], value_bytes_max: u64) -> Parsed<'a> {
+fn parse_set<'a>(input: &'a [u8], body: usize, rest: &'a [u8], value_bytes_max: u64) -> Parsed<Command<'a>> {
     let mut command = Command::of(CommandKind::Set, rest);
-    let complete = |used, command| Parsed::Complete { used, command };
+    let complete = |used, command| Parsed::Complete { used, request: command };
     let refused = |reply, command| Command { what: CommandKind::Refused(reply), ..command };
     if command.key.is_empty() {
         return complete(body, refused(ERROR, command));
@@ -325,17 +315,19 @@ mod tests {
             let need = if len < 23 { len + 1 } else { 30 };
             assert_eq!(parse(&input[..len], 100), Parsed::Partial { need }, "{len}");
         }
-        let Parsed::Complete { used: 30, command } = parse(input, 100) else { panic!("a whole command") };
+        let Parsed::Complete { used: 30, request: command } = parse(input, 100) else {
+            panic!("a whole command")
+        };
         assert_eq!(
             (command.key, command.value, command.verb()),
             (&b"key"[..], &b"hello"[..], Some(Verb::Set))
         );
         let flags = Flags { client_flags: 7, exptime_s: Some(60), is_quiet: true, ..Flags::default() };
         assert_eq!(command.flags, flags);
-        let Parsed::Complete { used: 23, command } = parse(input, 4) else { panic!("a whole head") };
+        let Parsed::Complete { used: 23, request: command } = parse(input, 4) else { panic!("a whole head") };
         assert_eq!((command.excess_bytes, command.verb()), (7, None));
         let endless = [b"mg ", &vec![b'k'; LINE_BYTES_MAX][..]].concat();
-        assert_eq!(parse(&endless, 100), Parsed::LineTooLong);
+        assert_eq!(parse(&endless, 100), Parsed::Broken(b""));
     }
 
     #[test]
@@ -360,7 +352,9 @@ mod tests {
         ];
         for (text, expected) in table {
             let input = format!("{text}\r\n");
-            let Parsed::Complete { command, .. } = parse(input.as_bytes(), 100) else { panic!("{text}") };
+            let Parsed::Complete { request: command, .. } = parse(input.as_bytes(), 100) else {
+                panic!("{text}")
+            };
             assert_eq!(command.verb(), expected, "{text:?}");
         }
     }

@@ -2,7 +2,6 @@
 //!
 //! Plain data: nothing here changes once the server has started.
 
-use crate::cache::Epoch;
 use crate::drip::Drip;
 use crate::faults::Faults;
 use crate::fifo::Stall;
@@ -13,6 +12,15 @@ use crate::service::Service;
 use crate::session::{Credentials, WireProtocol};
 use crate::udp::{DatagramFaults, Division};
 use std::num::NonZeroU64;
+
+/// How the time that is given relates to the world.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Epoch {
+    /// The given clock when the server started, in nanoseconds.
+    pub start_ns: u64,
+    /// Unix time when the server started, in seconds; absolute expiry times are read with it.
+    pub start_unix_s: u64,
+}
 
 /// What a core is made from.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -5,32 +5,9 @@
 //! begin, and a connection is welcome at its very end.
 
 use crate::span::{self, Span};
-use std::fmt;
-use std::str::FromStr;
 
-/// A span in which the server is gone: every connection is reset at its begin and none is taken before its end. Text
-/// form `AT:FOR`, such as `5s:1s`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Outage {
-    /// When it begins, in nanoseconds after the arrival of the first scripted request.
-    pub at_ns: u64,
-    /// How long it lasts, in nanoseconds; above 0.
-    pub for_ns: u64,
-}
-
-impl FromStr for Outage {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        span::parse(text, "outage").map(|(at_ns, for_ns)| Self { at_ns, for_ns })
-    }
-}
-
-impl fmt::Display for Outage {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        span::write((self.at_ns, self.for_ns), formatter)
-    }
-}
+/// A span in which the server is gone: every connection is reset at its begin and none is taken before its end.
+pub type Outage = Span;
 
 /// The calendar of the outages.
 #[derive(Clone, Debug)]
@@ -46,8 +23,7 @@ pub(crate) struct Outages {
 impl Outages {
     /// Outages that overlap or touch are one.
     pub(crate) fn new(outages: &[Outage]) -> Self {
-        let spans = span::apart(outages.iter().map(|outage| (outage.at_ns, outage.for_ns)));
-        Self { spans, begun: 0, origin_ns: None }
+        Self { spans: span::apart(outages), begun: 0, origin_ns: None }
     }
 
     /// Says when the scripted part begins. Later calls change nothing.
@@ -57,16 +33,15 @@ impl Outages {
 
     /// Begin of the first outage that has not been begun.
     pub(crate) fn next_begin_ns(&self) -> Option<u64> {
-        let (at_ns, _) = self.spans.get(self.begun)?;
-        Some(self.origin_ns?.saturating_add(*at_ns))
+        Some(self.spans.get(self.begun)?.on_clock(self.origin_ns?).0)
     }
 
     /// Begins the next outage and says when it ends.
     pub(crate) fn begin(&mut self) -> u64 {
         let origin_ns = self.origin_ns.expect("an outage begins at a time that counts from the origin");
-        let (at_ns, for_ns) = self.spans[self.begun];
+        let (_, end_ns) = self.spans[self.begun].on_clock(origin_ns);
         self.begun += 1;
-        origin_ns.saturating_add(at_ns + for_ns)
+        end_ns
     }
 
     /// Is `now_ns` in an outage?
@@ -82,12 +57,7 @@ impl Outages {
     /// Begin and end of the outage that is, or of the next.
     fn ahead(&self, now_ns: u64) -> Option<(u64, u64)> {
         let origin_ns = self.origin_ns?;
-        self.spans
-            .iter()
-            .map(|(at_ns, for_ns)| {
-                (origin_ns.saturating_add(*at_ns), origin_ns.saturating_add(at_ns + for_ns))
-            })
-            .find(|(_, end_ns)| now_ns < *end_ns)
+        self.spans.iter().map(|span| span.on_clock(origin_ns)).find(|(_, end_ns)| now_ns < *end_ns)
     }
 }
 
@@ -129,7 +99,7 @@ mod tests {
         assert_eq!("5s:500ms".parse::<Outage>().unwrap().to_string(), "5s:500ms");
         for text in ["5s:0", "5s", "", "x:1s"] {
             let message = text.parse::<Outage>().unwrap_err();
-            assert!(message.starts_with(&format!("'{text}' is no outage: expected AT:FOR")), "{message}");
+            assert!(message.starts_with(&format!("'{text}' is no span: expected AT:FOR")), "{message}");
         }
     }
 }

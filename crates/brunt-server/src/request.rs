@@ -4,6 +4,7 @@
 //! service times and faults are decided on [`Work`] alone, so they do not depend on the protocol.
 
 use crate::command_context::CommandContext;
+use crate::parsed::Parsed;
 use crate::session::WireProtocol;
 use crate::text::Command as TextCommand;
 use crate::verb::Verb;
@@ -17,17 +18,6 @@ pub(crate) enum Request<'a> {
     Binary(binary::Frame<'a>),
     Resp(resp::Command<'a>),
     Message(message::Message<'a>),
-}
-
-/// What the front of the input is.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum Parsed<'a> {
-    /// Not yet a whole request; nothing new can be said before the input has this many bytes.
-    Partial { need: usize },
-    /// A whole request and its length.
-    Complete { used: usize, request: Request<'a> },
-    /// No request and never one: this is said, and the connection is closed.
-    Broken(&'static [u8]),
 }
 
 /// What a request is to the queue and its script.
@@ -55,65 +45,31 @@ pub(crate) fn parse<'a>(
     array: &'a mut Vec<u8>,
     value_bytes_max: u64,
     is_authenticated: bool,
-) -> Parsed<'a> {
+) -> Parsed<Request<'a>> {
     match protocol {
-        WireProtocol::Text if meta::is_meta(input) => match meta::parse(input, value_bytes_max) {
-            meta::Parsed::Partial { need } => Parsed::Partial { need },
-            meta::Parsed::Complete { used, command } => {
-                Parsed::Complete { used, request: Request::Meta(command) }
-            }
-            meta::Parsed::LineTooLong => Parsed::Broken(b""),
-        },
-        WireProtocol::Text => match text::parse(input, value_bytes_max) {
-            text::Parsed::Partial { need } => Parsed::Partial { need },
-            text::Parsed::Complete { used, command } => {
-                Parsed::Complete { used, request: Request::Text(command) }
-            }
-            // memcached closes without a word, too.
-            text::Parsed::LineTooLong => Parsed::Broken(b""),
-        },
-        WireProtocol::Binary => match binary::parse(input, value_bytes_max) {
-            binary::Parsed::Partial { need } => Parsed::Partial { need },
-            binary::Parsed::Complete { used, frame } => {
-                Parsed::Complete { used, request: Request::Binary(frame) }
-            }
-            binary::Parsed::Broken => Parsed::Broken(b""),
-        },
+        WireProtocol::Text if meta::is_meta(input) => meta::parse(input, value_bytes_max).map(Request::Meta),
+        WireProtocol::Text => text::parse(input, value_bytes_max).map(Request::Text),
+        WireProtocol::Binary => binary::parse(input, value_bytes_max).map(Request::Binary),
         WireProtocol::Inline if input.first() != Some(&b'*') => match resp::inline::to_array(input, array) {
-            resp::inline::Line::Partial { need } => Parsed::Partial { need },
-            resp::inline::Line::Complete { used } => {
-                match parse_resp(array, value_bytes_max, is_authenticated) {
-                    Parsed::Complete { request, .. } => Parsed::Complete { used, request },
-                    parsed => parsed,
-                }
+            Parsed::Partial { need } => Parsed::Partial { need },
+            Parsed::Broken(last_reply) => Parsed::Broken(last_reply),
+            Parsed::Complete { used, .. } => match resp::parse(array, value_bytes_max, is_authenticated) {
+                Parsed::Complete { request, .. } => Parsed::Complete { used, request },
+                parsed => parsed,
             }
-            resp::inline::Line::Broken(last_words) => Parsed::Broken(last_words),
+            .map(of_words),
         },
-        WireProtocol::Resp | WireProtocol::Inline => parse_resp(input, value_bytes_max, is_authenticated),
-        WireProtocol::Echo => of_message(message::echo(input, value_bytes_max)),
-        WireProtocol::Ping => of_message(message::ping(input)),
-        WireProtocol::Thrift => of_message(message::thrift(input, value_bytes_max)),
+        WireProtocol::Resp | WireProtocol::Inline => {
+            resp::parse(input, value_bytes_max, is_authenticated).map(of_words)
+        }
+        WireProtocol::Echo => message::echo(input, value_bytes_max).map(Request::Message),
+        WireProtocol::Ping => message::ping(input).map(Request::Message),
+        WireProtocol::Thrift => message::thrift(input, value_bytes_max).map(Request::Message),
     }
 }
 
-fn parse_resp(input: &[u8], value_bytes_max: u64, is_authenticated: bool) -> Parsed<'_> {
-    match resp::parse(input, value_bytes_max, is_authenticated) {
-        resp::Parsed::Partial { need } => Parsed::Partial { need },
-        resp::Parsed::Complete { used, words } => {
-            Parsed::Complete { used, request: Request::Resp(resp::Command::of(words)) }
-        }
-        resp::Parsed::Broken(last_words) => Parsed::Broken(last_words),
-    }
-}
-
-fn of_message(parsed: message::Parsed<'_>) -> Parsed<'_> {
-    match parsed {
-        message::Parsed::Partial { need } => Parsed::Partial { need },
-        message::Parsed::Complete { used, message } => {
-            Parsed::Complete { used, request: Request::Message(message) }
-        }
-        message::Parsed::Broken(last_words) => Parsed::Broken(last_words),
-    }
+fn of_words(words: resp::Words<'_>) -> Request<'_> {
+    Request::Resp(resp::Command::of(words))
 }
 
 impl Request<'_> {

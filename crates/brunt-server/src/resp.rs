@@ -9,6 +9,7 @@ pub(crate) mod calls;
 pub(crate) mod inline;
 
 use crate::cache::integer;
+use crate::parsed::Parsed;
 use crate::verb::Verb;
 use memchr::memchr;
 use std::ops::RangeInclusive;
@@ -62,17 +63,6 @@ impl<'a> Iterator for Words<'a> {
     }
 }
 
-/// What the front of the input is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Parsed<'a> {
-    /// Not yet a whole command; nothing new can be said before the input has this many bytes.
-    Partial { need: usize },
-    /// A whole command and its length; one without words has no reply.
-    Complete { used: usize, words: Words<'a> },
-    /// No command and never one: this is said, and the connection is closed.
-    Broken(&'static [u8]),
-}
-
 /// Why a line does not tell a number.
 enum Stop {
     Partial { need: usize },
@@ -92,7 +82,7 @@ fn number_line(input: &[u8], at: usize) -> Result<(i64, usize), Stop> {
 
 /// Looks at the front of `input`. Arguments above `value_bytes_max` are refused, and so are commands that are much longer;
 /// unauthenticated clients may send only much shorter ones.
-pub(crate) fn parse(input: &[u8], value_bytes_max: u64, is_authenticated: bool) -> Parsed<'_> {
+pub(crate) fn parse(input: &[u8], value_bytes_max: u64, is_authenticated: bool) -> Parsed<Words<'_>> {
     let argument_bytes_max = value_bytes_max.max(ARGUMENT_BYTES_MIN) as i64;
     let command_bytes_max = (argument_bytes_max as usize).saturating_add(COMMAND_BYTES_BESIDE_VALUE);
     match input.first() {
@@ -135,11 +125,11 @@ pub(crate) fn parse(input: &[u8], value_bytes_max: u64, is_authenticated: bool) 
             Some(_) => return Parsed::Broken(NOT_TERMINATED),
         }
     }
-    Parsed::Complete { used: at, words: Words { rest: &input[begin..at], left: count } }
+    Parsed::Complete { used: at, request: Words { rest: &input[begin..at], left: count } }
 }
 
 /// What a command does.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum CommandKind {
     Get,
     Mget,
@@ -151,7 +141,6 @@ pub(crate) enum CommandKind {
     /// By one, or by the number behind the key.
     Incr {
         is_increment: bool,
-        has_amount: bool,
     },
     Append,
     Delete,
@@ -183,7 +172,7 @@ pub(crate) enum CommandKind {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Command<'a> {
     /// One that is known, with as many arguments as it takes; it concerns items where it has a verb.
-    Known { what: CommandKind, verb: Option<Verb>, arguments: Words<'a> },
+    Known { name: &'static str, what: CommandKind, verb: Option<Verb>, arguments: Words<'a> },
     /// One that is known, with too many arguments or too few.
     WrongCount(&'a [u8]),
     /// One that is not known, and its arguments.
@@ -192,44 +181,43 @@ pub(crate) enum Command<'a> {
     Nothing,
 }
 
-/// What a name stands for: what it does, to items or not, and how many arguments it takes behind the name.
-fn known(name: &[u8]) -> Option<(CommandKind, Option<Verb>, RangeInclusive<usize>)> {
+/// What a name stands for: its name among the counters, where the two that remove are one, and so are the two that empty; what it does, to items or not, and how many arguments it takes behind the name.
+fn known(name: &[u8]) -> Option<(&'static str, CommandKind, Option<Verb>, RangeInclusive<usize>)> {
     const MANY: usize = usize::MAX;
-    let data = |what, verb, arguments| Some((what, Some(verb), arguments));
-    let control = |what, arguments| Some((what, None, arguments));
-    let incr = |is_increment, has_amount| CommandKind::Incr { is_increment, has_amount };
+    let data = |name, what, verb, arguments| Some((name, what, Some(verb), arguments));
+    let control = |name, what, arguments| Some((name, what, None, arguments));
     match name {
-        b"GET" => data(CommandKind::Get, Verb::Get, 1..=1),
-        b"SET" => data(CommandKind::Set, Verb::Set, 2..=MANY),
-        b"MGET" => data(CommandKind::Mget, Verb::Get, 1..=MANY),
-        b"SETEX" => data(CommandKind::SetEx { unit_ms: 1000 }, Verb::Set, 3..=3),
-        b"PSETEX" => data(CommandKind::SetEx { unit_ms: 1 }, Verb::Set, 3..=3),
-        b"INCR" => data(incr(true, false), Verb::Incr, 1..=1),
-        b"INCRBY" => data(incr(true, true), Verb::Incr, 2..=2),
-        b"DECR" => data(incr(false, false), Verb::Decr, 1..=1),
-        b"DECRBY" => data(incr(false, true), Verb::Decr, 2..=2),
-        b"APPEND" => data(CommandKind::Append, Verb::Append, 2..=2),
-        b"DEL" | b"UNLINK" => data(CommandKind::Delete, Verb::Delete, 1..=MANY),
-        b"TOUCH" => data(CommandKind::Touch, Verb::Touch, 1..=MANY),
-        b"EXPIRE" => data(CommandKind::Expire { unit_ms: 1000 }, Verb::Touch, 2..=2),
-        b"PEXPIRE" => data(CommandKind::Expire { unit_ms: 1 }, Verb::Touch, 2..=2),
-        b"TTL" => data(CommandKind::Ttl, Verb::Get, 1..=1),
-        b"EXISTS" => data(CommandKind::Exists, Verb::Get, 1..=MANY),
-        b"STRLEN" => data(CommandKind::StringLength, Verb::Get, 1..=1),
-        b"HSET" => data(CommandKind::HashSet, Verb::Set, 3..=MANY),
-        b"HGET" => data(CommandKind::HashGet, Verb::Get, 2..=2),
-        b"HGETALL" => data(CommandKind::HashGetAll, Verb::Get, 1..=1),
-        b"HELLO" => control(CommandKind::Hello, 0..=MANY),
-        b"AUTH" => control(CommandKind::Auth, 1..=MANY),
-        b"SELECT" => control(CommandKind::Select, 1..=1),
-        b"CLIENT" => control(CommandKind::Client, 1..=MANY),
-        b"PING" => control(CommandKind::Ping, 0..=1),
-        b"ECHO" => control(CommandKind::Echo, 1..=1),
-        b"INFO" => control(CommandKind::Info, 0..=MANY),
-        b"DBSIZE" => control(CommandKind::DatabaseSize, 0..=0),
-        b"FLUSHALL" | b"FLUSHDB" => control(CommandKind::FlushAll, 0..=1),
-        b"COMMAND" => control(CommandKind::CommandList, 0..=MANY),
-        b"QUIT" => control(CommandKind::Quit, 0..=MANY),
+        b"GET" => data("get", CommandKind::Get, Verb::Get, 1..=1),
+        b"SET" => data("set", CommandKind::Set, Verb::Set, 2..=MANY),
+        b"MGET" => data("mget", CommandKind::Mget, Verb::Get, 1..=MANY),
+        b"SETEX" => data("setex", CommandKind::SetEx { unit_ms: 1000 }, Verb::Set, 3..=3),
+        b"PSETEX" => data("psetex", CommandKind::SetEx { unit_ms: 1 }, Verb::Set, 3..=3),
+        b"INCR" => data("incr", CommandKind::Incr { is_increment: true }, Verb::Incr, 1..=1),
+        b"INCRBY" => data("incrby", CommandKind::Incr { is_increment: true }, Verb::Incr, 2..=2),
+        b"DECR" => data("decr", CommandKind::Incr { is_increment: false }, Verb::Decr, 1..=1),
+        b"DECRBY" => data("decrby", CommandKind::Incr { is_increment: false }, Verb::Decr, 2..=2),
+        b"APPEND" => data("append", CommandKind::Append, Verb::Append, 2..=2),
+        b"DEL" | b"UNLINK" => data("del", CommandKind::Delete, Verb::Delete, 1..=MANY),
+        b"TOUCH" => data("touch", CommandKind::Touch, Verb::Touch, 1..=MANY),
+        b"EXPIRE" => data("expire", CommandKind::Expire { unit_ms: 1000 }, Verb::Touch, 2..=2),
+        b"PEXPIRE" => data("pexpire", CommandKind::Expire { unit_ms: 1 }, Verb::Touch, 2..=2),
+        b"TTL" => data("ttl", CommandKind::Ttl, Verb::Get, 1..=1),
+        b"EXISTS" => data("exists", CommandKind::Exists, Verb::Get, 1..=MANY),
+        b"STRLEN" => data("strlen", CommandKind::StringLength, Verb::Get, 1..=1),
+        b"HSET" => data("hset", CommandKind::HashSet, Verb::Set, 3..=MANY),
+        b"HGET" => data("hget", CommandKind::HashGet, Verb::Get, 2..=2),
+        b"HGETALL" => data("hgetall", CommandKind::HashGetAll, Verb::Get, 1..=1),
+        b"HELLO" => control("hello", CommandKind::Hello, 0..=MANY),
+        b"AUTH" => control("auth", CommandKind::Auth, 1..=MANY),
+        b"SELECT" => control("select", CommandKind::Select, 1..=1),
+        b"CLIENT" => control("client", CommandKind::Client, 1..=MANY),
+        b"PING" => control("ping", CommandKind::Ping, 0..=1),
+        b"ECHO" => control("echo", CommandKind::Echo, 1..=1),
+        b"INFO" => control("info", CommandKind::Info, 0..=MANY),
+        b"DBSIZE" => control("dbsize", CommandKind::DatabaseSize, 0..=0),
+        b"FLUSHALL" | b"FLUSHDB" => control("flushall", CommandKind::FlushAll, 0..=1),
+        b"COMMAND" => control("command", CommandKind::CommandList, 0..=MANY),
+        b"QUIT" => control("quit", CommandKind::Quit, 0..=MANY),
         _ => None,
     }
 }
@@ -245,9 +233,9 @@ impl<'a> Command<'a> {
             known(upper)
         });
         match found {
-            Some((what, verb, counts)) if counts.contains(&words.len()) => {
+            Some((name, what, verb, counts)) if counts.contains(&words.len()) => {
                 let verb = if what == CommandKind::Set { Some(verb_of_set(words)) } else { verb };
-                Self::Known { what, verb, arguments: words }
+                Self::Known { name, what, verb, arguments: words }
             }
             Some(_) => Self::WrongCount(name),
             None => Self::Unknown(name, words),
@@ -342,10 +330,14 @@ mod tests {
     #[test]
     fn arguments_read_back() {
         let input = wire("*3|$3|SeT|$0||$4|a\r\nb|*0|");
-        let Parsed::Complete { used, words } = parse(&input, 100, true) else { panic!("a whole command") };
+        let Parsed::Complete { used, request: words } = parse(&input, 100, true) else {
+            panic!("a whole command")
+        };
         assert_eq!((used, words.len()), (input.len() - 4, 3));
         assert_eq!(words.collect::<Vec<_>>(), [b"SeT".as_slice(), b"", b"a\r\nb"]);
-        let Parsed::Complete { used: 4, words } = parse(b"*0\r\n", 100, true) else { panic!("nothing") };
+        let Parsed::Complete { used: 4, request: words } = parse(b"*0\r\n", 100, true) else {
+            panic!("nothing")
+        };
         assert_eq!(Command::of(words), Command::Nothing);
     }
 }

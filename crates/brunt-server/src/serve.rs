@@ -7,10 +7,11 @@
 //! Where a departure is near, the loop spins on the poll instead of sleeping: a sleeping thread wakes tens of
 //! microseconds late, and a reply must not be late by more than the client's own floor.
 
-use crate::cache::{Epoch, Process};
+use crate::cache::Process;
 use crate::core::{ConnectionId, Core, CoreOptions, End};
 use crate::datagram_socket::DatagramSocket;
 use crate::log::{Header, Log};
+use crate::options::Epoch;
 pub use crate::pausable_listener::Listen;
 use crate::pausable_listener::PausableListener;
 use rustix::buffer::spare_capacity;

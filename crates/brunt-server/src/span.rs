@@ -1,42 +1,60 @@
-//! Spans `AT:FOR` of stalls and outages.
+//! Spans `AT:FOR` of stalls and outages, as texts and sorted.
 //!
-//! Only texts and arithmetic; what happens in a span is said by those who have one. Both times are nanoseconds and both
+//! Both times are nanoseconds and both
 //! count from the arrival of the first scripted request: a start counted from the start of the process would mean
 //! nothing to a client that comes later.
 
 use brunt_plan::units::DurationNs;
 use std::fmt;
+use std::str::FromStr;
 
-/// A span as (begin, length).
-pub(crate) type Span = (u64, u64);
-
-/// Reads `AT:FOR`, two durations of which the second is above 0; `noun` is what the message calls it.
-pub(crate) fn parse(text: &str, noun: &str) -> Result<Span, String> {
-    let duration = |part: &str| part.parse::<DurationNs>().ok().map(|duration| duration.0);
-    text.split_once(':')
-        .and_then(|(at, length)| Some((duration(at)?, duration(length)?)))
-        .filter(|(at_ns, for_ns)| *for_ns > 0 && at_ns.checked_add(*for_ns).is_some())
-        .ok_or_else(|| {
-            format!("'{text}' is no {noun}: expected AT:FOR, two durations such as 5s:1s or 500ms:20ms")
-        })
+/// A span of time. Text form `AT:FOR`, such as `5s:1s`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Span {
+    /// When it begins, in nanoseconds after the arrival of the first scripted request.
+    pub at_ns: u64,
+    /// How long it lasts, in nanoseconds; above 0.
+    pub for_ns: u64,
 }
 
-/// Writes the form that [`parse`] reads.
-pub(crate) fn write((at_ns, for_ns): Span, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-    write!(formatter, "{}:{}", DurationNs(at_ns), DurationNs(for_ns))
+impl Span {
+    /// When it begins and ends on a clock that shows `origin_ns` when the first scripted request arrives.
+    pub(crate) fn on_clock(self, origin_ns: u64) -> (u64, u64) {
+        (origin_ns.saturating_add(self.at_ns), origin_ns.saturating_add(self.at_ns + self.for_ns))
+    }
+}
+
+impl FromStr for Span {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let duration = |part: &str| part.parse::<DurationNs>().ok().map(|duration| duration.0);
+        text.split_once(':')
+            .and_then(|(at, length)| Some(Self { at_ns: duration(at)?, for_ns: duration(length)? }))
+            .filter(|span| span.for_ns > 0 && span.at_ns.checked_add(span.for_ns).is_some())
+            .ok_or_else(|| {
+                format!("'{text}' is no span: expected AT:FOR, two durations such as 5s:1s or 500ms:20ms")
+            })
+    }
+}
+
+impl fmt::Display for Span {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "{}:{}", DurationNs(self.at_ns), DurationNs(self.for_ns))
+    }
 }
 
 /// The same spans ascending and apart: those that overlap or touch are one, from the first begin to the last end.
-pub(crate) fn apart(spans: impl IntoIterator<Item = Span>) -> Vec<Span> {
-    let mut ascending: Vec<Span> = spans.into_iter().collect();
+pub(crate) fn apart(spans: &[Span]) -> Vec<Span> {
+    let mut ascending = spans.to_vec();
     ascending.sort_unstable();
     let mut apart: Vec<Span> = Vec::with_capacity(ascending.len());
-    for (at_ns, for_ns) in ascending {
+    for span in ascending {
         match apart.last_mut() {
-            Some((last_at_ns, last_for_ns)) if at_ns <= *last_at_ns + *last_for_ns => {
-                *last_for_ns = (*last_for_ns).max(at_ns + for_ns - *last_at_ns);
+            Some(last) if span.at_ns <= last.at_ns + last.for_ns => {
+                last.for_ns = last.for_ns.max(span.at_ns + span.for_ns - last.at_ns);
             }
-            _ => apart.push((at_ns, for_ns)),
+            _ => apart.push(span),
         }
     }
     apart
@@ -48,7 +66,8 @@ mod tests {
 
     #[test]
     fn adjacent_spans_merge() {
-        let table: [(&[Span], &[Span]); 5] = [
+        type Pairs = &'static [(u64, u64)];
+        let table: [(Pairs, Pairs); 5] = [
             (&[], &[]),
             (&[(200, 200), (100, 50), (120, 80)], &[(100, 300)]),
             (&[(100, 200), (150, 10)], &[(100, 200)]),
@@ -56,7 +75,10 @@ mod tests {
             (&[(11, 1), (5, 5)], &[(5, 5), (11, 1)]),
         ];
         for (spans, expected) in table {
-            assert_eq!(apart(spans.iter().copied()), expected, "{spans:?}");
+            let spans_of = |pairs: Pairs| -> Vec<Span> {
+                pairs.iter().map(|&(at_ns, for_ns)| Span { at_ns, for_ns }).collect()
+            };
+            assert_eq!(apart(&spans_of(spans)), spans_of(expected), "{spans:?}");
         }
     }
 }

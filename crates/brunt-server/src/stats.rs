@@ -47,6 +47,18 @@ pub struct Counters {
     pub datagrams_swapped: u64,
 }
 
+impl Counters {
+    /// Counts an increment or a decrement, of an item or of nothing.
+    pub(crate) fn count_change(&mut self, is_increment: bool, is_hit: bool) {
+        *match (is_increment, is_hit) {
+            (true, true) => &mut self.incr_hits,
+            (true, false) => &mut self.incr_misses,
+            (false, true) => &mut self.decr_hits,
+            (false, false) => &mut self.decr_misses,
+        } += 1;
+    }
+}
+
 /// The process that serves, as its system sees it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Process {
@@ -113,11 +125,11 @@ impl StatsSnapshot<'_> {
             ("touch_misses", counters.touch_misses),
             ("bytes_read", counters.bytes_read),
             ("bytes_written", counters.bytes_written),
-            ("limit_maxbytes", store.bytes_max()),
-            ("bytes", store.bytes()),
-            ("curr_items", store.items() as u64),
-            ("total_items", store.items_total()),
-            ("evictions", store.evictions()),
+            ("limit_maxbytes", store.bytes_max),
+            ("bytes", store.bytes),
+            ("curr_items", store.items as u64),
+            ("total_items", store.items_total),
+            ("evictions", store.evictions),
             ("faults_dropped", counters.faults_dropped),
             ("faults_reset", counters.faults_reset),
             ("faults_cut", counters.faults_cut),

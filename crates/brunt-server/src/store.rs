@@ -84,21 +84,28 @@ impl Slot {
 }
 
 /// The store. Times are nanoseconds of any clock that does not go back.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Store {
     slots: Vec<Slot>,
     free: Vec<u32>,
     /// Open addressing with linear probing: hash in the upper half, slot + 1 in the lower, 0 is empty. The hash lies
     /// here so that a probe passes over strangers without touching their items.
     index: Vec<u64>,
-    items: usize,
-    bytes: u64,
-    bytes_max: u64,
+    /// Items held, those among them that have expired unseen included.
+    pub items: usize,
+    /// Bytes charged.
+    pub bytes: u64,
+    /// The bound on `bytes`.
+    pub bytes_max: u64,
     hand: usize,
-    unique_last: u64,
-    evictions: u64,
-    expirations: u64,
-    items_total: u64,
+    /// The unique of the last write.
+    pub unique_last: u64,
+    /// Items removed to make room, before their time.
+    pub evictions: u64,
+    /// Items removed because their time was over: when they were requested, or their room was needed.
+    pub expirations: u64,
+    /// Items ever stored.
+    pub items_total: u64,
 }
 
 /// The first index size; a power of two like all later ones.
@@ -107,50 +114,7 @@ const INDEX_LEN_FIRST: usize = 1024;
 impl Store {
     /// An empty store for at most `bytes_max` bytes.
     pub fn new(bytes_max: u64) -> Self {
-        Self {
-            slots: Vec::new(),
-            free: Vec::new(),
-            index: vec![0; INDEX_LEN_FIRST],
-            items: 0,
-            bytes: 0,
-            bytes_max,
-            hand: 0,
-            unique_last: 0,
-            evictions: 0,
-            expirations: 0,
-            items_total: 0,
-        }
-    }
-
-    /// Items held, those among them that have expired unseen included.
-    pub fn items(&self) -> usize {
-        self.items
-    }
-    /// Items ever stored.
-    pub fn items_total(&self) -> u64 {
-        self.items_total
-    }
-    /// Bytes charged.
-    pub fn bytes(&self) -> u64 {
-        self.bytes
-    }
-    /// The bound on [`Store::bytes`].
-    pub fn bytes_max(&self) -> u64 {
-        self.bytes_max
-    }
-    /// Items removed to make room, before their time.
-    pub fn evictions(&self) -> u64 {
-        self.evictions
-    }
-
-    /// Items removed because their time was over: when they were requested, or their room was needed.
-    pub fn expirations(&self) -> u64 {
-        self.expirations
-    }
-
-    /// The unique of the last write.
-    pub fn unique_last(&self) -> u64 {
-        self.unique_last
+        Self { index: vec![0; INDEX_LEN_FIRST], bytes_max, ..Self::default() }
     }
 
     /// Reads an item.
@@ -464,18 +428,15 @@ mod tests {
         let mut store = Store::new(1000);
         for number in 0..25 {
             store.set(format!("{number:04}").as_bytes(), &[b'x'; 16], 0, NEVER_NS, 0).unwrap();
-            assert!(store.bytes() <= store.bytes_max());
+            assert!(store.bytes <= store.bytes_max);
         }
-        assert_eq!(
-            (store.items(), store.bytes(), store.evictions(), store.items_total()),
-            (10, 1000, 15, 25)
-        );
+        assert_eq!((store.items, store.bytes, store.evictions, store.items_total), (10, 1000, 15, 25));
         let alive: Vec<_> =
             (0..25).filter(|n| store.get(format!("{n:04}").as_bytes(), 0).is_some()).collect();
         assert_eq!(alive.len(), 10);
         // Everything is referenced now; one more item must still find room.
         store.set(b"last", &[b'x'; 16], 0, NEVER_NS, 0).unwrap();
-        assert_eq!((store.items(), store.evictions()), (10, 16));
+        assert_eq!((store.items, store.evictions), (10, 16));
     }
 
     #[test]
@@ -499,7 +460,7 @@ mod tests {
         for number in 10..20 {
             store.set(format!("{number:04}").as_bytes(), &[b'x'; 16], 0, NEVER_NS, 60).unwrap();
         }
-        assert_eq!((store.items(), store.evictions()), (10, 0));
+        assert_eq!((store.items, store.evictions), (10, 0));
         assert!(store.get(b"0003", 60).is_none());
     }
 
@@ -508,9 +469,9 @@ mod tests {
         let mut store = Store::new(1000);
         store.set(b"a", b"old", 0, NEVER_NS, 0).unwrap();
         assert_eq!(store.set(b"a", &[0; 920], 0, NEVER_NS, 0), Err(OutOfMemory));
-        assert_eq!((value_of(&mut store, b"a", 0), store.bytes(), store.items()), (None, 0, 0));
+        assert_eq!((value_of(&mut store, b"a", 0), store.bytes, store.items), (None, 0, 0));
         store.set(b"a", &[0; 919], 0, NEVER_NS, 0).unwrap();
-        assert_eq!(store.bytes(), 1000);
+        assert_eq!(store.bytes, 1000);
     }
 
     #[test]
@@ -537,9 +498,9 @@ mod tests {
                     }
                 }
             }
-            prop_assert_eq!(store.items(), map.len());
+            prop_assert_eq!(store.items, map.len());
             let bytes: usize = map.iter().map(|(key, value)| key.len() + value.len()).sum();
-            prop_assert_eq!(store.bytes(), bytes as u64 + map.len() as u64 * ITEM_OVERHEAD_BYTES);
+            prop_assert_eq!(store.bytes, bytes as u64 + map.len() as u64 * ITEM_OVERHEAD_BYTES);
             for (key, value) in map {
                 prop_assert_eq!(value_of(&mut store, &key, 0), Some(value));
             }

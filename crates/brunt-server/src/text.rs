@@ -6,6 +6,7 @@
 
 pub(crate) mod answer;
 
+pub use crate::parsed::Parsed;
 pub use crate::verb::Verb;
 use memchr::memchr;
 
@@ -76,32 +77,13 @@ pub enum Command<'a> {
     Refused(&'static [u8]),
 }
 
-/// What the front of the input is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Parsed<'a> {
-    /// Not yet a whole command; nothing new can be said before the input has this many bytes.
-    Partial {
-        /// Length of the input from its front, larger than it is now.
-        need: usize,
-    },
-    /// A command.
-    Complete {
-        /// Bytes used up.
-        used: usize,
-        /// What they said.
-        command: Command<'a>,
-    },
-    /// A line beyond its limit: the client speaks another protocol.
-    LineTooLong,
-}
-
 /// Looks at the front of `input`. Values above `value_bytes_max` are refused.
-pub fn parse(input: &[u8], value_bytes_max: u64) -> Parsed<'_> {
+pub fn parse(input: &[u8], value_bytes_max: u64) -> Parsed<Command<'_>> {
     let bound = if is_retrieval(input) { RETRIEVAL_LINE_BYTES_MAX } else { LINE_BYTES_MAX };
     // One more than the bound for the line feed itself.
     let Some(end) = memchr(b'\n', &input[..input.len().min(bound + 1)]) else {
         return if input.len() > bound {
-            Parsed::LineTooLong
+            Parsed::Broken(b"")
         } else {
             Parsed::Partial { need: input.len() + 1 }
         };
@@ -124,10 +106,10 @@ pub fn parse(input: &[u8], value_bytes_max: u64) -> Parsed<'_> {
                 Some(value) => Command::Data(DataCommand { value, ..command }),
                 None => Command::BadChunk { noreply: command.noreply },
             };
-            return Parsed::Complete { used, command };
+            return Parsed::Complete { used, request: command };
         }
     };
-    Parsed::Complete { used: end + 1, command }
+    Parsed::Complete { used: end + 1, request: command }
 }
 
 fn is_retrieval(input: &[u8]) -> bool {
@@ -175,9 +157,8 @@ fn line_of(line: &[u8]) -> Line<'_> {
         Some(verb) => {
             let arguments = Arguments::of(rest);
             match verb {
-                Verb::Incr | Verb::Decr => delta(verb, &arguments),
+                Verb::Incr | Verb::Decr | Verb::Touch => with_number(verb, &arguments),
                 Verb::Delete => delete(&arguments),
-                Verb::Touch => touch(&arguments),
                 _ => return write(verb, &arguments),
             }
         }
@@ -249,17 +230,22 @@ fn write<'a>(verb: Verb, arguments: &Arguments<'a>) -> Line<'a> {
     }
 }
 
-fn delta<'a>(verb: Verb, arguments: &Arguments<'a>) -> Command<'a> {
+/// A command of a key and a number: a delta, or an expiry time.
+fn with_number<'a>(verb: Verb, arguments: &Arguments<'a>) -> Command<'a> {
     if !(2..=3).contains(&arguments.count) {
         return Command::Refused(ERROR);
     }
-    let (key, noreply) = (arguments.words[0], arguments.noreply());
+    let (key, number, noreply) = (arguments.words[0], arguments.words[1], arguments.noreply());
     if key.len() > KEY_BYTES_MAX {
         return refused(BAD_FORMAT, noreply);
     }
-    match unsigned(arguments.words[1]) {
-        Some(operand) => Command::Data(DataCommand { operand, noreply, ..bare(verb, key) }),
-        None => refused(BAD_DELTA, noreply),
+    let command = DataCommand { noreply, ..bare(verb, key) };
+    match verb {
+        Verb::Touch => signed(number).map_or(refused(BAD_EXPTIME, noreply), |exptime_s| {
+            Command::Data(DataCommand { exptime_s, ..command })
+        }),
+        _ => unsigned(number)
+            .map_or(refused(BAD_DELTA, noreply), |operand| Command::Data(DataCommand { operand, ..command })),
     }
 }
 
@@ -282,20 +268,6 @@ fn delete<'a>(arguments: &Arguments<'a>) -> Command<'a> {
         refused(BAD_FORMAT, noreply)
     } else {
         Command::Data(DataCommand { noreply, ..bare(Verb::Delete, key) })
-    }
-}
-
-fn touch<'a>(arguments: &Arguments<'a>) -> Command<'a> {
-    if !(2..=3).contains(&arguments.count) {
-        return Command::Refused(ERROR);
-    }
-    let (key, noreply) = (arguments.words[0], arguments.noreply());
-    if key.len() > KEY_BYTES_MAX {
-        return refused(BAD_FORMAT, noreply);
-    }
-    match signed(arguments.words[1]) {
-        Some(exptime_s) => Command::Data(DataCommand { exptime_s, noreply, ..bare(Verb::Touch, key) }),
-        None => refused(BAD_EXPTIME, noreply),
     }
 }
 
@@ -367,7 +339,7 @@ pub fn push_decimal(out: &mut Vec<u8>, mut number: u64) {
 mod tests {
     use super::*;
 
-    fn check(input: &[u8], expected: Parsed<'_>) {
+    fn check(input: &[u8], expected: Parsed<Command<'_>>) {
         assert_eq!(
             parse(input, 100),
             expected,
@@ -383,9 +355,9 @@ mod tests {
         check(b"set a 0 0 5\r\n", Parsed::Partial { need: 20 });
         check(b"set a 0 0 5\r\nhello\r", Parsed::Partial { need: 20 });
         let command = DataCommand { value: b"hello", ..bare(Verb::Set, b"a") };
-        check(b"set a 0 0 5\r\nhello\r\nget", Parsed::Complete { used: 20, command: Command::Data(command) });
+        check(b"set a 0 0 5\r\nhello\r\nget", Parsed::Complete { used: 20, request: Command::Data(command) });
         let too_large = Command::TooLarge { verb: Verb::Set, key: b"a", body_bytes: 103, noreply: false };
-        check(b"set a 0 0 101\r\n", Parsed::Complete { used: 15, command: too_large });
+        check(b"set a 0 0 101\r\n", Parsed::Complete { used: 15, request: too_large });
     }
 
     #[test]
@@ -396,15 +368,15 @@ mod tests {
             line.extend_from_slice(end.as_bytes());
             line
         };
-        let refused = |used| Parsed::Complete { used, command: Command::Refused(BAD_FORMAT) };
-        let unknown = |used| Parsed::Complete { used, command: Command::Refused(ERROR) };
+        let refused = |used| Parsed::Complete { used, request: Command::Refused(BAD_FORMAT) };
+        let unknown = |used| Parsed::Complete { used, request: Command::Refused(ERROR) };
         check(&line("x", LINE_BYTES_MAX, ""), Parsed::Partial { need: LINE_BYTES_MAX + 1 });
         check(&line("x", LINE_BYTES_MAX, "\n"), unknown(LINE_BYTES_MAX + 1));
-        check(&line("x", LINE_BYTES_MAX + 1, ""), Parsed::LineTooLong);
-        check(&line("x", LINE_BYTES_MAX + 1, "\n"), Parsed::LineTooLong);
+        check(&line("x", LINE_BYTES_MAX + 1, ""), Parsed::Broken(b""));
+        check(&line("x", LINE_BYTES_MAX + 1, "\n"), Parsed::Broken(b""));
         check(&line("get ", LINE_BYTES_MAX + 1, "\r\n"), refused(LINE_BYTES_MAX + 3));
         check(&line("gets ", RETRIEVAL_LINE_BYTES_MAX, "\n"), refused(RETRIEVAL_LINE_BYTES_MAX + 1));
-        check(&line("get ", RETRIEVAL_LINE_BYTES_MAX + 1, "\n"), Parsed::LineTooLong);
+        check(&line("get ", RETRIEVAL_LINE_BYTES_MAX + 1, "\n"), Parsed::Broken(b""));
     }
 
     #[test]

@@ -387,7 +387,7 @@ fn objects_of_a_long_preload_expire_in_time() {
 
 /// The data commands among these bytes.
 fn each_command(mut bytes: &[u8], mut tell: impl FnMut(&DataCommand<'_>)) {
-    while let Parsed::Complete { used, command } = parse(bytes, 1 << 20) {
+    while let Parsed::Complete { used, request: command } = parse(bytes, 1 << 20) {
         if let Command::Data(command) = command {
             tell(&command);
         }

@@ -73,7 +73,8 @@ pub(crate) fn reject_unauthenticated(frame: &Frame<'_>, context: &mut CommandCon
 pub(crate) fn control(frame: &Frame<'_>, context: &mut CommandContext<'_>) -> bool {
     if frame.excess_bytes > 0 {
         if frame.what == FrameKind::Store(Verb::Set) {
-            context.cache.drop_overwritten(frame.key, context.now_ns);
+            // A set that failed must not leave the old value to be read as the new one.
+            context.cache.store.remove(frame.key, context.now_ns);
         }
         failed(frame, TOO_LARGE, context);
         return false;
@@ -182,7 +183,7 @@ fn touch(frame: &Frame<'_>, context: &mut CommandContext<'_>) {
         return failed(frame, NOT_FOUND, context);
     }
     // A time to live in the past has removed it.
-    let held = context.cache.look(frame.key, context.now_ns).map(|item| (item.flags, item.unique));
+    let held = context.cache.store.peek(frame.key, context.now_ns).map(|item| (item.flags, item.unique));
     let (flags, unique) = held.unwrap_or_default();
     put(frame, 0, unique, &flags.to_be_bytes(), &[], &[], context);
 }

@@ -46,14 +46,15 @@ pub(crate) fn control(command: &Command<'_>, context: &mut CommandContext<'_>) -
         CommandKind::Debug => debug(command, context),
         CommandKind::Refused(reply) => context.out.extend_from_slice(reply),
         CommandKind::BadChunk => {
-            context.cache.count_broken_write();
+            context.cache.counters.cmd_set += 1;
             context.out.extend_from_slice(BAD_CHUNK);
         }
         // A value that is too long.
         _ => {
             if matches!(command.flags.mode, 0 | b'S') {
                 let mut room = KeyRoom::new();
-                context.cache.drop_overwritten(command.decoded_key(&mut room), context.now_ns);
+                // A set that failed must not leave the old value to be read as the new one.
+                context.cache.store.remove(command.decoded_key(&mut room), context.now_ns);
             }
             context.out.extend_from_slice(TOO_LARGE);
         }
@@ -73,11 +74,12 @@ fn get(command: &Command<'_>, key: &[u8], context: &mut CommandContext<'_>) {
     }
     let is_new = flags.vivify_s.is_some_and(|vivify_s| {
         let expires_ns = context.cache.expires_ns(vivify_s, now_ns);
-        context.cache.look(key, now_ns).is_none() && context.cache.vivify(key, expires_ns, now_ns).is_some()
+        context.cache.store.peek(key, now_ns).is_none()
+            && context.cache.vivify(key, expires_ns, now_ns).is_some()
     });
     let found = match (command.verb(), flags.is_traceless) {
         // Counted as a touch, above.
-        (Some(Verb::Touch), _) => context.cache.look(key, now_ns),
+        (Some(Verb::Touch), _) => context.cache.store.peek(key, now_ns),
         (_, true) => context.cache.peek(key, now_ns),
         (_, false) => context.cache.find(key, now_ns),
     };
@@ -98,13 +100,9 @@ fn get(command: &Command<'_>, key: &[u8], context: &mut CommandContext<'_>) {
         context.out.extend_from_slice(b"\r\n");
     }
     if wins {
-        context.cache.mark(key, now_ns, |marks| marks.won = true);
+        context.cache.store.mark(key, now_ns, |marks| marks.won = true);
     }
-    if context.out.len() > context.out_bytes_max {
-        context.out.truncate(begin);
-        context.out.extend_from_slice(OUT_OF_MEMORY_READING);
-        context.value_bytes = 0;
-    }
+    context.take_back_excess(begin, OUT_OF_MEMORY_READING);
 }
 
 /// Writes whether and by which client a value is to be renewed. True: by this one.
@@ -136,7 +134,7 @@ fn ttl_s(expires_ns: u64, now_ns: u64) -> i64 {
 fn debug(command: &Command<'_>, context: &mut CommandContext<'_>) {
     let mut room = KeyRoom::new();
     let now_ns = context.now_ns;
-    let Some(item) = context.cache.look(command.decoded_key(&mut room), now_ns) else {
+    let Some(item) = context.cache.store.peek(command.decoded_key(&mut room), now_ns) else {
         return context.out.extend_from_slice(b"EN\r\n");
     };
     let idle_s = (now_ns - item.accessed_ns) / SECOND_NS;
@@ -251,23 +249,16 @@ fn put_code(out: &mut Vec<u8>, value_bytes: Option<usize>) {
 
 /// The flags that a retrieval gives back, in the order in which they were requested; of a miss only those that it was sent.
 fn put_flags(command: &Command<'_>, item: Option<&Item<'_>>, now_ns: u64, out: &mut Vec<u8>) {
-    for word in words(command.flag_words) {
-        let number = match (word[0], item) {
-            (b'O' | b'k', _) => {
-                put_echo(command, word, out);
-                continue;
-            }
-            (b'c', Some(item)) => item.unique as i64,
-            (b'f', Some(item)) => i64::from(item.flags),
-            (b'h', Some(item)) => i64::from(item.marks.fetched),
-            (b'l', Some(item)) => ((now_ns - item.accessed_ns) / SECOND_NS) as i64,
-            (b's', Some(item)) => item.value.len() as i64,
-            (b't', Some(item)) => ttl_s(item.expires_ns, now_ns),
-            _ => continue,
-        };
-        out.extend_from_slice(&[b' ', word[0]]);
-        out.extend_from_slice(number.to_string().as_bytes());
-    }
+    let number_of = |flag, item: &Item<'_>| match flag {
+        b'c' => Some(item.unique as i64),
+        b'f' => Some(i64::from(item.flags)),
+        b'h' => Some(i64::from(item.marks.fetched)),
+        b'l' => Some(((now_ns - item.accessed_ns) / SECOND_NS) as i64),
+        b's' => Some(item.value.len() as i64),
+        b't' => Some(ttl_s(item.expires_ns, now_ns)),
+        _ => None,
+    };
+    put_flags_by(command, |flag| number_of(flag, item?), out);
 }
 
 /// The flags of a change, and the end of the line; unique and expiry where they are known.
@@ -277,21 +268,25 @@ fn put_change_flags(
     expires_ns: Option<u64>,
     context: &mut CommandContext<'_>,
 ) {
-    let out = &mut *context.out;
+    let number_of = |flag| match flag {
+        b'c' => unique.map(|unique| unique as i64),
+        b't' => expires_ns.map(|expires_ns| ttl_s(expires_ns, context.now_ns)),
+        _ => None,
+    };
+    put_flags_by(command, number_of, context.out);
+    context.out.extend_from_slice(b"\r\n");
+}
+
+/// The opaque and the key where they were sent, and the flags that have a number.
+fn put_flags_by(command: &Command<'_>, number_of: impl Fn(u8) -> Option<i64>, out: &mut Vec<u8>) {
     for word in words(command.flag_words) {
-        match (word[0], unique, expires_ns) {
-            (b'O' | b'k', ..) => put_echo(command, word, out),
-            (b'c', Some(unique), _) => {
-                out.extend_from_slice(b" c");
-                push_decimal(out, unique);
-            }
-            (b't', _, Some(expires_ns)) => {
-                out.extend_from_slice(format!(" t{}", ttl_s(expires_ns, context.now_ns)).as_bytes());
-            }
-            _ => {}
+        if matches!(word[0], b'O' | b'k') {
+            put_echo(command, word, out);
+        } else if let Some(number) = number_of(word[0]) {
+            out.extend_from_slice(&[b' ', word[0]]);
+            out.extend_from_slice(number.to_string().as_bytes());
         }
     }
-    out.extend_from_slice(b"\r\n");
 }
 
 /// The opaque, or the key as it was sent: encoded, if it was.

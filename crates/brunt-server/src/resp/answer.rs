@@ -5,7 +5,7 @@
 
 use super::calls::Calls;
 use super::{Command, CommandKind, Words};
-use crate::cache::{ChangeError, Deleted, Mode, Write, Written, integer};
+use crate::cache::{ChangeError, Deleted, Mode, ValueContent, Write, Written, integer};
 use crate::command_context::{CommandContext, INJECTED, push_value};
 use crate::hash::{self, Fields};
 use crate::session::RespVersion;
@@ -59,7 +59,7 @@ const KEY_BYTES_MAX: usize = u16::MAX as usize;
 
 /// Carries out a data command and writes the reply.
 pub(crate) fn execute(command: &Command<'_>, context: &mut CommandContext<'_>) {
-    let &Command::Known { what, verb: Some(verb), arguments } = command else {
+    let &Command::Known { name, what, verb: Some(verb), arguments } = command else {
         unreachable!("data commands are known and have a verb")
     };
     let mut rest = arguments;
@@ -67,13 +67,13 @@ pub(crate) fn execute(command: &Command<'_>, context: &mut CommandContext<'_>) {
     if arguments.take(if takes_keys(what) { arguments.len() } else { 1 }).any(is_too_long) {
         return context.out.extend_from_slice(KEY_TOO_LONG);
     }
-    context.calls.count(what);
+    context.calls.count(name);
     match what {
         CommandKind::Get => get(key, context),
         CommandKind::Mget => mget(arguments, context),
         CommandKind::Set => set(verb, key, rest, context),
         CommandKind::SetEx { unit_ms } => set_with_end(key, rest, unit_ms, context),
-        CommandKind::Incr { is_increment, .. } => add(key, is_increment, rest.next(), context),
+        CommandKind::Incr { is_increment } => add(key, is_increment, rest.next(), context),
         CommandKind::Append => append(key, rest, context),
         CommandKind::Delete => {
             let now_ns = context.now_ns;
@@ -114,7 +114,7 @@ fn is_too_long(key: &[u8]) -> bool {
 
 /// Refuses a data command by script.
 pub(crate) fn refuse(command: &Command<'_>, context: &mut CommandContext<'_>) {
-    let &Command::Known { what, verb: Some(verb), arguments } = command else {
+    let &Command::Known { what, verb: Some(verb), arguments, .. } = command else {
         unreachable!("data commands are known and have a verb")
     };
     let keys = if takes_keys(what) { arguments.len() as u64 } else { 1 };
@@ -129,8 +129,8 @@ pub(crate) fn reject_unauthenticated(context: &mut CommandContext<'_>) {
 
 /// Carries out any other command. True: the connection is to be closed.
 pub(crate) fn control(command: &Command<'_>, context: &mut CommandContext<'_>) -> bool {
-    let (what, mut arguments) = match *command {
-        Command::Known { what, arguments, .. } => (what, arguments),
+    let (name, what, mut arguments) = match *command {
+        Command::Known { name, what, arguments, .. } => (name, what, arguments),
         Command::WrongCount(name) => {
             let name = name.to_ascii_lowercase();
             put_error(context.out, &[b"ERR wrong number of arguments for '", &name, b"' command"]);
@@ -142,7 +142,7 @@ pub(crate) fn control(command: &Command<'_>, context: &mut CommandContext<'_>) -
         }
         Command::Nothing => return false,
     };
-    context.calls.count(what);
+    context.calls.count(name);
     match what {
         CommandKind::Hello => hello(arguments, context),
         CommandKind::Auth => auth(arguments, context),
@@ -158,7 +158,7 @@ pub(crate) fn control(command: &Command<'_>, context: &mut CommandContext<'_>) -
         },
         CommandKind::Echo => put_string(context.out, arguments.next().unwrap_or_default()),
         CommandKind::Info => info(context),
-        CommandKind::DatabaseSize => put_number(context.out, context.cache.store().items() as i64),
+        CommandKind::DatabaseSize => put_number(context.out, context.cache.store.items as i64),
         CommandKind::FlushAll => {
             context.cache.flush(0, context.now_ns);
             context.out.extend_from_slice(OK);
@@ -180,13 +180,9 @@ fn get(key: &[u8], context: &mut CommandContext<'_>) {
     match context.cache.find(key, context.now_ns) {
         None => put_null(context.out, context.session.resp_version),
         Some(item) if item.marks.hash => context.out.extend_from_slice(WRONG_TYPE),
-        Some(item) => {
-            put_head(context.out, b'$', item.value.len());
-            context.value_bytes += push_value(context.out, item.value, context.value_content);
-            context.out.extend_from_slice(b"\r\n");
-        }
+        Some(item) => context.value_bytes += put_value(context.out, item.value, context.value_content),
     }
-    bound(begin, context);
+    context.take_back_excess(begin, OUT_OF_MEMORY);
 }
 
 fn mget(keys: Words<'_>, context: &mut CommandContext<'_>) {
@@ -195,27 +191,12 @@ fn mget(keys: Words<'_>, context: &mut CommandContext<'_>) {
     for key in keys {
         match context.cache.find(key, context.now_ns).filter(|item| !item.marks.hash) {
             None => put_null(context.out, context.session.resp_version),
-            Some(item) => {
-                put_head(context.out, b'$', item.value.len());
-                context.value_bytes += push_value(context.out, item.value, context.value_content);
-                context.out.extend_from_slice(b"\r\n");
-            }
+            Some(item) => context.value_bytes += put_value(context.out, item.value, context.value_content),
         }
-        if bound(begin, context) {
+        if context.take_back_excess(begin, OUT_OF_MEMORY) {
             return;
         }
     }
-}
-
-/// Takes a reply back for which there is no room. True: it was.
-fn bound(begin: usize, context: &mut CommandContext<'_>) -> bool {
-    let is_beyond = context.out.len() > context.out_bytes_max;
-    if is_beyond {
-        context.out.truncate(begin);
-        context.out.extend_from_slice(OUT_OF_MEMORY);
-        context.value_bytes = 0;
-    }
-    is_beyond
 }
 
 /// `SET key value [NX | XX] [EX seconds | PX milliseconds]`
@@ -235,13 +216,8 @@ fn set(verb: Verb, key: &[u8], mut rest: Words<'_>, context: &mut CommandContext
         let Some(time) = rest.next().filter(|_| expires_ns == NEVER_NS) else {
             return context.out.extend_from_slice(SYNTAX);
         };
-        match end_of(time, unit_ms, context.now_ns) {
-            Ok(end_ns) => expires_ns = end_ns,
-            Err(NoEnd::NotAnInteger) => return context.out.extend_from_slice(NOT_AN_INTEGER),
-            Err(NoEnd::OutOfRange) => {
-                return put_error(context.out, &[b"ERR invalid expire time in 'set' command"]);
-            }
-        }
+        let Some(end_ns) = end_of(time, unit_ms, b"set", context) else { return };
+        expires_ns = end_ns;
     }
     if conditions > 1 {
         return context.out.extend_from_slice(SYNTAX);
@@ -258,12 +234,8 @@ fn set(verb: Verb, key: &[u8], mut rest: Words<'_>, context: &mut CommandContext
 fn set_with_end(key: &[u8], mut rest: Words<'_>, unit_ms: i64, context: &mut CommandContext<'_>) {
     let (time, value) = (rest.next().unwrap_or_default(), rest.next().unwrap_or_default());
     let name: &[u8] = if unit_ms == 1 { b"psetex" } else { b"setex" };
-    match end_of(time, unit_ms, context.now_ns) {
-        Ok(expires_ns) => store(&Write { expires_ns, ..Write::of(Mode::Set, key, value) }, context),
-        Err(NoEnd::NotAnInteger) => context.out.extend_from_slice(NOT_AN_INTEGER),
-        Err(NoEnd::OutOfRange) => {
-            put_error(context.out, &[b"ERR invalid expire time in '", name, b"' command"]);
-        }
+    if let Some(expires_ns) = end_of(time, unit_ms, name, context) {
+        store(&Write { expires_ns, ..Write::of(Mode::Set, key, value) }, context);
     }
 }
 
@@ -277,18 +249,18 @@ fn store(write: &Write<'_>, context: &mut CommandContext<'_>) {
     }
 }
 
-/// Why a text is no time to live.
-enum NoEnd {
-    NotAnInteger,
-    OutOfRange,
-}
-
-/// When a time to live ends that begins now.
-fn end_of(text: &[u8], unit_ms: i64, now_ns: u64) -> Result<u64, NoEnd> {
-    let time = integer(text).ok_or(NoEnd::NotAnInteger)?;
+/// When a time to live ends that begins now. `None`: it is none, which is the reply to the command of this name.
+fn end_of(text: &[u8], unit_ms: i64, name: &[u8], context: &mut CommandContext<'_>) -> Option<u64> {
+    let Some(time) = integer(text) else {
+        context.out.extend_from_slice(NOT_AN_INTEGER);
+        return None;
+    };
     let time_ms = time.checked_mul(unit_ms).and_then(|time_ms| u64::try_from(time_ms).ok());
-    let time_ms = time_ms.filter(|time_ms| *time_ms > 0).ok_or(NoEnd::OutOfRange)?;
-    Ok(now_ns.saturating_add(time_ms.saturating_mul(1_000_000)))
+    let Some(time_ms @ 1..) = time_ms else {
+        put_error(context.out, &[b"ERR invalid expire time in '", name, b"' command"]);
+        return None;
+    };
+    Some(context.now_ns.saturating_add(time_ms.saturating_mul(1_000_000)))
 }
 
 fn add(key: &[u8], is_increment: bool, amount: Option<&[u8]>, context: &mut CommandContext<'_>) {
@@ -307,7 +279,7 @@ fn add(key: &[u8], is_increment: bool, amount: Option<&[u8]>, context: &mut Comm
 /// Where nothing is there, it stores.
 fn append(key: &[u8], mut rest: Words<'_>, context: &mut CommandContext<'_>) {
     let value = rest.next().unwrap_or_default();
-    let held = context.cache.look(key, context.now_ns).map(|item| item.marks.hash);
+    let held = context.cache.store.peek(key, context.now_ns).map(|item| item.marks.hash);
     let mode = match held {
         Some(true) => return context.out.extend_from_slice(WRONG_TYPE),
         Some(false) => Mode::Append,
@@ -326,7 +298,7 @@ fn append(key: &[u8], mut rest: Words<'_>, context: &mut CommandContext<'_>) {
 fn touch(keys: Words<'_>, context: &mut CommandContext<'_>) {
     let mut found = 0;
     for key in keys {
-        let held_ns = context.cache.look(key, context.now_ns).map(|item| item.expires_ns);
+        let held_ns = context.cache.store.peek(key, context.now_ns).map(|item| item.expires_ns);
         let is_there = context.cache.touch(key, held_ns.unwrap_or(NEVER_NS), context.now_ns);
         found += i64::from(is_there);
         let counted = if is_there { &mut context.calls.touch_hits } else { &mut context.calls.touch_misses };
@@ -364,7 +336,7 @@ fn hash_set(key: &[u8], mut rest: Words<'_>, context: &mut CommandContext<'_>) {
     if !rest.len().is_multiple_of(2) {
         return put_error(context.out, &[b"ERR wrong number of arguments for 'hset' command"]);
     }
-    let (held, expires_ns): (&[u8], u64) = match context.cache.look(key, context.now_ns) {
+    let (held, expires_ns): (&[u8], u64) = match context.cache.store.peek(key, context.now_ns) {
         Some(item) if !item.marks.hash => return context.out.extend_from_slice(WRONG_TYPE),
         Some(item) => (item.value, item.expires_ns),
         None => (&[], NEVER_NS),
@@ -373,7 +345,7 @@ fn hash_set(key: &[u8], mut rest: Words<'_>, context: &mut CommandContext<'_>) {
     let (fields, added) = hash::with(held, pairs);
     match context.cache.write(&Write { expires_ns, ..Write::of(Mode::Set, key, &fields) }, context.now_ns) {
         Written::Stored { .. } => {
-            context.cache.mark(key, context.now_ns, |marks| marks.hash = true);
+            context.cache.store.mark(key, context.now_ns, |marks| marks.hash = true);
             put_number(context.out, added as i64);
         }
         _ => context.out.extend_from_slice(OUT_OF_MEMORY),
@@ -387,14 +359,10 @@ fn hash_get(key: &[u8], mut rest: Words<'_>, context: &mut CommandContext<'_>) {
         Some(item) if !item.marks.hash => context.out.extend_from_slice(WRONG_TYPE),
         found => match found.and_then(|item| Fields::of(item.value).value(name)) {
             None => put_null(context.out, context.session.resp_version),
-            Some(value) => {
-                put_head(context.out, b'$', value.len());
-                context.value_bytes += push_value(context.out, value, context.value_content);
-                context.out.extend_from_slice(b"\r\n");
-            }
+            Some(value) => context.value_bytes += put_value(context.out, value, context.value_content),
         },
     }
-    bound(begin, context);
+    context.take_back_excess(begin, OUT_OF_MEMORY);
 }
 
 fn hash_get_all(key: &[u8], context: &mut CommandContext<'_>) {
@@ -407,11 +375,9 @@ fn hash_get_all(key: &[u8], context: &mut CommandContext<'_>) {
     put_map_head(context.out, context.session.resp_version, Fields::of(stored).count());
     for (name, value) in Fields::of(stored) {
         put_string(context.out, name);
-        put_head(context.out, b'$', value.len());
-        context.value_bytes += push_value(context.out, value, context.value_content);
-        context.out.extend_from_slice(b"\r\n");
+        context.value_bytes += put_value(context.out, value, context.value_content);
     }
-    bound(begin, context);
+    context.take_back_excess(begin, OUT_OF_MEMORY);
 }
 
 // --- Who is there ---
@@ -521,7 +487,7 @@ fn info(context: &mut CommandContext<'_>) {
             let Calls { touch_hits, touch_misses, .. } = *context.calls;
             let own = [
                 ("total_commands_processed", context.calls.total()),
-                ("expired_keys", moment.store.expirations()),
+                ("expired_keys", moment.store.expirations),
                 ("keyspace_hits", moment.counters.get_hits + touch_hits),
                 ("keyspace_misses", moment.counters.get_misses + touch_misses),
             ];
@@ -532,8 +498,8 @@ fn info(context: &mut CommandContext<'_>) {
     text += "# Commandstats\r\n";
     context.calls.rows().for_each(|row| text += &(row + "\r\n"));
     text += "\r\n# Keyspace\r\n";
-    if moment.store.items() > 0 {
-        text += &format!("db0:keys={},expires=0,avg_ttl=0\r\n", moment.store.items());
+    if moment.store.items > 0 {
+        text += &format!("db0:keys={},expires=0,avg_ttl=0\r\n", moment.store.items);
     }
     text += "\r\n# Counters\r\n";
     rows.iter().for_each(|(name, number)| text += &format!("{name}:{number}\r\n"));
@@ -558,6 +524,14 @@ fn put_string(out: &mut Vec<u8>, text: &[u8]) {
     put_head(out, b'$', text.len());
     out.extend_from_slice(text);
     out.extend_from_slice(b"\r\n");
+}
+
+/// A string that was stored. Returns the length of its value.
+fn put_value(out: &mut Vec<u8>, value: &[u8], value_content: ValueContent) -> usize {
+    put_head(out, b'$', value.len());
+    push_value(out, value, value_content);
+    out.extend_from_slice(b"\r\n");
+    value.len()
 }
 
 fn put_number(out: &mut Vec<u8>, number: i64) {

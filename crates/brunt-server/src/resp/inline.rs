@@ -3,6 +3,7 @@
 //! Only the grammar of a line; everything else is that of arrays. Words are separated and quoted as redis-server 7.0 reads them
 //! (`sdssplitargs`).
 
+use crate::parsed::Parsed;
 use crate::text::push_decimal;
 use memchr::memchr;
 
@@ -11,28 +12,17 @@ const LINE_BYTES_MAX: usize = 64 << 10;
 const TOO_LONG: &[u8] = b"-ERR Protocol error: too big inline request\r\n";
 const UNBALANCED: &[u8] = b"-ERR Protocol error: unbalanced quotes in request\r\n";
 
-/// What the front of the input is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Line {
-    /// Not yet a line; nothing new can be said before the input has this many bytes.
-    Partial { need: usize },
-    /// A whole line and its length.
-    Complete { used: usize },
-    /// No command and never one: this is said, and the connection is closed.
-    Broken(&'static [u8]),
-}
-
 /// Writes the line at the front of `input` as an array.
-pub(crate) fn to_array(input: &[u8], array: &mut Vec<u8>) -> Line {
+pub(crate) fn to_array(input: &[u8], array: &mut Vec<u8>) -> Parsed<()> {
     let Some(feed) = memchr(b'\n', input) else {
         return if input.len() > LINE_BYTES_MAX {
-            Line::Broken(TOO_LONG)
+            Parsed::Broken(TOO_LONG)
         } else {
-            Line::Partial { need: input.len() + 1 }
+            Parsed::Partial { need: input.len() + 1 }
         };
     };
     let line = input[..feed].strip_suffix(b"\r").unwrap_or(&input[..feed]);
-    let Some(words) = words(line) else { return Line::Broken(UNBALANCED) };
+    let Some(words) = words(line) else { return Parsed::Broken(UNBALANCED) };
     array.clear();
     array.push(b'*');
     push_decimal(array, words.len() as u64);
@@ -44,7 +34,7 @@ pub(crate) fn to_array(input: &[u8], array: &mut Vec<u8>) -> Line {
         array.extend_from_slice(&word);
         array.extend_from_slice(b"\r\n");
     }
-    Line::Complete { used: feed + 1 }
+    Parsed::Complete { used: feed + 1, request: () }
 }
 
 /// The words of a line; `None` where a quote is not closed, or something follows it at once.
@@ -120,15 +110,15 @@ mod tests {
             let mut array = Vec::new();
             assert_eq!(
                 to_array(line.as_bytes(), &mut array),
-                Line::Complete { used: line.len() },
+                Parsed::Complete { used: line.len(), request: () },
                 "{line:?}"
             );
             assert_eq!(String::from_utf8_lossy(&array).replace("\r\n", "|"), expected, "{line:?}");
         }
         for line in ["SET a \"b\n", "SET a 'b\n", "SET a \"b\"c\n", "SET a \"\\xg0\"\n"] {
-            assert_eq!(to_array(line.as_bytes(), &mut Vec::new()), Line::Broken(UNBALANCED), "{line:?}");
+            assert_eq!(to_array(line.as_bytes(), &mut Vec::new()), Parsed::Broken(UNBALANCED), "{line:?}");
         }
-        assert_eq!(to_array(b"GET", &mut Vec::new()), Line::Partial { need: 4 });
-        assert_eq!(to_array(&vec![b'x'; LINE_BYTES_MAX + 1], &mut Vec::new()), Line::Broken(TOO_LONG));
+        assert_eq!(to_array(b"GET", &mut Vec::new()), Parsed::Partial { need: 4 });
+        assert_eq!(to_array(&vec![b'x'; LINE_BYTES_MAX + 1], &mut Vec::new()), Parsed::Broken(TOO_LONG));
     }
 }

@@ -62,12 +62,14 @@ pub(crate) fn control(command: &Command<'_>, context: &mut CommandContext<'_>) -
         Command::Data(_) => unreachable!("data commands go through `execute`"),
         Command::TooLarge { verb, key, noreply, .. } => {
             if verb == Verb::Set {
-                context.cache.drop_overwritten(key, context.now_ns);
+                // A set that failed must not leave the old value to be read as the new one.
+                context.cache.store.remove(key, context.now_ns);
             }
             if noreply { b"" } else { TOO_LARGE }
         }
         Command::BadChunk { noreply } => {
-            context.cache.count_broken_write();
+            // A write all the same.
+            context.cache.counters.cmd_set += 1;
             if noreply { b"" } else { BAD_CHUNK }
         }
         Command::FlushAll { delay_s, noreply } => {
@@ -143,10 +145,7 @@ fn retrieve(command: &DataCommand<'_>, context: &mut CommandContext<'_>) {
         out.extend_from_slice(b"\r\n");
         context.value_bytes += push_value(out, item.value, context.value_content);
         out.extend_from_slice(b"\r\n");
-        if out.len() > context.out_bytes_max {
-            out.truncate(reply_begin);
-            out.extend_from_slice(OUT_OF_MEMORY_READING);
-            context.value_bytes = 0;
+        if context.take_back_excess(reply_begin, OUT_OF_MEMORY_READING) {
             return;
         }
     }
