@@ -10,7 +10,7 @@ use brunt_proto::memcached::binary::sasl;
 use brunt_proto::memcached::{BinaryCodec, MetaCodec, TextCodec};
 use brunt_proto::message::{MessageCodec, Messages};
 use brunt_proto::resp::RespCodec;
-use brunt_proto::resp::handshake::{self, Handshake, Version};
+use brunt_proto::resp::handshake::{Handshake, Version};
 use brunt_proto::template::{Framing, Template, Templates};
 use std::io;
 use std::sync::Arc;
@@ -63,14 +63,8 @@ fn binary_codec(plan: &Plan) -> BinaryCodec {
 
 /// The codec of a connection to a Redis.
 pub(crate) fn resp_codec(plan: &Plan, protocol: Protocol) -> io::Result<RespCodec> {
-    let login = &plan.login;
-    let handshake = Handshake::new(&handshake::HandshakeOptions {
-        version: if protocol == Protocol::Resp3 { Version::Three } else { Version::Two },
-        user: login.user.clone(),
-        password: login.password.as_ref().map(|password| password.secret().to_owned()),
-        client_name: login.client_name.clone(),
-        database: login.database,
-    });
+    let version = if protocol == Protocol::Resp3 { Version::Three } else { Version::Two };
+    let handshake = Handshake::new(version, &plan.login);
     let codec = RespCodec::new(templates(plan, protocol)?, Some(Arc::new(handshake)));
     Ok(match protocol {
         Protocol::RespInline => codec.with_inline_commands(),

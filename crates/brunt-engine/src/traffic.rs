@@ -212,7 +212,7 @@ impl<C: Codec> Traffic<C> {
         let mut connections: Vec<_> = parts.connections.iter().map(connection).collect();
         let mut connection_timers = DeadlineQueue::new(count as u32);
         (0..count as u32).for_each(|index| connection_timers.set(index, 0));
-        let counted = parts.lifetimes.iter().filter(|lifetimes| lifetimes.counts_attempts());
+        let counted = parts.lifetimes.iter().filter(|lifetimes| lifetimes.counts_attempts);
         for index in counted.flat_map(|lifetimes| lifetimes.connections.clone()) {
             connections[index as usize].state = ConnectionState::Idle;
             connection_timers.set(index, u64::MAX);
@@ -557,19 +557,15 @@ impl<C: Codec> Traffic<C> {
         let is_part = picked.group != NO_GROUP;
         let op = if is_part { &self.groups.get(picked.group).op } else { &picked.op };
         let spread = if is_part { lane.spread(op.kind) } else { None };
-        let slot = (C::REDIRECTS && is_part).then_some(picked.op.operand);
+        let slot = (C::REDIRECTS && is_part && self.slots.is_some()).then_some(picked.op.operand);
         for id in lane.session.ids(op) {
             let start = self.key_bytes.len();
             lane.keyspace.write_key(id, &mut self.key_bytes);
-            if let Some(spread) = &spread
-                && spread.route(&self.key_bytes[start..], picked.op.operand as u32) != picked.route
-            {
-                self.key_bytes.truncate(start);
-                continue;
-            }
-            if slot.is_some_and(|slot| {
-                self.slots.is_some() && u64::from(slot_of(&self.key_bytes[start..])) != slot
-            }) {
+            let key = &self.key_bytes[start..];
+            let is_of_another_part = spread
+                .is_some_and(|spread| spread.route(key, picked.op.operand as u32) != picked.route)
+                || slot.is_some_and(|slot| u64::from(slot_of(key)) != slot);
+            if is_of_another_part {
                 self.key_bytes.truncate(start);
                 continue;
             }
@@ -642,7 +638,7 @@ impl<C: Codec> Traffic<C> {
             self.recording.counts.windows.object_bytes += bytes;
         }
         if is_versioned {
-            self.audits[usize::from(picked.op.class)].write_begins(id, picked.picked_ns);
+            self.audits[usize::from(picked.op.class)].tracker.begin(id, picked.picked_ns);
         }
     }
 

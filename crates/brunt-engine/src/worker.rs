@@ -679,7 +679,7 @@ impl<C: Codec, I: Io> Worker<C, I> {
         // the run.
         let is_queue_full = errno == libc::EAGAIN && at_ns < self.phase_times.timeout_ns;
         let has_another = connection.address < self.endpoints[usize::from(server)].addresses.len();
-        let counts_attempts = self.traffic.lifetimes[usize::from(connection.class)].counts_attempts();
+        let counts_attempts = self.traffic.lifetimes[usize::from(connection.class)].counts_attempts;
         if counts_attempts && has_another && !connection.was_up {
             // An attempt is one at a name, over all of its addresses.
             self.try_address(index, at_ns);

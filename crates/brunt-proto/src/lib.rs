@@ -137,6 +137,13 @@ impl<'a> Request<'a> {
             command: matches!(kind, OpKind::Raw) as u16,
         }
     }
+
+    /// The key of a kind that has one.
+    #[inline]
+    pub(crate) fn only_key(&self) -> &'a [u8] {
+        debug_assert_eq!(self.keys.ends.len(), 1, "{} has one key", self.kind);
+        self.keys.first()
+    }
 }
 
 /// What encoding a request came to.
@@ -341,6 +348,22 @@ pub enum DiscardReason {
     Malformed,
 }
 
+/// [`Codec::encode_get`] of a codec that copies the key.
+#[inline]
+pub(crate) fn encode_copied_get<C: Codec>(
+    codec: &mut C,
+    key_len: usize,
+    token: u32,
+    out: &mut Out,
+    write: impl FnOnce(&mut [u8]),
+) -> Encoded {
+    let mut key = [0; KEY_BYTES_MAX];
+    let key = &mut key[..key_len];
+    write(key);
+    let keys = Keys { bytes: key, ends: &[key_len as u32] };
+    codec.encode(&Request { token, ..Request::of(OpKind::Get, keys) }, out)
+}
+
 /// A protocol. One value per connection.
 pub trait Codec: Clone + Send + 'static {
     /// How replies find their requests.
@@ -387,11 +410,7 @@ pub trait Codec: Clone + Send + 'static {
         out: &mut Out,
         write: impl FnOnce(&mut [u8]),
     ) -> Encoded {
-        let mut key = [0; KEY_BYTES_MAX];
-        let key = &mut key[..key_len];
-        write(key);
-        let keys = Keys { bytes: key, ends: &[key_len as u32] };
-        self.encode(&Request { token, ..Request::of(OpKind::Get, keys) }, out)
+        encode_copied_get(self, key_len, token, out, write)
     }
 
     /// Looks at the front of `input`: how many bytes are used up, and what they were. To be called until it asks for
@@ -410,20 +429,17 @@ pub trait Codec: Clone + Send + 'static {
     }
 
     /// What the part of the greeting is called that the reply of this number, from 0, answers.
-    fn setup_step(&self, number: u32) -> &'static str {
-        let _ = number;
+    fn setup_step(&self, _number: u32) -> &'static str {
         ""
     }
 
     /// Why a connection is not let in, for a user: the reply of this number, from 0, has this text.
-    fn setup_error(&self, number: u32, reply: ReplyKind, text: &[u8]) -> String {
-        let _ = (number, reply);
+    fn setup_error(&self, _number: u32, _reply: ReplyKind, text: &[u8]) -> String {
         QuotedBytes(text).to_string()
     }
 
     /// What an error reply begins with, for protocols whose errors are told apart by their first word.
-    fn error_prefix(text: &[u8]) -> Option<ErrorPrefix> {
-        let _ = text;
+    fn error_prefix(_text: &[u8]) -> Option<ErrorPrefix> {
         None
     }
 
@@ -459,8 +475,7 @@ pub trait Codec: Clone + Send + 'static {
     }
 
     /// A datagram has come.
-    fn receive_datagram<'a>(&mut self, datagram: &'a [u8]) -> DatagramAction<'a> {
-        let _ = datagram;
+    fn receive_datagram<'a>(&mut self, _datagram: &'a [u8]) -> DatagramAction<'a> {
         unreachable!("a stream has no datagrams")
     }
 
@@ -473,8 +488,7 @@ pub trait Codec: Clone + Send + 'static {
     fn skip(&mut self) {}
 
     /// The request with this token is waited for no more.
-    fn time_out(&mut self, token: u32) -> Option<TimedOut> {
-        let _ = token;
+    fn time_out(&mut self, _token: u32) -> Option<TimedOut> {
         None
     }
 }

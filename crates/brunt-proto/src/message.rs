@@ -4,8 +4,6 @@
 //! run time: none of them has more than a comparison to do for a reply. Replies come in the order of the requests. Every
 //! decision is taken at the same byte wherever the input is cut.
 
-mod expected_echoes;
-
 use crate::out::Out;
 use crate::pairs::Pairs;
 use crate::step::{BAD_NUMBER, LINE_END, Step, Stop, UNKNOWN, as_event};
@@ -13,8 +11,8 @@ use crate::template::{ECHO_TAIL_BYTES, Templates};
 use crate::{Codec, Encoded, Event, Form, Malformed, Matching, Request};
 use brunt_plan::op::OpKind::{self, Raw};
 use brunt_plan::outcome::ReplyKind;
-use expected_echoes::{ExpectedEcho, ExpectedEchoes};
 use memchr::memchr;
+use std::collections::VecDeque;
 
 /// Which protocol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,10 +36,18 @@ pub struct MessageCodec {
     messages: Messages,
     expects: Expects,
     templates: Templates,
-    /// Echoes that are to come.
-    expected_echoes: ExpectedEchoes,
+    /// Echoes that are to come, in order; the memory for them is taken at the start.
+    expected_echoes: VecDeque<ExpectedEcho>,
     /// Of the bytes of the echo that is being read.
     hasher: crc32fast::Hasher,
+}
+
+/// What an echo must be.
+#[derive(Clone, Copy, Debug)]
+struct ExpectedEcho {
+    /// Bytes of its payload.
+    len: u32,
+    checksum: u32,
 }
 
 /// What the next byte belongs to.
@@ -75,12 +81,9 @@ const EXCEPTION: (u8, u8, u8) = (0x80, 0x01, 3);
 
 impl Clone for MessageCodec {
     fn clone(&self) -> Self {
-        Self {
-            templates: self.templates.clone(),
-            expected_echoes: self.expected_echoes.clone(),
-            hasher: self.hasher.clone(),
-            ..*self
-        }
+        let mut expected_echoes = VecDeque::with_capacity(self.expected_echoes.capacity());
+        expected_echoes.extend(&self.expected_echoes);
+        Self { templates: self.templates.clone(), expected_echoes, hasher: self.hasher.clone(), ..*self }
     }
 
     /// Without memory being taken: connections begin anew while a run is going on.
@@ -101,7 +104,7 @@ impl MessageCodec {
             messages,
             expects: Expects::Reply,
             templates,
-            expected_echoes: ExpectedEchoes::with_room(room),
+            expected_echoes: VecDeque::with_capacity(room),
             hasher: crc32fast::Hasher::new(),
         }
     }
@@ -134,7 +137,7 @@ impl Codec for MessageCodec {
             let (checksum, len) = self.templates.checksum(request);
             out.put(&checksum.to_be_bytes());
             out.put(LINE_END);
-            self.expected_echoes.push(ExpectedEcho { len: len as u32, checksum });
+            self.expected_echoes.push_back(ExpectedEcho { len: len as u32, checksum });
         }
         Encoded { wire_requests: 1, replied: true }
     }
@@ -200,7 +203,7 @@ impl MessageCodec {
 
     /// The echo that comes next: how long it is, is known.
     fn echo_front<'a>(&mut self, input: &'a [u8]) -> Step<(usize, Event<'a>)> {
-        let ExpectedEcho { len, .. } = self.expected_echoes.front().ok_or(UNKNOWN)?;
+        let len = self.expected_echoes.front().ok_or(UNKNOWN)?.len;
         self.hasher.reset();
         self.expects = Expects::Echo { remaining: len };
         self.echo(input, len)
@@ -219,7 +222,7 @@ impl MessageCodec {
         if line_end != *LINE_END {
             return Err(Stop::Bad(Malformed::ValueNotTerminated));
         }
-        let sent = self.expected_echoes.pop().ok_or(UNKNOWN)?;
+        let sent = self.expected_echoes.pop_front().ok_or(UNKNOWN)?;
         let checksum = self.hasher.clone().finalize();
         let fault: Option<&[u8]> = if checksum != u32::from_be_bytes([b0, b1, b2, b3]) {
             Some(b"the CRC-32 is not that of the payload")

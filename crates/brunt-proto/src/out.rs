@@ -16,7 +16,7 @@ struct Reference {
 }
 
 /// Encoded and not yet sent.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Out {
     /// As many as there is room for; the first `filled` of them are queued.
     bytes: Box<[u8]>,
@@ -45,11 +45,8 @@ impl Out {
     pub fn with_room(room: usize) -> Self {
         Self {
             bytes: vec![0; room].into_boxed_slice(),
-            filled: 0,
             references: Vec::with_capacity(Self::REFERENCES_MAX),
-            referenced: 0,
-            skip: 0,
-            gone_total: 0,
+            ..Self::default()
         }
     }
 

@@ -22,12 +22,15 @@ pub mod slot;
 use crate::out::Out;
 use crate::step::{BAD_NUMBER, LINE_END, Step, Stop, UNKNOWN, as_event, line_end};
 use crate::template::Templates;
-use crate::{Codec, ConnectionSetup, Encoded, Event, Form, KeyNames, Malformed, Matching, Recache, Request};
+use crate::{
+    Codec, ConnectionSetup, Encoded, Event, Form, KeyNames, Malformed, Matching, Recache, Request,
+    encode_copied_get,
+};
 use brunt_plan::op::OpKind;
 use brunt_plan::outcome::ReplyKind;
 use brunt_plan::quoted_bytes::QuotedBytes;
 use error::ErrorPrefix;
-use handshake::Handshake;
+use handshake::{Handshake, SetupCommand};
 use line::Length;
 use std::sync::Arc;
 
@@ -221,16 +224,17 @@ impl Codec for RespCodec {
     fn encode_get(
         &mut self,
         key_len: usize,
-        _: u32,
+        token: u32,
         out: &mut Out,
         write: impl FnOnce(&mut [u8]),
     ) -> Encoded {
         match self.commands {
-            Commands::Arrays => request::put_get_in_place(key_len, out, write),
-            Commands::Fields(bytes) => hash::put_get(key_len, bytes as usize, out, write),
-            Commands::Inline => inline::put_get(key_len, out, write),
+            Commands::Arrays => {
+                request::put_get_in_place(key_len, out, write);
+                Encoded { wire_requests: 1, replied: true }
+            }
+            Commands::Fields(_) | Commands::Inline => encode_copied_get(self, key_len, token, out, write),
         }
-        Encoded { wire_requests: 1, replied: true }
     }
 
     // Always: as a call it would write every event to memory, to be read again.
@@ -259,17 +263,14 @@ impl Codec for RespCodec {
     }
 
     fn setup_step(&self, number: u32) -> &'static str {
-        let step = self.handshake.as_ref().and_then(|handshake| handshake.steps().get(number as usize));
-        step.map_or("", |step| step.name())
+        self.handshake.as_ref().and_then(|handshake| handshake.step(number)).map_or("", SetupCommand::name)
     }
 
-    fn setup_error(&self, number: u32, reply: ReplyKind, text: &[u8]) -> String {
-        let judged =
-            self.handshake.as_ref().map(|handshake| handshake.check_reply(number as usize, reply, text));
-        match judged {
-            Some(Err(refusal)) => refusal.to_string(),
+    fn setup_error(&self, number: u32, _reply: ReplyKind, text: &[u8]) -> String {
+        match self.setup_step(number) {
             // Not one of ours: a server that is full, say, speaks first.
-            _ => QuotedBytes(text).to_string(),
+            "" => QuotedBytes(text).to_string(),
+            step => format!("{step} refused: {}", QuotedBytes(text)),
         }
     }
 
@@ -525,7 +526,7 @@ impl RespCodec {
 
     /// Closes a reply that is an error.
     fn error<'a>(&mut self, text: &'a [u8]) -> Event<'a> {
-        self.end(ErrorPrefix::of(text).reply(), pairs::ERROR, 0, text)
+        self.end(ErrorPrefix::of(text).reply, pairs::ERROR, 0, text)
     }
 
     /// Closes the reply.

@@ -46,7 +46,7 @@ impl Framing {
 }
 
 /// One command with places for what each operation brings along.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Template {
     pieces: Box<[Piece]>,
     /// The argument that decides where in a cluster the command goes.
@@ -125,14 +125,7 @@ impl Template {
 
     /// A place that no operation names: a command of another protocol of the same plan.
     pub fn unused() -> Self {
-        Self {
-            pieces: Box::default(),
-            routed: None,
-            key_uses: 0,
-            fixed_bytes: 0,
-            carries_value: false,
-            is_answered: true,
-        }
+        Self { is_answered: true, ..Self::default() }
     }
 
     /// Does an operation bring a value along?
@@ -271,10 +264,8 @@ fn check_answered(framing: Framing, text: &str, name: &str, words: &[Word]) -> R
 
 /// `CLIENT REPLY`, which switches replies off.
 fn is_reply_switch(words: &[Word]) -> bool {
-    let is = |at: usize, name: &str| {
-        words.get(at).and_then(Word::text).is_some_and(|word| word.eq_ignore_ascii_case(name.as_bytes()))
-    };
-    is(0, "client") && is(1, "reply")
+    let first = words.iter().take(2).map(|word| word.text().unwrap_or_default().to_ascii_lowercase());
+    first.eq([&b"client"[..], b"reply"])
 }
 
 fn last_text(words: &[Word]) -> Option<&[u8]> {

@@ -74,21 +74,20 @@ pub struct Calls {
 impl Calls {
     /// The sum of two workers' calls.
     pub(crate) fn and(&self, other: &Self) -> Self {
-        Self {
-            waits: self.waits + other.waits,
-            completions: self.completions + other.completions,
-            sends: self.sends + other.sends,
-            clock_reads: self.clock_reads + other.clock_reads,
-        }
+        self.each(other, |own, others| own + others)
     }
 
     /// The calls after `earlier`.
     pub(crate) fn since(&self, earlier: &Self) -> Self {
+        self.each(earlier, |own, before| own - before)
+    }
+
+    fn each(&self, other: &Self, of: fn(u64, u64) -> u64) -> Self {
         Self {
-            waits: self.waits - earlier.waits,
-            completions: self.completions - earlier.completions,
-            sends: self.sends - earlier.sends,
-            clock_reads: self.clock_reads - earlier.clock_reads,
+            waits: of(self.waits, other.waits),
+            completions: of(self.completions, other.completions),
+            sends: of(self.sends, other.sends),
+            clock_reads: of(self.clock_reads, other.clock_reads),
         }
     }
 }

@@ -10,8 +10,8 @@
 use super::kernel_stamps::{self, Control};
 use super::poll_time::{has_slept, seen_until_ns};
 use super::{
-    Chunk, CloseMode, Completion, CompletionKind, ConnectionError, ConnectionIndex, ConnectionKind, Gather,
-    Io, SendResult, Stamps, Transmitted, Until,
+    Chunk, CloseMode, Completion, CompletionKind, ConnectionIndex, ConnectionKind, Gather, Io, SendResult,
+    Stamps, Transmitted, Until,
 };
 use crate::clock::{Clock, WallReading};
 use crate::io::tls::{Over, Tunnels, Wire};
@@ -62,8 +62,9 @@ const INTEREST: EventFlags =
 /// No further event will come.
 const ENDED: EventFlags = EventFlags::ERR.union(EventFlags::HUP).union(EventFlags::RDHUP);
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 enum State {
+    #[default]
     Closed,
     Connecting(Socket),
     /// An open plain stream: the only state that the hot path checks.
@@ -85,7 +86,7 @@ impl State {
     }
 }
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Connection {
     state: State,
     kind: ConnectionKind,
@@ -102,7 +103,7 @@ struct Connection {
 impl Connection {
     /// Marks the connection as established.
     fn open(&mut self) {
-        self.state = match (std::mem::replace(&mut self.state, State::Closed), self.kind) {
+        self.state = match (std::mem::take(&mut self.state), self.kind) {
             (State::Connecting(socket), ConnectionKind::Stream) => State::Stream(socket),
             (State::Connecting(socket), _) => State::Other(socket),
             (state, _) => state,
@@ -183,16 +184,7 @@ impl Epoll {
             stamping: false,
             open: 0,
             epoll: epoll::create(epoll::CreateFlags::CLOEXEC)?,
-            connections: (0..connections)
-                .map(|_| Connection {
-                    state: State::Closed,
-                    kind: ConnectionKind::Stream,
-                    unread_since_ns: 0,
-                    generation: 0,
-                    is_local: false,
-                    wants_room: false,
-                })
-                .collect(),
+            connections: (0..connections).map(|_| Connection::default()).collect(),
             events: Vec::with_capacity(connections.clamp(16, EVENTS_MAX)),
             cursor: 0,
             unread: Vec::with_capacity(2 * connections),
@@ -550,7 +542,7 @@ impl Epoll {
             return self.with_tunnels(|tunnels| tunnels.send(index, parts));
         }
         let Some(socket) = entry.state.socket() else {
-            return Some(SendResult { taken: Err(libc::ENOTCONN), at_ns: self.clock.now_ns() });
+            return Some(self.not_connected());
         };
         self.syscalls += 1;
         let sent = send(socket, parts);
@@ -588,7 +580,7 @@ impl Wire for Epoll {
     #[expect(unsafe_code, reason = "a promise of the caller's, which nothing here needs")]
     unsafe fn hand_over(&mut self, index: ConnectionIndex, records: &[u8]) -> Option<SendResult> {
         let Some(socket) = self.connections[index as usize].state.socket() else {
-            return Some(SendResult { taken: Err(libc::ENOTCONN), at_ns: self.clock.now_ns() });
+            return Some(self.not_connected());
         };
         self.syscalls += 1;
         let sent = rustix::net::send(socket, records, SendFlags::NOSIGNAL);
@@ -598,7 +590,7 @@ impl Wire for Epoll {
     fn hang_up(&mut self, index: ConnectionIndex, mode: CloseMode) {
         let entry = &mut self.connections[index as usize];
         self.open -= u32::from(entry.state.is_open());
-        let state = std::mem::replace(&mut entry.state, State::Closed);
+        let state = std::mem::take(&mut entry.state);
         entry.wants_room = false;
         entry.unread_since_ns = 0;
         // A new generation at once, so that events already fetched for this connection are recognised as stale.
@@ -658,7 +650,7 @@ impl Io for Epoll {
 
     fn send_datagrams(&mut self, index: ConnectionIndex, bytes: &[u8], ends: &[u32]) -> SendResult {
         let Some(socket) = self.connections[index as usize].state.socket() else {
-            return SendResult { taken: Err(libc::ENOTCONN), at_ns: self.clock.now_ns() };
+            return self.not_connected();
         };
         let sent = datagrams::send(socket, bytes, ends, &mut self.syscalls);
         self.other_send_result(index, bytes.len(), sent)
@@ -755,17 +747,13 @@ impl Io for Epoll {
         socket::shares_cpu(socket)
     }
 
-    fn handshake_ns(&self, index: ConnectionIndex) -> Option<u64> {
-        self.tunnels.handshake_ns(index)
-    }
-
-    fn connection_error(&self, index: ConnectionIndex) -> Option<ConnectionError<'_>> {
-        self.tunnels.connection_error(index)
+    fn tunnels(&self) -> Option<&Tunnels> {
+        Some(&self.tunnels)
     }
 
     fn send_stamped(&mut self, index: ConnectionIndex, parts: &[IoSlice<'_>]) -> SendResult {
         let Some(socket) = self.connections[index as usize].state.socket() else {
-            return SendResult { taken: Err(libc::ENOTCONN), at_ns: self.clock.now_ns() };
+            return self.not_connected();
         };
         self.syscalls += 1;
         let sent = kernel_stamps::send(socket, parts);

@@ -16,6 +16,7 @@ pub(crate) mod tls;
 pub(crate) mod uring;
 
 use crate::clock::WallReading;
+use crate::io::tls::Tunnels;
 use crate::transport::address::Address;
 use crate::transport::tls_client::TlsClient;
 use brunt_plan::plan::Plan;
@@ -53,9 +54,10 @@ impl Gather {
 }
 
 /// What a connection is, from when it is begun.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum ConnectionKind {
     /// A plain stream: the only one that the hot path of an Io knows.
+    #[default]
     Stream,
     /// A stream of which the kernel takes timestamps.
     Stamped,
@@ -228,13 +230,17 @@ pub(crate) trait Io {
     /// and where the kernel does not report it.
     fn shares_cpu(&mut self, index: ConnectionIndex) -> Option<bool>;
 
-    /// Duration of the TLS handshake of this connection.
-    fn handshake_ns(&self, _index: ConnectionIndex) -> Option<u64> {
+    /// Its tunnels of TLS, if it can have any.
+    fn tunnels(&self) -> Option<&Tunnels> {
         None
     }
+    /// Duration of the TLS handshake of this connection.
+    fn handshake_ns(&self, index: ConnectionIndex) -> Option<u64> {
+        self.tunnels()?.handshake_ns(index)
+    }
     /// Why the last connection with this index failed or ended, if more is known than an errno.
-    fn connection_error(&self, _index: ConnectionIndex) -> Option<ConnectionError<'_>> {
-        None
+    fn connection_error(&self, index: ConnectionIndex) -> Option<ConnectionError<'_>> {
+        self.tunnels()?.connection_error(index)
     }
 
     /// As `send`, at once; the kernel is to note when it hands the last byte to the network. One request at a time.

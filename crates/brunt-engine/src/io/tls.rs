@@ -33,6 +33,10 @@ pub(crate) trait Wire {
     fn hang_up(&mut self, index: ConnectionIndex, mode: CloseMode);
     /// What was read last.
     fn records(&self, chunk: Chunk) -> &[u8];
+    /// The result of a send on a connection that is not open.
+    fn not_connected(&self) -> SendResult {
+        SendResult { taken: Err(libc::ENOTCONN), at_ns: self.clock_ns() }
+    }
 }
 
 /// What the worker waits for on a connection.

@@ -12,8 +12,8 @@ pub(crate) mod probe;
 
 use super::poll_time::{has_slept, seen_until_ns};
 use super::{
-    Chunk, CloseMode, Completion, CompletionKind, ConnectionError, ConnectionIndex, ConnectionKind, Gather,
-    Io, SendResult, Until,
+    Chunk, CloseMode, Completion, CompletionKind, ConnectionIndex, ConnectionKind, Gather, Io, SendResult,
+    Until,
 };
 use crate::clock::Clock;
 use crate::io::tls::{Over, Tunnels, Wire};
@@ -72,8 +72,9 @@ fn user_data(index: ConnectionIndex, kind: EntryKind, generation: u32) -> u64 {
     u64::from(index) | (kind as u64) << 32 | u64::from(generation) << (64 - GENERATION_BITS)
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum State {
+    #[default]
     Closed,
     Connecting,
     /// An open plain stream: the only state that the hot path checks.
@@ -88,7 +89,7 @@ impl State {
     }
 }
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Connection {
     socket: Option<Socket>,
     state: State,
@@ -218,15 +219,6 @@ impl Uring {
         // SAFETY: `pool` is declared behind `ring`, so that it is dropped after it, and `drop` ends whatever is under way.
         let pool = unsafe { Pool::register(&ring.submitter(), count, size)? };
         let now_ns = clock.now_ns();
-        let index = |_| Connection {
-            socket: None,
-            state: State::Closed,
-            kind: ConnectionKind::Stream,
-            generation: 0,
-            is_local: false,
-            unread_since_ns: 0,
-            send: None,
-        };
         Ok(Self {
             abilities: Abilities::of(&ring),
             ring,
@@ -234,7 +226,7 @@ impl Uring {
             sockets: shape.sockets,
             gather: shape.gather,
             clock,
-            connections: (0..shape.connections).map(index).collect(),
+            connections: (0..shape.connections).map(|_| Connection::default()).collect(),
             open: 0,
             arrived: Vec::with_capacity(completions),
             cursor: 0,
@@ -432,10 +424,9 @@ impl Uring {
             kind if kind == EntryKind::Records as u64 => self.received(index, entry)?,
             _ => self.completion(index, CompletionKind::Writable),
         };
-        if self.connections[index as usize].kind == ConnectionKind::Tls {
-            self.pass(completion)
-        } else {
-            Some(completion)
+        match self.connections[index as usize].kind {
+            ConnectionKind::Tls => self.pass(completion),
+            _ => Some(completion),
         }
     }
 
@@ -471,12 +462,7 @@ impl Uring {
                 self.receive(index);
             }
             let chunk = Chunk { start: self.pool.start(buffer), len: result as usize };
-            return Some(Completion {
-                index,
-                at_ns: self.entered_ns,
-                polled_ns,
-                kind: CompletionKind::Received(chunk),
-            });
+            return Some(Completion { polled_ns, ..self.completion(index, CompletionKind::Received(chunk)) });
         }
         if result == -libc::ENOBUFS || result == -libc::EAGAIN || result == -libc::EINTR {
             // The bytes are still in the socket. Buffers return as the worker goes on, so the receive is restarted
@@ -550,7 +536,7 @@ impl Wire for Uring {
     #[expect(unsafe_code, reason = "the trait's")]
     unsafe fn hand_over(&mut self, index: ConnectionIndex, records: &[u8]) -> Option<SendResult> {
         if !self.connections[index as usize].state.is_open() {
-            return Some(SendResult { taken: Err(libc::ENOTCONN), at_ns: self.clock.now_ns() });
+            return Some(self.not_connected());
         }
         // SAFETY: the caller's promise.
         unsafe { self.queue(index, &[IoSlice::new(records)]) };
@@ -624,7 +610,7 @@ impl Io for Uring {
     /// next succeed.
     fn send_datagrams(&mut self, index: ConnectionIndex, bytes: &[u8], ends: &[u32]) -> SendResult {
         let Some(socket) = &self.connections[index as usize].socket else {
-            return SendResult { taken: Err(libc::ENOTCONN), at_ns: self.clock.now_ns() };
+            return self.not_connected();
         };
         let taken = match datagrams::send(socket, bytes, ends, &mut self.syscalls) {
             Err(Errno::AGAIN | Errno::INTR) => Ok(0),
@@ -752,12 +738,8 @@ impl Io for Uring {
         socket::shares_cpu(socket)
     }
 
-    fn handshake_ns(&self, index: ConnectionIndex) -> Option<u64> {
-        self.tunnels.handshake_ns(index)
-    }
-
-    fn connection_error(&self, index: ConnectionIndex) -> Option<ConnectionError<'_>> {
-        self.tunnels.connection_error(index)
+    fn tunnels(&self) -> Option<&Tunnels> {
+        Some(&self.tunnels)
     }
 }
 
@@ -807,7 +789,7 @@ impl Uring {
                 unsafe { self.queue(index, parts) };
                 None
             }
-            _ => Some(SendResult { taken: Err(libc::ENOTCONN), at_ns: self.clock.now_ns() }),
+            _ => Some(self.not_connected()),
         }
     }
 

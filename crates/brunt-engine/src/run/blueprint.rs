@@ -189,11 +189,6 @@ impl Blueprint {
         Ok(self)
     }
 
-    /// Stores of the preload.
-    pub(crate) fn preload_stores(&self) -> u64 {
-        self.plan.preload_stores()
-    }
-
     /// A worker's connections of each class. Connection `c` of a path goes to server `c` modulo their number, so
     /// that servers share connections evenly over all workers; with placement by thread all go to the worker's
     /// server.
@@ -254,19 +249,6 @@ impl Blueprint {
         self.paths_of(shard).any(|(_, path)| path.transport == transport)
     }
 
-    /// A worker's connections of this transport.
-    fn connections_by(&self, shard: &Shard, transport: Transport) -> usize {
-        let class_connections = self.connections_of(shard);
-        let own = class_connections
-            .iter()
-            .zip(&self.paths)
-            .enumerate()
-            .filter(|(class, _)| self.plan.connection_owner(*class) == *class);
-        let paths = own.flat_map(|(_, (of_class, paths))| of_class.iter().zip(paths));
-        let by_transport = paths.filter(|(_, path)| path.transport == transport);
-        by_transport.flat_map(|(servers, _)| servers).map(|range| range.len()).sum()
-    }
-
     /// Does every server have a TLS client exactly if its path uses TLS?
     pub(super) fn has_tls_clients(&self, shard: &Shard) -> bool {
         let has_client = |server: &u16| self.endpoints[usize::from(*server)].tls.is_some();
@@ -280,7 +262,7 @@ impl Blueprint {
     fn longest_request(&self) -> (usize, usize, usize) {
         let (mut keys, mut key_bytes, mut value) = (1, 0, 0);
         for class in &self.plan.classes {
-            let count = if class.mix.contains(OpKind::Mget) { usize::from(class.multiget) } else { 1 };
+            let count = keys_max(class);
             keys = keys.max(count);
             key_bytes = key_bytes.max(count * class.key_bytes_max() as usize);
             // The head of a value is always copied, the rest if it is short; so a value shorter than the longest
@@ -312,10 +294,11 @@ impl Blueprint {
     pub(crate) fn ring_of(&self, shard: &Shard) -> uring::Shape {
         let reply = |class: &Class| reply_bytes_max(class).saturating_mul(class.depth as usize);
         let reply_bytes = self.plan.classes.iter().map(reply).max().unwrap_or(0);
+        let connections = self.connection_plans(&self.connections_of(shard));
         uring::Shape {
-            connections: connection_count(&self.plan, shard),
+            connections: connections.len(),
             reply_bytes,
-            datagrams: self.connections_by(shard, Transport::Udp),
+            datagrams: connections.iter().filter(|connection| connection.by_datagram).count(),
             sockets: self.plan.sockets,
             gather: Gather::of(&self.plan),
         }
@@ -326,7 +309,7 @@ impl Blueprint {
         let preload_depth =
             if self.stores_by_datagram(shard) { self.preload_depth(shard) as usize } else { 1 };
         let waiting = |class: &Class| {
-            let follow_ups = if class.on_miss == OnMiss::Set { follow_ups_of(class) } else { 1 };
+            let follow_ups = if class.on_miss == OnMiss::Set { keys_max(class) } else { 1 };
             (class.depth as usize * follow_ups).max(preload_depth)
         };
         let by_datagram = || self.paths_of(shard).filter(|(_, path)| path.transport == Transport::Udp);
@@ -413,12 +396,11 @@ fn routes_of(class: &Class, class_connections: &ClassConnections) -> usize {
 /// Maximum length of a reply of a class, as far as the plan knows the values.
 fn reply_bytes_max(class: &Class) -> usize {
     let (keys, values) = (class.keyspace.key_size.max() as usize, class.keyspace.value_size.max() as usize);
-    let count = if class.mix.contains(OpKind::Mget) { usize::from(class.multiget) } else { 1 };
-    (REPLY_FRAME_BYTES + keys + values).saturating_mul(count)
+    (REPLY_FRAME_BYTES + keys + values).saturating_mul(keys_max(class))
 }
 
-/// Maximum fills after one operation of a class.
-fn follow_ups_of(class: &Class) -> usize {
+/// Maximum keys of one operation of a class, and so fills after it.
+fn keys_max(class: &Class) -> usize {
     if class.mix.contains(OpKind::Mget) { usize::from(class.multiget) } else { 1 }
 }
 

@@ -42,7 +42,7 @@ pub(super) fn with_context(
             }
             let hint = first_hint(plan, &ends);
             let servers = server_names(&blueprint.endpoints);
-            RunError::PreloadFailed { servers, confirmed, wanted: blueprint.preload_stores(), reason, hint }
+            RunError::PreloadFailed { servers, confirmed, wanted: plan.preload_stores(), reason, hint }
         }
         // The worker's own error is the reason.
         RunError::System(error) => RunError::System(ends.into_iter().find_map(Result::err).unwrap_or(error)),

@@ -180,7 +180,7 @@ struct WorkerResult {
 fn run_worker(blueprint: &Arc<Blueprint>, part: WorkerPart<'_>, io: Canned) -> WorkerResult {
     let plan = &blueprint.plan;
     codecs::with_codec(plan, plan.protocol, InProcessJob { blueprint, part, io })
-        .expect("the commands of a rehearsal were checked")
+        .expect("the commands of the plan were checked")
 }
 
 /// A worker to run, and its Io.
@@ -193,49 +193,43 @@ struct InProcessJob<'a> {
 impl CodecVisitor for InProcessJob<'_> {
     type Output = WorkerResult;
 
+    /// Does the control thread's work on the worker's thread.
     fn visit<C: Codec>(self, codec: C) -> WorkerResult {
-        run_worker_with(codec, self.blueprint, self.part, self.io)
-    }
-}
-
-/// The control thread's work, on the worker's thread.
-fn run_worker_with<C: Codec>(
-    codec: C,
-    blueprint: &Arc<Blueprint>,
-    part: WorkerPart<'_>,
-    io: Canned,
-) -> WorkerResult {
-    let WorkerPart { shard, orders, stop, start } = part;
-    let (exchange, mut filled_out, mut spares) = Exchange::new(&blueprint.layout);
-    let watch = io.watch();
-    let mut worker = build(blueprint, shard, orders.clone(), exchange, codec, io, true);
-    let mut store = IntervalStore::new(&blueprint.layout);
-    let (mut intervals, mut prepared_with, mut awaits_start) = (0, Calls::default(), false);
-    while worker.is_running() {
-        run_one_iteration(&mut worker);
-        while let Ok(mut filled) = filled_out.pop() {
-            intervals += 1;
-            store_interval(&mut store, &mut filled);
-            // The ring has a place for every set there is.
-            let _ = spares.push(filled.set);
-            if stop.load(Ordering::Relaxed) {
-                orders.stop.store(true, Ordering::Relaxed);
+        let Self { blueprint, part: WorkerPart { shard, orders, stop, start }, io } = self;
+        let (exchange, mut filled_out, mut spares) = Exchange::new(&blueprint.layout);
+        let watch = io.watch();
+        let mut worker = build(blueprint, shard, orders.clone(), exchange, codec, io, true);
+        let mut store = IntervalStore::new(&blueprint.layout);
+        let (mut intervals, mut prepared_with, mut awaits_start) = (0, Calls::default(), false);
+        while worker.is_running() {
+            run_one_iteration(&mut worker);
+            while let Ok(mut filled) = filled_out.pop() {
+                intervals += 1;
+                store_interval(&mut store, &mut filled);
+                // The ring has a place for every set there is.
+                let _ = spares.push(filled.set);
+                if stop.load(Ordering::Relaxed) {
+                    orders.stop.store(true, Ordering::Relaxed);
+                }
+            }
+            if let Some(notice) = worker.take_notice() {
+                assert!(
+                    matches!(notice, Notice::Prepared { .. }),
+                    "canned replies are no trouble: {notice:?}"
+                );
+                prepared_with = watch.calls();
+                start.prepared.fetch_add(1, Ordering::AcqRel);
+                awaits_start = true;
+            }
+            if awaits_start && let Some(start_ns) = start.start_ns(&orders, watch.now_ns()) {
+                store.align(start_ns + blueprint.plan.warmup.longest().0);
+                awaits_start = false;
             }
         }
-        if let Some(notice) = worker.take_notice() {
-            assert!(matches!(notice, Notice::Prepared { .. }), "canned replies are no trouble: {notice:?}");
-            prepared_with = watch.calls();
-            start.prepared.fetch_add(1, Ordering::AcqRel);
-            awaits_start = true;
-        }
-        if awaits_start && let Some(start_ns) = start.start_ns(&orders, watch.now_ns()) {
-            store.align(start_ns + blueprint.plan.warmup.longest().0);
-            awaits_start = false;
-        }
+        let mut end = worker.end();
+        store_interval(&mut store, &mut end.last);
+        WorkerResult { store, end, intervals, calls: watch.calls().since(&prepared_with) }
     }
-    let mut end = worker.end();
-    store_interval(&mut store, &mut end.last);
-    WorkerResult { store, end, intervals, calls: watch.calls().since(&prepared_with) }
 }
 
 fn measured(store: &IntervalStore) -> OpCounts {

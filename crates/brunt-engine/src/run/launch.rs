@@ -59,19 +59,20 @@ pub(crate) fn spawn(
         pin(&blueprint.plan.cpus, init.index)?;
         let may_spin = init.of <= parallelism();
         let feeds = init.feeds;
-        let seed = WorkerSeed { shard, feeds, orders, exchange, clock, interface, may_spin };
-        seed.run_protocol(&blueprint, &notices)
+        WorkerSeed { blueprint, shard, feeds, orders, exchange, clock, notices, interface, may_spin }.run()
     })?;
     Ok(WorkerHandle { thread, filled: filled_out, spares, until_ns: 0 })
 }
 
 /// What a worker's thread is started with.
 struct WorkerSeed {
+    blueprint: Arc<Blueprint>,
     shard: Shard,
     feeds: Feeds,
     orders: Arc<Orders>,
     exchange: Exchange,
     clock: Clock,
+    notices: mpsc::Sender<Notice>,
     interface: KernelInterface,
     may_spin: bool,
 }
@@ -79,42 +80,39 @@ struct WorkerSeed {
 impl WorkerSeed {
     /// Runs the worker with the codec of its shard's protocol.
     #[cfg(not(test))]
-    fn run_protocol(
-        self,
-        blueprint: &Arc<Blueprint>,
-        notices: &mpsc::Sender<Notice>,
-    ) -> io::Result<WorkerEnd> {
-        let protocol = self.shard.protocol;
-        codecs::with_codec(&blueprint.plan, protocol, WorkerJob { seed: self, blueprint, notices })?
+    fn run(self) -> io::Result<WorkerEnd> {
+        let blueprint = self.blueprint.clone();
+        codecs::with_codec(&blueprint.plan, self.shard.protocol, self)?
     }
 
     /// Tests of this crate use sockets with one protocol and the simulator with all; those of the binary use every
     /// protocol over every kind of socket. Compiling all loops here as well would take most of the time of these
     /// tests.
     #[cfg(test)]
-    fn run_protocol(
-        self,
-        blueprint: &Arc<Blueprint>,
-        notices: &mpsc::Sender<Notice>,
-    ) -> io::Result<WorkerEnd> {
+    fn run(self) -> io::Result<WorkerEnd> {
         assert_eq!(self.shard.protocol, brunt_plan::plan::Protocol::MemcachedText);
-        let codec = brunt_proto::memcached::TextCodec::default();
-        WorkerJob { seed: self, blueprint, notices }.visit_datagrams(codec)
+        self.visit_datagrams(brunt_proto::memcached::TextCodec::default())
     }
 
+    /// Runs the worker over `io` until its end.
+    fn run_loop<C: Codec, I: Io>(self, codec: C, io: I) -> WorkerEnd {
+        let Self { blueprint, shard, feeds, orders, exchange, notices, may_spin, .. } = self;
+        let worker = build(&blueprint, shard, orders, exchange, codec, io, may_spin);
+        drive(worker.with_feeds(feeds), &notices)
+    }
+}
+
+impl CodecVisitor for WorkerSeed {
+    type Output = io::Result<WorkerEnd>;
+
     /// Runs the worker with this codec. The endpoints say which sockets and which TLS its connections use.
-    fn run_codec<C: Codec>(
-        self,
-        blueprint: &Arc<Blueprint>,
-        codec: C,
-        notices: &mpsc::Sender<Notice>,
-    ) -> io::Result<WorkerEnd> {
-        let plan = &blueprint.plan;
+    fn visit<C: Codec>(self, codec: C) -> Self::Output {
+        let plan = &self.blueprint.plan;
         // `resolve` and the lookup of servers have excluded both.
-        if blueprint.uses_transport(&self.shard, Transport::Udp) && !C::DATAGRAMS {
+        if self.blueprint.uses_transport(&self.shard, Transport::Udp) && !C::DATAGRAMS {
             return Err(io::Error::other("a protocol that has no datagrams"));
         }
-        if !blueprint.has_tls_clients(&self.shard) {
+        if !self.blueprint.has_tls_clients(&self.shard) {
             return Err(io::Error::other("a server without its client of TLS"));
         }
         Ok(match self.interface {
@@ -122,48 +120,20 @@ impl WorkerSeed {
                 let io = Epoll::new(connection_count(plan, &self.shard), Gather::of(plan), self.clock)?
                     .with_sockets(plan.sockets)
                     .with_stamps(plan.timestamps == Timestamps::Kernel);
-                self.run_loop(blueprint, codec, io, notices)
+                self.run_loop(codec, io)
             }
             KernelInterface::Uring => {
-                let io = Uring::new(blueprint.ring_of(&self.shard), self.clock)?;
-                self.run_loop(blueprint, codec, io, notices)
+                let io = Uring::new(self.blueprint.ring_of(&self.shard), self.clock)?;
+                self.run_loop(codec, io)
             }
         })
     }
 
-    /// Runs the worker over `io` until its end.
-    fn run_loop<C: Codec, I: Io>(
-        self,
-        blueprint: &Arc<Blueprint>,
-        codec: C,
-        io: I,
-        notices: &mpsc::Sender<Notice>,
-    ) -> WorkerEnd {
-        let Self { shard, feeds, orders, exchange, may_spin, .. } = self;
-        let worker = build(blueprint, shard, orders, exchange, codec, io, may_spin);
-        drive(worker.with_feeds(feeds), notices)
-    }
-}
-
-/// A worker's thread and what it shares.
-struct WorkerJob<'a> {
-    seed: WorkerSeed,
-    blueprint: &'a Arc<Blueprint>,
-    notices: &'a mpsc::Sender<Notice>,
-}
-
-impl CodecVisitor for WorkerJob<'_> {
-    type Output = io::Result<WorkerEnd>;
-
-    fn visit<C: Codec>(self, codec: C) -> Self::Output {
-        self.seed.run_codec(self.blueprint, codec, self.notices)
-    }
-
     fn visit_datagrams<C: Codec>(self, codec: C) -> Self::Output {
-        if !self.blueprint.uses_transport(&self.seed.shard, Transport::Udp) {
+        if !self.blueprint.uses_transport(&self.shard, Transport::Udp) {
             return self.visit(codec);
         }
-        let codec = self.blueprint.datagram_codec(codec, &self.seed.shard);
+        let codec = self.blueprint.datagram_codec(codec, &self.shard);
         self.visit(codec)
     }
 }

@@ -312,7 +312,7 @@ impl StatsPoller {
                 let at_ns = self.clock.now_ns();
                 let Some(value) = reply.value() else { unreachable!("a whole reply has a value") };
                 // A server that is loading or out of connections may answer later.
-                let rows = info::rows(&value).map_err(|no| Failure::ForNow(no.to_string()))?;
+                let rows = info::rows(&value).map_err(Failure::ForNow)?;
                 Snapshot::new(self.asked_ns, at_ns, rows)
             }
         };

@@ -6,7 +6,6 @@
 //! run on the same data set at the same time writes versions of its own, and is detected.
 
 use brunt_plan::op::OpKind;
-use brunt_plan::outcome::OutcomeClass;
 use brunt_plan::plan::Plan;
 use brunt_plan::shard::StreamPart;
 use brunt_plan::version::Version;
@@ -17,7 +16,8 @@ use brunt_workload::version_tracker::{Freshness, VersionTracker};
 /// The audit of one class on one worker.
 #[derive(Debug)]
 pub(crate) struct Audit {
-    ledger: VersionTracker,
+    /// The writes of each key.
+    pub tracker: VersionTracker,
     /// Every key was stored before the schedule began.
     is_preloaded: bool,
     /// A read is checked if its draw is at most this.
@@ -52,7 +52,7 @@ impl Audit {
         // A failed store may destroy the previous value, and only its sender knows.
         let knows_all_writes = part.of * classes == 1 || !plan.writes();
         let audit = |(index, class): (u32, &brunt_plan::plan::Class)| Self {
-            ledger: VersionTracker::new(
+            tracker: VersionTracker::new(
                 part.index * classes + index + 1,
                 // Windows know their own writes.
                 if class.popularity.window().is_some() { 0 } else { class.keyspace.keys },
@@ -70,7 +70,7 @@ impl Audit {
     /// Begins the schedule; the preload stored its keys before `start_ns`.
     pub(crate) fn begin(&mut self, start_ns: u64) {
         if self.is_preloaded {
-            self.ledger.preloaded(0..start_ns);
+            self.tracker.preloaded(0..start_ns);
         }
     }
 
@@ -80,31 +80,13 @@ impl Audit {
         self.draws.next_u64() <= self.chosen_max
     }
 
-    /// The version of the next write of a key.
-    #[inline]
-    pub(crate) fn next_version(&self, id: u64) -> u32 {
-        self.ledger.next(id)
-    }
-
-    /// Notes that this write was queued.
-    #[inline]
-    pub(crate) fn write_begins(&mut self, id: u64, at_ns: u64) {
-        self.ledger.begin(id, at_ns);
-    }
-
-    /// Notes the end of a write; one that was never sent counts as rejected.
-    #[inline]
-    pub(crate) fn write_ends(&mut self, id: u64, version: u32, class: OutcomeClass, at_ns: u64) {
-        self.ledger.end(id, version, class, at_ns);
-    }
-
     /// The fault of a value of this key and version, if any.
     pub(crate) fn judge_value(&self, read: CheckedRead, version: u32) -> Option<(ValueFault, FaultExample)> {
         let CheckedRead { id, began_ns, done_ns } = read;
-        let (fault, wanted) = match self.ledger.judge(id, version, began_ns) {
+        let (fault, wanted) = match self.tracker.judge(id, version, began_ns) {
             Freshness::Stale { newest } => (ValueFault::Stale, Some(Version(newest))),
             Freshness::NeverWritten => (ValueFault::NeverWritten, None),
-            Freshness::Possible if self.judges_expiry && self.ledger.is_expired(id, version, began_ns) => {
+            Freshness::Possible if self.judges_expiry && self.tracker.is_expired(id, version, began_ns) => {
                 (ValueFault::Expired, None)
             }
             Freshness::Possible => return None,
@@ -118,7 +100,7 @@ impl Audit {
     /// The fault of a miss, if any.
     pub(crate) fn judge_miss(&self, read: CheckedRead) -> Option<(ValueFault, FaultExample)> {
         let CheckedRead { id, began_ns, done_ns } = read;
-        let is_wrong = self.judges_presence && self.ledger.is_expected_present(id, began_ns, done_ns);
+        let is_wrong = self.judges_presence && self.tracker.is_expected_present(id, began_ns, done_ns);
         is_wrong.then_some((ValueFault::Missing, FaultExample::of(id, done_ns)))
     }
 }

@@ -84,15 +84,6 @@ impl SharedSlotMap {
     }
 }
 
-/// Target of a redirect.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum RedirectTarget {
-    /// A known node.
-    Node(u16),
-    /// An unknown node.
-    Unknown,
-}
-
 /// Capacities of a worker's slot table.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SlotTableCapacity {
@@ -181,8 +172,8 @@ impl SlotTable {
         command.write_routed(key, &mut self.routed).then(|| slot_of(&self.routed))
     }
 
-    /// The target of a redirect by this node.
-    pub(crate) fn target_of(&self, redirect: &Redirect<'_>, from: u16) -> RedirectTarget {
+    /// The target of a redirect by this node; `None` if it is unknown.
+    pub(crate) fn target_of(&self, redirect: &Redirect<'_>, from: u16) -> Option<u16> {
         let nodes = &self.board.nodes;
         let host = match redirect.host {
             NodeHost::Named(host) => Some(host),
@@ -194,8 +185,8 @@ impl SlotTable {
         // A node without a name is identified by its port, if only one node has it.
         let mut found = nodes.iter().enumerate().filter(|(_, node)| is_it(node));
         match (found.next(), found.next()) {
-            (Some((place, _)), None) => RedirectTarget::Node(place as u16),
-            _ => RedirectTarget::Unknown,
+            (Some((place, _)), None) => Some(place as u16),
+            _ => None,
         }
     }
 
@@ -279,18 +270,18 @@ mod tests {
         let board = Arc::new(SharedSlotMap::new(all.nodes().to_vec(), &all));
         let mut slots = slots(&board);
         let table = [
-            ("MOVED 5 127.0.0.1:7002", RedirectTarget::Node(1)),
-            ("ASK 5 127.0.0.1:7001", RedirectTarget::Node(0)),
-            ("MOVED 5 :7002", RedirectTarget::Node(1)),
-            ("MOVED 5 ?:7002", RedirectTarget::Node(1)),
-            ("MOVED 5 127.0.0.1:7003", RedirectTarget::Unknown),
-            ("MOVED 5 10.0.0.1:7001", RedirectTarget::Unknown),
-            ("MOVED 5 ?:7003", RedirectTarget::Unknown),
+            ("MOVED 5 127.0.0.1:7002", Some(1)),
+            ("ASK 5 127.0.0.1:7001", Some(0)),
+            ("MOVED 5 :7002", Some(1)),
+            ("MOVED 5 ?:7002", Some(1)),
+            ("MOVED 5 127.0.0.1:7003", None),
+            ("MOVED 5 10.0.0.1:7001", None),
+            ("MOVED 5 ?:7003", None),
         ];
         for (text, expected) in table {
             let redirect = Redirect::of(text.as_bytes()).unwrap();
             assert_eq!(slots.target_of(&redirect, 0), expected, "{text}");
-            if expected == RedirectTarget::Unknown {
+            if expected.is_none() {
                 slots.note_unknown_node(&redirect);
             }
         }

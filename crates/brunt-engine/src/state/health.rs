@@ -13,9 +13,10 @@ const STALL_MIN_NS: u64 = 100_000_000;
 const STALL_FACTOR: u64 = 20;
 
 /// A server as one worker sees it.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Health {
-    server: u16,
+    /// Its index.
+    pub server: u16,
     /// Connections to it that are established.
     pub up: u32,
     /// When a connection was last up, or when the first attempt after that failed.
@@ -24,19 +25,20 @@ pub(crate) struct Health {
     pub prober: Option<u32>,
     /// It has answered since its last failure.
     pub answers: bool,
-    last_success_ns: u64,
+    /// The last success; 0 before there was one.
+    pub last_success_ns: u64,
     /// Its last other activity: an error reply, or taking in a request without a reply.
     last_activity_ns: u64,
-    /// It was down when the run ended.
-    was_down_at_end: bool,
+    /// It was down and inactive when the run ended.
+    pub was_down_at_end: bool,
     /// Moving average of the gaps between replies that were due.
     usual_gap_ns: u64,
     /// Start of the current failure without a success; 0 if there is none.
-    trouble_since_ns: u64,
+    pub trouble_since_ns: u64,
     kinds: OutageKinds,
     failed: u64,
     /// Requests or replies may be lost on the network (UDP).
-    is_lossy: bool,
+    pub is_lossy: bool,
     /// The last request that timed out alone, without another failure.
     unanswered: Unanswered,
 }
@@ -51,32 +53,7 @@ struct Unanswered {
 
 impl Health {
     pub(crate) fn new(server: u16, is_lossy: bool) -> Self {
-        Self {
-            server,
-            is_lossy,
-            unanswered: Unanswered::default(),
-            up: 0,
-            last_up_ns: 0,
-            prober: None,
-            answers: false,
-            last_success_ns: 0,
-            last_activity_ns: 0,
-            was_down_at_end: false,
-            usual_gap_ns: 0,
-            trouble_since_ns: 0,
-            kinds: OutageKinds::NONE,
-            failed: 0,
-        }
-    }
-
-    /// May requests or replies be lost on the network?
-    pub(crate) fn is_lossy(&self) -> bool {
-        self.is_lossy
-    }
-
-    /// Its index.
-    pub(crate) fn server(&self) -> u16 {
-        self.server
+        Self { server, is_lossy, ..Self::default() }
     }
 
     /// Notes `count` replies (at least one) of one read to requests that were sent at `sent_ns`; see
@@ -145,11 +122,6 @@ impl Health {
         self.kinds.insert(kind);
     }
 
-    /// Start of the current failure without a success; 0 if there is none.
-    pub(crate) fn trouble_since_ns(&self) -> u64 {
-        self.trouble_since_ns
-    }
-
     /// Notes activity that is no success.
     #[inline]
     pub(crate) fn note_activity(&mut self, at_ns: u64) {
@@ -164,11 +136,6 @@ impl Health {
     /// Its last activity; 0 before the first.
     pub(crate) fn last_active_ns(&self) -> u64 {
         self.last_success_ns.max(self.last_activity_ns)
-    }
-
-    /// Was it down and inactive when the run ended?
-    pub(crate) fn was_down_at_end(&self) -> bool {
-        self.was_down_at_end
     }
 
     /// When the first of the requests was sent that have only timed out; `None` after another failure.
@@ -218,11 +185,6 @@ impl Health {
     pub(crate) fn is_silent(&self, unanswered: usize) -> bool {
         let has_one = self.unanswered.sent_ns != 0 && self.unanswered.success_ns == self.last_success_ns;
         !self.is_lossy || self.trouble_since_ns != 0 || unanswered + usize::from(has_one) > 1
-    }
-
-    /// The last success; 0 before there was one.
-    pub(crate) fn last_success_ns(&self) -> u64 {
-        self.last_success_ns
     }
 
     /// Ends an open gap when the run is over. `waiting_since_ns`: when the oldest unanswered request was sent.

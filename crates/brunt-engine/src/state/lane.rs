@@ -138,21 +138,12 @@ impl KindRouting {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct KeyedRoutes<'a> {
     router: &'a Router,
-    first: RouteId,
-    count: u32,
+    /// The first of the routes, and their number.
+    pub first: RouteId,
+    pub count: u32,
 }
 
 impl KeyedRoutes<'_> {
-    /// The first of the routes.
-    pub(crate) fn first(&self) -> RouteId {
-        self.first
-    }
-
-    /// Number of routes.
-    pub(crate) fn count(&self) -> u32 {
-        self.count
-    }
-
     /// The route `behind` steps after the home of a key.
     #[inline]
     pub(crate) fn route(&self, key: &[u8], behind: u32) -> RouteId {

@@ -16,8 +16,8 @@ use std::ops::Range;
 pub(crate) struct Lifetimes {
     plan: Lifetime,
     reconnect: Reconnect,
-    /// Failed attempts count towards the total.
-    counts_attempts: bool,
+    /// Failed attempts and lost connections count towards the total, without a replacement.
+    pub counts_attempts: bool,
     /// Its connections, numbered within the worker.
     pub connections: Range<u32>,
     /// This worker's open_schedule among those of all, where they have a schedule.
@@ -134,11 +134,6 @@ impl Lifetimes {
     pub(crate) fn reserve_first(&mut self) {
         let reserved = self.reserve();
         assert!(reserved, "the plan has at least as many connections in all as at a time");
-    }
-
-    /// Do failed attempts and lost connections count towards the total, without a replacement?
-    pub(crate) fn counts_attempts(&self) -> bool {
-        self.counts_attempts
     }
 
     /// Returns the reservation of a failed attempt, unless attempts count.

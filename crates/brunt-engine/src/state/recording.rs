@@ -181,12 +181,6 @@ impl Recording {
         counts.packet_disorder += u64::from(reason != DiscardReason::Malformed);
     }
 
-    /// Counts a datagram that is held for earlier ones.
-    #[cold]
-    pub(crate) fn note_held(&mut self) {
-        self.counts.datagrams.packet_disorder += 1;
-    }
-
     /// Counts a timed-out UDP request with this many missing reply datagrams.
     #[cold]
     pub(crate) fn note_udp_timeout(&mut self, missing: u16) {
@@ -206,7 +200,7 @@ impl Recording {
     /// Counts an error reply by its prefix.
     pub(crate) fn count_error(&mut self, prefix: Option<ErrorPrefix>) {
         if let Some(prefix) = prefix {
-            self.counts.error_replies.count(Cow::Borrowed(prefix.name()), 1);
+            self.counts.error_replies.count(Cow::Borrowed(prefix.name), 1);
         }
     }
 

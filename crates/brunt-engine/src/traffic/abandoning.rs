@@ -57,12 +57,12 @@ impl<C: Codec> Traffic<C> {
     pub(crate) fn silent_server(&self, asked_before_ns: u64) -> Option<u16> {
         let is_silent_server = |health: &&Health| {
             let asked_ns = || {
-                let (_, oldest_ns) = self.unanswered(usize::from(health.server()));
+                let (_, oldest_ns) = self.unanswered(usize::from(health.server));
                 health.timed_out_since_ns().into_iter().chain(oldest_ns).min()
             };
             health.last_active_ns() == 0 && asked_ns().is_some_and(|asked_ns| asked_ns <= asked_before_ns)
         };
-        self.servers.iter().find(is_silent_server).map(Health::server)
+        self.servers.iter().find(is_silent_server).map(|health| health.server)
     }
 
     /// Makes room in full queues that stop a schedule. Returns when to check again.
@@ -229,7 +229,7 @@ impl<C: Codec> Traffic<C> {
     /// Counts an operation that was never sent to this server when the run is over: as abandoned if the server was
     /// down.
     pub(super) fn close_unsent(&mut self, server: u16, phase: Phase, op: &Op, times: &Times) {
-        if self.servers[usize::from(server)].was_down_at_end() {
+        if self.servers[usize::from(server)].was_down_at_end {
             self.recording.set.abandoned_at(server);
             self.recording.abandoned(phase, op, times);
         } else {
@@ -240,7 +240,7 @@ impl<C: Codec> Traffic<C> {
 
     /// As `close_unsent`, of a part. Returns the whole when it was the last.
     pub(super) fn close_unsent_part(&mut self, server: u16, group: u32, now_ns: u64) -> Option<Group> {
-        match self.servers[usize::from(server)].was_down_at_end() {
+        match self.servers[usize::from(server)].was_down_at_end {
             true => {
                 self.recording.set.abandoned_at(server);
                 self.groups.abandon(group, now_ns)

@@ -117,7 +117,7 @@ impl<C: Codec> Traffic<C> {
             DatagramAction::Held { place, payload, sequence } => {
                 let at = self.datagrams.at(index, place);
                 self.datagrams.hold(at, sequence, payload);
-                self.recording.note_held();
+                self.recording.counts.datagrams.packet_disorder += 1;
             }
             DatagramAction::Reply { place, payload, sequence, held } => {
                 let at = self.datagrams.at(index, place);

@@ -29,7 +29,7 @@ impl<C: Codec> Traffic<C> {
         let was_up = self.connections[index as usize].state == ConnectionState::Up;
         let reconnects = self.reconnects(index);
         let counts_attempts =
-            self.lifetimes[usize::from(self.connections[index as usize].class)].counts_attempts();
+            self.lifetimes[usize::from(self.connections[index as usize].class)].counts_attempts;
         self.recording
             .set
             .connection(phase, if was_up { ConnectionEvent::Lost } else { ConnectionEvent::Failed });
@@ -138,7 +138,7 @@ impl<C: Codec> Traffic<C> {
             lifetimes.up -= 1;
         }
         // Attempts that count are made as planned instead.
-        if health.up == 0 && health.prober.is_none() && !lifetimes.counts_attempts() {
+        if health.up == 0 && health.prober.is_none() && !lifetimes.counts_attempts {
             health.prober = Some(index);
             health.last_up_ns = at_ns;
         }
@@ -416,8 +416,7 @@ impl<C: Codec> Traffic<C> {
     /// Unanswered requests of a server, and when the oldest was sent; of datagrams, only those since its last
     /// answer.
     pub(super) fn unanswered(&self, server: usize) -> (usize, Option<u64>) {
-        let since_ns =
-            if self.servers[server].is_lossy() { self.servers[server].last_success_ns() } else { 0 };
+        let since_ns = if self.servers[server].is_lossy { self.servers[server].last_success_ns } else { 0 };
         let (mut count, mut oldest) = (0, None);
         for connection in self.connections.iter().filter(|held| usize::from(held.server) == server) {
             let mut id = connection.chain.head;
@@ -443,8 +442,8 @@ impl<C: Codec> Traffic<C> {
             // Without requests, or after the last possible failure, its silence means nothing.
             let health = &self.servers[server];
             // A datagram socket stays up when the server is down.
-            let is_down = health.up == 0 || health.is_lossy() && health.trouble_since_ns() != 0;
-            let could_show = is_down && health.trouble_since_ns() < self.window.end_ns;
+            let is_down = health.up == 0 || health.is_lossy && health.trouble_since_ns != 0;
+            let could_show = is_down && health.trouble_since_ns < self.window.end_ns;
             if !could_show && !self.has_requests(server) {
                 continue;
             }

@@ -202,8 +202,8 @@ impl EqualHits {
         if let Some(span) = health.successes(sample.times.sent_ns, polled_ns, at_ns, self.count) {
             recording.set.outage(span);
         }
-        recording.set.answered(health.server(), self.count);
-        recording.set.responded(health.server(), *row, sample.times.response_ns(), self.count);
+        recording.set.answered(health.server, self.count);
+        recording.set.responded(health.server, *row, sample.times.response_ns(), self.count);
         recording.record_many(*row, sample, 1, 1, self.count);
     }
 }

@@ -442,25 +442,17 @@ impl<C: Codec> Traffic<C> {
             return;
         }
         let operand = entry.op().operand;
-        match lane.spread(entry.kind) {
-            Some(spread) => {
-                for id in lane.session.ids(&self.groups.get(entry.details.group).op) {
-                    self.key_bytes.clear();
-                    lane.keyspace.write_key(id, &mut self.key_bytes);
-                    if spread.route(&self.key_bytes, operand as u32) == route {
-                        self.reply_ids.push(id);
-                    }
-                }
-            }
-            // In a cluster.
-            None => {
-                for id in lane.session.ids(&self.groups.get(entry.details.group).op) {
-                    self.key_bytes.clear();
-                    lane.keyspace.write_key(id, &mut self.key_bytes);
-                    if u64::from(slot_of(&self.key_bytes)) == operand {
-                        self.reply_ids.push(id);
-                    }
-                }
+        let spread = lane.spread(entry.kind);
+        for id in lane.session.ids(&self.groups.get(entry.details.group).op) {
+            self.key_bytes.clear();
+            lane.keyspace.write_key(id, &mut self.key_bytes);
+            let is_own = match &spread {
+                Some(spread) => spread.route(&self.key_bytes, operand as u32) == route,
+                // In a cluster.
+                None => u64::from(slot_of(&self.key_bytes)) == operand,
+            };
+            if is_own {
+                self.reply_ids.push(id);
             }
         }
     }
@@ -604,19 +596,26 @@ impl<C: Codec> Traffic<C> {
                 self.recording.set.failed_at(server);
             }
             class => {
-                let was_silent = !health.answers;
-                if let Some(span) = health.success(sent_ns, polled_ns, at_ns) {
-                    self.recording.set.outage(span);
-                }
+                self.note_success(server, sent_ns, polled_ns, at_ns);
                 if class.is_completed() {
                     self.recording.set.answered(server, 1);
                 } else {
                     self.recording.set.failed_at(server);
                 }
-                if was_silent {
-                    self.retry_now(server, at_ns);
-                }
             }
+        }
+    }
+
+    /// Notes at a server's health that it has answered a request.
+    #[inline]
+    pub(super) fn note_success(&mut self, server: u16, sent_ns: u64, polled_ns: u64, at_ns: u64) {
+        let health = &mut self.servers[usize::from(server)];
+        let was_silent = !health.answers;
+        if let Some(span) = health.success(sent_ns, polled_ns, at_ns) {
+            self.recording.set.outage(span);
+        }
+        if was_silent {
+            self.retry_now(server, at_ns);
         }
     }
 

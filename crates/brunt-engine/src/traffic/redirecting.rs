@@ -6,7 +6,7 @@
 //! and TRYAGAIN is retried for at most a timeout after its first send.
 
 use super::Traffic;
-use crate::state::hash_slots::{RedirectTarget, SlotTable, TRY_AGAIN_NS};
+use crate::state::hash_slots::{SlotTable, TRY_AGAIN_NS};
 use crate::state::ids::{EntryId, NO_GROUP, NO_REDIRECT, RedirectStateId};
 use crate::state::in_flight::Entry;
 use crate::state::lane::Picked;
@@ -127,19 +127,13 @@ impl<C: Codec> Traffic<C> {
         }
         let (hops, first_sent_ns) = match redirect_state {
             NO_REDIRECT => (0, entry.sent_ns),
-            redirect_state => {
-                (slots.redirects.get(redirect_state).hops, slots.redirects.get(redirect_state).first_sent_ns)
-            }
+            id => (slots.redirects.get(id).hops, slots.redirects.get(id).first_sent_ns),
         };
         match hop_of(slots, &reply_end, connections[index as usize].server) {
             None => false,
             // Migrating a large key takes seconds.
             Some(Hop::Again) if reply_end.at_ns.saturating_sub(first_sent_ns) >= self.timeout_ns => false,
-            Some(hop @ Hop::Again) => {
-                self.redirect_op(index, id, hop, reply_end);
-                true
-            }
-            Some(_) if hops == HOPS_MAX => {
+            Some(Hop::Moved(_) | Hop::Ask(_)) if hops == HOPS_MAX => {
                 slots.counts.too_many += 1;
                 false
             }
@@ -189,14 +183,7 @@ impl<C: Codec> Traffic<C> {
     fn note_redirecting_server(&mut self, index: u32, sent_ns: u64, reply_end: ReplyEnd<'_>) {
         let server = self.connections[index as usize].server;
         self.recording.set.redirected(server);
-        let health = &mut self.servers[usize::from(server)];
-        let was_silent = !health.answers;
-        if let Some(span) = health.success(sent_ns, reply_end.polled_ns, reply_end.at_ns) {
-            self.recording.set.outage(span);
-        }
-        if was_silent {
-            self.retry_now(server, reply_end.at_ns);
-        }
+        self.note_success(server, sent_ns, reply_end.polled_ns, reply_end.at_ns);
     }
 
     /// The operation as it is recorded: sent when it was first sent.
@@ -256,9 +243,9 @@ fn hop_of(slots: &mut SlotTable, reply_end: &ReplyEnd<'_>, server: u16) -> Optio
         return None;
     }
     let Some(redirect) = Redirect::of(reply_end.text) else {
-        return (ErrorPrefix::of(reply_end.text) == ErrorPrefix::TryAgain).then_some(Hop::Again);
+        return (ErrorPrefix::of(reply_end.text).name == ErrorPrefix::TRY_AGAIN).then_some(Hop::Again);
     };
-    let RedirectTarget::Node(node) = slots.target_of(&redirect, server) else {
+    let Some(node) = slots.target_of(&redirect, server) else {
         slots.note_unknown_node(&redirect);
         return None;
     };

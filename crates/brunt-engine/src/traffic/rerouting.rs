@@ -138,7 +138,7 @@ impl<C: Codec> Traffic<C> {
         let behind = part.op.operand as u32;
         match lane.spread(part.op.kind) {
             Some(spread) => {
-                let (first, count) = (spread.first(), spread.count());
+                let (first, count) = (spread.first, spread.count);
                 (first + (route - first + count - behind % count) % count, behind.max(1))
             }
             None => (route, 1),

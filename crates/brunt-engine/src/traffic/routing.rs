@@ -58,7 +58,7 @@ impl<C: Codec> Traffic<C> {
         let turn = if let Routing::ByKind(kinds) = &mut lane.routing { kinds.take_turn() } else { 0 };
         let Some(spread) = lane.spread(picked.op.kind) else { unreachable!("else it is not split") };
         self.route_keys.fill(0);
-        let (first_route, replicas) = (spread.first(), lane.replicas());
+        let (first_route, replicas) = (spread.first, lane.replicas());
         for id in lane.session.ids(&picked.op) {
             self.key_bytes.clear();
             lane.keyspace.write_key(id, &mut self.key_bytes);
@@ -118,7 +118,7 @@ impl<C: Codec> Traffic<C> {
     /// The route `behind` steps after a home.
     fn replica(&self, lane_index: u32, op: &Op, home: RouteId, behind: u32) -> RouteId {
         let spread = spread_of(&self.lanes[lane_index as usize], op);
-        spread.first() + (home - spread.first() + behind) % spread.count()
+        spread.first + (home - spread.first + behind) % spread.count
     }
 
     /// As `replica`, if its server is up.

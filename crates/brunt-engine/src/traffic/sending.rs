@@ -25,34 +25,35 @@ pub(crate) struct Flushed {
 
 impl<C: Codec> Traffic<C> {
     /// Sends what is queued, one call per connection.
-    pub(crate) fn flush<I: Io>(&mut self, io: &mut I, mut now_ns: u64) -> Flushed {
+    pub(crate) fn flush<I: Io>(&mut self, io: &mut I, now_ns: u64) -> Flushed {
         if self.stamper.is_on() {
             return self.flush_stamped(io, now_ns);
         }
-        self.queued_ns = now_ns;
-        let mut awaits_results = false;
-        for at in 0..self.dirty.len() {
-            let index = self.dirty[at];
-            now_ns = self.send(io, index, now_ns);
-            let connection = &mut self.connections[index as usize];
-            connection.dirty = false;
-            // An operation without a reply ends with its send.
-            awaits_results |= connection.unacknowledged.len > 0;
-        }
-        self.dirty.clear();
-        Flushed { now_ns, awaits_results }
+        self.flush_by(io, now_ns, Self::send)
     }
 
     /// As `flush`, with kernel timestamps.
     #[inline(never)]
-    fn flush_stamped<I: Io>(&mut self, io: &mut I, mut now_ns: u64) -> Flushed {
+    fn flush_stamped<I: Io>(&mut self, io: &mut I, now_ns: u64) -> Flushed {
+        self.flush_by(io, now_ns, Self::send_stamped)
+    }
+
+    /// As `flush`; `send` sends the queue of one connection.
+    #[inline(always)]
+    fn flush_by<I: Io>(
+        &mut self,
+        io: &mut I,
+        mut now_ns: u64,
+        send: impl Fn(&mut Self, &mut I, u32, u64) -> u64,
+    ) -> Flushed {
         self.queued_ns = now_ns;
         let mut awaits_results = false;
         for at in 0..self.dirty.len() {
             let index = self.dirty[at];
-            now_ns = self.send_stamped(io, index, now_ns);
+            now_ns = send(self, io, index, now_ns);
             let connection = &mut self.connections[index as usize];
             connection.dirty = false;
+            // An operation without a reply ends with its send.
             awaits_results |= connection.unacknowledged.len > 0;
         }
         self.dirty.clear();

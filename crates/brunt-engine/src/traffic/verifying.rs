@@ -97,7 +97,7 @@ impl<C: Codec> Traffic<C> {
         if self.audits.is_empty() || !is_versioned(picked.op.kind) || !is_audited() {
             return None;
         }
-        let version = self.audits[usize::from(picked.op.class)].next_version(id);
+        let version = self.audits[usize::from(picked.op.class)].tracker.next(id);
         let mut versioned = *picked;
         versioned.op.value = ValueRef::Version(version);
         Some(versioned)
@@ -114,7 +114,7 @@ impl<C: Codec> Traffic<C> {
         }
         // Version 0 is that of the preload.
         if let (Some(id), ValueRef::Version(version @ 1..)) = (entry.op().only_id(), entry.op().value) {
-            self.audits[usize::from(entry.class)].write_ends(id, version, class, at_ns);
+            self.audits[usize::from(entry.class)].tracker.end(id, version, class, at_ns);
         }
     }
 

@@ -23,6 +23,11 @@ pub(crate) enum Stream {
     Tls(Box<StreamOwned<ClientConnection, DeadlineSocket>>),
 }
 
+/// A way for bytes in both directions.
+trait Channel: Read + Write {}
+
+impl<T: Read + Write> Channel for T {}
+
 impl Stream {
     /// Connects to one address before the deadline. A TLS handshake is made with the first write.
     pub(crate) fn connect(
@@ -102,11 +107,15 @@ impl Stream {
         request: &[u8],
         mut take: impl FnMut(&[u8]) -> Result<bool, E>,
     ) -> Result<(), E> {
-        self.write_all(request)?;
-        self.flush()?;
+        let channel: &mut dyn Channel = match self {
+            Self::Plain(socket) => socket,
+            Self::Tls(stream) => stream,
+        };
+        channel.write_all(request)?;
+        channel.flush()?;
         let mut bytes = [0; 16 << 10];
         loop {
-            let len = match self.read(&mut bytes) {
+            let len = match channel.read(&mut bytes) {
                 Ok(0) => return Err(io::Error::new(ErrorKind::UnexpectedEof, "connection closed").into()),
                 Ok(len) => len,
                 Err(error) if error.kind() == ErrorKind::Interrupted => continue,
@@ -211,30 +220,5 @@ impl Write for DeadlineSocket {
 
     fn flush(&mut self) -> io::Result<()> {
         self.socket.flush()
-    }
-}
-
-impl Read for Stream {
-    fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
-        match self {
-            Self::Plain(socket) => socket.read(bytes),
-            Self::Tls(stream) => stream.read(bytes),
-        }
-    }
-}
-
-impl Write for Stream {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        match self {
-            Self::Plain(socket) => socket.write(bytes),
-            Self::Tls(stream) => stream.write(bytes),
-        }
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        match self {
-            Self::Plain(socket) => socket.flush(),
-            Self::Tls(stream) => stream.flush(),
-        }
     }
 }

@@ -26,8 +26,7 @@ use std::sync::Arc;
 ///   is `NotStored` for an add.
 /// - A cas with unique 0 asks for a unique that is never current, since 0 would make it a set.
 /// - `touch` has no quiet form; the others report failures in spite of it, under a token that no request has.
-/// - A `Control` event is a whole frame, for [`name_and_value`] to take apart: version, each statistic, mechanisms, a
-///   challenge. An `End` with `Ok` follows the last one of a reply, but for a challenge: see [`sasl::Authentication`].
+/// - A `Control` event is a whole frame: the challenge to a login, which an `End` with `Value` follows.
 /// - The last byte before an `End` is told with the event before and used up by the `End`, as frames have no byte that
 ///   ends them.
 #[derive(Clone, Debug, Default)]
@@ -65,8 +64,6 @@ enum Progress {
     Batch { token: u32, hit: bool },
     /// What follows an error of a multi-get, up to its noop.
     Remains { token: u32 },
-    /// At least one statistic.
-    Statistics { token: u32 },
 }
 
 /// What a frame asks for; the reply repeats it.
@@ -81,28 +78,16 @@ enum Opcode {
     Increment = 0x05,
     Decrement = 0x06,
     Noop = 0x0a,
-    Version = 0x0b,
     GetK = 0x0c,
     GetKQ = 0x0d,
     Append = 0x0e,
     Prepend = 0x0f,
-    Stat = 0x10,
-    SetQ = 0x11,
-    AddQ = 0x12,
-    ReplaceQ = 0x13,
-    DeleteQ = 0x14,
-    IncrementQ = 0x15,
-    DecrementQ = 0x16,
-    AppendQ = 0x19,
-    PrependQ = 0x1a,
     Touch = 0x1c,
-    SaslMechanisms = 0x20,
     SaslAuth = 0x21,
-    SaslStep = 0x22,
 }
 
 impl Opcode {
-    const ALL: [Self; 26] = [
+    const ALL: [Self; 14] = [
         Self::Get,
         Self::Set,
         Self::Add,
@@ -111,25 +96,31 @@ impl Opcode {
         Self::Increment,
         Self::Decrement,
         Self::Noop,
-        Self::Version,
         Self::GetK,
         Self::GetKQ,
         Self::Append,
         Self::Prepend,
-        Self::Stat,
-        Self::SetQ,
-        Self::AddQ,
-        Self::ReplaceQ,
-        Self::DeleteQ,
-        Self::IncrementQ,
-        Self::DecrementQ,
-        Self::AppendQ,
-        Self::PrependQ,
         Self::Touch,
-        Self::SaslMechanisms,
         Self::SaslAuth,
-        Self::SaslStep,
     ];
+
+    /// The byte of a change that is replied to only if it fails.
+    const fn quiet(self) -> u8 {
+        match self {
+            Self::Append | Self::Prepend => self as u8 + 0x0b,
+            _ => self as u8 + 0x10,
+        }
+    }
+
+    /// The opcode of a reply, quiet or not.
+    fn of(byte: u8) -> Option<Self> {
+        let byte = match byte {
+            0x11..=0x16 => byte - 0x10,
+            0x19 | 0x1a => byte - 0x0b,
+            byte => byte,
+        };
+        Self::ALL.into_iter().find(|opcode| *opcode as u8 == byte)
+    }
 }
 
 /// Where a frame begins.
@@ -154,27 +145,8 @@ const NEVER_CURRENT: u64 = u64::MAX;
 /// memcached's limit.
 const KEY_BYTES_MAX: usize = 250;
 
-/// The longest frame without a value. Texts and statistics stay far below 1 KiB.
+/// The longest frame without a value. Texts stay far below 1 KiB.
 const FRAME_BYTES_MAX: usize = BinaryCodec::UNIT_BYTES_MAX;
-
-/// Asks for the statistics: `Control` events, then the `End`.
-pub fn put_statistics(token: u32, out: &mut Out) {
-    out.put(&Header::request(Opcode::Stat, b"", 0, 0, token).to_bytes());
-}
-
-/// Asks for the version: a `Control` event, then the `End`.
-pub fn put_version(token: u32, out: &mut Out) {
-    out.put(&Header::request(Opcode::Version, b"", 0, 0, token).to_bytes());
-}
-
-/// What the frame of a `Control` event holds: the name of a statistic and its value; other frames have no name.
-pub fn name_and_value(frame: &[u8]) -> (&[u8], &[u8]) {
-    let Some((header, body)) = frame.split_first_chunk() else { return (&[], &[]) };
-    let Header { key_len, extras_len, .. } = Header::of(header);
-    body.get(usize::from(extras_len)..)
-        .and_then(|rest| rest.split_at_checked(usize::from(key_len)))
-        .unwrap_or((&[], &[]))
-}
 
 impl Codec for BinaryCodec {
     const MATCHING: Matching = Matching::Token;
@@ -200,7 +172,7 @@ impl Codec for BinaryCodec {
     #[inline(always)] // Where the kind is known, so is the way, and nothing is left of the choice.
     fn encode(&mut self, request: &Request<'_>, out: &mut Out) -> Encoded {
         if request.kind == OpKind::Get && request.keys.ends.len() == 1 {
-            put_get(Opcode::Get, request.keys.first(), request.token, out);
+            put_get(Opcode::Get as u8, request.keys.first(), request.token, out);
             return Encoded { wire_requests: 1, replied: true };
         }
         encode_any(request, out)
@@ -243,26 +215,24 @@ impl Codec for BinaryCodec {
 /// [`Codec::encode`] without the short way of a single key.
 fn encode_any(request: &Request<'_>, out: &mut Out) -> Encoded {
     let replied = !request.noreply;
-    let quiet = |aloud, quiet| if replied { aloud } else { quiet };
+    let byte_of = |opcode: Opcode| if replied { opcode as u8 } else { opcode.quiet() };
     match request.kind {
         OpKind::Get | OpKind::Gets if request.keys.ends.len() == 1 => {
             let opcode = if request.kind == OpKind::Gets { Opcode::GetK } else { Opcode::Get };
-            put_get(opcode, request.keys.first(), request.token, out);
+            put_get(opcode as u8, request.keys.first(), request.token, out);
             return Encoded { wire_requests: 1, replied: true };
         }
         OpKind::Get | OpKind::Gets | OpKind::Mget => return batch(request, out),
-        OpKind::Set | OpKind::Cas => storage(quiet(Opcode::Set, Opcode::SetQ), request, out),
-        OpKind::Add => storage(quiet(Opcode::Add, Opcode::AddQ), request, out),
-        OpKind::Replace => storage(quiet(Opcode::Replace, Opcode::ReplaceQ), request, out),
-        OpKind::Append => extension(quiet(Opcode::Append, Opcode::AppendQ), request, out),
-        OpKind::Prepend => extension(quiet(Opcode::Prepend, Opcode::PrependQ), request, out),
-        OpKind::Incr => arithmetic(quiet(Opcode::Increment, Opcode::IncrementQ), request, out),
-        OpKind::Decr => arithmetic(quiet(Opcode::Decrement, Opcode::DecrementQ), request, out),
-        OpKind::Delete => {
-            put_get(quiet(Opcode::Delete, Opcode::DeleteQ), only_key(request), request.token, out)
-        }
+        OpKind::Set | OpKind::Cas => storage(byte_of(Opcode::Set), request, out),
+        OpKind::Add => storage(byte_of(Opcode::Add), request, out),
+        OpKind::Replace => storage(byte_of(Opcode::Replace), request, out),
+        OpKind::Append => extension(byte_of(Opcode::Append), request, out),
+        OpKind::Prepend => extension(byte_of(Opcode::Prepend), request, out),
+        OpKind::Incr => arithmetic(byte_of(Opcode::Increment), request, out),
+        OpKind::Decr => arithmetic(byte_of(Opcode::Decrement), request, out),
+        OpKind::Delete => put_get(byte_of(Opcode::Delete), request.only_key(), request.token, out),
         OpKind::Touch => {
-            put_head(Opcode::Touch, &request.ttl_s.to_be_bytes(), 0, request, out);
+            put_head(Opcode::Touch as u8, &request.ttl_s.to_be_bytes(), 0, request, out);
             return Encoded { wire_requests: 1, replied: true };
         }
         OpKind::Raw => unreachable!("a plan with raw commands is refused for memcached"),
@@ -272,22 +242,22 @@ fn encode_any(request: &Request<'_>, out: &mut Out) -> Encoded {
 
 /// A frame that is all key: retrievals and deletes.
 #[inline]
-fn put_get(opcode: Opcode, key: &[u8], token: u32, out: &mut Out) {
+fn put_get(opcode: u8, key: &[u8], token: u32, out: &mut Out) {
     out.put_around(&Header::request(opcode, key, 0, key.len(), token).to_bytes(), key, b"");
 }
 
 /// A quiet get for each key, and a noop, which is always replied to.
 fn batch(request: &Request<'_>, out: &mut Out) -> Encoded {
     for key in request.keys.iter() {
-        put_get(Opcode::GetKQ, key, request.token, out);
+        put_get(Opcode::GetKQ as u8, key, request.token, out);
     }
-    put_get(Opcode::Noop, b"", request.token, out);
+    put_get(Opcode::Noop as u8, b"", request.token, out);
     Encoded { wire_requests: request.keys.ends.len() as u32 + 1, replied: true }
 }
 
 /// Set, add, replace; with a unique, cas.
 #[inline]
-fn storage(opcode: Opcode, request: &Request<'_>, out: &mut Out) {
+fn storage(opcode: u8, request: &Request<'_>, out: &mut Out) {
     let mut extras = [0; STORAGE_EXTRAS];
     extras[..4].copy_from_slice(&request.flags.to_be_bytes());
     extras[4..].copy_from_slice(&request.ttl_s.to_be_bytes());
@@ -302,13 +272,13 @@ fn storage(opcode: Opcode, request: &Request<'_>, out: &mut Out) {
 
 /// Append and prepend, which leave flags and time to live as they are.
 #[inline]
-fn extension(opcode: Opcode, request: &Request<'_>, out: &mut Out) {
+fn extension(opcode: u8, request: &Request<'_>, out: &mut Out) {
     put_head(opcode, &[], 0, request, out);
     out.put_value(&request.value);
 }
 
 /// Increment and decrement of what is there: a missing key stays missing.
-fn arithmetic(opcode: Opcode, request: &Request<'_>, out: &mut Out) {
+fn arithmetic(opcode: u8, request: &Request<'_>, out: &mut Out) {
     let mut extras = [0; ARITHMETIC_EXTRAS];
     extras[..8].copy_from_slice(&request.operand.to_be_bytes());
     extras[16..].copy_from_slice(&MAKE_NONE.to_be_bytes());
@@ -317,18 +287,12 @@ fn arithmetic(opcode: Opcode, request: &Request<'_>, out: &mut Out) {
 
 /// All of a frame but its value.
 #[inline]
-fn put_head(opcode: Opcode, extras: &[u8], unique: u64, request: &Request<'_>, out: &mut Out) {
-    let key = only_key(request);
+fn put_head(opcode: u8, extras: &[u8], unique: u64, request: &Request<'_>, out: &mut Out) {
+    let key = request.only_key();
     let body = extras.len() + key.len() + request.value.total_len();
     let header = Header { unique, ..Header::request(opcode, key, extras.len(), body, request.token) };
     out.put_around(&header.to_bytes(), extras, b"");
     out.put(key);
-}
-
-#[inline]
-fn only_key<'a>(request: &Request<'a>) -> &'a [u8] {
-    debug_assert_eq!(request.keys.ends.len(), 1, "{} has one key", request.kind);
-    request.keys.first()
 }
 
 // --- Frames ---
@@ -351,11 +315,11 @@ struct Header {
 
 impl Header {
     #[inline]
-    fn request(opcode: Opcode, key: &[u8], extras_len: usize, body_len: usize, token: u32) -> Self {
+    fn request(opcode: u8, key: &[u8], extras_len: usize, body_len: usize, token: u32) -> Self {
         debug_assert!(key.len() <= usize::from(u16::MAX) && u32::try_from(body_len).is_ok());
         Self {
             magic: REQUEST_MAGIC,
-            opcode: opcode as u8,
+            opcode,
             key_len: key.len() as u16,
             extras_len: extras_len as u8,
             status: 0,
@@ -436,9 +400,9 @@ impl Status {
 /// What a status other than success means as the answer to this opcode.
 const fn declined(opcode: Opcode, status: u16) -> ReplyKind {
     match (status, opcode) {
-        (0x01, Opcode::Replace | Opcode::ReplaceQ) => ReplyKind::NotStored,
+        (0x01, Opcode::Replace) => ReplyKind::NotStored,
         (NOT_FOUND, _) => ReplyKind::NotFound,
-        (0x02, Opcode::Add | Opcode::AddQ) => ReplyKind::NotStored,
+        (0x02, Opcode::Add) => ReplyKind::NotStored,
         (0x02, _) => ReplyKind::Exists,
         (0x05, _) => ReplyKind::NotStored,
         // Not this server's partition.
@@ -455,7 +419,7 @@ const fn declined(opcode: Opcode, status: u16) -> ReplyKind {
 /// May a success bring a body that is looked at no further: of a login a text, of a touch the flags?
 const fn may_have_body(opcode: Opcode, header: Header) -> bool {
     match opcode {
-        Opcode::SaslAuth | Opcode::SaslStep => true,
+        Opcode::SaslAuth => true,
         Opcode::Touch => header.body_len == header.extras_len as u32,
         _ => false,
     }
@@ -464,17 +428,8 @@ const fn may_have_body(opcode: Opcode, header: Header) -> bool {
 /// What success means as the answer to this opcode, if it is an answer of its own.
 const fn done(opcode: Opcode) -> ReplyKind {
     match opcode {
-        Opcode::Set
-        | Opcode::SetQ
-        | Opcode::Add
-        | Opcode::AddQ
-        | Opcode::Replace
-        | Opcode::ReplaceQ
-        | Opcode::Append
-        | Opcode::AppendQ
-        | Opcode::Prepend
-        | Opcode::PrependQ => ReplyKind::Stored,
-        Opcode::Delete | Opcode::DeleteQ => ReplyKind::Deleted,
+        Opcode::Set | Opcode::Add | Opcode::Replace | Opcode::Append | Opcode::Prepend => ReplyKind::Stored,
+        Opcode::Delete => ReplyKind::Deleted,
         Opcode::Touch => ReplyKind::Touched,
         _ => ReplyKind::Ok,
     }
@@ -539,7 +494,7 @@ impl BinaryCodec {
             return Err(UNKNOWN);
         }
         let header = Header::of(input.first_chunk().ok_or(Stop::Short)?);
-        let opcode = Opcode::ALL.into_iter().find(|opcode| *opcode as u8 == header.opcode).ok_or(UNKNOWN)?;
+        let opcode = Opcode::of(header.opcode).ok_or(UNKNOWN)?;
         if !self.progress.admits(opcode, header.token) {
             return Err(UNKNOWN);
         }
@@ -553,23 +508,21 @@ impl BinaryCodec {
         }
         let frame = input.get(..frame_len).ok_or(Stop::Short)?;
         let text = &frame[HEADER_BYTES + front_len..];
-        let form = pairs::form(opcode, Status::of(header.status));
+        let form = pairs::form_of(header.opcode, Status::of(header.status));
         match (opcode, header.status) {
-            (Opcode::GetKQ, status) => Ok((frame_len, self.key_without_value(frame, status, header.token))),
+            (Opcode::GetKQ, _) => {
+                let key = &frame[HEADER_BYTES + usize::from(header.extras_len)..HEADER_BYTES + front_len];
+                Ok((frame_len, self.key_without_value(header, key, text)))
+            }
             (Opcode::Noop, SUCCESS) if header.body_len == 0 => Ok((frame_len, self.noop(header.token))),
-            (Opcode::Increment | Opcode::Decrement | Opcode::IncrementQ | Opcode::DecrementQ, SUCCESS) => {
+            (Opcode::Increment | Opcode::Decrement, SUCCESS) => {
                 let number = u64::from_be_bytes(text.try_into().map_err(|_| BAD_NUMBER)?);
                 Ok((frame_len, self.end(ReplyKind::Number, form, number, header.token, &[])))
             }
-            (Opcode::Stat, SUCCESS) if header.key_len > 0 => {
-                self.progress = Progress::Statistics { token: header.token };
-                Ok((frame_len, Event::Control(frame)))
-            }
-            (Opcode::Version | Opcode::SaslMechanisms, SUCCESS) => {
-                Ok(self.control(frame, ReplyKind::Ok, form, header.token))
-            }
-            (Opcode::SaslAuth | Opcode::SaslStep, CONTINUES) => {
-                Ok(self.control(frame, ReplyKind::Value, form, header.token))
+            (Opcode::SaslAuth, CONTINUES) => {
+                // The last byte is left for the event that ends the reply.
+                self.expects = Expects::End { reply: ReplyKind::Value, form, token: header.token };
+                Ok((frame_len - 1, Event::Control(frame)))
             }
             (_, SUCCESS) if header.body_len > 0 && !may_have_body(opcode, header) => Err(UNKNOWN),
             (_, SUCCESS) => Ok((frame_len, self.end(done(opcode), form, 0, header.token, &[]))),
@@ -637,21 +590,21 @@ impl BinaryCodec {
     }
 
     /// A quiet get that was answered after all: its key is missing, or it failed and its multi-get with it.
-    fn key_without_value<'a>(&mut self, frame: &'a [u8], status: u16, token: u32) -> Event<'a> {
+    fn key_without_value<'a>(&mut self, header: Header, key: &'a [u8], text: &'a [u8]) -> Event<'a> {
+        let token = header.token;
         let hit = match self.progress {
             Progress::Remains { .. } => return Event::Push { is_over: false },
             Progress::Batch { hit, .. } => hit,
             _ => false,
         };
-        let (key, text) = name_and_value(frame);
-        if status == NOT_FOUND {
+        if header.status == NOT_FOUND {
             self.progress = Progress::Batch { token, hit };
             let recache = Recache::NONE;
             return Event::Key { hit: false, key, flags: 0, bytes: 0, unique: 0, token, recache };
         }
         self.progress = Progress::Remains { token };
-        let form = pairs::form(Opcode::GetKQ, Status::of(status));
-        Event::End { reply: declined(Opcode::GetKQ, status), form, number: 0, token, text }
+        let form = pairs::form(Opcode::GetKQ, Status::of(header.status));
+        Event::End { reply: declined(Opcode::GetKQ, header.status), form, number: 0, token, text }
     }
 
     /// The end of a multi-get: of its reply, or of what an error had left of it.
@@ -666,18 +619,6 @@ impl BinaryCodec {
             }
             _ => self.end(ReplyKind::NotFound, pairs::form(Opcode::Noop, Status::Nothing), 0, token, &[]),
         }
-    }
-
-    /// A control frame. Its last byte is left for the event that ends the reply.
-    fn control<'a>(
-        &mut self,
-        frame: &'a [u8],
-        reply: ReplyKind,
-        form: Form,
-        token: u32,
-    ) -> (usize, Event<'a>) {
-        self.expects = Expects::End { reply, form, token };
-        (frame.len() - 1, Event::Control(frame))
     }
 
     /// Closes the reply with something else than success.
@@ -713,7 +654,6 @@ impl Progress {
             Self::Batch { token: own, .. } | Self::Remains { token: own } => {
                 own == token && matches!(opcode, Opcode::GetKQ | Opcode::Noop)
             }
-            Self::Statistics { token: own } => own == token && opcode == Opcode::Stat,
         }
     }
 }

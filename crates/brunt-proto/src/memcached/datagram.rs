@@ -14,6 +14,7 @@ use crate::{
 };
 use brunt_plan::op::OpKind;
 use brunt_plan::outcome::ReplyKind;
+use std::collections::VecDeque;
 
 /// No place.
 const NOWHERE: usize = usize::MAX;
@@ -77,9 +78,7 @@ pub struct DatagramCodec<C> {
     fresh: C,
     places: Box<[PendingRequest<C>]>,
     /// Free places, the one that is free longest first.
-    resting: Box<[u16]>,
-    resting_first: usize,
-    resting_count: usize,
+    resting: VecDeque<u16>,
     /// Bits of an id that are the number of a place.
     place_bits: u32,
     /// How many datagrams one of a train may overtake.
@@ -118,13 +117,10 @@ impl<C: Codec> DatagramCodec<C> {
             older: NO_PLACE,
             younger: NO_PLACE,
         };
-        let resting: Box<[u16]> = (0..count as u16).collect();
         Self {
             fresh,
             places: vec![place; count].into_boxed_slice(),
-            resting_count: resting.len(),
-            resting,
-            resting_first: 0,
+            resting: (0..count as u16).collect(),
             place_bits: count.trailing_zeros(),
             ahead_max: ahead_max.min(AHEAD_MAX),
             key_train_max: 1,
@@ -157,10 +153,7 @@ impl<C: Codec> DatagramCodec<C> {
     /// A request comes to the place that has rested longest. Yields its number.
     #[inline]
     fn take_place(&mut self, token: u32, kind: OpKind) -> u16 {
-        assert!(self.resting_count > 0, "no more requests wait than the plan lets wait");
-        let number = self.resting[self.resting_first];
-        self.resting_first = (self.resting_first + 1) % self.resting.len();
-        self.resting_count -= 1;
+        let number = self.resting.pop_front().expect("no more requests wait than the plan lets wait");
         let place = &mut self.places[usize::from(number)];
         place.codec.clone_from(&self.fresh);
         place.reassembly = Reassembly::default();
@@ -192,9 +185,8 @@ impl<C: Codec> DatagramCodec<C> {
         place.state = state;
         let (older, younger) = (place.older, place.younger);
         self.join(older, younger);
-        let at = (self.resting_first + self.resting_count) % self.resting.len();
-        self.resting[at] = number as u16;
-        self.resting_count += 1;
+        // There is room for all places.
+        self.resting.push_back(number as u16);
     }
 
     /// The header of the request that has this place now.
@@ -293,10 +285,8 @@ impl<C: Codec> Clone for DatagramCodec<C> {
         self.fresh.clone_from(&source.fresh);
         self.places.clone_from(&source.places);
         self.resting.clone_from(&source.resting);
-        let Self { resting_first, resting_count, place_bits, ahead_max, current, .. } = *source;
-        (self.resting_first, self.resting_count, self.place_bits) =
-            (resting_first, resting_count, place_bits);
-        (self.ahead_max, self.current, self.key_train_max) = (ahead_max, current, source.key_train_max);
+        (self.place_bits, self.current) = (source.place_bits, source.current);
+        (self.ahead_max, self.key_train_max) = (source.ahead_max, source.key_train_max);
         (self.oldest, self.youngest) = (source.oldest, source.youngest);
     }
 }
@@ -425,7 +415,7 @@ impl<C: Codec> Codec for DatagramCodec<C> {
     }
 
     fn stream_codec(&self) -> Self {
-        Self { fresh: self.fresh.clone(), places: Box::new([]), resting: Box::new([]), ..*self }
+        Self { fresh: self.fresh.clone(), places: Box::new([]), resting: VecDeque::new(), ..*self }
     }
 
     fn places(&self) -> usize {

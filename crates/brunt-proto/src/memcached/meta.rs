@@ -31,7 +31,6 @@ use memchr::{memchr, memchr2};
 /// - A key that holds a space or a control character is sent in base64, and repeated so: see [`is_key`].
 /// - `touch` has no quiet form (`mg` says `HD` in spite of `q`); the others report failures in spite of it, under a token
 ///   that no request has.
-/// - `ME` is a `Control` event, the whole line without its end, followed by the `End` with `Ok`.
 /// - Flags may come in any order; those that are not known are passed over.
 #[derive(Clone, Debug, Default)]
 pub struct MetaCodec {
@@ -52,8 +51,6 @@ enum Expects {
     Value { remaining: u32 },
     /// The line end behind a value.
     ValueEnd,
-    /// The line end behind a debug line.
-    DebugEnd,
     /// Nothing: the bytes were malformed.
     Nothing,
 }
@@ -141,8 +138,6 @@ enum Shape {
     Declined(ReplyMeaning),
     /// `MN`: everything before it is answered.
     Noop,
-    /// `ME`: what a server knows of an item, for debugging.
-    Debug,
     /// An error; a text may follow the word of this length.
     Error(ReplyKind, usize),
 }
@@ -268,12 +263,12 @@ fn encode_any(request: &Request<'_>, out: &mut Out) -> Encoded {
         OpKind::Incr => arithmetic(b" D", request, out),
         OpKind::Decr => arithmetic(b" MD D", request, out),
         OpKind::Delete => {
-            put_key(b"md ", only_key(request), out);
+            put_key(b"md ", request.only_key(), out);
             put_quiet(noreply, out);
             put_opaque(OpaqueTag::Deleted, request.token, out);
         }
         OpKind::Touch => {
-            put_key(b"mg ", only_key(request), out);
+            put_key(b"mg ", request.only_key(), out);
             put_number(b" T", u64::from(request.ttl_s), out);
             put_opaque(OpaqueTag::Touched, request.token, out);
             return Encoded { wire_requests: 1, replied: true };
@@ -298,7 +293,7 @@ fn batch(request: &Request<'_>, out: &mut Out) -> Encoded {
 /// `ms <key> <bytes> [F<flags>] [T<ttl>] [<mode>] [q] O<opaque>`, then the value. What is 0 is left out.
 #[inline]
 fn storage(mode: &[u8], request: &Request<'_>, out: &mut Out) {
-    let key = only_key(request);
+    let key = request.only_key();
     out.put(b"ms ");
     let is_encoded = put_key_alone(key, out);
     put_number(b" ", request.value.total_len() as u64, out);
@@ -322,17 +317,11 @@ fn storage(mode: &[u8], request: &Request<'_>, out: &mut Out) {
 
 /// `ma <key> [MD] D<delta> v [q] O<opaque>`
 fn arithmetic(mode: &[u8], request: &Request<'_>, out: &mut Out) {
-    put_key(b"ma ", only_key(request), out);
+    put_key(b"ma ", request.only_key(), out);
     put_number(mode, request.operand, out);
     out.put(b" v");
     put_quiet(request.noreply, out);
     put_opaque(OpaqueTag::Number, request.token, out);
-}
-
-#[inline]
-fn only_key<'a>(request: &Request<'a>) -> &'a [u8] {
-    debug_assert_eq!(request.keys.ends.len(), 1, "{} has one key", request.kind);
-    request.keys.first()
 }
 
 /// Command and key, and the flag that says the key is encoded, if it is.
@@ -538,7 +527,6 @@ const fn shape_of(code: [u8; CODE_LEN]) -> Option<Shape> {
         b"NS" => Shape::Declined((ReplyKind::NotStored, pairs::NOT_STORED)),
         b"EX" => Shape::Declined((ReplyKind::Exists, pairs::EXISTS)),
         b"MN" => Shape::Noop,
-        b"ME" => Shape::Debug,
         _ => return None,
     })
 }
@@ -610,7 +598,6 @@ impl MetaCodec {
             },
             Expects::Value { remaining } => return self.value(input, remaining),
             Expects::ValueEnd => self.value_end(input),
-            Expects::DebugEnd => line_end(input, 0, UNKNOWN).map(|used| (used, self.end(UNASKED, NO_TOKEN))),
             Expects::Nothing => return (0, None),
         };
         as_event(step, || self.expects = Expects::Nothing)
@@ -644,12 +631,7 @@ impl MetaCodec {
                 let told = ReplyFlags::of(&input[..used], CODE_LEN + 1)?;
                 Ok((used, self.end(said, told.token)))
             }
-            (Shape::Debug, Progress::Begun) => {
-                // The line end is left for the event that ends the reply, so that no event comes without a byte.
-                self.expects = Expects::DebugEnd;
-                Ok((body.len(), Event::Control(body)))
-            }
-            (Shape::Done | Shape::Declined(_) | Shape::Debug, _) => Err(UNKNOWN),
+            (Shape::Done | Shape::Declined(_), _) => Err(UNKNOWN),
         }
     }
 

@@ -256,19 +256,17 @@ impl TextCodec {
     /// Passes on what is visible of a value.
     #[inline]
     fn value<'a>(&mut self, input: &'a [u8], remaining: u32) -> (usize, Option<Event<'a>>) {
-        let whole = remaining as usize;
-        if input.len() < whole {
-            self.expects = Expects::Value { remaining: remaining - input.len() as u32 };
-            return (input.len(), Some(Event::Value(input)));
-        }
-        let (piece, rest) = input.split_at(whole);
-        if rest.starts_with(LINE_END) {
-            self.expects = Expects::Line;
-            (whole + LINE_END.len(), Some(Event::Value(piece)))
-        } else {
-            self.expects = Expects::ValueEnd;
-            (whole, Some(Event::Value(piece)))
-        }
+        let (piece, rest) = input.split_at(input.len().min(remaining as usize));
+        let mut used = piece.len();
+        self.expects = match remaining - used as u32 {
+            0 if rest.starts_with(LINE_END) => {
+                used += LINE_END.len();
+                Expects::Line
+            }
+            0 => Expects::ValueEnd,
+            remaining => Expects::Value { remaining },
+        };
+        (used, Some(Event::Value(piece)))
     }
 
     /// Reads the line end behind a value together with the next line: alone it is no event.
@@ -492,7 +490,7 @@ fn retrieval(verb: &[u8], request: &Request<'_>, out: &mut Out) -> Encoded {
 #[inline]
 fn storage(verb: &[u8], request: &Request<'_>, end: &[u8], out: &mut Out) {
     out.put(verb);
-    out.put(only_key(request));
+    out.put(request.only_key());
     put_field(u64::from(request.flags), out);
     put_field(u64::from(request.ttl_s), out);
     put_field(request.value.total_len() as u64, out);
@@ -508,17 +506,11 @@ fn storage(verb: &[u8], request: &Request<'_>, end: &[u8], out: &mut Out) {
 #[inline]
 fn change(verb: &[u8], number: Option<u64>, request: &Request<'_>, end: &[u8], out: &mut Out) {
     out.put(verb);
-    out.put(only_key(request));
+    out.put(request.only_key());
     if let Some(number) = number {
         put_field(number, out);
     }
     out.put(end);
-}
-
-#[inline]
-fn only_key<'a>(request: &Request<'a>) -> &'a [u8] {
-    debug_assert_eq!(request.keys.ends.len(), 1, "{} has one key", request.kind);
-    request.keys.first()
 }
 
 #[inline]

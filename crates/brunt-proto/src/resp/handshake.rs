@@ -3,11 +3,9 @@
 //! All commands go out together, and each has one reply; the first that is refused says why the connection is of no
 //! use.
 
-use super::error::ErrorPrefix;
 use super::request::put_bulk;
 use crate::out::Out;
-use brunt_plan::outcome::ReplyKind;
-use brunt_plan::quoted_bytes::QuotedBytes;
+use brunt_plan::login::Login;
 use std::fmt;
 
 /// The version of the protocol.
@@ -17,35 +15,6 @@ pub enum Version {
     Two,
     /// What servers speak since Redis 6, when asked.
     Three,
-}
-
-/// Who comes, and what for.
-#[derive(Clone, PartialEq, Eq)]
-pub struct HandshakeOptions {
-    /// Which version is to be spoken.
-    pub version: Version,
-    /// The user of an access list; without one it is the server's default user.
-    pub user: Option<String>,
-    /// The password. Without one there is no authentication, whatever the user.
-    pub password: Option<String>,
-    /// What the connection is called in the server's list of clients.
-    pub client_name: Option<String>,
-    /// The number of the database; connections begin in 0.
-    pub database: u32,
-}
-
-impl fmt::Debug for HandshakeOptions {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let password = self.password.as_ref().map(|_| "(secret)");
-        formatter
-            .debug_struct("HandshakeOptions")
-            .field("version", &self.version)
-            .field("user", &self.user)
-            .field("password", &password)
-            .field("client_name", &self.client_name)
-            .field("database", &self.database)
-            .finish()
-    }
 }
 
 /// A command of a handshake.
@@ -70,23 +39,6 @@ impl SetupCommand {
     }
 }
 
-/// Why a server does not let a connection in.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct SetupRefusal {
-    /// The command that it refused.
-    pub step: SetupCommand,
-    /// What its error begins with.
-    pub prefix: ErrorPrefix,
-    /// All of its text, escaped.
-    pub text: String,
-}
-
-impl fmt::Display for SetupRefusal {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(formatter, "{} refused: {}", self.step.name(), self.text)
-    }
-}
-
 /// A handshake as bytes. Shows nothing of them, because the password is among them.
 #[derive(Clone)]
 pub struct Handshake {
@@ -102,11 +54,11 @@ impl fmt::Debug for Handshake {
 
 impl Handshake {
     /// What has to be said; nothing, of a connection that begins as it is to be.
-    pub fn new(login: &HandshakeOptions) -> Self {
+    pub fn new(version: Version, login: &Login) -> Self {
         let mut commands: Vec<(SetupCommand, Vec<&str>)> = Vec::new();
         let (name, database) = (login.client_name.as_deref(), login.database.to_string());
-        let credentials = login.password.as_deref().map(|password| (login.user.as_deref(), password));
-        match login.version {
+        let credentials = login.password.as_ref().map(|password| (login.user.as_deref(), password.secret()));
+        match version {
             Version::Three => {
                 let mut hello = vec!["HELLO", "3"];
                 if let Some((user, password)) = credentials {
@@ -143,18 +95,9 @@ impl Handshake {
         &self.steps
     }
 
-    /// What the reply to the step of this number means, from its `End`.
-    ///
-    /// # Errors
-    /// The server refuses it.
-    pub fn check_reply(&self, number: usize, reply: ReplyKind, text: &[u8]) -> Result<(), SetupRefusal> {
-        let Some(&step) = self.steps.get(number) else { return Ok(()) };
-        match reply {
-            ReplyKind::Ok => Ok(()),
-            _ => {
-                Err(SetupRefusal { step, prefix: ErrorPrefix::of(text), text: QuotedBytes(text).to_string() })
-            }
-        }
+    /// The command that the reply of this number answers.
+    pub fn step(&self, number: u32) -> Option<SetupCommand> {
+        self.steps.get(number as usize).copied()
     }
 }
 
@@ -176,67 +119,59 @@ fn command(words: &[&str]) -> Vec<u8> {
 mod tests {
     use super::*;
     use crate::resp::RespCodec;
+    use crate::template::Templates;
     use crate::{Codec, Event};
-
-    const NOBODY: HandshakeOptions = HandshakeOptions {
-        version: Version::Two,
-        user: None,
-        password: None,
-        client_name: None,
-        database: 0,
-    };
+    use brunt_plan::login::Password;
+    use brunt_plan::outcome::ReplyKind;
+    use std::sync::Arc;
 
     fn own(text: &str) -> Option<String> {
         Some(text.to_owned())
     }
 
+    fn secret(text: &str) -> Option<Password> {
+        Some(Password::verbatim(text.to_owned()))
+    }
+
     #[test]
     fn handshakes_are_these_bytes() {
-        let three = HandshakeOptions { version: Version::Three, ..NOBODY };
-        let table: [(HandshakeOptions, &str, &[SetupCommand]); 8] = [
-            (NOBODY, "", &[]),
-            (three.clone(), "*2|$5|HELLO|$1|3|", &[SetupCommand::Hello]),
+        let table: [(Version, Login, &str, &[SetupCommand]); 8] = [
+            (Version::Two, Login::default(), "", &[]),
+            (Version::Three, Login::default(), "*2|$5|HELLO|$1|3|", &[SetupCommand::Hello]),
             (
-                HandshakeOptions { password: own("secret"), ..three.clone() },
+                Version::Three,
+                Login { password: secret("secret"), ..Login::default() },
                 "*5|$5|HELLO|$1|3|$4|AUTH|$7|default|$6|secret|",
                 &[SetupCommand::Hello],
             ),
             (
-                HandshakeOptions {
-                    user: own("u"),
-                    password: own("p w"),
-                    client_name: own("brunt"),
-                    database: 12,
-                    ..three
-                },
+                Version::Three,
+                Login { user: own("u"), password: secret("p w"), client_name: own("brunt"), database: 12 },
                 "*7|$5|HELLO|$1|3|$4|AUTH|$1|u|$3|p w|$7|SETNAME|$5|brunt|*2|$6|SELECT|$2|12|",
                 &[SetupCommand::Hello, SetupCommand::Select],
             ),
             (
-                HandshakeOptions { password: own("secret"), ..NOBODY },
+                Version::Two,
+                Login { password: secret("secret"), ..Login::default() },
                 "*2|$4|AUTH|$6|secret|",
                 &[SetupCommand::Auth],
             ),
             (
-                HandshakeOptions {
-                    user: own("u"),
-                    password: own("p"),
-                    client_name: own("brunt"),
-                    database: 1,
-                    ..NOBODY
-                },
+                Version::Two,
+                Login { user: own("u"), password: secret("p"), client_name: own("brunt"), database: 1 },
                 "*3|$4|AUTH|$1|u|$1|p|*3|$6|CLIENT|$7|SETNAME|$5|brunt|*2|$6|SELECT|$1|1|",
                 &[SetupCommand::Auth, SetupCommand::SetName, SetupCommand::Select],
             ),
-            (HandshakeOptions { user: own("u"), ..NOBODY }, "", &[]),
+            (Version::Two, Login { user: own("u"), ..Login::default() }, "", &[]),
             (
-                HandshakeOptions { database: u32::MAX, ..NOBODY },
+                Version::Two,
+                Login { database: u32::MAX, ..Login::default() },
                 "*2|$6|SELECT|$10|4294967295|",
                 &[SetupCommand::Select],
             ),
         ];
-        for (login, bytes, steps) in table {
-            let handshake = Handshake::new(&login);
+        for (version, login, bytes, steps) in table {
+            let handshake = Handshake::new(version, &login);
             assert_eq!(handshake.bytes(), bytes.replace('|', "\r\n").as_bytes(), "{login:?}");
             assert_eq!(handshake.steps(), steps, "{login:?}");
         }
@@ -244,32 +179,38 @@ mod tests {
 
     #[test]
     fn passwords_are_not_shown() {
-        let login = HandshakeOptions { password: own("hunter2"), ..NOBODY };
-        assert!(!format!("{login:?}").contains("hunter2"));
+        let login = Login { password: secret("hunter2"), ..Login::default() };
+        assert!(!format!("{:?}", Handshake::new(Version::Three, &login)).contains("hunter2"));
     }
 
     /// What redis-server 7.0.15 answers to the step of this number.
-    fn check(login: &HandshakeOptions, number: usize, answer: &str, expected: Result<(), &str>) {
+    fn check((version, login): &(Version, Login), number: u32, answer: &str, expected: Result<(), &str>) {
         let (mut codec, mut used) = (RespCodec::default(), 0);
+        let judge = RespCodec::new(Templates::default(), Some(Arc::new(Handshake::new(*version, login))));
         let said = loop {
             let (step, event) = codec.decode(&answer.as_bytes()[used..]);
             used += step;
             match event.expect("a whole reply") {
                 Event::End { reply, text, .. } => {
-                    break Handshake::new(login).check_reply(number, reply, text);
+                    break match reply {
+                        ReplyKind::Ok => Ok(()),
+                        _ => Err(judge.setup_error(number, reply, text)),
+                    };
                 }
                 event => assert!(matches!(event, Event::Begin | Event::Control(_)), "{event:?}"),
             }
         };
         assert_eq!(used, answer.len());
-        assert_eq!(said.map_err(|refusal| refusal.to_string()), expected.map_err(str::to_owned));
+        assert_eq!(said, expected.map_err(str::to_owned));
     }
 
     #[test]
     fn server_answers_are_judged() {
-        let three = HandshakeOptions { version: Version::Three, database: 1, ..NOBODY };
-        let two =
-            HandshakeOptions { password: own("wrong"), client_name: own("a b"), database: 99, ..NOBODY };
+        let three = (Version::Three, Login { database: 1, ..Login::default() });
+        let two = (
+            Version::Two,
+            Login { password: secret("wrong"), client_name: own("a b"), database: 99, ..Login::default() },
+        );
         let greeting = "%7\r\n$6\r\nserver\r\n$5\r\nredis\r\n$7\r\nversion\r\n$6\r\n7.0.15\r\n$5\r\nproto\r\n:3\r\n\
             $2\r\nid\r\n:4\r\n$4\r\nmode\r\n$10\r\nstandalone\r\n$4\r\nrole\r\n$6\r\nmaster\r\n$7\r\nmodules\r\n*0\r\n";
         check(&three, 0, greeting, Ok(()));

@@ -4,9 +4,9 @@
 //! for a time to live that no field has.
 
 use super::request::put_bulk;
+use crate::Request;
 use crate::out::Out;
 use crate::step::LINE_END;
-use crate::{KEY_BYTES_MAX, Keys, Request};
 use brunt_plan::op::OpKind;
 
 /// Where a value lies.
@@ -43,19 +43,6 @@ pub(super) fn put(request: &Request<'_>, place: HashField<'_>, out: &mut Out) {
             out.put(LINE_END);
         }
         kind => unreachable!("a plan with {kind} is refused where keys are split"),
-    }
-}
-
-/// The get of a key that `write` is to put where it belongs.
-pub(super) fn put_get(key_len: usize, field_bytes: usize, out: &mut Out, write: impl FnOnce(&mut [u8])) {
-    let mut key = [0; KEY_BYTES_MAX];
-    let key = &mut key[..key_len];
-    write(key);
-    let keys = Keys { bytes: key, ends: &[key_len as u32] };
-    let request = Request::of(OpKind::Get, keys);
-    match HashField::of(key, field_bytes) {
-        Some(place) => put(&request, place, out),
-        None => super::request::put(&request, out),
     }
 }
 

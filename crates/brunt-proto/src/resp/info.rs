@@ -17,31 +17,21 @@ pub const SECTIONS: [&str; 7] = ["Server", "Clients", "Memory", "Stats", "CPU", 
 /// The longest piece of a server's own words in a message.
 const QUOTED_MAX: usize = 120;
 
-/// Why a reply is not what was requested: the server's own words, or what it sent instead.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct InfoError(String);
-
-impl std::fmt::Display for InfoError {
-    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        formatter.write_str(&self.0)
-    }
-}
-
 /// Names and values in the order of the server. The head of a section is a row of its own, `# NAME` without a value: of
 /// what a section leaves out there is none, but only if the section is there.
 ///
 /// # Errors
-/// The server answers with an error, or with no text.
-pub fn rows<'a>(reply: &Value<'a>) -> Result<Vec<(&'a str, &'a str)>, InfoError> {
+/// The server answers with an error, or with no text: its own words, or what it sent instead.
+pub fn rows<'a>(reply: &Value<'a>) -> Result<Vec<(&'a str, &'a str)>, String> {
     let text = match reply {
         Value::Text(text) => std::str::from_utf8(text).ok(),
         Value::Error(text) => {
             let words = QuotedBytes(&text[..text.len().min(QUOTED_MAX)]);
-            return Err(InfoError(format!("it answers \"{words}\"")));
+            return Err(format!("it answers \"{words}\""));
         }
         _ => None,
     };
-    let text = text.ok_or_else(|| InfoError("its answer to INFO is no text".to_owned()))?;
+    let text = text.ok_or_else(|| "its answer to INFO is no text".to_owned())?;
     let (mut rows, mut is_read) = (Vec::new(), false);
     for line in text.lines() {
         if let Some(section) = line.strip_prefix("# ") {
@@ -51,7 +41,7 @@ pub fn rows<'a>(reply: &Value<'a>) -> Result<Vec<(&'a str, &'a str)>, InfoError>
             rows.extend(line.split_once(':').filter(|(name, _)| !name.is_empty()));
         }
     }
-    if rows.is_empty() { Err(InfoError("its answer to INFO is empty".to_owned())) } else { Ok(rows) }
+    if rows.is_empty() { Err("its answer to INFO is empty".to_owned()) } else { Ok(rows) }
 }
 
 #[cfg(test)]

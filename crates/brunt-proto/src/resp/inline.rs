@@ -3,10 +3,10 @@
 //! Replies are the same as to arrays. Words are written as they are where Redis reads them so, and else in double quotes with
 //! escapes, so that keys and values of any bytes arrive.
 
+use crate::Request;
 use crate::out::Out;
 use crate::step::LINE_END;
 use crate::template::{INLINE_KEY_FACTOR, INLINE_VALUE_BYTES_MAX, Templates, put_quoted};
-use crate::{KEY_BYTES_MAX, Keys, Request};
 use brunt_plan::op::OpKind;
 
 /// The most that a command takes beside its keys and the bytes of its value, which the caller counts once.
@@ -16,14 +16,6 @@ const FIXED_BYTES_MAX: usize =
 /// The templates of a connection with inline commands: their bound is that of all its commands.
 pub(super) fn with_bound(templates: Templates) -> Templates {
     templates.with_bound(FIXED_BYTES_MAX, INLINE_KEY_FACTOR)
-}
-
-/// The get of a key that `write` is to put where it belongs.
-pub(super) fn put_get(key_len: usize, out: &mut Out, write: impl FnOnce(&mut [u8])) {
-    let mut key = [0; KEY_BYTES_MAX];
-    let key = &mut key[..key_len];
-    write(key);
-    put(&Request::of(OpKind::Get, Keys { bytes: key, ends: &[key_len as u32] }), out);
 }
 
 /// Every kind but raw commands.

@@ -44,13 +44,14 @@ pub(super) const fn of_integer(number: i64) -> Form {
     }
 }
 
+/// A command of the user's may have any reply that is well-formed, and it means what it says.
 pub(super) static PAIRS: Pairs<FORMS> = Pairs::of(&[
     // GET: "bulk string reply: the value of the key", "nil reply: key does not exist".
-    (&[Get], BULK, ReplyKind::Value),
-    (&[Get], NULL, ReplyKind::NotFound),
+    (&[Get, Raw], BULK, ReplyKind::Value),
+    (&[Get, Raw], NULL, ReplyKind::NotFound),
     // MGET: "array reply: a list of values at the specified keys", nil for each that does not exist.
-    (&[Mget], ROW, ReplyKind::Value),
-    (&[Mget], ROW_OF_NULLS, ReplyKind::NotFound),
+    (&[Mget, Raw], ROW, ReplyKind::Value),
+    (&[Mget, Raw], ROW_OF_NULLS, ReplyKind::NotFound),
     // SET: "simple string reply: OK"; "nil reply" where NX or XX does not hold.
     (&[Set, Add, Replace], OK, ReplyKind::Stored),
     (&[Add, Replace], NULL, ReplyKind::NotStored),
@@ -59,10 +60,10 @@ pub(super) static PAIRS: Pairs<FORMS> = Pairs::of(&[
     (&[Append], ONE, ReplyKind::Stored),
     (&[Append], MANY, ReplyKind::Stored),
     // INCR, DECR, INCRBY, DECRBY: "integer reply: the value of the key"; they make what is not there.
-    (&[Incr, Decr], ZERO, ReplyKind::Number),
-    (&[Incr, Decr], ONE, ReplyKind::Number),
-    (&[Incr, Decr], MANY, ReplyKind::Number),
-    (&[Incr, Decr], NEGATIVE, ReplyKind::Number),
+    (&[Incr, Decr, Raw], ZERO, ReplyKind::Number),
+    (&[Incr, Decr, Raw], ONE, ReplyKind::Number),
+    (&[Incr, Decr, Raw], MANY, ReplyKind::Number),
+    (&[Incr, Decr, Raw], NEGATIVE, ReplyKind::Number),
     // DEL: "integer reply: the number of keys that were removed", of one.
     (&[Delete], ONE, ReplyKind::Deleted),
     (&[Delete], ZERO, ReplyKind::NotFound),
@@ -71,16 +72,8 @@ pub(super) static PAIRS: Pairs<FORMS> = Pairs::of(&[
     (&[Touch], ONE, ReplyKind::Touched),
     (&[Touch], ZERO, ReplyKind::NotFound),
     (&OpKind::ALL, ERROR, ReplyKind::Error),
-    // Whatever is well-formed, as it is.
-    (&[Raw], BULK, ReplyKind::Value),
-    (&[Raw], NULL, ReplyKind::NotFound),
-    (&[Raw], ROW, ReplyKind::Value),
-    (&[Raw], ROW_OF_NULLS, ReplyKind::NotFound),
+    // What only commands of the user's have, and `+OK` to them.
     (&[Raw], OK, ReplyKind::Ok),
-    (&[Raw], ZERO, ReplyKind::Number),
-    (&[Raw], ONE, ReplyKind::Number),
-    (&[Raw], MANY, ReplyKind::Number),
-    (&[Raw], NEGATIVE, ReplyKind::Number),
     (&[Raw], OTHER_OK, ReplyKind::Ok),
     (&[Raw], OTHER_VALUE, ReplyKind::Value),
     (&[Raw], OTHER_NULL, ReplyKind::NotFound),

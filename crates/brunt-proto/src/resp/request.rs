@@ -89,7 +89,7 @@ fn put_mget(request: &Request<'_>, out: &mut Out) {
 #[inline]
 fn put_store(head: &[u8], tail: &[u8], request: &Request<'_>, out: &mut Out) {
     out.put(head);
-    put_bulk(only_key(request), out);
+    put_bulk(request.only_key(), out);
     out.put(b"$");
     out.put_decimal(request.value.total_len() as u64);
     out.put(LINE_END);
@@ -110,12 +110,6 @@ fn put_change(head: &[u8], key: &[u8], number: Option<u64>, out: &mut Out) {
     if let Some(number) = number {
         put_number(number, out);
     }
-}
-
-#[inline]
-fn only_key<'a>(request: &Request<'a>) -> &'a [u8] {
-    debug_assert_eq!(request.keys.ends.len(), 1, "{} has one key", request.kind);
-    request.keys.first()
 }
 
 /// An argument.

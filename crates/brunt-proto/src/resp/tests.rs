@@ -8,8 +8,9 @@ use super::*;
 use crate::out::PARTS_MAX;
 use crate::template::{Framing, Template};
 use crate::{Keys, Value};
+use brunt_plan::login::{Login, Password};
 use brunt_plan::outcome::{Outcome, OutcomeClass};
-use handshake::{HandshakeOptions, Version};
+use handshake::Version;
 use proptest::prelude::*;
 use std::io::IoSlice;
 
@@ -1059,14 +1060,9 @@ proptest! {
 
 #[test]
 fn connection_setup_is_the_handshake() {
-    let login = HandshakeOptions {
-        version: Version::Two,
-        user: None,
-        password: Some("secret".to_owned()),
-        client_name: None,
-        database: 1,
-    };
-    let codec = RespCodec::new(Templates::default(), Some(Arc::new(Handshake::new(&login))));
+    let password = Some(Password::verbatim("secret".to_owned()));
+    let login = Login { password, database: 1, ..Login::default() };
+    let codec = RespCodec::new(Templates::default(), Some(Arc::new(Handshake::new(Version::Two, &login))));
     let greeting = codec.connection_setup();
     assert_eq!(greeting.replies, 2);
     assert_eq!(greeting.bytes, b"*2\r\n$4\r\nAUTH\r\n$6\r\nsecret\r\n*2\r\n$6\r\nSELECT\r\n$1\r\n1\r\n");

@@ -2,7 +2,7 @@
 //!
 //! Invariant: a worker never holds more than these, so that nothing is allocated once it runs.
 
-use super::{Blueprint, ClassConnections, WAITING_MAX, WAITING_MIN, count_of, count_routes, follow_ups_of};
+use super::{Blueprint, ClassConnections, WAITING_MAX, WAITING_MIN, count_of, count_routes, keys_max};
 use brunt_plan::op::OpKind;
 use brunt_plan::plan::{Load, OnMiss};
 
@@ -33,7 +33,7 @@ impl Capacities {
                 class_connections.iter().map(Vec::len).sum()
             };
             let fills_misses = class.on_miss == OnMiss::Set;
-            let extra = if fills_misses { slots * follow_ups_of(class) } else { 0 };
+            let extra = if fills_misses { slots * keys_max(class) } else { 0 };
             bounds.in_flight += (connections * preload_depth as usize).max(slots + extra);
             bounds.shared_slots += if fills_misses { slots } else { 0 };
             let waiting = if matches!(class.load, Load::Open { .. }) {

@@ -3,7 +3,7 @@
 //! Invariant: the connections of a worker's class are divided among its sessions without rest.
 
 use super::{
-    Blueprint, ClassConnections, ClassPath, DataSet, WAITING_MAX, WAITING_MIN, count_routes, follow_ups_of,
+    Blueprint, ClassConnections, ClassPath, DataSet, WAITING_MAX, WAITING_MIN, count_routes, keys_max,
     path_of,
 };
 use crate::state::lane::{Branch, Checking, KindRouting, Lane, Lanes, RouteRoom, Routing};
@@ -327,9 +327,9 @@ impl Blueprint {
             (true, _) => (WAITING_MAX / routes).max(WAITING_MIN),
             (false, None) => slots,
             // A multi-get may have a part per slot, all of which may wait for one node.
-            (false, Some(_)) => slots * follow_ups_of(class),
+            (false, Some(_)) => slots * keys_max(class),
         };
-        let fills = if class.on_miss == OnMiss::Set { slots * follow_ups_of(class) } else { 0 };
+        let fills = if class.on_miss == OnMiss::Set { slots * keys_max(class) } else { 0 };
         RouteRoom {
             depth: class.depth,
             waiting_max,
@@ -365,7 +365,7 @@ impl Blueprint {
     /// them, and parts. Untouched memory costs nothing.
     fn redirected_max(&self, class: &Class, slots: usize, waiting_max: usize) -> usize {
         match self.board {
-            Some(_) => slots * follow_ups_of(class) + waiting_max * self.endpoints.len(),
+            Some(_) => slots * keys_max(class) + waiting_max * self.endpoints.len(),
             None => 0,
         }
     }

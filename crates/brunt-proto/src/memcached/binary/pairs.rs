@@ -12,14 +12,20 @@ use brunt_plan::op::OpKind;
 use brunt_plan::outcome::ReplyKind;
 
 /// Opcodes are below this.
-const OPCODES: usize = 0x23;
+const OPCODES: usize = 0x22;
 
 const STATUSES: usize = Status::Error as usize + 1;
 
 /// That of a frame with this opcode, and a status like this.
 #[inline]
 pub(super) const fn form(opcode: Opcode, status: Status) -> Form {
-    Form(status as u8 * OPCODES as u8 + opcode as u8)
+    form_of(opcode as u8, status)
+}
+
+/// As [`form`], of this byte in a frame: no operation has a reply with the byte of a quiet request.
+#[inline]
+pub(super) const fn form_of(byte: u8, status: Status) -> Form {
+    Form(status as u8 * OPCODES as u8 + byte)
 }
 
 pub(super) static PAIRS: Pairs<{ OPCODES * STATUSES }> = Pairs::of(&[

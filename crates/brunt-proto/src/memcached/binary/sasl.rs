@@ -10,42 +10,6 @@ use std::fmt;
 
 const PLAIN: &[u8] = b"PLAIN";
 
-/// The result of a request for authentication.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Authentication {
-    /// The connection may be used.
-    Accepted,
-    /// It may not: wrong credentials, or a server without this mechanism or any. The text of the `End` says which.
-    Refused,
-    /// The server wants to hear more. PLAIN has nothing more to say.
-    Continues,
-}
-
-impl Authentication {
-    /// What the end of the reply says.
-    pub const fn of(reply: ReplyKind) -> Self {
-        match reply {
-            ReplyKind::Ok => Self::Accepted,
-            ReplyKind::Value => Self::Continues,
-            _ => Self::Refused,
-        }
-    }
-}
-
-/// An upper bound on what [`put_sasl_plain`] appends.
-pub const fn sasl_plain_len(user: &[u8], password: &[u8]) -> usize {
-    HEADER_BYTES + PLAIN.len() + 2 + user.len() + password.len()
-}
-
-/// Asks to be let in, by SASL PLAIN without an identity to act for. There must be room for [`sasl_plain_len`].
-pub fn put_sasl_plain(user: &[u8], password: &[u8], token: u32, out: &mut Out) {
-    let body = sasl_plain_len(user, password) - HEADER_BYTES;
-    out.put(&Header::request(Opcode::SaslAuth, PLAIN, 0, body, token).to_bytes());
-    out.put(PLAIN);
-    out.put_around(b"\0", user, b"\0");
-    out.put(password);
-}
-
 /// Credentials as a connection says them first.
 #[derive(Clone)]
 pub struct SaslLogin {
@@ -62,8 +26,13 @@ impl SaslLogin {
     /// This user, with this password.
     pub fn new(user: &str, password: &str) -> Self {
         let (user, password) = (user.as_bytes(), password.as_bytes());
-        let mut out = Out::with_room(sasl_plain_len(user, password));
-        put_sasl_plain(user, password, 0, &mut out);
+        let body = PLAIN.len() + 2 + user.len() + password.len();
+        let mut out = Out::with_room(HEADER_BYTES + body);
+        out.put(&Header::request(Opcode::SaslAuth as u8, PLAIN, 0, body, 0).to_bytes());
+        out.put(PLAIN);
+        // No identity to act for.
+        out.put_around(b"\0", user, b"\0");
+        out.put(password);
         // Nothing of it is a reference.
         Self { bytes: out.contiguous().unwrap_or_default().into() }
     }
@@ -76,12 +45,13 @@ impl SaslLogin {
     /// Why the connection is not let in, for a user.
     pub fn refusal(reply: ReplyKind, text: &[u8]) -> String {
         let text = QuotedBytes(text);
-        match (Authentication::of(reply), reply) {
-            (Authentication::Continues, _) => {
+        match reply {
+            // The server wants to hear more, and PLAIN has nothing more to say.
+            ReplyKind::Value => {
                 "SASL PLAIN refused: the server requests more than user and password".to_owned()
             }
             // What a memcached says that knows no such command.
-            (_, ReplyKind::Error) => {
+            ReplyKind::Error => {
                 format!("SASL PLAIN refused: {text} (memcached has users only with its option -S)")
             }
             _ => format!("SASL PLAIN refused: {text}"),

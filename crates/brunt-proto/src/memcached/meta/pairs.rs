@@ -30,7 +30,7 @@ pub(super) const NOT_FOUND: Form = Form(9);
 pub(super) const NUMBER: Form = Form(10);
 /// `ERROR`, `CLIENT_ERROR` or `SERVER_ERROR`.
 pub(super) const ERROR: Form = Form(11);
-/// What answers nothing that is sent: `ME`, and `HD` to what asks for a value or without its opaque.
+/// What answers nothing that is sent: `HD` to what asks for a value or without its opaque.
 pub(super) const UNASKED: Form = Form(12);
 
 const FORMS: usize = 13;
@@ -46,13 +46,11 @@ pub(super) static PAIRS: Pairs<FORMS> = Pairs::of(&[
     (&[Set, Add, Replace, Append, Prepend, Cas], STORED, ReplyKind::Stored),
     (&[Set, Add, Replace, Append, Prepend, Cas], NOT_STORED, ReplyKind::NotStored),
     (&[Cas], EXISTS, ReplyKind::Exists),
-    (&[Cas], NOT_FOUND, ReplyKind::NotFound),
+    (&[Cas, Delete, Incr, Decr], NOT_FOUND, ReplyKind::NotFound),
     // "Meta delete": EX speaks of a unique.
     (&[Delete], DELETED, ReplyKind::Deleted),
-    (&[Delete], NOT_FOUND, ReplyKind::NotFound),
     // "Meta arithmetic", with v: HD is without. NS speaks of a key that was to be made, EX of a unique.
     (&[Incr, Decr], NUMBER, ReplyKind::Number),
-    (&[Incr, Decr], NOT_FOUND, ReplyKind::NotFound),
     // "Error strings".
     (&OpKind::ALL, ERROR, ReplyKind::Error),
 ]);

@@ -31,36 +31,23 @@ pub(super) const UNASKED: Form = Form(11);
 
 const FORMS: usize = 12;
 
+/// A command of the user's may have any reply that is well-formed, and it means what it says.
 pub(super) static PAIRS: Pairs<FORMS> = Pairs::of(&[
     // "Retrieval command": items that do not exist are not sent; only gets has uniques.
-    (&[Get, Mget], VALUES, ReplyKind::Value),
-    (&[Gets], VALUES_WITH_UNIQUES, ReplyKind::Value),
-    (&[Get, Gets, Mget], END, ReplyKind::NotFound),
+    (&[Get, Mget, Raw], VALUES, ReplyKind::Value),
+    (&[Gets, Raw], VALUES_WITH_UNIQUES, ReplyKind::Value),
+    (&[Get, Gets, Mget, Raw], END, ReplyKind::NotFound),
     // "Storage commands". NOT_STORED "normally means" that the condition of an add or a replace was not met: to the others, too, it
     // says that the data was not stored and that this is no error. The other two are defined for cas alone.
-    (&[Set, Add, Replace, Append, Prepend, Cas], STORED, ReplyKind::Stored),
-    (&[Set, Add, Replace, Append, Prepend, Cas], NOT_STORED, ReplyKind::NotStored),
-    (&[Cas], EXISTS, ReplyKind::Exists),
-    (&[Cas], NOT_FOUND, ReplyKind::NotFound),
+    (&[Set, Add, Replace, Append, Prepend, Cas, Raw], STORED, ReplyKind::Stored),
+    (&[Set, Add, Replace, Append, Prepend, Cas, Raw], NOT_STORED, ReplyKind::NotStored),
+    (&[Cas, Raw], EXISTS, ReplyKind::Exists),
+    (&[Cas, Incr, Decr, Delete, Touch, Raw], NOT_FOUND, ReplyKind::NotFound),
     // "Increment/Decrement": the new value, which decr may pad with spaces.
-    (&[Incr, Decr], NUMBER, ReplyKind::Number),
-    (&[Incr, Decr], NOT_FOUND, ReplyKind::NotFound),
+    (&[Incr, Decr, Raw], NUMBER, ReplyKind::Number),
     // "Deletion" and "Touch".
-    (&[Delete], DELETED, ReplyKind::Deleted),
-    (&[Delete], NOT_FOUND, ReplyKind::NotFound),
-    (&[Touch], TOUCHED, ReplyKind::Touched),
-    (&[Touch], NOT_FOUND, ReplyKind::NotFound),
-    // Whatever is well-formed, as it is.
-    (&[Raw], VALUES, ReplyKind::Value),
-    (&[Raw], VALUES_WITH_UNIQUES, ReplyKind::Value),
-    (&[Raw], END, ReplyKind::NotFound),
-    (&[Raw], STORED, ReplyKind::Stored),
-    (&[Raw], NOT_STORED, ReplyKind::NotStored),
-    (&[Raw], EXISTS, ReplyKind::Exists),
-    (&[Raw], NOT_FOUND, ReplyKind::NotFound),
-    (&[Raw], DELETED, ReplyKind::Deleted),
-    (&[Raw], TOUCHED, ReplyKind::Touched),
-    (&[Raw], NUMBER, ReplyKind::Number),
+    (&[Delete, Raw], DELETED, ReplyKind::Deleted),
+    (&[Touch, Raw], TOUCHED, ReplyKind::Touched),
     (&[Raw], UNASKED, ReplyKind::Ok),
     // "Error strings": "each command sent by a client may be answered with an error string".
     (&OpKind::ALL, ERROR, ReplyKind::Error),
