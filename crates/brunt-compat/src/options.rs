@@ -84,6 +84,11 @@ impl ParsedOptions {
         self.given.iter().find(|given| given.long == long).and_then(|given| given.value.as_deref())
     }
 
+    /// Warnings of words that are neither options nor their values.
+    pub fn stray_warnings(&self) -> Vec<String> {
+        self.strays.iter().map(|stray| format!("'{stray}' belongs to no option and has no effect")).collect()
+    }
+
     /// The parts of all its values, which commas separate; `\,` is a comma in a part.
     pub fn list(&self, long: &str) -> Vec<String> {
         let values = self.given.iter().filter(|given| given.long == long);
@@ -124,6 +129,11 @@ impl fmt::Display for Fault {
 }
 
 impl std::error::Error for Fault {}
+
+/// The message for a value that an option does not accept.
+pub fn invalid_value(long: &str, text: &str, accepted: &str) -> String {
+    format!("invalid value '{text}' for --{long}: expected {accepted}")
+}
 
 /// Takes a command line apart, without the program's name.
 ///

@@ -5,7 +5,7 @@
 
 use super::distribution;
 use crate::mutilate::command_line::OPTIONS as MUTILATE_OPTIONS;
-use crate::options::{Action, Fault, ParsedOption, Rule, natural, real, scan_to_fault};
+use crate::options::{Action, Fault, ParsedOption, Rule, invalid_value, natural, real, scan_to_fault};
 use brunt_plan::mcperf_draw::McperfShape;
 use brunt_plan::op::OpKind;
 use brunt_plan::plan::Wait;
@@ -151,19 +151,18 @@ pub fn parse(arguments: &[String]) -> Result<Action<CommandLine>, String> {
     if let Some(fault) = fault {
         return Err(in_words(&fault));
     }
-    match () {
-        () if parsed.has("help") => return Ok(Action::Help),
-        () if parsed.has("version") => return Ok(Action::Version),
-        () => {}
+    if parsed.has("help") {
+        return Ok(Action::Help);
+    }
+    if parsed.has("version") {
+        return Ok(Action::Version);
     }
     for (long, count) in [("num-conns", line.num_conns), ("num-calls", line.num_calls)] {
         if count == 0 {
-            return Err(unfit(long, "0", "a whole number from 1"));
+            return Err(invalid_value(long, "0", "a whole number from 1"));
         }
     }
-    for stray in &parsed.strays {
-        line.warnings.push(format!("'{stray}' belongs to no option and has no effect"));
-    }
+    line.warnings.extend(parsed.stray_warnings());
     if let (true, McperfShape::Fixed(bytes)) = (is_bare_size, line.sizes) {
         let given = parsed.given.iter().rfind(|given| given.long == "sizes");
         let given = given.and_then(|given| given.value.as_deref()).unwrap_or_default();
@@ -186,7 +185,7 @@ impl CommandLine {
             "server" => self.server = text.to_owned(),
             "port" => {
                 let port = natural(text).and_then(|port| u16::try_from(port).ok()).filter(|port| *port > 0);
-                self.port = port.ok_or_else(|| unfit(long, text, "a port from 1 to 65535"))?;
+                self.port = port.ok_or_else(|| invalid_value(long, text, "a port from 1 to 65535"))?;
             }
             "print-histogram" => self.print_histogram = true,
             "timeout" => self.timeout = timeout(long, text)?,
@@ -199,7 +198,7 @@ impl CommandLine {
             "use-noreply" => self.use_noreply = true,
             "prefix" => {
                 if text.len() > PREFIX_BYTES_MAX {
-                    return Err(unfit(long, text, &format!("up to {PREFIX_BYTES_MAX} bytes")));
+                    return Err(invalid_value(long, text, &format!("up to {PREFIX_BYTES_MAX} bytes")));
                 }
                 self.prefix = text.to_owned();
             }
@@ -210,11 +209,11 @@ impl CommandLine {
             "call-rate" => self.call_rate = drawn(long, text)?,
             "sizes" => {
                 let accepted = "a distribution of sizes above 0, such as d100, u1,16 or e50";
-                self.sizes = drawn(long, text)?.ok_or_else(|| unfit(long, text, accepted))?;
+                self.sizes = drawn(long, text)?.ok_or_else(|| invalid_value(long, text, accepted))?;
             }
             "fine" => self.fine = true,
             "wait" => {
-                let accepted = |_| unfit(long, text, "sleep, hybrid or spin");
+                let accepted = |_| invalid_value(long, text, "sleep, hybrid or spin");
                 self.wait = Some(text.parse::<Wait>().map_err(accepted)?);
             }
             "legacy-latency" => self.legacy_latency = true,
@@ -223,11 +222,6 @@ impl CommandLine {
         }
         Ok(())
     }
-}
-
-/// What is wrong with a value, in the words of all our messages.
-pub(super) fn unfit(long: &str, text: &str, accepted: &str) -> String {
-    format!("invalid value '{text}' for --{long}: expected {accepted}")
 }
 
 /// What the value of an option is, where it is missing.
@@ -268,25 +262,26 @@ fn is_of_memcache_perf(option: &str) -> bool {
 
 fn whole(long: &str, text: &str) -> Result<u64, String> {
     let number = natural(text).filter(|number| *number <= COUNT_MAX);
-    number.ok_or_else(|| unfit(long, text, &format!("a whole number from 0 to {COUNT_MAX}")))
+    number.ok_or_else(|| invalid_value(long, text, &format!("a whole number from 0 to {COUNT_MAX}")))
 }
 
 /// Seconds; 0 is none.
 fn timeout(long: &str, text: &str) -> Result<Option<DurationNs>, String> {
     let seconds = real(text).filter(|seconds| (0.0..=SECONDS_MAX).contains(seconds));
-    let seconds = seconds.ok_or_else(|| unfit(long, text, "seconds from 0, such as 0.5; 0 is none"))?;
+    let seconds =
+        seconds.ok_or_else(|| invalid_value(long, text, "seconds from 0, such as 0.5; 0 is none"))?;
     Ok((seconds > 0.0).then(|| DurationNs((seconds * 1e9).ceil() as u64)))
 }
 
 fn method(long: &str, text: &str) -> Result<OpKind, String> {
     let method = METHODS.into_iter().find(|method| method.name() == text);
-    method.ok_or_else(|| unfit(long, text, &METHODS.map(OpKind::name).join(", ")))
+    method.ok_or_else(|| invalid_value(long, text, &METHODS.map(OpKind::name).join(", ")))
 }
 
 fn client(long: &str, text: &str) -> Result<u32, String> {
     let number = |text: &str| natural(text).and_then(|number| u32::try_from(number).ok());
     let both = text.split_once('/').and_then(|(client, of)| number(client).zip(number(of)));
-    let (client, _) = both.ok_or_else(|| unfit(long, text, "I/N, client I of N, such as 3/16"))?;
+    let (client, _) = both.ok_or_else(|| invalid_value(long, text, "I/N, client I of N, such as 3/16"))?;
     Ok(client)
 }
 

@@ -26,7 +26,7 @@ pub fn read(arguments: &[String], caller: &Caller<'_>) -> Outcome {
     match command_line::parse(arguments) {
         Ok(Action::Help) => text(format!("{VERSION}\r\n\n{}", usage())),
         Ok(Action::Version) => text(format!("{VERSION}\r\n\n")),
-        Ok(Action::Run(line)) => match Invocation::new(&line, caller) {
+        Ok(Action::Run(line)) => match Invocation::new(*line, caller) {
             Ok(invocation) => Outcome::FrontEnd(Box::new(Loader { invocation, said: Vec::new() })),
             Err(message) => refused(format!("mcperf: {message}\n")),
         },
@@ -44,7 +44,7 @@ impl FrontEnd for Loader {
     fn setup(&mut self, console: &mut Console) -> Setup {
         self.say(self.invocation.remarks.clone(), console);
         let log = |path: &String| OutputFile { option: "--output", path: path.clone(), is_log: true };
-        let files = self.invocation.output.iter().map(log).collect();
+        let files = self.invocation.line.output.iter().map(log).collect();
         Setup::Runs(Runs { plans: vec![self.spec()], files, ..Runs::default() })
     }
 
@@ -53,12 +53,12 @@ impl FrontEnd for Loader {
             let place = RunPosition { of: Some(1), ..RunPosition::default() };
             return Next::Run(Box::new(Run { spec: self.spec(), place, ..Run::default() }));
         };
-        let invocation = &self.invocation;
-        let precision = if invocation.fine { Precision::FINE } else { Precision::USUAL };
-        let numbers = Numbers::of(&summary, invocation.legacy_latency, precision.step_ns);
-        let text = report::text(&numbers, precision, invocation.print_histogram);
+        let line = &self.invocation.line;
+        let precision = if line.fine { Precision::FINE } else { Precision::USUAL };
+        let numbers = Numbers::of(&summary, line.legacy_latency, precision.step_ns);
+        let text = report::text(&numbers, precision, line.print_histogram);
         console.report(text);
-        self.say(remarks::of(&summary, &numbers, self.invocation.verbosity), console);
+        self.say(remarks::of(&summary, &numbers, self.invocation.line.verbosity), console);
         Next::End(End { code: self.code(&summary, &numbers), saves: true })
     }
 
@@ -89,7 +89,7 @@ impl Loader {
 
     /// On standard error, and for the file of `--output`.
     fn say(&mut self, lines: Vec<String>, console: &mut Console) {
-        let verbosity = self.invocation.verbosity;
+        let verbosity = self.invocation.line.verbosity;
         for line in lines.into_iter().filter(|line| remarks::is_shown(line, verbosity)) {
             console.say(&line);
             self.said.push(line);
@@ -100,7 +100,7 @@ impl Loader {
     fn code(&self, summary: &Summary, numbers: &Numbers) -> u8 {
         match () {
             () if summary.record.run.interrupted => EXIT_INTERRUPTED,
-            () if numbers.requests == 0 && !self.invocation.legacy_exit => EXIT_FAILED,
+            () if numbers.requests == 0 && !self.invocation.line.legacy_exit => EXIT_FAILED,
             () => 0,
         }
     }

@@ -2,8 +2,9 @@
 //!
 //! Not a run. Invariant: the requests are mcperf's to the byte, and what no plan does is refused here, before anything is connected.
 
-use super::command_line::{CommandLine, unfit};
+use super::command_line::CommandLine;
 use crate::front_end::Caller;
+use crate::options::invalid_value;
 use brunt_plan::arrival::Arrival;
 use brunt_plan::mcperf_draw::{McperfDraw, McperfShape};
 use brunt_plan::mix::Mix;
@@ -38,18 +39,8 @@ const MICRO: f64 = 1e6;
 pub struct Invocation {
     /// What is to be run.
     pub spec: PlanSpec,
-    /// The histogram is printed.
-    pub print_histogram: bool,
-    /// Its steps are tenths of a millisecond.
-    pub fine: bool,
-    /// Response times are from when a call was sent.
-    pub legacy_latency: bool,
-    /// The exit code is 0 whatever became of the run.
-    pub legacy_exit: bool,
-    /// Of messages.
-    pub verbosity: u64,
-    /// Messages go there, too.
-    pub output: Option<String>,
+    /// The command line.
+    pub line: CommandLine,
     /// What to tell the user beforehand, each with `warning: ` or `note: `.
     pub remarks: Vec<String>,
 }
@@ -59,7 +50,7 @@ impl Invocation {
     ///
     /// # Errors
     /// No plan does what it asks for.
-    pub fn new(line: &CommandLine, caller: &Caller<'_>) -> Result<Self, String> {
+    pub fn new(line: CommandLine, caller: &Caller<'_>) -> Result<Self, String> {
         let mut remarks: Vec<String> =
             line.warnings.iter().map(|warning| format!("warning: {warning}")).collect();
         let calls = line.num_conns.saturating_mul(line.num_calls);
@@ -69,25 +60,20 @@ impl Invocation {
                 KEYS_MAX + 1
             ));
         }
-        let spec = PlanSpec { run: run_spec(line)?, base: class_spec(line)?, classes: Vec::new() };
+        let spec = PlanSpec { run: run_spec(&line)?, base: class_spec(&line)?, classes: Vec::new() };
         let host = Host { allowed_cpus: caller.allowed_cpus.to_vec(), random_seed: 0 };
         resolve(&spec, &host).map_err(|error| error.to_string())?;
-        Ok(Self {
-            spec,
-            print_histogram: line.print_histogram,
-            fine: line.fine,
-            legacy_latency: line.legacy_latency,
-            legacy_exit: line.legacy_exit,
-            verbosity: line.verbosity,
-            output: line.output.clone(),
-            remarks,
-        })
+        Ok(Self { spec, line, remarks })
     }
 }
 
 fn server(line: &CommandLine) -> Result<ServerAddress, String> {
     let accepted = || {
-        unfit("server", &line.server, "the name or address of a host without a port, or the path of a socket")
+        invalid_value(
+            "server",
+            &line.server,
+            "the name or address of a host without a port, or the path of a socket",
+        )
     };
     if line.server.starts_with('/') {
         return format!("unix:{}", line.server).parse().map_err(|_| accepted());
@@ -167,7 +153,7 @@ fn expiry(seconds: u64) -> Result<Option<DurationNs>, String> {
     match seconds {
         0 => Ok(None),
         1..=EXPIRY_S_MAX | UNIX_TIME_MIN.. => Ok(Some(DurationNs::from_secs(seconds))),
-        _ => Err(unfit(
+        _ => Err(invalid_value(
             "expiry",
             &seconds.to_string(),
             "seconds up to 2592000 (30 days), or a Unix time: memcached takes this for a time that is long past",
@@ -182,7 +168,11 @@ fn rate(long: &str, shape: McperfShape) -> Result<Rate, String> {
     if (1.0..1e18).contains(&micro_per_second) {
         return Ok(Rate { micro_per_second: micro_per_second as u64 });
     }
-    Err(unfit(long, &format!("{per_second}/s"), "a mean rate from 0.000001 to 1000000000000 a second"))
+    Err(invalid_value(
+        long,
+        &format!("{per_second}/s"),
+        "a mean rate from 0.000001 to 1000000000000 a second",
+    ))
 }
 
 fn arrival(draw: McperfDraw) -> Arrival {
@@ -209,7 +199,7 @@ mod tests {
             read_text: &|_| Err(std::io::ErrorKind::NotFound.into()),
         };
         match parse(&words(line))? {
-            Action::Run(line) => Invocation::new(&line, &caller),
+            Action::Run(line) => Invocation::new(*line, &caller),
             other => panic!("{line}: {other:?}"),
         }
     }

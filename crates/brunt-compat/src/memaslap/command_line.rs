@@ -4,7 +4,7 @@
 //! [`super::invocation`]. Invariant: whatever is given stands in a field, in a warning or in a refusal.
 
 use super::PORT;
-use crate::options::{Action, ParsedOption, Rule, scan_to_fault, split_integer, split_number};
+use crate::options::{Action, ParsedOption, Rule, invalid_value, scan_to_fault, split_integer, split_number};
 use std::fmt;
 
 /// Why nothing is run.
@@ -16,16 +16,9 @@ pub struct InvalidOption {
     pub shows_help: bool,
 }
 
-impl InvalidOption {
-    /// With this message alone.
-    pub(super) fn of(message: impl Into<String>) -> Self {
-        Self { message: message.into(), shows_help: false }
-    }
-}
-
-impl fmt::Display for InvalidOption {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str(&self.message)
+impl From<String> for InvalidOption {
+    fn from(message: String) -> Self {
+        Self { message, shows_help: false }
     }
 }
 
@@ -162,7 +155,7 @@ pub fn parse(
         }
     }
     if let Some(fault) = fault {
-        return Err(InvalidOption::of(fault.to_string()));
+        return Err(fault.to_string().into());
     }
     line.servers = servers.or_else(|| variable(SERVERS_VARIABLE)).unwrap_or_default();
     if line.servers.split(',').all(|server| server.trim().is_empty()) {
@@ -183,13 +176,14 @@ pub fn parse(
             shows_help: true,
         });
     }
-    line.warn(&parsed.strays, parsed.has("time"));
+    line.warnings.extend(parsed.stray_warnings());
+    line.warn(parsed.has("time"));
     Ok(Action::Run(Box::new(line)))
 }
 
 impl CommandLine {
     /// Takes one option.
-    fn set(&mut self, long: &'static str, text: &str) -> Result<(), InvalidOption> {
+    fn set(&mut self, long: &'static str, text: &str) -> Result<(), String> {
         let unread = &mut self.warnings;
         match long {
             "threads" => self.threads = above_zero(long, text, unread)?,
@@ -201,13 +195,13 @@ impl CommandLine {
             "win_size" => {
                 self.win_size = kibi(long, text, unread)?;
                 if self.win_size == 0 {
-                    return Err(unfit(long, text, "a window of at least 1k objects"));
+                    return Err(invalid_value(long, text, "a window of at least 1k objects"));
                 }
             }
             "fixed_size" => {
                 let bytes = u32::try_from(integer(long, text, unread).unwrap_or(0)).ok();
                 let bytes = bytes.filter(|bytes| (1..=VALUE_BYTES_MAX).contains(bytes));
-                let accepted = || unfit(long, text, &format!("from 1 to {VALUE_BYTES_MAX} bytes"));
+                let accepted = || invalid_value(long, text, &format!("from 1 to {VALUE_BYTES_MAX} bytes"));
                 self.fixed_size = Some(bytes.ok_or_else(accepted)?);
             }
             "verify" => self.verify = share(long, text, unread)?,
@@ -223,7 +217,7 @@ impl CommandLine {
             "rep_write" => self.rep_write = Some(above_zero(long, text, unread)?),
             "verbose" => self.verbose = true,
             "seed" => {
-                let accepted = || unfit(long, text, "a whole number of at most 64 bits");
+                let accepted = || invalid_value(long, text, "a whole number of at most 64 bits");
                 self.seed = Some(text.parse().map_err(|_| accepted())?);
             }
             "printable-keys" => self.printable_keys = true,
@@ -236,10 +230,7 @@ impl CommandLine {
     }
 
     /// Notes what has no effect.
-    fn warn(&mut self, strays: &[String], has_time: bool) {
-        for stray in strays {
-            self.warnings.push(format!("'{stray}' belongs to no option and has no effect"));
-        }
+    fn warn(&mut self, has_time: bool) {
         if has_time && self.execute_number.is_some() {
             self.warnings.push("--time: without effect beside --execute_number".to_owned());
         }
@@ -247,11 +238,6 @@ impl CommandLine {
             self.warnings.push("--verbose: without effect, for nothing is verified".to_owned());
         }
     }
-}
-
-/// What is wrong with a value, in the words of all our messages.
-pub(super) fn unfit(long: &str, text: &str, accepted: &str) -> InvalidOption {
-    InvalidOption::of(format!("invalid value '{text}' for --{long}: expected {accepted}"))
 }
 
 /// The whole number that a text begins with, as memaslap reads it; what stands behind it is for the user to know.
@@ -268,58 +254,60 @@ fn warn_of_rest(long: &str, text: &str, rest: &str, read: impl fmt::Display, unr
 }
 
 /// Numbers below 0, which wrap around in memaslap, are refused.
-fn above_zero<T: TryFrom<i64>>(long: &str, text: &str, unread: &mut Vec<String>) -> Result<T, InvalidOption> {
+fn above_zero<T: TryFrom<i64>>(long: &str, text: &str, unread: &mut Vec<String>) -> Result<T, String> {
     let number = integer(long, text, unread).unwrap_or(0);
     // A number that has no room ends there.
     let fitting = T::try_from(number).ok().filter(|_| (1..i64::MAX).contains(&number));
     fitting.ok_or_else(|| match number {
-        ..=0 => unfit(long, text, "a whole number greater than 0"),
-        _ => unfit(long, text, "a smaller number"),
+        ..=0 => invalid_value(long, text, "a whole number greater than 0"),
+        _ => invalid_value(long, text, "a smaller number"),
     })
 }
 
-fn share(long: &str, text: &str, unread: &mut Vec<String>) -> Result<f64, InvalidOption> {
+fn share(long: &str, text: &str, unread: &mut Vec<String>) -> Result<f64, String> {
     let (share, rest) = split_number(text).unwrap_or_default();
     warn_of_rest(long, text, rest, share, unread);
     // Billionths are the finest parts that a plan has.
     let fits = (1e-9..=1.0).contains(&share);
-    if fits { Ok(share) } else { Err(unfit(long, text, "a share above 0 and up to 1, such as 0.05")) }
+    if fits { Ok(share) } else { Err(invalid_value(long, text, "a share above 0 and up to 1, such as 0.05")) }
 }
 
-/// The number before the unit, which is the last character; and the unit in lower case.
-fn with_unit(long: &str, text: &str, unread: &mut Vec<String>) -> Option<(i64, char)> {
-    let unit = text.chars().last()?;
-    let (number, rest) = split_integer(&text[..text.len() - unit.len_utf8()])?;
-    warn_of_rest(long, text, rest, format_args!("{number}{unit}"), unread);
-    Some((number, unit.to_ascii_lowercase()))
-}
-
-fn seconds(long: &str, text: &str, unread: &mut Vec<String>) -> Result<u64, InvalidOption> {
-    let accepted = || unfit(long, text, "a number greater than 0 and s, m, h or d behind it, such as 24h");
-    let (number, unit) = with_unit(long, text, unread).ok_or_else(accepted)?;
-    let unit_s = match unit {
-        's' => 1,
-        'm' => 60,
-        'h' => 3_600,
-        'd' => 86_400,
-        _ => return Err(accepted()),
+/// A number from 0 with its unit behind it, which is the last character.
+fn with_unit(
+    long: &str,
+    text: &str,
+    unread: &mut Vec<String>,
+    units: &[(char, u64)],
+    accepted: &str,
+) -> Result<u64, String> {
+    let read = || {
+        let unit = text.chars().last()?;
+        let (_, factor) = units.iter().find(|(letter, _)| *letter == unit.to_ascii_lowercase())?;
+        let (number, rest) = split_integer(&text[..text.len() - unit.len_utf8()])?;
+        Some((u64::try_from(number).ok()?.saturating_mul(*factor), rest, format!("{number}{unit}")))
     };
-    let number = u64::try_from(number).ok().filter(|number| *number > 0).ok_or_else(accepted)?;
-    let seconds = number.checked_mul(unit_s).filter(|seconds| *seconds <= SECONDS_MAX);
-    seconds.ok_or_else(|| unfit(long, text, "up to a hundred years"))
+    let (number, rest, as_read) = read().ok_or_else(|| invalid_value(long, text, accepted))?;
+    warn_of_rest(long, text, rest, as_read, unread);
+    Ok(number)
 }
 
-fn kibi(long: &str, text: &str, unread: &mut Vec<String>) -> Result<u64, InvalidOption> {
-    let accepted = || unfit(long, text, "a number and k, m or g behind it, such as 10k, which is 10 * 1024");
-    let (number, unit) = with_unit(long, text, unread).ok_or_else(accepted)?;
-    let shift = match unit {
-        'k' => 10,
-        'm' => 20,
-        'g' => 30,
-        _ => return Err(accepted()),
-    };
-    let number = u64::try_from(number).map_err(|_| accepted())?;
-    number.checked_mul(1 << shift).ok_or_else(|| unfit(long, text, "a smaller number"))
+fn seconds(long: &str, text: &str, unread: &mut Vec<String>) -> Result<u64, String> {
+    let units = [('s', 1), ('m', 60), ('h', 3_600), ('d', 86_400)];
+    let accepted = "a number greater than 0 and s, m, h or d behind it, such as 24h";
+    match with_unit(long, text, unread, &units, accepted)? {
+        0 => Err(invalid_value(long, text, accepted)),
+        seconds @ ..=SECONDS_MAX => Ok(seconds),
+        _ => Err(invalid_value(long, text, "up to a hundred years")),
+    }
+}
+
+fn kibi(long: &str, text: &str, unread: &mut Vec<String>) -> Result<u64, String> {
+    let units = [('k', 1 << 10), ('m', 1 << 20), ('g', 1 << 30)];
+    let accepted = "a number and k, m or g behind it, such as 10k, which is 10 * 1024";
+    match with_unit(long, text, unread, &units, accepted)? {
+        u64::MAX => Err(invalid_value(long, text, "a smaller number")),
+        number => Ok(number),
+    }
 }
 
 #[cfg(test)]

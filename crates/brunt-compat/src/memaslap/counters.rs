@@ -3,7 +3,7 @@
 //! Not their layout, which is [`super::report`]'s. Invariant: the counters are of all commands, as there, those that filled the windows
 //! beforehand among them; the last line is of the measured window alone.
 
-use super::invocation::Invocation;
+use super::command_line::CommandLine;
 use super::report::Counters;
 use super::tally::GETS;
 use crate::remarks;
@@ -13,7 +13,7 @@ use brunt_stats::request_counts::CountEntry;
 use brunt_stats::summary::Summary;
 
 /// What is counted of a run.
-pub fn of(summary: &Summary, invocation: &Invocation) -> Counters {
+pub fn of(summary: &Summary, line: &CommandLine) -> Counters {
     let mut counters = Counters::default();
     for phase in &summary.phases {
         counters.written_bytes += phase.bytes.tx;
@@ -37,11 +37,11 @@ pub fn of(summary: &Summary, invocation: &Invocation) -> Counters {
     }
     let counts = summary.counts();
     let windows = &counts.windows;
-    counters.verified = invocation.verifies.then_some([windows.verify_misses, windows.verify_failed]);
-    counters.expired = invocation.expires.then_some([windows.expired_get, windows.unexpired_unget]);
+    counters.verified = (line.verify > 0.0).then_some([windows.verify_misses, windows.verify_failed]);
+    counters.expired = (line.exp_verify > 0.0).then_some([windows.expired_get, windows.unexpired_unget]);
     counters.object_bytes = windows.object_bytes;
     let datagrams = &counts.datagrams;
-    counters.datagrams = invocation.has_datagrams.then_some([
+    counters.datagrams = (line.udp || line.facebook).then_some([
         datagrams.packet_disorder,
         datagrams.packet_drop,
         datagrams.udp_timeout,
@@ -146,7 +146,7 @@ mod tests {
         (0..1_300).map(one).collect()
     }
 
-    fn summary(line: &str, done: &[Done], counts: WorkerCounts) -> (Summary, Invocation) {
+    fn summary(line: &str, done: &[Done], counts: WorkerCounts) -> (Summary, CommandLine) {
         let invocation = invocation(line).unwrap();
         let host = Host { allowed_cpus: vec![0, 1], random_seed: 1 };
         let plan = resolve(&invocation.spec, &host).unwrap();
@@ -208,7 +208,7 @@ mod tests {
             calibration: Lookup::Absent,
             judgement: Judgement::default(),
         });
-        (summary, invocation)
+        (summary, invocation.line)
     }
 
     fn counts() -> WorkerCounts {
@@ -245,8 +245,8 @@ mod tests {
             ("-s h -F small -d 20 -t 1s -v 0.1 -e 0.1", 1.0, [true, true, false]),
             ("-s h -F small -d 20 -a -x 1000", 1.25, [false, false, true]),
         ] {
-            let (summary, invocation) = summary(line, &done, counts());
-            let found = super::of(&summary, &invocation);
+            let (summary, options) = summary(line, &done, counts());
+            let found = super::of(&summary, &options);
             assert_eq!(found.cmd_get, of(&is_get, &commands_of), "{line}");
             assert_eq!(found.cmd_set, of(&|done| !is_get(done), &commands_of), "{line}");
             assert_eq!(found.get_misses, of(&is_get, &|done| u64::from(done.keys - done.hits)), "{line}");

@@ -31,7 +31,7 @@ pub fn read(arguments: &[String], caller: &Caller<'_>) -> Outcome {
             Action::Help => text(help()),
             Action::Version => text(format!("{VERSION}\n")),
             Action::Run(line) => {
-                let invocation = Invocation::new(&line, caller)?;
+                let invocation = Invocation::new(*line, caller)?;
                 Outcome::FrontEnd(Box::new(Loader::new(invocation, caller.is_terminal)))
             }
         })
@@ -58,8 +58,8 @@ impl FrontEnd for Loader {
         let second = Count(console.unix.0 / 1_000_000_000);
         self.invocation.spec.run.data_seed.get_or_insert(second);
         self.invocation.remarks.iter().for_each(|remark| self.say(console, remark));
-        console.out().extend(self.invocation.banner.text().bytes());
-        let period = self.invocation.period_s.map(DurationNs::from_secs);
+        console.out().extend(report::banner(&self.invocation.line, self.invocation.shares).bytes());
+        let period = self.invocation.period_s().map(DurationNs::from_secs);
         Setup::Runs(Runs { plans: vec![self.spec()], period, ..Runs::default() })
     }
 
@@ -84,7 +84,9 @@ impl FrontEnd for Loader {
         match event {
             Event::Note(note) => self.say(console, &format!("note: {note}")),
             Event::Period(period) => self.tabulate(period, console),
-            Event::Interval(interval) if self.invocation.verbose && !interval.object_faults.is_empty() => {
+            Event::Interval(interval)
+                if self.invocation.line.verbose && !interval.object_faults.is_empty() =>
+            {
                 console.say(failures::text(&interval.object_faults).trim_end_matches('\n'));
             }
             _ => {}
@@ -103,7 +105,7 @@ impl Loader {
 
     /// The tables of a period of the window; those of one that was cut short are not shown.
     fn tabulate(&mut self, period: &Period, console: &mut Console) {
-        let Some(length_s) = self.invocation.period_s.filter(|_| period.phase == Phase::Measure) else {
+        let Some(length_s) = self.invocation.period_s().filter(|_| period.phase == Phase::Measure) else {
             return;
         };
         let latest = Tallies::of(&period.recorded);
@@ -121,16 +123,16 @@ impl Loader {
     }
 
     fn report(&self, summary: &Summary, console: &mut Console) {
-        let invocation = &self.invocation;
+        let line = &self.invocation.line;
         let tallies = Tallies::of(&summary.record.run.intervals);
         let mut text = String::new();
-        if invocation.has_statistics {
+        if line.stat_freq_s.is_some() {
             text.push_str(&report::statistics(&tallies));
         }
-        if invocation.percentiles {
+        if line.percentiles {
             text.push_str(&report::percentiles(&tallies));
         }
-        text.push_str(&counters::of(summary, invocation).text());
+        text.push_str(&counters::of(summary, line).text());
         console.out().extend(text.bytes());
         counters::remarks(summary).iter().for_each(|remark| self.say(console, remark));
     }
@@ -143,13 +145,13 @@ impl Loader {
         }
         if summary.total.requests.completed() == 0 {
             console.say(format_args!("memaslap: {}", counters::nothing_done(summary)));
-            return End::with(if self.invocation.legacy_exit { 0 } else { EXIT_FAILED });
+            return End::with(if self.invocation.line.legacy_exit { 0 } else { EXIT_FAILED });
         }
         End::with(0)
     }
 
     fn say(&self, console: &mut Console, remark: &str) {
-        if !self.invocation.quiet {
+        if !self.invocation.line.quiet {
             console.say(remark);
         }
     }

@@ -3,11 +3,11 @@
 //! Not a run. Invariant: what memaslap refuses before it connects is refused here, in its order: servers, file, what does not go
 //! together, sizes.
 
-use super::command_line::{CommandLine, InvalidOption, unfit};
-use super::report::Banner;
+use super::command_line::CommandLine;
 use super::server_list;
 use super::workload_file::{DEFAULT_NAME, Range, WorkloadFile};
 use crate::front_end::Caller;
+use crate::options::invalid_value;
 use brunt_plan::cpus::CpuList;
 use brunt_plan::mix::Mix;
 use brunt_plan::objective::Fraction;
@@ -34,28 +34,12 @@ const MICRO: u128 = 1_000_000;
 pub struct Invocation {
     /// What is to be run, but for its data seed where the user gives none: that is the second of the start.
     pub spec: PlanSpec,
-    /// What is said first.
-    pub banner: Banner,
-    /// Length of a period in seconds, where there are tables of periods.
-    pub period_s: Option<u64>,
+    /// The command line.
+    pub line: CommandLine,
+    /// Thousandths of the operations that are sets, and gets.
+    pub shares: [u32; 2],
     /// What an object has on the average, in bytes of key and value.
     pub object_bytes: u64,
-    /// Statistics are printed behind the run.
-    pub has_statistics: bool,
-    /// Values are compared.
-    pub verifies: bool,
-    /// Objects expire.
-    pub expires: bool,
-    /// There are datagrams.
-    pub has_datagrams: bool,
-    /// Each value that is not as it should be is told.
-    pub verbose: bool,
-    /// Percentiles are printed behind the run.
-    pub percentiles: bool,
-    /// The exit code is 0 whatever became of the run.
-    pub legacy_exit: bool,
-    /// Only why nothing comes of it is said.
-    pub quiet: bool,
     /// What to tell the user beforehand, each with `warning: ` or `note: `.
     pub remarks: Vec<String>,
 }
@@ -65,46 +49,29 @@ impl Invocation {
     ///
     /// # Errors
     /// No plan does what it asks for.
-    pub fn new(line: &CommandLine, caller: &Caller<'_>) -> Result<Self, InvalidOption> {
+    pub fn new(line: CommandLine, caller: &Caller<'_>) -> Result<Self, String> {
         let mut remarks: Vec<String> =
             line.warnings.iter().map(|warning| format!("warning: {warning}")).collect();
         let servers = server_list::parse(&line.servers)?;
-        let file = workload(line, caller, &mut remarks)?;
-        check_together(line, &servers)?;
-        let has_size = line.fixed_size.is_some();
-        file.check_sizes(has_size)?;
-        let servers = loaded(line, servers, &mut remarks);
+        let file = workload(&line, caller, &mut remarks)?;
+        check_together(&line, &servers)?;
+        file.check_sizes(line.fixed_size.is_some())?;
+        let servers = loaded(&line, servers, &mut remarks);
         let spec = PlanSpec {
-            run: run_spec(line, &servers, &file, caller.allowed_cpus)?,
-            base: class_spec(line, &file)?,
-            classes: routes(line, &file),
+            run: run_spec(&line, &servers, &file, caller.allowed_cpus),
+            base: class_spec(&line, &file)?,
+            classes: routes(&line, &file),
         };
         let host = Host { allowed_cpus: caller.allowed_cpus.to_vec(), random_seed: 0 };
-        resolve(&spec, &host).map_err(|error| InvalidOption::of(error.to_string()))?;
+        resolve(&spec, &host).map_err(|error| error.to_string())?;
         let value_bytes = line.fixed_size.map_or_else(|| WorkloadFile::mean(&file.values), u64::from);
-        Ok(Self {
-            spec,
-            banner: Banner {
-                servers: line.servers.clone(),
-                threads: line.threads,
-                concurrency: line.concurrency,
-                execute_number: line.execute_number,
-                time_s: line.time_s,
-                win_size: line.win_size,
-                shares: [file.sets, file.gets],
-            },
-            period_s: line.stat_freq_s.filter(|_| line.execute_number.is_none()),
-            object_bytes: WorkloadFile::mean(&file.keys) + value_bytes,
-            has_statistics: line.stat_freq_s.is_some(),
-            verifies: line.verify > 0.0,
-            expires: line.exp_verify > 0.0,
-            has_datagrams: line.udp || line.facebook,
-            verbose: line.verbose,
-            percentiles: line.percentiles,
-            legacy_exit: line.legacy_exit,
-            quiet: line.quiet,
-            remarks,
-        })
+        let object_bytes = WorkloadFile::mean(&file.keys) + value_bytes;
+        Ok(Self { spec, line, shares: [file.sets, file.gets], object_bytes, remarks })
+    }
+
+    /// Length of a period in seconds, where there are tables of periods.
+    pub fn period_s(&self) -> Option<u64> {
+        self.line.stat_freq_s.filter(|_| self.line.execute_number.is_none())
     }
 }
 
@@ -113,13 +80,11 @@ fn workload(
     line: &CommandLine,
     caller: &Caller<'_>,
     remarks: &mut Vec<String>,
-) -> Result<WorkloadFile, InvalidOption> {
+) -> Result<WorkloadFile, String> {
     let has_size = line.fixed_size.is_some();
     if let Some(path) = &line.cfg_cmd {
         let text = (caller.read_text)(path).map_err(|error| {
-            InvalidOption::of(format!(
-                "--cfg_cmd: cannot read '{path}' ({error}); expected the path of a text file"
-            ))
+            format!("--cfg_cmd: cannot read '{path}' ({error}); expected the path of a text file")
         })?;
         return WorkloadFile::parse(path, &text, has_size);
     }
@@ -134,7 +99,7 @@ fn workload(
 }
 
 /// What does not go together, in memaslap's order, and behind that what does not work there.
-fn check_together(line: &CommandLine, servers: &[ServerAddress]) -> Result<(), InvalidOption> {
+fn check_together(line: &CommandLine, servers: &[ServerAddress]) -> Result<(), String> {
     let is_named_twice = |(index, server): (usize, &ServerAddress)| servers[..index].contains(server);
     let table = [
         (
@@ -177,7 +142,7 @@ fn check_together(line: &CommandLine, servers: &[ServerAddress]) -> Result<(), I
         ),
     ];
     match table.into_iter().find(|(is_so, _)| *is_so) {
-        Some((_, message)) => Err(InvalidOption::of(message)),
+        Some((_, message)) => Err(message.to_owned()),
         None => Ok(()),
     }
 }
@@ -224,9 +189,9 @@ fn run_spec(
     servers: &[ServerAddress],
     file: &WorkloadFile,
     allowed_cpus: &[u32],
-) -> Result<RunSpec, InvalidOption> {
+) -> RunSpec {
     let share = |share: f64| Fraction { per_billion: (share * 1e9).round() as u64 };
-    Ok(RunSpec {
+    RunSpec {
         server: Some(ServerList(servers.iter().cloned().map(NamedServer::Plain).collect())),
         placement: (servers.len() > 1 && line.rep_write.is_none()).then_some(Placement::ByThread),
         protocol: Some(if line.binary { Protocol::MemcachedBinary } else { Protocol::MemcachedText }),
@@ -243,15 +208,19 @@ fn run_spec(
         seed: line.seed.map(Count),
         data_seed: line.seed.map(Count),
         ..RunSpec::default()
-    })
+    }
 }
 
-fn class_spec(line: &CommandLine, file: &WorkloadFile) -> Result<ClassSpec, InvalidOption> {
+fn class_spec(line: &CommandLine, file: &WorkloadFile) -> Result<ClassSpec, String> {
     let get = if line.division > 1 { OpKind::Mget } else { OpKind::Get };
     let weights = [(OpKind::Set, file.sets), (get, file.gets)];
     let objects = u32::try_from(line.win_size).ok().filter(|objects| *objects <= ObjectWindow::OBJECTS_MAX);
     let objects = objects.ok_or_else(|| {
-        unfit("win_size", &line.win_size.to_string(), &format!("up to {}k", ObjectWindow::OBJECTS_MAX / 1024))
+        invalid_value(
+            "win_size",
+            &line.win_size.to_string(),
+            &format!("up to {}k", ObjectWindow::OBJECTS_MAX / 1024),
+        )
     })?;
     let each = connections_each(line);
     let connections = u64::from(line.concurrency) * u64::from(each);
@@ -320,7 +289,7 @@ pub(super) mod tests {
         ("short", "key\n8 8 1\nvalue\n100 100 1\ncmd\n0 0.1\n1 0.9"),
     ];
 
-    pub(in super::super) fn invocation(line: &str) -> Result<Invocation, InvalidOption> {
+    pub(in super::super) fn invocation(line: &str) -> Result<Invocation, String> {
         let read_text = |path: &str| {
             let file = FILES.iter().find(|(name, _)| *name == path);
             file.map(|(_, text)| (*text).to_owned()).ok_or_else(|| ErrorKind::NotFound.into())
@@ -333,8 +302,8 @@ pub(super) mod tests {
             variable: &|_| None,
             read_text: &read_text,
         };
-        match parse(&words(line), &|_| None)? {
-            Action::Run(line) => Invocation::new(&line, &caller),
+        match parse(&words(line), &|_| None).map_err(|refusal| refusal.message)? {
+            Action::Run(line) => Invocation::new(*line, &caller),
             other => panic!("{line}: {other:?}"),
         }
     }
@@ -522,7 +491,7 @@ reconnect = \"never\"
         ];
         for (line, message) in table {
             let Err(refusal) = invocation(line) else { panic!("{line} is accepted") };
-            let said = NAMES.translate(&refusal.message);
+            let said = NAMES.translate(&refusal);
             assert!(said.starts_with(message), "{line}: {said}");
         }
     }
@@ -594,7 +563,7 @@ reconnect = \"never\"
             let Ok(Action::Run(_)) = parse(&words, &|_| None) else { continue };
             let Err(refusal) = invocation(&line) else { continue };
             refused += 1;
-            let said = NAMES.translate(&refusal.message);
+            let said = NAMES.translate(&refusal);
             let is_own = |word: &str| OPTIONS.iter().any(|option| option.long == word);
             let named = said.split("--").skip(1).map(|rest| {
                 rest.split(|letter: char| !letter.is_ascii_alphanumeric() && !"-_".contains(letter)).next()

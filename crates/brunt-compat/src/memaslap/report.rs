@@ -3,6 +3,7 @@
 //! Same places, our numbers. Invariant: what scripts cut out stands where they look for it; whatever else there is to say is a
 //! remark for standard error.
 
+use super::command_line::CommandLine;
 use super::tally::{Tallies, Tally};
 use brunt_plan::quantile::Quantile;
 use std::fmt::Write as _;
@@ -14,42 +15,21 @@ const MEBIBYTE: f64 = 1_048_576.0;
 const COLUMNS: usize = 4;
 const PERCENTILES: [Quantile; 4] = [Quantile::P50, Quantile::P95, Quantile::P99, Quantile::P999];
 
-/// What is said before the first connection.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Banner {
-    /// As they were given.
-    pub servers: String,
-    /// Threads.
-    pub threads: u32,
-    /// Clients.
-    pub concurrency: u32,
-    /// Operations in all; else it ends by time.
-    pub execute_number: Option<u64>,
-    /// When it ends.
-    pub time_s: u64,
-    /// Objects in a window.
-    pub win_size: u64,
-    /// Thousandths of the operations that are sets, and gets.
-    pub shares: [u32; 2],
-}
-
-impl Banner {
-    /// Its text.
-    pub fn text(&self) -> String {
-        let length = match self.execute_number {
-            Some(operations) => format!("execute number: {operations}"),
-            None => format!("run time: {}s", self.time_s),
-        };
-        let [sets, gets] = self.shares.map(|thousandths| f64::from(thousandths) / 1e3);
-        format!(
-            "servers: {}\nthreads count: {}\nconcurrency: {}\n{length}\nwindows size: {}k\n\
-             set proportion: set_prop={sets:.2}\nget proportion: get_prop={gets:.2}\n",
-            self.servers,
-            self.threads,
-            self.concurrency,
-            self.win_size / 1024
-        )
-    }
+/// What is said before the first connection. `shares` are thousandths of the operations that are sets, and gets.
+pub fn banner(line: &CommandLine, shares: [u32; 2]) -> String {
+    let length = match line.execute_number {
+        Some(operations) => format!("execute number: {operations}"),
+        None => format!("run time: {}s", line.time_s),
+    };
+    let [sets, gets] = shares.map(|thousandths| f64::from(thousandths) / 1e3);
+    format!(
+        "servers: {}\nthreads count: {}\nconcurrency: {}\n{length}\nwindows size: {}k\n\
+         set proportion: set_prop={sets:.2}\nget proportion: get_prop={gets:.2}\n",
+        line.servers,
+        line.threads,
+        line.concurrency,
+        line.win_size / 1024
+    )
 }
 
 /// One of the two rows of a table: a stretch of the run and what was done in it.
@@ -224,27 +204,22 @@ mod tests {
     use super::super::tally::tests::tally;
     use super::*;
 
-    fn banner() -> Banner {
-        Banner {
-            servers: "127.0.0.1:11211,b".to_owned(),
-            threads: 2,
-            concurrency: 16,
-            execute_number: None,
-            time_s: 120,
-            win_size: 40_960,
-            shares: [100, 900],
-        }
-    }
-
     #[test]
     fn banner_has_memaslaps_layout() {
+        let line = CommandLine {
+            servers: "127.0.0.1:11211,b".to_owned(),
+            threads: 2,
+            time_s: 120,
+            win_size: 40_960,
+            ..CommandLine::default()
+        };
         assert_eq!(
-            banner().text(),
+            banner(&line, [100, 900]),
             "servers: 127.0.0.1:11211,b\nthreads count: 2\nconcurrency: 16\nrun time: 120s\nwindows size: 40k\n\
              set proportion: set_prop=0.10\nget proportion: get_prop=0.90\n"
         );
-        let counted = Banner { execute_number: Some(250_000_000), ..banner() };
-        assert!(counted.text().contains("\nexecute number: 250000000\nwindows"));
+        let counted = CommandLine { execute_number: Some(250_000_000), ..line };
+        assert!(banner(&counted, [100, 900]).contains("\nexecute number: 250000000\nwindows"));
     }
 
     const HEAD: &str = "Type     Time(s)  Ops          TPS(ops/s)   Net(M/s)   Get_miss   Min(us)  Max(us)    Avg(us)    Std_dev    Geo_dist  \n";

@@ -4,7 +4,7 @@
 //! look at, are gone.
 
 use super::PORT;
-use super::command_line::{InvalidOption, unfit};
+use crate::options::invalid_value;
 use brunt_plan::server::ServerAddress;
 use std::net::Ipv6Addr;
 
@@ -12,12 +12,12 @@ use std::net::Ipv6Addr;
 ///
 /// # Errors
 /// An item is no server.
-pub fn parse(text: &str) -> Result<Vec<ServerAddress>, InvalidOption> {
+pub fn parse(text: &str) -> Result<Vec<ServerAddress>, String> {
     text.split(',').map(str::trim).filter(|item| !item.is_empty()).map(server).collect()
 }
 
-fn server(item: &str) -> Result<ServerAddress, InvalidOption> {
-    let accepted = |_| unfit("servers", item, "HOST, HOST:PORT, [IPV6]:PORT or the path of a socket");
+fn server(item: &str) -> Result<ServerAddress, String> {
+    let accepted = |_| invalid_value("servers", item, "HOST, HOST:PORT, [IPV6]:PORT or the path of a socket");
     let place = item.split_whitespace().next().unwrap_or_default();
     if place.starts_with('/') {
         return format!("unix:{place}").parse().map_err(accepted);
@@ -58,7 +58,7 @@ mod tests {
         for text in ["a:b", "a:1:x", "a:99999", "!"] {
             let refusal = parse(&format!("ok,{text}")).unwrap_err();
             assert!(
-                refusal.message.starts_with(&format!("invalid value '{text}' for --servers: expected HOST")),
+                refusal.starts_with(&format!("invalid value '{text}' for --servers: expected HOST")),
                 "{refusal}"
             );
         }

@@ -4,7 +4,7 @@
 //! is read is complete (every section's shares are thousandths that sum to 1, every range begins before it ends), or the fault names
 //! file, line and reason.
 
-use super::command_line::{InvalidOption, VALUE_BYTES_MAX};
+use super::command_line::VALUE_BYTES_MAX;
 
 /// The file that is read where none is named, in the home directory, if it is there.
 pub const DEFAULT_NAME: &str = ".memslap.cnf";
@@ -74,7 +74,7 @@ impl WorkloadFile {
     ///
     /// # Errors
     /// The first line that cannot be meant, or a section whose shares do not sum to 1.
-    pub fn parse(name: &str, text: &str, has_size: bool) -> Result<Self, InvalidOption> {
+    pub fn parse(name: &str, text: &str, has_size: bool) -> Result<Self, String> {
         let mut read = Self { name: name.to_owned(), keys: Vec::new(), values: Vec::new(), sets: 0, gets: 0 };
         let mut section = None;
         let mut last = [0; Section::ALL.len()];
@@ -108,10 +108,9 @@ impl WorkloadFile {
             };
             let (title, line) = (section.name(), last[section as usize]);
             if line == 0 && sum != WHOLE {
-                let message = format!(
+                return Err(format!(
                     "--cfg_cmd: '{name}' has no rows under {title}; expected at least one, on a line of its own"
-                );
-                return Err(InvalidOption::of(message));
+                ));
             }
             if sum != WHOLE {
                 let sum = f64::from(sum) / f64::from(WHOLE);
@@ -141,7 +140,7 @@ impl WorkloadFile {
     ///
     /// # Errors
     /// The first range that is too small or too large.
-    pub fn check_sizes(&self, has_size: bool) -> Result<(), InvalidOption> {
+    pub fn check_sizes(&self, has_size: bool) -> Result<(), String> {
         let values =
             self.values.iter().filter(|_| !has_size).map(|range| (range, "value", 1..=VALUE_BYTES_MAX));
         let keys = self.keys.iter().map(|range| (range, "key", KEY_BYTES_MIN..=KEY_BYTES_MAX));
@@ -164,8 +163,8 @@ impl WorkloadFile {
     }
 }
 
-fn read_fault(name: &str, line: usize, reason: &str) -> InvalidOption {
-    InvalidOption::of(format!("--cfg_cmd: '{name}' line {line}: {reason}"))
+fn read_fault(name: &str, line: usize, reason: &str) -> String {
+    format!("--cfg_cmd: '{name}' line {line}: {reason}")
 }
 
 /// What stands behind the three numbers of a row is not looked at.
@@ -202,7 +201,7 @@ fn share(ranges: &[Range]) -> u32 {
 mod tests {
     use super::*;
 
-    fn parsed(text: &str) -> Result<WorkloadFile, InvalidOption> {
+    fn parsed(text: &str) -> Result<WorkloadFile, String> {
         WorkloadFile::parse("f.cnf", text, false)
     }
 
@@ -292,7 +291,7 @@ mod tests {
         ];
         for (text, message) in table {
             let refusal = parsed(text).unwrap_err();
-            assert!(refusal.message.starts_with(&format!("--cfg_cmd: {message}")), "{text}: {refusal}");
+            assert!(refusal.starts_with(&format!("--cfg_cmd: {message}")), "{text}: {refusal}");
         }
     }
 
@@ -300,7 +299,7 @@ mod tests {
     fn sizes_stay_within_server_limits() {
         let check = |key: &str, value: &str, has_size| {
             let file = parsed(&format!("key\n{key} 1\nvalue\n{value} 1\ncmd\n1 1")).unwrap();
-            file.check_sizes(has_size).err().map(|refusal| refusal.message)
+            file.check_sizes(has_size).err()
         };
         for (key, value, has_size) in [("16 250", "1 1048576", false), ("20 20", "0 2000000", true)] {
             assert_eq!(check(key, value, has_size), None, "{key} {value}");

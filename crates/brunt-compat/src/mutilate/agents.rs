@@ -42,14 +42,14 @@ fn threads(crews: &[AgentCapacity]) -> u64 {
 impl Invocation {
     /// Does the master send all of this rate, because `--measure_qps` is no lower? Then agents are not asked.
     pub fn is_masters_alone(&self, qps: u64) -> bool {
-        let own = self.led.as_ref().filter(|_| self.threads > 0).and_then(|led| led.measure_qps);
+        let own = self.line.led.as_ref().filter(|_| self.line.threads > 0).and_then(|led| led.measure_qps);
         own.is_some_and(|own| qps > 0 && own >= qps)
     }
 
     /// Connections of an agent.
     fn connections_of(&self, crew: &AgentCapacity) -> u64 {
         let servers = self.servers.len() as u32;
-        u64::from(self.connections) * u64::from(pairs(self.roundrobin, servers, crew.threads))
+        u64::from(self.line.connections) * u64::from(pairs(self.line.roundrobin, servers, crew.threads))
     }
 
     /// Connections of all agents.
@@ -74,8 +74,8 @@ impl Invocation {
 
     /// The plan of a measurement at this rate with these agents, if any.
     pub fn leading(&self, qps: u64, crews: &[AgentCapacity]) -> PlanSpec {
-        let Some(led) = &self.led else { return self.measuring(qps) };
-        let depth = Some(Count(u64::from(led.measure_depth.unwrap_or(self.depth))));
+        let Some(led) = &self.line.led else { return self.measuring(qps) };
+        let depth = Some(Count(u64::from(led.measure_depth.unwrap_or(self.line.depth))));
         if self.is_masters_alone(qps) {
             let mut spec = self.measuring(qps);
             spec.base.depth = depth;
@@ -83,7 +83,7 @@ impl Invocation {
         }
         let mut spec = self.measuring(0);
         let own_connections = spec.base.connections.take().map_or(0, |count| count.0);
-        let own_weight = if self.threads > 0 { own_connections * u64::from(led.lambda_mul) } else { 0 };
+        let own_weight = if self.line.threads > 0 { own_connections * u64::from(led.lambda_mul) } else { 0 };
         let weight = crews.iter().map(|crew| self.connections_of(crew) * u64::from(crew.weight)).sum();
         let rates = Rates::of(qps, led.measure_qps, weight, own_weight);
         let agents_connections = self.connections_of_all(crews);
@@ -99,7 +99,7 @@ impl Invocation {
         };
         self.pace(&mut agents, rates.agents);
         spec.classes = vec![agents];
-        if self.threads > 0 {
+        if self.line.threads > 0 {
             let mut own = ClassSpec {
                 name: Some("measure".to_owned()),
                 connections: Some(Count(own_connections)),

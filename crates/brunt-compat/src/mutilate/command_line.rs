@@ -182,6 +182,11 @@ impl CommandLine {
         let of_master = self.led.as_ref().and_then(|led| led.measure_qps).is_some_and(|qps| qps > 0);
         self.qps > 0 || self.scan.is_some() || self.search.is_some() || of_master
     }
+
+    /// Is a key stored when it is missed?
+    pub(super) fn follows(&self) -> bool {
+        self.getset || self.getsetorset
+    }
 }
 
 /// What a command line asks for.
@@ -213,33 +218,32 @@ pub fn parse(arguments: &[String]) -> Result<Action, InvalidOption> {
     let numbers = Numbers::read(&parsed).map_err(syntax)?;
     check_ranges(&numbers, &parsed)?;
     if parsed.has("agentmode") {
-        return AgentMode::of(&parsed, &numbers).map(|mode| Action::Agent(Box::new(mode)));
+        return Ok(Action::Agent(Box::new(AgentMode::of(&parsed, &numbers)?)));
     }
     check_known(&parsed)?;
-    command_line(&parsed, &numbers).map(|line| Action::Run(Box::new(line)))
+    Ok(Action::Run(Box::new(command_line(&parsed, &numbers)?)))
 }
 
 /// In mutilate's order.
-fn check_ranges(numbers: &Numbers, parsed: &ParsedOptions) -> Result<(), InvalidOption> {
+fn check_ranges(numbers: &Numbers, parsed: &ParsedOptions) -> Result<(), String> {
     let outside = |long: &str, range: std::ops::RangeInclusive<i32>, accepted: &str| {
         let value = numbers.get(long).filter(|value| !range.contains(value));
-        value.map_or(Ok(()), |value| {
-            Err(InvalidOption::of(format!("invalid value '{value}' for --{long}: expected {accepted}")))
-        })
+        value
+            .map_or(Ok(()), |value| Err(format!("invalid value '{value}' for --{long}: expected {accepted}")))
     };
     let least = |least: i32| least..=i32::MAX;
     outside("depth", least(1), "1 or more")?;
     outside("qps", least(0), "0 (as fast as it goes) or more")?;
     if !(0.0..=1.0).contains(&numbers.update) {
-        return Err(InvalidOption::of(format!(
+        return Err(format!(
             "invalid value '{}' for --update: expected the part of requests that are sets, from 0 to 1",
             numbers.update
-        )));
+        ));
     }
     outside("time", least(1), "1 second or more")?;
     outside("connections", 1..=512, "from 1 to 512")?;
     if parsed.list("server").is_empty() && !parsed.has("agentmode") {
-        return Err(InvalidOption::of("--server is required: HOST[:PORT] of at least one server"));
+        return Err("--server is required: HOST[:PORT] of at least one server".to_owned());
     }
     let is_master = parsed.has("agent") && !parsed.has("agentmode");
     let threads = "1 or more, or 0 beside --agent: without threads of its own only agents send";
@@ -257,32 +261,28 @@ fn check_ranges(numbers: &Numbers, parsed: &ParsedOptions) -> Result<(), Invalid
     outside("queries", least(0), "0 (no bound) or more")
 }
 
-fn check_known(parsed: &ParsedOptions) -> Result<(), InvalidOption> {
+fn check_known(parsed: &ParsedOptions) -> Result<(), String> {
     if parsed.has("assoc") && !parsed.has("redis") {
-        return Err(InvalidOption::of("--assoc requires --redis: hashes are Redis's"));
+        return Err("--assoc requires --redis: hashes are Redis's".to_owned());
     }
     if parsed.has("assoc") && parsed.has("binary") {
-        return Err(InvalidOption::of(
-            "--assoc cannot be used with --binary, which replaces --redis: hashes are Redis's",
-        ));
+        return Err(
+            "--assoc cannot be used with --binary, which replaces --redis: hashes are Redis's".to_owned()
+        );
     }
     if parsed.has("delete90") {
         let is_getset = parsed.has("getset") || parsed.has("getsetorset");
         if !is_getset || !parsed.has("queries") || parsed.has("read_file") {
-            return Err(InvalidOption::of(
-                "--delete90 requires --getset and --queries, after half of which it deletes; it cannot be used with --read_file",
-            ));
+            return Err("--delete90 requires --getset and --queries, after half of which it deletes; it cannot be used with --read_file".to_owned());
         }
     }
     if parsed.has("read_file") && parsed.has("agent") {
-        return Err(InvalidOption::of(
-            "--read_file cannot be used with --agent: the file is read on this host",
-        ));
+        return Err("--read_file cannot be used with --agent: the file is read on this host".to_owned());
     }
     Ok(())
 }
 
-fn command_line(parsed: &ParsedOptions, numbers: &Numbers) -> Result<CommandLine, InvalidOption> {
+fn command_line(parsed: &ParsedOptions, numbers: &Numbers) -> Result<CommandLine, String> {
     let text = |long: &str| parsed.value(long).map(str::to_owned);
     let line = CommandLine {
         verbose: parsed.count("verbose"),
@@ -340,12 +340,12 @@ fn command_line(parsed: &ParsedOptions, numbers: &Numbers) -> Result<CommandLine
     Ok(CommandLine { warnings, ..line })
 }
 
-fn search_bound(text: &str) -> Result<SearchBound, InvalidOption> {
+fn search_bound(text: &str) -> Result<SearchBound, String> {
     let accepted = || {
-        InvalidOption::of(format!(
+        format!(
             "invalid value '{text}' for --search: expected N:X, a percentile above 0 and below 100 and its bound in \
              microseconds, such as 95:1000"
-        ))
+        )
     };
     let (percentile, bound) = text.split_once(':').ok_or_else(accepted)?;
     let (percentile, bound_us) = (leading_number(percentile), leading_number(bound));
@@ -353,11 +353,11 @@ fn search_bound(text: &str) -> Result<SearchBound, InvalidOption> {
     is_read.then_some(SearchBound { percentile, bound_us }).ok_or_else(accepted)
 }
 
-fn scan_range(text: &str) -> Result<ScanRange, InvalidOption> {
+fn scan_range(text: &str) -> Result<ScanRange, String> {
     let accepted = || {
-        InvalidOption::of(format!(
+        format!(
             "invalid value '{text}' for --scan: expected MIN:MAX:STEP, rates from 0 and a step above 0, such as 1000:5000:1000"
-        ))
+        )
     };
     let fields: Option<Vec<u64>> = text
         .split(':')
@@ -365,9 +365,9 @@ fn scan_range(text: &str) -> Result<ScanRange, InvalidOption> {
         .map(|field| u64::try_from(crate::options::leading_integer(field)).ok())
         .collect();
     match fields.ok_or_else(accepted)?.as_slice() {
-        [min, max, step, ..] if *step > 0 && min > max => Err(InvalidOption::of(format!(
+        [min, max, step, ..] if *step > 0 && min > max => Err(format!(
             "invalid value '{text}' for --scan: expected MIN:MAX:STEP with a MAX of at least MIN, or there is no rate to measure"
-        ))),
+        )),
         [min, max, step, ..] if *step > 0 => Ok(ScanRange { min: *min, max: *max, step: *step }),
         _ => Err(accepted()),
     }
@@ -528,8 +528,8 @@ mod tests {
         ];
         for (line, code, message) in table {
             let refusal = parsed(line).unwrap_err();
-            assert_eq!(refusal.code, code, "{line}: {refusal}");
-            assert!(refusal.message.starts_with(message), "{line}: {refusal}");
+            assert_eq!(refusal.code, code, "{line}: {refusal:?}");
+            assert!(refusal.message.starts_with(message), "{line}: {refusal:?}");
         }
     }
 

@@ -33,7 +33,7 @@ pub fn read(arguments: &[String], generation: Generation, caller: &Caller<'_>) -
             command_line::Action::Version => text(format!("{VERSION}\n")),
             command_line::Action::Agent(mode) => Outcome::FrontEnd(Box::new(Agent(*mode))),
             command_line::Action::Run(line) => {
-                let invocation = Invocation::new(&line, generation, caller.allowed_cpus)?;
+                let invocation = Invocation::new(*line, generation, caller.allowed_cpus)?;
                 Outcome::FrontEnd(Box::new(Master::new(invocation)))
             }
         })
@@ -118,8 +118,8 @@ impl FrontEnd for Master {
         let invocation = &self.invocation;
         invocation.warnings.iter().for_each(|warning| self.say(console, &format!("warning: {warning}")));
         self.verbose(console, 2, &format!("options->records = {}", invocation.records));
-        let led = invocation.led.as_ref().filter(|_| invocation.campaign != Campaign::LoadOnly);
-        let save = invocation.save.as_ref();
+        let led = invocation.line.led.as_ref().filter(|_| invocation.campaign != Campaign::LoadOnly);
+        let save = invocation.line.save.as_ref();
         Setup::Runs(Runs {
             plans: vec![invocation.loading(), invocation.measuring(0)],
             // For mutilate `-` is a file of that name.
@@ -134,7 +134,7 @@ impl FrontEnd for Master {
             leading: led.map(|led| ControllerMode {
                 agents: led.agents.clone(),
                 trust: led.trust.clone(),
-                threads: invocation.threads,
+                threads: invocation.line.threads,
                 meters: led.sampling,
             }),
             ..Runs::default()
@@ -152,7 +152,7 @@ impl FrontEnd for Master {
 
     fn next(&mut self, ended: Option<Summary>, console: &mut Console) -> Next {
         let Some(summary) = ended else { return self.begin(console) };
-        self.is_stored = self.invocation.loads;
+        self.is_stored = !self.invocation.line.noload;
         if matches!(self.stage, Stage::Loading) {
             self.verbose(console, 2, "Finished loading.");
             return self.first(console);
@@ -220,7 +220,7 @@ impl Master {
         }
         self.name_servers(console);
         // Agents store their shares before the first run that they are in.
-        let is_asked = self.invocation.loads || *campaign == Campaign::LoadOnly;
+        let is_asked = !self.invocation.line.noload || *campaign == Campaign::LoadOnly;
         if !self.crews.is_empty() || !is_asked {
             return self.first(console);
         }
@@ -230,7 +230,7 @@ impl Master {
 
     /// The first measurement.
     fn first(&mut self, console: &mut Console) -> Next {
-        let qps = self.invocation.qps;
+        let qps = self.invocation.line.qps;
         match self.invocation.campaign {
             Campaign::LoadOnly => Next::End(End::with(0)),
             Campaign::Run => {
@@ -253,7 +253,7 @@ impl Master {
     /// A measurement at this rate.
     fn run(&self, qps: u64, place: RunPosition, console: &mut Console) -> Next {
         // Until `--wait` allows what is measured, warm-up before it.
-        let before_s = self.invocation.wait_s.saturating_sub(self.invocation.warmup_s);
+        let before_s = self.invocation.line.wait_s.saturating_sub(self.invocation.line.warmup_s);
         let begins_after = DurationNs::from_secs(before_s);
         if begins_after > console.elapsed {
             let left_s = seconds(begins_after) - seconds(console.elapsed);
@@ -357,7 +357,7 @@ impl Master {
         let out = console.out();
         // Memory takes everything.
         let _ = report::write_report(out, &measured.summary, self.layout(), peak_qps);
-        if let Some(path) = &self.invocation.save {
+        if let Some(path) = &self.invocation.line.save {
             let _ = writeln!(out, "Saving latency samples to {path}.");
         }
         self.remark(&measured.summary, "", console);
@@ -366,8 +366,12 @@ impl Master {
 
     /// Says what is to be said of a run; `of` tells it from others.
     fn remark(&self, summary: &Summary, of: &str, console: &mut Console) {
-        if self.invocation.misswindow > 0 {
-            let windows = report::miss_windows(summary, self.invocation.misswindow, self.invocation.follows);
+        if self.invocation.line.misswindow > 0 {
+            let windows = report::miss_windows(
+                summary,
+                self.invocation.line.misswindow,
+                self.invocation.line.follows(),
+            );
             for (requests, part) in windows {
                 self.say(console, &format!("note: misswindow {requests},{part:.4}"));
             }
@@ -386,7 +390,7 @@ impl Master {
         if matches!(self.stage, Stage::Measuring) {
             let since_ns = summary.window.drained_ns.saturating_sub(summary.window.end_ns);
             let at_s = seconds(console.unix) - since_ns as f64 / 1e9;
-            let time_s = self.invocation.time_s;
+            let time_s = self.invocation.line.time_s;
             self.verbose(console, 1, &format!("stopped at {at_s:.6}  options.time = {time_s}"));
         }
     }
@@ -407,14 +411,14 @@ impl Master {
     fn layout(&self) -> Layout {
         Layout {
             generation: self.invocation.generation,
-            successful: self.invocation.successful,
-            legacy_latency: self.invocation.legacy_latency,
-            masters_rows: self.invocation.led.as_ref().is_some_and(|led| !led.sampling),
+            successful: self.invocation.line.successful,
+            legacy_latency: self.invocation.line.legacy_latency,
+            masters_rows: self.invocation.line.led.as_ref().is_some_and(|led| !led.sampling),
         }
     }
 
     fn say(&self, console: &mut Console, text: &str) {
-        if !self.invocation.quiet {
+        if !self.invocation.line.quiet {
             console.say(text);
         }
     }
@@ -426,7 +430,7 @@ impl Master {
 
     /// One for which it has to be asked: its level stands where mutilate has a line of its source.
     fn verbose(&self, console: &mut Console, level: usize, text: &str) {
-        if self.invocation.verbose >= level {
+        if self.invocation.line.verbose >= level {
             self.say(console, &format!("mutilate({level}): {text}"));
         }
     }

@@ -2,7 +2,7 @@
 //!
 //! How they agree with the rest of a command line is for `master.rs`.
 
-use super::invalid_option::{InvalidOption, stray_warning};
+use super::invalid_option::stray_warning;
 use super::numbers::Numbers;
 use crate::hosts::{AgentMode, TrustPaths};
 use crate::options::ParsedOptions;
@@ -39,7 +39,7 @@ impl TrustPaths {
 }
 
 impl AgentMode {
-    pub(super) fn of(parsed: &ParsedOptions, numbers: &Numbers) -> Result<Self, InvalidOption> {
+    pub(super) fn of(parsed: &ParsedOptions, numbers: &Numbers) -> Result<Self, String> {
         let mut warnings = Vec::new();
         for given in &parsed.given {
             let why =
@@ -64,12 +64,10 @@ impl AgentMode {
 }
 
 /// `--agent_port`, from `least` on.
-fn port(parsed: &ParsedOptions, least: u16) -> Result<u16, InvalidOption> {
+fn port(parsed: &ParsedOptions, least: u16) -> Result<u16, String> {
     let Some(text) = parsed.value("agent_port") else { return Ok(PORT) };
     text.parse().ok().filter(|port| *port >= least).ok_or_else(|| {
-        InvalidOption::of(format!(
-            "invalid value '{text}' for --agent_port: expected a port of TCP, from {least} to 65535"
-        ))
+        format!("invalid value '{text}' for --agent_port: expected a port of TCP, from {least} to 65535")
     })
 }
 
@@ -94,7 +92,7 @@ pub struct MasterOptions {
 
 impl MasterOptions {
     /// The agents of a command line, if it has any.
-    pub(super) fn of(parsed: &ParsedOptions, numbers: &Numbers) -> Result<Option<Self>, InvalidOption> {
+    pub(super) fn of(parsed: &ParsedOptions, numbers: &Numbers) -> Result<Option<Self>, String> {
         let names = parsed.list("agent");
         if names.is_empty() {
             return Ok(None);
@@ -114,14 +112,12 @@ impl MasterOptions {
 }
 
 /// A host, or as ours alone take it a host with its port.
-fn agent(name: &str, port: u16) -> Result<(String, u16), InvalidOption> {
+fn agent(name: &str, port: u16) -> Result<(String, u16), String> {
     if name.parse::<Ipv6Addr>().is_ok() {
         return Ok((format!("[{name}]"), port));
     }
     let (_, own) = split(name).ok_or_else(|| {
-        InvalidOption::of(format!(
-            "invalid value '{name}' for --agent: expected HOST or HOST:PORT, or several behind commas"
-        ))
+        format!("invalid value '{name}' for --agent: expected HOST or HOST:PORT, or several behind commas")
     })?;
     let host = if own.is_some() { name.rsplit_once(':').map_or(name, |(host, _)| host) } else { name };
     Ok((host.to_owned(), own.unwrap_or(port)))

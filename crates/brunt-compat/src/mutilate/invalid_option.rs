@@ -3,7 +3,6 @@
 //! Invariant: a message names the option as mutilate spells it.
 
 use super::EXIT_REFUSED;
-use std::fmt;
 
 /// Why nothing is run.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -14,16 +13,10 @@ pub struct InvalidOption {
     pub message: String,
 }
 
-impl InvalidOption {
-    /// Something that can be read and not be done.
-    pub(super) fn of(message: impl Into<String>) -> Self {
-        Self { code: EXIT_REFUSED, message: message.into() }
-    }
-}
-
-impl fmt::Display for InvalidOption {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str(&self.message)
+/// A command line that can be read and not be carried out.
+impl From<String> for InvalidOption {
+    fn from(message: String) -> Self {
+        Self { code: EXIT_REFUSED, message }
     }
 }
 

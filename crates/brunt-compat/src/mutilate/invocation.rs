@@ -6,8 +6,6 @@
 use super::Generation;
 use super::command_line::{CommandLine, ScanRange, SearchBound};
 use super::generator::Generator;
-use super::host_options::MasterOptions;
-use super::invalid_option::InvalidOption;
 use brunt_plan::arrival::Arrival;
 use brunt_plan::cpus::CpuList;
 use brunt_plan::login::Password;
@@ -51,32 +49,10 @@ pub enum Campaign {
 pub struct Invocation {
     /// What is to be run.
     pub campaign: Campaign,
-    /// The rate of a single measurement; 0 is as fast as it goes.
-    pub qps: u64,
-    /// The data set is stored before anything is measured.
-    pub loads: bool,
-    /// Seconds from the start of the program before the first measurement.
-    pub wait_s: u64,
-    /// Warm-up before each measurement, in seconds.
-    pub warmup_s: u64,
-    /// Length of a measurement in seconds.
-    pub time_s: u64,
+    /// The command line; samples are saved only where a run has them.
+    pub line: CommandLine,
     /// The columns of the report.
     pub generation: Generation,
-    /// Requests in a window of misses; 0 is no windows.
-    pub misswindow: u64,
-    /// Sets follow misses, and are no requests of the user's.
-    pub follows: bool,
-    /// Rows of what succeeded only.
-    pub successful: bool,
-    /// Latencies from when a request was sent.
-    pub legacy_latency: bool,
-    /// Where samples go.
-    pub save: Option<String>,
-    /// How much is said on standard error; 0 is mutilate's usual.
-    pub verbose: usize,
-    /// Nothing is said there.
-    pub quiet: bool,
     /// Keys on each server.
     pub records: u64,
     /// The servers as addressed.
@@ -85,15 +61,7 @@ pub struct Invocation {
     pub generators: Vec<String>,
     /// What to tell the user beforehand, each without its prefix.
     pub warnings: Vec<String>,
-    /// Agents, where there are any.
-    pub led: Option<MasterOptions>,
-    /// Threads of this process; 0 only where agents send.
-    pub threads: u32,
-    pub(super) connections: u32,
-    pub(super) depth: u32,
-    pub(super) roundrobin: bool,
     arrival: Arrival,
-    moderate: bool,
     run: RunSpec,
     class: ClassSpec,
 }
@@ -103,13 +71,9 @@ impl Invocation {
     ///
     /// # Errors
     /// No plan does what it asks for.
-    pub fn new(
-        line: &CommandLine,
-        generation: Generation,
-        allowed_cpus: &[u32],
-    ) -> Result<Self, InvalidOption> {
+    pub fn new(mut line: CommandLine, generation: Generation, allowed_cpus: &[u32]) -> Result<Self, String> {
         let mut warnings = line.warnings.clone();
-        let servers = servers(line)?;
+        let servers = servers(&line)?;
         let records = (line.records / servers.len() as u64).max(1);
         let arrival = line.iadist.as_deref().map_or(Ok(Arrival::Poisson), |text| {
             Generator::parse(text, Generator::OF_GAPS).and_then(|generator| generator.arrival())
@@ -120,14 +84,19 @@ impl Invocation {
             // Nothing is drawn from it.
             Err(_) if !is_paced => Arrival::Poisson,
             Err(fault) => {
-                return Err(unfit("iadist", line.iadist.as_deref().unwrap_or_default(), &fault));
+                return Err(invalid_distribution(
+                    "iadist",
+                    line.iadist.as_deref().unwrap_or_default(),
+                    &fault,
+                ));
             }
         };
-        if line.search.is_some() && line.update >= 1.0 && !follows(line) && line.read_file.is_none() {
-            return Err(InvalidOption::of(
-                "--search judges reads, and --update 1 has none: expected an --update below 1",
-            ));
+        if line.search.is_some() && line.update >= 1.0 && !line.follows() && line.read_file.is_none() {
+            return Err(
+                "--search judges reads, and --update 1 has none: expected an --update below 1".to_owned()
+            );
         }
+        line.save = line.save.filter(|_| line.search.is_some() || line.scan.is_none());
         let is_second = generation == Generation::Second || line.is_second;
         Ok(Self {
             campaign: match (line.loadonly, line.search, line.scan) {
@@ -136,39 +105,22 @@ impl Invocation {
                 (_, None, Some(range)) => Campaign::Scan(range),
                 (_, None, None) => Campaign::Run,
             },
-            qps: line.qps,
-            loads: !line.noload,
-            wait_s: line.wait_s,
-            warmup_s: line.warmup_s,
-            time_s: line.time_s,
             generation: if is_second { Generation::Second } else { Generation::First },
-            misswindow: line.misswindow,
-            follows: follows(line),
-            successful: line.successful,
-            legacy_latency: line.legacy_latency,
-            save: line.save.clone().filter(|_| line.search.is_some() || line.scan.is_none()),
-            verbose: line.verbose,
-            quiet: line.quiet,
             records,
-            led: line.led.clone(),
-            threads: line.threads,
-            connections: line.connections,
-            depth: line.depth,
-            roundrobin: line.roundrobin,
-            generators: logged(line, is_paced),
+            generators: logged(&line, is_paced),
             arrival,
-            moderate: line.moderate,
-            run: run_spec(line, &servers, allowed_cpus, &mut warnings)?,
-            class: class_spec(line, records, servers.len() as u32, &mut warnings)?,
+            run: run_spec(&line, &servers, allowed_cpus, &mut warnings)?,
+            class: class_spec(&line, records, servers.len() as u32, &mut warnings)?,
             servers,
             warnings,
+            line,
         })
     }
 
     /// The plan that stores the data set; the driver gives its window no length, which a specification cannot.
     pub fn loading(&self) -> PlanSpec {
         let mut spec = self.measuring(0);
-        spec.run.preload = Some(self.loads);
+        spec.run.preload = Some(!self.line.noload);
         spec.run.server_stats = Some(false);
         spec.run.requests = None;
         spec.run.time = Some(DurationNs(1));
@@ -182,7 +134,7 @@ impl Invocation {
     /// The plan of a measurement at this rate.
     pub fn measuring(&self, qps: u64) -> PlanSpec {
         let mut spec = PlanSpec { run: self.run.clone(), base: self.class.clone(), classes: Vec::new() };
-        spec.run.preload = Some(self.loads);
+        spec.run.preload = Some(!self.line.noload);
         self.pace(&mut spec.base, (qps > 0).then(|| Rate::per_second(qps)));
         spec.run.samples_max = self.samples_max(qps);
         spec
@@ -192,19 +144,19 @@ impl Invocation {
     pub(super) fn pace(&self, class: &mut ClassSpec, rate: Option<Rate>) {
         class.rate = rate;
         class.arrival = rate.map(|_| self.arrival.clone());
-        class.think = (rate.is_none() && self.moderate).then_some(MODERATE);
+        class.think = (rate.is_none() && self.line.moderate).then_some(MODERATE);
     }
 
     /// How many single requests of this process are to be kept at this rate, if any.
     pub(super) fn samples_max(&self, qps: u64) -> Option<Count> {
-        if self.save.is_some() || self.successful || self.misswindow > 0 {
+        if self.line.save.is_some() || self.line.successful || self.line.misswindow > 0 {
             let threads = self.run.threads.map_or(1, |threads| threads.0);
             let per_second = if qps > 0 { qps + qps / 4 } else { SAMPLES_PER_SECOND * threads };
             let expected = match self.run.requests {
                 Some(requests) => 2 * requests.0,
                 // The length of the file is unknown.
                 None if self.class.trace.is_some() => SAMPLES_MAX,
-                None => per_second * self.time_s,
+                None => per_second * self.line.time_s,
             };
             return Some(Count((expected + 10_000).min(SAMPLES_MAX)));
         }
@@ -224,13 +176,13 @@ fn logged(line: &CommandLine, is_paced: bool) -> Vec<String> {
 }
 
 /// The servers with their ports.
-fn servers(line: &CommandLine) -> Result<Vec<ServerAddress>, InvalidOption> {
+fn servers(line: &CommandLine) -> Result<Vec<ServerAddress>, String> {
     let read = |text: &String| {
         let named = if line.unix_socket { format!("unix:{text}") } else { text.clone() };
         let address = named.parse::<ServerAddress>();
         address
             .map(|address| address.at_port(PORT))
-            .map_err(|accepted| InvalidOption::of(format!("invalid value '{text}' for --server: {accepted}")))
+            .map_err(|accepted| format!("invalid value '{text}' for --server: {accepted}"))
     };
     line.servers.iter().map(read).collect()
 }
@@ -240,7 +192,7 @@ fn run_spec(
     servers: &[ServerAddress],
     allowed_cpus: &[u32],
     warnings: &mut Vec<String>,
-) -> Result<RunSpec, InvalidOption> {
+) -> Result<RunSpec, String> {
     let protocol = match (line.binary, line.redis) {
         (true, _) => Protocol::MemcachedBinary,
         (false, true) => Protocol::Resp2,
@@ -251,7 +203,7 @@ fn run_spec(
             let password = password
                 .as_ref()
                 .filter(|password| !password.is_empty())
-                .ok_or_else(|| InvalidOption::of("--username requires a --password that is not empty"))?;
+                .ok_or_else(|| "--username requires a --password that is not empty".to_owned())?;
             Some((user.clone(), Password::verbatim(password.clone())))
         }
         _ => None,
@@ -294,11 +246,6 @@ fn connections(line: &CommandLine, servers: u32) -> u32 {
     each.saturating_mul(pairs(line.roundrobin, servers, line.threads.max(1)))
 }
 
-/// Is a key stored when it is missed?
-fn follows(line: &CommandLine) -> bool {
-    line.getset || line.getsetorset
-}
-
 /// What the lines of the file say.
 fn layout(line: &CommandLine) -> TraceLayout {
     match line.twitter_trace {
@@ -309,9 +256,9 @@ fn layout(line: &CommandLine) -> TraceLayout {
     }
 }
 
-/// What is wrong with a distribution.
-fn unfit(option: &str, text: &str, fault: &str) -> InvalidOption {
-    InvalidOption::of(format!("invalid value '{text}' for --{option}: {fault}"))
+/// The message for a distribution that is not accepted, and why.
+fn invalid_distribution(option: &str, text: &str, fault: &str) -> String {
+    format!("invalid value '{text}' for --{option}: {fault}")
 }
 
 fn class_spec(
@@ -319,18 +266,18 @@ fn class_spec(
     records: u64,
     servers: u32,
     warnings: &mut Vec<String>,
-) -> Result<ClassSpec, InvalidOption> {
+) -> Result<ClassSpec, String> {
     let digits = records.ilog10() + 1;
     let keys = Generator::parse(&line.keysize, Generator::OF_KEYS)
         .and_then(|generator| generator.key_size(digits, line.prefix.len() as u32))
-        .map_err(|fault| unfit("keysize", &line.keysize, &fault))?;
+        .map_err(|fault| invalid_distribution("keysize", &line.keysize, &fault))?;
     if keys.is_cut {
         warnings.push("--keysize: keys end at 250 bytes, for memcached takes no longer ones".to_owned());
     }
     let values: SizeDistribution = Generator::parse(&line.valuesize, Generator::OF_VALUES)
         .and_then(|generator| generator.value_size())
-        .map_err(|fault| unfit("valuesize", &line.valuesize, &fault))?;
-    let updates = if follows(line) { 0 } else { (line.update * MILLION).round() as u32 };
+        .map_err(|fault| invalid_distribution("valuesize", &line.valuesize, &fault))?;
+    let updates = if line.follows() { 0 } else { (line.update * MILLION).round() as u32 };
     let weights = [(OpKind::Get, MILLION as u32 - updates), (OpKind::Set, updates)];
     Ok(ClassSpec {
         connections: Some(Count(u64::from(connections(line, servers)))),
@@ -342,7 +289,7 @@ fn class_spec(
         purge: line.delete90.then_some(Count(10)),
         trace: line.read_file.clone(),
         trace_layout: line.read_file.as_ref().map(|_| layout(line)),
-        on_miss: follows(line).then_some(OnMiss::Set),
+        on_miss: line.follows().then_some(OnMiss::Set),
         keys: Some(Count(records)),
         prefix: (!line.prefix.is_empty()).then(|| line.prefix.clone()),
         key_size: Some(keys.distribution),
@@ -362,13 +309,14 @@ pub(super) fn pairs(roundrobin: bool, servers: u32, threads: u32) -> u32 {
 #[cfg(test)]
 mod tests {
     use super::super::command_line::{Action, parse};
+    use super::super::invalid_option::InvalidOption;
     use super::*;
     use crate::options::tests::words;
     use brunt_plan::resolve::{Host, resolve};
 
     fn invocation(line: &str) -> Result<Invocation, InvalidOption> {
         match parse(&words(line))? {
-            Action::Run(line) => Invocation::new(&line, Generation::First, &[0, 1, 2, 3]),
+            Action::Run(line) => Ok(Invocation::new(*line, Generation::First, &[0, 1, 2, 3])?),
             other => panic!("{line}: {other:?}"),
         }
     }
@@ -378,7 +326,7 @@ mod tests {
         let host = Host { allowed_cpus: vec![0, 1, 2, 3], random_seed: 7 };
         let text = |line: &str| {
             let invocation = invocation(line).unwrap();
-            let plan = resolve(&invocation.measuring(invocation.qps), &host).unwrap();
+            let plan = resolve(&invocation.measuring(invocation.line.qps), &host).unwrap();
             PlanSpec::from(&plan).to_toml()
         };
         let usual = text("-s h");
@@ -473,7 +421,7 @@ mod tests {
             "--redis -s h:6379 --assoc=4 --prefix t1: -t 10 -u 0.1",
         ];
         for line in table {
-            let invocation = invocation(line).unwrap_or_else(|refusal| panic!("{line}: {refusal}"));
+            let invocation = invocation(line).unwrap_or_else(|refusal| panic!("{line}: {refusal:?}"));
             for spec in [invocation.loading(), invocation.measuring(0), invocation.measuring(200)] {
                 resolve(&spec, &host).unwrap_or_else(|error| panic!("{line}: {error}"));
             }
@@ -501,7 +449,7 @@ mod tests {
         ];
         for (line, message) in table {
             let refusal = invocation(line).unwrap_err();
-            assert!(refusal.code == 255 && refusal.message.starts_with(message), "{line}: {refusal}");
+            assert!(refusal.code == 255 && refusal.message.starts_with(message), "{line}: {refusal:?}");
         }
     }
 

@@ -2,31 +2,26 @@
 
 use super::command_line::CommandLine;
 use super::host_options::MasterOptions;
-use super::invalid_option::InvalidOption;
 use brunt_plan::resolve::fleet::split;
 use std::net::IpAddr;
 
 impl MasterOptions {
     /// Refuses what agents cannot do.
-    pub(super) fn check(&self, line: &CommandLine) -> Result<(), InvalidOption> {
+    pub(super) fn check(&self, line: &CommandLine) -> Result<(), String> {
         let is_single = line.scan.is_none() && line.search.is_none();
         if let Some(own) =
             self.measure_qps.filter(|own| *own > 0 && line.qps > 0 && *own >= line.qps && is_single)
         {
-            return Err(InvalidOption::of(format!(
+            return Err(format!(
                 "invalid value '{own}' for --measure_qps: expected less than --qps {}, for the rest is the agents'",
                 line.qps
-            )));
+            ));
         }
         if line.queries > 0 {
-            return Err(InvalidOption::of(
-                "--queries cannot be used with --agent: --time ends all agents at once",
-            ));
+            return Err("--queries cannot be used with --agent: --time ends all agents at once".to_owned());
         }
         if line.search.is_some() && line.threads == 0 && !self.sampling {
-            return Err(InvalidOption::of(
-                "--search judges reads of the master, and --threads 0 has none: add --agent-sampling or threads",
-            ));
+            return Err("--search judges reads of the master, and --threads 0 has none: add --agent-sampling or threads".to_owned());
         }
         Ok(())
     }

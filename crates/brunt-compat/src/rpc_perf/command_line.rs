@@ -4,10 +4,9 @@
 //! equals sign or as the next word, an option at most once, other words anywhere. Invariant: whatever is refused is named with what was
 //! given and what is accepted.
 
-use super::config::{General, LogFormat, ServerNames};
-use crate::options::{Action, Fault, ParsedOption, ParsedOptions, Rule, scan};
+use super::config::General;
+use crate::options::{Action, Fault, ParsedOption, ParsedOptions, Rule, invalid_value, scan};
 use crate::spelling::closest;
-use brunt_plan::plan::IpVersion;
 use std::num::NonZeroU32;
 use std::str::FromStr;
 
@@ -58,24 +57,11 @@ pub const OPTIONS: [Rule; 27] = [
     ours(flag("legacy-exit")),
 ];
 
-/// A command line that asks for a run.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct CommandLine {
-    /// The file.
-    pub config: Option<String>,
-    /// Options that the file has, too.
-    pub general: General,
-    /// The one version of addresses to use, if any.
-    pub ip_version: Option<IpVersion>,
-    /// Warnings for the user, each without its prefix.
-    pub warnings: Vec<String>,
-}
-
 /// Reads a command line, without the program's name.
 ///
 /// # Errors
 /// What is wrong with it.
-pub fn parse(arguments: &[String]) -> Result<Action<CommandLine>, String> {
+pub fn parse(arguments: &[String]) -> Result<Action<ParsedOptions>, String> {
     check_dashes(arguments)?;
     let parsed = scan(&OPTIONS, arguments).map_err(explain)?;
     if parsed.has("help") {
@@ -84,14 +70,11 @@ pub fn parse(arguments: &[String]) -> Result<Action<CommandLine>, String> {
     if parsed.has("version") {
         return Ok(Action::Version);
     }
-    let mut line = CommandLine::default();
-    for ParsedOption { long, value } in &parsed.given {
-        line.set(long, value.as_deref().unwrap_or_default())?;
+    General::default().apply(&parsed)?;
+    if parsed.has("ipv4") && parsed.has("ipv6") {
+        return Err("Use only --ipv4 or --ipv6".to_owned());
     }
-    line.settle(&parsed)?;
-    let stray = |stray: &String| format!("'{stray}' belongs to no option and has no effect");
-    line.warnings = parsed.strays.iter().map(stray).collect();
-    Ok(Action::Run(Box::new(line)))
+    Ok(Action::Run(Box::new(parsed)))
 }
 
 /// Refuses long options behind one dash or three, which would be read as short options or not at all.
@@ -115,63 +98,64 @@ fn explain(fault: Fault) -> String {
     near.map_or_else(|| fault.to_string(), |near| format!("{fault}; did you mean --{near}?"))
 }
 
-impl CommandLine {
-    fn set(&mut self, long: &'static str, text: &str) -> Result<(), String> {
-        let general = &mut self.general;
-        match long {
-            "server" => general.server.get_or_insert_with(ServerNames::default).0.push(text.to_owned()),
-            "threads" => general.threads = Some(above_zero(long, text)?),
-            "connections" => general.connections = Some(above_zero(long, text)?),
-            "duration" => general.duration = Some(above_zero(long, text)?),
-            "windows" => general.windows = Some(above_zero(long, text)?),
-            "request-timeout" => general.request_timeout = Some(above_zero(long, text)?),
-            "connect-timeout" => general.connect_timeout = Some(above_zero(long, text)?),
-            "protocol" => general.protocol = Some(text.to_owned()),
-            "config" => self.config = Some(text.to_owned()),
-            "listen" => general.listen = Some(text.to_owned()),
-            "trace" => general.trace = Some(text.to_owned()),
-            "waterfall" => general.waterfall = Some(text.to_owned()),
-            "tcp-nodelay" => general.tcp_nodelay = Some(true),
-            "flush" => general.flush = Some(true),
-            "service" => general.service = Some(true),
-            "rx-buffer-size" => general.rx_buffer_size = Some(above_zero(long, text)?),
-            "tx-buffer-size" => general.tx_buffer_size = Some(above_zero(long, text)?),
-            "database" => general.database = Some(number(long, text, "a whole number from 0")?),
-            "log-format" => {
-                let format = LogFormat::from_str(text).map_err(|accepted| unfit(long, text, &accepted))?;
-                general.log_format = Some(format);
-            }
-            "seed" => general.seed = Some(number(long, text, "a whole number of at most 64 bits")?),
-            "quiet" => general.quiet = Some(true),
-            "legacy-exit" => general.legacy_exit = Some(true),
-            // These are read in `settle`.
-            "verbose" | "ipv4" | "ipv6" => {}
-            long => unreachable!("--{long} stands in the table and is not read"),
+impl General {
+    /// Lets the options of a command line replace those of the file.
+    ///
+    /// # Errors
+    /// An option does not accept its value.
+    pub(super) fn apply(&mut self, parsed: &ParsedOptions) -> Result<(), String> {
+        // Options that may be repeated replace those of the file as a whole.
+        if parsed.has("server") {
+            self.server.0.clear();
+        }
+        if parsed.has("verbose") {
+            self.verbose = 0;
+        }
+        for ParsedOption { long, value } in &parsed.given {
+            self.set(long, value.as_deref().unwrap_or_default())?;
         }
         Ok(())
     }
 
-    /// Reads options that may be repeated or exclude each other.
-    fn settle(&mut self, parsed: &ParsedOptions) -> Result<(), String> {
-        let verbose = u32::try_from(parsed.count("verbose")).unwrap_or(u32::MAX);
-        self.general.verbose = (verbose > 0).then_some(verbose);
-        self.ip_version = match (parsed.has("ipv4"), parsed.has("ipv6")) {
-            (true, true) => return Err("Use only --ipv4 or --ipv6".to_owned()),
-            (true, false) => Some(IpVersion::V4),
-            (false, true) => Some(IpVersion::V6),
-            (false, false) => None,
-        };
+    fn set(&mut self, long: &'static str, text: &str) -> Result<(), String> {
+        match long {
+            "server" => self.server.0.push(text.to_owned()),
+            "threads" => self.threads = above_zero(long, text)?,
+            "connections" => self.connections = above_zero(long, text)?,
+            "duration" => self.duration = above_zero(long, text)?,
+            "windows" => self.windows = above_zero(long, text)?,
+            "request-timeout" => self.request_timeout = Some(above_zero(long, text)?),
+            "connect-timeout" => self.connect_timeout = Some(above_zero(long, text)?),
+            "protocol" => self.protocol = text.to_owned(),
+            "listen" => self.listen = Some(text.to_owned()),
+            "trace" => self.trace = Some(text.to_owned()),
+            "waterfall" => self.waterfall = Some(text.to_owned()),
+            "tcp-nodelay" => self.tcp_nodelay = true,
+            "flush" => self.flush = true,
+            "ipv4" => (self.ipv4, self.ipv6) = (true, false),
+            "ipv6" => (self.ipv4, self.ipv6) = (false, true),
+            "service" => self.service = true,
+            "verbose" => self.verbose += 1,
+            "rx-buffer-size" => self.rx_buffer_size = above_zero(long, text)?,
+            "tx-buffer-size" => self.tx_buffer_size = above_zero(long, text)?,
+            "database" => self.database = number(long, text, "a whole number from 0")?,
+            "log-format" => {
+                self.log_format =
+                    text.parse().map_err(|accepted: String| invalid_value(long, text, &accepted))?;
+            }
+            "seed" => self.seed = Some(number(long, text, "a whole number of at most 64 bits")?),
+            "quiet" => self.quiet = true,
+            "legacy-exit" => self.legacy_exit = true,
+            // The file itself.
+            "config" => {}
+            long => unreachable!("--{long} stands in the table and is not read"),
+        }
         Ok(())
     }
 }
 
-/// The message for a value that an option does not accept.
-pub(super) fn unfit(long: &str, text: &str, accepted: &str) -> String {
-    format!("invalid value '{text}' for --{long}: expected {accepted}")
-}
-
 fn number<T: FromStr>(long: &str, text: &str, accepted: &str) -> Result<T, String> {
-    text.parse().map_err(|_| unfit(long, text, accepted))
+    text.parse().map_err(|_| invalid_value(long, text, accepted))
 }
 
 fn above_zero(long: &str, text: &str) -> Result<NonZeroU32, String> {
@@ -180,34 +164,40 @@ fn above_zero(long: &str, text: &str) -> Result<NonZeroU32, String> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::config::{LogFormat, ServerNames};
     use super::*;
     use crate::options::tests::words;
 
-    fn parsed(line: &str) -> Result<Action<CommandLine>, String> {
+    fn parsed(line: &str) -> Result<Action<ParsedOptions>, String> {
         parse(&words(line))
     }
 
-    fn run(line: &str) -> CommandLine {
-        parsed(line).unwrap().run()
+    /// The options of this file with those of a command line over them.
+    fn over(mut file: General, line: &str) -> General {
+        file.apply(&parsed(line).unwrap().run()).unwrap();
+        file
     }
 
     fn general(line: &str) -> General {
-        run(line).general
+        over(General::default(), line)
+    }
+
+    fn servers(names: &[&str]) -> ServerNames {
+        ServerNames(names.iter().map(|name| (*name).to_owned()).collect())
     }
 
     #[test]
     fn command_lines_are_parsed() {
         let some = NonZeroU32::new;
-        let servers =
-            |names: &[&str]| Some(ServerNames(names.iter().map(|name| (*name).to_owned()).collect()));
+        let number = |number| NonZeroU32::new(number).unwrap();
         let table = [
             ("", General::default()),
             ("-s a:1 --server=b", General { server: servers(&["a:1", "b"]), ..General::default() }),
-            ("-t2 -c 3", General { threads: some(2), connections: some(3), ..General::default() }),
+            ("-t2 -c 3", General { threads: number(2), connections: number(3), ..General::default() }),
             ("-d 1 -w=2", General::default()),
             (
                 "--duration=1 --windows 2",
-                General { duration: some(1), windows: some(2), ..General::default() },
+                General { duration: number(1), windows: number(2), ..General::default() },
             ),
             (
                 "--request-timeout 200 --connect-timeout=500",
@@ -215,40 +205,35 @@ mod tests {
             ),
             (
                 "--tcp-nodelay --flush --service",
-                General {
-                    tcp_nodelay: Some(true),
-                    flush: Some(true),
-                    service: Some(true),
-                    ..General::default()
-                },
+                General { tcp_nodelay: true, flush: true, service: true, ..General::default() },
             ),
-            ("-vv --verbose", General { verbose: Some(3), ..General::default() }),
+            ("-vv --verbose", General { verbose: 3, ..General::default() }),
             (
                 "--trace t --waterfall w --listen :1 -p redis",
                 General {
                     trace: Some("t".to_owned()),
                     waterfall: Some("w".to_owned()),
                     listen: Some(":1".to_owned()),
-                    protocol: Some("redis".to_owned()),
+                    protocol: "redis".to_owned(),
                     ..General::default()
                 },
             ),
             (
                 "--rx-buffer-size 1 --tx-buffer-size 2 --database 3",
                 General {
-                    rx_buffer_size: some(1),
-                    tx_buffer_size: some(2),
-                    database: Some(3),
+                    rx_buffer_size: number(1),
+                    tx_buffer_size: number(2),
+                    database: 3,
                     ..General::default()
                 },
             ),
             (
                 "--log-format 2016 --seed 7 --quiet --legacy-exit",
                 General {
-                    log_format: Some(LogFormat::Of2016),
+                    log_format: LogFormat::Of2016,
                     seed: Some(7),
-                    quiet: Some(true),
-                    legacy_exit: Some(true),
+                    quiet: true,
+                    legacy_exit: true,
                     ..General::default()
                 },
             ),
@@ -260,12 +245,26 @@ mod tests {
                 false => assert_eq!(general(line), expected, "{line}"),
             }
         }
-        assert_eq!(run("--ipv4").ip_version, Some(IpVersion::V4));
-        assert_eq!(run("--ipv6 --config f").config.as_deref(), Some("f"));
-        assert_eq!(
-            run("a --quiet -- b").warnings,
-            ["a", "b"].map(|word| format!("'{word}' belongs to no option and has no effect"))
-        );
+        let versions = ["", "--ipv4", "--ipv6"].map(general).map(|general| (general.ipv4, general.ipv6));
+        assert_eq!(versions, [(true, true), (true, false), (false, true)]);
+        let strays = parsed("a --quiet -- b").unwrap().run().stray_warnings();
+        assert_eq!(strays, ["a", "b"].map(|word| format!("'{word}' belongs to no option and has no effect")));
+    }
+
+    #[test]
+    fn command_line_options_override_the_file() {
+        let number = |number| NonZeroU32::new(number).unwrap();
+        let file = General {
+            server: servers(&["a", "b"]),
+            threads: number(2),
+            seed: Some(1),
+            verbose: 2,
+            ..General::default()
+        };
+        let both =
+            General { server: servers(&["c"]), threads: number(5), flush: true, verbose: 1, ..file.clone() };
+        assert_eq!(over(file.clone(), "-t 5 --flush -v -s c"), both);
+        assert_eq!(over(file.clone(), ""), file);
     }
 
     #[test]

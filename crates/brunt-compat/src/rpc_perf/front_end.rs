@@ -38,7 +38,7 @@ pub fn read(arguments: &[String], caller: &Caller<'_>) -> Outcome {
             Action::Help => text(help(caller.program)),
             Action::Version => text(format!("{VERSION}\n")),
             Action::Run(line) => {
-                let invocation = Invocation::new(*line, caller)?;
+                let invocation = Invocation::new(&line, caller)?;
                 Outcome::FrontEnd(Box::new(Loader::new(invocation)))
             }
         })
@@ -70,7 +70,7 @@ impl FrontEnd for Loader {
         self.invocation.remarks.iter().for_each(|remark| self.say(console, remark));
         self.say(console, &format!("note: --seed {} makes the same choices again", self.seed));
         let spec = self.spec();
-        self.print(console, Level::Info, &log::banner(&self.invocation.settings, &self.sent));
+        self.print(console, Level::Info, &log::banner(&self.invocation, &self.sent));
         if self.invocation.settings.verbose > 0 {
             let plan = spec.to_toml();
             let lines: Vec<String> = plan.lines().map(|line| format!("plan: {line}")).collect();
@@ -93,7 +93,7 @@ impl FrontEnd for Loader {
 
     fn next(&mut self, ended: Option<Summary>, console: &mut Console) -> Next {
         let Some(summary) = ended else {
-            self.print(console, Level::Info, &log::connecting(&self.invocation.settings));
+            self.print(console, Level::Info, &log::connecting(self.invocation.settings.threads));
             let place = RunPosition { of: Some(1), ..RunPosition::default() };
             let flushes = self.invocation.settings.flush;
             return Next::Run(Box::new(Run { spec: self.spec(), flushes, place, ..Run::default() }));
@@ -143,9 +143,9 @@ impl FrontEnd for Loader {
 impl Loader {
     fn new(invocation: Invocation) -> Self {
         let (settings, sent) = (&invocation.settings, invocation.sent());
-        let windows = (!settings.service).then_some(u64::from(settings.windows) + 1);
+        let windows = (!settings.service).then_some(u64::from(settings.windows.get()) + 1);
         let retrieves = sent.iter().map(|sent| sent.retrieves).collect();
-        let duration_s = u64::from(settings.duration_s);
+        let duration_s = u64::from(settings.duration.get());
         let course = WindowHistory::new(duration_s, windows, retrieves, invocation.has_slices());
         Self {
             invocation,
@@ -202,7 +202,7 @@ impl Loader {
         }
         let lines = log::window(settings.log_format, ended.number, &ended.window);
         self.print(console, Level::Info, &lines);
-        if settings.service && ended.number.is_multiple_of(u64::from(settings.windows)) {
+        if settings.service && ended.number.is_multiple_of(u64::from(settings.windows.get())) {
             console.save();
             self.is_saved = true;
         }

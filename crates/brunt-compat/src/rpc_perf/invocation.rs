@@ -2,10 +2,10 @@
 //!
 //! Not a run. Invariant: what rpc-perf refuses is refused before anything is connected: the file, then what both say, then workloads.
 
-use super::command_line::{CommandLine, unfit};
-use super::config::{Config, General, LogFormat, Parameter, Workload};
+use super::config::{Config, General, Parameter, Workload};
 use super::request::{Dialect, Request};
 use crate::front_end::Caller;
+use crate::options::{ParsedOptions, invalid_value};
 use brunt_plan::arrival::Arrival;
 use brunt_plan::command::CommandSpec;
 use brunt_plan::mix::Mix;
@@ -36,42 +36,16 @@ const FOR_EVER: DurationNs = DurationNs::from_secs(100 * 366 * 86_400);
 /// What a command line comes to.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Invocation {
-    /// What is sent, to whom, and for how long.
-    pub settings: Settings,
+    /// What file and command line say together.
+    pub settings: General,
+    /// The protocol.
+    pub dialect: Dialect,
+    /// The addresses to use.
+    pub ip_version: IpVersion,
     /// The file.
-    workloads: Vec<Workload>,
+    pub(super) workloads: Vec<Workload>,
     /// What to tell the user beforehand, each with `warning: ` or `note: `.
     pub remarks: Vec<String>,
-}
-
-/// What file and command line say together, with rpc-perf's defaults.
-#[derive(Clone, Debug, PartialEq)]
-#[allow(missing_docs, reason = "the fields are the options of the same names")]
-pub struct Settings {
-    pub servers: Vec<String>,
-    pub dialect: Dialect,
-    pub threads: u32,
-    /// Of each thread to each server.
-    pub connections: u32,
-    pub duration_s: u32,
-    pub windows: u32,
-    pub request_timeout_ms: Option<u32>,
-    pub connect_timeout_ms: Option<u32>,
-    pub tcp_nodelay: bool,
-    pub ip_version: IpVersion,
-    pub rx_buffer_size: u32,
-    pub tx_buffer_size: u32,
-    pub database: u32,
-    pub listen: Option<String>,
-    pub flush: bool,
-    pub service: bool,
-    pub trace: Option<String>,
-    pub waterfall: Option<String>,
-    pub verbose: u32,
-    pub log_format: LogFormat,
-    pub seed: Option<u64>,
-    pub quiet: bool,
-    pub legacy_exit: bool,
 }
 
 /// A workload as it is printed.
@@ -92,33 +66,31 @@ impl Invocation {
     ///
     /// # Errors
     /// What is wrong with the command line or the file.
-    pub fn new(line: CommandLine, caller: &Caller<'_>) -> Result<Self, String> {
-        let path = line.config.as_deref().ok_or("config file not specified; expected --config FILE")?;
+    pub fn new(line: &ParsedOptions, caller: &Caller<'_>) -> Result<Self, String> {
+        let path = line.value("config").ok_or("config file not specified; expected --config FILE")?;
         let text = (caller.read_text)(path).map_err(|error| {
             format!("Error opening config: {error}; invalid value '{path}' for --config: expected the path of a text file")
         })?;
-        let config = Config::parse(path, &text)?;
-        if !config.warmup.is_empty() {
+        let Config { general: mut settings, workloads, warmup } = Config::parse(path, &text)?;
+        if !warmup.is_empty() {
             return Err(format!(
                 "--config: '{path}': [[warmup]] was given; expected a file without it, for the first window is the warm-up, whatever the hit rate"
             ));
         }
-        let mut general = config.general;
-        general.overlay(line.general);
-        let mut remarks: Vec<String> =
-            line.warnings.iter().map(|warning| format!("warning: {warning}")).collect();
-        let settings = Settings::of(general, line.ip_version)?;
-        if config.workloads.is_empty() {
+        settings.apply(line)?;
+        let (ip_version, dialect) = check(&settings)?;
+        if workloads.is_empty() {
             return Err(format!(
                 "no workloads specified; invalid value '{path}' for --config: expected a file with [[workload]]"
             ));
         }
-        let invocation = Self { settings, workloads: config.workloads, remarks: Vec::new() };
+        let mut invocation = Self { settings, dialect, ip_version, workloads, remarks: Vec::new() };
         let (spec, warnings) = invocation.spec(invocation.settings.seed.unwrap_or(0))?;
-        remarks.extend(warnings.iter().map(|warning| format!("warning: {warning}")));
+        let warnings = line.stray_warnings().into_iter().chain(warnings);
+        invocation.remarks.extend(warnings.map(|warning| format!("warning: {warning}")));
         let host = Host { allowed_cpus: caller.allowed_cpus.to_vec(), random_seed: 0 };
         resolve(&spec, &host).map_err(|error| error.to_string())?;
-        Ok(Self { remarks, ..invocation })
+        Ok(invocation)
     }
 
     /// The workloads in their order.
@@ -138,7 +110,7 @@ impl Invocation {
 
     /// How long the run takes, the warm-up included.
     pub fn seconds(&self) -> u64 {
-        u64::from(self.settings.duration_s) * (u64::from(self.settings.windows) + 1)
+        u64::from(self.settings.duration.get()) * (u64::from(self.settings.windows.get()) + 1)
     }
 
     /// Is a file to be written that needs latencies second by second?
@@ -168,26 +140,27 @@ impl Invocation {
     fn request(&self, index: usize, seed: u64) -> Result<Request, String> {
         // Each workload draws other values.
         let seed = seed.wrapping_add(index as u64);
-        Request::of(self.settings.dialect, &self.workloads[index], seed)
+        Request::of(self.dialect, &self.workloads[index], seed)
             .map_err(|what| format!("workload {index}: {what}"))
     }
 
     fn run(&self, seed: u64) -> Result<RunSpec, String> {
         let settings = &self.settings;
-        let named =
-            |name: &String| NamedServer::from_str(name).map_err(|accepted| unfit("server", name, &accepted));
-        let servers = settings.servers.iter().map(named).collect::<Result<Vec<_>, _>>()?;
-        let timeout = settings.request_timeout_ms.map_or(PATIENCE, milliseconds);
+        let named = |name: &String| {
+            NamedServer::from_str(name).map_err(|accepted| invalid_value("server", name, &accepted))
+        };
+        let servers = settings.server.0.iter().map(named).collect::<Result<Vec<_>, _>>()?;
+        let timeout = settings.request_timeout.map_or(PATIENCE, milliseconds);
         Ok(RunSpec {
             placement: (servers.len() > 1).then_some(Placement::RoundRobin),
             server: Some(ServerList(servers)),
-            protocol: Some(settings.dialect.protocol()),
-            ip_version: Some(settings.ip_version),
+            protocol: Some(self.dialect.protocol()),
+            ip_version: Some(self.ip_version),
             nodelay: Some(settings.tcp_nodelay),
             database: (settings.database > 0).then_some(Count(u64::from(settings.database))),
-            threads: Some(Count(u64::from(settings.threads))),
+            threads: Some(Count(u64::from(settings.threads.get()))),
             timeout: Some(timeout),
-            connect_timeout: Some(settings.connect_timeout_ms.map_or(ATTEMPT, milliseconds)),
+            connect_timeout: Some(settings.connect_timeout.map_or(ATTEMPT, milliseconds)),
             drain: Some(timeout.min(DRAIN_MAX)),
             // The warm-up is a window like the others, so that requests of it that end in the next window are counted there.
             warmup: Some(Warmup::NONE),
@@ -214,7 +187,8 @@ impl Invocation {
         })?;
         let rate = (rate > 0).then_some(Rate { micro_per_second });
         let owns = index == 0;
-        let connections = [settings.threads, settings.connections, settings.servers.len() as u32];
+        let connections =
+            [settings.threads.get(), settings.connections.get(), settings.server.0.len() as u32];
         let connections = connections.into_iter().map(u64::from).fold(1, u64::saturating_mul);
         if connections > CONNECTIONS_MAX {
             return Err(format!(
@@ -245,61 +219,29 @@ fn class_name(index: usize) -> String {
     format!("workload-{index}")
 }
 
-fn milliseconds(milliseconds: u32) -> DurationNs {
-    DurationNs::from_millis(u64::from(milliseconds))
+fn milliseconds(milliseconds: NonZeroU32) -> DurationNs {
+    DurationNs::from_millis(u64::from(milliseconds.get()))
 }
 
-impl Settings {
-    /// With rpc-perf's defaults.
-    fn of(general: General, only: Option<IpVersion>) -> Result<Self, String> {
-        let number = |given: Option<NonZeroU32>, usual: u32| given.map_or(usual, NonZeroU32::get);
-        let ip_version = match (only, general.ipv4.unwrap_or(true), general.ipv6.unwrap_or(true)) {
-            (Some(only), ..) => only,
-            (None, true, true) => IpVersion::Any,
-            (None, true, false) => IpVersion::V4,
-            (None, false, true) => IpVersion::V6,
-            (None, false, false) => {
-                return Err("ipv4 and ipv6 cannot both be false".to_owned());
-            }
-        };
-        let servers = general.server.map(|names| names.0).unwrap_or_default();
-        if servers.is_empty() {
-            return Err("require server parameter; expected --server HOST:PORT".to_owned());
-        }
-        let dialect = Dialect::find(general.protocol.as_deref().unwrap_or("memcache"))?;
-        let flush = general.flush.unwrap_or(false);
-        if flush && !dialect.stores() {
-            return Err(format!(
-                "--flush requires protocol memcache or redis: {} servers store nothing",
-                dialect.name()
-            ));
-        }
-        Ok(Self {
-            servers,
-            dialect,
-            threads: number(general.threads, 1),
-            connections: number(general.connections, 1),
-            duration_s: number(general.duration, 60),
-            windows: number(general.windows, 5),
-            request_timeout_ms: general.request_timeout.map(NonZeroU32::get),
-            connect_timeout_ms: general.connect_timeout.map(NonZeroU32::get),
-            tcp_nodelay: general.tcp_nodelay.unwrap_or(false),
-            ip_version,
-            rx_buffer_size: number(general.rx_buffer_size, 4096),
-            tx_buffer_size: number(general.tx_buffer_size, 4096),
-            database: general.database.unwrap_or(0),
-            listen: general.listen,
-            flush,
-            service: general.service.unwrap_or(false),
-            trace: general.trace,
-            waterfall: general.waterfall,
-            verbose: general.verbose.unwrap_or(0),
-            log_format: general.log_format.unwrap_or_default(),
-            seed: general.seed,
-            quiet: general.quiet.unwrap_or(false),
-            legacy_exit: general.legacy_exit.unwrap_or(false),
-        })
+/// Checks what file and command line say together. Returns which addresses are used, and the protocol.
+fn check(settings: &General) -> Result<(IpVersion, Dialect), String> {
+    let ip_version = match (settings.ipv4, settings.ipv6) {
+        (true, true) => IpVersion::Any,
+        (true, false) => IpVersion::V4,
+        (false, true) => IpVersion::V6,
+        (false, false) => return Err("ipv4 and ipv6 cannot both be false".to_owned()),
+    };
+    if settings.server.0.is_empty() {
+        return Err("require server parameter; expected --server HOST:PORT".to_owned());
     }
+    let dialect = Dialect::find(&settings.protocol)?;
+    if settings.flush && !dialect.stores() {
+        return Err(format!(
+            "--flush requires protocol memcache or redis: {} servers store nothing",
+            dialect.name()
+        ));
+    }
+    Ok((ip_version, dialect))
 }
 
 #[cfg(test)]
@@ -341,7 +283,7 @@ mod tests {
             read_text: &read_text,
         };
         match parse(&words(line))? {
-            Action::Run(line) => Invocation::new(*line, &caller),
+            Action::Run(line) => Invocation::new(&line, &caller),
             other => panic!("{line}: {other:?}"),
         }
     }

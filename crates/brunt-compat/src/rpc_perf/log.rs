@@ -5,11 +5,12 @@
 
 use super::VERSION;
 use super::config::{LogFormat, Parameter, Style};
-use super::invocation::{PrintedWorkload, Settings};
+use super::invocation::{Invocation, PrintedWorkload};
 use super::window::{Connections, Window};
 use brunt_plan::plan::IpVersion;
 use jiff::Timestamp;
 use std::fmt::Write as _;
+use std::num::NonZeroU32;
 
 /// The line between parts of the log.
 const RULE: &str = "-----";
@@ -63,12 +64,13 @@ impl Log {
 }
 
 /// The first lines: the version and the configuration.
-pub fn banner(settings: &Settings, sent: &[PrintedWorkload]) -> Vec<String> {
+pub fn banner(invocation: &Invocation, sent: &[PrintedWorkload]) -> Vec<String> {
+    let settings = &invocation.settings;
     let mut lines = vec![format!("{VERSION} initializing...")];
     let (pool, ip) = match settings.log_format {
         LogFormat::Of2017 => {
             lines.push("feature: asm: disabled".to_owned());
-            let ip = match settings.ip_version {
+            let ip = match invocation.ip_version {
                 IpVersion::Any => "IP",
                 IpVersion::V4 => "IPv4",
                 IpVersion::V6 => "IPv6",
@@ -76,7 +78,7 @@ pub fn banner(settings: &Settings, sent: &[PrintedWorkload]) -> Vec<String> {
             ("Poolsize", ip)
         }
         LogFormat::Of2016 => {
-            let ip = match settings.ip_version {
+            let ip = match invocation.ip_version {
                 IpVersion::Any => "IP::Any",
                 IpVersion::V4 => "IP::V4",
                 IpVersion::V6 => "IP::V6",
@@ -85,17 +87,18 @@ pub fn banner(settings: &Settings, sent: &[PrintedWorkload]) -> Vec<String> {
         }
     };
     lines.extend([RULE.to_owned(), "Config:".to_owned()]);
-    for server in &settings.servers {
-        lines.push(format!("Config: Server: {server} Protocol: {}", settings.dialect.name()));
+    for server in &settings.server.0 {
+        lines.push(format!("Config: Server: {server} Protocol: {}", invocation.dialect.name()));
     }
     lines.push(format!("Config: IP: {ip} TCP_NODELAY: {}", settings.tcp_nodelay));
     lines.push(format!("Config: Threads: {} {pool}: {}", settings.threads, settings.connections));
-    lines.push(format!("Config: Windows: {} Duration: {}", settings.windows, settings.duration_s));
+    lines.push(format!("Config: Windows: {} Duration: {}", settings.windows, settings.duration));
     match settings.log_format {
         LogFormat::Of2017 => {
-            let timeout = |given: Option<u32>| given.map_or("None".to_owned(), |ms| format!("{ms} ms"));
-            lines.push(format!("Config: Request Timeout: {}", timeout(settings.request_timeout_ms)));
-            lines.push(format!("Config: Connect Timeout: {}", timeout(settings.connect_timeout_ms)));
+            let timeout =
+                |given: Option<NonZeroU32>| given.map_or("None".to_owned(), |ms| format!("{ms} ms"));
+            lines.push(format!("Config: Request Timeout: {}", timeout(settings.request_timeout)));
+            lines.push(format!("Config: Connect Timeout: {}", timeout(settings.connect_timeout)));
             let (rx, tx) = (settings.rx_buffer_size, settings.tx_buffer_size);
             lines.push(format!("Config: Buffer size (bytes): RX: {rx} TX: {tx}"));
         }
@@ -105,8 +108,8 @@ pub fn banner(settings: &Settings, sent: &[PrintedWorkload]) -> Vec<String> {
 }
 
 /// The lines before connections are made.
-pub fn connecting(settings: &Settings) -> Vec<String> {
-    let clients = (0..settings.threads).map(|client| format!("Client: {client}"));
+pub fn connecting(threads: NonZeroU32) -> Vec<String> {
+    let clients = (0..threads.get()).map(|client| format!("Client: {client}"));
     [RULE.to_owned(), "Connecting...".to_owned()].into_iter().chain(clients).collect()
 }
 
@@ -229,33 +232,27 @@ fn of_2016(window: &Window) -> [String; 4] {
 mod tests {
     use super::super::window::Requests;
     use super::*;
+    use crate::rpc_perf::config::{General, ServerNames};
     use crate::rpc_perf::request::Dialect;
 
-    fn settings(log_format: LogFormat) -> Settings {
-        Settings {
-            servers: vec!["127.0.0.1:11211".to_owned()],
-            dialect: Dialect::Memcache,
-            threads: 2,
-            connections: 3,
-            duration_s: 60,
-            windows: 1,
-            request_timeout_ms: Some(200),
-            connect_timeout_ms: None,
-            tcp_nodelay: false,
-            ip_version: IpVersion::Any,
-            rx_buffer_size: 4096,
-            tx_buffer_size: 1_048_576,
-            database: 0,
-            listen: None,
-            flush: false,
-            service: false,
-            trace: None,
-            waterfall: None,
-            verbose: 0,
+    fn invocation(log_format: LogFormat) -> Invocation {
+        let number = |number| NonZeroU32::new(number).unwrap();
+        let settings = General {
+            server: ServerNames(vec!["127.0.0.1:11211".to_owned()]),
+            threads: number(2),
+            connections: number(3),
+            windows: number(1),
+            request_timeout: Some(number(200)),
+            tx_buffer_size: number(1_048_576),
             log_format,
-            seed: None,
-            quiet: false,
-            legacy_exit: false,
+            ..General::default()
+        };
+        Invocation {
+            settings,
+            dialect: Dialect::Memcache,
+            ip_version: IpVersion::Any,
+            workloads: Vec::new(),
+            remarks: Vec::new(),
         }
     }
 
@@ -337,10 +334,10 @@ mod tests {
 
     /// The log of a run with one window.
     fn lines_of(format: LogFormat) -> Vec<String> {
-        let settings = settings(format);
+        let invocation = invocation(format);
         [
-            banner(&settings, &sent()),
-            connecting(&settings),
+            banner(&invocation, &sent()),
+            connecting(invocation.settings.threads),
             scheduled(format, &sent()),
             connected(format, a_window().connections),
             warmed_up(),

@@ -16,7 +16,7 @@ fn asked(line: &str) -> Result<Action, InvalidOption> {
 
 fn invocation(line: &str) -> Result<Invocation, InvalidOption> {
     match asked(line)? {
-        Action::Run(line) => Invocation::new(&line, Generation::First, &HOST),
+        Action::Run(line) => Ok(Invocation::new(*line, Generation::First, &HOST)?),
         other => panic!("{line}: {other:?}"),
     }
 }
@@ -34,8 +34,8 @@ fn crews(all: &[(u32, u32)]) -> Vec<AgentCapacity> {
 
 /// A plan at its own rate: the agents' threads, and of each class connections, depth and rate.
 fn plan(line: &str, all: &[(u32, u32)]) -> String {
-    let invocation = invocation(line).unwrap_or_else(|refusal| panic!("{line}: {refusal}"));
-    let spec = invocation.leading(invocation.qps, &crews(all));
+    let invocation = invocation(line).unwrap_or_else(|refusal| panic!("{line}: {refusal:?}"));
+    let spec = invocation.leading(invocation.line.qps, &crews(all));
     let host = Host { allowed_cpus: HOST.to_vec(), random_seed: 7 };
     let plan = resolve(&spec, &host).unwrap_or_else(|error| panic!("{line}: {error}"));
     // What agents are told is what the master has.
@@ -126,7 +126,7 @@ fn samples_are_the_masters() {
 
 #[test]
 fn agents_have_names_and_ports() {
-    let agents = |line: &str| invocation(&format!("-s h {line}")).unwrap().led.map(|led| led.agents);
+    let agents = |line: &str| invocation(&format!("-s h {line}")).unwrap().line.led.map(|led| led.agents);
     let named =
         |all: &[(&str, u16)]| Some(all.iter().map(|(host, port)| ((*host).to_owned(), *port)).collect());
     assert_eq!(agents(""), None);
@@ -183,7 +183,7 @@ fn invalid_combinations_are_rejected() {
     ];
     for (line, message) in table {
         let refusal = asked(line).map(|_| ()).unwrap_err();
-        assert!(refusal.code == 255 && refusal.message.starts_with(message), "{line}: {refusal}");
+        assert!(refusal.code == 255 && refusal.message.starts_with(message), "{line}: {refusal:?}");
     }
 }
 
