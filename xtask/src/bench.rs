@@ -10,7 +10,7 @@ pub(crate) mod server;
 pub(crate) mod shape;
 pub(crate) mod table;
 
-use crate::{programs, recorded_text, top};
+use crate::{programs, recorded_text, release_build, top};
 use anyhow::{Context, bail, ensure};
 use client::{Client, Kind, PEERS, Peer, peer_client};
 use run::Bench;
@@ -68,16 +68,16 @@ impl Options {
 }
 
 pub(crate) fn number(option: &str, given: &str) -> anyhow::Result<u64> {
-    let accepted = || format!("{option}: '{given}' was given; accepted: a whole number from 1 to 3600");
+    let accepted = || format!("invalid value '{given}' for {option}: expected a whole number from 1 to 3600");
     given.parse().ok().filter(|number| (1..=3600).contains(number)).with_context(accepted)
 }
 
 pub(crate) fn named_peer(given: &str) -> anyhow::Result<(&'static Peer, PathBuf)> {
     let names = PEERS.iter().map(|peer| peer.name).collect::<Vec<_>>().join(", ");
-    let accepted = || format!("--peer: '{given}' was given; accepted: NAME=PATH with one of {names}");
+    let accepted = || format!("invalid value '{given}' for --peer: expected NAME=PATH with one of {names}");
     let (name, path) = given.split_once('=').with_context(accepted)?;
     let peer = PEERS.iter().find(|peer| peer.name == name).with_context(accepted)?;
-    ensure!(Path::new(path).is_file(), "--peer: '{given}' was given; there is no file '{path}'");
+    ensure!(Path::new(path).is_file(), "invalid value '{given}' for --peer: there is no file '{path}'");
     Ok((peer, PathBuf::from(path)))
 }
 
@@ -128,15 +128,9 @@ pub(crate) fn run(words: &[&str]) -> anyhow::Result<()> {
 
 /// Builds brunt and brunt-bench as released.
 pub(crate) fn build() -> anyhow::Result<(PathBuf, PathBuf)> {
-    let status = Command::new(env!("CARGO"))
-        .args(["build", "--release", "--quiet", "--package", "brunt", "--package", "brunt-bench"])
-        .current_dir(top())
-        .status()
-        .context("cannot run cargo")?;
-    ensure!(status.success(), "brunt and brunt-bench do not build");
-    let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| top().join("target"), PathBuf::from);
-    let release = std::path::absolute(target)?.join("release");
-    Ok((release.join("brunt"), release.join("brunt-bench")))
+    let target = release_build::target_folder()?;
+    release_build::build(&target, &["--package", "brunt", "--package", "brunt-bench"], &[])?;
+    Ok((target.join("release/brunt"), target.join("release/brunt-bench")))
 }
 
 /// Every peer, with its path where there is one.
@@ -341,7 +335,7 @@ mod tests {
         let table: [(&[&str], &str); 6] = [
             (&["--rounds"], "--rounds has no value"),
             (&["--time", "0"], "a whole number from 1"),
-            (&["--shapes", "3x3"], "accepted: 1x1"),
+            (&["--shapes", "3x3"], "expected some of 1x1"),
             (&["--peer", "ab=/usr/bin/ab"], "one of memtier_benchmark, mutilate"),
             (&["--peer", "mutilate=/no/such/file"], "there is no file '/no/such/file'"),
             (&["fast"], "'fast' is no option"),

@@ -4,7 +4,7 @@
 //! committed corpus again. The installed stable compiler does it: coverage is LLVM's, libFuzzer is linked in, and decoders
 //! have no unsafe code that an address sanitizer could watch. Invariant: bytes that break something are left behind, and named.
 
-use crate::top;
+use crate::{release_build, top};
 use anyhow::{Context, bail, ensure};
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -32,12 +32,13 @@ pub(crate) fn run(words: &[&str]) -> anyhow::Result<()> {
         Some((first, rest)) if first.bytes().all(|byte| byte.is_ascii_digit()) => (first.parse()?, rest),
         _ => (DEFAULT_S, words),
     };
-    ensure!(seconds > 0, "SECONDS: '0' was given; accepted: at least 1");
+    ensure!(seconds > 0, "invalid value '0' for SECONDS: expected at least 1");
     if let Some(unknown) = wanted.iter().find(|word| !all.iter().any(|target| target == *word)) {
-        bail!("TARGET: '{unknown}' was given; accepted: {}", all.join(", "));
+        bail!("invalid value '{unknown}' for TARGET: expected {}", all.join(", "));
     }
-    let folder = build()?;
-    let found = target_folder()?.join("found");
+    let target = release_build::target_folder()?.join("fuzz");
+    let folder = build(&target)?;
+    let found = target.join("found");
     let chosen = all.iter().filter(|target| wanted.is_empty() || wanted.contains(&target.as_str()));
     let mut broken = Vec::new();
     for target in chosen {
@@ -71,12 +72,6 @@ fn package() -> PathBuf {
     top().join("crates/brunt-fuzz")
 }
 
-/// Where targets are built: apart, because the flags would else build everything anew each time.
-fn target_folder() -> anyhow::Result<PathBuf> {
-    let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| top().join("target"), PathBuf::from);
-    Ok(std::path::absolute(target)?.join("fuzz"))
-}
-
 /// The compiler's own platform.
 fn host() -> anyhow::Result<String> {
     let output = Command::new("rustc").arg("-vV").output().context("cannot run rustc")?;
@@ -85,20 +80,13 @@ fn host() -> anyhow::Result<String> {
     host.map(str::to_owned).context("rustc -vV does not name its host")
 }
 
-/// Builds all targets with coverage; where they lie.
-fn build() -> anyhow::Result<PathBuf> {
-    let (host, target) = (host()?, target_folder()?);
+/// Builds all targets with coverage; where they lie. Apart, because the flags would else build everything anew each time.
+fn build(target: &Path) -> anyhow::Result<PathBuf> {
     // For a named target, so that the flags are for the programs and not for what builds them.
-    let status = Command::new(env!("CARGO"))
-        .args(["build", "--release", "--quiet", "--package", "brunt-fuzz", "--features", "targets", "--bins"])
-        .args(["--target", &host, "--target-dir"])
-        .arg(&target)
-        .env("RUSTFLAGS", COVERAGE)
-        .env("CARGO_PROFILE_RELEASE_LTO", "off")
-        .current_dir(top())
-        .status()
-        .context("cannot run cargo")?;
-    ensure!(status.success(), "the targets do not build; they need a C++ compiler");
+    let host = host()?;
+    let arguments = ["--package", "brunt-fuzz", "--features", "targets", "--bins", "--target", &host];
+    let variables = [("RUSTFLAGS", COVERAGE), ("CARGO_PROFILE_RELEASE_LTO", "off")];
+    release_build::build(target, &arguments, &variables).context("a C++ compiler is needed")?;
     Ok(target.join(host).join("release"))
 }
 

@@ -12,7 +12,7 @@ mod profile;
 mod source;
 mod threads;
 
-use crate::{programs, top};
+use crate::{programs, release_build};
 use anyhow::{Context, bail, ensure};
 use baseline::Baseline;
 use part::Part;
@@ -33,6 +33,8 @@ const ROOT: &str = "brunt_engine::run::in_process_run::run_one_iteration";
 /// Part of the name of every function of the Io.
 const IO: &str = "canned::Canned";
 
+/// How much the most of equal counts may be above the least.
+const SPREAD_MAX: f64 = 0.01;
 /// How long the counting may take in the test command, building left out: three times what two busy processors need.
 const GATE_MAX: Duration = Duration::from_secs(90);
 /// What `timeout` ends with when it had to end its command.
@@ -138,16 +140,9 @@ fn show(counted: &[(&str, Division)], before: &Baseline) {
 /// Builds the benchmark as released, but with the names of inlined functions. In a target directory of its own, because
 /// the other setting would else build everything anew each time.
 fn build() -> anyhow::Result<PathBuf> {
-    let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| top().join("target"), PathBuf::from);
-    let target = std::path::absolute(target)?.join("instructions");
-    let status = Command::new(env!("CARGO"))
-        .args(["build", "--release", "--quiet", "--package", "brunt-bench", "--target-dir"])
-        .arg(&target)
-        .env("CARGO_PROFILE_RELEASE_DEBUG", "limited")
-        .current_dir(top())
-        .status()
-        .context("cannot run cargo")?;
-    ensure!(status.success(), "brunt-bench does not build");
+    let target = release_build::target_folder()?.join("instructions");
+    let variables = [("CARGO_PROFILE_RELEASE_DEBUG", "limited")];
+    release_build::build(&target, &["--package", "brunt-bench"], &variables)?;
     Ok(target.join("release/brunt-bench"))
 }
 
@@ -254,6 +249,30 @@ fn table(counted: &[(&str, Division)], before: &Baseline) -> String {
         text.push('\n');
     }
     text
+}
+
+/// Prints a row of counts, and fails where the most is more than 1 % above the least.
+fn show_equal(name: &str, counts: &[f64]) -> anyhow::Result<()> {
+    show_row(name, counts);
+    let spread = spread(counts);
+    ensure!(
+        spread <= SPREAD_MAX,
+        "{name}: a get costs {:.1} % more in one column than in another",
+        100.0 * spread
+    );
+    Ok(())
+}
+
+fn show_row(name: &str, counts: &[f64]) {
+    let cells: String = counts.iter().map(|count| format!("{count:>14.1}")).collect();
+    println!("{name:10}{cells}");
+}
+
+/// How much the most is above the least.
+fn spread(counts: &[f64]) -> f64 {
+    let most = counts.iter().copied().fold(0.0, f64::max);
+    let least = counts.iter().copied().fold(f64::INFINITY, f64::min);
+    most / least - 1.0
 }
 
 /// What the numbers depend on beside the source: the compiler, and the machine by whose abilities the C library picks

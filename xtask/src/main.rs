@@ -17,6 +17,7 @@ mod instructions;
 mod peers;
 mod programs;
 mod recorded_text;
+mod release_build;
 mod test;
 mod tidy;
 

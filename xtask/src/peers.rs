@@ -4,8 +4,8 @@
 //! while 1 000 requests/s are wanted of it: the p99 is 0.9 s (docs/accuracy.md). A tool without a rate is asked for what
 //! it can: as many requests as it gets answered in about ten seconds. Nothing is built or downloaded but brunt.
 
-use crate::top;
-use anyhow::{Context, ensure};
+use crate::{programs, release_build};
+use anyhow::Context;
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -22,7 +22,7 @@ const TRUTH: &str = "900 ms";
 struct Peer {
     command: &'static str,
     /// `PORT` stands for the server's.
-    arguments: &'static [&'static str],
+    arguments: &'static str,
     /// Its p99 in milliseconds out of what it prints.
     p99_ms: fn(&str) -> Option<f64>,
 }
@@ -30,118 +30,62 @@ struct Peer {
 const PEERS: [Peer; 2] = [
     Peer {
         command: "mutilate",
-        arguments: &[
-            "-s",
-            "127.0.0.1:PORT",
-            "-q",
-            "1000",
-            "-c",
-            "4",
-            "-T",
-            "1",
-            "-t",
-            "10",
-            "-r",
-            "1000",
-            "-u",
-            "0.1",
-        ],
+        arguments: "-s 127.0.0.1:PORT -q 1000 -c 4 -T 1 -t 10 -r 1000 -u 0.1",
         p99_ms: mutilate_p99_ms,
     },
     Peer {
         command: "memtier_benchmark",
-        arguments: &[
-            "--server=127.0.0.1",
-            "--port=PORT",
-            "--protocol=memcache_text",
-            "--threads=1",
-            "--clients=4",
-            "--rate-limiting=250",
-            "--test-time=10",
-            "--ratio=1:9",
-            "--key-maximum=1000",
-            "--hide-histogram",
-        ],
+        arguments: "--server=127.0.0.1 --port=PORT --protocol=memcache_text --threads=1 --clients=4 --rate-limiting=250 \
+                    --test-time=10 --ratio=1:9 --key-maximum=1000 --hide-histogram",
         p99_ms: memtier_p99_ms,
     },
 ];
 
 /// brunt by the same measure.
-const OURS: [&str; 17] = [
-    "run",
-    "--server=127.0.0.1:PORT",
-    "-r",
-    "1000",
-    "--arrival",
-    "uniform",
-    "-c",
-    "4",
-    "-t",
-    "10s",
-    "--warmup",
-    "0s",
-    "--keys",
-    "1000",
-    "--allow-untrusted",
-    "--quiet",
-    "--json=-",
-];
+const OURS: &str = "run --server=127.0.0.1:PORT -r 1000 --arrival uniform -c 4 -t 10s --warmup 0s --keys 1000 \
+                    --allow-untrusted --quiet --json=-";
 
 /// Asks everyone and prints a table.
 ///
 /// # Errors
 /// brunt does not build, or a program that was found cannot be started, does not end or prints something else.
 pub(crate) fn run() -> anyhow::Result<()> {
-    let brunt = build()?;
+    let target = release_build::target_folder()?;
+    release_build::build(&target, &["--package", "brunt"], &[])?;
+    let brunt = target.join("release/brunt");
     println!("| tool | its p99 | truth | command |\n|---|---|---|---|");
-    row(&brunt, &brunt, &OURS, brunt_p99_ms)?;
+    row(&brunt, &brunt, OURS, brunt_p99_ms)?;
     for peer in &PEERS {
         match find(peer.command) {
             Some(path) => row(&brunt, &path, peer.arguments, peer.p99_ms)?,
-            None => {
-                println!("| {} | not installed | {TRUTH} | `{}` |", peer.command, peer.arguments.join(" "))
-            }
+            None => println!("| {} | not installed | {TRUTH} | `{}` |", peer.command, peer.arguments),
         }
     }
     Ok(())
 }
 
 /// Lets one tool load a server of its own that freezes, and prints its row.
-fn row(brunt: &Path, tool: &Path, arguments: &[&str], p99_ms: fn(&str) -> Option<f64>) -> anyhow::Result<()> {
+fn row(brunt: &Path, tool: &Path, arguments: &str, p99_ms: fn(&str) -> Option<f64>) -> anyhow::Result<()> {
     let name = tool.file_name().unwrap_or_default().to_string_lossy();
     let server = Server::start(brunt)?;
-    let arguments: Vec<String> =
-        arguments.iter().map(|argument| argument.replace("PORT", &server.port.to_string())).collect();
+    let arguments = arguments.replace("PORT", &server.port.to_string());
     let printed = output(tool, &arguments).with_context(|| name.to_string())?;
     let p99_ms = p99_ms(&printed).with_context(|| format!("{name} printed no p99:\n{printed}"))?;
-    println!("| {name} | {p99_ms:.2} ms | {TRUTH} | `{}` |", arguments.join(" "));
+    println!("| {name} | {p99_ms:.2} ms | {TRUTH} | `{arguments}` |");
     Ok(())
 }
 
-fn build() -> anyhow::Result<PathBuf> {
-    let status = Command::new(env!("CARGO"))
-        .args(["build", "--release", "--quiet", "--package", "brunt"])
-        .current_dir(top())
-        .status()
-        .context("cannot run cargo")?;
-    ensure!(status.success(), "brunt does not build");
-    let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| top().join("target"), PathBuf::from);
-    Ok(std::path::absolute(target)?.join("release/brunt"))
-}
-
 fn find(command: &str) -> Option<PathBuf> {
-    let named = std::env::var_os(DIRECTORY).map(PathBuf::from);
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    let directories = named.into_iter().chain(std::env::split_paths(&path).collect::<Vec<_>>());
-    directories.map(|directory| directory.join(command)).find(|path| path.is_file())
+    let named = std::env::var_os(DIRECTORY).map(|directory| PathBuf::from(directory).join(command));
+    named.filter(|path| path.is_file()).or_else(|| programs::on_path(command))
 }
 
 /// What a program prints, all of it; ended when it takes too long.
-fn output(program: &Path, arguments: &[String]) -> anyhow::Result<String> {
+fn output(program: &Path, arguments: &str) -> anyhow::Result<String> {
     let output = Command::new("timeout")
         .arg(PATIENCE_S)
         .arg(program)
-        .args(arguments)
+        .args(arguments.split(' '))
         .stdin(Stdio::null())
         .stderr(Stdio::null())
         .output()

@@ -83,11 +83,7 @@ pub(crate) fn ensure_profiler() -> anyhow::Result<()> {
     match (missing.is_empty(), installer()) {
         (true, _) => Ok(()),
         (false, Some(installer)) => install(installer, &missing),
-        (false, None) => bail!(
-            "not on the PATH: {}\n  install: sudo apt-get install {}",
-            commands(&missing),
-            packages(&missing).join(" ")
-        ),
+        (false, None) => bail!(remedy(&missing)),
     }
 }
 
@@ -117,11 +113,15 @@ fn decide(
         (false, true, _) => Decision::Skip,
         (false, false, Some(installer)) => Decision::Install(installer),
         (false, false, None) => Decision::Refuse(format!(
-            "not on the PATH: {}\n  install: sudo apt-get install {}\n  or leave out the tests that need them: {WITHOUT_SERVERS}=1 cargo xtask test",
-            commands(missing),
-            packages(missing).join(" "),
+            "{}\n  or leave out the tests that need them: {WITHOUT_SERVERS}=1 cargo xtask test",
+            remedy(missing)
         )),
     }
+}
+
+fn remedy(missing: &[&Program]) -> String {
+    let (commands, packages) = (commands(missing), packages(missing).join(" "));
+    format!("not on the PATH: {commands}\n  install: sudo apt-get install {packages}")
 }
 
 fn commands(programs: &[&Program]) -> String {
@@ -137,11 +137,7 @@ fn variable_is(name: &str, value: &str) -> bool {
 }
 
 fn missing_of(programs: &'static [Program]) -> Vec<&'static Program> {
-    programs.iter().filter(|program| !is_on_path(program.command)).collect()
-}
-
-fn is_on_path(command: &str) -> bool {
-    on_path(command).is_some()
+    programs.iter().filter(|program| on_path(program.command).is_none()).collect()
 }
 
 /// Where a program lies, if it is there.
@@ -151,7 +147,7 @@ pub(crate) fn on_path(command: &str) -> Option<PathBuf> {
 }
 
 fn installer() -> Option<Installer> {
-    if !is_on_path("apt-get") {
+    if on_path("apt-get").is_none() {
         None
     } else if Command::new("id").arg("-u").output().is_ok_and(|output| output.stdout.trim_ascii() == b"0") {
         Some(Installer::Root)
@@ -164,8 +160,8 @@ fn installer() -> Option<Installer> {
 
 fn install(installer: Installer, missing: &[&'static Program]) -> anyhow::Result<()> {
     apt_get_install(installer, missing)?;
-    let missing: Vec<&Program> =
-        missing.iter().copied().filter(|program| !is_on_path(program.command)).collect();
+    let mut missing = missing.to_vec();
+    missing.retain(|program| on_path(program.command).is_none());
     ensure!(missing.is_empty(), "installed, but still not on the PATH: {}", commands(&missing));
     Ok(())
 }
@@ -193,12 +189,11 @@ fn apt_get_install(installer: Installer, missing: &[&Program]) -> anyhow::Result
 fn apt_get(installer: Installer, arguments: &[&str]) -> Command {
     let mut command = match installer {
         Installer::Root => Command::new("env"),
-        Installer::Sudo => {
-            let mut sudo = Command::new("sudo");
-            sudo.args(["-n", "env"]);
-            sudo
-        }
+        Installer::Sudo => Command::new("sudo"),
     };
+    if installer == Installer::Sudo {
+        command.args(["-n", "env"]);
+    }
     // `env` behind `sudo`, because sudo drops variables of ours. The lock may be held for a while by a timer's update.
     command.args(["DEBIAN_FRONTEND=noninteractive", "apt-get", "-q", "-o", "DPkg::Lock::Timeout=120"]);
     command.args(arguments).current_dir(Path::new("/"));

@@ -28,6 +28,12 @@ struct Finding {
     remedy: &'static str,
 }
 
+impl Finding {
+    fn new(file: &File, line: usize, rule: &'static str, message: String, remedy: &'static str) -> Self {
+        Self { path: file.path.clone(), line, rule, message, remedy }
+    }
+}
+
 impl fmt::Display for Finding {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { path, line, rule, message, remedy } = self;

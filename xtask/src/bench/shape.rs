@@ -78,10 +78,11 @@ pub(crate) fn parse(text: &str) -> anyhow::Result<Vec<Shape>> {
         .split(',')
         .map(|name| {
             let known = SHAPES.into_iter().find(|shape| shape.to_string() == name);
-            known.with_context(|| format!("--shapes: '{name}' was given; accepted: {}", names()))
+            known
+                .with_context(|| format!("invalid value '{name}' for --shapes: expected some of {}", names()))
         })
         .collect::<anyhow::Result<Vec<_>>>()?;
-    ensure!(!shapes.is_empty(), "--shapes: accepted: {}", names());
+    ensure!(!shapes.is_empty(), "--shapes: expected some of {}", names());
     Ok(shapes)
 }
 

@@ -4,6 +4,7 @@
 //! number of keys. Of uniform laws, that is: a Zipf law draws those ranks that its table holds at another price than the
 //! others, and how often it draws them changes with the number of keys.
 
+use super::{show_equal, show_row};
 use anyhow::{Context, ensure};
 use std::path::Path;
 use std::process::Command;
@@ -16,8 +17,6 @@ const POPULARITIES: [&str; 2] = ["uniform", "zipf"];
 const OPS: u64 = 20_000;
 /// One get.
 const ROOT: &str = "brunt_bench::draw::Client::get";
-/// How much the most may be above the least.
-const SPREAD_MAX: f64 = 0.01;
 
 /// Counts, and prints the table.
 ///
@@ -25,30 +24,16 @@ const SPREAD_MAX: f64 = 0.01;
 /// A run fails, or a uniform law costs more for one number of keys than for another.
 pub(super) fn show(binary: &Path) -> anyhow::Result<()> {
     println!("instructions per get of the workload alone, by the number of keys");
-    print!("{:10}", "");
-    KEYS.iter().for_each(|keys| print!("{keys:>14}"));
-    println!();
+    println!("{:10}{}", "", KEYS.map(|keys| format!("{keys:>14}")).concat());
     for popularity in POPULARITIES {
         let counts = KEYS.map(|keys| count(binary, keys, popularity));
         let counts = counts.into_iter().collect::<anyhow::Result<Vec<_>>>()?;
-        print!("{popularity:10}");
-        counts.iter().for_each(|count| print!("{count:>14.1}"));
-        println!();
-        let spread = spread(&counts);
-        ensure!(
-            popularity != POPULARITIES[0] || spread <= SPREAD_MAX,
-            "{popularity} popularity costs {:.1} % more for one number of keys than for another",
-            100.0 * spread
-        );
+        match popularity == POPULARITIES[0] {
+            true => show_equal(popularity, &counts)?,
+            false => show_row(popularity, &counts),
+        }
     }
     Ok(())
-}
-
-/// How much the most is above the least.
-fn spread(counts: &[f64]) -> f64 {
-    let most = counts.iter().copied().fold(0.0, f64::max);
-    let least = counts.iter().copied().fold(f64::INFINITY, f64::min);
-    most / least - 1.0
 }
 
 /// Instructions per get.
@@ -75,6 +60,7 @@ fn total(profile: &str) -> Option<u64> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::spread;
     use super::*;
 
     #[test]

@@ -55,7 +55,7 @@ pub(super) fn package(given: &str) -> anyhow::Result<String> {
 fn find_package(given: &str, names: &[String]) -> anyhow::Result<String> {
     let found = names.iter().find(|name| *name == given || name.strip_prefix(PREFIX) == Some(given));
     let Some(found) = found else {
-        bail!("CRATE: '{given}' was given; accepted: {}, with or without '{PREFIX}'", names.join(", "))
+        bail!("invalid value '{given}' for CRATE: expected {}, with or without '{PREFIX}'", names.join(", "))
     };
     Ok(found.clone())
 }
@@ -121,7 +121,7 @@ mod tests {
         }
         let error = find_package("stat", &names).unwrap_err().to_string();
         let expected =
-            "CRATE: 'stat' was given; accepted: brunt, brunt-stats, xtask, with or without 'brunt-'";
+            "invalid value 'stat' for CRATE: expected brunt, brunt-stats, xtask, with or without 'brunt-'";
         assert_eq!(error, expected);
     }
 

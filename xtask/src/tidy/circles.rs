@@ -57,13 +57,9 @@ fn check_crate(modules: &BTreeMap<ModulePath<'_>, &File>) -> Vec<Finding> {
         };
         seen.extend(circle.iter().copied());
         let names: Vec<String> = circle.iter().map(|other| other.join("/")).collect();
-        findings.push(Finding {
-            path: modules[*path].path.clone(),
-            line: *line,
-            rule: "circles",
-            message: format!("this file and others import each other: {}", names.join(", ")),
-            remedy: "move what they share to a file of its own noun",
-        });
+        let message = format!("this file and others import each other: {}", names.join(", "));
+        let remedy = "move what they share to a file of its own noun";
+        findings.push(Finding::new(modules[*path], *line, "circles", message, remedy));
     }
     findings
 }

@@ -18,7 +18,7 @@ fn check_document(file: &File, files: &[File]) -> Vec<Finding> {
     let mut findings = Vec::new();
     for (index, line) in file.text().lines().enumerate() {
         let mut find = |rule, message, remedy| {
-            findings.push(Finding { path: file.path.clone(), line: index + 1, rule, message, remedy });
+            findings.push(Finding::new(file, index + 1, rule, message, remedy));
         };
         for link in links(line).filter(|link| !is_reached(file, link, files)) {
             find("link", format!("'{link}' leads nowhere"), "name a file of the tree and a heading in it");

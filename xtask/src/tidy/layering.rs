@@ -4,20 +4,17 @@
 //! within a layer no crate imports a neighbour.
 
 use super::layers::{LAYERS, Layer};
-use super::manifest::{self, Section};
+use super::manifest::{self, DEV};
 use super::{File, Finding};
 
 pub(super) fn check(files: &[File]) -> Vec<Finding> {
     manifest::of_members(files)
         .flat_map(|(file, folder)| match LAYERS.iter().find(|layer| layer.name == folder) {
             Some(layer) => edges(file, layer),
-            None => vec![Finding {
-                path: file.path.clone(),
-                line: 1,
-                rule: "layering",
-                message: format!("'{folder}' has no layer"),
-                remedy: "give it a row in xtask/src/tidy/layers.rs and in ARCHITECTURE.md",
-            }],
+            None => {
+                let remedy = "give it a row in xtask/src/tidy/layers.rs and in ARCHITECTURE.md";
+                vec![Finding::new(file, 1, "layering", format!("'{folder}' has no layer"), remedy)]
+            }
         })
         .collect()
 }
@@ -28,15 +25,13 @@ fn edges(file: &File, layer: &Layer) -> Vec<Finding> {
         .filter(|dependency| dependency.package.starts_with("brunt"))
         .filter(|dependency| {
             let package = dependency.package.as_str();
-            let for_tests = dependency.section == Section::Dev && layer.may_test_with.contains(&package);
+            let for_tests = dependency.section == DEV && layer.may_test_with.contains(&package);
             !layer.may_use.contains(&package) && !for_tests
         })
-        .map(|dependency| Finding {
-            path: file.path.clone(),
-            line: dependency.line,
-            rule: "layering",
-            message: format!("{} may not depend on {}", layer.name, dependency.package),
-            remedy: "pass plain data from above, or move the shared noun down to brunt-plan",
+        .map(|dependency| {
+            let message = format!("{} may not depend on {}", layer.name, dependency.package);
+            let remedy = "pass plain data from above, or move the shared noun down to brunt-plan";
+            Finding::new(file, dependency.line, "layering", message, remedy)
         })
         .collect()
 }

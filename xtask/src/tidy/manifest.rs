@@ -6,20 +6,17 @@
 use super::layers::LAYERS;
 use super::{File, Finding};
 
-/// In which table a dependency stands.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Section {
-    Normal,
-    Dev,
-    Build,
-}
+/// The tables of dependencies.
+const SECTIONS: [&str; 3] = ["dependencies", DEV, "build-dependencies"];
+/// The table of what only tests need.
+pub(super) const DEV: &str = "dev-dependencies";
 
 /// A dependency as one manifest has it.
 #[derive(Debug)]
 pub(super) struct Dependency {
     /// The real name, also where the manifest gives it another.
     pub(super) package: String,
-    pub(super) section: Section,
+    pub(super) section: &'static str,
     /// Where its name stands, counted from 1.
     pub(super) line: usize,
     from_workspace: bool,
@@ -40,12 +37,8 @@ pub(super) fn dependencies(file: &File) -> Vec<Dependency> {
     let tables = platforms.filter_map(|(_, platform)| platform.as_table()).chain([&root]);
     let mut found = Vec::new();
     for table in tables {
-        for (key, section) in [
-            ("dependencies", Section::Normal),
-            ("dev-dependencies", Section::Dev),
-            ("build-dependencies", Section::Build),
-        ] {
-            let entries = table.get(key).and_then(toml::Value::as_table).into_iter().flatten();
+        for section in SECTIONS {
+            let entries = table.get(section).and_then(toml::Value::as_table).into_iter().flatten();
             found.extend(entries.map(|(name, value)| Dependency {
                 package: value.get("package").and_then(toml::Value::as_str).unwrap_or(name).to_owned(),
                 section,
@@ -58,18 +51,13 @@ pub(super) fn dependencies(file: &File) -> Vec<Dependency> {
 }
 
 /// Where `name` stands in a section, as well as lines can tell: a manifest's parsed form has no places.
-fn line_of(text: &str, section: Section, name: &str) -> usize {
-    let word = match section {
-        Section::Normal => "dependencies",
-        Section::Dev => "dev-dependencies",
-        Section::Build => "build-dependencies",
-    };
+fn line_of(text: &str, section: &str, name: &str) -> usize {
     let mut inside = false;
     for (index, line) in text.lines().map(str::trim).enumerate() {
         if let Some(header) = line.strip_prefix('[') {
             let header = header.trim_end_matches(']');
             let (table, last) = header.rsplit_once('.').unwrap_or(("", header));
-            let is_section = |header: &str| header == word || header.ends_with(&format!(".{word}"));
+            let is_section = |header: &str| header == section || header.ends_with(&format!(".{section}"));
             if is_section(table) && last.trim_matches('"') == name {
                 return index + 1;
             }
@@ -114,13 +102,9 @@ fn reasons(root: &File) -> Vec<Finding> {
         };
         let reason = line.split_once('#').map_or("", |(_, reason)| reason.trim());
         if reason.is_empty() {
-            findings.push(Finding {
-                path: root.path.clone(),
-                line: index + 1,
-                rule: "dependency",
-                message: format!("'{name}' is there without a reason"),
-                remedy: "say behind a `#` on its line what it saves us, or do without it",
-            });
+            let message = format!("'{name}' is there without a reason");
+            let remedy = "say behind a `#` on its line what it saves us, or do without it";
+            findings.push(Finding::new(root, index + 1, "dependency", message, remedy));
         }
     }
     findings
@@ -129,8 +113,7 @@ fn reasons(root: &File) -> Vec<Finding> {
 /// What every member inherits: lints, and versions from the one table with reasons.
 fn member(file: &File, folder: &str) -> Vec<Finding> {
     let root: toml::Table = file.text().parse().unwrap_or_default();
-    let finding =
-        |line, message, remedy| Finding { path: file.path.clone(), line, rule: "manifest", message, remedy };
+    let finding = |line, message, remedy| Finding::new(file, line, "manifest", message, remedy);
     let mut findings = Vec::new();
     let get = |table: &str, key: &str| root.get(table).and_then(|table| table.get(key));
     if get("package", "name").and_then(toml::Value::as_str) != Some(folder) {
@@ -155,12 +138,10 @@ fn bans(files: &[File], manifest: &File, folder: &str) -> Option<Finding> {
     let text_of = |path: &str| files.iter().find(|file| file.path == path).map(File::text);
     let bans = text_of("clippy-pure.toml");
     let holds = bans.is_some() && text_of(&format!("crates/{folder}/clippy.toml")) == bans;
-    (is_pure && !holds).then(|| Finding {
-        path: manifest.path.clone(),
-        line: 1,
-        rule: "pure crate",
-        message: format!("{folder} may read clocks and files, start threads and print"),
-        remedy: "link it: `ln -s ../../clippy-pure.toml clippy.toml` in the folder of the crate",
+    (is_pure && !holds).then(|| {
+        let message = format!("{folder} may read clocks and files, start threads and print");
+        let remedy = "link it: `ln -s ../../clippy-pure.toml clippy.toml` in the folder of the crate";
+        Finding::new(manifest, 1, "pure crate", message, remedy)
     })
 }
 

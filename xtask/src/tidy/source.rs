@@ -50,7 +50,7 @@ impl<'a> Source<'a> {
     }
 
     fn finding(&self, rule: &'static str, line: usize, message: String, remedy: &'static str) -> Finding {
-        Finding { path: self.file.path.clone(), line, rule, message, remedy }
+        Finding::new(self.file, line, rule, message, remedy)
     }
 }
 
@@ -92,18 +92,12 @@ fn file_name(source: &Source<'_>) -> Option<Finding> {
 }
 
 fn opening(source: &Source<'_>) -> Option<Finding> {
-    let first = source.file.text().lines().position(|line| !line.trim().is_empty());
-    let opens = first
-        .is_some_and(|at| source.file.text().lines().nth(at).is_some_and(|line| line.starts_with("//!")));
+    let mut lines = source.file.text().lines().enumerate();
+    let first = lines.find(|(_, line)| !line.trim().is_empty());
+    let (index, text) = first.unwrap_or_default();
     let remedy = "open with a `//!` paragraph: what this is, what it is not, the invariant it keeps";
-    (!opens).then(|| {
-        source.finding(
-            "opening",
-            first.unwrap_or(0) + 1,
-            "the file does not say what it is".to_owned(),
-            remedy,
-        )
-    })
+    let message = "the file does not say what it is".to_owned();
+    (!text.starts_with("//!")).then(|| source.finding("opening", index + 1, message, remedy))
 }
 
 /// The root file of every crate but one forbids unsafe code.

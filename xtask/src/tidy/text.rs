@@ -29,13 +29,9 @@ pub(super) fn check(files: &[File]) -> Vec<Finding> {
         findings.extend(size(file));
         for (index, line) in file.text().lines().enumerate() {
             let found = if file.name() == "Cargo.lock" { lock_line(line) } else { text_line(file, line) };
-            findings.extend(found.map(|(rule, message, remedy)| Finding {
-                path: file.path.clone(),
-                line: index + 1,
-                rule,
-                message,
-                remedy,
-            }));
+            findings.extend(
+                found.map(|(rule, message, remedy)| Finding::new(file, index + 1, rule, message, remedy)),
+            );
         }
     }
     findings
@@ -44,12 +40,9 @@ pub(super) fn check(files: &[File]) -> Vec<Finding> {
 type Found = (&'static str, String, &'static str);
 
 fn size(file: &File) -> Option<Finding> {
-    (file.size > FILE_BYTES_MAX).then(|| Finding {
-        path: file.path.clone(),
-        line: 1,
-        rule: "size",
-        message: format!("{} KiB, at most {} KiB", file.size / 1024, FILE_BYTES_MAX / 1024),
-        remedy: "generate it, or cut it down to what the test needs",
+    (file.size > FILE_BYTES_MAX).then(|| {
+        let message = format!("{} KiB, at most {} KiB", file.size / 1024, FILE_BYTES_MAX / 1024);
+        Finding::new(file, 1, "size", message, "generate it, or cut it down to what the test needs")
     })
 }
 
