@@ -4,32 +4,22 @@
 //! (`cargo xtask bench`).
 
 use crate::syscall_client::usage::{Who, usage};
+use clap::Args;
 use std::process::{Command, ExitCode};
 use std::time::Instant;
 
 /// What was asked for.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Args)]
 pub(crate) struct Cost {
-    /// The file that is written.
+    /// The file that is written
+    #[arg(long, value_name = "FILE")]
     to: String,
+    /// The command and its arguments
+    #[arg(last = true, required = true)]
     command: Vec<String>,
 }
 
 impl Cost {
-    /// Parses the arguments.
-    ///
-    /// # Errors
-    /// It is not `--to FILE -- COMMAND...`.
-    pub(crate) fn parse(options: &[&str]) -> Result<Self, String> {
-        match options {
-            ["--to", to, "--", command @ ..] if !command.is_empty() => Ok(Self {
-                to: (*to).to_owned(),
-                command: command.iter().map(|word| (*word).to_owned()).collect(),
-            }),
-            _ => Err("cost: accepted: --to FILE -- COMMAND...".to_owned()),
-        }
-    }
-
     /// Runs the command; its output is inherited.
     ///
     /// # Errors
@@ -57,12 +47,13 @@ impl Cost {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::parsed;
 
     #[test]
     fn command_lines() {
         let cost = Cost { to: "f".to_owned(), command: vec!["true".to_owned(), "--to".to_owned()] };
-        assert_eq!(Cost::parse(&["--to", "f", "--", "true", "--to"]), Ok(cost));
-        assert!(Cost::parse(&["--to", "f", "--"]).is_err());
-        assert!(Cost::parse(&["true"]).is_err());
+        assert_eq!(parsed("--to f -- true --to"), Ok(cost));
+        assert!(parsed::<Cost>("--to f --").is_err());
+        assert!(parsed::<Cost>("true").is_err());
     }
 }

@@ -5,7 +5,6 @@
 //! `brunt-workload` can be counted here for a data set of any size. Invariant: it fails unless every key that was written
 //! is recognized as the one that was drawn.
 
-use crate::{number, unknown};
 use brunt_plan::op::KeyRef;
 use brunt_plan::outcome::{Outcome, OutcomeClass, ReplyKind};
 use brunt_plan::plan::Plan;
@@ -15,11 +14,19 @@ use brunt_plan::shard::{Portion, StreamPart};
 use brunt_plan::spec::PlanSpec;
 use brunt_workload::keys::KeyGenerator;
 use brunt_workload::session::{Choices, Next, RunTimes, Session, SessionSpec};
+use clap::{Args, value_parser};
 
 /// What was asked for.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Args)]
 pub(crate) struct Draw {
-    plan: Plan,
+    /// How many keys there are
+    #[arg(long, value_parser = value_parser!(u64).range(1..=KEYS_MAX))]
+    keys: u64,
+    /// As in a plan
+    #[arg(long, default_value = "uniform")]
+    popularity: Popularity,
+    /// How many gets to make
+    #[arg(long, value_parser = value_parser!(u64).range(1..=OPS_MAX))]
     ops: u64,
 }
 
@@ -31,31 +38,12 @@ const OPS_MAX: u64 = 1 << 53;
 const SHAPE: (u32, u32) = (16, 1);
 
 impl Draw {
-    /// Parses the arguments.
-    ///
-    /// # Errors
-    /// An invalid option.
-    pub(crate) fn parse(options: &[&str]) -> Result<Self, String> {
-        let (mut keys, mut popularity, mut ops) = (None, "uniform", None);
-        for pair in options.chunks(2) {
-            match pair {
-                [option @ "--keys", given] => keys = Some(number(option, given, KEYS_MAX)?),
-                ["--popularity", given] => popularity = given,
-                [option @ "--ops", given] => ops = Some(number(option, given, OPS_MAX)?),
-                [option, ..] => return Err(unknown(option)),
-                [] => {}
-            }
-        }
-        let plan = plan(keys.ok_or("--keys is missing")?, popularity)?;
-        Ok(Self { plan, ops: ops.ok_or("--ops is missing")? })
-    }
-
     /// Draws gets and reports their number.
     ///
     /// # Errors
     /// A key was not the one that was drawn.
     pub(crate) fn run(self) -> Result<String, String> {
-        let mut client = Client::new(&self.plan);
+        let mut client = Client::new(&self.plan()?);
         for number in 0..self.ops {
             if !client.get() {
                 return Err(format!("get {number} wrote another key than it drew"));
@@ -63,19 +51,17 @@ impl Draw {
         }
         Ok(format!("{} keys drawn, the last one {}", self.ops, client.key.escape_ascii()))
     }
-}
 
-/// As `worker` has it, but for the keys.
-fn plan(keys: u64, popularity: &str) -> Result<Plan, String> {
-    let (connections, depth) = SHAPE;
-    let toml = format!(
-        "threads = 1\nseed = 1\nmix = 'get'\nkeys = {keys}\npopularity = '{popularity}'\nkey-size = 30\n\
-         value-size = 200\nconnections = {connections}\ndepth = {depth}"
-    );
-    let law = popularity.parse::<Popularity>();
-    law.map_err(|why| format!("--popularity: '{popularity}' was given; {why}"))?;
-    let spec = PlanSpec::from_toml(&toml).map_err(|error| error.to_string())?;
-    resolve(&spec, &Host { allowed_cpus: vec![0], random_seed: 1 }).map_err(|error| error.to_string())
+    /// As `worker` has it, but for the keys.
+    fn plan(&self) -> Result<Plan, String> {
+        let (Self { keys, popularity, .. }, (connections, depth)) = (self, SHAPE);
+        let toml = format!(
+            "threads = 1\nseed = 1\nmix = 'get'\nkeys = {keys}\npopularity = '{popularity}'\nkey-size = 30\n\
+             value-size = 200\nconnections = {connections}\ndepth = {depth}"
+        );
+        let spec = PlanSpec::from_toml(&toml).map_err(|error| error.to_string())?;
+        resolve(&spec, &Host { allowed_cpus: vec![0], random_seed: 1 }).map_err(|error| error.to_string())
+    }
 }
 
 /// A session, and what it writes keys with.
@@ -128,25 +114,23 @@ impl Client {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::parsed;
 
     #[test]
     fn command_lines() {
         for (words, expected) in [
             ("--keys 7 --ops 9", ""),
             ("--ops 9 --popularity zipf --keys 7", ""),
-            ("--ops 9", "--keys is missing"),
-            ("--keys 9", "--ops is missing"),
-            ("--keys 0 --ops 9", "--keys: '0' was given"),
-            ("--keys 9 --ops x", "--ops: 'x' was given"),
-            ("--keys 9 --ops", "'--ops' is no option, or has no value"),
-            ("--keys 9 --ops 9 --popularity often", "--popularity: 'often' was given; "),
-            ("--keys 99999999999999999999 --ops 9", "accepted: a whole number from 1 to 9007199254740992"),
+            ("--ops 9", "--keys <KEYS>"),
+            ("--keys 9", "--ops <OPS>"),
+            ("--keys 0 --ops 9", "invalid value '0' for '--keys <KEYS>': 0 is not in 1..=9007199254740992"),
+            ("--keys 9 --ops x", "invalid value 'x' for '--ops <OPS>'"),
+            ("--keys 9 --ops 9 --popularity often", "invalid value 'often' for '--popularity"),
         ] {
-            let words: Vec<&str> = words.split(' ').collect();
-            match Draw::parse(&words) {
-                Ok(Draw { ops, .. }) => assert_eq!((ops, expected), (9, ""), "{words:?}"),
+            match parsed(words) {
+                Ok(Draw { ops, .. }) => assert_eq!((ops, expected), (9, ""), "{words}"),
                 Err(message) => {
-                    assert!(!expected.is_empty() && message.contains(expected), "{words:?}: {message}");
+                    assert!(!expected.is_empty() && message.contains(expected), "{words}: {message}");
                 }
             }
         }
@@ -157,7 +141,7 @@ mod tests {
         for (keys, popularity) in
             [(1, "uniform"), (1_000, "zipf"), (1_000_000_000, "uniform"), (1_000_000_000, "zipf")]
         {
-            let said = Draw { plan: plan(keys, popularity).unwrap(), ops: 1_000 }.run();
+            let said = Draw { keys, popularity: popularity.parse().unwrap(), ops: 1_000 }.run();
             assert!(said.as_ref().is_ok_and(|said| said.starts_with("1000 keys drawn, ")), "{said:?}");
         }
     }

@@ -5,22 +5,34 @@
 //! unless every get was a hit.
 
 use crate::shape::Shape;
-use crate::{number, unknown};
 use brunt_engine::in_process_run::{RealTimeRun, run_in_real_time};
 use brunt_plan::outcome::OutcomeClass;
 use brunt_plan::plan::Plan;
 use brunt_plan::resolve::{Host, resolve};
 use brunt_plan::spec::PlanSpec;
+use clap::{Args, value_parser};
 use std::sync::atomic::AtomicBool;
 
 /// What was asked for.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Args)]
 pub(crate) struct Scale {
-    /// Of each worker.
+    /// Of each worker
+    #[arg(long, default_value = "64x32")]
     shape: Shape,
-    rounds: usize,
+    /// Of both
+    #[arg(long, default_value_t = 9, value_parser = value_parser!(u32).range(1..=1_000))]
+    rounds: u32,
+    /// For how long in each round
+    #[arg(long, default_value_t = 500, value_parser = value_parser!(u64).range(1..=60_000))]
     time_ms: u64,
+    /// Which two processors
+    #[arg(long, value_name = "A,B", default_value = "0,1", value_parser = two_cpus)]
     cpus: [u32; 2],
+}
+
+fn two_cpus(text: &str) -> Result<[u32; 2], &'static str> {
+    let pair = text.split_once(',').and_then(|(one, other)| Some([one.parse().ok()?, other.parse().ok()?]));
+    pair.filter(|[one, other]| one != other).ok_or("expected two processors, such as 0,1")
 }
 
 /// What one or two workers did.
@@ -33,33 +45,6 @@ struct Measurement {
 }
 
 impl Scale {
-    /// Parses the arguments.
-    ///
-    /// # Errors
-    /// An invalid option.
-    pub(crate) fn parse(options: &[&str]) -> Result<Self, String> {
-        let shape = "64x32".parse().expect("a shape of ours");
-        let mut scale = Self { shape, rounds: 9, time_ms: 500, cpus: [0, 1] };
-        for pair in options.chunks(2) {
-            match pair {
-                ["--shape", given] => scale.shape = given.parse()?,
-                [option @ "--rounds", given] => scale.rounds = number(option, given, 1_000)? as usize,
-                [option @ "--time-ms", given] => scale.time_ms = number(option, given, 60_000)?,
-                ["--cpus", given] => {
-                    let pair = given.split_once(',').and_then(|(one, other)| {
-                        Some([one.parse().ok()?, other.parse().ok()?]).filter(|[one, other]| one != other)
-                    });
-                    let accepted =
-                        || format!("--cpus: '{given}' was given; accepted: two processors, as in 0,1");
-                    scale.cpus = pair.ok_or_else(accepted)?;
-                }
-                [option, ..] => return Err(unknown(option)),
-                [] => {}
-            }
-        }
-        Ok(scale)
-    }
-
     /// A plan of this many workers, each with its shape and CPU.
     fn plan(&self, workers: usize) -> Plan {
         let Self { shape, time_ms, cpus, .. } = self;
@@ -147,13 +132,13 @@ impl std::fmt::Display for Spread {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::parsed;
 
     fn check(words: &str, expected: Result<Scale, &str>) {
-        let words: Vec<&str> = words.split_whitespace().collect();
-        match (Scale::parse(&words), expected) {
-            (Ok(parsed), Ok(expected)) => assert_eq!(parsed, expected, "{words:?}"),
-            (Err(message), Err(part)) => assert!(message.contains(part), "{words:?}: {message}"),
-            (parsed, expected) => panic!("{words:?}: {parsed:?} instead of {expected:?}"),
+        match (parsed::<Scale>(words), expected) {
+            (Ok(parsed), Ok(expected)) => assert_eq!(parsed, expected, "{words}"),
+            (Err(message), Err(part)) => assert!(message.contains(part), "{words}: {message}"),
+            (parsed, expected) => panic!("{words}: {parsed:?} instead of {expected:?}"),
         }
     }
 
@@ -163,16 +148,15 @@ mod tests {
         check("", Ok(plain.clone()));
         let other = Scale { shape: "16x1".parse().unwrap(), rounds: 3, time_ms: 40, cpus: [2, 5] };
         check("--cpus 2,5 --shape 16x1 --rounds 3 --time-ms 40", Ok(other));
-        check("--cpus 1,1", Err("'1,1' was given"));
-        check("--cpus 1", Err("'1' was given"));
-        check("--rounds 0", Err("from 1"));
-        check("--rounds", Err("'--rounds' is no option, or has no value"));
+        check("--cpus 1,1", Err("invalid value '1,1'"));
+        check("--cpus 1", Err("invalid value '1'"));
+        check("--rounds 0", Err("0 is not in 1..=1000"));
     }
 
     /// On one processor, which both cannot have: what comes out is no measure, but all of it was answered.
     #[test]
     fn every_get_of_two_workers_is_a_hit() {
-        let scale = Scale { rounds: 1, time_ms: 20, ..Scale::parse(&[]).unwrap() };
+        let scale = Scale { rounds: 1, time_ms: 20, ..parsed("").unwrap() };
         let mut plan = scale.plan(2);
         assert_eq!((plan.threads, plan.cpus.as_slice()), (2, &[0, 1][..]));
         plan.cpus.clear();

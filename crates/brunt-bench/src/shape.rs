@@ -36,7 +36,7 @@ impl FromStr for Shape {
         };
         let accepted =
             "CONNECTIONSxDEPTH or CONNECTIONSxDEPTH/COMPLETIONS, each from 1 to 4096, and ',uring' behind it";
-        parsed().ok_or_else(|| format!("--shape: '{text}' was given; accepted: {accepted}"))
+        parsed().ok_or_else(|| format!("expected {accepted}"))
     }
 }
 

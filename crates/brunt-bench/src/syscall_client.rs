@@ -13,115 +13,71 @@ mod timer;
 mod uring;
 pub(crate) mod usage;
 
-use crate::{number, unknown};
+use clap::{Args, ValueEnum, value_parser};
 use load::{Load, Refill};
 use requests::{Requests, TRIES};
 use std::net::TcpStream;
-use std::str::FromStr;
 use std::time::{Duration, Instant};
 use timer::Timer;
 use usage::{Usage, Who, usage};
 
 /// A pipeline of requests must fit into the smallest buffer of a socket, 4.6 KB, so that a send takes it whole.
-const DEPTH_MAX: u32 = 128;
+const DEPTH_MAX: i64 = 128;
 /// As many buffers, twice over, as a ring of them can have.
-const CONNECTIONS_MAX: usize = 4096;
+const CONNECTIONS_MAX: i64 = 4096;
 /// Time limit of a run by number of requests.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// The kernel's interface.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Engine {
     Epoll,
     Uring,
 }
 
-impl FromStr for Engine {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        match text {
-            "epoll" => Ok(Self::Epoll),
-            "uring" => Ok(Self::Uring),
-            _ => Err(format!("--io: '{text}' was given; accepted: epoll, uring")),
-        }
-    }
-}
-
-/// When no more is asked for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum End {
-    After(Duration),
-    Requests(u64),
-}
-
 /// What was asked for.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Args)]
 pub(crate) struct SyscallClient {
+    /// A memcached that holds the keys, zero-padded to 30 bytes, with values of one length
+    #[arg(long, value_name = "HOST:PORT")]
     server: String,
-    connections: usize,
+    /// How many
+    #[arg(long, default_value_t = 16, value_parser = value_parser!(u32).range(1..=CONNECTIONS_MAX))]
+    connections: u32,
+    /// Requests in flight on each
+    #[arg(long, default_value_t = 1, value_parser = value_parser!(u32).range(1..=DEPTH_MAX))]
     depth: u32,
-    engine: Engine,
+    /// The kernel's interface
+    #[arg(long, value_enum, default_value_t = Engine::Epoll)]
+    io: Engine,
+    /// A request for every reply that came, or a whole pipeline for a whole one
+    #[arg(long, value_enum, default_value_t = Refill::Eager)]
     refill: Refill,
-    /// Completions that a wait brings at least.
-    gather: usize,
+    /// Completions that a wait brings at least, with uring
+    #[arg(long, default_value_t = 1, value_parser = value_parser!(u32).range(1..))]
+    gather: u32,
+    /// How many keys there are
+    #[arg(long, default_value_t = 10_000, value_parser = value_parser!(u64).range(1..=1 << 53))]
     keys: u64,
-    end: End,
+    /// For how long
+    #[arg(long, default_value_t = 3_000, value_parser = value_parser!(u64).range(1..=3_600_000))]
+    time_ms: u64,
+    /// How many instead
+    #[arg(long, value_parser = value_parser!(u64).range(1..))]
+    requests: Option<u64>,
 }
 
 impl SyscallClient {
-    /// Parses the arguments.
-    pub(crate) fn parse(options: &[&str]) -> Result<Self, String> {
-        let mut floor = Self {
-            server: String::new(),
-            connections: 16,
-            depth: 1,
-            engine: Engine::Epoll,
-            refill: Refill::Eager,
-            gather: 1,
-            keys: 10_000,
-            end: End::After(Duration::from_secs(3)),
-        };
-        for pair in options.chunks(2) {
-            match pair {
-                ["--server", given] => floor.server = (*given).to_owned(),
-                ["--connections", given] => {
-                    floor.connections = number("--connections", given, CONNECTIONS_MAX as u64)? as usize;
-                }
-                ["--depth", given] => floor.depth = number("--depth", given, u64::from(DEPTH_MAX))? as u32,
-                ["--io", given] => floor.engine = given.parse()?,
-                ["--refill", given] => floor.refill = given.parse()?,
-                ["--gather", given] => floor.gather = number("--gather", given, u64::MAX)? as usize,
-                ["--keys", given] => floor.keys = number("--keys", given, 1 << 53)?,
-                ["--time-ms", given] => {
-                    floor.end = End::After(Duration::from_millis(number("--time-ms", given, 3_600_000)?));
-                }
-                ["--requests", given] => floor.end = End::Requests(number("--requests", given, u64::MAX)?),
-                [option, ..] => return Err(unknown(option)),
-                [] => {}
-            }
-        }
-        floor.check()
-    }
-
-    fn check(self) -> Result<Self, String> {
-        if self.server.is_empty() {
-            return Err("--server is missing".to_owned());
-        }
-        if self.gather > 1 && self.engine == Engine::Epoll {
-            return Err(format!(
-                "--gather: '{}' was given; epoll cannot wait for more than one; accepted with --io uring",
-                self.gather
-            ));
+    fn check(&self) -> Result<(), String> {
+        if self.gather > 1 && self.io == Engine::Epoll {
+            return Err("--gather requires --io uring: epoll cannot wait for more than one".to_owned());
         }
         // Each connection has at least one completion to come, so that a wait for as many as there are always ends.
         if self.gather > self.connections {
-            return Err(format!(
-                "--gather: '{}' was given; accepted: at most as many as --connections, {}",
-                self.gather, self.connections
-            ));
+            let most = self.connections;
+            return Err(format!("--gather exceeds --connections: expected at most {most}"));
         }
-        Ok(self)
+        Ok(())
     }
 
     /// Runs, and returns the result.
@@ -129,6 +85,7 @@ impl SyscallClient {
     /// # Errors
     /// In words: keys that are not there, a server that goes away or falls silent, a kernel that lacks something.
     pub(crate) fn run(&self) -> Result<Measurement, String> {
+        self.check()?;
         let words = |error: std::io::Error| format!("{}: {error}", self.server);
         let mut streams = (0..self.connections)
             .map(|_| {
@@ -140,18 +97,18 @@ impl SyscallClient {
             .map_err(words)?;
         let mut requests = Requests::new(self.keys);
         requests.try_out(&mut streams[0]).map_err(words)?;
-        let (left, after) = match self.end {
-            End::After(time) => (u64::MAX, time),
-            End::Requests(count) => (count, PATIENCE),
+        let (left, after) = match self.requests {
+            None => (u64::MAX, Duration::from_millis(self.time_ms)),
+            Some(count) => (count, PATIENCE),
         };
-        let mut load = Load::new(&requests, self.connections, self.depth, self.refill, left);
+        let mut load = Load::new(&requests, streams.len(), self.depth, self.refill, left);
         let mut timer = Timer::new(after).map_err(|errno| words(errno.into()))?;
         // A connection never has more than this to take in.
         let reply_bytes = self.depth as usize * requests.reply_len() as usize;
         let (before, start) = (usage(Who::Process), Instant::now());
-        let syscalls = match self.engine {
+        let syscalls = match self.io {
             Engine::Epoll => epoll::run(&streams, &mut load, &mut timer, reply_bytes).map_err(Into::into),
-            Engine::Uring => uring::run(&streams, &mut load, &mut timer, reply_bytes, self.gather),
+            Engine::Uring => uring::run(&streams, &mut load, &mut timer, reply_bytes, self.gather as usize),
         };
         let (wall, cpu) = (start.elapsed(), usage(Who::Process) - before);
         let syscalls = syscalls.map_err(words)?;

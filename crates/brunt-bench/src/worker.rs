@@ -4,58 +4,41 @@
 //! Invariant: it fails unless every operation was a hit and all counts add up.
 
 use crate::shape::Shape;
-use crate::{number, unknown};
 use brunt_engine::in_process_run::{InProcessRun, run_in_virtual_time};
 use brunt_plan::outcome::OutcomeClass;
 use brunt_plan::plan::{Plan, Protocol};
 use brunt_plan::resolve::{Host, resolve};
 use brunt_plan::spec::PlanSpec;
+use clap::{Args, value_parser};
 
 /// More take longer than anybody waits.
 const OPS_MAX: u64 = 1 << 53;
 /// They run one after the other on one CPU.
-const THREADS_MAX: u64 = 64;
+const THREADS_MAX: i64 = 64;
 
 /// What was asked for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Args)]
 pub(crate) struct Worker {
-    /// Of each worker.
+    /// Connections of a worker and the requests in flight on each, as in 64x32; after a slash, how many completions a wait
+    /// brings at most, as in 16x1/1 [without one: all that there are]; ',uring' behind it lets the wait tell what became of
+    /// sends, as io_uring does
+    #[arg(long, value_name = "CONNECTIONSxDEPTH[/COMPLETIONS][,uring]")]
     shape: Shape,
-    /// Of all of them.
+    /// How many gets to measure, by all workers
+    #[arg(long, value_parser = value_parser!(u64).range(1..=OPS_MAX))]
     ops: u64,
-    threads: usize,
+    /// How many workers, which take their turns one after the other
+    #[arg(long, default_value_t = 1, value_parser = value_parser!(u32).range(1..=THREADS_MAX))]
+    threads: u32,
+    /// As in a plan
+    #[arg(long, default_value = "memcached-text")]
     protocol: Protocol,
-    /// Every key is checked in full.
+    /// Check every key in full, as --verify of a run does
+    #[arg(long = "verify")]
     verifies: bool,
 }
 
 impl Worker {
-    /// Parses the arguments.
-    ///
-    /// # Errors
-    /// An invalid option.
-    pub(crate) fn parse(options: &[&str]) -> Result<Self, String> {
-        let (mut shape, mut ops, mut threads, mut protocol) = (None, None, 1, Protocol::MemcachedText);
-        let mut verifies = false;
-        for pair in options.chunks(2) {
-            match pair {
-                ["--shape", given] => shape = Some(given.parse()?),
-                [option @ "--ops", given] => ops = Some(number(option, given, OPS_MAX)?),
-                [option @ "--threads", given] => threads = number(option, given, THREADS_MAX)? as usize,
-                ["--protocol", given] => {
-                    protocol =
-                        given.parse().map_err(|error| format!("--protocol: '{given}' was given; {error}"))?;
-                }
-                ["--verify", "yes"] => verifies = true,
-                ["--verify", given] => return Err(format!("--verify: '{given}' was given; accepted: yes")),
-                [option, ..] => return Err(unknown(option)),
-                [] => {}
-            }
-        }
-        let (shape, ops) = (shape.ok_or("--shape is missing")?, ops.ok_or("--ops is missing")?);
-        Ok(Self { shape, ops, threads, protocol, verifies })
-    }
-
     /// Closed loop over the defaults of a native run (keys of 30 bytes, values of 200), but gets only, and no warm-up,
     /// so that every operation is recorded in full. The data set is small: a cache miss costs time and no instruction.
     fn plan(self) -> Plan {
@@ -65,7 +48,7 @@ impl Worker {
         let toml = format!(
             "{verify}protocol = '{protocol}'\nserver = 'nowhere'\nthreads = {threads}\nseed = 1\nwarmup = '0s'\nmix = 'get'\nkeys = 10000\nkey-size = 30\nvalue-size = 200\n\
              connections = {}\ndepth = {}\nrequests = {ops}",
-            shape.connections * threads,
+            shape.connections * threads as usize,
             shape.depth
         );
         let spec = PlanSpec::from_toml(&toml).expect("every option exists and every value has its form");
@@ -95,16 +78,16 @@ impl Worker {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::parsed;
     use brunt_engine::in_process_run::Interface;
 
     fn check(words: &str, expected: Result<(Shape, u64), &str>) {
-        let words: Vec<&str> = words.split(' ').collect();
-        match (Worker::parse(&words), expected) {
+        match (parsed(words), expected) {
             (Ok(Worker { shape, ops, threads: 1, .. }), Ok(expected)) => {
-                assert_eq!((shape, ops), expected, "{words:?}")
+                assert_eq!((shape, ops), expected, "{words}")
             }
-            (Err(message), Err(part)) => assert!(message.contains(part), "{words:?}: {message}"),
-            (parsed, expected) => panic!("{words:?}: {parsed:?} instead of {expected:?}"),
+            (Err(message), Err(part)) => assert!(message.contains(part), "{words}: {message}"),
+            (parsed, expected) => panic!("{words}: {parsed:?} instead of {expected:?}"),
         }
     }
 
@@ -116,15 +99,12 @@ mod tests {
             "--ops 7 --shape 64x32/2",
             Ok((Shape { interface: Interface { completions_max: 2, defers_sends: false }, ..deep }, 7)),
         );
-        check("--shape 64x32", Err("--ops is missing"));
-        check("--shape 64x32 --ops", Err("'--ops' is no option, or has no value"));
-        check("--shape 64x32 --ops 0", Err("from 1"));
-        check("--shape 64 --ops 1", Err("'64' was given"));
-        check("--shape 64x32 --ops 7 --threads 0", Err("--threads: '0' was given"));
-        check("--shape 64x32 --ops 7 --threads 65", Err("from 1 to 64"));
-        check("--shape 64x32 --ops 7 --verify no", Err("--verify: 'no' was given"));
-        check("--shape 64x32 --ops 7 --protocol http", Err("--protocol: 'http' was given"));
-        let two = Worker::parse(&["--shape", "16x1", "--threads", "2", "--ops", "7"]).unwrap();
+        check("--shape 64x32", Err("--ops <OPS>"));
+        check("--shape 64x32 --ops 0", Err("0 is not in 1..="));
+        check("--shape 64 --ops 1", Err("invalid value '64'"));
+        check("--shape 64x32 --ops 7 --threads 65", Err("65 is not in 1..=64"));
+        check("--shape 64x32 --ops 7 --protocol http", Err("invalid value 'http'"));
+        let two: Worker = parsed("--shape 16x1 --threads 2 --ops 7").unwrap();
         assert_eq!((two.threads, two.plan().threads, two.plan().classes[0].connections), (2, 2, 32));
     }
 

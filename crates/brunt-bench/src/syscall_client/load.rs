@@ -4,27 +4,15 @@
 //! connection awaits one reply per request; further bytes, or an end within a reply, are an error.
 
 use super::requests::Requests;
-use std::str::FromStr;
+use clap::ValueEnum;
 
 /// When a connection gets new requests.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Refill {
     /// As many as replies came in a turn, in one send.
     Eager,
     /// A whole pipeline, when all of the last one has come back.
     Batch,
-}
-
-impl FromStr for Refill {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        match text {
-            "eager" => Ok(Self::Eager),
-            "batch" => Ok(Self::Batch),
-            _ => Err(format!("--refill: '{text}' was given; accepted: eager, batch")),
-        }
-    }
 }
 
 /// One connection, in bytes of replies.

@@ -2,6 +2,7 @@
 
 use super::SyscallClient;
 use super::requests::TRIES;
+use crate::parsed;
 use brunt_server::CoreOptions;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
@@ -35,7 +36,7 @@ fn counter(address: &str, name: &str) -> u64 {
 
 fn floor(address: &str, options: &str) -> SyscallClient {
     let options = format!("--server {address} --keys {KEYS} {options}");
-    SyscallClient::parse(&options.split(' ').collect::<Vec<_>>()).unwrap()
+    parsed(&options).unwrap()
 }
 
 /// Containers may be kept from io_uring altogether; a kernel that lets us have a ring must let us have all of it.
@@ -108,19 +109,18 @@ fn missing_keys_are_an_error() {
 #[test]
 fn command_lines() {
     let table = [
-        ("--depth 1", Err("--server is missing")),
-        ("--server a:1 --depth", Err("'--depth' is no option, or has no value")),
-        ("--server a:1 --depth 129", Err("a whole number from 1 to 128")),
-        ("--server a:1 --io poll", Err("accepted: epoll, uring")),
-        ("--server a:1 --refill lazy", Err("accepted: eager, batch")),
-        ("--server a:1 --gather 2", Err("accepted with --io uring")),
-        ("--server a:1 --io uring --gather 17", Err("accepted: at most as many as --connections, 16")),
+        ("--depth 1", Err("--server <HOST:PORT>")),
+        ("--server a:1 --depth 129", Err("129 is not in 1..=128")),
+        ("--server a:1 --io poll", Err("[possible values: epoll, uring]")),
+        ("--server a:1 --refill lazy", Err("[possible values: eager, batch]")),
+        ("--server a:1 --gather 2", Err("--gather requires --io uring")),
+        ("--server a:1 --io uring --gather 17", Err("--gather exceeds --connections: expected at most 16")),
         ("--server a:1 --io uring --gather 16", Ok(())),
     ];
     for (words, expected) in table {
-        let parsed = SyscallClient::parse(&words.split(' ').collect::<Vec<_>>());
+        let parsed = parsed::<SyscallClient>(words).and_then(|floor| floor.check());
         match (parsed, expected) {
-            (Ok(_), Ok(())) => {}
+            (Ok(()), Ok(())) => {}
             (Err(message), Err(part)) => assert!(message.contains(part), "{words}: {message}"),
             (parsed, _) => panic!("{words}: {parsed:?}"),
         }
