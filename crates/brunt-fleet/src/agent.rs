@@ -173,10 +173,8 @@ impl Agent<'_> {
             Err(error) => {
                 (self.note)(&error.to_string());
                 let is_server_error = error.origin() == ErrorOrigin::Server;
-                link.send_message(&FromAgent::Failed(RemoteError {
-                    is_server_error,
-                    reason: error.to_string(),
-                }))
+                let failure = RemoteError { is_server_error, reason: error.to_string() };
+                link.send_message(&FromAgent::Failed(failure))
             }
         }
     }
@@ -194,8 +192,7 @@ impl Agent<'_> {
             let finder = match named.spawn_scoped(scope, || (self.open)(plan, workers)) {
                 Ok(finder) => finder,
                 Err(error) => {
-                    let reason = format!("cannot resolve names: {error}");
-                    return Ok(Some(Err(RemoteError { is_server_error: false, reason })));
+                    return Ok(Some(Err(host_error(format!("cannot resolve names: {error}")))));
                 }
             };
             let (mut is_wanted, since) = (true, Instant::now());
@@ -219,17 +216,16 @@ impl Agent<'_> {
 
     /// The plan of all agents, as this host understands it: the very same, or nothing.
     fn plan(&self, assignment: &Assignment) -> Result<Plan, RemoteError> {
-        let ours = |reason: String| RemoteError { is_server_error: false, reason };
-        let mut spec = PlanSpec::from_toml(&assignment.plan).map_err(ours)?;
+        let mut spec = PlanSpec::from_toml(&assignment.plan).map_err(host_error)?;
         spec.run.password = assignment.password.clone().map(Password::verbatim);
         let host = Host { allowed_cpus: brunt_engine::allowed_cpus(), random_seed: 0 };
-        let mut plan = resolve(&spec, &host).map_err(|error| ours(error.to_string()))?;
-        brunt_engine::check_commands(&plan).map_err(ours)?;
+        let mut plan = resolve(&spec, &host).map_err(|error| host_error(error.to_string()))?;
+        brunt_engine::check_commands(&plan).map_err(host_error)?;
         let last = assignment.first_worker.checked_add(assignment.workers);
         let fits = last.is_some_and(|last| last <= plan.threads)
             && assignment.portion.has_room_for(assignment.workers);
         if PlanSpec::from(&plan).to_toml() != assignment.plan || !fits {
-            return Err(ours(
+            return Err(host_error(
                 "reads the plan differently: controller and agent need the same version of brunt".to_owned(),
             ));
         }
@@ -271,6 +267,11 @@ impl Drop for SessionGuard<'_> {
     }
 }
 
+/// An error of which no server is the cause.
+fn host_error(reason: String) -> RemoteError {
+    RemoteError { is_server_error: false, reason }
+}
+
 fn pong(link: &mut MessageChannel, number: u64) -> Result<(), String> {
     link.send_message(&FromAgent::Pong { number, monotonic_ns: brunt_engine::monotonic_ns() })
 }
@@ -305,7 +306,7 @@ impl<'a> AgentSide<'a> {
                     break;
                 }
                 Ok(Some(ToAgent::Stop(ending))) => {
-                    self.stop = Some(ending.into());
+                    self.stop = Some(ending);
                     Ok(())
                 }
                 Ok(Some(ToAgent::Leave)) => {
@@ -324,7 +325,7 @@ impl<'a> AgentSide<'a> {
 
     fn note(&mut self, said: Result<(), String>) -> Result<(), RemoteError> {
         said.map_err(|why| {
-            let blame = RemoteError { is_server_error: false, reason: why.clone() };
+            let blame = host_error(why.clone());
             self.gone = Some(why);
             blame
         })
@@ -347,9 +348,7 @@ impl Coordinator for AgentSide<'_> {
     }
 
     fn begin(&mut self) -> Result<u64, RemoteError> {
-        let missing =
-            || RemoteError { is_server_error: false, reason: "no start time was received".to_owned() };
-        self.start_ns.ok_or_else(missing)
+        self.start_ns.ok_or_else(|| host_error("no start time was received".to_owned()))
     }
 
     fn publish_interval(&mut self, interval: &Interval, epoch_ns: u64) {
@@ -367,10 +366,9 @@ impl Coordinator for AgentSide<'_> {
         _: &mut dyn FnMut(Interval),
     ) -> Result<RemoteStatus, RemoteError> {
         self.listen(Duration::ZERO)?;
-        let off = |reason: &str| RemoteError { is_server_error: false, reason: reason.to_owned() };
         match (&self.gone, self.has_left) {
-            (Some(why), _) => Err(off(why)),
-            (None, true) => Err(off("the controller aborted the run")),
+            (Some(why), _) => Err(host_error(why.clone())),
+            (None, true) => Err(host_error("the controller aborted the run".to_owned())),
             (None, false) => Ok(RemoteStatus { is_over: true, stop: self.stop }),
         }
     }

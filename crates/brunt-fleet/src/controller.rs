@@ -22,7 +22,6 @@ use brunt_stats::interval::{HostMapping, Interval};
 use brunt_stats::recorder::Layout;
 use ring::rand::{SecureRandom, SystemRandom};
 use rustix::event::Timespec;
-use std::fmt;
 use std::io;
 use std::net::{TcpStream, ToSocketAddrs};
 use std::ops::Range;
@@ -43,35 +42,8 @@ const START_NOTICE_NS: u64 = 250_000_000;
 /// How far an agent's clock may be from where we think it is.
 const CLOCK_SLACK_NS: u64 = 1_000_000_000;
 
-/// Why there are no agents, or too few.
-#[derive(Debug, PartialEq, Eq)]
-pub struct FleetError(String);
-
-impl fmt::Display for FleetError {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str(&self.0)
-    }
-}
-
-impl std::error::Error for FleetError {}
-
-/// Whether agents may still be on their way up.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ConnectRetry {
-    /// They are there.
-    None,
-    /// They may have been started a moment ago.
-    Started,
-}
-
-impl ConnectRetry {
-    const fn longest(self) -> Duration {
-        match self {
-            Self::None => Duration::ZERO,
-            Self::Started => HANDSHAKE_MAX,
-        }
-    }
-}
+/// For how long an agent that was started a moment ago may refuse connections.
+pub const STARTING_MAX: Duration = HANDSHAKE_MAX;
 
 /// How far an agent is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -115,16 +87,17 @@ pub struct Fleet {
 }
 
 impl Fleet {
-    /// Connects to every agent, in turn. Names are as `HOST` or `HOST:PORT`, IPv6 literals in brackets.
+    /// Connects to every agent, in turn. Names are as `HOST` or `HOST:PORT`, IPv6 literals in brackets. An agent may refuse
+    /// connections for up to `starting_max`.
     ///
     /// # Errors
     /// The first that cannot be reached or does not let us in, and why; for a user.
     pub fn open(
         names: &[(String, u16)],
         trust: &ControllerTrust,
-        patience: ConnectRetry,
-    ) -> Result<Self, FleetError> {
-        let until = Instant::now() + patience.longest();
+        starting_max: Duration,
+    ) -> Result<Self, String> {
+        let until = Instant::now() + starting_max;
         let meet = |(host, port): &(String, u16)| {
             let name = format!("{host}:{port}");
             // An IPv6 address may stand in brackets, which are no part of it.
@@ -132,7 +105,7 @@ impl Fleet {
             let socket = connect(host, *port, until);
             let socket = socket.map_err(|error| format!("cannot be reached: {error}"));
             let met = socket.and_then(|socket| Peer::meet(&name, host, socket, trust));
-            met.map_err(|why| FleetError(format!("agent {name} {why}")))
+            met.map_err(|why| format!("agent {name} {why}"))
         };
         names.iter().map(meet).collect::<Result<_, _>>().map(|peers| Self { peers, own_workers: 0 })
     }
@@ -151,20 +124,9 @@ impl Fleet {
     ///
     /// # Errors
     /// One is not; for a user.
-    pub fn keep_alive(&mut self) -> Result<(), FleetError> {
-        self.peers
-            .iter_mut()
-            .try_for_each(|peer| peer.listen(Duration::ZERO).map_err(|blame| FleetError(blame.reason)))
-    }
-
-    /// How many agents there are.
-    pub fn len(&self) -> usize {
-        self.peers.len()
-    }
-
-    /// Is there none?
-    pub fn is_empty(&self) -> bool {
-        self.peers.is_empty()
+    pub fn keep_alive(&mut self) -> Result<(), String> {
+        let listen = |peer: &mut Peer| peer.listen(Duration::ZERO).map_err(|blame| blame.reason);
+        self.peers.iter_mut().try_for_each(listen)
     }
 
     /// What is known of them; workers and clocks are those of the last run.
@@ -216,67 +178,22 @@ impl Fleet {
 }
 
 impl Peer {
+    /// Authenticates both sides of a new connection, and learns what the agent is.
     fn meet(name: &str, host: &str, socket: TcpStream, trust: &ControllerTrust) -> Result<Self, String> {
-        let lost = |error: io::Error| connection_error(&error);
-        let deadline = Instant::now() + HANDSHAKE_MAX;
-        let mut wire = Wire::new(socket, trust.connection(host)?).map_err(lost)?;
-        let mut hello = [0; Hello::BYTES];
-        wire.read_hello(&mut hello, deadline).map_err(|error| match (error.kind(), &trust.tls) {
-            // Where the agent speaks first, one that waits for us to speak TLS says nothing.
-            (io::ErrorKind::TimedOut, None) => {
-                "sent no handshake within 4 s; for TLS add --agent-ca".to_owned()
-            }
-            _ => connection_error(&error),
-        })?;
-        let hello = Hello::read(&hello).ok_or("is not an agent of brunt")?;
-        if hello.version != VERSION {
-            return Err(format!("uses protocol version {}, not {VERSION}", hello.version));
-        }
-        let token = trust.token.as_ref();
-        match (hello.wants_token, token.is_some()) {
-            (true, false) => return Err("requires a token: set --token-file".to_owned()),
-            (false, true) => {
-                return Err("has no token: start it with --token-file".to_owned());
-            }
-            _ => {}
-        }
-        let mut nonce = Nonce::default();
-        SystemRandom::new()
-            .fill(&mut nonce)
-            .map_err(|_| "cannot be authenticated: no random numbers available".to_owned())?;
-        let answer = Answer::to(&hello, nonce, token);
-        wire.write_all(&answer.bytes(), deadline).map_err(lost)?;
-        let mut welcome = [0; Welcome::BYTES];
-        wire.read_exact(&mut welcome, deadline).map_err(lost)?;
-        let welcome = Welcome::read(&welcome).ok_or("is not an agent of brunt")?;
-        match welcome.result {
-            HandshakeResult::Unauthenticated => {
-                return Err("rejected this controller: wrong token".to_owned());
-            }
-            HandshakeResult::OtherVersion => {
-                return Err("rejected this controller: other protocol version".to_owned());
-            }
-            HandshakeResult::Busy => {
-                return Err("is busy: another controller uses it or has just left it, or it is named twice"
-                    .to_owned());
-            }
-            HandshakeResult::Welcome if !welcome.verifies(&hello, &answer, token) => {
-                return Err("failed authentication: wrong token".to_owned());
-            }
-            HandshakeResult::Welcome => {}
-        }
+        let mut wire =
+            Wire::new(socket, trust.connection(host)?).map_err(|error| connection_error(&error))?;
+        shake_hands(&mut wire, trust)?;
         let mut link = MessageChannel::new(wire, AGENT_SILENCE_MAX);
         let info = match link.next_message(HANDSHAKE_MAX)? {
             Some(FromAgent::AgentInfo(info)) => info,
             Some(_) => return Err("did not describe itself".to_owned()),
             None => return Err("did not answer in time".to_owned()),
         };
-        let unknown = ClockOffset { lead_ns: 0, error_ns: u64::MAX };
         let mut peer = Self {
             name: name.to_owned(),
             info,
             link,
-            offset: unknown,
+            offset: ClockOffset { lead_ns: 0, error_ns: u64::MAX },
             workers: 0..0,
             state: State::Ended,
             lost: None,
@@ -328,10 +245,10 @@ impl Peer {
                 self.state = State::Ended;
                 self.data = Some(RunData { samples, ..*data });
             }
-            FromAgent::Failed(RemoteError { is_server_error, reason }) => {
+            FromAgent::Failed(failure) => {
                 return Err(RemoteError {
-                    is_server_error,
-                    reason: format!("agent {}: {reason}", self.name),
+                    reason: format!("agent {}: {}", self.name, failure.reason),
+                    ..failure
                 });
             }
         }
@@ -373,6 +290,47 @@ impl Peer {
     fn send_message(&mut self, message: &ToAgent) -> Result<(), RemoteError> {
         self.link.send_message(message).map_err(|why| self.blame(&why))
     }
+}
+
+/// The controller's part of the handshake. The error follows the agent's name.
+fn shake_hands(wire: &mut Wire, trust: &ControllerTrust) -> Result<(), String> {
+    let lost = |error: io::Error| connection_error(&error);
+    let deadline = Instant::now() + HANDSHAKE_MAX;
+    let mut hello = [0; Hello::BYTES];
+    wire.read_hello(&mut hello, deadline).map_err(|error| match (error.kind(), &trust.tls) {
+        // Where the agent speaks first, one that waits for us to speak TLS says nothing.
+        (io::ErrorKind::TimedOut, None) => "sent no handshake within 4 s; for TLS add --agent-ca".to_owned(),
+        _ => connection_error(&error),
+    })?;
+    let hello = Hello::read(&hello).ok_or("is not an agent of brunt")?;
+    if hello.version != VERSION {
+        return Err(format!("uses protocol version {}, not {VERSION}", hello.version));
+    }
+    let token = trust.token.as_ref();
+    match (hello.wants_token, token.is_some()) {
+        (true, false) => return Err("requires a token: set --token-file".to_owned()),
+        (false, true) => return Err("has no token: start it with --token-file".to_owned()),
+        _ => {}
+    }
+    let mut nonce = Nonce::default();
+    SystemRandom::new()
+        .fill(&mut nonce)
+        .map_err(|_| "cannot be authenticated: no random numbers available".to_owned())?;
+    let answer = Answer::to(&hello, nonce, token);
+    wire.write_all(&answer.bytes(), deadline).map_err(lost)?;
+    let mut welcome = [0; Welcome::BYTES];
+    wire.read_exact(&mut welcome, deadline).map_err(lost)?;
+    let welcome = Welcome::read(&welcome).ok_or("is not an agent of brunt")?;
+    let refusal = match welcome.result {
+        HandshakeResult::Welcome if welcome.verifies(&hello, &answer, token) => return Ok(()),
+        HandshakeResult::Welcome => "failed authentication: wrong token",
+        HandshakeResult::Unauthenticated => "rejected this controller: wrong token",
+        HandshakeResult::OtherVersion => "rejected this controller: other protocol version",
+        HandshakeResult::Busy => {
+            "is busy: another controller uses it or has just left it, or it is named twice"
+        }
+    };
+    Err(refusal.to_owned())
 }
 
 /// Connects, and tries again until then if the port is closed.
@@ -462,14 +420,11 @@ impl<'a> ControllerSide<'a> {
         plan.login.password = password.clone().map(Password::verbatim);
         let text = PlanSpec::from(&plan).to_toml();
         self.divide_workers(plan.threads);
-        let portions = arrival_portions(
-            self.fleet.peers.iter().map(|peer| (peer.workers.len() as u32, peer.info.weight)),
-        );
-        let too_much = || RemoteError {
+        let capacities = self.fleet.peers.iter().map(|peer| (peer.workers.len() as u32, peer.info.weight));
+        let portions = arrival_portions(capacities).ok_or_else(|| RemoteError {
             is_server_error: false,
             reason: "the weights of the agents are too large".to_owned(),
-        };
-        let portions = portions.ok_or_else(too_much)?;
+        })?;
         for (peer, portion) in self.fleet.peers.iter_mut().zip(portions) {
             let assignment = Assignment {
                 plan: text.clone(),
@@ -569,7 +524,7 @@ impl Coordinator for ControllerSide<'_> {
         if let Some(stop) = stop.filter(|stop| self.told != Some(*stop)) {
             self.told = Some(stop);
             for peer in self.fleet.peers.iter_mut().filter(|peer| peer.state == State::Measuring) {
-                peer.link.send_message(&ToAgent::Stop(stop.into())).or_else(|why| peer.record_loss(why))?;
+                peer.link.send_message(&ToAgent::Stop(stop)).or_else(|why| peer.record_loss(why))?;
             }
         }
         let own_workers = self.fleet.own_workers;

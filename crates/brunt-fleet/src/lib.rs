@@ -18,7 +18,7 @@ mod message_channel;
 mod trust;
 
 pub use agent::{Agent, Endpoints};
-pub use controller::{ConnectRetry, Fleet, FleetError};
+pub use controller::{Fleet, STARTING_MAX};
 
 pub use trust::{AgentTrust, ControllerTrust, TrustFiles};
 

@@ -29,7 +29,7 @@ pub enum ToAgent {
         monotonic_ns: u64,
     },
     /// The schedule ends early.
-    Stop(StopReason),
+    Stop(Stop),
     /// The run is off.
     Leave,
 }
@@ -49,33 +49,6 @@ pub struct Assignment {
     pub portion: Portion,
     /// An earlier run has stored the data.
     pub is_stored: bool,
-}
-
-/// Why a schedule ends early.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum StopReason {
-    /// What was measured is enough.
-    Enough,
-    /// A user interrupted it.
-    Interrupted,
-}
-
-impl From<Stop> for StopReason {
-    fn from(stop: Stop) -> Self {
-        match stop {
-            Stop::Enough => Self::Enough,
-            Stop::Interrupted => Self::Interrupted,
-        }
-    }
-}
-
-impl From<StopReason> for Stop {
-    fn from(ending: StopReason) -> Self {
-        match ending {
-            StopReason::Enough => Self::Enough,
-            StopReason::Interrupted => Self::Interrupted,
-        }
-    }
 }
 
 /// From an agent to the controller.
@@ -166,7 +139,7 @@ mod tests {
             (ToAgent::Ping { number: 300 }, &[1, 0xac, 2]),
             (ToAgent::Prepare(assignment), b"\x02\x08seed = 1\x01\x02pw\x03\xac\x02\x06\x02\xbc\x05\x01"),
             (ToAgent::Start { monotonic_ns: 5 }, &[3, 5]),
-            (ToAgent::Stop(StopReason::Interrupted), &[4, 1]),
+            (ToAgent::Stop(Stop::Interrupted), &[4, 1]),
             (ToAgent::Leave, &[5]),
         ];
         for (message, bytes) in to_agent {

@@ -14,7 +14,7 @@ use crate::terminal::{say, show};
 use brunt_engine::coordinator::RemoteError;
 use brunt_engine::run::{DataSets, RunData};
 use brunt_fleet::message::AgentInfo;
-use brunt_fleet::{AgentTrust, ConnectRetry, ControllerTrust, Fleet, PORT, TrustFiles};
+use brunt_fleet::{AgentTrust, ControllerTrust, Fleet, PORT, TrustFiles};
 use brunt_plan::plan::Plan;
 use brunt_plan::resolve::fleet::split;
 use brunt_plan::spec::RunSpec;
@@ -22,6 +22,7 @@ use brunt_plan::units::Count;
 use brunt_stats::summary::Summary;
 use std::net::{SocketAddr, TcpListener};
 use std::path::PathBuf;
+use std::time::Duration;
 
 /// Waits for controllers until a signal ends the process.
 pub(crate) fn agent(flags: &cli::Agent) -> Result<Exit, Failure> {
@@ -157,12 +158,11 @@ pub(crate) fn connect_agents(run: &mut RunSpec, trust: &cli::TrustFlags) -> Resu
     let trust = ControllerTrust::of_controller(&files).map_err(Failure::usage)?;
     let names: Vec<(String, u16)> =
         names.into_iter().map(|(host, port)| (host.to_owned(), port.unwrap_or(PORT))).collect();
-    let fleet =
-        Fleet::open(&names, &trust, ConnectRetry::None).map_err(|error| Failure::new(Exit::Failed, error))?;
-    if run.threads.is_some_and(|threads| threads.0 < fleet.len() as u64) {
+    let fleet = Fleet::open(&names, &trust, Duration::ZERO).map_err(Failure::failed)?;
+    if run.threads.is_some_and(|threads| threads.0 < names.len() as u64) {
         return Err(Failure::usage(format!(
             "--threads is below the number of agents: expected at least {}, one for each",
-            fleet.len()
+            names.len()
         )));
     }
     run.threads.get_or_insert(Count(u64::from(fleet.threads())));

@@ -84,13 +84,10 @@ pub(crate) fn calibrate(flags: &cli::Calibrate) -> Result<Exit, Failure> {
 /// Keeps a calibration, and says where.
 fn keep(calibration: &Calibration) -> Result<(StoreResult, PathBuf), Failure> {
     let path = calibrations::path().ok_or_else(|| {
-        let error =
-            anyhow::anyhow!("cannot keep the calibration: neither XDG_STATE_HOME nor HOME names a directory");
-        Failure::new(Exit::Failed, error)
+        Failure::failed("cannot keep the calibration: neither XDG_STATE_HOME nor HOME names a directory")
     })?;
     let keeping = calibrations::keep(&path, calibration).map_err(|error| {
-        let error = anyhow::anyhow!("cannot keep the calibration in {}: {error}", path.display());
-        Failure::new(Exit::Failed, error)
+        Failure::failed(format!("cannot keep the calibration in {}: {error}", path.display()))
     })?;
     Ok((keeping, path))
 }
@@ -205,8 +202,8 @@ impl<'a> Calibrator<'a> {
         if !self.stop.load(Ordering::Relaxed) {
             return Ok(());
         }
-        let error = anyhow::anyhow!("interrupted: the calibration was not finished, and nothing was kept");
-        Err(Failure::new(Exit::Interrupted, error))
+        let message = "interrupted: the calibration was not finished, and nothing was kept";
+        Err(Failure::message(Exit::Interrupted, message))
     }
 
     /// The floor over loopback.
@@ -307,12 +304,11 @@ fn least(slices: &[LatencySummary]) -> Result<LatencyFloor, Failure> {
         |slice: &LatencySummary| Some(LatencyFloor { p50_ns: slice.p50_ns()?, p99_ns: slice.p99_ns()? });
     LatencyFloor::least(slices.iter().filter_map(floor_of)).ok_or_else(|| {
         let most = slices.iter().map(|slice| slice.count).max().unwrap_or(0);
-        let error = anyhow::anyhow!(
+        Failure::failed(format!(
             "cannot tell the floor: at most {} requests of a step completed, a p99 takes 1000; leave this host alone, or \
              give a longer --time",
             quantity::count(most)
-        );
-        Failure::new(Exit::Failed, error)
+        ))
     })
 }
 

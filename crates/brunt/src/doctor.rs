@@ -308,38 +308,27 @@ fn processors(plan: &Plan, facts: &HostFacts) -> HostFinding {
 }
 
 fn quota(plan: &Plan, facts: &HostFacts) -> HostFinding {
-    match facts.quota_cpus {
-        None => HostFinding::ok("cpu quota", "none"),
-        Some(quota) => {
-            let says =
-                format!("the control group allows {quota:.1} processors, {} for workers", plan.threads);
-            // A worker that is out of quota stands still for the rest of the period, up to 100 ms.
-            if quota < f64::from(plan.threads) + 1.0 {
-                HostFinding::warn(
-                    "cpu quota",
-                    says,
-                    "raise the group's quota (cpu.max or cpu.cfs_quota_us), or use fewer --threads",
-                )
-            } else {
-                HostFinding::ok("cpu quota", says)
-            }
-        }
+    let Some(quota) = facts.quota_cpus else { return HostFinding::ok("cpu quota", "none") };
+    let says = format!("the control group allows {quota:.1} processors, {} for workers", plan.threads);
+    // A worker that is out of quota stands still for the rest of the period, up to 100 ms.
+    if quota >= f64::from(plan.threads) + 1.0 {
+        return HostFinding::ok("cpu quota", says);
     }
+    let remedy = "raise the group's quota (cpu.max or cpu.cfs_quota_us), or use fewer --threads";
+    HostFinding::warn("cpu quota", says, remedy)
 }
 
 fn stolen(facts: &HostFacts) -> HostFinding {
-    match facts.stolen {
-        None => HostFinding::ok("stolen time", "not told"),
-        Some(share) => {
-            let says = format!("{:.2} % since the host started", share * 100.0);
-            if share > STOLEN_MAX {
-                let remedy = "the hypervisor runs others on these processors: measure on dedicated ones";
-                HostFinding::warn("stolen time", says, remedy)
-            } else {
-                HostFinding::ok("stolen time", says)
-            }
-        }
+    let Some(share) = facts.stolen else { return HostFinding::ok("stolen time", "not told") };
+    let says = format!("{:.2} % since the host started", share * 100.0);
+    if share <= STOLEN_MAX {
+        return HostFinding::ok("stolen time", says);
     }
+    HostFinding::warn(
+        "stolen time",
+        says,
+        "the hypervisor runs others on these processors: measure on dedicated ones",
+    )
 }
 
 fn governor(facts: &HostFacts) -> HostFinding {

@@ -1,6 +1,6 @@
 //! Exit codes: every way a command can end, by number.
 
-use std::fmt;
+use std::fmt::{Debug, Display};
 use std::io;
 
 /// Exit codes. When several apply, the first in this order wins: usage, unreachable, failed (also to write a result that was asked
@@ -59,9 +59,19 @@ impl Failure {
         Self { exit, error: error.into() }
     }
 
+    /// A message with this exit code.
+    pub(crate) fn message(exit: Exit, message: impl Display + Debug + Send + Sync + 'static) -> Self {
+        Self { exit, error: anyhow::Error::msg(message) }
+    }
+
     /// A user's mistake.
-    pub(crate) fn usage(message: impl fmt::Display + fmt::Debug + Send + Sync + 'static) -> Self {
-        Self { exit: Exit::Usage, error: anyhow::Error::msg(message) }
+    pub(crate) fn usage(message: impl Display + Debug + Send + Sync + 'static) -> Self {
+        Self::message(Exit::Usage, message)
+    }
+
+    /// Something else that failed.
+    pub(crate) fn failed(message: impl Display + Debug + Send + Sync + 'static) -> Self {
+        Self::message(Exit::Failed, message)
     }
 }
 

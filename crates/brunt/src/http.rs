@@ -12,10 +12,11 @@ mod server;
 mod view;
 
 pub(crate) use address::HttpAddress;
-pub(crate) use pages::{Page, Text};
+pub(crate) use pages::Text;
 pub(crate) use view::HttpView;
 
 use crate::exit::{Exit, Failure};
+use brunt_compat::front_end::Page;
 use pages::Pages;
 use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;

@@ -149,7 +149,7 @@ impl Servers {
     /// Keeps the agents, if any, while they have nothing to do.
     pub(crate) fn keep_alive(&self) -> Result<(), Failure> {
         let tended = self.fleet.as_ref().map_or(Ok(()), |fleet| fleet.borrow_mut().keep_alive());
-        tended.map_err(|error| Failure::new(Exit::Failed, error))
+        tended.map_err(Failure::failed)
     }
 
     /// What is known of the agents.
@@ -160,7 +160,7 @@ impl Servers {
     /// Has all of them delete what they hold.
     pub(crate) fn flush(&self, plan: &Plan) -> Result<(), Failure> {
         brunt_engine::flush(plan, &self.endpoints)
-            .map_err(|message| Failure::new(Exit::Unreachable, anyhow::anyhow!(message)))
+            .map_err(|message| Failure::message(Exit::Unreachable, message))
     }
 
     /// Where connections go to.
@@ -191,7 +191,7 @@ pub(crate) fn find(
     };
     match found {
         Ok(addresses) => Ok(Endpoint { server: server.clone(), addresses, tls }),
-        Err(message) => Err(Failure::new(Exit::Unreachable, anyhow::anyhow!(message))),
+        Err(message) => Err(Failure::message(Exit::Unreachable, message)),
     }
 }
 
@@ -438,9 +438,7 @@ fn summarise(
 /// Were all agents there until the run ended? Its summary holds what a lost one recorded up to then.
 pub(crate) fn check_agents(summary: &Summary) -> Result<(), Failure> {
     let lost = summary.record.agents.iter().find_map(|agent| Some((&agent.name, agent.lost.as_ref()?)));
-    lost.map_or(Ok(()), |(name, why)| {
-        Err(Failure::new(Exit::Failed, anyhow::anyhow!("agent {name} {why}; the run ended then")))
-    })
+    lost.map_or(Ok(()), |(name, why)| Err(Failure::failed(format!("agent {name} {why}; the run ended then"))))
 }
 
 /// What a run yielded, with what this host knows of it.

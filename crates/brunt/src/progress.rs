@@ -10,7 +10,7 @@ mod tracker;
 
 use crate::cli::ProgressFlags;
 use crate::presentation::{is_coloured, variable};
-use crate::terminal::say;
+use crate::terminal::{columns_of, say};
 use brunt_report::layout::Layout;
 use brunt_stats::measured_window::MeasuredWindow;
 use brunt_stats::observer::{Event, Observer};
@@ -19,8 +19,6 @@ use tracker::{Expected, Tracker};
 
 /// Five times a second: fast enough to look alive, slow enough to read.
 const REDRAW_NS: u64 = 200_000_000;
-/// Of a terminal that does not say.
-const WIDTH: usize = 80;
 /// Plain lines are read by programs, and by people with wide windows.
 const WIDTH_PLAIN: usize = 200;
 /// Back to the first column, and nothing behind it.
@@ -152,7 +150,8 @@ impl Line {
             Style::Redrawn { colour } => {
                 self.is_drawn = true;
                 // The last column stays free: some terminals go to the next line with it.
-                let text = status_line::text(&self.label, &glance, width() - 1, colour);
+                let width = columns_of(io::stderr()).map_or(WIDTH_PLAIN, |columns| columns - 1);
+                let text = status_line::text(&self.label, &glance, width, colour);
                 write!(io::stderr(), "{CLEAR}{}", self.layout.in_characters(&text))
             }
         };
@@ -165,12 +164,6 @@ impl Drop for Line {
             let _ = write!(io::stderr(), "{CLEAR}");
         }
     }
-}
-
-/// Columns of the terminal now: it may change while we run.
-fn width() -> usize {
-    let size = rustix::termios::tcgetwinsize(io::stderr()).ok();
-    size.map(|size| usize::from(size.ws_col)).filter(|columns| *columns > 0).unwrap_or(WIDTH)
 }
 
 #[cfg(test)]

@@ -2,6 +2,7 @@
 //!
 //! The parser offers what shares letters; here only misspellings stay.
 
+use brunt_compat::spelling;
 use clap::Error;
 use clap::error::{ContextKind, ContextValue};
 
@@ -34,25 +35,10 @@ pub(crate) fn without_far_ones(mut error: Error) -> Error {
     error
 }
 
-/// Can one be had from the other by one change of a letter, or two in a word of ten letters and more? A letter is put in, taken
-/// out, replaced, or changes places with the next (optimal string alignment).
+/// Can one be had from the other by one change of a letter, or two in a word of ten letters and more?
 fn is_misspelling(typed: &str, meant: &str) -> bool {
-    let (typed, meant): (Vec<char>, Vec<char>) = (typed.chars().collect(), meant.chars().collect());
-    let most = if typed.len().min(meant.len()) >= 10 { 2 } else { 1 };
-    let mut rows: Vec<Vec<usize>> = vec![(0..=meant.len()).collect()];
-    for (i, letter) in typed.iter().enumerate() {
-        let mut row = vec![i + 1];
-        for (j, other) in meant.iter().enumerate() {
-            let above = &rows[i];
-            let mut cost = (above[j] + usize::from(letter != other)).min(above[j + 1] + 1).min(row[j] + 1);
-            if i > 0 && j > 0 && *letter == meant[j - 1] && typed[i - 1] == *other {
-                cost = cost.min(rows[i - 1][j - 1] + 1);
-            }
-            row.push(cost);
-        }
-        rows.push(row);
-    }
-    rows[typed.len()][meant.len()] <= most
+    let most = if typed.chars().count().min(meant.chars().count()) >= 10 { 2 } else { 1 };
+    spelling::distance(typed, meant) <= most
 }
 
 #[cfg(test)]

@@ -9,7 +9,7 @@ mod agents;
 
 use crate::destination::{Destination, Document};
 use crate::exit::{Exit, Failure};
-use crate::http::{Endpoint, HttpAddress, Page, Text};
+use crate::http::{Endpoint, HttpAddress, Text};
 use crate::input;
 use crate::interrupt;
 use crate::measurement::{AgentDetail, AgentOptions, Servers, Step, check_agents, measure};
@@ -197,17 +197,14 @@ impl<'a> FrontEndHost<'a> {
         };
         let address: HttpAddress = address.parse().map_err(unfit)?;
         let texts = self.texts(pages.len());
-        let pages: Vec<Page> =
-            pages.iter().map(|page| Page { path: page.path, content_type: page.content_type }).collect();
-        let count = pages.len();
-        let endpoint = Endpoint::open(option, address, pages, texts)?;
+        let endpoint = Endpoint::open(option, address, pages.to_vec(), texts)?;
         match endpoint.note() {
             (note, true) => say(format_args!("note: {note}")),
             (note, false) => {
                 self.with_console(|front_end, console| front_end.observe(&Event::Note(&note), console))
             }
         }
-        self.shown = Some((endpoint, count));
+        self.shown = Some((endpoint, pages.len()));
         Ok(())
     }
 

@@ -12,6 +12,7 @@ use brunt_plan::plan::Plan;
 use brunt_plan::shard::{Portion, StreamPart};
 use brunt_stats::interval::Interval;
 use brunt_stats::run_data::RunData;
+use serde::{Deserialize, Serialize};
 use std::ops::Range;
 
 /// The schedule starts this long after all workers are ready, so that they have built their sessions. Coordinators
@@ -39,7 +40,7 @@ pub struct RemoteStatus {
 }
 
 /// Why a schedule ends early.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Stop {
     /// The measurement suffices.
     Enough,

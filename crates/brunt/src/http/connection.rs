@@ -160,8 +160,9 @@ fn head_of(status: &str, content_type: &str, more: &str, len: usize) -> Vec<u8> 
 
 #[cfg(test)]
 mod tests {
-    use super::super::pages::{Page, Text};
+    use super::super::pages::Text;
     use super::*;
+    use brunt_compat::front_end::Page;
     use std::net::TcpListener;
 
     /// A connection as it was accepted, and its peer.

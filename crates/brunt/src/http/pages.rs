@@ -3,19 +3,11 @@
 //! Invariants: neither waits for the other longer than a pointer takes to copy; a page is written when it is first asked for, and once,
 //! however many ask for it.
 
+use brunt_compat::front_end::Page;
 use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 
 /// The text of a page, or how it will be written.
 pub(crate) type Text = LazyLock<Arc<[u8]>, Box<dyn FnOnce() -> Arc<[u8]> + Send>>;
-
-/// A page.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Page {
-    /// Where it is; without, it is wherever no other page is.
-    pub path: Option<&'static str>,
-    /// What it is.
-    pub content_type: &'static str,
-}
 
 /// The pages, and what stands on them.
 #[derive(Debug)]
@@ -59,6 +51,7 @@ impl Pages {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use brunt_compat::front_end::Page;
     use std::sync::atomic::{AtomicU32, Ordering};
 
     #[test]

@@ -95,8 +95,9 @@ fn path_of(target: &str) -> Option<&str> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::pages::{Page, Text};
+    use super::super::pages::Text;
     use super::*;
+    use brunt_compat::front_end::Page;
     use std::sync::Arc;
 
     const METRICS: usize = 0;

@@ -4,8 +4,9 @@
 //! instant, every worker's taken together.
 
 use super::seconds::CompleteSeconds;
-use super::{Endpoint, HttpAddress, Page, Text};
+use super::{Endpoint, HttpAddress, Text};
 use crate::exit::Failure;
+use brunt_compat::front_end::Page;
 use brunt_plan::objective::Objective;
 use brunt_plan::plan::Plan;
 use brunt_plan::spec::PlanSpec;

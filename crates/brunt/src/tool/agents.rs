@@ -4,10 +4,10 @@
 //! output of an agent stays empty, for mutilate's agents are silent.
 
 use crate::agent;
-use crate::exit::{Exit, Failure};
+use crate::exit::Failure;
 use crate::terminal;
 use brunt_compat::hosts::{AgentCapacity, AgentMode, ControllerMode, TrustPaths};
-use brunt_fleet::{AgentTrust, ConnectRetry, ControllerTrust, Fleet, TrustFiles};
+use brunt_fleet::{AgentTrust, ControllerTrust, Fleet, STARTING_MAX, TrustFiles};
 use brunt_stats::agent::AgentRecord;
 use std::convert::Infallible;
 use std::io;
@@ -56,8 +56,7 @@ pub(super) fn enlist(leading: &ControllerMode) -> Result<Fleet, Failure> {
     let files = files(&leading.trust);
     agent::note_files(&files);
     let trust = ControllerTrust::of_controller(&files).map_err(Failure::usage)?;
-    Fleet::open(&leading.agents, &trust, ConnectRetry::Started)
-        .map_err(|error| Failure::new(Exit::Failed, error))
+    Fleet::open(&leading.agents, &trust, STARTING_MAX).map_err(Failure::failed)
 }
 
 /// What they have.
