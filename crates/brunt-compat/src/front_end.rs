@@ -144,6 +144,14 @@ pub enum Next {
     End(End),
 }
 
+impl Next {
+    /// The only run, of this specification.
+    pub(crate) fn only_run(spec: PlanSpec) -> Self {
+        let place = RunPosition { of: Some(1), ..RunPosition::default() };
+        Self::Run(Box::new(Run { spec, place, ..Run::default() }))
+    }
+}
+
 /// The end of a front end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct End {

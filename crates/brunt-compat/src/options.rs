@@ -24,19 +24,34 @@ pub struct Rule {
 
 impl Rule {
     /// An option without a value that may be given several times, as tools take it that read options with getopt_long.
-    pub(crate) const fn flag(long: &'static str, short: char) -> Self {
-        Self { long, short: Some(short), takes_value: false, repeats: true, ends: false, is_ours: false }
+    pub(crate) const fn flag(long: &'static str, letter: char) -> Self {
+        Self { repeats: true, ..short(letter, flag(long)) }
     }
 
     /// The same with a value.
-    pub(crate) const fn value(long: &'static str, short: char) -> Self {
-        Self { takes_value: true, ..Self::flag(long, short) }
+    pub(crate) const fn value(long: &'static str, letter: char) -> Self {
+        Self { takes_value: true, ..Self::flag(long, letter) }
     }
 
     /// An option of ours, without a letter.
     pub(crate) const fn ours(long: &'static str, takes_value: bool) -> Self {
-        Self { long, short: None, takes_value, repeats: true, ends: false, is_ours: true }
+        Self { takes_value, repeats: true, is_ours: true, ..flag(long) }
     }
+}
+
+/// An option without a letter and without a value, which may be given once.
+pub(crate) const fn flag(long: &'static str) -> Rule {
+    Rule { long, short: None, takes_value: false, repeats: false, ends: false, is_ours: false }
+}
+
+/// The same with a value.
+pub(crate) const fn value(long: &'static str) -> Rule {
+    Rule { takes_value: true, ..flag(long) }
+}
+
+/// An option that has this letter, too.
+pub(crate) const fn short(letter: char, rule: Rule) -> Rule {
+    Rule { short: Some(letter), ..rule }
 }
 
 /// What a command line asks for.

@@ -10,12 +10,10 @@ use super::numbers::Numbers;
 use super::report::{self, Precision};
 use super::{EXIT_FAILED, EXIT_INTERRUPTED, NAMES, VERSION, remarks};
 use crate::front_end::{
-    Answer, Caller, Console, End, FailureKind, FrontEnd, Next, Outcome, OutputFile, Run, RunFailure, Runs,
-    Setup,
+    Answer, Caller, Console, End, FailureKind, FrontEnd, Next, Outcome, OutputFile, RunFailure, Runs, Setup,
 };
 use crate::options::Action;
-use brunt_plan::spec::PlanSpec;
-use brunt_stats::observer::{Event, RunPosition};
+use brunt_stats::observer::Event;
 use brunt_stats::summary::Summary;
 use std::io::{self, Write};
 
@@ -45,14 +43,11 @@ impl FrontEnd for Loader {
         self.say(self.invocation.remarks.clone(), console);
         let log = |path: &String| OutputFile { option: "--output", path: path.clone(), is_log: true };
         let files = self.invocation.line.output.iter().map(log).collect();
-        Setup::Runs(Runs { plans: vec![self.spec()], files, ..Runs::default() })
+        Setup::Runs(Runs { plans: vec![self.invocation.spec.clone()], files, ..Runs::default() })
     }
 
     fn next(&mut self, ended: Option<Summary>, console: &mut Console) -> Next {
-        let Some(summary) = ended else {
-            let place = RunPosition { of: Some(1), ..RunPosition::default() };
-            return Next::Run(Box::new(Run { spec: self.spec(), place, ..Run::default() }));
-        };
+        let Some(summary) = ended else { return Next::only_run(self.invocation.spec.clone()) };
         let line = &self.invocation.line;
         let precision = if line.fine { Precision::FINE } else { Precision::USUAL };
         let numbers = Numbers::of(&summary, line.legacy_latency, precision.step_ns);
@@ -83,10 +78,6 @@ impl FrontEnd for Loader {
 }
 
 impl Loader {
-    fn spec(&self) -> PlanSpec {
-        self.invocation.spec.clone()
-    }
-
     /// On standard error, and for the file of `--output`.
     fn say(&mut self, lines: Vec<String>, console: &mut Console) {
         let verbosity = self.invocation.line.verbosity;

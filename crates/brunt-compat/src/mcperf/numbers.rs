@@ -82,44 +82,18 @@ impl ResponseTimes {
     }
 }
 
-/// Connections that failed or were lost, by why.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[allow(missing_docs, reason = "the fields are the words of the lines")]
-pub struct Errors {
-    pub client_timo: u64,
-    pub socket_timo: u64,
-    pub connrefused: u64,
-    pub connreset: u64,
-    pub fd_unavail: u64,
-    pub ftab_full: u64,
-    pub addrunavail: u64,
-    /// Everything else, and connections that the server closed in good order.
-    pub other: u64,
-}
-
-impl Errors {
-    /// All of them.
-    pub const fn total(&self) -> u64 {
-        let Self {
-            client_timo,
-            socket_timo,
-            connrefused,
-            connreset,
-            fd_unavail,
-            ftab_full,
-            addrunavail,
-            other,
-        } = self;
-        *client_timo
-            + *socket_timo
-            + *connrefused
-            + *connreset
-            + *fd_unavail
-            + *ftab_full
-            + *addrunavail
-            + *other
-    }
-}
+/// Why connections failed or were lost, in the words and the order of the report. The last is everything else, and connections
+/// that the server closed in good order.
+pub const ERRORS: [&str; 8] = [
+    "client-timo",
+    "socket-timo",
+    "connrefused",
+    "connreset",
+    "fd-unavail",
+    "ftab-full",
+    "addrunavail",
+    "other",
+];
 
 /// Everything that the report has.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -148,8 +122,8 @@ pub struct Numbers {
     pub replies: [u64; ReplyKind::COUNT],
     /// How many of the replies that found nothing say so as retrievals do.
     pub ends: u64,
-    /// Why connections failed or were lost.
-    pub errors: Errors,
+    /// How many connections failed or were lost, by [`ERRORS`].
+    pub errors: [u64; ERRORS.len()],
     /// Processor time in user space, in seconds.
     pub user_s: f64,
     /// The same in the kernel.
@@ -204,24 +178,25 @@ impl Numbers {
     }
 }
 
-fn errors(summary: &Summary) -> Errors {
-    let mut errors = Errors::default();
+fn errors(summary: &Summary) -> [u64; ERRORS.len()] {
+    let mut errors = [0; ERRORS.len()];
     for fault in summary.faults().rows() {
-        let count = match fault.kind {
-            FaultKind::TimedOut => &mut errors.client_timo,
-            FaultKind::SocketTimedOut => &mut errors.socket_timo,
-            FaultKind::Refused => &mut errors.connrefused,
-            FaultKind::Reset => &mut errors.connreset,
-            FaultKind::NoDescriptor => &mut errors.fd_unavail,
-            FaultKind::NoFile => &mut errors.ftab_full,
-            FaultKind::NoPort => &mut errors.addrunavail,
+        let word = match fault.kind {
+            FaultKind::TimedOut => "client-timo",
+            FaultKind::SocketTimedOut => "socket-timo",
+            FaultKind::Refused => "connrefused",
+            FaultKind::Reset => "connreset",
+            FaultKind::NoDescriptor => "fd-unavail",
+            FaultKind::NoFile => "ftab-full",
+            FaultKind::NoPort => "addrunavail",
             FaultKind::ClosedByPeer
             | FaultKind::Malformed
             | FaultKind::SetupRejected
             | FaultKind::TlsFailed
-            | FaultKind::Other(_) => &mut errors.other,
+            | FaultKind::Other(_) => "other",
         };
-        *count += fault.count;
+        let place = ERRORS.iter().position(|known| *known == word);
+        errors[place.unwrap_or(ERRORS.len() - 1)] += fault.count;
     }
     errors
 }

@@ -3,7 +3,7 @@
 //! Not the numbers, which are [`super::numbers`]. Invariant: what scripts cut out stands where they look for it, and blocks about what
 //! did not happen are left out, as there.
 
-use super::numbers::{Numbers, ResponseTimes, Spread};
+use super::numbers::{ERRORS, Numbers, ResponseTimes, Spread};
 use brunt_plan::outcome::ReplyKind;
 use std::fmt::Write as _;
 
@@ -96,29 +96,24 @@ fn responses_block(numbers: &Numbers, precision: Precision, prints_histogram: bo
         "Response time [ms]: p95 {p95:.decimals$} p99 {p99:.decimals$} p999 {p999:.decimals$}"
     );
     let of = |kind| numbers.reply(kind);
-    let _ = writeln!(
-        text,
-        "Response type: stored {} not_stored {} exists {} not_found {}",
-        of(ReplyKind::Stored),
-        of(ReplyKind::NotStored),
-        of(ReplyKind::Exists),
-        of(ReplyKind::NotFound) - numbers.ends
-    );
-    let _ = writeln!(
-        text,
-        "Response type: num {} deleted {} end {} value {}",
-        of(ReplyKind::Number),
-        of(ReplyKind::Deleted),
-        numbers.ends,
-        of(ReplyKind::Value)
-    );
-    let _ = writeln!(
-        text,
-        "Response type: error {} client_error {} server_error {}\n",
-        of(ReplyKind::Error),
-        of(ReplyKind::ClientError),
-        of(ReplyKind::ServerError)
-    );
+    let types = [
+        ("stored", of(ReplyKind::Stored)),
+        ("not_stored", of(ReplyKind::NotStored)),
+        ("exists", of(ReplyKind::Exists)),
+        ("not_found", of(ReplyKind::NotFound) - numbers.ends),
+        ("num", of(ReplyKind::Number)),
+        ("deleted", of(ReplyKind::Deleted)),
+        ("end", numbers.ends),
+        ("value", of(ReplyKind::Value)),
+        ("error", of(ReplyKind::Error)),
+        ("client_error", of(ReplyKind::ClientError)),
+        ("server_error", of(ReplyKind::ServerError)),
+    ];
+    for types in types.chunks(4) {
+        let cells: String = types.iter().map(|(word, count)| format!(" {word} {count}")).collect();
+        let _ = writeln!(text, "Response type:{cells}");
+    }
+    text.push('\n');
     text
 }
 
@@ -143,20 +138,11 @@ fn histogram(times: &ResponseTimes, precision: Precision) -> String {
 }
 
 fn errors(numbers: &Numbers) -> String {
-    let errors = &numbers.errors;
-    format!(
-        "Errors: total {} client-timo {} socket-timo {} connrefused {} connreset {}\n\
-         Errors: fd-unavail {} ftab-full {} addrunavail {} other {}\n\n",
-        errors.total(),
-        errors.client_timo,
-        errors.socket_timo,
-        errors.connrefused,
-        errors.connreset,
-        errors.fd_unavail,
-        errors.ftab_full,
-        errors.addrunavail,
-        errors.other
-    )
+    let total: u64 = numbers.errors.iter().sum();
+    let cells: Vec<String> =
+        ERRORS.iter().zip(numbers.errors).map(|(word, count)| format!(" {word} {count}")).collect();
+    let (first, second) = cells.split_at(4);
+    format!("Errors: total {total}{}\nErrors:{}\n\n", first.concat(), second.concat())
 }
 
 /// Processor time and bytes.
@@ -190,7 +176,6 @@ fn cost(numbers: &Numbers) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::numbers::Errors;
     use super::*;
 
     fn spread(avg: f64, min: f64, max: f64, stddev: f64) -> Spread {
@@ -316,16 +301,7 @@ Net I/O: bytes 85.5 KB rate 409.1 KB/s (3.4*10^6 bps)
 
     #[test]
     fn errors_add_up() {
-        let errors = Errors {
-            client_timo: 1,
-            socket_timo: 2,
-            connrefused: 4,
-            connreset: 8,
-            fd_unavail: 16,
-            ftab_full: 32,
-            addrunavail: 64,
-            other: 128,
-        };
+        let errors = [1, 2, 4, 8, 16, 32, 64, 128];
         let text = text(&Numbers { errors, ..Numbers::default() }, Precision::USUAL, false);
         let lines = "\nErrors: total 255 client-timo 1 socket-timo 2 connrefused 4 connreset 8\n\
                      Errors: fd-unavail 16 ftab-full 32 addrunavail 64 other 128\n\n";

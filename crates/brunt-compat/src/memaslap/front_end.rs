@@ -10,13 +10,12 @@ use super::report::{self, Stretch};
 use super::tally::Tallies;
 use super::{EXIT_FAILED, VERSION, counters, failures};
 use crate::front_end::{
-    Answer, Caller, Console, End, FailureKind, FrontEnd, Next, Outcome, Run, RunFailure, Runs, Setup,
+    Answer, Caller, Console, End, FailureKind, FrontEnd, Next, Outcome, RunFailure, Runs, Setup,
 };
 use crate::options::Action;
 use brunt_plan::phase::Phase;
-use brunt_plan::spec::PlanSpec;
 use brunt_plan::units::{Count, DurationNs};
-use brunt_stats::observer::{Event, RunPosition};
+use brunt_stats::observer::Event;
 use brunt_stats::period::Period;
 use brunt_stats::summary::Summary;
 
@@ -60,14 +59,11 @@ impl FrontEnd for Loader {
         self.invocation.remarks.iter().for_each(|remark| self.say(console, remark));
         console.out().extend(report::banner(&self.invocation.line, self.invocation.shares).bytes());
         let period = self.invocation.period_s().map(DurationNs::from_secs);
-        Setup::Runs(Runs { plans: vec![self.spec()], period, ..Runs::default() })
+        Setup::Runs(Runs { plans: vec![self.invocation.spec.clone()], period, ..Runs::default() })
     }
 
     fn next(&mut self, ended: Option<Summary>, console: &mut Console) -> Next {
-        let Some(summary) = ended else {
-            let place = RunPosition { of: Some(1), ..RunPosition::default() };
-            return Next::Run(Box::new(Run { spec: self.spec(), place, ..Run::default() }));
-        };
+        let Some(summary) = ended else { return Next::only_run(self.invocation.spec.clone()) };
         self.report(&summary, console);
         Next::End(self.end(&summary, console))
     }
@@ -97,10 +93,6 @@ impl FrontEnd for Loader {
 impl Loader {
     fn new(invocation: Invocation, is_terminal: bool) -> Self {
         Self { invocation, is_terminal, so_far: Tallies::default(), periods: 0, seconds: 0.0 }
-    }
-
-    fn spec(&self) -> PlanSpec {
-        self.invocation.spec.clone()
     }
 
     /// The tables of a period of the window; those of one that was cut short are not shown.

@@ -8,78 +8,66 @@ use super::host_options::MasterOptions;
 use super::invalid_option::{InvalidOption, stray_warning};
 use super::numbers::Numbers;
 use crate::hosts::AgentMode;
-use crate::options::{ParsedOptions, Rule, leading_number, scan};
-
-const fn flag(long: &'static str, short: Option<char>) -> Rule {
-    Rule { long, short, takes_value: false, repeats: false, ends: false, is_ours: false }
-}
-
-const fn value(long: &'static str, short: Option<char>) -> Rule {
-    Rule { takes_value: true, ..flag(long, short) }
-}
-
-const fn several(rule: Rule) -> Rule {
-    Rule { repeats: true, ..rule }
-}
+use crate::options::{ParsedOptions, Rule, flag, leading_number, scan, short, value};
 
 /// Every option of both generations, and last those of our own.
 pub const OPTIONS: [Rule; 56] = [
-    Rule { ends: true, ..flag("help", Some('h')) },
-    Rule { ends: true, ..flag("version", None) },
-    several(flag("verbose", Some('v'))),
-    flag("quiet", None),
-    several(value("server", Some('s'))),
-    flag("binary", None),
-    value("qps", Some('q')),
-    value("time", Some('t')),
-    value("keysize", Some('K')),
-    value("valuesize", Some('V')),
-    value("records", Some('r')),
-    value("update", Some('u')),
-    value("username", Some('U')),
-    value("password", Some('P')),
-    value("threads", Some('T')),
-    flag("affinity", None),
-    value("connections", Some('c')),
-    value("depth", Some('d')),
-    flag("roundrobin", Some('R')),
-    value("iadist", Some('i')),
-    flag("skip", Some('S')),
-    flag("moderate", None),
-    flag("noload", None),
-    flag("loadonly", None),
-    flag("blocking", Some('B')),
-    flag("no_nodelay", None),
-    value("warmup", Some('w')),
-    value("wait", Some('W')),
-    value("save", None),
-    value("search", None),
-    value("scan", None),
-    flag("agentmode", Some('A')),
-    several(value("agent", Some('a'))),
-    value("agent_port", Some('p')),
-    value("lambda_mul", Some('l')),
-    value("measure_connections", Some('C')),
-    value("measure_qps", Some('Q')),
-    value("measure_depth", Some('D')),
-    flag("unix_socket", None),
-    flag("redis", None),
-    flag("getset", None),
-    flag("getsetorset", None),
-    flag("successful", None),
-    value("prefix", None),
-    flag("delete90", None),
-    value("assoc", None),
-    value("read_file", None),
-    value("twitter_trace", None),
-    value("misswindow", Some('m')),
-    value("queries", Some('N')),
-    flag("legacy-latency", None),
-    flag("agent-sampling", None),
-    value("token-file", None),
-    value("agent-ca", None),
-    value("agent-cert", None),
-    value("agent-key", None),
+    Rule { ends: true, ..short('h', flag("help")) },
+    Rule { ends: true, ..flag("version") },
+    Rule { repeats: true, ..short('v', flag("verbose")) },
+    flag("quiet"),
+    Rule { repeats: true, ..short('s', value("server")) },
+    flag("binary"),
+    short('q', value("qps")),
+    short('t', value("time")),
+    short('K', value("keysize")),
+    short('V', value("valuesize")),
+    short('r', value("records")),
+    short('u', value("update")),
+    short('U', value("username")),
+    short('P', value("password")),
+    short('T', value("threads")),
+    flag("affinity"),
+    short('c', value("connections")),
+    short('d', value("depth")),
+    short('R', flag("roundrobin")),
+    short('i', value("iadist")),
+    short('S', flag("skip")),
+    flag("moderate"),
+    flag("noload"),
+    flag("loadonly"),
+    short('B', flag("blocking")),
+    flag("no_nodelay"),
+    short('w', value("warmup")),
+    short('W', value("wait")),
+    value("save"),
+    value("search"),
+    value("scan"),
+    short('A', flag("agentmode")),
+    Rule { repeats: true, ..short('a', value("agent")) },
+    short('p', value("agent_port")),
+    short('l', value("lambda_mul")),
+    short('C', value("measure_connections")),
+    short('Q', value("measure_qps")),
+    short('D', value("measure_depth")),
+    flag("unix_socket"),
+    flag("redis"),
+    flag("getset"),
+    flag("getsetorset"),
+    flag("successful"),
+    value("prefix"),
+    flag("delete90"),
+    value("assoc"),
+    value("read_file"),
+    value("twitter_trace"),
+    short('m', value("misswindow")),
+    short('N', value("queries")),
+    flag("legacy-latency"),
+    flag("agent-sampling"),
+    value("token-file"),
+    value("agent-ca"),
+    value("agent-cert"),
+    value("agent-key"),
 ];
 
 /// Options that the second generation brought: with one of them the report has its columns.
@@ -375,11 +363,26 @@ fn scan_range(text: &str) -> Result<ScanRange, String> {
 
 /// What was given and has no effect, each in a sentence.
 fn warnings(line: &CommandLine, parsed: &ParsedOptions) -> Vec<String> {
-    let has = |long: &str| parsed.has(long);
+    let mut warnings: Vec<String> = parsed.strays.iter().map(|stray| stray_warning(stray)).collect();
+    warnings.extend(load_warnings(line));
+    if line.led.is_none() {
+        let options = ["measure_qps", "measure_depth", "lambda_mul", "agent_port", "agent-sampling"];
+        for long in options.into_iter().filter(|long| parsed.has(long)) {
+            warnings.push(format!("--{long}: without effect; it is of use with agents only"));
+        }
+        if ["token-file", "agent-ca", "agent-cert", "agent-key"].into_iter().any(|long| parsed.has(long)) {
+            let trust = "--token-file, --agent-ca, --agent-cert, --agent-key";
+            warnings.push(format!("{trust}: without effect; they are of use with agents only"));
+        }
+    }
+    warnings.extend(replaced_warnings(line, parsed));
+    warnings
+}
+
+/// Options that the load, the connections or the campaign leave without effect.
+fn load_warnings(line: &CommandLine) -> impl Iterator<Item = String> {
     let is_paced = line.is_paced();
-    let is_alone = line.led.is_none();
-    let of_agents = |long: &str| is_alone && has(long);
-    let rules: [(bool, &str); 27] = [
+    let rules = [
         (
             line.username.is_some() && !line.binary,
             "--username: without effect; credentials are asked for with --binary only",
@@ -390,7 +393,7 @@ fn warnings(line: &CommandLine, parsed: &ParsedOptions) -> Vec<String> {
         ),
         (line.affinity && line.threads == 1, "--affinity: without effect; one thread is not pinned"),
         (
-            line.roundrobin && line.threads == 1 && is_alone,
+            line.roundrobin && line.threads == 1 && line.led.is_none(),
             "--roundrobin: without effect; one thread has connections to every server",
         ),
         (
@@ -415,18 +418,17 @@ fn warnings(line: &CommandLine, parsed: &ParsedOptions) -> Vec<String> {
             line.loadonly && (line.scan.is_some() || line.search.is_some()),
             "--scan and --search: without effect; --loadonly measures nothing",
         ),
-        (of_agents("measure_qps"), "--measure_qps: without effect; it is of use with agents only"),
-        (of_agents("measure_depth"), "--measure_depth: without effect; it is of use with agents only"),
-        (of_agents("lambda_mul"), "--lambda_mul: without effect; it is of use with agents only"),
-        (of_agents("agent_port"), "--agent_port: without effect; it is of use with agents only"),
-        (of_agents("agent-sampling"), "--agent-sampling: without effect; it is of use with agents only"),
-        (
-            ["token-file", "agent-ca", "agent-cert", "agent-key"].into_iter().any(of_agents),
-            "--token-file, --agent-ca, --agent-cert, --agent-key: without effect; they are of use with agents only",
-        ),
+    ];
+    applying(rules)
+}
+
+/// Options that another one replaces.
+fn replaced_warnings(line: &CommandLine, parsed: &ParsedOptions) -> impl Iterator<Item = String> {
+    let has = |long: &str| parsed.has(long);
+    let rules = [
         (line.binary && line.redis, "--redis: without effect; --binary was given as well"),
         (
-            (line.getset || line.getsetorset) && line.read_file.is_none() && has("update"),
+            line.follows() && line.read_file.is_none() && has("update"),
             "--update: without effect; with --getset every request is a get, and a set follows a miss",
         ),
         (
@@ -452,13 +454,15 @@ fn warnings(line: &CommandLine, parsed: &ParsedOptions) -> Vec<String> {
         ),
         (line.successful && line.search.is_some(), "--successful: --search judges all reads"),
         (
-            is_alone && line.measure_connections.is_some() && has("connections"),
+            line.led.is_none() && line.measure_connections.is_some() && has("connections"),
             "--connections: without effect; --measure_connections was given as well",
         ),
     ];
-    let strays = parsed.strays.iter().map(|stray| stray_warning(stray));
-    let given = rules.into_iter().filter(|(applies, _)| *applies).map(|(_, warning)| warning.to_owned());
-    strays.chain(given).collect()
+    applying(rules)
+}
+
+fn applying<const N: usize>(rules: [(bool, &str); N]) -> impl Iterator<Item = String> {
+    rules.into_iter().filter(|(applies, _)| *applies).map(|(_, warning)| warning.to_owned())
 }
 
 #[cfg(test)]

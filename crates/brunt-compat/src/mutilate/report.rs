@@ -403,75 +403,73 @@ fn windows_of(seen: impl Iterator<Item = (bool, bool)>, window: u64) -> Vec<(u64
 
 /// What the columns have no place for, each as its kind (`warning` or `note`) and a sentence, for standard error.
 pub fn remarks(summary: &Summary, layout: Layout) -> Vec<(&'static str, String)> {
-    let mut remarks = Vec::new();
-    let mut warn = |text: String| remarks.push(("warning", text));
+    let warnings = warnings(summary).into_iter().map(|text| ("warning", text));
+    warnings.chain(notes(summary, layout).into_iter().map(|text| ("note", text))).collect()
+}
+
+/// Why the numbers of a run may not be relied on, or are not of all that was requested.
+fn warnings(summary: &Summary) -> Vec<String> {
+    let mut warnings = Vec::new();
+    let checks = &summary.verdict.checks;
     if summary.verdict.status == Status::NotTrusted {
-        for check in summary.verdict.checks.iter().filter(|check| check.status == CheckStatus::NotTrusted) {
-            warn(format!("NOT TRUSTED, {}: {}", check.id, check.message));
+        for check in checks.iter().filter(|check| check.status == CheckStatus::NotTrusted) {
+            warnings.push(format!("NOT TRUSTED, {}: {}", check.id, check.message));
         }
     }
     // A column that may be the client's own is no column of the server's, however little else speaks against the run.
     let is_doubted = |check: &&Check| check.id == "LAG" && check.status == CheckStatus::Caution;
-    if let Some(lag) =
-        summary.verdict.checks.iter().find(is_doubted).filter(|_| summary.record.plan.has_open_loop())
-    {
-        warn(format!("CAUTION, {}: {}", lag.id, lag.message));
-    }
+    let lag = checks.iter().find(is_doubted).filter(|_| summary.record.plan.has_open_loop());
+    warnings.extend(lag.map(|lag| format!("CAUTION, {}: {}", lag.id, lag.message)));
     let book = &summary.total.requests;
-    if book.failed() + book.in_flight > 0 {
-        let failed = book.failed() + book.in_flight;
-        let said = summary
-            .counts()
-            .first_error
-            .as_ref()
-            .map_or(String::new(), |text| format!(" (the server said: {text})"));
-        warn(format!(
-            "{failed} of {} requests have no valid reply and stand in no row{said}",
-            book.scheduled
-        ));
+    let failed = book.failed() + book.in_flight;
+    if failed > 0 {
+        let first = summary.counts().first_error.as_ref();
+        let said = first.map_or(String::new(), |text| format!(" (the server said: {text})"));
+        let of = book.scheduled;
+        warnings.push(format!("{failed} of {of} requests have no valid reply and stand in no row{said}"));
     }
     if book.unsent > 0 {
-        warn(format!("{} of {} requests were due and never sent", book.unsent, book.scheduled));
+        warnings.push(format!("{} of {} requests were due and never sent", book.unsent, book.scheduled));
     }
-    summary.record.run.traces.iter().flat_map(trace_warnings).for_each(&mut warn);
+    warnings.extend(summary.record.run.traces.iter().flat_map(trace_warnings));
     if summary.counts().samples_overflow > 0 {
-        warn(format!("{} samples there was no room for", summary.counts().samples_overflow));
+        warnings.push(format!("{} samples there was no room for", summary.counts().samples_overflow));
     }
+    warnings
+}
+
+/// What the numbers of a run mean beside others.
+fn notes(summary: &Summary, layout: Layout) -> Vec<String> {
+    let mut notes = Vec::new();
     if let Some(beginning) = &summary.steady.beginning
         && beginning.trouble_ns.is_none()
         && !layout.successful
     {
         let first_ms = beginning.until_ns as f64 / 1e6;
-        remarks.push(("note", format!(
+        notes.push(format!(
             "the first {first_ms:.0} ms are unlike the rest, and the rows hold them, too; a longer --warmup would cover them"
-        )));
+        ));
     }
     let p99 = |legacy_latency| percentile_us(summary, Layout { legacy_latency, ..layout }, 99.0);
     if let (Some(due), Some(sent)) = (p99(false), p99(true))
         && due > sent * 1.1
     {
-        remarks.push((
-            "note",
-            format!(
-                "99th of read: {due:.1} us from when a request was due, {sent:.1} us from when it was sent"
-            ),
+        notes.push(format!(
+            "99th of read: {due:.1} us from when a request was due, {sent:.1} us from when it was sent"
         ));
     }
     if let Some((done, all)) = purged(summary) {
-        remarks.push(("note", format!(
+        notes.push(format!(
             "delete90: {done} keys were deleted by {all} requests, which stand in no row and are none of --queries"
-        )));
-    }
-    let row = layout.latency(summary, &READS);
-    let thin = layout.percentiles().iter().zip(layout.quantiles());
-    let thin = thin.filter(|(_, quantile)| row.count > 0 && !quantile.is_supported_by(row.count));
-    if let Some(((name, _), _)) = thin.into_iter().next() {
-        remarks.push((
-            "note",
-            format!("{name} of read and what lies above it rest on fewer than 10 of {} samples", row.count),
         ));
     }
-    remarks
+    let count = layout.latency(summary, &READS).count;
+    let mut columns = layout.percentiles().iter().zip(layout.quantiles());
+    let thin = columns.find(|(_, quantile)| count > 0 && !quantile.is_supported_by(count));
+    notes.extend(thin.map(|((name, _), _)| {
+        format!("{name} of read and what lies above it rest on fewer than 10 of {count} samples")
+    }));
+    notes
 }
 
 /// What is to be said of a file that was replayed.

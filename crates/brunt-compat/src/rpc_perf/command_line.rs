@@ -5,26 +5,12 @@
 //! given and what is accepted.
 
 use super::config::General;
-use crate::options::{Action, Fault, ParsedOption, ParsedOptions, Rule, invalid_value, scan};
+use crate::options::{
+    Action, Fault, ParsedOption, ParsedOptions, Rule, flag, invalid_value, scan, short, value,
+};
 use crate::spelling::closest;
 use std::num::NonZeroU32;
 use std::str::FromStr;
-
-const fn flag(long: &'static str) -> Rule {
-    Rule { long, short: None, takes_value: false, repeats: false, ends: false, is_ours: false }
-}
-
-const fn value(long: &'static str) -> Rule {
-    Rule { takes_value: true, ..flag(long) }
-}
-
-const fn short(letter: char, rule: Rule) -> Rule {
-    Rule { short: Some(letter), ..rule }
-}
-
-const fn ours(rule: Rule) -> Rule {
-    Rule { is_ours: true, ..rule }
-}
 
 /// Every option, in the order of rpc-perf's help; ours follow.
 pub const OPTIONS: [Rule; 27] = [
@@ -48,13 +34,13 @@ pub const OPTIONS: [Rule; 27] = [
     Rule { ends: true, ..flag("version") },
     Rule { repeats: true, ..short('v', flag("verbose")) },
     Rule { ends: true, ..short('h', flag("help")) },
-    ours(value("rx-buffer-size")),
-    ours(value("tx-buffer-size")),
-    ours(value("database")),
-    ours(value("log-format")),
-    ours(value("seed")),
-    ours(flag("quiet")),
-    ours(flag("legacy-exit")),
+    Rule { is_ours: true, ..value("rx-buffer-size") },
+    Rule { is_ours: true, ..value("tx-buffer-size") },
+    Rule { is_ours: true, ..value("database") },
+    Rule { is_ours: true, ..value("log-format") },
+    Rule { is_ours: true, ..value("seed") },
+    Rule { is_ours: true, ..flag("quiet") },
+    Rule { is_ours: true, ..flag("legacy-exit") },
 ];
 
 /// Reads a command line, without the program's name.
