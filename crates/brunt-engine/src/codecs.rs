@@ -58,7 +58,7 @@ pub(crate) fn with_codec<S: CodecVisitor>(
 fn binary_codec(plan: &Plan) -> BinaryCodec {
     let credentials = plan.login.user.as_ref().zip(plan.login.password.as_ref());
     let said = credentials.map(|(user, password)| Arc::new(sasl::SaslLogin::new(user, password.secret())));
-    BinaryCodec::with_login(said)
+    BinaryCodec::with_setup(said)
 }
 
 /// The codec of a connection to a Redis.

@@ -3,7 +3,7 @@
 //! For messages after a failure; no decision depends on it.
 
 use brunt_plan::destination::Server;
-use brunt_plan::plan::{Plan, Transport};
+use brunt_plan::plan::{Plan, Protocol, Transport};
 use brunt_plan::quoted_bytes::QuotedBytes;
 use brunt_proto::detection::DetectedProtocol;
 use brunt_stats::fault::FirstMalformed;
@@ -23,6 +23,12 @@ pub fn hint(plan: &Plan, said: &[u8]) -> String {
             if let Some(server) = of(|server| !server.protocol.is_memcached()) =>
         {
             looks_like("memcached", &url(server, "memcached", "memcacheds"), "--protocol memcached-text")
+        }
+        (Some(DetectedProtocol::Memcached), _)
+            if let Some(server) = of(|server| server.protocol == Protocol::MemcachedBinary) =>
+        {
+            let url = url(server, "memcached", "memcacheds");
+            looks_like("memcached's text protocol", &url, "--protocol memcached-text")
         }
         (Some(DetectedProtocol::Tls), _)
             if let Some(server) = of(|server| server.transport == Transport::Tcp) =>

@@ -433,6 +433,11 @@ pub trait Codec: Clone + Send + 'static {
         ""
     }
 
+    /// Does a setup request with this reply succeed?
+    fn accepts_setup_reply(&self, reply: ReplyKind) -> bool {
+        reply == ReplyKind::Ok
+    }
+
     /// Why a connection is not let in, for a user: the reply of this number, from 0, has this text.
     fn setup_error(&self, _number: u32, _reply: ReplyKind, text: &[u8]) -> String {
         QuotedBytes(text).to_string()

@@ -327,14 +327,8 @@ fn came_out(decision: Decision) -> impl Fn(&Assertion) -> bool {
     move |assertion| assertion.decision == decision
 }
 
-/// What the servers never gave a valid reply to: everything, whatever the phase, or a command, to which they had nothing but errors.
+/// What the servers never gave a valid reply to: a command, to which they had nothing but errors, or everything, whatever the phase.
 fn refused(summary: &Summary) -> Option<String> {
-    // Noreply requests have no response, so they count as answered.
-    let is_answered =
-        |requests: &RequestCounts| requests.completed() + requests.outcome(OutcomeClass::Unacknowledged) > 0;
-    if !summary.phases.iter().any(|phase| is_answered(&phase.counts.requests)) {
-        return Some("at all".to_owned());
-    }
     let is_refused = |op: &OpId| {
         let mut requests = RequestCounts::default();
         let entries = summary.phases.iter().flat_map(|phase| &phase.ops).filter(|entry| entry.op == *op);
@@ -343,7 +337,14 @@ fn refused(summary: &Summary) -> Option<String> {
     };
     let plan = &summary.record.plan;
     let mut commands = (0..plan.commands.len()).map(OpId::of_command);
-    commands.find(is_refused).map(|op| format!("to {}", plan.op_name(op)))
+    if let Some(op) = commands.find(is_refused) {
+        return Some(format!("to {}", plan.op_name(op)));
+    }
+    // Noreply requests have no response, so they count as answered.
+    let is_answered =
+        |requests: &RequestCounts| requests.completed() + requests.outcome(OutcomeClass::Unacknowledged) > 0;
+    let is_silent = !summary.phases.iter().any(|phase| is_answered(&phase.counts.requests));
+    is_silent.then(|| "at all".to_owned())
 }
 
 /// The exit code of a run that was reported.

@@ -75,7 +75,7 @@ impl<C: Codec> Traffic<C> {
         let connection = &mut self.connections[index as usize];
         let number = connection.setup_replies;
         connection.setup_replies += 1;
-        if reply == ReplyKind::Ok {
+        if self.codec.accepts_setup_reply(reply) {
             return Ok(());
         }
         self.recording.note_error(text);

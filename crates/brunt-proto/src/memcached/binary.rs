@@ -12,6 +12,7 @@ use crate::step::{BAD_NUMBER, Step, Stop, UNKNOWN, as_event};
 use crate::{Codec, ConnectionSetup, Encoded, Event, Form, KeyNames, Malformed, Matching, Recache, Request};
 use brunt_plan::op::OpKind;
 use brunt_plan::outcome::ReplyKind;
+use brunt_plan::quoted_bytes::QuotedBytes;
 use sasl::SaslLogin;
 use std::sync::Arc;
 
@@ -33,7 +34,19 @@ use std::sync::Arc;
 pub struct BinaryCodec {
     expects: Expects,
     progress: Progress,
-    login: Option<Arc<SaslLogin>>,
+    setup: Setup,
+}
+
+/// What a connection sends before its first request.
+#[derive(Clone, Debug, Default)]
+enum Setup {
+    /// Nothing.
+    #[default]
+    None,
+    /// [`NOOP`].
+    Noop,
+    /// A login, which a server with users requires before any other request.
+    Login(Arc<SaslLogin>),
 }
 
 /// What the next byte belongs to.
@@ -129,6 +142,15 @@ const REPLY_MAGIC: u8 = 0x81;
 
 const HEADER_BYTES: usize = 24;
 
+/// Every server of the protocol replies to it at once. Others do as well: to Redis and to memcached's text protocol its opcode is the end of
+/// a line, and they reply with an error. To a get they would reply nothing.
+const NOOP: [u8; HEADER_BYTES] = {
+    let mut bytes = [0; HEADER_BYTES];
+    bytes[0] = REQUEST_MAGIC;
+    bytes[1] = Opcode::Noop as u8;
+    bytes
+};
+
 /// Extras of a storage command: flags and time to live.
 const STORAGE_EXTRAS: usize = 8;
 /// Extras of an increment: delta, what to begin with, time to live.
@@ -196,17 +218,30 @@ impl Codec for BinaryCodec {
     }
 
     fn connection_setup(&self) -> ConnectionSetup<'_> {
-        self.login
-            .as_ref()
-            .map_or(ConnectionSetup::NONE, |login| ConnectionSetup { bytes: login.bytes(), replies: 1 })
+        match &self.setup {
+            Setup::None => ConnectionSetup::NONE,
+            Setup::Noop => ConnectionSetup { bytes: &NOOP, replies: 1 },
+            Setup::Login(login) => ConnectionSetup { bytes: login.bytes(), replies: 1 },
+        }
     }
 
     fn setup_step(&self, _number: u32) -> &'static str {
-        "SASL PLAIN"
+        if matches!(self.setup, Setup::Login(_)) { "SASL PLAIN" } else { "NOOP" }
+    }
+
+    /// A `NOOP` alone is decoded as the end of a multi-get that found nothing.
+    fn accepts_setup_reply(&self, reply: ReplyKind) -> bool {
+        reply == if matches!(self.setup, Setup::Login(_)) { ReplyKind::Ok } else { ReplyKind::NotFound }
     }
 
     fn setup_error(&self, _number: u32, reply: ReplyKind, text: &[u8]) -> String {
-        SaslLogin::refusal(reply, text)
+        match &self.setup {
+            Setup::Login(_) => SaslLogin::refusal(reply, text),
+            _ if reply == ReplyKind::ClientError => {
+                format!("{}; a server with users requires --user and --password", QuotedBytes(text))
+            }
+            _ => QuotedBytes(text).to_string(),
+        }
     }
 }
 
@@ -467,9 +502,9 @@ impl BinaryCodec {
         Self::default()
     }
 
-    /// The codec of a connection that begins with this login.
-    pub fn with_login(login: Option<Arc<SaslLogin>>) -> Self {
-        Self { login, ..Self::default() }
+    /// The codec of a connection that begins with this login, or with a `NOOP`.
+    pub fn with_setup(login: Option<Arc<SaslLogin>>) -> Self {
+        Self { setup: login.map_or(Setup::Noop, Setup::Login), ..Self::default() }
     }
 
     /// [`Codec::decode`] of at least one byte without the short way.

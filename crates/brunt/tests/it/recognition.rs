@@ -2,6 +2,7 @@
 
 use crate::cluster::Cluster;
 use crate::server::{Server, beside_others, brunt, plain};
+use std::time::{Duration, Instant};
 
 /// Exit code and standard error of a short run.
 fn ended(address: &str, flags: &[&str]) -> (i32, String) {
@@ -29,29 +30,40 @@ fn ended(address: &str, flags: &[&str]) -> (i32, String) {
 fn servers_of_another_kind_are_recognized() {
     let _beside = beside_others();
     let (Some(redis), Some(memcached)) = (Server::redis(&[]), Server::memcached(&[])) else { return };
-    let (redis, memcached) = (&redis.address, &memcached.address);
+    let Some(text_only) = Server::memcached(&["-B", "ascii"]) else { return };
+    let (redis, memcached, text_only) = (&redis.address, &memcached.address, &text_only.address);
     let is_redis = format!("; this looks like Redis: use redis://{redis} or --protocol resp3");
     let is_memcached =
         format!("; this looks like memcached: use memcached://{memcached} or --protocol memcached-text");
-    let table: [(&str, &[&str], &str); 8] = [
+    let is_text = format!(
+        "; this looks like memcached's text protocol: use memcached://{text_only} or --protocol memcached-text"
+    );
+    let table: [(&str, &[&str], &str); 11] = [
         (redis, &[], &is_redis),
         (redis, &["--no-preload"], &is_redis),
         (redis, &["--protocol", "memcached-meta"], &is_redis),
         (redis, &["--protocol", "memcached-meta", "--no-preload"], &is_redis),
+        (redis, &["--protocol", "memcached-binary"], &is_redis),
+        (redis, &["--protocol", "memcached-binary", "--no-preload"], &is_redis),
+        (text_only, &["--protocol", "memcached-binary"], &is_text),
         (memcached, &["--protocol", "resp2"], &is_memcached),
         (memcached, &["--protocol", "resp2", "--no-preload"], &is_memcached),
         (memcached, &["--protocol", "resp3"], &is_memcached),
         (memcached, &["--protocol", "ping"], &is_memcached),
     ];
     for (address, flags, hint) in table {
+        let begun = Instant::now();
         let (exit, message) = ended(address, flags);
         assert_eq!(exit, 5, "{flags:?}: {message}");
+        // The limit of a server without a reply is 8 s.
+        assert!(begun.elapsed() < Duration::from_secs(6), "{flags:?}: {message}");
         let last = message.lines().last().unwrap();
         assert!(last.starts_with("error: ") && last.contains(address), "{flags:?}: {message}");
         assert!(last.ends_with(hint), "{flags:?}: {message}");
     }
     // What is right is not doubted.
-    for (address, flags) in [(redis, &["--protocol", "resp3"][..]), (memcached, &[])] {
+    let binary = &["--protocol", "memcached-binary"][..];
+    for (address, flags) in [(redis, &["--protocol", "resp3"][..]), (memcached, &[]), (memcached, binary)] {
         let (exit, message) = ended(address, &[flags, &["--allow-untrusted"]].concat());
         assert_eq!((exit, message.contains("looks like")), (0, false), "{message}");
     }
@@ -74,6 +86,25 @@ fn a_failed_preload_names_its_servers() {
     assert_eq!(exit, 5, "{message}");
     let told = format!("preload failed: 0 of 100 keys stored on {} and 2 more", names[..3].join(", "));
     assert!(message.contains(&told), "{message}");
+}
+
+/// A command that the server does not know is quoted in one form, whatever else was sent and whether it was.
+#[test]
+fn unknown_commands_have_one_message() {
+    let _beside = beside_others();
+    let Some(redis) = Server::redis(&[]) else { return };
+    let address = &redis.address;
+    let expected = format!(
+        "error: {address} gave no valid reply to HGETT (it said: ERR unknown command 'HGETT', with args beginning with: "
+    );
+    let command = ["--protocol", "resp3", "--command", "HGETT {key} f"];
+    let table: [&[&str]; 4] =
+        [&[], &["--no-preload"], &["--mix", "get=1,raw=1"], &["--mix", "get=1,raw=1", "--no-preload"]];
+    for flags in table {
+        let (exit, message) = ended(address, &[&command[..], flags].concat());
+        assert_eq!(exit, 5, "{flags:?}: {message}");
+        assert!(message.lines().last().unwrap().starts_with(&expected), "{flags:?}: {message}");
+    }
 }
 
 /// Redirections without `--cluster`, and a password that is missing.

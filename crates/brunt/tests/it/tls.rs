@@ -436,6 +436,11 @@ fn plain_and_tls_ports_are_told_apart() {
             hello(&silent, &format!("to SASL PLAIN within 300ms; {other}")),
         ),
         (
+            &["-s", &silent, "--protocol", "memcached-binary"],
+            &[],
+            hello(&silent, &format!("to NOOP within 300ms; {other}")),
+        ),
+        (
             &["-s", &server.address, "--protocol", "resp3"],
             &tls,
             format!(

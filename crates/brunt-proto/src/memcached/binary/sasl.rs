@@ -63,16 +63,50 @@ impl SaslLogin {
 mod tests {
     use super::*;
     use crate::memcached::BinaryCodec;
-    use crate::{Codec, ConnectionSetup};
+    use crate::{Codec, ConnectionSetup, Event};
     use std::sync::Arc;
 
     #[test]
     fn logins_are_sent_first_and_never_printed() {
-        let codec = BinaryCodec::with_login(Some(Arc::new(SaslLogin::new("us\u{e9}r", "p\0w"))));
+        let codec = BinaryCodec::with_setup(Some(Arc::new(SaslLogin::new("us\u{e9}r", "p\0w"))));
         let ConnectionSetup { bytes, replies } = codec.connection_setup();
         assert_eq!((replies, &bytes[HEADER_BYTES..]), (1, &b"PLAIN\0us\xc3\xa9r\0p\0w"[..]));
         assert!(!format!("{codec:?}").contains("p\\0w"), "{codec:?}");
         assert_eq!(BinaryCodec::new().connection_setup().replies, 0);
+    }
+
+    /// The line end that makes other servers reply stands before the first zero, where Redis stops looking for it.
+    #[test]
+    fn setup_without_a_login_is_a_noop() {
+        let codec = BinaryCodec::with_setup(None);
+        let ConnectionSetup { bytes, replies } = codec.connection_setup();
+        assert_eq!((replies, &bytes[..3], bytes.len()), (1, &b"\x80\n\0"[..], HEADER_BYTES));
+        let mut reply = bytes.to_vec();
+        reply[0] = 0x81;
+        let decoded = transcript(codec.clone(), &reply);
+        assert!(
+            matches!(decoded[..], [ReplyKind::NotFound]) && codec.accepts_setup_reply(decoded[0]),
+            "{decoded:?}"
+        );
+        assert!(!codec.accepts_setup_reply(ReplyKind::ClientError));
+        assert_eq!(
+            codec.setup_error(0, ReplyKind::ClientError, b"Auth failure."),
+            "Auth failure.; a server with users requires --user and --password"
+        );
+    }
+
+    /// The kinds of the replies in these bytes.
+    fn transcript(mut codec: BinaryCodec, mut input: &[u8]) -> Vec<ReplyKind> {
+        let mut kinds = Vec::new();
+        loop {
+            let (used, event) = codec.decode(input);
+            match event {
+                None => return kinds,
+                Some(Event::End { reply, .. }) => kinds.push(reply),
+                Some(_) => {}
+            }
+            input = &input[used..];
+        }
     }
 
     #[test]
@@ -86,7 +120,8 @@ mod tests {
             ),
             (ReplyKind::Value, b"", "SASL PLAIN refused: the server requests more than user and password"),
         ] {
-            assert_eq!(BinaryCodec::new().setup_error(0, reply, text), expected);
+            let codec = BinaryCodec::with_setup(Some(Arc::new(SaslLogin::new("reader", "x"))));
+            assert_eq!(codec.setup_error(0, reply, text), expected);
         }
     }
 }
