@@ -41,8 +41,10 @@ mod tool;
 
 use crate::cli::{Arguments, Command};
 use crate::exit::{Exit, Failure};
+use crate::presentation::{is_coloured, variable};
 use brunt_compat::tools;
-use clap::FromArgMatches;
+use clap::{ColorChoice, FromArgMatches};
+use std::io::{self, IsTerminal};
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
@@ -108,8 +110,18 @@ fn refused(words: &[String], error: clap::Error) -> ExitCode {
     let of_value = || invalid_value::message(&error).map(|message| format!("error: {message}"));
     match foreign::answer(words).or_else(of_value) {
         Some(answer) => told(&answer),
-        None => suggestion::without_far_ones(error).exit(),
+        None => told(&parsers_words(suggestion::without_far_ones(error))),
     }
+}
+
+/// What the parser says of a mistake, coloured as reports are. Help that was asked for goes to standard output, and ends the process.
+fn parsers_words(error: clap::Error) -> String {
+    if !error.use_stderr() {
+        error.exit();
+    }
+    let text = error.render();
+    let is_coloured = is_coloured(ColorChoice::Auto, io::stderr().is_terminal(), &variable);
+    if is_coloured { text.ansi().to_string() } else { text.to_string() }
 }
 
 /// Ends with an answer to a command line that is wrong.

@@ -29,7 +29,7 @@ pub(crate) fn wrapped(text: &str, width: usize) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     for word in text.split(' ') {
         match lines.last_mut() {
-            Some(line) if line.chars().count() + 1 + word.chars().count() <= width => {
+            Some(line) if columns_in(line) + 1 + columns_in(word) <= width => {
                 line.push(' ');
                 line.push_str(word);
             }
@@ -39,11 +39,19 @@ pub(crate) fn wrapped(text: &str, width: usize) -> Vec<String> {
     lines
 }
 
+/// Columns that a line takes: its characters but those of colour codes (`ESC [ ... m`).
+fn columns_in(line: &str) -> usize {
+    let mut codes = line.split("\x1b[");
+    let before = codes.next().unwrap_or_default().chars().count();
+    before
+        + codes.map(|rest| rest.split_once('m').map_or(0, |(_, shown)| shown.chars().count())).sum::<usize>()
+}
+
 /// The lines of a text, with those that are too long wrapped and indented. A command to copy stays one line.
 fn fitted(text: &str, columns: usize) -> String {
     let fit = |line: &str| {
         let words = line.trim_start();
-        if line.chars().count() <= columns || (line != words && words.starts_with("brunt ")) {
+        if columns_in(line) <= columns || (line != words && words.starts_with("brunt ")) {
             return line.to_owned();
         }
         let indent = line.len() - words.len();
@@ -129,6 +137,13 @@ brunt: --time: '5' was given;
   accepted: a duration with its unit,
   such as 10s
   -t 5  here -t is --time"
+        );
+        let coloured =
+            "\x1b[1m\x1b[31merror:\x1b[0m unexpected argument '\x1b[33m--no-such-option\x1b[0m' found";
+        assert_eq!(fitted(coloured, 80), coloured);
+        assert_eq!(
+            fitted(coloured, 40),
+            "\x1b[1m\x1b[31merror:\x1b[0m unexpected argument\n  '\x1b[33m--no-such-option\x1b[0m' found"
         );
         let command = "  brunt run --server redis://127.0.0.1:6379 --connections 50";
         assert_eq!(fitted(command, 40), command);
