@@ -309,6 +309,13 @@ impl Snapshot {
         Some(user + self.first_known(ServerStat::RusageSystem, ServerStat::UsedCpuSys)?)
     }
 
+    /// Processor time of the thread that carries out commands, in nanoseconds; of several threads their mean.
+    fn thread_ns(&self) -> Option<u64> {
+        let main = self.get(ServerStat::UsedCpuUserMain).zip(self.get(ServerStat::UsedCpuSysMain));
+        let mean = || Some(self.cpu_ns()? / self.get(ServerStat::Threads).unwrap_or(1).max(1));
+        main.map(|(user, system)| user + system).or_else(mean)
+    }
+
     /// Requests that the server counted: of memcached a retrieval by its keys, of Redis all commands. Commands that memcached
     /// does not count at all are in none of its statistics.
     pub fn requests(&self) -> Option<u64> {
@@ -583,6 +590,8 @@ pub struct ServerSpan {
     pub evictions: Option<u64>,
     /// Processor time that the server used, in nanoseconds.
     pub cpu_ns: Option<u64>,
+    /// That of the thread that carries out commands, of several threads their mean; of several servers the most.
+    pub thread_ns: Option<u64>,
     /// Items at the end.
     pub items: Option<u64>,
     /// Bytes that they take, at the end.
@@ -604,6 +613,7 @@ impl ServerSpan {
             misses: difference(from.misses(), to.misses()),
             evictions: difference(from.evictions(), to.evictions()),
             cpu_ns: difference(from.cpu_ns(), to.cpu_ns()),
+            thread_ns: difference(from.thread_ns(), to.thread_ns()),
             items: to.items(),
             bytes: to.bytes(),
             bytes_max: to.bytes_max(),
@@ -625,6 +635,7 @@ impl ServerSpan {
             misses: add(self.misses, other.misses),
             evictions: add(self.evictions, other.evictions),
             cpu_ns: add(self.cpu_ns, other.cpu_ns),
+            thread_ns: self.thread_ns.zip(other.thread_ns).map(|(one, other)| one.max(other)),
             items: add(self.items, other.items),
             bytes: add(self.bytes, other.bytes),
             bytes_max: add(self.bytes_max, other.bytes_max),

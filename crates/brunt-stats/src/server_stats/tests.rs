@@ -112,8 +112,8 @@ fn the_order_is_that_of_the_table() {
 #[test]
 fn a_span_is_the_difference_of_two_snapshots() {
     let record = record(&[
-        "cmd_get 100 cmd_set 10 get_hits 90 get_misses 10 evictions 5 rusage_user 1 rusage_system 0.5 curr_items 7 bytes 70",
-        "cmd_get 300 cmd_set 60 get_hits 240 get_misses 60 evictions 5 rusage_user 1.5 rusage_system 0.75 curr_items 9 bytes 90",
+        "cmd_get 100 cmd_set 10 get_hits 90 get_misses 10 evictions 5 rusage_user 1 rusage_system 0.5 threads 2 curr_items 7 bytes 70",
+        "cmd_get 300 cmd_set 60 get_hits 240 get_misses 60 evictions 5 rusage_user 1.5 rusage_system 0.75 threads 2 curr_items 9 bytes 90",
         "cmd_get 300 cmd_set 60 get_hits 240 get_misses 60 evictions 4 curr_items 9 bytes 90 limit_maxbytes 100",
     ]);
     let spans: Vec<_> = record.series().collect();
@@ -125,6 +125,7 @@ fn a_span_is_the_difference_of_two_snapshots() {
         misses: Some(50),
         evictions: Some(0),
         cpu_ns: Some(750_000_000),
+        thread_ns: Some(375_000_000),
         items: Some(9),
         bytes: Some(90),
         bytes_max: None,

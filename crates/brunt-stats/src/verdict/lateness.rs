@@ -28,8 +28,6 @@ const WAKE_UPS_MAX: f64 = 4.0;
 const WAKE_UP_ONE: f64 = 2.0;
 /// A thread wants this much of a processor to be free.
 const FREE_MIN: f64 = 0.5;
-/// A worker that waited for a CPU for more than this fraction of the window, and had little time left, accuses no server of a backlog.
-const STARVED: f64 = 0.2;
 /// Where a worker lacked its processor for this share of the window, requests that were never sent are no surprise.
 const UNSENT_MIN: f64 = 0.05;
 
@@ -37,13 +35,22 @@ const SHARED_FIX: &str =
     "put them on different processors: --cpus for the client, taskset (brunt serve: --cpus) for the server";
 const NEIGHBOUR_FIX: &str = "stop what else runs on these processors, or pin the workers to others (--cpus)";
 
-/// A backlog is the client's if a worker had no time left, or little of it because it waited for a CPU. One that idled for a fifth of the
-/// window had nothing to do in it: the server had not answered.
+/// Is a backlog the client's? It is that of whichever had less time left: the worker, which worked or waited for a CPU, or the server's
+/// thread. A worker that idled for a fifth of the window waited for replies then, whatever the server's processor did. Of a server that does
+/// not report its processor time, a worker needs [`BUSY`] to be ahead.
 pub(super) fn is_limit(evidence: &Evidence<'_>, open: &OpenChecks<'_>) -> bool {
-    let is_starved =
-        worst(evidence, |worker| denied_ns(worker, evidence)).is_some_and(|(_, denied)| denied > STARVED);
-    let is_out_of_time = |taken: f64| taken >= BUSY || is_starved && taken >= CPU.caution;
-    open.has("SAT") && open.get("CPU").is_some_and(|check| is_out_of_time(check.value))
+    let servers = server_busy(evidence).unwrap_or(BUSY).max(CPU.caution);
+    open.has("SAT") && open.get("CPU").is_some_and(|check| check.value >= servers)
+}
+
+/// For which fraction of the window the busiest server worked: a thread of it, or its part of this host's CPUs where that is more.
+pub(super) fn server_busy(evidence: &Evidence<'_>) -> Option<f64> {
+    let span = evidence.servers.cache.as_ref()?.window;
+    let wall_ns = span.end_ns.checked_sub(span.start_ns).filter(|ns| *ns > 0)?;
+    let cpus = evidence.run.host.cpus.max(1);
+    let of_host = span.cpu_ns.filter(|_| is_server_here(evidence)).unwrap_or(0) / cpus;
+    // Snapshots are not taken at the very instants that the counters stand for.
+    Some(share(span.thread_ns?.max(of_host), wall_ns).min(1.0))
 }
 
 /// Does a disturbance of this share of the window move this percentile?
@@ -89,9 +96,9 @@ fn others_ns(evidence: &Evidence<'_>) -> Option<u64> {
     evidence.run.host.busy_ns.filter(|_| !evidence.is_fleet).map(|busy_ns| busy_ns.saturating_sub(ours_ns))
 }
 
-/// What a wake-up costs a worker; nothing where it never sleeps.
+/// What a wake-up costs a worker; nothing where it never sleeps. A closed loop sleeps until a reply comes, whatever `--wait` says.
 fn wake_up_ns(evidence: &Evidence<'_>) -> f64 {
-    let spins = evidence.run.usage.wait == Wait::Spin.name();
+    let spins = evidence.open_loop.is_some() && evidence.run.usage.wait == Wait::Spin.name();
     if spins { 0.0 } else { evidence.run.host.wake_up_ns as f64 }
 }
 
@@ -160,9 +167,14 @@ pub(super) fn busy_client(evidence: &Evidence<'_>, open: &OpenChecks<'_>) -> Opt
              host"
         }
     };
+    let mut sentence =
+        format!("busy client: worker {} worked for {} of the window", worker.worker, percent(busy));
+    if let Some(servers) = server_busy(evidence).filter(|_| is_limit) {
+        sentence += &format!(", the server for {}", percent(servers));
+    }
     let cause = Cause {
         kind: CauseKind::BusyClient,
-        sentence: format!("busy client: worker {} worked for {} of the window", worker.worker, percent(busy)),
+        sentence,
         fix: fix.into(),
         checks: open.those(&[("CPU", true)]),
         follows: open.those(&[
@@ -287,11 +299,10 @@ pub(super) fn neighbour(evidence: &Evidence<'_>, open: &OpenChecks<'_>) -> Optio
             (sentence, NEIGHBOUR_FIX)
         }
     };
-    let follows = of_delay(evidence, open, taken, is_more_than_waking);
+    let sets_load = sets_load(evidence, taken);
+    let follows = of_delay(evidence, open, taken, is_more_than_waking || sets_load);
     let checks = open.those(&[("STEAL", true)]);
-    let cause =
-        Cause { kind, sentence, fix: fix.into(), checks, follows, sets_load: sets_load(evidence, taken) };
-    cause.explaining()
+    Cause { kind, sentence, fix: fix.into(), checks, follows, sets_load }.explaining()
 }
 
 /// The client stood still, and nothing says who had its processor.
@@ -327,6 +338,9 @@ pub(super) fn wake_ups(evidence: &Evidence<'_>, open: &OpenChecks<'_>) -> Option
         return None;
     }
     let fix = match has_free_processor(evidence) {
+        _ if evidence.open_loop.is_none() => {
+            "a closed loop sleeps until a reply comes: use more --connections, or --rate with --wait spin"
+        }
         true => "a worker that does not sleep need not be woken: --wait spin",
         false if evidence.run.usage.workers.len() > 1 => {
             "use fewer --threads, so that --wait spin has a processor for each, or a client host of its own"

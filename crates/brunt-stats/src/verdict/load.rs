@@ -4,7 +4,7 @@
 
 use super::cause::{Cause, CauseKind, OpenChecks};
 use super::host::{STEAL, denied_ns, worst};
-use super::lateness::is_limit;
+use super::lateness::{is_limit, server_busy};
 use super::{Evidence, LastHalf, OpenLoop, RequestTarget, SAMPLES_MIN, outage};
 use crate::check::{Check, CheckStatus, Limits};
 use crate::number_text::{percent, rounded, share};
@@ -109,6 +109,9 @@ pub(super) fn cause(evidence: &Evidence<'_>, open: &OpenChecks<'_>) -> Option<Ca
         rounded(answered / seconds),
         rounded(offered / seconds)
     );
+    if let Some(servers) = server_busy(evidence) {
+        sentence += &format!(", the server worked for {}", percent(servers));
+    }
     if let Some((_, busy)) = worst(evidence, |worker| worker.busy_ns) {
         sentence += &format!(", the busiest worker worked for {}", percent(busy));
     }

@@ -240,7 +240,13 @@ fn processors(evidence: &mut Evidence<'_>, busy_s: u64, ours_s: u64, servers_s: 
     let run = evidence.run.to_mut();
     run.host.busy_ns = Some(busy_s * SECOND);
     run.usage.cpu_user_ns = ours_s * SECOND;
-    let window = ServerSpan { cpu_ns: Some(servers_s * SECOND), evictions: Some(0), ..ServerSpan::default() };
+    let window = ServerSpan {
+        end_ns: 10 * SECOND,
+        cpu_ns: Some(servers_s * SECOND),
+        thread_ns: Some(servers_s * SECOND),
+        evictions: Some(0),
+        ..ServerSpan::default()
+    };
     evidence.servers.cache = Some(CacheEvidence { window, ..CacheEvidence::default() });
 }
 
@@ -381,6 +387,28 @@ fn causes_of_a_late_client() {
             "TRUSTED up to p99 · CAUTION p99.9: client",
             &["busy_neighbour:  > LAG"],
         ),
+        // A closed loop sleeps whatever it was told to do.
+        (
+            |evidence| {
+                workers(evidence, vec![worker(0.02, 0.0)]);
+                evidence.run.to_mut().usage.wait = "spin".to_owned();
+                closed(evidence);
+                late(evidence, Quantile::P50, 150_000);
+            },
+            "CAUTION p50: client",
+            &["wake_ups: LAG > "],
+        ),
+        // Where others set its load, it is unknown how long replies lay unread, and no wake-up stands first.
+        (
+            |evidence| {
+                workers(evidence, vec![worker(0.05, 0.13)]);
+                processors(evidence, 12, 1, 1);
+                closed(evidence);
+                late(evidence, Quantile::P50, 150_000);
+            },
+            "busy neighbour: worker 1 waited for its processor for 13.0 % of the window, others used 1.00 processors · CAUTION p50: client",
+            &["busy_neighbour: STEAL > LAG"],
+        ),
         // What the host did without consequence stands last.
         (
             |evidence| {
@@ -395,7 +423,7 @@ fn causes_of_a_late_client() {
 
 #[test]
 fn the_fix_fits_the_cause() {
-    let table: [(Change, &str); 7] = [
+    let table: [(Change, &str); 8] = [
         (
             |evidence| {
                 workers(evidence, vec![worker(0.97, 0.001)]);
@@ -433,6 +461,14 @@ fn the_fix_fits_the_cause() {
                 late(evidence, Quantile::P999, 90_000);
             },
             "use a client host of its own: no processor is free here",
+        ),
+        (
+            |evidence| {
+                workers(evidence, vec![worker(0.02, 0.0)]);
+                closed(evidence);
+                late(evidence, Quantile::P50, 150_000);
+            },
+            "a closed loop sleeps until a reply comes: use more --connections",
         ),
         (
             |evidence| {
@@ -513,6 +549,82 @@ fn a_backlog_is_the_clients_or_the_servers() {
             &["busy_neighbour: STEAL > SAT LAG CPU"],
         ),
     ]);
+}
+
+/// Of a backlog the one leads that had less time left, and the other is named behind it with the same measure.
+#[test]
+fn of_client_and_server_the_busier_one_leads() {
+    let (client, server) = ("busy_client", "saturated_server");
+    let table = [
+        // Worked, waited for a CPU, the server worked: who leads.
+        (0.79, 0.0, Some(0.1), server),
+        (0.81, 0.0, Some(0.1), client),
+        (0.81, 0.0, Some(0.82), server),
+        (0.90, 0.0, Some(0.89), client),
+        (0.90, 0.0, Some(0.91), server),
+        (0.96, 0.0, Some(0.99), server),
+        (0.99, 0.0, Some(0.96), client),
+        // Of one load, twice in a row: 92 % and 95 % without time left, beside a server of four threads.
+        (0.81, 0.11, Some(0.45), client),
+        (0.81, 0.14, Some(0.45), client),
+        // A server that tells nothing of its processor.
+        (0.94, 0.0, None, server),
+        (0.95, 0.0, None, client),
+        (0.81, 0.13, None, server),
+        (0.81, 0.15, None, client),
+    ];
+    for row in table {
+        let (busy, denied, servers, expected) = row;
+        let mut evidence = Evidence { measure_ns: MEASURE_NS, ..ordinary() };
+        saturated(&mut evidence);
+        workers(&mut evidence, vec![worker(busy, denied)]);
+        if let Some(servers) = servers {
+            let ns = Some((servers * 10.0 * SECOND as f64) as u64);
+            let window = ServerSpan {
+                end_ns: 10 * SECOND,
+                cpu_ns: ns,
+                thread_ns: ns,
+                evictions: Some(0),
+                ..ServerSpan::default()
+            };
+            evidence.servers.cache = Some(CacheEvidence { window, ..CacheEvidence::default() });
+        }
+        let verdict = Verdict::of(&evidence);
+        let first = &verdict.causes()[0];
+        assert_eq!(first.kind.name(), expected, "{row:?}: {:#?}", verdict.causes());
+        let both = [Some(busy), servers].into_iter().flatten().map(percent);
+        for number in both {
+            assert!(first.sentence.contains(&number), "{row:?}: {}", first.sentence);
+        }
+        // A worker that is as good as busy stands second, with the check that shows it.
+        let second = verdict.causes().iter().find(|cause| cause.kind.name() == client);
+        assert_eq!(second.is_some(), busy > 0.8, "{row:?}: {:#?}", verdict.causes());
+    }
+}
+
+/// Of several threads the mean counts, or what a server of this host had of its processors.
+#[test]
+fn servers_are_as_busy_as_their_threads_or_this_host() {
+    let table = [
+        // Processor time of the server and of a thread, is it here: the fraction of 10 s.
+        (8, 8, false, 0.8),
+        (8, 2, false, 0.2),
+        (8, 2, true, 0.4),
+        (18, 5, true, 0.9),
+        (30, 11, false, 1.0),
+    ];
+    for (cpu_s, thread_s, is_here, expected) in table {
+        let mut evidence = ordinary();
+        evidence.run.to_mut().host.listen_drops = is_here.then_some(0);
+        let window = ServerSpan {
+            end_ns: 10 * SECOND,
+            cpu_ns: Some(cpu_s * SECOND),
+            thread_ns: Some(thread_s * SECOND),
+            ..ServerSpan::default()
+        };
+        evidence.servers.cache = Some(CacheEvidence { window, ..CacheEvidence::default() });
+        assert_eq!(lateness::server_busy(&evidence), Some(expected), "{cpu_s} {thread_s} {is_here}");
+    }
 }
 
 #[test]
