@@ -1,12 +1,12 @@
 //! Troubles of one kind each, made by the test: the first line of the verdict names the cause.
 //!
-//! What the test made must be among the causes, with what shows it. A busy host adds causes of its own, and may take the first line:
-//! then the run is made again, and on a host that is never quiet the order is left unjudged. Others never hide a cause.
+//! Runs are plain: no check is accepted, no option follows from what the test makes. A busy host adds causes of its own, and may take the
+//! first line: if its counters say so the run is made again, and on a host that is never quiet the order is left unjudged.
 
-use crate::cluster::Cluster;
+use crate::cluster::{Cluster, wait_until};
 use crate::experiments::is_full;
 use crate::measured::{HOST_DISTURBED, Measured};
-use crate::server::{Server, beside_others, brunt};
+use crate::server::{Server, beside_others, brunt, plain};
 use crate::verdicts::two_processors;
 use rustix::process::{Signal, kill_process};
 use serde_json::Value;
@@ -25,10 +25,10 @@ const OF_HOST: [&str; 8] = [
     "saturated_server",
     "wake_ups",
 ];
-/// What a host does to the client is accepted where it is no matter of the test, so that it stands behind what is.
-const ACCEPTED: &str = "RATE,SAT,STALL,CLOCK,NET,CI-THIN,WARM,ERR,LITTLE";
-/// How often a run is made before the order of causes is left unjudged.
-const ATTEMPTS: u32 = 3;
+/// How often a run is made while the host is busy with something else.
+const ATTEMPTS: u32 = 4;
+/// CPUs that others may use in a run whose first cause is judged.
+const OTHERS_MAX: f64 = 0.1;
 
 fn causes(measured: &Measured) -> &[Value] {
     measured.at("verdict.causes").as_array().unwrap()
@@ -56,35 +56,52 @@ fn check_first_line(measured: &Measured, cause: &Value) {
     let text = &measured.text;
     let sentence = cause["sentence"].as_str().unwrap();
     assert!(measured.at("verdict.sentence").as_str().unwrap().starts_with(sentence), "{text}");
-    assert!(text.lines().any(|line| line.starts_with(sentence)), "{text}");
+    // The verdict is the last paragraph, and its first line may be too long for the whole sentence.
+    let paragraph = text.trim_end().rsplit("\n\n").next().unwrap();
+    let first = paragraph.lines().next().unwrap();
+    assert!(first.starts_with(sentence) || sentence.starts_with(first), "{first}\n{text}");
 }
 
-/// Makes a run until this is its first cause, which must be among them every time.
-fn check_named(kind: &str, check: impl Fn(&Measured, &Value), attempt: impl Fn() -> Measured) {
+/// A run as a user types it, with nothing accepted and the short report.
+fn run(server: &str, flags: &[&str]) -> Measured {
+    Measured::of(&plain(&["run", "--server", server, "--json", "-"]).args(flags).output().unwrap())
+}
+
+/// CPUs of the workers that neither they nor the servers used, from the counters that the result has.
+fn others(measured: &Measured) -> f64 {
+    let count = |path: &str| measured.count_or_0(path);
+    let ours_ns =
+        count("client.cpu_user_ns") + count("client.cpu_system_ns") + count("server_stats.window.cpu_ns");
+    let used_ns = count("client.host.busy_ns") + count("client.host.stolen_ns");
+    let wall_ns = measured.at("client.workers")[0]["wall_ns"].as_f64().unwrap();
+    used_ns.saturating_sub(ours_ns) as f64 / wall_ns
+}
+
+/// Makes a run whose first cause is this one. Only others that used more than `made` CPUs, which the test took, excuse another first cause:
+/// then the run is made again. A cause of the server's or the client's own is no excuse.
+fn check_named(kind: &str, made: f64, check: impl Fn(&Measured, &Value), attempt: impl Fn() -> Measured) {
     for _ in 0..ATTEMPTS {
         let measured = attempt();
         let text = &measured.text;
         eprintln!("{text}");
-        let Some(made) = of_kind(&measured, kind) else {
-            // A server that got no processor is told as one that was gone or fell behind, and what else was found may follow from that.
-            let is_starved =
-                ["outage", "saturated_server"].iter().any(|kind| of_kind(&measured, kind).is_some());
-            assert!(is_starved, "{kind}: {:#?}\n{text}", causes(&measured));
-            continue;
-        };
-        check(&measured, made);
-        if causes(&measured)[0] == *made {
-            return check_first_line(&measured, made);
+        let first = &causes(&measured)[0];
+        let named = of_kind(&measured, kind);
+        named.iter().for_each(|cause| check(&measured, cause));
+        if first["kind"] == kind {
+            return check_first_line(&measured, first);
         }
+        let others = others(&measured);
+        assert!(others > made + OTHERS_MAX, "{others:.2} CPUs: {:#?}\n{text}", causes(&measured));
         let is_of_host = |cause: &Value| {
             let kind = cause["kind"].as_str().unwrap();
             // What changes while the host is busy, or a check that has several reasons, stands for itself.
             OF_HOST.contains(&kind) || kind == "finding"
         };
-        let before = causes(&measured).iter().take_while(|cause| *cause != made);
+        let before = causes(&measured).iter().take_while(|cause| cause["kind"] != kind);
         assert!(before.clone().all(is_of_host), "{:#?}\n{text}", causes(&measured));
     }
     assert!(!is_full(), "{HOST_DISTURBED}: it had another cause in front each time");
+    eprintln!("NOT JUDGED: other programs used this host in each of {ATTEMPTS} runs");
 }
 
 fn wait(length: Duration) {
@@ -156,12 +173,11 @@ fn a_filling_cache_is_named() {
         let server = Server::memcached(&[])?;
         let load =
             ["-r", "2000", "-t", "4s", "--warmup", "0s", "--keys", "20000", "--wait", "sleep", "-c", "4"];
-        let host = format!("LAG,CPU,STEAL,COLO,{ACCEPTED}");
-        let fills = ["--no-preload", "--on-miss", "set", "--mix", "get", "--allow", &host];
-        Some(Measured::run(&server.address, &[&load[..], &fills].concat()))
+        let fills = ["--no-preload", "--on-miss", "set", "--mix", "get"];
+        Some(run(&server.address, &[&load[..], &fills].concat()))
     };
     if Server::memcached(&[]).is_some() {
-        check_named("cache", check, || attempt().unwrap());
+        check_named("cache", 0.0, check, || attempt().unwrap());
     }
 }
 
@@ -169,12 +185,21 @@ fn a_filling_cache_is_named() {
 struct Neighbour(Child);
 
 impl Neighbour {
-    /// A generator that looks for replies all the time.
+    /// A generator that polls all the time, as an open loop does with `--wait spin`.
     fn on(cpu: &str, server: &str) -> Self {
-        let idle =
-            ["--wait", "spin", "-c", "1", "--think", "100ms", "-t", "60s", "--warmup", "0s", "--keys", "10"];
+        let idle = ["--wait", "spin", "-c", "1", "-r", "10", "-t", "60s", "--warmup", "0s", "--keys", "10"];
         let mut command = brunt(&["run", "--no-progress", "--server", server, "--cpus", cpu]);
-        Self(command.args(idle).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap())
+        let child = command.args(idle).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+        let neighbour = Self(child);
+        wait_until("a neighbour is busy", || neighbour.cpu_ticks() >= 30);
+        neighbour
+    }
+
+    /// Processor time in user space and in the kernel, in ticks of 10 ms (fields 14 and 15 of proc(5)'s `stat`).
+    fn cpu_ticks(&self) -> u64 {
+        let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.0.id())).unwrap();
+        let (_, fields) = stat.rsplit_once(") ").unwrap();
+        fields.split(' ').skip(11).take(2).map(|ticks| ticks.parse::<u64>().unwrap()).sum()
     }
 }
 
@@ -185,7 +210,7 @@ impl Drop for Neighbour {
     }
 }
 
-/// Two other programs on the processor of a worker that never sleeps: each has a third of it, and the closed loop the load that is left.
+/// Two other programs on the processor of a worker: each has a third of it, and a closed loop the load that is left.
 #[test]
 fn a_busy_neighbour_is_named() {
     let _beside = beside_others();
@@ -199,14 +224,18 @@ fn a_busy_neighbour_is_named() {
     let check = |measured: &Measured, cause: &Value| {
         let text = &measured.text;
         assert!(has(cause, "checks", "STEAL"), "{cause:#}\n{text}");
-        assert!(cause["sets_load"].as_bool().unwrap(), "{cause:#}\n{text}");
+        assert_eq!(
+            cause["sets_load"].as_bool().unwrap(),
+            measured.at("plan.class")[0]["rate"].is_null(),
+            "{cause:#}\n{text}"
+        );
         assert!(cause["sentence"].as_str().unwrap().starts_with("busy neighbour: "), "{cause:#}");
         check_no_threads(measured);
     };
-    let allowed = format!("{ACCEPTED},DRIFT,SHIFT");
     let load = ["-t", "2s", "--warmup", "0s", "--keys", "1000", "-c", "4", "-T", "1", "--cpus", &cpu];
-    let load = [&load[..], &["--wait", "spin", "--allow", &allowed]].concat();
-    check_named("busy_neighbour", check, || Measured::run(&server.address, &load));
+    for loop_of in [&[][..], &["-r", "2k"]] {
+        check_named("busy_neighbour", 1.0, check, || run(&server.address, &[&load[..], loop_of].concat()));
+    }
 }
 
 /// Client and server on one processor, where the server's work keeps the client from it in either loop.
@@ -215,11 +244,7 @@ fn a_shared_processor_is_named() {
     let _beside = beside_others();
     let [_, cpu] = two_processors();
     let server = Server::reference(&["--cpus", &cpu]);
-    let allowed = format!("{ACCEPTED},DRIFT,SHIFT");
-    let load = [
-        "-t", "2s", "--warmup", "0s", "--keys", "1000", "-c", "16", "-T", "1", "--cpus", &cpu, "--allow",
-        &allowed,
-    ];
+    let load = ["-t", "2s", "--warmup", "0s", "--keys", "1000", "-c", "16", "-T", "1", "--cpus", &cpu];
     for rate in [&[][..], &["-r", "10k"]] {
         let check = |measured: &Measured, cause: &Value| {
             let text = &measured.text;
@@ -229,9 +254,7 @@ fn a_shared_processor_is_named() {
             assert!(cause["fix"].as_str().unwrap().starts_with("put them on different processors"), "{text}");
             check_no_threads(measured);
         };
-        check_named("shared_processor", check, || {
-            Measured::run(&server.address, &[&load[..], rate].concat())
-        });
+        check_named("shared_processor", 0.0, check, || run(&server.address, &[&load[..], rate].concat()));
     }
 }
 

@@ -155,7 +155,8 @@ fn command_counts(node: &Server, command: &str) -> BTreeMap<String, u64> {
     line.split(',').filter_map(pair).collect()
 }
 
-fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
+/// Waits until this is so; fails after [`PATIENCE`].
+pub(crate) fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
     let end = Instant::now() + PATIENCE;
     while !is_so() {
         assert!(Instant::now() < end, "in vain: {what}");
