@@ -10,7 +10,7 @@ pub(crate) mod server;
 pub(crate) mod shape;
 pub(crate) mod table;
 
-use crate::{programs, recorded_text, release_build, top};
+use crate::{programs, recorded_text, release_build};
 use anyhow::{Context, bail, ensure};
 use client::{Client, Kind, PEERS, Peer, peer_client};
 use run::Bench;
