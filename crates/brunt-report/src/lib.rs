@@ -34,6 +34,7 @@ pub mod metrics;
 mod page;
 mod paragraph;
 pub mod quantity;
+mod reasons;
 mod record;
 pub mod result;
 mod row;

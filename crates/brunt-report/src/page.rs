@@ -21,24 +21,37 @@ pub(crate) struct Room {
     pub(crate) has_lesser_facts: bool,
     /// What bounds and marks every row of the table of response times, not the first alone.
     pub(crate) has_bounds_by_row: bool,
+    /// The servers side by side, where there are several.
+    pub(crate) has_servers: bool,
     /// All causes that a report lists, even where it becomes too long.
     pub(crate) has_all_causes: bool,
 }
 
 impl Room {
     /// From the usual one to the least.
-    pub(crate) const STEPS: [Self; 6] = [
-        Self { has_bounds_by_row: true, ..Self::ROWS_AND_FACTS },
-        Self { has_bounds_by_row: true, has_lesser_facts: false, ..Self::ROWS_AND_FACTS },
-        Self::ROWS_AND_FACTS,
-        Self { rows: 4, has_lesser_facts: false, ..Self::ROWS_AND_FACTS },
+    pub(crate) const STEPS: [Self; 7] = [
+        Self::ALL,
+        Self { has_lesser_facts: false, ..Self::ALL },
+        Self { has_bounds_by_row: false, ..Self::ALL },
+        Self { rows: 4, has_all_causes: true, has_servers: true, ..Self::LEAST },
+        Self { rows: 4, ..Self::LEAST },
         Self { rows: 2, ..Self::LEAST },
         Self::LEAST,
     ];
-    const ROWS_AND_FACTS: Self =
-        Self { rows: 6, has_lesser_facts: true, has_bounds_by_row: false, has_all_causes: true };
-    const LEAST: Self =
-        Self { rows: 1, has_lesser_facts: false, has_bounds_by_row: false, has_all_causes: false };
+    const ALL: Self = Self {
+        rows: 6,
+        has_lesser_facts: true,
+        has_bounds_by_row: true,
+        has_servers: true,
+        has_all_causes: true,
+    };
+    const LEAST: Self = Self {
+        rows: 1,
+        has_lesser_facts: false,
+        has_bounds_by_row: false,
+        has_servers: false,
+        has_all_causes: false,
+    };
 }
 
 /// A page.
@@ -51,7 +64,7 @@ pub(crate) struct Page<'a> {
 
 impl<'a> Page<'a> {
     pub(crate) const fn new(layout: &'a Layout) -> Self {
-        let room = Room { has_all_causes: false, ..Room::STEPS[0] };
+        let room = Room { has_all_causes: false, ..Room::ALL };
         Self { layout, room, text: String::new() }
     }
 

@@ -5,6 +5,7 @@
 use super::{Campaign, CampaignResult, LimitedPoint, PercentileEstimate, RunRow, ScanPoint, SpreadRow};
 use crate::paragraph::{self, printable};
 use crate::quantity;
+use crate::reasons::each_once;
 use crate::table::Table;
 use brunt_plan::objective::Objective;
 use brunt_plan::quantile::Quantile;
@@ -517,28 +518,28 @@ fn repeat_finding(out: &mut String, quantiles: &[Quantile], compared: &[SpreadRo
 
 /// Which runs the verdict is that of, and why.
 pub(super) fn of_runs(campaign: &Campaign, at_text: fn(SweepPoint) -> String) -> String {
-    let status = campaign.verdict.status;
-    let as_good = campaign.runs.iter().filter(|run| run.verdict.status == status).count();
+    let (status, all) = (campaign.verdict.status, campaign.runs.len());
+    let is_such = |run: &&RunRow| run.verdict.status == status;
+    let such: Vec<&RunRow> = campaign.runs.iter().filter(is_such).collect();
     let of_capacity = match campaign.finding {
-        CampaignResult::Search { .. } => RunRow::of_capacity(&campaign.runs),
+        CampaignResult::Search { .. } => RunRow::of_capacity(&campaign.runs).filter(is_such),
         _ => None,
     };
-    match (of_capacity, as_good) {
-        (Some(run), _) if run.verdict.status == status => {
-            let reasons = run.verdict.reasons().join(" ");
+    let why = |runs: &[&RunRow]| {
+        let reasons = each_once(runs.iter().flat_map(|run| run.verdict.reasons()));
+        if reasons.is_empty() { String::new() } else { format!(": {}", reasons.join(" ")) }
+    };
+    match (of_capacity, such.len()) {
+        (Some(run), _) => {
             let at = run.setting.map_or_else(String::new, at_text);
-            if reasons.is_empty() {
-                format!("the step at {at}")
-            } else {
-                format!("the step at {at}: {reasons}")
-            }
+            format!("the step at {at}{}", why(&[run]))
         }
         (_, 0) if status == Status::NotTrusted => "no step decided anything".to_owned(),
         (_, 0) => String::new(),
-        (_, count) if status == Status::Trusted && count < campaign.runs.len() => {
-            format!("{count} of {} runs; what was found does not rest on the others", campaign.runs.len())
+        (_, count) if status == Status::Trusted && count < all => {
+            format!("{count} of {all} runs; what was found does not rest on the others")
         }
-        (_, count) => format!("{count} of {} runs", campaign.runs.len()),
+        (_, count) => format!("{count} of {all} runs{}", why(&such)),
     }
 }
 

@@ -12,6 +12,7 @@ use crate::grid::{Cell, Column, Grid};
 use crate::layout::{Layout, Style, TimeUnit};
 use crate::page::Page;
 use crate::quantity;
+use crate::reasons::each_once;
 use crate::text::latency::rate;
 use brunt_plan::objective::Objective;
 use brunt_plan::quantile::Quantile;
@@ -623,12 +624,7 @@ pub(crate) fn brief_of_repetitions(campaign: &Campaign, layout: &Layout) -> Stri
     let done = compared.iter().find(|held| held.name == "completed_per_s");
     let done = done.map_or("-".to_owned(), |held| format!("{}/s", rate(held.spread.median)));
     let failed: u64 = campaign.runs.iter().map(|run| run.failed).sum();
-    let mut reasons: Vec<&str> = Vec::new();
-    for id in campaign.runs.iter().flat_map(|run| run.verdict.reasons()) {
-        if !reasons.contains(&id) {
-            reasons.push(id);
-        }
-    }
+    let reasons = each_once(campaign.runs.iter().flat_map(|run| run.verdict.reasons()));
     let why = if reasons.is_empty() { "-".to_owned() } else { reasons.join(",") };
     let [p50, p99, p999] = [0, 1, 2].map(|index| value(&columns[index]));
     format!("rate={done} p50={p50} p99={p99} p99.9={p999} failed={failed} why={why}")

@@ -9,6 +9,7 @@ use super::{ComparedRow, Comparison, Difference, EarlyEnd, Quantity};
 use crate::metric;
 use crate::paragraph::{self, printable};
 use crate::quantity;
+use crate::reasons::each_once;
 use crate::result::{RunInterval, RunResult, shortened};
 use crate::table::Table;
 use brunt_plan::objective::{Metric, Statistic, Subject};
@@ -331,12 +332,7 @@ pub(super) fn untrusted_runs(comparison: &Comparison) -> Vec<(Status, String)> {
             if found.len() > NAMED_MAX {
                 sources.push(format!("{} others", found.len() - NAMED_MAX));
             }
-            let mut checks: Vec<&str> = Vec::new();
-            for check in found.iter().flat_map(|run| &run.found) {
-                if !checks.contains(&check.as_str()) {
-                    checks.push(check);
-                }
-            }
+            let checks = each_once(found.iter().flat_map(|run| run.found.iter().map(String::as_str)));
             let which = match (found.len(), runs.len()) {
                 (1, 1) => String::new(),
                 (found, all) if found == all => format!("all {all} runs, "),

@@ -10,6 +10,7 @@ use crate::figure::{Figures, unit_of};
 use crate::grid::{Cell, Column, Grid};
 use crate::layout::{Layout, Style};
 use crate::page::Page;
+use crate::reasons::each_once;
 use crate::text::latency::rate;
 use brunt_plan::objective::{Metric, Subject};
 use brunt_stats::bound::Decision;
@@ -180,14 +181,9 @@ pub(crate) fn brief(comparison: &Comparison) -> String {
     keys.join(" ")
 }
 
-/// The checks that found something in runs that are NOT TRUSTED, each once.
+/// The checks that found something in runs that are NOT TRUSTED.
 fn untrusted_checks(comparison: &Comparison) -> Vec<String> {
-    let mut checks: Vec<String> = Vec::new();
     let untrusted = comparison.runs().filter(|(_, run)| run.status == Status::NotTrusted);
-    for check in untrusted.flat_map(|(_, run)| &run.found) {
-        if !checks.contains(check) {
-            checks.push(check.clone());
-        }
-    }
-    checks
+    let checks = each_once(untrusted.flat_map(|(_, run)| run.found.iter().map(String::as_str)));
+    checks.into_iter().map(str::to_owned).collect()
 }

@@ -44,7 +44,7 @@ struct ServerLine {
 
 /// The servers side by side, where there are several; the nodes of a cluster say how much they sent on.
 fn servers(page: &mut Page<'_>, summary: &Summary) {
-    if summary.servers().len() < 2 || page.room.rows < 2 {
+    if summary.servers().len() < 2 || !page.room.has_servers {
         return;
     }
     let lines = server_lines(summary, page.room.rows);

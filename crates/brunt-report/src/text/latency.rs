@@ -77,7 +77,7 @@ pub(crate) fn is_unacknowledged(summary: &OpSummary) -> bool {
     summary.requests.outcome(OutcomeClass::Unacknowledged) > 0 && summary.latency.response.summary.count == 0
 }
 
-/// The rows that are shown, at most `max` below the first: classes of several operations give way first, then all but the busiest.
+/// The rows that are shown, at most `rows_max` below the first: classes of several operations give way first, then all but the busiest.
 fn lines(summary: &Summary, rows_max: usize) -> Vec<Line<'_>> {
     let mut rows = rows(summary);
     if rows.len() > rows_max + 1 {
@@ -87,6 +87,10 @@ fn lines(summary: &Summary, rows_max: usize) -> Vec<Line<'_>> {
         return rows.iter().map(Line::of).collect();
     }
     let (first, others) = rows.split_at(1);
+    if rows_max < 2 {
+        // All others as one would repeat the first.
+        return first.iter().map(Line::of).collect();
+    }
     let mut by_rate: Vec<usize> = (0..others.len()).collect();
     // Stable: of those that are as busy, the first.
     by_rate.sort_by(|one, other| {
