@@ -9,6 +9,7 @@
 
 use super::kernel_stamps::{self, Control};
 use super::poll_time::{has_slept, seen_until_ns};
+use super::socket_entry::{SocketEntry, State, retransmits};
 use super::{
     Chunk, CloseMode, Completion, CompletionKind, ConnectionIndex, ConnectionKind, Gather, Io, SendResult,
     Stamps, Transmitted, Until,
@@ -62,54 +63,8 @@ const INTEREST: EventFlags =
 /// No further event will come.
 const ENDED: EventFlags = EventFlags::ERR.union(EventFlags::HUP).union(EventFlags::RDHUP);
 
-#[derive(Debug, Default)]
-enum State {
-    #[default]
-    Closed,
-    Connecting(Socket),
-    /// An open plain stream: the only state that the hot path checks.
-    Stream(Socket),
-    /// Open, and anything else.
-    Other(Socket),
-}
-
-impl State {
-    fn socket(&self) -> Option<&Socket> {
-        match self {
-            Self::Closed => None,
-            Self::Connecting(socket) | Self::Stream(socket) | Self::Other(socket) => Some(socket),
-        }
-    }
-
-    fn is_open(&self) -> bool {
-        matches!(self, Self::Stream(_) | Self::Other(_))
-    }
-}
-
-#[derive(Debug, Default)]
-struct Connection {
-    state: State,
-    kind: ConnectionKind,
-    /// Since when bytes have been left unread because a read filled the buffer; 0 if none are.
-    unread_since_ns: u64,
-    /// Tells events of this connection from those of an earlier one with the same index.
-    generation: u32,
-    /// Its peer is on this host, so that the kernel reports the sender's CPU.
-    is_local: bool,
-    /// A send was partial: the next OUT event is reported.
-    wants_room: bool,
-}
-
-impl Connection {
-    /// Marks the connection as established.
-    fn open(&mut self) {
-        self.state = match (std::mem::take(&mut self.state), self.kind) {
-            (State::Connecting(socket), ConnectionKind::Stream) => State::Stream(socket),
-            (State::Connecting(socket), _) => State::Other(socket),
-            (state, _) => state,
-        };
-    }
-}
+/// A connection; true: its last send was partial, so that the next OUT event is reported.
+type Connection = SocketEntry<bool>;
 
 /// A socket that is to be read again.
 #[derive(Clone, Copy, Debug)]
@@ -231,24 +186,20 @@ impl Epoll {
 
     /// A connecting socket became ready: established or failed.
     fn finish_connecting(&mut self, index: ConnectionIndex, flags: EventFlags) -> Completion {
-        let socket = self.connections[index as usize].state.socket();
         self.syscalls += Established::SYSCALLS;
-        let established = socket.map_or(Err(libc::EBADF), socket::established);
-        let is_local = established.is_ok_and(|established| established.is_local);
-        let kind = self.connections[index as usize].kind;
-        let mut errno = established.err();
-        if let (ConnectionKind::Stamped, None, Some(socket)) = (kind, errno, socket) {
+        let entry = &mut self.connections[index as usize];
+        let kind = entry.kind;
+        let mut errno = entry.establish().err();
+        self.open += u32::from(errno.is_none());
+        if let (ConnectionKind::Stamped, None, Some(socket)) = (kind, errno, entry.socket()) {
             self.syscalls += 1;
             self.stamps[index as usize] = ConnectionStamps::default();
             // Bytes are counted from here, before any was sent.
             errno = kernel_stamps::switch_on(socket).err().map(Errno::raw_os_error);
         }
-        self.connections[index as usize].is_local = is_local;
         let at_ns = self.clock.now_ns();
         match errno {
             None => {
-                self.connections[index as usize].open();
-                self.open += 1;
                 if kind == ConnectionKind::Datagrams {
                     self.set_writable_interest(index, false);
                 }
@@ -269,7 +220,7 @@ impl Epoll {
     #[cold]
     fn set_writable_interest(&mut self, index: ConnectionIndex, is_wanted: bool) {
         let interest = if is_wanted { INTEREST } else { INTEREST.difference(EventFlags::OUT) };
-        let Some(socket) = self.connections[index as usize].state.socket() else { return };
+        let Some(socket) = self.connections[index as usize].socket() else { return };
         self.syscalls += 1;
         let minded = epoll::modify(&self.epoll, socket, self.data(index), interest);
         debug_assert!(minded.is_ok(), "the socket is in the set: {minded:?}");
@@ -277,12 +228,12 @@ impl Epoll {
 
     /// An open socket of UDP became readable: one call for as many datagrams as there is room for.
     fn read_datagrams(&mut self, index: ConnectionIndex, is_ended: bool) -> Option<Completion> {
-        let socket = self.connections[index as usize].state.socket()?;
+        let socket = self.connections[index as usize].socket()?;
         self.syscalls += 1;
         let received = datagrams::receive(socket, &mut self.receive);
         let at_ns = self.clock.now_ns();
         let entry = &mut self.connections[index as usize];
-        let polled_ns = if entry.unread_since_ns == 0 { self.polled_ns } else { entry.unread_since_ns };
+        let polled_ns = entry.polled_ns(self.polled_ns);
         entry.unread_since_ns = 0;
         self.datagram_completion = Completion { index, at_ns, polled_ns, kind: CompletionKind::Closed(None) };
         match received {
@@ -330,7 +281,7 @@ impl Epoll {
 
     /// As `read`, with kernel timestamps.
     fn read_stamped(&mut self, index: ConnectionIndex, is_ended: bool) -> Option<Completion> {
-        let socket = self.connections[index as usize].state.socket()?;
+        let socket = self.connections[index as usize].socket()?;
         let received = kernel_stamps::receive(socket, &mut self.receive, &mut self.control);
         let completion = self.take_read(index, is_ended, received)?;
         let kind = match completion.kind {
@@ -362,7 +313,7 @@ impl Epoll {
             self.hang_up(index, CloseMode::Orderly);
         }
         let entry = &mut self.connections[index as usize];
-        let polled_ns = if entry.unread_since_ns == 0 { self.polled_ns } else { entry.unread_since_ns };
+        let polled_ns = entry.polled_ns(self.polled_ns);
         let is_full = matches!(kind, CompletionKind::Received(chunk) if chunk.len == RECEIVE_BYTES);
         entry.unread_since_ns = if is_full { polled_ns } else { 0 };
         if is_full || is_ended && matches!(kind, CompletionKind::Received(_)) {
@@ -375,7 +326,7 @@ impl Epoll {
     fn read_any(&mut self, index: ConnectionIndex, is_ended: bool) -> Option<Completion> {
         let entry = &self.connections[index as usize];
         match entry.kind {
-            _ if !entry.state.is_open() => None,
+            _ if !entry.is_open() => None,
             ConnectionKind::Stream | ConnectionKind::Tls => self.read(index, is_ended),
             ConnectionKind::Stamped => self.read_stamped(index, is_ended),
             ConnectionKind::Datagrams => self.read_datagrams(index, is_ended),
@@ -396,11 +347,11 @@ impl Epoll {
             self.cursor += 1;
             return None;
         }
-        let is_room = flags.contains(EventFlags::OUT) && std::mem::take(&mut entry.wants_room);
+        let is_room = flags.contains(EventFlags::OUT) && std::mem::take(&mut entry.pending_send);
         // Room is reported first; the event is kept for its readable half.
         event.flags = if is_room { flags.difference(EventFlags::OUT) } else { EventFlags::empty() };
         let completion = match entry.kind {
-            _ if !entry.state.is_open() => self.finish_connecting(index, flags),
+            _ if !entry.is_open() => self.finish_connecting(index, flags),
             kind if is_room => {
                 if kind == ConnectionKind::Datagrams {
                     self.set_writable_interest(index, false);
@@ -510,7 +461,7 @@ impl Epoll {
             Err(errno) => Err(errno.raw_os_error()),
         };
         if matches!(taken, Ok(taken) if taken < offered) {
-            self.connections[index as usize].wants_room = true;
+            self.connections[index as usize].pending_send = true;
         }
         SendResult { taken, at_ns }
     }
@@ -528,7 +479,7 @@ impl Epoll {
             let stamps = &mut self.stamps[index as usize];
             stamps.sent = stamps.sent.wrapping_add(taken as u32);
         }
-        if entry.kind == ConnectionKind::Datagrams && entry.wants_room {
+        if entry.kind == ConnectionKind::Datagrams && entry.pending_send {
             self.set_writable_interest(index, true);
         }
         result
@@ -541,7 +492,7 @@ impl Epoll {
         if entry.kind == ConnectionKind::Tls {
             return self.with_tunnels(|tunnels| tunnels.send(index, parts));
         }
-        let Some(socket) = entry.state.socket() else {
+        let Some(socket) = entry.socket() else {
             return Some(self.not_connected());
         };
         self.syscalls += 1;
@@ -551,7 +502,7 @@ impl Epoll {
 
     /// Empties the error queue of a connection. Returns whether there was anything in it.
     fn drain_error_queue(&mut self, index: ConnectionIndex) -> bool {
-        let Some(socket) = self.connections[index as usize].state.socket() else { return false };
+        let Some(socket) = self.connections[index as usize].socket() else { return false };
         let stamps = &mut self.stamps[index as usize];
         let mut any = false;
         loop {
@@ -579,7 +530,7 @@ impl Wire for Epoll {
 
     #[expect(unsafe_code, reason = "a promise of the caller's, which nothing here needs")]
     unsafe fn hand_over(&mut self, index: ConnectionIndex, records: &[u8]) -> Option<SendResult> {
-        let Some(socket) = self.connections[index as usize].state.socket() else {
+        let Some(socket) = self.connections[index as usize].socket() else {
             return Some(self.not_connected());
         };
         self.syscalls += 1;
@@ -588,18 +539,12 @@ impl Wire for Epoll {
     }
 
     fn hang_up(&mut self, index: ConnectionIndex, mode: CloseMode) {
-        let entry = &mut self.connections[index as usize];
-        self.open -= u32::from(entry.state.is_open());
-        let state = std::mem::take(&mut entry.state);
-        entry.wants_room = false;
-        entry.unread_since_ns = 0;
-        // A new generation at once, so that events already fetched for this connection are recognised as stale.
-        entry.generation = entry.generation.wrapping_add(1);
-        if let Some(socket) = state.socket() {
-            self.retransmits_closed += socket::retransmits(socket);
+        if let Some((socket, was_open)) = self.connections[index as usize].close() {
+            self.open -= u32::from(was_open);
+            self.retransmits_closed += socket::retransmits(&socket);
             self.syscalls += 1;
             if mode == CloseMode::Reset {
-                socket::reset_on_close(socket);
+                socket::reset_on_close(&socket);
             }
             // Closing the only descriptor of a socket also takes it out of the epoll set.
             self.syscalls += 1;
@@ -623,17 +568,19 @@ impl Io for Epoll {
         address: &Address,
         tls: Option<&TlsClient>,
     ) -> Result<(), i32> {
-        debug_assert!(self.connections[index as usize].state.socket().is_none(), "{index} is closed");
+        debug_assert!(self.connections[index as usize].socket().is_none(), "{index} is closed");
         self.tunnels.begin(index, tls);
         self.syscalls += 5;
         let socket = socket::connect(address, &self.sockets)
             .map_err(|error| error.raw_os_error().unwrap_or(libc::EIO))?;
-        self.connections[index as usize].generation =
-            self.connections[index as usize].generation.wrapping_add(1);
-        epoll::add(&self.epoll, &socket, self.data(index), INTEREST).map_err(Errno::raw_os_error)?;
         let entry = &mut self.connections[index as usize];
-        entry.state = State::Connecting(socket);
-        entry.kind = ConnectionKind::of(address, tls, self.stamping);
+        entry.begin(socket, ConnectionKind::of(address, tls, self.stamping));
+        let entry = &self.connections[index as usize];
+        let added = entry.socket().map(|socket| epoll::add(&self.epoll, socket, self.data(index), INTEREST));
+        if let Some(Err(errno)) = added {
+            self.connections[index as usize].close();
+            return Err(errno.raw_os_error());
+        }
         Ok(())
     }
 
@@ -649,7 +596,7 @@ impl Io for Epoll {
     }
 
     fn send_datagrams(&mut self, index: ConnectionIndex, bytes: &[u8], ends: &[u32]) -> SendResult {
-        let Some(socket) = self.connections[index as usize].state.socket() else {
+        let Some(socket) = self.connections[index as usize].socket() else {
             return self.not_connected();
         };
         let sent = datagrams::send(socket, bytes, ends, &mut self.syscalls);
@@ -707,7 +654,7 @@ impl Io for Epoll {
                     completion => return completion,
                 }
             }
-            if flags.contains(EventFlags::OUT) && std::mem::take(&mut entry.wants_room) {
+            if flags.contains(EventFlags::OUT) && std::mem::take(&mut entry.pending_send) {
                 // Reported first, with the event kept for its readable half.
                 self.events[self.cursor].flags = flags.difference(EventFlags::OUT);
                 let at_ns = self.clock.now_ns();
@@ -735,14 +682,12 @@ impl Io for Epoll {
 
     #[cold]
     fn retransmits(&mut self) -> u64 {
-        let open = self.connections.iter().filter_map(|index| index.state.socket());
-        self.retransmits_closed + open.map(socket::retransmits).sum::<u64>()
+        self.retransmits_closed + retransmits(&self.connections)
     }
 
     #[cold]
     fn shares_cpu(&mut self, index: ConnectionIndex) -> Option<bool> {
-        let entry = &self.connections[index as usize];
-        let socket = entry.state.socket().filter(|_| entry.state.is_open() && entry.is_local)?;
+        let socket = self.connections[index as usize].local_socket()?;
         self.syscalls += 1;
         socket::shares_cpu(socket)
     }
@@ -752,7 +697,7 @@ impl Io for Epoll {
     }
 
     fn send_stamped(&mut self, index: ConnectionIndex, parts: &[IoSlice<'_>]) -> SendResult {
-        let Some(socket) = self.connections[index as usize].state.socket() else {
+        let Some(socket) = self.connections[index as usize].socket() else {
             return self.not_connected();
         };
         self.syscalls += 1;

@@ -12,6 +12,7 @@ mod tests {
     mod mixed_connections;
 }
 mod poll_time;
+mod socket_entry;
 pub(crate) mod tls;
 pub(crate) mod uring;
 

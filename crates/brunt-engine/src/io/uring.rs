@@ -11,6 +11,7 @@ mod pool;
 pub(crate) mod probe;
 
 use super::poll_time::{has_slept, seen_until_ns};
+use super::socket_entry::{GENERATION_BITS, SocketEntry, State, retransmits};
 use super::{
     Chunk, CloseMode, Completion, CompletionKind, ConnectionIndex, ConnectionKind, Gather, Io, SendResult,
     Until,
@@ -48,9 +49,6 @@ const BUFFERS_MIN: usize = 8;
 const MESSAGES: usize = 32;
 /// Enters after which an entry that the kernel does not take is an error.
 const TRIES_MAX: u32 = 1_000;
-/// Bits of an entry's user data that hold the generation.
-const GENERATION_BITS: u32 = 24;
-
 /// What an entry of the ring is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
@@ -72,37 +70,8 @@ fn user_data(index: ConnectionIndex, kind: EntryKind, generation: u32) -> u64 {
     u64::from(index) | (kind as u64) << 32 | u64::from(generation) << (64 - GENERATION_BITS)
 }
 
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum State {
-    #[default]
-    Closed,
-    Connecting,
-    /// An open plain stream: the only state that the hot path checks.
-    Stream,
-    /// Open, and anything else.
-    Other,
-}
-
-impl State {
-    fn is_open(self) -> bool {
-        !matches!(self, Self::Closed | Self::Connecting)
-    }
-}
-
-#[derive(Debug, Default)]
-struct Connection {
-    socket: Option<Socket>,
-    state: State,
-    kind: ConnectionKind,
-    /// Tells entries of this connection from those of an earlier one with the same index.
-    generation: u32,
-    /// Its peer is on this host, so that the kernel reports the sender's CPU.
-    is_local: bool,
-    /// Since when bytes have been left unread in the socket; 0 if none are.
-    unread_since_ns: u64,
-    /// Its index among the sends without a reported result.
-    send: Option<u32>,
-}
+/// A connection, with the index of its send among those without a reported result.
+type Connection = SocketEntry<Option<u32>>;
 
 /// The bytes of the current completion.
 #[derive(Clone, Copy, Debug, Default)]
@@ -146,10 +115,10 @@ pub(crate) struct Uring {
     /// Completions of the last enter, and the next one to handle.
     arrived: Vec<cqueue::Entry>,
     cursor: usize,
-    /// Sends in queueing order; the first `handed_in` were submitted, and of those the first `told` were reported.
+    /// Sends in queueing order; the first `handed_in` were submitted, and of those the first `reported` were reported.
     sends: Vec<PendingSend>,
     handed_in: usize,
-    told: usize,
+    reported: usize,
     messages: Vec<Message>,
     messages_used: usize,
     /// Connections, with their generations, for which no buffer was free.
@@ -232,7 +201,7 @@ impl Uring {
             cursor: 0,
             sends: Vec::with_capacity(shape.connections),
             handed_in: 0,
-            told: 0,
+            reported: 0,
             messages: (0..MESSAGES).map(|_| Message::EMPTY).collect(),
             messages_used: 0,
             starved: Vec::with_capacity(shape.connections),
@@ -249,20 +218,18 @@ impl Uring {
     }
 
     /// Registers a socket.
-    fn hold(&mut self, index: ConnectionIndex, socket: Socket, state: State) -> io::Result<()> {
+    fn hold(&mut self, index: ConnectionIndex, socket: Socket, kind: ConnectionKind) -> io::Result<()> {
         self.syscalls += 1;
         self.ring.submitter().register_files_update(index, &[socket.as_raw_fd()])?;
-        let entry = &mut self.connections[index as usize];
-        entry.generation = (entry.generation + 1) % (1 << GENERATION_BITS);
-        entry.state = state;
-        entry.socket = Some(socket);
-        self.open += u32::from(state.is_open());
+        self.connections[index as usize].begin(socket, kind);
         Ok(())
     }
 
     /// Registers a socket that is connected already.
     fn adopt(&mut self, index: ConnectionIndex, socket: Socket) -> io::Result<()> {
-        self.hold(index, socket, State::Stream)?;
+        self.hold(index, socket, ConnectionKind::Stream)?;
+        self.connections[index as usize].establish().map_err(io::Error::from_raw_os_error)?;
+        self.open += 1;
         self.receive(index);
         Ok(())
     }
@@ -340,7 +307,7 @@ impl Uring {
         for entry in self.ring.completion() {
             if (entry.user_data() >> 32) as u8 == EntryKind::Send as u8 {
                 let index = &self.connections[entry.user_data() as u32 as usize];
-                if let Some(send) = index.send.filter(|_| is_of(&entry, index)) {
+                if let Some(send) = index.pending_send.filter(|_| is_of(&entry, index)) {
                     let taken = entry.result();
                     self.sends[send as usize].taken = match -taken {
                         libc::EAGAIN | libc::EINTR => Ok(0),
@@ -374,17 +341,17 @@ impl Uring {
     /// Reports the next result of a send.
     #[inline]
     fn next_send(&mut self) -> Option<Completion> {
-        while self.told < self.handed_in {
-            let PendingSend { index, generation, offered, taken, at_ns } = self.sends[self.told];
-            self.told += 1;
-            let is_last = self.told == self.sends.len();
+        while self.reported < self.handed_in {
+            let PendingSend { index, generation, offered, taken, at_ns } = self.sends[self.reported];
+            self.reported += 1;
+            let is_last = self.reported == self.sends.len();
             let entry = &mut self.connections[index as usize];
             let is_current = entry.generation == generation;
             if is_current {
-                entry.send = None;
+                entry.pending_send = None;
             }
             if is_last {
-                (self.told, self.handed_in) = (0, 0);
+                (self.reported, self.handed_in) = (0, 0);
                 self.sends.clear();
             }
             if is_current {
@@ -434,12 +401,12 @@ impl Uring {
     #[inline(never)]
     fn pass(&mut self, completion: Completion) -> Option<Completion> {
         self.with_tunnels(|tunnels| tunnels.take(completion));
-        let told = self.tunnels.next_queued();
-        if told.is_some() {
+        let queued = self.tunnels.next_queued();
+        if queued.is_some() {
             self.take_back();
             self.current_bytes = CurrentBytes::Decrypted;
         }
-        told
+        queued
     }
 
     fn with_tunnels<T>(&mut self, act: impl FnOnce(&mut Over<'_, Self>) -> T) -> T {
@@ -455,7 +422,7 @@ impl Uring {
         let result = arrived.result();
         let is_redirected = cqueue::more(arrived.flags());
         let entry = &mut self.connections[index as usize];
-        let polled_ns = if entry.unread_since_ns == 0 { self.polled_ns } else { entry.unread_since_ns };
+        let polled_ns = entry.polled_ns(self.polled_ns);
         if let (1.., CurrentBytes::Buffer(buffer)) = (result, self.current_bytes) {
             entry.unread_since_ns = if cqueue::sock_nonempty(arrived.flags()) { polled_ns } else { 0 };
             if !is_redirected {
@@ -488,12 +455,10 @@ impl Uring {
     fn finish_connecting(&mut self, index: ConnectionIndex) -> Completion {
         let entry = &mut self.connections[index as usize];
         self.syscalls += Established::SYSCALLS;
-        let established = entry.socket.as_ref().map_or(Err(libc::EBADF), socket::established);
+        let established = entry.establish();
         self.entered_ns = self.clock.now_ns();
         match established {
-            Ok(Established { is_local }) => {
-                entry.state = if entry.kind == ConnectionKind::Stream { State::Stream } else { State::Other };
-                entry.is_local = is_local;
+            Ok(()) => {
                 self.open += 1;
                 self.receive(index);
                 self.completion(index, CompletionKind::Connected)
@@ -535,7 +500,7 @@ impl Wire for Uring {
 
     #[expect(unsafe_code, reason = "the trait's")]
     unsafe fn hand_over(&mut self, index: ConnectionIndex, records: &[u8]) -> Option<SendResult> {
-        if !self.connections[index as usize].state.is_open() {
+        if !self.connections[index as usize].is_open() {
             return Some(self.not_connected());
         }
         // SAFETY: the caller's promise.
@@ -546,14 +511,8 @@ impl Wire for Uring {
     fn hang_up(&mut self, index: ConnectionIndex, mode: CloseMode) {
         // Queued sends go out first.
         self.submit();
-        let entry = &mut self.connections[index as usize];
-        let Some(socket) = entry.socket.take() else { return };
-        self.open -= u32::from(entry.state.is_open());
-        entry.state = State::Closed;
-        entry.unread_since_ns = 0;
-        entry.send = None;
-        // A new generation at once, so that entries already fetched for this connection are recognised as stale.
-        entry.generation = (entry.generation + 1) % (1 << GENERATION_BITS);
+        let Some((socket, was_open)) = self.connections[index as usize].close() else { return };
+        self.open -= u32::from(was_open);
         // A pending entry would keep the socket open. That there is none is no error.
         let _ = self.ring.submitter().register_sync_cancel(None, CancelBuilder::fd(Fixed(index)).all());
         self.syscalls += 3;
@@ -583,13 +542,12 @@ impl Io for Uring {
         address: &Address,
         tls: Option<&TlsClient>,
     ) -> Result<(), i32> {
-        debug_assert_eq!(self.connections[index as usize].state, State::Closed);
+        debug_assert!(self.connections[index as usize].socket().is_none(), "{index} is closed");
         self.tunnels.begin(index, tls);
         let errno_of = |error: io::Error| error.raw_os_error().unwrap_or(libc::EIO);
         self.syscalls += 5;
         let socket = socket::connect(address, &self.sockets).map_err(errno_of)?;
-        self.hold(index, socket, State::Connecting).map_err(errno_of)?;
-        self.connections[index as usize].kind = ConnectionKind::of(address, tls, false);
+        self.hold(index, socket, ConnectionKind::of(address, tls, false)).map_err(errno_of)?;
         self.await_room(index, EntryKind::Connect);
         Ok(())
     }
@@ -597,7 +555,7 @@ impl Io for Uring {
     #[inline]
     #[expect(unsafe_code, reason = "the trait's")]
     unsafe fn send(&mut self, index: ConnectionIndex, parts: &[IoSlice<'_>]) -> Option<SendResult> {
-        if self.connections[index as usize].state == State::Stream {
+        if matches!(self.connections[index as usize].state, State::Stream(_)) {
             // SAFETY: the caller's promise.
             unsafe { self.queue(index, parts) };
             return None;
@@ -609,7 +567,7 @@ impl Io for Uring {
     /// By a system call of its own, which reports how many were taken: of several ring entries one may fail and the
     /// next succeed.
     fn send_datagrams(&mut self, index: ConnectionIndex, bytes: &[u8], ends: &[u32]) -> SendResult {
-        let Some(socket) = &self.connections[index as usize].socket else {
+        let Some(socket) = self.connections[index as usize].socket() else {
             return self.not_connected();
         };
         let taken = match datagrams::send(socket, bytes, ends, &mut self.syscalls) {
@@ -638,7 +596,7 @@ impl Io for Uring {
     #[inline]
     fn wait(&mut self, now_ns: u64, until: Until) -> u64 {
         self.take_back();
-        if self.cursor < self.arrived.len() || self.told < self.handed_in {
+        if self.cursor < self.arrived.len() || self.reported < self.handed_in {
             // A close has submitted what was queued and collected completions. Other queued sends must have their
             // results before more are queued.
             self.submit();
@@ -726,14 +684,12 @@ impl Io for Uring {
 
     #[cold]
     fn retransmits(&mut self) -> u64 {
-        let open = self.connections.iter().filter_map(|index| index.socket.as_ref());
-        self.retransmits_closed + open.map(socket::retransmits).sum::<u64>()
+        self.retransmits_closed + retransmits(&self.connections)
     }
 
     #[cold]
     fn shares_cpu(&mut self, index: ConnectionIndex) -> Option<bool> {
-        let entry = &self.connections[index as usize];
-        let socket = entry.socket.as_ref().filter(|_| entry.state.is_open() && entry.is_local)?;
+        let socket = self.connections[index as usize].local_socket()?;
         self.syscalls += 1;
         socket::shares_cpu(socket)
     }
@@ -756,9 +712,9 @@ impl Uring {
         }
         let entry = &mut self.connections[index as usize];
         // A second one would hand in the bytes of the first again.
-        assert!(entry.send.is_none(), "one send at a time");
+        assert!(entry.pending_send.is_none(), "one send at a time");
         let generation = entry.generation;
-        entry.send = Some(self.sends.len() as u32);
+        entry.pending_send = Some(self.sends.len() as u32);
         let offered = parts.iter().map(|part| part.len()).sum();
         let data = user_data(index, EntryKind::Send, generation);
         // Taken whole or failing at once with the number of bytes taken; only a failure makes a completion.
@@ -782,9 +738,9 @@ impl Uring {
     #[expect(unsafe_code, reason = "the kernel may read the bytes later")]
     unsafe fn send_on_other(&mut self, index: ConnectionIndex, parts: &[IoSlice<'_>]) -> Option<SendResult> {
         let entry = &self.connections[index as usize];
-        match (entry.kind, entry.state) {
+        match (entry.kind, &entry.state) {
             (ConnectionKind::Tls, _) => self.with_tunnels(|tunnels| tunnels.send(index, parts)),
-            (_, State::Other) => {
+            (_, State::Other(_)) => {
                 // SAFETY: the caller's promise.
                 unsafe { self.queue(index, parts) };
                 None
