@@ -172,20 +172,20 @@ impl RunSetup<'_> {
 fn start_stats_pollers(
     blueprint: &Blueprint,
     clock: Clock,
-    told: &mpsc::Sender<ServerSnapshot>,
+    snapshots: &mpsc::Sender<ServerSnapshot>,
 ) -> io::Result<StatsPollers> {
     let Blueprint { plan, endpoints, .. } = blueprint;
     if !plan.server_stats {
         return Ok(StatsPollers::disabled());
     }
     let servers = plan.servers();
-    let asked = |place: usize| {
+    let query_of = |place: usize| {
         let question = match servers[place].protocol {
             protocol if protocol.is_resp() => StatsQuery::Info(Box::new(resp_codec(plan, protocol)?)),
             _ => StatsQuery::Stats,
         };
         Ok((endpoints[place].clone(), question))
     };
-    let asked = plan.polled_servers().into_iter().map(asked).collect::<io::Result<Vec<_>>>()?;
-    StatsPollers::start(asked, plan.interval, clock, told)
+    let queries = plan.polled_servers().into_iter().map(query_of).collect::<io::Result<Vec<_>>>()?;
+    StatsPollers::start(queries, plan.interval, clock, snapshots)
 }

@@ -18,7 +18,7 @@ pub(crate) struct CommandContext<'a> {
     pub(crate) calls: &'a mut Calls,
     /// Of the connection that it came on.
     pub(crate) session: &'a mut Session,
-    /// Who is let in; everybody where there are none.
+    /// The only login that is accepted; without one, none is needed.
     pub(crate) credentials: Option<&'a Credentials>,
     /// Replies are appended here.
     pub(crate) out: &'a mut Vec<u8>,

@@ -55,7 +55,7 @@ impl DatagramSocket {
         self.addresses.insert(id, address);
     }
 
-    /// Forgets everybody if there are too many, and says who they were.
+    /// Forgets all senders if there are too many. Returns their ids.
     pub(crate) fn clear_if_full(&mut self) -> Vec<ConnectionId> {
         if self.senders.len() < SENDERS_MAX {
             return Vec::new();

@@ -1,9 +1,9 @@
-//! Replies that leave the server, and what becomes of their connection.
+//! Replies that leave the server, and the end of their connection.
 
 /// A connection: a small number of the caller's choice, free for reuse after [`Core::disconnect`](crate::Core::disconnect).
 pub type ConnectionId = u32;
 
-/// What becomes of a connection behind the bytes of a departure.
+/// What happens to a connection after the bytes of a departure.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum End {
     /// Nothing: it stays open.
@@ -25,7 +25,7 @@ pub struct Departure<'a> {
     pub departure_ns: u64,
     /// The replies.
     pub bytes: &'a [u8],
-    /// What becomes of the connection behind them.
+    /// What happens to the connection after them.
     pub end: End,
 }
 

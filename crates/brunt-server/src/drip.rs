@@ -2,7 +2,7 @@
 //!
 //! Only the pieces and their times. A connection's bytes keep their order and its next reply begins when the last piece
 //! of its former one has had its pause; other connections do not wait for it, so pieces of many connections interleave
-//! in time. It knows neither what the bytes say nor whether anybody listens.
+//! in time. It knows neither what the bytes say nor whether their connection is open.
 
 use crate::departure::{ConnectionId, End};
 use brunt_plan::units::DurationNs;

@@ -56,7 +56,7 @@ pub struct CoreOptions {
     pub epoch: Epoch,
     /// What every connection speaks; the first byte of each tells where there is none.
     pub protocol: Option<WireProtocol>,
-    /// Who is let in; everybody where there are none.
+    /// The only login that is accepted; without one, none is needed.
     pub credentials: Option<Credentials>,
     /// How replies are divided among datagrams.
     pub division: Division,

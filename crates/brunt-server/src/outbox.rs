@@ -1,6 +1,6 @@
 //! The replies that wait for their departure, in its order.
 //!
-//! Only bytes and times: what they say, and whether anybody still listens, is `core`'s. Invariant: departures never
+//! Bytes and times; `core` knows what they say, and whether their connection is still open. Invariant: departures never
 //! decrease, so a plain queue keeps them in order; those that drip have an order of their own.
 
 use crate::departure::{ConnectionId, End};

@@ -1,6 +1,6 @@
 //! Timestamps that the kernel takes of bytes on a socket: SO_TIMESTAMPING, its control messages, the error queue.
 //!
-//! Not what becomes of them (that is [`crate::state::stamper`]) and no policy. Stamps are CLOCK_REALTIME in nanoseconds.
+//! [`crate::state::stamper`] uses them. Stamps are CLOCK_REALTIME in nanoseconds.
 //! Invariant: a socket on which these were never switched on behaves as if this file did not exist.
 
 use rustix::io::Errno;

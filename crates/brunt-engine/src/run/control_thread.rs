@@ -202,12 +202,12 @@ impl<'a> ControlThread<'a> {
             // this thread.
             let wait = self.until_next_poll(self.clock.now_ns());
             // Once all workers have ended, the coordinator waits instead.
-            let told = incoming.recv_timeout(wait);
-            let have_ours_ended = matches!(told, Err(mpsc::RecvTimeoutError::Disconnected));
+            let notice = incoming.recv_timeout(wait);
+            let have_ours_ended = matches!(notice, Err(mpsc::RecvTimeoutError::Disconnected));
             let now_ns = self.clock.now_ns();
             let decision = self.collect_intervals();
             self.start_window(pollers)?;
-            if let Ok(Notice::Failed(error)) = told
+            if let Ok(Notice::Failed(error)) = notice
                 && !self.has_answer()
             {
                 return Err(error);

@@ -168,8 +168,8 @@ fn begin_frame(
 
 /// Verifies the checksum of a frame, if it has one (RFC 8878, section 3.1.1.1.1.5).
 fn check_frame(decoder: &ruzstd::decoding::FrameDecoder) -> io::Result<()> {
-    let told = decoder.get_checksum_from_data();
-    if told.is_none() || told == decoder.get_calculated_checksum() {
+    let stored = decoder.get_checksum_from_data();
+    if stored.is_none() || stored == decoder.get_calculated_checksum() {
         return Ok(());
     }
     Err(io::Error::other("checksum mismatch"))

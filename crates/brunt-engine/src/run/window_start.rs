@@ -20,7 +20,7 @@ pub(crate) const AHEAD_NS: u64 = 20_000_000;
 pub(crate) struct WindowStart {
     times: RunTimes,
     /// Slices of the warm-up that were judged.
-    looked: u64,
+    slices_checked: u64,
 }
 
 /// A window with known times.
@@ -33,7 +33,7 @@ pub(crate) struct StartedWindow {
 impl WindowStart {
     /// With the latest times of the window; `None` if the warm-up has a fixed length.
     pub(crate) fn of(plan: &Plan, times: RunTimes) -> Option<Self> {
-        (plan.warmup == Warmup::Auto).then_some(Self { times, looked: 0 })
+        (plan.warmup == Warmup::Auto).then_some(Self { times, slices_checked: 0 })
     }
 
     /// Judges new slices. Returns the window once its start is decided, which is far enough after `now_ns` to tell
@@ -51,10 +51,10 @@ impl WindowStart {
         if is_last {
             return Some(StartedWindow { times: self.times, end: WarmupEnd::Longest });
         }
-        if slices <= self.looked {
+        if slices <= self.slices_checked {
             return None;
         }
-        self.looked = slices;
+        self.slices_checked = slices;
         let end = warmup::end(plan, intervals, start_ns, start_ns + slices * INTERVAL_NS)?;
         let begins = (now_ns + AHEAD_NS - start_ns).div_ceil(INTERVAL_NS);
         let measure_ns = start_ns + begins * INTERVAL_NS;

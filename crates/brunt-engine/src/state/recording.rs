@@ -206,14 +206,21 @@ impl Recording {
 
     /// Records the end of an operation.
     #[inline(never)]
-    pub(crate) fn record(&mut self, row: RowHandle, sample: &Sample, asked: u32, hits: u32) {
-        self.record_many(row, sample, asked, hits, 1);
+    pub(crate) fn record(&mut self, row: RowHandle, sample: &Sample, requested: u32, hits: u32) {
+        self.record_many(row, sample, requested, hits, 1);
     }
 
     /// Records the end of several operations of one row that share a sample.
     #[inline(always)]
-    pub(crate) fn record_many(&mut self, row: RowHandle, sample: &Sample, asked: u32, hits: u32, count: u32) {
-        self.set.record_many(row, sample, asked, hits, count);
+    pub(crate) fn record_many(
+        &mut self,
+        row: RowHandle,
+        sample: &Sample,
+        requested: u32,
+        hits: u32,
+        count: u32,
+    ) {
+        self.set.record_many(row, sample, requested, hits, count);
         self.occupancy.leave(sample.times.picked_ns, sample.times.done_ns, count);
         if self.needs_each_sample && row.is_measured() {
             (0..count).for_each(|_| self.keep_sample(sample));

@@ -223,8 +223,8 @@ impl<C: Codec> Traffic<C> {
         // Unnamed keys are reported by position.
         if C::KEY_NAMES == KeyNames::Never && *kind == OpKind::Mget && !meaning.is_error() {
             let is_single = details.count == 1 && matches!(self.in_flight.get(id).key(), KeyRef::Id(_));
-            let told = u32::from(details.key_cursor) + if is_single { details.hits } else { 0 };
-            if told != u32::from(details.count) {
+            let reported = u32::from(details.key_cursor) + if is_single { details.hits } else { 0 };
+            if reported != u32::from(details.count) {
                 return Err(Malformed::OutOfStep);
             }
         }
@@ -653,8 +653,8 @@ impl<C: Codec> Traffic<C> {
             return;
         }
         let sample = Sample { op: entry.op_id(), class: entry.class, outcome, busy_lag_ns, times };
-        let asked = if entry.kind.is_retrieval() { u32::from(entry.details.count) } else { 0 };
-        self.recording.record(entry.row, &sample, asked, entry.details.hits);
+        let requested = if entry.kind.is_retrieval() { u32::from(entry.details.count) } else { 0 };
+        self.recording.record(entry.row, &sample, requested, entry.details.hits);
         self.release(index, entry.details.shared_slot, entry.lane(), entry.key(), outcome, done_ns);
     }
 
@@ -712,8 +712,8 @@ impl<C: Codec> Traffic<C> {
                 },
             };
             let row = self.recording.row(group.phase, &group.op);
-            let asked = if group.op.kind.is_retrieval() { u32::from(group.op.count) } else { 0 };
-            self.recording.record(row, &sample, asked, group.hits);
+            let requested = if group.op.kind.is_retrieval() { u32::from(group.op.count) } else { 0 };
+            self.recording.record(row, &sample, requested, group.hits);
         }
         done_ns
     }

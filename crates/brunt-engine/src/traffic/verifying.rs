@@ -249,11 +249,11 @@ impl<C: Codec> Traffic<C> {
         let entry = self.in_flight.get_mut(head);
         entry.details.mismatched = true;
         // Of several keys the intended one is unknown.
-        let asked = entry.op().only_id().or(other_key).unwrap_or(0);
+        let requested = entry.op().only_id().or(other_key).unwrap_or(0);
         self.recording
             .counts
             .verification
-            .note(ValueFault::WrongKey, FaultExample { other_key, ..FaultExample::of(asked, at_ns) });
+            .note(ValueFault::WrongKey, FaultExample { other_key, ..FaultExample::of(requested, at_ns) });
     }
 
     /// Notes the verdict on a value.

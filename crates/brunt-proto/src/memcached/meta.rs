@@ -121,7 +121,7 @@ impl OpaqueTag {
 /// What a reply says, and in which form.
 type ReplyMeaning = (ReplyKind, Form);
 
-const VALUE_TOLD: ReplyMeaning = (ReplyKind::Value, pairs::VALUE);
+const HAS_VALUE: ReplyMeaning = (ReplyKind::Value, pairs::VALUE);
 const MISSING: ReplyMeaning = (ReplyKind::NotFound, pairs::MISSING);
 const UNASKED: ReplyMeaning = (ReplyKind::Ok, pairs::UNASKED);
 
@@ -233,12 +233,12 @@ impl Codec for MetaCodec {
 pub const ENCODED_KEY_BYTES_MAX: usize = 250 / 4 * 3;
 
 /// Is this the key that was requested, in the way a server repeats it?
-pub fn is_key(asked: &[u8], told: &[u8]) -> bool {
-    if is_word(asked) {
-        return asked == told;
+pub fn is_key(requested: &[u8], replied: &[u8]) -> bool {
+    if is_word(requested) {
+        return requested == replied;
     }
-    told.len() == 4 * asked.len().div_ceil(3)
-        && asked.chunks(3).zip(told.chunks(4)).all(|(bytes, letters)| base64(bytes) == letters)
+    replied.len() == 4 * requested.len().div_ceil(3)
+        && requested.chunks(3).zip(replied.chunks(4)).all(|(bytes, letters)| base64(bytes) == letters)
 }
 
 // --- Requests ---
@@ -369,8 +369,8 @@ fn put_quiet(quiet: bool, out: &mut Out) {
 
 /// The opaque, and the end of the line.
 #[inline]
-fn put_opaque(asked: OpaqueTag, token: u32, out: &mut Out) {
-    out.put(&[b' ', b'O', asked as u8]);
+fn put_opaque(tag: OpaqueTag, token: u32, out: &mut Out) {
+    out.put(&[b' ', b'O', tag as u8]);
     out.put_around(&token_letters(token), LINE_END, b"");
 }
 
@@ -410,7 +410,7 @@ fn token_of(letters: [u8; TOKEN_BYTES]) -> Option<u32> {
 /// What the flags of a reply line say.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct ReplyFlags<'a> {
-    asked: Option<OpaqueTag>,
+    tag: Option<OpaqueTag>,
     token: u32,
     key: &'a [u8],
     flags: u32,
@@ -421,18 +421,18 @@ struct ReplyFlags<'a> {
 impl<'a> ReplyFlags<'a> {
     /// Reads the flags of a line, from `from` on to the line end.
     fn of(line: &'a [u8], from: usize) -> Step<Self> {
-        let mut told =
-            Self { asked: None, token: NO_TOKEN, key: &[], flags: 0, unique: 0, recache: Recache::NONE };
+        let mut reply_flags =
+            Self { tag: None, token: NO_TOKEN, key: &[], flags: 0, unique: 0, recache: Recache::NONE };
         let body = &line[..line.len() - LINE_END.len()];
         let mut at = from;
         while at < body.len() {
-            let (end, otherwise) = told.take(line, body, at)?;
+            let (end, otherwise) = reply_flags.take(line, body, at)?;
             if body.get(end).is_some_and(|byte| *byte != b' ') {
                 return Err(otherwise);
             }
             at = end + 1;
         }
-        Ok(told)
+        Ok(reply_flags)
     }
 
     /// Reads the flag at `at` of a line, of which `body` is what stands before the line end. Yields the position behind it,
@@ -442,8 +442,8 @@ impl<'a> ReplyFlags<'a> {
         match line[at] {
             b'O' => {
                 let end = at + OPAQUE_LEN - 1;
-                let (asked, token) = body.get(at + 1..end).and_then(opaque).ok_or(UNKNOWN)?;
-                (self.asked, self.token) = (Some(asked), token);
+                let (tag, token) = body.get(at + 1..end).and_then(opaque).ok_or(UNKNOWN)?;
+                (self.tag, self.token) = (Some(tag), token);
                 Ok((end, UNKNOWN))
             }
             b'f' => {
@@ -478,7 +478,7 @@ struct Item<'a> {
     line_len: usize,
     /// Length of the value.
     bytes: u32,
-    told: ReplyFlags<'a>,
+    reply_flags: ReplyFlags<'a>,
 }
 
 impl<'a> Item<'a> {
@@ -494,10 +494,10 @@ impl<'a> Item<'a> {
         let rest = line[key_at + key.len()..].strip_prefix(b" f")?;
         let (flags, at) = decimal_u32(rest, 0).ok()?;
         let (text, rest) = rest[at..].strip_prefix(b" O")?.split_first_chunk::<{ OPAQUE_LEN - 2 }>()?;
-        let (asked, token) = opaque(text)?;
+        let (tag, token) = opaque(text)?;
         let line_len = line.len() - rest.strip_prefix(LINE_END)?.len();
-        let told = ReplyFlags { asked: Some(asked), token, key, flags, unique: 0, recache: Recache::NONE };
-        Some(Self { line_len, bytes, told })
+        let reply_flags = ReplyFlags { tag: Some(tag), token, key, flags, unique: 0, recache: Recache::NONE };
+        Some(Self { line_len, bytes, reply_flags })
     }
 }
 
@@ -562,9 +562,9 @@ fn shape_of_error(line: &[u8]) -> Step<Shape> {
 fn bare_line(input: &[u8]) -> Option<(ReplyMeaning, u32)> {
     let (&[first, second, b' ', b'O', letter], rest) = input.split_first_chunk()? else { return None };
     let (letters, rest) = rest.split_first_chunk()?;
-    let (asked, token) = (OpaqueTag::of(letter)?, token_of(*letters)?);
-    let said = match (shape_of([first, second])?, asked) {
-        (Shape::Done, asked) => asked.done(),
+    let (tag, token) = (OpaqueTag::of(letter)?, token_of(*letters)?);
+    let said = match (shape_of([first, second])?, tag) {
+        (Shape::Done, tag) => tag.done(),
         (Shape::Declined(said), _) => said,
         (Shape::Missing, OpaqueTag::First | OpaqueTag::Further) => return None,
         (Shape::Missing, _) => MISSING,
@@ -624,12 +624,12 @@ impl MetaCodec {
             (Shape::Noop, Progress::Begun) if !self.may_remain => Err(OUT_OF_STEP),
             (Shape::Noop, progress) => Ok((used, self.noop(progress))),
             (Shape::Done, Progress::Begun) => {
-                let told = ReplyFlags::of(&input[..used], CODE_LEN + 1)?;
-                Ok((used, self.end(told.asked.map_or(UNASKED, OpaqueTag::done), told.token)))
+                let reply_flags = ReplyFlags::of(&input[..used], CODE_LEN + 1)?;
+                Ok((used, self.end(reply_flags.tag.map_or(UNASKED, OpaqueTag::done), reply_flags.token)))
             }
             (Shape::Declined(said), Progress::Begun) => {
-                let told = ReplyFlags::of(&input[..used], CODE_LEN + 1)?;
-                Ok((used, self.end(said, told.token)))
+                let reply_flags = ReplyFlags::of(&input[..used], CODE_LEN + 1)?;
+                Ok((used, self.end(said, reply_flags.token)))
             }
             (Shape::Done | Shape::Declined(_), _) => Err(UNKNOWN),
         }
@@ -656,15 +656,15 @@ impl MetaCodec {
         if line[at] != b' ' && at + LINE_END.len() != used {
             return Err(BAD_NUMBER);
         }
-        self.item(input, Item { line_len: used, bytes, told: ReplyFlags::of(line, at + 1)? })
+        self.item(input, Item { line_len: used, bytes, reply_flags: ReplyFlags::of(line, at + 1)? })
     }
 
     /// Begins with a value, or reads the number that it is.
     #[inline]
     fn item<'a>(&mut self, input: &'a [u8], item: Item<'a>) -> Step<(usize, Event<'a>)> {
-        let Item { line_len: used, bytes, told } = item;
-        let ReplyFlags { asked, token, key, flags, unique, recache } = told;
-        self.progress = match (asked, self.progress) {
+        let Item { line_len: used, bytes, reply_flags } = item;
+        let ReplyFlags { tag, token, key, flags, unique, recache } = reply_flags;
+        self.progress = match (tag, self.progress) {
             (Some(OpaqueTag::Number), Progress::Begun) => {
                 return self.number(input, used, bytes as usize, token);
             }
@@ -706,9 +706,9 @@ impl MetaCodec {
 
     /// Reads `EN <flags>*`: a reply of its own, or a key of a multi-get.
     fn missing<'a>(&mut self, line: &'a [u8]) -> Step<(usize, Event<'a>)> {
-        let ReplyFlags { asked, token, key, .. } = ReplyFlags::of(line, CODE_LEN + 1)?;
+        let ReplyFlags { tag, token, key, .. } = ReplyFlags::of(line, CODE_LEN + 1)?;
         let used = line.len();
-        self.progress = match (asked, self.progress) {
+        self.progress = match (tag, self.progress) {
             (Some(OpaqueTag::First), Progress::Begun) => Progress::Batch { token, hit: false },
             (Some(OpaqueTag::Further), batch @ Progress::Batch { token: own, .. }) if own == token => batch,
             (Some(OpaqueTag::First | OpaqueTag::Further), _) => return Err(UNKNOWN),
@@ -756,7 +756,7 @@ impl MetaCodec {
     fn value_end<'a>(&mut self, input: &'a [u8]) -> Step<(usize, Event<'a>)> {
         let start = line_end(input, 0, Stop::Bad(Malformed::ValueNotTerminated))?;
         if let Progress::Single { token } = self.progress {
-            return Ok((start, self.end(VALUE_TOLD, token)));
+            return Ok((start, self.end(HAS_VALUE, token)));
         }
         let (used, event) = self.line(&input[start..])?;
         Ok((start + used, event))

@@ -127,12 +127,12 @@ impl fmt::Display for SlotMapError {
 }
 
 impl SlotMap {
-    /// Reads the reply to [`ASK_SLOTS`] of a node that was reached as `asked`. Its ports are those for the kind of
+    /// Reads the reply to [`ASK_SLOTS`] of a node that was reached as `reached_as`. Its ports are those for the kind of
     /// connection that it came over.
     ///
     /// # Errors
     /// The reply is no map.
-    pub fn of_slots(reply: &Value<'_>, asked: &str) -> Result<Self, SlotMapError> {
+    pub fn of_slots(reply: &Value<'_>, reached_as: &str) -> Result<Self, SlotMapError> {
         let mut map = Self { nodes: Vec::new(), ranges: Vec::new() };
         for entry in list(reply)? {
             // The node behind the ends of the range is the one that takes writes; its replicas follow.
@@ -142,17 +142,17 @@ impl SlotMap {
             };
             let [host, port, further @ ..] = &node[..] else { return Err(SlotMapError::OtherForm) };
             let ip = further.get(1).and_then(|more| more.field("ip"));
-            let node = map.node(host_of(host, ip, asked)?, port_of(port)?)?;
+            let node = map.node(host_of(host, ip, reached_as)?, port_of(port)?)?;
             map.ranges.push(SlotRange { first: slot(first)?, last: slot(last)?, node });
         }
         map.checked()
     }
 
-    /// Reads the reply to [`ASK_SHARDS`] of a node that was reached as `asked`, by TLS or not.
+    /// Reads the reply to [`ASK_SHARDS`] of a node that was reached as `reached_as`, by TLS or not.
     ///
     /// # Errors
     /// The reply is no map.
-    pub fn of_shards(reply: &Value<'_>, asked: &str, by_tls: bool) -> Result<Self, SlotMapError> {
+    pub fn of_shards(reply: &Value<'_>, reached_as: &str, by_tls: bool) -> Result<Self, SlotMapError> {
         let mut map = Self { nodes: Vec::new(), ranges: Vec::new() };
         for shard in list(reply)? {
             let (Some(Value::List(slots)), Some(Value::List(nodes))) =
@@ -172,7 +172,7 @@ impl SlotMap {
             if !odd.is_empty() {
                 return Err(SlotMapError::OtherForm);
             }
-            let host = host_of(host, node.field("ip"), asked);
+            let host = host_of(host, node.field("ip"), reached_as);
             let port = port.ok_or(SlotMapError::OtherForm).and_then(port_of);
             if pairs.is_empty() {
                 // It may be given some, if it is there.
@@ -262,16 +262,20 @@ fn port_of(value: &Value<'_>) -> Result<u16, SlotMapError> {
 
 /// The host as a map gives it; where it gives none, the one that was asked, and of a node without the name that is wanted,
 /// its address.
-fn host_of<'v>(value: &Value<'v>, ip: Option<&Value<'v>>, asked: &'v str) -> Result<&'v str, SlotMapError> {
+fn host_of<'v>(
+    value: &Value<'v>,
+    ip: Option<&Value<'v>>,
+    reached_as: &'v str,
+) -> Result<&'v str, SlotMapError> {
     let text = match value {
-        Value::Null => return Ok(asked),
+        Value::Null => return Ok(reached_as),
         Value::Text(text) => std::str::from_utf8(text).map_err(|_| SlotMapError::OtherForm)?,
         _ => return Err(SlotMapError::OtherForm),
     };
     match (NodeHost::of(text), ip) {
         (NodeHost::Named(host), _) => Ok(host),
-        (NodeHost::Unknown, Some(ip)) if *ip != *value => host_of(ip, None, asked),
-        _ => Ok(asked),
+        (NodeHost::Unknown, Some(ip)) if *ip != *value => host_of(ip, None, reached_as),
+        _ => Ok(reached_as),
     }
 }
 

@@ -355,8 +355,8 @@ fn the_fast_key_line_matches_the_general_parser() {
                 let (body, used) = rest_of_line(&line, CODE_LEN).expect("a line");
                 let (bytes, at) = decimal_u32(body, VALUE.len()).expect("a length");
                 assert_eq!(body[at], b' ');
-                let told = ReplyFlags::of(&line[..used], at + 1).expect("flags");
-                assert_eq!(item, Item { line_len: used, bytes, told }, "{}", line.escape_ascii());
+                let reply_flags = ReplyFlags::of(&line[..used], at + 1).expect("flags");
+                assert_eq!(item, Item { line_len: used, bytes, reply_flags }, "{}", line.escape_ascii());
                 read += 1;
             }
         }
