@@ -17,7 +17,7 @@ const REPLY_BYTES: u32 = 256;
 /// The most that a packet has.
 const PACKET_BYTES_MAX: u32 = 65_535;
 /// Kibibytes for what tcpdump has not read yet: it comes last, and two seconds at 60 000 requests/s take less.
-const BUFFER_KIB: &str = "131072";
+const BUFFER_KIB: u32 = 131_072;
 /// What the packets behind the last one hold, repeated to [`MARK_REPEATS`] of it.
 const END_MARK: &str = "end of the capture\n";
 const MARK_REPEATS: usize = 16;
@@ -63,19 +63,14 @@ impl Capture {
         );
         let snapshot_bytes =
             (depth.saturating_mul(REPLY_BYTES).saturating_add(HEADER_BYTES)).min(PACKET_BYTES_MAX);
-        // A niceness, so that reading packets waits for what is measured.
+        // By its niceness, reading packets waits for what is measured. tcpdump ends with this process, however that ends: it
+        // would fill the disk.
+        let options = format!(
+            "-n 19 taskset -c {processor} setpriv --pdeathsig KILL tcpdump -i lo -n -s {snapshot_bytes} -B {BUFFER_KIB} \
+             --time-stamp-precision=nano -Z root -w"
+        );
         let spawned = Command::new("nice")
-            .args(["-n", "19", "taskset", "-c", &processor.to_string(), "tcpdump", "-i", "lo", "-n"])
-            .args([
-                "-s",
-                &snapshot_bytes.to_string(),
-                "-B",
-                BUFFER_KIB,
-                "--time-stamp-precision=nano",
-                "-Z",
-                "root",
-                "-w",
-            ])
+            .args(options.split(' '))
             .args([path.as_os_str(), filter.as_ref()])
             .stdin(Stdio::null())
             .stdout(Stdio::null())
