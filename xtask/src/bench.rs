@@ -108,7 +108,7 @@ pub(crate) fn run(words: &[&str]) -> anyhow::Result<()> {
     clients.extend(brunts(&options.shapes, &brunt, &mut remarks)?);
     clients.extend(peers.iter().filter_map(|(peer, path)| Some(peer_client(peer, path.clone()?))));
     let servers = Servers::start(&clients)?;
-    prepare(&bench, &clients, &servers, &mut remarks);
+    remarks.extend(clients.iter().filter_map(|client| prepare(&bench, client, servers.of(client))));
     let mut text = heading(&options)?;
     for shape in &options.shapes {
         let rows = measure_shape(&bench, &options, *shape, &clients, &servers)?;
@@ -219,24 +219,21 @@ impl Servers {
     }
 }
 
-/// Lets those store their keys that write them in their own way.
-fn prepare(bench: &Bench, clients: &[Client], servers: &Servers, remarks: &mut Vec<String>) {
-    for client in clients {
-        let Kind::Peer(Peer { preparation: Some(line), .. }) = client.kind else { continue };
-        let load = client::Load {
-            shape: shape::SHAPES[0],
-            port: servers.of(client).port,
-            seconds: bench.seconds,
-            requests: 0,
-            rate: None,
-            conf: "",
-            out: "",
-        };
-        let arguments: Vec<String> = load.fill(line).split_whitespace().map(str::to_owned).collect();
-        if let Err(error) = bench.take_cost(&client.program, &arguments, &bench.directory.join("cost.json")) {
-            remarks.push(format!("{} cannot store its keys: {error:#}.", client.name()));
-        }
-    }
+/// Lets a client store its keys if it writes them in its own way. Returns what went wrong.
+pub(crate) fn prepare(bench: &Bench, client: &Client, server: &Server) -> Option<String> {
+    let Kind::Peer(Peer { preparation: Some(line), .. }) = client.kind else { return None };
+    let load = client::Load {
+        shape: shape::SHAPES[0],
+        port: server.port,
+        seconds: bench.seconds,
+        requests: 0,
+        rate: None,
+        conf: "",
+        out: "",
+    };
+    let arguments: Vec<String> = load.fill(line).split_whitespace().map(str::to_owned).collect();
+    let stored = bench.take_cost(&client.program, &arguments, &bench.directory.join("cost.json"));
+    stored.err().map(|error| format!("{} cannot store its keys: {error:#}.", client.name()))
 }
 
 /// All rounds of one shape.

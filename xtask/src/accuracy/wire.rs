@@ -149,11 +149,14 @@ fn measure(options: &Options, directory: &Path) -> anyhow::Result<Option<String>
         path,
         bench: Bench {
             stopwatch,
-            processors: String::new(),
+            processors: (processors.min(2) - 1).to_string(),
             seconds: options.seconds,
             directory: directory.to_path_buf(),
         },
     };
+    let mut remarks = bench::missing(&memcached_peers);
+    let peers = clients.iter().filter_map(Client::peer);
+    remarks.extend(peers.filter_map(|peer| bench::prepare(&experiment.bench, peer, &experiment.server)));
     let _busy = Busy::start(options.busy, experiment.processor)?;
     let mut tables: Vec<Table> = options.loads.iter().map(|&rate| table_of(rate, shape, &clients)).collect();
     for round in 0..options.rounds {
@@ -169,7 +172,7 @@ fn measure(options: &Options, directory: &Path) -> anyhow::Result<Option<String>
             }
         }
     }
-    Ok(Some(text(options, &tables, &bench::missing(&memcached_peers))?))
+    Ok(Some(text(options, &tables, &remarks)?))
 }
 
 fn table_of(rate: Option<u64>, shape: Shape, clients: &[Client]) -> Table {

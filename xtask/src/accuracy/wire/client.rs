@@ -49,6 +49,14 @@ impl Client {
         }
     }
 
+    /// Its driver, if it is no brunt.
+    pub(super) fn peer(&self) -> Option<&Other> {
+        match self {
+            Self::Peer(peer) => Some(peer),
+            Self::Brunt { .. } => None,
+        }
+    }
+
     /// Can it be asked for this load?
     pub(super) fn takes(&self, rate: Option<u64>, shape: Shape) -> bool {
         match self {
