@@ -47,3 +47,4 @@ pub mod until;
 pub mod url;
 pub mod version;
 pub mod warmup;
+mod words;

@@ -61,17 +61,18 @@ pub enum Statistic {
     Max,
 }
 
-/// How a number must stand to its bound.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Comparison {
-    /// `<`
-    Less,
-    /// `<=`
-    LessOrEqual,
-    /// `>`
-    Greater,
-    /// `>=`
-    GreaterOrEqual,
+crate::named! {
+    /// How a number must stand to its bound.
+    pub enum Comparison {
+        /// Below it.
+        Less = "<",
+        /// At most the bound.
+        LessOrEqual = "<=",
+        /// Above it.
+        Greater = ">",
+        /// At least the bound.
+        GreaterOrEqual = ">=",
+    }
 }
 
 /// A bound in the unit of its metric.
@@ -318,24 +319,13 @@ impl FromStr for Comparison {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        match text {
-            "<" => Ok(Self::Less),
-            "<=" => Ok(Self::LessOrEqual),
-            ">" => Ok(Self::Greater),
-            ">=" => Ok(Self::GreaterOrEqual),
-            _ => Err(format!("unknown comparison '{text}': expected <, <=, > or >=")),
-        }
+        Self::from_name(text).ok_or_else(|| format!("unknown comparison '{text}': expected <, <=, > or >="))
     }
 }
 
 impl fmt::Display for Comparison {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str(match self {
-            Self::Less => "<",
-            Self::LessOrEqual => "<=",
-            Self::Greater => ">",
-            Self::GreaterOrEqual => ">=",
-        })
+        formatter.write_str(self.name())
     }
 }
 

@@ -7,70 +7,30 @@ use crate::units::serde_as_text;
 use std::fmt;
 use std::str::FromStr;
 
-/// The kinds of operation. `Mget` is one request for several keys; `Raw` is a command template for protocols that have
-/// them. Results are by [`OpId`], which tells commands apart.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-#[repr(u8)]
-#[allow(missing_docs, reason = "the names are the protocol's own")]
-pub enum OpKind {
-    Get,
-    Gets,
-    Mget,
-    Set,
-    Add,
-    Replace,
-    Append,
-    Prepend,
-    Cas,
-    Incr,
-    Decr,
-    Delete,
-    Touch,
-    Raw,
+crate::named! {
+    /// The kinds of operation. `Mget` is one request for several keys; `Raw` is a command template for protocols that have
+    /// them. Results are by [`OpId`], which tells commands apart.
+    #[repr(u8)]
+    #[allow(missing_docs, reason = "the names are the protocol's own")]
+    pub enum OpKind {
+        Get = "get",
+        Gets = "gets",
+        Mget = "mget",
+        Set = "set",
+        Add = "add",
+        Replace = "replace",
+        Append = "append",
+        Prepend = "prepend",
+        Cas = "cas",
+        Incr = "incr",
+        Decr = "decr",
+        Delete = "delete",
+        Touch = "touch",
+        Raw = "raw",
+    }
 }
 
 impl OpKind {
-    /// How many kinds there are; `kind as usize` is below this.
-    pub const COUNT: usize = 14;
-
-    /// All kinds, in the order of their numbers.
-    pub const ALL: [Self; Self::COUNT] = [
-        Self::Get,
-        Self::Gets,
-        Self::Mget,
-        Self::Set,
-        Self::Add,
-        Self::Replace,
-        Self::Append,
-        Self::Prepend,
-        Self::Cas,
-        Self::Incr,
-        Self::Decr,
-        Self::Delete,
-        Self::Touch,
-        Self::Raw,
-    ];
-
-    /// The name used in `--mix`, in reports and as a JSON key.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Get => "get",
-            Self::Gets => "gets",
-            Self::Mget => "mget",
-            Self::Set => "set",
-            Self::Add => "add",
-            Self::Replace => "replace",
-            Self::Append => "append",
-            Self::Prepend => "prepend",
-            Self::Cas => "cas",
-            Self::Incr => "incr",
-            Self::Decr => "decr",
-            Self::Delete => "delete",
-            Self::Touch => "touch",
-            Self::Raw => "raw",
-        }
-    }
-
     /// Does this kind ask for keys, so that it has hits and misses in the books of keys?
     pub const fn is_retrieval(self) -> bool {
         matches!(self, Self::Get | Self::Gets | Self::Mget)
@@ -92,10 +52,7 @@ impl FromStr for OpKind {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        Self::ALL
-            .into_iter()
-            .find(|kind| kind.name() == text)
-            .ok_or_else(|| format!("no operation is called '{text}'"))
+        Self::from_name(text).ok_or_else(|| format!("no operation is called '{text}'"))
     }
 }
 serde_as_text!(OpKind);

@@ -5,62 +5,33 @@
 use crate::op::OpKind;
 use serde::{Deserialize, Serialize};
 
-/// The column of the books that an op ends in. The classes exclude one another.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[repr(u8)]
-pub enum OutcomeClass {
-    /// A retrieval that found at least one of its keys.
-    Hit,
-    /// A retrieval that found none of its keys.
-    Miss,
-    /// A change that the server made.
-    Done,
-    /// A change that the server declined as the protocol provides: not stored, exists, not found.
-    Refused,
-    /// The server answered with an error, or with bytes that are no reply.
-    Error,
-    /// No reply within the time-out.
-    Timeout,
-    /// A reply with a value that is not the one that was stored.
-    Mismatch,
-    /// The connection went away before the reply came.
-    Lost,
-    /// Sent without asking for a reply (noreply).
-    Unacknowledged,
+crate::named! {
+    /// The column of the books that an op ends in. The classes exclude one another.
+    #[derive(Serialize, Deserialize)]
+    #[repr(u8)]
+    pub enum OutcomeClass {
+        /// A retrieval that found at least one of its keys.
+        Hit = "hit",
+        /// A retrieval that found none of its keys.
+        Miss = "miss",
+        /// A change that the server made.
+        Done = "done",
+        /// A change that the server declined as the protocol provides: not stored, exists, not found.
+        Refused = "rejected",
+        /// The server answered with an error, or with bytes that are no reply.
+        Error = "error",
+        /// No reply within the time-out.
+        Timeout = "timeout",
+        /// A reply with a value that is not the one that was stored.
+        Mismatch = "mismatch",
+        /// The connection went away before the reply came.
+        Lost = "lost",
+        /// Sent without asking for a reply (noreply).
+        Unacknowledged = "unacknowledged",
+    }
 }
 
 impl OutcomeClass {
-    /// How many classes there are.
-    pub const COUNT: usize = 9;
-
-    /// All classes, in the order of their numbers.
-    pub const ALL: [Self; Self::COUNT] = [
-        Self::Hit,
-        Self::Miss,
-        Self::Done,
-        Self::Refused,
-        Self::Error,
-        Self::Timeout,
-        Self::Mismatch,
-        Self::Lost,
-        Self::Unacknowledged,
-    ];
-
-    /// The word in reports and JSON.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Hit => "hit",
-            Self::Miss => "miss",
-            Self::Done => "done",
-            Self::Refused => "rejected",
-            Self::Error => "error",
-            Self::Timeout => "timeout",
-            Self::Mismatch => "mismatch",
-            Self::Lost => "lost",
-            Self::Unacknowledged => "unacknowledged",
-        }
-    }
-
     /// Did the server answer as the protocol provides? Only these ops have a place in the latency histograms; the
     /// others are failures and appear in the line "including failures".
     pub const fn is_completed(self) -> bool {
@@ -68,82 +39,43 @@ impl OutcomeClass {
     }
 }
 
-/// What the server said, in words common to all protocols.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[repr(u8)]
-pub enum ReplyKind {
-    /// The change was stored.
-    Stored,
-    /// The condition of an add, replace, append or prepend did not hold.
-    NotStored,
-    /// A cas whose unique is no longer current.
-    Exists,
-    /// There is no such key.
-    NotFound,
-    /// One value or several.
-    Value,
-    /// A number.
-    Number,
-    /// The key was deleted.
-    Deleted,
-    /// The time to live was changed.
-    Touched,
-    /// Done, nothing more to say.
-    Ok,
-    /// The server did not understand the command.
-    Error,
-    /// The server blames the client.
-    ClientError,
-    /// The server blames itself.
-    ServerError,
-    /// The key lives on another server.
-    Redirect,
-    /// There was no reply: time-out, lost connection, noreply, or bytes that are no reply.
-    None,
+crate::named! {
+    /// What the server said, in words common to all protocols.
+    #[derive(Serialize, Deserialize)]
+    #[repr(u8)]
+    pub enum ReplyKind {
+        /// The change was stored.
+        Stored = "stored",
+        /// The condition of an add, replace, append or prepend did not hold.
+        NotStored = "not_stored",
+        /// A cas whose unique is no longer current.
+        Exists = "exists",
+        /// There is no such key.
+        NotFound = "not_found",
+        /// One value or several.
+        Value = "value",
+        /// A number.
+        Number = "number",
+        /// The key was deleted.
+        Deleted = "deleted",
+        /// The time to live was changed.
+        Touched = "touched",
+        /// Done, nothing more to say.
+        Ok = "ok",
+        /// The server did not understand the command.
+        Error = "error",
+        /// The server blames the client.
+        ClientError = "client_error",
+        /// The server blames itself.
+        ServerError = "server_error",
+        /// The key lives on another server.
+        Redirect = "redirect",
+        /// There was no reply: time-out, lost connection, noreply, or bytes that are no reply.
+        None = "none",
+    }
 }
 
 impl ReplyKind {
-    /// How many kinds there are.
-    pub const COUNT: usize = 14;
-
-    /// All kinds, in the order of their numbers.
-    pub const ALL: [Self; Self::COUNT] = [
-        Self::Stored,
-        Self::NotStored,
-        Self::Exists,
-        Self::NotFound,
-        Self::Value,
-        Self::Number,
-        Self::Deleted,
-        Self::Touched,
-        Self::Ok,
-        Self::Error,
-        Self::ClientError,
-        Self::ServerError,
-        Self::Redirect,
-        Self::None,
-    ];
-
-    /// The word in reports and JSON.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Stored => "stored",
-            Self::NotStored => "not_stored",
-            Self::Exists => "exists",
-            Self::NotFound => "not_found",
-            Self::Value => "value",
-            Self::Number => "number",
-            Self::Deleted => "deleted",
-            Self::Touched => "touched",
-            Self::Ok => "ok",
-            Self::Error => "error",
-            Self::ClientError => "client_error",
-            Self::ServerError => "server_error",
-            Self::Redirect => "redirect",
-            Self::None => "none",
-        }
-    }
-
     /// Did the server say that something is wrong, or that it is not the one to ask?
     pub const fn is_error(self) -> bool {
         matches!(self, Self::Error | Self::ClientError | Self::ServerError | Self::Redirect)

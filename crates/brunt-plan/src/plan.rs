@@ -20,50 +20,15 @@ use crate::server::{PORT_MEMCACHED, PORT_REDIS, ServerAddress};
 use crate::size::SizeDistribution;
 use crate::sockets::SocketOptions;
 use crate::tls::TlsOptions;
-use crate::units::{DurationNs, Rate, serde_as_text};
+use crate::units::{DurationNs, Rate};
 use crate::until::Until;
 use crate::warmup::Warmup;
+use crate::words::words;
 use std::collections::BTreeSet;
-use std::fmt;
-use std::str::FromStr;
-
-/// An enum whose variants are words on the command line; the table is parser, printer and error message at once.
-macro_rules! words {
-    ($(#[$doc:meta])* $name:ident { $($(#[$variant_doc:meta])* $variant:ident = $word:literal),+ $(,)? }) => {
-        $(#[$doc])*
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-        pub enum $name { $($(#[$variant_doc])* $variant),+ }
-
-        impl $name {
-            /// Every word with its value, in the order of the help.
-            pub const ALL: &'static [(&'static str, Self)] = &[$(($word, Self::$variant)),+];
-
-            /// The word on the command line and in reports.
-            pub const fn name(self) -> &'static str {
-                match self { $(Self::$variant => $word),+ }
-            }
-        }
-        impl FromStr for $name {
-            type Err = String;
-            fn from_str(text: &str) -> Result<Self, String> {
-                Self::ALL.iter().find(|(word, _)| *word == text.trim()).map(|(_, value)| *value).ok_or_else(|| {
-                    let words: Vec<&str> = Self::ALL.iter().map(|(word, _)| *word).collect();
-                    format!("expected {}", words.join(" or "))
-                })
-            }
-        }
-        impl fmt::Display for $name {
-            fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-                formatter.write_str(self.name())
-            }
-        }
-        serde_as_text!($name);
-    };
-}
 
 words! {
     /// The protocol on the wire.
-    Protocol {
+    pub enum Protocol {
         /// memcached's classic text protocol.
         MemcachedText = "memcached-text",
         /// Its meta commands.
@@ -155,7 +120,7 @@ impl Protocol {
 
 words! {
     /// What carries the bytes.
-    Transport {
+    pub enum Transport {
         /// TCP, with TCP_NODELAY.
         Tcp = "tcp",
         /// Stream sockets of this host, by path.
@@ -181,7 +146,7 @@ impl Transport {
 words! {
     /// Which of a name's addresses are connected to.
     #[derive(Default)]
-    IpVersion {
+    pub enum IpVersion {
         /// All of them, in the order of the name service.
         #[default]
         Any = "any",
@@ -194,7 +159,7 @@ words! {
 
 words! {
     /// Which interface to the kernel a plan asks for.
-    IoChoice {
+    pub enum IoChoice {
         /// The best one that works here; the report says which.
         Auto = "auto",
         /// epoll with one read per readiness.
@@ -206,7 +171,7 @@ words! {
 
 words! {
     /// What a run is for, which decides how requests are sent again and how replies are gathered where nothing else does.
-    Profile {
+    pub enum Profile {
         /// Each request as soon as it can be, each reply as soon as it is there.
         Latency = "latency",
         /// The most requests for a CPU's time: both wait a little for others, and the wait is in what is measured.
@@ -216,7 +181,7 @@ words! {
 
 words! {
     /// When a slot of a closed loop that has become free is used again.
-    Refill {
+    pub enum Refill {
         /// At once.
         Eager = "eager",
         /// When all of the connection's are free: the whole pipeline goes out together.
@@ -226,7 +191,7 @@ words! {
 
 words! {
     /// How a worker waits for the next intended time.
-    Wait {
+    pub enum Wait {
         /// Sleep until shortly before, then poll without sleeping; only where a worker has a CPU to itself.
         Hybrid = "hybrid",
         /// Never sleep while a schedule is running.
@@ -238,7 +203,7 @@ words! {
 
 words! {
     /// Whose clock readings a run takes beside its own.
-    Timestamps {
+    pub enum Timestamps {
         /// No server's clock.
         Off = "off",
         /// The kernel's, of some requests and their replies: when it handed them to the network, and when they came in.
@@ -248,7 +213,7 @@ words! {
 
 words! {
     /// Which of several servers an op goes to.
-    Placement {
+    pub enum Placement {
         /// By the key: the hash of libmemcached's default (one at a time), modulo the number of servers.
         Modulo = "modulo",
         /// By the key: consistent hashing as libmemcached's `MEMCACHED_BEHAVIOR_KETAMA` does it.
@@ -280,7 +245,7 @@ impl Placement {
 words! {
     /// What follows the loss of a connection, once the schedule has begun.
     #[derive(Default)]
-    Reconnect {
+    pub enum Reconnect {
         /// Another attempt, and another, for as long as the run lasts.
         #[default]
         Always = "always",
@@ -293,7 +258,7 @@ words! {
 
 words! {
     /// What follows a retrieval that missed.
-    OnMiss {
+    pub enum OnMiss {
         /// A miss is counted only.
         Ignore = "ignore",
         /// Every missing key is stored: what a cache-aside client does.
@@ -303,7 +268,7 @@ words! {
 
 words! {
     /// What the lines of a trace say: words between commas.
-    TraceLayout {
+    pub enum TraceLayout {
         /// `TIME,APP,KIND,KEY,BYTES`, every line a get, whatever its kind.
         Reads = "reads",
         /// As `words`, with `read` or `write` in the third column.
@@ -355,7 +320,7 @@ impl Trace {
 
 words! {
     /// A named quantity that a plan may ask to have metered beside latency.
-    MeterKind {
+    pub enum MeterKind {
         /// Operations in flight on the chosen connection when an op is sent on it, that op not counted.
         Outstanding = "outstanding",
         /// Bytes of each request.
@@ -390,8 +355,6 @@ words! {
 }
 
 impl MeterKind {
-    /// How many kinds there are; `kind as usize` is below this.
-    pub const COUNT: usize = Self::ALL.len();
     /// The quantities that kernel timestamps yield, in the order of time.
     pub const OF_TIMESTAMPS: [Self; 3] = [Self::StackOut, Self::WireAndServer, Self::StackIn];
 }
@@ -411,7 +374,7 @@ pub enum Target {
 words! {
     /// How a key tells its id, behind the prefix. Distinct ids have distinct keys in every form.
     #[derive(Default)]
-    KeyForm {
+    pub enum KeyForm {
         /// The id in decimal, with as many zeros before it as the size has room for.
         #[default]
         Decimal = "decimal",
@@ -467,7 +430,7 @@ impl KeyForm {
 words! {
     /// What values consist of.
     #[derive(Default)]
-    ValueForm {
+    pub enum ValueForm {
         /// A head that names key and version, then noise.
         #[default]
         Random = "random",

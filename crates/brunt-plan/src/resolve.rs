@@ -43,8 +43,8 @@ use crate::url::NamedServer;
 use crate::version::Version;
 use crate::warmup::Warmup;
 pub use cluster::of_nodes;
-use error::ErrorContext;
 pub use error::PlanError;
+use error::{ErrorContext, Resolved};
 use server_usage::ServerUsage;
 use std::borrow::Cow;
 
@@ -56,6 +56,9 @@ pub struct Host {
     /// The seed to use when none is given.
     pub random_seed: u64,
 }
+
+/// The run, in messages.
+const RUN: ErrorContext<'_> = ErrorContext::RUN;
 
 /// The most bytes of keys in one inline command, so that Redis's bound of 64 KiB on the line leaves room for all else.
 const INLINE_KEYS_BYTES_MAX: u64 = 60_000;
@@ -102,8 +105,7 @@ const INTERVAL_UNIT: DurationNs = DurationNs::from_millis(100);
 pub fn resolve(spec: &PlanSpec, host: &Host) -> Result<Plan, PlanError> {
     let spec = &*fleet::with_measuring_class(spec)?;
     let spec = &*with_default_command(spec);
-    let context = ErrorContext::RUN;
-    let mut run = url::apply_urls(&context, &spec.run)?;
+    let mut run = url::apply_urls(&RUN, &spec.run)?;
     run.protocol = run.protocol.or(run.server.as_ref().and_then(url::by_port));
     let run = &run;
     let mut classes = resolve_classes(spec)?;
@@ -115,52 +117,52 @@ pub fn resolve(spec: &PlanSpec, host: &Host) -> Result<Plan, PlanError> {
     window::check(run, &classes)?;
     check_protocol(&commands, &default_destination, &classes)?;
     let used = ServerUsage::of(&default_destination, &classes);
-    let threads = resolve_threads(&context, run, &used, &classes, host)?;
+    let threads = resolve_threads(run, &used, &classes, host)?;
     let reads_data_set = commands::read_data_set(&commands, &classes);
-    let preload = resolve_preload(&context, run, &used, reads_data_set)?;
+    let preload = resolve_preload(run, &used, reads_data_set)?;
     let commands = commands::with_names(&commands, preload, &classes);
     if used.uses_transport(Transport::Udp) {
         datagrams::check(&default_destination, preload, &classes)?;
     }
     let servers = used.servers_max();
-    let timeout = positive(&context, "timeout", run.timeout, default_timeout(&used))?;
+    let timeout = positive("timeout", run.timeout, default_timeout(&used))?;
     let profile = run.profile.unwrap_or(Profile::Latency);
     Ok(Plan {
-        agents: fleet::resolve(&context, run, &classes)?,
+        agents: fleet::resolve(run, &classes)?,
         protocol: default_destination.protocol,
-        login: resolve_login(&context, run, &used)?,
-        hash_field: hash::resolve(&context, run, &default_destination, &classes)?,
-        trailing_blank: resolve_trailing_blank(&context, run, &used)?,
+        login: resolve_login(run, &used)?,
+        hash_field: hash::resolve(run, &default_destination, &classes)?,
+        trailing_blank: resolve_trailing_blank(run, &used)?,
         transport: default_destination.transport,
         ip_version: run.ip_version.unwrap_or_default(),
-        sockets: transport::resolve_sockets(&context, run, &used)?,
-        tls: transport::resolve_tls(&context, run, &used)?,
-        placement: resolve_placement(&context, run, servers, &classes)?,
-        is_cluster: cluster::resolve(&context, run, default_destination.protocol)?,
+        sockets: transport::resolve_sockets(run, &used)?,
+        tls: transport::resolve_tls(run, &used)?,
+        placement: resolve_placement(run, servers, &classes)?,
+        is_cluster: cluster::resolve(run, default_destination.protocol)?,
         threads,
-        cpus: resolve_cpus(&context, run, host)?,
-        io: resolve_io(&context, run)?,
+        cpus: resolve_cpus(run, host)?,
+        io: resolve_io(run)?,
         wait: run.wait.unwrap_or(Wait::Hybrid),
         profile,
         refill: resolve_refill(run, profile),
         gather: run.gather.unwrap_or(profile.gather()),
         timeout,
-        connect_timeout: positive(&context, "connect-timeout", run.connect_timeout, timeout)?,
+        connect_timeout: positive("connect-timeout", run.connect_timeout, timeout)?,
         drain: run.drain.unwrap_or(timeout),
-        warmup: resolve_warmup(&context, run, &classes)?,
-        stop: resolve_stop(&context, run, &classes, &commands)?,
+        warmup: resolve_warmup(run, &classes)?,
+        stop: resolve_stop(run, &classes, &commands)?,
         commands,
         preload,
-        verify: resolve_verify(&context, run, &classes, threads, servers)?,
-        server_stats: resolve_server_stats(&context, run, &used)?,
+        verify: resolve_verify(run, &classes, threads, servers)?,
+        server_stats: resolve_server_stats(run, &used)?,
         seed: run.seed.map_or(host.random_seed, |seed| seed.0),
         data_seed: run.data_seed.map_or(DEFAULT_DATA_SEED, |seed| seed.0),
-        interval: resolve_interval(&context, run)?,
-        meters: resolve_meters(&context, run, &used)?,
-        labels: resolve_labels(&context, run)?,
+        interval: resolve_interval(run)?,
+        meters: resolve_meters(run, &used)?,
+        labels: resolve_labels(run)?,
         percentiles: run.percentiles.clone().unwrap_or_default().0,
-        timestamps: transport::resolve_timestamps(&context, run, &used)?,
-        samples_max: context.count("samples-max", run.samples_max, 0, 0, 100_000_000)?,
+        timestamps: transport::resolve_timestamps(run, &used)?,
+        samples_max: RUN.count("samples-max", run.samples_max, 0, 0, 100_000_000)?,
         target: if default_destination.servers.is_empty() {
             Target::Embedded
         } else {
@@ -195,17 +197,12 @@ fn with_default_command(spec: &PlanSpec) -> Cow<'_, PlanSpec> {
 }
 
 /// Nothing is stored on servers that store nothing, nor for commands that read nothing of it.
-fn resolve_preload(
-    context: &ErrorContext<'_>,
-    run: &RunSpec,
-    used: &ServerUsage,
-    reads_data_set: bool,
-) -> Result<bool, PlanError> {
+fn resolve_preload(run: &RunSpec, used: &ServerUsage, reads_data_set: bool) -> Resolved<bool> {
     let stateless = used.protocols.iter().find(|protocol| protocol.is_stateless());
     match (run.preload, stateless) {
         (Some(true), Some(protocol)) => {
             let reason = format!("--protocol {protocol}, whose servers store nothing");
-            Err(context.conflicts("preload", reason))
+            Err(RUN.conflicts("preload", reason))
         }
         (given, stateless) => Ok(given.unwrap_or(stateless.is_none() && reads_data_set)),
     }
@@ -213,13 +210,13 @@ fn resolve_preload(
 
 /// `--warmup auto` is refused where the beginning of the window is fixed before, where the run may end before it, and where the load depends
 /// on when it is.
-fn resolve_warmup(context: &ErrorContext<'_>, run: &RunSpec, classes: &[Class]) -> Result<Warmup, PlanError> {
+fn resolve_warmup(run: &RunSpec, classes: &[Class]) -> Resolved<Warmup> {
     let is_counted = classes.iter().any(|class| class.lifetime.total.is_some());
     // Connections that are counted would be used up by it.
     let default = if is_counted { Warmup::NONE } else { Warmup::For(DEFAULT_WARMUP) };
     let warmup = run.warmup.unwrap_or(default);
     let has_profile = |class: &Class| matches!(&class.load, Load::Open { rate: OpenRate::Profile(_), .. });
-    let obstacle = if run.agent.as_ref().is_some_and(|agents| !agents.is_empty()) {
+    let obstacle = if run.has_agents() {
         Some("--agent: all hosts begin the window at a time agreed in advance")
     } else if is_counted {
         Some("--connections-total: the run ends with its last connection, warm or not")
@@ -229,16 +226,16 @@ fn resolve_warmup(context: &ErrorContext<'_>, run: &RunSpec, classes: &[Class]) 
         None
     };
     match (warmup, obstacle) {
-        (Warmup::Auto, Some(obstacle)) => Err(context.conflicts("warmup auto", obstacle)),
+        (Warmup::Auto, Some(obstacle)) => Err(RUN.conflicts("warmup auto", obstacle)),
         _ => Ok(warmup),
     }
 }
 
 /// Workers hand over what they recorded every so often.
-fn resolve_interval(context: &ErrorContext<'_>, run: &RunSpec) -> Result<Option<DurationNs>, PlanError> {
+fn resolve_interval(run: &RunSpec) -> Resolved<Option<DurationNs>> {
     match run.interval {
         Some(width) if width.0 == 0 || !width.0.is_multiple_of(INTERVAL_UNIT.0) => {
-            Err(context.invalid("interval", width, "a multiple of 100ms, e.g. 500ms or 10s"))
+            Err(RUN.invalid("interval", width, "a multiple of 100ms, e.g. 500ms or 10s"))
         }
         width => Ok(width),
     }
@@ -246,17 +243,16 @@ fn resolve_interval(context: &ErrorContext<'_>, run: &RunSpec) -> Result<Option<
 
 /// What is known of every key takes memory, in each worker and for each class: see `brunt-workload/src/ledger.rs`.
 fn resolve_verify(
-    context: &ErrorContext<'_>,
     run: &RunSpec,
     classes: &[Class],
     threads: u32,
     servers: usize,
-) -> Result<Option<Fraction>, PlanError> {
+) -> Resolved<Option<Fraction>> {
     let Some(share) = run.verify else { return Ok(None) };
     if share.per_billion == 0 {
-        return Err(context.invalid("verify", share, "a fraction above 0, e.g. 10%"));
+        return Err(RUN.invalid("verify", share, "a fraction above 0, e.g. 10%"));
     }
-    window::check_verify(context, classes)?;
+    window::check_verify(classes)?;
     // What a window has written, it knows itself.
     let by_ledger = || classes.iter().filter(|class| class.popularity.window().is_none());
     if let Some(class) = by_ledger().find(|class| class.keyspace.value_size.min() < VERIFY_VALUE_MIN) {
@@ -264,71 +260,62 @@ fn resolve_verify(
             "--value-size of at least {VERIFY_VALUE_MIN} bytes, which hold key and version; class '{}' has {}",
             class.name, class.keyspace.value_size
         );
-        return Err(context.requires("verify", reason));
+        return Err(RUN.requires("verify", reason));
     }
     if let Some(class) = by_ledger().find(|class| class.keyspace.value_form != ValueForm::Random) {
         let reason = format!(
             "--value-form random, whose values name their keys; class '{}' has {}",
             class.name, class.keyspace.value_form
         );
-        return Err(context.requires("verify", reason));
+        return Err(RUN.requires("verify", reason));
     }
     let is_sure = |placement: Placement| placement.is_by_key() || placement == Placement::ByThread;
     if servers > 1 && run.placement.is_some_and(|placement| !is_sure(placement)) {
         let reason =
             "--placement by key or by-thread: with any other a key may have been written on any server";
-        return Err(context.requires("verify", reason));
+        return Err(RUN.requires("verify", reason));
     }
     if let Some(class) = classes.iter().find(|class| class.mix.extends()) {
         let reason =
             format!("append and prepend, whose values grow; class '{}' has --mix {}", class.name, class.mix);
-        return Err(context.conflicts("verify", reason));
+        return Err(RUN.conflicts("verify", reason));
     }
     let threads = u64::from(threads);
     let writers_max = u64::from(Version::WRITERS_MAX);
     if threads * classes.len() as u64 > writers_max {
         let reason = format!("at most {writers_max} threads times classes, each of which numbers its writes");
-        return Err(context.requires("verify", reason));
+        return Err(RUN.requires("verify", reason));
     }
     let keys = by_ledger().fold(0_u64, |sum, class| sum.saturating_add(class.keyspace.keys));
     let bytes = keys.saturating_mul(threads).saturating_mul(VERIFY_BYTES_PER_KEY);
     if bytes > VERIFY_BYTES_MAX {
         let keys_max = VERIFY_BYTES_MAX / VERIFY_BYTES_PER_KEY / threads;
         let reason = format!("at most {keys_max} --keys with {threads} threads, for memory");
-        return Err(context.requires("verify", reason));
+        return Err(RUN.requires("verify", reason));
     }
     Ok(Some(share))
 }
 
-fn resolve_trailing_blank(
-    context: &ErrorContext<'_>,
-    run: &RunSpec,
-    used: &ServerUsage,
-) -> Result<bool, PlanError> {
+fn resolve_trailing_blank(run: &RunSpec, used: &ServerUsage) -> Resolved<bool> {
     let is_asked = run.trailing_blank == Some(true);
     if is_asked && !used.supports(|protocol| protocol == Protocol::MemcachedText) {
-        return Err(context.requires("trailing-blank", "--protocol memcached-text"));
+        return Err(RUN.requires("trailing-blank", "--protocol memcached-text"));
     }
     Ok(is_asked)
 }
 
-fn resolve_io(context: &ErrorContext<'_>, run: &RunSpec) -> Result<IoChoice, PlanError> {
+fn resolve_io(run: &RunSpec) -> Resolved<IoChoice> {
     match (run.io, run.timestamps) {
         (Some(IoChoice::Uring), Some(Timestamps::Kernel)) => {
-            Err(context.conflicts("io uring", "--timestamps kernel"))
+            Err(RUN.conflicts("io uring", "--timestamps kernel"))
         }
         (given, _) => Ok(given.unwrap_or(IoChoice::Auto)),
     }
 }
 
-fn positive(
-    context: &ErrorContext<'_>,
-    option: &str,
-    given: Option<DurationNs>,
-    default: DurationNs,
-) -> Result<DurationNs, PlanError> {
+fn positive(option: &str, given: Option<DurationNs>, default: DurationNs) -> Resolved<DurationNs> {
     match given {
-        Some(DurationNs(0)) => Err(context.invalid(option, "0s", "a duration above 0, e.g. 10s or 500ms")),
+        Some(DurationNs(0)) => Err(RUN.invalid(option, "0s", "a duration above 0, e.g. 10s or 500ms")),
         given => Ok(given.unwrap_or(default)),
     }
 }
@@ -338,7 +325,7 @@ fn check_protocol(
     commands: &[CommandSpec],
     default_destination: &Destination,
     classes: &[Class],
-) -> Result<(), PlanError> {
+) -> Resolved {
     check_stateless(commands, default_destination, classes)?;
     let takes_commands =
         ServerUsage::of(default_destination, classes).supports(|protocol| protocol.supports(OpKind::Raw));
@@ -372,7 +359,7 @@ fn check_stateless(
     commands: &[CommandSpec],
     default_destination: &Destination,
     classes: &[Class],
-) -> Result<(), PlanError> {
+) -> Resolved {
     let protocol_of = |class: &Class| class.own_destination.as_ref().unwrap_or(default_destination).protocol;
     for class in classes.iter().filter(|class| protocol_of(class).is_stateless()) {
         let protocol = protocol_of(class);
@@ -387,7 +374,7 @@ fn check_stateless(
 }
 
 /// Has the protocol a request for each kind of the class's operations?
-fn check_kinds(context: &ErrorContext<'_>, protocol: Protocol, class: &Class) -> Result<(), PlanError> {
+fn check_kinds(context: &ErrorContext<'_>, protocol: Protocol, class: &Class) -> Resolved {
     let Some((kind, _)) = class.mix.weights.iter().find(|(kind, _)| !protocol.supports(*kind)) else {
         return Ok(());
     };
@@ -398,7 +385,7 @@ fn check_kinds(context: &ErrorContext<'_>, protocol: Protocol, class: &Class) ->
 }
 
 /// Has an inline command room for everything that the class sends? Redis reads lines of at most 64 KiB.
-fn check_inline(context: &ErrorContext<'_>, class: &Class) -> Result<(), PlanError> {
+fn check_inline(context: &ErrorContext<'_>, class: &Class) -> Resolved {
     let keyspace = &class.keyspace;
     if keyspace.value_size.max() > INLINE_VALUE_BYTES_MAX {
         let limit = format!("{INLINE_VALUE_BYTES_MAX} bytes: --protocol resp-inline");
@@ -412,7 +399,7 @@ fn check_inline(context: &ErrorContext<'_>, class: &Class) -> Result<(), PlanErr
     Ok(())
 }
 
-fn resolve_login(context: &ErrorContext<'_>, run: &RunSpec, used: &ServerUsage) -> Result<Login, PlanError> {
+fn resolve_login(run: &RunSpec, used: &ServerUsage) -> Resolved<Login> {
     let (has_users, is_resp) = (used.supports(Protocol::has_users), used.supports(Protocol::is_resp));
 
     let (of_users, of_resp) = ("memcached-binary, resp2 or resp3", "resp2 or resp3");
@@ -424,51 +411,47 @@ fn resolve_login(context: &ErrorContext<'_>, run: &RunSpec, used: &ServerUsage) 
     ];
     for (option, is_given, is_supported, protocols) in given {
         if is_given && !is_supported {
-            return Err(context.requires(option, format!("--protocol {protocols}")));
+            return Err(RUN.requires(option, format!("--protocol {protocols}")));
         }
     }
     if run.user.is_some() && run.password.is_none() {
-        return Err(context.requires("user", "--password"));
+        return Err(RUN.requires("user", "--password"));
     }
     let is_binary = used.supports(|protocol| protocol == Protocol::MemcachedBinary);
     if run.user.is_none() && run.password.is_some() && is_binary {
-        return Err(context.requires("password", "--user"));
+        return Err(RUN.requires("password", "--user"));
     }
     if let Some(hidden) = run.password.as_ref().filter(|password| password.is_hidden()) {
         let accepted = "the password, which printed plans leave out, or @FILE";
-        return Err(context.invalid("password", hidden, accepted));
+        return Err(RUN.invalid("password", hidden, accepted));
     }
     if used.embedded && run.password.is_some() {
-        return Err(context.requires("password", "--server: the reference server of a run needs no login"));
+        return Err(RUN.requires("password", "--server: the reference server of a run needs no login"));
     }
     let is_plain = |name: &&String| !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_graphic());
     if let Some(name) = run.client_name.as_ref().filter(|name| !is_plain(name)) {
-        return Err(context.invalid("client-name", name, "printable ASCII without spaces"));
+        return Err(RUN.invalid("client-name", name, "printable ASCII without spaces"));
     }
     Ok(Login {
         user: run.user.clone(),
         password: run.password.clone(),
-        database: context.count("database", run.database, 0, 0, u64::from(u32::MAX))? as u32,
+        database: RUN.count("database", run.database, 0, 0, u64::from(u32::MAX))? as u32,
         client_name: run.client_name.clone(),
     })
 }
 
-fn resolve_server_stats(
-    context: &ErrorContext<'_>,
-    run: &RunSpec,
-    used: &ServerUsage,
-) -> Result<bool, PlanError> {
+fn resolve_server_stats(run: &RunSpec, used: &ServerUsage) -> Resolved<bool> {
     // A memcached's are requested in text, which one with users does not speak.
     let is_mute = run.password.is_some() && used.supports(|protocol| protocol == Protocol::MemcachedBinary);
     match run.server_stats {
         Some(true) if run.hash_field.is_some() => {
-            Err(context.conflicts("server-stats", "--hash-field: Redis counts hashes, brunt counts keys"))
+            Err(RUN.conflicts("server-stats", "--hash-field: Redis counts hashes, brunt counts keys"))
         }
-        Some(true) if is_mute => Err(context.conflicts(
+        Some(true) if is_mute => Err(RUN.conflicts(
             "server-stats",
             "--password and memcached: statistics are read in the text protocol, which has no login",
         )),
-        Some(true) if used.supports(Protocol::is_stateless) => Err(context
+        Some(true) if used.supports(Protocol::is_stateless) => Err(RUN
             .conflicts("server-stats", "--protocol echo, ping or thrift, whose servers have no statistics")),
         given => {
             let is_available = !is_mute && run.hash_field.is_none() && !used.supports(Protocol::is_stateless);
@@ -484,7 +467,7 @@ fn resolve_servers(
     given: Option<&ServerList>,
     protocol: Protocol,
     placement: Option<Placement>,
-) -> Result<Vec<ServerAddress>, PlanError> {
+) -> Resolved<Vec<ServerAddress>> {
     let given = given.map(|list| list.0.as_slice()).unwrap_or_default();
     let servers: Vec<ServerAddress> = given
         .iter()
@@ -506,112 +489,92 @@ fn resolve_servers(
     Ok(servers)
 }
 
-fn resolve_placement(
-    context: &ErrorContext<'_>,
-    run: &RunSpec,
-    servers: usize,
-    classes: &[Class],
-) -> Result<Placement, PlanError> {
-    let is_led = run.agent.as_ref().is_some_and(|agents| !agents.is_empty());
+fn resolve_placement(run: &RunSpec, servers: usize, classes: &[Class]) -> Resolved<Placement> {
+    let is_led = run.has_agents();
     let purges = classes.iter().any(|class| class.purge.is_some());
     match run.placement {
         Some(Placement::ByThread) if is_led || purges => {
             let other = if is_led { "--agent" } else { "purge" };
-            Err(context.conflicts("placement by-thread", other))
+            Err(RUN.conflicts("placement by-thread", other))
         }
-        Some(_) if servers == 1 => Err(context.requires("placement", "at least two --server")),
+        Some(_) if servers == 1 => Err(RUN.requires("placement", "at least two --server")),
         given => Ok(given.unwrap_or(Placement::Modulo)),
     }
 }
 
-fn resolve_cpus(context: &ErrorContext<'_>, run: &RunSpec, host: &Host) -> Result<Vec<u32>, PlanError> {
+fn resolve_cpus(run: &RunSpec, host: &Host) -> Resolved<Vec<u32>> {
     let Some(list) = &run.cpus else { return Ok(Vec::new()) };
     if list.0.iter().all(|cpu| host.allowed_cpus.contains(cpu)) {
         return Ok(list.0.clone());
     }
     let accepted = format!("CPUs out of {}", CpuList(host.allowed_cpus.clone()));
-    Err(context.invalid("cpus", list, accepted))
+    Err(RUN.invalid("cpus", list, accepted))
 }
 
-fn resolve_stop(
-    context: &ErrorContext<'_>,
-    run: &RunSpec,
-    classes: &[Class],
-    commands: &[Command],
-) -> Result<Stop, PlanError> {
+fn resolve_stop(run: &RunSpec, classes: &[Class], commands: &[Command]) -> Resolved<Stop> {
     let requests = match run.requests {
         Some(Count(0)) => {
-            return Err(context.invalid("requests", 0, "an integer above 0, e.g. 1000 or 100k"));
+            return Err(RUN.invalid("requests", 0, "an integer above 0, e.g. 1000 or 100k"));
         }
         given => given.map(|count| count.0),
     };
     if let Some(until) = &run.until {
-        return resolve_until(context, run, until, classes, commands);
+        return resolve_until(run, until, classes, commands);
     }
     if run.max_time.is_some() {
-        return Err(context.requires("max-time", "--until; without it use --time"));
+        return Err(RUN.requires("max-time", "--until; without it use --time"));
     }
     let time = match (run.time, requests) {
         (None, Some(_)) => None,
         // The last connection is the end, or the last line of a trace.
         (None, None) if classes.iter().all(Class::ends) => None,
-        (given, _) => Some(positive(context, "time", given, DEFAULT_TIME)?),
+        (given, _) => Some(positive("time", given, DEFAULT_TIME)?),
     };
     Ok(Stop { time, requests, until: None })
 }
 
-fn resolve_until(
-    context: &ErrorContext<'_>,
-    run: &RunSpec,
-    until: &Until,
-    classes: &[Class],
-    commands: &[Command],
-) -> Result<Stop, PlanError> {
+fn resolve_until(run: &RunSpec, until: &Until, classes: &[Class], commands: &[Command]) -> Resolved<Stop> {
     if run.requests.is_some() {
-        return Err(context.conflicts("requests", "--until, which ends by time"));
+        return Err(RUN.conflicts("requests", "--until, which ends by time"));
     }
-    let first_look = positive(context, "time", run.time, DEFAULT_TIME)?;
+    let first_look = positive("time", run.time, DEFAULT_TIME)?;
     let max_time = run.max_time.unwrap_or(DEFAULT_MAX_TIME.max(first_look));
     if max_time < first_look {
         let accepted = format!("at least --time ({first_look}), the time of the first check");
-        return Err(context.invalid("max-time", max_time, accepted));
+        return Err(RUN.invalid("max-time", max_time, accepted));
     }
     let ops: Vec<OpName> = classes.iter().flat_map(Class::ops).map(|op| name_of(commands, op)).collect();
     if let Some(op) =
         until.precisions.iter().filter_map(|precision| precision.op).find(|op| !ops.contains(op))
     {
-        return Err(context.invalid("until", until, format!("operations in --mix, without {op}")));
+        return Err(RUN.invalid("until", until, format!("operations in --mix, without {op}")));
     }
     let until = EarlyStop { until: until.clone(), first_look };
     Ok(Stop { time: Some(max_time), requests: None, until: Some(until) })
 }
 
-fn resolve_labels(context: &ErrorContext<'_>, run: &RunSpec) -> Result<Vec<Label>, PlanError> {
+fn resolve_labels(run: &RunSpec) -> Resolved<Vec<Label>> {
     let mut labels: Vec<Label> = Vec::new();
     for label in run.label.iter().flatten() {
         if labels.iter().any(|held| held.key == label.key) {
-            return Err(context.invalid("label", label, "each key once"));
+            return Err(RUN.invalid("label", label, "each key once"));
         }
         labels.push(label.clone());
     }
     Ok(labels)
 }
 
-fn resolve_meters(
-    context: &ErrorContext<'_>,
-    run: &RunSpec,
-    used: &ServerUsage,
-) -> Result<Vec<MeterKind>, PlanError> {
+fn resolve_meters(run: &RunSpec, used: &ServerUsage) -> Resolved<Vec<MeterKind>> {
     let mut meters = Vec::new();
     for meter in run.meter.iter().flatten() {
         if meters.contains(meter) {
-            return Err(context.invalid("meter", meter, "each quantity once"));
+            return Err(RUN.invalid("meter", meter, "each quantity once"));
         }
         if MeterKind::OF_TIMESTAMPS.contains(meter) && run.timestamps != Some(Timestamps::Kernel) {
-            return Err(context.requires(&format!("meter {meter}"), "--timestamps kernel"));
+            return Err(RUN.requires(&format!("meter {meter}"), "--timestamps kernel"));
         }
         if *meter == MeterKind::HandshakeTime && !used.uses_transport(Transport::Tls) {
-            return Err(context.requires(&format!("meter {meter}"), "--transport tls"));
+            return Err(RUN.requires(&format!("meter {meter}"), "--transport tls"));
         }
         meters.push(*meter);
     }
@@ -620,15 +583,9 @@ fn resolve_meters(
 
 /// Every class has a connection to every server on every worker that carries it out, so that rates split evenly. Workers speak one
 /// protocol each.
-fn resolve_threads(
-    context: &ErrorContext<'_>,
-    run: &RunSpec,
-    used: &ServerUsage,
-    classes: &[Class],
-    host: &Host,
-) -> Result<u32, PlanError> {
+fn resolve_threads(run: &RunSpec, used: &ServerUsage, classes: &[Class], host: &Host) -> Resolved<u32> {
     // Where there are agents, threads are theirs, and so are not all classes.
-    let is_split = run.agent.as_ref().is_some_and(|agents| !agents.is_empty());
+    let is_split = run.has_agents();
     let on_them = |class: &Class| !is_split || class.host_role == HostRole::Agents;
     // The servers of a cluster are not the nodes that it will turn out to have, and by thread a worker has one.
     let has_one = run.cluster == Some(true) || run.placement == Some(Placement::ByThread);
@@ -643,7 +600,7 @@ fn resolve_threads(
     let (least, fewest, servers) = rooms.min().unwrap_or((1, 1, 1));
     if least == 0 {
         let accepted = format!("at least {servers}, one per server");
-        return Err(context.invalid("connections", fewest, accepted));
+        return Err(RUN.invalid("connections", fewest, accepted));
     }
     let groups = used.protocols.len() as u32;
     let most = least.saturating_mul(groups).min(WORKERS_MAX);
@@ -656,17 +613,17 @@ fn resolve_threads(
     if threads == 0 || threads > u64::from(most) {
         let each = if servers > 1 { " to every server" } else { "" };
         let accepted = format!("1 to {most}: each worker needs a connection of every class{each}");
-        return Err(context.invalid("threads", threads, accepted));
+        return Err(RUN.invalid("threads", threads, accepted));
     }
     Ok((threads as u32).max(groups))
 }
 
-fn resolve_classes(spec: &PlanSpec) -> Result<Vec<Class>, PlanError> {
+fn resolve_classes(spec: &PlanSpec) -> Resolved<Vec<Class>> {
     if let (Some(name), false) = (&spec.base.name, spec.classes.is_empty()) {
-        return Err(ErrorContext::RUN.invalid("name", name, "names in the [[class]] tables"));
+        return Err(RUN.invalid("name", name, "names in the [[class]] tables"));
     }
     if spec.classes.is_empty() {
-        return Ok(vec![resolve_class(&ErrorContext::RUN, spec, &spec.base, "main")?]);
+        return Ok(vec![resolve_class(&RUN, spec, &spec.base, "main")?]);
     }
     let mut classes: Vec<Class> = Vec::new();
     for (index, class) in spec.classes.iter().enumerate() {
@@ -690,7 +647,7 @@ fn resolve_class(
     plan: &PlanSpec,
     spec: &ClassSpec,
     default_name: &str,
-) -> Result<Class, PlanError> {
+) -> Resolved<Class> {
     let name = spec.name.clone().unwrap_or_else(|| default_name.to_owned());
     let named_plainly = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
     if name.is_empty() || name.len() > 64 || !name.chars().all(named_plainly) {
@@ -755,7 +712,7 @@ fn check_operations(
     spec: &ClassSpec,
     mix: &Mix,
     popularity: &Popularity,
-) -> Result<(), PlanError> {
+) -> Resolved {
     if spec.multiget.is_some() && !mix.contains(OpKind::Mget) {
         return Err(context.requires("multiget", "mget in --mix, e.g. mget=9,set=1"));
     }
@@ -784,11 +741,7 @@ fn default_depth(spec: &ClassSpec, connections: u64) -> u64 {
     }
 }
 
-fn resolve_delta(
-    context: &ErrorContext<'_>,
-    spec: &ClassSpec,
-    mix: &Mix,
-) -> Result<SizeDistribution, PlanError> {
+fn resolve_delta(context: &ErrorContext<'_>, spec: &ClassSpec, mix: &Mix) -> Resolved<SizeDistribution> {
     let Some(delta) = &spec.delta else { return Ok(SizeDistribution::Fixed(1)) };
     if !mix.has_counters() {
         return Err(context.requires("delta", "incr or decr in --mix, e.g. get=9,incr=1"));
@@ -796,7 +749,7 @@ fn resolve_delta(
     Ok(delta.clone())
 }
 
-fn resolve_ttl(context: &ErrorContext<'_>, plan: &PlanSpec, spec: &ClassSpec) -> Result<u32, PlanError> {
+fn resolve_ttl(context: &ErrorContext<'_>, plan: &PlanSpec, spec: &ClassSpec) -> Resolved<u32> {
     let ttl = spec.ttl.unwrap_or_default();
     let is_unix_time = (TTL_UNIX_MIN..=TTL_UNIX_MAX).contains(&ttl);
     if !(ttl <= TTL_MAX || is_unix_time) || !ttl.0.is_multiple_of(1_000_000_000) {
@@ -812,7 +765,7 @@ fn resolve_ttl(context: &ErrorContext<'_>, plan: &PlanSpec, spec: &ClassSpec) ->
     Ok((ttl.0 / 1_000_000_000) as u32)
 }
 
-fn resolve_noreply(context: &ErrorContext<'_>, spec: &ClassSpec, mix: &Mix) -> Result<bool, PlanError> {
+fn resolve_noreply(context: &ErrorContext<'_>, spec: &ClassSpec, mix: &Mix) -> Resolved<bool> {
     let noreply = spec.noreply.unwrap_or(false);
     if noreply && mix.weights.iter().all(|(kind, _)| kind.is_retrieval()) {
         return Err(context.requires("noreply", "writes in --mix, e.g. get=9,set=1"));
@@ -820,12 +773,7 @@ fn resolve_noreply(context: &ErrorContext<'_>, spec: &ClassSpec, mix: &Mix) -> R
     Ok(noreply)
 }
 
-fn resolve_on_miss(
-    context: &ErrorContext<'_>,
-    spec: &ClassSpec,
-    mix: &Mix,
-    slots: u64,
-) -> Result<OnMiss, PlanError> {
+fn resolve_on_miss(context: &ErrorContext<'_>, spec: &ClassSpec, mix: &Mix, slots: u64) -> Resolved<OnMiss> {
     let on_miss = spec.on_miss.unwrap_or(OnMiss::Ignore);
     if on_miss == OnMiss::Set {
         if !mix.weights.iter().any(|(kind, _)| kind.is_retrieval()) {
@@ -850,7 +798,7 @@ fn resolve_purge(
     plan: &PlanSpec,
     spec: &ClassSpec,
     mix: &Mix,
-) -> Result<Option<u64>, PlanError> {
+) -> Resolved<Option<u64>> {
     let Some(Count(keep_every)) = spec.purge else { return Ok(None) };
     let conflict = |other: &str| Err(context.conflicts("purge", other));
     match &plan.run {
@@ -872,11 +820,7 @@ fn resolve_purge(
     }
 }
 
-fn resolve_lifetime(
-    context: &ErrorContext<'_>,
-    spec: &ClassSpec,
-    connections: u64,
-) -> Result<Lifetime, PlanError> {
+fn resolve_lifetime(context: &ErrorContext<'_>, spec: &ClassSpec, connections: u64) -> Resolved<Lifetime> {
     let lifetime = Lifetime {
         connect_rate: spec.connect_rate,
         connect_arrival: resolve_connect_arrival(context, spec)?,
@@ -905,11 +849,7 @@ fn resolve_lifetime(
 
 /// Connections that come and go by plan are followed by others, unless attempts are what is counted; and in a cluster a node that is gone is
 /// another one's replica.
-fn resolve_reconnect(
-    context: &ErrorContext<'_>,
-    plan: &PlanSpec,
-    spec: &ClassSpec,
-) -> Result<Reconnect, PlanError> {
+fn resolve_reconnect(context: &ErrorContext<'_>, plan: &PlanSpec, spec: &ClassSpec) -> Resolved<Reconnect> {
     let given = spec.reconnect.unwrap_or_default();
     if given == Reconnect::Always {
         return Ok(given);
@@ -924,24 +864,15 @@ fn resolve_reconnect(
             }
         };
     }
-    let beside = [
-        ("cluster", is_cluster),
-        ("connect-rate", spec.connect_rate.is_some()),
-        ("calls-per-connection", spec.calls_per_connection.is_some()),
-        ("connections-total", spec.connections_total.is_some()),
-        ("reconnect-every", spec.reconnect_every.is_some()),
-    ];
-    match beside.into_iter().find(|(_, is_given)| *is_given) {
-        Some((option, _)) => Err(context.conflicts(&format!("reconnect {given}"), format!("--{option}"))),
+    let of_lifetime = ["connect-rate", "calls-per-connection", "connections-total", "reconnect-every"];
+    match is_cluster.then_some("cluster").or_else(|| spec.first_given(&of_lifetime)) {
+        Some(option) => Err(context.conflicts(&format!("reconnect {given}"), format!("--{option}"))),
         None => Ok(given),
     }
 }
 
 /// How connections are spaced that are begun at a rate, where it is not evenly.
-fn resolve_connect_arrival(
-    context: &ErrorContext<'_>,
-    spec: &ClassSpec,
-) -> Result<Option<Arrival>, PlanError> {
+fn resolve_connect_arrival(context: &ErrorContext<'_>, spec: &ClassSpec) -> Resolved<Option<Arrival>> {
     match (&spec.connect_arrival, spec.connect_rate) {
         (None | Some(Arrival::Uniform), Some(_)) | (None, None) => Ok(None),
         (Some(arrival), Some(rate)) => {
@@ -952,7 +883,7 @@ fn resolve_connect_arrival(
     }
 }
 
-fn resolve_load(context: &ErrorContext<'_>, spec: &ClassSpec) -> Result<Load, PlanError> {
+fn resolve_load(context: &ErrorContext<'_>, spec: &ClassSpec) -> Resolved<Load> {
     if spec.call_arrival.is_some() {
         return Err(context.requires("call-arrival", "--call-rate"));
     }
@@ -977,18 +908,12 @@ fn resolve_load(context: &ErrorContext<'_>, spec: &ClassSpec) -> Result<Load, Pl
 }
 
 /// The calls of each connection by a schedule of its own.
-fn resolve_calls(context: &ErrorContext<'_>, spec: &ClassSpec, rate: Rate) -> Result<Load, PlanError> {
-    let others = [
-        ("rate", spec.rate.is_some()),
-        ("rate-profile", spec.rate_profile.is_some()),
-        ("arrival", spec.arrival.is_some()),
-        ("think", spec.think.is_some()),
-        ("reconnect-every", spec.reconnect_every.is_some()),
-        ("on-miss set", spec.on_miss == Some(OnMiss::Set)),
-        ("purge", spec.purge.is_some()),
-        ("trace", spec.trace.is_some()),
-    ];
-    if let Some((option, _)) = others.into_iter().find(|(_, is_given)| *is_given) {
+fn resolve_calls(context: &ErrorContext<'_>, spec: &ClassSpec, rate: Rate) -> Resolved<Load> {
+    let other = spec
+        .first_given(&["rate", "rate-profile", "arrival", "think", "reconnect-every"])
+        .or((spec.on_miss == Some(OnMiss::Set)).then_some("on-miss set"))
+        .or_else(|| spec.first_given(&["purge", "trace"]));
+    if let Some(option) = other {
         return Err(context.conflicts(option, "--call-rate, which gives each connection its own schedule"));
     }
     let arrival = spec.call_arrival.clone().unwrap_or(Arrival::Uniform);
@@ -999,12 +924,7 @@ fn resolve_calls(context: &ErrorContext<'_>, spec: &ClassSpec, rate: Rate) -> Re
 
 /// Bursts in which hardly ever a request falls are Poisson arrivals, and the way to the next request leads through any
 /// number of them.
-fn resolve_bursts(
-    context: &ErrorContext<'_>,
-    option: &str,
-    rate: &OpenRate,
-    arrival: &Arrival,
-) -> Result<(), PlanError> {
+fn resolve_bursts(context: &ErrorContext<'_>, option: &str, rate: &OpenRate, arrival: &Arrival) -> Resolved {
     const IDC_MIN: f64 = 1.001;
     let Arrival::Mmpp(mmpp) = arrival else { return Ok(()) };
     let idc = mmpp.idc(rate.highest());
@@ -1017,11 +937,7 @@ fn resolve_bursts(
     Err(context.invalid(option, arrival, accepted))
 }
 
-fn resolve_keyspace(
-    context: &ErrorContext<'_>,
-    spec: &ClassSpec,
-    has_counters: bool,
-) -> Result<Keyspace, PlanError> {
+fn resolve_keyspace(context: &ErrorContext<'_>, spec: &ClassSpec, has_counters: bool) -> Resolved<Keyspace> {
     let value_form = spec.value_form.unwrap_or_default();
     let has_counters = has_counters && value_form == ValueForm::Random;
     let most = if has_counters { u64::MAX / 2 } else { u64::MAX };
@@ -1039,12 +955,7 @@ fn resolve_keyspace(
     let first_key = resolve_first_key(context, spec, ids, key_form)?;
     let digits = key_form.bytes_needed(if key_form == KeyForm::Hex8 { ids } else { first_key + ids });
     let needed = prefix.len() as u64 + u64::from(digits);
-    let default_len = if key_form == KeyForm::Hex8 { 0 } else { DEFAULT_KEY_SIZE };
-    let default_size = SizeDistribution::Fixed(default_len.max(needed.min(250) as u32));
-    let least = u32::try_from(needed).unwrap_or(u32::MAX);
-    let asked_size = spec.key_size.clone().unwrap_or(default_size);
-    let key_size = asked_size.clone().cut_to(least, KEY_SIZE_MAX.max(least));
-    if u64::from(key_size.min()) < needed || key_size.max() > KEY_SIZE_MAX {
+    let key_size = resolve_key_size(context, spec, key_form, needed, || {
         let things = if has_counters { "keys and counters" } else { "keys" };
         let number = match key_form {
             KeyForm::Decimal => format!("the {digits} digits of the last of {ids} {things}"),
@@ -1052,14 +963,33 @@ fn resolve_keyspace(
             KeyForm::Random => format!("{digits} letters and digits, enough for {ids} {things}"),
             KeyForm::Memaslap | KeyForm::MemaslapPrintable => format!("{digits} bytes of the number"),
         };
-        let accepted = format!("sizes from {needed} (prefix and {number}) to {KEY_SIZE_MAX}");
-        return Err(context.invalid("key-size", asked_size, accepted));
-    }
+        format!("prefix and {number}")
+    })?;
     let value_size = resolve_value_size(context, spec)?;
     Ok(Keyspace { keys, prefix, key_form, first_key, key_size, value_size, value_form })
 }
 
-fn resolve_prefix(context: &ErrorContext<'_>, spec: &ClassSpec) -> Result<String, PlanError> {
+/// Sizes of keys that have room for `needed` bytes, which `contents` describes.
+fn resolve_key_size(
+    context: &ErrorContext<'_>,
+    spec: &ClassSpec,
+    key_form: KeyForm,
+    needed: u64,
+    contents: impl Fn() -> String,
+) -> Resolved<SizeDistribution> {
+    let default_len = if key_form == KeyForm::Hex8 { 0 } else { DEFAULT_KEY_SIZE };
+    let default_size = SizeDistribution::Fixed(default_len.max(needed.min(u64::from(KEY_SIZE_MAX)) as u32));
+    let least = u32::try_from(needed).unwrap_or(u32::MAX);
+    let given = spec.key_size.clone().unwrap_or(default_size);
+    let key_size = given.clone().cut_to(least, KEY_SIZE_MAX.max(least));
+    if u64::from(key_size.min()) < needed || key_size.max() > KEY_SIZE_MAX {
+        let accepted = format!("sizes from {needed} ({}) to {KEY_SIZE_MAX}", contents());
+        return Err(context.invalid("key-size", given, accepted));
+    }
+    Ok(key_size)
+}
+
+fn resolve_prefix(context: &ErrorContext<'_>, spec: &ClassSpec) -> Resolved<String> {
     let prefix = spec.prefix.clone().unwrap_or_default();
     if !prefix.bytes().all(|byte| byte.is_ascii_graphic()) {
         return Err(context.invalid("prefix", prefix, "printable ASCII without spaces"));
@@ -1073,7 +1003,7 @@ fn resolve_first_key(
     spec: &ClassSpec,
     ids: u64,
     key_form: KeyForm,
-) -> Result<u64, PlanError> {
+) -> Resolved<u64> {
     let first = spec.first_key.map_or(0, |count| count.0);
     // Eight hexadecimal digits begin anew behind the last number.
     let most = if key_form == KeyForm::Hex8 { key_form.ids_max() - 1 } else { key_form.ids_max() - ids };
@@ -1084,7 +1014,7 @@ fn resolve_first_key(
     Ok(first)
 }
 
-fn resolve_value_size(context: &ErrorContext<'_>, spec: &ClassSpec) -> Result<SizeDistribution, PlanError> {
+fn resolve_value_size(context: &ErrorContext<'_>, spec: &ClassSpec) -> Resolved<SizeDistribution> {
     let value_size = spec.value_size.clone().unwrap_or(SizeDistribution::Fixed(DEFAULT_VALUE_SIZE));
     if value_size.max() > VALUE_SIZE_MAX {
         return Err(context.exceeds("value-size", value_size, "128MiB"));

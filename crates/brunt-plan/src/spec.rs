@@ -116,6 +116,12 @@ macro_rules! options {
                 $(if self.$field.is_some() { names.push(stringify!($field).replace('_', "-")); })+
                 names
             }
+
+            /// The first of these options that is given.
+            pub(crate) fn first_given(&self, options: &[&'static str]) -> Option<&'static str> {
+                let given = self.given();
+                options.iter().copied().find(|option| given.iter().any(|held| held == option))
+            }
         }
     };
 }
@@ -243,6 +249,13 @@ options! {
         command: Vec<CommandSpec>,
         route: Vec<RouteSpec>,
         connections_of: String,
+    }
+}
+
+impl RunSpec {
+    /// Do other hosts carry the run out?
+    pub(crate) fn has_agents(&self) -> bool {
+        self.agent.as_ref().is_some_and(|agents| !agents.is_empty())
     }
 }
 

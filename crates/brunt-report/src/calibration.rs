@@ -336,7 +336,7 @@ fn read(value: &Value) -> Result<Calibration, String> {
 
 fn read_headroom(object: Object<'_>) -> Result<Headroom, String> {
     let word = object.text("limit")?;
-    let limit = HeadroomLimit::ALL.into_iter().find(|(name, _)| *name == word).map(|(_, limit)| limit);
+    let limit = HeadroomLimit::from_name(&word);
     Ok(Headroom {
         rate: object.optional_number("rate")?,
         limit: limit.ok_or_else(|| format!("has an unknown headroom.limit '{word}'"))?,

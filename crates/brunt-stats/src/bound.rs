@@ -35,25 +35,15 @@ impl Bounds {
     }
 }
 
-/// The answer to a question.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Decision {
-    /// Whatever the quantity is between its bounds, the requirement is met.
-    Holds,
-    /// Whatever it is, the requirement is not met.
-    Fails,
-    /// It depends on where between the bounds it is.
-    Inconclusive,
-}
-
-impl Decision {
-    /// The word in reports and in JSON.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Holds => "holds",
-            Self::Fails => "fails",
-            Self::Inconclusive => "inconclusive",
-        }
+brunt_plan::named! {
+    /// The answer to a question.
+    pub enum Decision {
+        /// Whatever the quantity is between its bounds, the requirement is met.
+        Holds = "holds",
+        /// Whatever it is, the requirement is not met.
+        Fails = "fails",
+        /// It depends on where between the bounds it is.
+        Inconclusive = "inconclusive",
     }
 }
 

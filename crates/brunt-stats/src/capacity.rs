@@ -23,21 +23,22 @@ const RATE_MAX: f64 = 1e9;
 /// rate, and a rate that counts as failed is never tried again.
 const SPOILED_MAX: u32 = 2;
 
-/// What became of one rate.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum StepResult {
-    /// Every percentile lies under its bound, whatever the client did.
-    Passed,
-    /// A percentile lies over its bound, whatever the client did.
-    Failed,
-    /// The server did not keep up, or answered with errors.
-    Saturated,
-    /// The bounds of a percentile still held what the objective allows when the time was up.
-    Undecided,
-    /// The client could not offer this rate as planned.
-    ClientLimited,
-    /// The numbers are not trusted, for a reason that has nothing to do with the rate.
-    Untrusted,
+brunt_plan::named! {
+    /// What became of one rate.
+    pub enum StepResult {
+        /// Every percentile lies under its bound, whatever the client did.
+        Passed = "passed",
+        /// A percentile lies over its bound, whatever the client did.
+        Failed = "failed",
+        /// The server did not keep up, or answered with errors.
+        Saturated = "saturated",
+        /// The bounds of a percentile still held what the objective allows when the time was up.
+        Undecided = "inconclusive",
+        /// The client could not offer this rate as planned.
+        ClientLimited = "client limited",
+        /// The numbers are not trusted, for a reason that has nothing to do with the rate.
+        Untrusted = "not trusted",
+    }
 }
 
 impl StepResult {
@@ -69,18 +70,6 @@ impl StepResult {
             Self::ClientLimited
         } else {
             Self::Undecided
-        }
-    }
-
-    /// The word in reports.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Passed => "passed",
-            Self::Failed => "failed",
-            Self::Saturated => "saturated",
-            Self::Undecided => "inconclusive",
-            Self::ClientLimited => "client limited",
-            Self::Untrusted => "not trusted",
         }
     }
 }

@@ -56,28 +56,17 @@ impl Check {
     }
 }
 
-/// How one check came out, from best to worst.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum CheckStatus {
-    /// It does not apply to this run.
-    Skipped,
-    /// Nothing found.
-    Ok,
-    /// Read the numbers with care.
-    Caution,
-    /// The numbers do not show what they claim to.
-    NotTrusted,
-}
-
-impl CheckStatus {
-    /// The word in JSON.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Skipped => "skipped",
-            Self::Ok => "ok",
-            Self::Caution => "caution",
-            Self::NotTrusted => "not_trusted",
-        }
+brunt_plan::named! {
+    /// How one check came out, from best to worst.
+    pub enum CheckStatus {
+        /// It does not apply to this run.
+        Skipped = "skipped",
+        /// Nothing found.
+        Ok = "ok",
+        /// Read the numbers with care.
+        Caution = "caution",
+        /// The numbers do not show what they claim to.
+        NotTrusted = "not_trusted",
     }
 }
 

@@ -4,7 +4,7 @@
 //! Invariant, at any time: `begun = established + failed + pending` and `established = retired + lost + open`, where
 //! pending and open are what the differences say; a difference below zero is a defect of the tool.
 
-use serde::{Deserialize, Serialize};
+use crate::counts::counts;
 
 /// What happened to a connection. Every one is begun, then established or failed, then retired or lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,20 +21,20 @@ pub enum ConnectionEvent {
     Lost,
 }
 
-/// How often each of the events happened.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct ConnectionCounts {
-    /// Attempts to connect.
-    pub begun: u64,
-    /// Attempts that succeeded.
-    pub established: u64,
-    /// Attempts that did not.
-    pub failed: u64,
-    /// Connections closed as planned.
-    pub retired: u64,
-    /// Connections lost.
-    pub lost: u64,
+counts! {
+    /// How often each of the events happened.
+    pub struct ConnectionCounts {
+        /// Attempts to connect.
+        pub begun: u64,
+        /// Attempts that succeeded.
+        pub established: u64,
+        /// Attempts that did not.
+        pub failed: u64,
+        /// Connections closed as planned.
+        pub retired: u64,
+        /// Connections lost.
+        pub lost: u64,
+    }
 }
 
 impl ConnectionCounts {
@@ -48,15 +48,6 @@ impl ConnectionCounts {
             ConnectionEvent::Lost => &mut self.lost,
         };
         *count += 1;
-    }
-
-    /// Adds the counts of another worker.
-    pub fn merge(&mut self, other: &Self) {
-        self.begun += other.begun;
-        self.established += other.established;
-        self.failed += other.failed;
-        self.retired += other.retired;
-        self.lost += other.lost;
     }
 
     /// Attempts that have not ended. Only of a whole run: an attempt may end in another interval than it began in.

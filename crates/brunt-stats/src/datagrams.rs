@@ -2,44 +2,32 @@
 //!
 //! Not outcomes: what is lost shows as a request that times out, and what is here changes no book of requests.
 
-use serde::{Deserialize, Serialize};
+use crate::counts::counts;
 
-/// What became of datagrams of replies, over all phases.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct DatagramCounts {
-    /// They came to a request that had timed out, or so late that the request is no longer known.
-    pub late: u64,
-    /// They had arrived before.
-    pub duplicate: u64,
-    /// They answer nothing that was sent, or a change that asked for no reply.
-    pub unmatched: u64,
-    /// They arrived too far ahead of the rest of their reply to be kept.
-    pub disordered: u64,
-    /// They are not a valid reply.
-    pub malformed: u64,
-    /// After which no more of a reply could be read than before: they came ahead of others of their reply, or are late, duplicate, stray
-    /// or disordered.
-    pub packet_disorder: u64,
-    /// Missing of replies of which some had come when their requests timed out.
-    pub packet_drop: u64,
-    /// Requests over UDP that timed out.
-    pub udp_timeout: u64,
+counts! {
+    /// What became of datagrams of replies, over all phases.
+    pub struct DatagramCounts {
+        /// They came to a request that had timed out, or so late that the request is no longer known.
+        pub late: u64,
+        /// They had arrived before.
+        pub duplicate: u64,
+        /// They answer nothing that was sent, or a change that asked for no reply.
+        pub unmatched: u64,
+        /// They arrived too far ahead of the rest of their reply to be kept.
+        pub disordered: u64,
+        /// They are not a valid reply.
+        pub malformed: u64,
+        /// After which no more of a reply could be read than before: they came ahead of others of their reply, or are late, duplicate, stray
+        /// or disordered.
+        pub packet_disorder: u64,
+        /// Missing of replies of which some had come when their requests timed out.
+        pub packet_drop: u64,
+        /// Requests over UDP that timed out.
+        pub udp_timeout: u64,
+    }
 }
 
 impl DatagramCounts {
-    /// Adds the counts of another worker.
-    pub fn merge(&mut self, other: &Self) {
-        self.late += other.late;
-        self.duplicate += other.duplicate;
-        self.unmatched += other.unmatched;
-        self.disordered += other.disordered;
-        self.malformed += other.malformed;
-        self.packet_disorder += other.packet_disorder;
-        self.packet_drop += other.packet_drop;
-        self.udp_timeout += other.udp_timeout;
-    }
-
     /// Each count of datagrams that were of no use, with its name.
     pub const fn rows(&self) -> [(&'static str, u64); 5] {
         [

@@ -60,29 +60,16 @@ impl Probe {
     }
 }
 
-/// What ended a search.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum HeadroomLimit {
-    /// The client error crossed its limit: the headroom is known.
-    Client,
-    /// The server did not keep up before that: the headroom is at least what was reached.
-    Server,
-    /// No rate that was allowed was too much: likewise.
-    Search,
-}
-
-impl HeadroomLimit {
-    /// Every limit with its word in JSON.
-    pub const ALL: [(&'static str, Self); 3] =
-        [("client", Self::Client), ("server", Self::Server), ("search", Self::Search)];
-
-    /// The word in JSON.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Client => "client",
-            Self::Server => "server",
-            Self::Search => "search",
-        }
+brunt_plan::named! {
+    /// What ended a search.
+    #[derive(Serialize, Deserialize)]
+    pub enum HeadroomLimit {
+        /// The client error crossed its limit: the headroom is known.
+        Client = "client",
+        /// The server did not keep up before that: the headroom is at least what was reached.
+        Server = "server",
+        /// No rate that was allowed was too much: likewise.
+        Search = "search",
     }
 }
 

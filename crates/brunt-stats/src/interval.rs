@@ -8,6 +8,7 @@ mod host_mapping;
 pub use host_mapping::HostMapping;
 
 use crate::connection::ConnectionCounts;
+use crate::counts::counts;
 use crate::fault::FaultTable;
 use crate::histogram::{Histogram, SparseHistogram};
 use crate::meter::Meter;
@@ -22,21 +23,13 @@ use serde::{Deserialize, Serialize};
 /// The shortest time slice that is kept, and the unit of all longer ones.
 pub const SLICE_NS: u64 = 100_000_000;
 
-/// Bytes on the wire.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct Bytes {
-    /// Sent.
-    pub tx: u64,
-    /// Received.
-    pub rx: u64,
-}
-
-impl Bytes {
-    /// Adds other bytes.
-    pub fn merge(&mut self, other: &Self) {
-        self.tx += other.tx;
-        self.rx += other.rx;
+counts! {
+    /// Bytes on the wire.
+    pub struct Bytes {
+        /// Sent.
+        pub tx: u64,
+        /// Received.
+        pub rx: u64,
     }
 }
 
@@ -143,26 +136,17 @@ pub struct Interval {
     pub object_faults: ObjectFaults,
 }
 
-/// What went on in a time slice, whatever its phase.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Activity {
-    /// Ops that became due.
-    pub scheduled: u64,
-    /// Ops sent.
-    pub sent: u64,
-    /// Ops completed.
-    pub completed: u64,
-    /// Ops that failed: error, timeout, mismatch, lost.
-    pub failed: u64,
-}
-
-impl Activity {
-    /// Adds another.
-    pub fn merge(&mut self, other: &Self) {
-        self.scheduled += other.scheduled;
-        self.sent += other.sent;
-        self.completed += other.completed;
-        self.failed += other.failed;
+counts! {
+    /// What went on in a time slice, whatever its phase.
+    pub struct Activity {
+        /// Ops that became due.
+        pub scheduled: u64,
+        /// Ops sent.
+        pub sent: u64,
+        /// Ops completed.
+        pub completed: u64,
+        /// Ops that failed: error, timeout, mismatch, lost.
+        pub failed: u64,
     }
 }
 

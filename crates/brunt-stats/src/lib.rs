@@ -19,6 +19,7 @@ pub mod cluster;
 pub mod confidence;
 pub mod connection;
 pub mod convergence;
+mod counts;
 pub mod datagrams;
 pub mod error_replies;
 pub mod fault;

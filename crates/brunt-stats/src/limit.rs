@@ -7,27 +7,19 @@
 use crate::check::{Check, CheckStatus};
 use crate::verdict::{CauseKind, Verdict};
 
-/// Whose limit it is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Bottleneck {
-    /// It could not keep up with the load, or answered with errors.
-    Server,
-    /// It could not offer the load as planned, or held replies for too long.
-    Client,
-    /// The numbers are not trusted for a reason that has nothing to do with the load.
-    Neither,
+brunt_plan::named! {
+    /// Whose limit it is.
+    pub enum Bottleneck {
+        /// It could not keep up with the load, or answered with errors.
+        Server = "server",
+        /// It could not offer the load as planned, or held replies for too long.
+        Client = "client",
+        /// The numbers are not trusted for a reason that has nothing to do with the load.
+        Neither = "neither",
+    }
 }
 
 impl Bottleneck {
-    /// The word in reports.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Server => "server",
-            Self::Client => "client",
-            Self::Neither => "neither",
-        }
-    }
-
     /// Whom a check means: the bottleneck of what explains it, else that of its own kind.
     fn of(verdict: &Verdict, id: &str) -> Self {
         match verdict.cause_of(id).map(|cause| cause.kind) {

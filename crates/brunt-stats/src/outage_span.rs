@@ -6,57 +6,28 @@
 use crate::fault::FaultKind;
 use serde::{Deserialize, Serialize};
 
-/// A reason for an outage.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-#[repr(u8)]
-pub enum OutageKind {
-    /// Requests were out, and no reply came.
-    Stalled,
-    /// The connection was refused.
-    Refused,
-    /// The server reset a connection.
-    Reset,
-    /// The server closed a connection in good order.
-    ClosedByPeer,
-    /// A connection was not established in time, or a reply did not come in time.
-    TimedOut,
-    /// The server sent bytes that are no reply.
-    Malformed,
-    /// The client had no local port left.
-    NoPort,
-    /// Another error of the system.
-    Other,
-    /// The server answered with errors.
-    Error,
-}
-
-impl OutageKind {
-    /// All kinds, in the order of their numbers.
-    pub const ALL: [Self; 9] = [
-        Self::Stalled,
-        Self::Refused,
-        Self::Reset,
-        Self::ClosedByPeer,
-        Self::TimedOut,
-        Self::Malformed,
-        Self::NoPort,
-        Self::Other,
-        Self::Error,
-    ];
-
-    /// For reports and as a JSON value.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Stalled => "stalled",
-            Self::Refused => "refused",
-            Self::Reset => "reset",
-            Self::ClosedByPeer => "closed_by_peer",
-            Self::TimedOut => "timed_out",
-            Self::Malformed => "malformed",
-            Self::NoPort => "no_port",
-            Self::Other => "other",
-            Self::Error => "error",
-        }
+brunt_plan::named! {
+    /// A reason for an outage.
+    #[repr(u8)]
+    pub enum OutageKind {
+        /// Requests were out, and no reply came.
+        Stalled = "stalled",
+        /// The connection was refused.
+        Refused = "refused",
+        /// The server reset a connection.
+        Reset = "reset",
+        /// The server closed a connection in good order.
+        ClosedByPeer = "closed_by_peer",
+        /// A connection was not established in time, or a reply did not come in time.
+        TimedOut = "timed_out",
+        /// The server sent bytes that are no reply.
+        Malformed = "malformed",
+        /// The client had no local port left.
+        NoPort = "no_port",
+        /// Another error of the system.
+        Other = "other",
+        /// The server answered with errors.
+        Error = "error",
     }
 }
 

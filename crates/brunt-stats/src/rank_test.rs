@@ -30,37 +30,23 @@ pub enum ChangeScale {
     Difference,
 }
 
-/// What the runs show.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum TestResult {
-    /// B is above A.
-    Above,
-    /// B is below A.
-    Below,
-    /// Whatever difference there is, is below [`MARGIN`], or none is seen and none above it is possible.
-    NoneShown,
-    /// The runs differ too much among themselves to show either.
-    Undecided,
-    /// What was measured differs, but what the client may have added would decide.
-    Client,
-    /// A side has fewer than [`RUNS_MIN`] runs.
-    TooFewRuns,
-    /// Some run does not give the value, or it is 0 where ratios are compared.
-    NotGiven,
-}
-
-impl TestResult {
-    /// The word in JSON.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Above => "above",
-            Self::Below => "below",
-            Self::NoneShown => "none_shown",
-            Self::Undecided => "inconclusive",
-            Self::Client => "client",
-            Self::TooFewRuns => "too_few_runs",
-            Self::NotGiven => "not_given",
-        }
+brunt_plan::named! {
+    /// What the runs show.
+    pub enum TestResult {
+        /// B is above A.
+        Above = "above",
+        /// B is below A.
+        Below = "below",
+        /// Whatever difference there is, is below [`MARGIN`], or none is seen and none above it is possible.
+        NoneShown = "none_shown",
+        /// The runs differ too much among themselves to show either.
+        Undecided = "inconclusive",
+        /// What was measured differs, but what the client may have added would decide.
+        Client = "client",
+        /// A side has fewer than [`RUNS_MIN`] runs.
+        TooFewRuns = "too_few_runs",
+        /// Some run does not give the value, or it is 0 where ratios are compared.
+        NotGiven = "not_given",
     }
 }
 

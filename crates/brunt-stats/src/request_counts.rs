@@ -5,6 +5,7 @@
 //! what is still in flight, and `asked = hit + miss + failed`, for every (phase, class, op) by itself. While a run is
 //! going on the differences are what is queued and in flight.
 
+use crate::counts::counts;
 use crate::window::WindowCounts;
 pub use crate::window::is_failed;
 use brunt_plan::op::{ClassId, OpId};
@@ -12,28 +13,28 @@ use brunt_plan::outcome::{Outcome, OutcomeClass, ReplyKind};
 use brunt_plan::phase::Phase;
 use serde::{Deserialize, Serialize};
 
-/// What became of requests.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct RequestCounts {
-    /// Ops that the schedule made due, follow-up ops included.
-    pub scheduled: u64,
-    /// Ops whose last byte was written.
-    pub sent: u64,
-    /// Ops that were due and never sent.
-    pub unsent: u64,
-    /// How many of `unsent` were given up because their server did not answer.
-    pub abandoned: u64,
-    /// Ended ops by [`OutcomeClass`].
-    pub outcomes: [u64; OutcomeClass::COUNT],
-    /// Ended ops by [`ReplyKind`].
-    pub replies: [u64; ReplyKind::COUNT],
-    /// Sent and not ended when the run was over; 0 before.
-    pub in_flight: u64,
-    /// Commands on the wire: several per op where a protocol needs that.
-    pub wire_requests: u64,
-    /// How many of `scheduled` were follow-ups of another op (a set after a miss), which `--requests` does not count.
-    pub followup: u64,
+counts! {
+    /// What became of requests.
+    pub struct RequestCounts {
+        /// Ops that the schedule made due, follow-up ops included.
+        pub scheduled: u64,
+        /// Ops whose last byte was written.
+        pub sent: u64,
+        /// Ops that were due and never sent.
+        pub unsent: u64,
+        /// How many of `unsent` were given up because their server did not answer.
+        pub abandoned: u64,
+        /// Ended ops by [`OutcomeClass`].
+        pub outcomes: [u64; OutcomeClass::COUNT],
+        /// Ended ops by [`ReplyKind`].
+        pub replies: [u64; ReplyKind::COUNT],
+        /// Sent and not ended when the run was over; 0 before.
+        pub in_flight: u64,
+        /// Commands on the wire: several per op where a protocol needs that.
+        pub wire_requests: u64,
+        /// How many of `scheduled` were follow-ups of another op (a set after a miss), which `--requests` does not count.
+        pub followup: u64,
+    }
 }
 
 impl RequestCounts {
@@ -86,34 +87,21 @@ impl RequestCounts {
             && self.sent == self.ended() + self.in_flight
             && self.ended() == self.replies.iter().sum()
     }
-
-    /// Adds other counts.
-    pub fn merge(&mut self, other: &Self) {
-        self.scheduled += other.scheduled;
-        self.sent += other.sent;
-        self.unsent += other.unsent;
-        self.abandoned += other.abandoned;
-        self.outcomes.iter_mut().zip(other.outcomes).for_each(|(ours, theirs)| *ours += theirs);
-        self.replies.iter_mut().zip(other.replies).for_each(|(ours, theirs)| *ours += theirs);
-        self.in_flight += other.in_flight;
-        self.wire_requests += other.wire_requests;
-        self.followup += other.followup;
-    }
 }
 
-/// What became of the keys that retrievals asked for. All four are booked when a retrieval ends, so the keys of
-/// retrievals in flight (and of those never sent) are in none of them and the identity holds at any time.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct KeyCounts {
-    /// Keys of all retrievals that have ended.
-    pub requested: u64,
-    /// Keys that completed retrievals found.
-    pub hit: u64,
-    /// Keys that completed retrievals did not find.
-    pub miss: u64,
-    /// Keys of retrievals that did not complete, whatever part of the reply had come.
-    pub failed: u64,
+counts! {
+    /// What became of the keys that retrievals asked for. All four are booked when a retrieval ends, so the keys of
+    /// retrievals in flight (and of those never sent) are in none of them and the identity holds at any time.
+    pub struct KeyCounts {
+        /// Keys of all retrievals that have ended.
+        pub requested: u64,
+        /// Keys that completed retrievals found.
+        pub hit: u64,
+        /// Keys that completed retrievals did not find.
+        pub miss: u64,
+        /// Keys of retrievals that did not complete, whatever part of the reply had come.
+        pub failed: u64,
+    }
 }
 
 impl KeyCounts {
@@ -121,26 +109,18 @@ impl KeyCounts {
     pub const fn adds_up(&self) -> bool {
         self.requested == self.hit + self.miss + self.failed
     }
-
-    /// Adds other counts.
-    pub fn merge(&mut self, other: &Self) {
-        self.requested += other.requested;
-        self.hit += other.hit;
-        self.miss += other.miss;
-        self.failed += other.failed;
-    }
 }
 
-/// Both levels, and what of it happened inside the measured window.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct OpCounts {
-    /// What became of the requests.
-    pub requests: RequestCounts,
-    /// What became of the keys.
-    pub keys: KeyCounts,
-    /// What happened to these requests inside the measured window.
-    pub in_window: WindowCounts,
+counts! {
+    /// Both levels, and what of it happened inside the measured window.
+    pub struct OpCounts {
+        /// What became of the requests.
+        pub requests: RequestCounts,
+        /// What became of the keys.
+        pub keys: KeyCounts,
+        /// What happened to these requests inside the measured window.
+        pub in_window: WindowCounts,
+    }
 }
 
 impl OpCounts {
@@ -172,13 +152,6 @@ impl OpCounts {
     /// Do both levels add up?
     pub fn adds_up(&self) -> bool {
         self.requests.adds_up() && self.keys.adds_up()
-    }
-
-    /// Adds other counts.
-    pub fn merge(&mut self, other: &Self) {
-        self.requests.merge(&other.requests);
-        self.keys.merge(&other.keys);
-        self.in_window.merge(&other.in_window);
     }
 
     /// Has nothing been booked?

@@ -3,32 +3,21 @@
 //! Not the books: these count replies on the wire and failures by the server they concern, in whatever phase, while the
 //! books count requests, of which one may ask several servers.
 
-use serde::{Deserialize, Serialize};
+use crate::counts::counts;
 
-/// What one server did.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct ServerCounts {
-    /// Replies as the protocol provides.
-    pub answered: u64,
-    /// Requests to it that failed: error, timeout, mismatch, lost.
-    pub failed: u64,
-    /// Requests to it that were never sent.
-    pub unsent: u64,
-    /// Of these, abandoned because it was down.
-    pub abandoned: u64,
-    /// Requests that it sent to another node of its cluster, and that went there.
-    pub redirected: u64,
-}
-
-impl ServerCounts {
-    /// Adds the counts of another worker.
-    pub fn merge(&mut self, other: &Self) {
-        self.answered += other.answered;
-        self.failed += other.failed;
-        self.unsent += other.unsent;
-        self.abandoned += other.abandoned;
-        self.redirected += other.redirected;
+counts! {
+    /// What one server did.
+    pub struct ServerCounts {
+        /// Replies as the protocol provides.
+        pub answered: u64,
+        /// Requests to it that failed: error, timeout, mismatch, lost.
+        pub failed: u64,
+        /// Requests to it that were never sent.
+        pub unsent: u64,
+        /// Of these, abandoned because it was down.
+        pub abandoned: u64,
+        /// Requests that it sent to another node of its cluster, and that went there.
+        pub redirected: u64,
     }
 }
 

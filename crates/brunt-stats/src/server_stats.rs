@@ -18,22 +18,13 @@ use serde::{Deserialize, Serialize};
 /// Declares the statistics that are kept, with the servers' own names for them, and whether they count or show a state.
 macro_rules! statistics {
     ($($(#[$doc:meta])* $variant:ident = $name:literal, $is_counter:literal;)+) => {
-        /// A statistic.
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-        pub enum ServerStat { $($(#[$doc])* #[serde(rename = $name)] $variant),+ }
+        brunt_plan::named! {
+            /// A statistic, by the server's name for it.
+            #[derive(Serialize, Deserialize)]
+            pub enum ServerStat { $($(#[$doc])* #[serde(rename = $name)] $variant = $name),+ }
+        }
 
         impl ServerStat {
-            /// All of them.
-            pub const ALL: &'static [Self] = &[$(Self::$variant),+];
-
-            /// How many there are.
-            pub const COUNT: usize = Self::ALL.len();
-
-            /// The server's name for it.
-            pub const fn name(self) -> &'static str {
-                match self { $(Self::$variant => $name),+ }
-            }
-
             /// Does it count, so that the difference of two is what happened between them? Else it is a state.
             pub const fn is_counter(self) -> bool {
                 match self { $(Self::$variant => $is_counter),+ }

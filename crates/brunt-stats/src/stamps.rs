@@ -3,7 +3,7 @@
 //! Not their histograms (those are meters). Invariants: the spans of a request add up to the time from before its call to
 //! the end of its reply; and once the run is over, asked = matched + discarded.
 
-use serde::{Deserialize, Serialize};
+use crate::counts::counts;
 
 /// The four times of a stamped request, in nanoseconds of one clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,67 +34,38 @@ impl StampedTimes {
     }
 }
 
-/// Why a request that was to be stamped yields no spans. A sample is thrown away rather than guessed at.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum StampLoss {
-    /// The socket took the request in pieces.
-    SentInPieces,
-    /// The read that ended its reply held bytes of others, and the stamp belongs to the last of them.
-    SharedRead,
-    /// The kernel did not say when it was handed to the network.
-    NoTransmitStamp,
-    /// It did, but of another byte.
-    OtherByte,
-    /// The kernel did not say when the reply came in.
-    NoReceiveStamp,
-    /// The wall clock, which the stamps are taken from, was set while it was out.
-    ClockStep,
-    /// The stamps are not in the order of events, by more than reading two clocks can explain.
-    OutOfOrder,
-    /// There was no reply.
-    Unanswered,
-}
-
-impl StampLoss {
-    /// How many there are; `loss as usize` is below this.
-    pub const COUNT: usize = Self::ALL.len();
-    /// In the order of the enum.
-    pub const ALL: [Self; 8] = [
-        Self::SentInPieces,
-        Self::SharedRead,
-        Self::NoTransmitStamp,
-        Self::OtherByte,
-        Self::NoReceiveStamp,
-        Self::ClockStep,
-        Self::OutOfOrder,
-        Self::Unanswered,
-    ];
-
-    /// The word in results.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::SentInPieces => "sent_in_pieces",
-            Self::SharedRead => "shared_read",
-            Self::NoTransmitStamp => "no_transmit_stamp",
-            Self::OtherByte => "other_byte",
-            Self::NoReceiveStamp => "no_receive_stamp",
-            Self::ClockStep => "clock_step",
-            Self::OutOfOrder => "out_of_order",
-            Self::Unanswered => "unanswered",
-        }
+brunt_plan::named! {
+    /// Why a request that was to be stamped yields no spans. A sample is thrown away rather than guessed at.
+    pub enum StampLoss {
+        /// The socket took the request in pieces.
+        SentInPieces = "sent_in_pieces",
+        /// The read that ended its reply held bytes of others, and the stamp belongs to the last of them.
+        SharedRead = "shared_read",
+        /// The kernel did not say when it was handed to the network.
+        NoTransmitStamp = "no_transmit_stamp",
+        /// It did, but of another byte.
+        OtherByte = "other_byte",
+        /// The kernel did not say when the reply came in.
+        NoReceiveStamp = "no_receive_stamp",
+        /// The wall clock, which the stamps are taken from, was set while it was out.
+        ClockStep = "clock_step",
+        /// The stamps are not in the order of events, by more than reading two clocks can explain.
+        OutOfOrder = "out_of_order",
+        /// There was no reply.
+        Unanswered = "unanswered",
     }
 }
 
-/// What became of the requests whose stamps were asked for.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct StampCounts {
-    /// Requests of the measured window whose stamps were asked for.
-    pub requested: u64,
-    /// Those that yielded spans.
-    pub matched: u64,
-    /// Those that were thrown away, by reason; `loss as usize` is the index.
-    pub discarded: [u64; StampLoss::COUNT],
+counts! {
+    /// What became of the requests whose stamps were asked for.
+    pub struct StampCounts {
+        /// Requests of the measured window whose stamps were asked for.
+        pub requested: u64,
+        /// Those that yielded spans.
+        pub matched: u64,
+        /// Those that were thrown away, by reason; `loss as usize` is the index.
+        pub discarded: [u64; StampLoss::COUNT],
+    }
 }
 
 impl StampCounts {
@@ -111,13 +82,6 @@ impl StampCounts {
     /// Has everything that was asked for become something?
     pub fn adds_up(&self) -> bool {
         self.requested == self.matched + self.discarded.iter().sum::<u64>()
-    }
-
-    /// Adds the counts of another worker.
-    pub fn merge(&mut self, other: &Self) {
-        self.requested += other.requested;
-        self.matched += other.matched;
-        self.discarded.iter_mut().zip(other.discarded).for_each(|(ours, theirs)| *ours += theirs);
     }
 }
 

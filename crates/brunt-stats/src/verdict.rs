@@ -47,26 +47,17 @@ use little::{ClosedLoop, InSystem};
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 
-/// What the checks come to, from best to worst.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Status {
-    /// No check found anything.
-    Trusted,
-    /// At least one calls for care.
-    Caution,
-    /// At least one convicts the run.
-    NotTrusted,
-}
-
-impl Status {
-    /// The words in every report.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Trusted => "TRUSTED",
-            Self::Caution => "CAUTION",
-            Self::NotTrusted => "NOT TRUSTED",
-        }
+brunt_plan::named! {
+    /// What the checks come to, from best to worst.
+    #[derive(Serialize, Deserialize)]
+    #[serde(rename_all = "snake_case")]
+    pub enum Status {
+        /// No check found anything.
+        Trusted = "TRUSTED",
+        /// At least one calls for care.
+        Caution = "CAUTION",
+        /// At least one convicts the run.
+        NotTrusted = "NOT TRUSTED",
     }
 }
 

@@ -6,59 +6,31 @@
 use brunt_plan::version::Version;
 use serde::{Deserialize, Serialize};
 
-/// In which way a value is not what should be there.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-#[repr(u8)]
-pub enum ValueFault {
-    /// It is the value of another key.
-    WrongKey,
-    /// Its bytes belong to no value, or to several.
-    Torn,
-    /// It ends early.
-    Truncated,
-    /// It goes on behind its end.
-    Overlong,
-    /// It was overwritten, and that was acknowledged before it was asked for.
-    Stale,
-    /// It names a version that was never written.
-    NeverWritten,
-    /// Its time to live was over.
-    Expired,
-    /// There is none, though one was stored, nothing deletes, and its time to live was not over. An eviction looks like this:
-    /// the op is a miss, and no mismatch.
-    Missing,
+brunt_plan::named! {
+    /// In which way a value is not what should be there.
+    #[repr(u8)]
+    pub enum ValueFault {
+        /// It is the value of another key.
+        WrongKey = "wrong_key",
+        /// Its bytes belong to no value, or to several.
+        Torn = "torn",
+        /// It ends early.
+        Truncated = "truncated",
+        /// It goes on behind its end.
+        Overlong = "overlong",
+        /// It was overwritten, and that was acknowledged before it was asked for.
+        Stale = "stale",
+        /// It names a version that was never written.
+        NeverWritten = "never_written",
+        /// Its time to live was over.
+        Expired = "expired",
+        /// There is none, though one was stored, nothing deletes, and its time to live was not over. An eviction looks like this:
+        /// the op is a miss, and no mismatch.
+        Missing = "missing",
+    }
 }
 
 impl ValueFault {
-    /// How many there are; `fault as usize` is below this.
-    pub const COUNT: usize = 8;
-
-    /// All of them, in the order of their numbers.
-    pub const ALL: [Self; Self::COUNT] = [
-        Self::WrongKey,
-        Self::Torn,
-        Self::Truncated,
-        Self::Overlong,
-        Self::Stale,
-        Self::NeverWritten,
-        Self::Expired,
-        Self::Missing,
-    ];
-
-    /// As a JSON key.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::WrongKey => "wrong_key",
-            Self::Torn => "torn",
-            Self::Truncated => "truncated",
-            Self::Overlong => "overlong",
-            Self::Stale => "stale",
-            Self::NeverWritten => "never_written",
-            Self::Expired => "expired",
-            Self::Missing => "missing",
-        }
-    }
-
     /// For people, after a number.
     pub const fn describe(self) -> &'static str {
         match self {

@@ -6,35 +6,35 @@
 //! the balances can fail. Invariants, once a run has drained, for every (phase, class, op): waiting at the start + due in the
 //! window = sent + given up + waiting at the end, and in flight at the start + sent = ended + in flight at the end.
 
+use crate::counts::counts;
 use brunt_plan::outcome::OutcomeClass;
 use brunt_plan::phase::Phase;
-use serde::{Deserialize, Serialize};
 
 /// Did an op that ended so fail? Not the opposite of completed: an unacknowledged op is neither.
 pub const fn is_failed(class: OutcomeClass) -> bool {
     matches!(class, OutcomeClass::Error | OutcomeClass::Timeout | OutcomeClass::Mismatch | OutcomeClass::Lost)
 }
 
-/// Counts of one window.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct WindowCounts {
-    /// Ops sent in it.
-    pub sent: u64,
-    /// Ops ended in it, by [`OutcomeClass`].
-    pub outcomes: [u64; OutcomeClass::COUNT],
-    /// Keys that ops completed in it asked for and that were not there.
-    pub missed: u64,
-    /// Ops given up in it that had not been sent.
-    pub abandoned: u64,
-    /// Ops that were due before it began and had been neither sent nor given up.
-    pub waiting_at_start: u64,
-    /// Ops that were due before it ended and had been neither sent nor given up.
-    pub waiting_at_end: u64,
-    /// Ops that were sent before it began and had not ended.
-    pub in_flight_at_start: u64,
-    /// Ops that were sent before it ended and had not ended.
-    pub in_flight_at_end: u64,
+counts! {
+    /// Counts of one window.
+    pub struct WindowCounts {
+        /// Ops sent in it.
+        pub sent: u64,
+        /// Ops ended in it, by [`OutcomeClass`].
+        pub outcomes: [u64; OutcomeClass::COUNT],
+        /// Keys that ops completed in it asked for and that were not there.
+        pub missed: u64,
+        /// Ops given up in it that had not been sent.
+        pub abandoned: u64,
+        /// Ops that were due before it began and had been neither sent nor given up.
+        pub waiting_at_start: u64,
+        /// Ops that were due before it ended and had been neither sent nor given up.
+        pub waiting_at_end: u64,
+        /// Ops that were sent before it began and had not ended.
+        pub in_flight_at_start: u64,
+        /// Ops that were sent before it ended and had not ended.
+        pub in_flight_at_end: u64,
+    }
 }
 
 impl WindowCounts {
@@ -73,18 +73,6 @@ impl WindowCounts {
     pub fn adds_up(&self, due: u64) -> bool {
         self.waiting_at_start + due == self.sent + self.abandoned + self.waiting_at_end
             && self.in_flight_at_start + self.sent == self.ended() + self.in_flight_at_end
-    }
-
-    /// Adds the counts of another worker.
-    pub fn merge(&mut self, other: &Self) {
-        self.sent += other.sent;
-        self.outcomes.iter_mut().zip(other.outcomes).for_each(|(ours, theirs)| *ours += theirs);
-        self.missed += other.missed;
-        self.abandoned += other.abandoned;
-        self.waiting_at_start += other.waiting_at_start;
-        self.waiting_at_end += other.waiting_at_end;
-        self.in_flight_at_start += other.in_flight_at_start;
-        self.in_flight_at_end += other.in_flight_at_end;
     }
 }
 

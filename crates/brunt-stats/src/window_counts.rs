@@ -2,22 +2,22 @@
 //!
 //! Not what is wrong with a value (that is `verification.rs`): a value that is not the one stored counts there, too, under its fault.
 
-use serde::{Deserialize, Serialize};
+use crate::counts::counts;
 
-/// Counts over all phases. Results of before there were windows have none of it.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct WindowCounts {
-    /// Values checked that were not those stored.
-    pub verify_failed: u64,
-    /// Keys checked that were not there.
-    pub verify_misses: u64,
-    /// Objects that were there more than 5 s after they were to expire.
-    pub expired_get: u64,
-    /// Objects that were gone more than 5 s before they were to expire.
-    pub unexpired_unget: u64,
-    /// Bytes of the keys and values of all sets that were sent, to every server.
-    pub object_bytes: u64,
+counts! {
+    /// Counts over all phases. Results of before there were windows have none of it.
+    pub struct WindowCounts {
+        /// Values checked that were not those stored.
+        pub verify_failed: u64,
+        /// Keys checked that were not there.
+        pub verify_misses: u64,
+        /// Objects that were there more than 5 s after they were to expire.
+        pub expired_get: u64,
+        /// Objects that were gone more than 5 s before they were to expire.
+        pub unexpired_unget: u64,
+        /// Bytes of the keys and values of all sets that were sent, to every server.
+        pub object_bytes: u64,
+    }
 }
 
 impl WindowCounts {
@@ -30,14 +30,5 @@ impl WindowCounts {
             ("unexpired_unget", "were gone 5 s before its end", self.unexpired_unget),
             ("object_bytes", "bytes of keys and values were set", self.object_bytes),
         ]
-    }
-
-    /// Adds the counts of another worker.
-    pub fn merge(&mut self, other: &Self) {
-        self.verify_failed += other.verify_failed;
-        self.verify_misses += other.verify_misses;
-        self.expired_get += other.expired_get;
-        self.unexpired_unget += other.unexpired_unget;
-        self.object_bytes += other.object_bytes;
     }
 }

@@ -287,8 +287,8 @@ mod tests {
             (1_000, 4, 40, 3, "get=1,set=1"),
             (1_000, 4, 3, 3, "get=2,mget=1,set=1"),
         ];
-        let is_stored = |protocol: &&(&str, Protocol)| !protocol.1.is_stateless();
-        let protocols = Protocol::ALL.iter().filter(is_stored).map(|(word, _)| *word);
+        let is_stored = |protocol: &Protocol| !protocol.is_stateless();
+        let protocols = Protocol::ALL.into_iter().filter(is_stored).map(Protocol::name);
         let interfaces = [false, true];
         for ((protocol, (requests, connections, depth, completions_max, mix)), defers_sends) in protocols
             .flat_map(|protocol| table.map(|row| (protocol, row)))
@@ -361,10 +361,10 @@ mod tests {
     #[test]
     fn a_running_worker_allocates_nothing_in_any_dialect() {
         let interfaces = [Interface::UNBOUNDED, Interface { defers_sends: true, ..Interface::UNBOUNDED }];
-        for ((protocol, _), interface) in
-            Protocol::ALL.iter().flat_map(|protocol| interfaces.map(|interface| (protocol, interface)))
+        for (protocol, interface) in
+            Protocol::ALL.iter().flat_map(|protocol| interfaces.map(|interface| (protocol.name(), interface)))
         {
-            let load = match *protocol {
+            let load = match protocol {
                 "echo" => "command = ['{key}{random:70}', '{value}']",
                 "ping" => "",
                 "thrift" => "command = ['f 1:string={value} 2:i64={random}']",

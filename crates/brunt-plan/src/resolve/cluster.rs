@@ -1,6 +1,6 @@
 //! Clusters: the options that a plan for one may have, and the plan for the nodes that are discovered.
 
-use super::{ErrorContext, PlanError, SERVERS_MAX};
+use super::{PlanError, RUN, Resolved, SERVERS_MAX};
 use crate::host_role::HostRole;
 use crate::plan::{Class, Plan, Protocol, Refill, Target};
 use crate::server::ServerAddress;
@@ -9,15 +9,11 @@ use crate::units::Count;
 use crate::url::NamedServer;
 
 /// Is the target a cluster?
-pub(super) fn resolve(
-    context: &ErrorContext<'_>,
-    run: &RunSpec,
-    protocol: Protocol,
-) -> Result<bool, PlanError> {
+pub(super) fn resolve(run: &RunSpec, protocol: Protocol) -> Resolved<bool> {
     if !run.cluster.unwrap_or(false) {
         return Ok(false);
     }
-    let requires = |other: &str| Err(context.requires("cluster", other));
+    let requires = |other: &str| Err(RUN.requires("cluster", other));
     if !protocol.is_resp() {
         return requires("--protocol resp2 or resp3");
     }
@@ -27,16 +23,16 @@ pub(super) fn resolve(
     }
     if let Some(path) = servers.iter().filter_map(NamedServer::address).find(|server| server.is_unix()) {
         let reason = "--cluster, whose nodes name each other by host and port";
-        return Err(context.conflicts(&format!("server {path}"), reason));
+        return Err(RUN.conflicts(&format!("server {path}"), reason));
     }
     if run.placement.is_some() {
-        return Err(context.conflicts("placement", "--cluster, which assigns keys to nodes itself"));
+        return Err(RUN.conflicts("placement", "--cluster, which assigns keys to nodes itself"));
     }
     if run.refill == Some(Refill::Batch) {
-        return Err(context.conflicts("refill batch", "--cluster, where slots belong to no connection"));
+        return Err(RUN.conflicts("refill batch", "--cluster, where slots belong to no connection"));
     }
     if matches!(run.database, Some(Count(1..))) {
-        return Err(context.conflicts("database", "--cluster, which has database 0 only"));
+        return Err(RUN.conflicts("database", "--cluster, which has database 0 only"));
     }
     Ok(true)
 }
@@ -51,9 +47,8 @@ pub(super) fn resolve(
 /// If there are no nodes.
 pub fn of_nodes(plan: &Plan, nodes: Vec<ServerAddress>) -> Result<Plan, PlanError> {
     assert!(!nodes.is_empty(), "a node has answered");
-    let context = ErrorContext::RUN;
     if nodes.len() > SERVERS_MAX {
-        return Err(context.exceeds("cluster", format!("of {} nodes", nodes.len()), SERVERS_MAX));
+        return Err(RUN.exceeds("cluster", format!("of {} nodes", nodes.len()), SERVERS_MAX));
     }
     let count = nodes.len() as u32;
     let fewest = |workers: u32, of_agents: Option<bool>| {
@@ -66,7 +61,7 @@ pub fn of_nodes(plan: &Plan, nodes: Vec<ServerAddress>) -> Result<Plan, PlanErro
         }
         let of_each = if workers > 1 { " and agent" } else { "" };
         let accepted = format!("at least {}, one per node of the cluster{of_each}", count * workers);
-        Err(context.invalid("connections", fewest, accepted))
+        Err(RUN.invalid("connections", fewest, accepted))
     };
     let most = match plan.agents.len() as u32 {
         0 => fewest(1, None)? / count,

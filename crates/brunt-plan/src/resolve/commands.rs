@@ -3,7 +3,7 @@
 //! A class has the list of its `[[class]]` table, else that of the top level. Invariant: once the classes are settled,
 //! the weights of each class's commands are counted in the list of the plan.
 
-use super::{ErrorContext, PlanError};
+use super::{ErrorContext, Resolved};
 use crate::command::{Command, CommandSpec, named};
 use crate::mix::Mix;
 use crate::op::{COMMANDS_MAX, OpKind};
@@ -21,7 +21,7 @@ pub(super) fn mix(
     context: &ErrorContext<'_>,
     given: Option<&Mix>,
     commands: &[CommandSpec],
-) -> Result<Mix, PlanError> {
+) -> Resolved<Mix> {
     let weights = || commands.iter().map(|command| command.weight.unwrap_or(1)).collect::<Vec<_>>();
     let is_weighed = commands.iter().any(|command| command.weight.is_some());
     let mix = match given {
@@ -79,18 +79,14 @@ pub(super) fn merge(spec: &PlanSpec, classes: &mut [Class]) -> Vec<CommandSpec> 
 }
 
 /// Does every command belong here?
-pub(super) fn check(
-    commands: &[CommandSpec],
-    takes_commands: bool,
-    classes: &[Class],
-) -> Result<(), PlanError> {
+pub(super) fn check(commands: &[CommandSpec], takes_commands: bool, classes: &[Class]) -> Resolved {
     let context = ErrorContext::RUN;
     if commands.len() > COMMANDS_MAX {
         return Err(context.exceeds("command", format!("{} commands", commands.len()), COMMANDS_MAX));
     }
     if !commands.is_empty() && !takes_commands {
-        let takes = Protocol::ALL.iter().filter(|(_, protocol)| protocol.supports(OpKind::Raw));
-        let takes: Vec<&str> = takes.map(|(word, _)| *word).collect();
+        let takes = Protocol::ALL.into_iter().filter(|protocol| protocol.supports(OpKind::Raw));
+        let takes: Vec<&str> = takes.map(Protocol::name).collect();
         return Err(context.requires("command", format!("--protocol {}", takes.join(", "))));
     }
     let is_sent = |index: usize| {

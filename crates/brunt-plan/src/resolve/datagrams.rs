@@ -2,7 +2,7 @@
 //!
 //! Invariant: of a plan that is resolved no request is longer than [`REQUEST_BYTES_MAX`], its header included.
 
-use super::{ErrorContext, PlanError};
+use super::{ErrorContext, Resolved};
 use crate::op::OpKind;
 use crate::plan::{Class, Destination, OnMiss, Protocol, Transport};
 use crate::units::DurationNs;
@@ -32,11 +32,7 @@ const VALUE_LINE: u64 = "VALUE ".len() as u64 + 3 * NUMBER + OPAQUE + 2 * LINE_E
 const NOREPLY: u64 = " noreply".len() as u64;
 
 /// Has everything that these classes send over UDP room there?
-pub(super) fn check(
-    default_destination: &Destination,
-    preload: bool,
-    classes: &[Class],
-) -> Result<(), PlanError> {
+pub(super) fn check(default_destination: &Destination, preload: bool, classes: &[Class]) -> Resolved {
     for class in classes {
         let own = class.own_destination.as_ref().unwrap_or(default_destination);
         let is_by_udp = |kind: &OpKind| class.transport_of(*kind, own.transport) == Transport::Udp;
@@ -71,12 +67,7 @@ pub(super) fn check(
     Ok(())
 }
 
-fn check_store(
-    context: &ErrorContext<'_>,
-    protocol: Protocol,
-    preload: bool,
-    class: &Class,
-) -> Result<(), PlanError> {
+fn check_store(context: &ErrorContext<'_>, protocol: Protocol, preload: bool, class: &Class) -> Resolved {
     let key = u64::from(class.keyspace.key_size.max());
     let beside = HEADER + WORD + key + 4 * NUMBER + LINE_ENDS;
     let beside = beside + if protocol == Protocol::MemcachedMeta { OPAQUE } else { NOREPLY };
@@ -91,7 +82,7 @@ fn check_store(
     Err(context.exceeds("value-size", &class.keyspace.value_size, limit))
 }
 
-fn check_retrieval(context: &ErrorContext<'_>, protocol: Protocol, class: &Class) -> Result<(), PlanError> {
+fn check_retrieval(context: &ErrorContext<'_>, protocol: Protocol, class: &Class) -> Resolved {
     if !class.mix.contains(OpKind::Mget) {
         return Ok(());
     }

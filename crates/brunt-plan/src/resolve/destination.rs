@@ -3,7 +3,7 @@
 //! Invariant: what a class says is checked as the run's is, and a class that says what the run does is one that says
 //! nothing.
 
-use super::{ErrorContext, PlanError, resolve_servers, transport, url};
+use super::{ErrorContext, Resolved, resolve_servers, transport, url};
 use crate::op::OpKind;
 use crate::plan::{
     Class, Destination, Load, OnMiss, OpRoute, OpenRate, Placement, Protocol, SessionScope, Transport,
@@ -14,7 +14,7 @@ use crate::spec::{ClassSpec, PlanSpec, RouteSpec, RunSpec};
 use crate::url::NamedServer;
 
 /// What classes use that say nothing of it.
-pub(super) fn of_run(run: &RunSpec, classes: &[ClassSpec]) -> Result<Destination, PlanError> {
+pub(super) fn of_run(run: &RunSpec, classes: &[ClassSpec]) -> Resolved<Destination> {
     let context = ErrorContext::RUN;
     let protocol = run.protocol.unwrap_or(Protocol::MemcachedText);
     let all_have_own = !classes.is_empty() && classes.iter().all(|class| class.server.is_some());
@@ -36,7 +36,7 @@ pub(super) fn assign(
     default_destination: &Destination,
     spec: &PlanSpec,
     classes: &mut [Class],
-) -> Result<(), PlanError> {
+) -> Resolved {
     let several = classes.len() > 1;
     let silent = ClassSpec::default();
     for (index, class) in classes.iter_mut().enumerate() {
@@ -51,8 +51,8 @@ pub(super) fn assign(
 }
 
 /// A cluster and agents are of one kind of server.
-fn check_no_own_servers(context: &ErrorContext<'_>, run: &RunSpec) -> Result<(), PlanError> {
-    let has_agents = run.agent.as_ref().is_some_and(|agents| !agents.is_empty());
+fn check_no_own_servers(context: &ErrorContext<'_>, run: &RunSpec) -> Resolved {
+    let has_agents = run.has_agents();
     let options = [("cluster", run.cluster == Some(true)), ("agent", has_agents)];
     match options.into_iter().find(|(_, is_given)| *is_given) {
         Some((option, _)) => {
@@ -68,7 +68,7 @@ fn resolve_class(
     default_destination: &Destination,
     given: &ClassSpec,
     class: &mut Class,
-) -> Result<(), PlanError> {
+) -> Resolved {
     let by_port = given.server.as_ref().filter(|_| run.protocol.is_none()).and_then(url::by_port);
     let protocol = given.protocol.or(by_port);
     let own = resolve_destination(
@@ -120,7 +120,7 @@ fn resolve_destination(
     server: Option<&ServerList>,
     protocol: Option<Protocol>,
     transport: Option<Transport>,
-) -> Result<Destination, PlanError> {
+) -> Resolved<Destination> {
     let mut said = RunSpec {
         server: server.cloned(),
         protocol,
@@ -157,12 +157,7 @@ fn resolve_destination(
 }
 
 /// Users, passwords and databases are the run's: what the URL of one class says of them would reach the servers of all others.
-fn check_login(
-    context: &ErrorContext<'_>,
-    run: &RunSpec,
-    said: &RunSpec,
-    named: &ServerList,
-) -> Result<(), PlanError> {
+fn check_login(context: &ErrorContext<'_>, run: &RunSpec, said: &RunSpec, named: &ServerList) -> Resolved {
     let option = match () {
         () if said.user != run.user => "user",
         () if said.password != run.password => "password",
@@ -175,12 +170,7 @@ fn check_login(
 }
 
 /// Are the kinds of a route the class's, and of no other route?
-fn check_ops(
-    context: &ErrorContext<'_>,
-    run: &RunSpec,
-    route: &RouteSpec,
-    class: &Class,
-) -> Result<(), PlanError> {
+fn check_ops(context: &ErrorContext<'_>, run: &RunSpec, route: &RouteSpec, class: &Class) -> Resolved {
     let kinds = kinds_of(run, class);
     if route.ops.is_empty() {
         return Err(context.invalid("ops", "", format!("at least one of {}", list(&kinds))));
@@ -214,12 +204,7 @@ fn list(kinds: &[OpKind]) -> String {
 }
 
 /// A schedule of a connection's own says nothing of where a key lives: its calls go where that connection goes.
-fn check_calls(
-    context: &ErrorContext<'_>,
-    run: &RunSpec,
-    own: &Destination,
-    class: &Class,
-) -> Result<(), PlanError> {
+fn check_calls(context: &ErrorContext<'_>, run: &RunSpec, own: &Destination, class: &Class) -> Resolved {
     let Load::Open { rate: OpenRate::PerConnection(_), .. } = &class.load else { return Ok(()) };
     // A client's calls are no connection's.
     if matches!(class.sessions, SessionScope::Client { .. }) {
@@ -246,12 +231,7 @@ fn check_calls(
 }
 
 /// Replicas are servers of each path, and what is not known of all of them is not requested.
-fn check_replicas(
-    context: &ErrorContext<'_>,
-    run: &RunSpec,
-    own: &Destination,
-    class: &Class,
-) -> Result<(), PlanError> {
+fn check_replicas(context: &ErrorContext<'_>, run: &RunSpec, own: &Destination, class: &Class) -> Resolved {
     let replicas = class.replicas;
     if replicas == 1 {
         return Ok(());
@@ -284,19 +264,14 @@ fn check_replicas(
     if run.cluster == Some(true) {
         return conflict("--cluster, whose nodes replicate by themselves");
     }
-    if run.agent.as_ref().is_some_and(|agents| !agents.is_empty()) || class.trace.is_some() {
+    if run.has_agents() || class.trace.is_some() {
         return conflict("--agent or trace");
     }
     Ok(())
 }
 
 /// A client has connections to every server of each path, unless its thread has one server.
-fn check_clients(
-    context: &ErrorContext<'_>,
-    run: &RunSpec,
-    own: &Destination,
-    class: &Class,
-) -> Result<(), PlanError> {
+fn check_clients(context: &ErrorContext<'_>, run: &RunSpec, own: &Destination, class: &Class) -> Resolved {
     let SessionScope::Client { connections } = class.sessions else { return Ok(()) };
     if run.placement == Some(Placement::ByThread) {
         return Ok(());

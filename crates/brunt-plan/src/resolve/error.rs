@@ -39,6 +39,9 @@ impl fmt::Display for PlanError {
 
 impl std::error::Error for PlanError {}
 
+/// What an option comes to, or why it cannot be so.
+pub(super) type Resolved<T = ()> = Result<T, PlanError>;
+
 /// The part of a plan that an error is about.
 #[derive(Clone, Copy)]
 pub(super) struct ErrorContext<'a> {

@@ -3,7 +3,7 @@
 //! Invariant: `--measure-…` is another way to write a class that the controller carries out, and no other code depends
 //! on it.
 
-use super::{ErrorContext, PlanError};
+use super::{RUN, Resolved};
 use crate::host_role::HostRole;
 use crate::plan::Class;
 use crate::spec::{ClassSpec, PlanSpec, RunSpec};
@@ -14,18 +14,13 @@ use std::borrow::Cow;
 const MEASURE: &str = "measure";
 
 /// The specification with the class that `--measure-…` stands for.
-pub(super) fn with_measuring_class(spec: &PlanSpec) -> Result<Cow<'_, PlanSpec>, PlanError> {
-    let RunSpec { measure_rate, measure_connections, measure_depth, .. } = &spec.run;
-    let given = [
-        ("measure-rate", measure_rate.is_some()),
-        ("measure-connections", measure_connections.is_some()),
-        ("measure-depth", measure_depth.is_some()),
-    ];
-    let Some((option, _)) = given.into_iter().find(|(_, is_given)| *is_given) else {
+pub(super) fn with_measuring_class(spec: &PlanSpec) -> Resolved<Cow<'_, PlanSpec>> {
+    let of_class = ["measure-rate", "measure-connections", "measure-depth"];
+    let Some(option) = spec.run.first_given(&of_class) else {
         return Ok(Cow::Borrowed(spec));
     };
     if spec.run.agent.as_ref().is_none_or(Vec::is_empty) {
-        return Err(ErrorContext::RUN.requires(option, "--agent"));
+        return Err(RUN.requires(option, "--agent"));
     }
     let mut spec = spec.clone();
     if spec.classes.is_empty() {
@@ -68,32 +63,28 @@ pub(super) fn with_measuring_class(spec: &PlanSpec) -> Result<Cow<'_, PlanSpec>,
 }
 
 /// The agents, as they are named.
-pub(super) fn resolve(
-    context: &ErrorContext<'_>,
-    run: &RunSpec,
-    classes: &[Class],
-) -> Result<Vec<String>, PlanError> {
+pub(super) fn resolve(run: &RunSpec, classes: &[Class]) -> Resolved<Vec<String>> {
     let agents = run.agent.clone().unwrap_or_default();
     if agents.is_empty() {
         return Ok(agents);
     }
 
     if let Some(unfit) = agents.iter().find(|agent| split(agent).is_none()) {
-        return Err(context.invalid("agent", unfit, "HOST or HOST:PORT, an IPv6 address in brackets"));
+        return Err(RUN.invalid("agent", unfit, "HOST or HOST:PORT, an IPv6 address in brackets"));
     }
     if run.server.is_none() {
         return Err(
-            context.requires("agent", "--server: the reference server of a run listens on this host only")
+            RUN.requires("agent", "--server: the reference server of a run listens on this host only")
         );
     }
     if classes.iter().all(|class| class.host_role == HostRole::Controller) {
-        return Err(context.requires("agent", "a class without runs-on = 'controller'"));
+        return Err(RUN.requires("agent", "a class without runs-on = 'controller'"));
     }
     let writes = |class: &Class| class.mix.weights.iter().any(|(kind, _)| !kind.is_retrieval());
     if run.verify.is_some()
         && classes.iter().any(|class| writes(class) || class.on_miss != crate::plan::OnMiss::Ignore)
     {
-        return Err(context.conflicts("agent", "--verify and writes: agents do not know each other's writes"));
+        return Err(RUN.conflicts("agent", "--verify and writes: agents do not know each other's writes"));
     }
     Ok(agents)
 }

@@ -1,6 +1,6 @@
 //! Hashes: whether keys are split into the name of one and a field in it, and what can then be asked.
 
-use super::{ErrorContext, PlanError};
+use super::{RUN, Resolved};
 use crate::op::OpKind;
 use crate::plan::{Class, Destination, Protocol};
 use crate::spec::RunSpec;
@@ -13,20 +13,19 @@ const OF_FIELDS: [OpKind; 3] = [OpKind::Get, OpKind::Set, OpKind::Delete];
 
 /// How many bytes at the end of a key are the field, if any.
 pub(super) fn resolve(
-    context: &ErrorContext<'_>,
     run: &RunSpec,
     default_destination: &Destination,
     classes: &[Class],
-) -> Result<Option<u32>, PlanError> {
+) -> Resolved<Option<u32>> {
     if run.hash_field.is_none() {
         return Ok(None);
     }
-    let conflict = |other: &str| Err(context.conflicts("hash-field", other));
-    let bytes = context.count("hash-field", run.hash_field, 0, 1, FIELD_MAX)?;
+    let conflict = |other: &str| Err(RUN.conflicts("hash-field", other));
+    let bytes = RUN.count("hash-field", run.hash_field, 0, 1, FIELD_MAX)?;
     let is_resp =
         |class: &&Class| class.own_destination.as_ref().unwrap_or(default_destination).protocol.is_resp();
     if !classes.iter().any(|class| is_resp(&class)) {
-        return Err(context.requires("hash-field", "--protocol resp2 or resp3"));
+        return Err(RUN.requires("hash-field", "--protocol resp2 or resp3"));
     }
     let is_inline = |class: &Class| {
         class.own_destination.as_ref().unwrap_or(default_destination).protocol == Protocol::RespInline
@@ -43,7 +42,7 @@ pub(super) fn resolve(
         }
         if class.mix.weights.iter().any(|(kind, _)| !OF_FIELDS.contains(kind)) {
             let accepted = "get, set and delete only with --hash-field";
-            return Err(context.invalid("mix", &class.mix, accepted));
+            return Err(RUN.invalid("mix", &class.mix, accepted));
         }
     }
     Ok(Some(bytes as u32))

@@ -3,14 +3,14 @@
 //! Invariant: a class that shares has as many connections as their owner, as deep, to the same servers, and options of
 //! connections belong to the owner alone.
 
-use super::{ErrorContext, PlanError};
+use super::{ErrorContext, Resolved};
 use crate::plan::{Class, SessionScope};
 use crate::spec::{ClassSpec, PlanSpec, RunSpec};
 
 const OPTION: &str = "connections-of";
 
 /// Gives classes that share connections what their owners have.
-pub(super) fn assign_owners(run: &RunSpec, spec: &PlanSpec, classes: &mut [Class]) -> Result<(), PlanError> {
+pub(super) fn assign_owners(run: &RunSpec, spec: &PlanSpec, classes: &mut [Class]) -> Resolved {
     let connection_owner = |class: &ClassSpec| class.connections_of.clone();
     let names: Vec<Option<String>> = spec.classes.iter().map(connection_owner).collect();
     for (index, name) in names.iter().enumerate() {
@@ -25,7 +25,7 @@ pub(super) fn assign_owners(run: &RunSpec, spec: &PlanSpec, classes: &mut [Class
         if names[at].is_some() {
             return Err(context.invalid(OPTION, name, "a class with its own connections"));
         }
-        if let Some(option) = conflicting_option(&spec.classes[index]) {
+        if let Some(option) = spec.classes[index].first_given(&OF_CONNECTIONS) {
             return conflict(format!("{option}: connections are those of class '{name}'"));
         }
         if let Some(obstacle) = obstacle(run, owner) {
@@ -45,25 +45,22 @@ pub(super) fn assign_owners(run: &RunSpec, spec: &PlanSpec, classes: &mut [Class
     Ok(())
 }
 
-/// What a class that has no connections says of them.
-fn conflicting_option(spec: &ClassSpec) -> Option<&'static str> {
-    let options = [
-        ("connections", spec.connections.is_some()),
-        ("depth", spec.depth.is_some()),
-        ("server", spec.server.is_some()),
-        ("protocol", spec.protocol.is_some()),
-        ("transport", spec.transport.is_some()),
-        ("route", spec.route.is_some()),
-        ("reconnect", spec.reconnect.is_some()),
-        ("runs-on", spec.runs_on.is_some()),
-        ("connect-rate", spec.connect_rate.is_some()),
-        ("connect-arrival", spec.connect_arrival.is_some()),
-        ("calls-per-connection", spec.calls_per_connection.is_some()),
-        ("connections-total", spec.connections_total.is_some()),
-        ("reconnect-every", spec.reconnect_every.is_some()),
-    ];
-    options.into_iter().find(|(_, is_given)| *is_given).map(|(option, _)| option)
-}
+/// The options of connections, which belong to their owner.
+const OF_CONNECTIONS: [&str; 13] = [
+    "connections",
+    "depth",
+    "server",
+    "protocol",
+    "transport",
+    "route",
+    "reconnect",
+    "runs-on",
+    "connect-rate",
+    "connect-arrival",
+    "calls-per-connection",
+    "connections-total",
+    "reconnect-every",
+];
 
 /// Why the connections of a class cannot be shared.
 fn obstacle(run: &RunSpec, owner: &Class) -> Option<&'static str> {

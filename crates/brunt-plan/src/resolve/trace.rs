@@ -1,13 +1,13 @@
 //! Traces: what a class that replays one may say, and what is left of the trace's operations in the protocol.
 
-use super::{ErrorContext, PlanError};
+use super::{ErrorContext, Resolved};
 use crate::mix::Mix;
 use crate::op::OpKind;
 use crate::plan::{Class, Destination, Trace, Transport};
 use crate::spec::{ClassSpec, RunSpec};
 
 /// The trace of a class, if it has one.
-pub(super) fn resolve(context: &ErrorContext<'_>, spec: &ClassSpec) -> Result<Option<Trace>, PlanError> {
+pub(super) fn resolve(context: &ErrorContext<'_>, spec: &ClassSpec) -> Resolved<Option<Trace>> {
     let (file, layout) = match (&spec.trace, spec.trace_layout) {
         (None, None) => return Ok(None),
         (Some(file), Some(layout)) if !file.is_empty() => (file, layout),
@@ -16,15 +16,8 @@ pub(super) fn resolve(context: &ErrorContext<'_>, spec: &ClassSpec) -> Result<Op
         }
         (None, Some(_)) => return Err(context.requires("trace-layout", "trace")),
     };
-    let others = [
-        ("mix", spec.mix.is_some()),
-        ("multiget", spec.multiget.is_some()),
-        ("drift", spec.drift.is_some()),
-        ("delta", spec.delta.is_some()),
-        ("first-key", spec.first_key.is_some()),
-        ("value-form", spec.value_form.is_some()),
-    ];
-    if let Some((option, _)) = others.into_iter().find(|(_, is_given)| *is_given) {
+    let others = ["mix", "multiget", "drift", "delta", "first-key", "value-form"];
+    if let Some(option) = spec.first_given(&others) {
         return Err(context.conflicts(option, "trace, which names the operations"));
     }
     Ok(Some(Trace { file: file.clone(), layout }))
@@ -41,7 +34,7 @@ pub(super) fn limit_mixes(
     run: &RunSpec,
     default_destination: &Destination,
     classes: &mut [Class],
-) -> Result<(), PlanError> {
+) -> Resolved {
     for class in classes.iter_mut().filter(|class| class.trace.is_some()) {
         let protocol = class.own_destination.as_ref().unwrap_or(default_destination).protocol;
         let is_plain = |kind: OpKind| {
@@ -68,7 +61,7 @@ pub(super) fn limit_mixes(
     if run.verify.is_some() {
         return conflict("--verify, which checks the keys of a data set");
     }
-    if run.agent.as_ref().is_some_and(|agents| !agents.is_empty()) {
+    if run.has_agents() {
         return conflict("--agent: the file is on this host");
     }
     Ok(())

@@ -1,7 +1,7 @@
 //! The transport of a plan, and the options that depend on it.
 
 use super::server_usage::ServerUsage;
-use super::{ErrorContext, PlanError};
+use super::{ErrorContext, RUN, Resolved};
 use crate::plan::{Timestamps, Transport};
 use crate::sockets::SocketOptions;
 use crate::spec::RunSpec;
@@ -10,7 +10,7 @@ use crate::units::{Count, DurationNs};
 use crate::url::NamedServer;
 
 /// The transport: as given, else as the servers are named.
-pub(super) fn resolve(context: &ErrorContext<'_>, run: &RunSpec) -> Result<Transport, PlanError> {
+pub(super) fn resolve(context: &ErrorContext<'_>, run: &RunSpec) -> Resolved<Transport> {
     let servers = run.server.as_ref().map(|list| list.0.as_slice()).unwrap_or_default();
     let mut places = servers.iter().filter_map(NamedServer::address);
     let has_hosts = places.clone().any(|server| !server.is_unix());
@@ -33,11 +33,7 @@ pub(super) fn resolve(context: &ErrorContext<'_>, run: &RunSpec) -> Result<Trans
 }
 
 /// What is said of TLS, where it is spoken.
-pub(super) fn resolve_tls(
-    context: &ErrorContext<'_>,
-    run: &RunSpec,
-    used: &ServerUsage,
-) -> Result<TlsOptions, PlanError> {
+pub(super) fn resolve_tls(run: &RunSpec, used: &ServerUsage) -> Resolved<TlsOptions> {
     let is_insecure = run.tls_insecure.unwrap_or(false);
     let options = [
         ("tls-ca", run.tls_ca.is_some()),
@@ -48,37 +44,33 @@ pub(super) fn resolve_tls(
     ];
     let given = options.into_iter().find(|(_, is_given)| *is_given);
     if let (Some((option, _)), false) = (given, used.uses_transport(Transport::Tls)) {
-        return Err(context.requires(option, "--transport tls"));
+        return Err(RUN.requires(option, "--transport tls"));
     }
     if run.tls_ca.is_some() && is_insecure {
-        return Err(context.conflicts("tls-ca", "--tls-insecure"));
+        return Err(RUN.conflicts("tls-ca", "--tls-insecure"));
     }
     let identity = match (&run.tls_cert, &run.tls_key) {
         (None, None) => None,
         (Some(certificate), Some(key)) => {
             Some(Identity { certificate: certificate.clone(), key: key.clone() })
         }
-        (Some(_), None) => return Err(context.requires("tls-cert", "--tls-key")),
-        (None, Some(_)) => return Err(context.requires("tls-key", "--tls-cert")),
+        (Some(_), None) => return Err(RUN.requires("tls-cert", "--tls-key")),
+        (None, Some(_)) => return Err(RUN.requires("tls-key", "--tls-cert")),
     };
     let (ca, server_name) = (run.tls_ca.clone(), run.tls_server_name.clone());
     Ok(TlsOptions { ca, identity, server_name, is_insecure })
 }
 
 /// What is asked of the sockets.
-pub(super) fn resolve_sockets(
-    context: &ErrorContext<'_>,
-    run: &RunSpec,
-    used: &ServerUsage,
-) -> Result<SocketOptions, PlanError> {
+pub(super) fn resolve_sockets(run: &RunSpec, used: &ServerUsage) -> Resolved<SocketOptions> {
     let nodelay = run.nodelay.unwrap_or(true);
     let is_tcp = used.uses_transport(Transport::Tcp) || used.uses_transport(Transport::Tls);
     if let Some(other) = used.transports.first().filter(|_| !is_tcp) {
         if !nodelay {
-            return Err(context.conflicts("no-nodelay", format!("--transport {other}: the option is TCP's")));
+            return Err(RUN.conflicts("no-nodelay", format!("--transport {other}: the option is TCP's")));
         }
         if run.linger.is_some() {
-            return Err(context.requires("linger", "--transport tcp or tls"));
+            return Err(RUN.requires("linger", "--transport tcp or tls"));
         }
     }
     let is_unfit = |linger: &DurationNs| {
@@ -87,12 +79,12 @@ pub(super) fn resolve_sockets(
     };
     if let Some(linger) = run.linger.filter(is_unfit) {
         let accepted = format!("whole seconds up to {}", SocketOptions::LINGER_SECONDS_MAX);
-        return Err(context.invalid("linger", linger, accepted));
+        return Err(RUN.invalid("linger", linger, accepted));
     }
     let buffer = |option: &str, given: Option<Count>| match given {
         Some(Count(bytes)) if bytes == 0 || bytes > u64::from(SocketOptions::BUFFER_BYTES_MAX) => {
             let accepted = format!("1 to {} bytes", SocketOptions::BUFFER_BYTES_MAX);
-            Err(context.invalid(option, bytes, accepted))
+            Err(RUN.invalid(option, bytes, accepted))
         }
         given => Ok(given.map(|Count(bytes)| bytes as u32)),
     };
@@ -105,17 +97,13 @@ pub(super) fn resolve_sockets(
 }
 
 /// The kernel stamps the segments of TCP.
-pub(super) fn resolve_timestamps(
-    context: &ErrorContext<'_>,
-    run: &RunSpec,
-    used: &ServerUsage,
-) -> Result<Timestamps, PlanError> {
+pub(super) fn resolve_timestamps(run: &RunSpec, used: &ServerUsage) -> Resolved<Timestamps> {
     let timestamps = run.timestamps.unwrap_or(Timestamps::Off);
     let other = used.transports.iter().find(|transport| **transport != Transport::Tcp);
     match (timestamps, other) {
         (Timestamps::Off, _) | (_, None) => Ok(timestamps),
         (Timestamps::Kernel, Some(other)) => {
-            Err(context.conflicts("timestamps kernel", format!("--transport {other}")))
+            Err(RUN.conflicts("timestamps kernel", format!("--transport {other}")))
         }
     }
 }

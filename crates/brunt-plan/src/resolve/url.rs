@@ -1,6 +1,6 @@
 //! Options from the URLs of servers: they fill in options that are not given, and must agree with those that are.
 
-use super::{ErrorContext, PlanError};
+use super::{ErrorContext, Resolved};
 use crate::plan::Protocol;
 use crate::server::{PORT_REDIS, ServerAddress};
 use crate::server_list::ServerList;
@@ -10,7 +10,7 @@ use crate::url::{ACCEPTED, NamedServer, ServerUrl};
 use std::fmt::Display;
 
 /// The options of a run with what its servers say of themselves.
-pub(super) fn apply_urls(context: &ErrorContext<'_>, given: &RunSpec) -> Result<RunSpec, PlanError> {
+pub(super) fn apply_urls(context: &ErrorContext<'_>, given: &RunSpec) -> Resolved<RunSpec> {
     let mut run = given.clone();
     check_schemes(context, given)?;
     for server in given.server.iter().flat_map(|list| &list.0) {
@@ -35,7 +35,7 @@ pub(super) fn by_port(servers: &ServerList) -> Option<Protocol> {
 
 /// URLs are of one kind of server. Compared before any is taken, because what is spoken follows from the first one, and may be
 /// changed by another only while no server has said anything.
-fn check_schemes(context: &ErrorContext<'_>, given: &RunSpec) -> Result<(), PlanError> {
+fn check_schemes(context: &ErrorContext<'_>, given: &RunSpec) -> Resolved {
     let servers = given.server.iter().flat_map(|list| &list.0);
     let mut urls = servers.filter_map(|server| match server {
         NamedServer::Url(url) => Some(url),
@@ -51,12 +51,7 @@ fn check_schemes(context: &ErrorContext<'_>, given: &RunSpec) -> Result<(), Plan
     }
 }
 
-fn take(
-    context: &ErrorContext<'_>,
-    run: &mut RunSpec,
-    given: &RunSpec,
-    url: &ServerUrl,
-) -> Result<(), PlanError> {
+fn take(context: &ErrorContext<'_>, run: &mut RunSpec, given: &RunSpec, url: &ServerUrl) -> Resolved {
     let url_options = UrlOptions { context, url };
     // Which version of Redis's protocol is spoken no URL says, and of memcached's there are several.
     let protocol = match run.protocol {
@@ -92,7 +87,7 @@ impl UrlOptions<'_> {
         given: &Option<T>,
         held: &mut Option<T>,
         said: Option<T>,
-    ) -> Result<(), PlanError> {
+    ) -> Resolved {
         let Self { context, url } = self;
         match (&held, said) {
             (_, None) => Ok(()),

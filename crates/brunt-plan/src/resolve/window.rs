@@ -2,11 +2,11 @@
 //!
 //! Every error names the option and what is expected.
 
-use super::{DEFAULT_KEY_SIZE, ErrorContext, KEY_SIZE_MAX, PlanError, resolve_prefix, resolve_value_size};
+use super::{ErrorContext, RUN, Resolved, resolve_key_size, resolve_prefix, resolve_value_size};
 use crate::mix::Mix;
 
 use crate::op::OpKind;
-use crate::plan::{Class, KeyForm, Keyspace, Load, OnMiss, SessionScope, ValueForm};
+use crate::plan::{Class, Keyspace, Load, OnMiss, SessionScope, ValueForm};
 use crate::popularity::ObjectWindow;
 use crate::size::SizeDistribution;
 use crate::spec::{ClassSpec, RunSpec};
@@ -26,7 +26,7 @@ pub(super) fn resolve_sessions(
     context: &ErrorContext<'_>,
     spec: &ClassSpec,
     connections: u64,
-) -> Result<SessionScope, PlanError> {
+) -> Resolved<SessionScope> {
     let Some(each) = spec.client_connections.map(|count| count.0) else {
         let has_own_schedules = spec.call_rate.is_some();
         return Ok(if has_own_schedules { SessionScope::Connection } else { SessionScope::Worker });
@@ -35,18 +35,10 @@ pub(super) fn resolve_sessions(
         let accepted = format!("a divisor of --connections, {connections}");
         return Err(context.invalid("client-connections", each, accepted));
     }
-    let others = [
-        ("connect-rate", spec.connect_rate.is_some()),
-        ("calls-per-connection", spec.calls_per_connection.is_some()),
-        ("connections-total", spec.connections_total.is_some()),
-        ("reconnect-every", spec.reconnect_every.is_some()),
-        ("trace", spec.trace.is_some()),
-        ("purge", spec.purge.is_some()),
-        ("rate", spec.rate.is_some()),
-        ("rate-profile", spec.rate_profile.is_some()),
-    ];
-    match others.into_iter().find(|(_, is_given)| *is_given) {
-        Some((option, _)) => {
+    let of_lifetime = ["connect-rate", "calls-per-connection", "connections-total", "reconnect-every"];
+    let others = [&of_lifetime[..], &["trace", "purge", "rate", "rate-profile"]].concat();
+    match spec.first_given(&others) {
+        Some(option) => {
             let is_rate = matches!(option, "rate" | "rate-profile");
             let hint = if is_rate { "; use --call-rate, the rate of each client" } else { "" };
             Err(context.conflicts("client-connections", format!("--{option}{hint}")))
@@ -61,7 +53,7 @@ pub(super) fn check_class(
     spec: &ClassSpec,
     mix: &Mix,
     window: &ObjectWindow,
-) -> Result<(), PlanError> {
+) -> Resolved {
     let conflict = |other: &str| Err(context.conflicts(OPTION, other));
     let is_supported = |kind: OpKind| matches!(kind, OpKind::Get | OpKind::Set | OpKind::Mget);
     if spec.trace.is_some() {
@@ -98,7 +90,7 @@ pub(super) fn resolve_keyspace(
     spec: &ClassSpec,
     window: &ObjectWindow,
     windows: u64,
-) -> Result<Keyspace, PlanError> {
+) -> Resolved<Keyspace> {
     let prefix = resolve_prefix(context, spec)?;
     let key_form = spec.key_form.unwrap_or_default();
     let objects = windows * u64::from(window.objects);
@@ -110,17 +102,8 @@ pub(super) fn resolve_keyspace(
     // What is let go must not be taken for what comes in its place.
     let told_apart = objects.saturating_mul(2);
     let needed = prefix.len() as u64 + u64::from(key_form.bytes_needed(told_apart));
-    let default_len = if key_form == KeyForm::Hex8 { 0 } else { DEFAULT_KEY_SIZE };
-    let default_size = SizeDistribution::Fixed(default_len.max(needed.min(u64::from(KEY_SIZE_MAX)) as u32));
-    let least = u32::try_from(needed).unwrap_or(u32::MAX);
-    let asked_size = spec.key_size.clone().unwrap_or(default_size);
-    let key_size = asked_size.clone().cut_to(least, KEY_SIZE_MAX.max(least));
-    if u64::from(key_size.min()) < needed || key_size.max() > KEY_SIZE_MAX {
-        let accepted = format!(
-            "sizes from {needed} (the prefix and the numbers of {told_apart} objects) to {KEY_SIZE_MAX}"
-        );
-        return Err(context.invalid("key-size", asked_size, accepted));
-    }
+    let contents = || format!("the prefix and the numbers of {told_apart} objects");
+    let key_size = resolve_key_size(context, spec, key_form, needed, contents)?;
     let value_size = resolve_value_size(context, spec)?;
     if key_form.is_memaslap() {
         for (option, size) in [("key-size", &key_size), ("value-size", &value_size)] {
@@ -145,7 +128,7 @@ pub(super) fn resolve_keyspace(
 }
 
 /// Is there anything in the plan that a window cannot have beside it?
-pub(super) fn check(run: &RunSpec, classes: &[Class]) -> Result<(), PlanError> {
+pub(super) fn check(run: &RunSpec, classes: &[Class]) -> Resolved {
     for (index, class) in classes.iter().enumerate() {
         let Some(window) = class.popularity.window() else { continue };
         let context = ErrorContext::of_class(class, classes);
@@ -155,7 +138,7 @@ pub(super) fn check(run: &RunSpec, classes: &[Class]) -> Result<(), PlanError> {
         if classes.iter().enumerate().any(shares) {
             return Err(context.requires(OPTION, "a --prefix that no other class has"));
         }
-        if run.agent.as_ref().is_some_and(|agents| !agents.is_empty()) {
+        if run.has_agents() {
             return conflict("--agent");
         }
         if window.expire > 0.0 && !is_in_order(class) {
@@ -185,10 +168,10 @@ fn is_in_order(class: &Class) -> bool {
 const IN_ORDER: &str = "--client-connections and --depth 1, so that a client knows its own writes";
 
 /// Are gets checked only where that can be?
-pub(super) fn check_verify(context: &ErrorContext<'_>, classes: &[Class]) -> Result<(), PlanError> {
+pub(super) fn check_verify(classes: &[Class]) -> Resolved {
     let is_out_of_order = |class: &&Class| class.popularity.window().is_some() && !is_in_order(class);
     match classes.iter().find(is_out_of_order) {
-        Some(_) => Err(context.requires("verify with --popularity window", IN_ORDER)),
+        Some(_) => Err(RUN.requires("verify with --popularity window", IN_ORDER)),
         None => Ok(()),
     }
 }

@@ -15,33 +15,21 @@ use std::ops::Range;
 /// more than 2 % of a latency: where 98 % hit, it doubles the load behind the cache.
 pub(crate) const HIT_EFFECT: f64 = 0.02;
 
-/// A quantity that must be flat.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Series {
-    /// Logarithm of the median response time.
-    P50,
-    /// Logarithm of the p99 of response times.
-    P99,
-    /// Requests completed per second, whatever their phase.
-    Throughput,
-    /// Keys found among keys asked for, of measured retrievals.
-    HitRatio,
+brunt_plan::named! {
+    /// A quantity that must be flat; `ALL` is in the order of reports.
+    pub enum Series {
+        /// Logarithm of the median response time.
+        P50 = "p50",
+        /// Logarithm of the p99 of response times.
+        P99 = "p99",
+        /// Requests completed per second, whatever their phase.
+        Throughput = "throughput",
+        /// Keys found among keys asked for, of measured retrievals.
+        HitRatio = "hit ratio",
+    }
 }
 
 impl Series {
-    /// All of them, in the order of reports.
-    pub const ALL: [Self; 4] = [Self::P50, Self::P99, Self::Throughput, Self::HitRatio];
-
-    /// Name in reports.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::P50 => "p50",
-            Self::P99 => "p99",
-            Self::Throughput => "throughput",
-            Self::HitRatio => "hit ratio",
-        }
-    }
-
     /// Key in JSON.
     pub const fn key(self) -> &'static str {
         match self {

@@ -34,34 +34,25 @@ const FALL_DEVIATIONS: f64 = 5.0;
 /// Where this number of replies comes in 100 ms on average, none at all is silence: by chance that is rarer than 1 in 10⁸.
 const REPLIES_MIN: f64 = 20.0;
 
-/// Why a warm-up of no fixed length ended. Of the warm-ups of several parts of a run the greatest counts: that which is most against a
-/// window that begins where everything is level.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub enum WarmupEnd {
-    /// Nothing gets better any more.
-    Level,
-    /// There is nothing to look at: no request was completed, or all that could be looked at changes by plan.
-    Unknown,
-    /// It was not level after [`Warmup::LONGEST`].
-    Longest,
-    /// The hit ratio fell.
-    HitRatioFell,
-    /// A server sent no reply, or a connection failed.
-    Trouble,
+brunt_plan::named! {
+    /// Why a warm-up of no fixed length ended. Of the warm-ups of several parts of a run the greatest counts: that which is most against a
+    /// window that begins where everything is level.
+    #[derive(Serialize, Deserialize)]
+    pub enum WarmupEnd {
+        /// Nothing gets better any more.
+        Level = "level",
+        /// There is nothing to look at: no request was completed, or all that could be looked at changes by plan.
+        Unknown = "unknown",
+        /// It was not level after [`Warmup::LONGEST`].
+        Longest = "longest",
+        /// The hit ratio fell.
+        HitRatioFell = "hit_ratio_fell",
+        /// A server sent no reply, or a connection failed.
+        Trouble = "trouble",
+    }
 }
 
 impl WarmupEnd {
-    /// The word in JSON.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Level => "level",
-            Self::Trouble => "trouble",
-            Self::HitRatioFell => "hit_ratio_fell",
-            Self::Unknown => "unknown",
-            Self::Longest => "longest",
-        }
-    }
-
     /// What became of the warm-up, for people.
     pub const fn words(self) -> &'static str {
         match self {

@@ -5,6 +5,7 @@
 
 use super::{IntervalStore, RowTotals};
 use crate::connection::ConnectionCounts;
+use crate::counts::Counts;
 use crate::fault::FaultTable;
 use crate::histogram::Histogram;
 use crate::interval::Bytes;
@@ -73,28 +74,11 @@ impl From<&IntervalStore> for SerializedStore {
 
 /// Can these numbers be added up, and their parts be taken from their wholes?
 fn check_book(counts: &OpCounts) -> Result<(), &'static str> {
-    let OpCounts { requests, keys, in_window } = counts;
-    let RequestCounts { scheduled, sent, unsent, abandoned, in_flight, wire_requests, followup, .. } =
-        *requests;
-    let counts = [scheduled, sent, unsent, abandoned, in_flight, wire_requests, followup];
-    let keys = [keys.requested, keys.hit, keys.miss, keys.failed];
-    let in_window = [
-        in_window.sent,
-        in_window.missed,
-        in_window.abandoned,
-        in_window.waiting_at_start,
-        in_window.waiting_at_end,
-        in_window.in_flight_at_start,
-        in_window.in_flight_at_end,
-    ]
-    .into_iter()
-    .chain(in_window.outcomes);
-    let all =
-        counts.into_iter().chain(keys).chain(in_window).chain(requests.outcomes).chain(requests.replies);
-    if all.into_iter().any(|count| count >= COUNT_MAX) {
+    if counts.values().any(|count| count >= COUNT_MAX) {
         return Err("a book with more than a run can hold");
     }
-    let is_whole = requests.ended() <= sent && abandoned <= unsent && followup <= scheduled;
+    let RequestCounts { scheduled, sent, unsent, abandoned, followup, .. } = counts.requests;
+    let is_whole = counts.requests.ended() <= sent && abandoned <= unsent && followup <= scheduled;
     is_whole.then_some(()).ok_or("a book whose parts are more than it")
 }
 

@@ -5,8 +5,10 @@
 
 use super::Timeline;
 use super::grid::Grid;
-use super::slice::{Slice, counts, counts_of_row, counts_of_server};
+use super::slice::{Slice, counts_of_row};
+use crate::counts::Counts;
 use crate::interval::SLICE_NS;
+use crate::server::ServerCounts;
 use serde::{Deserialize, Serialize};
 
 /// No count of a slice is as large: a million requests a second for nine years. A million slices of such counts add up.
@@ -67,15 +69,13 @@ fn check(slice: &Slice) -> Result<(), &'static str> {
     if start_ns > end_ns {
         return Err("a slice that ends before it begins");
     }
-    if counts(activity).iter().zip(counts(preload)).any(|(all, part)| part > *all) {
+    if activity.values().zip(preload.values()).any(|(all, part)| part > all) {
         return Err("a slice with more of the preload than there is");
     }
-    let keys =
-        [keys, warmup_keys].into_iter().flat_map(|keys| [keys.requested, keys.hit, keys.miss, keys.failed]);
-    let servers = slice.servers.iter();
-    let servers = servers.flat_map(counts_of_server);
+    let keys = keys.values().chain(warmup_keys.values());
+    let servers = slice.servers.iter().flat_map(ServerCounts::values);
     let rows = slice.rows.iter().flat_map(counts_of_row);
-    let mut all = counts(activity).into_iter().chain(keys).chain(servers).chain(rows);
+    let mut all = activity.values().chain(keys).chain(servers).chain(rows);
     let histograms = || slice.rows.iter().map(|row| &row.response).chain([&slice.warmup_response]);
     if all.any(|count| count >= COUNT_MAX)
         || *recorded_ns >= 1 << 62

@@ -15,46 +15,29 @@ use std::ops::Range;
 /// Half an interval of more than this share of its percentile tells the percentile to two digits at most.
 const WIDE: f64 = 0.20;
 
-/// What speaks against a percentile, from the worst to none.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum TrustWord {
-    /// Values or books are wrong.
-    Wrong,
-    /// The clock is.
-    Host,
-    /// The server did not keep up: the percentile grows with the length of the run.
-    Saturated,
-    /// As many requests failed as lie above it, or more.
-    Failed,
-    /// The window did not begin warm.
-    Warm,
-    /// A part of it may be the client's.
-    Client,
-    /// Something changed within the window.
-    Drift,
-    /// Its interval rests on a few bursts, has no upper end, or there is none.
-    Thin,
-    /// Its interval is wide.
-    Wide,
-    /// Nothing.
-    Ok,
-}
-
-impl TrustWord {
-    /// As it is printed.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Wrong => "wrong",
-            Self::Host => "host",
-            Self::Saturated => "sat",
-            Self::Failed => "failed",
-            Self::Warm => "warm",
-            Self::Client => "client",
-            Self::Drift => "drift",
-            Self::Thin => "thin",
-            Self::Wide => "wide",
-            Self::Ok => "ok",
-        }
+brunt_plan::named! {
+    /// What speaks against a percentile, from the worst to none.
+    pub enum TrustWord {
+        /// Values or books are wrong.
+        Wrong = "wrong",
+        /// The clock is.
+        Host = "host",
+        /// The server did not keep up: the percentile grows with the length of the run.
+        Saturated = "sat",
+        /// As many requests failed as lie above it, or more.
+        Failed = "failed",
+        /// The window did not begin warm.
+        Warm = "warm",
+        /// A part of it may be the client's.
+        Client = "client",
+        /// Something changed within the window.
+        Drift = "drift",
+        /// Its interval rests on a few bursts, has no upper end, or there is none.
+        Thin = "thin",
+        /// Its interval is wide.
+        Wide = "wide",
+        /// Nothing.
+        Ok = "ok",
     }
 }
 

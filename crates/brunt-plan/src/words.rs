@@ -1,0 +1,56 @@
+//! Enums whose variants have names: the words of the command line, of reports and of JSON.
+//!
+//! Invariant: each name is written once, beside its variant.
+
+/// Declares an enum from its variants and their names.
+#[macro_export]
+macro_rules! named {
+    ($(#[$attribute:meta])* pub enum $type:ident { $($(#[$of_variant:meta])* $variant:ident = $name:literal),+ $(,)? }) => {
+        $(#[$attribute])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub enum $type { $($(#[$of_variant])* $variant),+ }
+
+        impl $type {
+            /// How many there are; the number of each (`as usize`) is below this.
+            pub const COUNT: usize = [$($name),+].len();
+
+            /// All of them, in the order of their numbers.
+            pub const ALL: [Self; Self::COUNT] = [$(Self::$variant),+];
+
+            /// The name in reports, in JSON and on the command line.
+            pub const fn name(self) -> &'static str {
+                match self { $(Self::$variant => $name),+ }
+            }
+
+            /// The one of this name.
+            pub fn from_name(name: &str) -> Option<Self> {
+                Self::ALL.into_iter().find(|held| held.name() == name)
+            }
+        }
+    };
+}
+
+/// As `named!`; the names are read and printed wherever a plan is.
+macro_rules! words {
+    ($(#[$attribute:meta])* pub enum $type:ident { $($variants:tt)+ }) => {
+        $crate::named! { $(#[$attribute])* pub enum $type { $($variants)+ } }
+
+        impl std::str::FromStr for $type {
+            type Err = String;
+
+            fn from_str(text: &str) -> Result<Self, String> {
+                Self::from_name(text.trim())
+                    .ok_or_else(|| format!("expected {}", Self::ALL.map(Self::name).join(" or ")))
+            }
+        }
+
+        impl std::fmt::Display for $type {
+            fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                formatter.write_str(self.name())
+            }
+        }
+
+        $crate::units::serde_as_text!($type);
+    };
+}
+pub(crate) use words;
