@@ -14,10 +14,10 @@ pub struct Cells {
     inks: Vec<Ink>,
 }
 
-/// Neighbours of a row that have the same colour.
+/// Neighbours of a column that have the same colour.
 pub(crate) struct Run {
-    pub(crate) row: usize,
-    pub(crate) columns: std::ops::Range<usize>,
+    pub(crate) column: usize,
+    pub(crate) rows: std::ops::Range<usize>,
 }
 
 impl Cells {
@@ -53,18 +53,17 @@ impl Cells {
         usize::from(self.levels[row * self.columns + column]).checked_sub(1)
     }
 
-    /// The runs of one colour, from the top and from the left.
+    /// The runs of one colour, from the left and from the top.
     pub(crate) fn runs(&self, ink: usize) -> impl Iterator<Item = Run> + '_ {
-        let level = ink as u16 + 1;
-        let rows = self.levels.chunks(self.columns.max(1)).enumerate();
-        rows.flat_map(move |(row, levels)| {
+        let rows = self.rows();
+        (0..self.columns).flat_map(move |column| {
+            let is_of = move |row: &usize| self.ink_at(column, *row) == Some(ink);
             let mut from = 0;
             std::iter::from_fn(move || {
-                let start = from + levels[from..].iter().position(|other| *other == level)?;
-                let rest = &levels[start..];
-                let end = start + rest.iter().position(|other| *other != level).unwrap_or(rest.len());
+                let start = (from..rows).find(is_of)?;
+                let end = (start..rows).find(|row| !is_of(row)).unwrap_or(rows);
                 from = end;
-                Some(Run { row, columns: start..end })
+                Some(Run { column, rows: start..end })
             })
         })
     }
@@ -83,11 +82,10 @@ mod tests {
                 cells.paint(column, row, usize::from(letter == 'b'));
             }
         }
-        let runs = |ink| {
-            cells.runs(ink).map(|run| (run.row, run.columns.start, run.columns.end)).collect::<Vec<_>>()
-        };
-        assert_eq!(runs(0), [(0, 0, 2), (1, 3, 4), (2, 0, 4)]);
-        assert_eq!(runs(1), [(0, 2, 3), (1, 1, 3)]);
+        let runs =
+            |ink| cells.runs(ink).map(|run| (run.column, run.rows.start, run.rows.end)).collect::<Vec<_>>();
+        assert_eq!(runs(0), [(0, 0, 1), (0, 2, 3), (1, 0, 1), (1, 2, 3), (2, 2, 3), (3, 1, 3)]);
+        assert_eq!(runs(1), [(1, 1, 2), (2, 0, 2)]);
         assert_eq!((cells.columns(), cells.rows()), (4, 4));
         assert_eq!((cells.ink_at(2, 0), cells.ink_at(3, 0)), (Some(1), None));
     }

@@ -2,6 +2,8 @@
 //!
 //! Invariant: text has a contrast of at least 4.5 to the page, and what is drawn in lines at least 3, in both themes.
 
+use std::fmt;
+
 /// A colour of the screen, 8 bits a channel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Color {
@@ -94,6 +96,14 @@ impl Ink {
     /// How many steps a heat map has.
     pub const HEAT_STEPS: usize = 7;
 
+    /// Every colour that differs between the themes.
+    pub fn all() -> impl Iterator<Item = Self> {
+        let inks = [Self::Page, Self::Text, Self::Soft, Self::Axis, Self::Grid];
+        let trust = [Self::Trusted, Self::Caution, Self::Distrusted];
+        let series = (0..Self::SERIES).map(Self::Series);
+        inks.into_iter().chain(trust).chain(series).chain((0..Self::HEAT_STEPS).map(Self::Heat))
+    }
+
     /// The colour on a page.
     pub fn color(self, theme: Theme) -> Color {
         let pair = match self {
@@ -110,6 +120,32 @@ impl Ink {
             Self::Fixed(color) => return color,
         };
         Color::of(pair[theme as usize])
+    }
+}
+
+/// The name in classes of style sheets: `page`, `series-0`, `heat-6`; of a fixed colour `0a0b0c`.
+impl fmt::Display for Ink {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Page => out.write_str("page"),
+            Self::Text => out.write_str("text"),
+            Self::Soft => out.write_str("soft"),
+            Self::Axis => out.write_str("axis"),
+            Self::Grid => out.write_str("grid"),
+            Self::Series(index) => write!(out, "series-{index}"),
+            Self::Heat(step) => write!(out, "heat-{step}"),
+            Self::Trusted => out.write_str("trusted"),
+            Self::Caution => out.write_str("caution"),
+            Self::Distrusted => out.write_str("distrusted"),
+            Self::Fixed(color) => write!(out, "{:02x}{:02x}{:02x}", color.red, color.green, color.blue),
+        }
+    }
+}
+
+/// As style sheets have it: `#0a0b0c`.
+impl fmt::Display for Color {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "#{:02x}{:02x}{:02x}", self.red, self.green, self.blue)
     }
 }
 

@@ -20,10 +20,10 @@ mod svg;
 pub use cells::Cells;
 pub use font::text_width;
 pub use ink::{Color, Ink, Theme};
-pub use picture::{Anchor, Area, Fill, Picture, Point, Shape, Stroke, Text};
+pub use picture::{Anchor, Area, Fill, Picture, Point, Shape, Stroke, Text, Texture};
 pub use raster::write_png;
 pub use scale::Scale;
-pub use svg::write_svg;
+pub use svg::{write_svg, write_svg_part, write_textures};
 
 #[cfg(test)]
 mod tests;

@@ -39,6 +39,17 @@ impl Area {
     }
 }
 
+/// How a colour covers a shape. Textures can be told apart without colour, too.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Texture {
+    /// Everywhere.
+    Plain,
+    /// In parallel lines.
+    Hatched,
+    /// In lines that cross.
+    Crossed,
+}
+
 /// What fills a shape.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Fill {
@@ -46,12 +57,24 @@ pub struct Fill {
     pub ink: Ink,
     /// From 0, nothing, to 1, all of it.
     pub opacity: f64,
+    /// How it covers the shape.
+    pub texture: Texture,
 }
 
 impl Fill {
     /// All of a colour.
     pub const fn solid(ink: Ink) -> Self {
-        Self { ink, opacity: 1.0 }
+        Self::faint(ink, 1.0)
+    }
+
+    /// A part of a colour, from 0 to 1.
+    pub const fn faint(ink: Ink, opacity: f64) -> Self {
+        Self { ink, opacity, texture: Texture::Plain }
+    }
+
+    /// A colour in lines.
+    pub const fn textured(ink: Ink, texture: Texture) -> Self {
+        Self { ink, opacity: 1.0, texture }
     }
 }
 
@@ -141,6 +164,27 @@ pub enum Shape {
     },
     /// A line of text.
     Text(Text),
+    /// Dots, each around a point.
+    Dots {
+        /// Their middles.
+        points: Vec<Point>,
+        /// Their colour, and in pixels how wide they are.
+        stroke: Stroke,
+    },
+    /// Shapes that belong together: SVG has them in a group of this class.
+    Group {
+        /// The name of the class.
+        class: &'static str,
+        /// In the order in which they are laid over one another.
+        shapes: Vec<Shape>,
+    },
+    /// Shapes between axes: in SVG a drawing of its own, so that a browser can show a part of it enlarged. None lies outside.
+    Plot {
+        /// What lies between the axes.
+        area: Area,
+        /// In the order in which they are laid over one another, in pixels of the picture.
+        shapes: Vec<Shape>,
+    },
 }
 
 /// Shapes on a page.
@@ -187,5 +231,24 @@ impl Picture {
     /// Writes a line of text.
     pub fn text(&mut self, text: Text) {
         self.push(Shape::Text(text));
+    }
+
+    /// What is drawn here is a group of this class.
+    pub fn group(&mut self, class: &'static str, draw: impl FnOnce(&mut Self)) {
+        let shapes = self.apart(draw);
+        self.push(Shape::Group { class, shapes });
+    }
+
+    /// What is drawn here lies between the axes.
+    pub fn plot(&mut self, area: Area, draw: impl FnOnce(&mut Self)) {
+        let shapes = self.apart(draw);
+        self.push(Shape::Plot { area, shapes });
+    }
+
+    /// The shapes that are drawn here, instead of on the page.
+    fn apart(&mut self, draw: impl FnOnce(&mut Self)) -> Vec<Shape> {
+        let before = std::mem::take(&mut self.shapes);
+        draw(self);
+        std::mem::replace(&mut self.shapes, before)
     }
 }

@@ -5,16 +5,20 @@
 use crate::cells::Cells;
 use crate::font::{self, Step};
 use crate::ink::{Ink, Theme};
-use crate::picture::{Anchor, Area, Fill, Picture, Point, Shape, Stroke, Text};
+use crate::picture::{Anchor, Area, Fill, Picture, Point, Shape, Stroke, Text, Texture};
 use std::io::{self, Write};
 use tiny_skia::{
-    FillRule, LineJoin, Paint, Path, PathBuilder, Pixmap, PremultipliedColorU8, Rect, StrokeDash, Transform,
+    FillRule, FilterQuality, LineJoin, Paint, Path, PathBuilder, Pattern, Pixmap, PremultipliedColorU8, Rect,
+    SpreadMode, StrokeDash, Transform,
 };
 
 /// No drawing is smaller: in two rows or columns tiny-skia 0.12 leaves lines away.
 const SIDE_MIN: u32 = 8;
 /// Four bytes for each of them are 2 GB.
 const PIXELS_MAX: u64 = 1 << 29;
+
+/// Pixels from one line of a texture to the next.
+const TILE: u32 = 6;
 
 /// Writes a picture as a PNG of 8-bit RGB, in the colours of a theme.
 ///
@@ -68,12 +72,12 @@ impl Canvas {
             Shape::Rectangle { area, fill } => {
                 let Area { x, y, width, height } = *area;
                 if let Some(rect) = Rect::from_xywh(x as f32, y as f32, width as f32, height as f32) {
-                    self.pixmap.fill_rect(rect, &self.paint(*fill), Transform::identity(), None);
+                    self.fill(&PathBuilder::from_rect(rect), fill);
                 }
             }
             Shape::Polygon { points, fill } => {
                 if let Some(path) = path_through(points, true) {
-                    self.fill(&path, &self.paint(*fill));
+                    self.fill(&path, fill);
                 }
             }
             Shape::Polyline { points, stroke } => {
@@ -83,17 +87,32 @@ impl Canvas {
             }
             Shape::Cells { area, cells } => self.draw_cells(*area, cells),
             Shape::Text(text) => self.draw_text(text),
+            Shape::Dots { points, stroke } => {
+                for point in points {
+                    let radius = stroke.width as f32 / 2.0;
+                    if let Some(path) = PathBuilder::from_circle(point.x as f32, point.y as f32, radius) {
+                        self.fill(&path, &Fill::solid(stroke.ink));
+                    }
+                }
+            }
+            Shape::Group { shapes, .. } | Shape::Plot { shapes, .. } => {
+                shapes.iter().for_each(|shape| self.draw(shape));
+            }
         }
     }
 
-    fn paint(&self, fill: Fill) -> Paint<'static> {
+    fn fill(&mut self, path: &Path, fill: &Fill) {
         let mut paint = Paint::default();
-        paint.set_color(color(fill.ink, fill.opacity, self.theme));
-        paint
-    }
-
-    fn fill(&mut self, path: &Path, paint: &Paint<'_>) {
-        self.pixmap.fill_path(path, paint, FillRule::Winding, Transform::identity(), None);
+        let color = color(fill.ink, fill.opacity, self.theme);
+        let tile = tile(fill.texture, color);
+        match &tile {
+            None => paint.set_color(color),
+            Some(tile) => {
+                let (repeat, nearest) = (SpreadMode::Repeat, FilterQuality::Nearest);
+                paint.shader = Pattern::new(tile.as_ref(), repeat, nearest, 1.0, Transform::identity());
+            }
+        }
+        self.pixmap.fill_path(path, &paint, FillRule::Winding, Transform::identity(), None);
     }
 
     fn stroke(&mut self, path: &Path, stroke: &Stroke) {
@@ -104,7 +123,8 @@ impl Canvas {
             line_join: LineJoin::Round,
             ..tiny_skia::Stroke::default()
         };
-        let paint = self.paint(Fill::solid(stroke.ink));
+        let mut paint = Paint::default();
+        paint.set_color(color(stroke.ink, 1.0, self.theme));
         self.pixmap.stroke_path(path, &paint, &pen, Transform::identity(), None);
     }
 
@@ -113,7 +133,7 @@ impl Canvas {
         if let Some(ink) = text.halo {
             self.stroke(&path, &Stroke::solid(ink, text.halo_width()));
         }
-        self.fill(&path, &self.paint(Fill::solid(text.ink)));
+        self.fill(&path, &Fill::solid(text.ink));
     }
 
     /// Every pixel takes the colour of the cell in which its middle lies: edges of cells stay sharp.
@@ -132,6 +152,24 @@ impl Canvas {
             }
         }
     }
+}
+
+/// What a texture repeats; `None` of a plain one.
+fn tile(texture: Texture, color: tiny_skia::Color) -> Option<Pixmap> {
+    if texture == Texture::Plain {
+        return None;
+    }
+    let mut tile = Pixmap::new(TILE, TILE)?;
+    let color = color.premultiply().to_color_u8();
+    for step in 0..TILE {
+        let rising = ((TILE - 1 - step) * TILE + step) as usize;
+        let falling = (step * TILE + step) as usize;
+        tile.pixels_mut()[rising] = color;
+        if texture == Texture::Crossed {
+            tile.pixels_mut()[falling] = color;
+        }
+    }
+    Some(tile)
 }
 
 /// The cell that holds the middle of a pixel, of cells spread evenly from `start` over `length`.

@@ -3,8 +3,8 @@
 //! Invariant: whatever texts say, what comes out is well-formed XML that loads nothing from elsewhere.
 
 use crate::cells::Cells;
-use crate::ink::{Color, Ink, Theme};
-use crate::picture::{Anchor, Area, Picture, Point, Shape, Stroke, Text};
+use crate::ink::{Ink, Theme};
+use crate::picture::{Anchor, Area, Fill, Picture, Point, Shape, Stroke, Text, Texture};
 use std::collections::BTreeSet;
 use std::fmt::{self, Display, Formatter};
 use std::io::{self, Write};
@@ -20,15 +20,39 @@ pub fn write_svg(picture: &Picture, theme: Option<Theme>, out: &mut dyn Write) -
         r#"<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" viewBox="0 0 {width} {height}" role="img" aria-label="{title}">"#
     )?;
     writeln!(out, "<title>{title}</title>")?;
-    write_style(picture, theme, out)?;
+    let classes = Classes::of(picture);
+    write_style(&classes.colors, theme, out)?;
+    write_definitions(&classes.textures, out)?;
     writeln!(
         out,
         r#"<rect width="{width}" height="{height}" class="{}"/>"#,
         Class::Fill(picture.background)
     )?;
-    for shape in &picture.shapes {
-        write_shape(shape, out)?;
-    }
+    write_shapes(&picture.shapes, out)?;
+    writeln!(out, "</svg>")
+}
+
+/// Writes a picture as a part of an HTML document: as wide as there is room, on the page's background. The document has a style for the
+/// classes `fill-INK` and `stroke-INK`, and the textures of [`write_textures`].
+///
+/// # Errors
+/// Those of the writer.
+pub fn write_svg_part(picture: &Picture, out: &mut dyn Write) -> io::Result<()> {
+    let (width, height, title) = (picture.width, picture.height, Escaped(&picture.title));
+    writeln!(out, r#"<svg viewBox="0 0 {width} {height}" role="img" aria-label="{title}">"#)?;
+    write_shapes(&picture.shapes, out)?;
+    writeln!(out, "</svg>")
+}
+
+/// Writes the textures of these colours as an SVG part that shows nothing, for all pictures of a document.
+///
+/// # Errors
+/// Those of the writer.
+pub fn write_textures(inks: &[Ink], out: &mut dyn Write) -> io::Result<()> {
+    let textures = [Texture::Hatched, Texture::Crossed];
+    let all = inks.iter().flat_map(|ink| textures.map(|texture| (*ink, texture))).collect();
+    writeln!(out, r#"<svg width="0" height="0" aria-hidden="true">"#)?;
+    write_definitions(&all, out)?;
     writeln!(out, "</svg>")
 }
 
@@ -41,39 +65,23 @@ enum Class {
 
 impl Display for Class {
     fn fmt(&self, out: &mut Formatter<'_>) -> fmt::Result {
-        let (how, ink) = match self {
-            Self::Fill(ink) => ("fill", ink),
-            Self::Stroke(ink) => ("stroke", ink),
-        };
-        match ink {
-            Ink::Page => write!(out, "{how}-page"),
-            Ink::Text => write!(out, "{how}-text"),
-            Ink::Soft => write!(out, "{how}-soft"),
-            Ink::Axis => write!(out, "{how}-axis"),
-            Ink::Grid => write!(out, "{how}-grid"),
-            Ink::Series(index) => write!(out, "{how}-series-{index}"),
-            Ink::Heat(step) => write!(out, "{how}-heat-{step}"),
-            Ink::Trusted => write!(out, "{how}-trusted"),
-            Ink::Caution => write!(out, "{how}-caution"),
-            Ink::Distrusted => write!(out, "{how}-distrusted"),
-            Ink::Fixed(color) => {
-                write!(out, "{how}-{:02x}{:02x}{:02x}", color.red, color.green, color.blue)
-            }
+        match self {
+            Self::Fill(ink) => write!(out, "fill-{ink}"),
+            Self::Stroke(ink) => write!(out, "stroke-{ink}"),
         }
     }
 }
 
 /// The colours of the classes that occur. Classes instead of variables, which few programs but browsers know.
-fn write_style(picture: &Picture, theme: Option<Theme>, out: &mut dyn Write) -> io::Result<()> {
-    let classes = classes(picture);
+fn write_style(classes: &BTreeSet<Class>, theme: Option<Theme>, out: &mut dyn Write) -> io::Result<()> {
     let families = "'DejaVu Sans Mono',ui-monospace,Menlo,Consolas,monospace";
     writeln!(out, "<style>")?;
     writeln!(out, "text{{font-family:{families};white-space:pre;paint-order:stroke;stroke-linejoin:round}}")?;
     writeln!(out, "polyline{{fill:none;stroke-linejoin:round}}")?;
-    write_colors(&classes, theme.unwrap_or(Theme::Light), out)?;
+    write_colors(classes, theme.unwrap_or(Theme::Light), out)?;
     if theme.is_none() {
         writeln!(out, "@media(prefers-color-scheme:dark){{")?;
-        write_colors(&classes, Theme::Dark, out)?;
+        write_colors(classes, Theme::Dark, out)?;
         writeln!(out, "}}")?;
     }
     writeln!(out, "</style>")
@@ -85,30 +93,81 @@ fn write_colors(classes: &BTreeSet<Class>, theme: Theme, out: &mut dyn Write) ->
             Class::Fill(ink) => ("fill", ink),
             Class::Stroke(ink) => ("stroke", ink),
         };
-        let Color { red, green, blue } = ink.color(theme);
-        writeln!(out, ".{class}{{{property}:#{red:02x}{green:02x}{blue:02x}}}")?;
+        writeln!(out, ".{class}{{{property}:{}}}", ink.color(theme))?;
     }
     Ok(())
 }
 
-fn classes(picture: &Picture) -> BTreeSet<Class> {
-    let mut classes = BTreeSet::from([Class::Fill(picture.background)]);
-    for shape in &picture.shapes {
+/// What occurs in a picture, and has to be defined outside its shapes.
+#[derive(Default)]
+struct Classes {
+    colors: BTreeSet<Class>,
+    textures: BTreeSet<(Ink, Texture)>,
+}
+
+impl Classes {
+    fn of(picture: &Picture) -> Self {
+        let mut classes = Self::default();
+        classes.colors.insert(Class::Fill(picture.background));
+        picture.shapes.iter().for_each(|shape| classes.add(shape));
+        classes
+    }
+
+    fn add(&mut self, shape: &Shape) {
         match shape {
+            Shape::Rectangle { fill, .. } | Shape::Polygon { fill, .. } if fill.texture == Texture::Plain => {
+                self.colors.insert(Class::Fill(fill.ink));
+            }
             Shape::Rectangle { fill, .. } | Shape::Polygon { fill, .. } => {
-                classes.insert(Class::Fill(fill.ink));
+                self.colors.insert(Class::Stroke(fill.ink));
+                self.textures.insert((fill.ink, fill.texture));
             }
-            Shape::Polyline { stroke, .. } => {
-                classes.insert(Class::Stroke(stroke.ink));
+            Shape::Polyline { stroke, .. } | Shape::Dots { stroke, .. } => {
+                self.colors.insert(Class::Stroke(stroke.ink));
             }
-            Shape::Cells { cells, .. } => classes.extend(cells.inks().iter().map(|ink| Class::Fill(*ink))),
+            Shape::Cells { cells, .. } => {
+                self.colors.extend(cells.inks().iter().map(|ink| Class::Stroke(*ink)));
+            }
             Shape::Text(text) => {
-                classes.insert(Class::Fill(text.ink));
-                classes.extend(text.halo.map(Class::Stroke));
+                self.colors.insert(Class::Fill(text.ink));
+                self.colors.extend(text.halo.map(Class::Stroke));
+            }
+            Shape::Group { shapes, .. } | Shape::Plot { shapes, .. } => {
+                shapes.iter().for_each(|shape| self.add(shape));
             }
         }
     }
-    classes
+}
+
+/// The name of a texture in a colour, which fills refer to.
+struct TextureName(Ink, Texture);
+
+impl Display for TextureName {
+    fn fmt(&self, out: &mut Formatter<'_>) -> fmt::Result {
+        let name = if self.1 == Texture::Crossed { "crossed" } else { "hatched" };
+        write!(out, "{name}-{}", self.0)
+    }
+}
+
+/// Lines of 45 degrees, a pixel wide, every six.
+fn write_definitions(textures: &BTreeSet<(Ink, Texture)>, out: &mut dyn Write) -> io::Result<()> {
+    if textures.is_empty() {
+        return Ok(());
+    }
+    writeln!(out, "<defs>")?;
+    for (ink, texture) in textures {
+        let (name, class) = (TextureName(*ink, *texture), Class::Stroke(*ink));
+        let lines = if *texture == Texture::Crossed { "M0 6L6 0M0 0L6 6" } else { "M0 6L6 0" };
+        writeln!(
+            out,
+            r#"<pattern id="{name}" width="6" height="6" patternUnits="userSpaceOnUse"><path d="{lines}" class="{class}"/></pattern>"#
+        )?;
+    }
+    writeln!(out, "</defs>")
+}
+
+fn write_shapes(shapes: &[Shape], out: &mut dyn Write) -> io::Result<()> {
+    shapes.iter().try_for_each(|shape| write_shape(shape, out))
 }
 
 fn write_shape(shape: &Shape, out: &mut dyn Write) -> io::Result<()> {
@@ -116,20 +175,41 @@ fn write_shape(shape: &Shape, out: &mut dyn Write) -> io::Result<()> {
         Shape::Rectangle { area, fill } => {
             let Area { x, y, width, height } = *area;
             let (x, y, width, height) = (Number(x), Number(y), Number(width), Number(height));
-            let (class, opacity) = (Class::Fill(fill.ink), Opacity(fill.opacity));
-            writeln!(
-                out,
-                r#"<rect x="{x}" y="{y}" width="{width}" height="{height}" class="{class}"{opacity}/>"#
-            )
+            writeln!(out, r#"<rect x="{x}" y="{y}" width="{width}" height="{height}"{}/>"#, Filled(fill))
         }
         Shape::Polygon { points, fill } => {
-            let (points, class, opacity) = (Points(points), Class::Fill(fill.ink), Opacity(fill.opacity));
-            writeln!(out, r#"<polygon points="{points}" class="{class}"{opacity}/>"#)
+            writeln!(out, r#"<polygon points="{}"{}/>"#, Points(points), Filled(fill))
         }
         Shape::Polyline { points, stroke } => write_polyline(points, stroke, out),
         Shape::Cells { area, cells } => write_cells(*area, cells, out),
         Shape::Text(text) => write_text(text, out),
+        Shape::Dots { points, stroke } => write_dots(points, stroke, out),
+        Shape::Group { class, shapes } => {
+            writeln!(out, r#"<g class="{class}">"#)?;
+            write_shapes(shapes, out)?;
+            writeln!(out, "</g>")
+        }
+        Shape::Plot { area, shapes } => {
+            let Area { x, y, width, height } = *area;
+            let (x, y, width, height) = (Number(x), Number(y), Number(width), Number(height));
+            writeln!(
+                out,
+                r#"<svg class="plot" x="{x}" y="{y}" width="{width}" height="{height}" viewBox="{x} {y} {width} {height}" preserveAspectRatio="none">"#
+            )?;
+            write_shapes(shapes, out)?;
+            writeln!(out, "</svg>")
+        }
     }
+}
+
+/// Lines without length with round ends, which stay round where a browser stretches what they lie in.
+fn write_dots(points: &[Point], stroke: &Stroke, out: &mut dyn Write) -> io::Result<()> {
+    let (class, width) = (Class::Stroke(stroke.ink), Number(stroke.width));
+    write!(out, r#"<path class="{class}" stroke-width="{width}" stroke-linecap="round" d=""#)?;
+    for point in points {
+        write!(out, "M{} {}h0", Number(point.x), Number(point.y))?;
+    }
+    writeln!(out, r#""/>"#)
 }
 
 fn write_polyline(points: &[Point], stroke: &Stroke, out: &mut dyn Write) -> io::Result<()> {
@@ -142,26 +222,26 @@ fn write_polyline(points: &[Point], stroke: &Stroke, out: &mut dyn Write) -> io:
     writeln!(out, "/>")
 }
 
-/// A path for each colour, in units of cells: a few characters a run, however large the cells are.
+/// A path for each colour, in units of cells: a line down each run, as wide as a cell. Few characters, however large cells are.
 fn write_cells(area: Area, cells: &Cells, out: &mut dyn Write) -> io::Result<()> {
     if cells.rows() == 0 {
         return Ok(());
     }
-    let (x, y) = (Number(area.x), Number(area.y));
+    // The lines run through the middles of columns.
     let (width, height) = (area.width / cells.columns() as f64, area.height / cells.rows() as f64);
+    let (x, y) = (Number(area.x + width / 2.0), Number(area.y));
     writeln!(
         out,
-        r#"<g transform="translate({x} {y}) scale({width:.6} {height:.6})" shape-rendering="crispEdges">"#
+        r#"<g class="cells" transform="translate({x} {y}) scale({width:.6} {height:.6})" shape-rendering="crispEdges">"#
     )?;
     for (index, ink) in cells.inks().iter().enumerate() {
         let mut runs = cells.runs(index).peekable();
         if runs.peek().is_none() {
             continue;
         }
-        write!(out, r#"<path class="{}" d=""#, Class::Fill(*ink))?;
+        write!(out, r#"<path class="{}" d=""#, Class::Stroke(*ink))?;
         for run in runs {
-            let (column, row, length) = (run.columns.start, run.row, run.columns.len());
-            write!(out, "M{column} {row}h{length}v1h-{length}z")?;
+            write!(out, "M{} {}v{}", run.column, run.rows.start, run.rows.len())?;
         }
         writeln!(out, r#""/>"#)?;
     }
@@ -206,12 +286,17 @@ impl Display for Points<'_> {
     }
 }
 
-/// The attribute of what is not opaque.
-struct Opacity(f64);
+/// The attributes of a filled shape.
+struct Filled<'a>(&'a Fill);
 
-impl Display for Opacity {
+impl Display for Filled<'_> {
     fn fmt(&self, out: &mut Formatter<'_>) -> fmt::Result {
-        if self.0 < 1.0 { write!(out, r#" fill-opacity="{}""#, Number(self.0)) } else { Ok(()) }
+        let Fill { ink, opacity, texture } = *self.0;
+        match texture {
+            Texture::Plain => write!(out, r#" class="{}""#, Class::Fill(ink))?,
+            _ => write!(out, r#" fill="url(#{})""#, TextureName(ink, texture))?,
+        }
+        if opacity < 1.0 { write!(out, r#" fill-opacity="{}""#, Number(opacity)) } else { Ok(()) }
     }
 }
 

@@ -2,7 +2,7 @@
 
 use crate::axis::{Axis, Side, Tick, latency_label, time_label};
 use crate::heat_map::{ColumnCount, heat_map, logarithmic_edges};
-use crate::{Anchor, Area, Fill, Ink, Picture, Point, Scale, Shape, Stroke, Text, write_svg};
+use crate::{Anchor, Area, Fill, Ink, Picture, Point, Scale, Shape, Stroke, Text, Texture, write_svg};
 
 /// Latencies over a minute: a heat map, the median with a band, and what lies on it.
 pub(crate) fn chart() -> Picture {
@@ -46,7 +46,7 @@ pub(crate) fn chart() -> Picture {
     let at = |(second, ns): (f64, f64)| Point { x: x.pixel(second), y: y.pixel(ns) };
     let band: Vec<Point> =
         curve(1.3).map(at).chain(curve(0.8).map(at).collect::<Vec<_>>().into_iter().rev()).collect();
-    picture.push(Shape::Polygon { points: band, fill: Fill { ink: Ink::Series(1), opacity: 0.18 } });
+    picture.push(Shape::Polygon { points: band, fill: Fill::faint(Ink::Series(1), 0.18) });
     let stroke = Stroke::solid(Ink::Series(1), 2.0);
     picture.push(Shape::Polyline { points: curve(1.0).map(at).collect(), stroke });
     let objective = Stroke { ink: Ink::Caution, width: 1.0, dash: &[6.0, 3.0] };
@@ -59,6 +59,20 @@ pub(crate) fn chart() -> Picture {
         ink: Ink::Caution,
         halo: Some(Ink::Page),
         content: "p99 < 1 ms".to_owned(),
+    });
+    let hatched = Fill::textured(Ink::Caution, Texture::Hatched);
+    let crossed = Fill::textured(Ink::Distrusted, Texture::Crossed);
+    picture.plot(plot, |picture| {
+        let strip = |x: f64, fill| {
+            let area = Area { x: plot.x + x, y: plot.y, width: 20.0, height: 30.0 };
+            Shape::Rectangle { area, fill }
+        };
+        picture.push(strip(10.0, hatched));
+        picture.push(strip(40.0, crossed));
+        picture.group("max", |picture| {
+            let points = vec![at((9.0, 3e6)), at((12.0, 4e6))];
+            picture.push(Shape::Dots { points, stroke: Stroke::solid(Ink::Text, 3.0) });
+        });
     });
     picture
 }

@@ -76,8 +76,21 @@ fn a_cell_may_be_several_pixels_or_none() {
 fn opacity_mixes_with_what_lies_below() {
     let mut picture = page(1, 1);
     let area = Area { x: 0.0, y: 0.0, width: 1.0, height: 1.0 };
-    picture.push(Shape::Rectangle { area, fill: Fill { ink: Ink::Fixed(Color::BLACK), opacity: 0.2 } });
+    picture.push(Shape::Rectangle { area, fill: Fill::faint(Ink::Fixed(Color::BLACK), 0.2) });
     assert_eq!(pixels_of(&picture), [[204, 204, 204]]);
+}
+
+#[test]
+fn textures_are_lines_that_repeat() {
+    let fill = |texture| {
+        let mut picture = page(12, 8);
+        let area = Area { x: 0.0, y: 0.0, width: 12.0, height: 8.0 };
+        let fill = Fill::textured(Ink::Fixed(Color::BLACK), texture);
+        picture.push(Shape::Rectangle { area, fill });
+        drawn(&picture)[..3].to_vec()
+    };
+    assert_eq!(fill(Texture::Hatched), [".....#.....#", "....#.....#.", "...#.....#.."]);
+    assert_eq!(fill(Texture::Crossed), ["#....##....#", ".#..#..#..#.", "..##....##.."]);
 }
 
 #[test]
