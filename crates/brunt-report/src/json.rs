@@ -67,7 +67,19 @@ pub fn write(summary: &Summary, out: &mut dyn Write) -> io::Result<()> {
     indented::write(&value(summary)?, out)
 }
 
+/// The summary without the record that it was built from, on one line.
+pub(crate) fn without_record(summary: &Summary) -> serde_json::Result<String> {
+    serde_json::to_string(&numbers(summary)?)
+}
+
 pub(crate) fn value(summary: &Summary) -> serde_json::Result<Value> {
+    let mut value = numbers(summary)?;
+    value[indented::COMPACT] = record::value(&summary.record)?;
+    Ok(value)
+}
+
+/// Every key but the record.
+fn numbers(summary: &Summary) -> serde_json::Result<Value> {
     let total = &summary.total;
     let mut value = json!({
         "schema": SCHEMA,
@@ -127,7 +139,6 @@ pub(crate) fn value(summary: &Summary) -> serde_json::Result<Value> {
     for (key, _, number) in summary.counts().rows() {
         value[key] = json!(number);
     }
-    value[indented::COMPACT] = record::value(&summary.record)?;
     Ok(value)
 }
 

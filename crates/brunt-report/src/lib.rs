@@ -1,10 +1,10 @@
-//! Our own output: a summary becomes text for a person, JSON for a script, JUnit XML for continuous integration, and
+//! Our own output: a summary becomes text and pages for a person, JSON for a script, JUnit XML for continuous integration, and
 //! CSV of the run over time and of raw samples.
 //!
 //! Not statistics: every number is one of the summary's, or the quotient of two of them. Pure: a report is written to
 //! what it is given, and the same summary always gives the same bytes. The way through this crate: [`details::write`] lays
 //! out what a performance engineer reads first, [`json::write`] is the schema `brunt.summary.v1` that scripts rely on,
-//! [`csv::write`] has a line per second, [`samples::write`] lists the samples that a plan asked to keep;
+//! [`html::write`] draws it as a page, [`csv::write`] has a line per second, [`samples::write`] lists the samples that a plan asked to keep;
 //! [`calibration`] is the page, the object and the file of `brunt calibrate`; [`result::read`] takes results in again,
 //! and [`comparison::Comparison`] puts two sets of them side by side.
 
@@ -22,6 +22,7 @@ pub mod csv;
 pub mod details;
 mod figure;
 mod grid;
+pub mod html;
 mod indented;
 mod instant;
 pub mod json;

@@ -2,6 +2,7 @@
 
 mod campaign;
 mod comparison;
+mod html;
 mod live;
 mod metrics;
 mod run;

@@ -4,9 +4,9 @@
 //! questions: what was run, how long did requests take, what happened, what did it cost, and last, right above the prompt of a terminal, how
 //! far the numbers may be trusted and what to do.
 
-mod accounting;
+pub(crate) mod accounting;
 pub(crate) mod conclusion;
-mod events;
+pub(crate) mod events;
 pub(crate) mod head;
 pub(crate) mod latency;
 

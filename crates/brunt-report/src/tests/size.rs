@@ -132,6 +132,9 @@ fn ten_minutes_and_a_day_are_short() {
         assert!(text.len() <= BYTES_MAX, "{name}: {} bytes, {record} of them the record", text.len());
         assert!(record > 300_000, "{name}: {record} bytes: the run is not what it should be");
         check_grid(name, &run.summary);
+        let page = super::html::page_of(&run);
+        println!("{name}: a page of {} bytes", page.len());
+        assert!(page.len() <= super::html::BYTES_MAX, "{name}: a page of {} bytes", page.len());
         let again = StoredResult::parse(&text, name).unwrap().summary().unwrap();
         assert!(json_text_of(&super::Run { summary: again, ..run }) == text, "{name}: reported again");
     }

@@ -19,8 +19,17 @@ use brunt_stats::usage::WorkerUsage;
 const QUOTED_MAX: usize = 40;
 
 pub(super) fn write(page: &mut Page<'_>, summary: &Summary) {
-    page.facts("books", &books(summary));
-    for (label, is_lesser, facts) in [
+    for (label, is_lesser, facts) in lines(summary) {
+        if !facts.is_empty() && (page.room.has_lesser_facts || !is_lesser) {
+            page.facts(label, &facts);
+        }
+    }
+}
+
+/// The lines by label, and whether no verdict rests on one.
+pub(crate) fn lines(summary: &Summary) -> [(&'static str, bool, Vec<String>); 9] {
+    [
+        ("books", false, books(summary)),
         ("values", true, values(summary)),
         ("errors", false, errors(summary)),
         ("connections", true, connections(summary)),
@@ -29,11 +38,7 @@ pub(super) fn write(page: &mut Page<'_>, summary: &Summary) {
         ("udp", true, udp(summary)),
         ("server", false, servers(summary)),
         ("client", true, client(summary)),
-    ] {
-        if !facts.is_empty() && (page.room.has_lesser_facts || !is_lesser) {
-            page.facts(label, &facts);
-        }
-    }
+    ]
 }
 
 fn status_of(summary: &Summary, id: &str) -> CheckStatus {

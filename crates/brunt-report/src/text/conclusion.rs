@@ -22,9 +22,9 @@ const CAUSE_INDENT: usize = 11;
 
 /// What was found, and what helps.
 pub(crate) struct FindingText {
-    id: &'static str,
-    text: String,
-    fix: String,
+    pub(crate) id: &'static str,
+    pub(crate) text: String,
+    pub(crate) fix: String,
 }
 
 /// The causes of what was found, the one that explains most first. The first line names that one already, and here stands what it explains.

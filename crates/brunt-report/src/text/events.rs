@@ -35,11 +35,11 @@ pub(super) fn write(page: &mut Page<'_>, summary: &Summary) {
 }
 
 /// What one server did from the beginning of the window on.
-struct ServerLine {
-    name: String,
-    counts: ServerCounts,
-    done_per_s: f64,
-    cpu_ns: Option<f64>,
+pub(crate) struct ServerLine {
+    pub(crate) name: String,
+    pub(crate) counts: ServerCounts,
+    pub(crate) done_per_s: f64,
+    pub(crate) cpu_ns: Option<f64>,
 }
 
 /// The servers side by side, where there are several; the nodes of a cluster say how much they sent on.
@@ -77,7 +77,7 @@ fn servers(page: &mut Page<'_>, summary: &Summary) {
 }
 
 /// Where there are many, those that failed most, then the busiest, in the order of the plan; the others as one.
-fn server_lines(summary: &Summary, rows_max: usize) -> Vec<ServerLine> {
+pub(crate) fn server_lines(summary: &Summary, rows_max: usize) -> Vec<ServerLine> {
     let seconds = summary.window.seconds();
     let polled_servers = summary.record.plan.polled_servers();
     let mut lines: Vec<ServerLine> = Vec::new();

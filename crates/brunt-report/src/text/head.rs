@@ -19,20 +19,30 @@ const SERVERS_MAX: usize = 3;
 pub(crate) type Labelled = (String, Vec<String>);
 
 pub(super) fn write(page: &mut Page<'_>, summary: &Summary) {
+    for (label, facts) in lines(summary) {
+        page.facts(&label, &facts);
+    }
+}
+
+/// The lines by label.
+pub(crate) fn lines(summary: &Summary) -> Vec<Labelled> {
     let plan = &summary.record.plan;
+    let mut lines = Vec::new();
     match plan.classes.as_slice() {
-        [class] => page.facts(model(class), &load(plan, class, None)),
+        [class] => lines.push((model(class).to_owned(), load(plan, class, None))),
         classes => {
             for class in classes.iter().take(CLASSES_MAX) {
-                page.facts(&class.name, &[vec![model(class).to_owned()], load(plan, class, None)].concat());
+                let facts = [vec![model(class).to_owned()], load(plan, class, None)].concat();
+                lines.push((class.name.clone(), facts));
             }
             if classes.len() > CLASSES_MAX {
-                page.facts("", &[format!("+{} more: --details", classes.len() - CLASSES_MAX)]);
+                let others = format!("+{} more: --details", classes.len() - CLASSES_MAX);
+                lines.push((String::new(), vec![others]));
             }
         }
     }
-    let (label, facts) = target(summary);
-    page.facts(&label, &facts);
+    lines.push(target(summary));
+    lines
 }
 
 /// The same of a campaign, from its first run: without the option that its runs differ by.

@@ -1,0 +1,44 @@
+//! A result as one HTML page: everything that the report has, as tables and as charts that a browser draws.
+//!
+//! Complete without script, in print, and without a network: the page asks for nothing. Its script adds a cursor, zooming, and switches;
+//! whatever it shows stands in the tables of the page. Invariants: the same summary always gives the same bytes; a page has a bounded size,
+//! however long the run; nothing that a user or a server wrote reaches the page but as escaped text.
+
+mod accounting;
+mod by_op;
+mod columns;
+mod conclusion;
+mod document;
+mod environment;
+mod events;
+mod frame;
+mod heat;
+mod latency;
+mod markup;
+mod over_time;
+mod packed;
+mod spectrum;
+mod whisker;
+
+use brunt_stats::summary::Summary;
+use markup::Markup;
+use std::io::{self, Write};
+
+/// Writes the page of a run.
+///
+/// # Errors
+/// What `out` returns.
+pub fn write(summary: &Summary, out: &mut dyn Write) -> io::Result<()> {
+    let mut markup = Markup::default();
+    conclusion::head(&mut markup, summary);
+    conclusion::trust(&mut markup, summary);
+    latency::section(&mut markup, summary);
+    spectrum::section(&mut markup, summary);
+    over_time::section(&mut markup, summary);
+    by_op::section(&mut markup, summary);
+    events::section(&mut markup, summary);
+    accounting::section(&mut markup, summary);
+    environment::section(&mut markup, summary);
+    let result = packed::packed(&crate::json::without_record(summary)?);
+    document::write(&summary.verdict.sentence(), &markup.into_text(), &result, out)
+}

@@ -1,0 +1,315 @@
+// The page without this script is complete; it adds a cursor, zooming, switches, and saving.
+"use strict";
+
+const SVG = "http://www.w3.org/2000/svg";
+
+function element(name, attributes) {
+  const made = document.createElementNS(SVG, name);
+  for (const key in attributes) made.setAttribute(key, attributes[key]);
+  return made;
+}
+
+// Round numbers in a range: 1, 2 or 5 times a power of ten apart, and how many decimals they have.
+function roundTicks(low, high, most) {
+  let step = 10 ** Math.floor(Math.log10((high - low) / most));
+  for (const factor of [2, 2.5, 2]) if ((high - low) / step > most) step *= factor;
+  const ticks = [];
+  for (let index = Math.ceil(low / step - 1e-9); index * step <= high + step * 1e-9; index++) ticks.push(index * step);
+  return { ticks, decimals: Math.max(0, -Math.floor(Math.log10(step) + 1e-9)) };
+}
+
+function clock(seconds) {
+  const whole = Math.max(0, Math.round(seconds));
+  const two = (number) => String(number).padStart(2, "0");
+  const [hours, minutes, rest] = [Math.floor(whole / 3600), Math.floor(whole / 60) % 60, whole % 60];
+  return hours ? `${hours}:${two(minutes)}:${two(rest)}` : `${minutes}:${two(rest)}`;
+}
+
+// What lies along the x axis of a figure: where a row of its table stands, and what a tick is called.
+const KINDS = {
+  time: {
+    place: (text) => parseFloat(text),
+    ticks(low, high) {
+      const { ticks, decimals } = roundTicks(low, high, 10);
+      const isLong = high > 120 && decimals === 0;
+      return ticks.map((value) => [value, isLong ? clock(value) : `${value.toFixed(decimals)} s`]);
+    },
+  },
+  percentile: {
+    place: (text) => (text === "max" ? Infinity : -Math.log10(1 - parseFloat(text.slice(1)) / 100)),
+    ticks(low, high) {
+      const ticks = [];
+      for (let power = 0; power < 7; power++) {
+        for (const digit of [1, 2, 5]) {
+          const rarity = digit * 10 ** power;
+          const value = Math.log10(rarity);
+          if (value < low || value > high || (digit === 5 && high - low > 3)) continue;
+          ticks.push([value, `p${+(100 - 100 / rarity).toFixed(5)}`]);
+        }
+      }
+      return ticks;
+    },
+  },
+};
+
+// A figure: its charts share a cursor and what part of the x axis they show.
+class Figure {
+  constructor(root) {
+    this.root = root;
+    this.kind = KINDS[root.dataset.kind];
+    this.range = root.dataset.range.split(" ").map(Number);
+    this.view = this.range;
+    this.readout = root.querySelector(".readout");
+    const table = root.querySelector("details table");
+    this.headings = [...table.tHead.rows[0].cells].map((cell) => cell.textContent.trim());
+    this.rows = [...table.tBodies[0].rows].map((row) => [...row.cells].map((cell) => cell.textContent.trim()));
+    this.places = this.rows.map((row) => Math.min(this.kind.place(row[0]), this.range[1]));
+    this.charts = [...root.querySelectorAll(".chart")].map((chart) => this.chart(chart));
+    this.at = null;
+    this.legend();
+    this.show();
+  }
+
+  chart(holder) {
+    const svg = holder.querySelector("svg");
+    const plot = svg.querySelector("svg.plot");
+    const number = (name) => parseFloat(plot.getAttribute(name));
+    const area = { x: number("x"), y: number("y"), width: number("width"), height: number("height") };
+    const upright = { y1: area.y, y2: area.y + area.height, class: "cursor hidden" };
+    const cursor = svg.appendChild(element("line", upright));
+    const selection = svg.appendChild(element("rect", { y: area.y, height: area.height, class: "selection hidden" }));
+    const axis = svg.querySelector("g.x");
+    const zoomed = axis.parentNode.insertBefore(element("g", { class: "x-zoomed" }), axis.nextSibling);
+    const chart = { svg, plot, area, cursor, selection, axis, zoomed };
+    holder.tabIndex = 0;
+    holder.addEventListener("keydown", (event) => this.key(event));
+    svg.addEventListener("pointerdown", (event) => this.press(chart, event));
+    svg.addEventListener("pointermove", (event) => this.move(chart, event));
+    svg.addEventListener("pointerup", (event) => this.release(chart, event));
+    svg.addEventListener("pointercancel", () => this.drop(chart));
+    svg.addEventListener("dblclick", () => this.zoom(this.range));
+    return chart;
+  }
+
+  // The value under the pointer.
+  value(chart, event) {
+    const box = chart.svg.getBoundingClientRect();
+    const x = ((event.clientX - box.left) / box.width) * chart.svg.viewBox.baseVal.width;
+    const part = Math.min(1, Math.max(0, (x - chart.area.x) / chart.area.width));
+    return this.view[0] + part * (this.view[1] - this.view[0]);
+  }
+
+  pixel(chart, value) {
+    const part = (value - this.view[0]) / (this.view[1] - this.view[0]);
+    return chart.area.x + Math.min(1, Math.max(0, part)) * chart.area.width;
+  }
+
+  press(chart, event) {
+    if (event.button !== 0) return;
+    this.pressed = { chart, value: this.value(chart, event), x: event.clientX };
+    chart.svg.setPointerCapture(event.pointerId);
+  }
+
+  move(chart, event) {
+    const value = this.value(chart, event);
+    this.readout.setAttribute("aria-live", "off");
+    this.point(this.nearest(value));
+    if (!this.pressed) return;
+    const [from, to] = [this.pressed.value, value].map((end) => this.pixel(chart, end));
+    chart.selection.setAttribute("x", Math.min(from, to));
+    chart.selection.setAttribute("width", Math.abs(to - from));
+    chart.selection.classList.remove("hidden");
+  }
+
+  release(chart, event) {
+    const pressed = this.pressed;
+    this.drop(chart);
+    if (!pressed || Math.abs(event.clientX - pressed.x) < 5) return;
+    const value = this.value(chart, event);
+    this.zoom([Math.min(value, pressed.value), Math.max(value, pressed.value)]);
+  }
+
+  drop(chart) {
+    this.pressed = null;
+    chart.selection.classList.add("hidden");
+  }
+
+  nearest(value) {
+    if (this.kind === KINDS.time) {
+      const after = this.places.findIndex((place) => place > value);
+      return Math.max(0, (after < 0 ? this.places.length : after) - 1);
+    }
+    let best = 0;
+    this.places.forEach((place, index) => {
+      if (Math.abs(place - value) < Math.abs(this.places[best] - value)) best = index;
+    });
+    return best;
+  }
+
+  // Where the cursor stands for a row: of a piece of time its middle.
+  middle(index) {
+    if (this.kind !== KINDS.time) return this.places[index];
+    const end = index + 1 < this.places.length ? this.places[index + 1] : this.range[1];
+    return (this.places[index] + end) / 2;
+  }
+
+  point(index) {
+    this.at = index;
+    const cells = this.rows[index];
+    this.readout.replaceChildren();
+    cells.forEach((cell, column) => {
+      if (cell === "-") return;
+      if (column) this.readout.append(" · ");
+      const strong = document.createElement("b");
+      strong.textContent = cell;
+      this.readout.append(`${this.headings[column]} `, strong);
+    });
+    this.mark();
+  }
+
+  mark() {
+    if (this.at === null) return;
+    const value = this.middle(this.at);
+    const isVisible = value >= this.view[0] && value <= this.view[1];
+    for (const chart of this.charts) {
+      const x = this.pixel(chart, value);
+      chart.cursor.setAttribute("x1", x);
+      chart.cursor.setAttribute("x2", x);
+      chart.cursor.classList.toggle("hidden", !isVisible);
+    }
+  }
+
+  key(event) {
+    const last = this.rows.length - 1;
+    const at = this.at ?? this.nearest(this.view[0]);
+    const steps = { ArrowLeft: -1, ArrowRight: 1, PageUp: -10, PageDown: 10, Home: -last, End: last };
+    if (event.key in steps) {
+      this.readout.setAttribute("aria-live", "polite");
+      this.point(Math.min(last, Math.max(0, this.at === null ? at : at + steps[event.key])));
+    } else if (event.key === "Escape") {
+      this.zoom(this.range);
+    } else if (event.key === "+" || event.key === "-") {
+      const half = ((this.view[1] - this.view[0]) * (event.key === "+" ? 0.5 : 2)) / 2;
+      this.zoom([this.middle(at) - half, this.middle(at) + half]);
+    } else {
+      return;
+    }
+    event.preventDefault();
+  }
+
+  zoom([low, high]) {
+    const [first, last] = this.range;
+    const least = (last - first) / 1000;
+    [low, high] = [Math.max(first, low), Math.min(last, high)];
+    if (high - low < least) return;
+    this.view = [low, high];
+    const isWhole = high - low > (last - first) * 0.999;
+    if (isWhole) this.view = this.range;
+    const others = location.hash.slice(1).split("&").filter((part) => part && !part.startsWith(`${this.root.dataset.kind}=`));
+    if (!isWhole) others.push(`${this.root.dataset.kind}=${low.toPrecision(5)},${high.toPrecision(5)}`);
+    history.replaceState(null, "", `#${others.join("&")}`);
+    this.show();
+  }
+
+  // Shows the part of the charts that is looked at, with an axis of its own.
+  show() {
+    const [first, last] = this.range;
+    const [low, high] = this.view;
+    const isWhole = this.view === this.range;
+    for (const { svg, plot, area, axis, zoomed } of this.charts) {
+      const x = area.x + ((low - first) / (last - first)) * area.width;
+      const width = ((high - low) / (last - first)) * area.width;
+      plot.setAttribute("viewBox", `${x} ${area.y} ${width} ${area.height}`);
+      const parts = [...axis.children];
+      // The line of the axis and its title stay.
+      parts.slice(0, -2).forEach((part) => part.classList.toggle("hidden", !isWhole));
+      svg.querySelectorAll("g.note").forEach((note) => note.classList.toggle("hidden", !isWhole));
+      zoomed.replaceChildren();
+      if (!isWhole) this.drawAxis(zoomed, area);
+    }
+    this.mark();
+  }
+
+  drawAxis(group, area) {
+    const bottom = area.y + area.height;
+    let end = -Infinity;
+    for (const [value, name] of this.kind.ticks(...this.view)) {
+      const x = this.pixel({ area }, value);
+      group.append(element("line", { x1: x, x2: x, y1: area.y, y2: bottom, class: "stroke-grid" }));
+      const half = name.length * 3.7;
+      if (x - half < end + 8) continue;
+      end = x + half;
+      const label = element("text", { x, y: bottom + 18, "font-size": 12, "text-anchor": "middle", class: "fill-soft" });
+      label.textContent = name;
+      group.append(label);
+    }
+  }
+
+  legend() {
+    for (const entry of this.root.querySelectorAll("li[data-group]")) {
+      entry.tabIndex = 0;
+      entry.setAttribute("role", "button");
+      entry.setAttribute("aria-pressed", "true");
+      const toggle = () => {
+        const isShown = entry.getAttribute("aria-pressed") === "false";
+        entry.setAttribute("aria-pressed", isShown);
+        for (const group of this.root.querySelectorAll(`g.${entry.dataset.group}`)) group.classList.toggle("hidden", !isShown);
+      };
+      entry.addEventListener("click", toggle);
+      entry.addEventListener("keydown", (event) => {
+        if (event.key !== "Enter" && event.key !== " ") return;
+        event.preventDefault();
+        toggle();
+      });
+    }
+  }
+}
+
+function button(name, action) {
+  const made = document.createElement("button");
+  made.type = "button";
+  made.textContent = name;
+  made.addEventListener("click", () => action(made));
+  return made;
+}
+
+async function save() {
+  const packed = atob(document.getElementById("result").textContent);
+  const bytes = Uint8Array.from(packed, (character) => character.charCodeAt(0));
+  const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate"));
+  const link = document.createElement("a");
+  link.href = URL.createObjectURL(await new Response(stream).blob());
+  link.download = "result.json";
+  link.click();
+  URL.revokeObjectURL(link.href);
+}
+
+function copy(made) {
+  const plan = document.getElementById("toml");
+  getSelection().selectAllChildren(plan);
+  navigator.clipboard?.writeText(plan.textContent).then(() => (made.textContent = "Copied"), () => {});
+}
+
+function start() {
+  const figures = [...document.querySelectorAll("figure[data-kind]")].map((root) => new Figure(root));
+  for (const part of location.hash.slice(1).split("&")) {
+    const [kind, ends] = part.split("=");
+    const [low, high] = (ends ?? "").split(",").map(Number);
+    const figure = figures.find((held) => held.root.dataset.kind === kind);
+    if (figure && low < high) figure.zoom([low, high]);
+  }
+  addEventListener("keydown", (event) => {
+    if (event.key === "Escape") figures.forEach((figure) => figure.zoom(figure.range));
+  });
+  const theme = document.getElementById("theme");
+  theme.hidden = false;
+  theme.addEventListener("click", () => {
+    const root = document.documentElement;
+    const isDark = root.dataset.theme ? root.dataset.theme === "dark" : matchMedia("(prefers-color-scheme:dark)").matches;
+    root.dataset.theme = isDark ? "light" : "dark";
+  });
+  const plan = document.getElementById("toml");
+  plan.before(button("Copy the plan", copy), " ", button("Save the numbers as JSON", save));
+}
+
+start();

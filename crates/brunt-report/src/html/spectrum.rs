@@ -1,0 +1,333 @@
+//! The latency by percentile: how long the slowest half, tenth, hundredth of the requests took, and how well that is known.
+//!
+//! Invariant: the line ends with the last percentile that ten requests lie above; beyond it stands only the maximum.
+
+use super::frame::{self, Frame, Key, Values};
+use super::heat;
+use super::markup::{Heading, Markup};
+use crate::layout::TimeUnit;
+use crate::quantity;
+use crate::row::rows;
+use crate::text::latency::{is_unacknowledged, is_unbounded};
+use brunt_picture::{Anchor, Fill, Ink, Point, Shape, Stroke, Texture};
+use brunt_plan::objective::{Metric, Statistic};
+use brunt_plan::quantile::Quantile;
+use brunt_stats::batch::batches;
+use brunt_stats::check::CheckStatus;
+use brunt_stats::confidence::{PercentileInterval, intervals};
+use brunt_stats::histogram::Histogram;
+use brunt_stats::summary::Summary;
+
+const HEIGHT: f64 = 330.0;
+/// Points to a factor of ten of rarity.
+const PER_DECADE: u32 = 12;
+/// Operations that have a line of their own.
+const OPS_MAX: usize = 4;
+/// Fewer requests are no distribution.
+const REQUESTS_MIN: u64 = 20;
+
+const RESPONSE: Stroke = Stroke::solid(Ink::Series(0), 2.0);
+const SERVICE: Stroke = Stroke { ink: Ink::Series(1), width: 1.5, dash: &[6.0, 3.0] };
+const OP_DASHES: [&[f32]; OPS_MAX] = [&[2.0, 2.0], &[8.0, 3.0, 2.0, 3.0], &[1.0, 3.0], &[10.0, 4.0]];
+const BAND: Fill = Fill::faint(Ink::Series(0), 0.18);
+const CLIENT: Fill = Fill::textured(Ink::Soft, Texture::Hatched);
+
+/// One percentile of all requests. Times in nanoseconds.
+struct Level {
+    quantile: Quantile,
+    response_ns: u64,
+    service_ns: Option<u64>,
+    without_client_ns: Option<u64>,
+    interval: Option<PercentileInterval>,
+}
+
+/// How rare what lies above a percentile is, as a decimal logarithm.
+fn rarity(quantile: Quantile) -> f64 {
+    -quantile.share_above().log10()
+}
+
+pub(super) fn section(markup: &mut Markup, summary: &Summary) {
+    let response = &summary.total.latency.response;
+    if response.summary.count < REQUESTS_MIN || is_unacknowledged(&summary.total) {
+        return;
+    }
+    markup.raw("<section id=\"spectrum\">\n<h2>Latency by percentile</h2>\n");
+    let levels = levels(summary);
+    let most = (response.summary.count as f64).log10();
+    let frame = frame(summary, &levels, most);
+    frame::open_figure(markup, "percentile", (0.0, most), &finding(summary), keys(summary));
+    frame::chart(markup, &frame);
+    frame::close_figure(markup, |markup| table(markup, summary, &levels));
+    markup.raw("</section>\n");
+}
+
+/// The percentiles of the line.
+fn levels(summary: &Summary) -> Vec<Level> {
+    let latency = &summary.total.latency;
+    let count = latency.response.summary.count;
+    let mut quantiles: Vec<Quantile> = (0..=6 * PER_DECADE)
+        .filter_map(|step| {
+            let share_above = 10f64.powf(-f64::from(step) / f64::from(PER_DECADE));
+            Quantile::from_millionths(1_000_000 - (share_above * 1e6).round() as u32)
+        })
+        .chain(summary.record.plan.quantiles())
+        .filter(|quantile| quantile.is_supported_by(count))
+        .collect();
+    quantiles.sort_unstable();
+    quantiles.dedup();
+    let timeline = summary.record.run.intervals.timeline();
+    let window = &summary.window;
+    let batches = batches(timeline, window, window.measure_ns, |_, _| true);
+    let known = if is_unbounded(summary) { Vec::new() } else { intervals(&batches, &quantiles) };
+    let histograms = [&latency.response, &latency.service, &latency.without_client];
+    let [response, service, without] = histograms.map(|held| held.histogram.ranks());
+    quantiles
+        .into_iter()
+        .filter_map(|quantile| {
+            Some(Level {
+                quantile,
+                response_ns: response.quantile(quantile)?,
+                service_ns: service.quantile(quantile),
+                without_client_ns: without.quantile(quantile),
+                interval: known.iter().find(|interval| interval.quantile == quantile).copied(),
+            })
+        })
+        .collect()
+}
+
+/// What the chart shows, in words.
+fn finding(summary: &Summary) -> String {
+    let total = &summary.total;
+    let response = &total.latency.response.summary;
+    let shown = summary.verdict.shown_percentiles().filter(|trust| trust.status <= CheckStatus::Ok).last();
+    let quantile = shown.map_or(Quantile::P50, |trust| trust.quantile);
+    let mut facts = Vec::new();
+    if let Some(value_ns) = response.percentile_ns(quantile) {
+        let interval = total.intervals.iter().find(|held| held.quantile == quantile);
+        let ends =
+            interval.and_then(|held| Some((held.low_ns, held.high_ns?))).filter(|_| !is_unbounded(summary));
+        let within = ends.map_or(String::new(), |(low_ns, high_ns)| {
+            format!(" (95 % interval {} to {})", quantity::time(low_ns), quantity::time(high_ns))
+        });
+        facts.push(format!("Response time {quantile} {}{within}", quantity::time(value_ns)));
+        let error = total.client_error.iter().find(|error| error.quantile == quantile);
+        facts.extend(
+            error.map(|error| format!("at most {} of it the client's", quantity::time(error.error_ns))),
+        );
+    }
+    facts.extend(response.max_ns.map(|ns| format!("maximum {}", quantity::time(ns))));
+    let next = response.percentiles.iter().find(|held| held.value_ns.is_none());
+    facts.extend(next.map(|held| format!("{} needs {} more requests", held.quantile, held.needs_more)));
+    facts.join(", ") + "."
+}
+
+fn keys(summary: &Summary) -> Vec<Key> {
+    let key = |name: &str, class, sample| Key { name: name.to_owned(), class, sample };
+    let mut keys = vec![
+        key("response time", "response", frame::line_sample(RESPONSE)),
+        key("95 % interval", "band", frame::area_sample(BAND)),
+        key("may be the client's", "client", frame::area_sample(CLIENT)),
+        key("service time", "service", frame::line_sample(SERVICE)),
+    ];
+    for (index, (name, _)) in op_lines(summary).into_iter().enumerate() {
+        keys.push(Key { name, class: OP_CLASSES[index], sample: frame::line_sample(op_stroke(index)) });
+    }
+    keys
+}
+
+const OP_CLASSES: [&str; OPS_MAX] = ["op-0", "op-1", "op-2", "op-3"];
+
+fn op_stroke(index: usize) -> Stroke {
+    Stroke { ink: Ink::Series(2 + index % 3), width: 1.5, dash: OP_DASHES[index] }
+}
+
+/// The rows of single operations, where there are a few.
+fn op_lines(summary: &Summary) -> Vec<(String, &Histogram)> {
+    let rows: Vec<_> = rows(summary).into_iter().skip(1).filter(|row| !row.is_of_class()).collect();
+    if rows.len() > OPS_MAX {
+        return Vec::new();
+    }
+    rows.iter().map(|row| (row.name('.'), row.summary.latency.response.histogram.as_ref())).collect()
+}
+
+fn frame(summary: &Summary, levels: &[Level], most: f64) -> Frame {
+    let latency = &summary.total.latency;
+    let histograms = [&latency.response, &latency.service].map(|held| held.histogram.to_sparse());
+    let edges = heat::edges(histograms.iter());
+    let (low, high) = (edges[0], edges[edges.len() - 1]);
+    let title = "Latency by percentile, both axes logarithmic";
+    let x = (Values::Percentile(most), "slowest requests towards the right");
+    let mut frame = Frame::new(title, HEIGHT, x, (Values::Latency(low, high), "latency"));
+    let lines = op_lines(summary);
+    let mut plot = std::mem::replace(&mut frame.picture, brunt_picture::Picture::new(1, 1, Ink::Page, ""));
+    plot.plot(frame.plot, |picture| {
+        let at = |level: &Level, ns: u64| frame.at(rarity(level.quantile), ns as f64);
+        untrusted(picture, &frame, summary);
+        picture.group("band", |picture| band(picture, levels, &at, high));
+        picture.group("client", |picture| {
+            let upper = levels.iter().map(|level| at(level, level.response_ns));
+            let lower = levels.iter().rev();
+            let lower = lower.map(|level| at(level, level.without_client_ns.unwrap_or(level.response_ns)));
+            let points: Vec<Point> = upper.chain(lower).collect();
+            if points.len() > 2 {
+                picture.push(Shape::Polygon { points, fill: CLIENT });
+            }
+        });
+        for (index, (_, histogram)) in lines.iter().enumerate() {
+            picture.group(OP_CLASSES[index], |picture| {
+                let ranks = histogram.ranks();
+                let given = levels.iter().filter(|level| level.quantile.is_supported_by(histogram.count()));
+                let points = given.filter_map(|level| Some(at(level, ranks.quantile(level.quantile)?)));
+                polyline(picture, points.collect(), op_stroke(index));
+            });
+        }
+        picture.group("service", |picture| {
+            let points = levels.iter().filter_map(|level| Some(at(level, level.service_ns?))).collect();
+            polyline(picture, points, SERVICE);
+        });
+        picture.group("response", |picture| {
+            let points = levels.iter().map(|level| at(level, level.response_ns)).collect();
+            polyline(picture, points, RESPONSE);
+            maximum(picture, &frame, summary, levels, most);
+        });
+    });
+    frame.picture = plot;
+    notes(&mut frame, summary, most);
+    frame
+}
+
+fn polyline(picture: &mut brunt_picture::Picture, points: Vec<Point>, stroke: Stroke) {
+    if points.len() > 1 {
+        picture.push(Shape::Polyline { points, stroke });
+    }
+}
+
+/// Around the line the interval of each percentile; without an upper end it reaches the top, and fades.
+fn band(
+    picture: &mut brunt_picture::Picture,
+    levels: &[Level],
+    at: &dyn Fn(&Level, u64) -> Point,
+    high: f64,
+) {
+    let with: Vec<(&Level, &PercentileInterval)> =
+        levels.iter().filter_map(|level| Some((level, level.interval.as_ref()?))).collect();
+    let mut before: Option<(&Level, &PercentileInterval)> = None;
+    for alike in with.chunk_by(|one, next| one.1.high_ns.is_some() == next.1.high_ns.is_some()) {
+        // Joined to the part before.
+        let part: Vec<_> = before.into_iter().chain(alike.iter().copied()).collect();
+        let upper = part.iter().map(|(level, held)| at(level, held.high_ns.unwrap_or(high as u64)));
+        let lower = part.iter().rev().map(|(level, held)| at(level, held.low_ns));
+        let points: Vec<Point> = upper.chain(lower).collect();
+        if points.len() > 2 {
+            let is_open = alike[0].1.high_ns.is_none();
+            let fill = if is_open { Fill::faint(Ink::Series(0), 0.07) } else { BAND };
+            picture.push(Shape::Polygon { points, fill });
+        }
+        before = part.last().copied();
+    }
+}
+
+/// The largest, at the right end, and the way to it from the last percentile.
+fn maximum(
+    picture: &mut brunt_picture::Picture,
+    frame: &Frame,
+    summary: &Summary,
+    levels: &[Level],
+    most: f64,
+) {
+    let Some(max_ns) = summary.total.latency.response.summary.max_ns else { return };
+    let end = frame.at(most, max_ns as f64);
+    if let Some(last) = levels.last() {
+        let from = frame.at(rarity(last.quantile), last.response_ns as f64);
+        picture.line(from, end, Stroke { ink: Ink::Series(0), width: 1.0, dash: &[1.0, 3.0] });
+    }
+    let around = [(-7.0, 0.0), (0.0, -7.0), (7.0, 0.0), (0.0, 7.0)];
+    let points = around.map(|(x, y)| Point { x: end.x - 7.0 + x, y: end.y + y });
+    picture.push(Shape::Polygon { points: points.to_vec(), fill: Fill::solid(Ink::Series(0)) });
+}
+
+/// Crosses out everything from the first percentile on that must not be relied on.
+fn untrusted(picture: &mut brunt_picture::Picture, frame: &Frame, summary: &Summary) {
+    let mut trust = summary.verdict.shown_percentiles();
+    if let Some(first) = trust.find(|trust| trust.status == CheckStatus::NotTrusted) {
+        let x = if first.quantile == Quantile::P50 {
+            frame.plot.x
+        } else {
+            frame.x.pixel(rarity(first.quantile))
+        };
+        let area = brunt_picture::Area { x, width: frame.plot.right() - x, ..frame.plot };
+        picture.push(Shape::Rectangle {
+            area,
+            fill: Fill { opacity: 0.3, ..Fill::textured(Ink::Distrusted, Texture::Crossed) },
+        });
+    }
+}
+
+fn notes(frame: &mut Frame, summary: &Summary, most: f64) {
+    let plot = frame.plot;
+    if let Some(max_ns) = summary.total.latency.response.summary.max_ns {
+        let at = frame.at(most, max_ns as f64);
+        let at = Point { x: at.x - 20.0, y: (at.y + 4.0).max(plot.y + 12.0) };
+        frame.note(at, Anchor::End, Ink::Text, format!("max {}", quantity::time(max_ns)));
+    }
+    let mut trust = summary.verdict.shown_percentiles();
+    if let Some(first) = trust.find(|trust| trust.status == CheckStatus::NotTrusted) {
+        let content = format!("not trusted from {} on: {}", first.quantile, first.word.name());
+        let at = Point { x: plot.right() - 8.0, y: plot.bottom() - 10.0 };
+        frame.note(at, Anchor::End, Ink::Distrusted, content);
+    }
+    for assertion in &summary.assertions {
+        let Metric::Response(Statistic::Percentile(quantile)) = assertion.objective.subject.metric else {
+            continue;
+        };
+        let brunt_plan::objective::Bound::Time(bound) = assertion.objective.bound else { continue };
+        let y = frame.y.pixel(bound.0 as f64).floor() + 0.5;
+        let stroke = Stroke { ink: Ink::Caution, width: 1.0, dash: &[6.0, 3.0] };
+        let x = frame.x.pixel(rarity(quantile));
+        let reach = |x: f64| x.clamp(plot.x, plot.right());
+        frame.picture.line(Point { x: reach(x - 60.0), y }, Point { x: reach(x + 60.0), y }, stroke);
+        let at = Point { x: reach(x - 60.0), y: y - 5.0 };
+        frame.note(at, Anchor::Start, Ink::Caution, assertion.objective.to_string());
+    }
+}
+
+fn table(markup: &mut Markup, summary: &Summary, levels: &[Level]) {
+    let all = levels.iter().map(|level| level.response_ns).min().unwrap_or(0);
+    let unit = TimeUnit::ALL.into_iter().rev().find(|unit| all as f64 >= unit.ns()).unwrap_or(TimeUnit::Ns);
+    let time = |ns: Option<u64>| ns.map_or("-".to_owned(), |ns| quantity::significant(ns as f64 / unit.ns()));
+    let heading = |name: &str| format!("{name}/{unit}");
+    let names = ["response", "low", "high", "without client", "service"].map(heading);
+    let mut headings = vec![Heading::Words("percentile")];
+    headings.extend(names.iter().map(|name| Heading::Number(name)));
+    let row = |level: &Level| {
+        let interval = level.interval.as_ref();
+        let high = match interval {
+            Some(PercentileInterval { high_ns: None, .. }) => "open".to_owned(),
+            held => time(held.and_then(|held| held.high_ns)),
+        };
+        vec![
+            level.quantile.to_string(),
+            time(Some(level.response_ns)),
+            time(interval.map(|held| held.low_ns)),
+            high,
+            time(level.without_client_ns),
+            time(level.service_ns),
+        ]
+    };
+    let mut rows: Vec<Vec<String>> = levels.iter().map(row).collect();
+    let max = |ns: Option<u64>| time(ns);
+    let latency = &summary.total.latency;
+    rows.push(vec![
+        "max".to_owned(),
+        max(latency.response.summary.max_ns),
+        "-".to_owned(),
+        "-".to_owned(),
+        max(latency.without_client.summary.max_ns),
+        max(latency.service.summary.max_ns),
+    ]);
+    markup.table(
+        "Latency of all requests by percentile, with 95 % intervals of the response time",
+        &headings,
+        &rows,
+    );
+}

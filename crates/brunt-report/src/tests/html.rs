@@ -1,0 +1,156 @@
+//! Pages of made-up runs: what is in them, that they are well-formed and whole, and that nothing hostile gets through.
+
+use super::run::{self, Run, ordinary};
+use super::{all_runs, json_text_of};
+use crate::stored::StoredResult;
+use brunt_plan::label::Label;
+use brunt_stats::fault::FirstError;
+
+/// The longest page, whatever the run.
+pub(super) const BYTES_MAX: usize = 250_000;
+/// With rows as long as the user wants them.
+const BYTES_MAX_OF_INTERVALS: usize = 2_000_000;
+
+pub(super) fn page_of(run: &Run) -> String {
+    let mut page = Vec::new();
+    crate::html::write(&run.summary, &mut page).unwrap();
+    String::from_utf8(page).unwrap()
+}
+
+/// The drawings of a page, each as the document that a browser sees.
+fn drawings(page: &str) -> Vec<roxmltree::Document<'_>> {
+    let (mut drawings, mut start, mut depth) = (Vec::new(), 0, 0);
+    for (at, _) in page.match_indices("svg") {
+        if page[..at].ends_with("</") {
+            depth -= 1;
+            if depth == 0 {
+                let text = &page[start..at + "svg>".len()];
+                drawings
+                    .push(roxmltree::Document::parse(text).unwrap_or_else(|error| panic!("{error}: {text}")));
+            }
+        } else if page[..at].ends_with('<') {
+            if depth == 0 {
+                start = at - 1;
+            }
+            depth += 1;
+        }
+    }
+    assert_eq!(depth, 0, "a drawing that does not end");
+    drawings
+}
+
+/// What a page says without its drawings, style and script, a line for each of its own.
+fn words(page: &str) -> String {
+    let mut text = page.to_owned();
+    for (open, close) in [("<style", "</style>"), ("<script", "</script>"), ("<svg ", "</svg>")] {
+        while let Some(start) = text.find(open) {
+            let end = start + text[start..].find(close).expect("it ends") + close.len();
+            text.replace_range(start..end, "");
+        }
+    }
+    let mut words = String::new();
+    for (index, piece) in text.split('<').enumerate() {
+        let (tag, piece) = if index == 0 { ("", piece) } else { piece.split_once('>').expect("a tag ends") };
+        if ["td", "th"].iter().any(|cell| tag.split(' ').next() == Some(cell)) {
+            words.push_str(" | ");
+        }
+        words.push_str(piece);
+    }
+    let lines = words.lines().map(str::trim).filter(|line| !line.is_empty());
+    lines.collect::<Vec<_>>().join("\n") + "\n"
+}
+
+fn ordinary_runs() -> [(&'static str, Run); 7] {
+    [
+        ("closed loop", ordinary::closed()),
+        ("open loop", ordinary::open()),
+        ("outage", ordinary::outage()),
+        ("overload", ordinary::overload()),
+        ("own commands", ordinary::commands()),
+        ("cluster", ordinary::cluster()),
+        ("many operations", ordinary::many()),
+    ]
+}
+
+#[test]
+fn pages_of_any_run_are_well_formed_and_load_nothing() {
+    for (name, run) in all_runs().into_iter().chain(ordinary_runs()) {
+        let page = page_of(&run);
+        for drawing in drawings(&page) {
+            let numbers = drawing.descendants().flat_map(|node| node.attributes().collect::<Vec<_>>());
+            let odd: Vec<_> =
+                numbers.filter(|held| held.value().contains("NaN") || held.value().contains("inf")).collect();
+            assert!(odd.is_empty(), "{name}: {odd:?}");
+        }
+        let outside = page.split("<script>").next().unwrap();
+        for address in ["http:", "https:", "src=", "url(//", "@import", "<link", "style="] {
+            assert!(!outside.contains(address), "{name}: {address}");
+        }
+        assert_eq!(page.matches("<script").count(), 2, "{name}");
+        assert!(page.len() <= BYTES_MAX, "{name}: {} bytes", page.len());
+    }
+}
+
+#[test]
+fn the_page_of_a_stored_result_is_that_of_the_run() {
+    for (name, run) in ordinary_runs() {
+        let again = StoredResult::parse(&json_text_of(&run), name).unwrap().summary().unwrap();
+        let page = page_of(&run);
+        assert!(page_of(&Run { summary: again, ..run }) == page, "{name}");
+    }
+}
+
+#[test]
+fn charts_show_what_happened() {
+    let marks = |run: &Run, class: &str, name: &str| {
+        let page = page_of(run);
+        let drawings = drawings(&page);
+        let groups = drawings.iter().flat_map(roxmltree::Document::descendants);
+        let groups = groups.filter(|node| node.attribute("class") == Some(class));
+        groups
+            .flat_map(|group| group.children().collect::<Vec<_>>())
+            .filter(|node| node.has_tag_name(name))
+            .count()
+    };
+    let outage = ordinary::outage();
+    // In each of the three charts over time.
+    assert_eq!(marks(&outage, "outage", "rect"), 3 * outage.summary.outages.len());
+    assert!(marks(&outage, "silent", "rect") >= 3);
+    assert_eq!(marks(&outage, "max", "path"), 1);
+    let closed = ordinary::closed();
+    for class in ["response", "service", "p50", "p99", "done"] {
+        assert!(marks(&closed, class, "polyline") > 0, "{class}");
+    }
+    assert_eq!(marks(&closed, "offered", "polyline"), 0);
+    assert!(marks(&ordinary::open(), "offered", "polyline") > 0);
+}
+
+#[test]
+fn words_of_a_page() {
+    insta::assert_snapshot!("page_of_an_outage", words(&page_of(&ordinary::outage())));
+}
+
+#[test]
+fn what_users_and_servers_wrote_stays_text() {
+    let hostile = "</script><img src=x onerror=\"alert(1)\">'&\u{1b}[2J";
+    let mut run = ordinary::outage();
+    let record = &mut run.summary.record;
+    record.plan.labels = vec![Label { key: hostile.to_owned(), value: hostile.to_owned() }];
+    record.environment.facts.push((hostile.to_owned(), hostile.to_owned()));
+    record.environment.host = hostile.to_owned();
+    record.server = hostile.to_owned();
+    record.run.counts.first_error = Some(FirstError::new(hostile.as_bytes()));
+    let page = page_of(&run);
+    assert!(!page.contains("<img"));
+    assert!(!page.contains('\u{1b}'));
+    // The two ends of our own.
+    assert_eq!(page.matches("</script").count(), 2);
+    assert!(page.matches("&lt;img src=x onerror=&quot;alert(1)&quot;&gt;").count() >= 6);
+}
+
+#[test]
+fn pages_with_rows_of_intervals_are_bounded() {
+    let run = run::long(900, "interval = '100ms'");
+    let page = page_of(&run);
+    assert!((BYTES_MAX..=BYTES_MAX_OF_INTERVALS).contains(&page.len()), "{} bytes", page.len());
+}
