@@ -361,6 +361,7 @@ const REPORT_EXAMPLES: &str = "\
 Examples:
   brunt report result.json                                 the text that brunt run --json result.json printed
   brunt report result.json --csv seconds.csv               and a line per second
+  brunt report result.json --html result.html              as a page with charts
   brunt report result.json --assert 'p99 < 1ms'            held against something else
   brunt report --merge host-a.json host-b.json             the results of agents as one";
 
@@ -390,6 +391,9 @@ pub(crate) struct ReportOutputFlags {
     /// Write the result as JSON, e.g. again.json; - is standard output (of any of these files), the text then goes to standard error
     #[arg(long, value_name = "PATH")]
     pub json: Option<PathBuf>,
+    /// Write the result as an HTML page with charts, e.g. result.html
+    #[arg(long, value_name = "PATH")]
+    pub html: Option<PathBuf>,
     /// Write one row per second as CSV, e.g. seconds.csv
     #[arg(long, value_name = "PATH")]
     pub csv: Option<PathBuf>,
@@ -429,6 +433,9 @@ pub(crate) struct OutputFlags {
     /// the text then goes to standard error
     #[arg(long, value_name = "PATH")]
     pub json: Option<PathBuf>,
+    /// Write the result as an HTML page with charts, e.g. result.html: one file, which needs no network
+    #[arg(long, value_name = "PATH")]
+    pub html: Option<PathBuf>,
     /// Write one row per second, or per --interval, as CSV, e.g. seconds.csv
     #[arg(long, value_name = "PATH")]
     pub csv: Option<PathBuf>,
@@ -775,6 +782,7 @@ mod tests {
         ("percentiles", "50,75,90,99.9"),
         ("samples-max", "1000000"),
         ("json", "result.json"),
+        ("html", "result.html"),
         ("csv", "seconds.csv"),
         ("spectrum", "run.hgrm"),
         ("samples", "samples.csv"),
@@ -887,7 +895,7 @@ mod tests {
             assert!(line.chars().count() <= 120, "{line}");
             tried += 1;
         }
-        assert_eq!(tried, 5 + 3 + 4 + 4);
+        assert_eq!(tried, 5 + 3 + 4 + 5);
     }
 
     /// A command line of `run` is checked by changing one word.
@@ -913,6 +921,7 @@ mod tests {
         flags.retain(|flag| {
             let beside = [
                 "json",
+                "html",
                 "csv",
                 "spectrum",
                 "samples",

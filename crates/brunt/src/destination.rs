@@ -30,6 +30,7 @@ const LEFT_OVER_MAX: u32 = 100;
 pub(crate) enum Document {
     Json,
     Csv,
+    Html,
     Spectrum,
     Samples,
     Junit,
@@ -42,6 +43,7 @@ impl Document {
         match self {
             Self::Json => "--json",
             Self::Csv => "--csv",
+            Self::Html => "--html",
             Self::Spectrum => "--spectrum",
             Self::Samples => "--samples",
             Self::Junit => "--junit",

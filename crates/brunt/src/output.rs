@@ -34,6 +34,7 @@ impl Outputs {
         let asked = [
             (Document::Json, flags.json.as_deref()),
             (Document::Csv, flags.csv.as_deref()),
+            (Document::Html, flags.html.as_deref()),
             (Document::Spectrum, flags.spectrum.as_deref()),
             (Document::Samples, flags.samples.as_deref()),
             (Document::Junit, flags.junit.as_deref()),
@@ -56,6 +57,7 @@ impl Outputs {
         let asked = [
             (Document::Json, flags.json.as_deref()),
             (Document::Csv, flags.csv.as_deref()),
+            (Document::Html, flags.html.as_deref()),
             (Document::Spectrum, flags.spectrum.as_deref()),
             (Document::Junit, flags.junit.as_deref()),
         ];
@@ -79,6 +81,7 @@ impl Outputs {
         let allow_untrusted = self.allow_untrusted;
         let write = |document, out: &mut dyn Write| match document {
             Document::Csv => brunt_report::csv::write(summary, out),
+            Document::Html => brunt_report::html::write(summary, out),
             Document::Spectrum => brunt_report::spectrum::write(summary, out),
             Document::Samples => {
                 let origin_ns = summary.window.measure_ns;

@@ -39,10 +39,10 @@ fn text(output: &Output) -> String {
 /// Runs this, reports its result, and compares everything.
 fn check(name: &str, words: &[&str]) {
     let files = Directory(own_directory());
-    let (json, csv, junit) = (files.path("run.json"), files.path("run.csv"), files.path("run.xml"));
-    let run = brunt(&[words, &["--json", &json, "--csv", &csv, "--junit", &junit, "--no-progress"]].concat())
-        .output()
-        .unwrap();
+    let [json, html, csv, junit] =
+        ["json", "html", "csv", "xml"].map(|ending| files.path(&format!("run.{ending}")));
+    let results = ["--json", &json, "--html", &html, "--csv", &csv, "--junit", &junit, "--no-progress"];
+    let run = brunt(&[words, &results].concat()).output().unwrap();
     check_report(name, words, &files, &run);
 }
 
@@ -51,8 +51,9 @@ fn check_report(name: &str, words: &[&str], files: &Directory, run: &Output) {
     let json = files.path("run.json");
     let said = String::from_utf8_lossy(&run.stderr).into_owned();
     assert!(!text(run).is_empty(), "{name}: {said}");
-    let again = ["again.json", "again.csv", "again.xml"].map(|name| files.path(name));
-    let mut report = vec!["report", &json, "--json", &again[0], "--csv", &again[1], "--junit", &again[2]];
+    let again = ["again.json", "again.html", "again.csv", "again.xml"].map(|name| files.path(name));
+    let mut report = vec!["report", &json, "--json", &again[0], "--html", &again[1]];
+    report.extend(["--csv", &again[2], "--junit", &again[3]]);
     if words.contains(&"--allow-untrusted") {
         report.push("--allow-untrusted");
     }
@@ -60,7 +61,7 @@ fn check_report(name: &str, words: &[&str], files: &Directory, run: &Output) {
     let said = String::from_utf8_lossy(&reported.stderr).into_owned();
     assert_eq!(text(&reported), text(run), "{name}: {said}");
     assert_eq!(reported.status.code(), run.status.code(), "{name}: {said}");
-    for ending in ["json", "csv", "xml"] {
+    for ending in ["json", "html", "csv", "xml"] {
         let (first, second) = (files.text(&format!("run.{ending}")), files.text(&format!("again.{ending}")));
         assert!(first == second, "{name}: run.{ending} and again.{ending} differ");
     }
