@@ -118,10 +118,10 @@ fn bounded(
 ) {
     let error = of.client_error.iter().find(|error| error.quantile == quantile);
     let client = error.map_or(Bound::Unknown, |error| Bound::Within(error.error_ns));
-    let bounds = vec![interval(of, quantile, value_ns), client];
+    let bounds = vec![vec![interval(of, quantile, value_ns), client]];
     let texts = Figures { times_ns: vec![Some(value_ns)], bounds }.texts(unit);
     markup.text(&texts.times.concat());
-    for (sign, bound) in ["±", "≤"].into_iter().zip(texts.bounds).filter(|(_, bound)| bound != "-") {
+    for (sign, bound) in ["±", "≤"].into_iter().zip(texts.bounds.concat()).filter(|(_, bound)| bound != "-") {
         markup.raw("<small>");
         markup.text(&if bound == "open" { bound } else { format!("{sign}{bound}") });
         markup.raw("</small>");
