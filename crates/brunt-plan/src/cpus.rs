@@ -34,16 +34,11 @@ impl FromStr for CpuList {
 
 impl fmt::Display for CpuList {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut comma = "";
-        for run in self.0.chunk_by(|one, next| *next == one + 1) {
-            match run {
-                [only] => write!(formatter, "{comma}{only}")?,
-                [first, .., last] => write!(formatter, "{comma}{first}-{last}")?,
-                [] => {}
-            }
-            comma = ",";
-        }
-        Ok(())
+        let runs = self.0.chunk_by(|one, next| *next == one + 1).map(|run| match run {
+            [first, .., last] => format!("{first}-{last}"),
+            run => run[0].to_string(),
+        });
+        formatter.write_str(&runs.collect::<Vec<_>>().join(","))
     }
 }
 serde_as_text!(CpuList);

@@ -301,11 +301,9 @@ impl fmt::Display for Distribution {
             Self::Gev(distribution) => write!(formatter, "gev:{distribution}"),
             Self::Lognormal { mu, sigma } => write!(formatter, "lognormal:{mu},{sigma}"),
             Self::Discrete(table) => {
-                for (index, (value, weight)) in table.iter().enumerate() {
-                    let lead = if index == 0 { "discrete:" } else { "," };
-                    write!(formatter, "{lead}{value}={weight}")?;
-                }
-                Ok(())
+                let rows: Vec<String> =
+                    table.iter().map(|(value, weight)| format!("{value}={weight}")).collect();
+                write!(formatter, "discrete:{}", rows.join(","))
             }
             Self::FbKey => formatter.write_str("fb_key"),
             Self::FbValue => formatter.write_str("fb_value"),

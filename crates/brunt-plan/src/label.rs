@@ -22,13 +22,13 @@ impl FromStr for Label {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let is_distribution_name = |key: &str| {
+        let is_key = |key: &str| {
             !key.is_empty()
                 && key.chars().all(|letter| letter.is_ascii_alphanumeric() || "_-.".contains(letter))
         };
         match text.split_once('=') {
             Some((key, value))
-                if is_distribution_name(key)
+                if is_key(key)
                     && !value.contains(char::is_control)
                     && text.chars().count() <= CHARACTERS_MAX =>
             {

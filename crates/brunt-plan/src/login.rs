@@ -6,7 +6,7 @@ use crate::units::serde_as_text;
 use std::fmt;
 use std::str::FromStr;
 
-/// Who comes, and what for.
+/// What a connection tells the server before its first request.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Login {
     /// The user of an access list; none is the server's default user.
@@ -42,7 +42,7 @@ impl Password {
         }
     }
 
-    /// This one, whatever it looks like, but for the word that is printed in its place.
+    /// A password given as itself: an `@` in front names no file. Only the word that is printed in its place makes a hidden one.
     pub fn verbatim(secret: String) -> Self {
         let secret = if secret == HIDDEN { String::new() } else { secret };
         Self { secret, file: None }

@@ -92,17 +92,14 @@ impl FromStr for Mix {
 
 impl fmt::Display for Mix {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (index, (kind, weight)) in self.weights.iter().enumerate() {
-            let comma = if index == 0 { "" } else { "," };
-            match kind {
-                OpKind::Raw if !self.commands.is_empty() => {
-                    let commands: Vec<String> = self.commands.iter().map(u32::to_string).collect();
-                    write!(formatter, "{comma}{kind}={}", commands.join("+"))?;
-                }
-                _ => write!(formatter, "{comma}{kind}={weight}")?,
+        let kinds = self.weights.iter().map(|(kind, weight)| match kind {
+            OpKind::Raw if !self.commands.is_empty() => {
+                let commands: Vec<String> = self.commands.iter().map(u32::to_string).collect();
+                format!("{kind}={}", commands.join("+"))
             }
-        }
-        Ok(())
+            _ => format!("{kind}={weight}"),
+        });
+        formatter.write_str(&kinds.collect::<Vec<_>>().join(","))
     }
 }
 serde_as_text!(Mix);

@@ -23,6 +23,13 @@ impl OpName {
     /// What is accepted, for messages.
     pub const ACCEPTED: &str = "up to 32 letters, digits and '_', '-', '.', ':', '#', a letter first";
 
+    /// The name of this text, which is one.
+    fn of(text: &str) -> Self {
+        let mut bytes = [0; Self::BYTES_MAX];
+        bytes[..text.len()].copy_from_slice(text.as_bytes());
+        Self { bytes, len: text.len() as u8 }
+    }
+
     /// The name as text.
     pub fn as_str(&self) -> &str {
         // Only ASCII is ever put in.
@@ -42,10 +49,7 @@ impl OpName {
 
 impl From<OpKind> for OpName {
     fn from(kind: OpKind) -> Self {
-        let mut bytes = [0; Self::BYTES_MAX];
-        let name = kind.name().as_bytes();
-        bytes[..name.len()].copy_from_slice(name);
-        Self { bytes, len: name.len() as u8 }
+        Self::of(kind.name())
     }
 }
 
@@ -58,9 +62,7 @@ impl FromStr for OpName {
         if !begins || text.len() > Self::BYTES_MAX || !text.bytes().all(is_named) {
             return Err(format!("invalid operation name '{text}': expected {}", Self::ACCEPTED));
         }
-        let mut bytes = [0; Self::BYTES_MAX];
-        bytes[..text.len()].copy_from_slice(text.as_bytes());
-        Ok(Self { bytes, len: text.len() as u8 })
+        Ok(Self::of(text))
     }
 }
 

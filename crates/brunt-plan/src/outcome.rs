@@ -17,7 +17,7 @@ crate::named! {
         /// A change that the server made.
         Done = "done",
         /// A change that the server declined as the protocol provides: not stored, exists, not found.
-        Refused = "rejected",
+        Rejected = "rejected",
         /// The server answered with an error, or with bytes that are no reply.
         Error = "error",
         /// No reply within the time-out.
@@ -35,7 +35,7 @@ impl OutcomeClass {
     /// Did the server answer as the protocol provides? Only these ops have a place in the latency histograms; the
     /// others are failures and appear in the line "including failures".
     pub const fn is_completed(self) -> bool {
-        matches!(self, Self::Hit | Self::Miss | Self::Done | Self::Refused)
+        matches!(self, Self::Hit | Self::Miss | Self::Done | Self::Rejected)
     }
 }
 
@@ -105,12 +105,14 @@ impl Outcome {
                 reply,
             ) => match reply {
                 Reply::Stored => Class::Done,
-                Reply::NotStored | Reply::Exists | Reply::NotFound => Class::Refused,
+                Reply::NotStored | Reply::Exists | Reply::NotFound => Class::Rejected,
                 _ => Class::Error,
             },
             (OpKind::Incr | OpKind::Decr, Reply::Number) => Class::Done,
             (OpKind::Delete, Reply::Deleted) | (OpKind::Touch, Reply::Touched) => Class::Done,
-            (OpKind::Incr | OpKind::Decr | OpKind::Delete | OpKind::Touch, Reply::NotFound) => Class::Refused,
+            (OpKind::Incr | OpKind::Decr | OpKind::Delete | OpKind::Touch, Reply::NotFound) => {
+                Class::Rejected
+            }
             (
                 OpKind::Raw,
                 Reply::Error | Reply::ClientError | Reply::ServerError | Reply::Redirect | Reply::None,
@@ -149,10 +151,10 @@ mod tests {
             (OpKind::Get, ReplyKind::Stored, OutcomeClass::Error),
             (OpKind::Set, ReplyKind::Stored, OutcomeClass::Done),
             (OpKind::Set, ReplyKind::ServerError, OutcomeClass::Error),
-            (OpKind::Add, ReplyKind::NotStored, OutcomeClass::Refused),
-            (OpKind::Cas, ReplyKind::Exists, OutcomeClass::Refused),
+            (OpKind::Add, ReplyKind::NotStored, OutcomeClass::Rejected),
+            (OpKind::Cas, ReplyKind::Exists, OutcomeClass::Rejected),
             (OpKind::Incr, ReplyKind::Number, OutcomeClass::Done),
-            (OpKind::Delete, ReplyKind::NotFound, OutcomeClass::Refused),
+            (OpKind::Delete, ReplyKind::NotFound, OutcomeClass::Rejected),
             (OpKind::Touch, ReplyKind::Touched, OutcomeClass::Done),
             (OpKind::Set, ReplyKind::Ok, OutcomeClass::Error),
             (OpKind::Delete, ReplyKind::Number, OutcomeClass::Error),

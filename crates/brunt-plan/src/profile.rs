@@ -135,11 +135,8 @@ impl FromStr for RateProfile {
 
 impl fmt::Display for RateProfile {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (index, point) in self.points.iter().enumerate() {
-            let comma = if index == 0 { "" } else { "," };
-            write!(formatter, "{comma}{}={}", point.at, point.rate)?;
-        }
-        Ok(())
+        let points = self.points.iter().map(|point| format!("{}={}", point.at, point.rate));
+        formatter.write_str(&points.collect::<Vec<_>>().join(","))
     }
 }
 serde_as_text!(RateProfile);

@@ -106,7 +106,7 @@ pub fn resolve(spec: &PlanSpec, host: &Host) -> Result<Plan, PlanError> {
     let spec = &*fleet::with_measuring_class(spec)?;
     let spec = &*with_default_command(spec);
     let mut run = url::apply_urls(&RUN, &spec.run)?;
-    run.protocol = run.protocol.or(run.server.as_ref().and_then(url::by_port));
+    run.protocol = run.protocol.or(run.server.as_ref().and_then(url::protocol_by_port));
     let run = &run;
     let mut classes = resolve_classes(spec)?;
     let commands = commands::merge(spec, &mut classes);
@@ -241,7 +241,7 @@ fn resolve_interval(run: &RunSpec) -> Resolved<Option<DurationNs>> {
     }
 }
 
-/// What is known of every key takes memory, in each worker and for each class: see `brunt-workload/src/ledger.rs`.
+/// What is known of every key takes memory, in each worker and for each class: see `brunt-workload/src/version_tracker.rs`.
 fn resolve_verify(
     run: &RunSpec,
     classes: &[Class],

@@ -92,8 +92,8 @@ impl FromStr for ServerAddress {
             Some(port) => port.parse::<u16>().ok().filter(|port| *port > 0).ok_or_else(accepted)?,
             None => 0,
         };
-        let is_distribution_name = |c: char| c.is_alphanumeric() || matches!(c, '.' | '-' | '_' | ':' | '%');
-        if host.is_empty() || !host.chars().all(is_distribution_name) {
+        let is_host_letter = |c: char| c.is_alphanumeric() || matches!(c, '.' | '-' | '_' | ':' | '%');
+        if host.is_empty() || !host.chars().all(is_host_letter) {
             return Err(accepted());
         }
         Ok(Self::network(host, port))

@@ -274,7 +274,8 @@ pub struct RouteSpec {
 }
 
 /// A whole plan as requested.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(from = "PlanFile", into = "PlanFile")]
 pub struct PlanSpec {
     /// Options of the run.
     pub run: RunSpec,
@@ -356,18 +357,6 @@ fn explain(error: &toml::de::Error, text: &str) -> String {
 /// The line that begins here.
 fn line_of(text: &str, begin: usize) -> &str {
     text[begin..].lines().next().unwrap_or_default()
-}
-
-impl Serialize for PlanSpec {
-    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        PlanFile::from(self.clone()).serialize(serializer)
-    }
-}
-
-impl<'de> Deserialize<'de> for PlanSpec {
-    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        PlanFile::deserialize(deserializer).map(Self::from)
-    }
 }
 
 /// A class of a plan, with what is its own of what the run has, too.

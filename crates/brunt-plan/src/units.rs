@@ -153,12 +153,6 @@ impl Rate {
         let numerator = u128::from(index) * 1_000_000_000_000_000;
         u64::try_from(numerator / u128::from(self.micro_per_second)).unwrap_or(u64::MAX)
     }
-    /// The index of the first slot at or after `at_ns`: the inverse of [`Rate::slot_ns`].
-    pub fn first_slot_at(self, at_ns: u64) -> u64 {
-        // floor(k·c/r) ≥ t  ⇔  k·c/r ≥ t  ⇔  k ≥ t·r/c, for integer t.
-        let numerator = u128::from(at_ns) * u128::from(self.micro_per_second);
-        u64::try_from(numerator.div_ceil(1_000_000_000_000_000)).unwrap_or(u64::MAX)
-    }
 }
 
 impl FromStr for Rate {
@@ -361,14 +355,6 @@ mod tests {
             let rate = Rate { micro_per_second: micro };
             prop_assert_eq!(rate.to_string().parse(), Ok(rate));
             prop_assert_eq!(ByteSize(bytes).to_string().parse(), Ok(ByteSize(bytes)));
-        }
-
-        #[test]
-        fn first_slot_is_the_first(micro in 1..=1_000_000_000_000_000u64, at in 0..10_000_000_000_000u64) {
-            let rate = Rate { micro_per_second: micro };
-            let slot = rate.first_slot_at(at);
-            prop_assert!(rate.slot_ns(slot) >= at);
-            prop_assert!(slot == 0 || rate.slot_ns(slot - 1) < at);
         }
     }
 }

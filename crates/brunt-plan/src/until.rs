@@ -95,10 +95,8 @@ impl FromStr for Until {
 
 impl fmt::Display for Until {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (index, precision) in self.precisions.iter().enumerate() {
-            write!(formatter, "{}{precision}", if index == 0 { "" } else { "," })?;
-        }
-        Ok(())
+        let precisions: Vec<String> = self.precisions.iter().map(Precision::to_string).collect();
+        formatter.write_str(&precisions.join(","))
     }
 }
 serde_as_text!(Precision);

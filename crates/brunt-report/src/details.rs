@@ -50,8 +50,8 @@ fn report(summary: &Summary) -> String {
     header::write(&mut out, summary);
     out.push('\n');
     latency::write(&mut out, &rows, &summary.verdict.percentiles, &summary.record.plan.shown_quantiles());
-    if let Some(looked) = &summary.looked {
-        paragraph::prose(&mut out, "until", &looked.to_string());
+    if let Some(until) = &summary.until {
+        paragraph::prose(&mut out, "until", &until.to_string());
     }
     out.push('\n');
     traffic::write(&mut out, summary, &rows);

@@ -93,7 +93,7 @@ fn numbers(summary: &Summary) -> serde_json::Result<Value> {
         "server": summary.record.server,
         "agents": list(&summary.record.agents, agent),
         "interrupted": summary.record.run.interrupted,
-        "until": summary.looked.as_ref().map(until),
+        "until": summary.until.as_ref().map(until),
         "plan": serde_json::to_value(PlanSpec::from(&summary.record.plan))?,
         "environment": object(&summary.record.environment.facts, |(name, fact)| (name.clone(), json!(fact))),
         "verdict": verdict(summary),
@@ -305,7 +305,7 @@ pub(crate) fn requests(book: &RequestCounts) -> Value {
         "hit": outcome(OutcomeClass::Hit),
         "miss": outcome(OutcomeClass::Miss),
         "done": outcome(OutcomeClass::Done),
-        "rejected": outcome(OutcomeClass::Refused),
+        "rejected": outcome(OutcomeClass::Rejected),
         "followup": book.followup,
         "replies": object(&replies.collect::<Vec<_>>(), |reply| {
             (reply.name().to_owned(), json!(book.reply(*reply)))
@@ -400,7 +400,7 @@ fn interval_basis(interval: &PercentileInterval) -> (String, Value) {
     (interval.quantile.key(), value)
 }
 
-fn until(looked: &UntilResult) -> Value {
+fn until(until: &UntilResult) -> Value {
     let goal = |(goal, finding): &(Goal, GoalState)| {
         let half_width = finding.interval().and_then(PercentileInterval::relative_half_width);
         json!({
@@ -410,14 +410,14 @@ fn until(looked: &UntilResult) -> Value {
         })
     };
     json!({
-        "reached": looked.is_reached() && !looked.is_interrupted,
-        "looks": looked.taken,
-        "looks_max": looked.looks,
-        "enough_ns": looked.enough_at_ns,
-        "aborted_ns": looked.aborted_at_ns,
-        "held_by": looked.held_by,
-        "unjudged": looked.unjudged,
-        "goals": list(&looked.findings, goal),
+        "reached": until.is_reached() && !until.is_interrupted,
+        "looks": until.taken,
+        "looks_max": until.looks,
+        "enough_ns": until.enough_at_ns,
+        "aborted_ns": until.aborted_at_ns,
+        "held_by": until.held_by,
+        "unjudged": until.unjudged,
+        "goals": list(&until.findings, goal),
     })
 }
 

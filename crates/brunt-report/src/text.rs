@@ -47,8 +47,8 @@ fn report_in(summary: &Summary, layout: &Layout, room: Room) -> String {
     page.part();
     page.facts("window", &head::window(summary));
     accounting::write(&mut page, summary);
-    if let Some(looked) = &summary.looked {
-        page.facts("until", &[looked.to_string()]);
+    if let Some(until) = &summary.until {
+        page.facts("until", &[until.to_string()]);
     }
     conclusion::assertions(&mut page, &summary.assertions);
     conclusion::verdict(&mut page, &summary.verdict);

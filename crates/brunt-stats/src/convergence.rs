@@ -25,7 +25,7 @@ const HANDED_OVER_NS: u64 = 50_000_000;
 const LATE_LOOKS_MAX: u32 = 2;
 
 /// The goals of a run, and the looks at them.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Convergence {
     goals: Vec<Goal>,
     /// Lengths of the window, ascending.
@@ -63,11 +63,11 @@ impl InterimLook {
     ) -> Self {
         let (total, ops) = rows;
         let find = |goal: &Goal| match goal.op() {
-            None => goal.find(total, client),
+            None => goal.state(total, client),
             Some(op) => ops
                 .iter()
                 .find(|row| row.name == op)
-                .map_or(GoalState::Unknown, |row| goal.find(&row.summary, client)),
+                .map_or(GoalState::Unknown, |row| goal.state(&row.summary, client)),
         };
         let ids = |is_so: fn(CheckStatus) -> bool| {
             checks.iter().filter(|check| is_so(check.status)).map(|check| check.id).collect()
@@ -93,15 +93,7 @@ impl Convergence {
     pub fn new(goals: Vec<Goal>, first_look_ns: u64, max_ns: u64) -> Self {
         let doublings = (0..u64::BITS).map(|doubling| first_look_ns.saturating_mul(1 << doubling));
         let looks_ns = doublings.take_while(|at_ns| *at_ns < max_ns).collect();
-        Self {
-            goals,
-            looks_ns,
-            taken: 0,
-            enough: None,
-            aborts_when_late: false,
-            late_looks: 0,
-            aborted_at_ns: None,
-        }
+        Self { goals, looks_ns, ..Self::default() }
     }
 
     /// The same, but given up once the client was too late at `LATE_LOOKS_MAX` looks in a row: for a run that can be made

@@ -158,28 +158,34 @@ impl FaultTable {
     }
 }
 
+/// The text of the first error reply.
+pub type FirstError = Excerpt<256>;
+
 /// The front of what a server sent, in memory of its own, so that keeping it does not allocate.
-#[derive(Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(from = "Vec<u8>", into = "Vec<u8>")]
-struct Excerpt<const BYTES_MAX: usize> {
+pub struct Excerpt<const BYTES_MAX: usize> {
     bytes: [u8; BYTES_MAX],
     len: u16,
 }
 
 impl<const BYTES_MAX: usize> Excerpt<BYTES_MAX> {
-    fn of(bytes: &[u8]) -> Self {
+    /// Keeps the front of `bytes`.
+    pub fn new(bytes: &[u8]) -> Self {
         let len = bytes.len().min(BYTES_MAX);
         let mut kept = [0; BYTES_MAX];
         kept[..len].copy_from_slice(&bytes[..len]);
         Self { bytes: kept, len: len as u16 }
     }
 
-    fn bytes(&self) -> &[u8] {
+    /// What was kept of it.
+    pub fn bytes(&self) -> &[u8] {
         &self.bytes[..usize::from(self.len)]
     }
 }
 
-impl<const BYTES_MAX: usize> fmt::Debug for Excerpt<BYTES_MAX> {
+/// For people: on one line.
+impl<const BYTES_MAX: usize> fmt::Display for Excerpt<BYTES_MAX> {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         QuotedBytes(self.bytes()).fmt(formatter)
     }
@@ -187,36 +193,13 @@ impl<const BYTES_MAX: usize> fmt::Debug for Excerpt<BYTES_MAX> {
 
 impl<const BYTES_MAX: usize> From<Vec<u8>> for Excerpt<BYTES_MAX> {
     fn from(bytes: Vec<u8>) -> Self {
-        Self::of(&bytes)
+        Self::new(&bytes)
     }
 }
 
 impl<const BYTES_MAX: usize> From<Excerpt<BYTES_MAX>> for Vec<u8> {
     fn from(excerpt: Excerpt<BYTES_MAX>) -> Self {
         excerpt.bytes().to_vec()
-    }
-}
-
-/// The text of the first error reply.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct FirstError(Excerpt<256>);
-
-impl FirstError {
-    /// Keeps the front of `text`.
-    pub fn new(text: &[u8]) -> Self {
-        Self(Excerpt::of(text))
-    }
-
-    /// What was kept of it.
-    pub fn bytes(&self) -> &[u8] {
-        self.0.bytes()
-    }
-}
-
-/// For people: on one line.
-impl fmt::Display for FirstError {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        QuotedBytes(self.bytes()).fmt(formatter)
     }
 }
 
@@ -235,7 +218,7 @@ pub struct FirstMalformed {
 impl FirstMalformed {
     /// Keeps the front of `bytes`, which begins with the first offending one.
     pub fn new(at_ns: u64, class: ClassId, reason: &'static str, bytes: &[u8]) -> Self {
-        Self { at_ns, class, reason: Cow::Borrowed(reason), bytes: Excerpt::of(bytes) }
+        Self { at_ns, class, reason: Cow::Borrowed(reason), bytes: Excerpt::new(bytes) }
     }
 
     /// The bytes that were kept.

@@ -40,8 +40,8 @@ impl Goal {
         }
     }
 
-    /// What the goal's requests say of it.
-    pub fn find(&self, row: &OpSummary, client: &Client) -> GoalState {
+    /// Is it reached, going by the interval that `row`, the summary of the goal's operation, has for its percentile?
+    pub fn state(&self, row: &OpSummary, client: &Client) -> GoalState {
         let Some(interval) = row.intervals.iter().find(|interval| interval.quantile == self.quantile())
         else {
             return GoalState::Unknown;
@@ -97,7 +97,7 @@ impl GoalState {
     }
 }
 
-/// What became of the goals of a run.
+/// What became of the goals of a run. A look is a time at which it was asked whether they are reached.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct UntilResult {
     /// Every goal with what was found, at the look that was content or else at the end.
@@ -132,9 +132,8 @@ impl fmt::Display for UntilResult {
     }
 }
 
-/// When it ended and what was known then, in a sentence.
 impl UntilResult {
-    /// What became of it, then of each goal, and what else decided.
+    /// When the run ended, then what is known of each goal, and what else decided, as parts of a sentence.
     pub(crate) fn clauses(&self) -> Vec<String> {
         let look = |at_ns: u64| format!("at look {} of {}, after {}", self.taken, self.looks, time(at_ns));
         let mut clauses = vec![match (self.enough_at_ns, self.aborted_at_ns) {

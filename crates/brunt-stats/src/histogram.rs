@@ -321,7 +321,7 @@ impl Serialize for SparseHistogram {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match serializer.is_human_readable() {
             true => text::write(self).serialize(serializer),
-            false => serialized::SerializedHistogram::from(self.clone()).serialize(serializer),
+            false => (&self.moments, &self.encoded).serialize(serializer),
         }
     }
 }
@@ -330,7 +330,7 @@ impl<'de> Deserialize<'de> for SparseHistogram {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let read = match deserializer.is_human_readable() {
             true => text::read(&String::deserialize(deserializer)?),
-            false => Self::try_from(serialized::SerializedHistogram::deserialize(deserializer)?),
+            false => serialized::read(Deserialize::deserialize(deserializer)?),
         };
         read.map_err(D::Error::custom)
     }

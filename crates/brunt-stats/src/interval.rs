@@ -67,7 +67,7 @@ impl<H> Latencies<H> {
 }
 
 impl Latencies<Histogram> {
-    /// Adds other bytes.
+    /// Adds the values of every histogram of `other`.
     pub fn merge(&mut self, other: &Self) {
         self.response.merge(&other.response);
         self.service.merge(&other.service);

@@ -47,13 +47,14 @@ impl MeterRecorder {
     }
 }
 
-/// What was metered.
+/// What was metered. A whole run's meter has a [`Histogram`] while it is added up: adding to that takes the same time however much
+/// is in it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Meter {
+pub struct Meter<H = SparseHistogram> {
     /// The quantity and, with it, the unit.
     pub kind: MeterKind,
     /// Its values; count, Σ, Σ², minimum and maximum are the moments of this.
-    pub histogram: SparseHistogram,
+    pub histogram: H,
     #[serde(with = "crate::wide_number")]
     sum_ln: u128,
     positive: u64,
@@ -97,57 +98,28 @@ impl Meter {
 
     /// Adds another meter of the same kind.
     pub fn merge(&mut self, other: &Self) {
+        self.add(other, |ours, theirs| *ours = ours.merged(theirs));
+    }
+}
+
+impl<H> Meter<H> {
+    /// Adds what was metered of the same kind; `merge` adds its histogram.
+    pub(crate) fn add<T>(&mut self, other: &Meter<T>, merge: impl Fn(&mut H, &T)) {
         assert_eq!(self.kind, other.kind, "meters of different quantities do not add");
-        self.histogram = self.histogram.merged(&other.histogram);
+        merge(&mut self.histogram, &other.histogram);
         self.sum_ln += other.sum_ln;
         self.positive += other.positive;
     }
 }
 
-/// A whole run's meter while it is added up: a place for every bucket, so that adding takes no longer for what is there.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub(crate) struct MeterTotals {
-    kind: MeterKind,
-    histogram: Histogram,
-    #[serde(with = "crate::wide_number")]
-    sum_ln: u128,
-    positive: u64,
-}
-
-impl MeterTotals {
-    /// Without values.
-    pub(crate) fn new(kind: MeterKind) -> Self {
+impl Meter<Histogram> {
+    /// A whole run's meter, without values.
+    pub(crate) fn of_run(kind: MeterKind) -> Self {
         Self { kind, histogram: Histogram::new(), sum_ln: 0, positive: 0 }
     }
 
-    /// Are these of this kind?
-    pub(crate) fn is(&self, kind: MeterKind) -> bool {
-        self.kind == kind
-    }
-
-    /// Which quantity.
-    pub(crate) fn kind(&self) -> MeterKind {
-        self.kind
-    }
-
-    /// Adds another total of the same kind.
-    pub(crate) fn merge(&mut self, other: &Self) {
-        assert_eq!(self.kind, other.kind, "meters of different quantities do not add");
-        self.histogram.merge(&other.histogram);
-        self.sum_ln += other.sum_ln;
-        self.positive += other.positive;
-    }
-
-    /// Adds what was metered of the same kind.
-    pub(crate) fn add(&mut self, meter: &Meter) {
-        assert_eq!(self.kind, meter.kind, "meters of different quantities do not add");
-        self.histogram.merge_sparse(&meter.histogram);
-        self.sum_ln += meter.sum_ln;
-        self.positive += meter.positive;
-    }
-
-    /// What it comes to.
-    pub(crate) fn meter(&self) -> Meter {
+    /// The same in the form that takes little memory.
+    pub(crate) fn to_sparse(&self) -> Meter {
         let Self { kind, ref histogram, sum_ln, positive } = *self;
         Meter { kind, histogram: histogram.to_sparse(), sum_ln, positive }
     }

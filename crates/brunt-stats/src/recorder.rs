@@ -65,9 +65,34 @@ impl Layout {
         }
     }
 
-    /// Is there a book for such ops of a class? There is one for every kind, in the mix or not.
-    pub fn has_book(&self, class: ClassId, op: OpId) -> bool {
-        usize::from(class) < self.ops.len() && op.index() < OpId::count(self.commands)
+    /// Checks that a recorder of this layout can have counted these.
+    ///
+    /// # Errors
+    /// What there is that the layout does not have.
+    pub(crate) fn check(
+        &self,
+        counts: &[CountEntry],
+        servers: &[ServerCounts],
+        outages: &OutageSpans,
+        server_responses: usize,
+        meters: impl Iterator<Item = MeterKind>,
+    ) -> Result<(), &'static str> {
+        // Every kind is counted, in the mix or not.
+        let is_counted = |entry: &CountEntry| {
+            usize::from(entry.class) < self.ops.len() && entry.op.index() < OpId::count(self.commands)
+        };
+        if !counts.iter().all(is_counted) {
+            return Err("a book of a class or a command that there is not");
+        }
+        let has_server = |span: &OutageSpan| usize::from(span.server) < self.servers;
+        if servers.len() != self.servers || !outages.spans.iter().all(has_server) {
+            return Err("counts of servers that there are not");
+        }
+        if server_responses != self.servers_timed() {
+            return Err("response times of servers that are not told apart");
+        }
+        let is_same = meters.eq(self.meters.iter().copied());
+        is_same.then_some(()).ok_or("other meters than those of the plan")
     }
 
     /// The same where commands are not told apart, as in older results.

@@ -7,7 +7,6 @@
 use crate::cluster::ClusterRecord;
 use crate::host::HostEvidence;
 use crate::interval::HostMapping;
-use crate::recorder::Layout;
 use crate::run_times::RunTimes;
 use crate::sample::Sample;
 use crate::server_stats::{ServerRecord, SizeShare};
@@ -29,7 +28,7 @@ const KEYS_CHARACTERS_OF_SERVER: usize = 850;
 const ROW_MIN_NS: u64 = 1_000_000_000;
 
 /// Everything a run yields, or a part of it.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct RunData {
     /// What all workers recorded. Goes from host to host while the run goes on, not with the rest.
@@ -58,29 +57,6 @@ pub struct RunData {
     pub server_records: Vec<ServerRecord>,
 }
 
-fn nothing_recorded() -> IntervalStore {
-    IntervalStore::new(&Layout::default())
-}
-
-impl Default for RunData {
-    /// Nothing was recorded.
-    fn default() -> Self {
-        Self {
-            intervals: nothing_recorded(),
-            samples: Vec::new(),
-            times: RunTimes::default(),
-            counts: WorkerCounts::default(),
-            usage: ClientUsage::default(),
-            host: HostEvidence::default(),
-            interrupted: false,
-            cluster: None,
-            traces: Vec::new(),
-            warmup_end: None,
-            server_records: Vec::new(),
-        }
-    }
-}
-
 impl RunData {
     /// Gives everything but the intervals the times and numbers that it has in a whole of which it is a part.
     pub fn map_host(&mut self, mapping: &HostMapping) {
@@ -95,7 +71,7 @@ impl RunData {
         workers.for_each(|worker| worker.worker = worker.worker.saturating_add(mapping.first_worker));
         self.samples.iter_mut().for_each(|sample| *sample = mapping.sample(*sample));
         let counts = &mut self.counts;
-        counts.first_malformed = counts.first_malformed.take().map(|garbage| mapping.garbage(garbage));
+        counts.first_malformed = counts.first_malformed.take().map(|first| mapping.first_malformed(first));
         mapping.verification(&mut counts.verification);
     }
 

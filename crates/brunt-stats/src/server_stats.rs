@@ -15,9 +15,26 @@ pub use growth::Growth;
 use crate::measured_window::MeasuredWindow;
 use serde::{Deserialize, Serialize};
 
-/// Declares the statistics that are kept, with the servers' own names for them, and whether they count or show a state.
+/// What kind of number a statistic is.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum StatKind {
+    /// How things stand.
+    State,
+    /// Counts from the start of the server, so that the difference of two is what happened between them.
+    Counter,
+    /// Counts requests, or keys of a retrieval; each is in one of these.
+    Request,
+    /// Counts calls of one of Redis's commands.
+    Call,
+    /// Counts time, which is kept in nanoseconds.
+    Time,
+    /// Counts what a poll adds to, so that two polls of one server find two numbers.
+    Polled,
+}
+
+/// Declares the statistics that are kept, with the servers' own names for them.
 macro_rules! statistics {
-    ($($(#[$doc:meta])* $variant:ident = $name:literal, $is_counter:literal;)+) => {
+    ($($(#[$doc:meta])* $variant:ident = $name:literal, $kind:ident;)+) => {
         brunt_plan::named! {
             /// A statistic, by the server's name for it.
             #[derive(Serialize, Deserialize)]
@@ -25,9 +42,8 @@ macro_rules! statistics {
         }
 
         impl ServerStat {
-            /// Does it count, so that the difference of two is what happened between them? Else it is a state.
-            pub const fn is_counter(self) -> bool {
-                match self { $(Self::$variant => $is_counter),+ }
+            const fn kind(self) -> StatKind {
+                match self { $(Self::$variant => StatKind::$kind),+ }
             }
         }
     };
@@ -35,171 +51,135 @@ macro_rules! statistics {
 
 statistics! {
     /// Keys asked for.
-    CmdGet = "cmd_get", true;
+    CmdGet = "cmd_get", Request;
     /// Keys found.
-    GetHits = "get_hits", true;
+    GetHits = "get_hits", Counter;
     /// Keys not found.
-    GetMisses = "get_misses", true;
+    GetMisses = "get_misses", Counter;
     /// Stores of every kind.
-    CmdSet = "cmd_set", true;
+    CmdSet = "cmd_set", Request;
     /// A cas that stored.
-    CasHits = "cas_hits", true;
+    CasHits = "cas_hits", Counter;
     /// A cas whose unique was no longer current.
-    CasBadval = "cas_badval", true;
+    CasBadval = "cas_badval", Counter;
     /// A cas of a key that is not there.
-    CasMisses = "cas_misses", true;
+    CasMisses = "cas_misses", Counter;
     /// Increments.
-    IncrHits = "incr_hits", true;
+    IncrHits = "incr_hits", Request;
     /// Increments of a key that is not there.
-    IncrMisses = "incr_misses", true;
+    IncrMisses = "incr_misses", Request;
     /// Decrements.
-    DecrHits = "decr_hits", true;
+    DecrHits = "decr_hits", Request;
     /// Decrements of a key that is not there.
-    DecrMisses = "decr_misses", true;
+    DecrMisses = "decr_misses", Request;
     /// Keys deleted.
-    DeleteHits = "delete_hits", true;
+    DeleteHits = "delete_hits", Request;
     /// Deletes of a key that is not there.
-    DeleteMisses = "delete_misses", true;
+    DeleteMisses = "delete_misses", Request;
     /// Touches.
-    CmdTouch = "cmd_touch", true;
+    CmdTouch = "cmd_touch", Request;
     /// Touches of a key that is there.
-    TouchHits = "touch_hits", true;
+    TouchHits = "touch_hits", Counter;
     /// Touches of a key that is not there.
-    TouchMisses = "touch_misses", true;
+    TouchMisses = "touch_misses", Counter;
     /// Items removed before their time, to make room.
-    Evictions = "evictions", true;
+    Evictions = "evictions", Counter;
     /// Items ever stored.
-    TotalItems = "total_items", true;
+    TotalItems = "total_items", Counter;
     /// Connections ever accepted.
-    TotalConnections = "total_connections", true;
+    TotalConnections = "total_connections", Polled;
     /// How often the server stopped accepting connections.
-    ListenDisabledNum = "listen_disabled_num", true;
+    ListenDisabledNum = "listen_disabled_num", Counter;
     /// Processor time in user space, in nanoseconds here.
-    RusageUser = "rusage_user", true;
+    RusageUser = "rusage_user", Time;
     /// Processor time in the kernel, in nanoseconds here.
-    RusageSystem = "rusage_system", true;
+    RusageSystem = "rusage_system", Time;
     /// Items held.
-    CurrItems = "curr_items", false;
+    CurrItems = "curr_items", State;
     /// Bytes that they take.
-    Bytes = "bytes", false;
+    Bytes = "bytes", State;
     /// How many they may take.
-    LimitMaxbytes = "limit_maxbytes", false;
+    LimitMaxbytes = "limit_maxbytes", State;
     /// Connections open, ours for the statistics among them.
-    CurrConnections = "curr_connections", false;
+    CurrConnections = "curr_connections", State;
     /// Threads.
-    Threads = "threads", false;
+    Threads = "threads", State;
     /// Seconds since the server was started.
-    Uptime = "uptime", false;
+    Uptime = "uptime", State;
     /// Its process.
-    Pid = "pid", false;
+    Pid = "pid", State;
     /// Redis: keys found by commands that read, `TOUCH` among them.
-    KeyspaceHits = "keyspace_hits", true;
+    KeyspaceHits = "keyspace_hits", Counter;
     /// Redis: keys not found by them.
-    KeyspaceMisses = "keyspace_misses", true;
+    KeyspaceMisses = "keyspace_misses", Counter;
     /// Redis: calls of `GET`, as all calls without those that were refused before they were carried out.
-    CallsGet = "cmdstat_get", true;
+    CallsGet = "cmdstat_get", Call;
     /// Redis: calls of `MGET`, whatever the number of keys.
-    CallsMget = "cmdstat_mget", true;
+    CallsMget = "cmdstat_mget", Call;
     /// Redis: calls of `SET`, whatever its options.
-    CallsSet = "cmdstat_set", true;
+    CallsSet = "cmdstat_set", Call;
     /// Redis: calls of `APPEND`.
-    CallsAppend = "cmdstat_append", true;
+    CallsAppend = "cmdstat_append", Call;
     /// Redis: calls of `INCR`.
-    CallsIncr = "cmdstat_incr", true;
+    CallsIncr = "cmdstat_incr", Call;
     /// Redis: calls of `DECR`.
-    CallsDecr = "cmdstat_decr", true;
+    CallsDecr = "cmdstat_decr", Call;
     /// Redis: calls of `DEL`.
-    CallsDel = "cmdstat_del", true;
+    CallsDel = "cmdstat_del", Call;
     /// Redis: calls of `TOUCH`.
-    CallsTouch = "cmdstat_touch", true;
+    CallsTouch = "cmdstat_touch", Call;
     /// Redis: calls of `EXPIRE`.
-    CallsExpire = "cmdstat_expire", true;
+    CallsExpire = "cmdstat_expire", Call;
     /// Redis: commands of every kind, those of a greeting and our question among them.
-    CommandsProcessed = "total_commands_processed", true;
+    CommandsProcessed = "total_commands_processed", Polled;
     /// Redis: connections ever accepted.
-    ConnectionsReceived = "total_connections_received", true;
+    ConnectionsReceived = "total_connections_received", Polled;
     /// Redis: connections turned away because there were too many.
-    RejectedConnections = "rejected_connections", true;
+    RejectedConnections = "rejected_connections", Polled;
     /// Redis: keys removed before their time, to make room.
-    EvictedKeys = "evicted_keys", true;
+    EvictedKeys = "evicted_keys", Counter;
     /// Redis: keys removed because their time was over.
-    ExpiredKeys = "expired_keys", true;
+    ExpiredKeys = "expired_keys", Counter;
     /// Redis: processor time in user space of all its threads, in nanoseconds here.
-    UsedCpuUser = "used_cpu_user", true;
+    UsedCpuUser = "used_cpu_user", Time;
     /// Redis: the same in the kernel.
-    UsedCpuSys = "used_cpu_sys", true;
+    UsedCpuSys = "used_cpu_sys", Time;
     /// Redis: processor time in user space of the thread that carries out commands, in nanoseconds here.
-    UsedCpuUserMain = "used_cpu_user_main_thread", true;
+    UsedCpuUserMain = "used_cpu_user_main_thread", Time;
     /// Redis: the same in the kernel.
-    UsedCpuSysMain = "used_cpu_sys_main_thread", true;
+    UsedCpuSysMain = "used_cpu_sys_main_thread", Time;
     /// Redis: keys held, in all databases together.
-    Keys = "keys", false;
+    Keys = "keys", State;
     /// Redis: bytes that it has taken from the system's memory, whatever for.
-    UsedMemory = "used_memory", false;
+    UsedMemory = "used_memory", State;
     /// Redis: how many it may take; 0 is any number.
-    MaxMemory = "maxmemory", false;
+    MaxMemory = "maxmemory", State;
     /// Redis: connections open, ours for the statistics among them.
-    ConnectedClients = "connected_clients", false;
+    ConnectedClients = "connected_clients", State;
     /// Redis: seconds since it was started.
-    UptimeInSeconds = "uptime_in_seconds", false;
+    UptimeInSeconds = "uptime_in_seconds", State;
     /// Redis: its process.
-    ProcessId = "process_id", false;
+    ProcessId = "process_id", State;
 }
 
-/// Redis's commands that are counted by themselves.
-const CALLS: [ServerStat; 9] = [
-    ServerStat::CallsGet,
-    ServerStat::CallsMget,
-    ServerStat::CallsSet,
-    ServerStat::CallsAppend,
-    ServerStat::CallsIncr,
-    ServerStat::CallsDecr,
-    ServerStat::CallsDel,
-    ServerStat::CallsTouch,
-    ServerStat::CallsExpire,
-];
-
 impl ServerStat {
-    /// What counts a request of its own, or a key of a retrieval.
-    const REQUESTS: [Self; 9] = [
-        Self::CmdGet,
-        Self::CmdSet,
-        Self::CmdTouch,
-        Self::IncrHits,
-        Self::IncrMisses,
-        Self::DecrHits,
-        Self::DecrMisses,
-        Self::DeleteHits,
-        Self::DeleteMisses,
-    ];
-
-    /// Is it a time, which is kept in nanoseconds?
-    pub const fn is_time(self) -> bool {
-        matches!(
-            self,
-            Self::RusageUser
-                | Self::RusageSystem
-                | Self::UsedCpuUser
-                | Self::UsedCpuSys
-                | Self::UsedCpuUserMain
-                | Self::UsedCpuSysMain
-        )
+    fn of_kind(kind: StatKind) -> impl Iterator<Item = Self> {
+        Self::ALL.into_iter().filter(move |statistic| statistic.kind() == kind)
     }
 
-    /// Does it grow by being looked at, so that two who ask one server hear two numbers?
-    const fn counts_polls(self) -> bool {
-        matches!(
-            self,
-            Self::TotalConnections
-                | Self::ConnectionsReceived
-                | Self::CommandsProcessed
-                | Self::RejectedConnections
-        )
+    /// Does it count, so that the difference of two is what happened between them? Else it is a state.
+    pub fn is_counter(self) -> bool {
+        self.kind() != StatKind::State
+    }
+
+    /// Is it a time, which is kept in nanoseconds?
+    pub fn is_time(self) -> bool {
+        self.kind() == StatKind::Time
     }
 
     /// The number in a server's text.
     fn read(self, text: &str) -> Option<u64> {
-        if CALLS.contains(&self) {
+        if self.kind() == StatKind::Call {
             return field(text, "calls");
         }
         if !self.is_time() {
@@ -225,7 +205,7 @@ pub struct Snapshot {
     pub asked_ns: u64,
     /// When the answer was there: the instant that the snapshot stands for.
     pub at_ns: u64,
-    /// The server's version, of a Redis with a name of its own behind that name.
+    /// The server's version; of a fork of Redis the fork's name and version.
     pub version: Option<String>,
     values: [Option<u64>; ServerStat::COUNT],
 }
@@ -244,7 +224,9 @@ impl Snapshot {
                     }
                     "server_name" => own_name = Some(value),
                     // What has never been called, and a database without a key, have no row.
-                    "# Commandstats" => CALLS.into_iter().for_each(|calls| snapshot.set(calls, 0)),
+                    "# Commandstats" => {
+                        ServerStat::of_kind(StatKind::Call).for_each(|calls| snapshot.set(calls, 0))
+                    }
                     "# Keyspace" => snapshot.set(ServerStat::Keys, 0),
                     _ => snapshot.count_keys(name, value),
                 },
@@ -289,7 +271,7 @@ impl Snapshot {
         ServerStat::ALL.iter().filter_map(|statistic| Some((*statistic, self.get(*statistic)?)))
     }
 
-    /// What a server of first_known family calls by a name of its own.
+    /// A number that memcached and Redis report under different names: whichever the server sent.
     fn first_known(&self, memcached: ServerStat, redis: ServerStat) -> Option<u64> {
         self.get(memcached).or_else(|| self.get(redis))
     }
@@ -310,7 +292,7 @@ impl Snapshot {
     /// Requests that the server counted: of memcached a retrieval by its keys, of Redis all commands. Commands that memcached
     /// does not count at all are in none of its statistics.
     pub fn requests(&self) -> Option<u64> {
-        let rest = ServerStat::REQUESTS.into_iter().filter_map(|statistic| self.get(statistic)).sum();
+        let rest = ServerStat::of_kind(StatKind::Request).filter_map(|statistic| self.get(statistic)).sum();
         let by_kind = self.get(ServerStat::CmdGet).and(self.get(ServerStat::CmdSet)).map(|_| rest);
         by_kind.or_else(|| self.get(ServerStat::CommandsProcessed))
     }
@@ -499,7 +481,7 @@ impl ServerRecord {
     }
 
     /// Did its counters begin anew at some time?
-    pub fn upset(&self) -> Option<CounterReset> {
+    pub fn counter_reset(&self) -> Option<CounterReset> {
         self.snapshots.windows(2).find_map(|pair| CounterReset::between(&pair[0], &pair[1]))
     }
 
@@ -552,7 +534,7 @@ impl ServerRecord {
             // They are asked one after the other.
             && one.uptime_s().zip(other.uptime_s()).is_some_and(|(one, other)| one.abs_diff(other) <= 1);
         let is_ours = |statistic: &&ServerStat| {
-            statistic.is_counter() && !statistic.is_time() && !statistic.counts_polls()
+            statistic.is_counter() && !statistic.is_time() && statistic.kind() != StatKind::Polled
         };
         let counts = || ServerStat::ALL.iter().filter(is_ours).filter_map(|statistic| both(*statistic));
         is_same_process && counts().all(|(one, other)| one == other) && counts().any(|(one, _)| one > 0)

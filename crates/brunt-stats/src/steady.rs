@@ -117,7 +117,7 @@ pub struct Beginning {
     pub warmup_needed_ns: u64,
     /// Response times of all requests of the window.
     pub with: LatencySummary,
-    /// SeriesPhase those that completed behind `until_ns`.
+    /// Response times of those that completed after `until_ns`.
     pub without: LatencySummary,
     /// When in it a server was gone or a connection failed, in nanoseconds from the beginning of the window: then
     /// it is no cold start that a longer warm-up would cover.
@@ -225,15 +225,6 @@ impl Steadiness {
             .flatten()
             .max_by(|one, other| one.abs().total_cmp(&other.abs()));
         largest.unwrap_or(0.0)
-    }
-
-    /// Does nothing of it call for care? What could not be looked at does not.
-    pub fn is_steady(&self) -> bool {
-        self.series.iter().all(|found| {
-            let is_warm = found.warm_up.as_ref().map_or(true, |warm_up| warm_up.until_ns == 0);
-            let is_flat = found.course.as_ref().map_or(true, |(drift, shift)| !drift.fires && !shift.fires);
-            is_warm && is_flat
-        })
     }
 }
 
@@ -371,7 +362,7 @@ struct Group {
 }
 
 impl Group {
-    /// SeriesPhase the values there are; `None` without any.
+    /// The slice of this number with the values that there are in it; `None` without any.
     fn of((number, values): (usize, &[Option<f64>])) -> Option<Self> {
         let values: Vec<f64> = values.iter().flatten().copied().collect();
         let mean = values.iter().sum::<f64>() / values.len() as f64;

@@ -9,10 +9,11 @@ mod serialized;
 pub use serialized::SerializedStore;
 
 use crate::connection::ConnectionCounts;
+use crate::counts::Counts;
 use crate::fault::FaultTable;
 use crate::histogram::Histogram;
 use crate::interval::{Bytes, HostMapping, Interval, IntervalRow, Latencies};
-use crate::meter::{Meter, MeterTotals};
+use crate::meter::Meter;
 use crate::outage_span::{OutageSpan, OutageSpans};
 use crate::recorder::{Layout, RowIndex};
 use crate::request_counts::CountTable;
@@ -46,6 +47,13 @@ impl RowTotals {
     }
 }
 
+impl Default for IntervalStore {
+    /// Nothing was recorded.
+    fn default() -> Self {
+        Self::new(&Layout::default())
+    }
+}
+
 /// Everything that the intervals of a run have held so far.
 #[derive(Clone, Debug)]
 pub struct IntervalStore {
@@ -59,7 +67,7 @@ pub struct IntervalStore {
     pub(crate) servers: Vec<ServerCounts>,
     pub(crate) server_responses: Vec<Histogram>,
     pub(crate) outages: OutageSpans,
-    meters: Vec<MeterTotals>,
+    meters: Vec<Meter<Histogram>>,
     pub(crate) timeline: Timeline,
 }
 
@@ -77,7 +85,7 @@ impl IntervalStore {
             servers: vec![ServerCounts::default(); layout.servers],
             server_responses: (0..layout.servers_timed()).map(|_| Histogram::default()).collect(),
             outages: OutageSpans::default(),
-            meters: layout.meters.iter().map(|kind| MeterTotals::new(*kind)).collect(),
+            meters: layout.meters.iter().map(|kind| Meter::of_run(*kind)).collect(),
             timeline: Timeline::default(),
         }
     }
@@ -117,8 +125,8 @@ impl IntervalStore {
         for row in &interval.rows {
             self.rows[self.row_index.of(row.class, row.op)].add(row);
         }
-        self.bytes.iter_mut().zip(&interval.bytes).for_each(|(ours, theirs)| ours.merge(theirs));
-        self.connections.iter_mut().zip(&interval.connections).for_each(|(ours, theirs)| ours.merge(theirs));
+        self.bytes.add(&interval.bytes);
+        self.connections.add(&interval.connections);
         self.faults.merge(&interval.faults);
         server::merge_all(&mut self.servers, &interval.servers);
         let responses = self.server_responses.iter_mut().zip(&interval.server_responses);
@@ -126,8 +134,8 @@ impl IntervalStore {
         self.outages.merge(&interval.outages);
         // Those of another host may have been asked for fewer.
         for theirs in &interval.meters {
-            let same = self.meters.iter_mut().find(|ours| ours.is(theirs.kind));
-            same.into_iter().for_each(|ours| ours.add(theirs));
+            let same = self.meters.iter_mut().find(|ours| ours.kind == theirs.kind);
+            same.into_iter().for_each(|ours| ours.add(theirs, Histogram::merge_sparse));
         }
         self.timeline.push(interval);
     }
@@ -150,14 +158,15 @@ impl IntervalStore {
         self.timeline.merge(&other.timeline)?;
         self.rows.iter_mut().zip(&other.rows).for_each(|(ours, theirs)| ours.merge(theirs));
         other.books.entries().for_each(|entry| self.books.add(&entry));
-        self.bytes.iter_mut().zip(&other.bytes).for_each(|(ours, theirs)| ours.merge(theirs));
-        self.connections.iter_mut().zip(&other.connections).for_each(|(ours, theirs)| ours.merge(theirs));
+        self.bytes.add(&other.bytes);
+        self.connections.add(&other.connections);
         self.faults.merge(&other.faults);
         server::merge_all(&mut self.servers, &other.servers);
         let responses = self.server_responses.iter_mut().zip(&other.server_responses);
         responses.for_each(|(ours, theirs)| ours.merge(theirs));
         self.outages.merge(&other.outages);
-        self.meters.iter_mut().zip(&other.meters).for_each(|(ours, theirs)| ours.merge(theirs));
+        let meters = self.meters.iter_mut().zip(&other.meters);
+        meters.for_each(|(ours, theirs)| ours.add(theirs, Histogram::merge));
         Ok(())
     }
 
@@ -183,7 +192,7 @@ impl IntervalStore {
 
     /// The metered quantities so far, in the order of the layout.
     pub fn meters(&self) -> Vec<Meter> {
-        self.meters.iter().map(MeterTotals::meter).collect()
+        self.meters.iter().map(Meter::to_sparse).collect()
     }
 
     /// The books so far.

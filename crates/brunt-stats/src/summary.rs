@@ -89,7 +89,7 @@ pub struct Summary {
     /// What bounds the client's own part in the numbers, beside the requests themselves.
     pub client: Client,
     /// What became of the precision that was asked for; `None` where none was.
-    pub looked: Option<UntilResult>,
+    pub until: Option<UntilResult>,
     /// Our counts beside the servers'; empty where they cannot be compared.
     pub agreement: Vec<StatComparison>,
     /// Should the numbers be believed?
@@ -115,7 +115,7 @@ impl Summary {
         let schedule = window.start_ns..window.end_ns;
         let outages = outages(&store.outages.spans, &store.timeline, &schedule);
         let mut evidence = evidence(&record, &window, &total, &classes, &steady);
-        evidence.gone = DownServer::all(plan, &outages, &store.servers, &window);
+        evidence.down_servers = DownServer::all(plan, &outages, &store.servers, &window);
         let workers = &run.usage.workers;
         evidence.outages = MeasuredOutage::all(plan, &outages, &store.servers, &window, workers);
         if !evidence.outages.is_empty() {
@@ -125,13 +125,13 @@ impl Summary {
         }
         let meters = store.meters();
         let mut client = client_of(&record, &window);
-        evidence.looked = record.convergence.as_ref().map(|convergence| {
+        evidence.until = record.convergence.as_ref().map(|convergence| {
             let checks = verdict::while_running(&evidence);
             convergence.end(&client, (&total, &ops), &checks, &window, run.interrupted)
         });
         let verdict = Verdict::of(&evidence);
         client.is_limit |= Limit::of(&verdict).is_some_and(|limit| limit.bottleneck == Bottleneck::Client);
-        let (looked, agreement) = (evidence.looked, evidence.servers.comparisons);
+        let (until, agreement) = (evidence.until, evidence.servers.comparisons);
         Self {
             window,
             steady,
@@ -150,7 +150,7 @@ impl Summary {
             meters,
             outages,
             client,
-            looked,
+            until,
             agreement,
             verdict,
             assertions: Vec::new(),

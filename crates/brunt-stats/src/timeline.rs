@@ -177,7 +177,7 @@ impl Timeline {
 
     /// How long the slices of the measured window are: 100 ms times a power of two, or a divisor of the length that was asked for.
     pub fn slice_ns(&self) -> u64 {
-        self.grid.slice_ns()
+        self.grid.slice_ns
     }
 
     /// How long the pieces of a table over time are that begin at or before an instant, on its side of the beginning of the window:

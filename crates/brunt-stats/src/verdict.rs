@@ -189,7 +189,7 @@ pub struct Evidence<'a> {
     /// How many times 100 ms the window lasted.
     pub slices: u64,
     /// What became of the precision that the plan asks for.
-    pub looked: Option<UntilResult>,
+    pub until: Option<UntilResult>,
     /// Warm-up, drift and changes of level.
     pub steady: Steadiness,
     /// Drift and changes of level beside the time of outages, where there were any.
@@ -217,7 +217,7 @@ pub struct Evidence<'a> {
     /// Measured requests that were given up before they were sent.
     pub abandoned: u64,
     /// The servers that were down for a while.
-    pub gone: Vec<DownServer>,
+    pub down_servers: Vec<DownServer>,
     /// The outages that reached into what was measured, by start.
     pub outages: Vec<MeasuredOutage>,
     /// The books of every (phase, class, op), what is still in flight included.

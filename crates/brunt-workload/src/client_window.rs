@@ -448,7 +448,7 @@ impl ClientWindow {
                     OutcomeClass::Hit | OutcomeClass::Miss | OutcomeClass::Mismatch
                 ) => {}
             KeyRef::Id(id) => {
-                let is_refused = matches!(outcome.class, OutcomeClass::Refused | OutcomeClass::Error);
+                let is_refused = matches!(outcome.class, OutcomeClass::Rejected | OutcomeClass::Error);
                 self.record_set_outcome(id, outcome.class == OutcomeClass::Done, is_refused);
             }
             KeyRef::Drawn(place) => {

@@ -39,7 +39,7 @@ pub(crate) fn kolmogorov_smirnov(quantiles: &[f64]) -> f64 {
     distance
 }
 
-/// A² = −n − 1/n Σ (2i−1)(ln uᵢ + ln(1 − uₙ₊₁₋ᵢ)).
+/// Anderson and Darling's distance between the distribution of `quantiles` and the even one: A² = −n − 1/n Σ (2i−1)(ln uᵢ + ln(1 − uₙ₊₁₋ᵢ)).
 pub(crate) fn anderson_darling(quantiles: &[f64]) -> f64 {
     let (u, n) = (sorted(quantiles), quantiles.len());
     let term = |i: usize| (2 * i + 1) as f64 * (u[i].ln() + (-u[n - 1 - i]).ln_1p());
@@ -52,6 +52,7 @@ fn sorted(values: &[f64]) -> Vec<f64> {
     sorted
 }
 
+/// How far each value tells the next one: near 0 where they are independent.
 pub(crate) fn lag_1_correlation(values: &[f64]) -> f64 {
     let mean = values.iter().sum::<f64>() / values.len() as f64;
     let variance: f64 = values.iter().map(|value| (value - mean).powi(2)).sum();

@@ -74,7 +74,7 @@ fn plain_len(keyspace: &Keyspace) -> usize {
     }
 }
 
-/// What is longer than a half and no longer than a block is two halves that overlap.
+/// Bytes that are compared and copied at once: keys of between one and two of these are done as two that overlap.
 const HALF: usize = BLOCK_LEN / 2;
 
 /// Are these the same, of which both have the same length? Without a call where they are two halves that overlap.
@@ -168,13 +168,6 @@ impl KeyGenerator {
         (self.keys..self.ids).contains(&id)
     }
 
-    /// The id of the counter beside key `id`, which is below [`KeyGenerator::keys`]; the data set counts.
-    #[inline]
-    pub fn counter_of(&self, id: u64) -> u64 {
-        debug_assert!(id < self.keys && self.ids > self.keys, "key {id} has no counter");
-        self.keys + id
-    }
-
     /// Length of the key of `id` in bytes, prefix included.
     #[inline]
     pub fn key_len(&self, id: u64) -> usize {
@@ -201,7 +194,7 @@ impl KeyGenerator {
         self.has_zeros
     }
 
-    /// What the key of `id` tells.
+    /// The number that the key of `id` shows.
     #[inline]
     fn number_of(&self, id: u64) -> u64 {
         (id & self.number_mask) + self.first_key
@@ -260,13 +253,13 @@ impl KeyGenerator {
                 place.last_chunk_mut().into_iter().for_each(|place| *place = *back);
                 place.last_chunk_mut().into_iter().for_each(|place| *place = digits);
             }
-            _ => self.write_any_key_to(id, place),
+            _ => self.write_key_bytewise(id, place),
         }
     }
 
     /// [`KeyGenerator::write_key_to`] byte by byte.
     #[inline(never)]
-    fn write_any_key_to(&self, id: u64, place: &mut [u8]) {
+    fn write_key_bytewise(&self, id: u64, place: &mut [u8]) {
         place.copy_from_slice(&self.template[..place.len()]);
         if let Some(text) = &self.text {
             let is_laid = self.layout.is_some();
@@ -291,20 +284,20 @@ impl KeyGenerator {
         {
             *last == digits && is_same(front, &self.template[..front.len()])
         } else {
-            self.is_any_key_of(id, key)
+            self.is_key_of_bytewise(id, key)
         }
     }
 
     /// [`KeyGenerator::is_key_of`] for a key of any length and form, byte by byte.
     #[inline(never)]
-    fn is_any_key_of(&self, id: u64, key: &[u8]) -> bool {
+    fn is_key_of_bytewise(&self, id: u64, key: &[u8]) -> bool {
         if key.len() != self.key_len(id) {
             return false;
         }
         if self.text.is_some() {
             let mut own = [0; KEY_BYTES_MAX as usize];
             let own = &mut own[..key.len()];
-            self.write_any_key_to(id, own);
+            self.write_key_bytewise(id, own);
             return key == own;
         }
         let mut rest = self.number_of(id);
@@ -334,7 +327,7 @@ impl KeyGenerator {
                 // Eight hexadecimal digits begin anew behind the last number.
                 None => (number + KeyForm::Hex8.ids_max()).checked_sub(self.first_key)?,
             };
-            return (id < self.ids && self.is_any_key_of(id, key)).then_some(id);
+            return (id < self.ids && self.is_key_of_bytewise(id, key)).then_some(id);
         }
         let number = digits.iter().try_fold(0u64, |number, byte| {
             let digit = byte.wrapping_sub(b'0');
@@ -615,7 +608,7 @@ mod tests {
             assert!(!plain.is_counter(id));
         }
         assert!(!counting.is_counter(100) && counting.id_of_key(b"k-000100").is_none());
-        assert!((0..50).all(|id| counting.is_counter(counting.counter_of(id))));
+        assert!((0..50).all(|id| counting.is_counter(counting.keys() + id)));
         assert_eq!((counting.keys(), counting.value_len_max(), plain.value_len_max()), (50, 200, 200));
         assert_eq!(std::str::from_utf8(COUNTER_START).unwrap().parse(), Ok(1_000_000_000u64));
     }
@@ -633,7 +626,7 @@ mod tests {
             ..of_keys(0)
         };
         let space = of_data_set(&keyspace, true, 1);
-        assert_eq!(key(&space, space.counter_of(space.keys() - 1)), "18446744073709551613");
+        assert_eq!(key(&space, 2 * space.keys() - 1), "18446744073709551613");
         assert_eq!(space.value_len_max(), 10);
     }
 
@@ -720,7 +713,7 @@ mod tests {
                 space.write_key(*id, &mut text);
                 let mut by_digits = b"before".to_vec();
                 by_digits.resize(text.len(), b'?');
-                space.write_any_key_to(*id, &mut by_digits[6..]);
+                space.write_key_bytewise(*id, &mut by_digits[6..]);
                 let digits = len as usize - prefix.len();
                 assert_eq!(text, format!("before{prefix}{id:0digits$}").as_bytes());
                 assert_eq!(text, by_digits);
@@ -728,13 +721,13 @@ mod tests {
                 space.write_key_to(*id, &mut in_place);
                 assert_eq!(in_place, text[6..]);
                 let key = &mut text[6..];
-                assert!(space.is_key_of(*id, key) && space.is_any_key_of(*id, key));
+                assert!(space.is_key_of(*id, key) && space.is_key_of_bytewise(*id, key));
                 assert!(!space.is_key_of(*id, &key[1..]) && !space.is_key_of(id ^ 1, key));
-                assert!(!space.is_any_key_of(*id, &key[1..]) && !space.is_any_key_of(id ^ 1, key));
+                assert!(!space.is_key_of_bytewise(*id, &key[1..]) && !space.is_key_of_bytewise(id ^ 1, key));
                 for at in 0..key.len() {
                     key[at] ^= 1;
                     assert!(
-                        !space.is_key_of(*id, key) && !space.is_any_key_of(*id, key),
+                        !space.is_key_of(*id, key) && !space.is_key_of_bytewise(*id, key),
                         "{prefix} {id} {at}"
                     );
                     key[at] ^= 1;

@@ -88,13 +88,13 @@ impl Payload {
     /// A value of `len` zero digits.
     #[inline]
     pub fn zeros(&self, len: u32) -> ValueParts {
-        ValueParts { head: [0; HEAD_LEN], head_len: 0, offset: self.zeros, len: len as usize }
+        ValueParts { offset: self.zeros, len: len as usize, ..ValueParts::EMPTY }
     }
 
     /// A value that is `len` bytes of the table from `offset` on, and has no head.
     #[inline]
     pub fn laid(&self, offset: usize, len: u32) -> ValueParts {
-        ValueParts { head: [0; HEAD_LEN], head_len: 0, offset: self.table + offset, len: len as usize }
+        ValueParts { offset: self.table + offset, len: len as usize, ..ValueParts::EMPTY }
     }
 
     /// The block that values are cut from. A longer payload of the same data seed begins with the same bytes.

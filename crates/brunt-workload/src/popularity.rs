@@ -172,19 +172,6 @@ impl KeyChooser {
         }
     }
 
-    /// The id of the key of this popularity rank, 0 being the hottest. Uniform distributions and walks have no ranks: there it
-    /// counts on from the origin.
-    pub fn id_of_rank(&self, rank: u64, origin: u64) -> u64 {
-        match &self.distribution {
-            Sampler::Uniform | Sampler::Sequential => self.add(rank, origin),
-            Sampler::Zipf { scatter, .. } | Sampler::Hotspot { scatter, .. } => {
-                scatter.apply(self.add(rank, origin))
-            }
-            Sampler::Latest { .. } => self.subtract(origin, rank),
-            Sampler::Gaussian(gaussian) => self.add(gaussian.place_of_rank(rank), origin),
-        }
-    }
-
     /// The ids of the keys of an op, in the order of the request; the same again whenever it is asked. A multi-get may
     /// hold a key twice, as hot keys are hot within a request too.
     ///
@@ -277,12 +264,6 @@ impl Gaussian {
             }
         }
     }
-
-    /// The place of a rank: outwards from the middle.
-    fn place_of_rank(&self, rank: u64) -> u64 {
-        let outwards = rank / 2 + rank % 2;
-        if rank.is_multiple_of(2) { self.keys / 2 + outwards } else { self.keys / 2 - outwards }
-    }
 }
 
 /// The key ids of an op; see [`KeyChooser::ids`].
@@ -364,6 +345,27 @@ mod tests {
 
     const ZIPF: Popularity = Popularity::Zipf { exponent: 0.99 };
     const ALONE: StreamPart = StreamPart { index: 0, of: 1 };
+
+    impl KeyChooser {
+        /// The id of the key of this popularity rank, 0 being the hottest. Uniform distributions and walks have no ranks: there it
+        /// counts on from the origin.
+        fn id_of_rank(&self, rank: u64, origin: u64) -> u64 {
+            match &self.distribution {
+                Sampler::Uniform | Sampler::Sequential => self.add(rank, origin),
+                Sampler::Zipf { scatter, .. } | Sampler::Hotspot { scatter, .. } => {
+                    scatter.apply(self.add(rank, origin))
+                }
+                Sampler::Latest { .. } => self.subtract(origin, rank),
+                // Outwards from the middle.
+                Sampler::Gaussian(Gaussian { keys, .. }) => {
+                    let outwards = rank / 2 + rank % 2;
+                    let place =
+                        if rank.is_multiple_of(2) { keys / 2 + outwards } else { keys / 2 - outwards };
+                    self.add(place, origin)
+                }
+            }
+        }
+    }
 
     fn chooser(distribution: &str, keys: u64) -> KeyChooser {
         KeyChooser::new(&distribution.parse().unwrap(), None, keys, 1)

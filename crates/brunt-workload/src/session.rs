@@ -495,25 +495,6 @@ impl Session {
         self.update_bound();
     }
 
-    /// Passes over the ops of an open loop that were due before `at_ns` and have not been taken, and counts them: they
-    /// are the unsent ones. They count against the budget as if they had been taken. In closed loop there are none.
-    pub fn count_due_before(&mut self, at_ns: u64) -> u64 {
-        let mut count = 0;
-        if self.is_open() {
-            while self.due_ns < at_ns && !self.needs_block() {
-                let (_, next_ns) = self.schedule.take();
-                let intended_ns = self.due_ns;
-                if let Source::Recorded(recorded) = &mut self.source {
-                    recorded.replay.skip();
-                    self.update_bound();
-                }
-                self.count_issued(intended_ns, next_ns);
-                count += 1;
-            }
-        }
-        count
-    }
-
     /// The key ids of an op of this session, in the order of the request.
     #[inline]
     pub fn ids(&self, op: &Op) -> Ids<'_> {
@@ -869,28 +850,9 @@ mod tests {
             assert!(samples.iter().all(|(intended, _)| *intended < end_ns));
             assert!(session.is_exhausted());
             if load_index == 0 {
-                assert_eq!(samples.len() as u64, Rate::per_second(1_000).first_slot_at(end_ns));
+                assert_eq!(samples.len() as u64, end_ns.div_ceil(1_000_000));
             }
         }
-    }
-
-    #[test]
-    fn due_operations_not_taken_are_counted() {
-        // Slots at 0, 1, 2 … ms; three are taken, then those before each time are passed over.
-        let mut open = session(&class(UNIFORM_1K, 1, "get"), (0, 1), 1, Some(12), FOR_EVER);
-        taken(&mut open, 2_500_000);
-        for (at_ns, passed_over, next_ns) in [
-            (3_000_000, 0, 3_000_000),
-            (3_000_001, 1, 4_000_000),
-            (9_500_000, 6, 10_000_000),
-            (9_500_000, 0, 10_000_000),
-            (u64::MAX, 2, u64::MAX),
-        ] {
-            assert_eq!((open.count_due_before(at_ns), open.due_ns()), (passed_over, next_ns), "at {at_ns}");
-        }
-        assert!(open.is_exhausted());
-        let mut closed = session(&class(closed(0), 1, "get"), (0, 1), 4, None, FOR_EVER);
-        assert_eq!((closed.count_due_before(1_000), closed.due_ns()), (0, 0));
     }
 
     #[test]
@@ -1033,16 +995,12 @@ mod tests {
     #[test]
     fn an_open_loop_ends_with_its_trace_or_its_budget() {
         let records = [(OpKind::Get, &b"k"[..]); 5];
-        for (budget, until_ns, taken_before, passed) in
-            [(None, 2_500_000, 3, 2), (Some(4), 2_500_000, 3, 1), (Some(2), 2_500_000, 2, 0)]
-        {
+        for (budget, count) in [(None, 5), (Some(4), 4), (Some(2), 2)] {
             let mut session = session(&recorded_class(UNIFORM_1K), (0, 1), 1, budget, FOR_EVER);
             session.supply_block(block(&records, true));
-            let issues = taken(&mut session, until_ns);
-            assert_eq!(issues.len(), taken_before);
+            let issues = taken(&mut session, u64::MAX);
             let at: Vec<u64> = issues.iter().map(|issue| issue.intended_ns).collect();
-            assert_eq!(at, [0, 1_000_000, 2_000_000][..taken_before]);
-            assert_eq!(session.count_due_before(u64::MAX), passed, "{budget:?}");
+            assert_eq!(at, [0, 1_000_000, 2_000_000, 3_000_000, 4_000_000][..count], "{budget:?}");
             assert!(session.is_exhausted());
         }
     }
@@ -1053,7 +1011,6 @@ mod tests {
         session.retry_at(5);
         session.end_at(5);
         assert!(session.is_exhausted() && session.due_ns() == u64::MAX);
-        assert_eq!(session.count_due_before(u64::MAX), 0);
     }
 
     #[test]

@@ -35,10 +35,7 @@ pub struct Sizes {
 #[derive(Clone, Debug)]
 enum Lengths {
     Fixed(u32),
-    Uniform {
-        min: u32,
-        count: u64,
-    },
+    Uniform(RangeLengths),
     Parametric(ParametricLengths),
     Mutilate(ParametricLengths),
     Ranges(Vec<RangeLengths>),
@@ -64,9 +61,22 @@ impl RangeLengths {
             // The conversion saturates; whatever the sum is rounded to, the last range has all that is left.
             let last =
                 if index + 1 == ranges.len() { u64::MAX } else { (sum / total * 2f64.powi(64)) as u64 };
-            Self { last, min: range.min, count: u64::from(range.max - range.min) + 1 }
+            Self::new(last, range.min, range.max)
         };
         ranges.iter().enumerate().map(of).collect()
+    }
+
+    fn new(last: u64, min: u32, max: u32) -> Self {
+        Self { last, min, count: u64::from(max - min) + 1 }
+    }
+
+    /// The high half of the product: the quantile at hash/2^64, uneven by less than 2^-32.
+    fn at(&self, hash: u64) -> u32 {
+        self.min + ((u128::from(hash) * u128::from(self.count)) >> 64) as u32
+    }
+
+    fn mean(&self) -> f64 {
+        f64::from(self.min) + (self.count - 1) as f64 / 2.0
     }
 }
 
@@ -82,9 +92,7 @@ impl Sizes {
         let max = if of == SizeOf::Delta { u32::MAX } else { distribution.max() };
         let lengths = match distribution {
             SizeDistribution::Fixed(size) => Lengths::Fixed(size),
-            SizeDistribution::Uniform { min, max } => {
-                Lengths::Uniform { min, count: u64::from(max - min) + 1 }
-            }
+            SizeDistribution::Uniform { min, max } => Lengths::Uniform(RangeLengths::new(u64::MAX, min, max)),
             SizeDistribution::Parametric { distribution, min, max } => Lengths::Parametric(
                 ParametricLengths::new(Form::Quantile(QuantileFunction::new(&distribution)), min, max),
             ),
@@ -118,10 +126,7 @@ impl Sizes {
     fn len_of_any(&self, id: u64) -> u32 {
         match &self.lengths {
             Lengths::Fixed(size) => *size,
-            // The high half of the product: the quantile at hash/2^64, uneven by less than 2^-32.
-            Lengths::Uniform { min, count } => {
-                *min + ((u128::from(self.hash.of(id, 0)) * u128::from(*count)) >> 64) as u32
-            }
+            Lengths::Uniform(range) => range.at(self.hash.of(id, 0)),
             Lengths::Parametric(lengths) => lengths.at(self.hash.of(id, 0)),
             Lengths::Mutilate(lengths) => lengths.at(mutilate::hash_of(id)),
             Lengths::Mcperf(draws) => draws.at(id).round_ties_even().min(f64::from(self.max)) as u32,
@@ -131,9 +136,7 @@ impl Sizes {
                 let hash = self.hash.of(id, 0);
                 let of_hash = ranges.iter().find(|range| hash <= range.last);
                 // Where in the range is another hash's to say.
-                of_hash.map_or(0, |range| {
-                    range.min + ((u128::from(self.hash.of(id, 1)) * u128::from(range.count)) >> 64) as u32
-                })
+                of_hash.map_or(0, |range| range.at(self.hash.of(id, 1)))
             }
         }
     }
@@ -148,7 +151,7 @@ impl Sizes {
     pub fn mean(&self) -> f64 {
         match &self.lengths {
             Lengths::Fixed(size) => f64::from(*size),
-            Lengths::Uniform { min, count } => f64::from(*min) + (*count - 1) as f64 / 2.0,
+            Lengths::Uniform(range) => range.mean(),
             Lengths::Parametric(lengths) | Lengths::Mutilate(lengths) => lengths.mean(),
             // A sequence takes whatever is there; half of that is not too little.
             Lengths::Mcperf(draws) => draws.mean().unwrap_or(f64::from(self.max) / 2.0),
@@ -158,7 +161,7 @@ impl Sizes {
                 let first = |index: usize| if index == 0 { 0 } else { ranges[index - 1].last };
                 let part = |(index, range): (usize, &RangeLengths)| {
                     let share = (range.last - first(index)) as f64 / 2f64.powi(64);
-                    share * (f64::from(range.min) + (range.count - 1) as f64 / 2.0)
+                    share * range.mean()
                 };
                 ranges.iter().enumerate().map(part).sum()
             }

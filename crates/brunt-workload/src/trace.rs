@@ -31,7 +31,7 @@ pub struct Record<'a> {
 
 /// The kind that is sent for one that a mix may lack: another retrieval for gets, another way to add bytes for prepend, and
 /// a plain store for everything else.
-pub fn within(kind: OpKind, mix: &Mix) -> OpKind {
+pub fn kind_in_mix(kind: OpKind, mix: &Mix) -> OpKind {
     match kind {
         kind if mix.contains(kind) => kind,
         OpKind::Gets => OpKind::Get,
@@ -187,11 +187,6 @@ impl Replay {
         std::mem::replace(&mut self.block, block)
     }
 
-    /// Passes over a record.
-    pub fn skip(&mut self) {
-        self.next += 1;
-    }
-
     /// Takes the next record, which there must be. Its place is held for one op.
     pub fn take(&mut self) -> TakenRecord {
         let entry = &self.block.entries[self.next];
@@ -288,7 +283,7 @@ mod tests {
         assert_ne!(replay.value(2).0, replay.value(1).0);
         replay.release_record(0);
         assert_eq!(replay.take().place, 0);
-        replay.skip();
+        replay.take();
         assert!(replay.is_over() && !replay.needs_block());
     }
 
@@ -314,7 +309,7 @@ mod tests {
             ("get,set", OpKind::Incr, OpKind::Set),
         ];
         for (mix, kind, expected) in table {
-            assert_eq!(within(kind, &mix.parse().unwrap()), expected, "{mix} {kind}");
+            assert_eq!(kind_in_mix(kind, &mix.parse().unwrap()), expected, "{mix} {kind}");
         }
     }
 }

@@ -94,11 +94,7 @@ impl Expected {
         match *self {
             Self::Version { version, len } | Self::Exact { version, len } => Some((version, len)),
             Self::Named { len, own_len } if len == own_len => Some((0, len)),
-            Self::Named { .. }
-            | Self::Grown { .. }
-            | Self::Written { .. }
-            | Self::Laid { .. }
-            | Self::Expired { .. } => None,
+            _ => None,
         }
     }
 }
@@ -211,12 +207,9 @@ impl Verifier {
     pub fn of_window(&self, payload: &Payload) -> Option<ValueParts> {
         match self.expected {
             Expected::Exact { version, len } => Some(payload.value(self.id, version, len)),
-            Expected::Laid { offset, len } => Some(ValueParts {
-                head: [0; HEAD_LEN],
-                head_len: 0,
-                offset: offset as usize,
-                len: len as usize,
-            }),
+            Expected::Laid { offset, len } => {
+                Some(ValueParts { offset: offset as usize, len: len as usize, ..ValueParts::EMPTY })
+            }
             Expected::Expired { .. } => Some(ValueParts::EMPTY),
             _ => None,
         }
@@ -284,13 +277,9 @@ impl Verifier {
         self.finish_body(expected_len)
     }
 
-    fn body_differs(&self) -> bool {
-        self.differs_at != usize::MAX
-    }
-
     /// The verdict where the head is what it should be, or there is none.
     fn finish_body(&self, expected_len: u32) -> Integrity {
-        match (self.body_differs(), self.received.cmp(&(expected_len as usize))) {
+        match (self.differs_at != usize::MAX, self.received.cmp(&(expected_len as usize))) {
             (true, _) => Integrity::Torn,
             (false, std::cmp::Ordering::Less) => Integrity::Truncated,
             (false, std::cmp::Ordering::Equal) => Integrity::Intact,
@@ -313,15 +302,10 @@ impl Verifier {
             match payload.read_head(&self.head) {
                 None => return unknown,
                 Some((id, _)) if id != self.id => return self.of_another_key(id),
-                Some(_) if self.body_differs() => return Integrity::Torn,
                 Some(_) => {}
             }
         }
-        match self.received.cmp(&(len as usize)) {
-            std::cmp::Ordering::Less => Integrity::Truncated,
-            std::cmp::Ordering::Equal => Integrity::Intact,
-            std::cmp::Ordering::Greater => Integrity::Overlong,
-        }
+        self.finish_body(len)
     }
 
     /// The verdict on a value that names another key. One that a trace has stored and one of a data set do not name the same key
@@ -335,12 +319,7 @@ impl Verifier {
     fn finish_head(&self, payload: &Payload) -> Integrity {
         let (len_min, is_ours) = match self.expected {
             Expected::Grown { len_min } => (len_min, true),
-            Expected::Version { .. }
-            | Expected::Exact { .. }
-            | Expected::Laid { .. }
-            | Expected::Expired { .. }
-            | Expected::Named { .. }
-            | Expected::Written { .. } => (0, false),
+            _ => (0, false),
         };
         let named = (self.received >= HEAD_LEN).then(|| payload.read_head(&self.head)).flatten();
         match named {

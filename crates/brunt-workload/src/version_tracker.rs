@@ -118,7 +118,7 @@ impl VersionTracker {
                 }
             }
             // Nothing was written.
-            OutcomeClass::Refused => key.begun -= UNDER_WAY,
+            OutcomeClass::Rejected => key.begun -= UNDER_WAY,
             _ => key.begun |= LOST,
         }
     }
@@ -172,7 +172,7 @@ impl VersionTracker {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use OutcomeClass::{Done, Lost, Refused};
+    use OutcomeClass::{Done, Lost, Rejected};
     use proptest::prelude::*;
 
     const WRITER: u32 = 3;
@@ -220,7 +220,7 @@ mod tests {
         assert!(ledger.is_expected_present(0, 200, 210) && ledger.is_expected_present(1, 300, 310));
         assert_eq!(ledger.judge(1, 0, 300), Freshness::Possible, "another key");
         // What was refused is no write; what is in flight may have been.
-        write(&mut ledger, Refused, 400);
+        write(&mut ledger, Rejected, 400);
         assert_eq!(ledger.judge(0, version(2), 500), Freshness::Possible);
         ledger.begin(0, 0);
         assert_eq!(ledger.judge(0, version(4), 500), Freshness::Possible);

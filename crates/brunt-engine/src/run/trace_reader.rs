@@ -12,7 +12,7 @@ use brunt_plan::plan::{Plan, Trace};
 use brunt_plan::shard::{Shard, StreamPart};
 use brunt_stats::trace::{FirstUnreadable, TraceRecord};
 use brunt_workload::trace::line::{self, LineError};
-use brunt_workload::trace::{Block, KEY_LEN_MAX, Record, within};
+use brunt_workload::trace::{Block, KEY_LEN_MAX, Record, kind_in_mix};
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
 use std::sync::Arc;
@@ -317,7 +317,7 @@ impl Reader {
         };
         match read {
             Ok(found) => {
-                let kind = within(found.record.kind, &self.mix);
+                let kind = kind_in_mix(found.record.kind, &self.mix);
                 self.record.substituted += u64::from(kind != found.record.kind);
                 self.record.cut += u64::from(found.is_cut);
                 let worker = self.record.records % self.workers;

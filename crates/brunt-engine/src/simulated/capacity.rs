@@ -95,7 +95,7 @@ fn search(known: &Known, from: f64, seed: u64, first_look_s: u64) -> (Capacity, 
             "  {rate}/s {} in {:.1} s: {}",
             end.name(),
             summary.window.seconds(),
-            summary.looked.unwrap()
+            summary.until.unwrap()
         );
         search.record(rate, end);
         ends.push(end);

@@ -27,7 +27,7 @@ impl OneKey {
     }
 
     fn ask(&mut self, kind: OpKind) -> (OutcomeClass, ReplyKind) {
-        use OutcomeClass::{Done, Hit, Miss, Refused};
+        use OutcomeClass::{Done, Hit, Miss, Rejected};
         let is_there = self.unique.is_some();
         match kind {
             OpKind::Get | OpKind::Gets | OpKind::Mget if !is_there => (Miss, ReplyKind::NotFound),
@@ -39,18 +39,18 @@ impl OneKey {
                 (Hit, ReplyKind::Value)
             }
             OpKind::Set => self.store(),
-            OpKind::Add if is_there => (Refused, ReplyKind::NotStored),
+            OpKind::Add if is_there => (Rejected, ReplyKind::NotStored),
             OpKind::Replace | OpKind::Append | OpKind::Prepend if !is_there => {
-                (Refused, ReplyKind::NotStored)
+                (Rejected, ReplyKind::NotStored)
             }
             OpKind::Add | OpKind::Replace | OpKind::Append | OpKind::Prepend => self.store(),
             OpKind::Cas => match (self.unique, self.read.pop()) {
-                (None, _) => (Refused, ReplyKind::NotFound),
+                (None, _) => (Rejected, ReplyKind::NotFound),
                 (held, read) if held == read => self.store(),
-                _ => (Refused, ReplyKind::Exists),
+                _ => (Rejected, ReplyKind::Exists),
             },
             OpKind::Incr | OpKind::Decr => (Done, ReplyKind::Number),
-            OpKind::Delete | OpKind::Touch if !is_there => (Refused, ReplyKind::NotFound),
+            OpKind::Delete | OpKind::Touch if !is_there => (Rejected, ReplyKind::NotFound),
             OpKind::Delete => {
                 self.unique = None;
                 (Done, ReplyKind::Deleted)
@@ -121,7 +121,7 @@ fn check_counters(outcome: &Outcome, mix: &str) {
         of(OpKind::Incr).outcome(OutcomeClass::Done),
         of(OpKind::Decr).outcome(OutcomeClass::Done),
         of(OpKind::Delete).outcome(OutcomeClass::Done),
-        of(OpKind::Delete).outcome(OutcomeClass::Refused),
+        of(OpKind::Delete).outcome(OutcomeClass::Rejected),
     ];
     let counted = [
         counters.cmd_get,

@@ -74,7 +74,7 @@ fn trouble_with_a_replica_is_booked_once() {
         check_books(&outcome);
         let requests = outcome.book(Phase::Measure).requests;
         assert_eq!(requests.scheduled, requests.ended() + requests.unsent + requests.in_flight, "{load}");
-        assert!(outcome.count(OutcomeClass::Lost) > 0 && outcome.count(OutcomeClass::Refused) > 0, "{load}");
+        assert!(outcome.count(OutcomeClass::Lost) > 0 && outcome.count(OutcomeClass::Rejected) > 0, "{load}");
         let gone =
             CoreOptions { outages: vec![Outage { at_ns: 50 * MS, for_ns: 100_000 * SECOND }], ..served(10) };
         let toml = replicated("requests = 20000\ntimeout = '1s'\npreload = false\n")

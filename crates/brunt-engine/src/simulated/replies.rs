@@ -171,7 +171,7 @@ fn check_end(ended: &Ended, kind: OpKind, letter: char, is_datagrams: bool, what
         'h' => OutcomeClass::Hit,
         'm' => OutcomeClass::Miss,
         'd' => OutcomeClass::Done,
-        'r' => OutcomeClass::Refused,
+        'r' => OutcomeClass::Rejected,
         'e' => OutcomeClass::Error,
         '.' if !is_datagrams => OutcomeClass::Error,
         '.' | 'w' => OutcomeClass::Timeout,

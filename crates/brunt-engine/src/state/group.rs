@@ -134,8 +134,9 @@ impl Groups {
         } else if !outcome.class.is_completed() && outcome.class != OutcomeClass::Mismatch {
             group.failure.get_or_insert(outcome);
         } else if !part.kind.is_retrieval() {
-            let is_worse =
-                |held: Outcome| held.class != OutcomeClass::Refused && outcome.class == OutcomeClass::Refused;
+            let is_worse = |held: Outcome| {
+                held.class != OutcomeClass::Rejected && outcome.class == OutcomeClass::Rejected
+            };
             group.answer = group.answer.filter(|held| !is_worse(*held)).or(Some(outcome));
         }
         self.count_down(id)

@@ -202,7 +202,7 @@ impl<C: Codec> Traffic<C> {
     fn abandon_unsent(&mut self, index: u32, now_ns: u64) {
         let Some(entry) = self.pop_oldest(index) else { return };
         self.leave_idle(index);
-        self.end_write(&entry, OutcomeClass::Refused, now_ns);
+        self.end_write(&entry, OutcomeClass::Rejected, now_ns);
         let server = self.connections[index as usize].server;
         self.recording.set.unsent_to(server);
         let lost = Outcome::without_reply(OutcomeClass::Lost);

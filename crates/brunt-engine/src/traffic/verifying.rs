@@ -120,7 +120,7 @@ impl<C: Codec> Traffic<C> {
 
     /// Prepares an operation to be sent again: a versioned write loses its version.
     pub(super) fn prepare_resend(&mut self, entry: &Entry) -> Op {
-        self.end_write(entry, OutcomeClass::Refused, entry.picked_ns);
+        self.end_write(entry, OutcomeClass::Rejected, entry.picked_ns);
         // Other writes have the version of their source.
         if is_versioned(entry.kind) && self.lanes[entry.lane() as usize].is_audited {
             entry.without_version().op()

@@ -69,8 +69,9 @@ fn resolve_class(
     given: &ClassSpec,
     class: &mut Class,
 ) -> Resolved {
-    let by_port = given.server.as_ref().filter(|_| run.protocol.is_none()).and_then(url::by_port);
-    let protocol = given.protocol.or(by_port);
+    let protocol_by_port =
+        given.server.as_ref().filter(|_| run.protocol.is_none()).and_then(url::protocol_by_port);
+    let protocol = given.protocol.or(protocol_by_port);
     let own = resolve_destination(
         context,
         run,
@@ -210,24 +211,20 @@ fn check_calls(context: &ErrorContext<'_>, run: &RunSpec, own: &Destination, cla
     if matches!(class.sessions, SessionScope::Client { .. }) {
         return Ok(());
     }
-    let conflict = |other: &str| {
-        Err(context
-            .conflicts("call-rate", format!("{other}: calls are sent on the connection they belong to")))
-    };
     let is_by_key = run.placement.is_none_or(|placement| placement.is_by_key());
-    if own.servers.len() > 1 && is_by_key {
-        return conflict("--placement by key on several servers");
+    let others = [
+        ("--placement by key on several servers", own.servers.len() > 1 && is_by_key),
+        ("--cluster", run.cluster == Some(true)),
+        ("--replicas", class.replicas > 1),
+        ("route", !class.routes.is_empty()),
+    ];
+    match others.into_iter().find(|(_, is_there)| *is_there) {
+        Some((other, _)) => {
+            let reason = format!("{other}: calls are sent on the connection they belong to");
+            Err(context.conflicts("call-rate", reason))
+        }
+        None => Ok(()),
     }
-    if run.cluster == Some(true) {
-        return conflict("--cluster");
-    }
-    if class.replicas > 1 {
-        return conflict("--replicas");
-    }
-    if !class.routes.is_empty() {
-        return conflict("route");
-    }
-    Ok(())
 }
 
 /// Replicas are servers of each path, and what is not known of all of them is not requested.
@@ -236,7 +233,6 @@ fn check_replicas(context: &ErrorContext<'_>, run: &RunSpec, own: &Destination, 
     if replicas == 1 {
         return Ok(());
     }
-    let conflict = |other: &str| Err(context.conflicts("replicas", other));
     let of_route =
         |route: &OpRoute| if route.servers.is_empty() { own.servers.len() } else { route.servers.len() };
     let fewest = class.routes.iter().map(of_route).fold(own.servers.len(), usize::min);
@@ -249,25 +245,18 @@ fn check_replicas(context: &ErrorContext<'_>, run: &RunSpec, own: &Destination, 
         return Err(context.requires("replicas", "--placement by key"));
     }
     if let Some(kind) = [OpKind::Cas, OpKind::Raw].into_iter().find(|kind| class.mix.contains(*kind)) {
-        return conflict(&format!("{kind} in --mix"));
-    }
-    if class.on_miss == OnMiss::Set {
-        return conflict("--on-miss set");
-    }
-    if class.noreply {
-        return conflict("--noreply: a write ends when every replica has replied");
+        return Err(context.conflicts("replicas", format!("{kind} in --mix")));
     }
     // A client does not read what it is writing.
-    if run.verify.is_some() && class.popularity.window().is_none() {
-        return conflict("--verify: replicas may differ while a write is in flight");
-    }
-    if run.cluster == Some(true) {
-        return conflict("--cluster, whose nodes replicate by themselves");
-    }
-    if run.has_agents() || class.trace.is_some() {
-        return conflict("--agent or trace");
-    }
-    Ok(())
+    let reads_others = run.verify.is_some() && class.popularity.window().is_none();
+    let others = [
+        ("--on-miss set", class.on_miss == OnMiss::Set),
+        ("--noreply: a write ends when every replica has replied", class.noreply),
+        ("--verify: replicas may differ while a write is in flight", reads_others),
+        ("--cluster, whose nodes replicate by themselves", run.cluster == Some(true)),
+        ("--agent or trace", run.has_agents() || class.trace.is_some()),
+    ];
+    context.excludes("replicas", &others)
 }
 
 /// A client has connections to every server of each path, unless its thread has one server.

@@ -10,21 +10,6 @@ use std::fmt;
 pub struct PlanError(String);
 
 impl PlanError {
-    /// The option has a value that it cannot have.
-    pub fn invalid(option: &str, value: impl fmt::Display, expected: impl fmt::Display) -> Self {
-        Self(format!("invalid value '{value}' for {option}: expected {expected}"))
-    }
-
-    /// The option does nothing without another one.
-    pub fn requires(option: &str, other: impl fmt::Display) -> Self {
-        Self(format!("{option} requires {other}"))
-    }
-
-    /// The option contradicts another one.
-    pub fn conflicts(option: &str, other: impl fmt::Display) -> Self {
-        Self(format!("{option} cannot be used with {other}"))
-    }
-
     /// The value is above a limit that follows from something else.
     pub fn exceeds(option_and_value: &str, limit: impl fmt::Display) -> Self {
         Self(format!("{option_and_value} exceeds {limit}"))
@@ -79,21 +64,24 @@ impl<'a> ErrorContext<'a> {
         }
     }
 
+    /// The option has a value that it cannot have.
     pub(super) fn invalid(
         &self,
         option: &str,
         value: impl fmt::Display,
         expected: impl fmt::Display,
     ) -> PlanError {
-        PlanError::invalid(&self.name(option), value, expected)
+        PlanError(format!("invalid value '{value}' for {}: expected {expected}", self.name(option)))
     }
 
+    /// The option does nothing without another one.
     pub(super) fn requires(&self, option: &str, other: impl fmt::Display) -> PlanError {
-        PlanError::requires(&self.name(option), other)
+        PlanError(format!("{} requires {other}", self.name(option)))
     }
 
+    /// The option contradicts another one.
     pub(super) fn conflicts(&self, option: &str, other: impl fmt::Display) -> PlanError {
-        PlanError::conflicts(&self.name(option), other)
+        PlanError(format!("{} cannot be used with {other}", self.name(option)))
     }
 
     pub(super) fn exceeds(
@@ -103,6 +91,14 @@ impl<'a> ErrorContext<'a> {
         limit: impl fmt::Display,
     ) -> PlanError {
         PlanError::exceeds(&self.name(&format!("{option} {value}")), limit)
+    }
+
+    /// The option cannot be used with the first of these that is there.
+    pub(super) fn excludes(&self, option: &str, others: &[(&str, bool)]) -> Resolved {
+        match others.iter().find(|(_, is_there)| *is_there) {
+            Some((other, _)) => Err(self.conflicts(option, other)),
+            None => Ok(()),
+        }
     }
 
     /// `given` or the default, if it lies within `min..=max`.

@@ -45,26 +45,20 @@ pub(super) fn limit_mixes(
     if classes.iter().all(|class| class.trace.is_none()) {
         return Ok(());
     }
-    let conflict = |other: &str| Err(ErrorContext::RUN.conflicts("trace", other));
-    if run.cluster == Some(true) {
-        return conflict("--cluster");
-    }
     let goes_by_udp = |class: &Class| {
         class
             .kinds()
             .iter()
             .any(|kind| class.transport_of(*kind, default_destination.transport) == Transport::Udp)
     };
-    if classes.iter().any(|class| class.trace.is_some() && goes_by_udp(class)) {
-        return conflict("--transport udp: requests must fit into datagrams");
-    }
-    if run.verify.is_some() {
-        return conflict("--verify, which checks the keys of a data set");
-    }
-    if run.has_agents() {
-        return conflict("--agent: the file is on this host");
-    }
-    Ok(())
+    let is_by_udp = classes.iter().any(|class| class.trace.is_some() && goes_by_udp(class));
+    let others = [
+        ("--cluster", run.cluster == Some(true)),
+        ("--transport udp: requests must fit into datagrams", is_by_udp),
+        ("--verify, which checks the keys of a data set", run.verify.is_some()),
+        ("--agent: the file is on this host", run.has_agents()),
+    ];
+    ErrorContext::RUN.excludes("trace", &others)
 }
 
 #[cfg(test)]

@@ -16,7 +16,7 @@ pub(super) fn apply_urls(context: &ErrorContext<'_>, given: &RunSpec) -> Resolve
     for server in given.server.iter().flat_map(|list| &list.0) {
         match server {
             NamedServer::Plain(_) => {}
-            NamedServer::Url(url) => take(context, &mut run, given, url)?,
+            NamedServer::Url(url) => apply_url(context, &mut run, given, url)?,
             NamedServer::Invalid(shown) => {
                 return Err(context.invalid("server", shown, ACCEPTED));
             }
@@ -26,7 +26,7 @@ pub(super) fn apply_urls(context: &ErrorContext<'_>, given: &RunSpec) -> Resolve
 }
 
 /// Servers without a scheme that are all at Redis's usual port are Redis, where nothing else says what they speak.
-pub(super) fn by_port(servers: &ServerList) -> Option<Protocol> {
+pub(super) fn protocol_by_port(servers: &ServerList) -> Option<Protocol> {
     let is_at_port = |server: &NamedServer| {
         matches!(server, NamedServer::Plain(ServerAddress::Network { port: PORT_REDIS, .. }))
     };
@@ -51,7 +51,8 @@ fn check_schemes(context: &ErrorContext<'_>, given: &RunSpec) -> Resolved {
     }
 }
 
-fn take(context: &ErrorContext<'_>, run: &mut RunSpec, given: &RunSpec, url: &ServerUrl) -> Resolved {
+/// Fills in what this URL says, or finds that another option says something else.
+fn apply_url(context: &ErrorContext<'_>, run: &mut RunSpec, given: &RunSpec, url: &ServerUrl) -> Resolved {
     let url_options = UrlOptions { context, url };
     // Which version of Redis's protocol is spoken no URL says, and of memcached's there are several.
     let protocol = match run.protocol {
@@ -80,20 +81,20 @@ struct UrlOptions<'a> {
 }
 
 impl UrlOptions<'_> {
-    /// What is said becomes what is held, or is the same.
+    /// Sets an option that has no value to the URL's. A value that another option (`given`) or an earlier URL has set must be equal.
     fn merge<T: PartialEq + Display>(
         &self,
         option: &str,
         given: &Option<T>,
-        held: &mut Option<T>,
-        said: Option<T>,
+        current: &mut Option<T>,
+        of_url: Option<T>,
     ) -> Resolved {
         let Self { context, url } = self;
-        match (&held, said) {
+        match (&current, of_url) {
             (_, None) => Ok(()),
-            (Some(held), Some(said)) if *held == said => Ok(()),
-            (None, said) => {
-                *held = said;
+            (Some(current), Some(of_url)) if *current == of_url => Ok(()),
+            (None, of_url) => {
+                *current = of_url;
                 Ok(())
             }
             (Some(_), Some(_)) => Err(match given {

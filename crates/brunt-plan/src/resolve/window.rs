@@ -54,10 +54,9 @@ pub(super) fn check_class(
     mix: &Mix,
     window: &ObjectWindow,
 ) -> Resolved {
-    let conflict = |other: &str| Err(context.conflicts(OPTION, other));
     let is_supported = |kind: OpKind| matches!(kind, OpKind::Get | OpKind::Set | OpKind::Mget);
     if spec.trace.is_some() {
-        return conflict("trace, which names the operations");
+        return Err(context.conflicts(OPTION, "trace, which names the operations"));
     }
     if !mix.weights.iter().all(|(kind, _)| is_supported(*kind))
         || mix.contains(OpKind::Get) && mix.contains(OpKind::Mget)
@@ -74,9 +73,7 @@ pub(super) fn check_class(
         ("--noreply: the objects of a window depend on the replies", spec.noreply == Some(true)),
         ("--on-miss set: a window stores its objects itself", spec.on_miss == Some(OnMiss::Set)),
     ];
-    if let Some((other, _)) = others.into_iter().find(|(_, is_given)| *is_given) {
-        return conflict(other);
-    }
+    context.excludes(OPTION, &others)?;
     let ttl_s = spec.ttl.unwrap_or_default().0 / 1_000_000_000;
     if window.expire > 0.0 && ttl_s <= u64::from(TTL_TOLERANCE_S) {
         return Err(context.requires("popularity window with expire", "--ttl above 5s, e.g. 60s"));

@@ -61,7 +61,7 @@ fn letter_of<C: Codec>(codec: &mut C, kind: OpKind, reply: &[u8], piece: usize) 
             OutcomeClass::Hit => 'h',
             OutcomeClass::Miss => 'm',
             OutcomeClass::Done => 'd',
-            OutcomeClass::Refused => 'r',
+            OutcomeClass::Rejected => 'r',
             OutcomeClass::Error => 'e',
             class => panic!("no reply ends an operation as {}", class.name()),
         };

@@ -102,7 +102,7 @@ fn exchange3(
 /// What an empty redis-server 7.0.15 answered to just these bytes, one behind the other.
 fn exchanges() -> Vec<Exchange<'static>> {
     use OpKind::{Add, Append, Decr, Delete, Get, Incr, Mget, Raw, Replace, Set, Touch};
-    let (done, refused) = (OutcomeClass::Done, OutcomeClass::Refused);
+    let (done, refused) = (OutcomeClass::Done, OutcomeClass::Rejected);
     let ttl = |ttl_s, request| Request { ttl_s, ..request };
     let by = |operand, request| Request { operand, ..request };
     let three = Keys { bytes: b"keynkno", ends: &[3, 4, 7] };

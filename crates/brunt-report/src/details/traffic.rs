@@ -88,7 +88,7 @@ fn happened(out: &mut String, summary: &Summary) {
 /// Everything in the books of the measured requests that the table has no column for, as far as there was any.
 fn unusual_outcomes(book: &RequestCounts) -> Vec<String> {
     let numbers = [
-        ("rejected", book.outcome(OutcomeClass::Refused)),
+        ("rejected", book.outcome(OutcomeClass::Rejected)),
         ("errors", book.outcome(OutcomeClass::Error)),
         ("timed out", book.outcome(OutcomeClass::Timeout)),
         ("wrong values", book.outcome(OutcomeClass::Mismatch)),

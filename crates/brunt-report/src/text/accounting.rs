@@ -70,7 +70,7 @@ fn books(summary: &Summary) -> Vec<String> {
         ("timed out", requests.outcome(OutcomeClass::Timeout)),
         ("lost with their connection", requests.outcome(OutcomeClass::Lost)),
         ("wrong values", requests.outcome(OutcomeClass::Mismatch)),
-        ("rejected", requests.outcome(OutcomeClass::Refused)),
+        ("rejected", requests.outcome(OutcomeClass::Rejected)),
         (
             "without a reply asked for, so without a response time",
             requests.outcome(OutcomeClass::Unacknowledged),

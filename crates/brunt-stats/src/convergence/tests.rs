@@ -38,7 +38,7 @@ fn row(interval: Option<PercentileInterval>) -> OpSummary {
 }
 
 fn is_reached(goal: Goal, interval: PercentileInterval) -> bool {
-    let finding = goal.find(&row(Some(interval)), &Client::default());
+    let finding = goal.state(&row(Some(interval)), &Client::default());
     assert_eq!(finding.interval(), Some(&interval));
     finding.is_reached()
 }
@@ -57,9 +57,9 @@ fn a_width_is_reached_with_enough_requests() {
         assert_eq!(is_reached(goal, interval), expected, "{interval:?}");
     }
     let client = Client::default();
-    assert_eq!(goal.find(&row(None), &client), GoalState::Unknown);
+    assert_eq!(goal.state(&row(None), &client), GoalState::Unknown);
     let of_median = Goal::Width("p50=2%".parse().unwrap());
-    assert_eq!(of_median.find(&row(Some(interval(1, None, 1.0, 1))), &client), GoalState::Unknown);
+    assert_eq!(of_median.state(&row(Some(interval(1, None, 1.0, 1))), &client), GoalState::Unknown);
 }
 
 /// What bounds a percentile is tested with the bounds; here, that they decide. 10 000 gets of 100 to 110 us.
@@ -71,7 +71,7 @@ fn a_bound_is_excluded_from_below_or_above() {
     let (total, ..) = look_at(&run.plan, &run.store, &window);
     let goal = |bound_ns: u64| Goal::Excludes(Ceiling { op: None, quantile: Quantile::P99, bound_ns });
     for (bound_ns, expected) in [(90_000, true), (109_900, false), (112_000, true)] {
-        let finding = goal(bound_ns).find(&total, &Client::default());
+        let finding = goal(bound_ns).state(&total, &Client::default());
         assert_eq!(finding.is_reached(), expected, "{bound_ns}: {finding:?}");
     }
     assert_eq!(goal(1_100).to_string(), "p99 against 1.10 us");

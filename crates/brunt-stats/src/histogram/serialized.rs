@@ -4,29 +4,14 @@
 //! smallest and the largest of them in the first and the last, so that nothing that adds it up has to look again.
 
 use super::{BUCKETS, Decoder, Moments, SparseHistogram, bucket_of};
-use serde::{Deserialize, Serialize};
 
-/// The bytes of a histogram, not looked at yet.
-#[derive(Serialize, Deserialize)]
-pub(super) struct SerializedHistogram {
-    moments: Moments,
-    encoded: Vec<u8>,
-}
+/// The moments and the bytes of a histogram, not looked at yet.
+pub(super) type SerializedHistogram = (Moments, Vec<u8>);
 
-impl From<SparseHistogram> for SerializedHistogram {
-    fn from(histogram: SparseHistogram) -> Self {
-        Self { moments: histogram.moments, encoded: histogram.encoded.into_vec() }
-    }
-}
-
-impl TryFrom<SerializedHistogram> for SparseHistogram {
-    type Error = &'static str;
-
-    fn try_from(carried: SerializedHistogram) -> Result<Self, Self::Error> {
-        let SerializedHistogram { moments, encoded } = carried;
-        check(&moments, &encoded)?;
-        Ok(Self { moments, encoded: encoded.into_boxed_slice() })
-    }
+/// The histogram, if it is one.
+pub(super) fn read((moments, encoded): SerializedHistogram) -> Result<SparseHistogram, &'static str> {
+    check(&moments, &encoded)?;
+    Ok(SparseHistogram { moments, encoded: encoded.into_boxed_slice() })
 }
 
 fn check(moments: &Moments, encoded: &[u8]) -> Result<(), &'static str> {
@@ -78,7 +63,8 @@ mod tests {
     fn carried(values: &[u64]) -> SerializedHistogram {
         let mut histogram = Histogram::new();
         values.iter().for_each(|value| histogram.record(*value));
-        SerializedHistogram::from(histogram.to_sparse())
+        let sparse = histogram.to_sparse();
+        (sparse.moments, sparse.encoded.into_vec())
     }
 
     proptest! {
@@ -87,7 +73,7 @@ mod tests {
             let mut histogram = Histogram::new();
             values.iter().for_each(|value| histogram.record(*value));
             let sparse = histogram.to_sparse();
-            prop_assert_eq!(SparseHistogram::try_from(SerializedHistogram::from(sparse.clone())), Ok(sparse));
+            prop_assert_eq!(read((sparse.moments, sparse.encoded.to_vec())), Ok(sparse));
         }
 
         /// Whatever arrives is refused, or can be added up.
@@ -96,7 +82,7 @@ mod tests {
             encoded in proptest::collection::vec(any::<u8>(), 0..20), count in 0..300u64, min in 0..300u64, max in 0..300u64,
         ) {
             let moments = Moments { count, min, max, ..Moments::default() };
-            if let Ok(sparse) = SparseHistogram::try_from(SerializedHistogram { moments, encoded }) {
+            if let Ok(sparse) = read((moments, encoded)) {
                 let mut sum = Histogram::new();
                 sum.merge_sparse(&sparse);
                 prop_assert_eq!(sum.count(), sparse.count());
@@ -109,23 +95,20 @@ mod tests {
         let changed = |change: fn(&mut SerializedHistogram)| {
             let mut carried = carried(&[3, 3, 500]);
             change(&mut carried);
-            SparseHistogram::try_from(carried).err()
+            read(carried).err()
         };
         assert_eq!(changed(|_| ()), None);
         let differ = Some("a histogram whose buckets and moments say different things");
-        assert_eq!(changed(|carried| carried.moments.count += 1), differ);
-        assert_eq!(changed(|carried| carried.moments.min = 2), differ);
-        assert_eq!(changed(|carried| carried.moments.max = 501), differ);
-        assert_eq!(changed(|carried| carried.encoded.clear()), differ);
+        assert_eq!(changed(|carried| carried.0.count += 1), differ);
+        assert_eq!(changed(|carried| carried.0.min = 2), differ);
+        assert_eq!(changed(|carried| carried.0.max = 501), differ);
+        assert_eq!(changed(|carried| carried.1.clear()), differ);
         let endless = Some("a histogram that does not end, or not in time");
-        assert_eq!(changed(|carried| carried.encoded.push(0x80)), endless);
-        assert_eq!(
-            changed(|carried| carried.encoded.splice(0..0, [0xff, 0xff, 0x7f]).for_each(drop)),
-            endless
-        );
+        assert_eq!(changed(|carried| carried.1.push(0x80)), endless);
+        assert_eq!(changed(|carried| carried.1.splice(0..0, [0xff, 0xff, 0x7f]).for_each(drop)), endless);
         let many = Some("a histogram has a number of too many bytes");
-        assert_eq!(changed(|carried| carried.encoded = vec![0x80; 12]), many);
+        assert_eq!(changed(|carried| carried.1 = vec![0x80; 12]), many);
         let nothing = Some("a histogram has a bucket that there is not, or nothing in one");
-        assert_eq!(changed(|carried| carried.encoded.push(0)), nothing);
+        assert_eq!(changed(|carried| carried.1.push(0)), nothing);
     }
 }

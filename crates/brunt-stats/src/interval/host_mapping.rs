@@ -70,9 +70,9 @@ impl HostMapping {
     }
 
     /// The first bytes that were no reply, as the whole run has them.
-    pub fn garbage(&self, mut garbage: FirstMalformed) -> FirstMalformed {
-        (garbage.at_ns, garbage.class) = (self.time(garbage.at_ns), self.class(garbage.class));
-        garbage
+    pub fn first_malformed(&self, mut first: FirstMalformed) -> FirstMalformed {
+        (first.at_ns, first.class) = (self.time(first.at_ns), self.class(first.class));
+        first
     }
 
     /// What was wrong with values, as the whole run has it.
@@ -90,24 +90,11 @@ impl Interval {
         if self.start_ns > self.end_ns {
             return Err("an interval that ends before it begins");
         }
-        if !self.books.iter().all(|entry| layout.has_book(entry.class, entry.op)) {
-            return Err("a book of a class or a command that there is not");
-        }
         if !self.rows.iter().all(|row| layout.rows().any(|known| known == (row.class, row.op))) {
             return Err("latencies of an operation that is not measured");
         }
-        if self.servers.len() != layout.servers
-            || self.outages.spans.iter().any(|span| usize::from(span.server) >= layout.servers)
-        {
-            return Err("counts of servers that there are not");
-        }
-        if self.server_responses.len() != layout.servers_timed() {
-            return Err("response times of servers that are not told apart");
-        }
-        if !self.meters.iter().map(|meter| meter.kind).eq(layout.meters.iter().copied()) {
-            return Err("other meters than those of the plan");
-        }
-        Ok(())
+        let meters = self.meters.iter().map(|meter| meter.kind);
+        layout.check(&self.books, &self.servers, &self.outages, self.server_responses.len(), meters)
     }
 }
 

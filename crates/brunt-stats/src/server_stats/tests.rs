@@ -164,7 +164,7 @@ fn counter_resets_are_noticed() {
         ("cmd_get 4", Some(CounterReset::Reset)),
     ] {
         assert_eq!(
-            record(&["pid 1 uptime 10 cmd_get 5 rusage_user 1", second]).upset(),
+            record(&["pid 1 uptime 10 cmd_get 5 rusage_user 1", second]).counter_reset(),
             expected,
             "{second}"
         );
@@ -175,7 +175,7 @@ fn counter_resets_are_noticed() {
     let span = restarted.series().next().unwrap();
     assert_eq!((span.hits, span.hit_ratio(), span.items), (None, None, Some(2)));
     // A stock may fall.
-    assert_eq!(record(&["curr_items 5", "curr_items 4"]).upset(), None);
+    assert_eq!(record(&["curr_items 5", "curr_items 4"]).counter_reset(), None);
 }
 
 /// Whatever the length of a run and of its preload, what is kept fits, is on the grid of rows in the window, and begins and ends with it.
@@ -253,26 +253,26 @@ fn ranges(toml: &str, books: &[CountEntry]) -> String {
 
 #[test]
 fn answered_requests_are_counted_exactly() {
-    use OutcomeClass::{Done, Hit, Miss, Refused};
+    use OutcomeClass::{Done, Hit, Miss, Rejected};
     let books = [
         entry(OpKind::Get, &[(Hit, ReplyKind::Value, 7)], [1, 1]),
         entry(OpKind::Get, &[(Miss, ReplyKind::NotFound, 2)], [1, 0]),
         entry(OpKind::Mget, &[(Hit, ReplyKind::Value, 3)], [10, 4]),
         entry(OpKind::Set, &[(Done, ReplyKind::Stored, 5)], [1, 0]),
-        entry(OpKind::Add, &[(Refused, ReplyKind::NotStored, 6)], [1, 0]),
+        entry(OpKind::Add, &[(Rejected, ReplyKind::NotStored, 6)], [1, 0]),
         entry(
             OpKind::Cas,
             &[
                 (Done, ReplyKind::Stored, 1),
-                (Refused, ReplyKind::Exists, 2),
-                (Refused, ReplyKind::NotFound, 3),
+                (Rejected, ReplyKind::Exists, 2),
+                (Rejected, ReplyKind::NotFound, 3),
             ],
             [1, 0],
         ),
-        entry(OpKind::Incr, &[(Done, ReplyKind::Number, 4), (Refused, ReplyKind::NotFound, 1)], [1, 0]),
+        entry(OpKind::Incr, &[(Done, ReplyKind::Number, 4), (Rejected, ReplyKind::NotFound, 1)], [1, 0]),
         entry(OpKind::Decr, &[(Done, ReplyKind::Number, 2)], [1, 0]),
-        entry(OpKind::Delete, &[(Done, ReplyKind::Deleted, 8), (Refused, ReplyKind::NotFound, 9)], [1, 0]),
-        entry(OpKind::Touch, &[(Done, ReplyKind::Touched, 3), (Refused, ReplyKind::NotFound, 4)], [1, 0]),
+        entry(OpKind::Delete, &[(Done, ReplyKind::Deleted, 8), (Rejected, ReplyKind::NotFound, 9)], [1, 0]),
+        entry(OpKind::Touch, &[(Done, ReplyKind::Touched, 3), (Rejected, ReplyKind::NotFound, 4)], [1, 0]),
     ];
     let expected = "cmd_get 39-39, get_hits 19-19, get_misses 20-20, cmd_set 17-17, cas_hits 1-1, cas_badval 2-2, \
                     cas_misses 3-3, incr_hits 4-4, incr_misses 1-1, decr_hits 2-2, delete_hits 8-8, delete_misses 9-9, \

@@ -22,6 +22,17 @@ const S: u64 = 1_000 * MS;
 /// When the window of every run begins, after a second of warm-up.
 const MEASURE_NS: u64 = 7_057 * MS;
 
+impl Steadiness {
+    /// Does nothing of it call for care?
+    pub(crate) fn is_steady(&self) -> bool {
+        self.series.iter().all(|found| {
+            let is_warm = found.warm_up.as_ref().map_or(true, |warm_up| warm_up.until_ns == 0);
+            let is_flat = found.course.as_ref().map_or(true, |(drift, shift)| !drift.fires && !shift.fires);
+            is_warm && is_flat
+        })
+    }
+}
+
 fn plan(toml: &str) -> Plan {
     let spec = PlanSpec::from_toml(toml).unwrap();
     resolve(&spec, &Host { allowed_cpus: vec![0, 1], random_seed: 5 }).unwrap()

@@ -9,7 +9,7 @@ use crate::counts::Counts;
 use crate::fault::FaultTable;
 use crate::histogram::Histogram;
 use crate::interval::Bytes;
-use crate::meter::MeterTotals;
+use crate::meter::Meter;
 use crate::outage_span::OutageSpans;
 use crate::recorder::Layout;
 use crate::request_counts::{CountEntry, OpCounts, RequestCounts};
@@ -37,7 +37,7 @@ pub struct SerializedStore {
     server_responses: Vec<Histogram>,
     #[serde(default)]
     outages: OutageSpans,
-    meters: Vec<MeterTotals>,
+    meters: Vec<Meter<Histogram>>,
     timeline: Timeline,
 }
 
@@ -94,27 +94,21 @@ impl SerializedStore {
         if !self.rows.iter().map(|row| (row.class, row.op)).eq(layout.rows()) {
             return Err("latencies of other operations than those of the plan");
         }
-        if !self.request_counts.iter().all(|entry| layout.has_book(entry.class, entry.op)) {
-            return Err("a book of a class or a command that there is not");
-        }
+        let meters = self.meters.iter().map(|meter| meter.kind);
+        layout.check(
+            &self.request_counts,
+            &self.servers,
+            &self.outages,
+            self.server_responses.len(),
+            meters,
+        )?;
         let place = |entry: &CountEntry| (entry.class, entry.phase as usize, entry.op);
         if !self.request_counts.is_sorted_by(|one, other| place(one) < place(other)) {
             return Err("books that are in no order");
         }
         self.request_counts.iter().try_for_each(|entry| check_book(&entry.counts))?;
-        if self.servers.len() != layout.servers
-            || self.outages.spans.iter().any(|span| usize::from(span.server) >= layout.servers)
-        {
-            return Err("counts of servers that there are not");
-        }
-        if self.server_responses.len() != layout.servers_timed() {
-            return Err("response times of servers that are not told apart");
-        }
         if self.outages.spans.iter().any(|span| span.start_ns > span.end_ns) {
             return Err("trouble that ends before it begins");
-        }
-        if !self.meters.iter().map(MeterTotals::kind).eq(layout.meters.iter().copied()) {
-            return Err("other meters than those of the plan");
         }
         let has_row = |class, op| layout.rows().any(|known| known == (class, op));
         if !self.timeline.fits(layout.servers, has_row) {

@@ -86,10 +86,6 @@ impl Grid {
         Ok(())
     }
 
-    pub(super) const fn slice_ns(&self) -> u64 {
-        self.slice_ns
-    }
-
     /// Length of the cells on the side of an instant.
     pub(super) fn width_ns(&self, at_ns: u64) -> u64 {
         if self.is_before(at_ns) { self.lead_ns } else { self.slice_ns }

@@ -36,7 +36,7 @@ pub struct SliceRow {
 }
 
 /// A piece of a run, all workers together.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(from = "SliceFields", into = "SliceFields")]
 pub struct Slice {
     /// When the first of its intervals began.
@@ -201,14 +201,8 @@ impl Slice {
         Self {
             start_ns: interval.start_ns,
             end_ns: interval.end_ns,
-            activity: Activity::default(),
-            preload: Activity::default(),
-            recorded_ns: 0,
-            keys: KeyCounts::default(),
-            warmup_keys: KeyCounts::default(),
-            warmup_response: SparseHistogram::default(),
             servers: vec![ServerCounts::default(); interval.servers.len()],
-            rows: Vec::new(),
+            ..Self::default()
         }
     }
 

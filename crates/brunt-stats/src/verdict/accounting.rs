@@ -7,7 +7,7 @@ use super::{Evidence, outage};
 use crate::check::{Check, CheckStatus, Limits};
 use crate::connection::ConnectionCounts;
 use crate::number_text::{percent, share};
-use crate::request_counts::CountEntry;
+use crate::request_counts::{CountEntry, KeyCounts, RequestCounts};
 use crate::verification::ValueFault;
 use brunt_plan::outcome::OutcomeClass;
 use brunt_plan::quoted_bytes::QuotedBytes;
@@ -21,17 +21,12 @@ pub(super) fn errors(evidence: &Evidence<'_>) -> Check {
     let (failed, sent) = (errors + timeouts + lost + abandoned, sent + abandoned);
     let value = share(failed, sent);
     let mut message = format!(
-        "{} of {} requests failed ({}): {} errors, {} timed out, {} lost with their connection",
-        failed,
-        sent,
+        "{failed} of {sent} requests failed ({}): {errors} errors, {timeouts} timed out, {lost} lost with their connection",
         percent(value),
-        errors,
-        timeouts,
-        lost,
     );
     if abandoned > 0 {
         message += &format!(", {} never sent", abandoned);
-        let why = outage::unsent_for(&evidence.gone);
+        let why = outage::unsent_for(&evidence.down_servers);
         if !why.is_empty() {
             message += &format!(" because {why}");
         }
@@ -117,20 +112,13 @@ pub(super) fn conservation(evidence: &Evidence<'_>) -> Check {
 /// A book that does not balance.
 fn unbalanced(entry: &CountEntry) -> String {
     let CountEntry { phase, class, op, counts } = entry;
-    let (requests, keys) = (&counts.requests, &counts.keys);
+    let RequestCounts { scheduled, sent, unsent, in_flight, .. } = counts.requests;
+    let KeyCounts { requested, hit, miss, failed } = counts.keys;
     format!(
-        "the first is {op} of class {class} in {}: {} scheduled, {} sent, {} unsent, {} ended, {} in flight, {} keys asked, \
-         {} hit, {} missed, {} failed",
+        "the first is {op} of class {class} in {}: {scheduled} scheduled, {sent} sent, {unsent} unsent, {} ended, {in_flight} in \
+         flight, {requested} keys asked, {hit} hit, {miss} missed, {failed} failed",
         phase.name(),
-        requests.scheduled,
-        requests.sent,
-        requests.unsent,
-        requests.ended(),
-        requests.in_flight,
-        keys.requested,
-        keys.hit,
-        keys.miss,
-        keys.failed,
+        counts.requests.ended(),
     )
 }
 

@@ -8,61 +8,43 @@ use super::{Evidence, Judgement};
 use crate::check::{Check, CheckStatus};
 use std::borrow::Cow;
 
-/// What kind of trouble it is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum CauseKind {
-    /// An agent of the run was lost.
-    LostAgent,
-    /// A server answered no request for a while.
-    Outage,
-    /// One did for so short a time that no percentile shows it.
-    ShortOutage,
-    /// Bytes came that are no reply.
-    Malformed,
-    /// Requests were answered with errors.
-    ErrorReplies,
-    /// The server did not keep up.
-    SaturatedServer,
-    /// More workers than processors.
-    TooManyThreads,
-    /// A worker had little time left.
-    BusyClient,
-    /// Client and server wanted the same processor.
-    SharedProcessor,
-    /// Other programs or other guests took processor time.
-    BusyNeighbour,
-    /// The quota of the client's control group was used up.
-    CpuQuota,
-    /// The client stood still.
-    ClientStop,
-    /// The cache was not in a steady state.
-    Cache,
-    /// Workers sleep, and wake late.
-    WakeUps,
-    /// What one check found, and nothing in the record explains.
-    Finding,
+brunt_plan::named! {
+    /// What kind of trouble it is.
+    pub enum CauseKind {
+        /// An agent of the run was lost.
+        LostAgent = "lost_agent",
+        /// A server answered no request for a while.
+        Outage = "outage",
+        /// One did for so short a time that no percentile shows it.
+        ShortOutage = "short_outage",
+        /// Bytes came that are no reply.
+        Malformed = "malformed",
+        /// Requests were answered with errors.
+        ErrorReplies = "error_replies",
+        /// The server did not keep up.
+        SaturatedServer = "saturated_server",
+        /// More workers than processors.
+        TooManyThreads = "too_many_threads",
+        /// A worker had little time left.
+        BusyClient = "busy_client",
+        /// Client and server wanted the same processor.
+        SharedProcessor = "shared_processor",
+        /// Other programs or other guests took processor time.
+        BusyNeighbour = "busy_neighbour",
+        /// The quota of the client's control group was used up.
+        CpuQuota = "cpu_quota",
+        /// The client stood still.
+        ClientStop = "client_stop",
+        /// The cache was not in a steady state.
+        Cache = "cache",
+        /// Workers sleep, and wake late.
+        WakeUps = "wake_ups",
+        /// What one check found, and nothing in the record explains.
+        Finding = "finding",
+    }
 }
 
 impl CauseKind {
-    /// Every kind, in this order.
-    pub const ALL: [Self; 15] = [
-        Self::LostAgent,
-        Self::Outage,
-        Self::ShortOutage,
-        Self::Malformed,
-        Self::ErrorReplies,
-        Self::SaturatedServer,
-        Self::TooManyThreads,
-        Self::BusyClient,
-        Self::SharedProcessor,
-        Self::BusyNeighbour,
-        Self::CpuQuota,
-        Self::ClientStop,
-        Self::Cache,
-        Self::WakeUps,
-        Self::Finding,
-    ];
-
     /// What it is and what helps, for a user who reads of it.
     pub const fn explanation(self) -> [&'static str; 2] {
         match self {
@@ -126,27 +108,6 @@ impl CauseKind {
                 "What a check found and no cause explains. Its name is that of the check: brunt help LAG.",
                 "what is said of the check",
             ],
-        }
-    }
-
-    /// As a JSON value.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::LostAgent => "lost_agent",
-            Self::Outage => "outage",
-            Self::ShortOutage => "short_outage",
-            Self::Malformed => "malformed",
-            Self::ErrorReplies => "error_replies",
-            Self::SaturatedServer => "saturated_server",
-            Self::TooManyThreads => "too_many_threads",
-            Self::BusyClient => "busy_client",
-            Self::SharedProcessor => "shared_processor",
-            Self::BusyNeighbour => "busy_neighbour",
-            Self::CpuQuota => "cpu_quota",
-            Self::ClientStop => "client_stop",
-            Self::Cache => "cache",
-            Self::WakeUps => "wake_ups",
-            Self::Finding => "finding",
         }
     }
 }

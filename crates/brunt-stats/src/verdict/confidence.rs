@@ -67,20 +67,19 @@ pub(super) fn thin(evidence: &Evidence<'_>) -> Check {
 /// Was the precision reached that was asked for?
 pub(super) fn until(evidence: &Evidence<'_>) -> Check {
     let skipped = |message| Check::skipped("UNTIL", message, 0.0);
-    let Some(looked) = &evidence.looked else { return skipped("no precision was asked for") };
-    if looked.is_interrupted {
+    let Some(until) = &evidence.until else { return skipped("no precision was asked for") };
+    if until.is_interrupted {
         return skipped("the run was interrupted");
     }
-    let open: Vec<String> =
-        looked.findings.iter().filter_map(|(goal, finding)| open(goal, finding)).collect();
-    let (status, mut clauses) = match (looked.enough_at_ns, open.as_slice(), looked.held_by.as_slice()) {
-        (Some(_), ..) | (None, [], []) => (CheckStatus::Ok, looked.clauses()),
+    let open: Vec<String> = until.findings.iter().filter_map(|(goal, finding)| open(goal, finding)).collect();
+    let (status, mut clauses) = match (until.enough_at_ns, open.as_slice(), until.held_by.as_slice()) {
+        (Some(_), ..) | (None, [], []) => (CheckStatus::Ok, until.clauses()),
         (None, [], held_by) => {
             let message =
                 format!("the intervals were narrow enough, but for what {} found", held_by.join(" "));
             (CheckStatus::Caution, vec![message])
         }
-        (None, ..) if looked.aborted_at_ns.is_some() => (CheckStatus::Caution, looked.clauses()),
+        (None, ..) if until.aborted_at_ns.is_some() => (CheckStatus::Caution, until.clauses()),
         (None, [first, others @ ..], _) => {
             let first = format!("the time was up first: {first}");
             (CheckStatus::Caution, [&[first], others].concat())
@@ -88,7 +87,7 @@ pub(super) fn until(evidence: &Evidence<'_>) -> Check {
     };
     let message = clauses.remove(0);
     let fix = match open.as_slice() {
-        _ if looked.aborted_at_ns.is_some() => "see the fix of LAG",
+        _ if until.aborted_at_ns.is_some() => "see the fix of LAG",
         [] => "see the fix of each check that is named",
         _ => "allow more --max-time, or ask for less precision with --until",
     };

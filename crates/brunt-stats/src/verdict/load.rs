@@ -79,7 +79,7 @@ pub(super) fn rate(evidence: &Evidence<'_>) -> Check {
     let message =
         format!("{} of {} scheduled requests were never sent ({})", unsent, scheduled, percent(value));
     let of_outages = (abandoned > 0).then(|| {
-        let why = match outage::unsent_for(&evidence.gone) {
+        let why = match outage::unsent_for(&evidence.down_servers) {
             none if none.is_empty() => "their servers did not answer".to_owned(),
             why => why,
         };
@@ -161,7 +161,7 @@ pub(super) fn saturation(evidence: &Evidence<'_>) -> Check {
         rounded(answered_rate),
         rounded(offered_rate)
     );
-    let why = outage::gone_late(&evidence.gone, seconds);
+    let why = outage::gone_late(&evidence.down_servers, seconds);
     if status > CheckStatus::Ok && !why.is_empty() {
         let status = if evidence.judgement.is_strict { status } else { CheckStatus::Caution };
         let fix = "measure without an outage whether the servers keep up with this rate";

@@ -186,8 +186,8 @@ impl Effects<'_> {
 
     /// What a server does not acknowledge is sent again.
     fn sent_again(&self) -> bool {
-        let gone_ns: u64 = self.outages.iter().map(|outage| outage.length_ns).sum();
-        let most = self.evidence.connections.established.saturating_mul(gone_ns / RESENT_NS + 1);
+        let down_ns: u64 = self.outages.iter().map(|outage| outage.length_ns).sum();
+        let most = self.evidence.connections.established.saturating_mul(down_ns / RESENT_NS + 1);
         let host = &self.evidence.run.host;
         host.retransmits <= most && host.listen_drops.unwrap_or(0) <= most
     }
@@ -234,9 +234,9 @@ impl Effects<'_> {
 
     /// A server that was started again has new counters and, of a cache, nothing in it.
     fn restarted(&self) -> bool {
-        let upsets = &self.evidence.servers.upsets;
+        let counter_resets = &self.evidence.servers.counter_resets;
         let is_gone = |name: &str| self.outages.iter().any(|outage| outage.server == name);
-        !upsets.is_empty() && upsets.iter().all(|(name, _)| is_gone(name))
+        !counter_resets.is_empty() && counter_resets.iter().all(|(name, _)| is_gone(name))
     }
 }
 
@@ -247,7 +247,7 @@ pub(super) fn is_unsent_of_it(evidence: &Evidence<'_>) -> bool {
 
 /// Was a server gone in the last half of the window for long enough to be why answers are missing in it?
 fn is_shortfall_of_it(evidence: &Evidence<'_>) -> bool {
-    evidence.last_half.is_some_and(|half| !gone_late(&evidence.gone, half.seconds).is_empty())
+    evidence.last_half.is_some_and(|half| !gone_late(&evidence.down_servers, half.seconds).is_empty())
 }
 
 /// A server that was down for a while.
@@ -256,7 +256,7 @@ pub struct DownServer {
     /// As the plan has it.
     pub name: String,
     /// For how long, from the start of the schedule to the end of the drain.
-    pub gone_ns: u64,
+    pub down_ns: u64,
     /// How much of that lies in the last half of the window.
     pub late_ns: u64,
     /// Requests to it that were given up before they were sent.
@@ -279,13 +279,13 @@ impl DownServer {
             };
             Self {
                 name: plan.server_name(index).unwrap_or_else(|| "the server".to_owned()),
-                gone_ns: within(window.start_ns..window.drained_ns),
+                down_ns: within(window.start_ns..window.drained_ns),
                 late_ns: within(half_ns..window.end_ns),
                 abandoned: counts.abandoned,
             }
         };
         let all = counts.iter().enumerate().map(of_server);
-        all.filter(|server| server.gone_ns > 0).collect()
+        all.filter(|server| server.down_ns > 0).collect()
     }
 }
 
@@ -298,7 +298,7 @@ fn overlap_ns(outage: &Outage, span: &Range<u64>, drained_ns: u64) -> u64 {
 /// Which servers' requests were given up before they were sent, and for how long each server was gone; empty where none was.
 pub(super) fn unsent_for(servers: &[DownServer]) -> String {
     let missed: Vec<&DownServer> = servers.iter().filter(|server| server.abandoned > 0).collect();
-    told(&missed, |server| format!("{} was down for {}", server.name, time(server.gone_ns)))
+    told(&missed, |server| format!("{} was down for {}", server.name, time(server.down_ns)))
 }
 
 /// Which servers were gone in the last half of the window, which lasted so long; empty where none of them was.

@@ -34,7 +34,7 @@ pub(super) fn identity(evidence: &Evidence<'_>) -> Check {
 
 /// Do the servers count what we did?
 pub(super) fn agreement(evidence: &Evidence<'_>) -> Check {
-    let ServerEvidence { silence, comparisons, open_requests, upsets, same, .. } = &evidence.servers;
+    let ServerEvidence { silence, comparisons, open_requests, counter_resets, same, .. } = &evidence.servers;
     if !silence.is_empty() {
         return Check::skipped("SERVER", silence, 0.0);
     }
@@ -42,15 +42,15 @@ pub(super) fn agreement(evidence: &Evidence<'_>) -> Check {
         let message = "an agent was lost, and servers counted requests of which it did not report any more";
         return Check::skipped("SERVER", message, 0.0);
     }
-    if let Some((server, upset)) = upsets.first() {
-        let what = match upset {
+    if let Some((server, reset)) = counter_resets.first() {
+        let what = match reset {
             CounterReset::Restarted => "was restarted during the run",
             CounterReset::Reset => "reset its counters during the run",
         };
         let fix = "keep the server running, and its counters, for the length of a run";
         let message = format!("{server} {what}");
         let consequence = "its counts cannot be compared with ours".to_owned();
-        return Check::judged("SERVER", CheckStatus::Caution, message, fix, upsets.len() as f64, 0.0)
+        return Check::judged("SERVER", CheckStatus::Caution, message, fix, counter_resets.len() as f64, 0.0)
             .with([consequence]);
     }
     if let Some((one, other)) = same {

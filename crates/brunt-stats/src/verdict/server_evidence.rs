@@ -20,7 +20,7 @@ pub struct ServerEvidence {
     /// Requests of ours of which only the server knows whether it counted them.
     pub open_requests: u64,
     /// Servers whose counters began anew.
-    pub upsets: Vec<(String, CounterReset)>,
+    pub counter_resets: Vec<(String, CounterReset)>,
     /// Two names of one server.
     pub same: Option<(String, String)>,
     /// The state of the cache; `None` where a server does not tell it.
@@ -28,7 +28,7 @@ pub struct ServerEvidence {
 }
 
 impl ServerEvidence {
-    /// The same where so many replicas of changes may have had none of them: servers may have counted as many fewer.
+    /// Expects the servers to have counted `missed` requests fewer: those that replicas of changed keys may never have been sent.
     pub(crate) fn without_replicas(mut self, missed: u64) -> Self {
         self.comparisons.iter_mut().for_each(|one| one.least = one.least.saturating_sub(missed));
         self
@@ -65,11 +65,13 @@ pub(crate) fn server_evidence(
         let trouble = record.trouble.as_deref().unwrap_or("it was not asked at the end");
         evidence.silence = format!("no statistics of {} from beginning to end: {trouble}", name(index));
     } else {
-        let upsets = records.iter().enumerate();
-        evidence.upsets = upsets.filter_map(|(index, record)| Some((name(index), record.upset()?))).collect();
+        let counter_resets = records.iter().enumerate();
+        evidence.counter_resets = counter_resets
+            .filter_map(|(index, record)| Some((name(index), record.counter_reset()?)))
+            .collect();
         evidence.open_requests = open_requests(books);
         evidence.same = same(records).map(|(one, other)| (name(one), name(other)));
-        if evidence.upsets.is_empty() {
+        if evidence.counter_resets.is_empty() {
             evidence.comparisons = agreement(plan, books, records);
         }
     }

@@ -241,7 +241,7 @@ fn unsent_requests() {
 fn gone(name: &str, gone_ms: u64, late_ms: u64, abandoned: u64) -> DownServer {
     DownServer {
         name: name.to_owned(),
-        gone_ns: gone_ms * 1_000_000,
+        down_ns: gone_ms * 1_000_000,
         late_ns: late_ms * 1_000_000,
         abandoned,
     }
@@ -252,7 +252,7 @@ fn an_outage_is_named_where_its_requests_are_missed() {
     let servers = vec![gone("a:1", 500, 0, 0), gone("b:2", 4_250, 1_000, 2_400)];
     let with = |id, change: fn(&mut Evidence<'_>)| {
         check(id, |evidence| {
-            evidence.gone = servers.clone();
+            evidence.down_servers = servers.clone();
             change(evidence);
         })
     };
@@ -265,7 +265,7 @@ fn an_outage_is_named_where_its_requests_are_missed() {
     assert_eq!(found.status, NotTrusted);
     let rate = |abandoned| {
         check("RATE", |evidence| {
-            evidence.gone = servers.clone();
+            evidence.down_servers = servers.clone();
             evidence.open_loop = Some(OpenLoop { scheduled: 100_000, unsent: 2_400, abandoned });
         })
     };
@@ -288,13 +288,13 @@ fn an_outage_is_named_where_its_requests_are_missed() {
     // One that was over before explains nothing, nor does one of less than a hundredth of the time.
     for late_ms in [0, 49] {
         let found = check("SAT", |evidence| {
-            evidence.gone = vec![gone("b:2", 4_250, late_ms, 2_400)];
+            evidence.down_servers = vec![gone("b:2", 4_250, late_ms, 2_400)];
             evidence.last_half = Some(LastHalf { offered: 50_000.0, answered: 45_000.0, seconds: 5.0 });
         });
         assert!(found.text().contains("the backlog grows"), "{}", found.text());
     }
     let found = check("ERR", |evidence| {
-        evidence.gone = ["a:1", "b:2", "c:3", "d:4", "e:5"].map(|name| gone(name, 20, 0, 1)).to_vec();
+        evidence.down_servers = ["a:1", "b:2", "c:3", "d:4", "e:5"].map(|name| gone(name, 20, 0, 1)).to_vec();
         evidence.abandoned = 5;
     });
     let told = "5 never sent because a:1 was down for 20.0 ms, b:2 was down for 20.0 ms, c:3 was down \
@@ -1078,7 +1078,7 @@ fn a_precision_that_was_not_reached_calls_for_care() {
         (UntilResult { is_interrupted: true, ..looked(open, None, &[]) }, Skipped, "the run was interrupted"),
     ];
     for (looked, status, message) in table {
-        let found = check("UNTIL", |evidence| evidence.looked = Some(looked.clone()));
+        let found = check("UNTIL", |evidence| evidence.until = Some(looked.clone()));
         assert_eq!((found.status, found.text().as_str()), (status, message));
     }
 }

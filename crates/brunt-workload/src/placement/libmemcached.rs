@@ -49,70 +49,38 @@ const MANY: [&str; 25] = [
     "cache-17", "cache-18", "cache-19", "cache-20", "cache-21", "cache-22", "cache-23", "cache-24",
 ];
 
+/// By modulo, which does not look at the names of servers.
+const MODULO: [&str; 6] = [
+    "\
+        bbabbababbbbbabbbaaaabbaaaabbaaabbbbabbbaabaababaaabaaaaabbabbbbbaababbbbabaaababaabbbbbbaaabbbabaab\
+        bbaaaabaaaaababbbbabbaaabaabbaababaaabbbaabababbabbbbabaaabbbaaaaaabaaaabaababbbbabbababbbaaabaaabbb\
+        baabaabaaabbaaabbbbbabbaaaaabbbaababbababaaabbaabbabaabbbabbbbbbaabaabaaababaabbbbbbbbababbbbabbbaba",
+    "\
+        caababbbcbbabbcbacccccacababcaacabbababaccacabcbaaccaaababbcbaaaccacaaacbcacaaaababababcaaaaaaacbccb\
+        bccbcbbbbbacbbacababcaccbbacbcababccacaaaccbaabaccbcbaaccbccabcacccccaabcbbabbbababacaccbbacbaabcaab\
+        bcaccbbbbbcbbbbaabbaabaababccbcbabbbbccbcbcabaaaabbbbcaacccababcaacccabacbccaccccaaacccacccabbbbcaba",
+    "\
+        bbcddababbddbcbddacacbbccaabbccabbddabbbacbccdcbcacdcacacddabdbdbcabaddddcbcccbcdaabdbdbdacadddabacd\
+        dbaaacbaaacabcbdbdadbaaabcaddacdabacabdbacbcdaddadddbcdaacdbbcaacccbaacabccdaddddabbcbcdddaaadccaddb\
+        dacbccbcaabdaacbbbbdabdaaaacbdbacdaddcbcdcccddaaddabccddbaddbbddaabccbccababaadbdbddddcbabbddcdbdabc",
+    "\
+        edaaabdbcbbcadddbaacebcddbecbdacecbbcaebcbaaccebcadabcdadbdedededecdbaaeaaadcdddddceccdbebdddaecbecb\
+        aacdeebedbceeaaaaddbaccedbacdddccddacbbccdbacabddbdcbcaaaddcdcbdeceeeceaeddcddaeeaabcbeceaaaadcecaeb\
+        adaeeaadaadceabeaeddbbddeeceecdbbacddbdadddcdededdbeebcbbaaeedbcaceeeadebeecdecddeebaebeacbcadaacdbe",
+    "\
+        fdabdebefbbdbefbdccccfdcaeabfaacdbbdedbdccdcabcbaacfaaaeabbcbdddfcafaddfbcdcaadabaedbdbfdaaadddcbccb\
+        bfcecebeeeacbedfdbabfaccbeafbcababccafddacfedabdcfbfbadcceffdecacccfcaaefeedebbdbabdcdcfbbacedaecddb\
+        bcafcebeeefbeeeddbbdabdaeaecfbfeabebbcfefecabdaadbebecddfcfdbdbfaafccdeacbcfacfffdddffcdcffdbebbfaba",
+    "\
+        ggcadeeecbdcecbgbdgdfgfaeaegadfdacfcabcgecacbddgaeccfffffgdaaeddgbfgdabgegfaeefcffeebeaedceacgdegffe\
+        addbfcccdadddebgaacefafcgdeeegcfcdedggbdeedcfgcacfcbfdfdffegacgafeffegfacdbagabeedbcddgbfafffbbdcead\
+        fbffdcbbcgcggbbegefcdfacfgfbcbbeccbefggebgeggbdfaffbebcegadaedfbfggefcfggfebcgeccdgeadfdebeeegagcceb",
+];
+
 /// Placement, servers, and the server of every key: with this number of servers, with one more, and so on.
 pub(super) const ANSWERS: [(Placement, &[&str], usize, &[&str]); 7] = [
-    (
-        Placement::Modulo,
-        &MIXED,
-        2,
-        &[
-            "\
-        bbabbababbbbbabbbaaaabbaaaabbaaabbbbabbbaabaababaaabaaaaabbabbbbbaababbbbabaaababaabbbbbbaaabbbabaab\
-        bbaaaabaaaaababbbbabbaaabaabbaababaaabbbaabababbabbbbabaaabbbaaaaaabaaaabaababbbbabbababbbaaabaaabbb\
-        baabaabaaabbaaabbbbbabbaaaaabbbaababbababaaabbaabbabaabbbabbbbbbaabaabaaababaabbbbbbbbababbbbabbbaba",
-            "\
-        caababbbcbbabbcbacccccacababcaacabbababaccacabcbaaccaaababbcbaaaccacaaacbcacaaaababababcaaaaaaacbccb\
-        bccbcbbbbbacbbacababcaccbbacbcababccacaaaccbaabaccbcbaaccbccabcacccccaabcbbabbbababacaccbbacbaabcaab\
-        bcaccbbbbbcbbbbaabbaabaababccbcbabbbbccbcbcabaaaabbbbcaacccababcaacccabacbccaccccaaacccacccabbbbcaba",
-            "\
-        bbcddababbddbcbddacacbbccaabbccabbddabbbacbccdcbcacdcacacddabdbdbcabaddddcbcccbcdaabdbdbdacadddabacd\
-        dbaaacbaaacabcbdbdadbaaabcaddacdabacabdbacbcdaddadddbcdaacdbbcaacccbaacabccdaddddabbcbcdddaaadccaddb\
-        dacbccbcaabdaacbbbbdabdaaaacbdbacdaddcbcdcccddaaddabccddbaddbbddaabccbccababaadbdbddddcbabbddcdbdabc",
-            "\
-        edaaabdbcbbcadddbaacebcddbecbdacecbbcaebcbaaccebcadabcdadbdedededecdbaaeaaadcdddddceccdbebdddaecbecb\
-        aacdeebedbceeaaaaddbaccedbacdddccddacbbccdbacabddbdcbcaaaddcdcbdeceeeceaeddcddaeeaabcbeceaaaadcecaeb\
-        adaeeaadaadceabeaeddbbddeeceecdbbacddbdadddcdededdbeebcbbaaeedbcaceeeadebeecdecddeebaebeacbcadaacdbe",
-            "\
-        fdabdebefbbdbefbdccccfdcaeabfaacdbbdedbdccdcabcbaacfaaaeabbcbdddfcafaddfbcdcaadabaedbdbfdaaadddcbccb\
-        bfcecebeeeacbedfdbabfaccbeafbcababccafddacfedabdcfbfbadcceffdecacccfcaaefeedebbdbabdcdcfbbacedaecddb\
-        bcafcebeeefbeeeddbbdabdaeaecfbfeabebbcfefecabdaadbebecddfcfdbdbfaafccdeacbcfacfffdddffcdcffdbebbfaba",
-            "\
-        ggcadeeecbdcecbgbdgdfgfaeaegadfdacfcabcgecacbddgaeccfffffgdaaeddgbfgdabgegfaeefcffeebeaedceacgdegffe\
-        addbfcccdadddebgaacefafcgdeeegcfcdedggbdeedcfgcacfcbfdfdffegacgafeffegfacdbagabeedbcddgbfafffbbdcead\
-        fbffdcbbcgcggbbegefcdfacfgfbcbbeccbefggebgeggbdfaffbebcegadaedfbfggefcfggfebcgeccdgeadfdebeeegagcceb",
-        ],
-    ),
-    (
-        Placement::Modulo,
-        &LOCAL,
-        2,
-        &[
-            "\
-        bbabbababbbbbabbbaaaabbaaaabbaaabbbbabbbaabaababaaabaaaaabbabbbbbaababbbbabaaababaabbbbbbaaabbbabaab\
-        bbaaaabaaaaababbbbabbaaabaabbaababaaabbbaabababbabbbbabaaabbbaaaaaabaaaabaababbbbabbababbbaaabaaabbb\
-        baabaabaaabbaaabbbbbabbaaaaabbbaababbababaaabbaabbabaabbbabbbbbbaabaabaaababaabbbbbbbbababbbbabbbaba",
-            "\
-        caababbbcbbabbcbacccccacababcaacabbababaccacabcbaaccaaababbcbaaaccacaaacbcacaaaababababcaaaaaaacbccb\
-        bccbcbbbbbacbbacababcaccbbacbcababccacaaaccbaabaccbcbaaccbccabcacccccaabcbbabbbababacaccbbacbaabcaab\
-        bcaccbbbbbcbbbbaabbaabaababccbcbabbbbccbcbcabaaaabbbbcaacccababcaacccabacbccaccccaaacccacccabbbbcaba",
-            "\
-        bbcddababbddbcbddacacbbccaabbccabbddabbbacbccdcbcacdcacacddabdbdbcabaddddcbcccbcdaabdbdbdacadddabacd\
-        dbaaacbaaacabcbdbdadbaaabcaddacdabacabdbacbcdaddadddbcdaacdbbcaacccbaacabccdaddddabbcbcdddaaadccaddb\
-        dacbccbcaabdaacbbbbdabdaaaacbdbacdaddcbcdcccddaaddabccddbaddbbddaabccbccababaadbdbddddcbabbddcdbdabc",
-            "\
-        edaaabdbcbbcadddbaacebcddbecbdacecbbcaebcbaaccebcadabcdadbdedededecdbaaeaaadcdddddceccdbebdddaecbecb\
-        aacdeebedbceeaaaaddbaccedbacdddccddacbbccdbacabddbdcbcaaaddcdcbdeceeeceaeddcddaeeaabcbeceaaaadcecaeb\
-        adaeeaadaadceabeaeddbbddeeceecdbbacddbdadddcdededdbeebcbbaaeedbcaceeeadebeecdecddeebaebeacbcadaacdbe",
-            "\
-        fdabdebefbbdbefbdccccfdcaeabfaacdbbdedbdccdcabcbaacfaaaeabbcbdddfcafaddfbcdcaadabaedbdbfdaaadddcbccb\
-        bfcecebeeeacbedfdbabfaccbeafbcababccafddacfedabdcfbfbadcceffdecacccfcaaefeedebbdbabdcdcfbbacedaecddb\
-        bcafcebeeefbeeeddbbdabdaeaecfbfeabebbcfefecabdaadbebecddfcfdbdbfaafccdeacbcfacfffdddffcdcffdbebbfaba",
-            "\
-        ggcadeeecbdcecbgbdgdfgfaeaegadfdacfcabcgecacbddgaeccfffffgdaaeddgbfgdabgegfaeefcffeebeaedceacgdegffe\
-        addbfcccdadddebgaacefafcgdeeegcfcdedggbdeedcfgcacfcbfdfdffegacgafeffegfacdbagabeedbcddgbfafffbbdcead\
-        fbffdcbbcgcggbbegefcdfacfgfbcbbeccbefggebgeggbdfaffbebcegadaedfbfggefcfggfebcgeccdgeadfdebeeegagcceb",
-        ],
-    ),
+    (Placement::Modulo, &MIXED, 2, &MODULO),
+    (Placement::Modulo, &LOCAL, 2, &MODULO),
     (
         Placement::Ketama,
         &MIXED,

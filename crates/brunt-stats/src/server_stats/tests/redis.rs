@@ -77,7 +77,7 @@ fn spans_and_restarts_are_recognized() {
         let mut record = ServerRecord::default();
         record.push(said(S, BEFORE));
         record.push(said(2 * S, &later.replace(from, to)));
-        assert_eq!(record.upset(), expected, "{to}");
+        assert_eq!(record.counter_reset(), expected, "{to}");
     }
     // Two who ask one server count each other's questions.
     let at_end = |text: &str| {
@@ -93,7 +93,7 @@ fn spans_and_restarts_are_recognized() {
 const REDIS: &str = "protocol = 'resp3'\nserver = 'a'";
 
 fn books() -> [CountEntry; 8] {
-    use OutcomeClass::{Done, Hit, Miss, Refused};
+    use OutcomeClass::{Done, Hit, Miss, Rejected};
     let mut mget = entry(OpKind::Mget, &[(Hit, ReplyKind::Value, 3)], [10, 4]);
     mget.counts.requests.wire_requests = 3;
     [
@@ -101,10 +101,10 @@ fn books() -> [CountEntry; 8] {
         entry(OpKind::Get, &[(Miss, ReplyKind::NotFound, 2)], [1, 0]),
         mget,
         entry(OpKind::Set, &[(Done, ReplyKind::Stored, 5)], [1, 0]),
-        entry(OpKind::Add, &[(Refused, ReplyKind::NotStored, 6)], [1, 0]),
+        entry(OpKind::Add, &[(Rejected, ReplyKind::NotStored, 6)], [1, 0]),
         entry(OpKind::Incr, &[(Done, ReplyKind::Number, 4)], [1, 0]),
-        entry(OpKind::Delete, &[(Done, ReplyKind::Deleted, 8), (Refused, ReplyKind::NotFound, 9)], [1, 0]),
-        entry(OpKind::Touch, &[(Done, ReplyKind::Touched, 3), (Refused, ReplyKind::NotFound, 4)], [1, 0]),
+        entry(OpKind::Delete, &[(Done, ReplyKind::Deleted, 8), (Rejected, ReplyKind::NotFound, 9)], [1, 0]),
+        entry(OpKind::Touch, &[(Done, ReplyKind::Touched, 3), (Rejected, ReplyKind::NotFound, 4)], [1, 0]),
     ]
 }
 

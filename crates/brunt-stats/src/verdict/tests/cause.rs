@@ -139,7 +139,8 @@ fn an_outage_explains_what_falls_in_its_time() {
                 stopped(evidence);
                 fire(&mut evidence.steady, Series::HitRatio, 6);
                 fire(&mut evidence.steady_beside, Series::HitRatio, 6);
-                evidence.servers.upsets = vec![("127.0.0.1:17112".to_owned(), CounterReset::Restarted)];
+                evidence.servers.counter_resets =
+                    vec![("127.0.0.1:17112".to_owned(), CounterReset::Restarted)];
             },
             "outage of 1.57 s at 127.0.0.1:17112 · CAUTION p50 p90 p99 p99.9: drift",
             &["outage:  > DRIFT SHIFT SERVER"],

@@ -70,14 +70,14 @@ fn counts_that_differ() {
 
 #[test]
 fn restarted_or_silent_servers() {
-    let upset = |upset| ServerEvidence {
-        upsets: vec![("cache-1:11211".to_owned(), upset)],
+    let reset = |reset| ServerEvidence {
+        counter_resets: vec![("cache-1:11211".to_owned(), reset)],
         ..ServerEvidence::default()
     };
-    let check = found("SERVER", upset(CounterReset::Restarted));
+    let check = found("SERVER", reset(CounterReset::Restarted));
     assert_eq!(check.status, Caution);
     assert!(check.text().starts_with("cache-1:11211 was restarted during the run"), "{}", check.text());
-    assert!(found("SERVER", upset(CounterReset::Reset)).text().contains("reset its counters"));
+    assert!(found("SERVER", reset(CounterReset::Reset)).text().contains("reset its counters"));
     let silent = ServerEvidence { silence: "it answers \"ERROR\"".to_owned(), ..ServerEvidence::default() };
     for id in ["SERVER", "CACHE"] {
         let check = found(id, silent.clone());
