@@ -127,6 +127,22 @@ fn every_row_has_its_bounds_and_marks() {
     assert_eq!(below(&run::ordinary::many(), "get"), [""; 0]);
 }
 
+/// A run that is NOT TRUSTED says why, however much else happened.
+#[test]
+fn what_convicts_a_run_is_listed() {
+    for (name, run) in ordinary().into_iter().chain(super::all_runs()) {
+        let text = text_of(&run.summary, &PIPE);
+        let Some(line) = text.lines().find(|line| line.contains("NOT TRUSTED: ")) else { continue };
+        let (_, behind) = line.split_once("NOT TRUSTED: ").unwrap();
+        let causes: Vec<&str> = text.lines().skip_while(|held| *held != line).skip(1).collect();
+        for id in behind.split(" · ").next().unwrap().split(' ') {
+            let leading = run.summary.verdict.leading_cause();
+            let is_leading = leading.is_some_and(|cause| cause.ids().any(|held| held == id));
+            assert!(is_leading || causes.iter().any(|held| held.contains(id)), "{name}: {id} in {text}");
+        }
+    }
+}
+
 #[test]
 fn two_lines_say_what_was_run() {
     for run in [run::ordinary::closed(), run::ordinary::outage(), run::ordinary::overload()] {

@@ -1,6 +1,6 @@
 //! The end of the report, which is what a terminal shows above its prompt: what was asserted, the verdict, and at most three causes.
 //!
-//! Not the checks themselves. Each cause has its number and, behind an arrow, what helps.
+//! Each cause has its number and, behind an arrow, what helps.
 
 use crate::details::outcome;
 use crate::layout::Style;
@@ -11,7 +11,7 @@ use brunt_stats::bound::Decision;
 use brunt_stats::check::CheckStatus;
 use brunt_stats::verdict::{Cause, CauseKind, Verdict};
 
-/// Causes that are told of.
+/// Causes that are listed.
 const CAUSES_MAX: usize = 3;
 /// Assertions that are listed, those that do not hold first.
 const ASSERTIONS_MAX: usize = 5;
@@ -25,12 +25,15 @@ pub(crate) struct FindingText {
     pub(crate) id: &'static str,
     pub(crate) text: String,
     pub(crate) fix: String,
+    /// The run is NOT TRUSTED for it.
+    is_convicting: bool,
 }
 
-/// The causes of what was found, the one that explains most first. The first line names that one already, and here stands what it explains.
+/// The causes of what was found: the one that explains most, then those for which the run is NOT TRUSTED. The first line names the first
+/// already, and here stands what it explains.
 pub(crate) fn causes(verdict: &Verdict) -> Vec<FindingText> {
     let leading = verdict.leading_cause();
-    let told = |cause: &Cause| {
+    let text_of = |cause: &Cause| {
         let is_leading = leading == Some(cause);
         let explained = cause.follows.join(" ");
         let text = match (cause.kind, is_leading, explained.is_empty()) {
@@ -40,7 +43,15 @@ pub(crate) fn causes(verdict: &Verdict) -> Vec<FindingText> {
         };
         let id = cause.checks.first().copied().unwrap_or(CAUSE);
         let allowed = if verdict.judgement.allows(id) { "allowed: " } else { "" };
-        FindingText { id, text: format!("{allowed}{text}"), fix: cause.fix.to_string() }
+        let is_convicting = verdict.checks.iter().any(|check| {
+            check.status == CheckStatus::NotTrusted
+                && verdict.counts(check)
+                && cause.ids().any(|id| id == check.id)
+        });
+        (
+            is_leading,
+            FindingText { id, text: format!("{allowed}{text}"), fix: cause.fix.to_string(), is_convicting },
+        )
     };
     let found = verdict.checks.iter().filter(|check| check.status > CheckStatus::Ok);
     match verdict.causes() {
@@ -50,9 +61,14 @@ pub(crate) fn causes(verdict: &Verdict) -> Vec<FindingText> {
                 id: check.id,
                 text: check.message.clone(),
                 fix: check.fix.to_string(),
+                is_convicting: check.status == CheckStatus::NotTrusted,
             })
             .collect(),
-        causes => causes.iter().map(told).collect(),
+        causes => {
+            let mut texts: Vec<(bool, FindingText)> = causes.iter().map(text_of).collect();
+            texts.sort_by_key(|(is_leading, text)| (!is_leading, !text.is_convicting));
+            texts.into_iter().map(|(_, text)| text).collect()
+        }
     }
 }
 
@@ -100,21 +116,24 @@ pub(crate) fn verdict(page: &mut Page<'_>, verdict: &Verdict) {
     list(page, &causes);
 }
 
-/// The causes that are told of: the first, others as long as the report stays short; and how many there are besides.
+/// The first cause, those for which the run is NOT TRUSTED, others as long as the report stays short; and how many there are besides.
 pub(crate) fn list(page: &mut Page<'_>, causes: &[FindingText]) {
-    let mut told = 0;
-    for FindingText { id, text, fix } in causes.iter().take(CAUSES_MAX) {
-        let text = if fix.is_empty() { text.clone() } else { format!("{text} -> {fix}") };
-        // The last line may be needed for those that are not told of.
-        let end =
-            page.line_count() + page.lines_of(CAUSE_INDENT, &text) + usize::from(told + 1 < causes.len());
-        if told > 0 && end > LINES_MAX && !page.room.has_all_causes {
+    let mut listed = 0;
+    for FindingText { id, text, fix, is_convicting } in causes.iter().take(CAUSES_MAX) {
+        let full = if fix.is_empty() { text.clone() } else { format!("{text} -> {fix}") };
+        // The last line may be needed for the number of the others.
+        let others = usize::from(listed + 1 < causes.len());
+        let end = page.line_count() + page.lines_of(CAUSE_INDENT, &full) + others;
+        let has_room = listed == 0 || end <= LINES_MAX || page.room.has_all_causes;
+        if !has_room && !is_convicting {
             break;
         }
-        page.prose(&format!("  {id}"), CAUSE_INDENT, &text, Style::Plain);
-        told += 1;
+        // Without room its number stands there, and what helps is in the details.
+        let text = if has_room { &full } else { text };
+        page.prose(&format!("  {id}"), CAUSE_INDENT, text, Style::Plain);
+        listed += 1;
     }
-    if causes.len() > told {
-        page.prose("", 2, &format!("+{} more: --details", causes.len() - told), Style::Plain);
+    if causes.len() > listed {
+        page.prose("", 2, &format!("+{} more: --details", causes.len() - listed), Style::Plain);
     }
 }
