@@ -408,7 +408,7 @@ fn search_finding(
 }
 
 /// Did the rate neither pass nor fail?
-fn is_undecided(campaign: &Campaign, rate: f64) -> bool {
+pub(super) fn is_undecided(campaign: &Campaign, rate: f64) -> bool {
     let step = campaign.step_at(rate).and_then(|run| run.step.as_ref());
     step.is_some_and(|(end, _)| *end == StepResult::Undecided)
 }

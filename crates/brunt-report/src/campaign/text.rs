@@ -2,7 +2,7 @@
 //!
 //! Not the reports of its runs (JSON has every one). Invariants: times of a table have one unit; a cell holds no blank.
 
-use super::details::{at_text, of_runs, spoiled_text};
+use super::details::{at_text, is_undecided, of_runs, spoiled_text};
 use super::{
     Campaign, CampaignResult, PercentileEstimate, QUANTILES, RunRow, ScanPoint, SpreadRow, limit_met,
     limits_passed,
@@ -457,13 +457,9 @@ fn search_finding(
 }
 
 fn capacity_text(campaign: &Campaign, capacity: &Capacity, wanted: &str) -> String {
-    let is_undecided = |rate: f64| {
-        let step = campaign.step_at(rate).and_then(|run| run.step.as_ref());
-        step.is_some_and(|(end, _)| *end == StepResult::Undecided)
-    };
     match *capacity {
         Capacity::Between { passed, failed } => {
-            let how = if is_undecided(failed) { "is inconclusive" } else { "does not" };
+            let how = if is_undecided(campaign, failed) { "is inconclusive" } else { "does not" };
             let apart = quantity::significant(100.0 * (failed - passed) / failed);
             format!("{}/s meets {wanted}, {}/s {how} ({apart} % apart)", rate(passed), rate(failed))
         }

@@ -40,6 +40,17 @@ fn side(out: &mut String, name: &str, runs: &[RunResult]) {
     paragraph::facts(out, name, &side_facts(runs));
 }
 
+/// Where runs come from, from the first to the last: `a.json, runs 1 to 6`.
+fn sources(first: &str, last: &str) -> String {
+    let [(first_file, from), (last_file, to)] =
+        [first, last].map(|source| source.rsplit_once(", run ").unwrap_or((source, "")));
+    printable(&match (first == last, first_file == last_file) {
+        (true, _) => first.to_owned(),
+        (false, true) => format!("{first_file}, runs {from} to {to}"),
+        (false, false) => format!("{first} to {last}"),
+    })
+}
+
 /// How many runs, of which servers, from which files.
 pub(super) fn side_facts(runs: &[RunResult]) -> Vec<String> {
     let mut facts = vec![quantity::things(runs.len() as u64, "run")];
@@ -49,13 +60,7 @@ pub(super) fn side_facts(runs: &[RunResult]) -> Vec<String> {
     if !servers.is_empty() {
         facts.push(format!("and {} others", servers.len()));
     }
-    let from: Vec<&str> =
-        [runs.first(), runs.last()].into_iter().flatten().map(|run| run.source.as_str()).collect();
-    facts.push(match from.as_slice() {
-        [first, last] if first != last => printable(&format!("{first} to {last}")),
-        [first, ..] => printable(first),
-        [] => String::new(),
-    });
+    facts.extend(runs.first().zip(runs.last()).map(|(first, last)| sources(&first.source, &last.source)));
     let interrupted = runs.iter().filter(|run| run.interrupted).count();
     if interrupted > 0 {
         facts.push(format!("{interrupted} interrupted"));
