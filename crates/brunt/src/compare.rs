@@ -9,6 +9,7 @@ use crate::cli;
 use crate::exit::{Exit, Failure};
 use crate::input;
 use crate::output::Outputs;
+use crate::run::names_server;
 use brunt_plan::plan::Plan;
 use brunt_report::comparison::{Comparison, Difference, plan_differences, side_differences};
 use brunt_report::quantity::things;
@@ -107,7 +108,8 @@ fn read(paths: &[PathBuf]) -> Result<Vec<RunResult>, Failure> {
     for path in paths {
         let name = path.display().to_string();
         let text = input::read_result(path).map_err(|error| {
-            Failure::usage(format!("cannot read '{name}' ({error}): expected a result in JSON"))
+            let live = if names_server(&name) { "; servers are compared by --live A B" } else { "" };
+            Failure::usage(format!("cannot read '{name}' ({error}): expected a result in JSON{live}"))
         })?;
         runs.extend(result::read(&text, &name).map_err(Failure::usage)?);
     }

@@ -1,4 +1,4 @@
-//! What is typed with another tool's habits: `memtier_benchmark`, `redis-benchmark`, `valkey-benchmark` and `mutilate` at `brunt run`.
+//! What is typed with another tool's habits: `memtier_benchmark`, `redis-benchmark`, `valkey-benchmark`, `mutilate` and YCSB at `brunt run`.
 //!
 //! Speaks only where our own command line was refused and an option of another tool is why. Invariant: a command line that is
 //! offered is one that we take: its plan is resolved and checked as that of the command itself, before anything is opened.
@@ -7,6 +7,7 @@ mod line;
 mod table;
 mod translation;
 mod value;
+mod ycsb;
 
 use crate::cli::{self, Arguments};
 use crate::terminal::columns_of;
@@ -33,6 +34,9 @@ pub(crate) fn answer(words: &[String]) -> Option<String> {
     let name = words.get(1).filter(|name| COMMANDS.contains(&name.as_str()))?;
     let mut program = cli::command();
     program.build();
+    if let Some((rows, pieces)) = ycsb::read(name, &words[2..]) {
+        return Some(written_for_ycsb(name, &program, &rows, &pieces));
+    }
     let ours = program.find_subcommand(name)?.clone();
     let read = |tool| Line::read(tool, &ours, &words[2..]);
     // Where two explain as much, the more common one is meant.
@@ -170,6 +174,26 @@ fn written(line: &Line, name: &str, program: &Command) -> String {
     if line.tool == Tool::Mutilate && !is_mixed {
         text.push_str("Or as it is, with that tool's report: brunt mutilate OPTIONS\n");
     }
+    text
+}
+
+/// The whole answer to a command line of YCSB.
+fn written_for_ycsb(
+    name: &str,
+    program: &Command,
+    rows: &[(String, String, String)],
+    pieces: &[String],
+) -> String {
+    let mut text = format!("error: this is a command line of YCSB; brunt {name} has other names:\n");
+    let shown = |ours: &str| if ours.is_empty() { "-".to_owned() } else { ours.to_owned() };
+    let rows: Vec<_> =
+        rows.iter().map(|(theirs, ours, note)| (theirs.clone(), shown(ours), note.clone())).collect();
+    table_of(&mut text, &rows);
+    let whole = format!("brunt {name} {}", pieces.join(" "));
+    let _ = match check(program, whole.trim_end()) {
+        Ok(()) => write!(text, "The whole command line:\n  {}\n", whole.trim_end()),
+        Err(reason) => writeln!(text, "No whole command line: {reason}"),
+    };
     text
 }
 

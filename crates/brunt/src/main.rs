@@ -110,7 +110,7 @@ fn refused(words: &[String], error: clap::Error) -> ExitCode {
     let of_value = || invalid_value::message(&error).map(|message| format!("error: {message}"));
     match foreign::answer(words).or_else(of_value) {
         Some(answer) => told(&answer),
-        None => told(&parsers_words(suggestion::without_far_ones(error))),
+        None => told(&parsers_words(suggestion::without_far_ones(error, cli::command(), words))),
     }
 }
 

@@ -87,8 +87,11 @@ pub(crate) fn load_plan(flags: &cli::Load) -> Result<(PlanSpec, Plan), Failure> 
     let (run, class) = flags.planned.spec();
     let spec = read_spec(flags.plan.as_deref(), run, class)?;
     let plan = resolved(&spec)?;
-    if !plan.preload || plan.needs_embedded() {
-        return Err(Failure::usage("brunt load requires --server and preload"));
+    if plan.needs_embedded() {
+        return Err(Failure::usage("brunt load requires --server"));
+    }
+    if !plan.preload {
+        return Err(Failure::usage("brunt load cannot be used with a plan that has no data set to store"));
     }
     Ok((spec, plan))
 }
@@ -260,11 +263,19 @@ fn plan_or_server(path: &Path) -> String {
     if let (Some((scheme, _)), Some((_, place))) = (text.split_once("://"), text.rsplit_once('@')) {
         return format!("{scheme}://(secret)@{place} (a server is given by --server URL)");
     }
-    let has_port = text.rsplit_once(':').is_some_and(|(_, port)| port.parse::<u16>().is_ok());
-    match has_port || text.contains("://") || text.starts_with("unix:") {
-        true => format!("{text} (a server is given by --server {text})"),
-        false => text,
+    if names_server(&text) {
+        format!("{text} (a server is given by --server {text})")
+    } else if text.contains('{') {
+        format!("{text} (a command is one word, in quotes: --command 'GET {{key}}')")
+    } else {
+        text
     }
+}
+
+/// Does it look like the address of a server, where a file is expected?
+pub(crate) fn names_server(text: &str) -> bool {
+    let has_port = text.rsplit_once(':').is_some_and(|(_, port)| port.parse::<u16>().is_ok());
+    has_port || text.contains("://") || text.starts_with("unix:")
 }
 
 /// File and flags.

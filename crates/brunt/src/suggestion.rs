@@ -1,13 +1,15 @@
 //! Words of our own that an error offers for one that we do not have.
 //!
-//! The parser offers what shares letters; here only misspellings stay.
+//! The parser offers what shares letters; here only misspellings stay, and the commands that have the option.
 
 use brunt_compat::spelling;
-use clap::Error;
-use clap::error::{ContextKind, ContextValue};
+use clap::builder::StyledStr;
+use clap::error::{ContextKind, ContextValue, ErrorKind};
+use clap::{Command, Error};
 
-/// Takes suggestions out of an error that are no misspelling of what was typed.
-pub(crate) fn without_far_ones(mut error: Error) -> Error {
+/// Takes suggestions out of the error of a command line that are no misspelling of what was typed, and names the other commands of
+/// `program` that have the option.
+pub(crate) fn without_far_ones(mut error: Error, mut program: Command, words: &[String]) -> Error {
     // "to pass '--x' as a value, use '-- --x'": no plan file begins with dashes.
     error.remove(ContextKind::Suggested);
     let pairs = [
@@ -19,7 +21,7 @@ pub(crate) fn without_far_ones(mut error: Error) -> Error {
         let offered: Vec<String> = match error.get(suggested) {
             Some(ContextValue::String(text)) => vec![text.clone()],
             Some(ContextValue::Strings(texts)) => texts.clone(),
-            _ => continue,
+            _ => Vec::new(),
         };
         let word =
             |text: &str| text.split([' ', '=']).next().unwrap_or_default().trim_start_matches('-').to_owned();
@@ -32,7 +34,31 @@ pub(crate) fn without_far_ones(mut error: Error) -> Error {
             error.insert(suggested, ContextValue::Strings(near));
         }
     }
+    if error.kind() == ErrorKind::UnknownArgument {
+        // The parser's has whatever option resembles the unknown one.
+        program.build();
+        let command = words.get(1).and_then(|name| program.find_subcommand_mut(name));
+        if let Some(usage) = command.map(Command::render_usage) {
+            error.insert(ContextKind::Usage, ContextValue::StyledStr(usage));
+        }
+        if let Some(tip) = other_commands(&error, &program) {
+            error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![tip]));
+        }
+    }
     error
+}
+
+/// Which commands have the option that one of them does not have.
+fn other_commands(error: &Error, program: &Command) -> Option<StyledStr> {
+    let Some(ContextValue::String(typed)) = error.get(ContextKind::InvalidArg) else { return None };
+    let long = typed.strip_prefix("--")?.split([' ', '=']).next()?;
+    let has = |command: &&Command| command.get_arguments().any(|arg| arg.get_long() == Some(long));
+    let names: Vec<String> = program
+        .get_subcommands()
+        .filter(has)
+        .map(|command| format!("brunt {}", command.get_name()))
+        .collect();
+    (!names.is_empty()).then(|| format!("--{long} is an option of {}", names.join(", ")).into())
 }
 
 /// Can one be had from the other by one change of a letter, or two in a word of ten letters and more?

@@ -52,6 +52,9 @@ const LINES: &[(&str, &str, &str)] = &[
     ("run -x 5 --ratio 1:1", "-x and --ratio are options of memtier_benchmark", "run --server redis://127.0.0.1:6379 --repeat 5 --mix set=1,get=1"),
     ("run --agentmode -T 3 -p 5557", "--agentmode and -p are options of mutilate", "agent --threads 3 --listen 0.0.0.0:5557"),
     ("run -x -n 10 set foo", "-x is an option of redis-benchmark", "run --server redis://127.0.0.1:6379 --requests 10 --command 'set foo {value}' --mix raw=1"),
+    ("run redis -s -P workloads/workloada -p redis.host=h -p redis.port=6380 -p redis.password=hunter2 -p recordcount=1000 -threads 4 -target 1000", "this is a command line of YCSB", "run --server redis://h:6380 --progress 10s --prefix user --key-size 23 --value-size 1000 --mix get=1,set=1 --popularity zipf:0.99 --password @redis.pw --keys 1000 --connections 4 --rate 1000"),
+    ("run memcached -P workloads/workloadc -p memcached.hosts=a,b -p operationcount=5000 -p fieldcount=1", "this is a command line of YCSB", "run --server a --server b --prefix user --key-size 23 --value-size 1000 --mix get=1 --popularity zipf:0.99 --requests 5000"),
+    ("load redis -s -P workloads/workloadb -p recordcount=1000 -threads 4", "this is a command line of YCSB", "load --server redis://127.0.0.1:6379 --progress 10s --prefix user --key-size 23 --value-size 1000 --keys 1000"),
     ("run -s redis://me:hunter2@h:1 --ratio 1:10 -t 5s", "--ratio is an option of memtier_benchmark", "run --server redis://me@h:1 --password @redis.pw --mix set=1,get=10 -t 5s"),
 ];
 
@@ -185,6 +188,8 @@ fn misspellings_get_a_suggestion() {
         ("run --value_size 5", Some("--value-size")),
         ("run --data-siez 5", None),
         ("run --conduct 5", None),
+        ("run --histogram", None),
+        ("scan --conections 5", Some("--connections")),
         ("rum", Some("run")),
         ("ruin-everything", None),
     ];
@@ -193,5 +198,34 @@ fn misspellings_get_a_suggestion() {
         assert_eq!(exit, 2, "{line}");
         assert_eq!(message.contains("similar"), meant.is_some(), "{line}: {message}");
         assert!(message.contains(meant.unwrap_or("error: ")), "{line}: {message}");
+        // The usage has no option that merely resembles it.
+        let usage = format!("Usage: brunt {} [OPTIONS] [PLAN.toml]\n", line.split(' ').next().unwrap());
+        assert!(!line.contains("--") || message.contains(&usage), "{line}: {message}");
+    }
+}
+
+/// An option that only other commands have is answered with these.
+#[test]
+fn options_of_other_commands_name_them() {
+    let _beside = beside_others();
+    let table = [
+        ("run --slo 'p99 < 1ms'", "tip: --slo is an option of brunt search"),
+        ("run --over rate=1k,2k", "tip: --over is an option of brunt scan"),
+        ("report --rate 5 a.json", "tip: --rate is an option of brunt run, "),
+        ("compare 127.0.0.1:28111 b:6379", "expected a result in JSON; servers are compared by --live A B"),
+        (
+            "run --command GET {key}",
+            "cannot read the plan {key} (a command is one word, in quotes: --command 'GET {key}')",
+        ),
+        (
+            "run --value-size 100-1000",
+            "invalid value '100-1000' for --value-size: no size; expected a size such as 200 or 4KiB, fixed:N, ",
+        ),
+        ("load", "error: brunt load requires --server\n"),
+    ];
+    for (line, expected) in table {
+        let (exit, message) = ended(&words(line));
+        assert_eq!(exit, 2, "{line}");
+        assert!(message.contains(expected), "{line}: {message}");
     }
 }

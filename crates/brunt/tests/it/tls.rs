@@ -351,7 +351,7 @@ fn failed_tls_negotiations_are_named() {
         (
             &silent_server(),
             &["--tls-ca", &ca, "--timeout", "300ms"],
-            "the peer did not answer the handshake in time; without TLS use --transport tcp",
+            "the peer did not answer the handshake in time; without TLS use --transport tcp, in a URL redis:// or memcached://",
         ),
         (&terse_server(b""), &["--tls-ca", &ca], "connection closed during the handshake"),
         (&terse_server(b"ERROR\r\n"), &["--tls-ca", &ca], "the reply is not TLS"),
@@ -444,7 +444,7 @@ fn plain_and_tls_ports_are_told_apart() {
             &["-s", &server.address, "--protocol", "resp3"],
             &tls,
             format!(
-                "error: TLS with {} failed: the peer did not answer the handshake in time; without TLS use --transport tcp\n",
+                "error: TLS with {} failed: the peer did not answer the handshake in time; without TLS use --transport tcp, in a URL redis:// or memcached://\n",
                 server.address
             ),
         ),
