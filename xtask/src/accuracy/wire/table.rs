@@ -89,9 +89,15 @@ impl Table {
     fn line(&self, row: &Row) -> [String; HEADINGS.len()] {
         [
             row.client.name(),
-            printed(row),
+            times_or_mean(
+                row.medians(|run| percentiles(&run.report.latency)),
+                row.median(|run| run.report.latency.mean),
+            ),
             times(row.medians(|run| percentiles(&run.wire))),
-            times(row.medians(Comparison::above_wire)),
+            times_or_mean(
+                row.medians(Comparison::above_wire),
+                row.median(|run| Some(run.report.latency.mean? - run.wire.mean?)),
+            ),
             times(self.above_spin(row)),
             times(row.medians(|run| percentiles(&run.report.service))),
             times(row.medians(|run| percentiles(&run.report.client_error))),
@@ -134,14 +140,12 @@ fn median(values: impl Iterator<Item = f64>) -> Option<f64> {
     Spread::of(values).map(|spread| spread.median)
 }
 
-/// Of a client that prints no median, its mean.
-fn printed(row: &Row) -> String {
-    let [p50, p90, p99] = row.medians(|run| percentiles(&run.report.latency));
-    let mean = row.median(|run| run.report.latency.mean);
-    if p50.is_none() && mean.is_some() {
-        format!("{} (mean) / {} / {}", time(mean), time(p90), time(p99))
-    } else {
-        times([p50, p90, p99])
+/// Percentiles; of a client that prints no median, the mean instead of it.
+fn times_or_mean(percentiles: [Option<f64>; 3], mean: Option<f64>) -> String {
+    let [p50, p90, p99] = percentiles;
+    match (p50, mean) {
+        (None, Some(_)) => format!("{} (mean) / {} / {}", time(mean), time(p90), time(p99)),
+        _ => times(percentiles),
     }
 }
 
@@ -204,18 +208,23 @@ mod tests {
         ];
         let mean =
             Report { latency: Latency { mean: Some(37.25), ..Latency::default() }, ..Report::default() };
-        let peer =
-            Comparison { report: mean, wire: latency(wire), requests: 5000, missing: 0, gap_distance: None };
+        let peer = Comparison {
+            report: mean,
+            wire: Latency { mean: Some(25.0), ..latency(wire) },
+            requests: 5000,
+            missing: 0,
+            gap_distance: None,
+        };
         let peer = Row { client: Client::Peer(peer_client(&PEERS[1], PathBuf::new())), runs: vec![Ok(peer)] };
         let table = Table { rate: Some(5000), rows: vec![brunt("spin", spin), brunt("sleep", sleep), peer] };
         let expected = "\
 ### 5000/s
 
-| client              | prints p50 / p90 / p99 | wire p50 / p90 / p99 | above the wire     | above it more than spin | sent to done       | `client <=`       | KS    | CPU/request |
-|---------------------|------------------------|----------------------|--------------------|-------------------------|--------------------|-------------------|-------|-------------|
-| brunt, spin, epoll  | 29.0 / 39.5 / 97.5     | 22.0 / 30.0 / 70.0   | 7.0 / 9.5 / 27.5   | –                       | 29.0 / 39.5 / 97.5 | 9.0 / 11.0 / 25.0 | 0.046 | 200         |
-| brunt, sleep, epoll | 75.0 / 90.0 / 138      | 22.0 / 30.0 / 70.0   | 53.0 / 60.0 / 68.0 | 45.0 / 50.0 / 40.0      | 75.0 / 90.0 / 138  | 2.0 / 60.0 / 80.0 | 0.046 | 42.0        |
-| mutilate            | 37.2 (mean) / – / –    | 22.0 / 30.0 / 70.0   | –                  | –                       | –                  | –                 | –     | –           |
+| client              | prints p50 / p90 / p99 | wire p50 / p90 / p99 | above the wire      | above it more than spin | sent to done       | `client <=`       | KS    | CPU/request |
+|---------------------|------------------------|----------------------|---------------------|-------------------------|--------------------|-------------------|-------|-------------|
+| brunt, spin, epoll  | 29.0 / 39.5 / 97.5     | 22.0 / 30.0 / 70.0   | 7.0 / 9.5 / 27.5    | –                       | 29.0 / 39.5 / 97.5 | 9.0 / 11.0 / 25.0 | 0.046 | 200         |
+| brunt, sleep, epoll | 75.0 / 90.0 / 138      | 22.0 / 30.0 / 70.0   | 53.0 / 60.0 / 68.0  | 45.0 / 50.0 / 40.0      | 75.0 / 90.0 / 138  | 2.0 / 60.0 / 80.0 | 0.046 | 42.0        |
+| mutilate            | 37.2 (mean) / – / –    | 22.0 / 30.0 / 70.0   | 12.2 (mean) / – / – | –                       | –                  | –                 | –     | –           |
 
 brunt, spin, epoll: up to 2 of 5000 requests are not in the capture.
 
