@@ -12,6 +12,7 @@ use crate::run::blueprint::{Blueprint, build};
 use crate::run::kernel_interface::io_uring_works;
 use crate::run::{DataSets, Endpoint, RunData, RunDecision, RunError, run};
 use crate::state::recording::{Exchange, Filled};
+use crate::worker::pace::Cpus;
 use crate::worker::{Notice, Orders, Worker};
 use brunt_plan::outcome::OutcomeClass;
 use brunt_plan::phase::Phase;
@@ -85,13 +86,13 @@ fn allocations_of(toml: &str) -> u64 {
     match plan.io {
         IoChoice::Uring => {
             let io = Uring::new(blueprint.ring_of(&shard), Clock::start()).unwrap();
-            let worker = build(&blueprint, shard, orders.clone(), exchange, codec, io, true);
+            let worker = build(&blueprint, shard, orders.clone(), exchange, codec, io, Cpus::Spare);
             allocations_of_worker(worker, &orders, filled_out, spares)
         }
         IoChoice::Auto | IoChoice::Epoll => {
             let stamps = plan.timestamps == Timestamps::Kernel;
             let io = Epoll::new(connections, Gather::NOTHING, Clock::start()).unwrap().with_stamps(stamps);
-            let worker = build(&blueprint, shard, orders.clone(), exchange, codec, io, true);
+            let worker = build(&blueprint, shard, orders.clone(), exchange, codec, io, Cpus::Spare);
             allocations_of_worker(worker, &orders, filled_out, spares)
         }
     }

@@ -142,8 +142,8 @@ pub(crate) struct Traffic<C: Codec> {
     any_lost: bool,
     /// Connections with bytes to send.
     dirty: Vec<u32>,
-    /// When the bytes to send were queued.
-    queued_ns: u64,
+    /// When the last bytes to send were queued.
+    pub queued_ns: u64,
     /// Expired connections without operations in flight.
     retired: Vec<u32>,
     /// Routes with waiting operations.

@@ -4,7 +4,9 @@
 //! their sessions, phases in the installed sessions. Invariant: from the first iteration of the warm-up to the last
 //! of the drain, nothing is allocated, locked or logged here.
 
+mod expected_replies;
 pub(crate) mod pace;
+mod service_times;
 pub(crate) mod usage;
 
 use crate::hint::describe_malformed;
@@ -19,7 +21,7 @@ use crate::state::trace_feed::Feeds;
 use crate::traffic::connection_setup::{SetupRejected, SetupStatus};
 use crate::traffic::{Traffic, Window};
 use crate::transport::endpoint::Endpoint;
-use crate::worker::pace::Pace;
+use crate::worker::pace::{Awaited, Pace};
 use crate::worker::usage::{LoopCounters, ThreadUsage, Waiting};
 use brunt_plan::outcome::OutcomeClass;
 use brunt_plan::plan::MeterKind;
@@ -335,7 +337,10 @@ impl<C: Codec, I: Io> Worker<C, I> {
         }
         // After a flush the rest can be queued. The poll in between keeps replies from waiting while more is due
         // than can be sent.
-        let until = if self.needs_flush { Until::Now } else { self.pace.until(now_ns, due_ns, timer_ns) };
+        let sent_ns = if self.traffic.in_flight() > 0 { self.traffic.queued_ns } else { 0 };
+        let awaited = Awaited { due_ns, timer_ns, sent_ns };
+        let ended = &self.traffic.recording.last;
+        let until = if self.needs_flush { Until::Now } else { self.pace.until(now_ns, awaited, ended) };
         let is_idle = !self.needs_flush && due_ns.min(timer_ns) > now_ns;
         self.waiting.enter(now_ns, until == Until::Now && is_idle);
         let woke_ns = self.io.wait(now_ns, until);
@@ -449,6 +454,7 @@ impl<C: Codec, I: Io> Worker<C, I> {
             self.stage = Stage::Finished;
             return;
         }
+        self.pace.learn(now_ns);
         let mut next_ns = now_ns + ORDERS_POLL_NS;
         next_ns = next_ns.min(self.traffic.resume(now_ns));
         next_ns = next_ns.min(self.step_connections(now_ns));

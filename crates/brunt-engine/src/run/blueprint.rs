@@ -15,7 +15,7 @@ use crate::state::lifetime::Lifetimes;
 use crate::state::recording::{Exchange, Recording};
 use crate::traffic::{ConnectionPlan, Traffic, TrafficParts};
 use crate::transport::endpoint::Endpoint;
-use crate::worker::pace::Pace;
+use crate::worker::pace::{Cpus, Pace};
 use crate::worker::{MakeLanes, Orders, PhaseTimes, Worker, WorkerParts};
 use brunt_plan::command::Command;
 use brunt_plan::op::{ClassId, OpKind};
@@ -417,7 +417,7 @@ pub(crate) fn build<C: Codec, I: Io>(
     exchange: Exchange,
     codec: C,
     mut io: I,
-    may_spin: bool,
+    cpus: Cpus,
 ) -> Worker<C, I> {
     let plan = &blueprint.plan;
     let class_connections = blueprint.connections_of(&shard);
@@ -433,7 +433,7 @@ pub(crate) fn build<C: Codec, I: Io>(
         io.now_ns(),
     );
     let traffic = Traffic::new(TrafficParts {
-        is_crowded: !may_spin,
+        is_crowded: cpus == Cpus::Shared,
         room: blueprint
             .send_room(codec.encoded_len_max(keys_max, key_bytes_max, value_copied))
             .max(codec.connection_setup().bytes.len())
@@ -463,7 +463,7 @@ pub(crate) fn build<C: Codec, I: Io>(
     Worker::new(WorkerParts {
         io,
         traffic,
-        pace: Pace::new(plan.wait, may_spin),
+        pace: Pace::new(plan.wait, cpus, plan.has_open_loop()),
         phase_times: PhaseTimes {
             timeout_ns: plan.timeout.0,
             connect_timeout_ns: plan.connect_timeout.0,

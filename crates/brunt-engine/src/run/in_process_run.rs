@@ -14,6 +14,7 @@ use crate::run::blueprint::{Blueprint, DataSets, build};
 use crate::run::launch::pin;
 use crate::state::recording::{Exchange, Filled};
 use crate::transport::endpoint::Endpoint;
+use crate::worker::pace::Cpus;
 use crate::worker::{Notice, Orders, Worker, WorkerEnd};
 use brunt_plan::phase::Phase;
 use brunt_plan::plan::Plan;
@@ -198,7 +199,7 @@ impl CodecVisitor for InProcessJob<'_> {
         let Self { blueprint, part: WorkerPart { shard, orders, stop, start }, io } = self;
         let (exchange, mut filled_out, mut spares) = Exchange::new(&blueprint.layout);
         let watch = io.watch();
-        let mut worker = build(blueprint, shard, orders.clone(), exchange, codec, io, true);
+        let mut worker = build(blueprint, shard, orders.clone(), exchange, codec, io, Cpus::Spare);
         let mut store = IntervalStore::new(&blueprint.layout);
         let (mut intervals, mut prepared_with, mut awaits_start) = (0, Calls::default(), false);
         while worker.is_running() {
@@ -327,7 +328,7 @@ mod tests {
         let watch = io.watch();
         let (exchange, mut filled_out, mut spares) = Exchange::new(&blueprint.layout);
         let orders = Arc::new(Orders::default());
-        let mut worker = build(blueprint, shard, orders.clone(), exchange, codec, io, true);
+        let mut worker = build(blueprint, shard, orders.clone(), exchange, codec, io, Cpus::Spare);
         let mut sum = 0;
         while worker.is_running() {
             let (is_counted, before) = (worker.is_measuring(), allocations());

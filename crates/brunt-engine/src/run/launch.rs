@@ -14,6 +14,7 @@ use crate::run::blueprint::{Blueprint, build, connection_count};
 use crate::run::kernel_interface::KernelInterface;
 use crate::state::recording::{Exchange, Filled};
 use crate::state::trace_feed::Feeds;
+use crate::worker::pace::Cpus;
 use crate::worker::{Notice, Orders, Worker, WorkerEnd};
 use brunt_plan::plan::{Timestamps, Transport};
 use brunt_plan::shard::Shard;
@@ -57,9 +58,9 @@ pub(crate) fn spawn(
         // Otherwise the kernel may extend a sleep by 50 µs.
         rustix::thread::set_current_timer_slack(std::num::NonZero::new(1))?;
         pin(&blueprint.plan.cpus, init.index)?;
-        let may_spin = init.of <= parallelism();
+        let cpus = Cpus::beside(init.of, parallelism());
         let feeds = init.feeds;
-        WorkerSeed { blueprint, shard, feeds, orders, exchange, clock, notices, interface, may_spin }.run()
+        WorkerSeed { blueprint, shard, feeds, orders, exchange, clock, notices, interface, cpus }.run()
     })?;
     Ok(WorkerHandle { thread, filled: filled_out, spares, until_ns: 0 })
 }
@@ -74,7 +75,7 @@ struct WorkerSeed {
     clock: Clock,
     notices: mpsc::Sender<Notice>,
     interface: KernelInterface,
-    may_spin: bool,
+    cpus: Cpus,
 }
 
 impl WorkerSeed {
@@ -96,8 +97,8 @@ impl WorkerSeed {
 
     /// Runs the worker over `io` until its end.
     fn run_loop<C: Codec, I: Io>(self, codec: C, io: I) -> WorkerEnd {
-        let Self { blueprint, shard, feeds, orders, exchange, notices, may_spin, .. } = self;
-        let worker = build(&blueprint, shard, orders, exchange, codec, io, may_spin);
+        let Self { blueprint, shard, feeds, orders, exchange, notices, cpus, .. } = self;
+        let worker = build(&blueprint, shard, orders, exchange, codec, io, cpus);
         drive(worker.with_feeds(feeds), &notices)
     }
 }

@@ -13,6 +13,7 @@ use crate::state::hash_slots::{SharedSlotMap, TRY_AGAIN_NS};
 use crate::state::recording::Exchange;
 use crate::transport::address::Address;
 use crate::transport::tls_client::TlsClient;
+use crate::worker::pace::Cpus;
 use crate::worker::{Notice, Orders, WorkerEnd};
 use brunt_plan::op::{ClassId, OpId, OpKind};
 use brunt_plan::outcome::OutcomeClass;
@@ -284,7 +285,7 @@ fn run(toml: &str, script: Script) -> Ended {
     let blueprint = Arc::new(blueprint.with_slots(Some(board)).unwrap());
     let (exchange, mut filled_out, mut spares) = Exchange::new(&blueprint.layout);
     let orders = Arc::new(Orders::default());
-    let mut worker = build(&blueprint, shard, orders.clone(), exchange, codec, io, true);
+    let mut worker = build(&blueprint, shard, orders.clone(), exchange, codec, io, Cpus::Spare);
     let mut kept = Kept {
         store: IntervalStore::new(&blueprint.layout),
         spans: Vec::new(),

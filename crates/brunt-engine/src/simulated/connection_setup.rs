@@ -5,6 +5,7 @@ use crate::run::blueprint::{Blueprint, DataSets, build};
 use crate::run_error::RunError;
 use crate::simulated::sim::{Sim, SimOptions};
 use crate::state::recording::Exchange;
+use crate::worker::pace::Cpus;
 use crate::worker::{Notice, Orders, Worker};
 use brunt_plan::shard::shards;
 use brunt_proto::resp::RespCodec;
@@ -29,7 +30,7 @@ fn worker(toml: &str, options: SimOptions) -> Worker<RespCodec, Sim> {
         exchange,
         codec,
         Sim::new(connections, options),
-        true,
+        Cpus::Spare,
     )
 }
 

@@ -84,6 +84,8 @@ pub(crate) struct SimOptions {
     pub defers_sends: bool,
     /// Cost of a poll without sleeping, so that a spinning worker advances.
     pub look_cost_ns: u64,
+    /// How much later than what ends it the client wakes from a sleep.
+    pub wake_ns: u64,
     /// Every send is a datagram, and so is every reply or part of one.
     pub datagrams: bool,
     /// Replies reach the client in pieces of at most this many bytes.
@@ -121,6 +123,7 @@ impl Default for SimOptions {
             send_cost_ns: 0,
             defers_sends: false,
             look_cost_ns: 50,
+            wake_ns: 0,
             datagrams: false,
             piece_bytes: usize::MAX,
             pause: None,
@@ -233,6 +236,8 @@ pub(crate) struct Sim {
     calls: u64,
     /// Waits that did not sleep and brought nothing.
     looks_in_vain: u64,
+    /// Time that the client slept, if it takes time to wake.
+    slept_ns: u64,
     sends: u64,
     attempts: Vec<Attempt>,
     sent: Vec<u8>,
@@ -266,6 +271,7 @@ impl Sim {
             polled_ns: 0,
             calls: 0,
             looks_in_vain: 0,
+            slept_ns: 0,
             sends: 0,
             attempts: Vec::new(),
             sent: Vec::new(),
@@ -291,6 +297,11 @@ impl Sim {
     /// Polls without sleeping that returned nothing.
     pub(crate) fn looks_in_vain(&self) -> u64 {
         self.looks_in_vain
+    }
+
+    /// Time that the client slept, if it takes time to wake.
+    pub(crate) fn slept_ns(&self) -> u64 {
+        self.slept_ns
     }
 
     /// How often memory was allocated for the world itself, and not by the worker in it.
@@ -560,7 +571,12 @@ impl Sim {
             }
             Until::Instant(at_ns) => {
                 self.advance(at_ns);
-                self.polled_ns = self.now_ns;
+                // A reply that came before is not slept for, and one that comes with the wake-up is read with it.
+                if self.now_ns > before_ns && self.options.wake_ns > 0 {
+                    self.go_on_until(self.now_ns + self.options.wake_ns);
+                    self.slept_ns += self.now_ns - before_ns;
+                }
+                self.polled_ns = self.now_ns.min(at_ns);
             }
         }
         if !self.options.pauses_in_send && self.is_pause_due() {
@@ -579,14 +595,18 @@ impl Sim {
         let Some((at_ns, for_ns)) = self.options.pause else { return };
         let every_ns = self.options.pause_every_ns;
         self.options.pause = (every_ns > 0).then(|| (at_ns + every_ns, for_ns));
-        let resumed_ns = at_ns + for_ns;
-        while self.next_event_ns() <= resumed_ns {
+        self.go_on_until(at_ns + for_ns);
+    }
+
+    /// Lets everything happen up to an instant, whatever the client has to take in.
+    fn go_on_until(&mut self, at_ns: u64) {
+        while self.next_event_ns() <= at_ns {
             let ready = std::mem::take(&mut self.ready);
-            self.advance(resumed_ns);
+            self.advance(at_ns);
             let later = std::mem::replace(&mut self.ready, ready);
             self.ready.extend(later);
         }
-        self.now_ns = self.now_ns.max(resumed_ns);
+        self.now_ns = self.now_ns.max(at_ns);
     }
 
     /// Takes datagrams as long as there is room for them.

@@ -11,6 +11,7 @@ use crate::simulated::sim::EPOCH_NS;
 use crate::state::recording::Exchange;
 use crate::transport::address::Address;
 use crate::transport::tls_client::TlsClient;
+use crate::worker::pace::Cpus;
 use crate::worker::{Notice, Orders, WorkerEnd};
 use brunt_plan::outcome::OutcomeClass;
 use brunt_plan::phase::Phase;
@@ -209,7 +210,7 @@ pub(super) fn run_with<C: Codec>(
     let codec = codec(&blueprint, &shard);
     let (exchange, mut filled_out, mut spares) = Exchange::new(&blueprint.layout);
     let orders = Arc::new(Orders::default());
-    let mut worker = build(&blueprint, shard, orders.clone(), exchange, codec, io, true);
+    let mut worker = build(&blueprint, shard, orders.clone(), exchange, codec, io, Cpus::Spare);
     let mut kept = Kept {
         store: IntervalStore::new(&blueprint.layout),
         spans: Vec::new(),

@@ -50,6 +50,13 @@ impl Exchange {
     }
 }
 
+/// The operation that ended last.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Ended {
+    pub sent_ns: u64,
+    pub done_ns: u64,
+}
+
 /// A worker's recording.
 #[derive(Debug)]
 pub(crate) struct Recording {
@@ -69,6 +76,7 @@ pub(crate) struct Recording {
     /// Counts outside the sets, over all phases.
     pub counts: WorkerCounts,
     occupancy: Occupancy,
+    pub last: Ended,
 }
 
 impl Recording {
@@ -95,6 +103,7 @@ impl Recording {
             window: (u64::MAX, u64::MAX),
             counts: WorkerCounts::default(),
             occupancy: Occupancy::default(),
+            last: Ended::default(),
         }
     }
 
@@ -221,6 +230,7 @@ impl Recording {
         count: u32,
     ) {
         self.set.record_many(row, sample, requested, hits, count);
+        self.last = Ended { sent_ns: sample.times.sent_ns, done_ns: sample.times.done_ns };
         self.occupancy.leave(sample.times.picked_ns, sample.times.done_ns, count);
         if self.needs_each_sample && row.is_measured() {
             (0..count).for_each(|_| self.keep_sample(sample));

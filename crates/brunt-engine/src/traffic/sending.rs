@@ -46,7 +46,9 @@ impl<C: Codec> Traffic<C> {
         mut now_ns: u64,
         send: impl Fn(&mut Self, &mut I, u32, u64) -> u64,
     ) -> Flushed {
-        self.queued_ns = now_ns;
+        if !self.dirty.is_empty() {
+            self.queued_ns = now_ns;
+        }
         let mut awaits_results = false;
         for at in 0..self.dirty.len() {
             let index = self.dirty[at];

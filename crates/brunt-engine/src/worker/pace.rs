@@ -1,11 +1,15 @@
-//! Decides between sleeping, polling and sending, from the next intended time.
+//! Decides between sleeping, polling and sending, from the next intended time and the next expected reply.
 //!
 //! Time is a parameter. A sleep ends late by the kernel's wake-up time (tens of microseconds), so a hybrid wait
-//! sleeps until a margin before the deadline and polls for the rest. The margin follows the observed lateness: the
-//! 99th percentile of the last [`WINDOW`] timed sleeps.
+//! sleeps until a margin before the deadline and polls for the rest, and polls where replies are expected
+//! ([`super::expected_replies`]). The margin follows the observed lateness: the 99th percentile of the last
+//! [`WINDOW`] timed sleeps.
 
+use super::expected_replies::ExpectedReplies;
 use crate::io::Until;
+use crate::state::recording::Ended;
 use brunt_plan::plan::Wait;
+use std::cmp::Ordering;
 
 /// Initial margin.
 const MARGIN_START_NS: u64 = 100_000;
@@ -19,16 +23,56 @@ const WINDOW: usize = 128;
 #[derive(Debug)]
 pub(crate) struct Pace {
     wait: Wait,
+    replies: ExpectedReplies,
     margin_ns: u64,
     late_ns: [u64; WINDOW],
     observed: usize,
 }
 
+/// CPUs of this host, as far as waiting minds them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Cpus {
+    /// Fewer than workers.
+    Shared,
+    /// One for each worker.
+    Enough,
+    /// One for each worker, and others.
+    Spare,
+}
+
+impl Cpus {
+    /// This many workers on this many CPUs.
+    pub(crate) fn beside(workers: u32, cpus: u32) -> Self {
+        match workers.cmp(&cpus) {
+            Ordering::Greater => Self::Shared,
+            Ordering::Equal => Self::Enough,
+            Ordering::Less => Self::Spare,
+        }
+    }
+}
+
+/// What a worker waits for.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Awaited {
+    /// Next intended time of an open schedule, `u64::MAX` if there is none.
+    pub due_ns: u64,
+    /// Next time of anything else.
+    pub timer_ns: u64,
+    /// When the last request was sent; 0 if none is in flight.
+    pub sent_ns: u64,
+}
+
 impl Pace {
-    /// `may_spin`: this worker has a CPU to itself.
-    pub(crate) fn new(wait: Wait, may_spin: bool) -> Self {
-        let wait = if wait == Wait::Hybrid && !may_spin { Wait::Sleep } else { wait };
-        Self { wait, margin_ns: MARGIN_START_NS, late_ns: [0; WINDOW], observed: 0 }
+    /// `is_open`: there is an open loop. A closed one polls for replies only if a CPU is left for a server on this host.
+    pub(crate) fn new(wait: Wait, cpus: Cpus, is_open: bool) -> Self {
+        let wait = if wait == Wait::Hybrid && cpus == Cpus::Shared { Wait::Sleep } else { wait };
+        Self {
+            wait,
+            replies: ExpectedReplies::new(wait == Wait::Hybrid && (is_open || cpus == Cpus::Spare)),
+            margin_ns: MARGIN_START_NS,
+            late_ns: [0; WINDOW],
+            observed: 0,
+        }
     }
 
     /// The wait mode on this host.
@@ -36,22 +80,30 @@ impl Pace {
         self.wait
     }
 
-    /// How to wait at `now_ns` when an open schedule is due at `due_ns` and other timers at `timer_ns`.
+    /// How to wait at `now_ns`.
     #[inline]
-    pub(crate) fn until(&self, now_ns: u64, due_ns: u64, timer_ns: u64) -> Until {
+    pub(crate) fn until(&mut self, now_ns: u64, awaited: Awaited, ended: &Ended) -> Until {
+        let Awaited { due_ns, timer_ns, sent_ns } = awaited;
         let first_ns = due_ns.min(timer_ns);
         if first_ns <= now_ns {
             return Until::Now;
         }
         match self.wait {
             Wait::Sleep => Until::Instant(first_ns),
-            Wait::Spin if due_ns != u64::MAX => Until::Now,
+            Wait::Spin if due_ns != u64::MAX || sent_ns > 0 => Until::Now,
             Wait::Spin => Until::Instant(first_ns),
             Wait::Hybrid => {
-                let look_ns = due_ns.saturating_sub(self.margin_ns);
-                if look_ns <= now_ns { Until::Now } else { Until::Instant(look_ns.min(timer_ns)) }
+                // Whatever is due: it learns of sends here.
+                let reply_ns = self.replies.poll_from_ns(now_ns, sent_ns, ended);
+                let poll_ns = due_ns.saturating_sub(self.margin_ns).min(reply_ns);
+                if poll_ns <= now_ns { Until::Now } else { Until::Instant(poll_ns.min(timer_ns)) }
             }
         }
+    }
+
+    /// Predicts replies from the last ones.
+    pub(crate) fn learn(&mut self, now_ns: u64) {
+        self.replies.learn(now_ns, self.margin_ns);
     }
 
     /// Notes that a sleep which ended by its timer ended this late.
@@ -73,30 +125,51 @@ mod tests {
 
     const NEVER: u64 = u64::MAX;
 
+    /// A new worker expects replies within 200 us of their send, and wakes at most 100 us late.
     #[test]
     fn waits_follow_the_policy() {
-        let hybrid = Pace::new(Wait::Hybrid, true);
-        let spin = Pace::new(Wait::Spin, true);
-        let sleep = Pace::new(Wait::Sleep, true);
-        let table = [
-            (&hybrid, 1_000, 5_000_000, NEVER, Until::Instant(4_900_000)),
-            (&hybrid, 4_950_000, 5_000_000, NEVER, Until::Now),
-            (&hybrid, 1_000, 5_000_000, 2_000, Until::Instant(2_000)),
-            (&hybrid, 1_000, NEVER, 2_000, Until::Instant(2_000)),
-            (&spin, 1_000, 5_000_000, NEVER, Until::Now),
-            (&spin, 1_000, NEVER, 2_000, Until::Instant(2_000)),
-            (&sleep, 1_000, 5_000_000, NEVER, Until::Instant(5_000_000)),
-            (&sleep, 5_000_000, 5_000_000, NEVER, Until::Now),
+        let pace = |wait, cpus, is_open| move || Pace::new(wait, cpus, is_open);
+        let (hybrid, spin, sleep) = (
+            pace(Wait::Hybrid, Cpus::Enough, true),
+            pace(Wait::Spin, Cpus::Enough, true),
+            pace(Wait::Sleep, Cpus::Enough, true),
+        );
+        let (closed, closed_full) =
+            (pace(Wait::Hybrid, Cpus::Spare, false), pace(Wait::Hybrid, Cpus::Enough, false));
+        let table: [(&dyn Fn() -> Pace, _, _, _, _, _); 20] = [
+            (&hybrid, 1_000_000, 5_000_000, NEVER, 0, Until::Instant(4_900_000)),
+            (&hybrid, 4_950_000, 5_000_000, NEVER, 0, Until::Now),
+            (&hybrid, 1_000_000, 5_000_000, 2_000_000, 0, Until::Instant(2_000_000)),
+            (&hybrid, 1_000_000, NEVER, 2_000_000, 0, Until::Instant(2_000_000)),
+            (&spin, 1_000, 5_000_000, NEVER, 0, Until::Now),
+            (&spin, 1_000, NEVER, 2_000, 0, Until::Instant(2_000)),
+            (&spin, 1_000, NEVER, 2_000, 900, Until::Now),
+            (&sleep, 1_000, 5_000_000, NEVER, 0, Until::Instant(5_000_000)),
+            (&sleep, 5_000_000, 5_000_000, NEVER, 0, Until::Now),
+            (&sleep, 1_000, 5_000_000, NEVER, 900, Until::Instant(5_000_000)),
+            // The reply is expected, overdue, or not worth a CPU that the server may need.
+            (&hybrid, 1_000, 5_000_000, NEVER, 900, Until::Now),
+            (&hybrid, 200_899, 5_000_000, NEVER, 900, Until::Now),
+            (&hybrid, 200_900, 5_000_000, NEVER, 900, Until::Instant(4_900_000)),
+            (&closed, 1_000, NEVER, 9_000_000, 900, Until::Now),
+            (&closed, 300_000, NEVER, 9_000_000, 900, Until::Instant(9_000_000)),
+            (&hybrid, 300_000, 310_000, NEVER, 900, Until::Now),
+            (&hybrid, 300_000, 290_000, NEVER, 900, Until::Now),
+            (&closed_full, 1_000, NEVER, 9_000_000, 900, Until::Instant(9_000_000)),
+            (&closed, 1_000_000, NEVER, 9_000_000, 0, Until::Instant(9_000_000)),
+            (&closed, 1_000, NEVER, 900, 900, Until::Now),
         ];
-        for (pace, now_ns, due_ns, timer_ns, expected) in table {
-            assert_eq!(pace.until(now_ns, due_ns, timer_ns), expected, "{:?} at {now_ns}", pace.wait());
+        for (pace, now_ns, due_ns, timer_ns, sent_ns, expected) in table {
+            let mut pace = pace();
+            let found = pace.until(now_ns, Awaited { due_ns, timer_ns, sent_ns }, &Ended::default());
+            assert_eq!(found, expected, "{:?} at {now_ns}, {due_ns}, {sent_ns}", pace.wait());
         }
-        assert_eq!(Pace::new(Wait::Hybrid, false).wait(), Wait::Sleep);
+        assert_eq!(Pace::new(Wait::Hybrid, Cpus::Shared, true).wait(), Wait::Sleep);
     }
 
     #[test]
     fn the_margin_follows_observed_lateness() {
-        let mut pace = Pace::new(Wait::Hybrid, true);
+        let mut pace = Pace::new(Wait::Hybrid, Cpus::Enough, true);
         for late_ns in 1..=WINDOW as u64 {
             pace.observe(late_ns * 1_000);
         }

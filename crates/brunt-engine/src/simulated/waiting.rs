@@ -1,0 +1,69 @@
+//! Waiting where a sleep takes time to wake: what is printed is near what happened, and polling stays within its bounds.
+
+use super::*;
+
+/// A sleep ends this much later than what ends it.
+const WAKE_NS: u64 = 40 * US;
+/// There and back, at a fast server and at a slow one.
+const NEAR_NS: u64 = 26 * US;
+const FAR_NS: u64 = 1_000 * US;
+
+/// Runs a load of two and a half seconds. Returns it with the fraction of the time that the client did not sleep.
+fn run(wait: &str, load: &str, wire_ns: u64, service: Service) -> (Outcome, f64) {
+    let plan = resolved(&format!(
+        "{load}\nwait = '{wait}'\ntime = '2s'\nwarmup = '500ms'\nkeys = 100\npreload = false\nthreads = 1\nseed = 1\n\
+         samples-max = 1000000"
+    ));
+    let options = SimOptions {
+        server: CoreOptions { service, ..CoreOptions::default() },
+        latency_ns: wire_ns / 2,
+        look_cost_ns: 500,
+        wake_ns: WAKE_NS,
+        ..SimOptions::default()
+    };
+    let outcome = simulate_within(plan, options, VIRTUAL_NS_MAX);
+    check_books(&outcome);
+    let ran_ns = outcome.end.drained_ns - EPOCH_NS;
+    let awake = 1.0 - outcome.slept_ns as f64 / ran_ns as f64;
+    (outcome, awake)
+}
+
+/// Loads and servers; how long the client is awake at most, of the time.
+#[test]
+fn hybrid_waits_show_the_time_of_the_server() {
+    let table = [
+        ("rate = 1000\nconnections = 16", NEAR_NS, 0.12),
+        ("rate = 5000\nconnections = 16", NEAR_NS, 0.50),
+        ("rate = 20000\nconnections = 16", NEAR_NS, 1.0),
+        ("rate = 500\nconnections = 16", FAR_NS, 0.10),
+        // Several are in flight at a time.
+        ("rate = 3000\nconnections = 16", FAR_NS, 0.50),
+        ("connections = 1", NEAR_NS, 1.0),
+        ("connections = 1\nthink = '1ms'", NEAR_NS, 0.10),
+        ("connections = 1", FAR_NS, 0.15),
+    ];
+    for (load, wire_ns, awake_max) in table {
+        let over_ns =
+            |outcome: &Outcome, p| outcome.quantile(p, |sample| sample.times.service_ns()) - wire_ns;
+        let (hybrid, awake) = run("hybrid", load, wire_ns, Service::None);
+        let (sleep, _) = run("sleep", load, wire_ns, Service::None);
+        let (over, asleep_over) = ([0.5, 0.99].map(|p| over_ns(&hybrid, p)), over_ns(&sleep, 0.5));
+        assert!(over[0] < US && over[1] < US, "{load}: {over:?} ns over");
+        assert!(asleep_over >= WAKE_NS, "{load}: {asleep_over} ns over");
+        assert!(awake < awake_max, "{load}: awake for {awake:.3} of the time");
+    }
+}
+
+/// Replies that cannot be predicted are slept for, and what is polled for in vain is an eighth of the time.
+#[test]
+fn polling_in_vain_is_bounded() {
+    let slow = Service::Exponential(MS);
+    let table = [
+        ("rate = 500\nconnections = 64", slow, 0.02),
+        ("rate = 2000\nconnections = 64", Service::Exponential(100 * US), 0.30),
+    ];
+    for (load, service, awake_max) in table {
+        let (_, awake) = run("hybrid", load, NEAR_NS, service);
+        assert!(awake < awake_max, "{load}: awake for {awake:.3} of the time");
+    }
+}

@@ -1,0 +1,270 @@
+//! When replies are worth polling for: after a send, for as long as replies usually take.
+//!
+//! Time is a parameter. A sleep that ends with a reply ends late by the kernel's wake-up time, and so does every latency
+//! that it hides in. Invariants: polling for a reply begins at most [`POLLS_MAX_NS`] before it ends, and what is polled
+//! for in vain is at most one part in [`VAIN_PARTS`] of the time.
+
+use super::service_times::{ServiceQuantiles, ServiceTimes};
+use crate::state::recording::Ended;
+use brunt_stats::sample::Times;
+
+/// Maximum time of polling per send. A reply that takes longer is late, or cannot be predicted.
+const POLLS_MAX_NS: u64 = 200_000;
+/// Three quarters of the replies come within this time of the first poll, or none is polled for: of replies that vary by
+/// more, a wake-up is a small part.
+const SPREAD_MAX_NS: u64 = 100_000;
+/// Polling that ends without a reply takes at most one part in this many of the time,
+const VAIN_PARTS: u64 = 8;
+/// averaged over this time.
+const VAIN_OVER_NS: u64 = 100_000_000;
+/// Period of predictions.
+const LEARN_NS: u64 = 20_000_000;
+/// Sends whose replies are expected later. With more, some reply is always expected soon.
+const SENDS: usize = 64;
+
+/// Part of the time after a send.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Stretch {
+    from_ns: u64,
+    until_ns: u64,
+}
+
+impl Stretch {
+    const NOTHING: Self = Self { from_ns: 0, until_ns: 0 };
+
+    /// Where to poll for replies that take this long, if a sleep ends at most `margin_ns` late.
+    fn of(service: ServiceQuantiles, margin_ns: u64) -> Self {
+        let ServiceQuantiles { low_ns, p75_ns, high_ns } = service;
+        // A sleep shorter than the margin is none.
+        let from_ns = if low_ns > 2 * margin_ns { low_ns - margin_ns } else { 0 };
+        if p75_ns > low_ns.max(from_ns + margin_ns) + SPREAD_MAX_NS {
+            return Self::NOTHING;
+        }
+        // Polling ends with the reply, so a late end costs only what the latest replies take.
+        Self { from_ns, until_ns: (2 * high_ns).min(from_ns + POLLS_MAX_NS) }
+    }
+}
+
+/// The replies that a worker expects.
+#[derive(Debug)]
+pub(crate) struct ExpectedReplies {
+    is_on: bool,
+    service: ServiceTimes,
+    stretch: Stretch,
+    /// The end of the stretch where it begins with the send, otherwise 0.
+    at_once_ns: u64,
+    /// The last send whose reply was expected later, and before it others: a ring.
+    sends_ns: [u64; SENDS],
+    first: usize,
+    count: usize,
+    /// End of the last operation that was noted.
+    noted_ns: u64,
+    /// The send up to which polling in vain was charged, and until when it is paid for.
+    charged_ns: u64,
+    paid_ns: u64,
+    learn_ns: u64,
+}
+
+impl ExpectedReplies {
+    /// Until replies have come, each is expected at once.
+    pub(crate) fn new(is_on: bool) -> Self {
+        let stretch = Stretch { from_ns: 0, until_ns: if is_on { POLLS_MAX_NS } else { 0 } };
+        Self {
+            is_on,
+            service: ServiceTimes::NONE,
+            stretch,
+            at_once_ns: stretch.until_ns,
+            sends_ns: [0; SENDS],
+            first: 0,
+            count: 0,
+            noted_ns: 0,
+            charged_ns: 0,
+            paid_ns: 0,
+            learn_ns: 0,
+        }
+    }
+
+    /// Predicts from what the last replies took.
+    pub(crate) fn learn(&mut self, now_ns: u64, margin_ns: u64) {
+        if now_ns < self.learn_ns || !self.is_on {
+            return;
+        }
+        self.learn_ns = now_ns + LEARN_NS;
+        if let Some(quantiles) = self.service.quantiles() {
+            self.stretch = Stretch::of(quantiles, margin_ns);
+        }
+        self.at_once_ns = match self.stretch {
+            _ if self.is_in_debt(now_ns) => 0,
+            Stretch { from_ns: 0, until_ns } => until_ns,
+            Stretch { .. } => 0,
+        };
+    }
+
+    /// From when on to poll, `u64::MAX` for never. The last request was sent at `sent_ns`, 0 if none is in flight.
+    #[inline]
+    pub(crate) fn poll_from_ns(&mut self, now_ns: u64, sent_ns: u64, ended: &Ended) -> u64 {
+        // The stretch of the last send is the last to end.
+        if now_ns - sent_ns < self.at_once_ns {
+            return now_ns;
+        }
+        if self.is_on { self.poll_later_from_ns(now_ns, sent_ns, ended) } else { u64::MAX }
+    }
+
+    /// As `poll_from_ns`, of replies that are not expected at once. What the last reply took is noted here: before a
+    /// sleep, and not while all replies are polled for.
+    #[inline(never)]
+    fn poll_later_from_ns(&mut self, now_ns: u64, sent_ns: u64, ended: &Ended) -> u64 {
+        let Stretch { from_ns, until_ns } = self.stretch;
+        if self.noted_ns != ended.done_ns {
+            self.noted_ns = ended.done_ns;
+            let Ended { sent_ns, done_ns } = *ended;
+            self.service.note(Times { sent_ns, done_ns, ..Times::default() }.service_ns());
+        }
+        if sent_ns == 0 {
+            self.count = 0;
+            return u64::MAX;
+        }
+        if from_ns == 0 {
+            self.charge(now_ns, sent_ns);
+            return u64::MAX;
+        }
+        if self.is_in_debt(now_ns) {
+            self.count = 0;
+            return u64::MAX;
+        }
+        let last_ns = self.sends_ns[(self.first + self.count + SENDS - 1) % SENDS];
+        let is_new = self.count == 0 || sent_ns > last_ns;
+        if is_new && self.count < SENDS {
+            self.sends_ns[(self.first + self.count) % SENDS] = sent_ns;
+            self.count += 1;
+        }
+        while self.count > 0 {
+            let sent_ns = self.sends_ns[self.first];
+            // Replies come in the order of their requests, more or less.
+            let has_come = sent_ns <= ended.sent_ns;
+            if !has_come && now_ns < sent_ns + until_ns {
+                return (sent_ns + from_ns).max(now_ns);
+            }
+            self.charge(now_ns, sent_ns);
+            self.first = (self.first + 1) % SENDS;
+            self.count -= 1;
+        }
+        u64::MAX
+    }
+
+    /// The stretch of a send is over: charges it if nothing ended in it.
+    fn charge(&mut self, now_ns: u64, sent_ns: u64) {
+        let Stretch { from_ns, until_ns } = self.stretch;
+        if self.noted_ns <= sent_ns + from_ns && self.charged_ns < sent_ns && until_ns > 0 {
+            self.charged_ns = sent_ns;
+            self.paid_ns = self.paid_ns.max(now_ns) + VAIN_PARTS * (until_ns - from_ns);
+            if self.is_in_debt(now_ns) {
+                self.at_once_ns = 0;
+            }
+        }
+    }
+
+    fn is_in_debt(&self, now_ns: u64) -> bool {
+        self.paid_ns > now_ns + VAIN_OVER_NS
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const US: u64 = 1_000;
+    const MS: u64 = 1_000_000;
+    const NOTHING: Ended = Ended { sent_ns: 0, done_ns: 0 };
+
+    #[test]
+    fn stretches_follow_the_service_times() {
+        // low, p75, high, margin → from, until
+        let table = [
+            // A local server.
+            ([20, 30, 64], 40, (0, 128)),
+            ([20, 30, 4_000], 40, (0, 200)),
+            // A wake-up fits in before the first replies.
+            ([1_000, 1_020, 1_060], 40, (960, 1_160)),
+            ([79, 90, 95], 40, (0, 190)),
+            ([81, 90, 95], 40, (41, 190)),
+            // Replies that nobody can predict.
+            ([20, 1_400, 4_600], 40, (0, 0)),
+            ([1_000, 1_101, 4_600], 40, (0, 0)),
+            ([20, 120, 150], 40, (0, 200)),
+        ];
+        for ([low, p75, high], margin, (from, until)) in table {
+            let service = ServiceQuantiles { low_ns: low * US, p75_ns: p75 * US, high_ns: high * US };
+            let expected = Stretch { from_ns: from * US, until_ns: until * US };
+            assert_eq!(Stretch::of(service, margin * US), expected, "{service:?}");
+        }
+    }
+
+    /// Replies that take this long.
+    fn expecting(service_ns: u64) -> ExpectedReplies {
+        let mut replies = ExpectedReplies::new(true);
+        (0..128).for_each(|_| replies.service.note(service_ns));
+        replies.learn(0, 40 * US);
+        replies
+    }
+
+    #[test]
+    fn every_send_has_its_stretch() {
+        // Polls from 960 to 1 160 us after each send.
+        let mut replies = expecting(1_000 * US);
+        let (first_ns, second_ns, third_ns) = (10 * MS, 10 * MS + 5 * US, 10 * MS + 500 * US);
+        let table = [
+            (first_ns, first_ns, first_ns + 960 * US),
+            (second_ns, second_ns, first_ns + 960 * US),
+            (third_ns, third_ns, first_ns + 960 * US),
+            (first_ns + 970 * US, third_ns, first_ns + 970 * US),
+            (second_ns + 1_160 * US, third_ns, third_ns + 960 * US),
+            (third_ns + 1_160 * US, third_ns, u64::MAX),
+        ];
+        for (now_ns, sent_ns, expected_ns) in table {
+            assert_eq!(replies.poll_from_ns(now_ns, sent_ns, &NOTHING), expected_ns, "at {now_ns}");
+        }
+        // What has ended, and all before it, is not waited for.
+        let ended = Ended { sent_ns: 16 * MS, done_ns: 17 * MS };
+        assert_eq!(replies.poll_from_ns(16 * MS, 16 * MS, &NOTHING), 16 * MS + 960 * US);
+        assert_eq!(replies.poll_from_ns(17 * MS, 17 * MS, &ended), 17 * MS + 960 * US);
+        assert_eq!((replies.poll_from_ns(18 * MS, 0, &ended), replies.count), (u64::MAX, 0));
+    }
+
+    /// Replies take longer than they used to: the next stretch follows them.
+    #[test]
+    fn stretches_follow_what_is_noted() {
+        let mut replies = expecting(30 * US);
+        let mut now_ns = MS;
+        for reply in 1..=128 {
+            now_ns += MS;
+            let sent_ns = now_ns - 500 * US;
+            let ended = Ended { sent_ns, done_ns: now_ns };
+            // The second time nothing has ended since.
+            replies.poll_from_ns(now_ns + 1, 0, &ended);
+            replies.poll_from_ns(now_ns + 2, 0, &ended);
+            assert_eq!(replies.service.quantiles().unwrap().low_ns == 500 * US, reply >= 127);
+        }
+        replies.learn(now_ns, 40 * US);
+        assert_eq!(replies.stretch, Stretch { from_ns: 460 * US, until_ns: 660 * US });
+    }
+
+    #[test]
+    fn polling_in_vain_is_an_eighth_of_the_time() {
+        for service_ns in [30 * US, 1_000 * US] {
+            let mut replies = expecting(service_ns);
+            let Stretch { from_ns, until_ns } = replies.stretch;
+            let (mut polled_ns, seconds) = (0, 20);
+            for sent_ns in (1..seconds * 500).map(|send| send * 2 * MS) {
+                replies.learn(sent_ns, 40 * US);
+                let begin_ns = replies.poll_from_ns(sent_ns + from_ns, sent_ns, &NOTHING);
+                polled_ns += if begin_ns == u64::MAX { 0 } else { until_ns - from_ns };
+                replies.poll_from_ns(sent_ns + until_ns, sent_ns, &NOTHING);
+                replies.poll_from_ns(sent_ns + until_ns, 0, &NOTHING);
+            }
+            let share = polled_ns as f64 / (seconds * 1_000 * MS) as f64;
+            let wanted = (until_ns - from_ns) as f64 / (2 * MS) as f64;
+            assert!((share - wanted.min(0.125)).abs() < 0.01, "{share} of {wanted}");
+        }
+    }
+}
