@@ -38,7 +38,7 @@ fn equations(markup: &mut Markup, summary: &Summary) {
         ("hit", outcome(OutcomeClass::Hit)),
         ("missed", outcome(OutcomeClass::Miss)),
         ("done", outcome(OutcomeClass::Done)),
-        ("rejected", outcome(OutcomeClass::Refused)),
+        ("rejected", outcome(OutcomeClass::Rejected)),
         ("error replies", outcome(OutcomeClass::Error)),
         ("timed out", outcome(OutcomeClass::Timeout)),
         ("wrong values", outcome(OutcomeClass::Mismatch)),
