@@ -169,6 +169,7 @@ impl Codec for MessageCodec {
 }
 
 impl MessageCodec {
+    /// Closes the reply: a success, or an error with this text.
     fn end<'a>(&mut self, fault: Option<&'static [u8]>) -> Event<'a> {
         self.expects = Expects::Reply;
         let (reply, form) = if fault.is_some() { (ReplyKind::Error, ERROR) } else { (ReplyKind::Ok, OK) };

@@ -51,15 +51,15 @@ impl fmt::Display for Drip {
 
 /// Replies of one connection that are on their way, in order.
 #[derive(Debug, Default)]
-struct Lane {
+struct ReplyQueue {
     /// The bytes of the replies, from `begin` on.
     bytes: Vec<u8>,
     begin: usize,
     replies: VecDeque<Reply>,
     /// The next piece does not leave before.
     free_ns: u64,
-    /// The turn that is this lane's; every other turn of it in the heap is stale.
-    turn: Option<u64>,
+    /// The number of its next piece in the schedule, if it has one; other entries of this connection are stale.
+    scheduled: Option<u64>,
 }
 
 #[derive(Debug)]
@@ -83,16 +83,17 @@ pub(crate) struct Piece {
 pub(crate) struct DripQueue {
     drip: Drip,
     /// By connection.
-    lanes: Vec<Lane>,
-    /// (when, turn, connection): at most one turn of each lane counts.
-    turns: BinaryHeap<Reverse<(u64, u64, ConnectionId)>>,
-    turns_made: u64,
+    queues: Vec<ReplyQueue>,
+    /// When pieces leave: (time, number, connection). At most one entry of each connection counts.
+    schedule: BinaryHeap<Reverse<(u64, u64, ConnectionId)>>,
+    /// Numbers given so far.
+    last_number: u64,
     queued_bytes: usize,
 }
 
 impl DripQueue {
     pub(crate) fn new(drip: Drip) -> Self {
-        Self { drip, lanes: Vec::new(), turns: BinaryHeap::new(), turns_made: 0, queued_bytes: 0 }
+        Self { drip, queues: Vec::new(), schedule: BinaryHeap::new(), last_number: 0, queued_bytes: 0 }
     }
 
     /// Bytes that have not left.
@@ -103,71 +104,72 @@ impl DripQueue {
     /// Takes a reply whose first piece leaves at `departure_ns` or when its connection is free.
     pub(crate) fn push(&mut self, connection: ConnectionId, departure_ns: u64, bytes: &[u8], end: End) {
         let index = connection as usize;
-        if self.lanes.len() <= index {
-            self.lanes.resize_with(index + 1, Lane::default);
+        if self.queues.len() <= index {
+            self.queues.resize_with(index + 1, ReplyQueue::default);
         }
-        let lane = &mut self.lanes[index];
-        if lane.begin > lane.bytes.len() / 2 {
-            lane.bytes.drain(..lane.begin);
-            lane.begin = 0;
+        let queue = &mut self.queues[index];
+        if queue.begin > queue.bytes.len() / 2 {
+            queue.bytes.drain(..queue.begin);
+            queue.begin = 0;
         }
-        lane.bytes.extend_from_slice(bytes);
+        queue.bytes.extend_from_slice(bytes);
         self.queued_bytes += bytes.len();
-        lane.replies.push_back(Reply { departure_ns, len: bytes.len(), end });
-        if lane.turn.is_none() {
-            self.make_turn(connection);
+        queue.replies.push_back(Reply { departure_ns, len: bytes.len(), end });
+        if queue.scheduled.is_none() {
+            self.schedule_next(connection);
         }
     }
 
-    /// When the next piece leaves; with stale turns, not before.
+    /// When the next piece leaves; with stale entries, not before.
     pub(crate) fn next_ns(&self) -> Option<u64> {
-        self.turns.peek().map(|Reverse((at_ns, _, _))| *at_ns)
+        self.schedule.peek().map(|Reverse((at_ns, _, _))| *at_ns)
     }
 
-    /// Takes the turn that [`DripQueue::next_ns`] told. None: it was stale.
+    /// Takes the piece that is due at [`DripQueue::next_ns`]. `None`: its entry was stale.
     pub(crate) fn pop(&mut self) -> Option<Piece> {
-        let Reverse((departure_ns, turn, connection)) = self.turns.pop()?;
-        let lane = &mut self.lanes[connection as usize];
-        if lane.turn != Some(turn) {
+        let Reverse((departure_ns, number, connection)) = self.schedule.pop()?;
+        let queue = &mut self.queues[connection as usize];
+        if queue.scheduled != Some(number) {
             return None;
         }
-        let reply = lane.replies.front_mut().expect("a lane with a turn has a reply");
+        let reply = queue.replies.front_mut().expect("a scheduled queue has a reply");
         let len = reply.len.min(self.drip.piece_bytes.get());
         reply.len -= len;
         let end = if reply.len == 0 { reply.end } else { End::Stays };
-        let range = lane.begin..lane.begin + len;
-        lane.begin += len;
+        let range = queue.begin..queue.begin + len;
+        queue.begin += len;
         self.queued_bytes -= len;
-        lane.free_ns = departure_ns.saturating_add(self.drip.pause_ns);
+        queue.free_ns = departure_ns.saturating_add(self.drip.pause_ns);
         if reply.len == 0 {
-            lane.replies.pop_front();
+            queue.replies.pop_front();
         }
-        lane.turn = None;
-        if !lane.replies.is_empty() {
-            self.make_turn(connection);
+        queue.scheduled = None;
+        if !queue.replies.is_empty() {
+            self.schedule_next(connection);
         }
         Some(Piece { connection, departure_ns, range, end })
     }
 
     /// The bytes of a connection, for the range of a piece that was just taken.
     pub(crate) fn bytes(&self, connection: ConnectionId) -> &[u8] {
-        &self.lanes[connection as usize].bytes
+        &self.queues[connection as usize].bytes
     }
 
     /// Throws away what a connection has queued; its next reply is free to leave.
     pub(crate) fn forget(&mut self, connection: ConnectionId) {
-        if let Some(lane) = self.lanes.get_mut(connection as usize) {
-            self.queued_bytes -= lane.bytes.len() - lane.begin;
-            *lane = Lane::default();
+        if let Some(queue) = self.queues.get_mut(connection as usize) {
+            self.queued_bytes -= queue.bytes.len() - queue.begin;
+            *queue = ReplyQueue::default();
         }
     }
 
-    fn make_turn(&mut self, connection: ConnectionId) {
-        let lane = &mut self.lanes[connection as usize];
-        let departure_ns = lane.replies.front().map_or(0, |reply| reply.departure_ns);
-        self.turns_made += 1;
-        lane.turn = Some(self.turns_made);
-        self.turns.push(Reverse((departure_ns.max(lane.free_ns), self.turns_made, connection)));
+    /// Schedules the next piece of a connection with replies.
+    fn schedule_next(&mut self, connection: ConnectionId) {
+        let queue = &mut self.queues[connection as usize];
+        let departure_ns = queue.replies.front().map_or(0, |reply| reply.departure_ns);
+        self.last_number += 1;
+        queue.scheduled = Some(self.last_number);
+        self.schedule.push(Reverse((departure_ns.max(queue.free_ns), self.last_number, connection)));
     }
 }
 
