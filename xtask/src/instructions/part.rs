@@ -48,7 +48,6 @@ impl Part {
         let checks = [
             "brunt_workload::verify::",
             "KeyGenerator::is_key_of",
-            "KeyGenerator::is_any_key_of",
             "KeyGenerator::id_of_key",
             "KeyGenerator::value_len",
         ];

@@ -121,7 +121,8 @@ fn bounded(
     let bounds = vec![vec![interval(of, quantile, value_ns), client]];
     let texts = Figures { times_ns: vec![Some(value_ns)], bounds }.texts(unit);
     markup.text(&texts.times.concat());
-    for (sign, bound) in ["±", "≤"].into_iter().zip(texts.bounds.concat()).filter(|(_, bound)| bound != "-") {
+    for (sign, bound) in ["±", "≤"].into_iter().zip(texts.bounds.concat()).filter(|(_, bound)| bound != "-")
+    {
         markup.raw("<small>");
         markup.text(&if bound == "open" { bound } else { format!("{sign}{bound}") });
         markup.raw("</small>");
