@@ -26,6 +26,7 @@ pub(super) fn head(markup: &mut Markup, summary: &Summary) {
     );
     markup.element("h1", &summary.verdict.sentence());
     let mut lines = head::lines(summary);
+    lines.push(("window".to_owned(), head::window(summary)));
     let labels = &summary.record.plan.labels;
     lines.extend(wall_clock::of_run(summary, summary.window.measure_ns).map(|instant| {
         // To the second.

@@ -204,7 +204,7 @@ fn in_thousands(number: u64) -> String {
 }
 
 /// How long was measured, and what repeats it.
-pub(super) fn window(summary: &Summary) -> Vec<String> {
+pub(crate) fn window(summary: &Summary) -> Vec<String> {
     let (window, record) = (&summary.window, &summary.record);
     let warmup_ns = window.measure_ns.saturating_sub(window.start_ns);
     let mut length = quantity::time(window.duration_ns());
