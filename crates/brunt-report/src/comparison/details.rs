@@ -431,3 +431,18 @@ fn without_difference(comparison: &Comparison) -> Vec<String> {
     let rows = format!("{inconclusive}: {}", names(&open));
     std::iter::once(rows).chain(help.into_iter().flatten()).collect()
 }
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn runs_of_one_file_are_named_once() {
+        for (first, last, expected) in [
+            ("a.json, run 1", "a.json, run 6", "a.json, runs 1 to 6"),
+            ("a.json, run 1", "a.json, run 1", "a.json, run 1"),
+            ("a.json", "b.json", "a.json to b.json"),
+            ("a.json, run 2", "b.json", "a.json, run 2 to b.json"),
+        ] {
+            assert_eq!(super::sources(first, last), expected);
+        }
+    }
+}
