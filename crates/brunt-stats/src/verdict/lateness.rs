@@ -96,9 +96,9 @@ fn others_ns(evidence: &Evidence<'_>) -> Option<u64> {
     evidence.run.host.busy_ns.filter(|_| !evidence.is_fleet).map(|busy_ns| busy_ns.saturating_sub(ours_ns))
 }
 
-/// What a wake-up costs a worker; nothing where it never sleeps. A closed loop sleeps until a reply comes, whatever `--wait` says.
+/// What a wake-up costs a worker; nothing where it never sleeps.
 fn wake_up_ns(evidence: &Evidence<'_>) -> f64 {
-    let spins = evidence.open_loop.is_some() && evidence.run.usage.wait == Wait::Spin.name();
+    let spins = evidence.run.usage.wait == Wait::Spin.name();
     if spins { 0.0 } else { evidence.run.host.wake_up_ns as f64 }
 }
 
@@ -338,9 +338,6 @@ pub(super) fn wake_ups(evidence: &Evidence<'_>, open: &OpenChecks<'_>) -> Option
         return None;
     }
     let fix = match has_free_processor(evidence) {
-        _ if evidence.open_loop.is_none() => {
-            "a closed loop sleeps until a reply comes: use more --connections, or --rate with --wait spin"
-        }
         true => "a worker that does not sleep need not be woken: --wait spin",
         false if evidence.run.usage.workers.len() > 1 => {
             "use fewer --threads, so that --wait spin has a processor for each, or a client host of its own"

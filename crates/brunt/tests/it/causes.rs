@@ -185,7 +185,7 @@ fn a_filling_cache_is_named() {
 struct Neighbour(Child);
 
 impl Neighbour {
-    /// A generator that polls all the time, as an open loop does with `--wait spin`.
+    /// A generator that polls all the time.
     fn on(cpu: &str, server: &str) -> Self {
         let idle = ["--wait", "spin", "-c", "1", "-r", "10", "-t", "60s", "--warmup", "0s", "--keys", "10"];
         let mut command = brunt(&["run", "--no-progress", "--server", server, "--cpus", cpu]);
