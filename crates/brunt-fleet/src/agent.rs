@@ -123,7 +123,7 @@ impl Agent<'_> {
         }
     }
 
-    /// Does what a controller says until it is gone: why it is.
+    /// Does what a controller says until it is lost. Returns why it is.
     fn serve_controller(&self, link: &mut MessageChannel) -> Result<std::convert::Infallible, String> {
         link.send_message(&FromAgent::AgentInfo(self.info.clone()))?;
         loop {
@@ -156,8 +156,8 @@ impl Agent<'_> {
         let never = AtomicBool::new(false);
         let ended =
             run_part(&plan, &part, &endpoints, data, &never, &mut |_| RunDecision::Continue, &mut follower);
-        let AgentSide { epoch_ns, gone, .. } = follower;
-        if let Some(why) = gone {
+        let AgentSide { epoch_ns, lost, .. } = follower;
+        if let Some(why) = lost {
             return Err(why);
         }
         match ended {
@@ -283,14 +283,14 @@ struct AgentSide<'a> {
     start_ns: Option<u64>,
     stop: Option<Stop>,
     has_left: bool,
-    /// Why the controller is gone.
-    gone: Option<String>,
+    /// Why the connection to the controller was lost.
+    lost: Option<String>,
     epoch_ns: u64,
 }
 
 impl<'a> AgentSide<'a> {
     fn new(link: &'a mut MessageChannel) -> Self {
-        Self { link, is_ready: false, start_ns: None, stop: None, has_left: false, gone: None, epoch_ns: 0 }
+        Self { link, is_ready: false, start_ns: None, stop: None, has_left: false, lost: None, epoch_ns: 0 }
     }
 
     /// Takes in what the controller says, and says that we are here.
@@ -326,7 +326,7 @@ impl<'a> AgentSide<'a> {
     fn note(&mut self, said: Result<(), String>) -> Result<(), RemoteError> {
         said.map_err(|why| {
             let blame = host_error(why.clone());
-            self.gone = Some(why);
+            self.lost = Some(why);
             blame
         })
     }
@@ -366,7 +366,7 @@ impl Coordinator for AgentSide<'_> {
         _: &mut dyn FnMut(Interval),
     ) -> Result<RemoteStatus, RemoteError> {
         self.listen(Duration::ZERO)?;
-        match (&self.gone, self.has_left) {
+        match (&self.lost, self.has_left) {
             (Some(why), _) => Err(host_error(why.clone())),
             (None, true) => Err(host_error("the controller aborted the run".to_owned())),
             (None, false) => Ok(RemoteStatus { is_over: true, stop: self.stop }),

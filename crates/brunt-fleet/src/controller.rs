@@ -171,7 +171,7 @@ impl Fleet {
         let own_data = DataSets::Stored;
         let ended = run_part(plan, &part, endpoints, own_data, stop, observe, &mut leader);
         if ended.is_err() {
-            leader.let_go();
+            leader.release();
         }
         ended
     }
@@ -273,7 +273,7 @@ impl Peer {
         }
     }
 
-    /// Takes an agent that measures for ended, with what it has told; any other is to blame for the end of the run.
+    /// Takes an agent that measures for ended, with what it has sent; any other is to blame for the end of the run.
     fn record_loss(&mut self, why: String) -> Result<(), RemoteError> {
         if self.state != State::Measuring {
             return Err(self.blame(&why));
@@ -400,16 +400,17 @@ struct ControllerSide<'a> {
     layout: Layout,
     /// When the run began, on our clock.
     begun_ns: u64,
-    /// What agents find on the servers, until they have been told to prepare.
+    /// What agents find on the servers, until they are sent their assignments.
     unprepared: Option<DataSets>,
-    told: Option<Stop>,
+    /// The last stop that agents were sent.
+    stop_sent: Option<Stop>,
 }
 
 impl<'a> ControllerSide<'a> {
     fn new(fleet: &'a mut Fleet, shares: &'a PlanSplit, data: DataSets) -> Self {
         let layout = Layout::of(&shares.agents.plan);
         let begun_ns = brunt_engine::monotonic_ns();
-        Self { fleet, shares, layout, begun_ns, unprepared: Some(data), told: None }
+        Self { fleet, shares, layout, begun_ns, unprepared: Some(data), stop_sent: None }
     }
 
     /// Deals out the workers, and has everyone connect and store its share.
@@ -469,7 +470,7 @@ impl<'a> ControllerSide<'a> {
     }
 
     /// Ends what has not ended, without a result.
-    fn let_go(&mut self) {
+    fn release(&mut self) {
         for peer in &mut self.fleet.peers {
             // A lost agent needs no message.
             let _ = peer.send_message(&ToAgent::Leave);
@@ -521,8 +522,8 @@ impl Coordinator for ControllerSide<'_> {
         self.listen(if have_ours_ended { POLL_INTERVAL } else { Duration::ZERO })?;
         let is_short = self.check_lost()?;
         let stop = if is_short { Some(Stop::Interrupted) } else { stop };
-        if let Some(stop) = stop.filter(|stop| self.told != Some(*stop)) {
-            self.told = Some(stop);
+        if let Some(stop) = stop.filter(|stop| self.stop_sent != Some(*stop)) {
+            self.stop_sent = Some(stop);
             for peer in self.fleet.peers.iter_mut().filter(|peer| peer.state == State::Measuring) {
                 peer.link.send_message(&ToAgent::Stop(stop)).or_else(|why| peer.record_loss(why))?;
             }

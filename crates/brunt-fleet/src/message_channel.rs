@@ -1,8 +1,8 @@
 //! The way between a controller and an agent: messages over TCP, in the clear or by TLS.
 //!
 //! Its owner waits on it; it has no thread. Invariants: nothing here blocks
-//! longer than it was told; a link on which nothing was heard for a while ([`AGENT_SILENCE_MAX`], [`CONTROLLER_SILENCE_MAX`]) is connection_error, for the other
-//! side says every [`HEARTBEAT`] that it is there.
+//! longer than its caller allows; a channel on which nothing came for a while ([`AGENT_SILENCE_MAX`], [`CONTROLLER_SILENCE_MAX`]) is lost,
+//! for each side sends a message every [`HEARTBEAT`].
 
 use crate::agent_handshake::is_zeromq;
 use crate::frame::{self, FRAME_BYTES_MAX, FrameReader};
@@ -65,10 +65,10 @@ impl Wire {
                 return Ok(0);
             }
             let processed = tls.process_new_packets();
-            // An alert is to reach whom it tells why.
-            let told = Self::write_records(tls, &self.socket);
+            // The alert, which says why, is sent before the error is returned.
+            let sent = Self::write_records(tls, &self.socket);
             processed.map_err(|error| io::Error::new(ErrorKind::InvalidData, error))?;
-            told?;
+            sent?;
         }
     }
 
@@ -254,7 +254,7 @@ pub(crate) fn connection_error(error: &io::Error) -> String {
     }
 }
 
-/// What the two sides were told of TLS that does not go together.
+/// The options of TLS that the two sides do not agree on.
 fn tls_mismatch(error: &rustls::Error) -> Option<&'static str> {
     match error {
         rustls::Error::InvalidMessage(_) => {

@@ -35,36 +35,37 @@ impl Rates {
 }
 
 /// Threads of all agents.
-fn threads(crews: &[AgentCapacity]) -> u64 {
-    crews.iter().map(|crew| u64::from(crew.threads)).sum()
+fn threads(agents: &[AgentCapacity]) -> u64 {
+    agents.iter().map(|agent| u64::from(agent.threads)).sum()
 }
 
 impl Invocation {
     /// Does the master send all of this rate, because `--measure_qps` is no lower? Then agents are not asked.
     pub fn is_masters_alone(&self, qps: u64) -> bool {
-        let own = self.line.led.as_ref().filter(|_| self.line.threads > 0).and_then(|led| led.measure_qps);
+        let own =
+            self.line.master.as_ref().filter(|_| self.line.threads > 0).and_then(|master| master.measure_qps);
         own.is_some_and(|own| qps > 0 && own >= qps)
     }
 
     /// Connections of an agent.
-    fn connections_of(&self, crew: &AgentCapacity) -> u64 {
+    fn connections_of(&self, agent: &AgentCapacity) -> u64 {
         let servers = self.servers.len() as u32;
-        u64::from(self.line.connections) * u64::from(pairs(self.line.roundrobin, servers, crew.threads))
+        u64::from(self.line.connections) * u64::from(pairs(self.line.roundrobin, servers, agent.threads))
     }
 
     /// Connections of all agents.
-    fn connections_of_all(&self, crews: &[AgentCapacity]) -> u64 {
-        crews.iter().map(|crew| self.connections_of(crew)).sum()
+    fn connections_of_all(&self, agents: &[AgentCapacity]) -> u64 {
+        agents.iter().map(|agent| self.connections_of(agent)).sum()
     }
 
     /// Threads of all agents that are of use: each has a connection to every server.
-    fn threads_of_use(&self, crews: &[AgentCapacity]) -> u64 {
-        threads(crews).min(self.connections_of_all(crews) / self.servers.len() as u64)
+    fn threads_of_use(&self, agents: &[AgentCapacity]) -> u64 {
+        threads(agents).min(self.connections_of_all(agents) / self.servers.len() as u64)
     }
 
     /// What of these agents is otherwise than they were started.
-    pub fn crew_warning(&self, crews: &[AgentCapacity]) -> Option<String> {
-        let (threads, of_use) = (threads(crews), self.threads_of_use(crews));
+    pub fn agents_warning(&self, agents: &[AgentCapacity]) -> Option<String> {
+        let (threads, of_use) = (threads(agents), self.threads_of_use(agents));
         (of_use < threads).then(|| {
             format!(
                 "--roundrobin: agents have {threads} threads, of which {of_use} are used: each has connections to every server"
@@ -73,9 +74,9 @@ impl Invocation {
     }
 
     /// The plan of a measurement at this rate with these agents, if any.
-    pub fn leading(&self, qps: u64, crews: &[AgentCapacity]) -> PlanSpec {
-        let Some(led) = &self.line.led else { return self.measuring(qps) };
-        let depth = Some(Count(u64::from(led.measure_depth.unwrap_or(self.line.depth))));
+    pub fn leading(&self, qps: u64, agents: &[AgentCapacity]) -> PlanSpec {
+        let Some(master) = &self.line.master else { return self.measuring(qps) };
+        let depth = Some(Count(u64::from(master.measure_depth.unwrap_or(self.line.depth))));
         if self.is_masters_alone(qps) {
             let mut spec = self.measuring(qps);
             spec.base.depth = depth;
@@ -83,12 +84,13 @@ impl Invocation {
         }
         let mut spec = self.measuring(0);
         let own_connections = spec.base.connections.take().map_or(0, |count| count.0);
-        let own_weight = if self.line.threads > 0 { own_connections * u64::from(led.lambda_mul) } else { 0 };
-        let weight = crews.iter().map(|crew| self.connections_of(crew) * u64::from(crew.weight)).sum();
-        let rates = Rates::of(qps, led.measure_qps, weight, own_weight);
-        let agents_connections = self.connections_of_all(crews);
-        spec.run.agent = Some(led.agents.iter().map(|(host, port)| format!("{host}:{port}")).collect());
-        spec.run.threads = Some(Count(self.threads_of_use(crews)));
+        let own_weight =
+            if self.line.threads > 0 { own_connections * u64::from(master.lambda_mul) } else { 0 };
+        let weight = agents.iter().map(|agent| self.connections_of(agent) * u64::from(agent.weight)).sum();
+        let rates = Rates::of(qps, master.measure_qps, weight, own_weight);
+        let agents_connections = self.connections_of_all(agents);
+        spec.run.agent = Some(master.agents.iter().map(|(host, port)| format!("{host}:{port}")).collect());
+        spec.run.threads = Some(Count(self.threads_of_use(agents)));
         spec.run.samples_max =
             self.samples_max(rates.master.map_or(0, |rate| rate.micro_per_second.div_ceil(1_000_000)));
         spec.base.think = None;

@@ -157,7 +157,7 @@ pub struct CommandLine {
     pub queries: u64,
     pub legacy_latency: bool,
     /// Agents, where there are any.
-    pub led: Option<MasterOptions>,
+    pub master: Option<MasterOptions>,
     /// An option of the second generation was given.
     pub is_second: bool,
     /// Given, and without effect here or in mutilate: for the user, each without its prefix.
@@ -167,7 +167,7 @@ pub struct CommandLine {
 impl CommandLine {
     /// Is there a rate, in one of the runs at least?
     pub(super) fn is_paced(&self) -> bool {
-        let of_master = self.led.as_ref().and_then(|led| led.measure_qps).is_some_and(|qps| qps > 0);
+        let of_master = self.master.as_ref().and_then(|master| master.measure_qps).is_some_and(|qps| qps > 0);
         self.qps > 0 || self.scan.is_some() || self.search.is_some() || of_master
     }
 
@@ -316,15 +316,15 @@ fn command_line(parsed: &ParsedOptions, numbers: &Numbers) -> Result<CommandLine
         misswindow: numbers.count("misswindow", 0),
         queries: numbers.count("queries", 0),
         legacy_latency: parsed.has("legacy-latency"),
-        led: MasterOptions::of(parsed, numbers)?,
+        master: MasterOptions::of(parsed, numbers)?,
         is_second: OF_SECOND_GENERATION.iter().any(|long| parsed.has(long)),
         warnings: Vec::new(),
     };
-    if let Some(led) = &line.led {
-        led.check(&line)?;
+    if let Some(master) = &line.master {
+        master.check(&line)?;
     }
     let mut warnings = warnings(&line, parsed);
-    warnings.extend(line.led.iter().flat_map(|led| led.warnings(&line)));
+    warnings.extend(line.master.iter().flat_map(|master| master.warnings(&line)));
     Ok(CommandLine { warnings, ..line })
 }
 
@@ -365,7 +365,7 @@ fn scan_range(text: &str) -> Result<ScanRange, String> {
 fn warnings(line: &CommandLine, parsed: &ParsedOptions) -> Vec<String> {
     let mut warnings: Vec<String> = parsed.strays.iter().map(|stray| stray_warning(stray)).collect();
     warnings.extend(load_warnings(line));
-    if line.led.is_none() {
+    if line.master.is_none() {
         let options = ["measure_qps", "measure_depth", "lambda_mul", "agent_port", "agent-sampling"];
         for long in options.into_iter().filter(|long| parsed.has(long)) {
             warnings.push(format!("--{long}: without effect; it is of use with agents only"));
@@ -393,7 +393,7 @@ fn load_warnings(line: &CommandLine) -> impl Iterator<Item = String> {
         ),
         (line.affinity && line.threads == 1, "--affinity: without effect; one thread is not pinned"),
         (
-            line.roundrobin && line.threads == 1 && line.led.is_none(),
+            line.roundrobin && line.threads == 1 && line.master.is_none(),
             "--roundrobin: without effect; one thread has connections to every server",
         ),
         (
@@ -454,7 +454,7 @@ fn replaced_warnings(line: &CommandLine, parsed: &ParsedOptions) -> impl Iterato
         ),
         (line.successful && line.search.is_some(), "--successful: --search judges all reads"),
         (
-            line.led.is_none() && line.measure_connections.is_some() && has("connections"),
+            line.master.is_none() && line.measure_connections.is_some() && has("connections"),
             "--connections: without effect; --measure_connections was given as well",
         ),
     ];

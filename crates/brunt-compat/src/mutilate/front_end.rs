@@ -72,7 +72,7 @@ impl FrontEnd for Agent {
 struct Master {
     invocation: Invocation,
     /// The agents, in their order.
-    crews: Vec<AgentCapacity>,
+    agents: Vec<AgentCapacity>,
     /// Every key is where it belongs.
     is_stored: bool,
     stage: Stage,
@@ -118,7 +118,7 @@ impl FrontEnd for Master {
         let invocation = &self.invocation;
         invocation.warnings.iter().for_each(|warning| self.say(console, &format!("warning: {warning}")));
         self.verbose(console, 2, &format!("options->records = {}", invocation.records));
-        let led = invocation.line.led.as_ref().filter(|_| invocation.campaign != Campaign::LoadOnly);
+        let master = invocation.line.master.as_ref().filter(|_| invocation.campaign != Campaign::LoadOnly);
         let save = invocation.line.save.as_ref();
         Setup::Runs(Runs {
             plans: vec![invocation.loading(), invocation.measuring(0)],
@@ -131,22 +131,22 @@ impl FrontEnd for Master {
                 })
                 .into_iter()
                 .collect(),
-            leading: led.map(|led| ControllerMode {
-                agents: led.agents.clone(),
-                trust: led.trust.clone(),
+            leading: master.map(|master| ControllerMode {
+                agents: master.agents.clone(),
+                trust: master.trust.clone(),
                 threads: invocation.line.threads,
-                meters: led.sampling,
+                meters: master.sampling,
             }),
             ..Runs::default()
         })
     }
 
     fn agents_connected(&mut self, agents: &[AgentCapacity], console: &mut Console) {
-        self.crews = agents.to_vec();
+        self.agents = agents.to_vec();
         for AgentCapacity { name, host, threads, weight } in agents {
             self.verbose(console, 1, &format!("agent {name} ({host}): {threads} threads of weight {weight}"));
         }
-        let warning = self.invocation.crew_warning(&self.crews);
+        let warning = self.invocation.agents_warning(&self.agents);
         warning.iter().for_each(|warning| self.say(console, &format!("warning: {warning}")));
     }
 
@@ -205,8 +205,8 @@ impl FrontEnd for Master {
 
 impl Master {
     fn new(invocation: Invocation) -> Self {
-        let (crews, reported) = (Vec::new(), None);
-        Self { invocation, crews, is_stored: false, stage: Stage::Loading, begins_ns: None, reported }
+        let (agents, reported) = (Vec::new(), None);
+        Self { invocation, agents, is_stored: false, stage: Stage::Loading, begins_ns: None, reported }
     }
 
     /// The servers are known, and nothing has been sent yet.
@@ -221,7 +221,7 @@ impl Master {
         self.name_servers(console);
         // Agents store their shares before the first run that they are in.
         let is_asked = !self.invocation.line.noload || *campaign == Campaign::LoadOnly;
-        if !self.crews.is_empty() || !is_asked {
+        if !self.agents.is_empty() || !is_asked {
             return self.first(console);
         }
         self.verbose(console, 1, "Loading database.");
@@ -259,7 +259,7 @@ impl Master {
             let left_s = seconds(begins_after) - seconds(console.elapsed);
             self.verbose(console, 1, &format!("Sleeping {left_s:.1}s for -W."));
         }
-        let spec = self.invocation.leading(qps, &self.crews);
+        let spec = self.invocation.leading(qps, &self.agents);
         let is_stored = self.is_stored;
         Next::Run(Box::new(Run { spec, is_stored, begins_after, place, ..Run::default() }))
     }
@@ -413,7 +413,7 @@ impl Master {
             generation: self.invocation.generation,
             successful: self.invocation.line.successful,
             legacy_latency: self.invocation.line.legacy_latency,
-            masters_rows: self.invocation.line.led.as_ref().is_some_and(|led| !led.sampling),
+            masters_rows: self.invocation.line.master.as_ref().is_some_and(|master| !master.sampling),
         }
     }
 

@@ -22,7 +22,7 @@ fn invocation(line: &str) -> Result<Invocation, InvalidOption> {
 }
 
 /// Agents of so many threads, each of a weight.
-fn crews(all: &[(u32, u32)]) -> Vec<AgentCapacity> {
+fn agents(all: &[(u32, u32)]) -> Vec<AgentCapacity> {
     all.iter()
         .map(|(threads, weight)| AgentCapacity {
             threads: *threads,
@@ -35,7 +35,7 @@ fn crews(all: &[(u32, u32)]) -> Vec<AgentCapacity> {
 /// A plan at its own rate: the agents' threads, and of each class connections, depth and rate.
 fn plan(line: &str, all: &[(u32, u32)]) -> String {
     let invocation = invocation(line).unwrap_or_else(|refusal| panic!("{line}: {refusal:?}"));
-    let spec = invocation.leading(invocation.line.qps, &crews(all));
+    let spec = invocation.leading(invocation.line.qps, &agents(all));
     let host = Host { allowed_cpus: HOST.to_vec(), random_seed: 7 };
     let plan = resolve(&spec, &host).unwrap_or_else(|error| panic!("{line}: {error}"));
     // What agents are told is what the master has.
@@ -111,22 +111,23 @@ fn slow_steps_are_the_masters_alone() {
     let alone: Vec<u64> =
         (500..=2_000).step_by(500).filter(|qps| invocation.is_masters_alone(*qps)).collect();
     assert_eq!(alone, [500, 1_000]);
-    let spec = invocation.leading(500, &crews(&[(1, 1)]));
+    let spec = invocation.leading(500, &agents(&[(1, 1)]));
     let own = (spec.run.agent, spec.base.connections, spec.base.depth, spec.base.rate);
     assert_eq!(own, (None, Some(Count(4)), Some(Count(2)), Some(Rate::per_second(500))));
-    assert_eq!(invocation.leading(1_500, &crews(&[(1, 1)])).classes.len(), 2);
+    assert_eq!(invocation.leading(1_500, &agents(&[(1, 1)])).classes.len(), 2);
 }
 
 /// Single requests are kept of the master alone, and so many as it sends.
 #[test]
 fn samples_are_the_masters() {
     let invocation = invocation("-s h -a x -Q 1000 -q 200000 -t 10 --save f").unwrap();
-    assert_eq!(invocation.leading(200_000, &crews(&[(16, 1)])).run.samples_max, Some(Count(22_500)));
+    assert_eq!(invocation.leading(200_000, &agents(&[(16, 1)])).run.samples_max, Some(Count(22_500)));
 }
 
 #[test]
 fn agents_have_names_and_ports() {
-    let agents = |line: &str| invocation(&format!("-s h {line}")).unwrap().line.led.map(|led| led.agents);
+    let agents =
+        |line: &str| invocation(&format!("-s h {line}")).unwrap().line.master.map(|master| master.agents);
     let named =
         |all: &[(&str, u16)]| Some(all.iter().map(|(host, port)| ((*host).to_owned(), *port)).collect());
     assert_eq!(agents(""), None);
@@ -241,7 +242,7 @@ fn command_lines_of_known_scripts_become_plans() {
         let invocation = invocation(line).unwrap();
         let host = Host { allowed_cpus: HOST.to_vec(), random_seed: 7 };
         for qps in [0, 200, 4_000] {
-            resolve(&invocation.leading(qps, &crews(&[(2, 1)])), &host)
+            resolve(&invocation.leading(qps, &agents(&[(2, 1)])), &host)
                 .unwrap_or_else(|error| panic!("{line}: {error}"));
         }
     }
