@@ -36,13 +36,17 @@ fn text(output: &Output) -> String {
     String::from_utf8(output.stdout.clone()).unwrap()
 }
 
+/// Options that write every kind of result of a run into these files.
+fn results(files: &Directory) -> Vec<String> {
+    let results = [("--json", "json"), ("--html", "html"), ("--csv", "csv"), ("--junit", "xml")];
+    let given = results.map(|(option, ending)| [option.to_owned(), files.path(&format!("run.{ending}"))]);
+    [given.concat(), vec!["--no-progress".to_owned()]].concat()
+}
+
 /// Runs this, reports its result, and compares everything.
 fn check(name: &str, words: &[&str]) {
     let files = Directory(own_directory());
-    let [json, html, csv, junit] =
-        ["json", "html", "csv", "xml"].map(|ending| files.path(&format!("run.{ending}")));
-    let results = ["--json", &json, "--html", &html, "--csv", &csv, "--junit", &junit, "--no-progress"];
-    let run = brunt(&[words, &results].concat()).output().unwrap();
+    let run = brunt(words).args(results(&files)).output().unwrap();
     check_report(name, words, &files, &run);
 }
 
@@ -126,10 +130,8 @@ fn reports_of_other_transports_and_ends_match_snapshots() {
 /// Ends this run with a signal when something has happened, reports its result, and compares everything.
 fn check_ended(name: &str, words: &[&str], await_something: impl FnOnce()) {
     let files = Directory(own_directory());
-    let paths = ["run.json", "run.csv", "run.xml"].map(|name| files.path(name));
-    let outputs = ["--json", &paths[0], "--csv", &paths[1], "--junit", &paths[2], "--no-progress"];
-    let mut run = brunt(&[words, &outputs].concat());
-    let child = run.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut run = brunt(words);
+    let child = run.args(results(&files)).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     await_something();
     kill_process(Pid::from_child(&child), Signal::INT).unwrap();
     check_report(name, words, &files, &child.wait_with_output().unwrap());
