@@ -20,6 +20,7 @@ mod recorded_text;
 mod release_build;
 mod test;
 mod tidy;
+mod web_test;
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -38,6 +39,7 @@ usage: cargo xtask VERB
                 --gate fails where they have grown, as test does
   fuzz          [SECONDS [TARGET ...]]: random and hostile bytes for every decoder, 60 s each
   peers         one known truth beside what other load generators on the PATH print
+  web-test      HTML pages of runs in a headless Chromium, which is installed where it is missing
   tidy          the rules of CONTRIBUTING.md that a program can check";
 
 fn main() -> ExitCode {
@@ -68,6 +70,7 @@ fn main() -> ExitCode {
         ["bench", options @ ..] => bench::run(options),
         ["fuzz", words @ ..] => fuzz::run(words),
         ["peers"] => peers::run(),
+        ["web-test"] => web_test::run(),
         ["tidy"] => tidy::run(),
         ["help" | "--help" | "-h"] | [_, "--help"] => {
             println!("{USAGE}");

@@ -42,6 +42,10 @@ const PROFILER: [Program; 2] = [
     Program { command: "addr2line", package: "binutils", needed_for: "the names of inlined functions" },
 ];
 
+/// What pages are looked at with.
+const BROWSER: [Program; 1] =
+    [Program { command: "chromium", package: "chromium", needed_for: "HTML pages in a browser" }];
+
 /// How packages can be installed without asking anybody.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Installer {
@@ -79,7 +83,19 @@ pub(crate) fn ensure() -> anyhow::Result<Vec<&'static Program>> {
 /// # Errors
 /// When it is missing and cannot be installed.
 pub(crate) fn ensure_profiler() -> anyhow::Result<()> {
-    let missing = missing_of(&PROFILER);
+    ensure_all(&PROFILER)
+}
+
+/// Sees to it that a browser is there.
+///
+/// # Errors
+/// When it is missing and cannot be installed.
+pub(crate) fn ensure_browser() -> anyhow::Result<()> {
+    ensure_all(&BROWSER)
+}
+
+fn ensure_all(programs: &'static [Program]) -> anyhow::Result<()> {
+    let missing = missing_of(programs);
     match (missing.is_empty(), installer()) {
         (true, _) => Ok(()),
         (false, Some(installer)) => install(installer, &missing),

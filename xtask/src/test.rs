@@ -9,7 +9,7 @@ mod stolen;
 mod suite;
 mod tally;
 
-use crate::{instructions, programs, tidy, top};
+use crate::{instructions, programs, tidy, top, web_test};
 use anyhow::{Context, ensure};
 use std::ffi::{OsStr, OsString};
 use std::process::{Command, Stdio};
@@ -46,6 +46,7 @@ pub(crate) fn run() -> anyhow::Result<()> {
         }
         _ => step("instructions", instructions::gate_if_changed)?,
     };
+    let unseen = step("page in a browser", web_test::one_if_possible)?;
     // With private items: the source is there to be read, and a broken link misleads inside as it does outside.
     step("documentation", || {
         cargo(
@@ -57,6 +58,9 @@ pub(crate) fn run() -> anyhow::Result<()> {
     programs::announce_skipped(&skipped);
     if let Some(reason) = uncounted {
         println!("NOT COUNTED: instructions per get ({reason})");
+    }
+    if let Some(reason) = unseen {
+        println!("NOT TESTED: HTML pages in a browser ({reason})");
     }
     println!("{tally}");
     Ok(())

@@ -1,0 +1,267 @@
+//! `cargo xtask web-test`: HTML pages of real runs in a headless Chromium: no error, no request, marks in every chart, and a cursor,
+//! zooming and switches that respond to mouse and keys.
+//!
+//! Pictures of the pages, light, dark, narrow and printed, stay in target/web-test for a person to look at.
+
+mod browser;
+
+use crate::{programs, top};
+use anyhow::{Context, bail, ensure};
+use browser::Browser;
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+
+/// A run whose server answers nothing for the second that begins at this one of the window.
+struct Stall {
+    at_s: u32,
+    time_s: u32,
+}
+
+const STALL: Stall = Stall { at_s: 4, time_s: 8 };
+/// Where the test command waits for it.
+const SHORT_STALL: Stall = Stall { at_s: 1, time_s: 3 };
+/// In seconds. The server counts from its first request.
+const WARMUP_S: u32 = 1;
+const SIDES: (u32, u32) = (1080, 900);
+
+/// Checks the pages of several runs.
+///
+/// # Errors
+/// What a page lacks.
+pub(crate) fn run() -> anyhow::Result<()> {
+    programs::ensure_browser()?;
+    let brunt = build()?;
+    let directory = directory()?;
+    let open = ["-r", "2k", "--mix", "get=8,mget=1,set=1", "--assert", "p99 < 1s", "-t", "5s"];
+    let pages = [
+        ("closed", measure(&brunt, &directory, "closed", &["-t", "3s"])?),
+        ("open", measure(&brunt, &directory, "open", &open)?),
+        (
+            "interval",
+            measure(&brunt, &directory, "interval", &["-r", "500", "-t", "5s", "--interval", "100ms"])?,
+        ),
+        ("stall", STALL.measure(&brunt, &directory)?),
+    ];
+    let mut browser = Browser::start(&directory)?;
+    for (name, page) in &pages {
+        check(&mut browser, page).with_context(|| format!("page {}", page.display()))?;
+        pictures(&mut browser, page, name, &directory)?;
+    }
+    let (_, stall) = &pages[pages.len() - 1];
+    check_stall(&mut browser, stall, &STALL)?;
+    println!("{} pages checked; pictures of them: {}", pages.len(), directory.display());
+    Ok(())
+}
+
+/// Checks the page of one run where there is a Chromium; else says why not.
+///
+/// # Errors
+/// What the page lacks.
+pub(crate) fn one_if_possible() -> anyhow::Result<Option<String>> {
+    if browser::program().is_none() {
+        return Ok(Some("chromium is missing; cargo xtask web-test installs it".to_owned()));
+    }
+    let brunt = build()?;
+    let directory = directory()?;
+    let page = SHORT_STALL.measure(&brunt, &directory)?;
+    let mut browser = Browser::start(&directory)?;
+    check(&mut browser, &page).with_context(|| format!("page {}", page.display()))?;
+    check_stall(&mut browser, &page, &SHORT_STALL)?;
+    Ok(None)
+}
+
+fn build() -> anyhow::Result<PathBuf> {
+    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let status = Command::new(cargo).args(["build", "--quiet", "-p", "brunt"]).current_dir(top()).status()?;
+    ensure!(status.success(), "brunt does not build");
+    let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| top().join("target"), PathBuf::from);
+    Ok(target.join("debug/brunt"))
+}
+
+fn directory() -> anyhow::Result<PathBuf> {
+    let directory = top().join("target/web-test");
+    fs::create_dir_all(&directory)?;
+    Ok(directory)
+}
+
+/// Runs brunt with these options, and its page.
+fn measure(brunt: &Path, directory: &Path, name: &str, options: &[&str]) -> anyhow::Result<PathBuf> {
+    let page = directory.join(format!("{name}.html"));
+    let status = Command::new(brunt)
+        .args(["run", "--quiet", "--no-progress", "--allow-untrusted", "--html"])
+        .arg(&page)
+        .args(["--warmup", &format!("{WARMUP_S}s")])
+        .args(options)
+        .stdin(Stdio::null())
+        .status()?;
+    // An assertion that does not hold is no matter here.
+    ensure!(status.code().is_some_and(|code| code != 1 && code != 2), "brunt run ended with {status}");
+    Ok(page)
+}
+
+/// A server that ends with this.
+struct Server(Child);
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+impl Stall {
+    /// Runs it, and its page.
+    fn measure(&self, brunt: &Path, directory: &Path) -> anyhow::Result<PathBuf> {
+        let mut serve = Command::new(brunt);
+        serve.args(["serve", "--port", "0", "--stall", &format!("{}s:1s", WARMUP_S + self.at_s)]);
+        let mut server = Server(serve.stdin(Stdio::null()).stdout(Stdio::piped()).spawn()?);
+        let mut line = String::new();
+        let out = server.0.stdout.take().context("its output is a pipe")?;
+        BufReader::new(out).read_line(&mut line)?;
+        let address = line.trim().rsplit(' ').next().unwrap_or_default();
+        ensure!(address.contains(':'), "brunt serve said {line:?}");
+        let time = format!("{}s", self.time_s);
+        measure(brunt, directory, "stall", &["-s", address, "--no-preload", "-r", "2k", "-t", &time])
+    }
+}
+
+/// What every page must do.
+fn check(browser: &mut Browser, page: &Path) -> anyhow::Result<()> {
+    browser.open(page, SIDES, false)?;
+    let charts = browser.number("document.querySelectorAll('figure[data-kind] .chart').length")?;
+    ensure!(charts >= 3.0, "{charts} charts with a cursor");
+    let empty = browser.text(
+        "[...document.querySelectorAll('.chart>svg')].filter(svg => !svg.querySelector('polyline,polygon,path'))
+            .map(svg => svg.getAttribute('aria-label')).join()",
+    )?;
+    ensure!(empty.is_empty(), "without marks: {empty}");
+    for kind in ["percentile", "time"] {
+        check_figure(browser, kind).with_context(|| format!("the figure over {kind}"))?;
+    }
+    browser.run("document.getElementById('theme').click()")?;
+    let background = browser.text("getComputedStyle(document.documentElement).backgroundColor")?;
+    ensure!(background == "rgb(19, 23, 28)", "dark is {background}");
+    browser.run("document.getElementById('theme').click()")?;
+    let keys = browser.number(
+        "(async () => {
+            const bytes = Uint8Array.from(atob(document.getElementById('result').textContent), (one) => one.charCodeAt(0));
+            const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream('deflate'));
+            return Object.keys(JSON.parse(await new Response(stream).text())).length;
+        })()",
+    )?;
+    ensure!(keys > 20.0, "the result in the page has {keys} keys");
+    check_accessible(browser)?;
+    browser.open(page, (400, 800), false)?;
+    let excess = browser.number("document.documentElement.scrollWidth - innerWidth")?;
+    ensure!(excess <= 0.0, "{excess} pixels wider than a narrow window");
+    let trouble = browser.trouble();
+    ensure!(trouble.is_empty(), "the browser said: {}", trouble.join("; "));
+    Ok(())
+}
+
+/// Hover, zoom, keys and legend of a figure.
+fn check_figure(browser: &mut Browser, kind: &str) -> anyhow::Result<()> {
+    let figure = format!("document.querySelector('figure[data-kind={kind}]')");
+    let readout = format!("{figure}.querySelector('.readout').textContent");
+    let view = format!("{figure}.querySelector('svg.plot').getAttribute('viewBox')");
+    let whole = browser.text(&view)?;
+    let (left, right, y) = plot(browser, &figure)?;
+    let at = |part: f64| left + part * (right - left);
+    browser.mouse("mouseMoved", at(0.5), y)?;
+    ensure!(!browser.text(&readout)?.is_empty(), "no numbers below the pointer");
+    let hidden = browser.number(&format!("{figure}.querySelectorAll('.cursor.hidden').length"))?;
+    ensure!(hidden == 0.0, "{hidden} charts without a cursor");
+    browser.mouse("mousePressed", at(0.4), y)?;
+    browser.mouse("mouseMoved", at(0.5), y)?;
+    browser.mouse("mouseReleased", at(0.6), y)?;
+    let zoomed = browser.text(&view)?;
+    ensure!(zoomed != whole, "dragging does not zoom");
+    let labels = browser.number(&format!("{figure}.querySelectorAll('.x-zoomed text').length"))?;
+    ensure!(labels >= 1.0, "a zoomed axis without labels");
+    ensure!(browser.text("location.hash")?.contains(kind), "the address does not keep what is shown");
+    browser.run(&format!("{figure}.querySelector('.chart').focus()"))?;
+    browser.key("Escape")?;
+    ensure!(browser.text(&view)? == whole, "Escape does not show all again");
+    browser.key("Home")?;
+    let first = browser.text(&readout)?;
+    browser.key("PageDown")?;
+    ensure!(browser.text(&readout)? != first, "keys do not move the cursor");
+    browser.key("End")?;
+    let entry = format!("{figure}.querySelector('li[data-group]')");
+    let group = browser.text(&format!("{entry}.dataset.group"))?;
+    let shown = format!("getComputedStyle({figure}.querySelector('g.{group}')).display");
+    browser.run(&format!("{entry}.click()"))?;
+    ensure!(browser.text(&shown)? == "none", "the legend does not hide '{group}'");
+    browser.run(&format!("{entry}.click()"))?;
+    ensure!(browser.text(&shown)? != "none", "the legend does not show '{group}' again");
+    Ok(())
+}
+
+/// The left and right edges of the first plot of a figure on the screen, and a height inside of it.
+fn plot(browser: &mut Browser, figure: &str) -> anyhow::Result<(f64, f64, f64)> {
+    let chart = format!("{figure}.querySelector('.chart>svg')");
+    browser.run(&format!("{chart}.scrollIntoView({{block: 'center', behavior: 'instant'}})"))?;
+    let mut number = |of: &str| browser.number(of);
+    let (x, width) = (
+        number(&format!("{chart}.getBoundingClientRect().x"))?,
+        number(&format!("{chart}.getBoundingClientRect().width"))?,
+    );
+    let y =
+        number(&format!("{chart}.getBoundingClientRect().y + {chart}.getBoundingClientRect().height / 2"))?;
+    let scale = width / number(&format!("{chart}.viewBox.baseVal.width"))?;
+    let left = number(&format!("parseFloat({figure}.querySelector('svg.plot').getAttribute('x'))"))?;
+    let span = number(&format!("parseFloat({figure}.querySelector('svg.plot').getAttribute('width'))"))?;
+    Ok((x + left * scale, x + (left + span) * scale, y))
+}
+
+/// Charts have names, tables captions and headings, and what can be clicked can be reached by keyboard.
+fn check_accessible(browser: &mut Browser) -> anyhow::Result<()> {
+    let wrong = browser.text(
+        "[...document.querySelectorAll(`.chart>svg:not([role=img]), .chart>svg[aria-label=''], figure:not(:has(figcaption)),
+            table:not(:has(caption)):not([aria-label]), th:not([scope]), li[role=button]:not([tabindex]),
+            figure[data-kind] .chart:not([tabindex])`)].map((held) => held.outerHTML.slice(0, 80)).join()",
+    )?;
+    ensure!(wrong.is_empty(), "not for every reader: {wrong}");
+    Ok(())
+}
+
+/// The second without replies is where it was.
+fn check_stall(browser: &mut Browser, page: &Path, stall: &Stall) -> anyhow::Result<()> {
+    browser.open(page, SIDES, false)?;
+    let rows = browser.text(
+        "JSON.stringify([...document.querySelector('figure[data-kind=time] details table').tBodies[0].rows]
+            .map((row) => [...row.cells].map((cell) => cell.textContent.trim())))",
+    )?;
+    let headings = browser.text(
+        "[...document.querySelector('figure[data-kind=time] details table').tHead.rows[0].cells].map((cell) => cell.textContent.trim()).join()",
+    )?;
+    let Some(done) = headings.split(',').position(|heading| heading == "done/s") else {
+        bail!("no column of what was done: {headings}")
+    };
+    let at_s = f64::from(stall.at_s);
+    let rows: Vec<Vec<String>> = serde_json::from_str(&rows)?;
+    let silent = |row: &&Vec<String>| row[0].parse::<f64>().is_ok_and(|at_s| at_s >= 0.0) && row[done] == "0";
+    let inside = |row: &&Vec<String>| {
+        row[0].parse::<f64>().is_ok_and(|from_s| (at_s - 0.15..at_s + 1.0).contains(&from_s))
+    };
+    let count = rows.iter().filter(silent).filter(inside).count();
+    ensure!(count >= 8, "{count} of ten pieces of the stalled second have no reply");
+    let outages =
+        browser.number("document.querySelectorAll('figure[data-kind=time] g.outage rect').length")?;
+    ensure!(outages >= 3.0, "{outages} charts show the outage");
+    Ok(())
+}
+
+/// For a person to look at.
+fn pictures(browser: &mut Browser, page: &Path, name: &str, directory: &Path) -> anyhow::Result<()> {
+    let path = |what: &str| directory.join(format!("{name}-{what}"));
+    browser.open(page, SIDES, false)?;
+    browser.picture(&path("light.png"))?;
+    browser.print(&path("print.pdf"))?;
+    browser.open(page, SIDES, true)?;
+    browser.picture(&path("dark.png"))?;
+    browser.open(page, (400, 800), false)?;
+    browser.picture(&path("narrow.png"))
+}

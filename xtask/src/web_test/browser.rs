@@ -1,0 +1,204 @@
+//! A headless Chromium that is told what to do through a pipe, in the DevTools protocol: JSON messages with a NUL behind each.
+//!
+//! Invariant: it ends with this program, and after [`LIMIT_S`] at the latest.
+
+use crate::programs;
+use anyhow::{Context, bail, ensure};
+use serde_json::{Value, json};
+use std::fs;
+use std::io::{BufRead, BufReader, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+
+/// No test takes longer.
+const LIMIT_S: &str = "240";
+/// Chromium speaks on descriptors 3 and 4.
+const DESCRIPTORS: &str = "exec 3<&0 4>&1 0</dev/null 1>/dev/null 2>/dev/null; exec \"$@\"";
+
+pub(super) struct Browser {
+    child: Child,
+    input: ChildStdin,
+    output: BufReader<ChildStdout>,
+    session: Option<String>,
+    last_id: u64,
+    events: Vec<Value>,
+}
+
+/// Where it lies, if it is there.
+pub(super) fn program() -> Option<PathBuf> {
+    ["chromium", "chromium-browser", "google-chrome"].into_iter().find_map(programs::on_path)
+}
+
+impl Browser {
+    /// Starts one with an empty profile in this directory.
+    pub(super) fn start(directory: &Path) -> anyhow::Result<Self> {
+        let program = program().context("chromium is not on the PATH")?;
+        let profile = directory.join("profile");
+        let _ = fs::remove_dir_all(&profile);
+        let mut command = Command::new("timeout");
+        command.args(["--kill-after=5", LIMIT_S, "sh", "-c", DESCRIPTORS, "sh"]).arg(program);
+        // Without its sandbox it runs as root, too; what it loads is ours.
+        command.args([
+            "--headless=new",
+            "--no-sandbox",
+            "--disable-gpu",
+            "--hide-scrollbars",
+            "--remote-debugging-pipe",
+        ]);
+        command.arg(format!("--user-data-dir={}", profile.display()));
+        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()?;
+        let input = child.stdin.take().context("its input is a pipe")?;
+        let output = BufReader::new(child.stdout.take().context("its output is a pipe")?);
+        let mut browser = Self { child, input, output, session: None, last_id: 0, events: Vec::new() };
+        let target = browser.call("Target.createTarget", &json!({ "url": "about:blank" }))?;
+        let attach = json!({ "targetId": target["targetId"], "flatten": true });
+        let session = browser.call("Target.attachToTarget", &attach)?;
+        browser.session = session["sessionId"].as_str().map(str::to_owned);
+        for domain in ["Page", "Runtime", "Log", "Network"] {
+            browser.call(&format!("{domain}.enable"), &json!({}))?;
+        }
+        Ok(browser)
+    }
+
+    fn call(&mut self, method: &str, parameters: &Value) -> anyhow::Result<Value> {
+        self.last_id += 1;
+        let mut message = json!({ "id": self.last_id, "method": method, "params": parameters });
+        if let Some(session) = &self.session {
+            message["sessionId"] = json!(session);
+        }
+        self.input.write_all(format!("{message}\0").as_bytes())?;
+        self.input.flush()?;
+        loop {
+            let answer = self.receive().with_context(|| format!("no answer to {method}"))?;
+            if answer["id"] == self.last_id {
+                ensure!(answer["error"].is_null(), "{method}: {}", answer["error"]);
+                return Ok(answer["result"].clone());
+            }
+            self.events.push(answer);
+        }
+    }
+
+    fn receive(&mut self) -> anyhow::Result<Value> {
+        let mut bytes = Vec::new();
+        self.output.read_until(0, &mut bytes)?;
+        ensure!(bytes.pop() == Some(0), "Chromium has ended");
+        Ok(serde_json::from_slice(&bytes)?)
+    }
+
+    /// Opens a file in a window of this size.
+    pub(super) fn open(
+        &mut self,
+        page: &Path,
+        (width, height): (u32, u32),
+        is_dark: bool,
+    ) -> anyhow::Result<()> {
+        let metrics = json!({ "width": width, "height": height, "deviceScaleFactor": 1, "mobile": false });
+        self.call("Emulation.setDeviceMetricsOverride", &metrics)?;
+        let scheme = if is_dark { "dark" } else { "light" };
+        let media = json!({ "features": [{ "name": "prefers-color-scheme", "value": scheme }] });
+        self.call("Emulation.setEmulatedMedia", &media)?;
+        let before = self.events.len();
+        self.call("Page.navigate", &json!({ "url": format!("file://{}", page.display()) }))?;
+        let is_load = |event: &Value| event["method"] == "Page.loadEventFired";
+        while !self.events[before..].iter().any(is_load) {
+            let event = self.receive()?;
+            self.events.push(event);
+        }
+        Ok(())
+    }
+
+    fn evaluate(&mut self, expression: &str) -> anyhow::Result<Value> {
+        let parameters = json!({ "expression": expression, "returnByValue": true, "awaitPromise": true });
+        let answer = self.call("Runtime.evaluate", &parameters)?;
+        ensure!(answer["exceptionDetails"].is_null(), "{expression}: {}", answer["exceptionDetails"]);
+        Ok(answer["result"]["value"].clone())
+    }
+
+    pub(super) fn run(&mut self, statement: &str) -> anyhow::Result<()> {
+        self.evaluate(&format!("{{ {statement}; }} 0")).map(|_| ())
+    }
+
+    pub(super) fn number(&mut self, expression: &str) -> anyhow::Result<f64> {
+        let value = self.evaluate(expression)?;
+        value.as_f64().with_context(|| format!("{expression} is {value}"))
+    }
+
+    pub(super) fn text(&mut self, expression: &str) -> anyhow::Result<String> {
+        let value = self.evaluate(expression)?;
+        value.as_str().map(str::to_owned).with_context(|| format!("{expression} is {value}"))
+    }
+
+    /// Moves, presses or releases the mouse, with its left button.
+    pub(super) fn mouse(&mut self, kind: &str, x: f64, y: f64) -> anyhow::Result<()> {
+        let button = if kind == "mouseMoved" { "none" } else { "left" };
+        let event = json!({ "type": kind, "x": x, "y": y, "button": button, "clickCount": 1 });
+        self.call("Input.dispatchMouseEvent", &event).map(|_| ())
+    }
+
+    pub(super) fn key(&mut self, key: &str) -> anyhow::Result<()> {
+        self.call("Input.dispatchKeyEvent", &json!({ "type": "keyDown", "key": key }))?;
+        self.call("Input.dispatchKeyEvent", &json!({ "type": "keyUp", "key": key })).map(|_| ())
+    }
+
+    /// What pages said on the console, threw, or asked for, but for their own files.
+    pub(super) fn trouble(&mut self) -> Vec<String> {
+        let trouble = |event: &Value| {
+            let parameters = &event["params"];
+            match event["method"].as_str()? {
+                "Log.entryAdded" | "Runtime.exceptionThrown" | "Runtime.consoleAPICalled" => {
+                    Some(parameters.to_string())
+                }
+                "Network.requestWillBeSent" => {
+                    let url = parameters["request"]["url"].as_str()?;
+                    (!url.starts_with("file:") && url != "about:blank").then(|| format!("requested {url}"))
+                }
+                _ => None,
+            }
+        };
+        std::mem::take(&mut self.events).iter().filter_map(trouble).collect()
+    }
+
+    /// Writes the whole page as PNG.
+    pub(super) fn picture(&mut self, path: &Path) -> anyhow::Result<()> {
+        let size = &self.call("Page.getLayoutMetrics", &json!({}))?["cssContentSize"];
+        let clip = json!({ "x": 0, "y": 0, "width": size["width"], "height": size["height"], "scale": 1 });
+        let parameters = json!({ "captureBeyondViewport": true, "clip": clip });
+        let shot = self.call("Page.captureScreenshot", &parameters)?;
+        write_base64(path, &shot["data"])
+    }
+
+    /// Writes the page as it is printed.
+    pub(super) fn print(&mut self, path: &Path) -> anyhow::Result<()> {
+        let printed = self.call("Page.printToPDF", &json!({}))?;
+        write_base64(path, &printed["data"])
+    }
+}
+
+impl Drop for Browser {
+    fn drop(&mut self) {
+        self.session = None;
+        let _ = self.call("Browser.close", &json!({}));
+        let _ = self.child.wait();
+    }
+}
+
+fn write_base64(path: &Path, data: &Value) -> anyhow::Result<()> {
+    let text = data.as_str().context("no picture")?;
+    let (mut bytes, mut bits, mut held) = (Vec::new(), 0, 0_u32);
+    for digit in text.bytes().filter(|digit| *digit != b'=') {
+        let value = match digit {
+            b'A'..=b'Z' => digit - b'A',
+            b'a'..=b'z' => digit - b'a' + 26,
+            b'0'..=b'9' => digit - b'0' + 52,
+            b'+' => 62,
+            b'/' => 63,
+            _ => bail!("no base64"),
+        };
+        (held, bits) = (held << 6 | u32::from(value), bits + 6);
+        if bits >= 8 {
+            bits -= 8;
+            bytes.push((held >> bits) as u8);
+        }
+    }
+    fs::write(path, bytes).with_context(|| format!("cannot write {}", path.display()))
+}
