@@ -19,7 +19,7 @@ pub(super) fn section(markup: &mut Markup, summary: &Summary) {
     let axis = axis(&rows, &quantiles);
     markup.raw(
         "<p>Response times count from the instant a request was due, service times from the instant it was sent. ± is half of the \
-         95 % interval, ≤ the part that may be the client's.</p>\n<div class=\"wide\"><table class=\"latency\">",
+         95 % interval, ≤ the part that may be the client's.</p>\n<div class=\"wide\"><table class=\"latency\" aria-label=\"Latency by operation\">",
     );
     markup.raw("<thead><tr>");
     let unit_name = format!("time/{unit}");
