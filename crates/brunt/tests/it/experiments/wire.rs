@@ -4,18 +4,27 @@ use super::{interface, is_full};
 use crate::measured::{HOST_DISTURBED, Measured};
 use crate::server::{Server, alone, brunt, unique};
 use std::io::{BufRead, BufReader};
+use std::net::{Ipv4Addr, UdpSocket};
 use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// What packets behind the last one hold.
+const MARK: &str = "end of the capture\n";
 
 /// tcpdump on the loopback interface, for requests to one port.
 struct Capture {
     child: Child,
     path: std::path::PathBuf,
+    marks: UdpSocket,
 }
 
 impl Capture {
     /// `None` (and a word on stderr) where tcpdump is not installed and that was allowed.
     fn begin(port: &str) -> Option<Self> {
         let path = std::env::temp_dir().join(format!("brunt-wire-{}-{}.pcap", std::process::id(), unique()));
+        let marks = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+        let marks_at = marks.local_addr().unwrap();
+        marks.connect(marks_at).unwrap();
         let spawned = Command::new("tcpdump")
             .args([
                 "-i",
@@ -33,7 +42,10 @@ impl Capture {
             ])
             .arg(&path)
             // Requests only: to the server, with payload (total length beyond both headers).
-            .arg(format!("tcp dst port {port} and (ip[2:2] - ((ip[0]&0xf)<<2) - ((tcp[12]&0xf0)>>2)) != 0"))
+            .arg(format!(
+                "(tcp dst port {port} and (ip[2:2] - ((ip[0]&0xf)<<2) - ((tcp[12]&0xf0)>>2)) != 0) or udp port {}",
+                marks_at.port()
+            ))
             .stderr(Stdio::piped())
             .spawn();
         let mut child = match spawned {
@@ -55,11 +67,30 @@ impl Capture {
                 return None;
             }
         }
-        Some(Self { child, path })
+        Some(Self { child, path, marks })
     }
 
-    /// Ends the capture; the times of all packets in nanoseconds.
+    /// Waits until everything up to now is in the file. The kernel hands packets over in blocks of 256 KiB, or after a second:
+    /// packets behind the last one fill its block.
+    fn await_all(&self) {
+        let (start, mark) = (Instant::now(), MARK.repeat(16));
+        let is_marked = |file: Vec<u8>| {
+            let tail = &file[file.len().saturating_sub(4096)..];
+            tail.windows(MARK.len()).any(|window| window == MARK.as_bytes())
+        };
+        while !is_marked(std::fs::read(&self.path).unwrap()) {
+            assert!(start.elapsed() < Duration::from_secs(20), "tcpdump does not write what it captures");
+            for _ in 0..200 {
+                // The socket's own buffer may be full: nothing reads from it.
+                let _ = self.marks.send(mark.as_bytes());
+            }
+            std::thread::park_timeout(Duration::from_millis(5));
+        }
+    }
+
+    /// Ends the capture; the times of all requests' packets in nanoseconds.
     fn end(mut self) -> Vec<u64> {
+        self.await_all();
         rustix::process::kill_process(
             rustix::process::Pid::from_child(&self.child),
             rustix::process::Signal::INT,
@@ -72,13 +103,16 @@ impl Capture {
     }
 }
 
-/// The times of a capture file with nanoseconds, in the byte order of this machine.
+/// The times of the TCP packets of a capture file with nanoseconds, in the byte order of this machine.
 fn packet_times(capture: &[u8]) -> Vec<u64> {
     let word = |at: usize| u32::from_ne_bytes(capture[at..at + 4].try_into().unwrap());
     assert_eq!(word(0), 0xa1b2_3c4d, "a capture with nanoseconds");
     let (mut at, mut times) = (24, Vec::new());
     while at + 16 <= capture.len() {
-        times.push(u64::from(word(at)) * 1_000_000_000 + u64::from(word(at + 4)));
+        // Behind the headers of packet and Ethernet, IPv4 has its protocol here.
+        if capture.get(at + 16 + 14 + 9) == Some(&6) {
+            times.push(u64::from(word(at)) * 1_000_000_000 + u64::from(word(at + 4)));
+        }
         at += 16 + word(at + 8) as usize;
     }
     times
