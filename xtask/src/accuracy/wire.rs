@@ -44,7 +44,7 @@ usage: cargo xtask accuracy wire [--rounds N] [--quick] [--time SECONDS] [--load
   --busy    so many processes that take what they get of the processors of client and server [0]
   --brunt   measure this program, which has brunt-bench beside it, instead of building one
   --peer    where a peer lies that is not on the PATH
-  --record  write the tables to docs/accuracy.md instead of standard output";
+  --record  write the tables to docs/accuracy.md instead of standard output, those with --busy to a place of their own";
 
 /// What was asked for.
 #[derive(Debug, PartialEq)]
@@ -112,7 +112,8 @@ pub(crate) fn run(words: &[&str]) -> anyhow::Result<()> {
     let _ = std::fs::remove_dir_all(&directory);
     let Some(text) = measured? else { return Ok(()) };
     if options.record {
-        recorded_text::record("docs/accuracy.md", "accuracy wire", &text)
+        let command = if options.busy > 0 { "accuracy wire --busy" } else { "accuracy wire" };
+        recorded_text::record("docs/accuracy.md", command, &text)
     } else {
         println!("\n{text}");
         Ok(())
