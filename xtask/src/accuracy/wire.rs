@@ -186,8 +186,11 @@ fn text(options: &Options, tables: &[Table], remarks: &[String]) -> anyhow::Resu
         0 => String::new(),
         busy => format!(" {busy} other processes took what they could get of the same processors."),
     };
+    let program = options.brunt.as_ref().map_or_else(String::new, |brunt| {
+        format!(" The brunt of these tables is {}, not of this commit.", brunt.display())
+    });
     let mut text = format!(
-        "{} 16 connections x {}. Medians of {} rounds of runs of {} s, at 1000/s of {} s, times in microseconds.{busy}\n",
+        "{} 16 connections x {}. Medians of {} rounds of runs of {} s, at 1000/s of {} s, times in microseconds.{busy}{program}\n",
         bench::machine()?,
         options.depth,
         options.rounds,
