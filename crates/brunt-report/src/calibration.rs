@@ -204,7 +204,6 @@ pub(crate) fn headroom_value(headroom: &Headroom) -> Value {
 }
 
 fn value(calibration: &Calibration) -> Value {
-    let Calibration { host, shape, headroom, .. } = calibration;
     let probes = calibration.probes.iter().map(|probe| {
         json!({
             "rate": probe.rate,
@@ -217,27 +216,14 @@ fn value(calibration: &Calibration) -> Value {
         "schema": SCHEMA,
         "version": calibration.brunt_version,
         "made_at_s": calibration.made_at_s,
-        "host": {
-            "machine": host.machine,
-            "cpu_model": host.cpu_model,
-            "allowed_cpus": host.allowed_cpus,
-            "kernel": host.kernel,
-        },
-        "shape": {
-            "threads": shape.threads,
-            "cpus": shape.cpus,
-            "io": shape.io,
-            "wait": shape.wait,
-            "connections": shape.connections,
-            "depth": shape.depth,
-            "value_size": shape.value_size,
-        },
+        "host": calibration.host,
+        "shape": calibration.shape,
         "in_process_ns": floor_value(calibration.in_process),
         "in_process_cpu_ns_per_request": calibration.in_process_cpu_ns,
         "loopback_ns": floor_value(calibration.loopback),
         "floor_rate": calibration.floor_rate,
         "oversleep_ns": calibration.oversleep.map(floor_value),
-        "headroom": headroom_value(headroom),
+        "headroom": headroom_value(&calibration.headroom),
         "probes": probes.collect::<Value>(),
         "disturbed": calibration.disturbed,
     })

@@ -22,31 +22,26 @@ use brunt_plan::phase::Phase;
 use brunt_plan::quantile::Quantile;
 use brunt_plan::quoted_bytes::QuotedBytes;
 use brunt_plan::spec::PlanSpec;
-use brunt_stats::agent::AgentRecord;
 use brunt_stats::assertion::{Assertion, Doubt};
 use brunt_stats::bound::Bounds;
 use brunt_stats::calibration::{CalibrationMatch, Lookup};
 use brunt_stats::check::Check;
 use brunt_stats::confidence::PercentileInterval;
-use brunt_stats::connection::ConnectionCounts;
 use brunt_stats::datagrams::DatagramCounts;
 use brunt_stats::fault::{Fault, FaultKind, FirstMalformed};
 use brunt_stats::goal::{Goal, GoalState, UntilResult};
 use brunt_stats::host::{ClockEvidence, HostEvidence};
-use brunt_stats::interval::Bytes;
 use brunt_stats::latency::{LatencySummary, Percentile};
 use brunt_stats::meter::Meter;
-use brunt_stats::op_summary::{ClassSummary, OpRow, OpSummary, Rates};
+use brunt_stats::op_summary::{ClassSummary, OpRow, OpSummary};
 use brunt_stats::outage::Outage;
-use brunt_stats::recache::RecacheCounts;
-use brunt_stats::request_counts::{KeyCounts, RequestCounts};
+use brunt_stats::request_counts::RequestCounts;
 use brunt_stats::server::ServerCounts;
 use brunt_stats::stamps::StampLoss;
+use brunt_stats::steady::SeriesSteadiness;
 use brunt_stats::steady::warmup::WarmupEnd;
-use brunt_stats::steady::{Drift, SeriesSteadiness, Shift, WarmUp};
 use brunt_stats::summary::{PhaseSummary, Summary};
-use brunt_stats::timeline::{PointLatency, TimelinePoint};
-use brunt_stats::trace::TraceRecord;
+use brunt_stats::timeline::TimelinePoint;
 use brunt_stats::usage::{StallCounts, WorkerUsage};
 use brunt_stats::verdict::{Cause, Trust, Verdict};
 use brunt_stats::verification::{FaultExample, ValueFault};
@@ -91,7 +86,7 @@ fn numbers(summary: &Summary) -> serde_json::Result<Value> {
         "started_at": wall_clock::of_run(summary, summary.window.start_ns),
         "window_started_at": wall_clock::of_run(summary, summary.window.measure_ns),
         "server": summary.record.server,
-        "agents": list(&summary.record.agents, agent),
+        "agents": summary.record.agents,
         "interrupted": summary.record.run.interrupted,
         "until": summary.until.as_ref().map(until),
         "plan": serde_json::to_value(PlanSpec::from(&summary.record.plan))?,
@@ -101,11 +96,11 @@ fn numbers(summary: &Summary) -> serde_json::Result<Value> {
         "duration_ns": summary.window.duration_ns(),
         "steady": steady(summary),
         "requests": requests(&total.requests),
-        "keys": keys(&total.keys),
+        "keys": total.keys,
         "phases": object(&summary.phases, |held| (held.phase.name().to_owned(), phase(summary, held))),
-        "rate": rates(&total.rate),
+        "rate": total.rate,
         "in_window": in_window(total),
-        "bytes": bytes(summary.bytes()),
+        "bytes": summary.bytes(),
         "latency": latency(total),
         "ops": ops(&summary.ops),
         "classes": object(&summary.classes, class),
@@ -118,7 +113,7 @@ fn numbers(summary: &Summary) -> serde_json::Result<Value> {
         "connect_ns": distribution(&summary.connect_time),
         "handshake_ns": distribution(&summary.handshake_time),
         "cluster": cluster::cluster(summary),
-        "traces": list(&summary.record.run.traces, trace),
+        "traces": summary.record.run.traces,
         "servers": list(&indices(summary.servers()), |(index, counts)| server_counts(summary, *index, counts)),
         "server_stats": server_stats::server_stats(summary),
         "outages": list(&summary.outages, |held| outage(summary, held)),
@@ -128,7 +123,7 @@ fn numbers(summary: &Summary) -> serde_json::Result<Value> {
         "first_error": summary.counts().first_error.map(|text| text.to_string()),
         "error_replies": object(&summary.counts().error_replies.rows(), |(word, count)| (word.to_string(), json!(count))),
         "datagrams": summary.datagrams().map(datagrams),
-        "recache": recache(&summary.counts().recache),
+        "recache": summary.counts().recache,
         "values_foreign": summary.counts().values_foreign,
         "values_checked": summary.record.plan.verify.map(|_| summary.counts().verification.checked),
         "misses_checked": summary.record.plan.verify.map(|_| summary.counts().verification.misses),
@@ -152,31 +147,9 @@ fn windows(summary: &Summary) -> Value {
     }
 }
 
-fn trace(record: &TraceRecord) -> Value {
-    json!({
-        "class": record.class,
-        "file": record.file,
-        "lines": record.lines,
-        "records": record.records,
-        "unreadable": record.unreadable,
-        "first_unreadable": record.first_unreadable.as_ref().map(|first| {
-            json!({ "line": first.line, "text": first.text, "reason": first.reason })
-        }),
-        "cut": record.cut,
-        "substituted": record.substituted,
-        "is_whole": record.is_whole,
-        "error": record.error,
-    })
-}
-
 fn datagrams(counts: &DatagramCounts) -> Value {
     let rows = [&counts.rows()[..], &counts.packet_rows()].concat();
     object(&rows, |(name, number)| ((*name).to_owned(), json!(number)))
-}
-
-fn recache(counts: &RecacheCounts) -> Value {
-    let RecacheCounts { won, stale, taken } = counts;
-    json!({ "won": won, "stale": stale, "taken": taken })
 }
 
 /// An object with an entry for every item, in their order.
@@ -250,15 +223,12 @@ fn steady(summary: &Summary) -> Value {
 }
 
 fn series(found: &SeriesSteadiness) -> Value {
-    let warm_up = |WarmUp { mser_ns, until_ns, change, is_endless }: &WarmUp| json!({ "mser_ns": mser_ns, "until_ns": until_ns, "change": change, "endless": is_endless });
-    let drift = |Drift { z, change, fires }: &Drift| json!({ "z": z, "change": change, "fires": fires });
-    let shift = |Shift { p, at_ns, change, fires }: &Shift| json!({ "p": p, "at_ns": at_ns, "change": change, "fires": fires });
     let course = found.course.as_ref().ok();
     json!({
-        "warm_up": found.warm_up.as_ref().ok().map(warm_up),
+        "warm_up": found.warm_up.as_ref().ok(),
         "warm_up_skipped": found.warm_up.as_ref().err(),
-        "drift": course.map(|(held, _)| drift(held)),
-        "shift": course.map(|(_, held)| shift(held)),
+        "drift": course.map(|(drift, _)| drift),
+        "shift": course.map(|(_, shift)| shift),
         "course_skipped": found.course.as_ref().err(),
     })
 }
@@ -313,18 +283,6 @@ pub(crate) fn requests(book: &RequestCounts) -> Value {
     })
 }
 
-pub(crate) fn keys(book: &KeyCounts) -> Value {
-    json!({ "requested": book.requested, "hit": book.hit, "miss": book.miss, "failed": book.failed })
-}
-
-pub(crate) fn bytes(bytes: Bytes) -> Value {
-    json!({ "tx": bytes.tx, "rx": bytes.rx })
-}
-
-fn rates(rates: &Rates) -> Value {
-    json!({ "offered": rates.offered, "sent": rates.sent, "completed": rates.completed })
-}
-
 fn in_window(summary: &OpSummary) -> Value {
     let counts = summary.in_window;
     json!({
@@ -352,9 +310,9 @@ fn phase(summary: &Summary, phase: &PhaseSummary) -> Value {
     let mut value = json!({
         "duration_ns": phase_duration_ns(summary, phase.phase),
         "requests": requests(&phase.counts.requests),
-        "keys": keys(&phase.counts.keys),
+        "keys": phase.counts.keys,
         "ops": sent,
-        "bytes": bytes(phase.bytes),
+        "bytes": phase.bytes,
     });
     if phase.phase == Phase::Preload {
         value["wanted"] = json!(summary.record.preload.map(|preload| preload.wanted));
@@ -440,8 +398,8 @@ fn latency(summary: &OpSummary) -> Value {
 fn op(summary: &OpSummary) -> Value {
     json!({
         "requests": requests(&summary.requests),
-        "keys": keys(&summary.keys),
-        "rate": rates(&summary.rate),
+        "keys": summary.keys,
+        "rate": summary.rate,
         "in_window": in_window(summary),
         "latency": latency(summary),
     })
@@ -568,27 +526,20 @@ fn interval(summary: &Summary, point: &TimelinePoint) -> Value {
         "completed": activity.completed,
         "failed": activity.failed,
     });
-    put_latency(&mut value, latency);
+    extend(&mut value, json!(latency));
     value["ops"] = object(&ops, |point| {
         let mut value = json!({ "completed": point.completed, "failed": point.failed });
-        put_latency(&mut value, &point.latency);
+        extend(&mut value, json!(point.latency));
         (summary.record.plan.op_name(point.op).to_string(), value)
     });
     value["server"] = json!(server_stats::interval(summary, *start_ns, *end_ns));
     value
 }
 
-fn put_latency(value: &mut Value, latency: &PointLatency) {
-    let PointLatency { p50_ns, p90_ns, p99_ns, p999_ns, max_ns } = latency;
-    let numbers = [
-        ("p50_ns", p50_ns),
-        ("p90_ns", p90_ns),
-        ("p99_ns", p99_ns),
-        ("p999_ns", p999_ns),
-        ("max_ns", max_ns),
-    ];
-    for (key, number) in numbers {
-        value[key] = json!(number);
+/// Adds the entries of an object to one.
+fn extend(object: &mut Value, more: Value) {
+    if let (Value::Object(entries), Value::Object(more)) = (object, more) {
+        entries.extend(more);
     }
 }
 
@@ -612,50 +563,19 @@ fn meter(meter: &Meter) -> Value {
     value
 }
 
-pub(crate) fn connection_counts(counts: &ConnectionCounts) -> Value {
-    let ConnectionCounts { begun, established, failed, retired, lost } = *counts;
-    json!({ "begun": begun, "established": established, "failed": failed, "retired": retired, "lost": lost })
-}
-
 fn connections(summary: &Summary) -> Value {
-    let mut value = connection_counts(&summary.connections);
+    let mut value = json!(summary.connections);
     value["pending"] = json!(summary.connections.pending());
     value["open"] = json!(summary.connections.open());
     value["most"] = json!(summary.counts().connections_most);
     value["phases"] = object(&Phase::ALL, |phase| {
-        let counts = &summary.connections_by_phase()[*phase as usize];
-        (phase.name().to_owned(), connection_counts(counts))
+        (phase.name().to_owned(), json!(summary.connections_by_phase()[*phase as usize]))
     });
     value
 }
 
 fn indices<T: Copy>(items: &[T]) -> Vec<(usize, T)> {
     items.iter().copied().enumerate().collect()
-}
-
-fn agent(agent: &AgentRecord) -> Value {
-    let AgentRecord {
-        name,
-        host,
-        first_worker,
-        workers,
-        weight,
-        clock_offset_ns,
-        clock_error_ns,
-        lost,
-        lost_after_ns,
-    } = agent;
-    json!({
-        "name": name,
-        "host": host,
-        "first_worker": first_worker,
-        "workers": workers,
-        "weight": weight,
-        "clock_offset_ns": clock_offset_ns,
-        "clock_error_ns": clock_error_ns,
-        "lost": lost,
-        "lost_after_ns": lost_after_ns,
-    })
 }
 
 fn server_counts(summary: &Summary, index: usize, counts: &ServerCounts) -> Value {

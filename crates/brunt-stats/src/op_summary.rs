@@ -15,6 +15,7 @@ use crate::window::WindowCounts;
 use brunt_plan::op::{ClassId, OpId};
 use brunt_plan::op_name::OpName;
 use brunt_plan::quantile::Quantile;
+use serde::Serialize;
 use std::sync::Arc;
 
 /// In a closed loop that lost more than this share of its slots' time to the client, the load that was reached is the client's.
@@ -100,7 +101,7 @@ impl OpSummary {
 }
 
 /// Requests per second of the measured window.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Rates {
     /// Due in the window, but for follow-ups: what the schedule offered.
     pub offered: f64,

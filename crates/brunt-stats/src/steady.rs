@@ -23,6 +23,7 @@ use crate::store::IntervalStore;
 use brunt_plan::arrival::Arrival;
 use brunt_plan::plan::{Class, Load, OpenRate, Plan};
 use brunt_plan::quantile::Quantile;
+use serde::Serialize;
 use series::{Cells, SeriesPhase};
 use std::ops::Range;
 
@@ -61,7 +62,7 @@ const SHIFT_EFFECT: f64 = 0.10;
 pub(crate) const SHIFT_P: f64 = 0.002_5;
 
 /// How the beginning of a series compares with the rest. Times are nanoseconds from the beginning of the window.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct WarmUp {
     /// Where MSER would cut, whether or not that is called for.
     pub mser_ns: u64,
@@ -70,11 +71,12 @@ pub struct WarmUp {
     /// By how much the median before `until_ns` differs from the rest: a share of it, or a difference of hit ratios.
     pub change: f64,
     /// It differs until the middle of the window, so nothing says that it would not go on.
+    #[serde(rename = "endless")]
     pub is_endless: bool,
 }
 
 /// A trend over all batches.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Drift {
     /// Mann and Kendall's Z.
     pub z: f64,
@@ -85,7 +87,7 @@ pub struct Drift {
 }
 
 /// The likeliest change of level.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Shift {
     /// Pettitt's p.
     pub p: f64,

@@ -24,7 +24,7 @@ use std::ops::Range;
 
 /// Response times of the measured ops that completed in a piece of time, in nanoseconds. A percentile is `None` where too few
 /// samples support it.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct PointLatency {
     /// Median.
     pub p50_ns: Option<u64>,

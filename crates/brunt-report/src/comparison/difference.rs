@@ -4,11 +4,12 @@
 
 use crate::quantity;
 use crate::result::{RunResult, shortened};
+use serde::Serialize;
 use serde_json::{Map, Value};
 use std::fmt;
 
 /// Something that is one way in A and another in B.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Difference {
     /// The key; of a class of several, with the name of the class in front.
     pub key: String,

@@ -3,7 +3,7 @@
 //! Not for a person. docs/formats.md says what every key means.
 
 use super::record::ComparisonRecord;
-use super::{AssertionRow, ComparedRow, Comparison, Difference, EarlyEnd};
+use super::{AssertionRow, ComparedRow, Comparison, EarlyEnd};
 use crate::json::bounds;
 use crate::result::RunResult;
 use brunt_plan::tolerance::Requirement;
@@ -27,8 +27,8 @@ pub(super) fn value(comparison: &Comparison) -> serde_json::Result<Value> {
         "confidence": 1.0 - LEVEL,
         "a": side(a, compared),
         "b": side(b, compared),
-        "plan_differences": plan.iter().map(difference).collect::<Value>(),
-        "environment_differences": environment.iter().map(difference).collect::<Value>(),
+        "plan_differences": plan,
+        "environment_differences": environment,
         "quantities": compared.iter().map(quantity).collect::<Value>(),
         "assertions": asserted.iter().map(assertion).collect::<Value>(),
         "record": serde_json::to_value(ComparisonRecord::of(a, b))?,
@@ -76,10 +76,6 @@ fn assertion(asserted: &AssertionRow) -> Value {
         "reason": asserted.reason,
         "bound": bound,
     })
-}
-
-fn difference(Difference { key, a, b }: &Difference) -> Value {
-    json!({ "key": key, "a": a, "b": b })
 }
 
 fn quantity(ComparedRow { quantity, test }: &ComparedRow) -> Value {

@@ -5,7 +5,7 @@
 
 use super::{LiveRun, State};
 use crate::indented;
-use crate::json::{bytes, connection_counts, distribution, keys, requests};
+use crate::json::{distribution, requests};
 use brunt_plan::phase::Phase;
 use brunt_plan::spec::PlanSpec;
 use brunt_stats::request_counts::{OpCounts, RequestCounts};
@@ -34,7 +34,7 @@ pub(crate) fn value(run: &LiveRun) -> serde_json::Result<Value> {
     let measured_ns = window.map_or(0, |window| run.at_ns.min(window.end_ns) - window.measure_ns);
     let open_end = |end_ns: &u64| *end_ns != u64::MAX;
     let end_ns = run.window.map(|window| window.end_ns).filter(open_end);
-    let mut connections = connection_counts(&run.connections);
+    let mut connections = json!(run.connections);
     connections["pending"] = json!(run.connections.pending());
     connections["open"] = json!(run.connections.open());
     Ok(json!({
@@ -50,9 +50,9 @@ pub(crate) fn value(run: &LiveRun) -> serde_json::Result<Value> {
         "duration_ns": measured_ns,
         "to_go_ns": end_ns.map(|end_ns| end_ns.saturating_sub(run.at_ns)),
         "requests": requests_so_far(&measured.requests),
-        "keys": keys(&measured.keys),
+        "keys": measured.keys,
         "rate": rate(measured, &run.phases[Phase::Warmup as usize].0, measured_ns),
-        "bytes": bytes(*crossed),
+        "bytes": crossed,
         "phases": phases(run),
         "latency": { "response_ns": distribution(&run.response), "service_ns": distribution(&run.service) },
         "connections": connections,
@@ -81,7 +81,8 @@ fn rate(measured: &OpCounts, warmup: &OpCounts, measured_ns: u64) -> Value {
 fn phases(run: &LiveRun) -> Value {
     let of = |phase: Phase| {
         let (book, crossed) = &run.phases[phase as usize];
-        let value = json!({ "requests": requests_so_far(&book.requests), "keys": keys(&book.keys), "bytes": bytes(*crossed) });
+        let value =
+            json!({ "requests": requests_so_far(&book.requests), "keys": book.keys, "bytes": crossed });
         (phase.name().to_owned(), value)
     };
     let phases = [Phase::Preload, Phase::Warmup, Phase::Measure, Phase::Drain];
