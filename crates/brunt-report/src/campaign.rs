@@ -393,7 +393,7 @@ pub struct CampaignHeader {
 impl CampaignHeader {
     /// Of the first run, without the option that the runs differ by.
     pub fn of(summary: &Summary, varied: Option<&str>) -> Self {
-        let (load, lines) = crate::details::common_head(summary, varied);
+        let (load, lines) = crate::details::header::of_campaign(summary, varied);
         let short = crate::text::head::of_campaign(summary, varied);
         Self { load, lines, short, requested: summary.record.plan.percentiles.clone() }
     }

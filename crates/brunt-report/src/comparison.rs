@@ -124,11 +124,14 @@ struct ComparedRow {
 }
 
 impl ComparedRow {
+    /// Is B shown to be above or below A?
+    fn differs(&self) -> bool {
+        matches!(self.test.finding, TestResult::Above | TestResult::Below)
+    }
+
     /// The change, where it is decided or shown to be none.
     fn decided_change(&self) -> Option<f64> {
-        let is_decided =
-            matches!(self.test.finding, TestResult::Above | TestResult::Below | TestResult::NoneShown);
-        self.test.change.filter(|_| is_decided)
+        self.test.change.filter(|_| self.differs() || self.test.finding == TestResult::NoneShown)
     }
 }
 
@@ -151,7 +154,7 @@ pub struct Comparison {
     /// What of the hosts and the tool differs.
     environment: Vec<Difference>,
     compared: Vec<ComparedRow>,
-    asserted: Vec<AssertionRow>,
+    pub(crate) asserted: Vec<AssertionRow>,
     early_end: Option<EarlyEnd>,
 }
 
@@ -240,11 +243,6 @@ impl Comparison {
     /// What `out` returns.
     pub fn write_json(&self, out: &mut dyn Write) -> io::Result<()> {
         indented::write(&json::value(self)?, out)
-    }
-
-    /// How what was required came out.
-    pub(crate) fn asserted(&self) -> &[AssertionRow] {
-        &self.asserted
     }
 
     /// Every run with the name of its side.

@@ -5,6 +5,7 @@
 //! most the requests in flight at one instant.
 
 use brunt_stats::summary::Summary;
+use brunt_stats::usage::WorkerUsage;
 
 /// Fewer requests do not show what one costs: the loop's own turns would be most of it.
 const REQUESTS_MIN: u64 = 100;
@@ -42,4 +43,12 @@ impl RequestCost {
     pub(crate) fn cpu_ns(&self) -> f64 {
         self.cpu_user_ns + self.cpu_system_ns
     }
+}
+
+/// The worker that worked most of the window, or was kept from it.
+pub(crate) fn busiest(workers: &[WorkerUsage]) -> Option<&WorkerUsage> {
+    let taken_ns = |worker: &WorkerUsage| worker.busy_ns + worker.run_delay_ns.unwrap_or(0);
+    let share = |worker: &WorkerUsage| taken_ns(worker) as f64 / worker.wall_ns as f64;
+    let observed = workers.iter().filter(|worker| worker.wall_ns > 0);
+    observed.max_by(|one, other| share(one).total_cmp(&share(other)))
 }

@@ -16,9 +16,9 @@ mod traces;
 mod traffic;
 mod verdict;
 
-pub(crate) use assertions::{outcome, reason};
+pub(crate) use assertions::{assertion_table, outcome, reason};
 
-use crate::cost::RequestCost;
+use crate::cost::{self, RequestCost};
 use crate::metered::{self, Unit};
 use crate::paragraph::{self, printable};
 use crate::quantity;
@@ -37,11 +37,6 @@ use std::io::{self, Write};
 /// What `out` returns.
 pub fn write(summary: &Summary, out: &mut dyn Write) -> io::Result<()> {
     out.write_all(report(summary).as_bytes())
-}
-
-/// The head of a campaign, from its first run: facts of the load without the option that it varies, and the lines below.
-pub(crate) fn common_head(summary: &Summary, varied: Option<&str>) -> (Vec<String>, String) {
-    header::of_campaign(summary, varied)
 }
 
 fn report(summary: &Summary) -> String {
@@ -147,10 +142,7 @@ fn stalls(out: &mut String, summary: &Summary) {
 
 /// The share of the window in which the busiest worker worked, or was kept from it; CPU judges it.
 fn busiest(summary: &Summary) -> Option<String> {
-    let workers = summary.record.run.usage.workers.iter().filter(|worker| worker.wall_ns > 0);
-    let taken_ns = |worker: &WorkerUsage| worker.busy_ns + worker.run_delay_ns.unwrap_or(0);
-    let share = |worker: &WorkerUsage| taken_ns(worker) as f64 / worker.wall_ns as f64;
-    let most = workers.max_by(|one, other| share(one).total_cmp(&share(other)))?;
+    let most = cost::busiest(&summary.record.run.usage.workers)?;
     let percent = |ns: u64| quantity::significant(ns as f64 / most.wall_ns as f64 * 100.0);
     let delay = most.run_delay_ns.map(|ns| format!(", waiting for a CPU {} %", percent(ns)));
     Some(format!("busiest worker {} %{}", percent(most.busy_ns), delay.unwrap_or_default()))

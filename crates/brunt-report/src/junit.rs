@@ -45,7 +45,7 @@ pub fn write_comparison(
     allow_untrusted: bool,
     out: &mut dyn Write,
 ) -> io::Result<()> {
-    let asserted = comparison.asserted().iter().map(of_requirement);
+    let asserted = comparison.asserted.iter().map(of_requirement);
     let runs = comparison.runs().map(|(side, run)| of_run(side, run, allow_untrusted));
     let suites = [("brunt.assertions", asserted.collect()), ("brunt.verdict", runs.collect())];
     let measured_ns: u64 = comparison.runs().map(|(_, run)| run.duration_ns).sum();
@@ -61,8 +61,7 @@ struct Case {
 /// How a case came out.
 enum Outcome {
     Passed { said: String },
-    Failure { kind: &'static str, message: String },
-    Error { kind: &'static str, message: String },
+    Unmet { tag: &'static str, kind: &'static str, message: String },
     Skipped { message: String },
 }
 
@@ -75,12 +74,16 @@ fn of_assertion(assertion: &Assertion) -> Case {
         (Some(measured), _) => measured,
         (None, _) => outcome_text,
     };
-    let outcome = match assertion.decision {
+    of_decision(assertion.objective.to_string(), assertion.decision, message)
+}
+
+fn of_decision(name: String, decision: Decision, message: String) -> Case {
+    let outcome = match decision {
         Decision::Holds => Outcome::Passed { said: message },
-        Decision::Fails => Outcome::Failure { kind: "assertion", message },
-        Decision::Inconclusive => Outcome::Error { kind: "inconclusive", message },
+        Decision::Fails => Outcome::Unmet { tag: "failure", kind: "assertion", message },
+        Decision::Inconclusive => Outcome::Unmet { tag: "error", kind: "inconclusive", message },
     };
-    Case { name: assertion.objective.to_string(), outcome }
+    Case { name, outcome }
 }
 
 /// What follows from something else says so in place of a fix of its own.
@@ -99,7 +102,7 @@ fn of_check(check: &Check, is_allowed: bool, counts: bool, cause: Option<&String
         CheckStatus::NotTrusted if is_allowed => {
             Outcome::Passed { said: format!("NOT TRUSTED, and accepted: {message}") }
         }
-        CheckStatus::NotTrusted => Outcome::Error { kind: "not_trusted", message },
+        CheckStatus::NotTrusted => Outcome::Unmet { tag: "error", kind: "not_trusted", message },
     };
     Case { name: check.id.to_owned(), outcome }
 }
@@ -107,18 +110,15 @@ fn of_check(check: &Check, is_allowed: bool, counts: bool, cause: Option<&String
 fn of_requirement(asserted: &AssertionRow) -> Case {
     let measured = asserted.measured_text().map(|text| format!("measured {text}, {}", asserted.outcome()));
     let message = measured.unwrap_or_else(|| asserted.outcome());
-    let outcome = match asserted.decision {
-        Decision::Holds => Outcome::Passed { said: message },
-        Decision::Fails => Outcome::Failure { kind: "assertion", message },
-        Decision::Inconclusive => Outcome::Error { kind: "inconclusive", message },
-    };
-    Case { name: asserted.requirement.to_string(), outcome }
+    of_decision(asserted.requirement.to_string(), asserted.decision, message)
 }
 
 fn of_run(side: &str, run: &RunResult, allow_untrusted: bool) -> Case {
     let message = [&[run.status.name().to_owned()], run.found.as_slice()].concat().join(" ");
     let outcome = match run.status {
-        Status::NotTrusted if !allow_untrusted => Outcome::Error { kind: "not_trusted", message },
+        Status::NotTrusted if !allow_untrusted => {
+            Outcome::Unmet { tag: "error", kind: "not_trusted", message }
+        }
         _ => Outcome::Passed { said: message },
     };
     Case { name: format!("{side}, {}", run.source), outcome }
@@ -143,8 +143,8 @@ fn counts(cases: &[&Case], seconds: f64) -> String {
     format!(
         "tests=\"{}\" failures=\"{}\" errors=\"{}\" skipped=\"{}\" time=\"{seconds:.3}\"",
         cases.len(),
-        number(|outcome| matches!(outcome, Outcome::Failure { .. })),
-        number(|outcome| matches!(outcome, Outcome::Error { .. })),
+        number(|outcome| matches!(outcome, Outcome::Unmet { tag: "failure", .. })),
+        number(|outcome| matches!(outcome, Outcome::Unmet { tag: "error", .. })),
         number(|outcome| matches!(outcome, Outcome::Skipped { .. })),
     )
 }
@@ -153,14 +153,12 @@ fn counts(cases: &[&Case], seconds: f64) -> String {
 fn test_case(suite: &str, Case { name, outcome }: &Case) -> String {
     let head =
         format!("    <testcase classname=\"{}\" name=\"{}\" time=\"0\">", escaped(suite), escaped(name));
-    let unmet = |tag: &str, kind: &str, message: &str| {
-        let (first, all) = (escaped(message.lines().next().unwrap_or("")), escaped(message));
-        format!("<{tag} type=\"{kind}\" message=\"{first}\">{all}</{tag}>")
-    };
     let body = match outcome {
         Outcome::Passed { said } => format!("<system-out>{}</system-out>", escaped(said)),
-        Outcome::Failure { kind, message } => unmet("failure", kind, message),
-        Outcome::Error { kind, message } => unmet("error", kind, message),
+        Outcome::Unmet { tag, kind, message } => {
+            let (first, all) = (escaped(message.lines().next().unwrap_or("")), escaped(message));
+            format!("<{tag} type=\"{kind}\" message=\"{first}\">{all}</{tag}>")
+        }
         Outcome::Skipped { message } => format!("<skipped message=\"{}\"/>", escaped(message)),
     };
     format!("{head}{body}</testcase>\n")

@@ -83,6 +83,11 @@ pub fn things(number: u64, name: &str) -> String {
     format!("{} {name}{plural}", count(number))
 }
 
+/// Those of the counts that are not 0, each with what it counts: `3 lost`.
+pub(crate) fn counted<'a>(counts: impl IntoIterator<Item = (&'a str, u64)>) -> impl Iterator<Item = String> {
+    counts.into_iter().filter(|(_, number)| *number > 0).map(|(name, number)| format!("{number} {name}"))
+}
+
 /// A part of a whole in per cent; `-` where there is no whole.
 pub(crate) fn share(part: u64, whole: u64) -> String {
     if whole == 0 { "-".to_owned() } else { format!("{} %", significant(100.0 * part as f64 / whole as f64)) }

@@ -2,7 +2,7 @@
 //!
 //! Not what each of them did. The plan names servers in an order, and everything else refers to them by their place in it.
 
-use brunt_stats::server_stats::ServerSpan;
+use brunt_stats::server_stats::{ServerRecord, ServerSpan};
 use brunt_stats::summary::Summary;
 
 const SECOND: u64 = 1_000_000_000;
@@ -15,6 +15,16 @@ pub(crate) fn name(summary: &Summary, index: usize) -> String {
 /// That of one which was asked for its statistics, by its place among those.
 pub(crate) fn polled_server_name(summary: &Summary, index: usize) -> String {
     summary.record.plan.polled_server_name(index).unwrap_or_else(|| "embedded".to_owned())
+}
+
+/// Servers that do not tell of themselves, or no more: the name, where there are several, what they told, and why.
+pub(crate) fn troubles(summary: &Summary) -> impl Iterator<Item = (String, &ServerRecord, &str)> {
+    let records = &summary.record.run.server_records;
+    records.iter().enumerate().filter_map(move |(index, record)| {
+        let trouble = record.trouble.as_deref()?;
+        let name = polled_server_name(summary, index) + ": ";
+        Some((if records.len() > 1 { name } else { String::new() }, record, trouble))
+    })
 }
 
 /// What went on in the measured window by the servers' own account, all of them together; `None` where one does not say.

@@ -5,7 +5,8 @@
 
 use super::assertion::range;
 use super::change_text::{change_interval, change_text};
-use super::{ComparedRow, Comparison, Difference, EarlyEnd, Quantity};
+use super::{AssertionRow, ComparedRow, Comparison, Difference, EarlyEnd, Quantity};
+use crate::details::assertion_table;
 use crate::metric;
 use crate::paragraph::{self, printable};
 use crate::quantity;
@@ -297,20 +298,11 @@ fn is_percentile_missing(held: &ComparedRow) -> bool {
 }
 
 fn asserted(out: &mut String, comparison: &Comparison) {
-    if comparison.asserted.is_empty() {
-        return;
-    }
-    let mut table = Table::new(&["assertion", "measured", "within", "outcome"]).with_prose_last();
-    for asserted in &comparison.asserted {
-        table.push(vec![
-            asserted.requirement.to_string(),
-            asserted.measured_text().unwrap_or("-".to_owned()),
-            asserted.bounds_text(),
-            asserted.outcome(),
-        ]);
-    }
-    table.write(out);
-    out.push('\n');
+    let row = |asserted: &AssertionRow| {
+        let measured = asserted.measured_text().unwrap_or("-".to_owned());
+        [asserted.requirement.to_string(), measured, asserted.bounds_text(), asserted.outcome()]
+    };
+    assertion_table(out, comparison.asserted.iter().map(row));
 }
 
 /// Names of runs in a line of those that call for care.
@@ -376,14 +368,10 @@ pub(super) fn answer_facts(comparison: &Comparison) -> Vec<String> {
     if untrusted > 0 {
         facts.push(format!("NOT TRUSTED: {untrusted} of {}", quantity::things(all as u64, "run")));
     }
-    let mut differing = comparison
-        .compared
-        .iter()
-        .filter(|held| matches!(held.test.finding, TestResult::Above | TestResult::Below))
-        .map(|held| {
-            let change = held.test.change.map(|change| change_text(held.quantity, change));
-            format!("{} {}", held.quantity.name(), change.unwrap_or_default())
-        });
+    let mut differing = comparison.compared.iter().filter(|held| held.differs()).map(|held| {
+        let change = held.test.change.map(|change| change_text(held.quantity, change));
+        format!("{} {}", held.quantity.name(), change.unwrap_or_default())
+    });
     if let Some(first) = differing.next() {
         facts.push(format!("B DIFFERS: {first}"));
         facts.extend(differing);

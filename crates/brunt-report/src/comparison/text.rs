@@ -5,21 +5,20 @@
 
 use super::change_text::bare_change;
 use super::details::{answer_facts, early_end, p_text, plan_facts, shown, side_facts, untrusted_runs};
-use super::{ComparedRow, Comparison, Quantity};
+use super::{AssertionRow, ComparedRow, Comparison, Quantity};
 use crate::figure::{Figures, unit_of};
 use crate::grid::{Cell, Column, Grid};
 use crate::layout::{Layout, Style};
 use crate::page::Page;
 use crate::reasons::each_once;
+use crate::text::conclusion::{ASSERTIONS_MAX, list_assertions};
 use crate::text::latency::rate;
 use brunt_plan::objective::{Metric, Subject};
-use brunt_stats::bound::Decision;
 use brunt_stats::rank_test::{RUNS_MIN, TestResult};
 use brunt_stats::verdict::Status;
 
-/// Quantities in the table, and assertions below it.
+/// Quantities in the table.
 const ROWS_MAX: usize = 12;
-const ASSERTIONS_MAX: usize = 5;
 
 pub(super) fn report(comparison: &Comparison, layout: &Layout) -> String {
     let mut page = Page::new(layout);
@@ -117,17 +116,11 @@ fn finding(held: &ComparedRow) -> (&'static str, Style) {
 }
 
 fn assertions(page: &mut Page<'_>, comparison: &Comparison) {
-    let mut ordered: Vec<_> = comparison.asserted.iter().collect();
-    ordered.sort_by_key(|asserted| asserted.decision == Decision::Holds);
-    for asserted in ordered.iter().take(ASSERTIONS_MAX) {
+    let row = |asserted: &AssertionRow| {
         let measured = asserted.measured_text().unwrap_or_else(|| "not measured".to_owned());
-        page.facts("assertion", &[asserted.requirement.to_string(), measured, asserted.outcome()]);
-    }
-    if ordered.len() > ASSERTIONS_MAX {
-        let rest = &ordered[ASSERTIONS_MAX..];
-        let holding = rest.iter().filter(|asserted| asserted.decision == Decision::Holds).count();
-        page.facts("", &[format!("+{} more, {holding} of them hold: --details", rest.len())]);
-    }
+        (asserted.decision, [asserted.requirement.to_string(), measured, asserted.outcome()])
+    };
+    list_assertions(page, ASSERTIONS_MAX, comparison.asserted.iter().map(row).collect());
 }
 
 fn answer(page: &mut Page<'_>, comparison: &Comparison) {
@@ -148,10 +141,7 @@ fn answer(page: &mut Page<'_>, comparison: &Comparison) {
 
 /// The keys of `--brief`.
 pub(crate) fn brief(comparison: &Comparison) -> String {
-    let differs = comparison
-        .compared
-        .iter()
-        .any(|held| matches!(held.test.finding, TestResult::Above | TestResult::Below));
+    let differs = comparison.compared.iter().any(ComparedRow::differs);
     let is_open = answer_facts(comparison).iter().any(|fact| fact.starts_with("INCONCLUSIVE"));
     let verdict = match (comparison.has_untrusted(), differs, is_open) {
         (true, ..) => "NOT-TRUSTED",
@@ -172,7 +162,7 @@ pub(crate) fn brief(comparison: &Comparison) -> String {
     };
     let reasons = match verdict {
         "NOT-TRUSTED" => untrusted_checks(comparison),
-        "DIFFERS" => names(|held| matches!(held.test.finding, TestResult::Above | TestResult::Below)),
+        "DIFFERS" => names(ComparedRow::differs),
         "INCONCLUSIVE" if comparison.is_small() => vec!["few-runs".to_owned()],
         "INCONCLUSIVE" => names(|held| held.test.finding != TestResult::NoneShown),
         _ => Vec::new(),

@@ -10,17 +10,23 @@ use brunt_stats::bound::{Bounds, Decision};
 use brunt_stats::op_summary::LAG_SHARE_MAX;
 
 pub(super) fn write(out: &mut String, assertions: &[Assertion]) {
-    if assertions.is_empty() {
-        return;
-    }
+    assertion_table(out, assertions.iter().map(row));
+}
+
+fn row(assertion: &Assertion) -> [String; 4] {
+    let metric = assertion.objective.subject.metric;
+    let measured = assertion.measured.map_or("-".to_owned(), |value| metric::text(metric, value));
+    [assertion.objective.to_string(), measured, within(assertion), outcome(assertion)]
+}
+
+/// The table of what was asserted, of a run or of a comparison.
+pub(crate) fn assertion_table(out: &mut String, rows: impl Iterator<Item = [String; 4]>) {
     let mut table = Table::new(&["assertion", "measured", "within", "outcome"]).with_prose_last();
-    for assertion in assertions {
-        let metric = assertion.objective.subject.metric;
-        let measured = assertion.measured.map_or("-".to_owned(), |value| metric::text(metric, value));
-        table.push(vec![assertion.objective.to_string(), measured, within(assertion), outcome(assertion)]);
+    rows.for_each(|row| table.push(row.into()));
+    if !table.is_empty() {
+        table.write(out);
+        out.push('\n');
     }
-    table.write(out);
-    out.push('\n');
 }
 
 /// The bounds, where they are more than the number itself and something is known.

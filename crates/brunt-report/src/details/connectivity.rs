@@ -9,8 +9,9 @@ use crate::paragraph::{self, printable};
 use crate::quantity::{self, count};
 use crate::server;
 use crate::table::Table;
+use crate::text::events::longest_outages;
+use crate::text::latency::times_text;
 use brunt_plan::phase::Phase;
-use brunt_stats::latency::LatencySummary;
 use brunt_stats::outage::Outage;
 use brunt_stats::summary::Summary;
 
@@ -39,8 +40,7 @@ pub(super) fn connections(out: &mut String, summary: &Summary) {
         ("open at the end", counts.open()),
     ];
     let mut facts = vec![format!("{} begun", count(counts.begun))];
-    let some = numbers.into_iter().filter(|(_, number)| *number > 0);
-    facts.extend(some.map(|(name, number)| format!("{} {name}", count(number))));
+    facts.extend(quantity::counted(numbers));
     facts.extend(most_at_a_time(summary));
     let seconds = summary.window.seconds();
     let measured = summary.connections_by_phase()[Phase::Measure as usize].established;
@@ -68,14 +68,7 @@ fn most_at_a_time(summary: &Summary) -> Option<String> {
 /// How long connecting took, and how much of that the handshake of TLS.
 pub(super) fn connect_times(summary: &Summary) -> impl Iterator<Item = String> {
     let times = [("connect time", &summary.connect_time), ("handshake time", &summary.handshake_time)];
-    times.into_iter().filter_map(|(name, time)| duration(name, time))
-}
-
-/// As much of it as the connections support.
-fn duration(what: &str, taken: &LatencySummary) -> Option<String> {
-    let named = |name: &str, ns: Option<u64>| ns.map(|ns| format!("{name} {}", quantity::time(ns)));
-    let parts = [named("p50", taken.p50_ns()), named("p99", taken.p99_ns()), named("max", taken.max_ns)];
-    taken.max_ns.map(|_| format!("{what} {}", parts.into_iter().flatten().collect::<Vec<_>>().join(", ")))
+    times.into_iter().filter_map(|(name, time)| Some(format!("{name} {}", times_text(time)?)))
 }
 
 /// The servers side by side, where there are several.
@@ -136,7 +129,9 @@ pub(super) fn outages(out: &mut String, summary: &Summary) {
     }
     let mut table =
         Table::new(&["outage", "start", "length", "recovery", "failed", "kinds"]).with_prose_last();
-    longest(&summary.outages).into_iter().for_each(|outage| table.push(row(summary, outage)));
+    longest_outages(&summary.outages, OUTAGES_SHOWN)
+        .into_iter()
+        .for_each(|outage| table.push(row(summary, outage)));
     paragraph::part(out);
     table.write(out);
     if total > OUTAGES_SHOWN {
@@ -146,16 +141,6 @@ pub(super) fn outages(out: &mut String, summary: &Summary) {
         out.push_str(&format!("{} more outages dropped\n", count(overflow)));
     }
     out.push('\n');
-}
-
-/// As many as are shown, the longest, by start.
-fn longest(outages: &[Outage]) -> Vec<&Outage> {
-    let mut shown: Vec<&Outage> = outages.iter().collect();
-    // Stable: of those that are as long, the first.
-    shown.sort_by_key(|outage| std::cmp::Reverse(outage.length_ns().unwrap_or(u64::MAX)));
-    shown.truncate(OUTAGES_SHOWN);
-    shown.sort_by_key(|outage| (outage.start_ns, outage.server));
-    shown
 }
 
 fn row(summary: &Summary, outage: &Outage) -> Vec<String> {

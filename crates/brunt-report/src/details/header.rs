@@ -92,7 +92,7 @@ fn agent_facts(agent: &AgentRecord) -> Vec<String> {
 }
 
 /// The head of a campaign, from its first run: facts of the load without the option that it varies, and the lines below.
-pub(super) fn of_campaign(summary: &Summary, varied: Option<&str>) -> (Vec<String>, String) {
+pub(crate) fn of_campaign(summary: &Summary, varied: Option<&str>) -> (Vec<String>, String) {
     let plan = &summary.record.plan;
     let facts = match plan.classes.as_slice() {
         [class] => {
@@ -135,16 +135,19 @@ fn load(plan: &Plan, class: &Class) -> Vec<String> {
 }
 
 fn beside_model(plan: &Plan, class: &Class) -> Vec<String> {
-    let depth = quantity::count(u64::from(class.depth));
     let connections = match &class.connections_of {
         Some(owner) => format!("the connections of {owner}"),
         None => quantity::things(u64::from(class.connections), "connection"),
     };
-    let asked = match &class.trace {
+    [vec![format!("{connections} × depth {}", class.depth)], operations(plan, class)].concat()
+}
+
+/// What is sent, and where to.
+pub(crate) fn operations(plan: &Plan, class: &Class) -> Vec<String> {
+    let mut facts = vec![match &class.trace {
         Some(trace) => printable(&format!("trace {} ({})", trace.file, trace.layout)),
         None => plan.mix_text(class),
-    };
-    let mut facts = vec![format!("{connections} × depth {depth}"), asked];
+    }];
     if class.mix.contains(brunt_plan::op::OpKind::Mget) {
         facts.push(format!("{} keys per mget", class.multiget));
     }
@@ -156,7 +159,7 @@ fn beside_model(plan: &Plan, class: &Class) -> Vec<String> {
 }
 
 /// Where its operations go, as far as that is not said of all classes.
-pub(crate) fn destinations(class: &Class) -> Vec<String> {
+fn destinations(class: &Class) -> Vec<String> {
     let to = |servers: &[ServerAddress]| {
         let names: Vec<String> = servers.iter().map(ToString::to_string).collect();
         if names.is_empty() { String::new() } else { format!(" to {}", names.join(", ")) }
@@ -189,7 +192,7 @@ pub(crate) fn dispersion(arrival: &Arrival, rate: &OpenRate) -> Option<String> {
 }
 
 /// The rate as it was asked for, to the last digit.
-fn rate_text(rate: Rate) -> String {
+pub(crate) fn rate_text(rate: Rate) -> String {
     if rate.micro_per_second.is_multiple_of(1_000_000) {
         format!("{}/s", quantity::count(rate.micro_per_second / 1_000_000))
     } else {

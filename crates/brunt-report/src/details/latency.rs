@@ -7,7 +7,7 @@ use super::Row;
 use crate::paragraph;
 use crate::quantity;
 use crate::table::Table;
-use brunt_plan::outcome::OutcomeClass;
+use crate::text::latency::is_unacknowledged;
 use brunt_plan::quantile::Quantile;
 use brunt_stats::confidence::PercentileInterval;
 use brunt_stats::latency::{LatencySummary, Percentile};
@@ -34,18 +34,12 @@ pub(super) fn write(out: &mut String, rows: &[Row<'_>], trust: &[Trust], quantil
         }
         table.write(out);
     }
-    let silent = rows.iter().filter(|row| has_no_replies(row.summary)).map(|row| row.name.as_str());
+    let silent = rows.iter().filter(|row| is_unacknowledged(row.summary)).map(|row| row.name.as_str());
     let silent: Vec<&str> = silent.collect();
     if !silent.is_empty() {
         let text = format!("{}: no reply was requested, so there is no response time", silent.join(", "));
         paragraph::prose(out, "noreply", &text);
     }
-}
-
-/// Were all requests of the row sent without asking for a reply?
-fn has_no_replies(summary: &OpSummary) -> bool {
-    let unacknowledged = summary.requests.outcome(OutcomeClass::Unacknowledged);
-    unacknowledged > 0 && summary.latency.response.summary.count == 0
 }
 
 fn push(table: &mut Table, row: &Row<'_>, trust: &[Trust], quantiles: &[Quantile]) {
@@ -61,7 +55,7 @@ fn push(table: &mut Table, row: &Row<'_>, trust: &[Trust], quantiles: &[Quantile
     if latency.failed.summary.count > 0 {
         table.push(times("  including failures", &summary.including_failures(), quantiles));
     }
-    if !has_no_replies(summary) {
+    if !is_unacknowledged(summary) {
         table.push_some(needs(summary, quantiles));
     }
 }

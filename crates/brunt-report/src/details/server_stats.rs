@@ -16,17 +16,9 @@ pub(super) fn write(out: &mut String, summary: &Summary) {
         return;
     }
     let mut facts = server::window(summary).map(|span| facts(&span)).unwrap_or_default();
-    let several = summary.record.run.server_records.len() > 1;
-    for (index, record) in summary.record.run.server_records.iter().enumerate() {
-        if let Some(trouble) = &record.trouble {
-            let name = if several {
-                format!("{}: ", server::polled_server_name(summary, index))
-            } else {
-                String::new()
-            };
-            let nothing = if record.snapshots().is_empty() { "nothing" } else { "nothing any more" };
-            facts.push(printable(&format!("{name}{nothing}: {trouble}")));
-        }
+    for (name, record, trouble) in server::troubles(summary) {
+        let nothing = if record.snapshots().is_empty() { "nothing" } else { "nothing any more" };
+        facts.push(printable(&format!("{name}{nothing}: {trouble}")));
     }
     if !facts.is_empty() {
         paragraph::facts(out, "server stats", &facts);

@@ -99,8 +99,7 @@ fn unusual_outcomes(book: &RequestCounts) -> Vec<String> {
         ("abandoned", book.abandoned),
         ("follow-ups", book.followup),
     ];
-    let some = numbers.into_iter().filter(|(_, number)| *number > 0);
-    some.map(|(name, number)| format!("{} {name}", count(number))).collect()
+    quantity::counted(numbers).collect()
 }
 
 fn keys(out: &mut String, summary: &Summary) {
@@ -121,8 +120,7 @@ fn keys(out: &mut String, summary: &Summary) {
     }
     let RecacheCounts { won, stale, taken } = summary.counts().recache;
     let marks = [("stale", stale), ("recache won", won), ("recache taken", taken)];
-    let some = marks.into_iter().filter(|(_, times)| *times > 0);
-    facts.extend(some.map(|(mark, times)| format!("{} {mark}", count(times))));
+    facts.extend(quantity::counted(marks));
     paragraph::facts(out, "keys", &facts);
 }
 
@@ -161,11 +159,8 @@ fn values(out: &mut String, summary: &Summary) {
 /// What was found out about the objects of windows.
 fn windows(out: &mut String, summary: &Summary) {
     let rows = summary.counts().windows.rows();
-    let some: Vec<String> = rows
-        .into_iter()
-        .filter(|(_, _, number)| *number > 0)
-        .map(|(_, words, number)| format!("{} {words}", count(number)))
-        .collect();
+    let some: Vec<String> =
+        quantity::counted(rows.into_iter().map(|(_, words, number)| (words, number))).collect();
     if !some.is_empty() {
         paragraph::facts(out, "objects", &some);
     }
@@ -192,13 +187,11 @@ fn wire(out: &mut String, summary: &Summary) {
     if book.wire_requests != book.sent {
         facts.push(format!("{} commands on the wire", count(book.wire_requests)));
     }
-    let counted = summary.counts().rows().into_iter().filter(|(_, _, number)| *number > 0);
-    facts.extend(counted.map(|(_, words, number)| format!("{} {words}", count(number))));
+    let rows = summary.counts().rows();
+    facts.extend(quantity::counted(rows.into_iter().map(|(_, words, number)| (words, number))));
     if let Some(counts) = summary.datagrams() {
         let listed = |rows: &[(&str, u64)]| {
-            let counted = rows.iter().filter(|(_, number)| *number > 0);
-            let said: Vec<String> =
-                counted.map(|(name, number)| format!("{} {name}", count(*number))).collect();
+            let said: Vec<String> = quantity::counted(rows.iter().copied()).collect();
             (!said.is_empty()).then(|| said.join(", "))
         };
         facts.extend(listed(&counts.rows()).map(|rows| format!("discarded datagrams: {rows}")));

@@ -228,7 +228,7 @@ fn few_runs_show_nothing() {
 
 /// How requirements came out, with the reason where they did not.
 fn outcomes(comparison: &Comparison) -> Vec<String> {
-    comparison.asserted().iter().map(AssertionRow::outcome).collect()
+    comparison.asserted.iter().map(AssertionRow::outcome).collect()
 }
 
 /// The range of five runs holds the median with less than 95 %; the interval of a change has its 95 % from four runs on.

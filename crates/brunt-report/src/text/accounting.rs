@@ -2,8 +2,8 @@
 //!
 //! Not latencies. Lines about trouble and about kinds of transport stand there only where there is something to say. Counts are exact.
 
-use super::latency::rate;
-use crate::cost::RequestCost;
+use super::latency::{rate, times_text};
+use crate::cost::{self, RequestCost};
 use crate::page::Page;
 use crate::quantity;
 use crate::server;
@@ -78,8 +78,7 @@ fn books(summary: &Summary) -> Vec<String> {
         ("in flight at the end", requests.in_flight),
         ("never sent", requests.unsent),
     ];
-    let some = kinds.into_iter().filter(|(_, number)| *number > 0);
-    facts.extend(some.map(|(name, number)| format!("{number} {name}")));
+    facts.extend(quantity::counted(kinds));
     if requests.followup > 0 {
         facts.push(format!("{} of those scheduled are fills after misses", requests.followup));
     }
@@ -148,16 +147,9 @@ fn connections(summary: &Summary) -> Vec<String> {
         return Vec::new();
     }
     let numbers = [("failed", counts.failed), ("closed as planned", counts.retired), ("lost", counts.lost)];
-    let some = numbers.into_iter().filter(|(_, number)| *number > 0);
     let mut facts = vec![format!("{} opened", counts.established)];
-    facts.extend(some.map(|(name, number)| format!("{number} {name}")));
-    let time = &summary.connect_time;
-    let known = [("p50", time.p50_ns()), ("p99", time.p99_ns()), ("max", time.max_ns)];
-    let known = known.into_iter().filter_map(|(name, ns)| Some(format!("{name} {}", quantity::time(ns?))));
-    let known: Vec<String> = known.collect();
-    if !known.is_empty() {
-        facts.push(format!("connect time {}", known.join(", ")));
-    }
+    facts.extend(quantity::counted(numbers));
+    facts.extend(times_text(&summary.connect_time).map(|times| format!("connect time {times}")));
     facts
 }
 
@@ -175,8 +167,7 @@ fn cluster(summary: &Summary) -> Vec<String> {
     };
     let failed =
         [("failed after too many redirections", counts.too_many), ("sent to unknown nodes", counts.unknown)];
-    let some = failed.into_iter().filter(|(_, number)| *number > 0);
-    facts.extend(some.map(|(name, number)| format!("{number} {name}")));
+    facts.extend(quantity::counted(failed));
     facts
 }
 
@@ -186,9 +177,7 @@ fn tls(summary: &Summary) -> Vec<String> {
         return Vec::new();
     }
     let time = &summary.handshake_time;
-    let known = [("p50", time.p50_ns()), ("p99", time.p99_ns()), ("max", time.max_ns)];
-    let known = known.into_iter().filter_map(|(name, ns)| Some(format!("{name} {}", quantity::time(ns?))));
-    let handshakes = std::iter::once(quantity::things(time.count, "handshake")).chain(known);
+    let handshakes = std::iter::once(quantity::things(time.count, "handshake")).chain(times_text(time));
     let verified = if plan.tls.is_insecure { "certificates not verified" } else { "certificates verified" };
     vec![handshakes.collect::<Vec<_>>().join(", "), verified.to_owned()]
 }
@@ -200,15 +189,13 @@ fn udp(summary: &Summary) -> Vec<String> {
     if discarded == 0 {
         return vec!["no datagram discarded".to_owned()];
     }
-    let kinds =
-        rows.iter().filter(|(_, number)| *number > 0).map(|(name, number)| format!("{number} {name}"));
-    vec![format!("{discarded} datagrams discarded: {}", kinds.collect::<Vec<_>>().join(", "))]
+    let kinds: Vec<String> = quantity::counted(rows).collect();
+    vec![format!("{discarded} datagrams discarded: {}", kinds.join(", "))]
 }
 
 /// What the servers counted, and whether that is what we did.
 fn servers(summary: &Summary) -> Vec<String> {
-    let records = &summary.record.run.server_records;
-    if records.is_empty() {
+    if summary.record.run.server_records.is_empty() {
         return Vec::new();
     }
     let mut facts = Vec::new();
@@ -229,16 +216,9 @@ fn servers(summary: &Summary) -> Vec<String> {
         facts.extend(cpu.map(|ns| format!("{} CPU/request", quantity::time(ns.round() as u64))));
         facts.extend(span.evictions.map(|evictions| format!("{evictions} evictions")));
     }
-    for (index, record) in records.iter().enumerate() {
-        if let Some(trouble) = &record.trouble {
-            let name = if records.len() > 1 {
-                server::polled_server_name(summary, index) + ": "
-            } else {
-                String::new()
-            };
-            facts.push(format!("{name}no statistics: {trouble}"));
-        }
-    }
+    facts.extend(
+        server::troubles(summary).map(|(name, _, trouble)| format!("{name}no statistics: {trouble}")),
+    );
     // Of many servers the same trouble is said once.
     facts.truncate(6);
     facts
@@ -255,11 +235,7 @@ fn client(summary: &Summary) -> Vec<String> {
 
 /// The worker that worked most of the window, or was kept from it.
 fn busiest(workers: &[WorkerUsage]) -> Option<String> {
-    let taken = |worker: &WorkerUsage| {
-        (worker.busy_ns + worker.run_delay_ns.unwrap_or(0)) as f64 / worker.wall_ns as f64
-    };
-    let observed = workers.iter().filter(|worker| worker.wall_ns > 0);
-    let most = observed.max_by(|one, other| taken(one).total_cmp(&taken(other)))?;
+    let most = cost::busiest(workers)?;
     let percent = |ns: u64| {
         let percent = ns as f64 / most.wall_ns as f64 * 100.0;
         format!("{percent:.*}", if percent < 9.995 { 2 } else { 1 })

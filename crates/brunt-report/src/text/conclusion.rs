@@ -14,7 +14,7 @@ use brunt_stats::verdict::{Cause, CauseKind, Verdict};
 /// Causes that are listed.
 const CAUSES_MAX: usize = 3;
 /// Assertions that are listed, those that do not hold first.
-const ASSERTIONS_MAX: usize = 5;
+pub(crate) const ASSERTIONS_MAX: usize = 5;
 /// Stands before a cause that no check shows by itself; its text names the checks that follow from it.
 const CAUSE: &str = "CAUSE";
 /// Where the text of a cause begins.
@@ -77,18 +77,22 @@ pub(super) fn assertions(page: &mut Page<'_>, assertions: &[Assertion]) {
         return;
     }
     page.part();
-    let mut ordered: Vec<&Assertion> = assertions.iter().collect();
-    ordered.sort_by_key(|assertion| assertion.decision == Decision::Holds);
+    let row = |assertion: &Assertion| {
+        let text = |value| metric::text(assertion.objective.subject.metric, value);
+        let measured = assertion.measured.map_or("not measured".to_owned(), text);
+        (assertion.decision, [assertion.objective.to_string(), measured, outcome(assertion)])
+    };
     let most = ASSERTIONS_MAX.min(page.room.rows);
-    for assertion in ordered.iter().take(most) {
-        let metric = assertion.objective.subject.metric;
-        let measured =
-            assertion.measured.map_or("not measured".to_owned(), |value| metric::text(metric, value));
-        page.facts("assertion", &[assertion.objective.to_string(), measured, outcome(assertion)]);
-    }
-    if ordered.len() > most {
-        let rest = &ordered[most..];
-        let holding = rest.iter().filter(|assertion| assertion.decision == Decision::Holds).count();
+    list_assertions(page, most, assertions.iter().map(row).collect());
+}
+
+/// At most so many assertions, those that do not hold first, and how many there are besides.
+pub(crate) fn list_assertions(page: &mut Page<'_>, most: usize, mut rows: Vec<(Decision, [String; 3])>) {
+    rows.sort_by_key(|(decision, _)| *decision == Decision::Holds);
+    rows.iter().take(most).for_each(|(_, facts)| page.facts("assertion", facts));
+    if rows.len() > most {
+        let rest = &rows[most..];
+        let holding = rest.iter().filter(|(decision, _)| *decision == Decision::Holds).count();
         page.facts("", &[format!("+{} more, {holding} of them hold: --details", rest.len())]);
     }
 }

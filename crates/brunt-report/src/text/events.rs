@@ -139,15 +139,22 @@ fn since_window(summary: &Summary) -> Vec<(ServerCounts, ServerCounts)> {
     sums
 }
 
+/// As many of them, the longest, by start.
+pub(crate) fn longest_outages(outages: &[Outage], most: usize) -> Vec<&Outage> {
+    let mut shown: Vec<&Outage> = outages.iter().collect();
+    // Stable: of those that are as long, the first.
+    shown.sort_by_key(|outage| std::cmp::Reverse(outage.length_ns().unwrap_or(u64::MAX)));
+    shown.truncate(most);
+    shown.sort_by_key(|outage| (outage.start_ns, outage.server));
+    shown
+}
+
 /// The outages, the longest where there are many, by start.
 fn outages(page: &mut Page<'_>, summary: &Summary) {
-    let mut shown: Vec<&Outage> = summary.outages.iter().collect();
+    let shown = longest_outages(&summary.outages, OUTAGES_MAX.min(page.room.rows));
     if shown.is_empty() {
         return;
     }
-    shown.sort_by_key(|outage| std::cmp::Reverse(outage.length_ns().unwrap_or(u64::MAX)));
-    shown.truncate(OUTAGES_MAX.min(page.room.rows));
-    shown.sort_by_key(|outage| (outage.start_ns, outage.server));
     let mut grid = Grid::new(vec![
         Column::of_words("outage", 17),
         Column::of_numbers("start/s", 9),

@@ -2,12 +2,10 @@
 //!
 //! All of the plan is in `--details`. The first line names the model, because what a latency means depends on it.
 
-use crate::details::header::{arrival_text, destinations, dispersion, size};
+use crate::details::header::{arrival_text, dispersion, operations, rate_text, size};
 use crate::page::Page;
 use crate::quantity;
-use brunt_plan::op::OpKind;
 use brunt_plan::plan::{Class, Load, OpenRate, Plan, SessionScope, Transport};
-use brunt_plan::units::Rate;
 use brunt_stats::summary::Summary;
 
 /// Classes that have a line of their own.
@@ -64,10 +62,6 @@ const fn model(class: &Class) -> &'static str {
 /// When it sends, on what, and what.
 fn load(plan: &Plan, class: &Class, varied: Option<&str>) -> Vec<String> {
     let mut facts = Vec::new();
-    let what = match &class.trace {
-        Some(trace) => format!("trace {} ({})", trace.file, trace.layout),
-        None => plan.mix_text(class),
-    };
     match &class.load {
         Load::Open { rate, arrival } => {
             let arrival_fact = arrival_text(arrival);
@@ -87,14 +81,7 @@ fn load(plan: &Plan, class: &Class, varied: Option<&str>) -> Vec<String> {
     }
     facts.push(connections(class, varied));
     facts.extend(lifetime(class));
-    facts.push(what);
-    if class.mix.contains(OpKind::Mget) {
-        facts.push(format!("{} keys per mget", class.multiget));
-    }
-    if class.replicas > 1 {
-        facts.push(format!("changes to {} replicas", class.replicas));
-    }
-    facts.extend(destinations(class));
+    facts.extend(operations(plan, class));
     facts
 }
 
@@ -104,8 +91,7 @@ fn connections(class: &Class, varied: Option<&str>) -> String {
         (None, SessionScope::Client { connections }) => {
             format!("{} connections, {connections} a client,", class.connections)
         }
-        (None, _) if class.connections == 1 => "1 connection".to_owned(),
-        (None, _) => format!("{} connections", class.connections),
+        (None, _) => quantity::things(u64::from(class.connections), "connection"),
     };
     match varied {
         Some("connections") => format!("depth {}", class.depth),
@@ -128,14 +114,6 @@ fn lifetime(class: &Class) -> Option<String> {
     ];
     let facts: Vec<String> = facts.into_iter().flatten().collect();
     (!facts.is_empty()).then(|| format!("connections: {}", facts.join(", ")))
-}
-
-/// A rate to the last digit that was asked for.
-fn rate_text(rate: Rate) -> String {
-    match rate.micro_per_second.is_multiple_of(1_000_000) {
-        true => format!("{}/s", rate.micro_per_second / 1_000_000),
-        false => rate.to_string(),
-    }
 }
 
 /// The servers, the protocol, the transport, and the keys and values.

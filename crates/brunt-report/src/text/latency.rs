@@ -7,6 +7,7 @@ use crate::figure::{Bound, Figures, Texts, unit_of};
 use crate::grid::{Cell, Column, Grid};
 use crate::layout::{Layout, Style, TimeUnit};
 use crate::page::Room;
+use crate::quantity;
 use crate::row::{self, Row, rows};
 use brunt_plan::outcome::OutcomeClass;
 use brunt_plan::quantile::Quantile;
@@ -248,6 +249,13 @@ fn words(trust: &[Trust], quantiles: &[Quantile]) -> Vec<Cell> {
         ),
     };
     quantiles.iter().map(word).collect()
+}
+
+/// The percentiles that are known, and the longest: `p50 88.1 us, p99 1.21 ms, max 2.00 ms`.
+pub(crate) fn times_text(times: &LatencySummary) -> Option<String> {
+    let known = [("p50", times.p50_ns()), ("p99", times.p99_ns()), ("max", times.max_ns)];
+    let known = known.into_iter().filter_map(|(name, ns)| Some(format!("{name} {}", quantity::time(ns?))));
+    times.max_ns.map(|_| known.collect::<Vec<_>>().join(", "))
 }
 
 /// A rate as a number of a table: whole, but where that is less than three digits.
