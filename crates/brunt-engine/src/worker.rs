@@ -376,6 +376,7 @@ impl<C: Codec, I: Io> Worker<C, I> {
     fn note_stall(&mut self, now_ns: u64) {
         let Window { measure_ns, end_ns, .. } = self.traffic.window;
         self.stalls.note(self.iteration_start_ns..now_ns, measure_ns..end_ns);
+        self.pace.note_stall(now_ns, now_ns - self.iteration_start_ns);
     }
 
     /// Handles one completion.

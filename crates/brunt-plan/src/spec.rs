@@ -226,7 +226,7 @@ options! {
         verify: Fraction = text("FRACTION", "Check every byte, staleness, expiry and loss of all keys read, or of a fraction, e.g. --verify=10%").alone("100%"),
         server_stats: bool = switch_off("Do not poll server stats, which are reported and compared with brunt's counts"),
         interval: DurationNs = text("DURATION", "Length of the rows over time (--csv, --json), a multiple of 100ms, e.g. 500ms; fixed, it takes more memory the longer the run [default: 1s; longer in runs of more than 2 min]"),
-        wait: Wait = text("WAIT", "How to wait for an intended time: hybrid, spin or sleep [default: hybrid]"),
+        wait: Wait = text("WAIT", "How to wait: hybrid (sleep, but poll before sends and while replies are expected), spin (poll, a CPU per worker) or sleep (least CPU; wake-ups are in the latencies) [default: hybrid]"),
         profile: Profile = text("PROFILE", "Preset for --refill and --gather: latency, or peak (most requests per CPU) [default: latency]"),
         refill: Refill = text("REFILL", "Closed loop: refill slots eager (each at once) or batch (whole pipeline) [default: by --profile]"),
         gather: Gather = text("N|DURATION", "Completions or time to wait for, or both: 8, 50us or 8,50us; due requests are not delayed [default: by --profile, 1 or 8]"),

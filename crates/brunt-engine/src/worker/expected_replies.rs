@@ -17,6 +17,8 @@ const SPREAD_MAX_NS: u64 = 100_000;
 const VAIN_PARTS: u64 = 8;
 /// averaged over this time.
 const VAIN_OVER_NS: u64 = 100_000_000;
+/// A longer stall counts as this long, so that it ends polling for a second at most.
+const STALL_MAX_NS: u64 = 125_000_000;
 /// Period of predictions.
 const LEARN_NS: u64 = 20_000_000;
 /// Sends whose replies are expected later. With more, some reply is always expected soon.
@@ -157,10 +159,21 @@ impl ExpectedReplies {
         let Stretch { from_ns, until_ns } = self.stretch;
         if self.noted_ns <= sent_ns + from_ns && self.charged_ns < sent_ns && until_ns > 0 {
             self.charged_ns = sent_ns;
-            self.paid_ns = self.paid_ns.max(now_ns) + VAIN_PARTS * (until_ns - from_ns);
-            if self.is_in_debt(now_ns) {
-                self.at_once_ns = 0;
-            }
+            self.pay(now_ns, until_ns - from_ns);
+        }
+    }
+
+    /// Charges an iteration that took too long: others need the CPU, and a worker that polls is the last to get it.
+    #[cold]
+    pub(crate) fn charge_stall(&mut self, now_ns: u64, stall_ns: u64) {
+        self.pay(now_ns, stall_ns.min(STALL_MAX_NS));
+    }
+
+    /// Adds to what is paid for.
+    fn pay(&mut self, now_ns: u64, polled_ns: u64) {
+        self.paid_ns = self.paid_ns.max(now_ns) + VAIN_PARTS * polled_ns;
+        if self.is_in_debt(now_ns) {
+            self.at_once_ns = 0;
         }
     }
 
@@ -247,6 +260,24 @@ mod tests {
         }
         replies.learn(now_ns, 40 * US);
         assert_eq!(replies.stretch, Stretch { from_ns: 460 * US, until_ns: 660 * US });
+    }
+
+    /// One stall may be chance. The second one ends polling, until an eighth of the time is left for it.
+    #[test]
+    fn workers_without_a_cpu_do_not_poll() {
+        let mut replies = expecting(30 * US);
+        let polls = |replies: &mut ExpectedReplies, now_ns| {
+            replies.learn(now_ns, 40 * US);
+            replies.poll_from_ns(now_ns, now_ns - US, &NOTHING) == now_ns
+        };
+        replies.charge_stall(100 * MS, 12 * MS);
+        assert!(polls(&mut replies, 100 * MS));
+        replies.charge_stall(120 * MS, 12 * MS);
+        assert!(!polls(&mut replies, 120 * MS));
+        assert!(polls(&mut replies, 200 * MS));
+        replies.charge_stall(1_000 * MS, 5_000 * MS);
+        assert!(!polls(&mut replies, 1_890 * MS));
+        assert!(polls(&mut replies, 1_920 * MS));
     }
 
     #[test]

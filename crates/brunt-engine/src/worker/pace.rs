@@ -101,6 +101,11 @@ impl Pace {
         }
     }
 
+    /// Notes that an iteration took too long.
+    pub(crate) fn note_stall(&mut self, now_ns: u64, stall_ns: u64) {
+        self.replies.charge_stall(now_ns, stall_ns);
+    }
+
     /// Predicts replies from the last ones.
     pub(crate) fn learn(&mut self, now_ns: u64) {
         self.replies.learn(now_ns, self.margin_ns);
