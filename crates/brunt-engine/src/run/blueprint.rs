@@ -463,7 +463,7 @@ pub(crate) fn build<C: Codec, I: Io>(
     Worker::new(WorkerParts {
         io,
         traffic,
-        pace: Pace::new(plan.wait, cpus, plan.has_open_loop()),
+        pace: Pace::of(plan, cpus),
         phase_times: PhaseTimes {
             timeout_ns: plan.timeout.0,
             connect_timeout_ns: plan.connect_timeout.0,

@@ -8,7 +8,7 @@
 use super::expected_replies::ExpectedReplies;
 use crate::io::Until;
 use crate::state::recording::Ended;
-use brunt_plan::plan::Wait;
+use brunt_plan::plan::{Plan, Wait};
 use std::cmp::Ordering;
 
 /// Initial margin.
@@ -23,6 +23,7 @@ const WINDOW: usize = 128;
 #[derive(Debug)]
 pub(crate) struct Pace {
     wait: Wait,
+    polls_for_replies: bool,
     replies: ExpectedReplies,
     margin_ns: u64,
     late_ns: [u64; WINDOW],
@@ -63,12 +64,20 @@ pub(crate) struct Awaited {
 }
 
 impl Pace {
-    /// `is_open`: there is an open loop. A closed one polls for replies only if a CPU is left for a server on this host.
-    pub(crate) fn new(wait: Wait, cpus: Cpus, is_open: bool) -> Self {
+    /// Replies are not polled for where they are gathered, nor in a closed loop that leaves no CPU for a server on this
+    /// host.
+    pub(crate) fn of(plan: &Plan, cpus: Cpus) -> Self {
+        let gathers = plan.gather.completions > 1;
+        let has_cpu = cpus == Cpus::Spare || plan.has_open_loop() || plan.wait == Wait::Spin;
+        Self::new(plan.wait, cpus, !gathers && has_cpu)
+    }
+
+    fn new(wait: Wait, cpus: Cpus, polls_for_replies: bool) -> Self {
         let wait = if wait == Wait::Hybrid && cpus == Cpus::Shared { Wait::Sleep } else { wait };
         Self {
             wait,
-            replies: ExpectedReplies::new(wait == Wait::Hybrid && (is_open || cpus == Cpus::Spare)),
+            polls_for_replies,
+            replies: ExpectedReplies::new(wait == Wait::Hybrid && polls_for_replies),
             margin_ns: MARGIN_START_NS,
             late_ns: [0; WINDOW],
             observed: 0,
@@ -90,7 +99,7 @@ impl Pace {
         }
         match self.wait {
             Wait::Sleep => Until::Instant(first_ns),
-            Wait::Spin if due_ns != u64::MAX || sent_ns > 0 => Until::Now,
+            Wait::Spin if due_ns != u64::MAX || self.polls_for_replies && sent_ns > 0 => Until::Now,
             Wait::Spin => Until::Instant(first_ns),
             Wait::Hybrid => {
                 // Whatever is due: it learns of sends here.
@@ -133,14 +142,14 @@ mod tests {
     /// A new worker expects replies within 200 us of their send, and wakes at most 100 us late.
     #[test]
     fn waits_follow_the_policy() {
-        let pace = |wait, cpus, is_open| move || Pace::new(wait, cpus, is_open);
+        let pace = |wait, cpus, polls| move || Pace::new(wait, cpus, polls);
         let (hybrid, spin, sleep) = (
             pace(Wait::Hybrid, Cpus::Enough, true),
             pace(Wait::Spin, Cpus::Enough, true),
             pace(Wait::Sleep, Cpus::Enough, true),
         );
         let (closed, closed_full) =
-            (pace(Wait::Hybrid, Cpus::Spare, false), pace(Wait::Hybrid, Cpus::Enough, false));
+            (pace(Wait::Hybrid, Cpus::Spare, true), pace(Wait::Hybrid, Cpus::Enough, false));
         let table: [(&dyn Fn() -> Pace, _, _, _, _, _); 20] = [
             (&hybrid, 1_000_000, 5_000_000, NEVER, 0, Until::Instant(4_900_000)),
             (&hybrid, 4_950_000, 5_000_000, NEVER, 0, Until::Now),
