@@ -5,11 +5,13 @@
 
 mod csv;
 mod details;
+mod html;
 mod json;
 pub(crate) mod text;
 
 pub use csv::write as write_csv;
 pub use details::write as write_details;
+pub use html::write as write_html;
 pub use json::{SCHEMA, write as write_json};
 pub use text::write as write_text;
 

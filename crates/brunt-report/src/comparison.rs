@@ -7,6 +7,7 @@ mod assertion;
 mod change_text;
 mod details;
 mod difference;
+mod html;
 mod json;
 mod record;
 pub(crate) mod text;
@@ -235,6 +236,14 @@ impl Comparison {
     /// What `out` returns.
     pub fn write_details(&self, out: &mut dyn Write) -> io::Result<()> {
         out.write_all(details::report(self).as_bytes())
+    }
+
+    /// Writes the page.
+    ///
+    /// # Errors
+    /// What `out` returns.
+    pub fn write_html(&self, out: &mut dyn Write) -> io::Result<()> {
+        html::write(self, out)
     }
 
     /// Writes the schema `brunt.compare.v1`.

@@ -297,7 +297,6 @@ fn estimate(run: &RunRow, quantile: Quantile) -> Option<Estimate> {
 fn check_output(flags: &cli::Run, command: &str) -> Result<(), Failure> {
     let output = &flags.output;
     let given = [
-        ("html", output.html.is_some()),
         ("samples", output.samples.is_some()),
         ("spectrum", output.spectrum.is_some()),
         ("samples-max", flags.planned.run.samples_max.is_some()),

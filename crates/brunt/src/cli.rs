@@ -346,6 +346,9 @@ pub(crate) struct CompareOutputFlags {
     /// Write the comparison as JSON, e.g. compare.json; - is standard output, the text then goes to standard error
     #[arg(long, value_name = "PATH")]
     pub json: Option<PathBuf>,
+    /// Write the comparison as an HTML page, e.g. compare.html
+    #[arg(long, value_name = "PATH")]
+    pub html: Option<PathBuf>,
     /// Exit 4 if violated (repeatable): signed bounds the change from A ('p99 <= +5%', 'rate >= -3%'), unsigned bounds B
     /// ('p99 < 1ms')
     #[arg(long, value_name = "REQUIREMENT")]

@@ -48,7 +48,11 @@ impl Outputs {
         plan: Option<&Plan>,
     ) -> Result<Self, Failure> {
         plan.into_iter().for_each(note_files);
-        let asked = [(Document::Json, flags.json.as_deref()), (Document::Junit, flags.junit.as_deref())];
+        let asked = [
+            (Document::Json, flags.json.as_deref()),
+            (Document::Html, flags.html.as_deref()),
+            (Document::Junit, flags.junit.as_deref()),
+        ];
         Self::of(&asked, flags.judging.allow_untrusted)
     }
 
@@ -111,6 +115,7 @@ impl Outputs {
     pub(crate) fn write_campaign(self, campaign: &Campaign, presentation: Presentation) -> Delivery {
         let write = |document, out: &mut dyn Write| match document {
             Document::Csv => campaign::write_csv(campaign, out),
+            Document::Html => campaign::write_html(campaign, out),
             _ => campaign::write_json(campaign, out),
         };
         self.deliver(write, |goes_to_stderr, out| {
@@ -129,6 +134,7 @@ impl Outputs {
         let allow_untrusted = self.allow_untrusted;
         let write = |document, out: &mut dyn Write| match document {
             Document::Junit => brunt_report::junit::write_comparison(comparison, allow_untrusted, out),
+            Document::Html => comparison.write_html(out),
             _ => comparison.write_json(out),
         };
         self.deliver(write, |goes_to_stderr, out| {

@@ -31,7 +31,7 @@ pub(crate) fn report(flags: &cli::Report) -> Result<Exit, Failure> {
             Some(campaign::SCHEMA) => {
                 refuse(
                     output,
-                    &["--assert", "--html", "--junit", "--spectrum"],
+                    &["--assert", "--junit", "--spectrum"],
                     "it is of one run, and the result holds a campaign",
                 )?;
                 let stored = result.campaign().map_err(Failure::usage)?;
@@ -40,7 +40,7 @@ pub(crate) fn report(flags: &cli::Report) -> Result<Exit, Failure> {
             Some(comparison::SCHEMA) => {
                 refuse(
                     output,
-                    &["--assert", "--csv", "--html", "--spectrum"],
+                    &["--assert", "--csv", "--spectrum"],
                     "it is of one run, and the result holds a comparison",
                 )?;
                 let comparison = Comparison::of_stored(result).map_err(Failure::usage)?;
@@ -69,7 +69,6 @@ pub(crate) fn report(flags: &cli::Report) -> Result<Exit, Failure> {
 fn refuse(output: &cli::ReportOutputFlags, options: &[&str], reason: &str) -> Result<(), Failure> {
     let given = [
         ("--assert", !output.assert.is_empty()),
-        ("--html", output.html.is_some()),
         ("--csv", output.csv.is_some()),
         ("--spectrum", output.spectrum.is_some()),
         ("--junit", output.junit.is_some()),

@@ -13,6 +13,7 @@ use crate::layout::{Layout, Style, TimeUnit};
 use crate::page::Page;
 use crate::quantity;
 use crate::reasons::each_once;
+use crate::text::head::Labelled;
 use crate::text::latency::rate;
 use brunt_plan::objective::Objective;
 use brunt_plan::quantile::Quantile;
@@ -46,7 +47,8 @@ fn report(campaign: &Campaign, layout: &Layout) -> String {
     match &campaign.finding {
         CampaignResult::Scan { option, points, knee, .. } => {
             scan_table(&mut page, campaign, option, points, *knee);
-            scan_finding(&mut page, campaign, points, *knee);
+            page.part();
+            findings(campaign).iter().for_each(|(label, facts)| page.facts(label, facts));
         }
         CampaignResult::Search { objectives, capacity, .. } => {
             search_table(&mut page, campaign, objectives);
@@ -61,7 +63,7 @@ fn report(campaign: &Campaign, layout: &Layout) -> String {
     page.into_text()
 }
 
-fn title(campaign: &Campaign) -> Vec<String> {
+pub(super) fn title(campaign: &Campaign) -> Vec<String> {
     let counts = campaign.counts();
     let found_by =
         |rate_found: &Option<f64>| rate_found.map(|found| format!("closed-loop maximum {}/s", rate(found)));
@@ -178,7 +180,7 @@ fn p99_trust(run: &RunRow) -> Option<String> {
 }
 
 /// A run in a word: whose limit it met, else what is to be thought of its p99.
-fn word(run: &RunRow) -> (String, Style) {
+pub(super) fn word(run: &RunRow) -> (String, Style) {
     let status = match run.verdict.status {
         Status::Trusted => Style::Plain,
         Status::Caution => Style::Doubt,
@@ -207,7 +209,7 @@ fn word(run: &RunRow) -> (String, Style) {
     (word, style)
 }
 
-fn setting_text(setting: SweepPoint) -> String {
+pub(super) fn setting_text(setting: SweepPoint) -> String {
     match setting {
         SweepPoint::Rate(value) => rate(value.as_f64()),
         SweepPoint::Connections(count) | SweepPoint::Depth(count) => count.0.to_string(),
@@ -305,8 +307,20 @@ impl BarScale {
     }
 }
 
-fn scan_finding(page: &mut Page<'_>, campaign: &Campaign, points: &[ScanPoint], knee: Option<Knee>) {
-    page.part();
+/// Knee and limit of a scan, or what a search found: labels and facts.
+pub(super) fn findings(campaign: &Campaign) -> Vec<Labelled> {
+    match &campaign.finding {
+        CampaignResult::Scan { points, knee, .. } => scan_findings(campaign, points, *knee),
+        CampaignResult::Search { objectives, capacity: Some(capacity), .. } => {
+            let wanted: Vec<String> = objectives.iter().map(ToString::to_string).collect();
+            let found = capacity_text(campaign, capacity, &wanted.join(" and "));
+            vec![("capacity".to_owned(), vec![found])]
+        }
+        CampaignResult::Search { .. } | CampaignResult::Repeat { .. } => Vec::new(),
+    }
+}
+
+fn scan_findings(campaign: &Campaign, points: &[ScanPoint], knee: Option<Knee>) -> Vec<Labelled> {
     let knee = match knee {
         Some(Knee::At(index)) => {
             let at = at(points[index].setting);
@@ -318,9 +332,6 @@ fn scan_finding(page: &mut Page<'_>, campaign: &Campaign, points: &[ScanPoint], 
         Some(Knee::Unknown) => Some(campaign.no_curve_text(points)),
         None => None,
     };
-    if let Some(knee) = knee {
-        page.facts("knee", &[knee]);
-    }
     let mut facts = vec![match limit_met(&campaign.runs, points) {
         Some((point, run)) => limit(run, &at(point.setting)),
         None if campaign.interrupted => "none met so far".to_owned(),
@@ -330,7 +341,8 @@ fn scan_finding(page: &mut Page<'_>, campaign: &Campaign, points: &[ScanPoint], 
     if !passed.is_empty() {
         facts.push(spoiled_text(&passed, at));
     }
-    page.facts("limit", &facts);
+    let knee = knee.map(|knee| ("knee".to_owned(), vec![knee]));
+    knee.into_iter().chain([("limit".to_owned(), facts)]).collect()
 }
 
 /// A setting in a sentence, without grouping of digits.
@@ -536,22 +548,24 @@ fn repetitions(page: &mut Page<'_>, campaign: &Campaign, compared: &[SpreadRow])
 }
 
 /// What the campaign as a whole comes to: the runs it rests on, and its own check.
-fn verdict(page: &mut Page<'_>, campaign: &Campaign) {
-    page.part();
-    let status = campaign.verdict.status;
-    let reason = of_runs(campaign, at);
-    let mut facts = vec![match reason.is_empty() {
+pub(super) fn headline(campaign: &Campaign) -> Vec<String> {
+    let (status, reason) = (campaign.verdict.status, of_runs(campaign, at));
+    let judged = match reason.is_empty() {
         true => status.name().to_owned(),
         false => format!("{}: {reason}", status.name()),
-    }];
+    };
     let skipped = campaign.verdict.checks.iter().filter(|check| check.status == CheckStatus::Skipped);
-    facts.extend(skipped.map(|check| check.message.clone()));
-    let style = match status {
+    std::iter::once(judged).chain(skipped.map(|check| check.message.clone())).collect()
+}
+
+fn verdict(page: &mut Page<'_>, campaign: &Campaign) {
+    page.part();
+    let style = match campaign.verdict.status {
         Status::Trusted => Style::Good,
         Status::Caution => Style::Doubt,
         Status::NotTrusted => Style::Bad,
     };
-    page.headline(&facts, |word| match word.trim_end_matches(':') {
+    page.headline(&headline(campaign), |word| match word.trim_end_matches(':') {
         "NOT" | "TRUSTED" | "CAUTION" => style,
         _ => Style::Bold,
     });

@@ -79,7 +79,7 @@ fn table(page: &mut Page<'_>, comparison: &Comparison) {
 }
 
 /// Both sides in one unit.
-fn sides(quantity: Quantity, values: [Option<f64>; 2], layout: &Layout) -> (String, [String; 2]) {
+pub(super) fn sides(quantity: Quantity, values: [Option<f64>; 2], layout: &Layout) -> (String, [String; 2]) {
     if quantity.is_time() {
         let times_ns = values.map(|value| value.map(|ns| ns.round() as u64)).into();
         let figures = Figures { times_ns, bounds: Vec::new() };
@@ -97,7 +97,7 @@ fn sides(quantity: Quantity, values: [Option<f64>; 2], layout: &Layout) -> (Stri
 }
 
 /// What a row shows, in a word; why it is inconclusive is in the details.
-fn finding(held: &ComparedRow) -> (&'static str, Style) {
+pub(super) fn finding(held: &ComparedRow) -> (&'static str, Style) {
     let (above, below) = match held.quantity {
         Quantity::Of(subject) => match subject.metric {
             Metric::Response(_) | Metric::Service(_) => ("slower", "faster"),

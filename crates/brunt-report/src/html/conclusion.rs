@@ -1,5 +1,6 @@
 //! The head of a page: the verdict as its heading, what was run, and how far each percentile may be trusted and why.
 
+use super::document::{self, Standing};
 use super::markup::{Heading, Markup};
 use crate::details::outcome;
 use crate::metric;
@@ -15,16 +16,11 @@ const CAUSES_MAX: usize = 3;
 
 /// The verdict and the run.
 pub(super) fn head(markup: &mut Markup, summary: &Summary) {
-    let class = match summary.verdict.status {
-        Status::Trusted => "trusted",
-        Status::Caution => "caution",
-        Status::NotTrusted => "distrusted",
+    let standing = match summary.verdict.status {
+        Status::Trusted => Standing::Trusted,
+        Status::Caution => Standing::Caution,
+        Status::NotTrusted => Standing::Distrusted,
     };
-    markup.open("header", &[("class", class)]);
-    markup.raw(
-        "<p class=\"tool\">brunt result<button type=button id=theme hidden>Dark or light</button></p>\n",
-    );
-    markup.element("h1", &summary.verdict.sentence());
     let mut lines = head::lines(summary);
     lines.push(("window".to_owned(), head::window(summary)));
     let labels = &summary.record.plan.labels;
@@ -37,8 +33,7 @@ pub(super) fn head(markup: &mut Markup, summary: &Summary) {
         "labels".to_owned(),
         labels.iter().map(|label| format!("{}={}", label.key, label.value)).collect(),
     ));
-    markup.facts(&lines);
-    markup.close("header");
+    document::header(markup, standing, &summary.verdict.sentence(), &lines);
 }
 
 /// A box for each percentile, causes with their fixes, and what was asserted.

@@ -15,11 +15,38 @@ const SCRIPT_SHA256: &str = include_str!("script.sha256");
 /// Colours that textures are drawn in.
 const TEXTURED: [Ink; 4] = [Ink::Soft, Ink::Caution, Ink::Distrusted, Ink::Series(0)];
 
-/// Writes a page around its sections, with a result that it keeps.
+/// What the colour of a head says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Standing {
+    Trusted,
+    Caution,
+    Distrusted,
+    /// It is no verdict.
+    Neutral,
+}
+
+/// The head of a page: what it comes to, and facts by label.
+pub(crate) fn header(markup: &mut Markup, standing: Standing, title: &str, facts: &[(String, Vec<String>)]) {
+    let class = match standing {
+        Standing::Trusted => "trusted",
+        Standing::Caution => "caution",
+        Standing::Distrusted => "distrusted",
+        Standing::Neutral => "neutral",
+    };
+    markup.open("header", &[("class", class)]);
+    markup.raw(
+        "<p class=\"tool\">brunt result<button type=button id=theme hidden>Dark or light</button></p>\n",
+    );
+    markup.element("h1", title);
+    markup.facts(facts);
+    markup.close("header");
+}
+
+/// Writes a page around its sections, with a result that it keeps, which may be empty.
 ///
 /// # Errors
 /// What `out` returns.
-pub(super) fn write(title: &str, sections: &str, result: &str, out: &mut dyn Write) -> io::Result<()> {
+pub(crate) fn write(title: &str, sections: &str, result: &str, out: &mut dyn Write) -> io::Result<()> {
     let mut escaped = Markup::default();
     escaped.text(title);
     let (title, hash) = (escaped.into_text(), SCRIPT_SHA256.trim());

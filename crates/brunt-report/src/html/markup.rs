@@ -8,13 +8,13 @@ use brunt_picture::{Picture, write_svg_part};
 
 /// HTML so far.
 #[derive(Debug, Default)]
-pub(super) struct Markup {
+pub(crate) struct Markup {
     text: String,
 }
 
 /// The heading of a column of a table.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Heading<'a> {
+pub(crate) enum Heading<'a> {
     /// Above numbers.
     Number(&'a str),
     /// Above words.
@@ -23,17 +23,17 @@ pub(super) enum Heading<'a> {
 
 impl Markup {
     /// Markup of this program.
-    pub(super) fn raw(&mut self, markup: &'static str) {
+    pub(crate) fn raw(&mut self, markup: &'static str) {
         self.text.push_str(markup);
     }
 
     /// Text of one line: control characters are written out.
-    pub(super) fn text(&mut self, text: &str) {
+    pub(crate) fn text(&mut self, text: &str) {
         escape(&printable(text), &mut self.text);
     }
 
     /// Text of several lines.
-    pub(super) fn lines(&mut self, text: &str) {
+    pub(crate) fn lines(&mut self, text: &str) {
         for line in text.split_inclusive('\n') {
             let (line, end) = line.strip_suffix('\n').map_or((line, ""), |line| (line, "\n"));
             self.text(line);
@@ -42,7 +42,7 @@ impl Markup {
     }
 
     /// Begins an element with attributes.
-    pub(super) fn open(&mut self, name: &'static str, attributes: &[(&'static str, &str)]) {
+    pub(crate) fn open(&mut self, name: &'static str, attributes: &[(&'static str, &str)]) {
         self.text.extend(["<", name]);
         for (key, value) in attributes {
             self.text.extend([" ", key, "=\""]);
@@ -53,19 +53,19 @@ impl Markup {
     }
 
     /// Ends it.
-    pub(super) fn close(&mut self, name: &'static str) {
+    pub(crate) fn close(&mut self, name: &'static str) {
         self.text.extend(["</", name, ">\n"]);
     }
 
     /// An element that holds a text.
-    pub(super) fn element(&mut self, name: &'static str, text: &str) {
+    pub(crate) fn element(&mut self, name: &'static str, text: &str) {
         self.open(name, &[]);
         self.text(text);
         self.close(name);
     }
 
     /// A chart.
-    pub(super) fn picture(&mut self, picture: &Picture) {
+    pub(crate) fn picture(&mut self, picture: &Picture) {
         let mut svg = Vec::new();
         // Memory takes everything, and a picture is text.
         let _ = write_svg_part(picture, &mut svg);
@@ -73,7 +73,7 @@ impl Markup {
     }
 
     /// A table; the first cell of each row names it. Where there is no row, there is no table.
-    pub(super) fn table(&mut self, caption: &str, headings: &[Heading<'_>], rows: &[Vec<String>]) {
+    pub(crate) fn table(&mut self, caption: &str, headings: &[Heading<'_>], rows: &[Vec<String>]) {
         if rows.is_empty() {
             return;
         }
@@ -106,7 +106,7 @@ impl Markup {
     }
 
     /// A list of facts by label.
-    pub(super) fn facts(&mut self, rows: &[(String, Vec<String>)]) {
+    pub(crate) fn facts(&mut self, rows: &[(String, Vec<String>)]) {
         self.raw("<dl>\n");
         for (label, facts) in rows.iter().filter(|(_, facts)| !facts.is_empty()) {
             self.element("dt", label);
@@ -121,7 +121,7 @@ impl Markup {
         self.raw("</dl>\n");
     }
 
-    pub(super) fn into_text(self) -> String {
+    pub(crate) fn into_text(self) -> String {
         self.text
     }
 }

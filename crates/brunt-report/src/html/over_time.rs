@@ -42,7 +42,7 @@ pub(super) fn section(markup: &mut Markup, summary: &Summary) {
     }
     markup.raw("<section id=\"time\">\n<h2>Over time</h2>\n");
     let finding = finding(summary, &columns);
-    frame::open_figure(markup, "time", columns.span_s(), &finding, keys(summary, &columns));
+    frame::open_figure(markup, Some(("time", columns.span_s())), &finding, keys(summary, &columns));
     if columns.all().any(|column| column.response.count() > 0) {
         frame::chart(markup, &latencies(summary, &columns));
     }

@@ -5,12 +5,12 @@ const LEVEL: u8 = 6;
 const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
 /// The text as a zlib stream in base64.
-pub(super) fn packed(text: &str) -> String {
+pub(crate) fn packed(text: &str) -> String {
     base64(&miniz_oxide::deflate::compress_to_vec_zlib(text.as_bytes(), LEVEL))
 }
 
 /// RFC 4648, with padding.
-pub(super) fn base64(bytes: &[u8]) -> String {
+pub(crate) fn base64(bytes: &[u8]) -> String {
     let mut text = String::with_capacity(bytes.len().div_ceil(3) * 4);
     for group in bytes.chunks(3) {
         let byte = |index: usize| u32::from(group.get(index).copied().unwrap_or(0));

@@ -308,8 +308,10 @@ function start() {
     const isDark = root.dataset.theme ? root.dataset.theme === "dark" : matchMedia("(prefers-color-scheme:dark)").matches;
     root.dataset.theme = isDark ? "light" : "dark";
   });
-  const plan = document.getElementById("toml");
-  plan.before(button("Copy the plan", copy), " ", button("Save the numbers as JSON", save));
+  document.getElementById("toml")?.before(button("Copy the plan", copy), " ");
+  if (document.getElementById("result").textContent) {
+    document.querySelector("main").append(button("Save the numbers as JSON", save));
+  }
 }
 
 start();

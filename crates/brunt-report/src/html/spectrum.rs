@@ -55,7 +55,7 @@ pub(super) fn section(markup: &mut Markup, summary: &Summary) {
     let levels = levels(summary);
     let most = (response.summary.count as f64).log10();
     let frame = frame(summary, &levels, most);
-    frame::open_figure(markup, "percentile", (0.0, most), &finding(summary), keys(summary));
+    frame::open_figure(markup, Some(("percentile", (0.0, most))), &finding(summary), keys(summary));
     frame::chart(markup, &frame);
     frame::close_figure(markup, |markup| table(markup, summary, &levels));
     markup.raw("</section>\n");

@@ -91,6 +91,42 @@ fn pages_of_any_run_are_well_formed_and_load_nothing() {
     }
 }
 
+fn text_of(write: impl FnOnce(&mut Vec<u8>) -> std::io::Result<()>) -> String {
+    let mut page = Vec::new();
+    write(&mut page).unwrap();
+    String::from_utf8(page).unwrap()
+}
+
+#[test]
+fn pages_of_campaigns_and_comparisons_have_every_run() {
+    let (campaigns, mut without_chart) = (super::campaign::all(), Vec::new());
+    for (name, campaign) in &campaigns {
+        let page = text_of(|out| crate::campaign::write_html(campaign, out));
+        assert!(!page.contains("NaN") && page.len() <= BYTES_MAX, "{name}");
+        let rows = page.matches("<tr><th scope=row>").count();
+        assert_eq!(rows, campaign.runs.len(), "{name}");
+        if !page.contains("<figure>") {
+            without_chart.push(*name);
+        }
+    }
+    // One run of them counts.
+    assert_eq!(without_chart, ["scan_spoiled_throughout", "search_undecided", "repeat_ended_after_one"]);
+    insta::assert_snapshot!(
+        "page_of_a_scan",
+        words(&text_of(|out| crate::campaign::write_html(&campaigns[0].1, out)))
+    );
+    let comparisons = super::comparison::all();
+    for (name, comparison) in &comparisons {
+        let page = text_of(|out| comparison.write_html(out));
+        assert!(!page.contains("NaN") && page.len() <= BYTES_MAX, "{name}");
+        assert!(
+            drawings(&page).iter().any(|drawing| drawing.descendants().any(|node| node.has_tag_name("g"))),
+            "{name}"
+        );
+    }
+    insta::assert_snapshot!("page_of_a_comparison", words(&text_of(|out| comparisons[0].1.write_html(out))));
+}
+
 #[test]
 fn the_page_of_a_stored_result_is_that_of_the_run() {
     for (name, run) in ordinary_runs() {

@@ -201,13 +201,16 @@ fn reports_of_campaigns_match_snapshots() {
     ];
     for (command, flags) in table {
         let files = Directory(own_directory());
-        let paths = ["run.json", "run.csv", "again.json", "again.csv"].map(|name| files.path(name));
-        let [json, csv, json_again, csv_again] = &paths;
-        let words = [&[command, "--json", json, "--csv", csv], &step[..], flags].concat();
+        let [json, html, csv] = ["run.json", "run.html", "run.csv"].map(|name| files.path(name));
+        let results = [command, "--json", &json, "--html", &html, "--csv", &csv];
+        let words = [&results[..], &step[..], flags].concat();
         let run = brunt(&words).output().unwrap();
         let said = String::from_utf8_lossy(&run.stderr).into_owned();
         assert!(!text(&run).is_empty(), "{command} {flags:?}: {said}");
-        let again = brunt(&["report", json, "--json", json_again, "--csv", csv_again]).output().unwrap();
+        let [json_again, html_again, csv_again] =
+            ["again.json", "again.html", "again.csv"].map(|name| files.path(name));
+        let results = ["--json", &json_again, "--html", &html_again, "--csv", &csv_again];
+        let again = brunt(&[&["report", &json][..], &results].concat()).output().unwrap();
         assert_eq!(
             text(&again),
             text(&run),
@@ -216,6 +219,7 @@ fn reports_of_campaigns_match_snapshots() {
         );
         assert_eq!(again.status.code(), run.status.code(), "{command} {flags:?}: {said}");
         assert!(files.text("again.json") == files.text("run.json"), "{command} {flags:?}");
+        assert!(files.text("again.html") == files.text("run.html"), "{command} {flags:?}");
         assert_eq!(files.text("again.csv"), files.text("run.csv"), "{command} {flags:?}");
         check_result(command, &files.text("run.json"));
     }
@@ -266,17 +270,21 @@ fn check_comparison(name: &str, words: &[&str]) {
 /// The same of a comparison that is carried out like this.
 fn check_comparison_of(name: &str, words: &[&str], carry_out: impl FnOnce(Command) -> Output) {
     let files = Directory(own_directory());
-    let [json, junit, json_again, junit_again] =
-        ["run.json", "run.xml", "again.json", "again.xml"].map(|name| files.path(name));
-    let run = carry_out(brunt(&[&["compare", "--json", &json, "--junit", &junit], words].concat()));
+    let [json, html, junit] = ["run.json", "run.html", "run.xml"].map(|name| files.path(name));
+    let [json_again, html_again, junit_again] =
+        ["again.json", "again.html", "again.xml"].map(|name| files.path(name));
+    let results = ["compare", "--json", &json, "--html", &html, "--junit", &junit];
+    let run = carry_out(brunt(&[&results, words].concat()));
     let said = String::from_utf8_lossy(&run.stderr).into_owned();
     assert!(!text(&run).is_empty(), "{name}: {said}");
-    let mut report = vec!["report", &json, "--json", &json_again, "--junit", &junit_again];
+    let mut report = vec!["report", &json, "--json", &json_again, "--html", &html_again];
+    report.extend(["--junit", &junit_again]);
     report.extend(words.iter().filter(|word| **word == "--allow-untrusted"));
     let again = brunt(&report).output().unwrap();
     assert_eq!(text(&again), text(&run), "{name}: {}", String::from_utf8_lossy(&again.stderr));
     assert_eq!(again.status.code(), run.status.code(), "{name}: {said}");
     assert!(files.text("again.json") == files.text("run.json"), "{name}");
+    assert!(files.text("again.html") == files.text("run.html"), "{name}");
     assert_eq!(files.text("again.xml"), files.text("run.xml"), "{name}");
     check_result(name, &files.text("run.json"));
     for option in [["--assert", "p99 < 1s"], ["--csv", &files.path("again.csv")]] {
