@@ -41,7 +41,7 @@ const VIRTUAL: [Experiments; 2] = [
 /// Makes the live experiments; all on `io` where that is given, else by turns on each interface to the kernel.
 ///
 /// # Errors
-/// A program is missing, or an experiment failed; what it measured stands above.
+/// A program is missing, or an experiment failed; what it measured is above.
 pub(crate) fn live(io: Option<&str>) -> anyhow::Result<()> {
     let skipped = programs::ensure()?;
     programs::announce_skipped(&skipped);
@@ -51,7 +51,7 @@ pub(crate) fn live(io: Option<&str>) -> anyhow::Result<()> {
 /// Makes those without a clock.
 ///
 /// # Errors
-/// An experiment failed; what it found stands above.
+/// An experiment failed; what it found is above.
 pub(crate) fn replications() -> anyhow::Result<()> {
     make(&VIRTUAL, None, "")
 }

@@ -1,4 +1,4 @@
-//! Text of a document that a command writes: what stands between its marks.
+//! Text of a document that a command writes: what is between its marks.
 //!
 //! Invariant: everything outside the marks stays as it is.
 

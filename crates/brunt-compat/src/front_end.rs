@@ -1,7 +1,7 @@
 //! What a tool's command line is to the program that carries it out: plans and text one way, events and summaries the other.
 //!
 //! Not the program: runs, signals, files, agents and streams are the driver's, in the binary. Invariant: a front end reads no clock and
-//! writes nothing itself. What it knows of the world stands in its arguments, so that a test can carry out any command line.
+//! writes nothing itself. What it knows of the world is in its arguments, so that a test can carry out any command line.
 
 use crate::hosts::{AgentCapacity, AgentMode, ControllerMode};
 use crate::names::Names;
@@ -66,7 +66,7 @@ pub trait FrontEnd {
     /// Something happens in a run.
     fn observe(&mut self, _event: &Event<'_>, _console: &mut Console) {}
 
-    /// What stands on a page, by its number in [`ServedPages`].
+    /// What is on a page, by its number in [`ServedPages`].
     fn page(&self, _page: usize) -> String {
         String::new()
     }
@@ -175,7 +175,7 @@ pub struct Run {
     pub spec: PlanSpec,
     /// The data set is stored, and that is all: a window of no length, which a specification cannot have.
     pub only_loads: bool,
-    /// Its data set stands since an earlier run.
+    /// An earlier run stored its data set.
     pub is_stored: bool,
     /// Everything that its servers hold is deleted first.
     pub flushes: bool,

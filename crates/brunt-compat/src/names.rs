@@ -1,6 +1,6 @@
 //! What the user of another tool calls what we have options for: our text in that tool's words.
 //!
-//! Not the text: plans, the engine and verdicts say what is wrong by our own options. Invariant: an option that stands in a translated
+//! Not the text: plans, the engine and verdicts say what is wrong by our own options. Invariant: an option that is in a translated
 //! text is one of the tool's, or is said to be one of `brunt run`.
 
 use crate::options::Rule;
@@ -10,12 +10,12 @@ use crate::options::Rule;
 pub struct Names {
     /// The tool's options. Ours of the same names mean the same, unless the table has them.
     pub options: &'static [Rule],
-    /// What we say, and what the tool's user calls it: an option, or one with what stands around it.
+    /// What we say, and what the tool's user calls it: an option, or one with what is around it.
     pub table: &'static [(&'static str, &'static str)],
 }
 
 impl Names {
-    /// Text of ours as the tool's user understands it. What stands between quotation marks was given by the user, and stays.
+    /// Text of ours as the tool's user understands it. What is between quotation marks was given by the user, and stays.
     pub fn translate(&self, text: &str) -> String {
         let mut translated = String::with_capacity(text.len());
         let mut rest = text;

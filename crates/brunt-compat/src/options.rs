@@ -79,7 +79,7 @@ pub struct ParsedOption {
 pub struct ParsedOptions {
     /// The options in their order.
     pub given: Vec<ParsedOption>,
-    /// Words that are neither options nor their values; they may stand anywhere.
+    /// Words that are neither options nor their values; they may be anywhere.
     pub strays: Vec<String>,
 }
 
@@ -159,7 +159,7 @@ pub fn scan(rules: &[Rule], arguments: &[String]) -> Result<ParsedOptions, Fault
     scan_into(&mut parsed, rules, arguments).map(|()| parsed)
 }
 
-/// The same for tools that carry out each option as they meet it: what stands before a fault is there, too.
+/// The same for tools that carry out each option as they meet it: what is before a fault is there, too.
 pub fn scan_to_fault(rules: &[Rule], arguments: &[String]) -> (ParsedOptions, Option<Fault>) {
     let mut parsed = ParsedOptions::default();
     let fault = scan_into(&mut parsed, rules, arguments).err();

@@ -890,7 +890,7 @@ impl<C: Codec, I: Io> Worker<C, I> {
         }
         self.read_stamp_clock(now_ns);
         // Without a server, a number of requests would never be reached; after the last connection nothing can
-        // follow. Replicas can stand in for each other.
+        // follow. Replicas can replace each other.
         let dispensable = if self.traffic.has_replicas() { self.traffic.servers.len() - 1 } else { 0 };
         let cannot_finish = self.phase_times.time_ns.is_none()
             && (self.count_down_servers(now_ns) > dispensable || self.traffic.is_stranded());

@@ -100,7 +100,7 @@ impl Fleet {
         let until = Instant::now() + starting_max;
         let meet = |(host, port): &(String, u16)| {
             let name = format!("{host}:{port}");
-            // An IPv6 address may stand in brackets, which are no part of it.
+            // An IPv6 address may be in brackets, which are no part of it.
             let host = host.trim_matches(['[', ']']);
             let socket = connect(host, *port, until);
             let socket = socket.map_err(|error| format!("cannot be reached: {error}"));

@@ -65,7 +65,7 @@ pub enum FromAgent {
         /// When it was answered.
         monotonic_ns: u64,
     },
-    /// Every connection stands and every key of its share is confirmed.
+    /// Every connection is established and every key of its part is confirmed.
     Ready,
     /// One of its workers recorded this.
     Interval(Box<Interval>),

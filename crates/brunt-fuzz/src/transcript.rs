@@ -1,7 +1,7 @@
 //! What a codec said of a stream, in a form in which two can be compared fast.
 //!
 //! Invariant: pieces of a value, of what is said beside a reply, and of a push message are joined, and a reply that is
-//! told by one event stands here as by several.
+//! told by one event is here as by several.
 
 use brunt_plan::outcome::ReplyKind;
 use brunt_proto::{Codec, Event, Form, Recache};

@@ -1,4 +1,4 @@
-//! Pictures: what stands in a chart, and two ways to write it.
+//! Pictures: what is in a chart, and two ways to write it.
 //!
 //! A [`Picture`] is a list of shapes in pixels, y downwards. [`write_svg`] makes text of it that a browser draws, in
 //! colours that follow the reader's light or dark theme; [`write_png`] draws it here. Scales, [`axis`] and [`heat_map`] turn

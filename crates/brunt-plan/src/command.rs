@@ -1,6 +1,6 @@
 //! A command of the user's own with the name of its row and its weight, as `--command` takes it: `HGET@7=HGET h {key}`.
 //!
-//! What stands before the command is a word without blanks, quotes and braces that ends with the first `=`. No
+//! What is before the command is a word without blanks, quotes and braces that ends with the first `=`. No
 //! protocol's command begins so; the payload of an echo may, and is put in quotes then. Invariant: names are each their
 //! own within a plan.
 
@@ -76,7 +76,7 @@ impl From<&Command> for CommandSpec {
     }
 }
 
-/// What stands before the first `=`, if that may be a name and a weight.
+/// What is before the first `=`, if that may be a name and a weight.
 fn head(text: &str) -> Option<(&str, &str)> {
     let (head, template) = text.split_once('=')?;
     let is_template = |byte: u8| byte.is_ascii_whitespace() || b"\"'{}".contains(&byte);

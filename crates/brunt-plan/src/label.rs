@@ -1,4 +1,4 @@
-//! A label: a name and a text that the user gives a run, such as `commit=3f2a`, and that stands in its results.
+//! A label: a name and a text that the user gives a run, such as `commit=3f2a`, and that is in its results.
 //!
 //! Nothing of a run depends on it. Its text form is `KEY=VALUE`.
 

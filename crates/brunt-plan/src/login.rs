@@ -27,7 +27,7 @@ pub struct Password {
     file: Option<String>,
 }
 
-/// What is printed in the place of a password that stands in no file.
+/// What is printed in the place of a password that is in no file.
 const HIDDEN: &str = "(secret)";
 
 impl Password {

@@ -5,7 +5,7 @@
 
 use std::fmt;
 
-/// What stands before a draw in the mini-languages of sizes and arrivals.
+/// What is before a draw in the mini-languages of sizes and arrivals.
 pub(crate) const MCPERF: &str = "mcperf:";
 
 /// A draw of mcperf, and whose it is: clients of other numbers draw other numbers. Text form `mcperf:u1,16@3`; without `@`

@@ -18,7 +18,7 @@ const BILLION: u64 = 1_000_000_000;
 pub struct Objective {
     /// The number that is compared.
     pub subject: Subject,
-    /// How it must stand to the bound.
+    /// Whether it must be below or above the bound.
     pub comparison: Comparison,
     /// The bound, in the unit of the metric.
     pub bound: Bound,
@@ -62,7 +62,7 @@ pub enum Statistic {
 }
 
 crate::named! {
-    /// How a number must stand to its bound.
+    /// Comparison of a number with its bound.
     pub enum Comparison {
         /// Below it.
         Less = "<",
@@ -223,7 +223,7 @@ impl FromStr for Subject {
         if let Ok(metric) = text.parse() {
             return Ok(Self { op: None, metric });
         }
-        // A point parts an op from its metric, and may stand in either: JSON.GET.p99.9.
+        // A point parts an op from its metric, and may be in either: JSON.GET.p99.9.
         let part = |(at, _): (usize, &str)| {
             let (name, metric) = (text[..at].parse().ok()?, text[at + 1..].parse().ok()?);
             // That is part of a metric.
@@ -291,7 +291,7 @@ impl fmt::Display for Statistic {
 }
 
 impl Comparison {
-    /// Does a number stand so to a bound?
+    /// Does a number compare in this way with a bound?
     pub(crate) fn holds(self, number: f64, bound: f64) -> bool {
         match self {
             Self::Less => number < bound,

@@ -249,7 +249,7 @@ words! {
         /// Another attempt, and another, for as long as the run lasts.
         #[default]
         Always = "always",
-        /// Another attempt while another connection of the class stands on its worker; when the last one is lost, none is begun any more.
+        /// Another attempt while another connection of the class is open on its worker; when the last one is lost, none is begun any more.
         WhileOneStands = "while-one-stands",
         /// Nothing: it stays away, and its slots of a closed loop with it.
         Never = "never",
@@ -339,7 +339,7 @@ words! {
         HitTime = "hit-time",
         /// Response time in nanoseconds of completed requests whose reply says that there is no such key.
         MissTime = "miss-time",
-        /// Nanoseconds from when the TCP connection stands until its TLS handshake is over.
+        /// Nanoseconds from when the TCP connection is established until its TLS handshake is over.
         HandshakeTime = "handshake-time",
         /// Nanoseconds a timed sleep ended late.
         Oversleep = "oversleep",
@@ -468,7 +468,7 @@ pub struct Keyspace {
     pub keys: u64,
     /// What every key begins with; no white space or control characters, short enough that every id fits behind it.
     pub prefix: String,
-    /// What stands behind it.
+    /// What is behind it.
     pub key_form: KeyForm,
     /// The number that the key of id 0 tells; with that of the last id it is a number of the form.
     pub first_key: u64,
@@ -504,12 +504,12 @@ pub enum OpenRate {
     Constant(Rate),
     /// As time goes on.
     Profile(RateProfile),
-    /// That of each connection, whose schedule begins with a call when it stands and ends with it.
+    /// That of each connection, whose schedule begins with a call when the connection is established and ends with the connection.
     PerConnection(Rate),
 }
 
 impl OpenRate {
-    /// Does the plan alone say how many requests are due? Not where that depends on how many connections stand.
+    /// Does the plan alone say how many requests are due? Not where that depends on how many connections are established.
     pub fn is_known(&self) -> bool {
         !matches!(self, Self::PerConnection(_))
     }
@@ -779,7 +779,7 @@ pub struct Plan {
     pub io: IoChoice,
     /// How workers wait.
     pub wait: Wait,
-    /// What the run is for; what follows from it stands in `refill` and `gather`.
+    /// What the run is for; what follows from it is in `refill` and `gather`.
     pub profile: Profile,
     /// When free slots of a closed loop are used again.
     pub refill: Refill,

@@ -109,7 +109,7 @@ impl fmt::Display for Quantile {
 }
 
 /// A percentile by name, between the minimum and the maximum: `p50`, `p99.9`, and as JSON has it `p999`, where the first two
-/// digits stand before the point.
+/// digits are before the point.
 impl FromStr for Quantile {
     type Err = String;
 
@@ -155,7 +155,7 @@ impl FromStr for Percentiles {
         let one = |item: &str| {
             let name = item.trim();
             let quantile = parse(&format!("p{}", name.strip_prefix('p').unwrap_or(name)))?;
-            // The keys of JSON have no point: two digits stand before it.
+            // The keys of JSON have no point: two digits are before it.
             (quantile >= Quantile::P90 || quantile.per_million % 10_000 == 0).then_some(quantile)
         };
         let read: Option<Vec<Quantile>> = text.split(',').map(one).collect();

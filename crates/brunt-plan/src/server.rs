@@ -15,7 +15,7 @@ pub(crate) const PORT_REDIS: u16 = 6379;
 /// The longest path of a Unix socket, in bytes: `sockaddr_un` has room for 108 with the zero behind it (unix(7)).
 const PATH_MAX_BYTES: usize = 107;
 
-/// One server as named in the plan. Text form `HOST[:PORT]`, in which an IPv6 literal stands in
+/// One server as named in the plan. Text form `HOST[:PORT]`, in which an IPv6 literal is in
 /// brackets when a port follows; or `unix:PATH`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum ServerAddress {

@@ -82,7 +82,7 @@ impl SizeRange {
     }
 }
 
-/// What stands before ranges.
+/// What is before ranges.
 const RANGES: &str = "ranges:";
 
 fn ranges_form(text: &str, ranges: &str) -> Result<SizeDistribution, String> {
@@ -245,7 +245,7 @@ fn parse_bounds(text: &str, bounds: &str) -> Result<(u32, u32), String> {
     }
 }
 
-/// What stands before a distribution of [`SizeDistribution::Mutilate`].
+/// What is before a distribution of [`SizeDistribution::Mutilate`].
 const MUTILATE: &str = "mutilate:";
 
 fn mutilate_form(text: &str, distribution: &str, bounds: Option<&str>) -> Result<SizeDistribution, String> {

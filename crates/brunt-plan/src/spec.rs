@@ -34,7 +34,7 @@ use serde::{Deserialize, Serialize};
 use toml::{Table, Value};
 
 /// Declares each option once: key, type and flag. From that come the two tables with their overlay, the shape of a plan
-/// file, in which both stand at the top level, and [`OPTIONS`]. (`#[serde(flatten)]` would be shorter, but it cannot be
+/// file, in which both are at the top level, and [`OPTIONS`]. (`#[serde(flatten)]` would be shorter, but it cannot be
 /// combined with `deny_unknown_fields`, and it loses the position of an error.)
 macro_rules! options {
     (
@@ -344,7 +344,7 @@ fn explain(error: &toml::de::Error, text: &str) -> String {
         return error.to_string();
     }
     let message = error.message();
-    // What was expected stands last and is ours; what was found stands before and is the user's, but for the name of an option.
+    // What was expected is last and is ours; what was found is before and is the user's, but for the name of an option.
     let kept = match message.rfind("expected ") {
         _ if message.starts_with("unknown field `") && !message.contains('@') => message,
         Some(at) if !shown.contains(message[at..].trim_start_matches("expected ")) => &message[at..],
@@ -445,7 +445,7 @@ impl From<&Plan> for PlanSpec {
                 Target::Servers(servers) => listed(servers),
             },
             agent: (!plan.agents.is_empty()).then(|| plan.agents.clone()),
-            // They stand in the plan as a class.
+            // They are in the plan as a class.
             measure_rate: None,
             measure_connections: None,
             measure_depth: None,

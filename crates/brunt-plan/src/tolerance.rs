@@ -20,12 +20,12 @@ pub enum Requirement {
     Value(Objective),
 }
 
-/// How a number of B may stand to that of A. Text form: `[OP.]METRIC COMPARISON ±CHANGE%`.
+/// How much a number of B may differ from that of A. Text form: `[OP.]METRIC COMPARISON ±CHANGE%`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Tolerance {
     /// The number that is compared.
     pub subject: Subject,
-    /// How its change must stand to the bound.
+    /// Whether its change must be below or above the bound.
     pub comparison: Comparison,
     /// The change that is tolerated.
     pub change: Change,

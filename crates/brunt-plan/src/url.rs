@@ -96,7 +96,7 @@ impl FromStr for NamedServer {
             (Some((_, place)), Some((name, _))) if scheme(name).is_some() => {
                 Ok(Self::Invalid(format!("{name}://(secret)@{place}")))
             }
-            // Whatever stands in front may be part of a password.
+            // Whatever is in front may be part of a password.
             (Some((_, place)), _) => Ok(Self::Invalid(format!("(secret)@{place}"))),
             (None, Some(_)) => Err(format!("expected {ACCEPTED}")),
             (None, None) => text.parse().map(Self::Plain),
@@ -156,7 +156,7 @@ fn decoded(text: &str) -> Option<String> {
     String::from_utf8(bytes).ok().filter(|text| !text.contains('\0'))
 }
 
-/// A name as it stands in a URL.
+/// A name as it is in a URL.
 fn encoded(name: &str) -> String {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte);
     let letter =

@@ -229,7 +229,7 @@ pub enum Event<'a> {
     },
     /// A line of a control exchange (statistics, version).
     Control(&'a [u8]),
-    /// Bytes of a message that answers nothing (RESP3's push). It may stand before, between and behind replies.
+    /// Bytes of a message that answers nothing (RESP3's push). It may be before, between and behind replies.
     Push {
         /// The message ends with these bytes.
         is_over: bool,
@@ -378,7 +378,7 @@ pub trait Codec: Clone + Send + 'static {
     /// May an error reply send a request to another server (see [`resp::redirect`])?
     const REDIRECTS: bool = false;
     /// May each request, and each piece of a reply, be a datagram of its own ([`Codec::is_by_datagram`])? Then replies find their requests
-    /// by what stands before them in their datagrams, and [`Codec::decode`] reads what [`Codec::receive_datagram`] was shown last.
+    /// by what is before them in their datagrams, and [`Codec::decode`] reads what [`Codec::receive_datagram`] was shown last.
     const DATAGRAMS: bool = false;
 
     /// The longest run of bytes that [`Codec::decode`] may ask to see at once; a connection keeps this much aside.
@@ -449,7 +449,7 @@ pub trait Codec: Clone + Send + 'static {
     }
 
     /// Do replies come in the order of the requests on this connection? So they do on every one, unless the protocol has tokens; but where
-    /// connections for datagrams stand beside it, [`Codec::MATCHING`] is theirs.
+    /// connections for datagrams are beside it, [`Codec::MATCHING`] is theirs.
     #[inline]
     fn is_in_order(&self) -> bool {
         Self::MATCHING == Matching::Fifo
@@ -463,7 +463,7 @@ pub trait Codec: Clone + Send + 'static {
         Self::DATAGRAMS
     }
 
-    /// The codec of a stream that stands beside connections like this one.
+    /// The codec of a stream that is beside connections like this one.
     #[must_use]
     fn stream_codec(&self) -> Self {
         self.clone()

@@ -210,7 +210,7 @@ impl MessageCodec {
         self.echo(input, len)
     }
 
-    /// Reads some of a payload, or what stands behind it.
+    /// Reads some of a payload, or what is behind it.
     fn echo<'a>(&mut self, input: &'a [u8], remaining: u32) -> Step<(usize, Event<'a>)> {
         if remaining > 0 {
             let piece = &input[..input.len().min(remaining as usize)];

@@ -9,7 +9,7 @@ use std::io::IoSlice;
 /// A part of the block, to be sent before the copied byte at `at`.
 #[derive(Clone, Copy, Debug)]
 struct Reference {
-    /// Position in `bytes` that this part stands before.
+    /// Position in `bytes` that this part is before.
     at: usize,
     offset: usize,
     len: usize,

@@ -46,9 +46,9 @@ use std::sync::Arc;
 ///   one of them was there, and else with `NotFound`. Its head is `Control`, and so are the bytes of all other replies
 ///   that have parts, whose `End` is `Ok`.
 /// - Simple strings, doubles, booleans and big numbers are `Ok`; a null is `NotFound`; an integer is `Number`.
-///   What that is to the op stands in a table of its own. An error is what its first word makes it ([`ErrorPrefix`]),
+///   What that is to the op is in a table of its own. An error is what its first word makes it ([`ErrorPrefix`]),
 ///   and its text is all of its line.
-/// - Attributes are passed over as `Control` of the reply that they stand in.
+/// - Attributes are passed over as `Control` of the reply that they are in.
 /// - After `Bad` the codec uses up nothing and says nothing more: a loop that runs until `None` ends.
 #[derive(Clone, Debug)]
 pub struct RespCodec {
@@ -135,7 +135,7 @@ const FREQUENT: [(&[u8], ReplyKind, Form); 3] = [
     (b"_\r\n", ReplyKind::NotFound, pairs::NULL),
 ];
 
-/// What stands in front of a verbatim string and counts as a part of it: three letters of a format, and a colon.
+/// What is in front of a verbatim string and counts as a part of it: three letters of a format, and a colon.
 const FORMAT_BYTES: u32 = 4;
 
 impl Default for RespCodec {
@@ -414,7 +414,7 @@ impl RespCodec {
         (text.len(), event)
     }
 
-    /// Something other than a string or null stands here: the reply is no row.
+    /// Something other than a string or null is here: the reply is no row.
     fn mix(&mut self) {
         if matches!(self.progress, Progress::Row { .. }) && self.levels.attributes == 0 {
             self.progress = Progress::Mixed;
@@ -552,7 +552,7 @@ impl Levels {
         Ok(())
     }
 
-    /// An element is over, and with it every value whose last one it was. An attribute is no element of what it stands in.
+    /// An element is over, and with it every value whose last one it was. An attribute is no element of what it is in.
     fn complete(&mut self) {
         while let Some(level) = self.depth.checked_sub(1) {
             let remaining = &mut self.remaining[usize::from(level)];

@@ -23,7 +23,7 @@ pub(crate) const BAD_NUMBER: Stop = Stop::Bad(Malformed::BadNumber);
 /// What ends a line in every protocol of lines.
 pub(crate) const LINE_END: &[u8] = b"\r\n";
 
-/// The position behind the line end at `at`; `otherwise` if something else stands there.
+/// The position behind the line end at `at`; `otherwise` if something else is there.
 #[inline]
 pub(crate) fn line_end(line: &[u8], at: usize, otherwise: Stop) -> Step<usize> {
     match line.get(at..) {

@@ -29,7 +29,7 @@ pub enum Framing {
     Resp,
     /// Redis: a line, words quoted where they need it.
     Inline,
-    /// memcached's text protocol: a line; where `{bytes}` stands in it, the last word is a data block of that length.
+    /// memcached's text protocol: a line; where `{bytes}` is in it, the last word is a data block of that length.
     MemcachedText,
     /// The words, with blanks between them, behind them their CRC-32.
     Echo,
@@ -51,7 +51,7 @@ pub struct Template {
     pieces: Box<[Piece]>,
     /// The argument that decides where in a cluster the command goes.
     routed: Option<Box<[Part]>>,
-    /// How often the key stands in it.
+    /// How often the key is in it.
     key_uses: usize,
     /// The bytes of it all but keys and values, each length at its longest.
     fixed_bytes: usize,
@@ -339,7 +339,7 @@ fn memcached_text(text: &str, words: &[Word], has_data: bool) -> Result<Vec<Piec
     Ok(pieces.end())
 }
 
-/// A payload; what stands behind it is the codec's, which must know it to check the reply.
+/// A payload; what is behind it is the codec's, which must know it to check the reply.
 fn echo(words: &[Word]) -> Vec<Piece> {
     let mut pieces = PieceBuilder::default();
     for (index, word) in words.iter().enumerate() {

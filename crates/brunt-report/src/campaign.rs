@@ -1,7 +1,7 @@
 //! Campaigns: several measurements of one command, as text, JSON and CSV.
 //!
 //! What a campaign concludes is in `brunt-stats`: the knee, the capacity, the spread. A summary takes megabytes for its histograms, so a campaign keeps of each what its tables
-//! show, and the finished JSON. Invariant: every number of a table stands in the JSON of the same campaign.
+//! show, and the finished JSON. Invariant: every number of a table is in the JSON of the same campaign.
 
 mod csv;
 mod details;

@@ -101,7 +101,7 @@ fn upper(number: f64, finest: usize) -> String {
     let first_digit = number.log10().floor() as i32;
     let exponent = (first_digit - 1).max(-(finest as i32));
     let step = 10f64.powi(exponent);
-    // What stands there but for the last bit is not rounded up once more.
+    // What is there but for the last bit is not rounded up once more.
     let rounded = (number / step * (1.0 - 1e-12)).ceil() * step;
     let exponent = (rounded.log10() + 1e-9).floor() as i32 - 1;
     let decimals = (-exponent).clamp(0, finest as i32) as usize;

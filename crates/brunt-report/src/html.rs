@@ -1,7 +1,7 @@
 //! A result as one HTML page: everything that the report has, as tables and as charts that a browser draws.
 //!
 //! Complete without script, in print, and without a network: the page asks for nothing. Its script adds a cursor, zooming, and switches;
-//! whatever it shows stands in the tables of the page. Invariants: the same summary always gives the same bytes; a page has a bounded size,
+//! whatever it shows is in the tables of the page. Invariants: the same summary always gives the same bytes; a page has a bounded size,
 //! however long the run; nothing that a user or a server wrote reaches the page but as escaped text.
 
 mod accounting;

@@ -231,7 +231,7 @@ impl LiveRun {
         });
     }
 
-    /// In which phase of the schedule the counts stand.
+    /// The phase of the schedule that the counts belong to.
     fn phase(&self) -> Phase {
         match self.window {
             Some(window) if self.at_ns >= window.end_ns => Phase::Drain,

@@ -129,7 +129,7 @@ impl<'a> Page<'a> {
     }
 }
 
-/// Facts in lines, parted by dots where they stand on one.
+/// Facts in lines, parted by dots where they are on one.
 fn wrapped(facts: &[String], width: usize) -> Vec<String> {
     let (mut lines, mut line) = (Vec::new(), String::new());
     for fact in facts {

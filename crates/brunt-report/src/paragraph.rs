@@ -8,7 +8,7 @@ pub(crate) const WIDTH_MAX: usize = 110;
 /// Where the text begins behind a label.
 const LABEL_WIDTH: usize = 13;
 
-/// Parts what follows from what stands above by one empty line.
+/// Parts what follows from what is above by one empty line.
 pub(crate) fn part(out: &mut String) {
     if !out.ends_with("\n\n") {
         out.push('\n');

@@ -1,4 +1,4 @@
-//! What a comparison needs of a run: a few numbers of its summary, whether that was just made or stands in a file.
+//! What a comparison needs of a run: a few numbers of its summary, whether that was just made or is in a file.
 //!
 //! Not a summary, of which a comparison of a hundred runs could not keep the histograms. What there were too few samples for is `None`.
 //! Invariant: of a file it is what it was of the run.
@@ -301,7 +301,7 @@ impl Row {
     }
 }
 
-/// Where a percentile stands among those that a result has.
+/// Where a percentile is among those that a result has.
 fn index_of(quantile: Quantile) -> Option<usize> {
     Quantile::PRINTED.iter().position(|held| *held == quantile)
 }

@@ -1,7 +1,7 @@
 //! A table: columns of text, aligned.
 //!
 //! Not a layout engine: a column is as wide as its widest cell, and nothing is ever cut, so numbers stay whole. The
-//! first column stands left, the others right, as numbers should; the last one can be facts or words, which stand left, too,
+//! first column is aligned left, the others right, as numbers should; the last one can be facts or words, which are aligned left, too,
 //! and go on below themselves where they are too long for a line.
 
 /// Between two columns.
@@ -33,7 +33,7 @@ impl Table {
         Self { rows: vec![heading.iter().map(|&cell| cell.to_owned()).collect()], last: Last::Number }
     }
 
-    /// Lets the last column stand left.
+    /// Aligns the last column left.
     pub(crate) fn with_prose_last(mut self) -> Self {
         self.last = Last::Facts;
         self

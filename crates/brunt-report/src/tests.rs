@@ -759,7 +759,7 @@ fn junit_is_xml() {
                 let case = all("testcase").find(|case| case.attribute("name") == Some(check.id)).unwrap();
                 let body = case.first_element_child().unwrap();
                 let said = body.text().or(body.attribute("message")).unwrap();
-                // Control characters cannot stand in XML.
+                // Control characters cannot be in XML.
                 assert!(said.contains(&check.message.replace('\u{1b}', "\\u{1b}")), "{said}");
             }
             let is_convicted = run.summary.verdict.status == brunt_stats::verdict::Status::NotTrusted;

@@ -1,7 +1,7 @@
 //! Redis's hashes as values of the store: fields and their values in one run of bytes.
 //!
 //! Not a table: a hash of a load test has few fields, and looking through them is quick enough. Each field is two lengths
-//! of four bytes, little endian, then its name and its value. Invariant: no name stands there twice.
+//! of four bytes, little endian, then its name and its value. Invariant: no name is there twice.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;

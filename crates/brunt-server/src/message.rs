@@ -8,7 +8,7 @@ use crate::command_context::{CommandContext, INJECTED, push_value};
 use crate::parsed::Parsed;
 use memchr::{memchr, memchr_iter};
 
-/// What stands behind the payload of an echo: its CRC-32, highest byte first, and a line end.
+/// What is behind the payload of an echo: its CRC-32, highest byte first, and a line end.
 const TAIL_BYTES: usize = 6;
 /// A message may be so much longer than the longest value.
 const BYTES_BESIDE_VALUE: u64 = 64 << 10;

@@ -1,6 +1,6 @@
 //! memcached's meta commands from the server's side: bytes to commands.
 //!
-//! Only the grammar: `answer` writes the replies. They stand beside the classic commands on one connection; a command
+//! Only the grammar: `answer` writes the replies. They are beside the classic commands on one connection; a command
 //! is seen whole or not at all, and the same bytes, cut anywhere, are the same commands. The source is the part on meta
 //! commands of memcached's `doc/protocol.txt`, and what memcached 1.6.18 does where that is silent.
 
@@ -154,7 +154,7 @@ fn parse_set<'a>(input: &'a [u8], body: usize, rest: &'a [u8], value_bytes_max: 
     }
 }
 
-/// The first word, and what stands behind it.
+/// The first word, and what is behind it.
 fn split_word(text: &[u8]) -> (&[u8], &[u8]) {
     let text = text.trim_ascii_start();
     text.split_at(memchr(b' ', text).unwrap_or(text.len()))

@@ -104,7 +104,7 @@ impl Client {
             return Bounds::UNKNOWN;
         }
         let interval = row.intervals.iter().find(|interval| interval.quantile == quantile);
-        // Without an interval the largest value stands in for its upper end.
+        // Without an interval the largest value serves as its upper end.
         let share_above = interval.map_or(0.0, |interval| interval.fraction_above_high);
         let high = upper(response, row.unanswered(), share_above);
         let low = interval.map_or(0.0, |interval| self.lower(row, interval.fraction_below_low));
@@ -142,7 +142,7 @@ impl Client {
         Bounds { low: low.min(high), high }
     }
 
-    /// Of the service time no busy period is kept: the client's share of the same statistic of the response time stands in.
+    /// Of the service time no busy period is kept: the client's share of the same statistic of the response time is in.
     fn service(&self, row: &OpSummary, statistic: Statistic) -> Bounds {
         let service = &row.latency.service;
         let nothing_missing = |high: f64| if row.unanswered() > 0 { f64::INFINITY } else { high };

@@ -55,7 +55,7 @@ impl ConnectionCounts {
         self.begun.saturating_sub(self.established + self.failed)
     }
 
-    /// Connections that stand. Only of a whole run.
+    /// Established connections. Only of a whole run.
     pub const fn open(&self) -> u64 {
         self.established.saturating_sub(self.retired + self.lost)
     }

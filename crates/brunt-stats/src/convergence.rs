@@ -138,7 +138,7 @@ impl Convergence {
         self.enough.is_some() || self.aborted_at_ns.is_some()
     }
 
-    /// What it came to, when the run is over: as the look saw it that was content, else as it stands at the end.
+    /// What it came to, when the run is over: as the look saw it that was content, else as it is at the end.
     pub(crate) fn end(
         &self,
         client: &Client,

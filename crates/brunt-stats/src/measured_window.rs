@@ -7,7 +7,7 @@ use crate::run_times::RunTimes;
 /// The times that part the phases of a schedule, in nanoseconds on the run's clock; ascending.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MeasuredWindow {
-    /// The schedule began: connections stand, preload is over.
+    /// The schedule began: connections are established, preload is over.
     pub start_ns: u64,
     /// The measured window began.
     pub measure_ns: u64,

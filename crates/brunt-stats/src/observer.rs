@@ -13,7 +13,7 @@ use crate::summary::Summary;
 use brunt_plan::plan::Plan;
 use brunt_plan::units::DurationNs;
 
-/// Where a run stands among those of its command.
+/// Where a run is among those of its command.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RunPosition {
     /// How many runs there were before it.
@@ -38,7 +38,7 @@ pub enum Event<'a> {
         /// Which run of its command it is.
         place: &'a RunPosition,
     },
-    /// Every connection stands and every key is confirmed: the schedule begins. The window's end is `u64::MAX` where time is no bound,
+    /// Every connection is established and every key is confirmed: the schedule begins. The window's end is `u64::MAX` where time is no bound,
     /// and when the run will be drained is not known. Comes a second time where the plan leaves open when the window begins.
     Started(MeasuredWindow),
     /// A worker handed over what it recorded in 100 ms.

@@ -64,7 +64,7 @@ impl RunData {
         for at_ns in [&mut times.start_ns, &mut times.measure_ns, &mut times.end_ns, &mut times.drained_ns] {
             *at_ns = mapping.time(*at_ns);
         }
-        // The clock that its times are of now stands at another instant of the wall clock when it stands at 0.
+        // The clock that its times are of now is at another instant of the wall clock when it is at 0.
         times.epoch_us =
             times.epoch_us.map(|epoch_us| epoch_us.saturating_add_signed(-mapping.clock_shift_ns / 1_000));
         let workers = self.usage.workers.iter_mut();

@@ -18,7 +18,7 @@ use serde::{Deserialize, Serialize};
 /// What kind of number a statistic is.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum StatKind {
-    /// How things stand.
+    /// A value that goes up and down: its state at one instant.
     State,
     /// Counts from the start of the server, so that the difference of two is what happened between them.
     Counter,

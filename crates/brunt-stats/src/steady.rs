@@ -137,7 +137,7 @@ pub struct Steadiness {
 }
 
 impl Steadiness {
-    /// Looks at what was measured so far. `window` ends where the run did, or stands.
+    /// Looks at what was measured so far. `window` ends where the run ended or has arrived.
     pub fn of(plan: &Plan, store: &IntervalStore, window: &MeasuredWindow) -> Self {
         Self::without(plan, store, window, &[])
     }

@@ -14,7 +14,7 @@ pub struct Calls {
     arrivals: Arrivals,
     /// Zero of the arrivals on the engine's clock, in ns.
     start_ns: u64,
-    /// Calls of the connection that stands which have not been taken; none where none stands. Without a bound there are more than any
+    /// Calls of the established connection that have not been taken; none without such a connection. Without a bound there are more than any
     /// run takes.
     left: u64,
     /// What the arrivals of each connection are drawn from; nothing where they are those of all.
@@ -30,13 +30,13 @@ impl Calls {
         Self { arrivals, start_ns, left: u64::MAX, of_connections: None, passed: 0 }
     }
 
-    /// Those of one connection after another, none of which stands yet.
+    /// Calls of one connection after another, none of which is established yet.
     pub(crate) fn of_connections(arrival: &Arrival, rate: Rate, seed: u64, class: ClassId) -> Self {
         let arrivals = Arrivals::of_calls(arrival, rate, seed, class);
         Self { arrivals, start_ns: 0, left: 0, of_connections: Some((seed, class)), passed: 0 }
     }
 
-    /// Those of the client with this number, as if it were a connection that stands from `start_ns` on for ever.
+    /// Those of the client with this number, as if it were a connection that is open from `start_ns` on.
     pub(crate) fn of_client(mut self, client: u32, start_ns: u64) -> Self {
         self.begin(u64::from(client), start_ns, u64::MAX);
         Self { of_connections: None, ..self }
@@ -69,7 +69,7 @@ impl Calls {
         }
     }
 
-    /// When the next call is due; `u64::MAX` where there is none before another connection stands.
+    /// When the next call is due; `u64::MAX` where there is none before another connection is established.
     #[inline]
     pub(crate) fn peek_ns(&self) -> u64 {
         if self.left == 0 { u64::MAX } else { self.arrivals.peek_ns().saturating_add(self.start_ns) }
@@ -93,7 +93,7 @@ mod tests {
         Calls::of_connections(&arrival.parse().unwrap(), Rate::per_second(1_000), 7, 0)
     }
 
-    /// The calls of a connection that stands at `start_ns`, until none is left.
+    /// The calls of a connection that is established at `start_ns`, until none is left.
     fn times_ns(calls: &mut Calls, connection: u64, start_ns: u64, count: u64) -> Vec<u64> {
         calls.begin(connection, start_ns, count);
         let mut times_ns = Vec::new();

@@ -20,7 +20,7 @@ const AHEAD: f64 = 1.03;
 /// Sets and gets together that are counted down in one portion.
 const PORTION: f64 = 1000.0;
 
-/// What is in one place of a window: the number of an object, the version of its value and how things stand with it, in one word.
+/// What is in one place of a window: the number of an object, the version of its value and how things are with it, in one word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct ObjectState(u64);
 

@@ -99,7 +99,7 @@ pub struct KeyGenerator {
     /// The prefix and as many zeros as the longest key has room for, and a block at least: every key but for its digits.
     template: Vec<u8>,
     prefix_len: usize,
-    /// What stands behind the prefix, where that is not decimal.
+    /// What is behind the prefix, where that is not decimal.
     text: Option<Text>,
     /// How the objects of windows are laid out, where that is memaslap's way.
     layout: Option<Arc<Layout>>,
@@ -241,7 +241,7 @@ impl KeyGenerator {
         self.write_key_to(id, &mut out[start..]);
     }
 
-    /// Writes the key of `id` where it is to stand, which is as long as [`KeyGenerator::key_len`] says: one that need not be
+    /// Writes the key of `id` into its place, which is as long as [`KeyGenerator::key_len`] says: one that need not be
     /// copied need not be read again either.
     #[inline]
     pub fn write_key_to(&self, id: u64, place: &mut [u8]) {
@@ -267,7 +267,7 @@ impl KeyGenerator {
         }
         let mut rest = self.number_of(id);
         let mut at = place.len();
-        // From the last digit: the zeros above the first one stand there already.
+        // From the last digit: the zeros above the first one are there already.
         while rest > 0 {
             at -= 1;
             place[at] = b'0' + (rest % 10) as u8;

@@ -1,13 +1,13 @@
 //! Sampler of keys by popularity (`--popularity`).
 //!
 //! Tables only, never changed after they are built: one chooser serves all sessions of a class. The state of the draw is
-//! the caller's generator, and where a session stands in a distribution that moves is its [`Cursor`]. Ranks become ids through a
+//! the caller's generator, and where a session is in a distribution that moves is its [`Cursor`]. Ranks become ids through a
 //! bijection that depends on the data seed alone, so that every worker and every agent finds the same keys hot, and that
 //! the hot keys are not neighbours.
 //!
 //! Every distribution works on the ring of `keys` ids from an origin: the id that its ranks are counted from, before they are
 //! scattered. It moves with the drift, with the steps of a walk, with what is inserted; it is fixed when the op is made
-//! and stands in the op, so that the keys of a multi-get are the same whenever they are requested.
+//! and is in the op, so that the keys of a multi-get are the same whenever they are requested.
 
 use crate::permutation::Permutation;
 use crate::rng::{Draw, DrawRng};
@@ -37,7 +37,7 @@ enum Sampler {
     Gaussian(Gaussian),
 }
 
-/// Where a session stands in distributions that move. One per session; the sessions of a worker may share a walk, so that its connections
+/// Where a session is in distributions that move. One per session; the sessions of a worker may share a walk, so that its connections
 /// ask for one key after the other.
 #[derive(Clone, Debug)]
 pub struct Cursor {

@@ -132,7 +132,7 @@ impl Draws {
     }
 }
 
-/// The number in this place, where the generator stands before it.
+/// The number in this place, where the generator is before it.
 fn number_at(shape: McperfShape, place: u64, rand: &mut Rand48) -> f64 {
     match shape {
         McperfShape::Fixed(number) => number,

@@ -83,7 +83,7 @@ impl Draw for Rng {
     }
 }
 
-/// The generator of one multi-get: SplitMix64, whose whole state is the 64-bit seed that stands in the op.
+/// The generator of one multi-get: SplitMix64, whose whole state is the 64-bit seed that is in the op.
 #[derive(Clone, Copy, Debug)]
 pub struct DrawRng(u64);
 

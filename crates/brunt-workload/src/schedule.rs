@@ -95,7 +95,7 @@ impl ClosedLoopSlots {
         if self.first == self.end { self.latest_ns } else { self.latest_ns.saturating_sub(self.think_ns) }
     }
 
-    /// Where the slot with this number stands.
+    /// Where the slot with this number lies.
     #[inline]
     fn place(&self, number: usize) -> usize {
         number & (self.ring.len() - 1)

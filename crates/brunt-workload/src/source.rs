@@ -34,7 +34,7 @@ const WAITING_RECORDS: usize = 1 << 18;
 pub struct Choices {
     /// Which keys; of the class's popularity and keyspace, shared by all its sessions.
     pub chooser: Arc<KeyChooser>,
-    /// Where the session stands in a popularity that moves: that of a walk may be shared.
+    /// Where the session is in a popularity that moves: that of a walk may be shared.
     pub cursor: Cursor,
     /// By how much incr and decr change the counter of an id; of the class, shared by all its sessions.
     pub deltas: Arc<Sizes>,
@@ -195,7 +195,7 @@ impl Drawn {
                 Op { value: ValueRef::Version(0), ttl_s: self.ttl_s, ..op }
             }
             // Another version, so that a value which has grown can be told apart. The time to live stays as it is, whatever
-            // stands in the place that some protocols have for one.
+            // is in the place that some protocols have for one.
             OpKind::Append | OpKind::Prepend => Op { value: ValueRef::Version(1), ttl_s: self.ttl_s, ..op },
             OpKind::Cas => {
                 // Before anything was read there is no unique: the server will say so.

@@ -287,7 +287,7 @@ impl Verifier {
         }
     }
 
-    /// The verdict where every version may stand there.
+    /// The verdict where every version may be there.
     fn finish_written(&self, payload: &Payload, len: u32, is_ours: bool) -> Integrity {
         let unknown = if is_ours { Integrity::Torn } else { Integrity::Foreign };
         let head = &self.head[..self.received.min(HEAD_LEN)];

@@ -1,7 +1,7 @@
 //! The writes of one writer: decides which versions of a value a read may no longer find.
 //!
 //! Not a copy of the store: nothing of other writers is known, so that nothing is said of their versions; and what the server
-//! does between a request and its reply is unknown, so that of writes that overlap either may stand. Forty bytes a key,
+//! does between a request and its reply is unknown, so that of writes that overlap either may be the last. Forty bytes a key,
 //! all of them there from the start. Invariant: a version that is called stale was overwritten by a write that was
 //! acknowledged before the read was begun, and that began after every write of an older version had ended.
 
@@ -49,7 +49,7 @@ const UNDER_WAY_BITS: u32 = LOST - UNDER_WAY;
 /// What the version of a value says of a read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Freshness {
-    /// It may stand there, as far as this writer knows.
+    /// It may be there, as far as this writer knows.
     Possible,
     /// A later write had been acknowledged before the read began.
     Stale {

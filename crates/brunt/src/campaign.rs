@@ -1,7 +1,7 @@
 //! Several measurements of one command: repeated, over a range of settings, or in search of a rate.
 //!
 //! Above the plan, never inside the loop: every run is one [`measure`] against the same servers, and what the next one is
-//! decides `brunt-stats`. Invariants: servers are found or started once, and a data set that still stands is not stored
+//! decides `brunt-stats`. Invariants: servers are found or started once, and a data set that is still complete is not stored
 //! again; whatever ends a campaign early, what it has measured is reported, as one that was ended early.
 
 mod repeat;
@@ -82,7 +82,7 @@ struct Series<'a> {
     of: Option<u64>,
     /// The option that runs differ by.
     varied: Option<&'static str>,
-    /// The plan of the last run that stored its data sets, while they stand.
+    /// The plan of the last run that stored its data sets, while they are complete.
     stored: Option<Plan>,
     /// Runs made, with those that are only to find a beginning.
     made: u64,

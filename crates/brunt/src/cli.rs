@@ -301,7 +301,7 @@ Examples:
 
 /// Options of `brunt compare`.
 #[derive(Debug, Args)]
-// Both servers stand behind --live.
+// Both servers are behind --live.
 #[command(mut_arg("server", |argument| argument.hide(true)))]
 pub(crate) struct Compare {
     /// Results in JSON of A and of B; with --live a plan file
@@ -807,7 +807,7 @@ mod tests {
         ("color", "always"),
     ];
 
-    /// Both servers of a comparison stand behind `--live`: `--server` is refused there, and so is not in the help.
+    /// Both servers of a comparison are behind `--live`: `--server` is refused there, and so is not in the help.
     #[test]
     fn the_help_of_compare_has_no_server() {
         let command = Arguments::command();

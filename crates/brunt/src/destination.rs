@@ -287,7 +287,7 @@ impl ResolvedPath {
                 Partial::create(&directory, &name)?;
                 WriteMethod::Whole { directory, name }
             }
-            // What stands there was written by others, or by an option before this one.
+            // What is there was written by others, or by an option before this one.
             Self::Inherited { path, .. } => WriteMethod::Direct(OpenOptions::new().append(true).open(path)?),
             Self::Stream { path } => WriteMethod::Direct(OpenOptions::new().write(true).open(path)?),
             Self::StandardOutput => WriteMethod::StandardOutput,

@@ -1,7 +1,7 @@
 //! `brunt doctor`: is this host fit for a plan, and what to do where it is not.
 //!
 //! Judges [`HostFacts`] and [`Needs`] with plain functions, one for each subject; nothing is changed on the host, and no
-//! server is talked to: kernel timestamps are tried on a connection to itself. Invariant: `fail` stands only where a run
+//! server is talked to: kernel timestamps are tried on a connection to itself. Invariant: `fail` is only where a run
 //! of this plan would fail.
 
 use crate::cli;
@@ -29,7 +29,7 @@ const WIDTH: usize = 80;
 const STOLEN_MAX: f64 = 0.01;
 /// The kernel that brought epoll_pwait2, without which no wait is shorter than a millisecond.
 const KERNEL_MIN: (u32, u32) = (5, 11);
-/// How a subject stands.
+/// Result of a check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum HostStatus {
     Ok,

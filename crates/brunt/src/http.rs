@@ -1,6 +1,6 @@
 //! An HTTP endpoint: pages that the control thread puts up, shown to clients while a run goes on.
 //!
-//! Not what stands on them: that is [`view`]'s for `--http`, and a front end's for another tool's option. Invariant: the control thread
+//! Not what is on them: that is [`view`]'s for `--http`, and a front end's for another tool's option. Invariant: the control thread
 //! waits for no client, and no worker knows of any; everything but putting up happens on a thread that ends with the process.
 
 mod address;

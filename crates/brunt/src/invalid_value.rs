@@ -16,10 +16,10 @@ pub(crate) fn message(error: &Error) -> Option<String> {
         _ => None,
     };
     let (argument, value) = (text(ContextKind::InvalidArg)?, text(ContextKind::InvalidValue)?);
-    // The name of its value stands behind that of an option; an argument has none but that.
+    // The name of its value is behind that of an option; an argument has none but that.
     let option = if argument.starts_with('-') { argument.split([' ', '=', '[']).next()? } else { argument };
     let reason = error.source()?.to_string();
-    // Types that also stand in lists begin with the part that is wrong: here it is the whole, which is named already.
+    // Types that also are in lists begin with the part that is wrong: here it is the whole, which is named already.
     let reason = reason.strip_prefix(&format!("{value}: ")).unwrap_or(&reason);
     let says = match (reason.strip_prefix("expected "), reason.rsplit_once(" is not in ")) {
         (None, Some((_, range))) => format!("expected a whole number from {}", range.replace("..=", " to ")),

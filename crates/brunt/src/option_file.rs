@@ -1,8 +1,8 @@
-//! `@FILE`: an option whose text is too long for a command line stands in a file.
+//! `@FILE`: an option whose text is too long for a command line is in a file.
 //!
 //! Not a format of its own: the lines of the file, joined by commas, are what would have stood after the option; from `#`
 //! to the end of a line is a comment. Here and not in `brunt-plan`, which reads no files. Invariant: what a run was made
-//! with stands in its resolved plan, not in a file that may have changed since.
+//! with is in its resolved plan, not in a file that may have changed since.
 
 use crate::input;
 use brunt_plan::plan_option::PlanOption;

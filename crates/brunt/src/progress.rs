@@ -66,7 +66,7 @@ pub(crate) struct Progress {
 struct Line {
     style: Style,
     layout: Layout,
-    /// What stands before every line; may be empty.
+    /// What is before every line; may be empty.
     label: String,
     watch: Tracker,
     /// When the next line is due; 0 before the first look.

@@ -235,7 +235,7 @@ fn checked(plan: Result<Plan, PlanError>) -> Result<Plan, Failure> {
     Ok(plan)
 }
 
-/// Reads a password that stands in a file; its path is relative to `directory`.
+/// Reads a password that is in a file; its path is relative to `directory`.
 fn read_password(run: &mut RunSpec, directory: &Path) -> Result<(), Failure> {
     let Some(file) = run.password.as_ref().and_then(Password::unread) else { return Ok(()) };
     let path = directory.join(file);

@@ -36,7 +36,7 @@ pub(crate) struct Peer {
     pub(crate) protocol: Protocol,
     nearest: Policy,
     has_pipelines: bool,
-    /// Its command line; [`Load::fill`] replaces what stands in braces.
+    /// Its command line; [`Load::fill`] replaces what is in braces.
     arguments: &'static str,
     /// What `{paced}` in its command line or configuration stands for if it is asked for a rate; empty if it keeps none.
     paced: &'static str,
@@ -165,7 +165,7 @@ pub(crate) struct Load<'a> {
 }
 
 impl Load<'_> {
-    /// Replaces what stands in braces.
+    /// Replaces what is in braces.
     pub(crate) fn fill(&self, text: &str) -> String {
         let padding = "0".repeat(KEY_BYTES - KEYS.to_string().len());
         let rate = self.rate.unwrap_or_default();

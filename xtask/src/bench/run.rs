@@ -1,7 +1,7 @@
 //! One run of one client: on a processor of its own, its processor time taken by the kernel, its requests counted by itself
 //! and by the server.
 //!
-//! Invariant: what a client says and what the server saw stand beside each other; where they differ, the row says so.
+//! Invariant: what a client says and what the server saw are beside each other; where they differ, the row says so.
 
 use super::client::{Client, Kind, Load};
 use super::server::Server;

@@ -122,7 +122,7 @@ impl Server {
         let mut stream = self.connect()?;
         let (request, end, hits, misses) = match self.protocol {
             Protocol::Memcached => ("stats\r\n", "END", "STAT get_hits ", "STAT get_misses "),
-            // Behind the last line of the section stands an empty one.
+            // An empty line follows the last line of the section.
             Protocol::Redis => ("INFO stats\r\n", "", "keyspace_hits:", "keyspace_misses:"),
         };
         stream.write_all(request.as_bytes())?;

@@ -33,7 +33,7 @@ struct Call {
 /// One function.
 #[derive(Debug, Default)]
 struct Function {
-    /// The file of machine code that it stands in.
+    /// The file of machine code that it is in.
     object: String,
     own: Vec<Spent>,
     calls: Vec<Call>,

@@ -9,11 +9,11 @@ pub(super) struct Ticks {
     stolen: u64,
 }
 
-/// Where `steal` stands in the line (proc_stat(5)): user, nice, system, idle, iowait, irq, softirq, steal. The guests' times that
+/// Where `steal` is in the line (proc_stat(5)): user, nice, system, idle, iowait, irq, softirq, steal. The guests' times that
 /// follow are part of user and nice.
 const STEAL: usize = 7;
 
-/// As they stand now.
+/// Reads the host's CPU times up to now.
 pub(super) fn read() -> Ticks {
     std::fs::read_to_string("/proc/stat").map(|text| of_text(&text)).unwrap_or_default()
 }

@@ -1,4 +1,4 @@
-//! Rules about manifests: where versions stand, why a dependency is there, what every crate inherits.
+//! Rules about manifests: where versions are given, why a dependency is there, what every crate inherits.
 //!
 //! Also the one place that reads manifests for other rules. A manifest that is no TOML is cargo's to complain about and
 //! counts as empty here.
@@ -17,7 +17,7 @@ pub(super) struct Dependency {
     /// The real name, also where the manifest gives it another.
     pub(super) package: String,
     pub(super) section: &'static str,
-    /// Where its name stands, counted from 1.
+    /// Line of its name, counted from 1.
     pub(super) line: usize,
     from_workspace: bool,
 }

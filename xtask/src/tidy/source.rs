@@ -1,4 +1,4 @@
-//! Rules about Rust source: how a file opens, what it is called, what may stand in it.
+//! Rules about Rust source: how a file opens, what it is called, what may be in it.
 
 use super::rust::{self, Token, reads};
 use super::{File, Finding};

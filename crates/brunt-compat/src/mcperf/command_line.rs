@@ -1,6 +1,6 @@
 //! mcperf's options and ours: a command line becomes typed values that each lie in their range.
 //!
-//! Not what they come to together: that is [`super::invocation`]. Invariant: whatever is given stands in a field, in a warning or in
+//! Not what they come to together: that is [`super::invocation`]. Invariant: whatever is given is in a field, in a warning or in
 //! a refusal.
 
 use super::distribution;

@@ -27,7 +27,7 @@ const KEYS_MAX: u64 = 1 << 32;
 const NUMBER_BYTES: u32 = 8;
 /// How many calls of all connections may be under way.
 const CALLS_MAX: u64 = 1 << 22;
-/// A client has no more ports to one server, so that no more can stand at a time.
+/// A client has no more ports to one server, so that no more can be open at a time.
 const CONNECTIONS_MAX: u64 = 65_535;
 /// memcached takes a longer expiry for a Unix time, and one before this for one that is long past.
 const EXPIRY_S_MAX: u64 = 30 * 86_400;

@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 
 /// Nanoseconds in the unit of all times that are printed.
 const MS: f64 = 1e6;
-/// mcperf's histogram has 100 000 steps of a millisecond, and what is longer stands in the last.
+/// mcperf's histogram has 100 000 steps of a millisecond, and what is longer is in the last.
 const LONGEST_NS: u64 = 100_000_000_000;
 /// Those that are printed.
 const PER_MILLION: [u32; 6] = [250_000, 500_000, 750_000, 950_000, 990_000, 999_000];

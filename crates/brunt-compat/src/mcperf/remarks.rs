@@ -44,7 +44,7 @@ pub fn of(summary: &Summary, numbers: &Numbers, verbosity: u64) -> Vec<String> {
     remarks
 }
 
-/// What stands in the lines of errors, where that wants an explanation.
+/// What is in the lines of errors, where that wants an explanation.
 fn faults(summary: &Summary) -> Vec<String> {
     let count = |kind: FaultKind| {
         let rows = summary.faults().rows().iter().filter(|row| row.kind == kind);

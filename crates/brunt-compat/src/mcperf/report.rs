@@ -1,6 +1,6 @@
 //! mcperf's report, to the column.
 //!
-//! Not the numbers, which are [`super::numbers`]. Invariant: what scripts cut out stands where they look for it, and blocks about what
+//! Not the numbers, which are [`super::numbers`]. Invariant: what scripts cut out is where they look for it, and blocks about what
 //! did not happen are left out, as there.
 
 use super::numbers::{ERRORS, Numbers, ResponseTimes, Spread};

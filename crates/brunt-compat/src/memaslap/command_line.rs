@@ -1,7 +1,7 @@
 //! memaslap's options and ours: a command line becomes typed values that each lie in their range.
 //!
 //! Not what they come to together, but for servers and threads, which memaslap looks at before anything else; the rest is
-//! [`super::invocation`]. Invariant: whatever is given stands in a field, in a warning or in a refusal.
+//! [`super::invocation`]. Invariant: whatever is given is in a field, in a warning or in a refusal.
 
 use super::PORT;
 use crate::options::{Action, ParsedOption, Rule, invalid_value, scan_to_fault, split_integer, split_number};
@@ -240,7 +240,7 @@ impl CommandLine {
     }
 }
 
-/// The whole number that a text begins with, as memaslap reads it; what stands behind it is for the user to know.
+/// The whole number that a text begins with, as memaslap reads it; what is behind it is for the user to know.
 fn integer(long: &str, text: &str, unread: &mut Vec<String>) -> Option<i64> {
     let (number, rest) = split_integer(text)?;
     warn_of_rest(long, text, rest, number, unread);

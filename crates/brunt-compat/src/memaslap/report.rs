@@ -1,6 +1,6 @@
 //! memaslap's text, to the column: the banner, periodic tables, the statistics at the end, counters and the last line.
 //!
-//! Same places, our numbers. Invariant: what scripts cut out stands where they look for it; whatever else there is to say is a
+//! Same places, our numbers. Invariant: what scripts cut out is where they look for it; whatever else there is to say is a
 //! remark for standard error.
 
 use super::command_line::CommandLine;
@@ -116,7 +116,7 @@ pub fn statistics(tallies: &Tallies) -> String {
 }
 
 /// The rows of four from the first that holds anything, each with the number of its first column. The last may be shorter, and is
-/// never left out: where nothing stands before it all rows are shown, as memaslap does.
+/// never left out: where nothing is before it all rows are shown, as memaslap does.
 fn rows(powers: &[u64]) -> impl Iterator<Item = (usize, &[u64])> {
     let last = powers.len().saturating_sub(1);
     let mut whole = powers.chunks(COLUMNS).enumerate().filter(|(row, _)| (row + 1) * COLUMNS <= last);

@@ -9,7 +9,7 @@ use brunt_plan::phase::Phase;
 use brunt_stats::histogram::{Histogram, bucket_values};
 use brunt_stats::store::IntervalStore;
 
-/// What stands in the tables of gets.
+/// What is in the tables of gets.
 pub const GETS: [OpKind; 2] = [OpKind::Get, OpKind::Mget];
 /// Nanoseconds in the unit of all times that are printed.
 const US: f64 = 1e3;

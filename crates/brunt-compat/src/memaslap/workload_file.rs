@@ -1,6 +1,6 @@
 //! The file of `--cfg_cmd`: sizes of keys and values in ranges with shares, and the shares of set and get.
 //!
-//! Not what a run makes of them. Sections stand in any order and may be repeated; rows of commands go by their type. Invariant: what
+//! Not what a run makes of them. Sections are in any order and may be repeated; rows of commands go by their type. Invariant: what
 //! is read is complete (every section's shares are thousandths that sum to 1, every range begins before it ends), or the fault names
 //! file, line and reason.
 
@@ -167,7 +167,7 @@ fn read_fault(name: &str, line: usize, reason: &str) -> String {
     format!("--cfg_cmd: '{name}' line {line}: {reason}")
 }
 
-/// What stands behind the three numbers of a row is not looked at.
+/// What is behind the three numbers of a row is not looked at.
 fn range(words: &[&str], line: usize) -> Result<Range, String> {
     let [start, end, proportion, ..] = words else {
         return Err(format!("invalid value '{}': expected START END PROPORTION", words.join(" ")));
@@ -233,7 +233,7 @@ mod tests {
                 "cmd\n1 0.9\n0 0.1\nvalues\n2 2 1\n key\n16 16 0.25\ncmd\nkeyfoo\n17 17 0.75",
                 "16-16@250,17-17@750 2-2@1000 100 900",
             ),
-            // Shares of one type add up; what stands behind the numbers is not looked at.
+            // Shares of one type add up; what is behind the numbers is not looked at.
             ("key\n20 20 1 # all\nvalue\n9 9 1 of them\ncmd\n1 0.4\n1 0.6", "20-20@1000 9-9@1000 0 1000"),
             // Rounded to three decimals.
             (

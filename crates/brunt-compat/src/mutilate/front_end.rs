@@ -428,7 +428,7 @@ impl Master {
         self.say(console, &format!("mutilate(0): {text}"));
     }
 
-    /// One for which it has to be asked: its level stands where mutilate has a line of its source.
+    /// One for which it has to be asked: its level is where mutilate has a line of its source.
     fn verbose(&self, console: &mut Console, level: usize, text: &str) {
         if self.invocation.line.verbose >= level {
             self.say(console, &format!("mutilate({level}): {text}"));

@@ -55,7 +55,7 @@ impl Generator {
     /// What gaps are read from.
     pub const OF_GAPS: &str = "exponential, fixed, uniform, normal:MEAN,SD, pareto:LOC,SCALE,SHAPE or fb_ia";
 
-    /// Reads `fb_key`, a number, or a name and its parameters behind a colon. The name may stand anywhere in the text and in any
+    /// Reads `fb_key`, a number, or a name and its parameters behind a colon. The name may be anywhere in the text and in any
     /// case, and the first of the list below wins: mutilate looks for it so.
     ///
     /// # Errors

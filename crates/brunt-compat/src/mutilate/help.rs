@@ -1,6 +1,6 @@
 //! The help of `brunt mutilate`, in our own words.
 //!
-//! What is honoured, repaired or refused in detail stands in docs/compat.md.
+//! What is honoured, repaired or refused in detail is in docs/compat.md.
 
 /// What `--help` prints.
 pub const HELP: &str = "\

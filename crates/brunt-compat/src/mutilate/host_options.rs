@@ -84,7 +84,7 @@ pub struct MasterOptions {
     pub measure_qps: Option<u64>,
     /// `--measure_depth`.
     pub measure_depth: Option<u32>,
-    /// Latencies of agents stand in the rows, too.
+    /// Latencies of agents are in the rows, too.
     pub sampling: bool,
     /// Whom it trusts.
     pub trust: TrustPaths,

@@ -1,7 +1,7 @@
 //! mutilate's report, to the column: rows of latency, rates, misses, bytes; the rows of a scan; the file of samples.
 //!
 //! Same columns, our numbers: latency from the intended time, exact moments, a minimum that was measured. Invariant: what scripts cut
-//! out stands where they look for it; whatever else there is to say is a remark for standard error.
+//! out is where they look for it; whatever else there is to say is a remark for standard error.
 
 use super::Generation;
 use brunt_plan::host_role::HostRole;
@@ -48,9 +48,9 @@ const SECOND: [(&str, u32); 7] = [
 /// Over the rows of a scan. The third and fourth name what older versions had there, and parsers know them.
 const SCAN_COLUMNS: [&str; 8] = ["avg", "min", "1st", "5th", "10th", "90th", "95th", "99th"];
 
-/// What stands in the row `read`. All but gets and sets are asked for by traces alone.
+/// What is in the row `read`. All but gets and sets are asked for by traces alone.
 const READS: [OpKind; 2] = [OpKind::Get, OpKind::Gets];
-/// What stands in the row `update`. Deletes come last: those of a purge stand in no row.
+/// What is in the row `update`. Deletes come last: those of a purge are in no row.
 const UPDATES: [OpKind; 9] = [
     OpKind::Set,
     OpKind::Add,
@@ -261,7 +261,7 @@ pub fn read_percentile_us(summary: &Summary, layout: Layout, percentile: f64) ->
     percentile_us(summary, Layout { successful: false, ..layout }, percentile)
 }
 
-/// The same of those that stand in the row.
+/// The same of those that are in the row.
 fn percentile_us(summary: &Summary, layout: Layout, percentile: f64) -> Option<f64> {
     let held = layout.histogram(summary, &READS);
     let quantile = Quantile::from_millionths((percentile * 1e4).round() as u32)?;
@@ -320,7 +320,7 @@ pub fn write_report(
     out.flush()
 }
 
-/// What stands over the rows of a scan.
+/// What is over the rows of a scan.
 ///
 /// # Errors
 /// Those of `out`.

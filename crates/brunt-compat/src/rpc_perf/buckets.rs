@@ -17,7 +17,7 @@ const EXACT: u64 = 129;
 const FIRST_POWER: u32 = 7;
 /// Into how many buckets a power of two is cut.
 const PER_POWER: u64 = 100;
-/// The bucket of the first power of two: 2⁷ + 1 stands there for 2⁷, which has its own one below.
+/// The bucket of the first power of two: 2⁷ + 1 represents 2⁷, which has its own one below.
 const FIRST_SHARED: u64 = 128;
 
 /// The bucket of a value; 0 counts as 1.

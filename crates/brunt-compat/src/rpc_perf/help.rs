@@ -1,6 +1,6 @@
 //! The help of `brunt rpc-perf`: the layout of rpc-perf's, in our own words.
 //!
-//! What is honoured, repaired or refused in detail stands in docs/compat.md. Invariant: every option of the table is there.
+//! What is honoured, repaired or refused in detail is in docs/compat.md. Invariant: every option of the table is there.
 
 use super::command_line::OPTIONS;
 use std::fmt::Write as _;

@@ -140,7 +140,7 @@ mod tests {
         Layout { ops: vec![vec![OpKind::Raw.into()]; 2], servers: 1, ..Layout::default() }
     }
 
-    /// What stands in one period: requests of the first workload with their replies, and what happened to connections.
+    /// What is in one period: requests of the first workload with their replies, and what happened to connections.
     #[derive(Clone, Default)]
     struct Happened {
         replies: Vec<(u16, OutcomeClass, ReplyKind)>,

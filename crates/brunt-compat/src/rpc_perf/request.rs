@@ -1,6 +1,6 @@
 //! What a workload sends: a method with its parameters as a command template of ours, byte for byte the request of rpc-perf.
 //!
-//! Not when it is sent. Invariant: a parameter that is drawn for each request is a placeholder of the template, and any other one stands in
+//! Not when it is sent. Invariant: a parameter that is drawn for each request is a placeholder of the template, and any other one is in
 //! it as it is.
 
 use super::config::{Parameter, Style, Workload};

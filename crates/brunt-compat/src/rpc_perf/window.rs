@@ -48,7 +48,7 @@ pub struct Connections {
     pub closed: u64,
     /// Connections that went away.
     pub lost: u64,
-    /// Those that stand at its end.
+    /// Those that are at its end.
     pub open: u64,
 }
 

@@ -205,7 +205,7 @@ impl Stock {
                     replies.extend_from_slice(&key);
                     replies.extend_from_slice(format!(" 0 {len}\r\n").as_bytes());
                 }
-                // The flags stand before the line end.
+                // The flags are before the line end.
                 Protocol::MemcachedMeta => replies.extend_from_slice(format!("VA {len}\r\n").as_bytes()),
                 Protocol::MemcachedBinary => {}
                 // Nothing is held there.

@@ -81,7 +81,7 @@ fn failed_attempts_are_not_repeated() {
     }
 }
 
-/// Every third attempt fails: the others carry their calls, which are due when their connection stands.
+/// Every third attempt fails: the others carry their calls, which are due when their connection is established.
 #[test]
 fn established_connections_carry_their_calls() {
     let refused = || {
@@ -117,7 +117,7 @@ fn established_connections_carry_their_calls() {
     }
 }
 
-/// Connections that live longer than the gap between two stand beside each other: as many as fit, to one.
+/// Connections that live longer than the gap between two are open side by side: as many as fit, to one.
 #[test]
 fn the_peak_of_connections_is_counted() {
     for (total, expected) in [(1, 1), (5, 5), (100, 9)] {
@@ -127,7 +127,7 @@ fn the_peak_of_connections_is_counted() {
         check_books(&outcome);
         assert_eq!((outcome.end.counts.connections_most, outcome.connections().retired), (expected, total));
     }
-    // Without lifetimes all stand from the start of the schedule on; whatever stood before.
+    // Without lifetimes all are open from the start of the schedule on, whatever was open before.
     let outcome = simulate("time = '10ms'\nwarmup = '0s'\nkeys = 10\nconnections = 7", world());
     assert_eq!(outcome.end.counts.connections_most, 7);
 }

@@ -209,7 +209,7 @@ fn a_client_has_a_rate_of_its_own() {
     }
 }
 
-/// A client's schedule is its own, and not that of its connections: whether they stand late, come and go, or are lost one after the
+/// A client's schedule is its own, and not that of its connections: whether they are established late, come and go, or are lost one after the
 /// other, every operation is due when it was to be, as long as one can be had.
 #[test]
 fn connections_do_not_move_the_schedule_of_a_client() {

@@ -42,7 +42,7 @@ struct Asked {
     node: u16,
     at_ns: u64,
     words: Vec<String>,
-    /// It stands behind an `ASKING` on its connection.
+    /// It is behind an `ASKING` on its connection.
     asking: bool,
 }
 
@@ -80,7 +80,7 @@ struct World {
     now_ns: u64,
     script: Script,
     heard: Vec<Asked>,
-    /// The node of each connection, and whether it stands behind an `ASKING`.
+    /// The node of each connection, and whether it is behind an `ASKING`.
     connections: Vec<(u16, bool)>,
     coming: BTreeMap<(u64, usize), (ConnectionIndex, CompletionKind, Vec<u8>)>,
     made: usize,

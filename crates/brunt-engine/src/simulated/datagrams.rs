@@ -191,7 +191,7 @@ fn reordered_datagrams_are_put_in_order() {
 }
 
 /// Every key's train on its own, and each changes places with the next: the keys are told apart by their names. The last train of a
-/// reply stands behind the others, or the keys behind it count as missing.
+/// reply is behind the others, or the keys behind it count as missing.
 #[test]
 fn trains_may_change_places() {
     let core =

@@ -348,7 +348,7 @@ fn connections_are_the_unit_of_load() {
     assert_eq!((counts.established, counts.retired, counts.failed), (200, 200, 0));
 }
 
-/// A schedule of connections, each with a schedule of its calls: they are due at their gaps from when the connection stands,
+/// A schedule of connections, each with a schedule of its calls: they are due at their gaps from when the connection is established,
 /// whatever has become of those before, and are counted from then.
 #[test]
 fn connections_have_schedules_of_their_own() {

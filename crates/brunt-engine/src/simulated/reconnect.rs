@@ -61,7 +61,7 @@ fn a_run_ends_with_its_last_connection() {
             check_books(&outcome);
             assert!((500 * MS..503 * MS).contains(&ended_ns(&outcome)), "{case}: {}", ended_ns(&outcome));
             assert_eq!(abandoned(&outcome), (4, 1), "{case}");
-            // While one stands the others are tried again at once.
+            // While one connection is open the others are tried again at once.
             let tries = if reconnect == "never" { 4..=4 } else { 4..=8 };
             assert!(tries.contains(&outcome.attempts.len()), "{case}: {}", outcome.attempts.len());
             let requests = outcome.book(Phase::Measure).requests;
@@ -117,7 +117,7 @@ fn a_number_is_reached_by_those_that_are_left() {
     }
 }
 
-/// While one stands the others come back; when none does, it is over.
+/// While one connection is open the others come back; when none does, it is over.
 #[test]
 fn the_last_connection_ends_its_class() {
     for load in LOADS {

@@ -148,7 +148,7 @@ fn check(file: &str, settings: &str, render: Render) {
             };
             let requests = match (kind, letter) {
                 (OpKind::Cas, _) => 30,
-                // What follows on the connection would stand in the middle of the reply.
+                // What follows on the connection would be in the middle of the reply.
                 (_, 'w') => 1,
                 _ => 3,
             };

@@ -317,7 +317,7 @@ fn late_replies_are_discarded() {
 fn a_reply_may_be_given_up_in_the_middle() {
     for protocol in DIALECTS {
         let toml = format!("{OPEN}\ntimeout = '20ms'");
-        // Whatever comes on the connection meanwhile would stand within the value.
+        // Whatever comes on the connection meanwhile would be within the value.
         let ended = run(protocol, &toml, usize::MAX, |asked, reply| match asked.number {
             500 => {
                 let (front, back) = reply.split_at(reply.len() / 2);

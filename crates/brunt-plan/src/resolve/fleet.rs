@@ -30,7 +30,7 @@ pub(super) fn with_measuring_class(spec: &PlanSpec) -> Resolved<Cow<'_, PlanSpec
     let run = &mut spec.run;
     let (rate, connections, depth) =
         (run.measure_rate.take(), run.measure_connections.take(), run.measure_depth.take());
-    // What the measuring class must not have of the others' stands in no table that it shares with them.
+    // What the measuring class must not have of the others' is in no table that it shares with them.
     let mut shared = std::mem::take(&mut spec.base);
     let of_load = ClassSpec {
         rate: shared.rate.take(),

@@ -523,7 +523,7 @@ impl BinaryCodec {
         as_event(step, || self.expects = Expects::Nothing)
     }
 
-    /// Reads a frame; of one with a value, what stands before it.
+    /// Reads a frame; of one with a value, what is before it.
     fn frame<'a>(&mut self, input: &'a [u8]) -> Step<(usize, Event<'a>)> {
         if input.first().is_some_and(|magic| *magic != REPLY_MAGIC) {
             return Err(UNKNOWN);
@@ -565,7 +565,7 @@ impl BinaryCodec {
         }
     }
 
-    /// Reads what stands before a value.
+    /// Reads what is before a value.
     fn value_frame<'a>(
         &mut self,
         input: &'a [u8],

@@ -3,7 +3,7 @@
 //! Sockets and the memory for early datagrams are the caller's, which asks here what to do with each datagram. An id
 //! of a request is the number of a place and, in the bits above it, how often that was used before; the place has a codec of its
 //! own, because replies overtake one another, and knows the token of the request that waits in it. Places are taken in turn, so that
-//! an id comes back as late as can be. A stream that stands beside such sockets has no places: it is read and written by the protocol's codec
+//! an id comes back as late as can be. A stream that is beside such sockets has no places: it is read and written by the protocol's codec
 //! alone. Invariant: nothing that bears an id of another request reaches the codec of a place.
 
 use super::udp::{AHEAD_MAX, DATAGRAM_ROOM, HEADER_BYTES, Header, Reassembly, ReassemblyStep};
@@ -31,7 +31,7 @@ const NAMED_BYTES: usize = 300;
 /// The most requests of a connection that may wait at a time.
 pub const WAITING_MAX: usize = PLACES_MAX / 2;
 
-/// How a place stands.
+/// State of a place.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum State {
     /// No request waits in it, and the last one was answered; or there was none.
@@ -361,7 +361,7 @@ impl<C: Codec> Codec for DatagramCodec<C> {
             && !is_own(token)
             && *token != own
         {
-            // The id is of one request and what stands behind it of another: it belongs to none.
+            // The id is of one request and what is behind it of another: it belongs to none.
             return (0, Some(Event::Bad(Malformed::OtherRequest)));
         }
         let said = match &event {
@@ -660,7 +660,7 @@ mod tests {
         }
     }
 
-    /// The first train of a multi-get's reply in the meta protocol cannot stand behind another.
+    /// The first train of a multi-get's reply in the meta protocol cannot be behind another.
     #[test]
     fn copies_of_the_first_train_are_duplicates() {
         let mut codec = DatagramCodec::new(MetaCodec::new(), 4, 2);

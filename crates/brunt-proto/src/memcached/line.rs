@@ -1,6 +1,6 @@
 //! Lines of memcached's two text protocols: words, decimals, line ends.
 //!
-//! Invariant: what is said of a line is said by its first bytes, however many more are visible; [`Stop::Short`] stands
+//! Invariant: what is said of a line is said by its first bytes, however many more are visible; [`Stop::Short`] is used
 //! for "not enough of them".
 
 use crate::step::{BAD_NUMBER, Step, Stop, UNKNOWN, line_end};

@@ -25,7 +25,7 @@ use memchr::{memchr, memchr2};
 ///   keys of it are passed over, but for the first.
 /// - A multi-get is its first key aloud, the others quietly, and an `mn`. The first reply gives the token away even if all
 ///   keys are missing, and shows that whatever fails from there on fails within this multi-get. After an error, what
-///   is still to come of it is `Push`, with a `Begin` of its own for every line that stands alone.
+///   is still to come of it is `Push`, with a `Begin` of its own for every line that is alone.
 /// - Errors name no request: memcached sends them without the opaque. Their token is [`NO_TOKEN`], but within a multi-get. What a
 ///   multi-get without its first reply has left may only come behind such an error; else it is `Bad`.
 /// - A key that holds a space or a control character is sent in base64, and repeated so: see [`is_key`].
@@ -435,8 +435,8 @@ impl<'a> ReplyFlags<'a> {
         Ok(reply_flags)
     }
 
-    /// Reads the flag at `at` of a line, of which `body` is what stands before the line end. Yields the position behind it,
-    /// and what is wrong if no space stands there.
+    /// Reads the flag at `at` of a line, of which `body` is what is before the line end. Yields the position behind it,
+    /// and what is wrong if no space is there.
     #[inline]
     fn take(&mut self, line: &'a [u8], body: &'a [u8], at: usize) -> Step<(usize, Stop)> {
         match line[at] {
@@ -531,7 +531,7 @@ const fn shape_of(code: [u8; CODE_LEN]) -> Option<Shape> {
     })
 }
 
-/// What the line is. Behind the two letters of most stands a space or the line end.
+/// What the line is. A space or the line end follows the two letters of most.
 #[inline]
 fn shape(line: &[u8]) -> Step<Shape> {
     let shape = match *line {
@@ -557,7 +557,7 @@ fn shape_of_error(line: &[u8]) -> Step<Shape> {
 }
 
 /// The usual line of a reply without a value: two letters and our opaque. What it says and to which token; whatever else
-/// stands there is left to [`MetaCodec::line`].
+/// is there is left to [`MetaCodec::line`].
 #[inline]
 fn bare_line(input: &[u8]) -> Option<(ReplyMeaning, u32)> {
     let (&[first, second, b' ', b'O', letter], rest) = input.split_first_chunk()? else { return None };
@@ -791,7 +791,7 @@ impl MetaCodec {
 /// bytes, and to compare takes less than to read: whatever does not fit is read anew.
 #[derive(Clone, Copy, Debug)]
 struct LastHeader {
-    /// What stands before the token, the first byte in the lowest place: `VA BYTES fFLAGS Og`.
+    /// What is before the token, the first byte in the lowest place: `VA BYTES fFLAGS Og`.
     header: u128,
     /// The bits that are of it, and not of what follows.
     header_mask: u128,

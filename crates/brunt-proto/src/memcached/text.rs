@@ -422,7 +422,7 @@ const FOUND_END: &[u8; 7] = b"\r\nEND\r\n";
 #[derive(Clone, Copy, Debug)]
 struct LastHeader {
     key_len: usize,
-    /// What stands behind the key, the first byte in the lowest place: ` FLAGS BYTES\r\n`, and whatever follows it.
+    /// What is behind the key, the first byte in the lowest place: ` FLAGS BYTES\r\n`, and whatever follows it.
     header: u128,
     /// The bits of `header` that are not of what follows.
     header_mask: u128,

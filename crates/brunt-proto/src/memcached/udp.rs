@@ -32,7 +32,7 @@ pub const DATAGRAM_ROOM: usize = 2048;
 /// How many datagrams a later one may overtake and still be held for them.
 pub const AHEAD_MAX: u16 = u64::BITS as u16;
 
-/// What stands in front of a datagram, numbers in network order.
+/// What is in front of a datagram, numbers in network order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Header {
     /// Which request this is, or answers.
@@ -62,7 +62,7 @@ impl Header {
         [i0, i1, s0, s1, t0, t1, r0, r1]
     }
 
-    /// A datagram's header, and what stands behind it; `None` if it is too short to have one.
+    /// A datagram's header, and what is behind it; `None` if it is too short to have one.
     #[inline]
     pub fn split(datagram: &[u8]) -> Option<(Self, &[u8])> {
         let (&[i0, i1, s0, s1, t0, t1, r0, r1], payload) = datagram.split_first_chunk()?;

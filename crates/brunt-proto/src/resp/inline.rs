@@ -54,7 +54,7 @@ pub(super) fn put(request: &Request<'_>, out: &mut Out) {
     out.put(LINE_END);
 }
 
-/// The value and what stands behind it.
+/// The value and what is behind it.
 fn put_value(request: &Request<'_>, ttl: Option<u64>, out: &mut Out) {
     let value = &request.value;
     out.put(b" ");

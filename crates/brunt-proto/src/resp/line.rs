@@ -6,7 +6,7 @@ use crate::Malformed;
 use crate::step::{BAD_NUMBER, Step, Stop, UNKNOWN};
 use memchr::memchr;
 
-/// What stands behind the first byte of a value that has a length.
+/// What is behind the first byte of a value that has a length.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Length {
     /// The number of bytes or elements.

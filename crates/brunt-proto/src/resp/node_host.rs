@@ -12,7 +12,7 @@ pub enum NodeHost<'a> {
 }
 
 impl<'a> NodeHost<'a> {
-    /// Reads it as it stands in a redirection or a map.
+    /// Reads it as it is in a redirection or a map.
     pub(super) fn of(text: &'a str) -> Self {
         match text {
             "" => Self::Asked,

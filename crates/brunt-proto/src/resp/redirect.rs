@@ -36,7 +36,7 @@ impl<'a> Redirect<'a> {
             _ => return None,
         };
         let slot = words.next()?.parse().ok().filter(|slot| *slot < SLOTS)?;
-        // An IPv6 address stands there without brackets: its last colon is the one before the port.
+        // An IPv6 address is there without brackets: its last colon is the one before the port.
         let (host, port) = words.next()?.rsplit_once(':')?;
         let port = port.parse().ok().filter(|port| *port != 0)?;
         words.next().is_none().then_some(Self { kind, slot, host: NodeHost::of(host), port })

@@ -85,7 +85,7 @@ fn put_mget(request: &Request<'_>, out: &mut Out) {
     }
 }
 
-/// A command with a key and a value; the time to live, if there is one, and what else stands behind them.
+/// A command with a key and a value; the time to live, if there is one, and what else is behind them.
 #[inline]
 fn put_store(head: &[u8], tail: &[u8], request: &Request<'_>, out: &mut Out) {
     out.put(head);

@@ -26,7 +26,7 @@ pub fn slot_of(key: &[u8]) -> u16 {
     crc16(tag_of(key)) % SLOTS
 }
 
-/// What stands between the first opening brace and the first closing one behind it, unless that is nothing.
+/// What is between the first opening brace and the first closing one behind it, unless that is nothing.
 #[inline]
 fn tag_of(key: &[u8]) -> &[u8] {
     let Some(open) = memchr::memchr(b'{', key) else { return key };

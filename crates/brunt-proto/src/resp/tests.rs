@@ -731,7 +731,7 @@ fn sizes_are_bounded() {
 
 #[test]
 fn lines_end_within_the_unit() {
-    // A line of any length: what fills it (leading zeros too, which no server sends) and what stands around.
+    // A line of any length: what fills it (leading zeros too, which no server sends) and what is around.
     let forms = [
         ("-ERR ", 'a', "|"),
         ("+", 'a', "|"),
@@ -922,7 +922,7 @@ fn trees() -> impl Strategy<Value = Tree> {
     })
 }
 
-/// Appends a value; an attribute, together with an element that it stands before.
+/// Appends a value; an attribute, together with an element that it is before.
 fn write(tree: &Tree, bytes: &mut Vec<u8>) {
     match tree {
         Tree::Line(index) => bytes.extend_from_slice(format!("{}\r\n", LINES[*index]).as_bytes()),

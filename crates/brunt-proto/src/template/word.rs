@@ -42,7 +42,7 @@ impl Word {
         if let Some(Part::Text(text)) = self.parts.first() { text } else { b"" }
     }
 
-    /// How often this stands in it.
+    /// How often this is in it.
     pub(super) fn count(&self, wanted: &Part) -> usize {
         self.parts.iter().filter(|part| *part == wanted).count()
     }
@@ -63,7 +63,7 @@ impl Word {
     }
 }
 
-/// What may stand in braces, beside `{random:N}` and `{rand:MIN,MAX}`.
+/// What may be in braces, beside `{random:N}` and `{rand:MIN,MAX}`.
 const PLACEHOLDERS: [(&[u8], Part); 4] =
     [(b"key", Part::Key), (b"value", Part::Value), (b"bytes", Part::Length), (b"random", Part::Random(0))];
 
@@ -142,7 +142,7 @@ fn argument(text: &[u8]) -> Result<(Vec<Letter>, usize), &'static str> {
     Ok((letters, at))
 }
 
-/// What stands in the quotes at the front, and how long it is with them.
+/// What is in the quotes at the front, and how long it is with them.
 fn quoted(text: &[u8], letters: &mut Vec<Letter>) -> Result<usize, &'static str> {
     let quote = text[0];
     let mut at = 1;
@@ -222,11 +222,11 @@ fn part(word: &[u8]) -> Option<Part> {
     PLACEHOLDERS.iter().find(|(name, _)| *name == word).map(|(_, part)| part.clone())
 }
 
-/// How `{random:N}` and `{rand:MIN,MAX}` begin: the only placeholders with a colon, which stands in braces of other texts, too.
+/// How `{random:N}` and `{rand:MIN,MAX}` begin: the only placeholders with a colon, which is in braces of other texts, too.
 const RANDOM: &[u8] = b"random:";
 const NUMBER: &[u8] = b"rand:";
 
-/// The word in the braces at the front, if that is what stands there.
+/// The word in the braces at the front, if that is what is there.
 fn placeholder(letters: &[Letter]) -> Option<Vec<u8>> {
     let ((b'{', false), rest) = letters.split_first()? else { return None };
     let end = rest.iter().position(|letter| {

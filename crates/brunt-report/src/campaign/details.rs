@@ -20,7 +20,7 @@ use std::io::{self, Write};
 
 /// Characters of the longest bar of the curve.
 const BAR_MAX: usize = 60;
-/// Bars stand on 0 as long as the longest is at most this multiple of the shortest; beyond that the short ones would all be alike.
+/// Bars begin at 0 as long as the longest is at most this multiple of the shortest; beyond that the short ones would all be alike.
 const LINEAR_MAX: f64 = 10.0;
 
 /// Writes the report.

@@ -153,7 +153,7 @@ fn small_table(out: &mut String, comparison: &Comparison) {
     table.write(out);
 }
 
-/// What stands in brackets behind a number of few runs. Nanoseconds.
+/// What is in brackets behind a number of few runs. Nanoseconds.
 enum Brackets {
     /// Of one run the interval of a percentile within it.
     Within(RunInterval),

@@ -1,6 +1,6 @@
 //! The key `record` of a comparison: what of every run it was made of, so that it can be reported again.
 //!
-//! Not the records of those runs, which stand in their own results: a comparison has up to a hundred. Invariant: what is read back is compared
+//! Not the records of those runs, which are in their own results: a comparison has up to a hundred. Invariant: what is read back is compared
 //! by the same function as what was measured, and has no number that could not be one of a run.
 
 use super::{Comparison, EarlyEnd};

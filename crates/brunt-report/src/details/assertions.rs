@@ -1,6 +1,6 @@
 //! What the user asserted, line by line, beside what was measured.
 //!
-//! Not the verdict, which stands below: that says which numbers may be believed, and this whether they are good enough.
+//! Not the verdict, which is below: that says which numbers may be believed, and this whether they are good enough.
 
 use crate::metric;
 use crate::quantity;

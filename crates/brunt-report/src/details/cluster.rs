@@ -1,6 +1,6 @@
 //! What a cluster did beside answering, in a paragraph, and its nodes side by side.
 //!
-//! Not errors: those that redirections ended in stand among the others.
+//! Not errors: errors that redirections ended in are counted among the other errors.
 
 use crate::paragraph::{self, printable};
 use crate::quantity::{self, count};

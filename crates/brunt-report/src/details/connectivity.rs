@@ -1,6 +1,6 @@
 //! What happened to connections and servers: counts, servers side by side, outages.
 //!
-//! Not what became of requests. Each part stands there only when there is something to say: connections that come and go
+//! Not what became of requests. Each part is there only when there is something to say: connections that come and go
 //! or fail, several servers, outages.
 
 use super::server_stats;

@@ -29,7 +29,7 @@ pub(super) fn write(out: &mut String, rows: &[Row<'_>], trust: &[Trust], quantil
         heading.push("max");
         let mut table = Table::new(&heading);
         for (index, row) in rows.iter().enumerate() {
-            // Of all rows: the worst of a column stands under the first.
+            // Of all rows: the worst of a column is under the first.
             push(&mut table, row, if index == 0 { trust } else { &[] }, quantiles);
         }
         table.write(out);

@@ -1,6 +1,6 @@
 //! What the servers say of themselves over the measured window, in a paragraph, and side by side where there are several.
 //!
-//! Not our own counts (those stand above) and not whether the two agree (that is the verdict's).
+//! Not our own counts (those are above) and not whether the two agree (that is the verdict's).
 
 use crate::paragraph::{self, printable};
 use crate::quantity::{self, count};

@@ -1,6 +1,6 @@
 //! What became of the files that were replayed, in a paragraph each.
 //!
-//! Not their requests: those stand among all others.
+//! Not their requests: those are among all others.
 
 use crate::paragraph::{self, printable};
 use crate::quantity::{self, count};

@@ -1,6 +1,6 @@
 //! What became of the requests: rates, books, bytes, phases, faults of connections.
 //!
-//! Not latencies. Lines about trouble stand there only when there was some.
+//! Not latencies. Lines about trouble are there only when there was some.
 
 use super::{Row, cluster, connectivity, quoted, traces};
 use crate::instant::{in_window_ns, phase_duration_ns};

@@ -11,7 +11,7 @@ use brunt_stats::check::CheckStatus;
 use brunt_stats::summary::Summary;
 use brunt_stats::verdict::{Status, Trust};
 
-/// Causes that stand at the top; the list of checks has all.
+/// Causes that are at the top; the list of checks has all.
 const CAUSES_MAX: usize = 3;
 
 /// The verdict and the run.

@@ -65,7 +65,7 @@ pub(crate) fn write(title: &str, sections: &str, result: &str, out: &mut dyn Wri
     writeln!(out, "<script>{SCRIPT}</script>\n</body>\n</html>")
 }
 
-/// The colours of both themes, and the classes that pictures refer to them by. What a reader chose stands above what the browser prefers.
+/// The colours of both themes, and the classes that pictures refer to them by. What a reader chose has precedence over what the browser prefers.
 fn colors() -> String {
     let mut style = String::new();
     let variables = |theme| {

@@ -1,6 +1,6 @@
 //! The latency by percentile: how long the slowest half, tenth, hundredth of the requests took, and how well that is known.
 //!
-//! Invariant: the line ends with the last percentile that ten requests lie above; beyond it stands only the maximum.
+//! Invariant: the line ends with the last percentile that ten requests lie above; beyond it is only the maximum.
 
 use super::frame::{self, Frame, Key, Values};
 use super::heat;

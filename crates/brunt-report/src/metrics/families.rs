@@ -1,6 +1,6 @@
 //! The layout of OpenMetrics text: families with their head lines, samples with their labels, the end.
 //!
-//! Not what they mean. Invariants: samples of a family stand together behind its head; counters end with `_total`; a family whose name
+//! Not what they mean. Invariants: samples of a family follow its head; counters end with `_total`; a family whose name
 //! ends with a unit says so.
 
 use std::fmt::{Display, Write};

@@ -71,7 +71,7 @@ fn times(intended_ns: u64, picked: u64, sent: u64, polled: u64, done: u64) -> Ti
     }
 }
 
-/// One worker that records. The clock of its run stands at 100 s when the schedule begins.
+/// One worker that records. The clock of its run is at 100 s when the schedule begins.
 struct Scene {
     plan: Plan,
     window: MeasuredWindow,

@@ -140,7 +140,7 @@ fn ten_minutes_and_a_day_are_short() {
     }
 }
 
-/// What servers said stands where rows over time begin, each so many rows from the next.
+/// What servers said is where rows over time begin, each so many rows from the next.
 fn check_grid(name: &str, summary: &Summary) {
     let (measure_ns, row_ns) = (summary.window.measure_ns, summary.timeline().row_ns(S, S));
     for record in &summary.record.run.server_records {

@@ -304,7 +304,7 @@ fn tables_of_campaigns_have_the_requested_percentiles() {
     }
 }
 
-/// A setting that was measured again stands in the table once, and the title says how many runs that makes.
+/// A setting that was measured again is in the table once, and the title says how many runs that makes.
 #[test]
 fn settings_and_runs_are_told_apart() {
     for (name, mut campaign) in campaign::all() {

@@ -73,7 +73,7 @@ fn results_of_other_versions_are_read() {
     assert_eq!(list(with_more), "record\nrecord.calibration");
 }
 
-/// In a file stands what has changed; a statistic that is gone is not the one before.
+/// A file holds what has changed; a statistic that is gone is not the one before.
 #[test]
 fn a_record_is_read_back_as_it_was() {
     let mut record = ServerRecord::default();

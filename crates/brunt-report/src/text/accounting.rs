@@ -1,6 +1,6 @@
 //! Lines of facts below the tables: what became of requests and keys, connections, what the servers and the client spent.
 //!
-//! Not latencies. Lines about trouble and about kinds of transport stand there only where there is something to say. Counts are exact.
+//! Not latencies. Lines about trouble and about kinds of transport are there only where there is something to say. Counts are exact.
 
 use super::latency::{rate, times_text};
 use crate::cost::{self, RequestCost};

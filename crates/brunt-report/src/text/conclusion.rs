@@ -30,7 +30,7 @@ pub(crate) struct FindingText {
 }
 
 /// The causes of what was found: the one that explains most, then those for which the run is NOT TRUSTED. The first line names the first
-/// already, and here stands what it explains.
+/// already, and this shows what it explains.
 pub(crate) fn causes(verdict: &Verdict) -> Vec<FindingText> {
     let leading = verdict.leading_cause();
     let text_of = |cause: &Cause| {
@@ -132,7 +132,7 @@ pub(crate) fn list(page: &mut Page<'_>, causes: &[FindingText]) {
         if !has_room && !is_convicting {
             break;
         }
-        // Without room its number stands there, and what helps is in the details.
+        // Without room its number is there, and what helps is in the details.
         let text = if has_room { &full } else { text };
         page.prose(&format!("  {id}"), CAUSE_INDENT, text, Style::Plain);
         listed += 1;

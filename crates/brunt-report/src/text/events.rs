@@ -1,6 +1,6 @@
 //! Small tables of what happened beside answering: servers side by side, outages, the p99 over time.
 //!
-//! Each stands there only where there is something to see. No table has more than six rows; `--details` has all.
+//! Each is there only where there is something to see. No table has more than six rows; `--details` has all.
 
 use super::latency::rate;
 use crate::bar_scale::BarScale;

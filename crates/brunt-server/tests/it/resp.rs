@@ -7,7 +7,7 @@ use brunt_server::core::{Core, CoreOptions, QUEUED_BYTES_MAX};
 use brunt_server::{Credentials, End, Every, Faults};
 use proptest::prelude::*;
 
-/// A command of these words on the wire; blanks stand between them, `''` is an empty one.
+/// A command of these words on the wire; blanks are between them, `''` is an empty one.
 fn command(line: &str) -> Vec<u8> {
     let words: Vec<&str> = line.split(' ').map(|word| if word == "''" { "" } else { word }).collect();
     let mut bytes = format!("*{}\r\n", words.len());
@@ -153,7 +153,7 @@ fn shared() -> Vec<(Vec<u8>, Vec<u8>)> {
     all
 }
 
-/// What stands behind the marker, if there is one: what came before tells of the server itself.
+/// What is behind the marker, if there is one: what came before tells of the server itself.
 fn behind_marker(answered: &[u8]) -> &[u8] {
     let marker = b"$6\r\nmarker\r\n";
     let found = answered.windows(marker.len()).position(|window| window == marker);

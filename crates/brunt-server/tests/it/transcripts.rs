@@ -12,7 +12,7 @@ fn bytes(text: &str) -> Vec<u8> {
 /// What memcached 1.6 and this server answer alike: (sent, answered).
 const SHARED: &[(&str, &str)] = &[
     // Retrieval. (With a bad key behind good ones memcached 1.6.18 takes back what it has found, and with it the replies
-    // to requests before this one that it has not sent yet; hence no reply stands before that transcript's.)
+    // to requests before this one that it has not sent yet; hence no reply is before that transcript's.)
     ("get a\n", "END\n"),
     ("set a 7 0 3\nabc\nget a\n", "STORED\nVALUE a 7 3\nabc\nEND\n"),
     ("set a 1 0 1\nx\nget a no a\n", "STORED\nVALUE a 1 1\nx\nVALUE a 1 1\nx\nEND\n"),

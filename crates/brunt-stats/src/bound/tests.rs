@@ -84,7 +84,7 @@ fn bounds_of_response_time_percentiles() {
     // The rank half a per cent higher, of the response times; half a per cent lower, of the least ones.
     check(of(&client, &row(), "p50"), [0.495 * 7.5e6, 0.505 * 10e6]);
     check(of(&client, &row(), "p99"), [0.985 * 7.5e6, 0.995 * 10e6]);
-    // The largest value stands in for an upper end that nothing is above.
+    // The largest value serves as an upper end that no value exceeds.
     check(of(&client, &row(), "p99.9"), [0.994 * 7.5e6, 10e6]);
     // Too few requests for it.
     check(of(&client, &row(), "p99.99"), [0.0, INFINITE]);
@@ -134,7 +134,7 @@ fn bounds_of_other_quantities() {
     let of = |client: &Client, row: &OpSummary, metric: &str| client.bounds(metric.parse().unwrap(), row);
     check(of(&client, &row(), "max"), [7.5e6, 10e6]);
     check(of(&client, &row(), "mean"), [3.75e6 - 1e4, 5e6 + 1e4]);
-    // The client's share of the response time, a fifth of it, stands in for that of the service time.
+    // The client's share of the response time, a fifth of it, serves as that of the service time.
     check(of(&client, &row(), "service.p50"), [0.495 * 9e6 - 0.5 * 2e6, 0.505 * 9e6]);
     check(of(&client, &row(), "service.max"), [9e6 - 2e6, 9e6]);
     check(of(&client, &row(), "rate"), [9_900.0, 10_100.0]);

@@ -172,7 +172,7 @@ mod tests {
             prop_assert_eq!(read(&write(&wide)), Ok(wide));
         }
 
-        /// Whatever stands there is refused, or can be added up.
+        /// Whatever is there is refused, or can be added up.
         #[test]
         fn random_text_is_rejected_or_consistent(text in "[!#-\\[\\]-~]{0,40}") {
             if let Ok(histogram) = read(&text) {

@@ -84,7 +84,7 @@ type SliceFields =
 const OWN_CHARACTERS: usize = 160;
 const ROW_CHARACTERS: usize = 50;
 
-/// What a server did, of which hundreds stand in each of hundreds of slices: most of them only answer.
+/// What a server did, of which hundreds are in each of hundreds of slices: most of them only answer.
 #[derive(Serialize, Deserialize)]
 #[serde(untagged)]
 enum ServerFields {

@@ -185,9 +185,9 @@ fn finding(check: &Check) -> Cause {
     Cause { kind, sentence, fix: check.fix.clone(), checks, follows, sets_load: false }
 }
 
-/// A lost agent or an outage stands first. Then counts how bad the worst is that a cause accounts for, and how much that is; the load of
-/// a closed loop is a finding, too. Of equally bad ones a cache that changes stands first, for what it does to latencies does not depend
-/// on the client. What the host did without consequence and what the user accepts stand last.
+/// A lost agent or an outage is first. Then counts how bad the worst is that a cause accounts for, and how much that is; the load of
+/// a closed loop is a finding, too. Of equally bad ones a cache that changes is first, for what it does to latencies does not depend
+/// on the client. What the host did without consequence and what the user accepts are last.
 fn rank(cause: &Cause, checks: &[Check], judgement: &Judgement) -> (bool, CheckStatus, bool, usize) {
     let counts = |check: &&Check| judgement.counts(check.id);
     let own = cause.ids().filter_map(|id| checks.iter().find(|check| check.id == id)).filter(counts);

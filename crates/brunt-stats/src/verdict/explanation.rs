@@ -263,10 +263,10 @@ mod tests {
         std::iter::once(first).chain(more).collect()
     }
 
-    /// The document has the thresholds as they stand here.
+    /// The document has the thresholds as they are here.
     #[test]
     fn the_document_agrees() {
-        // Its row stands in a table of its own, with both thresholds in one cell.
+        // Its row is in a table of its own, with both thresholds in one cell.
         for explanation in EXPLANATIONS.iter().filter(|explanation| explanation.id != "REPEAT") {
             let rows = documented(explanation.id);
             let column = |number: usize| {

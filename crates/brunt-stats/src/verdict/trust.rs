@@ -111,7 +111,7 @@ fn of_percentile(
         found(TrustWord::Thin, "CI-THIN", caution(is_thin(rows, quantile))),
         found(TrustWord::Wide, "CI-THIN", caution(is_wide(rows, quantile))),
     ];
-    // Of equals the one that stands first; what the user accepts hides nothing else.
+    // Of equals the one that is first; what the user accepts hides nothing else.
     let worst = candidates.into_iter().flatten().min_by_key(|trust| {
         (evidence.judgement.allows(trust.check), std::cmp::Reverse(trust.status), trust.word)
     });

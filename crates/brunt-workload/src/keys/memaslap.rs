@@ -111,7 +111,7 @@ impl Layout {
         usize::from(self.places[self.place(id)]) * PLACE_STEP + turn as usize
     }
 
-    /// Writes what stands behind the prefix in the key of an object.
+    /// Writes what is behind the prefix in the key of an object.
     pub(super) fn write(&self, id: u64, is_printable: bool, place: &mut [u8]) {
         let (number, suffix) = place.split_at_mut(NUMBER_LEN);
         number.copy_from_slice(&number_bytes(ObjectWindow::number_of(id), is_printable));

@@ -1,4 +1,4 @@
-//! Key text in the forms that are not decimal, as functions of data seed and number: what stands behind the prefix.
+//! Key text in the forms that are not decimal, as functions of data seed and number: what is behind the prefix.
 //!
 //! A head tells the number, and letters and digits fill the key to its length. Heads of distinct numbers differ: `hex8` has the number's
 //! digits there, the lowest eight, `random` another number that a bijection gives it, in base 62. All heads of a data set are equally long, so
@@ -62,7 +62,7 @@ impl Text {
         }
     }
 
-    /// Writes what stands behind the prefix in the key of this number, as long as `place` is; where it is laid out, of this id.
+    /// Writes what is behind the prefix in the key of this number, as long as `place` is; where it is laid out, of this id.
     pub(super) fn write(&self, number: u64, place: &mut [u8]) {
         match self {
             Self::EncodedText(spelt) => spelt.write(number, place),

@@ -1,7 +1,7 @@
 //! Two servers measured in turns, so that whatever drifts on the host or in the network drifts under both.
 //!
 //! The order is A B, B A, B A, A B, then all of that the other way round, and so on (Thue and Morse): drifts that are straight, and
-//! curved ones, fall on both sides alike. Every run has a seed of its own; a data set that still stands is not stored again.
+//! curved ones, fall on both sides alike. Every run has a seed of its own; a data set that is still complete is not stored again.
 //! Not a campaign, which has one server. Invariant: both sides have equally many runs, or the comparison says why it
 //! ended early.
 

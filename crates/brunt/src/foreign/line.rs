@@ -1,6 +1,6 @@
 //! A command line read as another tool reads it, with our own options wherever that tool has none.
 //!
-//! What an option comes to in brunt is said elsewhere. Invariant: every word stands in exactly one option, in the command or in
+//! What an option comes to in brunt is said elsewhere. Invariant: every word is in exactly one option, in the command or in
 //! what is left.
 
 use super::table::{self, Row, Tool};
@@ -51,7 +51,7 @@ impl TypedOption {
 pub(super) struct Line {
     pub tool: Tool,
     pub given: Vec<TypedOption>,
-    /// The command to send, which stands behind the options of redis-benchmark.
+    /// The command to send, which is behind the options of redis-benchmark.
     pub command: Vec<String>,
     /// What is neither, such as our plan file.
     pub rest: Vec<String>,

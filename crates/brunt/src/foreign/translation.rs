@@ -111,7 +111,7 @@ pub(super) fn server(_: &str, line: &Line) -> Answer {
     pieces([format!("--server {}", quoted(&format!("{scheme}://{host}{port}")))].into_iter().chain(beside))
 }
 
-/// A URL without its password, which stands in a file then.
+/// A URL without its password, which is in a file then.
 fn of_uri(uri: &str) -> Vec<String> {
     let (scheme, rest) = uri.split_once("://").unwrap_or(("redis", uri));
     let scheme = scheme.replace("valkey", "redis");
@@ -183,7 +183,7 @@ fn tests(value: &str, line: &Line) -> Answer {
     Answer { note, ..pieces([format!("--mix {}", mix.join(","))].into_iter().chain(commands)) }
 }
 
-/// The command that stands behind redis-benchmark's options.
+/// The command that is behind redis-benchmark's options.
 pub(super) fn command(line: &Line) -> Answer {
     // `-x` reads one more argument from standard input.
     let last = line.has("-x").then(|| "{value}".to_owned());
@@ -215,7 +215,7 @@ fn template(value: &str, line: &Line) -> Answer {
     pieces([format!("--command {template}"), format!("--mix raw={}", command_weights(line))])
 }
 
-/// The weight that stands behind each command, else 1.
+/// The weight that is behind each command, else 1.
 fn command_weights(line: &Line) -> String {
     let mut weights: Vec<&str> = Vec::new();
     for given in &line.given {
@@ -363,7 +363,7 @@ fn popularity(_: &str, line: &Line) -> Answer {
     Answer { note: note.to_owned(), ..piece(format!("--popularity {law}")) }
 }
 
-/// The servers of mutilate, which may stand in one word.
+/// The servers of mutilate, which may be in one word.
 fn named_servers(line: &Line) -> Vec<&str> {
     line.values("-s").flat_map(|list| list.split(',')).collect()
 }

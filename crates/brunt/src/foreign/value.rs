@@ -1,4 +1,4 @@
-//! What stands behind options of other tools, and the names in it that are theirs.
+//! What is behind options of other tools, and the names in it that are theirs.
 //!
 //! Whether a value fits an option tells which tool was meant.
 

@@ -9,7 +9,7 @@ use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 /// The text of a page, or how it will be written.
 pub(crate) type Text = LazyLock<Arc<[u8]>, Box<dyn FnOnce() -> Arc<[u8]> + Send>>;
 
-/// The pages, and what stands on them.
+/// The pages, and what is on them.
 #[derive(Debug)]
 pub(super) struct Pages {
     pages: Vec<Page>,
@@ -36,7 +36,7 @@ impl Pages {
         at(Some(path)).or_else(|| at(None))
     }
 
-    /// What stands on a page now, and what it is.
+    /// What is on a page now, and what it is.
     pub(super) fn page(&self, number: usize) -> (Arc<[u8]>, &'static str) {
         let texts = self.texts.lock().unwrap_or_else(PoisonError::into_inner).clone();
         ((*texts[number]).clone(), self.pages[number].content_type)

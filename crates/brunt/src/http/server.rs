@@ -1,6 +1,6 @@
 //! The loop that serves: one thread, one `poll` over the listening socket and a bounded number of connections.
 //!
-//! Not the protocol ([`request`](super::request)) and not the pages. Invariants: at most [`CONNECTIONS_MAX`] connections stand, and a new one takes the place of
+//! Not the protocol ([`request`](super::request)) and not the pages. Invariants: at most [`CONNECTIONS_MAX`] connections are open, and a new one takes the place of
 //! the one that is nearest to its deadline; without a connection nothing happens at all.
 
 use super::connection::{Connection, Next};

@@ -91,7 +91,7 @@ impl Observer for HttpView {
     }
 }
 
-/// What stands on the pages: a run at its last whole second, and its result when it has ended.
+/// What is on the pages: a run at its last whole second, and its result when it has ended.
 fn texts(run: Option<LiveRun>, result: Option<Arc<[u8]>>) -> Vec<Text> {
     let run = Arc::new(run);
     let measured = run.clone();

@@ -1,7 +1,7 @@
 //! The text of one line of progress: plain numbers in, characters out.
 //!
 //! Invariant: a line is never wider than it was allowed to be; what
-//! does not fit is left out from the end, where the least important part stands.
+//! does not fit is left out from the end, where the least important part is.
 
 use brunt_plan::phase::Phase;
 use brunt_report::bar_scale::BarScale;
@@ -58,7 +58,7 @@ fn span(ns: u64) -> String {
 }
 
 /// The line at most `width` characters wide, in colour where something is wrong and colour is allowed. A label that is not
-/// empty stands before everything else.
+/// empty is before everything else.
 pub(crate) fn text(label: &str, glance: &Snapshot, width: usize, colour: bool) -> String {
     let mut line = String::new();
     let mut used = 0;

@@ -168,7 +168,7 @@ fn an_interrupted_campaign_reports_what_it_has() {
     assert!(rest.iter().any(|line| line.contains("the campaign was ended early")), "{rest:?}");
 }
 
-/// A plan that is printed is one that runs; what makes it a campaign stands in a remark.
+/// A plan that is printed is one that runs; what makes it a campaign is in a remark.
 #[test]
 fn printed_plans_match_campaign_steps() {
     let _beside = beside_others();

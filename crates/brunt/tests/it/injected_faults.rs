@@ -112,7 +112,7 @@ fn outages_are_reported() {
     }
 }
 
-/// Connections on which nothing more is said, though they stand: each is given up when its time is over.
+/// Connections on which nothing more is said, though they are open: each is given up when its time is over.
 #[test]
 fn half_open_connections_time_out() {
     let _beside = beside_others();

@@ -66,7 +66,7 @@ fn the_last_of_all_connections_ends_the_run() {
     }
 }
 
-/// Fifty connections, one every ten milliseconds, each with a request every millisecond from when it stands.
+/// Fifty connections, one every ten milliseconds, each with a request every millisecond from when it is established.
 #[test]
 fn connections_have_schedules_of_their_own() {
     let _beside = beside_others();

@@ -214,7 +214,7 @@ fn silent_resetting_and_closing_servers_are_reported() {
     }
 }
 
-/// What stands in `other` is said, whatever it is.
+/// What is in `other` is said, whatever it is.
 #[test]
 fn servers_without_replies_are_reported() {
     let _beside = beside_others();

@@ -144,7 +144,7 @@ fn rows_are_those_of_the_saved_samples() {
         .find_map(|line| line.strip_prefix("read"))
         .map_or(Vec::new(), |row| row.split_whitespace().map(|number| number.parse().unwrap()).collect());
     assert!(latencies.len() > 2_000 && row.len() == 8, "{text}");
-    // What had not settled stands in the file, and not in the row.
+    // What had not settled is in the file, and not in the row.
     if said.contains("the rows leave out the first") {
         return;
     }

@@ -430,7 +430,7 @@ fn service_mode_runs_until_a_signal() {
         .unwrap();
     let mut headers = Vec::new();
     for line in BufReader::new(child.stdout.take().unwrap()).lines().map_while(Result::ok) {
-        // The file of a run of windows stands before the next window is printed.
+        // The file of a run of windows is before the next window is printed.
         if line.ends_with("Window: 2") || line.ends_with("Window: 3") {
             let text = std::fs::read_to_string(&trace).unwrap();
             headers.push(text.lines().next().unwrap().to_owned());

@@ -101,9 +101,9 @@ fn counts(address: &str) -> String {
 /// What a server of a test's own does with a get, which finds nothing.
 #[derive(Clone, Copy, Debug)]
 enum Manner {
-    /// Bytes that are no reply stand behind the reply, in one piece with it.
+    /// Bytes that are no reply are behind the reply, in one piece with it.
     GarbageBehind,
-    /// They stand there behind every thousandth.
+    /// They are there behind every thousandth.
     SomeGarbageBehind,
     /// The connection is closed when the reply is sent.
     Closes,

@@ -99,7 +99,7 @@ mod tests {
 
     const SERVER_PORT: u16 = 11211;
 
-    /// A packet as it stands in the file: of `data`, the first `captured` bytes.
+    /// A packet as it is in the file: of `data`, the first `captured` bytes.
     fn packet(ports: [u16; 2], protocol: u8, flags: u8, data: &[u8], captured: usize) -> Vec<u8> {
         let mut bytes = vec![0; 12];
         bytes.extend([0x08, 0x00]);

@@ -75,7 +75,7 @@ mod tests {
         assert_eq!(BinaryCodec::new().connection_setup().replies, 0);
     }
 
-    /// The line end that makes other servers reply stands before the first zero, where Redis stops looking for it.
+    /// The line end that makes other servers reply is before the first zero, where Redis stops looking for it.
     #[test]
     fn setup_without_a_login_is_a_noop() {
         let codec = BinaryCodec::with_setup(None);

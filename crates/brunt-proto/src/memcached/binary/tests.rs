@@ -295,7 +295,7 @@ fn malformed() -> Vec<(Vec<u8>, &'static str)> {
         (reply(0x01, 0, b"", b"", b"Why."), "begin; bad UnknownReply"),
         (reply(0x0a, 0, b"", b"", b"Why."), "begin; bad UnknownReply"),
         (reply(0x1c, 0, b"", b"", b"Why."), "begin; bad UnknownReply"),
-        // Frames that cannot stand within a multi-get, or not in this one.
+        // Frames that cannot be within a multi-get, or not in this one.
         (after_hit(get.clone()), "begin; key 'a' 7 0 0 @1; bad UnknownReply"),
         (after_hit(reply(0x00, 1, b"", b"", b"")), "begin; key 'a' 7 0 0 @1; bad UnknownReply"),
         (after_hit(with_token(2, hit.clone())), "begin; key 'a' 7 0 0 @1; bad UnknownReply"),

@@ -113,7 +113,7 @@ fn decode_general_path(stream: &[u8]) -> Vec<String> {
 const REPLIES: &[(&str, &str)] = &[
     ("VA 3 f7 Og@@@@@@@A\r\nabc\r\n", "begin; key '' 7 3 0 @1; value abc; end value @1"),
     ("VA 0 f0 Og@@@@@@@A\r\n\r\n", "begin; key '' 0 0 0 @1; end value @1"),
-    // What stands in a value is no reply.
+    // What is in a value is no reply.
     ("VA 6 f0 Og@@@@@@@A\r\n\r\nMN\r\n\r\n", "begin; key '' 0 6 0 @1; value \\r\\nMN\\r\\n; end value @1"),
     // Flags in any order, known or not, and none at all.
     (
@@ -209,7 +209,7 @@ const MALFORMED: &[(&str, &str)] = &[
     ("VA 1 f0 Og@@@@@@@A\r\nx\nMN\r\n", "begin; key '' 0 1 0 @1; value x; bad ValueNotTerminated"),
     ("VA 0 f0 Og@@@@@@@A\r\nx\r\n", "begin; key '' 0 0 0 @1; bad ValueNotTerminated"),
     ("VA 1 ka Om@@@@@@@A\r\nxyMN\r\n", "begin; key 'a' 0 1 0 @1; value x; bad ValueNotTerminated"),
-    // Replies that cannot stand within a multi-get, or not in this one.
+    // Replies that cannot be within a multi-get, or not in this one.
     ("EN ka Om@@@@@@@A\r\nHD Os@@@@@@@B\r\n", "begin; miss 'a' @1; bad UnknownReply"),
     ("EN ka Om@@@@@@@A\r\nNF Os@@@@@@@B\r\n", "begin; miss 'a' @1; bad UnknownReply"),
     ("ME key exp=-1\r\n", "begin; bad UnknownReply"),
@@ -252,7 +252,7 @@ fn malformed_bytes_are_reported_once() {
 
 #[test]
 fn lines_end_within_the_unit() {
-    // A line of any length: what fills it (leading zeros too, which memcached never sends) and what stands around.
+    // A line of any length: what fills it (leading zeros too, which memcached never sends) and what is around.
     let forms = [
         ("SERVER_ERROR ", 'a', "\r\n"),
         ("ERROR ", 'a', "\r\n"),

@@ -460,7 +460,7 @@ fn a_reply_begins_with_its_first_byte() {
 
 #[test]
 fn lines_end_within_the_unit() {
-    // A line of any length: what fills it (leading zeros too, which memcached never sends) and what stands around.
+    // A line of any length: what fills it (leading zeros too, which memcached never sends) and what is around.
     let forms = [
         ("SERVER_ERROR ", 'a', "\r\n"),
         ("ERROR ", 'a', "\r\n"),

@@ -228,7 +228,7 @@ proptest! {
         swaps in prop::collection::vec((any::<prop::sample::Index>(), 0usize..40), 0..200),
         copies in prop::collection::vec(any::<prop::sample::Index>(), 0..20),
     ) {
-        // Within a distance that is held, any order; copies stand behind their originals and before the train's end.
+        // Within a distance that is held, any order; copies are behind their originals and before the train's end.
         let mut order: Vec<u16> = (0..total).collect();
         for (at, distance) in swaps {
             let at = at.index(order.len());

@@ -102,7 +102,7 @@ fn maps_of_slots() {
     }
     assert_eq!(of_slots(&three("$1|?", "*2|$2|ip|$9|127.0.0.1")), THREE_NODES);
     assert_eq!(of_slots(&three("$1|?", "*0")), asked);
-    // Before Redis 4 a node was two words, and before 7 three. Replicas stand behind the node that they copy.
+    // Before Redis 4 a node was two words, and before 7 three. Replicas are behind the node that they copy.
     let old = "*2|*4|:100|:200|*2|$3|::1|:1|*2|$3|::2|:2|*3|:5|:5|*3|$3|::1|:1|$2|id|";
     assert_eq!(of_slots(old), "5-5 ::1 port 1, 100-200 ::1 port 1");
 }

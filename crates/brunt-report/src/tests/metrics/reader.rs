@@ -127,7 +127,7 @@ fn read_sample(line: &str, open: &str, families: &mut Exposition) -> Result<(), 
     Ok(())
 }
 
-/// The labels, and what stands behind them.
+/// The labels, and what is behind them.
 fn read_labels(mut rest: &str) -> Result<(BTreeMap<String, String>, &str), String> {
     let mut labels = BTreeMap::new();
     loop {

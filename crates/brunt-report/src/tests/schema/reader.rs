@@ -1,4 +1,4 @@
-//! The schemas of docs/*.schema.json, and a reader of JSON Schema for the keywords that stand there.
+//! The schemas of docs/*.schema.json, and a reader of JSON Schema for the keywords that are there.
 //!
 //! Not a validator of any schema. Invariant: a keyword that it does not know is a panic, so that none is passed over.
 

@@ -388,7 +388,7 @@ fn causes_of_a_late_client() {
             "TRUSTED up to p99 · CAUTION p99.9: client",
             &["busy_neighbour:  > LAG"],
         ),
-        // Where others set the load of a closed loop, it is unknown how long replies lay unread, and no wake-up stands first.
+        // Where others set the load of a closed loop, it is unknown how long replies lay unread, and no wake-up is first.
         (
             |evidence| {
                 workers(evidence, vec![worker(0.05, 0.13)]);
@@ -399,7 +399,7 @@ fn causes_of_a_late_client() {
             "busy neighbour: worker 1 waited for its processor for 13.0 % of the window, others used 1.00 processors · CAUTION p50: client",
             &["busy_neighbour: STEAL > LAG"],
         ),
-        // What the host did without consequence stands last.
+        // What the host did without consequence is last.
         (
             |evidence| {
                 workers(evidence, vec![shared(0.001)]);
@@ -578,7 +578,7 @@ fn of_client_and_server_the_busier_one_leads() {
         for number in both {
             assert!(first.sentence.contains(&number), "{row:?}: {}", first.sentence);
         }
-        // A worker that is as good as busy stands second, with the check that shows it.
+        // A worker that is as good as busy is second, with the check that shows it.
         let second = verdict.causes().iter().find(|cause| cause.kind.name() == client);
         assert_eq!(second.is_some(), busy > 0.8, "{row:?}: {:#?}", verdict.causes());
     }
@@ -652,7 +652,7 @@ fn a_cache_that_changes_explains_what_moves() {
             "CAUTION p50 p90: drift · CAUTION: SHIFT",
             &["finding: DRIFT > ", "finding: SHIFT > "],
         ),
-        // An outage stands first, whatever else is found.
+        // An outage is first, whatever else is found.
         (
             |evidence| {
                 filling(evidence);
