@@ -10,7 +10,7 @@ use crate::units::serde_as_text;
 use std::fmt;
 use std::str::FromStr;
 
-/// A command as it is requested. Text form `[NAME][@WEIGHT]=TEMPLATE`, or the template alone.
+/// A command as the user gives it. Text form `[NAME][@WEIGHT]=TEMPLATE`, or the template alone.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CommandSpec {
     /// What its row is called; none: by its first word.

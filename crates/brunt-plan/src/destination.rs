@@ -159,7 +159,7 @@ impl Plan {
         Some(format!("{} ({way})", address.unwrap_or("embedded".to_owned())))
     }
 
-    /// Of the servers those that are requested their statistics: each address once, however many ways lead to it.
+    /// The servers whose statistics are polled: each address once, by whatever transport it is reached.
     pub fn polled_servers(&self) -> Vec<usize> {
         let servers = self.servers();
         let is_first = |index: &usize| {

@@ -123,7 +123,7 @@ impl Objective {
 }
 
 impl Subject {
-    /// Does every run give it, whatever percentiles it was requested?
+    /// Does every run give it, whatever percentiles the plan asks for?
     ///
     /// # Errors
     /// It does not, and what is given; for a user.

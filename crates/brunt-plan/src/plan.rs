@@ -769,7 +769,7 @@ pub struct Plan {
     pub tls: TlsOptions,
     /// Which server an op goes to, where there are several.
     pub placement: Placement,
-    /// The servers are nodes of one cluster, which says itself who has which key: those of the target are requested the others.
+    /// The servers are nodes of one cluster, which say which node has which key: the nodes of the target are asked for the others.
     pub is_cluster: bool,
     /// Workers, at least 1; every class has at least one connection on each, to every server.
     pub threads: u32,

@@ -441,7 +441,7 @@ fn resolve_login(run: &RunSpec, used: &ServerUsage) -> Resolved<Login> {
 }
 
 fn resolve_server_stats(run: &RunSpec, used: &ServerUsage) -> Resolved<bool> {
-    // A memcached's are requested in text, which one with users does not speak.
+    // A memcached is polled in its text protocol, which one with users does not speak.
     let is_mute = run.password.is_some() && used.supports(|protocol| protocol == Protocol::MemcachedBinary);
     match run.server_stats {
         Some(true) if run.hash_field.is_some() => {

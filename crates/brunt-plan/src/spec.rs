@@ -273,7 +273,7 @@ pub struct RouteSpec {
     pub transport: Option<Transport>,
 }
 
-/// A whole plan as requested.
+/// A whole plan as the user gave it, before defaults.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(from = "PlanFile", into = "PlanFile")]
 pub struct PlanSpec {

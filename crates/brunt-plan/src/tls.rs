@@ -9,7 +9,7 @@ pub struct TlsOptions {
     pub ca: Option<String>,
     /// Files of our own certificate, with those that issued it behind it, and of its key (both PEM); none: we show none.
     pub identity: Option<Identity>,
-    /// The name that is requested (SNI) and that the server's certificate must bear; none: the host of each server.
+    /// The name that the client sends (SNI) and that the server's certificate must bear; none: the host of each server.
     pub server_name: Option<String>,
     /// Server certificates are not verified.
     pub is_insecure: bool,

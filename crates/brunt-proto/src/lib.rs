@@ -28,7 +28,7 @@ pub enum Matching {
     /// Replies come in the order of the requests on each connection.
     Fifo,
     /// Every reply carries the token of its request. An unknown token is no fault: the request has been given
-    /// up since, or requested no reply and failed.
+    /// up since, or was to have no reply and failed.
     Token,
 }
 
@@ -340,7 +340,7 @@ pub enum DiscardReason {
     Late,
     /// It has been here.
     Duplicate,
-    /// It answers nothing that was sent, or a request that requested no reply.
+    /// It answers nothing that was sent, or a request that was to have no reply.
     Stray,
     /// It cannot be put in its order: it has overtaken too many.
     Disordered,

@@ -310,7 +310,7 @@ fn inline(words: &[Word]) -> Vec<Piece> {
     pieces.end()
 }
 
-/// A line, and a data block where its length is requested.
+/// A line, and a data block where the line holds its length.
 fn memcached_text(text: &str, words: &[Word], has_data: bool) -> Result<Vec<Piece>, String> {
     let (line, data) = match words.split_last() {
         Some((data, line)) if has_data => (line, Some(data)),

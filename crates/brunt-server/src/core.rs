@@ -195,7 +195,7 @@ impl Core {
         self.trains.end();
     }
 
-    /// The client will send nothing more. What it requested is still answered; then the connection closes.
+    /// The client will send nothing more. What it has sent is still answered; then the connection closes.
     pub fn receive_end(&mut self, id: ConnectionId, now_ns: u64) {
         self.outbox.compact();
         self.queue_close(id, now_ns);

@@ -21,7 +21,7 @@ pub enum End {
 pub struct Departure<'a> {
     /// To whom.
     pub connection: ConnectionId,
-    /// When they were due; at most the `now_ns` that was requested.
+    /// When they were due; at most the `now_ns` of the call.
     pub departure_ns: u64,
     /// The replies.
     pub bytes: &'a [u8],

@@ -170,7 +170,7 @@ struct Peer {
     /// Everything is written and the client has been told that nothing more comes. What it still sends is read and thrown
     /// away until it closes, because the kernel resets a connection that is closed with unread bytes.
     is_shut_down: bool,
-    /// What epoll was last requested.
+    /// Events that epoll was last told to report.
     interest: epoll::EventFlags,
 }
 

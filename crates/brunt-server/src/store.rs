@@ -102,7 +102,7 @@ pub struct Store {
     pub unique_last: u64,
     /// Items removed to make room, before their time.
     pub evictions: u64,
-    /// Items removed because their time was over: when they were requested, or their room was needed.
+    /// Items removed because their time was over: when a request read them, or their room was needed.
     pub expirations: u64,
     /// Items ever stored.
     pub items_total: u64,

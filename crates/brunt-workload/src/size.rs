@@ -1,7 +1,7 @@
 //! How long the key or the value of an id is: a function of data seed and id, never drawn anew.
 //!
 //! The length of an id is the quantile of its distribution at hash(id)/2⁶⁴, rounded to the nearest byte (a half rounds up; truncation
-//! would make every mean half a byte too small) and moved into the bounds. It is requested with every request, so that the
+//! would make every mean half a byte too small) and moved into the bounds. It is computed for every request, so that the
 //! distributions that cost logarithms are looked up in a table of that same function. What is to be as in a data set of mutilate has its
 //! formulas and its hash instead: `mutilate.rs`; mcperf's sizes are the numbers of its generator in their order: `rand48.rs`.
 

@@ -241,7 +241,7 @@ pub(crate) struct Recorded {
 }
 
 impl Recorded {
-    /// The op that stores what the record in this place requested. The place is held until that has ended, too.
+    /// The set that follows the miss of the record in this place. The place is held until that has ended, too.
     pub(crate) fn store_of(&mut self, place: u32) -> Op {
         self.replay.hold(place);
         let op = Op { ttl_s: self.ttl_s, ..Op::of(OpKind::Set, KeyRef::Offset(place)) };

@@ -1,7 +1,7 @@
 //! Prebuilt requests, and the one length that all their replies have.
 //!
-//! A few thousand keys drawn once, evenly over a data set, and requested in that order repeatedly. Invariant: every
-//! one was requested once before, and its reply was a hit of equal length.
+//! A few thousand keys drawn once, evenly over a data set, and sent in that order repeatedly. Invariant: every
+//! request was sent once before the load, and its reply was a hit of equal length.
 
 use std::io::{self, Read, Write};
 use std::net::TcpStream;
@@ -18,7 +18,7 @@ const PATIENCE: Duration = Duration::from_secs(2);
 /// Keys have this many bytes: the number in decimal, as `brunt` writes them too.
 const KEY_BYTES: usize = 30;
 
-/// All of them, one behind the other.
+/// Prebuilt requests of equal length, one after the other.
 #[derive(Debug)]
 pub(crate) struct Requests {
     bytes: Vec<u8>,

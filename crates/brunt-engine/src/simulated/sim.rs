@@ -1,7 +1,7 @@
 //! A deterministic network, servers and clock behind [`Io`], for tests only.
 //!
 //! The production worker runs on it unchanged. Time moves only inside `wait`, to the next event or exactly to the
-//! requested instant; the servers are the reference server's core, which shares no code with the codecs. All
+//! instant that the caller passes; the servers are the reference server's core, which shares no code with the codecs. All
 //! latencies follow from the options, to the nanosecond. TCP is simplified: bytes arrive whole after the latency,
 //! or wait at a server that does not read, and a connection takes no more than its buffer holds. The wall clock,
 //! used for timestamps, is separate and may be set by the options.

@@ -78,7 +78,7 @@ impl<C: Codec> Traffic<C> {
         Ok(())
     }
 
-    /// Ends an unmatched reply: a duplicate, a late one, or the error of a write that requested none.
+    /// Ends an unmatched reply: a duplicate, a late one, or the error of a write that was to have no reply.
     fn discard_unmatched(&mut self, index: u32, text: &[u8]) {
         self.connections[index as usize].verifier = None;
         self.recording.counts.unmatched_replies += 1;

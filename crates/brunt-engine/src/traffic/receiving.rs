@@ -253,7 +253,7 @@ impl<C: Codec> Traffic<C> {
         outcome
     }
 
-    /// Counts a found key of an operation. False if it requested fewer: requests and replies are out of step.
+    /// Counts a found key of an operation. False if its request had fewer keys: requests and replies are out of step.
     #[inline]
     fn count_hit(&mut self, id: EntryId, bytes: u32) -> bool {
         let entry = self.in_flight.get_mut(id);

@@ -39,7 +39,7 @@ enum State {
     Answered,
     /// No request waits in it, and the last one timed out.
     TimedOut,
-    /// No request waits in it, and the last one requested no reply.
+    /// No request waits in it, and the last one was to have no reply.
     Silent,
     /// A request waits for its reply.
     Waiting,

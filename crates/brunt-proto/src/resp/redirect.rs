@@ -8,7 +8,7 @@ use super::slot::SLOTS;
 pub enum RedirectKind {
     /// The slot lives there from now on.
     Moved,
-    /// The slot is on its way there: this key is to be requested there, behind an `ASKING`, and the map stays as it is.
+    /// The slot is on its way there: requests for this key go there, after an `ASKING`, and the map stays as it is.
     Ask,
 }
 

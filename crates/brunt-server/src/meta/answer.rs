@@ -247,7 +247,7 @@ fn put_code(out: &mut Vec<u8>, value_bytes: Option<usize>) {
     }
 }
 
-/// The flags that a retrieval gives back, in the order in which they were requested; of a miss only those that it was sent.
+/// The flags that a retrieval gives back, in the order of the request; for a miss only opaque and key.
 fn put_flags(command: &Command<'_>, item: Option<&Item<'_>>, now_ns: u64, out: &mut Vec<u8>) {
     let number_of = |flag, item: &Item<'_>| match flag {
         b'c' => Some(item.unique as i64),

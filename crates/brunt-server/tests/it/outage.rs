@@ -26,7 +26,7 @@ fn outages_reset_connections_and_drop_replies() {
     core.receive(0, &GET.repeat(4), 1000);
     core.receive(1, b"get a", 1050);
     assert_eq!(core.next_outage_ns(1050), Some(1100));
-    // 1040 and 1080 leave, 1120 and 1160 do not; connection 2 requested nothing and is reset all the same.
+    // 1040 and 1080 leave, 1120 and 1160 do not; connection 2 sent nothing and is reset all the same.
     let expected = [
         row(0, 1040, "END\r\n", End::Stays),
         row(0, 1080, "END\r\n", End::Stays),

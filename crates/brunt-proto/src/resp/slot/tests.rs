@@ -93,7 +93,7 @@ fn maps_of_slots() {
             node(host, 22403, rest)
         )
     };
-    // Both versions; then a cluster told to leave hosts out, and one whose nodes have no names but are requested them.
+    // Both versions; then a cluster told to leave hosts out, and one that is to give host names and whose nodes have none.
     assert_eq!(of_slots(&three("$9|127.0.0.1", "*0")), THREE_NODES);
     assert_eq!(of_slots(&three("$9|127.0.0.1", "%0")), THREE_NODES);
     let asked = THREE_NODES.replace("127.0.0.1", "asked");
