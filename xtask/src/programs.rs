@@ -46,7 +46,7 @@ const PROFILER: [Program; 2] = [
 const BROWSER: [Program; 1] =
     [Program { command: "chromium", package: "chromium", needed_for: "HTML pages in a browser" }];
 
-/// How packages can be installed without asking anybody.
+/// How packages can be installed without a password.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Installer {
     Root,

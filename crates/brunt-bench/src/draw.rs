@@ -32,7 +32,7 @@ pub(crate) struct Draw {
 
 /// Their digits fit any key of 30 bytes.
 const KEYS_MAX: u64 = 1 << 53;
-/// More take longer than anybody waits.
+/// More would take too long to wait for.
 const OPS_MAX: u64 = 1 << 53;
 /// Connections and depth of the session.
 const SHAPE: (u32, u32) = (16, 1);

@@ -11,7 +11,7 @@ use brunt_plan::resolve::{Host, resolve};
 use brunt_plan::spec::PlanSpec;
 use clap::{Args, value_parser};
 
-/// More take longer than anybody waits.
+/// More would take too long to wait for.
 const OPS_MAX: u64 = 1 << 53;
 /// They run one after the other on one CPU.
 const THREADS_MAX: i64 = 64;

@@ -1,6 +1,6 @@
 //! What a tool's command line is to the program that carries it out: plans and text one way, events and summaries the other.
 //!
-//! Not the program: runs, signals, files, agents and streams are the driver's, in the binary. Invariant: a front end reads no clock and
+//! Runs, signals, files, agents and streams belong to the driver in the binary. Invariant: a front end reads no clock and
 //! writes nothing itself. What it knows of the world is in its arguments, so that a test can carry out any command line.
 
 use crate::hosts::{AgentCapacity, AgentMode, ControllerMode};

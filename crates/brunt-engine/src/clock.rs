@@ -11,7 +11,7 @@ pub(crate) struct Clock {
     epoch_ns: u64,
 }
 
-/// What two clocks showed at one instant: the wall clock, read between two readings of the worker's.
+/// Readings of two clocks at one instant: the wall clock, read between two readings of the worker's clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct WallReading {
     /// Nanoseconds since the run's epoch.
@@ -23,7 +23,7 @@ pub(crate) struct WallReading {
 }
 
 impl WallReading {
-    /// How far the wall clock is ahead of the worker's, and by how much that may be wrong.
+    /// How far the wall clock is ahead of the worker's clock, and the limit of the error of that.
     fn lead_ns(&self) -> (i64, u64) {
         let half_ns = (self.after_ns - self.before_ns).div_ceil(2);
         (self.wall_ns as i64 - (self.before_ns + half_ns) as i64, half_ns)

@@ -29,7 +29,7 @@ pub(crate) trait CodecVisitor: Sized {
     }
 }
 
-/// Lets `visitor` speak this protocol, one of the plan's.
+/// Calls `visitor` with the codec of this protocol, one of those in the plan.
 ///
 /// # Errors
 /// A command of the plan is invalid, which `resolve` has excluded.

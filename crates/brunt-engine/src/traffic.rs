@@ -85,7 +85,7 @@ impl Window {
 }
 
 /// A waiting operation may be picked late by this fraction of the wait of the oldest one, which it will have to
-/// wait itself: so little of its response time is the client's.
+/// wait itself: client error stays below this fraction of its response time.
 const WAITED_PER_CHECK: u64 = 128;
 
 /// Result of placing an operation on a connection.

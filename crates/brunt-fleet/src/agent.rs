@@ -1,7 +1,7 @@
 //! An agent: waits for a controller, carries out its share of a plan, and waits for the next.
 //!
-//! Not a place that decides anything about a measurement: plan, share and beginning are the controller's. One controller at a time; who
-//! comes meanwhile is told so. Invariant: whatever becomes of a controller, the agent is waiting again at most a few seconds later, or
+//! The controller decides about plan, shard and start. An agent serves one controller at a time; one that
+//! connects meanwhile is rejected. Invariant: however a controller ends, the agent is waiting again at most a few seconds later, or
 //! when the names are found or not that it looks up.
 
 use crate::agent_handshake::{Answer, HandshakeResult, Hello, Nonce, VERSION, Welcome};

@@ -1,6 +1,6 @@
 //! Whom controllers and agents trust, and how they show who they are: a token, certificates, both, or nothing.
 //!
-//! Not the servers under load: their TLS is the plan's. Files are read here, once.
+//! TLS to the servers under load is configured by the plan. Files are read here, once.
 
 use crate::agent_handshake::Token;
 use brunt_engine::input_file;
@@ -26,7 +26,7 @@ pub struct TrustFiles {
     pub key: Option<PathBuf>,
 }
 
-/// The same, read, for one side.
+/// Contents of the files, for one side.
 #[derive(Clone)]
 pub struct Trust<C> {
     pub(crate) token: Option<Token>,
@@ -35,9 +35,9 @@ pub struct Trust<C> {
     asks_certificate: bool,
 }
 
-/// A controller's.
+/// Token and certificates of a controller.
 pub type ControllerTrust = Trust<ClientConfig>;
-/// An agent's.
+/// Token and certificates of an agent.
 pub type AgentTrust = Trust<ServerConfig>;
 
 impl ControllerTrust {

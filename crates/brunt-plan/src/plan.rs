@@ -206,7 +206,7 @@ words! {
     pub enum Timestamps {
         /// No server's clock.
         Off = "off",
-        /// The kernel's, of some requests and their replies: when it handed them to the network, and when they came in.
+        /// The kernel's clock, for a sample of requests and their replies: when it handed them to the network, and when they came in.
         Kernel = "kernel",
     }
 }

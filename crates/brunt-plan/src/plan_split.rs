@@ -26,7 +26,7 @@ pub struct PlanSplit {
 }
 
 impl PlanSplit {
-    /// Divides a plan whose workers are the agents'. `controller_threads` is how many workers the controller has at most.
+    /// Divides a plan whose workers all run on agents. `controller_threads` is how many workers the controller has at most.
     ///
     /// # Errors
     /// There is nothing for the agents to do; for a user.

@@ -17,7 +17,7 @@ pub struct StreamPart {
     pub of: u32,
 }
 
-/// Which of a class's arrivals are a worker's: of every `of` in turn those from number `first` on, `width` of them.
+/// The arrivals of a class that a worker sends: of every `of` in turn, `width` arrivals from number `first` on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Portion {
     /// The first, below `of`.
@@ -142,7 +142,7 @@ fn share_of_set(plan: &Plan, set: &DataSet<'_>, part: StreamPart) -> Range<u64> 
     }
 }
 
-/// Which part of each of its classes is a worker's.
+/// The part of each class that a worker carries out.
 struct Slice {
     portion: Portion,
     part: StreamPart,

@@ -344,7 +344,7 @@ fn explain(error: &toml::de::Error, text: &str) -> String {
         return error.to_string();
     }
     let message = error.message();
-    // What was expected is last and is ours; what was found is before and is the user's, but for the name of an option.
+    // The expectation is last and is brunt's text; the part before it quotes the user, but for the name of an option.
     let kept = match message.rfind("expected ") {
         _ if message.starts_with("unknown field `") && !message.contains('@') => message,
         Some(at) if !shown.contains(message[at..].trim_start_matches("expected ")) => &message[at..],

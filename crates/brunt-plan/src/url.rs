@@ -46,8 +46,8 @@ pub enum NamedServer {
     Plain(ServerAddress),
     /// By a URL.
     Url(ServerUrl),
-    /// By a text that is neither, but may hold a password, for there is an `@` in it: refused by whoever resolves it, because those
-    /// who read options and files show what they refuse. Here is what may be shown.
+    /// By a text that is neither, but may hold a password, for there is an `@` in it: refused when the plan is resolved, because readers
+    /// of options and files show what they refuse. The text that may be shown.
     Invalid(String),
 }
 

@@ -339,7 +339,7 @@ fn memcached_text(text: &str, words: &[Word], has_data: bool) -> Result<Vec<Piec
     Ok(pieces.end())
 }
 
-/// A payload; what is behind it is the codec's, which must know it to check the reply.
+/// A payload; the codec appends the checksum, which it must know to check the reply.
 fn echo(words: &[Word]) -> Vec<Piece> {
     let mut pieces = PieceBuilder::default();
     for (index, word) in words.iter().enumerate() {

@@ -82,7 +82,7 @@ pub struct RunRow {
     pub failed: u64,
     /// The percentiles of its plan, of all requests; those for which there were enough.
     pub percentiles: Vec<(Quantile, PercentileEstimate)>,
-    /// At most so much of the p99 is the client's, in nanoseconds.
+    /// Client error of the p99 in nanoseconds.
     pub client_error_ns: Option<u64>,
     /// Processor time per request, in nanoseconds.
     pub cpu_ns: Option<f64>,

@@ -1,6 +1,6 @@
 //! Protocol and login of a connection.
 //!
-//! Only state; what is answered to it is the protocol's. Invariant: the protocol is settled by the first byte, or
+//! Only state; each protocol writes its own answers to a login. Invariant: the protocol is settled by the first byte, or
 //! by an option, and never changes.
 
 use std::fmt;

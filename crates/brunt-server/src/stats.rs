@@ -1,6 +1,6 @@
 //! Counters of the server, and their rows in statistics, in every protocol alike.
 //!
-//! Only names and numbers: who counts is `cache` and `core`, how a row is written is the protocol's. Names are memcached's.
+//! Only names and numbers: `cache` and `core` count, each protocol writes rows in its own form. Names are memcached's.
 
 use crate::store::Store;
 

@@ -17,7 +17,7 @@ pub struct AgentRecord {
     pub workers: u32,
     /// Weight of each worker: open-loop requests are divided among all workers in proportion to it.
     pub weight: u32,
-    /// Its clock's reading less the controller's, in nanoseconds.
+    /// Its clock less the controller's clock, in nanoseconds.
     pub clock_offset_ns: i64,
     /// Limit of the error of `clock_offset_ns`, and of the agent's start.
     pub clock_error_ns: u64,

@@ -111,7 +111,7 @@ impl Client {
         Bounds { low: low.min(high), high }
     }
 
-    /// The least response time below which this share of them lies; what a wake-up costs is the client's, too.
+    /// The least response time below which this share of them lies; the cost of a wake-up counts as client error, too.
     fn lower(&self, row: &OpSummary, share_below: f64) -> f64 {
         self.less(row, lower(&row.latency.least.histogram, share_below))
     }
@@ -206,7 +206,7 @@ fn ratio(part: u64, whole: u64, half_width: Option<f64>) -> Bounds {
     }
 }
 
-/// How much of a statistic of the response time may be the client's.
+/// Client error of a statistic of the response time.
 fn client_share_ns(row: &OpSummary, statistic: Statistic) -> u64 {
     let of = |summary: &LatencySummary| match statistic {
         Statistic::Percentile(quantile) => summary.percentile_ns(quantile),

@@ -1,6 +1,6 @@
-//! The headroom of a client: the rate up to which its own share in the p99 stays small, searched for by measuring.
+//! The headroom of a client: the rate up to which the client error of the p99 stays small, searched for by measuring.
 //!
-//! The measurements are the caller's: the search is given a function that measures one rate. Rates are doubled until the client error
+//! The caller measures: the search is given a function that measures one rate. Rates are doubled until the client error
 //! crosses its limit, then the span between the last rate under it and the first one over it is halved (in ratio) until it
 //! is narrow. Whatever else runs on a host only ever adds to the client error, so one measurement within the limit is
 //! believed, and one beyond it is repeated: the median of up to three decides. Invariant: the rate that is reported was
@@ -31,7 +31,7 @@ pub struct Probe {
     pub rate: u64,
     /// The 99th percentile of the response time; `None` where too few requests completed.
     pub p99_ns: Option<u64>,
-    /// Up to so much of it is the client's; `None` like it.
+    /// Client error of `p99_ns`; `None` where that is.
     pub error_ns: Option<u64>,
     /// The server did not keep up.
     pub is_saturated: bool,
@@ -54,7 +54,7 @@ impl Probe {
         match self.error_ns {
             Some(error_ns) if error_ns > ERROR_LIMIT_NS => Grade::Beyond,
             Some(_) if !self.is_saturated => Grade::Within,
-            // Hardly any of thousands of requests completed: that is no fault of the client's.
+            // Hardly any of thousands of requests completed: that is no fault of the client.
             _ => Grade::Saturated,
         }
     }

@@ -21,8 +21,8 @@ pub fn is_fast_clocksource(name: &str) -> bool {
 pub struct ClockEvidence {
     /// What clock reads come from, at the end of the window.
     pub source: Option<String>,
-    /// By how much CLOCK_MONOTONIC, which everything is measured with, ran faster than CLOCK_MONOTONIC_RAW, which nobody
-    /// steers; in millionths.
+    /// By how much CLOCK_MONOTONIC, which everything is measured with, ran faster than CLOCK_MONOTONIC_RAW, which NTP does not
+    /// adjust; in millionths.
     pub drift_ppm: Option<f64>,
     /// The largest step of CLOCK_REALTIME against CLOCK_MONOTONIC, in nanoseconds; 0 where there was none.
     pub realtime_step_ns: u64,

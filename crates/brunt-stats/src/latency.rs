@@ -75,7 +75,7 @@ impl LatencySummary {
     }
 }
 
-/// How much of a percentile may be the client's: `e_p = Q_p(R) − Q_p(R_lo)`. The percentile that a client without any
+/// Client error of a percentile: `e_p = Q_p(R) − Q_p(R_lo)`. The percentile that a client without any
 /// delay would have measured lies between the two.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ClientError {
@@ -83,7 +83,7 @@ pub struct ClientError {
     pub quantile: Quantile,
     /// Its response time Q_p(R) in nanoseconds.
     pub response_ns: u64,
-    /// At most so much of it is the client's, in nanoseconds.
+    /// Client error of it, in nanoseconds.
     pub error_ns: u64,
 }
 

@@ -1,7 +1,7 @@
 //! What kept a run from going higher: the server, the client, something else, or nothing yet.
 //!
 //! Not a verdict (that says whether the numbers may be believed): a reading of one, for campaigns that look for a limit and
-//! must not take the generator's for the server's. Invariant: a client that was convicted of lacking processor time never
+//! must not take the client's limit for the server's. Invariant: a client that was convicted of lacking CPU time never
 //! accuses the server.
 
 use crate::check::{Check, CheckStatus};

@@ -31,7 +31,7 @@ pub struct OccupancyTotal {
 }
 
 impl OccupancyTotal {
-    /// Adds another worker's.
+    /// Adds the occupancy of another worker.
     pub fn merge(&mut self, other: &Self) {
         self.integral += other.integral;
         self.sum += other.sum;

@@ -18,7 +18,7 @@ use brunt_plan::quantile::Quantile;
 use serde::Serialize;
 use std::sync::Arc;
 
-/// In a closed loop that lost more than this share of its slots' time to the client, the load that was reached is the client's.
+/// In a closed loop that lost more than this share of its slots' time to the client, the client limits the load that was reached.
 pub const LAG_SHARE_MAX: f64 = 0.05;
 
 /// Ops of one row of the report: of one kind, of one class, or of all. Measured ones, which are those that were due in the

@@ -274,7 +274,7 @@ mod tests {
         values.iter().map(|value| exact(*value)).collect()
     }
 
-    /// Runs of which this part, at most, may be the client's.
+    /// Runs with this part of their values as client error.
     fn shared(values: &[f64], part: f64) -> Vec<Option<RunValue>> {
         let of = |value: &f64| RunValue {
             value: *value,

@@ -160,7 +160,7 @@ mod tests {
         check([1000, 1050, 1080, 1180, 1200], [200, 120, 80, 50, 30, 20, 130]);
         // The last poll was long before the request was even sent: the gap counts no more than the service time.
         check([1000, 1000, 1500, 900, 1600], [600, 100, 500, 0, 500, 700, 500]);
-        // Stopped for 300 000 and then everything at once: all but the wire is the client's.
+        // Stopped for 300 000 and then everything at once: all but the network is client error.
         check([0, 300_000, 300_010, 300_010, 300_030], [300_030, 20, 300_010, 300_000, 10, 20, 10]);
         // A tick out of order.
         check([1000, 999, 1001, 1003, 1002], [2, 1, 1, 0, 2, 0, 2]);

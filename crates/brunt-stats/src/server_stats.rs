@@ -526,7 +526,7 @@ impl ServerRecord {
 
     /// Is this the same server under another name? Then it tells of itself twice, and what is summed over servers is
     /// doubled. In containers every server may be process 1 and as old as the others, so the counters at the end, when
-    /// nobody sends any more, must be the same, too.
+    /// no client sends any more, must be the same, too.
     pub fn is_same_server(&self, other: &Self) -> bool {
         let Some((one, other)) = self.snapshots.last().zip(other.snapshots.last()) else { return false };
         let both = |statistic| one.get(statistic).zip(other.get(statistic));

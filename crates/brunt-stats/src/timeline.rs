@@ -282,7 +282,7 @@ impl Timeline {
     }
 
     /// How many ops of the classes that `of` selects were answered within the span, which lies in the measured window and
-    /// ends with it at `window_end_ns`, whenever they were due. Slices that the span cuts count in proportion. Nobody
+    /// ends with it at `window_end_ns`, whenever they were due. Slices that the span cuts count in proportion. No schedule
     /// offered the follow-ups that became due meanwhile, so as many answers are theirs: where they are not answered as
     /// fast as they become due, the server does not keep up with what it was offered and what follows from it.
     pub fn answered_within(&self, span: Range<u64>, window_end_ns: u64, of: impl Fn(ClassId) -> bool) -> f64 {

@@ -91,7 +91,7 @@ const CANDIDATES: [cause::Candidate; 12] = [
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Judgement {
-    /// As for a publication: every check may convict, and less of a percentile may be the client's.
+    /// As for a publication: every check may convict, and client error must be a smaller fraction of a percentile.
     pub is_strict: bool,
     /// What these checks find is accepted: one of [`crate::check::CHECKS`] each.
     pub allowed: Vec<String>,

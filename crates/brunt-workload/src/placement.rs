@@ -1,7 +1,7 @@
 //! Placement of keys on servers by the rules of client libraries.
 //!
 //! Only the rules by key, as functions of the key's bytes; placement in turn or at random is a matter of the session.
-//! Nothing is allocated or changed after construction: the set of servers is the plan's, and one that is down keeps its
+//! Nothing is allocated or changed after construction: the plan fixes the set of servers, and a server that is down keeps its
 //! keys. Compatible with libmemcached to the last point of its continuum, which tests against recorded answers prove.
 
 #[cfg(test)]

@@ -23,7 +23,7 @@ const REJECT_BELOW: f64 = 4_294_967_296.0;
 #[derive(Clone, Debug)]
 pub(crate) struct Zipf {
     hot: AliasTable,
-    /// How many ranks the table holds; the slot behind them is the tail's, where there is one.
+    /// How many ranks the table holds; the slot after them is for the tail, where there is one.
     hot_ranks: u64,
     tail: Tail,
 }

@@ -1,6 +1,6 @@
-//! `brunt calibrate`: the floor of this tool on this host, and the rate up to which its own share stays small.
+//! `brunt calibrate`: the latency floor of brunt on this host, and the rate up to which client error stays small.
 //!
-//! Not a measurement of anybody's server: the peers are the worker's own canned replies and the reference server. The
+//! Not a measurement of the user's server: the peers are the worker's own canned replies and the reference server. The
 //! search is `brunt-stats`'s, each of its steps an ordinary measurement. Invariant: everything is bounded in time, the
 //! bound is said beforehand, a calibration that was interrupted is not kept, and one that others disturbed says so.
 

@@ -1,6 +1,6 @@
 //! `brunt help TOPIC`: what is no command, such as a check of the verdict, exit codes and the forms of values.
 //!
-//! Help of commands is the parser's. Invariant: every name that a report prints and a user may ask about is a topic.
+//! The parser has the help of commands. Invariant: every name that a report prints and a user may ask about is a topic.
 
 use crate::cli;
 use crate::exit::Exit;

@@ -228,7 +228,7 @@ pub(crate) fn note_raised_threads(asked: &PlanSpec, plan: &Plan, observers: &mut
     ));
 }
 
-/// A plan whose commands are understood: their syntax is the protocol's, which plans do not know.
+/// A plan whose commands were parsed: their syntax depends on the protocol, which brunt-plan does not know.
 fn checked(plan: Result<Plan, PlanError>) -> Result<Plan, Failure> {
     let plan = plan.map_err(|error| Failure::new(Exit::Usage, error))?;
     brunt_engine::check_commands(&plan).map_err(|error| Failure::usage(format!("--command: {error}")))?;

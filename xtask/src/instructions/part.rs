@@ -37,8 +37,8 @@ impl Part {
         }
     }
 
-    /// The part of an instruction that is in these functions, each inlined into the next: the outermost that is
-    /// anybody's decides, as it says what the inner ones are there for.
+    /// The part of an instruction that is in these functions, each inlined into the next: the outermost that has
+    /// a part decides, as it says what the inner ones are there for.
     pub(super) fn of<'a>(innermost_first: impl DoubleEndedIterator<Item = &'a str>) -> Self {
         innermost_first.rev().find_map(Self::of_function).unwrap_or(Self::Loop)
     }

@@ -11,7 +11,7 @@ use std::net::Ipv6Addr;
 
 /// Where agents listen.
 const PORT: u16 = 5556;
-/// What an agent takes from its own command line. Everything else is the master's.
+/// Options that an agent takes from its own command line. The master sends all others.
 const OF_AGENTS: [&str; 11] = [
     "agentmode",
     "agent_port",

@@ -416,7 +416,7 @@ fn warnings(summary: &Summary) -> Vec<String> {
             warnings.push(format!("NOT TRUSTED, {}: {}", check.id, check.message));
         }
     }
-    // A column that may be the client's own is no column of the server's, however little else speaks against the run.
+    // A column that is mostly client error says nothing of the server, even if no other check objects.
     let is_doubted = |check: &&Check| check.id == "LAG" && check.status == CheckStatus::Caution;
     let lag = checks.iter().find(is_doubted).filter(|_| summary.record.plan.has_open_loop());
     warnings.extend(lag.map(|lag| format!("CAUTION, {}: {}", lag.id, lag.message)));

@@ -1,6 +1,6 @@
 //! A call of Thrift from a workload's parameters: each is a field, or a value without one, as a word of our template.
 //!
-//! Not its bytes: those are the codec's. Invariant: a type is written with its value, or without where it has none.
+//! The codec encodes it. Invariant: a type is written with its value, or without where it has none.
 
 use super::config::{Parameter, Style};
 use super::template_words::{TemplateWords, size_of};

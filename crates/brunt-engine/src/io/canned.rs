@@ -504,7 +504,7 @@ impl Io for Canned {
     }
 
     #[inline(never)]
-    #[expect(unsafe_code, reason = "a promise of the caller's, which nothing here needs")]
+    #[expect(unsafe_code, reason = "a contract for the caller, which nothing here relies on")]
     unsafe fn send(&mut self, index: ConnectionIndex, parts: &[IoSlice<'_>]) -> Option<SendResult> {
         self.watch.count(|calls| calls.sends += 1);
         let taken = match parts {

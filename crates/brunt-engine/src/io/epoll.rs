@@ -528,7 +528,7 @@ impl Wire for Epoll {
         self.clock.now_ns()
     }
 
-    #[expect(unsafe_code, reason = "a promise of the caller's, which nothing here needs")]
+    #[expect(unsafe_code, reason = "a contract for the caller, which nothing here relies on")]
     unsafe fn hand_over(&mut self, index: ConnectionIndex, records: &[u8]) -> Option<SendResult> {
         let Some(socket) = self.connections[index as usize].socket() else {
             return Some(self.not_connected());
@@ -585,7 +585,7 @@ impl Io for Epoll {
     }
 
     #[inline]
-    #[expect(unsafe_code, reason = "a promise of the caller's, which nothing here needs")]
+    #[expect(unsafe_code, reason = "a contract for the caller, which nothing here relies on")]
     unsafe fn send(&mut self, index: ConnectionIndex, parts: &[IoSlice<'_>]) -> Option<SendResult> {
         let State::Stream(socket) = &self.connections[index as usize].state else {
             return self.send_on_other(index, parts);

@@ -159,7 +159,7 @@ impl Io for World {
         Ok(())
     }
 
-    #[expect(unsafe_code, reason = "a promise of the caller's, which nothing here needs")]
+    #[expect(unsafe_code, reason = "a contract for the caller, which nothing here relies on")]
     unsafe fn send(&mut self, index: ConnectionIndex, parts: &[IoSlice<'_>]) -> Option<SendResult> {
         let before = allocations();
         let bytes: Vec<u8> = parts.iter().flat_map(|part| part.iter().copied()).collect();

@@ -159,7 +159,7 @@ fn check_counters(outcome: &Outcome, mix: &str) {
     }
 }
 
-/// Many keys on many connections: nobody's value is taken for another's, and the books agree with the server's.
+/// Many keys on many connections: no value is taken for another key's, and the counts agree with the server's.
 #[test]
 fn pipelines_of_all_kinds_agree_with_the_server() {
     for (load, mix) in [

@@ -717,7 +717,7 @@ impl Io for Sim {
         self.call(|sim| sim.begin_connecting(index, address))
     }
 
-    #[expect(unsafe_code, reason = "a promise of the caller's, which nothing here needs")]
+    #[expect(unsafe_code, reason = "a contract for the caller, which nothing here relies on")]
     unsafe fn send(&mut self, index: ConnectionIndex, parts: &[IoSlice<'_>]) -> Option<SendResult> {
         self.call(|sim| sim.take_or_defer(index, parts))
     }

@@ -157,7 +157,7 @@ fn resolve_destination(
     Ok(Destination { servers, protocol, transport })
 }
 
-/// Users, passwords and databases are the run's: what the URL of one class says of them would reach the servers of all others.
+/// Users, passwords and databases apply to the whole run: those in the URL of one class would reach the servers of all others.
 fn check_login(context: &ErrorContext<'_>, run: &RunSpec, said: &RunSpec, named: &ServerList) -> Resolved {
     let option = match () {
         () if said.user != run.user => "user",

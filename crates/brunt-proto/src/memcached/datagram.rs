@@ -1,6 +1,6 @@
 //! Codecs over datagrams: one of the text protocols behind memcached's header of eight bytes.
 //!
-//! Sockets and the memory for early datagrams are the caller's, which asks here what to do with each datagram. An id
+//! The caller has the sockets and the memory for early datagrams, and asks here what to do with each datagram. An id
 //! of a request is the number of a place and, in the bits above it, how often that was used before; the place has a codec of its
 //! own, because replies overtake one another, and knows the token of the request that waits in it. Places are taken in turn, so that
 //! an id comes back as late as can be. A stream that is beside such sockets has no places: it is read and written by the protocol's codec

@@ -1,7 +1,7 @@
 //! UDP framing of memcached's text protocols, as bytes and decisions: the header of a datagram, and where in a reply one
 //! belongs.
 //!
-//! Sockets, time-outs and the memory for datagrams are the caller's, which asks here what to do. The source is the part on
+//! The caller has the sockets, the time-outs and the memory for datagrams, and asks here what to do. The source is the part on
 //! UDP of memcached's `doc/protocol.txt`; where it leaves a question, memcached 1.6.18 was asked. Invariant: what is
 //! handed to a codec as [`ReassemblyStep::Next`] is every datagram of a train, once, in order.
 //!

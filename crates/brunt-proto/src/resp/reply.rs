@@ -1,6 +1,6 @@
 //! A whole reply, gathered and parsed: for requests outside the load.
 //!
-//! Not for load: this copies and allocates. Framing and bounds are the codec's, so that what it refuses is refused here;
+//! Not for load: this copies and allocates. The codec does framing and limits, so that this refuses what the codec refuses;
 //! memory is bounded by [`REPLY_BYTES_MAX`]. The same bytes, cut anywhere, come to the same.
 
 use super::RespCodec;

@@ -1,6 +1,6 @@
 //! The words that a user writes, split and quoted as redis-cli does it, and the placeholders in them.
 //!
-//! The same in every protocol; what a word becomes on the wire is the parent's. Invariant: a word has at least one part.
+//! Words are the same in every protocol; `template.rs` turns them into bytes. Invariant: a word has at least one part.
 
 use super::extent::Extent;
 use super::number::Number;

@@ -94,7 +94,7 @@ fn confidence_intervals(summary: &OpSummary, quantiles: &[Quantile]) -> Option<V
         .then(|| std::iter::once("  95 % CI".to_owned()).chain(quantiles.iter().map(interval_of)).collect())
 }
 
-/// Up to so much of the percentile above may be the client's.
+/// Client error of the percentile above.
 fn client_errors(summary: &OpSummary, quantiles: &[Quantile]) -> Vec<String> {
     let error_of = |quantile: &Quantile| {
         let error = summary.client_error.iter().find(|error| error.quantile == *quantile);

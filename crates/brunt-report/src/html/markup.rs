@@ -1,4 +1,4 @@
-//! HTML as it is put together: elements of ours, and texts of anybody, which are escaped.
+//! HTML as it is put together: brunt's own elements, and texts from users and servers, which are escaped.
 //!
 //! Invariant: what is not a constant of this program reaches the page only as escaped text, as the escaped value of an attribute, or as a
 //! picture, which escapes its own texts.

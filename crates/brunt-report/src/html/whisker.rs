@@ -1,5 +1,5 @@
-//! The small picture in a cell of the latency table: where a percentile lies on an axis that all cells share, its interval, and the part of it
-//! that may be the client's.
+//! The small picture in a cell of the latency table: where a percentile lies on an axis that all cells share, its interval, and its
+//! client error.
 
 use brunt_picture::{Area, Fill, Ink, Picture, Point, Scale, Shape, Stroke, Texture};
 

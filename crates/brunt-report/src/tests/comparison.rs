@@ -247,7 +247,7 @@ fn a_requirement_is_decided_with_enough_runs() {
     }
 }
 
-/// Six runs that differ by at most 0.05 %, and of whose response times this part, at most, may be the client's.
+/// Six runs that differ by at most 0.05 %, with this part of their response times as client error.
 fn shared(name: &str, first_seed: u64, factor: f64, part: f64) -> Vec<RunResult> {
     let run = |index: u64| {
         let mut value = written(first_seed + index, factor * (1.0 + index as f64 * 0.000_1));
@@ -269,7 +269,7 @@ fn a_requirement_is_decided_by_bounds() {
     let p99_us = p99_us.unwrap() / 1e3;
     let below = |factor: f64| format!("p99 < {:.0}us", p99_us * factor);
     let table = [
-        // B is 10 % slower. Of A and of B this part may be the client's.
+        // B is 10 % slower. This part of A and of B is client error.
         (1.1, 0.00, 0.00, "p99 <= +9%".to_owned(), "FAILS"),
         (1.1, 0.00, 0.00, "p99 <= +11%".to_owned(), "holds"),
         // Without B's client, B is 1.1 times 0.99 or 1.1 times 0.95.
@@ -327,7 +327,7 @@ fn a_requirement_is_decided_by_bounds() {
     assert_eq!(outcomes(&on_both_sides), ["inconclusive: B's runs lie on both sides of it"]);
 }
 
-/// The p99 that was measured is a tenth higher in every run of B, and more than that may be its client's.
+/// The p99 that was measured is a tenth higher in every run of B, and its client error is larger than that.
 #[test]
 fn differences_within_client_error_are_not_shown() {
     let comparison = compared(
@@ -369,7 +369,7 @@ fn the_bounds_of_a_run() {
         sleeping(value);
         value["client"]["host"]["wake_up_ns"] = json!(200_001);
     };
-    // With those that failed the p99 is a time-out, of which as much is the client's.
+    // With failed requests the p99 is a time-out, and its client error is as large.
     let failing = |value: &mut Value| {
         value["latency"]["including_failures_ns"]["p99"] = json!(1_000_000_000);
         value["latency"]["least_ns"]["p99"] = json!(999_975_000);

@@ -1,6 +1,6 @@
 //! The one table: response times of every row in one unit, with what bounds and marks them, rates and failures.
 //!
-//! Its words are the verdict's. Invariants: a cell holds no blank, no unit and no grouping of digits; cells are missing at
+//! The verdict has its words. Invariants: a cell holds no blank, no unit and no grouping of digits; cells are missing at
 //! the end of a row only.
 
 use crate::figure::{Bound, Figures, Texts, unit_of};

@@ -204,7 +204,7 @@ fn decisions_are_right_when_the_client_is_stopped() {
     }
     let at_most = most(RUNS_IN_ALL, 10.0 / 10_000.0);
     assert!(wrong_away <= at_most, "{wrong_away} wrong 30 % away, at most {at_most}");
-    // What the busy lag is for: without it the queue that late requests build is taken for the server's.
+    // What the busy lag is for: without it the queue that late requests build counts as the server's queue.
     assert!(all.above_undisturbed > all.requests / 1_000, "{}", all.above_undisturbed);
     let [.., p99, p999] = &all.without_busy_lag.0;
     assert!(p99[AT].fails > RUNS_IN_ALL / 2, "p99: {} of {RUNS_IN_ALL}", p99[AT].fails);

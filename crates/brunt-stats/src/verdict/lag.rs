@@ -1,7 +1,7 @@
 //! The check of the client's own share in the response times.
 //!
 //! Not why the client was late (that is the host's to say): how much of each percentile it may have held. Which percentiles that concerns
-//! is told of each of them (`trust.rs`); the whole run is worthless only where most of its median may be the client's.
+//! is told of each of them (`trust.rs`); the whole run is worthless only where most of its median is client error.
 
 use super::{Evidence, LagRow};
 use crate::check::{Check, CheckStatus, Limits};
@@ -11,11 +11,11 @@ use brunt_plan::quantile::Quantile;
 
 /// Client errors up to this are below what a kernel's wake-up costs, and never held against a run.
 const LAG_FLOOR_NS: f64 = 10_000.0;
-/// Share of a percentile that may be the client's.
+/// Client error as a fraction of a percentile.
 const LAG: Limits = Limits { caution: 0.20, not_trusted: f64::INFINITY };
-/// Share of the median of all requests that may be.
+/// Client error as a fraction of the median of all requests.
 const LAG_OF_MEDIAN: Limits = Limits { caution: 0.20, not_trusted: 0.50 };
-/// Share of a percentile that may be the client's in a publication.
+/// Client error as a fraction of a percentile, in a publication.
 const LAG_STRICT: Limits = Limits { caution: 0.05, not_trusted: 0.20 };
 
 /// The client error of one percentile against its threshold.
@@ -68,13 +68,13 @@ pub(super) fn open_loop_status(evidence: &Evidence<'_>) -> CheckStatus {
     open.map(|lag| lag.status).max().unwrap_or(CheckStatus::Skipped)
 }
 
-/// The percentile of which most may be the client's.
+/// The percentile with the worst status and, among those, the largest excess over its limit.
 fn worst<'a>(evidence: &'a Evidence<'_>) -> Option<Lag<'a>> {
     judged(evidence, evidence.judgement.is_strict)
         .max_by(|one, other| one.status.cmp(&other.status).then(one.excess().total_cmp(&other.excess())))
 }
 
-/// The same where LAG finds something.
+/// The client error of [`worst`], where LAG objects to it.
 pub(super) fn worst_found<'a>(evidence: &'a Evidence<'_>) -> Option<&'a ClientError> {
     worst(evidence).filter(|worst| worst.status > CheckStatus::Ok).map(|worst| worst.error)
 }

@@ -87,7 +87,7 @@ fn is_server_here(evidence: &Evidence<'_>) -> bool {
     evidence.is_by_unix_socket || evidence.run.host.listen_drops.is_some() && !is_elsewhere
 }
 
-/// Processor time of the workers' processors that was neither ours nor a server's; `None` where that cannot be told apart.
+/// Time of the workers' CPUs that neither brunt nor a server used; `None` where that cannot be told apart.
 fn others_ns(evidence: &Evidence<'_>) -> Option<u64> {
     let usage = &evidence.run.usage;
     let of_servers = || evidence.servers.cache.as_ref()?.window.cpu_ns;

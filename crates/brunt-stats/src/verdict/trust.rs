@@ -28,7 +28,7 @@ brunt_plan::named! {
         Failed = "failed",
         /// The window did not begin warm.
         Warm = "warm",
-        /// A part of it may be the client's.
+        /// Client error is a notable fraction of it.
         Client = "client",
         /// Something changed within the window.
         Drift = "drift",
@@ -118,7 +118,7 @@ fn of_percentile(
     worst.unwrap_or(Trust { quantile, word: TrustWord::Ok, status: CheckStatus::Ok, check: "", is_shown })
 }
 
-/// How much of it may be the client's, in the worst of the rows that give it.
+/// Client error of it, in the worst of the rows that give it.
 fn client(evidence: &Evidence<'_>, places: &Range<usize>, quantile: Quantile) -> CheckStatus {
     let of_row = |index: usize| {
         let row = &evidence.lag_rows[index];

@@ -1,6 +1,6 @@
 //! One TLS connection between plain bytes and records, with the records that are not on the wire yet.
 //!
-//! Bytes only: no socket, no clock, and nothing of the worker's. Invariants: records leave in the order in which they were made;
+//! Bytes only: it has no socket, no clock and no state of the worker. Invariants: records leave in the order in which they were made;
 //! bytes that were handed to the Io stay where they are until it has answered; and plain bytes count as taken when the last
 //! byte of their record was.
 

@@ -1,7 +1,7 @@
 //! The buffers that the kernel puts what it receives into: a ring of addresses that both sides know.
 //!
-//! Received bytes stay here until the worker has handled them. Invariant: a buffer is either in the ring and the
-//! kernel's, or lent to the worker until it is given back.
+//! Received bytes stay here until the worker has handled them. Invariant: a buffer is either in the ring and owned by the
+//! kernel, or lent to the worker until it is given back.
 
 #![expect(unsafe_code, reason = "memory that the kernel writes to, and a ring that it reads")]
 

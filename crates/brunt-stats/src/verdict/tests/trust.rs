@@ -40,7 +40,7 @@ fn a_verdict_is_one_sentence() {
             Status::Caution,
             "TRUSTED up to p50 · CAUTION p90: client",
         ),
-        // Most of the median of all requests: then nothing is the server's.
+        // Most of the median of all requests: then nothing is known of the server.
         (
             |evidence| evidence.lag_rows[0].errors[0].error_ns = 200_000,
             Status::Caution,
