@@ -239,7 +239,7 @@ impl Console {
         Self { elapsed, unix, ..Self::default() }
     }
 
-    /// The same for the user of a tool with these options: whatever is said names them.
+    /// Writes brunt's messages in the option names of another tool.
     pub fn naming(self, names: &'static Names) -> Self {
         Self { names: Some(names), ..self }
     }

@@ -49,7 +49,7 @@ pub struct ControllerMode {
 /// What an agent says of itself.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AgentCapacity {
-    /// As it was named, with its port.
+    /// Its address as the user gave it, with its port.
     pub name: String,
     /// Its host, as that calls itself.
     pub host: String,

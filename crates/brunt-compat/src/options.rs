@@ -28,7 +28,7 @@ impl Rule {
         Self { repeats: true, ..short(letter, flag(long)) }
     }
 
-    /// The same with a value.
+    /// A repeatable option with a value.
     pub(crate) const fn value(long: &'static str, letter: char) -> Self {
         Self { takes_value: true, ..Self::flag(long, letter) }
     }
@@ -44,7 +44,7 @@ pub(crate) const fn flag(long: &'static str) -> Rule {
     Rule { long, short: None, takes_value: false, repeats: false, ends: false, is_ours: false }
 }
 
-/// The same with a value.
+/// An option without a letter, with a value, which may be given once.
 pub(crate) const fn value(long: &'static str) -> Rule {
     Rule { takes_value: true, ..flag(long) }
 }
@@ -159,7 +159,7 @@ pub fn scan(rules: &[Rule], arguments: &[String]) -> Result<ParsedOptions, Fault
     scan_into(&mut parsed, rules, arguments).map(|()| parsed)
 }
 
-/// The same for tools that carry out each option as they meet it: what is before a fault is there, too.
+/// Parses as tools do that carry out each option as they meet it: the options before a fault are returned with it.
 pub fn scan_to_fault(rules: &[Rule], arguments: &[String]) -> (ParsedOptions, Option<Fault>) {
     let mut parsed = ParsedOptions::default();
     let fault = scan_into(&mut parsed, rules, arguments).err();

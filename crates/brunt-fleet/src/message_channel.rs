@@ -19,7 +19,7 @@ use std::time::{Duration, Instant};
 pub(crate) const HEARTBEAT: Duration = Duration::from_millis(500);
 /// An agent without a heartbeat for this time is lost. With the time to notice it stays under five seconds.
 pub(crate) const AGENT_SILENCE_MAX: Duration = Duration::from_secs(4);
-/// The same of a controller. One that dies is seen at once; one whose host is busy with starting workers beside many agents is given time.
+/// A controller without a heartbeat for this time is lost. One that dies is seen at once; one whose host is busy with starting workers beside many agents is given time.
 pub(crate) const CONTROLLER_SILENCE_MAX: Duration = Duration::from_secs(10);
 /// What waits to be sent; more than this and the other side does not read.
 const QUEUED_BYTES_MAX: usize = 2 * FRAME_BYTES_MAX;

@@ -198,7 +198,7 @@ fn gathered<R: Default, E: ToString>(
     None
 }
 
-/// The same in one piece, which is yielded if it is a reply, and in small ones; `said` is what a reply says.
+/// Gathers a reply from `data` in one piece and in small ones, which must agree; yields that of one piece. `said` extracts what is compared.
 fn check_gathered<R: Default, E: ToString>(
     data: &[u8],
     take: impl Fn(&mut R, &[u8]) -> Result<bool, E>,

@@ -59,7 +59,7 @@ pub enum Ink {
     Caution,
     /// Something that must not be relied on.
     Distrusted,
-    /// The same on every page.
+    /// One colour for light and for dark pages.
     Fixed(Color),
 }
 

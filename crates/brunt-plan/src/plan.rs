@@ -147,7 +147,7 @@ words! {
     /// Which of a name's addresses are connected to.
     #[derive(Default)]
     pub enum IpVersion {
-        /// All of them, in the order of the name service.
+        /// IPv4 and IPv6 addresses, in the order of the name service.
         #[default]
         Any = "any",
         /// Those of IPv4.

@@ -14,7 +14,7 @@ macro_rules! named {
             /// How many there are; the number of each (`as usize`) is below this.
             pub const COUNT: usize = [$($name),+].len();
 
-            /// All of them, in the order of their numbers.
+            /// Every variant, in the order of its number.
             pub const ALL: [Self; Self::COUNT] = [$(Self::$variant),+];
 
             /// The name in reports, in JSON and on the command line.

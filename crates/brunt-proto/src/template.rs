@@ -40,7 +40,7 @@ pub enum Framing {
 }
 
 impl Framing {
-    /// Every one.
+    /// Every framing.
     pub const ALL: [Self; 6] =
         [Self::Resp, Self::Inline, Self::MemcachedText, Self::Echo, Self::Ping, Self::Thrift];
 }

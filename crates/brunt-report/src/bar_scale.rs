@@ -17,7 +17,7 @@ impl BarScale {
         Some(Self { least_ns: given().min()?.max(1), most_ns: given().max()?.max(1) })
     }
 
-    /// The same, which spans a decade at least: then times that are nearly equal have bars that are.
+    /// Widens the scale to a decade, so that times that are nearly equal have bars of nearly equal length.
     pub fn with_a_decade(self) -> Self {
         Self { most_ns: self.most_ns.max(self.least_ns.saturating_mul(10)), ..self }
     }

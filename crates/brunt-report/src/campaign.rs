@@ -131,7 +131,7 @@ impl RunRow {
         })
     }
 
-    /// The same, held against the objectives of a search.
+    /// Adds how the run compares with the objectives of a search.
     pub fn with_step(mut self, summary: &Summary, ceilings: &[Ceiling]) -> Self {
         let found: Vec<Option<PercentileEstimate>> = ceilings
             .iter()
@@ -298,7 +298,7 @@ pub enum CampaignResult {
         /// The rate that a closed loop came to, where the search found its own beginning.
         closed_loop: Option<f64>,
     },
-    /// The same again.
+    /// Runs of one plan, repeated.
     Repeat {
         /// Throughput and percentiles over all runs.
         compared: Vec<SpreadRow>,

@@ -196,7 +196,7 @@ impl Comparison {
         Ok(Self { a, b, plan, environment, compared, asserted, early_end: None })
     }
 
-    /// The same, of runs that were to be more.
+    /// Marks the comparison as ended before all its runs were made.
     pub fn ended_early(mut self, by: EarlyEnd) -> Self {
         self.early_end = Some(by);
         self

@@ -30,7 +30,7 @@ impl Column {
         Self { is_left: true, ..Self::of_numbers(heading, usual) }
     }
 
-    /// The same, of which a narrow terminal has none: those with the lowest number go first.
+    /// Lets a narrow terminal leave the column out; columns with the lowest number go first.
     pub(crate) fn lost_as(self, lost: u8) -> Self {
         Self { lost: Some(lost), ..self }
     }

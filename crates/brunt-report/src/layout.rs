@@ -30,7 +30,7 @@ impl TimeUnit {
     /// Ascending.
     pub const ALL: [Self; 4] = [Self::Ns, Self::Us, Self::Ms, Self::S];
 
-    /// As it is printed; ASCII.
+    /// The unit as it is printed; ASCII.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Ns => "ns",

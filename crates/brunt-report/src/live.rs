@@ -61,7 +61,7 @@ pub enum State {
 }
 
 impl State {
-    /// All of them.
+    /// Every state.
     pub(crate) const ALL: [Self; Phase::COUNT + 3] = [
         Self::Starting,
         Self::Running(Phase::Connect),
@@ -89,7 +89,7 @@ impl State {
 pub struct HostCounters {
     /// Processor time of all threads in user space.
     pub cpu_user_ns: u64,
-    /// The same in the kernel.
+    /// CPU time of all threads in the kernel.
     pub cpu_system_ns: u64,
     /// What the hypervisor took from the host's processors; `None` where the host does not tell.
     pub stolen_ns: Option<u64>,

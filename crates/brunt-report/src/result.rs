@@ -293,7 +293,7 @@ impl Row {
         }
     }
 
-    /// The same with the queues that late requests have built. Both distributions are of the same requests, as that of completed
+    /// What the client may have added to a statistic, including queues that late requests have built. Both distributions are of the same requests, as that of completed
     /// ones alone and the least times are not.
     fn busy_share(&self, statistic: Statistic) -> Option<f64> {
         let [all, least] = &self.all_and_least;

@@ -34,7 +34,7 @@ pub(crate) fn window(summary: &Summary) -> Option<ServerSpan> {
     )
 }
 
-/// The same for a piece of the timeline, of those servers alone that were there all through it, and how many they are: one that is
+/// Sums the statistics over a piece of the timeline, of those servers that were up all through it, and counts these servers: one that is
 /// gone for a while must not make the others unknown. `None` where there is none.
 pub(crate) fn piece(summary: &Summary, start_ns: u64, end_ns: u64) -> Option<(ServerSpan, usize)> {
     // Servers are not asked more often than once a second.

@@ -39,7 +39,7 @@ impl Table {
         self
     }
 
-    /// The same, with lines that end between words.
+    /// Makes the last column prose, broken between words.
     pub(crate) fn with_words_last(mut self) -> Self {
         self.last = Last::Words;
         self

@@ -35,7 +35,7 @@ impl<'a> Iterator for Fields<'a> {
     }
 }
 
-/// The same hash with these fields set one after the other, and how many of them are new. Takes time in proportion to what
+/// The hash with these fields set one after the other, and how many of them are new. Takes time in proportion to what
 /// there is and what comes.
 pub(crate) fn with<'a>(
     stored: &'a [u8],

@@ -77,9 +77,9 @@ pub(crate) struct Flags {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Command<'a> {
     pub(crate) what: CommandKind,
-    /// As it was sent.
+    /// The key as it was sent.
     pub(crate) key: &'a [u8],
-    /// As they were sent.
+    /// The flags as they were sent.
     pub(crate) flag_words: &'a [u8],
     pub(crate) flags: Flags,
     pub(crate) value: &'a [u8],

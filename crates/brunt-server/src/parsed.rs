@@ -22,7 +22,7 @@ pub enum Parsed<T> {
 }
 
 impl<T> Parsed<T> {
-    /// The same with its request made into another.
+    /// Converts the request.
     pub(crate) fn map<U>(self, make: impl FnOnce(T) -> U) -> Parsed<U> {
         match self {
             Self::Partial { need } => Parsed::Partial { need },

@@ -44,7 +44,7 @@ impl fmt::Display for Span {
     }
 }
 
-/// The same spans ascending and apart: those that overlap or touch are one, from the first begin to the last end.
+/// Sorts spans and merges those that overlap or touch into one.
 pub(crate) fn apart(spans: &[Span]) -> Vec<Span> {
     let mut ascending = spans.to_vec();
     ascending.sort_unstable();

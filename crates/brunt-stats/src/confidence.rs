@@ -149,7 +149,7 @@ struct Sample<'a> {
     batches: Vec<&'a Batch>,
     count: u64,
     levels: Vec<Level>,
-    /// The same with failed requests above them, where there are any.
+    /// The levels with failed requests counted above all others, where there are any.
     of_all: Option<Vec<Level>>,
     /// Student's t for the number of batches.
     t: f64,

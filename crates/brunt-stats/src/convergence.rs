@@ -96,7 +96,7 @@ impl Convergence {
         Self { goals, looks_ns, ..Self::default() }
     }
 
-    /// The same, but given up once the client was too late at `LATE_LOOKS_MAX` looks in a row: for a run that can be made
+    /// Ends the run early once the client was too late at `LATE_LOOKS_MAX` looks in a row: for a run that can be made
     /// again.
     pub fn giving_up_when_late(mut self) -> Self {
         self.aborts_when_late = true;

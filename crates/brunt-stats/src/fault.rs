@@ -135,7 +135,7 @@ impl FaultTable {
         &self.faults
     }
 
-    /// The same, to be put right in place; phases and kinds stay.
+    /// The rows for correction in place; phases and kinds must stay.
     pub(crate) fn rows_mut(&mut self) -> &mut [Fault] {
         &mut self.faults
     }

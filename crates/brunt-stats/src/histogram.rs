@@ -433,7 +433,7 @@ impl SparseHistogram {
         encoder.finish(moments)
     }
 
-    /// The same values in wider buckets: as many of the own ones in each as 2 to the power of `bits`, which is at most
+    /// The values in buckets that each hold 2 to the power of `bits` of the present ones; `bits` is at most
     /// [`GROUPING_POWER`]. What lies in a wider one is in the last bucket of its own, or of all of them, so that no value is
     /// below what it was; counts and moments stay exact.
     #[must_use]
@@ -597,7 +597,7 @@ impl<'de> Deserialize<'de> for Histogram {
     }
 }
 
-/// The same values; how much memory there is for others makes no difference.
+/// Histograms are equal if their values are; allocated memory makes no difference.
 impl PartialEq for Histogram {
     fn eq(&self, other: &Self) -> bool {
         self.moments == other.moments && self.buckets().eq(other.buckets())
@@ -702,7 +702,7 @@ impl Histogram {
         self.moments.merge(moments);
     }
 
-    /// The same values in the form that takes little memory.
+    /// The values in the form that takes little memory.
     pub fn to_sparse(&self) -> SparseHistogram {
         let mut encoder = Encoder::with_room();
         self.for_each(|bucket, count| encoder.push(bucket, count));
@@ -767,7 +767,7 @@ impl Histogram {
         self.at_rank(quantile.rank(self.count())).map(|values| *values.end())
     }
 
-    /// The same values, for many lookups of ranks.
+    /// The values as cumulative counts, for many lookups of ranks.
     pub fn ranks(&self) -> Ranks {
         let (mut below, mut cumulative) = (0, Vec::with_capacity(1024));
         self.for_each(|bucket, count| {

@@ -53,7 +53,7 @@ pub struct Latencies<H> {
 }
 
 impl<H> Latencies<H> {
-    /// The same with every histogram turned into something else.
+    /// Converts every histogram.
     pub fn map<T>(&mut self, mut turn: impl FnMut(&mut H) -> T) -> Latencies<T> {
         Latencies {
             response: turn(&mut self.response),

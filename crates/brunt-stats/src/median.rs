@@ -11,7 +11,7 @@ pub(crate) fn median(values: &[f64]) -> Option<f64> {
     median_of_sorted(&sorted)
 }
 
-/// The same of values that ascend.
+/// The median of values in ascending order.
 pub(crate) fn median_of_sorted(values: &[f64]) -> Option<f64> {
     let middle = values.len() / 2;
     let upper = *values.get(middle)?;

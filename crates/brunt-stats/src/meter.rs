@@ -118,7 +118,7 @@ impl Meter<Histogram> {
         Self { kind, histogram: Histogram::new(), sum_ln: 0, positive: 0 }
     }
 
-    /// The same in the form that takes little memory.
+    /// The meter in the form that takes little memory.
     pub(crate) fn to_sparse(&self) -> Meter {
         let Self { kind, ref histogram, sum_ln, positive } = *self;
         Meter { kind, histogram: histogram.to_sparse(), sum_ln, positive }

@@ -95,7 +95,7 @@ impl Layout {
         is_same.then_some(()).ok_or("other meters than those of the plan")
     }
 
-    /// The same where commands are not told apart, as in older results.
+    /// The layout with one row for all commands, as in older results.
     #[must_use]
     pub fn with_commands_together(&self) -> Self {
         let mut layout = self.clone();
@@ -168,7 +168,7 @@ impl Row {
         self.record_with(sample, count, |histogram, value| histogram.record_many(value, count));
     }
 
-    /// The same, where one takes no more than the other.
+    /// Records `count` ops that have ended alike; `record` adds a value to a histogram.
     #[inline(always)]
     fn record_with(&mut self, sample: &Sample, count: u32, record: impl Fn(&mut RecordingHistogram, u64)) {
         let (class, times) = (sample.outcome.class, &sample.times);
@@ -323,7 +323,7 @@ impl RecorderSet {
         }
     }
 
-    /// The same of ops that were due in the window and are sent behind it, or were due elsewhere and are not sent before it.
+    /// Counts sent ops that were due in the window and are sent after it, or were due outside it and are not sent before it.
     #[cold]
     fn sent_out_of_phase(&mut self, handle: RowHandle, count: u32, at_ns: u64) {
         if handle.is_measured() || self.window.holds(at_ns) {

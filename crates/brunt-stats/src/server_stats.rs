@@ -344,7 +344,7 @@ impl Snapshot {
 pub enum CounterReset {
     /// It is another process, or has been up for less time than before.
     Restarted,
-    /// The same process has smaller counters.
+    /// The process is the one from before, with smaller counters.
     Reset,
 }
 

@@ -142,7 +142,7 @@ impl Steadiness {
         Self::without(plan, store, window, &[])
     }
 
-    /// The same where drift and shift are looked for in the batches of the window that none of these spans of time touches: what is
+    /// Looks for drift and shift only in the batches of the window that none of these spans of time touches: what is
     /// found only with them was in them.
     pub(crate) fn without(
         plan: &Plan,

@@ -90,7 +90,7 @@ impl IntervalStore {
         }
     }
 
-    /// The same, with slices no longer than was asked for, however many there are.
+    /// Makes slices no longer than `width_ns`, however many there are.
     pub fn with_slices(mut self, width_ns: Option<u64>) -> Self {
         self.timeline = Timeline::new(width_ns);
         self

@@ -198,7 +198,7 @@ impl Summary {
         self.printed_timeline.as_ref().unwrap_or(self.record.run.intervals.timeline())
     }
 
-    /// The same summary beside what is asserted of it.
+    /// Adds the results of assertions.
     pub fn with_assertions(mut self, objectives: &[Objective]) -> Self {
         self.assertions = objectives
             .iter()

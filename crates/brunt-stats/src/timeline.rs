@@ -167,7 +167,7 @@ impl Timeline {
         self.grid.asked_ns.is_some()
     }
 
-    /// The same with slices exactly as long as was asked for, where a length was.
+    /// Widens slices to the length that was asked for, if one was.
     pub(crate) fn at_asked_width(mut self) -> Self {
         if self.grid.widen_to_asked() {
             self.merge_cells();

@@ -111,7 +111,7 @@ pub struct Verdict {
     pub status: Status,
     /// How far each percentile that is given may be trusted, ascending.
     pub percentiles: Vec<Trust>,
-    /// The same of each printed row alone: all requests, then by class, where there are several, all of it and its operations.
+    /// Trust in the percentiles of each printed row: all requests, then by class, where there are several, all of it and its operations.
     pub rows: Vec<Vec<Trust>>,
     /// All checks, in a fixed order.
     pub checks: Vec<Check>,
@@ -159,7 +159,7 @@ pub struct LastHalf {
 /// An agent that was lost while it measured.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LostAgent {
-    /// As it was named.
+    /// Its address as the user gave it.
     pub name: String,
     /// What became of it.
     pub reason: String,

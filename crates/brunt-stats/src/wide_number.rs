@@ -16,7 +16,7 @@ pub(crate) fn serialize<S: Serializer>(number: &u128, serializer: S) -> Result<S
     }
 }
 
-/// The same, read.
+/// Reads the number.
 pub(crate) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u128, D::Error> {
     if !deserializer.is_human_readable() {
         return u128::deserialize(deserializer);

@@ -126,7 +126,7 @@ impl<'a> Series<'a> {
         self.measure_until(plan, setting, repetition, label, Convergence::of(plan))
     }
 
-    /// The same, ended as soon as something is known that the plan does not ask for.
+    /// Makes one run that ends as soon as `convergence` is reached, whatever the plan's own goal.
     fn measure_until(
         &mut self,
         plan: &Plan,

@@ -19,7 +19,7 @@ const FILES_OF_PROCESS: u64 = 32;
 const FILES_OF_WORKER: u64 = 4;
 /// How long a port rests after a connection from it was closed by us, in seconds: fixed in the kernel (TIME_WAIT).
 const TIME_WAIT_S: f64 = 60.0;
-/// The same where ports in TIME_WAIT are used again, in seconds: until the clock of TCP timestamps has moved on.
+/// How long a port rests where ports in TIME_WAIT are used again, in seconds: until the clock of TCP timestamps has moved on.
 const TIME_WAIT_REUSED_S: f64 = 1.0;
 
 /// Raises the bound on open files as far as this process may. A refusal leaves it as it is: whether it suffices is
@@ -86,7 +86,7 @@ pub(crate) struct Needs {
     pub connections_to_one: u64,
     /// Local ports taken at once to one address and port, TIME_WAIT included, as far as the plan fixes that.
     pub ports: u64,
-    /// The same with what is to be expected where the plan does not fix it.
+    /// `ports`, with expected numbers where the plan does not fix them.
     pub ports_expected: u64,
     /// How long a port rests after its connection, in seconds.
     pub rest_s: f64,

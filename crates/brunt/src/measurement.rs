@@ -75,7 +75,7 @@ impl Servers {
         Self::found(plan, plan.is_cluster)
     }
 
-    /// The same for an agent: the controller has found the nodes of a cluster, and numbers them as its plan does.
+    /// Finds the servers for an agent: the controller has found the nodes of a cluster, and numbers them as its plan does.
     pub(crate) fn open_with_agents(plan: &Plan) -> Result<Self, Failure> {
         Self::found(plan, false)
     }
@@ -140,7 +140,7 @@ impl Servers {
         })
     }
 
-    /// The same, loaded by these agents.
+    /// Lets these agents carry out the load.
     pub(crate) fn with_agents(mut self, fleet: Option<Fleet>, lead: AgentOptions) -> Self {
         (self.fleet, self.lead) = (fleet.map(RefCell::new), lead);
         self

@@ -176,7 +176,7 @@ impl Outputs {
 #[derive(Debug)]
 #[must_use = "a result that could not be written decides the exit code"]
 pub(crate) struct Delivery {
-    /// Every one that was asked for is where it belongs.
+    /// Every result that the user asked for was written.
     is_whole: bool,
 }
 

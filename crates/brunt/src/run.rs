@@ -164,7 +164,7 @@ impl PlanRequest {
         Ok(asked)
     }
 
-    /// The same without a connection: agents have a worker each.
+    /// Reads the plan without connecting to agents, which count as one worker each.
     pub(crate) fn without_agents(flags: &cli::Run) -> Result<Self, Failure> {
         let mut asked = Self::read(flags)?;
         let run = &mut asked.spec.run;

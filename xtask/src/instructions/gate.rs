@@ -9,7 +9,7 @@ use super::profile::Division;
 
 /// What a change may add to a shape unasked.
 const GROWTH_MAX: f64 = 0.03;
-/// The same where compiler, C library, valgrind or processor are others than the baseline's: such a difference alone has
+/// Allowed growth where compiler, C library, valgrind or CPU are others than the baseline's: such a difference alone has
 /// been seen to move a total by several per cent.
 const GROWTH_ELSEWHERE_MAX: f64 = 0.10;
 

@@ -38,7 +38,7 @@ pub(crate) fn usage(who: Who) -> Usage {
 }
 
 impl Usage {
-    /// Both.
+    /// CPU time in user space and in the kernel.
     pub(crate) const fn total_ns(self) -> u64 {
         self.user_ns + self.system_ns
     }

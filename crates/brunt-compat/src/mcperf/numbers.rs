@@ -126,7 +126,7 @@ pub struct Numbers {
     pub errors: [u64; ERRORS.len()],
     /// Processor time in user space, in seconds.
     pub user_s: f64,
-    /// The same in the kernel.
+    /// CPU time in the kernel, in seconds.
     pub system_s: f64,
     /// Of all requests and responses.
     pub bytes: u64,

@@ -65,7 +65,7 @@ const SECONDS_MAX: u64 = 100 * 366 * 86_400;
 #[derive(Clone, Debug, PartialEq)]
 #[allow(missing_docs, reason = "the fields are memaslap's options of the same names, and ours")]
 pub struct CommandLine {
-    /// As they were given, wherever that was.
+    /// Servers as the user gave them, by `--servers` or by MEMCACHED_SERVERS.
     pub servers: String,
     pub threads: u32,
     pub concurrency: u32,

@@ -1,6 +1,6 @@
 //! memaslap's text, to the column: the banner, periodic tables, the statistics at the end, counters and the last line.
 //!
-//! Same places, our numbers. Invariant: what scripts cut out is where they look for it; whatever else there is to say is a
+//! The layout is memaslap's, the numbers are brunt's. Invariant: fields that scripts extract keep their place; anything else is a
 //! remark for standard error.
 
 use super::command_line::CommandLine;
@@ -11,11 +11,11 @@ use std::fmt::Write as _;
 /// Clears a terminal and goes to its upper left corner.
 const CLEAR: &str = "\x1b[1;1H\x1b[2J";
 const MEBIBYTE: f64 = 1_048_576.0;
-/// Powers of two in a row.
+/// Powers of two per row of `Log2 Dist`.
 const COLUMNS: usize = 4;
 const PERCENTILES: [Quantile; 4] = [Quantile::P50, Quantile::P95, Quantile::P99, Quantile::P999];
 
-/// What is said before the first connection. `shares` are thousandths of the operations that are sets, and gets.
+/// The lines before the first connection. `shares` are the fractions of sets and of gets, in thousandths.
 pub fn banner(line: &CommandLine, shares: [u32; 2]) -> String {
     let length = match line.execute_number {
         Some(operations) => format!("execute number: {operations}"),
@@ -32,17 +32,17 @@ pub fn banner(line: &CommandLine, shares: [u32; 2]) -> String {
     )
 }
 
-/// One of the two rows of a table: a stretch of the run and what was done in it.
+/// One of the two rows of a table: a part of the run and the operations in it.
 pub struct Stretch<'a> {
-    /// As it is printed.
+    /// Length as it is printed.
     pub whole_seconds: u64,
-    /// As it was.
+    /// Exact length, which rates are computed from.
     pub seconds: f64,
-    /// What was done.
+    /// Operations in it.
     pub tallies: &'a Tallies,
 }
 
-/// The tables of a period, beside that of the run so far. `object_bytes` is what an object has on the average.
+/// The tables of a period: per kind of operation a row for the period and one for the run so far. `object_bytes` is the mean size of an object.
 pub fn periodic(period: &Stretch<'_>, global: &Stretch<'_>, object_bytes: u64, is_terminal: bool) -> String {
     let mut text = if is_terminal { format!("{CLEAR}\n") } else { "\n".to_owned() };
     for ((title, latest), (_, all)) in period.tallies.titled().iter().zip(global.tallies.titled()) {
@@ -90,7 +90,7 @@ fn row(name: &str, stretch: &Stretch<'_>, tally: &Tally, object_bytes: u64) -> S
     )
 }
 
-/// The statistics of the whole run, with how many operations took how long.
+/// The statistics of the whole run, with the distribution of response times by powers of two.
 pub fn statistics(tallies: &Tallies) -> String {
     let mut text = String::new();
     for (title, tally) in tallies.titled().iter().filter(|(_, tally)| tally.events() > 0) {
@@ -115,8 +115,8 @@ pub fn statistics(tallies: &Tallies) -> String {
     text
 }
 
-/// The rows of four from the first that holds anything, each with the number of its first column. The last may be shorter, and is
-/// never left out: where nothing is before it all rows are shown, as memaslap does.
+/// The rows of `Log2 Dist`, from the first with a count that is not 0, each with the number of its first column. The last row may be
+/// shorter and is always shown; if it alone has counts, all rows are shown, as memaslap does.
 fn rows(powers: &[u64]) -> impl Iterator<Item = (usize, &[u64])> {
     let last = powers.len().saturating_sub(1);
     let mut whole = powers.chunks(COLUMNS).enumerate().filter(|(row, _)| (row + 1) * COLUMNS <= last);
@@ -141,7 +141,7 @@ pub fn percentiles(tallies: &Tallies) -> String {
     text
 }
 
-/// What is counted over a run.
+/// Counters of a run, printed at its end.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 #[allow(missing_docs, reason = "the fields are the names of the lines, and of the last line")]
 pub struct Counters {
@@ -166,7 +166,7 @@ pub struct Counters {
 }
 
 impl Counters {
-    /// The lines and the last one.
+    /// One line per counter, then the line with run time and rates.
     pub fn text(&self) -> String {
         let mut lines =
             vec![("cmd_get", self.cmd_get), ("cmd_set", self.cmd_set), ("get_misses", self.get_misses)];
@@ -245,7 +245,7 @@ mod tests {
         );
         assert_eq!(text, expected);
         assert_eq!(periodic(&period, &global, 1_048_576, false), expected[CLEAR.len()..]);
-        // What there was none of has no table.
+        // Kinds without operations have no table.
         assert!(!periodic(&period, &period, 1, false).contains("Set"));
     }
 

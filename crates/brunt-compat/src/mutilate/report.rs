@@ -261,7 +261,7 @@ pub fn read_percentile_us(summary: &Summary, layout: Layout, percentile: f64) ->
     percentile_us(summary, Layout { successful: false, ..layout }, percentile)
 }
 
-/// The same of those that are in the row.
+/// A percentile of the operations in the row `read`, in microseconds.
 fn percentile_us(summary: &Summary, layout: Layout, percentile: f64) -> Option<f64> {
     let held = layout.histogram(summary, &READS);
     let quantile = Quantile::from_millionths((percentile * 1e4).round() as u32)?;

@@ -98,7 +98,7 @@ mod tests {
         searched_from(100_000, nth_us, bound_us)
     }
 
-    /// The same for a server with this peak.
+    /// The rates tried and the best of them, for a server with this peak.
     fn searched_from(peak: u64, nth_us: impl Fn(u64) -> f64, bound_us: f64) -> (Vec<u64>, u64) {
         let mut search = Search::new(bound_us);
         let (mut tried, mut best, mut next) = (Vec::new(), 0, Some(peak));

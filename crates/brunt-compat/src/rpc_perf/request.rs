@@ -15,7 +15,7 @@ pub enum Dialect {
     Memcache,
     /// Redis's protocol.
     Redis,
-    /// The same with inline commands.
+    /// Redis's protocol with inline commands.
     RedisInline,
     /// Payloads with a checksum.
     Echo,

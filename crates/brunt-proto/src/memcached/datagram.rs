@@ -49,7 +49,7 @@ enum State {
 #[derive(Clone, Debug)]
 struct PendingRequest<C> {
     codec: C,
-    /// As it was before the train that is being read.
+    /// The codec's state before the train that is being read.
     before: C,
     reassembly: Reassembly,
     /// A key of the reply was told of.

@@ -32,7 +32,7 @@ const TYPES: [(&str, u8); 13] = [
     ("list", 15),
 ];
 
-/// For messages.
+/// The syntax that error messages name.
 const ACCEPTED: &str = "expected METHOD and fields such as 1:i32=5, 2:string={value}, 3:bool=true, 4:double={random}, 5:struct … \
                         stop, 6:list<i32>=2, 7:map<string,i64>=1";
 

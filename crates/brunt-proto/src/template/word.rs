@@ -67,7 +67,7 @@ impl Word {
 const PLACEHOLDERS: [(&[u8], Part); 4] =
     [(b"key", Part::Key), (b"value", Part::Value), (b"bytes", Part::Length), (b"random", Part::Random(0))];
 
-/// For messages.
+/// The placeholders that error messages name.
 const ACCEPTED: &str = "expected {key}, {value}, {random:N} for N letters and digits, {rand:MIN,MAX} for a whole number, and in \
                         memcached-text {bytes}; a plain brace is written \\{ in double quotes";
 

@@ -87,7 +87,7 @@ fn setting_text(setting: SweepPoint) -> String {
     }
 }
 
-/// The same in a sentence.
+/// A setting as a phrase within a sentence.
 pub(super) fn at_text(setting: SweepPoint) -> String {
     let number = setting_text(setting);
     match setting {
@@ -157,7 +157,7 @@ fn checks_text(run: &RunRow) -> String {
     words.join(" ")
 }
 
-/// The same, but a run that met a limit says whose: that is what it was made to find out.
+/// Status of a run in a scan or search; where it met a limit, the side whose limit it was.
 fn limit_text(run: &RunRow) -> String {
     let limit = match run.limit.as_ref().map(|limit| (limit.bottleneck, limit.names())) {
         Some((Bottleneck::Server, names)) if !run.interrupted => format!("server limit: {names}"),

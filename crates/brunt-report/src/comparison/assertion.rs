@@ -120,7 +120,7 @@ impl RequirementData<'_> {
         }
     }
 
-    /// The same of what was measured, as if the clients had no part in it.
+    /// Bounds of the measured change, as if client error were 0.
     fn bounds_as_measured(&self) -> Option<Bounds> {
         let held = self.held?;
         let ends = match self.requirement {

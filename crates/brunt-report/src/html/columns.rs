@@ -130,7 +130,7 @@ impl Columns {
         }
     }
 
-    /// All of them.
+    /// The columns of warm-up and window.
     pub(super) fn all(&self) -> impl Iterator<Item = &Column> + Clone + '_ {
         self.warmup.iter().chain(&self.window)
     }

@@ -33,7 +33,7 @@ pub(super) fn counts(response: &SparseHistogram, sum: &mut Histogram) -> Vec<Col
     of_histogram(sum)
 }
 
-/// The same of one that is not packed.
+/// The counts of a histogram that is not packed.
 pub(super) fn of_histogram(histogram: &Histogram) -> Vec<ColumnCount> {
     let ranks = histogram.ranks();
     let mut below = 0;

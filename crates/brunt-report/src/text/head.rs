@@ -43,7 +43,7 @@ pub(crate) fn lines(summary: &Summary) -> Vec<Labelled> {
     lines
 }
 
-/// The same of a campaign, from its first run: without the option that its runs differ by.
+/// The head of a campaign, from its first run, without the option that its runs differ by.
 pub(crate) fn of_campaign(summary: &Summary, varied: Option<&str>) -> Vec<Labelled> {
     let first = match summary.record.plan.classes.as_slice() {
         [class] => (model(class).to_owned(), load(&summary.record.plan, class, varied)),

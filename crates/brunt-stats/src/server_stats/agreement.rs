@@ -233,7 +233,7 @@ impl ClientCounts<'_> {
         (least, most)
     }
 
-    /// The same for multi-gets as commands, of which one that was split is several.
+    /// Bounds of the number of multi-get commands; a multi-get that was split counts as several.
     fn multi_gets(&self) -> (u64, u64) {
         let (mut least, mut most) = (0, 0);
         for CountEntry { class, counts, .. } in
@@ -252,7 +252,7 @@ impl ClientCounts<'_> {
         (least, most)
     }
 
-    /// The same for keys of retrievals.
+    /// Bounds of the number of keys in retrievals.
     fn keys(&self, certain: impl Fn(&OpCounts) -> u64) -> (u64, u64) {
         let (mut least, mut open) = (0, 0);
         for entry in self.books.iter().filter(|entry| entry.op.is_retrieval()) {

@@ -35,7 +35,7 @@ impl FaultEvidence {
         self.table.rows().iter().filter(of_schedule)
     }
 
-    /// The same, one row for each kind.
+    /// Faults of the schedule, one row for each kind.
     fn by_kind(&self) -> Vec<Fault> {
         let mut kinds: Vec<Fault> = Vec::new();
         for fault in self.rows() {

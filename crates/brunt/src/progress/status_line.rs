@@ -38,7 +38,7 @@ pub(crate) struct Snapshot {
     pub rate: Option<f64>,
     /// How slow the last second was.
     pub tail: Tail,
-    /// The same of each of the last whole seconds of the window, in nanoseconds; `None` of one without replies.
+    /// That percentile of each of the last whole seconds of the window, in nanoseconds; `None` of one without replies.
     pub course: Vec<Option<u64>>,
     /// Requests that failed since the beginning.
     pub failed: u64,
