@@ -108,7 +108,7 @@ pub(crate) fn run(words: &[&str]) -> anyhow::Result<()> {
     clients.extend(brunts(&options.shapes, &brunt, &mut remarks)?);
     clients.extend(peers.iter().filter_map(|(peer, path)| Some(peer_client(peer, path.clone()?))));
     let servers = Servers::start(&clients)?;
-    remarks.extend(clients.iter().filter_map(|client| prepare(&bench, client, servers.of(client))));
+    remarks.extend(clients.iter().filter_map(|client| prepare(&bench, client, servers.server_for(client))));
     let mut text = heading(&options)?;
     for shape in &options.shapes {
         let rows = measure_shape(&bench, &options, *shape, &clients, &servers)?;
@@ -211,7 +211,7 @@ impl Servers {
         Ok(Self { memcached, redis })
     }
 
-    fn of(&self, client: &Client) -> &Server {
+    fn server_for(&self, client: &Client) -> &Server {
         match (client.protocol(), &self.redis) {
             (Protocol::Redis, Some(redis)) => redis,
             _ => &self.memcached,
@@ -257,7 +257,7 @@ fn measure_shape(
             if row.failure.is_some() {
                 continue;
             }
-            let server = servers.of(&row.client);
+            let server = servers.server_for(&row.client);
             let measured = (|| {
                 if requests[index] == 0 {
                     requests[index] = bench.requests_for(&row.client, shape, server)?;

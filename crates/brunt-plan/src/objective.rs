@@ -223,7 +223,7 @@ impl FromStr for Subject {
         if let Ok(metric) = text.parse() {
             return Ok(Self { op: None, metric });
         }
-        // A point parts an op from its metric, and may be in either: JSON.GET.p99.9.
+        // A point separates an op from its metric, and may be in either: JSON.GET.p99.9.
         let part = |(at, _): (usize, &str)| {
             let (name, metric) = (text[..at].parse().ok()?, text[at + 1..].parse().ok()?);
             // That is part of a metric.

@@ -1,6 +1,6 @@
 //! Command templates: what a user writes as `HSET {key} f {value}`, and the bytes of it in each protocol that has them.
 //!
-//! One command each: words are split and quoted as redis-cli does it, with placeholders for what an operation brings along. A
+//! One command each: words are split and quoted as redis-cli does it, with placeholders for the key and the value of an operation. A
 //! template is parsed once; bytes that are always the same are written then, so that encoding copies pieces and puts lengths
 //! between them.
 
@@ -45,15 +45,15 @@ impl Framing {
         [Self::Resp, Self::Inline, Self::MemcachedText, Self::Echo, Self::Ping, Self::Thrift];
 }
 
-/// One command with places for what each operation brings along.
+/// One command with places for key, value, random text and numbers.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Template {
     pieces: Box<[Piece]>,
-    /// The argument that decides where in a cluster the command goes.
-    routed: Option<Box<[Part]>>,
-    /// How often the key is in it.
+    /// The argument whose hash slot decides which cluster node gets the command.
+    routing_key: Option<Box<[Part]>>,
+    /// Number of places of the key, in the inline protocol times the growth by escapes.
     key_uses: usize,
-    /// The bytes of it all but keys and values, each length at its longest.
+    /// Bytes without keys and values, with each length at its longest.
     fixed_bytes: usize,
     carries_value: bool,
     is_answered: bool,
@@ -112,28 +112,28 @@ impl Template {
         let line = if lengths > 0 { &words[..words.len() - 1] } else { &words[..] };
         let is_quiet = || last_text(line) == Some(b"noreply") || name == "quit";
         let is_known = |part: &Part| matches!(part, Part::Key | Part::Text(_));
-        let is_routed = |word: &&Word| word.count(&Part::Key) > 0 && word.parts.iter().all(is_known);
+        let has_known_key = |word: &&Word| word.count(&Part::Key) > 0 && word.parts.iter().all(is_known);
         Ok(Self {
             key_uses: if framing == Framing::Inline { piece::ESCAPED_BYTES * key_uses } else { key_uses },
             fixed_bytes: pieces.iter().map(Piece::fixed_bytes).sum(),
             carries_value: values == 1,
             is_answered: framing != Framing::MemcachedText || !is_quiet(),
-            routed: words.iter().find(is_routed).map(|word| word.parts.clone().into_boxed_slice()),
+            routing_key: words.iter().find(has_known_key).map(|word| word.parts.clone().into_boxed_slice()),
             pieces: pieces.into_boxed_slice(),
         })
     }
 
-    /// A place that no operation names: a command of another protocol of the same plan.
+    /// Placeholder in the list for a command of another protocol of the same plan; no operation refers to it.
     pub fn unused() -> Self {
         Self { is_answered: true, ..Self::default() }
     }
 
-    /// Does an operation bring a value along?
+    /// Does the command have a place for a value?
     pub fn carries_value(&self) -> bool {
         self.carries_value
     }
 
-    /// Does an operation bring a key along?
+    /// Does the command have a place for a key?
     pub fn has_key(&self) -> bool {
         self.key_uses > 0
     }
@@ -143,17 +143,17 @@ impl Template {
         self.is_answered
     }
 
-    /// Appends the argument that decides where in a cluster the command goes: the first with the key in it. False if
+    /// Appends the argument whose hash slot decides which cluster node gets the command: the first with the key in it. False if
     /// there is none.
-    pub fn write_routed(&self, key: &[u8], to: &mut Vec<u8>) -> bool {
-        for part in self.routed.iter().flatten() {
+    pub fn write_routing_key(&self, key: &[u8], to: &mut Vec<u8>) -> bool {
+        for part in self.routing_key.iter().flatten() {
             match part {
                 Part::Text(text) => to.extend_from_slice(text),
                 Part::Key => to.extend_from_slice(key),
                 Part::Value | Part::Length | Part::Random(_) | Part::Number(_) => {}
             }
         }
-        self.routed.is_some()
+        self.routing_key.is_some()
     }
 }
 
@@ -161,7 +161,7 @@ impl Template {
 #[derive(Debug, Default)]
 pub struct Templates {
     list: Arc<[Template]>,
-    /// Of all of them the longest, as in [`Template`].
+    /// The largest of all templates, as `key_uses` below; see [`Template`].
     fixed_bytes: usize,
     key_uses: usize,
 }
@@ -171,7 +171,7 @@ impl Clone for Templates {
         Self { list: self.list.clone(), ..*self }
     }
 
-    /// Connections begin anew with the same templates: then nothing is counted.
+    /// A connection that is reset keeps its templates: then the reference count stays untouched.
     fn clone_from(&mut self, source: &Self) {
         if !Arc::ptr_eq(&self.list, &source.list) {
             self.list = source.list.clone();
@@ -181,7 +181,7 @@ impl Clone for Templates {
 }
 
 impl Templates {
-    /// In the order that an operation's `command` counts them in.
+    /// In order: the `command` of a request is the number of a template, from 1.
     pub fn new(list: Vec<Template>) -> Self {
         Self {
             fixed_bytes: list.iter().map(|template| template.fixed_bytes).max().unwrap_or(0),
@@ -212,7 +212,7 @@ impl Templates {
         self.encoded_len_max(KEY_BYTES_MAX)
     }
 
-    fn of(&self, request: &Request<'_>) -> &Template {
+    fn template(&self, request: &Request<'_>) -> &Template {
         &self.list[usize::from(request.command) - 1]
     }
 
@@ -221,14 +221,14 @@ impl Templates {
     /// # Panics
     /// If there is no such template.
     pub(crate) fn encode(&self, request: &Request<'_>, out: &mut Out) -> bool {
-        let template = self.of(request);
+        let template = self.template(request);
         template.pieces.iter().for_each(|piece| piece.put(request, out));
         template.is_answered
     }
 
     /// The CRC-32 of what a template makes of a request, and how long that is.
     pub(crate) fn checksum(&self, request: &Request<'_>) -> (u32, usize) {
-        let template = self.of(request);
+        let template = self.template(request);
         let (mut hasher, mut len) = (crc32fast::Hasher::new(), 0);
         let mut take = |bytes: &[u8]| {
             hasher.update(bytes);

@@ -35,7 +35,7 @@ impl Column {
         Self { lost: Some(lost), ..self }
     }
 
-    /// What parts it from the one before.
+    /// Width of the space before the column.
     fn gap(&self, index: usize) -> usize {
         match (index, self.is_left) {
             (0, _) => 0,

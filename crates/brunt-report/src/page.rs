@@ -107,8 +107,8 @@ impl<'a> Page<'a> {
         grid.write(&mut self.text, self.layout);
     }
 
-    /// An empty line, where there is none yet.
-    pub(crate) fn part(&mut self) {
+    /// Ends a page that has text with one empty line.
+    pub(crate) fn separate(&mut self) {
         if !self.text.is_empty() && !self.text.ends_with("\n\n") {
             self.text.push('\n');
         }
@@ -129,7 +129,7 @@ impl<'a> Page<'a> {
     }
 }
 
-/// Facts in lines, parted by dots where they are on one.
+/// Facts in lines, with dots between those on one line.
 fn wrapped(facts: &[String], width: usize) -> Vec<String> {
     let (mut lines, mut line) = (Vec::new(), String::new());
     for fact in facts {

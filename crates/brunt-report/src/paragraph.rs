@@ -8,14 +8,14 @@ pub(crate) const WIDTH_MAX: usize = 110;
 /// Where the text begins behind a label.
 const LABEL_WIDTH: usize = 13;
 
-/// Parts what follows from what is above by one empty line.
-pub(crate) fn part(out: &mut String) {
+/// Ends the text with one empty line.
+pub(crate) fn separate(out: &mut String) {
     if !out.ends_with("\n\n") {
         out.push('\n');
     }
 }
 
-/// Appends facts, parted by dots; a line is broken only between two of them. An empty label begins at the margin.
+/// Appends facts with dots between them; a line is broken only between two of them. An empty label begins at the margin.
 pub(crate) fn facts(out: &mut String, label: &str, facts: &[String]) {
     let indent = if label.is_empty() { 0 } else { LABEL_WIDTH };
     write(out, label, indent, " · ", facts.iter().map(String::as_str));
@@ -51,7 +51,7 @@ fn write<'a>(
     out.push('\n');
 }
 
-/// A piece that is longer than a line, in lines.
+/// Splits a piece into lines of at most `width` characters.
 pub(crate) fn cut(piece: &str, width: usize) -> Vec<&str> {
     let mut lines = Vec::new();
     let mut rest = piece;

@@ -21,7 +21,7 @@ pub(crate) struct Table {
 enum Last {
     /// A number, as the others.
     Number,
-    /// Facts parted by dots; a line ends only between two of them.
+    /// Facts with dots between them; a line ends only between two of them.
     Facts,
     /// A few words, one below the other if need be.
     Words,

@@ -40,11 +40,11 @@ fn report_in(summary: &Summary, layout: &Layout, room: Room) -> String {
     page.room = room;
     head::write(&mut page, summary);
     for grid in latency::grids(summary, layout, room) {
-        page.part();
+        page.separate();
         page.grid(&grid);
     }
     events::write(&mut page, summary);
-    page.part();
+    page.separate();
     page.facts("window", &head::window(summary));
     accounting::write(&mut page, summary);
     if let Some(until) = &summary.until {

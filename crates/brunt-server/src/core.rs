@@ -313,7 +313,7 @@ impl Core {
         let work = request.work();
         let connection = &mut self.connections[id as usize];
         let batch = connection.batch.take();
-        self.trains.part(self.outbox.end());
+        self.trains.end_train(self.outbox.end());
         match (work, batch) {
             (Work::Data { verb, continues_batch: true, .. }, Some(batch)) => {
                 self.continue_batch(id, request, verb, batch, now_ns);
@@ -390,7 +390,7 @@ impl Core {
                 self.outages.begin_script(now_ns);
                 (
                     self.options.service.service_ns(self.options.seed, scripted),
-                    self.options.faults.of(scripted),
+                    self.options.faults.fault_of(scripted),
                 )
             }
             None => (0, None),

@@ -86,7 +86,7 @@ pub enum Fault {
 impl Faults {
     /// The fault of request `number`, counted from 0: N hits the numbers N − 1, 2N − 1, …, and N:F the numbers F − 1,
     /// F + N − 1, …
-    pub fn of(&self, number: u64) -> Option<Fault> {
+    pub fn fault_of(&self, number: u64) -> Option<Fault> {
         let due = |every: Option<Every>| every.is_some_and(|every| every.hits(number));
         if due(self.drop_every) {
             Some(Fault::Drop)
@@ -117,7 +117,7 @@ mod tests {
             error_every: Every::new(100),
             wrong_every: Every::new(30),
         };
-        let count = |fault| (0..30_000).filter(|number| faults.of(*number) == Some(fault)).count();
+        let count = |fault| (0..30_000).filter(|number| faults.fault_of(*number) == Some(fault)).count();
         assert_eq!(count(Fault::Drop), 30);
         // 50 multiples of 600, less those of lcm(600, 1000) = 3000.
         assert_eq!(count(Fault::Reset), 50 - 10);
@@ -129,8 +129,8 @@ mod tests {
         // 1000 multiples of 30, less 100 of lcm(30, 100) = 300, which holds 600, and lcm(30, 250) = 750 (40, of which
         // 20 are multiples of 300); multiples of 3000 are among them.
         assert_eq!(count(Fault::Wrong), 1000 - 100 - 20);
-        assert_eq!((0..30_000).filter(|number| Faults::default().of(*number).is_some()).count(), 0);
-        let first = (0..).find(|number| faults.of(*number).is_some());
+        assert_eq!((0..30_000).filter(|number| Faults::default().fault_of(*number).is_some()).count(), 0);
+        let first = (0..).find(|number| faults.fault_of(*number).is_some());
         assert_eq!(first, Some(29), "the N-th request has number N - 1");
     }
     #[test]

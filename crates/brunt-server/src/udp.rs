@@ -95,8 +95,8 @@ impl Trains {
         }
     }
 
-    /// A train ends here if there is something in it.
-    pub(crate) fn part(&mut self, at: usize) {
+    /// Ends the train before this byte, unless it is empty.
+    pub(crate) fn end_train(&mut self, at: usize) {
         if at > self.begin {
             self.cut(at);
         }
@@ -234,9 +234,9 @@ mod tests {
         let mut trains = Trains::default();
         trains.begin(10, Division::Key);
         trains.cut(10);
-        trains.part(10);
-        trains.part(14);
-        trains.part(14);
+        trains.end_train(10);
+        trains.end_train(14);
+        trains.end_train(14);
         let id = [7, 7];
         let expected = vec![
             (header(id, 0, 0), 10..10),

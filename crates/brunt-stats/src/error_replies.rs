@@ -39,8 +39,8 @@ impl ErrorReplies {
         rows
     }
 
-    /// How many begin with this word.
-    pub fn of(&self, word: &str) -> u64 {
+    /// Number of error replies that begin with this word.
+    pub fn count_of(&self, word: &str) -> u64 {
         self.0.iter().find(|(held, _)| held == word).map_or(0, |(_, times)| *times)
     }
 }
@@ -58,6 +58,6 @@ mod tests {
         [("BUSY", 9), ("ERR", 1)].into_iter().for_each(|(word, times)| other.count(word.into(), times));
         one.merge(&other);
         assert_eq!(one.rows(), [("BUSY", 9), ("ERR", 4), ("OOM", 3)]);
-        assert_eq!((one.of("OOM"), one.of("ASK")), (3, 0));
+        assert_eq!((one.count_of("OOM"), one.count_of("ASK")), (3, 0));
     }
 }

@@ -140,8 +140,8 @@ impl FaultTable {
         &mut self.faults
     }
 
-    /// How many faults of one kind, over all phases.
-    pub fn of(&self, kind: FaultKind) -> u64 {
+    /// Number of faults of one kind, over all phases.
+    pub fn count_of(&self, kind: FaultKind) -> u64 {
         self.faults.iter().filter(|fault| fault.kind == kind).map(|fault| fault.count).sum()
     }
 

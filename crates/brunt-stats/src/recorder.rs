@@ -143,7 +143,7 @@ impl RowIndex {
 
     /// The row of a (class, op). Panics when the layout has none: the engine measures what the plan does not hold.
     #[inline]
-    pub(crate) fn of(&self, class: ClassId, op: OpId) -> usize {
+    pub(crate) fn row(&self, class: ClassId, op: OpId) -> usize {
         let row = self.rows[usize::from(class) * self.ops + op.index()];
         assert!(row != Self::NONE, "class {class} has no histograms for {op}");
         usize::from(row)
@@ -280,7 +280,7 @@ impl RecorderSet {
     #[inline]
     pub fn row_handle(&self, phase: Phase, class: ClassId, op: OpId) -> RowHandle {
         let row = match phase {
-            Phase::Measure => self.row_index.of(class, op) as u32,
+            Phase::Measure => self.row_index.row(class, op) as u32,
             _ => RowHandle::UNMEASURED,
         };
         RowHandle { counts: self.books.index(phase, class, op) as u32, row }
@@ -346,7 +346,7 @@ impl RecorderSet {
         counts.in_window.abandoned += u64::from(self.window.holds(times.done_ns));
         self.window.note(&mut counts.in_window, phase, times.done_ns, times.done_ns, 1);
         if phase == Phase::Measure {
-            let latencies = &mut self.rows[self.row_index.of(op.class, op.id())].latencies;
+            let latencies = &mut self.rows[self.row_index.row(op.class, op.id())].latencies;
             latencies.failed.record(times.response_ns());
             // It was never sent, so that no lateness of others can have held it up in the server.
             latencies.least.record(times.response_without_client_ns());

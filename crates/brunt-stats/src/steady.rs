@@ -181,7 +181,7 @@ impl Steadiness {
             series,
             course: match reason(series) {
                 Some(reason) => Err(reason.to_owned()),
-                None => course.of(series),
+                None => course.drift_and_shift(series),
             },
             warm_up,
         });
@@ -402,7 +402,7 @@ struct BatchSeries<'a> {
 }
 
 impl BatchSeries<'_> {
-    fn of(&self, series: Series) -> Result<(Drift, Shift), String> {
+    fn drift_and_shift(&self, series: Series) -> Result<(Drift, Shift), String> {
         let count = self.batches.len();
         if count < BATCHES_MIN {
             return Err("the window is too short: it takes 2 s".to_owned());

@@ -123,7 +123,7 @@ impl IntervalStore {
         assert!(interval.start_ns <= interval.end_ns, "an interval that ends before it begins");
         interval.books.iter().for_each(|entry| self.books.add(entry));
         for row in &interval.rows {
-            self.rows[self.row_index.of(row.class, row.op)].add(row);
+            self.rows[self.row_index.row(row.class, row.op)].add(row);
         }
         self.bytes.add(&interval.bytes);
         self.connections.add(&interval.connections);

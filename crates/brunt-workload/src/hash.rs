@@ -31,7 +31,7 @@ impl IdHash {
     }
 
     #[inline]
-    pub(crate) fn of(&self, id: u64, word: u64) -> u64 {
+    pub(crate) fn hash(&self, id: u64, word: u64) -> u64 {
         let mut bytes = [0; 16];
         bytes[..8].copy_from_slice(&id.to_le_bytes());
         bytes[8..].copy_from_slice(&word.to_le_bytes());
@@ -47,9 +47,9 @@ mod tests {
     fn the_hash_is_part_of_the_data_set() {
         // Golden: a data set that one release preloads, another one verifies.
         let value = IdHash::new(1, HashPurpose::Value);
-        assert_eq!([value.of(0, 0), value.of(1, 0), value.of(0, 1)], GOLDEN);
-        assert_ne!(IdHash::new(1, HashPurpose::KeySize).of(0, 0), GOLDEN[0]);
-        assert_ne!(IdHash::new(2, HashPurpose::Value).of(0, 0), GOLDEN[0]);
+        assert_eq!([value.hash(0, 0), value.hash(1, 0), value.hash(0, 1)], GOLDEN);
+        assert_ne!(IdHash::new(1, HashPurpose::KeySize).hash(0, 0), GOLDEN[0]);
+        assert_ne!(IdHash::new(2, HashPurpose::Value).hash(0, 0), GOLDEN[0]);
     }
 
     const GOLDEN: [u64; 3] =

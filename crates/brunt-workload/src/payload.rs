@@ -61,7 +61,7 @@ impl Payload {
     /// bytes.
     pub fn new(data_seed: u64, value_len_max: u32) -> Self {
         let len = OFFSETS + value_len_max as usize;
-        let mut noise = DrawRng::from_draw(IdHash::new(data_seed, HashPurpose::Block).of(0, 0));
+        let mut noise = DrawRng::from_draw(IdHash::new(data_seed, HashPurpose::Block).hash(0, 0));
         let mut block = Vec::with_capacity(len + 8);
         while block.len() < len {
             block.extend_from_slice(&noise.next_u64().to_le_bytes());
@@ -108,7 +108,7 @@ impl Payload {
     pub fn value(&self, id: u64, version: u32, len: u32) -> ValueParts {
         let len = len as usize;
         assert!(len <= self.block.len() - OFFSETS, "a value of {len} bytes was not provided for");
-        let hash = self.hash.of(id, u64::from(version));
+        let hash = self.hash.hash(id, u64::from(version));
         // As one number, so that it need not be put together in memory to be compared.
         let head = u128::from(id) | u128::from(version) << 64 | u128::from(hash as u32) << 96;
         let head = head.to_le_bytes();
@@ -124,7 +124,7 @@ impl Payload {
         let id = u64::from_le_bytes(std::array::from_fn(|index| head[index]));
         let version = u32::from_le_bytes(std::array::from_fn(|index| head[8 + index]));
         let check = u32::from_le_bytes(std::array::from_fn(|index| head[12 + index]));
-        (self.hash.of(id, u64::from(version)) as u32 == check).then_some((id, version))
+        (self.hash.hash(id, u64::from(version)) as u32 == check).then_some((id, version))
     }
 }
 

@@ -33,7 +33,7 @@ impl Permutation {
         let low_bits = bits - high_bits;
         let mut keys = [0; ROUNDS];
         for (round, key) in keys.iter_mut().enumerate() {
-            *key = hash.of(n, round as u64);
+            *key = hash.hash(n, round as u64);
         }
         Self { n, low_bits, high_mask: (1 << high_bits) - 1, low_mask: (1 << low_bits) - 1, keys }
     }

@@ -126,17 +126,17 @@ impl Sizes {
     fn len_of_any(&self, id: u64) -> u32 {
         match &self.lengths {
             Lengths::Fixed(size) => *size,
-            Lengths::Uniform(range) => range.at(self.hash.of(id, 0)),
-            Lengths::Parametric(lengths) => lengths.at(self.hash.of(id, 0)),
+            Lengths::Uniform(range) => range.at(self.hash.hash(id, 0)),
+            Lengths::Parametric(lengths) => lengths.at(self.hash.hash(id, 0)),
             Lengths::Mutilate(lengths) => lengths.at(mutilate::hash_of(id)),
             Lengths::Mcperf(draws) => draws.at(id).round_ties_even().min(f64::from(self.max)) as u32,
             Lengths::Laid(layout, SizeOf::Key) => layout.key_len(id),
             Lengths::Laid(layout, SizeOf::Value | SizeOf::Delta) => layout.value_len(id),
             Lengths::Ranges(ranges) => {
-                let hash = self.hash.of(id, 0);
+                let hash = self.hash.hash(id, 0);
                 let of_hash = ranges.iter().find(|range| hash <= range.last);
                 // Where in the range is another hash's to say.
-                of_hash.map_or(0, |range| range.at(self.hash.of(id, 1)))
+                of_hash.map_or(0, |range| range.at(self.hash.hash(id, 1)))
             }
         }
     }

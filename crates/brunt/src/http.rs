@@ -25,7 +25,7 @@ use std::sync::Arc;
 pub(crate) struct Endpoint {
     board: Arc<Pages>,
     address: SocketAddr,
-    is_told: bool,
+    has_fixed_port: bool,
 }
 
 impl Endpoint {
@@ -43,9 +43,9 @@ impl Endpoint {
         };
         let listener = TcpListener::bind(address.0).map_err(|error| refused(&error))?;
         let board = Arc::new(Pages::new(pages, texts));
-        let (is_told, address) = (address.is_warned(), listener.local_addr()?);
+        let (has_fixed_port, address) = (address.has_fixed_port(), listener.local_addr()?);
         server::start(listener, board.clone()).map_err(|error| Failure::new(Exit::Failed, error))?;
-        Ok(Self { board, address, is_told })
+        Ok(Self { board, address, has_fixed_port })
     }
 
     /// Puts up other texts, one for each page.
@@ -53,7 +53,7 @@ impl Endpoint {
         self.board.put(texts);
     }
 
-    /// What should be known of it, and whether that must be said: who gave no port does not know it else.
+    /// A sentence with the URLs of the pages, and whether it must be printed: a user who gave no port does not know them.
     pub(crate) fn note(&self) -> (String, bool) {
         let address = self.address;
         let reach = if address.ip().is_loopback() {
@@ -62,6 +62,6 @@ impl Endpoint {
             "; other hosts can read the plan and its numbers there"
         };
         let pages: Vec<String> = self.board.paths().map(|path| format!("http://{address}{path}")).collect();
-        (format!("{} show the run while it goes on{reach}", pages.join(" and ")), !self.is_told)
+        (format!("{} show the run while it goes on{reach}", pages.join(" and ")), !self.has_fixed_port)
     }
 }

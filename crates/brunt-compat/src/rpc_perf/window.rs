@@ -133,7 +133,8 @@ impl Window {
             gone += counts.lost + counts.retired;
         }
         // A request that times out ends its connection, and its fault is no failed attempt to connect.
-        let late = recorded.faults().of(FaultKind::TimedOut).saturating_sub(request_timeouts).min(failed);
+        let late =
+            recorded.faults().count_of(FaultKind::TimedOut).saturating_sub(request_timeouts).min(failed);
         connections.established += established;
         connections.timeouts += late;
         connections.errors += failed - late;

@@ -132,7 +132,7 @@ impl Tunnels {
     }
 
     #[inline]
-    fn of(&mut self, index: ConnectionIndex) -> &mut Connection {
+    fn connection(&mut self, index: ConnectionIndex) -> &mut Connection {
         self.connections[index as usize].as_mut().expect("begun with a client of TLS")
     }
 
@@ -182,7 +182,7 @@ impl<W: Wire> Over<'_, W> {
     #[inline]
     #[expect(unsafe_code, reason = "a promise to the sockets that the bytes stay")]
     fn hand_over(&mut self, index: ConnectionIndex) -> HandOver {
-        let Some(tunnel) = &mut self.tunnels.of(index).tunnel else { return HandOver::Nothing };
+        let Some(tunnel) = &mut self.tunnels.connection(index).tunnel else { return HandOver::Nothing };
         let records = tunnel.take_off();
         if records.is_empty() {
             return HandOver::Nothing;
@@ -213,7 +213,7 @@ impl<W: Wire> Over<'_, W> {
     /// Ends a connection, established or not, and closes its socket.
     fn end(&mut self, index: ConnectionIndex, at_ns: u64, errno: Option<i32>) {
         self.wire.hang_up(index, CloseMode::Orderly);
-        let kind = match self.tunnels.of(index).state {
+        let kind = match self.tunnels.connection(index).state {
             State::Open => CompletionKind::Closed(errno),
             State::Down | State::Handshaking { .. } => {
                 CompletionKind::ConnectFailed(errno.unwrap_or(TLS_ERRNO))
@@ -228,13 +228,13 @@ impl<W: Wire> Over<'_, W> {
     }
 
     fn reset(&mut self, index: ConnectionIndex) {
-        let entry = self.tunnels.of(index);
+        let entry = self.tunnels.connection(index);
         (entry.tunnel, entry.state, entry.owed) = (None, State::Down, Owed::Nothing);
     }
 
     /// Begins the handshake.
     fn begin_handshake(&mut self, index: ConnectionIndex, at_ns: u64) {
-        let entry = self.tunnels.of(index);
+        let entry = self.tunnels.connection(index);
         entry.state = State::Handshaking { since_ns: at_ns, is_heard: false };
         match Tunnel::begin(&entry.client) {
             Ok(tunnel) => {
@@ -265,7 +265,7 @@ impl<W: Wire> Over<'_, W> {
         if speaks {
             self.note_handshake(index, at_ns, speaks);
         }
-        if !self.tunnels.plain.is_empty() && self.tunnels.of(index).state == State::Open {
+        if !self.tunnels.plain.is_empty() && self.tunnels.connection(index).state == State::Open {
             let chunk = Chunk::decrypted(self.tunnels.plain.len());
             self.tunnels.queued.push_back(Completion {
                 index,
@@ -290,7 +290,7 @@ impl<W: Wire> Over<'_, W> {
             // The reason is known; that the peer took no answer adds nothing.
             (Ok(true), _) => self.handle_peer_end(index, at_ns, None),
             (Err(error), _) => {
-                self.tunnels.of(index).error = Some(Reason::answer(&error));
+                self.tunnels.connection(index).error = Some(Reason::answer(&error));
                 self.fail(index, at_ns, TLS_ERRNO);
             }
         }
@@ -300,7 +300,7 @@ impl<W: Wire> Over<'_, W> {
     /// proves.
     #[inline]
     fn note_handshake(&mut self, index: ConnectionIndex, at_ns: u64, speaks: bool) {
-        let entry = self.tunnels.of(index);
+        let entry = self.tunnels.connection(index);
         if let (State::Handshaking { since_ns, .. }, Some(tunnel)) = (entry.state, &entry.tunnel)
             && !tunnel.is_handshaking()
             && (speaks || tunnel.is_all_accepted())
@@ -314,7 +314,7 @@ impl<W: Wire> Over<'_, W> {
     /// The peer has ended a connection. A missing close_notify is no failure: replies carry their length, so a
     /// truncation is noticed.
     fn handle_peer_end(&mut self, index: ConnectionIndex, at_ns: u64, errno: Option<i32>) {
-        let entry = self.tunnels.of(index);
+        let entry = self.tunnels.connection(index);
         if entry.state != State::Open {
             let how =
                 errno.map_or(String::new(), |errno| format!(" ({})", io::Error::from_raw_os_error(errno)));
@@ -326,7 +326,7 @@ impl<W: Wire> Over<'_, W> {
 
     /// How much of what the worker offered counts as taken. If it is not all, there will be room.
     fn accept_sent(&mut self, index: ConnectionIndex) -> usize {
-        let entry = self.tunnels.of(index);
+        let entry = self.tunnels.connection(index);
         let Some(tunnel) = &mut entry.tunnel else { return 0 };
         let plain = tunnel.take_accepted();
         entry.owed = if tunnel.is_ahead() { Owed::Room } else { Owed::Nothing };
@@ -335,7 +335,7 @@ impl<W: Wire> Over<'_, W> {
 
     /// The sockets have answered to what they were given.
     fn sent(&mut self, index: ConnectionIndex, at_ns: u64, taken: Result<usize, i32>) {
-        let entry = self.tunnels.of(index);
+        let entry = self.tunnels.connection(index);
         let Some(tunnel) = &mut entry.tunnel else { return };
         tunnel.sent(taken.unwrap_or(0));
         match (taken, entry.owed) {
@@ -344,7 +344,7 @@ impl<W: Wire> Over<'_, W> {
             (Ok(_), Owed::Result) => {
                 let plain = self.accept_sent(index);
                 self.tell(index, at_ns, CompletionKind::Sent(Ok(plain)));
-                if self.tunnels.of(index).owed == Owed::Nothing {
+                if self.tunnels.connection(index).owed == Owed::Nothing {
                     self.go_on(index);
                 }
             }
@@ -360,19 +360,19 @@ impl<W: Wire> Over<'_, W> {
 
     /// Sends records that were made meanwhile, unless the socket is full and will report room.
     fn go_on(&mut self, index: ConnectionIndex) {
-        if self.tunnels.of(index).tunnel.as_ref().is_some_and(Tunnel::is_all_accepted) {
+        if self.tunnels.connection(index).tunnel.as_ref().is_some_and(Tunnel::is_all_accepted) {
             self.hand_over_own(index);
         }
     }
 
     fn make_room(&mut self, index: ConnectionIndex, at_ns: u64) {
-        self.tunnels.of(index).owed = Owed::Nothing;
+        self.tunnels.connection(index).owed = Owed::Nothing;
         self.tell(index, at_ns, CompletionKind::Writable);
     }
 
     /// A socket has room for more.
     fn writable(&mut self, index: ConnectionIndex, at_ns: u64) {
-        match self.tunnels.of(index).owed {
+        match self.tunnels.connection(index).owed {
             // The worker offers what it had offered.
             Owed::Room => self.make_room(index, at_ns),
             Owed::Nothing | Owed::Result => {
@@ -404,7 +404,7 @@ impl<W: Wire> Over<'_, W> {
     /// As [`crate::io::Io::send`]; the bytes are encrypted at once.
     #[inline]
     pub(crate) fn send(&mut self, index: ConnectionIndex, parts: &[IoSlice<'_>]) -> Option<SendResult> {
-        let entry = self.tunnels.of(index);
+        let entry = self.tunnels.connection(index);
         let Some(tunnel) = entry.tunnel.as_mut().filter(|_| entry.state == State::Open) else {
             return Some(SendResult { taken: Err(libc::ENOTCONN), at_ns: self.wire.clock_ns() });
         };
@@ -421,7 +421,7 @@ impl<W: Wire> Over<'_, W> {
         }
         match self.hand_over(index) {
             HandOver::Later => {
-                self.tunnels.of(index).owed = Owed::Result;
+                self.tunnels.connection(index).owed = Owed::Result;
                 None
             }
             HandOver::Now(SendResult { taken: Ok(_), at_ns }) => {
@@ -438,7 +438,7 @@ impl<W: Wire> Over<'_, W> {
 
     /// As [`crate::io::Io::close`].
     pub(crate) fn close(&mut self, index: ConnectionIndex, mode: CloseMode) {
-        let entry = self.tunnels.of(index);
+        let entry = self.tunnels.connection(index);
         if let State::Handshaking { is_heard, .. } = entry.state {
             // The worker has waited long enough.
             let step = if is_heard { "finish the handshake in time" } else { "answer the handshake in time" };

@@ -91,7 +91,7 @@ fn first_map(endpoints: &[Endpoint], codec: &RespCodec, from: usize) -> Result<(
                 });
                 let says_more = !matches!(error, NodeError::Unreachable(_) | NodeError::Silent(_));
                 if reason.is_none() || is_silent && says_more {
-                    reason = Some(error.of(endpoint));
+                    reason = Some(error.into_run_error(endpoint));
                 }
             }
         }
@@ -114,7 +114,7 @@ enum NodeError {
 }
 
 impl NodeError {
-    fn of(self, endpoint: &Endpoint) -> RunError {
+    fn into_run_error(self, endpoint: &Endpoint) -> RunError {
         let server = endpoint.server.clone();
         match self {
             Self::Unreachable(reason) => RunError::Unreachable { server, reason },

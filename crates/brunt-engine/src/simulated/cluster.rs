@@ -464,7 +464,7 @@ fn hops_are_bounded() {
         let longest_ns = if load.is_empty() { u64::MAX } else { 6 * WAY_NS };
         let services = ended.samples.iter().map(|sample| sample.times.service_ns());
         assert!(services.into_iter().all(|ns| (6 * WAY_NS..=longest_ns).contains(&ns)), "{load}");
-        assert_eq!(ended.end.counts.error_replies.of("MOVED"), 60, "{load}");
+        assert_eq!(ended.end.counts.error_replies.count_of("MOVED"), 60, "{load}");
     }
 }
 

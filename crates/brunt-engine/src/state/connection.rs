@@ -260,8 +260,8 @@ impl Leftovers {
         Self { bytes: vec![0; connections * each].into_boxed_slice(), each }
     }
 
-    /// The room of a connection.
-    pub(crate) fn of(&mut self, connection: u32) -> &mut [u8] {
+    /// The front kept for a connection, and the room after it.
+    pub(crate) fn bytes_of(&mut self, connection: u32) -> &mut [u8] {
         &mut self.bytes[connection as usize * self.each..][..self.each]
     }
 

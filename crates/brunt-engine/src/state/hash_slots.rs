@@ -105,7 +105,7 @@ pub(crate) struct SlotTable {
     /// The next node for operations that any node can serve.
     any: u32,
     templates: Arc<[Template]>,
-    routed: Vec<u8>,
+    routing_key: Vec<u8>,
     /// Slots of the keys of the current multi-get.
     pub of_keys: Vec<u16>,
     pub redirects: Slab<RedirectState>,
@@ -129,7 +129,7 @@ impl SlotTable {
             edition: 0,
             any: first % board.nodes.len() as u32,
             templates,
-            routed: Vec::with_capacity(room.routed_bytes),
+            routing_key: Vec::with_capacity(room.routed_bytes),
             of_keys: Vec::with_capacity(room.keys),
             redirects: Slab::with_capacity(room.operations),
             paused: VecDeque::with_capacity(room.operations),
@@ -167,9 +167,9 @@ impl SlotTable {
 
     /// The slot of a user-defined command with this key; `None` if no argument of it is a known key.
     pub(crate) fn slot_of_command(&mut self, command: u16, key: &[u8]) -> Option<u16> {
-        self.routed.clear();
+        self.routing_key.clear();
         let command = &self.templates[usize::from(command) - 1];
-        command.write_routed(key, &mut self.routed).then(|| slot_of(&self.routed))
+        command.write_routing_key(key, &mut self.routing_key).then(|| slot_of(&self.routing_key))
     }
 
     /// The target of a redirect by this node; `None` if it is unknown.

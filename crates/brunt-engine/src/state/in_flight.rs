@@ -340,7 +340,7 @@ impl<C: Codec> InFlight<C> {
 
     /// The request id of a waiting operation.
     pub(crate) fn waiting_token(&self, id: EntryId) -> u32 {
-        self.tokens.of(id)
+        self.tokens.request_id(id)
     }
 
     /// Prepares an operation to be linked into a chain, where it waits for its reply.
@@ -375,7 +375,7 @@ impl<C: Codec> InFlight<C> {
     pub(crate) fn answers_oldest(&self, chain: &Chain, token: u32) -> bool {
         match C::MATCHING {
             Matching::Fifo => true,
-            Matching::Token => chain.head != NO_ENTRY && self.tokens.of(chain.head) == token,
+            Matching::Token => chain.head != NO_ENTRY && self.tokens.request_id(chain.head) == token,
         }
     }
 

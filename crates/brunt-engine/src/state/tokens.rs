@@ -66,9 +66,9 @@ impl Tokens {
         self.places[id as usize].connection = NOT_WAITING;
     }
 
-    /// The id of an entry.
+    /// The request id of an entry.
     #[inline]
-    pub(crate) fn of(&self, id: EntryId) -> u32 {
+    pub(crate) fn request_id(&self, id: EntryId) -> u32 {
         self.places[id as usize].token
     }
 
@@ -120,7 +120,7 @@ mod tests {
         let first = tokens.next_token(3);
         assert_eq!(tokens.find(7, first), None, "not queued yet");
         tokens.wait(3, 7, 0);
-        assert_eq!((tokens.find(7, first), tokens.of(3)), (Some(3), first));
+        assert_eq!((tokens.find(7, first), tokens.request_id(3)), (Some(3), first));
         assert_eq!(tokens.find(8, first), None, "another connection");
         tokens.end(3);
         assert_eq!(tokens.find(7, first), None, "twice");

@@ -145,7 +145,7 @@ impl<C: Codec> Traffic<C> {
         let input = match before.leftover {
             0 => payload,
             leftover => {
-                joined[..leftover].copy_from_slice(&self.datagrams.leftovers.of(at as u32)[..leftover]);
+                joined[..leftover].copy_from_slice(&self.datagrams.leftovers.bytes_of(at as u32)[..leftover]);
                 joined[leftover..leftover + payload.len()].copy_from_slice(payload);
                 &joined[..leftover + payload.len()]
             }
@@ -156,7 +156,7 @@ impl<C: Codec> Traffic<C> {
         self.datagrams.waiting[at] = match read {
             Ok(used) if connection.codec.is_reading() => {
                 let rest = &input[used..];
-                self.datagrams.leftovers.of(at as u32)[..rest.len()].copy_from_slice(rest);
+                self.datagrams.leftovers.bytes_of(at as u32)[..rest.len()].copy_from_slice(rest);
                 Waiting { verifier, reply_bytes, leftover: rest.len(), reported: self.datagrams.reported }
             }
             Ok(_) => Waiting::default(),

@@ -42,14 +42,14 @@ impl<C: Codec> Traffic<C> {
         let mut input = input;
         if self.connections[index as usize].leftover > 0 {
             let mut leftovers = self.leftovers.lend();
-            let rest = self.complete(index, leftovers.of(index), input, at_ns, polled_ns);
+            let rest = self.complete(index, leftovers.bytes_of(index), input, at_ns, polled_ns);
             self.leftovers = leftovers;
             input = rest?;
         }
         let used = self.decode(index, input, at_ns, polled_ns)?;
         if used < input.len() {
             let rest = &input[used..];
-            self.leftovers.of(index)[..rest.len()].copy_from_slice(rest);
+            self.leftovers.bytes_of(index)[..rest.len()].copy_from_slice(rest);
             self.connections[index as usize].leftover = rest.len();
         }
         Ok(())

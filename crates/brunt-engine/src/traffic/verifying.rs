@@ -69,17 +69,17 @@ impl WrongBytes {
             return;
         }
         let wrong = &piece[right.saturating_sub(received)..];
-        let room = self.room.of(index).get_mut(received.saturating_sub(right)..).unwrap_or_default();
+        let room = self.room.bytes_of(index).get_mut(received.saturating_sub(right)..).unwrap_or_default();
         let len = wrong.len().min(room.len());
         room[..len].copy_from_slice(&wrong[..len]);
     }
 
     /// The kept bytes of a value with `count` wrong ones; `None` if they belong to another value.
-    fn of(&mut self, index: u32, owner: u64, count: usize) -> Option<&[u8]> {
+    fn kept(&mut self, index: u32, owner: u64, count: usize) -> Option<&[u8]> {
         match count {
             0 => Some(&[]),
             _ if self.owners[index as usize] != owner => None,
-            count => Some(&self.room.of(index)[..count.min(SHOWN_MAX)]),
+            count => Some(&self.room.bytes_of(index)[..count.min(SHOWN_MAX)]),
         }
     }
 }
@@ -187,7 +187,7 @@ impl<C: Codec> Traffic<C> {
             received.map_or((0, 0), |verifier| (verifier.received_len() as usize, verifier.right_len(parts)));
         let from = if parts.total_len().max(received_len) > SHOWN_MAX { right } else { 0 };
         let wrong = received
-            .and_then(|verifier| self.wrong_bytes.of(observed.index, verifier.id(), received_len - right));
+            .and_then(|verifier| self.wrong_bytes.kept(observed.index, verifier.id(), received_len - right));
         let received = wrong.map_or([&[][..]; 3], |wrong| {
             let [head, rest] = span(value, from..right);
             [head, rest, wrong]

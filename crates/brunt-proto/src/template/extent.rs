@@ -1,4 +1,4 @@
-//! Lengths in a command that depend on what an operation brings along.
+//! Lengths in a command that depend on the key, value and numbers of an operation.
 //!
 //! A sum of counts. Invariant: what is always the same is in `bytes` alone.
 
@@ -31,8 +31,8 @@ impl Extent {
         }
     }
 
-    /// Its length for a request.
-    pub(super) fn of(&self, request: &Request<'_>) -> usize {
+    /// Length in bytes for a request.
+    pub(super) fn encoded_len(&self, request: &Request<'_>) -> usize {
         let of_numbers: usize = self.numbers.iter().map(|number| number.len(request.operand)).sum();
         of_numbers
             + self.bytes

@@ -1,4 +1,4 @@
-//! What a command consists of on the wire: pieces that are copied, and what each operation brings along between them.
+//! What a command consists of on the wire: pieces that are copied, and places for the key and value of an operation between them.
 //!
 //! Random fields are functions of the operation's own number, so the same operation has the same bytes whenever it is
 //! written. Nothing here allocates.
@@ -38,7 +38,7 @@ pub(super) enum Piece {
     },
     /// A whole number, drawn for each operation, in decimal.
     Number(Number),
-    /// A word of an inline command, quoted if what the operation brings along needs it.
+    /// A word of an inline command, quoted if key or value need it.
     Quoted {
         parts: Box<[Part]>,
         from: u64,
@@ -92,9 +92,9 @@ impl Piece {
     pub(super) fn put(&self, request: &Request<'_>, out: &mut Out) {
         match self {
             Self::Text(text) => out.put(text),
-            Self::Length { extent, is_binary: false } => out.put_decimal(extent.of(request) as u64),
+            Self::Length { extent, is_binary: false } => out.put_decimal(extent.encoded_len(request) as u64),
             Self::Length { extent, is_binary: true } => {
-                out.put(&(extent.of(request) as u32).to_be_bytes());
+                out.put(&(extent.encoded_len(request) as u32).to_be_bytes());
             }
             Self::Key => out.put(request.keys.first()),
             Self::Value => out.put_value(&request.value),

@@ -260,7 +260,7 @@ fn templates_report_their_needs() {
     for (text, has_key, carries_value, routed) in table {
         let template = Template::parse(Framing::Resp, text).expect(text);
         let mut written = Vec::new();
-        let is_routed = template.write_routed(b"k1", &mut written);
+        let is_routed = template.write_routing_key(b"k1", &mut written);
         assert_eq!((template.has_key(), template.carries_value()), (has_key, carries_value), "{text}");
         assert_eq!(is_routed.then_some(&written[..]), routed, "{text}");
     }

@@ -32,22 +32,22 @@ pub(super) struct Word {
 }
 
 impl Word {
-    /// The whole word, if nothing in it changes.
+    /// The whole word, if it has no placeholder.
     pub(super) fn text(&self) -> Option<&[u8]> {
         if let [Part::Text(text)] = &self.parts[..] { Some(text) } else { None }
     }
 
-    /// The text that it begins with.
+    /// The text before its first placeholder.
     pub(super) fn head(&self) -> &[u8] {
         if let Some(Part::Text(text)) = self.parts.first() { text } else { b"" }
     }
 
-    /// How often this is in it.
+    /// Number of parts equal to this one.
     pub(super) fn count(&self, wanted: &Part) -> usize {
         self.parts.iter().filter(|part| *part == wanted).count()
     }
 
-    /// How long it is.
+    /// Its length on the wire, as far as it is fixed, and what adds to it.
     pub(super) fn extent(&self) -> Extent {
         let of = |part: &Part| match part {
             Part::Text(text) => text.len(),
@@ -81,7 +81,7 @@ const RANDOM_BYTES_MAX: u32 = 1 << 20;
 /// A byte of an argument, and whether it was escaped: such a brace opens no placeholder.
 type Letter = (u8, bool);
 
-/// Splits a command into words, and those into parts.
+/// Splits a command into words, and each word into parts.
 pub(super) fn words(text: &str) -> Result<Vec<Word>, String> {
     let mut rest = text.as_bytes();
     let (mut words, mut numbers) = (Vec::new(), 0);
@@ -92,7 +92,7 @@ pub(super) fn words(text: &str) -> Result<Vec<Word>, String> {
         }
         let (letters, used) = argument(rest)
             .map_err(|what| format!("'{text}', at '{}': {what}", String::from_utf8_lossy(rest)))?;
-        check_own(text, &letters)?;
+        reject_foreign_placeholders(text, &letters)?;
         let mut parts = parts(&letters)?;
         for part in &mut parts {
             if let Part::Number(number) = part {
@@ -106,7 +106,7 @@ pub(super) fn words(text: &str) -> Result<Vec<Word>, String> {
 }
 
 /// Refuses other tools' placeholders, which would be sent as they are. An escaped underscore is meant so.
-fn check_own(text: &str, letters: &[Letter]) -> Result<(), String> {
+fn reject_foreign_placeholders(text: &str, letters: &[Letter]) -> Result<(), String> {
     let is_at = |at: &[Letter], theirs: &str| at.iter().copied().eq(theirs.bytes().map(|byte| (byte, false)));
     let holds = |theirs: &str| letters.windows(theirs.len()).any(|at| is_at(at, theirs));
     match FOREIGN_PLACEHOLDERS.iter().find(|(theirs, _)| holds(theirs)) {

@@ -43,11 +43,11 @@ fn report(campaign: &Campaign, layout: &Layout) -> String {
     let mut page = Page::new(layout);
     page.facts(campaign.finding.kind(), &title(campaign));
     campaign.head.short.iter().for_each(|(label, facts)| page.facts(label, facts));
-    page.part();
+    page.separate();
     match &campaign.finding {
         CampaignResult::Scan { option, points, knee, .. } => {
             scan_table(&mut page, campaign, option, points, *knee);
-            page.part();
+            page.separate();
             findings(campaign).iter().for_each(|(label, facts)| page.facts(label, facts));
         }
         CampaignResult::Search { objectives, capacity, .. } => {
@@ -442,7 +442,7 @@ fn search_finding(
     objectives: &[Objective],
     capacity: Option<&Capacity>,
 ) {
-    page.part();
+    page.separate();
     let Some(capacity) = capacity else { return };
     let wanted: Vec<String> = objectives.iter().map(ToString::to_string).collect();
     page.facts("capacity", &[capacity_text(campaign, capacity, &wanted.join(" and "))]);
@@ -534,7 +534,7 @@ fn repetitions(page: &mut Page<'_>, campaign: &Campaign, compared: &[SpreadRow])
     }
     page.grid(&grid);
     others(page, campaign.runs.len() - rows.len(), "runs");
-    page.part();
+    page.separate();
     if let Some(first) = compared.first().filter(|_| has_spread) {
         let ranges = compared.iter().map(|SpreadRow { name, spread }| {
             let quantile = quantiles.iter().find(|quantile| quantile.key() == *name);
@@ -559,7 +559,7 @@ pub(super) fn headline(campaign: &Campaign) -> Vec<String> {
 }
 
 fn verdict(page: &mut Page<'_>, campaign: &Campaign) {
-    page.part();
+    page.separate();
     let style = match campaign.verdict.status {
         Status::Trusted => Style::Good,
         Status::Caution => Style::Doubt,

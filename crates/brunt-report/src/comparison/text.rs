@@ -33,11 +33,11 @@ pub(super) fn report(comparison: &Comparison, layout: &Layout) -> String {
         }
         page.facts(label, &facts);
     }
-    page.part();
+    page.separate();
     table(&mut page, comparison);
-    page.part();
+    page.separate();
     assertions(&mut page, comparison);
-    page.part();
+    page.separate();
     for (status, text) in untrusted_runs(comparison) {
         page.facts(&status.name().to_lowercase(), &[text]);
     }

@@ -63,7 +63,7 @@ pub(super) fn nodes(out: &mut String, summary: &Summary) {
             count(redirected),
         ]);
     }
-    paragraph::part(out);
+    paragraph::separate(out);
     table.write(out);
     out.push('\n');
 }

@@ -100,7 +100,7 @@ pub(super) fn servers(out: &mut String, summary: &Summary) {
         );
         table.push(row);
     }
-    paragraph::part(out);
+    paragraph::separate(out);
     table.write(out);
     out.push('\n');
     response_times(out, summary);
@@ -132,7 +132,7 @@ pub(super) fn outages(out: &mut String, summary: &Summary) {
     longest_outages(&summary.outages, OUTAGES_SHOWN)
         .into_iter()
         .for_each(|outage| table.push(row(summary, outage)));
-    paragraph::part(out);
+    paragraph::separate(out);
     table.write(out);
     if total > OUTAGES_SHOWN {
         out.push_str(&format!("and {} more, none of them longer\n", count((total - OUTAGES_SHOWN) as u64)));

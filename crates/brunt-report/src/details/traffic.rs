@@ -219,7 +219,7 @@ fn remedies(out: &mut String, summary: &Summary) {
     for (kind, missing) in
         [(FaultKind::NoPort, "no port"), (FaultKind::NoDescriptor, "no file"), (FaultKind::NoFile, "no file")]
     {
-        if let Some(remedy) = kind.remedy().filter(|_| summary.faults().of(kind) > 0) {
+        if let Some(remedy) = kind.remedy().filter(|_| summary.faults().count_of(kind) > 0) {
             paragraph::prose(out, missing, remedy);
         }
     }
@@ -288,7 +288,7 @@ fn faults(out: &mut String, summary: &Summary) {
         table.push(vec![name, phase, count(fault.count), first]);
     }
     if !table.is_empty() {
-        paragraph::part(out);
+        paragraph::separate(out);
         table.write(out);
         out.push('\n');
     }

@@ -76,7 +76,7 @@ pub(super) fn assertions(page: &mut Page<'_>, assertions: &[Assertion]) {
     if assertions.is_empty() {
         return;
     }
-    page.part();
+    page.separate();
     let row = |assertion: &Assertion| {
         let text = |value| metric::text(assertion.objective.subject.metric, value);
         let measured = assertion.measured.map_or("not measured".to_owned(), text);
@@ -99,7 +99,7 @@ pub(crate) fn list_assertions(page: &mut Page<'_>, most: usize, mut rows: Vec<(D
 
 /// `TRUSTED up to p99`, then why not further.
 pub(crate) fn verdict(page: &mut Page<'_>, verdict: &Verdict) {
-    page.part();
+    page.separate();
     let passed = verdict.checks.iter().filter(|check| check.status == CheckStatus::Ok).count();
     let mut facts = verdict.headline();
     let causes = causes(verdict);

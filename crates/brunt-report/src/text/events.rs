@@ -72,7 +72,7 @@ fn servers(page: &mut Page<'_>, summary: &Summary) {
             if line.counts.failed + line.counts.abandoned > 0 { Style::Bad } else { Style::Plain },
         );
     }
-    page.part();
+    page.separate();
     page.grid(&grid);
 }
 
@@ -177,7 +177,7 @@ fn outages(page: &mut Page<'_>, summary: &Summary) {
         ];
         grid.push_texts(row, Style::Plain);
     }
-    page.part();
+    page.separate();
     page.grid(&grid);
     let others = (summary.outages.len() - shown.len()) as u64 + summary.outages_overflow();
     if others > 0 {
@@ -215,7 +215,7 @@ fn over_time(page: &mut Page<'_>, summary: &Summary) {
     let width_ns = points[0].end_ns - points[0].start_ns;
     let by = if width_ns == SECOND_NS { "second".to_owned() } else { quantity::time(width_ns) };
     if summary.outages.is_empty() {
-        page.part();
+        page.separate();
     }
     page.prose(&format!("{name} by {by}"), 19, &format!("{bars}  {scale}"), Style::Dim);
 }

@@ -123,13 +123,13 @@ fn retrieve(command: &DataCommand<'_>, context: &mut CommandContext<'_>) {
             // where the last is.
             match (is_first, is_last) {
                 (true, false) => context.trains.cut(context.out.len()),
-                (false, true) => context.trains.part(context.out.len()),
+                (false, true) => context.trains.end_train(context.out.len()),
                 _ => {}
             }
             continue;
         };
         if !is_first {
-            context.trains.part(context.out.len());
+            context.trains.end_train(context.out.len());
         }
         let out = &mut *context.out;
         out.extend_from_slice(b"VALUE ");

@@ -33,7 +33,7 @@ pub(super) fn errors(evidence: &Evidence<'_>) -> Check {
     }
     let run = &evidence.run;
     // Nothing follows a redirection where no cluster is known.
-    let is_misplaced = run.cluster.is_none() && run.counts.error_replies.of("MOVED") > errors / 2;
+    let is_misplaced = run.cluster.is_none() && run.counts.error_replies.count_of("MOVED") > errors / 2;
     let fix = if is_misplaced {
         "the servers are nodes of a cluster: use --cluster"
     } else if is_answered(evidence) {

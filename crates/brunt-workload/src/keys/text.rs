@@ -110,7 +110,7 @@ impl EncodedText {
             }
         }
         for (word, letters) in (0..).zip(rest.chunks_mut(LETTERS_PER_HASH)) {
-            let mut fraction = self.fill.of(id, word);
+            let mut fraction = self.fill.hash(id, word);
             for letter in letters {
                 let product = u128::from(fraction) * 62;
                 *letter = LETTERS[(product >> 64) as usize];

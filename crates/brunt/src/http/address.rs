@@ -1,7 +1,7 @@
-//! Where `--http` listens: a port of this host alone, or an address that is given with its port.
+//! Address that `--http` listens at: a port of the loopback interface, or an address with its port.
 //!
-//! Not a name: which of several addresses one stands for is not for us to choose. Invariant: other hosts are let in only by an address
-//! that is written out.
+//! Host names are rejected, as a name can have several addresses. Invariant: other hosts can connect only if an address is given
+//! explicitly.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -12,11 +12,11 @@ use std::str::FromStr;
 pub(crate) struct HttpAddress(pub(super) SocketAddr);
 
 impl HttpAddress {
-    /// What is one.
+    /// The syntax that error messages name.
     pub(crate) const ACCEPTED: &str = "a port of this host alone, such as 9090 (0 for any that is free), or an address with a port, such as 0.0.0.0:9090";
 
-    /// Is the port known from the option, and not chosen by the kernel?
-    pub(crate) fn is_warned(self) -> bool {
+    /// Does the option name the port? Otherwise the kernel chooses one, which must be printed.
+    pub(crate) fn has_fixed_port(self) -> bool {
         self.0.port() != 0
     }
 }
