@@ -36,7 +36,7 @@ usage: cargo xtask bench [--rounds N] [--time SECONDS] [--shapes LIST] [--peer N
   --peer    where a peer lies that is not on the PATH
   --record  write the tables to docs/performance.md instead of standard output";
 
-/// What was asked for.
+/// Options of the command.
 #[derive(Debug, PartialEq)]
 struct Options {
     rounds: usize,

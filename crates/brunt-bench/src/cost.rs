@@ -8,7 +8,7 @@ use clap::Args;
 use std::process::{Command, ExitCode};
 use std::time::Instant;
 
-/// What was asked for.
+/// Options of the command.
 #[derive(Clone, Debug, PartialEq, Eq, Args)]
 pub(crate) struct Cost {
     /// The file that is written

@@ -16,7 +16,7 @@ use brunt_workload::keys::KeyGenerator;
 use brunt_workload::session::{Choices, Next, RunTimes, Session, SessionSpec};
 use clap::{Args, value_parser};
 
-/// What was asked for.
+/// Options of the command.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct Draw {
     /// How many keys there are

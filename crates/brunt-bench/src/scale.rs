@@ -13,7 +13,7 @@ use brunt_plan::spec::PlanSpec;
 use clap::{Args, value_parser};
 use std::sync::atomic::AtomicBool;
 
-/// What was asked for.
+/// Options of the command.
 #[derive(Clone, Debug, PartialEq, Eq, Args)]
 pub(crate) struct Scale {
     /// Of each worker

@@ -35,7 +35,7 @@ enum Engine {
     Uring,
 }
 
-/// What was asked for.
+/// Options of the command.
 #[derive(Clone, Debug, PartialEq, Eq, Args)]
 pub(crate) struct SyscallClient {
     /// A memcached that holds the keys, zero-padded to 30 bytes, with values of one length

@@ -16,7 +16,7 @@ const OPS_MAX: u64 = 1 << 53;
 /// They run one after the other on one CPU.
 const THREADS_MAX: i64 = 64;
 
-/// What was asked for.
+/// Options of the command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Args)]
 pub(crate) struct Worker {
     /// Connections of a worker and the requests in flight on each, as in 64x32; after a slash, how many completions a wait

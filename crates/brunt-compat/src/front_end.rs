@@ -30,7 +30,7 @@ pub struct Caller<'a> {
     pub read_text: &'a dyn Fn(&str) -> io::Result<String>,
 }
 
-/// What a command line comes to.
+/// Result of reading a command line.
 pub enum Outcome {
     /// Text, and nothing is run: help, a version, a mistake.
     Answer(Answer),
@@ -190,7 +190,7 @@ pub struct Run {
 pub struct RunFailure {
     /// What kind of reason it is.
     pub kind: FailureKind,
-    /// What to tell the user, without the name of a program.
+    /// The message for the user, without the name of a program.
     pub message: String,
 }
 

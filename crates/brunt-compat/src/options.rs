@@ -54,7 +54,7 @@ pub(crate) const fn short(letter: char, rule: Rule) -> Rule {
     Rule { short: Some(letter), ..rule }
 }
 
-/// What a command line asks for.
+/// The action that a command line asks for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Action<L> {
     /// The help, and what the tool prints with it.

@@ -20,7 +20,7 @@ impl OpName {
     /// The longest name.
     pub const BYTES_MAX: usize = 32;
 
-    /// What is accepted, for messages.
+    /// The syntax that error messages name.
     pub const ACCEPTED: &str = "up to 32 letters, digits and '_', '-', '.', ':', '#', a letter first";
 
     /// The name of this text, which is one.

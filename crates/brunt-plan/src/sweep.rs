@@ -13,7 +13,7 @@ use std::str::FromStr;
 /// More runs than this are a mistake in a range: at the shortest sensible length they take an hour.
 pub const POINTS_MAX: usize = 200;
 
-/// What is accepted, for messages.
+/// The syntax that error messages name.
 const ACCEPTED: &str = "rate, connections, depth or value-size, with a list (rate=10k,20k), a range with its step \
                         (connections=10..100:10), or rate=auto";
 

@@ -10,7 +10,7 @@ use memchr::{memchr, memchr_iter};
 
 /// What is behind the payload of an echo: its CRC-32, highest byte first, and a line end.
 const TAIL_BYTES: usize = 6;
-/// A message may be so much longer than the longest value.
+/// Bytes by which a message may be longer than the longest value.
 const BYTES_BESIDE_VALUE: u64 = 64 << 10;
 /// The longest line that is no ping.
 const LINE_BYTES_MAX: usize = 1024;

@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 
 /// Rates grow by this until one fails: few steps where each lasts seconds, and a bracket that is halved in a handful more.
 const GROWTH: f64 = 2.0;
-/// When even the first rate does not pass, the next one is so much lower.
+/// When even the first rate does not pass, the next one is this fraction of it.
 const RETREAT: f64 = 0.25;
 /// No schedule goes higher: a billion requests per second.
 const RATE_MAX: f64 = 1e9;

@@ -12,7 +12,7 @@ pub const SHOWN_MAX: usize = 4096;
 /// Room for the bytes of all of them: a key of memcached, the value expected and the value received.
 const BYTES_MAX: usize = FAULTS_MAX * (250 + 2 * SHOWN_MAX);
 
-/// What was wrong.
+/// Kind of fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum ObjectFaultKind {
     /// Another value than the one stored.
@@ -34,7 +34,7 @@ pub enum ObjectFaultKind {
 /// One of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ObjectFault {
-    /// What was wrong.
+    /// Kind of fault.
     pub kind: ObjectFaultKind,
     /// When it was seen, in ns on the run's clock.
     pub at_ns: u64,
@@ -67,7 +67,7 @@ pub struct ObjectFaults {
 /// What a fault is noted with.
 #[derive(Clone, Copy, Debug)]
 pub struct ObjectFaultNote<'a> {
-    /// What was wrong.
+    /// Kind of fault.
     pub kind: ObjectFaultKind,
     /// When it was seen.
     pub at_ns: u64,

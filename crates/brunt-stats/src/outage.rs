@@ -18,7 +18,7 @@ pub struct Outage {
     pub start_ns: u64,
     /// When the first of them had one; `None`: not before the run ended.
     pub end_ns: Option<u64>,
-    /// What was wrong.
+    /// Kinds of trouble in it.
     pub kinds: OutageKinds,
     /// Requests to the server that failed.
     pub failed: u64,

@@ -105,7 +105,7 @@ pub struct OutageSpan {
     pub end_ns: u64,
     /// Requests to the server that failed in it.
     pub failed: u64,
-    /// What was wrong.
+    /// Kinds of trouble in it.
     pub kinds: OutageKinds,
 }
 

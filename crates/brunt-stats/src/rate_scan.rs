@@ -14,9 +14,9 @@ pub const LOADS_MAX: usize = 24;
 const LOADS_WANTED: usize = 11;
 /// A tenth of what a closed loop comes to is a low load; so is the step upwards.
 const STEP: f64 = 0.1;
-/// Beyond what a closed loop comes to, each load is so much higher than the one before.
+/// Beyond what a closed loop comes to, each load is higher than the one before by this factor.
 const GROWTH: f64 = 1.1;
-/// When even the first load is too much, the next one is so much lower.
+/// When even the first load is too much, the next one is this fraction of it.
 const RETREAT: f64 = 0.25;
 /// Loads that differ by less than this part of the guess are the same.
 const GAP_MIN: f64 = 0.02;

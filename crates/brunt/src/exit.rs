@@ -49,7 +49,7 @@ impl Exit {
 pub(crate) struct Failure {
     /// The exit code.
     pub exit: Exit,
-    /// What to tell the user.
+    /// The message for the user.
     pub error: anyhow::Error,
 }
 

@@ -39,7 +39,7 @@ pub(crate) enum Form {
     Details,
 }
 
-/// What was asked for.
+/// Form of a report, with the options of its layout.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Presentation {
     pub(crate) form: Form,

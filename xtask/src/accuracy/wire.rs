@@ -29,7 +29,7 @@ use table::{Row, Table};
 const SERVER_PROCESSOR: usize = 0;
 /// Requests per second; the last one is a closed loop.
 const LOADS: [Option<u64>; 5] = [Some(1_000), Some(5_000), Some(20_000), Some(50_000), None];
-/// A run is as long as so many requests take, so that it has a p99.
+/// Requests of a run at least, so that it has a p99.
 const REQUESTS_MIN: u64 = 2000;
 
 pub(crate) const USAGE: &str = "\
@@ -46,7 +46,7 @@ usage: cargo xtask accuracy wire [--rounds N] [--quick] [--time SECONDS] [--load
   --peer    where a peer lies that is not on the PATH
   --record  write the tables to docs/accuracy.md instead of standard output, those with --busy to a place of their own";
 
-/// What was asked for.
+/// Options of the command.
 #[derive(Debug, PartialEq)]
 struct Options {
     rounds: usize,

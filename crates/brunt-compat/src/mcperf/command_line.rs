@@ -136,7 +136,7 @@ impl Default for CommandLine {
 /// that is told; help and version come when all are right.
 ///
 /// # Errors
-/// What to tell the user.
+/// The message for the user.
 pub fn parse(arguments: &[String]) -> Result<Action<CommandLine>, String> {
     let (parsed, fault) = scan_to_fault(&OPTIONS, arguments);
     let mut line = CommandLine::default();

@@ -5,7 +5,7 @@
 use crate::options::real;
 use brunt_plan::mcperf_draw::McperfShape;
 
-/// What is accepted, for messages.
+/// The syntax that error messages name.
 pub const ACCEPTED: &str = "a rate R, or dR, uMIN,MAX, eMEAN or sFIRST with numbers above 0";
 
 /// Reads one; `None` where nothing is drawn, which is `0`. A number N without a letter is a rate, and 1/N is drawn.

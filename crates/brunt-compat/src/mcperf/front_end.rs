@@ -17,7 +17,7 @@ use brunt_stats::observer::Event;
 use brunt_stats::summary::Summary;
 use std::io::{self, Write};
 
-/// What a command line, without the program's name, comes to.
+/// Reads a command line without the program's name: text to print at once, or a front end that makes runs.
 pub fn read(arguments: &[String], caller: &Caller<'_>) -> Outcome {
     let text = |err: String| Outcome::Answer(Answer { err, ..Answer::default() });
     let refused = |err: String| Outcome::Answer(Answer { code: EXIT_FAILED, err, ..Answer::default() });

@@ -59,7 +59,7 @@ const DISTRIBUTIONS: [&str; 7] = [
     "  seconds between connections or calls, and bytes of sizes",
 ];
 
-/// What `--help` prints behind the version, and what follows a mistake.
+/// Text of `--help` behind the version, and what follows a mistake.
 pub fn usage() -> String {
     let mut text = USAGE.join(END) + END;
     // Writing into a string cannot fail.

@@ -1,4 +1,4 @@
-//! What a command line comes to: a plan, and what is printed of its run.
+//! Translates a command line into a plan, and results of its run into text.
 //!
 //! Not a run. Invariant: the requests are mcperf's to the byte, and what no plan does is refused here, before anything is connected.
 
@@ -34,19 +34,19 @@ const EXPIRY_S_MAX: u64 = 30 * 86_400;
 const UNIX_TIME_MIN: u64 = 1_000_000_000;
 const MICRO: f64 = 1e6;
 
-/// What a command line comes to.
+/// A translated command line.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Invocation {
-    /// What is to be run.
+    /// The plan to run.
     pub spec: PlanSpec,
     /// The command line.
     pub line: CommandLine,
-    /// What to tell the user beforehand, each with `warning: ` or `note: `.
+    /// Messages before the run, each with `warning: ` or `note: `.
     pub remarks: Vec<String>,
 }
 
 impl Invocation {
-    /// What this command line comes to.
+    /// Translates the command line.
     ///
     /// # Errors
     /// No plan does what it asks for.

@@ -14,7 +14,7 @@ pub mod report;
 
 use crate::names::Names;
 
-/// What mcperf's users call what we have options for.
+/// mcperf's names for what brunt has options for.
 pub static NAMES: Names = Names {
     options: &command_line::OPTIONS,
     table: &[
@@ -41,5 +41,5 @@ pub static NAMES: Names = Names {
 pub const EXIT_FAILED: u8 = 1;
 /// Exit code behind the report of a run that a signal has ended.
 pub const EXIT_INTERRUPTED: u8 = 130;
-/// What `--version` prints.
+/// Text of `--version`.
 pub const VERSION: &str = "This is mcperf-0.1.1";

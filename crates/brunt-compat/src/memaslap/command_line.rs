@@ -10,7 +10,7 @@ use std::fmt;
 /// Why nothing is run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct InvalidOption {
-    /// What to tell the user.
+    /// The message for the user.
     pub message: String,
     /// The help follows.
     pub shows_help: bool,

@@ -22,7 +22,7 @@ use brunt_stats::summary::Summary;
 /// The last period of a window may be cut by a clock that is read late; shorter ones have no table.
 const WHOLE: f64 = 0.99;
 
-/// What a command line, without the program's name, comes to.
+/// Reads a command line without the program's name: text to print at once, or a front end that makes runs.
 pub fn read(arguments: &[String], caller: &Caller<'_>) -> Outcome {
     let text = |out: String| Outcome::Answer(Answer { out, ..Answer::default() });
     let read = command_line::parse(arguments, caller.variable).and_then(|asked| {

@@ -54,7 +54,7 @@ const EXAMPLES: [&str; 7] = [
     "-s 127.0.0.1:11211,127.0.0.1:11212 -F config -t 2m -p 2",
 ];
 
-/// What `--help` prints.
+/// Text of `--help`.
 pub fn help() -> String {
     let mut text =
         format!("{VERSION}\n    Loads memcached servers and prints what came of it (brunt memaslap).\n\n");

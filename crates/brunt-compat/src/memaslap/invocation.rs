@@ -1,4 +1,4 @@
-//! What a command line comes to: a plan, and what is printed of its run.
+//! Translates a command line into a plan, and results of its run into text.
 //!
 //! Not a run. Invariant: what memaslap refuses before it connects is refused here, in its order: servers, file, what does not go
 //! together, sizes.
@@ -29,10 +29,10 @@ const TTL: DurationNs = DurationNs::from_secs(60);
 const UDP_TIMEOUT: DurationNs = DurationNs::from_secs(30);
 const MICRO: u128 = 1_000_000;
 
-/// What a command line comes to.
+/// A translated command line.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Invocation {
-    /// What is to be run, but for its data seed where the user gives none: that is the second of the start.
+    /// The plan to run, but for its data seed where the user gives none: that is the second of the start.
     pub spec: PlanSpec,
     /// The command line.
     pub line: CommandLine,
@@ -40,12 +40,12 @@ pub struct Invocation {
     pub shares: [u32; 2],
     /// What an object has on the average, in bytes of key and value.
     pub object_bytes: u64,
-    /// What to tell the user beforehand, each with `warning: ` or `note: `.
+    /// Messages before the run, each with `warning: ` or `note: `.
     pub remarks: Vec<String>,
 }
 
 impl Invocation {
-    /// What this command line comes to.
+    /// Translates the command line.
     ///
     /// # Errors
     /// No plan does what it asks for.

@@ -16,7 +16,7 @@ pub mod workload_file;
 
 use crate::names::Names;
 
-/// What memaslap's users call what we have options for.
+/// memaslap's names for what brunt has options for.
 pub static NAMES: Names = Names {
     options: &command_line::OPTIONS,
     table: &[
@@ -46,7 +46,7 @@ pub static NAMES: Names = Names {
 
 /// Exit code of everything that goes wrong.
 pub const EXIT_FAILED: u8 = 1;
-/// What `--version` prints.
+/// Text of `--version`.
 pub const VERSION: &str = "memaslap v1.0";
 /// The port of a server that is named without one.
 pub(crate) const PORT: u16 = 11211;

@@ -177,7 +177,7 @@ impl CommandLine {
     }
 }
 
-/// What a command line asks for.
+/// The action that a command line asks for.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Action {
     /// `--help`.

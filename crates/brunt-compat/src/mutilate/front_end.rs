@@ -24,7 +24,7 @@ use std::io::{self, Write};
 /// Ctrl-C, as the shell counts it.
 const EXIT_INTERRUPTED: u8 = 130;
 
-/// What a command line, without the program's name, comes to.
+/// Reads a command line without the program's name: text to print at once, or a front end that makes runs.
 pub fn read(arguments: &[String], generation: Generation, caller: &Caller<'_>) -> Outcome {
     let text = |out: String| Outcome::Answer(Answer { out, ..Answer::default() });
     let read = command_line::parse(arguments).and_then(|asked| {

@@ -2,7 +2,7 @@
 //!
 //! What is honoured, repaired or refused in detail is in docs/compat.md.
 
-/// What `--help` prints.
+/// Text of `--help`.
 pub const HELP: &str = "\
 brunt mutilate: takes the command line of mutilate, both generations, and prints its report
 

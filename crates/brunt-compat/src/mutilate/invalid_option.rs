@@ -9,7 +9,7 @@ use super::EXIT_REFUSED;
 pub struct InvalidOption {
     /// The exit code.
     pub code: u8,
-    /// What to tell the user.
+    /// The message for the user.
     pub message: String,
 }
 

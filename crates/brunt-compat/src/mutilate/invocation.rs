@@ -1,4 +1,4 @@
-//! What a command line comes to: plans for the load and for the measurements, and what is printed of them.
+//! Translates a command line into plans for the load and the measurements, and their results into text.
 //!
 //! Not a run. Invariant: the data set and the offered load are mutilate's; how requests are spread over connections is ours, and
 //! docs/compat.md says where that differs.
@@ -31,7 +31,7 @@ const SAMPLES_MAX: u64 = 20_000_000;
 /// Requests per second that a run without a rate is prepared for, per thread.
 const SAMPLES_PER_SECOND: u64 = 500_000;
 
-/// What is to be run.
+/// The runs to make.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Campaign {
     /// The data set is stored, and that is all.
@@ -44,10 +44,10 @@ pub enum Campaign {
     Search(SearchBound),
 }
 
-/// What a command line comes to.
+/// A translated command line.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Invocation {
-    /// What is to be run.
+    /// The runs to make.
     pub campaign: Campaign,
     /// The command line; samples are saved only where a run has them.
     pub line: CommandLine,
@@ -59,7 +59,7 @@ pub struct Invocation {
     pub servers: Vec<ServerAddress>,
     /// The distributions of values, keys and gaps, as mutilate's log has them.
     pub generators: Vec<String>,
-    /// What to tell the user beforehand, each without its prefix.
+    /// Messages before the run, each without its prefix.
     pub warnings: Vec<String>,
     arrival: Arrival,
     run: RunSpec,
@@ -67,7 +67,7 @@ pub struct Invocation {
 }
 
 impl Invocation {
-    /// What this command line comes to, on a host where these processors may be used.
+    /// Translates the command line for a host with these allowed CPUs.
     ///
     /// # Errors
     /// No plan does what it asks for.

@@ -18,7 +18,7 @@ mod search;
 
 use crate::names::Names;
 
-/// What mutilate's users call what we have options for.
+/// mutilate's names for what brunt has options for.
 pub static NAMES: Names = Names {
     options: &command_line::OPTIONS,
     table: &[
@@ -51,7 +51,7 @@ pub static NAMES: Names = Names {
 pub const EXIT_SYNTAX: u8 = 1;
 /// Exit code of everything else that is wrong, the servers included.
 pub const EXIT_REFUSED: u8 = 255;
-/// What `--version` prints.
+/// Text of `--version`.
 pub const VERSION: &str = "mutilate 0.1";
 
 /// Which of the two tools: they differ in the columns of the report.

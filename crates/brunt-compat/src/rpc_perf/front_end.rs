@@ -30,7 +30,7 @@ const LISTEN: &str = "--listen";
 /// Windows are put together from periods of a second, of which each is a slice of the files.
 const PERIOD: DurationNs = DurationNs::from_secs(1);
 
-/// What a command line, without the program's name, comes to.
+/// Reads a command line without the program's name: text to print at once, or a front end that makes runs.
 pub fn read(arguments: &[String], caller: &Caller<'_>) -> Outcome {
     let text = |out: String| Outcome::Answer(Answer { out, ..Answer::default() });
     let read = command_line::parse(arguments).and_then(|meant| {

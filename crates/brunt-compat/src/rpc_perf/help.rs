@@ -38,7 +38,7 @@ const TEXTS: [(&str, &str); OPTIONS.len()] = [
 /// Where texts begin.
 const COLUMN: usize = 28;
 
-/// What `--help` prints for this name of the program.
+/// Text of `--help` for this name of the program.
 pub fn help(program: &str) -> String {
     let mut text = format!("Usage: {program} [options]\n\nOptions:\n");
     // Writing into a string cannot fail.

@@ -1,4 +1,4 @@
-//! What a command line and its file come to: a plan, and what is printed of its run.
+//! Translates a command line and its file into a plan, and results of its run into text.
 //!
 //! Not a run. Invariant: what rpc-perf refuses is refused before anything is connected: the file, then what both say, then workloads.
 
@@ -33,7 +33,7 @@ const DRAIN_MAX: DurationNs = DurationNs::from_secs(10);
 /// How long a run lasts that only a signal ends: a century.
 const FOR_EVER: DurationNs = DurationNs::from_secs(100 * 366 * 86_400);
 
-/// What a command line comes to.
+/// A translated command line.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Invocation {
     /// What file and command line say together.
@@ -44,7 +44,7 @@ pub struct Invocation {
     pub ip_version: IpVersion,
     /// The file.
     pub(super) workloads: Vec<Workload>,
-    /// What to tell the user beforehand, each with `warning: ` or `note: `.
+    /// Messages before the run, each with `warning: ` or `note: `.
     pub remarks: Vec<String>,
 }
 

@@ -24,7 +24,7 @@ pub mod window;
 
 use crate::names::Names;
 
-/// What rpc-perf's users call what we have options for.
+/// rpc-perf's names for what brunt has options for.
 pub static NAMES: Names = Names {
     options: &command_line::OPTIONS,
     table: &[
@@ -43,5 +43,5 @@ pub static NAMES: Names = Names {
 
 /// Exit code of everything that goes wrong.
 pub const EXIT_FAILED: u8 = 1;
-/// What `--version` prints.
+/// Text of `--version`.
 pub const VERSION: &str = "rpc-perf 2.1.0-pre";

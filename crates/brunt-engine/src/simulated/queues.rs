@@ -1,8 +1,9 @@
-//! Queues with a known law, in virtual time: T3 (M/M/1), T4 (M/D/1), T5 (D/M/1) and D/D/1.
+//! Queues whose response times have a known distribution, in virtual time: the experiments T3 (M/M/1), T4 (M/D/1) and
+//! T5 (D/M/1) of docs/accuracy.md, and D/D/1.
 //!
 //! Two comparisons of each. Every single response time equals the *path*: Lindley's recursion over the intended times and
 //! the server's service times, computed here, to the nanosecond. And the quantiles that come out of the production
-//! histograms lie by the *law* of the queue, within what so many dependent requests allow.
+//! histograms agree with the *distribution* that theory gives the queue, within the error of that number of dependent requests.
 
 use super::{SECOND, check_books, plan, simulate, simulate_within};
 use crate::simulated::sim::SimOptions;
@@ -21,9 +22,9 @@ struct Queue {
     service: Service,
     /// Utilisation in per cent: that many hundred requests/s.
     rho_percent: u64,
-    /// The law's p50, p90, p99, p99.9 in microseconds.
-    law_us: [f64; 4],
-    /// By how much quantiles of 200 000 requests may differ from the law, from their number and how much they depend on each
+    /// The p50, p90, p99, p99.9 by theory, in microseconds.
+    theory_us: [f64; 4],
+    /// By how much quantiles of 200 000 requests may differ from theory, from their number and how much they depend on each
     /// other: at ρ = 0.5 they count as a ninth of their number, at 0.8 as an eightieth.
     tolerance: f64,
 }
@@ -40,10 +41,10 @@ const QUEUES: [Queue; 9] = {
         arrival: &'static str,
         service: Service,
         rho_percent: u64,
-        law_us: [f64; 4],
+        theory_us: [f64; 4],
         tolerance: f64,
     ) -> Queue {
-        Queue { name, arrival, service, rho_percent, law_us, tolerance }
+        Queue { name, arrival, service, rho_percent, theory_us, tolerance }
     }
     [
         queue("M/M/1", "poisson", EXPONENTIAL, 30, [99.0, 328.9, 657.9, 986.8], 0.02),
@@ -58,7 +59,7 @@ const QUEUES: [Queue; 9] = {
     ]
 };
 
-/// A run of so many requests over one connection, so that the order of arrival is the order of the schedule.
+/// A plan with this number of requests over one connection, so that the order of arrival is the order of the schedule.
 fn toml(queue: &Queue, requests: u64) -> String {
     format!(
         "rate = {}\narrival = '{}'\nconnections = 1\ndepth = 100000\nrequests = {requests}\nwarmup = '0s'\n\
@@ -75,14 +76,14 @@ fn options(service: Service) -> SimOptions {
     }
 }
 
-/// The first of the quantiles of the response times against the law.
-fn check_law(queue: &Queue, histogram: &Histogram, tolerance: f64, quantiles: usize) {
-    let Queue { name, rho_percent, law_us, .. } = queue;
-    for (quantile, law_us) in QUANTILES.into_iter().zip(law_us).take(quantiles) {
+/// Compares the first `quantiles` of the response times with theory.
+fn check_quantiles(queue: &Queue, histogram: &Histogram, tolerance: f64, quantiles: usize) {
+    let Queue { name, rho_percent, theory_us, .. } = queue;
+    for (quantile, theory_us) in QUANTILES.into_iter().zip(theory_us).take(quantiles) {
         let measured_us = histogram.quantile(quantile).unwrap() as f64 / 1e3;
         assert!(
-            (measured_us / law_us - 1.0).abs() <= tolerance,
-            "{name} at {rho_percent} %: {quantile} {measured_us:.1} us, law {law_us} us"
+            (measured_us / theory_us - 1.0).abs() <= tolerance,
+            "{name} at {rho_percent} %: {quantile} {measured_us:.1} us, law {theory_us} us"
         );
     }
 }
@@ -91,10 +92,10 @@ fn is_full() -> bool {
     std::env::var("BRUNT_ACCURACY").is_ok_and(|value| value == "full")
 }
 
-/// A quarter of the requests doubles what chance does to a quantile, which is still little next to another queue's law, and leaves
-/// too few for a p99.9; how near the law a quantile comes, a million requests show below.
+/// A quarter of the requests doubles what chance does to a quantile, which is still little next to the distribution of another queue, and leaves
+/// too few for a p99.9; how near theory a quantile comes, a million requests show below.
 #[test]
-fn queues_follow_their_path_and_their_law() {
+fn queues_follow_their_path_and_their_distribution() {
     let (requests, errors, quantiles) = if is_full() { (200_000, 1.0, 4) } else { (50_000, 2.0, 3) };
     for queue in &QUEUES {
         let outcome = simulate(&toml(queue, requests), options(queue.service));
@@ -109,28 +110,28 @@ fn queues_follow_their_path_and_their_law() {
             assert_eq!(times.response_ns(), expected_ns, "{}: request {number}", queue.name);
         }
         let (_, _, row) = outcome.store.rows().next().unwrap();
-        check_law(queue, &row.latencies.response, errors * queue.tolerance, quantiles);
+        check_quantiles(queue, &row.latencies.response, errors * queue.tolerance, quantiles);
     }
 }
 
-/// T3 at length: M/M/1 at half load, the p99 within 1.5 % of the law. A standard error is 0.6 % over the million requests of
+/// T3 at length: M/M/1 at half load, the p99 within 1.5 % of theory. A standard error is 0.6 % over the million requests of
 /// the usual run, and 0.2 % over the ten million of `cargo xtask replications`.
 #[test]
-fn a_million_requests_know_their_p99() {
+fn the_p99_of_a_million_requests_is_that_of_theory() {
     let (requests, queue) = (if is_full() { 10_000_000 } else { 1_000_000 }, &QUEUES[1]);
     let mut plan = plan(&toml(queue, requests));
     plan.samples_max = 0;
     let outcome = simulate_within(plan, options(queue.service), 3_000 * SECOND);
     check_books(&outcome);
     let (_, _, row) = outcome.store.rows().next().unwrap();
-    let (p99_ns, law_ns) = (row.latencies.response.quantile(Quantile::P99).unwrap(), 921_034.0);
-    let off = p99_ns as f64 / law_ns - 1.0;
+    let (p99_ns, theory_ns) = (row.latencies.response.quantile(Quantile::P99).unwrap(), 921_034.0);
+    let off = p99_ns as f64 / theory_ns - 1.0;
     println!(
         "T3 in virtual time: {requests} requests, p99 {:.1} us, law 921.0 us, off {:.2} %",
         p99_ns as f64 / 1e3,
         off * 100.0
     );
-    assert!(off.abs() <= 0.015, "p99 {p99_ns} ns of {requests} requests, law {law_ns} ns");
+    assert!(off.abs() <= 0.015, "p99 {p99_ns} ns of {requests} requests, law {theory_ns} ns");
 }
 
 /// At half the capacity evenly spaced requests of the same length never meet.

@@ -47,7 +47,7 @@ pub struct MeasuredOutage {
     pub at: Range<u64>,
     /// From its start until the server answered as fast as before, as far as that lies in the measured window; on the run's clock.
     pub disturbed: Range<u64>,
-    /// What was wrong.
+    /// Kinds of trouble in it.
     pub kinds: OutageKinds,
     /// Requests to the server that failed in it.
     pub failed: u64,
@@ -301,7 +301,7 @@ pub(super) fn unsent_for(servers: &[DownServer]) -> String {
     told(&missed, |server| format!("{} was down for {}", server.name, time(server.down_ns)))
 }
 
-/// Which servers were gone in the last half of the window, which lasted so long; empty where none of them was.
+/// Which servers were gone in the last half of the window, which lasted `half_seconds`; empty where none of them was.
 pub(super) fn gone_late(servers: &[DownServer], half_seconds: f64) -> String {
     let least_ns = LATE_SHARE_MIN * half_seconds * 1e9;
     let late: Vec<&DownServer> =

@@ -49,7 +49,7 @@ pub(super) struct Captured {
 }
 
 impl Capture {
-    /// Starts to capture on a processor, into a file, with so many requests in flight on a connection.
+    /// Starts to capture on a processor, into a file, for this number of requests in flight on a connection.
     ///
     /// # Errors
     /// A socket of ours cannot be opened, or tcpdump cannot be talked to.

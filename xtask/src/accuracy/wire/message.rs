@@ -26,7 +26,7 @@ pub(super) struct Request {
 enum Line {
     /// So many bytes belong to the message, and then another line.
     Data(u64),
-    /// The message ends so many bytes behind the line.
+    /// The message ends this number of bytes after the line.
     End(u64),
 }
 
