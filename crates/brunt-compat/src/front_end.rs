@@ -74,7 +74,7 @@ pub trait FrontEnd {
     /// Writes what goes into the file of this option.
     ///
     /// # Errors
-    /// Those of `out`.
+    /// Errors of writing to `out`.
     fn write_file(&self, _option: &str, _out: &mut dyn Write) -> io::Result<()> {
         Ok(())
     }

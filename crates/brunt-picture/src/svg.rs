@@ -12,7 +12,7 @@ use std::io::{self, Write};
 /// Writes a picture as an SVG document, in the colours of a theme, or where there is none in those that the reader prefers.
 ///
 /// # Errors
-/// Those of the writer.
+/// Errors of the writer.
 pub fn write_svg(picture: &Picture, theme: Option<Theme>, out: &mut dyn Write) -> io::Result<()> {
     let (width, height, title) = (picture.width, picture.height, Escaped(&picture.title));
     writeln!(
@@ -36,7 +36,7 @@ pub fn write_svg(picture: &Picture, theme: Option<Theme>, out: &mut dyn Write) -
 /// classes `fill-INK` and `stroke-INK`, and the textures of [`write_textures`].
 ///
 /// # Errors
-/// Those of the writer.
+/// Errors of the writer.
 pub fn write_svg_part(picture: &Picture, out: &mut dyn Write) -> io::Result<()> {
     let (width, height, title) = (picture.width, picture.height, Escaped(&picture.title));
     writeln!(out, r#"<svg viewBox="0 0 {width} {height}" role="img" aria-label="{title}">"#)?;
@@ -47,7 +47,7 @@ pub fn write_svg_part(picture: &Picture, out: &mut dyn Write) -> io::Result<()> 
 /// Writes the textures of these colours as an SVG part that shows nothing, for all pictures of a document.
 ///
 /// # Errors
-/// Those of the writer.
+/// Errors of the writer.
 pub fn write_textures(inks: &[Ink], out: &mut dyn Write) -> io::Result<()> {
     let textures = [Texture::Hatched, Texture::Crossed];
     let all = inks.iter().flat_map(|ink| textures.map(|texture| (*ink, texture))).collect();

@@ -78,11 +78,11 @@ crate::named! {
 /// A bound in the unit of its metric.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Bound {
-    /// Of a latency.
+    /// Bound of a latency.
     Time(DurationNs),
-    /// Of a rate.
+    /// Bound of a rate.
     Rate(Rate),
-    /// Of a part of a whole.
+    /// Bound of a fraction.
     Fraction(Fraction),
 }
 

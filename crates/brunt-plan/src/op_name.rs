@@ -11,7 +11,7 @@ use std::str::FromStr;
 /// A name of 1 to [`OpName::BYTES_MAX`] letters, digits and `_`, `-`, `.`, `:`, `#`, the first of them a letter.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct OpName {
-    /// Those behind `len` are 0.
+    /// Bytes after `len` are 0.
     bytes: [u8; Self::BYTES_MAX],
     len: u8,
 }

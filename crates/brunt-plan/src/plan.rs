@@ -150,9 +150,9 @@ words! {
         /// IPv4 and IPv6 addresses, in the order of the name service.
         #[default]
         Any = "any",
-        /// Those of IPv4.
+        /// IPv4 addresses.
         V4 = "4",
-        /// Those of IPv6.
+        /// IPv6 addresses.
         V6 = "6",
     }
 }

@@ -9,7 +9,7 @@ use std::str::FromStr;
 
 /// The port of memcached when none is given.
 pub(crate) const PORT_MEMCACHED: u16 = 11211;
-/// That of Redis.
+/// Default port of Redis.
 pub(crate) const PORT_REDIS: u16 = 6379;
 
 /// The longest path of a Unix socket, in bytes: `sockaddr_un` has room for 108 with the zero behind it (unix(7)).

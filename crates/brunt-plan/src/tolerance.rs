@@ -14,9 +14,9 @@ const PERCENT: u64 = 10_000_000;
 /// What is asserted of two sets of runs. Text form: that of one of the two.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Requirement {
-    /// Of B beside A.
+    /// Bound of the change from A to B.
     Change(Tolerance),
-    /// Of B alone.
+    /// Bound of B alone.
     Value(Objective),
 }
 

@@ -11,7 +11,7 @@ pub struct BarScale {
 }
 
 impl BarScale {
-    /// Of these times; `None` without any.
+    /// The scale of these times; `None` without any.
     pub fn of(values: &[Option<u64>]) -> Option<Self> {
         let given = || values.iter().flatten().copied();
         Some(Self { least_ns: given().min()?.max(1), most_ns: given().max()?.max(1) })

@@ -99,7 +99,7 @@ pub struct RunRow {
 }
 
 impl RunRow {
-    /// Of a summary.
+    /// The row of a run, from its summary.
     ///
     /// # Errors
     /// What the conversion to JSON returns; a summary has nothing that JSON lacks.

@@ -20,12 +20,12 @@ pub(crate) struct Column {
 }
 
 impl Column {
-    /// Of numbers.
+    /// A column of numbers.
     pub(crate) fn of_numbers(heading: impl Into<String>, usual: usize) -> Self {
         Self { heading: heading.into(), usual, is_left: false, lost: None }
     }
 
-    /// Of names or words.
+    /// A column of names or words.
     pub(crate) fn of_words(heading: impl Into<String>, usual: usize) -> Self {
         Self { is_left: true, ..Self::of_numbers(heading, usual) }
     }

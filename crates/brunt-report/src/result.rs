@@ -86,7 +86,7 @@ struct Row {
     unsent: u64,
     /// Sent, or given up before that.
     judged: u64,
-    /// Those of them that failed, as ERR has it.
+    /// Requests of `judged` that failed, as ERR counts them.
     failed: u64,
     /// Sent ones that failed, and what was never sent or still in flight at the end.
     unanswered: u64,
@@ -114,7 +114,7 @@ pub struct RunInterval {
 }
 
 impl RunResult {
-    /// Of a summary.
+    /// Reads these numbers from a summary.
     ///
     /// # Errors
     /// The plan cannot be written as JSON; for a user.

@@ -16,7 +16,7 @@ pub(crate) struct CommandContext<'a> {
     pub(crate) cache: &'a mut Cache,
     /// What Redis counts beside that.
     pub(crate) calls: &'a mut Calls,
-    /// Of the connection that it came on.
+    /// State of the connection that the command came on.
     pub(crate) session: &'a mut Session,
     /// The only login that is accepted; without one, none is needed.
     pub(crate) credentials: Option<&'a Credentials>,

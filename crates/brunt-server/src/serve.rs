@@ -45,9 +45,9 @@ const LOG_IDLE_NS: u64 = 10_000_000;
 const DATAGRAMS_PER_ITERATION: usize = 256;
 /// The event data of the listening socket; no connection has this id, nor one of the next two.
 const LISTENER: u64 = u64::MAX;
-/// That of the socket for datagrams.
+/// Event data of the socket for datagrams.
 const DATAGRAMS: u64 = u64::MAX - 1;
-/// That of the stop descriptor.
+/// Event data of the stop descriptor.
 const STOP: u64 = u64::MAX - 2;
 
 /// What a server is started with.

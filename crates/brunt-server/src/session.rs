@@ -25,7 +25,7 @@ pub enum WireProtocol {
     Thrift,
 }
 
-/// Those that the first byte does not tell.
+/// Protocols that the first byte does not tell.
 const UNDETECTABLE: [(&str, WireProtocol); 4] = [
     ("resp-inline", WireProtocol::Inline),
     ("echo", WireProtocol::Echo),

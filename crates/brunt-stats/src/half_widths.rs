@@ -10,13 +10,13 @@ use crate::request_counts::OpCounts;
 /// Half of the 95 % interval of each quantity that is a quotient of sums, from batches; `None` where there are too few of them.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct HalfWidths {
-    /// Of the mean response time, in nanoseconds.
+    /// Half-width of the mean response time, in nanoseconds.
     pub mean_ns: Option<f64>,
-    /// Of the requests completed per second.
+    /// Half-width of the requests completed per second.
     pub rate: Option<f64>,
-    /// Of the share of keys found.
+    /// Half-width of the fraction of keys found.
     pub hit: Option<f64>,
-    /// Of the share of requests that failed.
+    /// Half-width of the fraction of requests that failed.
     pub errors: Option<f64>,
 }
 

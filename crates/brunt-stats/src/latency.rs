@@ -30,7 +30,7 @@ pub struct LatencySummary {
     pub min_ns: Option<u64>,
     /// Exact maximum.
     pub max_ns: Option<u64>,
-    /// Those that were asked for, ascending.
+    /// The requested percentiles, ascending.
     pub percentiles: Vec<Percentile>,
 }
 

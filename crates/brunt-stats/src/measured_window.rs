@@ -18,7 +18,7 @@ pub struct MeasuredWindow {
 }
 
 impl MeasuredWindow {
-    /// Of a run with these times.
+    /// The window of a run with these times.
     pub const fn of(times: &RunTimes) -> Self {
         let RunTimes { start_ns, measure_ns, end_ns, drained_ns, .. } = *times;
         Self { start_ns, measure_ns, end_ns, drained_ns }

@@ -55,7 +55,7 @@ pub struct ObjectFault {
 /// A fault with its bytes: those of the key, of the value expected, where that is known, and of the value received.
 pub type ObjectFaultRow<'a> = (&'a ObjectFault, [&'a [u8]; 3]);
 
-/// Those of an interval.
+/// The faults of an interval.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ObjectFaults {
     faults: Vec<ObjectFault>,
@@ -83,9 +83,9 @@ pub struct ObjectFaultNote<'a> {
     pub from: u32,
     /// Bytes of the key.
     pub key: &'a [u8],
-    /// Of the value expected, in pieces.
+    /// The value expected, in pieces.
     pub expected: [&'a [u8]; 2],
-    /// Of the value received, in pieces.
+    /// The value received, in pieces.
     pub received: [&'a [u8]; 3],
 }
 

@@ -61,7 +61,7 @@ counts! {
     pub struct StampCounts {
         /// Requests of the measured window whose stamps were asked for.
         pub requested: u64,
-        /// Those that yielded spans.
+        /// Stamps that yielded spans.
         pub matched: u64,
         /// Those that were thrown away, by reason; `loss as usize` is the index.
         pub discarded: [u64; StampLoss::COUNT],

@@ -76,7 +76,7 @@ pub struct TimelinePoint {
     pub end_ns: u64,
     /// What went on, whatever its phase.
     pub activity: Activity,
-    /// Of this, the preload.
+    /// The part of `activity` in the preload.
     pub preload: Activity,
     /// Response times of the measured ops that completed.
     pub latency: PointLatency,

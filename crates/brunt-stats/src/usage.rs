@@ -53,7 +53,7 @@ impl StallCounts {
         }
     }
 
-    /// Those of all workers together.
+    /// Usage of all workers together.
     pub fn of_all(workers: &[WorkerUsage]) -> Self {
         let mut sum = Self::default();
         for WorkerUsage { stalls, .. } in workers {

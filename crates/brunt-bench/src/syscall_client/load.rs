@@ -20,7 +20,7 @@ pub(crate) enum Refill {
 struct Pipeline {
     /// Asked for and not yet answered by new requests.
     awaited: u32,
-    /// Of these, come.
+    /// Bytes of `awaited` that were received.
     received: u32,
     /// It is among the touched.
     is_touched: bool,

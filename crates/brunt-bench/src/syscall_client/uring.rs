@@ -165,7 +165,7 @@ struct Buffers {
     /// `count` entries of [`BufRingEntry`]; the tail lies in a field of the first that an entry does not use.
     ring: Vec<Page>,
     bytes: Vec<u8>,
-    /// Of one buffer.
+    /// Length of one buffer.
     len: usize,
     count: u16,
     /// Where the next buffer goes, modulo 2¹⁶.

@@ -15,7 +15,7 @@ use std::collections::BTreeMap;
 const MS: f64 = 1e6;
 /// mcperf's histogram has 100 000 steps of a millisecond, and what is longer is in the last.
 const LONGEST_NS: u64 = 100_000_000_000;
-/// Those that are printed.
+/// Percentiles that are printed, in millionths.
 const PER_MILLION: [u32; 6] = [250_000, 500_000, 750_000, 950_000, 990_000, 999_000];
 
 /// What is known of a quantity.
@@ -128,7 +128,7 @@ pub struct Numbers {
     pub user_s: f64,
     /// CPU time in the kernel, in seconds.
     pub system_s: f64,
-    /// Of all requests and responses.
+    /// Bytes of all requests and responses.
     pub bytes: u64,
 }
 

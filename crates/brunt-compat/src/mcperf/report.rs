@@ -24,7 +24,7 @@ impl Precision {
     /// mcperf's.
     pub const USUAL: Self =
         Self { step_ns: 1_000_000, step_decimals: 1, time_decimals: 1, stddev_decimals: 2 };
-    /// That of `--fine`.
+    /// The layout of `--fine`.
     pub const FINE: Self = Self { step_ns: 100_000, step_decimals: 2, time_decimals: 3, stddev_decimals: 3 };
 }
 

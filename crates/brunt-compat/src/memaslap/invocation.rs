@@ -23,7 +23,7 @@ use brunt_plan::units::{Count, DurationNs, Rate};
 use brunt_plan::url::NamedServer;
 use brunt_plan::warmup::Warmup;
 
-/// Of objects that expire.
+/// Time to live of objects that expire.
 const TTL: DurationNs = DurationNs::from_secs(60);
 /// How long a reply over UDP is awaited.
 const UDP_TIMEOUT: DurationNs = DurationNs::from_secs(30);
@@ -265,7 +265,7 @@ fn sizes(ranges: &[Range]) -> SizeDistribution {
     SizeDistribution::Ranges(given.map(size).collect())
 }
 
-/// Of `--facebook`: gets go by UDP.
+/// The routes of `--facebook`: gets go by UDP.
 fn routes(line: &CommandLine, file: &WorkloadFile) -> Vec<ClassSpec> {
     let by_udp = RouteSpec { ops: vec![OpKind::Mget], server: None, transport: Some(Transport::Udp) };
     let class = ClassSpec { route: Some(vec![by_udp]), ..ClassSpec::default() };

@@ -40,7 +40,7 @@ pub enum Campaign {
     Run,
     /// One for each rate.
     Scan(ScanRange),
-    /// As many as it takes.
+    /// As many runs as the search takes.
     Search(SearchBound),
 }
 

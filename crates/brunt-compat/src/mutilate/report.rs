@@ -87,7 +87,7 @@ impl Layout {
         self.percentiles().iter().filter_map(|(_, millionths)| Quantile::from_millionths(*millionths))
     }
 
-    /// Of nanoseconds, in microseconds.
+    /// A row in microseconds, from a histogram of nanoseconds.
     fn row(&self, histogram: &Histogram) -> Row {
         const US: f64 = 1e3;
         let ranks = histogram.ranks();
@@ -287,7 +287,7 @@ fn line(tag: &str, row: &Row) -> String {
 /// The report of a run; with the rate of the first run, of a search.
 ///
 /// # Errors
-/// Those of `out`.
+/// Errors of writing to `out`.
 pub fn write_report(
     out: &mut dyn Write,
     summary: &Summary,
@@ -323,7 +323,7 @@ pub fn write_report(
 /// What is over the rows of a scan.
 ///
 /// # Errors
-/// Those of `out`.
+/// Errors of writing to `out`.
 pub fn write_scan_head(out: &mut dyn Write) -> io::Result<()> {
     writeln!(out, "{} {:>8} {:>8}", head(SCAN_COLUMNS), "QPS", "target")?;
     out.flush()
@@ -332,7 +332,7 @@ pub fn write_scan_head(out: &mut dyn Write) -> io::Result<()> {
 /// A row of a scan.
 ///
 /// # Errors
-/// Those of `out`.
+/// Errors of writing to `out`.
 pub fn write_scan_row(
     out: &mut dyn Write,
     summary: &Summary,
@@ -347,7 +347,7 @@ pub fn write_scan_row(
 /// One line for each read: when it was due, in seconds from the start of the program, and its latency in microseconds.
 ///
 /// # Errors
-/// Those of `out`.
+/// Errors of writing to `out`.
 pub fn write_samples(
     out: &mut dyn Write,
     summary: &Summary,

@@ -29,7 +29,7 @@ pub struct General {
     pub server: ServerNames,
     pub protocol: String,
     pub threads: NonZeroU32,
-    /// Of each thread to each server.
+    /// Connections of each thread to each server.
     pub connections: NonZeroU32,
     /// Seconds.
     pub duration: NonZeroU32,

@@ -6,7 +6,7 @@ use crate::remarks::{said, unsent, verdict};
 use brunt_plan::quantile::Quantile;
 use brunt_stats::summary::Summary;
 
-/// Of a run that is over.
+/// Remarks on a run that is over.
 pub(super) fn of(summary: &Summary) -> Vec<String> {
     let said = said(summary).map(|said| format!("warning: the server sent {said}"));
     let unsent = unsent(summary, "requests");

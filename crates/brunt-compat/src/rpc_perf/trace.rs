@@ -13,7 +13,7 @@ const SLICE_NS: u64 = 1_000_000_000;
 /// Writes a run's slices.
 ///
 /// # Errors
-/// Those of the writer.
+/// Errors of the writer.
 pub fn write(run: &Slices, out: &mut dyn Write) -> io::Result<()> {
     let (precision, value_max, slices) = (buckets::PRECISION, buckets::VALUE_MAX_NS, run.slices.len());
     writeln!(out, "{precision} 0 {value_max} {SLICE_NS} {slices} {}", run.start_ns)?;

@@ -25,7 +25,7 @@ pub struct Window {
     pub misses: u64,
     /// Response times of what was answered, in nanoseconds from when it was due.
     pub response: Histogram,
-    /// Those of hits, where they are metered.
+    /// Response times of hits, where they are metered.
     pub hit: Histogram,
     /// Those of replies that say that there is no such key, where they are metered.
     pub miss: Histogram,
@@ -48,7 +48,7 @@ pub struct Connections {
     pub closed: u64,
     /// Connections that went away.
     pub lost: u64,
-    /// Those that are at its end.
+    /// Connections that are open at the end of the window.
     pub open: u64,
 }
 

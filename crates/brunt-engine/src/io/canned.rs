@@ -310,7 +310,7 @@ impl Canned {
         }
     }
 
-    /// As a Redis that is asked in lines.
+    /// Answers as a Redis that is sent inline commands.
     fn answer_inline(&mut self, index: ConnectionIndex, mut bytes: &[u8]) {
         let Self { connections, stock, watch, .. } = self;
         let replies = &mut connections[index as usize].replies;
@@ -331,7 +331,7 @@ impl Canned {
         }
     }
 
-    /// As a Redis.
+    /// Answers as a Redis.
     fn answer_resp(&mut self, index: ConnectionIndex, mut bytes: &[u8]) {
         let Self { connections, stock, watch, .. } = self;
         let replies = &mut connections[index as usize].replies;
@@ -421,7 +421,7 @@ impl Canned {
         assert!(bytes.is_empty(), "requests are whole");
     }
 
-    /// As a memcached that is asked in text.
+    /// Answers as a memcached that is sent its text protocol.
     fn answer_text(&mut self, index: ConnectionIndex, mut bytes: &[u8]) {
         let Self { connections, stock, watch, .. } = self;
         let replies = &mut connections[index as usize].replies;

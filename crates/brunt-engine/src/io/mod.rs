@@ -173,7 +173,7 @@ pub(crate) enum Transmitted {
 /// Kernel timestamps of a request and its reply.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Stamps {
-    /// Of the request.
+    /// When the request was transmitted.
     pub transmitted: Transmitted,
     /// When the last byte of what was received came in, nanoseconds of the wall clock.
     pub received_ns: Option<u64>,

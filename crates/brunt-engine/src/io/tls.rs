@@ -26,7 +26,7 @@ pub(crate) trait Wire {
     /// As [`crate::io::Io::send`], of records.
     ///
     /// # Safety
-    /// As there.
+    /// As [`crate::io::Io::send`].
     #[expect(unsafe_code, reason = "the kernel may read the bytes later")]
     unsafe fn hand_over(&mut self, index: ConnectionIndex, records: &[u8]) -> Option<SendResult>;
     /// Closes the socket of a connection, after submitting its queued sends.

@@ -71,7 +71,7 @@ pub(crate) struct BusyPeriods {
 }
 
 impl BusyPeriods {
-    /// Of a worker without requests.
+    /// The busy periods of a worker without requests.
     pub(crate) fn new(board: Option<Arc<SharedBusyPeriods>>) -> Self {
         let servers = board.as_ref().map_or(0, |board| board.0.len());
         Self { board, load: vec![ServerLoad::default(); servers] }

@@ -230,7 +230,7 @@ impl SlotMap {
         self.ranges.get(at).filter(|range| range.first <= slot).map(|range| range.node)
     }
 
-    /// Those of the nodes that have no slots.
+    /// The nodes that have no slots.
     pub fn idle(&self) -> impl Iterator<Item = &NodeAddress> {
         let has_none = |place: &usize| self.ranges.iter().all(|range| usize::from(range.node) != *place);
         (0..self.nodes.len()).filter(has_none).map(|place| &self.nodes[place])

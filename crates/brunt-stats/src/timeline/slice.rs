@@ -45,7 +45,7 @@ pub struct Slice {
     pub end_ns: u64,
     /// What went on, whatever its phase.
     pub activity: Activity,
-    /// Of this, the preload.
+    /// The part of `activity` in the preload.
     pub preload: Activity,
     /// The lengths of its intervals together: the time it covers, times the workers.
     pub recorded_ns: u64,

@@ -37,7 +37,7 @@ const LOOK_NS: u64 = 20_000_000;
 /// An outage that reached into what was measured.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct MeasuredOutage {
-    /// As the plan has it.
+    /// The server's name in the plan.
     pub server: String,
     /// From its start to its end, or to that of the run.
     pub length_ns: u64,
