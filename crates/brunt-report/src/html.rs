@@ -24,6 +24,9 @@ use brunt_stats::summary::Summary;
 use markup::Markup;
 use std::io::{self, Write};
 
+/// A result of more bytes, which one of a thousand servers has, is not kept in its page.
+const RESULT_BYTES_MAX: usize = 80_000;
+
 /// Writes the page of a run.
 ///
 /// # Errors
@@ -39,6 +42,9 @@ pub fn write(summary: &Summary, out: &mut dyn Write) -> io::Result<()> {
     events::section(&mut markup, summary);
     accounting::section(&mut markup, summary);
     environment::section(&mut markup, summary);
-    let result = packed::packed(&crate::json::without_record(summary)?);
+    let mut result = packed::packed(&crate::json::without_record(summary)?);
+    if result.len() > RESULT_BYTES_MAX {
+        result.clear();
+    }
     document::write(&summary.verdict.sentence(), &markup.into_text(), &result, out)
 }

@@ -133,7 +133,9 @@ fn ten_minutes_and_a_day_are_short() {
         assert!(record > 300_000, "{name}: {record} bytes: the run is not what it should be");
         check_grid(name, &run.summary);
         let page = super::html::page_of(&run);
-        println!("{name}: a page of {} bytes", page.len());
+        let result = page.split("id=\"result\">").nth(1).and_then(|rest| rest.find('<')).unwrap_or(0);
+        println!("{name}: a page of {} bytes, {result} of them the result", page.len());
+        assert!(result > 10_000, "{name}: the page keeps {result} bytes of the result");
         assert!(page.len() <= super::html::BYTES_MAX, "{name}: a page of {} bytes", page.len());
         let again = StoredResult::parse(&text, name).unwrap().summary().unwrap();
         assert!(json_text_of(&super::Run { summary: again, ..run }) == text, "{name}: reported again");
