@@ -2,6 +2,7 @@
 //!
 //! Invariants: no value holds a blank; what is not known is `-`.
 
+use crate::campaign::text::{brief_of_repetitions, brief_of_scan, brief_of_search};
 use crate::campaign::{Campaign, CampaignResult};
 use crate::comparison::Comparison;
 use crate::figure::{Bound, Figures, unit_of};
@@ -38,17 +39,7 @@ fn of_run(summary: &Summary, layout: &Layout) -> String {
     let max = Figures { times_ns: vec![response.max_ns], bounds: Vec::new() };
     let columns: Vec<Figures> = (0..).zip(QUANTILES).map(column).chain([max]).collect();
     let unit = layout.unit.unwrap_or_else(|| unit_of(&columns));
-    let value = |column: &Figures| {
-        let texts = column.texts(unit);
-        let bound = column.bounds.first().map(Vec::as_slice);
-        match (texts.times[0].as_str(), bound) {
-            ("-", _) => "-".to_owned(),
-            (time, Some([Bound::Within(_)])) => format!("{time}±{}{unit}", texts.bounds[0].concat()),
-            (time, Some([Bound::Open])) => format!("{time}{unit}±open"),
-            (time, _) => format!("{time}{unit}"),
-        }
-    };
-    let [p50, p99, p999, max] = [0, 1, 2, 3].map(|index| value(&columns[index]));
+    let [p50, p99, p999, max] = [0, 1, 2, 3].map(|index| columns[index].first_text(unit));
     let (keys, requests) = (&total.keys, &total.requests);
     let hit = match keys.requested {
         0 => "-".to_owned(),
@@ -98,9 +89,9 @@ fn why(verdict: &Verdict) -> String {
 /// What `out` returns.
 pub fn write_campaign(campaign: &Campaign, layout: &Layout, out: &mut dyn Write) -> io::Result<()> {
     let finding = match &campaign.finding {
-        CampaignResult::Scan { .. } => crate::campaign::text::brief_of_scan(campaign),
-        CampaignResult::Search { .. } => crate::campaign::text::brief_of_search(campaign),
-        CampaignResult::Repeat { .. } => crate::campaign::text::brief_of_repetitions(campaign, layout),
+        CampaignResult::Scan { points, knee, .. } => brief_of_scan(campaign, points, *knee),
+        CampaignResult::Search { capacity, .. } => brief_of_search(campaign, *capacity),
+        CampaignResult::Repeat { compared } => brief_of_repetitions(campaign, compared, layout),
     };
     let status = campaign.verdict.status.name().replace(' ', "-");
     let line = format!("verdict={status} runs={} {finding}", campaign.runs.len());

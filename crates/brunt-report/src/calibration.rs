@@ -113,7 +113,7 @@ fn floor(out: &mut String, calibration: &Calibration) {
         table.push(vec![name.to_owned(), p50, p99, says]);
     };
     let cpu = quantity::time(calibration.in_process_cpu_ns);
-    let rate = quantity::count(calibration.floor_rate);
+    let rate = calibration.floor_rate;
     push(
         "in process",
         Some(calibration.in_process),
@@ -153,14 +153,14 @@ fn rates(out: &mut String, probes: &[Probe]) {
         let times = (of_rate.len() > 1).then(|| format!("measured {} times", of_rate.len()));
         let says: Vec<String> =
             [Some(grade), times].into_iter().flatten().filter(|says| !says.is_empty()).collect();
-        table.push(vec![quantity::count(rate), cell(middle.p99_ns), cell(middle.error_ns), says.join(" · ")]);
+        table.push(vec![rate.to_string(), cell(middle.p99_ns), cell(middle.error_ns), says.join(" · ")]);
     }
     table.write(out);
 }
 
 fn headroom_text(headroom: &Headroom) -> String {
     let limit = quantity::time(ERROR_LIMIT_NS);
-    let rate = |rate: u64| format!("{}/s", quantity::count(rate));
+    let rate = |rate: u64| format!("{rate}/s");
     let caution = |bound: u64| rate((bound as f64 * USABLE) as u64);
     match (headroom.rate, headroom.limit, headroom.limit_rate) {
         (Some(bound), HeadroomLimit::Client, _) => format!(
@@ -267,11 +267,12 @@ impl<'a> Object<'a> {
     }
 
     /// `null` is none; that the key is missing is not.
+    fn optional<T>(&self, key: &str, read: impl Fn() -> Result<T, String>) -> Result<Option<T>, String> {
+        if self.value.get(key) == Some(&Value::Null) { Ok(None) } else { read().map(Some) }
+    }
+
     fn optional_number(&self, key: &str) -> Result<Option<u64>, String> {
-        match self.value.get(key) {
-            Some(Value::Null) => Ok(None),
-            _ => self.number(key).map(Some),
-        }
+        self.optional(key, || self.number(key))
     }
 
     fn floor(&self, key: &str, path: &'a str) -> Result<LatencyFloor, String> {
@@ -307,16 +308,10 @@ fn read(value: &Value) -> Result<Calibration, String> {
         in_process_cpu_ns: top.number("in_process_cpu_ns_per_request")?,
         loopback: top.floor("loopback_ns", "loopback_ns.")?,
         floor_rate: top.number("floor_rate")?,
-        oversleep: match value.get("oversleep_ns") {
-            Some(Value::Null) => None,
-            _ => Some(top.floor("oversleep_ns", "oversleep_ns.")?),
-        },
+        oversleep: top.optional("oversleep_ns", || top.floor("oversleep_ns", "oversleep_ns."))?,
         headroom: read_headroom(top.object("headroom", "headroom.")?)?,
         probes: read_probes(value)?,
-        disturbed: match value.get("disturbed") {
-            Some(Value::Null) => None,
-            _ => Some(top.text("disturbed")?),
-        },
+        disturbed: top.optional("disturbed", || top.text("disturbed"))?,
     })
 }
 

@@ -361,11 +361,6 @@ impl Campaign {
         format!("{}, {runs}{again}", quantity::things(settings as u64, thing))
     }
 
-    /// The percentiles of its tables, ascending. The p99 is always among them: the knee and the bars are of it.
-    fn quantiles(&self) -> Vec<Quantile> {
-        self.head.quantiles()
-    }
-
     /// Why a curve has no knee, in words.
     fn no_curve_text(&self, points: &[ScanPoint]) -> String {
         let free = points.iter().filter(|point| point.is_free(&self.runs) && point.p99.is_some()).count();
@@ -377,6 +372,11 @@ impl Campaign {
         let is_it = |run: &&RunRow| run.setting.is_some_and(|setting| setting.as_f64() == rate);
         self.runs.iter().rfind(is_it)
     }
+}
+
+/// What a search was held against, in a sentence.
+fn wanted(objectives: &[Objective]) -> String {
+    objectives.iter().map(ToString::to_string).collect::<Vec<_>>().join(" and ")
 }
 
 /// What all runs of a campaign have in common, from the first.
@@ -400,7 +400,7 @@ impl CampaignHeader {
         Self { load, lines, short, requested: summary.record.plan.percentiles.clone() }
     }
 
-    /// The percentiles of the tables, ascending.
+    /// The percentiles of the tables, ascending. The p99 is always among them: the knee and the bars are of it.
     pub fn quantiles(&self) -> Vec<Quantile> {
         if self.requested.is_empty() {
             return QUANTILES.to_vec();

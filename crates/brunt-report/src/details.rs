@@ -20,7 +20,7 @@ pub(crate) use assertions::{assertion_table, outcome, reason};
 
 use crate::cost::{self, RequestCost};
 use crate::metered::{self, Unit};
-use crate::paragraph::{self, printable};
+use crate::paragraph;
 use crate::quantity;
 use crate::row;
 use crate::table::Table;
@@ -112,8 +112,8 @@ fn client(out: &mut String, summary: &Summary) {
     paragraph::facts(out, "client setup", &facts);
     let (kept, overflow) = (summary.counts().samples_kept, summary.counts().samples_overflow);
     if kept + overflow > 0 {
-        let kept = format!("{} kept", quantity::count(kept));
-        let lost = (overflow > 0).then(|| format!("{} dropped", quantity::count(overflow)));
+        let kept = format!("{kept} kept");
+        let lost = (overflow > 0).then(|| format!("{overflow} dropped"));
         paragraph::facts(out, "samples", &std::iter::once(kept).chain(lost).collect::<Vec<_>>());
     }
 }
@@ -123,8 +123,7 @@ fn stalls(out: &mut String, summary: &Summary) {
     let workers = &summary.record.run.usage.workers;
     let Some(WorkerUsage { worker, stalls, .. }) = StallCounts::longest_of(workers) else { return };
     let all = StallCounts::of_all(workers);
-    let times =
-        if all.count == 1 { "once".to_owned() } else { format!("{} times", quantity::count(all.count)) };
+    let times = if all.count == 1 { "once".to_owned() } else { format!("{} times", all.count) };
     let facts = [
         format!(
             "{times} for more than {}, {} in all",
@@ -157,7 +156,7 @@ fn meters(out: &mut String, summary: &Summary) {
         let whole = |value: Option<u64>| cell(value.map(|value| value as f64));
         table.push(vec![
             meter.kind.name().to_owned(),
-            quantity::count(summary.count),
+            summary.count.to_string(),
             cell(summary.mean),
             whole(summary.min),
             whole(metered::percentile(&summary, Quantile::P50)),
@@ -169,9 +168,4 @@ fn meters(out: &mut String, summary: &Summary) {
         out.push('\n');
         table.write(out);
     }
-}
-
-/// What the server said and we did not expect, for a terminal.
-fn quoted(text: &str) -> String {
-    format!("\"{}\"", printable(text))
 }

@@ -44,6 +44,17 @@ pub(crate) fn unit_of(columns: &[Figures]) -> TimeUnit {
 }
 
 impl Figures {
+    /// The first of them with its unit, and with its bound where it has one: `139±5.6us`.
+    pub(crate) fn first_text(&self, unit: TimeUnit) -> String {
+        let texts = self.texts(unit);
+        match (texts.times[0].as_str(), self.bounds.first().map(Vec::as_slice)) {
+            ("-", _) => "-".to_owned(),
+            (time, Some([Bound::Within(_)])) => format!("{time}±{}{unit}", texts.bounds[0].concat()),
+            (time, Some([Bound::Open])) => format!("{time}{unit}±open"),
+            (time, _) => format!("{time}{unit}"),
+        }
+    }
+
     pub(crate) fn texts(&self, unit: TimeUnit) -> Texts {
         let given: Vec<f64> = self.times_ns.iter().flatten().map(|ns| *ns as f64 / unit.ns()).collect();
         let least = given.iter().copied().filter(|time| *time > 0.0).reduce(f64::min);
@@ -67,6 +78,17 @@ impl Figures {
 }
 
 impl Bound {
+    /// How far the farther end of an interval lies from the value. The upper end may have no bound.
+    pub(crate) fn of_interval(value_ns: u64, interval_ns: Option<(u64, Option<u64>)>) -> Self {
+        match interval_ns {
+            None => Self::Unknown,
+            Some((_, None)) => Self::Open,
+            Some((low_ns, Some(high_ns))) => {
+                Self::Within(high_ns.saturating_sub(value_ns).max(value_ns.saturating_sub(low_ns)))
+            }
+        }
+    }
+
     /// With at most `finest` decimals.
     fn text(self, unit: TimeUnit, finest: usize) -> String {
         match self {

@@ -52,6 +52,15 @@ pub(crate) fn times_as(unit_of_ns: u64, times_ns: &[u64]) -> Vec<String> {
     times_ns.iter().map(|ns| format!("{:.decimals$}", *ns as f64 / scale)).collect()
 }
 
+/// An interval of times in the unit of the time that it belongs to: `[401..425]`, `[401..]` where no upper end was seen; `~` where it rests
+/// on too little.
+pub(crate) fn interval(unit_of_ns: u64, low_ns: u64, high_ns: Option<u64>, is_thin: bool) -> String {
+    let ends_ns: Vec<u64> = std::iter::once(low_ns).chain(high_ns).collect();
+    let ends = times_as(unit_of_ns, &ends_ns);
+    let high = ends.get(1).map_or("", String::as_str);
+    format!("[{}..{high}]{}", ends[0], if is_thin { "~" } else { "" })
+}
+
 /// A time in nanoseconds relative to an instant, with its sign.
 pub(crate) fn signed_time(ns: i64) -> String {
     let sign = if ns < 0 { '-' } else { '+' };

@@ -18,7 +18,7 @@ use brunt_stats::server_stats::ServerRecord;
 use brunt_stats::store::SerializedStore;
 use brunt_stats::verdict::Judgement;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Number, Value};
 use std::borrow::Cow;
 
 /// No count is as large, and no time in nanoseconds: it is more than two years.
@@ -77,7 +77,8 @@ pub(crate) fn run_record(result: &Value) -> Result<RunRecord, String> {
             env!("CARGO_PKG_VERSION")
         )
     })?;
-    check_numbers(held)?;
+    check_numbers(held, &[], is_possible)
+        .map_err(|number| format!("record: {number} is more than a run can hold"))?;
     let carried = SerializedRun::deserialize(held).map_err(|error| format!("record: {error}"))?;
     let mut run = carried.run.into_owned();
     run.intervals =
@@ -132,19 +133,28 @@ fn check_run(run: &RunData, plan: &Plan) -> Result<(), &'static str> {
     Ok(())
 }
 
-/// Is every number one that a run may have?
-fn check_numbers(value: &Value) -> Result<(), String> {
+/// Is it a number that a run may have?
+fn is_possible(number: &Number) -> bool {
+    match (number.as_u64(), number.as_i64(), number.as_f64()) {
+        (Some(count), ..) => count <= NUMBER_MAX,
+        (None, Some(less), _) => less.unsigned_abs() <= NUMBER_MAX,
+        (None, None, number) => number.is_some_and(f64::is_finite),
+    }
+}
+
+/// Is every number possible, but for those of the keys that are exempt? Else the first that is not.
+pub(crate) fn check_numbers<'a>(
+    value: &'a Value,
+    exempt: &[&str],
+    is_possible: fn(&Number) -> bool,
+) -> Result<(), &'a Number> {
     match value {
-        Value::Number(number) => {
-            let is_possible = match (number.as_u64(), number.as_i64(), number.as_f64()) {
-                (Some(count), ..) => count <= NUMBER_MAX,
-                (None, Some(less), _) => less.unsigned_abs() <= NUMBER_MAX,
-                (None, None, number) => number.is_some_and(f64::is_finite),
-            };
-            is_possible.then_some(()).ok_or_else(|| format!("record: {number} is more than a run can hold"))
+        Value::Number(number) => is_possible(number).then_some(()).ok_or(number),
+        Value::Array(values) => values.iter().try_for_each(|value| check_numbers(value, exempt, is_possible)),
+        Value::Object(values) => {
+            let checked = values.iter().filter(|(key, _)| !exempt.contains(&key.as_str()));
+            checked.map(|(_, value)| value).try_for_each(|value| check_numbers(value, exempt, is_possible))
         }
-        Value::Array(values) => values.iter().try_for_each(check_numbers),
-        Value::Object(values) => values.values().try_for_each(check_numbers),
         Value::Null | Value::Bool(_) | Value::String(_) => Ok(()),
     }
 }

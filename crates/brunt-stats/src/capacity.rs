@@ -137,6 +137,18 @@ impl Capacity {
             Self::Below { .. } | Self::Undecided { .. } => None,
         }
     }
+
+    /// The lowest rate that did not pass.
+    pub const fn not_passed(&self) -> Option<f64> {
+        match *self {
+            Self::Between { failed: rate, .. }
+            | Self::Below { failed: rate }
+            | Self::Undecided { at: rate }
+            | Self::ClientLimited { at: rate, .. }
+            | Self::Untrusted { at: rate, .. } => Some(rate),
+            Self::AtLeast { .. } => None,
+        }
+    }
 }
 
 /// What comes next.

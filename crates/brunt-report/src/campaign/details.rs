@@ -48,7 +48,7 @@ fn report(campaign: &Campaign) -> String {
         }
         CampaignResult::Repeat { compared } => {
             repeat_table(&mut out, campaign);
-            repeat_finding(&mut out, &campaign.quantiles(), compared);
+            repeat_finding(&mut out, &campaign.head.quantiles(), compared);
         }
     }
     if campaign.interrupted {
@@ -67,8 +67,7 @@ fn title(campaign: &Campaign) -> String {
             format!("scan over {option}, {runs}; closed-loop maximum {}/s", rate_text(*rate))
         }
         CampaignResult::Search { objectives, .. } => {
-            let wanted: Vec<String> = objectives.iter().map(ToString::to_string).collect();
-            format!("search for the highest rate with {}, {runs}", wanted.join(" and "))
+            format!("search for the highest rate with {}, {runs}", super::wanted(objectives))
         }
         CampaignResult::Repeat { .. } if campaign.interrupted => runs,
         CampaignResult::Repeat { .. } => format!("{} repetitions", campaign.runs.len()),
@@ -76,13 +75,13 @@ fn title(campaign: &Campaign) -> String {
 }
 
 fn rate_text(rate: f64) -> String {
-    if rate < 100.0 { quantity::significant(rate) } else { quantity::count(rate.round() as u64) }
+    if rate < 100.0 { quantity::significant(rate) } else { (rate.round() as u64).to_string() }
 }
 
 fn setting_text(setting: SweepPoint) -> String {
     match setting {
         SweepPoint::Rate(rate) => rate_text(rate.as_f64()),
-        SweepPoint::Connections(count) | SweepPoint::Depth(count) => quantity::count(count.0),
+        SweepPoint::Connections(count) | SweepPoint::Depth(count) => count.0.to_string(),
         SweepPoint::ValueSize(size) => size.to_string(),
     }
 }
@@ -103,12 +102,7 @@ fn found_text(found: Option<PercentileEstimate>) -> String {
     let Some(PercentileEstimate { value_ns, interval_ns, is_thin }) = found else { return "-".to_owned() };
     let value = quantity::time(value_ns);
     let Some((low_ns, high_ns)) = interval_ns else { return value };
-    let ends_ns: Vec<u64> = std::iter::once(low_ns).chain(high_ns).collect();
-    let mark = if is_thin { "~" } else { "" };
-    match quantity::times_as(value_ns, &ends_ns).as_slice() {
-        [low, high] => format!("{value} [{low}..{high}]{mark}"),
-        ends => format!("{value} [{}..]{mark}", ends.concat()),
-    }
+    format!("{value} {}", quantity::interval(value_ns, low_ns, high_ns, is_thin))
 }
 
 fn plain_text(found: Option<PercentileEstimate>) -> String {
@@ -123,7 +117,7 @@ fn client_cells(run: &RunRow) -> [String; 2] {
 
 /// The headings of what every table of runs says of one.
 fn headings(campaign: &Campaign) -> Vec<String> {
-    let quantiles = campaign.quantiles().into_iter().map(|quantile| quantile.to_string());
+    let quantiles = campaign.head.quantiles().into_iter().map(|quantile| quantile.to_string());
     let others = ["client error <=", "CPU/req", "verdict"].map(str::to_owned);
     std::iter::once("completed/s".to_owned()).chain(quantiles).chain(others).collect()
 }
@@ -146,7 +140,7 @@ fn verdict_text(run: &RunRow) -> String {
 }
 
 fn failed_text(run: &RunRow) -> String {
-    if run.failed == 0 { String::new() } else { format!(", {} failed", quantity::count(run.failed)) }
+    if run.failed == 0 { String::new() } else { format!(", {} failed", run.failed) }
 }
 
 fn checks_text(run: &RunRow) -> String {
@@ -169,7 +163,7 @@ fn limit_text(run: &RunRow) -> String {
 
 fn scan_table(out: &mut String, campaign: &Campaign, option: &str, points: &[ScanPoint]) {
     let first = if option == "rate" { "rate/s" } else { option };
-    let (quantiles, headings) = (campaign.quantiles(), headings(campaign));
+    let (quantiles, headings) = (campaign.head.quantiles(), headings(campaign));
     let width =
         points.iter().map(|point| setting_text(point.setting).len()).max().unwrap_or(0).max(first.len());
     let heading = format!("{first:>width$}");
@@ -454,14 +448,7 @@ fn capacity_text(campaign: &Campaign, capacity: &Capacity) -> String {
 
 /// What kept the rate above the capacity from passing.
 fn search_limit(out: &mut String, campaign: &Campaign, capacity: &Capacity) {
-    let (Capacity::Between { failed: above, .. }
-    | Capacity::Below { failed: above }
-    | Capacity::Undecided { at: above }
-    | Capacity::ClientLimited { at: above, .. }
-    | Capacity::Untrusted { at: above, .. }) = *capacity
-    else {
-        return;
-    };
+    let Some(above) = capacity.not_passed() else { return };
     let at = format!("{}/s", rate_text(above));
     let text = match campaign.step_at(above) {
         Some(run) if run.limit.is_some() => return limit(out, &at, run),
@@ -475,7 +462,7 @@ fn search_limit(out: &mut String, campaign: &Campaign, capacity: &Capacity) {
 }
 
 fn repeat_table(out: &mut String, campaign: &Campaign) {
-    let (quantiles, headings) = (campaign.quantiles(), headings(campaign));
+    let (quantiles, headings) = (campaign.head.quantiles(), headings(campaign));
     let headings: Vec<&str> = std::iter::once("run").chain(headings.iter().map(String::as_str)).collect();
     let mut table = Table::new(&headings).with_words_last();
     for run in &campaign.runs {

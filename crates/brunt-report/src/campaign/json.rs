@@ -125,14 +125,15 @@ fn limit(campaign: &Campaign, points: &[ScanPoint]) -> Option<Value> {
 }
 
 fn capacity(campaign: &Campaign, capacity: &Capacity) -> Value {
-    let (result, at) = match *capacity {
-        Capacity::Between { failed, .. } => ("found", Some(failed)),
-        Capacity::AtLeast { .. } => ("at_least", None),
-        Capacity::Below { failed } => ("below", Some(failed)),
-        Capacity::Undecided { at } => ("unknown", Some(at)),
-        Capacity::ClientLimited { at, .. } => ("client_limited", Some(at)),
-        Capacity::Untrusted { at, .. } => ("not_trusted", Some(at)),
+    let result = match capacity {
+        Capacity::Between { .. } => "found",
+        Capacity::AtLeast { .. } => "at_least",
+        Capacity::Below { .. } => "below",
+        Capacity::Undecided { .. } => "unknown",
+        Capacity::ClientLimited { .. } => "client_limited",
+        Capacity::Untrusted { .. } => "not_trusted",
     };
+    let at = capacity.not_passed();
     let end = at.and_then(|rate| campaign.step_at(rate)?.step.as_ref()).map(|(end, _)| end.name());
     json!({ "result": result, "passed_per_s": capacity.passed(), "not_passed_per_s": at, "reason": end })
 }

@@ -5,7 +5,7 @@
 use super::details::{at_text, is_undecided, of_runs, spoiled_text};
 use super::{
     Campaign, CampaignResult, PercentileEstimate, QUANTILES, RunRow, ScanPoint, SpreadRow, limit_met,
-    limits_passed,
+    limits_passed, wanted,
 };
 use crate::figure::{Bound, Figures, Texts, unit_of};
 use crate::grid::{Cell, Column, Grid};
@@ -72,8 +72,7 @@ pub(super) fn title(campaign: &Campaign) -> Vec<String> {
             [format!("over {option}, {counts}")].into_iter().chain(found_by(closed_loop)).collect()
         }
         CampaignResult::Search { objectives, closed_loop, .. } => {
-            let wanted: Vec<String> = objectives.iter().map(ToString::to_string).collect();
-            let title = format!("for the highest rate with {}, {counts}", wanted.join(" and "));
+            let title = format!("for the highest rate with {}, {counts}", wanted(objectives));
             [title].into_iter().chain(found_by(closed_loop)).collect()
         }
         CampaignResult::Repeat { .. } => vec![format!("{counts} of one plan")],
@@ -90,7 +89,9 @@ impl RowTimes {
     fn of_run(run: &RunRow, quantiles: &[Quantile]) -> Self {
         let value = |quantile: &Quantile| run.percentile(*quantile).map(|found| found.value_ns);
         let client = run.client_error_ns.map_or(Bound::Unknown, Bound::Within);
-        let interval = run.percentile(Quantile::P99).map_or(Bound::Unknown, interval);
+        let interval = run
+            .percentile(Quantile::P99)
+            .map_or(Bound::Unknown, |found| Bound::of_interval(found.value_ns, found.interval_ns));
         let is_bounded = p99_trust(run) != Some("sat!".to_owned());
         let bounds = if is_bounded { [interval, client] } else { [Bound::Unknown; 2] };
         Self { percentiles: quantiles.iter().map(value).collect(), bounds }
@@ -112,17 +113,6 @@ impl RowTimes {
         let client = runs.iter().filter_map(|run| run.client_error_ns).max();
         let bound = |ns: Option<u64>| ns.map_or(Bound::Unknown, Bound::Within);
         Self { percentiles: quantiles.iter().map(median).collect(), bounds: [bound(range), bound(client)] }
-    }
-}
-
-/// How far the farther end of an interval lies from the value.
-fn interval(found: PercentileEstimate) -> Bound {
-    match found.interval_ns {
-        None => Bound::Unknown,
-        Some((_, None)) => Bound::Open,
-        Some((low_ns, Some(high_ns))) => {
-            Bound::Within(high_ns.saturating_sub(found.value_ns).max(found.value_ns.saturating_sub(low_ns)))
-        }
     }
 }
 
@@ -181,15 +171,10 @@ fn p99_trust(run: &RunRow) -> Option<String> {
 
 /// A run in a word: whose limit it met, else what is to be thought of its p99.
 pub(super) fn word(run: &RunRow) -> (String, Style) {
-    let status = match run.verdict.status {
-        Status::Trusted => Style::Plain,
-        Status::Caution => Style::Doubt,
-        Status::NotTrusted => Style::Bad,
-    };
-    let mark = |style| match style {
-        Style::Bad => "!",
-        Style::Doubt => "?",
-        _ => "",
+    let mark = match run.verdict.status {
+        Status::Trusted => "",
+        Status::Caution => "?",
+        Status::NotTrusted => "!",
     };
     if run.interrupted {
         return ("cut-short".to_owned(), Style::Doubt);
@@ -197,9 +182,7 @@ pub(super) fn word(run: &RunRow) -> (String, Style) {
     let word = match (&run.limit, p99_trust(run)) {
         (Some(limit), _) => format!("{}!", limit.checks.first().unwrap_or(&"limit").to_lowercase()),
         (None, Some(word)) => word,
-        (None, None) => {
-            run.verdict.reasons().first().map_or("ok".to_owned(), |id| id.to_lowercase() + mark(status))
-        }
+        (None, None) => run.verdict.reasons().first().map_or("ok".to_owned(), |id| id.to_lowercase() + mark),
     };
     let style = match (word.ends_with('!'), word.ends_with('?')) {
         (true, _) => Style::Bad,
@@ -234,7 +217,7 @@ fn scan_table(
     let runs_of =
         |point: &ScanPoint| point.runs.iter().map(|index| &campaign.runs[*index]).collect::<Vec<_>>();
     let is_repeated = points.iter().any(|point| point.runs.len() > 1);
-    let quantiles = campaign.quantiles();
+    let quantiles = campaign.head.quantiles();
     let times = |point: &ScanPoint| match runs_of(point).as_slice() {
         [only] => RowTimes::of_run(only, &quantiles),
         runs => RowTimes::of_runs(runs, point.p99.as_ref(), &quantiles),
@@ -444,16 +427,8 @@ fn search_finding(
 ) {
     page.separate();
     let Some(capacity) = capacity else { return };
-    let wanted: Vec<String> = objectives.iter().map(ToString::to_string).collect();
-    page.facts("capacity", &[capacity_text(campaign, capacity, &wanted.join(" and "))]);
-    let above = match *capacity {
-        Capacity::Between { failed: above, .. }
-        | Capacity::Below { failed: above }
-        | Capacity::Undecided { at: above }
-        | Capacity::ClientLimited { at: above, .. }
-        | Capacity::Untrusted { at: above, .. } => above,
-        Capacity::AtLeast { .. } => return,
-    };
+    page.facts("capacity", &[capacity_text(campaign, capacity, &wanted(objectives))]);
+    let Some(above) = capacity.not_passed() else { return };
     let Some(run) = campaign.step_at(above) else { return };
     let at = format!("{}/s", rate(above));
     page.facts(
@@ -497,7 +472,7 @@ fn capacity_text(campaign: &Campaign, capacity: &Capacity, wanted: &str) -> Stri
 fn repetitions(page: &mut Page<'_>, campaign: &Campaign, compared: &[SpreadRow]) {
     let rows = shown(campaign.runs.len(), &[]);
     let runs: Vec<&RunRow> = rows.iter().map(|index| &campaign.runs[*index]).collect();
-    let quantiles = campaign.quantiles();
+    let quantiles = campaign.head.quantiles();
     let mut times: Vec<RowTimes> = runs.iter().map(|run| RowTimes::of_run(run, &quantiles)).collect();
     type Of = fn(&Spread) -> f64;
     let summaries: [(&str, Of); 3] =
@@ -573,10 +548,9 @@ fn verdict(page: &mut Page<'_>, campaign: &Campaign) {
 }
 
 /// The keys of `--brief` for a scan.
-pub(crate) fn brief_of_scan(campaign: &Campaign) -> String {
-    let CampaignResult::Scan { points, knee, .. } = &campaign.finding else { return String::new() };
+pub(crate) fn brief_of_scan(campaign: &Campaign, points: &[ScanPoint], knee: Option<Knee>) -> String {
     let knee = match knee {
-        Some(Knee::At(index)) => setting_text(points[*index].setting),
+        Some(Knee::At(index)) => setting_text(points[index].setting),
         _ => "-".to_owned(),
     };
     let limit = limit_met(&campaign.runs, points).and_then(|(point, run)| {
@@ -588,9 +562,8 @@ pub(crate) fn brief_of_scan(campaign: &Campaign) -> String {
 }
 
 /// The keys of `--brief` for a search.
-pub(crate) fn brief_of_search(campaign: &Campaign) -> String {
-    let CampaignResult::Search { capacity, .. } = &campaign.finding else { return String::new() };
-    let (meets, fails) = match *capacity.as_ref().unwrap_or(&Capacity::Undecided { at: 0.0 }) {
+pub(crate) fn brief_of_search(campaign: &Campaign, capacity: Option<Capacity>) -> String {
+    let (meets, fails) = match capacity.unwrap_or(Capacity::Undecided { at: 0.0 }) {
         Capacity::Between { passed, failed } => (Some(passed), Some(failed)),
         Capacity::AtLeast { passed } => (Some(passed), None),
         Capacity::Below { failed } => (None, Some(failed)),
@@ -608,8 +581,7 @@ pub(crate) fn brief_of_search(campaign: &Campaign) -> String {
 }
 
 /// The keys of `--brief` for repetitions: medians with half ranges.
-pub(crate) fn brief_of_repetitions(campaign: &Campaign, layout: &Layout) -> String {
-    let CampaignResult::Repeat { compared } = &campaign.finding else { return String::new() };
+pub(crate) fn brief_of_repetitions(campaign: &Campaign, compared: &[SpreadRow], layout: &Layout) -> String {
     let columns: Vec<Figures> = QUANTILES
         .iter()
         .map(|quantile| {
@@ -624,18 +596,11 @@ pub(crate) fn brief_of_repetitions(campaign: &Campaign, layout: &Layout) -> Stri
         })
         .collect();
     let unit = layout.unit.unwrap_or_else(|| unit_of(&columns));
-    let value = |column: &Figures| {
-        let texts = column.texts(unit);
-        match texts.times.concat().as_str() {
-            "-" => "-".to_owned(),
-            time => format!("{time}±{}{unit}", texts.bounds.concat().concat()),
-        }
-    };
     let done = compared.iter().find(|held| held.name == "completed_per_s");
     let done = done.map_or("-".to_owned(), |held| format!("{}/s", rate(held.spread.median)));
     let failed: u64 = campaign.runs.iter().map(|run| run.failed).sum();
     let reasons = each_once(campaign.runs.iter().flat_map(|run| run.verdict.reasons()));
     let why = if reasons.is_empty() { "-".to_owned() } else { reasons.join(",") };
-    let [p50, p99, p999] = [0, 1, 2].map(|index| value(&columns[index]));
+    let [p50, p99, p999] = [0, 1, 2].map(|index| columns[index].first_text(unit));
     format!("rate={done} p50={p50} p99={p99} p99.9={p999} failed={failed} why={why}")
 }

@@ -175,17 +175,13 @@ impl Brackets {
 fn side_text(quantity: Quantity, value: Option<f64>, runs: &[RunResult]) -> String {
     let Some(value) = value else { return "-".to_owned() };
     let text = value_text(quantity, value);
-    let (low, high, mark) = match Brackets::of(quantity, runs) {
-        Some(Brackets::Within(own)) => (own.low_ns, own.high_ns, if own.is_thin { "~" } else { "" }),
-        Some(Brackets::Range([low, high])) => (low, Some(high), ""),
+    let (low, high, is_thin) = match Brackets::of(quantity, runs) {
+        Some(Brackets::Within(own)) => (own.low_ns, own.high_ns, own.is_thin),
+        Some(Brackets::Range([low, high])) => (low, Some(high), false),
         None => return text,
     };
-    let ends: Vec<u64> = std::iter::once(low).chain(high).map(|end| end.round() as u64).collect();
-    match quantity::times_as(value.round() as u64, &ends).as_slice() {
-        [low, high] => format!("{text} [{low}..{high}]{mark}"),
-        // No upper end that was seen.
-        ends => format!("{text} [{}..]{mark}", ends.concat()),
-    }
+    let whole = |ns: f64| ns.round() as u64;
+    format!("{text} {}", quantity::interval(whole(value), whole(low), high.map(whole), is_thin))
 }
 
 pub(super) fn p_text(p: f64) -> String {

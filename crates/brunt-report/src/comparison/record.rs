@@ -4,11 +4,12 @@
 //! by the same function as what was measured, and has no number that could not be one of a run.
 
 use super::{Comparison, EarlyEnd};
+use crate::record::check_numbers;
 use crate::result::RunResult;
 use crate::stored::StoredResult;
 use brunt_plan::tolerance::Requirement;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Number, Value};
 use std::borrow::Cow;
 
 /// No count, rate or time of a run is as large.
@@ -43,7 +44,10 @@ impl Comparison {
 
 fn read(stored: &StoredResult) -> Result<Comparison, String> {
     let held = stored.key("record").ok_or("record: missing")?;
-    check_numbers(held)?;
+    let is_possible =
+        |number: &Number| number.as_f64().is_some_and(|number| (0.0..=NUMBER_MAX).contains(&number));
+    check_numbers(held, &SHOWN, is_possible)
+        .map_err(|number| format!("record: {number} is no number of a run"))?;
     let record = ComparisonRecord::deserialize(held).map_err(|error| format!("record: {error}"))?;
     let assertions = stored.key("assertions").and_then(Value::as_array).map(Vec::as_slice);
     let requirement = |assertion: &Value| -> Result<Requirement, String> {
@@ -60,20 +64,4 @@ fn read(stored: &StoredResult) -> Result<Comparison, String> {
         (true, None) => comparison.ended_early(EarlyEnd::Interrupted),
         (true, Some(reason)) => comparison.ended_early(EarlyEnd::Failed(reason.to_owned())),
     })
-}
-
-/// Is every number that is reckoned with one that a run may have?
-fn check_numbers(value: &Value) -> Result<(), String> {
-    match value {
-        Value::Number(number) => {
-            let is_possible = number.as_f64().is_some_and(|number| (0.0..=NUMBER_MAX).contains(&number));
-            is_possible.then_some(()).ok_or_else(|| format!("record: {number} is no number of a run"))
-        }
-        Value::Array(values) => values.iter().try_for_each(check_numbers),
-        Value::Object(values) => {
-            let reckoned = values.iter().filter(|(key, _)| !SHOWN.contains(&key.as_str()));
-            reckoned.map(|(_, value)| value).try_for_each(check_numbers)
-        }
-        Value::Null | Value::Bool(_) | Value::String(_) => Ok(()),
-    }
 }

@@ -51,7 +51,7 @@ pub(crate) fn outcome(assertion: &Assertion) -> String {
         }
     };
     match assertion.at_rate {
-        Some(rate) => format!("{decided} (at {}/s)", quantity::count(rate.round() as u64)),
+        Some(rate) => format!("{decided} (at {}/s)", rate.round() as u64),
         None => decided,
     }
 }
@@ -61,9 +61,9 @@ pub(crate) fn reason(doubt: Doubt) -> String {
     match doubt {
         Doubt::NoRequests => "there was no such request".to_owned(),
         Doubt::Requests { more, ns: Some(ns) } => {
-            format!("needs {} more requests, {} at this rate", quantity::count(more), quantity::time(ns))
+            format!("needs {more} more requests, {} at this rate", quantity::time(ns))
         }
-        Doubt::Requests { more, ns: None } => format!("needs {} more requests", quantity::count(more)),
+        Doubt::Requests { more, ns: None } => format!("needs {more} more requests"),
         Doubt::ClosedLoopLag => format!(
             "the client held requests back for more than {} % of its slots' time, so the load is its own",
             LAG_SHARE_MAX * 100.0

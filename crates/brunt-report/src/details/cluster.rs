@@ -3,7 +3,7 @@
 //! Not errors: errors that redirections ended in are counted among the other errors.
 
 use crate::paragraph::{self, printable};
-use crate::quantity::{self, count};
+use crate::quantity;
 use crate::server;
 use crate::table::Table;
 use brunt_stats::cluster::HOPS_MAX;
@@ -17,9 +17,7 @@ pub(super) fn write(out: &mut String, summary: &Summary) {
     let counts = &summary.counts().redirections;
     let mut facts = vec![format!(
         "redirections: moved {}, ask {}, tryagain {}",
-        count(counts.moved),
-        count(counts.ask),
-        count(counts.try_again)
+        counts.moved, counts.ask, counts.try_again
     )];
     if counts.operations > 0 {
         facts.push(format!(
@@ -29,14 +27,14 @@ pub(super) fn write(out: &mut String, summary: &Summary) {
         ));
     }
     if counts.too_many > 0 {
-        facts.push(format!("{} failed after {HOPS_MAX} hops: too many redirections", count(counts.too_many)));
+        facts.push(format!("{} failed after {HOPS_MAX} hops: too many redirections", counts.too_many));
     }
     if counts.unknown > 0 {
         let node = counts.unknown_node.as_ref();
         let first = node.map_or(String::new(), |node| printable(&format!(" (first: {node})")));
         facts.push(format!(
             "{} failed, sent to nodes that were not known at the start{first}",
-            count(counts.unknown)
+            counts.unknown
         ));
     }
     let slots =
@@ -58,9 +56,9 @@ pub(super) fn nodes(out: &mut String, summary: &Summary) {
         let redirected = summary.servers().get(index).map_or(0, |counts| counts.redirected);
         table.push(vec![
             printable(&server::name(summary, index)),
-            count(slots),
+            slots.to_string(),
             quantity::share(slots, SLOTS),
-            count(redirected),
+            redirected.to_string(),
         ]);
     }
     paragraph::separate(out);

@@ -6,7 +6,7 @@
 use super::server_stats;
 use crate::instant::in_window_ns;
 use crate::paragraph::{self, printable};
-use crate::quantity::{self, count};
+use crate::quantity;
 use crate::server;
 use crate::table::Table;
 use crate::text::events::longest_outages;
@@ -39,7 +39,7 @@ pub(super) fn connections(out: &mut String, summary: &Summary) {
         ("pending at the end", counts.pending()),
         ("open at the end", counts.open()),
     ];
-    let mut facts = vec![format!("{} begun", count(counts.begun))];
+    let mut facts = vec![format!("{} begun", counts.begun)];
     facts.extend(quantity::counted(numbers));
     facts.extend(most_at_a_time(summary));
     let seconds = summary.window.seconds();
@@ -62,7 +62,7 @@ fn most_at_a_time(summary: &Summary) -> Option<String> {
         0 | 1 => String::new(),
         workers => format!(" (the sum over {workers} workers)"),
     };
-    (is_planned && most > 0).then(|| format!("at most {} at a time{sum}", count(most)))
+    (is_planned && most > 0).then(|| format!("at most {most} at a time{sum}"))
 }
 
 /// How long connecting took, and how much of that the handshake of TLS.
@@ -87,10 +87,10 @@ pub(super) fn servers(out: &mut String, summary: &Summary) {
         let record = polled_servers.iter().position(|server| *server == index);
         let mut row = vec![
             printable(&server::name(summary, index)),
-            count(counts.answered),
+            counts.answered.to_string(),
             quantity::share(counts.answered, all),
-            count(counts.failed),
-            count(counts.unsent),
+            counts.failed.to_string(),
+            counts.unsent.to_string(),
         ];
         row.extend(
             record
@@ -135,10 +135,10 @@ pub(super) fn outages(out: &mut String, summary: &Summary) {
     paragraph::separate(out);
     table.write(out);
     if total > OUTAGES_SHOWN {
-        out.push_str(&format!("and {} more, none of them longer\n", count((total - OUTAGES_SHOWN) as u64)));
+        out.push_str(&format!("and {} more, none of them longer\n", total - OUTAGES_SHOWN));
     }
     if overflow > 0 {
-        out.push_str(&format!("{} more outages dropped\n", count(overflow)));
+        out.push_str(&format!("{overflow} more outages dropped\n"));
     }
     out.push('\n');
 }
@@ -150,7 +150,7 @@ fn row(summary: &Summary, outage: &Outage) -> Vec<String> {
         quantity::signed_time(in_window_ns(summary, outage.start_ns)),
         outage.length_ns().map_or("ongoing".to_owned(), quantity::time),
         recovery_ns.map_or("-".to_owned(), quantity::time),
-        count(outage.failed),
+        outage.failed.to_string(),
         outage.kinds.names().map(|name| name.replace('_', " ")).collect::<Vec<_>>().join(", "),
     ]
 }

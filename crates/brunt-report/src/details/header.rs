@@ -194,7 +194,7 @@ pub(crate) fn dispersion(arrival: &Arrival, rate: &OpenRate) -> Option<String> {
 /// The rate as it was asked for, to the last digit.
 pub(crate) fn rate_text(rate: Rate) -> String {
     if rate.micro_per_second.is_multiple_of(1_000_000) {
-        format!("{}/s", quantity::count(rate.micro_per_second / 1_000_000))
+        format!("{}/s", rate.micro_per_second / 1_000_000)
     } else {
         rate.to_string()
     }
@@ -214,7 +214,7 @@ fn window(summary: &Summary) -> Vec<String> {
         facts.push(format!("the first {until} unlike the rest: {}", unsteady(summary)));
     }
     if let Some(requests) = summary.record.plan.stop.requests {
-        facts.push(format!("at most {} requests", quantity::count(requests)));
+        facts.push(format!("at most {requests} requests"));
     }
     if let Some(look) = &summary.record.plan.stop.until {
         facts.push(format!("until {}", look.until));
@@ -251,7 +251,7 @@ fn data(keyspace: &Keyspace, classes: &[Class]) -> Vec<String> {
         facts.push(format!("key form {}", keyspace.key_form));
     }
     if keyspace.first_key > 0 {
-        facts.push(format!("first key {}", quantity::count(keyspace.first_key)));
+        facts.push(format!("first key {}", keyspace.first_key));
     }
     if keyspace.value_form != ValueForm::default() {
         facts.push(format!("value form {}", keyspace.value_form));
@@ -268,23 +268,21 @@ fn data(keyspace: &Keyspace, classes: &[Class]) -> Vec<String> {
 
 /// A size as it was asked for, to the last byte.
 pub(crate) fn size(size: &SizeDistribution) -> String {
-    let count = |bytes: u32| quantity::count(u64::from(bytes));
     match size {
-        SizeDistribution::Fixed(bytes) => format!("{} B", count(*bytes)),
-        SizeDistribution::Uniform { min, max } => format!("{} to {} B", count(*min), count(*max)),
+        SizeDistribution::Fixed(bytes) => format!("{bytes} B"),
+        SizeDistribution::Uniform { min, max } => format!("{min} to {max} B"),
         SizeDistribution::Parametric { distribution, min, max } => {
-            format!("{distribution}, {} to {} B", count(*min), count(*max))
+            format!("{distribution}, {min} to {max} B")
         }
         SizeDistribution::Mutilate { distribution, min, max } => {
-            format!("{distribution} as mutilate has it, {} to {} B", count(*min), count(*max))
+            format!("{distribution} as mutilate has it, {min} to {max} B")
         }
         SizeDistribution::Mcperf(draw) => {
-            format!("{draw}, {} to {} B", count(draw.size_min()), count(draw.size_max()))
+            format!("{draw}, {} to {} B", draw.size_min(), draw.size_max())
         }
         SizeDistribution::Ranges(ranges) => {
-            let range = |range: &SizeRange| {
-                format!("{} to {} B ({} %)", count(range.min), count(range.max), range.share * 100.0)
-            };
+            let range =
+                |range: &SizeRange| format!("{} to {} B ({} %)", range.min, range.max, range.share * 100.0);
             ranges.iter().map(range).collect::<Vec<_>>().join(", ")
         }
     }

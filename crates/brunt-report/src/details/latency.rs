@@ -74,13 +74,7 @@ fn times(name: &str, summary: &LatencySummary, quantiles: &[Quantile]) -> Vec<St
 
 /// An interval in the unit of its percentile; `~` where it rests on too little.
 fn interval_text(interval: &PercentileInterval) -> String {
-    let ends_ns: Vec<u64> = std::iter::once(interval.low_ns).chain(interval.high_ns).collect();
-    let mark = if interval.is_marked() { "~" } else { "" };
-    match quantity::times_as(interval.value_ns, &ends_ns).as_slice() {
-        [low, high] => format!("[{low}..{high}]{mark}"),
-        // No upper end that was seen.
-        ends => format!("[{}..]{mark}", ends.concat()),
-    }
+    quantity::interval(interval.value_ns, interval.low_ns, interval.high_ns, interval.is_marked())
 }
 
 /// Where the percentile above may lie, in its unit; `~` where that rests on too few batches. `None` where the window is too
@@ -120,7 +114,7 @@ fn needs(summary: &OpSummary, quantiles: &[Quantile]) -> Option<Vec<String>> {
     let (name, cell): (_, &dyn Fn(u64) -> String) = if rate > 0.0 {
         ("  run longer by", &|requests| quantity::time((requests as f64 / rate * 1e9) as u64))
     } else {
-        ("  more requests needed", &quantity::count)
+        ("  more requests needed", &|requests| requests.to_string())
     };
     let response = &summary.latency.response.summary;
     let missing = |percentile: &Percentile| match percentile.value_ns {

@@ -33,13 +33,13 @@ fn facts(fit: &CalibrationMatch, rate: f64) -> Vec<String> {
 /// How many times the rate of the run the client is known to be capable of.
 fn headroom(headroom: &Headroom, rate: f64) -> String {
     let times = |bound: u64| match rate {
-        0.0 => format!("{}/s", quantity::count(bound)),
+        0.0 => format!("{bound}/s"),
         rate => format!("{}x", quantity::significant(bound as f64 / rate)),
     };
     match (headroom.rate, headroom.limit, headroom.limit_rate) {
         (Some(bound), HeadroomLimit::Client, _) => format!("headroom {}", times(bound)),
         (None, HeadroomLimit::Client, Some(lowest)) => {
-            format!("headroom below {}/s", quantity::count(lowest))
+            format!("headroom below {lowest}/s")
         }
         (Some(bound), ..) => format!("headroom at least {}", times(bound)),
         (None, ..) => "headroom not known".to_owned(),

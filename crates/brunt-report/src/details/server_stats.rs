@@ -3,7 +3,7 @@
 //! Not our own counts (those are above) and not whether the two agree (that is the verdict's).
 
 use crate::paragraph::{self, printable};
-use crate::quantity::{self, count};
+use crate::quantity;
 use crate::server;
 use brunt_stats::server_stats::{ServerRecord, ServerSpan};
 use brunt_stats::summary::Summary;
@@ -63,8 +63,8 @@ pub(super) fn cells(summary: &Summary, record: &ServerRecord) -> Vec<String> {
     let span = record.span_of_window(&summary.window).unwrap_or_default();
     let cells = [
         span.hit_ratio().map(percent),
-        span.evictions.map(count),
-        span.items.map(count),
+        span.evictions.map(|count| count.to_string()),
+        span.items.map(|count| count.to_string()),
         memory(&span),
         span.cpu_ns_per_request().map(|ns| quantity::time(ns.round() as u64)),
     ];

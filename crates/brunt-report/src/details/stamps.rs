@@ -4,7 +4,7 @@
 //! asks for it.
 
 use crate::paragraph;
-use crate::quantity::{self, count};
+use crate::quantity;
 use crate::table::Table;
 use brunt_plan::plan::MeterKind;
 use brunt_plan::quantile::Quantile;
@@ -28,7 +28,7 @@ pub(super) fn write(out: &mut String, summary: &Summary) {
         let cell = |ns: Option<u64>| ns.map_or("-".to_owned(), quantity::time);
         table.push(vec![
             name(kind).to_owned(),
-            count(span.count),
+            span.count.to_string(),
             cell(span.mean_ns.map(|ns| ns.round() as u64)),
             cell(span.min_ns),
             cell(span.percentile_ns(Quantile::P50)),
@@ -57,10 +57,10 @@ fn facts(counts: &StampCounts) -> Vec<String> {
         _ if counts.matched == 0 => {
             format!("kernel timestamps of {asked}, all discarded: no time is known")
         }
-        lost => format!("kernel timestamps of {asked}, {} discarded", count(lost)),
+        lost => format!("kernel timestamps of {asked}, {lost} discarded"),
     }];
     for loss in StampLoss::ALL.into_iter().filter(|loss| counts.discarded(*loss) > 0) {
-        facts.push(format!("{} {}", count(counts.discarded(loss)), reason(loss)));
+        facts.push(format!("{} {}", counts.discarded(loss), reason(loss)));
     }
     facts
 }

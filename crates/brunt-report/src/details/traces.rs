@@ -3,7 +3,7 @@
 //! Not their requests: those are among all others.
 
 use crate::paragraph::{self, printable};
-use crate::quantity::{self, count};
+use crate::quantity;
 use brunt_stats::summary::Summary;
 
 pub(super) fn write(out: &mut String, summary: &Summary) {
@@ -17,10 +17,7 @@ pub(super) fn write(out: &mut String, summary: &Summary) {
         if let Some(first) = &record.first_unreadable {
             facts.push(printable(&format!(
                 "{} skipped (first: line {}, \"{}\": {})",
-                count(record.unreadable),
-                first.line,
-                first.text,
-                first.reason
+                record.unreadable, first.line, first.text, first.reason
             )));
         }
         if record.cut > 0 {

@@ -2,10 +2,10 @@
 //!
 //! Not latencies. Lines about trouble are there only when there was some.
 
-use super::{Row, cluster, connectivity, quoted, traces};
+use super::{Row, cluster, connectivity, traces};
 use crate::instant::{in_window_ns, phase_duration_ns};
-use crate::paragraph;
-use crate::quantity::{self, count};
+use crate::paragraph::{self, printable};
+use crate::quantity;
 use crate::table::Table;
 use brunt_plan::outcome::OutcomeClass;
 use brunt_plan::phase::Phase;
@@ -46,16 +46,16 @@ fn rates(out: &mut String, rows: &[Row<'_>]) {
     for Row { name, summary } in rows {
         let (rate, book) = (&summary.rate, &summary.requests);
         let is_retrieval = summary.keys.requested > 0;
-        let found = |class| if is_retrieval { count(book.outcome(class)) } else { "-".to_owned() };
+        let found = |class| if is_retrieval { book.outcome(class).to_string() } else { "-".to_owned() };
         table.push(vec![
             name.clone(),
             quantity::significant(rate.offered),
             quantity::significant(rate.sent),
             quantity::significant(rate.completed),
-            count(book.completed()),
+            book.completed().to_string(),
             found(OutcomeClass::Hit),
             found(OutcomeClass::Miss),
-            count(book.failed()),
+            book.failed().to_string(),
         ]);
     }
     table.write(out);
@@ -68,15 +68,10 @@ fn happened(out: &mut String, summary: &Summary) {
     if *counts == WindowCounts::default() {
         return;
     }
-    let at_edges = |what: &str, at_start: u64, at_end: u64| {
-        format!("{what} {} at start, {} at end", count(at_start), count(at_end))
-    };
-    let mut facts = vec![format!(
-        "{} sent, {} completed, {} failed",
-        count(counts.sent),
-        count(counts.completed()),
-        count(counts.failed())
-    )];
+    let at_edges =
+        |what: &str, at_start: u64, at_end: u64| format!("{what} {at_start} at start, {at_end} at end");
+    let mut facts =
+        vec![format!("{} sent, {} completed, {} failed", counts.sent, counts.completed(), counts.failed())];
     facts.push(at_edges("in flight", counts.in_flight_at_start, counts.in_flight_at_end));
     if counts.waiting_at_start + counts.waiting_at_end > 0 {
         facts.push(at_edges("waiting", counts.waiting_at_start, counts.waiting_at_end));
@@ -108,15 +103,15 @@ fn keys(out: &mut String, summary: &Summary) {
         return;
     }
     let mut facts = vec![
-        format!("{} requested", count(book.requested)),
-        format!("{} hit ({})", count(book.hit), quantity::share(book.hit, book.requested)),
-        format!("{} missed", count(book.miss)),
+        format!("{} requested", book.requested),
+        format!("{} hit ({})", book.hit, quantity::share(book.hit, book.requested)),
+        format!("{} missed", book.miss),
     ];
     if book.failed > 0 {
-        facts.push(format!("{} failed", count(book.failed)));
+        facts.push(format!("{} failed", book.failed));
     }
     if summary.counts().values_foreign > 0 {
-        facts.push(format!("{} foreign values, not checked", count(summary.counts().values_foreign)));
+        facts.push(format!("{} foreign values, not checked", summary.counts().values_foreign));
     }
     let RecacheCounts { won, stale, taken } = summary.counts().recache;
     let marks = [("stale", stale), ("recache won", won), ("recache taken", taken)];
@@ -129,7 +124,7 @@ fn values(out: &mut String, summary: &Summary) {
     let found = &summary.counts().verification;
     let mut facts = Vec::new();
     if let Some(share) = summary.record.plan.verify {
-        facts.push(format!("{} checked in full (--verify={share})", count(found.checked)));
+        facts.push(format!("{} checked in full (--verify={share})", found.checked));
         if found.misses > 0 {
             facts.push(format!("{} checked", quantity::things(found.misses, "miss")));
         }
@@ -144,12 +139,7 @@ fn values(out: &mut String, summary: &Summary) {
             (None, None) => String::new(),
         };
         let wanted = first.wanted.map(|version| format!(", not {version} or later")).unwrap_or_default();
-        facts.push(format!(
-            "{} {} (first: key {}{held}{wanted})",
-            count(number),
-            fault.describe(),
-            first.key
-        ));
+        facts.push(format!("{number} {} (first: key {}{held}{wanted})", fault.describe(), first.key));
     }
     if !facts.is_empty() {
         paragraph::facts(out, "values", &facts);
@@ -174,7 +164,7 @@ fn losses(summary: &Summary) -> impl Iterator<Item = String> + '_ {
         let found = summary.agreement.iter().find(|held| held.statistic == statistic)?;
         let is_told = found.most > found.least && found.difference() == 0;
         let (there, back) = (found.most.checked_sub(found.counted)?, found.counted.checked_sub(found.least)?);
-        is_told.then(|| format!("{what}: {} requests lost, {} replies lost", count(there), count(back)))
+        is_told.then(|| format!("{what}: {there} requests lost, {back} replies lost"))
     })
 }
 
@@ -185,7 +175,7 @@ fn wire(out: &mut String, summary: &Summary) {
     let mut facts = vec![direction("out", bytes.tx), direction("in", bytes.rx)];
     let book = &summary.total.requests;
     if book.wire_requests != book.sent {
-        facts.push(format!("{} commands on the wire", count(book.wire_requests)));
+        facts.push(format!("{} commands on the wire", book.wire_requests));
     }
     let rows = summary.counts().rows();
     facts.extend(quantity::counted(rows.into_iter().map(|(_, words, number)| (words, number))));
@@ -235,7 +225,7 @@ fn phase_row(summary: &Summary, phase: &PhaseSummary) -> Option<Vec<String>> {
     let mut ops: Vec<String> = Vec::new();
     for entry in &phase.ops {
         let sent = phase.ops.iter().filter(|held| held.op == entry.op).map(|held| held.counts.requests.sent);
-        let text = format!("{} {}", summary.record.plan.op_name(entry.op), count(sent.sum()));
+        let text = format!("{} {}", summary.record.plan.op_name(entry.op), sent.sum::<u64>());
         if !ops.contains(&text) {
             ops.push(text);
         }
@@ -244,15 +234,15 @@ fn phase_row(summary: &Summary, phase: &PhaseSummary) -> Option<Vec<String>> {
         ops.push(match preload.confirmed == preload.wanted {
             _ if preload.is_earlier => "stored by an earlier run".to_owned(),
             true => "all confirmed".to_owned(),
-            false => format!("{} confirmed", count(preload.confirmed)),
+            false => format!("{} confirmed", preload.confirmed),
         });
     }
     Some(vec![
         phase.phase.name().to_owned(),
         duration_ns.map_or("-".to_owned(), quantity::time),
-        count(book.sent),
-        count(book.completed()),
-        count(book.failed()),
+        book.sent.to_string(),
+        book.completed().to_string(),
+        book.failed().to_string(),
         quantity::bytes(phase.bytes.tx),
         quantity::bytes(phase.bytes.rx),
         ops.join(" · "),
@@ -263,12 +253,11 @@ fn phase_row(summary: &Summary, phase: &PhaseSummary) -> Option<Vec<String>> {
 fn unexpected(out: &mut String, summary: &Summary) {
     let words = summary.counts().error_replies.rows();
     if !words.is_empty() {
-        let facts: Vec<String> =
-            words.iter().map(|(word, times)| format!("{} {word}", count(*times))).collect();
+        let facts: Vec<String> = words.iter().map(|(word, times)| format!("{times} {word}")).collect();
         paragraph::facts(out, "errors", &facts);
     }
     if let Some(error) = &summary.counts().first_error {
-        paragraph::prose(out, "first error", &quoted(&error.to_string()));
+        paragraph::prose(out, "first error", &printable(&format!("\"{error}\"")));
     }
     if let Some(garbage) = &summary.counts().first_malformed {
         let text = format!("\"{}\": {}", QuotedBytes(garbage.bytes()), garbage.reason);
@@ -285,7 +274,7 @@ fn faults(out: &mut String, summary: &Summary) {
         };
         let (phase, first) =
             (fault.phase.name().to_owned(), quantity::signed_time(in_window_ns(summary, fault.first_ns)));
-        table.push(vec![name, phase, count(fault.count), first]);
+        table.push(vec![name, phase, fault.count.to_string(), first]);
     }
     if !table.is_empty() {
         paragraph::separate(out);

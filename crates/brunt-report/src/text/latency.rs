@@ -12,7 +12,6 @@ use crate::row::{self, Row, rows};
 use brunt_plan::outcome::OutcomeClass;
 use brunt_plan::quantile::Quantile;
 use brunt_stats::check::CheckStatus;
-use brunt_stats::confidence::PercentileInterval;
 use brunt_stats::histogram::Histogram;
 use brunt_stats::latency::LatencySummary;
 use brunt_stats::op_summary::OpSummary;
@@ -140,13 +139,8 @@ fn figures(lines: &[Line<'_>], quantiles: &[Quantile], has_bounds: impl Fn(usize
 
 /// How far the farther end of a percentile's interval lies from it.
 pub(crate) fn interval(summary: &OpSummary, quantile: Quantile, value_ns: u64) -> Bound {
-    match summary.intervals.iter().find(|interval| interval.quantile == quantile) {
-        None => Bound::Unknown,
-        Some(PercentileInterval { high_ns: None, .. }) => Bound::Open,
-        Some(PercentileInterval { low_ns, high_ns: Some(high_ns), .. }) => {
-            Bound::Within(high_ns.saturating_sub(value_ns).max(value_ns.saturating_sub(*low_ns)))
-        }
-    }
+    let interval = summary.intervals.iter().find(|interval| interval.quantile == quantile);
+    Bound::of_interval(value_ns, interval.map(|interval| (interval.low_ns, interval.high_ns)))
 }
 
 /// The table; where more percentiles are asked for than fit beside each other, several in one unit.
