@@ -3,9 +3,7 @@
 //!
 //! Not a schema. Invariant: but for white space it is the value.
 
-use serde::Serialize;
 use serde_json::Value;
-use serde_json::ser::{Formatter, PrettyFormatter, Serializer};
 use std::io::{self, Write};
 
 /// The key whose value is written on one line.
@@ -13,138 +11,59 @@ pub(crate) const COMPACT: &str = "record";
 /// The key whose elements are written on one line each.
 const ROWS: &str = "intervals";
 
+/// How the value of a key is written.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Layout {
+    /// Each of its values on lines of its own.
+    Indented,
+    /// Each element of a list on one line.
+    Rows,
+    /// All of it on one line.
+    Line,
+}
+
 /// Writes a value, and a line end.
 ///
 /// # Errors
 /// What `out` returns.
 pub(crate) fn write(value: &Value, out: &mut dyn Write) -> io::Result<()> {
-    let mut serializer = Serializer::with_formatter(&mut *out, Indented::default());
-    value.serialize(&mut serializer)?;
+    write_value(value, Layout::Indented, 0, out)?;
     writeln!(out)
 }
 
-#[derive(Default)]
-struct Indented {
-    pretty: PrettyFormatter<'static>,
-    /// The text of the key that is being written; nothing where none is.
-    key: Option<Vec<u8>>,
-    /// How many objects and lists are open.
-    depth: usize,
-    /// How many were open where the line began that is being written; nothing outside of one.
-    line: Option<usize>,
-    /// How many are open in the list whose elements are lines.
-    rows: Option<usize>,
-    /// What the value to come is written as.
-    layout: Layout,
-}
-
-/// How the value of a key is written.
-#[derive(Clone, Copy, Default, PartialEq, Eq)]
-enum Layout {
-    #[default]
-    Indented,
-    Line,
-    Rows,
-}
-
-impl Indented {
-    fn leave(&mut self) {
-        if self.line == Some(self.depth) {
-            self.line = None;
-        }
-    }
-}
-
-impl Formatter for Indented {
-    fn begin_array<W: ?Sized + Write>(&mut self, writer: &mut W) -> io::Result<()> {
-        self.depth += 1;
-        if std::mem::take(&mut self.layout) == Layout::Rows {
-            self.rows = Some(self.depth);
-        }
-        if self.line.is_some() { writer.write_all(b"[") } else { self.pretty.begin_array(writer) }
-    }
-
-    fn end_array<W: ?Sized + Write>(&mut self, writer: &mut W) -> io::Result<()> {
-        if self.rows == Some(self.depth) {
-            self.rows = None;
-        }
-        self.depth -= 1;
-        if self.line.is_some() { writer.write_all(b"]") } else { self.pretty.end_array(writer) }
-    }
-
-    fn begin_array_value<W: ?Sized + Write>(&mut self, writer: &mut W, first: bool) -> io::Result<()> {
-        match self.line {
-            Some(_) if first => Ok(()),
-            Some(_) => writer.write_all(b","),
-            None => {
-                if self.rows == Some(self.depth) {
-                    self.line = self.rows;
-                }
-                self.pretty.begin_array_value(writer, first)
+fn write_value(value: &Value, layout: Layout, depth: usize, out: &mut dyn Write) -> io::Result<()> {
+    match value {
+        Value::Object(entries) if layout != Layout::Line && !entries.is_empty() => {
+            for (index, (key, value)) in entries.iter().enumerate() {
+                begin_line(if index == 0 { "{" } else { "," }, depth + 1, out)?;
+                serde_json::to_writer(&mut *out, key)?;
+                write!(out, ": ")?;
+                let layout = match key.as_str() {
+                    COMPACT => Layout::Line,
+                    ROWS => Layout::Rows,
+                    _ => Layout::Indented,
+                };
+                write_value(value, layout, depth + 1, out)?;
             }
+            begin_line("", depth, out)?;
+            write!(out, "}}")
         }
-    }
-
-    fn end_array_value<W: ?Sized + Write>(&mut self, writer: &mut W) -> io::Result<()> {
-        self.leave();
-        if self.line.is_some() { Ok(()) } else { self.pretty.end_array_value(writer) }
-    }
-
-    fn begin_object<W: ?Sized + Write>(&mut self, writer: &mut W) -> io::Result<()> {
-        self.depth += 1;
-        self.layout = Layout::Indented;
-        if self.line.is_some() { writer.write_all(b"{") } else { self.pretty.begin_object(writer) }
-    }
-
-    fn end_object<W: ?Sized + Write>(&mut self, writer: &mut W) -> io::Result<()> {
-        self.depth -= 1;
-        if self.line.is_some() { writer.write_all(b"}") } else { self.pretty.end_object(writer) }
-    }
-
-    fn begin_object_key<W: ?Sized + Write>(&mut self, writer: &mut W, first: bool) -> io::Result<()> {
-        match self.line {
-            Some(_) if first => Ok(()),
-            Some(_) => writer.write_all(b","),
-            None => {
-                self.key = Some(Vec::new());
-                self.pretty.begin_object_key(writer, first)
+        Value::Array(elements) if layout != Layout::Line && !elements.is_empty() => {
+            let of_element = if layout == Layout::Rows { Layout::Line } else { Layout::Indented };
+            for (index, element) in elements.iter().enumerate() {
+                begin_line(if index == 0 { "[" } else { "," }, depth + 1, out)?;
+                write_value(element, of_element, depth + 1, out)?;
             }
+            begin_line("", depth, out)?;
+            write!(out, "]")
         }
+        _ => Ok(serde_json::to_writer(out, value)?),
     }
+}
 
-    fn end_object_key<W: ?Sized + Write>(&mut self, _: &mut W) -> io::Result<()> {
-        if let Some(key) = self.key.take() {
-            self.layout = match key {
-                key if key == COMPACT.as_bytes() => Layout::Line,
-                key if key == ROWS.as_bytes() => Layout::Rows,
-                _ => Layout::Indented,
-            };
-        }
-        Ok(())
-    }
-
-    fn begin_object_value<W: ?Sized + Write>(&mut self, writer: &mut W) -> io::Result<()> {
-        if self.line.is_some() {
-            return writer.write_all(b":");
-        }
-        if self.layout == Layout::Line {
-            self.line = Some(self.depth);
-        }
-        self.pretty.begin_object_value(writer)
-    }
-
-    fn end_object_value<W: ?Sized + Write>(&mut self, writer: &mut W) -> io::Result<()> {
-        self.layout = Layout::Indented;
-        self.leave();
-        if self.line.is_some() { Ok(()) } else { self.pretty.end_object_value(writer) }
-    }
-
-    fn write_string_fragment<W: ?Sized + Write>(&mut self, writer: &mut W, fragment: &str) -> io::Result<()> {
-        if let Some(key) = &mut self.key {
-            key.extend_from_slice(fragment.as_bytes());
-        }
-        writer.write_all(fragment.as_bytes())
-    }
+/// Ends a line with this, and indents the next one.
+fn begin_line(end: &str, depth: usize, out: &mut dyn Write) -> io::Result<()> {
+    write!(out, "{end}\n{:1$}", "", 2 * depth)
 }
 
 #[cfg(test)]
