@@ -25,9 +25,14 @@ impl BarScale {
     /// The bar of a time; a blank for none.
     pub fn bar(&self, time_ns: Option<u64>) -> char {
         let Some(ns) = time_ns else { return ' ' };
+        let height = self.part(ns) * (BARS.len() - 1) as f64;
+        BARS[(height.round() as usize).min(BARS.len() - 1)]
+    }
+
+    /// Where a time stands from the least, 0, to the most, 1.
+    pub(crate) fn part(&self, ns: u64) -> f64 {
         let span = (self.most_ns as f64 / self.least_ns as f64).ln();
-        let part = if span > 0.0 { (ns.max(1) as f64 / self.least_ns as f64).ln() / span } else { 0.0 };
-        BARS[((part * (BARS.len() - 1) as f64).round() as usize).min(BARS.len() - 1)]
+        if span > 0.0 { (ns.max(1) as f64 / self.least_ns as f64).ln() / span } else { 0.0 }
     }
 }
 

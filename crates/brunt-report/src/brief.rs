@@ -36,7 +36,7 @@ fn of_run(summary: &Summary, layout: &Layout) -> String {
         };
         Figures { times_ns: vec![value_ns], bounds: if place == 0 { Vec::new() } else { vec![vec![bound]] } }
     };
-    let max = Figures { times_ns: vec![response.max_ns], bounds: Vec::new() };
+    let max = Figures::of_times([response.max_ns]);
     let columns: Vec<Figures> = (0..).zip(QUANTILES).map(column).chain([max]).collect();
     let unit = layout.unit.unwrap_or_else(|| unit_of(&columns));
     let [p50, p99, p999, max] = [0, 1, 2, 3].map(|index| columns[index].first_text(unit));

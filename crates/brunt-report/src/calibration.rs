@@ -4,7 +4,7 @@
 //! [`crate::json`]; an object that lacks a key, or has one of another kind, is refused as a whole and named.
 
 use crate::paragraph::{self, printable};
-use crate::quantity;
+use crate::quantity::{self, time_or_dash};
 use crate::table::Table;
 use crate::wall_clock::date;
 use brunt_stats::calibration::{Calibration, HostIdentity, LatencyFloor, Shape};
@@ -107,9 +107,8 @@ fn shape_facts(shape: &Shape) -> Vec<String> {
 fn floor(out: &mut String, calibration: &Calibration) {
     let mut table = Table::new(&["floor", "p50", "p99", ""]).with_prose_last();
     let mut push = |name: &str, floor: Option<LatencyFloor>, says: String| {
-        let cell = |ns: Option<u64>| ns.map_or("-".to_owned(), quantity::time);
-        let cells = [floor.map(|floor| floor.p50_ns), floor.map(|floor| floor.p99_ns)].map(cell);
-        let [p50, p99] = cells;
+        let times = [floor.map(|floor| floor.p50_ns), floor.map(|floor| floor.p99_ns)];
+        let [p50, p99] = times.map(quantity::time_or_dash);
         table.push(vec![name.to_owned(), p50, p99, says]);
     };
     let cpu = quantity::time(calibration.in_process_cpu_ns);
@@ -144,7 +143,6 @@ fn rates(out: &mut String, probes: &[Probe]) {
         let mut of_rate: Vec<&Probe> = probes.iter().filter(|probe| probe.rate == rate).collect();
         of_rate.sort_by_key(|probe| (probe.grade(), probe.error_ns));
         let middle = of_rate[of_rate.len() / 2];
-        let cell = |ns: Option<u64>| ns.map_or("-".to_owned(), quantity::time);
         let grade = match middle.grade() {
             Grade::Within => String::new(),
             Grade::Beyond => format!("more than {}", quantity::time(ERROR_LIMIT_NS)),
@@ -153,7 +151,12 @@ fn rates(out: &mut String, probes: &[Probe]) {
         let times = (of_rate.len() > 1).then(|| format!("measured {} times", of_rate.len()));
         let says: Vec<String> =
             [Some(grade), times].into_iter().flatten().filter(|says| !says.is_empty()).collect();
-        table.push(vec![rate.to_string(), cell(middle.p99_ns), cell(middle.error_ns), says.join(" · ")]);
+        table.push(vec![
+            rate.to_string(),
+            time_or_dash(middle.p99_ns),
+            time_or_dash(middle.error_ns),
+            says.join(" · "),
+        ]);
     }
     table.write(out);
 }

@@ -47,7 +47,7 @@ pub struct PercentileEstimate {
 impl PercentileEstimate {
     fn of(summary: &OpSummary, quantile: Quantile) -> Option<Self> {
         let value_ns = summary.latency.response.summary.percentile_ns(quantile)?;
-        let interval = summary.intervals.iter().find(|interval| interval.quantile == quantile);
+        let interval = summary.interval(quantile);
         let interval_ns = interval.map(|interval| (interval.low_ns, interval.high_ns));
         Some(Self { value_ns, interval_ns, is_thin: interval.is_some_and(|interval| interval.is_thin()) })
     }
@@ -105,7 +105,6 @@ impl RunRow {
     /// What the conversion to JSON returns; a summary has nothing that JSON lacks.
     pub fn of(summary: &Summary, setting: Option<SweepPoint>, repetition: u32) -> std::io::Result<Self> {
         let total = &summary.total;
-        let error = total.client_error.iter().find(|error| error.quantile == Quantile::P99);
         Ok(Self {
             setting,
             repetition,
@@ -121,7 +120,7 @@ impl RunRow {
                 .into_iter()
                 .filter_map(|quantile| Some((quantile, PercentileEstimate::of(total, quantile)?)))
                 .collect(),
-            client_error_ns: error.map(|error| error.error_ns),
+            client_error_ns: total.client_error_ns(Quantile::P99),
             cpu_ns: RequestCost::of(summary).map(|cost| cost.cpu_ns()),
             verdict: summary.verdict.clone(),
             limit: Limit::of(&summary.verdict),

@@ -9,6 +9,7 @@ use brunt_plan::phase::Phase;
 use brunt_stats::interval::Activity;
 use brunt_stats::summary::Summary;
 use brunt_stats::timeline::TimelinePoint;
+use std::fmt::Display;
 use std::io::{self, Write};
 
 /// The columns.
@@ -59,25 +60,25 @@ fn line(summary: &Summary, phase: Phase, point: &TimelinePoint, out: &mut dyn Wr
     let (start_ns, end_ns) = (in_window_ns(summary, point.start_ns), in_window_ns(summary, point.end_ns));
     let per_s = completed as f64 * 1e9 / (point.end_ns - point.start_ns).max(1) as f64;
     write!(out, "{start_ns},{end_ns},{},{scheduled},{sent},{completed},{failed},{per_s:.3}", phase.name())?;
-    for cell in [point.latency.p50_ns, point.latency.p99_ns, point.latency.max_ns] {
-        match cell {
-            Some(ns) => write!(out, ",{ns}")?,
-            None => write!(out, ",")?,
-        }
-    }
+    let [p50, p99, max] = [point.latency.p50_ns, point.latency.p99_ns, point.latency.max_ns].map(cell);
+    write!(out, ",{p50},{p99},{max}")?;
     server_cells(summary, point, out)?;
     writeln!(out)
+}
+
+/// What is not known is empty.
+pub(crate) fn cell(value: Option<impl Display>) -> String {
+    value.map_or(String::new(), |value| value.to_string())
 }
 
 /// What the servers say of the same time, all of them together that were there, and how many those were; empty where none does.
 fn server_cells(summary: &Summary, point: &TimelinePoint, out: &mut dyn Write) -> io::Result<()> {
     let found = server::piece(summary, point.start_ns, point.end_ns);
-    let servers = found.map_or(String::new(), |(_, servers)| servers.to_string());
+    let servers = cell(found.map(|(_, servers)| servers));
     let span = found.map(|(span, _)| span).unwrap_or_default();
-    let whole = |number: Option<u64>| number.map_or(String::new(), |number| number.to_string());
     let ratio = span.hit_ratio().map_or(String::new(), |ratio| format!("{ratio:.6}"));
     let [requests, evictions, items, bytes, cpu_ns] =
-        [span.requests, span.evictions, span.items, span.bytes, span.cpu_ns].map(whole);
+        [span.requests, span.evictions, span.items, span.bytes, span.cpu_ns].map(cell);
     write!(out, ",{requests},{ratio},{evictions},{items},{bytes},{cpu_ns},{servers}")
 }
 

@@ -44,6 +44,11 @@ pub(crate) fn unit_of(columns: &[Figures]) -> TimeUnit {
 }
 
 impl Figures {
+    /// Times without bounds.
+    pub(crate) fn of_times(times_ns: impl IntoIterator<Item = Option<u64>>) -> Self {
+        Self { times_ns: times_ns.into_iter().collect(), bounds: Vec::new() }
+    }
+
     /// The first of them with its unit, and with its bound where it has one: `139±5.6us`.
     pub(crate) fn first_text(&self, unit: TimeUnit) -> String {
         let texts = self.texts(unit);

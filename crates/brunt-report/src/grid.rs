@@ -63,6 +63,11 @@ impl Cell {
     }
 }
 
+/// Cells in one style.
+pub(crate) fn cells(texts: impl IntoIterator<Item = String>, style: Style) -> Vec<Cell> {
+    texts.into_iter().map(|text| Cell::new(text, style)).collect()
+}
+
 /// Columns and rows.
 #[derive(Clone, Debug)]
 pub(crate) struct Grid {
@@ -81,7 +86,7 @@ impl Grid {
 
     /// A row in one style.
     pub(crate) fn push_texts(&mut self, texts: impl IntoIterator<Item = String>, style: Style) {
-        self.push(texts.into_iter().map(|text| Cell::new(text, style)).collect());
+        self.push(cells(texts, style));
     }
 
     /// Appends the lines.

@@ -338,9 +338,7 @@ pub(crate) fn distribution(summary: &LatencySummary) -> Value {
 
 fn client_errors(summary: &OpSummary) -> Value {
     let error_of = |percentile: &Percentile| {
-        let quantile = percentile.quantile;
-        let error = summary.client_error.iter().find(|error| error.quantile == quantile);
-        (quantile.key(), json!(error.map(|error| error.error_ns)))
+        (percentile.quantile.key(), json!(summary.client_error_ns(percentile.quantile)))
     };
     object(&summary.latency.response.summary.percentiles, error_of)
 }

@@ -64,6 +64,14 @@ pub(crate) fn cut(piece: &str, width: usize) -> Vec<&str> {
     lines
 }
 
+/// As many characters of a text as there is room for, and `...` for the rest.
+pub(crate) fn beginning(text: &str, most: usize) -> String {
+    match text.char_indices().nth(most) {
+        Some((end, _)) => format!("{}...", &text[..end]),
+        None => text.to_owned(),
+    }
+}
+
 /// The text with every control character written out.
 pub(crate) fn printable(text: &str) -> String {
     let mut plain = String::with_capacity(text.len());

@@ -43,6 +43,11 @@ pub fn time(ns: u64) -> String {
     in_unit(ns as f64, &TIME_UNITS)
 }
 
+/// A time in nanoseconds; `-` where it is not known.
+pub(crate) fn time_or_dash(ns: Option<u64>) -> String {
+    ns.map_or("-".to_owned(), time)
+}
+
 /// Times in nanoseconds without their unit: that of another time, and with as many decimals as it has.
 pub(crate) fn times_as(unit_of_ns: u64, times_ns: &[u64]) -> Vec<String> {
     let like = time(unit_of_ns);

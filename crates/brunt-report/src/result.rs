@@ -6,7 +6,7 @@
 use crate::campaign;
 use crate::cost::RequestCost;
 use crate::json;
-use crate::paragraph::printable;
+use crate::paragraph::{beginning, printable};
 use crate::server;
 use crate::stored::StoredResult;
 use brunt_plan::objective::{Metric, Statistic, Subject};
@@ -224,7 +224,6 @@ impl RunResult {
 
 impl Latency {
     fn of(summary: &LatencySummary) -> Self {
-        let whole = |ns: Option<u64>| ns.map(|ns| ns as f64);
         Self {
             // To the nanosecond, as it is printed.
             mean: summary.mean_ns.map(f64::round),
@@ -246,13 +245,9 @@ impl Row {
     fn of(summary: &OpSummary) -> Self {
         let OpSummary { requests, keys, latency, .. } = summary;
         let interval = |quantile: Quantile| {
-            let held = summary.intervals.iter().find(|held| held.quantile == quantile)?;
-            let high_ns = held.high_ns.map(|ns| ns as f64);
-            Some(RunInterval { low_ns: held.low_ns as f64, high_ns, is_thin: held.is_thin() })
-        };
-        let client_error = |quantile: Quantile| {
-            let held = summary.client_error.iter().find(|held| held.quantile == quantile);
-            held.map(|held| held.error_ns as f64)
+            let held = summary.interval(quantile)?;
+            let (low_ns, high_ns) = (held.low_ns as f64, whole(held.high_ns));
+            Some(RunInterval { low_ns, high_ns, is_thin: held.is_thin() })
         };
         let (failed, judged) = requests.faulty();
         Self {
@@ -260,8 +255,8 @@ impl Row {
             intervals: Quantile::PRINTED.map(interval),
             service: Latency::of(&latency.service.summary),
             all_and_least: [Latency::of(&summary.including_failures()), Latency::of(&latency.least.summary)],
-            client_error: Quantile::PRINTED.map(client_error),
-            send_lag_max: latency.send_lag.summary.max_ns.map(|ns| ns as f64),
+            client_error: Quantile::PRINTED.map(|quantile| whole(summary.client_error_ns(quantile))),
+            send_lag_max: whole(latency.send_lag.summary.max_ns),
             lag_fraction: summary.lag_fraction,
             completed_per_s: summary.rate.completed,
             requested: keys.requested,
@@ -299,6 +294,10 @@ impl Row {
         let [all, least] = &self.all_and_least;
         Some((all.statistic(statistic)? - least.statistic(statistic)?).max(0.0))
     }
+}
+
+fn whole(ns: Option<u64>) -> Option<f64> {
+    ns.map(|ns| ns as f64)
 }
 
 /// Where a percentile is among those that a result has.
@@ -355,11 +354,7 @@ pub(crate) fn shortened(value: &Value) -> String {
         Value::String(text) => text.clone(),
         other => other.to_string(),
     };
-    let text = crate::paragraph::printable(&text);
-    match text.char_indices().nth(60) {
-        Some((end, _)) => format!("{}...", &text[..end]),
-        None => text,
-    }
+    beginning(&printable(&text), 60)
 }
 
 #[cfg(test)]

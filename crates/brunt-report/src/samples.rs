@@ -3,6 +3,7 @@
 //! Nothing is derived: response time, service time and send lag are differences of these columns, and their definitions
 //! are in docs/measurement.md.
 
+use crate::csv::cell;
 use brunt_plan::plan::Plan;
 use brunt_stats::sample::Sample;
 use std::io::{self, Write};
@@ -33,11 +34,7 @@ pub fn write(
         write!(out, "{},{class},{ended},{reply},{},", plan.op_name(*op), relative(times.intended_ns))?;
         write!(out, "{},{},", relative(times.picked_ns), relative(times.sent_ns))?;
         let [polled, first_byte, done] = [times.polled_ns, times.first_byte_ns, times.done_ns].map(relative);
-        write!(out, "{polled},{first_byte},{done},")?;
-        match busy_lag_ns {
-            Some(busy_lag_ns) => writeln!(out, "{busy_lag_ns}")?,
-            None => writeln!(out)?,
-        }
+        writeln!(out, "{polled},{first_byte},{done},{}", cell(*busy_lag_ns))?;
     }
     if overflow > 0 {
         writeln!(out, "# {overflow} more samples did not fit: raise --samples-max")?;

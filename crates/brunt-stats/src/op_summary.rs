@@ -81,6 +81,16 @@ impl OpSummary {
         self.requests.failed() + self.requests.unsent + self.requests.in_flight
     }
 
+    /// The confidence interval of a percentile, where it has one.
+    pub fn interval(&self, quantile: Quantile) -> Option<&PercentileInterval> {
+        self.intervals.iter().find(|interval| interval.quantile == quantile)
+    }
+
+    /// At most so much of a percentile is the client's, in nanoseconds.
+    pub fn client_error_ns(&self, quantile: Quantile) -> Option<u64> {
+        self.client_error.iter().find(|error| error.quantile == quantile).map(|error| error.error_ns)
+    }
+
     /// Did the client hold requests of a closed loop back for so much of the slots' time that the load that was reached is its own?
     pub fn is_lag_the_load(&self) -> bool {
         self.lag_fraction > LAG_SHARE_MAX

@@ -3,17 +3,13 @@
 //! Not the runs over time. docs/formats.md says what every column means; what is not known is empty.
 
 use super::{Campaign, PercentileEstimate};
+use crate::csv::cell;
 use brunt_plan::quantile::Quantile;
-use std::fmt::Display;
 use std::io::{self, Write};
 
 /// The columns.
 const HEADING: &str = "run,repetition,option,setting,seed,duration_ns,offered_per_s,completed_per_s,p50_ns,p99_ns,p99_low_ns,\
     p99_high_ns,p999_ns,client_error_p99_ns,cpu_ns_per_request,verdict,limit,end";
-
-fn cell(value: Option<impl Display>) -> String {
-    value.map_or(String::new(), |value| value.to_string())
-}
 
 /// Writes a heading and a line for every run.
 ///

@@ -105,14 +105,9 @@ fn found_text(found: Option<PercentileEstimate>) -> String {
     format!("{value} {}", quantity::interval(value_ns, low_ns, high_ns, is_thin))
 }
 
-fn plain_text(found: Option<PercentileEstimate>) -> String {
-    found.map_or("-".to_owned(), |found| quantity::time(found.value_ns))
-}
-
 /// What every table says of a run between its percentiles and its verdict.
 fn client_cells(run: &RunRow) -> [String; 2] {
-    let time = |ns: Option<u64>| ns.map_or("-".to_owned(), quantity::time);
-    [time(run.client_error_ns), time(run.cpu_ns.map(|ns| ns.round() as u64))]
+    [run.client_error_ns, run.cpu_ns.map(|ns| ns.round() as u64)].map(quantity::time_or_dash)
 }
 
 /// The headings of what every table of runs says of one.
@@ -126,7 +121,7 @@ fn headings(campaign: &Campaign) -> Vec<String> {
 fn run_cells(run: &RunRow, quantiles: &[Quantile]) -> Vec<String> {
     let time = |quantile: &Quantile| match *quantile {
         Quantile::P99 => found_text(run.percentile(Quantile::P99)),
-        other => plain_text(run.percentile(other)),
+        other => quantity::time_or_dash(run.percentile(other).map(|found| found.value_ns)),
     };
     let mut cells = vec![rate_text(run.completed)];
     cells.extend(quantiles.iter().map(time));

@@ -7,8 +7,9 @@ use super::{
     Campaign, CampaignResult, PercentileEstimate, QUANTILES, RunRow, ScanPoint, SpreadRow, limit_met,
     limits_passed, wanted,
 };
+use crate::bar_scale::BarScale;
 use crate::figure::{Bound, Figures, Texts, unit_of};
-use crate::grid::{Cell, Column, Grid};
+use crate::grid::{Cell, Column, Grid, cells};
 use crate::layout::{Layout, Style, TimeUnit};
 use crate::page::Page;
 use crate::quantity;
@@ -117,7 +118,7 @@ impl RowTimes {
 }
 
 /// The cells of rows of times, in one unit for all of them.
-fn cells(rows: &[RowTimes], quantiles: &[Quantile], layout: &Layout) -> (TimeUnit, Vec<Vec<String>>) {
+fn time_cells(rows: &[RowTimes], quantiles: &[Quantile], layout: &Layout) -> (TimeUnit, Vec<Vec<String>>) {
     let bounds = |quantile: &Quantile| match *quantile {
         Quantile::P99 => rows.iter().map(|row| row.bounds.into()).collect(),
         _ => Vec::new(),
@@ -229,8 +230,11 @@ fn scan_table(
     };
     musts.extend(points.iter().position(|point| Some(point.setting) == limit));
     let rows = shown(points.len(), &musts);
-    let (unit, texts) =
-        cells(&rows.iter().map(|index| times(&points[*index])).collect::<Vec<_>>(), &quantiles, page.layout);
+    let (unit, texts) = time_cells(
+        &rows.iter().map(|index| times(&points[*index])).collect::<Vec<_>>(),
+        &quantiles,
+        page.layout,
+    );
     let range = format!("{}range", page.layout.plus_minus());
     let interval = format!("{}95%CI", page.layout.plus_minus());
     let mut columns = vec![
@@ -240,7 +244,13 @@ fn scan_table(
     columns.extend(time_columns(unit, &quantiles, if is_repeated { &range } else { &interval }));
     columns.push(Column::of_words("trust", 7));
     columns.push(Column::of_words("p99,log", 8).lost_as(u8::MAX));
-    let scale = BarScale::of(points);
+    let medians_ns = points.iter().map(|point| point.p99.map(|spread| spread.median.round() as u64));
+    let medians_ns: Vec<Option<u64>> = medians_ns.collect();
+    let scale = BarScale::of(&medians_ns);
+    let bar = |ns: u64| {
+        let length = 1.0 + scale.map_or(0.0, |scale| scale.part(ns)) * (BAR_MAX - 1.0);
+        "#".repeat(length.round() as usize)
+    };
     let mut grid = Grid::new(columns);
     for (index, texts) in rows.iter().zip(texts) {
         let point = &points[*index];
@@ -249,15 +259,13 @@ fn scan_table(
         done.sort_by(f64::total_cmp);
         let is_knee = knee == Some(Knee::At(*index));
         let style = if is_knee { Style::Bold } else { Style::Plain };
-        let mut row = vec![Cell::new(setting_text(point.setting), style)];
-        row.push(Cell::new(done.get(done.len() / 2).copied().map_or("-".to_owned(), rate), style));
-        row.extend(texts.into_iter().map(|text| Cell::new(text, style)));
+        let done = done.get(done.len() / 2).copied().map_or("-".to_owned(), rate);
+        let mut row = cells([setting_text(point.setting), done].into_iter().chain(texts), style);
         let worst = runs.iter().max_by_key(|run| (run.limit.is_some(), run.verdict.status));
         let (word, word_style) = worst.map_or(("-".to_owned(), Style::Plain), |run| word(run));
         row.push(Cell::new(word, word_style));
-        let bar = point.p99.and_then(|spread| Some("#".repeat(scale.as_ref()?.length(spread.median))));
         let knee = if is_knee { "<-knee" } else { "" };
-        row.push(Cell::new(format!("{}{knee}", bar.unwrap_or_default()), style));
+        row.push(Cell::new(format!("{}{knee}", medians_ns[*index].map_or(String::new(), bar)), style));
         grid.push(row);
     }
     page.grid(&grid);
@@ -270,33 +278,12 @@ fn others(page: &mut Page<'_>, count: usize, things: &str) {
     }
 }
 
-/// From the least to the most p99 of a curve, on a logarithmic scale.
-struct BarScale {
-    least: f64,
-    most: f64,
-}
-
-impl BarScale {
-    fn of(points: &[ScanPoint]) -> Option<Self> {
-        let known = || points.iter().filter_map(|point| point.p99).map(|spread| spread.median);
-        let least = known().reduce(f64::min).filter(|least| *least > 0.0)?;
-        Some(Self { least, most: known().reduce(f64::max)? })
-    }
-
-    fn length(&self, ns: f64) -> usize {
-        let span = (self.most / self.least).ln();
-        let part = if span > 0.0 { (ns / self.least).ln() / span } else { 0.0 };
-        (1.0 + part * (BAR_MAX - 1.0)).round() as usize
-    }
-}
-
 /// Knee and limit of a scan, or what a search found: labels and facts.
 pub(super) fn findings(campaign: &Campaign) -> Vec<Labelled> {
     match &campaign.finding {
         CampaignResult::Scan { points, knee, .. } => scan_findings(campaign, points, *knee),
         CampaignResult::Search { objectives, capacity: Some(capacity), .. } => {
-            let wanted: Vec<String> = objectives.iter().map(ToString::to_string).collect();
-            let found = capacity_text(campaign, capacity, &wanted.join(" and "));
+            let found = capacity_text(campaign, capacity, &wanted(objectives));
             vec![("capacity".to_owned(), vec![found])]
         }
         CampaignResult::Search { .. } | CampaignResult::Repeat { .. } => Vec::new(),
@@ -361,18 +348,13 @@ fn search_table(page: &mut Page<'_>, campaign: &Campaign, objectives: &[Objectiv
         run.step.as_ref().and_then(|(_, found)| found.get(place).copied().flatten())
     };
     // By objective its value; of the first one also both ends of the interval.
-    let ends = |end: fn(PercentileEstimate) -> Option<u64>| Figures {
-        times_ns: steps.iter().map(|run| found(run, 0).and_then(end)).collect(),
-        bounds: Vec::new(),
+    let of = |place: usize, of: fn(PercentileEstimate) -> Option<u64>| {
+        Figures::of_times(steps.iter().map(|run| found(run, place).and_then(of)))
     };
-    let low = ends(|found| found.interval_ns.map(|(low_ns, _)| low_ns));
-    let high = ends(|found| found.interval_ns.and_then(|(_, high_ns)| high_ns));
-    let mut times: Vec<Figures> = (0..objectives.len())
-        .map(|place| Figures {
-            times_ns: steps.iter().map(|run| found(run, place).map(|found| found.value_ns)).collect(),
-            bounds: Vec::new(),
-        })
-        .collect();
+    let low = of(0, |found| found.interval_ns.map(|(low_ns, _)| low_ns));
+    let high = of(0, |found| found.interval_ns.and_then(|(_, high_ns)| high_ns));
+    let mut times: Vec<Figures> =
+        (0..objectives.len()).map(|place| of(place, |found| Some(found.value_ns))).collect();
     times.splice(1..1, [low, high]);
     let p99_ns = |run: &&RunRow| run.percentile(Quantile::P99).map(|found| found.value_ns);
     let client = |run: &&RunRow| vec![run.client_error_ns.map_or(Bound::Unknown, Bound::Within)];
@@ -409,9 +391,9 @@ fn search_table(page: &mut Page<'_>, campaign: &Campaign, objectives: &[Objectiv
         };
         let limit =
             run.limit.as_ref().map(|limit| format!(":{}", limit.checks.join(","))).unwrap_or_default();
-        let mut cells: Vec<Cell> = row.into_iter().map(|text| Cell::new(text, Style::Plain)).collect();
-        cells.push(Cell::new(format!("{}{limit}", step.replace(' ', "-")), style));
-        grid.push(cells);
+        let mut row = cells(row, Style::Plain);
+        row.push(Cell::new(format!("{}{limit}", step.replace(' ', "-")), style));
+        grid.push(row);
     }
     page.grid(&grid);
     if skipped > 0 {
@@ -484,18 +466,15 @@ fn repetitions(page: &mut Page<'_>, campaign: &Campaign, compared: &[SpreadRow])
         let percentiles = quantiles.iter().map(value).collect();
         times.push(RowTimes { percentiles, bounds: [Bound::Unknown; 2] });
     }
-    let (unit, texts) = cells(&times, &quantiles, page.layout);
+    let (unit, texts) = time_cells(&times, &quantiles, page.layout);
     let mut columns = vec![Column::of_words("run", 7), Column::of_numbers("done/s", 10)];
     columns.extend(time_columns(unit, &quantiles, &format!("{}95%CI", page.layout.plus_minus())));
     columns.push(Column::of_words("trust", 7));
     let mut grid = Grid::new(columns);
     let (of_runs, of_spread) = texts.split_at(runs.len());
     for (run, texts) in runs.iter().zip(of_runs) {
-        let mut row: Vec<Cell> = [run.repetition.to_string(), rate(run.completed)]
-            .into_iter()
-            .chain(texts.clone())
-            .map(|text| Cell::new(text, Style::Plain))
-            .collect();
+        let head = [run.repetition.to_string(), rate(run.completed)];
+        let mut row = cells(head.into_iter().chain(texts.clone()), Style::Plain);
         let (word, style) = word(run);
         row.push(Cell::new(word, style));
         grid.push(row);

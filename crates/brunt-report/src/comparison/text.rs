@@ -7,7 +7,7 @@ use super::change_text::bare_change;
 use super::details::{answer_facts, early_end, p_text, plan_facts, shown, side_facts, untrusted_runs};
 use super::{AssertionRow, ComparedRow, Comparison, Quantity};
 use crate::figure::{Figures, unit_of};
-use crate::grid::{Cell, Column, Grid};
+use crate::grid::{Cell, Column, Grid, cells};
 use crate::layout::{Layout, Style};
 use crate::page::Page;
 use crate::reasons::each_once;
@@ -67,7 +67,7 @@ fn table(page: &mut Page<'_>, comparison: &Comparison) {
         let [low, high] = test.interval.map_or([None; 2], |ends| ends.map(Some));
         let name = quantity.name().replace(' ', "_");
         let texts = [name, unit, a, b, change(held.decided_change()), change(low), change(high)];
-        let mut row: Vec<Cell> = texts.into_iter().map(|text| Cell::new(text, Style::Plain)).collect();
+        let mut row = cells(texts, Style::Plain);
         row.push(Cell::new(test.p.map_or("-".to_owned(), p_text), Style::Plain));
         row.push(Cell::new(word, style));
         grid.push(row);
@@ -81,8 +81,7 @@ fn table(page: &mut Page<'_>, comparison: &Comparison) {
 /// Both sides in one unit.
 pub(super) fn sides(quantity: Quantity, values: [Option<f64>; 2], layout: &Layout) -> (String, [String; 2]) {
     if quantity.is_time() {
-        let times_ns = values.map(|value| value.map(|ns| ns.round() as u64)).into();
-        let figures = Figures { times_ns, bounds: Vec::new() };
+        let figures = Figures::of_times(values.map(|value| value.map(|ns| ns.round() as u64)));
         let unit = layout.unit.unwrap_or_else(|| unit_of(std::slice::from_ref(&figures)));
         let times = figures.texts(unit).times;
         return (unit.to_string(), [times[0].clone(), times[1].clone()]);

@@ -113,8 +113,7 @@ fn response_times(out: &mut String, summary: &Summary) {
     }
     let mut table = Table::new(&["response time of server", "p50", "p99", "max"]);
     for (index, times) in summary.server_responses.iter().enumerate() {
-        let cell = |ns: Option<u64>| ns.map_or("-".to_owned(), quantity::time);
-        let [p50, p99, max] = [times.p50_ns(), times.p99_ns(), times.max_ns].map(cell);
+        let [p50, p99, max] = [times.p50_ns(), times.p99_ns(), times.max_ns].map(quantity::time_or_dash);
         table.push(vec![printable(&server::name(summary, index)), p50, p99, max]);
     }
     table.write(out);
@@ -149,7 +148,7 @@ fn row(summary: &Summary, outage: &Outage) -> Vec<String> {
         printable(&server::name(summary, usize::from(outage.server))),
         quantity::signed_time(in_window_ns(summary, outage.start_ns)),
         outage.length_ns().map_or("ongoing".to_owned(), quantity::time),
-        recovery_ns.map_or("-".to_owned(), quantity::time),
+        quantity::time_or_dash(recovery_ns),
         outage.failed.to_string(),
         outage.kinds.names().map(|name| name.replace('_', " ")).collect::<Vec<_>>().join(", "),
     ]

@@ -65,11 +65,14 @@ fn shown<'a>(summary: &'a LatencySummary, quantiles: &'a [Quantile]) -> impl Ite
 }
 
 fn times(name: &str, summary: &LatencySummary, quantiles: &[Quantile]) -> Vec<String> {
-    let cell = |ns: Option<u64>| ns.map_or("-".to_owned(), quantity::time);
-    let mut cells = vec![name.to_owned()];
-    cells.extend(shown(summary, quantiles).map(|percentile| cell(percentile.value_ns)));
-    cells.push(cell(summary.max_ns));
+    let mut cells =
+        row(name, shown(summary, quantiles).map(|percentile| quantity::time_or_dash(percentile.value_ns)));
+    cells.push(quantity::time_or_dash(summary.max_ns));
     cells
+}
+
+fn row(name: &str, cells: impl Iterator<Item = String>) -> Vec<String> {
+    std::iter::once(name.to_owned()).chain(cells).collect()
 }
 
 /// An interval in the unit of its percentile; `~` where it rests on too little.
@@ -80,21 +83,15 @@ fn interval_text(interval: &PercentileInterval) -> String {
 /// Where the percentile above may lie, in its unit; `~` where that rests on too few batches. `None` where the window is too
 /// short for any.
 fn confidence_intervals(summary: &OpSummary, quantiles: &[Quantile]) -> Option<Vec<String>> {
-    let interval_of = |quantile: &Quantile| {
-        let interval = summary.intervals.iter().find(|interval| interval.quantile == *quantile);
-        interval.map_or(String::new(), interval_text)
-    };
-    (!summary.intervals.is_empty())
-        .then(|| std::iter::once("  95 % CI".to_owned()).chain(quantiles.iter().map(interval_of)).collect())
+    let interval_of = |quantile: &Quantile| summary.interval(*quantile).map_or(String::new(), interval_text);
+    (!summary.intervals.is_empty()).then(|| row("  95 % CI", quantiles.iter().map(interval_of)))
 }
 
 /// Client error of the percentile above.
 fn client_errors(summary: &OpSummary, quantiles: &[Quantile]) -> Vec<String> {
-    let error_of = |quantile: &Quantile| {
-        let error = summary.client_error.iter().find(|error| error.quantile == *quantile);
-        error.map_or(String::new(), |error| quantity::time(error.error_ns))
-    };
-    std::iter::once("  client error <=".to_owned()).chain(quantiles.iter().map(error_of)).collect()
+    let error_of =
+        |quantile: &Quantile| summary.client_error_ns(*quantile).map_or(String::new(), quantity::time);
+    row("  client error <=", quantiles.iter().map(error_of))
 }
 
 /// What is to be thought of each percentile. `None` where nothing is said of any.
@@ -103,8 +100,7 @@ fn words(trust: &[Trust], quantiles: &[Quantile]) -> Option<Vec<String>> {
         let trust = trust.iter().find(|trust| trust.quantile == *quantile);
         trust.map_or(String::new(), Trust::to_string)
     };
-    (!trust.is_empty())
-        .then(|| std::iter::once("  trust".to_owned()).chain(quantiles.iter().map(word_of)).collect())
+    (!trust.is_empty()).then(|| row("  trust", quantiles.iter().map(word_of)))
 }
 
 /// For every percentile that is not given, how much longer the run must be at the rate it had, or where it had none,
@@ -122,6 +118,5 @@ fn needs(summary: &OpSummary, quantiles: &[Quantile]) -> Option<Vec<String>> {
         None => cell(percentile.needs_more),
     };
     let is_any_missing = shown(response, quantiles).any(|percentile| percentile.value_ns.is_none());
-    is_any_missing
-        .then(|| std::iter::once(name.to_owned()).chain(shown(response, quantiles).map(missing)).collect())
+    is_any_missing.then(|| row(name, shown(response, quantiles).map(missing)))
 }

@@ -4,7 +4,7 @@
 //! asks for it.
 
 use crate::paragraph;
-use crate::quantity;
+use crate::quantity::{self, time_or_dash};
 use crate::table::Table;
 use brunt_plan::plan::MeterKind;
 use brunt_plan::quantile::Quantile;
@@ -25,15 +25,14 @@ pub(super) fn write(out: &mut String, summary: &Summary) {
     }
     let mut table = Table::new(&["kernel timestamps", "samples", "mean", "min", "p50", "p99", "max"]);
     for (kind, span) in spans {
-        let cell = |ns: Option<u64>| ns.map_or("-".to_owned(), quantity::time);
         table.push(vec![
             name(kind).to_owned(),
             span.count.to_string(),
-            cell(span.mean_ns.map(|ns| ns.round() as u64)),
-            cell(span.min_ns),
-            cell(span.percentile_ns(Quantile::P50)),
-            cell(span.percentile_ns(Quantile::P99)),
-            cell(span.max_ns),
+            time_or_dash(span.mean_ns.map(|ns| ns.round() as u64)),
+            time_or_dash(span.min_ns),
+            time_or_dash(span.percentile_ns(Quantile::P50)),
+            time_or_dash(span.percentile_ns(Quantile::P99)),
+            time_or_dash(span.max_ns),
         ]);
     }
     out.push('\n');

@@ -5,6 +5,7 @@
 use super::latency::{rate, times_text};
 use crate::cost::{self, RequestCost};
 use crate::page::Page;
+use crate::paragraph::beginning;
 use crate::quantity;
 use crate::server;
 use brunt_plan::op::OpKind;
@@ -15,7 +16,7 @@ use brunt_stats::check::CheckStatus;
 use brunt_stats::summary::Summary;
 use brunt_stats::usage::WorkerUsage;
 
-/// Characters of a server's own words.
+/// Characters of a server's own words; `--details` has more.
 const QUOTED_MAX: usize = 40;
 
 pub(super) fn write(page: &mut Page<'_>, summary: &Summary) {
@@ -123,20 +124,15 @@ fn errors(summary: &Summary) -> Vec<String> {
         facts.push("in all phases".to_owned());
     }
     facts.extend(
-        counts.first_error.as_ref().map(|error| format!("first: \"{}\"", beginning(&error.to_string()))),
+        counts
+            .first_error
+            .as_ref()
+            .map(|error| format!("first: \"{}\"", beginning(&error.to_string(), QUOTED_MAX))),
     );
     facts.extend(counts.first_malformed.as_ref().map(|garbage| {
-        format!("no valid reply: \"{}\"", beginning(&QuotedBytes(garbage.bytes()).to_string()))
+        format!("no valid reply: \"{}\"", beginning(&QuotedBytes(garbage.bytes()).to_string(), QUOTED_MAX))
     }));
     facts
-}
-
-/// As much of what a server said as tells what it is; `--details` has more.
-fn beginning(text: &str) -> String {
-    match text.char_indices().nth(QUOTED_MAX) {
-        Some((end, _)) => format!("{}...", &text[..end]),
-        None => text.to_owned(),
-    }
 }
 
 /// Connections, where they come and go, or fail.

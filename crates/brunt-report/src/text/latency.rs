@@ -127,8 +127,7 @@ fn figures(lines: &[Line<'_>], quantiles: &[Quantile], has_bounds: impl Fn(usize
             let Some((value_ns, summary)) = times_ns[index].zip(row) else { return Vec::new() };
             let mut bounds = vec![interval(summary, *quantile, value_ns)];
             if index == 0 {
-                let error = summary.client_error.iter().find(|error| error.quantile == *quantile);
-                bounds.push(error.map_or(Bound::Unknown, |error| Bound::Within(error.error_ns)));
+                bounds.push(summary.client_error_ns(*quantile).map_or(Bound::Unknown, Bound::Within));
             }
             bounds
         };
@@ -139,8 +138,8 @@ fn figures(lines: &[Line<'_>], quantiles: &[Quantile], has_bounds: impl Fn(usize
 
 /// How far the farther end of a percentile's interval lies from it.
 pub(crate) fn interval(summary: &OpSummary, quantile: Quantile, value_ns: u64) -> Bound {
-    let interval = summary.intervals.iter().find(|interval| interval.quantile == quantile);
-    Bound::of_interval(value_ns, interval.map(|interval| (interval.low_ns, interval.high_ns)))
+    let ends = summary.interval(quantile).map(|interval| (interval.low_ns, interval.high_ns));
+    Bound::of_interval(value_ns, ends)
 }
 
 /// The table; where more percentiles are asked for than fit beside each other, several in one unit.
@@ -152,8 +151,7 @@ pub(super) fn grids(summary: &Summary, layout: &Layout, room: Room) -> Vec<Grid>
     let is_unbounded = is_unbounded(summary);
     let has_bounds = |index: usize| !is_unbounded && (index == 0 || room.has_bounds_by_row);
     let figures = figures(&lines, &quantiles, has_bounds);
-    let max =
-        Figures { times_ns: lines.iter().map(|line| line.response.max_ns).collect(), bounds: Vec::new() };
+    let max = Figures::of_times(lines.iter().map(|line| line.response.max_ns));
     let all: Vec<Figures> = figures.iter().cloned().chain([max.clone()]).collect();
     let unit = layout.unit.unwrap_or_else(|| unit_of(&all));
     let max = max.texts(unit).times;
