@@ -2,9 +2,9 @@
 //!
 //! Invariant: it says what the text says; a change that is not decided is hollow.
 
-use super::change_text::{bare_change, change_interval};
-use super::details::{answer_facts, early_end, p_text, plan_facts, shown, side_facts, untrusted_runs};
-use super::text::{finding, sides};
+use super::change_text::change_interval;
+use super::details::{answer_facts, early_end, plan_facts, shown, side_facts, untrusted_runs};
+use super::text::{self, finding};
 use super::{ComparedRow, Comparison, json};
 use crate::html::document::{self, Standing};
 use crate::html::frame::{self, Frame, Key, Values};
@@ -118,24 +118,7 @@ fn label(held: &ComparedRow) -> String {
 
 fn table(markup: &mut Markup, comparison: &Comparison) {
     let layout = Layout::default();
-    let change =
-        |value: Option<f64>| value.filter(|value| value.is_finite()).map_or("-".to_owned(), bare_change);
-    let row = |held: &ComparedRow| {
-        let ComparedRow { quantity, test } = held;
-        let (unit, [a, b]) = sides(*quantity, [test.a, test.b], &layout);
-        let [low, high] = test.interval.map_or([None; 2], |ends| ends.map(Some));
-        vec![
-            quantity.name(),
-            unit,
-            a,
-            b,
-            change(held.decided_change()),
-            change(low),
-            change(high),
-            test.p.map_or("-".to_owned(), p_text),
-            finding(held).0.to_owned(),
-        ]
-    };
+    let row = |held: &ComparedRow| [&text::row(held, &layout)[..], &[finding(held).0.to_owned()]].concat();
     let rows: Vec<Vec<String>> = shown(comparison).map(row).collect();
     let numbers = ["A", "B", "change%", "low", "high", "p"].map(Heading::Number);
     let headings =

@@ -59,16 +59,8 @@ fn table(page: &mut Page<'_>, comparison: &Comparison) {
     ]);
     let rows: Vec<&ComparedRow> = shown(comparison).collect();
     for held in rows.iter().take(ROWS_MAX) {
-        let ComparedRow { quantity, test } = held;
-        let (unit, [a, b]) = sides(*quantity, [test.a, test.b], page.layout);
         let (word, style) = finding(held);
-        let change =
-            |value: Option<f64>| value.filter(|value| value.is_finite()).map_or("-".to_owned(), bare_change);
-        let [low, high] = test.interval.map_or([None; 2], |ends| ends.map(Some));
-        let name = quantity.name().replace(' ', "_");
-        let texts = [name, unit, a, b, change(held.decided_change()), change(low), change(high)];
-        let mut row = cells(texts, Style::Plain);
-        row.push(Cell::new(test.p.map_or("-".to_owned(), p_text), Style::Plain));
+        let mut row = cells(row(held, page.layout).map(|text| text.replace(' ', "_")), Style::Plain);
         row.push(Cell::new(word, style));
         grid.push(row);
     }
@@ -78,8 +70,19 @@ fn table(page: &mut Page<'_>, comparison: &Comparison) {
     }
 }
 
+/// What a row of the table says, but for its finding.
+pub(super) fn row(held: &ComparedRow, layout: &Layout) -> [String; 8] {
+    let ComparedRow { quantity, test } = held;
+    let (unit, [a, b]) = sides(*quantity, [test.a, test.b], layout);
+    let change =
+        |value: Option<f64>| value.filter(|value| value.is_finite()).map_or("-".to_owned(), bare_change);
+    let [low, high] = test.interval.map_or([None; 2], |ends| ends.map(Some));
+    let p = test.p.map_or("-".to_owned(), p_text);
+    [quantity.name(), unit, a, b, change(held.decided_change()), change(low), change(high), p]
+}
+
 /// Both sides in one unit.
-pub(super) fn sides(quantity: Quantity, values: [Option<f64>; 2], layout: &Layout) -> (String, [String; 2]) {
+fn sides(quantity: Quantity, values: [Option<f64>; 2], layout: &Layout) -> (String, [String; 2]) {
     if quantity.is_time() {
         let figures = Figures::of_times(values.map(|value| value.map(|ns| ns.round() as u64)));
         let unit = layout.unit.unwrap_or_else(|| unit_of(std::slice::from_ref(&figures)));
