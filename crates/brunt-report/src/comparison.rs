@@ -170,8 +170,11 @@ impl Comparison {
         };
         let (plan, environment) =
             (plan_differences(first_a, first_b), difference::environment(first_a, first_b));
-        check_size("A", &a)?;
-        check_size("B", &b)?;
+        for (name, runs) in [("A", &a), ("B", &b)] {
+            if runs.len() > RUNS_MAX {
+                return Err(format!("{name} has {} runs; accepted: up to {RUNS_MAX}", runs.len()));
+            }
+        }
         check_runs_differ(&a, &b)?;
         required.iter().try_for_each(|requirement| check_is_there(requirement, [&a, &b]))?;
         let asked = required.iter().map(|requirement| Quantity::Of(requirement.subject()));
@@ -264,13 +267,6 @@ impl Comparison {
     fn is_small(&self) -> bool {
         self.a.len().min(self.b.len()) < RUNS_MIN
     }
-}
-
-fn check_size(name: &str, runs: &[RunResult]) -> Result<(), String> {
-    if runs.len() > RUNS_MAX {
-        return Err(format!("{name} has {} runs; accepted: up to {RUNS_MAX}", runs.len()));
-    }
-    Ok(())
 }
 
 /// An operation that no run has is a mistake in writing: no further run would decide it.

@@ -153,7 +153,7 @@ fn datagrams(counts: &DatagramCounts) -> Value {
 }
 
 /// An object with an entry for every item, in their order.
-fn object<T>(items: &[T], entry: impl Fn(&T) -> (String, Value)) -> Value {
+pub(crate) fn object<T>(items: &[T], entry: impl Fn(&T) -> (String, Value)) -> Value {
     Value::Object(items.iter().map(entry).collect::<Map<String, Value>>())
 }
 

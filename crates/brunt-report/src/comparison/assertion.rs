@@ -5,6 +5,7 @@
 
 use super::change_text::{change_interval, change_text};
 use super::{ComparedRow, Quantity};
+use crate::details::decision_text;
 use crate::metric;
 use crate::result::RunResult;
 use brunt_plan::tolerance::Requirement;
@@ -52,13 +53,7 @@ impl AssertionRow {
 
     /// How it came out, in words.
     pub(crate) fn outcome(&self) -> String {
-        match (self.decision, &self.reason) {
-            (Decision::Holds, _) => "holds".to_owned(),
-            (Decision::Fails, _) => "FAILS".to_owned(),
-            (Decision::Inconclusive, reason) => {
-                format!("inconclusive: {}", reason.as_deref().unwrap_or("nothing is known of it"))
-            }
-        }
+        decision_text(self.decision, self.reason.as_deref())
     }
 
     /// The number in its unit: `+5.0 %` of a change, `1.21 ms` of a value.

@@ -43,16 +43,19 @@ fn within(assertion: &Assertion) -> String {
 
 /// How it came out, in words.
 pub(crate) fn outcome(assertion: &Assertion) -> String {
-    let decided = match (assertion.decision, assertion.doubt) {
-        (Decision::Holds, _) => "holds".to_owned(),
-        (Decision::Fails, _) => "FAILS".to_owned(),
-        (Decision::Inconclusive, doubt) => {
-            format!("inconclusive: {}", doubt.map_or_else(|| "nothing is known of it".to_owned(), reason))
-        }
-    };
+    let decided = decision_text(assertion.decision, assertion.doubt.map(reason).as_deref());
     match assertion.at_rate {
         Some(rate) => format!("{decided} (at {}/s)", rate.round() as u64),
         None => decided,
+    }
+}
+
+/// A decision in words, with what it lacks.
+pub(crate) fn decision_text(decision: Decision, reason: Option<&str>) -> String {
+    match decision {
+        Decision::Holds => "holds".to_owned(),
+        Decision::Fails => "FAILS".to_owned(),
+        Decision::Inconclusive => format!("inconclusive: {}", reason.unwrap_or("nothing is known of it")),
     }
 }
 

@@ -13,14 +13,10 @@ use brunt_stats::summary::Summary;
 
 pub(super) fn write(out: &mut String, summary: &Summary) {
     let Some(spans) = summary.spans() else { return };
-    if summary.counts().stamps.requested == 0 {
-        out.push('\n');
+    let counts = &summary.counts().stamps;
+    out.push('\n');
+    if counts.requested == 0 {
         paragraph::facts(out, "", &["kernel timestamps: no request had its connection to itself".to_owned()]);
-        return;
-    }
-    if summary.counts().stamps.matched == 0 {
-        out.push('\n');
-        paragraph::facts(out, "", &facts(&summary.counts().stamps));
         return;
     }
     let mut table = Table::new(&["kernel timestamps", "samples", "mean", "min", "p50", "p99", "max"]);
@@ -35,9 +31,10 @@ pub(super) fn write(out: &mut String, summary: &Summary) {
             time_or_dash(span.max_ns),
         ]);
     }
-    out.push('\n');
-    table.write(out);
-    paragraph::facts(out, "", &facts(&summary.counts().stamps));
+    if counts.matched > 0 {
+        table.write(out);
+    }
+    paragraph::facts(out, "", &facts(counts));
 }
 
 const fn name(kind: MeterKind) -> &'static str {

@@ -5,11 +5,11 @@
 
 use super::{LiveRun, State};
 use crate::indented;
-use crate::json::{distribution, requests};
+use crate::json::{distribution, object, requests};
 use brunt_plan::phase::Phase;
 use brunt_plan::spec::PlanSpec;
 use brunt_stats::request_counts::{OpCounts, RequestCounts};
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use std::io::{self, Write};
 
 /// The name of the schema.
@@ -79,12 +79,11 @@ fn rate(measured: &OpCounts, warmup: &OpCounts, measured_ns: u64) -> Value {
 }
 
 fn phases(run: &LiveRun) -> Value {
-    let of = |phase: Phase| {
-        let (book, crossed) = &run.phases[phase as usize];
+    let of = |phase: &Phase| {
+        let (book, crossed) = &run.phases[*phase as usize];
         let value =
             json!({ "requests": requests_so_far(&book.requests), "keys": book.keys, "bytes": crossed });
         (phase.name().to_owned(), value)
     };
-    let phases = [Phase::Preload, Phase::Warmup, Phase::Measure, Phase::Drain];
-    Value::Object(phases.map(of).into_iter().collect::<Map<String, Value>>())
+    object(&[Phase::Preload, Phase::Warmup, Phase::Measure, Phase::Drain], of)
 }
