@@ -4,7 +4,7 @@
 
 use crate::grid::Grid;
 use crate::layout::{Layout, Style};
-use crate::paragraph::{cut, printable};
+use crate::paragraph::{wrapped, wrapped_prose};
 
 /// Where the text begins behind a label.
 const LABEL_WIDTH: usize = 13;
@@ -129,66 +129,9 @@ impl<'a> Page<'a> {
     }
 }
 
-/// Facts in lines, with dots between those on one line.
-fn wrapped(facts: &[String], width: usize) -> Vec<String> {
-    let (mut lines, mut line) = (Vec::new(), String::new());
-    for fact in facts {
-        let fact = printable(fact);
-        let words = if fact.chars().count() <= width { vec![fact] } else { words(&fact, width) };
-        for (index, word) in words.iter().enumerate() {
-            let between = match (line.is_empty(), index) {
-                (true, _) => "",
-                (false, 0) => " · ",
-                (false, _) => " ",
-            };
-            if line.chars().count() + between.chars().count() + word.chars().count() > width {
-                lines.push(std::mem::take(&mut line));
-            } else {
-                line.push_str(between);
-            }
-            line.push_str(word);
-        }
-    }
-    lines.push(line);
-    lines
-}
-
-/// Text in lines, broken between words.
-fn wrapped_prose(text: &str, width: usize) -> Vec<String> {
-    let mut lines: Vec<String> = vec![String::new()];
-    for word in words(&printable(text), width) {
-        match lines.last_mut() {
-            Some(line) if line.is_empty() => line.push_str(&word),
-            Some(line) if line.chars().count() + 1 + word.chars().count() <= width => {
-                line.push(' ');
-                line.push_str(&word);
-            }
-            _ => lines.push(word),
-        }
-    }
-    lines
-}
-
-/// The words of a text; those that are longer than a line in pieces.
-fn words(text: &str, width: usize) -> Vec<String> {
-    text.split(' ').flat_map(|word| cut(word, width)).map(str::to_owned).collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn facts_are_broken_between_them_where_that_can_be() {
-        let facts = ["closed loop", "16 connections", "a fact that is longer than a line has room", "end"];
-        let lines = wrapped(&facts.map(str::to_owned), 28);
-        assert_eq!(
-            lines,
-            ["closed loop · 16 connections", "a fact that is longer than a", "line has room · end"]
-        );
-        assert_eq!(wrapped_prose("one two three", 7), ["one two", "three"]);
-        assert_eq!(wrapped_prose(&"x".repeat(9), 4), ["xxxx", "xxxx", "x"]);
-    }
 
     #[test]
     fn control_characters_are_escaped() {

@@ -18,41 +18,69 @@ pub(crate) fn separate(out: &mut String) {
 /// Appends facts with dots between them; a line is broken only between two of them. An empty label begins at the margin.
 pub(crate) fn facts(out: &mut String, label: &str, facts: &[String]) {
     let indent = if label.is_empty() { 0 } else { LABEL_WIDTH };
-    write(out, label, indent, " · ", facts.iter().map(String::as_str));
+    beside(out, label, indent, &wrapped(facts, WIDTH_MAX - indent));
 }
 
 /// Appends a text, broken between its words.
 pub(crate) fn prose(out: &mut String, label: &str, text: &str) {
-    write(out, label, LABEL_WIDTH, " ", text.split(' '));
+    beside(out, label, LABEL_WIDTH, &wrapped_prose(text, WIDTH_MAX - LABEL_WIDTH));
 }
 
-fn write<'a>(
-    out: &mut String,
-    label: &str,
-    indent: usize,
-    separator: &str,
-    pieces: impl Iterator<Item = &'a str>,
-) {
-    let mut line = format!("{label:<indent$}");
-    let mut is_begun = false;
-    for piece in pieces.flat_map(|piece| cut(piece, WIDTH_MAX - indent)) {
-        let separator = if is_begun { separator } else { "" };
-        if line.chars().count() + separator.chars().count() + piece.chars().count() > WIDTH_MAX {
-            out.push_str(line.trim_end());
-            out.push('\n');
-            line = " ".repeat(indent);
-        } else {
-            line.push_str(separator);
-        }
-        line.push_str(piece);
-        is_begun = true;
+fn beside(out: &mut String, label: &str, indent: usize, lines: &[String]) {
+    for (index, line) in lines.iter().enumerate() {
+        let label = if index == 0 { label } else { "" };
+        out.push_str(format!("{label:<indent$}{line}").trim_end());
+        out.push('\n');
     }
-    out.push_str(line.trim_end());
-    out.push('\n');
+}
+
+/// Facts in lines, with dots between those on one line.
+pub(crate) fn wrapped(facts: &[String], width: usize) -> Vec<String> {
+    let (mut lines, mut line) = (Vec::new(), String::new());
+    for fact in facts {
+        let fact = printable(fact);
+        let words = if fact.chars().count() <= width { vec![fact] } else { words(&fact, width) };
+        for (index, word) in words.iter().enumerate() {
+            let between = match (line.is_empty(), index) {
+                (true, _) => "",
+                (false, 0) => " · ",
+                (false, _) => " ",
+            };
+            if line.chars().count() + between.chars().count() + word.chars().count() > width {
+                lines.push(std::mem::take(&mut line));
+            } else {
+                line.push_str(between);
+            }
+            line.push_str(word);
+        }
+    }
+    lines.push(line);
+    lines
+}
+
+/// Text in lines, broken between words.
+pub(crate) fn wrapped_prose(text: &str, width: usize) -> Vec<String> {
+    let mut lines: Vec<String> = vec![String::new()];
+    for word in words(&printable(text), width) {
+        match lines.last_mut() {
+            Some(line) if line.is_empty() => line.push_str(&word),
+            Some(line) if line.chars().count() + 1 + word.chars().count() <= width => {
+                line.push(' ');
+                line.push_str(&word);
+            }
+            _ => lines.push(word),
+        }
+    }
+    lines
+}
+
+/// The words of a text; those that are longer than a line in pieces.
+fn words(text: &str, width: usize) -> Vec<String> {
+    text.split(' ').flat_map(|word| cut(word, width)).map(str::to_owned).collect()
 }
 
 /// Splits a piece into lines of at most `width` characters.
-pub(crate) fn cut(piece: &str, width: usize) -> Vec<&str> {
+fn cut(piece: &str, width: usize) -> Vec<&str> {
     let mut lines = Vec::new();
     let mut rest = piece;
     while let Some((at, _)) = rest.char_indices().nth(width) {
@@ -100,6 +128,18 @@ label        fact number 0 000 · fact number 1 000 · fact number 2 000 · fact
              fact number 10 000 · fact number 11 000
 ";
         assert_eq!(text, expected);
+    }
+
+    #[test]
+    fn facts_are_broken_between_them_where_that_can_be() {
+        let facts = ["closed loop", "16 connections", "a fact that is longer than a line has room", "end"];
+        let lines = wrapped(&facts.map(str::to_owned), 28);
+        assert_eq!(
+            lines,
+            ["closed loop · 16 connections", "a fact that is longer than a", "line has room · end"]
+        );
+        assert_eq!(wrapped_prose("one two three", 7), ["one two", "three"]);
+        assert_eq!(wrapped_prose(&"x".repeat(9), 4), ["xxxx", "xxxx", "x"]);
     }
 
     #[test]
