@@ -376,7 +376,6 @@ impl<C: Codec, I: Io> Worker<C, I> {
     fn note_stall(&mut self, now_ns: u64) {
         let Window { measure_ns, end_ns, .. } = self.traffic.window;
         self.stalls.note(self.iteration_start_ns..now_ns, measure_ns..end_ns);
-        self.pace.note_stall(now_ns, now_ns - self.iteration_start_ns);
     }
 
     /// Handles one completion.
@@ -455,7 +454,10 @@ impl<C: Codec, I: Io> Worker<C, I> {
             self.stage = Stage::Finished;
             return;
         }
-        self.pace.learn(now_ns);
+        if self.pace.learns(now_ns) {
+            let run_delay_ns = self.io.run_delay_ns();
+            self.pace.learn(now_ns, run_delay_ns);
+        }
         let mut next_ns = now_ns + ORDERS_POLL_NS;
         next_ns = next_ns.min(self.traffic.resume(now_ns));
         next_ns = next_ns.min(self.step_connections(now_ns));

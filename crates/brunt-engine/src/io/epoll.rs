@@ -20,6 +20,7 @@ use crate::transport::address::Address;
 use crate::transport::datagrams::{self, Received};
 use crate::transport::socket::{self, Established};
 use crate::transport::tls_client::TlsClient;
+use crate::worker::usage::{RUN_DELAY_SYSCALLS, read_run_delay_ns};
 use brunt_plan::sockets::SocketOptions;
 use rustix::event::epoll::{self, EventData, EventFlags};
 use rustix::event::{Timespec, epoll::Event};
@@ -683,6 +684,12 @@ impl Io for Epoll {
     #[cold]
     fn retransmits(&mut self) -> u64 {
         self.retransmits_closed + retransmits(&self.connections)
+    }
+
+    #[cold]
+    fn run_delay_ns(&mut self) -> Option<u64> {
+        self.syscalls += RUN_DELAY_SYSCALLS;
+        read_run_delay_ns()
     }
 
     #[cold]

@@ -235,6 +235,11 @@ pub(crate) trait Io {
     fn tunnels(&self) -> Option<&Tunnels> {
         None
     }
+    /// Time in which the calling thread was runnable without a CPU so far. `None` where the kernel does not report it.
+    fn run_delay_ns(&mut self) -> Option<u64> {
+        None
+    }
+
     /// Duration of the TLS handshake of this connection.
     fn handshake_ns(&self, index: ConnectionIndex) -> Option<u64> {
         self.tunnels()?.handshake_ns(index)

@@ -22,6 +22,7 @@ use crate::transport::address::Address;
 use crate::transport::datagrams;
 use crate::transport::socket::{self, Established};
 use crate::transport::tls_client::TlsClient;
+use crate::worker::usage::{RUN_DELAY_SYSCALLS, read_run_delay_ns};
 use brunt_plan::sockets::SocketOptions;
 use brunt_proto::memcached::udp::{DATAGRAM_BYTES_MAX, DATAGRAM_ROOM};
 use enter::{Abilities, Waiting};
@@ -685,6 +686,12 @@ impl Io for Uring {
     #[cold]
     fn retransmits(&mut self) -> u64 {
         self.retransmits_closed + retransmits(&self.connections)
+    }
+
+    #[cold]
+    fn run_delay_ns(&mut self) -> Option<u64> {
+        self.syscalls += RUN_DELAY_SYSCALLS;
+        read_run_delay_ns()
     }
 
     #[cold]

@@ -238,6 +238,8 @@ pub(crate) struct Sim {
     looks_in_vain: u64,
     /// Time that the client slept, if it takes time to wake.
     slept_ns: u64,
+    /// Time for which it was stopped.
+    stood_still_ns: u64,
     sends: u64,
     attempts: Vec<Attempt>,
     sent: Vec<u8>,
@@ -272,6 +274,7 @@ impl Sim {
             calls: 0,
             looks_in_vain: 0,
             slept_ns: 0,
+            stood_still_ns: 0,
             sends: 0,
             attempts: Vec::new(),
             sent: Vec::new(),
@@ -595,6 +598,7 @@ impl Sim {
         let Some((at_ns, for_ns)) = self.options.pause else { return };
         let every_ns = self.options.pause_every_ns;
         self.options.pause = (every_ns > 0).then(|| (at_ns + every_ns, for_ns));
+        self.stood_still_ns += for_ns;
         self.go_on_until(at_ns + for_ns);
     }
 
@@ -759,6 +763,10 @@ impl Io for Sim {
 
     fn retransmits(&mut self) -> u64 {
         0
+    }
+
+    fn run_delay_ns(&mut self) -> Option<u64> {
+        Some(self.stood_still_ns)
     }
 
     fn shares_cpu(&mut self, _: ConnectionIndex) -> Option<bool> {

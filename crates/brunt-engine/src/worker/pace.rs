@@ -110,14 +110,15 @@ impl Pace {
         }
     }
 
-    /// Notes that an iteration took too long.
-    pub(crate) fn note_stall(&mut self, now_ns: u64, stall_ns: u64) {
-        self.replies.charge_stall(now_ns, stall_ns);
+    /// Has it anything to learn?
+    #[inline]
+    pub(crate) fn learns(&self, now_ns: u64) -> bool {
+        self.replies.is_due(now_ns)
     }
 
-    /// Predicts replies from the last ones.
-    pub(crate) fn learn(&mut self, now_ns: u64) {
-        self.replies.learn(now_ns, self.margin_ns);
+    /// Predicts replies from the last ones. `run_delay_ns`: time in which this worker was runnable without a CPU.
+    pub(crate) fn learn(&mut self, now_ns: u64, run_delay_ns: Option<u64>) {
+        self.replies.learn(now_ns, self.margin_ns, run_delay_ns);
     }
 
     /// Notes that a sleep which ended by its timer ended this late.
@@ -139,7 +140,7 @@ mod tests {
 
     const NEVER: u64 = u64::MAX;
 
-    /// A new worker expects replies within 200 us of their send, and wakes at most 100 us late.
+    /// A worker that had no reply expects them within 200 us of their send, and wakes at most 100 us late.
     #[test]
     fn waits_follow_the_policy() {
         let pace = |wait, cpus, polls| move || Pace::new(wait, cpus, polls);
@@ -175,7 +176,20 @@ mod tests {
         ];
         for (pace, now_ns, due_ns, timer_ns, sent_ns, expected) in table {
             let mut pace = pace();
-            let found = pace.until(now_ns, Awaited { due_ns, timer_ns, sent_ns }, &Ended::default());
+            // It has had a CPU for a second.
+            let later = |ns: u64| if ns == 0 { 0 } else { ns.saturating_add(1_000_000_000) };
+            for at_ns in [0, later(1)] {
+                if !pace.learns(at_ns) {
+                    continue;
+                }
+                pace.learn(at_ns, None);
+            }
+            let awaited =
+                Awaited { due_ns: later(due_ns), timer_ns: later(timer_ns), sent_ns: later(sent_ns) };
+            let found = match pace.until(later(now_ns), awaited, &Ended::default()) {
+                Until::Instant(at_ns) => Until::Instant(at_ns - 1_000_000_000),
+                Until::Now => Until::Now,
+            };
             assert_eq!(found, expected, "{:?} at {now_ns}, {due_ns}, {sent_ns}", pace.wait());
         }
         assert_eq!(Pace::new(Wait::Hybrid, Cpus::Shared, true).wait(), Wait::Sleep);

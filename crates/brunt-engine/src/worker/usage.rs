@@ -43,8 +43,11 @@ impl Counters {
     }
 }
 
-/// The scheduler's statistics of the calling thread. The file is opened for each of the two readings.
-fn read_run_delay_ns() -> Option<u64> {
+/// System calls of [`read_run_delay_ns`].
+pub(crate) const RUN_DELAY_SYSCALLS: u64 = 3;
+
+/// The scheduler's statistics of the calling thread. The file is opened for each reading.
+pub(crate) fn read_run_delay_ns() -> Option<u64> {
     let file = openat(CWD, c"/proc/thread-self/schedstat", OFlags::RDONLY, Mode::empty()).ok()?;
     // Three numbers of up to 20 digits.
     let mut text = [0; 64];
