@@ -23,7 +23,6 @@ const WINDOW: usize = 128;
 #[derive(Debug)]
 pub(crate) struct Pace {
     wait: Wait,
-    polls_for_replies: bool,
     replies: ExpectedReplies,
     margin_ns: u64,
     late_ns: [u64; WINDOW],
@@ -68,7 +67,7 @@ impl Pace {
     /// host.
     pub(crate) fn of(plan: &Plan, cpus: Cpus) -> Self {
         let gathers = plan.gather.completions > 1;
-        let has_cpu = cpus == Cpus::Spare || plan.has_open_loop() || plan.wait == Wait::Spin;
+        let has_cpu = cpus == Cpus::Spare || plan.has_open_loop();
         Self::new(plan.wait, cpus, !gathers && has_cpu)
     }
 
@@ -76,8 +75,7 @@ impl Pace {
         let wait = if wait == Wait::Hybrid && cpus == Cpus::Shared { Wait::Sleep } else { wait };
         Self {
             wait,
-            polls_for_replies,
-            replies: ExpectedReplies::new(wait == Wait::Hybrid && polls_for_replies),
+            replies: ExpectedReplies::new(wait != Wait::Sleep && polls_for_replies),
             margin_ns: MARGIN_START_NS,
             late_ns: [0; WINDOW],
             observed: 0,
@@ -99,9 +97,8 @@ impl Pace {
         }
         match self.wait {
             Wait::Sleep => Until::Instant(first_ns),
-            Wait::Spin if due_ns != u64::MAX || self.polls_for_replies && sent_ns > 0 => Until::Now,
-            Wait::Spin => Until::Instant(first_ns),
-            Wait::Hybrid => {
+            Wait::Spin if due_ns != u64::MAX => Until::Now,
+            Wait::Hybrid | Wait::Spin => {
                 // Whatever is due: it learns of sends here.
                 let reply_ns = self.replies.poll_from_ns(now_ns, sent_ns, ended);
                 let poll_ns = due_ns.saturating_sub(self.margin_ns).min(reply_ns);
