@@ -457,16 +457,8 @@ impl<'a> ControllerSide<'a> {
     }
 
     /// Was an agent lost while it measured? The others end then, and what all have recorded is the result.
-    ///
-    /// # Errors
-    /// No other part of the run is left.
-    fn check_lost(&self) -> Result<bool, RemoteError> {
-        let peers = &self.fleet.peers;
-        let Some((peer, lost)) = peers.iter().find_map(|peer| Some((peer, peer.lost.as_ref()?))) else {
-            return Ok(false);
-        };
-        let are_all_lost = self.fleet.own_workers == 0 && peers.iter().all(|peer| peer.lost.is_some());
-        if are_all_lost { Err(peer.blame(&lost.why)) } else { Ok(true) }
+    fn has_lost(&self) -> bool {
+        self.fleet.peers.iter().any(|peer| peer.lost.is_some())
     }
 
     /// Ends what has not ended, without a result.
@@ -520,7 +512,7 @@ impl Coordinator for ControllerSide<'_> {
         on_interval: &mut dyn FnMut(Interval),
     ) -> Result<RemoteStatus, RemoteError> {
         self.listen(if have_ours_ended { POLL_INTERVAL } else { Duration::ZERO })?;
-        let is_short = self.check_lost()?;
+        let is_short = self.has_lost();
         let stop = if is_short { Some(Stop::Interrupted) } else { stop };
         if let Some(stop) = stop.filter(|stop| self.stop_sent != Some(*stop)) {
             self.stop_sent = Some(stop);

@@ -47,6 +47,20 @@ struct WindowWatch {
     end_ns: u64,
 }
 
+impl WindowWatch {
+    /// The times of a schedule that ended now, if not before.
+    fn times(&self, now_ns: u64) -> RunTimes {
+        let end_ns = self.end_ns.min(now_ns);
+        RunTimes {
+            start_ns: self.start_ns.min(end_ns),
+            measure_ns: self.measure_ns.min(end_ns),
+            end_ns,
+            drained_ns: end_ns,
+            ..RunTimes::default()
+        }
+    }
+}
+
 /// The state of the control thread.
 pub(super) struct ControlThread<'a> {
     setup: RunSetup<'a>,
@@ -338,7 +352,9 @@ impl<'a> ControlThread<'a> {
     pub(super) fn finish(mut self, interrupted: bool, chosen: &Chosen) -> Result<RunData, RunError> {
         self.collect_intervals();
         let now_ns = self.clock.now_ns();
-        let host = self.watch.take().map(|watch| watch.host.finish(now_ns)).unwrap_or_default();
+        let watch = self.watch.take();
+        let schedule = watch.as_ref().map(|watch| watch.times(now_ns));
+        let host = watch.map(|watch| watch.host.finish(now_ns)).unwrap_or_default();
         let mut data = RunData {
             times: RunTimes { prepare_ns: self.prepare_ns, ..RunTimes::default() },
             host,
@@ -360,6 +376,10 @@ impl<'a> ControlThread<'a> {
         for mut other in self.coordinator.collect_results() {
             other.map_host(&to_local_clock);
             data.merge(other);
+        }
+        // Where every worker was lost with its host, the intervals that it had sent lie in the schedule.
+        if data.usage.workers.is_empty() {
+            schedule.iter().for_each(|schedule| data.times.merge(schedule));
         }
         data.times.epoch_us = Some(self.clock.epoch_us());
         data.intervals = self.intervals;

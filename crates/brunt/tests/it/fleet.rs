@@ -248,15 +248,17 @@ fn check_named(ended: &(Output, Duration), agent: &Agent, reason: &str) {
     assert!(measured.at("interrupted") == true && measured.count("requests.completed") > 0, "{text}");
     let first = &measured.at("verdict.causes")[0];
     assert_eq!(first["kind"], "lost_agent", "{text}");
-    let after_ns = measured.at("agents")[1]["lost_after_ns"].as_i64().unwrap();
+    let agents = measured.at("agents").as_array().unwrap();
+    let after_ns = agents.last().unwrap()["lost_after_ns"].as_i64().unwrap();
     assert!((1..60_000_000_000).contains(&after_ns), "{after_ns}: {text}");
     for check in measured.at("verdict.checks").as_array().unwrap() {
         let is_judged = !["CONSERVE", "SERVER"].contains(&check["id"].as_str().unwrap());
         assert!(is_judged || check["status"] == "skipped", "{check}");
     }
-    let lost: Vec<bool> =
-        measured.at("agents").as_array().unwrap().iter().map(|agent| agent["lost"] == reason).collect();
-    assert_eq!(lost, [false, true]);
+    let lost: Vec<bool> = agents.iter().map(|agent| agent["lost"] == reason).collect();
+    // The last one, and no other.
+    assert_eq!(lost.iter().rposition(|is_lost| *is_lost), Some(lost.len() - 1), "{lost:?}");
+    assert_eq!(lost.iter().filter(|is_lost| **is_lost).count(), 1, "{lost:?}");
     assert!(*took < NAMED, "{took:?}");
 }
 
@@ -268,17 +270,38 @@ fn dead_and_hung_agents_are_named() {
     let (lasting, dying, hanging) =
         (Agent::wait(&["-T", "1"]), Agent::wait(&["-T", "1"]), Agent::wait(&["-T", "1"]));
     let killed = disturb(&server, &[&lasting, &dying], || kill_process(dying.pid(), Signal::KILL).unwrap());
-    let is_reset = String::from_utf8_lossy(&killed.0.stderr).contains("reset");
-    let reason = if is_reset {
-        "lost its connection: Connection reset by peer (os error 104)"
-    } else {
-        "closed the connection"
-    };
-    check_named(&killed, &dying, reason);
+    check_named(&killed, &dying, reason_of_killed(&killed.0));
     let hung = disturb(&other, &[&lasting, &hanging], || kill_process(hanging.pid(), Signal::STOP).unwrap());
     check_named(&hung, &hanging, "sent no heartbeat for 4 s");
     let run = measured(&server, &[&lasting], &["-n", "100", "-c", "1", "--keys", "10", "--warmup", "0s"]);
     assert_eq!(run.count("requests.sent"), 100, "{}", run.text);
+}
+
+/// Where no other part of the run is left, what the agent had sent is the result.
+#[test]
+fn the_last_agent_leaves_what_it_had_sent() {
+    let _machine = beside_others();
+    let server = Server::reference(&[]);
+    let dying = Agent::wait(&["-T", "1"]);
+    let killed = disturb(&server, &[&dying], || {
+        // Of which an interval holds some.
+        server.await_gets(250);
+        kill_process(dying.pid(), Signal::KILL).unwrap();
+    });
+    check_named(&killed, &dying, reason_of_killed(&killed.0));
+    let measured = Measured::of(&killed.0);
+    assert!(measured.count("requests.completed") >= 100, "{}", measured.text);
+    // The window ended with the agent.
+    let window_ns = measured.at("duration_ns").as_u64().unwrap();
+    assert!((300_000_000..30_000_000_000).contains(&window_ns), "{window_ns}");
+}
+
+/// How the end of a killed process looks to its peer.
+fn reason_of_killed(output: &Output) -> &'static str {
+    match String::from_utf8_lossy(&output.stderr).contains("reset") {
+        true => "lost its connection: Connection reset by peer (os error 104)",
+        false => "closed the connection",
+    }
 }
 
 /// An agent whose controller dies waits for the next.
