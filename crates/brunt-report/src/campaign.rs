@@ -121,7 +121,7 @@ impl RunRow {
                 .filter_map(|quantile| Some((quantile, PercentileEstimate::of(total, quantile)?)))
                 .collect(),
             client_error_ns: total.client_error_ns(Quantile::P99),
-            cpu_ns: RequestCost::of(summary).map(|cost| cost.cpu_ns()),
+            cpu_ns: RequestCost::of(summary).map(|cost| cost.cpu_working_ns()),
             verdict: summary.verdict.clone(),
             limit: Limit::of(&summary.verdict),
             interrupted: summary.record.run.interrupted,

@@ -39,6 +39,11 @@ impl RequestCost {
         })
     }
 
+    /// Processor time without what went into waiting, in nanoseconds: what the next request would cost, too.
+    pub(crate) fn cpu_working_ns(&self) -> f64 {
+        (self.cpu_ns() - self.cpu_waiting_ns.unwrap_or(0.0)).max(0.0)
+    }
+
     /// Processor time, user and system, in nanoseconds.
     pub(crate) fn cpu_ns(&self) -> f64 {
         self.cpu_user_ns + self.cpu_system_ns

@@ -419,7 +419,7 @@ fn client(summary: &Summary) -> Value {
     json!({
         "cpu_user_ns": usage.cpu_user_ns,
         "cpu_system_ns": usage.cpu_system_ns,
-        "cpu_ns_per_request": whole(cost.map(|cost| cost.cpu_ns())),
+        "cpu_ns_per_request": whole(cost.map(|cost| cost.cpu_working_ns())),
         "syscalls": usage.syscalls,
         "syscalls_per_request": cost.map(|cost| cost.syscalls),
         "io": usage.io,

@@ -137,7 +137,7 @@ impl RunResult {
             found: found(&summary.verdict),
             plan: options,
             environment: facts.collect(),
-            client_cpu_ns: RequestCost::of(summary).map(|cost| cost.cpu_ns().round()),
+            client_cpu_ns: RequestCost::of(summary).map(|cost| cost.cpu_working_ns().round()),
             server_cpu_ns,
             wake_up_ns: if is_spinning { 0.0 } else { run.host.wake_up_ns as f64 },
             has_others: !agents.is_empty(),

@@ -222,10 +222,8 @@ fn servers(summary: &Summary) -> Vec<String> {
 
 /// What a request cost the client, without what went into waiting for the next one, and how busy that kept it.
 fn client(summary: &Summary) -> Vec<String> {
-    let cost = RequestCost::of(summary).map(|cost| {
-        let ns = cost.cpu_ns() - cost.cpu_waiting_ns.unwrap_or(0.0);
-        format!("{} CPU/request", quantity::time(ns.max(0.0).round() as u64))
-    });
+    let cost = RequestCost::of(summary)
+        .map(|cost| format!("{} CPU/request", quantity::time(cost.cpu_working_ns().round() as u64)));
     cost.into_iter().chain(busiest(&summary.record.run.usage.workers)).collect()
 }
 

@@ -127,8 +127,16 @@ fn brunt_report(printed: &str) -> anyhow::Result<Report> {
         client_error: latency("client_error_ns"),
         sent: Some(sent),
         sent_of_window: result["requests"]["sent"].as_u64(),
-        cpu_us: us(&result["client"]["cpu_ns_per_request"]),
+        cpu_us: cpu_us(&result),
     })
+}
+
+/// CPU time of a request, waiting included, as it is known of the other clients.
+fn cpu_us(result: &Value) -> Option<f64> {
+    let of_client = |key: &str| result["client"][key].as_f64();
+    let total_ns = of_client("cpu_user_ns")? + of_client("cpu_system_ns")?;
+    let sent = result["in_window"]["sent"].as_f64().filter(|sent| *sent > 0.0)?;
+    Some(total_ns / sent / 1e3)
 }
 
 #[cfg(test)]
@@ -161,7 +169,7 @@ mod tests {
     fn results_are_read() {
         let times = r#"{"mean": 30500, "p50": 30000, "p90": 60000, "p99": null}"#;
         let result = format!(
-            r#"{{"requests": {{"sent": 7}}, "client": {{"cpu_ns_per_request": 71000}},
+            r#"{{"requests": {{"sent": 7}}, "client": {{"cpu_user_ns": 97000, "cpu_system_ns": 400000}}, "in_window": {{"sent": 7}},
                 "phases": {{"warmup": {{"requests": {{"sent": 2}}}}, "measure": {{"requests": {{"sent": 7}}}}}},
                 "latency": {{"response_ns": {times}, "service_ns": {times}, "client_error_ns": {{"p50": 2000}}}}}}"#
         );
