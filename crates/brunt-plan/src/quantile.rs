@@ -143,7 +143,7 @@ pub struct Percentiles(pub Vec<Quantile>);
 impl Percentiles {
     /// What its text may be.
     pub const ACCEPTED: &str =
-        "numbers above 0 and below 100, each once, whole ones below 90, such as 50,75,90,99.9";
+        "expected numbers above 0 and below 100, each once, whole ones below 90, such as 50,75,90,99.9";
     /// The most columns that fit a line.
     const COUNT_MAX: usize = 12;
 }

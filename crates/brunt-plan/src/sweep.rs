@@ -135,6 +135,9 @@ impl Axis {
         match (self.read)(text.trim()) {
             Ok(0) => Err(wrong("0 is no point of a sweep; expected a number above 0")),
             Ok(value) => Ok(value),
+            Err(reason) if text.contains('-') => {
+                Err(wrong(&format!("{reason}; a range is FIRST..LAST:STEP")))
+            }
             Err(reason) => Err(wrong(&reason)),
         }
     }

@@ -107,11 +107,11 @@ impl FromStr for NamedServer {
 /// The scheme of this name.
 fn scheme(name: &str) -> Option<Scheme> {
     let (is_redis, transport) = match name {
-        "memcached" => (false, Transport::Tcp),
-        "memcacheds" => (false, Transport::Tls),
+        "memcached" | "memcache" => (false, Transport::Tcp),
+        "memcacheds" | "memcaches" => (false, Transport::Tls),
         "memcached+udp" => (false, Transport::Udp),
-        "redis" => (true, Transport::Tcp),
-        "rediss" => (true, Transport::Tls),
+        "redis" | "valkey" => (true, Transport::Tcp),
+        "rediss" | "valkeys" => (true, Transport::Tls),
         _ => return None,
     };
     Some(Scheme { is_redis, transport })
@@ -211,6 +211,11 @@ mod tests {
             ("memcacheds://[::1]", Some("memcacheds://[::1]:11211")),
             ("memcached+udp://cache", Some("memcached+udp://cache:11211")),
             ("redis+udp://cache", None),
+            // Other names of the same schemes.
+            ("valkey://cache", Some("redis://cache:6379")),
+            ("valkeys://cache:1/2", Some("rediss://cache:1/2")),
+            ("memcache://cache", Some("memcached://cache:11211")),
+            ("memcaches://cache:1", Some("memcacheds://cache:1")),
             ("redis://cache/", Some("redis://cache:6379")),
             ("rediss://cache:1/15", Some("rediss://cache:1/15")),
             ("redis://me@cache", Some("redis://me@cache:6379")),

@@ -39,8 +39,15 @@ macro_rules! words {
             type Err = String;
 
             fn from_str(text: &str) -> Result<Self, String> {
-                Self::from_name(text.trim())
-                    .ok_or_else(|| format!("expected {}", Self::ALL.map(Self::name).join(" or ")))
+                Self::from_name(text.trim()).ok_or_else(|| {
+                    let names = Self::ALL.map(Self::name);
+                    match names.split_last() {
+                        Some((last, first)) if !first.is_empty() => {
+                            format!("expected {} or {last}", first.join(", "))
+                        }
+                        _ => format!("expected {}", names.concat()),
+                    }
+                })
             }
         }
 

@@ -78,6 +78,13 @@ impl FaultKind {
 pub const MORE_PORTS: &str =
     "sudo sysctl -w net.ipv4.ip_local_port_range='1024 65535' net.ipv4.tcp_tw_reuse=1";
 
+/// The ports that [`MORE_PORTS`] gives.
+pub const PORTS_MAX: u64 = 65_535 - 1_024 + 1;
+
+/// How to open more connections than one address of ours has ports for.
+pub const MORE_ADDRESSES: &str = "one address has at most 64512 ports to each server: name more of its addresses (--server again), divide \
+                                  the connections among hosts (--agent), or use --server unix:PATH";
+
 /// [`MORE_PORTS`] is the end of it.
 const NO_PORT: &str = "all local ports to the server's address were taken (EADDRNOTAVAIL), by open connections or by closed ones, whose \
                        ports stay taken for up to a minute (TIME_WAIT). --linger 0s closes by a reset, which frees the port at once; \

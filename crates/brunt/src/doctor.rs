@@ -16,7 +16,7 @@ use brunt_plan::destination::Server;
 use brunt_plan::plan::{IoChoice, Plan, Timestamps, Transport};
 use brunt_plan::spec::PlanSpec;
 use brunt_report::quantity;
-use brunt_stats::fault::MORE_PORTS;
+use brunt_stats::fault::{MORE_ADDRESSES, MORE_PORTS, PORTS_MAX};
 use brunt_stats::host::is_fast_clocksource;
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -237,9 +237,10 @@ fn local_ports(needs: &Needs, facts: &HostFacts) -> HostFinding {
         ports.first,
         ports.last
     );
+    let remedy = if needs.ports > PORTS_MAX { MORE_ADDRESSES } else { MORE_PORTS };
     match (needs.ports > had, needs.ports_expected > had) {
-        (true, _) => HostFinding::fix("local ports", says, MORE_PORTS),
-        (false, true) => HostFinding::warn("local ports", says, MORE_PORTS),
+        (true, _) => HostFinding::fix("local ports", says, remedy),
+        (false, true) => HostFinding::warn("local ports", says, remedy),
         (false, false) => HostFinding::ok("local ports", says),
     }
 }
@@ -438,6 +439,16 @@ mod tests {
                 "ok    kernel         Linux 6.18",
             ]
         );
+    }
+
+    /// More connections than one address has ports for need more addresses, not more ports.
+    #[test]
+    fn remedies_for_ports_can_be_followed() {
+        for (connections, remedy) in [(60_000, MORE_PORTS), (300_000, MORE_ADDRESSES)] {
+            let plan = format!("connections = {connections}");
+            let found = finding("local ports", &plan, LOOPBACK, &facts());
+            assert_eq!(found.remedy.as_deref(), Some(remedy), "{connections}");
+        }
     }
 
     #[test]

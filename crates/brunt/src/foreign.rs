@@ -336,7 +336,16 @@ fn whole(
     let rest: Vec<String> = line.rest.iter().map(|word| quoted(word)).collect();
     let whole = format!("brunt {name} {}", [rest, pieces].concat().join(" "));
     let whole = whole.trim_end().to_owned();
-    check(program, &whole).map(|()| whole)
+    check(program, &whole).map(|()| whole).map_err(|reason| {
+        let is_unknown = |given: &&TypedOption| matches!(given.reading, OptionOwner::Unknown);
+        let unknown: Vec<&str> =
+            line.given.iter().filter(is_unknown).map(|given| given.name.as_str()).collect();
+        // What stands behind an unknown option may be its value, and is no plan file.
+        match unknown.is_empty() || line.rest.is_empty() {
+            true => reason,
+            false => format!("neither brunt nor the other tools have {}", unknown.join(" and ")),
+        }
+    })
 }
 
 /// Refuses what brunt would refuse before it opens anything. Files of passwords are still to be written.

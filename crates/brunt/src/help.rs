@@ -38,7 +38,7 @@ pub(crate) fn topics() -> String {
 pub(crate) fn topic(name: &str) -> Option<String> {
     match name.to_ascii_lowercase().as_str() {
         "checks" => Some(checks()),
-        "exit-codes" | "exit-code" => Some(exit_codes()),
+        "exit-codes" | "exit-code" | "exitcodes" | "exit" => Some(exit_codes()),
         "formats" | "format" => Some(formats()),
         "causes" | "cause" => Some(causes()),
         other => cause(other).or_else(|| Explanation::of(other).map(explained)),

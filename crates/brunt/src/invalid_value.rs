@@ -25,5 +25,13 @@ pub(crate) fn message(error: &Error) -> Option<String> {
         (None, Some((_, range))) => format!("expected a whole number from {}", range.replace("..=", " to ")),
         _ => reason.to_owned(),
     };
-    Some(format!("invalid value '{value}' for {option}: {says}"))
+    let meant = without_unit(option, value).unwrap_or_default();
+    Some(format!("invalid value '{value}' for {option}: {says}{meant}"))
+}
+
+/// A bare number for `--time`: other tools count seconds there, or threads.
+fn without_unit(option: &str, value: &str) -> Option<String> {
+    let is_number = !value.is_empty() && value.bytes().all(|byte| byte.is_ascii_digit());
+    (option == "--time" && is_number)
+        .then(|| format!("; for {value} seconds -t {value}s, for {value} threads (memtier_benchmark's -t) --threads {value}"))
 }

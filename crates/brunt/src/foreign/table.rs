@@ -171,6 +171,7 @@ pub(super) static OPTIONS: &[Row] = &[
     row(Redis, &["-l"], Nothing, Without, "a run ends after --time; Ctrl-C ends it sooner, with its report"),
     row(Redis, &["-t"], ValueShape::Tests, Made(Tests), "side by side in one run"),
     row(Redis, &["-I"], Nothing, Without, "connections are idle at a low --rate"),
+    row(Redis, &["-e"], Nothing, Without, "the report counts error replies and quotes the first"),
     row(Redis, &["-x"], Nothing, Without, "its last argument is {value} here, of --value-size"),
     row(Redis, &["--seed"], Number, As("--seed {}"), ""),
     row(Redis, &["--tls"], Nothing, Made(Server), ""),

@@ -95,8 +95,9 @@ pub(super) fn server(_: &str, line: &Line) -> Answer {
     let host = line.value("-h").unwrap_or("127.0.0.1");
     let has_port =
         host.rsplit_once(':').is_some_and(|(host, port)| !host.contains(':') && port.parse::<u16>().is_ok());
+    let is_of_redis = line.has("--cluster-mode") || line.has("--command");
     // Written as brunt takes it: with nothing else that tells the protocol it stays.
-    if has_port && named.is_none() && !line.has("--tls") && line.value("-p").is_none() {
+    if has_port && named.is_none() && !is_of_redis && !line.has("--tls") && line.value("-p").is_none() {
         return pieces([format!("--server {}", quoted(host))].into_iter().chain(beside));
     }
     let scheme = match (is_redis, line.has("--tls")) {
@@ -360,7 +361,11 @@ fn popularity(_: &str, line: &Line) -> Answer {
     };
     let is_mixed = letters.split_once(':').is_some_and(|(set, get)| set != get);
     let note = if is_mixed { "one law for all operations" } else { "" };
-    Answer { note: note.to_owned(), ..piece(format!("--popularity {law}")) }
+    // The deviation is a share of the keys, of which brunt has another number where none is given.
+    let has_keys = ["--key-maximum", "--key-minimum"].iter().any(|name| line.has(name));
+    let keys = (letter == "G" && line.has("--key-stddev") && !has_keys)
+        .then(|| format!("--keys {}", key_count(line)));
+    Answer { note: note.to_owned(), ..pieces([format!("--popularity {law}")].into_iter().chain(keys)) }
 }
 
 /// The servers of mutilate, which may be in one word.

@@ -31,15 +31,20 @@ fn of_workload(letter: char) -> Option<&'static str> {
 
 /// The line as rows, and as options of ours; `None` if it is not YCSB's. `name`: our command.
 pub(super) fn read(name: &str, words: &[String]) -> Option<(Vec<Row>, Vec<String>)> {
-    let (binding, rest) = words.split_first()?;
+    // The word that names the database may be missing.
+    let unnamed = String::new();
+    let (binding, rest) = match words.split_first()? {
+        (binding, rest) if !binding.starts_with('-') => (binding, rest),
+        _ => (&unnamed, words),
+    };
     let is_value = |at: usize, is: fn(&str) -> bool| rest.get(at + 1).is_some_and(|value| is(value));
     let is_ycsb = rest.iter().enumerate().any(|(at, word)| match word.as_str() {
         "-P" => is_value(at, |value| value.contains("workload")),
         "-p" => is_value(at, |value| value.contains('=')),
-        "-threads" | "-target" => true,
+        "-threads" | "-target" => !binding.is_empty(),
         _ => false,
     });
-    if !is_ycsb || binding.starts_with('-') || Path::new(binding).exists() {
+    if !is_ycsb || !binding.is_empty() && Path::new(binding).exists() {
         return None;
     }
     let properties =
@@ -57,9 +62,14 @@ pub(super) fn read(name: &str, words: &[String]) -> Option<(Vec<Row>, Vec<String
         }
     };
     let mut rows = vec![(binding.clone(), server, String::new())];
+    rows.retain(|(typed, ours, _)| !typed.is_empty() || !ours.is_empty());
     let mut at = 0;
     while let Some(word) = rest.get(at) {
-        let takes_value = matches!(word.as_str(), "-P" | "-p" | "-threads" | "-target" | "-cp" | "-jvm-args");
+        // Without that word the server is named as brunt takes it.
+        let is_server =
+            binding.is_empty() && word == "-s" && rest.get(at + 1).is_some_and(|next| !next.starts_with('-'));
+        let takes_value = is_server
+            || matches!(word.as_str(), "-P" | "-p" | "-threads" | "-target" | "-cp" | "-jvm-args" | "-db");
         let value = rest.get(at + 1).filter(|_| takes_value).map_or("", String::as_str);
         rows.push(row(name, word, value));
         at += 1 + usize::from(takes_value);
@@ -80,6 +90,7 @@ fn row(name: &str, word: &str, value: &str) -> Row {
     let none = |note: &str| (typed.clone(), String::new(), note.to_owned());
     let ours = |ours: String| (typed.clone(), ours, String::new());
     match word {
+        "-s" if !value.is_empty() => ours(format!("--server {}", quoted(value))),
         "-s" => ours("--progress 10s".to_owned()),
         "-threads" if is_run => ours(format!("--connections {}", quoted(value))),
         "-target" if is_run => ours(format!("--rate {}", quoted(value))),

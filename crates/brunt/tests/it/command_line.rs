@@ -60,18 +60,14 @@ fn usage_errors_are_named() {
         (&["run", "-c", "0"], &["--connections", "'0'", "from 1 to"]),
         (&["run", "-T", "40", "-c", "3"], &["--threads", "'40'", "1 to 3"]),
         (&["run", "--key-size", "3", "--keys", "1M"], &["--key-size", "'fixed:3'", "sizes from 6"]),
-        (&["run", "--key-form", "octal"], &["--key-form", "'octal'", "decimal or hex8 or random"]),
+        (&["run", "--key-form", "octal"], &["--key-form", "'octal'", "decimal, hex8, random"]),
         (&["run", "--key-form", "random", "--key-size", "2"], &["--key-size", "'fixed:2'", "sizes from 3"]),
         (&["run", "--key-form", "hex8", "--keys", "5G"], &["--key-form hex8 requires", "4294967296 keys"]),
         (&["run", "--prefix", "a b"], &["--prefix", "'a b'", "printable"]),
         (&["run", "--multiget", "5"], &["--multiget requires mget"]),
         (
             &["run", "--protocol", "http"],
-            &[
-                "--protocol",
-                "'http'",
-                "memcached-text or memcached-meta or memcached-binary or resp2 or resp3",
-            ],
+            &["--protocol", "'http'", "memcached-text, memcached-meta, memcached-binary, resp2"],
         ),
         (&["run", "--protocol", "resp3", "--password", "x"], &["--password requires --server"]),
         (

@@ -53,8 +53,14 @@ const LINES: &[(&str, &str, &str)] = &[
     ("run --agentmode -T 3 -p 5557", "--agentmode and -p are options of mutilate", "agent --threads 3 --listen 0.0.0.0:5557"),
     ("run -x -n 10 set foo", "-x is an option of redis-benchmark", "run --server redis://127.0.0.1:6379 --requests 10 --command 'set foo {value}' --mix raw=1"),
     ("run redis -s -P workloads/workloada -p redis.host=h -p redis.port=6380 -p redis.password=hunter2 -p recordcount=1000 -threads 4 -target 1000", "this is a command line of YCSB", "run --server redis://h:6380 --progress 10s --prefix user --key-size 23 --value-size 1000 --mix get=1,set=1 --popularity zipf:0.99 --password @redis.pw --keys 1000 --connections 4 --rate 1000"),
+    ("run -s cache:11211 -P workloads/workloada -p recordcount=1000 -threads 4", "this is a command line of YCSB", "run --server cache:11211 --prefix user --key-size 23 --value-size 1000 --mix get=1,set=1 --popularity zipf:0.99 --keys 1000 --connections 4"),
+    ("run -t -db site.ycsb.db.RedisClient -P workloads/workloadc -p redis.host=h", "this is a command line of YCSB", "run --server redis://h:6379 --prefix user --key-size 23 --value-size 1000 --mix get=1 --popularity zipf:0.99"),
     ("run memcached -P workloads/workloadc -p memcached.hosts=a,b -p operationcount=5000 -p fieldcount=1", "this is a command line of YCSB", "run --server a --server b --prefix user --key-size 23 --value-size 1000 --mix get=1 --popularity zipf:0.99 --requests 5000"),
     ("load redis -s -P workloads/workloadb -p recordcount=1000 -threads 4", "this is a command line of YCSB", "load --server redis://127.0.0.1:6379 --progress 10s --prefix user --key-size 23 --value-size 1000 --keys 1000"),
+    ("run -e -h h -t get", "-e, -h and -t are options of redis-benchmark", "run --server redis://h:6379 --mix get=1"),
+    ("run -s h --key-pattern=G:G --key-stddev=10", "--key-pattern and --key-stddev are options of memtier_benchmark", "run --server redis://h:6379 --popularity gaussian:0.000001 --keys 10000001"),
+    ("run -s h:7000 --cluster-mode --ratio 1:1", "--cluster-mode and --ratio are options of memtier_benchmark", "run --server redis://h:7000 --cluster --mix set=1,get=1"),
+    ("run -s h:7000 --command 'SET __key__ __data__' --command-ratio=2", "--command-ratio is an option of memtier_benchmark", "run --server redis://h:7000 --command 'SET {key} {value}' --mix raw=2"),
     ("run -s redis://me:hunter2@h:1 --ratio 1:10 -t 5s", "--ratio is an option of memtier_benchmark", "run --server redis://me@h:1 --password @redis.pw --mix set=1,get=10 -t 5s"),
 ];
 
@@ -110,6 +116,7 @@ fn what_cannot_be_translated_has_its_reason() {
         ("run --key-pattern Q:Q", "takes two letters out of R G S P Z such as S:R", "the value of --key-pattern is none that it takes"),
         ("run -h h -p 6379 -P 16 -t set,get,foo", "redis-benchmark takes names of its tests, and has none called 'foo'", "the value of -t is none that it takes"),
         ("run --username=u --password=p -s a", "--user u", "--user requires --protocol memcached-binary, resp2 or resp3"),
+        ("run --ratio 1:1 --lambda 5", "neither brunt nor the other tools have it", "neither brunt nor the other tools have --lambda"),
         ("run --sni x -h h", "--tls-server-name x", "--tls-server-name requires --transport tls"),
         ("run -s a -u 0.5 -Q 1000", "--measure-rate 1000", "--measure-rate requires --agent"),
         ("run -s a --search 95:1000 -N 5", "--requests 5", "--requests cannot be used with search: its steps end by --time"),
@@ -222,6 +229,9 @@ fn options_of_other_commands_name_them() {
             "invalid value '100-1000' for --value-size: no size; expected a size such as 200 or 4KiB, fixed:N, ",
         ),
         ("load", "error: brunt load requires --server\n"),
+        ("run -c 4 -t 2", "; for 2 seconds -t 2s, for 2 threads (memtier_benchmark's -t) --threads 2"),
+        ("run --percentiles 50,101", "invalid value '50,101' for --percentiles: expected numbers above 0"),
+        ("scan --over rate=1k-10k", "a range is FIRST..LAST:STEP"),
     ];
     for (line, expected) in table {
         let (exit, message) = ended(&words(line));

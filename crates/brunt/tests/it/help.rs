@@ -17,6 +17,8 @@ fn topics_are_explained_and_listed() {
         (&["ci-thin"], "CI-THIN, a check of the verdict\n"),
         (&["checks"], "Checks of the verdict"),
         (&["exit-codes"], "\n  3            the run is done and its verdict is NOT TRUSTED"),
+        (&["exit"], "\n  3            the run is done"),
+        (&["exitcodes"], "\n  3            the run is done"),
         (&["formats"], "\n  duration     "),
         (&["run"], "Usage: brunt run [OPTIONS] [PLAN.toml]"),
         (&[], "\n  exit-codes  "),

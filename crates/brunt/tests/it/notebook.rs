@@ -85,7 +85,8 @@ fn check(interval: &str, intervals: usize) {
     let p99_us = |row: &str, op: &str| -> f64 {
         // While the server was stopped, nothing completed.
         let Some((_, behind)) = row.split_once(&format!("'{op}': ")) else { return 0.0 };
-        behind.split([',', '}']).next().unwrap().parse().unwrap()
+        // `('p99', 1234.5)`, or `max` in place of `p99`.
+        behind.split_once(", ").unwrap().1.split(')').next().unwrap().parse().unwrap()
     };
     for op in ["get", "set"] {
         let worst = (0..rows.len()).max_by(|a, b| p99_us(rows[*a], op).total_cmp(&p99_us(rows[*b], op)));
