@@ -363,7 +363,11 @@ impl Campaign {
     /// Why a curve has no knee, in words.
     fn no_curve_text(&self, points: &[ScanPoint]) -> String {
         let free = points.iter().filter(|point| point.is_free(&self.runs) && point.p99.is_some()).count();
-        format!("unknown: {free} of {} settings met no limit, and a curve takes three", points.len())
+        let limited = points.len() - free;
+        format!(
+            "unknown: {limited} of {} settings met a limit, and a curve takes three that did not",
+            points.len()
+        )
     }
 
     /// The last step of a search at this rate.

@@ -71,6 +71,11 @@ impl OutageKinds {
         self.0 & 1 << kind as u16 != 0
     }
 
+    /// Did the server answer all the time, with errors alone?
+    pub fn are_errors_alone(self) -> bool {
+        self == Self::NONE.with(OutageKind::Error)
+    }
+
     /// Is there no reason?
     pub const fn is_empty(self) -> bool {
         self.0 == 0

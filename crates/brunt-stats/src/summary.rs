@@ -183,6 +183,13 @@ impl Summary {
         self.record.run.intervals.connections()
     }
 
+    /// The outages that are the servers' own and in which one of them did not answer, by start: what the verdict speaks of.
+    pub fn server_outages(&self) -> impl Iterator<Item = &Outage> {
+        let workers = &self.record.run.usage.workers;
+        let own = verdict::outages_of_servers(&self.outages, self.servers().len(), &self.window, workers);
+        own.filter(|outage| !outage.kinds.are_errors_alone())
+    }
+
     /// Outage spans beyond the capacity, so that outages may be missing.
     pub fn outages_overflow(&self) -> u64 {
         self.record.run.intervals.outages.overflow

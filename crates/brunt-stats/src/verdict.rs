@@ -27,6 +27,7 @@ mod trust;
 pub use cause::{Cause, CauseKind};
 pub use fault::FaultEvidence;
 pub use lag_row::LagRow;
+pub(crate) use outage::of_servers as outages_of_servers;
 pub use outage::{DownServer, MeasuredOutage};
 pub(crate) use server_evidence::server_evidence;
 pub use server_evidence::{CacheEvidence, ServerEvidence};
@@ -240,6 +241,8 @@ pub struct Evidence<'a> {
     pub is_by_udp: bool,
     /// Were the servers' certificates verified? `None` without TLS.
     pub is_peer_verified: Option<bool>,
+    /// No operation but the user's own commands.
+    pub has_own_commands_only: bool,
     /// Were connections begun after the schedule was?
     pub connects_in_schedule: bool,
     /// Operations in the system.

@@ -204,7 +204,7 @@ mod tests {
         let expected = "\
 COLO, a check of the verdict
 
-  measures     looks, one every 20 ms, at which a server on this host had last
+  measures     samples, one every 20 ms, at which a server on this host had last
                sent from the worker's own processor
   CAUTION      > 75 %
   NOT TRUSTED  never

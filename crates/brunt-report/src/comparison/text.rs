@@ -113,7 +113,7 @@ pub(super) fn finding(held: &ComparedRow) -> (&'static str, Style) {
         TestResult::NoneShown => ("same", Style::Plain),
         TestResult::Undecided | TestResult::TooFewRuns => ("inconclusive", Style::Doubt),
         TestResult::Client => ("client", Style::Doubt),
-        TestResult::NotGiven => ("missing", Style::Doubt),
+        TestResult::NotGiven => ("inconclusive", Style::Doubt),
     }
 }
 

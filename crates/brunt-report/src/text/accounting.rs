@@ -67,7 +67,7 @@ fn books(summary: &Summary) -> Vec<String> {
         facts.push(format!("{late} pending when the window ended"));
     }
     let kinds = [
-        ("error replies", requests.outcome(OutcomeClass::Error)),
+        (error_word(summary), requests.outcome(OutcomeClass::Error)),
         ("timed out", requests.outcome(OutcomeClass::Timeout)),
         ("lost with their connection", requests.outcome(OutcomeClass::Lost)),
         ("wrong values", requests.outcome(OutcomeClass::Mismatch)),
@@ -112,6 +112,16 @@ fn values(summary: &Summary) -> Vec<String> {
         }
     }
     facts
+}
+
+/// What requests that ended as errors were answered with.
+fn error_word(summary: &Summary) -> &'static str {
+    let counts = summary.counts();
+    match (counts.error_replies.rows().is_empty(), counts.first_malformed.is_some()) {
+        (true, true) => "malformed replies",
+        (false, true) => "error or malformed replies",
+        (_, false) => "error replies",
+    }
 }
 
 /// What servers answered with that no plan foresees, in their own words.

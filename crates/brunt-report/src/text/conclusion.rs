@@ -25,8 +25,8 @@ pub(crate) struct FindingText {
     pub(crate) id: &'static str,
     pub(crate) text: String,
     pub(crate) fix: String,
-    /// The run is NOT TRUSTED for it.
-    is_convicting: bool,
+    /// The run is NOT TRUSTED for it, or its requests were not carried out: this is never among those that are only counted.
+    is_kept: bool,
 }
 
 /// The causes of what was found: the one that explains most, then those for which the run is NOT TRUSTED. The first line names the first
@@ -43,6 +43,7 @@ pub(crate) fn causes(verdict: &Verdict) -> Vec<FindingText> {
         };
         let id = cause.checks.first().copied().unwrap_or(CAUSE);
         let allowed = if verdict.judgement.allows(id) { "allowed: " } else { "" };
+        let is_failure = matches!(cause.kind, CauseKind::Malformed | CauseKind::ErrorReplies);
         let is_convicting = verdict.checks.iter().any(|check| {
             check.status == CheckStatus::NotTrusted
                 && verdict.counts(check)
@@ -50,7 +51,12 @@ pub(crate) fn causes(verdict: &Verdict) -> Vec<FindingText> {
         });
         (
             is_leading,
-            FindingText { id, text: format!("{allowed}{text}"), fix: cause.fix.to_string(), is_convicting },
+            FindingText {
+                id,
+                text: format!("{allowed}{text}"),
+                fix: cause.fix.to_string(),
+                is_kept: is_convicting || is_failure,
+            },
         )
     };
     let found = verdict.checks.iter().filter(|check| check.status > CheckStatus::Ok);
@@ -61,12 +67,12 @@ pub(crate) fn causes(verdict: &Verdict) -> Vec<FindingText> {
                 id: check.id,
                 text: check.message.clone(),
                 fix: check.fix.to_string(),
-                is_convicting: check.status == CheckStatus::NotTrusted,
+                is_kept: check.status == CheckStatus::NotTrusted,
             })
             .collect(),
         causes => {
             let mut texts: Vec<(bool, FindingText)> = causes.iter().map(text_of).collect();
-            texts.sort_by_key(|(is_leading, text)| (!is_leading, !text.is_convicting));
+            texts.sort_by_key(|(is_leading, text)| (!is_leading, !text.is_kept));
             texts.into_iter().map(|(_, text)| text).collect()
         }
     }
@@ -123,13 +129,13 @@ pub(crate) fn verdict(page: &mut Page<'_>, verdict: &Verdict) {
 /// The first cause, those for which the run is NOT TRUSTED, others as long as the report stays short; and how many there are besides.
 pub(crate) fn list(page: &mut Page<'_>, causes: &[FindingText]) {
     let mut listed = 0;
-    for FindingText { id, text, fix, is_convicting } in causes.iter().take(CAUSES_MAX) {
+    for FindingText { id, text, fix, is_kept } in causes.iter().take(CAUSES_MAX) {
         let full = if fix.is_empty() { text.clone() } else { format!("{text} -> {fix}") };
         // The last line may be needed for the number of the others.
         let others = usize::from(listed + 1 < causes.len());
         let end = page.line_count() + page.lines_of(CAUSE_INDENT, &full) + others;
         let has_room = listed == 0 || end <= LINES_MAX || page.room.has_all_causes;
-        if !has_room && !is_convicting {
+        if !has_room && !is_kept {
             break;
         }
         // Without room its number is there, and what helps is in the details.

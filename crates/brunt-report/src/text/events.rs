@@ -140,8 +140,11 @@ fn since_window(summary: &Summary) -> Vec<(ServerCounts, ServerCounts)> {
 }
 
 /// As many of them, the longest, by start.
-pub(crate) fn longest_outages(outages: &[Outage], most: usize) -> Vec<&Outage> {
-    let mut shown: Vec<&Outage> = outages.iter().collect();
+pub(crate) fn longest_outages<'a>(
+    outages: impl IntoIterator<Item = &'a Outage>,
+    most: usize,
+) -> Vec<&'a Outage> {
+    let mut shown: Vec<&Outage> = outages.into_iter().collect();
     // Stable: of those that are as long, the first.
     shown.sort_by_key(|outage| std::cmp::Reverse(outage.length_ns().unwrap_or(u64::MAX)));
     shown.truncate(most);
@@ -149,9 +152,9 @@ pub(crate) fn longest_outages(outages: &[Outage], most: usize) -> Vec<&Outage> {
     shown
 }
 
-/// The outages, the longest where there are many, by start.
+/// The outages of which the verdict speaks, the longest where there are many, by start. `--details` has all.
 fn outages(page: &mut Page<'_>, summary: &Summary) {
-    let shown = longest_outages(&summary.outages, OUTAGES_MAX.min(page.room.rows));
+    let shown = longest_outages(summary.server_outages(), OUTAGES_MAX.min(page.room.rows));
     if shown.is_empty() {
         return;
     }
@@ -179,7 +182,7 @@ fn outages(page: &mut Page<'_>, summary: &Summary) {
     }
     page.separate();
     page.grid(&grid);
-    let others = (summary.outages.len() - shown.len()) as u64 + summary.outages_overflow();
+    let others = (summary.server_outages().count() - shown.len()) as u64 + summary.outages_overflow();
     if others > 0 {
         page.prose("", 0, &format!("+{others} more: --details"), Style::Plain);
     }
@@ -191,7 +194,8 @@ fn over_time(page: &mut Page<'_>, summary: &Summary) {
     let is_found = |id: &str| {
         summary.verdict.checks.iter().any(|check| check.id == id && check.status > CheckStatus::Ok)
     };
-    let is_shown = !summary.outages.is_empty()
+    let has_outages = summary.server_outages().next().is_some();
+    let is_shown = has_outages
         || ["WARM", "DRIFT", "SHIFT"].into_iter().any(is_found)
         || summary.record.plan.classes.iter().any(|class| is_profile(&class.load));
     // Whatever --interval asks for: rows of a table are not bars.
@@ -214,7 +218,7 @@ fn over_time(page: &mut Page<'_>, summary: &Summary) {
     let bars: String = values.iter().map(|value| scale.bar(*value)).collect();
     let width_ns = points[0].end_ns - points[0].start_ns;
     let by = if width_ns == SECOND_NS { "second".to_owned() } else { quantity::time(width_ns) };
-    if summary.outages.is_empty() {
+    if !has_outages {
         page.separate();
     }
     page.prose(&format!("{name} by {by}"), 19, &format!("{bars}  {scale}"), Style::Dim);

@@ -69,6 +69,7 @@ pub(super) fn evidence<'a>(
         is_verify_asked: plan.verify.is_some(),
         is_by_unix_socket: plan.servers().iter().all(|server| server.transport == Transport::Unix),
         is_by_udp: plan.uses_transport(Transport::Udp),
+        has_own_commands_only: plan.classes.iter().all(has_own_commands_only),
         is_peer_verified: plan.uses_transport(Transport::Tls).then_some(!plan.tls.is_insecure),
         connects_in_schedule: [Phase::Warmup, Phase::Measure, Phase::Drain]
             .iter()
@@ -80,6 +81,11 @@ pub(super) fn evidence<'a>(
         },
         closed_loops: closed_loops(record, window),
     }
+}
+
+/// Are the user's own commands all that the class sends?
+fn has_own_commands_only(class: &Class) -> bool {
+    OpKind::ALL.into_iter().all(|op| class.mix.contains(op) == (op == OpKind::Raw))
 }
 
 /// Requests of the open-loop classes; `None` without such a class.

@@ -185,16 +185,29 @@ fn finding(check: &Check) -> Cause {
     Cause { kind, sentence, fix: check.fix.clone(), checks, follows, sets_load: false }
 }
 
-/// A lost agent or an outage is first. Then counts how bad the worst is that a cause accounts for, and how much that is; the load of
-/// a closed loop is a finding, too. Of equally bad ones a cache that changes is first, for what it does to latencies does not depend
-/// on the client. What the host did without consequence and what the user accepts are last.
-fn rank(cause: &Cause, checks: &[Check], judgement: &Judgement) -> (bool, CheckStatus, bool, usize) {
+/// A lost agent is first, and an outage unless SAT convicts the run: SAT does not where an outage explains it. Then counts how bad the worst is
+/// that a cause accounts for, and how much that is; the load of a closed loop is a finding, too. Of equally bad ones those are first that
+/// do not depend on the client: answers that are none, and then a cache that changes. What the host did without consequence and what the
+/// user accepts are last.
+fn rank(cause: &Cause, checks: &[Check], judgement: &Judgement) -> (bool, CheckStatus, u8, usize) {
     let counts = |check: &&Check| judgement.counts(check.id);
     let own = cause.ids().filter_map(|id| checks.iter().find(|check| check.id == id)).filter(counts);
     let is_load = cause.sets_load && cause.checks.iter().any(|id| !judgement.allows(id));
     let load = is_load.then_some(CheckStatus::Caution);
     let found: Vec<CheckStatus> = own.map(|check| check.status).chain(load).collect();
     let worst = found.iter().copied().max().unwrap_or(CheckStatus::Skipped);
-    let is_first = matches!(cause.kind, CauseKind::LostAgent | CauseKind::Outage);
-    (is_first, worst, cause.kind == CauseKind::Cache, found.len())
+    let is_saturated = |check: &Check| {
+        check.id == "SAT" && check.status == CheckStatus::NotTrusted && judgement.counts(check.id)
+    };
+    let is_first = match cause.kind {
+        CauseKind::LostAgent => true,
+        CauseKind::Outage => !checks.iter().any(is_saturated),
+        _ => false,
+    };
+    let weight = match cause.kind {
+        CauseKind::Malformed | CauseKind::ErrorReplies => 2,
+        CauseKind::Cache => 1,
+        _ => 0,
+    };
+    (is_first, worst, weight, found.len())
 }

@@ -112,7 +112,7 @@ pub static EXPLANATIONS: &[Explanation] = &[
     ),
     explanation(
         "COLO",
-        "looks, one every 20 ms, at which a server on this host had last sent from the worker's own processor",
+        "samples, one every 20 ms, at which a server on this host had last sent from the worker's own processor",
         ["> 75 %", ""],
         "Client and server take turns on one processor. What is measured includes their waiting for each other.",
         "different processors: --cpus for brunt, taskset for the server, or another host for one of the two",

@@ -146,7 +146,7 @@ pub(super) fn faults(evidence: &Evidence<'_>) -> Check {
             "read the rows of connection faults, and the server's log: requests wait while a connection is made anew"
         }
         _ => {
-            "read \"malformed\" above: something else is at this address, or between, or the server is wrong"
+            "see the bytes beside \"no valid reply\": another protocol is spoken at this address (--protocol, --transport, the URL), or something between answers"
         }
     };
     let status = GARBAGE.judge(value).max(CheckStatus::Caution);

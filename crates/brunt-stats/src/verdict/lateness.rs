@@ -28,6 +28,8 @@ const WAKE_UPS_MAX: f64 = 4.0;
 const WAKE_UP_ONE: f64 = 2.0;
 /// A thread wants this much of a processor to be free.
 const FREE_MIN: f64 = 0.5;
+/// A worker that lacked its processor for this share of the window says that others had the processors.
+const DENIED_MIN: f64 = 0.25;
 /// Where a worker lacked its processor for this share of the window, requests that were never sent are no surprise.
 const UNSENT_MIN: f64 = 0.05;
 
@@ -37,10 +39,18 @@ const NEIGHBOUR_FIX: &str = "stop what else runs on these processors, or pin the
 
 /// Is a backlog the client's? It is that of whichever had less time left: the worker, which worked or waited for a CPU, or the server's
 /// thread. A worker that idled for a fifth of the window waited for replies then, whatever the server's processor did. Of a server that does
-/// not report its processor time, a worker needs [`BUSY`] to be ahead.
+/// not report its processor time, a worker needs [`BUSY`] to be ahead. A server that hardly worked, beside a worker that lacked its processor,
+/// had no time either.
 pub(super) fn is_limit(evidence: &Evidence<'_>, open: &OpenChecks<'_>) -> bool {
     let servers = server_busy(evidence).unwrap_or(BUSY).max(CPU.caution);
-    open.has("SAT") && open.get("CPU").is_some_and(|check| check.value >= servers)
+    let denied = worst(evidence, |worker| denied_ns(worker, evidence)).map_or(0.0, |(_, denied)| denied);
+    let is_hosts = has_time(evidence) && denied >= DENIED_MIN && (open.has("COLO") || open.has("STEAL"));
+    open.has("SAT") && (is_hosts || open.get("CPU").is_some_and(|check| check.value >= servers))
+}
+
+/// Did the server report that it worked for less than half of the window?
+pub(super) fn has_time(evidence: &Evidence<'_>) -> bool {
+    server_busy(evidence).is_some_and(|busy| busy < MOST)
 }
 
 /// For which fraction of the window the busiest server worked: a thread of it, or its part of this host's CPUs where that is more.
@@ -211,7 +221,7 @@ pub(super) fn shared_processor(evidence: &Evidence<'_>, open: &OpenChecks<'_>) -
     let cpus = evidence.run.host.cpus;
     let sentence = match is_seen.then(|| super::host::most_shared(evidence)).flatten() {
         Some((worker, looks)) => format!(
-            "client and server on one processor, that of worker {}, in {} of {} looks",
+            "client and server on one processor, that of worker {}, in {} of {} samples",
             worker.worker,
             percent(looks),
             worker.colocation.looks

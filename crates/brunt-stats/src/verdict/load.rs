@@ -4,7 +4,7 @@
 
 use super::cause::{Cause, CauseKind, OpenChecks};
 use super::host::{STEAL, denied_ns, worst};
-use super::lateness::{is_limit, server_busy};
+use super::lateness::{has_time, is_limit, server_busy};
 use super::{Evidence, LastHalf, OpenLoop, RequestTarget, SAMPLES_MIN, outage};
 use crate::check::{Check, CheckStatus, Limits};
 use crate::number_text::{percent, rounded, share};
@@ -104,8 +104,10 @@ pub(super) fn rate(evidence: &Evidence<'_>) -> Check {
 pub(super) fn cause(evidence: &Evidence<'_>, open: &OpenChecks<'_>) -> Option<Cause> {
     let check = open.get("SAT").filter(|_| !is_limit(evidence, open))?;
     let LastHalf { offered, answered, seconds } = evidence.last_half?;
+    // One that waits for something else than a processor is not known to be saturated.
+    let what = if has_time(evidence) { "the server did not keep up" } else { "saturated server" };
     let mut sentence = format!(
-        "saturated server: {} of {} requests/s answered in the last half of the window",
+        "{what}: {} of {} requests/s answered in the last half of the window",
         rounded(answered / seconds),
         rounded(offered / seconds)
     );

@@ -16,6 +16,7 @@ use crate::steady::{Series, Steadiness};
 use crate::usage::WorkerUsage;
 use brunt_plan::plan::Plan;
 use brunt_plan::quantile::Quantile;
+use std::collections::BTreeSet;
 use std::ops::Range;
 
 /// Servers that are named; the rest is counted.
@@ -29,6 +30,8 @@ const SHORT_MAX: f64 = 0.01;
 const EXPLAINED: f64 = 0.9;
 /// A worker that stood still for this share of a silence explains the silence.
 const OWN_MIN: f64 = 0.5;
+/// A worker that waited for a CPU for this share of the window explains why all of several servers are silent at once.
+const STARVED_MIN: f64 = 0.5;
 /// A connection sends a segment again at most this often.
 const RESENT_NS: u64 = 200_000_000;
 /// A look at where a server runs is taken so often.
@@ -82,9 +85,7 @@ impl MeasuredOutage {
                 weight: counts.get(index).map_or(1.0, |counts| share(requests(counts), all)),
             }
         };
-        let is_measured = |held: &Self| held.at.end > window.measure_ns && held.at.start < window.drained_ns;
-        let stood = |held: &Self| workers.iter().any(|worker| stood_still(worker, held, window.measure_ns));
-        outages.iter().map(of_outage).filter(|held| is_measured(held) && !stood(held)).collect()
+        of_servers(outages, counts.len(), window, workers).map(of_outage).collect()
     }
 
     /// The time in which its effects are to be looked for: what was due in it is answered up to a batch later.
@@ -93,22 +94,60 @@ impl MeasuredOutage {
     }
 }
 
-/// Was it silent because the client itself stood still?
-fn stood_still(worker: &WorkerUsage, outage: &MeasuredOutage, measure_ns: u64) -> bool {
-    let start_ns = measure_ns + worker.stalls.longest_at_ns;
-    let end_ns = start_ns + worker.stalls.longest_ns;
-    let common_ns = end_ns.min(outage.at.end).saturating_sub(start_ns.max(outage.at.start));
-    let is_silence = outage.kinds == OutageKinds::NONE.with(OutageKind::Stalled);
-    is_silence && common_ns as f64 >= OWN_MIN * outage.length_ns as f64 && common_ns > 0
+/// Those that are one of so many servers' own: they reach into the measured window, and the client's host did not make them.
+pub(crate) fn of_servers<'a>(
+    outages: &'a [Outage],
+    servers: usize,
+    window: &MeasuredWindow,
+    workers: &[WorkerUsage],
+) -> impl Iterator<Item = &'a Outage> {
+    let at =
+        |outage: &Outage| outage.start_ns..outage.end_ns.unwrap_or(window.drained_ns).max(outage.start_ns);
+    let is_measured =
+        move |outage: &&Outage| at(outage).end > window.measure_ns && outage.start_ns < window.end_ns;
+    let starved =
+        |worker: &WorkerUsage| share(worker.run_delay_ns.unwrap_or(0), worker.wall_ns) >= STARVED_MIN;
+    let is_starved = servers > 1 && workers.iter().any(starved);
+    let is_silence = |outage: &Outage| outage.kinds == OutageKinds::NONE.with(OutageKind::Stalled);
+    let silent_with = move |outage: &Outage| {
+        let alike = outages.iter().filter(|other| is_silence(other) && is_most(&at(other), &at(outage)));
+        alike.map(|other| other.server).collect::<BTreeSet<u16>>().len()
+    };
+    let stood = move |outage: &Outage| {
+        let stop = |worker: &WorkerUsage| {
+            let start_ns = window.measure_ns + worker.stalls.longest_at_ns;
+            start_ns..start_ns + worker.stalls.longest_ns
+        };
+        workers.iter().any(|worker| is_most(&stop(worker), &at(outage)))
+    };
+    let is_hosts = move |outage: &Outage| {
+        is_silence(outage) && (stood(outage) || is_starved && silent_with(outage) == servers)
+    };
+    outages.iter().filter(move |outage| is_measured(outage) && !is_hosts(outage))
+}
+
+/// Does this lie in most of a span of time?
+fn is_most(this: &Range<u64>, span: &Range<u64>) -> bool {
+    let common_ns = this.end.min(span.end).saturating_sub(this.start.max(span.start));
+    common_ns > 0 && common_ns as f64 >= OWN_MIN * (span.end - span.start) as f64
+}
+
+/// How long any of them lasted; by start.
+fn union_ns(outages: &[&MeasuredOutage]) -> u64 {
+    let add = |(sum_ns, end_ns): (u64, u64), outage: &&MeasuredOutage| {
+        let added_ns = outage.at.end.saturating_sub(end_ns.max(outage.at.start));
+        (sum_ns + added_ns, end_ns.max(outage.at.end))
+    };
+    outages.iter().fold((0, 0), add).0
 }
 
 /// Did a server answer no request for a while, and what follows from that?
 pub(super) fn cause(evidence: &Evidence<'_>, open: &OpenChecks<'_>) -> Option<Cause> {
     let garbage = fault::is_garbage(evidence);
     // A server that answers with errors is there: ERR says with which.
-    let answers = |outage: &MeasuredOutage| outage.kinds == OutageKinds::NONE.with(OutageKind::Error);
-    let is_other =
-        |outage: &MeasuredOutage| answers(outage) || garbage && outage.kinds.contains(OutageKind::Malformed);
+    let is_other = |outage: &MeasuredOutage| {
+        outage.kinds.are_errors_alone() || garbage && outage.kinds.contains(OutageKind::Malformed)
+    };
     let is_own = |outage: &&MeasuredOutage| !is_other(outage);
     let outages: Vec<&MeasuredOutage> = evidence.outages.iter().filter(is_own).collect();
     let longest =
@@ -118,8 +157,8 @@ pub(super) fn cause(evidence: &Evidence<'_>, open: &OpenChecks<'_>) -> Option<Ca
         sentence += ", not over";
     }
     if outages.len() > 1 {
-        let all_ns = outages.iter().map(|outage| outage.length_ns).sum();
-        sentence += &format!(", the longest of {} ({} in all)", outages.len() as u64, time(all_ns));
+        let all = time(union_ns(&outages));
+        sentence += &format!(", the longest of {} ({all} in all)", outages.len());
     }
     let is_short = outages.iter().all(|outage| outage.is_over)
         && longest.length_ns as f64 <= SHORT_MAX * evidence.window_ns as f64;

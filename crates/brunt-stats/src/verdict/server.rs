@@ -146,7 +146,7 @@ pub(super) fn cache(evidence: &Evidence<'_>) -> Check {
             *to,
             percent(cache.window.hit_ratio().unwrap_or(0.0))
         );
-        let fix = "fill the cache first (preload), or use a longer --warmup";
+        let fix = filling_fix(evidence);
         return Check::judged("CACHE", CheckStatus::Caution, message, fix, growth.share(), GROWTH_MAX);
     }
     let hits = match cache.window.hit_ratio() {
@@ -183,10 +183,7 @@ pub(super) fn cause(evidence: &Evidence<'_>, open: &OpenChecks<'_>) -> Option<Ca
         _ => return None,
     };
     let is_changing = evictions.is_some() || growth.is_some();
-    let fix = check
-        .map_or(Cow::Borrowed("fill the cache first (preload), or use a longer --warmup"), |check| {
-            check.fix.clone()
-        });
+    let fix = check.map_or(Cow::Borrowed(filling_fix(evidence)), |check| check.fix.clone());
     // Where CACHE finds nothing, it is the motion that shows it.
     let shown = |id: &str| check.is_none() && moved(id);
     Some(Cause {
@@ -206,6 +203,14 @@ pub(super) fn cause(evidence: &Evidence<'_>, open: &OpenChecks<'_>) -> Option<Ca
         ]),
         sets_load: false,
     })
+}
+
+/// Preload stores what own commands may not be able to read.
+const fn filling_fix(evidence: &Evidence<'_>) -> &'static str {
+    match evidence.has_own_commands_only {
+        true => "use a longer --warmup, or fill the cache first by the same commands",
+        false => "fill the cache first (preload), or use a longer --warmup",
+    }
 }
 
 /// A stock that rises all through the window while keys are missed. A cache that has every key may grow as it likes: then

@@ -62,6 +62,13 @@ fn saturated(evidence: &mut Evidence<'_>) {
     evidence.last_half = Some(LastHalf { offered: 50_000.0, answered: 20_000.0, seconds: 5.0 });
 }
 
+fn filling(evidence: &mut Evidence<'_>) {
+    let window =
+        ServerSpan { hits: Some(500), misses: Some(500), evictions: Some(0), ..ServerSpan::default() };
+    let growth = vec![Growth { of: ServerStat::CurrItems, from: 1_000, to: 13_572, rises: 9, steps: 9 }];
+    evidence.servers.cache = Some(CacheEvidence { window, growth, preload: None });
+}
+
 /// What to do about the first cause.
 fn fix(change: Change) -> String {
     let mut evidence = Evidence { measure_ns: MEASURE_NS, ..ordinary() };
@@ -147,14 +154,35 @@ fn an_outage_explains_what_falls_in_its_time() {
         ),
         (
             |evidence| {
-                let short = MeasuredOutage { length_ns: SECOND / 10, is_over: false, ..outage() };
-                evidence.outages = vec![
-                    short.clone(),
-                    MeasuredOutage { server: "b:2".to_owned(), length_ns: SECOND / 20, ..short },
-                ];
+                let of = |start_ns: u64, length_ns| MeasuredOutage {
+                    at: start_ns..start_ns + length_ns,
+                    length_ns,
+                    is_over: false,
+                    ..outage()
+                };
+                let second = MeasuredOutage { server: "b:2".to_owned(), ..of(8 * SECOND, SECOND / 20) };
+                evidence.outages = vec![of(7 * SECOND, SECOND / 10), second];
             },
             "outage of 100 ms at 127.0.0.1:17112, not over, the longest of 2 (150 ms in all) · TRUSTED up to p99.9",
             &["outage:  > "],
+        ),
+        // What lies at the same time is counted once.
+        (
+            |evidence| {
+                let other = MeasuredOutage { length_ns: SECOND, server: "b:2".to_owned(), ..outage() };
+                evidence.outages = vec![outage(), other];
+            },
+            "outage of 1.57 s at 127.0.0.1:17112, the longest of 2 (1.57 s in all) · TRUSTED up to p99.9",
+            &["outage:  > "],
+        ),
+        // A saturated server stands still, too.
+        (
+            |evidence| {
+                stopped(evidence);
+                saturated(evidence);
+            },
+            "saturated server: 4000 of 10000 requests/s answered in the last half of the window, the busiest worker worked for 30.0 % · NOT TRUSTED: SAT",
+            &["saturated_server: SAT > ", "outage:  > "],
         ),
         // One that no percentile shows explains what failed in it, and does not lead.
         (
@@ -222,6 +250,26 @@ fn an_outage_explains_what_falls_in_its_time() {
             "error replies to 100 % of 100000 requests: ERR unknown command 'HGETT' · NOT TRUSTED: SAMPLES",
             &["error_replies: ERR > SAMPLES"],
         ),
+        // Where most requests fail, nothing else is worth reading first.
+        (
+            |evidence| {
+                (evidence.sent, evidence.errors) = (100_000, 60_000);
+                evidence.run.to_mut().counts.first_error = Some(FirstError::new(b"MOVED 1 h:1"));
+                filling(evidence);
+                fire(&mut evidence.steady, Series::HitRatio, 4);
+            },
+            "error replies to 60.0 % of 100000 requests: MOVED 1 h:1 · CAUTION p50 p90 p99 p99.9: drift · CAUTION: SHIFT CACHE",
+            &["error_replies: ERR > ", "cache: CACHE > DRIFT SHIFT"],
+        ),
+        (
+            |evidence| {
+                (evidence.sent, evidence.errors) = (100_000, 50_000);
+                workers(evidence, vec![shared(0.55)]);
+                closed(evidence);
+            },
+            "error replies to 50.0 % of 100000 requests · TRUSTED up to p99.9",
+            &["error_replies: ERR > ", "shared_processor: STEAL COLO > CPU"],
+        ),
         // More requests were lost than answered with errors.
         (
             |evidence| (evidence.lost, evidence.errors) = (3_000, 2_000),
@@ -264,7 +312,7 @@ fn causes_of_a_late_client() {
                 workers(evidence, vec![shared(0.41)]);
                 late(evidence, Quantile::P99, 90_000);
             },
-            "client and server on one processor, that of worker 1, in 100 % of 500 looks · TRUSTED up to p90 · CAUTION p99: client",
+            "client and server on one processor, that of worker 1, in 100 % of 500 samples · TRUSTED up to p90 · CAUTION p99: client",
             &["shared_processor: STEAL COLO > LAG"],
         ),
         // A client error of a wake-up or two is the shared processor's, too, which --wait spin would take from the server.
@@ -273,7 +321,7 @@ fn causes_of_a_late_client() {
                 workers(evidence, vec![shared(0.001)]);
                 late(evidence, Quantile::P999, 90_000);
             },
-            "client and server on one processor, that of worker 1, in 100 % of 500 looks · TRUSTED up to p99 · CAUTION p99.9: client",
+            "client and server on one processor, that of worker 1, in 100 % of 500 samples · TRUSTED up to p99 · CAUTION p99.9: client",
             &["shared_processor: COLO > LAG"],
         ),
         // In a closed loop it is the load that suffers, and nothing is late.
@@ -282,7 +330,7 @@ fn causes_of_a_late_client() {
                 workers(evidence, vec![shared(0.55)]);
                 closed(evidence);
             },
-            "client and server on one processor, that of worker 1, in 100 % of 500 looks · TRUSTED up to p99.9",
+            "client and server on one processor, that of worker 1, in 100 % of 500 samples · TRUSTED up to p99.9",
             &["shared_processor: STEAL COLO > CPU"],
         ),
         // The socket says nothing of it, but no other process had the time that the worker lacked.
@@ -503,7 +551,7 @@ fn a_backlog_is_the_clients_or_the_servers() {
                 workers(evidence, vec![shared(0.66)]);
                 late(evidence, Quantile::P50, 390_000);
             },
-            "client and server on one processor, that of worker 1, in 100 % of 500 looks · NOT TRUSTED: SAT LAG",
+            "client and server on one processor, that of worker 1, in 100 % of 500 samples · NOT TRUSTED: SAT LAG",
             &["shared_processor: STEAL COLO > SAT LAG CPU"],
         ),
         // One that idled for a fifth of the window had nothing to do, however long it waited for a CPU.
@@ -517,6 +565,28 @@ fn a_backlog_is_the_clients_or_the_servers() {
             "saturated server: 4000 of 10000 requests/s answered in the last half of the window, the busiest worker worked for 3.00 % \
              and waited for a CPU for up to 70.0 % · NOT TRUSTED: SAMPLES SAT LAG",
             &["saturated_server: SAT > SAMPLES LAG", "finding: STEAL > "],
+        ),
+        // Neither had much of the one processor that they shared.
+        (
+            |evidence| {
+                saturated(evidence);
+                workers(evidence, vec![WorkerUsage { busy_ns: 2 * SECOND, ..shared(0.5) }]);
+                late(evidence, Quantile::P50, 390_000);
+                processors(evidence, 20, 3, 2);
+            },
+            "client and server on one processor, that of worker 1, in 100 % of 500 samples · NOT TRUSTED: SAT LAG",
+            &["shared_processor: STEAL COLO > SAT LAG"],
+        ),
+        // A server that has its processor and does not use it may wait for something else.
+        (
+            |evidence| {
+                saturated(evidence);
+                workers(evidence, vec![shared(0.02)]);
+                processors(evidence, 10, 3, 2);
+            },
+            "the server did not keep up: 4000 of 10000 requests/s answered in the last half of the window, the server worked for 20.0 %, the busiest worker worked for 30.0 % \
+             and waited for a CPU for up to 2.00 % · NOT TRUSTED: SAT",
+            &["saturated_server: SAT > ", "finding: STEAL > ", "finding: COLO > "],
         ),
         // Others had its processor for so long that the server is accused of nothing.
         (
@@ -611,12 +681,6 @@ fn servers_are_as_busy_as_their_threads_or_this_host() {
 
 #[test]
 fn a_cache_that_changes_explains_what_moves() {
-    fn filling(evidence: &mut Evidence<'_>) {
-        let window =
-            ServerSpan { hits: Some(500), misses: Some(500), evictions: Some(0), ..ServerSpan::default() };
-        let growth = vec![Growth { of: ServerStat::CurrItems, from: 1_000, to: 13_572, rises: 9, steps: 9 }];
-        evidence.servers.cache = Some(CacheEvidence { window, growth, preload: None });
-    }
     check_table(&[
         (
             |evidence| {
