@@ -5,6 +5,7 @@
 
 mod browser;
 
+use crate::release_build::target_folder;
 use crate::{programs, top};
 use anyhow::{Context, bail, ensure};
 use browser::Browser;
@@ -55,7 +56,7 @@ pub(crate) fn run() -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Checks the page of one run where there is a Chromium; else says why not.
+/// Checks the page of one run of the brunt that is built where there is a Chromium; else says why not.
 ///
 /// # Errors
 /// What the page lacks.
@@ -63,7 +64,8 @@ pub(crate) fn one_if_possible() -> anyhow::Result<Option<String>> {
     if browser::program().is_none() {
         return Ok(Some("chromium is missing; cargo xtask web-test installs it".to_owned()));
     }
-    let brunt = build()?;
+    // The tests have built it, with the features of the whole workspace.
+    let brunt = program()?;
     let directory = directory()?;
     let page = SHORT_STALL.measure(&brunt, &directory)?;
     let mut browser = Browser::start(&directory)?;
@@ -76,8 +78,11 @@ fn build() -> anyhow::Result<PathBuf> {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let status = Command::new(cargo).args(["build", "--quiet", "-p", "brunt"]).current_dir(top()).status()?;
     ensure!(status.success(), "brunt does not build");
-    let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| top().join("target"), PathBuf::from);
-    Ok(target.join("debug/brunt"))
+    program()
+}
+
+fn program() -> anyhow::Result<PathBuf> {
+    Ok(target_folder()?.join("debug/brunt"))
 }
 
 fn directory() -> anyhow::Result<PathBuf> {
