@@ -15,6 +15,7 @@ use crate::store::IntervalStore;
 use crate::trace::TraceRecord;
 use crate::usage::ClientUsage;
 use crate::worker_counts::WorkerCounts;
+use brunt_plan::plan::Wait;
 use serde::{Deserialize, Serialize};
 
 /// The longest result of one run.
@@ -58,6 +59,13 @@ pub struct RunData {
 }
 
 impl RunData {
+    /// Cost of a wake-up to a worker; 0 where none sleeps while replies are pending, that is with `--wait spin` in an
+    /// open loop.
+    pub fn wake_up_ns(&self, is_open_loop: bool) -> u64 {
+        let never_sleeps = is_open_loop && self.usage.wait == Wait::Spin.name();
+        if never_sleeps { 0 } else { self.host.wake_up_ns }
+    }
+
     /// Gives everything but the intervals the times and numbers that it has in a whole of which it is a part.
     pub fn map_host(&mut self, mapping: &HostMapping) {
         let times = &mut self.times;

@@ -23,7 +23,6 @@ use crate::op_summary::{ClassSummary, OpRow, OpSummary};
 use crate::outage::{Outage, outages};
 use crate::request_counts::{CountEntry, OpCounts};
 use crate::row_sums::{RowSums, class_summaries};
-use crate::run_data::RunData;
 use crate::run_record::RunRecord;
 use crate::server::ServerCounts;
 use crate::server_stats::StatComparison;
@@ -36,7 +35,7 @@ use crate::worker_counts::WorkerCounts;
 use brunt_plan::objective::Objective;
 use brunt_plan::op_name::OpName;
 use brunt_plan::phase::Phase;
-use brunt_plan::plan::{MeterKind, Timestamps, Transport, Wait};
+use brunt_plan::plan::{MeterKind, Timestamps, Transport};
 use evidence::evidence;
 
 /// Where a worker was ready to run and did not for more than this share of the window, how long replies of a closed loop lay unread is not known.
@@ -288,10 +287,9 @@ fn phase_summary(store: &IntervalStore, phase: Phase) -> PhaseSummary {
 
 /// What bounds the client's own part. A worker without any time left is the limit, whatever else is.
 fn client_of(record: &RunRecord, window: &MeasuredWindow) -> Client {
-    let RunData { usage, host, .. } = &record.run;
+    let usage = &record.run.usage;
     let is_busy = usage.workers.iter().any(|worker| worker.is_busy());
-    // A worker that only looks never has to be woken.
-    let wake_up_ns = if usage.wait == Wait::Spin.name() { 0 } else { host.wake_up_ns };
+    let wake_up_ns = record.run.wake_up_ns(record.plan.has_open_loop());
     let stood_ns: u64 = usage.workers.iter().map(|worker| worker.stalls.total_ns).sum();
     let stood_still = stood_ns as f64 / window.duration_ns().max(1) as f64;
     let is_kept = |worker: &WorkerUsage| {

@@ -11,6 +11,7 @@ use crate::interval::Interval;
 use crate::outage_span::{OutageKind, OutageKinds, OutageSpan};
 use crate::recorder::{Layout, RecorderSet};
 use crate::request_counts::RequestCounts;
+use crate::run_data::RunData;
 use crate::run_record::Environment;
 use crate::run_times::RunTimes;
 use crate::sample::{Sample, Times};

@@ -102,7 +102,7 @@ impl CauseKind {
             ],
             Self::WakeUps => [
                 "Workers sleep between requests, and each wake-up adds to the latency.",
-                "--wait spin, on a host with a processor for each worker",
+                "--wait spin in an open loop, --wait hybrid in a closed one, on a host with a processor for each worker and one for the server",
             ],
             Self::Finding => [
                 "What a check found and no cause explains. Its name is that of the check: brunt help LAG.",

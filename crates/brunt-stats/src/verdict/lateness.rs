@@ -106,10 +106,8 @@ fn others_ns(evidence: &Evidence<'_>) -> Option<u64> {
     evidence.run.host.busy_ns.filter(|_| !evidence.is_fleet).map(|busy_ns| busy_ns.saturating_sub(ours_ns))
 }
 
-/// What a wake-up costs a worker; nothing where it never sleeps.
 fn wake_up_ns(evidence: &Evidence<'_>) -> f64 {
-    let spins = evidence.run.usage.wait == Wait::Spin.name();
-    if spins { 0.0 } else { evidence.run.host.wake_up_ns as f64 }
+    evidence.run.wake_up_ns(evidence.open_loop.is_some()) as f64
 }
 
 /// Did a closed loop reach the load that this left?
@@ -347,12 +345,18 @@ pub(super) fn wake_ups(evidence: &Evidence<'_>, open: &OpenChecks<'_>) -> Option
     if is_busy(evidence) || wake_up_ns == 0.0 || error_ns > WAKE_UPS_MAX * wake_up_ns {
         return None;
     }
+    let is_open = evidence.open_loop.is_some();
+    let sleeps = evidence.run.usage.wait == Wait::Sleep.name();
     let fix = match has_free_processor(evidence) {
-        true => "a worker that does not sleep need not be woken: --wait spin",
-        false if evidence.run.usage.workers.len() > 1 => {
+        true if is_open => "a worker that does not sleep need not be woken: --wait spin",
+        true if sleeps => "let workers poll where replies are expected: --wait hybrid",
+        _ if !is_open => {
+            "use an idle client host, with a processor free beside those of the workers: there --wait hybrid polls for replies"
+        }
+        _ if evidence.run.usage.workers.len() > 1 => {
             "use fewer --threads, so that --wait spin has a processor for each, or a client host of its own"
         }
-        false => "use a client host of its own: no processor is free here for --wait spin",
+        _ => "use a client host of its own: no processor is free here for --wait spin",
     };
     Some(Cause {
         kind: CauseKind::WakeUps,

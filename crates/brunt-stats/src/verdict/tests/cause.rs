@@ -461,7 +461,7 @@ fn causes_of_a_late_client() {
 
 #[test]
 fn the_fix_fits_the_cause() {
-    let table: [(Change, &str); 7] = [
+    let table: [(Change, &str); 9] = [
         (
             |evidence| {
                 workers(evidence, vec![worker(0.97, 0.001)]);
@@ -499,6 +499,27 @@ fn the_fix_fits_the_cause() {
                 late(evidence, Quantile::P999, 90_000);
             },
             "use a client host of its own: no processor is free here",
+        ),
+        // In a closed loop, workers with --wait spin wait as those with --wait hybrid do.
+        (
+            |evidence| {
+                workers(evidence, vec![worker(0.02, 0.0)]);
+                processors(evidence, 2, 1, 1);
+                closed(evidence);
+                evidence.run.to_mut().usage.wait = "sleep".to_owned();
+                late(evidence, Quantile::P999, 90_000);
+            },
+            "let workers poll where replies are expected: --wait hybrid",
+        ),
+        (
+            |evidence| {
+                workers(evidence, vec![worker(0.02, 0.0)]);
+                processors(evidence, 2, 1, 1);
+                closed(evidence);
+                evidence.run.to_mut().usage.wait = "spin".to_owned();
+                late(evidence, Quantile::P999, 90_000);
+            },
+            "use an idle client host",
         ),
         (
             |evidence| {
