@@ -8,7 +8,7 @@ const OUTLINES: &str = include_str!("../font/dejavu-sans-mono.outlines");
 /// Units of the font to the height of a line.
 const UNITS: f64 = 2048.0;
 /// Units from one character to the next.
-const ADVANCE: f64 = 1233.0;
+pub(crate) const ADVANCE: f64 = 1233.0;
 /// What stands for a character that is not there: an empty box.
 const MISSING: &str = "M150 0L150 1493L1083 1493L1083 0ZM250 100L983 100L983 1393L250 1393Z";
 

@@ -1,6 +1,6 @@
-//! Colours by purpose, in a light and a dark theme.
+//! Colours by purpose, in a light, a dark and a grey theme.
 //!
-//! Invariant: text has a contrast of at least 4.5 to the page, and what is drawn in lines at least 3, in both themes.
+//! Invariant: text has a contrast of at least 4.5 to the page, and what is drawn in lines at least 3, in all themes.
 
 use std::fmt;
 
@@ -34,6 +34,8 @@ pub enum Theme {
     Light,
     /// Light on near black.
     Dark,
+    /// Black and greys on white, for print without colour.
+    Grey,
 }
 
 /// What a colour is for.
@@ -63,31 +65,31 @@ pub enum Ink {
     Fixed(Color),
 }
 
-const PAGE: [u32; 2] = [0xff_ffff, 0x13_171c];
-const TEXT: [u32; 2] = [0x1a_1f24, 0xe8_ecf0];
-const SOFT: [u32; 2] = [0x57_606a, 0x9a_a5b1];
-const AXIS: [u32; 2] = [0x8c_959f, 0x6b_7683];
-const GRID: [u32; 2] = [0xd0_d7de, 0x2b_333b];
-const TRUSTED: [u32; 2] = [0x08_707a, 0x5f_e0ea];
-const CAUTION: [u32; 2] = [0x9a_5200, 0xf7_d23e];
-const DISTRUSTED: [u32; 2] = [0x7d_0f2e, 0xee_6a86];
+const PAGE: [u32; 3] = [0xff_ffff, 0x13_171c, 0xff_ffff];
+const TEXT: [u32; 3] = [0x1a_1f24, 0xe8_ecf0, 0x00_0000];
+const SOFT: [u32; 3] = [0x57_606a, 0x9a_a5b1, 0x26_2626];
+const AXIS: [u32; 3] = [0x8c_959f, 0x6b_7683, 0x33_3333];
+const GRID: [u32; 3] = [0xd0_d7de, 0x2b_333b, 0xdd_dddd];
+const TRUSTED: [u32; 3] = [0x08_707a, 0x5f_e0ea, 0x59_5959];
+const CAUTION: [u32; 3] = [0x9a_5200, 0xf7_d23e, 0x40_4040];
+const DISTRUSTED: [u32; 3] = [0x7d_0f2e, 0xee_6a86, 0x00_0000];
 /// Told apart by the colour-blind, too: the least ΔE2000 of a pair in normal, protan, deutan and tritan sight is 13.
-const SERIES: [[u32; 2]; Ink::SERIES] = [
-    [0x0f_5fb0, 0x86_b6f2],
-    [0xa0_3000, 0xd2_664e],
-    [0x4a_9a86, 0xa6_f5d8],
-    [0x3a_0d6e, 0xa4_5cf0],
-    [0xa5_842a, 0xf5_c62c],
+const SERIES: [[u32; 3]; Ink::SERIES] = [
+    [0x0f_5fb0, 0x86_b6f2, 0x00_0000],
+    [0xa0_3000, 0xd2_664e, 0x59_5959],
+    [0x4a_9a86, 0xa6_f5d8, 0x8c_8c8c],
+    [0x3a_0d6e, 0xa4_5cf0, 0x33_3333],
+    [0xa5_842a, 0xf5_c62c, 0x73_7373],
 ];
 /// From what is nearly the page to what stands out most.
-const HEAT: [[u32; 2]; Ink::HEAT_STEPS] = [
-    [0xdf_e9f3, 0x1f_2f40],
-    [0xbc_d4ea, 0x24_4767],
-    [0x8f_b9de, 0x2d_6593],
-    [0x5f_99cb, 0x44_89bd],
-    [0x38_78b3, 0x6f_adda],
-    [0x1b_5690, 0xa8_d0f0],
-    [0x0a_3563, 0xe8_f5ff],
+const HEAT: [[u32; 3]; Ink::HEAT_STEPS] = [
+    [0xdf_e9f3, 0x1f_2f40, 0xee_eeee],
+    [0xbc_d4ea, 0x24_4767, 0xd2_d2d2],
+    [0x8f_b9de, 0x2d_6593, 0xb2_b2b2],
+    [0x5f_99cb, 0x44_89bd, 0x92_9292],
+    [0x38_78b3, 0x6f_adda, 0x72_7272],
+    [0x1b_5690, 0xa8_d0f0, 0x4c_4c4c],
+    [0x0a_3563, 0xe8_f5ff, 0x1c_1c1c],
 ];
 
 impl Ink {
@@ -177,7 +179,7 @@ mod tests {
             (Ink::Distrusted, 4.5),
         ];
         inks.extend((0..Ink::SERIES).map(|index| (Ink::Series(index), 3.0)));
-        for theme in [Theme::Light, Theme::Dark] {
+        for theme in [Theme::Light, Theme::Dark, Theme::Grey] {
             for (ink, at_least) in &inks {
                 let contrast = contrast(ink.color(theme), Ink::Page.color(theme));
                 assert!(contrast >= *at_least, "{ink:?} {theme:?}: {contrast:.2}");
@@ -187,7 +189,7 @@ mod tests {
 
     #[test]
     fn each_step_of_heat_stands_out_more_than_the_one_before() {
-        for theme in [Theme::Light, Theme::Dark] {
+        for theme in [Theme::Light, Theme::Dark, Theme::Grey] {
             let contrasts: Vec<f64> = (0..Ink::HEAT_STEPS)
                 .map(|step| contrast(Ink::Heat(step).color(theme), Ink::Page.color(theme)))
                 .collect();

@@ -3,6 +3,7 @@
 //! Invariant: a picture has at least one pixel, so that it can be written in every format.
 
 use crate::cells::Cells;
+use crate::font::text_width;
 use crate::ink::Ink;
 
 /// A place in a picture: pixels from its left upper corner, to the right and down.
@@ -12,6 +13,12 @@ pub struct Point {
     pub x: f64,
     /// Down.
     pub y: f64,
+}
+
+impl Point {
+    fn moved(self, by: Self) -> Self {
+        Self { x: self.x + by.x, y: self.y + by.y }
+    }
 }
 
 /// A rectangle along the axes.
@@ -36,6 +43,10 @@ impl Area {
     /// The lower edge.
     pub fn bottom(self) -> f64 {
         self.y + self.height
+    }
+
+    fn moved(self, by: Point) -> Self {
+        Self { x: self.x + by.x, y: self.y + by.y, ..self }
     }
 }
 
@@ -125,6 +136,16 @@ pub struct Text {
 }
 
 impl Text {
+    /// Where its first character begins.
+    pub(crate) fn left(&self) -> f64 {
+        let width = text_width(&self.content, self.size);
+        match self.anchor {
+            Anchor::Start => self.at.x,
+            Anchor::Middle => self.at.x - width / 2.0,
+            Anchor::End => self.at.x - width,
+        }
+    }
+
     /// How wide the pen of the halo is, half of which lies outside the characters.
     pub(crate) fn halo_width(&self) -> f64 {
         self.size / 6.0
@@ -187,6 +208,39 @@ pub enum Shape {
     },
 }
 
+impl Shape {
+    /// The shape at another place: so far to the right and down.
+    fn moved(self, by: Point) -> Self {
+        let all = |points: Vec<Point>| points.into_iter().map(|point| point.moved(by)).collect();
+        let each = |shapes: Vec<Self>| shapes.into_iter().map(|shape| shape.moved(by)).collect();
+        match self {
+            Self::Rectangle { area, fill } => Self::Rectangle { area: area.moved(by), fill },
+            Self::Polyline { points, stroke } => Self::Polyline { points: all(points), stroke },
+            Self::Polygon { points, fill } => Self::Polygon { points: all(points), fill },
+            Self::Cells { area, cells } => Self::Cells { area: area.moved(by), cells },
+            Self::Text(text) => Self::Text(Text { at: text.at.moved(by), ..text }),
+            Self::Dots { points, stroke } => Self::Dots { points: all(points), stroke },
+            Self::Group { class, shapes } => Self::Group { class, shapes: each(shapes) },
+            Self::Plot { area, shapes } => Self::Plot { area: area.moved(by), shapes: each(shapes) },
+        }
+    }
+}
+
+/// How large a picture is on paper.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Paper {
+    /// Points, of which an inch has 72, to a pixel of the picture.
+    pub points_per_pixel: f64,
+    /// Of a PNG.
+    pub dots_per_inch: f64,
+}
+
+impl Paper {
+    pub(crate) fn dots_per_pixel(self) -> f64 {
+        self.points_per_pixel / 72.0 * self.dots_per_inch
+    }
+}
+
 /// Shapes on a page.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Picture {
@@ -196,6 +250,8 @@ pub struct Picture {
     pub(crate) height: u32,
     /// What it shows, for who cannot see it.
     pub(crate) title: String,
+    /// Where it comes from; empty if that is not said.
+    pub(crate) description: String,
     /// The page.
     pub(crate) background: Ink,
     pub(crate) shapes: Vec<Shape>,
@@ -208,9 +264,25 @@ impl Picture {
             width: width.max(1),
             height: height.max(1),
             title: title.into(),
+            description: String::new(),
             background,
             shapes: Vec::new(),
         }
+    }
+
+    /// Width and height in pixels.
+    pub fn size(&self) -> (u32, u32) {
+        (self.width, self.height)
+    }
+
+    /// Says where it comes from.
+    pub fn describe(&mut self, description: impl Into<String>) {
+        self.description = description.into();
+    }
+
+    /// Lays the shapes of another picture over those that are there; its left upper corner lies at this point.
+    pub fn place(&mut self, other: Self, at: Point) {
+        self.shapes.extend(other.shapes.into_iter().map(|shape| shape.moved(at)));
     }
 
     /// Lays a shape over those that are there.

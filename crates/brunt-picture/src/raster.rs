@@ -5,7 +5,7 @@
 use crate::cells::Cells;
 use crate::font::{self, Step};
 use crate::ink::{Ink, Theme};
-use crate::picture::{Anchor, Area, Fill, Picture, Point, Shape, Stroke, Text, Texture};
+use crate::picture::{Area, Fill, Paper, Picture, Point, Shape, Stroke, Text, Texture};
 use std::io::{self, Write};
 use tiny_skia::{
     FillRule, FilterQuality, LineJoin, Paint, Path, PathBuilder, Pattern, Pixmap, PremultipliedColorU8, Rect,
@@ -18,35 +18,67 @@ const SIDE_MIN: u32 = 8;
 const PIXELS_MAX: u64 = 1 << 29;
 
 /// Pixels from one line of a texture to the next.
-const TILE: u32 = 6;
+const TILE: f32 = 6.0;
+const METERS_PER_INCH: f64 = 0.0254;
 
 /// Writes a picture as a PNG of 8-bit RGB, in the colours of a theme.
 ///
 /// # Errors
 /// Those of the writer, and that the picture is too large to be drawn: from 2 GB of pixels.
 pub fn write_png(picture: &Picture, theme: Theme, out: &mut dyn Write) -> io::Result<()> {
-    let (width, height) = (picture.width.max(SIDE_MIN), picture.height.max(SIDE_MIN));
+    encode(picture, theme, 1.0, None, out)
+}
+
+/// Writes a picture as a PNG for print, which says its resolution and holds the description of the picture.
+///
+/// # Errors
+/// As [`write_png`].
+pub fn write_printed_png(
+    picture: &Picture,
+    theme: Theme,
+    paper: Paper,
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    encode(picture, theme, paper.dots_per_pixel(), Some(paper), out)
+}
+
+fn encode(
+    picture: &Picture,
+    theme: Theme,
+    scale: f64,
+    paper: Option<Paper>,
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    let [width, height] =
+        [picture.width, picture.height].map(|side| (f64::from(side) * scale).round() as u32);
     let is_small = u64::from(width) * u64::from(height) <= PIXELS_MAX;
-    let pixmap = is_small.then(|| Pixmap::new(width, height)).flatten().ok_or_else(|| {
+    let pixmap = is_small.then(|| Pixmap::new(width.max(SIDE_MIN), height.max(SIDE_MIN))).flatten();
+    let pixmap = pixmap.ok_or_else(|| {
         io::Error::new(
             io::ErrorKind::InvalidInput,
             format!("a picture of {width} x {height} pixels is too large"),
         )
     })?;
-    let mut canvas = Canvas { theme, pixmap };
+    let mut canvas = Canvas { theme, scale: scale as f32, pixmap };
     canvas.pixmap.fill(color(picture.background, 1.0, theme));
     picture.shapes.iter().for_each(|shape| canvas.draw(shape));
 
-    let mut encoder = png::Encoder::new(out, picture.width, picture.height);
+    let mut encoder = png::Encoder::new(out, width, height);
     encoder.set_color(png::ColorType::Rgb);
     encoder.set_depth(png::BitDepth::Eight);
+    if let Some(paper) = paper {
+        let dots = (paper.dots_per_inch / METERS_PER_INCH).round() as u32;
+        let unit = png::Unit::Meter;
+        encoder.set_pixel_dims(Some(png::PixelDimensions { xppu: dots, yppu: dots, unit }));
+        encoder.add_itxt_chunk("Description".to_owned(), picture.description.clone())?;
+    }
     let mut writer = encoder.write_header()?;
     let mut stream = writer.stream_writer()?;
-    let mut bytes = Vec::with_capacity(picture.width as usize * 3);
+    let mut bytes = Vec::with_capacity(width as usize * 3);
     let rows = canvas.pixmap.pixels().chunks(canvas.pixmap.width() as usize);
-    for row in rows.take(picture.height as usize) {
+    for row in rows.take(height as usize) {
         bytes.clear();
-        let pixels = &row[..picture.width as usize];
+        let pixels = &row[..width as usize];
         bytes.extend(pixels.iter().flat_map(|pixel| [pixel.red(), pixel.green(), pixel.blue()]));
         stream.write_all(&bytes)?;
     }
@@ -63,6 +95,8 @@ fn color(ink: Ink, opacity: f64, theme: Theme) -> tiny_skia::Color {
 
 struct Canvas {
     theme: Theme,
+    /// Pixels of the PNG to one of the picture.
+    scale: f32,
     pixmap: Pixmap,
 }
 
@@ -104,15 +138,17 @@ impl Canvas {
     fn fill(&mut self, path: &Path, fill: &Fill) {
         let mut paint = Paint::default();
         let color = color(fill.ink, fill.opacity, self.theme);
-        let tile = tile(fill.texture, color);
+        let tile = tile(fill.texture, color, self.scale);
         match &tile {
             None => paint.set_color(color),
             Some(tile) => {
                 let (repeat, nearest) = (SpreadMode::Repeat, FilterQuality::Nearest);
-                paint.shader = Pattern::new(tile.as_ref(), repeat, nearest, 1.0, Transform::identity());
+                // A shader is transformed with its path, and its lines are as thick as the pixels of the PNG already.
+                let back = Transform::from_scale(1.0 / self.scale, 1.0 / self.scale);
+                paint.shader = Pattern::new(tile.as_ref(), repeat, nearest, 1.0, back);
             }
         }
-        self.pixmap.fill_path(path, &paint, FillRule::Winding, Transform::identity(), None);
+        self.pixmap.fill_path(path, &paint, FillRule::Winding, self.transform(), None);
     }
 
     fn stroke(&mut self, path: &Path, stroke: &Stroke) {
@@ -125,7 +161,11 @@ impl Canvas {
         };
         let mut paint = Paint::default();
         paint.set_color(color(stroke.ink, 1.0, self.theme));
-        self.pixmap.stroke_path(path, &paint, &pen, Transform::identity(), None);
+        self.pixmap.stroke_path(path, &paint, &pen, self.transform(), None);
+    }
+
+    fn transform(&self) -> Transform {
+        Transform::from_scale(self.scale, self.scale)
     }
 
     fn draw_text(&mut self, text: &Text) {
@@ -140,6 +180,13 @@ impl Canvas {
     fn draw_cells(&mut self, area: Area, cells: &Cells) {
         let opaque = |ink: &Ink| color(*ink, 1.0, self.theme).premultiply().to_color_u8();
         let colors: Vec<PremultipliedColorU8> = cells.inks().iter().map(opaque).collect();
+        let scale = f64::from(self.scale);
+        let area = Area {
+            x: area.x * scale,
+            y: area.y * scale,
+            width: area.width * scale,
+            height: area.height * scale,
+        };
         let width = self.pixmap.width();
         let columns: Vec<Option<usize>> =
             (0..width).map(|x| cell_at(x, area.x, area.width, cells.columns())).collect();
@@ -155,18 +202,20 @@ impl Canvas {
 }
 
 /// What a texture repeats; `None` of a plain one.
-fn tile(texture: Texture, color: tiny_skia::Color) -> Option<Pixmap> {
+fn tile(texture: Texture, color: tiny_skia::Color, scale: f32) -> Option<Pixmap> {
     if texture == Texture::Plain {
         return None;
     }
-    let mut tile = Pixmap::new(TILE, TILE)?;
+    let side = (TILE * scale).round().max(2.0) as u32;
+    let line = (scale.round() as u32).max(1);
+    let mut tile = Pixmap::new(side, side)?;
     let color = color.premultiply().to_color_u8();
-    for step in 0..TILE {
-        let rising = ((TILE - 1 - step) * TILE + step) as usize;
-        let falling = (step * TILE + step) as usize;
-        tile.pixels_mut()[rising] = color;
-        if texture == Texture::Crossed {
-            tile.pixels_mut()[falling] = color;
+    for (place, pixel) in (0..).zip(tile.pixels_mut()) {
+        let (x, y) = (place % side, place / side);
+        let is_rising = (x + y + 1) % side < line;
+        let is_falling = (x + side - y) % side < line;
+        if is_rising || (texture == Texture::Crossed && is_falling) {
+            *pixel = color;
         }
     }
     Some(tile)
@@ -191,12 +240,7 @@ fn path_through(points: &[Point], is_closed: bool) -> Option<Path> {
 
 /// The outlines of a text at its place; `None` where there is nothing to see.
 fn path_of(text: &Text) -> Option<Path> {
-    let width = font::text_width(&text.content, text.size);
-    let left = match text.anchor {
-        Anchor::Start => text.at.x,
-        Anchor::Middle => text.at.x - width / 2.0,
-        Anchor::End => text.at.x - width,
-    };
+    let left = text.left();
     let mut path = PathBuilder::new();
     let scale = font::scale(text.size) as f32;
     for (index, character) in text.content.chars().enumerate() {

@@ -3,8 +3,9 @@
 //! Invariant: whatever texts say, what comes out is well-formed XML that loads nothing from elsewhere.
 
 use crate::cells::Cells;
+use crate::font::{self, Step};
 use crate::ink::{Ink, Theme};
-use crate::picture::{Anchor, Area, Fill, Picture, Point, Shape, Stroke, Text, Texture};
+use crate::picture::{Anchor, Area, Fill, Paper, Picture, Point, Shape, Stroke, Text, Texture};
 use std::collections::BTreeSet;
 use std::fmt::{self, Display, Formatter};
 use std::io::{self, Write};
@@ -14,12 +15,52 @@ use std::io::{self, Write};
 /// # Errors
 /// Errors of the writer.
 pub fn write_svg(picture: &Picture, theme: Option<Theme>, out: &mut dyn Write) -> io::Result<()> {
-    let (width, height, title) = (picture.width, picture.height, Escaped(&picture.title));
+    write_document(picture, None, theme, Lettering::Text, out)
+}
+
+/// Writes a picture as an SVG document for print: of a size in points, in the colours of one theme, its letters as outlines, so that it looks
+/// alike wherever it is set, with the description of the picture.
+///
+/// # Errors
+/// Errors of the writer.
+pub fn write_printed_svg(
+    picture: &Picture,
+    theme: Theme,
+    paper: Paper,
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    write_document(picture, Some(paper.points_per_pixel), Some(theme), Lettering::Outlines, out)
+}
+
+/// How letters are written.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Lettering {
+    /// As text, which a browser sets and can search.
+    Text,
+    /// As their outlines.
+    Outlines,
+}
+
+fn write_document(
+    picture: &Picture,
+    points_per_pixel: Option<f64>,
+    theme: Option<Theme>,
+    lettering: Lettering,
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    let Picture { width, height, .. } = *picture;
+    let title = Escaped(&picture.title);
+    let unit = if points_per_pixel.is_some() { "pt" } else { "" };
+    let [across, down] =
+        [width, height].map(|side| Number(f64::from(side) * points_per_pixel.unwrap_or(1.0)));
     writeln!(
         out,
-        r#"<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" viewBox="0 0 {width} {height}" role="img" aria-label="{title}">"#
+        r#"<svg xmlns="http://www.w3.org/2000/svg" width="{across}{unit}" height="{down}{unit}" viewBox="0 0 {width} {height}" role="img" aria-label="{title}">"#
     )?;
     writeln!(out, "<title>{title}</title>")?;
+    if !picture.description.is_empty() {
+        writeln!(out, "<desc>{}</desc>", Escaped(&picture.description))?;
+    }
     let classes = Classes::of(picture);
     write_style(&classes.colors, theme, out)?;
     write_definitions(&classes.textures, out)?;
@@ -28,7 +69,7 @@ pub fn write_svg(picture: &Picture, theme: Option<Theme>, out: &mut dyn Write) -
         r#"<rect width="{width}" height="{height}" class="{}"/>"#,
         Class::Fill(picture.background)
     )?;
-    write_shapes(&picture.shapes, out)?;
+    write_shapes(&picture.shapes, lettering, out)?;
     writeln!(out, "</svg>")
 }
 
@@ -40,7 +81,7 @@ pub fn write_svg(picture: &Picture, theme: Option<Theme>, out: &mut dyn Write) -
 pub fn write_svg_part(picture: &Picture, out: &mut dyn Write) -> io::Result<()> {
     let (width, height, title) = (picture.width, picture.height, Escaped(&picture.title));
     writeln!(out, r#"<svg viewBox="0 0 {width} {height}" role="img" aria-label="{title}">"#)?;
-    write_shapes(&picture.shapes, out)?;
+    write_shapes(&picture.shapes, Lettering::Text, out)?;
     writeln!(out, "</svg>")
 }
 
@@ -166,11 +207,11 @@ fn write_definitions(textures: &BTreeSet<(Ink, Texture)>, out: &mut dyn Write) -
     writeln!(out, "</defs>")
 }
 
-fn write_shapes(shapes: &[Shape], out: &mut dyn Write) -> io::Result<()> {
-    shapes.iter().try_for_each(|shape| write_shape(shape, out))
+fn write_shapes(shapes: &[Shape], lettering: Lettering, out: &mut dyn Write) -> io::Result<()> {
+    shapes.iter().try_for_each(|shape| write_shape(shape, lettering, out))
 }
 
-fn write_shape(shape: &Shape, out: &mut dyn Write) -> io::Result<()> {
+fn write_shape(shape: &Shape, lettering: Lettering, out: &mut dyn Write) -> io::Result<()> {
     match shape {
         Shape::Rectangle { area, fill } => {
             let Area { x, y, width, height } = *area;
@@ -182,11 +223,14 @@ fn write_shape(shape: &Shape, out: &mut dyn Write) -> io::Result<()> {
         }
         Shape::Polyline { points, stroke } => write_polyline(points, stroke, out),
         Shape::Cells { area, cells } => write_cells(*area, cells, out),
-        Shape::Text(text) => write_text(text, out),
+        Shape::Text(text) => match lettering {
+            Lettering::Text => write_text(text, out),
+            Lettering::Outlines => write_outlines(text, out),
+        },
         Shape::Dots { points, stroke } => write_dots(points, stroke, out),
         Shape::Group { class, shapes } => {
             writeln!(out, r#"<g class="{class}">"#)?;
-            write_shapes(shapes, out)?;
+            write_shapes(shapes, lettering, out)?;
             writeln!(out, "</g>")
         }
         Shape::Plot { area, shapes } => {
@@ -196,7 +240,7 @@ fn write_shape(shape: &Shape, out: &mut dyn Write) -> io::Result<()> {
                 out,
                 r#"<svg class="plot" x="{x}" y="{y}" width="{width}" height="{height}" viewBox="{x} {y} {width} {height}" preserveAspectRatio="none">"#
             )?;
-            write_shapes(shapes, out)?;
+            write_shapes(shapes, lettering, out)?;
             writeln!(out, "</svg>")
         }
     }
@@ -261,6 +305,40 @@ fn write_text(text: &Text, out: &mut dyn Write) -> io::Result<()> {
         Anchor::End => write!(out, r#" text-anchor="end""#)?,
     }
     writeln!(out, ">{}</text>", Escaped(&text.content))
+}
+
+/// The letters of a text as one path in units of the font; a halo is the path below them, since few programs but browsers draw a stroke
+/// before its fill.
+fn write_outlines(text: &Text, out: &mut dyn Write) -> io::Result<()> {
+    let scale = font::scale(text.size);
+    let mut path = String::new();
+    let mut left = 0.0;
+    for character in text.content.chars() {
+        for step in font::outline(character).into_iter().flat_map(font::steps) {
+            path.push_str(&match step {
+                Step::Move(x, y) => format!("M{} {y}", x + left),
+                Step::Line(x, y) => format!("L{} {y}", x + left),
+                Step::Curve(control_x, control_y, x, y) => {
+                    format!("Q{} {control_y} {} {y}", control_x + left, x + left)
+                }
+                Step::Close => "Z".to_owned(),
+            });
+        }
+        left += font::ADVANCE as f32;
+    }
+    if path.is_empty() {
+        return Ok(());
+    }
+    let (x, y) = (Number(text.left()), Number(text.at.y));
+    writeln!(out, r#"<g transform="translate({x} {y}) scale({scale:.6} -{scale:.6})">"#)?;
+    if let Some(ink) = text.halo {
+        let (class, width) = (Class::Stroke(ink), Number(text.halo_width() / scale));
+        writeln!(
+            out,
+            r#"<path fill="none" stroke-linejoin="round" stroke-width="{width}" class="{class}" d="{path}"/>"#
+        )?;
+    }
+    writeln!(out, r#"<path class="{}" d="{path}"/></g>"#, Class::Fill(text.ink))
 }
 
 /// A coordinate with at most two digits after its point: finer than a pixel of any screen.

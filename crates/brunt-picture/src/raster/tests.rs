@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::ink::Color;
+use crate::picture::Anchor;
 
 const RED: Color = Color { red: 200, green: 10, blue: 20 };
 
