@@ -45,14 +45,20 @@ pub(crate) fn run() -> anyhow::Result<()> {
         ),
         ("stall", STALL.measure(&brunt, &directory)?),
     ];
+    let campaigns = campaigns(&brunt, &directory)?;
     let mut browser = Browser::start(&directory)?;
     for (name, page) in &pages {
-        check(&mut browser, page).with_context(|| format!("page {}", page.display()))?;
+        check_run(&mut browser, page).with_context(|| format!("page {}", page.display()))?;
+        pictures(&mut browser, page, name, &directory)?;
+    }
+    for (name, page, kinds) in &campaigns {
+        check(&mut browser, page, kinds).with_context(|| format!("page {}", page.display()))?;
         pictures(&mut browser, page, name, &directory)?;
     }
     let (_, stall) = &pages[pages.len() - 1];
     check_stall(&mut browser, stall, &STALL)?;
-    println!("{} pages checked; pictures of them: {}", pages.len(), directory.display());
+    let count = pages.len() + campaigns.len();
+    println!("{count} pages checked; pictures of them: {}", directory.display());
     Ok(())
 }
 
@@ -69,7 +75,7 @@ pub(crate) fn one_if_possible() -> anyhow::Result<Option<String>> {
     let directory = directory()?;
     let page = SHORT_STALL.measure(&brunt, &directory)?;
     let mut browser = Browser::start(&directory)?;
-    check(&mut browser, &page).with_context(|| format!("page {}", page.display()))?;
+    check_run(&mut browser, &page).with_context(|| format!("page {}", page.display()))?;
     check_stall(&mut browser, &page, &SHORT_STALL)?;
     Ok(None)
 }
@@ -106,6 +112,42 @@ fn measure(brunt: &Path, directory: &Path, name: &str, options: &[&str]) -> anyh
     Ok(page)
 }
 
+/// A page with its name and the kinds of its figures.
+type NamedPage = (&'static str, PathBuf, &'static [&'static str]);
+
+/// Pages of several runs.
+fn campaigns(brunt: &Path, directory: &Path) -> anyhow::Result<Vec<NamedPage>> {
+    let file = |name: &str| directory.join(name).display().to_string();
+    let short = ["--quiet", "--no-progress", "--allow-untrusted", "--warmup", "300ms", "-t", "1s"];
+    let run = |words: &[&str], output: &[&str]| -> anyhow::Result<()> {
+        let words = [words, output].concat();
+        let status = Command::new(brunt).args(&words).stdin(Stdio::null()).status()?;
+        let is_made = status.code().is_some_and(|code| code != 1 && code != 2);
+        ensure!(is_made, "brunt {} ended with {status}", words.join(" "));
+        Ok(())
+    };
+    let page = |name, kinds| -> NamedPage { (name, directory.join(format!("{name}.html")), kinds) };
+    run(&[&["scan", "--over", "rate=1k,2k,4k,8k"], &short[..]].concat(), &["--html", &file("scan.html")])?;
+    let sides = [("a", "1k"), ("b", "2k")];
+    for (name, rate) in sides {
+        let words = [&["run", "-r", rate, "--repeat", "4"], &short[..]].concat();
+        run(&words, &["--json", &file(&format!("{name}.json"))])?;
+        let words = [&["run", "-r", rate], &short[..]].concat();
+        run(&words, &["--json", &file(&format!("{name}1.json"))])?;
+    }
+    let (a, b) = (file("a.json"), file("b.json"));
+    let words = ["compare", "--quiet", "--allow-different-plans", "--allow-untrusted", &a, &b];
+    run(&words, &["--html", &file("compare.html")])?;
+    let (a, b) = (file("a1.json"), file("b1.json"));
+    let words = ["report", "--quiet", "--allow-untrusted", &a, &b];
+    run(&words, &["--html", &file("several.html")])?;
+    Ok(vec![
+        page("scan", &["number"]),
+        page("compare", &["percentile", "number"]),
+        page("several", &["percentile"]),
+    ])
+}
+
 /// A server that ends with this.
 struct Server(Child);
 
@@ -132,23 +174,12 @@ impl Stall {
     }
 }
 
-/// What every page must do.
-fn check(browser: &mut Browser, page: &Path) -> anyhow::Result<()> {
+/// What the page of a run must do.
+fn check_run(browser: &mut Browser, page: &Path) -> anyhow::Result<()> {
+    check(browser, page, &["percentile", "time"])?;
     browser.open(page, SIDES, false)?;
     let charts = browser.number("document.querySelectorAll('figure[data-kind] .chart').length")?;
-    ensure!(charts >= 3.0, "{charts} charts with a cursor");
-    let empty = browser.text(
-        "[...document.querySelectorAll('.chart>svg')].filter(svg => !svg.querySelector('polyline,polygon,path'))
-            .map(svg => svg.getAttribute('aria-label')).join()",
-    )?;
-    ensure!(empty.is_empty(), "without marks: {empty}");
-    for kind in ["percentile", "time"] {
-        check_figure(browser, kind).with_context(|| format!("the figure over {kind}"))?;
-    }
-    browser.run("document.getElementById('theme').click()")?;
-    let background = browser.text("getComputedStyle(document.documentElement).backgroundColor")?;
-    ensure!(background == "rgb(19, 23, 28)", "dark is {background}");
-    browser.run("document.getElementById('theme').click()")?;
+    ensure!(charts >= 4.0, "{charts} charts with a cursor");
     let keys = browser.number(
         "(async () => {
             const bytes = Uint8Array.from(atob(document.getElementById('result').textContent), (one) => one.charCodeAt(0));
@@ -157,6 +188,37 @@ fn check(browser: &mut Browser, page: &Path) -> anyhow::Result<()> {
         })()",
     )?;
     ensure!(keys > 20.0, "the result in the page has {keys} keys");
+    check_units(browser)
+}
+
+/// Buttons show the times of the table in another unit, digit by digit.
+fn check_units(browser: &mut Browser) -> anyhow::Result<()> {
+    let time = "document.querySelector('table.latency td.time').firstChild.data";
+    let mut shown = Vec::new();
+    for (unit, ns) in [(0, 1.0), (1, 1e3), (2, 1e6), (3, 1e9)] {
+        browser.run(&format!("document.querySelectorAll('button.unit')[{unit}].click()"))?;
+        shown.push(browser.text(time)?.parse::<f64>().context("a time that is no number")? * ns);
+    }
+    let is_equal = |ns: &f64| (ns / shown[0] - 1.0).abs() < 1e-9;
+    ensure!(shown.iter().all(is_equal), "one time in four units: {shown:?} ns");
+    Ok(())
+}
+
+/// What every page must do that has figures of these kinds.
+fn check(browser: &mut Browser, page: &Path, kinds: &[&str]) -> anyhow::Result<()> {
+    browser.open(page, SIDES, false)?;
+    let empty = browser.text(
+        "[...document.querySelectorAll('.chart>svg')].filter(svg => !svg.querySelector('polyline,polygon,path'))
+            .map(svg => svg.getAttribute('aria-label')).join()",
+    )?;
+    ensure!(empty.is_empty(), "without marks: {empty}");
+    for kind in kinds {
+        check_figure(browser, kind).with_context(|| format!("the figure over {kind}"))?;
+    }
+    browser.run("document.getElementById('theme').click()")?;
+    let background = browser.text("getComputedStyle(document.documentElement).backgroundColor")?;
+    ensure!(background == "rgb(19, 23, 28)", "dark is {background}");
+    browser.run("document.getElementById('theme').click()")?;
     check_accessible(browser)?;
     browser.open(page, (400, 800), false)?;
     let excess = browser.number("document.documentElement.scrollWidth - innerWidth")?;

@@ -79,7 +79,7 @@ const SERIES: [[u32; 3]; Ink::SERIES] = [
     [0xa0_3000, 0xd2_664e, 0x59_5959],
     [0x4a_9a86, 0xa6_f5d8, 0x8c_8c8c],
     [0x3a_0d6e, 0xa4_5cf0, 0x33_3333],
-    [0xa5_842a, 0xf5_c62c, 0x73_7373],
+    [0xa5_842a, 0xf5_c62c, 0x00_0000],
 ];
 /// From what is nearly the page to what stands out most.
 const HEAT: [[u32; 3]; Ink::HEAT_STEPS] = [

@@ -4,6 +4,7 @@
 //! show, and the finished JSON. Invariant: every number of a table is in the JSON of the same campaign.
 
 mod csv;
+pub(crate) mod curve;
 mod details;
 mod html;
 mod json;
@@ -17,6 +18,7 @@ pub use text::write as write_text;
 
 use crate::cost::RequestCost;
 use crate::quantity;
+use crate::server;
 use brunt_plan::objective::{Ceiling, Objective};
 use brunt_plan::quantile::Quantile;
 use brunt_plan::sweep::SweepPoint;
@@ -84,8 +86,10 @@ pub struct RunRow {
     pub percentiles: Vec<(Quantile, PercentileEstimate)>,
     /// Client error of the p99 in nanoseconds.
     pub client_error_ns: Option<u64>,
-    /// Processor time per request, in nanoseconds.
+    /// Processor time of the client per request, in nanoseconds.
     pub cpu_ns: Option<f64>,
+    /// The same of the servers, by their own account.
+    pub server_cpu_ns: Option<f64>,
     /// The verdict.
     pub verdict: Verdict,
     /// Whose limit it met.
@@ -122,6 +126,7 @@ impl RunRow {
                 .collect(),
             client_error_ns: total.client_error_ns(Quantile::P99),
             cpu_ns: RequestCost::of(summary).map(|cost| cost.cpu_working_ns()),
+            server_cpu_ns: server::window(summary).and_then(|span| span.cpu_ns_per_request()),
             verdict: summary.verdict.clone(),
             limit: Limit::of(&summary.verdict),
             interrupted: summary.record.run.interrupted,
@@ -375,6 +380,13 @@ impl Campaign {
         let is_it = |run: &&RunRow| run.setting.is_some_and(|setting| setting.as_f64() == rate);
         self.runs.iter().rfind(is_it)
     }
+}
+
+/// What was run, by label.
+pub(crate) fn head_facts(campaign: &Campaign) -> Vec<crate::text::head::Labelled> {
+    let mut facts = vec![(campaign.finding.kind().to_owned(), text::title(campaign))];
+    facts.extend(campaign.head.short.iter().cloned());
+    facts
 }
 
 /// What a search was held against, in a sentence.

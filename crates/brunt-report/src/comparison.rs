@@ -9,6 +9,7 @@ mod details;
 mod difference;
 mod html;
 mod json;
+mod overlay;
 mod record;
 pub(crate) mod text;
 

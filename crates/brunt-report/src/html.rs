@@ -8,6 +8,7 @@ mod accounting;
 mod by_op;
 mod columns;
 mod conclusion;
+pub(crate) mod course;
 pub(crate) mod document;
 mod environment;
 mod events;
@@ -16,9 +17,15 @@ mod heat;
 mod latency;
 pub(crate) mod markup;
 mod over_time;
+pub(crate) mod overlay;
 pub(crate) mod packed;
-mod spectrum;
+pub(crate) mod plans;
+mod server_course;
+mod several;
+pub(crate) mod spectrum;
 mod whisker;
+
+pub use several::{RESULTS_MAX, write_several};
 
 use brunt_stats::summary::Summary;
 use markup::Markup;

@@ -183,6 +183,11 @@ impl RunResult {
         Some(Bounds { low: low.unwrap_or(0.0).clamp(0.0, measured), high })
     }
 
+    /// A percentile of the response times of all requests in nanoseconds.
+    pub(crate) fn response(&self, quantile: Quantile) -> Option<f64> {
+        self.total.response.statistic(Statistic::Percentile(quantile))
+    }
+
     /// Did requests of this kind have no answer?
     pub fn has_unanswered(&self, op: Option<OpName>) -> bool {
         self.row(op).is_some_and(|row| row.unanswered > 0)

@@ -5,6 +5,7 @@ mod comparison;
 mod html;
 mod live;
 mod metrics;
+mod publication;
 mod run;
 mod schema;
 mod size;

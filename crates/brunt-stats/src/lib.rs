@@ -33,7 +33,7 @@ pub mod knee;
 pub mod latency;
 pub mod limit;
 pub mod measured_window;
-mod median;
+pub mod median;
 pub mod meter;
 mod number_text;
 pub mod object_fault;

@@ -12,7 +12,7 @@ pub(crate) fn median(values: &[f64]) -> Option<f64> {
 }
 
 /// The median of values in ascending order.
-pub(crate) fn median_of_sorted(values: &[f64]) -> Option<f64> {
+pub fn median_of_sorted(values: &[f64]) -> Option<f64> {
     let middle = values.len() / 2;
     let upper = *values.get(middle)?;
     if values.len().is_multiple_of(2) { Some(f64::midpoint(values[middle - 1], upper)) } else { Some(upper) }

@@ -491,6 +491,11 @@ impl ServerRecord {
         self.snapshots.iter().min_by_key(distance).filter(|snapshot| distance(snapshot) <= within_ns)
     }
 
+    /// What went on from each snapshot to the next.
+    pub fn spans(&self) -> impl Iterator<Item = ServerSpan> {
+        self.snapshots.windows(2).map(|pair| ServerSpan::between(&pair[0], &pair[1]))
+    }
+
     /// What went on from the first snapshot to the last; `None` with fewer than two.
     pub fn span_of_run(&self) -> Option<ServerSpan> {
         match self.snapshots.as_slice() {

@@ -202,8 +202,8 @@ impl<'a> Series<'a> {
             };
         };
         let stored = StoredCampaign { head, runs, question, interrupted: ended.is_err() };
-        let exit =
-            deliver(stored, outputs, flags.progress.presentation(), flags.output.judging.allow_untrusted)?;
+        let allow_untrusted = flags.output.judging.allow_untrusted;
+        let exit = deliver(&concluded(stored)?, outputs, flags.progress.presentation(), allow_untrusted);
         match ended {
             Err(End::Failed(failure)) => Err(failure),
             Err(End::Interrupted) | Ok(()) => Ok(exit),
@@ -211,13 +211,15 @@ impl<'a> Series<'a> {
     }
 }
 
-/// Concludes a campaign, and writes what it comes to.
-pub(crate) fn deliver(
-    stored: StoredCampaign,
-    outputs: Outputs,
-    presentation: Presentation,
-    allow_untrusted: bool,
-) -> Result<Exit, Failure> {
+/// A campaign with its conclusion.
+pub(crate) struct Concluded {
+    pub(crate) campaign: Campaign,
+    /// What was asked for cannot be had.
+    is_missed: bool,
+}
+
+/// Concludes a campaign.
+pub(crate) fn concluded(stored: StoredCampaign) -> Result<Concluded, Failure> {
     let StoredCampaign { head, runs, question, interrupted } = stored;
     let Conclusion { finding, verdict, is_missed } = match &question {
         CampaignQuestion::Repeat => repeat::conclude(&runs, &head.quantiles()),
@@ -231,17 +233,27 @@ pub(crate) fn deliver(
         }
     };
     let campaign = Campaign { head, runs, question, finding, verdict, interrupted };
-    let delivery = outputs.write_campaign(&campaign, presentation);
-    let exit = if interrupted {
+    Ok(Concluded { campaign, is_missed })
+}
+
+/// Writes what a campaign comes to.
+pub(crate) fn deliver(
+    concluded: &Concluded,
+    outputs: Outputs,
+    presentation: Presentation,
+    allow_untrusted: bool,
+) -> Exit {
+    let Concluded { campaign, is_missed } = concluded;
+    let delivery = outputs.write_campaign(campaign, presentation);
+    delivery.exit(if campaign.interrupted {
         Exit::Interrupted
     } else if campaign.verdict.status == Status::NotTrusted && !allow_untrusted {
         Exit::NotTrusted
-    } else if is_missed {
+    } else if *is_missed {
         Exit::AssertionFailed
     } else {
         Exit::Done
-    };
-    Ok(delivery.exit(exit))
+    })
 }
 
 /// What a campaign came to.

@@ -21,6 +21,7 @@ use brunt_plan::tolerance::Requirement;
 use brunt_plan::units::{ByteSize, Count, DurationNs, Rate};
 use brunt_plan::url::NamedServer;
 use brunt_plan::warmup::Warmup;
+use brunt_report::publication::{FigureRequest, FigureWidth};
 use brunt_server::{Division, Drip, Every, Listen, Outage, Service, Stall, WireProtocol};
 use brunt_stats::check::CHECKS;
 use brunt_stats::rank_test::RUNS_MAX;
@@ -366,6 +367,8 @@ Examples:
   brunt report result.json --csv seconds.csv               and a line per second
   brunt report result.json --html result.html              as a page with charts
   brunt report result.json --assert 'p99 < 1ms'            held against something else
+  brunt report old.json new.json --html both.html          up to six results side by side
+  brunt report scan.json --figure curve=curve.svg          a figure for a paper, in black and white
   brunt report --merge host-a.json host-b.json             the results of agents as one";
 
 /// Options of `brunt report`.
@@ -397,6 +400,22 @@ pub(crate) struct ReportOutputFlags {
     /// Write the result as an HTML page with charts, e.g. result.html
     #[arg(long, value_name = "PATH")]
     pub html: Option<PathBuf>,
+    /// Draw a figure for a paper (repeatable): curve (latency over throughput), spectrum (latency by percentile), timeline or changes
+    /// (from A to B), as .svg or .png, e.g. spectrum=p99.svg
+    #[arg(long, value_name = "TYPE=PATH")]
+    pub figure: Vec<FigureRequest>,
+    /// Width of figures: column (3.33 in) or page (7 in) [default: column]
+    #[arg(
+        long,
+        value_name = "WIDTH",
+        requires = "figure",
+        default_value = "column",
+        hide_default_value = true
+    )]
+    pub figure_width: FigureWidth,
+    /// Draw figures in colours instead of black and greys
+    #[arg(long, requires = "figure")]
+    pub figure_color: bool,
     /// Write one row per second as CSV, e.g. seconds.csv
     #[arg(long, value_name = "PATH")]
     pub csv: Option<PathBuf>,
@@ -898,7 +917,7 @@ mod tests {
             assert!(line.chars().count() <= 120, "{line}");
             tried += 1;
         }
-        assert_eq!(tried, 5 + 3 + 4 + 5);
+        assert_eq!(tried, 5 + 3 + 4 + 7);
     }
 
     /// A command line of `run` is checked by changing one word.

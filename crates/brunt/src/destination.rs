@@ -34,6 +34,8 @@ pub(crate) enum Document {
     Spectrum,
     Samples,
     Junit,
+    /// By its place among the figures.
+    Figure(usize),
     /// Another tool's, by that tool's option; or its log, which goes on where the file ends.
     OfTool(&'static str, bool),
 }
@@ -47,6 +49,7 @@ impl Document {
             Self::Spectrum => "--spectrum",
             Self::Samples => "--samples",
             Self::Junit => "--junit",
+            Self::Figure(_) => "--figure",
             Self::OfTool(option, _) => option,
         }
     }

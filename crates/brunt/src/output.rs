@@ -15,6 +15,7 @@ use brunt_plan::plan::Plan;
 use brunt_report::brief;
 use brunt_report::campaign::{self, Campaign};
 use brunt_report::comparison::Comparison;
+use brunt_report::publication::{Figure, FigureSource, FigureStyle};
 use brunt_stats::summary::Summary;
 use std::io::{self, Write};
 use std::path::Path;
@@ -23,6 +24,8 @@ use std::path::Path;
 #[derive(Debug)]
 pub(crate) struct Outputs {
     destinations: Vec<Destination>,
+    /// Those of a report, as soon as they are drawn.
+    figures: Vec<Figure>,
     /// `--allow-untrusted`, which JUnit agrees with.
     allow_untrusted: bool,
 }
@@ -58,14 +61,28 @@ impl Outputs {
 
     /// Makes sure that every result of a report can be written.
     pub(crate) fn of_report(flags: &cli::ReportOutputFlags) -> Result<Self, Failure> {
-        let asked = [
+        let mut asked = vec![
             (Document::Json, flags.json.as_deref()),
             (Document::Csv, flags.csv.as_deref()),
             (Document::Html, flags.html.as_deref()),
             (Document::Spectrum, flags.spectrum.as_deref()),
             (Document::Junit, flags.junit.as_deref()),
         ];
+        let figures = flags.figure.iter().enumerate();
+        asked.extend(figures.map(|(index, figure)| (Document::Figure(index), Some(Path::new(&figure.path)))));
         Self::of(&asked, flags.allow_untrusted)
+    }
+
+    /// Draws the figures of a report, or says which the results do not have.
+    pub(crate) fn draw(
+        &mut self,
+        flags: &cli::ReportOutputFlags,
+        source: FigureSource<'_>,
+    ) -> Result<(), Failure> {
+        let style = FigureStyle { width: flags.figure_width, is_coloured: flags.figure_color };
+        let figures = flags.figure.iter().map(|request| source.figure(request, style));
+        self.figures = figures.collect::<Result<_, _>>().map_err(Failure::usage)?;
+        Ok(())
     }
 
     /// Makes sure that a calibration can be written.
@@ -77,7 +94,7 @@ impl Outputs {
     fn of(asked: &[(Document, Option<&Path>)], allow_untrusted: bool) -> Result<Self, Failure> {
         let given = asked.iter().filter_map(|(document, path)| Some((*document, (*path)?)));
         let destinations = Destination::open_all(&given.collect::<Vec<_>>())?;
-        Ok(Self { destinations, allow_untrusted })
+        Ok(Self { destinations, figures: Vec::new(), allow_untrusted })
     }
 
     /// Writes a run.
@@ -98,7 +115,9 @@ impl Outputs {
                 )
             }
             Document::Junit => brunt_report::junit::write(summary, allow_untrusted, out),
-            Document::Json | Document::OfTool(..) => brunt_report::json::write(summary, out),
+            Document::Json | Document::Figure(_) | Document::OfTool(..) => {
+                brunt_report::json::write(summary, out)
+            }
         };
         self.deliver(write, |goes_to_stderr, out| {
             let layout = presentation.layout(goes_to_stderr);
@@ -148,6 +167,22 @@ impl Outputs {
         })
     }
 
+    /// Writes several runs side by side.
+    pub(crate) fn write_runs(self, runs: &[(String, Summary)], presentation: Presentation) -> Delivery {
+        let write = |_, out: &mut dyn Write| brunt_report::html::write_several(runs, out);
+        self.deliver(write, |goes_to_stderr, out| {
+            let layout = presentation.layout(goes_to_stderr);
+            if presentation.form == Form::Nothing {
+                return Ok(());
+            }
+            for (name, summary) in runs {
+                write!(out, "{name}: ")?;
+                brief::write(summary, &layout, out)?;
+            }
+            Ok(())
+        })
+    }
+
     /// Writes each result, and shows the text, which is told whether it goes to standard error.
     pub(crate) fn deliver(
         self,
@@ -157,7 +192,12 @@ impl Outputs {
         let text_goes_to_stderr = self.destinations.iter().any(Destination::is_standard_output);
         let write_one = |destination: Destination| {
             let document = destination.document;
-            destination.write(|out| write(document, out)).err()
+            destination
+                .write(|out| match document {
+                    Document::Figure(index) => self.figures[index].write(out),
+                    _ => write(document, out),
+                })
+                .err()
         };
         let failures: Vec<String> = self.destinations.into_iter().filter_map(write_one).collect();
         let mut page = Vec::new();

@@ -3,7 +3,7 @@
 //! Not a measurement, and not how a result is read (`brunt_report::stored`). Invariant: nothing is printed that is not in the files: the
 //! same results come to the same bytes on any host.
 
-use crate::campaign::deliver;
+use crate::campaign::{concluded, deliver};
 use crate::cli;
 use crate::compare;
 use crate::exit::{Exit, Failure};
@@ -15,35 +15,34 @@ use brunt_plan::objective::Objective;
 use brunt_plan::op::OpKind;
 use brunt_report::campaign;
 use brunt_report::comparison::{self, Comparison};
+use brunt_report::html::RESULTS_MAX;
+use brunt_report::publication::FigureSource;
 use brunt_report::stored::StoredResult;
 use brunt_stats::summary::Summary;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// Reports a result again.
 pub(crate) fn report(flags: &cli::Report) -> Result<Exit, Failure> {
     let output = &flags.output;
     let presentation = Presentation::of(&flags.layout, flags.quiet);
     flags.files.iter().for_each(|path| input::note(path));
-    let outputs = Outputs::of_report(output)?;
+    let mut outputs = Outputs::of_report(output)?;
     let results = flags.files.iter().map(|path| read(path)).collect::<Result<Vec<_>, _>>()?;
     if let ([result], false) = (results.as_slice(), flags.merge) {
         match result.schema() {
             Some(campaign::SCHEMA) => {
-                refuse(
-                    output,
-                    &["--assert", "--junit", "--spectrum"],
-                    "it is of one run, and the result holds a campaign",
-                )?;
+                let reason = "it is of one run, and the result holds a campaign";
+                refuse(output, &["--assert", "--junit", "--spectrum"], reason)?;
                 let stored = result.campaign().map_err(Failure::usage)?;
-                return deliver(stored, outputs, presentation, output.allow_untrusted);
+                let concluded = concluded(stored)?;
+                outputs.draw(output, FigureSource::Campaign(&concluded.campaign))?;
+                return Ok(deliver(&concluded, outputs, presentation, output.allow_untrusted));
             }
             Some(comparison::SCHEMA) => {
-                refuse(
-                    output,
-                    &["--assert", "--csv", "--spectrum"],
-                    "it is of one run, and the result holds a comparison",
-                )?;
+                let reason = "it is of one run, and the result holds a comparison";
+                refuse(output, &["--assert", "--csv", "--spectrum"], reason)?;
                 let comparison = Comparison::of_stored(result).map_err(Failure::usage)?;
+                outputs.draw(output, FigureSource::Comparison(&comparison))?;
                 let delivery = outputs.write_comparison(&comparison, presentation);
                 return Ok(delivery.exit(compare::exit_of(&comparison, output.allow_untrusted)));
             }
@@ -53,21 +52,53 @@ pub(crate) fn report(flags: &cli::Report) -> Result<Exit, Failure> {
     let summary = match results.as_slice() {
         several if flags.merge => StoredResult::merged(several).map_err(Failure::usage)?,
         [result] => result.summary().map_err(Failure::usage)?,
-        several => {
-            return Err(Failure::usage(format!(
-                "{} results given: expected one, or with --merge several that are parts of one run",
-                several.len()
-            )));
-        }
+        several => return report_several(flags, several, outputs, presentation),
     };
-    let summary = asserted(summary, &output.assert)?;
-    let delivery = outputs.write(&summary, presentation);
-    Ok(delivery.exit(exit_of(&summary, output.allow_untrusted)))
+    let mut runs = [(names(&flags.files[..1]).concat(), asserted(summary, &output.assert)?)];
+    outputs.draw(output, FigureSource::Runs(&runs))?;
+    let [(_, summary)] = &mut runs;
+    let delivery = outputs.write(summary, presentation);
+    Ok(delivery.exit(exit_of(summary, output.allow_untrusted)))
+}
+
+/// Reports several runs side by side, as a page or in figures.
+fn report_several(
+    flags: &cli::Report,
+    results: &[StoredResult],
+    mut outputs: Outputs,
+    presentation: Presentation,
+) -> Result<Exit, Failure> {
+    let (output, count) = (&flags.output, results.len());
+    if (output.html.is_none() && output.figure.is_empty()) || count > RESULTS_MAX {
+        return Err(Failure::usage(format!(
+            "{count} results given: expected one; with --html or --figure up to {RESULTS_MAX}, side by side; with --merge several that \
+             are parts of one run"
+        )));
+    }
+    let reason = format!("it is of one run, and {count} results were given");
+    refuse(output, &["--json", "--assert", "--csv", "--junit", "--spectrum"], &reason)?;
+    let summaries = results.iter().map(StoredResult::summary).collect::<Result<Vec<_>, _>>();
+    let runs: Vec<_> = names(&flags.files).into_iter().zip(summaries.map_err(Failure::usage)?).collect();
+    outputs.draw(output, FigureSource::Runs(&runs))?;
+    let exits = runs.iter().map(|(_, summary)| exit_of(summary, output.allow_untrusted));
+    let exit = exits.reduce(|one, other| if one == Exit::Done { other } else { one }).unwrap_or(Exit::Done);
+    Ok(outputs.write_runs(&runs, presentation).exit(exit))
+}
+
+/// What results are called in legends: their files, without folders and endings where that tells them apart.
+fn names(paths: &[PathBuf]) -> Vec<String> {
+    let stem = |path: &PathBuf| path.file_stem().map(|stem| stem.to_string_lossy().into_owned());
+    let short: Vec<Option<String>> = paths.iter().map(stem).collect();
+    let is_apart =
+        (0..short.len()).all(|index| short[index].is_some() && !short[..index].contains(&short[index]));
+    let long = paths.iter().map(|path| path.display().to_string());
+    if is_apart { short.into_iter().flatten().collect() } else { long.collect() }
 }
 
 /// Refuses these options with the reason.
 fn refuse(output: &cli::ReportOutputFlags, options: &[&str], reason: &str) -> Result<(), Failure> {
     let given = [
+        ("--json", output.json.is_some()),
         ("--assert", !output.assert.is_empty()),
         ("--csv", output.csv.is_some()),
         ("--spectrum", output.spectrum.is_some()),

@@ -5,17 +5,20 @@
 use super::change_text::change_interval;
 use super::details::{answer_facts, early_end, plan_facts, shown, side_facts, untrusted_runs};
 use super::text::{self, finding};
-use super::{ComparedRow, Comparison, json};
+use super::{ComparedRow, Comparison, json, overlay};
 use crate::html::document::{self, Standing};
-use crate::html::frame::{self, Frame, Key, Values};
+use crate::html::frame::{self, Frame, Key, NOTE_SIZE, Size, Values};
 use crate::html::markup::{Heading, Markup};
-use crate::html::packed;
+use crate::html::{packed, plans};
 use crate::layout::Layout;
-use brunt_picture::{Anchor, Area, Fill, Ink, Point, Shape, Stroke};
+use crate::text::head::Labelled;
+use brunt_picture::{Anchor, Area, Fill, Ink, Point, Shape, Stroke, text_width};
 use brunt_stats::rank_test::MARGIN;
 use std::io::{self, Write};
 
 const ROW_HEIGHT: f64 = 44.0;
+/// Where the table has the change.
+const CHANGE_COLUMN: usize = 4;
 /// The axis shows no more than this, as a share.
 const CHANGE_MAX: f64 = 3.0;
 const INTERVAL: Stroke = Stroke::solid(Ink::Series(0), 2.0);
@@ -30,9 +33,7 @@ pub(super) fn write(comparison: &Comparison, out: &mut dyn Write) -> io::Result<
     title.extend(answer_facts(comparison));
     let title = title.join(" · ");
     let standing = if comparison.has_untrusted() { Standing::Distrusted } else { Standing::Neutral };
-    let mut facts =
-        vec![("A".to_owned(), side_facts(&comparison.a)), ("B".to_owned(), side_facts(&comparison.b))];
-    facts.extend(plan_facts(comparison).into_iter().map(|(label, facts)| (label.to_owned(), facts)));
+    let mut facts = comparison.head_facts();
     facts.extend(
         untrusted_runs(comparison)
             .into_iter()
@@ -40,14 +41,19 @@ pub(super) fn write(comparison: &Comparison, out: &mut dyn Write) -> io::Result<
     );
     document::header(&mut markup, standing, &title, &facts);
     markup.raw("<section>\n<h2>What changes from A to B</h2>\n");
-    let rows: Vec<&ComparedRow> =
-        shown(comparison).filter(|held| held.test.change.is_some_and(f64::is_finite)).collect();
-    if !rows.is_empty() {
-        forest(&mut markup, &rows);
+    if let Some(forest) = comparison.forest(Size::page(0.0).width, ROW_HEIGHT) {
+        let finding = "A quantity differs where its interval lies on one side of no change. A hollow dot is not decided.";
+        frame::open_figure(&mut markup, None, finding, Comparison::forest_keys());
+        frame::chart(&mut markup, &forest);
+        markup.close("figure");
     }
     table(&mut markup, comparison);
     assertions(&mut markup, comparison);
     markup.raw("</section>\n");
+    overlay::percentiles(&mut markup, comparison);
+    overlay::order(&mut markup, comparison);
+    let plans = [&comparison.a, &comparison.b].map(|runs| &runs[0].plan);
+    plans::section(&mut markup, &["A".to_owned(), "B".to_owned()], &plans);
     let result = packed::packed(&serde_json::to_string(&json::value(comparison)?)?);
     document::write(&title, &markup.into_text(), &result, out)
 }
@@ -56,20 +62,48 @@ fn is_decided(held: &ComparedRow) -> bool {
     held.decided_change().is_some()
 }
 
-fn forest(markup: &mut Markup, rows: &[&ComparedRow]) {
-    let ends = rows.iter().flat_map(|held| {
-        [
-            held.test.interval.map_or(0.0, |ends| ends[0]),
-            held.test.interval.map_or(0.0, |ends| ends[1]),
-            held.test.change.unwrap_or(0.0),
+/// The rows that the forest shows.
+fn forest_rows(comparison: &Comparison) -> Vec<&ComparedRow> {
+    shown(comparison).filter(|held| held.test.change.is_some_and(f64::is_finite)).collect()
+}
+
+impl Comparison {
+    /// The changes with their intervals around no change, as wide as this, and each row as high; `None` where there is none.
+    pub(crate) fn forest(&self, width: f64, row_height: f64) -> Option<Frame> {
+        let rows = forest_rows(self);
+        (!rows.is_empty()).then(|| forest(&rows, width, row_height))
+    }
+
+    /// Who is compared, and what was not the same.
+    pub(crate) fn head_facts(&self) -> Vec<Labelled> {
+        let mut facts = vec![("A".to_owned(), side_facts(&self.a)), ("B".to_owned(), side_facts(&self.b))];
+        facts.extend(plan_facts(self).into_iter().map(|(label, facts)| (label.to_owned(), facts)));
+        facts
+    }
+
+    /// Its legend.
+    pub(crate) fn forest_keys() -> Vec<Key> {
+        let key = |name: &str, sample| Key { name: name.to_owned(), class: "", sample };
+        let middle = vec![Point { x: 13.0, y: 7.0 }];
+        let ring = [DOT, HOLLOW].map(|stroke| Shape::Dots { points: middle.clone(), stroke });
+        vec![
+            key("interval of the change", frame::line_sample(INTERVAL)),
+            key("not decided", Shape::Group { class: "", shapes: ring.to_vec() }),
+            key("changes that matter little", frame::area_sample(ZONE)),
         ]
+    }
+}
+
+fn forest(rows: &[&ComparedRow], width: f64, row_height: f64) -> Frame {
+    let ends = rows.iter().flat_map(|held| {
+        let [low, high] = held.test.interval.unwrap_or_default();
+        [low, high, held.test.change.unwrap_or(0.0)]
     });
     let most =
         ends.filter(|end| end.is_finite()).map(f64::abs).fold(2.0 * MARGIN, f64::max).min(CHANGE_MAX) * 1.1;
-    let height = ROW_HEIGHT * rows.len() as f64;
+    let size = Size { width, height: row_height * rows.len() as f64 };
     let title = "Change of each quantity from A to B, with its interval";
-    let mut frame =
-        Frame::new(title, height, (Values::Change(most), "change from A to B"), (Values::None, ""));
+    let mut frame = Frame::new(title, size, (Values::Change(most), "change from A to B"), (Values::None, ""));
     let plot = frame.plot;
     let (from, to) = (frame.x.pixel(-MARGIN), frame.x.pixel(MARGIN));
     let area = Area { x: from, width: to - from, ..plot };
@@ -81,7 +115,8 @@ fn forest(markup: &mut Markup, rows: &[&ComparedRow]) {
         Stroke::solid(Ink::Axis, 1.5),
     );
     for (index, held) in rows.iter().enumerate() {
-        let y = plot.y + ROW_HEIGHT * (index as f64 + 0.62);
+        let top = plot.y + row_height * index as f64;
+        let y = top + 14.0 + (row_height - 14.0) * 0.5;
         if let Some([low, high]) = held.test.interval {
             frame.picture.line(
                 Point { x: frame.x.pixel(low), y },
@@ -94,37 +129,64 @@ fn forest(markup: &mut Markup, rows: &[&ComparedRow]) {
         if !is_decided(held) {
             frame.picture.push(Shape::Dots { points: vec![at], stroke: HOLLOW });
         }
-        let name = Point { x: plot.x + 6.0, y: plot.y + ROW_HEIGHT * index as f64 + 14.0 };
-        frame.note(name, Anchor::Start, Ink::Text, label(held));
+        let (name, interval) = label(held);
+        let whole = format!("{name}{interval}");
+        // The interval is drawn, too.
+        let label = if text_width(&whole, NOTE_SIZE) < plot.width - 6.0 { whole } else { name };
+        frame.note(Point { x: plot.x + 6.0, y: top + 12.0 }, Anchor::Start, Ink::Text, label);
     }
-    let key = |name: &str, sample| Key { name: name.to_owned(), class: "", sample };
-    let keys = vec![
-        key("interval of the change", frame::line_sample(INTERVAL)),
-        key("changes that matter little", frame::area_sample(ZONE)),
-    ];
-    let finding =
-        "A quantity differs where its interval lies on one side of no change. A hollow dot is not decided.";
-    frame::open_figure(markup, None, finding, keys);
-    frame::chart(markup, &frame);
-    markup.close("figure");
+    frame
 }
 
-/// The quantity, what was found of it, and the interval, which may be longer than the axis.
-fn label(held: &ComparedRow) -> String {
+/// The quantity and what was found of it, and the interval, which may be longer than the axis.
+fn label(held: &ComparedRow) -> (String, String) {
     let interval = held.test.interval.map(|ends| change_interval(held.quantity.scale(), ends));
     let interval = interval.map_or(String::new(), |interval| format!(" {interval}"));
-    format!("{}: {}{interval}", held.quantity.name(), finding(held).0)
+    (format!("{}: {}", held.quantity.name(), finding(held).0), interval)
 }
 
 fn table(markup: &mut Markup, comparison: &Comparison) {
     let layout = Layout::default();
-    let row = |held: &ComparedRow| [&text::row(held, &layout)[..], &[finding(held).0.to_owned()]].concat();
+    let row = |held: &ComparedRow| {
+        let mut row = text::row(held, &layout).to_vec();
+        row.insert(CHANGE_COLUMN + 1, above(comparison, held));
+        row.push(finding(held).0.to_owned());
+        row
+    };
     let rows: Vec<Vec<String>> = shown(comparison).map(row).collect();
-    let numbers = ["A", "B", "change%", "low", "high", "p"].map(Heading::Number);
+    let numbers = ["A", "B", "change%", "B above A", "low", "high", "p"].map(Heading::Number);
     let headings =
         [&[Heading::Words("quantity"), Heading::Words("unit")][..], &numbers, &[Heading::Words("finding")]]
             .concat();
     markup.table("Medians of the runs of each side, and the change with its interval", &headings, &rows);
+    markup.element(
+        "p",
+        "change%: the median over all pairs of runs, where it is decided or shown to be none. B above A: the share of these pairs in which B has \
+         the larger number; half of it if they are equal.",
+    );
+}
+
+/// In how many of all pairs of runs B is above A: an effect size that knows nothing of how far apart they are.
+fn above(comparison: &Comparison, held: &ComparedRow) -> String {
+    let values = [&comparison.a, &comparison.b]
+        .map(|runs| runs.iter().filter_map(|run| held.quantity.of_run(run)).collect::<Vec<f64>>());
+    let [a, b] = &values;
+    let pairs = (a.len() * b.len()) as f64;
+    if pairs < 2.0 {
+        return "-".to_owned();
+    }
+    let wins = a.iter().flat_map(|a| {
+        b.iter().map(move |b| {
+            if b > a {
+                1.0
+            } else if b == a {
+                0.5
+            } else {
+                0.0
+            }
+        })
+    });
+    format!("{:.0} %", wins.sum::<f64>() / pairs * 100.0)
 }
 
 fn assertions(markup: &mut Markup, comparison: &Comparison) {

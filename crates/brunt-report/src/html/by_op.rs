@@ -1,6 +1,6 @@
 //! How the response times of each operation are distributed, one below the other on one axis.
 
-use super::frame::{self, Frame, Values};
+use super::frame::{self, Frame, Size, Values};
 use super::heat;
 use super::markup::Markup;
 use crate::quantity;
@@ -49,8 +49,12 @@ fn chart(lines: &[(String, &Histogram)]) -> Frame {
     let (low, high) = (edges[0], edges[edges.len() - 1]);
     let height = ROW_HEIGHT * lines.len() as f64;
     let title = "Distribution of response times by operation";
-    let mut frame =
-        Frame::new(title, height, (Values::Latency(low, high), "response time"), (Values::None, "share"));
+    let mut frame = Frame::new(
+        title,
+        Size::page(height),
+        (Values::Latency(low, high), "response time"),
+        (Values::None, "share"),
+    );
     let shapes: Vec<Vec<f64>> = lines.iter().map(|(_, histogram)| density(histogram, low, high)).collect();
     let most = shapes.iter().flatten().copied().fold(f64::MIN_POSITIVE, f64::max);
     for (index, ((name, histogram), density)) in lines.iter().zip(&shapes).enumerate() {

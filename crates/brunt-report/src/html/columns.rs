@@ -12,7 +12,7 @@ use brunt_stats::summary::{PhaseSummary, Summary};
 use brunt_stats::timeline::Slice;
 
 /// As many as a chart has room for.
-const COLUMNS_MAX: u64 = 300;
+pub(super) const COLUMNS_MAX: u64 = 300;
 /// Where the user says how long they are, and wants to look closely.
 const ROWS_MAX: u64 = 3_000;
 
@@ -83,10 +83,15 @@ pub(super) struct Columns {
 }
 
 impl Columns {
-    pub(super) fn of(summary: &Summary) -> Self {
+    /// How many the page of a run has at most.
+    pub(super) fn max_of(summary: &Summary) -> u64 {
+        if summary.record.plan.interval.is_some() { ROWS_MAX } else { COLUMNS_MAX }
+    }
+
+    /// At most so many in the window.
+    pub(super) fn of(summary: &Summary, columns_max: u64) -> Self {
         let (timeline, window) = (summary.timeline(), &summary.window);
         let measure_ns = window.measure_ns;
-        let columns_max = if summary.record.plan.interval.is_some() { ROWS_MAX } else { COLUMNS_MAX };
         let least_ns = window.duration_ns().div_ceil(columns_max);
         let width_ns = timeline.row_ns(measure_ns, least_ns).max(1);
         let width_ns = width_ns * least_ns.div_ceil(width_ns).max(1);

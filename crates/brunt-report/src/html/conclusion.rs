@@ -9,18 +9,13 @@ use crate::text::head;
 use crate::wall_clock;
 use brunt_stats::check::CheckStatus;
 use brunt_stats::summary::Summary;
-use brunt_stats::verdict::{Status, Trust};
+use brunt_stats::verdict::Trust;
 
 /// Causes that are at the top; the list of checks has all.
 const CAUSES_MAX: usize = 3;
 
 /// The verdict and the run.
 pub(super) fn head(markup: &mut Markup, summary: &Summary) {
-    let standing = match summary.verdict.status {
-        Status::Trusted => Standing::Trusted,
-        Status::Caution => Standing::Caution,
-        Status::NotTrusted => Standing::Distrusted,
-    };
     let mut lines = head::lines(summary);
     lines.push(("window".to_owned(), head::window(summary)));
     let labels = &summary.record.plan.labels;
@@ -33,7 +28,7 @@ pub(super) fn head(markup: &mut Markup, summary: &Summary) {
         "labels".to_owned(),
         labels.iter().map(|label| format!("{}={}", label.key, label.value)).collect(),
     ));
-    document::header(markup, standing, &summary.verdict.sentence(), &lines);
+    document::header(markup, Standing::of(summary.verdict.status), &summary.verdict.sentence(), &lines);
 }
 
 /// A box for each percentile, causes with their fixes, and what was asserted.

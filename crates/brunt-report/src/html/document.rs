@@ -4,6 +4,7 @@
 
 use super::markup::Markup;
 use brunt_picture::{Ink, Theme, write_textures};
+use brunt_stats::verdict::Status;
 use std::fmt::Write as _;
 use std::io::{self, Write};
 
@@ -23,6 +24,16 @@ pub(crate) enum Standing {
     Distrusted,
     /// It is no verdict.
     Neutral,
+}
+
+impl Standing {
+    pub(crate) const fn of(status: Status) -> Self {
+        match status {
+            Status::Trusted => Self::Trusted,
+            Status::Caution => Self::Caution,
+            Status::NotTrusted => Self::Distrusted,
+        }
+    }
 }
 
 /// The head of a page: what it comes to, and facts by label.

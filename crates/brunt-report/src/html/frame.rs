@@ -6,16 +6,32 @@ use super::markup::Markup;
 use brunt_picture::axis::{Axis, Side, Tick, latency_label, number_label, time_label};
 use brunt_picture::{Anchor, Area, Ink, Picture, Point, Scale, Shape, Stroke, Text};
 
-/// Every chart is as wide in its own pixels; a browser scales it.
-pub(crate) const WIDTH: f64 = 960.0;
+/// Charts of a page are as wide in their own pixels; a browser scales them.
+const WIDTH: f64 = 960.0;
 const LEFT: f64 = 66.0;
 const RIGHT: f64 = 18.0;
 const TOP: f64 = 26.0;
 const BOTTOM: f64 = 40.0;
 /// Where the axis below has no title.
 const BOTTOM_UNTITLED: f64 = 24.0;
+/// Of a narrow chart, in which tick marks lie closer.
+const X_TICKS_MIN: usize = 5;
 /// Size of notes inside a chart.
 pub(crate) const NOTE_SIZE: f64 = 12.0;
+
+/// How wide a chart is, and how high the plot between its axes, in pixels.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Size {
+    pub(crate) width: f64,
+    pub(crate) height: f64,
+}
+
+impl Size {
+    /// On a page.
+    pub(crate) const fn page(height: f64) -> Self {
+        Self { width: WIDTH, height }
+    }
+}
 
 /// A chart with its scales.
 pub(crate) struct Frame {
@@ -46,11 +62,12 @@ pub(crate) enum Values {
 
 impl Frame {
     /// Axes around a plot of this height.
-    pub(crate) fn new(title: &str, height: f64, x: (Values, &str), y: (Values, &str)) -> Self {
-        let plot = Area { x: LEFT, y: TOP, width: WIDTH - LEFT - RIGHT, height };
+    pub(crate) fn new(title: &str, size: Size, x: (Values, &str), y: (Values, &str)) -> Self {
+        let Size { width, height } = size;
+        let plot = Area { x: LEFT, y: TOP, width: width - LEFT - RIGHT, height };
         let (x_values, x_title) = x;
         let bottom = if x_title.is_empty() { BOTTOM_UNTITLED } else { BOTTOM };
-        let mut picture = Picture::new(WIDTH as u32, (TOP + height + bottom) as u32, Ink::Page, title);
+        let mut picture = Picture::new(width as u32, (TOP + height + bottom) as u32, Ink::Page, title);
         let (y_values, y_title) = y;
         let x = x_values.scale((plot.x, plot.right()));
         let y = y_values.scale((plot.bottom(), plot.y));
@@ -60,14 +77,26 @@ impl Frame {
             ticks: values.ticks(&scale, ticks),
             title: title.to_owned(),
         };
-        let y_ticks = (height / 34.0) as usize;
+        let (x_ticks, y_ticks) = (((plot.width / 79.0) as usize).max(X_TICKS_MIN), (height / 34.0) as usize);
         picture.group("y", |picture| axis(Side::Left, y_values, y, y_ticks, y_title).draw(plot, picture));
-        picture.group("x", |picture| axis(Side::Bottom, x_values, x, 11, x_title).draw(plot, picture));
+        picture.group("x", |picture| axis(Side::Bottom, x_values, x, x_ticks, x_title).draw(plot, picture));
         Self { plot, x, y, picture }
     }
 
     pub(crate) fn at(&self, x: f64, y: f64) -> Point {
         Point { x: self.x.pixel(x), y: self.y.pixel(y) }
+    }
+
+    /// Draws between the axes.
+    pub(crate) fn draw(&mut self, draw: impl FnOnce(&mut Picture, &Self)) {
+        let mut picture = std::mem::replace(&mut self.picture, Picture::new(1, 1, Ink::Page, ""));
+        picture.plot(self.plot, |picture| draw(picture, self));
+        self.picture = picture;
+    }
+
+    /// What a chart is higher than its plot.
+    pub(crate) const fn margin(has_x_title: bool) -> f64 {
+        TOP + if has_x_title { BOTTOM } else { BOTTOM_UNTITLED }
     }
 
     /// A text inside the chart.
@@ -128,7 +157,9 @@ impl Values {
                 let ticks = names
                     .iter()
                     .map(|(rarity, name)| Tick { value: f64::log10(*rarity), label: (*name).to_owned() });
-                ticks.filter(|tick| tick.value <= high).collect()
+                // A narrow axis has no room for names between those of the decades, which come first.
+                let is_named = |tick: &Tick| most > X_TICKS_MIN || !["p75", "p95"].contains(&&*tick.label);
+                ticks.filter(|tick| tick.value <= high && is_named(tick)).collect()
             }
         }
     }
@@ -137,9 +168,34 @@ impl Values {
 /// An entry of a legend: what a line looks like, its name, and the class of the group that shows it.
 pub(crate) struct Key {
     pub(crate) name: String,
-    /// The group of the chart that a click hides.
+    /// The group of the chart that a click hides; empty if none is.
     pub(crate) class: &'static str,
     pub(crate) sample: Shape,
+}
+
+/// How many results a chart tells apart.
+pub(crate) const RESULTS_MAX: usize = 6;
+/// The groups of their lines.
+pub(crate) const RESULT_CLASSES: [&str; RESULTS_MAX] =
+    ["result-0", "result-1", "result-2", "result-3", "result-4", "result-5"];
+
+/// The line of one of several results, which its dashes tell from the others without colour, too.
+pub(crate) fn result_stroke(index: usize) -> Stroke {
+    const DASHES: [&[f32]; RESULTS_MAX] =
+        [&[], &[6.0, 3.0], &[2.0, 2.0], &[8.0, 3.0, 2.0, 3.0], &[1.0, 3.0], &[12.0, 4.0]];
+    Stroke { ink: Ink::Series(index), width: 2.0, dash: DASHES[index % RESULTS_MAX] }
+}
+
+/// Size of a sample in a legend.
+pub(crate) const SAMPLE: Point = Point { x: 26.0, y: 14.0 };
+
+impl Key {
+    /// The picture of its sample.
+    pub(crate) fn picture(sample: Shape) -> Picture {
+        let mut picture = Picture::new(SAMPLE.x as u32, SAMPLE.y as u32, Ink::Page, "");
+        picture.push(sample);
+        picture
+    }
 }
 
 /// The sample of a line.
@@ -167,12 +223,17 @@ pub(crate) fn open_figure(
         }
     }
     markup.element("figcaption", finding);
+    legend(markup, keys);
+}
+
+/// A legend: of a figure, or of several charts.
+pub(crate) fn legend(markup: &mut Markup, keys: Vec<Key>) {
     markup.raw("<ul class=\"legend\">");
     for Key { name, class, sample } in keys {
-        let mut picture = Picture::new(26, 14, Ink::Page, "");
-        picture.push(sample);
-        markup.open("li", &[("data-group", class)]);
-        markup.picture(&picture);
+        let group = [("data-group", class)];
+        // What is no group of the chart is no switch.
+        markup.open("li", if class.is_empty() { &[] } else { &group });
+        markup.picture(&Key::picture(sample));
         markup.text(&name);
         markup.close("li");
     }

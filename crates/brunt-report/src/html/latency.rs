@@ -1,4 +1,4 @@
-//! The table of latencies: response and service times by operation, in one unit, with the intervals and the client's part.
+//! The table of latencies: response times, service times and send lag by operation, in one unit, with the intervals and the client's part.
 
 use super::markup::Markup;
 use super::whisker::{self, Whisker};
@@ -18,7 +18,7 @@ pub(super) fn section(markup: &mut Markup, summary: &Summary) {
     let unit = unit(&rows, &quantiles);
     let axis = axis(&rows, &quantiles);
     markup.raw(
-        "<p>Response times count from the instant a request was due, service times from the instant it was sent. ± is half of the \
+        "<p>Response times count from the instant a request was due, service times from the instant it was sent; the send lag lies between them. ± is half of the \
          95 % interval, ≤ the part that may be the client's.</p>\n<div class=\"wide\"><table class=\"latency\" aria-label=\"Latency by operation\">",
     );
     markup.raw("<thead><tr>");
@@ -33,7 +33,9 @@ pub(super) fn section(markup: &mut Markup, summary: &Summary) {
     markup.raw("<tbody>\n");
     for row in &rows {
         response(markup, summary, row, &quantiles, unit, axis);
-        service(markup, row.summary, &quantiles, unit);
+        let held = &row.summary.latency;
+        below(markup, "service", &held.service.summary, &quantiles, unit);
+        below(markup, "send lag", &held.send_lag.summary, &quantiles, unit);
     }
     markup.raw("</table></div>\n</section>\n");
 }
@@ -78,12 +80,12 @@ fn response(
     axis: (f64, f64),
 ) {
     let OpSummary { latency, requests, keys, rate: rates, .. } = row.summary;
-    markup.raw("<tr class=\"response\"><th scope=row rowspan=2>");
+    markup.raw("<tr class=\"response\"><th scope=row rowspan=3>");
     markup.text(&row.name('.'));
     markup.raw("<td class=words>response");
     for quantile in quantiles {
         let value_ns = latency.response.summary.percentile_ns(*quantile);
-        markup.raw("<td>");
+        markup.raw("<td class=time>");
         match value_ns {
             Some(value_ns) if !is_unbounded(summary) => {
                 bounded(markup, row.summary, *quantile, value_ns, unit, axis);
@@ -98,7 +100,9 @@ fn response(
         (hit, all) => format!("{:.1}", (hit as f64 / all as f64 * 1_000.0).floor() / 10.0),
     };
     let failed = requests.failed() + requests.abandoned;
-    for cell in [text(latency.response.summary.max_ns, unit), done, hits] {
+    markup.raw("<td class=time>");
+    markup.text(&text(latency.response.summary.max_ns, unit));
+    for cell in [done, hits] {
         markup.raw("<td>");
         markup.text(&cell);
     }
@@ -136,11 +140,12 @@ fn bounded(
     }
 }
 
-fn service(markup: &mut Markup, of: &OpSummary, quantiles: &[Quantile], unit: TimeUnit) {
-    markup.raw("<tr class=\"service\"><td class=words>service");
-    let service = &of.latency.service.summary;
-    for ns in quantiles.iter().map(|quantile| service.percentile_ns(*quantile)).chain([service.max_ns]) {
-        markup.raw("<td>");
+/// A row below that of the response times.
+fn below(markup: &mut Markup, name: &str, times: &LatencySummary, quantiles: &[Quantile], unit: TimeUnit) {
+    markup.raw("<tr class=\"below\"><td class=words>");
+    markup.text(name);
+    for ns in quantiles.iter().map(|quantile| times.percentile_ns(*quantile)).chain([times.max_ns]) {
+        markup.raw("<td class=time>");
         markup.text(&text(ns, unit));
     }
     markup.raw("<td><td><td>\n");

@@ -19,6 +19,8 @@ pub(crate) enum Heading<'a> {
     Number(&'a str),
     /// Above words.
     Words(&'a str),
+    /// Above words that lead to parts of the page: by row, from 1, `NAME-1`, `NAME-2`...
+    Links(&'a str, &'static str),
 }
 
 impl Markup {
@@ -83,22 +85,28 @@ impl Markup {
         for heading in headings {
             let (class, text) = match heading {
                 Heading::Number(text) => ("number", text),
-                Heading::Words(text) => ("words", text),
+                Heading::Words(text) | Heading::Links(text, _) => ("words", text),
             };
             self.open("th", &[("scope", "col"), ("class", class)]);
             self.text(text);
         }
         self.raw("<tbody>\n");
-        for row in rows {
+        for (number, row) in (1..).zip(rows) {
             // No end tags: HTML ends cells and rows where the next begins, and tables are long.
             self.raw("<tr>");
             for (index, (cell, heading)) in row.iter().zip(headings).enumerate() {
                 self.raw(match (index, heading) {
                     (0, _) => "<th scope=row>",
                     (_, Heading::Number(_)) => "<td>",
-                    (_, Heading::Words(_)) => "<td class=words>",
+                    (_, Heading::Words(_) | Heading::Links(..)) => "<td class=words>",
                 });
-                self.text(cell);
+                if let Heading::Links(_, name) = heading {
+                    self.open("a", &[("href", &format!("#{name}-{number}"))]);
+                    self.text(cell);
+                    self.raw("</a>");
+                } else {
+                    self.text(cell);
+                }
             }
             self.raw("\n");
         }

@@ -35,6 +35,13 @@ const KINDS = {
       return ticks.map((value) => [value, isLong ? clock(value) : `${value.toFixed(decimals)} s`]);
     },
   },
+  number: {
+    place: (text) => parseFloat(text),
+    ticks(low, high) {
+      const { ticks, decimals } = roundTicks(low, high, 10);
+      return ticks.map((value) => [value, value >= 1e4 ? `${+(value / 1e3).toFixed(3)}k` : value.toFixed(decimals)]);
+    },
+  },
   percentile: {
     place: (text) => (text === "max" ? Infinity : -Math.log10(1 - parseFloat(text.slice(1)) / 100)),
     ticks(low, high) {
@@ -265,6 +272,38 @@ class Figure {
   }
 }
 
+// Moves the point of every number in a text to the right, or to the left; no digit is lost.
+function shifted(text, places) {
+  return text.replace(/\d+(\.\d+)?/g, (number) => {
+    const [whole, part = ""] = number.split(".");
+    const point = whole.length + places;
+    const digits = "0".repeat(Math.max(0, 1 - point)) + (whole + part).padEnd(point, "0");
+    const at = Math.max(1, point);
+    const moved = `${digits.slice(0, at)}.${digits.slice(at)}`;
+    return moved.replace(/^0+(?=\d)/, "").replace(/\.$/, "");
+  });
+}
+
+// Buttons that show the times of a table in another unit.
+function unitSwitch(table) {
+  const heading = table.tHead.rows[0].cells[0];
+  const units = ["ns", "us", "ms", "s"];
+  const own = units.indexOf(heading.textContent.trim().split("/")[1]);
+  const cells = [...table.querySelectorAll("td.time, td.time small")].flatMap((cell) => [...cell.childNodes]);
+  const texts = cells.filter((node) => node.nodeType === Node.TEXT_NODE).map((node) => [node, node.data]);
+  const show = (unit) => {
+    texts.forEach(([node, text]) => (node.data = shifted(text, 3 * (own - unit))));
+    heading.textContent = `time/${units[unit]}`;
+    buttons.forEach((made, index) => made.setAttribute("aria-pressed", index === unit));
+  };
+  const buttons = units.map((name, unit) => button(name, () => show(unit)));
+  buttons.forEach((made) => made.classList.add("unit"));
+  const bar = document.createElement("p");
+  bar.append("Unit: ", ...buttons.flatMap((made) => [made, " "]));
+  table.parentNode.before(bar);
+  show(own);
+}
+
 function button(name, action) {
   const made = document.createElement("button");
   made.type = "button";
@@ -308,6 +347,7 @@ function start() {
     const isDark = root.dataset.theme ? root.dataset.theme === "dark" : matchMedia("(prefers-color-scheme:dark)").matches;
     root.dataset.theme = isDark ? "light" : "dark";
   });
+  document.querySelectorAll("table.latency").forEach(unitSwitch);
   document.getElementById("toml")?.before(button("Copy the plan", copy), " ");
   if (document.getElementById("result").textContent) {
     document.querySelector("main").append(button("Save the numbers as JSON", save));

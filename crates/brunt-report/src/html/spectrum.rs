@@ -2,7 +2,7 @@
 //!
 //! Invariant: the line ends with the last percentile that ten requests lie above; beyond it is only the maximum.
 
-use super::frame::{self, Frame, Key, Values};
+use super::frame::{self, Frame, Key, Size, Values};
 use super::heat;
 use super::markup::{Heading, Markup};
 use crate::layout::TimeUnit;
@@ -18,7 +18,7 @@ use brunt_stats::confidence::{PercentileInterval, intervals};
 use brunt_stats::histogram::Histogram;
 use brunt_stats::summary::Summary;
 
-const HEIGHT: f64 = 330.0;
+pub(super) const HEIGHT: f64 = 330.0;
 /// Points to a factor of ten of rarity.
 const PER_DECADE: u32 = 12;
 /// Operations that have a line of their own.
@@ -33,31 +33,52 @@ const BAND: Fill = Fill::faint(Ink::Series(0), 0.18);
 const CLIENT: Fill = Fill::textured(Ink::Soft, Texture::Hatched);
 
 /// One percentile of all requests. Times in nanoseconds.
-struct Level {
-    quantile: Quantile,
-    response_ns: u64,
+pub(super) struct Level {
+    pub(super) quantile: Quantile,
+    pub(super) response_ns: u64,
     service_ns: Option<u64>,
     without_client_ns: Option<u64>,
-    interval: Option<PercentileInterval>,
+    pub(super) interval: Option<PercentileInterval>,
+}
+
+/// The percentiles of a run.
+pub(crate) struct Spectrum<'a> {
+    pub(super) summary: &'a Summary,
+    pub(super) levels: Vec<Level>,
+    /// Where the axis ends: one request of all.
+    pub(super) most: f64,
+}
+
+impl<'a> Spectrum<'a> {
+    /// `None` of a run with too few replies for a distribution.
+    pub(crate) fn of(summary: &'a Summary) -> Option<Self> {
+        let count = summary.total.latency.response.summary.count;
+        let is_known = count >= REQUESTS_MIN && !is_unacknowledged(&summary.total);
+        is_known.then(|| Self { summary, levels: levels(summary), most: (count as f64).log10() })
+    }
+
+    /// Response and service time with interval and client error, and the operations.
+    pub(crate) fn chart(&self, size: Size) -> Frame {
+        frame(self.summary, &self.levels, self.most, size)
+    }
+
+    pub(crate) fn keys(&self) -> Vec<Key> {
+        keys(self.summary)
+    }
 }
 
 /// How rare what lies above a percentile is, as a decimal logarithm.
-fn rarity(quantile: Quantile) -> f64 {
+pub(crate) fn rarity(quantile: Quantile) -> f64 {
     -quantile.share_above().log10()
 }
 
 pub(super) fn section(markup: &mut Markup, summary: &Summary) {
-    let response = &summary.total.latency.response;
-    if response.summary.count < REQUESTS_MIN || is_unacknowledged(&summary.total) {
-        return;
-    }
+    let Some(spectrum) = Spectrum::of(summary) else { return };
     markup.raw("<section id=\"spectrum\">\n<h2>Latency by percentile</h2>\n");
-    let levels = levels(summary);
-    let most = (response.summary.count as f64).log10();
-    let frame = frame(summary, &levels, most);
-    frame::open_figure(markup, Some(("percentile", (0.0, most))), &finding(summary), keys(summary));
-    frame::chart(markup, &frame);
-    frame::close_figure(markup, |markup| table(markup, summary, &levels));
+    let cursor = Some(("percentile", (0.0, spectrum.most)));
+    frame::open_figure(markup, cursor, &finding(summary), spectrum.keys());
+    frame::chart(markup, &spectrum.chart(Size::page(HEIGHT)));
+    frame::close_figure(markup, |markup| table(markup, summary, &spectrum.levels));
     markup.raw("</section>\n");
 }
 
@@ -150,20 +171,17 @@ fn op_lines(summary: &Summary) -> Vec<(String, &Histogram)> {
     rows.iter().map(|row| (row.name('.'), row.summary.latency.response.histogram.as_ref())).collect()
 }
 
-fn frame(summary: &Summary, levels: &[Level], most: f64) -> Frame {
+fn frame(summary: &Summary, levels: &[Level], most: f64, size: Size) -> Frame {
     let latency = &summary.total.latency;
     let histograms = [&latency.response, &latency.service].map(|held| held.histogram.to_sparse());
     let edges = heat::edges(histograms.iter());
     let (low, high) = (edges[0], edges[edges.len() - 1]);
-    let title = "Latency by percentile, both axes logarithmic";
-    let x = (Values::Percentile(most), "slowest requests towards the right");
-    let mut frame = Frame::new(title, HEIGHT, x, (Values::Latency(low, high), "latency"));
+    let mut frame = axes(most, (low, high), size);
     let lines = op_lines(summary);
-    let mut plot = std::mem::replace(&mut frame.picture, brunt_picture::Picture::new(1, 1, Ink::Page, ""));
-    plot.plot(frame.plot, |picture| {
+    frame.draw(|picture, frame| {
         let at = |level: &Level, ns: u64| frame.at(rarity(level.quantile), ns as f64);
-        untrusted(picture, &frame, summary);
-        picture.group("band", |picture| band(picture, levels, &at, high));
+        untrusted(picture, frame, summary);
+        picture.group("band", |picture| band(picture, levels, &at, high, BAND));
         picture.group("client", |picture| {
             let upper = levels.iter().map(|level| at(level, level.response_ns));
             let lower = levels.iter().rev();
@@ -188,26 +206,35 @@ fn frame(summary: &Summary, levels: &[Level], most: f64) -> Frame {
         picture.group("response", |picture| {
             let points = levels.iter().map(|level| at(level, level.response_ns)).collect();
             polyline(picture, points, RESPONSE);
-            maximum(picture, &frame, summary, levels, most);
+            maximum(picture, frame, summary, levels, most, RESPONSE.ink);
         });
     });
-    frame.picture = plot;
     notes(&mut frame, summary, most);
     frame
 }
 
-fn polyline(picture: &mut brunt_picture::Picture, points: Vec<Point>, stroke: Stroke) {
+/// Axes for latencies in nanoseconds by percentile.
+pub(crate) fn axes(most: f64, (low, high): (f64, f64), size: Size) -> Frame {
+    let title = "Latency by percentile, both axes logarithmic";
+    let is_narrow = size.width < Size::page(0.0).width;
+    let x_title = if is_narrow { "percentile" } else { "slowest requests towards the right" };
+    let x = (Values::Percentile(most), x_title);
+    Frame::new(title, size, x, (Values::Latency(low, high), "latency"))
+}
+
+pub(super) fn polyline(picture: &mut brunt_picture::Picture, points: Vec<Point>, stroke: Stroke) {
     if points.len() > 1 {
         picture.push(Shape::Polyline { points, stroke });
     }
 }
 
 /// Around the line the interval of each percentile; without an upper end it reaches the top, and fades.
-fn band(
+pub(super) fn band(
     picture: &mut brunt_picture::Picture,
     levels: &[Level],
     at: &dyn Fn(&Level, u64) -> Point,
     high: f64,
+    closed: Fill,
 ) {
     let with: Vec<(&Level, &PercentileInterval)> =
         levels.iter().filter_map(|level| Some((level, level.interval.as_ref()?))).collect();
@@ -220,7 +247,7 @@ fn band(
         let points: Vec<Point> = upper.chain(lower).collect();
         if points.len() > 2 {
             let is_open = alike[0].1.high_ns.is_none();
-            let fill = if is_open { Fill::faint(Ink::Series(0), 0.07) } else { BAND };
+            let fill = if is_open { Fill { opacity: closed.opacity * 0.4, ..closed } } else { closed };
             picture.push(Shape::Polygon { points, fill });
         }
         before = part.last().copied();
@@ -228,22 +255,23 @@ fn band(
 }
 
 /// The largest, at the right end, and the way to it from the last percentile.
-fn maximum(
+pub(super) fn maximum(
     picture: &mut brunt_picture::Picture,
     frame: &Frame,
     summary: &Summary,
     levels: &[Level],
     most: f64,
+    ink: Ink,
 ) {
     let Some(max_ns) = summary.total.latency.response.summary.max_ns else { return };
     let end = frame.at(most, max_ns as f64);
     if let Some(last) = levels.last() {
         let from = frame.at(rarity(last.quantile), last.response_ns as f64);
-        picture.line(from, end, Stroke { ink: Ink::Series(0), width: 1.0, dash: &[1.0, 3.0] });
+        picture.line(from, end, Stroke { ink, width: 1.0, dash: &[1.0, 3.0] });
     }
     let around = [(-7.0, 0.0), (0.0, -7.0), (7.0, 0.0), (0.0, 7.0)];
     let points = around.map(|(x, y)| Point { x: end.x - 7.0 + x, y: end.y + y });
-    picture.push(Shape::Polygon { points: points.to_vec(), fill: Fill::solid(Ink::Series(0)) });
+    picture.push(Shape::Polygon { points: points.to_vec(), fill: Fill::solid(ink) });
 }
 
 /// Crosses out everything from the first percentile on that must not be relied on.
@@ -292,8 +320,7 @@ fn notes(frame: &mut Frame, summary: &Summary, most: f64) {
 }
 
 fn table(markup: &mut Markup, summary: &Summary, levels: &[Level]) {
-    let all = levels.iter().map(|level| level.response_ns).min().unwrap_or(0);
-    let unit = TimeUnit::ALL.into_iter().rev().find(|unit| all as f64 >= unit.ns()).unwrap_or(TimeUnit::Ns);
+    let unit = TimeUnit::of_least(levels.iter().map(|level| level.response_ns).min().unwrap_or(0));
     let time = |ns: Option<u64>| ns.map_or("-".to_owned(), |ns| quantity::significant(ns as f64 / unit.ns()));
     let heading = |name: &str| format!("{name}/{unit}");
     let names = ["response", "low", "high", "without client", "service"].map(heading);

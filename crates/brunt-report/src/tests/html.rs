@@ -5,6 +5,7 @@ use super::{all_runs, json_text_of};
 use crate::stored::StoredResult;
 use brunt_plan::label::Label;
 use brunt_stats::fault::FirstError;
+use brunt_stats::summary::Summary;
 
 /// The longest page, whatever the run.
 pub(super) const BYTES_MAX: usize = 250_000;
@@ -18,7 +19,7 @@ pub(super) fn page_of(run: &Run) -> String {
 }
 
 /// The drawings of a page, each as the document that a browser sees.
-fn drawings(page: &str) -> Vec<roxmltree::Document<'_>> {
+pub(super) fn drawings(page: &str) -> Vec<roxmltree::Document<'_>> {
     let (mut drawings, mut start, mut depth) = (Vec::new(), 0, 0);
     for (at, _) in page.match_indices("svg") {
         if page[..at].ends_with("</") {
@@ -103,9 +104,12 @@ fn pages_of_campaigns_and_comparisons_have_every_run() {
     for (name, campaign) in &campaigns {
         let page = text_of(|out| crate::campaign::write_html(campaign, out));
         assert!(!page.contains("NaN") && page.len() <= BYTES_MAX, "{name}");
-        let rows = page.matches("<tr><th scope=row>").count();
-        assert_eq!(rows, campaign.runs.len(), "{name}");
-        if !page.contains("<figure>") {
+        let links = page.matches("<a href=\"#run-").count();
+        assert_eq!(links, campaign.runs.len(), "{name}");
+        for run in 1..=links {
+            assert_eq!(page.matches(&format!("<h3 id=\"run-{run}\">")).count(), 1, "{name}");
+        }
+        if !page.contains("<figure") {
             without_chart.push(*name);
         }
     }
@@ -134,6 +138,25 @@ fn the_page_of_a_stored_result_is_that_of_the_run() {
         let page = page_of(&run);
         assert!(page_of(&Run { summary: again, ..run }) == page, "{name}");
     }
+}
+
+#[test]
+fn several_runs_lie_side_by_side() {
+    let runs: Vec<(String, Summary)> =
+        ordinary_runs().into_iter().map(|(name, run)| (name.to_owned(), run.summary)).collect();
+    for count in [2, crate::html::RESULTS_MAX] {
+        let page = text_of(|out| crate::html::write_several(&runs[..count], out));
+        let drawings = drawings(&page);
+        let group = |class: &str| {
+            let nodes = drawings.iter().flat_map(roxmltree::Document::descendants);
+            nodes.filter(|node| node.attribute("class") == Some(class)).count()
+        };
+        assert_eq!(group("heat"), count);
+        assert!((0..count).all(|index| group(&format!("result-{index}")) == 1), "{count}");
+        assert!(page.len() <= BYTES_MAX, "{count}: {} bytes", page.len());
+    }
+    let page = text_of(|out| crate::html::write_several(&runs[..3], out));
+    insta::assert_snapshot!("page_of_several_runs", words(&page));
 }
 
 #[test]

@@ -349,3 +349,56 @@ fn invalid_result_files_are_rejected() {
         "{several:?}"
     );
 }
+
+#[test]
+fn several_results_lie_side_by_side_and_figures_are_drawn() {
+    let files = Directory(own_directory());
+    let _beside = beside_others();
+    let (one, two) = (files.path("one.json"), files.path("two.json"));
+    for json in [&one, &two] {
+        let words = ["run", "-n", "3000", "--warmup", "0s", "--allow-untrusted", "--json", json];
+        assert_eq!(brunt(&words).output().unwrap().status.code(), Some(0));
+    }
+    let report =
+        |words: &[&str]| brunt(&[&["report", "--allow-untrusted"], words].concat()).output().unwrap();
+    let (page, figure) = (files.path("both.html"), format!("spectrum={}", files.path("both.svg")));
+    let both = report(&[&one, &two, "--html", &page, "--figure", &figure]);
+    let lines: Vec<String> = text(&both).lines().map(str::to_owned).collect();
+    assert!(
+        lines.len() == 2 && lines[0].starts_with("one: verdict=") && lines[1].starts_with("two: "),
+        "{both:?}"
+    );
+    assert_eq!(files.text("both.html").matches("class=\"heat\"").count(), 2);
+    let drawn = files.text("both.svg");
+    assert!(drawn.contains("<desc>one: brunt ") && drawn.ends_with("</svg>\n"), "{drawn}");
+    let svg = format!("timeline={}", files.path("one.svg"));
+    let png = format!("spectrum={}", files.path("one.png"));
+    assert_eq!(
+        report(&[&one, "--figure", &svg, "--figure", &png, "--figure-width", "page"]).status.code(),
+        Some(0)
+    );
+    assert!(fs::read(files.path("one.png")).unwrap().starts_with(b"\x89PNG"));
+    let first = files.text("one.svg");
+    assert_eq!(report(&[&one, "--figure", &svg, "--figure-width", "page"]).status.code(), Some(0));
+    assert!(files.text("one.svg") == first);
+
+    let curve = format!("curve={}", files.path("curve.svg"));
+    let table: [(&[&str], &str); 6] = [
+        (
+            &[&one, "--figure", &curve],
+            "for --figure: the result of a single run given: curve takes a result of brunt",
+        ),
+        (&[&one, "--figure", "spectrum"], "invalid value 'spectrum' for --figure: expected TYPE=PATH"),
+        (&[&one, "--figure", "spectrum=a.pdf"], "expected a path that ends in .svg or .png"),
+        (&[&one, "--figure", &svg, "--figure", &svg], "--figure, --figure: "),
+        (&[&one, &two], "2 results given: expected one; with --html or --figure up to 6, side by side"),
+        (&[&one, &two, "--html", &page, "--csv", "-"], "--csv: it is of one run, and 2 results were given"),
+    ];
+    for (words, expected) in table {
+        let refused = report(words);
+        let said = String::from_utf8_lossy(&refused.stderr).into_owned();
+        assert_eq!(refused.status.code(), Some(2), "{said}");
+        assert!(said.contains(expected), "{expected}: {said}");
+    }
+    assert!(!fs::exists(files.path("curve.svg")).unwrap());
+}

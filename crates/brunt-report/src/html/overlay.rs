@@ -1,0 +1,76 @@
+//! The latency by percentile of several results in one chart.
+//!
+//! Invariant: a line ends with the last percentile that ten requests of its result lie above.
+
+use super::frame::{self, Frame, Key, Size};
+use super::heat;
+use super::markup::{Heading, Markup};
+use super::spectrum::{Level, Spectrum, axes, band, maximum, polyline, rarity};
+use crate::layout::TimeUnit;
+use crate::quantity;
+use brunt_picture::{Fill, Ink};
+use brunt_plan::quantile::Quantile;
+
+/// Draws the response times of each with its interval.
+pub(crate) fn chart(spectra: &[Spectrum<'_>], size: Size) -> Frame {
+    let histograms = spectra.iter().map(|held| held.summary.total.latency.response.histogram.to_sparse());
+    let histograms: Vec<_> = histograms.collect();
+    let edges = heat::edges(histograms.iter());
+    let (low, high) = (edges[0], edges[edges.len() - 1]);
+    let mut frame = axes(most(spectra), (low, high), size);
+    frame.draw(|picture, frame| {
+        for (index, Spectrum { summary, levels, most }) in spectra.iter().enumerate() {
+            let stroke = frame::result_stroke(index);
+            let at = |level: &Level, ns: u64| frame.at(rarity(level.quantile), ns as f64);
+            picture.group(frame::RESULT_CLASSES[index], |picture| {
+                band(picture, levels, &at, high, Fill::faint(stroke.ink, 0.14));
+                let points = levels.iter().map(|level| at(level, level.response_ns)).collect();
+                polyline(picture, points, stroke);
+                maximum(picture, frame, summary, levels, *most, stroke.ink);
+            });
+        }
+    });
+    frame
+}
+
+/// The end of an axis for all of them.
+pub(crate) fn most(spectra: &[Spectrum<'_>]) -> f64 {
+    spectra.iter().map(|held| held.most).fold(1.0, f64::max)
+}
+
+/// The legend: each result by its name.
+pub(crate) fn keys(names: &[String]) -> Vec<Key> {
+    let of_result = |(index, name): (usize, &String)| Key {
+        name: name.clone(),
+        class: frame::RESULT_CLASSES[index],
+        sample: frame::line_sample(frame::result_stroke(index)),
+    };
+    let mut keys: Vec<Key> = names.iter().enumerate().map(of_result).collect();
+    let sample = frame::area_sample(Fill::faint(Ink::Series(0), 0.14));
+    keys.push(Key { name: "95 % interval".to_owned(), class: "", sample });
+    keys
+}
+
+/// The numbers of the chart, a column for each result.
+pub(super) fn table(markup: &mut Markup, spectra: &[Spectrum<'_>], names: &[String]) {
+    let mut quantiles: Vec<Quantile> =
+        spectra.iter().flat_map(|held| held.levels.iter().map(|level| level.quantile)).collect();
+    quantiles.sort_unstable();
+    quantiles.dedup();
+    let least = spectra.iter().flat_map(|held| &held.levels).map(|level| level.response_ns).min();
+    let unit = TimeUnit::of_least(least.unwrap_or(0));
+    let value = |held: &Spectrum<'_>, quantile: Quantile| {
+        let level = held.levels.iter().find(|level| level.quantile == quantile);
+        level.map_or("-".to_owned(), |level| quantity::significant(level.response_ns as f64 / unit.ns()))
+    };
+    let row = |quantile: &Quantile| {
+        let mut row = vec![quantile.to_string()];
+        row.extend(spectra.iter().map(|held| value(held, *quantile)));
+        row
+    };
+    let rows: Vec<Vec<String>> = quantiles.iter().map(row).collect();
+    let headings: Vec<String> = names.iter().map(|name| format!("{name}/{unit}")).collect();
+    let mut all = vec![Heading::Words("percentile")];
+    all.extend(headings.iter().map(|name| Heading::Number(name)));
+    markup.table("Response time by percentile", &all, &rows);
+}
