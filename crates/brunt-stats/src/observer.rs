@@ -7,11 +7,13 @@
 use crate::interval::Interval;
 use crate::measured_window::MeasuredWindow;
 use crate::period::Period;
+use crate::run_so_far::RunSoFar;
 use crate::server_stats::Snapshot;
 use crate::store::IntervalStore;
 use crate::summary::Summary;
 use brunt_plan::plan::Plan;
 use brunt_plan::units::DurationNs;
+use std::sync::Arc;
 
 /// Where a run is among those of its command.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -45,6 +47,8 @@ pub enum Event<'a> {
     Interval(&'a Interval),
     /// A period is over, of the length that the observer asks for.
     Period(&'a Period),
+    /// A second of the run is complete. Comes to those that ask for it.
+    SoFar(&'a Arc<RunSoFar>),
     /// A server said something of itself.
     Statistics {
         /// Its place among those that are asked.
@@ -73,6 +77,11 @@ pub trait Observer {
     /// How long the periods are that it wants to be told of, if any.
     fn period(&self) -> Option<DurationNs> {
         None
+    }
+
+    /// Does it want to be told once a second what the run has come to?
+    fn wants_so_far(&self) -> bool {
+        false
     }
 
     /// Is told of something.

@@ -30,7 +30,7 @@ use crate::steady::Steadiness;
 use crate::store::IntervalStore;
 use crate::timeline::{Timeline, TimelinePoint};
 use crate::usage::WorkerUsage;
-use crate::verdict::{self, DownServer, MeasuredOutage, Verdict};
+use crate::verdict::{self, DownServer, Evidence, MeasuredOutage, Verdict};
 use crate::worker_counts::WorkerCounts;
 use brunt_plan::objective::Objective;
 use brunt_plan::op_name::OpName;
@@ -102,6 +102,15 @@ impl Summary {
     pub fn build(mut record: RunRecord) -> Self {
         record.run.samples.sort_by_key(|sample| sample.times.intended_ns);
         record.run.fit();
+        Self::judged(record, Verdict::of)
+    }
+
+    /// Merges what a run has come to that goes on.
+    pub(crate) fn so_far(record: RunRecord) -> Self {
+        Self::judged(record, Verdict::so_far)
+    }
+
+    fn judged(record: RunRecord, judge: impl FnOnce(&Evidence<'_>) -> Verdict) -> Self {
         let RunRecord { plan, run, .. } = &record;
         let (store, window) = (&run.intervals, MeasuredWindow::of(&run.times));
         let steady = Steadiness::of(plan, store, &window);
@@ -128,7 +137,7 @@ impl Summary {
             let checks = verdict::while_running(&evidence);
             convergence.end(&client, (&total, &ops), &checks, &window, run.interrupted)
         });
-        let verdict = Verdict::of(&evidence);
+        let verdict = judge(&evidence);
         client.is_limit |= Limit::of(&verdict).is_some_and(|limit| limit.bottleneck == Bottleneck::Client);
         let (until, agreement) = (evidence.until, evidence.servers.comparisons);
         Self {

@@ -272,6 +272,24 @@ pub(crate) fn while_running(evidence: &Evidence<'_>) -> Vec<Check> {
 }
 
 impl Verdict {
+    /// What can be said of a run that goes on: without checks of what workers, host and servers tell at the end, and of what has not
+    /// ended.
+    pub(crate) fn so_far(evidence: &Evidence<'_>) -> Self {
+        let checks = vec![
+            load::samples(evidence),
+            load::rate(evidence),
+            load::saturation(evidence),
+            lag::lag(evidence),
+            confidence::thin(evidence),
+            steady::warm(evidence),
+            steady::drift(evidence),
+            steady::shift(evidence),
+            accounting::errors(evidence),
+            fault::faults(evidence),
+        ];
+        Self::of_checks(evidence, checks)
+    }
+
     /// Runs every check.
     pub fn of(evidence: &Evidence<'_>) -> Self {
         let checks = vec![
@@ -302,6 +320,10 @@ impl Verdict {
             server::cache(evidence),
             repeat::single(),
         ];
+        Self::of_checks(evidence, checks)
+    }
+
+    fn of_checks(evidence: &Evidence<'_>, checks: Vec<Check>) -> Self {
         let judgement = evidence.judgement.clone();
         let mut checks: Vec<Check> = checks.into_iter().map(|check| judgement.weighed(check)).collect();
         let causes = cause::all(evidence, &checks, &CANDIDATES);

@@ -7,7 +7,6 @@ mod address;
 mod connection;
 mod pages;
 mod request;
-mod seconds;
 mod server;
 mod view;
 

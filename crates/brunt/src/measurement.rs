@@ -248,7 +248,8 @@ pub(crate) fn measure(
     let here = shares.as_ref().map_or(Some(plan), |shares| shares.controller.as_ref().map(|own| &own.plan));
     let notes = here.map_or(Ok(Vec::new()), |plan| check_limits(plan, &servers.endpoints))?;
     notes.iter().for_each(|note| observers.note(note));
-    let mut watching = observers.begin(plan, &servers.name, &step.place);
+    let beforehand = || known_beforehand(plan, servers, step);
+    let mut watching = observers.begin(plan, &servers.name, &step.place, beforehand);
     let ended = carry_out(plan, shares.as_ref(), servers, stop, &mut watching, step);
     let summary = ended.map(|(data, convergence)| summarise(plan, servers, step, data, convergence));
     watching.end(summary.as_ref().ok());
@@ -433,6 +434,13 @@ fn summarise(
         judgement: step.judgement.clone(),
         ..recorded(plan, run, step.data, servers.name.clone())
     })
+}
+
+/// The record of a run that has not begun.
+fn known_beforehand(plan: &Plan, servers: &Servers, step: &Step) -> RunRecord {
+    let agents = if plan.agents.is_empty() { Vec::new() } else { servers.agents() };
+    let judgement = step.judgement.clone();
+    RunRecord { agents, judgement, ..recorded(plan, RunData::default(), step.data, servers.name.clone()) }
 }
 
 /// Were all agents there until the run ended? Its summary holds what a lost one recorded up to then.

@@ -16,7 +16,10 @@ use brunt_stats::measured_window::MeasuredWindow;
 use brunt_stats::observer::{Event, Observer, RunPosition};
 use brunt_stats::period::{Period, Periods};
 use brunt_stats::recorder::Layout;
+use brunt_stats::run_record::RunRecord;
+use brunt_stats::run_so_far::{RunSeconds, RunSoFar};
 use brunt_stats::summary::Summary;
+use std::sync::Arc;
 
 /// The observers of a command.
 pub(crate) struct Observers<'a>(Vec<Box<dyn Observer + 'a>>);
@@ -46,17 +49,20 @@ impl<'a> Observers<'a> {
         self.tell(&Event::Note(text));
     }
 
-    /// A run begins.
+    /// A run begins, of which this is known beforehand.
     pub(crate) fn begin<'b>(
         &'b mut self,
         plan: &Plan,
         server: &str,
         place: &'b RunPosition,
+        beforehand: impl FnOnce() -> RunRecord,
     ) -> ObservedRun<'b, 'a> {
         let of_length = |every: DurationNs| Periods::new(Layout::of(plan), every.0);
         let periods = self.0.iter().map(|observer| observer.period().map(of_length)).collect();
+        let is_wanted = self.0.iter().any(|observer| observer.wants_so_far());
+        let seconds = is_wanted.then(|| RunSeconds::new(beforehand()));
         self.tell(&Event::Run { plan, server, place });
-        ObservedRun { observers: self, periods, place }
+        ObservedRun { observers: self, periods, seconds, place }
     }
 
     fn tell(&mut self, event: &Event<'_>) {
@@ -69,6 +75,8 @@ pub(crate) struct ObservedRun<'b, 'a> {
     observers: &'b mut Observers<'a>,
     /// Of each observer, where it asks for any.
     periods: Vec<Option<Periods>>,
+    /// Where any asks for them.
+    seconds: Option<RunSeconds>,
     place: &'b RunPosition,
 }
 
@@ -81,10 +89,12 @@ impl ObservedRun<'_, '_> {
                     .iter_mut()
                     .flatten()
                     .for_each(|periods| periods.start(MeasuredWindow::of(times)));
+                self.seconds.iter_mut().for_each(|seconds| seconds.start(MeasuredWindow::of(times)));
                 self.observers.tell(&Event::Started(MeasuredWindow::of(times)));
             }
             RunEvent::Interval(interval) => {
                 self.periods.iter_mut().flatten().for_each(|periods| periods.push(interval));
+                self.seconds.iter_mut().for_each(|seconds| seconds.told(interval));
                 self.observers.tell(&Event::Interval(interval));
             }
             RunEvent::Statistics { server, snapshot } => {
@@ -93,6 +103,11 @@ impl ObservedRun<'_, '_> {
             RunEvent::Tick { now_ns, intervals } => {
                 self.observers.tell(&Event::Tick { now_ns: *now_ns, so_far: intervals });
                 self.tell_periods(|periods| periods.take(*now_ns));
+                if let Some(so_far) =
+                    self.seconds.as_mut().and_then(|seconds| seconds.take(*now_ns, intervals))
+                {
+                    self.tell_so_far(&Arc::new(so_far));
+                }
             }
         }
     }
@@ -103,6 +118,11 @@ impl ObservedRun<'_, '_> {
             self.tell_periods(Periods::take_first);
         }
         self.observers.tell(&Event::Ended { place: self.place, summary });
+    }
+
+    fn tell_so_far(&mut self, so_far: &Arc<RunSoFar>) {
+        let asking = self.observers.0.iter_mut().filter(|observer| observer.wants_so_far());
+        asking.for_each(|observer| observer.observe(&Event::SoFar(so_far)));
     }
 
     fn tell_periods(&mut self, take: impl Fn(&mut Periods) -> Option<Period>) {

@@ -3,7 +3,6 @@
 //! Not the texts (those are `brunt-report`'s) and not the way they are asked for ([`Endpoint`]'s). Invariant: what is shown is of one
 //! instant, every worker's taken together.
 
-use super::seconds::CompleteSeconds;
 use super::{Endpoint, HttpAddress, Text};
 use crate::exit::Failure;
 use brunt_compat::front_end::Page;
@@ -32,14 +31,13 @@ pub(crate) struct HttpView {
     pub endpoint: Endpoint,
     bounds: Bounds,
     run: Option<LiveRun>,
-    seconds: CompleteSeconds,
 }
 
 impl HttpView {
     /// Listens; response times are counted up to the bounds of these objectives, too.
     pub(crate) fn open(address: HttpAddress, objectives: &[Objective]) -> Result<Self, Failure> {
         let endpoint = Endpoint::open("--http", address, PAGES.to_vec(), texts(None, None))?;
-        Ok(Self { endpoint, bounds: Bounds::of(objectives), run: None, seconds: CompleteSeconds::default() })
+        Ok(Self { endpoint, bounds: Bounds::of(objectives), run: None })
     }
 
     fn announced(&self, event: &Event<'_>) -> Option<RunHeader> {
@@ -64,22 +62,21 @@ impl HttpView {
 }
 
 impl Observer for HttpView {
+    fn wants_so_far(&self) -> bool {
+        true
+    }
+
     fn observe(&mut self, event: &Event<'_>) {
         if let Some(announced) = self.announced(event) {
-            (self.run, self.seconds) = (Some(LiveRun::new(announced)), CompleteSeconds::default());
+            self.run = Some(LiveRun::new(announced));
             self.show(None);
         }
         let Some(run) = &mut self.run else { return };
         match event {
-            Event::Started(window) => {
-                run.start(*window);
-                self.seconds.start(window.start_ns);
-            }
+            Event::Started(window) => run.start(*window),
             Event::Statistics { server, snapshot } => run.hear(*server, snapshot),
-            Event::Interval(interval) => self.seconds.told(interval.worker, interval.end_ns),
-            Event::Tick { now_ns, so_far } => {
-                let Some(at_ns) = self.seconds.take(*now_ns) else { return };
-                run.look(at_ns, so_far);
+            Event::SoFar(so_far) => {
+                run.look(so_far.at_ns, &so_far.record.run.intervals);
                 self.show(None);
             }
             Event::Ended { summary, .. } => {

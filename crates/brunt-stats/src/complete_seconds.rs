@@ -11,7 +11,7 @@ const SETTLE_NS: u64 = 200_000_000;
 
 /// The seconds of one run.
 #[derive(Debug, Default)]
-pub(super) struct CompleteSeconds {
+pub(crate) struct CompleteSeconds {
     /// The end of the one that is told next; 0 before anything is known.
     due_ns: u64,
     /// Up to when each worker has told what it recorded.
@@ -20,18 +20,18 @@ pub(super) struct CompleteSeconds {
 
 impl CompleteSeconds {
     /// The schedule begins then, and seconds are counted from there.
-    pub(super) fn start(&mut self, start_ns: u64) {
+    pub(crate) fn start(&mut self, start_ns: u64) {
         self.due_ns = self.due_ns.max(start_ns + SECOND_NS);
     }
 
     /// A worker has told what it recorded up to an instant.
-    pub(super) fn told(&mut self, worker: u32, until_ns: u64) {
+    pub(crate) fn told(&mut self, worker: u32, until_ns: u64) {
         let held = self.told_ns.entry(worker).or_default();
         *held = until_ns.max(*held);
     }
 
     /// The end of a second that is there to be shown, if there is one now.
-    pub(super) fn take(&mut self, now_ns: u64) -> Option<u64> {
+    pub(crate) fn take(&mut self, now_ns: u64) -> Option<u64> {
         if self.due_ns == 0 {
             self.due_ns = now_ns + SECOND_NS;
         }

@@ -1,0 +1,103 @@
+//! A run that goes on, as the record of what it has come to at the end of a whole second: what pages, screens and metrics are made of.
+//!
+//! Not the run's own record, which has what workers and host tell at the end. Invariants: what is in one is of one instant, every worker's
+//! taken together; whoever reads one holds a copy, so that neither workers nor the control thread wait for a reader.
+
+use crate::complete_seconds::CompleteSeconds;
+use crate::interval::Interval;
+use crate::measured_window::MeasuredWindow;
+use crate::run_record::RunRecord;
+use crate::run_times::RunTimes;
+use crate::store::IntervalStore;
+use crate::summary::Summary;
+
+/// A run at an instant.
+#[derive(Clone, Debug)]
+pub struct RunSoFar {
+    /// The instant, on the run's clock.
+    pub at_ns: u64,
+    /// The times of the schedule, once it has begun. The window's end is `u64::MAX` where time is no bound.
+    pub window: Option<MeasuredWindow>,
+    /// The record of a run that ended at this instant.
+    pub record: RunRecord,
+}
+
+impl RunSoFar {
+    /// What it comes to so far.
+    pub fn into_summary(self) -> Summary {
+        Summary::so_far(self.record)
+    }
+}
+
+/// Makes them of what the control thread sees.
+#[derive(Debug)]
+pub struct RunSeconds {
+    /// What is known before the run begins.
+    record: RunRecord,
+    window: Option<MeasuredWindow>,
+    seconds: CompleteSeconds,
+}
+
+impl RunSeconds {
+    /// Of a run of which this is known beforehand.
+    pub fn new(record: RunRecord) -> Self {
+        Self { record, window: None, seconds: CompleteSeconds::default() }
+    }
+
+    /// The schedule has its times; they may be told again.
+    pub fn start(&mut self, window: MeasuredWindow) {
+        self.window = Some(window);
+        self.seconds.start(window.start_ns);
+    }
+
+    /// A worker has handed over an interval.
+    pub fn told(&mut self, interval: &Interval) {
+        self.seconds.told(interval.worker, interval.end_ns);
+    }
+
+    /// The run at the end of a second, if one is complete now and was not taken before.
+    pub fn take(&mut self, now_ns: u64, so_far: &IntervalStore) -> Option<RunSoFar> {
+        let at_ns = self.seconds.take(now_ns)?;
+        let mut record = self.record.clone();
+        record.run.times = times_until(at_ns, self.window);
+        record.run.interrupted = true;
+        record.run.intervals = so_far.clone();
+        Some(RunSoFar { at_ns, window: self.window, record })
+    }
+}
+
+/// The times of a schedule that ends at an instant, if not before.
+fn times_until(at_ns: u64, window: Option<MeasuredWindow>) -> RunTimes {
+    let window =
+        window.unwrap_or(MeasuredWindow { start_ns: at_ns, measure_ns: at_ns, end_ns: at_ns, drained_ns: 0 });
+    RunTimes {
+        start_ns: window.start_ns.min(at_ns),
+        measure_ns: window.measure_ns.min(at_ns),
+        end_ns: window.end_ns.min(at_ns),
+        drained_ns: at_ns,
+        ..RunTimes::default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_schedule_is_cut_at_an_instant() {
+        let window = MeasuredWindow { start_ns: 10, measure_ns: 20, end_ns: 30, drained_ns: 0 };
+        let open = MeasuredWindow { end_ns: u64::MAX, ..window };
+        for (at_ns, window, expected) in [
+            (5, None, [5, 5, 5]),
+            (5, Some(window), [5, 5, 5]),
+            (15, Some(window), [10, 15, 15]),
+            (25, Some(window), [10, 20, 25]),
+            (25, Some(open), [10, 20, 25]),
+            (35, Some(window), [10, 20, 30]),
+        ] {
+            let times = times_until(at_ns, window);
+            assert_eq!([times.start_ns, times.measure_ns, times.end_ns], expected, "{at_ns}");
+            assert_eq!(times.drained_ns, at_ns);
+        }
+    }
+}
