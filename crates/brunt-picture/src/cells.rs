@@ -48,8 +48,8 @@ impl Cells {
         &self.inks
     }
 
-    /// The place of a cell's colour among [`Self::inks`], if it has one.
-    pub(crate) fn ink_at(&self, column: usize, row: usize) -> Option<usize> {
+    /// The place of a cell's colour among those it may get, if it has one: of a heat map the step of heat.
+    pub fn ink_at(&self, column: usize, row: usize) -> Option<usize> {
         usize::from(self.levels[row * self.columns + column]).checked_sub(1)
     }
 

@@ -9,6 +9,9 @@ pub(crate) mod conclusion;
 pub(crate) mod events;
 pub(crate) mod head;
 pub(crate) mod latency;
+pub(crate) mod so_far;
+
+pub use so_far::{SoFarText, so_far};
 
 use crate::layout::Layout;
 use crate::page::{LINES_MAX, Page, Room};

@@ -131,6 +131,7 @@ impl<'a> Calibrator<'a> {
         let lowest = (REQUESTS_MIN * 1_000_000_000).div_ceil(step_ns(plan)).max(RATE_MIN);
         let flags = cli::ProgressFlags {
             progress: None,
+            tui: false,
             no_progress: false,
             http: None,
             quiet,

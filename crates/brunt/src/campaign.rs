@@ -109,7 +109,7 @@ impl<'a> Series<'a> {
         let largest = largest.ok_or_else(|| Failure::usage("a campaign without a run"))?;
         let stop = interrupt::flag()?;
         let servers = Servers::open(largest)?.with_agents(asked.fleet.take(), AgentOptions::default());
-        let mut observers = Observers::of(&flags.progress, objectives)?;
+        let mut observers = Observers::of(&flags.progress, objectives, &stop)?;
         run::note_raised_threads(&asked.spec, largest, &mut observers);
         let (stored, head, runs) = (None, None, Vec::new());
         Ok(Self { servers, stop, flags, observers, of: None, varied, stored, made: 0, head, runs })

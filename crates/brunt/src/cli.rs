@@ -519,6 +519,9 @@ pub(crate) struct ProgressFlags {
     /// Show no progress
     #[arg(long)]
     pub no_progress: bool,
+    /// Show the run on the whole terminal while it goes on: rate, percentiles, outages, heat map; q ends it, ? lists the keys
+    #[arg(long, conflicts_with_all = ["progress", "no_progress"])]
+    pub tui: bool,
     /// Serve /metrics and /summary.json of the run by HTTP, on a port of the loopback interface, e.g. 9090 (0: any free one), or an address,
     /// e.g. 0.0.0.0:9090
     #[arg(long, value_name = "ADDR")]
@@ -957,6 +960,7 @@ mod tests {
                 "allow-untrusted",
                 "progress",
                 "no-progress",
+                "tui",
                 "quiet",
                 "details",
                 "brief",

@@ -38,6 +38,7 @@ mod serve;
 mod suggestion;
 mod terminal;
 mod tool;
+mod tui;
 
 use crate::cli::{Arguments, Command};
 use crate::exit::{Exit, Failure};

@@ -8,6 +8,7 @@ use crate::exit::Failure;
 use crate::http::HttpView;
 use crate::progress::Progress;
 use crate::terminal::say;
+use crate::tui::Tui;
 use brunt_engine::run::RunEvent;
 use brunt_plan::objective::Objective;
 use brunt_plan::plan::Plan;
@@ -20,14 +21,23 @@ use brunt_stats::run_record::RunRecord;
 use brunt_stats::run_so_far::{RunSeconds, RunSoFar};
 use brunt_stats::summary::Summary;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 /// The observers of a command.
 pub(crate) struct Observers<'a>(Vec<Box<dyn Observer + 'a>>);
 
 impl<'a> Observers<'a> {
     /// Those that the flags ask for. Objectives are those of the command, for observers that count up to their bounds.
-    pub(crate) fn of(flags: &ProgressFlags, objectives: &[Objective]) -> Result<Self, Failure> {
+    /// `stop` is what a user ends the command by.
+    pub(crate) fn of(
+        flags: &ProgressFlags,
+        objectives: &[Objective],
+        stop: &Arc<AtomicBool>,
+    ) -> Result<Self, Failure> {
         let mut observers = Self(vec![Box::new(Progress::new(flags))]);
+        if flags.tui {
+            observers.0.push(Box::new(Tui::new(flags, stop.clone())?));
+        }
         if let Some(address) = flags.http {
             let view = HttpView::open(address, objectives)?;
             match view.endpoint.note() {

@@ -5,8 +5,11 @@
 //! [`tracker`], how it reads by [`status_line`]; this file decides where and how often. Invariant: on a terminal the line is gone
 //! before anything else is written there.
 
-mod status_line;
+pub(crate) mod status_line;
 mod tracker;
+
+pub(crate) use status_line::Glance;
+pub(crate) use tracker::{Expected, Tracker};
 
 use crate::cli::ProgressFlags;
 use crate::presentation::{is_coloured, variable};
@@ -15,7 +18,6 @@ use brunt_report::layout::Layout;
 use brunt_stats::measured_window::MeasuredWindow;
 use brunt_stats::observer::{Event, Observer};
 use std::io::{self, IsTerminal, Write};
-use tracker::{Expected, Tracker};
 
 /// Five times a second: fast enough to look alive, slow enough to read.
 const REDRAW_NS: u64 = 200_000_000;
@@ -44,7 +46,7 @@ impl Style {
         let is_dumb = variable("TERM").is_some_and(|term| term == "dumb");
         match flags.progress {
             Some(every) => Self::Lines { every_ns: every.0 },
-            None if flags.no_progress || flags.quiet || !is_terminal || is_dumb => Self::Off,
+            None if flags.no_progress || flags.quiet || flags.tui || !is_terminal || is_dumb => Self::Off,
             None => Self::Redrawn { colour: is_coloured(flags.layout.color, is_terminal, variable) },
         }
     }
@@ -176,10 +178,18 @@ mod tests {
     #[test]
     fn style_follows_flags_and_terminal() {
         let layout = LayoutFlags::default();
-        let none = ProgressFlags { progress: None, no_progress: false, http: None, quiet: false, layout };
+        let none = ProgressFlags {
+            progress: None,
+            no_progress: false,
+            tui: false,
+            http: None,
+            quiet: false,
+            layout,
+        };
         let never = ProgressFlags { layout: LayoutFlags { color: ColorChoice::Never, ..layout }, ..none };
         let lines = ProgressFlags { progress: Some(DurationNs(5)), ..none };
         let off = ProgressFlags { no_progress: true, ..none };
+        let screen = ProgressFlags { tui: true, ..none };
         let quiet = ProgressFlags { quiet: true, ..none };
         let quiet_lines = ProgressFlags { quiet: true, ..lines };
         let (plain, coloured) = (Style::Redrawn { colour: false }, Style::Redrawn { colour: true });
@@ -191,6 +201,7 @@ mod tests {
             (none, true, Some("dumb"), None, Style::Off),
             (none, false, Some("xterm"), None, Style::Off),
             (off, true, Some("xterm"), None, Style::Off),
+            (screen, true, Some("xterm"), None, Style::Off),
             (quiet, true, Some("xterm"), None, Style::Off),
             (lines, true, Some("xterm"), None, Style::Lines { every_ns: 5 }),
             (lines, false, Some("dumb"), Some("1"), Style::Lines { every_ns: 5 }),

@@ -51,7 +51,7 @@ pub(crate) fn run(flags: &cli::Run, asked: PlanRequest, plan: Plan) -> Result<Ex
     let place = RunPosition { of: Some(1), ..RunPosition::default() };
     let step = Step { convergence: Convergence::of(&plan), judgement, place, ..Step::default() };
     let servers = Servers::open(&plan)?.with_agents(asked.fleet, AgentOptions::default());
-    let mut observers = Observers::of(&flags.progress, &output.assert)?;
+    let mut observers = Observers::of(&flags.progress, &output.assert, &stop)?;
     note_raised_threads(&asked.spec, &plan, &mut observers);
     let summary = measure(&plan, &servers, &stop, &mut observers, &step)?;
     let summary = summary.with_assertions(&output.assert);
@@ -106,7 +106,7 @@ pub(crate) fn load(flags: &cli::Load) -> Result<Exit, Failure> {
     plan.stop.until = None;
     let stop = interrupt::flag()?;
     let keys = plan.preload_stores();
-    let mut observers = Observers::of(&flags.progress, &[])?;
+    let mut observers = Observers::of(&flags.progress, &[], &stop)?;
     note_raised_threads(&spec, &plan, &mut observers);
     let summary = measure(&plan, &Servers::open(&plan)?, &stop, &mut observers, &Step::default())?;
     show(stored_text(&summary, keys, flags.progress.presentation().form), false);

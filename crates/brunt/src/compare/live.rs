@@ -56,7 +56,7 @@ pub(super) fn compare(flags: &cli::Compare, plan: Plan) -> Result<ComparisonResu
         sides.push(LiveSide { name, plan, servers, data: DataSets::ToStore, runs: Vec::new() });
     }
     let repeat = flags.sides.repeat.unwrap_or(REPEAT);
-    let mut observers = Observers::of(&flags.progress, &[])?;
+    let mut observers = Observers::of(&flags.progress, &[], &stop)?;
     let mut ended = Ok(());
     for turn in 0..2 * repeat {
         ended = take_turn(&mut sides[side_of(turn)], (turn, repeat), &stop, &mut observers, flags);

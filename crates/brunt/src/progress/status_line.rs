@@ -25,7 +25,7 @@ pub(crate) enum Tail {
 
 /// What a run looks like at one instant.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Snapshot {
+pub(crate) struct Glance {
     /// What the run is doing.
     pub phase: Phase,
     /// Since the phase began.
@@ -59,7 +59,7 @@ fn span(ns: u64) -> String {
 
 /// The line at most `width` characters wide, in colour where something is wrong and colour is allowed. A label that is not
 /// empty is before everything else.
-pub(crate) fn text(label: &str, glance: &Snapshot, width: usize, colour: bool) -> String {
+pub(crate) fn text(label: &str, glance: &Glance, width: usize, colour: bool) -> String {
     let mut line = String::new();
     let mut used = 0;
     let label = (!label.is_empty()).then(|| (label.to_owned(), false));
@@ -80,7 +80,7 @@ pub(crate) fn text(label: &str, glance: &Snapshot, width: usize, colour: bool) -
 }
 
 /// The parts in their order, and whether each is an alarm.
-fn parts(glance: &Snapshot) -> Vec<(String, bool)> {
+fn parts(glance: &Glance) -> Vec<(String, bool)> {
     let of = glance.total_ns.map(|total_ns| format!("/{}", span(total_ns))).unwrap_or_default();
     let mut parts = vec![(format!("{} {}{of}", glance.phase.name(), span(glance.elapsed_ns)), false)];
     if let Some(fraction) = fraction(glance) {
@@ -112,7 +112,7 @@ fn parts(glance: &Snapshot) -> Vec<(String, bool)> {
 }
 
 /// How much of the phase is over, where that is known.
-fn fraction(glance: &Snapshot) -> Option<f64> {
+fn fraction(glance: &Glance) -> Option<f64> {
     let (done, whole) = match (glance.done, glance.total_ns) {
         (Some((done, wanted, _)), _) => (done, wanted),
         (None, Some(total_ns)) => (glance.elapsed_ns, total_ns),
@@ -131,8 +131,8 @@ fn bar(fraction: f64) -> String {
 mod tests {
     use super::*;
 
-    fn measuring() -> Snapshot {
-        Snapshot {
+    fn measuring() -> Glance {
+        Glance {
             phase: Phase::Measure,
             elapsed_ns: 3_000_000_000,
             total_ns: Some(10_000_000_000),
@@ -147,7 +147,7 @@ mod tests {
 
     #[test]
     fn status_lines_have_their_layout() {
-        let preload = Snapshot {
+        let preload = Glance {
             phase: Phase::Preload,
             elapsed_ns: 125_400_000_000,
             total_ns: None,
@@ -158,7 +158,7 @@ mod tests {
             failed: 2,
             to_go_ns: Some(2_100_000_000),
         };
-        let connect = Snapshot {
+        let connect = Glance {
             phase: Phase::Connect,
             elapsed_ns: 40_000_000,
             done: None,
@@ -169,15 +169,15 @@ mod tests {
         let table = [
             (measuring(), "measure 3.0s/10.0s [###.......] 9998/s p99 412us failed 0 7.0s left"),
             (
-                Snapshot { tail: Tail::Max(1_200_000), rate: Some(0.2), to_go_ns: None, ..measuring() },
+                Glance { tail: Tail::Max(1_200_000), rate: Some(0.2), to_go_ns: None, ..measuring() },
                 "measure 3.0s/10.0s [###.......] 0/s max 1.20ms failed 0",
             ),
             (
-                Snapshot { done: Some((31_000, 100_000, "")), total_ns: None, ..measuring() },
+                Glance { done: Some((31_000, 100_000, "")), total_ns: None, ..measuring() },
                 "measure 3.0s [###.......] 31000/100000 9998/s p99 412us failed 0 7.0s left",
             ),
             (
-                Snapshot {
+                Glance {
                     course: [400_000, 412_345, 40_000_000].map(Some).into_iter().chain([None]).collect(),
                     ..measuring()
                 },
@@ -221,7 +221,7 @@ mod tests {
         assert_eq!(text("", &measuring(), 5, false), "");
         assert_eq!(text("step 3 of 12", &measuring(), 40, false), "step 3 of 12 measure 3.0s/10.0s");
         // Colour takes no room.
-        let failing = Snapshot { failed: 7, ..measuring() };
+        let failing = Glance { failed: 7, ..measuring() };
         let (plain, coloured) = (text("", &failing, 64, false), text("", &failing, 64, true));
         assert!(coloured.contains("\x1b[31mfailed 7\x1b[0m"), "{coloured:?}");
         assert_eq!(coloured.replace(RED, "").replace(PLAIN, ""), plain);

@@ -1,14 +1,15 @@
-//! A run as it goes on: intervals in, a [`Snapshot`] at any instant out.
+//! A run as it goes on: intervals in, a [`Glance`] at any instant out.
 //!
 //! For watching only: it forgets intervals older than two seconds. Time is an argument. Invariant: the glance of an instant depends on what was seen before it, not on how often anyone looked.
 
-use super::status_line::{Snapshot, Tail};
+use super::status_line::{Glance, Tail};
 use brunt_plan::outcome::OutcomeClass;
 use brunt_plan::phase::Phase;
 use brunt_plan::plan::Plan;
 use brunt_plan::quantile::Quantile;
 use brunt_stats::histogram::{Histogram, SparseHistogram};
 use brunt_stats::interval::Interval;
+use brunt_stats::latency::LatencySummary;
 use brunt_stats::measured_window::MeasuredWindow;
 use std::collections::VecDeque;
 
@@ -141,7 +142,7 @@ impl Tracker {
     }
 
     /// What there is to see.
-    pub(crate) fn glance(&mut self, now_ns: u64) -> Snapshot {
+    pub(crate) fn glance(&mut self, now_ns: u64) -> Glance {
         let origin_ns = self.origin_ns.unwrap_or(now_ns);
         match self.window {
             Some(window) if now_ns >= window.start_ns => self.glance_at_schedule(now_ns, window),
@@ -149,11 +150,11 @@ impl Tracker {
         }
     }
 
-    fn glance_at_preparation(&mut self, now_ns: u64, origin_ns: u64) -> Snapshot {
+    fn glance_at_preparation(&mut self, now_ns: u64, origin_ns: u64) -> Glance {
         let wanted = self.expected.preload.filter(|_| self.stored > 0);
         let rate = self.rate(now_ns, origin_ns);
         let to_go = |wanted: u64| time_for(wanted.saturating_sub(self.stored), rate?);
-        Snapshot {
+        Glance {
             phase: if wanted.is_some() { Phase::Preload } else { Phase::Connect },
             elapsed_ns: now_ns.saturating_sub(origin_ns),
             total_ns: None,
@@ -166,7 +167,7 @@ impl Tracker {
         }
     }
 
-    fn glance_at_schedule(&mut self, now_ns: u64, window: MeasuredWindow) -> Snapshot {
+    fn glance_at_schedule(&mut self, now_ns: u64, window: MeasuredWindow) -> Glance {
         let is_warm = now_ns >= window.measure_ns;
         let known_end_ns = Some(window.end_ns).filter(|end_ns| *end_ns != u64::MAX);
         let (phase, from_ns, until_ns) = if !is_warm {
@@ -180,7 +181,7 @@ impl Tracker {
         let wanted = self.expected.requests.filter(|_| is_warm && now_ns < window.end_ns);
         let by_requests = wanted.and_then(|wanted| time_for(wanted.saturating_sub(self.scheduled), rate?));
         let by_time = known_end_ns.and_then(|end_ns| end_ns.checked_sub(now_ns)).filter(|ns| *ns > 0);
-        Snapshot {
+        Glance {
             phase,
             elapsed_ns: now_ns - from_ns,
             total_ns: until_ns.map(|until_ns| until_ns - from_ns),
@@ -194,6 +195,12 @@ impl Tracker {
             failed: self.failed,
             to_go_ns: by_requests.into_iter().chain(by_time).min(),
         }
+    }
+
+    /// Response times of the last second of which everything is known.
+    pub(crate) fn last_second(&mut self, now_ns: u64) -> LatencySummary {
+        self.tail(now_ns.saturating_sub(LAG_NS + RECENT_NS), u64::MAX);
+        LatencySummary::of(&self.recent)
     }
 
     /// Requests per second over the last second of which everything is known, as far as it lies behind `from_ns`.

@@ -121,6 +121,8 @@ fn usage_errors_are_named() {
         (&["serve", "--cpus", "8000"], &["--cpus", "'8000'", "processors"]),
         (&["run", "--progress", "1ms"], &["--progress", "'1ms'", "100ms"]),
         (&["run", "--progress", "1s", "--no-progress"], &["--progress", "--no-progress"]),
+        (&["run", "--tui", "--no-progress"], &["--tui", "--no-progress"]),
+        (&["run", "--tui"], &["--tui: standard error is not a terminal", "--progress 1s", "--http 9090"]),
         (
             &["run", "--assert", "p98 < 1ms"],
             &["--assert", "'p98 < 1ms'", "p98 is not reported", "--percentiles"],

@@ -50,6 +50,7 @@ mod results;
 mod rpc_perf;
 mod sasl;
 mod schema;
+mod screen;
 mod scripted;
 mod serve;
 mod server;

@@ -1,0 +1,155 @@
+//! The terminal while a run is shown on it: the alternate screen of standard error, without echo, and the keys that are pressed.
+//!
+//! Not what is drawn. Keys are read here, as crossterm's reader never returns from a terminal that is gone. Invariant: whoever entered it leaves it, by a call, by dropping it, or, where any thread panics, before the message of
+//! the panic is printed.
+
+use ratatui::Terminal;
+use ratatui::backend::CrosstermBackend;
+use ratatui::buffer::Buffer;
+use ratatui::crossterm::cursor::Show;
+use ratatui::crossterm::execute;
+use ratatui::crossterm::terminal::{
+    EnterAlternateScreen, LeaveAlternateScreen, disable_raw_mode, enable_raw_mode,
+};
+use ratatui::layout::Rect;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
+use std::fs::File;
+use std::io::{self, BufWriter, IsTerminal, Stderr};
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::Once;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+/// There is one terminal.
+static IS_SHOWN: AtomicBool = AtomicBool::new(false);
+static HOOK: Once = Once::new();
+
+/// What a terminal sends for Ctrl-C while signals of its keys are off.
+const CTRL_C: u8 = 3;
+const ESCAPE: u8 = 0x1b;
+
+/// What a user did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Input {
+    Nothing,
+    Key(u8),
+    /// The terminal is gone.
+    HungUp,
+}
+
+impl Input {
+    pub(super) const CTRL_C: Self = Self::Key(CTRL_C);
+
+    /// Of bytes that were read together: the first key. A key that is no character, such as an arrow, sends a sequence, which is none of ours.
+    fn of(bytes: &[u8]) -> Self {
+        match bytes {
+            [] => Self::HungUp,
+            [ESCAPE, ..] => Self::Nothing,
+            [key, ..] => Self::Key(*key),
+        }
+    }
+}
+
+/// The alternate screen.
+#[derive(Debug)]
+pub(super) struct AlternateScreen {
+    // In one piece, so that no half of a frame is seen.
+    terminal: Terminal<CrosstermBackend<BufWriter<Stderr>>>,
+    keys: OwnedFd,
+}
+
+impl AlternateScreen {
+    pub(super) fn enter() -> io::Result<Self> {
+        HOOK.call_once(|| {
+            let print = std::panic::take_hook();
+            std::panic::set_hook(Box::new(move |panic| {
+                leave();
+                print(panic);
+            }));
+        });
+        // As crossterm chooses the one whose mode it changes.
+        let keys = match io::stdin().is_terminal() {
+            true => io::stdin().as_fd().try_clone_to_owned()?,
+            false => File::open("/dev/tty")?.into(),
+        };
+        enable_raw_mode()?;
+        IS_SHOWN.store(true, Ordering::SeqCst);
+        let entered = execute!(io::stderr(), EnterAlternateScreen)
+            .and_then(|()| Terminal::new(CrosstermBackend::new(BufWriter::new(io::stderr()))));
+        match entered {
+            Ok(terminal) => Ok(Self { terminal, keys }),
+            Err(error) => {
+                leave();
+                Err(error)
+            }
+        }
+    }
+
+    /// Is it still there? A panic of another thread ends it.
+    pub(super) fn is_shown(&self) -> bool {
+        IS_SHOWN.load(Ordering::SeqCst)
+    }
+
+    /// Draws a frame of the terminal's size; what did not change is not written.
+    pub(super) fn draw(&mut self, draw: impl FnOnce(Rect, &mut Buffer)) -> io::Result<()> {
+        self.terminal.draw(|frame| draw(frame.area(), frame.buffer_mut())).map(|_| ())
+    }
+
+    /// What the user does within this time.
+    pub(super) fn input(&self, within: Duration) -> Input {
+        let within = Timespec { tv_sec: within.as_secs() as i64, tv_nsec: i64::from(within.subsec_nanos()) };
+        let mut descriptors = [PollFd::new(&self.keys, PollFlags::IN)];
+        match poll(&mut descriptors, Some(&within)) {
+            Ok(0) | Err(Errno::INTR) => return Input::Nothing,
+            Ok(_) => {}
+            Err(_) => return Input::HungUp,
+        }
+        let mut bytes = [0; 64];
+        match rustix::io::read(&self.keys, &mut bytes) {
+            Ok(len) => Input::of(&bytes[..len]),
+            Err(Errno::INTR | Errno::AGAIN) => Input::Nothing,
+            Err(_) => Input::HungUp,
+        }
+    }
+
+    /// Gives the terminal back.
+    pub(super) fn leave(&self) {
+        leave();
+    }
+}
+
+impl Drop for AlternateScreen {
+    fn drop(&mut self) {
+        leave();
+    }
+}
+
+/// Once, whoever calls it first. A terminal that is gone needs nothing.
+fn leave() {
+    if IS_SHOWN.swap(false, Ordering::SeqCst) {
+        let _ = execute!(io::stderr(), Show, LeaveAlternateScreen);
+        let _ = disable_raw_mode();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_are_told_from_sequences() {
+        let table: [(&[u8], Input); 6] = [
+            (b"q", Input::Key(b'q')),
+            (b"\x03", Input::CTRL_C),
+            (b"hh", Input::Key(b'h')),
+            // An arrow, and a function key whose sequence holds a key of ours.
+            (b"\x1b[A", Input::Nothing),
+            (b"\x1bOq", Input::Nothing),
+            (b"", Input::HungUp),
+        ];
+        for (bytes, expected) in table {
+            assert_eq!(Input::of(bytes), expected, "{bytes:?}");
+        }
+    }
+}

@@ -1,0 +1,250 @@
+//! The screen as a function of what there is to see: a [`View`] in, cells out.
+//!
+//! Not the terminal and not the thread that draws. Invariants: the same view always gives the same cells; whatever the size, nothing is drawn
+//! outside of it; tables and sentences are those of the report.
+
+use super::heat::HeatHistory;
+use crate::progress::{Glance, status_line};
+use brunt_report::layout::{Layout, TimeUnit};
+use brunt_report::quantity;
+use brunt_report::text::{SoFarText, so_far};
+use brunt_stats::latency::LatencySummary;
+use brunt_stats::summary::Summary;
+use ratatui::buffer::Buffer;
+use ratatui::layout::Rect;
+use ratatui::style::{Color, Modifier, Style};
+
+/// A smaller screen shows the progress line alone.
+const WIDTH_MIN: u16 = 60;
+const HEIGHT_MIN: u16 = 16;
+/// Rows of a heat map that are worth their place.
+const HEAT_ROWS_MIN: usize = 3;
+/// Columns left of the heat map, for its times.
+const SCALE_WIDTH: usize = 7;
+/// A step of heat as a character, and in colours of terminals that have 256.
+const STEPS: [(char, u8); 7] =
+    [('.', 18), (':', 24), ('-', 31), ('=', 74), ('+', 117), ('*', 153), ('#', 231)];
+/// From this step on the ground is light.
+const LIGHT_FROM: usize = 3;
+const BLACK: Color = Color::Indexed(16);
+const WHITE: Color = Color::Indexed(231);
+/// Seconds between the labels of a heat map.
+const LABEL_S: i64 = 10;
+
+/// What was switched by keys.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Switches {
+    pub has_help: bool,
+    pub is_without_heat: bool,
+    pub is_frozen: bool,
+    /// In place of the report's.
+    pub unit: Option<TimeUnit>,
+}
+
+/// What there is to see of a run at an instant.
+#[derive(Clone, Debug)]
+pub(crate) struct View {
+    /// Which run of its command it is; may be empty.
+    pub label: String,
+    pub glance: Glance,
+    /// Response times of the last second.
+    pub last_second: LatencySummary,
+    pub heat: HeatHistory,
+}
+
+/// Draws a view, and the summary of the last whole second, if there is one.
+pub(crate) fn draw(
+    view: &View,
+    summary: Option<&Summary>,
+    switches: &Switches,
+    layout: &Layout,
+    area: Rect,
+    buffer: &mut Buffer,
+) {
+    let (width, height) = (usize::from(area.width), usize::from(area.height));
+    let mut screen = Screen { area, buffer, at: 0 };
+    screen.line(&status_line::text(&view.label, &view.glance, width, layout.is_coloured));
+    if area.width < WIDTH_MIN || area.height < HEIGHT_MIN {
+        return;
+    }
+    let unit = switches.unit.or(layout.unit);
+    let layout = Layout { columns: Some(width), unit, ..*layout };
+    let text = summary.map_or_else(SoFarText::default, |summary| so_far(summary, &layout, height / 6));
+    screen.line(&last_second(view));
+    let keys = if switches.has_help { HELP } else { KEYS };
+    let room = Room::of(&text, height - screen.at - keys.len(), !switches.is_without_heat);
+    screen.lines(&text.head[..room.head]);
+    screen.lines(&text.latency[..room.latency]);
+    screen.heat(view, room.heat, &layout);
+    screen.lines(&text.requests[..room.requests]);
+    screen.lines(&text.events[..room.events]);
+    screen.lines(&text.conclusion[..room.conclusion]);
+    screen.at = height - keys.len();
+    keys.iter().for_each(|line| screen.line(line));
+    if switches.is_frozen {
+        let word = "frozen: f goes on";
+        screen.put(width - word.len(), height - 1, word, Style::new().add_modifier(Modifier::REVERSED));
+    }
+}
+
+const KEYS: &[&str] = &["? help  h heat map  u unit  f freeze  q end"];
+const HELP: &[&str] = &[
+    "q, Ctrl-C  end the run; the report follows",
+    "h          show or hide the heat map",
+    "u          times of the table in another unit",
+    "f          freeze the screen; the run goes on",
+    "?          hide this help",
+];
+
+fn last_second(view: &View) -> String {
+    let times = &view.last_second;
+    let known = [("p50", times.p50_ns()), ("p99", times.p99_ns()), ("max", times.max_ns)];
+    let mut facts: Vec<String> =
+        known.into_iter().filter_map(|(name, ns)| Some(format!("{name} {}", quantity::time(ns?)))).collect();
+    facts.extend(view.glance.rate.map(|rate| format!("{rate:.0}/s")));
+    if facts.is_empty() {
+        facts.push("no replies".to_owned());
+    }
+    format!("last 1 s     {}", facts.join(", "))
+}
+
+/// Lines for each part.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Room {
+    head: usize,
+    latency: usize,
+    heat: usize,
+    requests: usize,
+    events: usize,
+    conclusion: usize,
+}
+
+impl Room {
+    /// Shares lines out: each part gets its most important lines first, and the heat map what is left.
+    fn of(text: &SoFarText, lines: usize, has_heat: bool) -> Self {
+        let heat_min = if has_heat { (lines / 3).max(HEAT_ROWS_MIN + 2) } else { 0 };
+        let mut left = lines;
+        let mut take = |wanted: usize, most: usize| {
+            let taken = wanted.min(most).min(left);
+            left -= taken;
+            taken
+        };
+        let latency = take(text.latency.len(), 4);
+        let conclusion = take(text.conclusion.len(), 1);
+        let requests = take(text.requests.len(), 1);
+        let kept = take(heat_min, heat_min);
+        // A heading alone says nothing.
+        let events = match take(text.events.len(), 2) {
+            1 => 0,
+            events => events,
+        };
+        let head = take(text.head.len(), 1);
+        // A second time, for what is left where the screen is higher.
+        let mut more = |taken: usize, wanted: usize, most: usize| taken + take(wanted - taken, most);
+        let requests = more(requests, text.requests.len(), 1);
+        let events = if events > 0 { more(events, text.events.len(), 4) } else { 0 };
+        let head = more(head, text.head.len(), 3);
+        let conclusion = more(conclusion, text.conclusion.len(), 3);
+        let latency = more(latency, text.latency.len(), lines / 3);
+        let requests = more(requests, text.requests.len(), 2);
+        let heat = if has_heat && kept == heat_min { kept + left } else { 0 };
+        Self { head, latency, heat, requests, events, conclusion }
+    }
+}
+
+/// Cells, and the line that is written next.
+struct Screen<'a> {
+    area: Rect,
+    buffer: &'a mut Buffer,
+    at: usize,
+}
+
+impl Screen<'_> {
+    fn lines(&mut self, lines: &[String]) {
+        lines.iter().for_each(|line| self.line(line));
+    }
+
+    /// A line with the colour codes of a report.
+    fn line(&mut self, line: &str) {
+        let mut x = 0;
+        for (style, text) in styled(line) {
+            self.put(x, self.at, text, style);
+            x += text.chars().count();
+        }
+        self.at += 1;
+    }
+
+    fn put(&mut self, x: usize, y: usize, text: &str, style: Style) {
+        let (width, height) = (usize::from(self.area.width), usize::from(self.area.height));
+        if x < width && y < height {
+            let (left, top) = (self.area.x + x as u16, self.area.y + y as u16);
+            self.buffer.set_stringn(left, top, text, width - x, style);
+        }
+    }
+
+    /// A heat map in so many lines, with its title and its axis.
+    fn heat(&mut self, view: &View, lines: usize, layout: &Layout) {
+        let columns_max = usize::from(self.area.width) - SCALE_WIDTH;
+        let Some(rows) = lines.checked_sub(2).filter(|rows| *rows >= HEAT_ROWS_MIN) else { return };
+        let top = self.at;
+        self.at += lines;
+        let dim = Style::new().add_modifier(Modifier::DIM);
+        let Some(held) = view.heat.cells(columns_max, rows) else {
+            return self.put(0, top, "response times by second: none yet", dim);
+        };
+        self.put(0, top, "response times by second: # most requests, . least", dim);
+        let columns = held.cells.columns();
+        for row in 0..rows {
+            self.put(0, top + 1 + row, &format!("{:>6}", short(held.low_ns[row])), dim);
+            for column in 0..columns {
+                if let Some(step) = held.cells.ink_at(column, row) {
+                    let (character, ground) = STEPS[step.min(STEPS.len() - 1)];
+                    let ink = if step < LIGHT_FROM { WHITE } else { BLACK };
+                    let painted = Style::new().fg(ink).bg(Color::Indexed(ground));
+                    let style = if layout.is_coloured { painted } else { Style::new() };
+                    self.put(SCALE_WIDTH + column, top + 1 + row, character.encode_utf8(&mut [0; 4]), style);
+                }
+            }
+        }
+        let first_s = held.last_s - columns as i64 + 1;
+        for second in (first_s..=held.last_s).filter(|second| *second >= 0 && second % LABEL_S == 0) {
+            let label = format!("|{second}s");
+            let x = SCALE_WIDTH + (second - first_s) as usize;
+            if x + label.len() <= usize::from(self.area.width) {
+                self.put(x, top + 1 + rows, &label, dim);
+            }
+        }
+    }
+}
+
+/// Of two digits: `100us`, `1.2ms`.
+fn short(ns: f64) -> String {
+    let unit = TimeUnit::ALL.into_iter().rev().find(|unit| ns >= unit.ns() * 0.99).unwrap_or(TimeUnit::Ns);
+    let value = ns / unit.ns();
+    let decimals = if value < 9.95 && (value - value.round()).abs() >= 0.05 { 1 } else { 0 };
+    format!("{value:.decimals$}{unit}")
+}
+
+/// Pieces of a line with their styles.
+fn styled(line: &str) -> impl Iterator<Item = (Style, &str)> {
+    let mut style = Style::new();
+    line.split("\x1b[").enumerate().map(move |(index, piece)| {
+        let (code, text) = match index {
+            0 => ("", piece),
+            _ => piece.split_once('m').unwrap_or(("", piece)),
+        };
+        style = match code {
+            "1" => style.add_modifier(Modifier::BOLD),
+            "2" => style.add_modifier(Modifier::DIM),
+            "31" => style.fg(Color::Red),
+            "32" => style.fg(Color::Green),
+            "33" => style.fg(Color::Yellow),
+            "0" => Style::new(),
+            _ => style,
+        };
+        (style, text)
+    })
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,302 @@
+//! Frames of made-up runs, character by character, as ratatui's test backend holds them.
+
+use super::*;
+use crate::progress::status_line::Tail;
+use brunt_plan::op::{KeyRef, Op, OpKind};
+use brunt_plan::outcome::{Outcome, ReplyKind};
+use brunt_plan::phase::Phase;
+use brunt_plan::plan::Plan;
+use brunt_plan::resolve::{Host, resolve};
+use brunt_plan::spec::PlanSpec;
+use brunt_stats::histogram::Histogram;
+use brunt_stats::interval::Interval;
+use brunt_stats::measured_window::MeasuredWindow;
+use brunt_stats::outage_span::{OutageKind, OutageKinds, OutageSpan};
+use brunt_stats::recorder::{Layout as Recorded, RecorderSet};
+use brunt_stats::run_data::RunData;
+use brunt_stats::run_record::{Environment, RunRecord};
+use brunt_stats::run_so_far::{RunSeconds, RunSoFar};
+use brunt_stats::sample::{Sample, Times};
+use brunt_stats::store::IntervalStore;
+use ratatui::Terminal;
+use ratatui::backend::TestBackend;
+
+const MS: u64 = 1_000_000;
+const S: u64 = 1_000 * MS;
+const WINDOW: MeasuredWindow =
+    MeasuredWindow { start_ns: 9 * S, measure_ns: 10 * S, end_ns: 70 * S, drained_ns: 0 };
+
+fn plan() -> Plan {
+    let plan = PlanSpec::from_toml("server = [\"10.0.0.5:11211\"]\nseed = 1\nconnections = 8\nthreads = 1\n");
+    resolve(&plan.unwrap(), &Host { allowed_cpus: vec![0, 1], random_seed: 1 }).unwrap()
+}
+
+/// What a worker records in 100 ms of a run that stands still in the fifth second of its window: what was due then is answered
+/// when it is over.
+fn interval(set: &mut RecorderSet, start_ns: u64) -> Interval {
+    let since_ms = start_ns.saturating_sub(WINDOW.measure_ns) / MS;
+    let response_ns = |index: u64| match since_ms {
+        4_000..5_000 => None,
+        5_000..5_100 => Some(1_000 * MS - index * 5 * MS),
+        _ => Some(100_000 + index * 1_000),
+    };
+    let op = Op::of(OpKind::Get, KeyRef::Id(0));
+    for index in 0..200 {
+        let Some(response_ns) = response_ns(index) else { break };
+        set.scheduled(Phase::Measure, &op);
+        set.sent(Phase::Measure, &op, 1, 0);
+        let intended_ns = start_ns + 50 * MS - response_ns.min(50 * MS);
+        let done_ns = intended_ns + response_ns;
+        let times = Times {
+            intended_ns,
+            picked_ns: intended_ns,
+            sent_ns: intended_ns + 2_000,
+            polled_ns: done_ns - 1_000,
+            first_byte_ns: done_ns,
+            done_ns,
+        };
+        let outcome = Outcome::of_reply(OpKind::Get, ReplyKind::Value);
+        let sample = Sample { op: OpKind::Get.into(), class: 0, outcome, busy_lag_ns: None, times };
+        set.record(Phase::Measure, &sample, 1, 1);
+    }
+    if since_ms == 5_000 {
+        set.outage(OutageSpan {
+            server: 0,
+            start_ns: WINDOW.measure_ns + 4 * S,
+            end_ns: WINDOW.measure_ns + 5 * S,
+            failed: 0,
+            kinds: OutageKinds::NONE.with(OutageKind::Stalled),
+        });
+    }
+    set.take_interval(0, start_ns, start_ns + 100 * MS)
+}
+
+/// The view of a run and what it has come to, so many seconds after its window began.
+fn seen(after_s: u64) -> (View, Summary) {
+    let plan = plan();
+    let layout = Recorded::of(&plan);
+    let (mut set, mut store) = (RecorderSet::new(&layout), IntervalStore::new(&layout));
+    store.align(WINDOW.measure_ns);
+    let mut heat = HeatHistory::default();
+    heat.start(&WINDOW);
+    let mut seconds = RunSeconds::new(RunRecord {
+        run: RunData::default(),
+        environment: Environment::default(),
+        server: "10.0.0.5:11211".to_owned(),
+        agents: Vec::new(),
+        preload: None,
+        values_checked: true,
+        convergence: None,
+        calibration: Default::default(),
+        judgement: Default::default(),
+        plan,
+    });
+    seconds.start(WINDOW);
+    let now_ns = WINDOW.measure_ns + after_s * S;
+    let mut so_far: Option<RunSoFar> = None;
+    for start_ns in (WINDOW.measure_ns..now_ns).step_by(100 * MS as usize) {
+        let interval = interval(&mut set, start_ns);
+        heat.add(&interval);
+        store.push(&interval);
+        seconds.told(&interval);
+        so_far = seconds.take(interval.end_ns, &store).or(so_far);
+    }
+    let mut last = Histogram::new();
+    (0..1_000).for_each(|index| last.record(100_000 + index * 100));
+    let glance = Glance {
+        phase: Phase::Measure,
+        elapsed_ns: after_s * S,
+        total_ns: Some(60 * S),
+        done: None,
+        rate: Some(2_000.0),
+        tail: Tail::P99(299_000),
+        course: Vec::new(),
+        failed: 0,
+        to_go_ns: Some((60 - after_s) * S),
+    };
+    let view = View { label: String::new(), glance, last_second: LatencySummary::of(&last), heat };
+    (view, so_far.unwrap().into_summary())
+}
+
+fn frame((view, summary): &(View, Summary), width: u16, height: u16, switches: Switches) -> Vec<String> {
+    let mut terminal = Terminal::new(TestBackend::new(width, height)).unwrap();
+    let layout = Layout::default();
+    let drawn = terminal.draw(|frame| {
+        draw(view, Some(summary), &switches, &layout, frame.area(), frame.buffer_mut());
+    });
+    drawn.unwrap();
+    let cells = terminal.backend().buffer().content();
+    let row = |row: &[ratatui::buffer::Cell]| {
+        let text: String = row.iter().map(ratatui::buffer::Cell::symbol).collect();
+        text.trim_end().to_owned()
+    };
+    cells.chunks(usize::from(width)).map(row).collect()
+}
+
+fn check(width: u16, height: u16, switches: Switches, expected: &str) {
+    let found = frame(&seen(8), width, height, switches);
+    assert_eq!(found.join("\n"), expected.trim_matches('\n'), "{width}x{height}:\n{}", found.join("\n"));
+}
+
+#[test]
+fn a_stall_stands_where_it_was() {
+    check(
+        60,
+        16,
+        Switches::default(),
+        "
+measure 8.0s/1m00s [#.........] 2000/s p99 299us failed 0
+last 1 s     p50 150 us, p99 199 us, max 200 us, 2000/s
+response/ms      p50     p99   p99.9     max    done/s
+all            0.201     300     930    1000      1750
+  ±95%CI       0.004    open    open
+  client<=     0.002       0       0
+response times by second: # most requests, . least
+  56ms       +
+ 2.2ms       -
+  83us  #### ###
+        |0s
+books        14000 sent, 0 failed · 14000 keys hit, 0 missed
+outage             start/s  down/s  to95%/s  failed  kinds
+10.0.0.5:11211       +4.00    1.00        -       0  stalled
+so far       outage of 1.00 s at 10.0.0.5:11211
+? help  h heat map  u unit  f freeze  q end
+",
+    );
+    check(
+        80,
+        24,
+        Switches::default(),
+        "
+measure 8.0s/1m00s [#.........] 2000/s p99 299us failed 0 52.0s left
+last 1 s     p50 150 us, p99 199 us, max 200 us, 2000/s
+closed loop  8 connections x depth 1 · get=9,set=1
+target       10.0.0.5:11211, memcached-text · 100k keys 30 B, values 200 B
+response/ms    p50    p90    p99   p99.9  p99.99    max   done/s  hit%  failed
+all          0.201  0.282    300     930       -   1000     1750   100       0
+  ±95%CI     0.004  0.007   open    open
+  client<=   0.002  0.002      0       0
+response times by second: # most requests, . least
+ 383ms       +
+  46ms       +
+ 5.6ms       -
+ 681us       .
+  83us  #### ###
+        |0s
+books        14000 sent, 0 failed · 14000 keys hit, 0 missed
+backlog      0 in the system · send lag p99 2.00 us max 2.00 us
+outage             start/s  down/s  to95%/s  failed  kinds
+10.0.0.5:11211       +4.00    1.00        -       0  stalled
+so far       outage of 1.00 s at 10.0.0.5:11211 · TRUSTED up to p90
+             CAUTION p99 p99.9: thin
+  CAUSE    outage of 1.00 s at 10.0.0.5:11211
+  CI-THIN  the p99 of all requests may be anything above its interval's lower
+? help  h heat map  u unit  f freeze  q end
+",
+    );
+    check(
+        120,
+        40,
+        Switches { is_without_heat: true, unit: Some(TimeUnit::Ms), ..Switches::default() },
+        "
+measure 8.0s/1m00s [#.........] 2000/s p99 299us failed 0 52.0s left
+last 1 s     p50 150 us, p99 199 us, max 200 us, 2000/s
+closed loop  8 connections x depth 1 · get=9,set=1
+target       10.0.0.5:11211, memcached-text · 100k keys 30 B, values 200 B
+response/ms    p50    p90    p99   p99.9  p99.99    max   done/s  hit%  failed
+all          0.201  0.282    300     930       -   1000     1750   100       0
+  ±95%CI     0.004  0.007   open    open
+  client<=   0.002  0.002      0       0
+  trust         ok     ok  thin?   thin?
+get          0.201  0.282    300     930       -   1000     1750   100       0
+set              -      -      -       -       -      -        0     -       0
+books        14000 sent, 0 failed · 14000 keys hit, 0 missed
+backlog      0 in the system · send lag p99 2.00 us max 2.00 us
+outage             start/s  down/s  to95%/s  failed  kinds
+10.0.0.5:11211       +4.00    1.00        -       0  stalled
+so far       outage of 1.00 s at 10.0.0.5:11211 · TRUSTED up to p90 · CAUTION p99 p99.9: thin
+  CAUSE    outage of 1.00 s at 10.0.0.5:11211
+  CI-THIN  the p99 of all requests may be anything above its interval's lower end: it rests on 1 of
+           26 batches of the window
+
+
+
+
+
+
+
+
+
+
+
+
+
+
+
+
+
+
+
+
+? help  h heat map  u unit  f freeze  q end
+",
+    );
+    check(
+        60,
+        18,
+        Switches { has_help: true, is_frozen: true, ..Switches::default() },
+        "
+measure 8.0s/1m00s [#.........] 2000/s p99 299us failed 0
+last 1 s     p50 150 us, p99 199 us, max 200 us, 2000/s
+response/ms      p50     p99   p99.9     max    done/s
+all            0.201     300     930    1000      1750
+  ±95%CI       0.004    open    open
+  client<=     0.002       0       0
+response times by second: # most requests, . least
+  56ms       +
+ 2.2ms       -
+  83us  #### ###
+        |0s
+books        14000 sent, 0 failed · 14000 keys hit, 0 missed
+so far       outage of 1.00 s at 10.0.0.5:11211
+q, Ctrl-C  end the run; the report follows
+h          show or hide the heat map
+u          times of the table in another unit
+f          freeze the screen; the run goes on
+?          hide this help                  frozen: f goes on
+",
+    );
+}
+
+/// A terminal may become as small as its user likes.
+#[test]
+fn small_screens_show_the_progress_line() {
+    let seen = seen(8);
+    for (width, height) in [(59, 40), (200, 15), (60, 15), (1, 1)] {
+        let found = frame(&seen, width, height, Switches::default());
+        let line = status_line::text("", &seen.0.glance, usize::from(width), false);
+        let lines: Vec<&str> = found.iter().map(String::as_str).filter(|line| !line.is_empty()).collect();
+        assert_eq!(lines.concat(), line, "{width}x{height}");
+    }
+}
+
+/// Whatever the size, nothing is cut in a way that a frame of another size is not: no panic, and the keys in the last line.
+#[test]
+fn every_size_has_a_frame() {
+    let seen = seen(8);
+    for width in (60..260).step_by(7) {
+        for height in 16..60 {
+            let found = frame(&seen, width, height, Switches::default());
+            assert_eq!(found.last().map(String::as_str), Some(KEYS[0]), "{width}x{height}");
+            assert!(found.iter().any(|line| line.starts_with("all ")), "{width}x{height}");
+        }
+    }
+}
+
+#[test]
+fn colours_of_reports_become_styles() {
+    let bold_red = Style::new().add_modifier(Modifier::BOLD).fg(Color::Red);
+    let found: Vec<(Style, &str)> = styled("a \x1b[1m\x1b[31mb\x1b[0m c").collect();
+    let bold = Style::new().add_modifier(Modifier::BOLD);
+    assert_eq!(found, [(Style::new(), "a "), (bold, ""), (bold_red, "b"), (Style::new(), " c")]);
+}
