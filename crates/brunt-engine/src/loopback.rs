@@ -16,7 +16,7 @@ use crate::worker::pace::Cpus;
 use crate::worker::{Notice, Orders, Worker};
 use brunt_plan::outcome::OutcomeClass;
 use brunt_plan::phase::Phase;
-use brunt_plan::plan::{IoChoice, MeterKind, Plan, Timestamps};
+use brunt_plan::plan::{IoChoice, MeterKind, Plan};
 use brunt_plan::quantile::Quantile;
 use brunt_plan::resolve::{Host, resolve};
 use brunt_plan::shard::shards;
@@ -90,8 +90,7 @@ fn allocations_of(toml: &str) -> u64 {
             allocations_of_worker(worker, &orders, filled_out, spares)
         }
         IoChoice::Auto | IoChoice::Epoll => {
-            let stamps = plan.timestamps == Timestamps::Kernel;
-            let io = Epoll::new(connections, Gather::NOTHING, Clock::start()).unwrap().with_stamps(stamps);
+            let io = Epoll::new(connections, Gather::NOTHING, Clock::start()).unwrap();
             let worker = build(&blueprint, shard, orders.clone(), exchange, codec, io, Cpus::Spare);
             allocations_of_worker(worker, &orders, filled_out, spares)
         }
@@ -345,22 +344,26 @@ const P50: Quantile = Quantile::P50;
 #[test]
 fn stamps_part_the_client_from_wire_and_server() {
     let address = start_server(CoreOptions { service: Service::Fixed(200_000), ..CoreOptions::default() });
-    let mut tries = (0..5).map(|_| parted(address));
-    let adds_up = |(parts_ns, service_ns): ([u64; 3], u64)| {
-        eprintln!("{parts_ns:?} ns against {service_ns} ns");
-        let [out_ns, _, back_ns] = parts_ns;
-        let is_near = parts_ns.iter().sum::<u64>().abs_diff(service_ns) < service_ns / 4;
-        out_ns > 0 && out_ns.max(back_ns) < 200_000 && is_near
-    };
-    assert!(tries.any(adds_up));
+    for io in interfaces() {
+        let mut tries = (0..5).map(|_| parted(address, io));
+        let adds_up = |(parts_ns, service_ns): ([u64; 3], u64)| {
+            eprintln!("{parts_ns:?} ns against {service_ns} ns");
+            let [out_ns, _, back_ns] = parts_ns;
+            let is_near = parts_ns.iter().sum::<u64>().abs_diff(service_ns) < service_ns / 4;
+            out_ns > 0 && out_ns.max(back_ns) < 200_000 && is_near
+        };
+        assert!(tries.any(adds_up), "{io}");
+    }
 }
 
 /// The medians of the three spans; and that of their whole from our own clock: service time and the call that sends.
-fn parted(address: SocketAddr) -> ([u64; 3], u64) {
+fn parted(address: SocketAddr, io: &str) -> ([u64; 3], u64) {
     let data = run_against(
         address,
-        "rate = 200\narrival = 'uniform'\nconnections = 4\ntime = '2s'\nwarmup = '100ms'\nkeys = 100\n\
-         timestamps = 'kernel'\nsamples-max = 10000",
+        &format!(
+            "io = '{io}'\nrate = 200\narrival = 'uniform'\nconnections = 4\ntime = '2s'\nwarmup = '100ms'\nkeys = 100\n\
+             timestamps = 'kernel'\nsamples-max = 10000"
+        ),
     )
     .unwrap();
     let (book, counts) = (measured(&data), data.counts.stamps);
@@ -368,7 +371,7 @@ fn parted(address: SocketAddr) -> ([u64; 3], u64) {
     assert!(counts.adds_up(), "{counts:?}");
     // At 200 a second every request is stamped that is not sent less than 5 ms after another.
     assert!(counts.requested > 100 && counts.matched * 10 >= counts.requested * 9, "{counts:?}");
-    let spans = MeterKind::OF_TIMESTAMPS.map(|kind| span(&data, kind));
+    let spans = MeterKind::SPANS.map(|kind| span(&data, kind));
     let least_ns = spans[1].moments().min;
     assert!(least_ns >= 200_000, "{least_ns}");
     let mut services: Vec<u64> = data.samples.iter().map(|sample| sample.times.service_ns()).collect();
@@ -380,11 +383,11 @@ fn parted(address: SocketAddr) -> ([u64; 3], u64) {
 #[test]
 fn stamps_change_no_operation() {
     let address = start_server(CoreOptions::default());
-    for (depth, keys) in [(1, 100), (8, 100)] {
+    for (io, depth) in interfaces().into_iter().flat_map(|io| [(io, 1), (io, 8)]) {
         let data = run_against(
             address,
             &format!(
-                "connections = 16\ndepth = {depth}\nrequests = 40000\nwarmup = '0s'\nkeys = {keys}\ntimestamps = 'kernel'"
+                "io = '{io}'\nconnections = 16\ndepth = {depth}\nrequests = 40000\nwarmup = '0s'\nkeys = 100\ntimestamps = 'kernel'"
             ),
         )
         .unwrap();
@@ -392,11 +395,11 @@ fn stamps_change_no_operation() {
         assert_eq!((requests.scheduled, requests.completed()), (40_000, 40_000));
         assert!(counts.adds_up(), "{counts:?}");
         let seconds = (data.times.end_ns - data.times.measure_ns) as f64 / 1e9;
-        let most = 40_000 / 1_024 + (seconds * 200.0) as u64 + 2;
+        let most = (seconds * 200.0) as u64 + 2;
         assert!(counts.requested <= most, "{counts:?} in {seconds} s");
         assert_eq!(counts.discarded(StampLoss::OutOfOrder), 0, "{counts:?}");
         assert_eq!(counts.discarded(StampLoss::OtherByte), 0, "{counts:?}");
-        assert!(depth > 1 || counts.matched > 30, "{counts:?}");
+        assert!(depth > 1 || counts.matched > 10, "{counts:?}");
         let wire = span(&data, MeterKind::WireAndServer);
         // No reply comes before its request has gone, and none took longer than the slowest request.
         assert!(wire.count() == counts.matched && wire.moments().max < 1_000_000_000, "{:?}", wire.moments());
@@ -408,14 +411,18 @@ fn stamps_change_no_operation() {
 #[test]
 fn stamps_survive_connections_that_end() {
     let every = Every::new(7);
-    for faults in
-        [Faults { reset_every: every, ..Faults::default() }, Faults { cut_every: every, ..Faults::default() }]
-    {
+    let faults = [
+        Faults { reset_every: every, ..Faults::default() },
+        Faults { cut_every: every, ..Faults::default() },
+    ];
+    for (io, faults) in interfaces().into_iter().flat_map(|io| faults.map(|faults| (io, faults))) {
         let address = start_server(CoreOptions { faults, ..CoreOptions::default() });
         let data = run_against(
             address,
-            "rate = 2000\nconnections = 4\ntime = '500ms'\nwarmup = '0s'\nkeys = 100\npreload = false\n\
-             timestamps = 'kernel'\ndrain = '200ms'",
+            &format!(
+                "io = '{io}'\nrate = 2000\nconnections = 4\ntime = '500ms'\nwarmup = '0s'\nkeys = 100\npreload = false\n\
+                 timestamps = 'kernel'\ndrain = '200ms'"
+            ),
         )
         .unwrap();
         let (requests, counts) = (measured(&data).requests, data.counts.stamps);

@@ -208,7 +208,12 @@ impl Outcome {
 
 fn resolved(toml: &str) -> Plan {
     let spec = PlanSpec::from_toml(toml).unwrap();
-    resolve(&spec, &Host { allowed_cpus: vec![0, 1], random_seed: 1 }).unwrap()
+    let mut plan = resolve(&spec, &Host { allowed_cpus: vec![0, 1], random_seed: 1 }).unwrap();
+    // A world has the timestamps that a test asks for.
+    if plan.timestamps == Timestamps::Auto {
+        plan.timestamps = Timestamps::Off;
+    }
+    plan
 }
 
 /// A plan of one thread that keeps its samples.
@@ -295,12 +300,15 @@ impl<C: Codec> Run<C> {
         let connections = connection_count(&blueprint.plan, &shard);
         let codec = codec(&blueprint, &shard);
         let cpus = if options.is_crowded { Cpus::Shared } else { Cpus::Spare };
-        let sim = Sim::new(connections, options);
+        let (wake_ns, sim) = (options.wake_ns, Sim::new(connections, options));
         let (readers, mut feeds) =
             TraceReaders::start(&blueprint.plan, std::slice::from_ref(&shard)).unwrap();
         // Traces of these tests have room in the blocks, and in this world no thread but ours takes time.
         readers.await_end();
-        let worker = build(&blueprint, shard, orders.clone(), exchange, codec, sim, cpus);
+        let mut worker = build(&blueprint, shard, orders.clone(), exchange, codec, sim, cpus);
+        if worker.counts_wake_ups() {
+            worker.set_wake_up(wake_ns);
+        }
         Self {
             worker: worker.with_feeds(feeds.remove(0)),
             kept: Kept {

@@ -183,8 +183,8 @@ pub(crate) struct TrafficParts<C: Codec> {
     pub groups_max: usize,
     pub shared_slots_max: usize,
     pub recording: Recording,
-    /// Kernel timestamps are wanted.
-    pub stamps: bool,
+    /// By connection: may the kernel take timestamps of its requests? Empty without timestamps.
+    pub stamped: Vec<bool>,
     pub payload: Arc<Payload>,
     /// Classes have windows of objects, whose wrong values are reported with their bytes.
     pub has_windows: bool,
@@ -235,7 +235,7 @@ impl<C: Codec> Traffic<C> {
             groups: Groups::with_capacity(parts.groups_max),
             shared_slots: SharedSlots::with_capacity(parts.shared_slots_max),
             recording: parts.recording,
-            stamper: Stamper::new(count, parts.stamps),
+            stamper: Stamper::new(parts.stamped),
             payload: parts.payload,
             window: Window::UNKNOWN,
             timeout_ns: parts.timeout_ns,

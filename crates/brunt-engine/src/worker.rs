@@ -130,6 +130,7 @@ pub(crate) struct WorkerEnd {
     /// Retransmitted segments since the start was awaited.
     pub retransmits: u64,
     pub wait: brunt_plan::plan::Wait,
+    pub counts_wake_ups: bool,
 }
 
 /// One thread's loop.
@@ -354,11 +355,24 @@ impl<C: Codec, I: Io> Worker<C, I> {
         woke_ns
     }
 
+    /// Does a reply that ended a sleep count as unread for as long as a wake-up takes? Where the kernel takes timestamps, they say how
+    /// long it was.
+    pub(crate) fn counts_wake_ups(&self) -> bool {
+        !self.traffic.stamper.is_on()
+    }
+
+    /// Sets how long a wake-up takes, until the sleeps of the run tell.
+    pub(crate) fn set_wake_up(&mut self, ns: u64) {
+        self.io.set_wake_up(ns);
+    }
+
     /// Notes how late a sleep ended by its timer.
     #[inline(never)]
     fn note_oversleep(&mut self, at_ns: u64, woke_ns: u64) {
         self.iteration_start_ns = at_ns;
-        self.pace.observe(woke_ns - at_ns);
+        if let Some(wake_up_ns) = self.pace.observe(woke_ns - at_ns).filter(|_| self.counts_wake_ups()) {
+            self.io.set_wake_up(wake_up_ns);
+        }
         if self.stage == Stage::Running {
             self.traffic.recording.meter(MeterKind::Oversleep, woke_ns - at_ns);
         }
@@ -444,7 +458,7 @@ impl<C: Codec, I: Io> Worker<C, I> {
             && self.traffic.ends_stamped(index, requests_before)
         {
             let stamps = self.io.stamps(index);
-            self.traffic.stamper.answer(index, stamps, at_ns);
+            self.traffic.stamper.answer(index, stamps, polled_ns, at_ns);
         }
     }
 
@@ -613,7 +627,7 @@ impl<C: Codec, I: Io> Worker<C, I> {
         connection.has_begun_setup = false;
         let deadline_ns = now_ns + self.attempt_ns();
         self.traffic.connection_timers.set(index, deadline_ns);
-        match self.io.connect(index, address, tls.as_ref()) {
+        match self.io.connect(index, address, tls.as_ref(), self.traffic.stamper.is_stamped(index)) {
             Ok(()) => {
                 self.connecting += 1;
                 self.attempt_deadline_ns = self.attempt_deadline_ns.min(deadline_ns);
@@ -985,7 +999,7 @@ impl<C: Codec, I: Io> Worker<C, I> {
 
     /// Returns the results after the last iteration.
     pub(crate) fn end(mut self) -> WorkerEnd {
-        let now_ns = self.io.now_ns();
+        let (now_ns, counts_wake_ups) = (self.io.now_ns(), self.counts_wake_ups());
         let (last, mut counts, samples) = self.traffic.recording.end(now_ns);
         counts.stamps = self.traffic.stamper.counts();
         counts.redirections = self.traffic.slots.map(SlotTable::end).unwrap_or_default();
@@ -1000,6 +1014,7 @@ impl<C: Codec, I: Io> Worker<C, I> {
             stalls: self.stalls,
             retransmits: self.retransmits,
             wait: self.pace.wait(),
+            counts_wake_ups,
         }
     }
 }

@@ -10,7 +10,7 @@
 use ring::hmac;
 
 /// Of the protocol: two versions do not talk.
-pub const VERSION: u16 = 9;
+pub const VERSION: u16 = 10;
 
 /// Do these first bytes belong to ZeroMQ, which masters and agents of mutilate use? Since ZMTP 2.0 eight bytes of an unused length stand
 /// between these two.

@@ -204,9 +204,11 @@ words! {
 words! {
     /// Whose clock readings a run takes beside its own.
     pub enum Timestamps {
-        /// No server's clock.
+        /// None.
         Off = "off",
-        /// The kernel's clock, for a sample of requests and their replies: when it handed them to the network, and when they came in.
+        /// The kernel's, for a sample of the requests of some connections, where it takes them.
+        Auto = "auto",
+        /// The kernel's, for a sample of requests and their replies: when it handed them to the network, and when they came in.
         Kernel = "kernel",
     }
 }
@@ -351,12 +353,18 @@ words! {
         WireAndServer = "wire-and-server",
         /// Nanoseconds from then until the read that brings it has returned.
         StackIn = "stack-in",
+        /// Nanoseconds from queueing such a request until its reply is read, less what the worker's clock readings say that it may
+        /// have held of them.
+        WithoutClient = "without-client",
     }
 }
 
 impl MeterKind {
-    /// The quantities that kernel timestamps yield, in the order of time.
-    pub const OF_TIMESTAMPS: [Self; 3] = [Self::StackOut, Self::WireAndServer, Self::StackIn];
+    /// The spans that kernel timestamps yield, in the order of time.
+    pub const SPANS: [Self; 3] = [Self::StackOut, Self::WireAndServer, Self::StackIn];
+    /// All that a request with kernel timestamps yields.
+    pub const OF_TIMESTAMPS: [Self; 4] =
+        [Self::StackOut, Self::WireAndServer, Self::StackIn, Self::WithoutClient];
 }
 
 /// memcached's own limit on the length of a key, to which every plan keeps.

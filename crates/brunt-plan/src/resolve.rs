@@ -141,7 +141,7 @@ pub fn resolve(spec: &PlanSpec, host: &Host) -> Result<Plan, PlanError> {
         is_cluster: cluster::resolve(run, default_destination.protocol)?,
         threads,
         cpus: resolve_cpus(run, host)?,
-        io: resolve_io(run)?,
+        io: run.io.unwrap_or(IoChoice::Auto),
         wait: run.wait.unwrap_or(Wait::Hybrid),
         profile,
         refill: resolve_refill(run, profile),
@@ -302,15 +302,6 @@ fn resolve_trailing_blank(run: &RunSpec, used: &ServerUsage) -> Resolved<bool> {
         return Err(RUN.requires("trailing-blank", "--protocol memcached-text"));
     }
     Ok(is_asked)
-}
-
-fn resolve_io(run: &RunSpec) -> Resolved<IoChoice> {
-    match (run.io, run.timestamps) {
-        (Some(IoChoice::Uring), Some(Timestamps::Kernel)) => {
-            Err(RUN.conflicts("io uring", "--timestamps kernel"))
-        }
-        (given, _) => Ok(given.unwrap_or(IoChoice::Auto)),
-    }
 }
 
 fn positive(option: &str, given: Option<DurationNs>, default: DurationNs) -> Resolved<DurationNs> {

@@ -35,7 +35,8 @@ impl Unit {
             | MeterKind::SendCost
             | MeterKind::StackOut
             | MeterKind::WireAndServer
-            | MeterKind::StackIn => Self::Nanoseconds,
+            | MeterKind::StackIn
+            | MeterKind::WithoutClient => Self::Nanoseconds,
         }
     }
 

@@ -11,7 +11,6 @@ use crate::server;
 use crate::stored::StoredResult;
 use brunt_plan::objective::{Metric, Statistic, Subject};
 use brunt_plan::op_name::OpName;
-use brunt_plan::plan::Wait;
 use brunt_plan::quantile::Quantile;
 use brunt_plan::spec::PlanSpec;
 use brunt_stats::bound::Bounds;
@@ -55,8 +54,6 @@ pub struct RunResult {
     pub client_cpu_ns: Option<f64>,
     /// Processor time of the servers per request, in nanoseconds.
     pub server_cpu_ns: Option<f64>,
-    /// What a wake-up after a sleep costs on the client's host, in nanoseconds; 0 where no worker sleeps.
-    wake_up_ns: f64,
     /// Other hosts sent to the same servers, and how late they were in a busy period is not known.
     has_others: bool,
     total: Row,
@@ -123,7 +120,6 @@ impl RunResult {
         let value = serde_json::to_value(PlanSpec::from(plan)).map_err(|error| error.to_string())?;
         let Value::Object(options) = value else { return Err("a plan that is no table".to_owned()) };
         let facts = environment.facts.iter().map(|(name, fact)| (name.clone(), json!(fact)));
-        let is_spinning = run.usage.wait == Wait::Spin.name();
         let server_cpu_ns =
             server::window(summary).and_then(|span| span.cpu_ns_per_request()).map(f64::round);
         Ok(Self {
@@ -139,7 +135,6 @@ impl RunResult {
             environment: facts.collect(),
             client_cpu_ns: RequestCost::of(summary).map(|cost| cost.cpu_working_ns().round()),
             server_cpu_ns,
-            wake_up_ns: if is_spinning { 0.0 } else { run.host.wake_up_ns as f64 },
             has_others: !agents.is_empty(),
             total: Row::of(&summary.total),
             ops: summary.ops.iter().map(|row| (row.name, Row::of(&row.summary))).collect(),
@@ -175,7 +170,7 @@ impl RunResult {
                 (self.least_response(row, statistic, measured), high)
             }
             Metric::Service(statistic) => {
-                let low = row.client_share(statistic).map(|share| measured - share - self.wake_up_ns);
+                let low = row.client_share(statistic).map(|share| measured - share);
                 (low, row.most(statistic, measured))
             }
             Metric::Rate | Metric::Hit | Metric::Errors | Metric::Unsent => (Some(measured), measured),
@@ -196,7 +191,7 @@ impl RunResult {
     /// What a statistic of the response time is at the least; `None` where nothing is known.
     fn least_response(&self, row: &Row, statistic: Statistic, measured: f64) -> Option<f64> {
         let elsewhere = if self.has_others { row.send_lag_max.unwrap_or(0.0) } else { 0.0 };
-        Some(measured - row.busy_share(statistic)? - self.wake_up_ns - elsewhere)
+        Some(measured - row.busy_share(statistic)? - elsewhere)
     }
 
     /// The interval of a percentile of the response time, where the run has it.

@@ -59,9 +59,7 @@ pub fn decide(bounds: Bounds, is_met: impl Fn(f64) -> bool) -> Decision {
 /// What is known of the client, beside the requests themselves.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Client {
-    /// What a wake-up after a sleep costs on this host, in nanoseconds; 0 where no worker sleeps.
-    pub wake_up_ns: u64,
-    /// For how long it may have held any request of a closed loop beside that, in nanoseconds: its longest stop, and without limit where it was
+    /// For how long it may have held any request of a closed loop, in nanoseconds: its longest stop, and without limit where it was
     /// kept from its processor for much of the window. 0 beside an open loop, whose late requests tell.
     pub stop_ns: u64,
     /// Other hosts send to the same servers, and how late they were in a busy period is not known here.
@@ -107,20 +105,19 @@ impl Client {
         // Without an interval the largest value serves as its upper end.
         let share_above = interval.map_or(0.0, |interval| interval.fraction_above_high);
         let high = upper(response, row.unanswered(), share_above);
-        let low = interval.map_or(0.0, |interval| self.lower(row, interval.fraction_below_low));
+        let delay_ns = row.stack_delay.ns(Statistic::Percentile(quantile));
+        let low = interval.map_or(0.0, |interval| {
+            let least_ns = lower(&row.latency.least.histogram, interval.fraction_below_low);
+            self.less(row, least_ns.saturating_sub(delay_ns))
+        });
         Bounds { low: low.min(high), high }
-    }
-
-    /// The least response time below which this share of them lies; the cost of a wake-up counts as client error, too.
-    fn lower(&self, row: &OpSummary, share_below: f64) -> f64 {
-        self.less(row, lower(&row.latency.least.histogram, share_below))
     }
 
     /// A least response time without what the client may have cost beside it.
     fn less(&self, row: &OpSummary, ns: u64) -> f64 {
         // The busy periods of a server that other hosts load, too, are not known: no request was later than the latest.
         let elsewhere_ns = if self.has_others { row.latency.send_lag.summary.max_ns.unwrap_or(0) } else { 0 };
-        ns.saturating_sub(self.wake_up_ns.saturating_add(elsewhere_ns).saturating_add(self.stop_ns)) as f64
+        ns.saturating_sub(elsewhere_ns.saturating_add(self.stop_ns)) as f64
     }
 
     /// The extremes of the sample, which has no interval.

@@ -4,6 +4,8 @@
 //! samples lie above is absent, and says how many more it would take.
 
 use crate::histogram::Histogram;
+use crate::stack_delay::StackDelay;
+use brunt_plan::objective::Statistic;
 use brunt_plan::quantile::Quantile;
 
 /// One percentile.
@@ -56,6 +58,17 @@ impl LatencySummary {
             min_ns: histogram.min(),
             max_ns: histogram.max(),
             percentiles: quantiles.iter().copied().map(percentile).collect(),
+        }
+    }
+
+    /// Without what the client's clock readings leave out of it.
+    pub(crate) fn less(&mut self, delay: &StackDelay) {
+        let of = |statistic| delay.ns(statistic);
+        self.mean_ns = self.mean_ns.map(|ns| (ns - of(Statistic::Mean) as f64).max(0.0));
+        self.max_ns = self.max_ns.map(|ns| ns.saturating_sub(of(Statistic::Max)));
+        for held in &mut self.percentiles {
+            let delay_ns = of(Statistic::Percentile(held.quantile));
+            held.value_ns = held.value_ns.map(|ns| ns.saturating_sub(delay_ns));
         }
     }
 

@@ -59,6 +59,7 @@ pub mod sample;
 pub mod sample_buffer;
 pub mod server;
 pub mod server_stats;
+pub mod stack_delay;
 pub mod stamps;
 pub mod steady;
 pub mod store;

@@ -10,6 +10,7 @@ use crate::interval::Latencies;
 use crate::latency::{ClientError, LatencySummary, client_errors};
 use crate::measured_window::MeasuredWindow;
 use crate::request_counts::{KeyCounts, OpCounts, RequestCounts};
+use crate::stack_delay::StackDelay;
 use crate::store::RowTotals;
 use crate::window::WindowCounts;
 use brunt_plan::op::{ClassId, OpId};
@@ -42,6 +43,8 @@ pub struct OpSummary {
     pub intervals: Vec<PercentileInterval>,
     /// Half of the 95 % interval of what is no percentile.
     pub half_widths: HalfWidths,
+    /// What the client's clock readings leave out, which is in the client error.
+    pub stack_delay: StackDelay,
     /// The share of the slots' time in closed loop for which the client held the next request back; 0 in open loop.
     pub lag_fraction: f64,
 }
@@ -72,8 +75,18 @@ impl OpSummary {
             latency,
             intervals,
             half_widths,
+            stack_delay: StackDelay::default(),
             lag_fraction,
         }
+    }
+
+    /// Takes from the times without the client what kernel timestamps say of it beside its clock readings. Histograms stay as they are.
+    pub(crate) fn with_stack_delay(mut self, stack_delay: StackDelay) -> Self {
+        self.latency.without_client.summary.less(&stack_delay);
+        self.latency.least.summary.less(&stack_delay);
+        self.client_error =
+            client_errors(&self.latency.response.summary, &self.latency.without_client.summary);
+        Self { stack_delay, ..self }
     }
 
     /// Requests that ended without an answer as the protocol provides, or were never sent: each would have taken longer than any bound.

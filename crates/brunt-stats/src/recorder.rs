@@ -50,7 +50,7 @@ impl Layout {
     /// The layout of a plan's recorders.
     pub fn of(plan: &Plan) -> Self {
         let mut meters = plan.meters.clone();
-        let of_timestamps = MeterKind::OF_TIMESTAMPS.iter().filter(|_| plan.timestamps == Timestamps::Kernel);
+        let of_timestamps = MeterKind::OF_TIMESTAMPS.iter().filter(|_| plan.timestamps != Timestamps::Off);
         let of_tls = [MeterKind::HandshakeTime];
         let of_tls = of_tls.iter().filter(|_| plan.uses_transport(Transport::Tls));
         let always = ALWAYS_METERED.iter().chain(of_tls).chain(of_timestamps);

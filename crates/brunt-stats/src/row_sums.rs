@@ -6,11 +6,12 @@ use crate::batch::batches;
 use crate::measured_window::MeasuredWindow;
 use crate::op_summary::{ClassSummary, OpRow, OpSummary};
 use crate::request_counts::OpCounts;
+use crate::stack_delay::StackDelay;
 use crate::store::{IntervalStore, RowTotals};
 use crate::window::WindowCounts;
 use brunt_plan::op::{ClassId, OpId};
 use brunt_plan::phase::Phase;
-use brunt_plan::plan::{Class, Load, Plan};
+use brunt_plan::plan::{Class, Load, MeterKind, Plan};
 use std::cell::RefCell;
 
 /// Sums over (class, op) of the measured phase.
@@ -18,6 +19,7 @@ pub(crate) struct RowSums<'a> {
     plan: &'a Plan,
     store: &'a IntervalStore,
     window: &'a MeasuredWindow,
+    stack_delay: StackDelay,
     /// What was summed up before, by the (class, op) that it holds: with one class the total is also the class's, with one
     /// kind of op also the kind's.
     known: RefCell<Vec<Known>>,
@@ -25,7 +27,9 @@ pub(crate) struct RowSums<'a> {
 
 impl<'a> RowSums<'a> {
     pub(crate) fn new(plan: &'a Plan, store: &'a IntervalStore, window: &'a MeasuredWindow) -> Self {
-        Self { plan, store, window, known: RefCell::default() }
+        let stack_delay =
+            StackDelay::of(store.meter(MeterKind::WithoutClient), store.meter(MeterKind::WireAndServer));
+        Self { plan, store, window, stack_delay, known: RefCell::default() }
     }
 
     /// The row of everything that `of` selects. Counts and histograms cover the same ops: the recorders have a row for
@@ -67,7 +71,9 @@ impl<'a> RowSums<'a> {
         }
         counts.in_window = in_window;
         let batches = batches(&self.store.timeline, self.window, self.window.measure_ns, of);
-        OpSummary::of(counts, totals, self.window, &batches, &self.plan.quantiles(), lag_fraction)
+        let quantiles = self.plan.quantiles();
+        OpSummary::of(counts, totals, self.window, &batches, &quantiles, lag_fraction)
+            .with_stack_delay(self.stack_delay.clone())
     }
 
     pub(crate) fn by_op(&self, of: impl Fn(ClassId) -> bool) -> Vec<OpRow> {

@@ -21,6 +21,7 @@ use crate::server::{self, ServerCounts};
 use crate::timeline::Timeline;
 use brunt_plan::op::{ClassId, OpId};
 use brunt_plan::phase::Phase;
+use brunt_plan::plan::MeterKind;
 use serde::{Deserialize, Serialize};
 use std::ops::Range;
 
@@ -188,6 +189,12 @@ impl IntervalStore {
     /// The run over time, for progress.
     pub fn timeline(&self) -> &Timeline {
         &self.timeline
+    }
+
+    /// One metered quantity so far; empty where the layout has none.
+    pub fn meter(&self, kind: MeterKind) -> Histogram {
+        let held = self.meters.iter().find(|meter| meter.kind == kind);
+        held.map(|meter| meter.histogram.clone()).unwrap_or_default()
     }
 
     /// The metered quantities so far, in the order of the layout.

@@ -253,8 +253,8 @@ impl Summary {
 
     /// The spans that kernel timestamps part a request into, in the order of time; `None` where none were taken.
     pub fn spans(&self) -> Option<[(MeterKind, LatencySummary); 3]> {
-        (self.record.plan.timestamps == Timestamps::Kernel)
-            .then(|| MeterKind::OF_TIMESTAMPS.map(|kind| (kind, duration(&self.meters, kind))))
+        (self.record.plan.timestamps == Timestamps::Kernel || self.counts().stamps.matched > 0)
+            .then(|| MeterKind::SPANS.map(|kind| (kind, duration(&self.meters, kind))))
     }
 
     /// Bytes on the wire during the measured window.
@@ -298,7 +298,6 @@ fn phase_summary(store: &IntervalStore, phase: Phase) -> PhaseSummary {
 fn client_of(record: &RunRecord, window: &MeasuredWindow) -> Client {
     let usage = &record.run.usage;
     let is_busy = usage.workers.iter().any(|worker| worker.is_busy());
-    let wake_up_ns = record.run.wake_up_ns(record.plan.has_open_loop());
     let stood_ns: u64 = usage.workers.iter().map(|worker| worker.stalls.total_ns).sum();
     let stood_still = stood_ns as f64 / window.duration_ns().max(1) as f64;
     let is_kept = |worker: &WorkerUsage| {
@@ -310,7 +309,7 @@ fn client_of(record: &RunRecord, window: &MeasuredWindow) -> Client {
         false => usage.workers.iter().map(|worker| worker.stalls.longest_ns).max().unwrap_or(0),
     };
     let has_others = !record.agents.is_empty();
-    Client { wake_up_ns, stop_ns, has_others, is_limit: is_busy, stood_still }
+    Client { stop_ns, has_others, is_limit: is_busy, stood_still }
 }
 
 #[cfg(test)]

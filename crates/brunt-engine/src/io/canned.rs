@@ -497,7 +497,13 @@ impl Io for Canned {
     }
 
     #[inline(never)]
-    fn connect(&mut self, index: ConnectionIndex, _: &Address, _: Option<&TlsClient>) -> Result<(), i32> {
+    fn connect(
+        &mut self,
+        index: ConnectionIndex,
+        _: &Address,
+        _: Option<&TlsClient>,
+        _: bool,
+    ) -> Result<(), i32> {
         self.connections[index as usize].connecting = true;
         self.ready.push_back(index);
         Ok(())

@@ -7,12 +7,13 @@
 //! reported one by one; TLS connections go through their tunnels. Invariant: nothing is read before all completions
 //! of the last read were returned.
 
+use super::connection_stamps::ConnectionStamps;
 use super::kernel_stamps::{self, Control};
-use super::poll_time::{has_slept, seen_until_ns};
+use super::poll_time::{has_slept, seen_until_ns, slept_until_ns};
 use super::socket_entry::{SocketEntry, State, retransmits};
 use super::{
     Chunk, CloseMode, Completion, CompletionKind, ConnectionIndex, ConnectionKind, Gather, Io, SendResult,
-    Stamps, Transmitted, Until,
+    Stamps, Until,
 };
 use crate::clock::{Clock, WallReading};
 use crate::io::tls::{Over, Tunnels, Wire};
@@ -83,23 +84,11 @@ impl Unread {
     }
 }
 
-/// The timestamps of one connection.
-#[derive(Clone, Copy, Debug, Default)]
-struct ConnectionStamps {
-    /// Bytes sent since timestamps were switched on, modulo 2³², as the kernel counts them.
-    sent: u32,
-    /// The byte whose stamp is awaited.
-    awaited: Option<u32>,
-    transmitted: Transmitted,
-}
-
 /// The epoll backend of one worker.
 pub(crate) struct Epoll {
     clock: Clock,
     gather: Gather,
     sockets: SocketOptions,
-    /// The kernel takes timestamps of streams.
-    stamping: bool,
     /// Established connections.
     open: u32,
     epoll: OwnedFd,
@@ -115,10 +104,11 @@ pub(crate) struct Epoll {
     polled_ns: u64,
     /// End of the last poll that was not cut short by a full array.
     poll_end_ns: u64,
+    wake_up_ns: u64,
     syscalls: u64,
     /// Segments sent again on connections that are closed.
     retransmits_closed: u64,
-    /// By connection, with kernel timestamps.
+    /// By connection, once there is one with kernel timestamps.
     stamps: Vec<ConnectionStamps>,
     /// Control messages of the last read.
     control: Control,
@@ -137,7 +127,6 @@ impl Epoll {
             clock,
             gather,
             sockets: SocketOptions::default(),
-            stamping: false,
             open: 0,
             epoll: epoll::create(epoll::CreateFlags::CLOEXEC)?,
             connections: (0..connections).map(|_| Connection::default()).collect(),
@@ -148,6 +137,7 @@ impl Epoll {
             receive: vec![0; RECEIVE_BYTES],
             polled_ns: now_ns,
             poll_end_ns: now_ns,
+            wake_up_ns: 0,
             syscalls: 0,
             retransmits_closed: 0,
             stamps: Vec::new(),
@@ -170,13 +160,6 @@ impl Epoll {
         self
     }
 
-    /// Switches kernel timestamps of streams on or off.
-    pub(crate) fn with_stamps(mut self, stamping: bool) -> Self {
-        self.stamping = stamping;
-        self.stamps = vec![ConnectionStamps::default(); if stamping { self.connections.len() } else { 0 }];
-        self
-    }
-
     fn data(&self, index: ConnectionIndex) -> EventData {
         EventData::new_u64(u64::from(self.connections[index as usize].generation) << 32 | u64::from(index))
     }
@@ -190,13 +173,13 @@ impl Epoll {
         self.syscalls += Established::SYSCALLS;
         let entry = &mut self.connections[index as usize];
         let kind = entry.kind;
-        let mut errno = entry.establish().err();
+        let errno = entry.establish().err();
         self.open += u32::from(errno.is_none());
         if let (ConnectionKind::Stamped, None, Some(socket)) = (kind, errno, entry.socket()) {
             self.syscalls += 1;
             self.stamps[index as usize] = ConnectionStamps::default();
-            // Bytes are counted from here, before any was sent.
-            errno = kernel_stamps::switch_on(socket).err().map(Errno::raw_os_error);
+            // Bytes are counted from here, before any was sent. Where it fails, no timestamp comes, which is counted.
+            let _ = kernel_stamps::switch_on(socket);
         }
         let at_ns = self.clock.now_ns();
         match errno {
@@ -282,13 +265,14 @@ impl Epoll {
 
     /// As `read`, with kernel timestamps.
     fn read_stamped(&mut self, index: ConnectionIndex, is_ended: bool) -> Option<Completion> {
+        if !self.stamps[index as usize].is_awaited() {
+            return self.read(index, is_ended);
+        }
         let socket = self.connections[index as usize].socket()?;
         let received = kernel_stamps::receive(socket, &mut self.receive, &mut self.control);
         let completion = self.take_read(index, is_ended, received)?;
         let kind = match completion.kind {
-            CompletionKind::Received(chunk) if self.stamps[index as usize].awaited.is_some() => {
-                CompletionKind::Stamped(chunk)
-            }
+            CompletionKind::Received(chunk) => CompletionKind::Stamped(chunk),
             kind => kind,
         };
         Some(Completion { kind, ..completion })
@@ -477,8 +461,7 @@ impl Epoll {
         let result = self.send_result(index, offered, sent);
         let entry = &self.connections[index as usize];
         if let (ConnectionKind::Stamped, Ok(taken)) = (entry.kind, result.taken) {
-            let stamps = &mut self.stamps[index as usize];
-            stamps.sent = stamps.sent.wrapping_add(taken as u32);
+            self.stamps[index as usize].add_sent(taken);
         }
         if entry.kind == ConnectionKind::Datagrams && entry.pending_send {
             self.set_writable_interest(index, true);
@@ -504,23 +487,7 @@ impl Epoll {
     /// Empties the error queue of a connection. Returns whether there was anything in it.
     fn drain_error_queue(&mut self, index: ConnectionIndex) -> bool {
         let Some(socket) = self.connections[index as usize].socket() else { return false };
-        let stamps = &mut self.stamps[index as usize];
-        let mut any = false;
-        loop {
-            self.syscalls += 1;
-            // An error here is that of an empty queue, or one of the socket, which a read will meet too.
-            let Ok(entry) = kernel_stamps::take_transmission(socket) else { return any };
-            any = true;
-            // Of several the first: a packet that is sent again is stamped again.
-            if let (Some(transmission), Some(awaited), Transmitted::Unknown | Transmitted::OtherByte) =
-                (entry, stamps.awaited, stamps.transmitted)
-            {
-                stamps.transmitted = match transmission.byte == awaited {
-                    true => Transmitted::At(transmission.at_ns),
-                    false => Transmitted::OtherByte,
-                };
-            }
-        }
+        self.stamps[index as usize].drain_error_queue(socket, &mut self.syscalls)
     }
 }
 
@@ -568,6 +535,7 @@ impl Io for Epoll {
         index: ConnectionIndex,
         address: &Address,
         tls: Option<&TlsClient>,
+        is_stamped: bool,
     ) -> Result<(), i32> {
         debug_assert!(self.connections[index as usize].socket().is_none(), "{index} is closed");
         self.tunnels.begin(index, tls);
@@ -575,7 +543,10 @@ impl Io for Epoll {
         let socket = socket::connect(address, &self.sockets)
             .map_err(|error| error.raw_os_error().unwrap_or(libc::EIO))?;
         let entry = &mut self.connections[index as usize];
-        entry.begin(socket, ConnectionKind::of(address, tls, self.stamping));
+        entry.begin(socket, ConnectionKind::of(address, tls, is_stamped));
+        if is_stamped {
+            self.stamps.resize(self.connections.len(), ConnectionStamps::default());
+        }
         let entry = &self.connections[index as usize];
         let added = entry.socket().map(|socket| epoll::add(&self.epoll, socket, self.data(index), INTEREST));
         if let Some(Err(errno)) = added {
@@ -611,6 +582,10 @@ impl Io for Epoll {
         }
     }
 
+    fn set_wake_up(&mut self, ns: u64) {
+        self.wake_up_ns = ns;
+    }
+
     fn wait(&mut self, enter_ns: u64, until: Until) -> u64 {
         let timeout_ns = match until {
             Until::Now => 0,
@@ -636,7 +611,10 @@ impl Io for Epoll {
         // A poll that slept had nothing to return when it began. Otherwise what it returns may have been there since the
         // end of the last poll; and one that filled its array may have left others out, so the gap keeps running.
         // Where several are waited for, the first may have lain all the time.
-        self.polled_ns = if timeout_ns > 0 && is_long && !gathers { poll_seen_ns } else { self.poll_end_ns };
+        self.polled_ns = match timeout_ns > 0 && is_long && !gathers {
+            true => slept_until_ns(enter_ns, poll_seen_ns, timeout_ns, self.wake_up_ns),
+            false => self.poll_end_ns,
+        };
         if self.events.len() < self.events.capacity() {
             self.poll_end_ns = poll_seen_ns;
         }
@@ -710,24 +688,15 @@ impl Io for Epoll {
         self.syscalls += 1;
         let sent = kernel_stamps::send(socket, parts);
         let result = self.other_send_result(index, offered(parts), sent);
-        let stamps = &mut self.stamps[index as usize];
-        stamps.awaited = Some(stamps.sent.wrapping_sub(1));
-        stamps.transmitted = Transmitted::Unknown;
+        self.stamps[index as usize].await_last();
         result
     }
 
     fn stamps(&mut self, index: ConnectionIndex) -> Stamps {
-        if self.stamps[index as usize].transmitted == Transmitted::Unknown {
-            self.drain_error_queue(index);
-        }
-        let stamps = &mut self.stamps[index as usize];
-        stamps.awaited = None;
+        let entry = &self.connections[index as usize];
         // A read that filled the buffer has left bytes behind that may lie in the packet whose stamp it brought.
-        let is_whole = self.connections[index as usize].unread_since_ns == 0;
-        Stamps {
-            transmitted: std::mem::take(&mut stamps.transmitted),
-            received_ns: self.control.received_ns().filter(|_| is_whole),
-        }
+        let received_ns = self.control.received_ns().filter(|_| entry.unread_since_ns == 0);
+        self.stamps[index as usize].take(entry.socket(), received_ns, &mut self.syscalls)
     }
 
     fn wall(&mut self) -> WallReading {

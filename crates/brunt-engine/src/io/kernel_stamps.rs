@@ -26,6 +26,9 @@ const HEADER: usize = size_of::<usize>() + 8;
 /// Room for the control messages of one call: a stamp (64 bytes) and an entry of the error queue (64).
 const CONTROL_BYTES: usize = 256;
 
+/// Room for the control message of one stamp: a header and three times.
+pub(super) const STAMP_BYTES: usize = HEADER + 6 * size_of::<libc::c_long>();
+
 /// Control messages, aligned as the kernel wants them.
 #[repr(C, align(8))]
 #[derive(Clone, Debug)]
@@ -84,7 +87,7 @@ fn messages(control: &[u8]) -> impl Iterator<Item = (i32, i32, &[u8])> {
 
 /// The software timestamp among control messages: the first of three times, each seconds and nanoseconds as C
 /// longs. All zero means none.
-fn stamp_of(control: &[u8]) -> Option<u64> {
+pub(super) fn stamp_of(control: &[u8]) -> Option<u64> {
     let (_, _, data) = messages(control)
         .find(|(level, kind, _)| *level == libc::SOL_SOCKET && *kind == libc::SCM_TIMESTAMPING)?;
     let word = size_of::<libc::c_long>();

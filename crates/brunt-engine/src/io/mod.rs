@@ -5,6 +5,7 @@
 //! it was true and the last instant at which it was not known to be.
 
 pub(crate) mod canned;
+mod connection_stamps;
 pub(crate) mod epoll;
 pub(crate) mod kernel_stamps;
 #[cfg(test)]
@@ -68,12 +69,12 @@ pub(crate) enum ConnectionKind {
 }
 
 impl ConnectionKind {
-    /// By where it goes to, whether it is to speak TLS, and whether the kernel is to take timestamps of what it can.
-    fn of(address: &Address, tls: Option<&TlsClient>, stamping: bool) -> Self {
+    /// By where it goes to, whether it is to speak TLS, and whether the kernel is to take timestamps of it if it can.
+    fn of(address: &Address, tls: Option<&TlsClient>, is_stamped: bool) -> Self {
         match (tls, address) {
             (Some(_), _) => Self::Tls,
             (None, Address::Datagram(_)) => Self::Datagrams,
-            (None, Address::Network(_)) if stamping => Self::Stamped,
+            (None, Address::Network(_)) if is_stamped => Self::Stamped,
             (None, Address::Network(_) | Address::Unix(_)) => Self::Stream,
         }
     }
@@ -133,7 +134,7 @@ pub(crate) struct Completion {
     /// When the call that brought it returned.
     pub at_ns: u64,
     /// The end of the last poll that could have returned this connection, and did not; after a poll that slept, the
-    /// instant it woke. The client may have held the bytes back from this instant to `at_ns` (docs/measurement.md).
+    /// instant it woke less [`Io::set_wake_up`]. The client may have held the bytes back from this instant to `at_ns` (docs/measurement.md).
     pub polled_ns: u64,
     /// What happened.
     pub kind: CompletionKind,
@@ -194,11 +195,13 @@ pub(crate) trait Io {
     /// The clock.
     fn now_ns(&mut self) -> u64;
     /// Begins to connect, over TLS if there is a client of it; `Connected` or `ConnectFailed` follows, or the errno comes at once.
+    /// `is_stamped`: the connection may have [`Io::send_stamped`].
     fn connect(
         &mut self,
         index: ConnectionIndex,
         address: &Address,
         tls: Option<&TlsClient>,
+        is_stamped: bool,
     ) -> Result<(), i32>;
     /// Hands over bytes, in order, as many as are taken without waiting. `None`: they are handed in with the next `submit` or
     /// `wait`, and the result follows; until then there is no other send on this connection.
@@ -216,6 +219,9 @@ pub(crate) trait Io {
     fn submit(&mut self) {}
     /// Ends a connection, established or not.
     fn close(&mut self, index: ConnectionIndex, mode: CloseMode);
+    /// What a wake-up takes here at the most, but for a tenth of them: the bytes that end a sleep may have come so much
+    /// before it was over.
+    fn set_wake_up(&mut self, _ns: u64) {}
     /// Waits for anything to happen; `now_ns` is the clock, read just before. Returns it at its end.
     fn wait(&mut self, now_ns: u64, until: Until) -> u64;
     /// The next thing that happened; `None` when a new wait is due.

@@ -28,6 +28,14 @@ pub(super) fn seen_until_ns(enter_ns: u64, end_ns: u64, timeout_ns: u64, is_long
     }
 }
 
+/// The last instant at which what a poll returns was not there, if the poll slept and has seen all up to `seen_ns`:
+/// unless its timer ended it, it was over a wake-up before. Nothing was there when it began.
+#[inline]
+pub(super) fn slept_until_ns(enter_ns: u64, seen_ns: u64, timeout_ns: u64, wake_up_ns: u64) -> u64 {
+    let is_timed = seen_ns - enter_ns >= timeout_ns;
+    if is_timed { seen_ns } else { seen_ns.saturating_sub(wake_up_ns).max(enter_ns) }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -48,6 +56,23 @@ mod tests {
         for (took_ns, timeout_ns, is_long, expected_ns) in table {
             let poll_seen_ns = seen_until_ns(7, 7 + took_ns, timeout_ns, is_long) - 7;
             assert_eq!(poll_seen_ns, expected_ns, "{took_ns} ns of {timeout_ns} ns");
+        }
+    }
+
+    #[test]
+    fn sleeps_are_over_a_wake_up_before_they_end() {
+        // (seen, timeout, wake-up) → the end of the sleep, from the instant at which it began
+        let table = [
+            (60_000, 500_000, 0, 60_000),
+            (60_000, 500_000, 40_000, 20_000),
+            (60_000, 500_000, 70_000, 0),
+            (60_000, u64::MAX, 40_000, 20_000),
+            // The timer ended it, and would have seen what came before.
+            (500_000, 500_000, 40_000, 500_000),
+        ];
+        for (seen_ns, timeout_ns, wake_up_ns, expected_ns) in table {
+            let slept_ns = slept_until_ns(7, 7 + seen_ns, timeout_ns, wake_up_ns) - 7;
+            assert_eq!(slept_ns, expected_ns, "{seen_ns} ns of {timeout_ns} ns, {wake_up_ns} ns to wake");
         }
     }
 

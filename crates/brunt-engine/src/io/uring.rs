@@ -10,13 +10,15 @@ mod enter;
 mod pool;
 pub(crate) mod probe;
 
-use super::poll_time::{has_slept, seen_until_ns};
+use super::connection_stamps::ConnectionStamps;
+use super::kernel_stamps;
+use super::poll_time::{has_slept, seen_until_ns, slept_until_ns};
 use super::socket_entry::{GENERATION_BITS, SocketEntry, State, retransmits};
 use super::{
     Chunk, CloseMode, Completion, CompletionKind, ConnectionIndex, ConnectionKind, Gather, Io, SendResult,
-    Until,
+    Stamps, Until,
 };
-use crate::clock::Clock;
+use crate::clock::{Clock, WallReading};
 use crate::io::tls::{Over, Tunnels, Wire};
 use crate::transport::address::Address;
 use crate::transport::datagrams;
@@ -26,7 +28,7 @@ use crate::worker::usage::{RUN_DELAY_SYSCALLS, read_run_delay_ns};
 use brunt_plan::sockets::SocketOptions;
 use brunt_proto::memcached::udp::{DATAGRAM_BYTES_MAX, DATAGRAM_ROOM};
 use enter::{Abilities, Waiting};
-use io_uring::types::{CancelBuilder, Fixed};
+use io_uring::types::{CancelBuilder, Fixed, RecvMsgOut};
 use io_uring::{IoUring, cqueue, opcode, squeue};
 use pool::{GROUP, Pool};
 use rustix::io::Errno;
@@ -64,6 +66,8 @@ enum EntryKind {
     Room,
     /// Records of TLS came in, or none will any more.
     Records,
+    /// Bytes came in with their timestamp, or none will any more.
+    Stamped,
 }
 
 /// The user data of an entry: index, kind, generation.
@@ -134,6 +138,11 @@ pub(crate) struct Uring {
     /// The slowest of the sends that were timed last.
     send_ns: u64,
     until_timed: u32,
+    wake_up_ns: u64,
+    /// By connection, once there is one with kernel timestamps.
+    stamps: Vec<ConnectionStamps>,
+    /// The timestamp of the bytes received last.
+    received_wall_ns: Option<u64>,
     syscalls: u64,
     /// Segments sent again on connections that are closed.
     retransmits_closed: u64,
@@ -212,6 +221,9 @@ impl Uring {
             poll_end_ns: now_ns,
             send_ns: SEND_START_NS,
             until_timed: 1,
+            wake_up_ns: 0,
+            stamps: Vec::new(),
+            received_wall_ns: None,
             syscalls: 0,
             retransmits_closed: 0,
             tunnels: Tunnels::default(),
@@ -242,8 +254,8 @@ impl Uring {
     #[expect(unsafe_code, reason = "the kernel follows pointers in entries")]
     fn push(&mut self, entry: &squeue::Entry) {
         loop {
-            // SAFETY: only sends have pointers, and their bytes stay until they have been handed in (`Io::send`), which is with
-            // the next enter: the kernel takes or refuses them there and then.
+            // SAFETY: sends have pointers, and their bytes stay until they have been handed in (`Io::send`), which is with
+            // the next enter: the kernel takes or refuses them there and then. The pointer of a stamped receive is to a static.
             if unsafe { self.ring.submission().push(entry) }.is_ok() {
                 return;
             }
@@ -254,9 +266,16 @@ impl Uring {
     /// Starts a multishot receive.
     fn receive(&mut self, index: ConnectionIndex) {
         let entry = &self.connections[index as usize];
-        let kind = if entry.kind == ConnectionKind::Tls { EntryKind::Records } else { EntryKind::Receive };
+        let (kind, receive) = match entry.kind {
+            ConnectionKind::Stamped => {
+                let header = &raw const STAMPED_HEADER.0;
+                (EntryKind::Stamped, opcode::RecvMsgMulti::new(Fixed(index), header, GROUP).build())
+            }
+            ConnectionKind::Tls => (EntryKind::Records, opcode::RecvMulti::new(Fixed(index), GROUP).build()),
+            _ => (EntryKind::Receive, opcode::RecvMulti::new(Fixed(index), GROUP).build()),
+        };
         let data = user_data(index, kind, entry.generation);
-        self.push(&opcode::RecvMulti::new(Fixed(index), GROUP).build().user_data(data));
+        self.push(&receive.user_data(data));
     }
 
     /// Polls once for room.
@@ -360,11 +379,17 @@ impl Uring {
                     self.await_room(index, EntryKind::Room);
                 }
                 let sent = Completion { index, at_ns, polled_ns: at_ns, kind: CompletionKind::Sent(taken) };
-                if self.connections[index as usize].kind != ConnectionKind::Tls {
-                    return Some(sent);
-                }
-                if let Some(completion) = self.pass(sent) {
-                    return Some(completion);
+                match self.connections[index as usize].kind {
+                    ConnectionKind::Stream | ConnectionKind::Datagrams => return Some(sent),
+                    ConnectionKind::Stamped => {
+                        self.stamps[index as usize].add_sent(taken.unwrap_or(0));
+                        return Some(sent);
+                    }
+                    ConnectionKind::Tls => {
+                        if let Some(completion) = self.pass(sent) {
+                            return Some(completion);
+                        }
+                    }
                 }
             }
         }
@@ -390,6 +415,7 @@ impl Uring {
         let completion = match entry.user_data() >> 32 & 0xff {
             kind if kind == EntryKind::Connect as u64 => self.finish_connecting(index),
             kind if kind == EntryKind::Records as u64 => self.received(index, entry)?,
+            kind if kind == EntryKind::Stamped as u64 => self.received_stamped(index, entry)?,
             _ => self.completion(index, CompletionKind::Writable),
         };
         match self.connections[index as usize].kind {
@@ -452,6 +478,27 @@ impl Uring {
         Some(Completion { index, at_ns: self.entered_ns, polled_ns, kind: CompletionKind::Closed(errno) })
     }
 
+    /// As `received`, with the timestamp of the bytes in front of them.
+    fn received_stamped(&mut self, index: ConnectionIndex, arrived: &cqueue::Entry) -> Option<Completion> {
+        let completion = self.received(index, arrived)?;
+        let CompletionKind::Received(whole) = completion.kind else { return Some(completion) };
+        let bytes = self.pool.bytes(whole.start, whole.len).unwrap_or_default();
+        let parsed = RecvMsgOut::parse(bytes, &STAMPED_HEADER.0);
+        let len = parsed.as_ref().map_or(0, |message| message.payload_data().len());
+        self.received_wall_ns =
+            parsed.ok().and_then(|message| kernel_stamps::stamp_of(message.control_data()));
+        if len == 0 {
+            self.hang_up(index, CloseMode::Orderly);
+            return Some(Completion { kind: CompletionKind::Closed(None), ..completion });
+        }
+        let chunk = Chunk { start: whole.start + whole.len - len, len };
+        let kind = match self.stamps[index as usize].is_awaited() {
+            true => CompletionKind::Stamped(chunk),
+            false => CompletionKind::Received(chunk),
+        };
+        Some(Completion { kind, ..completion })
+    }
+
     /// A connecting socket became ready: established or failed.
     fn finish_connecting(&mut self, index: ConnectionIndex) -> Completion {
         let entry = &mut self.connections[index as usize];
@@ -461,6 +508,7 @@ impl Uring {
         match established {
             Ok(()) => {
                 self.open += 1;
+                self.switch_on_stamps(index);
                 self.receive(index);
                 self.completion(index, CompletionKind::Connected)
             }
@@ -472,6 +520,16 @@ impl Uring {
         }
     }
 }
+
+/// What a receive with timestamps asks for, beside the bytes: room for one timestamp.
+struct StampedHeader(libc::msghdr);
+
+// SAFETY: its pointers are null, and it is never written.
+#[expect(unsafe_code, reason = "a constant with null pointers")]
+unsafe impl Sync for StampedHeader {}
+
+static STAMPED_HEADER: StampedHeader =
+    StampedHeader(libc::msghdr { msg_controllen: kernel_stamps::STAMP_BYTES, ..Message::EMPTY.header });
 
 impl Message {
     const EMPTY: Self = Self {
@@ -542,13 +600,17 @@ impl Io for Uring {
         index: ConnectionIndex,
         address: &Address,
         tls: Option<&TlsClient>,
+        is_stamped: bool,
     ) -> Result<(), i32> {
         debug_assert!(self.connections[index as usize].socket().is_none(), "{index} is closed");
         self.tunnels.begin(index, tls);
         let errno_of = |error: io::Error| error.raw_os_error().unwrap_or(libc::EIO);
         self.syscalls += 5;
         let socket = socket::connect(address, &self.sockets).map_err(errno_of)?;
-        self.hold(index, socket, ConnectionKind::of(address, tls, false)).map_err(errno_of)?;
+        self.hold(index, socket, ConnectionKind::of(address, tls, is_stamped)).map_err(errno_of)?;
+        if is_stamped {
+            self.stamps.resize(self.connections.len(), ConnectionStamps::default());
+        }
         self.await_room(index, EntryKind::Connect);
         Ok(())
     }
@@ -592,6 +654,10 @@ impl Io for Uring {
             ConnectionKind::Tls => self.with_tunnels(|tunnels| tunnels.close(index, mode)),
             _ => self.hang_up(index, mode),
         }
+    }
+
+    fn set_wake_up(&mut self, ns: u64) {
+        self.wake_up_ns = ns;
     }
 
     #[inline]
@@ -704,9 +770,54 @@ impl Io for Uring {
     fn tunnels(&self) -> Option<&Tunnels> {
         Some(&self.tunnels)
     }
+
+    /// By a system call of its own. The error queue is emptied at once where the timestamp is there already, since what lies in it
+    /// ends a wait.
+    fn send_stamped(&mut self, index: ConnectionIndex, parts: &[IoSlice<'_>]) -> SendResult {
+        let Some(socket) = self.connections[index as usize].socket() else {
+            return self.not_connected();
+        };
+        let at_ns = self.clock.now_ns();
+        self.syscalls += 1;
+        let taken = match kernel_stamps::send(socket, parts) {
+            Err(Errno::AGAIN | Errno::INTR) => Ok(0),
+            sent => sent.map_err(Errno::raw_os_error),
+        };
+        let stamps = &mut self.stamps[index as usize];
+        if let Ok(taken) = taken {
+            stamps.add_sent(taken);
+            stamps.await_last();
+            stamps.drain_error_queue(socket, &mut self.syscalls);
+        }
+        if matches!(taken, Ok(taken) if taken < parts.iter().map(|part| part.len()).sum()) {
+            self.await_room(index, EntryKind::Room);
+        }
+        SendResult { taken, at_ns }
+    }
+
+    fn stamps(&mut self, index: ConnectionIndex) -> Stamps {
+        let entry = &self.connections[index as usize];
+        // Bytes that are left in the socket may lie in the packet whose stamp came.
+        let received_ns = self.received_wall_ns.filter(|_| entry.unread_since_ns == 0);
+        self.stamps[index as usize].take(entry.socket(), received_ns, &mut self.syscalls)
+    }
+
+    fn wall(&mut self) -> WallReading {
+        self.clock.wall()
+    }
 }
 
 impl Uring {
+    /// Has the kernel take timestamps of a connection that is to have them. Where it does not, none come, which is counted.
+    fn switch_on_stamps(&mut self, index: ConnectionIndex) {
+        let entry = &self.connections[index as usize];
+        if let (ConnectionKind::Stamped, Some(socket)) = (entry.kind, entry.socket()) {
+            self.syscalls += 1;
+            self.stamps[index as usize] = ConnectionStamps::default();
+            let _ = kernel_stamps::switch_on(socket);
+        }
+    }
+
     /// Queues a send on an open connection, to be handed in with the next enter. It has no other without a result.
     ///
     /// # Safety
@@ -782,7 +893,10 @@ impl Uring {
             enter_ns
         };
         // Where several are waited for, the first may have lain all the time.
-        self.polled_ns = if timeout_ns > 0 && is_long && !gathers { poll_seen_ns } else { self.poll_end_ns };
+        self.polled_ns = match timeout_ns > 0 && is_long && !gathers {
+            true => slept_until_ns(enter_ns, poll_seen_ns, timeout_ns, self.wake_up_ns),
+            false => self.poll_end_ns,
+        };
         if !self.ring.submission().cq_overflow() {
             self.poll_end_ns = poll_seen_ns;
         }

@@ -8,12 +8,14 @@ mod lanes;
 use crate::codecs::commands;
 use crate::io::uring::{self};
 use crate::io::{Gather, Io};
+use crate::run::timestamp_probe::timestamps_work;
 use crate::state::audit::Audit;
 use crate::state::busy_period::{BusyPeriods, SharedBusyPeriods};
 use crate::state::hash_slots::{SharedSlotMap, SlotTable, SlotTableCapacity};
 use crate::state::lifetime::Lifetimes;
 use crate::state::recording::{Exchange, Recording};
 use crate::traffic::{ConnectionPlan, Traffic, TrafficParts};
+use crate::transport::address::Address;
 use crate::transport::endpoint::Endpoint;
 use crate::worker::pace::{Cpus, Pace};
 use crate::worker::{MakeLanes, Orders, PhaseTimes, Worker, WorkerParts};
@@ -62,6 +64,8 @@ const PRELOAD_DATAGRAMS: u32 = 64;
 /// Memory of a worker for datagrams that wait for others, or one datagram per request in flight; untouched memory
 /// costs nothing.
 const HELD_BYTES: usize = 256 << 20;
+/// Of the connections of a worker to a server, one in this many has kernel timestamps where the plan leaves it open.
+const STAMPED_EVERY: u32 = 8;
 
 /// Data sets that are on the servers before a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -105,6 +109,8 @@ pub(crate) struct Blueprint {
     deltas: Vec<Arc<Sizes>>,
     /// Preload has to store data sets.
     is_to_store: bool,
+    /// Of the connections of a worker to a server over plain TCP, one in this many has kernel timestamps; none has any without.
+    stamped_every: Option<u32>,
     /// The paths of each class.
     paths: Vec<Vec<ClassPath>>,
     /// The slot map, if the servers are nodes of a cluster, and the commands whose keys decide the slot.
@@ -118,6 +124,11 @@ pub(crate) struct Blueprint {
 /// A worker's connections of one class by path and server, numbered within the worker; empty for classes of other
 /// workers.
 type ClassConnections = Vec<Vec<Range<u32>>>;
+
+/// Do requests go to this server over plain TCP, so that the kernel can take timestamps of them?
+fn is_plain_tcp(endpoint: &Endpoint) -> bool {
+    endpoint.tls.is_none() && endpoint.addresses.iter().all(|address| matches!(address, Address::Network(_)))
+}
 
 impl Blueprint {
     pub(crate) fn new(plan: Plan, endpoints: Vec<Endpoint>, found: DataSets) -> Self {
@@ -177,6 +188,13 @@ impl Blueprint {
             choosers,
             deltas,
             is_to_store: plan.preload && found == DataSets::ToStore,
+            stamped_every: match plan.timestamps {
+                Timestamps::Auto if endpoints.iter().any(is_plain_tcp) && timestamps_work().is_ok() => {
+                    Some(STAMPED_EVERY)
+                }
+                Timestamps::Off | Timestamps::Auto => None,
+                Timestamps::Kernel => Some(1),
+            },
             plan,
             endpoints,
         }
@@ -242,6 +260,21 @@ impl Blueprint {
             }
         }
         plans
+    }
+
+    /// By connection of a worker, in the order of `connection_plans`: may the kernel take timestamps of its requests? Those of a
+    /// server have them in turns, so that few pay for it.
+    fn stamped(&self, class_connections: &[ClassConnections]) -> Vec<bool> {
+        let Some(every) = self.stamped_every else { return Vec::new() };
+        let mut of_server = vec![0u32; self.endpoints.len()];
+        let plans = self.connection_plans(class_connections);
+        let is_stamped = |connection: &ConnectionPlan| {
+            let server = usize::from(connection.server);
+            of_server[server] += 1;
+            is_plain_tcp(&self.endpoints[server]) && (of_server[server] - 1).is_multiple_of(every)
+        };
+        let stamped: Vec<bool> = plans.iter().map(is_stamped).collect();
+        if stamped.contains(&true) { stamped } else { Vec::new() }
     }
 
     /// Does a worker have connections of this transport?
@@ -450,7 +483,7 @@ pub(crate) fn build<C: Codec, I: Io>(
         groups_max: bounds.groups,
         shared_slots_max: bounds.shared_slots,
         recording,
-        stamps: plan.timestamps == Timestamps::Kernel,
+        stamped: blueprint.stamped(&class_connections),
         payload: blueprint.payload.clone(),
         timeout_ns: plan.timeout.0,
         has_windows: plan.classes.iter().any(|class| class.popularity.window().is_some()),

@@ -411,6 +411,7 @@ fn add_worker(data: &mut RunData, worker: u32, end: WorkerEnd) {
         cpu_system_ns: total.system_ns,
         syscalls: total.syscalls,
         wait: end.wait.name().to_owned(),
+        counts_wake_ups: end.counts_wake_ups,
         workers: vec![WorkerUsage { colocation: end.colocation, stalls: end.stalls, ..total.worker }],
         ..ClientUsage::default()
     });

@@ -210,7 +210,7 @@ impl HostWatch {
 
 /// Lateness of timed sleeps, without the longest tenth. Takes some milliseconds.
 #[expect(clippy::disallowed_methods, reason = "what a sleep costs is what is measured")]
-fn wake_up_ns() -> u64 {
+pub(crate) fn wake_up_ns() -> u64 {
     // As for workers: by default the kernel may defer a wake-up to merge it with others. If this fails, sleeps end
     // later.
     let slack = rustix::thread::current_timer_slack();

@@ -17,7 +17,7 @@ use crate::transport::endpoint::Endpoint;
 use crate::worker::pace::Cpus;
 use crate::worker::{Notice, Orders, Worker, WorkerEnd};
 use brunt_plan::phase::Phase;
-use brunt_plan::plan::Plan;
+use brunt_plan::plan::{Plan, Timestamps};
 use brunt_plan::server::ServerAddress;
 use brunt_plan::shard::{Shard, shards};
 use brunt_proto::Codec;
@@ -133,7 +133,9 @@ pub fn run_in_real_time(plan: &Plan, stop: &AtomicBool) -> io::Result<Vec<RealTi
 /// What all workers of a plan share.
 fn blueprint(plan: &Plan) -> Arc<Blueprint> {
     assert_eq!(plan.classes.len(), 1, "a rehearsal has one class");
-    Arc::new(Blueprint::new(plan.clone(), vec![placeholder_endpoint()], DataSets::ToStore))
+    // There is no kernel that could take timestamps.
+    let plan = Plan { timestamps: Timestamps::Off, ..plan.clone() };
+    Arc::new(Blueprint::new(plan, vec![placeholder_endpoint()], DataSets::ToStore))
 }
 
 /// The parameters of one worker.

@@ -3,7 +3,7 @@
 //! Invariant: a plan that names an interface gets it or an error.
 
 use crate::io::uring;
-use brunt_plan::plan::{IoChoice, Plan, Timestamps};
+use brunt_plan::plan::{IoChoice, Plan};
 use serde::{Deserialize, Serialize};
 use std::io;
 
@@ -59,14 +59,13 @@ pub(crate) fn choose(plan: &Plan, rings: &[uring::Shape]) -> Result<Chosen, Stri
 fn choose_by(plan: &Plan, io_uring: impl Fn() -> Result<(), String>) -> Result<Chosen, String> {
     let epoll = |reason| Ok(Chosen { interface: KernelInterface::Epoll, reason });
     let uring = Chosen { interface: KernelInterface::Uring, reason: None };
-    match (plan.io, plan.timestamps) {
-        (IoChoice::Epoll, _) => epoll(None),
-        (IoChoice::Auto, Timestamps::Kernel) => epoll(Some("kernel timestamps require it".to_owned())),
-        (IoChoice::Auto, Timestamps::Off) => match io_uring() {
+    match plan.io {
+        IoChoice::Epoll => epoll(None),
+        IoChoice::Auto => match io_uring() {
             Ok(()) => Ok(uring),
             Err(why) => epoll(Some(format!("io_uring: {why}"))),
         },
-        (IoChoice::Uring, _) => io_uring().map(|()| uring),
+        IoChoice::Uring => io_uring().map(|()| uring),
     }
 }
 
@@ -85,7 +84,6 @@ mod tests {
             ("io = 'epoll'", true, Ok(("epoll", ""))),
             ("io = 'uring'", true, Ok(("uring", ""))),
             ("io = 'uring'", false, Err("broken")),
-            ("timestamps = 'kernel'", true, Ok(("epoll", "kernel timestamps require it"))),
         ];
         for (toml, works, expected) in table {
             let spec = PlanSpec::from_toml(toml).unwrap();

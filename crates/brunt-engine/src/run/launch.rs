@@ -11,12 +11,13 @@ use crate::io::epoll::Epoll;
 use crate::io::uring::Uring;
 use crate::io::{Gather, Io};
 use crate::run::blueprint::{Blueprint, build, connection_count};
+use crate::run::host::wake_up_ns;
 use crate::run::kernel_interface::KernelInterface;
 use crate::state::recording::{Exchange, Filled};
 use crate::state::trace_feed::Feeds;
 use crate::worker::pace::Cpus;
 use crate::worker::{Notice, Orders, Worker, WorkerEnd};
-use brunt_plan::plan::{Timestamps, Transport};
+use brunt_plan::plan::{Transport, Wait};
 use brunt_plan::shard::Shard;
 use brunt_proto::Codec;
 use brunt_stats::recorder::RecorderSet;
@@ -98,7 +99,12 @@ impl WorkerSeed {
     /// Runs the worker over `io` until its end.
     fn run_loop<C: Codec, I: Io>(self, codec: C, io: I) -> WorkerEnd {
         let Self { blueprint, shard, feeds, orders, exchange, notices, cpus, .. } = self;
-        let worker = build(&blueprint, shard, orders, exchange, codec, io, cpus);
+        let mut worker = build(&blueprint, shard, orders, exchange, codec, io, cpus);
+        let sleeps = blueprint.plan.wait != Wait::Spin || !blueprint.plan.has_open_loop();
+        if sleeps && worker.counts_wake_ups() {
+            // On this thread, whose CPU may be its own. The sleeps of the run take its place.
+            worker.set_wake_up(wake_up_ns());
+        }
         drive(worker.with_feeds(feeds), &notices)
     }
 }
@@ -119,8 +125,7 @@ impl CodecVisitor for WorkerSeed {
         Ok(match self.interface {
             KernelInterface::Epoll => {
                 let io = Epoll::new(connection_count(plan, &self.shard), Gather::of(plan), self.clock)?
-                    .with_sockets(plan.sockets)
-                    .with_stamps(plan.timestamps == Timestamps::Kernel);
+                    .with_sockets(plan.sockets);
                 self.run_loop(codec, io)
             }
             KernelInterface::Uring => {

@@ -151,6 +151,7 @@ impl Io for World {
         index: ConnectionIndex,
         address: &Address,
         _: Option<&TlsClient>,
+        _: bool,
     ) -> Result<(), i32> {
         let before = allocations();
         self.connections[index as usize] = (address.network().unwrap().port() - 1, false);

@@ -240,6 +240,7 @@ pub(crate) struct Sim {
     slept_ns: u64,
     /// Time for which it was stopped.
     stood_still_ns: u64,
+    wake_up_ns: u64,
     sends: u64,
     attempts: Vec<Attempt>,
     sent: Vec<u8>,
@@ -265,6 +266,7 @@ impl Sim {
             wires: Vec::new(),
             connections: vec![None; connections],
             events: flushes.collect(),
+            wake_up_ns: 0,
             options,
             made: 0,
             ready: VecDeque::new(),
@@ -579,7 +581,9 @@ impl Sim {
                     self.go_on_until(self.now_ns + self.options.wake_ns);
                     self.slept_ns += self.now_ns - before_ns;
                 }
-                self.polled_ns = self.now_ns.min(at_ns);
+                // Bytes that ended the sleep came a wake-up before it was over.
+                let slept_ns = if self.now_ns < at_ns { self.now_ns - self.wake_up_ns } else { at_ns };
+                self.polled_ns = slept_ns.max(before_ns);
             }
         }
         if !self.options.pauses_in_send && self.is_pause_due() {
@@ -717,6 +721,7 @@ impl Io for Sim {
         index: ConnectionIndex,
         address: &Address,
         _: Option<&TlsClient>,
+        _: bool,
     ) -> Result<(), i32> {
         self.call(|sim| sim.begin_connecting(index, address))
     }
@@ -740,6 +745,10 @@ impl Io for Sim {
             sim.handed_in.retain(|(of, _)| *of != index);
             sim.end(index, mode);
         });
+    }
+
+    fn set_wake_up(&mut self, ns: u64) {
+        self.wake_up_ns = ns;
     }
 
     fn wait(&mut self, _now_ns: u64, until: Until) -> u64 {

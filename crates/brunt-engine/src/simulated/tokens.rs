@@ -80,7 +80,13 @@ impl Io for Scripted {
         self.now_ns
     }
 
-    fn connect(&mut self, index: ConnectionIndex, _: &Address, _: Option<&TlsClient>) -> Result<(), i32> {
+    fn connect(
+        &mut self,
+        index: ConnectionIndex,
+        _: &Address,
+        _: Option<&TlsClient>,
+        _: bool,
+    ) -> Result<(), i32> {
         self.connections += 1;
         self.connecting.push_back(index);
         Ok(())

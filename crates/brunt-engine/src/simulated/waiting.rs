@@ -1,6 +1,10 @@
 //! Waiting where a sleep takes time to wake: what is printed is near what happened, and polling stays within its bounds.
 
 use super::*;
+use brunt_plan::objective::Statistic;
+use brunt_plan::quantile::Quantile;
+use brunt_stats::histogram::Histogram;
+use brunt_stats::stack_delay::StackDelay;
 
 /// A sleep ends this much later than what ends it.
 const WAKE_NS: u64 = 40 * US;
@@ -9,9 +13,9 @@ const NEAR_NS: u64 = 26 * US;
 const FAR_NS: u64 = 1_000 * US;
 
 /// Runs a load of two seconds, and a second and a half before. Returns it with the fraction of the time that the client did not sleep.
-fn run(wait: &str, load: &str, wire_ns: u64, service: Service) -> (Outcome, f64) {
+fn run(options: &str, load: &str, wire_ns: u64, service: Service) -> (Outcome, f64) {
     let plan = resolved(&format!(
-        "{load}\nwait = '{wait}'\ntime = '2s'\nwarmup = '1500ms'\nkeys = 100\npreload = false\nthreads = 1\nseed = 1\n\
+        "{load}\n{options}\ntime = '2s'\nwarmup = '1500ms'\nkeys = 100\npreload = false\nthreads = 1\nseed = 1\n\
          samples-max = 1000000"
     ));
     let options = SimOptions {
@@ -45,12 +49,46 @@ fn hybrid_waits_show_the_time_of_the_server() {
     for (load, wire_ns, awake_max) in table {
         let over_ns =
             |outcome: &Outcome, p| outcome.quantile(p, |sample| sample.times.service_ns()) - wire_ns;
-        let (hybrid, awake) = run("hybrid", load, wire_ns, Service::None);
-        let (sleep, _) = run("sleep", load, wire_ns, Service::None);
+        let (hybrid, awake) = run("wait = 'hybrid'", load, wire_ns, Service::None);
+        let (sleep, _) = run("wait = 'sleep'", load, wire_ns, Service::None);
         let (over, asleep_over) = ([0.5, 0.99].map(|p| over_ns(&hybrid, p)), over_ns(&sleep, 0.5));
+        // What the client may have held of it includes the wake-up.
+        for outcome in [&hybrid, &sleep] {
+            let (most, least) = (
+                outcome.quantile(0.5, |sample| sample.times.response_ns()),
+                outcome.quantile(0.5, |sample| sample.times.response_without_client_ns()),
+            );
+            assert!((least..=most).contains(&wire_ns), "{load}: {wire_ns} ns in {least}..={most}");
+        }
         assert!(over[0] < US && over[1] < US, "{load}: {over:?} ns over");
         assert!(asleep_over >= WAKE_NS, "{load}: {asleep_over} ns over");
         assert!(awake < awake_max, "{load}: awake for {awake:.3} of the time");
+    }
+}
+
+/// Where the kernel takes timestamps of a sample, the time on the wire lies within what the client may have held, and that is no more than a
+/// wake-up.
+#[test]
+fn timestamps_show_wake_ups() {
+    let loads =
+        ["rate = 1000\nconnections = 16", "rate = 5000\nconnections = 16", "connections = 1\nthink = '1ms'"];
+    for (wait, load) in ["hybrid", "sleep"].into_iter().flat_map(|wait| loads.map(|load| (wait, load))) {
+        let options = format!("wait = '{wait}'\ntimestamps = 'kernel'");
+        let (outcome, _) = run(&options, load, NEAR_NS, Service::None);
+        let meter = |kind| {
+            let mut whole = Histogram::new();
+            whole.merge_sparse(&outcome.meter(kind).histogram);
+            whole
+        };
+        let delay = StackDelay::of(meter(MeterKind::WithoutClient), meter(MeterKind::WireAndServer));
+        assert!(delay.samples() > 300, "{wait}, {load}: {}", delay.samples());
+        for (p, quantile) in [(0.5, Quantile::P50), (0.9, Quantile::P90), (0.99, Quantile::P99)] {
+            let delay_ns = delay.ns(Statistic::Percentile(quantile));
+            let most = outcome.quantile(p, |sample| sample.times.response_ns());
+            let least = outcome.quantile(p, |sample| sample.times.response_without_client_ns()) - delay_ns;
+            assert!((least..=most).contains(&NEAR_NS), "{wait}, {load}, {p}: {least}..={most}");
+            assert!(delay_ns <= WAKE_NS + US, "{wait}, {load}, {p}: {delay_ns} ns");
+        }
     }
 }
 
@@ -63,7 +101,7 @@ fn polling_in_vain_is_bounded() {
         ("rate = 2000\nconnections = 64", Service::Exponential(100 * US), 0.30),
     ];
     for (load, service, awake_max) in table {
-        let (_, awake) = run("hybrid", load, NEAR_NS, service);
+        let (_, awake) = run("wait = 'hybrid'", load, NEAR_NS, service);
         assert!(awake < awake_max, "{load}: awake for {awake:.3} of the time");
     }
 }

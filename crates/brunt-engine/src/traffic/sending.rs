@@ -26,16 +26,20 @@ pub(crate) struct Flushed {
 impl<C: Codec> Traffic<C> {
     /// Sends what is queued, one call per connection.
     pub(crate) fn flush<I: Io>(&mut self, io: &mut I, now_ns: u64) -> Flushed {
-        if self.stamper.is_on() {
+        if self.stamper.is_due(now_ns) && !self.dirty.is_empty() {
             return self.flush_stamped(io, now_ns);
         }
         self.flush_by(io, now_ns, Self::send)
     }
 
-    /// As `flush`, with kernel timestamps.
+    /// As `flush`, with kernel timestamps of a request.
     #[inline(never)]
     fn flush_stamped<I: Io>(&mut self, io: &mut I, now_ns: u64) -> Flushed {
-        self.flush_by(io, now_ns, Self::send_stamped)
+        let flushed = self.flush_by(io, now_ns, Self::send_stamped);
+        if self.stamper.is_due(flushed.now_ns) {
+            self.stamper.postpone(flushed.now_ns);
+        }
+        flushed
     }
 
     /// As `flush`; `send` sends the queue of one connection.
@@ -202,11 +206,7 @@ impl<C: Codec> Traffic<C> {
         if self.connections[index as usize].stuck {
             // The bytes could not be sent before.
             self.queued_ns = at_ns;
-            if self.stamper.is_on() {
-                self.send_stamped(io, index, at_ns);
-            } else {
-                self.send(io, index, at_ns);
-            }
+            self.send(io, index, at_ns);
         }
     }
 }

@@ -17,7 +17,7 @@ impl<C: Codec> Traffic<C> {
     /// Is the queue of a connection to be stamped: one whole measured request, and nothing else in flight?
     #[inline]
     pub(super) fn wants_stamp(&self, index: u32, now_ns: u64) -> bool {
-        self.stamper.wants(now_ns) && self.has_one_request(index)
+        self.stamper.wants(index, now_ns) && self.has_one_request(index)
     }
 
     fn has_one_request(&self, index: u32) -> bool {
@@ -31,22 +31,16 @@ impl<C: Codec> Traffic<C> {
     /// Sends the queue of one connection, with a timestamp if it is to be stamped.
     #[inline(never)]
     pub(super) fn send_stamped<I: Io>(&mut self, io: &mut I, index: u32, before_ns: u64) -> u64 {
-        let connection = &self.connections[index as usize];
-        let mut unsent = connection.unsent;
-        let has_requests = self.wants_stamp(index, before_ns) && !connection.out.is_empty();
-        let sent_ns = if has_requests {
-            self.stamper.request_stamp(index, connection.out.queued_total(), io.now_ns());
-            self.send_with(io, index, before_ns, |io, index, parts| Some(io.send_stamped(index, parts)))
-        } else {
-            self.send(io, index, before_ns)
-        };
-        let connection = &self.connections[index as usize];
-        if has_requests && connection.stuck {
-            self.stamper.discard(index, StampLoss::SentInPieces);
+        let out = &self.connections[index as usize].out;
+        if out.is_empty() || !self.wants_stamp(index, before_ns) {
+            return self.send(io, index, before_ns);
         }
-        while unsent != connection.unsent {
-            self.stamper.sent();
-            unsent = self.in_flight.get(unsent).next();
+        self.stamper.request_stamp(index, out.queued_total(), self.queued_ns, io.now_ns());
+        let sent_ns =
+            self.send_with(io, index, before_ns, |io, index, parts| Some(io.send_stamped(index, parts)));
+        self.stamper.sent(index, sent_ns);
+        if self.connections[index as usize].stuck {
+            self.stamper.discard(index, StampLoss::SentInPieces);
         }
         sent_ns
     }

@@ -118,16 +118,19 @@ impl Pace {
         self.replies.learn(now_ns, self.margin_ns, run_delay_ns);
     }
 
-    /// Notes that a sleep which ended by its timer ended this late.
-    pub(crate) fn observe(&mut self, late_ns: u64) {
+    /// Notes that a sleep which ended by its timer ended this late. Returns what a wake-up takes at the most, but for a
+    /// tenth of them, once in [`WINDOW`] sleeps.
+    pub(crate) fn observe(&mut self, late_ns: u64) -> Option<u64> {
         self.late_ns[self.observed % WINDOW] = late_ns;
         self.observed += 1;
-        if self.observed.is_multiple_of(WINDOW) {
-            let mut sorted = self.late_ns;
-            sorted.sort_unstable();
-            let p99 = sorted[WINDOW - 1 - WINDOW / 100];
-            self.margin_ns = (p99 + p99 / 4).clamp(MARGIN_MIN_NS, MARGIN_MAX_NS);
+        if !self.observed.is_multiple_of(WINDOW) {
+            return None;
         }
+        let mut sorted = self.late_ns;
+        sorted.sort_unstable();
+        let p99 = sorted[WINDOW - 1 - WINDOW / 100];
+        self.margin_ns = (p99 + p99 / 4).clamp(MARGIN_MIN_NS, MARGIN_MAX_NS);
+        Some(sorted[WINDOW - 1 - WINDOW / 10])
     }
 }
 
@@ -196,7 +199,8 @@ mod tests {
     fn the_margin_follows_observed_lateness() {
         let mut pace = Pace::new(Wait::Hybrid, Cpus::Enough, true);
         for late_ns in 1..=WINDOW as u64 {
-            pace.observe(late_ns * 1_000);
+            let wake_up_ns = pace.observe(late_ns * 1_000);
+            assert_eq!(wake_up_ns, (late_ns == WINDOW as u64).then_some(116_000));
         }
         // The second highest of 128 observations, and a quarter more.
         assert_eq!(pace.margin_ns, 127_000 + 31_750);

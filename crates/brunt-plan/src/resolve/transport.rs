@@ -98,10 +98,10 @@ pub(super) fn resolve_sockets(run: &RunSpec, used: &ServerUsage) -> Resolved<Soc
 
 /// The kernel stamps the segments of TCP.
 pub(super) fn resolve_timestamps(run: &RunSpec, used: &ServerUsage) -> Resolved<Timestamps> {
-    let timestamps = run.timestamps.unwrap_or(Timestamps::Off);
+    let timestamps = run.timestamps.unwrap_or(Timestamps::Auto);
     let other = used.transports.iter().find(|transport| **transport != Transport::Tcp);
     match (timestamps, other) {
-        (Timestamps::Off, _) | (_, None) => Ok(timestamps),
+        (Timestamps::Off | Timestamps::Auto, _) | (_, None) => Ok(timestamps),
         (Timestamps::Kernel, Some(other)) => {
             Err(RUN.conflicts("timestamps kernel", format!("--transport {other}")))
         }

@@ -1,7 +1,7 @@
 //! Where the time of a request goes, by the kernel's own timestamps of some of them.
 //!
-//! Not the headline: a sample, and of requests that had their connection to themselves. Stands there only when the plan
-//! asks for it.
+//! Not the headline: a sample, and of requests that had their connection to themselves. It is there when the plan asks for it,
+//! and when some were taken.
 
 use crate::paragraph;
 use crate::quantity::{self, time_or_dash};

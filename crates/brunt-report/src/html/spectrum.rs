@@ -102,6 +102,7 @@ fn levels(summary: &Summary) -> Vec<Level> {
     let known = if is_unbounded(summary) { Vec::new() } else { intervals(&batches, &quantiles) };
     let histograms = [&latency.response, &latency.service, &latency.without_client];
     let [response, service, without] = histograms.map(|held| held.histogram.ranks());
+    let delay_ns = |quantile| summary.total.stack_delay.ns(Statistic::Percentile(quantile));
     quantiles
         .into_iter()
         .filter_map(|quantile| {
@@ -109,7 +110,7 @@ fn levels(summary: &Summary) -> Vec<Level> {
                 quantile,
                 response_ns: response.quantile(quantile)?,
                 service_ns: service.quantile(quantile),
-                without_client_ns: without.quantile(quantile),
+                without_client_ns: without.quantile(quantile).map(|ns| ns.saturating_sub(delay_ns(quantile))),
                 interval: known.iter().find(|interval| interval.quantile == quantile).copied(),
             })
         })

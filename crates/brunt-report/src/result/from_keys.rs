@@ -3,7 +3,6 @@
 //! Not how results are read: files have a record. Keys that are missing end the test.
 
 use super::{Latency, Row, RunInterval, RunResult};
-use brunt_plan::plan::Wait;
 use brunt_plan::quantile::Quantile;
 use brunt_stats::verdict::Status;
 use serde::de::DeserializeOwned;
@@ -14,7 +13,6 @@ type Percentiles<T> = [Option<T>; Quantile::PRINTED.len()];
 
 /// The run that keys say there was.
 pub(crate) fn run(value: &Value, source: &str) -> RunResult {
-    let is_spinning = value["client"]["wait"] == Wait::Spin.name();
     let status: String = of(&value["verdict"]["status"]);
     let all = [Status::Trusted, Status::Caution, Status::NotTrusted];
     RunResult {
@@ -30,7 +28,6 @@ pub(crate) fn run(value: &Value, source: &str) -> RunResult {
         environment: of(&value["environment"]),
         client_cpu_ns: of(&value["client"]["cpu_ns_per_request"]),
         server_cpu_ns: of(&value["server_stats"]["window"]["cpu_ns_per_request"]),
-        wake_up_ns: if is_spinning { 0.0 } else { of(&value["client"]["host"]["wake_up_ns"]) },
         has_others: value["agents"] != Value::Array(Vec::new()),
         total: row(value),
         ops: of::<Map<_, _>>(&value["ops"])

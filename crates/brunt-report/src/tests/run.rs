@@ -244,6 +244,7 @@ impl Scene {
                 io: "epoll".to_owned(),
                 io_reason: None,
                 wait: "hybrid".to_owned(),
+                counts_wake_ups: true,
                 workers: vec![WorkerUsage {
                     worker: 0,
                     wall_ns: self.window.duration_ns(),
@@ -324,7 +325,13 @@ pub(super) fn open_loop() -> Run {
             scene.ended(0, OpKind::Get, outcome, times, [1, hits], [36, 245]);
         }
     }
+    for index in 0..500 {
+        let wire_ns = 70_000 + index * 200;
+        let spans = [2_000, wire_ns, 9_000, wire_ns + 9_000];
+        MeterKind::OF_TIMESTAMPS.iter().zip(spans).for_each(|(kind, ns)| scene.set.meter(*kind, ns));
+    }
     scene.finish(|record| {
+        record.run.counts.stamps = StampCounts { requested: 500, matched: 500, ..StampCounts::default() };
         record.preload = Some(PreloadResult {
             wanted: 1_000,
             confirmed: 1_000,
@@ -441,7 +448,8 @@ pub(super) fn overload() -> Run {
         (0..=index).for_each(|_| stamps.discard(loss));
     }
     for index in 0..1_064 {
-        let spans = [5_000 + index, 200_000 + index * 900, 8_000 + index * index % 977 * 20];
+        let (wire_ns, in_ns) = (200_000 + index * 900, 8_000 + index * index % 977 * 20);
+        let spans = [5_000 + index, wire_ns, in_ns, wire_ns + in_ns];
         MeterKind::OF_TIMESTAMPS.iter().zip(spans).for_each(|(kind, ns)| scene.set.meter(*kind, ns));
     }
     scene.set.fault(Phase::Connect, FaultKind::Refused, 99 * S);

@@ -234,7 +234,20 @@ fn servers(summary: &Summary) -> Vec<String> {
 fn client(summary: &Summary) -> Vec<String> {
     let cost = RequestCost::of(summary)
         .map(|cost| format!("{} CPU/request", quantity::time(cost.cpu_working_ns().round() as u64)));
-    cost.into_iter().chain(busiest(&summary.record.run.usage.workers)).collect()
+    let busiest = busiest(&summary.record.run.usage.workers);
+    cost.into_iter().chain(busiest).chain([client_basis(summary)]).collect()
+}
+
+/// What the client's part in the latencies rests on beside its own clock readings.
+fn client_basis(summary: &Summary) -> String {
+    let run = &summary.record.run;
+    match summary.total.stack_delay.samples() {
+        0 if run.usage.counts_wake_ups => {
+            format!("no kernel timestamps, wake-ups {}", quantity::time(run.host.wake_up_ns))
+        }
+        0 => "no kernel timestamps".to_owned(),
+        samples => format!("{} kernel timestamps", samples),
+    }
 }
 
 /// The worker that worked most of the window, or was kept from it.

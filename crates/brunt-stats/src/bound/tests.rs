@@ -6,6 +6,7 @@ use super::*;
 use crate::confidence::PercentileInterval;
 use crate::measured_window::MeasuredWindow;
 use crate::request_counts::OpCounts;
+use crate::stack_delay::StackDelay;
 use crate::store::RowTotals;
 use brunt_plan::objective::Objective;
 use brunt_plan::outcome::OutcomeClass;
@@ -88,8 +89,18 @@ fn bounds_of_response_time_percentiles() {
     check(of(&client, &row(), "p99.9"), [0.994 * 7.5e6, 10e6]);
     // Too few requests for it.
     check(of(&client, &row(), "p99.99"), [0.0, INFINITE]);
-    // What a wake-up costs, and what other hosts did, makes the least of it smaller.
-    check(of(&Client { wake_up_ns: 50_000, ..client }, &row(), "p50"), [0.495 * 7.5e6 - 5e4, 0.505 * 10e6]);
+    // What timestamps say of the client beside its clock readings makes the least of it smaller, and the client error larger.
+    let times = |ns: u64| {
+        let mut histogram = Histogram::new();
+        (0..100).for_each(|_| histogram.record(ns));
+        histogram
+    };
+    let delayed = row().with_stack_delay(StackDelay::of(times(240_000), times(200_000)));
+    check(of(&client, &delayed, "p50"), [0.495 * 7.5e6 - 4e4, 0.505 * 10e6]);
+    let added =
+        delayed.client_error_ns(Quantile::P50).unwrap() - row().client_error_ns(Quantile::P50).unwrap();
+    assert!((39_000..=41_000).contains(&added), "{added}");
+    // What other hosts did makes the least of it smaller.
     let mut late = row();
     late.latency.send_lag.summary.max_ns = Some(700_000);
     check(of(&Client { has_others: true, ..client }, &late, "p50"), [0.495 * 7.5e6 - 7e5, 0.505 * 10e6]);

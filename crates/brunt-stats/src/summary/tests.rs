@@ -462,7 +462,14 @@ fn connections_servers_and_outages_reach_the_summary() {
     assert_eq!(told, [(0, 103, Some(197), 6), (1, 103, Some(197), 6)]);
     assert_eq!(summary.outages_overflow(), 0);
     let metered: Vec<_> = summary.meters.iter().map(|meter| meter.kind).collect();
-    assert_eq!(metered, [MeterKind::Outstanding, MeterKind::ConnectTime, MeterKind::SendCost]);
+    assert_eq!(
+        metered,
+        [
+            &[MeterKind::Outstanding, MeterKind::ConnectTime, MeterKind::SendCost][..],
+            &MeterKind::OF_TIMESTAMPS
+        ]
+        .concat()
+    );
     // One lost that was never established.
     let wrong = one_interval(&plan, |set| set.connection(Phase::Measure, ConnectionEvent::Lost));
     assert_eq!(status(&self::summary(&plan, &wrong), "CONSERVE"), CheckStatus::NotTrusted);

@@ -150,7 +150,7 @@ last 1 s     p50 150 us, p99 199 us, max 200 us, 2000/s
 response/ms      p50     p99   p99.9     max    done/s
 all            0.201     300     930    1000      1750
   ±95%CI       0.004    open    open
-  client<=     0.002       0       0
+  client<=?    0.002       0       0
 response times by second: # most requests, . least
   56ms       +
  2.2ms       -
@@ -175,7 +175,7 @@ target       10.0.0.5:11211, memcached-text · 100k keys 30 B, values 200 B
 response/ms    p50    p90    p99   p99.9  p99.99    max   done/s  hit%  failed
 all          0.201  0.282    300     930       -   1000     1750   100       0
   ±95%CI     0.004  0.007   open    open
-  client<=   0.002  0.002      0       0
+  client<=?  0.002  0.002      0       0
 response times by second: # most requests, . least
  383ms       +
   46ms       +
@@ -206,7 +206,7 @@ target       10.0.0.5:11211, memcached-text · 100k keys 30 B, values 200 B
 response/ms    p50    p90    p99   p99.9  p99.99    max   done/s  hit%  failed
 all          0.201  0.282    300     930       -   1000     1750   100       0
   ±95%CI     0.004  0.007   open    open
-  client<=   0.002  0.002      0       0
+  client<=?  0.002  0.002      0       0
   trust         ok     ok  thin?   thin?
 get          0.201  0.282    300     930       -   1000     1750   100       0
 set              -      -      -       -       -      -        0     -       0
@@ -251,7 +251,7 @@ last 1 s     p50 150 us, p99 199 us, max 200 us, 2000/s
 response/ms      p50     p99   p99.9     max    done/s
 all            0.201     300     930    1000      1750
   ±95%CI       0.004    open    open
-  client<=     0.002       0       0
+  client<=?    0.002       0       0
 response times by second: # most requests, . least
   56ms       +
  2.2ms       -
