@@ -7,7 +7,7 @@ use crate::paragraph::{self, printable};
 use crate::quantity::{self, time_or_dash};
 use crate::table::Table;
 use crate::wall_clock::date;
-use brunt_stats::calibration::{Calibration, HostIdentity, LatencyFloor, Shape};
+use brunt_stats::calibration::{Calibration, HostIdentity, LatencyFloor, Shape, WaitCost};
 use brunt_stats::headroom::{ERROR_LIMIT_NS, Grade, Headroom, HeadroomLimit, Probe};
 use serde_json::{Value, json};
 use std::io::{self, Write};
@@ -77,6 +77,10 @@ fn page(calibration: &Calibration) -> String {
     floor(&mut out, calibration);
     out.push('\n');
     rates(&mut out, &calibration.probes);
+    if !calibration.waits.is_empty() {
+        out.push('\n');
+        waits(&mut out, &calibration.waits);
+    }
     out.push('\n');
     paragraph::prose(&mut out, "headroom", &headroom_text(&calibration.headroom));
     if let Some(disturbed) = &calibration.disturbed {
@@ -161,6 +165,18 @@ fn rates(out: &mut String, probes: &[Probe]) {
     table.write(out);
 }
 
+/// A row for each rate and way of waiting.
+fn waits(out: &mut String, waits: &[WaitCost]) {
+    let columns = ["wait", "requests/s", "p50", "above wire", "p90", "above wire", "CPU/request"];
+    let mut table = Table::new(&columns);
+    for cost in waits {
+        let ([p50, p90], [p50_over, p90_over]) = (cost.response_ns, cost.over_ns());
+        let times = [p50, p50_over, p90, p90_over, Some(cost.cpu_ns)].map(time_or_dash);
+        table.push([vec![cost.wait.clone(), cost.rate.to_string()], times.to_vec()].concat());
+    }
+    table.write(out);
+}
+
 fn headroom_text(headroom: &Headroom) -> String {
     let limit = quantity::time(ERROR_LIMIT_NS);
     let rate = |rate: u64| format!("{rate}/s");
@@ -215,6 +231,17 @@ fn value(calibration: &Calibration) -> Value {
             "is_saturated": probe.is_saturated,
         })
     });
+    let waits = calibration.waits.iter().map(|cost| {
+        json!({
+            "wait": cost.wait,
+            "rate": cost.rate,
+            "p50_ns": cost.response_ns[0],
+            "p90_ns": cost.response_ns[1],
+            "wire_p50_ns": cost.wire_ns[0],
+            "wire_p90_ns": cost.wire_ns[1],
+            "cpu_ns_per_request": cost.cpu_ns,
+        })
+    });
     json!({
         "schema": SCHEMA,
         "version": calibration.brunt_version,
@@ -228,6 +255,7 @@ fn value(calibration: &Calibration) -> Value {
         "oversleep_ns": calibration.oversleep.map(floor_value),
         "headroom": headroom_value(&calibration.headroom),
         "probes": probes.collect::<Value>(),
+        "waits": waits.collect::<Value>(),
         "disturbed": calibration.disturbed,
     })
 }
@@ -314,6 +342,7 @@ fn read(value: &Value) -> Result<Calibration, String> {
         oversleep: top.optional("oversleep_ns", || top.floor("oversleep_ns", "oversleep_ns."))?,
         headroom: read_headroom(top.object("headroom", "headroom.")?)?,
         probes: read_probes(value)?,
+        waits: read_waits(value)?,
         disturbed: top.optional("disturbed", || top.text("disturbed"))?,
     })
 }
@@ -341,6 +370,23 @@ fn read_probes(value: &Value) -> Result<Vec<Probe>, String> {
         })
     };
     value["probes"].as_array().ok_or("has no list at probes")?.iter().map(probe).collect()
+}
+
+fn read_waits(value: &Value) -> Result<Vec<WaitCost>, String> {
+    let cost = |value: &Value| {
+        let object = Object { value, path: "waits[]." };
+        let times = |keys: [&str; 2]| -> Result<_, String> {
+            Ok([object.optional_number(keys[0])?, object.optional_number(keys[1])?])
+        };
+        Ok(WaitCost {
+            wait: object.text("wait")?,
+            rate: object.number("rate")?,
+            response_ns: times(["p50_ns", "p90_ns"])?,
+            wire_ns: times(["wire_p50_ns", "wire_p90_ns"])?,
+            cpu_ns: object.number("cpu_ns_per_request")?,
+        })
+    };
+    value["waits"].as_array().ok_or("has no list at waits")?.iter().map(cost).collect()
 }
 
 #[cfg(test)]

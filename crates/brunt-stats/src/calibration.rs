@@ -188,9 +188,35 @@ pub struct Calibration {
     pub headroom: Headroom,
     /// What that was found by.
     pub probes: Vec<Probe>,
+    /// What each way of waiting costs and gives, at several rates; empty where only floor and headroom were measured.
+    #[serde(default)]
+    pub waits: Vec<WaitCost>,
     /// What says that others ran on the host meanwhile, so that floor and headroom may be theirs; `None` where nothing
     /// does.
     pub disturbed: Option<String>,
+}
+
+/// What a way of waiting costs and gives at a rate.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WaitCost {
+    /// `--wait`.
+    pub wait: String,
+    /// Requests per second.
+    pub rate: u64,
+    /// Response times, in nanoseconds: p50 and p90.
+    pub response_ns: [Option<u64>; 2],
+    /// Of requests with kernel timestamps the time from leaving to arriving, in nanoseconds: p50 and p90.
+    pub wire_ns: [Option<u64>; 2],
+    /// Processor time of the client per request, in nanoseconds.
+    pub cpu_ns: u64,
+}
+
+impl WaitCost {
+    /// How much more the response time is than the wire's, in nanoseconds: p50 and p90.
+    pub fn over_ns(&self) -> [Option<u64>; 2] {
+        let over = |index: usize| Some(self.response_ns[index]?.saturating_sub(self.wire_ns[index]?));
+        [over(0), over(1)]
+    }
 }
 
 /// The calibration that a run goes by.
@@ -306,6 +332,7 @@ mod tests {
             oversleep: None,
             headroom: Headroom { rate: Some(36_000), limit: HeadroomLimit::Client, limit_rate: Some(37_000) },
             probes: Vec::new(),
+            waits: Vec::new(),
             disturbed: None,
         };
         change(&mut calibration);

@@ -19,11 +19,13 @@ use crate::terminal::say;
 use brunt_engine::in_process_run::{self, RealTimeRun};
 use brunt_engine::run::DataSets;
 use brunt_plan::arrival::Arrival;
-use brunt_plan::plan::{Load, MeterKind, OpenRate, Plan};
+use brunt_plan::objective::Statistic;
+use brunt_plan::plan::{Load, MeterKind, OpenRate, Plan, Timestamps, Wait};
 use brunt_plan::quantile::Quantile;
 use brunt_plan::units::{DurationNs, Rate};
+use brunt_plan::warmup::Warmup;
 use brunt_report::{calibration as report, quantity, wall_clock};
-use brunt_stats::calibration::{Calibration, DisturbedStep, LatencyFloor, Shape, disturbance};
+use brunt_stats::calibration::{Calibration, DisturbedStep, LatencyFloor, Shape, WaitCost, disturbance};
 use brunt_stats::check::CheckStatus;
 use brunt_stats::headroom::{ERROR_LIMIT_NS, HeadroomSearch, Probe, SearchBounds, search};
 use brunt_stats::latency::{ClientError, LatencySummary};
@@ -53,6 +55,12 @@ const FLOOR_SLICES: u64 = 3;
 /// The loop alone needs no longer, for it waits for no server: at [`RATE_MIN`] this holds half as much again as a
 /// p99 takes.
 const IN_PROCESS_MAX: DurationNs = DurationNs(1_500_000_000);
+/// Rates at which ways of waiting are compared, per second.
+const WAIT_RATES: [u64; 4] = [1_000, 5_000, 20_000, 50_000];
+const WAITS: [Wait; 3] = [Wait::Hybrid, Wait::Spin, Wait::Sleep];
+const WAIT_STEPS: u64 = (WAIT_RATES.len() * WAITS.len()) as u64;
+/// A worker polls for replies once it had its CPU for a second.
+const WAIT_WARMUP: DurationNs = DurationNs(1_500_000_000);
 /// What a step takes beside its warm-up and window: connecting, storing few keys, ending.
 const AROUND_NS: u64 = 150_000_000;
 /// Measures, prints, and keeps what was measured.
@@ -61,7 +69,7 @@ pub(crate) fn calibrate(flags: &cli::Calibrate) -> Result<Exit, Failure> {
     let plan = read_plan(None, run, class)?;
     let outputs = Outputs::of_calibration(flags.json.as_deref())?;
     let stop = interrupt::flag()?;
-    let calibration = Calibrator::new(&plan, flags.quiet, &stop).calibrate()?;
+    let calibration = Calibrator::new(&plan, flags, &stop).calibrate()?;
     // First, so that whatever becomes of the outputs has no part in it.
     let kept = keep(&calibration);
     let delivery = outputs.deliver(
@@ -116,6 +124,8 @@ struct Loopback {
 struct Calibrator<'a> {
     plan: &'a Plan,
     quiet: bool,
+    /// Ways of waiting are compared, too.
+    compares_waits: bool,
     observers: Observers<'static>,
     stop: &'a AtomicBool,
     /// The lowest rate.
@@ -127,9 +137,10 @@ struct Calibrator<'a> {
 }
 
 impl<'a> Calibrator<'a> {
-    fn new(plan: &'a Plan, quiet: bool, stop: &'a AtomicBool) -> Self {
+    fn new(plan: &'a Plan, flags: &cli::Calibrate, stop: &'a AtomicBool) -> Self {
+        let (quiet, compares_waits) = (flags.quiet, !flags.quick);
         let lowest = (REQUESTS_MIN * 1_000_000_000).div_ceil(step_ns(plan)).max(RATE_MIN);
-        let flags = cli::ProgressFlags {
+        let progress = cli::ProgressFlags {
             progress: None,
             tui: false,
             no_progress: false,
@@ -137,13 +148,14 @@ impl<'a> Calibrator<'a> {
             quiet,
             layout: LayoutFlags::default(),
         };
-        let observers = Observers::only(Progress::new(&flags));
-        Self { plan, quiet, observers, stop, lowest, steps: 0, disturbed: Vec::new() }
+        let observers = Observers::only(Progress::new(&progress));
+        Self { plan, quiet, compares_waits, observers, stop, lowest, steps: 0, disturbed: Vec::new() }
     }
 
     fn calibrate(mut self) -> Result<Calibration, Failure> {
         if !self.quiet {
-            let at_most = DurationNs::from_secs(bound_ns(self.plan).div_ceil(1_000_000_000));
+            let at_most =
+                DurationNs::from_secs(bound_ns(self.plan, self.compares_waits).div_ceil(1_000_000_000));
             say(format_args!(
                 "calibrating for up to {at_most}: leave this host alone, what else runs on it is taken for ours"
             ));
@@ -158,6 +170,7 @@ impl<'a> Calibrator<'a> {
             measurements_max: MEASUREMENTS_MAX,
         };
         let HeadroomSearch { headroom, probes } = search(bounds, |rate| self.probe(&servers, rate))?;
+        let waits = if self.compares_waits { self.waits(&servers)? } else { Vec::new() };
         let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         Ok(Calibration {
             made_at_s: since_1970.as_secs(),
@@ -171,6 +184,7 @@ impl<'a> Calibrator<'a> {
             oversleep,
             headroom,
             probes,
+            waits,
             disturbed: disturbance(&self.disturbed, self.steps, in_process, loopback),
         })
     }
@@ -255,6 +269,30 @@ impl<'a> Calibrator<'a> {
         })
     }
 
+    /// What each way of waiting costs and gives at each rate.
+    fn waits(&mut self, servers: &Servers) -> Result<Vec<WaitCost>, Failure> {
+        let mut costs = Vec::new();
+        for (rate, wait) in WAIT_RATES.into_iter().flat_map(|rate| WAITS.map(|wait| (rate, wait))) {
+            let mut plan = Plan { wait, timestamps: Timestamps::Kernel, ..self.plan.clone() };
+            plan.warmup = Warmup::For(WAIT_WARMUP);
+            let summary = self.measure(plan, servers, rate, DataSets::Stored)?;
+            let usage = &summary.record.run.usage;
+            let values = |latency: &LatencySummary| {
+                [Quantile::P50, Quantile::P90].map(|quantile| latency.percentile_ns(quantile))
+            };
+            let mut spans = summary.spans().into_iter().flatten();
+            let wire = spans.find(|(kind, _)| *kind == MeterKind::WireAndServer);
+            costs.push(WaitCost {
+                wait: usage.wait.clone(),
+                rate,
+                response_ns: values(&summary.total.latency.response.summary),
+                wire_ns: wire.map(|(_, span)| values(&span)).unwrap_or_default(),
+                cpu_ns: (usage.cpu_user_ns + usage.cpu_system_ns) / summary.total.in_window.sent.max(1),
+            });
+        }
+        Ok(costs)
+    }
+
     fn measure(
         &mut self,
         mut plan: Plan,
@@ -264,7 +302,7 @@ impl<'a> Calibrator<'a> {
     ) -> Result<Summary, Failure> {
         set_rate(&mut plan, rate);
         self.steps += 1;
-        let most = MEASUREMENTS_MAX as u64 + REPEATS_MAX + FLOOR_SLICES;
+        let most = steps_max(self.compares_waits);
         let label = format!("step {} of up to {most} · {}/s", self.steps, quantity::count(rate));
         // A disturbance that an ordinary run only names spoils a calibration.
         let judgement = Judgement { is_strict: true, ..Judgement::default() };
@@ -276,9 +314,12 @@ impl<'a> Calibrator<'a> {
     }
 }
 
-/// The client's own share in the p99; `None` where too few requests completed.
-fn p99_error(summary: &Summary) -> Option<&ClientError> {
-    summary.total.client_error.iter().find(|error| error.quantile == Quantile::P99)
+/// The client's own share in the p99 by its clock readings, as its kernel is no part of the rate that it can keep; `None` where too few
+/// requests completed.
+fn p99_error(summary: &Summary) -> Option<ClientError> {
+    let error = summary.total.client_error.iter().find(|error| error.quantile == Quantile::P99)?;
+    let delay_ns = summary.total.stack_delay.ns(Statistic::Percentile(error.quantile));
+    Some(ClientError { error_ns: error.error_ns.saturating_sub(delay_ns), ..*error })
 }
 
 fn set_rate(plan: &mut Plan, rate: u64) {
@@ -291,12 +332,18 @@ fn step_ns(plan: &Plan) -> u64 {
 }
 
 /// No calibration of this plan takes longer, on a host that keeps up.
-fn bound_ns(plan: &Plan) -> u64 {
+fn bound_ns(plan: &Plan, compares_waits: bool) -> u64 {
     let around_ns = plan.warmup.longest().0 + plan.drain.0 + AROUND_NS;
-    let steps = MEASUREMENTS_MAX as u64 + REPEATS_MAX + FLOOR_SLICES;
+    let steps = steps_max(compares_waits);
+    let warmups_ns = if compares_waits { WAIT_STEPS * WAIT_WARMUP.0 } else { 0 };
     // What the loop alone costs, and its floor.
     let in_process_ns = (1 + FLOOR_SLICES) * (step_ns(plan).min(IN_PROCESS_MAX.0) + around_ns);
-    in_process_ns + steps * (step_ns(plan) + around_ns)
+    in_process_ns + warmups_ns + steps * (step_ns(plan) + around_ns)
+}
+
+fn steps_max(compares_waits: bool) -> u64 {
+    let waits = if compares_waits { WAIT_STEPS } else { 0 };
+    MEASUREMENTS_MAX as u64 + REPEATS_MAX + FLOOR_SLICES + waits
 }
 
 /// The least of several measurements; one with too few requests for a p99 does not count.

@@ -156,6 +156,7 @@ mod tests {
             oversleep: None,
             headroom: Headroom { rate: Some(5), limit: HeadroomLimit::Search, limit_rate: None },
             probes: Vec::new(),
+            waits: Vec::new(),
             disturbed: None,
         }
     }

@@ -547,7 +547,10 @@ impl ProgressFlags {
 pub(crate) struct Calibrate {
     #[command(flatten)]
     pub planned: PlanFlags<OfCalibration>,
-    /// Length of each of about 20 steps, from 250ms to 60s [default: 1s]
+    /// Measure floor and headroom only, without comparing ways of waiting (--wait)
+    #[arg(long)]
+    pub quick: bool,
+    /// Length of each of about 30 steps, from 250ms to 60s [default: 1s]
     #[arg(long, short, value_name = "DURATION", value_parser = step)]
     pub time: Option<DurationNs>,
     /// Write the result as JSON, e.g. floor.json; - is standard output, the text then goes to standard error

@@ -43,6 +43,22 @@ fn calibration(headroom: Headroom) -> Calibration {
             probe(5_660, 4_000),
             Probe { is_saturated: true, error_ns: None, p99_ns: None, ..probe(16_000, 0) },
         ],
+        waits: vec![
+            WaitCost {
+                wait: "hybrid".to_owned(),
+                rate: 1_000,
+                response_ns: [Some(33_100), Some(48_000)],
+                wire_ns: [Some(26_000), Some(39_500)],
+                cpu_ns: 71_000,
+            },
+            WaitCost {
+                wait: "sleep".to_owned(),
+                rate: 1_000,
+                response_ns: [Some(75_000), None],
+                wire_ns: [None, None],
+                cpu_ns: 42_000,
+            },
+        ],
         disturbed: None,
     }
 }
@@ -120,6 +136,7 @@ fn unreadable_files_name_the_key() {
         ("\"limit_rate\"", "\"rate_limit\"", "has no whole number at headroom.limit_rate"),
         ("\"oversleep_ns\"", "\"oversleep\"", "has no object at oversleep_ns"),
         ("\"disturbed\"", "\"disturb\"", "has no text at disturbed"),
+        ("\"waits\"", "\"wait\"", "has no list at waits"),
         ("\"is_saturated\": true", "\"is_saturated\": 1", "has no true or false at probes[].is_saturated"),
     ];
     for (from, to, expected) in table {
@@ -143,6 +160,7 @@ fn every_key_is_documented() {
         keys.extend(value[inner].as_object().unwrap().keys());
     }
     keys.extend(value["probes"][0].as_object().unwrap().keys());
+    keys.extend(value["waits"][0].as_object().unwrap().keys());
     for key in keys {
         assert!(told.contains(&key.as_str()), "docs/formats.md does not say what {key} means");
     }

@@ -380,6 +380,7 @@ fn calibrated(
         oversleep: None,
         headroom: Headroom { rate, limit, limit_rate },
         probes: Vec::new(),
+        waits: Vec::new(),
         disturbed: None,
     };
     let differences = differences.iter().map(|difference| (*difference).to_owned()).collect();

@@ -1097,6 +1097,7 @@ fn calibrated(rate: Option<u64>, limit: HeadroomLimit, limit_rate: Option<u64>) 
         oversleep: None,
         headroom: Headroom { rate, limit, limit_rate },
         probes: Vec::new(),
+        waits: Vec::new(),
         disturbed: None,
     };
     Lookup::Fit(Box::new(CalibrationMatch { calibration, differences: Vec::new() }))

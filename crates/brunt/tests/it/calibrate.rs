@@ -60,6 +60,9 @@ fn check_calibration(calibration: &Value) {
         calibration["floor_rate"].as_u64().as_ref(),
         "the search begins with the lowest"
     );
+    let waits = calibration["waits"].as_array().unwrap();
+    assert_eq!(waits.len(), 12, "three ways of waiting at four rates: {calibration:#}");
+    assert!(waits.iter().all(|cost| cost["cpu_ns_per_request"].as_u64().unwrap() > 0), "{calibration:#}");
     let [rate, limit_rate] = ["rate", "limit_rate"].map(|key| calibration["headroom"][key].as_u64());
     assert!(rate.or(limit_rate).is_some_and(|rate| rates.contains(&rate)), "{calibration:#}");
     if let (Some(rate), Some(limit_rate)) = (rate, limit_rate) {
@@ -124,7 +127,7 @@ fn unusable_state_files_are_reported() {
     // A file where the directory should be.
     let blocked = State::new();
     std::fs::write(&blocked.0, "").unwrap();
-    let output = blocked.run(&["calibrate", "-T", "1", "--time", "250ms"]);
+    let output = blocked.run(&["calibrate", "--quick", "-T", "1", "--time", "250ms"]);
     let (text, error) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
     assert_eq!(output.status.code(), Some(1), "{error}");
     assert!(text.contains("headroom"), "the result is printed: {text}");
