@@ -21,6 +21,7 @@ use crate::state::trace_feed::Feeds;
 use crate::traffic::connection_setup::{SetupRejected, SetupStatus};
 use crate::traffic::{Traffic, Window};
 use crate::transport::endpoint::Endpoint;
+use crate::worker::expected_replies::InFlight;
 use crate::worker::pace::{Awaited, Pace};
 use crate::worker::usage::{LoopCounters, ThreadUsage, Waiting};
 use brunt_plan::outcome::OutcomeClass;
@@ -338,11 +339,14 @@ impl<C: Codec, I: Io> Worker<C, I> {
         }
         // After a flush the rest can be queued. The poll in between keeps replies from waiting while more is due
         // than can be sent.
-        let sent_ns = if self.traffic.in_flight() > 0 { self.traffic.queued_ns } else { 0 };
-        let awaited = Awaited { due_ns, timer_ns, sent_ns };
-        let ended = &self.traffic.recording.last;
-        let until = if self.needs_flush { Until::Now } else { self.pace.until(now_ns, awaited, ended) };
         let is_idle = !self.needs_flush && due_ns.min(timer_ns) > now_ns;
+        let until = if is_idle {
+            let in_flight = InFlight { requests: self.traffic.in_flight(), sent_ns: self.traffic.queued_ns };
+            let awaited = Awaited { due_ns, timer_ns, in_flight };
+            self.pace.until(now_ns, awaited, &self.traffic.recording.last)
+        } else {
+            Until::Now
+        };
         self.waiting.enter(now_ns, until == Until::Now && is_idle);
         let woke_ns = self.io.wait(now_ns, until);
         self.iteration_start_ns = now_ns;

@@ -25,6 +25,9 @@ const YIELD_NS: u64 = 1_000_000_000;
 const YIELD_MAX_NS: u64 = 10_000_000_000;
 /// Period of predictions.
 const LEARN_NS: u64 = 20_000_000;
+/// While no reply is polled for, waits look here this often, and note what the last reply took: more often than is
+/// needed for a prediction.
+const NOTE_NS: u64 = 50_000;
 /// Sends whose replies are expected later. With more, some reply is always expected soon.
 const SENDS: usize = 64;
 
@@ -51,12 +54,21 @@ impl Stretch {
     }
 }
 
+/// Requests whose replies are awaited.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct InFlight {
+    pub requests: u32,
+    /// When the last request was sent.
+    pub sent_ns: u64,
+}
+
 /// The replies that a worker expects.
 #[derive(Debug)]
 pub(crate) struct ExpectedReplies {
-    is_on: bool,
     service: ServiceTimes,
     stretch: Stretch,
+    /// Until when no reply is polled for, whatever is sent.
+    rests_until_ns: u64,
     /// The end of the stretch where it begins with the send, otherwise 0.
     at_once_ns: u64,
     /// The last send whose reply was expected later, and before it others: a ring.
@@ -81,9 +93,9 @@ impl ExpectedReplies {
     pub(crate) fn new(is_on: bool) -> Self {
         let stretch = Stretch { from_ns: 0, until_ns: POLLS_MAX_NS };
         Self {
-            is_on,
             service: ServiceTimes::NONE,
             stretch,
+            rests_until_ns: if is_on { 0 } else { u64::MAX },
             at_once_ns: 0,
             sends_ns: [0; SENDS],
             first: 0,
@@ -91,7 +103,7 @@ impl ExpectedReplies {
             noted_ns: 0,
             charged_ns: 0,
             paid_ns: 0,
-            learn_ns: 0,
+            learn_ns: if is_on { 0 } else { u64::MAX },
             run_delay: None,
             yields_until_ns: 0,
             yield_ns: YIELD_NS / 2,
@@ -101,7 +113,7 @@ impl ExpectedReplies {
     /// Is there anything to learn?
     #[inline]
     pub(crate) fn is_due(&self, now_ns: u64) -> bool {
-        self.is_on && now_ns >= self.learn_ns
+        now_ns >= self.learn_ns
     }
 
     /// Predicts from what the last replies took. `run_delay_ns`: time in which this worker was runnable without a CPU.
@@ -117,6 +129,7 @@ impl ExpectedReplies {
             }
         }
         self.learn_ns = now_ns + LEARN_NS;
+        self.rests_until_ns = 0;
         if let Some(quantiles) = self.service.quantiles() {
             self.stretch = Stretch::of(quantiles, margin_ns);
         }
@@ -127,28 +140,37 @@ impl ExpectedReplies {
         };
     }
 
-    /// From when on to poll, `u64::MAX` for never. The last request was sent at `sent_ns`, 0 if none is in flight.
+    /// From when on to poll, `u64::MAX` for never.
     #[inline]
-    pub(crate) fn poll_from_ns(&mut self, now_ns: u64, sent_ns: u64, ended: &Ended) -> u64 {
+    pub(crate) fn poll_from_ns(&mut self, now_ns: u64, in_flight: InFlight, ended: &Ended) -> u64 {
+        if now_ns < self.rests_until_ns {
+            return u64::MAX;
+        }
         // The stretch of the last send is the last to end.
-        if now_ns - sent_ns < self.at_once_ns {
+        if now_ns - in_flight.sent_ns < self.at_once_ns && in_flight.requests > 0 {
             return now_ns;
         }
-        if self.is_on { self.poll_later_from_ns(now_ns, sent_ns, ended) } else { u64::MAX }
+        self.poll_later_from_ns(now_ns, in_flight, ended)
     }
 
     /// As `poll_from_ns`, of replies that are not expected at once. What the last reply took is noted here: before a
     /// sleep, and not while all replies are polled for.
     #[inline(never)]
-    fn poll_later_from_ns(&mut self, now_ns: u64, sent_ns: u64, ended: &Ended) -> u64 {
+    fn poll_later_from_ns(&mut self, now_ns: u64, in_flight: InFlight, ended: &Ended) -> u64 {
         let Stretch { from_ns, until_ns } = self.stretch;
+        let InFlight { requests, sent_ns } = in_flight;
         if self.noted_ns != ended.done_ns {
             self.noted_ns = ended.done_ns;
             let Ended { sent_ns, done_ns } = *ended;
             self.service.note(Times { sent_ns, done_ns, ..Times::default() }.service_ns());
         }
-        if sent_ns == 0 || self.is_barred(now_ns) {
+        if requests == 0 {
             self.count = 0;
+            return u64::MAX;
+        }
+        if self.is_barred(now_ns) || self.stretch == Stretch::NOTHING {
+            self.count = 0;
+            self.rests_until_ns = now_ns + NOTE_NS;
             return u64::MAX;
         }
         if from_ns == 0 {
@@ -179,7 +201,7 @@ impl ExpectedReplies {
     fn charge(&mut self, now_ns: u64, sent_ns: u64) {
         let Stretch { from_ns, until_ns } = self.stretch;
         let is_over = now_ns >= sent_ns + until_ns;
-        if is_over && self.noted_ns <= sent_ns + from_ns && self.charged_ns < sent_ns && until_ns > 0 {
+        if is_over && self.noted_ns <= sent_ns + from_ns && self.charged_ns < sent_ns {
             self.charged_ns = sent_ns;
             self.pay(now_ns, until_ns - from_ns);
         }
@@ -221,6 +243,12 @@ mod tests {
     const US: u64 = 1_000;
     const MS: u64 = 1_000_000;
     const NOTHING: Ended = Ended { sent_ns: 0, done_ns: 0 };
+    const NONE: InFlight = InFlight { requests: 0, sent_ns: 0 };
+
+    /// One request, sent at this time.
+    fn one(sent_ns: u64) -> InFlight {
+        InFlight { requests: 1, sent_ns }
+    }
 
     #[test]
     fn stretches_follow_the_service_times() {
@@ -270,14 +298,14 @@ mod tests {
             (third_ns + 1_160 * US, third_ns, u64::MAX),
         ];
         for (now_ns, sent_ns, expected_ns) in table {
-            assert_eq!(replies.poll_from_ns(now_ns, sent_ns, &NOTHING), expected_ns, "at {now_ns}");
+            assert_eq!(replies.poll_from_ns(now_ns, one(sent_ns), &NOTHING), expected_ns, "at {now_ns}");
         }
         // What has ended, and all before it, is not waited for.
         let [fourth_ns, fifth_ns, last_ns] = [6, 7, 8].map(|ms| first_ns + ms * MS);
         let ended = Ended { sent_ns: fourth_ns, done_ns: fifth_ns };
-        assert_eq!(replies.poll_from_ns(fourth_ns, fourth_ns, &NOTHING), fourth_ns + 960 * US);
-        assert_eq!(replies.poll_from_ns(fifth_ns, fifth_ns, &ended), fifth_ns + 960 * US);
-        assert_eq!((replies.poll_from_ns(last_ns, 0, &ended), replies.count), (u64::MAX, 0));
+        assert_eq!(replies.poll_from_ns(fourth_ns, one(fourth_ns), &NOTHING), fourth_ns + 960 * US);
+        assert_eq!(replies.poll_from_ns(fifth_ns, one(fifth_ns), &ended), fifth_ns + 960 * US);
+        assert_eq!((replies.poll_from_ns(last_ns, NONE, &ended), replies.count), (u64::MAX, 0));
     }
 
     /// Replies take longer than they used to: the next stretch follows them.
@@ -290,8 +318,8 @@ mod tests {
             let sent_ns = now_ns - 500 * US;
             let ended = Ended { sent_ns, done_ns: now_ns };
             // The second time nothing has ended since.
-            replies.poll_from_ns(now_ns + 1, 0, &ended);
-            replies.poll_from_ns(now_ns + 2, 0, &ended);
+            replies.poll_from_ns(now_ns + 1, NONE, &ended);
+            replies.poll_from_ns(now_ns + 2, NONE, &ended);
             assert_eq!(replies.service.quantiles().unwrap().low_ns == 500 * US, reply >= 127);
         }
         replies.learn(now_ns, 40 * US, None);
@@ -323,7 +351,7 @@ mod tests {
         for (now_ms, delay_us, polls) in table {
             let now_ns = now_ms * MS;
             replies.learn(now_ns, 40 * US, Some(delay_us * US));
-            let from_ns = replies.poll_from_ns(now_ns, now_ns - US, &NOTHING);
+            let from_ns = replies.poll_from_ns(now_ns, one(now_ns - US), &NOTHING);
             assert_eq!(from_ns == now_ns, polls, "at {now_ms} ms");
         }
     }
@@ -338,10 +366,10 @@ mod tests {
                 if replies.is_due(sent_ns) {
                     replies.learn(sent_ns, 40 * US, None);
                 }
-                let begin_ns = replies.poll_from_ns(sent_ns + from_ns, sent_ns, &NOTHING);
+                let begin_ns = replies.poll_from_ns(sent_ns + from_ns, one(sent_ns), &NOTHING);
                 polled_ns += if begin_ns == u64::MAX { 0 } else { until_ns - from_ns };
-                replies.poll_from_ns(sent_ns + until_ns, sent_ns, &NOTHING);
-                replies.poll_from_ns(sent_ns + until_ns, 0, &NOTHING);
+                replies.poll_from_ns(sent_ns + until_ns, one(sent_ns), &NOTHING);
+                replies.poll_from_ns(sent_ns + until_ns, NONE, &NOTHING);
             }
             let share = polled_ns as f64 / (seconds * 1_000 * MS) as f64;
             let wanted = (until_ns - from_ns) as f64 / MS as f64;
