@@ -94,8 +94,10 @@ impl Options {
 fn loads(text: &str) -> anyhow::Result<Vec<Option<u64>>> {
     let name = |load: Option<u64>| load.map_or_else(|| "closed".to_owned(), |rate| rate.to_string());
     let known = |given: &str| LOADS.into_iter().find(|load| name(*load) == given);
-    let accepted = |given| format!("--loads: '{given}' was given; accepted: {}", LOADS.map(name).join(","));
-    text.split(',').map(|given| known(given).with_context(|| accepted(given))).collect()
+    let invalid = |given| {
+        format!("invalid value '{given}' for --loads: expected some of {}", LOADS.map(name).join(","))
+    };
+    text.split(',').map(|given| known(given).with_context(|| invalid(given))).collect()
 }
 
 /// Measures everything that was asked for; says so and does nothing where packets cannot be captured.
@@ -354,7 +356,10 @@ mod tests {
         assert_eq!(options, expected);
         let table: [(&[&str], &str); 4] = [
             (&["--rounds"], "--rounds has no value"),
-            (&["--loads", "7"], "--loads: '7' was given; accepted: 1000,5000,20000,50000,closed"),
+            (
+                &["--loads", "5000,7"],
+                "invalid value '7' for --loads: expected some of 1000,5000,20000,50000,closed",
+            ),
             (&["--busy", "0"], "a whole number from 1"),
             (&["fast"], "'fast' is no option"),
         ];
