@@ -11,12 +11,14 @@ pub(crate) fn target_folder() -> anyhow::Result<PathBuf> {
     Ok(std::path::absolute(target)?)
 }
 
-/// Builds what these arguments of `cargo build` select, with these environment variables, below a target folder.
+/// Builds what these arguments of `cargo build` select, with these environment variables, below a target folder. Never
+/// incrementally, whatever the environment says: crates in pieces are inlined otherwise, and take 3 % more instructions.
 pub(crate) fn build(target: &Path, arguments: &[&str], variables: &[(&str, &str)]) -> anyhow::Result<()> {
     let status = Command::new(env!("CARGO"))
         .args(["build", "--release", "--quiet", "--target-dir"])
         .arg(target)
         .args(arguments)
+        .env("CARGO_INCREMENTAL", "0")
         .envs(variables.iter().copied())
         .current_dir(top())
         .status()
