@@ -238,6 +238,26 @@ pub enum Event<'a> {
     Bad(Malformed),
 }
 
+/// What [`Event::Found`] tells.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Found<'a> {
+    /// The key, or nothing where a token names the request.
+    pub key: &'a [u8],
+    /// Client flags.
+    pub flags: u32,
+    /// The whole value.
+    pub value: &'a [u8],
+    /// The token of the request.
+    pub token: u32,
+}
+
+impl<'a> From<Found<'a>> for Event<'a> {
+    #[inline]
+    fn from(Found { key, flags, value, token }: Found<'a>) -> Self {
+        Self::Found { key, flags, value, token }
+    }
+}
+
 /// Why bytes are no reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Malformed {
@@ -416,7 +436,24 @@ pub trait Codec: Clone + Send + 'static {
     /// Looks at the front of `input`: how many bytes are used up, and what they were. To be called until it asks for
     /// more, which is `None` with 0 used; the next input must begin with the same bytes. Every event but `Begin` and
     /// `Bad` uses up at least one byte, and no byte is used up without an event. After `Bad` it only asks for more.
-    fn decode<'a>(&mut self, input: &'a [u8]) -> (usize, Option<Event<'a>>);
+    #[inline]
+    fn decode<'a>(&mut self, input: &'a [u8]) -> (usize, Option<Event<'a>>) {
+        match self.decode_found(input) {
+            Some((used, found)) => (used, Some(found.into())),
+            None if input.is_empty() => (0, None),
+            None => self.decode_any(input),
+        }
+    }
+
+    /// The short way of [`Codec::decode`]: [`Event::Found`], if that is what it would say, and its length; otherwise nothing,
+    /// and nothing is used up.
+    #[inline]
+    fn decode_found<'a>(&mut self, _input: &'a [u8]) -> Option<(usize, Found<'a>)> {
+        None
+    }
+
+    /// [`Codec::decode`] of at least one byte without the short way.
+    fn decode_any<'a>(&mut self, input: &'a [u8]) -> (usize, Option<Event<'a>>);
 
     /// What the reply of an [`Event::End`] means as the answer to an op of this kind (RESP says `:0` to a delete that found
     /// nothing, and to an increment that came to zero); `None` if the protocol's documentation has no such reply to it. Errors

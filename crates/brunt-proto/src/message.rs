@@ -142,10 +142,7 @@ impl Codec for MessageCodec {
         Encoded { wire_requests: 1, replied: true }
     }
 
-    fn decode<'a>(&mut self, input: &'a [u8]) -> (usize, Option<Event<'a>>) {
-        if input.is_empty() {
-            return (0, None);
-        }
+    fn decode_any<'a>(&mut self, input: &'a [u8]) -> (usize, Option<Event<'a>>) {
         let step = match self.expects {
             Expects::Reply => {
                 self.expects = Expects::Front;

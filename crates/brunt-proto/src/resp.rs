@@ -23,7 +23,7 @@ use crate::out::Out;
 use crate::step::{BAD_NUMBER, LINE_END, Step, Stop, UNKNOWN, as_event, line_end};
 use crate::template::Templates;
 use crate::{
-    Codec, ConnectionSetup, Encoded, Event, Form, KeyNames, Malformed, Matching, Recache, Request,
+    Codec, ConnectionSetup, Encoded, Event, Form, Found, KeyNames, Malformed, Matching, Recache, Request,
     encode_copied_get,
 };
 use brunt_plan::op::OpKind;
@@ -237,15 +237,35 @@ impl Codec for RespCodec {
         }
     }
 
-    // Always: as a call it would write every event to memory, to be read again.
+    // Always: as a call it would write what it found to memory, to be read again.
     #[inline(always)]
-    fn decode<'a>(&mut self, input: &'a [u8]) -> (usize, Option<Event<'a>>) {
-        if self.progress == Progress::Idle
-            && let Some((used, value)) = self.last_header.found(input)
-        {
-            return (used, Some(Event::Found { key: &[], flags: 0, value, token: 0 }));
+    fn decode_found<'a>(&mut self, input: &'a [u8]) -> Option<(usize, Found<'a>)> {
+        if self.progress != Progress::Idle {
+            return None;
         }
-        if input.is_empty() { (0, None) } else { self.decode_any(input) }
+        let (used, value) = self.last_header.found(input)?;
+        Some((used, Found { key: &[], flags: 0, value, token: 0 }))
+    }
+
+    #[inline(never)]
+    fn decode_any<'a>(&mut self, input: &'a [u8]) -> (usize, Option<Event<'a>>) {
+        if self.progress == Progress::Idle {
+            if input[0] != b'>' {
+                self.progress = Progress::Begun;
+                return (0, Some(Event::Begin));
+            }
+            self.progress = Progress::Push;
+        }
+        let step = match self.expects {
+            Expects::Line => self.line(input),
+            Expects::Bytes { remaining } => return self.bytes(input, remaining),
+            Expects::LineEnd => match self.next_of_row(input) {
+                Some((used, event)) => return (used, Some(event)),
+                None => self.after_line_end(input),
+            },
+            Expects::Nothing => return (0, None),
+        };
+        as_event(step, || self.expects = Expects::Nothing)
     }
 
     #[inline]
@@ -280,28 +300,6 @@ impl Codec for RespCodec {
 }
 
 impl RespCodec {
-    /// [`Codec::decode`] of at least one byte without the short way.
-    #[inline(never)]
-    fn decode_any<'a>(&mut self, input: &'a [u8]) -> (usize, Option<Event<'a>>) {
-        if self.progress == Progress::Idle {
-            if input[0] != b'>' {
-                self.progress = Progress::Begun;
-                return (0, Some(Event::Begin));
-            }
-            self.progress = Progress::Push;
-        }
-        let step = match self.expects {
-            Expects::Line => self.line(input),
-            Expects::Bytes { remaining } => return self.bytes(input, remaining),
-            Expects::LineEnd => match self.next_of_row(input) {
-                Some((used, event)) => return (used, Some(event)),
-                None => self.after_line_end(input),
-            },
-            Expects::Nothing => return (0, None),
-        };
-        as_event(step, || self.expects = Expects::Nothing)
-    }
-
     /// Reads a value that is a line, or the line that a value begins with.
     #[inline]
     fn line<'a>(&mut self, input: &'a [u8]) -> Step<(usize, Event<'a>)> {
@@ -614,7 +612,7 @@ impl LastHeader {
     }
 
     /// Reads the head of a string. Nothing is decided here: what is rare or wrong is `None`, and left to
-    /// [`RespCodec::decode_any`].
+    /// [`Codec::decode_any`].
     #[inline]
     fn of(front: u64) -> Option<Self> {
         let bytes = front.to_le_bytes();

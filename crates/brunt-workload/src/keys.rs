@@ -78,7 +78,7 @@ fn plain_len(keyspace: &Keyspace) -> usize {
 const HALF: usize = BLOCK_LEN / 2;
 
 /// Are these the same, of which both have the same length? Without a call where they are two halves that overlap.
-#[inline]
+#[inline(always)]
 fn is_same(left: &[u8], right: &[u8]) -> bool {
     match (left.first_chunk::<HALF>(), left.last_chunk::<HALF>(), right.first_chunk(), right.last_chunk()) {
         (Some(front), Some(back), Some(right_front), Some(right_back)) if left.len() <= 2 * HALF => {

@@ -104,7 +104,7 @@ impl Payload {
     }
 
     /// The value of this version of the key `id`, `len` bytes long (at most the `value_len_max` of construction).
-    #[inline]
+    #[inline(always)] // In a check of a value most of it is not needed.
     pub fn value(&self, id: u64, version: u32, len: u32) -> ValueParts {
         let len = len as usize;
         assert!(len <= self.block.len() - OFFSETS, "a value of {len} bytes was not provided for");

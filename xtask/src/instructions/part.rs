@@ -55,7 +55,7 @@ impl Part {
             Some(Self::Check)
         } else if name.contains("brunt_workload::") {
             Some(Self::Schedule)
-        } else if name.contains("brunt_proto::") && name.ends_with("::decode") {
+        } else if name.contains("brunt_proto::") && name.contains("::decode") {
             Some(Self::Decode)
         } else if name.contains("brunt_proto::") {
             Some(Self::Encode)
@@ -75,7 +75,7 @@ mod tests {
     fn outermost_known_function_decides_the_part() {
         let place = "brunt_engine::traffic::Traffic<C>::place";
         let put = "brunt_proto::out::Out::put";
-        let table: [(&[&str], Part); 9] = [
+        let table: [(&[&str], Part); 10] = [
             (&[place], Part::Loop),
             (&["core::slice::index", place], Part::Loop),
             (&["core::slice::index", "brunt_workload::keys::KeyGenerator::write_key", place], Part::Schedule),
@@ -84,6 +84,10 @@ mod tests {
                 Part::Encode,
             ),
             (&["<brunt_proto::memcached::text::TextCodec as brunt_proto::Codec>::decode"], Part::Decode),
+            (
+                &["<brunt_proto::memcached::text::TextCodec as brunt_proto::Codec>::decode_found", place],
+                Part::Decode,
+            ),
             (&["brunt_engine::traffic::Traffic<C>::decode"], Part::Loop),
             (
                 &[

@@ -10,10 +10,10 @@ use crate::state::health::Health;
 use crate::state::in_flight::Entry;
 use crate::state::lane::{Checking, Lane};
 use crate::state::recording::Recording;
-use brunt_plan::op::KeyRef;
+use brunt_plan::op::{ClassId, KeyRef, OpKind};
 use brunt_plan::outcome::{Outcome, OutcomeClass, ReplyKind};
 use brunt_plan::plan::MeterKind;
-use brunt_proto::{Codec, Event};
+use brunt_proto::{Codec, Found};
 use brunt_stats::recorder::RowHandle;
 use brunt_stats::sample::{Sample, Times};
 use brunt_workload::payload::Payload;
@@ -34,38 +34,40 @@ pub(super) struct ReadTimes {
 }
 
 impl<C: Codec> Traffic<C> {
-    /// Handles simple hits from `used` on, and advances `used`. Returns the first other event and its length.
+    /// Handles simple hits from `used` on, and advances `used`. Returns what is found behind them and no simple hit, with its
+    /// length.
     #[inline]
     pub(super) fn receive_fast_hits<'a>(
         &mut self,
         read: ReadTimes,
         input: &'a [u8],
         used: &mut usize,
-    ) -> (usize, Option<Event<'a>>) {
+    ) -> Option<(usize, Found<'a>)> {
         let Self {
             connections, in_flight, lanes, routes, servers, busy, recording, payload, deadlines, ..
         } = self;
         let connection = &mut connections[read.index as usize];
         let route = routes.get_mut(connection.route as usize);
         let lane_index = route.as_ref().map_or(u32::MAX, |route| in_flight.lane_of(route, &connection.chain));
-        let (Some(route), Some(lane)) = (route, lanes.get_mut(lane_index as usize)) else {
-            return connection.codec.decode(&input[*used..]);
+        let health = &mut servers[usize::from(connection.server)];
+        // The first reply after a failure ends pauses of other connections, and one of a retiring connection may close it.
+        let is_plain = health.answers && !connection.retiring;
+        let (Some(route), Some(lane), true) = (route, lanes.get_mut(lane_index as usize), is_plain) else {
+            return connection.codec.decode_found(&input[*used..]);
         };
         let is_shared = !route.others.is_empty();
         let is_closed = !lane.session.is_open();
         let own = if lane.binds_slots { read.index - route.connections.start } else { 0 };
-        let meters_values = recording.meters(MeterKind::ValueReceived);
         let due_before_ns = lane.due_ns();
-        let health = &mut servers[usize::from(connection.server)];
-        let was_silent = !health.answers;
         let busy_lag_ns = busy.lag_ns(connection.server);
-        let mut equal_hits = EqualHits { last: None, count: 0, first_sent_ns: 0 };
+        let oldest = connection.chain.head;
+        let mut equal_hits = EqualHits { last: None, count: 0 };
         let rest = loop {
             // Most reads end with a reply.
             let is_over = *used == input.len();
-            let next = if is_over { (0, None) } else { connection.codec.decode(&input[*used..]) };
-            let ended = match next.1 {
-                Some(Event::Found { key, value, token, .. })
+            let next = if is_over { None } else { connection.codec.decode_found(&input[*used..]) };
+            let ended = match next {
+                Some((_, Found { key, value, token, .. }))
                     if in_flight.answers_oldest(&connection.chain, token) =>
                 {
                     let mut verdict = None;
@@ -78,7 +80,7 @@ impl<C: Codec> Traffic<C> {
                     if verdict == Some(Integrity::Foreign) {
                         recording.counts.values_foreign += 1;
                     }
-                    if meters_values && ended.is_some_and(|entry| entry.row.is_measured()) {
+                    if ended.is_some_and(|entry| entry.row.is_measured()) {
                         recording.meter(MeterKind::ValueReceived, value.len() as u64);
                     }
                     ended
@@ -86,11 +88,11 @@ impl<C: Codec> Traffic<C> {
                 _ => None,
             };
             if !ended.is_some_and(|entry| equal_hits.takes(entry)) {
-                equal_hits.book(read, recording, health);
+                equal_hits.book(read, busy_lag_ns, recording, health);
                 let Some(entry) = ended else { break next };
-                equal_hits.begin(read, entry, busy_lag_ns);
+                equal_hits = EqualHits { last: Some(Hit::of(entry)), count: 1 };
             }
-            *used += next.0;
+            *used += next.map_or(0, |(step, _)| step);
             if let Some(entry) = ended {
                 lane.session.record_outcome(entry.key(), HIT);
                 if is_closed {
@@ -108,7 +110,11 @@ impl<C: Codec> Traffic<C> {
             }
             if !route.waiting.is_empty() {
                 // An unread reply delayed the operations that wait for its connection.
-                busy.note_unread(connection.server, read.polled_ns.max(equal_hits.first_sent_ns), read.at_ns);
+                busy.note_unread(
+                    connection.server,
+                    read.polled_ns.max(in_flight.get(oldest).sent_ns),
+                    read.at_ns,
+                );
             }
         }
         if !lane.binds_slots && connection.is_usable() {
@@ -116,13 +122,6 @@ impl<C: Codec> Traffic<C> {
         }
         if lane.due_ns() != due_before_ns {
             deadlines.set(lane_index, lane.due_ns());
-        }
-        let (server, is_retiring) = (connection.server, connection.retiring);
-        if is_retiring {
-            self.check_retired(read.index);
-        }
-        if was_silent {
-            self.retry_now(server, read.at_ns);
         }
         rest
     }
@@ -153,57 +152,70 @@ fn check_fast_hit<C: Codec>(
     matches!(verdict, Integrity::Intact | Integrity::Foreign).then_some(verdict)
 }
 
+/// What a hit's sample has of its operation.
+#[derive(Clone, Copy)]
+struct Hit {
+    row: RowHandle,
+    kind: OpKind,
+    class: ClassId,
+    intended_ns: u64,
+    picked_ns: u64,
+    sent_ns: u64,
+}
+
+impl Hit {
+    #[inline]
+    fn of(entry: &Entry) -> Self {
+        let &Entry { row, kind, class, intended_ns, picked_ns, sent_ns, .. } = entry;
+        Self { row, kind, class, intended_ns, picked_ns, sent_ns }
+    }
+}
+
 /// Consecutive hits of one read with equal samples.
 struct EqualHits {
-    /// Their row and sample.
-    last: Option<(RowHandle, Sample)>,
+    last: Option<Hit>,
     count: u32,
-    /// When the first of the read was sent.
-    first_sent_ns: u64,
 }
 
 impl EqualHits {
     /// Adds an equal one. False if it differs.
     #[inline]
     fn takes(&mut self, entry: &Entry) -> bool {
-        let Some((row, Sample { times, .. })) = &self.last else { return false };
-        let takes = *row == entry.row
-            && times.intended_ns == entry.intended_ns
-            && times.picked_ns == entry.picked_ns
-            && times.sent_ns == entry.sent_ns;
+        let Some(last) = &self.last else { return false };
+        let takes = last.row == entry.row
+            && last.intended_ns == entry.intended_ns
+            && last.picked_ns == entry.picked_ns
+            && last.sent_ns == entry.sent_ns;
         self.count += u32::from(takes);
         takes
     }
 
-    /// Begins with a different one, after recording.
-    #[inline]
-    fn begin(&mut self, read: ReadTimes, entry: &Entry, busy_lag_ns: Option<u64>) {
+    /// Records them.
+    #[inline(always)]
+    fn book(
+        &self,
+        read: ReadTimes,
+        busy_lag_ns: Option<u64>,
+        recording: &mut Recording,
+        health: &mut Health,
+    ) {
+        let Some(Hit { row, kind, class, intended_ns, picked_ns, sent_ns }) = self.last else { return };
         let ReadTimes { at_ns, polled_ns, .. } = read;
-        if self.last.is_none() {
-            self.first_sent_ns = entry.sent_ns;
-        }
+        let polled_before_ns = polled_ns.min(at_ns);
         let times = Times {
-            intended_ns: entry.intended_ns,
-            picked_ns: entry.picked_ns,
-            sent_ns: entry.sent_ns,
-            polled_ns: polled_ns.min(at_ns),
+            intended_ns,
+            picked_ns,
+            sent_ns,
+            polled_ns: polled_before_ns,
             first_byte_ns: at_ns,
             done_ns: at_ns,
         };
-        let sample = Sample { op: entry.kind.into(), class: entry.class, outcome: HIT, busy_lag_ns, times };
-        (self.last, self.count) = (Some((entry.row, sample)), 1);
-    }
-
-    /// Records them.
-    #[inline(always)]
-    fn book(&self, read: ReadTimes, recording: &mut Recording, health: &mut Health) {
-        let Some((row, sample)) = &self.last else { return };
-        let ReadTimes { at_ns, polled_ns, .. } = read;
-        if let Some(span) = health.successes(sample.times.sent_ns, polled_ns, at_ns, self.count) {
+        let sample = Sample { op: kind.into(), class, outcome: HIT, busy_lag_ns, times };
+        if let Some(span) = health.successes(sent_ns, polled_ns, at_ns, self.count) {
             recording.set.outage(span);
         }
         recording.set.answered(health.server, self.count);
-        recording.set.responded(health.server, *row, sample.times.response_ns(), self.count);
-        recording.record_many(*row, sample, 1, 1, self.count);
+        recording.set.responded(health.server, row, times.response_ns(), self.count);
+        recording.record_many(row, &sample, 1, 1, self.count);
     }
 }

@@ -17,7 +17,7 @@ use brunt_plan::outcome::{Outcome, OutcomeClass, ReplyKind};
 use brunt_plan::phase::Phase;
 use brunt_plan::plan::MeterKind;
 use brunt_proto::resp::slot::slot_of;
-use brunt_proto::{Codec, Event, Form, KeyNames, Malformed, Matching, Recache};
+use brunt_proto::{Codec, Event, Form, Found, KeyNames, Malformed, Matching, Recache};
 use brunt_stats::fault::FaultKind;
 use brunt_stats::outage_span::OutageKind;
 use brunt_stats::sample::{Sample, Times};
@@ -98,24 +98,50 @@ impl<C: Codec> Traffic<C> {
         let mut used = 0;
         loop {
             // Fast hits first, then one other reply.
-            let mut next = self.receive_fast_hits(ReadTimes { index, at_ns, polled_ns }, input, &mut used);
-            let begun = used;
-            loop {
-                let (step, Some(event)) = next else { return Ok(used) };
-                let is_over = matches!(event, Event::Found { .. } | Event::End { .. });
-                if let Err(reason) = self.take_in(index, event, at_ns, polled_ns) {
-                    // A valid reply that does not fit its operation is shown whole.
-                    let from = if matches!(event, Event::Bad(_)) { used } else { begun };
-                    let id = self.answered(index, &event);
-                    return self.handle_malformed(index, id, &input[from..], at_ns, reason);
-                }
-                used += step;
-                if is_over {
-                    break;
-                }
-                next = self.connections[index as usize].codec.decode(&input[used..]);
+            let found = self.receive_fast_hits(ReadTimes { index, at_ns, polled_ns }, input, &mut used);
+            if found.is_none() && used == input.len() {
+                return Ok(used);
+            }
+            let read = ReadTimes { index, at_ns, polled_ns };
+            let (step, is_over) = self.take_reply(read, &input[used..], found)?;
+            used += step;
+            if !is_over {
+                return Ok(used);
             }
         }
+    }
+
+    /// Takes the reply that `input` begins with, and that was decoded as `found` or not yet. Returns the number of bytes used,
+    /// and whether the end was there.
+    #[inline(never)]
+    fn take_reply<'a>(
+        &mut self,
+        read: ReadTimes,
+        input: &'a [u8],
+        found: Option<(usize, Found<'a>)>,
+    ) -> Result<(usize, bool), ()> {
+        let ReadTimes { index, at_ns, polled_ns } = read;
+        let mut used = 0;
+        let mut next = match found {
+            Some((step, found)) => (step, Some(found.into())),
+            None => self.connections[index as usize].codec.decode_any(input),
+        };
+        while let (step, Some(event)) = next {
+            let is_over = matches!(event, Event::Found { .. } | Event::End { .. });
+            if let Err(reason) = self.take_in(index, event, at_ns, polled_ns) {
+                // A valid reply that does not fit its operation is shown whole.
+                let from = if matches!(event, Event::Bad(_)) { used } else { 0 };
+                let id = self.answered(index, &event);
+                self.handle_malformed(index, id, &input[from..], at_ns, reason);
+                return Err(());
+            }
+            used += step;
+            if is_over {
+                return Ok((used, true));
+            }
+            next = self.connections[index as usize].codec.decode(&input[used..]);
+        }
+        Ok((used, false))
     }
 
     /// As `decode`, event by event, with metered reply sizes.
@@ -128,7 +154,8 @@ impl<C: Codec> Traffic<C> {
             if let Err(reason) = self.take_in(index, event, at_ns, polled_ns) {
                 let from = if matches!(event, Event::Bad(_)) { used } else { used - step };
                 let id = self.answered(index, &event);
-                return self.handle_malformed(index, id, &input[from..], at_ns, reason);
+                self.handle_malformed(index, id, &input[from..], at_ns, reason);
+                return Err(());
             }
         }
         Ok(used)
@@ -720,17 +747,10 @@ impl<C: Codec> Traffic<C> {
 
     /// Handles malformed bytes: the operation that they name, or else the oldest, ends in an error, and the
     /// connection fails. Malformed datagrams are discarded.
-    fn handle_malformed(
-        &mut self,
-        index: u32,
-        named: EntryId,
-        bytes: &[u8],
-        at_ns: u64,
-        reason: Malformed,
-    ) -> Result<usize, ()> {
+    fn handle_malformed(&mut self, index: u32, named: EntryId, bytes: &[u8], at_ns: u64, reason: Malformed) {
         if self.is_by_datagram(index) {
             self.discard_bytes(index, bytes, at_ns, reason);
-            return Err(());
+            return;
         }
         let words =
             if is_record_of_tls(bytes) { "a TLS record (--transport tls)" } else { reason.describe() };
@@ -740,7 +760,6 @@ impl<C: Codec> Traffic<C> {
             self.finish(index, id, Outcome::without_reply(OutcomeClass::Error), at_ns, at_ns);
         }
         self.fail_connection(index, at_ns, FaultKind::Malformed, OutcomeClass::Lost);
-        Err(())
     }
 }
 

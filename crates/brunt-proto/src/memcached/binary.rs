@@ -9,7 +9,9 @@ pub mod sasl;
 
 use crate::out::Out;
 use crate::step::{BAD_NUMBER, Step, Stop, UNKNOWN, as_event};
-use crate::{Codec, ConnectionSetup, Encoded, Event, Form, KeyNames, Malformed, Matching, Recache, Request};
+use crate::{
+    Codec, ConnectionSetup, Encoded, Event, Form, Found, KeyNames, Malformed, Matching, Recache, Request,
+};
 use brunt_plan::op::OpKind;
 use brunt_plan::outcome::ReplyKind;
 use brunt_plan::quoted_bytes::QuotedBytes;
@@ -200,16 +202,26 @@ impl Codec for BinaryCodec {
         encode_any(request, out)
     }
 
-    // Always: as a call it would write every event to memory, to be read again.
+    // Always: as a call it would write what it found to memory, to be read again.
     #[inline(always)]
-    fn decode<'a>(&mut self, input: &'a [u8]) -> (usize, Option<Event<'a>>) {
-        if self.progress == Progress::Idle
-            && self.expects == Expects::Frame
-            && let Some((used, event)) = found(input)
-        {
-            return (used, Some(event));
-        }
-        if input.is_empty() { (0, None) } else { self.decode_any(input) }
+    fn decode_found<'a>(&mut self, input: &'a [u8]) -> Option<(usize, Found<'a>)> {
+        let is_idle = self.progress == Progress::Idle && self.expects == Expects::Frame;
+        if is_idle { found(input) } else { None }
+    }
+
+    #[inline(never)]
+    fn decode_any<'a>(&mut self, input: &'a [u8]) -> (usize, Option<Event<'a>>) {
+        let step = match self.expects {
+            Expects::Frame if self.progress == Progress::Idle => {
+                self.progress = Progress::Begun;
+                return (0, Some(Event::Begin));
+            }
+            Expects::Frame => self.frame(input),
+            Expects::Value { remaining } => self.value(input, remaining),
+            Expects::End { reply, form, token } => Ok((1, self.end(reply, form, 0, token, &[]))),
+            Expects::Nothing => return (0, None),
+        };
+        as_event(step, || self.expects = Expects::Nothing)
     }
 
     #[inline]
@@ -482,9 +494,9 @@ const TOO_LONG: Stop = Stop::Bad(Malformed::LineTooLong);
 /// The first eight bytes of a get's reply: magic, `GET`, no key, extras for the flags, success.
 const FOUND: [u8; 8] = [REPLY_MAGIC, Opcode::Get as u8, 0, 0, VALUE_EXTRAS as u8, 0, 0, 0];
 
-/// The short way: a whole value of a single key, if that is what lies at the front. Its length and its event.
+/// The short way: a whole value of a single key, if that is what lies at the front. Its length, and what it holds.
 #[inline(always)]
-fn found(input: &[u8]) -> Option<(usize, Event<'_>)> {
+fn found(input: &[u8]) -> Option<(usize, Found<'_>)> {
     let (header, rest) = input.split_first_chunk::<HEADER_BYTES>()?;
     let (flags, rest) = rest.split_first_chunk::<VALUE_EXTRAS>()?;
     if !header.starts_with(&FOUND) {
@@ -492,8 +504,8 @@ fn found(input: &[u8]) -> Option<(usize, Event<'_>)> {
     }
     let Header { body_len, token, .. } = Header::of(header);
     let value = rest.get(..(body_len as usize).checked_sub(VALUE_EXTRAS)?)?;
-    let event = Event::Found { key: &[], flags: u32::from_be_bytes(*flags), value, token };
-    Some((HEADER_BYTES + body_len as usize, event))
+    let found = Found { key: &[], flags: u32::from_be_bytes(*flags), value, token };
+    Some((HEADER_BYTES + body_len as usize, found))
 }
 
 impl BinaryCodec {
@@ -505,22 +517,6 @@ impl BinaryCodec {
     /// The codec of a connection that begins with this login, or with a `NOOP`.
     pub fn with_setup(login: Option<Arc<SaslLogin>>) -> Self {
         Self { setup: login.map_or(Setup::Noop, Setup::Login), ..Self::default() }
-    }
-
-    /// [`Codec::decode`] of at least one byte without the short way.
-    #[inline(never)]
-    fn decode_any<'a>(&mut self, input: &'a [u8]) -> (usize, Option<Event<'a>>) {
-        let step = match self.expects {
-            Expects::Frame if self.progress == Progress::Idle => {
-                self.progress = Progress::Begun;
-                return (0, Some(Event::Begin));
-            }
-            Expects::Frame => self.frame(input),
-            Expects::Value { remaining } => self.value(input, remaining),
-            Expects::End { reply, form, token } => Ok((1, self.end(reply, form, 0, token, &[]))),
-            Expects::Nothing => return (0, None),
-        };
-        as_event(step, || self.expects = Expects::Nothing)
     }
 
     /// Reads a frame; of one with a value, what is before it.

@@ -9,8 +9,8 @@
 use super::udp::{AHEAD_MAX, DATAGRAM_ROOM, HEADER_BYTES, Header, Reassembly, ReassemblyStep};
 use crate::out::Out;
 use crate::{
-    Codec, DatagramAction, DiscardReason, Encoded, Event, Form, KeyNames, Malformed, Matching, NO_TOKEN,
-    Request, TimedOut,
+    Codec, DatagramAction, DiscardReason, Encoded, Event, Form, Found, KeyNames, Malformed, Matching,
+    NO_TOKEN, Request, TimedOut,
 };
 use brunt_plan::op::OpKind;
 use brunt_plan::outcome::ReplyKind;
@@ -338,12 +338,31 @@ impl<C: Codec> Codec for DatagramCodec<C> {
         self.fresh.encode_get(key_len, token, out, write)
     }
 
+    #[inline]
+    fn decode_found<'a>(&mut self, input: &'a [u8]) -> Option<(usize, Found<'a>)> {
+        if self.is_stream() {
+            let (used, found) = self.fresh.decode_found(input)?;
+            let token = if C::MATCHING == Matching::Fifo { NO_TOKEN } else { found.token };
+            return Some((used, Found { token, ..found }));
+        }
+        let place = self.places.get_mut(self.current)?;
+        let (used, found) = place.codec.decode_found(input)?;
+        let is_own = C::MATCHING == Matching::Fifo || [NO_TOKEN, place.token].contains(&found.token);
+        // What is wrong with another one, `decode_any` says.
+        if !is_own || place.codec.meaning(place.kind, ReplyKind::Value, C::FOUND).is_none() {
+            return None;
+        }
+        let token = place.token;
+        self.end(token);
+        Some((used, Found { token, ..found }))
+    }
+
     /// Reads the reply of the place that the last datagram was for; nothing once that is over. Of a stream it reads what is there: a reply
     /// that bears no token is the oldest request's.
     #[inline]
-    fn decode<'a>(&mut self, input: &'a [u8]) -> (usize, Option<Event<'a>>) {
+    fn decode_any<'a>(&mut self, input: &'a [u8]) -> (usize, Option<Event<'a>>) {
         if self.is_stream() {
-            let (used, mut event) = self.fresh.decode(input);
+            let (used, mut event) = self.fresh.decode_any(input);
             if C::MATCHING == Matching::Fifo
                 && let Some(Event::Key { token, .. } | Event::Found { token, .. } | Event::End { token, .. }) =
                     &mut event

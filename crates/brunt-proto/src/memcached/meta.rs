@@ -10,7 +10,7 @@ mod pairs;
 use super::line::{decimal, decimal_u32, error_text, is_word, rest_of_line};
 use crate::out::Out;
 use crate::step::{BAD_NUMBER, LINE_END, OUT_OF_STEP, Step, Stop, UNKNOWN, as_event, line_end};
-use crate::{Codec, Encoded, Event, Form, KeyNames, Malformed, Matching, NO_TOKEN, Recache, Request};
+use crate::{Codec, Encoded, Event, Form, Found, KeyNames, Malformed, Matching, NO_TOKEN, Recache, Request};
 use brunt_plan::op::OpKind;
 use brunt_plan::outcome::ReplyKind;
 use memchr::{memchr, memchr2};
@@ -211,16 +211,31 @@ impl Codec for MetaCodec {
         encode_any(request, out)
     }
 
-    // Always: as a call it would write every event to memory, to be read again.
+    // Always: as a call it would write what it found to memory, to be read again.
     #[inline(always)]
-    fn decode<'a>(&mut self, input: &'a [u8]) -> (usize, Option<Event<'a>>) {
-        if self.progress == Progress::Idle
-            && self.expects == Expects::Line
-            && let Some((used, event)) = self.found(input)
-        {
-            return (used, Some(event));
-        }
-        if input.is_empty() { (0, None) } else { self.decode_any(input) }
+    fn decode_found<'a>(&mut self, input: &'a [u8]) -> Option<(usize, Found<'a>)> {
+        let is_idle = self.progress == Progress::Idle && self.expects == Expects::Line;
+        if is_idle { self.found(input) } else { None }
+    }
+
+    #[inline(never)]
+    fn decode_any<'a>(&mut self, input: &'a [u8]) -> (usize, Option<Event<'a>>) {
+        let step = match self.expects {
+            Expects::Line if self.progress == Progress::Idle => {
+                self.progress = Progress::Begun;
+                return (0, Some(Event::Begin));
+            }
+            Expects::Line => match bare_line(input) {
+                Some((said, token)) if self.progress == Progress::Begun => {
+                    Ok((BARE_LINE_BYTES, self.end(said, token)))
+                }
+                _ => self.line(input),
+            },
+            Expects::Value { remaining } => return self.value(input, remaining),
+            Expects::ValueEnd => self.value_end(input),
+            Expects::Nothing => return (0, None),
+        };
+        as_event(step, || self.expects = Expects::Nothing)
     }
 
     #[inline]
@@ -582,27 +597,6 @@ impl MetaCodec {
         Self::default()
     }
 
-    /// [`Codec::decode`] of at least one byte without the short way.
-    #[inline(never)]
-    fn decode_any<'a>(&mut self, input: &'a [u8]) -> (usize, Option<Event<'a>>) {
-        let step = match self.expects {
-            Expects::Line if self.progress == Progress::Idle => {
-                self.progress = Progress::Begun;
-                return (0, Some(Event::Begin));
-            }
-            Expects::Line => match bare_line(input) {
-                Some((said, token)) if self.progress == Progress::Begun => {
-                    Ok((BARE_LINE_BYTES, self.end(said, token)))
-                }
-                _ => self.line(input),
-            },
-            Expects::Value { remaining } => return self.value(input, remaining),
-            Expects::ValueEnd => self.value_end(input),
-            Expects::Nothing => return (0, None),
-        };
-        as_event(step, || self.expects = Expects::Nothing)
-    }
-
     /// Reads one line, which may be the first of a reply or a further one.
     fn line<'a>(&mut self, input: &'a [u8]) -> Step<(usize, Event<'a>)> {
         if let Some(item) = Item::last_header(input) {
@@ -769,10 +763,10 @@ impl MetaCodec {
         Event::End { reply, form, number: 0, token, text: &[] }
     }
 
-    /// The short way: a whole `VA` of a single key and its value, if that is what lies at the front. Its length and its
-    /// event.
+    /// The short way: a whole `VA` of a single key and its value, if that is what lies at the front. Its length,
+    /// and what it holds.
     #[inline(always)]
-    fn found<'a>(&mut self, input: &'a [u8]) -> Option<(usize, Event<'a>)> {
+    fn found<'a>(&mut self, input: &'a [u8]) -> Option<(usize, Found<'a>)> {
         if !self.last_header.fits(input) {
             self.last_header = LastHeader::of(input)?;
         }
@@ -783,7 +777,7 @@ impl MetaCodec {
         let token = token_of(*letters)?;
         let used = header_len + TOKEN_BYTES + value_len + 2 * LINE_END.len();
         let ends = line_end == b"\r\n" && rest.starts_with(LINE_END);
-        ends.then_some((used, Event::Found { key: &[], flags, value, token }))
+        ends.then_some((used, Found { key: &[], flags, value, token }))
     }
 }
 
@@ -816,7 +810,7 @@ impl LastHeader {
     }
 
     /// Reads the form. Nothing is decided here: what is cut, rare or wrong is `None`, and left to
-    /// [`MetaCodec::decode_any`].
+    /// [`Codec::decode_any`].
     #[inline(never)]
     fn of(input: &[u8]) -> Option<Self> {
         if !input.starts_with(VALUE) {

@@ -10,7 +10,7 @@ use super::line::{decimal, decimal_u32, error_text, is_word, rest_of_line, word_
 use crate::out::Out;
 use crate::step::{BAD_NUMBER, LINE_END, Step, Stop, UNKNOWN, as_event, line_end};
 use crate::template::Templates;
-use crate::{Codec, Encoded, Event, Form, Malformed, Matching, Recache, Request};
+use crate::{Codec, Encoded, Event, Form, Found, Malformed, Matching, Recache, Request};
 use brunt_plan::op::OpKind;
 use brunt_plan::outcome::ReplyKind;
 use memchr::memchr2;
@@ -361,28 +361,12 @@ impl Codec for TextCodec {
         Encoded { wire_requests: 1, replied: true }
     }
 
-    // Always: as a call it would write every event to memory, to be read again.
+    // Always: as a call it would write what it found to memory, to be read again.
     #[inline(always)]
-    fn decode<'a>(&mut self, input: &'a [u8]) -> (usize, Option<Event<'a>>) {
-        if self.progress == Progress::Idle
-            && self.expects == Expects::Line
-            && let Some((used, event)) = self.found(input)
-        {
-            return (used, Some(event));
+    fn decode_found<'a>(&mut self, input: &'a [u8]) -> Option<(usize, Found<'a>)> {
+        if self.progress != Progress::Idle || self.expects != Expects::Line {
+            return None;
         }
-        if input.is_empty() { (0, None) } else { self.decode_any(input) }
-    }
-
-    #[inline]
-    fn meaning(&self, kind: OpKind, reply: ReplyKind, form: Form) -> Option<ReplyKind> {
-        pairs::PAIRS.meaning(kind, reply, form)
-    }
-}
-
-impl TextCodec {
-    /// The short way: a whole `VALUE` with its value and `END`, if that is what lies at the front. Its length and its event.
-    #[inline(always)]
-    fn found<'a>(&mut self, input: &'a [u8]) -> Option<(usize, Event<'a>)> {
         let line = input.strip_prefix(VALUE)?;
         if !self.last_header.fits(line) {
             self.last_header = LastHeader::of(line)?;
@@ -391,11 +375,10 @@ impl TextCodec {
         let (key, rest) = line.split_at_checked(key_len)?;
         let (value, end) = rest.get(header_len..)?.split_at_checked(value_len)?;
         let used = VALUE.len() + key_len + header_len + value_len + FOUND_END.len();
-        let event = Event::Found { key, flags: u32::from(flags), value, token: 0 };
-        end.starts_with(FOUND_END).then_some((used, event))
+        let found = Found { key, flags: u32::from(flags), value, token: 0 };
+        end.starts_with(FOUND_END).then_some((used, found))
     }
 
-    /// [`Codec::decode`] of at least one byte without the short way.
     #[inline(never)]
     fn decode_any<'a>(&mut self, input: &'a [u8]) -> (usize, Option<Event<'a>>) {
         let step = match self.expects {
@@ -411,6 +394,11 @@ impl TextCodec {
             Expects::Nothing => return (0, None),
         };
         as_event(step, || self.expects = Expects::Nothing)
+    }
+
+    #[inline]
+    fn meaning(&self, kind: OpKind, reply: ReplyKind, form: Form) -> Option<ReplyKind> {
+        pairs::PAIRS.meaning(kind, reply, form)
     }
 }
 
@@ -451,7 +439,7 @@ impl LastHeader {
     }
 
     /// Reads the form of such a line. Nothing is decided here: what is cut, rare or wrong is `None`, and left to
-    /// [`TextCodec::decode_any`].
+    /// [`Codec::decode_any`].
     #[inline(never)]
     fn of(line: &[u8]) -> Option<Self> {
         let key_len = word_len(line, KEY_BYTES_MAX)?;
