@@ -2,10 +2,11 @@
 //! plan; below it what a request costs.
 //!
 //! Invariant: every run that counts and has a p99 is in the chart; one whose p99 is not trusted, or that did not pass as a step, is hollow,
-//! one that met a limit is crossed.
+//! one that met a limit is crossed, and
+//! joined to the others only if it lies beyond all that met none.
 
 use super::text::setting_text;
-use super::{Campaign, CampaignResult, RunRow};
+use super::{Campaign, CampaignResult, RunRow, limits_passed};
 use crate::html::frame::{self, Frame, Key, Size, Values};
 use brunt_picture::{Anchor, Area, Fill, Ink, Picture, Point, Shape, Stroke};
 use brunt_plan::objective::{Bound, Objective};
@@ -38,6 +39,8 @@ pub(crate) struct Mark<'a> {
     /// The ends of its interval; without an upper one the value itself.
     pub(super) ends_ns: (u64, u64),
     is_knee: bool,
+    /// A trouble that came and went: it is no point of the curve.
+    is_passing: bool,
 }
 
 impl Mark<'_> {
@@ -87,9 +90,9 @@ impl<'a> Curve<'a> {
         if self.is_curve() { Values::Number(self.most) } else { Values::Count(self.most) }
     }
 
-    /// The runs in the order of the lines that join them: of a scan as they were set, since throughput may fall again.
+    /// The runs that lines join, in their order: of a scan as they were set, since throughput may fall again.
     fn in_order(&self) -> Vec<&Mark<'a>> {
-        let mut marks: Vec<&Mark<'a>> = self.marks.iter().collect();
+        let mut marks: Vec<&Mark<'a>> = self.marks.iter().filter(|mark| !mark.is_passing).collect();
         let setting = |mark: &Mark<'_>| mark.run.setting.map_or(mark.x, SweepPoint::as_f64);
         if self.is_curve() {
             marks.sort_by(|one, other| setting(one).total_cmp(&setting(other)));
@@ -128,7 +131,7 @@ impl<'a> Curve<'a> {
             picture.group("p50", |picture| self.join(picture, p50, P50));
             picture.group("p99", |picture| {
                 self.join(picture, p99, P99);
-                marks.iter().for_each(|mark| draw(picture, frame, mark));
+                self.marks.iter().for_each(|mark| draw(picture, frame, mark));
             });
         });
         for (objective, ns) in bounds {
@@ -246,6 +249,13 @@ fn marks(campaign: &Campaign) -> Vec<Mark<'_>> {
         CampaignResult::Scan { points, knee: Some(Knee::At(index)), .. } => &points[*index].runs,
         _ => &[],
     };
+    let passing: Vec<usize> = match &campaign.finding {
+        CampaignResult::Scan { points, .. } => {
+            let points = limits_passed(&campaign.runs, points).into_iter().map(|(point, _)| point);
+            points.flat_map(|point| point.runs.iter().copied()).collect()
+        }
+        _ => Vec::new(),
+    };
     let runs = campaign.runs.iter().enumerate().filter(|(index, _)| !campaign.is_discarded(*index));
     let mark = runs.filter_map(|(index, run)| {
         let found = run.percentile(Quantile::P99)?;
@@ -256,7 +266,9 @@ fn marks(campaign: &Campaign) -> Vec<Mark<'_>> {
         };
         let (low_ns, high_ns) = found.interval_ns.unwrap_or((found.value_ns, None));
         let ends_ns = (low_ns, high_ns.unwrap_or(found.value_ns));
-        Some(Mark { x, run, p99_ns: found.value_ns, ends_ns, is_knee: knee_runs.contains(&index) })
+        let is_passing = passing.contains(&index) && run.limit.is_some();
+        let is_knee = knee_runs.contains(&index);
+        Some(Mark { x, run, p99_ns: found.value_ns, ends_ns, is_knee, is_passing })
     });
     mark.collect()
 }

@@ -60,20 +60,32 @@ pub(crate) fn header(markup: &mut Markup, standing: Standing, title: &str, facts
 pub(crate) fn write(title: &str, sections: &str, result: &str, out: &mut dyn Write) -> io::Result<()> {
     let mut escaped = Markup::default();
     escaped.text(title);
-    let (title, hash) = (escaped.into_text(), SCRIPT_SHA256.trim());
+    let (plain, title, hash) = (title, escaped.into_text(), SCRIPT_SHA256.trim());
     writeln!(
         out,
         "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
          <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'; \
          script-src 'sha256-{hash}'; base-uri 'none'; form-action 'none'\">\n\
          <meta name=\"viewport\" content=\"width=device-width\">\n<meta name=\"color-scheme\" content=\"light dark\">\n\
-         <title>brunt: {title}</title>\n<style>\n{}{STYLE}</style>\n</head>\n<body>",
-        colors()
+         <title>brunt: {title}</title>\n<style>\n{}{}{STYLE}</style>\n</head>\n<body>",
+        colors(),
+        footer(plain)
     )?;
     write_textures(&TEXTURED, out)?;
     writeln!(out, "<main>\n{sections}</main>")?;
     writeln!(out, "<script type=\"application/octet-stream\" id=\"result\">{result}</script>")?;
     writeln!(out, "<script>{SCRIPT}</script>\n</body>\n</html>")
+}
+
+/// The foot of each printed page: what the page comes to, and its number. A style has no escapes that HTML knows: only characters that mean
+/// nothing to either are taken over.
+fn footer(title: &str) -> String {
+    let is_plain = |character: char| character.is_alphanumeric() || " .,:;+-/%()±·≤=".contains(character);
+    let text: String = title.chars().filter(|character| is_plain(*character)).collect();
+    format!(
+        "@page{{margin:14mm 12mm 18mm;@bottom-left{{content:\"{text}\";font:8pt sans-serif;width:80%}}\
+         @bottom-right{{content:counter(page) \" of \" counter(pages);font:8pt sans-serif}}}}\n"
+    )
 }
 
 /// The colours of both themes, and the classes that pictures refer to them by. What a reader chose has precedence over what the browser prefers.

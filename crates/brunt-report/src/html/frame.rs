@@ -130,7 +130,7 @@ impl Values {
                 label if share > 1e-9 => format!("+{label} %"),
                 label => format!("{label} %"),
             }),
-            Self::Number(_) => named(scale.ticks(most.max(2)), &number_label),
+            Self::Number(_) => named(scale.ticks(most.max(3)), &number_label),
             Self::Count(_) => {
                 let whole = scale.ticks(most).into_iter().filter(|value| value.fract() == 0.0);
                 named(whole.collect(), &number_label)

@@ -140,6 +140,25 @@ fn the_page_of_a_stored_result_is_that_of_the_run() {
     }
 }
 
+/// A limit that came and went is marked, and is no point of the curve.
+#[test]
+fn curves_join_the_runs_that_met_no_limit_below_others() {
+    let campaigns = super::campaign::all();
+    for (name, joined, crossed) in [("scan_to_the_server", 8, 1), ("scan_spoiled_below", 0, 3)] {
+        let campaign = &campaigns.iter().find(|(held, _)| *held == name).unwrap().1;
+        let page = text_of(|out| crate::campaign::write_html(campaign, out));
+        let drawings = drawings(&page);
+        let nodes = || drawings.iter().flat_map(roxmltree::Document::descendants);
+        let p99 = nodes().find(|node| node.attribute("class") == Some("p99")).unwrap();
+        let lines = p99.children().filter(|node| node.has_tag_name("polyline"));
+        // Whiskers have two.
+        let points = |line: roxmltree::Node<'_, '_>| line.attribute("points").unwrap().split(' ').count();
+        let points = lines.clone().map(points).filter(|count| *count > 2).sum::<usize>();
+        let strokes = lines.filter(|line| line.attribute("class") == Some("stroke-distrusted")).count();
+        assert_eq!((points, strokes), (joined, 2 * crossed), "{name}");
+    }
+}
+
 #[test]
 fn several_runs_lie_side_by_side() {
     let runs: Vec<(String, Summary)> =
