@@ -15,7 +15,7 @@ const LIMIT_S: &str = "240";
 /// Chromium speaks on descriptors 3 and 4.
 const DESCRIPTORS: &str = "exec 3<&0 4>&1 0</dev/null 1>/dev/null 2>/dev/null; exec \"$@\"";
 
-pub(super) struct Browser {
+pub(crate) struct Browser {
     child: Child,
     input: ChildStdin,
     output: BufReader<ChildStdout>,
@@ -25,13 +25,13 @@ pub(super) struct Browser {
 }
 
 /// Where it lies, if it is there.
-pub(super) fn program() -> Option<PathBuf> {
+pub(crate) fn program() -> Option<PathBuf> {
     ["chromium", "chromium-browser", "google-chrome"].into_iter().find_map(programs::on_path)
 }
 
 impl Browser {
     /// Starts one with an empty profile in this directory.
-    pub(super) fn start(directory: &Path) -> anyhow::Result<Self> {
+    pub(crate) fn start(directory: &Path) -> anyhow::Result<Self> {
         let program = program().context("chromium is not on the PATH")?;
         let profile = directory.join("profile");
         let _ = fs::remove_dir_all(&profile);
@@ -86,7 +86,7 @@ impl Browser {
     }
 
     /// Opens a file in a window of this size.
-    pub(super) fn open(
+    pub(crate) fn open(
         &mut self,
         page: &Path,
         (width, height): (u32, u32),
@@ -114,34 +114,34 @@ impl Browser {
         Ok(answer["result"]["value"].clone())
     }
 
-    pub(super) fn run(&mut self, statement: &str) -> anyhow::Result<()> {
+    pub(crate) fn run(&mut self, statement: &str) -> anyhow::Result<()> {
         self.evaluate(&format!("{{ {statement}; }} 0")).map(|_| ())
     }
 
-    pub(super) fn number(&mut self, expression: &str) -> anyhow::Result<f64> {
+    pub(crate) fn number(&mut self, expression: &str) -> anyhow::Result<f64> {
         let value = self.evaluate(expression)?;
         value.as_f64().with_context(|| format!("{expression} is {value}"))
     }
 
-    pub(super) fn text(&mut self, expression: &str) -> anyhow::Result<String> {
+    pub(crate) fn text(&mut self, expression: &str) -> anyhow::Result<String> {
         let value = self.evaluate(expression)?;
         value.as_str().map(str::to_owned).with_context(|| format!("{expression} is {value}"))
     }
 
     /// Moves, presses or releases the mouse, with its left button.
-    pub(super) fn mouse(&mut self, kind: &str, x: f64, y: f64) -> anyhow::Result<()> {
+    pub(crate) fn mouse(&mut self, kind: &str, x: f64, y: f64) -> anyhow::Result<()> {
         let button = if kind == "mouseMoved" { "none" } else { "left" };
         let event = json!({ "type": kind, "x": x, "y": y, "button": button, "clickCount": 1 });
         self.call("Input.dispatchMouseEvent", &event).map(|_| ())
     }
 
-    pub(super) fn key(&mut self, key: &str) -> anyhow::Result<()> {
+    pub(crate) fn key(&mut self, key: &str) -> anyhow::Result<()> {
         self.call("Input.dispatchKeyEvent", &json!({ "type": "keyDown", "key": key }))?;
         self.call("Input.dispatchKeyEvent", &json!({ "type": "keyUp", "key": key })).map(|_| ())
     }
 
     /// What pages said on the console, threw, or asked for, but for their own files.
-    pub(super) fn trouble(&mut self) -> Vec<String> {
+    pub(crate) fn trouble(&mut self) -> Vec<String> {
         let trouble = |event: &Value| {
             let parameters = &event["params"];
             match event["method"].as_str()? {
@@ -159,16 +159,22 @@ impl Browser {
     }
 
     /// Writes the whole page as PNG.
-    pub(super) fn picture(&mut self, path: &Path) -> anyhow::Result<()> {
-        let size = &self.call("Page.getLayoutMetrics", &json!({}))?["cssContentSize"];
-        let clip = json!({ "x": 0, "y": 0, "width": size["width"], "height": size["height"], "scale": 1 });
+    pub(crate) fn picture(&mut self, path: &Path) -> anyhow::Result<()> {
+        let height = self.number("document.documentElement.scrollHeight")?;
+        self.picture_between(0.0, height, path)
+    }
+
+    /// Writes what of the page lies between two heights.
+    pub(crate) fn picture_between(&mut self, from: f64, to: f64, path: &Path) -> anyhow::Result<()> {
+        let width = self.number("innerWidth")?;
+        let clip = json!({ "x": 0, "y": from, "width": width, "height": to - from, "scale": 1 });
         let parameters = json!({ "captureBeyondViewport": true, "clip": clip });
         let shot = self.call("Page.captureScreenshot", &parameters)?;
         write_base64(path, &shot["data"])
     }
 
     /// Writes the page as it is printed.
-    pub(super) fn print(&mut self, path: &Path) -> anyhow::Result<()> {
+    pub(crate) fn print(&mut self, path: &Path) -> anyhow::Result<()> {
         let printed = self.call("Page.printToPDF", &json!({}))?;
         write_base64(path, &printed["data"])
     }

@@ -12,11 +12,14 @@
 
 mod accuracy;
 mod bench;
+mod browser;
 mod fuzz;
 mod instructions;
 mod peers;
+mod pictures;
 mod programs;
 mod recorded_text;
+mod reference_server;
 mod release_build;
 mod test;
 mod tidy;
@@ -40,6 +43,7 @@ usage: cargo xtask VERB
   fuzz          [SECONDS [TARGET ...]]: random and hostile bytes for every decoder, 60 s each
   peers         one known truth beside what other load generators on the PATH print
   web-test      HTML pages of runs in a headless Chromium, which is installed where it is missing
+  pictures      docs/img/ from real runs of a release build, or of the brunt at this path: [BRUNT]
   tidy          the rules of CONTRIBUTING.md that a program can check";
 
 fn main() -> ExitCode {
@@ -71,6 +75,8 @@ fn main() -> ExitCode {
         ["fuzz", words @ ..] => fuzz::run(words),
         ["peers"] => peers::run(),
         ["web-test"] => web_test::run(),
+        ["pictures"] => pictures::run(None),
+        ["pictures", brunt] if !brunt.starts_with('-') => pictures::run(Some(brunt)),
         ["tidy"] => tidy::run(),
         ["help" | "--help" | "-h"] | [_, "--help"] => {
             println!("{USAGE}");

@@ -3,16 +3,14 @@
 //!
 //! Pictures of the pages, light, dark, narrow and printed, stay in target/web-test for a person to look at.
 
-mod browser;
-
+use crate::browser::{self, Browser};
+use crate::reference_server::ReferenceServer;
 use crate::release_build::target_folder;
 use crate::{programs, top};
 use anyhow::{Context, bail, ensure};
-use browser::Browser;
 use std::fs;
-use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 
 /// A run whose server answers nothing for the second that begins at this one of the window.
 struct Stall {
@@ -148,29 +146,13 @@ fn campaigns(brunt: &Path, directory: &Path) -> anyhow::Result<Vec<NamedPage>> {
     ])
 }
 
-/// A server that ends with this.
-struct Server(Child);
-
-impl Drop for Server {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
-
 impl Stall {
     /// Runs it, and its page.
     fn measure(&self, brunt: &Path, directory: &Path) -> anyhow::Result<PathBuf> {
-        let mut serve = Command::new(brunt);
-        serve.args(["serve", "--port", "0", "--stall", &format!("{}s:1s", WARMUP_S + self.at_s)]);
-        let mut server = Server(serve.stdin(Stdio::null()).stdout(Stdio::piped()).spawn()?);
-        let mut line = String::new();
-        let out = server.0.stdout.take().context("its output is a pipe")?;
-        BufReader::new(out).read_line(&mut line)?;
-        let address = line.trim().rsplit(' ').next().unwrap_or_default();
-        ensure!(address.contains(':'), "brunt serve said {line:?}");
+        let stall = format!("{}s:1s", WARMUP_S + self.at_s);
+        let server = ReferenceServer::start(brunt, &["--stall", &stall])?;
         let time = format!("{}s", self.time_s);
-        measure(brunt, directory, "stall", &["-s", address, "--no-preload", "-r", "2k", "-t", &time])
+        measure(brunt, directory, "stall", &["-s", &server.address, "--no-preload", "-r", "2k", "-t", &time])
     }
 }
 
