@@ -164,6 +164,14 @@ fn formats() -> String {
             "--json",
             "the result, schema brunt.summary.v1 (docs/summary.schema.json); brunt report and compare read it",
         ),
+        (
+            "--html",
+            "the result as a page with charts, one file that needs no network; of report up to six results",
+        ),
+        (
+            "--figure",
+            "of report: a chart for a paper, TYPE=PATH: curve, spectrum, timeline or changes, .svg or .png",
+        ),
         ("--csv", "the run over time, a line for each interval"),
         ("--samples", "single requests with their six times, CSV"),
         ("--junit", "assertions and checks as JUnit XML"),
