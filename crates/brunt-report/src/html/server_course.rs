@@ -9,27 +9,42 @@ use crate::quantity;
 use crate::server;
 use crate::text::latency::rate;
 use brunt_picture::{Fill, Ink, Shape, Stroke, Texture};
-use brunt_stats::server_stats::ServerSpan;
+use brunt_stats::server_stats::{ServerRecord, ServerSpan};
 use brunt_stats::summary::Summary;
 
 const HEIGHT: f64 = 64.0;
 /// More servers have one line together.
 const LINES_MAX: usize = 4;
 const SILENT: Fill = Fill { opacity: 0.5, ..Fill::textured(Ink::Soft, Texture::Hatched) };
-/// Servers are asked once a second; an answer that takes so much longer is a silence.
-const SILENCE_S: f64 = 2.5;
+/// An answer that comes so many times later than is usual ends a silence. Servers are asked once a second; of a long run fewer answers are
+/// kept, evenly spread.
+const SILENCE: f64 = 2.5;
+/// Pieces of one server; counts of neighbours are added where there are more.
+const PIECES_MAX: usize = 300;
 
 /// A piece of time between two answers, in seconds from the beginning of the window.
 struct Piece {
     start_s: f64,
     end_s: f64,
     span: ServerSpan,
+    is_silent: bool,
 }
 
-impl Piece {
-    fn is_silent(&self) -> bool {
-        self.span.requests.is_none() || self.end_s - self.start_s > SILENCE_S
-    }
+/// The pieces of one server, in the order of time.
+fn pieces(summary: &Summary, record: &ServerRecord) -> Vec<Piece> {
+    let spans: Vec<ServerSpan> = record.spans().collect();
+    let mut lengths: Vec<u64> = spans.iter().map(|span| span.end_ns - span.start_ns).collect();
+    lengths.sort_unstable();
+    let usual_ns = lengths.get(lengths.len() / 2).copied().unwrap_or(0);
+    let is_long = |span: &ServerSpan| (span.end_ns - span.start_ns) as f64 > SILENCE * usual_ns as f64;
+    let seconds = |ns: u64| in_window_ns(summary, ns) as f64 / 1e9;
+    let piece = |held: &[ServerSpan]| {
+        // Restarts and gaps make it unknown.
+        let span = ServerSpan::sum(held.iter().map(|span| Some(*span)))?;
+        let is_silent = span.requests.is_none() || held.iter().any(is_long);
+        Some(Piece { start_s: seconds(span.start_ns), end_s: seconds(span.end_ns), span, is_silent })
+    };
+    spans.chunks(spans.len().div_ceil(PIECES_MAX).max(1)).filter_map(piece).collect()
 }
 
 /// The servers of a run over time.
@@ -87,18 +102,13 @@ impl Quantity {
 
 impl ServerCourse {
     pub(super) fn of(summary: &Summary) -> Self {
-        let seconds = |ns: u64| in_window_ns(summary, ns) as f64 / 1e9;
         let records = &summary.record.run.server_records;
-        let piece =
-            |span: ServerSpan| Piece { start_s: seconds(span.start_ns), end_s: seconds(span.end_ns), span };
-        let servers: Vec<(String, Vec<Piece>)> = records
+        let servers = records
             .iter()
             .enumerate()
-            .map(|(index, record)| {
-                (server::polled_server_name(summary, index), record.spans().map(piece).collect())
-            })
-            .collect();
-        let is_any = servers.iter().any(|(_, pieces)| pieces.iter().any(|piece| !piece.is_silent()));
+            .map(|(index, record)| (server::polled_server_name(summary, index), pieces(summary, record)));
+        let servers: Vec<(String, Vec<Piece>)> = servers.collect();
+        let is_any = servers.iter().any(|(_, pieces)| pieces.iter().any(|piece| !piece.is_silent));
         let reason = (!is_any).then(|| {
             let trouble = server::troubles(summary).next().map(|(_, _, why)| format!(": {why}"));
             format!("No statistics of servers over time{}.", trouble.unwrap_or_default())
@@ -120,7 +130,7 @@ impl ServerCourse {
         let of_server = |(_, pieces): &(String, Vec<Piece>)| {
             let after = pieces.partition_point(|piece| piece.end_s <= at_s);
             let piece = pieces.get(after).filter(|piece| piece.start_s <= at_s);
-            piece.filter(|piece| !piece.is_silent()).map(|piece| piece.span)
+            piece.filter(|piece| !piece.is_silent).map(|piece| piece.span)
         };
         ServerSpan::sum(self.servers.iter().filter_map(of_server).map(Some))
     }
@@ -132,7 +142,7 @@ impl ServerCourse {
 
     fn spans(&self) -> impl Iterator<Item = &ServerSpan> {
         let pieces = self.servers.iter().flat_map(|(_, pieces)| pieces);
-        pieces.filter(|piece| !piece.is_silent()).map(|piece| &piece.span)
+        pieces.filter(|piece| !piece.is_silent).map(|piece| &piece.span)
     }
 
     fn most(&self, quantity: Quantity) -> Option<f64> {
@@ -147,7 +157,7 @@ impl ServerCourse {
             value: span.and_then(|span| quantity.value(span)),
             is_silent: span.is_none(),
         };
-        let value = |piece: &Piece| step(piece, Some(&piece.span).filter(|_| !piece.is_silent()));
+        let value = |piece: &Piece| step(piece, Some(&piece.span).filter(|_| !piece.is_silent));
         if !self.is_together() {
             return self.servers.iter().map(|(_, pieces)| pieces.iter().map(value).collect()).collect();
         }

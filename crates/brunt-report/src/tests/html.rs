@@ -5,6 +5,7 @@ use super::{all_runs, json_text_of};
 use crate::stored::StoredResult;
 use brunt_plan::label::Label;
 use brunt_stats::fault::FirstError;
+use brunt_stats::server_stats::ServerRecord;
 use brunt_stats::summary::Summary;
 
 /// The longest page, whatever the run.
@@ -138,6 +139,47 @@ fn the_page_of_a_stored_result_is_that_of_the_run() {
         let page = page_of(&run);
         assert!(page_of(&Run { summary: again, ..run }) == page, "{name}");
     }
+}
+
+/// The record of a server that is asked at such a distance for so many seconds, and is restarted half-way if it is.
+fn asked_every(step_ns: u64, seconds: u64, is_restarted: bool) -> ServerRecord {
+    let (start_ns, end_ns) = (99_000_000_000, (100 + seconds) * 1_000_000_000);
+    let instants = (0..).map(|index| start_ns + index * step_ns).take_while(|at_ns| *at_ns < end_ns);
+    let said = instants.map(|at_ns| {
+        let is_after = is_restarted && at_ns > u64::midpoint(start_ns, end_ns);
+        let (pid, count) = if is_after { (8, at_ns / 1_000_000 - start_ns / 2_000_000) } else { (7, at_ns / 1_000_000) };
+        let hits = count * (80 + at_ns / step_ns % 7) / 100;
+        (at_ns, format!("pid {pid} cmd_get {count} get_hits {hits} get_misses {} cmd_set 0 rusage_user {}.5 rusage_system 0", count - hits, count / 1_000))
+    });
+    run::server_record(&said.collect::<Vec<_>>())
+}
+
+#[test]
+fn strips_of_servers_are_bounded_and_know_their_silences() {
+    let long = run::long(900, "");
+    // Of a long run few answers are kept, and their distance is no silence.
+    for (step_ns, is_restarted, silences) in
+        [(4_000_000_000, false, 0), (4_000_000_000, true, 1), (200_000_000, true, 1)]
+    {
+        let mut summary = run::long(900, "").summary;
+        summary.record.run.server_records = vec![asked_every(step_ns, 900, is_restarted)];
+        let page = text_of(|out| crate::html::write(&summary, out));
+        assert!(page.len() <= BYTES_MAX, "{} bytes", page.len());
+        let drawings = drawings(&page);
+        let strip = drawings.iter().find(|drawing| {
+            drawing
+                .root_element()
+                .attribute("aria-label")
+                .is_some_and(|label| label.starts_with("server CPU"))
+        });
+        let group =
+            strip.unwrap().descendants().find(|node| node.attribute("class") == Some("result-0")).unwrap();
+        let count = |name: &str| group.children().filter(|node| node.has_tag_name(name)).count();
+        assert_eq!((count("rect"), count("polyline")), (silences, silences + 1), "{step_ns} {is_restarted}");
+        let points = group.children().filter_map(|node| node.attribute("points"));
+        assert!(points.map(|points| points.split(' ').count()).sum::<usize>() <= 600);
+    }
+    assert!(page_of(&long).contains("No statistics of servers over time."));
 }
 
 /// A limit that came and went is marked, and is no point of the curve.

@@ -295,7 +295,7 @@ impl Scene {
 }
 
 /// What a server says at these instants: (instant, counts by name).
-fn server_record(snapshots: &[(u64, String)]) -> ServerRecord {
+pub(super) fn server_record(snapshots: &[(u64, String)]) -> ServerRecord {
     let mut record = ServerRecord::default();
     for (at_ns, text) in snapshots {
         let words: Vec<&str> = text.split(' ').collect();
