@@ -21,6 +21,7 @@ mod programs;
 mod recorded_text;
 mod reference_server;
 mod release_build;
+mod terminal_picture;
 mod test;
 mod tidy;
 mod web_test;

@@ -5,7 +5,7 @@
 use crate::browser::Browser;
 use crate::reference_server::ReferenceServer;
 use crate::release_build::{self, target_folder};
-use crate::{programs, top};
+use crate::{programs, terminal_picture, top};
 use anyhow::ensure;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -17,6 +17,9 @@ const RUN: [&str; 10] =
     ["-r", "10k", "--mix", "get=8,mget=1,set=1", "--warmup", "2s", "-t", "18s", "--keys", "20000"];
 const SCAN: [&str; 10] =
     ["-c", "32", "--over", "rate=auto", "--warmup", "500ms", "-t", "2s", "--keys", "20000"];
+/// Columns and rows of a terminal, and when it is looked at: five seconds after the outage.
+const TERMINAL: (u32, u32) = (100, 34);
+const SHOWN_AFTER_S: &str = "15";
 /// Of the window that the page is shown in.
 const WIDTH: u32 = 1080;
 /// Where the picture of the page's beginning ends: below the latency by percentile.
@@ -47,6 +50,7 @@ pub(crate) fn run(brunt: Option<&str>) -> anyhow::Result<()> {
     fs::create_dir_all(&studio.between)?;
     fs::create_dir_all(&studio.pictures)?;
     report(&studio)?;
+    terminal(&studio)?;
     scan(&studio)?;
     println!("look at {}", studio.pictures.display());
     Ok(())
@@ -97,6 +101,36 @@ fn report(studio: &Studio) -> anyhow::Result<()> {
     }
     studio.figure(&json, "timeline", "timeline.svg", &["--figure-width", "page"])?;
     studio.figure(&json, "spectrum", "spectrum.svg", &[])
+}
+
+/// `--tui` in the same run, some seconds after the outage.
+fn terminal(studio: &Studio) -> anyhow::Result<()> {
+    ensure!(programs::on_path("tmux").is_some(), "tmux is not on the PATH: apt-get install tmux");
+    let server = ReferenceServer::start(&studio.brunt, &["--stall", STALL])?;
+    let tmux = |words: &[&str]| {
+        Command::new("tmux").args(["-L", "brunt-pictures", "-f", "/dev/null"]).args(words).output()
+    };
+    let run =
+        [&studio.brunt.display().to_string(), "run", "--tui", "-s", &server.address, "--allow-untrusted"];
+    let command = [&run[..], &RUN].concat().join(" ");
+    let (columns, rows) = (TERMINAL.0.to_string(), TERMINAL.1.to_string());
+    let colors = ["start-server", ";", "set", "-g", "default-terminal", "tmux-256color", ";"];
+    let session = ["new-session", "-d", "-x", &columns, "-y", &rows, &command];
+    let started = tmux(&[&colors[..], &session].concat())?;
+    ensure!(started.status.success(), "tmux: {}", String::from_utf8_lossy(&started.stderr));
+    Command::new("sleep").arg(SHOWN_AFTER_S).status()?;
+    let screen = tmux(&["capture-pane", "-e", "-p"])?;
+    tmux(&["kill-server"])?;
+    ensure!(screen.status.success(), "tmux: {}", String::from_utf8_lossy(&screen.stderr));
+    let page = PathBuf::from(studio.between("terminal.html"));
+    fs::write(&page, terminal_picture::page(&String::from_utf8(screen.stdout)?))?;
+    let mut browser = Browser::start(&studio.between)?;
+    browser.open(&page, (WIDTH, 900), false)?;
+    let side =
+        |side: &str| format!("Math.ceil(document.querySelector('pre').getBoundingClientRect().{side})");
+    let (width, height) = (browser.number(&side("width"))?, browser.number(&side("height"))?);
+    browser.open(&page, (width as u32, height as u32), false)?;
+    browser.picture_between(0.0, height, &studio.picture("terminal.png"))
 }
 
 /// The curve of a scan.
