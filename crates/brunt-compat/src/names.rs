@@ -74,9 +74,10 @@ fn is_of_name(character: char) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::options::VALUE;
 
     const fn rule(long: &'static str) -> Rule {
-        Rule { long, short: None, takes_value: true, repeats: false, ends: false, is_ours: false }
+        Rule { long, ..VALUE }
     }
 
     const NAMES: Names = Names {

@@ -14,45 +14,132 @@ pub struct Rule {
     pub short: Option<char>,
     /// A value follows it.
     pub takes_value: bool,
+    /// Its value is a whole number.
+    pub is_integer: bool,
     /// It may be given several times.
     pub repeats: bool,
     /// Nothing behind it is looked at.
     pub ends: bool,
     /// The tool does not have it, we do: a beginning of its name that begins an option of the tool's, too, means that.
     pub is_ours: bool,
-}
-
-impl Rule {
-    /// An option without a value that may be given several times, as tools take it that read options with getopt_long.
-    pub(crate) const fn flag(long: &'static str, letter: char) -> Self {
-        Self { repeats: true, ..short(letter, flag(long)) }
-    }
-
-    /// A repeatable option with a value.
-    pub(crate) const fn value(long: &'static str, letter: char) -> Self {
-        Self { takes_value: true, ..Self::flag(long, letter) }
-    }
-
-    /// An option of ours, without a letter.
-    pub(crate) const fn ours(long: &'static str, takes_value: bool) -> Self {
-        Self { takes_value, repeats: true, is_ours: true, ..flag(long) }
-    }
+    /// What its value is, for the help.
+    pub value: &'static str,
+    /// What it does, for the help.
+    pub about: &'static str,
 }
 
 /// An option without a letter and without a value, which may be given once.
-pub(crate) const fn flag(long: &'static str) -> Rule {
-    Rule { long, short: None, takes_value: false, repeats: false, ends: false, is_ours: false }
-}
-
+pub(crate) const FLAG: Rule = Rule {
+    long: "",
+    short: None,
+    takes_value: false,
+    is_integer: false,
+    repeats: false,
+    ends: false,
+    is_ours: false,
+    value: "",
+    about: "",
+};
 /// An option without a letter, with a value, which may be given once.
-pub(crate) const fn value(long: &'static str) -> Rule {
-    Rule { takes_value: true, ..flag(long) }
+pub(crate) const VALUE: Rule = Rule { takes_value: true, ..FLAG };
+/// One whose value is a whole number.
+pub(crate) const INTEGER: Rule = Rule { is_integer: true, ..VALUE };
+
+impl Rule {
+    pub(crate) const fn short(self, letter: char) -> Self {
+        Self { short: Some(letter), ..self }
+    }
+
+    pub(crate) const fn repeated(self) -> Self {
+        Self { repeats: true, ..self }
+    }
+
+    pub(crate) const fn ending(self) -> Self {
+        Self { ends: true, ..self }
+    }
+
+    pub(crate) const fn ours(self) -> Self {
+        Self { is_ours: true, ..self }
+    }
+
+    pub(crate) const fn help(self, value: &'static str, about: &'static str) -> Self {
+        Self { value, about, ..self }
+    }
 }
 
-/// An option that has this letter, too.
-pub(crate) const fn short(letter: char, rule: Rule) -> Rule {
-    Rule { short: Some(letter), ..rule }
+/// Declares the options of a tool once, each in a row: name and rule, and behind `=>` the field of the command line with its type and how it
+/// is read. With `set(line, long, text)` options are taken one by one, and a row has the default and the expression for a given value;
+/// with `read(...)` a row has one expression, over the whole command line.
+macro_rules! options {
+    ($($long:literal: $rule:expr;)+) => {
+        /// Every option: the tool's, and last ours.
+        pub(crate) const OPTIONS: &[Rule] = &[$(Rule { long: $long, ..$rule }),+];
+    };
+    (
+        $(#[$attribute:meta])*
+        set($line:ident, $long:ident, $text:ident) {
+            $($name:literal: $rule:expr
+                $(=> $(#[$of_field:meta])* $field:ident: $type:ty = $default:expr, $read:expr)?;)+
+        }
+    ) => {
+        $crate::options::options! { $($name: $rule;)+ }
+        $crate::options::options! { @line $(#[$attribute])* { $($($(#[$of_field])* $field: $type,)?)+ } }
+
+        impl Default for CommandLine {
+            fn default() -> Self {
+                Self { $($($field: $default,)?)+ warnings: Vec::new() }
+            }
+        }
+
+        impl CommandLine {
+            /// Takes one option.
+            fn set(&mut self, $long: &'static str, $text: &str) -> Result<(), String> {
+                let $line = self;
+                match $long {
+                    $($($name => $line.$field = $read,)?)+
+                    _ => {}
+                }
+                Ok(())
+            }
+        }
+    };
+    (
+        $(#[$attribute:meta])*
+        read($($argument:ident: $of:ty),+) {
+            $($name:literal: $rule:expr $(=> $(#[$of_field:meta])* $field:ident: $type:ty = $read:expr)?;)+
+        }
+        $($(#[$of_other:meta])* $other:ident: $other_type:ty = $read_other:expr;)+
+    ) => {
+        $crate::options::options! { $($name: $rule;)+ }
+        $crate::options::options! {
+            @line $(#[$attribute])* {
+                $($($(#[$of_field])* $field: $type,)?)+
+                $($(#[$of_other])* $other: $other_type,)+
+            }
+        }
+
+        impl CommandLine {
+            fn read($($argument: $of),+) -> Result<Self, String> {
+                Ok(Self {
+                    $($($field: $read,)?)+
+                    $($other: $read_other,)+
+                    warnings: Vec::new(),
+                })
+            }
+        }
+    };
+    (@line $(#[$attribute:meta])* { $($(#[$of_field:meta])* $field:ident: $type:ty,)+ }) => {
+        $(#[$attribute])*
+        #[derive(Clone, Debug, PartialEq)]
+        #[allow(missing_docs, reason = "the fields are the options of the same names")]
+        pub struct CommandLine {
+            $($(#[$of_field])* pub $field: $type,)+
+            /// Given, and without effect or not what it looks like: for the user, each without its prefix.
+            pub warnings: Vec<String>,
+        }
+    };
 }
+pub(crate) use options;
 
 /// The action that a command line asks for.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -159,10 +246,12 @@ pub fn scan(rules: &[Rule], arguments: &[String]) -> Result<ParsedOptions, Fault
     scan_into(&mut parsed, rules, arguments).map(|()| parsed)
 }
 
-/// Parses as tools do that carry out each option as they meet it: the options before a fault are returned with it.
+/// Parses as tools do that carry out each option as they meet it, however often it is given: the options before a fault are returned
+/// with it.
 pub fn scan_to_fault(rules: &[Rule], arguments: &[String]) -> (ParsedOptions, Option<Fault>) {
     let mut parsed = ParsedOptions::default();
-    let fault = scan_into(&mut parsed, rules, arguments).err();
+    let rules: Vec<Rule> = rules.iter().map(|rule| rule.repeated()).collect();
+    let fault = scan_into(&mut parsed, &rules, arguments).err();
     (parsed, fault)
 }
 
@@ -385,22 +474,18 @@ pub(crate) mod tests {
         }
     }
 
-    const fn rule(long: &'static str, short: char, takes_value: bool) -> Rule {
-        Rule { long, short: Some(short), takes_value, repeats: false, ends: false, is_ours: false }
+    options! {
+        "measure_quietly": FLAG.short('q').repeated().ours();
+        "verbose": FLAG.short('v').repeated();
+        "server": VALUE.short('s').repeated();
+        "save": VALUE.short('f');
+        "measure_qps": VALUE.short('Q');
+        "measure_depth": VALUE.short('D');
+        "help": FLAG.short('h').ending();
     }
 
-    const RULES: [Rule; 7] = [
-        Rule { is_ours: true, repeats: true, ..rule("measure_quietly", 'q', false) },
-        Rule { repeats: true, ..rule("verbose", 'v', false) },
-        Rule { repeats: true, ..rule("server", 's', true) },
-        rule("save", 'f', true),
-        rule("measure_qps", 'Q', true),
-        rule("measure_depth", 'D', true),
-        Rule { ends: true, ..rule("help", 'h', false) },
-    ];
-
     fn parsed(line: &str) -> Result<ParsedOptions, Fault> {
-        scan(&RULES, &words(line))
+        scan(OPTIONS, &words(line))
     }
 
     #[test]
@@ -451,7 +536,7 @@ pub(crate) mod tests {
     #[test]
     fn options_before_an_error_are_kept() {
         let words = ["-Q", "1", "-vx", "-D", "2"].map(str::to_owned);
-        let (parsed, fault) = scan_to_fault(&RULES, &words);
+        let (parsed, fault) = scan_to_fault(OPTIONS, &words);
         assert_eq!(parsed.given, [ParsedOption { long: "measure_qps", value: Some("1".to_owned()) }]);
         assert_eq!(fault, Some(Fault::Unknown("-x".to_owned())));
     }

@@ -5,41 +5,13 @@
 
 use super::distribution;
 use crate::mutilate::command_line::OPTIONS as MUTILATE_OPTIONS;
-use crate::options::{Action, Fault, ParsedOption, Rule, invalid_value, natural, real, scan_to_fault};
+use crate::options::{
+    Action, FLAG, Fault, ParsedOption, Rule, VALUE, invalid_value, natural, options, real, scan_to_fault,
+};
 use brunt_plan::mcperf_draw::McperfShape;
 use brunt_plan::op::OpKind;
 use brunt_plan::plan::Wait;
 use brunt_plan::units::DurationNs;
-
-/// Every option in the order of the help, and last those of our own.
-pub const OPTIONS: [Rule; 26] = [
-    Rule::flag("help", 'h'),
-    Rule::flag("version", 'V'),
-    Rule::value("verbosity", 'v'),
-    Rule::value("output", 'o'),
-    Rule::value("server", 's'),
-    Rule::value("port", 'p'),
-    Rule::flag("print-histogram", 'H'),
-    Rule::value("timeout", 't'),
-    Rule::value("linger", 'l'),
-    Rule::value("send-buffer", 'b'),
-    Rule::value("recv-buffer", 'B'),
-    Rule::flag("disable-nodelay", 'D'),
-    Rule::value("method", 'm'),
-    Rule::value("expiry", 'e'),
-    Rule::flag("use-noreply", 'q'),
-    Rule::value("prefix", 'P'),
-    Rule::value("client", 'c'),
-    Rule::value("num-conns", 'n'),
-    Rule::value("num-calls", 'N'),
-    Rule::value("conn-rate", 'r'),
-    Rule::value("call-rate", 'R'),
-    Rule::value("sizes", 'z'),
-    Rule::ours("fine", false),
-    Rule::ours("wait", true),
-    Rule::ours("legacy-latency", false),
-    Rule::ours("legacy-exit", false),
-];
 
 /// Every method.
 pub const METHODS: [OpKind; 11] = [
@@ -65,70 +37,65 @@ const PREFIX_BYTES_MAX: usize = 16;
 /// A century, in seconds.
 const SECONDS_MAX: f64 = 100.0 * 366.0 * 86_400.0;
 
-/// A command line that asks for a run, with mcperf's defaults.
-#[derive(Clone, Debug, PartialEq)]
-#[allow(missing_docs, reason = "the fields are mcperf's options of the same names, and ours")]
-pub struct CommandLine {
-    pub verbosity: u64,
-    pub output: Option<String>,
-    pub server: String,
-    pub port: u16,
-    pub print_histogram: bool,
-    pub timeout: Option<DurationNs>,
-    pub linger_s: Option<u64>,
-    pub send_buffer: u64,
-    pub recv_buffer: u64,
-    pub disable_nodelay: bool,
-    pub method: OpKind,
-    pub expiry_s: u64,
-    pub use_noreply: bool,
-    pub prefix: String,
-    /// The first number of `--client`.
-    pub client: u32,
-    pub num_conns: u64,
-    pub num_calls: u64,
-    /// None: a connection is begun when the one before it has ended.
-    pub conn_rate: Option<McperfShape>,
-    /// None: a call is begun when the one before it has ended.
-    pub call_rate: Option<McperfShape>,
-    pub sizes: McperfShape,
-    pub fine: bool,
-    pub wait: Option<Wait>,
-    pub legacy_latency: bool,
-    pub legacy_exit: bool,
-    /// Given, and not what it looks like: for the user, each without its prefix.
-    pub warnings: Vec<String>,
-}
-
-impl Default for CommandLine {
-    fn default() -> Self {
-        Self {
-            verbosity: 5,
-            output: None,
-            server: "localhost".to_owned(),
-            port: 11211,
-            print_histogram: false,
-            timeout: None,
-            linger_s: None,
-            send_buffer: 4096,
-            recv_buffer: 16384,
-            disable_nodelay: false,
-            method: OpKind::Set,
-            expiry_s: 0,
-            use_noreply: false,
-            prefix: "mcp:".to_owned(),
-            client: 0,
-            num_conns: 1,
-            num_calls: 1,
-            conn_rate: None,
-            call_rate: None,
-            sizes: McperfShape::Fixed(1.0),
-            fine: false,
-            wait: None,
-            legacy_latency: false,
-            legacy_exit: false,
-            warnings: Vec::new(),
-        }
+options! {
+    /// A command line that asks for a run, with mcperf's defaults.
+    set(line, long, text) {
+        "help": FLAG.short('h').help("", "print this");
+        "version": FLAG.short('V').help("", "print the version");
+        "verbosity": VALUE.short('v')
+            .help("N", "level of messages: 3 none, 4 warnings, 5 notes, 6 connections; 0 to 11 (default: 5)")
+            => verbosity: u64 = 5, whole(long, text)?.min(VERBOSITY_MAX);
+        "output": VALUE.short('o').help("S", "write messages into this file, too")
+            => output: Option<String> = None, Some(text.to_owned());
+        "server": VALUE.short('s').help("S", "host of the server, or the path of a Unix socket (default: localhost)")
+            => server: String = "localhost".to_owned(), text.to_owned();
+        "port": VALUE.short('p').help("N", "port of the server (default: 11211)")
+            => port: u16 = 11211, port(long, text)?;
+        "print-histogram": FLAG.short('H').help("", "print a histogram of response times")
+            => print_histogram: bool = false, true;
+        "timeout": VALUE.short('t')
+            .help("X", "give up a connection after so many seconds without a reply (default: 10)")
+            => timeout: Option<DurationNs> = None, timeout(long, text)?;
+        "linger": VALUE.short('l').help("N", "SO_LINGER in seconds; 0 closes by a reset (default: off)")
+            => linger_s: Option<u64> = None, Some(whole(long, text)?);
+        "send-buffer": VALUE.short('b').help("N", "send buffer of sockets in bytes (default: 4096)")
+            => send_buffer: u64 = 4096, whole(long, text)?;
+        "recv-buffer": VALUE.short('B').help("N", "receive buffer of sockets in bytes (default: 16384)")
+            => recv_buffer: u64 = 16384, whole(long, text)?;
+        "disable-nodelay": FLAG.short('D').help("", "leave TCP_NODELAY off")
+            => disable_nodelay: bool = false, true;
+        "method": VALUE.short('m').help("M", "what every call does (default: set)")
+            => method: OpKind = OpKind::Set, method(long, text)?;
+        "expiry": VALUE.short('e')
+            .help("N", "expiry of what is stored: seconds, or a Unix time (default: 0, never)")
+            => expiry_s: u64 = 0, whole(long, text)?;
+        "use-noreply": FLAG.short('q').help("", "ask for no reply; not with get and gets")
+            => use_noreply: bool = false, true;
+        "prefix": VALUE.short('P').help("S", "front of all keys, up to 16 bytes (default: mcp:)")
+            => prefix: String = "mcp:".to_owned(), prefix(long, text)?;
+        "client": VALUE.short('c').help("I/N", "client I of N: seed of what is drawn (default: 0/1)")
+            => /** The first number of `--client`. */ client: u32 = 0, client(long, text)?;
+        "num-conns": VALUE.short('n').help("N", "connections in all (default: 1)")
+            => num_conns: u64 = 1, whole(long, text)?;
+        "num-calls": VALUE.short('N').help("N", "calls of each connection (default: 1)")
+            => num_calls: u64 = 1, whole(long, text)?;
+        "conn-rate": VALUE.short('r').help("R", "when connections are begun (default: 0)") =>
+            /// None: a connection is begun when the one before it has ended.
+            conn_rate: Option<McperfShape> = None, drawn(long, text)?;
+        "call-rate": VALUE.short('R').help("R", "when the calls of a connection are made (default: 0)") =>
+            /// None: a call is begun when the one before it has ended.
+            call_rate: Option<McperfShape> = None, drawn(long, text)?;
+        "sizes": VALUE.short('z').help("R", "bytes of values, or what incr and decr add (default: d1)")
+            => sizes: McperfShape = McperfShape::Fixed(1.0), sizes(long, text)?;
+        "fine": FLAG.ours().help("", "histogram in steps of 0.1 ms, times to the microsecond")
+            => fine: bool = false, true;
+        "wait": VALUE.ours().help("W", "between calls: sleep, hybrid or spin (default: hybrid)")
+            => wait: Option<Wait> = None, Some(wait(long, text)?);
+        "legacy-latency": FLAG.ours()
+            .help("", "response times from when a call was sent, not from when it was due")
+            => legacy_latency: bool = false, true;
+        "legacy-exit": FLAG.ours().help("", "exit with 0 whatever became of the run, as mcperf does")
+            => legacy_exit: bool = false, true;
     }
 }
 
@@ -138,7 +105,7 @@ impl Default for CommandLine {
 /// # Errors
 /// The message for the user.
 pub fn parse(arguments: &[String]) -> Result<Action<CommandLine>, String> {
-    let (parsed, fault) = scan_to_fault(&OPTIONS, arguments);
+    let (parsed, fault) = scan_to_fault(OPTIONS, arguments);
     let mut line = CommandLine::default();
     let mut is_bare_size = false;
     for ParsedOption { long, value } in &parsed.given {
@@ -173,55 +140,6 @@ pub fn parse(arguments: &[String]) -> Result<Action<CommandLine>, String> {
         ));
     }
     Ok(Action::Run(Box::new(line)))
-}
-
-impl CommandLine {
-    /// Takes one option.
-    fn set(&mut self, long: &'static str, text: &str) -> Result<(), String> {
-        match long {
-            "help" | "version" => {}
-            "verbosity" => self.verbosity = whole(long, text)?.min(VERBOSITY_MAX),
-            "output" => self.output = Some(text.to_owned()),
-            "server" => self.server = text.to_owned(),
-            "port" => {
-                let port = natural(text).and_then(|port| u16::try_from(port).ok()).filter(|port| *port > 0);
-                self.port = port.ok_or_else(|| invalid_value(long, text, "a port from 1 to 65535"))?;
-            }
-            "print-histogram" => self.print_histogram = true,
-            "timeout" => self.timeout = timeout(long, text)?,
-            "linger" => self.linger_s = Some(whole(long, text)?),
-            "send-buffer" => self.send_buffer = whole(long, text)?,
-            "recv-buffer" => self.recv_buffer = whole(long, text)?,
-            "disable-nodelay" => self.disable_nodelay = true,
-            "method" => self.method = method(long, text)?,
-            "expiry" => self.expiry_s = whole(long, text)?,
-            "use-noreply" => self.use_noreply = true,
-            "prefix" => {
-                if text.len() > PREFIX_BYTES_MAX {
-                    return Err(invalid_value(long, text, &format!("up to {PREFIX_BYTES_MAX} bytes")));
-                }
-                self.prefix = text.to_owned();
-            }
-            "client" => self.client = client(long, text)?,
-            "num-conns" => self.num_conns = whole(long, text)?,
-            "num-calls" => self.num_calls = whole(long, text)?,
-            "conn-rate" => self.conn_rate = drawn(long, text)?,
-            "call-rate" => self.call_rate = drawn(long, text)?,
-            "sizes" => {
-                let accepted = "a distribution of sizes above 0, such as d100, u1,16 or e50";
-                self.sizes = drawn(long, text)?.ok_or_else(|| invalid_value(long, text, accepted))?;
-            }
-            "fine" => self.fine = true,
-            "wait" => {
-                let accepted = |_| invalid_value(long, text, "sleep, hybrid or spin");
-                self.wait = Some(text.parse::<Wait>().map_err(accepted)?);
-            }
-            "legacy-latency" => self.legacy_latency = true,
-            "legacy-exit" => self.legacy_exit = true,
-            long => unreachable!("--{long} stands in the table and is not read"),
-        }
-        Ok(())
-    }
 }
 
 /// What the value of an option is, where it is missing.
@@ -263,6 +181,26 @@ fn is_of_memcache_perf(option: &str) -> bool {
 fn whole(long: &str, text: &str) -> Result<u64, String> {
     let number = natural(text).filter(|number| *number <= COUNT_MAX);
     number.ok_or_else(|| invalid_value(long, text, &format!("a whole number from 0 to {COUNT_MAX}")))
+}
+
+fn port(long: &str, text: &str) -> Result<u16, String> {
+    let port = natural(text).and_then(|port| u16::try_from(port).ok()).filter(|port| *port > 0);
+    port.ok_or_else(|| invalid_value(long, text, "a port from 1 to 65535"))
+}
+
+fn prefix(long: &str, text: &str) -> Result<String, String> {
+    let fits = text.len() <= PREFIX_BYTES_MAX;
+    fits.then(|| text.to_owned())
+        .ok_or_else(|| invalid_value(long, text, &format!("up to {PREFIX_BYTES_MAX} bytes")))
+}
+
+fn sizes(long: &str, text: &str) -> Result<McperfShape, String> {
+    let accepted = "a distribution of sizes above 0, such as d100, u1,16 or e50";
+    drawn(long, text)?.ok_or_else(|| invalid_value(long, text, accepted))
+}
+
+fn wait(long: &str, text: &str) -> Result<Wait, String> {
+    text.parse().map_err(|_| invalid_value(long, text, "sleep, hybrid or spin"))
 }
 
 /// Seconds; 0 is none.

@@ -9,36 +9,6 @@ use std::fmt::Write as _;
 /// Lines end so on a terminal of mcperf's, and scripts that cut them know it.
 const END: &str = "\r\n";
 
-/// The value of each option and what it does, in the order of [`OPTIONS`].
-const TEXTS: [(&str, &str); OPTIONS.len()] = [
-    ("", "print this"),
-    ("", "print the version"),
-    ("N", "level of messages: 3 none, 4 warnings, 5 notes, 6 connections; 0 to 11 (default: 5)"),
-    ("S", "write messages into this file, too"),
-    ("S", "host of the server, or the path of a Unix socket (default: localhost)"),
-    ("N", "port of the server (default: 11211)"),
-    ("", "print a histogram of response times"),
-    ("X", "give up a connection after so many seconds without a reply (default: 10)"),
-    ("N", "SO_LINGER in seconds; 0 closes by a reset (default: off)"),
-    ("N", "send buffer of sockets in bytes (default: 4096)"),
-    ("N", "receive buffer of sockets in bytes (default: 16384)"),
-    ("", "leave TCP_NODELAY off"),
-    ("M", "what every call does (default: set)"),
-    ("N", "expiry of what is stored: seconds, or a Unix time (default: 0, never)"),
-    ("", "ask for no reply; not with get and gets"),
-    ("S", "front of all keys, up to 16 bytes (default: mcp:)"),
-    ("I/N", "client I of N: seed of what is drawn (default: 0/1)"),
-    ("N", "connections in all (default: 1)"),
-    ("N", "calls of each connection (default: 1)"),
-    ("R", "when connections are begun (default: 0)"),
-    ("R", "when the calls of a connection are made (default: 0)"),
-    ("R", "bytes of values, or what incr and decr add (default: d1)"),
-    ("", "histogram in steps of 0.1 ms, times to the microsecond"),
-    ("W", "between calls: sleep, hybrid or spin (default: hybrid)"),
-    ("", "response times from when a call was sent, not from when it was due"),
-    ("", "exit with 0 whatever became of the run, as mcperf does"),
-];
-
 const USAGE: [&str; 7] = [
     "Usage: mcperf [-hV] [-v verbosity] [-o output] [-s server] [-p port] [-H]",
     "              [-t timeout] [-l linger] [-b send-buffer] [-B recv-buffer] [-D]",
@@ -63,11 +33,11 @@ const DISTRIBUTIONS: [&str; 7] = [
 pub fn usage() -> String {
     let mut text = USAGE.join(END) + END;
     // Writing into a string cannot fail.
-    for (rule, (value, about)) in OPTIONS.iter().zip(TEXTS) {
+    for rule in OPTIONS {
         let letter = rule.short.map_or("    ".to_owned(), |letter| format!("-{letter}, "));
-        let equals = if value.is_empty() { "" } else { "=" };
-        let option = format!("{letter}--{}{equals}{value}", rule.long);
-        let _ = write!(text, "  {option:<22}: {about}{END}");
+        let equals = if rule.takes_value { "=" } else { "" };
+        let option = format!("{letter}--{}{equals}{}", rule.long, rule.value);
+        let _ = write!(text, "  {option:<22}: {}{END}", rule.about);
     }
     let methods = METHODS.map(OpKind::name).join(", ");
     let _ = write!(

@@ -16,7 +16,7 @@ use crate::names::Names;
 
 /// mcperf's names for what brunt has options for.
 pub static NAMES: Names = Names {
-    options: &command_line::OPTIONS,
+    options: command_line::OPTIONS,
     table: &[
         ("--connections", "--num-conns"),
         ("--connections-total", "--num-conns"),

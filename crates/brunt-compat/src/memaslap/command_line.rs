@@ -4,7 +4,10 @@
 //! [`super::invocation`]. Invariant: whatever is given is in a field, in a warning or in a refusal.
 
 use super::PORT;
-use crate::options::{Action, ParsedOption, Rule, invalid_value, scan_to_fault, split_integer, split_number};
+use crate::options::{
+    Action, FLAG, ParsedOption, Rule, VALUE, invalid_value, options, scan_to_fault, split_integer,
+    split_number,
+};
 use std::fmt;
 
 /// Why nothing is run.
@@ -22,38 +25,6 @@ impl From<String> for InvalidOption {
     }
 }
 
-/// Every option in the order of the help, and last those of our own.
-pub const OPTIONS: [Rule; 28] = [
-    Rule::value("servers", 's'),
-    Rule::value("threads", 'T'),
-    Rule::value("concurrency", 'c'),
-    Rule::value("conn_sock", 'n'),
-    Rule::value("execute_number", 'x'),
-    Rule::value("time", 't'),
-    Rule::value("cfg_cmd", 'F'),
-    Rule::value("win_size", 'w'),
-    Rule::value("fixed_size", 'X'),
-    Rule::value("verify", 'v'),
-    Rule::value("division", 'd'),
-    Rule::value("stat_freq", 'S'),
-    Rule::value("exp_verify", 'e'),
-    Rule::value("overwrite", 'o'),
-    Rule::flag("reconnect", 'R'),
-    Rule::flag("udp", 'U'),
-    Rule::flag("facebook", 'a'),
-    Rule::flag("binary", 'B'),
-    Rule::value("tps", 'P'),
-    Rule::value("rep_write", 'p'),
-    Rule::flag("verbose", 'b'),
-    Rule { ends: true, ..Rule::flag("help", 'h') },
-    Rule { ends: true, ..Rule::flag("version", 'V') },
-    Rule::ours("seed", true),
-    Rule::ours("printable-keys", false),
-    Rule::ours("percentiles", false),
-    Rule::ours("legacy-exit", false),
-    Rule::ours("quiet", false),
-];
-
 /// The variable that names servers where `--servers` does not.
 pub const SERVERS_VARIABLE: &str = "MEMCACHED_SERVERS";
 /// The largest value that memcached takes by default, and memaslap at all.
@@ -61,75 +32,72 @@ pub const VALUE_BYTES_MAX: u32 = 1 << 20;
 /// No run and no interval is longer: a century.
 const SECONDS_MAX: u64 = 100 * 366 * 86_400;
 
-/// A command line that asks for a run, with memaslap's defaults.
-#[derive(Clone, Debug, PartialEq)]
-#[allow(missing_docs, reason = "the fields are memaslap's options of the same names, and ours")]
-pub struct CommandLine {
-    /// Servers as the user gave them, by `--servers` or by MEMCACHED_SERVERS.
-    pub servers: String,
-    pub threads: u32,
-    pub concurrency: u32,
-    pub conn_sock: u32,
-    /// Operations in all; none: the run ends by time.
-    pub execute_number: Option<u64>,
-    pub time_s: u64,
-    pub cfg_cmd: Option<String>,
-    /// Objects in the window of each concurrency.
-    pub win_size: u64,
-    pub fixed_size: Option<u32>,
-    pub verify: f64,
-    pub division: u32,
-    pub stat_freq_s: Option<u64>,
-    pub exp_verify: f64,
-    pub overwrite: f64,
-    pub reconnect: bool,
-    pub udp: bool,
-    pub facebook: bool,
-    pub binary: bool,
-    /// Operations per second; 0 is as fast as it goes.
-    pub tps: u64,
-    pub rep_write: Option<u32>,
-    pub verbose: bool,
-    pub seed: Option<u64>,
-    pub printable_keys: bool,
-    pub percentiles: bool,
-    pub legacy_exit: bool,
-    pub quiet: bool,
-    /// Given, and without effect: for the user, each without its prefix.
-    pub warnings: Vec<String>,
-}
-
-impl Default for CommandLine {
-    fn default() -> Self {
-        Self {
-            servers: String::new(),
-            threads: 1,
-            concurrency: 16,
-            conn_sock: 1,
-            execute_number: None,
-            time_s: 600,
-            cfg_cmd: None,
-            win_size: 10 * 1024,
-            fixed_size: None,
-            verify: 0.0,
-            division: 1,
-            stat_freq_s: None,
-            exp_verify: 0.0,
-            overwrite: 0.0,
-            reconnect: false,
-            udp: false,
-            facebook: false,
-            binary: false,
-            tps: 0,
-            rep_write: None,
-            verbose: false,
-            seed: None,
-            printable_keys: false,
-            percentiles: false,
-            legacy_exit: false,
-            quiet: false,
-            warnings: Vec::new(),
-        }
+options! {
+    /// A command line that asks for a run, with memaslap's defaults.
+    set(line, long, text) {
+        "servers": VALUE.short('s').help("", "Servers to load, with commas between them: HOST[:PORT], [IPV6]:PORT, the path\n\
+            of a socket. Else those of MEMCACHED_SERVERS. Thread i loads server i mod N.") =>
+            /// As the user gave them, by `--servers` or by MEMCACHED_SERVERS.
+            servers: String = String::new(), text.to_owned();
+        "threads": VALUE.short('T').help("", "Threads. [1]")
+            => threads: u32 = 1, above_zero(line, long, text)?;
+        "concurrency": VALUE.short('c')
+            .help("", "Clients in all, each with one operation under way; a multiple of --threads. [16]")
+            => concurrency: u32 = 16, above_zero(line, long, text)?;
+        "conn_sock": VALUE.short('n').help("", "TCP connections of each client, which take turns. [1]")
+            => conn_sock: u32 = 1, above_zero(line, long, text)?;
+        "execute_number": VALUE.short('x').help("", "End after so many operations of all clients together.") =>
+            /// None: the run ends by time.
+            execute_number: Option<u64> = None, Some(above_zero(line, long, text)?);
+        "time": VALUE.short('t').help("", "End after so long; s, m, h or d behind the number. [600s]")
+            => time_s: u64 = 600, seconds(line, long, text)?;
+        "cfg_cmd": VALUE.short('F').help("", "File with the sizes of keys and values and the shares of set and get.\n\
+            [~/.memslap.cnf where there is one]")
+            => cfg_cmd: Option<String> = None, Some(text.to_owned());
+        "win_size": VALUE.short('w').help("", "Objects that a client keeps in its window; k (1024), m or g behind the\n\
+            number. [10k]") =>
+            /// Objects in the window of each concurrency.
+            win_size: u64 = 10 * 1024, window(line, long, text)?;
+        "fixed_size": VALUE.short('X').help("", "Every value has so many bytes.")
+            => fixed_size: Option<u32> = None, Some(value_size(line, long, text)?);
+        "verify": VALUE.short('v').help("", "Compare this share of the values that are read, such as 0.01.")
+            => verify: f64 = 0.0, share(line, long, text)?;
+        "division": VALUE.short('d').help("", "Keys in a get. [1]")
+            => division: u32 = 1, above_zero(line, long, text)?;
+        "stat_freq": VALUE.short('S')
+            .help("", "Print statistics so often, and at the end; s, m, h or d behind the number.")
+            => stat_freq_s: Option<u64> = None, Some(seconds(line, long, text)?);
+        "exp_verify": VALUE.short('e').help("", "This share of the objects expires after 60 s, which is checked.")
+            => exp_verify: f64 = 0.0, share(line, long, text)?;
+        "overwrite": VALUE.short('o').help("", "This share of the sets gives an object of the window a new value; the others\n\
+            put new objects there.")
+            => overwrite: f64 = 0.0, share(line, long, text)?;
+        "reconnect": FLAG.short('R').help("", "Connect again when a connection is lost.")
+            => reconnect: bool = false, true;
+        "udp": FLAG.short('U').help("", "UDP instead of TCP, to the same ports.") => udp: bool = false, true;
+        "facebook": FLAG.short('a').help("", "Set over TCP and get over UDP; with --division of at least 2.")
+            => facebook: bool = false, true;
+        "binary": FLAG.short('B').help("", "Binary protocol.") => binary: bool = false, true;
+        "tps": VALUE.short('P').help("", "Operations per second of all clients together; k (1024), m or g behind the\n\
+            number.") =>
+            /// 0 is as fast as it goes.
+            tps: u64 = 0, kibi(line, long, text)?;
+        "rep_write": VALUE.short('p').help("", "Each set goes to the first N servers, and gets take turns over them.")
+            => rep_write: Option<u32> = None, Some(above_zero(line, long, text)?);
+        "verbose": FLAG.short('b').help("", "Say what was wrong with each value that is not as it should be.")
+            => verbose: bool = false, true;
+        "help": FLAG.short('h').ending().help("", "Print this.");
+        "version": FLAG.short('V').ending().help("", "Print the version.");
+        "seed": VALUE.ours().help("", "Number that all random choices follow from. Else keys and values follow from\n\
+            the second of the start, and what else is drawn from no number.")
+            => seed: Option<u64> = None, Some(seed(long, text)?);
+        "printable-keys": FLAG.ours().help("", "Keys of printable characters, as proxies want them.")
+            => printable_keys: bool = false, true;
+        "percentiles": FLAG.ours().help("", "Print percentiles of the latencies behind the run.")
+            => percentiles: bool = false, true;
+        "legacy-exit": FLAG.ours().help("", "Exit with 0 whatever became of the run, as memaslap does.")
+            => legacy_exit: bool = false, true;
+        "quiet": FLAG.ours().help("", "No lines that begin with note: or warning:.") => quiet: bool = false, true;
     }
 }
 
@@ -142,22 +110,22 @@ pub fn parse(
     arguments: &[String],
     variable: &dyn Fn(&str) -> Option<String>,
 ) -> Result<Action<CommandLine>, InvalidOption> {
-    let (parsed, fault) = scan_to_fault(&OPTIONS, arguments);
+    let (parsed, fault) = scan_to_fault(OPTIONS, arguments);
     let mut line = CommandLine::default();
-    let mut servers = None;
     for ParsedOption { long, value } in &parsed.given {
         let value = value.as_deref().unwrap_or_default();
         match *long {
             "help" => return Ok(Action::Help),
             "version" => return Ok(Action::Version),
-            "servers" => servers = Some(value.to_owned()),
             long => line.set(long, value)?,
         }
     }
     if let Some(fault) = fault {
         return Err(fault.to_string().into());
     }
-    line.servers = servers.or_else(|| variable(SERVERS_VARIABLE)).unwrap_or_default();
+    if !parsed.has("servers") {
+        line.servers = variable(SERVERS_VARIABLE).unwrap_or_default();
+    }
     if line.servers.split(',').all(|server| server.trim().is_empty()) {
         return Err(InvalidOption {
             message: format!(
@@ -182,53 +150,6 @@ pub fn parse(
 }
 
 impl CommandLine {
-    /// Takes one option.
-    fn set(&mut self, long: &'static str, text: &str) -> Result<(), String> {
-        let unread = &mut self.warnings;
-        match long {
-            "threads" => self.threads = above_zero(long, text, unread)?,
-            "concurrency" => self.concurrency = above_zero(long, text, unread)?,
-            "conn_sock" => self.conn_sock = above_zero(long, text, unread)?,
-            "execute_number" => self.execute_number = Some(above_zero(long, text, unread)?),
-            "time" => self.time_s = seconds(long, text, unread)?,
-            "cfg_cmd" => self.cfg_cmd = Some(text.to_owned()),
-            "win_size" => {
-                self.win_size = kibi(long, text, unread)?;
-                if self.win_size == 0 {
-                    return Err(invalid_value(long, text, "a window of at least 1k objects"));
-                }
-            }
-            "fixed_size" => {
-                let bytes = u32::try_from(integer(long, text, unread).unwrap_or(0)).ok();
-                let bytes = bytes.filter(|bytes| (1..=VALUE_BYTES_MAX).contains(bytes));
-                let accepted = || invalid_value(long, text, &format!("from 1 to {VALUE_BYTES_MAX} bytes"));
-                self.fixed_size = Some(bytes.ok_or_else(accepted)?);
-            }
-            "verify" => self.verify = share(long, text, unread)?,
-            "division" => self.division = above_zero(long, text, unread)?,
-            "stat_freq" => self.stat_freq_s = Some(seconds(long, text, unread)?),
-            "exp_verify" => self.exp_verify = share(long, text, unread)?,
-            "overwrite" => self.overwrite = share(long, text, unread)?,
-            "reconnect" => self.reconnect = true,
-            "udp" => self.udp = true,
-            "facebook" => self.facebook = true,
-            "binary" => self.binary = true,
-            "tps" => self.tps = kibi(long, text, unread)?,
-            "rep_write" => self.rep_write = Some(above_zero(long, text, unread)?),
-            "verbose" => self.verbose = true,
-            "seed" => {
-                let accepted = || invalid_value(long, text, "a whole number of at most 64 bits");
-                self.seed = Some(text.parse().map_err(|_| accepted())?);
-            }
-            "printable-keys" => self.printable_keys = true,
-            "percentiles" => self.percentiles = true,
-            "legacy-exit" => self.legacy_exit = true,
-            "quiet" => self.quiet = true,
-            long => unreachable!("--{long} stands in the table and is not read"),
-        }
-        Ok(())
-    }
-
     /// Notes what has no effect.
     fn warn(&mut self, has_time: bool) {
         if has_time && self.execute_number.is_some() {
@@ -241,21 +162,21 @@ impl CommandLine {
 }
 
 /// The whole number that a text begins with, as memaslap reads it; what is behind it is for the user to know.
-fn integer(long: &str, text: &str, unread: &mut Vec<String>) -> Option<i64> {
+fn integer(line: &mut CommandLine, long: &str, text: &str) -> Option<i64> {
     let (number, rest) = split_integer(text)?;
-    warn_of_rest(long, text, rest, number, unread);
+    warn_of_rest(line, long, text, rest, number);
     Some(number)
 }
 
-fn warn_of_rest(long: &str, text: &str, rest: &str, read: impl fmt::Display, unread: &mut Vec<String>) {
+fn warn_of_rest(line: &mut CommandLine, long: &str, text: &str, rest: &str, read: impl fmt::Display) {
     if !rest.trim().is_empty() {
-        unread.push(format!("--{long}: '{text}' is read as {read}"));
+        line.warnings.push(format!("--{long}: '{text}' is read as {read}"));
     }
 }
 
 /// Numbers below 0, which wrap around in memaslap, are refused.
-fn above_zero<T: TryFrom<i64>>(long: &str, text: &str, unread: &mut Vec<String>) -> Result<T, String> {
-    let number = integer(long, text, unread).unwrap_or(0);
+fn above_zero<T: TryFrom<i64>>(line: &mut CommandLine, long: &str, text: &str) -> Result<T, String> {
+    let number = integer(line, long, text).unwrap_or(0);
     // A number that has no room ends there.
     let fitting = T::try_from(number).ok().filter(|_| (1..i64::MAX).contains(&number));
     fitting.ok_or_else(|| match number {
@@ -264,9 +185,24 @@ fn above_zero<T: TryFrom<i64>>(long: &str, text: &str, unread: &mut Vec<String>)
     })
 }
 
-fn share(long: &str, text: &str, unread: &mut Vec<String>) -> Result<f64, String> {
+fn window(line: &mut CommandLine, long: &str, text: &str) -> Result<u64, String> {
+    let objects = Some(kibi(line, long, text)?).filter(|objects| *objects > 0);
+    objects.ok_or_else(|| invalid_value(long, text, "a window of at least 1k objects"))
+}
+
+fn value_size(line: &mut CommandLine, long: &str, text: &str) -> Result<u32, String> {
+    let bytes = u32::try_from(integer(line, long, text).unwrap_or(0)).ok();
+    let bytes = bytes.filter(|bytes| (1..=VALUE_BYTES_MAX).contains(bytes));
+    bytes.ok_or_else(|| invalid_value(long, text, &format!("from 1 to {VALUE_BYTES_MAX} bytes")))
+}
+
+fn seed(long: &str, text: &str) -> Result<u64, String> {
+    text.parse().map_err(|_| invalid_value(long, text, "a whole number of at most 64 bits"))
+}
+
+fn share(line: &mut CommandLine, long: &str, text: &str) -> Result<f64, String> {
     let (share, rest) = split_number(text).unwrap_or_default();
-    warn_of_rest(long, text, rest, share, unread);
+    warn_of_rest(line, long, text, rest, share);
     // Billionths are the finest parts that a plan has.
     let fits = (1e-9..=1.0).contains(&share);
     if fits { Ok(share) } else { Err(invalid_value(long, text, "a share above 0 and up to 1, such as 0.05")) }
@@ -274,9 +210,9 @@ fn share(long: &str, text: &str, unread: &mut Vec<String>) -> Result<f64, String
 
 /// A number from 0 with its unit behind it, which is the last character.
 fn with_unit(
+    line: &mut CommandLine,
     long: &str,
     text: &str,
-    unread: &mut Vec<String>,
     units: &[(char, u64)],
     accepted: &str,
 ) -> Result<u64, String> {
@@ -287,24 +223,24 @@ fn with_unit(
         Some((u64::try_from(number).ok()?.saturating_mul(*factor), rest, format!("{number}{unit}")))
     };
     let (number, rest, as_read) = read().ok_or_else(|| invalid_value(long, text, accepted))?;
-    warn_of_rest(long, text, rest, as_read, unread);
+    warn_of_rest(line, long, text, rest, as_read);
     Ok(number)
 }
 
-fn seconds(long: &str, text: &str, unread: &mut Vec<String>) -> Result<u64, String> {
+fn seconds(line: &mut CommandLine, long: &str, text: &str) -> Result<u64, String> {
     let units = [('s', 1), ('m', 60), ('h', 3_600), ('d', 86_400)];
     let accepted = "a number greater than 0 and s, m, h or d behind it, such as 24h";
-    match with_unit(long, text, unread, &units, accepted)? {
+    match with_unit(line, long, text, &units, accepted)? {
         0 => Err(invalid_value(long, text, accepted)),
         seconds @ ..=SECONDS_MAX => Ok(seconds),
         _ => Err(invalid_value(long, text, "up to a hundred years")),
     }
 }
 
-fn kibi(long: &str, text: &str, unread: &mut Vec<String>) -> Result<u64, String> {
+fn kibi(line: &mut CommandLine, long: &str, text: &str) -> Result<u64, String> {
     let units = [('k', 1 << 10), ('m', 1 << 20), ('g', 1 << 30)];
     let accepted = "a number and k, m or g behind it, such as 10k, which is 10 * 1024";
-    match with_unit(long, text, unread, &units, accepted)? {
+    match with_unit(line, long, text, &units, accepted)? {
         u64::MAX => Err(invalid_value(long, text, "a smaller number")),
         number => Ok(number),
     }

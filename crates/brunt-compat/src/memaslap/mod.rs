@@ -18,7 +18,7 @@ use crate::names::Names;
 
 /// memaslap's names for what brunt has options for.
 pub static NAMES: Names = Names {
-    options: &command_line::OPTIONS,
+    options: command_line::OPTIONS,
     table: &[
         ("--server", "--servers"),
         ("--connections", "connections (--concurrency × --conn_sock × --rep_write)"),

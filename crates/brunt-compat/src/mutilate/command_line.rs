@@ -8,67 +8,7 @@ use super::host_options::MasterOptions;
 use super::invalid_option::{InvalidOption, stray_warning};
 use super::numbers::Numbers;
 use crate::hosts::AgentMode;
-use crate::options::{ParsedOptions, Rule, flag, leading_number, scan, short, value};
-
-/// Every option of both generations, and last those of our own.
-pub const OPTIONS: [Rule; 56] = [
-    Rule { ends: true, ..short('h', flag("help")) },
-    Rule { ends: true, ..flag("version") },
-    Rule { repeats: true, ..short('v', flag("verbose")) },
-    flag("quiet"),
-    Rule { repeats: true, ..short('s', value("server")) },
-    flag("binary"),
-    short('q', value("qps")),
-    short('t', value("time")),
-    short('K', value("keysize")),
-    short('V', value("valuesize")),
-    short('r', value("records")),
-    short('u', value("update")),
-    short('U', value("username")),
-    short('P', value("password")),
-    short('T', value("threads")),
-    flag("affinity"),
-    short('c', value("connections")),
-    short('d', value("depth")),
-    short('R', flag("roundrobin")),
-    short('i', value("iadist")),
-    short('S', flag("skip")),
-    flag("moderate"),
-    flag("noload"),
-    flag("loadonly"),
-    short('B', flag("blocking")),
-    flag("no_nodelay"),
-    short('w', value("warmup")),
-    short('W', value("wait")),
-    value("save"),
-    value("search"),
-    value("scan"),
-    short('A', flag("agentmode")),
-    Rule { repeats: true, ..short('a', value("agent")) },
-    short('p', value("agent_port")),
-    short('l', value("lambda_mul")),
-    short('C', value("measure_connections")),
-    short('Q', value("measure_qps")),
-    short('D', value("measure_depth")),
-    flag("unix_socket"),
-    flag("redis"),
-    flag("getset"),
-    flag("getsetorset"),
-    flag("successful"),
-    value("prefix"),
-    flag("delete90"),
-    value("assoc"),
-    value("read_file"),
-    value("twitter_trace"),
-    short('m', value("misswindow")),
-    short('N', value("queries")),
-    flag("legacy-latency"),
-    flag("agent-sampling"),
-    value("token-file"),
-    value("agent-ca"),
-    value("agent-cert"),
-    value("agent-key"),
-];
+use crate::options::{FLAG, INTEGER, ParsedOptions, Rule, VALUE, leading_number, options, scan};
 
 /// Options that the second generation brought: with one of them the report has its columns.
 const OF_SECOND_GENERATION: [&str; 12] = [
@@ -106,62 +46,80 @@ pub struct SearchBound {
     pub bound_us: f64,
 }
 
-/// A command line that asks for a run, with mutilate's defaults.
-#[derive(Clone, Debug, PartialEq)]
-#[allow(missing_docs, reason = "the fields are mutilate's options of the same names")]
-pub struct CommandLine {
-    pub verbose: usize,
-    pub quiet: bool,
-    pub servers: Vec<String>,
-    pub binary: bool,
-    pub qps: u64,
-    pub time_s: u64,
-    pub keysize: String,
-    pub valuesize: String,
-    pub records: u64,
-    pub update: f64,
-    pub username: Option<String>,
-    pub password: Option<String>,
-    pub threads: u32,
-    pub affinity: bool,
-    pub connections: u32,
-    pub depth: u32,
-    pub roundrobin: bool,
-    pub iadist: Option<String>,
-    pub skip: bool,
-    pub moderate: bool,
-    pub noload: bool,
-    pub loadonly: bool,
-    pub blocking: bool,
-    pub no_nodelay: bool,
-    pub warmup_s: u64,
-    pub wait_s: u64,
-    pub save: Option<String>,
-    pub search: Option<SearchBound>,
-    pub scan: Option<ScanRange>,
-    pub measure_connections: Option<u32>,
-    pub unix_socket: bool,
-    pub redis: bool,
-    pub getset: bool,
-    pub getsetorset: bool,
-    pub delete90: bool,
-    pub read_file: Option<String>,
-    pub twitter_trace: Option<u32>,
-    pub successful: bool,
-    /// Bytes of a field, where keys are split.
-    pub assoc: Option<u32>,
-    pub prefix: String,
-    /// 0 is no windows.
-    pub misswindow: u64,
-    /// 0 is no bound.
-    pub queries: u64,
-    pub legacy_latency: bool,
+options! {
+    /// A command line that asks for a run, with mutilate's defaults.
+    read(parsed: &ParsedOptions, numbers: &Numbers) {
+        "help": FLAG.short('h').ending();
+        "version": FLAG.ending();
+        "verbose": FLAG.short('v').repeated() => verbose: usize = parsed.count("verbose");
+        "quiet": FLAG => quiet: bool = parsed.has("quiet");
+        "server": VALUE.short('s').repeated() => servers: Vec<String> = parsed.list("server");
+        "binary": FLAG => binary: bool = parsed.has("binary");
+        "qps": INTEGER.short('q') => qps: u64 = numbers.count("qps", 0);
+        "time": INTEGER.short('t') => time_s: u64 = numbers.count("time", 5);
+        "keysize": VALUE.short('K')
+            => keysize: String = text(parsed, "keysize").unwrap_or_else(|| "30".to_owned());
+        "valuesize": VALUE.short('V')
+            => valuesize: String = text(parsed, "valuesize").unwrap_or_else(|| "200".to_owned());
+        "records": INTEGER.short('r') => records: u64 = numbers.count("records", 10_000);
+        "update": VALUE.short('u') => update: f64 = numbers.update;
+        "username": VALUE.short('U') => username: Option<String> = text(parsed, "username");
+        "password": VALUE.short('P') => password: Option<String> = text(parsed, "password");
+        "threads": INTEGER.short('T') => threads: u32 = numbers.count("threads", 1) as u32;
+        "affinity": FLAG => affinity: bool = parsed.has("affinity");
+        "connections": INTEGER.short('c') => connections: u32 = numbers.count("connections", 1) as u32;
+        "depth": INTEGER.short('d') => depth: u32 = numbers.count("depth", 1) as u32;
+        "roundrobin": FLAG.short('R') => roundrobin: bool = parsed.has("roundrobin");
+        "iadist": VALUE.short('i') => iadist: Option<String> = text(parsed, "iadist");
+        "skip": FLAG.short('S') => skip: bool = parsed.has("skip");
+        "moderate": FLAG => moderate: bool = parsed.has("moderate");
+        "noload": FLAG => noload: bool = parsed.has("noload");
+        "loadonly": FLAG => loadonly: bool = parsed.has("loadonly");
+        "blocking": FLAG.short('B') => blocking: bool = parsed.has("blocking");
+        "no_nodelay": FLAG => no_nodelay: bool = parsed.has("no_nodelay");
+        "warmup": INTEGER.short('w') => warmup_s: u64 = numbers.count("warmup", 0);
+        "wait": INTEGER.short('W') => wait_s: u64 = numbers.count("wait", 0);
+        "save": VALUE => save: Option<String> = text(parsed, "save");
+        "search": VALUE => search: Option<SearchBound> = parsed.value("search").map(search_bound).transpose()?;
+        "scan": VALUE => scan: Option<ScanRange> = parsed.value("scan").map(scan_range).transpose()?;
+        "agentmode": FLAG.short('A');
+        "agent": VALUE.short('a').repeated();
+        "agent_port": VALUE.short('p');
+        "lambda_mul": INTEGER.short('l');
+        "measure_connections": INTEGER.short('C')
+            => measure_connections: Option<u32> = numbers.get("measure_connections").map(|count| count as u32);
+        "measure_qps": INTEGER.short('Q');
+        "measure_depth": INTEGER.short('D');
+        "unix_socket": FLAG => unix_socket: bool = parsed.has("unix_socket");
+        "redis": FLAG => redis: bool = parsed.has("redis");
+        "getset": FLAG => getset: bool = parsed.has("getset");
+        "getsetorset": FLAG => getsetorset: bool = parsed.has("getsetorset");
+        "successful": FLAG => successful: bool = parsed.has("successful");
+        "prefix": VALUE => prefix: String = text(parsed, "prefix").unwrap_or_default();
+        "delete90": FLAG => delete90: bool = parsed.has("delete90");
+        "assoc": INTEGER =>
+            /// Bytes of a field, where keys are split.
+            assoc: Option<u32> = numbers.get("assoc").map(|bytes| bytes as u32);
+        "read_file": VALUE => read_file: Option<String> = text(parsed, "read_file");
+        "twitter_trace": INTEGER
+            => twitter_trace: Option<u32> = numbers.get("twitter_trace").map(|layout| layout as u32);
+        "misswindow": INTEGER.short('m') =>
+            /// 0 is no windows.
+            misswindow: u64 = numbers.count("misswindow", 0);
+        "queries": INTEGER.short('N') =>
+            /// 0 is no bound.
+            queries: u64 = numbers.count("queries", 0);
+        "legacy-latency": FLAG => legacy_latency: bool = parsed.has("legacy-latency");
+        "agent-sampling": FLAG;
+        "token-file": VALUE;
+        "agent-ca": VALUE;
+        "agent-cert": VALUE;
+        "agent-key": VALUE;
+    }
     /// Agents, where there are any.
-    pub master: Option<MasterOptions>,
+    master: Option<MasterOptions> = MasterOptions::of(parsed, numbers)?;
     /// An option of the second generation was given.
-    pub is_second: bool,
-    /// Given, and without effect here or in mutilate: for the user, each without its prefix.
-    pub warnings: Vec<String>,
+    is_second: bool = OF_SECOND_GENERATION.iter().any(|long| parsed.has(long));
 }
 
 impl CommandLine {
@@ -196,14 +154,14 @@ pub enum Action {
 /// It cannot be read, or asks for what cannot be done.
 pub fn parse(arguments: &[String]) -> Result<Action, InvalidOption> {
     let syntax = |message: String| InvalidOption { code: EXIT_SYNTAX, message };
-    let parsed = scan(&OPTIONS, arguments).map_err(|fault| syntax(fault.to_string()))?;
+    let parsed = scan(OPTIONS, arguments).map_err(|fault| syntax(fault.to_string()))?;
     if parsed.has("help") {
         return Ok(Action::Help);
     }
     if parsed.has("version") {
         return Ok(Action::Version);
     }
-    let numbers = Numbers::read(&parsed).map_err(syntax)?;
+    let numbers = Numbers::read(OPTIONS, &parsed).map_err(syntax)?;
     check_ranges(&numbers, &parsed)?;
     if parsed.has("agentmode") {
         return Ok(Action::Agent(Box::new(AgentMode::of(&parsed, &numbers)?)));
@@ -270,56 +228,12 @@ fn check_known(parsed: &ParsedOptions) -> Result<(), String> {
     Ok(())
 }
 
+fn text(parsed: &ParsedOptions, long: &str) -> Option<String> {
+    parsed.value(long).map(str::to_owned)
+}
+
 fn command_line(parsed: &ParsedOptions, numbers: &Numbers) -> Result<CommandLine, String> {
-    let text = |long: &str| parsed.value(long).map(str::to_owned);
-    let line = CommandLine {
-        verbose: parsed.count("verbose"),
-        quiet: parsed.has("quiet"),
-        servers: parsed.list("server"),
-        binary: parsed.has("binary"),
-        qps: numbers.count("qps", 0),
-        time_s: numbers.count("time", 5),
-        keysize: text("keysize").unwrap_or_else(|| "30".to_owned()),
-        valuesize: text("valuesize").unwrap_or_else(|| "200".to_owned()),
-        records: numbers.count("records", 10_000),
-        update: numbers.update,
-        username: text("username"),
-        password: text("password"),
-        threads: numbers.count("threads", 1) as u32,
-        affinity: parsed.has("affinity"),
-        connections: numbers.count("connections", 1) as u32,
-        depth: numbers.count("depth", 1) as u32,
-        roundrobin: parsed.has("roundrobin"),
-        iadist: text("iadist"),
-        skip: parsed.has("skip"),
-        moderate: parsed.has("moderate"),
-        noload: parsed.has("noload"),
-        loadonly: parsed.has("loadonly"),
-        blocking: parsed.has("blocking"),
-        no_nodelay: parsed.has("no_nodelay"),
-        warmup_s: numbers.count("warmup", 0),
-        wait_s: numbers.count("wait", 0),
-        save: text("save"),
-        search: parsed.value("search").map(search_bound).transpose()?,
-        scan: parsed.value("scan").map(scan_range).transpose()?,
-        measure_connections: numbers.get("measure_connections").map(|count| count as u32),
-        unix_socket: parsed.has("unix_socket"),
-        redis: parsed.has("redis"),
-        getset: parsed.has("getset"),
-        getsetorset: parsed.has("getsetorset"),
-        delete90: parsed.has("delete90"),
-        read_file: text("read_file"),
-        twitter_trace: numbers.get("twitter_trace").map(|layout| layout as u32),
-        successful: parsed.has("successful"),
-        assoc: numbers.get("assoc").map(|bytes| bytes as u32),
-        prefix: text("prefix").unwrap_or_default(),
-        misswindow: numbers.count("misswindow", 0),
-        queries: numbers.count("queries", 0),
-        legacy_latency: parsed.has("legacy-latency"),
-        master: MasterOptions::of(parsed, numbers)?,
-        is_second: OF_SECOND_GENERATION.iter().any(|long| parsed.has(long)),
-        warnings: Vec::new(),
-    };
+    let line = CommandLine::read(parsed, numbers)?;
     if let Some(master) = &line.master {
         master.check(&line)?;
     }

@@ -20,7 +20,7 @@ use crate::names::Names;
 
 /// mutilate's names for what brunt has options for.
 pub static NAMES: Names = Names {
-    options: &command_line::OPTIONS,
+    options: command_line::OPTIONS,
     table: &[
         ("--rate", "--qps"),
         ("--requests", "--queries"),

@@ -1,6 +1,6 @@
 //! The options of mutilate that are numbers, read before any of them is checked.
 
-use crate::options::{ParsedOptions, integer, number};
+use crate::options::{ParsedOptions, Rule, integer, number};
 
 /// The options that are numbers.
 pub(super) struct Numbers {
@@ -8,36 +8,17 @@ pub(super) struct Numbers {
     pub(super) update: f64,
 }
 
-const INTEGERS: [&str; 16] = [
-    "qps",
-    "time",
-    "records",
-    "threads",
-    "connections",
-    "depth",
-    "warmup",
-    "wait",
-    "lambda_mul",
-    "measure_connections",
-    "measure_qps",
-    "measure_depth",
-    "assoc",
-    "twitter_trace",
-    "misswindow",
-    "queries",
-];
-
 impl Numbers {
-    pub(super) fn read(parsed: &ParsedOptions) -> Result<Self, String> {
+    pub(super) fn read(rules: &[Rule], parsed: &ParsedOptions) -> Result<Self, String> {
         let mut given = Vec::new();
-        for long in INTEGERS {
+        for Rule { long, .. } in rules.iter().filter(|rule| rule.is_integer) {
             if let Some(text) = parsed.value(long) {
                 let read = integer(text);
                 let accepted = || {
                     format!("invalid value '{text}' for --{long}: expected a whole number up to {}", i32::MAX)
                 };
                 let value = read.ok_or_else(accepted)?;
-                given.push((long, value));
+                given.push((*long, value));
             }
         }
         let update = match parsed.value("update") {

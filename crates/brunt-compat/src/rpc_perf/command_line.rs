@@ -6,42 +6,47 @@
 
 use super::config::General;
 use crate::options::{
-    Action, Fault, ParsedOption, ParsedOptions, Rule, flag, invalid_value, scan, short, value,
+    Action, FLAG, Fault, ParsedOption, ParsedOptions, Rule, VALUE, invalid_value, options, scan,
 };
 use crate::spelling::closest;
 use std::num::NonZeroU32;
 use std::str::FromStr;
 
-/// Every option, in the order of rpc-perf's help; ours follow.
-pub const OPTIONS: [Rule; 27] = [
-    Rule { repeats: true, ..short('s', value("server")) },
-    short('t', value("threads")),
-    short('c', value("connections")),
-    short('d', value("duration")),
-    short('w', value("windows")),
-    value("request-timeout"),
-    value("connect-timeout"),
-    short('p', value("protocol")),
-    value("config"),
-    value("listen"),
-    value("trace"),
-    value("waterfall"),
-    flag("tcp-nodelay"),
-    flag("flush"),
-    flag("ipv4"),
-    flag("ipv6"),
-    flag("service"),
-    Rule { ends: true, ..flag("version") },
-    Rule { repeats: true, ..short('v', flag("verbose")) },
-    Rule { ends: true, ..short('h', flag("help")) },
-    Rule { is_ours: true, ..value("rx-buffer-size") },
-    Rule { is_ours: true, ..value("tx-buffer-size") },
-    Rule { is_ours: true, ..value("database") },
-    Rule { is_ours: true, ..value("log-format") },
-    Rule { is_ours: true, ..value("seed") },
-    Rule { is_ours: true, ..flag("quiet") },
-    Rule { is_ours: true, ..flag("legacy-exit") },
-];
+options! {
+    "server": VALUE.short('s').repeated().help("HOST:PORT", "a server; may be given several times");
+    "threads": VALUE.short('t').help("INTEGER", "threads that send requests [1]");
+    "connections": VALUE.short('c').help("INTEGER", "connections of each thread to each server [1]");
+    "duration": VALUE.short('d').help("INTEGER", "seconds of each window [60]");
+    "windows": VALUE.short('w').help("INTEGER", "measured windows; one before them is the warm-up [5]");
+    "request-timeout": VALUE.help("INTEGER", "give a request up after this many milliseconds [1 hour]");
+    "connect-timeout": VALUE
+        .help("INTEGER", "give an attempt to connect up after this many milliseconds [10000]");
+    "protocol": VALUE.short('p')
+        .help("STRING", "memcache, redis, redis-inline, echo, ping or thrift [memcache]");
+    "config": VALUE
+        .help("FILE", "TOML file with the workloads, and with any of these options under [general]");
+    "listen": VALUE
+        .help("HOST:PORT", "show the numbers of the last window there by HTTP: /vars, /metrics, JSON elsewhere");
+    "trace": VALUE.help("FILE", "write histograms of latency, second by second, as text");
+    "waterfall": VALUE.help("FILE", "draw latency over time as a PNG file");
+    "tcp-nodelay": FLAG.help("", "disable Nagle's algorithm (TCP_NODELAY)");
+    "flush": FLAG.help("", "delete everything on every server before the warm-up");
+    "ipv4": FLAG.help("", "use IPv4 addresses only");
+    "ipv6": FLAG.help("", "use IPv6 addresses only");
+    "service": FLAG.help("", "run until interrupted; write the files each time all windows are over");
+    "version": FLAG.ending().help("", "print the version and exit");
+    "verbose": FLAG.short('v').repeated()
+        .help("", "log more: -v the plan and faults, -vv a line a second, too");
+    "help": FLAG.short('h').ending().help("", "print this help and exit");
+    "rx-buffer-size": VALUE.ours().help("INTEGER", "printed only: replies of any size are read [4096]");
+    "tx-buffer-size": VALUE.ours().help("INTEGER", "printed only: requests of any size are sent [4096]");
+    "database": VALUE.ours().help("INTEGER", "database of Redis servers [0]");
+    "log-format": VALUE.ours()
+        .help("YEAR", "format of the log: 2017, or 2016 as in rpc-perf's README [2017]");
+    "seed": VALUE.ours().help("INTEGER", "seed of all random choices [another one for each run]");
+    "quiet": FLAG.ours().help("", "print no notes and warnings on standard error");
+    "legacy-exit": FLAG.ours().help("", "exit with 0 after every run, as rpc-perf does");
+}
 
 /// Reads a command line, without the program's name.
 ///
@@ -49,7 +54,7 @@ pub const OPTIONS: [Rule; 27] = [
 /// What is wrong with it.
 pub fn parse(arguments: &[String]) -> Result<Action<ParsedOptions>, String> {
     check_dashes(arguments)?;
-    let parsed = scan(&OPTIONS, arguments).map_err(explain)?;
+    let parsed = scan(OPTIONS, arguments).map_err(explain)?;
     if parsed.has("help") {
         return Ok(Action::Help);
     }

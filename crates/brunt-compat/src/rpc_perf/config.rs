@@ -320,7 +320,7 @@ parameter = []
     /// In both spellings, whether it is rpc-perf's option or ours.
     #[test]
     fn every_option_is_a_key() {
-        for rule in &OPTIONS {
+        for rule in OPTIONS {
             if ["config", "version", "help"].contains(&rule.long) {
                 continue;
             }

@@ -26,7 +26,7 @@ use crate::names::Names;
 
 /// rpc-perf's names for what brunt has options for.
 pub static NAMES: Names = Names {
-    options: &command_line::OPTIONS,
+    options: command_line::OPTIONS,
     table: &[
         ("--timeout", "--request-timeout"),
         ("--ip-version", "--ipv4 or --ipv6"),
