@@ -13,12 +13,12 @@ use crate::cli::{self, Arguments};
 use crate::terminal::columns_of;
 use crate::{campaign, compare, invalid_value, run};
 use clap::{Command, FromArgMatches};
-use line::{Line, OptionOwner, TypedOption};
+use line::{Answer, Line, OptionOwner, Row, Tool, Translation, TypedOption};
 use std::fmt::Write;
 use std::io;
 use std::path::Path;
-use table::{Row, Tool, Translation};
-use translation::{Answer, quoted};
+use table::OPTIONS;
+use translation::quoted;
 
 /// Commands of ours that take the options of a plan.
 const COMMANDS: [&str; 6] = ["run", "scan", "search", "load", "compare", "doctor"];
@@ -38,7 +38,7 @@ pub(crate) fn answer(words: &[String]) -> Option<String> {
         return Some(written_for_ycsb(name, &program, &rows, &pieces));
     }
     let ours = program.find_subcommand(name)?.clone();
-    let read = |tool| Line::read(tool, &ours, &words[2..]);
+    let read = |tool| Line::read(OPTIONS, tool, &ours, &words[2..]);
     // Where two explain as much, the more common one is meant.
     let lines = [Tool::Redis, Tool::Memtier, Tool::Mutilate].map(read);
     let line =
@@ -137,7 +137,7 @@ fn entry<'a>(line: &Line, given: &'a TypedOption, is_mixed: bool) -> OptionAnswe
         Translation::As(text) => {
             Answer { pieces: vec![text.replace("{}", &quoted(value))], note: String::new() }
         }
-        Translation::Made(meaning) => translation::answer(meaning, value, line),
+        Translation::Made(translate) => translate(value, line),
         Translation::Nothing => Answer::default(),
     };
     let note = if answer.note.is_empty() { row.note.to_owned() } else { answer.note };
@@ -416,7 +416,6 @@ pub(crate) fn answer_to_missing_plan(words: &[String], matches: &clap::ArgMatche
 mod tests {
     use super::value::ValueShape;
     use super::*;
-    use crate::foreign::table::OPTIONS;
 
     /// A value that goes with an option.
     fn sample(takes: ValueShape) -> Option<&'static str> {

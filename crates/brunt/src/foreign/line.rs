@@ -1,13 +1,82 @@
-//! A command line read as another tool reads it, with our own options wherever that tool has none.
+//! A command line read as another tool reads it, with our own options wherever that tool has none: by rows that say what each option
+//! takes and how it is translated.
 //!
-//! What an option comes to in brunt is said elsewhere. Invariant: every word is in exactly one option, in the command or in
+//! Not the rows themselves (`table.rs`). Invariant: every word is in exactly one option, in the command or in
 //! what is left.
 
-use super::table::{self, Row, Tool};
 use super::value::ValueShape;
 use clap::error::ErrorKind;
 use clap::{Arg, Command};
 use std::path::Path;
+
+/// Whose option a row is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Tool {
+    /// redis-benchmark; valkey-benchmark takes its options, too.
+    Redis,
+    /// valkey-benchmark alone.
+    Valkey,
+    Memtier,
+    Mutilate,
+}
+
+impl Tool {
+    /// The name of the program.
+    pub(super) const fn name(self) -> &'static str {
+        match self {
+            Self::Redis => "redis-benchmark",
+            Self::Valkey => "valkey-benchmark",
+            Self::Memtier => "memtier_benchmark",
+            Self::Mutilate => "mutilate",
+        }
+    }
+
+    /// Does this tool understand the options of that one?
+    pub(super) fn takes_those_of(self, other: Self) -> bool {
+        self == other || (self == Self::Redis && other == Self::Valkey)
+    }
+}
+
+/// What brunt has for an option.
+#[derive(Clone, Copy)]
+pub(super) enum Translation {
+    /// These words, with the value in place of `{}`.
+    As(&'static str),
+    /// What this function makes of the value and the line.
+    Made(fn(&str, &Line) -> Answer),
+    /// Nothing; the note says why.
+    Nothing,
+}
+
+/// What an option comes to.
+#[derive(Default)]
+pub(super) struct Answer {
+    /// Our options, each with its value.
+    pub pieces: Vec<String>,
+    /// What else is to be said.
+    pub note: String,
+}
+
+/// An option of another tool.
+pub(super) struct Row {
+    pub of: Tool,
+    /// As the tool spells it.
+    pub names: &'static [&'static str],
+    pub takes: ValueShape,
+    pub ours: Translation,
+    /// What else is to be said.
+    pub note: &'static str,
+}
+
+pub(super) const fn row(
+    of: Tool,
+    names: &'static [&'static str],
+    takes: ValueShape,
+    ours: Translation,
+    note: &'static str,
+) -> Row {
+    Row { of, names, takes, ours, note }
+}
 
 /// Whose option it is.
 #[derive(Clone, Copy)]
@@ -49,6 +118,7 @@ impl TypedOption {
 
 /// A command line behind the name of our command.
 pub(super) struct Line {
+    table: &'static [Row],
     pub tool: Tool,
     pub given: Vec<TypedOption>,
     /// The command to send, which is behind the options of redis-benchmark.
@@ -58,12 +128,12 @@ pub(super) struct Line {
 }
 
 impl Line {
-    /// Reads the words as those of `tool`, for our command.
-    pub(super) fn read(tool: Tool, ours: &Command, words: &[String]) -> Self {
-        let mut line = Self { tool, given: Vec::new(), command: Vec::new(), rest: Vec::new() };
+    /// Reads the words as those of `tool`, whose options are in the table, for our command.
+    pub(super) fn read(table: &'static [Row], tool: Tool, ours: &Command, words: &[String]) -> Self {
+        let mut line = Self { table, tool, given: Vec::new(), command: Vec::new(), rest: Vec::new() };
         let mut at = 0;
         while let Some(word) = words.get(at) {
-            at += if is_option(word) || table::find(tool, word).is_some() {
+            at += if is_option(word) || line.find(tool, word).is_some() {
                 line.read_option(ours, word, &words[at + 1..])
             } else if tool == Tool::Redis && is_command(word) {
                 line.command = words[at..].to_vec();
@@ -74,6 +144,11 @@ impl Line {
             };
         }
         line
+    }
+
+    /// The row of an option of this tool.
+    fn find(&self, tool: Tool, name: &str) -> Option<&'static Row> {
+        self.table.iter().find(|row| tool.takes_those_of(row.of) && row.names.contains(&name))
     }
 
     /// Shows that another tool was meant: an option does, or a command of several words where we take one plan file.
@@ -89,7 +164,7 @@ impl Line {
             return 1 + self.take(ours, name, value, next);
         }
         // redis-benchmark has no letters together.
-        if self.tool == Tool::Redis && table::find(Tool::Redis, word).is_some() {
+        if self.tool == Tool::Redis && self.find(Tool::Redis, word).is_some() {
             return 1 + self.take(ours, word, None, next);
         }
         let mut letters = word[1..].chars();
@@ -118,8 +193,9 @@ impl Line {
             (name == "-h" || name == "--help").then(|| Arg::new("help").action(clap::ArgAction::Help))
         });
         let others = [Tool::Memtier, Tool::Redis, Tool::Mutilate];
-        let row = table::find(self.tool, name)
-            .or_else(|| others.iter().filter(|_| arg.is_none()).find_map(|other| table::find(*other, name)));
+        let row = self
+            .find(self.tool, name)
+            .or_else(|| others.iter().filter(|_| arg.is_none()).find_map(|other| self.find(*other, name)));
         let reading = match row {
             Some(row) => OptionOwner::Foreign(row),
             None if arg.is_some() => OptionOwner::Brunt,

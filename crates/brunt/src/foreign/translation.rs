@@ -1,51 +1,10 @@
 //! Values of other tools' options in brunt's words, where more than one option decides or the form differs.
 //!
-//! A function of the value and the whole line for each meaning of `table.rs`. Invariant: every piece is one of our options with its
+//! Functions of the value and the whole line, which `table.rs` has beside the options. Invariant: every piece is one of our options with its
 //! value, ready for a shell, and a server's password is in none.
 
-use super::line::{Line, TypedOption};
-use super::table::{Tool, Translator};
+use super::line::{Answer, Line, Tool, TypedOption};
 use super::value::{Test, protocol_of, test};
-
-/// What an option comes to.
-#[derive(Default)]
-pub(super) struct Answer {
-    /// Our options, each with its value.
-    pub pieces: Vec<String>,
-    /// What else is to be said.
-    pub note: String,
-}
-
-/// What an option of this meaning comes to.
-pub(super) fn answer(meaning: Translator, value: &str, line: &Line) -> Answer {
-    match meaning {
-        Translator::Server => server(value, line),
-        Translator::KeepAlive => keep_alive(value, line),
-        Translator::RedisKeys => redis_keys(value, line),
-        Translator::Tests => tests(value, line),
-        Translator::Credentials => credentials(value, line),
-        Translator::MissRate => miss_rate(value, line),
-        Translator::Requests => requests(value, line),
-        Translator::RateOfConnections => rate_of_connections(value, line),
-        Translator::Connections => connections(value, line),
-        Translator::Mix => mix(value, line),
-        Translator::MultiGet => multi_get(value, line),
-        Translator::Template => template(value, line),
-        Translator::Popularity => popularity(value, line),
-        Translator::SizeRange => size_range(value, line),
-        Translator::SizeList => size_list(value, line),
-        Translator::Expiry => expiry(value, line),
-        Translator::Keys => keys(value, line),
-        Translator::Servers => servers(value, line),
-        Translator::Qps => qps(value, line),
-        Translator::Update => update(value, line),
-        Translator::Affinity => affinity(value, line),
-        Translator::AgentPort => agent_port(value, line),
-        Translator::Arrival => arrival(value, line),
-        Translator::Search => search(value, line),
-        Translator::Scan => scan(value, line),
-    }
-}
 
 fn piece(text: impl Into<String>) -> Answer {
     pieces([text.into()])
@@ -133,18 +92,18 @@ pub(super) fn without_password(given: &TypedOption) -> Vec<String> {
 }
 
 /// `USER:PASSWORD` or a password.
-fn credentials(value: &str, _: &Line) -> Answer {
+pub(super) fn credentials(value: &str, _: &Line) -> Answer {
     let user = value.split_once(':').map(|(user, _)| format!("--user {}", quoted(user)));
     pieces(user.into_iter().chain(["--password @redis.pw".to_owned()]))
 }
 
 /// `-k`: 0 connects anew for each request.
-fn keep_alive(value: &str, _: &Line) -> Answer {
+pub(super) fn keep_alive(value: &str, _: &Line) -> Answer {
     if value == "0" { piece("--calls-per-connection 1") } else { nothing("connections are kept") }
 }
 
 /// Keys as redis-benchmark writes them: `key:` and twelve digits in its tests, the digits alone in a command.
-fn redis_keys(value: &str, line: &Line) -> Answer {
+pub(super) fn redis_keys(value: &str, line: &Line) -> Answer {
     let keys = format!("--keys {value}");
     if line.command.is_empty() {
         pieces([keys, "--prefix key:".to_owned(), "--key-size 16".to_owned()])
@@ -157,7 +116,7 @@ fn redis_keys(value: &str, line: &Line) -> Answer {
 }
 
 /// A list of tests as a mix.
-fn tests(value: &str, line: &Line) -> Answer {
+pub(super) fn tests(value: &str, line: &Line) -> Answer {
     if !line.command.is_empty() {
         return nothing("not used beside a command");
     }
@@ -211,7 +170,7 @@ fn placeholders(text: &str) -> String {
 }
 
 /// One `--command` of memtier_benchmark, and the weights of all of them.
-fn template(value: &str, line: &Line) -> Answer {
+pub(super) fn template(value: &str, line: &Line) -> Answer {
     let template = quoted(&placeholders(value));
     pieces([format!("--command {template}"), format!("--mix raw={}", command_weights(line))])
 }
@@ -230,7 +189,7 @@ fn command_weights(line: &Line) -> String {
 }
 
 /// SET:GET, or the weights of commands.
-fn mix(_: &str, line: &Line) -> Answer {
+pub(super) fn mix(_: &str, line: &Line) -> Answer {
     if line.has("--command") {
         let note = if line.has("--ratio") { "--ratio is not used beside --command" } else { "" };
         return Answer { note: note.to_owned(), ..piece(format!("--mix raw={}", command_weights(line))) };
@@ -247,7 +206,7 @@ fn mix(_: &str, line: &Line) -> Answer {
 }
 
 /// GETs of several keys.
-fn multi_get(value: &str, line: &Line) -> Answer {
+pub(super) fn multi_get(value: &str, line: &Line) -> Answer {
     let mut answer = mix("", line);
     if value != "0" {
         answer.pieces.push(format!("--multiget {value}"));
@@ -273,13 +232,13 @@ fn connection_count(line: &Line) -> (u64, String) {
     (threads.saturating_mul(each).saturating_mul(servers), note)
 }
 
-fn connections(_: &str, line: &Line) -> Answer {
+pub(super) fn connections(_: &str, line: &Line) -> Answer {
     let (count, note) = connection_count(line);
     Answer { note, ..piece(format!("--connections {count}")) }
 }
 
 /// Requests of each client.
-fn requests(value: &str, line: &Line) -> Answer {
+pub(super) fn requests(value: &str, line: &Line) -> Answer {
     let Ok(each) = value.parse::<u64>() else {
         return nothing("brunt load stores every key once; --popularity sequential goes over all");
     };
@@ -296,7 +255,7 @@ fn untyped_connections(line: &Line) -> Option<String> {
 }
 
 /// Requests a second of each connection.
-fn rate_of_connections(value: &str, line: &Line) -> Answer {
+pub(super) fn rate_of_connections(value: &str, line: &Line) -> Answer {
     let (clients, _) = connection_count(line);
     let rate = value.parse::<u64>().unwrap_or(0).saturating_mul(clients);
     if rate == 0 {
@@ -305,7 +264,7 @@ fn rate_of_connections(value: &str, line: &Line) -> Answer {
     pieces([format!("--rate {rate}")].into_iter().chain(untyped_connections(line)))
 }
 
-fn miss_rate(value: &str, _: &Line) -> Answer {
+pub(super) fn miss_rate(value: &str, _: &Line) -> Answer {
     let hit = 100.0 - value.parse().unwrap_or(0.0_f64);
     Answer { note: "exit code 4 where it fails".to_owned(), ..piece(format!("--assert 'hit >= {hit}%'")) }
 }
@@ -316,16 +275,16 @@ fn range(value: &str) -> Option<(u64, u64)> {
     Some((first.parse().ok()?, last.parse().ok()?))
 }
 
-fn size_range(value: &str, _: &Line) -> Answer {
+pub(super) fn size_range(value: &str, _: &Line) -> Answer {
     let Some((least, most)) = range(value) else { return nothing("--value-size uniform:MIN,MAX") };
     piece(format!("--value-size uniform:{least},{most}"))
 }
 
-fn size_list(value: &str, _: &Line) -> Answer {
+pub(super) fn size_list(value: &str, _: &Line) -> Answer {
     piece(format!("--value-size {}", quoted(&format!("discrete:{}", value.replace(':', "=")))))
 }
 
-fn expiry(value: &str, _: &Line) -> Answer {
+pub(super) fn expiry(value: &str, _: &Line) -> Answer {
     range(value).map_or_else(|| nothing("--ttl DURATION"), |(_, most)| piece(format!("--ttl {most}s")))
 }
 
@@ -334,14 +293,14 @@ fn key_count(line: &Line) -> u64 {
     last.saturating_sub(line.number("--key-minimum", 0)).saturating_add(1)
 }
 
-fn keys(_: &str, line: &Line) -> Answer {
+pub(super) fn keys(_: &str, line: &Line) -> Answer {
     let first =
         line.value("--key-minimum").filter(|first| *first != "0").map(|first| format!("--first-key {first}"));
     pieces([format!("--keys {}", key_count(line))].into_iter().chain(first))
 }
 
 /// The pattern of GETs, which is behind the colon.
-fn popularity(_: &str, line: &Line) -> Answer {
+pub(super) fn popularity(_: &str, line: &Line) -> Answer {
     let pattern = line.value("--key-pattern").or_else(|| line.value("--command-key-pattern"));
     let letters = pattern.unwrap_or(if line.has("--key-zipf-exp") { "Z" } else { "G" });
     let letter = letters.rsplit(':').next().unwrap_or_default();
@@ -373,7 +332,7 @@ fn named_servers(line: &Line) -> Vec<&str> {
     line.values("-s").flat_map(|list| list.split(',')).collect()
 }
 
-fn servers(_: &str, line: &Line) -> Answer {
+pub(super) fn servers(_: &str, line: &Line) -> Answer {
     let of = |name: &str| {
         let url = match (line.has("--unix_socket"), line.has("--redis")) {
             (true, _) => format!("unix:{name}"),
@@ -389,7 +348,7 @@ fn servers(_: &str, line: &Line) -> Answer {
     pieces(named_servers(line).into_iter().map(of).chain(protocol))
 }
 
-fn qps(value: &str, line: &Line) -> Answer {
+pub(super) fn qps(value: &str, line: &Line) -> Answer {
     if line.has("--scan") || line.has("--search") {
         return nothing("a scan or a search chooses the rate");
     }
@@ -397,7 +356,7 @@ fn qps(value: &str, line: &Line) -> Answer {
 }
 
 /// The part of SETs.
-fn update(value: &str, _: &Line) -> Answer {
+pub(super) fn update(value: &str, _: &Line) -> Answer {
     const PARTS: u64 = 1_000;
     let set = (value.parse::<f64>().unwrap_or(0.0).clamp(0.0, 1.0) * PARTS as f64).round() as u64;
     let get = PARTS - set;
@@ -413,12 +372,12 @@ fn greatest_common_divisor(one: u64, other: u64) -> u64 {
     if other == 0 { one } else { greatest_common_divisor(other, one % other) }
 }
 
-fn affinity(_: &str, line: &Line) -> Answer {
+pub(super) fn affinity(_: &str, line: &Line) -> Answer {
     let last = line.number("-T", 1).saturating_sub(1);
     piece(if last == 0 { "--cpus 0".to_owned() } else { format!("--cpus 0-{last}") })
 }
 
-fn agent_port(value: &str, line: &Line) -> Answer {
+pub(super) fn agent_port(value: &str, line: &Line) -> Answer {
     match line.has("--agentmode") {
         true => piece(format!("--listen 0.0.0.0:{value}")),
         false => nothing("--agent HOST:PORT"),
@@ -461,7 +420,7 @@ pub(super) fn defaults(line: &Line) -> Vec<String> {
     usual.iter().filter(|(names, _)| !has(names)).map(|(_, piece)| (*piece).to_owned()).collect()
 }
 
-fn arrival(value: &str, line: &Line) -> Answer {
+pub(super) fn arrival(value: &str, line: &Line) -> Answer {
     let is_open = line.number("-q", 0) > 0 || line.has("--scan") || line.has("--search");
     if !is_open {
         return nothing("gaps between requests need a rate, --qps there and --rate here");
@@ -475,7 +434,7 @@ fn arrival(value: &str, line: &Line) -> Answer {
 }
 
 /// `N:X`, the percentile and its bound in microseconds.
-fn search(value: &str, _: &Line) -> Answer {
+pub(super) fn search(value: &str, _: &Line) -> Answer {
     let Some((percentile, micros)) = range(value) else { return nothing("brunt search --slo 'p99 < 1ms'") };
     // Other percentiles than these are reported where they are asked for.
     let is_reported = [50, 90, 95, 99].contains(&percentile);
@@ -485,7 +444,7 @@ fn search(value: &str, _: &Line) -> Answer {
 }
 
 /// `MIN:MAX:STEP`.
-fn scan(value: &str, _: &Line) -> Answer {
+pub(super) fn scan(value: &str, _: &Line) -> Answer {
     let parts: Vec<&str> = value.split(':').collect();
     let [least, most, step] = parts[..] else { return nothing("brunt scan --over rate=10k..100k:10k") };
     Answer { note: "of brunt scan".to_owned(), ..piece(format!("--over rate={least}..{most}:{step}")) }
