@@ -2,9 +2,21 @@
 //!
 //! Invariant: each name is written once, beside its variant.
 
-/// Declares an enum from its variants and their names.
+/// Declares an enum from its variants and their names; behind a name and a colon may be words for people.
 #[macro_export]
 macro_rules! named {
+    ($(#[$attribute:meta])* pub enum $type:ident {
+        $($(#[$of_variant:meta])* $variant:ident = $name:literal: $words:literal),+ $(,)?
+    }) => {
+        $crate::named! { $(#[$attribute])* pub enum $type { $($(#[$of_variant])* $variant = $name),+ } }
+
+        impl $type {
+            /// In words, for people.
+            pub const fn describe(self) -> &'static str {
+                match self { $(Self::$variant => $words),+ }
+            }
+        }
+    };
     ($(#[$attribute:meta])* pub enum $type:ident { $($(#[$of_variant:meta])* $variant:ident = $name:literal),+ $(,)? }) => {
         $(#[$attribute])*
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

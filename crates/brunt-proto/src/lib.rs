@@ -258,44 +258,28 @@ impl<'a> From<Found<'a>> for Event<'a> {
     }
 }
 
-/// Why bytes are no reply.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Malformed {
-    /// A line that begins like no reply of the protocol.
-    UnknownReply,
-    /// A line longer than any reply can be.
-    LineTooLong,
-    /// A number that is none, or does not fit.
-    BadNumber,
-    /// A value that is not followed by its line end.
-    ValueNotTerminated,
-    /// Values within values, more levels of them than are kept count of.
-    TooDeep,
-    /// A value whose length is not told in advance.
-    Streamed,
-    /// A key that the reply has told of before.
-    Repeated,
-    /// A reply to another request than the datagram says.
-    OtherRequest,
-    /// A reply of the protocol, but none that the operation can have which it would answer: requests and replies are out of
-    /// step.
-    OutOfStep,
-}
-
-impl Malformed {
-    /// For reports.
-    pub const fn describe(self) -> &'static str {
-        match self {
-            Self::UnknownReply => "an unknown reply",
-            Self::LineTooLong => "a line longer than any reply",
-            Self::BadNumber => "an invalid number",
-            Self::ValueNotTerminated => "a value without its line end",
-            Self::TooDeep => "values nested deeper than in any reply",
-            Self::Streamed => "a streamed value, without its length",
-            Self::Repeated => "a repeated key",
-            Self::OtherRequest => "a reply to another request than the datagram names",
-            Self::OutOfStep => "a reply that the operation cannot have",
-        }
+brunt_plan::named! {
+    /// Why bytes are no reply.
+    pub enum Malformed {
+        /// A line that begins like no reply of the protocol.
+        UnknownReply = "an unknown reply",
+        /// A line longer than any reply can be.
+        LineTooLong = "a line longer than any reply",
+        /// A number that is none, or does not fit.
+        BadNumber = "an invalid number",
+        /// A value that is not followed by its line end.
+        ValueNotTerminated = "a value without its line end",
+        /// Values within values, more levels of them than are kept count of.
+        TooDeep = "values nested deeper than in any reply",
+        /// A value whose length is not told in advance.
+        Streamed = "a streamed value, without its length",
+        /// A key that the reply has told of before.
+        Repeated = "a repeated key",
+        /// A reply to another request than the datagram says.
+        OtherRequest = "a reply to another request than the datagram names",
+        /// A reply of the protocol, but none that the operation can have which it would answer: requests and replies are out of
+        /// step.
+        OutOfStep = "a reply that the operation cannot have",
     }
 }
 

@@ -13,33 +13,21 @@ const PROSE_WIDTH: usize = 80;
 /// Prose on terminals: lines of less are broken too often, longer ones are hard to read.
 const PROSE_WIDTHS: [usize; 2] = [60, 100];
 
-/// A unit of the times in a table.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum TimeUnit {
-    /// Nanoseconds.
-    Ns,
-    /// Microseconds.
-    Us,
-    /// Milliseconds.
-    Ms,
-    /// Seconds.
-    S,
+brunt_plan::named! {
+    /// A unit of the times in a table, as it is printed; ASCII, ascending.
+    pub enum TimeUnit {
+        /// Nanoseconds.
+        Ns = "ns",
+        /// Microseconds.
+        Us = "us",
+        /// Milliseconds.
+        Ms = "ms",
+        /// Seconds.
+        S = "s",
+    }
 }
 
 impl TimeUnit {
-    /// Ascending.
-    pub const ALL: [Self; 4] = [Self::Ns, Self::Us, Self::Ms, Self::S];
-
-    /// The unit as it is printed; ASCII.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Ns => "ns",
-            Self::Us => "us",
-            Self::Ms => "ms",
-            Self::S => "s",
-        }
-    }
-
     /// The largest in which the least of several times is at least 1.
     pub(crate) fn of_least(ns: u64) -> Self {
         Self::ALL.into_iter().rev().find(|unit| ns as f64 >= unit.ns()).unwrap_or(Self::Ns)
@@ -60,8 +48,7 @@ impl FromStr for TimeUnit {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let known = Self::ALL.into_iter().find(|unit| unit.name() == text);
-        known.ok_or_else(|| "expected ns, us, ms or s".to_owned())
+        Self::from_name(text).ok_or_else(|| "expected ns, us, ms or s".to_owned())
     }
 }
 

@@ -38,21 +38,21 @@ brunt_plan::named! {
     /// Why a request that was to be stamped yields no spans. A sample is thrown away rather than guessed at.
     pub enum StampLoss {
         /// The socket took the request in pieces.
-        SentInPieces = "sent_in_pieces",
+        SentInPieces = "sent_in_pieces": "sent in pieces",
         /// The read that ended its reply held bytes of others, and the stamp belongs to the last of them.
-        SharedRead = "shared_read",
+        SharedRead = "shared_read": "read together with other replies",
         /// The kernel did not say when it was handed to the network.
-        NoTransmitStamp = "no_transmit_stamp",
+        NoTransmitStamp = "no_transmit_stamp": "without a stamp of sending",
         /// It did, but of another byte.
-        OtherByte = "other_byte",
+        OtherByte = "other_byte": "with the stamp of another byte",
         /// The kernel did not say when the reply came in.
-        NoReceiveStamp = "no_receive_stamp",
+        NoReceiveStamp = "no_receive_stamp": "without a stamp of receiving",
         /// The wall clock, which the stamps are taken from, was set while it was out.
-        ClockStep = "clock_step",
+        ClockStep = "clock_step": "while the wall clock was set",
         /// The stamps are not in the order of events, by more than reading two clocks can explain.
-        OutOfOrder = "out_of_order",
+        OutOfOrder = "out_of_order": "with stamps out of order",
         /// There was no reply.
-        Unanswered = "unanswered",
+        Unanswered = "unanswered": "without a reply",
     }
 }
 

@@ -11,38 +11,22 @@ brunt_plan::named! {
     #[repr(u8)]
     pub enum ValueFault {
         /// It is the value of another key.
-        WrongKey = "wrong_key",
+        WrongKey = "wrong_key": "of another key",
         /// Its bytes belong to no value, or to several.
-        Torn = "torn",
+        Torn = "torn": "torn",
         /// It ends early.
-        Truncated = "truncated",
+        Truncated = "truncated": "truncated",
         /// It goes on behind its end.
-        Overlong = "overlong",
+        Overlong = "overlong": "too long",
         /// It was overwritten, and that was acknowledged before it was asked for.
-        Stale = "stale",
+        Stale = "stale": "stale",
         /// It names a version that was never written.
-        NeverWritten = "never_written",
+        NeverWritten = "never_written": "never written",
         /// Its time to live was over.
-        Expired = "expired",
+        Expired = "expired": "there though expired",
         /// There is none, though one was stored, nothing deletes, and its time to live was not over. An eviction looks like this:
         /// the op is a miss, and no mismatch.
-        Missing = "missing",
-    }
-}
-
-impl ValueFault {
-    /// For people, after a number.
-    pub const fn describe(self) -> &'static str {
-        match self {
-            Self::WrongKey => "of another key",
-            Self::Torn => "torn",
-            Self::Truncated => "truncated",
-            Self::Overlong => "too long",
-            Self::Stale => "stale",
-            Self::NeverWritten => "never written",
-            Self::Expired => "there though expired",
-            Self::Missing => "missing though stored",
-        }
+        Missing = "missing": "missing though stored",
     }
 }
 

@@ -333,7 +333,7 @@ impl Reader {
                     line: number,
                     text: String::from_utf8_lossy(&line[..line.len().min(FirstUnreadable::TEXT_BYTES)])
                         .into_owned(),
-                    reason: why.describe().to_owned(),
+                    reason: why.name().to_owned(),
                 });
             }
         }

@@ -110,7 +110,7 @@ impl<C: Codec> Traffic<C> {
             DatagramAction::Nothing => {}
             DatagramAction::Discarded(astray) => {
                 if astray == DiscardReason::Malformed {
-                    self.recording.note_garbage(datagram, at_ns, Malformed::UnknownReply.describe());
+                    self.recording.note_garbage(datagram, at_ns, Malformed::UnknownReply.name());
                 }
                 self.recording.note_discarded(astray);
             }
@@ -173,7 +173,7 @@ impl<C: Codec> Traffic<C> {
         let astray =
             if reason == Malformed::Repeated { DiscardReason::Duplicate } else { DiscardReason::Malformed };
         if astray == DiscardReason::Malformed {
-            self.recording.note_garbage(bytes, at_ns, reason.describe());
+            self.recording.note_garbage(bytes, at_ns, reason.name());
         }
         self.recording.note_discarded(astray);
         self.reply_ids_of = NO_ENTRY;

@@ -753,7 +753,7 @@ impl<C: Codec> Traffic<C> {
             return;
         }
         let words =
-            if is_record_of_tls(bytes) { "a TLS record (--transport tls)" } else { reason.describe() };
+            if is_record_of_tls(bytes) { "a TLS record (--transport tls)" } else { reason.name() };
         self.recording.note_garbage(bytes, at_ns, words);
         let id = if named == NO_ENTRY { self.connections[index as usize].chain.head } else { named };
         if id != NO_ENTRY {

@@ -17,25 +17,14 @@ pub enum Version {
     Three,
 }
 
-/// A command of a handshake.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[allow(missing_docs, reason = "the names are the protocol's own")]
-pub enum SetupCommand {
-    Hello,
-    Auth,
-    SetName,
-    Select,
-}
-
-impl SetupCommand {
-    /// The command, for messages.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Hello => "HELLO",
-            Self::Auth => "AUTH",
-            Self::SetName => "CLIENT SETNAME",
-            Self::Select => "SELECT",
-        }
+brunt_plan::named! {
+    /// A command of a handshake.
+    #[allow(missing_docs, reason = "the names are the protocol's own")]
+    pub enum SetupCommand {
+        Hello = "HELLO",
+        Auth = "AUTH",
+        SetName = "CLIENT SETNAME",
+        Select = "SELECT",
     }
 }
 

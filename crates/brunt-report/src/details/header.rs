@@ -205,8 +205,12 @@ fn window(summary: &Summary) -> Vec<String> {
     let warmup_ns = window.measure_ns.saturating_sub(window.start_ns);
     let mut facts = vec![format!("{} measured", quantity::time(window.duration_ns()))];
     if warmup_ns > 0 {
-        let end =
-            summary.record.run.warmup_end.map(|end| format!(", which {}", end.words())).unwrap_or_default();
+        let end = summary
+            .record
+            .run
+            .warmup_end
+            .map(|end| format!(", which {}", end.describe()))
+            .unwrap_or_default();
         facts.push(format!("warm-up {} before it{end}", quantity::time(warmup_ns)));
     }
     if let Some(beginning) = &summary.steady.beginning {

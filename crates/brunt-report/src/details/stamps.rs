@@ -56,22 +56,9 @@ fn facts(counts: &StampCounts) -> Vec<String> {
         lost => format!("kernel timestamps of {asked}, {lost} discarded"),
     }];
     for loss in StampLoss::ALL.into_iter().filter(|loss| counts.discarded(*loss) > 0) {
-        facts.push(format!("{} {}", counts.discarded(loss), reason(loss)));
+        facts.push(format!("{} {}", counts.discarded(loss), loss.describe()));
     }
     facts
-}
-
-const fn reason(loss: StampLoss) -> &'static str {
-    match loss {
-        StampLoss::SentInPieces => "sent in pieces",
-        StampLoss::SharedRead => "read together with other replies",
-        StampLoss::NoTransmitStamp => "without a stamp of sending",
-        StampLoss::OtherByte => "with the stamp of another byte",
-        StampLoss::NoReceiveStamp => "without a stamp of receiving",
-        StampLoss::ClockStep => "while the wall clock was set",
-        StampLoss::OutOfOrder => "with stamps out of order",
-        StampLoss::Unanswered => "without a reply",
-    }
 }
 
 #[cfg(test)]

@@ -187,7 +187,7 @@ pub(crate) fn window(summary: &Summary) -> Vec<String> {
     let warmup_ns = window.measure_ns.saturating_sub(window.start_ns);
     let mut length = quantity::time(window.duration_ns());
     if warmup_ns > 0 {
-        let end = record.run.warmup_end.map(|end| format!(", which {}", end.words())).unwrap_or_default();
+        let end = record.run.warmup_end.map(|end| format!(", which {}", end.describe())).unwrap_or_default();
         length += &format!(" after {} warm-up{end}", quantity::time(warmup_ns));
     }
     let mut facts = vec![length];

@@ -40,30 +40,19 @@ brunt_plan::named! {
     #[derive(Serialize, Deserialize)]
     pub enum WarmupEnd {
         /// Nothing gets better any more.
-        Level = "level",
+        Level = "level": "ended when it was level",
         /// There is nothing to look at: no request was completed, or all that could be looked at changes by plan.
-        Unknown = "unknown",
+        Unknown = "unknown": "ended without anything to judge it by",
         /// It was not level after [`Warmup::LONGEST`].
-        Longest = "longest",
+        Longest = "longest": "was not level after 60 s",
         /// The hit ratio fell.
-        HitRatioFell = "hit_ratio_fell",
+        HitRatioFell = "hit_ratio_fell": "ended where the hit ratio fell",
         /// A server sent no reply, or a connection failed.
-        Trouble = "trouble",
+        Trouble = "trouble": "ended where a server or a connection failed",
     }
 }
 
 impl WarmupEnd {
-    /// What became of the warm-up, for people.
-    pub const fn words(self) -> &'static str {
-        match self {
-            Self::Level => "ended when it was level",
-            Self::Trouble => "ended where a server or a connection failed",
-            Self::HitRatioFell => "ended where the hit ratio fell",
-            Self::Unknown => "ended without anything to judge it by",
-            Self::Longest => "was not level after 60 s",
-        }
-    }
-
     /// What to do about it; `None` where the length of the warm-up is all that there is to say.
     pub(crate) const fn fix(self) -> Option<&'static str> {
         match self {

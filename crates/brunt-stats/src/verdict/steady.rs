@@ -40,7 +40,7 @@ pub(super) fn warm(evidence: &Evidence<'_>) -> Check {
     };
     let threshold = if *series == Series::HitRatio { HIT_EFFECT } else { WARM_EFFECT };
     let end = evidence.run.warmup_end.filter(|end| *end != WarmupEnd::Level);
-    details.extend(end.map(|end| format!("the warm-up {}", end.words())));
+    details.extend(end.map(|end| format!("the warm-up {}", end.describe())));
     let fix = end.and_then(WarmupEnd::fix).unwrap_or(fix);
     Check::judged("WARM", status, message, fix, change.abs(), threshold).with(details)
 }

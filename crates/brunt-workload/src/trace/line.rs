@@ -6,28 +6,17 @@ use super::Record;
 use brunt_plan::op::OpKind;
 use brunt_plan::plan::{Trace, TraceLayout};
 
-/// Why a line is no record.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum LineError {
-    /// It has fewer columns than its layout.
-    Columns,
-    /// A length that is no whole number.
-    Length,
-    /// A key of no bytes, or of too many with its prefix, or of others than printable ASCII without spaces.
-    Key,
-    /// An operation that the layout does not know.
-    Operation,
-}
-
-impl LineError {
-    /// For reports.
-    pub const fn describe(self) -> &'static str {
-        match self {
-            Self::Columns => "fewer columns than the layout has",
-            Self::Length => "a length that is no whole number",
-            Self::Key => "a key that is empty, too long or not printable",
-            Self::Operation => "an unknown operation",
-        }
+brunt_plan::named! {
+    /// Why a line is no record.
+    pub enum LineError {
+        /// It has fewer columns than its layout.
+        Columns = "fewer columns than the layout has",
+        /// A length that is no whole number.
+        Length = "a length that is no whole number",
+        /// A key of no bytes, or of too many with its prefix, or of others than printable ASCII without spaces.
+        Key = "a key that is empty, too long or not printable",
+        /// An operation that the layout does not know.
+        Operation = "an unknown operation",
     }
 }
 
