@@ -52,6 +52,13 @@ pub struct ObjectFault {
     ends: [u32; 3],
 }
 
+impl ObjectFault {
+    /// A fault of this kind, of which nothing else is known.
+    pub const fn new(kind: ObjectFaultKind, at_ns: u64, connection: u32) -> Self {
+        Self { kind, at_ns, connection, ttl_s: 0, expected_len: 0, received_len: 0, from: 0, ends: [0; 3] }
+    }
+}
+
 /// A fault with its bytes: those of the key, of the value expected, where that is known, and of the value received.
 pub type ObjectFaultRow<'a> = (&'a ObjectFault, [&'a [u8]; 3]);
 
@@ -62,31 +69,6 @@ pub struct ObjectFaults {
     bytes: Vec<u8>,
     /// How many there was no room for.
     pub overflow: u64,
-}
-
-/// What a fault is noted with.
-#[derive(Clone, Copy, Debug)]
-pub struct ObjectFaultNote<'a> {
-    /// Kind of fault.
-    pub kind: ObjectFaultKind,
-    /// When it was seen.
-    pub at_ns: u64,
-    /// The connection, as a number within the worker.
-    pub connection: u32,
-    /// Time to live, in seconds.
-    pub ttl_s: u32,
-    /// Length of the expected value; 0 where unknown.
-    pub expected_len: u32,
-    /// Length of the received value.
-    pub received_len: u32,
-    /// Offset of the first byte that is kept.
-    pub from: u32,
-    /// Bytes of the key.
-    pub key: &'a [u8],
-    /// The value expected, in pieces.
-    pub expected: [&'a [u8]; 2],
-    /// The value received, in pieces.
-    pub received: [&'a [u8]; 3],
 }
 
 impl ObjectFaults {
@@ -113,9 +95,8 @@ impl ObjectFaults {
         })
     }
 
-    /// Notes one if there is room.
-    pub(crate) fn note(&mut self, note: &ObjectFaultNote<'_>) {
-        let pieces = [&[note.key][..], &note.expected, &note.received];
+    /// Notes one with its bytes if there is room: those of the key, of the value expected and of the value received, each in pieces.
+    pub(crate) fn note(&mut self, fault: &ObjectFault, pieces: [&[&[u8]]; 3]) {
         let len: usize = pieces.iter().flat_map(|pieces| pieces.iter()).map(|bytes| bytes.len()).sum();
         if self.faults.len() == FAULTS_MAX || self.bytes.len() + len > BYTES_MAX {
             self.overflow += 1;
@@ -125,16 +106,7 @@ impl ObjectFaults {
             pieces.iter().for_each(|bytes| self.bytes.extend_from_slice(bytes));
             self.bytes.len() as u32
         });
-        self.faults.push(ObjectFault {
-            kind: note.kind,
-            at_ns: note.at_ns,
-            connection: note.connection,
-            ttl_s: note.ttl_s,
-            expected_len: note.expected_len,
-            received_len: note.received_len,
-            from: note.from,
-            ends,
-        });
+        self.faults.push(ObjectFault { ends, ..*fault });
     }
 
     /// Yields a copy and leaves the list empty, its memory kept.
@@ -154,26 +126,16 @@ mod tests {
     #[test]
     fn faults_keep_their_bytes_and_have_a_bound() {
         let mut faults = ObjectFaults::with_room();
-        let note = |connection, key: &'static [u8], received: &'static [u8]| ObjectFaultNote {
-            kind: ObjectFaultKind::Value,
-            at_ns: 7,
-            connection,
-            ttl_s: 60,
-            expected_len: 8,
-            received_len: 5,
-            from: 0,
-            key,
-            expected: [b"exp", b"ected"],
-            received: [b"", received, b""],
-        };
+        let fault = |connection| ObjectFault::new(ObjectFaultKind::Value, 7, connection);
         let long: &[u8] = vec![1; BYTES_MAX].leak();
-        faults.note(&note(1, b"one", b"other"));
-        faults.note(&note(2, b"", long));
-        faults.note(&note(3, b"three", b""));
+        let expected: &[&[u8]] = &[b"exp", b"ected"];
+        faults.note(&fault(1), [&[b"one"], expected, &[b"ot", b"her"]]);
+        faults.note(&fault(2), [&[], expected, &[long]]);
+        faults.note(&fault(3), [&[b"three"], expected, &[]]);
         let rows: Vec<_> = faults.rows().map(|(fault, bytes)| (fault.connection, bytes)).collect();
         assert_eq!(rows, [(1, [&b"one"[..], b"expected", b"other"]), (3, [b"three", b"expected", b""])]);
         assert_eq!((faults.overflow, faults.is_empty()), (1, false));
-        (0..100).for_each(|_| faults.note(&note(4, b"k", b"")));
+        (0..100).for_each(|_| faults.note(&fault(4), [&[b"k"], expected, &[]]));
         let taken = faults.take();
         assert_eq!((taken.rows().count(), taken.overflow, faults.is_empty()), (FAULTS_MAX, 1 + 38, true));
     }

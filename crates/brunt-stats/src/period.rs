@@ -167,7 +167,7 @@ mod tests {
             };
             set.record(phase, &sample, 1, 1);
             set.transmitted(phase, 20 + nth);
-            set.answered((nth % 2) as u16, 1);
+            set.server((nth % 2) as u16).answered += 1;
             set.meter(MeterKind::ConnectTime, done_ns);
         }
         set.take_interval(worker, start_ns, end_ns)

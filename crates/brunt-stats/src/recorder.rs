@@ -9,7 +9,7 @@ use crate::fault::{FaultKind, FaultTable};
 use crate::histogram::RecordingHistogram;
 use crate::interval::{Bytes, Interval, IntervalRow, Latencies};
 use crate::meter::MeterRecorder;
-use crate::object_fault::{ObjectFaultNote, ObjectFaults};
+use crate::object_fault::{ObjectFault, ObjectFaults};
 use crate::outage_span::{OutageSpan, OutageSpans};
 use crate::request_counts::{CountEntry, CountTable, OpCounts, is_failed};
 use crate::sample::{Sample, Times};
@@ -440,11 +440,10 @@ impl RecorderSet {
         self.connections[phase as usize].record(event);
     }
 
-    /// A server answered as often as this as the protocol provides: a whole reply on the wire each time, in whatever
-    /// phase. `server` is its index in the plan, here and below.
+    /// What is counted of a server. `server` is its index in the plan, here and below.
     #[inline]
-    pub fn answered(&mut self, server: u16, times: u32) {
-        self.servers[usize::from(server)].0.answered += u64::from(times);
+    pub fn server(&mut self, server: u16) -> &mut ServerCounts {
+        &mut self.servers[usize::from(server)].0
     }
 
     /// Requests to a server, or parts of them, were answered `response_ns` after they were due. Only measured ones have times.
@@ -457,30 +456,11 @@ impl RecorderSet {
         }
     }
 
-    /// A request to a server failed: error, timeout, mismatch, lost.
-    pub fn failed_at(&mut self, server: u16) {
-        self.servers[usize::from(server)].0.failed += 1;
-    }
-
-    /// A request to a server will never be sent.
-    pub fn unsent_to(&mut self, server: u16) {
-        self.servers[usize::from(server)].0.unsent += 1;
-    }
-
-    /// One of these was abandoned because the server is down.
-    pub fn abandoned_at(&mut self, server: u16) {
-        self.servers[usize::from(server)].0.abandoned += 1;
-    }
-
-    /// A server sent a request on to another node of its cluster.
-    pub fn redirected(&mut self, server: u16) {
-        self.servers[usize::from(server)].0.redirected += 1;
-    }
-
-    /// An object of a window is not as it was to be. What there is no room for is counted.
+    /// An object of a window is not as it was to be: with the bytes of its key, of the value expected and of the value received, each in
+    /// pieces. What there is no room for is counted.
     #[cold]
-    pub fn object_fault(&mut self, note: &ObjectFaultNote<'_>) {
-        self.object_faults.note(note);
+    pub fn object_fault(&mut self, fault: &ObjectFault, pieces: [&[&[u8]]; 3]) {
+        self.object_faults.note(fault, pieces);
     }
 
     /// An outage span has ended, or the run. Spans beyond the capacity are counted.
@@ -521,7 +501,7 @@ impl RecorderSet {
             bytes: std::mem::take(&mut self.bytes),
             connections: std::mem::take(&mut self.connections),
             faults: self.faults.take(),
-            servers: self.take_servers(),
+            servers: self.servers.iter_mut().map(|row| std::mem::take(&mut row.0)).collect(),
             server_responses: self.server_responses.iter_mut().map(RecordingHistogram::take).collect(),
             outages: self.outages.take(),
             meters: self.meters.iter_mut().map(MeterRecorder::take).collect(),
@@ -541,10 +521,6 @@ impl RecorderSet {
             ended.for_each(|(outside, all)| *outside = all - *outside);
         }
         entries
-    }
-
-    fn take_servers(&mut self) -> Vec<ServerCounts> {
-        self.servers.iter_mut().map(|row| std::mem::take(&mut row.0)).collect()
     }
 }
 

@@ -183,12 +183,12 @@ impl<C: Codec> Traffic<C> {
         let index = picked.connection.unwrap_or(self.routes[picked.route as usize].connections.start);
         let lost = Outcome::without_reply(OutcomeClass::Lost);
         let server = self.connections[index as usize].server;
-        self.recording.set.unsent_to(server);
+        self.recording.set.server(server).unsent += 1;
         if C::REDIRECTS && picked.redirect_state != NO_REDIRECT {
             // It was sent to another node before.
             return self.book(index, &Entry::waiting(picked), lost, at_ns, at_ns);
         }
-        self.recording.set.abandoned_at(server);
+        self.recording.set.server(server).abandoned += 1;
         if picked.group == NO_GROUP {
             let times = unsent_times(picked.intended_ns, picked.picked_ns, at_ns);
             self.recording.abandoned(picked.phase, &picked.op, &times);
@@ -230,7 +230,7 @@ impl<C: Codec> Traffic<C> {
     /// down.
     pub(super) fn close_unsent(&mut self, server: u16, phase: Phase, op: &Op, times: &Times) {
         if self.servers[usize::from(server)].was_down_at_end {
-            self.recording.set.abandoned_at(server);
+            self.recording.set.server(server).abandoned += 1;
             self.recording.abandoned(phase, op, times);
         } else {
             self.recording.set.unsent(phase, op);
@@ -242,7 +242,7 @@ impl<C: Codec> Traffic<C> {
     pub(super) fn close_unsent_part(&mut self, server: u16, group: u32, now_ns: u64) -> Option<Group> {
         match self.servers[usize::from(server)].was_down_at_end {
             true => {
-                self.recording.set.abandoned_at(server);
+                self.recording.set.server(server).abandoned += 1;
                 self.groups.abandon(group, now_ns)
             }
             false => self.groups.end_unsent(group),

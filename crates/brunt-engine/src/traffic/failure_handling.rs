@@ -160,7 +160,7 @@ impl<C: Codec> Traffic<C> {
             FaultKind::TimedOut | FaultKind::SocketTimedOut => health.request_timed_out(entry.sent_ns),
             _ => health.request_failed(OutageKind::from(fault), entry.sent_ns),
         }
-        self.recording.set.failed_at(server);
+        self.recording.set.server(server).failed += 1;
         let deadline_ns = entry.sent_ns + self.timeout_ns;
         let (class, done_ns) = match class {
             // Ends at the timeout, however late the loop notices.
@@ -204,13 +204,13 @@ impl<C: Codec> Traffic<C> {
         self.leave_idle(index);
         self.end_write(&entry, OutcomeClass::Rejected, now_ns);
         let server = self.connections[index as usize].server;
-        self.recording.set.unsent_to(server);
+        self.recording.set.server(server).unsent += 1;
         let lost = Outcome::without_reply(OutcomeClass::Lost);
         if C::REDIRECTS && entry.details.redirect_state != NO_REDIRECT {
             // Not there, but elsewhere before.
             return self.book(index, &entry.without_version(), lost, now_ns, now_ns);
         }
-        self.recording.set.abandoned_at(server);
+        self.recording.set.server(server).abandoned += 1;
         if entry.details.group == NO_GROUP {
             let times = unsent_times(entry.intended_ns, entry.picked_ns, now_ns);
             self.recording.abandoned(entry.phase, &entry.op(), &times);
@@ -329,7 +329,7 @@ impl<C: Codec> Traffic<C> {
     /// Counts an operation, or a part, that waits when the run is over.
     fn close_waiting(&mut self, picked: &Picked, now_ns: u64) {
         let server = self.server_of(picked.route);
-        self.recording.set.unsent_to(server);
+        self.recording.set.server(server).unsent += 1;
         if picked.redirect_state != NO_REDIRECT {
             self.close_redirected(picked, now_ns);
         } else if picked.group == NO_GROUP {
@@ -350,7 +350,7 @@ impl<C: Codec> Traffic<C> {
             return self.recording.set.unsent(phase, &issue.op);
         }
         let server = self.server_of(routes.start);
-        self.recording.set.unsent_to(server);
+        self.recording.set.server(server).unsent += 1;
         self.recording.picked(now_ns, 1);
         self.close_unsent(server, phase, &issue.op, &unsent_times(issue.intended_ns, now_ns, now_ns));
     }
@@ -359,7 +359,7 @@ impl<C: Codec> Traffic<C> {
     fn close_entry(&mut self, server: u16, entry: &Entry, now_ns: u64) {
         let entry = &self.without_redirect(entry);
         if entry.sent_ns == 0 {
-            self.recording.set.unsent_to(server);
+            self.recording.set.server(server).unsent += 1;
         }
         if entry.details.group != NO_GROUP {
             let lost = Outcome::without_reply(OutcomeClass::Lost);

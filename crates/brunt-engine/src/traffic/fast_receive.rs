@@ -214,7 +214,7 @@ impl EqualHits {
         if let Some(span) = health.successes(sent_ns, polled_ns, at_ns, self.count) {
             recording.set.outage(span);
         }
-        recording.set.answered(health.server, self.count);
+        recording.set.server(health.server).answered += u64::from(self.count);
         recording.set.responded(health.server, row, times.response_ns(), self.count);
         recording.record_many(row, &sample, 1, 1, self.count);
     }

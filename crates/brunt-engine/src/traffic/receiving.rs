@@ -620,14 +620,14 @@ impl<C: Codec> Traffic<C> {
             OutcomeClass::Error => {
                 health.request_failed(OutageKind::Error, sent_ns);
                 health.note_activity(at_ns);
-                self.recording.set.failed_at(server);
+                self.recording.set.server(server).failed += 1;
             }
             class => {
                 self.note_success(server, sent_ns, polled_ns, at_ns);
                 if class.is_completed() {
-                    self.recording.set.answered(server, 1);
+                    self.recording.set.server(server).answered += 1;
                 } else {
-                    self.recording.set.failed_at(server);
+                    self.recording.set.server(server).failed += 1;
                 }
             }
         }
@@ -752,8 +752,7 @@ impl<C: Codec> Traffic<C> {
             self.discard_bytes(index, bytes, at_ns, reason);
             return;
         }
-        let words =
-            if is_record_of_tls(bytes) { "a TLS record (--transport tls)" } else { reason.name() };
+        let words = if is_record_of_tls(bytes) { "a TLS record (--transport tls)" } else { reason.name() };
         self.recording.note_garbage(bytes, at_ns, words);
         let id = if named == NO_ENTRY { self.connections[index as usize].chain.head } else { named };
         if id != NO_ENTRY {

@@ -182,7 +182,7 @@ impl<C: Codec> Traffic<C> {
     /// Notes a redirect at the health of its node, which has answered.
     fn note_redirecting_server(&mut self, index: u32, sent_ns: u64, reply_end: ReplyEnd<'_>) {
         let server = self.connections[index as usize].server;
-        self.recording.set.redirected(server);
+        self.recording.set.server(server).redirected += 1;
         self.note_success(server, sent_ns, reply_end.polled_ns, reply_end.at_ns);
     }
 

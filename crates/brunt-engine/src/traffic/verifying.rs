@@ -14,7 +14,7 @@ use brunt_plan::op::{Op, OpKind, ValueRef};
 use brunt_plan::outcome::OutcomeClass;
 use brunt_plan::version::Version;
 use brunt_proto::Codec;
-use brunt_stats::object_fault::{ObjectFaultKind, ObjectFaultNote, SHOWN_MAX};
+use brunt_stats::object_fault::{ObjectFault, ObjectFaultKind, SHOWN_MAX};
 use brunt_stats::verification::{FaultExample, ValueFault};
 use brunt_workload::payload::{Payload, ValueParts};
 use brunt_workload::session::Check;
@@ -192,18 +192,13 @@ impl<C: Codec> Traffic<C> {
             let [head, rest] = span(value, from..right);
             [head, rest, wrong]
         });
-        self.recording.set.object_fault(&ObjectFaultNote {
-            kind,
-            at_ns: observed.at_ns,
-            connection: observed.index,
-            ttl_s: lane.session.ttl_s(),
-            expected_len: parts.total_len() as u32,
-            received_len: received_len as u32,
-            from: from as u32,
-            key: &self.key_bytes,
-            expected: span(value, from..from + SHOWN_MAX),
-            received,
-        });
+        let mut fault = ObjectFault::new(kind, observed.at_ns, observed.index);
+        fault.ttl_s = lane.session.ttl_s();
+        fault.expected_len = parts.total_len() as u32;
+        fault.received_len = received_len as u32;
+        fault.from = from as u32;
+        let expected = span(value, from..from + SHOWN_MAX);
+        self.recording.set.object_fault(&fault, [&[&self.key_bytes], &expected, &received]);
     }
 
     /// The window's check for this key.

@@ -153,11 +153,11 @@ impl Scene {
         let phase = self.phase_at(times.intended_ns);
         self.set.sent(phase, &op(class, id), 1, times.sent_ns);
         if outcome.class.is_completed() {
-            self.set.answered(self.server, 1);
+            self.set.server(self.server).answered += 1;
             let account = self.set.row_handle(phase, class, id);
             self.set.responded(self.server, account, times.response_ns(), 1);
         } else if outcome.class != OutcomeClass::Unacknowledged {
-            self.set.failed_at(self.server);
+            self.set.server(self.server).failed += 1;
         }
         self.set.record(phase, &sample, keys[0], keys[1]);
         self.set.transmitted(self.phase_at(times.sent_ns), bytes[0]);

@@ -71,7 +71,7 @@ fn timeline(workers: u32, origin_ns: u64, answers: &[u64]) -> Timeline {
     for worker in 0..workers {
         let mut set = RecorderSet::new(&layout);
         let mut take = |answers: u64, start_ns: u64, end_ns: u64| -> Interval {
-            set.answered(1, answers as u32);
+            set.server(1).answered += answers;
             set.take_interval(worker, start_ns, end_ns)
         };
         // The second worker is late by 2 ms, always.

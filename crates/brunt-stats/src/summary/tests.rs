@@ -422,9 +422,9 @@ fn connections_servers_and_outages_reach_the_summary() {
             set.connection(Phase::Measure, ConnectionEvent::Failed);
             set.connection(Phase::Measure, ConnectionEvent::Lost);
             set.meter(MeterKind::ConnectTime, 50_000 * number);
-            set.answered(1, number as u32);
-            set.failed_at(0);
-            set.unsent_to(1);
+            set.server(1).answered += number;
+            set.server(0).failed += 1;
+            set.server(1).unsent += 1;
             for server in 0..2 {
                 set.outage(OutageSpan {
                     server,

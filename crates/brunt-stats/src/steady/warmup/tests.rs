@@ -135,7 +135,7 @@ fn record(set: &mut RecorderSet, intended_ns: u64, done_ns: u64, is_hit: bool) {
         1,
         u32::from(is_hit),
     );
-    set.answered(0, 1);
+    set.server(0).answered += 1;
 }
 
 /// Of queues with as many seeds, how many slices their warm-ups took, ascending; all for the same reason.
