@@ -22,7 +22,7 @@ use crate::clock::Clock;
 use crate::codecs::resp_codec;
 use crate::run::blueprint::Blueprint;
 pub use crate::run::blueprint::DataSets;
-use crate::run::cluster::{FinalSlotMap, SlotMapPoller};
+use crate::run::cluster::SlotMapPoller;
 use crate::run::control_thread::ControlThread;
 use crate::run::coordinator::{Coordinator, LocalOnly, LocalPart};
 use crate::run::error_context::with_context;
@@ -160,8 +160,8 @@ impl RunSetup<'_> {
         };
         let mut data = control.finish(interrupted, &chosen)?;
         if let (Some(map_poller), Some(record)) = (map_poller, &mut data.cluster) {
-            let FinalSlotMap { slots, is_final, refreshes } = map_poller.end();
-            (record.slots, record.is_final) = (slots, is_final);
+            let refreshes = record.refreshes;
+            *record = map_poller.end();
             record.refreshes += refreshes;
         }
         Ok(RunData { server_records: pollers.finish(), traces: readers.end(), ..data })

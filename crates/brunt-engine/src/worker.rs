@@ -183,38 +183,35 @@ pub(crate) struct Worker<C: Codec, I: Io> {
     usage: ThreadUsage,
 }
 
-/// The parts of a [`Worker`].
-pub(crate) struct WorkerParts<C: Codec, I: Io> {
-    pub io: I,
-    pub traffic: Traffic<C>,
-    pub pace: Pace,
-    pub phase_times: PhaseTimes,
-    pub orders: Arc<Orders>,
-    pub endpoints: Vec<Endpoint>,
-    pub preload_lanes: Lanes,
-    pub make_lanes: MakeLanes,
-}
-
 impl<C: Codec, I: Io> Worker<C, I> {
-    pub(crate) fn new(parts: WorkerParts<C, I>) -> Self {
-        assert!(parts.endpoints.iter().all(|server| !server.addresses.is_empty()), "a server has an address");
+    /// A worker with the lanes of its preload, and what makes those of its schedule.
+    pub(crate) fn new(
+        io: I,
+        traffic: Traffic<C>,
+        pace: Pace,
+        phase_times: PhaseTimes,
+        orders: Arc<Orders>,
+        endpoints: Vec<Endpoint>,
+        (preload_lanes, make_lanes): (Lanes, MakeLanes),
+    ) -> Self {
+        assert!(endpoints.iter().all(|server| !server.addresses.is_empty()), "a server has an address");
         // If attempts count, none is made before the schedule.
         let not_awaited =
-            parts.traffic.connections.iter().filter(|connection| connection.state == ConnectionState::Idle);
+            traffic.connections.iter().filter(|connection| connection.state == ConnectionState::Idle);
         let reached = not_awaited.count() as u32;
         Self {
-            io: parts.io,
-            traffic: parts.traffic,
-            pace: parts.pace,
+            io,
+            traffic,
+            pace,
             stage: Stage::Connecting,
-            phase_times: parts.phase_times,
-            orders: parts.orders,
-            endpoints: parts.endpoints,
+            phase_times,
+            orders,
+            endpoints,
             connecting: 0,
             attempt_deadline_ns: u64::MAX,
             reached,
-            preload_lanes: parts.preload_lanes,
-            make_lanes: Some(parts.make_lanes),
+            preload_lanes,
+            make_lanes: Some(make_lanes),
             feeds: Feeds::new(),
             notice: None,
             awaits_window: false,

@@ -18,7 +18,7 @@ use crate::traffic::{ConnectionPlan, Traffic, TrafficParts};
 use crate::transport::address::Address;
 use crate::transport::endpoint::Endpoint;
 use crate::worker::pace::{Cpus, Pace};
-use crate::worker::{MakeLanes, Orders, PhaseTimes, Worker, WorkerParts};
+use crate::worker::{MakeLanes, Orders, PhaseTimes, Worker};
 use brunt_plan::command::Command;
 use brunt_plan::op::{ClassId, OpKind};
 use brunt_plan::plan::{Class, OnMiss, Plan, SessionScope, Timestamps, Transport};
@@ -493,22 +493,15 @@ pub(crate) fn build<C: Codec, I: Io>(
     let shared = blueprint.clone();
     let make_lanes: MakeLanes =
         Box::new(move |window| shared.schedule_lanes(&shard, &class_connections, window));
-    Worker::new(WorkerParts {
-        io,
-        traffic,
-        pace: Pace::of(plan, cpus),
-        phase_times: PhaseTimes {
-            timeout_ns: plan.timeout.0,
-            connect_timeout_ns: plan.connect_timeout.0,
-            warmup: plan.warmup,
-            time_ns: plan.stop.time.map(|time| time.0),
-            drain_ns: plan.drain.0,
-        },
-        orders,
-        endpoints: blueprint.endpoints.clone(),
-        preload_lanes,
-        make_lanes,
-    })
+    let phase_times = PhaseTimes {
+        timeout_ns: plan.timeout.0,
+        connect_timeout_ns: plan.connect_timeout.0,
+        warmup: plan.warmup,
+        time_ns: plan.stop.time.map(|time| time.0),
+        drain_ns: plan.drain.0,
+    };
+    let (pace, endpoints) = (Pace::of(plan, cpus), blueprint.endpoints.clone());
+    Worker::new(io, traffic, pace, phase_times, orders, endpoints, (preload_lanes, make_lanes))
 }
 
 /// A worker's connections of a class.

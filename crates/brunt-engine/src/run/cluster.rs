@@ -16,7 +16,7 @@ use brunt_plan::server::ServerAddress;
 use brunt_proto::resp::RespCodec;
 use brunt_proto::resp::reply::WholeReply;
 use brunt_proto::resp::slot::{ASK_SHARDS, ASK_SLOTS, NodeAddress, SlotMap, SlotMapError};
-use brunt_stats::cluster::SlotCounts;
+use brunt_stats::cluster::ClusterRecord;
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -191,19 +191,10 @@ fn connect(endpoint: &Endpoint) -> Result<Stream, NodeError> {
         .map_err(|error| NodeError::Unreachable(name_timeout(error)))
 }
 
-/// The slot map at the end of a run.
-#[derive(Clone, Debug)]
-pub(crate) struct FinalSlotMap {
-    pub slots: SlotCounts,
-    /// Did a node answer the last query?
-    pub is_final: bool,
-    pub refreshes: u64,
-}
-
 /// A thread that polls slot maps during a run. Dropping it ends the thread.
 pub(crate) struct SlotMapPoller {
     end: Sender<()>,
-    thread: JoinHandle<FinalSlotMap>,
+    thread: JoinHandle<ClusterRecord>,
 }
 
 impl SlotMapPoller {
@@ -235,13 +226,13 @@ impl SlotMapPoller {
                 }
             }
             let is_final = refresh();
-            FinalSlotMap { slots: board.counts(), is_final, refreshes }
+            ClusterRecord { slots: board.counts(), is_final, refreshes }
         })?;
         Ok(Self { end, thread })
     }
 
-    /// Queries for the last time.
-    pub(crate) fn end(self) -> FinalSlotMap {
+    /// Queries for the last time: the slot map at the end of the run, and whether a node gave it.
+    pub(crate) fn end(self) -> ClusterRecord {
         // A thread that has ended is noticed when it is joined.
         let _ = self.end.send(());
         // A panic has printed its message already.
