@@ -10,14 +10,6 @@ use std::collections::BTreeSet;
 use std::fmt::{self, Display, Formatter};
 use std::io::{self, Write};
 
-/// Writes a picture as an SVG document, in the colours of a theme, or where there is none in those that the reader prefers.
-///
-/// # Errors
-/// Errors of the writer.
-pub fn write_svg(picture: &Picture, theme: Option<Theme>, out: &mut dyn Write) -> io::Result<()> {
-    write_document(picture, None, theme, Lettering::Text, out)
-}
-
 /// Writes a picture as an SVG document for print: of a size in points, in the colours of one theme, its letters as outlines, so that it looks
 /// alike wherever it is set, with the description of the picture.
 ///
@@ -29,33 +21,12 @@ pub fn write_printed_svg(
     paper: Paper,
     out: &mut dyn Write,
 ) -> io::Result<()> {
-    write_document(picture, Some(paper.points_per_pixel), Some(theme), Lettering::Outlines, out)
-}
-
-/// How letters are written.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Lettering {
-    /// As text, which a browser sets and can search.
-    Text,
-    /// As their outlines.
-    Outlines,
-}
-
-fn write_document(
-    picture: &Picture,
-    points_per_pixel: Option<f64>,
-    theme: Option<Theme>,
-    lettering: Lettering,
-    out: &mut dyn Write,
-) -> io::Result<()> {
     let Picture { width, height, .. } = *picture;
     let title = Escaped(&picture.title);
-    let unit = if points_per_pixel.is_some() { "pt" } else { "" };
-    let [across, down] =
-        [width, height].map(|side| Number(f64::from(side) * points_per_pixel.unwrap_or(1.0)));
+    let [across, down] = [width, height].map(|side| Number(f64::from(side) * paper.points_per_pixel));
     writeln!(
         out,
-        r#"<svg xmlns="http://www.w3.org/2000/svg" width="{across}{unit}" height="{down}{unit}" viewBox="0 0 {width} {height}" role="img" aria-label="{title}">"#
+        r#"<svg xmlns="http://www.w3.org/2000/svg" width="{across}pt" height="{down}pt" viewBox="0 0 {width} {height}" role="img" aria-label="{title}">"#
     )?;
     writeln!(out, "<title>{title}</title>")?;
     if !picture.description.is_empty() {
@@ -69,8 +40,17 @@ fn write_document(
         r#"<rect width="{width}" height="{height}" class="{}"/>"#,
         Class::Fill(picture.background)
     )?;
-    write_shapes(&picture.shapes, lettering, out)?;
+    write_shapes(&picture.shapes, Lettering::Outlines, out)?;
     writeln!(out, "</svg>")
+}
+
+/// How letters are written.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Lettering {
+    /// As text, which a browser sets and can search.
+    Text,
+    /// As their outlines.
+    Outlines,
 }
 
 /// Writes a picture as a part of an HTML document: as wide as there is room, on the page's background. The document has a style for the
@@ -114,21 +94,11 @@ impl Display for Class {
 }
 
 /// The colours of the classes that occur. Classes instead of variables, which few programs but browsers know.
-fn write_style(classes: &BTreeSet<Class>, theme: Option<Theme>, out: &mut dyn Write) -> io::Result<()> {
+fn write_style(classes: &BTreeSet<Class>, theme: Theme, out: &mut dyn Write) -> io::Result<()> {
     let families = "'DejaVu Sans Mono',ui-monospace,Menlo,Consolas,monospace";
     writeln!(out, "<style>")?;
     writeln!(out, "text{{font-family:{families};white-space:pre;paint-order:stroke;stroke-linejoin:round}}")?;
     writeln!(out, "polyline{{fill:none;stroke-linejoin:round}}")?;
-    write_colors(classes, theme.unwrap_or(Theme::Light), out)?;
-    if theme.is_none() {
-        writeln!(out, "@media(prefers-color-scheme:dark){{")?;
-        write_colors(classes, Theme::Dark, out)?;
-        writeln!(out, "}}")?;
-    }
-    writeln!(out, "</style>")
-}
-
-fn write_colors(classes: &BTreeSet<Class>, theme: Theme, out: &mut dyn Write) -> io::Result<()> {
     for class in classes {
         let (property, ink) = match class {
             Class::Fill(ink) => ("fill", ink),
@@ -136,7 +106,7 @@ fn write_colors(classes: &BTreeSet<Class>, theme: Theme, out: &mut dyn Write) ->
         };
         writeln!(out, ".{class}{{{property}:{}}}", ink.color(theme))?;
     }
-    Ok(())
+    writeln!(out, "</style>")
 }
 
 /// What occurs in a picture, and has to be defined outside its shapes.
@@ -439,7 +409,7 @@ mod tests {
                 content: content.to_owned(),
             });
             let mut bytes = Vec::new();
-            write_svg(&picture, None, &mut bytes).expect("a vector takes everything");
+            write_svg_part(&picture, &mut bytes).expect("a vector takes everything");
             let text = String::from_utf8(bytes).expect("text");
             let document =
                 roxmltree::Document::parse(&text).unwrap_or_else(|error| panic!("{error}: {text}"));
