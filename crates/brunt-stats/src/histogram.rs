@@ -362,13 +362,8 @@ impl SparseHistogram {
         (self.count() > 0).then_some(self.moments.max)
     }
 
-    /// How many values lie in buckets above the one that `value` falls into; see [`Histogram::count_above`].
-    pub fn count_above(&self, value: u64) -> u64 {
-        let own = bucket_of(value);
-        self.buckets().filter(|(bucket, _)| *bucket > own).map(|(_, count)| count).sum()
-    }
-
-    /// [`Self::count_above`] for several values, ascending, in one pass.
+    /// How many values lie in buckets above the one that each of `values` falls into; they are ascending. Exact where it is the highest of
+    /// its bucket, as every quantile below the maximum is; else values above it in its own bucket are left out.
     pub fn counts_above(&self, values: &[u64]) -> Vec<u64> {
         debug_assert!(values.is_sorted(), "{values:?}");
         let mut above = Vec::with_capacity(values.len());
@@ -781,13 +776,6 @@ impl Histogram {
     /// and maximum. `None` where there are fewer values.
     pub fn at_rank(&self, rank: u64) -> Option<RangeInclusive<u64>> {
         at_rank(&self.moments, self.buckets(), rank)
-    }
-
-    /// How many values lie in buckets above the one that `value` falls into. Exact when `value` is the highest of its
-    /// bucket, as every quantile below the maximum is; else values above it in its own bucket are left out.
-    pub fn count_above(&self, value: u64) -> u64 {
-        let own = bucket_of(value);
-        self.buckets().filter(|(bucket, _)| *bucket > own).map(|(_, count)| count).sum()
     }
 }
 
