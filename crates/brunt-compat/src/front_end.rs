@@ -216,8 +216,10 @@ pub struct Console {
     pub unix: DurationNs,
     /// How far local time is ahead of that of UTC now, in seconds.
     pub utc_offset_s: i64,
-    saves: bool,
-    shows: bool,
+    /// Files are to be written now, of a run that goes on.
+    pub saves: bool,
+    /// Pages are to be put up anew.
+    pub shows: bool,
     names: Option<&'static Names>,
     printed: Vec<Printed>,
 }
@@ -247,26 +249,6 @@ impl Console {
     /// Local time, in nanoseconds since 1970 began there.
     pub fn local_ns(&self) -> u64 {
         self.unix.0.saturating_add_signed(self.utc_offset_s * 1_000_000_000)
-    }
-
-    /// Has the files written now, of a run that goes on.
-    pub fn save(&mut self) {
-        self.saves = true;
-    }
-
-    /// Are files to be written since the last time?
-    pub fn take_saves(&mut self) -> bool {
-        std::mem::take(&mut self.saves)
-    }
-
-    /// Has the pages put up anew.
-    pub fn show(&mut self) {
-        self.shows = true;
-    }
-
-    /// Are pages to be put up since the last time?
-    pub fn take_shows(&mut self) -> bool {
-        std::mem::take(&mut self.shows)
     }
 
     /// Standard output.

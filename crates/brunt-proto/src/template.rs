@@ -110,7 +110,7 @@ impl Template {
             Framing::Thrift => thrift::call(text, &words)?,
         };
         let line = if lengths > 0 { &words[..words.len() - 1] } else { &words[..] };
-        let is_quiet = || last_text(line) == Some(b"noreply") || name == "quit";
+        let is_quiet = || line.last().and_then(Word::text) == Some(b"noreply") || name == "quit";
         let is_known = |part: &Part| matches!(part, Part::Key | Part::Text(_));
         let has_known_key = |word: &&Word| word.count(&Part::Key) > 0 && word.parts.iter().all(is_known);
         Ok(Self {
@@ -266,10 +266,6 @@ fn check_answered(framing: Framing, text: &str, name: &str, words: &[Word]) -> R
 fn is_reply_switch(words: &[Word]) -> bool {
     let first = words.iter().take(2).map(|word| word.text().unwrap_or_default().to_ascii_lowercase());
     first.eq([&b"client"[..], b"reply"])
-}
-
-fn last_text(words: &[Word]) -> Option<&[u8]> {
-    words.last().and_then(Word::text)
 }
 
 /// An array of bulk strings.

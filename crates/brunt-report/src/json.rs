@@ -114,7 +114,7 @@ fn numbers(summary: &Summary) -> serde_json::Result<Value> {
         "handshake_ns": distribution(&summary.handshake_time),
         "cluster": cluster::cluster(summary),
         "traces": summary.record.run.traces,
-        "servers": list(&indices(summary.servers()), |(index, counts)| server_counts(summary, *index, counts)),
+        "servers": summary.servers().iter().enumerate().map(|held| server_counts(summary, held)).collect::<Value>(),
         "server_stats": server_stats::server_stats(summary),
         "outages": list(&summary.outages, |held| outage(summary, held)),
         "outages_overflow": summary.outages_overflow(),
@@ -572,11 +572,7 @@ fn connections(summary: &Summary) -> Value {
     value
 }
 
-fn indices<T: Copy>(items: &[T]) -> Vec<(usize, T)> {
-    items.iter().copied().enumerate().collect()
-}
-
-fn server_counts(summary: &Summary, index: usize, counts: &ServerCounts) -> Value {
+fn server_counts(summary: &Summary, (index, counts): (usize, &ServerCounts)) -> Value {
     json!({
         "server": server::name(summary, index),
         "answered": counts.answered,

@@ -401,7 +401,7 @@ impl Cache {
         let flush_at_ns = if delay_s > 0 { self.expires_ns(delay_s, now_ns) } else { now_ns };
         // memcached tells items from before and after a flush of the same second by a unique of its own.
         if flush_at_ns <= now_ns {
-            self.store.skip_unique();
+            self.store.unique_last += 1;
         }
         self.flush_at_ns = Some(flush_at_ns);
         self.advance(now_ns);

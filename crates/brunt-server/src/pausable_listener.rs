@@ -113,11 +113,6 @@ impl PausableListener {
         }
     }
 
-    /// Stops listening: connections are refused.
-    pub(crate) fn shut(&mut self) {
-        self.socket = None;
-    }
-
     /// Opens it again at the same place.
     pub(crate) fn reopen(&mut self, epoll: &OwnedFd) -> io::Result<()> {
         // The file is there still, and a socket that is bound must be new.

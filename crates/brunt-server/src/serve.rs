@@ -370,7 +370,7 @@ impl Server {
     fn release(&mut self, now_ns: u64) {
         // Before the resets go out: a reset client must not connect again.
         if self.core.is_gone(now_ns) {
-            self.listener.shut();
+            self.listener.socket = None;
         }
         while let Some(departure) = self.core.pop_due(now_ns) {
             let (id, end) = (departure.connection, departure.end);

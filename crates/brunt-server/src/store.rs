@@ -220,11 +220,6 @@ impl Store {
         self.find_live(key, now_ns).map(|slot| self.remove_slot(slot)).is_some()
     }
 
-    /// Uses up a cas unique without an item.
-    pub fn skip_unique(&mut self) {
-        self.unique_last += 1;
-    }
-
     /// Removes everything; uniques and counts go on.
     pub fn clear(&mut self) {
         let emptied = Self::new(self.bytes_max);

@@ -166,12 +166,12 @@ impl<'a> FrontEndHost<'a> {
                 }
             }
         }
-        if console.take_shows()
+        if std::mem::take(&mut console.shows)
             && let Some((endpoint, pages)) = &self.shown
         {
             endpoint.put(self.texts(*pages));
         }
-        if console.take_saves()
+        if std::mem::take(&mut console.saves)
             && let Err(message) = self.save()
         {
             self.output = OutputState::Lost(message);

@@ -231,10 +231,6 @@ struct Experiment {
 }
 
 impl Experiment {
-    fn start_capture(&self) -> anyhow::Result<Start> {
-        Capture::start(self.server.port, self.shape.depth, self.capture_processor, self.path.clone())
-    }
-
     /// One run; the inner error is why it does not count.
     fn run(&mut self, client: &Client, rate: Option<u64>) -> anyhow::Result<Result<Comparison, String>> {
         let path = |name: &str| self.bench.directory.join(name);
@@ -257,7 +253,8 @@ impl Experiment {
             Client::Peer(peer) => (&peer.program, self.processor.to_string()),
         };
         self.bench.processors = processors;
-        let capture = match self.start_capture()? {
+        let (port, depth) = (self.server.port, self.shape.depth);
+        let capture = match Capture::start(port, depth, self.capture_processor, self.path.clone())? {
             Start::Running(capture) => capture,
             Start::Impossible(reason) => bail!("packets cannot be captured any more: {reason}"),
         };

@@ -191,7 +191,7 @@ impl Loader {
 
     fn report(&mut self, ended: &EndedWindow, console: &mut Console) {
         self.statistics.latch(ended.number, &ended.window);
-        console.show();
+        console.shows = true;
         if ended.number == 0 {
             return self.print(console, Level::Info, &log::warmed_up());
         }
@@ -203,7 +203,7 @@ impl Loader {
         let lines = log::window(settings.log_format, ended.number, &ended.window);
         self.print(console, Level::Info, &lines);
         if settings.service && ended.number.is_multiple_of(u64::from(settings.windows.get())) {
-            console.save();
+            console.saves = true;
             self.is_saved = true;
         }
     }

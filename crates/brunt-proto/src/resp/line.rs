@@ -67,7 +67,9 @@ pub(super) fn integer(text: &[u8]) -> Step<i64> {
 
 /// Is this an integer of any size?
 pub(super) fn big_number(text: &[u8]) -> Step<()> {
-    if is_digits(signed(text).1) { Ok(()) } else { Err(BAD_NUMBER) }
+    let (_, digits) = signed(text);
+    let is_number = !digits.is_empty() && digits.iter().all(u8::is_ascii_digit);
+    if is_number { Ok(()) } else { Err(BAD_NUMBER) }
 }
 
 /// Is this a floating-point number? Servers before Redis 7.2 write what is none in the way of their C library, which may
@@ -85,8 +87,4 @@ fn signed(text: &[u8]) -> (bool, &[u8]) {
         [b'-', size @ ..] => (true, size),
         [b'+', size @ ..] | size => (false, size),
     }
-}
-
-fn is_digits(text: &[u8]) -> bool {
-    !text.is_empty() && text.iter().all(u8::is_ascii_digit)
 }

@@ -75,15 +75,13 @@ fn row(name: &str, cells: impl Iterator<Item = String>) -> Vec<String> {
     std::iter::once(name.to_owned()).chain(cells).collect()
 }
 
-/// An interval in the unit of its percentile; `~` where it rests on too little.
-fn interval_text(interval: &PercentileInterval) -> String {
-    quantity::interval(interval.value_ns, interval.low_ns, interval.high_ns, interval.is_marked())
-}
-
 /// Where the percentile above may lie, in its unit; `~` where that rests on too few batches. `None` where the window is too
 /// short for any.
 fn confidence_intervals(summary: &OpSummary, quantiles: &[Quantile]) -> Option<Vec<String>> {
-    let interval_of = |quantile: &Quantile| summary.interval(*quantile).map_or(String::new(), interval_text);
+    let text = |interval: &PercentileInterval| {
+        quantity::interval(interval.value_ns, interval.low_ns, interval.high_ns, interval.is_marked())
+    };
+    let interval_of = |quantile: &Quantile| summary.interval(*quantile).map_or(String::new(), text);
     (!summary.intervals.is_empty()).then(|| row("  95 % CI", quantiles.iter().map(interval_of)))
 }
 

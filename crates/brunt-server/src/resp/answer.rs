@@ -64,7 +64,8 @@ pub(crate) fn execute(command: &Command<'_>, context: &mut CommandContext<'_>) {
     };
     let mut rest = arguments;
     let Some(key) = rest.next() else { unreachable!("a data command has a key: its arguments were counted") };
-    if arguments.take(if takes_keys(what) { arguments.len() } else { 1 }).any(is_too_long) {
+    if arguments.take(if takes_keys(what) { arguments.len() } else { 1 }).any(|key| key.len() > KEY_BYTES_MAX)
+    {
         return context.out.extend_from_slice(KEY_TOO_LONG);
     }
     context.calls.count(name);
@@ -106,10 +107,6 @@ pub(crate) fn execute(command: &Command<'_>, context: &mut CommandContext<'_>) {
 /// Are all arguments keys?
 const fn takes_keys(what: CommandKind) -> bool {
     matches!(what, CommandKind::Mget | CommandKind::Delete | CommandKind::Touch | CommandKind::Exists)
-}
-
-fn is_too_long(key: &[u8]) -> bool {
-    key.len() > KEY_BYTES_MAX
 }
 
 /// Refuses a data command by script.
