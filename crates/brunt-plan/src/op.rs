@@ -187,8 +187,6 @@ pub enum Expectation {
     Any,
     /// The key must be there.
     Present,
-    /// The key must not be there.
-    Absent,
 }
 
 /// One operation: what a schedule yields and a worker turns into a request.

@@ -55,7 +55,6 @@ pub struct Template {
     key_uses: usize,
     /// Bytes without keys and values, with each length at its longest.
     fixed_bytes: usize,
-    carries_value: bool,
     is_answered: bool,
 }
 
@@ -116,7 +115,6 @@ impl Template {
         Ok(Self {
             key_uses: if framing == Framing::Inline { piece::ESCAPED_BYTES * key_uses } else { key_uses },
             fixed_bytes: pieces.iter().map(Piece::fixed_bytes).sum(),
-            carries_value: values == 1,
             is_answered: framing != Framing::MemcachedText || !is_quiet(),
             routing_key: words.iter().find(has_known_key).map(|word| word.parts.clone().into_boxed_slice()),
             pieces: pieces.into_boxed_slice(),
@@ -126,21 +124,6 @@ impl Template {
     /// Placeholder in the list for a command of another protocol of the same plan; no operation refers to it.
     pub fn unused() -> Self {
         Self { is_answered: true, ..Self::default() }
-    }
-
-    /// Does the command have a place for a value?
-    pub fn carries_value(&self) -> bool {
-        self.carries_value
-    }
-
-    /// Does the command have a place for a key?
-    pub fn has_key(&self) -> bool {
-        self.key_uses > 0
-    }
-
-    /// Does the server reply to it? Only memcached's `noreply` and `quit` have no reply.
-    pub fn is_answered(&self) -> bool {
-        self.is_answered
     }
 
     /// Appends the argument whose hash slot decides which cluster node gets the command: the first with the key in it. False if
@@ -188,11 +171,6 @@ impl Templates {
             key_uses: list.iter().map(|template| template.key_uses).max().unwrap_or(0),
             list: list.into(),
         }
-    }
-
-    /// The templates in order.
-    pub fn iter(&self) -> impl Iterator<Item = &Template> {
-        self.list.iter()
     }
 
     /// The templates with at least this bound on encoded requests.

@@ -28,10 +28,3 @@ pub struct Departure<'a> {
     /// What happens to the connection after them.
     pub end: End,
 }
-
-impl Departure<'_> {
-    /// Does the connection end behind the bytes, in whatever manner?
-    pub fn is_last(&self) -> bool {
-        self.end != End::Stays
-    }
-}

@@ -65,8 +65,6 @@ pub enum Event<'a> {
     },
     /// The run is over.
     Ended {
-        /// Which run of its command it was.
-        place: &'a RunPosition,
         /// What it came to; nothing where it failed.
         summary: Option<&'a Summary>,
     },

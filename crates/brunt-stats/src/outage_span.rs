@@ -76,11 +76,6 @@ impl OutageKinds {
         self == Self::NONE.with(OutageKind::Error)
     }
 
-    /// Is there no reason?
-    pub const fn is_empty(self) -> bool {
-        self.0 == 0
-    }
-
     /// Adds the reasons of another set.
     pub const fn merge(&mut self, other: Self) {
         self.0 |= other.0;
@@ -177,7 +172,6 @@ mod tests {
     #[test]
     fn kinds_form_a_set() {
         let mut kinds = OutageKinds::NONE;
-        assert!(kinds.is_empty());
         for (index, kind) in OutageKind::ALL.into_iter().enumerate() {
             assert_eq!(kind as usize, index);
             assert!(!kinds.contains(kind));

@@ -243,8 +243,9 @@ mod tests {
     #[test]
     fn all_periods_together_are_the_run() {
         let handed_over = intervals();
-        let whole =
-            IntervalStore::of(&layout(), WINDOW.measure_ns, handed_over.iter().map(|(_, interval)| interval));
+        let mut whole = IntervalStore::new(&layout());
+        whole.align(WINDOW.measure_ns);
+        handed_over.iter().for_each(|(_, interval)| whole.push(interval));
         for every_ns in [100 * MS, 250 * MS, 1_000 * MS, 60_000 * MS] {
             let periods: Vec<Period> =
                 taken(every_ns, &handed_over).into_iter().map(|(_, period)| period).collect();
@@ -252,7 +253,8 @@ mod tests {
             for entry in whole.books().entries() {
                 let mut sum = crate::request_counts::OpCounts::default();
                 for period in &periods {
-                    sum.merge(period.recorded.books().get(entry.phase, entry.class, entry.op));
+                    let mut books = period.recorded.books().clone();
+                    sum.merge(books.get_mut(entry.phase, entry.class, entry.op));
                 }
                 assert_eq!(sum, entry.counts, "{every_ns}");
             }

@@ -124,14 +124,8 @@ counts! {
 }
 
 impl OpCounts {
-    /// Counts an op that has ended. `asked` is how many keys it asked for and `hits` how many were found; both matter
-    /// for retrievals only.
-    #[inline]
-    pub fn record(&mut self, op: OpId, outcome: Outcome, requested: u32, hits: u32) {
-        self.record_many(op, outcome, requested, hits, 1);
-    }
-
-    /// Counts several that have ended alike.
+    /// Counts several ops that have ended alike. `requested` is how many keys one asked for and `hits` how many were found; both matter for
+    /// retrievals only.
     #[inline(always)]
     pub fn record_many(&mut self, op: OpId, outcome: Outcome, requested: u32, hits: u32, times: u32) {
         let times = u64::from(times);
@@ -217,12 +211,6 @@ impl CountTable {
         Phase::ALL[index as usize / self.ops % Phase::COUNT]
     }
 
-    /// The book of one place.
-    #[inline]
-    pub fn get(&self, phase: Phase, class: ClassId, op: OpId) -> &OpCounts {
-        &self.books[self.index(phase, class, op)]
-    }
-
     /// The book of one place, to write in.
     #[inline]
     pub fn get_mut(&mut self, phase: Phase, class: ClassId, op: OpId) -> &mut OpCounts {
@@ -282,7 +270,7 @@ mod tests {
             (OpKind::Set, OutcomeClass::Unacknowledged, ReplyKind::None, 1, 0),
         ];
         for (kind, class, reply, requested, hits) in ended {
-            counts.record(kind.into(), outcome(class, reply), requested, hits);
+            counts.record_many(kind.into(), outcome(class, reply), requested, hits, 1);
         }
         assert_eq!(counts.keys, KeyCounts { requested: 31, hit: 7, miss: 4, failed: 20 });
         assert!(counts.keys.adds_up());

@@ -97,18 +97,6 @@ impl IntervalStore {
         self
     }
 
-    /// Everything that these intervals hold, of a run whose measured window began at `measure_ns`.
-    pub fn of<'a>(
-        layout: &Layout,
-        measure_ns: u64,
-        intervals: impl IntoIterator<Item = &'a Interval>,
-    ) -> Self {
-        let mut store = Self::new(layout);
-        store.align(measure_ns);
-        intervals.into_iter().for_each(|interval| store.push(interval));
-        store
-    }
-
     /// Says when the measured window begins, as soon as that is known, so that a time slice begins with it.
     pub fn align(&mut self, measure_ns: u64) {
         self.timeline.align(measure_ns);

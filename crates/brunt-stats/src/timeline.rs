@@ -294,12 +294,6 @@ impl Timeline {
             self.slices().map(|slice| slice.part_within(&span, window_end_ns) * answered(slice)).sum();
         sum.max(0.0)
     }
-
-    /// Bytes of memory that the slices take, about.
-    pub fn memory_bytes(&self) -> usize {
-        // A map keeps them in nodes that are at least half full, and two thirds on average.
-        self.slices().map(|slice| slice.memory_bytes() + size_of::<(u64, Slice)>() / 2 + 8).sum()
-    }
 }
 
 #[cfg(test)]

@@ -952,7 +952,7 @@ mod tests {
         let mut block = Block::new();
         block.is_last = is_last;
         for (kind, key) in records {
-            assert!(block.push(b"", &crate::trace::Record { kind: *kind, key, value_len: 5, at_ns: None }));
+            assert!(block.push(b"", &crate::trace::Record { kind: *kind, key, value_len: 5 }));
         }
         block
     }

@@ -25,8 +25,6 @@ pub struct Record<'a> {
     pub key: &'a [u8],
     /// How long the value is that it stores, or that is stored where it misses, in bytes.
     pub value_len: u32,
-    /// When it happened, in nanoseconds from wherever the trace counts; `None` where it does not say.
-    pub at_ns: Option<u64>,
 }
 
 /// The kind that is sent for one that a mix may lack: another retrieval for gets, another way to add bytes for prepend, and
@@ -55,7 +53,6 @@ struct Entry {
     kind: OpKind,
     key: Range<u32>,
     value_len: u32,
-    at_ns: Option<u64>,
 }
 
 impl Block {
@@ -104,14 +101,9 @@ impl Block {
         }
         self.keys.extend_from_slice(prefix);
         self.keys.extend_from_slice(record.key);
-        let Record { kind, value_len, at_ns, .. } = *record;
-        self.entries.push(Entry { kind, key: start as u32..end as u32, value_len, at_ns });
+        let Record { kind, value_len, .. } = *record;
+        self.entries.push(Entry { kind, key: start as u32..end as u32, value_len });
         true
-    }
-
-    /// When the record of this number happened, if the trace says so.
-    pub fn at_ns(&self, number: usize) -> Option<u64> {
-        self.entries.get(number)?.at_ns
     }
 }
 
@@ -248,7 +240,7 @@ mod tests {
     use super::*;
 
     fn record(kind: OpKind, key: &[u8]) -> Record<'_> {
-        Record { kind, key, value_len: key.len() as u32 * 10, at_ns: Some(7) }
+        Record { kind, key, value_len: key.len() as u32 * 10 }
     }
 
     #[test]
@@ -259,7 +251,7 @@ mod tests {
         assert!(
             first.push(b"p:", &record(OpKind::Get, b"a")) && first.push(b"p:", &record(OpKind::Set, b"bb"))
         );
-        assert_eq!((first.len(), first.at_ns(1), first.at_ns(2)), (2, Some(7), None));
+        assert_eq!(first.len(), 2);
         replay.supply_block(first);
         let (one, two) = (replay.take(), replay.take());
         assert_eq!(

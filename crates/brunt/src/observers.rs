@@ -64,7 +64,7 @@ impl<'a> Observers<'a> {
         &'b mut self,
         plan: &Plan,
         server: &str,
-        place: &'b RunPosition,
+        place: &RunPosition,
         beforehand: impl FnOnce() -> RunRecord,
     ) -> ObservedRun<'b, 'a> {
         let of_length = |every: DurationNs| Periods::new(Layout::of(plan), every.0);
@@ -72,7 +72,7 @@ impl<'a> Observers<'a> {
         let is_wanted = self.0.iter().any(|observer| observer.wants_so_far());
         let seconds = is_wanted.then(|| RunSeconds::new(beforehand()));
         self.tell(&Event::Run { plan, server, place });
-        ObservedRun { observers: self, periods, seconds, place }
+        ObservedRun { observers: self, periods, seconds }
     }
 
     fn tell(&mut self, event: &Event<'_>) {
@@ -87,7 +87,6 @@ pub(crate) struct ObservedRun<'b, 'a> {
     periods: Vec<Option<Periods>>,
     /// Where any asks for them.
     seconds: Option<RunSeconds>,
-    place: &'b RunPosition,
 }
 
 impl ObservedRun<'_, '_> {
@@ -127,7 +126,7 @@ impl ObservedRun<'_, '_> {
         if summary.is_some() {
             self.tell_periods(Periods::take_first);
         }
-        self.observers.tell(&Event::Ended { place: self.place, summary });
+        self.observers.tell(&Event::Ended { summary });
     }
 
     fn tell_so_far(&mut self, so_far: &Arc<RunSoFar>) {

@@ -88,7 +88,7 @@ fn one_key_answers_as_the_protocol_says() {
             let asked = if sample.op.kind() == OpKind::Mget { 3 } else { 1 };
             let hits = if class == OutcomeClass::Hit { asked } else { 0 };
             let book = &mut expected[sample.op.kind() as usize];
-            book.record(sample.op, sample.outcome, asked, hits);
+            book.record_many(sample.op, sample.outcome, asked, hits, 1);
             book.requests.scheduled += 1;
             book.requests.sent += 1;
             book.requests.wire_requests += 1;

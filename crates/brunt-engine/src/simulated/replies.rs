@@ -122,7 +122,7 @@ fn run(plan: Plan, row: &str, render: Render, piece_bytes: usize) -> Ended {
             run_with(plan, |_, _| TextCodec::new().with_templates(templates), piece_bytes, stream)
         }
         (Protocol::MemcachedMeta, _) => run_with(plan, |_, _| MetaCodec::new(), piece_bytes, stream),
-        (Protocol::MemcachedBinary, _) => run_with(plan, |_, _| BinaryCodec::new(), piece_bytes, stream),
+        (Protocol::MemcachedBinary, _) => run_with(plan, |_, _| BinaryCodec::default(), piece_bytes, stream),
         (protocol, _) => {
             assert!(protocol.is_resp(), "{protocol} has no table");
             let templates = Templates::new(vec![Template::parse(Framing::Resp, "PING").unwrap()]);

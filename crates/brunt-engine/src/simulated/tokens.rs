@@ -191,7 +191,7 @@ fn run(protocol: Protocol, toml: &str, piece_bytes: usize, script: Script) -> En
     });
     match protocol {
         Protocol::MemcachedMeta => run_with(plan, |_, _| MetaCodec::new(), piece_bytes, answers),
-        _ => run_with(plan, |_, _| BinaryCodec::new(), piece_bytes, answers),
+        _ => run_with(plan, |_, _| BinaryCodec::default(), piece_bytes, answers),
     }
 }
 

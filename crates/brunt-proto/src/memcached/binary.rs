@@ -509,11 +509,6 @@ fn found(input: &[u8]) -> Option<(usize, Found<'_>)> {
 }
 
 impl BinaryCodec {
-    /// The codec of a connection on which nothing has been sent.
-    pub fn new() -> Self {
-        Self::default()
-    }
-
     /// The codec of a connection that begins with this login, or with a `NOOP`.
     pub fn with_setup(login: Option<Arc<SaslLogin>>) -> Self {
         Self { setup: login.map_or(Setup::Noop, Setup::Login), ..Self::default() }

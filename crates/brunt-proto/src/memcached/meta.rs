@@ -244,18 +244,6 @@ impl Codec for MetaCodec {
     }
 }
 
-/// The longest key that is sent in base64: memcached's limit of 250 bytes is for what is sent.
-pub const ENCODED_KEY_BYTES_MAX: usize = 250 / 4 * 3;
-
-/// Is this the key that was requested, in the way a server repeats it?
-pub fn is_key(requested: &[u8], replied: &[u8]) -> bool {
-    if is_word(requested) {
-        return requested == replied;
-    }
-    replied.len() == 4 * requested.len().div_ceil(3)
-        && requested.chunks(3).zip(replied.chunks(4)).all(|(bytes, letters)| base64(bytes) == letters)
-}
-
 // --- Requests ---
 
 /// [`Codec::encode`] without the short way of a single key.

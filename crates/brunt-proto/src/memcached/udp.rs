@@ -16,10 +16,6 @@
 /// Bytes in front of every datagram.
 pub const HEADER_BYTES: usize = 8;
 
-/// The longest request with its header. The protocol has no requests of several datagrams, and longer ones are not certain
-/// to travel in one piece (1500 bytes of Ethernet, less what headers and tunnels take); plans refuse longer ones.
-pub const REQUEST_BYTES_MAX: usize = 1400;
-
 /// The longest datagram that memcached sends. All of a train but the last are as long.
 pub const DATAGRAM_BYTES_MAX: usize = 1400;
 

@@ -132,7 +132,7 @@ fn every_reply_to_every_operation_in_meta() {
 
 #[test]
 fn every_reply_to_every_operation_in_binary() {
-    check(include_str!("binary.txt"), &BinaryCodec::new(), frames);
+    check(include_str!("binary.txt"), &BinaryCodec::default(), frames);
 }
 
 #[test]

@@ -219,11 +219,6 @@ impl SlotMap {
         &self.nodes
     }
 
-    /// Who has what, ascending.
-    pub fn ranges(&self) -> &[SlotRange] {
-        &self.ranges
-    }
-
     /// Which node has the slot: its place in [`SlotMap::nodes`].
     pub fn node_of(&self, slot: u16) -> Option<u16> {
         let at = self.ranges.partition_point(|range| range.last < slot);

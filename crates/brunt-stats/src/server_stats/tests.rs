@@ -230,7 +230,7 @@ fn entry(op: OpKind, outcomes: &[(OutcomeClass, ReplyKind, u64)], [asked, hits]:
     let mut counts = OpCounts::default();
     for (class, reply, count) in outcomes {
         for _ in 0..*count {
-            counts.record(op.into(), Outcome { class: *class, reply: *reply }, asked, hits);
+            counts.record_many(op.into(), Outcome { class: *class, reply: *reply }, asked, hits, 1);
         }
         counts.requests.sent += count;
     }

@@ -145,10 +145,13 @@ fn summary(plan: &Plan, intervals: &[Interval]) -> Summary {
 
 fn record(plan: &Plan, intervals: &[Interval]) -> RunRecord {
     let MeasuredWindow { start_ns, measure_ns, end_ns, drained_ns } = WINDOW;
+    let mut store = IntervalStore::new(&Layout::of(plan));
+    store.align(measure_ns);
+    intervals.iter().for_each(|interval| store.push(interval));
     RunRecord {
         plan: plan.clone(),
         run: RunData {
-            intervals: IntervalStore::of(&Layout::of(plan), WINDOW.measure_ns, intervals),
+            intervals: store,
             times: RunTimes { start_ns, measure_ns, end_ns, drained_ns, prepare_ns: 0, epoch_us: None },
             ..RunData::default()
         },

@@ -276,16 +276,4 @@ impl Slice {
             length_ns => overlap_ns as f64 / length_ns as f64,
         }
     }
-
-    /// Bytes of memory that it takes, about.
-    pub(super) fn memory_bytes(&self) -> usize {
-        let heap_bytes =
-            |histogram: &SparseHistogram| histogram.memory_bytes() - size_of::<SparseHistogram>();
-        let rows: usize = self.rows.iter().map(|row| heap_bytes(&row.response)).sum();
-        size_of::<Self>()
-            + self.rows.capacity() * size_of::<SliceRow>()
-            + self.servers.capacity() * size_of::<ServerCounts>()
-            + heap_bytes(&self.warmup_response)
-            + rows
-    }
 }

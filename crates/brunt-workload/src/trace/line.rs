@@ -42,7 +42,8 @@ pub fn read(line: &[u8], layout: TraceLayout, key_len_max: usize) -> Result<Line
         *place = word.trim_ascii();
         count += 1;
     }
-    let [time, second, third, fourth, fifth, sixth] = columns;
+    // The time in the first column is not kept: a schedule says when requests are sent.
+    let [_, second, third, fourth, fifth, sixth] = columns;
     let (key, length, needed) = match layout {
         TraceLayout::Twitter => (second, fourth, 6),
         TraceLayout::Reads | TraceLayout::Words | TraceLayout::Numbers => (fourth, fifth, 5),
@@ -65,8 +66,7 @@ pub fn read(line: &[u8], layout: TraceLayout, key_len_max: usize) -> Result<Line
     };
     let longest = u64::from(Trace::VALUE_BYTES_MAX);
     let value_len = length.min(longest) as u32;
-    let at_ns = whole(time).and_then(|seconds| seconds.checked_mul(1_000_000_000));
-    Ok(Line { record: Record { kind, key, value_len, at_ns }, is_cut: length > longest })
+    Ok(Line { record: Record { kind, key, value_len }, is_cut: length > longest })
 }
 
 fn whole(text: &[u8]) -> Option<u64> {
@@ -81,25 +81,24 @@ mod tests {
     fn lines_of_every_layout() {
         use OpKind::{Cas, Delete, Get, Gets, Set};
         use TraceLayout::{Numbers, Reads, Twitter, Words};
-        // (layout, line, kind, key, length, time in seconds, cut)
+        // (layout, line, kind, key, length, cut)
         let table = [
-            (Reads, "0,1,1,key0,10", Get, "key0", 10, Some(0), false),
-            (Reads, "5,app,whatever,k,0\r", Get, "k", 0, Some(5), false),
-            (Reads, "today,1,1,k,3", Get, "k", 3, None, false),
-            (Words, "1,1,read,a,20", Get, "a", 20, Some(1), false),
-            (Words, "1,1,write,a,20", Set, "a", 20, Some(1), false),
-            (Numbers, "1,1,1,a,20", Get, "a", 20, Some(1), false),
-            (Numbers, "1,1,2,a,20,beyond", Set, "a", 20, Some(1), false),
-            (Twitter, "300,q-r:7,5,212,33,get,0", Get, "q-r:7", 212, Some(300), false),
-            (Twitter, "300,q,1,212,33,gets,0", Gets, "q", 212, Some(300), false),
-            (Twitter, "300,q,1,7,33,set,86400", Set, "q", 7, Some(300), false),
-            (Twitter, "300,q,1,7,33,cas", Cas, "q", 7, Some(300), false),
-            (Twitter, "300, q ,1,0,33, delete ,0", Delete, "q", 0, Some(300), false),
-            (Twitter, "300,q,1,1000001,33,set,0", Set, "q", 1_000_000, Some(300), true),
+            (Reads, "0,1,1,key0,10", Get, "key0", 10, false),
+            (Reads, "5,app,whatever,k,0\r", Get, "k", 0, false),
+            (Reads, "today,1,1,k,3", Get, "k", 3, false),
+            (Words, "1,1,read,a,20", Get, "a", 20, false),
+            (Words, "1,1,write,a,20", Set, "a", 20, false),
+            (Numbers, "1,1,1,a,20", Get, "a", 20, false),
+            (Numbers, "1,1,2,a,20,beyond", Set, "a", 20, false),
+            (Twitter, "300,q-r:7,5,212,33,get,0", Get, "q-r:7", 212, false),
+            (Twitter, "300,q,1,212,33,gets,0", Gets, "q", 212, false),
+            (Twitter, "300,q,1,7,33,set,86400", Set, "q", 7, false),
+            (Twitter, "300,q,1,7,33,cas", Cas, "q", 7, false),
+            (Twitter, "300, q ,1,0,33, delete ,0", Delete, "q", 0, false),
+            (Twitter, "300,q,1,1000001,33,set,0", Set, "q", 1_000_000, true),
         ];
-        for (layout, text, kind, key, value_len, seconds, is_cut) in table {
-            let at_ns = seconds.map(|seconds: u64| seconds * 1_000_000_000);
-            let record = Record { kind, key: key.as_bytes(), value_len, at_ns };
+        for (layout, text, kind, key, value_len, is_cut) in table {
+            let record = Record { kind, key: key.as_bytes(), value_len };
             assert_eq!(read(text.as_bytes(), layout, 250), Ok(Line { record, is_cut }), "{text}");
         }
         for kind in Twitter.kinds() {

@@ -72,7 +72,7 @@ mod tests {
         let ConnectionSetup { bytes, replies } = codec.connection_setup();
         assert_eq!((replies, &bytes[HEADER_BYTES..]), (1, &b"PLAIN\0us\xc3\xa9r\0p\0w"[..]));
         assert!(!format!("{codec:?}").contains("p\\0w"), "{codec:?}");
-        assert_eq!(BinaryCodec::new().connection_setup().replies, 0);
+        assert_eq!(BinaryCodec::default().connection_setup().replies, 0);
     }
 
     /// The line end that makes other servers reply is before the first zero, where Redis stops looking for it.

@@ -15,7 +15,7 @@ fn golden_exchanges_with_memcached() {
 }
 
 fn codec() -> BinaryCodec {
-    BinaryCodec::new()
+    BinaryCodec::default()
 }
 
 // --- Requests ---

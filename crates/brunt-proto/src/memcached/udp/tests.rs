@@ -11,6 +11,10 @@ use brunt_plan::resolve::{Host, resolve};
 use brunt_plan::spec::PlanSpec;
 use proptest::prelude::*;
 
+/// The longest request with its header. The protocol has no requests of several datagrams, and longer ones are not certain
+/// to travel in one piece (1500 bytes of Ethernet, less what headers and tunnels take); plans refuse longer ones.
+const REQUEST_BYTES_MAX: usize = 1400;
+
 // --- Captured datagrams ---
 
 /// Text in which `(x*3)` stands for `xxx`.

@@ -66,7 +66,7 @@ fn shown(map: Result<SlotMap, SlotMapError>) -> String {
         let node = &map.nodes()[usize::from(range.node)];
         format!("{}-{} {} port {}", range.first, range.last, node.host, node.port)
     };
-    map.ranges().iter().map(range).collect::<Vec<_>>().join(", ")
+    map.ranges.iter().map(range).collect::<Vec<_>>().join(", ")
 }
 
 fn of_slots(reply: &str) -> String {
