@@ -5,9 +5,9 @@
 //! but for notes, and [`Event::Ended`] last, whatever becomes of it.
 
 use crate::interval::Interval;
-use crate::measured_window::MeasuredWindow;
 use crate::period::Period;
 use crate::run_so_far::RunSoFar;
+use crate::run_times::RunTimes;
 use crate::server_stats::Snapshot;
 use crate::store::IntervalStore;
 use crate::summary::Summary;
@@ -42,7 +42,7 @@ pub enum Event<'a> {
     },
     /// Every connection is established and every key is confirmed: the schedule begins. The window's end is `u64::MAX` where time is no bound,
     /// and when the run will be drained is not known. Comes a second time where the plan leaves open when the window begins.
-    Started(MeasuredWindow),
+    Started(RunTimes),
     /// A worker handed over what it recorded in 100 ms.
     Interval(&'a Interval),
     /// A period is over, of the length that the observer asks for.

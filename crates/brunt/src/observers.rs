@@ -99,7 +99,7 @@ impl ObservedRun<'_, '_> {
                     .flatten()
                     .for_each(|periods| periods.start(MeasuredWindow::of(times)));
                 self.seconds.iter_mut().for_each(|seconds| seconds.start(MeasuredWindow::of(times)));
-                self.observers.tell(&Event::Started(MeasuredWindow::of(times)));
+                self.observers.tell(&Event::Started(*times));
             }
             RunEvent::Interval(interval) => {
                 self.periods.iter_mut().flatten().for_each(|periods| periods.push(interval));

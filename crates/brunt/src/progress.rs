@@ -97,9 +97,10 @@ impl Observer for Progress {
             }
             // Whatever comes next, an error or a report, does not share its line.
             (Event::Ended { .. }, line) => *line = None,
-            (Event::Started(window), Some(line)) => {
-                line.watch.start(*window);
-                line.align(*window);
+            (Event::Started(times), Some(line)) => {
+                let window = MeasuredWindow::of(times);
+                line.watch.start(window);
+                line.align(window);
             }
             (Event::Interval(interval), Some(line)) => line.watch.add(interval),
             (Event::Tick { now_ns, .. }, Some(line)) => {

@@ -380,6 +380,7 @@ mod tests {
     use super::*;
     use brunt_plan::phase::Phase;
     use brunt_stats::histogram::Histogram;
+    use brunt_stats::measured_window::MeasuredWindow;
     use brunt_stats::observer::RunPosition;
     use brunt_stats::request_counts::OpCounts;
 
@@ -418,7 +419,9 @@ mod tests {
         fn observe(&mut self, event: &Event<'_>, _console: &mut Console) {
             let told = match event {
                 Event::Run { place, .. } => format!("run {} of {:?}", place.before, place.of),
-                Event::Started(window) => format!("started for {} ms", window.duration_ns() / 1_000_000),
+                Event::Started(times) => {
+                    format!("started for {} ms", MeasuredWindow::of(times).duration_ns() / 1_000_000)
+                }
                 Event::Ended { summary, .. } => format!("ended {}", summary.is_some()),
                 Event::Period(period) => {
                     self.periods.push((period.phase, period.seconds()));

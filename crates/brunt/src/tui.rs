@@ -15,6 +15,7 @@ use crate::progress::{Expected, Tracker};
 use crate::terminal::say;
 use alternate_screen::{AlternateScreen, Input};
 use brunt_report::layout::{Layout, TimeUnit};
+use brunt_stats::measured_window::MeasuredWindow;
 use brunt_stats::observer::{Event, Observer};
 use brunt_stats::run_so_far::RunSoFar;
 use brunt_stats::summary::Summary;
@@ -107,9 +108,10 @@ impl Observer for Tui {
         }
         let Some(run) = &mut self.run else { return };
         match event {
-            Event::Started(window) => {
-                run.tracker.start(*window);
-                run.heat.start(window);
+            Event::Started(times) => {
+                let window = MeasuredWindow::of(times);
+                run.tracker.start(window);
+                run.heat.start(&window);
             }
             Event::Interval(interval) => {
                 run.tracker.add(interval);

@@ -184,8 +184,8 @@ impl FrontEnd for Master {
         match event {
             Event::Note(note) => self.say(console, &format!("note: {note}")),
             // mutilate says so of a single measurement alone.
-            Event::Started(window) if matches!(self.stage, Stage::Measuring) => {
-                self.begins_ns = Some(window.measure_ns);
+            Event::Started(times) if matches!(self.stage, Stage::Measuring) => {
+                self.begins_ns = Some(times.measure_ns);
             }
             Event::Tick { now_ns, .. } if self.begins_ns.is_some_and(|begins_ns| *now_ns >= begins_ns) => {
                 let since_ns = now_ns - self.begins_ns.take().unwrap_or_default();
@@ -467,8 +467,8 @@ fn seconds(time: DurationNs) -> f64 {
 mod tests {
     use super::*;
     use crate::front_end::Printed;
-    use brunt_stats::measured_window::MeasuredWindow;
     use brunt_stats::run_data::RunData;
+    use brunt_stats::run_times::RunTimes;
     use std::io::ErrorKind;
 
     fn asked(line: &str) -> Outcome {
@@ -490,8 +490,8 @@ mod tests {
         let mut console = Console::at(DurationNs(0), DurationNs(5_250_000_000));
         front_end.setup(&mut console);
         front_end.next(None, &mut console);
-        let window = MeasuredWindow { measure_ns: 1_000_000_000, ..MeasuredWindow::default() };
-        front_end.observe(&Event::Started(window), &mut console);
+        let times = RunTimes { measure_ns: 1_000_000_000, ..RunTimes::default() };
+        front_end.observe(&Event::Started(times), &mut console);
         let nothing = RunData::default().intervals;
         for now_ns in [990_000_000, 1_250_000_000, 1_350_000_000] {
             front_end.observe(&Event::Tick { now_ns, so_far: &nothing }, &mut console);

@@ -19,6 +19,7 @@ use brunt_picture::Theme;
 use brunt_plan::phase::Phase;
 use brunt_plan::spec::PlanSpec;
 use brunt_plan::units::DurationNs;
+use brunt_stats::measured_window::MeasuredWindow;
 use brunt_stats::observer::{Event, RunPosition};
 use brunt_stats::period::Period;
 use brunt_stats::summary::Summary;
@@ -115,8 +116,8 @@ impl FrontEnd for Loader {
     fn observe(&mut self, event: &Event<'_>, console: &mut Console) {
         match event {
             Event::Note(note) => self.say(console, &format!("note: {note}")),
-            Event::Started(window) => {
-                self.course.start(*window);
+            Event::Started(times) => {
+                self.course.start(MeasuredWindow::of(times));
                 let lines = log::scheduled(self.invocation.settings.log_format, &self.sent);
                 self.print(console, Level::Info, &lines);
             }

@@ -74,6 +74,8 @@ pub(super) struct ControlThread<'a> {
     coordinator: &'a mut dyn Coordinator,
     /// Duration of the preparation.
     prepare_ns: u64,
+    /// The wall clock at 0 of the run's clock, read when the schedule starts.
+    epoch_us: Option<u64>,
     /// Set when the schedule starts.
     watch: Option<WindowWatch>,
     /// Set until the start of the window is known, where the plan leaves it open.
@@ -103,6 +105,7 @@ impl<'a> ControlThread<'a> {
             observe,
             coordinator,
             prepare_ns: 0,
+            epoch_us: None,
             watch: None,
             window_start: None,
             warmup_end: None,
@@ -193,7 +196,9 @@ impl<'a> ControlThread<'a> {
         let end_ns = plan.stop.time.map_or(u64::MAX, |time| measure_ns + time.0);
         self.intervals.align(measure_ns);
         self.intervals.set_schedule(start_ns..end_ns);
-        let times = RunTimes { start_ns, measure_ns, end_ns, prepare_ns, ..RunTimes::default() };
+        let epoch_us = Some(self.clock.epoch_us());
+        self.epoch_us = epoch_us;
+        let times = RunTimes { start_ns, measure_ns, end_ns, prepare_ns, epoch_us, ..RunTimes::default() };
         (self.observe)(RunEvent::Started(times));
         self.window_start = WindowStart::of(plan, times);
         self.watch = Some(WindowWatch { host, start_ns, measure_ns, end_ns });
@@ -381,7 +386,7 @@ impl<'a> ControlThread<'a> {
         if data.usage.workers.is_empty() {
             schedule.iter().for_each(|schedule| data.times.merge(schedule));
         }
-        data.times.epoch_us = Some(self.clock.epoch_us());
+        data.times.epoch_us = self.epoch_us;
         data.intervals = self.intervals;
         Ok(data)
     }

@@ -11,6 +11,7 @@ use brunt_plan::plan::Plan;
 use brunt_plan::spec::PlanSpec;
 use brunt_report::live::{self, Bounds, HostCounters, LiveRun, RunHeader};
 use brunt_report::metrics;
+use brunt_stats::measured_window::MeasuredWindow;
 use brunt_stats::observer::{Event, Observer};
 use brunt_stats::summary::Summary;
 use rustix::param::clock_ticks_per_second;
@@ -73,7 +74,7 @@ impl Observer for HttpView {
         }
         let Some(run) = &mut self.run else { return };
         match event {
-            Event::Started(window) => run.start(*window),
+            Event::Started(times) => run.start(MeasuredWindow::of(times)),
             Event::Statistics { server, snapshot } => run.hear(*server, snapshot),
             Event::SoFar(so_far) => {
                 run.look(so_far.at_ns, &so_far.record.run.intervals);
