@@ -2,6 +2,7 @@
 
 mod campaign;
 mod comparison;
+mod hlog;
 mod html;
 mod live;
 mod metrics;

@@ -218,7 +218,7 @@ impl Timeline {
     }
 
     /// The slices in the order of time, each with the beginning of its grid cell.
-    pub(crate) fn slices_by_cell(&self) -> impl Iterator<Item = (u64, &Slice)> + '_ {
+    pub fn slices_by_cell(&self) -> impl Iterator<Item = (u64, &Slice)> + '_ {
         self.slices.iter().map(|(cell_ns, slice)| (*cell_ns, slice))
     }
 

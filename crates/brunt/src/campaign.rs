@@ -13,6 +13,7 @@ pub(crate) use scan::scan;
 pub(crate) use search::search;
 
 use crate::cli;
+use crate::destination::Document;
 use crate::embedded;
 use crate::exit::{Exit, Failure};
 use crate::interrupt;
@@ -309,15 +310,14 @@ fn estimate(run: &RunRow, quantile: Quantile) -> Option<Estimate> {
 fn check_output(flags: &cli::Run, command: &str) -> Result<(), Failure> {
     let output = &flags.output;
     let given = [
-        ("samples", output.samples.is_some()),
-        ("spectrum", output.spectrum.is_some()),
-        ("samples-max", flags.planned.run.samples_max.is_some()),
-        ("assert", !output.assert.is_empty()),
-        ("junit", output.junit.is_some()),
+        ("--samples", output.samples.is_some()),
+        ("--samples-max", flags.planned.run.samples_max.is_some()),
+        ("--assert", !output.assert.is_empty()),
     ];
-    match given.iter().find(|(_, is_given)| *is_given) {
-        Some((name, _)) => {
-            Err(Failure::usage(format!("--{name} cannot be used with {command}: it is of one run")))
+    let given = given.into_iter().find(|(_, is_given)| *is_given).map(|(option, _)| option);
+    match given.or_else(|| output.results.given(&Document::OF_ONE_RUN)) {
+        Some(option) => {
+            Err(Failure::usage(format!("{option} cannot be used with {command}: it is of one run")))
         }
         None => Ok(()),
     }

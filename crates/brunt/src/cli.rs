@@ -8,6 +8,7 @@
 )]
 
 use crate::calibration_step;
+use crate::destination::Document;
 use crate::http::HttpAddress;
 use crate::plan_flags::{EveryOption, OfCalibration, OfLoad, PlanFlags, WithoutAgents};
 use crate::presentation::{LayoutFlags, Presentation};
@@ -29,7 +30,7 @@ use brunt_stats::verdict::Judgement;
 use clap::{Arg, ArgMatches, Args, CommandFactory, Parser, Subcommand, value_parser};
 use std::net::SocketAddr;
 use std::num::NonZeroU64;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Load generator for memcached and Redis that states how far its numbers can be trusted
 #[derive(Debug, Parser)]
@@ -394,12 +395,8 @@ pub(crate) struct Report {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Output")]
 pub(crate) struct ReportOutputFlags {
-    /// Write the result as JSON, e.g. again.json; - is standard output (of any of these files), the text then goes to standard error
-    #[arg(long, value_name = "PATH")]
-    pub json: Option<PathBuf>,
-    /// Write the result as an HTML page with charts, e.g. result.html
-    #[arg(long, value_name = "PATH")]
-    pub html: Option<PathBuf>,
+    #[command(flatten)]
+    pub results: ResultFlags,
     /// Draw a figure for a paper (repeatable): curve (latency over throughput), spectrum (latency by percentile), timeline or changes
     /// (from A to B), as .svg or .png, e.g. spectrum=p99.svg
     #[arg(long, value_name = "TYPE=PATH")]
@@ -416,18 +413,9 @@ pub(crate) struct ReportOutputFlags {
     /// Draw figures in colours instead of black and greys
     #[arg(long, requires = "figure")]
     pub figure_color: bool,
-    /// Write one row per second as CSV, e.g. seconds.csv
-    #[arg(long, value_name = "PATH")]
-    pub csv: Option<PathBuf>,
-    /// Write the percentile spectrum of all response times in us, as HdrHistogram prints it, e.g. to run.hgrm; without PATH to standard output
-    #[arg(long, value_name = "PATH", num_args = 0..=1, default_missing_value = "-")]
-    pub spectrum: Option<PathBuf>,
     /// Exit 4 if violated, 3 if inconclusive (repeatable), e.g. 'get.p99 < 1ms' [default: the assertions of the run]
     #[arg(long, value_name = "OBJECTIVE")]
     pub assert: Vec<Objective>,
-    /// Write assertions and the checks of the verdict as JUnit XML, e.g. junit.xml
-    #[arg(long, value_name = "PATH")]
-    pub junit: Option<PathBuf>,
     /// Exit 0 even if the verdict is NOT TRUSTED
     #[arg(long)]
     pub allow_untrusted: bool,
@@ -447,10 +435,9 @@ pub(crate) struct Load {
     pub progress: ProgressFlags,
 }
 
-/// Output of results.
+/// Forms of a result, whether it was just measured or is in a file.
 #[derive(Debug, Args)]
-#[command(next_help_heading = "Output")]
-pub(crate) struct OutputFlags {
+pub(crate) struct ResultFlags {
     /// Write the result as JSON, e.g. result.json, replaced only by a complete result; - is standard output (of any of these files),
     /// the text then goes to standard error
     #[arg(long, value_name = "PATH")]
@@ -464,15 +451,48 @@ pub(crate) struct OutputFlags {
     /// Write the percentile spectrum of all response times in us, as HdrHistogram prints it, e.g. to run.hgrm; without PATH to standard output
     #[arg(long, value_name = "PATH", num_args = 0..=1, default_missing_value = "-")]
     pub spectrum: Option<PathBuf>,
+    /// Write the response times per second, or per --interval, as HdrHistogram's interval log, e.g. run.hlog
+    #[arg(long, value_name = "PATH")]
+    pub hlog: Option<PathBuf>,
+    /// Write assertions and the checks of the verdict as JUnit XML, e.g. junit.xml
+    #[arg(long, value_name = "PATH")]
+    pub junit: Option<PathBuf>,
+}
+
+impl ResultFlags {
+    /// Each form with where it is to go, if it is asked for.
+    pub(crate) fn asked(&self) -> Vec<(Document, Option<&Path>)> {
+        let forms = [
+            (Document::Json, &self.json),
+            (Document::Csv, &self.csv),
+            (Document::Html, &self.html),
+            (Document::Spectrum, &self.spectrum),
+            (Document::Hlog, &self.hlog),
+            (Document::Junit, &self.junit),
+        ];
+        forms.map(|(document, path)| (document, path.as_deref())).into()
+    }
+
+    /// The first option of these that is given.
+    pub(crate) fn given(&self, documents: &[Document]) -> Option<&'static str> {
+        let mut asked = self.asked().into_iter();
+        let found = asked.find(|(document, path)| path.is_some() && documents.contains(document));
+        found.map(|(document, _)| document.option())
+    }
+}
+
+/// Output of results.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Output")]
+pub(crate) struct OutputFlags {
+    #[command(flatten)]
+    pub results: ResultFlags,
     /// Write raw samples with their six times as CSV, e.g. samples.csv
     #[arg(long, value_name = "PATH")]
     pub samples: Option<PathBuf>,
     /// Exit 4 if violated, 3 if inconclusive (repeatable), e.g. 'get.p99 < 1ms', 'rate > 50k', 'hit >= 95%', 'errors < 0.1%'
     #[arg(long, value_name = "OBJECTIVE")]
     pub assert: Vec<Objective>,
-    /// Write assertions and the checks of the verdict as JUnit XML, e.g. junit.xml
-    #[arg(long, value_name = "PATH")]
-    pub junit: Option<PathBuf>,
     /// Print the resolved plan as TOML and exit
     #[arg(long)]
     pub print_plan: bool,
@@ -813,6 +833,7 @@ mod tests {
         ("html", "result.html"),
         ("csv", "seconds.csv"),
         ("spectrum", "run.hgrm"),
+        ("hlog", "run.hlog"),
         ("samples", "samples.csv"),
         ("allow", "LAG,WARM"),
         ("assert", "get.p99 < 1ms"),
@@ -952,6 +973,7 @@ mod tests {
                 "html",
                 "csv",
                 "spectrum",
+                "hlog",
                 "samples",
                 "assert",
                 "junit",

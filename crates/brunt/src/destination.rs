@@ -32,6 +32,7 @@ pub(crate) enum Document {
     Csv,
     Html,
     Spectrum,
+    Hlog,
     Samples,
     Junit,
     /// By its place among the figures.
@@ -41,12 +42,19 @@ pub(crate) enum Document {
 }
 
 impl Document {
+    /// Forms that a campaign does not have.
+    pub(crate) const OF_ONE_RUN: [Self; 3] = [Self::Spectrum, Self::Hlog, Self::Junit];
+    /// Those that several results side by side do not have.
+    pub(crate) const OF_ONE_RESULT: [Self; 5] =
+        [Self::Json, Self::Csv, Self::Spectrum, Self::Hlog, Self::Junit];
+
     pub(crate) const fn option(self) -> &'static str {
         match self {
             Self::Json => "--json",
             Self::Csv => "--csv",
             Self::Html => "--html",
             Self::Spectrum => "--spectrum",
+            Self::Hlog => "--hlog",
             Self::Samples => "--samples",
             Self::Junit => "--junit",
             Self::Figure(_) => "--figure",

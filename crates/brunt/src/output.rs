@@ -34,15 +34,8 @@ impl Outputs {
     /// Makes sure that every result of a run or campaign can be written.
     pub(crate) fn open(flags: &cli::OutputFlags, plan: &Plan) -> Result<Self, Failure> {
         note_files(plan);
-        let asked = [
-            (Document::Json, flags.json.as_deref()),
-            (Document::Csv, flags.csv.as_deref()),
-            (Document::Html, flags.html.as_deref()),
-            (Document::Spectrum, flags.spectrum.as_deref()),
-            (Document::Samples, flags.samples.as_deref()),
-            (Document::Junit, flags.junit.as_deref()),
-        ];
-        Self::of(&asked, flags.judging.allow_untrusted)
+        let samples = (Document::Samples, flags.samples.as_deref());
+        Self::of(&[&flags.results.asked()[..], &[samples]].concat(), flags.judging.allow_untrusted)
     }
 
     /// Makes sure that every result of a comparison can be written; of a plan, if it is of two servers.
@@ -61,13 +54,7 @@ impl Outputs {
 
     /// Makes sure that every result of a report can be written.
     pub(crate) fn of_report(flags: &cli::ReportOutputFlags) -> Result<Self, Failure> {
-        let mut asked = vec![
-            (Document::Json, flags.json.as_deref()),
-            (Document::Csv, flags.csv.as_deref()),
-            (Document::Html, flags.html.as_deref()),
-            (Document::Spectrum, flags.spectrum.as_deref()),
-            (Document::Junit, flags.junit.as_deref()),
-        ];
+        let mut asked = flags.results.asked();
         let figures = flags.figure.iter().enumerate();
         asked.extend(figures.map(|(index, figure)| (Document::Figure(index), Some(Path::new(&figure.path)))));
         Self::of(&asked, flags.allow_untrusted)
@@ -104,6 +91,7 @@ impl Outputs {
             Document::Csv => brunt_report::csv::write(summary, out),
             Document::Html => brunt_report::html::write(summary, out),
             Document::Spectrum => brunt_report::spectrum::write(summary, out),
+            Document::Hlog => brunt_report::hlog::write(summary, out),
             Document::Samples => {
                 let origin_ns = summary.window.measure_ns;
                 brunt_report::samples::write(

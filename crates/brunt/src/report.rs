@@ -6,6 +6,7 @@
 use crate::campaign::{concluded, deliver};
 use crate::cli;
 use crate::compare;
+use crate::destination::Document;
 use crate::exit::{Exit, Failure};
 use crate::input;
 use crate::output::Outputs;
@@ -31,16 +32,15 @@ pub(crate) fn report(flags: &cli::Report) -> Result<Exit, Failure> {
     if let ([result], false) = (results.as_slice(), flags.merge) {
         match result.schema() {
             Some(campaign::SCHEMA) => {
-                let reason = "it is of one run, and the result holds a campaign";
-                refuse(output, &["--assert", "--junit", "--spectrum"], reason)?;
+                refuse(output, &Document::OF_ONE_RUN, "the result holds a campaign")?;
                 let stored = result.campaign().map_err(Failure::usage)?;
                 let concluded = concluded(stored)?;
                 outputs.draw(output, FigureSource::Campaign(&concluded.campaign))?;
                 return Ok(deliver(&concluded, outputs, presentation, output.allow_untrusted));
             }
             Some(comparison::SCHEMA) => {
-                let reason = "it is of one run, and the result holds a comparison";
-                refuse(output, &["--assert", "--csv", "--spectrum"], reason)?;
+                let others = [Document::Csv, Document::Spectrum, Document::Hlog];
+                refuse(output, &others, "the result holds a comparison")?;
                 let comparison = Comparison::of_stored(result).map_err(Failure::usage)?;
                 outputs.draw(output, FigureSource::Comparison(&comparison))?;
                 let delivery = outputs.write_comparison(&comparison, presentation);
@@ -69,14 +69,13 @@ fn report_several(
     presentation: Presentation,
 ) -> Result<Exit, Failure> {
     let (output, count) = (&flags.output, results.len());
-    if (output.html.is_none() && output.figure.is_empty()) || count > RESULTS_MAX {
+    if (output.results.html.is_none() && output.figure.is_empty()) || count > RESULTS_MAX {
         return Err(Failure::usage(format!(
             "{count} results given: expected one; with --html or --figure up to {RESULTS_MAX}, side by side; with --merge several that \
              are parts of one run"
         )));
     }
-    let reason = format!("it is of one run, and {count} results were given");
-    refuse(output, &["--json", "--assert", "--csv", "--junit", "--spectrum"], &reason)?;
+    refuse(output, &Document::OF_ONE_RESULT, &format!("{count} results were given"))?;
     let summaries = results.iter().map(StoredResult::summary).collect::<Result<Vec<_>, _>>();
     let runs: Vec<_> = names(&flags.files).into_iter().zip(summaries.map_err(Failure::usage)?).collect();
     outputs.draw(output, FigureSource::Runs(&runs))?;
@@ -95,17 +94,11 @@ fn names(paths: &[PathBuf]) -> Vec<String> {
     if is_apart { short.into_iter().flatten().collect() } else { long.collect() }
 }
 
-/// Refuses these options with the reason.
-fn refuse(output: &cli::ReportOutputFlags, options: &[&str], reason: &str) -> Result<(), Failure> {
-    let given = [
-        ("--json", output.json.is_some()),
-        ("--assert", !output.assert.is_empty()),
-        ("--csv", output.csv.is_some()),
-        ("--spectrum", output.spectrum.is_some()),
-        ("--junit", output.junit.is_some()),
-    ];
-    match given.iter().find(|(option, is_given)| *is_given && options.contains(option)) {
-        Some((option, _)) => Err(Failure::usage(format!("{option}: {reason}"))),
+/// Refuses these forms, and assertions, of what is no single run.
+fn refuse(output: &cli::ReportOutputFlags, documents: &[Document], held: &str) -> Result<(), Failure> {
+    let given = (!output.assert.is_empty()).then_some("--assert");
+    match given.or_else(|| output.results.given(documents)) {
+        Some(option) => Err(Failure::usage(format!("{option}: it is of one run, and {held}"))),
         None => Ok(()),
     }
 }

@@ -99,7 +99,7 @@ pub(super) static OPTIONS: &[Row] = &[
     row(Memtier, &["--out-file", "-o"], Text, Without, "the report goes to standard output: > FILE"),
     row(Memtier, &["--json-out-file"], Text, As("--json {}"), ""),
     row(Memtier, &["--client-stats"], Text, Without, "--samples FILE writes single requests, --csv FILE a line per second"),
-    row(Memtier, &["--hdr-file-prefix"], Text, Without, "--json FILE has the histograms"),
+    row(Memtier, &["--hdr-file-prefix"], Text, Without, "--hlog FILE has the histograms, --spectrum FILE their percentiles"),
     row(Memtier, &["--show-config"], Nothing, Without, "--print-plan prints the plan, and does nothing else"),
     row(Memtier, &["--hide-histogram"], Nothing, Without, "the report prints no histogram"),
     row(Memtier, &["--print-percentiles"], Text, As("--percentiles {}"), ""),

@@ -36,10 +36,19 @@ fn text(output: &Output) -> String {
     String::from_utf8(output.stdout.clone()).unwrap()
 }
 
-/// Options that write every kind of result of a run into these files.
+/// Every kind of result of a run that `brunt report` writes again: its option, and the ending of its file.
+const RESULTS: [(&str, &str); 6] = [
+    ("--json", "json"),
+    ("--html", "html"),
+    ("--csv", "csv"),
+    ("--junit", "xml"),
+    ("--spectrum", "hgrm"),
+    ("--hlog", "hlog"),
+];
+
+/// Options that write them into these files.
 fn results(files: &Directory) -> Vec<String> {
-    let results = [("--json", "json"), ("--html", "html"), ("--csv", "csv"), ("--junit", "xml")];
-    let given = results.map(|(option, ending)| [option.to_owned(), files.path(&format!("run.{ending}"))]);
+    let given = RESULTS.map(|(option, ending)| [option.to_owned(), files.path(&format!("run.{ending}"))]);
     [given.concat(), vec!["--no-progress".to_owned()]].concat()
 }
 
@@ -55,9 +64,9 @@ fn check_report(name: &str, words: &[&str], files: &Directory, run: &Output) {
     let json = files.path("run.json");
     let said = String::from_utf8_lossy(&run.stderr).into_owned();
     assert!(!text(run).is_empty(), "{name}: {said}");
-    let again = ["again.json", "again.html", "again.csv", "again.xml"].map(|name| files.path(name));
-    let mut report = vec!["report", &json, "--json", &again[0], "--html", &again[1]];
-    report.extend(["--csv", &again[2], "--junit", &again[3]]);
+    let again = RESULTS.map(|(option, ending)| (option, files.path(&format!("again.{ending}"))));
+    let mut report = vec!["report", &json];
+    again.iter().for_each(|(option, path)| report.extend([option, path.as_str()]));
     if words.contains(&"--allow-untrusted") {
         report.push("--allow-untrusted");
     }
@@ -65,7 +74,7 @@ fn check_report(name: &str, words: &[&str], files: &Directory, run: &Output) {
     let said = String::from_utf8_lossy(&reported.stderr).into_owned();
     assert_eq!(text(&reported), text(run), "{name}: {said}");
     assert_eq!(reported.status.code(), run.status.code(), "{name}: {said}");
-    for ending in ["json", "html", "csv", "xml"] {
+    for (_, ending) in RESULTS {
         let (first, second) = (files.text(&format!("run.{ending}")), files.text(&format!("again.{ending}")));
         assert!(first == second, "{name}: run.{ending} and again.{ending} differ");
     }
@@ -287,7 +296,7 @@ fn check_comparison_of(name: &str, words: &[&str], carry_out: impl FnOnce(Comman
     assert!(files.text("again.html") == files.text("run.html"), "{name}");
     assert_eq!(files.text("again.xml"), files.text("run.xml"), "{name}");
     check_result(name, &files.text("run.json"));
-    for option in [["--assert", "p99 < 1s"], ["--csv", &files.path("again.csv")]] {
+    for option in [["--assert", "p99 < 1s"], ["--csv", "again.csv"], ["--hlog", "again.hlog"]] {
         let refused = brunt(&["report", &json, option[0], option[1]]).output().unwrap();
         let said = String::from_utf8_lossy(&refused.stderr).into_owned();
         assert_eq!(refused.status.code(), Some(2), "{name}: {said}");

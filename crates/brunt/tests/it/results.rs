@@ -452,7 +452,7 @@ fn results_sharing_a_file_are_rejected() {
         (run(&new, &dotted), "--json, --csv: ", is_one),
         (run(&new, &new_inside), "--json, --csv: ", is_one),
         (run(&dangling, &new), "--json, --csv: ", is_one),
-        (pairs("--samples", "--junit")(&new, &dangling), "--samples, --junit: ", is_one),
+        (pairs("--junit", "--samples")(&new, &dangling), "--junit, --samples: ", is_one),
         (run("-", "-"), "--json, --csv: ", stdout),
         (run("-", "/dev/stdout"), "--json, --csv: ", stdout),
         (run("/dev/fd/1", "/proc/self/fd/1"), "--json, --csv: ", stdout),

@@ -1,0 +1,147 @@
+//! The response times of a run over time as an interval log of HdrHistogram, in version 2 of its encoding, for HdrHistogram's own tools.
+//!
+//! Not a table of percentiles (that is [`crate::spectrum`]). Values are nanoseconds, maxima milliseconds, as those tools expect them. The
+//! buckets of a histogram with three significant digits are ours, one for one. Invariant: the lines without a tag hold every measured
+//! response time once, and so do those with the tag of an operation for that operation.
+
+use crate::html::packed::base64;
+use brunt_plan::op::OpId;
+use brunt_stats::histogram::{Histogram, SparseHistogram, VALUE_BITS};
+use brunt_stats::summary::Summary;
+use brunt_stats::timeline::{Slice, SliceRow};
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::{self, Write};
+
+/// Least length of an interval, where none is asked for.
+const WIDTH_NS: u64 = 1_000_000_000;
+const SECOND: f64 = 1e9;
+const MS: f64 = 1e6;
+
+/// Version 2 of the encoding, with counts of one to nine bytes; and the same, deflated.
+const COOKIE: u32 = 0x1c84_9313;
+const DEFLATED_COOKIE: u32 = 0x1c84_9314;
+const SIGNIFICANT_DIGITS: u32 = 3;
+/// Compression of zlib's usual effort.
+const LEVEL: u8 = 6;
+
+const HEADING: &str =
+    "\"StartTimestamp\",\"Interval_Length\",\"Interval_Max\",\"Interval_Compressed_Histogram\"";
+
+/// Writes the log.
+///
+/// # Errors
+/// What `out` returns.
+pub fn write(summary: &Summary, out: &mut dyn Write) -> io::Result<()> {
+    let version = &summary.record.environment.brunt_version;
+    writeln!(out, "#[Logged by brunt {version}: response times in ns, Interval_Max in ms]")?;
+    writeln!(out, "#[Histogram log format version 1.3]")?;
+    if let Some(epoch_us) = summary.record.run.times.epoch_us {
+        let start_ms = epoch_us.saturating_add(summary.window.measure_ns / 1_000) / 1_000;
+        writeln!(out, "#[StartTime: {}.{:03} (seconds since epoch)]", start_ms / 1_000, start_ms % 1_000)?;
+    }
+    writeln!(out, "{HEADING}")?;
+    let timeline = summary.timeline();
+    let ops: BTreeSet<OpId> =
+        timeline.slices().flat_map(|slice| &slice.rows).filter(has_responses).map(|row| row.op).collect();
+    let mut sum = Histogram::new();
+    for interval in intervals(summary) {
+        let mut line = |tag: &str, of: &dyn Fn(&SliceRow) -> bool| {
+            let rows = interval.slices.iter().flat_map(|slice| &slice.rows).filter(|row| of(row));
+            let response = SparseHistogram::merge_all(rows.map(|row| &row.response), &mut sum);
+            interval.write(tag, &response, out)
+        };
+        line("", &|_| true)?;
+        if ops.len() > 1 {
+            for op in &ops {
+                line(&format!("Tag={},", summary.record.plan.op_name(*op)), &|row| row.op == *op)?;
+            }
+        }
+    }
+    Ok(())
+}
+
+fn has_responses(row: &&SliceRow) -> bool {
+    row.response.count() > 0
+}
+
+/// A stretch of the run.
+struct Interval<'a> {
+    /// From the beginning of the measured window.
+    start_ns: u64,
+    length_ns: u64,
+    slices: Vec<&'a Slice>,
+}
+
+impl Interval<'_> {
+    fn write(&self, tag: &str, response: &SparseHistogram, out: &mut dyn Write) -> io::Result<()> {
+        let (start_s, length_s) = (self.start_ns as f64 / SECOND, self.length_ns as f64 / SECOND);
+        let max_ms = response.max().unwrap_or(0) as f64 / MS;
+        writeln!(out, "{tag}{start_s:.3},{length_s:.3},{max_ms:.6},{}", base64(&deflated(response)))
+    }
+}
+
+/// The run in intervals of equal length from the beginning of the window until the last measured request was answered, which may be in the drain. The
+/// first one also has what a worker that was late in ending its slice put before the window.
+fn intervals(summary: &Summary) -> Vec<Interval<'_>> {
+    let (timeline, window) = (summary.timeline(), &summary.window);
+    let width_ns = timeline.row_ns(window.measure_ns, WIDTH_NS);
+    let mut by_index: BTreeMap<u64, Vec<&Slice>> =
+        (0..window.duration_ns().div_ceil(width_ns)).map(|index| (index, Vec::new())).collect();
+    for (cell_ns, slice) in timeline.slices_by_cell() {
+        if slice.rows.iter().any(|row| has_responses(&row)) {
+            let index = cell_ns.saturating_sub(window.measure_ns) / width_ns;
+            by_index.entry(index).or_default().push(slice);
+        }
+    }
+    by_index
+        .into_iter()
+        .map(|(index, slices)| Interval { start_ns: index * width_ns, length_ns: width_ns, slices })
+        .collect()
+}
+
+/// A histogram as HdrHistogram encodes it: a head, then the counts of all buckets up to that of the largest value, deflated.
+pub(crate) fn deflated(response: &SparseHistogram) -> Vec<u8> {
+    let counts = counts(response);
+    let mut encoded = Vec::with_capacity(40 + counts.len());
+    encoded.extend(COOKIE.to_be_bytes());
+    encoded.extend((counts.len() as u32).to_be_bytes());
+    let normalizing_index_offset = 0_u32;
+    encoded.extend(normalizing_index_offset.to_be_bytes());
+    encoded.extend(SIGNIFICANT_DIGITS.to_be_bytes());
+    let (lowest_discernible, highest_trackable) = (1_u64, (1_u64 << VALUE_BITS) - 1);
+    encoded.extend(lowest_discernible.to_be_bytes());
+    encoded.extend(highest_trackable.to_be_bytes());
+    let integer_to_double_ratio = 1.0_f64;
+    encoded.extend(integer_to_double_ratio.to_be_bytes());
+    encoded.extend(counts);
+    let deflated = miniz_oxide::deflate::compress_to_vec_zlib(&encoded, LEVEL);
+    let head = [DEFLATED_COOKIE.to_be_bytes(), (deflated.len() as u32).to_be_bytes()].concat();
+    [head, deflated].concat()
+}
+
+/// Counts in the order of buckets; a negative number stands for as many empty ones.
+fn counts(response: &SparseHistogram) -> Vec<u8> {
+    let (mut encoded, mut next) = (Vec::new(), 0);
+    for (bucket, count) in response.buckets() {
+        match bucket - next {
+            0 => {}
+            empty => push_zigzag(&mut encoded, -(empty as i64)),
+        }
+        push_zigzag(&mut encoded, count as i64);
+        next = bucket + 1;
+    }
+    encoded
+}
+
+/// A number with its sign in the lowest bit, seven bits a byte, lowest first; the ninth byte has eight.
+fn push_zigzag(encoded: &mut Vec<u8>, number: i64) {
+    let mut rest = ((number << 1) ^ (number >> 63)) as u64;
+    for _ in 0..8 {
+        if rest < 0x80 {
+            break;
+        }
+        encoded.push(rest as u8 | 0x80);
+        rest >>= 7;
+    }
+    encoded.push(rest as u8);
+}
