@@ -83,7 +83,7 @@ fn server_cells(summary: &Summary, point: &TimelinePoint, out: &mut dyn Write) -
 }
 
 /// A slice of time may reach from the end of the preload into the schedule.
-fn without_preload(point: &TimelinePoint) -> Activity {
+pub(crate) fn without_preload(point: &TimelinePoint) -> Activity {
     let (all, preload) = (point.activity, point.preload);
     Activity {
         scheduled: all.scheduled - preload.scheduled,

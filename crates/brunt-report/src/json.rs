@@ -19,6 +19,7 @@ use crate::server;
 use crate::wall_clock;
 use brunt_plan::outcome::{OutcomeClass, ReplyKind};
 use brunt_plan::phase::Phase;
+use brunt_plan::plan::Plan;
 use brunt_plan::quantile::Quantile;
 use brunt_plan::quoted_bytes::QuotedBytes;
 use brunt_plan::spec::PlanSpec;
@@ -41,12 +42,13 @@ use brunt_stats::stamps::StampLoss;
 use brunt_stats::steady::SeriesSteadiness;
 use brunt_stats::steady::warmup::WarmupEnd;
 use brunt_stats::summary::{PhaseSummary, Summary};
-use brunt_stats::timeline::TimelinePoint;
+use brunt_stats::timeline::{Timeline, TimelinePoint};
 use brunt_stats::usage::{StallCounts, WorkerUsage};
 use brunt_stats::verdict::{Cause, Trust, Verdict};
 use brunt_stats::verification::{FaultExample, ValueFault};
 use serde_json::{Map, Value, json};
 use std::io::{self, Write};
+use std::ops::Range;
 
 /// The name of the schema.
 pub const SCHEMA: &str = "brunt.summary.v1";
@@ -515,7 +517,6 @@ fn calibration(lookup: &Lookup) -> Value {
 
 fn interval(summary: &Summary, point: &TimelinePoint) -> Value {
     let TimelinePoint { start_ns, end_ns, activity, latency, .. } = point;
-    let ops = summary.timeline().ops(*start_ns..*end_ns);
     let mut value = json!({
         "start_ns": in_window_ns(summary, *start_ns),
         "end_ns": in_window_ns(summary, *end_ns),
@@ -525,17 +526,22 @@ fn interval(summary: &Summary, point: &TimelinePoint) -> Value {
         "failed": activity.failed,
     });
     extend(&mut value, json!(latency));
-    value["ops"] = object(&ops, |point| {
-        let mut value = json!({ "completed": point.completed, "failed": point.failed });
-        extend(&mut value, json!(point.latency));
-        (summary.record.plan.op_name(point.op).to_string(), value)
-    });
+    value["ops"] = ops_over_time(&summary.record.plan, summary.timeline(), *start_ns..*end_ns);
     value["server"] = json!(server_stats::interval(summary, *start_ns, *end_ns));
     value
 }
 
+/// The operations of a piece of time, by name.
+pub(crate) fn ops_over_time(plan: &Plan, timeline: &Timeline, span: Range<u64>) -> Value {
+    object(&timeline.ops(span), |point| {
+        let mut value = json!({ "completed": point.completed, "failed": point.failed });
+        extend(&mut value, json!(point.latency));
+        (plan.op_name(point.op).to_string(), value)
+    })
+}
+
 /// Adds the entries of an object to one.
-fn extend(object: &mut Value, more: Value) {
+pub(crate) fn extend(object: &mut Value, more: Value) {
     if let (Value::Object(entries), Value::Object(more)) = (object, more) {
         entries.extend(more);
     }

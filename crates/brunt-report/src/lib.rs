@@ -4,8 +4,8 @@
 //! Not statistics: every number is one of the summary's, or the quotient of two of them. Pure: a report is written to
 //! what it is given, and the same summary always gives the same bytes. The way through this crate: [`details::write`] lays
 //! out what a performance engineer reads first, [`json::write`] is the schema `brunt.summary.v1` that scripts rely on,
-//! [`html::write`] draws it as a page, [`publication`] draws its charts for papers, [`csv::write`] has a line per second,
-//! [`hlog::write`] their histograms, [`samples::write`] lists the samples that a plan asked to keep;
+//! [`html::write`] draws it as a page, [`publication`] draws its charts for papers, [`csv::write`] has a line per second, as [`ndjson`]
+//! has while the run goes on, [`hlog::write`] their histograms, [`samples::write`] lists the samples that a plan asked to keep;
 //! [`calibration`] is the page, the object and the file of `brunt calibrate`; [`result::read`] takes results in again,
 //! and [`comparison::Comparison`] puts two sets of them side by side.
 
@@ -34,6 +34,7 @@ pub mod live;
 mod metered;
 mod metric;
 pub mod metrics;
+pub mod ndjson;
 mod page;
 mod paragraph;
 pub mod publication;

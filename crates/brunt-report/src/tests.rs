@@ -6,6 +6,7 @@ mod hlog;
 mod html;
 mod live;
 mod metrics;
+mod ndjson;
 mod publication;
 mod run;
 mod schema;

@@ -19,7 +19,12 @@ pub fn date(seconds: u64) -> String {
 
 /// When it was by the wall clock at an instant of the run; `None` in results of versions that did not keep it.
 pub(crate) fn of_run(summary: &Summary, at_ns: u64) -> Option<String> {
-    summary.record.run.times.epoch_us.and_then(|epoch_us| rfc3339(epoch_us.saturating_add(at_ns / 1_000)))
+    summary.record.run.times.epoch_us.and_then(|epoch_us| at(epoch_us, at_ns))
+}
+
+/// The same, of a clock that is at 0 so many microseconds after 1970.
+pub(crate) fn at(epoch_us: u64, at_ns: u64) -> Option<String> {
+    rfc3339(epoch_us.saturating_add(at_ns / 1_000))
 }
 
 #[cfg(test)]

@@ -454,6 +454,9 @@ pub(crate) struct ResultFlags {
     /// Write the response times per second, or per --interval, as HdrHistogram's interval log, e.g. run.hlog
     #[arg(long, value_name = "PATH")]
     pub hlog: Option<PathBuf>,
+    /// Write a line of JSON per second, or per --interval, while the run goes on, e.g. seconds.ndjson; - is standard output
+    #[arg(long, value_name = "PATH")]
+    pub ndjson: Option<PathBuf>,
     /// Write assertions and the checks of the verdict as JUnit XML, e.g. junit.xml
     #[arg(long, value_name = "PATH")]
     pub junit: Option<PathBuf>,
@@ -468,6 +471,7 @@ impl ResultFlags {
             (Document::Html, &self.html),
             (Document::Spectrum, &self.spectrum),
             (Document::Hlog, &self.hlog),
+            (Document::Ndjson, &self.ndjson),
             (Document::Junit, &self.junit),
         ];
         forms.map(|(document, path)| (document, path.as_deref())).into()
@@ -834,6 +838,7 @@ mod tests {
         ("csv", "seconds.csv"),
         ("spectrum", "run.hgrm"),
         ("hlog", "run.hlog"),
+        ("ndjson", "seconds.ndjson"),
         ("samples", "samples.csv"),
         ("allow", "LAG,WARM"),
         ("assert", "get.p99 < 1ms"),
@@ -974,6 +979,7 @@ mod tests {
                 "csv",
                 "spectrum",
                 "hlog",
+                "ndjson",
                 "samples",
                 "assert",
                 "junit",

@@ -33,6 +33,7 @@ pub(crate) enum Document {
     Html,
     Spectrum,
     Hlog,
+    Ndjson,
     Samples,
     Junit,
     /// By its place among the figures.
@@ -45,8 +46,8 @@ impl Document {
     /// Forms that a campaign does not have.
     pub(crate) const OF_ONE_RUN: [Self; 3] = [Self::Spectrum, Self::Hlog, Self::Junit];
     /// Those that several results side by side do not have.
-    pub(crate) const OF_ONE_RESULT: [Self; 5] =
-        [Self::Json, Self::Csv, Self::Spectrum, Self::Hlog, Self::Junit];
+    pub(crate) const OF_ONE_RESULT: [Self; 6] =
+        [Self::Json, Self::Csv, Self::Spectrum, Self::Hlog, Self::Ndjson, Self::Junit];
 
     pub(crate) const fn option(self) -> &'static str {
         match self {
@@ -55,6 +56,7 @@ impl Document {
             Self::Html => "--html",
             Self::Spectrum => "--spectrum",
             Self::Hlog => "--hlog",
+            Self::Ndjson => "--ndjson",
             Self::Samples => "--samples",
             Self::Junit => "--junit",
             Self::Figure(_) => "--figure",
@@ -125,8 +127,27 @@ impl Destination {
 
     /// Writes it. The error names option and path.
     pub(crate) fn write(&self, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<(), String> {
+        self.write_by(replace, write)
+    }
+
+    /// Writes it to its file as it comes, for readers that follow.
+    pub(crate) fn write_in_place(
+        &self,
+        write: impl FnOnce(&mut dyn Write) -> io::Result<()>,
+    ) -> Result<(), String> {
+        let to_file = |directory: &Path, name: &OsStr, write| {
+            File::create(directory.join(name)).and_then(|file| write_buffered(file, write))
+        };
+        self.write_by(to_file, write)
+    }
+
+    fn write_by<W: FnOnce(&mut dyn Write) -> io::Result<()>>(
+        &self,
+        to_file: impl FnOnce(&Path, &OsStr, W) -> io::Result<()>,
+        write: W,
+    ) -> Result<(), String> {
         let written = match &self.method {
-            WriteMethod::Whole { directory, name } => replace(directory, name, write),
+            WriteMethod::Whole { directory, name } => to_file(directory, name, write),
             WriteMethod::Direct(file) => write_buffered(RetryingWriter(file), write),
             WriteMethod::StandardError => write_buffered(RetryingWriter(io::stderr()), write),
             WriteMethod::StandardOutput => standard_output().and_then(|out| write_buffered(out, write)),

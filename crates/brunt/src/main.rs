@@ -25,6 +25,7 @@ mod input;
 mod interrupt;
 mod invalid_value;
 mod limits;
+mod line_stream;
 mod measurement;
 mod observers;
 mod option_file;

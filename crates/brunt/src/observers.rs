@@ -54,6 +54,11 @@ impl<'a> Observers<'a> {
         Self(vec![Box::new(observer)])
     }
 
+    /// One more.
+    pub(crate) fn add(&mut self, observer: impl Observer + 'a) {
+        self.0.push(Box::new(observer));
+    }
+
     /// Says what should be known of the run to come.
     pub(crate) fn note(&mut self, text: &str) {
         self.tell(&Event::Note(text));

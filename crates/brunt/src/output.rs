@@ -9,6 +9,8 @@ use crate::cli;
 use crate::destination::{Destination, Document};
 use crate::exit::{Exit, Failure};
 use crate::input;
+use crate::line_stream::LineStream;
+use crate::observers::Observers;
 use crate::presentation::{Form, Presentation};
 use crate::terminal::{say, show};
 use brunt_plan::plan::Plan;
@@ -24,6 +26,10 @@ use std::path::Path;
 #[derive(Debug)]
 pub(crate) struct Outputs {
     destinations: Vec<Destination>,
+    /// Of lines that are written while runs go on.
+    lines: Option<LineStream>,
+    /// One of them has standard output, so that the text goes to standard error.
+    take_standard_output: bool,
     /// Those of a report, as soon as they are drawn.
     figures: Vec<Figure>,
     /// `--allow-untrusted`, which JUnit agrees with.
@@ -34,8 +40,18 @@ impl Outputs {
     /// Makes sure that every result of a run or campaign can be written.
     pub(crate) fn open(flags: &cli::OutputFlags, plan: &Plan) -> Result<Self, Failure> {
         note_files(plan);
-        let samples = (Document::Samples, flags.samples.as_deref());
-        Self::of(&[&flags.results.asked()[..], &[samples]].concat(), flags.judging.allow_untrusted)
+        let asked = [&flags.results.asked()[..], &[(Document::Samples, flags.samples.as_deref())]].concat();
+        let mut outputs = Self::of(&asked, flags.judging.allow_untrusted)?;
+        let destinations = &mut outputs.destinations;
+        if let Some(index) = destinations.iter().position(|held| held.document == Document::Ndjson) {
+            outputs.lines = Some(LineStream::open(destinations.remove(index))?);
+        }
+        Ok(outputs)
+    }
+
+    /// Lets those watch the runs who write while they go on.
+    pub(crate) fn watch(&self, plan: &Plan, observers: &mut Observers<'_>) {
+        self.lines.iter().for_each(|lines| observers.add(lines.observer(plan)));
     }
 
     /// Makes sure that every result of a comparison can be written; of a plan, if it is of two servers.
@@ -81,7 +97,8 @@ impl Outputs {
     fn of(asked: &[(Document, Option<&Path>)], allow_untrusted: bool) -> Result<Self, Failure> {
         let given = asked.iter().filter_map(|(document, path)| Some((*document, (*path)?)));
         let destinations = Destination::open_all(&given.collect::<Vec<_>>())?;
-        Ok(Self { destinations, figures: Vec::new(), allow_untrusted })
+        let take_standard_output = destinations.iter().any(Destination::is_standard_output);
+        Ok(Self { destinations, lines: None, take_standard_output, figures: Vec::new(), allow_untrusted })
     }
 
     /// Writes a run.
@@ -92,6 +109,7 @@ impl Outputs {
             Document::Html => brunt_report::html::write(summary, out),
             Document::Spectrum => brunt_report::spectrum::write(summary, out),
             Document::Hlog => brunt_report::hlog::write(summary, out),
+            Document::Ndjson => brunt_report::ndjson::write(summary, out),
             Document::Samples => {
                 let origin_ns = summary.window.measure_ns;
                 brunt_report::samples::write(
@@ -177,7 +195,7 @@ impl Outputs {
         write: impl Fn(Document, &mut dyn Write) -> io::Result<()>,
         text: impl FnOnce(bool, &mut Vec<u8>) -> io::Result<()>,
     ) -> Delivery {
-        let text_goes_to_stderr = self.destinations.iter().any(Destination::is_standard_output);
+        let text_goes_to_stderr = self.take_standard_output;
         let write_one = |destination: Destination| {
             let document = destination.document;
             destination
@@ -187,7 +205,8 @@ impl Outputs {
                 })
                 .err()
         };
-        let failures: Vec<String> = self.destinations.into_iter().filter_map(write_one).collect();
+        let mut failures: Vec<String> = self.destinations.into_iter().filter_map(write_one).collect();
+        failures.extend(self.lines.and_then(|lines| lines.finish().err()));
         let mut page = Vec::new();
         // Memory takes everything, so that there is no error.
         let _ = text(text_goes_to_stderr, &mut page);

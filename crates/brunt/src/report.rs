@@ -32,14 +32,15 @@ pub(crate) fn report(flags: &cli::Report) -> Result<Exit, Failure> {
     if let ([result], false) = (results.as_slice(), flags.merge) {
         match result.schema() {
             Some(campaign::SCHEMA) => {
-                refuse(output, &Document::OF_ONE_RUN, "the result holds a campaign")?;
+                let others = [&Document::OF_ONE_RUN[..], &[Document::Ndjson]].concat();
+                refuse(output, &others, "the result holds a campaign")?;
                 let stored = result.campaign().map_err(Failure::usage)?;
                 let concluded = concluded(stored)?;
                 outputs.draw(output, FigureSource::Campaign(&concluded.campaign))?;
                 return Ok(deliver(&concluded, outputs, presentation, output.allow_untrusted));
             }
             Some(comparison::SCHEMA) => {
-                let others = [Document::Csv, Document::Spectrum, Document::Hlog];
+                let others = [Document::Csv, Document::Spectrum, Document::Hlog, Document::Ndjson];
                 refuse(output, &others, "the result holds a comparison")?;
                 let comparison = Comparison::of_stored(result).map_err(Failure::usage)?;
                 outputs.draw(output, FigureSource::Comparison(&comparison))?;

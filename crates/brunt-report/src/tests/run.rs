@@ -16,6 +16,7 @@ use brunt_stats::datagrams::DatagramCounts;
 use brunt_stats::fault::{FaultKind, FirstError, FirstMalformed};
 use brunt_stats::headroom::{Headroom, HeadroomLimit};
 use brunt_stats::host::{ClockEvidence, HostEvidence};
+use brunt_stats::interval::Interval;
 use brunt_stats::measured_window::MeasuredWindow;
 use brunt_stats::occupancy::OccupancyTotal;
 use brunt_stats::outage_span::{OutageKind, OutageKinds, OutageSpan};
@@ -43,6 +44,8 @@ pub(super) struct Run {
     pub summary: Summary,
     pub measured: Vec<Sample>,
     pub warm_up: Vec<Sample>,
+    /// As the worker handed them over.
+    pub intervals: Vec<Interval>,
 }
 
 pub(super) fn host() -> Host {
@@ -77,6 +80,7 @@ struct Scene {
     window: MeasuredWindow,
     set: Box<RecorderSet>,
     store: IntervalStore,
+    intervals: Vec<Interval>,
     measured: Vec<Sample>,
     warm_up: Vec<Sample>,
     interval_start_ns: u64,
@@ -106,6 +110,7 @@ impl Scene {
             window,
             set,
             store,
+            intervals: Vec::new(),
             measured: Vec::new(),
             warm_up: Vec::new(),
             interval_start_ns: start_ns,
@@ -175,9 +180,15 @@ impl Scene {
     fn take_intervals(&mut self, now_ns: u64) {
         while now_ns >= self.interval_start_ns + 100 * MS {
             let end_ns = self.interval_start_ns + 100 * MS;
-            self.store.push(&self.set.take_interval(0, self.interval_start_ns, end_ns));
-            self.interval_start_ns = end_ns;
+            self.take_interval(end_ns);
         }
+    }
+
+    fn take_interval(&mut self, end_ns: u64) {
+        let interval = self.set.take_interval(0, self.interval_start_ns, end_ns);
+        self.store.push(&interval);
+        self.intervals.push(interval);
+        self.interval_start_ns = end_ns;
     }
 
     /// A set that follows a miss.
@@ -217,7 +228,7 @@ impl Scene {
 
     fn finish(mut self, change: impl FnOnce(&mut RunRecord)) -> Run {
         let end_ns = self.window.drained_ns.max(self.interval_start_ns);
-        self.store.push(&self.set.take_interval(0, self.interval_start_ns, end_ns));
+        self.take_interval(end_ns);
         let facts = [("kernel", "6.1.0"), ("processor", "Made-up 9000"), ("allowed_cpus", "0-1")];
         let samples: Vec<Sample> = self.measured.iter().take(3).copied().collect();
         let MeasuredWindow { start_ns, measure_ns, end_ns, drained_ns } = self.window;
@@ -290,7 +301,12 @@ impl Scene {
             judgement: Judgement::default(),
         };
         change(&mut record);
-        Run { summary: Summary::build(record), measured: self.measured, warm_up: self.warm_up }
+        Run {
+            summary: Summary::build(record),
+            measured: self.measured,
+            warm_up: self.warm_up,
+            intervals: self.intervals,
+        }
     }
 }
 

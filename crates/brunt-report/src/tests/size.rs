@@ -124,8 +124,12 @@ fn ten_minutes_and_a_day_are_short() {
         ("ten minutes of 300 servers", 600, 1, 300),
         ("a day", 600, 144, 1),
     ] {
-        let run =
-            super::Run { summary: run(slices, slice_s, servers), measured: Vec::new(), warm_up: Vec::new() };
+        let run = super::Run {
+            summary: run(slices, slice_s, servers),
+            measured: Vec::new(),
+            warm_up: Vec::new(),
+            intervals: Vec::new(),
+        };
         let text = json_text_of(&run);
         let record = text.lines().find(|line| line.starts_with("  \"record\"")).map_or(0, str::len);
         println!("{name}: {} bytes, {record} of them the record", text.len());

@@ -162,6 +162,7 @@ fn usage_errors_are_named() {
         (&["scan", "--assert", "p99 < 1ms"], &["--assert", "one run"]),
         (&["run", "--repeat", "2", "--hlog", "x.hlog"], &["--hlog", "one run"]),
         (&["load", "--hlog", "x.hlog"], &["unexpected argument '--hlog'"]),
+        (&["load", "--ndjson", "-"], &["unexpected argument '--ndjson'"]),
         (&["search", "--slo", "p99<1ms", "--junit", "x.xml"], &["--junit", "one run"]),
         (&["run", "--repeat", "2", "--samples-max", "5"], &["--samples-max", "one run"]),
         (

@@ -37,6 +37,7 @@ mod memcached_protocols;
 mod message_protocols;
 mod migrating;
 mod mutilated;
+mod ndjson;
 mod notebook;
 mod operations;
 mod outages;

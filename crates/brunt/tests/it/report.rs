@@ -296,7 +296,7 @@ fn check_comparison_of(name: &str, words: &[&str], carry_out: impl FnOnce(Comman
     assert!(files.text("again.html") == files.text("run.html"), "{name}");
     assert_eq!(files.text("again.xml"), files.text("run.xml"), "{name}");
     check_result(name, &files.text("run.json"));
-    for option in [["--assert", "p99 < 1s"], ["--csv", "again.csv"], ["--hlog", "again.hlog"]] {
+    for option in [["--assert", "p99 < 1s"], ["--csv", "again.csv"], ["--ndjson", "again.ndjson"]] {
         let refused = brunt(&["report", &json, option[0], option[1]]).output().unwrap();
         let said = String::from_utf8_lossy(&refused.stderr).into_owned();
         assert_eq!(refused.status.code(), Some(2), "{name}: {said}");

@@ -75,7 +75,8 @@ fn check_whole(path: &str) {
         "xml" => "</testsuites>\n",
         _ => "\n",
     };
-    assert!(text.ends_with(ending) && text.lines().count() > 1, "{path}: {text}");
+    let is_line = path.ends_with(".ndjson");
+    assert!(text.ends_with(ending) && (is_line || text.lines().count() > 1), "{path}: {text}");
 }
 
 fn said(output: &Output) -> String {
@@ -250,6 +251,7 @@ fn unwritable_standard_output_is_an_error() {
     let table: &[(&[&str], &[&str])] = &[
         (&run, &["--json", "-", "--csv", &csv]),
         (&run, &["--samples", "-"]),
+        (&run, &["--ndjson", "-"]),
         (&run, &["--junit", "/dev/stdout"]),
         (&repeated, &["--csv", "-"]),
         // What failed outweighs what was asserted.
@@ -276,7 +278,14 @@ fn each_result_is_written_on_its_own() {
     let _beside = beside_others();
     let server = Server::reference(&[]);
     let run = [&["run", "-s", &server.address, ANYHOW], &LOAD[..]].concat();
-    let outputs = [("--json", "x.json"), ("--csv", "y.csv"), ("--samples", "s.csv"), ("--junit", "j.xml")];
+    let outputs = [
+        ("--json", "x.json"),
+        ("--csv", "y.csv"),
+        ("--samples", "s.csv"),
+        ("--junit", "j.xml"),
+        ("--hlog", "h.hlog"),
+        ("--ndjson", "n.ndjson"),
+    ];
     for (full, _) in outputs {
         let directory = Directory::new();
         let link = directory.path("full");
@@ -294,7 +303,7 @@ fn each_result_is_written_on_its_own() {
         for (_, name) in outputs.iter().filter(|(option, _)| *option != full) {
             check_whole(&directory.path(name));
         }
-        assert_eq!(directory.names().len(), 4, "{:?}", directory.names());
+        assert_eq!(directory.names().len(), outputs.len(), "{:?}", directory.names());
     }
 }
 
@@ -455,6 +464,7 @@ fn results_sharing_a_file_are_rejected() {
         (pairs("--junit", "--samples")(&new, &dangling), "--junit, --samples: ", is_one),
         (run("-", "-"), "--json, --csv: ", stdout),
         (run("-", "/dev/stdout"), "--json, --csv: ", stdout),
+        (pairs("--csv", "--ndjson")("-", "-"), "--csv, --ndjson: ", stdout),
         (run("/dev/fd/1", "/proc/self/fd/1"), "--json, --csv: ", stdout),
         (vec!["run", "--repeat", "2", "--json", &old, "--csv", &soft], "--json, --csv: ", is_one),
         (vec!["scan", "--json", &old, "--csv", &soft], "--json, --csv: ", is_one),

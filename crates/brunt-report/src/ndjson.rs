@@ -1,0 +1,166 @@
+//! A run over time as JSON, one object on a line of its own for each second, for programs that read it while the run goes on.
+//!
+//! Not the `intervals` of a result, which have what the servers said, too: that is not known as soon as a second is over. Keys that both
+//! have mean the same. Invariant: a line that was written while the run went on is that of its result, unless a worker handed over late what it
+//! recorded, or the slices of the result have become longer than the line.
+
+use crate::csv::without_preload;
+use crate::json::{extend, ops_over_time};
+use crate::wall_clock;
+use brunt_plan::phase::Phase;
+use brunt_plan::plan::Plan;
+use brunt_plan::warmup::Warmup;
+use brunt_stats::interval::Activity;
+use brunt_stats::measured_window::MeasuredWindow;
+use brunt_stats::period::Period;
+use brunt_stats::run_times::RunTimes;
+use brunt_stats::summary::Summary;
+use brunt_stats::timeline::{Timeline, TimelinePoint};
+use serde_json::json;
+use std::io::{self, Write};
+use std::ops::Range;
+
+/// Least length of a line, where none is asked for.
+const WIDTH_NS: u64 = 1_000_000_000;
+
+/// The lines of a run that goes on. What is not over as it was foreseen, such as the last second of a run that is bounded by a number of requests, has
+/// its line when the result is there.
+#[derive(Clone, Debug)]
+pub struct LiveLines {
+    plan: Plan,
+    number: u64,
+    times: RunTimes,
+    /// How often the times were told: a second time where the plan leaves open when the window begins.
+    told: u32,
+    /// Up to when there are lines.
+    written_ns: u64,
+}
+
+impl LiveLines {
+    /// Before a run begins, the first of its command having the number 1.
+    pub fn new(plan: &Plan, number: u64) -> Self {
+        Self { plan: plan.clone(), number, times: RunTimes::default(), told: 0, written_ns: 0 }
+    }
+
+    /// How long the periods are that lines are of.
+    pub fn period_ns(plan: &Plan) -> u64 {
+        plan.interval.map_or(WIDTH_NS, |width| width.0)
+    }
+
+    /// The schedule has its times; they may be told again.
+    pub fn start(&mut self, times: &RunTimes) {
+        self.times = *times;
+        self.told += 1;
+    }
+
+    /// Writes the line of a period that is over, if it has one: of warm-up and window.
+    ///
+    /// # Errors
+    /// What `out` returns.
+    pub fn write_period(&mut self, period: &Period, out: &mut dyn Write) -> io::Result<()> {
+        let Period { start_ns, end_ns, phase, recorded } = period;
+        let is_whole = end_ns - start_ns >= Self::period_ns(&self.plan)
+            || [self.times.measure_ns, self.times.end_ns].contains(end_ns);
+        if !is_whole || !matches!(phase, Phase::Warmup | Phase::Measure) {
+            return Ok(());
+        }
+        self.written_ns = *end_ns;
+        let is_window_known = self.told > 1 || self.plan.warmup != Warmup::Auto;
+        let facts = RunFacts { plan: &self.plan, number: self.number, times: &self.times, is_window_known };
+        // A store that knows no window keeps all that it holds in one slice, the first of all time.
+        let (timeline, span) = (recorded.timeline(), 0..1);
+        for point in timeline.points(span.clone(), timeline.slice_ns()) {
+            let point = TimelinePoint { start_ns: *start_ns, end_ns: *end_ns, ..point };
+            line(&facts, timeline, span.clone(), *phase, &point, out)?;
+        }
+        Ok(())
+    }
+
+    /// Writes the lines that the result has beyond those that there are.
+    ///
+    /// # Errors
+    /// What `out` returns.
+    pub fn write_rest(&self, summary: &Summary, out: &mut dyn Write) -> io::Result<()> {
+        write_from(summary, self.number, self.written_ns, out)
+    }
+}
+
+/// What all lines of a run have in common.
+struct RunFacts<'a> {
+    plan: &'a Plan,
+    number: u64,
+    times: &'a RunTimes,
+    /// Is it known already when the window begins?
+    is_window_known: bool,
+}
+
+/// Writes the lines of a run that has ended.
+///
+/// # Errors
+/// What `out` returns.
+pub fn write(summary: &Summary, out: &mut dyn Write) -> io::Result<()> {
+    write_from(summary, 1, 0, out)
+}
+
+/// Those that begin at an instant of the run's clock or later.
+fn write_from(summary: &Summary, number: u64, from_ns: u64, out: &mut dyn Write) -> io::Result<()> {
+    let (plan, times) = (&summary.record.plan, &summary.record.run.times);
+    let facts = RunFacts { plan, number, times, is_window_known: true };
+    let recorded = summary.record.run.intervals.timeline();
+    for (span, point) in warmup(recorded, &summary.window) {
+        if point.start_ns >= from_ns {
+            line(&facts, recorded, span, Phase::Warmup, &point, out)?;
+        }
+    }
+    for point in summary.intervals(WIDTH_NS) {
+        if point.start_ns >= from_ns {
+            line(&facts, summary.timeline(), point.start_ns..point.end_ns, Phase::Measure, &point, out)?;
+        }
+    }
+    Ok(())
+}
+
+/// The warm-up in pieces from its beginning on, as a run that goes on has them, each with where its slices lie. They are those that were recorded: where a length
+/// was asked for, those that are printed are counted back from the window.
+fn warmup(timeline: &Timeline, window: &MeasuredWindow) -> Vec<(Range<u64>, TimelinePoint)> {
+    let width_ns = timeline.row_ns(window.start_ns, WIDTH_NS);
+    let count = window.measure_ns.saturating_sub(window.start_ns).div_ceil(width_ns);
+    let piece = |index: u64| {
+        let start_ns = window.start_ns + index * width_ns;
+        let end_ns = window.measure_ns.min(start_ns + width_ns);
+        // The slice that the schedule begins in may begin before it.
+        let span = (if index == 0 { timeline.cell_of(start_ns) } else { start_ns })..end_ns;
+        let points = timeline.points(span.clone(), 2 * width_ns).into_iter();
+        points.map(move |point| (span.clone(), TimelinePoint { start_ns, ..point }))
+    };
+    (0..count).flat_map(piece).collect()
+}
+
+/// A line; `span` says where in the timeline its slices lie.
+fn line(
+    facts: &RunFacts<'_>,
+    timeline: &Timeline,
+    span: Range<u64>,
+    phase: Phase,
+    point: &TimelinePoint,
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    let RunFacts { plan, number, times, is_window_known } = *facts;
+    let Activity { scheduled, sent, completed, failed } = without_preload(point);
+    let in_window = |at_ns: u64| is_window_known.then(|| at_ns.wrapping_sub(times.measure_ns) as i64);
+    let mut value = json!({
+        "time": times.epoch_us.and_then(|epoch_us| wall_clock::at(epoch_us, point.start_ns)),
+        "run": number,
+        "phase": phase.name(),
+        "start_ns": in_window(point.start_ns),
+        "end_ns": in_window(point.end_ns),
+        "scheduled": scheduled,
+        "sent": sent,
+        "completed": completed,
+        "failed": failed,
+    });
+    extend(&mut value, json!(point.latency));
+    value["ops"] = ops_over_time(plan, timeline, span);
+    serde_json::to_writer(&mut *out, &value)?;
+    writeln!(out)
+}

@@ -1,0 +1,104 @@
+//! Lines of JSON while runs go on: they are there before the end, and what they say adds up to the result.
+
+use crate::server::{Server, beside_others, brunt, own_directory};
+use serde_json::Value;
+use std::fs;
+use std::io::{BufRead, BufReader, Read};
+use std::process::Stdio;
+
+const RUN: [&str; 11] =
+    ["-r", "1k", "--keys", "50", "--warmup", "1s", "--wait", "sleep", "--allow-untrusted", "--mix", "get=1"];
+
+fn values(text: &str) -> Vec<Value> {
+    text.lines()
+        .map(|line| serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {line}")))
+        .collect()
+}
+
+/// Phase, beginning and end of lines.
+fn pieces(lines: &[Value]) -> Vec<(&str, i64, i64)> {
+    let of = |line: &'_ Value, key: &str| line[key].as_i64().unwrap();
+    lines
+        .iter()
+        .map(|line| (line["phase"].as_str().unwrap(), of(line, "start_ns"), of(line, "end_ns")))
+        .collect()
+}
+
+/// The first line on standard output comes while the run goes on, and the report goes to standard error.
+#[test]
+fn lines_come_while_the_run_goes_on() {
+    let _beside = beside_others();
+    let (server, directory) = (Server::reference(&[]), own_directory());
+    let (json, again) = (directory.join("x.json"), directory.join("again.ndjson"));
+    let mut run = brunt(&["run", "-s", &server.address, "-t", "2500ms", "--ndjson", "-"]);
+    run.args(RUN).arg("--json").arg(&json).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = run.spawn().unwrap();
+    let mut out = BufReader::new(child.stdout.take().unwrap());
+    let mut text = String::new();
+    out.read_line(&mut text).unwrap();
+    let is_early = child.try_wait().unwrap().is_none() && !json.exists();
+    out.read_to_string(&mut text).unwrap();
+    let output = child.wait_with_output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(0), "{said}");
+    assert!(is_early && said.contains("response time"), "{said}");
+
+    let lines = values(&text);
+    let second = 1_000_000_000;
+    let expected = [
+        ("warmup", -second, 0),
+        ("measure", 0, second),
+        ("measure", second, 2 * second),
+        ("measure", 2 * second, 5 * second / 2),
+    ];
+    assert_eq!(pieces(&lines), expected);
+    let result: Value = serde_json::from_str(&fs::read_to_string(&json).unwrap()).unwrap();
+    assert_eq!(lines[0]["time"], result["started_at"]);
+    assert_eq!(lines[1]["time"], result["window_started_at"]);
+    let sum = |key: &str| lines[1..].iter().map(|line| line[key].as_u64().unwrap()).sum::<u64>();
+    let in_window = |key: &str| result["in_window"][key].as_u64().unwrap();
+    // A worker that the host stopped hands over later than lines wait.
+    assert!((in_window("sent") / 2..=in_window("sent")).contains(&sum("sent")), "{text}");
+    let reported =
+        brunt(&["report", "--allow-untrusted"]).arg(&json).arg("--ndjson").arg(&again).output().unwrap();
+    assert_eq!(reported.status.code(), Some(0), "{reported:?}");
+    assert_eq!(pieces(&values(&fs::read_to_string(&again).unwrap())), expected);
+    fs::remove_dir_all(&directory).unwrap();
+}
+
+/// A file is replaced by the first line, and so is not where there is none.
+#[test]
+fn failed_runs_keep_the_lines_of_earlier_ones() {
+    let _beside = beside_others();
+    let directory = own_directory();
+    let path = directory.join("x.ndjson");
+    let server = Server::reference(&[]);
+    for (address, expected) in [("unix:/no/such/socket", 5), (server.address.as_str(), 0)] {
+        fs::write(&path, "old\n").unwrap();
+        let mut run = brunt(&["run", "-s", address, "-n", "100", "-q", "--ndjson"]);
+        let output = run.arg(&path).args(RUN).output().unwrap();
+        assert_eq!(output.status.code(), Some(expected), "{output:?}");
+        let text = fs::read_to_string(&path).unwrap();
+        match expected {
+            0 => assert_eq!(values(&text).last().unwrap()["phase"], "measure"),
+            _ => assert_eq!(text, "old\n"),
+        }
+    }
+    fs::remove_dir_all(&directory).unwrap();
+}
+
+#[test]
+fn lines_of_several_runs_have_their_number() {
+    let _beside = beside_others();
+    let server = Server::reference(&[]);
+    let run = ["run", "-s", &server.address, "--repeat", "2", "-t", "300ms", "-q", "--interval", "100ms"];
+    let output = brunt(&run)
+        .args(["--ndjson", "-"])
+        .args(&RUN[..4])
+        .args(["--warmup", "0s", "--allow-untrusted"])
+        .output()
+        .unwrap();
+    let text = String::from_utf8_lossy(&output.stdout);
+    let numbers: Vec<u64> = values(&text).iter().map(|line| line["run"].as_u64().unwrap()).collect();
+    assert_eq!(numbers, [1, 1, 1, 2, 2, 2], "{text}");
+}
