@@ -15,6 +15,7 @@ pub use details::write as write_details;
 pub use html::write as write_html;
 pub use json::{SCHEMA, write as write_json};
 pub use text::write as write_text;
+pub(crate) use text::{findings, headline};
 
 use crate::cost::RequestCost;
 use crate::quantity;
@@ -390,7 +391,7 @@ pub(crate) fn head_facts(campaign: &Campaign) -> Vec<crate::text::head::Labelled
 }
 
 /// What a search was held against, in a sentence.
-fn wanted(objectives: &[Objective]) -> String {
+pub(crate) fn wanted(objectives: &[Objective]) -> String {
     objectives.iter().map(ToString::to_string).collect::<Vec<_>>().join(" and ")
 }
 

@@ -234,6 +234,16 @@ impl Comparison {
         out.write_all(text::report(self, layout).as_bytes())
     }
 
+    /// What it comes to, in parts.
+    pub(crate) fn answer(&self) -> Vec<String> {
+        text::answer(self)
+    }
+
+    /// The runs that are not to be believed without care, in words.
+    pub(crate) fn untrusted_runs(&self) -> Vec<(Status, String)> {
+        details::untrusted_runs(self)
+    }
+
     /// Writes all of it.
     ///
     /// # Errors

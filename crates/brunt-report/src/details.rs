@@ -16,7 +16,7 @@ mod traces;
 mod traffic;
 mod verdict;
 
-pub(crate) use assertions::{assertion_table, decision_text, outcome, reason};
+pub(crate) use assertions::{assertion_table, decision_text, outcome, reason, within};
 
 use crate::cost::{self, RequestCost};
 use crate::metered::{self, Unit};

@@ -89,6 +89,17 @@ impl Grid {
         self.push(cells(texts, style));
     }
 
+    /// The headings, each with whether its column is of words.
+    pub(crate) fn headings(&self) -> Vec<(String, bool)> {
+        self.columns.iter().map(|column| (column.heading.clone(), column.is_left)).collect()
+    }
+
+    /// The cells of each row, some of which may be missing at its end.
+    pub(crate) fn texts(&self) -> Vec<Vec<String>> {
+        let texts = |row: &Vec<Cell>| row.iter().map(|cell| cell.text.clone()).collect();
+        self.rows.iter().map(texts).collect()
+    }
+
     /// Appends the lines.
     pub(crate) fn write(&self, out: &mut String, layout: &Layout) {
         let mut grid = self.clone();

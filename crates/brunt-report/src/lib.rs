@@ -13,6 +13,7 @@
 // `json!` takes a step of it for every key of a summary.
 #![recursion_limit = "256"]
 
+pub mod annotations;
 pub mod bar_scale;
 pub mod brief;
 pub mod calibration;
@@ -31,6 +32,7 @@ pub mod json;
 pub mod junit;
 pub mod layout;
 pub mod live;
+pub mod markdown;
 mod metered;
 mod metric;
 pub mod metrics;

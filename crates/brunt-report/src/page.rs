@@ -32,12 +32,14 @@ impl Room {
     pub(crate) const STEPS: [Self; 7] = [
         Self::ALL,
         Self { has_lesser_facts: false, ..Self::ALL },
-        Self { has_bounds_by_row: false, ..Self::ALL },
+        Self::OF_FIRST_ROW,
         Self { rows: 4, has_all_causes: true, has_servers: true, ..Self::LEAST },
         Self { rows: 4, ..Self::LEAST },
         Self { rows: 2, ..Self::LEAST },
         Self::LEAST,
     ];
+    /// All of it, but for what bounds and marks rows other than the first.
+    pub(crate) const OF_FIRST_ROW: Self = Self { has_bounds_by_row: false, ..Self::ALL };
     const ALL: Self = Self {
         rows: 6,
         has_lesser_facts: true,

@@ -4,6 +4,7 @@ mod campaign;
 mod comparison;
 mod hlog;
 mod html;
+mod integration;
 mod live;
 mod metrics;
 mod ndjson;

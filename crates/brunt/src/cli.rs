@@ -27,7 +27,7 @@ use brunt_server::{Division, Drip, Every, Listen, Outage, Service, Stall, WirePr
 use brunt_stats::check::CHECKS;
 use brunt_stats::rank_test::RUNS_MAX;
 use brunt_stats::verdict::Judgement;
-use clap::{Arg, ArgMatches, Args, CommandFactory, Parser, Subcommand, value_parser};
+use clap::{Arg, ArgMatches, Args, CommandFactory, Parser, Subcommand, ValueEnum, value_parser};
 use std::net::SocketAddr;
 use std::num::NonZeroU64;
 use std::path::{Path, PathBuf};
@@ -359,6 +359,8 @@ pub(crate) struct CompareOutputFlags {
     #[arg(long, value_name = "PATH")]
     pub junit: Option<PathBuf>,
     #[command(flatten)]
+    pub integration: IntegrationFlags,
+    #[command(flatten)]
     pub judging: JudgingFlags,
 }
 
@@ -460,6 +462,26 @@ pub(crate) struct ResultFlags {
     /// Write assertions and the checks of the verdict as JUnit XML, e.g. junit.xml
     #[arg(long, value_name = "PATH")]
     pub junit: Option<PathBuf>,
+    #[command(flatten)]
+    pub integration: IntegrationFlags,
+}
+
+/// What a service for continuous integration shows of a result.
+#[derive(Debug, Args)]
+pub(crate) struct IntegrationFlags {
+    /// Append verdict, numbers and assertions as Markdown, e.g. to $GITHUB_STEP_SUMMARY; - is standard output
+    #[arg(long, value_name = "PATH")]
+    pub summary: Option<PathBuf>,
+    /// Print unmet assertions and findings as annotations of a service: github
+    #[arg(long, value_name = "SERVICE", hide_possible_values = true)]
+    pub annotate: Option<Annotations>,
+}
+
+/// A service that shows annotations.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(crate) enum Annotations {
+    /// GitHub Actions.
+    Github,
 }
 
 impl ResultFlags {
@@ -473,6 +495,7 @@ impl ResultFlags {
             (Document::Hlog, &self.hlog),
             (Document::Ndjson, &self.ndjson),
             (Document::Junit, &self.junit),
+            (Document::Summary, &self.integration.summary),
         ];
         forms.map(|(document, path)| (document, path.as_deref())).into()
     }
@@ -839,6 +862,8 @@ mod tests {
         ("spectrum", "run.hgrm"),
         ("hlog", "run.hlog"),
         ("ndjson", "seconds.ndjson"),
+        ("summary", "$GITHUB_STEP_SUMMARY"),
+        ("annotate", "github"),
         ("samples", "samples.csv"),
         ("allow", "LAG,WARM"),
         ("assert", "get.p99 < 1ms"),
@@ -980,6 +1005,8 @@ mod tests {
                 "spectrum",
                 "hlog",
                 "ndjson",
+                "summary",
+                "annotate",
                 "samples",
                 "assert",
                 "junit",

@@ -36,6 +36,7 @@ pub(crate) enum Document {
     Ndjson,
     Samples,
     Junit,
+    Summary,
     /// By its place among the figures.
     Figure(usize),
     /// Another tool's, by that tool's option; or its log, which goes on where the file ends.
@@ -49,6 +50,11 @@ impl Document {
     pub(crate) const OF_ONE_RESULT: [Self; 6] =
         [Self::Json, Self::Csv, Self::Spectrum, Self::Hlog, Self::Ndjson, Self::Junit];
 
+    /// Is it added where its file ends?
+    const fn goes_on(self) -> bool {
+        matches!(self, Self::Summary | Self::OfTool(_, true))
+    }
+
     pub(crate) const fn option(self) -> &'static str {
         match self {
             Self::Json => "--json",
@@ -59,6 +65,7 @@ impl Document {
             Self::Ndjson => "--ndjson",
             Self::Samples => "--samples",
             Self::Junit => "--junit",
+            Self::Summary => "--summary",
             Self::Figure(_) => "--figure",
             Self::OfTool(option, _) => option,
         }
@@ -107,8 +114,7 @@ impl Destination {
         let (files, streams): (Vec<_>, Vec<_>) = places.into_iter().partition(|(.., place)| place.is_file());
         // The last ones may wait for a reader.
         let destinations = files.into_iter().chain(streams).map(|(document, path, place)| {
-            let is_log = matches!(document, Document::OfTool(_, true));
-            let method = place.open(is_log).map_err(|error| refused(document, path, error))?;
+            let method = place.open(document.goes_on()).map_err(|error| refused(document, path, error))?;
             Ok(Self { document, path: path.to_owned(), method })
         });
         let mut destinations = destinations.collect::<Result<Vec<_>, Failure>>()?;
@@ -307,9 +313,9 @@ impl ResolvedPath {
     }
 
     /// Opens what is written directly, and tries whether a file can be written beside one that is not.
-    fn open(self, is_log: bool) -> io::Result<WriteMethod> {
+    fn open(self, goes_on: bool) -> io::Result<WriteMethod> {
         Ok(match self {
-            Self::Entry { directory, name, .. } if is_log => {
+            Self::Entry { directory, name, .. } if goes_on => {
                 WriteMethod::Direct(OpenOptions::new().append(true).create(true).open(directory.join(&name))?)
             }
             Self::Entry { directory, name, inode, .. } => {

@@ -173,8 +173,14 @@ fn formats() -> String {
             "of report: a chart for a paper, TYPE=PATH: curve, spectrum, timeline or changes, .svg or .png",
         ),
         ("--csv", "the run over time, a line for each interval"),
+        ("--ndjson", "the same while the run goes on, a JSON object on each line"),
+        (
+            "--hlog",
+            "the histograms of each second, as HdrHistogram logs them; --spectrum: the percentiles of all",
+        ),
         ("--samples", "single requests with their six times, CSV"),
         ("--junit", "assertions and checks as JUnit XML"),
+        ("--summary", "verdict, numbers and assertions as Markdown, added to a file"),
         ("--http", "the run as it goes on: /metrics in OpenMetrics text, /summary.json (docs/metrics.md)"),
     ] {
         entry(&mut text, label, says);

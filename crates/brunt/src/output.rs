@@ -14,9 +14,11 @@ use crate::observers::Observers;
 use crate::presentation::{Form, Presentation};
 use crate::terminal::{say, show};
 use brunt_plan::plan::Plan;
+use brunt_report::annotations;
 use brunt_report::brief;
 use brunt_report::campaign::{self, Campaign};
 use brunt_report::comparison::Comparison;
+use brunt_report::markdown;
 use brunt_report::publication::{Figure, FigureSource, FigureStyle};
 use brunt_stats::summary::Summary;
 use std::io::{self, Write};
@@ -30,6 +32,8 @@ pub(crate) struct Outputs {
     lines: Option<LineStream>,
     /// One of them has standard output, so that the text goes to standard error.
     take_standard_output: bool,
+    /// Annotations are printed behind the text.
+    has_annotations: bool,
     /// Those of a report, as soon as they are drawn.
     figures: Vec<Figure>,
     /// `--allow-untrusted`, which JUnit agrees with.
@@ -42,6 +46,7 @@ impl Outputs {
         note_files(plan);
         let asked = [&flags.results.asked()[..], &[(Document::Samples, flags.samples.as_deref())]].concat();
         let mut outputs = Self::of(&asked, flags.judging.allow_untrusted)?;
+        outputs.has_annotations = flags.results.integration.annotate.is_some();
         let destinations = &mut outputs.destinations;
         if let Some(index) = destinations.iter().position(|held| held.document == Document::Ndjson) {
             outputs.lines = Some(LineStream::open(destinations.remove(index))?);
@@ -64,8 +69,10 @@ impl Outputs {
             (Document::Json, flags.json.as_deref()),
             (Document::Html, flags.html.as_deref()),
             (Document::Junit, flags.junit.as_deref()),
+            (Document::Summary, flags.integration.summary.as_deref()),
         ];
-        Self::of(&asked, flags.judging.allow_untrusted)
+        let has_annotations = flags.integration.annotate.is_some();
+        Ok(Self { has_annotations, ..Self::of(&asked, flags.judging.allow_untrusted)? })
     }
 
     /// Makes sure that every result of a report can be written.
@@ -73,7 +80,8 @@ impl Outputs {
         let mut asked = flags.results.asked();
         let figures = flags.figure.iter().enumerate();
         asked.extend(figures.map(|(index, figure)| (Document::Figure(index), Some(Path::new(&figure.path)))));
-        Self::of(&asked, flags.allow_untrusted)
+        let has_annotations = flags.results.integration.annotate.is_some();
+        Ok(Self { has_annotations, ..Self::of(&asked, flags.allow_untrusted)? })
     }
 
     /// Draws the figures of a report, or says which the results do not have.
@@ -98,12 +106,13 @@ impl Outputs {
         let given = asked.iter().filter_map(|(document, path)| Some((*document, (*path)?)));
         let destinations = Destination::open_all(&given.collect::<Vec<_>>())?;
         let take_standard_output = destinations.iter().any(Destination::is_standard_output);
-        Ok(Self { destinations, lines: None, take_standard_output, figures: Vec::new(), allow_untrusted })
+        let (lines, has_annotations, figures) = (None, false, Vec::new());
+        Ok(Self { destinations, lines, take_standard_output, has_annotations, figures, allow_untrusted })
     }
 
     /// Writes a run.
     pub(crate) fn write(self, summary: &Summary, presentation: Presentation) -> Delivery {
-        let allow_untrusted = self.allow_untrusted;
+        let (allow_untrusted, has_annotations) = (self.allow_untrusted, self.has_annotations);
         let write = |document, out: &mut dyn Write| match document {
             Document::Csv => brunt_report::csv::write(summary, out),
             Document::Html => brunt_report::html::write(summary, out),
@@ -121,6 +130,7 @@ impl Outputs {
                 )
             }
             Document::Junit => brunt_report::junit::write(summary, allow_untrusted, out),
+            Document::Summary => markdown::write(summary, out),
             Document::Json | Document::Figure(_) | Document::OfTool(..) => {
                 brunt_report::json::write(summary, out)
             }
@@ -132,13 +142,16 @@ impl Outputs {
                 Form::Brief => brief::write(summary, &layout, out),
                 Form::Short => brunt_report::text::write(summary, &layout, out),
                 Form::Details => brunt_report::details::write(summary, out),
-            }
+            }?;
+            if has_annotations { annotations::write(summary, out) } else { Ok(()) }
         })
     }
 
     /// Writes a campaign.
     pub(crate) fn write_campaign(self, campaign: &Campaign, presentation: Presentation) -> Delivery {
+        let has_annotations = self.has_annotations;
         let write = |document, out: &mut dyn Write| match document {
+            Document::Summary => markdown::write_campaign(campaign, out),
             Document::Csv => campaign::write_csv(campaign, out),
             Document::Html => campaign::write_html(campaign, out),
             _ => campaign::write_json(campaign, out),
@@ -150,14 +163,16 @@ impl Outputs {
                 Form::Brief => brief::write_campaign(campaign, &layout, out),
                 Form::Short => campaign::write_text(campaign, &layout, out),
                 Form::Details => campaign::write_details(campaign, out),
-            }
+            }?;
+            if has_annotations { annotations::write_campaign(campaign, out) } else { Ok(()) }
         })
     }
 
     /// Writes a comparison.
     pub(crate) fn write_comparison(self, comparison: &Comparison, presentation: Presentation) -> Delivery {
-        let allow_untrusted = self.allow_untrusted;
+        let (allow_untrusted, has_annotations) = (self.allow_untrusted, self.has_annotations);
         let write = |document, out: &mut dyn Write| match document {
+            Document::Summary => markdown::write_comparison(comparison, out),
             Document::Junit => brunt_report::junit::write_comparison(comparison, allow_untrusted, out),
             Document::Html => comparison.write_html(out),
             _ => comparison.write_json(out),
@@ -169,23 +184,26 @@ impl Outputs {
                 Form::Brief => brief::write_comparison(comparison, &layout, out),
                 Form::Short => comparison.write_text(&layout, out),
                 Form::Details => comparison.write_details(out),
-            }
+            }?;
+            if has_annotations { annotations::write_comparison(comparison, out) } else { Ok(()) }
         })
     }
 
     /// Writes several runs side by side.
     pub(crate) fn write_runs(self, runs: &[(String, Summary)], presentation: Presentation) -> Delivery {
-        let write = |_, out: &mut dyn Write| brunt_report::html::write_several(runs, out);
+        let has_annotations = self.has_annotations;
+        let write = |document, out: &mut dyn Write| match document {
+            Document::Summary => runs.iter().try_for_each(|(_, summary)| markdown::write(summary, out)),
+            _ => brunt_report::html::write_several(runs, out),
+        };
         self.deliver(write, |goes_to_stderr, out| {
             let layout = presentation.layout(goes_to_stderr);
-            if presentation.form == Form::Nothing {
-                return Ok(());
-            }
-            for (name, summary) in runs {
+            for (name, summary) in runs.iter().filter(|_| presentation.form != Form::Nothing) {
                 write!(out, "{name}: ")?;
                 brief::write(summary, &layout, out)?;
             }
-            Ok(())
+            let mut annotated = runs.iter().filter(|_| has_annotations);
+            annotated.try_for_each(|(_, summary)| annotations::write(summary, out))
         })
     }
 

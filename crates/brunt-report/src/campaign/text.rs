@@ -279,7 +279,7 @@ fn others(page: &mut Page<'_>, count: usize, things: &str) {
 }
 
 /// Knee and limit of a scan, or what a search found: labels and facts.
-pub(super) fn findings(campaign: &Campaign) -> Vec<Labelled> {
+pub(crate) fn findings(campaign: &Campaign) -> Vec<Labelled> {
     match &campaign.finding {
         CampaignResult::Scan { points, knee, .. } => scan_findings(campaign, points, *knee),
         CampaignResult::Search { objectives, capacity: Some(capacity), .. } => {
@@ -502,7 +502,7 @@ fn repetitions(page: &mut Page<'_>, campaign: &Campaign, compared: &[SpreadRow])
 }
 
 /// What the campaign as a whole comes to: the runs it rests on, and its own check.
-pub(super) fn headline(campaign: &Campaign) -> Vec<String> {
+pub(crate) fn headline(campaign: &Campaign) -> Vec<String> {
     let (status, reason) = (campaign.verdict.status, of_runs(campaign, at));
     let judged = match reason.is_empty() {
         true => status.name().to_owned(),

@@ -41,7 +41,7 @@ pub(super) fn report(comparison: &Comparison, layout: &Layout) -> String {
     for (status, text) in untrusted_runs(comparison) {
         page.facts(&status.name().to_lowercase(), &[text]);
     }
-    answer(&mut page, comparison);
+    write_answer(&mut page, comparison);
     page.into_text()
 }
 
@@ -125,7 +125,8 @@ fn assertions(page: &mut Page<'_>, comparison: &Comparison) {
     list_assertions(page, ASSERTIONS_MAX, comparison.asserted.iter().map(row).collect());
 }
 
-fn answer(page: &mut Page<'_>, comparison: &Comparison) {
+/// What the comparison comes to.
+pub(super) fn answer(comparison: &Comparison) -> Vec<String> {
     let mut facts: Vec<String> = early_end(comparison).into_iter().collect();
     facts.extend(answer_facts(comparison));
     let runs = [comparison.a.len(), comparison.b.len()];
@@ -134,8 +135,12 @@ fn answer(page: &mut Page<'_>, comparison: &Comparison) {
     } else if let Some(last) = facts.last_mut().filter(|_| comparison.is_small()) {
         last.push_str(&format!(" -> --repeat 6 (at least {RUNS_MIN} runs each)"));
     }
+    facts
+}
+
+fn write_answer(page: &mut Page<'_>, comparison: &Comparison) {
     let worst = comparison.runs().map(|(_, run)| run.status).max();
-    page.headline(&facts, |word| match word.trim_end_matches(':') {
+    page.headline(&answer(comparison), |word| match word.trim_end_matches(':') {
         "NOT" | "TRUSTED" if worst == Some(Status::NotTrusted) => Style::Bad,
         _ => Style::Bold,
     });

@@ -30,7 +30,7 @@ pub(crate) fn assertion_table(out: &mut String, rows: impl Iterator<Item = [Stri
 }
 
 /// The bounds, where they are more than the number itself and something is known.
-fn within(assertion: &Assertion) -> String {
+pub(crate) fn within(assertion: &Assertion) -> String {
     let Bounds { low, high } = assertion.bounds;
     let text = |value: f64| metric::text(assertion.objective.subject.metric, value);
     match assertion.measured {

@@ -143,7 +143,7 @@ pub(crate) fn interval(summary: &OpSummary, quantile: Quantile, value_ns: u64) -
 }
 
 /// The table; where more percentiles are asked for than fit beside each other, several in one unit.
-pub(super) fn grids(summary: &Summary, layout: &Layout, room: Room) -> Vec<Grid> {
+pub(crate) fn grids(summary: &Summary, layout: &Layout, room: Room) -> Vec<Grid> {
     let mut lines = lines(summary, room.rows);
     let names: Vec<String> = lines.iter().map(|line| line.name.clone()).collect();
     lines.iter_mut().zip(row::cut(&names)).for_each(|(line, name)| line.name = layout.in_characters(&name));

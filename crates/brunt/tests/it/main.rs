@@ -28,6 +28,7 @@ mod foreign;
 mod help;
 mod http;
 mod injected_faults;
+mod integration;
 mod layouts;
 mod lifetimes;
 mod mcperf;

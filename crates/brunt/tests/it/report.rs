@@ -37,13 +37,14 @@ fn text(output: &Output) -> String {
 }
 
 /// Every kind of result of a run that `brunt report` writes again: its option, and the ending of its file.
-const RESULTS: [(&str, &str); 6] = [
+const RESULTS: [(&str, &str); 7] = [
     ("--json", "json"),
     ("--html", "html"),
     ("--csv", "csv"),
     ("--junit", "xml"),
     ("--spectrum", "hgrm"),
     ("--hlog", "hlog"),
+    ("--summary", "md"),
 ];
 
 /// Options that write them into these files.

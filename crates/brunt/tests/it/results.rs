@@ -285,6 +285,7 @@ fn each_result_is_written_on_its_own() {
         ("--junit", "j.xml"),
         ("--hlog", "h.hlog"),
         ("--ndjson", "n.ndjson"),
+        ("--summary", "m.md"),
     ];
     for (full, _) in outputs {
         let directory = Directory::new();

@@ -1,0 +1,134 @@
+//! What a run came to as annotations of GitHub Actions: lines that its runner reads wherever a step prints them.
+//!
+//! Not a report: only what calls for attention. Invariant: a line is one annotation, whatever a server or a user wrote.
+
+use crate::campaign::{self, Campaign, CampaignResult, wanted};
+use crate::comparison::{AssertionRow, Comparison};
+use crate::details::{outcome, within};
+use crate::metric;
+use brunt_stats::assertion::Assertion;
+use brunt_stats::bound::Decision;
+use brunt_stats::capacity::Capacity;
+use brunt_stats::check::CheckStatus;
+use brunt_stats::summary::Summary;
+use brunt_stats::verdict::{Cause, Status, Verdict};
+use std::io::{self, Write};
+
+/// GitHub shows ten errors and ten warnings of a step.
+const OF_A_KIND_MAX: usize = 8;
+
+/// One line.
+pub(crate) struct Annotation {
+    title: String,
+    message: String,
+}
+
+/// Writes the assertions of a run that do not hold as errors, and what its verdict found as warnings.
+///
+/// # Errors
+/// What `out` returns.
+pub fn write(summary: &Summary, out: &mut dyn Write) -> io::Result<()> {
+    let verdict = &summary.verdict;
+    let unmet = summary.assertions.iter().filter(|assertion| assertion.decision != Decision::Holds);
+    let of_assertion = |assertion: &Assertion| {
+        let text = |value| metric::text(assertion.objective.subject.metric, value);
+        let measured = assertion.measured.map_or("not measured".to_owned(), text);
+        let facts = [measured, within(assertion), outcome(assertion)];
+        let facts: Vec<String> = facts.into_iter().filter(|fact| !fact.is_empty()).collect();
+        annotation(assertion.objective.to_string(), format!("{}; {}", facts.join(", "), verdict.sentence()))
+    };
+    write_all("error", unmet.map(of_assertion).collect(), out)?;
+    write_all("warning", of_verdict(verdict), out)
+}
+
+/// Writes objectives that no rate met, a verdict that calls for care, and what it found.
+///
+/// # Errors
+/// What `out` returns.
+pub fn write_campaign(campaign: &Campaign, out: &mut dyn Write) -> io::Result<()> {
+    let verdict = &campaign.verdict;
+    if let CampaignResult::Search { objectives, capacity: Some(Capacity::Below { .. }), .. } =
+        &campaign.finding
+    {
+        let found: Vec<String> =
+            campaign::findings(campaign).into_iter().flat_map(|(_, facts)| facts).collect();
+        write_all("error", vec![annotation(wanted(objectives), found.join(" · "))], out)?;
+    }
+    let mut found = of_verdict(verdict);
+    if found.is_empty() && verdict.status != Status::Trusted {
+        found.push(annotation(verdict.status.name().to_owned(), campaign::headline(campaign).join(" · ")));
+    }
+    write_all("warning", found, out)
+}
+
+/// Writes the assertions of a comparison that do not hold, and runs that are NOT TRUSTED.
+///
+/// # Errors
+/// What `out` returns.
+pub fn write_comparison(comparison: &Comparison, out: &mut dyn Write) -> io::Result<()> {
+    let unmet = comparison.asserted.iter().filter(|asserted| asserted.decision != Decision::Holds);
+    let of_assertion = |asserted: &AssertionRow| {
+        let measured = asserted.measured_text().unwrap_or_else(|| "not measured".to_owned());
+        let message = format!("{measured}, {}; {}", asserted.outcome(), comparison.answer().join(" · "));
+        annotation(asserted.requirement.to_string(), message)
+    };
+    write_all("error", unmet.map(of_assertion).collect(), out)?;
+    let runs = comparison.untrusted_runs().into_iter();
+    let of_runs = runs.map(|(status, text)| annotation(status.name().to_owned(), text));
+    write_all("warning", of_runs.collect(), out)
+}
+
+pub(crate) fn annotation(subject: String, message: String) -> Annotation {
+    Annotation { title: format!("brunt {subject}"), message }
+}
+
+/// What was found, but for what the user allows.
+fn of_verdict(verdict: &Verdict) -> Vec<Annotation> {
+    let with_fix = |text: String, fix: &str| match fix {
+        "" => text,
+        fix => format!("{text} -> {fix}"),
+    };
+    let of_cause = |cause: &Cause| {
+        let explained = cause.follows.join(" ");
+        let sentence = &cause.sentence;
+        let text = match explained.is_empty() {
+            true => sentence.clone(),
+            false => format!("{sentence}, which explains {explained}"),
+        };
+        let name = cause.checks.first().copied().unwrap_or(cause.kind.name());
+        annotation(name.replace('_', " "), with_fix(text, &cause.fix))
+    };
+    let is_allowed = |cause: &&Cause| cause.checks.iter().any(|id| verdict.judgement.allows(id));
+    if !verdict.causes().is_empty() {
+        return verdict.causes().iter().filter(|cause| !is_allowed(cause)).map(of_cause).collect();
+    }
+    let found = verdict.checks.iter().filter(|check| check.status > CheckStatus::Ok && verdict.counts(check));
+    found.map(|check| annotation(check.id.to_owned(), with_fix(check.text(), &check.fix))).collect()
+}
+
+/// Writes lines of one level, as many as are shown.
+pub(crate) fn write_all(
+    level: &str,
+    mut annotations: Vec<Annotation>,
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    if annotations.len() > OF_A_KIND_MAX {
+        let rest = annotations.split_off(OF_A_KIND_MAX - 1);
+        let titles: Vec<String> = rest.into_iter().map(|held| held.title.replacen("brunt ", "", 1)).collect();
+        annotations.push(annotation(format!("+{} more", titles.len()), titles.join(", ")));
+    }
+    for Annotation { title, message } in annotations {
+        writeln!(out, "::{level} title={}::{}", in_property(&title), in_message(&message))?;
+    }
+    Ok(())
+}
+
+/// The runner ends a message with its line.
+fn in_message(text: &str) -> String {
+    text.replace('%', "%25").replace('\r', "%0D").replace('\n', "%0A")
+}
+
+/// It ends a property with a colon or a comma, too.
+fn in_property(text: &str) -> String {
+    in_message(text).replace(':', "%3A").replace(',', "%2C")
+}

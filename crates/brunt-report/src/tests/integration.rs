@@ -1,0 +1,207 @@
+//! What services for continuous integration show: the summary as Markdown, read by a reader that is not ours, and annotations.
+
+use super::{all_runs, asserted, campaign, comparison};
+use crate::annotations;
+use crate::markdown::{self, BYTES_MAX, escaped, fenced};
+use brunt_plan::label::Label;
+use brunt_stats::summary::Summary;
+use pulldown_cmark::{CodeBlockKind, Event, Options, Parser, Tag, TagEnd};
+use std::io;
+
+fn text_of(write: impl FnOnce(&mut Vec<u8>) -> io::Result<()>) -> String {
+    let mut out = Vec::new();
+    write(&mut out).unwrap();
+    String::from_utf8(out).unwrap()
+}
+
+fn markdown_of(summary: &Summary) -> String {
+    text_of(|out| markdown::write(summary, out))
+}
+
+fn annotations_of(summary: &Summary) -> String {
+    text_of(|out| annotations::write(summary, out))
+}
+
+fn events(text: &str) -> impl Iterator<Item = Event<'_>> {
+    Parser::new_ext(text, Options::ENABLE_TABLES | Options::ENABLE_STRIKETHROUGH)
+}
+
+/// The heading, the cells of each row of each table, and the blocks of code with their language.
+#[derive(Debug, Default)]
+struct Document {
+    headings: Vec<String>,
+    tables: Vec<Vec<Vec<String>>>,
+    code: Vec<(String, String)>,
+}
+
+fn read(text: &str) -> Document {
+    let mut document = Document::default();
+    let mut held = String::new();
+    for event in events(text) {
+        match event {
+            Event::Start(Tag::Table(_)) => document.tables.push(Vec::new()),
+            Event::Start(Tag::TableHead | Tag::TableRow) => {
+                document.tables.last_mut().unwrap().push(Vec::new());
+            }
+            Event::Start(Tag::CodeBlock(CodeBlockKind::Fenced(language))) => {
+                document.code.push((language.to_string(), String::new()));
+                held.clear();
+            }
+            Event::Start(_) => held.clear(),
+            Event::Text(text) => held += &text,
+            Event::End(TagEnd::Heading(_)) => document.headings.push(held.clone()),
+            Event::End(TagEnd::TableCell) => {
+                document.tables.last_mut().unwrap().last_mut().unwrap().push(held.clone());
+            }
+            Event::End(TagEnd::CodeBlock) => document.code.last_mut().unwrap().1 = held.clone(),
+            _ => {}
+        }
+    }
+    document
+}
+
+#[test]
+fn summaries_of_runs() {
+    let [open_loop, overload] = asserted();
+    insta::assert_snapshot!("markdown_open_loop", markdown_of(&open_loop.summary));
+    insta::assert_snapshot!("markdown_overload", markdown_of(&overload.summary));
+}
+
+#[test]
+fn a_reader_of_markdown_finds_verdict_tables_and_plan() {
+    for run in asserted().into_iter().chain(all_runs().map(|(_, run)| run)) {
+        let Summary { verdict, assertions, record, .. } = &run.summary;
+        let text = markdown_of(&run.summary);
+        let Document { headings, tables, code } = read(&text);
+        assert_eq!(headings, [verdict.sentence()]);
+        assert_eq!(tables.len(), if assertions.is_empty() { 1 } else { 2 }, "{text}");
+        assert!((2..=8).contains(&tables[0].len()), "{text}");
+        for table in &tables {
+            assert!(table.iter().all(|row| row.len() == table[0].len()), "{table:?}");
+        }
+        let asserted = assertions.iter().map(|held| held.objective.to_string());
+        let mut found: Vec<&String> =
+            tables.get(1).into_iter().flatten().skip(1).map(|row| &row[0]).collect();
+        let mut asserted: Vec<String> = asserted.collect();
+        found.sort();
+        asserted.sort();
+        assert_eq!(found, asserted.iter().collect::<Vec<_>>());
+        let [(language, plan)] = &code[..] else { panic!("{code:?}") };
+        let again = brunt_plan::spec::PlanSpec::from_toml(plan).unwrap();
+        assert_eq!((language.as_str(), again), ("toml", brunt_plan::spec::PlanSpec::from(&record.plan)));
+    }
+}
+
+#[test]
+fn campaigns_and_comparisons_are_their_report() {
+    for (name, campaign) in campaign::all() {
+        let Document { headings, code, .. } = read(&text_of(|out| markdown::write_campaign(&campaign, out)));
+        let report = text_of(|out| crate::campaign::write_text(&campaign, &Default::default(), out));
+        assert_eq!(headings, [crate::campaign::headline(&campaign).join(" · ")], "{name}");
+        assert_eq!(code, [("text".to_owned(), report)], "{name}");
+    }
+    for (name, comparison) in comparison::all() {
+        let Document { headings, code, .. } =
+            read(&text_of(|out| markdown::write_comparison(&comparison, out)));
+        let report = text_of(|out| comparison.write_text(&Default::default(), out));
+        assert_eq!(headings, [comparison.answer().join(" · ")], "{name}");
+        assert_eq!(code, [("text".to_owned(), report)], "{name}");
+    }
+}
+
+/// What servers and users write comes out as it was, in a cell as in a paragraph, and in code.
+#[test]
+fn texts_stay_texts() {
+    for text in [
+        "a|b",
+        "a\\|b",
+        "<img src=x onerror=alert(1)>",
+        "<!-- x",
+        "&lt; &amp; &#60;",
+        "**a** _b_ ~~c~~ `d` ``e``",
+        "[a](http://example) ![b](c) [d]: e",
+        "# a",
+        "a <- b -> c >d",
+        "\\",
+        "``` x",
+        "- a",
+        "1. a",
+        "ERR unknown command 'x', with args beginning with: 'y'",
+    ] {
+        let shown = |markdown: &str| {
+            let text = events(markdown).map(|event| match event {
+                Event::Text(text) => text.to_string(),
+                Event::Code(_) | Event::Html(_) | Event::InlineHtml(_) => panic!("{markdown}: {event:?}"),
+                Event::Start(Tag::Emphasis | Tag::Strong | Tag::Link { .. } | Tag::Strikethrough) => {
+                    panic!("{markdown}: {event:?}")
+                }
+                _ => String::new(),
+            });
+            text.collect::<String>()
+        };
+        assert_eq!(shown(&format!("### {}\n", escaped(&format!("x {text}")))), format!("x {text}"));
+        assert_eq!(shown(&format!("| h |\n| --- |\n| {} |\n", escaped(text))), format!("h{text}"));
+        let code = read(&fenced("toml", &format!("a\n{text}\n```` b"))).code;
+        assert_eq!(code, [("toml".to_owned(), format!("a\n{text}\n```` b\n"))]);
+    }
+    assert_eq!(escaped("a\nb\tc\x1b[31m"), "a b c \\[31m");
+}
+
+/// A step loses everything beyond 1 MiB, and has several of these.
+#[test]
+fn a_summary_is_never_long() {
+    let [mut run, _] = asserted();
+    run.summary.assertions = vec![run.summary.assertions[0].clone(); 1_000];
+    let plan = &mut run.summary.record.plan;
+    plan.labels = vec![Label { key: "k".repeat(20), value: "v".repeat(100) }; 1_000];
+    let text = markdown_of(&run.summary);
+    assert!(text.len() < BYTES_MAX, "{}", text.len());
+    assert!(text.contains("The plan is too long") && text.contains("\n+950 more\n"), "{text}");
+}
+
+#[test]
+fn annotations_of_runs() {
+    let [open_loop, overload] = asserted();
+    insta::assert_snapshot!("annotations_open_loop", annotations_of(&open_loop.summary));
+    insta::assert_snapshot!("annotations_overload", annotations_of(&overload.summary));
+}
+
+/// Errors are the assertions that do not hold; of each level there are fewer than the service shows, and each is a line.
+#[test]
+fn annotations_are_few_lines() {
+    let [_, mut run] = asserted();
+    let unmet =
+        run.summary.assertions.iter().filter(|held| held.decision != brunt_stats::bound::Decision::Holds);
+    let mut unmet: Vec<_> = unmet.cloned().collect();
+    unmet.resize(20, unmet[0].clone());
+    run.summary.assertions = unmet;
+    let text = annotations_of(&run.summary);
+    let errors: Vec<&str> = text.lines().filter(|line| line.starts_with("::error title=brunt ")).collect();
+    assert_eq!(errors.len(), 8, "{text}");
+    assert!(errors[7].starts_with("::error title=brunt +13 more::"), "{text}");
+    assert!(
+        text.lines().all(|line| line.starts_with("::error title=") || line.starts_with("::warning title="))
+    );
+}
+
+#[test]
+fn what_a_runner_would_read_is_escaped() {
+    let mut out = Vec::new();
+    let held = annotations::annotation("a: b, c%\n::error::x".to_owned(), "100 %: a, b\r\n::stop".to_owned());
+    annotations::write_all("warning", vec![held], &mut out).unwrap();
+    let expected = "::warning title=brunt a%3A b%2C c%25%0A%3A%3Aerror%3A%3Ax::100 %25: a, b%0D%0A::stop\n";
+    assert_eq!(String::from_utf8(out).unwrap(), expected);
+}
+
+#[test]
+fn annotations_of_campaigns_and_comparisons() {
+    let of_campaigns = campaign::all()
+        .into_iter()
+        .map(|(name, held)| (name, text_of(|out| annotations::write_campaign(&held, out))));
+    let of_comparisons = comparison::all()
+        .into_iter()
+        .map(|(name, held)| (name, text_of(|out| annotations::write_comparison(&held, out))));
+    let all: Vec<String> =
+        of_campaigns.chain(of_comparisons).map(|(name, text)| format!("{name}\n{text}")).collect();
+    insta::assert_snapshot!(all.join("\n"));
+}
