@@ -27,7 +27,7 @@ use brunt_server::{Division, Drip, Every, Listen, Outage, Service, Stall, WirePr
 use brunt_stats::check::CHECKS;
 use brunt_stats::rank_test::RUNS_MAX;
 use brunt_stats::verdict::Judgement;
-use clap::{Arg, ArgMatches, Args, CommandFactory, Parser, Subcommand, ValueEnum, value_parser};
+use clap::{Arg, ArgMatches, Args, CommandFactory, Parser, Subcommand, ValueEnum, ValueHint, value_parser};
 use std::net::SocketAddr;
 use std::num::NonZeroU64;
 use std::path::{Path, PathBuf};
@@ -147,6 +147,50 @@ pub(crate) enum Command {
     Agent(Agent),
     /// Run the reference server: memcached and Redis, scripted timing and faults
     Serve(Box<Serve>),
+    /// Print the manual page of a command, or write all of them
+    #[command(after_help = MAN_EXAMPLES)]
+    Man(Man),
+    /// Print what a shell completes: bash, zsh or fish
+    #[command(after_help = COMPLETIONS_EXAMPLES)]
+    Completions(Completions),
+}
+
+const MAN_EXAMPLES: &str = "\
+Examples:
+  brunt man run | man -l -                             one page
+  brunt man --dir ~/.local/share/man/man1              all pages, where man finds them";
+
+/// Options of `brunt man`.
+#[derive(Debug, Args)]
+pub(crate) struct Man {
+    /// A command, e.g. run [default: the page of all commands]
+    #[arg(value_name = "COMMAND", conflicts_with = "dir")]
+    pub command: Option<String>,
+    /// Write every page into this directory, e.g. ~/.local/share/man/man1
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+    pub dir: Option<PathBuf>,
+}
+
+const COMPLETIONS_EXAMPLES: &str = "\
+Examples:
+  brunt completions bash > ~/.local/share/bash-completion/completions/brunt
+  brunt completions zsh > /usr/local/share/zsh/site-functions/_brunt
+  brunt completions fish > ~/.config/fish/completions/brunt.fish";
+
+/// Options of `brunt completions`.
+#[derive(Debug, Args)]
+pub(crate) struct Completions {
+    /// The shell: bash, zsh or fish
+    #[arg(value_name = "SHELL", hide_possible_values = true)]
+    pub shell: CompletionShell,
+}
+
+/// A shell that completes.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(crate) enum CompletionShell {
+    Bash,
+    Zsh,
+    Fish,
 }
 
 /// What another tool takes, as words.
@@ -957,13 +1001,19 @@ mod tests {
     #[test]
     fn examples_of_campaigns_and_comparisons_are_accepted() {
         let mut tried = 0;
-        for line in [SCAN_EXAMPLES, SEARCH_EXAMPLES, COMPARE_EXAMPLES, REPORT_EXAMPLES]
-            .iter()
-            .flat_map(|text| text.lines())
-        {
+        let texts = [
+            SCAN_EXAMPLES,
+            SEARCH_EXAMPLES,
+            COMPARE_EXAMPLES,
+            REPORT_EXAMPLES,
+            MAN_EXAMPLES,
+            COMPLETIONS_EXAMPLES,
+        ];
+        for line in texts.iter().flat_map(|text| text.lines()) {
             let Some(example) = line.strip_prefix("  brunt ") else { continue };
-            // The command ends where two spaces begin the remark; quotes hold blanks.
+            // The command ends where two spaces begin the remark, or where a shell takes over; quotes hold blanks.
             let command = example.split("  ").next().unwrap();
+            let command = command.split(" | ").next().unwrap().split(" > ").next().unwrap();
             let quoted = command.split('\'').enumerate();
             let words = quoted.flat_map(|(index, part)| match index % 2 {
                 0 => part.split_whitespace().map(str::to_owned).collect::<Vec<_>>(),
@@ -974,7 +1024,7 @@ mod tests {
             assert!(line.chars().count() <= 120, "{line}");
             tried += 1;
         }
-        assert_eq!(tried, 5 + 3 + 4 + 7);
+        assert_eq!(tried, 5 + 3 + 4 + 7 + 2 + 3);
     }
 
     /// A command line of `run` is checked by changing one word.

@@ -366,7 +366,9 @@ fn check(program: &Command, line: &str) -> Result<(), String> {
         cli::Command::Report(_)
         | cli::Command::Calibrate(_)
         | cli::Command::Agent(_)
-        | cli::Command::Serve(_) => Ok(()),
+        | cli::Command::Serve(_)
+        | cli::Command::Man(_)
+        | cli::Command::Completions(_) => Ok(()),
     };
     checked.map_err(|failure| format!("{:#}", failure.error))
 }

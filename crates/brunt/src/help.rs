@@ -21,8 +21,13 @@ const TOPICS: [(&str, &str); 4] = [
     ("formats", "how values, plan files and results are written"),
 ];
 
-/// What there is to ask about, for the help of all commands.
-pub(crate) fn topics() -> String {
+/// What stands behind the help of all commands.
+pub(crate) fn behind_all() -> String {
+    format!("{}\n\n{}", cli::AFTER_HELP, topics())
+}
+
+/// What there is to ask about.
+fn topics() -> String {
     let mut text = "Topics (brunt help TOPIC):\n".to_owned();
     for (name, about) in TOPICS {
         let _ = writeln!(text, "  {name:<12}{about}");

@@ -12,6 +12,7 @@ mod calibrations;
 mod campaign;
 mod cli;
 mod compare;
+mod completions;
 mod destination;
 mod doctor;
 mod embedded;
@@ -26,6 +27,7 @@ mod interrupt;
 mod invalid_value;
 mod limits;
 mod line_stream;
+mod man_page;
 mod measurement;
 mod observers;
 mod option_file;
@@ -63,8 +65,7 @@ fn main() -> ExitCode {
     {
         return explain(name);
     }
-    let after_help = format!("{}\n\n{}", cli::AFTER_HELP, help::topics());
-    let matches = match cli::command().after_help(after_help).try_get_matches_from(&words) {
+    let matches = match cli::command().after_help(help::behind_all()).try_get_matches_from(&words) {
         Ok(matches) => matches,
         Err(error) => return refused(&words, error),
     };
@@ -86,6 +87,8 @@ fn main() -> ExitCode {
         Command::Calibrate(calibrate) => calibrate::calibrate(&calibrate),
         Command::Agent(flags) => agent::agent(&flags),
         Command::Serve(serve) => serve::serve(&serve),
+        Command::Man(flags) => man_page::man(&flags),
+        Command::Completions(flags) => Ok(completions::completions(&flags)),
     };
     match ended {
         Ok(exit) => ExitCode::from(exit as u8),

@@ -1,5 +1,6 @@
 //! OpenMetrics text, read by a reader of its own: every number of it is that of the result of the same run.
 
+mod foreign_reader;
 pub(super) mod reader;
 
 use super::run::S;
@@ -279,5 +280,29 @@ fn invalid_open_metrics_are_found() {
     assert!(read(&histogram("h_bucket{le=\"1.0\"} 3\nh_bucket{le=\"+Inf\"} 3\n")).is_ok());
     for text in table {
         assert!(read(&text).is_err(), "{text}");
+    }
+}
+
+/// A reader that is not ours finds the same series with the same values, whatever the texts of their labels.
+#[test]
+fn another_reader_finds_the_same() {
+    let check = |name: &str, live: Option<&LiveRun>| {
+        let text = metrics::text(live);
+        let theirs = foreign_reader::lines(&text).unwrap_or_else(|error| panic!("{name}: {error}\n{text}"));
+        assert_eq!(theirs, foreign_reader::lines_of_ours(&read(&text).unwrap()), "{name}");
+        theirs
+    };
+    check("nothing", None);
+    for (name, run) in all_runs() {
+        let mut live = header(&run.summary.record.plan, &["p99 < 1234us"]);
+        check(name, Some(&live));
+        live.end(Some(&run.summary));
+        assert!(check(name, Some(&live)).len() > 100, "{name}");
+    }
+    let plan = plan(r#"server = ['unix:/a "b\c"=,{} d', 'unix:/é €']"#);
+    let found = check("hostile", Some(&header(&plan, &[])));
+    for server in [0, 1].map(|index| plan.server_name(index).unwrap()) {
+        let label = format!("server={server:?}");
+        assert!(found.iter().any(|line| line.contains(&label)), "{label}: {found:#?}");
     }
 }
