@@ -10,6 +10,8 @@ use brunt_stats::usage::WorkerUsage;
 
 /// Rows of a table; JSON has all.
 const ROWS_MAX: usize = 64;
+/// Servers that are named.
+const SERVERS_MAX: usize = 16;
 
 pub(super) fn section(markup: &mut Markup, summary: &Summary) {
     markup.raw("<section id=\"client\">\n<h2>Client and checks</h2>\n");
@@ -31,13 +33,21 @@ pub(super) fn section(markup: &mut Markup, summary: &Summary) {
     let mut facts = vec![
         ("brunt".to_owned(), vec![environment.brunt_version.clone()]),
         ("host".to_owned(), vec![environment.host.clone()]),
-        ("server".to_owned(), vec![summary.record.server.clone()]),
+        ("server".to_owned(), vec![server(summary)]),
     ];
     facts.extend(environment.facts.iter().map(|(name, fact)| (name.clone(), vec![fact.clone()])));
     facts.retain(|(_, facts)| facts.iter().any(|fact| !fact.is_empty()));
     markup.facts(&facts);
     markup.raw(include_str!("reading.html"));
     markup.raw("</section>\n");
+}
+
+/// The name of the server; of many, how many there are, as the plan names them.
+fn server(summary: &Summary) -> String {
+    match summary.servers().len() {
+        count if count > SERVERS_MAX => format!("{count} servers, named in the plan"),
+        _ => summary.record.server.clone(),
+    }
 }
 
 fn workers(markup: &mut Markup, workers: &[WorkerUsage]) {
