@@ -343,7 +343,7 @@ pub(super) fn open_loop() -> Run {
     }
     for index in 0..500 {
         let wire_ns = 70_000 + index * 200;
-        let spans = [2_000, wire_ns, 9_000, wire_ns + 9_000];
+        let spans = [2_000, wire_ns, 8_000, wire_ns + 8_000];
         MeterKind::OF_TIMESTAMPS.iter().zip(spans).for_each(|(kind, ns)| scene.set.meter(*kind, ns));
     }
     scene.finish(|record| {
