@@ -50,11 +50,11 @@ mod tests {
 
     enum See {
         Start(u64),
-        AgentDetail(u32, u64),
+        Told(u32, u64),
         /// Now, and the end of the second that is there.
         Tick(u64, Option<u64>),
     }
-    use See::{AgentDetail, Start, Tick};
+    use See::{Start, Tick, Told};
 
     /// Milliseconds.
     fn check(seen: &[See]) {
@@ -63,7 +63,7 @@ mod tests {
         for (index, see) in seen.iter().enumerate() {
             match see {
                 Start(at) => seconds.start(at * MS),
-                AgentDetail(worker, until) => seconds.told(*worker, until * MS),
+                Told(worker, until) => seconds.told(*worker, until * MS),
                 Tick(now, expected) => {
                     assert_eq!(seconds.take(now * MS), expected.map(|at| at * MS), "{index}: {now}");
                 }
@@ -75,23 +75,23 @@ mod tests {
     fn seconds_are_shown_once_all_workers_reported() {
         check(&[
             Start(500),
-            AgentDetail(0, 1_400),
-            AgentDetail(1, 1_400),
+            Told(0, 1_400),
+            Told(1, 1_400),
             Tick(1_410, None),
-            AgentDetail(0, 1_500),
+            Told(0, 1_500),
             Tick(1_500, None),
-            AgentDetail(1, 1_500),
+            Told(1, 1_500),
             Tick(1_510, Some(1_500)),
             Tick(1_520, None),
-            AgentDetail(0, 1_600),
+            Told(0, 1_600),
             Tick(1_610, None),
             // One is stopped, and has told all at last.
-            AgentDetail(0, 2_500),
+            Told(0, 2_500),
             Tick(2_510, None),
             Tick(2_699, None),
             Tick(2_700, Some(2_500)),
-            AgentDetail(1, 3_500),
-            AgentDetail(0, 3_500),
+            Told(1, 3_500),
+            Told(0, 3_500),
             Tick(3_500, Some(3_500)),
         ]);
     }

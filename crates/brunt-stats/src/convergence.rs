@@ -171,7 +171,8 @@ fn look_at(
     window: &MeasuredWindow,
 ) -> (OpSummary, Vec<OpRow>, Vec<Check>) {
     let steady = Steadiness::of(plan, store, window);
-    let rows = RowSums::new(plan, store, window);
+    // What ends a run early is decided again when it is over.
+    let rows = RowSums::new(plan, store, window, 0);
     let (total, ops) = (rows.sum(|_, _| true), rows.by_op(|_| true));
     let lag_rows = LagRow::all(plan, &total, &class_summaries(plan, &rows));
     let checks = verdict::while_running(&Evidence { lag_rows, steady, ..Evidence::default() });

@@ -4,7 +4,6 @@
 //! samples lie above is absent, and says how many more it would take.
 
 use crate::histogram::Histogram;
-use crate::stack_delay::StackDelay;
 use brunt_plan::objective::Statistic;
 use brunt_plan::quantile::Quantile;
 
@@ -61,9 +60,8 @@ impl LatencySummary {
         }
     }
 
-    /// Without what the client's clock readings leave out of it.
-    pub(crate) fn less(&mut self, delay: &StackDelay) {
-        let of = |statistic| delay.ns(statistic);
+    /// Less by so much for each statistic.
+    pub(crate) fn less(&mut self, of: impl Fn(Statistic) -> u64) {
         self.mean_ns = self.mean_ns.map(|ns| (ns - of(Statistic::Mean) as f64).max(0.0));
         self.max_ns = self.max_ns.map(|ns| ns.saturating_sub(of(Statistic::Max)));
         for held in &mut self.percentiles {

@@ -82,8 +82,8 @@ impl OpSummary {
 
     /// Takes from the times without the client what kernel timestamps say of it beside its clock readings. Histograms stay as they are.
     pub(crate) fn with_stack_delay(mut self, stack_delay: StackDelay) -> Self {
-        self.latency.without_client.summary.less(&stack_delay);
-        self.latency.least.summary.less(&stack_delay);
+        self.latency.without_client.summary.less(|statistic| stack_delay.ns(statistic));
+        self.latency.least.summary.less(|statistic| stack_delay.bound_ns(statistic));
         self.client_error =
             client_errors(&self.latency.response.summary, &self.latency.without_client.summary);
         Self { stack_delay, ..self }

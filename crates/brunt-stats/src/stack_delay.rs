@@ -24,13 +24,25 @@ const LOOKS: u64 = 16;
 pub struct StackDelay {
     without_client: Arc<Histogram>,
     wire: Arc<Histogram>,
+    /// What bounds allow for where too few requests have timestamps.
+    unknown_ns: u64,
 }
 
 impl StackDelay {
     /// From the times of requests with kernel timestamps: less what the clock readings hold of the client, and on the wire and in the
     /// server.
     pub fn of(without_client: Histogram, wire: Histogram) -> Self {
-        Self { without_client: Arc::new(without_client), wire: Arc::new(wire) }
+        Self { without_client: Arc::new(without_client), wire: Arc::new(wire), unknown_ns: 0 }
+    }
+
+    /// Sets what bounds allow for where too few requests have timestamps: the cost of a wake-up, if the clock readings do not hold it.
+    pub(crate) fn or_unknown(self, unknown_ns: u64) -> Self {
+        Self { unknown_ns, ..self }
+    }
+
+    /// What a lower bound of a statistic lies below what the clock readings leave of it, in nanoseconds.
+    pub fn bound_ns(&self, statistic: Statistic) -> u64 {
+        if self.samples() == 0 { self.unknown_ns } else { self.ns(statistic) }
     }
 
     /// Requests that it rests on; 0 where they are too few.

@@ -396,9 +396,11 @@ fn timestamps(plan: &Plan, trial: io::Result<()>) -> HostFinding {
         Err(reason) if plan.timestamps == Timestamps::Kernel => {
             HostFinding::fix("kernel stamps", reason.to_string(), "leave --timestamps out")
         }
-        Err(reason) => {
-            HostFinding::warn("kernel stamps", reason.to_string(), "do without --timestamps kernel")
-        }
+        Err(reason) => HostFinding::warn(
+            "kernel stamps",
+            reason.to_string(),
+            "the kernel's part of latencies stays unknown",
+        ),
     }
 }
 
@@ -509,7 +511,7 @@ mod tests {
         assert_eq!(said("", Ok(())), "ok    kernel stamps  of both directions, on loopback");
         assert_eq!(
             said("", refused()),
-            "care  kernel stamps  what is sent gets no stamp -> do without --timestamps kernel"
+            "care  kernel stamps  what is sent gets no stamp -> the kernel's part of latencies stays unknown"
         );
         assert_eq!(
             said("timestamps = 'kernel'", refused()),

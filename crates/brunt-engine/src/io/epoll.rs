@@ -688,7 +688,9 @@ impl Io for Epoll {
         self.syscalls += 1;
         let sent = kernel_stamps::send(socket, parts);
         let result = self.other_send_result(index, offered(parts), sent);
-        self.stamps[index as usize].await_last();
+        if matches!(result.taken, Ok(1..)) {
+            self.stamps[index as usize].await_last();
+        }
         result
     }
 

@@ -771,13 +771,14 @@ impl Io for Uring {
         Some(&self.tunnels)
     }
 
-    /// By a system call of its own. The error queue is emptied at once where the timestamp is there already, since what lies in it
-    /// ends a wait.
+    /// By a system call of its own, behind the sends that were queued before it, as it would leave with them. The error queue is emptied at
+    /// once where the timestamp is there already, since what lies in it ends a wait.
     fn send_stamped(&mut self, index: ConnectionIndex, parts: &[IoSlice<'_>]) -> SendResult {
+        let at_ns = self.clock.now_ns();
+        self.submit();
         let Some(socket) = self.connections[index as usize].socket() else {
             return self.not_connected();
         };
-        let at_ns = self.clock.now_ns();
         self.syscalls += 1;
         let taken = match kernel_stamps::send(socket, parts) {
             Err(Errno::AGAIN | Errno::INTR) => Ok(0),

@@ -8,7 +8,7 @@ mod lanes;
 use crate::codecs::commands;
 use crate::io::uring::{self};
 use crate::io::{Gather, Io};
-use crate::run::timestamp_probe::timestamps_work;
+use crate::run::timestamp_probe::timestamps_come;
 use crate::state::audit::Audit;
 use crate::state::busy_period::{BusyPeriods, SharedBusyPeriods};
 use crate::state::hash_slots::{SharedSlotMap, SlotTable, SlotTableCapacity};
@@ -37,6 +37,7 @@ use brunt_workload::placement::Router;
 use brunt_workload::popularity::KeyChooser;
 use brunt_workload::size::{SizeOf, Sizes};
 use capacities::Capacities;
+use std::collections::HashMap;
 use std::io;
 use std::ops::Range;
 use std::sync::Arc;
@@ -189,7 +190,7 @@ impl Blueprint {
             deltas,
             is_to_store: plan.preload && found == DataSets::ToStore,
             stamped_every: match plan.timestamps {
-                Timestamps::Auto if endpoints.iter().any(is_plain_tcp) && timestamps_work().is_ok() => {
+                Timestamps::Auto if endpoints.iter().any(is_plain_tcp) && timestamps_come() => {
                     Some(STAMPED_EVERY)
                 }
                 Timestamps::Off | Timestamps::Auto => None,
@@ -262,16 +263,17 @@ impl Blueprint {
         plans
     }
 
-    /// By connection of a worker, in the order of `connection_plans`: may the kernel take timestamps of its requests? Those of a
-    /// server have them in turns, so that few pay for it.
+    /// By connection of a worker, in the order of `connection_plans`: may the kernel take timestamps of its requests? Of the connections
+    /// of a class to a server the first may, and one in so many of the others.
     fn stamped(&self, class_connections: &[ClassConnections]) -> Vec<bool> {
         let Some(every) = self.stamped_every else { return Vec::new() };
-        let mut of_server = vec![0u32; self.endpoints.len()];
+        let mut next: HashMap<(u16, u16), u32> = HashMap::new();
         let plans = self.connection_plans(class_connections);
         let is_stamped = |connection: &ConnectionPlan| {
-            let server = usize::from(connection.server);
-            of_server[server] += 1;
-            is_plain_tcp(&self.endpoints[server]) && (of_server[server] - 1).is_multiple_of(every)
+            let place = next.entry((connection.class, connection.server)).or_default();
+            *place += 1;
+            is_plain_tcp(&self.endpoints[usize::from(connection.server)])
+                && (*place - 1).is_multiple_of(every)
         };
         let stamped: Vec<bool> = plans.iter().map(is_stamped).collect();
         if stamped.contains(&true) { stamped } else { Vec::new() }

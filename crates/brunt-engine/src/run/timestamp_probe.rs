@@ -8,6 +8,7 @@ use rustix::io::Errno;
 use std::io::{self, IoSlice, Write};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::os::fd::AsFd;
+use std::sync::OnceLock;
 use std::time::Duration;
 
 /// The kernel begins to stamp received packets some time after the first socket asked for it.
@@ -15,6 +16,12 @@ const ROUNDS: u32 = 20;
 const PAUSE: Duration = Duration::from_millis(5);
 /// Nothing on loopback takes longer, however busy the host.
 const PATIENCE: Timespec = Timespec { tv_sec: 1, tv_nsec: 0 };
+
+/// Do timestamps of both directions come over loopback? Tried once in a process.
+pub(crate) fn timestamps_come() -> bool {
+    static COME: OnceLock<bool> = OnceLock::new();
+    *COME.get_or_init(|| timestamps_work().is_ok())
+}
 
 /// Sends bytes over loopback and reads the timestamps of both directions. The error names what is missing.
 pub fn timestamps_work() -> io::Result<()> {

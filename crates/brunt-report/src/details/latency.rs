@@ -85,11 +85,12 @@ fn confidence_intervals(summary: &OpSummary, quantiles: &[Quantile]) -> Option<V
     (!summary.intervals.is_empty()).then(|| row("  95 % CI", quantiles.iter().map(interval_of)))
 }
 
-/// Client error of the percentile above.
+/// Client error of the percentile above; an estimate where kernel timestamps of a sample are in it.
 fn client_errors(summary: &OpSummary, quantiles: &[Quantile]) -> Vec<String> {
     let error_of =
         |quantile: &Quantile| summary.client_error_ns(*quantile).map_or(String::new(), quantity::time);
-    row("  client error <=", quantiles.iter().map(error_of))
+    let name = if summary.stack_delay.samples() > 0 { "  client error <~" } else { "  client error <=" };
+    row(name, quantiles.iter().map(error_of))
 }
 
 /// What is to be thought of each percentile. `None` where nothing is said of any.
