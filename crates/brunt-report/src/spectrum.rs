@@ -38,6 +38,8 @@ fn ladder(histogram: &Histogram, out: &mut dyn Write) -> io::Result<()> {
     let moments = histogram.moments();
     let us = |ns: Option<f64>| ns.unwrap_or(0.0) / US;
     let (mean, deviation) = (us(moments.mean()), us(moments.stddev()));
+    // Readers pass over lines that begin so.
+    writeln!(out, "#[Unit    = {:>12}]", "us")?;
     writeln!(out, "#[Mean    = {mean:12.3}, StdDeviation   = {deviation:12.3}]")?;
     let max = us(histogram.max().map(|ns| ns as f64));
     writeln!(out, "#[Max     = {max:12.3}, Total count    = {count:12}]")
@@ -103,7 +105,12 @@ mod tests {
                 None => assert_eq!(percentile, 1.0),
             }
         }
-        assert!(text.contains("#[Mean    =        4.500, StdDeviation   =        2.291]"), "{text}");
+        assert!(
+            text.contains(
+                "#[Unit    =           us]\n#[Mean    =        4.500, StdDeviation   =        2.291]"
+            ),
+            "{text}"
+        );
         assert!(text.ends_with("#[Max     =        8.000, Total count    =            8]\n"), "{text}");
     }
 
@@ -111,6 +118,6 @@ mod tests {
     fn an_empty_histogram_has_no_steps() {
         let mut text = Vec::new();
         ladder(&Histogram::new(), &mut text).unwrap();
-        assert_eq!(String::from_utf8(text).unwrap().lines().count(), 4);
+        assert_eq!(String::from_utf8(text).unwrap().lines().count(), 5);
     }
 }
