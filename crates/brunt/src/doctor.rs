@@ -1,7 +1,7 @@
 //! `brunt doctor`: is this host fit for a plan, and what to do where it is not.
 //!
 //! Judges [`HostFacts`] and [`Needs`] with plain functions, one for each subject; nothing is changed on the host, and no
-//! server is talked to: kernel timestamps are tried on a connection to itself. Invariant: `fail` is only where a run
+//! server is sent anything: whether it accepts a connection is tried, and kernel timestamps on a connection to itself. Invariant: `fail` is only where a run
 //! of this plan would fail.
 
 use crate::cli;
@@ -19,10 +19,14 @@ use brunt_report::quantity;
 use brunt_stats::fault::{MORE_ADDRESSES, MORE_PORTS, PORTS_MAX};
 use brunt_stats::host::is_fast_clocksource;
 use std::io;
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::{Ipv4Addr, SocketAddr, TcpStream};
+use std::os::unix::net::UnixStream;
+use std::time::Duration;
 
 /// A connection in the queue of a listening socket is rarely alone: the engine begins many at once.
 const BURST_MAX: u64 = 1_024;
+/// A server that takes longer to accept a connection is as good as gone.
+const CONNECT_MAX: Duration = Duration::from_secs(2);
 /// How wide lines are where the text goes to no terminal.
 const WIDTH: usize = 80;
 /// Above this share of stolen time the tail shows other people's work.
@@ -104,6 +108,7 @@ pub(crate) fn doctor(flags: &cli::Repeated) -> Result<Exit, Failure> {
             }
         });
     }
+    findings.extend(unreachable(&addresses));
     let needs = Needs::of(&plan, &addresses, facts.time_wait_reuse);
     findings.extend(judge(&plan, &addresses, &needs, &facts));
     findings.push(io_uring(&plan, &facts, brunt_engine::kernel_interface::io_uring_works()));
@@ -135,6 +140,26 @@ fn addresses(plan: &Plan) -> Result<Vec<Address>, String> {
         .map(first)
         .collect::<Result<_, _>>()
         .map_err(|failure| failure.error.to_string())
+}
+
+/// The first server that accepts no connection. Of datagrams nothing is known before a reply, and the reference server is not there yet.
+fn unreachable(addresses: &[Address]) -> Option<HostFinding> {
+    let refused = |address: &Address| {
+        let (name, tried) = match address {
+            Address::Network(at) if at.port() > 0 => {
+                (at.to_string(), TcpStream::connect_timeout(at, CONNECT_MAX).map(drop))
+            }
+            Address::Unix(path) => (path.display().to_string(), UnixStream::connect(path).map(drop)),
+            Address::Network(_) | Address::Datagram(_) => return None,
+        };
+        let error = tried.err()?;
+        Some(HostFinding::fix(
+            "server",
+            format!("{name} accepts no connection: {error}"),
+            "start it, or correct --server",
+        ))
+    };
+    addresses.iter().find_map(refused)
 }
 
 /// What is not in order, the worst first, then the names of what is; with details every subject in the order of judging. Last the answer.

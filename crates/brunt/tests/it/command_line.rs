@@ -521,13 +521,18 @@ fn host_limits_are_checked_before_the_run() {
     assert_eq!(exit, 2, "{message}");
     assert!(message.contains("--connections 65 exceeds 64: open-file limit 100"), "{message}");
     assert!(message.contains("36 of them reserved"), "{message}");
-    let (exit, report, _) = limited(100, &["doctor", "-s", "127.0.0.1:9", "-T", "1", "-c", "65"]);
+    let server = Server::reference(&[]);
+    let (exit, report, _) = limited(100, &["doctor", "-s", &server.address, "-T", "1", "-c", "65"]);
     assert_eq!(exit, 1, "{report}");
     assert!(report.contains("fail  open files     101 needed, hard limit 100"), "{report}");
-    let (exit, report, _) = limited(100, &["doctor", "-s", "127.0.0.1:9", "-T", "1", "-c", "64"]);
+    let (exit, report, _) = limited(100, &["doctor", "-s", &server.address, "-T", "1", "-c", "64"]);
     assert_eq!(exit, 0, "{report}");
+    let (exit, report, _) = limited(1_000, &["doctor", "-s", "127.0.0.1:1"]);
+    assert_eq!(exit, 1, "{report}");
+    let expected = "fail  server         127.0.0.1:1 accepts no connection: Connection refused";
+    assert!(report.starts_with(expected) && report.contains("\nNOT FIT for "), "{report}");
 
-    // No host has so many ports; 192.0.2.1 is nobody's, and nobody is asked.
+    // No host has so many ports; 192.0.2.1 is nobody's.
     let churn = ["-s", "192.0.2.1", "--connect-rate", "100k", "--calls-per-connection", "1"];
     let (exit, message) = ended(&[&["run"], &churn[..]].concat());
     assert_eq!(exit, 2, "{message}");
@@ -548,9 +553,10 @@ fn host_limits_are_checked_before_the_run() {
 fn doctor_judges_the_command_line_of_a_run() {
     let _beside = beside_others();
     let kept = file("kept.json", "{\"old\": 1}");
+    let server = Server::reference(&[]);
     let line = [
         "-s",
-        "127.0.0.1:9",
+        &server.address,
         "-T",
         "1",
         "-c",
