@@ -34,7 +34,7 @@ pub struct Caller<'a> {
 pub enum Outcome {
     /// Text, and nothing is run: help, a version, a mistake.
     Answer(Answer),
-    /// Runs, or what else takes its time.
+    /// A tool that makes runs, or serves as an agent.
     FrontEnd(Box<dyn FrontEnd>),
 }
 
@@ -51,22 +51,22 @@ pub struct Answer {
 
 /// A command line that is being carried out.
 pub trait FrontEnd {
-    /// What it takes. Called once, and first.
+    /// What the tool needs before its first run. Called once, before everything else.
     fn setup(&mut self, console: &mut Console) -> Setup;
 
-    /// The agents that it leads have been met.
+    /// The agents that it controls are connected.
     fn agents_connected(&mut self, _agents: &[AgentCapacity], _console: &mut Console) {}
 
-    /// What is next, after the run that came to this; the first time there was none.
+    /// The next step, given the summary of the run that has ended; the first time there is none.
     fn next(&mut self, ended: Option<Summary>, console: &mut Console) -> Next;
 
-    /// What was asked for last cannot be had, or not to its end.
+    /// The last run could not be made, or not completed.
     fn fail(&mut self, failure: &RunFailure, console: &mut Console) -> End;
 
-    /// Something happens in a run.
+    /// Takes an event of a run.
     fn observe(&mut self, _event: &Event<'_>, _console: &mut Console) {}
 
-    /// What is on a page, by its number in [`ServedPages`].
+    /// The text of a page, by its number in [`ServedPages`].
     fn page(&self, _page: usize) -> String {
         String::new()
     }
@@ -80,10 +80,10 @@ pub trait FrontEnd {
     }
 }
 
-/// What a front end takes.
+/// What a tool does.
 #[derive(Clone, Debug)]
 pub enum Setup {
-    /// This process waits to be led by others.
+    /// It is an agent, and waits for a controller.
     Agent(AgentMode),
     /// It makes runs.
     Runs(Runs),
@@ -98,7 +98,7 @@ pub struct Runs {
     pub files: Vec<OutputFile>,
     /// Pages to show while runs go on, if any.
     pub shown: Option<ServedPages>,
-    /// The agents to lead, if any.
+    /// The agents to control, if any.
     pub leading: Option<ControllerMode>,
     /// The front end wants to be told of periods of this length.
     pub period: Option<DurationNs>,
@@ -111,7 +111,7 @@ pub struct OutputFile {
     pub option: &'static str,
     /// Its path.
     pub path: String,
-    /// It goes on where it ends, and is not written anew.
+    /// Text is appended to the file, which is not replaced.
     pub is_log: bool,
 }
 
@@ -120,7 +120,7 @@ pub struct OutputFile {
 pub struct ServedPages {
     /// The option that says where.
     pub option: &'static str,
-    /// Where.
+    /// The address.
     pub address: String,
     /// The pages.
     pub pages: &'static [Page],
@@ -129,18 +129,18 @@ pub struct ServedPages {
 /// A page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Page {
-    /// Where it is; without, it is wherever no other page is.
+    /// Its path; without one it is shown at every path that no other page has.
     pub path: Option<&'static str>,
-    /// What it is.
+    /// Its media type.
     pub content_type: &'static str,
 }
 
-/// What is to be done.
+/// The next step of a front end.
 #[derive(Clone, Debug)]
 pub enum Next {
-    /// Carry this out.
+    /// A run.
     Run(Box<Run>),
-    /// It is over.
+    /// The end.
     End(End),
 }
 
@@ -171,7 +171,7 @@ impl End {
 /// A run to carry out.
 #[derive(Clone, Debug, Default)]
 pub struct Run {
-    /// What is asked for.
+    /// The plan as specified.
     pub spec: PlanSpec,
     /// The data set is stored, and that is all: a window of no length, which a specification cannot have.
     pub only_loads: bool,
