@@ -9,7 +9,6 @@ use crate::period::Period;
 use crate::run_so_far::RunSoFar;
 use crate::run_times::RunTimes;
 use crate::server_stats::Snapshot;
-use crate::store::IntervalStore;
 use crate::summary::Summary;
 use brunt_plan::plan::Plan;
 use brunt_plan::units::DurationNs;
@@ -60,8 +59,6 @@ pub enum Event<'a> {
     Tick {
         /// Nanoseconds on the run's clock.
         now_ns: u64,
-        /// Everything that was handed over so far.
-        so_far: &'a IntervalStore,
     },
     /// The run is over.
     Ended {

@@ -16,8 +16,6 @@ use crate::summary::Summary;
 pub struct RunSoFar {
     /// The instant, on the run's clock.
     pub at_ns: u64,
-    /// The times of the schedule, once it has begun. The window's end is `u64::MAX` where time is no bound.
-    pub window: Option<MeasuredWindow>,
     /// The record of a run that ended at this instant.
     pub record: RunRecord,
 }
@@ -34,6 +32,7 @@ impl RunSoFar {
 pub struct RunSeconds {
     /// What is known before the run begins.
     record: RunRecord,
+    /// The times of the schedule, once it has begun. The window's end is `u64::MAX` where time is no bound.
     window: Option<MeasuredWindow>,
     seconds: CompleteSeconds,
 }
@@ -62,7 +61,7 @@ impl RunSeconds {
         record.run.times = times_until(at_ns, self.window);
         record.run.interrupted = true;
         record.run.intervals = so_far.clone();
-        Some(RunSoFar { at_ns, window: self.window, record })
+        Some(RunSoFar { at_ns, record })
     }
 }
 

@@ -115,7 +115,7 @@ impl ObservedRun<'_, '_> {
                 self.observers.tell(&Event::Statistics { server: *server, snapshot });
             }
             RunEvent::Tick { now_ns, intervals } => {
-                self.observers.tell(&Event::Tick { now_ns: *now_ns, so_far: intervals });
+                self.observers.tell(&Event::Tick { now_ns: *now_ns });
                 self.tell_periods(|periods| periods.take(*now_ns));
                 if let Some(so_far) =
                     self.seconds.as_mut().and_then(|seconds| seconds.take(*now_ns, intervals))

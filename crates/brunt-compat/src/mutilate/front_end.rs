@@ -467,7 +467,6 @@ fn seconds(time: DurationNs) -> f64 {
 mod tests {
     use super::*;
     use crate::front_end::Printed;
-    use brunt_stats::run_data::RunData;
     use brunt_stats::run_times::RunTimes;
     use std::io::ErrorKind;
 
@@ -492,9 +491,8 @@ mod tests {
         front_end.next(None, &mut console);
         let times = RunTimes { measure_ns: 1_000_000_000, ..RunTimes::default() };
         front_end.observe(&Event::Started(times), &mut console);
-        let nothing = RunData::default().intervals;
         for now_ns in [990_000_000, 1_250_000_000, 1_350_000_000] {
-            front_end.observe(&Event::Tick { now_ns, so_far: &nothing }, &mut console);
+            front_end.observe(&Event::Tick { now_ns }, &mut console);
         }
         let text = |printed: Printed| match printed {
             Printed::Out(_) => String::new(),
