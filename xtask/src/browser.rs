@@ -86,9 +86,14 @@ impl Browser {
     }
 
     /// Opens a file in a window of this size.
-    pub(crate) fn open(
+    pub(crate) fn open(&mut self, page: &Path, sides: (u32, u32), is_dark: bool) -> anyhow::Result<()> {
+        self.open_url(&format!("file://{}", page.display()), sides, is_dark)
+    }
+
+    /// Opens an address in a window of this size.
+    pub(crate) fn open_url(
         &mut self,
-        page: &Path,
+        url: &str,
         (width, height): (u32, u32),
         is_dark: bool,
     ) -> anyhow::Result<()> {
@@ -98,7 +103,7 @@ impl Browser {
         let media = json!({ "features": [{ "name": "prefers-color-scheme", "value": scheme }] });
         self.call("Emulation.setEmulatedMedia", &media)?;
         let before = self.events.len();
-        self.call("Page.navigate", &json!({ "url": format!("file://{}", page.display()) }))?;
+        self.call("Page.navigate", &json!({ "url": url }))?;
         let is_load = |event: &Value| event["method"] == "Page.loadEventFired";
         while !self.events[before..].iter().any(is_load) {
             let event = self.receive()?;
@@ -140,8 +145,8 @@ impl Browser {
         self.call("Input.dispatchKeyEvent", &json!({ "type": "keyUp", "key": key })).map(|_| ())
     }
 
-    /// What pages said on the console, threw, or asked for, but for their own files.
-    pub(crate) fn trouble(&mut self) -> Vec<String> {
+    /// What pages said on the console, threw, or asked for, but for their own files and what lies at this address.
+    pub(crate) fn trouble(&mut self, own: &str) -> Vec<String> {
         let trouble = |event: &Value| {
             let parameters = &event["params"];
             match event["method"].as_str()? {
@@ -150,7 +155,8 @@ impl Browser {
                 }
                 "Network.requestWillBeSent" => {
                     let url = parameters["request"]["url"].as_str()?;
-                    (!url.starts_with("file:") && url != "about:blank").then(|| format!("requested {url}"))
+                    let is_own = url.starts_with("file:") || url.starts_with(own) || url == "about:blank";
+                    (!is_own).then(|| format!("requested {url}"))
                 }
                 _ => None,
             }

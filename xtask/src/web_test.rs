@@ -3,6 +3,8 @@
 //!
 //! Pictures of the pages, light, dark, narrow and printed, stay in target/web-test for a person to look at.
 
+mod live;
+
 use crate::browser::{self, Browser};
 use crate::reference_server::ReferenceServer;
 use crate::release_build::target_folder;
@@ -55,7 +57,8 @@ pub(crate) fn run() -> anyhow::Result<()> {
     }
     let (_, stall) = &pages[pages.len() - 1];
     check_stall(&mut browser, stall, &STALL)?;
-    let count = pages.len() + campaigns.len();
+    live::check(&mut browser, &brunt, &directory)?;
+    let count = pages.len() + campaigns.len() + 1;
     println!("{count} pages checked; pictures of them: {}", directory.display());
     Ok(())
 }
@@ -147,10 +150,14 @@ fn campaigns(brunt: &Path, directory: &Path) -> anyhow::Result<Vec<NamedPage>> {
 }
 
 impl Stall {
+    /// Starts a server that stalls.
+    fn serve(&self, brunt: &Path) -> anyhow::Result<ReferenceServer> {
+        ReferenceServer::start(brunt, &["--stall", &format!("{}s:1s", WARMUP_S + self.at_s)])
+    }
+
     /// Runs it, and its page.
     fn measure(&self, brunt: &Path, directory: &Path) -> anyhow::Result<PathBuf> {
-        let stall = format!("{}s:1s", WARMUP_S + self.at_s);
-        let server = ReferenceServer::start(brunt, &["--stall", &stall])?;
+        let server = self.serve(brunt)?;
         let time = format!("{}s", self.time_s);
         measure(brunt, directory, "stall", &["-s", &server.address, "--no-preload", "-r", "2k", "-t", &time])
     }
@@ -205,7 +212,7 @@ fn check(browser: &mut Browser, page: &Path, kinds: &[&str]) -> anyhow::Result<(
     browser.open(page, (400, 800), false)?;
     let excess = browser.number("document.documentElement.scrollWidth - innerWidth")?;
     ensure!(excess <= 0.0, "{excess} pixels wider than a narrow window");
-    let trouble = browser.trouble();
+    let trouble = browser.trouble("file:");
     ensure!(trouble.is_empty(), "the browser said: {}", trouble.join("; "));
     Ok(())
 }
@@ -279,6 +286,11 @@ fn check_accessible(browser: &mut Browser) -> anyhow::Result<()> {
 /// The second without replies is where it was.
 fn check_stall(browser: &mut Browser, page: &Path, stall: &Stall) -> anyhow::Result<()> {
     browser.open(page, SIDES, false)?;
+    check_stall_here(browser, stall)
+}
+
+/// The same, of the page that is open.
+fn check_stall_here(browser: &mut Browser, stall: &Stall) -> anyhow::Result<()> {
     let rows = browser.text(
         "JSON.stringify([...document.querySelector('figure[data-kind=time] details table').tBodies[0].rows]
             .map((row) => [...row.cells].map((cell) => cell.textContent.trim())))",

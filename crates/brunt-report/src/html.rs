@@ -15,6 +15,7 @@ mod events;
 pub(crate) mod frame;
 mod heat;
 mod latency;
+mod live;
 pub(crate) mod markup;
 mod over_time;
 pub(crate) mod overlay;
@@ -25,6 +26,7 @@ mod several;
 pub(crate) mod spectrum;
 mod whisker;
 
+pub use live::LivePage;
 pub use several::{RESULTS_MAX, write_several};
 
 use brunt_stats::summary::Summary;
@@ -44,7 +46,7 @@ pub fn write(summary: &Summary, out: &mut dyn Write) -> io::Result<()> {
     conclusion::trust(&mut markup, summary);
     latency::section(&mut markup, summary);
     spectrum::section(&mut markup, summary);
-    over_time::section(&mut markup, summary);
+    over_time::section(&mut markup, summary, columns::Columns::max_of(summary));
     by_op::section(&mut markup, summary);
     events::section(&mut markup, summary);
     accounting::section(&mut markup, summary);

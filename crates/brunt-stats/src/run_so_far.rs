@@ -8,8 +8,11 @@ use crate::interval::Interval;
 use crate::measured_window::MeasuredWindow;
 use crate::run_record::RunRecord;
 use crate::run_times::RunTimes;
+use crate::server_stats::{ServerRecord, SizeShare, Snapshot};
 use crate::store::IntervalStore;
 use crate::summary::Summary;
+
+const SECOND_NS: u64 = 1_000_000_000;
 
 /// A run at an instant.
 #[derive(Clone, Debug)]
@@ -35,12 +38,14 @@ pub struct RunSeconds {
     /// The times of the schedule, once it has begun. The window's end is `u64::MAX` where time is no bound.
     window: Option<MeasuredWindow>,
     seconds: CompleteSeconds,
+    /// Of each server how its snapshots have been thinned out.
+    strides: Vec<u64>,
 }
 
 impl RunSeconds {
     /// Of a run of which this is known beforehand.
     pub fn new(record: RunRecord) -> Self {
-        Self { record, window: None, seconds: CompleteSeconds::default() }
+        Self { record, window: None, seconds: CompleteSeconds::default(), strides: Vec::new() }
     }
 
     /// The schedule has its times; they may be told again.
@@ -52,6 +57,18 @@ impl RunSeconds {
     /// A worker has handed over an interval.
     pub fn told(&mut self, interval: &Interval) {
         self.seconds.told(interval.worker, interval.end_ns);
+    }
+
+    /// A server said something of itself. As much is kept of it as a result has room for.
+    pub fn hear(&mut self, server: usize, snapshot: &Snapshot) {
+        let records = &mut self.record.run.server_records;
+        let count = self.record.plan.polled_servers().len().max(server + 1);
+        records.resize_with(count, ServerRecord::default);
+        self.strides.resize(count, 0);
+        let measure_ns = self.window.map_or(0, |window| window.measure_ns);
+        records[server].push(snapshot.clone());
+        let (stride, share) = (self.strides[server], SizeShare::of(count));
+        self.strides[server] = records[server].fit(measure_ns, SECOND_NS, stride, share);
     }
 
     /// The run at the end of a second, if one is complete now and was not taken before.

@@ -613,8 +613,8 @@ pub(crate) struct ProgressFlags {
     /// Show the run on the whole terminal while it goes on: rate, percentiles, outages, heat map; q ends it, ? lists the keys
     #[arg(long, conflicts_with_all = ["progress", "no_progress"])]
     pub tui: bool,
-    /// Serve /metrics and /summary.json of the run by HTTP, on a port of the loopback interface, e.g. 9090 (0: any free one), or an address,
-    /// e.g. 0.0.0.0:9090
+    /// Serve the run by HTTP while it goes on: its page at /, /metrics and /summary.json, on a port of the loopback interface, e.g. 9090
+    /// (0: any free one), or an address, e.g. 0.0.0.0:9090
     #[arg(long, value_name = "ADDR")]
     pub http: Option<HttpAddress>,
     /// Print errors only (and --progress lines)

@@ -186,7 +186,10 @@ fn formats() -> String {
         ("--samples", "single requests with their six times, CSV"),
         ("--junit", "assertions and checks as JUnit XML"),
         ("--summary", "verdict, numbers and assertions as Markdown, added to a file"),
-        ("--http", "the run as it goes on: /metrics in OpenMetrics text, /summary.json (docs/metrics.md)"),
+        (
+            "--http",
+            "the run as it goes on: its page at /, /metrics in OpenMetrics text, /summary.json (docs/metrics.md)",
+        ),
     ] {
         entry(&mut text, label, says);
     }

@@ -11,6 +11,7 @@ mod server;
 mod view;
 
 pub(crate) use address::HttpAddress;
+use pages::EVENT_STREAM;
 pub(crate) use pages::Text;
 pub(crate) use view::HttpView;
 
@@ -19,6 +20,10 @@ use brunt_compat::front_end::Page;
 use pages::Pages;
 use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
+use std::time::Duration;
+
+/// How long the last page may take to those who follow: they have asked already, and nothing of it is written anew.
+const LINGER: Duration = Duration::from_secs(2);
 
 /// Pages, and where they are served.
 pub(crate) struct Endpoint {
@@ -41,7 +46,7 @@ impl Endpoint {
             ))
         };
         let listener = TcpListener::bind(address.0).map_err(|error| refused(&error))?;
-        let board = Arc::new(Pages::new(pages, texts));
+        let board = Arc::new(Pages::new(pages, texts)?);
         let (has_fixed_port, address) = (address.has_fixed_port(), listener.local_addr()?);
         server::start(listener, board.clone()).map_err(|error| Failure::new(Exit::Failed, error))?;
         Ok(Self { board, address, has_fixed_port })
@@ -61,6 +66,22 @@ impl Endpoint {
             "; other hosts can read the plan and its numbers there"
         };
         let pages: Vec<String> = self.board.paths().map(|path| format!("http://{address}{path}")).collect();
-        (format!("{} show the run while it goes on{reach}", pages.join(" and ")), !self.has_fixed_port)
+        (format!("{} show the run while it goes on{reach}", listed(&pages)), !self.has_fixed_port)
     }
+
+    /// Nothing else will be put up: waits, not for long, until those who follow have what is there.
+    pub(crate) fn finish(&self) {
+        self.board.finish(LINGER);
+    }
+}
+
+/// `a, b and c`.
+fn listed(names: &[impl AsRef<str>]) -> String {
+    let mut list = String::new();
+    for (index, name) in names.iter().enumerate() {
+        let divider = if index + 1 < names.len() { ", " } else { " and " };
+        list.push_str(if index == 0 { "" } else { divider });
+        list.push_str(name.as_ref());
+    }
+    list
 }

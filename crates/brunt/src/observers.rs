@@ -112,6 +112,7 @@ impl ObservedRun<'_, '_> {
                 self.observers.tell(&Event::Interval(interval));
             }
             RunEvent::Statistics { server, snapshot } => {
+                self.seconds.iter_mut().for_each(|seconds| seconds.hear(*server, snapshot));
                 self.observers.tell(&Event::Statistics { server: *server, snapshot });
             }
             RunEvent::Tick { now_ns, intervals } => {

@@ -1,6 +1,7 @@
 //! The frame of a page: what a browser may do with it, its style, its script, and the result that it keeps.
 //!
-//! Invariant: a page loads nothing and sends nothing: its policy forbids all but its own style and the one script of this program.
+//! Invariant: a page loads nothing and sends nothing: its policy forbids all but its own style and the script of this program. The page of a run
+//! that goes on has a second script, which may hear from where the page came from, and from nowhere else.
 
 use super::markup::Markup;
 use brunt_picture::{Ink, Theme, write_textures};
@@ -12,6 +13,12 @@ const STYLE: &str = include_str!("style.css");
 const SCRIPT: &str = include_str!("script.js");
 /// SHA-256 of the script in base64, by which the policy knows it; a test computes it.
 const SCRIPT_SHA256: &str = include_str!("script.sha256");
+
+/// The script that follows a run, and its hash.
+const LIVE_SCRIPT: &str = include_str!("live.js");
+const LIVE_SCRIPT_SHA256: &str = include_str!("live.sha256");
+const LIVE_STYLE: &str =
+    "#news:not(:empty){border:2px dashed var(--caution);padding:4px 10px}.silent main{opacity:.5}\n";
 
 /// Colours that textures are drawn in.
 const TEXTURED: [Ink; 4] = [Ink::Soft, Ink::Caution, Ink::Distrusted, Ink::Series(0)];
@@ -58,19 +65,8 @@ pub(crate) fn header(markup: &mut Markup, standing: Standing, title: &str, facts
 /// # Errors
 /// What `out` returns.
 pub(crate) fn write(title: &str, sections: &str, result: &str, out: &mut dyn Write) -> io::Result<()> {
-    let mut escaped = Markup::default();
-    escaped.text(title);
-    let (plain, title, hash) = (title, escaped.into_text(), SCRIPT_SHA256.trim());
-    writeln!(
-        out,
-        "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
-         <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'; \
-         script-src 'sha256-{hash}'; base-uri 'none'; form-action 'none'\">\n\
-         <meta name=\"viewport\" content=\"width=device-width\">\n<meta name=\"color-scheme\" content=\"light dark\">\n\
-         <title>brunt: {title}</title>\n<style>\n{}{}{STYLE}</style>\n</head>\n<body>",
-        colors(),
-        footer(plain)
-    )?;
+    let hash = SCRIPT_SHA256.trim();
+    open(title, &format!("script-src 'sha256-{hash}'"), "", out)?;
     write_textures(&TEXTURED, out)?;
     writeln!(out, "<main>\n{sections}</main>")?;
     writeln!(out, "<script type=\"application/octet-stream\" id=\"result\">{result}</script>")?;
@@ -85,6 +81,47 @@ fn footer(title: &str) -> String {
     format!(
         "@page{{margin:14mm 12mm 18mm;@bottom-left{{content:\"{text}\";font:8pt sans-serif;width:80%}}\
          @bottom-right{{content:counter(page) \" of \" counter(pages);font:8pt sans-serif}}}}\n"
+    )
+}
+
+/// Writes a page that follows a run: it asks for the events beside it, and its sections become theirs.
+///
+/// # Errors
+/// What `out` returns.
+pub(crate) fn write_live(title: &str, sections: &str, out: &mut dyn Write) -> io::Result<()> {
+    let hashes = [SCRIPT_SHA256, LIVE_SCRIPT_SHA256].map(str::trim);
+    let policy = format!("script-src 'sha256-{}' 'sha256-{}'; connect-src 'self'", hashes[0], hashes[1]);
+    open(title, &policy, LIVE_STYLE, out)?;
+    writeln!(out, "<p id=\"news\" role=\"status\"></p>")?;
+    write_textures(&TEXTURED, out)?;
+    writeln!(out, "<main>\n{sections}</main>")?;
+    writeln!(out, "<script type=\"application/octet-stream\" id=\"result\"></script>")?;
+    writeln!(out, "<script>{SCRIPT}</script>\n<script>{LIVE_SCRIPT}</script>\n</body>\n</html>")
+}
+
+/// The title and the sections alone, as an event has them.
+pub(crate) fn sections(title: &str, sections: &str) -> String {
+    format!("<title>brunt: {}</title>\n<main>\n{sections}</main>\n", escaped(title))
+}
+
+fn escaped(text: &str) -> String {
+    let mut escaped = Markup::default();
+    escaped.text(text);
+    escaped.into_text()
+}
+
+/// Everything up to the body, with what the policy allows beside the style.
+fn open(title: &str, policy: &str, style: &str, out: &mut dyn Write) -> io::Result<()> {
+    writeln!(
+        out,
+        "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
+         <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'; \
+         {policy}; base-uri 'none'; form-action 'none'\">\n\
+         <meta name=\"viewport\" content=\"width=device-width\">\n<meta name=\"color-scheme\" content=\"light dark\">\n\
+         <title>brunt: {}</title>\n<style>\n{}{}{STYLE}{style}</style>\n</head>\n<body>",
+        escaped(title),
+        colors(),
+        footer(title)
     )
 }
 
@@ -117,17 +154,22 @@ mod tests {
     use crate::html::packed::base64;
 
     #[test]
-    fn the_policy_knows_the_script() {
-        let digest = ring::digest::digest(&ring::digest::SHA256, SCRIPT.as_bytes());
-        assert_eq!(
-            SCRIPT_SHA256.trim(),
-            base64(digest.as_ref()),
-            "what belongs into script.sha256 is on the right"
-        );
+    fn the_policy_knows_the_scripts() {
+        for (name, script, hash) in
+            [("script", SCRIPT, SCRIPT_SHA256), ("live", LIVE_SCRIPT, LIVE_SCRIPT_SHA256)]
+        {
+            let digest = ring::digest::digest(&ring::digest::SHA256, script.as_bytes());
+            assert_eq!(
+                hash.trim(),
+                base64(digest.as_ref()),
+                "what belongs into {name}.sha256 is on the right"
+            );
+        }
     }
 
     #[test]
     fn the_script_and_the_style_stay_in_their_elements() {
-        assert!(!SCRIPT.contains("</script") && !SCRIPT.contains("<!--") && !STYLE.contains("</style"));
+        let ends = |script: &str| script.contains("</script") || script.contains("<!--");
+        assert!(!ends(SCRIPT) && !ends(LIVE_SCRIPT) && !STYLE.contains("</style"));
     }
 }

@@ -13,8 +13,8 @@ use brunt_stats::summary::Summary;
 
 const RATE_HEIGHT: f64 = 120.0;
 
-pub(super) fn section(markup: &mut Markup, summary: &Summary) {
-    let Some(course) = Course::of(summary, Columns::max_of(summary)) else { return };
+pub(super) fn section(markup: &mut Markup, summary: &Summary, columns_max: u64) {
+    let Some(course) = Course::of(summary, columns_max) else { return };
     markup.raw("<section id=\"time\">\n<h2>Over time</h2>\n");
     let finding = format!("Time counts from the beginning of the window; {}", course.finding());
     let servers = ServerCourse::of(summary);

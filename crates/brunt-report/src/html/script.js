@@ -329,8 +329,31 @@ function copy(made) {
   navigator.clipboard?.writeText(plan.textContent).then(() => (made.textContent = "Copied"), () => {});
 }
 
+let figures = [];
+
+// Makes a part of the page answer to pointer and keys.
+function enliven(part) {
+  figures.push(...[...part.querySelectorAll("figure[data-kind]")].map((root) => new Figure(root)));
+  part.querySelectorAll("table.latency").forEach(unitSwitch);
+  part.querySelector("#toml")?.before(button("Copy the plan", copy), " ");
+  const theme = part.querySelector("#theme");
+  if (!theme) return;
+  theme.hidden = false;
+  theme.addEventListener("click", () => {
+    const root = document.documentElement;
+    const isDark = root.dataset.theme ? root.dataset.theme === "dark" : matchMedia("(prefers-color-scheme:dark)").matches;
+    root.dataset.theme = isDark ? "light" : "dark";
+  });
+}
+
+// A button that saves the result which the page keeps, if it does.
+function offerResult() {
+  if (!document.getElementById("result").textContent) return;
+  document.querySelector("main").append(button("Save the numbers as JSON", save));
+}
+
 function start() {
-  const figures = [...document.querySelectorAll("figure[data-kind]")].map((root) => new Figure(root));
+  enliven(document);
   for (const part of location.hash.slice(1).split("&")) {
     const [kind, ends] = part.split("=");
     const [low, high] = (ends ?? "").split(",").map(Number);
@@ -340,18 +363,7 @@ function start() {
   addEventListener("keydown", (event) => {
     if (event.key === "Escape") figures.forEach((figure) => figure.zoom(figure.range));
   });
-  const theme = document.getElementById("theme");
-  theme.hidden = false;
-  theme.addEventListener("click", () => {
-    const root = document.documentElement;
-    const isDark = root.dataset.theme ? root.dataset.theme === "dark" : matchMedia("(prefers-color-scheme:dark)").matches;
-    root.dataset.theme = isDark ? "light" : "dark";
-  });
-  document.querySelectorAll("table.latency").forEach(unitSwitch);
-  document.getElementById("toml")?.before(button("Copy the plan", copy), " ");
-  if (document.getElementById("result").textContent) {
-    document.querySelector("main").append(button("Save the numbers as JSON", save));
-  }
+  offerResult();
 }
 
 start();

@@ -1,10 +1,12 @@
 //! Pages of made-up runs: what is in them, that they are well-formed and whole, and that nothing hostile gets through.
 
-use super::run::{self, Run, ordinary};
-use super::{all_runs, json_text_of};
+use super::run::{self, Run, S, ordinary};
+use super::{all_runs, json_text_of, metrics};
+use crate::html::LivePage;
 use crate::stored::StoredResult;
 use brunt_plan::label::Label;
 use brunt_stats::fault::FirstError;
+use brunt_stats::run_so_far::RunSoFar;
 use brunt_stats::server_stats::ServerRecord;
 use brunt_stats::summary::Summary;
 
@@ -273,4 +275,68 @@ fn pages_with_rows_of_intervals_are_bounded() {
     let run = run::long(900, "interval = '100ms'");
     let page = page_of(&run);
     assert!((BYTES_MAX..=BYTES_MAX_OF_INTERVALS).contains(&page.len()), "{} bytes", page.len());
+}
+
+/// The run as it was at an instant, as those who look on while it goes on are told of it.
+fn live_page_of(run: &Run, at_ns: u64, server: Option<&str>) -> String {
+    let summary = &run.summary;
+    let (mut record, window) = (summary.record.clone(), summary.window);
+    record.run.times.start_ns = window.start_ns.min(at_ns);
+    record.run.times.measure_ns = window.measure_ns.min(at_ns);
+    record.run.times.end_ns = window.end_ns.min(at_ns);
+    record.run.times.drained_ns = at_ns;
+    record.run.usage = Default::default();
+    let mut shown = metrics::header(&record.plan, &[]);
+    shown.start(window);
+    shown.look(at_ns, &record.run.intervals);
+    let so_far = RunSoFar { at_ns, window: Some(window), record };
+    let mut so_far = so_far.into_summary();
+    if let Some(server) = server {
+        so_far.record.run.counts.first_error = Some(FirstError::new(server.as_bytes()));
+    }
+    let mut page = Vec::new();
+    LivePage::of(Some(&shown), Some(&so_far)).write(&mut page).unwrap();
+    String::from_utf8(page).unwrap()
+}
+
+/// Whatever there is of a run yet, its page is whole and bounded, says how far it is, and has no verdict.
+#[test]
+fn pages_of_runs_that_go_on_are_whole() {
+    let measured = all_runs().into_iter().filter(|(_, run)| run.summary.window.duration_ns() > 0);
+    for (name, run) in measured.chain([("outage", ordinary::outage())]) {
+        let window = run.summary.window;
+        let warm_up_ns = window.start_ns.midpoint(window.measure_ns);
+        let middle_ns = window.measure_ns.midpoint(window.end_ns);
+        for (at_ns, phase) in [
+            (window.start_ns / 2, ""),
+            (warm_up_ns, "warmup, "),
+            (middle_ns, "measure, "),
+            (window.end_ns, "drain"),
+        ] {
+            let phase =
+                if warm_up_ns == window.measure_ns && phase == "warmup, " { "measure, " } else { phase };
+            let page = live_page_of(&run, at_ns, None);
+            drawings(&page);
+            assert!(page.len() < BYTES_MAX, "{name}: {} bytes", page.len());
+            assert!(page.contains(&format!("<h1>running: {phase}")), "{name} at {at_ns}: {phase}");
+            assert!(
+                page.contains("<header class=\"neutral\">") && !page.contains("id=\"accounting\""),
+                "{name}"
+            );
+        }
+        let page = live_page_of(&run, middle_ns, Some("</script><img src=x>"));
+        assert!(!page.contains("<img"), "{name}");
+    }
+    let mut none = Vec::new();
+    LivePage::of(None, None).write(&mut none).unwrap();
+    assert!(String::from_utf8(none).unwrap().contains("<h1>no run has begun</h1>"));
+}
+
+/// Columns thin out, so that what is sent once a second does not grow with the run.
+#[test]
+fn what_is_sent_of_a_long_run_is_bounded() {
+    let run = run::long(900, "");
+    let page = live_page_of(&run, run.summary.window.end_ns - S, None);
+    let sent = page.len() - page.find("<main>").unwrap();
+    assert!(sent < 90_000, "{sent} bytes a second");
 }

@@ -1,9 +1,9 @@
-//! One connection: a request comes in, an answer goes out, and it is closed.
+//! One connection: a request comes in, an answer goes out, and it is closed; one that follows gets every later text of its page, too.
 //!
 //! Not the loop. One request each: a client that scrapes once a second loses nothing by it, and none keeps a connection. Invariants: each step ends by
 //! its deadline whatever the peer does; what comes in is bounded by [`HEAD_MAX`], what goes out is shared with all who ask for it.
 
-use super::pages::Pages;
+use super::pages::{EVENT_STREAM, Follower, Pages};
 use super::request::{HEAD_MAX, Head, RequestError, read};
 use rustix::event::PollFlags;
 use std::io::{ErrorKind, Read, Write};
@@ -13,6 +13,8 @@ use std::time::{Duration, Instant};
 
 /// For the request to come, and as long again for the answer to go.
 const STEP: Duration = Duration::from_secs(10);
+/// One who follows may have nothing to do for as long as a run connects and stores its data set.
+const FOLLOW: Duration = Duration::from_secs(365 * 24 * 3_600);
 /// For the peer to close its end when it has the answer. Who closes with bytes unread resets the connection, and the answer may be lost.
 const LEAVE: Duration = Duration::from_secs(1);
 
@@ -31,6 +33,8 @@ enum State {
     Asking(Vec<u8>),
     /// Head and body of the answer, and how many bytes of both are gone.
     Answering { head: Vec<u8>, body: Arc<[u8]>, sent: usize },
+    /// Everything of this version of the page is gone but the rest of `body`; then a newer one follows.
+    Following { page: usize, version: u64, body: Arc<[u8]>, sent: usize, _place: Follower },
     /// Everything is sent.
     Leaving,
 }
@@ -50,20 +54,49 @@ impl Connection {
 
     /// The socket, and what of it is waited for.
     pub(super) fn wants(&self) -> (&TcpStream, PollFlags) {
-        let flags = match self.state {
+        let flags = match &self.state {
             State::Asking(_) | State::Leaving => PollFlags::IN,
             State::Answering { .. } => PollFlags::OUT,
+            State::Following { body, sent, .. } if *sent < body.len() => PollFlags::OUT,
+            State::Following { .. } => PollFlags::IN,
         };
         (&self.stream, flags)
     }
 
     /// Something has happened on the socket.
-    pub(super) fn advance(&mut self, now: Instant, board: &Pages) -> Next {
-        match self.state {
+    pub(super) fn advance(&mut self, now: Instant, board: &Arc<Pages>) -> Next {
+        match &self.state {
             State::Asking(_) => self.take_in(now, board),
             State::Answering { .. } => self.send(now),
+            State::Following { body, sent, .. } if *sent < body.len() => self.send_news(now, board),
+            // Whoever follows has nothing to say, and closes when it has seen enough.
+            State::Following { .. } => self.leave(),
             State::Leaving => self.leave(),
         }
+    }
+
+    /// Something was put up, or never will be again.
+    pub(super) fn send_news(&mut self, now: Instant, board: &Arc<Pages>) -> Next {
+        let State::Following { page, version, body, sent, .. } = &mut self.state else { return Next::Stay };
+        loop {
+            while *sent < body.len() {
+                match self.stream.write(&body[*sent..]) {
+                    Ok(len) => *sent += len,
+                    Err(error) => return after(&error),
+                }
+            }
+            self.deadline = now + FOLLOW;
+            match board.is_newer(*version) {
+                (true, _) => {
+                    let content = board.page(*page);
+                    (*body, *version, *sent) = (content.text, content.version, 0);
+                    self.deadline = now + STEP;
+                }
+                (false, true) => return Next::Stay,
+                (false, false) => break,
+            }
+        }
+        self.end(now)
     }
 
     /// Its time is up.
@@ -74,7 +107,7 @@ impl Connection {
         }
     }
 
-    fn take_in(&mut self, now: Instant, board: &Pages) -> Next {
+    fn take_in(&mut self, now: Instant, board: &Arc<Pages>) -> Next {
         let State::Asking(head) = &mut self.state else { return Next::Stay };
         let mut bytes = [0; HEAD_MAX];
         let room = HEAD_MAX - head.len();
@@ -87,11 +120,29 @@ impl Connection {
             Head::Unfinished => Next::Stay,
             Head::Refused { refusal, is_head_only } => self.refuse(refusal, is_head_only, board, now),
             Head::Page { page, is_head_only } => {
-                let (text, content_type) = board.page(page);
-                let head = |len| head_of("200 OK", content_type, "Cache-Control: no-store\r\n", len);
-                self.answer(head, text, is_head_only, now)
+                let content = board.page(page);
+                if content.content_type == EVENT_STREAM && !is_head_only {
+                    return self.follow(page, now, board);
+                }
+                let head = |len| head_of("200 OK", content.content_type, "Cache-Control: no-store\r\n", len);
+                self.answer(head, content.text, is_head_only, now)
             }
         }
+    }
+
+    /// Has the head for its first body, and of no version yet.
+    fn follow(&mut self, page: usize, now: Instant, board: &Arc<Pages>) -> Next {
+        let Some(place) = board.follow() else {
+            return self.refuse(RequestError::TooMany, false, board, now);
+        };
+        let content = board.page(page);
+        let head = format!(
+            "HTTP/1.1 200 OK\r\nContent-Type: {EVENT_STREAM}\r\nCache-Control: no-store\r\nConnection: close\r\n\r\n"
+        );
+        let body = [head.as_bytes(), &content.text].concat().into();
+        self.state = State::Following { page, version: content.version, body, sent: 0, _place: place };
+        self.deadline = now + STEP;
+        self.send_news(now, board)
     }
 
     fn refuse(&mut self, refusal: RequestError, is_head_only: bool, board: &Pages, now: Instant) -> Next {
@@ -126,6 +177,11 @@ impl Connection {
                 Err(error) => return after(&error),
             }
         }
+        self.end(now)
+    }
+
+    /// Everything is sent.
+    fn end(&mut self, now: Instant) -> Next {
         if self.stream.shutdown(Shutdown::Write).is_err() {
             return Next::Close;
         }
@@ -174,9 +230,9 @@ mod tests {
         (Connection::new(stream, now), peer)
     }
 
-    fn board() -> Pages {
+    fn board() -> Arc<Pages> {
         let page = Page { path: Some("/metrics"), content_type: "text/plain" };
-        Pages::new(vec![page], vec![Text::new(Box::new(|| Arc::from(*b"# EOF\n")))])
+        Arc::new(Pages::new(vec![page], vec![Text::new(Box::new(|| Arc::from(*b"# EOF\n")))]).unwrap())
     }
 
     /// Advances until this has become of it; what is on its way through the loopback comes at some time.

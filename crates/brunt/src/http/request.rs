@@ -3,6 +3,7 @@
 //! Not a connection and not a page. Bodies of requests are not read. Invariant: whatever the bytes are, there is an answer as soon as no
 //! further byte can make a request of them.
 
+use super::listed;
 use super::pages::Pages;
 use httparse::{EMPTY_HEADER, Error, Status};
 
@@ -30,6 +31,8 @@ pub(super) enum RequestError {
     NoPage,
     /// Pages can be read only.
     NoMethod,
+    /// As many follow as may.
+    TooMany,
     /// It did not come in time.
     TooSlow,
     /// It is longer than any that asks for a page.
@@ -45,6 +48,7 @@ impl RequestError {
             Self::NoMethod => "405 Method Not Allowed",
             Self::TooSlow => "408 Request Timeout",
             Self::TooLong => "431 Request Header Fields Too Large",
+            Self::TooMany => "503 Service Unavailable",
         }
     }
 
@@ -54,9 +58,10 @@ impl RequestError {
             Self::NoRequest => "this is no HTTP request\n".to_owned(),
             Self::NoPage => {
                 let paths: Vec<_> = board.paths().collect();
-                format!("nothing is here; there are {}\n", paths.join(" and "))
+                format!("nothing is here; there are {}\n", listed(&paths))
             }
             Self::NoMethod => "pages can only be read: GET or HEAD\n".to_owned(),
+            Self::TooMany => "as many browsers follow the run as may\n".to_owned(),
             Self::TooSlow => "the request did not come in time\n".to_owned(),
             Self::TooLong => format!("the request is longer than {HEAD_MAX} bytes\n"),
         }
@@ -106,7 +111,7 @@ mod tests {
     fn board(paths: &[Option<&'static str>]) -> Pages {
         let page = |path: &Option<&'static str>| Page { path: *path, content_type: "text/plain" };
         let texts = paths.iter().map(|_| Text::new(Box::new(Arc::default))).collect();
-        Pages::new(paths.iter().map(page).collect(), texts)
+        Pages::new(paths.iter().map(page).collect(), texts).unwrap()
     }
 
     fn read(bytes: &[u8]) -> Head {

@@ -45,7 +45,7 @@ struct Server {
 impl Server {
     /// Waits, and does what there is to do.
     fn turn(&mut self) {
-        let (can_accept, ready) = self.wait();
+        let (can_accept, has_news, ready) = self.wait();
         let now = Instant::now();
         let board = &self.board;
         let mut ready = ready.into_iter();
@@ -58,6 +58,7 @@ impl Server {
             } else {
                 Next::Stay
             };
+            let next = if next == Next::Stay && has_news { connection.send_news(now, board) } else { next };
             next == Next::Stay
         });
         if can_accept {
@@ -65,11 +66,12 @@ impl Server {
         }
     }
 
-    /// Is there a new connection, and which connections have events?
-    fn wait(&self) -> (bool, Vec<bool>) {
+    /// Is there a new connection, was something put up, and which connections have events?
+    fn wait(&self) -> (bool, bool, Vec<bool>) {
         let now = Instant::now();
         let accepts = if now >= self.accepts_from { PollFlags::IN } else { PollFlags::empty() };
-        let mut descriptors = vec![PollFd::new(&self.listener, accepts)];
+        let news = self.board.news();
+        let mut descriptors = vec![PollFd::new(&self.listener, accepts), PollFd::new(&news, PollFlags::IN)];
         for connection in &self.connections {
             let (stream, flags) = connection.wants();
             descriptors.push(PollFd::new(stream, flags));
@@ -80,7 +82,11 @@ impl Server {
         // A signal is handled elsewhere, and memory for so few descriptors is there.
         let _ = poll(&mut descriptors, timeout.as_ref());
         let mut happened = descriptors.iter().map(|descriptor| !descriptor.revents().is_empty());
-        (happened.next().unwrap_or(false), happened.collect())
+        let (can_accept, has_news) = (happened.next().unwrap_or(false), happened.next().unwrap_or(false));
+        if has_news {
+            self.board.read_news();
+        }
+        (can_accept, has_news, happened.collect())
     }
 
     fn accept(&mut self, now: Instant) {

@@ -3,25 +3,30 @@
 //! Not the texts (those are `brunt-report`'s) and not the way they are asked for ([`Endpoint`]'s). Invariant: what is shown is of one
 //! instant, every worker's taken together.
 
-use super::{Endpoint, HttpAddress, Text};
+use super::{EVENT_STREAM, Endpoint, HttpAddress, Text};
 use crate::exit::Failure;
 use brunt_compat::front_end::Page;
 use brunt_plan::objective::Objective;
 use brunt_plan::plan::Plan;
 use brunt_plan::spec::PlanSpec;
+use brunt_report::html::LivePage;
 use brunt_report::live::{self, Bounds, HostCounters, LiveRun, RunHeader};
 use brunt_report::metrics;
 use brunt_stats::measured_window::MeasuredWindow;
 use brunt_stats::observer::{Event, Observer};
+use brunt_stats::run_so_far::RunSoFar;
 use brunt_stats::summary::Summary;
 use rustix::param::clock_ticks_per_second;
 use std::fs;
-use std::sync::Arc;
+use std::io;
+use std::sync::{Arc, LazyLock};
 
 const SECOND_NS: u64 = 1_000_000_000;
 
 /// Where they are.
-const PAGES: [Page; 2] = [
+const PAGES: [Page; 4] = [
+    Page { path: Some("/"), content_type: "text/html; charset=utf-8" },
+    Page { path: Some("/events"), content_type: EVENT_STREAM },
     Page { path: Some("/metrics"), content_type: metrics::CONTENT_TYPE },
     Page { path: Some("/summary.json"), content_type: "application/json" },
 ];
@@ -30,15 +35,34 @@ const PAGES: [Page; 2] = [
 pub(crate) struct HttpView {
     /// Where.
     pub endpoint: Endpoint,
-    bounds: Bounds,
+    objectives: Vec<Objective>,
     run: Option<LiveRun>,
+    so_far: Option<Arc<RunSoFar>>,
+    result: Option<RunResult>,
+}
+
+/// Documents of a run that has ended.
+#[derive(Clone)]
+struct RunResult {
+    json: Arc<[u8]>,
+    html: Arc<[u8]>,
+}
+
+impl RunResult {
+    /// As `--json` and `--html` have them.
+    fn of(summary: &Summary) -> io::Result<Self> {
+        let (mut json, mut html) = (Vec::new(), Vec::new());
+        brunt_report::json::write(summary, &mut json)?;
+        brunt_report::html::write(summary, &mut html)?;
+        Ok(Self { json: json.into(), html: html.into() })
+    }
 }
 
 impl HttpView {
     /// Listens; response times are counted up to the bounds of these objectives, too.
     pub(crate) fn open(address: HttpAddress, objectives: &[Objective]) -> Result<Self, Failure> {
-        let endpoint = Endpoint::open("--http", address, PAGES.to_vec(), texts(None, None))?;
-        Ok(Self { endpoint, bounds: Bounds::of(objectives), run: None })
+        let endpoint = Endpoint::open("--http", address, PAGES.to_vec(), texts(None, None, None, false))?;
+        Ok(Self { endpoint, objectives: objectives.to_vec(), run: None, so_far: None, result: None })
     }
 
     fn announced(&self, event: &Event<'_>) -> Option<RunHeader> {
@@ -49,16 +73,16 @@ impl HttpView {
             plan_id: plan_id(plan),
             server: (*server).to_owned(),
             place: (*place).clone(),
-            bounds: self.bounds.clone(),
+            bounds: Bounds::of(&self.objectives),
         })
     }
 
     /// Puts up what there is.
-    fn show(&mut self, result: Option<Arc<[u8]>>) {
+    fn show(&mut self) {
         if let Some(run) = &mut self.run {
             run.host = host_counters();
         }
-        self.endpoint.put(texts(self.run.clone(), result));
+        self.endpoint.put(texts(self.run.clone(), self.so_far.clone(), self.result.clone(), false));
     }
 }
 
@@ -69,8 +93,8 @@ impl Observer for HttpView {
 
     fn observe(&mut self, event: &Event<'_>) {
         if let Some(announced) = self.announced(event) {
-            self.run = Some(LiveRun::new(announced));
-            self.show(None);
+            (self.run, self.so_far, self.result) = (Some(LiveRun::new(announced)), None, None);
+            self.show();
         }
         let Some(run) = &mut self.run else { return };
         match event {
@@ -78,38 +102,84 @@ impl Observer for HttpView {
             Event::Statistics { server, snapshot } => run.hear(*server, snapshot),
             Event::SoFar(so_far) => {
                 run.look(so_far.at_ns, &so_far.record.run.intervals);
-                self.show(None);
+                self.so_far = Some(Arc::clone(so_far));
+                self.show();
             }
             Event::Ended { summary, .. } => {
                 run.end(*summary);
-                self.show(summary.and_then(result));
+                let summary = summary.map(|summary| summary.clone().with_assertions(&self.objectives));
+                // Memory takes everything.
+                self.result = summary.and_then(|summary| RunResult::of(&summary).ok());
+                self.so_far = None;
+                self.show();
             }
             _ => {}
         }
     }
 }
 
-/// What is on the pages: a run at its last whole second, and its result when it has ended.
-fn texts(run: Option<LiveRun>, result: Option<Arc<[u8]>>) -> Vec<Text> {
+impl Drop for HttpView {
+    /// The command is over: those who follow it have the last page before the process ends.
+    fn drop(&mut self) {
+        self.endpoint.put(texts(self.run.take(), None, self.result.take(), true));
+        self.endpoint.finish();
+    }
+}
+
+/// What is on the pages: a run at its last whole second, or its result when it has ended. Each is written when it is asked for.
+fn texts(
+    run: Option<LiveRun>,
+    so_far: Option<Arc<RunSoFar>>,
+    result: Option<RunResult>,
+    is_over: bool,
+) -> Vec<Text> {
     let run = Arc::new(run);
-    let measured = run.clone();
-    let known = move || {
-        let mut text = Vec::new();
-        // Memory takes everything, and every key of a plan is text.
-        let _ = live::json::write((*run).as_ref(), &mut text);
-        text.into()
+    let page = {
+        let run = run.clone();
+        let page: Box<dyn FnOnce() -> LivePage + Send> = Box::new(move || {
+            let summary = so_far.map(|so_far| Arc::unwrap_or_clone(so_far).into_summary());
+            LivePage::of((*run).as_ref(), summary.as_ref())
+        });
+        Arc::new(LazyLock::new(page))
+    };
+    let (changing, measured, known) = (page.clone(), run.clone(), run);
+    let (html, json) = result.map(|result| (result.html, result.json)).unzip();
+    let of_event = html.clone();
+    let event = move || {
+        let text = of_event.map_or_else(
+            || changing.changing_part(),
+            |html: Arc<[u8]>| String::from_utf8_lossy(&html).into_owned(),
+        );
+        events(&text, is_over)
     };
     vec![
+        Text::new(Box::new(move || html.unwrap_or_else(|| written(|out| page.write(out))))),
+        Text::new(Box::new(move || event().into_bytes().into())),
         Text::new(Box::new(move || metrics::text((*measured).as_ref()).into_bytes().into())),
-        Text::new(Box::new(move || result.unwrap_or_else(known))),
+        Text::new(Box::new(move || {
+            json.unwrap_or_else(|| written(|out| live::json::write((*known).as_ref(), out)))
+        })),
     ]
 }
 
-/// The result of a run, as `--json` has it.
-fn result(summary: &Summary) -> Option<Arc<[u8]>> {
+fn written(write: impl FnOnce(&mut Vec<u8>) -> io::Result<()>) -> Arc<[u8]> {
     let mut text = Vec::new();
-    brunt_report::json::write(summary, &mut text).ok()?;
-    Some(text.into())
+    // Memory takes everything, and every key of a plan is text.
+    let _ = write(&mut text);
+    text.into()
+}
+
+/// The page as an event, and whether there will be no other, as the HTML standard has it (server-sent events).
+fn events(text: &str, is_over: bool) -> String {
+    let mut events = String::from("retry: 2000\nevent: page\n");
+    for line in text.lines() {
+        events.extend(["data: ", line, "\n"]);
+    }
+    events.push('\n');
+    if is_over {
+        events.push_str("event: end\ndata:\n\n");
+    }
+    events
 }
 
 /// Tells a plan from others, whatever its seed.

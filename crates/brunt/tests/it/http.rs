@@ -12,12 +12,48 @@ use reader::Exposition;
 use serde_json::Value;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 /// Nobody waits longer for an answer, on whatever host.
 const ANSWERED: Duration = Duration::from_secs(5);
+
+/// What one who followed a page was told.
+struct Followed {
+    pages: Vec<String>,
+    is_ended: bool,
+}
+
+impl Followed {
+    fn of(answer: &str) -> Self {
+        let (head, events) = answer.split_once("\r\n\r\n").unwrap();
+        assert!(head.starts_with("HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n"), "{head}");
+        let (mut pages, mut is_ended) = (Vec::new(), false);
+        for event in events.split("\n\n").filter(|event| !event.is_empty()) {
+            assert!(!is_ended, "something behind the end: {event}");
+            is_ended = event.starts_with("event: end");
+            if event.contains("event: page") {
+                let lines = event.lines().filter_map(|line| line.strip_prefix("data: "));
+                pages.push(lines.fold(String::new(), |page, line| page + line + "\n"));
+            }
+        }
+        Self { pages, is_ended }
+    }
+
+    /// It saw the run go on, and then the page that is in this file.
+    fn check(&self, file: &Path) {
+        let result = std::fs::read_to_string(file).unwrap();
+        assert!(self.is_ended, "{} pages and no end", self.pages.len());
+        assert_eq!(self.pages.last(), Some(&result));
+        let is_running =
+            |page: &&String| page.contains("<h1>running: measure, ") && page.contains("id=\"time\"");
+        let running: Vec<&String> = self.pages.iter().filter(is_running).collect();
+        assert!(running.len() >= 2 && running[0] != running[1], "{} pages", self.pages.len());
+        assert!(running.iter().all(|page| page.len() < 100_000), "{}", running[0].len());
+    }
+}
 
 /// A run that shows itself.
 struct Shown {
@@ -60,6 +96,17 @@ impl Shown {
         assert!(head.starts_with("HTTP/1.1 200 OK\r\n"), "{head}");
         assert!(head.contains(&format!("Content-Length: {}\r\n", body.len())), "{head}");
         body.to_owned()
+    }
+
+    /// Follows the page until the run ends, on a thread.
+    fn follow(&self) -> JoinHandle<Followed> {
+        let mut stream = self.connect();
+        stream.write_all(b"GET /events HTTP/1.1\r\n\r\n").unwrap();
+        std::thread::spawn(move || {
+            let mut answer = String::new();
+            stream.read_to_string(&mut answer).unwrap();
+            Followed::of(&answer)
+        })
     }
 
     fn metrics(&self) -> Exposition {
@@ -142,7 +189,7 @@ fn http_requests_do_not_disturb_a_run() {
         assert!(answer.starts_with(&format!("HTTP/1.1 {status}\r\n")), "{request:?}: {answer}");
         let body = answer.split_once("\r\n\r\n").unwrap().1;
         assert_eq!(body.is_empty(), request.starts_with("HEAD"), "{body}");
-        assert!(status != "404 Not Found" || body.contains("/metrics and /summary.json"), "{body}");
+        assert!(status != "404 Not Found" || body.contains("/, /metrics and /summary.json"), "{body}");
     }
     let live = run.body("/summary.json");
     check_result("live", &live);
@@ -171,11 +218,35 @@ fn controllers_serve_metrics_of_all_agents() {
     let flags = [
         "--agent", one, "--agent", two, "-r", "1k", "-t", "3s", "-c", "6", "--keys", "300", "--warmup", "0s",
     ];
-    let run = Shown::start(&server, &flags);
+    let page = own_directory().join("fleet.html");
+    let run = Shown::start(&server, &[&flags[..], &["--html", page.to_str().unwrap()]].concat());
+    let followed = run.follow();
     let early = run.metrics_with(500.0);
     assert_eq!(early.sum("brunt_connection_events_total", &[("event", "established")]), 6.0);
     let late = run.metrics_with(early.sum("brunt_response_seconds_count", &[]) + 500.0);
     check_counts(&early, &late, &run.end());
+    followed.join().unwrap().check(&page);
+}
+
+/// Every browser that follows ends with the page of the result, byte for byte, assertions included; there is room for eight.
+#[test]
+fn the_page_of_a_run_becomes_that_of_its_result() {
+    let _machine = beside_others();
+    let server = Server::reference(&[]);
+    let page = own_directory().join("result.html");
+    let flags =
+        ["-r", "1k", "-t", "4s", "-c", "4", "--keys", "300", "--warmup", "0s", "--assert", "p99 < 1s"];
+    let run = Shown::start(&server, &[&flags[..], &["--html", page.to_str().unwrap()]].concat());
+    let followed: Vec<JoinHandle<Followed>> = (0..8).map(|_| run.follow()).collect();
+    run.metrics_with(1_500.0);
+    let open = run.body("/");
+    assert!(open.contains("connect-src 'self'") && open.contains("<h1>running: measure, "), "{open}");
+    let ninth = run.says("GET /events HTTP/1.1\r\n\r\n");
+    assert!(ninth.starts_with("HTTP/1.1 503 Service Unavailable\r\n"), "{ninth}");
+    assert!(run.says("HEAD /events HTTP/1.1\r\n\r\n").starts_with("HTTP/1.1 200 OK\r\n"));
+    let result = run.end();
+    followed.into_iter().for_each(|followed| followed.join().unwrap().check(&page));
+    assert_eq!(result["assertions"].as_array().map(Vec::len), Some(1));
 }
 
 #[test]

@@ -1,0 +1,136 @@
+// Follows a run while it goes on: each event has the sections of the page as they are now, the last one the page of the result.
+"use strict";
+
+const SILENCE_MS = 5000;
+const HIDDEN_MS = 10000;
+
+// What can have the focus and is called the same: legends grow, and charts come and go.
+function alike(section, { localName, className, label }) {
+  const same = [...section.querySelectorAll(localName)].filter((held) => held.className === className);
+  return label ? same.filter((held) => held.textContent === label) : same;
+}
+
+function focusIn(section) {
+  const active = document.activeElement;
+  if (!section.contains(active)) return null;
+  const { localName, className } = active;
+  const focus = { localName, className, label: active.matches(".chart") ? "" : active.textContent };
+  return { ...focus, index: alike(section, focus).indexOf(active) };
+}
+
+function pressedIn(section) {
+  return new Map([...section.querySelectorAll("[aria-pressed]")].map((entry) => [entry.textContent, entry.getAttribute("aria-pressed")]));
+}
+
+// The switches of each section as it came: what a reader has not touched follows the run, such as the unit of a table.
+const untouched = new WeakMap();
+
+// What a reader has done to a section, for the one that takes its place.
+function stateOf(section) {
+  return {
+    focus: focusIn(section),
+    open: [...section.querySelectorAll("details")].map((details) => details.open),
+    scroll: [...section.querySelectorAll(".wide, details")].map((box) => box.scrollLeft),
+    pressed: new Map([...pressedIn(section)].filter(([name, pressed]) => untouched.get(section)?.get(name) !== pressed)),
+    figures: figures.filter((figure) => section.contains(figure.root)).map((figure) => ({
+      view: figure.view === figure.range ? null : figure.view,
+      at: figure.at === null ? null : figure.places[figure.at],
+    })),
+  };
+}
+
+function restore(section, state) {
+  section.querySelectorAll("details").forEach((details, index) => (details.open = state.open[index] ?? false));
+  section.querySelectorAll("[aria-pressed]").forEach((entry) => {
+    const pressed = entry.getAttribute("aria-pressed");
+    if ((state.pressed.get(entry.textContent) ?? pressed) !== pressed) entry.click();
+  });
+  figures.filter((figure) => section.contains(figure.root)).forEach((figure, index) => {
+    const { view, at } = state.figures[index] ?? {};
+    if (view) figure.zoom(view);
+    if (at != null) figure.point(figure.nearest(at));
+  });
+  section.querySelectorAll(".wide, details").forEach((box, index) => (box.scrollLeft = state.scroll[index] ?? 0));
+  if (state.focus) alike(section, state.focus)[state.focus.index]?.focus({ preventScroll: true });
+}
+
+// A reader who drags or has marked a text keeps the section until that is over.
+function isHeld(section) {
+  const selection = getSelection();
+  const isMarked = !selection.isCollapsed && section.contains(selection.anchorNode);
+  return isMarked || figures.some((figure) => figure.pressed && section.contains(figure.root));
+}
+
+// The sections as they were told, by name: what readers and scripts did to them is no change.
+const told = new Map();
+
+function show(text) {
+  const page = new DOMParser().parseFromString(text, "text/html");
+  const main = document.querySelector("main");
+  const kept = new Set();
+  document.title = page.title;
+  // The foot of printed pages tells the verdict, too.
+  const style = page.querySelector("style");
+  if (style) document.querySelector("style").textContent = style.textContent;
+  for (const section of page.querySelectorAll("main > *")) {
+    const name = section.id || section.localName;
+    const held = [...main.children].find((child) => (child.id || child.localName) === name);
+    const html = section.outerHTML;
+    let shown = held;
+    if (!held || (told.get(name) !== html && !isHeld(held))) {
+      shown = document.importNode(section, true);
+      const state = held && stateOf(held);
+      figures = figures.filter((figure) => !held?.contains(figure.root));
+      held?.replaceWith(shown);
+      if (!held) main.append(shown);
+      enliven(shown);
+      untouched.set(shown, pressedIn(shown));
+      if (state) restore(shown, state);
+      told.set(name, html);
+    }
+    // In the order of the page, without moving what stands there already.
+    const before = kept.size ? [...kept].at(-1) : null;
+    if (shown.previousElementSibling !== before) before ? before.after(shown) : main.prepend(shown);
+    kept.add(shown);
+  }
+  [...main.children].filter((child) => !kept.has(child)).forEach((child) => child.remove());
+  document.getElementById("result").textContent = page.getElementById("result")?.textContent ?? "";
+  offerResult();
+}
+
+function follow() {
+  const news = document.getElementById("news");
+  let [events, heard, hidden] = [null, Date.now(), null];
+  const say = (text) => {
+    news.textContent = text;
+    document.body.classList.toggle("silent", text !== "");
+  };
+  const hear = (action) => (event) => {
+    heard = Date.now();
+    say("");
+    action(event);
+  };
+  const listen = () => {
+    events = new EventSource("events");
+    events.addEventListener("page", hear((event) => show(event.data)));
+    events.addEventListener("end", hear(() => {
+      events.close();
+      clearInterval(clock);
+    }));
+  };
+  const clock = setInterval(() => {
+    const silent = Date.now() - heard;
+    if (document.hidden) return;
+    if (silent > SILENCE_MS) say(`No news for ${Math.round(silent / 1000)} s: brunt has ended without a result, or cannot be reached.`);
+  }, 1000);
+  // Browsers allow few streams to a host; a page that nobody sees needs none.
+  document.addEventListener("visibilitychange", () => {
+    clearTimeout(hidden);
+    if (document.hidden) hidden = setTimeout(() => events.close(), HIDDEN_MS);
+    else if (events.readyState === EventSource.CLOSED) listen();
+  });
+  [...document.querySelector("main").children].forEach((section) => untouched.set(section, pressedIn(section)));
+  listen();
+}
+
+follow();

@@ -1,0 +1,139 @@
+//! The page of `--http` while its run goes on: it fills itself, keeps what a reader did to it, shows a stall where it was, becomes the page of
+//! the result, and says when nothing comes any more.
+
+use super::{SIDES, STALL, WARMUP_S, check_stall_here};
+use crate::browser::Browser;
+use anyhow::{Context, bail, ensure};
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// A page of a run has what is waited for within this time.
+const PATIENCE: Duration = Duration::from_secs(30);
+const TITLE: &str = "document.querySelector('h1').textContent";
+
+/// A run whose page can be opened, and its address.
+struct Run {
+    child: Child,
+    url: String,
+}
+
+impl Run {
+    fn start(brunt: &Path, options: &[&str]) -> anyhow::Result<Self> {
+        let mut command = Command::new(brunt);
+        command.args(["run", "--quiet", "--allow-untrusted", "--http", "0", "--rate", "2k", "--no-preload"]);
+        command.args(["--warmup", &format!("{WARMUP_S}s")]).args(options);
+        let mut child = command.stdin(Stdio::null()).stderr(Stdio::piped()).spawn()?;
+        let mut line = String::new();
+        BufReader::new(child.stderr.take().context("its output is a pipe")?).read_line(&mut line)?;
+        let Some(url) = line.split_whitespace().find(|word| word.starts_with("http://")) else {
+            bail!("brunt run said {line:?}")
+        };
+        Ok(Self { url: url.trim_end_matches(',').to_owned(), child })
+    }
+}
+
+/// Follows a run to its end, and one that ends without a word.
+pub(super) fn check(browser: &mut Browser, brunt: &Path, directory: &Path) -> anyhow::Result<()> {
+    let server = STALL.serve(brunt)?;
+    let file = directory.join("live.html");
+    let time = format!("{}s", STALL.time_s);
+    let html = file.display().to_string();
+    let run =
+        Run::start(brunt, &["-s", &server.address, "-t", &time, "--assert", "p99 < 1s", "--html", &html])?;
+    follow(browser, run, &file, directory).context("the page of a run that goes on")?;
+    drop(server);
+    lose(browser, brunt).context("the page of a run that is gone")
+}
+
+fn follow(browser: &mut Browser, mut run: Run, file: &Path, directory: &Path) -> anyhow::Result<()> {
+    browser.open_url(&run.url, SIDES, false)?;
+    wait_for(browser, "a chart over time", "document.querySelectorAll('#time .chart').length > 2")?;
+    wait_for(browser, "the measured window", &measured(2))?;
+    // What a reader does stays while sections are renewed.
+    browser.run("figures.find((figure) => figure.root.dataset.kind === 'percentile').zoom([0.5, 1])")?;
+    browser.run("document.querySelector('#time details').open = true")?;
+    browser.run("document.querySelectorAll('button.unit')[0].click()")?;
+    browser.run("document.querySelector('#time .chart').focus()")?;
+    browser.key("Home")?;
+    let readout = browser.text("document.querySelector('#time .readout').textContent")?;
+    wait_for(browser, "what comes after the stall", &measured(STALL.at_s + 2))?;
+    check_stall_here(browser, &STALL)?;
+    for (what, kept) in [
+        ("the open table", "document.querySelector('#time details').open"),
+        ("the part of a chart", "location.hash.includes('percentile=')"),
+        ("the unit", "document.querySelectorAll('button.unit')[0].getAttribute('aria-pressed') === 'true'"),
+        ("the focus", "document.activeElement === document.querySelector('#time .chart')"),
+    ] {
+        ensure!(browser.text(&format!("String({kept})"))? == "true", "the page forgets {what}");
+    }
+    let now = browser.text("document.querySelector('#time .readout').textContent")?;
+    ensure!(now == readout, "the cursor shows {now:?}, not {readout:?}");
+    browser.picture(&directory.join("live-running.png"))?;
+    browser.key("Escape")?;
+    browser.run("document.querySelector('#time details').open = false")?;
+    browser.run("figures.find((figure) => figure.root.dataset.kind === 'percentile').zoom([0, 9])")?;
+    browser.run("figures.forEach((figure) => (figure.at = null))")?;
+
+    wait_for(browser, "the result", "document.getElementById('result').textContent !== ''")?;
+    let status = run.child.wait()?;
+    ensure!(status.code().is_some_and(|code| code != 1 && code != 2), "brunt run ended with {status}");
+    let trouble = browser.trouble(&run.url);
+    ensure!(trouble.is_empty(), "the browser said: {}", trouble.join("; "));
+    let live = whole(browser)?;
+    browser.picture(&directory.join("live-ended.png"))?;
+    browser.open(file, SIDES, false)?;
+    // The unit that the reader of the other one has chosen.
+    browser.run("document.querySelectorAll('button.unit')[0].click()")?;
+    let result = whole(browser)?;
+    if live != result {
+        let at = live.bytes().zip(result.bytes()).take_while(|(one, other)| one == other).count();
+        let around = |text: &str| {
+            text.get(at.saturating_sub(80)..).map(|text| text.chars().take(200).collect::<String>())
+        };
+        bail!("not the page of the result: {:?} and {:?}", around(&live), around(&result));
+    }
+    Ok(())
+}
+
+/// The page as the browser has it, without the line ends between its sections.
+fn whole(browser: &mut Browser) -> anyhow::Result<String> {
+    browser.text(
+        "document.title + [...document.querySelector('main').children].map((part) => part.outerHTML).join()
+            + document.getElementById('result').textContent",
+    )
+}
+
+/// Nobody says that the run has ended: the page keeps what it has, and says for how long there was nothing.
+fn lose(browser: &mut Browser, brunt: &Path) -> anyhow::Result<()> {
+    let mut run = Run::start(brunt, &["-t", "60s", "--keys", "100"])?;
+    browser.open_url(&run.url, SIDES, true)?;
+    wait_for(browser, "a chart over time", "document.querySelectorAll('#time .chart').length > 2")?;
+    run.child.kill()?;
+    run.child.wait()?;
+    wait_for(
+        browser,
+        "a word about it",
+        "document.getElementById('news').textContent.includes('No news for')",
+    )?;
+    let charts = browser.number("document.querySelectorAll('#time .chart').length")?;
+    ensure!(charts > 2.0, "{charts} charts are left");
+    // Chromium says on the console that it cannot connect.
+    browser.trouble(&run.url);
+    Ok(())
+}
+
+/// So many seconds of the window are over, and it is not. A busy host may skip one.
+fn measured(seconds: u32) -> String {
+    format!("Number({TITLE}.match(/measure, ([0-9]+) of/)?.[1]) >= {seconds}")
+}
+
+fn wait_for(browser: &mut Browser, what: &str, condition: &str) -> anyhow::Result<()> {
+    let end = Instant::now() + PATIENCE;
+    while browser.text(&format!("String({condition})"))? != "true" {
+        ensure!(Instant::now() < end, "in vain: {what}; the heading is {:?}", browser.text(TITLE)?);
+        std::thread::park_timeout(Duration::from_millis(50));
+    }
+    Ok(())
+}
