@@ -289,7 +289,7 @@ fn live_page_of(run: &Run, at_ns: u64, server: Option<&str>) -> String {
     let mut shown = metrics::header(&record.plan, &[]);
     shown.start(window);
     shown.look(at_ns, &record.run.intervals);
-    let so_far = RunSoFar { at_ns, window: Some(window), record };
+    let so_far = RunSoFar { at_ns, record };
     let mut so_far = so_far.into_summary();
     if let Some(server) = server {
         so_far.record.run.counts.first_error = Some(FirstError::new(server.as_bytes()));
