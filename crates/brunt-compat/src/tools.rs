@@ -44,7 +44,7 @@ pub const TOOLS: [Tool; 6] = [
     },
     Tool {
         name: "mutilate-g2",
-        about: "The same with the columns of its second generation",
+        about: "Take mutilate's command line and print its report with the columns of its second generation",
         names: &mutilate::NAMES,
         reader: |arguments, caller| mutilate(arguments, Generation::Second, caller),
     },
@@ -56,7 +56,7 @@ pub const TOOLS: [Tool; 6] = [
     },
     Tool {
         name: "memcaslap",
-        about: "The same by Debian's name of it",
+        about: "Take memaslap's command line and print its report, under the name that Debian gives it",
         names: &memaslap::NAMES,
         reader: memaslap,
     },

@@ -272,10 +272,16 @@ impl<'a> Calibrator<'a> {
     /// What each way of waiting costs and gives at each rate.
     fn waits(&mut self, servers: &Servers) -> Result<Vec<WaitCost>, Failure> {
         let mut costs = Vec::new();
+        // Where the kernel takes none, nothing is known of the wire.
+        let timestamps = match brunt_engine::timestamps_work() {
+            Ok(()) => Timestamps::Kernel,
+            Err(_) => Timestamps::Off,
+        };
         for (rate, wait) in WAIT_RATES.into_iter().flat_map(|rate| WAITS.map(|wait| (rate, wait))) {
-            let mut plan = Plan { wait, timestamps: Timestamps::Kernel, ..self.plan.clone() };
+            let mut plan = Plan { wait, timestamps, ..self.plan.clone() };
             plan.warmup = Warmup::For(WAIT_WARMUP);
             let summary = self.measure(plan, servers, rate, DataSets::Stored)?;
+            self.judge(rate, &summary);
             let usage = &summary.record.run.usage;
             let values = |latency: &LatencySummary| {
                 [Quantile::P50, Quantile::P90].map(|quantile| latency.percentile_ns(quantile))

@@ -785,7 +785,7 @@ impl Io for Uring {
             sent => sent.map_err(Errno::raw_os_error),
         };
         let stamps = &mut self.stamps[index as usize];
-        if let Ok(taken) = taken {
+        if let Ok(taken @ 1..) = taken {
             stamps.add_sent(taken);
             stamps.await_last();
             stamps.drain_error_queue(socket, &mut self.syscalls);
