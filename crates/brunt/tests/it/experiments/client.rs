@@ -70,8 +70,10 @@ fn stop(service: &str) -> bool {
     if !is_full() {
         // Whatever the stop does to their intervals, these are not the client's. The p95 may be: of the 5 % above it 3.8 % were due in
         // the stop, so that it lies where else the p98.7 would, which may be more than a fifth higher.
+        // Wake-ups and the client's kernel may be above LAG's 10 us without it, and are far below the stop.
         for quantile in ["p50", "p90"] {
-            assert_ne!(word(quantile), Some("client"), "{quantile}\n{text}");
+            let share_ms = measured.ms(&format!("latency.client_error_ns.{quantile}"));
+            assert!(word(quantile) != Some("client") || share_ms < 0.1, "{quantile}\n{text}");
         }
         assert_eq!(word("p99"), Some("client"), "{text}");
         assert!(text.contains(" p99 p99.9: client"), "{text}");
