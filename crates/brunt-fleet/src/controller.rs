@@ -456,11 +456,6 @@ impl<'a> ControllerSide<'a> {
         self.fleet.peers.iter_mut().try_for_each(|peer| peer.listen(each))
     }
 
-    /// Was an agent lost while it measured? The others end then, and what all have recorded is the result.
-    fn has_lost(&self) -> bool {
-        self.fleet.peers.iter().any(|peer| peer.lost.is_some())
-    }
-
     /// Ends what has not ended, without a result.
     fn release(&mut self) {
         for peer in &mut self.fleet.peers {
@@ -539,6 +534,11 @@ impl Coordinator for ControllerSide<'_> {
             is_over &= peer.state == State::Ended;
         }
         Ok(RemoteStatus { is_over, stop: is_short.then_some(Stop::Interrupted) })
+    }
+
+    /// The others end then, and what all have recorded is the result.
+    fn has_lost(&self) -> bool {
+        self.fleet.peers.iter().any(|peer| peer.lost.is_some())
     }
 
     fn collect_results(&mut self) -> Vec<RunData> {

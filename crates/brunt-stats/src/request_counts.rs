@@ -224,6 +224,21 @@ impl CountTable {
         &mut self.books[index as usize]
     }
 
+    /// Takes what has neither ended nor failed for in flight, and what was never sent for unsent: workers that would have counted both at
+    /// their end were lost with their host.
+    pub(crate) fn end_lost(&mut self) {
+        for entry in self.entries().collect::<Vec<_>>() {
+            let due = if entry.phase == Phase::Measure { entry.counts.requests.scheduled } else { 0 };
+            let OpCounts { requests, in_window, .. } = self.get_mut(entry.phase, entry.class, entry.op);
+            requests.in_flight = requests.sent.saturating_sub(requests.ended());
+            requests.unsent = requests.scheduled.saturating_sub(requests.sent);
+            let (begun, ended) = (in_window.in_flight_at_start + in_window.sent, in_window.ended());
+            in_window.in_flight_at_end = begun.saturating_sub(ended);
+            let (waited, left) = (in_window.waiting_at_start + due, in_window.sent + in_window.abandoned);
+            in_window.waiting_at_end = waited.saturating_sub(left);
+        }
+    }
+
     /// Adds one entry.
     pub fn add(&mut self, entry: &CountEntry) {
         self.get_mut(entry.phase, entry.class, entry.op).merge(&entry.counts);
@@ -256,6 +271,24 @@ mod tests {
 
     fn outcome(class: OutcomeClass, reply: ReplyKind) -> Outcome {
         Outcome { class, reply }
+    }
+
+    /// Ten requests were due, eight sent and seven ended when the last interval of a lost worker was taken.
+    #[test]
+    fn lost_workers_leave_requests_in_flight() {
+        let mut table = CountTable::new(1, 0);
+        let counts = table.get_mut(Phase::Measure, 0, OpKind::Get.into());
+        (counts.requests.scheduled, counts.requests.sent, counts.in_window.sent) = (10, 8, 8);
+        for _ in 0..7 {
+            counts.record_many(OpKind::Get.into(), outcome(OutcomeClass::Hit, ReplyKind::Value), 1, 1, 1);
+            counts.in_window.outcomes[OutcomeClass::Hit as usize] += 1;
+        }
+        assert!(!counts.requests.adds_up() && !counts.in_window.adds_up(10));
+        table.end_lost();
+        let counts = *table.get_mut(Phase::Measure, 0, OpKind::Get.into());
+        assert!(counts.requests.adds_up() && counts.in_window.adds_up(10), "{counts:?}");
+        assert_eq!((counts.requests.in_flight, counts.requests.unsent), (1, 2));
+        assert_eq!((counts.in_window.in_flight_at_end, counts.in_window.waiting_at_end), (1, 2));
     }
 
     #[test]

@@ -190,6 +190,11 @@ impl IntervalStore {
         self.meters.iter().map(Meter::to_sparse).collect()
     }
 
+    /// Ends the request accounting of workers that were lost before they could.
+    pub fn end_lost(&mut self) {
+        self.books.end_lost();
+    }
+
     /// The books so far.
     pub fn books(&self) -> &CountTable {
         &self.books

@@ -386,6 +386,9 @@ impl<'a> ControlThread<'a> {
         if data.usage.workers.is_empty() {
             schedule.iter().for_each(|schedule| data.times.merge(schedule));
         }
+        if self.coordinator.has_lost() {
+            self.intervals.end_lost();
+        }
         data.times.epoch_us = self.epoch_us;
         data.intervals = self.intervals;
         Ok(data)

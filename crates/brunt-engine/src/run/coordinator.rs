@@ -69,6 +69,10 @@ pub trait Coordinator {
     ) -> Result<RemoteStatus, RemoteError>;
     /// Results of the other hosts without their intervals, numbered alike.
     fn collect_results(&mut self) -> Vec<RunData>;
+    /// Were workers lost with their host, so that they have not ended their request accounting?
+    fn has_lost(&self) -> bool {
+        false
+    }
 }
 
 /// No other host.
