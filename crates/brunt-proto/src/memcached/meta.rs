@@ -28,7 +28,7 @@ use memchr::{memchr, memchr2};
 ///   is still to come of it is `Push`, with a `Begin` of its own for every line that is alone.
 /// - Errors name no request: memcached sends them without the opaque. Their token is [`NO_TOKEN`], but within a multi-get. What a
 ///   multi-get without its first reply has left may only come behind such an error; else it is `Bad`.
-/// - A key that holds a space or a control character is sent in base64, and repeated so: see [`is_key`].
+/// - A key that holds a space or a control character is sent in base64, and repeated so.
 /// - `touch` has no quiet form (`mg` says `HD` in spite of `q`); the others report failures in spite of it, under a token
 ///   that no request has.
 /// - Flags may come in any order; those that are not known are passed over.
