@@ -1,7 +1,7 @@
 //! A run that goes on, as the record of what it has come to at the end of a whole second: what pages, screens and metrics are made of.
 //!
 //! Not the run's own record, which has what workers and host tell at the end. Invariants: what is in one is of one instant, every worker's
-//! taken together; whoever reads one holds a copy, so that neither workers nor the control thread wait for a reader.
+//! taken together; a reader holds a copy, so that neither workers nor the control thread wait for a reader.
 
 use crate::complete_seconds::CompleteSeconds;
 use crate::interval::Interval;

@@ -12,7 +12,8 @@ use std::sync::Arc;
 
 /// With fewer requests nothing is said.
 const SAMPLES_MIN: u64 = 20;
-/// A packet that comes in is stamped when its driver has handed it over, so much after it was on the wire at the most (docs/accuracy.md, *The wire*).
+/// A packet that comes in is stamped when its driver has handed it over, at most so long after it was on the wire (docs/accuracy.md, *What is
+/// printed, and what the packets show*).
 const STAMP_NS: u64 = 1_000;
 /// Standard deviations of a sample's rank within which the difference of the quantiles is looked for.
 const DEVIATIONS: f64 = 2.0;

@@ -105,7 +105,7 @@ fn whole(browser: &mut Browser) -> anyhow::Result<String> {
     )
 }
 
-/// Nobody says that the run has ended: the page keeps what it has, and says for how long there was nothing.
+/// Without an event that ends the run, the page keeps what it has, and says for how long there was nothing.
 fn lose(browser: &mut Browser, brunt: &Path) -> anyhow::Result<()> {
     let mut run = Run::start(brunt, &["-t", "60s", "--keys", "100"])?;
     browser.open_url(&run.url, SIDES, true)?;

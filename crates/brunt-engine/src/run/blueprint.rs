@@ -65,7 +65,7 @@ const PRELOAD_DATAGRAMS: u32 = 64;
 /// Memory of a worker for datagrams that wait for others, or one datagram per request in flight; untouched memory
 /// costs nothing.
 const HELD_BYTES: usize = 256 << 20;
-/// Of the connections of a worker to a server, one in this many has kernel timestamps where the plan leaves it open.
+/// Of the connections of a worker for a class to a server, one in this many has kernel timestamps where the plan leaves it open.
 const STAMPED_EVERY: u32 = 8;
 
 /// Data sets that are on the servers before a run.
@@ -110,7 +110,7 @@ pub(crate) struct Blueprint {
     deltas: Vec<Arc<Sizes>>,
     /// Preload has to store data sets.
     is_to_store: bool,
-    /// Of the connections of a worker to a server over plain TCP, one in this many has kernel timestamps; none has any without.
+    /// Of the connections of a worker for a class to a server over plain TCP, one in this many has kernel timestamps; `None`: none has.
     stamped_every: Option<u32>,
     /// The paths of each class.
     paths: Vec<Vec<ClassPath>>,

@@ -69,7 +69,7 @@ impl Connection {
             State::Asking(_) => self.take_in(now, board),
             State::Answering { .. } => self.send(now),
             State::Following { body, sent, .. } if *sent < body.len() => self.send_news(now, board),
-            // Whoever follows has nothing to say, and closes when it has seen enough.
+            // A client that follows a page sends nothing more, and closes the connection to end.
             State::Following { .. } => self.leave(),
             State::Leaving => self.leave(),
         }

@@ -13,7 +13,7 @@ use std::time::Duration;
 /// The text of a page, or how it will be written.
 pub(crate) type Text = LazyLock<Arc<[u8]>, Box<dyn FnOnce() -> Arc<[u8]> + Send>>;
 
-/// A page of this type is followed: whoever asks for it gets what is put up later, too.
+/// A page of this type is followed: a client that requests it also gets what is published later.
 pub(super) const EVENT_STREAM: &str = "text/event-stream";
 /// Browsers that follow at once.
 const FOLLOWERS_MAX: usize = 8;

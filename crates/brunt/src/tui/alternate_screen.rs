@@ -1,6 +1,6 @@
 //! The terminal while a run is shown on it: the alternate screen of standard error, without echo, and the keys that are pressed.
 //!
-//! Not what is drawn. Keys are read here, as crossterm's reader never returns from a terminal that is gone. Invariant: whoever entered it leaves it, by a call, by dropping it, or, where any thread panics, before the message of
+//! Not what is drawn. Keys are read here, as crossterm's reader never returns from a terminal that is gone. Invariant: a screen that was entered is left, by a call, by dropping it, or, where any thread panics, before the message of
 //! the panic is printed.
 
 use ratatui::Terminal;
@@ -125,7 +125,7 @@ impl Drop for AlternateScreen {
     }
 }
 
-/// Once, whoever calls it first. A terminal that is gone needs nothing.
+/// Only the first call restores it. A terminal that is gone needs nothing.
 fn leave() {
     if IS_SHOWN.swap(false, Ordering::SeqCst) {
         let _ = execute!(io::stderr(), Show, LeaveAlternateScreen);

@@ -532,7 +532,7 @@ fn host_limits_are_checked_before_the_run() {
     let expected = "fail  server         127.0.0.1:1 accepts no connection: Connection refused";
     assert!(report.starts_with(expected) && report.contains("\nNOT FIT for "), "{report}");
 
-    // No host has so many ports; 192.0.2.1 is nobody's.
+    // No host has so many ports; 192.0.2.1 is reserved for documentation.
     let churn = ["-s", "192.0.2.1", "--connect-rate", "100k", "--calls-per-connection", "1"];
     let (exit, message) = ended(&[&["run"], &churn[..]].concat());
     assert_eq!(exit, 2, "{message}");

@@ -194,6 +194,10 @@ so far       outage of 1.00 s at 10.0.0.5:11211 · TRUSTED up to p90
 ? help  h heat map  u unit  f freeze  q end
 ",
     );
+}
+
+#[test]
+fn a_stall_stands_where_it_was_on_large_screens() {
     check(
         120,
         40,
