@@ -21,10 +21,10 @@ const VAIN_OVER_NS: u64 = 100_000_000;
 const RUN_DELAY_PARTS: u64 = 20;
 /// and the worker polls for no reply for so long; as much before it polls at all, and twice as much each time it happens
 /// again.
-const YIELD_NS: u64 = 1_000_000_000;
+const YIELD_NS: u64 = 200_000_000;
 const YIELD_MAX_NS: u64 = 10_000_000_000;
-/// Period of predictions.
-const LEARN_NS: u64 = 20_000_000;
+/// Period of predictions. A program that takes the CPU once for some milliseconds is no reason to sleep.
+const LEARN_NS: u64 = 100_000_000;
 /// While no reply is polled for, waits look here this often, and note what the last reply took: more often than is
 /// needed for a prediction.
 const NOTE_NS: u64 = 50_000;
@@ -89,7 +89,7 @@ pub(crate) struct ExpectedReplies {
 }
 
 impl ExpectedReplies {
-    /// Until replies have come, each is expected at once, but none in the first second.
+    /// Until replies have come, each is expected at once, but none before the worker has had its CPU for a while.
     pub(crate) fn new(is_on: bool) -> Self {
         let stretch = Stretch { from_ns: 0, until_ns: POLLS_MAX_NS };
         Self {
@@ -332,20 +332,21 @@ mod tests {
         // ms, run delay so far in us → does it poll?
         let table = [
             (1_000, 0, true),
-            (1_020, 999, true),
-            (1_040, 2_100, false),
-            (2_020, 2_100, false),
-            (2_060, 2_100, true),
-            // Again, for two seconds.
-            (2_080, 3_200, false),
-            // While it sleeps, too: it begins anew.
-            (3_000, 80_000, false),
-            (4_980, 80_000, false),
-            (5_020, 80_000, true),
+            (1_100, 4_999, true),
+            (1_200, 10_100, false),
+            (1_390, 10_100, false),
+            (1_400, 10_100, true),
+            // Again, for 400 ms.
+            (1_500, 15_200, false),
+            (1_890, 15_200, false),
+            // While it sleeps, too: 400 ms from then on.
+            (1_895, 80_000, false),
+            (2_290, 80_000, false),
+            (2_300, 80_000, true),
             // After a while it is as if it had never been.
-            (15_100, 80_000, true),
-            (15_120, 82_000, false),
-            (16_140, 82_000, true),
+            (12_700, 80_000, true),
+            (12_800, 90_000, false),
+            (13_000, 90_000, true),
         ];
         let mut replies = expecting(30 * US);
         for (now_ms, delay_us, polls) in table {

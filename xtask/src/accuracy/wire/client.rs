@@ -7,8 +7,8 @@ use crate::bench::shape::Shape;
 use anyhow::Context;
 use serde_json::Value;
 
-/// What brunt does before its measured window.
-const WARMUP: &str = "200ms";
+/// What brunt does before its measured window: polling for replies begins in it.
+const WARMUP: &str = "500ms";
 
 /// One row.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -153,7 +153,7 @@ mod tests {
     fn loads_are_asked_for() {
         let client = Client::Brunt { io: "uring", wait: "sleep" };
         let line = client.arguments(&LOAD, 1).join(" ");
-        let expected = "run -s 127.0.0.1:7 -T 1 --cpus 1 -c 16 -d 1 -r 5000 --io uring --wait sleep -t 2s --warmup 200ms";
+        let expected = "run -s 127.0.0.1:7 -T 1 --cpus 1 -c 16 -d 1 -r 5000 --io uring --wait sleep -t 2s --warmup 500ms";
         assert!(line.starts_with(expected), "{line}");
         let line = client.arguments(&Load { rate: None, ..LOAD }, 1).join(" ");
         assert!(line.contains(" -d 1 --io uring"), "{line}");
