@@ -50,7 +50,8 @@ fn hybrid_waits_show_the_time_of_the_server() {
         let over_ns =
             |outcome: &Outcome, p| outcome.quantile(p, |sample| sample.times.service_ns()) - wire_ns;
         let (hybrid, awake) = run("wait = 'hybrid'", load, wire_ns, Service::None);
-        let (sleep, _) = run("wait = 'sleep'", load, wire_ns, Service::None);
+        let (sleep, awake_asleep) = run("wait = 'sleep'", load, wire_ns, Service::None);
+        let send_lag_ns = sleep.quantile(0.5, |sample| sample.times.send_lag_ns());
         let (over, asleep_over) = ([0.5, 0.99].map(|p| over_ns(&hybrid, p)), over_ns(&sleep, 0.5));
         // What the client may have held of it includes the wake-up.
         for outcome in [&hybrid, &sleep] {
@@ -61,7 +62,10 @@ fn hybrid_waits_show_the_time_of_the_server() {
             assert!((least..=most).contains(&wire_ns), "{load}: {wire_ns} ns in {least}..={most}");
         }
         assert!(over[0] < US && over[1] < US, "{load}: {over:?} ns over");
-        assert!(asleep_over >= WAKE_NS, "{load}: {asleep_over} ns over");
+        // Replies wait for a wake-up, or for that of the next send.
+        assert!(asleep_over >= 15 * US, "{load}: {asleep_over} ns over");
+        assert!(!load.contains("rate") || send_lag_ns < 10 * US, "{load}: sent {send_lag_ns} ns late");
+        assert!(awake_asleep < 0.05, "{load}: awake for {awake_asleep:.3} of the time");
         assert!(awake < awake_max, "{load}: awake for {awake:.3} of the time");
     }
 }

@@ -1,9 +1,9 @@
 //! Decides between sleeping, polling and sending, from the next intended time and the next expected reply.
 //!
-//! Time is a parameter. A sleep ends late by the kernel's wake-up time (tens of microseconds), so a hybrid wait
-//! sleeps until a margin before the deadline and polls for the rest, and polls where replies are expected
-//! ([`super::expected_replies`]). The margin follows the observed lateness: the 99th percentile of the last
-//! [`WINDOW`] timed sleeps.
+//! Time is a parameter. A sleep ends late by the kernel's wake-up time (tens of microseconds), so a wait sleeps until a
+//! margin before the intended time and polls for the rest. A hybrid wait polls where replies are expected, too
+//! ([`super::expected_replies`]). The margin follows the observed lateness of the last [`WINDOW`] timed sleeps: a hybrid
+//! wait is hardly ever late, and one that sleeps polls after one sleep in four at the most.
 
 use super::expected_replies::{ExpectedReplies, InFlight};
 use crate::io::Until;
@@ -16,6 +16,10 @@ const MARGIN_START_NS: u64 = 100_000;
 /// Maximum margin: longer spinning per request wastes a CPU.
 const MARGIN_MAX_NS: u64 = 1_000_000;
 const MARGIN_MIN_NS: u64 = 5_000;
+/// Maximum margin of a wait that is to sleep: sleeps that end later than this lack a CPU.
+const ASLEEP_MARGIN_MAX_NS: u64 = 50_000;
+/// Such a sleep is asked for, if the margin has begun.
+const SLEEP_MIN_NS: u64 = 1_000;
 /// Sleeps per computation of the margin.
 const WINDOW: usize = 128;
 
@@ -25,6 +29,8 @@ pub(crate) struct Pace {
     wait: Wait,
     replies: ExpectedReplies,
     margin_ns: u64,
+    /// The intended time for which the last sleep was, if it is to sleep.
+    slept_for_ns: u64,
     late_ns: [u64; WINDOW],
     observed: usize,
 }
@@ -72,10 +78,12 @@ impl Pace {
 
     fn new(wait: Wait, cpus: Cpus, polls_for_replies: bool) -> Self {
         let wait = if wait == Wait::Hybrid && cpus == Cpus::Shared { Wait::Sleep } else { wait };
+        let sleeps = wait == Wait::Sleep;
         Self {
             wait,
-            replies: ExpectedReplies::new(wait != Wait::Sleep && polls_for_replies),
-            margin_ns: MARGIN_START_NS,
+            replies: ExpectedReplies::new(!sleeps && polls_for_replies),
+            margin_ns: if sleeps { 0 } else { MARGIN_START_NS },
+            slept_for_ns: u64::MAX,
             late_ns: [0; WINDOW],
             observed: 0,
         }
@@ -91,7 +99,7 @@ impl Pace {
     pub(crate) fn until(&mut self, now_ns: u64, awaited: Awaited, ended: &Ended) -> Until {
         let Awaited { due_ns, timer_ns, in_flight } = awaited;
         match self.wait {
-            Wait::Sleep => Until::Instant(due_ns.min(timer_ns)),
+            Wait::Sleep => self.asleep_until(now_ns, due_ns, timer_ns),
             Wait::Spin if due_ns != u64::MAX => Until::Now,
             Wait::Hybrid | Wait::Spin => {
                 // Whatever is due: it learns of sends here.
@@ -99,6 +107,17 @@ impl Pace {
                 let poll_ns = due_ns.saturating_sub(self.margin_ns).min(reply_ns);
                 if poll_ns <= now_ns { Until::Now } else { Until::Instant(poll_ns.min(timer_ns)) }
             }
+        }
+    }
+
+    /// How to wait without polling, but for the rest of a sleep that ended before the margin was over.
+    fn asleep_until(&mut self, now_ns: u64, due_ns: u64, timer_ns: u64) -> Until {
+        let wake_ns = due_ns.saturating_sub(self.margin_ns);
+        let has_slept = std::mem::replace(&mut self.slept_for_ns, due_ns) == due_ns;
+        if wake_ns <= now_ns && has_slept {
+            Until::Now
+        } else {
+            Until::Instant(wake_ns.max(now_ns + SLEEP_MIN_NS).min(timer_ns))
         }
     }
 
@@ -124,7 +143,10 @@ impl Pace {
         let mut sorted = self.late_ns;
         sorted.sort_unstable();
         let p99 = sorted[WINDOW - 1 - WINDOW / 100];
-        self.margin_ns = (p99 + p99 / 4).clamp(MARGIN_MIN_NS, MARGIN_MAX_NS);
+        self.margin_ns = match self.wait {
+            Wait::Sleep => sorted[WINDOW / 4].min(ASLEEP_MARGIN_MAX_NS),
+            Wait::Hybrid | Wait::Spin => (p99 + p99 / 4).clamp(MARGIN_MIN_NS, MARGIN_MAX_NS),
+        };
         Some(sorted[WINDOW - 1 - WINDOW / 10])
     }
 }
@@ -196,5 +218,19 @@ mod tests {
         }
         // The second highest of 128 observations, and a quarter more.
         assert_eq!(pace.margin_ns, 127_000 + 31_750);
+        // A wait that is to sleep polls for no longer than three sleeps in four are late.
+        let mut asleep = Pace::new(Wait::Sleep, Cpus::Enough, true);
+        let awaited =
+            Awaited { due_ns: 90_000, timer_ns: NEVER, in_flight: InFlight { requests: 1, sent_ns: 1 } };
+        for (first_us, margin_us) in [(0, 33), (30, 50)] {
+            for late_us in (first_us + 1..).take(WINDOW) {
+                asleep.observe(late_us * 1_000);
+            }
+            let begin_ns = 90_000 - margin_us * 1_000;
+            let mut until = |now_ns| asleep.until(now_ns, awaited, &Ended::default());
+            let found = [until(begin_ns - 9_000), until(begin_ns)];
+            let expected = [Until::Instant(begin_ns), Until::Now];
+            assert_eq!(found, expected, "{first_us}");
+        }
     }
 }
