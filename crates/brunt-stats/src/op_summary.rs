@@ -57,11 +57,15 @@ impl OpSummary {
         batches: &[Batch],
         quantiles: &[Quantile],
         lag_fraction: f64,
+        stack_delay: StackDelay,
     ) -> Self {
         let intervals = intervals(batches, quantiles);
         let half_widths = HalfWidths::of(batches, &counts, window);
-        let latency =
+        let mut latency =
             totals.latencies.map(|histogram| Distribution::of(std::mem::take(histogram), quantiles));
+        // Histograms stay as they are: what the clock readings leave out is known of each statistic, not of each request.
+        latency.without_client.summary.less(|statistic| stack_delay.ns(statistic));
+        latency.least.summary.less(|statistic| stack_delay.bound_ns(statistic));
         Self {
             requests: counts.requests,
             keys: counts.keys,
@@ -75,18 +79,9 @@ impl OpSummary {
             latency,
             intervals,
             half_widths,
-            stack_delay: StackDelay::default(),
+            stack_delay,
             lag_fraction,
         }
-    }
-
-    /// Takes from the times without the client what kernel timestamps say of it beside its clock readings. Histograms stay as they are.
-    pub(crate) fn with_stack_delay(mut self, stack_delay: StackDelay) -> Self {
-        self.latency.without_client.summary.less(|statistic| stack_delay.ns(statistic));
-        self.latency.least.summary.less(|statistic| stack_delay.bound_ns(statistic));
-        self.client_error =
-            client_errors(&self.latency.response.summary, &self.latency.without_client.summary);
-        Self { stack_delay, ..self }
     }
 
     /// Requests that ended without an answer as the protocol provides, or were never sent: each would have taken longer than any bound.

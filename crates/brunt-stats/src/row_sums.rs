@@ -79,8 +79,8 @@ impl<'a> RowSums<'a> {
         counts.in_window = in_window;
         let batches = batches(&self.store.timeline, self.window, self.window.measure_ns, of);
         let quantiles = self.plan.quantiles();
-        OpSummary::of(counts, totals, self.window, &batches, &quantiles, lag_fraction)
-            .with_stack_delay(self.stack_delay.clone())
+        let stack_delay = self.stack_delay.clone();
+        OpSummary::of(counts, totals, self.window, &batches, &quantiles, lag_fraction, stack_delay)
     }
 
     pub(crate) fn by_op(&self, of: impl Fn(ClassId) -> bool) -> Vec<OpRow> {

@@ -17,6 +17,11 @@ const S: u64 = 1_000_000_000;
 /// 10 000 completed requests of 1 to 10 000 us in a second, each of which the client may have held for a quarter; the rank of every
 /// percentile is known to half a per cent.
 fn row() -> OpSummary {
+    row_with(StackDelay::default())
+}
+
+/// Such requests, of whose client the clock readings leave so much out.
+fn row_with(stack_delay: StackDelay) -> OpSummary {
     let mut totals = RowTotals::default();
     for us in 1..=10_000 {
         totals.latencies.response.record(us * 1_000);
@@ -29,7 +34,7 @@ fn row() -> OpSummary {
     counts.requests.outcomes[OutcomeClass::Hit as usize] = 10_000;
     counts.in_window.outcomes[OutcomeClass::Hit as usize] = 10_000;
     let window = MeasuredWindow { end_ns: S, ..MeasuredWindow::default() };
-    let mut row = OpSummary::of(counts, totals, &window, &[], &Quantile::PRINTED, 0.0);
+    let mut row = OpSummary::of(counts, totals, &window, &[], &Quantile::PRINTED, 0.0, stack_delay);
     row.intervals = Quantile::PRINTED.map(PercentileInterval::example).into();
     row.half_widths.mean_ns = Some(10_000.0);
     row.half_widths.rate = Some(100.0);
@@ -95,7 +100,7 @@ fn bounds_of_response_time_percentiles() {
         (0..100).for_each(|_| histogram.record(ns));
         histogram
     };
-    let delayed = row().with_stack_delay(StackDelay::of(times(240_000), times(200_000)));
+    let delayed = row_with(StackDelay::of(times(240_000), times(200_000)));
     check(of(&client, &delayed, "p50"), [0.495 * 7.5e6 - 4.1e4, 0.505 * 10e6]);
     let added =
         delayed.client_error_ns(Quantile::P50).unwrap() - row().client_error_ns(Quantile::P50).unwrap();

@@ -7,6 +7,7 @@ use crate::confidence::PercentileInterval;
 use crate::recorder::{Layout, RecorderSet};
 use crate::request_counts::OpCounts;
 use crate::sample::{Sample, Times};
+use crate::stack_delay::StackDelay;
 use crate::store::RowTotals;
 use brunt_plan::objective::Ceiling;
 use brunt_plan::op::OpKind;
@@ -32,8 +33,8 @@ fn interval(
 /// Requests of which nothing is known but the interval.
 fn row(interval: Option<PercentileInterval>) -> OpSummary {
     let window = MeasuredWindow { end_ns: S, ..MeasuredWindow::default() };
-    let nothing =
-        OpSummary::of(OpCounts::default(), RowTotals::default(), &window, &[], &Quantile::PRINTED, 0.0);
+    let (counts, totals, delay) = (OpCounts::default(), RowTotals::default(), StackDelay::default());
+    let nothing = OpSummary::of(counts, totals, &window, &[], &Quantile::PRINTED, 0.0, delay);
     OpSummary { intervals: interval.into_iter().collect(), ..nothing }
 }
 

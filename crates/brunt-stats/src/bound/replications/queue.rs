@@ -12,6 +12,7 @@ use crate::op_summary::OpSummary;
 use crate::recorder::{Layout, RecorderSet, RowHandle};
 use crate::request_counts::OpCounts;
 use crate::sample::{Sample, Times};
+use crate::stack_delay::StackDelay;
 use crate::store::IntervalStore;
 use brunt_plan::op::OpKind;
 use brunt_plan::outcome::{Outcome, ReplyKind};
@@ -207,7 +208,8 @@ impl<'a> Client<'a> {
         let mut counts = OpCounts::default();
         self.store.books().entries().for_each(|entry| counts.merge(&entry.counts));
         let (_, _, totals) = self.store.rows().next().expect("the layout has a row");
-        OpSummary::of(counts, totals.clone(), &window, &batches, &Quantile::PRINTED, 0.0)
+        let delay = StackDelay::default();
+        OpSummary::of(counts, totals.clone(), &window, &batches, &Quantile::PRINTED, 0.0, delay)
     }
 }
 
