@@ -105,7 +105,7 @@ impl Client {
         // Without an interval the largest value serves as its upper end.
         let share_above = interval.map_or(0.0, |interval| interval.fraction_above_high);
         let high = upper(response, row.unanswered(), share_above);
-        let delay_ns = row.stack_delay.bound_ns(Statistic::Percentile(quantile));
+        let delay_ns = row.stack_delay.ns(Statistic::Percentile(quantile));
         let low = interval.map_or(0.0, |interval| {
             let least_ns = lower(&row.latency.least.histogram, interval.fraction_below_low);
             self.less(row, least_ns.saturating_sub(delay_ns))

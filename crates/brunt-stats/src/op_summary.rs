@@ -43,7 +43,7 @@ pub struct OpSummary {
     pub intervals: Vec<PercentileInterval>,
     /// Half of the 95 % interval of what is no percentile.
     pub half_widths: HalfWidths,
-    /// What the client's clock readings leave out, which is in the client error.
+    /// What the client's clock readings leave out, which is in the client error and in the bounds of decisions.
     pub stack_delay: StackDelay,
     /// The share of the slots' time in closed loop for which the client held the next request back; 0 in open loop.
     pub lag_fraction: f64,
@@ -65,7 +65,7 @@ impl OpSummary {
             totals.latencies.map(|histogram| Distribution::of(std::mem::take(histogram), quantiles));
         // Histograms stay as they are: what the clock readings leave out is known of each statistic, not of each request.
         latency.without_client.summary.less(|statistic| stack_delay.ns(statistic));
-        latency.least.summary.less(|statistic| stack_delay.bound_ns(statistic));
+        latency.least.summary.less(|statistic| stack_delay.ns(statistic));
         Self {
             requests: counts.requests,
             keys: counts.keys,

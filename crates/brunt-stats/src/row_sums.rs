@@ -26,16 +26,16 @@ pub(crate) struct RowSums<'a> {
 }
 
 impl<'a> RowSums<'a> {
-    /// `unknown_ns`: what bounds allow for where too few requests have kernel timestamps.
+    /// `unread_ns`: what counts as the client's where too few requests have kernel timestamps.
     pub(crate) fn new(
         plan: &'a Plan,
         store: &'a IntervalStore,
         window: &'a MeasuredWindow,
-        unknown_ns: u64,
+        unread_ns: u64,
     ) -> Self {
         let stack_delay =
             StackDelay::of(store.meter(MeterKind::WithoutClient), store.meter(MeterKind::WireAndServer));
-        let stack_delay = stack_delay.or_unknown(unknown_ns);
+        let stack_delay = stack_delay.or_wake_up(unread_ns);
         Self { plan, store, window, stack_delay, known: RefCell::default() }
     }
 

@@ -66,6 +66,11 @@ impl RunData {
         if never_sleeps { 0 } else { self.host.wake_up_ns }
     }
 
+    /// What a wake-up costs beside what the clock readings of requests hold of it.
+    pub fn unread_ns(&self, is_open_loop: bool) -> u64 {
+        if self.usage.counts_wake_ups { 0 } else { self.wake_up_ns(is_open_loop) }
+    }
+
     /// Gives everything but the intervals the times and numbers that it has in a whole of which it is a part.
     pub fn map_host(&mut self, mapping: &HostMapping) {
         let times = &mut self.times;

@@ -2,16 +2,16 @@
 //!
 //! An estimate: kernel timestamps are taken of a sample of the requests, and of these both are known, the time that the wire and
 //! the server took, and what the clock readings leave of the response time without the client. The difference of their quantiles is
-//! what the client error of all requests lacks (docs/formulas.md). Invariant: it is never negative, and 0 where too few requests have
-//! timestamps.
+//! what the client error of all requests lacks (docs/formulas.md). Invariants: it is never negative; and where too few requests have
+//! timestamps it is the cost of a wake-up, unless the clock readings hold that.
 
 use crate::histogram::Histogram;
 use brunt_plan::objective::Statistic;
 use brunt_plan::quantile::Quantile;
 use std::sync::Arc;
 
-/// With fewer requests nothing is said.
-const SAMPLES_MIN: u64 = 20;
+/// Fewer requests with timestamps say nothing.
+pub const SAMPLES_MIN: u64 = 20;
 /// A packet that comes in is stamped when its driver has handed it over, at most so long after it was on the wire (docs/accuracy.md, *What is
 /// printed, and what the packets show*).
 const STAMP_NS: u64 = 1_000;
@@ -25,25 +25,20 @@ const LOOKS: u64 = 16;
 pub struct StackDelay {
     without_client: Arc<Histogram>,
     wire: Arc<Histogram>,
-    /// What bounds allow for where too few requests have timestamps.
-    unknown_ns: u64,
+    /// What it is where too few requests have timestamps.
+    unread_ns: u64,
 }
 
 impl StackDelay {
     /// From the times of requests with kernel timestamps: less what the clock readings hold of the client, and on the wire and in the
     /// server.
     pub fn of(without_client: Histogram, wire: Histogram) -> Self {
-        Self { without_client: Arc::new(without_client), wire: Arc::new(wire), unknown_ns: 0 }
+        Self { without_client: Arc::new(without_client), wire: Arc::new(wire), unread_ns: 0 }
     }
 
-    /// Sets what bounds allow for where too few requests have timestamps: the cost of a wake-up, if the clock readings do not hold it.
-    pub(crate) fn or_unknown(self, unknown_ns: u64) -> Self {
-        Self { unknown_ns, ..self }
-    }
-
-    /// What a lower bound of a statistic lies below what the clock readings leave of it, in nanoseconds.
-    pub fn bound_ns(&self, statistic: Statistic) -> u64 {
-        if self.samples() == 0 { self.unknown_ns } else { self.ns(statistic) }
+    /// Sets what it is where too few requests have timestamps: the cost of a wake-up, if the clock readings do not hold it.
+    pub(crate) fn or_wake_up(self, unread_ns: u64) -> Self {
+        Self { unread_ns, ..self }
     }
 
     /// Requests that it rests on; 0 where they are too few.
@@ -55,7 +50,7 @@ impl StackDelay {
     /// What it adds to the client error of a statistic, in nanoseconds.
     pub fn ns(&self, statistic: Statistic) -> u64 {
         match statistic {
-            _ if self.samples() == 0 => 0,
+            _ if self.samples() == 0 => self.unread_ns,
             Statistic::Percentile(quantile) => self.quantile_ns(quantile),
             Statistic::Mean => {
                 let mean_ns = |histogram: &Histogram| histogram.moments().mean().unwrap_or(0.0);
@@ -123,5 +118,14 @@ mod tests {
         let (long, short) = (histogram([30_000; 50].into_iter()), histogram([20_000; 50].into_iter()));
         assert_eq!(StackDelay::of(short, long).ns(Statistic::Percentile(Quantile::P50)), 0);
         assert_eq!(StackDelay::default().ns(Statistic::Mean), 0);
+        // The cost of a wake-up counts where too few requests have timestamps, and there alone.
+        let with = |samples| {
+            let times = || histogram((0..samples).map(|_| 20_000));
+            StackDelay::of(times(), times()).or_wake_up(52_000)
+        };
+        for statistic in [p(Quantile::P50), Statistic::Mean, Statistic::Max] {
+            assert_eq!(with(19).ns(statistic), 52_000);
+            assert!(with(20).ns(statistic) < 1_100, "{statistic:?}");
+        }
     }
 }

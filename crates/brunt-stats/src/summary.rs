@@ -114,8 +114,7 @@ impl Summary {
         let RunRecord { plan, run, .. } = &record;
         let (store, window) = (&run.intervals, MeasuredWindow::of(&run.times));
         let steady = Steadiness::of(plan, store, &window);
-        let unknown_ns = if run.usage.counts_wake_ups { 0 } else { run.wake_up_ns(plan.has_open_loop()) };
-        let rows = RowSums::new(plan, store, &window, unknown_ns);
+        let rows = RowSums::new(plan, store, &window, run.unread_ns(plan.has_open_loop()));
         let total = rows.sum(|_, _| true);
         let ops = rows.by_op(|_| true);
         let classes = class_summaries(plan, &rows);

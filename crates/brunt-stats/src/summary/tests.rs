@@ -293,6 +293,38 @@ fn a_stopped_client_is_not_trusted() {
     );
 }
 
+/// The client error that is printed is what the bounds of decisions allow for: the cost of a wake-up, where neither clock readings nor
+/// timestamps tell of it.
+#[test]
+fn client_errors_hold_wake_ups() {
+    // load, wait, whether the clock readings hold wake-ups → client error
+    let (closed, open) = ("mix = 'get'", "rate = 10000\nmix = 'get'");
+    let table = [
+        (closed, "sleep", false, 40_000),
+        (closed, "hybrid", false, 40_000),
+        (closed, "sleep", true, 0),
+        (open, "sleep", false, 40_000),
+        (open, "spin", false, 0),
+    ];
+    for (load, wait, counts_wake_ups, expected_ns) in table {
+        let plan = plan(load);
+        let parts = intervals(&Layout::of(&plan), &gets(100_000, |_| 100_000), 1);
+        let mut record = record(&plan, &parts);
+        record.run.host.wake_up_ns = 40_000;
+        (record.run.usage.wait, record.run.usage.counts_wake_ups) = (wait.to_owned(), counts_wake_ups);
+        let summary = Summary::build(record);
+        let found_ns = summary.total.client_error_ns(Quantile::P50).unwrap();
+        assert_eq!(found_ns, expected_ns, "{load}, {wait}");
+        // Of these open loops no busy periods were recorded.
+        let metrics: &[&str] = if load == closed { &["p50", "service.p50"] } else { &["service.p50"] };
+        for metric in metrics {
+            let low = summary.client.bounds(metric.parse().unwrap(), &summary.total).low;
+            let expected = (100_000 - expected_ns) as f64;
+            assert!((low - expected).abs() < 200.0, "{load}, {wait}, {metric}: {low}");
+        }
+    }
+}
+
 #[test]
 fn failures_are_kept_apart_from_latencies() {
     let mut events = gets(1_000_000, |_| 100_000);
