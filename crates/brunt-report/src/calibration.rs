@@ -167,12 +167,15 @@ fn rates(out: &mut String, probes: &[Probe]) {
 
 /// A row for each rate and way of waiting.
 fn waits(out: &mut String, waits: &[WaitCost]) {
-    let columns = ["wait", "requests/s", "p50", "p50 over wire", "p90", "p90 over wire", "CPU/request"];
-    let mut table = Table::new(&columns);
+    let columns = ["wait", "requests/s", "p50", "p50 over wire", "p90", "p90 over wire", "CPU/request", ""];
+    let mut table = Table::new(&columns).with_prose_last();
     for cost in waits {
         let ([p50, p90], [p50_over, p90_over]) = (cost.response_ns, cost.over_ns());
         let times = [p50, p50_over, p90, p90_over, Some(cost.cpu_ns)].map(time_or_dash);
-        table.push([vec![cost.wait.clone(), cost.rate.to_string()], times.to_vec()].concat());
+        let marks = [(cost.is_saturated, "saturated"), (cost.is_disturbed, "disturbed")];
+        let marks: Vec<&str> = marks.into_iter().filter(|(is_so, _)| *is_so).map(|(_, mark)| mark).collect();
+        let head = [cost.wait.clone(), cost.rate.to_string()];
+        table.push(head.into_iter().chain(times).chain([marks.join(", ")]).collect());
     }
     table.write(out);
 }
@@ -240,6 +243,8 @@ fn value(calibration: &Calibration) -> Value {
             "wire_p50_ns": cost.wire_ns[0],
             "wire_p90_ns": cost.wire_ns[1],
             "cpu_ns_per_request": cost.cpu_ns,
+            "is_saturated": cost.is_saturated,
+            "is_disturbed": cost.is_disturbed,
         })
     });
     json!({
@@ -384,6 +389,9 @@ fn read_waits(value: &Value) -> Result<Vec<WaitCost>, String> {
             response_ns: times(["p50_ns", "p90_ns"])?,
             wire_ns: times(["wire_p50_ns", "wire_p90_ns"])?,
             cpu_ns: object.number("cpu_ns_per_request")?,
+            // Those of earlier builds do not say.
+            is_saturated: value["is_saturated"] == json!(true),
+            is_disturbed: value["is_disturbed"] == json!(true),
         })
     };
     value["waits"].as_array().ok_or("has no list at waits")?.iter().map(cost).collect()

@@ -209,6 +209,12 @@ pub struct WaitCost {
     pub wire_ns: [Option<u64>; 2],
     /// Processor time of the client per request, in nanoseconds.
     pub cpu_ns: u64,
+    /// The server did not keep up: the response times are those of a backlog.
+    #[serde(default)]
+    pub is_saturated: bool,
+    /// Others took time from it.
+    #[serde(default)]
+    pub is_disturbed: bool,
 }
 
 impl WaitCost {

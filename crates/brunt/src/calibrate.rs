@@ -239,10 +239,10 @@ impl<'a> Calibrator<'a> {
         Ok(Loopback { floor: least(&slices)?, oversleep: oversleep(&oversleeps), shape })
     }
 
-    /// Notes whether others took time from a step. At the lowest rate a client has time to spare: whatever it lacked
+    /// Notes and returns whether others took time from a step. At the lowest rate a client has time to spare: whatever it lacked
     /// others took, and where it was late a check that calls for care says why. At a higher one STEAL has to convict,
     /// and CPU says nothing: a client without time left is what the search looks for.
-    fn judge(&mut self, rate: u64, summary: &Summary) {
+    fn judge(&mut self, rate: u64, summary: &Summary) -> bool {
         let is_lowest = rate == self.lowest;
         let is_late = p99_error(summary).is_some_and(|error| error.error_ns > ERROR_LIMIT_NS);
         let (ids, least) = match (is_lowest, is_late) {
@@ -251,21 +251,22 @@ impl<'a> Calibrator<'a> {
             (false, _) => (&["STEAL"][..], CheckStatus::NotTrusted),
         };
         let mut checks = summary.verdict.checks.iter();
-        if let Some(check) = checks.find(|check| ids.contains(&check.id) && check.status >= least) {
-            self.disturbed.push(DisturbedStep { rate, id: check.id, message: check.message.clone() });
-        }
+        let found = checks.find(|check| ids.contains(&check.id) && check.status >= least);
+        let step = found.map(|check| DisturbedStep { rate, id: check.id, message: check.message.clone() });
+        let is_disturbed = step.is_some();
+        self.disturbed.extend(step);
+        is_disturbed
     }
 
     fn probe(&mut self, servers: &Servers, rate: u64) -> Result<Probe, Failure> {
         let summary = self.measure(self.plan.clone(), servers, rate, DataSets::Stored)?;
         self.judge(rate, &summary);
         let error = p99_error(&summary);
-        let saturation = summary.verdict.checks.iter().find(|check| check.id == "SAT");
         Ok(Probe {
             rate,
             p99_ns: error.map(|error| error.response_ns),
             error_ns: error.map(|error| error.error_ns),
-            is_saturated: saturation.is_some_and(|check| check.status > CheckStatus::Ok),
+            is_saturated: is_saturated(&summary),
         })
     }
 
@@ -281,7 +282,7 @@ impl<'a> Calibrator<'a> {
             let mut plan = Plan { wait, timestamps, ..self.plan.clone() };
             plan.warmup = Warmup::For(WAIT_WARMUP);
             let summary = self.measure(plan, servers, rate, DataSets::Stored)?;
-            self.judge(rate, &summary);
+            let is_disturbed = self.judge(rate, &summary);
             let usage = &summary.record.run.usage;
             let values = |latency: &LatencySummary| {
                 [Quantile::P50, Quantile::P90].map(|quantile| latency.percentile_ns(quantile))
@@ -294,6 +295,8 @@ impl<'a> Calibrator<'a> {
                 response_ns: values(&summary.total.latency.response.summary),
                 wire_ns: wire.map(|(_, span)| values(&span)).unwrap_or_default(),
                 cpu_ns: (usage.cpu_user_ns + usage.cpu_system_ns) / summary.total.in_window.sent.max(1),
+                is_saturated: is_saturated(&summary),
+                is_disturbed,
             });
         }
         Ok(costs)
@@ -318,6 +321,12 @@ impl<'a> Calibrator<'a> {
         self.go_on()?;
         summary
     }
+}
+
+/// Did the server not keep up?
+fn is_saturated(summary: &Summary) -> bool {
+    let saturation = summary.verdict.checks.iter().find(|check| check.id == "SAT");
+    saturation.is_some_and(|check| check.status > CheckStatus::Ok)
 }
 
 /// The client's own share in the p99 by its clock readings, as its kernel is no part of the rate that it can keep; `None` where too few

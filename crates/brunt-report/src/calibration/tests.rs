@@ -50,6 +50,8 @@ fn calibration(headroom: Headroom) -> Calibration {
                 response_ns: [Some(33_100), Some(48_000)],
                 wire_ns: [Some(26_000), Some(39_500)],
                 cpu_ns: 71_000,
+                is_saturated: false,
+                is_disturbed: false,
             },
             WaitCost {
                 wait: "sleep".to_owned(),
@@ -57,6 +59,8 @@ fn calibration(headroom: Headroom) -> Calibration {
                 response_ns: [Some(75_000), None],
                 wire_ns: [None, None],
                 cpu_ns: 42_000,
+                is_saturated: false,
+                is_disturbed: false,
             },
         ],
         disturbed: None,
@@ -106,7 +110,10 @@ fn a_disturbed_calibration_is_marked() {
 
 fn disturbed() -> Calibration {
     let steal = "3 of 14 steps were disturbed, the first at 2000/s: STEAL worker 0 waited for a CPU for 7.16 % of the window";
-    Calibration { disturbed: Some(steal.to_owned()), ..calibration(CROSSED) }
+    let mut disturbed = Calibration { disturbed: Some(steal.to_owned()), ..calibration(CROSSED) };
+    disturbed.waits[0].is_disturbed = true;
+    (disturbed.waits[1].is_saturated, disturbed.waits[1].is_disturbed) = (true, true);
+    disturbed
 }
 
 #[test]
