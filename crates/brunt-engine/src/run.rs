@@ -38,6 +38,7 @@ pub use brunt_stats::run_data::RunData;
 pub use brunt_stats::run_times::RunTimes;
 use brunt_stats::server_stats::Snapshot;
 use brunt_stats::store::IntervalStore;
+use brunt_stats::usage::ClientUsage;
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -46,10 +47,10 @@ use std::sync::mpsc;
 /// An event of a run.
 #[derive(Debug)]
 pub enum RunEvent<'a> {
-    /// Every connection is established and every key confirmed: the schedule begins. `end_ns` is `u64::MAX` without
-    /// a time limit. Sent twice where the plan leaves the start of the window open: first with its latest start,
-    /// then ahead of its actual start.
-    Started(RunTimes),
+    /// Every connection is established and every key confirmed: the schedule begins. The times, and what is known of the client: how it
+    /// waits, what a wake-up costs, whether there are kernel timestamps. `end_ns` is `u64::MAX` without a time limit. Sent twice where the
+    /// plan leaves the start of the window open: first with its latest start, then ahead of its actual start.
+    Started(&'a RunData),
     /// An interval of a worker, preload included.
     Interval(&'a Interval),
     /// Statistics of a server. Those of after the workers' end are in the result alone.
@@ -149,7 +150,15 @@ impl RunSetup<'_> {
         let pollers = start_stats_pollers(&blueprint, clock, &snapshots).map_err(RunError::System)?;
         let start_map_poller = |slot_map| SlotMapPoller::start(plan, slot_map, endpoints.to_vec(), clock);
         let map_poller = slot_map.map(start_map_poller).transpose().map_err(RunError::System)?;
-        let mut control = ControlThread::new(self, clock, observe, coordinator, statistics);
+        let usage = ClientUsage {
+            io: chosen.interface.name().to_owned(),
+            io_reason: chosen.reason.clone(),
+            wait: plan.wait.name().to_owned(),
+            counts_wake_ups: blueprint.stamped_every.is_err(),
+            timestamps_reason: blueprint.stamped_every.clone().err().flatten(),
+            ..ClientUsage::default()
+        };
+        let mut control = ControlThread::new(self, clock, usage, observe, coordinator, statistics);
         let ended = control.drive(&blueprint, shards.into_iter().zip(feeds), &chosen, &pollers, stop);
         let interrupted = match ended {
             Ok(interrupted) => interrupted,
@@ -158,7 +167,7 @@ impl RunSetup<'_> {
                 return Err(with_context(error, ends, control.intervals, &blueprint));
             }
         };
-        let mut data = control.finish(interrupted, &chosen)?;
+        let mut data = control.finish(interrupted)?;
         if let (Some(map_poller), Some(record)) = (map_poller, &mut data.cluster) {
             let refreshes = record.refreshes;
             *record = map_poller.end();

@@ -462,14 +462,14 @@ fn observed<C: Codec>(
     while run.worker.is_running() {
         run.turn();
         if let Some(times) = run.attend() {
-            observe(RunEvent::Started(times));
+            observe(RunEvent::Started(&RunData { times, ..RunData::default() }));
         }
         turns += 1;
         let now_ns = run.worker.now_ns();
         if now_ns >= look_ns {
             look_ns = now_ns + LOOK_NS;
             if let Some(times) = run.open_window(now_ns) {
-                observe(RunEvent::Started(times));
+                observe(RunEvent::Started(&RunData { times, ..RunData::default() }));
             }
             if observe(RunEvent::Tick { now_ns, intervals: &run.kept.store }) == RunDecision::Finish {
                 run.orders.stop.store(true, Ordering::Relaxed);

@@ -427,6 +427,7 @@ fn client(summary: &Summary) -> Value {
         "io": usage.io,
         "io_reason": usage.io_reason,
         "wait": usage.wait,
+        "timestamps_reason": usage.timestamps_reason,
         "threads": usage.workers.len(),
         "send_cost_ns": { "p50": send_cost_ns(Quantile::P50), "p99": send_cost_ns(Quantile::P99) },
         "workers": list(&usage.workers, worker),

@@ -110,13 +110,15 @@ impl Convergence {
         Some(Self::new(goals, look.first_look.0, plan.stop.time.map_or(u64::MAX, |time| time.0)))
     }
 
-    /// Looks, when it is time to, at what was recorded until now. Returns whether it is enough, or no use.
+    /// Looks, when it is time to, at what was recorded until now. Returns whether it is enough, or no use. `unread_ns`: what a wake-up costs
+    /// beside what the clock readings hold of it.
     pub fn is_enough(
         &mut self,
         now_ns: u64,
         started: &MeasuredWindow,
         plan: &Plan,
         store: &IntervalStore,
+        unread_ns: u64,
     ) -> bool {
         let length_ns = now_ns.saturating_sub(started.measure_ns.saturating_add(HANDED_OVER_NS));
         let due = self.looks_ns.iter().take_while(|at_ns| **at_ns <= length_ns).count() as u32;
@@ -126,8 +128,8 @@ impl Convergence {
             self.taken = due;
             let end_ns = started.measure_ns + at_ns;
             let window = MeasuredWindow { end_ns, drained_ns: end_ns, ..*started };
-            let (total, ops, checks) = look_at(plan, store, &window);
-            // What a wake-up costs is told at the end; until then a step that may have failed goes on no longer than it must.
+            let (total, ops, checks) = look_at(plan, store, &window, unread_ns);
+            // How long workers stood still is told at the end; until then a step that may have failed goes on no longer than it must.
             let client = Client { has_others: !plan.agents.is_empty(), ..Client::default() };
             let look = InterimLook::of(&self.goals, at_ns, &client, (&total, &ops), &checks);
             self.late_looks = if look.is_late { self.late_looks + 1 } else { 0 };
@@ -169,10 +171,10 @@ fn look_at(
     plan: &Plan,
     store: &IntervalStore,
     window: &MeasuredWindow,
+    unread_ns: u64,
 ) -> (OpSummary, Vec<OpRow>, Vec<Check>) {
     let steady = Steadiness::of(plan, store, window);
-    // What ends a run early is decided again when it is over.
-    let rows = RowSums::new(plan, store, window, 0);
+    let rows = RowSums::new(plan, store, window, unread_ns);
     let (total, ops) = (rows.sum(|_, _| true), rows.by_op(|_| true));
     let lag_rows = LagRow::all(plan, &total, &class_summaries(plan, &rows));
     let checks = verdict::while_running(&Evidence { lag_rows, steady, ..Evidence::default() });

@@ -6,6 +6,7 @@
 use crate::complete_seconds::CompleteSeconds;
 use crate::interval::Interval;
 use crate::measured_window::MeasuredWindow;
+use crate::run_data::RunData;
 use crate::run_record::RunRecord;
 use crate::run_times::RunTimes;
 use crate::server_stats::{ServerRecord, SizeShare, Snapshot};
@@ -48,10 +49,12 @@ impl RunSeconds {
         Self { record, window: None, seconds: CompleteSeconds::default(), strides: Vec::new() }
     }
 
-    /// The schedule has its times; they may be told again.
-    pub fn start(&mut self, window: MeasuredWindow) {
+    /// The schedule has its times, and this is known of the client; it may be told again.
+    pub fn start(&mut self, known: &RunData) {
+        let window = MeasuredWindow::of(&known.times);
         self.window = Some(window);
         self.seconds.start(window.start_ns);
+        (self.record.run.usage, self.record.run.host) = (known.usage.clone(), known.host.clone());
     }
 
     /// A worker has handed over an interval.

@@ -122,6 +122,8 @@ pub struct ClientUsage {
     pub wait: String,
     /// A reply that ended a sleep counts as unread for as long as a wake-up takes: there are no kernel timestamps.
     pub counts_wake_ups: bool,
+    /// Why there are none, where the plan left it open.
+    pub timestamps_reason: Option<String>,
     /// Each worker.
     pub workers: Vec<WorkerUsage>,
 }
@@ -131,7 +133,7 @@ impl ClientUsage {
     pub fn merge(&mut self, other: Self) {
         if self.workers.is_empty() {
             (self.io, self.io_reason, self.wait) = (other.io, other.io_reason, other.wait);
-            self.counts_wake_ups = other.counts_wake_ups;
+            (self.counts_wake_ups, self.timestamps_reason) = (other.counts_wake_ups, other.timestamps_reason);
         }
         self.cpu_user_ns += other.cpu_user_ns;
         self.cpu_system_ns += other.cpu_system_ns;

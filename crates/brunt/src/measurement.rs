@@ -271,12 +271,12 @@ fn carry_out(
     let (is_led, mut tended) = (shares.is_some(), Ok(()));
     let mut observe = |observed: RunEvent<'_>| {
         let is_enough = match (&observed, started, &mut convergence) {
-            (RunEvent::Started(times), ..) => {
-                started = Some(MeasuredWindow::of(times));
+            (RunEvent::Started(known), ..) => {
+                started = Some((MeasuredWindow::of(&known.times), known.unread_ns(plan.has_open_loop())));
                 false
             }
-            (RunEvent::Tick { now_ns, intervals }, Some(started), Some(convergence)) => {
-                convergence.is_enough(*now_ns, &started, plan, intervals)
+            (RunEvent::Tick { now_ns, intervals }, Some((started, unread_ns)), Some(convergence)) => {
+                convergence.is_enough(*now_ns, &started, plan, intervals, unread_ns)
             }
             _ => false,
         };
@@ -402,7 +402,7 @@ fn shares(plan: &Plan, servers: &Servers) -> Result<Option<PlanSplit>, Failure> 
 /// Refuses a plan that this host has no room for. Returns where it may become tight.
 pub(crate) fn check_limits(plan: &Plan, endpoints: &[Endpoint]) -> Result<Vec<String>, Failure> {
     if plan.timestamps == Timestamps::Kernel {
-        brunt_engine::timestamps_work().map_err(|reason| no_timestamps(&reason))?;
+        brunt_engine::timestamps_work().map_err(no_timestamps)?;
     }
     let facts = HostFacts::read();
     // The first address is the one that is tried first.
@@ -411,7 +411,7 @@ pub(crate) fn check_limits(plan: &Plan, endpoints: &[Endpoint]) -> Result<Vec<St
     limits::check_limits(plan, &needs, &facts).map_err(|error| Failure::new(Exit::Usage, error))
 }
 
-fn no_timestamps(reason: &io::Error) -> Failure {
+fn no_timestamps(reason: &str) -> Failure {
     Failure::usage(format!("--timestamps kernel: not supported by this kernel: {reason}"))
 }
 
@@ -493,8 +493,7 @@ mod tests {
 
     #[test]
     fn a_kernel_without_timestamps_is_named() {
-        let reason = io::Error::other("SO_TIMESTAMPING: Invalid argument (os error 22)");
-        let failure = no_timestamps(&reason);
+        let failure = no_timestamps("SO_TIMESTAMPING: Invalid argument (os error 22)");
         assert_eq!(failure.exit, Exit::Usage);
         assert_eq!(
             failure.error.to_string(),

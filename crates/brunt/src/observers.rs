@@ -98,13 +98,13 @@ impl ObservedRun<'_, '_> {
     /// The control thread sees something.
     pub(crate) fn observe(&mut self, observed: &RunEvent<'_>) {
         match observed {
-            RunEvent::Started(times) => {
+            RunEvent::Started(known) => {
                 self.periods
                     .iter_mut()
                     .flatten()
-                    .for_each(|periods| periods.start(MeasuredWindow::of(times)));
-                self.seconds.iter_mut().for_each(|seconds| seconds.start(MeasuredWindow::of(times)));
-                self.observers.tell(&Event::Started(*times));
+                    .for_each(|periods| periods.start(MeasuredWindow::of(&known.times)));
+                self.seconds.iter_mut().for_each(|seconds| seconds.start(known));
+                self.observers.tell(&Event::Started(known.times));
             }
             RunEvent::Interval(interval) => {
                 self.periods.iter_mut().flatten().for_each(|periods| periods.push(interval));

@@ -8,7 +8,7 @@ mod lanes;
 use crate::codecs::commands;
 use crate::io::uring::{self};
 use crate::io::{Gather, Io};
-use crate::run::timestamp_probe::timestamps_come;
+use crate::run::timestamp_probe::timestamps_work;
 use crate::state::audit::Audit;
 use crate::state::busy_period::{BusyPeriods, SharedBusyPeriods};
 use crate::state::hash_slots::{SharedSlotMap, SlotTable, SlotTableCapacity};
@@ -110,8 +110,9 @@ pub(crate) struct Blueprint {
     deltas: Vec<Arc<Sizes>>,
     /// Preload has to store data sets.
     is_to_store: bool,
-    /// Of the connections of a worker for a class to a server over plain TCP, one in this many has kernel timestamps; `None`: none has.
-    stamped_every: Option<u32>,
+    /// Of the connections of a worker for a class to a server over plain TCP, one in this many has kernel timestamps; else none has, and why,
+    /// where the plan leaves it open.
+    pub(super) stamped_every: Result<u32, Option<String>>,
     /// The paths of each class.
     paths: Vec<Vec<ClassPath>>,
     /// The slot map, if the servers are nodes of a cluster, and the commands whose keys decide the slot.
@@ -129,6 +130,21 @@ type ClassConnections = Vec<Vec<Range<u32>>>;
 /// Do requests go to this server over plain TCP, so that the kernel can take timestamps of them?
 fn is_plain_tcp(endpoint: &Endpoint) -> bool {
     endpoint.tls.is_none() && endpoint.addresses.iter().all(|address| matches!(address, Address::Network(_)))
+}
+
+/// Of how many connections one has kernel timestamps; else why none has, where the plan leaves it open.
+fn stamped_every(plan: &Plan) -> Result<u32, Option<String>> {
+    match plan.timestamps {
+        Timestamps::Off => Err(None),
+        Timestamps::Kernel => Ok(1),
+        Timestamps::Auto if !plan.uses_transport(Transport::Tcp) => {
+            Err(Some("only plain TCP has them".to_owned()))
+        }
+        Timestamps::Auto => match timestamps_work() {
+            Ok(()) => Ok(STAMPED_EVERY),
+            Err(reason) => Err(Some(format!("not supported by this kernel: {reason}"))),
+        },
+    }
 }
 
 impl Blueprint {
@@ -189,13 +205,7 @@ impl Blueprint {
             choosers,
             deltas,
             is_to_store: plan.preload && found == DataSets::ToStore,
-            stamped_every: match plan.timestamps {
-                Timestamps::Auto if endpoints.iter().any(is_plain_tcp) && timestamps_come() => {
-                    Some(STAMPED_EVERY)
-                }
-                Timestamps::Off | Timestamps::Auto => None,
-                Timestamps::Kernel => Some(1),
-            },
+            stamped_every: stamped_every(&plan),
             plan,
             endpoints,
         }
@@ -266,13 +276,14 @@ impl Blueprint {
     /// By connection of a worker, in the order of `connection_plans`: may the kernel take timestamps of its requests? Of the connections
     /// of a class to a server the first may, and one in so many of the others.
     fn stamped(&self, class_connections: &[ClassConnections]) -> Vec<bool> {
-        let Some(every) = self.stamped_every else { return Vec::new() };
+        let Ok(every) = self.stamped_every else { return Vec::new() };
         let mut next: HashMap<(u16, u16), u32> = HashMap::new();
         let plans = self.connection_plans(class_connections);
         let is_stamped = |connection: &ConnectionPlan| {
             let place = next.entry((connection.class, connection.server)).or_default();
             *place += 1;
-            is_plain_tcp(&self.endpoints[usize::from(connection.server)])
+            !connection.by_datagram
+                && is_plain_tcp(&self.endpoints[usize::from(connection.server)])
                 && (*place - 1).is_multiple_of(every)
         };
         let stamped: Vec<bool> = plans.iter().map(is_stamped).collect();
@@ -586,10 +597,32 @@ mod tests {
         }
     }
 
+    fn plan_of(toml: &str) -> Plan {
+        let spec = PlanSpec::from_toml(toml).unwrap();
+        resolve(&spec, &Host { allowed_cpus: vec![0, 1], random_seed: 1 }).unwrap()
+    }
+
+    #[test]
+    fn runs_without_timestamps_say_why() {
+        let only_tcp = Err(Some("only plain TCP has them"));
+        let table = [
+            ("timestamps = 'off'", Err(None)),
+            ("timestamps = 'kernel'", Ok(1)),
+            ("", Ok(STAMPED_EVERY)),
+            ("transport = 'udp'", only_tcp),
+            ("server = 'unix:/a'", only_tcp),
+            ("server = 'a'\ntransport = 'tls'", only_tcp),
+            ("[[class]]\n[[class.route]]\nops = ['get']\ntransport = 'udp'", Ok(STAMPED_EVERY)),
+        ];
+        for (toml, expected) in table {
+            let found = stamped_every(&plan_of(toml));
+            assert_eq!(found.as_ref().copied().map_err(Option::as_deref), expected, "{toml}");
+        }
+    }
+
     /// Which servers the connections of each worker go to, by path.
     fn servers_of_workers(toml: &str) -> Vec<Vec<u16>> {
-        let spec = PlanSpec::from_toml(toml).unwrap();
-        let plan = resolve(&spec, &Host { allowed_cpus: vec![0, 1], random_seed: 1 }).unwrap();
+        let plan = plan_of(toml);
         let endpoint = |server: brunt_plan::destination::Server| Endpoint {
             server: server.address.unwrap(),
             addresses: Vec::new(),

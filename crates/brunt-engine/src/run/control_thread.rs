@@ -17,6 +17,7 @@ use crate::state::trace_feed::Feeds;
 use crate::worker::{INTERVAL_NS, Notice, Orders, WorkerEnd};
 use brunt_plan::shard::Shard;
 use brunt_stats::cluster::ClusterRecord;
+use brunt_stats::host::HostEvidence;
 use brunt_stats::interval::{HostMapping, Interval};
 use brunt_stats::recorder::Layout;
 use brunt_stats::run_data::RunData;
@@ -78,6 +79,8 @@ pub(super) struct ControlThread<'a> {
     epoch_us: Option<u64>,
     /// Set when the schedule starts.
     watch: Option<WindowWatch>,
+    /// What is known of the client before it begins.
+    usage: ClientUsage,
     /// Set until the start of the window is known, where the plan leaves it open.
     window_start: Option<WindowStart>,
     /// How the warm-up ended.
@@ -90,6 +93,7 @@ impl<'a> ControlThread<'a> {
     pub(super) fn new(
         setup: RunSetup<'a>,
         clock: Clock,
+        usage: ClientUsage,
         observe: &'a mut dyn FnMut(RunEvent<'_>) -> RunDecision,
         coordinator: &'a mut dyn Coordinator,
         statistics: mpsc::Receiver<ServerSnapshot>,
@@ -102,6 +106,7 @@ impl<'a> ControlThread<'a> {
             intervals: IntervalStore::new(&Layout::of(plan)).with_slices(plan.interval.map(|width| width.0)),
             host_mapping: HostMapping { classes: part.classes.to_vec(), ..HostMapping::default() },
             clock,
+            usage,
             observe,
             coordinator,
             prepare_ns: 0,
@@ -199,9 +204,9 @@ impl<'a> ControlThread<'a> {
         let epoch_us = Some(self.clock.epoch_us());
         self.epoch_us = epoch_us;
         let times = RunTimes { start_ns, measure_ns, end_ns, prepare_ns, epoch_us, ..RunTimes::default() };
-        (self.observe)(RunEvent::Started(times));
-        self.window_start = WindowStart::of(plan, times);
         self.watch = Some(WindowWatch { host, start_ns, measure_ns, end_ns });
+        self.tell_start(times);
+        self.window_start = WindowStart::of(plan, times);
         self.orders.start_ns.store(start_ns, Ordering::Release);
         Ok(measure_ns)
     }
@@ -283,8 +288,16 @@ impl<'a> ControlThread<'a> {
         self.intervals.align(times.measure_ns);
         self.intervals.set_schedule(times.start_ns..times.end_ns);
         pollers.set_window_start(times.measure_ns);
-        (self.observe)(RunEvent::Started(times));
+        self.tell_start(times);
         Ok(())
+    }
+
+    /// Tells the times of the schedule, and what is known of the client.
+    fn tell_start(&mut self, times: RunTimes) {
+        let wake_up_ns = self.watch.as_ref().map_or(0, |watch| watch.host.wake_up_ns());
+        let host = HostEvidence { wake_up_ns, ..HostEvidence::default() };
+        let known = RunData { times, usage: self.usage.clone(), host, ..RunData::default() };
+        (self.observe)(RunEvent::Started(&known));
     }
 
     /// Polls the coordinator and stores intervals of other hosts.
@@ -354,7 +367,7 @@ impl<'a> ControlThread<'a> {
         self.workers.drain(..).map(|worker| join(worker.thread)).collect()
     }
 
-    pub(super) fn finish(mut self, interrupted: bool, chosen: &Chosen) -> Result<RunData, RunError> {
+    pub(super) fn finish(mut self, interrupted: bool) -> Result<RunData, RunError> {
         self.collect_intervals();
         let now_ns = self.clock.now_ns();
         let watch = self.watch.take();
@@ -374,8 +387,8 @@ impl<'a> ControlThread<'a> {
             self.store_interval(set.take_interval(index as u32, *start_ns, *end_ns));
             add_worker(&mut data, index as u32, end);
         }
-        data.usage.io = chosen.interface.name().to_owned();
-        data.usage.io_reason.clone_from(&chosen.reason);
+        let ClientUsage { io, io_reason, timestamps_reason, .. } = std::mem::take(&mut self.usage);
+        data.usage = ClientUsage { io, io_reason, timestamps_reason, ..data.usage };
         data.map_host(&self.host_mapping);
         let to_local_clock = to_local_clock(&self.clock);
         for mut other in self.coordinator.collect_results() {

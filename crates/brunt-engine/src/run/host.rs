@@ -150,6 +150,11 @@ impl HostWatch {
         }
     }
 
+    /// What a wake-up costs, in nanoseconds.
+    pub(crate) fn wake_up_ns(&self) -> u64 {
+        self.wake_up_ns
+    }
+
     /// Called periodically; the measured window is from `measure_ns` to `end_ns`.
     pub(crate) fn sample(&mut self, now_ns: u64, measure_ns: u64, end_ns: u64) {
         if now_ns < measure_ns || self.end.is_some() {

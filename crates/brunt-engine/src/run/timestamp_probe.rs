@@ -17,14 +17,15 @@ const PAUSE: Duration = Duration::from_millis(5);
 /// Nothing on loopback takes longer, however busy the host.
 const PATIENCE: Timespec = Timespec { tv_sec: 1, tv_nsec: 0 };
 
-/// Do timestamps of both directions come over loopback? Tried once in a process.
-pub(crate) fn timestamps_come() -> bool {
-    static COME: OnceLock<bool> = OnceLock::new();
-    *COME.get_or_init(|| timestamps_work().is_ok())
+/// Do timestamps of both directions come over loopback? Tried once in a process; the error names what is missing.
+pub fn timestamps_work() -> Result<(), &'static str> {
+    static FOUND: OnceLock<Result<(), String>> = OnceLock::new();
+    let found = FOUND.get_or_init(|| probe_timestamps().map_err(|error| error.to_string()));
+    found.as_ref().copied().map_err(String::as_str)
 }
 
-/// Sends bytes over loopback and reads the timestamps of both directions. The error names what is missing.
-pub fn timestamps_work() -> io::Result<()> {
+/// Sends bytes over loopback and reads the timestamps of both directions.
+fn probe_timestamps() -> io::Result<()> {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
     let mut client = TcpStream::connect(listener.local_addr()?)?;
     let (mut server, _) = listener.accept()?;

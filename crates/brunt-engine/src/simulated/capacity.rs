@@ -63,13 +63,12 @@ fn step(known: &Known, ceiling: Ceiling, rate: f64, seed: u64, first_look_s: u64
     let mut started = MeasuredWindow::default();
     let outcome =
         simulate_observed(plan.clone(), options, 2 * longest_s * SECOND, &mut |observed| match observed {
-            RunEvent::Started(times) => {
-                let (start_ns, measure_ns, end_ns) = (times.start_ns, times.measure_ns, times.end_ns);
-                started = MeasuredWindow { start_ns, measure_ns, end_ns, drained_ns: 0 };
+            RunEvent::Started(known) => {
+                started = MeasuredWindow::of(&known.times);
                 RunDecision::Continue
             }
             RunEvent::Tick { now_ns, intervals }
-                if started.measure_ns > 0 && convergence.is_enough(now_ns, &started, &plan, intervals) =>
+                if started.measure_ns > 0 && convergence.is_enough(now_ns, &started, &plan, intervals, 0) =>
             {
                 RunDecision::Finish
             }

@@ -256,6 +256,7 @@ impl Scene {
                 io_reason: None,
                 wait: "hybrid".to_owned(),
                 counts_wake_ups: true,
+                timestamps_reason: None,
                 workers: vec![WorkerUsage {
                     worker: 0,
                     wall_ns: self.window.duration_ns(),

@@ -226,7 +226,7 @@ fn until_known(load: f64, seed: u64) -> Option<(bool, u64)> {
         queue.go_on();
         // What was recorded is there a little later.
         let now_ns = queue.until_ns + SLICE_NS - 1;
-        convergence.is_enough(now_ns, &started, &queue.plan, &queue.store).then(|| {
+        convergence.is_enough(now_ns, &started, &queue.plan, &queue.store, 0).then(|| {
             let intervals = found(&queue);
             let p99 = intervals.iter().find(|interval| interval.quantile == Quantile::P99).unwrap();
             (holds(p99, queue.truth_ns(Quantile::P99)), slice)

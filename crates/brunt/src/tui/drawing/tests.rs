@@ -16,8 +16,10 @@ use brunt_stats::recorder::{Layout as Recorded, RecorderSet};
 use brunt_stats::run_data::RunData;
 use brunt_stats::run_record::{Environment, RunRecord};
 use brunt_stats::run_so_far::{RunSeconds, RunSoFar};
+use brunt_stats::run_times::RunTimes;
 use brunt_stats::sample::{Sample, Times};
 use brunt_stats::store::IntervalStore;
+use brunt_stats::usage::ClientUsage;
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
 
@@ -91,7 +93,12 @@ fn seen(after_s: u64) -> (View, Summary) {
         judgement: Default::default(),
         plan,
     });
-    seconds.start(WINDOW);
+    let MeasuredWindow { start_ns, measure_ns, end_ns, .. } = WINDOW;
+    seconds.start(&RunData {
+        times: RunTimes { start_ns, measure_ns, end_ns, ..RunTimes::default() },
+        usage: ClientUsage { counts_wake_ups: true, ..ClientUsage::default() },
+        ..RunData::default()
+    });
     let now_ns = WINDOW.measure_ns + after_s * S;
     let mut so_far: Option<RunSoFar> = None;
     for start_ns in (WINDOW.measure_ns..now_ns).step_by(100 * MS as usize) {
@@ -150,7 +157,7 @@ last 1 s     p50 150 us, p99 199 us, max 200 us, 2000/s
 response/ms      p50     p99   p99.9     max    done/s
 all            0.201     300     930    1000      1750
   ±95%CI       0.004    open    open
-  client<=?    0.002       0       0
+  client<=     0.002       0       0
 response times by second: # most requests, . least
   56ms       +
  2.2ms       -
@@ -175,7 +182,7 @@ target       10.0.0.5:11211, memcached-text · 100k keys 30 B, values 200 B
 response/ms    p50    p90    p99   p99.9  p99.99    max   done/s  hit%  failed
 all          0.201  0.282    300     930       -   1000     1750   100       0
   ±95%CI     0.004  0.007   open    open
-  client<=?  0.002  0.002      0       0
+  client<=   0.002  0.002      0       0
 response times by second: # most requests, . least
  383ms       +
   46ms       +
@@ -210,7 +217,7 @@ target       10.0.0.5:11211, memcached-text · 100k keys 30 B, values 200 B
 response/ms    p50    p90    p99   p99.9  p99.99    max   done/s  hit%  failed
 all          0.201  0.282    300     930       -   1000     1750   100       0
   ±95%CI     0.004  0.007   open    open
-  client<=?  0.002  0.002      0       0
+  client<=   0.002  0.002      0       0
   trust         ok     ok  thin?   thin?
 get          0.201  0.282    300     930       -   1000     1750   100       0
 set              -      -      -       -       -      -        0     -       0
@@ -255,7 +262,7 @@ last 1 s     p50 150 us, p99 199 us, max 200 us, 2000/s
 response/ms      p50     p99   p99.9     max    done/s
 all            0.201     300     930    1000      1750
   ±95%CI       0.004    open    open
-  client<=?    0.002       0       0
+  client<=     0.002       0       0
 response times by second: # most requests, . least
   56ms       +
  2.2ms       -
