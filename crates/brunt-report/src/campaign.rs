@@ -24,6 +24,7 @@ use brunt_plan::objective::{Ceiling, Objective};
 use brunt_plan::quantile::Quantile;
 use brunt_plan::sweep::SweepPoint;
 use brunt_stats::capacity::{Capacity, StepResult};
+use brunt_stats::client_basis::ClientBasis;
 use brunt_stats::knee::Knee;
 use brunt_stats::limit::Limit;
 use brunt_stats::op_summary::OpSummary;
@@ -87,6 +88,8 @@ pub struct RunRow {
     pub percentiles: Vec<(Quantile, PercentileEstimate)>,
     /// Client error of the p99 in nanoseconds.
     pub client_error_ns: Option<u64>,
+    /// What that rests on.
+    pub client_basis: ClientBasis,
     /// Processor time of the client per request, in nanoseconds.
     pub cpu_ns: Option<f64>,
     /// The same of the servers, by their own account.
@@ -104,6 +107,11 @@ pub struct RunRow {
 }
 
 impl RunRow {
+    /// What the client errors of these runs rest on, in a column of all: the weakest.
+    pub(crate) fn client_basis_of<'a>(runs: impl IntoIterator<Item = &'a Self>) -> ClientBasis {
+        runs.into_iter().map(|run| run.client_basis).max().unwrap_or(ClientBasis::Clock)
+    }
+
     /// The row of a run, from its summary.
     ///
     /// # Errors
@@ -126,6 +134,7 @@ impl RunRow {
                 .filter_map(|quantile| Some((quantile, PercentileEstimate::of(total, quantile)?)))
                 .collect(),
             client_error_ns: total.client_error_ns(Quantile::P99),
+            client_basis: summary.client_basis(),
             cpu_ns: RequestCost::of(summary).map(|cost| cost.cpu_working_ns()),
             server_cpu_ns: server::window(summary).and_then(|span| span.cpu_ns_per_request()),
             verdict: summary.verdict.clone(),

@@ -44,7 +44,8 @@ fn report(summary: &Summary) -> String {
     let mut out = String::new();
     header::write(&mut out, summary);
     out.push('\n');
-    latency::write(&mut out, &rows, &summary.verdict.percentiles, &summary.record.plan.shown_quantiles());
+    let quantiles = summary.record.plan.shown_quantiles();
+    latency::write(&mut out, &rows, summary.client_basis(), &summary.verdict.percentiles, &quantiles);
     if let Some(until) = &summary.until {
         paragraph::prose(&mut out, "until", &until.to_string());
     }

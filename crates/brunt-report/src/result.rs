@@ -15,6 +15,7 @@ use brunt_plan::quantile::Quantile;
 use brunt_plan::spec::PlanSpec;
 use brunt_stats::bound::Bounds;
 use brunt_stats::check::{Check, CheckStatus};
+use brunt_stats::client_basis::ClientBasis;
 use brunt_stats::latency::LatencySummary;
 use brunt_stats::op_summary::{LAG_SHARE_MAX, OpSummary};
 use brunt_stats::run_record::RunRecord;
@@ -56,6 +57,9 @@ pub struct RunResult {
     pub server_cpu_ns: Option<f64>,
     /// Other hosts sent to the same servers, and how late they were in a busy period is not known.
     has_others: bool,
+    /// What the client errors rest on; `None` in results of older versions.
+    #[serde(default)]
+    pub client_error_basis: Option<ClientBasis>,
     total: Row,
     ops: Vec<(OpName, Row)>,
 }
@@ -136,6 +140,7 @@ impl RunResult {
             client_cpu_ns: RequestCost::of(summary).map(|cost| cost.cpu_working_ns().round()),
             server_cpu_ns,
             has_others: !agents.is_empty(),
+            client_error_basis: Some(summary.client_basis()),
             total: Row::of(&summary.total),
             ops: summary.ops.iter().map(|row| (row.name, Row::of(&row.summary))).collect(),
         })

@@ -1,6 +1,7 @@
 //! Whole reports of made-up runs as snapshots, and every number of the JSON computed another way.
 
 mod campaign;
+mod client_basis;
 mod comparison;
 mod hlog;
 mod html;

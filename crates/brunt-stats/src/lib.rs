@@ -15,6 +15,7 @@ pub mod bound;
 pub mod calibration;
 pub mod capacity;
 pub mod check;
+pub mod client_basis;
 pub mod cluster;
 mod complete_seconds;
 pub mod confidence;

@@ -9,6 +9,7 @@ mod evidence;
 use crate::assertion::Assertion;
 use crate::batch::BATCHES;
 use crate::bound::{Client, Decision};
+use crate::client_basis::ClientBasis;
 use crate::connection::ConnectionCounts;
 use crate::datagrams::DatagramCounts;
 use crate::fault::FaultTable;
@@ -163,6 +164,15 @@ impl Summary {
             verdict,
             assertions: Vec::new(),
             record,
+        }
+    }
+
+    /// What the client errors rest on.
+    pub fn client_basis(&self) -> ClientBasis {
+        match self.total.stack_delay.samples() {
+            0 if self.record.run.usage.counts_wake_ups => ClientBasis::Clock,
+            0 => ClientBasis::Incomplete,
+            _ => ClientBasis::Timestamps,
         }
     }
 

@@ -110,10 +110,14 @@ fn client_cells(run: &RunRow) -> [String; 2] {
     [run.client_error_ns, run.cpu_ns.map(|ns| ns.round() as u64)].map(quantity::time_or_dash)
 }
 
+fn client_heading(campaign: &Campaign) -> String {
+    format!("client error {}", RunRow::client_basis_of(&campaign.runs).sign())
+}
+
 /// The headings of what every table of runs says of one.
 fn headings(campaign: &Campaign) -> Vec<String> {
     let quantiles = campaign.head.quantiles().into_iter().map(|quantile| quantile.to_string());
-    let others = ["client error <=", "CPU/req", "verdict"].map(str::to_owned);
+    let others = [client_heading(campaign), "CPU/req".to_owned(), "verdict".to_owned()];
     std::iter::once("completed/s".to_owned()).chain(quantiles).chain(others).collect()
 }
 
@@ -359,7 +363,8 @@ fn search_table(out: &mut String, campaign: &Campaign, objectives: &[Objective])
     let heading = format!("{:>width$}", "rate/s");
     let mut headings = vec![heading.as_str(), "completed/s", "time"];
     headings.extend(subjects.iter().map(String::as_str));
-    headings.extend(["client error <=", "CPU/req", "step"]);
+    let client = client_heading(campaign);
+    headings.extend([client.as_str(), "CPU/req", "step"]);
     let mut table = Table::new(&headings).with_words_last();
     for (index, run) in campaign.runs.iter().enumerate() {
         let Some((end, found)) = &run.step else { continue };

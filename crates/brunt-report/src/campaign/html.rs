@@ -128,7 +128,8 @@ fn table(markup: &mut Markup, campaign: &Campaign, unit: TimeUnit) {
     let first = if rows.len() <= SECTIONS_MAX { Heading::Links(first, RUN) } else { Heading::Words(first) };
     let mut headings = vec![first, Heading::Number("offered/s"), Heading::Number("done/s")];
     headings.extend(times.iter().map(|name| Heading::Number(name)));
-    let costs = ["p99 interval", "client<=", "failed", "CPU/us", "server CPU/us"];
+    let client = RunRow::client_basis_of(&campaign.runs).label();
+    let costs = ["p99 interval", &client, "failed", "CPU/us", "server CPU/us"];
     headings.extend(costs.map(Heading::Number));
     headings.push(Heading::Words("finding"));
     markup.table("Every run, in the order in which they were made", &headings, &rows);

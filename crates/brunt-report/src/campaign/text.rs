@@ -148,7 +148,7 @@ fn time_cells(rows: &[RowTimes], quantiles: &[Quantile], layout: &Layout) -> (Ti
 }
 
 /// The columns of such cells. A narrow terminal loses the highest percentiles first, never the first one and the p99.
-fn time_columns(unit: TimeUnit, quantiles: &[Quantile], spread: &str) -> Vec<Column> {
+fn time_columns(unit: TimeUnit, quantiles: &[Quantile], spread: &str, client: &str) -> Vec<Column> {
     let mut columns = Vec::new();
     for (place, quantile) in quantiles.iter().enumerate() {
         let heading = format!("{quantile}/{unit}");
@@ -161,7 +161,7 @@ fn time_columns(unit: TimeUnit, quantiles: &[Quantile], spread: &str) -> Vec<Col
         });
         columns.extend((*quantile == Quantile::P99).then(|| Column::of_numbers(spread, 8)));
     }
-    columns.push(Column::of_numbers("client<=", 10).lost_as(u8::MAX));
+    columns.push(Column::of_numbers(client, 10).lost_as(u8::MAX));
     columns
 }
 
@@ -241,7 +241,8 @@ fn scan_table(
         Column::of_words(if option == "rate" { "rate/s" } else { option }, 9),
         Column::of_numbers("done/s", 8),
     ];
-    columns.extend(time_columns(unit, &quantiles, if is_repeated { &range } else { &interval }));
+    let client = RunRow::client_basis_of(&campaign.runs).label();
+    columns.extend(time_columns(unit, &quantiles, if is_repeated { &range } else { &interval }, &client));
     columns.push(Column::of_words("trust", 7));
     columns.push(Column::of_words("p99,log", 8).lost_as(u8::MAX));
     let medians_ns = points.iter().map(|point| point.p99.map(|spread| spread.median.round() as u64));
@@ -370,7 +371,8 @@ fn search_table(page: &mut Page<'_>, campaign: &Campaign, objectives: &[Objectiv
             columns.extend([Column::of_numbers("95%low", 8), Column::of_numbers("95%high", 9)]);
         }
     }
-    columns.extend([Column::of_numbers("client<=", 10), Column::of_words("step", 6)]);
+    let client_label = RunRow::client_basis_of(steps.iter().copied()).label();
+    columns.extend([Column::of_numbers(client_label, 10), Column::of_words("step", 6)]);
     let texts: Vec<_> = times.iter().map(|column| column.texts(unit).times).collect();
     let mut grid = Grid::new(columns);
     for (place, run) in steps.iter().enumerate() {
@@ -468,7 +470,9 @@ fn repetitions(page: &mut Page<'_>, campaign: &Campaign, compared: &[SpreadRow])
     }
     let (unit, texts) = time_cells(&times, &quantiles, page.layout);
     let mut columns = vec![Column::of_words("run", 7), Column::of_numbers("done/s", 10)];
-    columns.extend(time_columns(unit, &quantiles, &format!("{}95%CI", page.layout.plus_minus())));
+    let client = RunRow::client_basis_of(&campaign.runs).label();
+    let interval = format!("{}95%CI", page.layout.plus_minus());
+    columns.extend(time_columns(unit, &quantiles, &interval, &client));
     columns.push(Column::of_words("trust", 7));
     let mut grid = Grid::new(columns);
     let (of_runs, of_spread) = texts.split_at(runs.len());

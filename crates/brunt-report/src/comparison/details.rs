@@ -241,11 +241,13 @@ fn notes(out: &mut String, comparison: &Comparison) {
         ));
     }
     if is_any(TestResult::Client) {
-        notes.push(
-            "client's share: what was measured differs, but not if as much of one side's times as may be its client's own is taken from \
-             them; a client with more processors, or a lower rate, has less of that"
-                .to_owned(),
-        );
+        let runs = comparison.a.iter().chain(&comparison.b);
+        let basis = runs.filter_map(|run| run.client_error_basis).max();
+        let basis = basis.map_or(String::new(), |basis| format!(" ({})", basis.describe()));
+        notes.push(format!(
+            "client's share: what was measured differs, but not if as much of one side's times as may be its client's own{basis} is taken \
+             from them; a client with more processors, or a lower rate, has less of that"
+        ));
     }
     if shown(comparison).any(is_percentile_missing) {
         notes.push(format!(

@@ -9,6 +9,7 @@ use crate::quantity;
 use crate::table::Table;
 use crate::text::latency::is_unacknowledged;
 use brunt_plan::quantile::Quantile;
+use brunt_stats::client_basis::ClientBasis;
 use brunt_stats::confidence::PercentileInterval;
 use brunt_stats::latency::{LatencySummary, Percentile};
 use brunt_stats::op_summary::OpSummary;
@@ -18,7 +19,13 @@ use brunt_stats::verdict::Trust;
 const COLUMNS_MAX: usize = 5;
 
 /// The table; where there are more percentiles than a line has room for, several.
-pub(super) fn write(out: &mut String, rows: &[Row<'_>], trust: &[Trust], quantiles: &[Quantile]) {
+pub(super) fn write(
+    out: &mut String,
+    rows: &[Row<'_>],
+    basis: ClientBasis,
+    trust: &[Trust],
+    quantiles: &[Quantile],
+) {
     for (part, quantiles) in quantiles.chunks(COLUMNS_MAX).enumerate() {
         if part > 0 {
             out.push('\n');
@@ -30,7 +37,7 @@ pub(super) fn write(out: &mut String, rows: &[Row<'_>], trust: &[Trust], quantil
         let mut table = Table::new(&heading);
         for (index, row) in rows.iter().enumerate() {
             // Of all rows: the worst of a column is under the first.
-            push(&mut table, row, if index == 0 { trust } else { &[] }, quantiles);
+            push(&mut table, row, basis, if index == 0 { trust } else { &[] }, quantiles);
         }
         table.write(out);
     }
@@ -42,12 +49,12 @@ pub(super) fn write(out: &mut String, rows: &[Row<'_>], trust: &[Trust], quantil
     }
 }
 
-fn push(table: &mut Table, row: &Row<'_>, trust: &[Trust], quantiles: &[Quantile]) {
+fn push(table: &mut Table, row: &Row<'_>, basis: ClientBasis, trust: &[Trust], quantiles: &[Quantile]) {
     let (summary, latency) = (row.summary, &row.summary.latency);
     table.push(times(&row.name, &latency.response.summary, quantiles));
     if latency.response.summary.count > 0 {
         table.push_some(confidence_intervals(summary, quantiles));
-        table.push(client_errors(summary, quantiles));
+        table.push(client_errors(summary, basis, quantiles));
         table.push_some(words(trust, quantiles));
         table.push(times("  service time", &latency.service.summary, quantiles));
         table.push(times("  send lag", &latency.send_lag.summary, quantiles));
@@ -85,12 +92,11 @@ fn confidence_intervals(summary: &OpSummary, quantiles: &[Quantile]) -> Option<V
     (!summary.intervals.is_empty()).then(|| row("  95 % CI", quantiles.iter().map(interval_of)))
 }
 
-/// Client error of the percentile above; an estimate where kernel timestamps of a sample are in it.
-fn client_errors(summary: &OpSummary, quantiles: &[Quantile]) -> Vec<String> {
+/// Client error of the percentile above.
+fn client_errors(summary: &OpSummary, basis: ClientBasis, quantiles: &[Quantile]) -> Vec<String> {
     let error_of =
         |quantile: &Quantile| summary.client_error_ns(*quantile).map_or(String::new(), quantity::time);
-    let name = if summary.stack_delay.samples() > 0 { "  client error <~" } else { "  client error <=" };
-    row(name, quantiles.iter().map(error_of))
+    row(&format!("  client error {}", basis.sign()), quantiles.iter().map(error_of))
 }
 
 /// What is to be thought of each percentile. `None` where nothing is said of any.

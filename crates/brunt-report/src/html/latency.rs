@@ -7,6 +7,7 @@ use crate::layout::TimeUnit;
 use crate::row::{Row, rows};
 use crate::text::latency::{interval, is_unacknowledged, is_unbounded, rate};
 use brunt_plan::quantile::Quantile;
+use brunt_stats::client_basis::ClientBasis;
 use brunt_stats::latency::LatencySummary;
 use brunt_stats::op_summary::OpSummary;
 use brunt_stats::summary::Summary;
@@ -19,8 +20,11 @@ pub(super) fn section(markup: &mut Markup, summary: &Summary) {
     let axis = axis(&rows, &quantiles);
     markup.raw(
         "<p>Response times count from the instant a request was due, service times from the instant it was sent; the send lag lies between them. ± is half of the \
-         95 % interval, ≤ the part that may be the client's.</p>\n<div class=\"wide\"><table class=\"latency\" aria-label=\"Latency by operation\">",
+         95 % interval, ",
     );
+    let basis = summary.client_basis();
+    markup.text(&format!("{} the {}", basis.symbol(), basis.describe()));
+    markup.raw(".</p>\n<div class=\"wide\"><table class=\"latency\" aria-label=\"Latency by operation\">");
     markup.raw("<thead><tr>");
     let unit_name = format!("time/{unit}");
     let headings = [unit_name.as_str(), ""].map(str::to_owned).into_iter();
@@ -88,7 +92,7 @@ fn response(
         markup.raw("<td class=time>");
         match value_ns {
             Some(value_ns) if !is_unbounded(summary) => {
-                bounded(markup, row.summary, *quantile, value_ns, unit, axis);
+                bounded(markup, row.summary, summary.client_basis(), (*quantile, value_ns), unit, axis);
             }
             held => markup.text(&text(held, unit)),
         }
@@ -115,8 +119,8 @@ fn response(
 fn bounded(
     markup: &mut Markup,
     of: &OpSummary,
-    quantile: Quantile,
-    value_ns: u64,
+    basis: ClientBasis,
+    (quantile, value_ns): (Quantile, u64),
     unit: TimeUnit,
     axis: (f64, f64),
 ) {
@@ -125,8 +129,8 @@ fn bounded(
     let bounds = vec![vec![interval(of, quantile, value_ns), client]];
     let texts = Figures { times_ns: vec![Some(value_ns)], bounds }.texts(unit);
     markup.text(&texts.times.concat());
-    for (sign, bound) in ["±", "≤"].into_iter().zip(texts.bounds.concat()).filter(|(_, bound)| bound != "-")
-    {
+    let signs = ["±", basis.symbol()];
+    for (sign, bound) in signs.into_iter().zip(texts.bounds.concat()).filter(|(_, bound)| bound != "-") {
         markup.raw("<small>");
         markup.text(&if bound == "open" { bound } else { format!("{sign}{bound}") });
         markup.raw("</small>");

@@ -134,9 +134,8 @@ fn finding(summary: &Summary) -> String {
         });
         facts.push(format!("Response time {quantile} {}{within}", quantity::time(value_ns)));
         let error = total.client_error.iter().find(|error| error.quantile == quantile);
-        facts.extend(
-            error.map(|error| format!("at most {} of it the client's", quantity::time(error.error_ns))),
-        );
+        let basis = summary.client_basis().describe();
+        facts.extend(error.map(|error| format!("{basis} {}", quantity::time(error.error_ns))));
     }
     facts.extend(response.max_ns.map(|ns| format!("maximum {}", quantity::time(ns))));
     let next = response.percentiles.iter().find(|held| held.value_ns.is_none());
@@ -149,7 +148,7 @@ fn keys(summary: &Summary) -> Vec<Key> {
     let mut keys = vec![
         key("response time", "response", frame::line_sample(RESPONSE)),
         key("95 % interval (dashed: thin)", "band", frame::area_sample(BAND)),
-        key("may be the client's", "client", frame::area_sample(CLIENT)),
+        key(summary.client_basis().describe(), "client", frame::area_sample(CLIENT)),
         key("service time", "service", frame::line_sample(SERVICE)),
     ];
     for (index, (name, _)) in op_lines(summary).into_iter().enumerate() {

@@ -4,6 +4,7 @@
 
 use super::{Latency, Row, RunInterval, RunResult};
 use brunt_plan::quantile::Quantile;
+use brunt_stats::client_basis::ClientBasis;
 use brunt_stats::verdict::Status;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
@@ -29,6 +30,7 @@ pub(crate) fn run(value: &Value, source: &str) -> RunResult {
         client_cpu_ns: of(&value["client"]["cpu_ns_per_request"]),
         server_cpu_ns: of(&value["server_stats"]["window"]["cpu_ns_per_request"]),
         has_others: value["agents"] != Value::Array(Vec::new()),
+        client_error_basis: value["client_error_basis"].as_str().and_then(ClientBasis::from_name),
         total: row(value),
         ops: of::<Map<_, _>>(&value["ops"])
             .iter()

@@ -80,17 +80,25 @@ fn campaign(summary: &Summary, runs: Vec<RunRow>, finding: CampaignResult) -> Ca
 
 /// An M/M/1 queue that serves 10 000 requests a second, up to where it is too much.
 fn scan(bottleneck: Bottleneck) -> Campaign {
-    let summary = run::open_loop().summary;
+    scan_with(&run::open_loop().summary, bottleneck)
+}
+
+/// Of runs whose client errors rest on what those of this one do.
+pub(super) fn scan_of(summary: &Summary) -> Campaign {
+    scan_with(summary, Bottleneck::Server)
+}
+
+fn scan_with(summary: &Summary, bottleneck: Bottleneck) -> Campaign {
     let loads = [1e3, 2e3, 4e3, 5e3, 6e3, 8e3, 9e3];
     let mut runs: Vec<RunRow> =
-        loads.map(|load| measured(&summary, Some(rate(load)), 1, 4.605e9 / (1e4 - load))).into();
+        loads.map(|load| measured(summary, Some(rate(load)), 1, 4.605e9 / (1e4 - load))).into();
     let (id, message) = match bottleneck {
         Bottleneck::Server => {
             ("SAT", "9980 requests/s answered of 11000/s offered in the last half of the window")
         }
         _ => ("CPU", "worker 0 was busy for 99.0 % of the window"),
     };
-    runs.push(limited(measured(&summary, Some(rate(11e3)), 1, 5e8), bottleneck, id, message));
+    runs.push(limited(measured(summary, Some(rate(11e3)), 1, 5e8), bottleneck, id, message));
     let point = |(index, run): (usize, &RunRow)| ScanPoint {
         setting: run.setting.unwrap(),
         runs: vec![index],
@@ -100,7 +108,7 @@ fn scan(bottleneck: Bottleneck) -> Campaign {
     let points = runs.iter().enumerate().map(point).collect();
     let knee = Some(Knee::At(3));
     campaign(
-        &summary,
+        summary,
         runs,
         CampaignResult::Scan { option: "rate", points, knee, closed_loop: Some(10_000.0) },
     )

@@ -7,7 +7,7 @@ use crate::{brief, text};
 use brunt_stats::summary::Summary;
 use run::Run;
 
-const PIPE: Layout = Layout { unit: None, columns: None, is_coloured: false, is_ascii: false };
+pub(super) const PIPE: Layout = Layout { unit: None, columns: None, is_coloured: false, is_ascii: false };
 
 fn ordinary() -> [(&'static str, Run); 6] {
     [

@@ -175,7 +175,7 @@ pub(crate) fn grids(summary: &Summary, layout: &Layout, room: Room) -> Vec<Grid>
             }
             grid.push(row);
             let bounds: Vec<&[String]> = texts.iter().map(|column| column.bounds[index].as_slice()).collect();
-            qualify(&mut grid, layout, client_bound(summary), &bounds);
+            qualify(&mut grid, layout, &summary.client_basis().label(), &bounds);
             let trust = line.row.map_or(&[][..], |row| row.trust);
             let is_marked =
                 |trust: &Trust| trust.status > CheckStatus::Ok && quantiles.contains(&trust.quantile);
@@ -214,16 +214,6 @@ fn qualify(grid: &mut Grid, layout: &Layout, client: &str, bounds: &[&[String]])
     for (index, name) in names.into_iter().enumerate() {
         let cells = bounds.iter().map_while(|bounds| bounds.get(index));
         push_if_any(grid, name, cells.map(|cell| Cell::new(cell.clone(), Style::Dim)).collect());
-    }
-}
-
-/// Names the bound of the client's part: an estimate where it rests on timestamps of a sample, incomplete where nothing is known of
-/// kernel and wake-ups.
-fn client_bound(summary: &Summary) -> &'static str {
-    match summary.total.stack_delay.samples() {
-        0 if summary.record.run.usage.counts_wake_ups => "client<=",
-        0 => "client<=?",
-        _ => "client<~",
     }
 }
 
