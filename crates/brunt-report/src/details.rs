@@ -24,6 +24,7 @@ use crate::paragraph;
 use crate::quantity;
 use crate::row;
 use crate::table::Table;
+use crate::text::accounting::client_basis;
 use brunt_plan::plan::{Profile, Refill};
 use brunt_plan::quantile::Quantile;
 use brunt_stats::op_summary::OpSummary;
@@ -92,6 +93,8 @@ fn client(out: &mut String, summary: &Summary) {
         let facts: Vec<String> = facts.into_iter().chain(busiest(summary)).collect();
         paragraph::facts(out, "client cost", &facts);
     }
+    let basis = summary.client_basis().describe().to_owned();
+    paragraph::facts(out, "client error", &[vec![basis], client_basis(summary)].concat());
     stalls(out, summary);
     let threads = quantity::things(usage.workers.len() as u64, "thread");
     let io = match &usage.io_reason {

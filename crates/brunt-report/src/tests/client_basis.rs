@@ -2,7 +2,7 @@
 
 use super::campaign::scan_of;
 use super::run;
-use super::text::{PIPE, text_of};
+use super::text::{PIPE, ordinary, text_of};
 use crate::html::spectrum::Spectrum;
 use brunt_stats::client_basis::ClientBasis;
 use brunt_stats::summary::Summary;
@@ -67,5 +67,39 @@ fn client_errors_are_named_by_what_they_rest_on() {
         for (name, text, expected) in table {
             assert!(text.contains(&expected), "{basis:?}, {name}: no {expected:?} in\n{text}");
         }
+    }
+}
+
+/// What the label rests on, and why on no more.
+#[test]
+fn reports_say_why_there_are_no_timestamps() {
+    let table = [
+        (
+            Some("only plain TCP has them"),
+            true,
+            "no kernel timestamps: only plain TCP has them wake-ups 52.0 us",
+        ),
+        (None, true, "no kernel timestamps wake-ups 52.0 us"),
+        (None, false, "kernel timestamps of 0 requests, 20 needed one wake-up 52.0 us"),
+    ];
+    for (reason, counts_wake_ups, expected) in table {
+        let mut record = run::closed_loop().summary.record;
+        record.run.usage.timestamps_reason = reason.map(str::to_owned);
+        record.run.usage.counts_wake_ups = counts_wake_ups;
+        let summary = Summary::build(record);
+        let details = written(|out| crate::details::write(&summary, out).unwrap());
+        for (name, text) in [("text", text_of(&summary, &PIPE)), ("details", details)] {
+            let words = text.split_whitespace().filter(|word| *word != "·").collect::<Vec<_>>().join(" ");
+            assert!(words.contains(expected), "{name}: no {expected:?} in\n{text}");
+        }
+    }
+}
+
+/// However little room there is.
+#[test]
+fn every_short_report_says_what_client_errors_rest_on() {
+    for (name, run) in ordinary().into_iter().chain(super::all_runs()) {
+        let text = text_of(&run.summary, &PIPE);
+        assert!(text.lines().any(|line| line.starts_with("client ")), "{name}: {text}");
     }
 }

@@ -9,7 +9,7 @@ use run::Run;
 
 pub(super) const PIPE: Layout = Layout { unit: None, columns: None, is_coloured: false, is_ascii: false };
 
-fn ordinary() -> [(&'static str, Run); 6] {
+pub(super) fn ordinary() -> [(&'static str, Run); 6] {
     [
         ("closed", run::ordinary::closed()),
         ("open", run::ordinary::open()),

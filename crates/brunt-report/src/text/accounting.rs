@@ -1,6 +1,6 @@
 //! Lines of facts below the tables: what became of requests and keys, connections, what the servers and the client spent.
 //!
-//! Not latencies. Lines about trouble and about kinds of transport are there only where there is something to say. Counts are exact.
+//! Not latencies. What the client errors rest on is always there. Lines about trouble and about kinds of transport are there only where there is something to say. Counts are exact.
 
 use super::latency::{rate, times_text};
 use crate::cost::{self, RequestCost};
@@ -13,6 +13,8 @@ use brunt_plan::outcome::OutcomeClass;
 use brunt_plan::plan::Transport;
 use brunt_plan::quoted_bytes::QuotedBytes;
 use brunt_stats::check::CheckStatus;
+use brunt_stats::client_basis::ClientBasis;
+use brunt_stats::stack_delay::SAMPLES_MIN;
 use brunt_stats::summary::Summary;
 use brunt_stats::usage::WorkerUsage;
 
@@ -24,6 +26,9 @@ pub(super) fn write(page: &mut Page<'_>, summary: &Summary) {
         if !facts.is_empty() && (page.room.has_lesser_facts || !is_lesser) {
             page.facts(label, &facts);
         }
+    }
+    if !page.room.has_lesser_facts {
+        page.facts("client", &client_basis(summary));
     }
 }
 
@@ -235,18 +240,27 @@ fn client(summary: &Summary) -> Vec<String> {
     let cost = RequestCost::of(summary)
         .map(|cost| format!("{} CPU/request", quantity::time(cost.cpu_working_ns().round() as u64)));
     let busiest = busiest(&summary.record.run.usage.workers);
-    cost.into_iter().chain(busiest).chain([client_basis(summary)]).collect()
+    cost.into_iter().chain(busiest).chain(client_basis(summary)).collect()
 }
 
-/// What the client's part in the latencies rests on beside its own clock readings.
-fn client_basis(summary: &Summary) -> String {
+/// What the client errors rest on beside clock readings, and why not on more.
+pub(crate) fn client_basis(summary: &Summary) -> Vec<String> {
     let run = &summary.record.run;
-    match summary.total.stack_delay.samples() {
-        0 if run.usage.counts_wake_ups => {
-            format!("no kernel timestamps, wake-ups {}", quantity::time(run.host.wake_up_ns))
+    let wake_up = |name: &str| format!("{name} {}", quantity::time(run.host.wake_up_ns));
+    match summary.client_basis() {
+        ClientBasis::Timestamps => {
+            vec![format!("{} kernel timestamps", summary.total.stack_delay.samples())]
         }
-        0 => "no kernel timestamps".to_owned(),
-        samples => format!("{} kernel timestamps", samples),
+        ClientBasis::Clock => {
+            let reason = run.usage.timestamps_reason.as_ref().map(|reason| format!(": {reason}"));
+            vec![format!("no kernel timestamps{}", reason.unwrap_or_default()), wake_up("wake-ups")]
+        }
+        ClientBasis::Incomplete => {
+            let stamped = quantity::things(summary.counts().stamps.matched, "request");
+            let is_in = run.unread_ns(summary.record.plan.has_open_loop()) > 0;
+            let facts = [format!("kernel timestamps of {stamped}, {SAMPLES_MIN} needed")];
+            facts.into_iter().chain(is_in.then(|| wake_up("one wake-up"))).collect()
+        }
     }
 }
 
