@@ -561,8 +561,8 @@ fn resolve_meters(run: &RunSpec, used: &ServerUsage) -> Resolved<Vec<MeterKind>>
         if meters.contains(meter) {
             return Err(RUN.invalid("meter", meter, "each quantity once"));
         }
-        if MeterKind::OF_TIMESTAMPS.contains(meter) && run.timestamps != Some(Timestamps::Kernel) {
-            return Err(RUN.requires(&format!("meter {meter}"), "--timestamps kernel"));
+        if MeterKind::OF_TIMESTAMPS.contains(meter) && run.timestamps == Some(Timestamps::Off) {
+            return Err(RUN.conflicts(&format!("meter {meter}"), "--timestamps off"));
         }
         if *meter == MeterKind::HandshakeTime && !used.uses_transport(Transport::Tls) {
             return Err(RUN.requires(&format!("meter {meter}"), "--transport tls"));
@@ -1060,6 +1060,7 @@ mod tests {
             "until = 'p99=2%,get.p50=0.01'\ntime = '2s'\nmax-time = '1m'\ninterval = '1.5s'",
             "until = 'set.p99=2%'\nmix = 'get'\non-miss = 'set'",
             "timestamps = 'kernel'\nmeter = ['stack-in']",
+            "meter = ['stack-out', 'without-client']",
             "protocol = 'resp2'\nserver = 'a'\ndatabase = 3\nclient-name = 'b'\nuser = 'u'\npassword = '@f'",
             "protocol = 'memcached-meta'\nserver = 'a'\nmix = 'gets,cas,touch'\nnoreply = true",
             "trailing-blank = true\nmix = 'cas'\nfirst-key = 1\nkey-form = 'hex8'\nkeys = '4294967296'\nprefix = 'mcp:'\n\
@@ -1229,7 +1230,10 @@ mod tests {
         ),
         ("multiget = 5", "--multiget requires mget in --mix, e.g. mget=9,set=1"),
         ("label = ['a=1', 'b=2', 'a=3']", "invalid value 'a=3' for --label: expected each key once"),
-        ("meter = ['stack-out']", "--meter stack-out requires --timestamps kernel"),
+        (
+            "meter = ['stack-out']\ntimestamps = 'off'",
+            "--meter stack-out cannot be used with --timestamps off",
+        ),
         (
             "server = ['a', 'b', 'a']",
             "invalid value 'a:11211' for --server: expected each server once, unless --placement is by-thread",

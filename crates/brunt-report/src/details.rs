@@ -25,7 +25,7 @@ use crate::quantity;
 use crate::row;
 use crate::table::Table;
 use crate::text::accounting::client_basis;
-use brunt_plan::plan::{Profile, Refill};
+use brunt_plan::plan::{MeterKind, Profile, Refill};
 use brunt_plan::quantile::Quantile;
 use brunt_stats::op_summary::OpSummary;
 use brunt_stats::summary::Summary;
@@ -151,11 +151,13 @@ fn busiest(summary: &Summary) -> Option<String> {
     Some(format!("busiest worker {} %{}", percent(most.busy_ns), delay.unwrap_or_default()))
 }
 
-/// The quantities that the plan asks for. Others that were metered anyway are in JSON.
+/// The quantities that the plan asks for; of those that rest on timestamps, why there are none. Others that were metered anyway are in JSON.
 fn meters(out: &mut String, summary: &Summary) {
-    let mut table = Table::new(&["meter", "count", "mean", "min", "p50", "p99", "max"]);
+    let mut table = Table::new(&["meter", "count", "mean", "min", "p50", "p99", "max", ""]).with_prose_last();
+    let without_timestamps = client_basis(summary).join(" · ");
     for meter in summary.meters.iter().filter(|meter| summary.record.plan.meters.contains(&meter.kind)) {
         let (unit, summary) = (Unit::of(meter.kind), meter.summary());
+        let is_without = summary.count == 0 && MeterKind::OF_TIMESTAMPS.contains(&meter.kind);
         let cell = |value: Option<f64>| value.map_or("-".to_owned(), |value| unit.text(value));
         let whole = |value: Option<u64>| cell(value.map(|value| value as f64));
         table.push(vec![
@@ -166,6 +168,7 @@ fn meters(out: &mut String, summary: &Summary) {
             whole(metered::percentile(&summary, Quantile::P50)),
             whole(metered::percentile(&summary, Quantile::P99)),
             whole(summary.max),
+            if is_without { without_timestamps.clone() } else { String::new() },
         ]);
     }
     if !table.is_empty() {

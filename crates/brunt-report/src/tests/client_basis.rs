@@ -4,7 +4,10 @@ use super::campaign::scan_of;
 use super::run;
 use super::text::{PIPE, ordinary, text_of};
 use crate::html::spectrum::Spectrum;
+use brunt_plan::plan::MeterKind;
 use brunt_stats::client_basis::ClientBasis;
+use brunt_stats::recorder::Layout;
+use brunt_stats::store::IntervalStore;
 use brunt_stats::summary::Summary;
 
 fn summaries() -> [(ClientBasis, Summary); 3] {
@@ -93,6 +96,18 @@ fn reports_say_why_there_are_no_timestamps() {
             assert!(words.contains(expected), "{name}: no {expected:?} in\n{text}");
         }
     }
+}
+
+/// A quantity that rests on timestamps, without any.
+#[test]
+fn meters_without_timestamps_say_why() {
+    let mut record = run::closed_loop().summary.record;
+    record.plan.meters = vec![MeterKind::StackOut];
+    record.run.usage.timestamps_reason = Some("only plain TCP has them".to_owned());
+    record.run.intervals = IntervalStore::new(&Layout::of(&record.plan));
+    let details = written(|out| crate::details::write(&Summary::build(record), out).unwrap());
+    let row = details.lines().find(|line| line.starts_with("stack-out")).unwrap();
+    assert!(row.contains("  no kernel timestamps: only plain TCP has them · "), "{row}");
 }
 
 /// However little room there is.
