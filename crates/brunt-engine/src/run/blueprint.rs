@@ -21,7 +21,7 @@ use crate::worker::pace::{Cpus, Pace};
 use crate::worker::{MakeLanes, Orders, PhaseTimes, Worker};
 use brunt_plan::command::Command;
 use brunt_plan::op::{ClassId, OpKind};
-use brunt_plan::plan::{Class, OnMiss, Plan, SessionScope, Timestamps, Transport};
+use brunt_plan::plan::{Class, Load, OnMiss, Plan, SessionScope, Timestamps, Transport};
 use brunt_plan::server::ServerAddress;
 use brunt_plan::shard::{ClassShard, Shard, share_of};
 use brunt_proto::memcached::DatagramCodec;
@@ -132,6 +132,13 @@ fn is_plain_tcp(endpoint: &Endpoint) -> bool {
     endpoint.tls.is_none() && endpoint.addresses.iter().all(|address| matches!(address, Address::Network(_)))
 }
 
+/// Does no request of a class ever have its connection to itself? Slots of a closed loop that do not think are always in use, all on the
+/// connections of one server. Only requests that are alone are stamped.
+fn is_always_shared(plan: &Plan, class: &Class) -> bool {
+    let is_thinking = !matches!(class.load, Load::Closed { think } if think.0 == 0);
+    class.depth > 1 && !is_thinking && class.trace.is_none() && plan.server_count() == 1
+}
+
 /// Of how many connections one has kernel timestamps; else why none has, where the plan leaves it open.
 fn stamped_every(plan: &Plan) -> Result<u32, Option<String>> {
     match plan.timestamps {
@@ -139,6 +146,9 @@ fn stamped_every(plan: &Plan) -> Result<u32, Option<String>> {
         Timestamps::Kernel => Ok(1),
         Timestamps::Auto if !plan.uses_transport(Transport::Tcp) => {
             Err(Some("only plain TCP has them".to_owned()))
+        }
+        Timestamps::Auto if plan.classes.iter().all(|class| is_always_shared(plan, class)) => {
+            Err(Some("no request is alone on its connection (--depth)".to_owned()))
         }
         Timestamps::Auto => match timestamps_work() {
             Ok(()) => Ok(STAMPED_EVERY),
@@ -612,6 +622,11 @@ mod tests {
             ("transport = 'udp'", only_tcp),
             ("server = 'unix:/a'", only_tcp),
             ("server = 'a'\ntransport = 'tls'", only_tcp),
+            ("depth = 2", Err(Some("no request is alone on its connection (--depth)"))),
+            ("depth = 2\nthink = '1ms'", Ok(STAMPED_EVERY)),
+            ("depth = 2\nrate = 1000", Ok(STAMPED_EVERY)),
+            ("depth = 2\nserver = ['a', 'b']", Ok(STAMPED_EVERY)),
+            ("[[class]]\ndepth = 2\n[[class]]", Ok(STAMPED_EVERY)),
             ("[[class]]\n[[class.route]]\nops = ['get']\ntransport = 'udp'", Ok(STAMPED_EVERY)),
         ];
         for (toml, expected) in table {
