@@ -230,7 +230,7 @@ options! {
         profile: Profile = text("PROFILE", "Preset for --refill and --gather: latency, or peak (most requests per CPU) [default: latency]"),
         refill: Refill = text("REFILL", "Closed loop: refill slots eager (each at once) or batch (whole pipeline) [default: by --profile]"),
         gather: Gather = text("N|DURATION", "Completions or time to wait for, or both: 8, 50us or 8,50us; due requests are not delayed [default: by --profile, 1 or 8]"),
-        timestamps: Timestamps = text("SOURCE", "Kernel timestamps on sampled requests, which bound the client's part of latencies (client<~): auto (some connections, where the kernel takes them), off or kernel [default: auto]"),
+        timestamps: Timestamps = text("SOURCE", "Kernel timestamps on sampled requests, by which the client's part of latencies is estimated (client<~): auto (some connections, where the kernel takes them), off (an upper bound by clock readings, client<=) or kernel (all connections) [default: auto]"),
         meter: Vec<MeterKind> = list("QUANTITY", "Extra histogram (repeatable): outstanding, request-size, response-size, value-received, connect-time, connection-time, first-byte, hit-time, miss-time, oversleep, send-cost; tls: handshake-time; with kernel timestamps: stack-out, wire-and-server, stack-in"),
         percentiles: Percentiles = text("LIST", "Percentiles to report, with intervals and for assertions, e.g. 50,75,90,99.9 [default: 50,90,99,99.9,99.99]"),
         label: Vec<Label> = list("KEY=VALUE", "Label of the run in its results (repeatable), e.g. commit=3f2a"),

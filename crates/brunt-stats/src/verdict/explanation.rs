@@ -77,7 +77,7 @@ pub static EXPLANATIONS: &[Explanation] = &[
     ),
     explanation(
         "LAG",
-        "how much of each printed percentile up to p99.9 may be the client's own lateness: the time from when a request was due, or a reply arrived, to when the client handled it. client<~ rests on kernel timestamps of a sample, wake-ups and the client's kernel included, and is an estimate; client<= on clock readings and the cost of a wake-up; client<=? on clock readings alone",
+        "how much of each printed percentile up to p99.9 may be the client's own lateness: the time from when a request was due, or a reply arrived, to when the client handled it. client<~ rests on kernel timestamps of a sample, wake-ups and the client's kernel included, and is an estimate; client<= on clock readings and the cost of a wake-up; client<=? lacks the timestamps that were to be taken: clock readings and one wake-up, incomplete",
         ["> 10 us and > 20 %; strictly > 5 %", "> 50 % of the median of all requests; strictly > 20 % of any, in closed loop CAUTION"],
         "Part of the latency is brunt's and not the server's. The true percentile lies between the printed one less the client error and the printed one, as far as the client error is known.",
         "more --threads where workers are busy (CPU says so), processors that nothing else uses (--cpus, another host) where they are not, or less load",
