@@ -26,6 +26,8 @@ pub struct PlanOption {
     pub form: OptionForm,
     /// The placeholder of the value.
     pub value_name: &'static str,
+    /// The words that its value is one of, for shells to complete; its type decides whether it accepts other texts, too.
+    pub words: &'static [&'static str],
     /// The value of the flag without one.
     pub alone: Option<&'static str>,
     /// Is `@FILE` accepted?
@@ -46,6 +48,7 @@ pub(crate) const fn text(value_name: &'static str, help: &'static str) -> PlanOp
         short: None,
         form: OptionForm::Text,
         value_name,
+        words: &[],
         alone: None,
         is_or_file: false,
         allows_hyphen: false,
@@ -72,6 +75,10 @@ pub(crate) const fn switch_off(help: &'static str) -> PlanOption {
 impl PlanOption {
     pub(crate) const fn short(self, letter: char) -> Self {
         Self { short: Some(letter), ..self }
+    }
+
+    pub(crate) const fn words(self, words: &'static [&'static str]) -> Self {
+        Self { words, ..self }
     }
 
     pub(crate) const fn alone(self, value: &'static str) -> Self {

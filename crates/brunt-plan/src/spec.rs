@@ -136,21 +136,21 @@ options! {
     }
     flags "Target" run {
         server: ServerList = list("ADDRESS", "Server (repeatable): HOST[:PORT], unix:PATH or URL, e.g. cache:11211, unix:/run/cache.sock, rediss://me:pw@cache/1; port 6379 alone means Redis [default: a reference server started for the run]").short('s'),
-        placement: Placement = text("RULE", "Several servers: how an operation's server is chosen: modulo, ketama, ketama-weighted (by key), round-robin, random or by-thread [default: modulo]"),
+        placement: Placement = text("RULE", "Several servers: how an operation's server is chosen: modulo, ketama, ketama-weighted (by key), round-robin, random or by-thread [default: modulo]").words(&Placement::NAMES),
     } class {
         replicas: Count = text("N", "Several servers: number of servers that store each key, e.g. 2; a retrieval asks one of them [default: 1]"),
     }
     flags "Target" run {
         cluster: bool = switch("Redis, Valkey: servers are nodes of one cluster; use its slot map"),
-        protocol: Protocol = text("PROTOCOL", "memcached-text, memcached-meta, memcached-binary, resp2, resp3, resp-inline, echo, ping or thrift [default: memcached-text]"),
+        protocol: Protocol = text("PROTOCOL", "memcached-text, memcached-meta, memcached-binary, resp2, resp3, resp-inline, echo, ping or thrift [default: memcached-text]").words(&Protocol::NAMES),
         user: String = text("NAME", "User name (Redis; memcached-binary: SASL), e.g. reader; requires --password [default: server's default user]"),
         password: Password = text("PASSWORD|@FILE", "Password, or @FILE for a file's first line, e.g. @redis.pw; arguments are visible in ps [default: none]"),
         database: Count = text("N", "Redis: database number [default: 0]"),
         client_name: String = text("NAME", "Redis: name in CLIENT LIST, e.g. brunt [default: none]"),
         hash_field: Count = text("BYTES", "Redis: HGET, HSET, HDEL; the last BYTES of a key, e.g. 4, are the field, the rest the hash [default: off]"),
         trailing_blank: bool = switch("memcached-text: end command lines except retrievals with a blank, as mcperf does; cas needs no gets, and sends the unique 1"),
-        transport: Transport = text("TRANSPORT", "tcp, unix, tls or udp [default: from --server]"),
-        ip_version: IpVersion = text("VERSION", "IP version to connect with: 4, 6 or any [default: any]"),
+        transport: Transport = text("TRANSPORT", "tcp, unix, tls or udp [default: from --server]").words(&Transport::NAMES),
+        ip_version: IpVersion = text("VERSION", "IP version to connect with: 4, 6 or any [default: any]").words(&IpVersion::NAMES),
         nodelay: bool = switch_off("TCP, TLS: leave Nagle's algorithm on"),
         linger: DurationNs = text("DURATION", "TCP, TLS: longest wait for acknowledgements when a connection is closed, e.g. 5s; 0s resets it (SO_LINGER) [default: no wait]"),
         send_buffer: Count = text("BYTES", "Send buffer of a connection, e.g. 4096 (SO_SNDBUF) [default: the host's]"),
@@ -168,7 +168,7 @@ options! {
     flags "Target" run {
         timeout: DurationNs = text("DURATION", "Time limit of a reply [default: 10s]"),
         connect_timeout: DurationNs = text("DURATION", "Time limit of connecting, e.g. 500ms [default: as --timeout]"),
-        io: IoChoice = text("IO", "Kernel interface: auto, epoll or uring [default: auto]"),
+        io: IoChoice = text("IO", "Kernel interface: auto, epoll or uring [default: auto]").words(&IoChoice::NAMES),
     } class {}
     flags "Traffic" run {} class {
         depth: Count = text("N", "Requests in flight on one connection at most [default: 1]").short('d'),
@@ -186,7 +186,7 @@ options! {
         multiget: Count = text("N", "Keys in each mget [default: 10]"),
         ttl: DurationNs = text("DURATION", "Time to live of stored values, in whole seconds, e.g. 60s; 0: no expiry [default: 0]").allow_hyphen(),
         noreply: bool = switch("Send writes without requesting a reply"),
-        on_miss: OnMiss = text("ACTION", "After a miss: ignore or set [default: ignore]"),
+        on_miss: OnMiss = text("ACTION", "After a miss: ignore or set [default: ignore]").words(&OnMiss::NAMES),
         popularity: Popularity = text("DISTRIBUTION", "Key popularity: zipf:0.99, window:10k,overwrite=0.2, or another distribution [default: uniform]"),
         drift: Drift = text("DRIFT", "Shift of the hot keys: KEYS/DURATION, e.g. 1000/10s [default: none]").allow_hyphen(),
     }
@@ -201,16 +201,16 @@ options! {
         calls_per_connection: Count = text("N", "Requests on a connection before it is closed and replaced, e.g. 100 [default: no limit]"),
         connections_total: Count = text("N", "Connections opened in all, e.g. 10k; the run ends with the last [default: no limit]"),
         reconnect_every: DurationNs = text("DURATION", "Age at which a connection is closed and replaced, e.g. 30s [default: never]"),
-        reconnect: Reconnect = text("WHEN", "Replacement of a lost connection: always, while-one-stands or never; with --connections-total never counts attempts, failed ones too [default: always]"),
+        reconnect: Reconnect = text("WHEN", "Replacement of a lost connection: always, while-one-stands or never; with --connections-total never counts attempts, failed ones too [default: always]").words(&Reconnect::NAMES),
     }
     flags "Data set" run {} class {
         keys: Count = text("N", "Number of keys [default: 100000]"),
         prefix: String = text("TEXT", "First bytes of every key, e.g. user: [default: none]"),
-        key_form: KeyForm = text("FORM", "Rest of a key: decimal (its number, zero-padded), hex8 (eight hexadecimal digits) or random (letters and digits) [default: decimal]"),
+        key_form: KeyForm = text("FORM", "Rest of a key: decimal (its number, zero-padded), hex8 (eight hexadecimal digits) or random (letters and digits) [default: decimal]").words(&KeyForm::NAMES),
         first_key: Count = text("N", "Number of the first key, e.g. 1 [default: 0]"),
         key_size: SizeDistribution = text("SIZES", "Bytes of a key with its prefix: 30, uniform:20,40, another distribution, or @FILE [default: 30]").or_file(),
         value_size: SizeDistribution = text("SIZES", "Bytes of a value: 200, 4KiB, uniform:10,1KiB, another distribution, or @FILE [default: 200]").or_file(),
-        value_form: ValueForm = text("FORM", "Bytes in values: random (derived from the key) or zeros, which are numbers for incr and decr [default: random]"),
+        value_form: ValueForm = text("FORM", "Bytes in values: random (derived from the key) or zeros, which are numbers for incr and decr [default: random]").words(&ValueForm::NAMES),
     }
     flags "Data set" run {
         data_seed: Count = text("N", "Seed of key and value contents [default: 1]"),
@@ -220,18 +220,18 @@ options! {
         until: Until = text("LIST", "Run until half a confidence interval is at most this fraction of its percentile, e.g. p99=2% or p50=1%,get.p99.9=5%; checked at --time, 2x, 4x, ..."),
         max_time: DurationNs = text("DURATION", "With --until, the maximum, e.g. 30m; in a search, of each step [default: 10m; 8 times --time]"),
         requests: Count = text("N", "Requests to measure, all connections together, e.g. 100k [default: no limit]").short('n'),
-        warmup: Warmup = text("DURATION|auto", "Load before the measured window, e.g. 5s; auto: until latency is level, 1 s to 60 s, ended by failures [default: 1s]"),
+        warmup: Warmup = text("DURATION|auto", "Load before the measured window, e.g. 5s; auto: until latency is level, 1 s to 60 s, ended by failures [default: 1s]").words(&["auto"]),
         drain: DurationNs = text("DURATION", "Wait for replies after the window, e.g. 500ms [default: as --timeout]"),
         preload: bool = switch_off("Do not store the data set first; only values that brunt wrote are then checked"),
         verify: Fraction = text("FRACTION", "Check every byte, staleness, expiry and loss of all keys read, or of a fraction, e.g. --verify=10%").alone("100%"),
         server_stats: bool = switch_off("Do not poll server stats, which are reported and compared with brunt's counts"),
         interval: DurationNs = text("DURATION", "Length of the rows over time (--csv, --json), a multiple of 100ms, e.g. 500ms; fixed, it takes more memory the longer the run [default: 1s; longer in runs of more than 2 min]"),
-        wait: Wait = text("WAIT", "How to wait: hybrid (sleep, but poll before sends and while replies are expected), spin (poll, a CPU per worker) or sleep (least CPU; wake-ups are in the latencies) [default: hybrid]"),
-        profile: Profile = text("PROFILE", "Preset for --refill and --gather: latency, or peak (most requests per CPU) [default: latency]"),
-        refill: Refill = text("REFILL", "Closed loop: refill slots eager (each at once) or batch (whole pipeline) [default: by --profile]"),
+        wait: Wait = text("WAIT", "How to wait: hybrid (sleep, but poll before sends and while replies are expected), spin (poll, a CPU per worker) or sleep (least CPU; wake-ups are in the latencies) [default: hybrid]").words(&Wait::NAMES),
+        profile: Profile = text("PROFILE", "Preset for --refill and --gather: latency, or peak (most requests per CPU) [default: latency]").words(&Profile::NAMES),
+        refill: Refill = text("REFILL", "Closed loop: refill slots eager (each at once) or batch (whole pipeline) [default: by --profile]").words(&Refill::NAMES),
         gather: Gather = text("N|DURATION", "Completions or time to wait for, or both: 8, 50us or 8,50us; due requests are not delayed [default: by --profile, 1 or 8]"),
-        timestamps: Timestamps = text("SOURCE", "Kernel timestamps on sampled requests, by which the client's part of latencies is estimated (client<~): auto (some connections, where the kernel takes them), off (an upper bound by clock readings, client<=) or kernel (all connections) [default: auto]"),
-        meter: Vec<MeterKind> = list("QUANTITY", "Extra histogram (repeatable): outstanding, request-size, response-size, value-received, connect-time, connection-time, first-byte, hit-time, miss-time, oversleep, send-cost; tls: handshake-time; with kernel timestamps: stack-out, wire-and-server, stack-in"),
+        timestamps: Timestamps = text("SOURCE", "Kernel timestamps on sampled requests, by which the client's part of latencies is estimated (client<~): auto (some connections, where the kernel takes them), off (an upper bound by clock readings, client<=) or kernel (all connections) [default: auto]").words(&Timestamps::NAMES),
+        meter: Vec<MeterKind> = list("QUANTITY", "Extra histogram (repeatable): outstanding, request-size, response-size, value-received, connect-time, connection-time, first-byte, hit-time, miss-time, oversleep, send-cost; tls: handshake-time; with kernel timestamps: stack-out, wire-and-server, stack-in").words(&MeterKind::NAMES),
         percentiles: Percentiles = text("LIST", "Percentiles to report, with intervals and for assertions, e.g. 50,75,90,99.9 [default: 50,90,99,99.9,99.99]"),
         label: Vec<Label> = list("KEY=VALUE", "Label of the run in its results (repeatable), e.g. commit=3f2a"),
         samples_max: Count = text("N", "Raw samples kept at most for --samples [default: 1000000 with --samples]"),

@@ -29,6 +29,9 @@ macro_rules! named {
             /// Every variant, in the order of its number.
             pub const ALL: [Self; Self::COUNT] = [$(Self::$variant),+];
 
+            /// The name of each.
+            pub const NAMES: [&'static str; Self::COUNT] = [$($name),+];
+
             /// The name in reports, in JSON and on the command line.
             pub const fn name(self) -> &'static str {
                 match self { $(Self::$variant => $name),+ }
@@ -52,7 +55,7 @@ macro_rules! words {
 
             fn from_str(text: &str) -> Result<Self, String> {
                 Self::from_name(text.trim()).ok_or_else(|| {
-                    let names = Self::ALL.map(Self::name);
+                    let names = Self::NAMES;
                     match names.split_last() {
                         Some((last, first)) if !first.is_empty() => {
                             format!("expected {} or {last}", first.join(", "))

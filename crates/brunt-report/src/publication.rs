@@ -111,25 +111,23 @@ impl FromStr for FigureRequest {
     }
 }
 
-/// How wide a figure is.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum FigureWidth {
-    /// One of two columns of a page.
-    #[default]
-    Column,
-    /// Both.
-    Page,
+brunt_plan::named! {
+    /// How wide a figure is.
+    #[derive(Default)]
+    pub enum FigureWidth {
+        /// One of two columns of a page.
+        #[default]
+        Column = "column",
+        /// Both.
+        Page = "page",
+    }
 }
 
 impl FromStr for FigureWidth {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        match text {
-            "column" => Ok(Self::Column),
-            "page" => Ok(Self::Page),
-            _ => Err("expected column (3.33 in) or page (7 in)".to_owned()),
-        }
+        Self::from_name(text).ok_or_else(|| "expected column (3.33 in) or page (7 in)".to_owned())
     }
 }
 

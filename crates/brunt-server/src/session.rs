@@ -47,6 +47,12 @@ impl FromStr for WireProtocol {
 }
 
 impl WireProtocol {
+    /// The names of those that are read from a text.
+    pub const NAMES: [&'static str; 4] = {
+        let [(inline, _), (echo, _), (ping, _), (thrift, _)] = UNDETECTABLE;
+        [inline, echo, ping, thrift]
+    };
+
     /// What a connection speaks that begins with this byte: memcached and Redis decide so, too.
     pub(crate) const fn of(first: u8) -> Self {
         match first {

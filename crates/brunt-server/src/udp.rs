@@ -23,34 +23,30 @@ const PAYLOAD_BYTES_MAX: usize = DATAGRAM_BYTES_MAX - HEADER_BYTES;
 /// What memcached says to a request of several datagrams.
 pub(crate) const SEVERAL_DATAGRAMS: &[u8] = b"SERVER_ERROR multi-packet request not supported\r\n";
 
-/// Of what a train of datagrams consists. Text form `reply` or `key`.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Division {
-    /// All of a reply.
-    #[default]
-    Reply,
-    /// One value or line of it, as memcached since 1.6.
-    Key,
+brunt_plan::named! {
+    /// Of what a train of datagrams consists.
+    #[derive(Default)]
+    pub enum Division {
+        /// All of a reply.
+        #[default]
+        Reply = "reply",
+        /// One value or line of it, as memcached since 1.6.
+        Key = "key",
+    }
 }
 
 impl FromStr for Division {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        match text {
-            "reply" => Ok(Self::Reply),
-            "key" => Ok(Self::Key),
-            _ => Err(format!("'{text}' is no division of replies: expected reply or key")),
-        }
+        Self::from_name(text)
+            .ok_or_else(|| format!("'{text}' is no division of replies: expected reply or key"))
     }
 }
 
 impl fmt::Display for Division {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str(match self {
-            Self::Reply => "reply",
-            Self::Key => "key",
-        })
+        formatter.write_str(self.name())
     }
 }
 

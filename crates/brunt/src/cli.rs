@@ -12,6 +12,7 @@ use crate::destination::Document;
 use crate::http::HttpAddress;
 use crate::plan_flags::{EveryOption, OfCalibration, OfLoad, PlanFlags, WithoutAgents};
 use crate::presentation::{LayoutFlags, Presentation};
+use crate::word_parser::WordParser;
 use brunt_compat::tools::{self, TOOLS, Tool};
 use brunt_fleet::TrustFiles;
 use brunt_plan::cpus::CpuList;
@@ -31,6 +32,7 @@ use clap::{Arg, ArgMatches, Args, CommandFactory, Parser, Subcommand, ValueEnum,
 use std::net::SocketAddr;
 use std::num::NonZeroU64;
 use std::path::{Path, PathBuf};
+use std::str::FromStr;
 
 /// Load generator for memcached and Redis that states how far its numbers can be trusted
 #[derive(Debug, Parser)]
@@ -453,6 +455,8 @@ pub(crate) struct ReportOutputFlags {
         value_name = "WIDTH",
         requires = "figure",
         default_value = "column",
+        value_parser = WordParser(&FigureWidth::NAMES, FigureWidth::from_str),
+        hide_possible_values = true,
         hide_default_value = true
     )]
     pub figure_width: FigureWidth,
@@ -578,7 +582,8 @@ pub(crate) struct JudgingFlags {
     #[arg(long)]
     pub strict: bool,
     /// Ignore the findings of these checks, e.g. LAG,WARM
-    #[arg(long, value_name = "CHECKS", value_delimiter = ',', value_parser = parse_check)]
+    #[arg(long, value_name = "CHECKS", value_delimiter = ',', value_parser = WordParser(&CHECKS, parse_check),
+        hide_possible_values = true)]
     pub allow: Vec<String>,
     /// Exit 0 even if the verdict is NOT TRUSTED
     #[arg(long)]
@@ -673,7 +678,8 @@ pub(crate) struct Serve {
     pub listen: Option<Listen>,
     /// Protocol of every connection: resp-inline, echo, ping or thrift [default: memcached's or Redis's, by the first byte of each
     /// connection]
-    #[arg(long, value_name = "PROTOCOL", conflicts_with = "udp")]
+    #[arg(long, value_name = "PROTOCOL", conflicts_with = "udp",
+        value_parser = WordParser(&WireProtocol::NAMES, WireProtocol::from_str), hide_possible_values = true)]
     pub protocol: Option<WireProtocol>,
     /// Accept memcached's datagrams on the same address and port
     #[arg(long)]
@@ -721,7 +727,8 @@ pub(crate) struct Serve {
     #[arg(long, value_name = "N[:FIRST]")]
     pub wrong_every: Option<Every>,
     /// One datagram train per reply, or per value (key) as memcached since 1.6
-    #[arg(long, default_value = "reply", requires = "udp", value_name = "DIVISION")]
+    #[arg(long, default_value = "reply", requires = "udp", value_name = "DIVISION",
+        value_parser = WordParser(&Division::NAMES, Division::from_str), hide_possible_values = true)]
     pub udp_trains: Division,
     /// Lose every Nth datagram of replies
     #[arg(long, requires = "udp", value_name = "N[:FIRST]")]

@@ -26,6 +26,11 @@ pub(crate) fn behind_all() -> String {
     format!("{}\n\n{}", cli::AFTER_HELP, topics())
 }
 
+/// What can be asked about beside commands.
+pub(crate) fn names() -> impl Iterator<Item = &'static str> {
+    TOPICS.iter().map(|(name, _)| *name).chain(CHECKS)
+}
+
 /// What there is to ask about.
 fn topics() -> String {
     let mut text = "Topics (brunt help TOPIC):\n".to_owned();
@@ -203,7 +208,7 @@ mod tests {
     /// Whatever is named has a text that fits a terminal of 80 columns.
     #[test]
     fn every_topic_has_its_text() {
-        for name in TOPICS.iter().map(|(name, _)| *name).chain(CHECKS) {
+        for name in names() {
             let text = topic(name).unwrap();
             assert!(text.lines().count() > 4, "{text}");
             assert!(

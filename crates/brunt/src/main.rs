@@ -42,6 +42,7 @@ mod suggestion;
 mod terminal;
 mod tool;
 mod tui;
+mod word_parser;
 
 use crate::cli::{Arguments, Command};
 use crate::exit::{Exit, Failure};

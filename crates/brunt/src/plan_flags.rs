@@ -3,6 +3,7 @@
 //! Invariant: a flag accepts what a plan file accepts for its key; the parser stores its text, which has been checked.
 
 use crate::option_file::check_or_read;
+use crate::word_parser::WordParser;
 use brunt_plan::plan_option::{OptionForm, PlanOption};
 use brunt_plan::spec::{ClassSpec, OPTIONS, PlanSpec, RunSpec};
 use brunt_plan::sweep::Sweep;
@@ -117,7 +118,8 @@ fn argument(option: &'static PlanOption) -> Arg {
     let argument = argument
         .action(action)
         .value_name(option.value_name)
-        .value_parser(|text: &str| checked(option, text))
+        .value_parser(WordParser(option.words, |text: &str| checked(option, text)))
+        .hide_possible_values(true)
         .allow_hyphen_values(option.allows_hyphen)
         .conflicts_with_all(option.excludes);
     match option.alone {

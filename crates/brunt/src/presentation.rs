@@ -4,9 +4,11 @@
 //! stream's, and no number depends on them.
 
 use crate::terminal::columns_of;
+use crate::word_parser::WordParser;
 use brunt_report::layout::{Layout, TimeUnit};
 use clap::{Args, ColorChoice};
 use std::io;
+use std::str::FromStr;
 
 /// How a report is laid out, which is no part of a plan.
 #[derive(Clone, Copy, Debug, Default, Args)]
@@ -19,7 +21,7 @@ pub(crate) struct LayoutFlags {
     #[arg(long)]
     pub brief: bool,
     /// Unit of the times in tables: ns, us, ms or s [default: the one with the narrowest cells]
-    #[arg(long, value_name = "UNIT")]
+    #[arg(long, value_name = "UNIT", value_parser = WordParser(&TimeUnit::NAMES, TimeUnit::from_str), hide_possible_values = true)]
     pub unit: Option<TimeUnit>,
     /// Colours: auto (on terminals, but for NO_COLOR and TERM=dumb), always or never
     #[arg(long, value_name = "WHEN", default_value_t = ColorChoice::Auto, hide_possible_values = true)]

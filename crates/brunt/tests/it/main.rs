@@ -19,6 +19,7 @@ mod cluster;
 mod command_line;
 mod compare;
 mod compiled_loops;
+mod completions;
 mod connection_limits;
 mod destinations;
 mod experiments;

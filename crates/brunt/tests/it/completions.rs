@@ -1,0 +1,65 @@
+//! What bash completes behind `brunt`: its own shell runs the script.
+
+use crate::server::{own_directory, plain};
+use std::path::Path;
+use std::process::Command;
+
+const SCRIPT: &str = "brunt.bash";
+
+/// What is offered for the last of these words, which may be empty.
+fn offered(directory: &Path, line: &str) -> Vec<String> {
+    let words: Vec<&str> = ["brunt"].into_iter().chain(line.split(' ')).collect();
+    let [.., before, last] = words.as_slice() else { unreachable!("there are two words at least") };
+    let call = format!(
+        "source ./{SCRIPT}\nCOMP_WORDS=({})\nCOMP_CWORD={}\n_brunt brunt '{last}' '{before}' 2>/dev/null\nprintf '%s\\n' \"${{COMPREPLY[@]}}\"\n",
+        words.iter().map(|word| format!("'{word}'")).collect::<Vec<_>>().join(" "),
+        words.len() - 1
+    );
+    let output = Command::new("bash").args(["--norc", "-c", &call]).current_dir(directory).output().unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    text.lines().filter(|line| !line.is_empty() && !line.starts_with('-')).map(str::to_owned).collect()
+}
+
+/// Words that a value is one of, names of commands and topics, files where a value is a file, and nothing where it is a number.
+#[test]
+fn values_are_completed() {
+    let directory = own_directory();
+    for name in ["plan.toml", "result.json"] {
+        std::fs::write(directory.join(name), "").unwrap();
+    }
+    std::fs::write(directory.join(SCRIPT), plain(&["completions", "bash"]).output().unwrap().stdout).unwrap();
+    for (line, expected) in [
+        ("run --wait ", "hybrid spin sleep"),
+        ("run --wait s", "spin sleep"),
+        ("scan --io ", "auto epoll uring"),
+        ("search --timestamps ", "off auto kernel"),
+        ("load --protocol resp", "resp2 resp3 resp-inline"),
+        ("compare --meter conn", "connect-time connection-time"),
+        ("doctor --warmup ", "auto"),
+        ("run --unit ", "ns us ms s"),
+        ("run --color a", "auto always"),
+        ("run --annotate ", "github"),
+        ("run --allow LA", "LAG"),
+        ("report result.json --figure-width ", "column page"),
+        ("serve --protocol e", "echo"),
+        ("serve --udp-trains ", "reply key"),
+        ("help LA", "LAG"),
+        ("help ex", "exit-codes"),
+        ("help ru", "run"),
+        ("man r", "report rpc-perf run"),
+        ("completions ", "bash zsh fish"),
+        ("run -c ", ""),
+        ("run --rate ", ""),
+        ("run -s ", ""),
+        ("run --json res", "result.json"),
+        ("run --tls-ca p", "plan.toml"),
+        ("agent --token-file p", "plan.toml"),
+    ] {
+        let mut expected: Vec<&str> = expected.split(' ').filter(|word| !word.is_empty()).collect();
+        let mut offered = offered(&directory, line);
+        expected.sort_unstable();
+        offered.sort();
+        assert_eq!(offered, expected, "brunt {line}");
+    }
+    std::fs::remove_dir_all(directory).unwrap();
+}
