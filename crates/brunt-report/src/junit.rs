@@ -1,5 +1,5 @@
-//! A run or a comparison as JUnit XML, for continuous integration: a test case for every assertion, and for every check of the
-//! verdict or every run compared.
+//! A run or a comparison as JUnit XML, for continuous integration: a test case for every assertion, for every check of the
+//! verdict or every run compared, and of a run for every percentile of its table.
 //!
 //! Not a result to compute with (JSON is). The dialect is what Jenkins and GitLab read: `testsuites`, `testsuite`, `testcase`
 //! with `failure` (an assertion does not hold), `error` (it cannot be told, or the numbers cannot be trusted) or `skipped`.
@@ -8,12 +8,14 @@
 use crate::comparison::{AssertionRow, Comparison};
 use crate::details::outcome;
 use crate::metric;
+use crate::quantity;
 use crate::result::RunResult;
+use crate::row;
 use brunt_stats::assertion::Assertion;
 use brunt_stats::bound::Decision;
 use brunt_stats::check::{Check, CheckStatus};
 use brunt_stats::summary::Summary;
-use brunt_stats::verdict::Status;
+use brunt_stats::verdict::{Status, Trust};
 use std::io::{self, Write};
 
 /// Writes the run. Where untrusted numbers are allowed, they are no error.
@@ -23,16 +25,28 @@ use std::io::{self, Write};
 pub fn write(summary: &Summary, allow_untrusted: bool, out: &mut dyn Write) -> io::Result<()> {
     let asserted = summary.assertions.iter().map(of_assertion);
     let verdict = &summary.verdict;
-    let is_allowed = |check: &Check| {
-        allow_untrusted || verdict.judgement.allows(check.id) || summary.decides_beside(check.id)
-    };
+    let is_allowed = |id: &str| allow_untrusted || verdict.judgement.allows(id) || summary.decides_beside(id);
     let checked = verdict.checks.iter().map(|check| {
         let causes = verdict.causes().iter();
         let cause =
             causes.filter(|cause| cause.follows.contains(&check.id)).map(|cause| &cause.sentence).next();
-        of_check(check, is_allowed(check), verdict.counts(check), cause)
+        of_check(check, is_allowed(check.id), verdict.counts(check), cause)
     });
-    let suites = [("brunt.assertions", asserted.collect()), ("brunt.verdict", checked.collect())];
+    let rows = row::rows(summary);
+    let trusted = rows.iter().flat_map(|row| {
+        row.trust.iter().filter(|trust| trust.is_shown).map(|trust| {
+            let response = &row.summary.latency.response.summary;
+            let measured = quantity::time_or_dash(response.percentile_ns(trust.quantile));
+            // A row may be worse than the checks, which are of the whole run.
+            let is_accepted = verdict.status < Status::NotTrusted || is_allowed(trust.check);
+            of_trust(format!("{}.{}", row.name('.'), trust.quantile), &measured, trust, is_accepted)
+        })
+    });
+    let suites = [
+        ("brunt.assertions", asserted.collect()),
+        ("brunt.verdict", checked.collect()),
+        ("brunt.trust", trusted.collect()),
+    ];
     out.write_all(document(&suites, summary.window.seconds()).as_bytes())
 }
 
@@ -105,6 +119,21 @@ fn of_check(check: &Check, is_allowed: bool, counts: bool, cause: Option<&String
         CheckStatus::NotTrusted => Outcome::Unmet { tag: "error", kind: "not_trusted", message },
     };
     Case { name: check.id.to_owned(), outcome }
+}
+
+/// How far a percentile may be trusted.
+fn of_trust(name: String, measured: &str, trust: &Trust, is_accepted: bool) -> Case {
+    let found = if trust.check.is_empty() { String::new() } else { format!(" ({})", trust.check) };
+    let message = format!("{measured}: {}{found}", trust.word.name());
+    let outcome = match trust.status {
+        CheckStatus::Skipped | CheckStatus::Ok => Outcome::Passed { said: message },
+        CheckStatus::Caution => Outcome::Passed { said: format!("CAUTION: {message}") },
+        CheckStatus::NotTrusted if is_accepted => {
+            Outcome::Passed { said: format!("NOT TRUSTED, and accepted: {message}") }
+        }
+        CheckStatus::NotTrusted => Outcome::Unmet { tag: "error", kind: "not_trusted", message },
+    };
+    Case { name, outcome }
 }
 
 fn of_requirement(asserted: &AssertionRow) -> Case {

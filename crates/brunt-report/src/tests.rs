@@ -731,7 +731,9 @@ fn a_client_that_stood_still() {
         let verdict = &text[text.rfind("\n\n").unwrap() + 2..];
         insta::assert_snapshot!(format!("stopped{name}"), format!("{row}\n\n{verdict}"));
         // What is convicted and not allowed is an error.
-        let errors = junit_of(&run, false).matches("<error type=\"not_trusted\"").count();
+        let junit = junit_of(&run, false);
+        let checks = junit.split("<testsuite name=\"brunt.trust\"").next().unwrap();
+        let errors = checks.matches("<error type=\"not_trusted\"").count();
         assert_eq!(errors, if name == "_strict" { 2 } else { 0 }, "{text}");
     }
 }
@@ -740,6 +742,45 @@ fn junit_of(run: &Run, allow_untrusted: bool) -> String {
     let mut out = Vec::new();
     junit::write(&run.summary, allow_untrusted, &mut out).unwrap();
     String::from_utf8(out).unwrap()
+}
+
+/// The percentiles of the table, as JUnit names them, from the JSON.
+fn trusted_percentiles(run: &Run) -> Vec<String> {
+    let shown = run.summary.record.plan.shown_quantiles();
+    let value = json_of(run);
+    let rows = value["verdict"]["rows"].as_object().unwrap();
+    let of_row = |(row, trust): (&String, &Value)| {
+        let given = shown.iter().filter(|quantile| trust.get(quantile.key()).is_some());
+        given.map(|quantile| format!("{row}.{quantile}")).collect::<Vec<_>>()
+    };
+    rows.iter().flat_map(of_row).collect()
+}
+
+/// A percentile that is not trusted is an error exactly where the exit code is that of an untrusted run.
+#[test]
+fn junit_has_the_trust_of_every_percentile() {
+    let [open_loop, overload] = asserted();
+    let errors = |run: &Run, allow_untrusted: bool| {
+        let text = junit_of(run, allow_untrusted);
+        let cases = text.lines().filter(|line| line.contains("classname=\"brunt.trust\""));
+        let name = |line: &str| line.split("name=\"").nth(2).unwrap().split('"').next().unwrap().to_owned();
+        let unmet = |line: &&str| line.contains("<error type=\"not_trusted\"");
+        cases.filter(unmet).map(name).collect::<Vec<_>>()
+    };
+    let names = trusted_percentiles(&overload);
+    assert!(names.contains(&"get.p99".to_owned()), "{names:?}");
+    for (run, allow_untrusted, expected) in [
+        (&open_loop, false, Vec::new()),
+        (&overload, false, names),
+        (&overload, true, Vec::new()),
+        (
+            &run::stopped(Judgement { is_strict: true, allowed: vec!["LAG".into(), "STEAL".into()] }),
+            false,
+            Vec::new(),
+        ),
+    ] {
+        assert_eq!(errors(run, allow_untrusted), expected);
+    }
 }
 
 #[test]
@@ -761,7 +802,8 @@ fn junit_is_xml() {
             let names: Vec<&str> = all("testcase").map(|case| case.attribute("name").unwrap()).collect();
             let asserted = run.summary.assertions.iter().map(|held| held.objective.to_string());
             let checked = run.summary.verdict.checks.iter().map(|check| check.id.to_owned());
-            assert_eq!(names, asserted.chain(checked).collect::<Vec<_>>());
+            let trusted = trusted_percentiles(&run);
+            assert_eq!(names, asserted.chain(checked).chain(trusted).collect::<Vec<_>>());
             let root = document.root_element();
             for (attribute, tag) in
                 [("tests", "testcase"), ("failures", "failure"), ("errors", "error"), ("skipped", "skipped")]
