@@ -6,7 +6,7 @@
 
 use super::value::ValueShape;
 use clap::error::ErrorKind;
-use clap::{Arg, Command};
+use clap::{Arg, ArgAction, Command};
 use std::path::Path;
 
 /// Whose option a row is.
@@ -103,9 +103,19 @@ pub(super) struct TypedOption {
 }
 
 impl TypedOption {
+    /// Is it a word behind one dash, whose first letter is an option of some tool by chance?
+    fn is_word(&self) -> bool {
+        let is_alone = self.words.len() == 1 && !self.name.starts_with("--");
+        let value = self.value.as_deref().filter(|_| is_alone);
+        value.is_some_and(|value| value.bytes().all(|byte| byte.is_ascii_alphabetic()))
+    }
+
     /// Shows that another tool was meant: brunt has no such option, or none that takes such a value.
     pub(super) fn is_evidence(&self) -> bool {
         let OptionOwner::Foreign(row) = self.reading else { return false };
+        if self.is_word() {
+            return false;
+        }
         let Some(ours) = &self.ours else { return true };
         let fits = row.takes.fits(self.value.as_deref());
         // A flag of one tool is an option with a value of the other.
@@ -131,11 +141,13 @@ impl Line {
     /// Reads the words as those of `tool`, whose options are in the table, for our command.
     pub(super) fn read(table: &'static [Row], tool: Tool, ours: &Command, words: &[String]) -> Self {
         let mut line = Self { table, tool, given: Vec::new(), command: Vec::new(), rest: Vec::new() };
+        // Several words are files of a command that takes several.
+        let takes_files = ours.get_positionals().any(|arg| matches!(arg.get_action(), ArgAction::Append));
         let mut at = 0;
         while let Some(word) = words.get(at) {
             at += if is_option(word) || line.find(tool, word).is_some() {
                 line.read_option(ours, word, &words[at + 1..])
-            } else if tool == Tool::Redis && is_command(word) {
+            } else if tool == Tool::Redis && !takes_files && is_command(word) {
                 line.command = words[at..].to_vec();
                 words.len()
             } else {
@@ -168,6 +180,11 @@ impl Line {
             return 1 + self.take(ours, word, None, next);
         }
         let mut letters = word[1..].chars();
+        // The parser of none of them gets beyond a letter that it does not have.
+        let first: String = word.chars().take(2).collect();
+        if matches!(self.reading_of(ours, &first).0, OptionOwner::Unknown) {
+            return 1 + self.take(ours, word, None, next);
+        }
         while let Some(letter) = letters.next() {
             let name = format!("-{letter}");
             let behind = Some(letters.as_str()).filter(|behind| !behind.is_empty());
@@ -189,9 +206,8 @@ impl Line {
 
     fn reading_of(&self, ours: &Command, name: &str) -> (OptionOwner, Option<Arg>) {
         let arg = ours.get_arguments().find(|arg| is_named(arg, name)).cloned();
-        let arg = arg.or_else(|| {
-            (name == "-h" || name == "--help").then(|| Arg::new("help").action(clap::ArgAction::Help))
-        });
+        let arg = arg
+            .or_else(|| (name == "-h" || name == "--help").then(|| Arg::new("help").action(ArgAction::Help)));
         let others = [Tool::Memtier, Tool::Redis, Tool::Mutilate];
         let row = self
             .find(self.tool, name)

@@ -211,6 +211,18 @@ fn misspellings_get_a_suggestion() {
     }
 }
 
+/// Letters and words that no tool has are no command line of one.
+#[test]
+fn unknown_letters_are_refused_as_such() {
+    let _beside = beside_others();
+    for line in ["compare A B -UNKNOWN -", "compare A B --unknown", "run -UNKNOWN"] {
+        let (exit, message) = ended(&words(line));
+        assert_eq!(exit, 2, "{line}");
+        assert!(message.starts_with("error: unexpected argument '-"), "{line}: {message}");
+        assert!(!message.contains("benchmark") && !message.contains("mutilate"), "{line}: {message}");
+    }
+}
+
 /// An option that only other commands have is answered with these.
 #[test]
 fn options_of_other_commands_name_them() {
