@@ -55,7 +55,9 @@ pub(crate) fn header(markup: &mut Markup, standing: Standing, title: &str, facts
     markup.raw(
         "<p class=\"tool\">brunt result<button type=button id=theme hidden>Dark or light</button></p>\n",
     );
-    markup.element("h1", title);
+    markup.raw("<h1>");
+    markup.prose(title);
+    markup.close("h1");
     markup.facts(facts);
     markup.close("header");
 }

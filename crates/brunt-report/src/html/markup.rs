@@ -34,6 +34,17 @@ impl Markup {
         escape(&printable(text), &mut self.text);
     }
 
+    /// Text in which no line is broken within an option.
+    pub(crate) fn prose(&mut self, text: &str) {
+        for (index, word) in text.split(' ').enumerate() {
+            self.raw(if index > 0 { " " } else { "" });
+            let is_option = word.starts_with("--");
+            self.raw(if is_option { "<span class=option>" } else { "" });
+            self.text(word);
+            self.raw(if is_option { "</span>" } else { "" });
+        }
+    }
+
     /// Text of several lines.
     pub(crate) fn lines(&mut self, text: &str) {
         for line in text.split_inclusive('\n') {
@@ -163,6 +174,10 @@ mod tests {
         markup.open("p", &[("title", hostile)]);
         markup.lines(&format!("{hostile}\n{hostile}"));
         let expected = format!("<p>{escaped}</p>\n<p title=\"{escaped}\">{escaped}\n{escaped}");
+        assert_eq!(markup.into_text(), expected);
+        let mut markup = Markup::default();
+        markup.prose("at least 4 a side: --repeat 6 <b>");
+        let expected = "at least 4 a side: <span class=option>--repeat</span> 6 &lt;b&gt;";
         assert_eq!(markup.into_text(), expected);
         let mut markup = Markup::default();
         markup.table(hostile, &[Heading::Words(hostile)], &[vec![hostile.to_owned()]]);
