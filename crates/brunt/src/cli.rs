@@ -140,7 +140,7 @@ pub(crate) enum Command {
     #[command(after_help = REPORT_EXAMPLES)]
     Report(Box<Report>),
     /// Check this host for a plan: limits, ports, CPUs, clock; exits 1 if a run would fail. Takes every option of run
-    #[command(allow_negative_numbers = true, after_help = DISTRIBUTIONS)]
+    #[command(allow_negative_numbers = true, after_help = DISTRIBUTIONS, mut_arg("json", |argument| argument.help(DOCTOR_JSON)))]
     Doctor(Box<Repeated>),
     /// Measure brunt's own latency and the rate up to which it stays small
     #[command(after_help = CALIBRATE_HELP)]
@@ -156,6 +156,9 @@ pub(crate) enum Command {
     #[command(after_help = COMPLETIONS_EXAMPLES)]
     Completions(Completions),
 }
+
+const DOCTOR_JSON: &str = "Write the findings as JSON, e.g. host.json; - is standard output, the text then goes to standard error. No \
+other result is written";
 
 const MAN_EXAMPLES: &str = "\
 Examples:
@@ -1042,7 +1045,12 @@ mod tests {
             let command = command.find_subcommand(name).unwrap();
             command.get_arguments().map(|argument| argument.get_id().to_string()).collect()
         };
-        assert_eq!(names("doctor"), names("run"));
+        // An option with a help of its own is listed last.
+        let sorted = |mut names: Vec<String>| {
+            names.sort();
+            names
+        };
+        assert_eq!(sorted(names("doctor")), sorted(names("run")));
     }
 
     /// Every option of a plan is a flag of `run` of the same name, and the other way round.

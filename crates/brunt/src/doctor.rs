@@ -9,7 +9,7 @@ use crate::exit::{Exit, Failure};
 use crate::host_facts::{HostFacts, TimeWaitReuse};
 use crate::limits::Needs;
 use crate::output::Outputs;
-use crate::terminal::{columns_of, show, wrapped};
+use crate::terminal::{columns_of, wrapped};
 use crate::{campaign, measurement, run};
 use brunt_engine::{Address, TlsSettings};
 use brunt_plan::destination::Server;
@@ -18,7 +18,8 @@ use brunt_plan::spec::PlanSpec;
 use brunt_report::quantity;
 use brunt_stats::fault::{MORE_ADDRESSES, MORE_PORTS, PORTS_MAX};
 use brunt_stats::host::is_fast_clocksource;
-use std::io;
+use serde_json::json;
+use std::io::{self, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 use std::os::unix::net::UnixStream;
 use std::time::Duration;
@@ -33,6 +34,9 @@ const WIDTH: usize = 80;
 const STOLEN_MAX: f64 = 0.01;
 /// The kernel that brought epoll_pwait2, without which no wait is shorter than a millisecond.
 const KERNEL_MIN: (u32, u32) = (5, 11);
+/// The schema of what `--json` writes.
+const SCHEMA: &str = "brunt.doctor.v1";
+
 /// Result of a check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum HostStatus {
@@ -85,8 +89,7 @@ pub(crate) fn doctor(flags: &cli::Repeated) -> Result<Exit, Failure> {
     if flags.output.print_plan {
         return run::print_plan(&PlanSpec::from(&plan).to_toml());
     }
-    // Nothing is written: that it can be is all that is to be known.
-    Outputs::open(&flags.output, &plan)?;
+    let outputs = Outputs::of_doctor(&flags.output, &plan)?;
     let facts = HostFacts::read();
     let mut findings = Vec::new();
     let addresses = match addresses(&plan) {
@@ -113,18 +116,46 @@ pub(crate) fn doctor(flags: &cli::Repeated) -> Result<Exit, Failure> {
     findings.extend(judge(&plan, &addresses, &needs, &facts));
     findings.push(io_uring(&plan, &facts, brunt_engine::kernel_interface::io_uring_works()));
     findings.push(timestamps(&plan, brunt_engine::timestamps_work()));
-    let width = columns_of(io::stdout()).unwrap_or(WIDTH);
-    let text = match flags.progress.quiet {
-        true => findings
-            .iter()
-            .filter(|finding| finding.status == HostStatus::Fix)
-            .map(|finding| line(finding, width) + "\n")
-            .collect(),
-        false => report(&findings, needs.connections, flags.progress.layout.details, width),
-    };
-    show(text, false);
     let is_fit = findings.iter().all(|finding| finding.status != HostStatus::Fix);
-    Ok(if is_fit { Exit::Done } else { Exit::Failed })
+    let delivery = outputs.deliver(
+        |_, out| write_json(&findings, needs.connections, is_fit, out),
+        |goes_to_stderr, out| {
+            let columns = if goes_to_stderr { columns_of(io::stderr()) } else { columns_of(io::stdout()) };
+            let width = columns.unwrap_or(WIDTH);
+            let text = match flags.progress.quiet {
+                true => findings
+                    .iter()
+                    .filter(|finding| finding.status == HostStatus::Fix)
+                    .map(|finding| line(finding, width) + "\n")
+                    .collect(),
+                false => report(&findings, needs.connections, flags.progress.layout.details, width),
+            };
+            out.write_all(text.as_bytes())
+        },
+    );
+    Ok(delivery.exit(if is_fit { Exit::Done } else { Exit::Failed }))
+}
+
+/// Writes the schema `brunt.doctor.v1`.
+fn write_json(
+    findings: &[HostFinding],
+    connections: u64,
+    is_fit: bool,
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    let finding = |finding: &HostFinding| {
+        let HostFinding { status, subject, says, remedy } = finding;
+        json!({ "check": subject, "verdict": status.name(), "value": says, "fix": remedy })
+    };
+    let found = json!({
+        "schema": SCHEMA,
+        "version": env!("CARGO_PKG_VERSION"),
+        "connections": connections,
+        "fit": is_fit,
+        "findings": findings.iter().map(finding).collect::<Vec<_>>(),
+    });
+    serde_json::to_writer_pretty(&mut *out, &found)?;
+    writeln!(out)
 }
 
 /// The first address of every server, which is the one that is tried first.

@@ -54,6 +54,14 @@ impl Outputs {
         Ok(outputs)
     }
 
+    /// Makes sure that every result of a run could be written. Only the JSON is: what was found of the host takes the place of a result.
+    pub(crate) fn of_doctor(flags: &cli::OutputFlags, plan: &Plan) -> Result<Self, Failure> {
+        let mut outputs = Self::open(flags, plan)?;
+        outputs.destinations.retain(|destination| destination.document == Document::Json);
+        let take_standard_output = outputs.destinations.iter().any(Destination::is_standard_output);
+        Ok(Self { lines: None, take_standard_output, ..outputs })
+    }
+
     /// Lets those watch the runs who write while they go on.
     pub(crate) fn watch(&self, plan: &Plan, observers: &mut Observers<'_>) {
         self.lines.iter().for_each(|lines| observers.add(lines.observer(plan)));

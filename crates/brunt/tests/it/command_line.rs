@@ -2,6 +2,7 @@
 
 use crate::measured::Measured;
 use crate::server::{Server, beside_others, brunt, no_state, unique};
+use serde_json::{Value, json};
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, TcpListener};
 use std::process::Stdio;
@@ -548,7 +549,7 @@ fn host_limits_are_checked_before_the_run() {
     assert!(report.starts_with("fail  server         cannot resolve no-such-host.invalid:11211"), "{report}");
 }
 
-/// A command line of `run` with one word changed: the plan is judged, the mistakes are the same, and nothing is written.
+/// A command line of `run` with one word changed: the plan is judged, the mistakes are the same, and no result is written.
 #[test]
 fn doctor_judges_the_command_line_of_a_run() {
     let _beside = beside_others();
@@ -570,7 +571,7 @@ fn doctor_judges_the_command_line_of_a_run() {
         "-t",
         "5s",
     ];
-    let results = ["--json", &kept, "--assert", "get.p99 < 1ms", "--mix", "get=9,set=1", "--until", "p99=5%"];
+    let results = ["--html", &kept, "--assert", "get.p99 < 1ms", "--mix", "get=9,set=1", "--until", "p99=5%"];
     let doctor = |flags: &[&str]| {
         let output = brunt(&[&["doctor"], &line[..], &results, flags].concat()).output().unwrap();
         let text = |bytes| String::from_utf8(bytes).unwrap();
@@ -597,6 +598,46 @@ fn doctor_judges_the_command_line_of_a_run() {
         let (exit, _, error) = doctor(flags);
         assert_eq!(exit, 2, "{flags:?}: {error}");
         assert!(error.contains(message), "{flags:?}: {error}");
+    }
+}
+
+/// What is found is for programs, too: the text then goes to standard error, and the exit code is the same.
+#[test]
+fn findings_of_doctor_are_written_as_json() {
+    let _beside = beside_others();
+    let path = file("host.json", "");
+    let doctor = |path: &str| {
+        let output = brunt(&["doctor", "-s", "127.0.0.1:1", "--json", path]).output().unwrap();
+        let text = |bytes| String::from_utf8(bytes).unwrap();
+        (output.status.code().unwrap(), text(output.stdout), text(output.stderr))
+    };
+    let (exit, text, error) = doctor(&path);
+    assert!(exit == 1 && text.contains("\nNOT FIT for 16 connections") && error.is_empty(), "{text}{error}");
+    let (exit, json, report) = doctor("-");
+    assert!(exit == 1 && report.contains("\nNOT FIT for 16 connections"), "{report}");
+    for found in [json, std::fs::read_to_string(&path).unwrap()] {
+        let found: Value = serde_json::from_str(&found).unwrap();
+        assert_eq!(
+            [&found["schema"], &found["fit"], &found["connections"]],
+            [&json!("brunt.doctor.v1"), &json!(false), &json!(16)]
+        );
+        let findings = found["findings"].as_array().unwrap();
+        let of = |check: &str| findings.iter().find(|finding| finding["check"] == check).unwrap();
+        assert_eq!(
+            *of("server"),
+            json!({
+                "check": "server",
+                "verdict": "fail",
+                "value": "127.0.0.1:1 accepts no connection: Connection refused (os error 111)",
+                "fix": "start it, or correct --server"
+            })
+        );
+        let files = of("open files");
+        assert_eq!((&files["verdict"], &files["fix"]), (&json!("ok"), &Value::Null));
+        // Each line of the text is one of them.
+        let lines =
+            text.lines().filter(|line| ["ok ", "care", "fail"].iter().any(|word| line.starts_with(word)));
+        assert_eq!(findings.len(), lines.count(), "{text}");
     }
 }
 
