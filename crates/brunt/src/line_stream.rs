@@ -29,6 +29,8 @@ enum Message {
 /// Where the lines go.
 #[derive(Debug)]
 pub(crate) struct LineStream {
+    /// They go to standard output.
+    pub(crate) is_standard_output: bool,
     messages: Sender<Message>,
     thread: Option<JoinHandle<Result<(), String>>>,
 }
@@ -36,13 +38,14 @@ pub(crate) struct LineStream {
 impl LineStream {
     /// Starts the thread.
     pub(crate) fn open(destination: Destination) -> io::Result<Self> {
+        let is_standard_output = destination.is_standard_output();
         let (messages, received) = channel();
         let thread = Builder::new().name("brunt-lines".to_owned()).spawn(move || {
             // Where it is refused, it only comes no later than others.
             let _ = setpriority_process(Some(gettid()), NICE);
             write_all(&destination, &received)
         })?;
-        Ok(Self { messages, thread: Some(thread) })
+        Ok(Self { is_standard_output, messages, thread: Some(thread) })
     }
 
     /// Who is to watch the runs of a command with this plan.

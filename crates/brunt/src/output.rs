@@ -21,7 +21,7 @@ use brunt_report::comparison::Comparison;
 use brunt_report::markdown;
 use brunt_report::publication::{Figure, FigureSource, FigureStyle};
 use brunt_stats::summary::Summary;
-use std::io::{self, Write};
+use std::io::{self, IsTerminal, Write};
 use std::path::Path;
 
 /// Everything that was asked for.
@@ -62,9 +62,21 @@ impl Outputs {
         Ok(Self { lines: None, take_standard_output, ..outputs })
     }
 
-    /// Lets those watch the runs who write while they go on.
-    pub(crate) fn watch(&self, plan: &Plan, observers: &mut Observers<'_>) {
-        self.lines.iter().for_each(|lines| observers.add(lines.observer(plan)));
+    /// Lets those watch the runs who write while they go on, unless that would be where `--tui` draws.
+    pub(crate) fn watch(
+        &self,
+        plan: &Plan,
+        progress: &cli::ProgressFlags,
+        observers: &mut Observers<'_>,
+    ) -> Result<(), Failure> {
+        let Some(lines) = &self.lines else { return Ok(()) };
+        if progress.tui && lines.is_standard_output && io::stdout().is_terminal() {
+            return Err(Failure::usage(
+                "--tui cannot be used with --ndjson -: both would write to this terminal; use --ndjson PATH, or redirect standard output",
+            ));
+        }
+        observers.add(lines.observer(plan));
+        Ok(())
     }
 
     /// Makes sure that every result of a comparison can be written; of a plan, if it is of two servers.

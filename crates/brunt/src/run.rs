@@ -52,7 +52,7 @@ pub(crate) fn run(flags: &cli::Run, asked: PlanRequest, plan: Plan) -> Result<Ex
     let step = Step { convergence: Convergence::of(&plan), judgement, place, ..Step::default() };
     let servers = Servers::open(&plan)?.with_agents(asked.fleet, AgentOptions::default());
     let mut observers = Observers::of(&flags.progress, &output.assert, &stop)?;
-    outputs.watch(&plan, &mut observers);
+    outputs.watch(&plan, &flags.progress, &mut observers)?;
     note_raised_threads(&asked.spec, &plan, &mut observers);
     let summary = measure(&plan, &servers, &stop, &mut observers, &step)?;
     let summary = summary.with_assertions(&output.assert);

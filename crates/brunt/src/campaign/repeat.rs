@@ -26,7 +26,7 @@ pub(crate) fn run(flags: &cli::Repeated) -> Result<Exit, Failure> {
     }
     let outputs = Outputs::open(&flags.output, &plan)?;
     let mut series = Series::open(flags, None, std::slice::from_ref(&plan), &mut asked, &[])?;
-    outputs.watch(&plan, &mut series.observers);
+    outputs.watch(&plan, &flags.progress, &mut series.observers)?;
     let ended = measure_all(&mut series, &plan, repeat);
     series.report(outputs, ended, CampaignQuestion::Repeat)
 }

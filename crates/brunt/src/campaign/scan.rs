@@ -41,7 +41,7 @@ pub(crate) fn scan(flags: &cli::Scan) -> Result<Exit, Failure> {
     };
     let outputs = Outputs::open(&run.output, &plans[0])?;
     let mut series = Series::open(run, Some(over.option()), &plans, &mut asked, &[])?;
-    outputs.watch(&plans[0], &mut series.observers);
+    outputs.watch(&plans[0], &run.progress, &mut series.observers)?;
     let mut closed_loop = None;
     let ended = measure_all(&mut series, &asked, over, repeat, &mut closed_loop);
     let option = over.option().to_owned();

@@ -39,7 +39,7 @@ pub(crate) fn search(flags: &cli::Search) -> Result<Exit, Failure> {
     let plans = if from.is_some() { vec![first] } else { vec![closed_loop_plan(&asked)?, first] };
     let outputs = Outputs::open(&run.output, &plans[0])?;
     let mut series = Series::open(run, Some("rate"), &plans, &mut asked, slo)?;
-    outputs.watch(&plans[0], &mut series.observers);
+    outputs.watch(&plans[0], &run.progress, &mut series.observers)?;
     let (mut closed_loop, mut capacity) = (None, None);
     let mut range = RateRange {
         from: from.map_or(0.0, |from| from.as_f64()),

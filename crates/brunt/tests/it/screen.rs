@@ -66,6 +66,38 @@ fn the_terminal_is_given_back_before_the_report() {
     }
 }
 
+/// A document on standard output is whole there while the screen is on standard error. Where both are one terminal, lines that come meanwhile
+/// are refused.
+#[test]
+fn documents_and_the_screen_do_not_mix() {
+    let directory = own_directory();
+    let path = directory.join("document");
+    for option in ["--json", "--ndjson"] {
+        let redirected = [option, "-", ">", path.to_str().unwrap()];
+        let mut child = on_terminal("", &redirected).spawn().unwrap();
+        let (mut input, mut output) = (child.stdin.take().unwrap(), child.stdout.take().unwrap());
+        let mut seen = until_table(&mut output);
+        input.write_all(b"q").unwrap();
+        output.read_to_end(&mut seen).unwrap();
+        assert_eq!(child.wait().unwrap().code(), Some(130), "{:?}", String::from_utf8_lossy(&seen));
+        let (seen, document) = (String::from_utf8(seen).unwrap(), fs::read_to_string(&path).unwrap());
+        assert!(seen[seen.rfind(LEFT).unwrap()..].contains("response/"), "{seen:?}");
+        let values = serde_json::Deserializer::from_str(&document).into_iter::<Value>();
+        let count = values.map(|value| assert!(value.unwrap().is_object())).count();
+        assert!(count > 0, "{option}: {document}");
+    }
+    let mut child = on_terminal("", &["--ndjson", "-"]).spawn().unwrap();
+    let input = child.stdin.take();
+    let output = child.wait_with_output().unwrap();
+    drop(input);
+    let seen = String::from_utf8(output.stdout).unwrap();
+    assert_eq!(output.status.code(), Some(2), "{seen:?}");
+    assert!(
+        seen.contains("--tui cannot be used with --ndjson -: both would write") && !seen.contains(ENTERED)
+    );
+    fs::remove_dir_all(directory).unwrap();
+}
+
 /// Who closes the terminal ends the run, as the hangup does that comes with it: it is drained, its result is written, and nothing goes on.
 #[test]
 fn a_run_ends_with_its_terminal() {
