@@ -136,6 +136,37 @@ fn leave() {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::process::{Command, Stdio};
+
+    /// Set where a test is to panic on the terminal that `script` of util-linux made for it.
+    const PANICS: &str = "BRUNT_TEST_PANICS_ON_TERMINAL";
+
+    /// The message of a panic stands on the terminal as it was: its modes are as they were, and the alternate screen is left.
+    #[test]
+    fn a_panic_gives_the_terminal_back_before_its_message() {
+        if std::env::var_os(PANICS).is_some() {
+            let _screen = AlternateScreen::enter().unwrap();
+            std::thread::spawn(|| panic!("on another thread")).join().unwrap_err();
+            return;
+        }
+        let test = "tui::alternate_screen::tests::a_panic_gives_the_terminal_back_before_its_message";
+        let program = std::env::current_exe().unwrap();
+        let command = format!("stty -g; {} --exact {test} --nocapture; stty -g", program.display());
+        let mut script = Command::new("script");
+        script.args(["-q", "-e", "-c", &command, "/dev/null"]).env(PANICS, "1").stdin(Stdio::piped());
+        let mut child = script.stdout(Stdio::piped()).spawn().unwrap();
+        let input = child.stdin.take();
+        let output = child.wait_with_output().unwrap();
+        drop(input);
+        let text = String::from_utf8_lossy(&output.stdout);
+        let place = |word: &str| text.find(word).unwrap_or_else(|| panic!("no {word:?}: {text:?}"));
+        let places = ["\x1b[?1049h", "\x1b[?1049l", "on another thread"].map(place);
+        assert!(places.is_sorted(), "{text:?}");
+        assert_eq!(text.matches("\x1b[?1049l").count(), 1, "{text:?}");
+        // All modes of the terminal, in the words of stty.
+        let modes = [text.lines().next(), text.lines().last()];
+        assert!(modes[0] == modes[1] && modes[0].is_some_and(|line| line.contains(':')), "{text:?}");
+    }
 
     #[test]
     fn keys_are_told_from_sequences() {
