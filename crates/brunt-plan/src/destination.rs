@@ -7,10 +7,11 @@
 use crate::op::OpKind;
 use crate::plan::{Class, Destination, Placement, Plan, Protocol, SessionScope, Target, Transport};
 use crate::server::ServerAddress;
+use std::collections::HashSet;
 use std::ops::Range;
 
 /// A server as a run talks to it. One that is spoken to in two ways is two of these.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Server {
     /// Where it is; none: it is started for the run.
     pub address: Option<ServerAddress>,
@@ -91,10 +92,11 @@ impl Plan {
 
     /// Every server that the run talks to, at least one, in the order in which reports name them.
     pub fn servers(&self) -> Vec<Server> {
-        let mut servers = Vec::new();
+        // There may be a thousand, which are asked for often.
+        let (mut servers, mut known) = (Vec::new(), HashSet::new());
         for (_, way) in self.classes.iter().flat_map(|class| self.destinations(class)) {
             for server in servers_of(&way) {
-                if !servers.contains(&server) {
+                if known.insert(server.clone()) {
                     servers.push(server);
                 }
             }
@@ -162,10 +164,8 @@ impl Plan {
     /// The servers whose statistics are polled: each address once, by whatever transport it is reached.
     pub fn polled_servers(&self) -> Vec<usize> {
         let servers = self.servers();
-        let is_first = |index: &usize| {
-            servers[..*index].iter().all(|earlier| earlier.address != servers[*index].address)
-        };
-        (0..servers.len()).filter(is_first).collect()
+        let mut known = HashSet::new();
+        (0..servers.len()).filter(|index| known.insert(&servers[*index].address)).collect()
     }
 
     /// The address of one that is asked, by its place among these.

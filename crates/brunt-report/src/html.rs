@@ -35,6 +35,8 @@ use std::io::{self, Write};
 
 /// A result of more bytes, which one of a thousand servers has, is not kept in its page.
 const RESULT_BYTES_MAX: usize = 80_000;
+/// Sections and result together, where rows are not as many as the user wants: with style and script they are the page.
+const CONTENT_BYTES_MAX: usize = 224_000;
 
 /// Writes the page of a run.
 ///
@@ -52,8 +54,10 @@ pub fn write(summary: &Summary, out: &mut dyn Write) -> io::Result<()> {
     accounting::section(&mut markup, summary);
     environment::section(&mut markup, summary);
     let mut result = packed::packed(&crate::json::without_record(summary)?);
-    if result.len() > RESULT_BYTES_MAX {
+    let sections = markup.into_text();
+    let is_long = summary.record.plan.interval.is_none() && sections.len() + result.len() > CONTENT_BYTES_MAX;
+    if is_long || result.len() > RESULT_BYTES_MAX {
         result.clear();
     }
-    document::write(&summary.verdict.sentence(), &markup.into_text(), &result, out)
+    document::write(&summary.verdict.sentence(), &sections, &result, out)
 }

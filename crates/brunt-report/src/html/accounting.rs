@@ -10,7 +10,7 @@ use brunt_stats::request_counts::RequestCounts;
 use brunt_stats::summary::Summary;
 
 /// Rows of a table; JSON has all.
-const ROWS_MAX: usize = 64;
+const ROWS_MAX: usize = 32;
 
 pub(super) fn section(markup: &mut Markup, summary: &Summary) {
     markup.raw("<section id=\"accounting\">\n<h2>Request accounting</h2>\n");
@@ -82,7 +82,13 @@ fn servers(markup: &mut Markup, summary: &Summary) {
         })
         .collect();
     let headings = ["share%", "done/s", "failed", "redirected", "CPU us/request"].map(Heading::Number);
-    markup.table("Servers", &[&[Heading::Words("server")][..], &headings].concat(), &rows);
+    let count = summary.servers().len();
+    let caption = match count.checked_sub(rows.len()) {
+        // The last row is of all that have none.
+        Some(others) if others > 0 => format!("Servers, and {} more together, all in the JSON", others + 1),
+        _ => "Servers".to_owned(),
+    };
+    markup.table(&caption, &[&[Heading::Words("server")][..], &headings].concat(), &rows);
 }
 
 /// Where the servers counted something else, first.

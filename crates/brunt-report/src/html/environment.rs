@@ -12,6 +12,10 @@ use brunt_stats::usage::WorkerUsage;
 const ROWS_MAX: usize = 64;
 /// Servers that are named.
 const SERVERS_MAX: usize = 16;
+/// A plan of more bytes, such as one of a thousand servers, is cut.
+const PLAN_BYTES_MAX: usize = 16_000;
+/// Characters of a line of such a plan.
+const PLAN_LINE_MAX: usize = 1_000;
 
 pub(super) fn section(markup: &mut Markup, summary: &Summary) {
     markup.raw("<section id=\"client\">\n<h2>Client and checks</h2>\n");
@@ -24,11 +28,8 @@ pub(super) fn section(markup: &mut Markup, summary: &Summary) {
     workers(markup, &usage.workers);
     checks(markup, summary);
     markup.raw("</section>\n<section id=\"plan\">\n<h2>Plan</h2>\n");
-    markup.raw(
-        "<p>Save as plan.toml; <code>brunt run plan.toml</code> repeats the run.</p>\n<pre id=\"toml\">",
-    );
-    markup.lines(&PlanSpec::from(&summary.record.plan).to_toml());
-    markup.raw("</pre>\n</section>\n<section id=\"host\">\n<h2>Environment</h2>\n");
+    plan(markup, &PlanSpec::from(&summary.record.plan).to_toml());
+    markup.raw("</section>\n<section id=\"host\">\n<h2>Environment</h2>\n");
     let environment = &summary.record.environment;
     let mut facts = vec![
         ("brunt".to_owned(), vec![environment.brunt_version.clone()]),
@@ -40,6 +41,39 @@ pub(super) fn section(markup: &mut Markup, summary: &Summary) {
     markup.facts(&facts);
     markup.raw(include_str!("reading.html"));
     markup.raw("</section>\n");
+}
+
+fn plan(markup: &mut Markup, toml: &str) {
+    if toml.len() <= PLAN_BYTES_MAX {
+        markup.raw(
+            "<p>Save as plan.toml; <code>brunt run plan.toml</code> repeats the run.</p>\n<pre id=\"toml\">",
+        );
+        markup.lines(toml);
+    } else {
+        markup.raw("<p>The plan is too long for a page. The JSON result has all of it.</p>\n<pre>");
+        markup.lines(&cut(toml));
+    }
+    markup.raw("</pre>\n");
+}
+
+/// The beginning of each line, and no more lines than there is room for.
+fn cut(toml: &str) -> String {
+    let line = |line: &str| match line.char_indices().nth(PLAN_LINE_MAX) {
+        None => format!("{line}\n"),
+        Some((end, _)) => {
+            let count = line[end..].chars().count();
+            format!("{}… and {count} more characters, all in the JSON\n", &line[..end])
+        }
+    };
+    let mut room = PLAN_BYTES_MAX;
+    let fits = |line: &String| {
+        room = room.saturating_sub(line.len());
+        room > 0
+    };
+    let mut lines: Vec<String> = toml.lines().map(line).take_while(fits).collect();
+    let others = toml.lines().count() - lines.len();
+    lines.extend((others > 0).then(|| format!("… and {others} more lines, all in the JSON\n")));
+    lines.concat()
 }
 
 /// The name of the server; of many, how many there are, as the plan names them.

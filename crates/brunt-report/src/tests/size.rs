@@ -146,6 +146,23 @@ fn ten_minutes_and_a_day_are_short() {
     }
 }
 
+/// The page names the servers that answered most, the rest in a row; and the plan is cut.
+#[test]
+fn the_page_of_a_thousand_servers_is_short() {
+    for servers in [300, 1_024] {
+        let summary = run(8, 1, servers);
+        let run = super::Run { summary, measured: Vec::new(), warm_up: Vec::new(), intervals: Vec::new() };
+        let page = super::html::page_of(&run);
+        assert!(page.len() <= super::html::BYTES_MAX, "{servers} servers: a page of {} bytes", page.len());
+        println!("{servers} servers: a page of {} bytes", page.len());
+        let others = servers - 31;
+        assert!(page.contains(&format!("Servers, and {others} more together, all in the JSON")));
+        assert!(page.contains(&format!("rest-{others}")) && page.matches("scope=row>cache-").count() == 31);
+        assert_eq!(page.contains("more characters, all in the JSON"), servers == 1_024);
+        assert_eq!(page.contains("<pre id=\"toml\">"), servers == 300);
+    }
+}
+
 /// What servers said is where rows over time begin, each so many rows from the next.
 fn check_grid(name: &str, summary: &Summary) {
     let (measure_ns, row_ns) = (summary.window.measure_ns, summary.timeline().row_ns(S, S));
