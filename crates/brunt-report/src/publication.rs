@@ -306,12 +306,20 @@ fn spectrum(runs: &[(String, Summary)], width: FigureWidth) -> Result<Picture, S
     let inches = if width == FigureWidth::Column { 2.2 } else { 2.6 };
     let title = "Latency by percentile";
     let mut sheet = Sheet::new(title, width.pixels(), inches * INCH, keys);
-    let size = Size { width: width.pixels(), height: sheet.height - Frame::margin(true) };
+    let is_wide = width == FigureWidth::Page;
+    let left = if is_wide { (width.pixels() * 0.55).floor() } else { width.pixels() };
+    let height = sheet.height - Frame::margin(true);
+    let size = Size { width: left, height };
     let frame = match spectra.as_slice() {
+        [one] if is_wide => one.response(size),
         [one] => one.chart(size),
         several => overlay::chart(several, size),
     };
     sheet.place(frame, 0.0, 0.0);
+    if is_wide {
+        let size = Size { width: width.pixels() - left, height };
+        sheet.place(overlay::service(&spectra, size), left, 0.0);
+    }
     Ok(sheet.picture)
 }
 

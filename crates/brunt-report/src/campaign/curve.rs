@@ -15,6 +15,7 @@ use brunt_plan::sweep::SweepPoint;
 use brunt_stats::capacity::{Capacity, StepResult};
 use brunt_stats::check::CheckStatus;
 use brunt_stats::knee::Knee;
+use brunt_stats::median::median_of_sorted;
 use brunt_stats::verdict::Status;
 
 /// A setting is named beside its point where it has so many pixels.
@@ -25,6 +26,9 @@ const DOT: Stroke = Stroke::solid(Ink::Series(0), 10.0);
 const HOLLOW: Stroke = Stroke::solid(Ink::Page, 6.0);
 const LIMIT: Stroke = Stroke::solid(Ink::Distrusted, 2.5);
 const KNEE: Stroke = Stroke::solid(Ink::Caution, 22.0);
+/// The line from the origin on which the knee lies.
+const TANGENT: Stroke = Stroke { ink: Ink::Caution, width: 1.0, dash: &[2.0, 3.0] };
+const TANGENT_POINTS: u32 = 60;
 const KNEE_INSIDE: Stroke = Stroke::solid(Ink::Page, 17.0);
 const OBJECTIVE: Stroke = Stroke { ink: Ink::Caution, width: 1.5, dash: &[6.0, 3.0] };
 const BRACKET: Fill = Fill::faint(Ink::Caution, 0.16);
@@ -125,6 +129,11 @@ impl<'a> Curve<'a> {
                 let y = frame.y.pixel(*ns as f64).floor() + 0.5;
                 picture.line(Point { x: plot.x, y }, Point { x: plot.right(), y }, OBJECTIVE);
             }
+            if let Some(knee) = self.knee() {
+                picture.group("tangent", |picture| {
+                    picture.push(Shape::Polyline { points: self.tangent(frame, knee, low), stroke: TANGENT });
+                });
+            }
             let marks = self.in_order();
             let p50 = marks.iter().filter_map(|mark| Some(frame.at(mark.x, mark.p50_ns()? as f64))).collect();
             let p99 = marks.iter().map(|mark| frame.at(mark.x, mark.p99_ns as f64)).collect();
@@ -140,6 +149,23 @@ impl<'a> Curve<'a> {
         }
         self.names(&mut frame);
         frame
+    }
+
+    /// Throughput and p99 of the knee, as it was found: the medians of its runs.
+    fn knee(&self) -> Option<(f64, f64)> {
+        let marks = self.marks.iter().filter(|mark| mark.is_knee);
+        let (x, mut p99_ns): (Vec<f64>, Vec<f64>) = marks.map(|mark| (mark.x, mark.p99_ns as f64)).unzip();
+        p99_ns.sort_unstable_by(f64::total_cmp);
+        Some((median_of_sorted(&x)?, median_of_sorted(&p99_ns)?))
+    }
+
+    /// Where latency is to throughput as at the knee: a line from the origin, which is bent where latency is logarithmic. From where it is at
+    /// `low`.
+    fn tangent(&self, frame: &Frame, (x, p99_ns): (f64, f64), low: f64) -> Vec<Point> {
+        let from = x * low / p99_ns;
+        let steps = (0..=TANGENT_POINTS).map(|step| f64::from(step) / f64::from(TANGENT_POINTS));
+        let at = |part: f64| from + (self.most - from) * part;
+        steps.map(|part| frame.at(at(part), at(part) * p99_ns / x)).collect()
     }
 
     /// The settings beside their points, where there is room.
@@ -217,6 +243,7 @@ impl<'a> Curve<'a> {
         if marks.iter().any(|mark| mark.is_knee) {
             let (outside, inside) = (Stroke { width: 13.0, ..KNEE }, Stroke { width: 9.0, ..KNEE_INSIDE });
             keys.push(key("knee", "", ring(outside, inside)));
+            keys.push(key("throughput / p99 of the knee", "tangent", frame::line_sample(TANGENT)));
         }
         if matches!(
             self.campaign.finding,

@@ -49,7 +49,7 @@ pub(super) fn percentiles(markup: &mut Markup, comparison: &Comparison) {
     };
     let (most, least) = (most + 0.2, all().map(|level| level.ends[0]).fold(f64::INFINITY, f64::min));
     let range = (least.max(1.0) * 0.8, all().map(|level| level.ends[1]).fold(1.0, f64::max) * 1.3);
-    let mut chart = axes(most, range, Size::page(HEIGHT));
+    let mut chart = axes(most, range, "latency", Size::page(HEIGHT));
     chart.draw(|picture, frame| {
         for (index, runs) in sides.into_iter().enumerate() {
             let stroke = frame::result_stroke(index);

@@ -5,7 +5,7 @@
 use super::frame::{self, Frame, Key, Size};
 use super::heat;
 use super::markup::{Heading, Markup};
-use super::spectrum::{Level, Spectrum, axes, band, maximum, polyline, rarity};
+use super::spectrum::{Level, SERVICE, Spectrum, axes, band, maximum, polyline, rarity};
 use crate::layout::TimeUnit;
 use crate::quantity;
 use brunt_picture::{Fill, Ink};
@@ -13,11 +13,8 @@ use brunt_plan::quantile::Quantile;
 
 /// Draws the response times of each with its interval.
 pub(crate) fn chart(spectra: &[Spectrum<'_>], size: Size) -> Frame {
-    let histograms = spectra.iter().map(|held| held.summary.total.latency.response.histogram.to_sparse());
-    let histograms: Vec<_> = histograms.collect();
-    let edges = heat::edges(histograms.iter());
-    let (low, high) = (edges[0], edges[edges.len() - 1]);
-    let mut frame = axes(most(spectra), (low, high), size);
+    let (low, high) = range(spectra);
+    let mut frame = axes(most(spectra), (low, high), "response time", size);
     frame.draw(|picture, frame| {
         for (index, Spectrum { summary, levels, most }) in spectra.iter().enumerate() {
             let stroke = frame::result_stroke(index);
@@ -31,6 +28,28 @@ pub(crate) fn chart(spectra: &[Spectrum<'_>], size: Size) -> Frame {
         }
     });
     frame
+}
+
+/// Draws the service times of each, on axes like those of the response times.
+pub(crate) fn service(spectra: &[Spectrum<'_>], size: Size) -> Frame {
+    let mut frame = axes(most(spectra), range(spectra), "service time", size);
+    frame.draw(|picture, frame| {
+        for (index, Spectrum { levels, .. }) in spectra.iter().enumerate() {
+            let stroke = if spectra.len() == 1 { SERVICE } else { frame::result_stroke(index) };
+            let at = |level: &Level| Some(frame.at(rarity(level.quantile), level.service_ns? as f64));
+            polyline(picture, levels.iter().filter_map(at).collect(), stroke);
+        }
+    });
+    frame
+}
+
+/// The ends of an axis for the response and service times of all of them.
+fn range(spectra: &[Spectrum<'_>]) -> (f64, f64) {
+    let latencies = spectra.iter().map(|held| &held.summary.total.latency);
+    let histograms = latencies.flat_map(|latency| [&latency.response, &latency.service]);
+    let histograms: Vec<_> = histograms.map(|held| held.histogram.to_sparse()).collect();
+    let edges = heat::edges(histograms.iter());
+    (edges[0], edges[edges.len() - 1])
 }
 
 /// The end of an axis for all of them.

@@ -27,7 +27,7 @@ const OPS_MAX: usize = 4;
 const REQUESTS_MIN: u64 = 20;
 
 const RESPONSE: Stroke = Stroke::solid(Ink::Series(0), 2.0);
-const SERVICE: Stroke = Stroke { ink: Ink::Series(1), width: 1.5, dash: &[6.0, 3.0] };
+pub(super) const SERVICE: Stroke = Stroke { ink: Ink::Series(1), width: 1.5, dash: &[6.0, 3.0] };
 const OP_DASHES: [&[f32]; OPS_MAX] = [&[2.0, 2.0], &[8.0, 3.0, 2.0, 3.0], &[1.0, 3.0], &[10.0, 4.0]];
 const BAND: Fill = Fill::faint(Ink::Series(0), 0.18);
 const THIN: Stroke = Stroke { ink: Ink::Series(0), width: 0.75, dash: &[2.0, 2.0] };
@@ -37,7 +37,7 @@ const CLIENT: Fill = Fill::textured(Ink::Soft, Texture::Hatched);
 pub(super) struct Level {
     pub(super) quantile: Quantile,
     pub(super) response_ns: u64,
-    service_ns: Option<u64>,
+    pub(super) service_ns: Option<u64>,
     without_client_ns: Option<u64>,
     pub(super) interval: Option<PercentileInterval>,
 }
@@ -60,7 +60,12 @@ impl<'a> Spectrum<'a> {
 
     /// Response and service time with interval and client error, and the operations.
     pub(crate) fn chart(&self, size: Size) -> Frame {
-        frame(self.summary, &self.levels, self.most, size)
+        frame(self, true, size)
+    }
+
+    /// The same without the service time.
+    pub(crate) fn response(&self, size: Size) -> Frame {
+        frame(self, false, size)
     }
 
     pub(crate) fn keys(&self) -> Vec<Key> {
@@ -172,12 +177,14 @@ fn op_lines(summary: &Summary) -> Vec<(String, &Histogram)> {
     rows.iter().map(|row| (row.name('.'), row.summary.latency.response.histogram.as_ref())).collect()
 }
 
-fn frame(summary: &Summary, levels: &[Level], most: f64, size: Size) -> Frame {
+fn frame(spectrum: &Spectrum<'_>, has_service: bool, size: Size) -> Frame {
+    let Spectrum { summary, levels, most } = spectrum;
+    let most = *most;
     let latency = &summary.total.latency;
     let histograms = [&latency.response, &latency.service].map(|held| held.histogram.to_sparse());
     let edges = heat::edges(histograms.iter());
     let (low, high) = (edges[0], edges[edges.len() - 1]);
-    let mut frame = axes(most, (low, high), size);
+    let mut frame = axes(most, (low, high), if has_service { "latency" } else { "response time" }, size);
     let lines = op_lines(summary);
     frame.draw(|picture, frame| {
         let at = |level: &Level, ns: u64| frame.at(rarity(level.quantile), ns as f64);
@@ -201,7 +208,8 @@ fn frame(summary: &Summary, levels: &[Level], most: f64, size: Size) -> Frame {
             });
         }
         picture.group("service", |picture| {
-            let points = levels.iter().filter_map(|level| Some(at(level, level.service_ns?))).collect();
+            let shown = levels.iter().filter(|_| has_service);
+            let points = shown.filter_map(|level| Some(at(level, level.service_ns?))).collect();
             polyline(picture, points, SERVICE);
         });
         picture.group("response", |picture| {
@@ -215,12 +223,12 @@ fn frame(summary: &Summary, levels: &[Level], most: f64, size: Size) -> Frame {
 }
 
 /// Axes for latencies in nanoseconds by percentile.
-pub(crate) fn axes(most: f64, (low, high): (f64, f64), size: Size) -> Frame {
+pub(crate) fn axes(most: f64, (low, high): (f64, f64), y_title: &str, size: Size) -> Frame {
     let title = "Latency by percentile, both axes logarithmic";
     let is_narrow = size.width < Size::page(0.0).width;
     let x_title = if is_narrow { "percentile" } else { "slowest requests towards the right" };
     let x = (Values::Percentile(most), x_title);
-    Frame::new(title, size, x, (Values::Latency(low, high), "latency"))
+    Frame::new(title, size, x, (Values::Latency(low, high), y_title))
 }
 
 pub(super) fn polyline(picture: &mut brunt_picture::Picture, points: Vec<Point>, stroke: Stroke) {

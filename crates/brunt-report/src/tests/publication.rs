@@ -133,6 +133,27 @@ fn figures_have_their_size_outlines_and_source() {
     }
 }
 
+/// On a page service times stand beside response times, in a column below them in one chart; and the latency of a scan has its knee's tangent.
+#[test]
+fn figures_have_their_parts() {
+    let (one, two) = (runs(&["open"]), runs(&["open", "closed"]));
+    let campaigns = super::campaign::all();
+    let scan = &campaigns.iter().find(|(name, _)| *name == "scan_to_the_server").unwrap().1;
+    let wide = FigureStyle { width: FigureWidth::Page, is_coloured: false };
+    let plots = |source, name: &str, style| {
+        let svg = String::from_utf8(bytes(source, &format!("{name}=a.svg"), style)).unwrap();
+        (svg.matches("class=\"plot\"").count(), svg.contains("class=\"tangent\""))
+    };
+    for (source, name, style, expected) in [
+        (FigureSource::Runs(&one), "spectrum", FigureStyle::default(), (1, false)),
+        (FigureSource::Runs(&one), "spectrum", wide, (2, false)),
+        (FigureSource::Runs(&two), "spectrum", wide, (2, false)),
+        (FigureSource::Campaign(scan), "curve", FigureStyle::default(), (1, true)),
+    ] {
+        assert_eq!(plots(source, name, style), expected, "{name} {style:?}");
+    }
+}
+
 #[test]
 fn pixels_have_the_resolution_of_print() {
     let campaigns = super::campaign::all();
