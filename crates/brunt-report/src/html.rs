@@ -59,5 +59,7 @@ pub fn write(summary: &Summary, out: &mut dyn Write) -> io::Result<()> {
     if is_long || result.len() > RESULT_BYTES_MAX {
         result.clear();
     }
-    document::write(&summary.verdict.sentence(), &sections, &result, out)
+    let title = summary.verdict.sentence();
+    let foot = format!("{title} · seed {}", summary.record.plan.seed);
+    document::write(&title, &foot, &sections, &result, out)
 }

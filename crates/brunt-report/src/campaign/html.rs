@@ -42,7 +42,7 @@ pub fn write(campaign: &Campaign, out: &mut dyn Write) -> io::Result<()> {
     table(&mut markup, campaign, unit);
     markup.raw("</section>\n");
     sections(&mut markup, campaign);
-    document::write(&heading, &markup.into_text(), "", out)
+    document::write(&heading, &heading, &markup.into_text(), "", out)
 }
 
 /// What speaks against a run or a campaign, with what helps.

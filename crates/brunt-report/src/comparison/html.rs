@@ -55,7 +55,7 @@ pub(super) fn write(comparison: &Comparison, out: &mut dyn Write) -> io::Result<
     let plans = [&comparison.a, &comparison.b].map(|runs| &runs[0].plan);
     plans::section(&mut markup, &["A".to_owned(), "B".to_owned()], &plans);
     let result = packed::packed(&serde_json::to_string(&json::value(comparison)?)?);
-    document::write(&title, &markup.into_text(), &result, out)
+    document::write(&title, &title, &markup.into_text(), &result, out)
 }
 
 fn is_decided(held: &ComparedRow) -> bool {

@@ -2,7 +2,7 @@
 
 use super::frame::{self, Frame, Size, Values};
 use super::heat;
-use super::markup::Markup;
+use super::markup::{Heading, Markup};
 use crate::quantity;
 use crate::row::rows;
 use brunt_picture::{Anchor, Fill, Ink, Point, Shape, Stroke};
@@ -40,7 +40,23 @@ pub(super) fn section(markup: &mut Markup, summary: &Summary) {
         &(facts.collect::<Vec<_>>().join(", ") + ". Every area has the same size; p99 is the dashed tick."),
     );
     frame::chart(markup, &chart(&lines));
-    markup.raw("</figure>\n</section>\n");
+    markup.raw("<details><summary>Numbers of this chart</summary>\n");
+    let time = |histogram: &Histogram, quantile: Quantile| {
+        let is_supported = quantile.is_supported_by(histogram.count());
+        quantity::time_or_dash(is_supported.then(|| histogram.quantile(quantile)).flatten())
+    };
+    let row = |(name, histogram): &(String, &Histogram)| {
+        let count = histogram.count().to_string();
+        vec![name.clone(), count, time(histogram, Quantile::P50), time(histogram, Quantile::P99)]
+    };
+    let rows: Vec<Vec<String>> = lines.iter().map(row).collect();
+    let numbers = ["requests", "p50", "p99"].map(Heading::Number);
+    markup.table(
+        "Response times by operation",
+        &[&[Heading::Words("operation")][..], &numbers].concat(),
+        &rows,
+    );
+    markup.raw("</details>\n</figure>\n</section>\n");
 }
 
 fn chart(lines: &[(String, &Histogram)]) -> Frame {

@@ -18,6 +18,8 @@ use brunt_stats::summary::Summary;
 
 pub(super) const HEAT_HEIGHT: f64 = 260.0;
 const SYSTEM_HEIGHT: f64 = 90.0;
+/// A backlog so many times the median would leave of that nothing on a linear axis.
+const SYSTEM_RATIO: f64 = 100.0;
 
 const P50: Stroke = Stroke::solid(Ink::Series(4), 1.5);
 const P99: Stroke = Stroke { ink: Ink::Series(1), width: 1.5, dash: &[6.0, 3.0] };
@@ -371,11 +373,10 @@ fn rates(course: &Course<'_>, size: Size) -> Frame {
 
 fn in_system(course: &Course<'_>) -> Frame {
     let columns = &course.columns;
-    let counts = columns.all().filter_map(|column| column.in_system);
-    let most = counts.max().unwrap_or(0).max(1) as f64 * 1.05;
+    let y = system_axis(columns.all().filter_map(|column| column.in_system).collect());
     let title = "Operations that were due and had not ended, over time";
     let size = Size::page(SYSTEM_HEIGHT);
-    let frame = frame(course, title, size, (Values::Number(most), "in the system"));
+    let frame = frame(course, title, size, y);
     draw(course, frame, |picture, frame| {
         picture.group("system", |picture| {
             let mut points = vec![frame.at(columns.span_s().0, 0.0)];
@@ -391,4 +392,35 @@ fn in_system(course: &Course<'_>) -> Frame {
             picture.push(Shape::Polygon { points, fill: BACKLOG });
         });
     })
+}
+
+/// How many there are in each column decides how the axis spreads them.
+fn system_axis(mut counts: Vec<u64>) -> (Values, &'static str) {
+    counts.sort_unstable();
+    let [median, most] = [counts.len() / 2, counts.len().saturating_sub(1)]
+        .map(|place| counts.get(place).map_or(1.0, |count| (*count).max(1) as f64));
+    match most > SYSTEM_RATIO * median {
+        true => (Values::Ratio(most * 1.5), "in the system, log"),
+        false => (Values::Number(most * 1.05), "in the system"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_backlog_leaves_the_usual_count_visible() {
+        let table = [
+            (vec![], "in the system"),
+            (vec![0, 0, 0], "in the system"),
+            (vec![3, 4, 400], "in the system"),
+            (vec![3, 4, 401], "in the system, log"),
+            (vec![0, 0, 0, 1_200], "in the system, log"),
+            (vec![1_000, 2_000, 3_000], "in the system"),
+        ];
+        for (counts, expected) in table {
+            assert_eq!(system_axis(counts.clone()).1, expected, "{counts:?}");
+        }
+    }
 }

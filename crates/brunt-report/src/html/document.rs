@@ -62,13 +62,19 @@ pub(crate) fn header(markup: &mut Markup, standing: Standing, title: &str, facts
     markup.close("header");
 }
 
-/// Writes a page around its sections, with a result that it keeps, which may be empty.
+/// Writes a page around its sections, with a result that it keeps, which may be empty. Printed pages end with `foot`.
 ///
 /// # Errors
 /// What `out` returns.
-pub(crate) fn write(title: &str, sections: &str, result: &str, out: &mut dyn Write) -> io::Result<()> {
+pub(crate) fn write(
+    title: &str,
+    foot: &str,
+    sections: &str,
+    result: &str,
+    out: &mut dyn Write,
+) -> io::Result<()> {
     let hash = SCRIPT_SHA256.trim();
-    open(title, &format!("script-src 'sha256-{hash}'"), "", out)?;
+    open(title, foot, &format!("script-src 'sha256-{hash}'"), "", out)?;
     write_textures(&TEXTURED, out)?;
     writeln!(out, "<main>\n{sections}</main>")?;
     writeln!(out, "<script type=\"application/octet-stream\" id=\"result\">{result}</script>")?;
@@ -93,7 +99,7 @@ fn footer(title: &str) -> String {
 pub(crate) fn write_live(title: &str, sections: &str, out: &mut dyn Write) -> io::Result<()> {
     let hashes = [SCRIPT_SHA256, LIVE_SCRIPT_SHA256].map(str::trim);
     let policy = format!("script-src 'sha256-{}' 'sha256-{}'; connect-src 'self'", hashes[0], hashes[1]);
-    open(title, &policy, LIVE_STYLE, out)?;
+    open(title, title, &policy, LIVE_STYLE, out)?;
     writeln!(out, "<p id=\"news\" role=\"status\"></p>")?;
     write_textures(&TEXTURED, out)?;
     writeln!(out, "<main>\n{sections}</main>")?;
@@ -113,7 +119,7 @@ fn escaped(text: &str) -> String {
 }
 
 /// Everything up to the body, with what the policy allows beside the style.
-fn open(title: &str, policy: &str, style: &str, out: &mut dyn Write) -> io::Result<()> {
+fn open(title: &str, foot: &str, policy: &str, style: &str, out: &mut dyn Write) -> io::Result<()> {
     writeln!(
         out,
         "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
@@ -123,7 +129,7 @@ fn open(title: &str, policy: &str, style: &str, out: &mut dyn Write) -> io::Resu
          <title>brunt: {}</title>\n<style>\n{}{}{STYLE}{style}</style>\n</head>\n<body>",
         escaped(title),
         colors(),
-        footer(title)
+        footer(foot)
     )
 }
 

@@ -50,6 +50,8 @@ pub(crate) enum Values {
     Number(f64),
     /// Whole numbers from 0.
     Count(f64),
+    /// Numbers from 1, by ratio.
+    Ratio(f64),
     /// Seconds from the beginning of the window.
     Time(f64, f64),
     /// Nothing that has values.
@@ -112,6 +114,7 @@ impl Values {
         match self {
             Self::Latency(low, high) => Scale::logarithmic((low, high), pixels),
             Self::Number(high) | Self::Count(high) => Scale::linear((0.0, high), pixels),
+            Self::Ratio(high) => Scale::logarithmic((1.0, high), pixels),
             Self::Time(low, high) => Scale::linear((low, high), pixels),
             Self::Percentile(high) => Scale::linear((0.0, high), pixels),
             Self::None => Scale::linear((0.0, 1.0), pixels),
@@ -130,7 +133,7 @@ impl Values {
                 label if share > 1e-9 => format!("+{label} %"),
                 label => format!("{label} %"),
             }),
-            Self::Number(_) => named(scale.ticks(most.max(3)), &number_label),
+            Self::Number(_) | Self::Ratio(_) => named(scale.ticks(most.max(3)), &number_label),
             Self::Count(_) => {
                 let whole = scale.ticks(most).into_iter().filter(|value| value.fract() == 0.0);
                 named(whole.collect(), &number_label)

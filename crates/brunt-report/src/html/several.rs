@@ -51,7 +51,7 @@ pub fn write_several(runs: &[(String, Summary)], out: &mut dyn Write) -> io::Res
     numbers(&mut markup, runs);
     percentiles(&mut markup, runs);
     courses(&mut markup, runs);
-    document::write(&title, &markup.into_text(), "", out)
+    document::write(&title, &title, &markup.into_text(), "", out)
 }
 
 fn title(runs: &[(String, Summary)]) -> String {

@@ -2,14 +2,14 @@
 //!
 //! Invariant: the line ends with the last percentile that ten requests lie above; beyond it is only the maximum.
 
-use super::frame::{self, Frame, Key, Size, Values};
+use super::frame::{self, Frame, Key, NOTE_SIZE, Size, Values};
 use super::heat;
 use super::markup::{Heading, Markup};
 use crate::layout::TimeUnit;
 use crate::quantity;
 use crate::row::rows;
 use crate::text::latency::{is_unacknowledged, is_unbounded};
-use brunt_picture::{Anchor, Fill, Ink, Point, Shape, Stroke, Texture};
+use brunt_picture::{Anchor, Fill, Ink, Point, Shape, Stroke, Texture, text_width};
 use brunt_plan::objective::{Metric, Statistic};
 use brunt_plan::quantile::Quantile;
 use brunt_stats::batch::batches;
@@ -25,9 +25,15 @@ const PER_DECADE: u32 = 12;
 const OPS_MAX: usize = 4;
 /// Fewer requests are no distribution.
 const REQUESTS_MIN: u64 = 20;
+/// Fewer are single requests more than a line.
+const LINE_MIN: u64 = 100;
 
 const RESPONSE: Stroke = Stroke::solid(Ink::Series(0), 2.0);
 pub(super) const SERVICE: Stroke = Stroke { ink: Ink::Series(1), width: 1.5, dash: &[6.0, 3.0] };
+/// A note that takes more of the width, which one in a narrow figure would, is left out.
+const NOTE_PART: f64 = 0.6;
+/// Of a dot.
+const DOT: f64 = 5.0;
 const OP_DASHES: [&[f32]; OPS_MAX] = [&[2.0, 2.0], &[8.0, 3.0, 2.0, 3.0], &[1.0, 3.0], &[10.0, 4.0]];
 const BAND: Fill = Fill::faint(Ink::Series(0), 0.18);
 const THIN: Stroke = Stroke { ink: Ink::Series(0), width: 0.75, dash: &[2.0, 2.0] };
@@ -143,9 +149,18 @@ fn finding(summary: &Summary) -> String {
         facts.extend(error.map(|error| format!("{basis} {}", quantity::time(error.error_ns))));
     }
     facts.extend(response.max_ns.map(|ns| format!("maximum {}", quantity::time(ns))));
-    let next = response.percentiles.iter().find(|held| held.value_ns.is_none());
-    facts.extend(next.map(|held| format!("{} needs {} more requests", held.quantile, held.needs_more)));
+    facts.extend(needed(summary));
     facts.join(", ") + "."
+}
+
+/// What the first percentile that is not given lacks: `p99.99 needs 90000 more requests, 90.0 s at this rate`.
+fn needed(summary: &Summary) -> Option<String> {
+    let percentiles = &summary.total.latency.response.summary.percentiles;
+    let next = percentiles.iter().find(|held| held.value_ns.is_none())?;
+    let needed = format!("{} needs {} more requests", next.quantile, next.needs_more);
+    let completed = summary.total.rate.completed;
+    let ns = (next.needs_more as f64 / completed * 1e9) as u64;
+    Some(if completed > 0.0 { format!("{needed}, {} at this rate", quantity::time(ns)) } else { needed })
 }
 
 fn keys(summary: &Summary) -> Vec<Key> {
@@ -186,6 +201,7 @@ fn frame(spectrum: &Spectrum<'_>, has_service: bool, size: Size) -> Frame {
     let (low, high) = (edges[0], edges[edges.len() - 1]);
     let mut frame = axes(most, (low, high), if has_service { "latency" } else { "response time" }, size);
     let lines = op_lines(summary);
+    let join = if latency.response.summary.count < LINE_MIN { dots } else { polyline };
     frame.draw(|picture, frame| {
         let at = |level: &Level, ns: u64| frame.at(rarity(level.quantile), ns as f64);
         untrusted(picture, frame, summary);
@@ -210,11 +226,11 @@ fn frame(spectrum: &Spectrum<'_>, has_service: bool, size: Size) -> Frame {
         picture.group("service", |picture| {
             let shown = levels.iter().filter(|_| has_service);
             let points = shown.filter_map(|level| Some(at(level, level.service_ns?))).collect();
-            polyline(picture, points, SERVICE);
+            join(picture, points, SERVICE);
         });
         picture.group("response", |picture| {
             let points = levels.iter().map(|level| at(level, level.response_ns)).collect();
-            polyline(picture, points, RESPONSE);
+            join(picture, points, RESPONSE);
             maximum(picture, frame, summary, levels, most, RESPONSE.ink);
         });
     });
@@ -235,6 +251,10 @@ pub(super) fn polyline(picture: &mut brunt_picture::Picture, points: Vec<Point>,
     if points.len() > 1 {
         picture.push(Shape::Polyline { points, stroke });
     }
+}
+
+fn dots(picture: &mut brunt_picture::Picture, points: Vec<Point>, stroke: Stroke) {
+    picture.push(Shape::Dots { points, stroke: Stroke { width: DOT, ..stroke } });
 }
 
 /// Around the line the interval of each percentile; without an upper end it reaches the top, and fades; where it rests on too little, its
@@ -319,6 +339,11 @@ fn notes(frame: &mut Frame, summary: &Summary, most: f64) {
         let content = format!("not trusted from {} on: {}", first.quantile, first.word.name());
         let at = Point { x: plot.right() - 8.0, y: plot.bottom() - 10.0 };
         frame.note(at, Anchor::End, Ink::Distrusted, content);
+    } else if let Some(needed) =
+        needed(summary).filter(|text| text_width(text, NOTE_SIZE) < plot.width * NOTE_PART)
+    {
+        let at = Point { x: plot.right() - 8.0, y: plot.bottom() - 10.0 };
+        frame.note(at, Anchor::End, Ink::Soft, needed);
     }
     for assertion in &summary.assertions {
         let Metric::Response(Statistic::Percentile(quantile)) = assertion.objective.subject.metric else {

@@ -95,6 +95,25 @@ fn pages_of_any_run_are_well_formed_and_load_nothing() {
     }
 }
 
+/// The first group of this class that is drawn between axes.
+fn lines_of(page: &str, class: &str) -> usize {
+    let drawings = drawings(page);
+    let mut groups = drawings.iter().flat_map(|drawing| drawing.descendants());
+    let group = groups.find(|node| node.has_tag_name("g") && node.attribute("class") == Some(class)).unwrap();
+    group.children().filter(|node| node.has_tag_name("polyline")).count()
+}
+
+/// Fewer than a hundred requests are dots; the foot of printed pages has the seed.
+#[test]
+fn charts_suit_what_they_show() {
+    let [few, open] = [ordinary::few(), ordinary::open()].map(|run| page_of(&run));
+    assert_eq!([lines_of(&few, "service"), lines_of(&open, "service")], [0, 1]);
+    for (page, seed) in [(&few, 5), (&open, 2)] {
+        let foot = page.split("@bottom-left{content:\"").nth(1).unwrap().split('"').next().unwrap();
+        assert!(foot.ends_with(&format!(" · seed {seed}")), "{foot}");
+    }
+}
+
 fn text_of(write: impl FnOnce(&mut Vec<u8>) -> std::io::Result<()>) -> String {
     let mut page = Vec::new();
     write(&mut page).unwrap();

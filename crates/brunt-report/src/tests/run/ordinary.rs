@@ -71,6 +71,14 @@ pub(in crate::tests) fn open() -> Run {
     scene.finish(|_| {})
 }
 
+/// Fifty requests.
+pub(in crate::tests) fn few() -> Run {
+    let text = "server = ['a']\nrate = '25'\narrival = 'uniform'\ntime = '2s'\nwarmup = '1s'\nseed = 5\npreload = false\n";
+    let mut scene = Scene::new(text, S, 2 * S, 0);
+    spread(&mut scene, 40 * MS, |_| OpKind::Get, |index, _| time_ns(index));
+    scene.finish(|_| {})
+}
+
 /// A server that answers nothing for 613 ms, 4 s into the window.
 pub(in crate::tests) fn outage() -> Run {
     let text = "server = ['10.0.0.5']\nrate = '2k'\narrival = 'uniform'\ntime = '10s'\nwarmup = '1s'\nseed = 3\npreload = false\n";
