@@ -59,6 +59,13 @@ const KINDS = {
   },
 };
 
+// Keeps a part of what is shown in the address, or takes it out.
+function remember(name, value) {
+  const others = location.hash.slice(1).split("&").filter((part) => part && !part.startsWith(`${name}=`));
+  if (value) others.push(`${name}=${value}`);
+  history.replaceState(null, "", `#${others.join("&")}`);
+}
+
 // A figure: its charts share a cursor and what part of the x axis they show.
 class Figure {
   constructor(root) {
@@ -212,9 +219,7 @@ class Figure {
     this.view = [low, high];
     const isWhole = high - low > (last - first) * 0.999;
     if (isWhole) this.view = this.range;
-    const others = location.hash.slice(1).split("&").filter((part) => part && !part.startsWith(`${this.root.dataset.kind}=`));
-    if (!isWhole) others.push(`${this.root.dataset.kind}=${low.toPrecision(5)},${high.toPrecision(5)}`);
-    history.replaceState(null, "", `#${others.join("&")}`);
+    remember(this.root.dataset.kind, isWhole ? "" : `${low.toPrecision(5)},${high.toPrecision(5)}`);
     this.show();
   }
 
@@ -257,11 +262,7 @@ class Figure {
       entry.tabIndex = 0;
       entry.setAttribute("role", "button");
       entry.setAttribute("aria-pressed", "true");
-      const toggle = () => {
-        const isShown = entry.getAttribute("aria-pressed") === "false";
-        entry.setAttribute("aria-pressed", isShown);
-        for (const group of this.root.querySelectorAll(`g.${entry.dataset.group}`)) group.classList.toggle("hidden", !isShown);
-      };
+      const toggle = () => this.toggle(entry);
       entry.addEventListener("click", toggle);
       entry.addEventListener("keydown", (event) => {
         if (event.key !== "Enter" && event.key !== " ") return;
@@ -269,6 +270,20 @@ class Figure {
         toggle();
       });
     }
+  }
+
+  // Hides what an entry of the legend stands for, or shows it again.
+  toggle(entry) {
+    const isShown = entry.getAttribute("aria-pressed") === "false";
+    entry.setAttribute("aria-pressed", isShown);
+    for (const group of this.root.querySelectorAll(`g.${entry.dataset.group}`)) group.classList.toggle("hidden", !isShown);
+    const hidden = [...this.root.querySelectorAll("li[aria-pressed=false]")].map((held) => held.dataset.group);
+    remember(`${this.root.dataset.kind}-hidden`, hidden.join(","));
+  }
+
+  hide(groups) {
+    const entries = [...this.root.querySelectorAll("li[aria-pressed=true]")];
+    entries.filter((entry) => groups.includes(entry.dataset.group)).forEach((entry) => this.toggle(entry));
   }
 }
 
@@ -352,14 +367,21 @@ function offerResult() {
   document.querySelector("main").append(button("Save the numbers as JSON", save));
 }
 
+// Shows what the address keeps.
+function recall() {
+  for (const part of location.hash.slice(1).split("&")) {
+    const [name, value = ""] = part.split("=");
+    const [kind, isHidden] = name.split("-");
+    const figure = figures.find((held) => held.root.dataset.kind === kind);
+    const [low, high] = value.split(",").map(Number);
+    if (isHidden) figure?.hide(value.split(","));
+    else if (low < high) figure?.zoom([low, high]);
+  }
+}
+
 function start() {
   enliven(document);
-  for (const part of location.hash.slice(1).split("&")) {
-    const [kind, ends] = part.split("=");
-    const [low, high] = (ends ?? "").split(",").map(Number);
-    const figure = figures.find((held) => held.root.dataset.kind === kind);
-    if (figure && low < high) figure.zoom([low, high]);
-  }
+  recall();
   addEventListener("keydown", (event) => {
     if (event.key === "Escape") figures.forEach((figure) => figure.zoom(figure.range));
   });
