@@ -117,7 +117,8 @@ impl Pace {
         if wake_ns <= now_ns && has_slept {
             Until::Now
         } else {
-            Until::Instant(wake_ns.max(now_ns + SLEEP_MIN_NS).min(timer_ns))
+            let sleep_end_ns = wake_ns.max(now_ns + SLEEP_MIN_NS).min(due_ns);
+            Until::Instant(sleep_end_ns.min(timer_ns))
         }
     }
 
