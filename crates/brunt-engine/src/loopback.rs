@@ -108,7 +108,7 @@ fn allocations_of_worker<I: Io>(
         let mut intervals = 0;
         while !filled_out.is_abandoned() {
             while let Ok(mut filled) = filled_out.pop() {
-                filled.set.take_interval(0, filled.start_ns, filled.end_ns);
+                filled.take_interval(0);
                 intervals += 1;
                 spares.push(filled.set).unwrap();
             }

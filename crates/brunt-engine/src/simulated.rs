@@ -337,7 +337,7 @@ impl<C: Codec> Run<C> {
             self.allocations += allocations() - self.worker.io_mut().allocations() - before;
         }
         while let Ok(mut filled) = self.filled.pop() {
-            let interval = filled.set.take_interval(0, filled.start_ns, filled.end_ns);
+            let interval = filled.take_interval(0);
             self.kept.keep(&interval);
             self.spares.push(filled.set).unwrap();
         }
@@ -385,7 +385,7 @@ impl<C: Codec> Run<C> {
         let (attempts, sent) = (sim.attempts().to_vec(), sim.sent().to_vec());
         let (looks_in_vain, slept_ns) = (sim.looks_in_vain(), sim.slept_ns());
         let mut end = self.worker.end();
-        self.kept.keep(&end.last.set.take_interval(0, end.last.start_ns, end.last.end_ns));
+        self.kept.keep(&end.last.take_interval(0));
         let mut samples = end.samples.clone();
         samples.sort_by_key(|sample| sample.times.intended_ns);
         Outcome {

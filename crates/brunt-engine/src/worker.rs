@@ -23,7 +23,7 @@ use crate::traffic::{Traffic, Window};
 use crate::transport::endpoint::Endpoint;
 use crate::worker::expected_replies::InFlight;
 use crate::worker::pace::{Awaited, Pace};
-use crate::worker::usage::{LoopCounters, ThreadUsage, Waiting};
+use crate::worker::usage::{LoopCounters, ThreadUsage, TimeMeter, Waiting};
 use brunt_plan::outcome::OutcomeClass;
 use brunt_plan::plan::MeterKind;
 use brunt_plan::units::DurationNs;
@@ -181,6 +181,7 @@ pub(crate) struct Worker<C: Codec, I: Io> {
     colocation_index: u32,
     colocation_ns: u64,
     usage: ThreadUsage,
+    time_meter: TimeMeter,
 }
 
 impl<C: Codec, I: Io> Worker<C, I> {
@@ -232,6 +233,7 @@ impl<C: Codec, I: Io> Worker<C, I> {
             colocation_index: 0,
             colocation_ns: 0,
             usage: ThreadUsage::default(),
+            time_meter: TimeMeter::default(),
         }
     }
 
@@ -849,9 +851,14 @@ impl<C: Codec, I: Io> Worker<C, I> {
 
     /// Hands over intervals before the schedule, for progress.
     fn hand_over_early(&mut self, now_ns: u64) {
-        if now_ns >= self.interval_end_ns && self.traffic.recording.hand_over(now_ns) {
+        if now_ns >= self.interval_end_ns && self.hand_over(now_ns) {
             self.interval_end_ns = now_ns + INTERVAL_NS;
         }
+    }
+
+    fn hand_over(&mut self, now_ns: u64) -> bool {
+        let (meter, waited_ns) = (&mut self.time_meter, self.waiting.total_ns);
+        self.traffic.recording.hand_over(now_ns, || meter.take(waited_ns))
     }
 
     fn step_awaiting_start(&mut self, now_ns: u64) {
@@ -861,7 +868,7 @@ impl<C: Codec, I: Io> Worker<C, I> {
         let end_ns = self.phase_times.time_ns.map_or(u64::MAX, |time_ns| measure_ns + time_ns);
         let window = Window { start_ns, measure_ns, end_ns };
         // The preload's recording ends here; the first interval of the schedule begins at its start.
-        self.traffic.recording.hand_over(now_ns);
+        self.hand_over(now_ns);
         self.traffic.window = window;
         self.traffic.recording.set_window(measure_ns, end_ns);
         let mut lanes = make_lanes(window);
@@ -896,7 +903,7 @@ impl<C: Codec, I: Io> Worker<C, I> {
 
     /// Handles intervals, the end of the window and of the drain. Returns when the next of them is due.
     fn step_running(&mut self, now_ns: u64) -> u64 {
-        if now_ns >= self.interval_end_ns && self.traffic.recording.hand_over(now_ns) {
+        if now_ns >= self.interval_end_ns && self.hand_over(now_ns) {
             while self.interval_end_ns <= now_ns {
                 self.interval_end_ns += INTERVAL_NS;
             }
@@ -1001,7 +1008,8 @@ impl<C: Codec, I: Io> Worker<C, I> {
     /// Returns the results after the last iteration.
     pub(crate) fn end(mut self) -> WorkerEnd {
         let (now_ns, counts_wake_ups) = (self.io.now_ns(), self.counts_wake_ups());
-        let (last, mut counts, samples) = self.traffic.recording.end(now_ns);
+        let worker_time = self.time_meter.take(self.waiting.total_ns);
+        let (last, mut counts, samples) = self.traffic.recording.end(now_ns, worker_time);
         counts.stamps = self.traffic.stamper.counts();
         counts.redirections = self.traffic.slots.map(SlotTable::end).unwrap_or_default();
         WorkerEnd {

@@ -6,6 +6,7 @@
 use crate::instant::in_window_ns;
 use crate::server;
 use brunt_plan::phase::Phase;
+use brunt_stats::client_time::ClientShares;
 use brunt_stats::interval::Activity;
 use brunt_stats::summary::Summary;
 use brunt_stats::timeline::TimelinePoint;
@@ -14,7 +15,8 @@ use std::io::{self, Write};
 
 /// The columns.
 const HEADING: &str = "start_ns,end_ns,phase,scheduled,sent,completed,failed,completed_per_s,p50_ns,p99_ns,max_ns,\
-     server_requests,server_hit_ratio,server_evictions,server_items,server_bytes,server_cpu_ns,server_count";
+     server_requests,server_hit_ratio,server_evictions,server_items,server_bytes,server_cpu_ns,server_count,\
+     client_busy,client_busiest,client_run_delay,client_most_delayed,client_stolen";
 
 /// Least length of the pieces, where none is asked for.
 const WIDTH_NS: u64 = 1_000_000_000;
@@ -63,6 +65,11 @@ fn line(summary: &Summary, phase: Phase, point: &TimelinePoint, out: &mut dyn Wr
     let [p50, p99, max] = [point.latency.p50_ns, point.latency.p99_ns, point.latency.max_ns].map(cell);
     write!(out, ",{p50},{p99},{max}")?;
     server_cells(summary, point, out)?;
+    let ClientShares { busy, busiest, run_delay, most_delayed, stolen } =
+        point.client.shares().unwrap_or_default();
+    for share in [busy, busiest, run_delay, most_delayed, stolen] {
+        write!(out, ",{}", cell(share.map(|share| format!("{share:.3}"))))?;
+    }
     writeln!(out)
 }
 

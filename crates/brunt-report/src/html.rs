@@ -6,6 +6,7 @@
 
 mod accounting;
 mod by_op;
+mod client_course;
 mod columns;
 mod conclusion;
 pub(crate) mod course;

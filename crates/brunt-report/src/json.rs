@@ -518,7 +518,7 @@ fn calibration(lookup: &Lookup) -> Value {
 }
 
 fn interval(summary: &Summary, point: &TimelinePoint) -> Value {
-    let TimelinePoint { start_ns, end_ns, activity, latency, .. } = point;
+    let TimelinePoint { start_ns, end_ns, activity, latency, client, .. } = point;
     let mut value = json!({
         "start_ns": in_window_ns(summary, *start_ns),
         "end_ns": in_window_ns(summary, *end_ns),
@@ -530,6 +530,7 @@ fn interval(summary: &Summary, point: &TimelinePoint) -> Value {
     extend(&mut value, json!(latency));
     value["ops"] = ops_over_time(&summary.record.plan, summary.timeline(), *start_ns..*end_ns);
     value["server"] = json!(server_stats::interval(summary, *start_ns, *end_ns));
+    value["client"] = json!(client.shares());
     value
 }
 

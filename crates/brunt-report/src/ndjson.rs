@@ -161,6 +161,7 @@ fn line(
     });
     extend(&mut value, json!(point.latency));
     value["ops"] = ops_over_time(plan, timeline, span);
+    value["client"] = json!(point.client.shares());
     serde_json::to_writer(&mut *out, &value)?;
     writeln!(out)
 }

@@ -627,9 +627,9 @@ fn lines_are_the_intervals_of_the_json() {
             let columns =
                 heading.iter().zip(line).filter(|(key, _)| !matches!(**key, "phase" | "completed_per_s"));
             for (key, cell) in columns {
-                let expected = match key.strip_prefix("server_") {
-                    Some(of_server) => &interval["server"][of_server],
-                    None => &interval[*key],
+                let expected = match key.split_once('_') {
+                    Some((part @ ("server" | "client"), of_part)) => &interval[part][of_part],
+                    _ => &interval[*key],
                 };
                 let found = if cell.is_empty() { Value::Null } else { serde_json::from_str(cell).unwrap() };
                 if let (Some(found), Some(expected)) = (found.as_f64(), expected.as_f64()) {

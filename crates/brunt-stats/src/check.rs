@@ -72,8 +72,10 @@ brunt_plan::named! {
 
 /// A number above `caution` or `not_trusted` costs that status.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Limits {
+pub struct Limits {
+    /// From which on a run needs care.
     pub caution: f64,
+    /// From which on it is not trusted.
     pub not_trusted: f64,
 }
 

@@ -101,6 +101,24 @@ pub struct IntervalRow {
     pub client_lag_ns: u64,
 }
 
+/// What a worker did in an interval.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WorkerTime {
+    /// CPU time, without iterations of its loop that only waited.
+    pub busy_ns: u64,
+    /// Time in which it was ready to run, without a CPU; `None` where the kernel does not tell.
+    pub run_delay_ns: Option<u64>,
+}
+
+/// What became of the time of the CPUs that workers may use.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CpuTime {
+    /// All of it.
+    pub total_ns: u64,
+    /// What the hypervisor took.
+    pub stolen_ns: u64,
+}
+
 /// Everything that one worker recorded from `start_ns` to `end_ns`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Interval {
@@ -134,6 +152,10 @@ pub struct Interval {
     pub meters: Vec<Meter>,
     /// Objects of windows that were not as they were to be.
     pub object_faults: ObjectFaults,
+    /// What the worker did with its time, where it read its clocks.
+    pub worker_time: Option<WorkerTime>,
+    /// What became of the time of the host's CPUs since one of its intervals last told.
+    pub cpu_time: Option<CpuTime>,
 }
 
 counts! {

@@ -16,6 +16,7 @@ pub mod calibration;
 pub mod capacity;
 pub mod check;
 pub mod client_basis;
+pub mod client_time;
 pub mod cluster;
 mod complete_seconds;
 pub mod confidence;

@@ -506,6 +506,8 @@ impl RecorderSet {
             outages: self.outages.take(),
             meters: self.meters.iter_mut().map(MeterRecorder::take).collect(),
             object_faults: self.object_faults.take(),
+            worker_time: None,
+            cpu_time: None,
         }
     }
 

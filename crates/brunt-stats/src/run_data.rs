@@ -23,7 +23,7 @@ const RESULT_CHARACTERS_MAX: usize = 2_000_000;
 /// Characters of the slices over time, at most.
 const SLICES_CHARACTERS_MAX: usize = 850_000;
 /// Characters left to the keys for scripts, in all and for each server.
-const KEYS_CHARACTERS: usize = 680_000;
+const KEYS_CHARACTERS: usize = 750_000;
 const KEYS_CHARACTERS_OF_SERVER: usize = 850;
 /// Rows over time with what servers say are no shorter.
 const ROW_MIN_NS: u64 = 1_000_000_000;

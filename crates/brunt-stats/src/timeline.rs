@@ -12,6 +12,7 @@ mod slice;
 pub use grid::{SLICES_MIN, row_ns_after};
 pub use slice::{Slice, SliceRow};
 
+use crate::client_time::ClientTime;
 use crate::histogram::{GROUPING_POWER, Histogram, SparseHistogram};
 use crate::interval::{Activity, HostMapping, Interval};
 use brunt_plan::op::{ClassId, OpId};
@@ -80,6 +81,8 @@ pub struct TimelinePoint {
     pub preload: Activity,
     /// Response times of the measured ops that completed.
     pub latency: PointLatency,
+    /// What workers and their CPUs did.
+    pub client: ClientTime,
 }
 
 /// The slices of a run by time.
@@ -199,7 +202,8 @@ impl Timeline {
         self.slices().all(fits)
     }
 
-    /// Makes the histograms of its slices coarser by as many bits as it takes for the slices to have no more characters than this together; all of them by the same, so that they stay comparable. Counts and moments stay exact.
+    /// Makes the histograms of its slices coarser by as many bits as it takes for the slices to have no more characters than this together; all of them by the same, so that they stay comparable. Counts and moments stay exact. If
+    /// that is not enough, the times of the client are left out.
     pub(crate) fn fit(&mut self, characters_max: usize) {
         for bits in 1..=GROUPING_POWER {
             if self.slices().map(Slice::text_len).sum::<usize>() <= characters_max {
@@ -210,6 +214,8 @@ impl Timeline {
                 slice.rows.iter_mut().for_each(|row| row.response = row.response.coarser(bits));
             }
         }
+        // What hundreds of servers did takes most of it.
+        self.slices.values_mut().for_each(|slice| slice.client = ClientTime::default());
     }
 
     /// The slices in the order of time.
@@ -251,14 +257,16 @@ impl Timeline {
 
     fn point(&self, start_ns: u64, end_ns: u64, sum: &mut Histogram) -> TimelinePoint {
         let (mut activity, mut preload) = (Activity::default(), Activity::default());
+        let mut client = ClientTime::default();
         let slices = self.slices.range(start_ns..end_ns).map(|(_, slice)| slice);
         for slice in slices.clone() {
             activity.merge(&slice.activity);
             preload.merge(&slice.preload);
+            client.merge(&slice.client);
         }
         let rows = slices.flat_map(|slice| &slice.rows);
         let response = SparseHistogram::merge_all(rows.map(|row| &row.response), sum);
-        TimelinePoint { start_ns, end_ns, activity, preload, latency: PointLatency::of(&response) }
+        TimelinePoint { start_ns, end_ns, activity, preload, latency: PointLatency::of(&response), client }
     }
 
     /// The ops of a piece of time, ascending: only those that there were. The piece begins and ends with cells of the grid, as

@@ -26,6 +26,7 @@ mod trust;
 
 pub use cause::{Cause, CauseKind};
 pub use fault::FaultEvidence;
+pub use host::{CPU, STEAL};
 pub use lag_row::LagRow;
 pub(crate) use outage::of_servers as outages_of_servers;
 pub use outage::{DownServer, MeasuredOutage};

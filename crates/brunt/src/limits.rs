@@ -15,7 +15,7 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 /// Files that a process has open beside connections: its streams, results, and pipes to a child.
 const FILES_OF_PROCESS: u64 = 32;
-/// Files of a worker beside its connections: what it waits on, and a connection that ends while its successor begins.
+/// Files of a worker beside its connections: what it waits on, its statistics, and a connection that ends while its successor begins.
 const FILES_OF_WORKER: u64 = 4;
 /// How long a port rests after a connection from it was closed by us, in seconds: fixed in the kernel (TIME_WAIT).
 const TIME_WAIT_S: f64 = 60.0;

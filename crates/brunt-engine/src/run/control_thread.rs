@@ -12,7 +12,6 @@ use crate::run::launch::{WorkerHandle, WorkerInit, allowed_cpus, spawn};
 use crate::run::stats_poller::{ServerSnapshot, StatsPollers};
 use crate::run::window_start::{AHEAD_NS, StartedWindow, WindowStart};
 use crate::run_error::RunError;
-use crate::state::recording::Filled;
 use crate::state::trace_feed::Feeds;
 use crate::worker::{INTERVAL_NS, Notice, Orders, WorkerEnd};
 use brunt_plan::shard::Shard;
@@ -340,7 +339,7 @@ impl<'a> ControlThread<'a> {
     fn collect_intervals(&mut self) -> RunDecision {
         for worker in 0..self.workers.len() {
             while let Ok(mut filled) = self.workers[worker].filled.pop() {
-                self.store_interval(filled.set.take_interval(worker as u32, filled.start_ns, filled.end_ns));
+                self.store_interval(filled.take_interval(worker as u32));
                 let worker = &mut self.workers[worker];
                 worker.until_ns = filled.end_ns;
                 // A worker that has ended takes no set back.
@@ -353,8 +352,13 @@ impl<'a> ControlThread<'a> {
         (self.observe)(RunEvent::Tick { now_ns: self.clock.now_ns(), intervals: &self.intervals })
     }
 
-    /// Stores an interval of a local worker.
-    fn store_interval(&mut self, interval: Interval) {
+    /// Stores an interval of a local worker; those of the first one tell of the CPUs, too.
+    fn store_interval(&mut self, mut interval: Interval) {
+        if interval.worker == 0
+            && let Some(watch) = &mut self.watch
+        {
+            interval.cpu_time = watch.host.cpu_time();
+        }
         let interval = self.host_mapping.interval(interval);
         (self.observe)(RunEvent::Interval(&interval));
         self.coordinator.publish_interval(&interval, self.clock.monotonic_of(0));
@@ -383,8 +387,7 @@ impl<'a> ControlThread<'a> {
         };
         for (index, worker) in std::mem::take(&mut self.workers).into_iter().enumerate() {
             let mut end = join(worker.thread).map_err(RunError::System)?;
-            let Filled { set, start_ns, end_ns } = &mut end.last;
-            self.store_interval(set.take_interval(index as u32, *start_ns, *end_ns));
+            self.store_interval(end.last.take_interval(index as u32));
             add_worker(&mut data, index as u32, end);
         }
         let ClientUsage { io, io_reason, timestamps_reason, .. } = std::mem::take(&mut self.usage);

@@ -33,7 +33,7 @@ pub(super) fn with_context(
             let mut ends: Vec<WorkerEnd> = ends.into_iter().flatten().collect();
             let mut faults = intervals.faults().clone();
             for end in &mut ends {
-                faults.merge(&end.last.set.take_interval(0, end.last.start_ns, end.last.end_ns).faults);
+                faults.merge(&end.last.take_interval(0).faults);
             }
             let mut reason = first_reason(&ends, faults.rows());
             let is_cut_off = |fault: &Fault| matches!(fault.kind, FaultKind::ClosedByPeer | FaultKind::Reset);

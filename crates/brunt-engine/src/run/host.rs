@@ -6,6 +6,7 @@
 
 use crate::transport::endpoint::Endpoint;
 use brunt_stats::host::{ClockEvidence, HostEvidence};
+use brunt_stats::interval::CpuTime;
 use rustix::time::{ClockId, clock_gettime};
 use std::fs;
 use std::net::{IpAddr, UdpSocket};
@@ -128,6 +129,8 @@ pub(crate) struct HostWatch {
     clocks: ClockWatch,
     begin: Option<Reading>,
     end: Option<Reading>,
+    /// When [`HostWatch::cpu_time`] was last called.
+    last_ticks: Option<Ticks>,
 }
 
 impl HostWatch {
@@ -147,12 +150,19 @@ impl HostWatch {
             clocks: ClockWatch::default(),
             begin: None,
             end: None,
+            last_ticks: None,
         }
     }
 
     /// What a wake-up costs, in nanoseconds.
     pub(crate) fn wake_up_ns(&self) -> u64 {
         self.wake_up_ns
+    }
+
+    /// CPU time since the last call; `None` the first time.
+    pub(crate) fn cpu_time(&mut self) -> Option<CpuTime> {
+        let ticks = self.ticks()?;
+        self.last_ticks.replace(ticks).map(|before| ticks.since(&before))
     }
 
     /// Called periodically; the measured window is from `measure_ns` to `end_ns`.
@@ -198,12 +208,17 @@ impl HostWatch {
         evidence
     }
 
-    fn read(&self, now_ns: u64) -> Reading {
+    /// The sum over the CPUs of the workers.
+    fn ticks(&self) -> Option<Ticks> {
         let stat = text("/proc/stat");
         let of_all = self.cpus.iter().map(|cpu| ticks(&stat, &format!("cpu{cpu}")));
+        of_all.reduce(|sum, ticks| Some(sum?.and(ticks?))).flatten()
+    }
+
+    fn read(&self, now_ns: u64) -> Reading {
         Reading {
             now_ns,
-            ticks: of_all.reduce(|sum, ticks| Some(sum?.and(ticks?))).flatten(),
+            ticks: self.ticks(),
             throttled_ns: self
                 .groups
                 .iter()
@@ -302,6 +317,13 @@ pub struct Ticks {
 }
 
 impl Ticks {
+    /// The time since a reading before. Counters of idle time may go back.
+    fn since(&self, before: &Self) -> CpuTime {
+        let total_ns = self.total.saturating_sub(before.total) * TICK_NS;
+        let stolen_ns = self.stolen.saturating_sub(before.stolen) * TICK_NS;
+        CpuTime { total_ns, stolen_ns: stolen_ns.min(total_ns) }
+    }
+
     /// The sum of two CPUs.
     const fn and(self, other: Self) -> Self {
         Self {

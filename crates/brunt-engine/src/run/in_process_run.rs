@@ -251,7 +251,7 @@ fn run_one_iteration<C: Codec, I: Io>(worker: &mut Worker<C, I>) {
 /// Stores an interval: not part of an iteration, and allocates.
 #[inline(never)]
 fn store_interval(store: &mut IntervalStore, filled: &mut Filled) {
-    store.push(&filled.set.take_interval(0, filled.start_ns, filled.end_ns));
+    store.push(&filled.take_interval(0));
 }
 
 /// An endpoint without a server.
@@ -337,7 +337,7 @@ mod tests {
             worker.run_once();
             sum += if is_counted { allocations() - before } else { 0 };
             while let Ok(mut filled) = filled_out.pop() {
-                filled.set.take_interval(0, filled.start_ns, filled.end_ns);
+                filled.take_interval(0);
                 spares.push(filled.set).unwrap();
             }
             if worker.take_notice().is_some() {

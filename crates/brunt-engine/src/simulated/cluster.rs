@@ -301,7 +301,7 @@ fn run(toml: &str, script: Script) -> Ended {
         let made = allocations() - worker.io_mut().allocations - before;
         assert!(made == 0 || !is_counted, "a running worker allocates nothing: {toml}");
         while let Ok(mut filled) = filled_out.pop() {
-            kept.keep(&filled.set.take_interval(0, filled.start_ns, filled.end_ns));
+            kept.keep(&filled.take_interval(0));
             spares.push(filled.set).unwrap();
         }
         if let Some(notice) = worker.take_notice() {
@@ -313,7 +313,7 @@ fn run(toml: &str, script: Script) -> Ended {
     }
     let heard = std::mem::take(&mut worker.io_mut().heard);
     let mut end = worker.end();
-    kept.keep(&end.last.set.take_interval(0, end.last.start_ns, end.last.end_ns));
+    kept.keep(&end.last.take_interval(0));
     let (mut book, mut by_op) = (OpCounts::default(), BTreeMap::new());
     for entry in kept.store.books().entries() {
         assert!(entry.counts.adds_up(), "{entry:?}");

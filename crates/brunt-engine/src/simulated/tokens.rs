@@ -227,7 +227,7 @@ pub(super) fn run_with<C: Codec>(
     while worker.is_running() {
         worker.run_once();
         while let Ok(mut filled) = filled_out.pop() {
-            kept.keep(&filled.set.take_interval(0, filled.start_ns, filled.end_ns));
+            kept.keep(&filled.take_interval(0));
             spares.push(filled.set).unwrap();
         }
         if let Some(notice) = worker.take_notice() {
@@ -238,7 +238,7 @@ pub(super) fn run_with<C: Codec>(
         assert!(turns < TURNS_MAX && worker.now_ns() < EPOCH_NS + 100 * SECOND, "it does not end");
     }
     let mut end = worker.end();
-    kept.keep(&end.last.set.take_interval(0, end.last.start_ns, end.last.end_ns));
+    kept.keep(&end.last.take_interval(0));
     assert!(kept.store.books().entries().all(|entry| entry.counts.adds_up()));
     let measured = kept.store.books().entries().filter(|entry| entry.phase == Phase::Measure);
     let mut book = OpCounts::default();

@@ -14,6 +14,7 @@ use brunt_plan::plan::MeterKind;
 use brunt_proto::resp::error::ErrorPrefix;
 use brunt_proto::{DiscardReason, Recache};
 use brunt_stats::fault::{FirstError, FirstMalformed};
+use brunt_stats::interval::{Interval, WorkerTime};
 use brunt_stats::occupancy::Occupancy;
 use brunt_stats::recorder::{Layout, RecorderSet, RowHandle};
 use brunt_stats::sample::{Sample, Times};
@@ -30,6 +31,16 @@ pub(crate) struct Filled {
     pub set: Box<RecorderSet>,
     pub start_ns: u64,
     pub end_ns: u64,
+    /// What the worker did in it, where its clocks were read.
+    pub worker_time: Option<WorkerTime>,
+}
+
+impl Filled {
+    /// Empties the set.
+    pub(crate) fn take_interval(&mut self, worker: u32) -> Interval {
+        let interval = self.set.take_interval(worker, self.start_ns, self.end_ns);
+        Interval { worker_time: self.worker_time.take(), ..interval }
+    }
 }
 
 /// The two rings between a worker and the control thread, worker's ends.
@@ -289,12 +300,17 @@ impl Recording {
         self.counts.first_error.get_or_insert_with(|| FirstError::new(text));
     }
 
-    /// Hands the set over and continues with the other one. False if that is not back yet.
-    pub(crate) fn hand_over(&mut self, now_ns: u64) -> bool {
+    /// Hands the set over, with what the worker did meanwhile, and continues with the other one. False if that is not back yet.
+    pub(crate) fn hand_over(
+        &mut self,
+        now_ns: u64,
+        worker_time: impl FnOnce() -> Option<WorkerTime>,
+    ) -> bool {
         let Ok(spare) = self.exchange.spares.pop() else { return false };
         let set = std::mem::replace(&mut self.set, spare);
         self.set.set_window(self.window.0, self.window.1);
-        let filled = Filled { set, start_ns: self.interval_start_ns, end_ns: now_ns };
+        let filled =
+            Filled { set, start_ns: self.interval_start_ns, end_ns: now_ns, worker_time: worker_time() };
         self.interval_start_ns = now_ns;
         // The ring has room for every set.
         let pushed = self.exchange.filled.push(filled);
@@ -303,8 +319,12 @@ impl Recording {
     }
 
     /// The last set, the counts and the raw samples.
-    pub(crate) fn end(mut self, now_ns: u64) -> (Filled, WorkerCounts, Vec<Sample>) {
-        let last = Filled { set: self.set, start_ns: self.interval_start_ns, end_ns: now_ns };
+    pub(crate) fn end(
+        mut self,
+        now_ns: u64,
+        worker_time: Option<WorkerTime>,
+    ) -> (Filled, WorkerCounts, Vec<Sample>) {
+        let last = Filled { set: self.set, start_ns: self.interval_start_ns, end_ns: now_ns, worker_time };
         let (samples, overflow) = self.samples.end();
         self.counts.occupancy = self.occupancy.total();
         (self.counts.samples_kept, self.counts.samples_overflow) = (samples.len() as u64, overflow);
@@ -354,8 +374,8 @@ mod tests {
                     Sample { op: OpKind::Get.into(), class: 0, outcome: hit, times, busy_lag_ns: None };
                 recording.record(row, &sample, 1, 1);
             }
-            let (mut last, ..) = recording.end(2_000);
-            let interval = last.set.take_interval(0, 0, 2_000);
+            let (mut last, ..) = recording.end(2_000, None);
+            let interval = last.take_interval(0);
             assert!(interval.books.iter().all(|entry| entry.adds_up_in_window()), "{:?}", interval.books);
             let mut sum = brunt_stats::window::WindowCounts::default();
             interval.books.iter().for_each(|entry| sum.merge(&entry.in_window()));

@@ -1,10 +1,13 @@
 //! CPU usage of a thread: CPU time and context switches by getrusage, run delay by the scheduler, system calls and
 //! waiting time by the loop.
 //!
-//! Two readings, at both ends of the measured window. Nothing is allocated.
+//! Two readings, at both ends of the measured window, and a shorter one with each interval. Nothing is allocated.
 
+use brunt_stats::interval::WorkerTime;
 use brunt_stats::usage::WorkerUsage;
 use rustix::fs::{CWD, Mode, OFlags, openat};
+use rustix::time::{ClockId, clock_gettime};
+use std::os::fd::OwnedFd;
 
 /// Maximum duration of an iteration that counts as waiting: a poll without events returns within 2 microseconds, so
 /// a longer one was preempted. That time is in the run delay; counting it as waiting would hide it.
@@ -48,10 +51,19 @@ pub(crate) const RUN_DELAY_SYSCALLS: u64 = 3;
 
 /// The scheduler's statistics of the calling thread. The file is opened for each reading.
 pub(crate) fn read_run_delay_ns() -> Option<u64> {
-    let file = openat(CWD, c"/proc/thread-self/schedstat", OFlags::RDONLY, Mode::empty()).ok()?;
+    run_delay_in(&open_schedstat()?)
+}
+
+/// The file stays that of the thread that opened it.
+fn open_schedstat() -> Option<OwnedFd> {
+    openat(CWD, c"/proc/thread-self/schedstat", OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty()).ok()
+}
+
+/// Reads the file from its beginning, where it has its newest numbers.
+fn run_delay_in(schedstat: &OwnedFd) -> Option<u64> {
     // Three numbers of up to 20 digits.
     let mut text = [0; 64];
-    let len = rustix::io::read(&file, &mut text[..]).ok()?;
+    let len = rustix::io::pread(schedstat, &mut text[..], 0).ok()?;
     run_delay_ns(std::str::from_utf8(&text[..len]).ok()?)
 }
 
@@ -93,6 +105,48 @@ impl Waiting {
     #[inline]
     pub(crate) fn came_in(&mut self) {
         self.only_waited = false;
+    }
+}
+
+/// CPU time and run delay of a thread from one interval to the next. Two system calls per reading, so 20 a second.
+#[derive(Debug, Default)]
+pub(crate) struct TimeMeter {
+    schedstat: Option<OwnedFd>,
+    before: Option<TimeReading>,
+}
+
+/// Times of the thread since it began.
+#[derive(Clone, Copy, Debug)]
+struct TimeReading {
+    cpu_ns: u64,
+    waited_ns: u64,
+    run_delay_ns: Option<u64>,
+}
+
+impl TimeMeter {
+    /// The time since the last call, of which `waited_ns` counts what the loop waited. Called on the thread itself; `None` the first time.
+    pub(crate) fn take(&mut self, waited_ns: u64) -> Option<WorkerTime> {
+        if self.before.is_none() {
+            self.schedstat = open_schedstat();
+        }
+        let cpu = clock_gettime(ClockId::ThreadCPUTime);
+        let now = TimeReading {
+            cpu_ns: cpu.tv_sec as u64 * 1_000_000_000 + cpu.tv_nsec as u64,
+            waited_ns,
+            run_delay_ns: self.schedstat.as_ref().and_then(run_delay_in),
+        };
+        self.before.replace(now).map(|before| now.since(&before))
+    }
+}
+
+impl TimeReading {
+    fn since(&self, before: &Self) -> WorkerTime {
+        let cpu_ns = self.cpu_ns.saturating_sub(before.cpu_ns);
+        let delays = self.run_delay_ns.zip(before.run_delay_ns);
+        WorkerTime {
+            busy_ns: cpu_ns.saturating_sub(self.waited_ns - before.waited_ns),
+            run_delay_ns: delays.map(|(now_ns, before_ns)| now_ns.saturating_sub(before_ns)),
+        }
     }
 }
 
@@ -201,6 +255,28 @@ mod tests {
         ];
         for (text, expected) in table {
             assert_eq!(run_delay_ns(text), expected, "{text:?}");
+        }
+    }
+
+    /// A thread that works, waits in its loop, and sleeps.
+    #[test]
+    fn the_time_of_an_interval_is_that_since_the_last() {
+        let reading = |cpu_ns, waited_ns, run_delay_ns| TimeReading { cpu_ns, waited_ns, run_delay_ns };
+        let table = [
+            (reading(900, 300, Some(40)), 400, Some(30)),
+            (reading(900, 300, None), 400, None),
+            // The loop read its clock after the thread's.
+            (reading(300, 210, Some(10)), 0, Some(0)),
+        ];
+        for (now, busy_ns, run_delay_ns) in table {
+            let time = now.since(&reading(300, 100, Some(10)));
+            assert_eq!(time, WorkerTime { busy_ns, run_delay_ns }, "{now:?}");
+        }
+        let mut meter = TimeMeter::default();
+        assert_eq!(meter.take(0), None);
+        let mut busy_ns = 0;
+        while busy_ns < 1_000_000 {
+            busy_ns += meter.take(0).unwrap().busy_ns;
         }
     }
 

@@ -6,6 +6,7 @@
 use crate::quantity;
 use brunt_plan::outcome::OutcomeClass;
 use brunt_plan::quantile::Quantile;
+use brunt_stats::client_time::ClientTime;
 use brunt_stats::histogram::{Histogram, SparseHistogram};
 use brunt_stats::interval::Activity;
 use brunt_stats::summary::{PhaseSummary, Summary};
@@ -29,6 +30,8 @@ pub(super) struct Column {
     pub(super) activity: Activity,
     /// Operations that were due and had not ended when it ended; `None` where that is not known.
     pub(super) in_system: Option<u64>,
+    /// What workers and their CPUs did.
+    pub(super) client: ClientTime,
 }
 
 impl Column {
@@ -194,8 +197,9 @@ impl<'a> Sums<'a> {
     }
 
     fn column(self, sum: &mut Histogram, backlog: &mut Backlog) -> Column {
-        let mut activity = Activity::default();
+        let (mut activity, mut client) = (Activity::default(), ClientTime::default());
         for slice in &self.slices {
+            client.merge(&slice.client);
             let (all, preload) = (&slice.activity, &slice.preload);
             activity.merge(&Activity {
                 scheduled: all.scheduled - preload.scheduled,
@@ -209,7 +213,7 @@ impl<'a> Sums<'a> {
         let response = SparseHistogram::merge_all(rows.chain(warmup), sum).into_owned();
         let unsent = self.slices.iter().flat_map(|slice| &slice.servers).map(|server| server.unsent).sum();
         let in_system = backlog.after(&activity, unsent);
-        Column { start_s: self.start_s, end_s: self.end_s, response, activity, in_system }
+        Column { start_s: self.start_s, end_s: self.end_s, response, activity, in_system, client }
     }
 }
 

@@ -16,6 +16,8 @@ const BOTTOM: f64 = 40.0;
 const BOTTOM_UNTITLED: f64 = 24.0;
 /// Of a narrow chart, in which tick marks lie closer.
 const X_TICKS_MIN: usize = 5;
+/// A lower chart stands below one whose tick marks it repeats, and has half as many.
+const STRIP_HEIGHT_MAX: f64 = 100.0;
 /// Size of notes inside a chart.
 pub(crate) const NOTE_SIZE: f64 = 12.0;
 
@@ -79,7 +81,9 @@ impl Frame {
             ticks: values.ticks(&scale, ticks),
             title: title.to_owned(),
         };
-        let (x_ticks, y_ticks) = (((plot.width / 79.0) as usize).max(X_TICKS_MIN), (height / 34.0) as usize);
+        let x_tick_width = if height < STRIP_HEIGHT_MAX { 158.0 } else { 79.0 };
+        let (x_ticks, y_ticks) =
+            (((plot.width / x_tick_width) as usize).max(X_TICKS_MIN), (height / 34.0) as usize);
         picture.group("y", |picture| axis(Side::Left, y_values, y, y_ticks, y_title).draw(plot, picture));
         picture.group("x", |picture| axis(Side::Bottom, x_values, x, x_ticks, x_title).draw(plot, picture));
         Self { plot, x, y, picture }

@@ -1,5 +1,6 @@
 //! The section of a run over time: its charts, one below the other with one cursor, and their numbers.
 
+use super::client_course::ClientCourse;
 use super::columns::{Column, Columns};
 use super::course::{Course, HEAT_HEIGHT};
 use super::frame::{self, Size};
@@ -17,9 +18,10 @@ pub(super) fn section(markup: &mut Markup, summary: &Summary, columns_max: u64) 
     let Some(course) = Course::of(summary, columns_max) else { return };
     markup.raw("<section id=\"time\">\n<h2>Over time</h2>\n");
     let finding = format!("Time counts from the beginning of the window; {}", course.finding());
-    let servers = ServerCourse::of(summary);
+    let (servers, client) = (ServerCourse::of(summary), ClientCourse::of(&course));
     let mut keys = course.all_keys();
     keys.extend(servers.keys());
+    keys.extend(client.keys());
     frame::open_figure(markup, Some(("time", course.span_s)), &finding, keys);
     if course.has_replies() {
         frame::chart(markup, &course.latencies(Size::page(HEAT_HEIGHT), true));
@@ -28,24 +30,24 @@ pub(super) fn section(markup: &mut Markup, summary: &Summary, columns_max: u64) 
     if let Some(frame) = course.in_system() {
         frame::chart(markup, &frame);
     }
-    for strip in servers.strips(&course) {
-        frame::chart(markup, &strip);
+    for strip in servers.strips(&course).iter().chain(&client.strips(&course)) {
+        frame::chart(markup, strip);
     }
-    if let Some(reason) = servers.reason() {
-        markup.element("p", &reason);
+    for reason in servers.reason().iter().map(String::as_str).chain(client.reason()) {
+        markup.element("p", reason);
     }
-    frame::close_figure(markup, |markup| table(markup, &course.columns, &servers));
+    frame::close_figure(markup, |markup| table(markup, &course.columns, &servers, &client));
     markup.raw("</section>\n");
 }
 
-fn table(markup: &mut Markup, columns: &Columns, servers: &ServerCourse) {
+fn table(markup: &mut Markup, columns: &Columns, servers: &ServerCourse, client: &ClientCourse) {
     let unit = TimeUnit::of_least(columns.all().filter_map(Column::max_ns).min().unwrap_or(1_000));
     let time = |ns: Option<u64>| ns.map_or("-".to_owned(), |ns| quantity::significant(ns as f64 / unit.ns()));
     let names = ["p50", "p99", "p99.9", "max"].map(|name| format!("{name}/{unit}"));
     let mut headings = vec![Heading::Number("from/s")];
     headings.extend(names.iter().map(|name| Heading::Number(name)));
     headings.extend(["offered/s", "sent/s", "done/s", "failed", "in system"].map(Heading::Number));
-    for name in servers.headings() {
+    for name in servers.headings().chain(client.headings()) {
         headings.push(Heading::Number(name));
     }
     let decimals = if columns.width_s() < 0.95 { 1 } else { 0 };
@@ -64,6 +66,7 @@ fn table(markup: &mut Markup, columns: &Columns, servers: &ServerCourse) {
             column.in_system.map_or("-".to_owned(), |count| count.to_string()),
         ];
         row.extend(servers.cells(f64::midpoint(column.start_s, column.end_s)));
+        row.extend(client.cells(column));
         row
     };
     let rows: Vec<Vec<String>> = columns.all().map(row).collect();

@@ -203,6 +203,43 @@ fn strips_of_servers_are_bounded_and_know_their_silences() {
     assert!(page_of(&long).contains("No statistics of servers over time."));
 }
 
+/// Of a result of an older version, which has no such times, the page says so.
+#[test]
+fn strips_of_the_client_show_all_workers_the_worst_and_the_thresholds() {
+    let run = ordinary::outage();
+    let strip = |page: &str, label: &str| {
+        let drawings = drawings(page);
+        let is_it = |drawing: &&roxmltree::Document<'_>| {
+            drawing.root_element().attribute("aria-label").is_some_and(|held| held.starts_with(label))
+        };
+        drawings.iter().find(is_it).map(|drawing| {
+            ["client", "worst-worker", "threshold"].map(|class| {
+                let group =
+                    drawing.descendants().find(|node| node.attribute("class") == Some(class)).unwrap();
+                group.children().filter(|node| node.has_tag_name("polyline")).count()
+            })
+        })
+    };
+    let labels = ["Share of time in which workers were busy", "Share of time that others took"];
+    let page = page_of(&run);
+    let found = labels.map(|label| strip(&page, label));
+    assert_eq!(found, [Some([1, 1, 2]), Some([1, 1, 2])]);
+    let mut result: serde_json::Value = serde_json::from_str(&json_text_of(&run)).unwrap();
+    result["record"]["intervals"]["timeline"].as_object_mut().unwrap().remove("client").unwrap();
+    let older = StoredResult::parse(&result.to_string(), "older").unwrap().summary().unwrap();
+    let page = text_of(|out| crate::html::write(&older, out));
+    assert_eq!(labels.map(|label| strip(&page, label)), [None, None]);
+    assert!(page.contains("How busy the client was over time is not in this result."));
+    let row = |summary: &Summary| {
+        let csv = text_of(|out| crate::csv::write(summary, out));
+        let row = csv.lines().last().unwrap().split(',').map(str::to_owned).collect::<Vec<_>>();
+        assert_eq!(csv.lines().next().unwrap().split(',').count(), row.len());
+        row[row.len() - 5..].join(" ")
+    };
+    assert_eq!(row(&older), "    ");
+    assert_eq!(row(&run.summary), "0.461 0.521 0.001 0.002 0.000");
+}
+
 /// A limit that came and went is marked, and is no point of the curve.
 #[test]
 fn curves_join_the_runs_that_met_no_limit_below_others() {
@@ -254,8 +291,8 @@ fn charts_show_what_happened() {
             .count()
     };
     let outage = ordinary::outage();
-    // In each of the three charts over time.
-    assert_eq!(marks(&outage, "outage", "rect"), 3 * outage.summary.outages.len());
+    // In each of the five charts over time, of which two are of the client.
+    assert_eq!(marks(&outage, "outage", "rect"), 5 * outage.summary.outages.len());
     assert!(marks(&outage, "silent", "rect") >= 3);
     assert_eq!(marks(&outage, "max", "path"), 1);
     let closed = ordinary::closed();

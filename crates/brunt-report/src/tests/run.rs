@@ -16,7 +16,7 @@ use brunt_stats::datagrams::DatagramCounts;
 use brunt_stats::fault::{FaultKind, FirstError, FirstMalformed};
 use brunt_stats::headroom::{Headroom, HeadroomLimit};
 use brunt_stats::host::{ClockEvidence, HostEvidence};
-use brunt_stats::interval::Interval;
+use brunt_stats::interval::{CpuTime, Interval, WorkerTime};
 use brunt_stats::measured_window::MeasuredWindow;
 use brunt_stats::occupancy::OccupancyTotal;
 use brunt_stats::outage_span::{OutageKind, OutageKinds, OutageSpan};
@@ -185,7 +185,14 @@ impl Scene {
     }
 
     fn take_interval(&mut self, end_ns: u64) {
-        let interval = self.set.take_interval(0, self.interval_start_ns, end_ns);
+        let mut interval = self.set.take_interval(0, self.interval_start_ns, end_ns);
+        let (length_ns, number) = (end_ns - self.interval_start_ns, self.intervals.len() as u64);
+        interval.worker_time = Some(WorkerTime {
+            busy_ns: length_ns * (40 + number * 7 % 13) / 100,
+            run_delay_ns: Some(length_ns / 2_000 * (number % 5)),
+        });
+        let stolen_ns = if number % 11 == 0 { length_ns / 100 } else { 0 };
+        interval.cpu_time = Some(CpuTime { total_ns: 2 * length_ns, stolen_ns });
         self.store.push(&interval);
         self.intervals.push(interval);
         self.interval_start_ns = end_ns;

@@ -10,6 +10,7 @@ use brunt_plan::phase::Phase;
 use brunt_plan::resolve::resolve;
 use brunt_plan::spec::PlanSpec;
 use brunt_stats::calibration::Lookup;
+use brunt_stats::interval::{CpuTime, Interval, WorkerTime};
 use brunt_stats::recorder::{Layout, RecorderSet};
 use brunt_stats::run_data::RunData;
 use brunt_stats::run_record::{Environment, RunRecord};
@@ -79,7 +80,12 @@ fn run(slices: u64, slice_s: u64, servers: u64) -> Summary {
             set.sent_many(account, times_each, times_each, times.sent_ns);
             set.record_many(account, &sample, 1, 1, times_each);
         }
-        store.push(&set.take_interval(0, start_ns, start_ns + slice_s * S));
+        let (length_ns, part) = (slice_s * S, start_ns / S % 97 + 1);
+        let worker_time =
+            Some(WorkerTime { busy_ns: length_ns / part, run_delay_ns: Some(length_ns / 9_001 / part) });
+        let cpu_time = Some(CpuTime { total_ns: 8 * length_ns, stolen_ns: length_ns / 77 / part });
+        let interval = set.take_interval(0, start_ns, start_ns + length_ns);
+        store.push(&Interval { worker_time, cpu_time, ..interval });
     }
     let mut said = ServerRecord::default();
     let period_ns = row_ns_after(seconds * S, S);

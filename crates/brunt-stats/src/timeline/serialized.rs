@@ -6,6 +6,7 @@
 use super::Timeline;
 use super::grid::Grid;
 use super::slice::{Slice, counts_of_row};
+use crate::client_time::ClientTime;
 use crate::counts::Counts;
 use crate::interval::SLICE_NS;
 use crate::server::ServerCounts;
@@ -22,11 +23,19 @@ pub(super) struct SerializedTimeline {
     grid: Grid,
     /// Ascending: the beginning of a cell, and its slice.
     slices: Vec<(u64, Slice)>,
+    /// What the client did in each slice; none where no clock was read.
+    #[serde(default)]
+    pub(super) client: Vec<ClientTime>,
 }
 
 impl From<Timeline> for SerializedTimeline {
     fn from(timeline: Timeline) -> Self {
-        Self { grid: timeline.grid, slices: timeline.slices.into_iter().collect() }
+        let mut client: Vec<ClientTime> = timeline.slices.values().map(|slice| slice.client).collect();
+        if client.iter().all(|time| *time == ClientTime::default()) {
+            client.clear();
+        }
+        let slices = timeline.slices.into_iter();
+        Self { grid: timeline.grid, slices: slices.collect(), client }
     }
 }
 
@@ -34,7 +43,7 @@ impl TryFrom<SerializedTimeline> for Timeline {
     type Error = &'static str;
 
     fn try_from(carried: SerializedTimeline) -> Result<Self, Self::Error> {
-        let SerializedTimeline { grid, slices } = carried;
+        let SerializedTimeline { grid, mut slices, client } = carried;
         check_grid(&grid)?;
         if !slices.iter().map(|(cell_ns, _)| cell_ns).is_sorted_by(|one, other| one < other) {
             return Err("slices that are not in the order of time");
@@ -47,6 +56,11 @@ impl TryFrom<SerializedTimeline> for Timeline {
             return Err("slices of different numbers of servers");
         }
         slices.iter().try_for_each(|(_, slice)| check(slice))?;
+        if !client.is_empty() && client.len() != slices.len() || !client.iter().all(ClientTime::is_sane) {
+            return Err("other times of the client than those of its slices");
+        }
+        let client = client.into_iter().chain(std::iter::repeat(ClientTime::default()));
+        slices.iter_mut().zip(client).for_each(|((_, slice), client)| slice.client = client);
         Ok(Self { grid, slices: slices.into_iter().collect() })
     }
 }

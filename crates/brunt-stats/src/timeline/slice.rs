@@ -3,6 +3,7 @@
 //! Not a row of a table (that has percentiles) and no judge of its own length: the grid says which intervals belong to it.
 //! Invariant: every field is a sum, a least or a greatest, so that slices add up to longer ones exactly and in any order.
 
+use crate::client_time::ClientTime;
 use crate::histogram::SparseHistogram;
 use crate::interval::{Activity, Interval};
 use crate::request_counts::{CountEntry, KeyCounts};
@@ -59,6 +60,8 @@ pub struct Slice {
     pub servers: Vec<ServerCounts>,
     /// Ops by class and op, ascending; only those that there were.
     pub rows: Vec<SliceRow>,
+    /// What workers and their CPUs did. In a file it lies beside the slices, as those of older versions have none.
+    pub client: ClientTime,
 }
 
 /// A row of a slice without names, of which there are thousands: class, op; completed, faulty, missed, answered, followup; response.
@@ -80,8 +83,8 @@ impl From<RowFields> for SliceRow {
 type SliceFields =
     ([u64; 3], [[u64; 4]; 2], [[u64; 4]; 2], SparseHistogram, Vec<ServerFields>, Vec<SliceRow>);
 
-/// The counts and times of a slice in a file, and those of a row.
-const OWN_CHARACTERS: usize = 160;
+/// The counts and times of a slice in a file, those of the client among them, and those of a row.
+const OWN_CHARACTERS: usize = 220;
 const ROW_CHARACTERS: usize = 50;
 
 /// What a server did, of which hundreds are in each of hundreds of slices: most of them only answer.
@@ -156,6 +159,7 @@ impl From<SliceFields> for Slice {
             warmup_response,
             servers,
             rows,
+            client: ClientTime::default(),
         }
     }
 }
@@ -217,6 +221,7 @@ impl Slice {
         self.warmup_keys.merge(&other.warmup_keys);
         self.warmup_response = self.warmup_response.merged(&other.warmup_response);
         server::merge_all(&mut self.servers, &other.servers);
+        self.client.merge(&other.client);
         for row in &other.rows {
             self.row_mut(row.class, row.op).merge(row);
         }
@@ -237,6 +242,7 @@ impl Slice {
             self.warmup_response = self.warmup_response.merged(&interval.warmup);
         }
         server::merge_all(&mut self.servers, &interval.servers);
+        self.client.merge(&ClientTime::of(interval));
         for row in &interval.rows {
             let held = self.row_mut(row.class, row.op);
             held.response = held.response.merged(&row.latencies.response);

@@ -6,7 +6,7 @@ use super::*;
 use crate::batch::batches;
 use crate::connection::ConnectionCounts;
 use crate::fault::FaultTable;
-use crate::interval::{Bytes, IntervalRow, Latencies, SLICE_NS};
+use crate::interval::{Bytes, CpuTime, IntervalRow, Latencies, SLICE_NS, WorkerTime};
 use crate::measured_window::MeasuredWindow;
 use crate::outage_span::OutageSpans;
 use crate::request_counts::{CountEntry, OpCounts};
@@ -48,6 +48,8 @@ fn interval(start_ns: u64, end_ns: u64, op: OpKind, values: &[u64]) -> Interval 
         outages: OutageSpans::default(),
         meters: Vec::new(),
         object_faults: crate::object_fault::ObjectFaults::default(),
+        worker_time: Some(WorkerTime { busy_ns: count * 3_000_000, run_delay_ns: Some(start_ns % 999_999) }),
+        cpu_time: Some(CpuTime { total_ns: end_ns - start_ns, stolen_ns: count * 1_000 }),
     }
 }
 
@@ -208,6 +210,26 @@ proptest! {
         let carried = serialized::SerializedTimeline::from(forwards.clone());
         prop_assert_eq!(Timeline::try_from(carried), Ok(forwards));
     }
+}
+
+/// Results of older versions have no times of the client.
+#[test]
+fn times_of_the_client_are_those_of_the_slices_or_absent() {
+    let held = timeline(None, (0..3).map(|index| tick(MEASURE + index * SLICE_NS)));
+    let read = |change: fn(&mut Vec<ClientTime>)| {
+        let mut carried = serialized::SerializedTimeline::from(held.clone());
+        change(&mut carried.client);
+        Timeline::try_from(carried)
+    };
+    assert_eq!(read(|_| ()), Ok(held.clone()));
+    let older = read(Vec::clear).unwrap();
+    assert!(older.slices().all(|slice| slice.client == ClientTime::default()) && older != held);
+    let refusal = Err("other times of the client than those of its slices");
+    assert_eq!(read(|client| client.truncate(2)), refusal);
+    let endless = Some(WorkerTime { busy_ns: u64::MAX, run_delay_ns: None });
+    let mut carried = serialized::SerializedTimeline::from(held.clone());
+    carried.client[0] = ClientTime::of(&Interval { worker_time: endless, ..tick(MEASURE) });
+    assert_eq!(Timeline::try_from(carried), refusal);
 }
 
 #[test]

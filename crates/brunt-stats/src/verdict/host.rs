@@ -13,9 +13,9 @@ use crate::usage::WorkerUsage;
 use brunt_plan::phase::Phase;
 
 /// Share of the window in which a worker worked or was kept from it.
-pub(super) const CPU: Limits = Limits { caution: 0.80, not_trusted: 0.95 };
+pub const CPU: Limits = Limits { caution: 0.80, not_trusted: 0.95 };
 /// Share of the processors' time that others took: by the hypervisor, or from a worker that was ready to run.
-pub(super) const STEAL: Limits = Limits { caution: 0.005, not_trusted: 0.02 };
+pub const STEAL: Limits = Limits { caution: 0.005, not_trusted: 0.02 };
 /// Stolen time is counted in ticks of 10 ms: up to two of them may be one event, told coarsely.
 const STOLEN_MIN_NS: u64 = 20_000_000;
 /// By how much CLOCK_MONOTONIC may run off. NTP steers by up to 500 ppm, and that much is 0.05 % of a latency: half of what
