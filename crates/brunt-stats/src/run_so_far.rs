@@ -5,7 +5,6 @@
 
 use crate::complete_seconds::CompleteSeconds;
 use crate::interval::Interval;
-use crate::measured_window::MeasuredWindow;
 use crate::run_data::RunData;
 use crate::run_record::RunRecord;
 use crate::run_times::RunTimes;
@@ -37,7 +36,7 @@ pub struct RunSeconds {
     /// What is known before the run begins.
     record: RunRecord,
     /// The times of the schedule, once it has begun. The window's end is `u64::MAX` where time is no bound.
-    window: Option<MeasuredWindow>,
+    times: Option<RunTimes>,
     seconds: CompleteSeconds,
     /// Of each server how its snapshots have been thinned out.
     strides: Vec<u64>,
@@ -46,14 +45,13 @@ pub struct RunSeconds {
 impl RunSeconds {
     /// Of a run of which this is known beforehand.
     pub fn new(record: RunRecord) -> Self {
-        Self { record, window: None, seconds: CompleteSeconds::default(), strides: Vec::new() }
+        Self { record, times: None, seconds: CompleteSeconds::default(), strides: Vec::new() }
     }
 
     /// The schedule has its times, and this is known of the client; it may be told again.
     pub fn start(&mut self, known: &RunData) {
-        let window = MeasuredWindow::of(&known.times);
-        self.window = Some(window);
-        self.seconds.start(window.start_ns);
+        self.times = Some(known.times);
+        self.seconds.start(known.times.start_ns);
         (self.record.run.usage, self.record.run.host) = (known.usage.clone(), known.host.clone());
     }
 
@@ -68,7 +66,7 @@ impl RunSeconds {
         let count = self.record.plan.polled_servers().len().max(server + 1);
         records.resize_with(count, ServerRecord::default);
         self.strides.resize(count, 0);
-        let measure_ns = self.window.map_or(0, |window| window.measure_ns);
+        let measure_ns = self.times.map_or(0, |times| times.measure_ns);
         records[server].push(snapshot.clone());
         let (stride, share) = (self.strides[server], SizeShare::of(count));
         self.strides[server] = records[server].fit(measure_ns, SECOND_NS, stride, share);
@@ -78,7 +76,7 @@ impl RunSeconds {
     pub fn take(&mut self, now_ns: u64, so_far: &IntervalStore) -> Option<RunSoFar> {
         let at_ns = self.seconds.take(now_ns)?;
         let mut record = self.record.clone();
-        record.run.times = times_until(at_ns, self.window);
+        record.run.times = times_until(at_ns, self.times);
         record.run.interrupted = true;
         record.run.intervals = so_far.clone();
         Some(RunSoFar { at_ns, record })
@@ -86,15 +84,15 @@ impl RunSeconds {
 }
 
 /// The times of a schedule that ends at an instant, if not before.
-fn times_until(at_ns: u64, window: Option<MeasuredWindow>) -> RunTimes {
-    let window =
-        window.unwrap_or(MeasuredWindow { start_ns: at_ns, measure_ns: at_ns, end_ns: at_ns, drained_ns: 0 });
+fn times_until(at_ns: u64, times: Option<RunTimes>) -> RunTimes {
+    let none = RunTimes { end_ns: at_ns, ..RunTimes::default() };
+    let times = times.unwrap_or(none);
     RunTimes {
-        start_ns: window.start_ns.min(at_ns),
-        measure_ns: window.measure_ns.min(at_ns),
-        end_ns: window.end_ns.min(at_ns),
+        start_ns: times.start_ns.min(at_ns),
+        measure_ns: times.measure_ns.min(at_ns),
+        end_ns: times.end_ns.min(at_ns),
         drained_ns: at_ns,
-        ..RunTimes::default()
+        ..times
     }
 }
 
@@ -104,9 +102,11 @@ mod tests {
 
     #[test]
     fn a_schedule_is_cut_at_an_instant() {
-        let window = MeasuredWindow { start_ns: 10, measure_ns: 20, end_ns: 30, drained_ns: 0 };
-        let open = MeasuredWindow { end_ns: u64::MAX, ..window };
-        for (at_ns, window, expected) in [
+        let epoch_us = Some(1_764_000_000_000_000);
+        let window =
+            RunTimes { start_ns: 10, measure_ns: 20, end_ns: 30, drained_ns: 0, prepare_ns: 7, epoch_us };
+        let open = RunTimes { end_ns: u64::MAX, ..window };
+        for (at_ns, given, expected) in [
             (5, None, [5, 5, 5]),
             (5, Some(window), [5, 5, 5]),
             (15, Some(window), [10, 15, 15]),
@@ -114,9 +114,11 @@ mod tests {
             (25, Some(open), [10, 20, 25]),
             (35, Some(window), [10, 20, 30]),
         ] {
-            let times = times_until(at_ns, window);
+            let times = times_until(at_ns, given);
             assert_eq!([times.start_ns, times.measure_ns, times.end_ns], expected, "{at_ns}");
             assert_eq!(times.drained_ns, at_ns);
+            // A page shows when the run began.
+            assert_eq!(times.epoch_us, given.and(epoch_us));
         }
     }
 }
