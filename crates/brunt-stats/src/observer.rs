@@ -9,6 +9,7 @@ use crate::period::Period;
 use crate::run_so_far::RunSoFar;
 use crate::run_times::RunTimes;
 use crate::server_stats::Snapshot;
+use crate::store::IntervalStore;
 use crate::summary::Summary;
 use brunt_plan::plan::Plan;
 use brunt_plan::units::DurationNs;
@@ -46,8 +47,15 @@ pub enum Event<'a> {
     Interval(&'a Interval),
     /// A period is over, of the length that the observer asks for.
     Period(&'a Period),
-    /// A second of the run is complete. Comes to those that ask for it.
-    SoFar(&'a Arc<RunSoFar>),
+    /// A second of the run is complete. Comes to those that watch seconds.
+    Second {
+        /// Its end, on the run's clock.
+        at_ns: u64,
+        /// What was recorded up to now.
+        recorded: &'a IntervalStore,
+        /// What the run has come to, where anyone looks.
+        so_far: Option<&'a Arc<RunSoFar>>,
+    },
     /// A server said something of itself.
     Statistics {
         /// Its place among those that are asked.
@@ -67,6 +75,17 @@ pub enum Event<'a> {
     },
 }
 
+/// What of each second an observer is told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Watch {
+    /// Nothing, during the whole command.
+    Nothing,
+    /// That it is complete.
+    Seconds,
+    /// And what the run has come to, which takes a copy of it.
+    SoFar,
+}
+
 /// One that watches the runs of a command.
 pub trait Observer {
     /// How long the periods are that it wants to be told of, if any.
@@ -74,9 +93,9 @@ pub trait Observer {
         None
     }
 
-    /// Does it want to be told once a second what the run has come to?
-    fn wants_so_far(&self) -> bool {
-        false
+    /// What of each second does it want to be told? Asked before each of them.
+    fn watch(&self) -> Watch {
+        Watch::Nothing
     }
 
     /// Is told of something.

@@ -1,7 +1,8 @@
 //! A run that goes on, as the record of what it has come to at the end of a whole second: what pages, screens and metrics are made of.
 //!
 //! Not the run's own record, which has what workers and host tell at the end. Invariants: what is in one is of one instant, every worker's
-//! taken together; a reader holds a copy, so that neither workers nor the control thread wait for a reader.
+//! taken together; a reader holds a copy, so that neither workers nor the control thread wait for a reader. Slices that are over are shared with the
+//! copy, so that it costs the same however long the run is.
 
 use crate::complete_seconds::CompleteSeconds;
 use crate::interval::Interval;
@@ -11,22 +12,23 @@ use crate::run_times::RunTimes;
 use crate::server_stats::{ServerRecord, SizeShare, Snapshot};
 use crate::store::IntervalStore;
 use crate::summary::Summary;
+use std::sync::LazyLock;
 
 const SECOND_NS: u64 = 1_000_000_000;
 
-/// A run at an instant.
-#[derive(Clone, Debug)]
-pub struct RunSoFar {
-    /// The instant, on the run's clock.
-    pub at_ns: u64,
-    /// The record of a run that ended at this instant.
-    pub record: RunRecord,
-}
+/// A run at an instant, for several readers.
+#[derive(Debug)]
+pub struct RunSoFar(LazyLock<Summary, Box<dyn FnOnce() -> Summary + Send>>);
 
 impl RunSoFar {
-    /// What it comes to so far.
-    pub fn into_summary(self) -> Summary {
-        Summary::so_far(self.record)
+    /// From the record of a run that ended at the instant.
+    pub fn new(record: RunRecord) -> Self {
+        Self(LazyLock::new(Box::new(|| Summary::so_far(record))))
+    }
+
+    /// What it comes to so far: made by the first who asks, for all.
+    pub fn summary(&self) -> &Summary {
+        &self.0
     }
 }
 
@@ -72,14 +74,18 @@ impl RunSeconds {
         self.strides[server] = records[server].fit(measure_ns, SECOND_NS, stride, share);
     }
 
-    /// The run at the end of a second, if one is complete now and was not taken before.
-    pub fn take(&mut self, now_ns: u64, so_far: &IntervalStore) -> Option<RunSoFar> {
-        let at_ns = self.seconds.take(now_ns)?;
+    /// The end of a second, if one is complete now and was not taken before.
+    pub fn take(&mut self, now_ns: u64) -> Option<u64> {
+        self.seconds.take(now_ns)
+    }
+
+    /// The run at the end of a second.
+    pub fn so_far(&self, at_ns: u64, so_far: &IntervalStore) -> RunSoFar {
         let mut record = self.record.clone();
         record.run.times = times_until(at_ns, self.times);
         record.run.interrupted = true;
         record.run.intervals = so_far.clone();
-        Some(RunSoFar { at_ns, record })
+        RunSoFar::new(record)
     }
 }
 

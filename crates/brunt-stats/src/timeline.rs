@@ -22,6 +22,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 use std::ops::Range;
+use std::sync::Arc;
 
 /// Response times of the measured ops that completed in a piece of time, in nanoseconds. A percentile is `None` where too few
 /// samples support it.
@@ -89,8 +90,8 @@ pub struct TimelinePoint {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "serialized::SerializedTimeline", into = "serialized::SerializedTimeline")]
 pub struct Timeline {
-    /// By the beginning of the grid cell that each stands for.
-    slices: BTreeMap<u64, Slice>,
+    /// By the beginning of the grid cell that each stands for. A copy shares those that do not change any more.
+    slices: BTreeMap<u64, Arc<Slice>>,
     grid: Grid,
 }
 
@@ -120,7 +121,8 @@ impl Timeline {
             self.merge_cells();
         }
         let cell_ns = self.grid.cell_of(middle_ns);
-        self.slices.entry(cell_ns).or_insert_with(|| Slice::empty(interval)).add(interval);
+        let slice = self.slices.entry(cell_ns).or_insert_with(|| Arc::new(Slice::empty(interval)));
+        Arc::make_mut(slice).add(interval);
     }
 
     /// Merges the slices that are in one cell of the grid since it was widened.
@@ -130,7 +132,7 @@ impl Timeline {
                 Entry::Vacant(place) => {
                     place.insert(slice);
                 }
-                Entry::Occupied(mut place) => place.get_mut().merge(&slice),
+                Entry::Occupied(mut place) => Arc::make_mut(place.get_mut()).merge(&slice),
             }
         }
     }
@@ -138,8 +140,9 @@ impl Timeline {
     /// Gives its slices the times that they have in a whole of which they are a part.
     pub(crate) fn map_host(&mut self, mapping: &HostMapping) {
         self.grid.map_host(mapping);
-        let moved = |(cell_ns, mut slice): (u64, Slice)| {
-            (slice.start_ns, slice.end_ns) = (mapping.time(slice.start_ns), mapping.time(slice.end_ns));
+        let moved = |(cell_ns, mut slice): (u64, Arc<Slice>)| {
+            let held = Arc::make_mut(&mut slice);
+            (held.start_ns, held.end_ns) = (mapping.time(held.start_ns), mapping.time(held.end_ns));
             // What lies before the schedule is one cell, which begins with all time.
             (if cell_ns == 0 { 0 } else { mapping.time(cell_ns) }, slice)
         };
@@ -159,7 +162,7 @@ impl Timeline {
                 Entry::Vacant(place) => {
                     place.insert(slice.clone());
                 }
-                Entry::Occupied(mut place) => place.get_mut().merge(slice),
+                Entry::Occupied(mut place) => Arc::make_mut(place.get_mut()).merge(slice),
             }
         }
         Ok(())
@@ -209,23 +212,23 @@ impl Timeline {
             if self.slices().map(Slice::text_len).sum::<usize>() <= characters_max {
                 return;
             }
-            for slice in self.slices.values_mut() {
+            for slice in self.slices.values_mut().map(Arc::make_mut) {
                 slice.warmup_response = slice.warmup_response.coarser(bits);
                 slice.rows.iter_mut().for_each(|row| row.response = row.response.coarser(bits));
             }
         }
         // What hundreds of servers did takes most of it.
-        self.slices.values_mut().for_each(|slice| slice.client = ClientTime::default());
+        self.slices.values_mut().for_each(|slice| Arc::make_mut(slice).client = ClientTime::default());
     }
 
     /// The slices in the order of time.
     pub fn slices(&self) -> impl Iterator<Item = &Slice> + '_ {
-        self.slices.values()
+        self.slices.values().map(Arc::as_ref)
     }
 
     /// The slices in the order of time, each with the beginning of its grid cell.
     pub fn slices_by_cell(&self) -> impl Iterator<Item = (u64, &Slice)> + '_ {
-        self.slices.iter().map(|(cell_ns, slice)| (*cell_ns, slice))
+        self.slices.iter().map(|(cell_ns, slice)| (*cell_ns, slice.as_ref()))
     }
 
     /// The cells of the grid that lie wholly in a span that begins with one and that the beginning of the window does not cut, with
@@ -233,12 +236,12 @@ impl Timeline {
     pub(crate) fn cells(&self, span: Range<u64>) -> Vec<Option<&Slice>> {
         let width_ns = self.grid.width_ns(span.start);
         let count = span.end.saturating_sub(span.start) / width_ns;
-        (0..count).map(|index| self.slices.get(&(span.start + index * width_ns))).collect()
+        (0..count).map(|index| self.slices.get(&(span.start + index * width_ns)).map(Arc::as_ref)).collect()
     }
 
     /// The slices whose grid cell reaches beyond an instant, in the order of time.
     pub(crate) fn slices_from(&self, at_ns: u64) -> impl Iterator<Item = &Slice> + '_ {
-        self.slices.range(self.grid.cell_of(at_ns)..).map(|(_, slice)| slice)
+        self.slices.range(self.grid.cell_of(at_ns)..).map(|(_, slice)| slice.as_ref())
     }
 
     /// The span in pieces of `width_ns`, a multiple of the length of its slices; the last one may be shorter. Pieces in which nothing was

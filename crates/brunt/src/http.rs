@@ -57,6 +57,11 @@ impl Endpoint {
         self.board.put(texts);
     }
 
+    /// Has anyone looked lately?
+    pub(crate) fn is_watched(&self) -> bool {
+        self.board.is_watched()
+    }
+
     /// A sentence with the URLs of the pages, and whether it must be printed: a user who gave no port does not know them.
     pub(crate) fn note(&self) -> (String, bool) {
         let address = self.address;

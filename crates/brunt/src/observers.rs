@@ -14,11 +14,12 @@ use brunt_plan::objective::Objective;
 use brunt_plan::plan::Plan;
 use brunt_plan::units::DurationNs;
 use brunt_stats::measured_window::MeasuredWindow;
-use brunt_stats::observer::{Event, Observer, RunPosition};
+use brunt_stats::observer::{Event, Observer, RunPosition, Watch};
 use brunt_stats::period::{Period, Periods};
 use brunt_stats::recorder::Layout;
 use brunt_stats::run_record::RunRecord;
-use brunt_stats::run_so_far::{RunSeconds, RunSoFar};
+use brunt_stats::run_so_far::RunSeconds;
+use brunt_stats::store::IntervalStore;
 use brunt_stats::summary::Summary;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -74,10 +75,14 @@ impl<'a> Observers<'a> {
     ) -> ObservedRun<'b, 'a> {
         let of_length = |every: DurationNs| Periods::new(Layout::of(plan), every.0);
         let periods = self.0.iter().map(|observer| observer.period().map(of_length)).collect();
-        let is_wanted = self.0.iter().any(|observer| observer.wants_so_far());
-        let seconds = is_wanted.then(|| RunSeconds::new(beforehand()));
+        let seconds = (self.watch() > Watch::Nothing).then(|| RunSeconds::new(beforehand()));
         self.tell(&Event::Run { plan, server, place });
         ObservedRun { observers: self, periods, seconds }
+    }
+
+    /// What any of them asks for.
+    fn watch(&self) -> Watch {
+        self.0.iter().map(|observer| observer.watch()).max().unwrap_or(Watch::Nothing)
     }
 
     fn tell(&mut self, event: &Event<'_>) {
@@ -118,11 +123,7 @@ impl ObservedRun<'_, '_> {
             RunEvent::Tick { now_ns, intervals } => {
                 self.observers.tell(&Event::Tick { now_ns: *now_ns });
                 self.tell_periods(|periods| periods.take(*now_ns));
-                if let Some(so_far) =
-                    self.seconds.as_mut().and_then(|seconds| seconds.take(*now_ns, intervals))
-                {
-                    self.tell_so_far(&Arc::new(so_far));
-                }
+                self.tell_second(*now_ns, intervals);
             }
         }
     }
@@ -135,9 +136,13 @@ impl ObservedRun<'_, '_> {
         self.observers.tell(&Event::Ended { summary });
     }
 
-    fn tell_so_far(&mut self, so_far: &Arc<RunSoFar>) {
-        let asking = self.observers.0.iter_mut().filter(|observer| observer.wants_so_far());
-        asking.for_each(|observer| observer.observe(&Event::SoFar(so_far)));
+    /// Tells of a second that is complete now. Nothing is copied where nobody looks.
+    fn tell_second(&mut self, now_ns: u64, recorded: &IntervalStore) {
+        let Some(seconds) = &mut self.seconds else { return };
+        let Some(at_ns) = seconds.take(now_ns) else { return };
+        let is_seen = self.observers.watch() == Watch::SoFar;
+        let so_far = is_seen.then(|| Arc::new(seconds.so_far(at_ns, recorded)));
+        self.observers.tell(&Event::Second { at_ns, recorded, so_far: so_far.as_ref() });
     }
 
     fn tell_periods(&mut self, take: impl Fn(&mut Periods) -> Option<Period>) {

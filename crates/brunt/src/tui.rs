@@ -16,9 +16,8 @@ use crate::terminal::say;
 use alternate_screen::{AlternateScreen, Input};
 use brunt_report::layout::{Layout, TimeUnit};
 use brunt_stats::measured_window::MeasuredWindow;
-use brunt_stats::observer::{Event, Observer};
+use brunt_stats::observer::{Event, Observer, Watch};
 use brunt_stats::run_so_far::RunSoFar;
-use brunt_stats::summary::Summary;
 use drawing::{Switches, View, draw};
 use heat::HeatHistory;
 use rustix::process::setpriority_process;
@@ -90,8 +89,8 @@ impl Tui {
 }
 
 impl Observer for Tui {
-    fn wants_so_far(&self) -> bool {
-        true
+    fn watch(&self) -> Watch {
+        Watch::SoFar
     }
 
     fn observe(&mut self, event: &Event<'_>) {
@@ -118,7 +117,7 @@ impl Observer for Tui {
                 run.heat.add(interval);
             }
             Event::Tick { now_ns, .. } => run.tick(*now_ns),
-            Event::SoFar(so_far) => run.board.lock().so_far = Some(Arc::clone(so_far)),
+            Event::Second { so_far, .. } => run.board.lock().so_far = so_far.cloned(),
             // The terminal is given back before anything is printed.
             Event::Ended { .. } => self.run = None,
             _ => {}
@@ -161,7 +160,7 @@ fn start(board: Arc<Board>, layout: Layout, stop: Arc<AtomicBool>) -> Option<Joi
     let named = std::thread::Builder::new().name("brunt-tui".to_owned());
     let started = AlternateScreen::enter().and_then(|screen| {
         let switches = Switches::default();
-        let mut drawer = Drawer { board, layout, stop, screen, switches, view: None, summary: None };
+        let mut drawer = Drawer { board, layout, stop, screen, switches, view: None, so_far: None };
         named.spawn(move || {
             // Where it is refused, it only comes no later than others.
             let _ = setpriority_process(Some(gettid()), NICE);
@@ -180,7 +179,7 @@ struct Drawer {
     switches: Switches,
     /// What is shown.
     view: Option<Box<View>>,
-    summary: Option<Summary>,
+    so_far: Option<Arc<RunSoFar>>,
 }
 
 impl Drawer {
@@ -211,27 +210,19 @@ impl Drawer {
 
     /// Takes what was put up. Is the run over?
     fn take(&mut self) -> bool {
-        let so_far = {
-            let mut held = self.board.lock();
-            if held.is_over {
-                return true;
-            }
-            if self.switches.is_frozen {
-                return false;
-            }
+        let mut held = self.board.lock();
+        if !held.is_over && !self.switches.is_frozen {
             self.view = held.view.take().or(self.view.take());
-            held.so_far.take()
-        };
-        if let Some(so_far) = so_far {
-            self.summary = Some(RunSoFar::clone(&so_far).into_summary());
+            self.so_far = held.so_far.take().or(self.so_far.take());
         }
-        false
+        held.is_over
     }
 
     fn draw(&mut self) -> io::Result<()> {
-        let Self { view, summary, switches, layout, screen, .. } = self;
+        let Self { view, so_far, switches, layout, screen, .. } = self;
         let Some(view) = view else { return Ok(()) };
-        screen.draw(|area, buffer| draw(view, summary.as_ref(), switches, layout, area, buffer))
+        let summary = so_far.as_ref().map(|so_far| so_far.summary());
+        screen.draw(|area, buffer| draw(view, summary, switches, layout, area, buffer))
     }
 
     fn press(&mut self, key: Input) {

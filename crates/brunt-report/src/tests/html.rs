@@ -345,13 +345,12 @@ fn live_page_of(run: &Run, at_ns: u64, server: Option<&str>) -> String {
     let mut shown = metrics::header(&record.plan, &[]);
     shown.start(window);
     shown.look(at_ns, &record.run.intervals);
-    let so_far = RunSoFar { at_ns, record };
-    let mut so_far = so_far.into_summary();
     if let Some(server) = server {
-        so_far.record.run.counts.first_error = Some(FirstError::new(server.as_bytes()));
+        record.run.counts.first_error = Some(FirstError::new(server.as_bytes()));
     }
+    let so_far = RunSoFar::new(record);
     let mut page = Vec::new();
-    LivePage::of(Some(&shown), Some(&so_far)).write(&mut page).unwrap();
+    LivePage::of(Some(&shown), Some(so_far.summary())).write(&mut page).unwrap();
     String::from_utf8(page).unwrap()
 }
 

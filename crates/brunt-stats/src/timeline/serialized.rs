@@ -11,6 +11,7 @@ use crate::counts::Counts;
 use crate::interval::SLICE_NS;
 use crate::server::ServerCounts;
 use serde::{Deserialize, Serialize};
+use std::sync::Arc;
 
 /// No count of a slice is as large: a million requests a second for nine years. A million slices of such counts add up.
 const COUNT_MAX: u64 = 1 << 48;
@@ -34,7 +35,8 @@ impl From<Timeline> for SerializedTimeline {
         if client.iter().all(|time| *time == ClientTime::default()) {
             client.clear();
         }
-        let slices = timeline.slices.into_iter();
+        let slices =
+            timeline.slices.into_iter().map(|(cell_ns, slice)| (cell_ns, Arc::unwrap_or_clone(slice)));
         Self { grid: timeline.grid, slices: slices.collect(), client }
     }
 }
@@ -61,7 +63,8 @@ impl TryFrom<SerializedTimeline> for Timeline {
         }
         let client = client.into_iter().chain(std::iter::repeat(ClientTime::default()));
         slices.iter_mut().zip(client).for_each(|((_, slice), client)| slice.client = client);
-        Ok(Self { grid, slices: slices.into_iter().collect() })
+        let slices = slices.into_iter().map(|(cell_ns, slice)| (cell_ns, Arc::new(slice))).collect();
+        Ok(Self { grid, slices })
     }
 }
 

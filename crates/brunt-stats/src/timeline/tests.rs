@@ -202,13 +202,27 @@ proptest! {
                 width_ns if cell_ns < MEASURE => MEASURE - (MEASURE - cell_ns - 1) / width_ns * width_ns,
                 width_ns => cell_ns + width_ns,
             };
-            let narrow = unbounded.slices.range(cell_ns..cell_end_ns).map(|(_, slice)| slice);
+            let narrow = unbounded.slices.range(cell_ns..cell_end_ns).map(|(_, slice)| slice.as_ref());
             prop_assert_eq!(sum_of(narrow), Some(slice.clone()));
         }
         let count = |held: &Timeline| held.slices().map(|slice| slice.activity.completed).sum::<u64>();
         prop_assert_eq!(count(&forwards), 2 * places as u64);
         let carried = serialized::SerializedTimeline::from(forwards.clone());
         prop_assert_eq!(Timeline::try_from(carried), Ok(forwards));
+    }
+}
+
+/// A copy costs as much as the slices that change after it, however many there are.
+#[test]
+fn copies_share_the_slices_that_are_over() {
+    for count in [10, 600] {
+        let mut held = timeline(None, (0..count).map(|index| tick(MEASURE + index * SLICE_NS)));
+        let copy = held.clone();
+        held.push(&tick(MEASURE + (count - 1) * SLICE_NS));
+        let pairs = held.slices.values().zip(copy.slices.values());
+        let apart = pairs.filter(|(ours, theirs)| !Arc::ptr_eq(ours, theirs)).count();
+        assert_eq!((apart, copy.slices().count() as u64), (1, count));
+        assert_eq!(copy.slices().last().unwrap().activity.completed, 1);
     }
 }
 
@@ -257,7 +271,7 @@ fn slices_off_the_grid_are_rejected() {
     ];
     for (change, expected) in table {
         let mut changed = held.clone();
-        changed.slices.values_mut().take(1).for_each(change);
+        changed.slices.values_mut().take(1).map(Arc::make_mut).for_each(change);
         assert_eq!(Timeline::try_from(serialized::SerializedTimeline::from(changed)).err(), Some(expected));
     }
 }

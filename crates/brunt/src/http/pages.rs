@@ -8,7 +8,7 @@ use rustix::event::{EventfdFlags, eventfd};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::{Arc, Condvar, LazyLock, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// The text of a page, or how it will be written.
 pub(crate) type Text = LazyLock<Arc<[u8]>, Box<dyn FnOnce() -> Arc<[u8]> + Send>>;
@@ -17,6 +17,8 @@ pub(crate) type Text = LazyLock<Arc<[u8]>, Box<dyn FnOnce() -> Arc<[u8]> + Send>
 pub(super) const EVENT_STREAM: &str = "text/event-stream";
 /// Browsers that follow at once.
 const FOLLOWERS_MAX: usize = 8;
+/// Scrapers ask at least as often.
+const WATCHED: Duration = Duration::from_secs(60);
 
 /// The pages, and what is on them.
 #[derive(Debug)]
@@ -26,6 +28,8 @@ pub(super) struct Pages {
     /// Readable when something was put up.
     news: OwnedFd,
     followers: Mutex<usize>,
+    /// When a page was last asked for.
+    asked: Mutex<Option<Instant>>,
     /// There is a follower less.
     left: Condvar,
 }
@@ -51,7 +55,14 @@ impl Pages {
         assert_eq!(pages.len(), texts.len(), "a page without text");
         let shown = Mutex::new(Shown { texts: texts.into(), version: 0, is_last: false });
         let news = eventfd(0, EventfdFlags::NONBLOCK | EventfdFlags::CLOEXEC)?;
-        Ok(Self { pages, shown, news, followers: Mutex::new(0), left: Condvar::new() })
+        Ok(Self {
+            pages,
+            shown,
+            news,
+            followers: Mutex::new(0),
+            asked: Mutex::new(None),
+            left: Condvar::new(),
+        })
     }
 
     fn shown(&self) -> MutexGuard<'_, Shown> {
@@ -106,6 +117,13 @@ impl Pages {
         })
     }
 
+    /// Does anyone follow, or has anyone asked for a page lately?
+    pub(super) fn is_watched(&self) -> bool {
+        let asked = *self.asked.lock().unwrap_or_else(PoisonError::into_inner);
+        asked.is_some_and(|asked| asked.elapsed() < WATCHED)
+            || *self.followers.lock().unwrap_or_else(PoisonError::into_inner) > 0
+    }
+
     /// The number of the page at a path.
     pub(super) fn find(&self, path: &str) -> Option<usize> {
         let at = |path: Option<&str>| self.pages.iter().position(|page| page.path == path);
@@ -114,6 +132,7 @@ impl Pages {
 
     /// What is on a page now.
     pub(super) fn page(&self, number: usize) -> Content {
+        *self.asked.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now());
         let (texts, version) = {
             let shown = self.shown();
             (shown.texts.clone(), shown.version)
@@ -157,8 +176,10 @@ mod tests {
         let says =
             |path: &str| String::from_utf8(board.page(board.find(path).unwrap()).text.to_vec()).unwrap();
         board.put(texts());
+        assert!(!board.is_watched());
         assert_eq!([says("/"), says("/a"), says("/a"), says("/a/")], ["other", "0", "0", "other"]);
         board.put(texts());
+        assert!(board.is_watched());
         assert_eq!(says("/a"), "1");
         assert_eq!(board.paths().collect::<Vec<_>>(), ["/a"]);
     }
@@ -169,6 +190,7 @@ mod tests {
         let board = Arc::new(Pages::new(vec![page], vec![Text::new(Box::new(Arc::default))]).unwrap());
         let mut followers: Vec<Follower> = (0..FOLLOWERS_MAX).filter_map(|_| board.follow()).collect();
         assert_eq!((followers.len(), board.follow().is_none()), (FOLLOWERS_MAX, true));
+        assert!(board.is_watched());
         followers.pop();
         assert!(board.follow().is_some());
         assert_eq!(board.is_newer(0), (false, true));

@@ -13,7 +13,7 @@ use brunt_report::html::LivePage;
 use brunt_report::live::{self, Bounds, HostCounters, LiveRun, RunHeader};
 use brunt_report::metrics;
 use brunt_stats::measured_window::MeasuredWindow;
-use brunt_stats::observer::{Event, Observer};
+use brunt_stats::observer::{Event, Observer, Watch};
 use brunt_stats::run_so_far::RunSoFar;
 use brunt_stats::summary::Summary;
 use rustix::param::clock_ticks_per_second;
@@ -37,7 +37,6 @@ pub(crate) struct HttpView {
     pub endpoint: Endpoint,
     objectives: Vec<Objective>,
     run: Option<LiveRun>,
-    so_far: Option<Arc<RunSoFar>>,
     result: Option<RunResult>,
 }
 
@@ -62,7 +61,7 @@ impl HttpView {
     /// Listens; response times are counted up to the bounds of these objectives, too.
     pub(crate) fn open(address: HttpAddress, objectives: &[Objective]) -> Result<Self, Failure> {
         let endpoint = Endpoint::open("--http", address, PAGES.to_vec(), texts(None, None, None, false))?;
-        Ok(Self { endpoint, objectives: objectives.to_vec(), run: None, so_far: None, result: None })
+        Ok(Self { endpoint, objectives: objectives.to_vec(), run: None, result: None })
     }
 
     fn announced(&self, event: &Event<'_>) -> Option<RunHeader> {
@@ -78,40 +77,38 @@ impl HttpView {
     }
 
     /// Puts up what there is.
-    fn show(&mut self) {
+    fn show(&mut self, so_far: Option<&Arc<RunSoFar>>) {
         if let Some(run) = &mut self.run {
             run.host = host_counters();
         }
-        self.endpoint.put(texts(self.run.clone(), self.so_far.clone(), self.result.clone(), false));
+        self.endpoint.put(texts(self.run.clone(), so_far.cloned(), self.result.clone(), false));
     }
 }
 
 impl Observer for HttpView {
-    fn wants_so_far(&self) -> bool {
-        true
+    fn watch(&self) -> Watch {
+        if self.endpoint.is_watched() { Watch::SoFar } else { Watch::Seconds }
     }
 
     fn observe(&mut self, event: &Event<'_>) {
         if let Some(announced) = self.announced(event) {
-            (self.run, self.so_far, self.result) = (Some(LiveRun::new(announced)), None, None);
-            self.show();
+            (self.run, self.result) = (Some(LiveRun::new(announced)), None);
+            self.show(None);
         }
         let Some(run) = &mut self.run else { return };
         match event {
             Event::Started(times) => run.start(MeasuredWindow::of(times)),
             Event::Statistics { server, snapshot } => run.hear(*server, snapshot),
-            Event::SoFar(so_far) => {
-                run.look(so_far.at_ns, &so_far.record.run.intervals);
-                self.so_far = Some(Arc::clone(so_far));
-                self.show();
+            Event::Second { at_ns, recorded, so_far } => {
+                run.look(*at_ns, recorded);
+                self.show(*so_far);
             }
             Event::Ended { summary, .. } => {
                 run.end(*summary);
                 let summary = summary.map(|summary| summary.clone().with_assertions(&self.objectives));
                 // Memory takes everything.
                 self.result = summary.and_then(|summary| RunResult::of(&summary).ok());
-                self.so_far = None;
-                self.show();
+                self.show(None);
             }
             _ => {}
         }
@@ -136,10 +133,8 @@ fn texts(
     let run = Arc::new(run);
     let page = {
         let run = run.clone();
-        let page: Box<dyn FnOnce() -> LivePage + Send> = Box::new(move || {
-            let summary = so_far.map(|so_far| Arc::unwrap_or_clone(so_far).into_summary());
-            LivePage::of((*run).as_ref(), summary.as_ref())
-        });
+        let page: Box<dyn FnOnce() -> LivePage + Send> =
+            Box::new(move || LivePage::of((*run).as_ref(), so_far.as_ref().map(|so_far| so_far.summary())));
         Arc::new(LazyLock::new(page))
     };
     let (changing, measured, known) = (page.clone(), run.clone(), run);

@@ -74,7 +74,7 @@ fn interval(set: &mut RecorderSet, start_ns: u64) -> Interval {
 }
 
 /// The view of a run and what it has come to, so many seconds after its window began.
-fn seen(after_s: u64) -> (View, Summary) {
+fn seen(after_s: u64) -> (View, RunSoFar) {
     let plan = plan();
     let layout = Recorded::of(&plan);
     let (mut set, mut store) = (RecorderSet::new(&layout), IntervalStore::new(&layout));
@@ -106,7 +106,7 @@ fn seen(after_s: u64) -> (View, Summary) {
         heat.add(&interval);
         store.push(&interval);
         seconds.told(&interval);
-        so_far = seconds.take(interval.end_ns, &store).or(so_far);
+        so_far = seconds.take(interval.end_ns).map(|at_ns| seconds.so_far(at_ns, &store)).or(so_far);
     }
     let mut last = Histogram::new();
     (0..1_000).for_each(|index| last.record(100_000 + index * 100));
@@ -122,14 +122,14 @@ fn seen(after_s: u64) -> (View, Summary) {
         to_go_ns: Some((60 - after_s) * S),
     };
     let view = View { label: String::new(), glance, last_second: LatencySummary::of(&last), heat };
-    (view, so_far.unwrap().into_summary())
+    (view, so_far.unwrap())
 }
 
-fn frame((view, summary): &(View, Summary), width: u16, height: u16, switches: Switches) -> Vec<String> {
+fn frame((view, so_far): &(View, RunSoFar), width: u16, height: u16, switches: Switches) -> Vec<String> {
     let mut terminal = Terminal::new(TestBackend::new(width, height)).unwrap();
     let layout = Layout::default();
     let drawn = terminal.draw(|frame| {
-        draw(view, Some(summary), &switches, &layout, frame.area(), frame.buffer_mut());
+        draw(view, Some(so_far.summary()), &switches, &layout, frame.area(), frame.buffer_mut());
     });
     drawn.unwrap();
     let cells = terminal.backend().buffer().content();
