@@ -2,7 +2,7 @@
 //!
 //! Not how a run is made: that is the engine's and the binary's. An observer may print, draw or send; it is told on the control
 //! thread, between two looks at the workers, and no worker knows of it. Invariant: of every run an observer is told [`Event::Run`] first,
-//! but for notes, and [`Event::Ended`] last, whatever becomes of it.
+//! but for notes, and [`Event::Ended`] last, whatever becomes of it; [`Event::Concluded`] comes behind the last run.
 
 use crate::interval::Interval;
 use crate::period::Period;
@@ -72,6 +72,13 @@ pub enum Event<'a> {
     Ended {
         /// What it came to; nothing where it failed.
         summary: Option<&'a Summary>,
+    },
+    /// All runs of a command that makes several are over.
+    Concluded {
+        /// What they come to together, as `--html` writes it.
+        html: &'a [u8],
+        /// The same, as `--json` writes it.
+        json: &'a [u8],
     },
 }
 

@@ -32,7 +32,8 @@ use brunt_plan::spec::{ClassSpec, PlanSpec};
 use brunt_plan::sweep::SweepPoint;
 use brunt_plan::units::{DurationNs, Rate};
 use brunt_report::campaign::{
-    Campaign, CampaignHeader, CampaignQuestion, CampaignResult, QUANTILES, RunRow, SpreadRow,
+    Campaign, CampaignHeader, CampaignQuestion, CampaignResult, QUANTILES, RunRow, SpreadRow, write_html,
+    write_json,
 };
 use brunt_report::stored::StoredCampaign;
 use brunt_stats::convergence::Convergence;
@@ -193,7 +194,7 @@ impl<'a> Series<'a> {
         ended: Result<(), End>,
         question: CampaignQuestion,
     ) -> Result<Exit, Failure> {
-        let Self { flags, head, runs, .. } = self;
+        let Self { flags, head, runs, mut observers, .. } = self;
         let Some(head) = head else {
             return match ended {
                 Err(End::Failed(failure)) => Err(failure),
@@ -204,7 +205,10 @@ impl<'a> Series<'a> {
         };
         let stored = StoredCampaign { head, runs, question, interrupted: ended.is_err() };
         let allow_untrusted = flags.output.judging.allow_untrusted;
-        let exit = deliver(&concluded(stored)?, outputs, flags.progress.presentation(), allow_untrusted);
+        let concluded = concluded(stored)?;
+        let campaign = &concluded.campaign;
+        observers.conclude(|out| write_html(campaign, out), |out| write_json(campaign, out));
+        let exit = deliver(&concluded, outputs, flags.progress.presentation(), allow_untrusted);
         match ended {
             Err(End::Failed(failure)) => Err(failure),
             Err(End::Interrupted) | Ok(()) => Ok(exit),

@@ -21,6 +21,7 @@ use brunt_stats::run_record::RunRecord;
 use brunt_stats::run_so_far::RunSeconds;
 use brunt_stats::store::IntervalStore;
 use brunt_stats::summary::Summary;
+use std::io::{self, Write};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
@@ -63,6 +64,21 @@ impl<'a> Observers<'a> {
     /// Says what should be known of the run to come.
     pub(crate) fn note(&mut self, text: &str) {
         self.tell(&Event::Note(text));
+    }
+
+    /// All runs are over and come to this; each of the two is asked for only where anyone shows it.
+    pub(crate) fn conclude(
+        &mut self,
+        html: impl FnOnce(&mut dyn Write) -> io::Result<()>,
+        json: impl FnOnce(&mut dyn Write) -> io::Result<()>,
+    ) {
+        if self.watch() > Watch::Nothing {
+            let (mut page, mut result) = (Vec::new(), Vec::new());
+            // Memory takes everything.
+            if html(&mut page).and_then(|()| json(&mut result)).is_ok() {
+                self.tell(&Event::Concluded { html: &page, json: &result });
+            }
+        }
     }
 
     /// A run begins, of which this is known beforehand.

@@ -84,6 +84,7 @@ pub(super) fn compare(flags: &cli::Compare, plan: Plan) -> Result<ComparisonResu
         None => comparison,
         Some(early_end) => comparison.ended_early(early_end),
     };
+    observers.conclude(|out| comparison.write_html(out), |out| comparison.write_json(out));
     Ok(ComparisonResult { comparison, ended: failed })
 }
 

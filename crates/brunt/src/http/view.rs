@@ -40,7 +40,7 @@ pub(crate) struct HttpView {
     result: Option<RunResult>,
 }
 
-/// Documents of a run that has ended.
+/// Documents of a run that has ended, or of all runs of a command.
 #[derive(Clone)]
 struct RunResult {
     json: Arc<[u8]>,
@@ -108,6 +108,10 @@ impl Observer for HttpView {
                 let summary = summary.map(|summary| summary.clone().with_assertions(&self.objectives));
                 // Memory takes everything.
                 self.result = summary.and_then(|summary| RunResult::of(&summary).ok());
+                self.show(None);
+            }
+            Event::Concluded { html, json } => {
+                self.result = Some(RunResult { json: (*json).into(), html: (*html).into() });
                 self.show(None);
             }
             _ => {}

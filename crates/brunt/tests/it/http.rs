@@ -249,6 +249,24 @@ fn the_page_of_a_run_becomes_that_of_its_result() {
     assert_eq!(result["assertions"].as_array().map(Vec::len), Some(1));
 }
 
+/// After the last of several runs the page is that of all of them.
+#[test]
+fn the_page_of_a_campaign_is_its_end() {
+    let _machine = beside_others();
+    let server = Server::reference(&[]);
+    let page = own_directory().join("campaign.html");
+    let flags = ["--repeat", "2", "-r", "1k", "-t", "3s", "-c", "4", "--keys", "300", "--warmup", "0s"];
+    let run = Shown::start(&server, &[&flags[..], &["--html", page.to_str().unwrap()]].concat());
+    let followed = run.follow();
+    let result = run.end();
+    assert_eq!(result["runs"].as_array().map(Vec::len), Some(2));
+    let followed = followed.join().unwrap();
+    assert!(followed.is_ended);
+    assert_eq!(followed.pages.last(), Some(&std::fs::read_to_string(&page).unwrap()));
+    let of_run = |text: &&String| text.contains("<h2>Over time</h2>") && text.contains("id=\"accounting\"");
+    assert_eq!(followed.pages.iter().filter(of_run).count(), 2, "a page of each run");
+}
+
 #[test]
 fn http_listen_errors_are_reported() {
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
