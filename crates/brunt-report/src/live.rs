@@ -17,7 +17,7 @@ use brunt_plan::plan::{MeterKind, Plan};
 use brunt_stats::check::CheckStatus;
 use brunt_stats::connection::ConnectionCounts;
 use brunt_stats::histogram::Histogram;
-use brunt_stats::interval::Bytes;
+use brunt_stats::interval::{Bytes, Interval};
 use brunt_stats::latency::LatencySummary;
 use brunt_stats::measured_window::MeasuredWindow;
 use brunt_stats::observer::RunPosition;
@@ -27,7 +27,8 @@ use brunt_stats::request_counts::OpCounts;
 use brunt_stats::server_stats::Snapshot;
 use brunt_stats::store::IntervalStore;
 use brunt_stats::summary::Summary;
-use brunt_stats::verdict::Status;
+use brunt_stats::usage::WorkerUsage;
+use brunt_stats::verdict::{Status, Verdict};
 use std::sync::Arc;
 
 /// What is known of a run before it begins.
@@ -110,8 +111,25 @@ pub(crate) struct RunVerdict {
     pub status: Status,
     /// By name, without those that were skipped.
     pub checks: Vec<(&'static str, CheckStatus)>,
-    /// Of each worker the share of the window for which it worked.
-    pub busy: Vec<f64>,
+}
+
+/// How long a worker was observed, and busy.
+#[derive(Clone, Copy, Debug, Default)]
+struct WorkerShare {
+    wall_ns: u64,
+    busy_ns: u64,
+}
+
+impl WorkerShare {
+    fn share(self) -> f64 {
+        (self.busy_ns as f64 / self.wall_ns.max(1) as f64).min(1.0)
+    }
+}
+
+/// Those that were not skipped.
+pub(crate) fn checks_of(verdict: &Verdict) -> Vec<(&'static str, CheckStatus)> {
+    let judged = verdict.checks.iter().filter(|check| check.status != CheckStatus::Skipped);
+    judged.map(|check| (check.id, check.status)).collect()
 }
 
 /// Outages of a server that are over.
@@ -147,6 +165,10 @@ pub struct LiveRun {
     /// In the order of the servers that are asked.
     pub(crate) statistics: Vec<Option<Snapshot>>,
     pub(crate) judged: Option<RunVerdict>,
+    /// Of each worker the share of the last second in which it was busy; when the run has ended, of the window.
+    pub(crate) busy: Vec<f64>,
+    /// By worker, since the last second ended.
+    second: Vec<WorkerShare>,
 }
 
 impl LiveRun {
@@ -170,6 +192,8 @@ impl LiveRun {
             spans_seen: 0,
             statistics: vec![None; header.plan.polled_servers().len()],
             judged: None,
+            busy: Vec::new(),
+            second: Vec::new(),
             header: Arc::new(header),
             names: Arc::new(names),
         };
@@ -190,9 +214,22 @@ impl LiveRun {
         }
     }
 
+    /// A worker has handed over an interval.
+    pub fn told(&mut self, interval: &Interval) {
+        let Some(time) = interval.worker_time else { return };
+        let worker = interval.worker as usize;
+        if worker >= self.second.len() {
+            self.second.resize_with(worker + 1, WorkerShare::default);
+        }
+        self.second[worker].wall_ns += interval.end_ns - interval.start_ns;
+        self.second[worker].busy_ns += time.busy_ns;
+    }
+
     /// Takes in everything that was recorded up to an instant.
     pub fn look(&mut self, at_ns: u64, so_far: &IntervalStore) {
         self.at_ns = at_ns;
+        self.busy = self.second.iter().map(|second| second.share()).collect();
+        self.second.fill(WorkerShare::default());
         self.count(so_far);
         let spans = so_far.outage_spans();
         if spans.len() != self.spans_seen {
@@ -222,13 +259,11 @@ impl LiveRun {
             *held = record.snapshots().last().cloned();
         }
         let verdict = &summary.verdict;
-        let checks = verdict.checks.iter().filter(|check| check.status != CheckStatus::Skipped);
         let workers = summary.record.run.usage.workers.iter();
-        self.judged = Some(RunVerdict {
-            status: verdict.status,
-            checks: checks.map(|check| (check.id, check.status)).collect(),
-            busy: workers.map(|worker| worker.busy_ns as f64 / worker.wall_ns.max(1) as f64).collect(),
-        });
+        let of_window =
+            |worker: &WorkerUsage| WorkerShare { wall_ns: worker.wall_ns, busy_ns: worker.busy_ns }.share();
+        self.busy = workers.map(of_window).collect();
+        self.judged = Some(RunVerdict { status: verdict.status, checks: checks_of(verdict) });
     }
 
     /// The phase of the schedule that the counts belong to.

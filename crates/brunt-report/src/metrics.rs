@@ -6,12 +6,13 @@
 
 mod families;
 
-use crate::live::{Buckets, HostCounters, LiveRun, OTHER, Row, RunVerdict, State, worker_name};
+use crate::live::{Buckets, HostCounters, LiveRun, OTHER, Row, RunVerdict, State, checks_of, worker_name};
 use brunt_plan::destination::Server;
 use brunt_plan::outcome::OutcomeClass;
 use brunt_plan::plan::{Load, Plan};
 use brunt_stats::check::CheckStatus;
 use brunt_stats::server_stats::Snapshot;
+use brunt_stats::summary::Summary;
 use brunt_stats::verdict::Status;
 use families::{Families, Kind, seconds};
 use std::collections::BTreeMap;
@@ -22,8 +23,8 @@ pub const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; cha
 /// What a sample counts of a server, and the family that it is in.
 type OfServer = (&'static str, Kind, &'static str, fn(&Snapshot) -> Option<u64>);
 
-/// The text of a run; before the first one there is nothing but that.
-pub fn text(run: Option<&LiveRun>) -> String {
+/// The text of a run, with what it has come to so far, if that is known; before the first one there is nothing but that.
+pub fn text(run: Option<&LiveRun>, so_far: Option<&Summary>) -> String {
     let mut families = Families::default();
     if let Some(run) = run {
         info(&mut families, run);
@@ -32,12 +33,12 @@ pub fn text(run: Option<&LiveRun>) -> String {
     let states = State::ALL.map(|held| (held.name(), held == state));
     families.states("phase", "How far the run is.", &states);
     if let Some(run) = run {
-        verdict(&mut families, run.judged.as_ref());
+        verdict(&mut families, run.judged.as_ref(), so_far);
         requests(&mut families, run);
         latencies(&mut families, run);
         wire(&mut families, run);
         servers(&mut families, run);
-        client(&mut families, &run.host, run.judged.as_ref());
+        client(&mut families, &run.host, &run.busy);
         let merged = "Series that have no name of their own and are counted in those of 'other'.";
         families.family("merged_series", Kind::Gauge, merged);
         families.sample("", &[], run.names.merged);
@@ -82,7 +83,7 @@ fn loop_name(plan: &Plan) -> &'static str {
     }
 }
 
-fn verdict(families: &mut Families, judged: Option<&RunVerdict>) {
+fn verdict(families: &mut Families, judged: Option<&RunVerdict>, so_far: Option<&Summary>) {
     let status = judged.map(|judged| judged.status);
     let states = [
         ("pending", status.is_none()),
@@ -91,10 +92,14 @@ fn verdict(families: &mut Families, judged: Option<&RunVerdict>) {
         ("not_trusted", status == Some(Status::NotTrusted)),
     ];
     families.states("verdict", "Whether the run is to be believed; pending until it has ended.", &states);
-    let Some(judged) = judged else { return };
-    let help = "The checks of the verdict: 0 passed, 1 caution, 2 not trusted; absent where one was skipped.";
+    let so_far = || so_far.map(|summary| checks_of(&summary.verdict)).unwrap_or_default();
+    let checks = judged.map_or_else(so_far, |judged| judged.checks.clone());
+    if checks.is_empty() {
+        return;
+    }
+    let help = "The checks of the verdict, or of the run so far: 0 passed, 1 caution, 2 not trusted; absent where one was skipped.";
     families.family("check", Kind::Gauge, help);
-    for (check, status) in &judged.checks {
+    for (check, status) in checks {
         let level = match status {
             CheckStatus::Skipped | CheckStatus::Ok => 0,
             CheckStatus::Caution => 1,
@@ -257,7 +262,7 @@ fn servers(families: &mut Families, run: &LiveRun) {
     }
 }
 
-fn client(families: &mut Families, host: &HostCounters, judged: Option<&RunVerdict>) {
+fn client(families: &mut Families, host: &HostCounters, shares: &[f64]) {
     let help = "Processor time of this process, all its threads together, since it began.";
     families.family("client_cpu_seconds", Kind::Counter, help);
     families.sample("_total", &[("mode", "user")], seconds(host.cpu_user_ns.into()));
@@ -267,12 +272,14 @@ fn client(families: &mut Families, host: &HostCounters, judged: Option<&RunVerdi
         families.family("host_stolen_seconds", Kind::Counter, help);
         families.sample("_total", &[], seconds(stolen_ns.into()));
     }
-    let Some(judged) = judged else { return };
-    let help = "The share of the measured window for which a worker worked; absent until the run has ended.";
+    if shares.is_empty() {
+        return;
+    }
+    let help = "The share of the last second in which a worker was busy; of the measured window when the run has ended.";
     families.family("worker_busy_ratio", Kind::Gauge, help);
     let mut rest: Option<f64> = None;
-    for (worker, busy) in judged.busy.iter().enumerate() {
-        match worker_name(worker, judged.busy.len()) {
+    for (worker, busy) in shares.iter().enumerate() {
+        match worker_name(worker, shares.len()) {
             Some(name) => families.sample("", &[("worker", &name)], busy),
             // Of the rest the busiest.
             None => rest = Some(rest.map_or(*busy, |rest| rest.max(*busy))),

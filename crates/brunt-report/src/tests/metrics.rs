@@ -12,6 +12,8 @@ use brunt_plan::outcome::OutcomeClass;
 use brunt_plan::plan::Plan;
 use brunt_plan::resolve::{Host, resolve};
 use brunt_plan::spec::PlanSpec;
+use brunt_stats::interval::Interval;
+use brunt_stats::run_so_far::RunSoFar;
 use reader::{Exposition, Sample, read};
 use serde_json::Value;
 
@@ -32,7 +34,7 @@ fn plan(text: &str) -> Plan {
 }
 
 fn shown(run: Option<&LiveRun>) -> Exposition {
-    let text = metrics::text(run);
+    let text = metrics::text(run, None);
     read(&text).unwrap_or_else(|error| panic!("{error}\n{text}"))
 }
 
@@ -250,6 +252,34 @@ fn a_live_run_has_no_verdict() {
     assert_eq!(shown(Some(&live)).sum("brunt_phase", &[("brunt_phase", "failed")]), 1.0);
 }
 
+/// Each second the shares of the last one, at the end those of the window; checks as far as they are known.
+#[test]
+fn a_live_run_tells_how_busy_workers_are_and_its_checks_so_far() {
+    let (_, run) = all_runs().into_iter().next().unwrap();
+    let (summary, intervals) = (&run.summary, &run.intervals);
+    let mut live = header(&summary.record.plan, &[]);
+    live.start(summary.window);
+    let so_far = RunSoFar::new(summary.record.clone());
+    let mut busy = Vec::new();
+    for second in intervals[..20].chunks(10) {
+        second.iter().for_each(|interval| live.told(interval));
+        live.look(second[9].end_ns, &summary.record.run.intervals);
+        let text = metrics::text(Some(&live), Some(so_far.summary()));
+        let found = read(&text).unwrap_or_else(|error| panic!("{error}\n{text}"));
+        let time = |interval: &Interval| interval.worker_time.unwrap().busy_ns;
+        let expected = second.iter().map(time).sum::<u64>() as f64
+            / second.iter().map(|interval| interval.end_ns - interval.start_ns).sum::<u64>() as f64;
+        let share = found.sum("brunt_worker_busy_ratio", &[("worker", "0")]);
+        assert!((share - expected).abs() < 1e-9, "{share}, not {expected}");
+        busy.push(share);
+        let checks: Vec<&str> =
+            found.all("brunt_check").map(|sample| sample.labels["check"].as_str()).collect();
+        assert!(checks.contains(&"LAG") && !checks.contains(&"CPU"), "{checks:?}");
+        assert_eq!(found.sum("brunt_verdict", &[("brunt_verdict", "pending")]), 1.0);
+    }
+    assert_ne!(busy[0], busy[1]);
+}
+
 /// The reader refuses what is none.
 #[test]
 fn invalid_open_metrics_are_found() {
@@ -287,7 +317,7 @@ fn invalid_open_metrics_are_found() {
 #[test]
 fn another_reader_finds_the_same() {
     let check = |name: &str, live: Option<&LiveRun>| {
-        let text = metrics::text(live);
+        let text = metrics::text(live, None);
         let theirs = foreign_reader::lines(&text).unwrap_or_else(|error| panic!("{name}: {error}\n{text}"));
         assert_eq!(theirs, foreign_reader::lines_of_ours(&read(&text).unwrap()), "{name}");
         theirs

@@ -98,6 +98,7 @@ impl Observer for HttpView {
         let Some(run) = &mut self.run else { return };
         match event {
             Event::Started(times) => run.start(MeasuredWindow::of(times)),
+            Event::Interval(interval) => run.told(interval),
             Event::Statistics { server, snapshot } => run.hear(*server, snapshot),
             Event::Second { at_ns, recorded, so_far } => {
                 run.look(*at_ns, recorded);
@@ -135,6 +136,7 @@ fn texts(
     is_over: bool,
 ) -> Vec<Text> {
     let run = Arc::new(run);
+    let of_metrics = so_far.clone();
     let page = {
         let run = run.clone();
         let page: Box<dyn FnOnce() -> LivePage + Send> =
@@ -154,7 +156,10 @@ fn texts(
     vec![
         Text::new(Box::new(move || html.unwrap_or_else(|| written(|out| page.write(out))))),
         Text::new(Box::new(move || event().into_bytes().into())),
-        Text::new(Box::new(move || metrics::text((*measured).as_ref()).into_bytes().into())),
+        Text::new(Box::new(move || {
+            let so_far = of_metrics.as_ref().map(|so_far| so_far.summary());
+            metrics::text((*measured).as_ref(), so_far).into_bytes().into()
+        })),
         Text::new(Box::new(move || {
             json.unwrap_or_else(|| written(|out| live::json::write((*known).as_ref(), out)))
         })),
