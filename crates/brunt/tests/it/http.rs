@@ -228,6 +228,56 @@ fn controllers_serve_metrics_of_all_agents() {
     followed.join().unwrap().check(&page);
 }
 
+/// What a scrape says of gets: how many were due, and done, how many of these took longer than 0.63 s; outages, and how long they were.
+fn seen(found: &Exposition) -> [f64; 5] {
+    let gets = |metric: &str| found.sum(metric, &[("op", "get")]);
+    let done = gets("brunt_response_seconds_count");
+    let fast = found.sum("brunt_response_seconds_bucket", &[("op", "get"), ("le", "0.63")]);
+    let outages = ["brunt_outages_total", "brunt_outage_seconds_total"].map(|metric| found.sum(metric, &[]));
+    [gets("brunt_requests_scheduled_total"), done, done - fast, outages[0], outages[1]]
+}
+
+/// A server that stands still for a second, which begins in second 3 and ends in second 4, does so in the metrics: what is due goes on, what
+/// is done stands still, and then come those that have waited.
+#[test]
+fn stalls_are_scraped_in_their_second() {
+    let _machine = beside_others();
+    let server = Server::reference(&["--stall", "3500ms:1s"]);
+    let flags = ["-r", "1k", "-t", "8s", "-c", "4", "--keys", "300", "--warmup", "0s", "--mix", "get=1"];
+    let run = Shown::start(&server, &flags);
+    let mut events = run.connect();
+    events.write_all(b"GET /events HTTP/1.1\r\n\r\n").unwrap();
+    // As it was at the end of each second, of which an event tells.
+    let mut ends = vec![[0.0; 5]];
+    let mut lines = BufReader::new(events).lines().map(Result::unwrap);
+    while ends.len() < 8 {
+        assert!(lines.any(|line| line == "event: page"), "{ends:?}");
+        let found = seen(&run.metrics());
+        if found[0] > ends[ends.len() - 1][0] {
+            ends.push(found);
+        }
+    }
+    drop(lines);
+    run.end();
+    let text = format!("due, done, slow, outages, seconds of outages: {ends:#?}");
+    for pair in ends.windows(2) {
+        assert!((800.0..1_200.0).contains(&(pair[1][0] - pair[0][0])), "{text}");
+    }
+    for (second, [due, done, slow, outages, length_s]) in ends.into_iter().enumerate() {
+        // The stall is counted from the first connection, a little before the schedule.
+        let expected = match second {
+            ..4 => (0.0..60.0, 0.0..0.1, 0.0..0.1, 0.0..0.1),
+            4 => (300.0..900.0, 0.0..0.1, 0.0..0.1, 0.0..0.1),
+            _ => (0.0..60.0, 250.0..500.0, 1.0..1.1, 0.9..1.3),
+        };
+        let is_so = expected.0.contains(&(due - done))
+            && expected.1.contains(&slow)
+            && expected.2.contains(&outages)
+            && expected.3.contains(&length_s);
+        assert!(is_so, "second {second}: {text}");
+    }
+}
+
 /// Every browser that follows ends with the page of the result, byte for byte, assertions included; there is room for eight.
 #[test]
 fn the_page_of_a_run_becomes_that_of_its_result() {
