@@ -13,6 +13,8 @@ use std::time::{Duration, Instant};
 const PATIENCE: Duration = Duration::from_secs(30);
 const TITLE: &str = "document.querySelector('h1').textContent";
 
+const SEEN_AGAIN: &str = "document.dispatchEvent(new Event('visibilitychange'))";
+
 /// A run whose page can be opened, and its address.
 struct Run {
     child: Child,
@@ -82,6 +84,10 @@ fn follow(browser: &mut Browser, mut run: Run, file: &Path, directory: &Path) ->
     let trouble = browser.trouble(&run.url);
     ensure!(trouble.is_empty(), "the browser said: {}", trouble.join("; "));
     let live = whole(browser)?;
+    // What is there now on this port is no news of this run.
+    browser.run("window.opened = 0; window.EventSource = class { constructor() { opened += 1; } }")?;
+    browser.run(SEEN_AGAIN)?;
+    ensure!(browser.number("opened")? == 0.0, "a page that is over follows again");
     browser.picture(&directory.join("live-ended.png"))?;
     browser.open(file, SIDES, false)?;
     // The unit that the reader of the other one has chosen.
@@ -110,6 +116,18 @@ fn lose(browser: &mut Browser, brunt: &Path) -> anyhow::Result<()> {
     let mut run = Run::start(brunt, &["-t", "60s", "--keys", "100"])?;
     browser.open_url(&run.url, SIDES, true)?;
     wait_for(browser, "a chart over time", "document.querySelectorAll('#time .chart').length > 2")?;
+    // A tab that is hidden for ten seconds stops, and goes on when it is seen again.
+    browser.run(
+        "window.closed_streams = 0; const close = EventSource.prototype.close;
+         EventSource.prototype.close = function () { closed_streams += 1; close.call(this); };
+         Object.defineProperty(document, 'hidden', { value: true, configurable: true });
+         document.dispatchEvent(new Event('visibilitychange'))",
+    )?;
+    wait_for(browser, "the end of a hidden stream", "closed_streams === 1")?;
+    let title = browser.text(TITLE)?;
+    browser.run("Object.defineProperty(document, 'hidden', { value: false, configurable: true })")?;
+    browser.run(SEEN_AGAIN)?;
+    wait_for(browser, "news of a tab that is seen again", &format!("{TITLE} !== {title:?}"))?;
     run.child.kill()?;
     run.child.wait()?;
     wait_for(

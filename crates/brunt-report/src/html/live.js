@@ -100,7 +100,7 @@ function show(text) {
 
 function follow() {
   const news = document.getElementById("news");
-  let [events, heard, hidden] = [null, Date.now(), null];
+  let [events, heard, hidden, isOver] = [null, Date.now(), null, false];
   const say = (text) => {
     news.textContent = text;
     document.body.classList.toggle("silent", text !== "");
@@ -111,9 +111,11 @@ function follow() {
     action(event);
   };
   const listen = () => {
+    heard = Date.now();
     events = new EventSource("events");
     events.addEventListener("page", hear((event) => show(event.data)));
     events.addEventListener("end", hear(() => {
+      isOver = true;
       events.close();
       clearInterval(clock);
     }));
@@ -127,7 +129,7 @@ function follow() {
   document.addEventListener("visibilitychange", () => {
     clearTimeout(hidden);
     if (document.hidden) hidden = setTimeout(() => events.close(), HIDDEN_MS);
-    else if (events.readyState === EventSource.CLOSED) listen();
+    else if (!isOver && events.readyState === EventSource.CLOSED) listen();
   });
   [...document.querySelector("main").children].forEach((section) => untouched.set(section, pressedIn(section)));
   listen();
