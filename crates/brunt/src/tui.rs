@@ -231,6 +231,7 @@ impl Drawer {
             Input::CTRL_C | Input::Key(b'q') => self.end(),
             Input::Key(b'?') => switches.has_help = !switches.has_help,
             Input::Key(b'h') => switches.is_without_heat = !switches.is_without_heat,
+            Input::Key(b'o') => switches.op += 1,
             Input::Key(b'f') => switches.is_frozen = !switches.is_frozen,
             Input::Key(b'u') => {
                 let units = TimeUnit::ALL.map(Some);

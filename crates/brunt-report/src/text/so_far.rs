@@ -6,8 +6,11 @@ use super::{accounting, conclusion, events, head, latency};
 use crate::layout::{Layout, Style};
 use crate::page::{Page, Room};
 use crate::quantity;
+use brunt_stats::client_time::{ClientShares, ClientTime};
 use brunt_stats::latency::LatencySummary;
 use brunt_stats::summary::Summary;
+
+const SECOND_NS: u64 = 1_000_000_000;
 
 /// Lines of each part, painted as the layout has it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -56,6 +59,20 @@ fn requests(page: &mut Page<'_>, summary: &Summary) {
     let mut facts = vec![format!("{in_system} in the system")];
     facts.extend(lag_text(lag));
     page.facts("backlog", &facts);
+    let facts = client(summary);
+    if !facts.is_empty() {
+        page.facts("client", &facts);
+    }
+}
+
+/// What workers did with their time in the window: `workers busy 39.0 %`.
+fn client(summary: &Summary) -> Vec<String> {
+    let mut sum = ClientTime::default();
+    summary.intervals(SECOND_NS).iter().for_each(|point| sum.merge(&point.client));
+    let Some(ClientShares { busy, run_delay, stolen, .. }) = sum.shares() else { return Vec::new() };
+    let named = [("workers busy", busy), ("run delay", run_delay), ("stolen", stolen)];
+    let known = named.into_iter().filter_map(|(name, share)| Some(format!("{name} {:.1} %", share? * 100.0)));
+    known.collect()
 }
 
 /// How late requests were sent: `send lag p99 12.0 us, max 1.20 ms`.

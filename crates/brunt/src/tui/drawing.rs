@@ -28,6 +28,8 @@ const STEPS: [(char, u8); 7] =
 const LIGHT_FROM: usize = 3;
 const BLACK: Color = Color::Indexed(16);
 const WHITE: Color = Color::Indexed(231);
+/// More operations than a plan has.
+const OPS_MAX: usize = 1_000;
 /// Seconds between the labels of a heat map.
 const LABEL_S: i64 = 10;
 
@@ -39,6 +41,8 @@ pub(crate) struct Switches {
     pub is_frozen: bool,
     /// In place of the report's.
     pub unit: Option<TimeUnit>,
+    /// Which operation stands below all of them, from 1 on; 0: none by itself.
+    pub op: usize,
 }
 
 /// What there is to see of a run at an instant.
@@ -69,7 +73,9 @@ pub(crate) fn draw(
     }
     let unit = switches.unit.or(layout.unit);
     let layout = Layout { columns: Some(width), unit, ..*layout };
-    let text = summary.map_or_else(SoFarText::default, |summary| so_far(summary, &layout, height / 6));
+    let rows = if switches.op > 0 { OPS_MAX } else { height / 6 };
+    let mut text = summary.map_or_else(SoFarText::default, |summary| so_far(summary, &layout, rows));
+    lift_op(&mut text.latency, switches.op);
     screen.line(&last_second(view));
     let keys = if switches.has_help { HELP } else { KEYS };
     let room = Room::of(&text, height - screen.at - keys.len(), !switches.is_without_heat);
@@ -87,10 +93,24 @@ pub(crate) fn draw(
     }
 }
 
-const KEYS: &[&str] = &["? help  h heat map  u unit  f freeze  q end"];
+/// Puts the row of an operation, counted from 1 on and around, below that of all of them, where there are several.
+fn lift_op(table: &mut Vec<String>, op: usize) {
+    // The heading, the row of all, and what stands below a row are no operations.
+    let is_op = |line: &String| {
+        let plain: String = styled(line).map(|(_, text)| text).collect();
+        !plain.starts_with([' ', '-']) && !plain.starts_with("all ") && !plain.starts_with("response/")
+    };
+    let ops: Vec<usize> = (0..table.len()).filter(|index| is_op(&table[*index])).collect();
+    if op > 0 && !ops.is_empty() {
+        let line = table.remove(ops[(op - 1) % ops.len()]);
+        table.insert(2.min(table.len()), line);
+    }
+}
+
+const KEYS: &[&str] = &["? help  o operation  h heat map  u unit  f freeze  q end"];
 const HELP: &[&str] = &[
     "q, Ctrl-C  end the run; the report follows",
-    "h          show or hide the heat map",
+    "h, o       heat map on or off; next operation below all",
     "u          times of the table in another unit",
     "f          freeze the screen; the run goes on",
     "?          hide this help",
@@ -146,7 +166,7 @@ impl Room {
         let head = more(head, text.head.len(), 3);
         let conclusion = more(conclusion, text.conclusion.len(), 3);
         let latency = more(latency, text.latency.len(), lines / 3);
-        let requests = more(requests, text.requests.len(), 2);
+        let requests = more(requests, text.requests.len(), 3);
         let heat = if has_heat && kept == heat_min { kept + left } else { 0 };
         Self { head, latency, heat, requests, events, conclusion }
     }

@@ -9,7 +9,7 @@ use brunt_plan::plan::Plan;
 use brunt_plan::resolve::{Host, resolve};
 use brunt_plan::spec::PlanSpec;
 use brunt_stats::histogram::Histogram;
-use brunt_stats::interval::Interval;
+use brunt_stats::interval::{Interval, WorkerTime};
 use brunt_stats::measured_window::MeasuredWindow;
 use brunt_stats::outage_span::{OutageKind, OutageKinds, OutageSpan};
 use brunt_stats::recorder::{Layout as Recorded, RecorderSet};
@@ -70,7 +70,8 @@ fn interval(set: &mut RecorderSet, start_ns: u64) -> Interval {
             kinds: OutageKinds::NONE.with(OutageKind::Stalled),
         });
     }
-    set.take_interval(0, start_ns, start_ns + 100 * MS)
+    let worker_time = Some(WorkerTime { busy_ns: 39 * MS, run_delay_ns: Some(MS / 5) });
+    Interval { worker_time, ..set.take_interval(0, start_ns, start_ns + 100 * MS) }
 }
 
 /// The view of a run and what it has come to, so many seconds after its window began.
@@ -167,7 +168,7 @@ books        14000 sent, 0 failed · 14000 keys hit, 0 missed
 outage             start/s  down/s  to95%/s  failed  kinds
 10.0.0.5:11211       +4.00    1.00        -       0  stalled
 so far       outage of 1.00 s at 10.0.0.5:11211
-? help  h heat map  u unit  f freeze  q end
+? help  o operation  h heat map  u unit  f freeze  q end
 ",
     );
     check(
@@ -198,7 +199,7 @@ so far       outage of 1.00 s at 10.0.0.5:11211 · TRUSTED up to p90
              CAUTION p99 p99.9: thin
   CAUSE    outage of 1.00 s at 10.0.0.5:11211
   CI-THIN  the p99 of all requests may be anything above its interval's lower
-? help  h heat map  u unit  f freeze  q end
+? help  o operation  h heat map  u unit  f freeze  q end
 ",
     );
 }
@@ -223,6 +224,7 @@ get          0.201  0.282    300     930       -   1000     1750   100       0
 set              -      -      -       -       -      -        0     -       0
 books        14000 sent, 0 failed · 14000 keys hit, 0 missed
 backlog      0 in the system · send lag p99 2.00 us max 2.00 us
+client       workers busy 39.0 % · run delay 0.2 %
 outage             start/s  down/s  to95%/s  failed  kinds
 10.0.0.5:11211       +4.00    1.00        -       0  stalled
 so far       outage of 1.00 s at 10.0.0.5:11211 · TRUSTED up to p90 · CAUTION p99 p99.9: thin
@@ -248,8 +250,7 @@ so far       outage of 1.00 s at 10.0.0.5:11211 · TRUSTED up to p90 · CAUTION 
 
 
 
-
-? help  h heat map  u unit  f freeze  q end
+? help  o operation  h heat map  u unit  f freeze  q end
 ",
     );
     check(
@@ -271,12 +272,24 @@ response times by second: # most requests, . least
 books        14000 sent, 0 failed · 14000 keys hit, 0 missed
 so far       outage of 1.00 s at 10.0.0.5:11211
 q, Ctrl-C  end the run; the report follows
-h          show or hide the heat map
+h, o       heat map on or off; next operation below all
 u          times of the table in another unit
 f          freeze the screen; the run goes on
 ?          hide this help                  frozen: f goes on
 ",
     );
+}
+
+/// Pressed often enough, each operation stands below all of them, also where there is room for no other.
+#[test]
+fn operations_are_shown_one_by_one() {
+    let seen = seen(8);
+    let below_all = |op| {
+        let found = frame(&seen, 60, 16, Switches { op, ..Switches::default() });
+        let all = found.iter().position(|line| line.starts_with("all ")).unwrap();
+        found[all + 1].split(' ').find(|word| !word.is_empty()).unwrap().to_owned()
+    };
+    assert_eq!([0, 1, 2, 3].map(below_all), ["±95%CI", "get", "set", "get"]);
 }
 
 /// A terminal may become as small as its user likes.
