@@ -130,10 +130,11 @@ impl ClientTime {
         // In steps of 0.1 %: a result has hundreds of them.
         let rounded = |share: f64| (share.min(1.0) * 1e3).round() / 1e3;
         let of = |part: u64, whole: u64| (whole > 0).then(|| rounded(part as f64 / whole as f64));
+        let of_workers = |part: u64, whole: u64| of(part, whole).filter(|_| whole >= INTERVAL_MIN_NS / 1_000);
         ClientShares {
-            busy: of(self.busy_us, self.wall_us),
+            busy: of_workers(self.busy_us, self.wall_us),
             busiest: of(self.busiest_ppm, MILLION).filter(|_| self.wall_us > 0),
-            run_delay: of(self.run_delay_us, self.delay_wall_us),
+            run_delay: of_workers(self.run_delay_us, self.delay_wall_us),
             most_delayed: of(self.most_delayed_ppm, MILLION).filter(|_| self.delay_wall_us > 0),
             stolen: of(self.stolen_us, self.cpus_us),
         }
@@ -187,6 +188,8 @@ mod tests {
             }
         );
         assert_eq!(pieces[4].shares(), None);
+        // What a worker does when it ends takes all of its last interval.
+        assert_eq!(pieces[3].shares().unwrap().busy, None);
         assert_eq!(pieces[2].shares().unwrap().run_delay, None);
         assert_eq!(ClientTime::from(Fields::from(whole)), whole);
     }
