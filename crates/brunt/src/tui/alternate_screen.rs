@@ -41,12 +41,14 @@ pub(super) enum Input {
 impl Input {
     pub(super) const CTRL_C: Self = Self::Key(CTRL_C);
 
-    /// Of bytes that were read together: the first key. A key that is no character, such as an arrow, sends a sequence, which is none of ours.
-    fn of(bytes: &[u8]) -> Self {
-        match bytes {
-            [] => Self::HungUp,
-            [ESCAPE, ..] => Self::Nothing,
-            [key, ..] => Self::Key(*key),
+    /// Of bytes that were read together: the first key, and those after it. A key that is no character, such as an arrow, sends a sequence,
+    /// which is none of ours.
+    fn of(bytes: &[u8]) -> (Self, &[u8]) {
+        let keys = bytes.split(|byte| *byte == ESCAPE).next().unwrap_or_default();
+        match keys {
+            _ if bytes.is_empty() => (Self::HungUp, &[]),
+            [] => (Self::Nothing, &[]),
+            [first, others @ ..] => (Self::Key(*first), others),
         }
     }
 }
@@ -57,6 +59,8 @@ pub(super) struct AlternateScreen {
     // In one piece, so that no half of a frame is seen.
     terminal: Terminal<CrosstermBackend<BufWriter<Stderr>>>,
     keys: OwnedFd,
+    /// Keys that were read with an earlier one, the next one last.
+    pending: Vec<u8>,
 }
 
 impl AlternateScreen {
@@ -78,7 +82,7 @@ impl AlternateScreen {
         let entered = execute!(io::stderr(), EnterAlternateScreen)
             .and_then(|()| Terminal::new(CrosstermBackend::new(BufWriter::new(io::stderr()))));
         match entered {
-            Ok(terminal) => Ok(Self { terminal, keys }),
+            Ok(terminal) => Ok(Self { terminal, keys, pending: Vec::new() }),
             Err(error) => {
                 leave();
                 Err(error)
@@ -97,7 +101,10 @@ impl AlternateScreen {
     }
 
     /// What the user does within this time.
-    pub(super) fn input(&self, within: Duration) -> Input {
+    pub(super) fn input(&mut self, within: Duration) -> Input {
+        if let Some(key) = self.pending.pop() {
+            return Input::Key(key);
+        }
         let within = Timespec { tv_sec: within.as_secs() as i64, tv_nsec: i64::from(within.subsec_nanos()) };
         let mut descriptors = [PollFd::new(&self.keys, PollFlags::IN)];
         match poll(&mut descriptors, Some(&within)) {
@@ -107,7 +114,11 @@ impl AlternateScreen {
         }
         let mut bytes = [0; 64];
         match rustix::io::read(&self.keys, &mut bytes) {
-            Ok(len) => Input::of(&bytes[..len]),
+            Ok(len) => {
+                let (input, others) = Input::of(&bytes[..len]);
+                self.pending.extend(others.iter().rev());
+                input
+            }
             Err(Errno::INTR | Errno::AGAIN) => Input::Nothing,
             Err(_) => Input::HungUp,
         }
@@ -170,17 +181,18 @@ mod tests {
 
     #[test]
     fn keys_are_told_from_sequences() {
-        let table: [(&[u8], Input); 6] = [
-            (b"q", Input::Key(b'q')),
-            (b"\x03", Input::CTRL_C),
-            (b"hh", Input::Key(b'h')),
+        let table: [(&[u8], Input, &[u8]); 7] = [
+            (b"q", Input::Key(b'q'), b""),
+            (b"\x03", Input::CTRL_C, b""),
+            (b"hfq", Input::Key(b'h'), b"fq"),
+            (b"h\x1b[A", Input::Key(b'h'), b""),
             // An arrow, and a function key whose sequence holds a key of ours.
-            (b"\x1b[A", Input::Nothing),
-            (b"\x1bOq", Input::Nothing),
-            (b"", Input::HungUp),
+            (b"\x1b[A", Input::Nothing, b""),
+            (b"\x1bOq", Input::Nothing, b""),
+            (b"", Input::HungUp, b""),
         ];
-        for (bytes, expected) in table {
-            assert_eq!(Input::of(bytes), expected, "{bytes:?}");
+        for (bytes, input, others) in table {
+            assert_eq!(Input::of(bytes), (input, others), "{bytes:?}");
         }
     }
 }

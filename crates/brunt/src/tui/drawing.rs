@@ -71,14 +71,24 @@ pub(crate) fn draw(
     if area.width < WIDTH_MIN || area.height < HEIGHT_MIN {
         return;
     }
-    let unit = switches.unit.or(layout.unit);
-    let layout = Layout { columns: Some(width), unit, ..*layout };
+    let layout = Layout { columns: Some(width), ..*layout };
     let rows = if switches.op > 0 { OPS_MAX } else { height / 6 };
-    let mut text = summary.map_or_else(SoFarText::default, |summary| so_far(summary, &layout, rows));
+    let text_in = |unit| {
+        let layout = Layout { unit, ..layout };
+        summary.map_or_else(SoFarText::default, |summary| so_far(summary, &layout, rows))
+    };
+    let mut text = text_in(switches.unit.or(layout.unit));
+    if text.latency.iter().any(|line| plain(line).chars().count() > width) {
+        // A number without its end reads as another one.
+        text = text_in(None);
+    }
     lift_op(&mut text.latency, switches.op);
     screen.line(&last_second(view));
     let keys = if switches.has_help { HELP } else { KEYS };
     let room = Room::of(&text, height - screen.at - keys.len(), !switches.is_without_heat);
+    if switches.op > 0 {
+        keep_op(&mut text.latency, room.latency);
+    }
     screen.lines(&text.head[..room.head]);
     screen.lines(&text.latency[..room.latency]);
     screen.heat(view, room.heat, &layout);
@@ -93,17 +103,35 @@ pub(crate) fn draw(
     }
 }
 
-/// Puts the row of an operation, counted from 1 on and around, below that of all of them, where there are several.
-fn lift_op(table: &mut Vec<String>, op: usize) {
-    // The heading, the row of all, and what stands below a row are no operations.
+/// A line without its styles.
+fn plain(line: &str) -> String {
+    styled(line).map(|(_, text)| text).collect()
+}
+
+/// The rows of operations: neither the heading nor the row of all, nor what stands below a row.
+fn ops(table: &[String]) -> Vec<usize> {
     let is_op = |line: &String| {
-        let plain: String = styled(line).map(|(_, text)| text).collect();
+        let plain = plain(line);
         !plain.starts_with([' ', '-']) && !plain.starts_with("all ") && !plain.starts_with("response/")
     };
-    let ops: Vec<usize> = (0..table.len()).filter(|index| is_op(&table[*index])).collect();
+    (0..table.len()).filter(|index| is_op(&table[*index])).collect()
+}
+
+/// Puts the row of an operation, counted from 1 on and around, before the other operations, where there are several.
+fn lift_op(table: &mut Vec<String>, op: usize) {
+    let ops = ops(table);
     if op > 0 && !ops.is_empty() {
         let line = table.remove(ops[(op - 1) % ops.len()]);
-        table.insert(2.min(table.len()), line);
+        table.insert(ops[0], line);
+    }
+}
+
+/// Leaves out what stands below the row of all, if so few lines have no room for the first operation.
+fn keep_op(table: &mut Vec<String>, lines: usize) {
+    if let Some(&first) = ops(table).first()
+        && first >= lines
+    {
+        table.drain(2..first);
     }
 }
 

@@ -167,7 +167,7 @@ response times by second: # most requests, . least
 books        14000 sent, 0 failed · 14000 keys hit, 0 missed
 outage             start/s  down/s  to95%/s  failed  kinds
 10.0.0.5:11211       +4.00    1.00        -       0  stalled
-so far       outage of 1.00 s at 10.0.0.5:11211
+so far       TRUSTED up to p90 · CAUTION p99 p99.9: thin
 ? help  o operation  h heat map  u unit  f freeze  q end
 ",
     );
@@ -195,8 +195,8 @@ books        14000 sent, 0 failed · 14000 keys hit, 0 missed
 backlog      0 in the system · send lag p99 2.00 us max 2.00 us
 outage             start/s  down/s  to95%/s  failed  kinds
 10.0.0.5:11211       +4.00    1.00        -       0  stalled
-so far       outage of 1.00 s at 10.0.0.5:11211 · TRUSTED up to p90
-             CAUTION p99 p99.9: thin
+so far       TRUSTED up to p90 · CAUTION p99 p99.9: thin
+             outage of 1.00 s at 10.0.0.5:11211
   CAUSE    outage of 1.00 s at 10.0.0.5:11211
   CI-THIN  the p99 of all requests may be anything above its interval's lower
 ? help  o operation  h heat map  u unit  f freeze  q end
@@ -227,7 +227,7 @@ backlog      0 in the system · send lag p99 2.00 us max 2.00 us
 client       workers busy 39.0 % · run delay 0.2 %
 outage             start/s  down/s  to95%/s  failed  kinds
 10.0.0.5:11211       +4.00    1.00        -       0  stalled
-so far       outage of 1.00 s at 10.0.0.5:11211 · TRUSTED up to p90 · CAUTION p99 p99.9: thin
+so far       TRUSTED up to p90 · CAUTION p99 p99.9: thin · outage of 1.00 s at 10.0.0.5:11211
   CAUSE    outage of 1.00 s at 10.0.0.5:11211
   CI-THIN  the p99 of all requests may be anything above its interval's lower end: it rests on 1 of
            26 batches of the window
@@ -270,7 +270,7 @@ response times by second: # most requests, . least
   83us  #### ###
         |0s
 books        14000 sent, 0 failed · 14000 keys hit, 0 missed
-so far       outage of 1.00 s at 10.0.0.5:11211
+so far       TRUSTED up to p90 · CAUTION p99 p99.9: thin
 q, Ctrl-C  end the run; the report follows
 h, o       heat map on or off; next operation below all
 u          times of the table in another unit
@@ -284,12 +284,32 @@ f          freeze the screen; the run goes on
 #[test]
 fn operations_are_shown_one_by_one() {
     let seen = seen(8);
-    let below_all = |op| {
-        let found = frame(&seen, 60, 16, Switches { op, ..Switches::default() });
-        let all = found.iter().position(|line| line.starts_with("all ")).unwrap();
-        found[all + 1].split(' ').find(|word| !word.is_empty()).unwrap().to_owned()
-    };
-    assert_eq!([0, 1, 2, 3].map(below_all), ["±95%CI", "get", "set", "get"]);
+    // Bounds belong to the row above them: where they leave no room for an operation, they are left out.
+    for (width, height, place) in [(60, 16, 1), (80, 30, 4)] {
+        let below_all = |op| {
+            let found = frame(&seen, width, height, Switches { op, ..Switches::default() });
+            let all = found.iter().position(|line| line.starts_with("all ")).unwrap();
+            [1, place]
+                .map(|rows| found[all + rows].split(' ').find(|word| !word.is_empty()).unwrap().to_owned())
+        };
+        let names = |op| below_all(op)[1].clone();
+        assert_eq!([1, 2, 3].map(names), ["get", "set", "get"], "{width}x{height}");
+        assert_eq!(below_all(0)[0], "±95%CI");
+        assert_eq!(below_all(1)[0], if place == 1 { "get" } else { "±95%CI" });
+    }
+}
+
+/// A unit whose numbers do not fit is not shown.
+#[test]
+fn no_number_is_cut() {
+    let seen = seen(8);
+    for unit in [TimeUnit::Ns, TimeUnit::Us, TimeUnit::Ms, TimeUnit::S] {
+        let found = frame(&seen, 60, 16, Switches { unit: Some(unit), ..Switches::default() });
+        assert!(
+            found.iter().any(|line| line.starts_with("response/") && line.contains(" done/s")),
+            "{found:#?}"
+        );
+    }
 }
 
 /// A terminal may become as small as its user likes.
