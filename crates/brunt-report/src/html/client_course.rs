@@ -166,8 +166,8 @@ impl ClientCourse {
 
     /// Their cells.
     pub(super) fn cells(&self, column: &Column) -> impl Iterator<Item = String> + '_ {
-        let ClientShares { busiest, most_delayed, stolen, .. } = column.client.shares().unwrap_or_default();
-        let cells = [busiest, most_delayed, stolen]
+        let ClientShares { busy, run_delay, stolen, .. } = column.client.shares().unwrap_or_default();
+        let cells = [busy, run_delay, stolen]
             .map(|share| percent(share).map_or("-".to_owned(), |percent| format!("{percent:.1}")));
         cells.into_iter().filter(|_| self.reason().is_none())
     }
