@@ -2,7 +2,7 @@
 //!
 //! An estimate: kernel timestamps are taken of a sample of the requests, and of these both are known, the time that the wire and
 //! the server took, and what the clock readings leave of the response time without the client. The difference of their quantiles is
-//! what the client error of all requests lacks (docs/formulas.md). Invariants: it is never negative; and where too few requests have
+//! what the client error of all requests lacks (docs/formulas.md). Invariants: it is never less than what a timestamp may be wrong by; and where too few requests have
 //! timestamps it is the cost of a wake-up, unless the clock readings hold that.
 
 use crate::histogram::Histogram;
@@ -54,7 +54,7 @@ impl StackDelay {
             Statistic::Percentile(quantile) => self.quantile_ns(quantile),
             Statistic::Mean => {
                 let mean_ns = |histogram: &Histogram| histogram.moments().mean().unwrap_or(0.0);
-                (mean_ns(&self.without_client) - mean_ns(&self.wire) + STAMP_NS as f64).max(0.0) as u64
+                (mean_ns(&self.without_client) - mean_ns(&self.wire)).max(0.0) as u64 + STAMP_NS
             }
             Statistic::Max => self.difference_ns(self.samples()),
         }
@@ -73,7 +73,7 @@ impl StackDelay {
 
     fn difference_ns(&self, rank: u64) -> u64 {
         let ends = self.without_client.at_rank(rank).zip(self.wire.at_rank(rank));
-        ends.map_or(0, |(without, wire)| (without.end() + STAMP_NS).saturating_sub(*wire.start()))
+        ends.map_or(0, |(without, wire)| without.end().saturating_sub(*wire.start()) + STAMP_NS)
     }
 }
 
@@ -114,9 +114,9 @@ mod tests {
                 "{samples} samples, {statistic:?}: {delay_ns} ns"
             );
         }
-        // Clock readings that hold more of the client than it took add nothing.
+        // Where clock readings hold more of the client than it took, no more is added than a timestamp may be wrong by.
         let (long, short) = (histogram([30_000; 50].into_iter()), histogram([20_000; 50].into_iter()));
-        assert_eq!(StackDelay::of(short, long).ns(Statistic::Percentile(Quantile::P50)), 0);
+        assert_eq!(StackDelay::of(short, long).ns(Statistic::Percentile(Quantile::P50)), STAMP_NS);
         assert_eq!(StackDelay::default().ns(Statistic::Mean), 0);
         // The cost of a wake-up counts where too few requests have timestamps, and there alone.
         let with = |samples| {
