@@ -167,7 +167,7 @@ fn rates(out: &mut String, probes: &[Probe]) {
 
 /// A row for each rate and way of waiting.
 fn waits(out: &mut String, waits: &[WaitCost]) {
-    let columns = ["wait", "requests/s", "p50", "p50 over wire", "p90", "p90 over wire", "CPU/request", ""];
+    let columns = ["wait", "requests/s", "p50", "p50 over wire", "p90", "p90 over wire", "CPU+polls", ""];
     let mut table = Table::new(&columns).with_prose_last();
     for cost in waits {
         let ([p50, p90], [p50_over, p90_over]) = (cost.response_ns, cost.over_ns());
