@@ -18,7 +18,7 @@ const MARGIN_MAX_NS: u64 = 1_000_000;
 const MARGIN_MIN_NS: u64 = 5_000;
 /// Maximum margin of a wait that is to sleep: sleeps that end later than this lack a CPU.
 const ASLEEP_MARGIN_MAX_NS: u64 = 50_000;
-/// Such a sleep is asked for, if the margin has begun.
+/// Length of a sleep that begins within the margin.
 const SLEEP_MIN_NS: u64 = 1_000;
 /// Sleeps per computation of the margin.
 const WINDOW: usize = 128;
