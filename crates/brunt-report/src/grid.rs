@@ -175,7 +175,7 @@ impl Grid {
 }
 
 /// A name cut to the given number of characters; `~` stands for the rest of it.
-fn shortened(name: &str, room: usize) -> String {
+pub(crate) fn shortened(name: &str, room: usize) -> String {
     if length(name) <= room {
         return name.to_owned();
     }

@@ -27,6 +27,18 @@ pub(crate) fn troubles(summary: &Summary) -> impl Iterator<Item = (String, &Serv
     })
 }
 
+/// CPU time per request of each server of the plan in the measured window, in nanoseconds; `None` where a server does not tell.
+pub(crate) fn cpu_ns_per_request(summary: &Summary) -> Vec<Option<f64>> {
+    let mut cpu_ns = vec![None; summary.servers().len()];
+    let polled_servers = summary.record.plan.polled_servers();
+    for (index, record) in polled_servers.into_iter().zip(&summary.record.run.server_records) {
+        if let Some(cpu_ns) = cpu_ns.get_mut(index) {
+            *cpu_ns = record.span_of_window(&summary.window).and_then(|span| span.cpu_ns_per_request());
+        }
+    }
+    cpu_ns
+}
+
 /// What went on in the measured window by the servers' own account, all of them together; `None` where one does not say.
 pub(crate) fn window(summary: &Summary) -> Option<ServerSpan> {
     ServerSpan::sum(

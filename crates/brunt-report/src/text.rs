@@ -9,6 +9,7 @@ pub(crate) mod conclusion;
 pub(crate) mod events;
 pub(crate) mod head;
 pub(crate) mod latency;
+pub mod panels;
 pub(crate) mod so_far;
 
 pub use so_far::{SoFarText, so_far};

@@ -88,7 +88,7 @@ pub struct ClientShares {
 
 impl ClientTime {
     /// What an interval tells.
-    pub(crate) fn of(interval: &Interval) -> Self {
+    pub fn of(interval: &Interval) -> Self {
         let mut time = Self::default();
         let wall_ns = interval.end_ns - interval.start_ns;
         if let Some(WorkerTime { busy_ns, run_delay_ns }) = interval.worker_time {

@@ -7,6 +7,7 @@
 mod alternate_screen;
 mod drawing;
 mod heat;
+mod last_second;
 
 use crate::cli::ProgressFlags;
 use crate::exit::Failure;
@@ -20,6 +21,7 @@ use brunt_stats::observer::{Event, Observer, Watch};
 use brunt_stats::run_so_far::RunSoFar;
 use drawing::{Switches, View, draw};
 use heat::HeatHistory;
+use last_second::LastSecond;
 use rustix::process::setpriority_process;
 use rustix::thread::gettid;
 use std::io::{self, IsTerminal};
@@ -47,6 +49,7 @@ struct ShownRun {
     label: String,
     tracker: Tracker,
     heat: HeatHistory,
+    second: LastSecond,
     /// When the next view is due.
     due_ns: u64,
     board: Arc<Board>,
@@ -100,6 +103,7 @@ impl Observer for Tui {
                 label: place.label.clone(),
                 tracker: Tracker::new(Expected::of(plan)),
                 heat: HeatHistory::default(),
+                second: LastSecond::default(),
                 due_ns: 0,
                 drawer: start(board.clone(), self.layout, self.stop.clone()),
                 board,
@@ -115,9 +119,13 @@ impl Observer for Tui {
             Event::Interval(interval) => {
                 run.tracker.add(interval);
                 run.heat.add(interval);
+                run.second.add(interval);
             }
             Event::Tick { now_ns, .. } => run.tick(*now_ns),
-            Event::Second { so_far, .. } => run.board.lock().so_far = so_far.cloned(),
+            Event::Second { so_far, .. } => {
+                run.second.turn();
+                run.board.lock().so_far = so_far.cloned();
+            }
             // The terminal is given back before anything is printed.
             Event::Ended { .. } => self.run = None,
             _ => {}
@@ -142,6 +150,7 @@ impl ShownRun {
             glance,
             last_second: self.tracker.last_second(now_ns),
             heat: self.heat.clone(),
+            second: self.second.clone(),
         };
         self.board.lock().view = Some(Box::new(view));
     }

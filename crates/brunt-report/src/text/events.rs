@@ -79,17 +79,14 @@ fn servers(page: &mut Page<'_>, summary: &Summary) {
 /// Where there are many, those that failed most, then the busiest, in the order of the plan; the others as one.
 pub(crate) fn server_lines(summary: &Summary, rows_max: usize) -> Vec<ServerLine> {
     let seconds = summary.window.seconds();
-    let polled_servers = summary.record.plan.polled_servers();
+    let cpu_ns = server::cpu_ns_per_request(summary);
     let mut lines: Vec<ServerLine> = Vec::new();
     for (index, (window, counts)) in since_window(summary).into_iter().enumerate() {
-        let record = polled_servers.iter().position(|server| *server == index);
-        let record = record.and_then(|place| summary.record.run.server_records.get(place));
-        let span = record.and_then(|record| record.span_of_window(&summary.window));
         lines.push(ServerLine {
             name: server::name(summary, index),
             counts,
             done_per_s: if seconds > 0.0 { window.answered as f64 / seconds } else { 0.0 },
-            cpu_ns: span.and_then(|span| span.cpu_ns_per_request()),
+            cpu_ns: cpu_ns[index],
         });
     }
     if lines.len() <= rows_max {

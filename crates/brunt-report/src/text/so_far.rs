@@ -6,6 +6,7 @@ use super::{accounting, conclusion, events, head, latency};
 use crate::layout::{Layout, Style};
 use crate::page::{Page, Room};
 use crate::quantity;
+use crate::server;
 use brunt_stats::client_time::{ClientShares, ClientTime};
 use brunt_stats::latency::LatencySummary;
 use brunt_stats::summary::Summary;
@@ -59,10 +60,19 @@ fn requests(page: &mut Page<'_>, summary: &Summary) {
     let mut facts = vec![format!("{in_system} in the system")];
     facts.extend(lag_text(lag));
     page.facts("backlog", &facts);
-    let facts = client(summary);
-    if !facts.is_empty() {
-        page.facts("client", &facts);
+    for (label, facts) in [("client", client(summary)), ("server", server(summary))] {
+        if !facts.is_empty() {
+            page.facts(label, &facts);
+        }
     }
+}
+
+/// What a request costs the servers, and the connections to them: `4.58 us CPU/request · 16 connections open`.
+fn server(summary: &Summary) -> Vec<String> {
+    let cpu_ns = server::window(summary).and_then(|span| span.cpu_ns_per_request());
+    let cpu = cpu_ns.map(|ns| format!("{} CPU/request", quantity::time(ns.round() as u64)));
+    let open = quantity::things(summary.connections.open(), "connection");
+    cpu.into_iter().chain([format!("{open} open")]).collect()
 }
 
 /// What workers did with their time in the window: `workers busy 39.0 %`.

@@ -3,7 +3,10 @@
 //! Not the terminal and not the thread that draws. Invariants: the same view always gives the same cells; whatever the size, nothing is drawn
 //! outside of it; tables and sentences are those of the report.
 
+mod panels;
+
 use super::heat::HeatHistory;
+use super::last_second::LastSecond;
 use crate::progress::{Glance, status_line};
 use brunt_report::layout::{Layout, TimeUnit};
 use brunt_report::quantity;
@@ -53,11 +56,34 @@ pub(crate) struct View {
     pub glance: Glance,
     /// Response times of the last second.
     pub last_second: LatencySummary,
+    /// Workers and servers in it.
+    pub second: LastSecond,
     pub heat: HeatHistory,
 }
 
 /// Draws a view, and the summary of the last whole second, if there is one.
 pub(crate) fn draw(
+    view: &View,
+    summary: Option<&Summary>,
+    switches: &Switches,
+    layout: &Layout,
+    area: Rect,
+    buffer: &mut Buffer,
+) {
+    if !panels::fit(area.width, area.height) {
+        return draw_run(view, summary, switches, layout, area, buffer);
+    }
+    let width = area.width - panels::WIDTH;
+    draw_run(view, summary, switches, layout, Rect { width, ..area }, buffer);
+    if let Some(summary) = summary {
+        let (x, width) = (area.x + width + panels::GAP, panels::WIDTH - panels::GAP);
+        let mut screen = Screen { area: Rect { x, width, ..area }, buffer, at: 0 };
+        panels::draw(&mut screen, view, summary, layout);
+    }
+}
+
+/// All of it but the panels.
+fn draw_run(
     view: &View,
     summary: Option<&Summary>,
     switches: &Switches,
@@ -194,7 +220,7 @@ impl Room {
         let head = more(head, text.head.len(), 3);
         let conclusion = more(conclusion, text.conclusion.len(), 3);
         let latency = more(latency, text.latency.len(), lines / 3);
-        let requests = more(requests, text.requests.len(), 3);
+        let requests = more(requests, text.requests.len(), 4);
         let heat = if has_heat && kept == heat_min { kept + left } else { 0 };
         Self { head, latency, heat, requests, events, conclusion }
     }
