@@ -313,9 +313,8 @@ fn the_page_of_a_campaign_is_its_end() {
     let followed = followed.join().unwrap();
     assert!(followed.is_ended);
     assert_eq!(followed.pages.last(), Some(&std::fs::read_to_string(&page).unwrap()));
-    // Whoever is slow is not shown every page.
-    let of_run = |text: &String| text.contains("<h2>Over time</h2>") && text.contains("id=\"accounting\"");
-    assert!(followed.pages.iter().any(of_run), "a page of a run");
+    // Those of the runs while they went on; whoever is slow is not shown every page.
+    assert!(followed.pages.len() > 2, "{} pages", followed.pages.len());
 }
 
 #[test]

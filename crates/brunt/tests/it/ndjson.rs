@@ -57,8 +57,9 @@ fn lines_come_while_the_run_goes_on() {
     assert_eq!(lines[1]["time"], result["window_started_at"]);
     let sum = |key: &str| lines[1..].iter().map(|line| line[key].as_u64().unwrap()).sum::<u64>();
     let in_window = |key: &str| result["in_window"][key].as_u64().unwrap();
-    // A worker that the host stopped hands over later than lines wait.
-    assert!((in_window("sent") / 2..=in_window("sent")).contains(&sum("sent")), "{text}");
+    // A worker that the host stopped hands over later than lines wait, and what it sends before it does is in the line that ends.
+    let sent = in_window("sent");
+    assert!((sent / 2..=sent + sent / 50).contains(&sum("sent")), "{sent} sent in the window: {text}");
     let reported =
         brunt(&["report", "--allow-untrusted"]).arg(&json).arg("--ndjson").arg(&again).output().unwrap();
     assert_eq!(reported.status.code(), Some(0), "{reported:?}");
