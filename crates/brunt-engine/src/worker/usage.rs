@@ -6,7 +6,6 @@
 use brunt_stats::interval::WorkerTime;
 use brunt_stats::usage::WorkerUsage;
 use rustix::fs::{CWD, Mode, OFlags, openat};
-use rustix::time::{ClockId, clock_gettime};
 use std::os::fd::OwnedFd;
 
 /// Maximum duration of an iteration that counts as waiting: a poll without events returns within 2 microseconds, so
@@ -52,6 +51,18 @@ pub(crate) const RUN_DELAY_SYSCALLS: u64 = 3;
 /// The scheduler's statistics of the calling thread. The file is opened for each reading.
 pub(crate) fn read_run_delay_ns() -> Option<u64> {
     run_delay_in(&open_schedstat()?)
+}
+
+/// CPU time of the calling thread until now; getrusage and the scheduler's statistics are a tick behind.
+#[expect(
+    unsafe_code,
+    reason = "valgrind ends programs in which rustix looks for the vDSO, and instructions are counted in it"
+)]
+fn read_cpu_ns() -> u64 {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: clock_gettime writes a timespec to the pointer, which is valid for one.
+    unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &raw mut time) };
+    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
 
 /// The file stays that of the thread that opened it.
@@ -129,9 +140,8 @@ impl TimeMeter {
         if self.before.is_none() {
             self.schedstat = open_schedstat();
         }
-        let cpu = clock_gettime(ClockId::ThreadCPUTime);
         let now = TimeReading {
-            cpu_ns: cpu.tv_sec as u64 * 1_000_000_000 + cpu.tv_nsec as u64,
+            cpu_ns: read_cpu_ns(),
             waited_ns,
             run_delay_ns: self.schedstat.as_ref().and_then(run_delay_in),
         };

@@ -263,8 +263,9 @@ pub(super) fn neighbour(evidence: &Evidence<'_>, open: &OpenChecks<'_>) -> Optio
     let is_delayed = delayed > STEAL.caution;
     let taken = by_guests.as_ref().map_or(0.0, |arm| arm.value).max(delayed);
     let late = lag::worst_found(evidence).filter(|worst| moves(taken, worst.quantile));
-    let is_more_than_waking =
-        late.is_some_and(|worst| worst.error_ns as f64 > WAKE_UP_ONE * wake_up_ns(evidence));
+    // How late sleeps end is measured before the schedule: beside others that lasts as long as they keep the CPU.
+    let is_more_than_waking = late
+        .is_some_and(|worst| delayed > MOST || worst.error_ns as f64 > WAKE_UP_ONE * wake_up_ns(evidence));
     if !found && !is_more_than_waking {
         return None;
     }

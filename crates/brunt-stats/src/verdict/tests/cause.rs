@@ -447,6 +447,17 @@ fn causes_of_a_late_client() {
             "busy neighbour: worker 1 waited for its processor for 13.0 % of the window, others used 1.00 processors · CAUTION p50: client",
             &["busy_neighbour: STEAL > LAG"],
         ),
+        // Others were there before the schedule, and made the sleeps by which a wake-up is measured as late.
+        (
+            |evidence| {
+                workers(evidence, vec![worker(0.05, 0.73)]);
+                processors(evidence, 14, 3, 1);
+                late(evidence, Quantile::P50, 150_000);
+                evidence.run.to_mut().host.wake_up_ns = 1_000_000;
+            },
+            "busy neighbour: worker 1 waited for its processor for 73.0 % of the window, others used 1.00 processors · CAUTION p50: client",
+            &["busy_neighbour: STEAL > LAG"],
+        ),
         // What the host did without consequence is last.
         (
             |evidence| {
