@@ -2,11 +2,9 @@
 //!
 //! Not a report: only what calls for attention. Invariant: a line is one annotation, whatever a server or a user wrote.
 
+use crate::assertion_text::{self, AssertionText};
 use crate::campaign::{self, Campaign, CampaignResult, wanted};
 use crate::comparison::{AssertionRow, Comparison};
-use crate::details::{outcome, within};
-use crate::metric;
-use brunt_stats::assertion::Assertion;
 use brunt_stats::bound::Decision;
 use brunt_stats::capacity::Capacity;
 use brunt_stats::check::CheckStatus;
@@ -29,15 +27,7 @@ pub(crate) struct Annotation {
 /// What `out` returns.
 pub fn write(summary: &Summary, out: &mut dyn Write) -> io::Result<()> {
     let verdict = &summary.verdict;
-    let unmet = summary.assertions.iter().filter(|assertion| assertion.decision != Decision::Holds);
-    let of_assertion = |assertion: &Assertion| {
-        let text = |value| metric::text(assertion.objective.subject.metric, value);
-        let measured = assertion.measured.map_or("not measured".to_owned(), text);
-        let facts = [measured, within(assertion), outcome(assertion)];
-        let facts: Vec<String> = facts.into_iter().filter(|fact| !fact.is_empty()).collect();
-        annotation(assertion.objective.to_string(), format!("{}; {}", facts.join(", "), verdict.sentence()))
-    };
-    write_all("error", unmet.map(of_assertion).collect(), out)?;
+    write_all("error", unmet(summary.assertions.iter().map(AssertionText::of)), out)?;
     write_all("warning", of_verdict(verdict), out)
 }
 
@@ -66,16 +56,20 @@ pub fn write_campaign(campaign: &Campaign, out: &mut dyn Write) -> io::Result<()
 /// # Errors
 /// What `out` returns.
 pub fn write_comparison(comparison: &Comparison, out: &mut dyn Write) -> io::Result<()> {
-    let unmet = comparison.asserted.iter().filter(|asserted| asserted.decision != Decision::Holds);
-    let of_assertion = |asserted: &AssertionRow| {
-        let measured = asserted.measured_text().unwrap_or_else(|| "not measured".to_owned());
-        let message = format!("{measured}, {}; {}", asserted.outcome(), comparison.answer().join(" · "));
-        annotation(asserted.requirement.to_string(), message)
-    };
-    write_all("error", unmet.map(of_assertion).collect(), out)?;
+    write_all("error", unmet(comparison.asserted.iter().map(AssertionRow::text)), out)?;
     let runs = comparison.untrusted_runs().into_iter();
     let of_runs = runs.map(|(status, text)| annotation(status.name().to_owned(), text));
     write_all("warning", of_runs.collect(), out)
+}
+
+/// Assertions that fail or are undecided.
+fn unmet(texts: impl Iterator<Item = AssertionText>) -> Vec<Annotation> {
+    let unmet = assertion_text::sorted(texts).into_iter().filter(|text| text.decision != Decision::Holds);
+    let message = |text: &AssertionText| match text.decision {
+        Decision::Undecided => format!("undecided: {}", text.finding),
+        _ => text.finding.clone(),
+    };
+    unmet.map(|text| annotation(text.subject.clone(), message(&text))).collect()
 }
 
 pub(crate) fn annotation(subject: String, message: String) -> Annotation {

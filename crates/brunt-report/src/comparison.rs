@@ -222,8 +222,8 @@ impl Comparison {
     }
 
     /// Is something that was asserted left open?
-    pub fn is_inconclusive(&self) -> bool {
-        self.asserted.iter().any(|asserted| asserted.decision == Decision::Inconclusive)
+    pub fn is_undecided(&self) -> bool {
+        self.asserted.iter().any(|asserted| asserted.decision == Decision::Undecided)
     }
 
     /// Writes the short report.

@@ -4,7 +4,6 @@
 //! long did requests take and how much of that may be our own, what became of them, what did it cost, and should any of
 //! it be believed. Readable without colour, at most 110 columns for all but extreme numbers.
 
-mod assertions;
 mod cluster;
 mod connectivity;
 pub(crate) mod header;
@@ -16,8 +15,7 @@ mod traces;
 mod traffic;
 mod verdict;
 
-pub(crate) use assertions::{assertion_table, decision_text, outcome, reason, within};
-
+use crate::assertion_text::{self, AssertionText};
 use crate::cost::{self, RequestCost};
 use crate::metered::{self, Unit};
 use crate::paragraph;
@@ -40,6 +38,18 @@ pub fn write(summary: &Summary, out: &mut dyn Write) -> io::Result<()> {
     out.write_all(report(summary).as_bytes())
 }
 
+/// The table of what was asserted, of a run or of a comparison.
+pub(crate) fn assertion_table(out: &mut String, texts: Vec<AssertionText>) {
+    let mut table = Table::new(&["assertion", "outcome", "finding"]).with_words_last();
+    for text in texts {
+        table.push(vec![text.subject.clone(), text.word().to_owned(), text.finding]);
+    }
+    if !table.is_empty() {
+        table.write(out);
+        out.push('\n');
+    }
+}
+
 fn report(summary: &Summary) -> String {
     let rows = rows(summary);
     let mut out = String::new();
@@ -58,7 +68,7 @@ fn report(summary: &Summary) -> String {
     latency_floor::write(&mut out, summary);
     meters(&mut out, summary);
     out.push('\n');
-    assertions::write(&mut out, &summary.assertions);
+    assertion_table(&mut out, assertion_text::sorted(summary.assertions.iter().map(AssertionText::of)));
     verdict::write(&mut out, &summary.verdict);
     out
 }

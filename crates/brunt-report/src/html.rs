@@ -8,7 +8,7 @@ mod accounting;
 mod by_op;
 mod client_course;
 mod columns;
-mod conclusion;
+pub(crate) mod conclusion;
 pub(crate) mod course;
 pub(crate) mod document;
 mod environment;

@@ -7,9 +7,9 @@
 mod cluster;
 mod server_stats;
 
+use crate::assertion_text::AssertionText;
 use crate::calibration::{floor_value, headroom_value};
 use crate::cost::RequestCost;
-use crate::details;
 use crate::indented;
 use crate::instant::{in_window_ns, phase_duration_ns};
 use crate::metered::{self, Unit};
@@ -23,7 +23,7 @@ use brunt_plan::plan::Plan;
 use brunt_plan::quantile::Quantile;
 use brunt_plan::quoted_bytes::QuotedBytes;
 use brunt_plan::spec::PlanSpec;
-use brunt_stats::assertion::{Assertion, Doubt};
+use brunt_stats::assertion::{Assertion, Reason};
 use brunt_stats::bound::Bounds;
 use brunt_stats::calibration::{CalibrationMatch, Lookup};
 use brunt_stats::check::Check;
@@ -242,19 +242,22 @@ pub(crate) fn bounds(bounds: Bounds) -> Value {
 }
 
 fn assertion(assertion: &Assertion) -> Value {
-    let (more, ns) = match assertion.doubt {
-        Some(Doubt::Requests { more, ns }) => (more, ns),
+    let (more, ns) = match assertion.reason {
+        Some(Reason::Requests { more, ns }) => (more, ns),
         _ => (0, None),
     };
     json!({
-        "objective": assertion.objective.to_string(),
-        "status": assertion.decision.name(),
-        "measured": assertion.measured,
-        "bounds": bounds(assertion.bounds),
-        "reason": assertion.doubt.map(details::reason),
-        "at_rate": assertion.at_rate,
+        "text": assertion.objective.to_string(),
+        "outcome": assertion.decision.name(),
+        "value": assertion.measured,
         "bound": assertion.objective.bound.value(),
-        "needs_more": more,
+        "requests": assertion.reached.map(|reached| reached.requests),
+        "reached": assertion.reached.map(|reached| reached.with_client),
+        "reached_without_client": assertion.reached.map(|reached| reached.without_client),
+        "allowed": assertion.reached.map(|reached| reached.allowed),
+        "message": AssertionText::of(assertion).finding,
+        "at_rate": assertion.at_rate,
+        "needs_requests": more,
         "needs_ns": ns,
     })
 }

@@ -5,13 +5,11 @@
 //! with `failure` (an assertion does not hold), `error` (it cannot be told, or the numbers cannot be trusted) or `skipped`.
 //! Invariant: there is a failure or an error exactly where the command does not end with 0 for the same reason.
 
+use crate::assertion_text::AssertionText;
 use crate::comparison::{AssertionRow, Comparison};
-use crate::details::outcome;
-use crate::metric;
 use crate::quantity;
 use crate::result::RunResult;
 use crate::row;
-use brunt_stats::assertion::Assertion;
 use brunt_stats::bound::Decision;
 use brunt_stats::check::{Check, CheckStatus};
 use brunt_stats::summary::Summary;
@@ -23,7 +21,7 @@ use std::io::{self, Write};
 /// # Errors
 /// What `out` returns.
 pub fn write(summary: &Summary, allow_untrusted: bool, out: &mut dyn Write) -> io::Result<()> {
-    let asserted = summary.assertions.iter().map(of_assertion);
+    let asserted = summary.assertions.iter().map(AssertionText::of).map(of_assertion);
     let verdict = &summary.verdict;
     let is_allowed = |id: &str| allow_untrusted || verdict.judgement.allows(id) || summary.decides_beside(id);
     let checked = verdict.checks.iter().map(|check| {
@@ -59,7 +57,7 @@ pub fn write_comparison(
     allow_untrusted: bool,
     out: &mut dyn Write,
 ) -> io::Result<()> {
-    let asserted = comparison.asserted.iter().map(of_requirement);
+    let asserted = comparison.asserted.iter().map(AssertionRow::text).map(of_assertion);
     let runs = comparison.runs().map(|(side, run)| of_run(side, run, allow_untrusted));
     let suites = [("brunt.assertions", asserted.collect()), ("brunt.verdict", runs.collect())];
     let measured_ns: u64 = comparison.runs().map(|(_, run)| run.duration_ns).sum();
@@ -79,25 +77,14 @@ enum Outcome {
     Skipped { message: String },
 }
 
-fn of_assertion(assertion: &Assertion) -> Case {
-    let metric = assertion.objective.subject.metric;
-    let measured = assertion.measured.map(|value| format!("measured {}", metric::text(metric, value)));
-    let outcome_text = outcome(assertion);
-    let message = match (measured, assertion.decision) {
-        (Some(measured), Decision::Inconclusive) => format!("{measured}, {outcome_text}"),
-        (Some(measured), _) => measured,
-        (None, _) => outcome_text,
-    };
-    of_decision(assertion.objective.to_string(), assertion.decision, message)
-}
-
-fn of_decision(name: String, decision: Decision, message: String) -> Case {
+fn of_assertion(text: AssertionText) -> Case {
+    let AssertionText { decision, subject, finding: message } = text;
     let outcome = match decision {
         Decision::Holds => Outcome::Passed { said: message },
         Decision::Fails => Outcome::Unmet { tag: "failure", kind: "assertion", message },
-        Decision::Inconclusive => Outcome::Unmet { tag: "error", kind: "inconclusive", message },
+        Decision::Undecided => Outcome::Unmet { tag: "error", kind: "undecided", message },
     };
-    Case { name, outcome }
+    Case { name: subject, outcome }
 }
 
 /// What follows from something else says so in place of a fix of its own.
@@ -134,12 +121,6 @@ fn of_trust(name: String, measured: &str, trust: &Trust, is_accepted: bool) -> C
         CheckStatus::NotTrusted => Outcome::Unmet { tag: "error", kind: "not_trusted", message },
     };
     Case { name, outcome }
-}
-
-fn of_requirement(asserted: &AssertionRow) -> Case {
-    let measured = asserted.measured_text().map(|text| format!("measured {text}, {}", asserted.outcome()));
-    let message = measured.unwrap_or_else(|| asserted.outcome());
-    of_decision(asserted.requirement.to_string(), asserted.decision, message)
 }
 
 fn of_run(side: &str, run: &RunResult, allow_untrusted: bool) -> Case {

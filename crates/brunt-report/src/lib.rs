@@ -14,6 +14,7 @@
 #![recursion_limit = "256"]
 
 pub mod annotations;
+pub mod assertion_text;
 pub mod bar_scale;
 pub mod brief;
 pub mod calibration;

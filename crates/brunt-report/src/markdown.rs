@@ -3,26 +3,24 @@
 //! Not all of it: a step may have 1 MiB and loses everything beyond. Invariants: no result takes more than 60 kB; what comes from a server or
 //! a user is text, and neither Markdown nor HTML.
 
+use crate::assertion_text::{self, AssertionText};
 use crate::campaign::{self, Campaign};
 use crate::comparison::Comparison;
-use crate::details::{outcome, within};
 use crate::grid::Grid;
 use crate::layout::Layout;
-use crate::metric;
 use crate::page::Room;
 use crate::text::conclusion::causes;
 use crate::text::head;
 use crate::text::latency::grids;
 use brunt_plan::spec::PlanSpec;
 use brunt_stats::assertion::Assertion;
-use brunt_stats::bound::Decision;
 use brunt_stats::summary::Summary;
 use std::io::{self, Write};
 
 pub(crate) const BYTES_MAX: usize = 60_000;
 /// Below the first row of the table, which three more belong to.
 const ROWS: usize = 3;
-/// Those that do not hold come first.
+/// A step of GitHub Actions loses everything beyond 1 MiB.
 const ASSERTIONS_MAX: usize = 50;
 
 /// Writes a run.
@@ -105,17 +103,11 @@ fn assertions(assertions: &[Assertion]) -> String {
     if assertions.is_empty() {
         return String::new();
     }
-    let mut sorted: Vec<&Assertion> = assertions.iter().collect();
-    sorted.sort_by_key(|assertion| assertion.decision == Decision::Holds);
-    let row = |assertion: &&Assertion| {
-        let metric = assertion.objective.subject.metric;
-        let measured = assertion.measured.map_or("-".to_owned(), |value| metric::text(metric, value));
-        vec![assertion.objective.to_string(), measured, within(assertion), outcome(assertion)]
-    };
-    let rows: Vec<Vec<String>> = sorted.iter().take(ASSERTIONS_MAX).map(row).collect();
-    let headings = [("assertion", true), ("measured", false), ("within", false), ("outcome", true)];
-    let headings = headings.map(|(heading, is_left)| (heading.to_owned(), is_left));
-    let more = match sorted.len().saturating_sub(ASSERTIONS_MAX) {
+    let row = |text: AssertionText| vec![text.subject.clone(), text.finding.clone(), text.word().to_owned()];
+    let texts = assertion_text::sorted(assertions.iter().map(AssertionText::of));
+    let rows: Vec<Vec<String>> = texts.into_iter().take(ASSERTIONS_MAX).map(row).collect();
+    let headings = ["assertion", "finding", "outcome"].map(|heading| (heading.to_owned(), true));
+    let more = match assertions.len().saturating_sub(ASSERTIONS_MAX) {
         0 => String::new(),
         more => format!("\n+{more} more\n"),
     };

@@ -76,6 +76,11 @@ impl<'a> Page<'a> {
         self.beside(label, LABEL_WIDTH, &lines, Style::Dim);
     }
 
+    /// A sentence beside a word of this style.
+    pub(crate) fn finding(&mut self, word: &str, text: &str, style: Style) {
+        self.prose(word, LABEL_WIDTH, text, style);
+    }
+
     /// Text beside a label that begins at this column.
     pub(crate) fn prose(&mut self, label: &str, indent: usize, text: &str, style: Style) {
         let lines = wrapped_prose(text, self.layout.prose_width() - indent);

@@ -159,7 +159,7 @@ fn summary(result: &Value) -> Result<Summary, String> {
     let record = run_of(result)?;
     let objectives = result["assertions"].as_array().map(Vec::as_slice).unwrap_or_default();
     let objective = |assertion: &Value| -> Result<Objective, String> {
-        let text = assertion["objective"].as_str().unwrap_or_default();
+        let text = assertion["text"].as_str().unwrap_or_default();
         let objective: Objective = text.parse().map_err(|error| format!("assertions: {error}"))?;
         record
             .plan

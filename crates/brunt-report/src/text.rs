@@ -14,6 +14,7 @@ pub(crate) mod so_far;
 
 pub use so_far::{SoFarText, so_far};
 
+use crate::assertion_text::AssertionText;
 use crate::layout::Layout;
 use crate::page::{LINES_MAX, Page, Room};
 use brunt_stats::summary::Summary;
@@ -54,7 +55,7 @@ fn report_in(summary: &Summary, layout: &Layout, room: Room) -> String {
     if let Some(until) = &summary.until {
         page.facts("until", &[until.to_string()]);
     }
-    conclusion::assertions(&mut page, &summary.assertions);
+    conclusion::assertions(&mut page, summary.assertions.iter().map(AssertionText::of));
     conclusion::verdict(&mut page, &summary.verdict);
     page.into_text()
 }

@@ -1,12 +1,20 @@
-//! Assertions of the user, compared with what a run measured.
+//! Assertions of the user about a run, decided by counting its requests.
 //!
-//! Not a check of the verdict: whether a number can be trusted and whether it is good enough are two questions, with two
-//! exit codes. Invariant: an unknown number neither holds nor fails.
+//! An assertion is about this run, not about another one: of the N requests that were due, `N(1 − p)` rounded down may reach the
+//! bound of a percentile. How many reached it is counted twice, as measured and without the client's part (docs/measurement.md,
+//! "Assertions"). What another run might say is a note, which decides nothing. Invariants: `without_client ≤ with_client ≤
+//! requests`; the ends of histogram buckets count on the side that decides less.
 
-use crate::bound::{Bounds, Client, Decision, decide};
+use crate::bound::{Bounds, Client, Decision, client_share_ns, decide};
+use crate::histogram::{Histogram, bucket_values};
 use crate::latency::LatencySummary;
 use crate::op_summary::OpSummary;
-use brunt_plan::objective::{Metric, Objective, Statistic};
+use brunt_plan::objective::{Comparison, Metric, Objective, Statistic};
+use brunt_plan::outcome::OutcomeClass;
+use brunt_plan::quantile::{Quantile, SAMPLES_ABOVE_MIN};
+
+/// A percentile holds where no request reached its bound and at least this many could have: of 300 requests a p99.
+const ALLOWED_MIN: u64 = 3;
 
 /// One assertion and how it came out.
 #[derive(Clone, Debug, PartialEq)]
@@ -15,83 +23,254 @@ pub struct Assertion {
     pub objective: Objective,
     /// The number, in the unit of the bound; `None` where the run does not give it.
     pub measured: Option<f64>,
-    /// Bounds of the number, with client error and confidence interval.
-    pub bounds: Bounds,
-    /// Whether the bounds meet the objective.
+    /// How it came out.
     pub decision: Decision,
-    /// Why the decision is inconclusive; `None` where it is not.
-    pub doubt: Option<Doubt>,
+    /// Of a percentile or a maximum: the requests that reached the bound.
+    pub reached: Option<Reached>,
+    /// Requests of which it is counted that failed, or were never answered or sent.
+    pub unanswered: u64,
+    /// Why it is undecided; `None` where it is not.
+    pub reason: Option<Reason>,
+    /// The end of the 95 % interval of the percentile that lies on the other side of the bound, in nanoseconds: another run may come
+    /// out otherwise.
+    pub another_run_ns: Option<u64>,
     /// Of a latency in closed loop, the requests per second that were reached: it is a latency at this load.
     pub at_rate: Option<f64>,
 }
 
-/// Why an assertion is inconclusive.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Doubt {
-    /// No such request was sent.
+/// How many of the requests that were due in the window reached a bound.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Reached {
+    /// Requests due that ask for a reply.
+    pub requests: u64,
+    /// How many of them may reach the bound.
+    pub allowed: u64,
+    /// How many did, failed, or were never answered or sent.
+    pub with_client: u64,
+    /// How many did whatever the client did, or failed at the server.
+    pub without_client: u64,
+}
+
+/// Why an assertion is undecided.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reason {
+    /// No such request was due.
     NoRequests,
-    /// Too few completed requests.
+    /// Too few requests.
     Requests {
-        /// Completed requests that are missing.
+        /// Requests that are missing.
         more: u64,
         /// Time that they take at the rate of the run; `None` without a rate.
         ns: Option<u64>,
     },
-    /// The client held requests back for more of its slots' time than a twentieth: the load is its own.
-    ClosedLoopLag,
-    /// Requests that were not answered would decide.
-    Unanswered,
-    /// Nothing but the client's own part would decide.
-    Client,
-    /// The confidence interval holds the bound, or there is none.
-    Interval,
+    /// The number lies so close to the bound that the width of a histogram bucket, a thousandth, decides.
+    Resolution,
+    /// The client's part decides.
+    Client {
+        /// The client's part of the number, in nanoseconds.
+        part_ns: u64,
+        /// Requests that it had no time to send.
+        unsent: u64,
+    },
 }
 
 impl Assertion {
-    /// Compares an objective with what a run came to.
-    pub fn of(objective: Objective, row: Option<&OpSummary>, client: &Client, has_open_loop: bool) -> Self {
-        let bounds = row.map_or(Bounds::UNKNOWN, |row| client.bounds(objective.subject.metric, row));
-        let decision = decide(bounds, |value| objective.is_met_by(value));
-        let measured = row.and_then(|row| measured(objective.subject.metric, row));
-        let is_open = decision == Decision::Inconclusive;
-        let of_latency = objective.subject.metric.is_latency();
-        let at_rate = row.filter(|_| of_latency && !has_open_loop).map(|row| row.rate.completed);
-        let doubt = match row {
-            _ if !is_open => None,
-            None => Some(Doubt::NoRequests),
-            Some(row) => Some(doubt(&objective, measured, bounds, row)),
+    /// Decides an objective about a run. `drain_ns` is how long the run waited for replies after its window.
+    pub fn of(
+        objective: Objective,
+        row: Option<&OpSummary>,
+        client: &Client,
+        drain_ns: u64,
+        has_open_loop: bool,
+    ) -> Self {
+        let requests = row.map_or(0, requests_due);
+        let open = Self {
+            objective,
+            measured: row.and_then(|row| measured(objective.subject.metric, row)),
+            decision: Decision::Undecided,
+            reached: None,
+            unanswered: row.map_or(0, OpSummary::unanswered),
+            reason: Some(Reason::NoRequests),
+            another_run_ns: None,
+            at_rate: None,
         };
-        Self { objective, measured, bounds, decision, doubt, at_rate }
+        let Some(row) = row.filter(|_| requests > 0) else { return open };
+        let count = Count { objective, row, client, drain_ns };
+        let decided = match objective.subject.metric {
+            Metric::Response(Statistic::Mean) | Metric::Service(Statistic::Mean) => count.mean(open),
+            Metric::Response(statistic) | Metric::Service(statistic) => count.extreme(statistic, open),
+            Metric::Rate | Metric::Hit | Metric::Errors | Metric::Unsent => exact(open),
+        };
+        let is_closed_latency = objective.subject.metric.is_latency() && !has_open_loop;
+        Self { at_rate: is_closed_latency.then_some(row.rate.completed), ..decided }
     }
 }
 
-/// What keeps an assertion from being decided.
-fn doubt(objective: &Objective, measured: Option<f64>, bounds: Bounds, row: &OpSummary) -> Doubt {
-    let metric = objective.subject.metric;
-    let (Metric::Response(statistic) | Metric::Service(statistic)) = metric else {
-        return if measured.is_none() { Doubt::NoRequests } else { Doubt::Interval };
-    };
-    let more = missing(statistic, row);
-    if more > 0 {
-        let rate = row.rate.completed;
-        return Doubt::Requests { more, ns: (rate > 0.0).then(|| (more as f64 / rate * 1e9) as u64) };
+impl Reached {
+    /// Does the percentile that allows so many lie below the bound? `None` where the requests do not decide.
+    fn is_below(&self) -> Option<bool> {
+        let Self { allowed, with_client, without_client, .. } = *self;
+        if with_client <= allowed && allowed >= SAMPLES_ABOVE_MIN
+            || with_client == 0 && allowed >= ALLOWED_MIN
+        {
+            Some(true)
+        } else if without_client > allowed && without_client >= SAMPLES_ABOVE_MIN {
+            Some(false)
+        } else {
+            None
+        }
     }
-    if row.is_lag_the_load() {
-        return Doubt::ClosedLoopLag;
+
+    /// As [`Self::is_below`], of the maximum, which a single request decides.
+    fn is_maximum_below(&self) -> Option<bool> {
+        match (self.with_client, self.without_client) {
+            (0, _) => Some(true),
+            (_, 0) => None,
+            _ => Some(false),
+        }
     }
-    let is_met = |value: f64| objective.is_met_by(value);
-    // As if the client had no part in it.
-    let mut servers_own = row.clone();
-    servers_own.latency.least = row.latency.response.clone();
-    servers_own.latency.without_client = row.latency.response.clone();
-    let without_client = Client::default().bounds(metric, &servers_own);
-    if bounds.high.is_infinite() && row.unanswered() > 0 && measured.is_some_and(is_met) {
-        Doubt::Unanswered
-    } else if decide(without_client, is_met) != Decision::Inconclusive {
-        Doubt::Client
-    } else {
-        Doubt::Interval
+}
+
+/// Requests due in the window that ask for a reply.
+fn requests_due(row: &OpSummary) -> u64 {
+    row.requests.scheduled.saturating_sub(row.requests.outcome(OutcomeClass::Unacknowledged))
+}
+
+/// A count of this run, compared exactly.
+fn exact(open: Assertion) -> Assertion {
+    let Some(measured) = open.measured else { return open };
+    let decision = decide(Bounds::exact(measured), |value| open.objective.is_met_by(value));
+    Assertion { decision, reason: None, ..open }
+}
+
+/// An objective about a latency beside the requests that decide it.
+struct Count<'a> {
+    objective: Objective,
+    row: &'a OpSummary,
+    client: &'a Client,
+    drain_ns: u64,
+}
+
+impl Count<'_> {
+    /// The mean of the run, with and without the client's part.
+    fn mean(&self, open: Assertion) -> Assertion {
+        let Some(mean_ns) = open.measured else { return open };
+        let part_ns = self.part_ns(Statistic::Mean, mean_ns);
+        let bounds = Bounds { low: (mean_ns - part_ns as f64).max(0.0), high: mean_ns };
+        let decision = decide(bounds, |value| self.objective.is_met_by(value));
+        let reason = (decision == Decision::Undecided).then_some(Reason::Client { part_ns, unsent: 0 });
+        Assertion { decision, reason, ..open }
     }
+
+    /// A percentile or the maximum, by the requests that reached the bound.
+    fn extreme(&self, statistic: Statistic, open: Assertion) -> Assertion {
+        let quantile = match statistic {
+            Statistic::Percentile(quantile) => Some(quantile),
+            Statistic::Mean | Statistic::Max => None,
+        };
+        let reached = self.reached(statistic, quantile);
+        let is_below = match quantile {
+            Some(_) => reached.is_below(),
+            None => reached.is_maximum_below(),
+        };
+        let is_upper = matches!(self.objective.comparison, Comparison::Less | Comparison::LessOrEqual);
+        let decision = match is_below {
+            Some(is_below) if is_below == is_upper => Decision::Holds,
+            Some(_) => Decision::Fails,
+            None => Decision::Undecided,
+        };
+        let reason = is_below.is_none().then(|| self.reason(statistic, quantile, &reached, open.measured));
+        let another_run_ns = is_below.and_then(|is_below| self.another_run_ns(is_below, quantile, decision));
+        Assertion { decision, reached: Some(reached), reason, another_run_ns, ..open }
+    }
+
+    fn reached(&self, statistic: Statistic, quantile: Option<Quantile>) -> Reached {
+        let row = self.row;
+        let requests = requests_due(row);
+        let rank = quantile.map_or(requests, |quantile| quantile.rank(requests));
+        let bound_ns = self.bound_ns();
+        let is_service = matches!(self.objective.subject.metric, Metric::Service(_));
+        // Of the service time no busy period is kept: the client's part of the same statistic of the response time is taken off.
+        let (measured, least, part_ns) = match is_service {
+            true => (&row.latency.service, &row.latency.service, client_share_ns(row, statistic)),
+            false => (&row.latency.response, &row.latency.least, row.stack_delay.ns(statistic)),
+        };
+        let with_client = at_most_from(&measured.histogram, bound_ns) + row.unanswered();
+        let held_ns = self.client.held_ns(row).saturating_add(part_ns);
+        let at_least = at_least_from(&least.histogram, bound_ns.saturating_add(held_ns));
+        let failed = row.requests.failed() + row.requests.abandoned;
+        // Least times hold those of failed requests, too: no request is counted twice.
+        let counted = if is_service { 0 } else { at_most_from(&row.latency.failed.histogram, bound_ns) };
+        // A request without a reply when the run ended is at least as old as the drain was long.
+        let is_old = self.drain_ns >= bound_ns.saturating_add(held_ns);
+        let out = if is_old { row.requests.in_flight } else { 0 };
+        let without_client = (at_least + failed.saturating_sub(counted) + out).min(with_client);
+        Reached { requests, allowed: requests - rank.min(requests), with_client, without_client }
+    }
+
+    /// The lowest time that reaches the bound: more than it, or it as well.
+    fn bound_ns(&self) -> u64 {
+        let bound_ns = self.objective.bound.value() as u64;
+        match self.objective.comparison {
+            Comparison::Less | Comparison::GreaterOrEqual => bound_ns,
+            Comparison::LessOrEqual | Comparison::Greater => bound_ns.saturating_add(1),
+        }
+    }
+
+    /// The client's part of a statistic whose value this is, in nanoseconds.
+    fn part_ns(&self, statistic: Statistic, value: f64) -> u64 {
+        let held_ns = self.client.held_ns(self.row);
+        if matches!(self.objective.subject.metric, Metric::Service(_)) {
+            return client_share_ns(self.row, statistic).saturating_add(held_ns).min(value as u64);
+        }
+        let least_ns = latency(statistic, &self.row.latency.least.summary).unwrap_or(0.0);
+        (value - (least_ns - held_ns as f64).max(0.0)).max(0.0) as u64
+    }
+
+    fn reason(
+        &self,
+        statistic: Statistic,
+        quantile: Option<Quantile>,
+        reached: &Reached,
+        measured: Option<f64>,
+    ) -> Reason {
+        let needed = quantile.map_or(1, |quantile| quantile.samples_needed().unwrap_or(u64::MAX));
+        if reached.requests < needed {
+            let (more, rate) = (needed - reached.requests, self.row.rate.completed);
+            return Reason::Requests { more, ns: (rate > 0.0).then(|| (more as f64 / rate * 1e9) as u64) };
+        }
+        let part_ns = measured.map_or(0, |value| self.part_ns(statistic, value));
+        let requests = &self.row.requests;
+        match requests.unsent.saturating_sub(requests.abandoned) {
+            0 if part_ns == 0 => Reason::Resolution,
+            unsent => Reason::Client { part_ns, unsent },
+        }
+    }
+
+    fn another_run_ns(&self, is_below: bool, quantile: Option<Quantile>, decision: Decision) -> Option<u64> {
+        let Metric::Response(_) = self.objective.subject.metric else { return None };
+        let interval = self.row.interval(quantile?)?;
+        let end_ns = if is_below { interval.high_ns? } else { interval.low_ns };
+        let holds = self.objective.is_met_by(end_ns as f64);
+        (holds != (decision == Decision::Holds)).then_some(end_ns)
+    }
+}
+
+/// How many values may be `from` or above: buckets by their upper ends.
+fn at_most_from(histogram: &Histogram, from: u64) -> u64 {
+    let max = histogram.max().unwrap_or(0);
+    count_buckets(histogram, |bucket| (*bucket_values(bucket).end()).min(max) >= from)
+}
+
+/// How many values are `from` or above, whatever they are within their buckets; the largest is known exactly.
+fn at_least_from(histogram: &Histogram, from: u64) -> u64 {
+    let min = histogram.min().unwrap_or(0);
+    let counted = count_buckets(histogram, |bucket| (*bucket_values(bucket).start()).max(min) >= from);
+    counted.max(u64::from(histogram.max().is_some_and(|max| max >= from)))
+}
+
+fn count_buckets(histogram: &Histogram, is_counted: impl Fn(usize) -> bool) -> u64 {
+    histogram.buckets().filter(|(bucket, _)| is_counted(*bucket)).map(|(_, count)| count).sum()
 }
 
 /// The number; `None` where the requests do not support it.
@@ -119,14 +298,5 @@ fn latency(statistic: Statistic, latency: &LatencySummary) -> Option<f64> {
     }
 }
 
-/// How many more completed requests a statistic takes.
-fn missing(statistic: Statistic, row: &OpSummary) -> u64 {
-    let summary = &row.latency.response.summary;
-    match statistic {
-        Statistic::Percentile(quantile) => {
-            let percentile = summary.percentiles.iter().find(|held| held.quantile == quantile);
-            percentile.map_or(0, |percentile| percentile.needs_more)
-        }
-        Statistic::Mean | Statistic::Max => u64::from(summary.count == 0),
-    }
-}
+#[cfg(test)]
+mod tests;

@@ -27,8 +27,6 @@ pub struct Batch {
     pub completed: u64,
     /// Requests that failed in it, or were given up unsent.
     pub faulty: u64,
-    /// Keys that requests completed in it asked for and that were not there.
-    pub missed: u64,
     /// Response times of measured requests that completed in it, in nanoseconds.
     pub response: SparseHistogram,
 }
@@ -65,7 +63,6 @@ pub fn batches(
             for row in slice.rows.iter().filter(|row| of(row.class, row.op)) {
                 batch.completed += row.completed;
                 batch.faulty += row.faulty;
-                batch.missed += row.missed;
                 parts.push(&row.response);
             }
         }

@@ -1,14 +1,14 @@
-//! What a run says of a quantity: two bounds, and whether they decide a question.
+//! What a run says of a percentile: two bounds, and whether they decide a question.
 //!
-//! Not an estimate and not a verdict: the bounds enclose what a client without any delay would have measured, joined with the
-//! confidence interval, and a question is decided only where both ends answer it alike. One function, [`decide`], for
-//! assertions, the steps of a search, looks of a run that ends early, and comparisons. docs/measurement.md has the rule with its proof.
-//! Invariant: what is not known lies between 0 and infinity, and so decides nothing.
+//! The bounds enclose what a client without any delay would have measured, joined with the confidence interval, and a question
+//! is decided only where both ends answer it alike: the steps of a search, interim looks of a run that ends early, and comparisons. Assertions about
+//! one run are counted instead (`assertion.rs`). docs/measurement.md has the rule with its proof. Invariant: what is not known lies
+//! between 0 and infinity, and so decides nothing.
 
 use crate::histogram::Histogram;
 use crate::latency::LatencySummary;
 use crate::op_summary::OpSummary;
-use brunt_plan::objective::{Ceiling, Metric, Statistic};
+use brunt_plan::objective::{Ceiling, Statistic};
 use brunt_plan::quantile::Quantile;
 
 /// What a quantity is at the least and at the most, in the unit of its metric.
@@ -28,11 +28,6 @@ impl Bounds {
     pub const fn exact(value: f64) -> Self {
         Self { low: value, high: value }
     }
-
-    /// A value with half the width of its interval; a quantity that is never negative.
-    fn around(value: f64, half_width: f64) -> Self {
-        Self { low: (value - half_width).max(0.0), high: value + half_width }
-    }
 }
 
 brunt_plan::named! {
@@ -43,7 +38,7 @@ brunt_plan::named! {
         /// Whatever it is, the requirement is not met.
         Fails = "fails",
         /// It depends on where between the bounds it is.
-        Inconclusive = "inconclusive",
+        Undecided = "undecided",
     }
 }
 
@@ -52,7 +47,7 @@ pub fn decide(bounds: Bounds, is_met: impl Fn(f64) -> bool) -> Decision {
     match (is_met(bounds.low), is_met(bounds.high)) {
         (true, true) => Decision::Holds,
         (false, false) => Decision::Fails,
-        _ => Decision::Inconclusive,
+        _ => Decision::Undecided,
     }
 }
 
@@ -64,41 +59,19 @@ pub struct Client {
     pub stop_ns: u64,
     /// Other hosts send to the same servers, and how late they were in a busy period is not known here.
     pub has_others: bool,
-    /// It was the client that could do no more.
-    pub is_limit: bool,
-    /// For which part of the window its workers stood still, all of them together.
-    pub stood_still: f64,
 }
 
 impl Client {
-    /// The bounds of a quantity of these requests; [`Bounds::UNKNOWN`] where they are too few.
-    pub fn bounds(&self, metric: Metric, row: &OpSummary) -> Bounds {
-        match metric {
-            Metric::Response(_) | Metric::Service(_) if row.is_lag_the_load() => Bounds::UNKNOWN,
-            Metric::Response(Statistic::Percentile(quantile)) => self.percentile(row, quantile),
-            Metric::Response(Statistic::Mean) => self.mean(row),
-            Metric::Response(Statistic::Max) => self.maximum(row),
-            Metric::Service(statistic) => self.service(row, statistic),
-            Metric::Rate => self.rate(row),
-            Metric::Hit => ratio(row.keys.hit, row.keys.requested, row.half_widths.hit),
-            Metric::Errors => {
-                let (failed, all) = row.requests.faulty();
-                ratio(failed, all, row.half_widths.errors)
-            }
-            // What the schedule offered is known, and so is what of it was never sent.
-            Metric::Unsent => ratio(row.requests.unsent, row.requests.scheduled, Some(0.0)),
-        }
-    }
-
     /// Does a percentile of the response time of these requests lie below its bound?
     pub fn decide_ceiling(&self, ceiling: &Ceiling, row: &OpSummary) -> Decision {
-        let bounds = self.bounds(Metric::Response(Statistic::Percentile(ceiling.quantile)), row);
+        let bounds = self.percentile(row, ceiling.quantile);
         decide(bounds, |ns| ns < ceiling.bound_ns as f64)
     }
 
-    fn percentile(&self, row: &OpSummary, quantile: Quantile) -> Bounds {
+    /// The bounds of a percentile of the response time; [`Bounds::UNKNOWN`] where the requests are too few, or the load is the client's own.
+    pub(crate) fn percentile(&self, row: &OpSummary, quantile: Quantile) -> Bounds {
         let response = &row.latency.response.histogram;
-        if !quantile.is_supported_by(response.count()) {
+        if row.is_lag_the_load() || !quantile.is_supported_by(response.count()) {
             return Bounds::UNKNOWN;
         }
         let interval = row.intervals.iter().find(|interval| interval.quantile == quantile);
@@ -115,66 +88,14 @@ impl Client {
 
     /// A least response time without what the client may have cost beside it.
     fn less(&self, row: &OpSummary, ns: u64) -> f64 {
+        ns.saturating_sub(self.held_ns(row)) as f64
+    }
+
+    /// For how long at the most, in nanoseconds, the client may have held a request beside what its least time leaves out.
+    pub(crate) fn held_ns(&self, row: &OpSummary) -> u64 {
         // The busy periods of a server that other hosts load, too, are not known: no request was later than the latest.
         let elsewhere_ns = if self.has_others { row.latency.send_lag.summary.max_ns.unwrap_or(0) } else { 0 };
-        ns.saturating_sub(elsewhere_ns.saturating_add(self.stop_ns)) as f64
-    }
-
-    /// The extremes of the sample, which has no interval.
-    fn maximum(&self, row: &OpSummary) -> Bounds {
-        let Some(max_ns) = row.latency.response.summary.max_ns else { return Bounds::UNKNOWN };
-        let high = if row.unanswered() > 0 { f64::INFINITY } else { max_ns as f64 };
-        let low = row.latency.least.summary.max_ns.map_or(0.0, |ns| self.less(row, ns));
-        Bounds { low: low.min(high), high }
-    }
-
-    fn mean(&self, row: &OpSummary) -> Bounds {
-        let (response, least) = (&row.latency.response.summary, &row.latency.least.summary);
-        let (Some(mean_ns), Some(least_ns)) = (response.mean_ns, least.mean_ns) else {
-            return Bounds::UNKNOWN;
-        };
-        let Some(half_width_ns) = row.half_widths.mean_ns else { return Bounds::UNKNOWN };
-        let high = if row.unanswered() > 0 { f64::INFINITY } else { mean_ns + half_width_ns };
-        let low = self.less(row, (least_ns - half_width_ns).max(0.0) as u64);
-        Bounds { low: low.min(high), high }
-    }
-
-    /// Of the service time no busy period is kept: the client's share of the same statistic of the response time is in.
-    fn service(&self, row: &OpSummary, statistic: Statistic) -> Bounds {
-        let service = &row.latency.service;
-        let nothing_missing = |high: f64| if row.unanswered() > 0 { f64::INFINITY } else { high };
-        let (low_ns, high) = match statistic {
-            Statistic::Percentile(quantile) => {
-                let Some(interval) = row.intervals.iter().find(|interval| interval.quantile == quantile)
-                else {
-                    return Bounds::UNKNOWN;
-                };
-                let high = upper(&service.histogram, row.unanswered(), interval.fraction_above_high);
-                (lower(&service.histogram, interval.fraction_below_low), high)
-            }
-            Statistic::Mean => match (service.summary.mean_ns, row.half_widths.mean_ns) {
-                (Some(mean_ns), Some(half_ns)) => {
-                    ((mean_ns - half_ns).max(0.0) as u64, nothing_missing(mean_ns + half_ns))
-                }
-                _ => return Bounds::UNKNOWN,
-            },
-            Statistic::Max => {
-                let Some(max_ns) = service.summary.max_ns else { return Bounds::UNKNOWN };
-                (max_ns, nothing_missing(max_ns as f64))
-            }
-        };
-        let low = self.less(row, low_ns.saturating_sub(client_share_ns(row, statistic)));
-        Bounds { low: low.min(high), high }
-    }
-
-    fn rate(&self, row: &OpSummary) -> Bounds {
-        let Some(half_width) = row.half_widths.rate else { return Bounds::UNKNOWN };
-        let bounds = Bounds::around(row.rate.completed, half_width);
-        // A client that could do more, or did not stand still, would have had at least that.
-        match self.is_limit || row.is_lag_the_load() {
-            true => Bounds { high: f64::INFINITY, ..bounds },
-            false => Bounds { high: bounds.high / (1.0 - self.stood_still).max(0.0), ..bounds },
-        }
+        elsewhere_ns.saturating_add(self.stop_ns)
     }
 }
 
@@ -191,20 +112,8 @@ fn lower(histogram: &Histogram, share_below: f64) -> u64 {
     histogram.at_rank(rank).map_or(0, |values| *values.start())
 }
 
-fn ratio(part: u64, whole: u64, half_width: Option<f64>) -> Bounds {
-    match (whole, half_width) {
-        (0, _) => Bounds::UNKNOWN,
-        (_, Some(half_width)) => {
-            let bounds = Bounds::around(part as f64 / whole as f64, half_width);
-            Bounds { high: bounds.high.min(1.0), ..bounds }
-        }
-        // Too short for batches: a count is what it is.
-        (_, None) => Bounds::exact(part as f64 / whole as f64),
-    }
-}
-
 /// Client error of a statistic of the response time.
-fn client_share_ns(row: &OpSummary, statistic: Statistic) -> u64 {
+pub(crate) fn client_share_ns(row: &OpSummary, statistic: Statistic) -> u64 {
     let of = |summary: &LatencySummary| match statistic {
         Statistic::Percentile(quantile) => summary.percentile_ns(quantile),
         Statistic::Mean => summary.mean_ns.map(|ns| ns as u64),

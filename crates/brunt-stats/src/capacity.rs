@@ -33,7 +33,7 @@ brunt_plan::named! {
         /// The server did not keep up, or answered with errors.
         Saturated = "saturated",
         /// The bounds of a percentile still held what the objective allows when the time was up.
-        Undecided = "inconclusive",
+        Undecided = "undecided",
         /// The client could not offer this rate as planned.
         ClientLimited = "client limited",
         /// The numbers are not trusted, for a reason that has nothing to do with the rate.
@@ -46,7 +46,7 @@ impl StepResult {
     pub fn of_step(summary: &Summary, ceilings: &[Ceiling]) -> Self {
         let decide = |ceiling: &Ceiling| match summary.row(ceiling.op) {
             Some(row) => summary.client.decide_ceiling(ceiling, row),
-            None => Decision::Inconclusive,
+            None => Decision::Undecided,
         };
         let decisions: Vec<Decision> = ceilings.iter().map(decide).collect();
         Self::of(Limit::of(&summary.verdict).as_ref(), &decisions)
@@ -367,19 +367,19 @@ mod tests {
 
     #[test]
     fn a_step_is_decided_by_its_intervals_unless_limited() {
-        use Decision::{Fails, Holds, Inconclusive};
+        use Decision::{Fails, Holds, Undecided};
         let table = [
             (None, vec![Holds], StepResult::Passed),
-            (None, vec![Inconclusive], StepResult::Undecided),
+            (None, vec![Undecided], StepResult::Undecided),
             (None, vec![Fails], StepResult::Failed),
             // Every objective must be met; one that is not, decides.
-            (None, vec![Holds, Inconclusive], StepResult::Undecided),
-            (None, vec![Inconclusive, Fails], StepResult::Failed),
+            (None, vec![Holds, Undecided], StepResult::Undecided),
+            (None, vec![Undecided, Fails], StepResult::Failed),
             (Some((Bottleneck::Server, "SAT")), vec![Holds], StepResult::Saturated),
             // What lies over its bound whatever the client did does so beside a client that is late, too.
             (Some((Bottleneck::Client, "LAG")), vec![Fails], StepResult::Failed),
             (Some((Bottleneck::Client, "LAG")), vec![Holds], StepResult::Passed),
-            (Some((Bottleneck::Client, "LAG")), vec![Inconclusive], StepResult::ClientLimited),
+            (Some((Bottleneck::Client, "LAG")), vec![Undecided], StepResult::ClientLimited),
             // A client without time left has not offered the rate.
             (Some((Bottleneck::Client, "CPU")), vec![Holds], StepResult::ClientLimited),
             (Some((Bottleneck::Neither, "CONSERVE")), vec![Fails], StepResult::Untrusted),

@@ -195,21 +195,6 @@ impl Sample<'_> {
     }
 }
 
-/// Half of the 95 % interval of a quotient of sums, such as a mean or a rate, from its numerator and denominator in each batch; `None`
-/// with fewer than ten batches that have any of the denominator.
-///
-/// The batches are clusters, as they are for a percentile: `t √(B/(B − 1) · Σ (a_j − r b_j)²) / Σ b_j`.
-pub(crate) fn half_width_of_quotient(batches: impl IntoIterator<Item = (f64, f64)>) -> Option<f64> {
-    let batches: Vec<(f64, f64)> = batches.into_iter().filter(|(_, whole)| *whole > 0.0).collect();
-    if (batches.len() as u64) < SLICES_MIN {
-        return None;
-    }
-    let (part, whole) = batches.iter().fold((0.0, 0.0), |(a, b), (part, whole)| (a + part, b + whole));
-    let squares: f64 = batches.iter().map(|(a, b)| (a - part / whole * b).powi(2)).sum();
-    let clusters = batches.len() as f64;
-    Some(student_t(batches.len() as u32 - 1) * (clusters / (clusters - 1.0) * squares).sqrt() / whole)
-}
-
 /// How many requests it takes until half the interval of a percentile is this share of it, where latencies beyond the
 /// percentile fall off exponentially: `deff · (1.96 / (h · ln(1/(1 − p))))² · p/(1 − p)`. For planning, not for judging.
 pub fn requests_for(quantile: Quantile, half_width: f64, design_effect: f64) -> f64 {

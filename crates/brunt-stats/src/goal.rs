@@ -52,7 +52,7 @@ impl Goal {
                 interval.effective_above() >= EFFECTIVE_ABOVE_MIN
                     && half_width.is_some_and(|found| found <= precision.half_width.as_f64())
             }
-            Self::Excludes(ceiling) => client.decide_ceiling(ceiling, row) != Decision::Inconclusive,
+            Self::Excludes(ceiling) => client.decide_ceiling(ceiling, row) != Decision::Undecided,
         };
         if is_reached { GoalState::Reached(*interval) } else { GoalState::Open(*interval) }
     }

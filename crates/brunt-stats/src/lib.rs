@@ -27,7 +27,6 @@ pub mod datagrams;
 pub mod error_replies;
 pub mod fault;
 pub mod goal;
-pub mod half_widths;
 pub mod headroom;
 pub mod histogram;
 pub mod host;

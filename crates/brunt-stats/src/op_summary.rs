@@ -4,7 +4,6 @@
 
 use crate::batch::Batch;
 use crate::confidence::{PercentileInterval, intervals};
-use crate::half_widths::HalfWidths;
 use crate::histogram::Histogram;
 use crate::interval::Latencies;
 use crate::latency::{ClientError, LatencySummary, client_errors};
@@ -41,8 +40,6 @@ pub struct OpSummary {
     /// The confidence interval of every percentile of the response time that is given; none where the window is too
     /// short for batches.
     pub intervals: Vec<PercentileInterval>,
-    /// Half of the 95 % interval of what is no percentile.
-    pub half_widths: HalfWidths,
     /// What the client's clock readings leave out, which is in the client error and in the bounds of decisions.
     pub stack_delay: StackDelay,
     /// The share of the slots' time in closed loop for which the client held the next request back; 0 in open loop.
@@ -60,7 +57,6 @@ impl OpSummary {
         stack_delay: StackDelay,
     ) -> Self {
         let intervals = intervals(batches, quantiles);
-        let half_widths = HalfWidths::of(batches, &counts, window);
         let mut latency =
             totals.latencies.map(|histogram| Distribution::of(std::mem::take(histogram), quantiles));
         // Histograms stay as they are: what the clock readings leave out is known of each statistic, not of each request.
@@ -78,7 +74,6 @@ impl OpSummary {
             client_error: client_errors(&latency.response.summary, &latency.without_client.summary),
             latency,
             intervals,
-            half_widths,
             stack_delay,
             lag_fraction,
         }

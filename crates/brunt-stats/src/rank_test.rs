@@ -40,7 +40,7 @@ brunt_plan::named! {
         /// Whatever difference there is, is below [`MARGIN`], or none is seen and none above it is possible.
         NoneShown = "none_shown",
         /// The runs differ too much among themselves to show either.
-        Undecided = "inconclusive",
+        Undecided = "undecided",
         /// What was measured differs, but what the client may have added would decide.
         Client = "client",
         /// A side has fewer than [`RUNS_MIN`] runs.

@@ -17,7 +17,6 @@ use crate::goal::UntilResult;
 use crate::histogram::Histogram;
 use crate::interval::Bytes;
 use crate::latency::LatencySummary;
-use crate::limit::{Bottleneck, Limit};
 use crate::measured_window::MeasuredWindow;
 use crate::meter::Meter;
 use crate::op_summary::{ClassSummary, OpRow, OpSummary};
@@ -133,13 +132,12 @@ impl Summary {
             evidence.steady_beside = Steadiness::without(plan, store, &window, &spans);
         }
         let meters = store.meters();
-        let mut client = client_of(&record, &window);
+        let client = client_of(&record);
         evidence.until = record.convergence.as_ref().map(|convergence| {
             let checks = verdict::while_running(&evidence);
             convergence.end(&client, (&total, &ops), &checks, &window, run.interrupted)
         });
         let verdict = judge(&evidence);
-        client.is_limit |= Limit::of(&verdict).is_some_and(|limit| limit.bottleneck == Bottleneck::Client);
         let (until, agreement) = (evidence.until, evidence.servers.comparisons);
         Self {
             window,
@@ -232,6 +230,7 @@ impl Summary {
                     *objective,
                     self.row(objective.subject.op),
                     &self.client,
+                    self.window.drained_ns.saturating_sub(self.window.end_ns),
                     self.record.plan.has_open_loop(),
                 )
             })
@@ -250,7 +249,7 @@ impl Summary {
     /// Does what this check found leave what was asserted as it is? Bounds allow for a late client, so that LAG does where latencies are
     /// asserted and the bounds decide every assertion there is; a strict judgement accepts nothing.
     pub fn decides_beside(&self, id: &str) -> bool {
-        let is_decided = |assertion: &Assertion| assertion.decision != Decision::Inconclusive;
+        let is_decided = |assertion: &Assertion| assertion.decision != Decision::Undecided;
         let is_lenient = id == "LAG" && !self.verdict.judgement.is_strict;
         let mut metrics = self.assertions.iter().map(|assertion| assertion.objective.subject.metric);
         is_lenient && metrics.any(|metric| metric.is_latency()) && self.assertions.iter().all(is_decided)
@@ -304,12 +303,9 @@ fn phase_summary(store: &IntervalStore, phase: Phase) -> PhaseSummary {
     PhaseSummary { phase, counts, ops, bytes: store.bytes[phase as usize] }
 }
 
-/// What bounds the client's own part. A worker without any time left is the limit, whatever else is.
-fn client_of(record: &RunRecord, window: &MeasuredWindow) -> Client {
+/// What bounds the client's own part.
+fn client_of(record: &RunRecord) -> Client {
     let usage = &record.run.usage;
-    let is_busy = usage.workers.iter().any(|worker| worker.is_busy());
-    let stood_ns: u64 = usage.workers.iter().map(|worker| worker.stalls.total_ns).sum();
-    let stood_still = stood_ns as f64 / window.duration_ns().max(1) as f64;
     let is_kept = |worker: &WorkerUsage| {
         worker.run_delay_ns.is_some_and(|delay_ns| delay_ns as f64 > RUN_DELAY_MAX * worker.wall_ns as f64)
     };
@@ -319,7 +315,7 @@ fn client_of(record: &RunRecord, window: &MeasuredWindow) -> Client {
         false => usage.workers.iter().map(|worker| worker.stalls.longest_ns).max().unwrap_or(0),
     };
     let has_others = !record.agents.is_empty();
-    Client { stop_ns, has_others, is_limit: is_busy, stood_still }
+    Client { stop_ns, has_others }
 }
 
 #[cfg(test)]

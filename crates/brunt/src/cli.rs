@@ -466,7 +466,7 @@ pub(crate) struct ReportOutputFlags {
     /// Draw figures in colours instead of black and greys
     #[arg(long, requires = "figure")]
     pub figure_color: bool,
-    /// Exit 4 if violated, 3 if inconclusive (repeatable), e.g. 'get.p99 < 1ms' [default: the assertions of the run]
+    /// Exit 4 if violated, 3 if undecided (repeatable), e.g. 'get.p99 < 1ms' [default: the assertions of the run]
     #[arg(long, value_name = "OBJECTIVE")]
     pub assert: Vec<Objective>,
     /// Exit 0 even if the verdict is NOT TRUSTED
@@ -568,7 +568,7 @@ pub(crate) struct OutputFlags {
     /// Write raw samples with their six times as CSV, e.g. samples.csv
     #[arg(long, value_name = "PATH")]
     pub samples: Option<PathBuf>,
-    /// Exit 4 if violated, 3 if inconclusive (repeatable), e.g. 'get.p99 < 1ms', 'rate > 50k', 'hit >= 95%', 'errors < 0.1%'
+    /// Exit 4 if violated, 3 if undecided (repeatable), e.g. 'get.p99 < 1ms', 'rate > 50k', 'hit >= 95%', 'errors < 0.1%'
     #[arg(long, value_name = "OBJECTIVE")]
     pub assert: Vec<Objective>,
     /// Print the resolved plan as TOML and exit

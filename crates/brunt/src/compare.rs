@@ -50,10 +50,10 @@ pub(crate) fn exit_of(comparison: &Comparison, allow_untrusted: bool) -> Exit {
     let is_untrusted = comparison.has_untrusted() && !allow_untrusted;
     if comparison.is_interrupted() {
         Exit::Interrupted
-    } else if is_untrusted || comparison.is_inconclusive() {
-        Exit::NotTrusted
     } else if comparison.is_missed() {
         Exit::AssertionFailed
+    } else if is_untrusted || comparison.is_undecided() {
+        Exit::NotTrusted
     } else {
         Exit::Done
     }

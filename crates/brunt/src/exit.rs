@@ -4,18 +4,18 @@ use std::fmt::{Debug, Display};
 use std::io;
 
 /// Exit codes. When several apply, the first in this order wins: usage, unreachable, failed (also to write a result that was asked
-/// for), interrupted, not trusted, assertion failed, done. What cannot be printed for a person changes none.
+/// for), interrupted, assertion failed, not trusted, done. What cannot be printed for a person changes none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub(crate) enum Exit {
-    /// Done; the verdict is TRUSTED or CAUTION, or what was asserted holds whatever the client did.
+    /// Done; the verdict is TRUSTED or CAUTION, or what was asserted holds.
     Done = 0,
     /// Something failed that has no number of its own.
     Failed = 1,
     /// The command line or the plan is wrong; nothing was sent.
     Usage = 2,
     /// The run is done, its verdict is NOT TRUSTED (for more than a late client, where assertions decide beside that), or something that was
-    /// asserted is inconclusive.
+    /// asserted is undecided.
     NotTrusted = 3,
     /// It is done, and something that was asserted or asked for fails: no rate meets the objectives of a search.
     AssertionFailed = 4,
@@ -36,7 +36,7 @@ impl Exit {
         (Self::Usage, "the command line or the plan is wrong; nothing was sent"),
         (
             Self::NotTrusted,
-            "the run is done and its verdict is NOT TRUSTED, or an assertion is inconclusive; with --allow-untrusted the verdict does not count",
+            "no assertion fails, but one is undecided or the verdict is NOT TRUSTED; with --allow-untrusted the verdict does not count",
         ),
         (Self::AssertionFailed, "an assertion fails, or no rate meets the objectives of a search"),
         (Self::Unreachable, "no connection, no valid reply at all, or a preload that was not confirmed"),

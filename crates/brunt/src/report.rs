@@ -11,7 +11,7 @@ use crate::exit::{Exit, Failure};
 use crate::input;
 use crate::output::Outputs;
 use crate::presentation::Presentation;
-use crate::run::exit_of;
+use crate::run::{exit_of, say_unmet};
 use brunt_plan::objective::Objective;
 use brunt_plan::op::OpKind;
 use brunt_report::campaign;
@@ -59,6 +59,7 @@ pub(crate) fn report(flags: &cli::Report) -> Result<Exit, Failure> {
     outputs.draw(output, FigureSource::Runs(&runs))?;
     let [(_, summary)] = &mut runs;
     let delivery = outputs.write(summary, presentation);
+    say_unmet(summary, presentation);
     Ok(delivery.exit(exit_of(summary, output.allow_untrusted)))
 }
 

@@ -12,7 +12,7 @@ use crate::measurement::{AgentOptions, Servers, Step, check_agents, measure};
 use crate::observers::Observers;
 use crate::option_file;
 use crate::output::Outputs;
-use crate::presentation::Form;
+use crate::presentation::{Form, Presentation};
 use crate::terminal::{say, show, standard_output};
 use anyhow::Context;
 use brunt_fleet::Fleet;
@@ -27,6 +27,7 @@ use brunt_plan::resolve::{Host, PlanError, resolve};
 use brunt_plan::spec::{ClassSpec, PlanSpec, RunSpec};
 use brunt_plan::units::{Count, DurationNs};
 use brunt_plan::warmup::Warmup;
+use brunt_report::assertion_text::unmet;
 use brunt_report::quantity;
 use brunt_stats::assertion::Assertion;
 use brunt_stats::bound::Decision;
@@ -58,6 +59,7 @@ pub(crate) fn run(flags: &cli::Run, asked: PlanRequest, plan: Plan) -> Result<Ex
     let summary = summary.with_assertions(&output.assert);
     let delivery = outputs.write(&summary, flags.progress.presentation());
     check_agents(&summary)?;
+    say_unmet(&summary, flags.progress.presentation());
     Ok(delivery.exit(exit_of(&summary, output.judging.allow_untrusted)))
 }
 
@@ -359,6 +361,17 @@ fn refused(summary: &Summary) -> Option<String> {
     is_silent.then(|| "at all".to_owned())
 }
 
+/// Says where no report is printed why the exit code is 3 or 4: assertions that fail or are undecided, and a run that is NOT TRUSTED.
+pub(crate) fn say_unmet(summary: &Summary, presentation: Presentation) {
+    if presentation.form != Form::Nothing {
+        return;
+    }
+    unmet(summary).iter().for_each(say);
+    if summary.verdict.status == Status::NotTrusted {
+        say(summary.verdict.sentence());
+    }
+}
+
 /// The exit code of a run that was reported.
 pub(crate) fn exit_of(summary: &Summary, allow_untrusted: bool) -> Exit {
     let doubts = summary.verdict.reasons().into_iter().filter(|id| !summary.decides_beside(id)).count();
@@ -368,10 +381,10 @@ pub(crate) fn exit_of(summary: &Summary, allow_untrusted: bool) -> Exit {
     } else if let Some(what) = refused(summary) {
         say(format_args!("error: {}", no_valid_reply(summary, &what)));
         Exit::Unreachable
-    } else if is_untrusted || summary.assertions.iter().any(came_out(Decision::Inconclusive)) {
-        Exit::NotTrusted
     } else if summary.assertions.iter().any(came_out(Decision::Fails)) {
         Exit::AssertionFailed
+    } else if is_untrusted || summary.assertions.iter().any(came_out(Decision::Undecided)) {
+        Exit::NotTrusted
     } else {
         Exit::Done
     }

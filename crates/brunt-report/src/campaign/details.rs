@@ -412,7 +412,7 @@ fn capacity_text(campaign: &Campaign, capacity: &Capacity) -> String {
     match *capacity {
         Capacity::Between { passed, failed } => {
             let how = match is_undecided(campaign, failed) {
-                true => "was inconclusive within --max-time",
+                true => "was undecided within --max-time",
                 false => "did not",
             };
             format!("{}/s: the highest rate that passed; {}/s {how}", rate(passed), rate(failed))
@@ -431,7 +431,7 @@ fn capacity_text(campaign: &Campaign, capacity: &Capacity) -> String {
         }
         Capacity::Undecided { at } => {
             format!(
-                "unknown: {}/s, the lowest rate, was inconclusive within --max-time and needs more time (raise --max-time)",
+                "unknown: {}/s, the lowest rate, was undecided within --max-time and needs more time (raise --max-time)",
                 rate(at)
             )
         }

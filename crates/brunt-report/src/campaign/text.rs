@@ -420,7 +420,7 @@ fn search_finding(
         &[match (&run.limit, &run.step) {
             (Some(_), _) => limit(run, &at),
             (None, Some((StepResult::Undecided, _))) => {
-                format!("none shown: inconclusive at {at} -> --max-time")
+                format!("none shown: undecided at {at} -> --max-time")
             }
             (None, _) => format!("the objective, at {at}: server and client could do more"),
         }],
@@ -430,7 +430,7 @@ fn search_finding(
 fn capacity_text(campaign: &Campaign, capacity: &Capacity, wanted: &str) -> String {
     match *capacity {
         Capacity::Between { passed, failed } => {
-            let how = if is_undecided(campaign, failed) { "is inconclusive" } else { "does not" };
+            let how = if is_undecided(campaign, failed) { "is undecided" } else { "does not" };
             let apart = quantity::significant(100.0 * (failed - passed) / failed);
             format!("{}/s meets {wanted}, {}/s {how} ({apart} % apart)", rate(passed), rate(failed))
         }
@@ -441,15 +441,15 @@ fn capacity_text(campaign: &Campaign, capacity: &Capacity, wanted: &str) -> Stri
             format!("below {}/s: the lowest rate tried does not meet {wanted} -> lower --from", rate(failed))
         }
         Capacity::Undecided { at } => {
-            format!("inconclusive: {}/s, the lowest rate, needs more time -> --max-time", rate(at))
+            format!("undecided: {}/s, the lowest rate, needs more time -> --max-time", rate(at))
         }
         Capacity::ClientLimited { at, passed: Some(passed) } => {
             format!("at least {}/s meets {wanted}: the client is the limit at {}/s", rate(passed), rate(at))
         }
         Capacity::ClientLimited { at, passed: None } => {
-            format!("inconclusive: the client is the limit at {}/s", rate(at))
+            format!("undecided: the client is the limit at {}/s", rate(at))
         }
-        Capacity::Untrusted { at, .. } => format!("inconclusive: the step at {}/s is not trusted", rate(at)),
+        Capacity::Untrusted { at, .. } => format!("undecided: the step at {}/s is not trusted", rate(at)),
     }
 }
 

@@ -5,7 +5,7 @@
 
 use super::change_text::{change_interval, change_text};
 use super::{ComparedRow, Quantity};
-use crate::details::decision_text;
+use crate::assertion_text::AssertionText;
 use crate::metric;
 use crate::result::RunResult;
 use brunt_plan::tolerance::Requirement;
@@ -28,7 +28,7 @@ pub(crate) struct AssertionRow {
     /// Where it is whatever the clients did: of a change the intervals of both extremes joined, of a value from the lowest lower
     /// bound of B's runs to the highest upper one.
     pub bounds: Option<Bounds>,
-    /// Why it is inconclusive; `None` where it is not.
+    /// Why it is undecided; `None` where it is not.
     pub reason: Option<String>,
 }
 
@@ -47,13 +47,21 @@ impl AssertionRow {
             RequirementData { requirement, held: compared.iter().find(|held| held.quantity == quantity), b };
         let (measured, bounds) = (known.measured(), known.bounds());
         let reason = known.lack().or_else(|| known.doubt());
-        let decision = if reason.is_some() { Decision::Inconclusive } else { known.decide(bounds) };
+        let decision = if reason.is_some() { Decision::Undecided } else { known.decide(bounds) };
         Self { requirement, decision, measured, bounds, reason }
     }
 
-    /// How it came out, in words.
-    pub(crate) fn outcome(&self) -> String {
-        decision_text(self.decision, self.reason.as_deref())
+    /// In words.
+    pub(crate) fn text(&self) -> AssertionText {
+        let number = self.measured_text().map(|number| format!("{number} {}", self.bounds_text()));
+        let clauses = [number.unwrap_or_default(), self.reason.clone().unwrap_or_default()];
+        let clauses: Vec<&str> =
+            clauses.iter().map(|clause| clause.trim()).filter(|clause| !clause.is_empty()).collect();
+        AssertionText {
+            decision: self.decision,
+            subject: self.requirement.to_string(),
+            finding: clauses.join("; "),
+        }
     }
 
     /// The number in its unit: `+5.0 %` of a change, `1.21 ms` of a value.
@@ -90,7 +98,7 @@ impl RequirementData<'_> {
     }
 
     fn decide(&self, bounds: Option<Bounds>) -> Decision {
-        bounds.map_or(Decision::Inconclusive, |bounds| decide(bounds, |number| self.is_met_by(number)))
+        bounds.map_or(Decision::Undecided, |bounds| decide(bounds, |number| self.is_met_by(number)))
     }
 
     fn measured(&self) -> Option<f64> {
@@ -147,7 +155,7 @@ impl RequirementData<'_> {
 
     /// Why what is known does not decide; `None` where it does.
     fn doubt(&self) -> Option<String> {
-        let is_open = |bounds| self.decide(bounds) == Decision::Inconclusive;
+        let is_open = |bounds| self.decide(bounds) == Decision::Undecided;
         if !is_open(self.bounds()) {
             return None;
         }

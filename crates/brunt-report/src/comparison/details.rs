@@ -6,6 +6,7 @@
 use super::assertion::range;
 use super::change_text::{change_interval, change_text};
 use super::{AssertionRow, ComparedRow, Comparison, Difference, EarlyEnd, Quantity};
+use crate::assertion_text;
 use crate::details::assertion_table;
 use crate::metric;
 use crate::paragraph::{self, printable};
@@ -31,7 +32,7 @@ pub(super) fn report(comparison: &Comparison) -> String {
     }
     notes(&mut out, comparison);
     out.push('\n');
-    asserted(&mut out, comparison);
+    assertion_table(&mut out, assertion_text::sorted(comparison.asserted.iter().map(AssertionRow::text)));
     untrusted(&mut out, comparison);
     answer(&mut out, comparison);
     out
@@ -208,12 +209,12 @@ fn finding(held: &ComparedRow) -> String {
         TestResult::Above => above,
         TestResult::Below => below,
         TestResult::NoneShown => "no difference shown",
-        TestResult::Undecided => "inconclusive",
-        TestResult::Client => "inconclusive: client's share",
-        TestResult::TooFewRuns => "inconclusive: too few runs",
+        TestResult::Undecided => "undecided",
+        TestResult::Client => "undecided: client's share",
+        TestResult::TooFewRuns => "undecided: too few runs",
         // There is no ratio to nothing.
-        TestResult::NotGiven if held.test.a.is_some() && held.test.b.is_some() => "inconclusive: 0 in a run",
-        TestResult::NotGiven => "inconclusive: not in every run",
+        TestResult::NotGiven if held.test.a.is_some() && held.test.b.is_some() => "undecided: 0 in a run",
+        TestResult::NotGiven => "undecided: not in every run",
     }
     .to_owned()
 }
@@ -235,7 +236,7 @@ fn notes(out: &mut String, comparison: &Comparison) {
     }
     if is_any(TestResult::Undecided) {
         notes.push(format!(
-            "inconclusive: no difference is shown, and one of {:.0} % is not ruled out (of shares, {} points); more runs narrow it",
+            "undecided: no difference is shown, and one of {:.0} % is not ruled out (of shares, {} points); more runs narrow it",
             MARGIN * 100.0,
             MARGIN
         ));
@@ -293,14 +294,6 @@ fn is_percentile_missing(held: &ComparedRow) -> bool {
         })
     );
     is_percentile && (held.test.a.is_none() || held.test.b.is_none())
-}
-
-fn asserted(out: &mut String, comparison: &Comparison) {
-    let row = |asserted: &AssertionRow| {
-        let measured = asserted.measured_text().unwrap_or("-".to_owned());
-        [asserted.requirement.to_string(), measured, asserted.bounds_text(), asserted.outcome()]
-    };
-    assertion_table(out, comparison.asserted.iter().map(row));
 }
 
 /// Names of runs in a line of those that call for care.
@@ -388,19 +381,19 @@ const MAIN: [Quantity; 3] = [
 
 /// The last line where no row differs: none does as far as can be told, or it cannot be told, and what would help.
 fn without_difference(comparison: &Comparison) -> Vec<String> {
-    let inconclusive = "INCONCLUSIVE whether A and B differ";
+    let undecided = "UNDECIDED whether A and B differ";
     let (a, b) = (comparison.a.len(), comparison.b.len());
     if (a, b) == (1, 1) {
-        return vec![format!("{inconclusive}: one run each, spread from run to run unknown")];
+        return vec![format!("{undecided}: one run each, spread from run to run unknown")];
     } else if comparison.is_small() {
-        return vec![format!("{inconclusive}: fewer than {RUNS_MIN} runs on a side")];
+        return vec![format!("{undecided}: fewer than {RUNS_MIN} runs on a side")];
     }
     let open: Vec<&ComparedRow> =
         shown(comparison).filter(|held| held.test.finding != TestResult::NoneShown).collect();
     let names =
         |rows: &[&ComparedRow]| rows.iter().map(|held| held.quantity.name()).collect::<Vec<_>>().join(", ");
     if !open.iter().any(|held| MAIN.contains(&held.quantity)) {
-        let others = (!open.is_empty()).then(|| format!("inconclusive: {}", names(&open)));
+        let others = (!open.is_empty()).then(|| format!("undecided: {}", names(&open)));
         return std::iter::once("NO DIFFERENCE SHOWN".to_owned()).chain(others).collect();
     }
     let more = (2 * a.min(b)).min(RUNS_MAX);
@@ -414,7 +407,7 @@ fn without_difference(comparison: &Comparison) -> Vec<String> {
             "a client with more processors, or a lower rate, has less of a share in them".to_owned()
         }),
     ];
-    let rows = format!("{inconclusive}: {}", names(&open));
+    let rows = format!("{undecided}: {}", names(&open));
     std::iter::once(rows).chain(help.into_iter().flatten()).collect()
 }
 

@@ -6,6 +6,7 @@ use super::change_text::change_interval;
 use super::details::{answer_facts, early_end, plan_facts, shown, side_facts, untrusted_runs};
 use super::text::{self, finding};
 use super::{ComparedRow, Comparison, json, overlay};
+use crate::html::conclusion::assertion_table;
 use crate::html::document::{self, Standing};
 use crate::html::frame::{self, Frame, Key, NOTE_SIZE, Size, Values};
 use crate::html::markup::{Heading, Markup};
@@ -48,7 +49,7 @@ pub(super) fn write(comparison: &Comparison, out: &mut dyn Write) -> io::Result<
         markup.close("figure");
     }
     table(&mut markup, comparison);
-    assertions(&mut markup, comparison);
+    assertion_table(&mut markup, comparison.asserted.iter().map(super::AssertionRow::text));
     markup.raw("</section>\n");
     overlay::percentiles(&mut markup, comparison);
     overlay::order(&mut markup, comparison);
@@ -187,14 +188,4 @@ fn above(comparison: &Comparison, held: &ComparedRow) -> String {
         })
     });
     format!("{:.0} %", wins.sum::<f64>() / pairs * 100.0)
-}
-
-fn assertions(markup: &mut Markup, comparison: &Comparison) {
-    let row = |held: &super::AssertionRow| {
-        let measured = held.measured_text().unwrap_or_else(|| "not measured".to_owned());
-        vec![held.requirement.to_string(), measured, held.outcome()]
-    };
-    let rows: Vec<Vec<String>> = comparison.asserted.iter().map(row).collect();
-    let headings = ["assertion", "measured", "outcome"].map(Heading::Words);
-    markup.table("Assertions", &headings, &rows);
 }

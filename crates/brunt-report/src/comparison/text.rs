@@ -11,7 +11,7 @@ use crate::grid::{Cell, Column, Grid, cells};
 use crate::layout::{Layout, Style};
 use crate::page::Page;
 use crate::reasons::each_once;
-use crate::text::conclusion::{ASSERTIONS_MAX, list_assertions};
+use crate::text::conclusion;
 use crate::text::latency::rate;
 use brunt_plan::objective::{Metric, Subject};
 use brunt_stats::rank_test::{RUNS_MIN, TestResult};
@@ -35,8 +35,7 @@ pub(super) fn report(comparison: &Comparison, layout: &Layout) -> String {
     }
     page.separate();
     table(&mut page, comparison);
-    page.separate();
-    assertions(&mut page, comparison);
+    conclusion::assertions(&mut page, comparison.asserted.iter().map(AssertionRow::text));
     page.separate();
     for (status, text) in untrusted_runs(comparison) {
         page.facts(&status.name().to_lowercase(), &[text]);
@@ -98,7 +97,7 @@ fn sides(quantity: Quantity, values: [Option<f64>; 2], layout: &Layout) -> (Stri
     }
 }
 
-/// What a row shows, in a word; why it is inconclusive is in the details.
+/// What a row shows, in a word; why it is undecided is in the details.
 pub(super) fn finding(held: &ComparedRow) -> (&'static str, Style) {
     let (above, below) = match held.quantity {
         Quantity::Of(subject) => match subject.metric {
@@ -111,18 +110,10 @@ pub(super) fn finding(held: &ComparedRow) -> (&'static str, Style) {
         TestResult::Above => (above, Style::Bold),
         TestResult::Below => (below, Style::Bold),
         TestResult::NoneShown => ("same", Style::Plain),
-        TestResult::Undecided | TestResult::TooFewRuns => ("inconclusive", Style::Doubt),
+        TestResult::Undecided | TestResult::TooFewRuns => ("undecided", Style::Doubt),
         TestResult::Client => ("client", Style::Doubt),
-        TestResult::NotGiven => ("inconclusive", Style::Doubt),
+        TestResult::NotGiven => ("undecided", Style::Doubt),
     }
-}
-
-fn assertions(page: &mut Page<'_>, comparison: &Comparison) {
-    let row = |asserted: &AssertionRow| {
-        let measured = asserted.measured_text().unwrap_or_else(|| "not measured".to_owned());
-        (asserted.decision, [asserted.requirement.to_string(), measured, asserted.outcome()])
-    };
-    list_assertions(page, ASSERTIONS_MAX, comparison.asserted.iter().map(row).collect());
 }
 
 /// What the comparison comes to.
@@ -149,11 +140,11 @@ fn write_answer(page: &mut Page<'_>, comparison: &Comparison) {
 /// The keys of `--brief`.
 pub(crate) fn brief(comparison: &Comparison) -> String {
     let differs = comparison.compared.iter().any(ComparedRow::differs);
-    let is_open = answer_facts(comparison).iter().any(|fact| fact.starts_with("INCONCLUSIVE"));
+    let is_open = answer_facts(comparison).iter().any(|fact| fact.starts_with("UNDECIDED"));
     let verdict = match (comparison.has_untrusted(), differs, is_open) {
         (true, ..) => "NOT-TRUSTED",
         (_, true, _) => "DIFFERS",
-        (_, _, true) => "INCONCLUSIVE",
+        (_, _, true) => "UNDECIDED",
         _ => "SAME",
     };
     let mut keys =
@@ -170,8 +161,8 @@ pub(crate) fn brief(comparison: &Comparison) -> String {
     let reasons = match verdict {
         "NOT-TRUSTED" => untrusted_checks(comparison),
         "DIFFERS" => names(ComparedRow::differs),
-        "INCONCLUSIVE" if comparison.is_small() => vec!["few-runs".to_owned()],
-        "INCONCLUSIVE" => names(|held| held.test.finding != TestResult::NoneShown),
+        "UNDECIDED" if comparison.is_small() => vec!["few-runs".to_owned()],
+        "UNDECIDED" => names(|held| held.test.finding != TestResult::NoneShown),
         _ => Vec::new(),
     };
     keys.push(format!("why={}", if reasons.is_empty() { "-".to_owned() } else { reasons.join(",") }));

@@ -2,8 +2,7 @@
 
 use super::document::{self, Standing};
 use super::markup::{Heading, Markup};
-use crate::details::outcome;
-use crate::metric;
+use crate::assertion_text::{self, AssertionText};
 use crate::text::conclusion::causes;
 use crate::text::head;
 use crate::wall_clock;
@@ -67,7 +66,7 @@ pub(super) fn trust(markup: &mut Markup, summary: &Summary) {
     if causes.len() > CAUSES_MAX {
         markup.raw("<p><a href=\"#checks\">All checks</a></p>\n");
     }
-    assertions(markup, summary);
+    assertion_table(markup, summary.assertions.iter().map(AssertionText::of));
     markup.raw("</section>\n");
 }
 
@@ -79,16 +78,9 @@ const fn class(trust: &Trust) -> &'static str {
     }
 }
 
-fn assertions(markup: &mut Markup, summary: &Summary) {
-    let row = |assertion: &brunt_stats::assertion::Assertion| {
-        let metric = assertion.objective.subject.metric;
-        let measured = assertion.measured.map_or("-".to_owned(), |value| metric::text(metric, value));
-        vec![assertion.objective.to_string(), measured, outcome(assertion)]
-    };
-    let rows: Vec<Vec<String>> = summary.assertions.iter().map(row).collect();
-    markup.table(
-        "Assertions",
-        &[Heading::Words("assertion"), Heading::Number("measured"), Heading::Words("outcome")],
-        &rows,
-    );
+/// What was asserted, of a run or of a comparison.
+pub(crate) fn assertion_table(markup: &mut Markup, texts: impl Iterator<Item = AssertionText>) {
+    let row = |text: AssertionText| vec![text.subject.clone(), text.word().to_owned(), text.finding];
+    let rows: Vec<Vec<String>> = assertion_text::sorted(texts).into_iter().map(row).collect();
+    markup.table("Assertions", &["assertion", "outcome", "finding"].map(Heading::Words), &rows);
 }

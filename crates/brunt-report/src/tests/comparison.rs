@@ -84,22 +84,22 @@ fn compared(a: Vec<RunResult>, b: Vec<RunResult>, required: &[&str]) -> Comparis
 fn b_is_slower() {
     let expected = [
         ("p99 <= +5%", "fails"),
-        ("get.p99 <= +12%", "inconclusive"),
+        ("get.p99 <= +12%", "undecided"),
         ("mean <= +50%", "holds"),
         ("hit >= -1%", "holds"),
-        ("set.p99.9 <= +5%", "inconclusive"),
+        ("set.p99.9 <= +5%", "undecided"),
         ("p99 < 1ms", "holds"),
-        ("p99 < 206us", "inconclusive"),
-        ("mean < 152us", "inconclusive"),
+        ("p99 < 206us", "undecided"),
+        ("mean < 152us", "undecided"),
         ("p50 < 1us", "fails"),
         ("hit >= 90%", "holds"),
-        ("set.p99.9 < 1s", "inconclusive"),
+        ("set.p99.9 < 1s", "undecided"),
     ];
     let required = expected.map(|(requirement, _)| requirement);
     let comparison = compared(side("a", 6, 1.0), side("b", 6, 1.12), &required);
     insta::assert_snapshot!("compare_slower", text_of(&comparison));
     insta::assert_snapshot!("compare_slower_junit", junit_of(&comparison, false));
-    assert!(comparison.is_missed() && comparison.is_inconclusive());
+    assert!(comparison.is_missed() && comparison.is_undecided());
     let mut out = Vec::new();
     comparison.write_json(&mut out).unwrap();
     let value: Value = serde_json::from_slice(&out).unwrap();
@@ -108,7 +108,7 @@ fn b_is_slower() {
     for (held, (requirement, status)) in assertions.zip(expected) {
         assert_eq!(text(held, "requirement").as_deref(), Some(requirement));
         assert_eq!(text(held, "status").as_deref(), Some(status), "{held}");
-        assert_eq!(held["reason"].is_null(), status != "inconclusive", "{held}");
+        assert_eq!(held["reason"].is_null(), status != "undecided", "{held}");
     }
     let p99 = value["quantities"].as_array().unwrap().iter().find(|held| held["quantity"] == "p99").unwrap();
     assert_eq!(p99["finding"], "above");
@@ -183,7 +183,7 @@ fn comparisons_are_reported_again() {
 fn equal_sides() {
     let comparison = compared(side("a", 6, 1.0), side("b", 6, 1.001), &["p99 <= +5%"]);
     insta::assert_snapshot!("compare_equal", text_of(&comparison));
-    assert!(!comparison.is_missed() && !comparison.is_inconclusive() && !comparison.has_untrusted());
+    assert!(!comparison.is_missed() && !comparison.is_undecided() && !comparison.has_untrusted());
 }
 
 /// Those of the snapshots, by name.
@@ -201,7 +201,7 @@ fn single_runs_show_nothing() {
     let comparison =
         compared(side("a", 1, 1.0), side("b", 1, 2.0), &["p99 <= +5%", "p99 < 1ms", "rate > 9k"]);
     insta::assert_snapshot!("compare_single", text_of(&comparison));
-    assert!(comparison.is_inconclusive() && !comparison.is_missed());
+    assert!(comparison.is_undecided() && !comparison.is_missed());
 }
 
 #[test]
@@ -228,7 +228,11 @@ fn few_runs_show_nothing() {
 
 /// How requirements came out, with the reason where they did not.
 fn outcomes(comparison: &Comparison) -> Vec<String> {
-    comparison.asserted.iter().map(AssertionRow::outcome).collect()
+    let outcome = |asserted: &AssertionRow| {
+        let word = asserted.text().word();
+        asserted.reason.as_ref().map_or(word.to_owned(), |reason| format!("{word}: {reason}"))
+    };
+    comparison.asserted.iter().map(outcome).collect()
 }
 
 /// The range of five runs holds the median with less than 95 %; the interval of a change has its 95 % from four runs on.
@@ -236,9 +240,9 @@ fn outcomes(comparison: &Comparison) -> Vec<String> {
 fn a_requirement_is_decided_with_enough_runs() {
     let required = ["p99 <= +5%", "p99 <= +150%", "p99 < 1us", "p99 < 1s"];
     let table = [
-        (3, ["inconclusive: needs 4 runs on each side"; 2], ["inconclusive: needs 6 runs of B"; 2]),
-        (4, ["FAILS", "holds"], ["inconclusive: needs 6 runs of B"; 2]),
-        (5, ["FAILS", "holds"], ["inconclusive: needs 6 runs of B"; 2]),
+        (3, ["undecided: needs 4 runs on each side"; 2], ["undecided: needs 6 runs of B"; 2]),
+        (4, ["FAILS", "holds"], ["undecided: needs 6 runs of B"; 2]),
+        (5, ["FAILS", "holds"], ["undecided: needs 6 runs of B"; 2]),
         (6, ["FAILS", "holds"], ["FAILS", "holds"]),
     ];
     for (runs, changes, values) in table {
@@ -264,7 +268,7 @@ fn shared(name: &str, first_seed: u64, factor: f64, part: f64) -> Vec<RunResult>
 /// sides of each threshold; the p99 of A is 182 us, of B so many times as much.
 #[test]
 fn a_requirement_is_decided_by_bounds() {
-    const CLIENT: &str = "inconclusive: the client's share would decide";
+    const CLIENT: &str = "undecided: the client's share would decide";
     let p99_us = shared("a", 1, 1.0, 0.0)[0].number(&"p99 < 1s".parse::<Requirement>().unwrap().subject());
     let p99_us = p99_us.unwrap() / 1e3;
     let below = |factor: f64| format!("p99 < {:.0}us", p99_us * factor);
@@ -289,14 +293,14 @@ fn a_requirement_is_decided_by_bounds() {
         (1.0, 0.00, 0.03, below(0.98), CLIENT),
         (1.0, 0.90, 0.00, below(0.98), "FAILS"),
         // What is open by what was measured is the runs' own.
-        (1.0, 0.00, 0.00, "p99 <= +0.01%".to_owned(), "inconclusive: the interval holds the bound"),
+        (1.0, 0.00, 0.00, "p99 <= +0.01%".to_owned(), "undecided: the interval holds the bound"),
     ];
     for (factor, part_a, part_b, requirement, expected) in table {
         let (a, b) = (shared("a", 1, 1.0, part_a), shared("b", 11, factor, part_b));
         let comparison = compared(a, b, &[&requirement]);
         assert_eq!(outcomes(&comparison), [expected], "{factor} {part_a} {part_b} {requirement}");
-        let (is_missed, is_inconclusive) = (expected == "FAILS", expected.starts_with("inconclusive"));
-        assert_eq!((comparison.is_missed(), comparison.is_inconclusive()), (is_missed, is_inconclusive));
+        let (is_missed, is_undecided) = (expected == "FAILS", expected.starts_with("undecided"));
+        assert_eq!((comparison.is_missed(), comparison.is_undecided()), (is_missed, is_undecided));
     }
     let all = shared("b", 11, 1.0, 0.0);
     let late = |lag_fraction: f64| {
@@ -321,10 +325,10 @@ fn a_requirement_is_decided_by_bounds() {
     let comparison = compared(shared("a", 1, 1.0, 0.0), losing, &[&below(1.02), "p50 < 1s"]);
     assert_eq!(
         outcomes(&comparison),
-        ["inconclusive: requests without an answer count as above every bound", "holds"]
+        ["undecided: requests without an answer count as above every bound", "holds"]
     );
     let on_both_sides = compared(side("a", 6, 1.0), side("b", 6, 1.000_05), &[&below(1.008)]);
-    assert_eq!(outcomes(&on_both_sides), ["inconclusive: B's runs lie on both sides of it"]);
+    assert_eq!(outcomes(&on_both_sides), ["undecided: B's runs lie on both sides of it"]);
 }
 
 /// The p99 that was measured is a tenth higher in every run of B, and its client error is larger than that.
@@ -336,7 +340,7 @@ fn differences_within_client_error_are_not_shown() {
         &["p99 <= +5%", "p99 <= +15%", "p99 < 1ms", "p99 < 190us"],
     );
     insta::assert_snapshot!("compare_client", text_of(&comparison));
-    assert!(comparison.is_inconclusive() && !comparison.is_missed());
+    assert!(comparison.is_undecided() && !comparison.is_missed());
     let mut out = Vec::new();
     comparison.write_json(&mut out).unwrap();
     let value: Value = serde_json::from_slice(&out).unwrap();
@@ -456,7 +460,7 @@ fn the_last_line_agrees_with_the_rows() {
     let all_undecided = compared(side("a", 4, 1.0), scattered(|_, _| {}), &[]);
     assert_eq!(
         last_line(&all_undecided),
-        "INCONCLUSIVE whether A and B differ: p50, p99, p99.9, mean, client CPU · more runs narrow it: --repeat 8"
+        "UNDECIDED whether A and B differ: p50, p99, p99.9, mean, client CPU · more runs narrow it: --repeat 8"
     );
     // Only what is beside the main rows: the cost of a request.
     let like_a = |value: &mut Value, index: u64| {
@@ -465,7 +469,7 @@ fn the_last_line_agrees_with_the_rows() {
         value["client"]["cpu_ns_per_request"] = cost;
     };
     let cost_undecided = compared(side("a", 4, 1.0), scattered(like_a), &[]);
-    assert_eq!(last_line(&cost_undecided), "NO DIFFERENCE SHOWN · inconclusive: client CPU");
+    assert_eq!(last_line(&cost_undecided), "NO DIFFERENCE SHOWN · undecided: client CPU");
     // A p99 that one run is too short for.
     let too_short = |value: &mut Value, index: u64| {
         *value = written(300 + index, 1.0 + index as f64 * 0.001);
@@ -476,13 +480,13 @@ fn the_last_line_agrees_with_the_rows() {
     let missing = compared(side("a", 4, 1.0), scattered(too_short), &[]);
     assert_eq!(
         last_line(&missing),
-        "INCONCLUSIVE whether A and B differ: p99 · longer runs have the percentiles that are missing"
+        "UNDECIDED whether A and B differ: p99 · longer runs have the percentiles that are missing"
     );
     assert_eq!(last_line(&compared(side("a", 4, 1.0), side("b", 4, 1.001), &[])), "NO DIFFERENCE SHOWN");
     let slower = last_line(&compared(side("a", 4, 1.0), side("b", 4, 1.5), &[]));
     assert!(slower.starts_with("B DIFFERS: p50 +50.0 %"), "{slower}");
     let few = last_line(&compared(side("a", 4, 1.0), side("b", 3, 1.5), &[]));
-    assert_eq!(few, "INCONCLUSIVE whether A and B differ: fewer than 4 runs on a side");
+    assert_eq!(few, "UNDECIDED whether A and B differ: fewer than 4 runs on a side");
 }
 
 /// A percentile has a row if any run gives it, on whichever side: that it cannot be told is said, not left out.
@@ -504,7 +508,7 @@ fn a_number_of_some_runs_has_a_row() {
         row.map(|row| row.split_whitespace().collect::<Vec<_>>().join(" "))
     };
     let some = compared(without("a", 1.0, &[0]), without("b", 1.001, &[1, 2, 3]), &[]);
-    assert_eq!(row(&some).as_deref(), Some("p99 - - - inconclusive: not in every run"));
+    assert_eq!(row(&some).as_deref(), Some("p99 - - - undecided: not in every run"));
     let none = compared(without("a", 1.0, &[0, 1, 2, 3]), without("b", 1.001, &[0, 1, 2, 3]), &[]);
     assert_eq!(row(&none), None);
     let nothing = |name: &str, factor: f64| -> Vec<RunResult> {
@@ -516,7 +520,7 @@ fn a_number_of_some_runs_has_a_row() {
         (0..4).flat_map(run).collect()
     };
     let text = text_of(&compared(nothing("a", 1.0), nothing("b", 1.001), &[]));
-    assert!(text.contains("inconclusive: 0 in a run"), "{text}");
+    assert!(text.contains("undecided: 0 in a run"), "{text}");
 }
 
 #[test]

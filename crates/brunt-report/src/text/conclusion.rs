@@ -2,19 +2,14 @@
 //!
 //! Each cause has its number and, behind an arrow, what helps.
 
-use crate::details::outcome;
+use crate::assertion_text::{self, AssertionText};
 use crate::layout::Style;
-use crate::metric;
 use crate::page::{LINES_MAX, Page};
-use brunt_stats::assertion::Assertion;
-use brunt_stats::bound::Decision;
 use brunt_stats::check::CheckStatus;
 use brunt_stats::verdict::{Cause, CauseKind, Verdict};
 
 /// Causes that are listed.
 const CAUSES_MAX: usize = 3;
-/// Assertions that are listed, those that do not hold first.
-pub(crate) const ASSERTIONS_MAX: usize = 5;
 /// Stands before a cause that no check shows by itself; its text names the checks that follow from it.
 const CAUSE: &str = "CAUSE";
 /// Where the text of a cause begins.
@@ -78,28 +73,14 @@ pub(crate) fn causes(verdict: &Verdict) -> Vec<FindingText> {
     }
 }
 
-pub(super) fn assertions(page: &mut Page<'_>, assertions: &[Assertion]) {
-    if assertions.is_empty() {
-        return;
+/// What was asserted, of a run or of a comparison; none is ever left out.
+pub(crate) fn assertions(page: &mut Page<'_>, texts: impl Iterator<Item = AssertionText>) {
+    let texts = assertion_text::sorted(texts);
+    if !texts.is_empty() {
+        page.separate();
     }
-    page.separate();
-    let row = |assertion: &Assertion| {
-        let text = |value| metric::text(assertion.objective.subject.metric, value);
-        let measured = assertion.measured.map_or("not measured".to_owned(), text);
-        (assertion.decision, [assertion.objective.to_string(), measured, outcome(assertion)])
-    };
-    let most = ASSERTIONS_MAX.min(page.room.rows);
-    list_assertions(page, most, assertions.iter().map(row).collect());
-}
-
-/// At most so many assertions, those that do not hold first, and how many there are besides.
-pub(crate) fn list_assertions(page: &mut Page<'_>, most: usize, mut rows: Vec<(Decision, [String; 3])>) {
-    rows.sort_by_key(|(decision, _)| *decision == Decision::Holds);
-    rows.iter().take(most).for_each(|(_, facts)| page.facts("assertion", facts));
-    if rows.len() > most {
-        let rest = &rows[most..];
-        let holding = rest.iter().filter(|(decision, _)| *decision == Decision::Holds).count();
-        page.facts("", &[format!("+{} more, {holding} of them hold: --details", rest.len())]);
+    for text in texts {
+        page.finding(text.word(), &format!("{}: {}", text.subject, text.finding), text.style());
     }
 }
 

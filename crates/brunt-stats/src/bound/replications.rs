@@ -8,15 +8,14 @@
 //! Utilisations are 0.3 and 0.4. Stops that take a share s of the time delay s/(1 − ρ) of all requests, since those that became due
 //! meanwhile come in a bunch: 0.43 and 0.5 % here, of which none can be told from a slow server, so that *holds* counts all. The
 //! interval adds the scatter of 30 stops over 30 batches, again half as much. With the 0.18 to 0.25 % that are truly slower than 1.3
-//! times the p99 that stays below 1 %, which a p99 allows; at ρ = 0.5 M/D/1 would exceed it, and be inconclusive.
+//! times the p99 that stays below 1 %, which a p99 allows; at ρ = 0.5 M/D/1 would exceed it, and be undecided.
 
 mod queue;
 
-use super::{Client, Decision, decide};
+use super::{Client, Decision};
 use crate::op_summary::OpSummary;
-use brunt_plan::objective::{Bound, Comparison, Metric, Objective, Statistic, Subject};
+use brunt_plan::objective::Ceiling;
 use brunt_plan::quantile::Quantile;
-use brunt_plan::units::DurationNs;
 use queue::{Queue, SERVICE_NS, Service};
 
 const IS_FULL: bool = !cfg!(debug_assertions);
@@ -27,7 +26,7 @@ const QUEUES: [(Service, f64); 4] =
 const RUNS_IN_ALL: u32 = RUNS * QUEUES.len() as u32;
 
 const QUANTILES: [Quantile; 4] = [Quantile::P50, Quantile::P90, Quantile::P99, Quantile::P999];
-/// Of these no more than a tenth may be inconclusive where the truth is 30 % away.
+/// Of these no more than a tenth may be undecided where the truth is 30 % away.
 const TO_P99: usize = 3;
 
 /// The bound, and what it is of the truth.
@@ -57,7 +56,7 @@ fn truths_ns(service: Service, utilisation: f64) -> [f64; 4] {
 struct Tally {
     holds: u32,
     fails: u32,
-    inconclusive: u32,
+    undecided: u32,
 }
 
 impl Tally {
@@ -65,14 +64,14 @@ impl Tally {
         match decision {
             Decision::Holds => self.holds += 1,
             Decision::Fails => self.fails += 1,
-            Decision::Inconclusive => self.inconclusive += 1,
+            Decision::Undecided => self.undecided += 1,
         }
     }
 
     fn merge(&mut self, other: &Self) {
         self.holds += other.holds;
         self.fails += other.fails;
-        self.inconclusive += other.inconclusive;
+        self.undecided += other.undecided;
     }
 
     /// Where the bound is the truth every answer is one too many; where the truth is below it, *fails*; else *holds*.
@@ -94,12 +93,8 @@ impl Tallies {
     fn count(&mut self, row: &OpSummary, truths_ns: &[f64; 4]) {
         for ((quantile, truth_ns), tallies) in QUANTILES.into_iter().zip(truths_ns).zip(&mut self.0) {
             for ((_, factor), tally) in FACTORS.into_iter().zip(tallies) {
-                let metric = Metric::Response(Statistic::Percentile(quantile));
-                let bound = Bound::Time(DurationNs((truth_ns * factor).round() as u64));
-                let subject = Subject { op: None, metric };
-                let objective = Objective { subject, comparison: Comparison::Less, bound };
-                let bounds = Client::default().bounds(metric, row);
-                tally.count(decide(bounds, |value| objective.is_met_by(value)));
+                let ceiling = Ceiling { op: None, quantile, bound_ns: (truth_ns * factor).round() as u64 };
+                tally.count(Client::default().decide_ceiling(&ceiling, row));
             }
         }
     }
@@ -167,14 +162,14 @@ fn print(found: &Found) {
         "{RUNS_IN_ALL} runs, {requests} requests: all between R - M - min(g, S) and R, {above_undisturbed} below R - client lag \
          - min(g, S)"
     );
-    println!("| percentile | bound | holds | fails | inconclusive | wrong | wrong without M |");
+    println!("| percentile | bound | holds | fails | undecided | wrong | wrong without M |");
     for (quantile, row) in QUANTILES.iter().enumerate() {
         for (column, (name, factor)) in FACTORS.into_iter().enumerate() {
             let tally = found.decided.0[quantile][column];
-            let Tally { holds, fails, inconclusive } = tally;
+            let Tally { holds, fails, undecided } = tally;
             let (wrong, without) =
                 (tally.wrong(factor), found.without_busy_lag.0[quantile][column].wrong(factor));
-            println!("| {row} | {name} | {holds} | {fails} | {inconclusive} | {wrong} | {without} |");
+            println!("| {row} | {name} | {holds} | {fails} | {undecided} | {wrong} | {without} |");
         }
     }
 }
@@ -195,11 +190,8 @@ fn decisions_are_right_when_the_client_is_stopped() {
         assert!(wrong <= at_most, "{quantile} at the truth: {wrong} wrong, at most {at_most}");
         for ((name, factor), tally) in FACTORS.into_iter().zip(tallies).skip(1) {
             wrong_away += tally.wrong(factor);
-            let (inconclusive, at_most) = (tally.inconclusive, most(RUNS_IN_ALL, 0.1));
-            assert!(
-                row >= TO_P99 || inconclusive < at_most,
-                "{quantile}, {name}: {inconclusive} inconclusive"
-            );
+            let (undecided, at_most) = (tally.undecided, most(RUNS_IN_ALL, 0.1));
+            assert!(row >= TO_P99 || undecided < at_most, "{quantile}, {name}: {undecided} undecided");
         }
     }
     let at_most = most(RUNS_IN_ALL, 10.0 / 10_000.0);

@@ -3,7 +3,7 @@
 //! Not the engine: nothing here waits or sends. What is expected follows from the events by arithmetic.
 
 use super::*;
-use crate::assertion::Doubt;
+use crate::assertion::Reason;
 use crate::calibration::Lookup;
 use crate::check::{Check, CheckStatus};
 use crate::connection::ConnectionEvent;
@@ -316,11 +316,10 @@ fn client_errors_hold_wake_ups() {
         let found_ns = summary.total.client_error_ns(Quantile::P50).unwrap();
         assert_eq!(found_ns, expected_ns, "{load}, {wait}");
         // Of these open loops no busy periods were recorded.
-        let metrics: &[&str] = if load == closed { &["p50", "service.p50"] } else { &["service.p50"] };
-        for metric in metrics {
-            let low = summary.client.bounds(metric.parse().unwrap(), &summary.total).low;
+        if load == closed {
+            let low = summary.client.percentile(&summary.total, Quantile::P50).low;
             let expected = (100_000 - expected_ns) as f64;
-            assert!((low - expected).abs() < 200.0, "{load}, {wait}, {metric}: {low}");
+            assert!((low - expected).abs() < 200.0, "{load}, {wait}: {low}");
         }
     }
 }
@@ -365,7 +364,6 @@ fn workers_and_classes_add_up_to_the_whole() {
     for (ours, theirs) in one.rows_mut().into_iter().zip(three.clone().rows_mut()) {
         assert_eq!(ours.intervals.len(), theirs.intervals.len());
         ours.intervals.clone_from(&theirs.intervals);
-        ours.half_widths = theirs.half_widths;
     }
     assert_eq!((&one.total, &one.ops, &one.classes), (&three.total, &three.ops, &three.classes));
     assert_eq!((&one.phases, &one.verdict.status), (&three.phases, &three.verdict.status));
@@ -616,11 +614,10 @@ fn a_cold_beginning_is_in_every_number() {
     assert_eq!(response.count, summary.total.requests.completed());
     let slow = response.p99_ns().zip(response.max_ns);
     assert!(slow.is_some_and(|(p99, max)| p99 >= 8 * MS && max == 8 * MS), "{slow:?}");
-    // All of it lies in one second of six, so that another run may have more of it or none.
-    let objectives = ["p99 < 8ms", "max < 8ms", "p50 < 3ms"].map(|text| text.parse().unwrap());
+    let objectives = ["p99 < 7900us", "max < 8ms", "p50 < 3ms"].map(|text| text.parse().unwrap());
     let decisions = summary.clone().with_assertions(&objectives).assertions;
     let decisions: Vec<_> = decisions.iter().map(|assertion| assertion.decision).collect();
-    assert_eq!(decisions, [Decision::Inconclusive, Decision::Fails, Decision::Holds]);
+    assert_eq!(decisions, [Decision::Fails, Decision::Fails, Decision::Holds]);
     assert_eq!(status(&summary, "LITTLE"), CheckStatus::Ok, "{:?}", check(&summary, "LITTLE"));
 }
 
@@ -676,25 +673,26 @@ fn assertions_compare_with_what_was_measured() {
     let rate = (2_000.0 + 10.0) / 2.0;
     let table = [
         ("get.p50 < 2ms", Decision::Holds, Some(999_000.0)),
-        // Every batch holds another part of what repeats each second: another run may have another median.
-        ("get.p50 < 1001us", Decision::Inconclusive, Some(999_000.0)),
-        ("get.p50 < 998us", Decision::Inconclusive, Some(999_000.0)),
+        ("get.p50 < 1003us", Decision::Holds, Some(999_000.0)),
+        ("get.p50 < 997us", Decision::Fails, Some(999_000.0)),
         ("get.p50 < 520us", Decision::Fails, Some(999_000.0)),
         ("get.p99 <= 2ms", Decision::Holds, Some(1_979_000.0)),
         ("get.max < 1999us", Decision::Fails, Some(1_999_000.0)),
-        ("get.mean <= 1ms", Decision::Inconclusive, Some(1_000_000.0)),
-        ("get.mean <= 1.3ms", Decision::Holds, Some(1_000_000.0)),
+        ("get.mean <= 1ms", Decision::Holds, Some(1_000_000.0)),
+        ("get.mean < 1ms", Decision::Fails, Some(1_000_000.0)),
         ("service.max < 5ms", Decision::Fails, Some(5_000_000.0)),
-        ("rate >= 1005", Decision::Inconclusive, Some(rate)),
-        ("rate >= 990", Decision::Holds, Some(rate)),
+        ("rate >= 1005", Decision::Holds, Some(rate)),
+        ("rate > 1005", Decision::Fails, Some(rate)),
         ("rate >= 1020", Decision::Fails, Some(rate)),
         ("get.hit >= 100%", Decision::Holds, Some(1.0)),
         ("set.errors <= 80%", Decision::Holds, Some(0.5)),
         ("set.errors < 0.2", Decision::Fails, Some(0.5)),
         ("unsent <= 0", Decision::Holds, Some(0.0)),
-        ("get.p99.9 < 1h", Decision::Inconclusive, None),
-        ("set.p50 < 1h", Decision::Inconclusive, None),
-        ("mget.rate > 1", Decision::Inconclusive, None),
+        ("get.p99.9 < 1h", Decision::Undecided, None),
+        // Half of them failed.
+        ("set.p50 < 1h", Decision::Holds, None),
+        ("set.p90 < 1h", Decision::Fails, None),
+        ("mget.rate > 1", Decision::Undecided, None),
     ];
     let objectives = table.map(|(text, ..)| text.parse().unwrap());
     let summary = summary.with_assertions(&objectives);
@@ -704,15 +702,13 @@ fn assertions_compare_with_what_was_measured() {
         let off = assertion.measured.unwrap_or(0.0) - measured.unwrap_or(0.0);
         assert!(off.abs() <= measured.unwrap_or(0.0) / 512.0, "{assertion:?}");
     }
-    // 8000 gets more, at 1000 a second; 10 sets more, at 5 a second.
-    let doubt = |index: usize| summary.assertions[index].doubt;
-    let rates = [0, 1].map(|index| summary.ops[index].summary.rate.completed);
-    let needs =
-        |more: u64, rate: f64| Some(Doubt::Requests { more, ns: Some((more as f64 / rate * 1e9) as u64) });
-    assert_eq!(doubt(16), needs(8_000, rates[0]));
-    assert_eq!(doubt(17), needs(10, rates[1]));
-    assert_eq!(doubt(18), Some(Doubt::NoRequests));
-    assert!(rates[0] > 990.0 && rates[1] > 4.0, "{rates:?}");
+    // 8000 gets more, at 1000 a second.
+    let reason = |index: usize| summary.assertions[index].reason;
+    let rate = summary.ops[0].summary.rate.completed;
+    let ns = Some((8_000.0 / rate * 1e9) as u64);
+    assert_eq!(reason(16), Some(Reason::Requests { more: 8_000, ns }));
+    assert_eq!(reason(19), Some(Reason::NoRequests));
+    assert!(rate > 990.0, "{rate}");
 }
 
 /// What a server said to one part is its account of the load of all, in a window of that part's own: it says nothing of the whole,

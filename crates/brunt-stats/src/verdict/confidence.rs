@@ -116,7 +116,7 @@ fn open(goal: &Goal, finding: &GoalState) -> Option<String> {
             ))
         }
         (Goal::Excludes(_), GoalState::Open(_)) => {
-            Some(format!("{goal}: inconclusive, its bounds lie on both sides"))
+            Some(format!("{goal}: undecided, its bounds lie on both sides"))
         }
     }
 }

@@ -247,7 +247,7 @@ fn searches_end_at_unreachable_or_trivial_objectives() {
 
 /// A dozen requests lie above no p99: that is nothing known, and not a rate that fails.
 #[test]
-fn searches_without_enough_time_are_inconclusive() {
+fn searches_without_enough_time_are_undecided() {
     let _beside = beside_others();
     let flags = ["--from", "100", "-t", "1s", "--max-time", "1s", "--mix", "get"];
     let mut command =
@@ -258,7 +258,7 @@ fn searches_without_enough_time_are_inconclusive() {
     }
     let capacity = &measured.json["finding"]["capacity"];
     let found = (&capacity["result"], &capacity["reason"], &capacity["not_passed_per_s"]);
-    assert_eq!(found, (&"unknown".into(), &"inconclusive".into(), &100.0.into()), "{}", measured.text);
+    assert_eq!(found, (&"unknown".into(), &"undecided".into(), &100.0.into()), "{}", measured.text);
     assert_eq!(measured.exit, 3, "{}", measured.text);
-    assert!(measured.text.contains("inconclusive within --max-time"), "{}", measured.text);
+    assert!(measured.text.contains("undecided within --max-time"), "{}", measured.text);
 }

@@ -133,9 +133,9 @@ fn stopped_generators_fail_affected_percentiles() {
         .as_array()
         .unwrap()
         .iter()
-        .map(|held| held["status"].as_str().unwrap())
+        .map(|held| held["outcome"].as_str().unwrap())
         .collect();
-    assert_eq!((asserted.exit, outcomes), (3, vec!["inconclusive", "holds", "holds"]), "{}", asserted.text);
+    assert_eq!((asserted.exit, outcomes), (3, vec!["undecided", "holds", "holds"]), "{}", asserted.text);
 }
 
 /// How long a run has measured, by a line of its progress.

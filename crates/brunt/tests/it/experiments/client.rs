@@ -48,7 +48,7 @@ fn stop(service: &str) -> bool {
         _ => measured.check_exit(),
     }
     for assertion in measured.at("assertions").as_array().unwrap() {
-        assert_eq!(assertion["status"], "holds", "{text}");
+        assert_eq!(assertion["outcome"], "holds", "{text}");
     }
     // It was not the server that was silent. (It may be, on a host that takes its processor away, but for less long.)
     let outages = measured.at("outages").as_array().unwrap();

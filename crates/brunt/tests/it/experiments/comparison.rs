@@ -36,7 +36,7 @@ fn tenfold_service_time_compares_as_slower() {
     for assertion in json["assertions"].as_array().unwrap() {
         assert_eq!(
             (&assertion["status"], &assertion["reason"]),
-            (&"inconclusive".into(), &"needs 6 runs of B".into())
+            (&"undecided".into(), &"needs 6 runs of B".into())
         );
     }
     let junit = std::fs::read_to_string(junit).unwrap();
