@@ -62,7 +62,10 @@ fn crc_register(register: u32, bytes: &[u8]) -> u32 {
 /// Reads an echo: it ends with the first line end before which there is the checksum of all that is before that.
 pub(crate) fn echo(input: &[u8], value_bytes_max: u64) -> Parsed<Message<'_>> {
     let (mut register, mut summed) = (u32::MAX, 0);
-    for feed in memchr_iter(b'\n', input) {
+    let len_max = value_bytes_max.saturating_add(BYTES_BESIDE_VALUE);
+    let is_too_long = input.len() as u64 > len_max;
+    let searched = if is_too_long { &input[..=len_max as usize] } else { input };
+    for feed in memchr_iter(b'\n', searched) {
         let Some(len) = (feed + 1).checked_sub(TAIL_BYTES) else { continue };
         let (payload, tail) = input[..=feed].split_at(len);
         if tail[4] != b'\r' {
@@ -74,15 +77,12 @@ pub(crate) fn echo(input: &[u8], value_bytes_max: u64) -> Parsed<Message<'_>> {
             return Parsed::Complete { used: feed + 1, request: Message::Echo(payload) };
         }
     }
-    if input.len() as u64 > value_bytes_max.saturating_add(BYTES_BESIDE_VALUE) {
-        return Parsed::Broken(b"");
-    }
-    Parsed::Partial { need: input.len() + 1 }
+    if is_too_long { Parsed::Broken(b"") } else { Parsed::Partial { need: input.len() + 1 } }
 }
 
 /// Reads a line.
 pub(crate) fn ping(input: &[u8]) -> Parsed<Message<'_>> {
-    let Some(feed) = memchr(b'\n', input) else {
+    let Some(feed) = memchr(b'\n', &input[..input.len().min(LINE_BYTES_MAX)]) else {
         return match input.len() {
             LINE_BYTES_MAX.. => Parsed::Broken(LINE_TOO_LONG),
             len => Parsed::Partial { need: len + 1 },
@@ -189,7 +189,12 @@ mod tests {
         let message = Message::Echo(&payload[..len]);
         assert_eq!(echo(&payload, 100), Parsed::Complete { used: len + 6, request: message });
         assert_eq!(echo(b"\0\0\0\0\r\n", 100), Parsed::Complete { used: 6, request: Message::Echo(b"") });
-        assert_eq!(echo(&vec![b'x'; (64 << 10) + 101], 100), Parsed::Broken(b""));
+        // Too long, whether its end has come or not.
+        let mut long = vec![b'x'; (64 << 10) + 101];
+        assert_eq!(echo(&long, 100), Parsed::Broken(b""));
+        let checksum = !crc_register(u32::MAX, &long);
+        put_tail(&mut long, checksum);
+        assert_eq!(echo(&long, 100), Parsed::Broken(b""));
     }
 
     #[test]
@@ -203,7 +208,12 @@ mod tests {
         for (input, expected) in table {
             assert_eq!(ping(input), expected, "{}", input.escape_ascii());
         }
-        assert_eq!(ping(&[b'x'; LINE_BYTES_MAX]), Parsed::Broken(LINE_TOO_LONG));
+        // Whether its end has come or not.
+        let mut long = vec![b'x'; LINE_BYTES_MAX];
+        assert_eq!(ping(&long), Parsed::Broken(LINE_TOO_LONG));
+        long.push(b'\n');
+        assert_eq!(ping(&long), Parsed::Broken(LINE_TOO_LONG));
+        assert_eq!(ping(&long[1..]), Parsed::Complete { used: LINE_BYTES_MAX, request: Message::Unknown });
     }
 
     #[test]
