@@ -21,6 +21,7 @@ mod programs;
 mod recorded_text;
 mod reference_server;
 mod release_build;
+mod soak;
 mod terminal_picture;
 mod test;
 mod tidy;
@@ -41,7 +42,9 @@ usage: cargo xtask VERB
   bench         brunt, its floor and every peer that is there, side by side on this machine; bench --help
   instructions  instructions of the worker per get, beside the baseline; --record makes them the baseline,
                 --gate fails where they have grown, as test does
-  fuzz          [SECONDS [TARGET ...]]: random and hostile bytes for every decoder, 60 s each
+  fuzz          [--minutes N | --executions N] [TARGET ...]: random and hostile bytes for every decoder, N for all
+                of them together; a minute each where nothing is said
+  soak          [MINUTES]: 20 000 operations per second against memcached, 10 minutes: memory, accounting, files
   peers         one known truth beside what other load generators on the PATH print
   web-test      HTML pages of runs in a headless Chromium, which is installed where it is missing
   pictures      docs/img/ from real runs of a release build, or of the brunt at this path: [BRUNT]
@@ -74,6 +77,7 @@ fn main() -> ExitCode {
         }
         ["bench", options @ ..] => bench::run(options),
         ["fuzz", words @ ..] => fuzz::run(words),
+        ["soak", words @ ..] => soak::run(words),
         ["peers"] => peers::run(),
         ["web-test"] => web_test::run(),
         ["pictures"] => pictures::run(None),

@@ -9,7 +9,7 @@ mod stolen;
 mod suite;
 mod tally;
 
-use crate::{instructions, programs, tidy, top, web_test};
+use crate::{instructions, programs, soak, tidy, top, web_test};
 use anyhow::{Context, ensure};
 use std::ffi::{OsStr, OsString};
 use std::process::{Command, Stdio};
@@ -39,6 +39,7 @@ pub(crate) fn run() -> anyhow::Result<()> {
     })?;
     step("tidy", tidy::run)?;
     let tally = step("tests", || run_tests(None))?;
+    step("soak", soak::short)?;
     // What it takes a slow machine does not have left.
     let uncounted = match start.elapsed().as_secs() {
         passed_s if programs::in_continuous_integration() && passed_s > COUNT_BEFORE_S => {

@@ -1,0 +1,216 @@
+//! `cargo xtask soak [MINUTES]`: a long run against a real memcached: does memory stay, does every operation count, is every file whole?
+//!
+//! The test command makes a short one, which judges no memory. Invariant: what is judged is exact or holds on any host; a late client is
+//! printed, and does not matter here.
+
+mod accounting;
+mod growth;
+mod outputs;
+mod tied_process;
+
+use crate::reference_server::ReferenceServer;
+use crate::{programs, release_build};
+use accounting::counters;
+use anyhow::{Context, bail, ensure};
+use growth::{Growth, Sample};
+use std::fs::{self, File};
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::time::{Duration, Instant};
+use tied_process::TiedProcess;
+
+const DEFAULT_MIN: u64 = 10;
+/// Of the short one.
+const SHORT_S: u64 = 6;
+/// Connecting, a preload and what follows the measured window take no longer.
+const GRACE_S: u64 = 120;
+/// How long a server may take to begin to listen.
+const START_MAX: Duration = Duration::from_secs(30);
+/// How long a page may take.
+const PATIENCE: Duration = Duration::from_secs(30);
+/// Samples of memory: every 10 s, and at least 48 of a run.
+const PERIOD_S_MAX: f64 = 10.0;
+const SAMPLES_MIN: f64 = 48.0;
+/// Samples in a line of the table.
+const COLUMNS: usize = 6;
+
+/// Runs for as many minutes as `words` say.
+///
+/// # Errors
+/// Words that are no number of minutes; a program is missing; memory grows, the accounting differs, or a file is not whole.
+pub(crate) fn run(words: &[&str]) -> anyhow::Result<()> {
+    let minutes = match words {
+        [] => DEFAULT_MIN,
+        [minutes] => minutes.parse().ok().filter(|minutes| *minutes > 0).with_context(|| {
+            format!("invalid value '{minutes}' for MINUTES: expected a whole number from 1")
+        })?,
+        _ => bail!("invalid value '{}' for MINUTES: expected one number", words.join(" ")),
+    };
+    programs::announce_skipped(&programs::ensure()?);
+    let target = release_build::target_folder()?;
+    release_build::build(&target, &["--package", "brunt"], &[])?;
+    let soak = Soak { brunt: target.join("release/brunt"), rate: "20k", run_s: minutes * 60 };
+    let samples = soak.run(&target.join("soak"))?;
+    judge(&samples, soak.run_s as f64)
+}
+
+/// A short one of the brunt that the tests have built. Memory is not judged.
+///
+/// # Errors
+/// The accounting differs, or a file is not whole.
+pub(crate) fn short() -> anyhow::Result<()> {
+    let target = release_build::target_folder()?;
+    let soak = Soak { brunt: target.join("debug/brunt"), rate: "2k", run_s: SHORT_S };
+    soak.run(&target.join("soak-short")).map(drop)
+}
+
+struct Soak {
+    brunt: PathBuf,
+    rate: &'static str,
+    run_s: u64,
+}
+
+impl Soak {
+    /// Runs, writing files to `folder`; what memory it took.
+    fn run(&self, folder: &Path) -> anyhow::Result<Vec<Sample>> {
+        // What an earlier one left behind would pass for this one's.
+        let _ = fs::remove_dir_all(folder);
+        fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
+        let server = Server::start(&self.brunt, folder)?;
+        println!(
+            "{} operations per second for {} s, {}, to {}",
+            self.rate,
+            self.run_s,
+            accounting::MIX,
+            server.address()
+        );
+        let before = counters(server.address())?;
+        let notes = folder.join("soak.txt");
+        let mut run = self.start(folder, server.address(), &notes)?;
+        let samples = self.watch(&mut run, &notes)?;
+        let ended = run.await_end(Instant::now() + Duration::from_secs(GRACE_S))?;
+        let exit = ended.context("brunt does not end")?.code();
+        let said = fs::read_to_string(&notes)?;
+        outputs::check(folder).with_context(|| format!("exit code {exit:?}, {said}"))?;
+        let result = serde_json::from_str(&fs::read_to_string(outputs::path(folder, "--json"))?)?;
+        accounting::check(&result, &before, &counters(server.address())?, exit)?;
+        Ok(samples)
+    }
+
+    fn start(&self, folder: &Path, server: &str, notes: &Path) -> anyhow::Result<TiedProcess> {
+        let mut command = TiedProcess::command(&self.brunt);
+        command.args(["run", "--server", server, "-r", self.rate, "-t", &format!("{}s", self.run_s)]);
+        command.args(["--mix", accounting::MIX, "--keys", "20000", "--value-size", "uniform:20,400"]);
+        // A host that is busy for 10 s is no difference in the accounting.
+        command.args(["--timeout", "60s", "--quiet", "--http", "127.0.0.1:0"]);
+        for (option, _) in outputs::OUTPUTS {
+            command.arg(option).arg(outputs::path(folder, option));
+        }
+        TiedProcess::start(command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(File::create(notes)?))
+    }
+
+    /// Samples its memory and reads its pages until the window is about to end: what writing the files takes is no part of it.
+    fn watch(&self, run: &mut TiedProcess, notes: &Path) -> anyhow::Result<Vec<Sample>> {
+        let (start, run_s) = (Instant::now(), self.run_s as f64);
+        let period_s = (run_s / SAMPLES_MIN).clamp(1.0, PERIOD_S_MAX);
+        println!("resident memory in MB, every {period_s} s, {COLUMNS} in a line:");
+        let mut samples = Vec::new();
+        for number in 1.. {
+            let at_s = f64::from(number) * period_s;
+            if at_s >= run_s {
+                break;
+            }
+            if let Some(status) = run.await_end(start + Duration::from_secs_f64(at_s))? {
+                bail!("brunt ended with {status} after {at_s} s: {}", fs::read_to_string(notes)?);
+            }
+            let sample = Sample { at_s: start.elapsed().as_secs_f64(), rss_bytes: rss_bytes(run.id())? };
+            if samples.len() % COLUMNS == 0 {
+                print!("\n{:>7.0} s", sample.at_s);
+            }
+            print!(" {:>9.3}", sample.rss_bytes / 1e6);
+            std::io::stdout().flush()?;
+            samples.push(sample);
+            read_pages(notes)?;
+        }
+        println!("\n");
+        Ok(samples)
+    }
+}
+
+/// # Errors
+/// It grows.
+fn judge(samples: &[Sample], run_s: f64) -> anyhow::Result<()> {
+    let Some(growth) = Growth::of(samples, run_s) else {
+        println!("memory is not judged: too few samples");
+        return Ok(());
+    };
+    let per_h = |per_s: f64| per_s * 3600.0 / 1e6;
+    let (found, limit) = (per_h(growth.slope), per_h(growth.slope_max));
+    println!(
+        "memory grows by {found:+.2} MB an hour behind the first {:.0} s; {limit:.2} are allowed",
+        growth.head_s
+    );
+    ensure!(growth.is_allowed(), "memory grows by {found:.2} MB an hour: expected {limit:.2} at most");
+    Ok(())
+}
+
+fn rss_bytes(id: u32) -> anyhow::Result<f64> {
+    let status = fs::read_to_string(format!("/proc/{id}/status")).context("brunt is gone")?;
+    let kilobytes = status.lines().find_map(|line| line.strip_prefix("VmRSS:")?.split_whitespace().next());
+    Ok(kilobytes.context("brunt has no memory")?.parse::<f64>()? * 1024.0)
+}
+
+/// Reads the pages of `--http`, whose address the run has noted.
+fn read_pages(notes: &Path) -> anyhow::Result<()> {
+    let said = fs::read_to_string(notes)?;
+    let address = said.split_once("http://").and_then(|(_, rest)| rest.split('/').next());
+    let address = address.with_context(|| format!("brunt does not say where its pages are: {said:?}"))?;
+    for path in ["/metrics", "/summary.json"] {
+        let mut stream = TcpStream::connect(address).with_context(|| format!("cannot read {path}"))?;
+        stream.set_read_timeout(Some(PATIENCE))?;
+        write!(stream, "GET {path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n")?;
+        let mut page = String::new();
+        stream.read_to_string(&mut page).with_context(|| format!("cannot read {path}"))?;
+        ensure!(page.starts_with("HTTP/1.1 200 "), "{path}: {:?}", page.lines().next());
+    }
+    Ok(())
+}
+
+/// What is asked: a real memcached, or where a person left that out the reference server.
+enum Server {
+    Memcached { _process: TiedProcess, address: String },
+    Reference(ReferenceServer),
+}
+
+impl Server {
+    fn start(brunt: &Path, folder: &Path) -> anyhow::Result<Self> {
+        if programs::on_path("memcached").is_none() {
+            return ReferenceServer::start(brunt, &["--die-with-parent"]).map(Self::Reference);
+        }
+        let port_file = folder.join("port");
+        let mut command = TiedProcess::command("memcached");
+        command.args(["-u", "root", "-l", "127.0.0.1", "-p", "-1", "-U", "0", "-t", "1", "-m", "1024"]);
+        command.env("MEMCACHED_PORT_FILENAME", &port_file).stdin(Stdio::null());
+        let mut process = TiedProcess::start(&mut command)?;
+        let start = Instant::now();
+        // It writes the file under another name and renames it when it listens.
+        while !port_file.exists() {
+            let ended = process.await_end(Instant::now() + Duration::from_millis(20))?;
+            ensure!(ended.is_none(), "memcached ended before it listened");
+            ensure!(start.elapsed() < START_MAX, "memcached does not listen");
+        }
+        let text = fs::read_to_string(&port_file)?;
+        let port = text.lines().find_map(|line| line.strip_prefix("TCP INET: "));
+        let port = port.with_context(|| format!("memcached says no port: {text:?}"))?;
+        Ok(Self::Memcached { _process: process, address: format!("127.0.0.1:{port}") })
+    }
+
+    fn address(&self) -> &str {
+        match self {
+            Self::Memcached { address, .. } => address,
+            Self::Reference(server) => &server.address,
+        }
+    }
+}
