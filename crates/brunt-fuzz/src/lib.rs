@@ -6,7 +6,14 @@
 
 #![forbid(unsafe_code)]
 
+#[cfg(test)]
+mod mutation;
+mod requests;
+mod texts;
 mod transcript;
+
+pub use requests::{server, server_datagrams};
+pub use texts::{options, plan_file, tool, trace};
 
 use brunt_fleet::agent_handshake::{Answer, Hello, Welcome};
 use brunt_fleet::frame::FrameReader;
@@ -38,7 +45,7 @@ use transcript::Transcript;
 pub type Target = (&'static str, fn(&[u8]));
 
 /// Every target.
-pub const TARGETS: [Target; 12] = [
+pub const TARGETS: [Target; 18] = [
     ("memcached_text", memcached_text),
     ("memcached_meta", memcached_meta),
     ("memcached_binary", memcached_binary),
@@ -51,6 +58,12 @@ pub const TARGETS: [Target; 12] = [
     ("message", message),
     ("fleet", fleet),
     ("result", result),
+    ("plan_file", plan_file),
+    ("options", options),
+    ("trace", trace),
+    ("tool", tool),
+    ("server", server),
+    ("server_datagrams", server_datagrams),
 ];
 
 /// Replies in memcached's text protocol.
@@ -360,18 +373,29 @@ mod tests {
     use super::*;
     use std::path::Path;
 
-    /// What is in the corpus holds; and for every target there is some.
+    /// Inputs of each target in the test command: what takes a second in all.
+    const MUTATIONS: u64 = 1000;
+
+    /// The files of a target in this folder.
+    fn inputs(folder: &str, target: &str) -> Vec<Vec<u8>> {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join(folder).join(target);
+        let Ok(files) = std::fs::read_dir(&folder) else { return Vec::new() };
+        let mut paths: Vec<_> = files.map(|file| file.unwrap().path()).collect();
+        paths.sort();
+        let read = |path: &std::path::PathBuf| {
+            println!("{}", path.display());
+            std::fs::read(path).unwrap()
+        };
+        paths.iter().map(read).collect()
+    }
+
+    /// What is in the corpus holds, and what once broke a target; and for every target there is some.
     #[test]
     fn the_corpus_holds() {
         for (name, check) in TARGETS {
-            let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("corpus").join(name);
-            let files =
-                std::fs::read_dir(&folder).unwrap_or_else(|error| panic!("{}: {error}", folder.display()));
-            let paths: Vec<_> = files.map(|file| file.unwrap().path()).collect();
-            assert!(paths.len() >= 3, "{name}: {} files", paths.len());
-            for path in paths {
-                let bytes = std::fs::read(&path).unwrap();
-                println!("{}", path.display());
+            let corpus = inputs("corpus", name);
+            assert!(corpus.len() >= 3, "{name}: {} files", corpus.len());
+            for bytes in corpus.into_iter().chain(inputs("crashes", name)) {
                 check(&bytes);
                 // What a fuzzer would begin with: a byte less, a byte more, a bit flipped.
                 check(&bytes[..bytes.len().saturating_sub(1)]);
@@ -380,6 +404,19 @@ mod tests {
                     flipped[at] ^= 1 << (at % 8);
                     check(&flipped);
                 }
+            }
+        }
+    }
+
+    /// So does what is made of it.
+    #[test]
+    fn what_is_made_of_the_corpus_holds() {
+        for (name, check) in TARGETS {
+            let corpus = inputs("corpus", name);
+            for number in 0..MUTATIONS {
+                let bytes = mutation::mutated(&corpus, number);
+                let held = std::panic::catch_unwind(|| check(&bytes));
+                assert!(held.is_ok(), "{name}, number {number}: {}", bytes.escape_ascii());
             }
         }
     }

@@ -70,7 +70,16 @@ pub(super) const LAYERS: [Layer; 14] = [
     ),
     effectful(
         "brunt-fuzz",
-        &["brunt-plan", "brunt-proto", "brunt-stats", "brunt-report", "brunt-fleet"],
+        &[
+            "brunt-plan",
+            "brunt-workload",
+            "brunt-proto",
+            "brunt-stats",
+            "brunt-server",
+            "brunt-report",
+            "brunt-compat",
+            "brunt-fleet",
+        ],
         &[],
     ),
     effectful("xtask", &[], &[]),

@@ -1,0 +1,140 @@
+//! Texts of users: plan files, options, traces, and the command lines of other tools.
+//!
+//! Invariant: a text is refused with a message, or what is made of it is written and read as the same.
+
+use brunt_compat::front_end::{Caller, Outcome};
+use brunt_compat::tools::TOOLS;
+use brunt_plan::objective::Objective;
+use brunt_plan::plan::{Trace, TraceLayout};
+use brunt_plan::plan_option::OptionForm;
+use brunt_plan::quantile::Percentiles;
+use brunt_plan::resolve::{Host, resolve};
+use brunt_plan::server::ServerAddress;
+use brunt_plan::spec::{OPTIONS, PlanSpec};
+use brunt_plan::sweep::Sweep;
+use brunt_plan::tolerance::Tolerance;
+use brunt_report::publication::{FigureRequest, FigureWidth};
+use brunt_server::{Division, Drip, Every, Listen, Service};
+use brunt_workload::trace::{Block, KEY_LEN_MAX, line};
+use std::fmt::Display;
+use std::str::FromStr;
+
+/// A plan file.
+pub fn plan_file(data: &[u8]) {
+    if let Ok(text) = std::str::from_utf8(data) {
+        read_plan(text);
+    }
+}
+
+/// Is it accepted?
+fn read_plan(text: &str) -> bool {
+    let spec = match PlanSpec::from_toml(text) {
+        Ok(spec) => spec,
+        Err(message) => {
+            assert!(!message.is_empty());
+            return false;
+        }
+    };
+    let host = Host { allowed_cpus: vec![0, 1], random_seed: 1 };
+    match resolve(&spec, &host) {
+        Err(error) => assert!(!error.to_string().is_empty()),
+        Ok(_) => {
+            // As texts, since passwords are not written.
+            let written = spec.to_toml();
+            let again = PlanSpec::from_toml(&written);
+            let again = again.unwrap_or_else(|message| panic!("{message}\n{written}"));
+            assert_eq!(again.to_toml(), written);
+        }
+    }
+    true
+}
+
+/// A value of an option: the first byte says of which. Flags and plan files accept the same.
+pub fn options(data: &[u8]) {
+    let Some((&first, data)) = data.split_first() else { return };
+    let Ok(text) = std::str::from_utf8(data) else { return };
+    let Some(option) = OPTIONS.get(usize::from(first)) else {
+        return OTHER_OPTIONS[usize::from(first) % OTHER_OPTIONS.len()](text);
+    };
+    if let OptionForm::Switch(_) = option.form {
+        return;
+    }
+    // Strings of JSON are strings of TOML, but for DEL.
+    let quoted = serde_json::to_string(text).expect("a text can be quoted").replace('\x7f', "\\u007F");
+    let value = if option.form == OptionForm::List { format!("[{quoted}]") } else { quoted };
+    let is_accepted = read_plan(&format!("{} = {value}\n", option.key()));
+    assert_eq!(option.check(text).is_ok(), is_accepted, "{}", option.key());
+}
+
+/// Options that are no part of a plan.
+const OTHER_OPTIONS: [fn(&str); 13] = [
+    check_shown::<Objective>,
+    check_shown::<Percentiles>,
+    check_shown::<ServerAddress>,
+    check_shown::<Tolerance>,
+    check_shown::<Division>,
+    check_shown::<Drip>,
+    check_shown::<Listen>,
+    check_shown::<Service>,
+    check_refused::<Every>,
+    check_refused::<FigureRequest>,
+    check_refused::<FigureWidth>,
+    check_refused::<Sweep>,
+    check_refused::<brunt_server::WireProtocol>,
+];
+
+fn check_refused<T: FromStr<Err = String>>(text: &str) {
+    if let Err(message) = text.parse::<T>() {
+        assert!(!message.is_empty());
+    }
+}
+
+/// What is shown of a value is read as what is shown alike.
+fn check_shown<T: FromStr<Err = String> + Display>(text: &str) {
+    match text.parse::<T>() {
+        Err(message) => assert!(!message.is_empty()),
+        Ok(value) => {
+            let shown = value.to_string();
+            let again = shown.parse::<T>().unwrap_or_else(|message| panic!("{shown}: {message}"));
+            assert_eq!(again.to_string(), shown);
+        }
+    }
+}
+
+/// Lines of a trace: the first byte says of which layout.
+pub fn trace(data: &[u8]) {
+    let Some((&first, data)) = data.split_first() else { return };
+    let layout = TraceLayout::ALL[usize::from(first) % TraceLayout::ALL.len()];
+    let mut block = Block::default();
+    for text in data.split(|byte| *byte == b'\n') {
+        let Ok(read) = line::read(text, layout, KEY_LEN_MAX - 1) else { continue };
+        let record = read.record;
+        assert!(layout.kinds().contains(&record.kind) && record.value_len <= Trace::VALUE_BYTES_MAX);
+        assert!((1..KEY_LEN_MAX).contains(&record.key.len()));
+        let (before, is_taken) = (block.len(), block.push(b"p", &record));
+        assert_eq!(block.len(), before + usize::from(is_taken));
+    }
+}
+
+/// The command line of another tool, an argument a line, and the file that it names: the first byte says which tool, and how many of the
+/// lines are arguments.
+pub fn tool(data: &[u8]) {
+    let Some((&first, data)) = data.split_first() else { return };
+    let Ok(text) = std::str::from_utf8(data) else { return };
+    let lines: Vec<&str> = text.lines().collect();
+    let (arguments, file) = lines.split_at(lines.len().min(usize::from(first) / TOOLS.len()));
+    let arguments: Vec<String> = arguments.iter().map(|argument| (*argument).to_owned()).collect();
+    let file = file.join("\n");
+    let tool = &TOOLS[usize::from(first) % TOOLS.len()];
+    let caller = Caller {
+        program: tool.name,
+        is_terminal: false,
+        allowed_cpus: &[0, 1],
+        home: Some("/h"),
+        variable: &|_| None,
+        read_text: &|_| Ok(file.clone()),
+    };
+    if let Outcome::Answer(answer) = tool.read(&arguments, &caller) {
+        assert!(!answer.out.is_empty() || !answer.err.is_empty());
+    }
+}
