@@ -103,6 +103,7 @@ mod tests {
     use super::super::pages::Text;
     use super::*;
     use brunt_compat::front_end::Page;
+    use brunt_plan::split_mix::output;
     use std::sync::Arc;
 
     const METRICS: usize = 0;
@@ -180,6 +181,31 @@ mod tests {
                 Head::Page { page, is_head_only: false },
                 "{target}"
             );
+        }
+    }
+
+    /// Bytes that nobody would send: what is decided once stays, whatever follows, and at the longest head everything is.
+    #[test]
+    fn decisions_are_final() {
+        let whole =
+            b"HEAD http://a:1/metrics?b#c HTTP/1.1\r\nHost: a\r\nAccept: */*\r\n\r\nGET / HTTP/1.1\r\n\r\n";
+        for number in 0..300 {
+            let below = |draw, bound: usize| (output(number, draw) % bound as u64) as usize;
+            let mut bytes = whole.to_vec();
+            for change in 0..=below(0, 4) as u64 {
+                let [at, to] = [1, 2].map(|draw| below(4 * change + draw, bytes.len()));
+                match below(4 * change + 3, 4) {
+                    0 => bytes[at] = to as u8 * 3,
+                    1 => bytes[at] = b"\r\n\0 :/\xff"[to % 7],
+                    2 => drop(bytes.remove(at)),
+                    _ => bytes.insert(at, bytes[to]),
+                }
+            }
+            let heads: Vec<Head> = (0..=bytes.len()).map(|len| read(&bytes[..len])).collect();
+            let is_final = |pair: &[Head]| pair[0] == Head::Unfinished || pair[0] == pair[1];
+            assert!(heads.windows(2).all(is_final), "{number}: {}", bytes.escape_ascii());
+            bytes.resize(HEAD_MAX, b'a');
+            assert_ne!(read(&bytes), Head::Unfinished, "{number}: {}", bytes.escape_ascii());
         }
     }
 }
