@@ -142,7 +142,7 @@ impl RunSetup<'_> {
         let shards: Vec<Shard> =
             local.map(|(nth, index)| shard(part.plan, index, part.portion.nth(nth))).collect();
         let rings: Vec<_> = shards.iter().map(|shard| blueprint.ring_of(shard)).collect();
-        let chosen = chosen.map_or_else(|| choose(plan, &rings), Ok).map_err(RunError::IoUnavailable)?;
+        let chosen = chosen.map_or_else(|| choose(plan, &rings), Ok)?;
         let (readers, feeds) = TraceReaders::start(part.plan, &shards).map_err(RunError::TraceUnreadable)?;
         let clock = Clock::start();
         // Polled before a worker connects, so that every request of the run is between the first and the last poll.

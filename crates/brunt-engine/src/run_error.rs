@@ -66,8 +66,20 @@ pub enum RunError {
     System(io::Error),
     /// A trace cannot be opened.
     TraceUnreadable(TraceError),
-    /// The kernel interface that the plan names is unavailable: the reason.
-    IoUnavailable(String),
+    /// The kernel interface that the plan names is unavailable.
+    IoUnavailable {
+        /// Which.
+        name: &'static str,
+        /// Why.
+        reason: String,
+    },
+    /// No kernel interface works here: why each does not.
+    NoIo {
+        /// Of io_uring.
+        io_uring: String,
+        /// Of epoll.
+        epoll: String,
+    },
     /// Another host failed: which, and why.
     Remote(RemoteError),
 }
@@ -113,8 +125,11 @@ impl fmt::Display for RunError {
             Self::TraceUnreadable(TraceError { file, error }) => {
                 write!(formatter, "cannot read trace '{file}': {error}")
             }
-            Self::IoUnavailable(why) => {
-                write!(formatter, "io_uring unavailable: {why}; use --io auto")
+            Self::IoUnavailable { name, reason } => {
+                write!(formatter, "{name} unavailable: {reason}; use --io auto")
+            }
+            Self::NoIo { io_uring, epoll } => {
+                write!(formatter, "no kernel interface works here: io_uring: {io_uring}; epoll: {epoll}")
             }
             Self::Remote(blame) => formatter.write_str(&blame.reason),
         }
@@ -153,8 +168,8 @@ impl RunError {
             | Self::NoSlotMap { .. }
             | Self::PreloadFailed { .. }
             | Self::Remote(RemoteError { is_server_error: true, .. }) => ErrorOrigin::Server,
-            Self::IoUnavailable(_) | Self::TraceUnreadable(_) => ErrorOrigin::Request,
-            Self::System(_) | Self::WindowTooLate | Self::Remote(_) => ErrorOrigin::Host,
+            Self::IoUnavailable { .. } | Self::TraceUnreadable(_) => ErrorOrigin::Request,
+            Self::System(_) | Self::NoIo { .. } | Self::WindowTooLate | Self::Remote(_) => ErrorOrigin::Host,
             Self::Interrupted => ErrorOrigin::Interruption,
         }
     }

@@ -19,7 +19,7 @@ use rustix::event::{Timespec, epoll};
 use rustix::fd::OwnedFd;
 use rustix::io::Errno;
 use rustix::net::{self, SendFlags, Shutdown, SocketFlags, sockopt};
-use rustix::process::{Resource, Rlimit, Signal};
+use rustix::process::Signal;
 use rustix::time::{ClockId, clock_gettime};
 use std::fs::File;
 use std::io::{self, Write};
@@ -92,7 +92,6 @@ pub fn serve(options: Options, stop: Option<OwnedFd>, announcement: &mut dyn Wri
     if options.die_with_parent {
         watch_parent()?;
     }
-    raise_descriptor_limit();
     let mut server = Server::start(options)?;
     if let Some(stop) = &stop {
         epoll::add(&server.epoll, stop, epoll::EventData::new_u64(STOP), epoll::EventFlags::IN)?;
@@ -112,13 +111,6 @@ fn watch_parent() -> io::Result<()> {
     } else {
         Err(io::Error::other("the process that started this server is gone"))
     }
-}
-
-/// As many connections as the system allows without asking. If even that fails, `accept` says so in time.
-fn raise_descriptor_limit() {
-    let limit = rustix::process::getrlimit(Resource::Nofile);
-    let raised = Rlimit { current: limit.maximum, maximum: limit.maximum };
-    let _ = rustix::process::setrlimit(Resource::Nofile, raised);
 }
 
 /// CLOCK_MONOTONIC in nanoseconds: the clock that clients on the same host stamp with.

@@ -4,7 +4,6 @@
 //! not tell is `None`. Reading is at the top, the parsers below it are pure.
 
 use brunt_engine::host;
-use rustix::process::{Resource, Rlimit, getrlimit};
 use std::fs;
 
 /// The ports that a connection may leave from.
@@ -74,7 +73,7 @@ pub(crate) struct HostFacts {
 impl HostFacts {
     /// Of this host, now.
     pub(crate) fn read() -> Self {
-        let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
+        let (current, maximum) = open_file_limits();
         let allowed_cpus = brunt_engine::allowed_cpus();
         let system = rustix::system::uname();
         Self {
@@ -100,6 +99,15 @@ impl HostFacts {
                 .map(|ticks| ticks.stolen as f64 / ticks.total as f64),
         }
     }
+}
+
+/// The soft and the hard limit of open files; `None` is no limit, or an unknown one. From a file, because rustix panics where a sandbox refuses
+/// the call.
+pub(crate) fn open_file_limits() -> (Option<u64>, Option<u64>) {
+    let text = text("/proc/self/limits");
+    let line = text.lines().find_map(|line| line.strip_prefix("Max open files")).unwrap_or_default();
+    let mut limits = line.split_whitespace().map(|word| word.parse().ok());
+    (limits.next().flatten(), limits.next().flatten())
 }
 
 /// The first line of a file, if there is one.

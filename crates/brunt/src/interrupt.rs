@@ -20,6 +20,10 @@ const SAME_SIGNAL: Duration = Duration::from_millis(200);
 /// A flag that SIGINT, SIGTERM and SIGHUP set. A further SIGINT or SIGTERM, [`SAME_SIGNAL`] later, ends the process at once with
 /// 130. A further SIGHUP does not: when a connection is gone, the kernel and the shell send one each.
 pub(crate) fn flag() -> io::Result<Arc<AtomicBool>> {
+    watched().map_err(|error| io::Error::new(error.kind(), format!("cannot watch for signals: {error}")))
+}
+
+fn watched() -> io::Result<Arc<AtomicBool>> {
     let (flag, next_ends) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicBool::new(false)));
     for signal in [SIGINT, SIGTERM] {
         signal_hook::flag::register_conditional_shutdown(signal, 130, next_ends.clone())?;

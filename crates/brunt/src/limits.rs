@@ -4,14 +4,14 @@
 //! bounds where the plan fixes them and expectations where it does not; only the former refuse a run. Invariant: a plan
 //! that is refused could not have run as it is written.
 
-use crate::host_facts::{HostFacts, TimeWaitReuse};
+use crate::host_facts::{HostFacts, TimeWaitReuse, open_file_limits};
 use brunt_engine::Address;
 use brunt_plan::plan::{Class, Load, OpenRate, Placement, Plan, Transport};
 use brunt_plan::resolve::PlanError;
 use brunt_plan::units::DurationNs;
 use brunt_report::quantity;
 use brunt_stats::fault::MORE_PORTS;
-use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use rustix::process::{Resource, Rlimit, setrlimit};
 
 /// Files that a process has open beside connections: its streams, results, and pipes to a child.
 const FILES_OF_PROCESS: u64 = 32;
@@ -25,7 +25,7 @@ const TIME_WAIT_REUSED_S: f64 = 1.0;
 /// Raises the bound on open files as far as this process may. A refusal leaves it as it is: whether it suffices is
 /// judged by the hard limit in any case.
 pub(crate) fn raise_open_files() {
-    let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
+    let (current, maximum) = open_file_limits();
     if current != maximum {
         let _ = setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum });
     }

@@ -30,6 +30,7 @@ use rustix::net::{RecvFlags, SendAncillaryBuffer, SendFlags};
 use socket2::Socket;
 use std::io::IoSlice;
 use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
 
 /// One read takes at most this much: large enough for a full pipeline of replies, small enough to stay in the cache.
 const RECEIVE_BYTES: usize = 64 << 10;
@@ -52,6 +53,15 @@ fn send(socket: &Socket, parts: &[IoSlice<'_>]) -> Result<usize, Errno> {
         parts => {
             rustix::net::sendmsg(socket, parts, &mut SendAncillaryBuffer::default(), SendFlags::NOSIGNAL)
         }
+    }
+}
+
+/// Why a call is refused, for a user.
+fn refusal(errno: Errno) -> String {
+    match errno {
+        Errno::NOSYS => "requires Linux 5.11, or hidden by a sandbox".to_owned(),
+        Errno::PERM | Errno::ACCESS => "not permitted (a sandbox)".to_owned(),
+        errno => errno.to_string(),
     }
 }
 
@@ -398,6 +408,18 @@ impl Epoll {
         let result = act(&mut tunnels.over(self));
         self.tunnels = tunnels;
         result
+    }
+
+    /// Tries each call of the backend once; an error names the one that fails, and why.
+    pub(crate) fn probe() -> Result<(), String> {
+        let refused = |call: &'static str| move |errno: Errno| format!("{call}: {}", refusal(errno));
+        let (end, _peer) = UnixStream::pair().map_err(|error| error.to_string())?;
+        let mut epoll = Self::new(1, Gather::NOTHING, Clock::start()).map_err(refused("epoll_create1"))?;
+        epoll::add(&epoll.epoll, &end, epoll.data(0), INTEREST).map_err(refused("epoll_ctl"))?;
+        let timeout = timespec(0);
+        epoll::wait(&epoll.epoll, rustix::buffer::spare_capacity(&mut epoll.events), Some(&timeout))
+            .map_err(refused("epoll_pwait2"))?;
+        Ok(())
     }
 
     /// One poll, whose events come behind those that are there.

@@ -181,12 +181,13 @@ impl Shape {
 }
 
 impl Uring {
-    /// A backend for a worker; to be called on its thread, which is the only one that may use it.
+    /// A backend for a worker; to be called on its thread, which is the only one that may use it. An error also where a ring can be set
+    /// up but not entered, as some sandboxes have it.
     #[expect(unsafe_code, reason = "the kernel is given memory to write to")]
     pub(crate) fn new(shape: Shape, clock: Clock) -> io::Result<Self> {
         let completions =
             (shape.connections * 2).next_power_of_two().clamp(4 * SUBMISSIONS as usize, 1 << 16);
-        let ring = IoUring::builder()
+        let mut ring = IoUring::builder()
             .setup_single_issuer()
             .setup_defer_taskrun()
             .setup_taskrun_flag()
@@ -197,9 +198,13 @@ impl Uring {
         let (count, size) = shape.buffers();
         // SAFETY: `pool` is declared behind `ring`, so that it is dropped after it, and `drop` ends whatever is under way.
         let pool = unsafe { Pool::register(&ring.submitter(), count, size)? };
+        let abilities = Abilities::of(&ring);
         let now_ns = clock.now_ns();
+        let elapsed =
+            Waiting { want: 1, gather_ns: 0, timeout_ns: 0, monotonic_ns: clock.monotonic_of(now_ns) };
+        abilities.enter(&mut ring, Some(elapsed))?;
         Ok(Self {
-            abilities: Abilities::of(&ring),
+            abilities,
             ring,
             pool,
             sockets: shape.sockets,

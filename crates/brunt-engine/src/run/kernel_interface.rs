@@ -1,8 +1,11 @@
 //! Choice of the kernel interface: what the plan requires, or the best that works here.
 //!
-//! Invariant: a plan that names an interface gets it or an error.
+//! Each is tried before any thread starts, since sandboxes refuse single calls. Invariant: a plan that names an interface gets it or
+//! an error.
 
+use crate::io::epoll::Epoll;
 use crate::io::uring;
+use crate::run_error::RunError;
 use brunt_plan::plan::{IoChoice, Plan};
 use serde::{Deserialize, Serialize};
 use std::io;
@@ -51,21 +54,32 @@ pub(crate) fn without_io_uring(error: &io::Error) -> Chosen {
     Chosen { interface: KernelInterface::Epoll, reason: Some(reason) }
 }
 
-/// Chooses for a plan whose workers need these rings; an error if the interface that it names is unavailable.
-pub(crate) fn choose(plan: &Plan, rings: &[uring::Shape]) -> Result<Chosen, String> {
-    choose_by(plan, || io_uring_works().and_then(|()| uring::probe::make_all(rings)))
+/// Chooses for a plan whose workers need these rings; an error if the interface that it names, or any, is unavailable.
+pub(crate) fn choose(plan: &Plan, rings: &[uring::Shape]) -> Result<Chosen, RunError> {
+    choose_by(plan, || io_uring_works().and_then(|()| uring::probe::make_all(rings)), Epoll::probe)
 }
 
-fn choose_by(plan: &Plan, io_uring: impl Fn() -> Result<(), String>) -> Result<Chosen, String> {
-    let epoll = |reason| Ok(Chosen { interface: KernelInterface::Epoll, reason });
+fn choose_by(
+    plan: &Plan,
+    io_uring: impl Fn() -> Result<(), String>,
+    epoll: impl Fn() -> Result<(), String>,
+) -> Result<Chosen, RunError> {
     let uring = Chosen { interface: KernelInterface::Uring, reason: None };
+    let with_epoll = |reason| Chosen { interface: KernelInterface::Epoll, reason };
     match plan.io {
-        IoChoice::Epoll => epoll(None),
+        IoChoice::Epoll => epoll()
+            .map(|()| with_epoll(None))
+            .map_err(|reason| RunError::IoUnavailable { name: "epoll", reason }),
+        IoChoice::Uring => {
+            io_uring().map(|()| uring).map_err(|reason| RunError::IoUnavailable { name: "io_uring", reason })
+        }
         IoChoice::Auto => match io_uring() {
             Ok(()) => Ok(uring),
-            Err(why) => epoll(Some(format!("io_uring: {why}"))),
+            Err(io_uring) => match epoll() {
+                Ok(()) => Ok(with_epoll(Some(format!("io_uring: {io_uring}")))),
+                Err(epoll) => Err(RunError::NoIo { io_uring, epoll }),
+            },
         },
-        IoChoice::Uring => io_uring().map(|()| uring),
     }
 }
 
@@ -77,21 +91,24 @@ mod tests {
 
     #[test]
     fn auto_takes_the_best_working_interface() {
-        // plan, does io_uring work → interface and reason, or error
+        // plan, do io_uring and epoll work → interface and reason, or error
         let table = [
-            ("", true, Ok(("uring", ""))),
-            ("", false, Ok(("epoll", "io_uring: broken"))),
-            ("io = 'epoll'", true, Ok(("epoll", ""))),
-            ("io = 'uring'", true, Ok(("uring", ""))),
-            ("io = 'uring'", false, Err("broken")),
+            ("", true, false, Ok(("uring", ""))),
+            ("", false, true, Ok(("epoll", "io_uring: broken"))),
+            ("", false, false, Err("no kernel interface works here: io_uring: broken; epoll: broken")),
+            ("io = 'epoll'", true, true, Ok(("epoll", ""))),
+            ("io = 'epoll'", true, false, Err("epoll unavailable: broken; use --io auto")),
+            ("io = 'uring'", true, false, Ok(("uring", ""))),
+            ("io = 'uring'", false, true, Err("io_uring unavailable: broken; use --io auto")),
         ];
-        for (toml, works, expected) in table {
+        for (toml, has_uring, has_epoll, expected) in table {
             let spec = PlanSpec::from_toml(toml).unwrap();
             let plan = resolve(&spec, &Host { allowed_cpus: vec![0], random_seed: 1 }).unwrap();
-            let chosen = choose_by(&plan, || if works { Ok(()) } else { Err("broken".to_owned()) });
+            let probe = |works| move || if works { Ok(()) } else { Err("broken".to_owned()) };
+            let chosen = choose_by(&plan, probe(has_uring), probe(has_epoll));
             let chosen = chosen.map(|chosen| (chosen.interface.name(), chosen.reason.unwrap_or_default()));
             let expected = expected.map(|(name, reason)| (name, reason.to_owned()));
-            assert_eq!(chosen, expected.map_err(str::to_owned), "{toml}");
+            assert_eq!(chosen.map_err(|error| error.to_string()), expected.map_err(str::to_owned), "{toml}");
         }
     }
 }

@@ -21,6 +21,7 @@ use brunt_plan::plan::{Transport, Wait};
 use brunt_plan::shard::Shard;
 use brunt_proto::Codec;
 use brunt_stats::recorder::RecorderSet;
+use rustix::io::Errno;
 use std::io;
 use std::sync::Arc;
 use std::sync::mpsc;
@@ -57,7 +58,8 @@ pub(crate) fn spawn(
     let name = format!("brunt-worker-{}", shard.part.index);
     let thread = std::thread::Builder::new().name(name).spawn(move || {
         // Otherwise the kernel may extend a sleep by 50 µs.
-        rustix::thread::set_current_timer_slack(std::num::NonZero::new(1))?;
+        rustix::thread::set_current_timer_slack(std::num::NonZero::new(1))
+            .map_err(|errno| named("prctl(PR_SET_TIMERSLACK)", errno))?;
         pin(&blueprint.plan.cpus, init.index)?;
         let cpus = Cpus::beside(init.of, parallelism());
         let feeds = init.feeds;
@@ -149,9 +151,17 @@ pub(crate) fn pin(cpus: &[u32], worker: u32) -> io::Result<()> {
     if cpus.is_empty() {
         return Ok(());
     }
+    let cpu = cpus[worker as usize % cpus.len()];
     let mut set = rustix::thread::CpuSet::new();
-    set.set(cpus[worker as usize % cpus.len()] as usize);
-    Ok(rustix::thread::sched_setaffinity(None, &set)?)
+    set.set(cpu as usize);
+    rustix::thread::sched_setaffinity(None, &set)
+        .map_err(|errno| named(&format!("sched_setaffinity to CPU {cpu} (--cpus)"), errno))
+}
+
+/// The error of a call that was refused, with its name.
+fn named(call: &str, errno: Errno) -> io::Error {
+    let error = io::Error::from(errno);
+    io::Error::new(error.kind(), format!("{call}: {error}"))
 }
 
 /// Iterates until the end. A function of its own in every compiled loop, so that these can be counted.

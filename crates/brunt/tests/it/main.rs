@@ -51,6 +51,7 @@ mod replies;
 mod report;
 mod results;
 mod rpc_perf;
+mod sandboxes;
 mod sasl;
 mod schema;
 mod screen;

@@ -40,7 +40,7 @@ pub(crate) fn make_all(shapes: &[Shape]) -> Result<(), String> {
 /// Why a ring cannot be had, for a user.
 pub(crate) fn refusal(error: &io::Error) -> String {
     match error.raw_os_error() {
-        Some(libc::ENOSYS) => "not supported by the kernel".to_owned(),
+        Some(libc::ENOSYS) => "not supported by the kernel, or hidden by a sandbox".to_owned(),
         Some(libc::EPERM | libc::EACCES) => {
             "not permitted (kernel.io_uring_disabled, or a sandbox)".to_owned()
         }
@@ -119,7 +119,7 @@ mod tests {
     #[test]
     fn refusals_name_the_cause() {
         let table = [
-            (libc::ENOSYS, "not supported by the kernel"),
+            (libc::ENOSYS, "not supported by the kernel, or hidden by a sandbox"),
             (libc::EPERM, "not permitted (kernel.io_uring_disabled, or a sandbox)"),
             (libc::EINVAL, "requires Linux 6.1"),
         ];
