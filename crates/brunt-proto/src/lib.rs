@@ -17,7 +17,7 @@ mod step;
 pub mod template;
 
 use brunt_plan::op::OpKind;
-use brunt_plan::outcome::ReplyKind;
+use brunt_plan::outcome::{ErrorPersistence, ReplyKind};
 use brunt_plan::quoted_bytes::QuotedBytes;
 use out::Out;
 use resp::error::ErrorPrefix;
@@ -211,7 +211,7 @@ pub enum Event<'a> {
         number: u64,
         /// The token of the request, or [`NO_TOKEN`]; 0 with [`Matching::Fifo`].
         token: u32,
-        /// The text of an error reply, else empty.
+        /// The text of an error reply, or what stands for one that has none: never empty. Else empty.
         text: &'a [u8],
     },
     /// A whole reply that consists of one key, found, and its value: the usual one of a cache, told at once where it lies
@@ -474,6 +474,11 @@ pub trait Codec: Clone + Send + 'static {
     #[inline]
     fn is_in_order(&self) -> bool {
         Self::MATCHING == Matching::Fifo
+    }
+
+    /// For how long this error reply to a store holds.
+    fn error_persistence(_reply: ReplyKind, _text: &[u8]) -> ErrorPersistence {
+        ErrorPersistence::Transient
     }
 
     // --- Over datagrams ---

@@ -27,7 +27,7 @@ use crate::{
     encode_copied_get,
 };
 use brunt_plan::op::OpKind;
-use brunt_plan::outcome::ReplyKind;
+use brunt_plan::outcome::{ErrorPersistence, ReplyKind};
 use brunt_plan::quoted_bytes::QuotedBytes;
 use error::ErrorPrefix;
 use handshake::{Handshake, SetupCommand};
@@ -297,6 +297,10 @@ impl Codec for RespCodec {
     fn error_prefix(text: &[u8]) -> Option<ErrorPrefix> {
         Some(ErrorPrefix::of(text))
     }
+
+    fn error_persistence(_reply: ReplyKind, text: &[u8]) -> ErrorPersistence {
+        ErrorPrefix::of(text).persistence(text)
+    }
 }
 
 impl RespCodec {
@@ -524,6 +528,7 @@ impl RespCodec {
 
     /// Closes a reply that is an error.
     fn error<'a>(&mut self, text: &'a [u8]) -> Event<'a> {
+        let text = if text.is_empty() { b"-" } else { text };
         self.end(ErrorPrefix::of(text).reply, pairs::ERROR, 0, text)
     }
 

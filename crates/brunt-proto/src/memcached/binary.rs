@@ -7,13 +7,14 @@
 mod pairs;
 pub mod sasl;
 
+use super::error::{persistence, status_text};
 use crate::out::Out;
 use crate::step::{BAD_NUMBER, Step, Stop, UNKNOWN, as_event};
 use crate::{
     Codec, ConnectionSetup, Encoded, Event, Form, Found, KeyNames, Malformed, Matching, Recache, Request,
 };
 use brunt_plan::op::OpKind;
-use brunt_plan::outcome::ReplyKind;
+use brunt_plan::outcome::{ErrorPersistence, ReplyKind};
 use brunt_plan::quoted_bytes::QuotedBytes;
 use sasl::SaslLogin;
 use std::sync::Arc;
@@ -244,6 +245,10 @@ impl Codec for BinaryCodec {
     /// A `NOOP` alone is decoded as the end of a multi-get that found nothing.
     fn accepts_setup_reply(&self, reply: ReplyKind) -> bool {
         reply == if matches!(self.setup, Setup::Login(_)) { ReplyKind::Ok } else { ReplyKind::NotFound }
+    }
+
+    fn error_persistence(reply: ReplyKind, text: &[u8]) -> ErrorPersistence {
+        persistence(reply, text)
     }
 
     fn setup_error(&self, _number: u32, reply: ReplyKind, text: &[u8]) -> String {
@@ -482,6 +487,11 @@ const fn done(opcode: Opcode) -> ReplyKind {
     }
 }
 
+/// The text of an error, or its status where it has none.
+fn text_or_status(text: &[u8], status: u16) -> &[u8] {
+    if text.is_empty() { status_text(status) } else { text }
+}
+
 /// Is the text of such a reply of use to anyone?
 const fn is_error(reply: ReplyKind) -> bool {
     matches!(reply, ReplyKind::Error | ReplyKind::ClientError | ReplyKind::ServerError | ReplyKind::Redirect)
@@ -552,7 +562,10 @@ impl BinaryCodec {
             }
             (_, SUCCESS) if header.body_len > 0 && !may_have_body(opcode, header) => Err(UNKNOWN),
             (_, SUCCESS) => Ok((frame_len, self.end(done(opcode), form, 0, header.token, &[]))),
-            (_, status) => Ok((frame_len, self.failed(declined(opcode, status), form, header.token, text))),
+            (_, status) => {
+                let text = text_or_status(text, status);
+                Ok((frame_len, self.failed(declined(opcode, status), form, header.token, text)))
+            }
         }
     }
 
@@ -629,6 +642,7 @@ impl BinaryCodec {
             return Event::Key { hit: false, key, flags: 0, bytes: 0, unique: 0, token, recache };
         }
         self.progress = Progress::Remains { token };
+        let text = text_or_status(text, header.status);
         let form = pairs::form(Opcode::GetKQ, Status::of(header.status));
         Event::End { reply: declined(Opcode::GetKQ, header.status), form, number: 0, token, text }
     }

@@ -13,7 +13,7 @@ use crate::{
     NO_TOKEN, Request, TimedOut,
 };
 use brunt_plan::op::OpKind;
-use brunt_plan::outcome::ReplyKind;
+use brunt_plan::outcome::{ErrorPersistence, ReplyKind};
 use std::collections::VecDeque;
 
 /// No place.
@@ -421,6 +421,10 @@ impl<C: Codec> Codec for DatagramCodec<C> {
     #[inline]
     fn meaning(&self, kind: OpKind, reply: ReplyKind, form: Form) -> Option<ReplyKind> {
         self.fresh.meaning(kind, reply, form)
+    }
+
+    fn error_persistence(reply: ReplyKind, text: &[u8]) -> ErrorPersistence {
+        C::error_persistence(reply, text)
     }
 
     #[inline]

@@ -32,14 +32,16 @@ pub(super) fn word_len(line: &[u8], len_max: usize) -> Option<usize> {
     line.iter().take(len_max + 1).position(|byte| ends_word(*byte))
 }
 
-/// The text of an error line whose word has this length, and the length of the line with its end.
+/// The text of an error line whose word has this length, or that word where there is no text; and the length of the line with its end.
 pub(super) fn error_text(line: &[u8], word_len: usize) -> Step<(&[u8], usize)> {
+    let word = &line[..word_len];
     match line.get(word_len).ok_or(Stop::Short)? {
         b' ' => {
             let (text, used) = rest_of_line(line, word_len + 1)?;
-            Ok((&text[word_len + 1..], used))
+            let text = &text[word_len + 1..];
+            Ok((if text.is_empty() { word } else { text }, used))
         }
-        _ => Ok((&[], line_end(line, word_len, UNKNOWN)?)),
+        _ => Ok((word, line_end(line, word_len, UNKNOWN)?)),
     }
 }
 

@@ -7,12 +7,13 @@
 
 mod pairs;
 
+use super::error::persistence;
 use super::line::{decimal, decimal_u32, error_text, is_word, rest_of_line};
 use crate::out::Out;
 use crate::step::{BAD_NUMBER, LINE_END, OUT_OF_STEP, Step, Stop, UNKNOWN, as_event, line_end};
 use crate::{Codec, Encoded, Event, Form, Found, KeyNames, Malformed, Matching, NO_TOKEN, Recache, Request};
 use brunt_plan::op::OpKind;
-use brunt_plan::outcome::ReplyKind;
+use brunt_plan::outcome::{ErrorPersistence, ReplyKind};
 use memchr::{memchr, memchr2};
 
 /// The meta protocol's codec: the parse state of one connection.
@@ -241,6 +242,10 @@ impl Codec for MetaCodec {
     #[inline]
     fn meaning(&self, kind: OpKind, reply: ReplyKind, form: Form) -> Option<ReplyKind> {
         pairs::PAIRS.meaning(kind, reply, form)
+    }
+
+    fn error_persistence(reply: ReplyKind, text: &[u8]) -> ErrorPersistence {
+        persistence(reply, text)
     }
 }
 

@@ -2,6 +2,7 @@
 
 pub mod binary;
 pub mod datagram;
+mod error;
 mod line;
 pub mod meta;
 pub mod stats;

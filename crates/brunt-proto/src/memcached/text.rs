@@ -6,13 +6,14 @@
 
 mod pairs;
 
+use super::error::persistence;
 use super::line::{decimal, decimal_u32, error_text, is_word, rest_of_line, word_len};
 use crate::out::Out;
 use crate::step::{BAD_NUMBER, LINE_END, Step, Stop, UNKNOWN, as_event, line_end};
 use crate::template::Templates;
 use crate::{Codec, Encoded, Event, Form, Found, Malformed, Matching, Recache, Request};
 use brunt_plan::op::OpKind;
-use brunt_plan::outcome::ReplyKind;
+use brunt_plan::outcome::{ErrorPersistence, ReplyKind};
 use memchr::memchr2;
 
 /// The text protocol's codec: the parse state of one connection.
@@ -399,6 +400,10 @@ impl Codec for TextCodec {
     #[inline]
     fn meaning(&self, kind: OpKind, reply: ReplyKind, form: Form) -> Option<ReplyKind> {
         pairs::PAIRS.meaning(kind, reply, form)
+    }
+
+    fn error_persistence(reply: ReplyKind, text: &[u8]) -> ErrorPersistence {
+        persistence(reply, text)
     }
 }
 

@@ -4,6 +4,7 @@
 //! without the `-` in front and the line end behind. Every text has just one prefix, so that their counts add up to the
 //! errors.
 
+use brunt_plan::outcome::ErrorPersistence::{self, Permanent, Transient};
 use brunt_plan::outcome::ReplyKind::{self, ClientError, Redirect, ServerError};
 
 /// The first word of an error, as far as reports tell them apart.
@@ -13,43 +14,59 @@ pub struct ErrorPrefix {
     pub name: &'static str,
     /// The kind of reply in the words of all protocols.
     pub reply: ReplyKind,
+    /// For how long it holds; of `ERR` and words that are not known, that depends on the text.
+    persistence: ErrorPersistence,
 }
 
 /// The words that reports tell apart. `ERR` is anything that has no word of its own: unknown commands, wrong numbers of
 /// arguments, no integer …
-const WORDS: [(&str, ReplyKind); 18] = [
-    ("ERR", ReplyKind::Error),
-    ("WRONGTYPE", ClientError),
-    ("MOVED", Redirect),
-    ("ASK", Redirect),
-    (ErrorPrefix::TRY_AGAIN, ServerError),
-    ("CLUSTERDOWN", ServerError),
-    ("CROSSSLOT", ClientError),
-    ("LOADING", ServerError),
-    ("OOM", ServerError),
-    ("BUSY", ServerError),
-    ("MISCONF", ServerError),
-    ("READONLY", ServerError),
-    ("MASTERDOWN", ServerError),
-    ("NOREPLICAS", ServerError),
-    ("NOAUTH", ClientError),
-    ("WRONGPASS", ClientError),
-    ("NOPERM", ClientError),
-    ("NOPROTO", ClientError),
+const WORDS: [(&str, ReplyKind, ErrorPersistence); 18] = [
+    ("ERR", ReplyKind::Error, Transient),
+    ("WRONGTYPE", ClientError, Permanent),
+    ("MOVED", Redirect, Permanent),
+    ("ASK", Redirect, Transient),
+    (ErrorPrefix::TRY_AGAIN, ServerError, Transient),
+    ("CLUSTERDOWN", ServerError, Transient),
+    ("CROSSSLOT", ClientError, Permanent),
+    ("LOADING", ServerError, Transient),
+    ("OOM", ServerError, Permanent),
+    ("BUSY", ServerError, Transient),
+    ("MISCONF", ServerError, Permanent),
+    ("READONLY", ServerError, Permanent),
+    ("MASTERDOWN", ServerError, Transient),
+    ("NOREPLICAS", ServerError, Transient),
+    ("NOAUTH", ClientError, Permanent),
+    ("WRONGPASS", ClientError, Permanent),
+    ("NOPERM", ClientError, Permanent),
+    ("NOPROTO", ClientError, Permanent),
 ];
+
+/// What errors without a word of their own say of a request that they will never take. Texts of redis-server 7.0.15.
+const BLAMED: [&str; 4] =
+    ["unknown command", "wrong number of arguments", "syntax error", "exceeds maximum allowed size"];
 
 impl ErrorPrefix {
     /// A cluster node has not all of the keys now.
     pub const TRY_AGAIN: &'static str = "TRYAGAIN";
 
     /// Every other word, and none: a script may answer with any text.
-    const OTHER: Self = Self { name: "other", reply: ReplyKind::Error };
+    const OTHER: Self = Self { name: "other", reply: ReplyKind::Error, persistence: Transient };
 
     /// What the text of an error begins with.
     pub fn of(text: &[u8]) -> Self {
         let word = text.split(|byte| *byte == b' ').next().unwrap_or_default();
-        let known = WORDS.iter().find(|(name, _)| name.as_bytes() == word);
-        known.map_or(Self::OTHER, |&(name, reply)| Self { name, reply })
+        let known = WORDS.iter().find(|(name, ..)| name.as_bytes() == word);
+        known.map_or(Self::OTHER, |&(name, reply, persistence)| Self { name, reply, persistence })
+    }
+
+    /// For how long the error with this text holds. A proxy says `ERR` of a server that is down; what the text blames the request
+    /// for holds.
+    pub(crate) fn persistence(self, text: &[u8]) -> ErrorPersistence {
+        let blames = |words: &&str| text.windows(words.len()).any(|part| part == words.as_bytes());
+        if self.reply == ReplyKind::Error && BLAMED.iter().any(blames) {
+            return Permanent;
+        }
+        self.persistence
     }
 }
 
@@ -82,7 +99,31 @@ mod tests {
             (" ERR", "other", ReplyKind::Error),
         ];
         for (text, name, reply) in table {
-            assert_eq!(ErrorPrefix::of(text.as_bytes()), ErrorPrefix { name, reply }, "{text}");
+            let found = ErrorPrefix::of(text.as_bytes());
+            assert_eq!((found.name, found.reply), (name, reply), "{text}");
+        }
+    }
+
+    #[test]
+    fn persistence_of_errors() {
+        let table = [
+            ("OOM command not allowed when used memory > 'maxmemory'.", Permanent),
+            ("NOAUTH Authentication required.", Permanent),
+            ("READONLY You can't write against a read only replica.", Permanent),
+            ("MISCONF Redis is configured to save RDB snapshots", Permanent),
+            ("MOVED 12182 127.0.0.1:22403", Permanent),
+            ("ERR unknown command 'SET', with args beginning with: ", Permanent),
+            ("ERR string exceeds maximum allowed size (proto-max-bulk-len)", Permanent),
+            ("ERR Connection refused", Transient),
+            ("LOADING Redis is loading the dataset in memory", Transient),
+            ("BUSY Redis is busy running a script.", Transient),
+            ("TRYAGAIN Multiple keys request during rehashing of slot", Transient),
+            ("CLUSTERDOWN The cluster is down", Transient),
+            ("upstream failure", Transient),
+            ("-", Transient),
+        ];
+        for (text, expected) in table {
+            assert_eq!(ErrorPrefix::of(text.as_bytes()).persistence(text.as_bytes()), expected, "{text}");
         }
     }
 }

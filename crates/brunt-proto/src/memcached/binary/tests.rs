@@ -300,8 +300,14 @@ fn malformed() -> Vec<(Vec<u8>, &'static str)> {
         (after_hit(reply(0x00, 1, b"", b"", b"")), "begin; key 'a' 7 0 0 @1; bad UnknownReply"),
         (after_hit(with_token(2, hit.clone())), "begin; key 'a' 7 0 0 @1; bad UnknownReply"),
         (after_hit(with_token(2, noop.clone())), "begin; key 'a' 7 0 0 @1; bad UnknownReply"),
-        ([refused.clone(), get].concat(), "begin; end server_error @1; bad UnknownReply"),
-        ([refused, with_token(2, noop.clone())].concat(), "begin; end server_error @1; bad UnknownReply"),
+        (
+            [refused.clone(), get].concat(),
+            "begin; end server_error @1: out of memory (status 0x0082); bad UnknownReply",
+        ),
+        (
+            [refused, with_token(2, noop.clone())].concat(),
+            "begin; end server_error @1: out of memory (status 0x0082); bad UnknownReply",
+        ),
     ]
 }
 

@@ -172,11 +172,11 @@ const REPLIES: &[(&str, &str)] = &[
         "begin; end client_error @-: bad; begin; push; push over",
     ),
     ("CLIENT_ERROR bad\r\nMN\r\n", "begin; end client_error @-: bad; begin; push over"),
-    ("ERROR\r\n", "begin; end error @-"),
+    ("ERROR\r\n", "begin; end error @-: ERROR"),
     ("ERROR Too many open connections\r\n", "begin; end error @-: Too many open connections"),
     ("CLIENT_ERROR bad command line format\r\n", "begin; end client_error @-: bad command line format"),
     ("SERVER_ERROR object too large for cache\r\n", "begin; end server_error @-: object too large for cache"),
-    ("SERVER_ERROR\r\n", "begin; end server_error @-"),
+    ("SERVER_ERROR\r\n", "begin; end server_error @-: SERVER_ERROR"),
 ];
 
 /// Bytes that are no reply, and what is seen of them.
@@ -234,8 +234,8 @@ const MALFORMED: &[(&str, &str)] = &[
     // What a multi-get has left without one that failed.
     ("MN\r\n", "begin; bad OutOfStep"),
     ("VA 1 kb f1 Oq@@@@@@@A\r\ny\r\n", "begin; bad OutOfStep"),
-    ("ERROR\r\nMN\r\nMN\r\n", "begin; end error @-; begin; push over; begin; bad OutOfStep"),
-    ("ERROR\r\nVA 0 Oq@@@@@@@A\r\n\r\nHD\r\n", "begin; end error @-; begin; push; bad UnknownReply"),
+    ("ERROR\r\nMN\r\nMN\r\n", "begin; end error @-: ERROR; begin; push over; begin; bad OutOfStep"),
+    ("ERROR\r\nVA 0 Oq@@@@@@@A\r\n\r\nHD\r\n", "begin; end error @-: ERROR; begin; push; bad UnknownReply"),
 ];
 
 #[test]
