@@ -42,8 +42,39 @@ pub fn hint(plan: &Plan, said: &[u8]) -> String {
         (_, "NOAUTH") if plan.login.password.is_none() => {
             "; the server requires a password: use --password @FILE".to_owned()
         }
-        _ => String::new(),
+        _ => remedies(&text).to_owned(),
     }
+}
+
+/// What helps against an error that holds until the request, the server or its settings are others.
+fn remedies(error: &str) -> &'static str {
+    let table = [
+        ("too large", "; use a smaller --value-size, or raise the item limit of the server (memcached -I)"),
+        (
+            "exceeds maximum allowed size",
+            "; use a smaller --value-size, or raise proto-max-bulk-len of the server",
+        ),
+        (
+            "out of memory",
+            "; give the server more memory (memcached -m), let it evict (without -M), or use fewer --keys",
+        ),
+        ("OOM ", "; raise maxmemory of the server, set a maxmemory-policy that evicts, or use fewer --keys"),
+        ("NOPERM ", "; let this user SET these keys (ACL SETUSER), or use another --user"),
+        ("NOAUTH ", "; check --user and --password"),
+        ("WRONGPASS ", "; check --user and --password"),
+        ("READONLY ", "; this server is a replica: use the address of its primary"),
+        (
+            "MISCONF ",
+            "; the server cannot save its data: repair that, or set stop-writes-on-bgsave-error no there",
+        ),
+        (
+            "unknown command",
+            "; the server does not have this command: check --protocol and what the server is",
+        ),
+    ];
+    let error = error.to_ascii_lowercase();
+    let known = table.iter().find(|(words, _)| error.contains(&words.to_ascii_lowercase()));
+    known.map_or("", |(_, remedy)| remedy)
 }
 
 fn looks_like(kind: &str, url: &Option<String>, option: &str) -> String {

@@ -53,7 +53,7 @@ pub enum RunError {
         confirmed: u64,
         /// Keys to store.
         wanted: u64,
-        /// The server's first error, or the failures of connections.
+        /// What has ended it, the server's first error, or the failures of connections.
         reason: String,
         /// A hint, or nothing.
         hint: String,
@@ -153,8 +153,8 @@ pub enum ErrorOrigin {
 
 impl RunError {
     /// Of a worker, which knows its own keys only.
-    pub(crate) fn preload_failed(confirmed: u64) -> Self {
-        let (servers, reason, hint) = (String::new(), String::new(), String::new());
+    pub(crate) fn preload_failed(confirmed: u64, reason: String) -> Self {
+        let (servers, hint) = (String::new(), String::new());
         Self::PreloadFailed { servers, confirmed, wanted: 0, reason, hint }
     }
 

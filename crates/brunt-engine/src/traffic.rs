@@ -47,6 +47,7 @@ use brunt_plan::outcome::Outcome;
 use brunt_plan::phase::Phase;
 use brunt_proto::resp::slot::slot_of;
 use brunt_proto::{Codec, Keys, Request, Value};
+use brunt_stats::fault::FirstError;
 use brunt_workload::keys::COUNTER_START;
 use brunt_workload::payload::{HEAD_LEN, Payload, ValueParts};
 use brunt_workload::session::DueOp;
@@ -138,8 +139,10 @@ pub(crate) struct Traffic<C: Codec> {
     is_crowded: bool,
     /// One per class with `--verify`.
     audits: Vec<Audit>,
-    /// A connection was lost since the last [`Traffic::take_any_lost`].
+    /// A connection was lost, or the preload refused, since the last [`Traffic::take_any_lost`].
     any_lost: bool,
+    /// The error that has ended the preload.
+    pub rejection: Option<FirstError>,
     /// Connections with bytes to send.
     dirty: Vec<u32>,
     /// When the last bytes to send were queued.
@@ -243,6 +246,7 @@ impl<C: Codec> Traffic<C> {
             wrong_bytes: WrongBytes::new(if parts.has_windows { count } else { 0 }),
             audits: parts.audits,
             any_lost: false,
+            rejection: None,
             dirty: Vec::with_capacity(count),
             queued_ns: 0,
             retired: Vec::with_capacity(count),

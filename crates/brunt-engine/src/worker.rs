@@ -30,7 +30,7 @@ use brunt_plan::units::DurationNs;
 use brunt_plan::warmup::Warmup;
 use brunt_proto::Codec;
 use brunt_stats::connection::ConnectionEvent;
-use brunt_stats::fault::FaultKind;
+use brunt_stats::fault::{FaultKind, FirstError};
 use brunt_stats::sample::Sample;
 use brunt_stats::usage::{Colocation, STALL_MIN_NS, StallCounts};
 use brunt_stats::worker_counts::WorkerCounts;
@@ -118,6 +118,8 @@ pub(crate) struct WorkerEnd {
     pub last: Filled,
     /// Counts outside the sets.
     pub counts: WorkerCounts,
+    /// The error that has ended the preload.
+    pub rejection: Option<FirstError>,
     /// Raw samples, where the plan asks for them.
     pub samples: Vec<Sample>,
     pub window: Window,
@@ -150,6 +152,8 @@ pub(crate) struct Worker<C: Codec, I: Io> {
     /// Connections that were up at least once, or are not awaited.
     reached: u32,
     preload_lanes: Lanes,
+    /// Keys that the preload has stored, and when that was known for the last time to have grown.
+    stored: (u64, u64),
     make_lanes: Option<MakeLanes>,
     /// By class, until the lanes of the schedule have them.
     feeds: Feeds,
@@ -212,6 +216,7 @@ impl<C: Codec, I: Io> Worker<C, I> {
             attempt_deadline_ns: u64::MAX,
             reached,
             preload_lanes,
+            stored: (0, 0),
             make_lanes: Some(make_lanes),
             feeds: Feeds::new(),
             notice: None,
@@ -777,13 +782,21 @@ impl<C: Codec, I: Io> Worker<C, I> {
             }
             self.traffic.install(lanes);
             let now_ns = self.io.now_ns();
+            self.stored = (0, now_ns);
             self.traffic.servers.iter_mut().for_each(|server| server.last_up_ns = now_ns);
         }
     }
 
     fn step_preloading(&mut self, now_ns: u64) {
         self.hand_over_early(now_ns);
+        self.traffic.resume_preloads(now_ns);
         let confirmed = self.traffic.lanes.iter().map(|lane| lane.session.confirmed()).sum();
+        if confirmed != self.stored.0 {
+            self.stored = (confirmed, now_ns);
+        }
+        // Behind the limit of a server that is silent, which says more.
+        let success_limit_ns = self.phase_times.timeout_ns.max(SILENT_SERVER_NS);
+        let is_stuck = now_ns.saturating_sub(self.stored.1) > success_limit_ns + INTERVAL_NS;
         let is_lost = self.count_down_servers(now_ns) > 0;
         // Another program may accept every connection and close it.
         let cannot_finish = confirmed == 0
@@ -794,10 +807,14 @@ impl<C: Codec, I: Io> Worker<C, I> {
             self.notice = Some(Notice::Failed(RunError::NoReply { server, reason }));
             self.stage = Stage::AwaitingStart;
         } else if is_lost || cannot_finish || self.traffic.lanes.iter().any(|lane| lane.session.failed()) {
-            self.notice = Some(Notice::Failed(RunError::preload_failed(confirmed)));
+            self.notice = Some(Notice::Failed(RunError::preload_failed(confirmed, String::new())));
             self.stage = Stage::AwaitingStart;
         } else if self.traffic.is_finished() {
             self.await_start(confirmed);
+        } else if is_stuck {
+            let reason = format!("no key was stored for {}", DurationNs(success_limit_ns));
+            self.notice = Some(Notice::Failed(RunError::preload_failed(confirmed, reason)));
+            self.stage = Stage::AwaitingStart;
         }
     }
 
@@ -1015,6 +1032,7 @@ impl<C: Codec, I: Io> Worker<C, I> {
         WorkerEnd {
             last,
             counts,
+            rejection: self.traffic.rejection,
             samples,
             window: self.traffic.window,
             drained_ns: self.drained_ns,

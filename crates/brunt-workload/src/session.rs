@@ -14,7 +14,7 @@ pub use crate::source::Choices;
 use crate::source::{Preload, Recorded, Source};
 use crate::trace::{Block, Replay};
 use brunt_plan::op::{ClassId, KeyRef, Op, OpKind, SessionId, ValueRef};
-use brunt_plan::outcome::Outcome;
+use brunt_plan::outcome::{ErrorPersistence, Outcome};
 use brunt_plan::plan::{Class, Load, OpenRate, SessionScope};
 use brunt_plan::popularity;
 use brunt_plan::shard::{Portion, StreamPart};
@@ -175,7 +175,7 @@ impl Session {
     }
 
     /// A client that stores version 0 of every id of `ids`, in closed loop from `start_ns` on, each id until the server
-    /// says done; with more than `PRELOAD_RETRIES_MAX` failures in all it gives up and [`Session::failed`] is true.
+    /// says done; with more than `PRELOAD_RETRIES_MAX` failures in all, or an error that holds, it gives up and [`Session::failed`] is true.
     pub fn preload(
         class_id: ClassId,
         session_id: SessionId,
@@ -454,7 +454,7 @@ impl Session {
     /// Is this session over? True when no op is due, and none will be whatever becomes of the ops in flight (provided
     /// that none of them is released with a time before those already seen). Ops may still be in flight.
     pub fn is_exhausted(&self) -> bool {
-        if self.due_ns != u64::MAX {
+        if self.due_ns != u64::MAX || self.source.operations().is_paused() {
             return false;
         }
         match &self.schedule {
@@ -511,6 +511,22 @@ impl Session {
             Source::Preload(preload) => preload.confirmed,
             _ => 0,
         }
+    }
+
+    /// A store of a preload has this error, which is recorded as its outcome next. Returns whether the preload has failed with it.
+    pub fn refuse_store(&mut self, persistence: ErrorPersistence, at_ns: u64) -> bool {
+        let Source::Preload(preload) = &mut self.source else { return false };
+        let has_failed = preload.refuse(persistence, at_ns);
+        self.update_bound();
+        has_failed
+    }
+
+    /// Goes on with a preload that has paused after an error. Returns whether it does now.
+    pub fn resume_preload(&mut self, now_ns: u64) -> bool {
+        let Source::Preload(preload) = &mut self.source else { return false };
+        let goes_on = preload.resume(now_ns);
+        self.update_bound();
+        goes_on
     }
 
     /// Has a preload given up?
@@ -928,6 +944,63 @@ mod tests {
             let least = 5 + 1 + PRELOAD_RETRIES_MAX;
             assert!((least..least + u64::from(slots)).contains(&tries), "{tries} tries with {slots} slots");
         }
+    }
+
+    /// A preload of 100 ids in four slots, whose stores all have this error from the sixth on: how many were sent until it gave up, and when;
+    /// `None`: it went on for ten seconds.
+    fn sent_in_vain(persistence: ErrorPersistence) -> (u32, Option<u64>) {
+        let mut session = Session::preload(0, 0, 0..100, 0, 4, 1, 0);
+        let mut tries = 0;
+        for now_ms in 0..10_000 {
+            session.resume_preload(now_ms * 1_000_000);
+            for issue in taken(&mut session, u64::MAX) {
+                tries += 1;
+                let outcome = if tries <= 5 {
+                    STORED
+                } else {
+                    session.refuse_store(persistence, now_ms * 1_000_000);
+                    Outcome::of_reply(OpKind::Set, ReplyKind::ServerError)
+                };
+                session.record_outcome(issue.op.key, outcome);
+                session.release(issue.connection.unwrap(), now_ms * 1_000_000);
+                assert!(session.failed() || !session.is_exhausted(), "{persistence:?} after {tries} tries");
+            }
+            if session.failed() {
+                return (tries, Some(now_ms));
+            }
+        }
+        (tries, None)
+    }
+
+    #[test]
+    fn preload_sends_little_to_a_server_with_errors() {
+        // Of the second four at once one is stored; from then on it is one key at a time, and the last of the four counts as the first.
+        assert_eq!(sent_in_vain(ErrorPersistence::Permanent), (8, Some(1)));
+        assert_eq!(sent_in_vain(ErrorPersistence::OutOfMemory), (12, Some(301)));
+        assert_eq!(sent_in_vain(ErrorPersistence::Transient), (22, None));
+    }
+
+    #[test]
+    fn preload_goes_on_after_a_transient_error() {
+        let mut session = Session::preload(0, 0, 0..10, 0, 2, 1, 0);
+        let mut stored = 0;
+        for now_ms in 0..100 {
+            session.resume_preload(now_ms * 1_000_000);
+            for issue in taken(&mut session, u64::MAX) {
+                let is_loading = now_ms < 20;
+                if is_loading {
+                    session.refuse_store(ErrorPersistence::Transient, now_ms * 1_000_000);
+                }
+                let reply = if is_loading { ReplyKind::ServerError } else { ReplyKind::Stored };
+                stored += u32::from(!is_loading);
+                session.record_outcome(issue.op.key, Outcome::of_reply(OpKind::Set, reply));
+                session.release(issue.connection.unwrap(), now_ms * 1_000_000);
+            }
+        }
+        assert_eq!(
+            (stored, session.confirmed(), session.is_exhausted(), session.failed()),
+            (10, 10, true, false)
+        );
     }
 
     #[test]

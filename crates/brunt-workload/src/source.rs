@@ -12,7 +12,7 @@ use crate::rng::{Draw, Rng};
 use crate::size::{SizeOf, Sizes};
 use crate::trace::Replay;
 use brunt_plan::op::{KeyRef, Op, OpKind, ValueRef};
-use brunt_plan::outcome::{Outcome, OutcomeClass};
+use brunt_plan::outcome::{ErrorPersistence, Outcome, OutcomeClass};
 use brunt_plan::plan::{Class, Load};
 use brunt_plan::popularity;
 use brunt_plan::shard::StreamPart;
@@ -20,10 +20,18 @@ use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// How often a preload session tries again, over all of its keys, before it gives up: enough for a server that restarts
-/// or is out of memory for a moment, an end for one that never takes the keys. A session with more slots than this may
+/// How often a preload session tries again what had no reply, or was declined without an error, over all of its keys, before it gives up:
+/// enough for a server that restarts, an end for one that never takes the keys. A session with more slots than this may
 /// fail once in each of them: one lost connection is no verdict.
 pub(crate) const PRELOAD_RETRIES_MAX: u64 = 1_000;
+
+/// How long a preload waits after an error before it tries one key alone: at first, and at most after as many errors in a row.
+const PRELOAD_PAUSE_MIN_NS: u64 = 10_000_000;
+const PRELOAD_PAUSE_MAX_NS: u64 = 1_000_000_000;
+
+/// How many keys in a row a server that evicts may not have made room for, each alone and over 0.3 s: it makes room for one with the store
+/// itself.
+const OUT_OF_MEMORY_MAX: u32 = 5;
 
 /// Records of an open loop that may wait for a connection, beside those in flight. Memory that has not been
 /// touched takes no room.
@@ -133,6 +141,11 @@ pub(crate) trait Operations {
     /// May there be one when those in flight have ended, whatever becomes of them?
     fn may_have_more(&self) -> bool {
         true
+    }
+
+    /// Will there be one although none is in flight?
+    fn is_paused(&self) -> bool {
+        false
     }
 
     /// An op with this key has ended, in whatever way. Drawn ops depend on nothing that happens, and are not told.
@@ -330,14 +343,76 @@ pub(crate) struct Preload {
     /// Ids that failed and wait for another try; never more than there are slots.
     again: Vec<u64>,
     retries: u64,
+    /// Ops whose outcome is not known.
+    in_flight: u64,
+    /// After an error, until a key is stored.
+    hold: Option<Hold>,
     pub(crate) confirmed: u64,
     pub(crate) failed: bool,
+}
+
+/// A preload that sends one key at a time, since the server answers with errors: what is sent to it meanwhile would be sent in vain.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Hold {
+    /// The next key is sent from then on.
+    until_ns: u64,
+    pause_ns: u64,
+    /// The next key may be sent.
+    is_over: bool,
+    /// Keys in a row, each alone, that the server had no memory for.
+    out_of_memory: u32,
+}
+
+impl Hold {
+    /// Before the first error.
+    const FIRST: Self =
+        Self { until_ns: 0, pause_ns: PRELOAD_PAUSE_MIN_NS, is_over: false, out_of_memory: 0 };
 }
 
 impl Preload {
     pub(crate) fn new(ids: Range<u64>, ttl_s: u32, slots: usize) -> Self {
         let again = Vec::with_capacity(slots);
-        Self { ids, ttl_s, window: None, again, retries: 0, confirmed: 0, failed: false }
+        Self {
+            ids,
+            ttl_s,
+            window: None,
+            again,
+            retries: 0,
+            in_flight: 0,
+            hold: None,
+            confirmed: 0,
+            failed: false,
+        }
+    }
+
+    /// A store has this error, and its outcome follows. Returns whether the preload has failed with it.
+    pub(crate) fn refuse(&mut self, persistence: ErrorPersistence, at_ns: u64) -> bool {
+        let Hold { pause_ns, out_of_memory, .. } =
+            self.hold.filter(|_| self.in_flight == 1).unwrap_or(Hold::FIRST);
+        let out_of_memory = match persistence {
+            ErrorPersistence::OutOfMemory => out_of_memory + 1,
+            ErrorPersistence::Permanent | ErrorPersistence::Transient => 0,
+        };
+        self.hold = Some(Hold {
+            until_ns: at_ns + pause_ns,
+            pause_ns: (2 * pause_ns).min(PRELOAD_PAUSE_MAX_NS),
+            is_over: false,
+            out_of_memory,
+        });
+        self.failed |= persistence == ErrorPersistence::Permanent || out_of_memory > OUT_OF_MEMORY_MAX;
+        self.failed
+    }
+
+    /// Ends the pause after an error, if it is over and everything has been answered. Returns whether the next key may be sent now.
+    pub(crate) fn resume(&mut self, now_ns: u64) -> bool {
+        let is_alone = self.in_flight == 0;
+        match &mut self.hold {
+            Some(hold) if is_alone && !hold.is_over && now_ns >= hold.until_ns => {
+                hold.is_over = true;
+                true
+            }
+            _ => false,
+        }
     }
 
     /// The op that stores the first object of a window with this number.
@@ -356,6 +431,10 @@ impl Preload {
 impl Operations for Preload {
     fn next(&mut self, _since_ns: u64) -> Op {
         let id = self.again.pop().or_else(|| self.ids.next()).expect("taken only while has_next says so");
+        self.in_flight += 1;
+        if let Some(hold) = &mut self.hold {
+            hold.is_over = false;
+        }
         if let Some(window) = &self.window {
             return self.op_of(window, id);
         }
@@ -363,7 +442,8 @@ impl Operations for Preload {
     }
 
     fn has_next(&self) -> bool {
-        !self.failed && (!self.again.is_empty() || !self.ids.is_empty())
+        let may_send = self.hold.is_none_or(|hold| hold.is_over);
+        !self.failed && may_send && (!self.again.is_empty() || !self.ids.is_empty())
     }
 
     /// An op in flight that fails is retried, until the preload gives up.
@@ -371,11 +451,20 @@ impl Operations for Preload {
         !self.failed
     }
 
+    fn is_paused(&self) -> bool {
+        !self.failed && !self.again.is_empty() && self.hold.is_some_and(|hold| !hold.is_over)
+    }
+
     fn record_outcome(&mut self, key: KeyRef, outcome: Outcome) {
         let KeyRef::Id(id) = key else { panic!("{key:?} is no key of a preload") };
         let id = if self.window.is_some() { popularity::ObjectWindow::number_of(id) } else { id };
+        self.in_flight -= 1;
         if outcome.class == OutcomeClass::Done {
             self.confirmed += 1;
+            self.hold = None;
+        } else if self.hold.is_some() && outcome.reply.is_error() {
+            // `refuse` has decided whether it goes on.
+            self.again.push(id);
         } else if self.retries >= PRELOAD_RETRIES_MAX.max(self.again.capacity() as u64) {
             self.failed = true;
         } else {

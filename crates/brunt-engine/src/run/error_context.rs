@@ -29,13 +29,18 @@ pub(super) fn with_context(
             let ends: Vec<WorkerEnd> = ends.into_iter().flatten().collect();
             RunError::SetupRejected { server, reason: reason + &first_hint(plan, &ends) }
         }
-        RunError::PreloadFailed { confirmed, .. } => {
+        RunError::PreloadFailed { confirmed, reason: cause, .. } => {
             let mut ends: Vec<WorkerEnd> = ends.into_iter().flatten().collect();
             let mut faults = intervals.faults().clone();
             for end in &mut ends {
                 faults.merge(&end.last.take_interval(0).faults);
             }
-            let mut reason = first_reason(&ends, faults.rows());
+            let mut reason = match first_reason(&ends, faults.rows()) {
+                Some(first) if cause.is_empty() => first,
+                Some(first) => format!("{cause}; {first}"),
+                None if cause.is_empty() => "the server declined the others".to_owned(),
+                None => cause,
+            };
             let is_cut_off = |fault: &Fault| matches!(fault.kind, FaultKind::ClosedByPeer | FaultKind::Reset);
             if confirmed == 0 && !faults.rows().is_empty() && faults.rows().iter().all(is_cut_off) {
                 reason += tls_hint(plan);
@@ -50,22 +55,31 @@ pub(super) fn with_context(
     }
 }
 
-/// The first reason for a failed preload.
-fn first_reason(ends: &[WorkerEnd], faults: &[Fault]) -> String {
+/// The first reason for a failed preload, if it is known.
+fn first_reason(ends: &[WorkerEnd], faults: &[Fault]) -> Option<String> {
+    if let Some(text) = ends.iter().find_map(|end| end.rejection.as_ref()) {
+        return Some(format!("the server rejects a key: \"{text}\""));
+    }
     if let Some(text) = ends.iter().find_map(|end| end.counts.first_error.as_ref()) {
-        return format!("first error \"{text}\"");
+        return Some(format!("first error \"{text}\""));
     }
     if let Some(garbage) = ends.iter().find_map(|end| end.counts.first_malformed.as_ref()) {
-        return describe_malformed(garbage);
+        return Some(describe_malformed(garbage));
     }
-    let rows: Vec<String> =
-        faults.iter().map(|fault| format!("{} × connection {}", fault.count, fault.kind.name())).collect();
-    if rows.is_empty() { "the server declined the others".to_owned() } else { rows.join(", ") }
+    let row = |fault: &Fault| match fault.kind {
+        FaultKind::Other(errno) => {
+            format!("{} × connection error: {}", fault.count, io::Error::from_raw_os_error(errno))
+        }
+        kind => format!("{} × connection {}", fault.count, kind.name()),
+    };
+    let rows: Vec<String> = faults.iter().map(row).collect();
+    (!rows.is_empty()).then(|| rows.join(", "))
 }
 
 /// A hint from the first error or the first malformed bytes.
 fn first_hint(plan: &Plan, ends: &[WorkerEnd]) -> String {
-    let error = ends.iter().find_map(|end| end.counts.first_error.as_ref());
+    let rejection = ends.iter().find_map(|end| end.rejection.as_ref());
+    let error = rejection.or_else(|| ends.iter().find_map(|end| end.counts.first_error.as_ref()));
     let garbage = ends.iter().find_map(|end| end.counts.first_malformed.as_ref());
     let said = error.map(FirstError::bytes).or(garbage.map(FirstMalformed::bytes));
     said.map(|said| hint(plan, said)).unwrap_or_default()

@@ -13,12 +13,12 @@ use crate::state::ids::{EntryId, NO_ENTRY, NO_GROUP, NO_REDIRECT, NO_SHARED_SLOT
 use crate::state::in_flight::Entry;
 use crate::state::lane::{Checking, Lane, Picked, Route, Routing};
 use brunt_plan::op::{KeyRef, OpKind};
-use brunt_plan::outcome::{Outcome, OutcomeClass, ReplyKind};
+use brunt_plan::outcome::{ErrorPersistence, Outcome, OutcomeClass, ReplyKind};
 use brunt_plan::phase::Phase;
 use brunt_plan::plan::MeterKind;
 use brunt_proto::resp::slot::slot_of;
 use brunt_proto::{Codec, Event, Form, Found, KeyNames, Malformed, Matching, Recache};
-use brunt_stats::fault::FaultKind;
+use brunt_stats::fault::{FaultKind, FirstError};
 use brunt_stats::outage_span::OutageKind;
 use brunt_stats::sample::{Sample, Times};
 use brunt_workload::verify::{Expected, Verifier};
@@ -273,11 +273,41 @@ impl<C: Codec> Traffic<C> {
             self.recording.note_error(text);
             if reply.is_error() {
                 self.recording.count_error(C::error_prefix(text));
+                if self.in_flight.get(id).phase == Phase::Preload {
+                    self.refuse_store(id, reply, text, at_ns);
+                }
             }
         } else if kind.is_retrieval() {
             self.handle_missing_keys(index, id, at_ns);
         }
         outcome
+    }
+
+    /// A store of the preload has an error, with which that pauses or ends.
+    #[cold]
+    fn refuse_store(&mut self, id: EntryId, reply: ReplyKind, text: &[u8], at_ns: u64) {
+        let index = self.in_flight.get(id).lane();
+        // In a cluster the next try may be at the right node.
+        let persistence = match reply {
+            ReplyKind::Redirect if self.slots.is_some() => ErrorPersistence::Transient,
+            _ => C::error_persistence(reply, text),
+        };
+        let lane = &mut self.lanes[index as usize];
+        if lane.session.refuse_store(persistence, at_ns) {
+            self.rejection.get_or_insert_with(|| FirstError::new(text));
+            // For the timers, which end it at once.
+            self.any_lost = true;
+        }
+        self.deadlines.set(index, lane.due_ns());
+    }
+
+    /// Goes on with preloads whose pause after an error is over.
+    pub(crate) fn resume_preloads(&mut self, now_ns: u64) {
+        for (index, lane) in (0..).zip(&mut self.lanes) {
+            if lane.session.resume_preload(now_ns) {
+                self.deadlines.set(index, lane.due_ns());
+            }
+        }
     }
 
     /// Counts a found key of an operation. False if its request had fewer keys: requests and replies are out of step.

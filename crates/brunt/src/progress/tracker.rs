@@ -70,6 +70,8 @@ pub(crate) struct Tracker {
     origin_ns: Option<u64>,
     window: Option<MeasuredWindow>,
     slices: VecDeque<Slice>,
+    /// Preload has sent requests.
+    has_preloaded: bool,
     /// Keys that preload has stored.
     stored: u64,
     /// Requests due in the measured window, without those that follow others.
@@ -90,6 +92,7 @@ impl Tracker {
             origin_ns: None,
             window: None,
             slices: VecDeque::new(),
+            has_preloaded: false,
             stored: 0,
             scheduled: 0,
             failed: 0,
@@ -113,7 +116,10 @@ impl Tracker {
             ended += requests.completed() + requests.outcome(OutcomeClass::Unacknowledged);
             self.failed += requests.failed();
             match entry.phase {
-                Phase::Preload => self.stored += requests.completed(),
+                Phase::Preload => {
+                    self.has_preloaded |= requests.sent > 0;
+                    self.stored += requests.completed();
+                }
                 Phase::Measure => self.scheduled += requests.scheduled.saturating_sub(requests.followup),
                 _ => {}
             }
@@ -151,7 +157,7 @@ impl Tracker {
     }
 
     fn glance_at_preparation(&mut self, now_ns: u64, origin_ns: u64) -> Glance {
-        let wanted = self.expected.preload.filter(|_| self.stored > 0);
+        let wanted = self.expected.preload.filter(|_| self.has_preloaded);
         let rate = self.rate(now_ns, origin_ns);
         let to_go = |wanted: u64| time_for(wanted.saturating_sub(self.stored), rate?);
         Glance {
@@ -310,6 +316,16 @@ mod tests {
         assert_eq!((glance.rate, glance.failed, glance.tail), (Some(10_000.0), 15, Tail::Nothing));
         // 85 000 keys at 10 000 a second.
         assert_eq!(glance.to_go_ns, Some(8_500 * MS));
+    }
+
+    #[test]
+    fn preload_without_success_is_shown() {
+        let mut watch = watch(Some(100), None);
+        watch.tick(1_000 * MS);
+        let refused = Recorded { phase: Phase::Preload, completed: 0, failed: 1, response_ns: MS };
+        pass(&mut watch, 1_500..1_600, &refused);
+        let glance = watch.glance(2_000 * MS);
+        assert_eq!((glance.phase, glance.done, glance.failed), (Phase::Preload, Some((0, 100, " keys")), 1));
     }
 
     #[test]

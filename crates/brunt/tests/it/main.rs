@@ -43,6 +43,7 @@ mod ndjson;
 mod notebook;
 mod operations;
 mod outages;
+mod preloads;
 mod recognition;
 mod recorded_cases;
 mod redis;

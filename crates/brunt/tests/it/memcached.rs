@@ -183,7 +183,9 @@ fn a_value_too_large_ends_the_preload() {
     assert_eq!(output.status.code(), Some(5), "{message}");
     assert!(
         message.contains("0 of 100 keys stored on")
-            && message.contains("first error \"object too large for cache\""),
+            && message.contains(
+                "the server rejects a key: \"object too large for cache\"; use a smaller --value-size"
+            ),
         "{message}"
     );
 }

@@ -73,15 +73,17 @@ fn servers_of_another_kind_are_recognized() {
 #[test]
 fn a_failed_preload_names_its_servers() {
     let _beside = beside_others();
-    let servers: Vec<Server> = (0..5).map(|_| Server::reference(&["--error-every", "1"])).collect();
+    let servers: Vec<Server> = (0..5).map(|_| Server::reference(&[])).collect();
+    let too_large = ["--value-size", "2MiB"];
     let names: Vec<&str> = servers.iter().map(|server| server.address.as_str()).collect();
-    let (exit, message) = ended(names[0], &[]);
+    let (exit, message) = ended(names[0], &too_large);
     assert_eq!(exit, 5, "{message}");
     assert!(
-        message.contains(&format!("preload failed: 0 of 100 keys stored on {}; first error ", names[0])),
+        message
+            .contains(&format!("preload failed: 0 of 100 keys stored on {}; the server rejects ", names[0])),
         "{message}"
     );
-    let more: Vec<&str> = names[1..].iter().flat_map(|name| ["-s", *name]).collect();
+    let more: Vec<&str> = names[1..].iter().flat_map(|name| ["-s", *name]).chain(too_large).collect();
     let (exit, message) = ended(names[0], &more);
     assert_eq!(exit, 5, "{message}");
     let told = format!("preload failed: 0 of 100 keys stored on {} and 2 more", names[..3].join(", "));

@@ -1,0 +1,100 @@
+//! Preloads that a server refuses: an error that holds ends one at once, one that passes is waited for.
+
+use crate::server::{beside_others, plain};
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{Ipv4Addr, TcpListener, TcpStream};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// A memcached that has this reply to the first so many stores; its address, and how many stores it has seen.
+fn refusing(reply: &'static str, times: u64) -> (String, Arc<AtomicU64>) {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+    let address = listener.local_addr().unwrap().to_string();
+    let stores = Arc::new(AtomicU64::new(0));
+    let seen = stores.clone();
+    std::thread::spawn(move || {
+        for stream in listener.incoming() {
+            let stores = stores.clone();
+            std::thread::spawn(move || serve(&stream.unwrap(), reply, times, &stores));
+        }
+    });
+    (address, seen)
+}
+
+fn serve(mut stream: &TcpStream, reply: &str, times: u64, stores: &AtomicU64) -> Option<()> {
+    let mut input = BufReader::new(stream);
+    let mut line = String::new();
+    while input.read_line(&mut line).ok()? > 0 {
+        let said = match line.strip_prefix("set ") {
+            Some(words) => {
+                let len: usize = words.trim().split(' ').nth(3)?.parse().ok()?;
+                input.read_exact(&mut vec![0; len + 2]).ok()?;
+                if stores.fetch_add(1, Ordering::Relaxed) < times { reply } else { "STORED" }
+            }
+            None => "END",
+        };
+        stream.write_all(format!("{said}\r\n").as_bytes()).ok()?;
+        line.clear();
+    }
+    Some(())
+}
+
+#[test]
+fn refused_preloads_end_or_go_on() {
+    let _beside = beside_others();
+    // Reply to the first so many stores → exit code, what is said, and how many stores are sent at most.
+    let rejects = "error: preload failed: 0 of 100 keys stored on ";
+    let table: [(&str, u64, i32, &[&str], u64); 8] = [
+        (
+            "SERVER_ERROR object too large for cache",
+            u64::MAX,
+            5,
+            &[
+                rejects,
+                "the server rejects a key: \"object too large for cache\"; use a smaller --value-size, or raise",
+            ],
+            100,
+        ),
+        ("ERROR", u64::MAX, 5, &[rejects, "the server rejects a key: \"ERROR\""], 100),
+        ("CLIENT_ERROR", u64::MAX, 5, &["the server rejects a key: \"CLIENT_ERROR\""], 100),
+        ("CLIENT_ERROR line too long", u64::MAX, 5, &["the server rejects a key: \"line too long\""], 100),
+        (
+            "SERVER_ERROR out of memory storing object",
+            u64::MAX,
+            5,
+            &["the server rejects a key: \"out of memory storing object\"; give the server more memory"],
+            110,
+        ),
+        (
+            "SERVER_ERROR backend is down",
+            u64::MAX,
+            5,
+            &[
+                "brunt: preload ",
+                " 0/100 keys ",
+                rejects,
+                "no key was stored for 8s; first error \"backend is down\"",
+            ],
+            120,
+        ),
+        ("SERVER_ERROR out of memory storing object", 60, 0, &["100 keys"], 170),
+        ("SERVER_ERROR backend is down", 101, 0, &["100 keys"], 210),
+    ];
+    std::thread::scope(|scope| {
+        for row in table {
+            scope.spawn(move || check(row));
+        }
+    });
+}
+
+fn check((reply, times, exit, words, stores_max): (&'static str, u64, i32, &[&str], u64)) {
+    let (address, stores) = refusing(reply, times);
+    let flags = "--keys 100 -T 1 -c 4 --timeout 1s --progress 500ms --protocol memcached-text";
+    let arguments: Vec<&str> = ["load", "-s", &address].into_iter().chain(flags.split(' ')).collect();
+    let output = plain(&arguments).output().unwrap();
+    let said = String::from_utf8([output.stdout, output.stderr].concat()).unwrap();
+    assert_eq!(output.status.code(), Some(exit), "{reply}: {said}");
+    words.iter().for_each(|word| assert!(said.contains(word), "{reply}, {word}: {said}"));
+    let stores = stores.load(Ordering::Relaxed);
+    assert!(stores <= stores_max, "{reply}: {stores} stores\n{said}");
+}
