@@ -98,11 +98,17 @@ const DEFAULT_MAX_TIME: DurationNs = DurationNs::from_secs(600);
 const DEFAULT_WARMUP: DurationNs = DurationNs::from_secs(1);
 const DEFAULT_TIMEOUT: DurationNs = DurationNs::from_secs(10);
 const DEFAULT_DATA_SEED: u64 = 1;
+/// Every worker keeps histograms of each class, and reports have rows of each.
+const CLASSES_MAX: usize = 64;
 /// How often workers hand over what they recorded.
 const INTERVAL_UNIT: DurationNs = DurationNs::from_millis(100);
 
 /// Resolves a specification into the plan that will run.
 pub fn resolve(spec: &PlanSpec, host: &Host) -> Result<Plan, PlanError> {
+    if spec.classes.len() > CLASSES_MAX {
+        let given = format!("{} tables", spec.classes.len());
+        return Err(PlanError::invalid_table("[[class]]", given, format!("at most {CLASSES_MAX}")));
+    }
     let spec = &*fleet::with_measuring_class(spec)?;
     let spec = &*with_default_command(spec);
     let mut run = url::apply_urls(&RUN, &spec.run)?;
@@ -465,6 +471,9 @@ fn resolve_servers(
         .filter_map(NamedServer::address)
         .map(|server| server.at_port(protocol.default_port()))
         .collect();
+    if servers.len() > SERVERS_MAX {
+        return Err(context.exceeds("server", format!("{} servers", servers.len()), SERVERS_MAX));
+    }
     for (index, server) in servers.iter().enumerate() {
         if servers[..index].contains(server) && placement != Some(Placement::ByThread) {
             return Err(context.invalid(
@@ -473,9 +482,6 @@ fn resolve_servers(
                 "each server once, unless --placement is by-thread",
             ));
         }
-    }
-    if servers.len() > SERVERS_MAX {
-        return Err(context.exceeds("server", format!("{} servers", servers.len()), SERVERS_MAX));
     }
     Ok(servers)
 }
@@ -1024,6 +1030,24 @@ mod tests {
     pub(super) fn resolved(toml: &str) -> Result<Plan, String> {
         let spec = PlanSpec::from_toml(toml)?;
         resolve(&spec, &host()).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn large_numbers_of_things_are_refused_at_once() {
+        let classes = |count: usize| "[[class]]\n".repeat(count);
+        let servers = |count: usize| {
+            let names: Vec<String> = (0..count).map(|number| format!("'cache-{number}'")).collect();
+            format!("server = [{}]", names.join(","))
+        };
+        assert_eq!(resolved(&classes(64)).unwrap().classes.len(), 64);
+        let table = [
+            (classes(65), "invalid value '65 tables' for [[class]]: expected at most 64"),
+            (classes(100_000), "invalid value '100000 tables' for [[class]]: expected at most 64"),
+            (servers(100_000), "--server 100000 servers exceeds 1024"),
+        ];
+        for (toml, expected) in table {
+            assert_eq!(resolved(&toml).unwrap_err(), expected);
+        }
     }
 
     #[test]

@@ -10,6 +10,11 @@ use std::fmt;
 pub struct PlanError(String);
 
 impl PlanError {
+    /// The tables of a plan file are not what they can be.
+    pub(super) fn invalid_table(table: &str, given: impl fmt::Display, expected: impl fmt::Display) -> Self {
+        Self(format!("invalid value '{given}' for {table}: expected {expected}"))
+    }
+
     /// The value is above a limit that follows from something else.
     pub fn exceeds(option_and_value: &str, limit: impl fmt::Display) -> Self {
         Self(format!("{option_and_value} exceeds {limit}"))
