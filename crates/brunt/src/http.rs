@@ -5,6 +5,7 @@
 
 mod address;
 mod connection;
+mod hosts;
 mod pages;
 mod request;
 mod server;
@@ -17,6 +18,7 @@ pub(crate) use view::HttpView;
 
 use crate::exit::{Exit, Failure};
 use brunt_compat::front_end::Page;
+use hosts::Hosts;
 use pages::Pages;
 use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
@@ -46,7 +48,7 @@ impl Endpoint {
             ))
         };
         let listener = TcpListener::bind(address.0).map_err(|error| refused(&error))?;
-        let board = Arc::new(Pages::new(pages, texts)?);
+        let board = Arc::new(Pages::new(pages, texts, Hosts::of(address.0.ip()))?);
         let (has_fixed_port, address) = (address.has_fixed_port(), listener.local_addr()?);
         server::start(listener, board.clone()).map_err(|error| Failure::new(Exit::Failed, error))?;
         Ok(Self { board, address, has_fixed_port })

@@ -216,6 +216,7 @@ fn head_of(status: &str, content_type: &str, more: &str, len: usize) -> Vec<u8> 
 
 #[cfg(test)]
 mod tests {
+    use super::super::hosts::Hosts;
     use super::super::pages::Text;
     use super::*;
     use brunt_compat::front_end::Page;
@@ -232,7 +233,10 @@ mod tests {
 
     fn board() -> Arc<Pages> {
         let page = Page { path: Some("/metrics"), content_type: "text/plain" };
-        Arc::new(Pages::new(vec![page], vec![Text::new(Box::new(|| Arc::from(*b"# EOF\n")))]).unwrap())
+        Arc::new(
+            Pages::new(vec![page], vec![Text::new(Box::new(|| Arc::from(*b"# EOF\n")))], Hosts::of_test())
+                .unwrap(),
+        )
     }
 
     /// Advances until this has become of it; what is on its way through the loopback comes at some time.
@@ -253,13 +257,13 @@ mod tests {
     fn requests_are_answered_and_connections_closed() {
         let now = Instant::now();
         let (mut connection, mut peer) = connected(now);
-        peer.write_all(b"GET /metrics HTTP/1.1\r\n\r\n").unwrap();
+        peer.write_all(b"GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n").unwrap();
         advance_until(&mut connection, now, |state| matches!(state, State::Leaving));
         assert_eq!(connection.deadline, now + LEAVE);
         let text = text_of(peer.try_clone().unwrap());
         assert!(text.starts_with("HTTP/1.1 200 OK\r\n") && text.ends_with("# EOF\n"), "{text}");
         // What is said behind it does no harm, and the peer's end is ours.
-        peer.write_all(b"GET /metrics HTTP/1.1\r\n\r\n").unwrap();
+        peer.write_all(b"GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n").unwrap();
         drop(peer);
         while connection.advance(now, &board()) == Next::Stay {
             std::thread::yield_now();

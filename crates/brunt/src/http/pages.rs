@@ -3,6 +3,7 @@
 //! Invariants: neither waits for the other longer than a pointer takes to copy; a page is written when it is first asked for, and once,
 //! however many ask for it or follow it.
 
+use super::hosts::Hosts;
 use brunt_compat::front_end::Page;
 use rustix::event::{EventfdFlags, eventfd};
 use std::io;
@@ -24,6 +25,7 @@ const WATCHED: Duration = Duration::from_secs(60);
 #[derive(Debug)]
 pub(super) struct Pages {
     pages: Vec<Page>,
+    hosts: Hosts,
     shown: Mutex<Shown>,
     /// Readable when something was put up.
     news: OwnedFd,
@@ -50,19 +52,25 @@ pub(super) struct Content {
 }
 
 impl Pages {
-    /// Pages with their texts.
-    pub(super) fn new(pages: Vec<Page>, texts: Vec<Text>) -> io::Result<Self> {
+    /// Pages with their texts, for who asks for one of these hosts.
+    pub(super) fn new(pages: Vec<Page>, texts: Vec<Text>, hosts: Hosts) -> io::Result<Self> {
         assert_eq!(pages.len(), texts.len(), "a page without text");
         let shown = Mutex::new(Shown { texts: texts.into(), version: 0, is_last: false });
         let news = eventfd(0, EventfdFlags::NONBLOCK | EventfdFlags::CLOEXEC)?;
         Ok(Self {
             pages,
+            hosts,
             shown,
             news,
             followers: Mutex::new(0),
             asked: Mutex::new(None),
             left: Condvar::new(),
         })
+    }
+
+    /// May these pages be asked for by this value of `Host`?
+    pub(super) fn are_of(&self, host: &str) -> bool {
+        self.hosts.include(host)
     }
 
     fn shown(&self) -> MutexGuard<'_, Shown> {
@@ -172,7 +180,7 @@ mod tests {
             vec![Text::new(Box::new(counted)), Text::new(Box::new(|| Arc::from(*b"other")))]
         };
         let page = |path| Page { path, content_type: "text/plain" };
-        let board = Pages::new(vec![page(Some("/a")), page(None)], texts()).unwrap();
+        let board = Pages::new(vec![page(Some("/a")), page(None)], texts(), Hosts::of_test()).unwrap();
         let says =
             |path: &str| String::from_utf8(board.page(board.find(path).unwrap()).text.to_vec()).unwrap();
         board.put(texts());
@@ -187,7 +195,9 @@ mod tests {
     #[test]
     fn the_last_page_is_waited_for() {
         let page = Page { path: Some("/"), content_type: EVENT_STREAM };
-        let board = Arc::new(Pages::new(vec![page], vec![Text::new(Box::new(Arc::default))]).unwrap());
+        let board = Arc::new(
+            Pages::new(vec![page], vec![Text::new(Box::new(Arc::default))], Hosts::of_test()).unwrap(),
+        );
         let mut followers: Vec<Follower> = (0..FOLLOWERS_MAX).filter_map(|_| board.follow()).collect();
         assert_eq!((followers.len(), board.follow().is_none()), (FOLLOWERS_MAX, true));
         assert!(board.is_watched());

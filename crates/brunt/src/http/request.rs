@@ -27,6 +27,10 @@ pub(super) enum Head {
 pub(super) enum RequestError {
     /// These bytes are no request.
     NoRequest,
+    /// It does not say which host it is for, or says it twice.
+    NoHost,
+    /// It is for a host of another name.
+    OtherHost,
     /// Nothing lies there.
     NoPage,
     /// Pages can be read only.
@@ -43,10 +47,11 @@ impl RequestError {
     /// The status line's number and words.
     pub(super) const fn status(self) -> &'static str {
         match self {
-            Self::NoRequest => "400 Bad Request",
+            Self::NoRequest | Self::NoHost => "400 Bad Request",
             Self::NoPage => "404 Not Found",
             Self::NoMethod => "405 Method Not Allowed",
             Self::TooSlow => "408 Request Timeout",
+            Self::OtherHost => "421 Misdirected Request",
             Self::TooLong => "431 Request Header Fields Too Large",
             Self::TooMany => "503 Service Unavailable",
         }
@@ -56,6 +61,10 @@ impl RequestError {
     pub(super) fn text(self, board: &Pages) -> String {
         match self {
             Self::NoRequest => "this is no HTTP request\n".to_owned(),
+            Self::NoHost => "the request must have one Host\n".to_owned(),
+            Self::OtherHost => {
+                "this host answers to localhost and to the address where it listens, not to the name that was asked for\n".to_owned()
+            }
             Self::NoPage => {
                 let paths: Vec<_> = board.paths().collect();
                 format!("nothing is here; there are {}\n", listed(&paths))
@@ -80,12 +89,29 @@ pub(super) fn read(bytes: &[u8], board: &Pages) -> Head {
         Ok(Status::Partial) | Err(Error::TooManyHeaders) => refused(RequestError::TooLong),
         Err(_) => refused(RequestError::NoRequest),
         Ok(Status::Complete(_)) => match (request.method, request.path) {
+            (_, Some(target)) if let Err(refusal) = check_host(&request, target, board) => refused(refusal),
             (Some("GET" | "HEAD"), Some(target)) => match path_of(target).and_then(|path| board.find(path)) {
                 Some(page) => Head::Page { page, is_head_only },
                 None => refused(RequestError::NoPage),
             },
             _ => refused(RequestError::NoMethod),
         },
+    }
+}
+
+/// Is the request for this host? What a target names counts in place of the header; before HTTP/1.1 neither is needed.
+fn check_host(request: &httparse::Request<'_, '_>, target: &str, board: &Pages) -> Result<(), RequestError> {
+    let mut named = request.headers.iter().filter(|header| header.name.eq_ignore_ascii_case("Host"));
+    let host = match (named.next(), named.next()) {
+        (None, _) if request.version == Some(0) => None,
+        (Some(header), None) => Some(str::from_utf8(header.value).map_err(|_| RequestError::NoHost)?.trim()),
+        _ => return Err(RequestError::NoHost),
+    };
+    let in_target =
+        target.strip_prefix("http://").map(|rest| rest.split(['/', '?', '#']).next().unwrap_or(rest));
+    match in_target.or(host).is_none_or(|host| board.are_of(host)) {
+        true => Ok(()),
+        false => Err(RequestError::OtherHost),
     }
 }
 
@@ -100,6 +126,7 @@ fn path_of(target: &str) -> Option<&str> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::hosts::Hosts;
     use super::super::pages::Text;
     use super::*;
     use brunt_compat::front_end::Page;
@@ -112,7 +139,7 @@ mod tests {
     fn board(paths: &[Option<&'static str>]) -> Pages {
         let page = |path: &Option<&'static str>| Page { path: *path, content_type: "text/plain" };
         let texts = paths.iter().map(|_| Text::new(Box::new(Arc::default))).collect();
-        Pages::new(paths.iter().map(page).collect(), texts).unwrap()
+        Pages::new(paths.iter().map(page).collect(), texts, Hosts::of_test()).unwrap()
     }
 
     fn read(bytes: &[u8]) -> Head {
@@ -125,28 +152,45 @@ mod tests {
         let refused = |refusal| Head::Refused { refusal, is_head_only: false };
         let long = format!("GET /metrics HTTP/1.1\r\nA: {}", "a".repeat(HEAD_MAX));
         let many = format!("GET /metrics HTTP/1.1\r\n{}\r\n", "A: b\r\n".repeat(HEADERS_MAX + 1));
-        let table: [(&str, Head); 24] = [
-            ("GET /metrics HTTP/1.1\r\nHost: a\r\n\r\n", page(METRICS)),
+        let table: [(&str, Head); 29] = [
+            ("GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n", page(METRICS)),
             ("GET /metrics HTTP/1.0\r\n\r\n", page(METRICS)),
-            ("GET /metrics HTTP/1.1\n\n", page(METRICS)),
-            ("GET /summary.json?a=b HTTP/1.1\r\n\r\n", page(SUMMARY)),
-            ("GET http://127.0.0.1:9090/metrics HTTP/1.1\r\n\r\n", page(METRICS)),
-            ("GET /metrics HTTP/1.1\r\n\r\nGET /more", page(METRICS)),
-            ("HEAD /metrics HTTP/1.1\r\n\r\n", Head::Page { page: METRICS, is_head_only: true }),
+            ("GET /metrics HTTP/1.1\nHost: 127.0.0.1:9090\n\n", page(METRICS)),
+            ("GET /summary.json?a=b HTTP/1.1\r\nHost: localhost\r\n\r\n", page(SUMMARY)),
+            ("GET http://127.0.0.1:9090/metrics HTTP/1.1\r\nHost: localhost\r\n\r\n", page(METRICS)),
+            ("GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\nGET /more", page(METRICS)),
             (
-                "HEAD /other HTTP/1.1\r\n\r\n",
+                "HEAD /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n",
+                Head::Page { page: METRICS, is_head_only: true },
+            ),
+            (
+                "HEAD /other HTTP/1.1\r\nHost: localhost\r\n\r\n",
                 Head::Refused { refusal: RequestError::NoPage, is_head_only: true },
             ),
             ("", Head::Unfinished),
             ("G", Head::Unfinished),
-            ("GET /metrics HTTP/1.1\r\nHost: a\r\n", Head::Unfinished),
-            ("GET / HTTP/1.1\r\n\r\n", refused(RequestError::NoPage)),
-            ("GET /metrics/ HTTP/1.1\r\n\r\n", refused(RequestError::NoPage)),
-            ("GET /METRICS HTTP/1.1\r\n\r\n", refused(RequestError::NoPage)),
-            ("GET /../metrics HTTP/1.1\r\n\r\n", refused(RequestError::NoPage)),
-            ("GET http://127.0.0.1 HTTP/1.1\r\n\r\n", refused(RequestError::NoPage)),
-            ("POST /metrics HTTP/1.1\r\nContent-Length: 3\r\n\r\nabc", refused(RequestError::NoMethod)),
-            ("OPTIONS * HTTP/1.1\r\n\r\n", refused(RequestError::NoMethod)),
+            ("GET /metrics HTTP/1.1\r\nHost: localhost\r\n", Head::Unfinished),
+            ("GET / HTTP/1.1\r\nHost: localhost\r\n\r\n", refused(RequestError::NoPage)),
+            ("GET /metrics/ HTTP/1.1\r\nHost: localhost\r\n\r\n", refused(RequestError::NoPage)),
+            ("GET /METRICS HTTP/1.1\r\nHost: localhost\r\n\r\n", refused(RequestError::NoPage)),
+            ("GET /../metrics HTTP/1.1\r\nHost: localhost\r\n\r\n", refused(RequestError::NoPage)),
+            ("GET http://127.0.0.1 HTTP/1.1\r\nHost: localhost\r\n\r\n", refused(RequestError::NoPage)),
+            (
+                "POST /metrics HTTP/1.1\r\nHost: localhost\r\nContent-Length: 3\r\n\r\nabc",
+                refused(RequestError::NoMethod),
+            ),
+            ("OPTIONS * HTTP/1.1\r\nHost: localhost\r\n\r\n", refused(RequestError::NoMethod)),
+            ("GET /metrics HTTP/1.1\r\n\r\n", refused(RequestError::NoHost)),
+            (
+                "GET /metrics HTTP/1.1\r\nHost: localhost\r\nHost: localhost\r\n\r\n",
+                refused(RequestError::NoHost),
+            ),
+            ("GET /metrics HTTP/1.1\r\nHost: evil.example:9090\r\n\r\n", refused(RequestError::OtherHost)),
+            ("GET /other HTTP/1.0\r\nHost: evil.example\r\n\r\n", refused(RequestError::OtherHost)),
+            (
+                "GET http://evil.example/metrics HTTP/1.1\r\nHost: localhost\r\n\r\n",
+                refused(RequestError::OtherHost),
+            ),
             ("get stats\r\n", refused(RequestError::NoRequest)),
             ("GET /metrics\r\n\r\n", refused(RequestError::NoRequest)),
             ("\u{16}\u{3}\u{1}\u{2}", refused(RequestError::NoRequest)),
@@ -163,7 +207,7 @@ mod tests {
     /// Wherever a request is cut, nothing is decided before its last byte.
     #[test]
     fn fragmented_heads_are_parsed() {
-        let whole = b"GET /summary.json HTTP/1.1\r\nHost: a\r\nAccept: */*\r\n\r\n";
+        let whole = b"GET /summary.json HTTP/1.1\r\nHost: localhost\r\nAccept: */*\r\n\r\n";
         for len in 0..whole.len() {
             assert_eq!(read(&whole[..len]), Head::Unfinished, "{len}");
         }
@@ -173,9 +217,9 @@ mod tests {
     fn a_page_without_path_matches_all_paths() {
         let board = board(&[Some("/metrics"), None]);
         for (target, page) in
-            [("/metrics", 0), ("/", 1), ("/metrics/", 1), ("/a?b", 1), ("http://a/metrics", 0)]
+            [("/metrics", 0), ("/", 1), ("/metrics/", 1), ("/a?b", 1), ("http://localhost/metrics", 0)]
         {
-            let head = format!("GET {target} HTTP/1.1\r\n\r\n");
+            let head = format!("GET {target} HTTP/1.1\r\nHost: localhost\r\n\r\n");
             assert_eq!(
                 super::read(head.as_bytes(), &board),
                 Head::Page { page, is_head_only: false },

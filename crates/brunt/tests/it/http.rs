@@ -101,7 +101,7 @@ impl Shown {
     /// Follows the page until the run ends, on a thread.
     fn follow(&self) -> JoinHandle<Followed> {
         let mut stream = self.connect();
-        stream.write_all(b"GET /events HTTP/1.1\r\n\r\n").unwrap();
+        stream.write_all(b"GET /events HTTP/1.1\r\nHost: localhost\r\n\r\n").unwrap();
         std::thread::spawn(move || {
             let mut answer = String::new();
             stream.read_to_string(&mut answer).unwrap();
@@ -178,12 +178,17 @@ fn http_requests_do_not_disturb_a_run() {
     assert_eq!(early.sum("brunt_verdict", &[("brunt_verdict", "pending")]), 1.0);
     assert!(early.sum("brunt_server_requests_total", &[("server", &server.address)]) > 0.0);
     for (request, status) in [
-        ("HEAD /metrics HTTP/1.1\r\n\r\n", "200 OK"),
-        ("GET /other HTTP/1.1\r\n\r\n", "404 Not Found"),
-        ("POST /metrics HTTP/1.1\r\nContent-Length: 1\r\n\r\na", "405 Method Not Allowed"),
+        ("HEAD /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n", "200 OK"),
+        ("GET /metrics HTTP/1.1\r\n\r\n", "400 Bad Request"),
+        ("GET /metrics HTTP/1.1\r\nHost: evil.example\r\n\r\n", "421 Misdirected Request"),
+        ("GET /other HTTP/1.1\r\nHost: localhost\r\n\r\n", "404 Not Found"),
+        ("POST /metrics HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1\r\n\r\na", "405 Method Not Allowed"),
         ("stats\r\n", "400 Bad Request"),
         ("\u{0}\u{1}\r\n\r\n", "400 Bad Request"),
-        (&format!("GET /{} HTTP/1.1\r\n\r\n", "a".repeat(20_000)), "431 Request Header Fields Too Large"),
+        (
+            &format!("GET /{} HTTP/1.1\r\nHost: localhost\r\n\r\n", "a".repeat(20_000)),
+            "431 Request Header Fields Too Large",
+        ),
     ] {
         let answer = run.says(request);
         assert!(answer.starts_with(&format!("HTTP/1.1 {status}\r\n")), "{request:?}: {answer}");
@@ -246,7 +251,7 @@ fn stalls_are_scraped_in_their_second() {
     let flags = ["-r", "1k", "-t", "8s", "-c", "4", "--keys", "300", "--warmup", "0s", "--mix", "get=1"];
     let run = Shown::start(&server, &flags);
     let mut events = run.connect();
-    events.write_all(b"GET /events HTTP/1.1\r\n\r\n").unwrap();
+    events.write_all(b"GET /events HTTP/1.1\r\nHost: localhost\r\n\r\n").unwrap();
     // As it was at the end of each second, of which an event tells.
     let mut ends = vec![[0.0; 5]];
     let mut lines = BufReader::new(events).lines().map(Result::unwrap);
@@ -291,9 +296,9 @@ fn the_page_of_a_run_becomes_that_of_its_result() {
     run.metrics_with(1_500.0);
     let open = run.body("/");
     assert!(open.contains("connect-src 'self'") && open.contains("<h1>running: measure, "), "{open}");
-    let ninth = run.says("GET /events HTTP/1.1\r\n\r\n");
+    let ninth = run.says("GET /events HTTP/1.1\r\nHost: localhost\r\n\r\n");
     assert!(ninth.starts_with("HTTP/1.1 503 Service Unavailable\r\n"), "{ninth}");
-    assert!(run.says("HEAD /events HTTP/1.1\r\n\r\n").starts_with("HTTP/1.1 200 OK\r\n"));
+    assert!(run.says("HEAD /events HTTP/1.1\r\nHost: localhost\r\n\r\n").starts_with("HTTP/1.1 200 OK\r\n"));
     let result = run.end();
     followed.into_iter().for_each(|followed| followed.join().unwrap().check(&page));
     assert_eq!(result["assertions"].as_array().map(Vec::len), Some(1));
