@@ -10,6 +10,10 @@ use std::fmt::Display;
 use std::io::{self, IsTerminal, Write};
 use std::os::fd::AsFd;
 
+/// More than any screen has with letters that can be read.
+const COLUMNS_MAX: u16 = 1_000;
+const ROWS_MAX: u16 = 500;
+
 /// Writes a line to standard error, on a terminal in lines as wide as that.
 pub(crate) fn say(line: impl Display) {
     let text = line.to_string();
@@ -18,10 +22,21 @@ pub(crate) fn say(line: impl Display) {
     let _ = RetryingWriter(io::stderr()).write_all(format!("{text}\n").as_bytes());
 }
 
-/// Columns of a terminal; `None` for what is none. One that does not say how wide it is has 80.
+/// Columns of a terminal, as far as they are used; `None` for what is none. One that does not say how wide it is has 80.
 pub(crate) fn columns_of(stream: impl AsFd + IsTerminal) -> Option<usize> {
-    let columns = tcgetwinsize(&stream).map(|size| usize::from(size.ws_col)).unwrap_or(0);
-    stream.is_terminal().then_some(if columns > 0 { columns } else { 80 })
+    stream.is_terminal().then(|| usize::from(size_of(stream).0))
+}
+
+/// Columns and rows of a terminal, as far as they are used.
+pub(crate) fn size_of(stream: impl AsFd) -> (u16, u16) {
+    let size = tcgetwinsize(stream).map(|size| (size.ws_col, size.ws_row)).unwrap_or_default();
+    used_size(size)
+}
+
+/// What is used of a terminal of this size: at least something, and no more than is of use, as a size may be any number.
+fn used_size((columns, rows): (u16, u16)) -> (u16, u16) {
+    let used = |given: u16, usual: u16, max: u16| if given == 0 { usual } else { given.min(max) };
+    (used(columns, 80, COLUMNS_MAX), used(rows, 24, ROWS_MAX))
 }
 
 /// The text in lines of at most this many characters, but for words that are longer.
@@ -126,6 +141,19 @@ impl<F: AsFd> Write for RetryingWriter<F> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn sizes_of_terminals_are_bounded() {
+        let table = [
+            ((80, 24), (80, 24)),
+            ((1, 1), (1, 1)),
+            ((0, 0), (80, 24)),
+            ((0, 50), (80, 50)),
+            ((30_000, 24), (1_000, 24)),
+            ((u16::MAX, u16::MAX), (1_000, 500)),
+        ];
+        table.into_iter().for_each(|(given, used)| assert_eq!(used_size(given), used));
+    }
 
     #[test]
     fn messages_fit_a_terminal() {

@@ -3,7 +3,7 @@
 //! Not what is drawn. Keys are read here, as crossterm's reader never returns from a terminal that is gone. Invariant: a screen that was entered is left, by a call, by dropping it, or, where any thread panics, before the message of
 //! the panic is printed.
 
-use ratatui::Terminal;
+use crate::terminal::size_of;
 use ratatui::backend::CrosstermBackend;
 use ratatui::buffer::Buffer;
 use ratatui::crossterm::cursor::Show;
@@ -12,6 +12,7 @@ use ratatui::crossterm::terminal::{
     EnterAlternateScreen, LeaveAlternateScreen, disable_raw_mode, enable_raw_mode,
 };
 use ratatui::layout::Rect;
+use ratatui::{Terminal, TerminalOptions, Viewport};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use std::fs::File;
@@ -58,6 +59,8 @@ impl Input {
 pub(super) struct AlternateScreen {
     // In one piece, so that no half of a frame is seen.
     terminal: Terminal<CrosstermBackend<BufWriter<Stderr>>>,
+    /// What of it is drawn on.
+    area: Rect,
     keys: OwnedFd,
     /// Keys that were read with an earlier one, the next one last.
     pending: Vec<u8>,
@@ -79,10 +82,14 @@ impl AlternateScreen {
         };
         enable_raw_mode()?;
         IS_SHOWN.store(true, Ordering::SeqCst);
-        let entered = execute!(io::stderr(), EnterAlternateScreen)
-            .and_then(|()| Terminal::new(CrosstermBackend::new(BufWriter::new(io::stderr()))));
+        let shown = area();
+        let entered = execute!(io::stderr(), EnterAlternateScreen).and_then(|()| {
+            let backend = CrosstermBackend::new(BufWriter::new(io::stderr()));
+            let viewport = Viewport::Fixed(shown);
+            Terminal::with_options(backend, TerminalOptions { viewport })
+        });
         match entered {
-            Ok(terminal) => Ok(Self { terminal, keys, pending: Vec::new() }),
+            Ok(terminal) => Ok(Self { area: shown, terminal, keys, pending: Vec::new() }),
             Err(error) => {
                 leave();
                 Err(error)
@@ -97,6 +104,11 @@ impl AlternateScreen {
 
     /// Draws a frame of the terminal's size; what did not change is not written.
     pub(super) fn draw(&mut self, draw: impl FnOnce(Rect, &mut Buffer)) -> io::Result<()> {
+        let area = area();
+        if area != self.area {
+            self.terminal.resize(area)?;
+            self.area = area;
+        }
         self.terminal.draw(|frame| draw(frame.area(), frame.buffer_mut())).map(|_| ())
     }
 
@@ -134,6 +146,12 @@ impl Drop for AlternateScreen {
     fn drop(&mut self) {
         leave();
     }
+}
+
+/// What is drawn on of the terminal: its upper left, where it is larger than any screen. ratatui by itself would keep cells for all of it.
+fn area() -> Rect {
+    let (columns, rows) = size_of(io::stderr());
+    Rect::new(0, 0, columns, rows)
 }
 
 /// Only the first call restores it. A terminal that is gone needs nothing.

@@ -66,6 +66,23 @@ fn the_terminal_is_given_back_before_the_report() {
     }
 }
 
+/// Whatever size a terminal says it has, there is a screen, and the run ends as it was to.
+#[test]
+fn terminals_of_any_size_have_a_screen() {
+    std::thread::scope(|scope| {
+        for size in ["rows 24 cols 30000", "rows 65535 cols 65535", "rows 1 cols 1", "rows 0 cols 0"] {
+            scope.spawn(move || {
+                let flags = ["-n", "100"];
+                let output =
+                    on_terminal(&format!("stty {size};"), &flags).stdin(Stdio::null()).output().unwrap();
+                let text = String::from_utf8_lossy(&output.stdout);
+                assert_eq!(output.status.code(), Some(0), "{size}: {text:?}");
+                assert!(text.contains(ENTERED) && text.contains(LEFT) && text.len() < 10 << 20, "{size}");
+            });
+        }
+    });
+}
+
 /// A document on standard output is whole there while the screen is on standard error. Where both are one terminal, lines that come meanwhile
 /// are refused.
 #[test]
