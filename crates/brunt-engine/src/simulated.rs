@@ -62,6 +62,7 @@ use brunt_stats::connection::ConnectionCounts;
 use brunt_stats::interval::Interval;
 use brunt_stats::meter::Meter;
 use brunt_stats::object_fault::ObjectFaults;
+use brunt_stats::occupancy::OccupancyTotal;
 use brunt_stats::outage::{Outage, outages};
 use brunt_stats::outage_span::OutageSpan;
 use brunt_stats::recorder::RecorderSet;
@@ -500,6 +501,8 @@ fn check_books(outcome: &Outcome) {
         assert!(entry.counts.adds_up() && entry.adds_up_in_window(), "{entry:?}");
     }
     check_window(outcome);
+    let OccupancyTotal { integral, sum } = outcome.end.counts.occupancy;
+    assert_eq!(integral, sum, "an operation leaves the system at the end of its sample");
     let connections = outcome.connections();
     assert!(connections.adds_up(), "{connections:?}");
     // Every attempt that failed and every connection that was lost has its row in the table of faults.

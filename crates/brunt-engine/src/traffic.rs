@@ -135,6 +135,8 @@ pub(crate) struct Traffic<C: Codec> {
     payload: Arc<Payload>,
     pub window: Window,
     timeout_ns: u64,
+    /// When a stop of the client in a poll was over.
+    polls_again_ns: u64,
     /// There are more workers than CPUs.
     is_crowded: bool,
     /// One per class with `--verify`.
@@ -242,6 +244,7 @@ impl<C: Codec> Traffic<C> {
             payload: parts.payload,
             window: Window::UNKNOWN,
             timeout_ns: parts.timeout_ns,
+            polls_again_ns: 0,
             is_crowded: parts.is_crowded,
             wrong_bytes: WrongBytes::new(if parts.has_windows { count } else { 0 }),
             audits: parts.audits,

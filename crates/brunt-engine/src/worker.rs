@@ -378,6 +378,9 @@ impl<C: Codec, I: Io> Worker<C, I> {
     #[inline(never)]
     fn note_oversleep(&mut self, at_ns: u64, woke_ns: u64) {
         self.iteration_start_ns = at_ns;
+        if woke_ns - at_ns > STALL_MIN_NS {
+            self.traffic.note_stopped_poll(woke_ns);
+        }
         if let Some(wake_up_ns) = self.pace.observe(woke_ns - at_ns).filter(|_| self.counts_wake_ups()) {
             self.io.set_wake_up(wake_up_ns);
         }
@@ -554,6 +557,10 @@ impl<C: Codec, I: Io> Worker<C, I> {
                 ConnectionState::Idle | ConnectionState::Gone => {
                     self.traffic.connection_timers.set(index, u64::MAX)
                 }
+                // It may be established: a poll since then will tell.
+                ConnectionState::Connecting { .. } if self.io.seen_ns(index) < due_ns => {
+                    return due_ns.min(next_open_ns);
+                }
                 ConnectionState::Connecting { .. } => self.time_out_attempt(index, now_ns),
                 ConnectionState::Down { .. }
                     if self.connecting < CONNECTING_MAX || self.is_scheduled_open(index) =>
@@ -565,7 +572,12 @@ impl<C: Codec, I: Io> Worker<C, I> {
                 ConnectionState::Down { .. } if now_ns < self.attempt_deadline_ns => {
                     return next_open_ns.min(self.attempt_deadline_ns);
                 }
-                ConnectionState::Down { .. } => self.time_out_attempts(now_ns),
+                ConnectionState::Down { .. } => {
+                    self.time_out_attempts(now_ns);
+                    if self.connecting >= CONNECTING_MAX {
+                        return next_open_ns.min(self.attempt_deadline_ns);
+                    }
+                }
             }
         }
         next_open_ns
@@ -590,7 +602,7 @@ impl<C: Codec, I: Io> Worker<C, I> {
         for index in 0..self.traffic.connections.len() as u32 {
             if let ConnectionState::Connecting { began_ns } = self.traffic.connections[index as usize].state {
                 let deadline_ns = began_ns + self.attempt_ns();
-                if deadline_ns <= now_ns {
+                if deadline_ns <= self.io.seen_ns(index).min(now_ns) {
                     self.time_out_attempt(index, now_ns);
                 } else {
                     self.attempt_deadline_ns = self.attempt_deadline_ns.min(deadline_ns);
@@ -838,8 +850,18 @@ impl<C: Codec, I: Io> Worker<C, I> {
     /// A server that exceeded its time limit, and the limit.
     fn silent_server(&self, now_ns: u64) -> Option<(u16, u64)> {
         let reply_limit_ns = self.reply_limit_ns();
-        let asked_before_ns = now_ns.checked_sub(reply_limit_ns)?;
-        self.traffic.silent_server(asked_before_ns).map(|server| (server, reply_limit_ns))
+        let asked_before = |at_ns: u64| at_ns.checked_sub(reply_limit_ns);
+        self.traffic.silent_server(asked_before(now_ns)?)?;
+        let server = self.traffic.silent_server(asked_before(self.seen_ns())?)?;
+        Some((server, reply_limit_ns))
+    }
+
+    /// All that came in by this instant was read.
+    fn seen_ns(&self) -> u64 {
+        (0..self.traffic.connections.len() as u32)
+            .map(|index| self.io.seen_ns(index))
+            .min()
+            .unwrap_or(u64::MAX)
     }
 
     /// Reports the end of the preparation. Retransmits are read now, where reading every connection takes no
@@ -954,7 +976,8 @@ impl<C: Codec, I: Io> Worker<C, I> {
             u64::MAX => self.traffic.is_finished(),
             end_ns => {
                 let is_over = self.is_quiet() || self.is_cut_off && self.traffic.in_flight() == 0;
-                now_ns >= end_ns && (is_over || now_ns >= self.drain_end_ns)
+                let is_drained = || now_ns >= self.drain_end_ns && self.seen_ns() >= self.drain_end_ns;
+                now_ns >= end_ns && (is_over || is_drained())
             }
         };
         // A window by time keeps its length after the last reply; one with a number of requests as well ends with

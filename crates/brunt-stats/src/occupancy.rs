@@ -87,6 +87,11 @@ impl Occupancy {
         self.total.sum += u128::from(each_ns) * u128::from(count);
     }
 
+    /// An operation in the system counts as picked later than it was.
+    pub fn repick(&mut self, before_ns: u64, picked_ns: u64) {
+        self.total.sum += u128::from(overlap_ns(before_ns, picked_ns, self.begin_ns, self.end_ns));
+    }
+
     /// What it came to, when every operation has left.
     pub fn total(&self) -> OccupancyTotal {
         self.total
@@ -137,6 +142,17 @@ mod tests {
         occupancy.enter(1_100, 1);
         occupancy.end_at(1_500);
         occupancy.leave(1_100, 9_000, 1);
+        assert_eq!(occupancy.total(), OccupancyTotal { integral: 400, sum: 400 });
+    }
+
+    #[test]
+    fn picks_can_move() {
+        let mut occupancy = Occupancy::default();
+        occupancy.set_window(1_000, 2_000);
+        occupancy.enter(900, 1);
+        occupancy.repick(900, 950);
+        occupancy.repick(950, 1_100);
+        occupancy.leave(1_100, 1_400, 1);
         assert_eq!(occupancy.total(), OccupancyTotal { integral: 400, sum: 400 });
     }
 

@@ -590,6 +590,10 @@ impl Io for Canned {
         Some(Completion { index, at_ns, polled_ns: at_ns, kind })
     }
 
+    fn seen_ns(&self, _: ConnectionIndex) -> u64 {
+        self.watch.now_ns()
+    }
+
     #[inline(never)]
     fn bytes(&self, chunk: Chunk) -> &[u8] {
         &self.current[chunk.start..chunk.start + chunk.len]

@@ -94,6 +94,30 @@ impl Unread {
     }
 }
 
+/// Polls that filled their array. The kernel returns ready sockets in turn: each that was ready when the first of these polls
+/// began was returned when there have been as many events as connections.
+#[derive(Clone, Copy, Debug)]
+struct FullPolls {
+    begin_ns: u64,
+    /// Events since then.
+    events: usize,
+    /// Beginning of the last turn that is over.
+    seen_ns: u64,
+}
+
+impl FullPolls {
+    #[cold]
+    fn note(&mut self, begin_ns: u64, events: usize, connections: usize) {
+        if self.events == 0 {
+            self.begin_ns = begin_ns;
+        }
+        self.events += events;
+        if self.events >= connections {
+            (self.seen_ns, self.events) = (self.begin_ns, 0);
+        }
+    }
+}
+
 /// The epoll backend of one worker.
 pub(crate) struct Epoll {
     clock: Clock,
@@ -114,6 +138,8 @@ pub(crate) struct Epoll {
     polled_ns: u64,
     /// End of the last poll that was not cut short by a full array.
     poll_end_ns: u64,
+    /// Polls in a row, or with others between, that filled the array.
+    full_polls: FullPolls,
     wake_up_ns: u64,
     syscalls: u64,
     /// Segments sent again on connections that are closed.
@@ -147,6 +173,7 @@ impl Epoll {
             receive: vec![0; RECEIVE_BYTES],
             polled_ns: now_ns,
             poll_end_ns: now_ns,
+            full_polls: FullPolls { begin_ns: now_ns, events: 0, seen_ns: now_ns },
             wake_up_ns: 0,
             syscalls: 0,
             retransmits_closed: 0,
@@ -301,7 +328,11 @@ impl Epoll {
         let kind = match read {
             Ok(0) => CompletionKind::Closed(None),
             Ok(len) => CompletionKind::Received(Chunk { start: 0, len }),
-            Err(Errno::AGAIN | Errno::INTR) => return None,
+            Err(Errno::AGAIN | Errno::INTR) => {
+                // The last read filled its buffer, and that was all.
+                self.connections[index as usize].unread_since_ns = 0;
+                return None;
+            }
             Err(errno) => CompletionKind::Closed(Some(errno.raw_os_error())),
         };
         if let CompletionKind::Closed(_) = kind {
@@ -639,6 +670,8 @@ impl Io for Epoll {
         };
         if self.events.len() < self.events.capacity() {
             self.poll_end_ns = poll_seen_ns;
+        } else {
+            self.full_polls.note(enter_ns, self.events.len(), self.connections.len());
         }
         end_ns
     }
@@ -669,6 +702,10 @@ impl Io for Epoll {
             }
         }
         if self.to_read.is_empty() { None } else { self.next_unread() }
+    }
+
+    fn seen_ns(&self, index: ConnectionIndex) -> u64 {
+        self.connections[index as usize].seen_ns(self.poll_end_ns.max(self.full_polls.seen_ns))
     }
 
     #[inline]

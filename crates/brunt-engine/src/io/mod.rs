@@ -226,6 +226,9 @@ pub(crate) trait Io {
     fn wait(&mut self, now_ns: u64, until: Until) -> u64;
     /// The next thing that happened; `None` when a new wait is due.
     fn next(&mut self) -> Option<Completion>;
+    /// Between two waits: all that had come in on a connection by this instant was returned. A poll that a signal cut short, as one is that
+    /// continues a stopped process, has seen what was there when it began, at most.
+    fn seen_ns(&self, index: ConnectionIndex) -> u64;
     /// The bytes of the completion that `next` returned last.
     fn bytes(&self, chunk: Chunk) -> &[u8];
     /// System calls made so far.

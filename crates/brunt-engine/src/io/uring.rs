@@ -745,6 +745,10 @@ impl Io for Uring {
         None
     }
 
+    fn seen_ns(&self, index: ConnectionIndex) -> u64 {
+        self.connections[index as usize].seen_ns(self.poll_end_ns)
+    }
+
     #[inline]
     fn bytes(&self, chunk: Chunk) -> &[u8] {
         self.pool.bytes(chunk.start, chunk.len).unwrap_or_else(|| self.tunnels.plain(chunk))

@@ -21,6 +21,7 @@ use brunt_plan::phase::Phase;
 use brunt_plan::shard::shards;
 use brunt_proto::resp::reply::WholeReply;
 use brunt_proto::resp::slot::{NodeAddress, SlotMap};
+use brunt_stats::occupancy::OccupancyTotal;
 use brunt_stats::request_counts::OpCounts;
 use brunt_stats::sample::Sample;
 use brunt_stats::server::ServerCounts;
@@ -78,6 +79,8 @@ type Script = fn(asked: &Asked, heard: &[Asked]) -> Option<String>;
 
 struct World {
     now_ns: u64,
+    /// For so long replies lie unread.
+    unread_ns: u64,
     script: Script,
     heard: Vec<Asked>,
     /// The node of each connection, and whether it is behind an `ASKING`.
@@ -181,17 +184,23 @@ impl Io for World {
             Until::Now => self.now_ns + 50,
         };
         let first_ns = self.coming.keys().next().map_or(u64::MAX, |(at_ns, _)| *at_ns);
-        self.now_ns = self.now_ns.max(until_ns.min(first_ns));
+        let late_ns = if first_ns <= until_ns { self.unread_ns } else { 0 };
+        self.now_ns = self.now_ns.max(until_ns.min(first_ns) + late_ns);
         self.now_ns
     }
 
     fn next(&mut self) -> Option<Completion> {
         let before = allocations();
         let first = self.coming.first_entry().filter(|entry| entry.key().0 <= self.now_ns)?;
-        let (index, what, bytes) = first.remove();
+        let ((came_ns, _), (index, what, bytes)) = first.remove_entry();
         self.current = bytes;
         self.allocations += allocations() - before;
-        Some(Completion { index, at_ns: self.now_ns, polled_ns: self.now_ns, kind: what })
+        let polled_ns = if self.unread_ns > 0 { came_ns } else { self.now_ns };
+        Some(Completion { index, at_ns: self.now_ns, polled_ns, kind: what })
+    }
+
+    fn seen_ns(&self, _: ConnectionIndex) -> u64 {
+        self.now_ns
     }
 
     fn bytes(&self, chunk: Chunk) -> &[u8] {
@@ -243,6 +252,8 @@ impl Ended {
             let heard = self.heard.iter().filter(heard).count() as u64;
             assert_eq!(counts.answered + counts.failed + counts.redirected, heard, "{toml} {node}");
         }
+        let OccupancyTotal { integral, sum } = self.end.counts.occupancy;
+        assert_eq!(integral, sum, "{toml}: an operation leaves the system at the end of its sample");
         let away: u64 = self.servers.iter().map(|counts| counts.redirected).sum();
         assert_eq!(away, self.end.counts.redirections.hops(), "{toml}");
     }
@@ -262,6 +273,11 @@ fn map() -> SlotMap {
 
 /// Runs a plan of one thread against nodes that answer so. Every node is host `a`, `b` or `c`, at port 1, 2 or 3.
 fn run(toml: &str, script: Script) -> Ended {
+    run_unread(toml, script, 0)
+}
+
+/// The same with a client that reads each reply so long after it came.
+fn run_unread(toml: &str, script: Script, unread_ns: u64) -> Ended {
     let plan = plan(&format!(
         "protocol = 'resp2'\nserver = ['a:1', 'b:2', 'c:3']\ncluster = true\nwarmup = '0s'\npreload = false\n{toml}"
     ));
@@ -272,6 +288,7 @@ fn run(toml: &str, script: Script) -> Ended {
     let connections = shard.classes.iter().map(|class| class.connections.len()).sum();
     let io = World {
         now_ns: EPOCH_NS,
+        unread_ns,
         script,
         heard: Vec::new(),
         connections: vec![(0, false); connections],
@@ -466,6 +483,24 @@ fn hops_are_bounded() {
         let services = ended.samples.iter().map(|sample| sample.times.service_ns());
         assert!(services.into_iter().all(|ns| (6 * WAY_NS..=longest_ns).contains(&ns)), "{load}");
         assert_eq!(ended.end.counts.error_replies.count_of("MOVED"), 60, "{load}");
+    }
+}
+
+/// A client that reads late: how long it left redirects unread is its own part, and the operation was in the system meanwhile.
+#[test]
+fn unread_redirects_delay_by_the_client() {
+    let script: Script = |asked, _| {
+        let next = (asked.node + 1) % 3;
+        Some(format!("MOVED {} {}:{}", asked.slot(), ["a", "b", "c"][usize::from(next)], next + 1))
+    };
+    for mix in ["get", "mget"] {
+        let toml = format!("connections = 3\nkeys = 50\nmix = '{mix}'\nrequests = 60");
+        let ended = run_unread(&toml, script, 10 * US);
+        assert!(ended.hops()[0] >= 300, "{mix}");
+        for sample in ended.samples.iter().filter(|_| mix == "get") {
+            let times = &sample.times;
+            assert_eq!((times.client_lag_ns(), times.read_gap_ns()), (50 * US, 10 * US));
+        }
     }
 }
 

@@ -96,6 +96,8 @@ pub(crate) struct SimOptions {
     pub pause_every_ns: u64,
     /// It does so in a send, before the bytes go out, and not where it waits.
     pub pauses_in_send: bool,
+    /// It does so behind a poll, which returns nothing of what comes meanwhile: a stop cuts it short.
+    pub pauses_behind_poll: bool,
     /// Bytes that a connection takes before the server has read them.
     pub buffer_bytes: usize,
     /// When another client empties the first server.
@@ -129,6 +131,7 @@ impl Default for SimOptions {
             pause: None,
             pause_every_ns: 0,
             pauses_in_send: false,
+            pauses_behind_poll: false,
             buffer_bytes: usize::MAX,
             flush_ns: None,
             deaf: Vec::new(),
@@ -229,6 +232,9 @@ pub(crate) struct Sim {
     made: u64,
     /// What the last wait found for the client.
     ready: VecDeque<Ready>,
+    /// What the next one will find, and up to when the last one has found everything.
+    behind_poll: VecDeque<Ready>,
+    seen_ns: u64,
     current: Vec<u8>,
     /// When the bytes of the last completion came.
     current_came_ns: u64,
@@ -270,6 +276,8 @@ impl Sim {
             options,
             made: 0,
             ready: VecDeque::new(),
+            behind_poll: VecDeque::new(),
+            seen_ns: EPOCH_NS,
             current: Vec::new(),
             current_came_ns: 0,
             polled_ns: 0,
@@ -567,6 +575,11 @@ impl Sim {
 
     fn pass_time(&mut self, until: Until) -> u64 {
         let before_ns = self.now_ns;
+        if !self.behind_poll.is_empty() {
+            self.ready.append(&mut self.behind_poll);
+            self.polled_ns = std::mem::replace(&mut self.seen_ns, self.now_ns);
+            return self.now_ns;
+        }
         match until {
             Until::Now => {
                 let look_ns = self.now_ns + self.options.look_cost_ns;
@@ -586,9 +599,17 @@ impl Sim {
                 self.polled_ns = slept_ns.max(before_ns);
             }
         }
+        self.seen_ns = self.now_ns;
         if !self.options.pauses_in_send && self.is_pause_due() {
             self.polled_ns = self.now_ns;
-            self.stand_still();
+            if self.options.pauses_behind_poll {
+                let found = std::mem::take(&mut self.ready);
+                self.stand_still();
+                self.behind_poll = std::mem::replace(&mut self.ready, found);
+            } else {
+                self.stand_still();
+                self.seen_ns = self.now_ns;
+            }
         }
         self.now_ns
     }
@@ -760,6 +781,10 @@ impl Io for Sim {
 
     fn next(&mut self) -> Option<Completion> {
         self.call(Self::next_ready)
+    }
+
+    fn seen_ns(&self, _: ConnectionIndex) -> u64 {
+        self.seen_ns
     }
 
     fn bytes(&self, chunk: Chunk) -> &[u8] {

@@ -115,9 +115,9 @@ fn a_stuck_connection_is_given_up_with_all_that_is_on_it() {
     }
 }
 
-/// A time-out is booked at its own value, also where the client stood still meanwhile and then saw a part of the reply.
+/// A request whose reply was not whole when the client went on has timed out, and ended there and then.
 #[test]
-fn replies_seen_after_the_timeout_do_not_count() {
+fn half_replies_seen_after_the_timeout_do_not_count() {
     for (servers, mix) in [("['a']", "get"), ("['a', 'b']", "mget")] {
         let dripping = CoreOptions {
             drip: Some(brunt_server::Drip {
@@ -141,11 +141,11 @@ fn replies_seen_after_the_timeout_do_not_count() {
         );
         check_books(&outcome);
         assert_eq!(outcome.count(OutcomeClass::Timeout), 1, "{mix}");
-        // The other server's part of a multi-get was seen when the client went on.
         let times = &outcome.samples[0].times;
         let resumed_ns = EPOCH_NS + START_AHEAD_NS + 62 * MS + MS / 2;
-        let expected_ns = if mix == "get" { times.sent_ns + 50 * MS } else { resumed_ns };
-        assert_eq!(times.done_ns, expected_ns, "{mix} {times:?}");
+        // How late that was is the client's.
+        let expected_ns = (resumed_ns, times.sent_ns + 50 * MS);
+        assert_eq!((times.done_ns, times.polled_ns), expected_ns, "{mix} {times:?}");
     }
 }
 
@@ -169,4 +169,68 @@ fn establishing_may_take_too_long() {
     let requests = outcome.book(Phase::Measure).requests;
     assert_eq!((requests.scheduled, requests.completed()), (2_000, 2_000));
     assert_eq!((faults(&outcome, FaultKind::TimedOut), outcome.connections().failed), (3, 3));
+}
+
+/// A client that was stopped for longer than a time-out, after a poll: what came meanwhile is read, and late, before anything is given up.
+#[test]
+fn stopped_clients_read_before_they_give_up() {
+    let kinds = ["", "protocol = 'memcached-meta'", "transport = 'udp'"];
+    for (kind, load) in kinds.into_iter().flat_map(|kind| ["", "rate = 5000"].map(|load| (kind, load))) {
+        let outcome = simulate(
+            &format!(
+                "{kind}\n{load}\nconnections = 4\ndepth = 2\ntime = '4s'\nwarmup = '0s'\nkeys = 10\ntimeout = '300ms'"
+            ),
+            SimOptions {
+                server: CoreOptions { service: Service::Fixed(100 * US), ..CoreOptions::default() },
+                latency_ns: 300 * US,
+                pause: Some((EPOCH_NS + SECOND, SECOND)),
+                pauses_behind_poll: true,
+                ..SimOptions::default()
+            },
+        );
+        check_books(&outcome);
+        let requests = outcome.book(Phase::Measure).requests;
+        assert_eq!((requests.failed(), requests.unsent, requests.in_flight), (0, 0, 0), "{kind} {load}");
+        assert_eq!((outcome.store.faults().total(), outcome.outages().len()), (0, 0), "{kind} {load}");
+        let services = outcome.samples.iter().map(|sample| sample.times.service_ns());
+        assert!(services.max().unwrap() >= SECOND, "{kind} {load}: something was on its way");
+    }
+}
+
+/// The same of attempts to connect, which were established meanwhile.
+#[test]
+fn stopped_clients_take_up_connections_before_they_give_them_up() {
+    let outcome = simulate(
+        "rate = 1000\nconnections = 4\ndepth = 64\ntime = '4s'\nwarmup = '0s'\nkeys = 10\ntimeout = '50ms'\n\
+         calls-per-connection = 20",
+        SimOptions {
+            latency_ns: 5 * MS,
+            pause: Some((EPOCH_NS + 300 * MS, 100 * MS)),
+            pause_every_ns: 303 * MS,
+            pauses_behind_poll: true,
+            ..SimOptions::default()
+        },
+    );
+    check_books(&outcome);
+    let requests = outcome.book(Phase::Measure).requests;
+    assert_eq!((requests.failed(), outcome.connections().failed), (0, 0));
+    assert_eq!(outcome.store.faults().total(), 0);
+}
+
+/// The same at the end of the drain.
+#[test]
+fn stopped_clients_read_before_the_drain_ends() {
+    let run = |pause| {
+        simulate(
+            "rate = 1000\narrival = 'uniform'\nconnections = 4\ndepth = 4\ntime = '1s'\ndrain = '50ms'\nwarmup = '0s'\n\
+             keys = 10",
+            SimOptions { latency_ns: 2 * MS, pause, pauses_behind_poll: true, ..SimOptions::default() },
+        )
+    };
+    let end_ns = run(None).end.window.end_ns;
+    let outcome = run(Some((end_ns + MS, 200 * MS)));
+    check_books(&outcome);
+    let requests = outcome.book(Phase::Measure).requests;
+    assert_eq!((requests.scheduled, requests.completed(), requests.in_flight), (1_000, 1_000, 0));
+    assert_eq!((outcome.end.window.end_ns, outcome.end.drained_ns), (end_ns, end_ns + 201 * MS));
 }

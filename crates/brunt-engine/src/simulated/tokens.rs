@@ -135,6 +135,10 @@ impl Io for Scripted {
         Some(Completion { index, at_ns: self.now_ns, polled_ns: self.now_ns, kind: what })
     }
 
+    fn seen_ns(&self, _: ConnectionIndex) -> u64 {
+        self.now_ns
+    }
+
     fn bytes(&self, chunk: Chunk) -> &[u8] {
         &self.current[chunk.start..][..chunk.len]
     }

@@ -27,8 +27,6 @@ pub(crate) struct Group {
     pub sent_ns: u64,
     /// When the first byte of the first reply came; 0 before.
     pub first_byte_ns: u64,
-    /// End of the part that took longest, so far.
-    pub done_ns: u64,
     /// Commands on the wire.
     pub wire_requests: u32,
     /// Keys found so far.
@@ -87,7 +85,6 @@ impl Groups {
             picked_ns: picked.picked_ns,
             sent_ns: 0,
             first_byte_ns: 0,
-            done_ns: 0,
             wire_requests: 0,
             hits: 0,
             busy_lag_ns: None,
@@ -110,17 +107,9 @@ impl Groups {
     }
 
     /// Ends a part that was sent. Returns the group when it was the last.
-    pub(crate) fn end_sent(
-        &mut self,
-        id: GroupId,
-        part: &Entry,
-        outcome: Outcome,
-        done_ns: u64,
-    ) -> Option<Group> {
+    pub(crate) fn end_sent(&mut self, id: GroupId, part: &Entry, outcome: Outcome) -> Option<Group> {
         let group = self.0.get_mut(id);
         group.sent_ns = group.sent_ns.max(part.sent_ns);
-        // Not always that of the last part: a timeout counts at its own instant, however late it is noticed.
-        group.done_ns = group.done_ns.max(done_ns);
         if part.details.first_byte_ns != 0
             && (group.first_byte_ns == 0 || part.details.first_byte_ns < group.first_byte_ns)
         {
@@ -162,10 +151,8 @@ impl Groups {
     }
 
     /// Abandons a part. Returns the group when it was the last.
-    pub(crate) fn abandon(&mut self, id: GroupId, at_ns: u64) -> Option<Group> {
-        let group = self.0.get_mut(id);
-        group.abandoned = true;
-        group.done_ns = group.done_ns.max(at_ns);
+    pub(crate) fn abandon(&mut self, id: GroupId) -> Option<Group> {
+        self.0.get_mut(id).abandoned = true;
         self.end_unsent(id)
     }
 

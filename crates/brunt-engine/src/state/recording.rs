@@ -160,6 +160,11 @@ impl Recording {
         self.occupancy.leave(picked_ns, at_ns, 1);
     }
 
+    /// Counts an operation in the system as picked later than it was.
+    pub(crate) fn repicked(&mut self, before_ns: u64, picked_ns: u64) {
+        self.occupancy.repick(before_ns, picked_ns);
+    }
+
     /// Counts a sent operation. Parts count with the whole.
     #[inline]
     pub(crate) fn sent(&mut self, entry: &Entry) {

@@ -101,7 +101,14 @@ impl<C: Codec> Traffic<C> {
     fn is_silent_server(&self, route: RouteId, now_ns: u64) -> bool {
         let Some(oldest) = self.routes[route as usize].waiting.front() else { return false };
         let Some(health) = self.checked_server(route) else { return false };
-        now_ns.saturating_sub(health.last_active_ns().max(oldest.picked_ns)) >= SILENT_NS
+        let since_ns = health.last_active_ns().max(oldest.picked_ns).max(self.polls_again_ns);
+        now_ns.saturating_sub(since_ns) >= SILENT_NS
+    }
+
+    /// Notes that the client was stopped in a poll, which has not seen what came meanwhile.
+    #[cold]
+    pub(crate) fn note_stopped_poll(&mut self, woke_ns: u64) {
+        self.polls_again_ns = woke_ns;
     }
 
     /// When an operation has waited long enough for a server that has been inactive since `since_ns`.
@@ -122,7 +129,7 @@ impl<C: Codec> Traffic<C> {
             if due_ns > now_ns {
                 return due_ns;
             }
-            self.abandon_oldest(route, due_ns);
+            self.abandon_oldest(route, now_ns);
         }
         u64::MAX
     }
@@ -138,7 +145,7 @@ impl<C: Codec> Traffic<C> {
             };
             let due_ns = self.given_up_ns(picked, since_ns);
             if due_ns <= now_ns {
-                self.abandon(picked, due_ns);
+                self.abandon(picked, now_ns);
             } else {
                 next_ns = next_ns.min(due_ns);
             }
@@ -193,9 +200,9 @@ impl<C: Codec> Traffic<C> {
             let times = unsent_times(picked.intended_ns, picked.picked_ns, at_ns);
             self.recording.abandoned(picked.phase, &picked.op, &times);
             self.release_unsent(index, picked.shared_slot, &picked.op, lost, at_ns);
-        } else if let Some(group) = self.groups.abandon(picked.group, at_ns) {
-            let done_ns = self.record_group(&group, at_ns, at_ns);
-            self.release_unsent(index, group.shared_slot, &group.op, group.outcome(), done_ns);
+        } else if let Some(group) = self.groups.abandon(picked.group) {
+            self.record_group(&group, at_ns, at_ns);
+            self.release_unsent(index, group.shared_slot, &group.op, group.outcome(), at_ns);
         }
     }
 
@@ -239,11 +246,11 @@ impl<C: Codec> Traffic<C> {
     }
 
     /// As `close_unsent`, of a part. Returns the whole when it was the last.
-    pub(super) fn close_unsent_part(&mut self, server: u16, group: u32, now_ns: u64) -> Option<Group> {
+    pub(super) fn close_unsent_part(&mut self, server: u16, group: u32) -> Option<Group> {
         match self.servers[usize::from(server)].was_down_at_end {
             true => {
                 self.recording.set.server(server).abandoned += 1;
-                self.groups.abandon(group, now_ns)
+                self.groups.abandon(group)
             }
             false => self.groups.end_unsent(group),
         }

@@ -162,17 +162,12 @@ impl<C: Codec> Traffic<C> {
         }
         self.recording.set.server(server).failed += 1;
         let deadline_ns = entry.sent_ns + self.timeout_ns;
-        let (class, done_ns) = match class {
-            // Ends at the timeout, however late the loop notices.
+        let (class, polled_ns) = match class {
+            // How late the loop notices is the client's.
             OutcomeClass::Timeout if deadline_ns <= at_ns => (OutcomeClass::Timeout, deadline_ns),
             _ => (OutcomeClass::Lost, at_ns),
         };
-        let mut entry = *entry;
-        if entry.details.first_byte_ns > done_ns {
-            // Its first byte was seen only after the timeout.
-            entry.details.first_byte_ns = 0;
-        }
-        self.book(index, &entry, Outcome::without_reply(class), done_ns, done_ns);
+        self.book(index, entry, Outcome::without_reply(class), at_ns, polled_ns);
     }
 
     /// Removes the operation that was queued first on a connection, with or without a reply.
@@ -215,7 +210,7 @@ impl<C: Codec> Traffic<C> {
             let times = unsent_times(entry.intended_ns, entry.picked_ns, now_ns);
             self.recording.abandoned(entry.phase, &entry.op(), &times);
             self.release(index, entry.details.shared_slot, entry.lane(), entry.key(), lost, now_ns);
-        } else if let Some(group) = self.groups.abandon(entry.details.group, now_ns) {
+        } else if let Some(group) = self.groups.abandon(entry.details.group) {
             self.book_group(index, &group, now_ns, now_ns);
         }
     }
@@ -237,14 +232,17 @@ impl<C: Codec> Traffic<C> {
     }
 
     /// Times out connections by their oldest operation; with request ids, if that suffices, the operation alone.
-    /// Returns when to check again. Deferred sends must have their results: those without count as unsent.
+    /// Returns when to check again: at once where a poll since the timeout is missing. Deferred sends must have their results: those without
+    /// count as unsent.
     ///
     /// Checking the oldest suffices until the earliest deadline: later requests time out later.
     pub(crate) fn expire<I: Io>(&mut self, io: &mut I, now_ns: u64) -> u64 {
         let mut earliest_ns = now_ns + self.timeout_ns;
         for index in 0..self.connections.len() as u32 {
+            // A reply that lies in the socket is late, and no timeout: after a stop of the client it is read first.
+            let seen_ns = io.seen_ns(index).min(now_ns);
             if C::MATCHING == Matching::Token && !self.connections[index as usize].codec.is_in_order() {
-                self.time_out_overdue(index, now_ns);
+                self.time_out_overdue(index, seen_ns, now_ns);
             }
             let connection = &self.connections[index as usize];
             let head = match connection.chain.head {
@@ -263,7 +261,7 @@ impl<C: Codec> Traffic<C> {
                 sent_ns => sent_ns,
             };
             let deadline_ns = since_ns + self.timeout_ns;
-            if deadline_ns <= now_ns {
+            if deadline_ns <= seen_ns {
                 if entry.sent_ns == 0 {
                     self.abandon_unsent(index, now_ns);
                 }
@@ -335,7 +333,7 @@ impl<C: Codec> Traffic<C> {
         } else if picked.group == NO_GROUP {
             let times = unsent_times(picked.intended_ns, picked.picked_ns, now_ns);
             self.close_unsent(server, picked.phase, &picked.op, &times);
-        } else if let Some(group) = self.close_unsent_part(server, picked.group, now_ns) {
+        } else if let Some(group) = self.close_unsent_part(server, picked.group) {
             self.close_group(&group, now_ns);
         }
     }
@@ -364,10 +362,10 @@ impl<C: Codec> Traffic<C> {
         if entry.details.group != NO_GROUP {
             let lost = Outcome::without_reply(OutcomeClass::Lost);
             let ended = match entry.sent_ns {
-                0 => self.close_unsent_part(server, entry.details.group, now_ns),
+                0 => self.close_unsent_part(server, entry.details.group),
                 _ => {
                     self.groups.note_lag(entry.details.group, self.busy.lag_ns(server));
-                    self.groups.end_sent(entry.details.group, entry, lost, 0)
+                    self.groups.end_sent(entry.details.group, entry, lost)
                 }
             };
             if let Some(group) = ended {

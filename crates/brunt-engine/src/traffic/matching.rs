@@ -90,19 +90,19 @@ impl<C: Codec> Traffic<C> {
     }
 
     /// Times out overdue operations one by one. If nothing was received for a whole timeout after the last one, the
-    /// rest stays: the peer is down, and the connection fails as a whole.
-    pub(super) fn time_out_overdue(&mut self, index: u32, now_ns: u64) {
+    /// rest stays: the peer is down, and the connection fails as a whole. Replies that came until `seen_ns` were read.
+    pub(super) fn time_out_overdue(&mut self, index: u32, seen_ns: u64, now_ns: u64) {
         loop {
             let is_by_datagram = self.is_by_datagram(index);
             let connection = &mut self.connections[index as usize];
             // A lost datagram says nothing about the peer.
             let is_dead = !is_by_datagram
                 && connection.given_up_ns != 0
-                && now_ns >= connection.given_up_ns + self.timeout_ns;
+                && seen_ns >= connection.given_up_ns + self.timeout_ns;
             let head = connection.chain.head;
             let is_overdue = head != NO_ENTRY && {
                 let sent_ns = self.in_flight.get(head).sent_ns;
-                sent_ns != 0 && sent_ns + self.timeout_ns <= now_ns
+                sent_ns != 0 && sent_ns + self.timeout_ns <= seen_ns
             };
             if is_dead || !is_overdue {
                 return;

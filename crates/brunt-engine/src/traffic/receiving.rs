@@ -703,7 +703,7 @@ impl<C: Codec> Traffic<C> {
         }
         if entry.details.group != NO_GROUP {
             self.groups.note_lag(entry.details.group, busy_lag_ns);
-            match self.groups.end_sent(entry.details.group, entry, outcome, done_ns) {
+            match self.groups.end_sent(entry.details.group, entry, outcome) {
                 Some(group) => self.book_group(index, &group, done_ns, polled_ns),
                 None => self.refill_idle(index),
             }
@@ -736,21 +736,20 @@ impl<C: Codec> Traffic<C> {
 
     /// Records the end of an operation in parts, after its last part, and frees its slot.
     pub(super) fn book_group(&mut self, index: u32, group: &Group, done_ns: u64, polled_ns: u64) {
-        let done_ns = self.record_group(group, done_ns, polled_ns);
+        self.record_group(group, done_ns, polled_ns);
         self.release(index, group.shared_slot, group.op.session, group.op.key, group.outcome(), done_ns);
     }
 
-    /// As `book_group` without the slot. Returns the end.
-    pub(super) fn record_group(&mut self, group: &Group, done_ns: u64, polled_ns: u64) -> u64 {
+    /// As `book_group` without the slot.
+    pub(super) fn record_group(&mut self, group: &Group, done_ns: u64, polled_ns: u64) {
         let outcome = group.outcome();
-        let done_ns = done_ns.max(group.done_ns);
         self.recording.counts.replicas_missed += u64::from(group.missed);
         if group.sent_ns == 0 {
             // No part was sent.
             let times = unsent_times(group.intended_ns, group.picked_ns, done_ns);
             self.recording.abandoned(group.phase, &group.op, &times);
         } else {
-            let sent_ns = group.sent_ns.min(done_ns);
+            let sent_ns = group.sent_ns;
             self.recording.sent_in_parts(group, sent_ns);
             let first_byte_ns =
                 if group.first_byte_ns == 0 { done_ns } else { group.first_byte_ns.max(sent_ns) };
@@ -772,7 +771,6 @@ impl<C: Codec> Traffic<C> {
             let requested = if group.op.kind.is_retrieval() { u32::from(group.op.count) } else { 0 };
             self.recording.record(row, &sample, requested, group.hits);
         }
-        done_ns
     }
 
     /// Handles malformed bytes: the operation that they name, or else the oldest, ends in an error, and the

@@ -149,7 +149,12 @@ impl<C: Codec> Traffic<C> {
         let Some(entry) = self.take_answered(index, id, reply_end.at_ns) else { return };
         self.note_redirecting_server(index, entry.sent_ns, reply_end);
         let op = self.prepare_resend(&entry);
-        if entry.details.group != NO_GROUP {
+        // An unread redirect delays the operation by the client.
+        let unread_ns = reply_end.at_ns.saturating_sub(reply_end.polled_ns.max(entry.sent_ns));
+        let picked_ns = entry.picked_ns + unread_ns;
+        if entry.details.group == NO_GROUP {
+            self.recording.repicked(entry.picked_ns, picked_ns);
+        } else {
             self.groups.get_mut(entry.details.group).wire_requests += entry.details.wire_requests;
         }
         let own_route = self.connections[index as usize].route;
@@ -160,9 +165,7 @@ impl<C: Codec> Traffic<C> {
             Hop::Again => own_route,
         };
         let picked = Picked {
-            // An unread redirect delays the operation by the client.
-            picked_ns: entry.picked_ns
-                + reply_end.at_ns.saturating_sub(reply_end.polled_ns.max(entry.sent_ns)),
+            picked_ns,
             redirect_state: count_hop(slots, &entry, hop, reply_end.at_ns),
             // Lanes of a cluster bind no slots.
             ..entry.picked(op, None, route)

@@ -118,9 +118,9 @@ impl<C: Codec> Traffic<C> {
             match other {
                 Some(_) if picked.group != NO_GROUP && !is_part => {
                     if let Some(group) = self.groups.end_missed(picked.group) {
-                        let done_ns = self.record_group(&group, at_ns, at_ns);
+                        self.record_group(&group, at_ns, at_ns);
                         let first = self.routes[route_index as usize].connections.start;
-                        self.release_unsent(first, group.shared_slot, &group.op, group.outcome(), done_ns);
+                        self.release_unsent(first, group.shared_slot, &group.op, group.outcome(), at_ns);
                     }
                 }
                 Some((route, behind)) if has_room(&self.routes[route as usize]) => {

@@ -7,8 +7,8 @@ use super::Evidence;
 use crate::check::{Check, CheckStatus, Limits};
 use crate::number_text::percent;
 
-/// By how much the integral over time may differ from the sum over operations. Both cover the same window, so only
-/// operations that were given up at an instant in the past differ, by how late the loop noticed.
+/// By how much the integral over time may differ from the sum over operations. Both cover the same window, and an operation
+/// leaves the system at the end of its sample, so only a worker that learns late where the window begins differs.
 const PRESENCE: Limits = Limits { caution: 0.005, not_trusted: 0.05 };
 /// By how much the slots of a closed loop may differ from rate × (response + think).
 const SLOTS: Limits = Limits { caution: 0.01, not_trusted: 0.05 };
