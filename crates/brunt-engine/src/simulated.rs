@@ -747,7 +747,7 @@ fn client_pauses_count_as_client_lag() {
 /// The client stood still once, since then on the world's clock and for so long; where nothing was due it may have slept for
 /// the first 20 ms of it.
 fn check_stall(outcome: &Outcome, at_ns: u64, for_ns: u64) {
-    let StallCounts { count, total_ns, longest_ns, longest_at_ns } = outcome.end.stalls;
+    let StallCounts { count, total_ns, longest_ns, longest_at_ns, .. } = outcome.end.stalls;
     assert_eq!((count, total_ns), (1, longest_ns), "{:?}", outcome.end.stalls);
     // It may have stood still in a poll that had just begun.
     let slept_ns = (for_ns + 2 * US).checked_sub(longest_ns).unwrap();

@@ -400,7 +400,8 @@ impl<C: Codec, I: Io> Worker<C, I> {
     #[cold]
     fn note_stall(&mut self, now_ns: u64) {
         let Window { measure_ns, end_ns, .. } = self.traffic.window;
-        self.stalls.note(self.iteration_start_ns..now_ns, measure_ns..end_ns);
+        let run_delay_ns = self.time_meter.run_delay_ns();
+        self.stalls.note(self.iteration_start_ns..now_ns, measure_ns..end_ns, run_delay_ns);
     }
 
     /// Handles one completion.

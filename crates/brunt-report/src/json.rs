@@ -441,7 +441,7 @@ fn client(summary: &Summary) -> Value {
 }
 
 fn worker(usage: &WorkerUsage) -> Value {
-    let StallCounts { count, total_ns, longest_ns, longest_at_ns } = usage.stalls;
+    let StallCounts { count, total_ns, longest_ns, longest_at_ns, longest_run_delay_ns } = usage.stalls;
     json!({
         "worker": usage.worker,
         "wall_ns": usage.wall_ns,
@@ -456,6 +456,7 @@ fn worker(usage: &WorkerUsage) -> Value {
             "total_ns": total_ns,
             "longest_ns": longest_ns,
             "longest_at_ns": (count > 0).then_some(longest_at_ns),
+            "longest_run_delay_ns": longest_run_delay_ns,
         },
     })
 }

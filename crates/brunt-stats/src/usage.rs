@@ -36,11 +36,15 @@ pub struct StallCounts {
     pub longest_ns: u64,
     /// When it began, counted from the beginning of the window.
     pub longest_at_ns: u64,
+    /// For how long at the most the worker was ready to run in it, without a processor: for the rest it was stopped, or in a system call.
+    /// `None` where the kernel does not say.
+    pub longest_run_delay_ns: Option<u64>,
 }
 
 impl StallCounts {
-    /// Notes a turn, of a window that lies there, if it stood still inside it.
-    pub fn note(&mut self, turn: Range<u64>, window: Range<u64>) {
+    /// Notes a turn, of a window that lies there, if it stood still inside it. `run_delay_ns`: for how long at the most the worker was
+    /// ready to run meanwhile.
+    pub fn note(&mut self, turn: Range<u64>, window: Range<u64>, run_delay_ns: Option<u64>) {
         let begin_ns = turn.start.max(window.start);
         let took_ns = turn.end.min(window.end).saturating_sub(begin_ns);
         if took_ns <= STALL_MIN_NS {
@@ -50,7 +54,13 @@ impl StallCounts {
         self.total_ns += took_ns;
         if took_ns > self.longest_ns {
             (self.longest_ns, self.longest_at_ns) = (took_ns, begin_ns - window.start);
+            self.longest_run_delay_ns = run_delay_ns.map(|ns| ns.min(took_ns));
         }
+    }
+
+    /// For how long at least the worker was not even ready to run while it stood still longest; 0 where that is not known.
+    pub fn longest_stop_ns(&self) -> u64 {
+        self.longest_run_delay_ns.map_or(0, |ns| self.longest_ns - ns.min(self.longest_ns))
     }
 
     /// Usage of all workers together.
@@ -62,6 +72,7 @@ impl StallCounts {
         }
         if let Some(WorkerUsage { stalls, .. }) = Self::longest_of(workers) {
             (sum.longest_ns, sum.longest_at_ns) = (stalls.longest_ns, stalls.longest_at_ns);
+            sum.longest_run_delay_ns = stalls.longest_run_delay_ns;
         }
         sum
     }
@@ -168,9 +179,26 @@ mod tests {
         ];
         for (turns, expected) in table {
             let mut stalls = StallCounts::default();
-            turns.iter().for_each(|(begin_ns, end_ns)| stalls.note(*begin_ns..*end_ns, 100 * MS..200 * MS));
-            let StallCounts { count, total_ns, longest_ns, longest_at_ns } = stalls;
+            let delay_ns = |end_ns: u64| Some(end_ns / 10);
+            turns.iter().for_each(|(begin_ns, end_ns)| {
+                stalls.note(*begin_ns..*end_ns, 100 * MS..200 * MS, delay_ns(*end_ns));
+            });
+            let StallCounts { count, total_ns, longest_ns, longest_at_ns, longest_run_delay_ns } = stalls;
             assert_eq!([count, total_ns, longest_ns, longest_at_ns], expected, "{turns:?}");
+            let is_longest = |(begin_ns, end_ns): &&(u64, u64)| {
+                (*end_ns).min(200 * MS).saturating_sub((*begin_ns).max(100 * MS)) == longest_ns
+            };
+            let longest = turns.iter().find(is_longest).filter(|_| count > 0);
+            let expected_ns = longest.and_then(|(_, end_ns)| delay_ns(*end_ns)).map(|ns| ns.min(longest_ns));
+            assert_eq!(longest_run_delay_ns, expected_ns, "{turns:?}");
+        }
+    }
+
+    #[test]
+    fn a_stop_is_what_was_no_run_delay() {
+        for (longest_run_delay_ns, expected_ns) in [(None, 0), (Some(0), 30), (Some(29), 1), (Some(31), 0)] {
+            let stalls = StallCounts { longest_ns: 30, longest_run_delay_ns, ..StallCounts::default() };
+            assert_eq!(stalls.longest_stop_ns(), expected_ns, "{longest_run_delay_ns:?}");
         }
     }
 
@@ -178,13 +206,18 @@ mod tests {
     fn the_longest_of_all_workers_is_named() {
         let of = |worker, longest_ns| {
             let count = u64::from(longest_ns > 0);
-            let stalls =
-                StallCounts { count, total_ns: longest_ns, longest_ns, longest_at_ns: u64::from(worker) };
+            let stalls = StallCounts {
+                count,
+                total_ns: longest_ns,
+                longest_ns,
+                longest_at_ns: u64::from(worker),
+                longest_run_delay_ns: Some(7),
+            };
             WorkerUsage { worker, stalls, ..WorkerUsage::default() }
         };
         let workers = [of(0, 0), of(1, 20 * MS), of(2, 30 * MS), of(3, 30 * MS)];
         assert_eq!(StallCounts::longest_of(&workers).map(|usage| usage.worker), Some(2));
-        let all = StallCounts { count: 3, total_ns: 80 * MS, longest_ns: 30 * MS, longest_at_ns: 2 };
+        let all = StallCounts { total_ns: 80 * MS, count: 3, ..workers[2].stalls };
         assert_eq!(StallCounts::of_all(&workers), all);
         assert_eq!(StallCounts::longest_of(&workers[..1]), None);
     }

@@ -74,12 +74,13 @@ const EXPLAINING: [&str; 4] = ["CPU", "STEAL", "COLO", "HEADROOM"];
 
 /// What may explain the findings of checks, in the order in which they are asked: what disturbs a run from outside comes before what
 /// the client is like by itself.
-const CANDIDATES: [cause::Candidate; 12] = [
+const CANDIDATES: [cause::Candidate; 13] = [
     fault::lost_agent,
     fault::cause,
     outage::cause,
     accounting::error_replies,
     load::cause,
+    lateness::long_stop,
     lateness::too_many_threads,
     lateness::busy_client,
     lateness::shared_processor,

@@ -124,6 +124,8 @@ impl Waiting {
 pub(crate) struct TimeMeter {
     schedstat: Option<OwnedFd>,
     before: Option<TimeReading>,
+    /// The run delay when it was last asked for by itself.
+    asked_delay_ns: u64,
 }
 
 /// Times of the thread since it began.
@@ -135,6 +137,13 @@ struct TimeReading {
 }
 
 impl TimeMeter {
+    /// Run delay since the last reading of either kind. Called on the thread itself; `None` where the kernel does not say.
+    pub(crate) fn run_delay_ns(&mut self) -> Option<u64> {
+        let now_ns = self.schedstat.as_ref().and_then(run_delay_in)?;
+        let before_ns = self.before?.run_delay_ns?.max(std::mem::replace(&mut self.asked_delay_ns, now_ns));
+        Some(now_ns.saturating_sub(before_ns))
+    }
+
     /// The time since the last call, of which `waited_ns` counts what the loop waited. Called on the thread itself; `None` the first time.
     pub(crate) fn take(&mut self, waited_ns: u64) -> Option<WorkerTime> {
         if self.before.is_none() {

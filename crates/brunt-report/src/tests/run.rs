@@ -445,7 +445,13 @@ pub(super) fn overload() -> Run {
                 timestamps = 'kernel'\ntimeout = '1s'\nmix = 'get'\npreload = false\npopularity = 'zipf'\nkey-size = 'uniform:20,40'\n\
                 seed = 18446744073709551615\nprefix = 'app:'\n";
     let mut scene = Scene::new(text, 500 * MS, 4 * S, S);
-    scene.stalls = StallCounts { count: 3, total_ns: 1_040 * MS, longest_ns: S, longest_at_ns: 2_310 * MS };
+    scene.stalls = StallCounts {
+        count: 3,
+        total_ns: 1_040 * MS,
+        longest_ns: S,
+        longest_at_ns: 2_310 * MS,
+        longest_run_delay_ns: Some(0),
+    };
     for index in 0..4_300u64 {
         let done = 200_000 + index * 400_000;
         let times = times(100 * S + index * MS, 1_000, done / 2, done - 5_000, done);

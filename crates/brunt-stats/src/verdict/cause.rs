@@ -185,7 +185,8 @@ fn finding(check: &Check) -> Cause {
     Cause { kind, sentence, fix: check.fix.clone(), checks, follows, sets_load: false }
 }
 
-/// A lost agent is first, and an outage unless SAT convicts the run: SAT does not where an outage explains it. Then counts how bad the worst is
+/// A lost agent is first, an outage unless SAT convicts the run (SAT does not where an outage explains it), and a stop of the client that left a
+/// closed loop its load. Then counts how bad the worst is
 /// that a cause accounts for, and how much that is; the load of a closed loop is a finding, too. Of equally bad ones those are first that
 /// do not depend on the client: answers that are none, and then a cache that changes. What the host did without consequence and what the
 /// user accepts are last.
@@ -202,6 +203,7 @@ fn rank(cause: &Cause, checks: &[Check], judgement: &Judgement) -> (bool, CheckS
     let is_first = match cause.kind {
         CauseKind::LostAgent => true,
         CauseKind::Outage => !checks.iter().any(is_saturated),
+        CauseKind::ClientStop => is_load,
         _ => false,
     };
     let weight = match cause.kind {

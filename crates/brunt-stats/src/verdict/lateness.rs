@@ -30,6 +30,8 @@ const WAKE_UP_ONE: f64 = 2.0;
 const FREE_MIN: f64 = 0.5;
 /// A worker that lacked its processor for this share of the window says that others had the processors.
 const DENIED_MIN: f64 = 0.25;
+/// No scheduler keeps a worker from its processor for so long at a time that this would be by its delays.
+const LONG_STOP_NS: u64 = 100_000_000;
 /// Where a worker lacked its processor for this share of the window, requests that were never sent are no surprise.
 const UNSENT_MIN: f64 = 0.05;
 
@@ -314,6 +316,33 @@ pub(super) fn neighbour(evidence: &Evidence<'_>, open: &OpenChecks<'_>) -> Optio
     Cause { kind, sentence, fix: fix.into(), checks, follows, sets_load }.explaining()
 }
 
+/// The client of a closed loop was stopped, whatever share of the rest of its time others took: it sent nothing meanwhile, and no
+/// percentile shows that.
+pub(super) fn long_stop(evidence: &Evidence<'_>, open: &OpenChecks<'_>) -> Option<Cause> {
+    let check = open.get("STALL")?;
+    let workers = &evidence.run.usage.workers;
+    let stalls = workers.iter().map(|worker| worker.stalls).max_by_key(StallCounts::longest_stop_ns)?;
+    let is_long = evidence.open_loop.is_none() && stalls.longest_stop_ns() >= LONG_STOP_NS;
+    is_long.then(|| Cause {
+        kind: CauseKind::ClientStop,
+        sentence: stop_sentence(&stalls, workers),
+        fix: check.fix.clone(),
+        checks: vec![check.id],
+        follows: Vec::new(),
+        sets_load: true,
+    })
+}
+
+fn stop_sentence(longest: &StallCounts, workers: &[WorkerUsage]) -> String {
+    let all = StallCounts::of_all(workers);
+    let more = match all.count {
+        1 => String::new(),
+        times => format!(", the longest of {} ({} in all)", times, time(all.total_ns)),
+    };
+    let (longest, at) = (time(longest.longest_ns), time(longest.longest_at_ns));
+    format!("the client was stopped for {longest} at +{at}{more}")
+}
+
 /// The client stood still, and nothing says who had its processor.
 pub(super) fn stop(evidence: &Evidence<'_>, open: &OpenChecks<'_>) -> Option<Cause> {
     let check = open.get("STALL")?;
@@ -322,13 +351,9 @@ pub(super) fn stop(evidence: &Evidence<'_>, open: &OpenChecks<'_>) -> Option<Cau
     let stood = share(all.total_ns, workers.iter().map(|worker| worker.wall_ns).sum());
     let late = lag::worst_found(evidence).is_some_and(|worst| moves(stood, worst.quantile));
     let is_thin = moves(stood, Quantile::P99);
-    let more = match all.count {
-        1 => String::new(),
-        times => format!(", the longest of {} ({} in all)", times, time(all.total_ns)),
-    };
     let cause = Cause {
         kind: CauseKind::ClientStop,
-        sentence: format!("the client stood still for {}{more}", time(longest.stalls.longest_ns)),
+        sentence: stop_sentence(&longest.stalls, workers),
         fix: check.fix.clone(),
         checks: vec![check.id],
         follows: open.those(&[("LAG", late), ("CI-THIN", is_thin), ("UNTIL", is_thin || late)]),

@@ -433,8 +433,13 @@ fn failed_requests() {
 #[test]
 fn a_client_that_stood_still() {
     let stood = |count: u64, longest_ns: u64| {
-        let stalls =
-            StallCounts { count, total_ns: 2 * longest_ns, longest_ns, longest_at_ns: 2_310_000_000 };
+        let stalls = StallCounts {
+            count,
+            total_ns: 2 * longest_ns,
+            longest_ns,
+            longest_at_ns: 2_310_000_000,
+            longest_run_delay_ns: None,
+        };
         WorkerUsage { stalls, ..worker(0.2, 0.0) }
     };
     let found = check("STALL", |evidence| evidence.run.to_mut().usage.workers = vec![worker(0.2, 0.0)]);

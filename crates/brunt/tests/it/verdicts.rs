@@ -88,12 +88,13 @@ fn stop_for(pid: Pid, length: Duration) -> Duration {
 }
 
 /// In a closed loop no request is late: the rate falls and one response time of each slot is long, as if the server had stood
-/// still. The client says that it was itself, for how long and when.
+/// still. The client says that it was itself, for how long and when, whatever share of the time others had its processor. A reply that
+/// came meanwhile is late, and no timeout.
 #[test]
 fn stopped_closed_loops_fail_their_checks() {
     let _beside = beside_others();
     let server = Server::reference(&[]);
-    let flags = ["-c", "4", "-t", "3s", "--warmup", "0s", "--keys", "1000", "-T", "1"];
+    let flags = ["-c", "4", "-t", "3s", "--warmup", "0s", "--keys", "1000", "-T", "1", "--timeout", "600ms"];
     let mut stopped = Duration::ZERO;
     let measured = Running::start(&server.address, &flags).when(
         |line| measured_seconds(line).is_some_and(|measured| measured >= 1.0),
@@ -115,6 +116,11 @@ fn stopped_closed_loops_fail_their_checks() {
         text.contains("\nstood still ") && text.contains("STALL      caution: the client stood still"),
         "{text}"
     );
+    let leading = &measured.at("verdict.causes")[0];
+    assert_eq!(leading["kind"], "client_stop", "{text}");
+    assert!(leading["sentence"].as_str().unwrap().starts_with("the client was stopped for "), "{leading}");
+    assert!(ms("longest_ns") - ms("longest_run_delay_ns") >= 500.0, "{stalls}");
+    assert_eq!(measured.at("faults").as_array().map(Vec::len), Some(0), "{text}");
 }
 
 /// The same with what makes it a failure: a publication's severity, or a percentile that the stop decides being asserted.

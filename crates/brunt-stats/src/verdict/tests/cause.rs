@@ -54,6 +54,17 @@ fn workers(evidence: &mut Evidence<'_>, workers: Vec<WorkerUsage>) {
     evidence.run.to_mut().usage.workers = workers;
 }
 
+/// A stop of a second, of which a worker was ready to run for so long.
+fn stall(run_delay_ns: u64) -> StallCounts {
+    StallCounts {
+        count: 1,
+        total_ns: SECOND,
+        longest_ns: SECOND,
+        longest_at_ns: 2 * SECOND,
+        longest_run_delay_ns: Some(run_delay_ns),
+    }
+}
+
 fn thin(evidence: &mut Evidence<'_>) {
     evidence.intervals = vec![interval(3, 1_000, None)];
 }
@@ -401,13 +412,29 @@ fn causes_of_a_late_client() {
         ),
         (
             |evidence| {
-                let (longest_ns, total_ns, longest_at_ns) = (SECOND, SECOND, 2 * SECOND);
-                let stalls = StallCounts { count: 1, total_ns, longest_ns, longest_at_ns };
-                workers(evidence, vec![WorkerUsage { stalls, ..worker(0.02, 0.0) }]);
+                workers(evidence, vec![WorkerUsage { stalls: stall(0), ..worker(0.02, 0.0) }]);
                 late(evidence, Quantile::P99, 390_000);
             },
-            "the client stood still for 1.00 s · TRUSTED up to p90 · CAUTION p99: client",
+            "the client was stopped for 1.00 s at +2.00 s · TRUSTED up to p90 · CAUTION p99: client",
             &["client_stop: STALL > LAG"],
+        ),
+        // In a closed loop it is first, whatever share of the time its processor was another's…
+        (
+            |evidence| {
+                closed(evidence);
+                workers(evidence, vec![WorkerUsage { stalls: stall(SECOND / 10), ..worker(0.2, 0.3) }]);
+            },
+            "the client was stopped for 1.00 s at +2.00 s · TRUSTED up to p99.9",
+            &["client_stop: STALL > ", "busy_neighbour: STEAL > "],
+        ),
+        // …unless it was ready to run and had none.
+        (
+            |evidence| {
+                closed(evidence);
+                workers(evidence, vec![WorkerUsage { stalls: stall(SECOND * 95 / 100), ..worker(0.2, 0.3) }]);
+            },
+            "busy neighbour: worker 1 waited for its processor for 30.0 % of the window · TRUSTED up to p99.9",
+            &["busy_neighbour: STEAL > STALL"],
         ),
         // Nothing took the worker's time: it sleeps, and is woken late. Where it does not sleep, nothing explains it.
         (
