@@ -298,6 +298,27 @@ impl PlanSpec {
         toml::to_string(&PlanFile::from(self.clone())).unwrap_or_else(|error| format!("# {error}\n"))
     }
 
+    /// The first option that names a file, which whoever carries out the plan would open.
+    pub fn first_file(&self) -> Option<&'static str> {
+        let RunSpec { server, password, tls_ca, tls_cert, tls_key, .. } = &self.run;
+        let is_socket = |servers: &Option<ServerList>| {
+            let servers = servers.iter().flat_map(|list| &list.0);
+            servers.filter_map(NamedServer::address).any(ServerAddress::is_unix)
+        };
+        let classes = || self.classes.iter().chain([&self.base]);
+        let routes = || classes().filter_map(|class| class.route.as_ref()).flatten();
+        let named = [
+            ("tls-ca", tls_ca.is_some()),
+            ("tls-cert", tls_cert.is_some()),
+            ("tls-key", tls_key.is_some()),
+            ("password", password.as_ref().is_some_and(|password| password.unread().is_some())),
+            ("trace", classes().any(|class| class.trace.is_some())),
+            ("server", is_socket(server) || classes().any(|class| is_socket(&class.server))),
+            ("route", routes().any(|route| is_socket(&route.server))),
+        ];
+        named.into_iter().find_map(|(option, is_file)| is_file.then_some(option))
+    }
+
     /// Lets the flags win over a plan file. Class options on the command line change the only class there is; with
     /// several `[[class]]` tables they would be ambiguous, and their names are returned as an error.
     pub fn overlay(&mut self, run: RunSpec, class: ClassSpec) -> Result<(), Vec<String>> {
@@ -509,6 +530,49 @@ impl From<&Plan> for PlanSpec {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Whatever option takes the path of a file: none that is read escapes [`PlanSpec::first_file`]. What is a free text has no file.
+    #[test]
+    fn options_that_name_files_are_known() {
+        let texts = [
+            "agent",
+            "client-name",
+            "command",
+            "connections-of",
+            "label",
+            "name",
+            "password",
+            "prefix",
+            "server",
+            "tls-server-name",
+            "user",
+        ];
+        let mut keys = RunSpec::names();
+        keys.extend(ClassSpec::names());
+        let mut found = Vec::new();
+        for key in keys {
+            for place in ["", "[[class]]\n"] {
+                for value in [
+                    "'/proc/kmsg'",
+                    "'@/proc/kmsg'",
+                    "'unix:/proc/kmsg'",
+                    "['/proc/kmsg']",
+                    "['unix:/proc/kmsg']",
+                ] {
+                    let Ok(spec) = PlanSpec::from_toml(&format!("{place}{key} = {value}")) else { continue };
+                    match spec.first_file() {
+                        Some(option) => found.push(option),
+                        None => assert!(texts.contains(&key.as_str()), "{key} = {value}"),
+                    }
+                }
+            }
+        }
+        found.sort_unstable();
+        found.dedup();
+        assert_eq!(found, ["password", "server", "tls-ca", "tls-cert", "tls-key", "trace"]);
+        let route = "[[class]]\nroute = [{ ops = ['get'], server = 'unix:/run/x' }]";
+        assert_eq!(PlanSpec::from_toml(route).unwrap().first_file(), Some("route"));
+    }
 
     #[test]
     fn plan_file_errors_hide_passwords() {

@@ -6,8 +6,10 @@
 use super::{RUN, Resolved};
 use crate::host_role::HostRole;
 use crate::plan::Class;
+use crate::server::ServerAddress;
 use crate::spec::{ClassSpec, PlanSpec, RunSpec};
 use crate::units::Count;
+use crate::url::NamedServer;
 use std::borrow::Cow;
 
 /// What the controller's own class is called.
@@ -79,6 +81,10 @@ pub(super) fn resolve(run: &RunSpec, classes: &[Class]) -> Resolved<Vec<String>>
     }
     if classes.iter().all(|class| class.host_role == HostRole::Controller) {
         return Err(RUN.requires("agent", "a class without runs-on = 'controller'"));
+    }
+    let servers = run.server.iter().flat_map(|list| &list.0).filter_map(NamedServer::address);
+    if servers.into_iter().any(ServerAddress::is_unix) {
+        return Err(RUN.conflicts("agent", "unix: servers: no agent opens a file that a plan names"));
     }
     let writes = |class: &Class| class.mix.weights.iter().any(|(kind, _)| !kind.is_retrieval());
     if run.verify.is_some()
@@ -188,6 +194,10 @@ mod tests {
             (
                 "server = 'a'\nagent = ['b']\nverify = '100%'",
                 "--agent cannot be used with --verify and writes: agents do not know each other's writes",
+            ),
+            (
+                "server = 'unix:/run/a.sock'\nagent = ['b']",
+                "--agent cannot be used with unix: servers: no agent opens a file that a plan names",
             ),
             ("server = 'a'\nmeasure-depth = 2", "--measure-depth requires --agent"),
         ];
