@@ -2,16 +2,6 @@
 //!
 //! Not what they say to each other. Invariant: paths are as the user gave them.
 
-/// By what hosts know each other: the paths of files.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-#[allow(missing_docs, reason = "the fields are the options of the same names")]
-pub struct TrustPaths {
-    pub token_file: Option<String>,
-    pub agent_ca: Option<String>,
-    pub agent_cert: Option<String>,
-    pub agent_key: Option<String>,
-}
-
 /// A process that waits to be led.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AgentMode {
@@ -27,8 +17,8 @@ pub struct AgentMode {
     pub blocking: bool,
     /// Nothing is said on standard error.
     pub quiet: bool,
-    /// Who may lead it.
-    pub trust: TrustPaths,
+    /// The folder of those who may lead it; without one everybody may.
+    pub auth: Option<String>,
     /// What was given and is the master's to say, each without its prefix.
     pub warnings: Vec<String>,
 }
@@ -38,8 +28,8 @@ pub struct AgentMode {
 pub struct ControllerMode {
     /// The agents, each with its port.
     pub agents: Vec<(String, u16)>,
-    /// Whom it trusts.
-    pub trust: TrustPaths,
+    /// The folder of those whom it trusts.
+    pub auth: Option<String>,
     /// Its own threads.
     pub threads: u32,
     /// Agents tell what is metered beside counts and histograms.

@@ -1,12 +1,14 @@
 //! An agent: waits for a controller, carries out its share of a plan, and waits for the next.
 //!
 //! The controller decides about plan, shard and start. An agent serves one controller at a time; one that
-//! connects meanwhile is rejected. Invariant: however a controller ends, the agent is waiting again at most a few seconds later, or
-//! when the names are found or not that it looks up.
+//! connects meanwhile is rejected. Invariants: however a controller ends, the agent is waiting again at most a few seconds later, whatever
+//! hangs that was begun for it; no file of this host is opened because a controller names it.
 
 use crate::agent_handshake::{Answer, HandshakeResult, Hello, Nonce, VERSION, Welcome};
 use crate::message::{AgentInfo, Assignment, FromAgent, ToAgent};
 use crate::message_channel::{CONTROLLER_SILENCE_MAX, MessageChannel, Wire, connection_error};
+use crate::phase_limits::LOOKUP_MAX;
+use crate::printable_text::printable;
 use crate::trust::AgentTrust;
 use brunt_engine::coordinator::{Coordinator, LocalPart, ReadyState, RemoteError, RemoteStatus, Stop};
 use brunt_engine::run::{DataSets, Endpoint, ErrorOrigin, RunData, RunDecision, RunError, run_part};
@@ -14,21 +16,21 @@ use brunt_plan::login::Password;
 use brunt_plan::plan::{Plan, Wait};
 use brunt_plan::resolve::{Host, resolve};
 use brunt_plan::spec::PlanSpec;
+use brunt_plan::tls::Identity;
 use brunt_stats::interval::{HostMapping, Interval};
 use ring::rand::{SecureRandom, SystemRandom};
 use std::io;
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::atomic::AtomicBool;
-use std::sync::{Condvar, Mutex, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, PoisonError, mpsc};
 use std::time::{Duration, Instant};
 
 /// Time limit of the handshake.
 const HANDSHAKE_MAX: Duration = Duration::from_secs(5);
 /// How long a message is awaited at a time.
 const POLL_INTERVAL: Duration = Duration::from_millis(10);
-/// Time limit of name resolution: twice that of a resolver that asks two name servers in vain. After it the agent sends no heartbeat, and
-/// the controller drops it.
-const LOOKUP_MAX: Duration = Duration::from_secs(40);
+/// Look-ups that hang, whose threads nobody can end. With more the agent takes no plan.
+const LOOKUPS_MAX: usize = 8;
 /// How long a controller that left may take to release its session.
 const RELEASE_MAX: Duration = Duration::from_secs(2);
 /// Time limit for sending what is queued when a controller leaves.
@@ -36,6 +38,18 @@ const FLUSH_MAX: Duration = Duration::from_secs(1);
 
 /// What a plan needs of this host, found: names resolved, files read.
 pub type Endpoints = Vec<Endpoint>;
+
+/// Finds the servers of a plan, and checks the limits of this host for this number of workers. On a thread that may hang.
+pub type Open = Arc<dyn Fn(&Plan, u32) -> Result<Endpoints, RemoteError> + Send + Sync>;
+
+/// Files of this host for TLS with the servers; a plan that comes over the network names none.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct TargetFiles {
+    /// Issuers of the servers' certificates; none: those that this host trusts.
+    pub ca: Option<String>,
+    /// The certificate for servers that ask for one, and its key.
+    pub identity: Option<Identity>,
+}
 
 /// An agent, with what it needs of the program around it.
 pub struct Agent<'a> {
@@ -47,8 +61,10 @@ pub struct Agent<'a> {
     pub cpus: Vec<u32>,
     /// Its workers sleep between requests, whatever the plan says.
     pub sleeps: bool,
-    /// Finds the servers of a plan, and checks the limits of this host for this number of workers.
-    pub open: &'a (dyn Fn(&Plan, u32) -> Result<Endpoints, RemoteError> + Sync),
+    /// What it has for TLS with the servers.
+    pub target: TargetFiles,
+    /// Finds the servers of a plan.
+    pub open: Open,
     /// Keeps what a share of a plan yielded, before the controller has it.
     pub keep: &'a (dyn Fn(&Plan, &RunData, DataSets) + Sync),
     /// Prints a note on what the agent does.
@@ -80,9 +96,9 @@ impl Agent<'_> {
         let peer = SocketAddr::new(peer.ip().to_canonical(), peer.port());
         match self.let_in(socket, session) {
             Err(why) => (self.note)(&format!("{peer}: {why}")),
-            Ok((mut link, _turn)) => {
+            Ok((mut link, turn)) => {
                 (self.note)(&format!("controlled by {peer}"));
-                let Err(why) = self.serve_controller(&mut link);
+                let Err(why) = self.serve_controller(&mut link, &turn.0.lookups);
                 (self.note)(&format!("{peer} {why}; waiting"));
             }
         }
@@ -124,12 +140,16 @@ impl Agent<'_> {
     }
 
     /// Does what a controller says until it is lost. Returns why it is.
-    fn serve_controller(&self, link: &mut MessageChannel) -> Result<std::convert::Infallible, String> {
+    fn serve_controller(
+        &self,
+        link: &mut MessageChannel,
+        lookups: &Arc<()>,
+    ) -> Result<std::convert::Infallible, String> {
         link.send_message(&FromAgent::AgentInfo(self.info.clone()))?;
         loop {
             match link.next_message::<ToAgent>(POLL_INTERVAL * 10)? {
                 Some(ToAgent::Ping { number }) => pong(link, number)?,
-                Some(ToAgent::Prepare(assignment)) => self.run_assignment(link, &assignment)?,
+                Some(ToAgent::Prepare(assignment)) => self.run_assignment(link, &assignment, lookups)?,
                 // What belongs to a run that has ended here already.
                 Some(ToAgent::Alive | ToAgent::Start { .. } | ToAgent::Stop(_) | ToAgent::Leave) | None => {}
             }
@@ -138,12 +158,19 @@ impl Agent<'_> {
     }
 
     /// Carries out its share of a plan. An error is why there is no controller any more.
-    fn run_assignment(&self, link: &mut MessageChannel, assignment: &Assignment) -> Result<(), String> {
-        let plan = match self.plan(assignment) {
-            Ok(plan) => plan,
+    fn run_assignment(
+        &self,
+        link: &mut MessageChannel,
+        assignment: &Assignment,
+        lookups: &Arc<()>,
+    ) -> Result<(), String> {
+        let named =
+            self.plan(assignment).and_then(|plan| Ok((self.with_target(plan.clone(), assignment)?, plan)));
+        let (plan, told) = match named {
+            Ok(plans) => plans,
             Err(trouble) => return link.send_message(&FromAgent::Failed(trouble)),
         };
-        let endpoints = match self.find(link, &plan, assignment.workers)? {
+        let endpoints = match self.find(link, &plan, assignment.workers, lookups)? {
             Some(Ok(endpoints)) => endpoints,
             Some(Err(trouble)) => return link.send_message(&FromAgent::Failed(trouble)),
             None => return Ok(()),
@@ -162,7 +189,8 @@ impl Agent<'_> {
         }
         match ended {
             Ok(mut own) => {
-                (self.keep)(&plan, &own, data);
+                // In the plan of all, which has no files.
+                (self.keep)(&told, &own, data);
                 own.map_host(&HostMapping { clock_shift_ns: epoch_ns as i64, ..HostMapping::default() });
                 (self.note)("done");
                 let samples = std::mem::take(&mut own.samples);
@@ -171,7 +199,7 @@ impl Agent<'_> {
             // Let go by the controller, which knows.
             Err(RunError::Interrupted | RunError::Remote(_)) => Ok(()),
             Err(error) => {
-                (self.note)(&error.to_string());
+                (self.note)(&printable(&error.to_string()));
                 let is_server_error = error.origin() == ErrorOrigin::Server;
                 let failure = RemoteError { is_server_error, reason: error.to_string() };
                 link.send_message(&FromAgent::Failed(failure))
@@ -180,43 +208,60 @@ impl Agent<'_> {
     }
 
     /// Finds what a plan needs; nothing where the controller has let us go meanwhile. To look up a name may take longer than a
-    /// controller waits for a word from us, so that it is done beside.
+    /// controller waits for a word from us, and may never end, so that it is done beside, on a thread that nobody waits for.
     fn find(
         &self,
         link: &mut MessageChannel,
         plan: &Plan,
         workers: u32,
+        lookups: &Arc<()>,
     ) -> Result<Option<Result<Endpoints, RemoteError>>, String> {
-        std::thread::scope(|scope| {
-            let named = std::thread::Builder::new().name("brunt-lookup".to_owned());
-            let finder = match named.spawn_scoped(scope, || (self.open)(plan, workers)) {
-                Ok(finder) => finder,
-                Err(error) => {
-                    return Ok(Some(Err(host_error(format!("cannot resolve names: {error}")))));
+        if Arc::strong_count(lookups) > LOOKUPS_MAX {
+            let reason = format!("{LOOKUPS_MAX} earlier look-ups of names hang: restart the agent");
+            return Ok(Some(Err(host_error(reason))));
+        }
+        let (finder, found) = mpsc::channel();
+        let (open, plan, counted) = (self.open.clone(), plan.clone(), lookups.clone());
+        let named = std::thread::Builder::new().name("brunt-lookup".to_owned());
+        let started = named.spawn(move || {
+            // Nobody listens where the controller has left.
+            let _ = finder.send(open(&plan, workers));
+            drop(counted);
+        });
+        if let Err(error) = started {
+            return Ok(Some(Err(host_error(format!("cannot resolve names: {error}")))));
+        }
+        let since = Instant::now();
+        loop {
+            match found.try_recv() {
+                Ok(found) => return Ok(Some(found)),
+                Err(mpsc::TryRecvError::Disconnected) => {
+                    return Ok(Some(Err(host_error("the look-up of its servers ended early".to_owned()))));
                 }
-            };
-            let (mut is_wanted, since) = (true, Instant::now());
-            while !finder.is_finished() {
-                match link.next_message::<ToAgent>(POLL_INTERVAL)? {
-                    Some(ToAgent::Ping { number }) => pong(link, number)?,
-                    Some(ToAgent::Leave) => is_wanted = false,
-                    Some(ToAgent::Prepare(_)) => return Err("started a second run".to_owned()),
-                    Some(ToAgent::Alive | ToAgent::Start { .. } | ToAgent::Stop(_)) | None => {}
-                }
-                if since.elapsed() < LOOKUP_MAX {
-                    link.send_heartbeat(&FromAgent::Alive)?;
-                }
+                Err(mpsc::TryRecvError::Empty) => {}
             }
-            match finder.join() {
-                Ok(found) => Ok(is_wanted.then_some(found)),
-                Err(panic) => std::panic::resume_unwind(panic),
+            if since.elapsed() >= LOOKUP_MAX {
+                let reason = format!("did not find its servers within {} s", LOOKUP_MAX.as_secs());
+                return Ok(Some(Err(host_error(reason))));
             }
-        })
+            match link.next_message::<ToAgent>(POLL_INTERVAL)? {
+                Some(ToAgent::Ping { number }) => pong(link, number)?,
+                Some(ToAgent::Leave) => return Ok(None),
+                Some(ToAgent::Prepare(_)) => return Err("started a second run".to_owned()),
+                Some(ToAgent::Alive | ToAgent::Start { .. } | ToAgent::Stop(_)) | None => {}
+            }
+            link.send_heartbeat(&FromAgent::Alive)?;
+        }
     }
 
     /// The plan of all agents, as this host understands it: the very same, or nothing.
     fn plan(&self, assignment: &Assignment) -> Result<Plan, RemoteError> {
         let mut spec = PlanSpec::from_toml(&assignment.plan).map_err(host_error)?;
+        if let Some(option) = spec.first_file() {
+            return Err(host_error(format!(
+                "rejected the plan: '{option}' names a file, and agents open none that a controller names"
+            )));
+        }
         spec.run.password = assignment.password.clone().map(Password::verbatim);
         let host = Host { allowed_cpus: brunt_engine::allowed_cpus(), random_seed: 0 };
         let mut plan = resolve(&spec, &host).map_err(|error| host_error(error.to_string()))?;
@@ -237,11 +282,30 @@ impl Agent<'_> {
     }
 }
 
+impl Agent<'_> {
+    /// The plan with the files of this host.
+    fn with_target(&self, mut plan: Plan, assignment: &Assignment) -> Result<Plan, RemoteError> {
+        plan.tls.ca.clone_from(&self.target.ca);
+        if assignment.shows_certificate {
+            let identity = self.target.identity.clone().ok_or_else(|| {
+                host_error(
+                    "has no certificate for the servers: start it with --target-cert and --target-key"
+                        .to_owned(),
+                )
+            })?;
+            plan.tls.identity = Some(identity);
+        }
+        Ok(plan)
+    }
+}
+
 /// The one session of an agent: in use while a controller is connected.
 #[derive(Default)]
 struct Session {
     is_taken: Mutex<bool>,
     freed: Condvar,
+    /// Held by every look-up that has not ended.
+    lookups: Arc<()>,
 }
 
 impl Session {
@@ -384,8 +448,24 @@ mod tests {
     use super::*;
     use crate::message_channel::AGENT_SILENCE_MAX;
     use crate::message_channel::tests::pair;
-    use crate::trust::TrustFiles;
-    use std::sync::mpsc;
+
+    fn agent(open: Open) -> Agent<'static> {
+        Agent {
+            trust: AgentTrust::OPEN,
+            info: AgentInfo { host: String::new(), version: String::new(), threads: 1, weight: 1 },
+            cpus: Vec::new(),
+            sleeps: false,
+            target: TargetFiles::default(),
+            open,
+            keep: &|_, _, _| (),
+            note: &|_| {},
+        }
+    }
+
+    fn default_plan() -> Plan {
+        let host = Host { allowed_cpus: vec![0], random_seed: 1 };
+        resolve(&PlanSpec::default(), &host).unwrap()
+    }
 
     /// Names are looked up until the controller has heard twice that the agent is there.
     #[test]
@@ -393,31 +473,106 @@ mod tests {
         let (mut link, far) = pair();
         let (heard_twice, has_heard_twice) = mpsc::channel();
         let has_heard_twice = Mutex::new(has_heard_twice);
-        let open = |_: &Plan, _| {
+        let agent = agent(Arc::new(move |_, _| {
             let waited = has_heard_twice.lock().unwrap().recv_timeout(AGENT_SILENCE_MAX * 5);
             Err(RemoteError { is_server_error: true, reason: format!("unknown after {waited:?}") })
-        };
-        let agent = Agent {
-            trust: AgentTrust::of_agent(&TrustFiles::default()).unwrap(),
-            info: AgentInfo { host: String::new(), version: String::new(), threads: 1, weight: 1 },
-            cpus: Vec::new(),
-            sleeps: false,
-            open: &open,
-            keep: &|_, _, _| (),
-            note: &|_| {},
-        };
-        let host = Host { allowed_cpus: vec![0], random_seed: 1 };
-        let plan = resolve(&PlanSpec::default(), &host).unwrap();
+        }));
         let controller = std::thread::spawn(move || {
             let mut link = MessageChannel::new(Wire::new(far, None).unwrap(), AGENT_SILENCE_MAX);
             let heard = [0; 2].map(|_| link.next_message::<FromAgent>(AGENT_SILENCE_MAX).unwrap());
             heard_twice.send(()).unwrap();
             (link, heard)
         });
-        let found = agent.find(&mut link, &plan, 1).unwrap();
+        let found = agent.find(&mut link, &default_plan(), 1, &Arc::default()).unwrap();
         let (_, heard) = controller.join().unwrap();
         assert!(heard.iter().all(|heard| matches!(heard, Some(FromAgent::Alive))), "{heard:?}");
         let reason = found.and_then(Result::err).map(|trouble| trouble.reason);
         assert_eq!(reason.as_deref(), Some("unknown after Ok(())"));
+    }
+
+    /// A look-up that hangs keeps a thread, but no session: the agent is free as soon as its controller leaves or is lost.
+    #[test]
+    fn hanging_lookups_keep_no_session() {
+        let (release, hang) = mpsc::channel::<()>();
+        let hang = Mutex::new(hang);
+        let agent = agent(Arc::new(move |_, _| {
+            let _ = hang.lock().unwrap().recv();
+            Ok(Vec::new())
+        }));
+        let lookups = Arc::default();
+        let (mut link, far) = pair();
+        drop(far);
+        let lost = agent.find(&mut link, &default_plan(), 1, &lookups);
+        assert_eq!(lost.map(|found| found.is_some()), Err("closed the connection".to_owned()));
+        let left = |lookups: &Arc<()>| {
+            let (mut link, far) = pair();
+            let mut controller = MessageChannel::new(Wire::new(far, None).unwrap(), AGENT_SILENCE_MAX);
+            controller.send_message(&ToAgent::Leave).unwrap();
+            agent.find(&mut link, &default_plan(), 1, lookups).unwrap()
+        };
+        for _ in 1..LOOKUPS_MAX {
+            assert!(left(&lookups).is_none());
+        }
+        let refused = left(&lookups).and_then(Result::err).map(|trouble| trouble.reason);
+        assert_eq!(refused.as_deref(), Some("8 earlier look-ups of names hang: restart the agent"));
+        drop(release);
+    }
+
+    #[test]
+    fn plans_with_files_are_rejected_unopened() {
+        let agent = agent(Arc::new(|_, _| panic!("no plan gets so far")));
+        let assignment = |plan: &str| Assignment {
+            plan: plan.to_owned(),
+            password: None,
+            shows_certificate: false,
+            first_worker: 0,
+            workers: 1,
+            portion: LocalPart::alone(1),
+            is_stored: false,
+        };
+        let reason = |plan: &str| agent.plan(&assignment(plan)).unwrap_err().reason;
+        let table = [
+            ("tls-ca = '/proc/kmsg'", "tls-ca"),
+            ("tls-cert = '/proc/kmsg'\ntls-key = 'k'", "tls-cert"),
+            ("password = '@/proc/kmsg'", "password"),
+            ("server = 'unix:/run/docker.sock'", "server"),
+            ("[[class]]\ntrace = '/proc/kmsg'\ntrace-layout = 'words'", "trace"),
+        ];
+        for (plan, option) in table {
+            let expected = format!(
+                "rejected the plan: '{option}' names a file, and agents open none that a controller names"
+            );
+            assert_eq!(reason(plan), expected);
+        }
+        // A value in a file is the controller's to read.
+        for plan in ["value-size = '@/proc/kmsg'", "rate-profile = '@/proc/kmsg'", "arrival = '@/proc/kmsg'"]
+        {
+            assert!(reason(plan).contains("expected"), "{}", reason(plan));
+        }
+    }
+
+    #[test]
+    fn missing_certificates_are_named() {
+        let mut agent = agent(Arc::new(|_, _| Ok(Vec::new())));
+        let assignment = Assignment {
+            plan: PlanSpec::from(&default_plan()).to_toml(),
+            password: None,
+            shows_certificate: true,
+            first_worker: 0,
+            workers: 1,
+            portion: LocalPart::alone(1),
+            is_stored: false,
+        };
+        let reason = agent.with_target(default_plan(), &assignment).unwrap_err().reason;
+        assert_eq!(
+            reason,
+            "has no certificate for the servers: start it with --target-cert and --target-key"
+        );
+        let identity = Identity { certificate: "c.pem".to_owned(), key: "k.pem".to_owned() };
+        agent.target = TargetFiles { ca: Some("ca.pem".to_owned()), identity: Some(identity.clone()) };
+        let tls = agent.with_target(default_plan(), &assignment).unwrap().tls;
+        assert_eq!((tls.ca.as_deref(), tls.identity), (Some("ca.pem"), Some(identity)));
+        let plain = Assignment { shows_certificate: false, ..assignment };
+        assert_eq!(agent.with_target(default_plan(), &plain).unwrap().tls.identity, None);
     }
 }

@@ -10,7 +10,10 @@
 use ring::hmac;
 
 /// Of the protocol: two versions do not talk.
-pub const VERSION: u16 = 10;
+pub const VERSION: u16 = 11;
+
+/// Bytes by which ZeroMQ is known.
+pub(crate) const ZEROMQ_BYTES: usize = 10;
 
 /// Do these first bytes belong to ZeroMQ, which masters and agents of mutilate use? Since ZMTP 2.0 eight bytes of an unused length stand
 /// between these two.

@@ -1,12 +1,14 @@
 //! A controller: leads agents through a run and adds up what they recorded.
 //!
-//! Not a worker, though some may run beside it: what its own workers do goes through the engine as always. Invariant: whatever
-//! becomes of an agent, the run ends within seconds and names it; only that one may take most of a minute to look up its servers.
+//! Not a worker, though some may run beside it: what its own workers do goes through the engine as always. Invariants: no call here
+//! waits for an agent longer than [`POLL_INTERVAL`], but for the handshake, so that a signal always gets through; an agent that is silent
+//! or misses a limit of its phase ([`PhaseLimits`]) ends the run, which names it.
 
 use crate::agent_handshake::{Answer, HandshakeResult, Hello, Nonce, VERSION, Welcome};
 use crate::clock_offset::ClockOffset;
 use crate::message::{AgentInfo, Assignment, FromAgent, ToAgent};
 use crate::message_channel::{AGENT_SILENCE_MAX, MessageChannel, Wire, connection_error};
+use crate::phase_limits::PhaseLimits;
 use crate::trust::ControllerTrust;
 use brunt_engine::coordinator::{
     Coordinator, LocalPart, ReadyState, RemoteError, RemoteStatus, START_AHEAD_NS, Stop,
@@ -39,6 +41,11 @@ const POLL_INTERVAL: Duration = Duration::from_millis(5);
 /// The schedule begins this long after word of it is sent: longer than word takes to an agent that is looked at every 10 ms.
 const START_NOTICE_NS: u64 = 250_000_000;
 
+/// Messages of one agent that are taken in at a time, so that none keeps the others and the run waiting.
+const MESSAGES_MAX: usize = 256;
+/// Results of agents are awaited for so long after a signal. With what else ends then it stays under five seconds.
+const INTERRUPTED_MAX: Duration = Duration::from_secs(4);
+
 /// How far an agent's clock may be from where we think it is.
 const CLOCK_SLACK_NS: u64 = 1_000_000_000;
 
@@ -54,6 +61,7 @@ enum State {
     Measuring,
     Ended,
 }
+
 /// How a link to an agent ended while that measured.
 #[derive(Clone, Debug)]
 struct LostLink {
@@ -62,13 +70,35 @@ struct LostLink {
     after_ns: u64,
 }
 
+/// Questions to an agent's clock.
+struct ClockQuestions {
+    /// How many are still to be answered.
+    left: u64,
+    /// When the open one was asked, on our clock.
+    asked_ns: Option<u64>,
+    /// The best answer.
+    best: Option<ClockOffset>,
+    /// When the answers there are must do; set with the first question.
+    deadline: Option<Instant>,
+}
+
+impl ClockQuestions {
+    const NEW: Self = Self { left: PING_COUNT, asked_ns: None, best: None, deadline: None };
+}
+
 struct Peer {
     name: String,
     info: AgentInfo,
     link: MessageChannel,
     offset: ClockOffset,
+    /// Until its clock is known.
+    questions: Option<ClockQuestions>,
     workers: Range<u32>,
     state: State,
+    /// By when it must have got on, and what the limit is that this comes from.
+    limit: Option<(Instant, Duration)>,
+    /// It has got on since the limit was set.
+    has_progressed: bool,
     /// Why it was lost while it measured.
     lost: Option<LostLink>,
     /// When the schedule of the last run began, on our clock.
@@ -104,8 +134,10 @@ impl Fleet {
             let host = host.trim_matches(['[', ']']);
             let socket = connect(host, *port, until);
             let socket = socket.map_err(|error| format!("cannot be reached: {error}"));
-            let met = socket.and_then(|socket| Peer::meet(&name, host, socket, trust));
-            met.map_err(|why| format!("agent {name} {why}"))
+            let met = socket.and_then(|socket| Peer::meet(&name, socket, trust));
+            let mut peer = met.map_err(|why| format!("agent {name} {why}"))?;
+            while !peer.read_clock(Instant::now() + HANDSHAKE_MAX).map_err(|failure| failure.reason)? {}
+            Ok(peer)
         };
         names.iter().map(meet).collect::<Result<_, _>>().map(|peers| Self { peers, own_workers: 0 })
     }
@@ -179,9 +211,8 @@ impl Fleet {
 
 impl Peer {
     /// Authenticates both sides of a new connection, and learns what the agent is.
-    fn meet(name: &str, host: &str, socket: TcpStream, trust: &ControllerTrust) -> Result<Self, String> {
-        let mut wire =
-            Wire::new(socket, trust.connection(host)?).map_err(|error| connection_error(&error))?;
+    fn meet(name: &str, socket: TcpStream, trust: &ControllerTrust) -> Result<Self, String> {
+        let mut wire = Wire::new(socket, trust.connection()?).map_err(|error| connection_error(&error))?;
         shake_hands(&mut wire, trust)?;
         let mut link = MessageChannel::new(wire, AGENT_SILENCE_MAX);
         let info = match link.next_message(HANDSHAKE_MAX)? {
@@ -189,62 +220,85 @@ impl Peer {
             Some(_) => return Err("did not describe itself".to_owned()),
             None => return Err("did not answer in time".to_owned()),
         };
-        let mut peer = Self {
+        Ok(Self {
             name: name.to_owned(),
             info,
             link,
             offset: ClockOffset { lead_ns: 0, error_ns: u64::MAX },
+            questions: Some(ClockQuestions::NEW),
             workers: 0..0,
             state: State::Ended,
+            limit: None,
+            has_progressed: false,
             lost: None,
             began_ns: 0,
             data: None,
             intervals: Vec::new(),
             pings: 0,
-        };
-        peer.measure_offset()?;
-        Ok(peer)
+        })
     }
 
-    /// Finds out what its clock shows.
-    fn measure_offset(&mut self) -> Result<(), String> {
-        let mut best: Option<ClockOffset> = None;
-        for _ in 0..PING_COUNT {
-            self.pings += 1;
-            let number = self.pings;
-            let asked_ns = brunt_engine::monotonic_ns();
-            self.link.send_message(&ToAgent::Ping { number })?;
-            let theirs_ns = self.receive_pong(number)?;
-            let offset = ClockOffset::of(asked_ns, theirs_ns, brunt_engine::monotonic_ns());
-            best = Some(best.map_or(offset, |best| best.or(offset)));
-        }
-        self.offset = best.unwrap_or(self.offset);
-        Ok(())
-    }
-
-    fn receive_pong(&mut self, wanted: u64) -> Result<u64, String> {
-        let deadline = Instant::now() + HANDSHAKE_MAX;
+    /// Goes on finding out what its clock shows, until then. Returns whether that is known.
+    fn read_clock(&mut self, until: Instant) -> Result<bool, RemoteError> {
         loop {
-            match self.link.next_message(deadline.saturating_duration_since(Instant::now()))? {
-                Some(FromAgent::Pong { number, monotonic_ns }) if number == wanted => {
-                    return Ok(monotonic_ns);
-                }
-                Some(message) => self.take(message).map_err(|blame| blame.reason)?,
-                None => return Err("did not answer in time".to_owned()),
+            let Some(questions) = &mut self.questions else { return Ok(true) };
+            let now = Instant::now();
+            let deadline = *questions.deadline.get_or_insert(now + HANDSHAKE_MAX);
+            if questions.left == 0 || now >= deadline {
+                self.offset = match questions.best {
+                    Some(best) => best,
+                    None => return Err(self.blame("did not answer in time")),
+                };
+                self.questions = None;
+                return Ok(true);
             }
+            if questions.asked_ns.is_none() {
+                self.pings += 1;
+                questions.asked_ns = Some(brunt_engine::monotonic_ns());
+                self.send_message(&ToAgent::Ping { number: self.pings })?;
+            }
+            if now >= until {
+                return Ok(false);
+            }
+            match self.link.next_message(until.min(deadline) - now) {
+                Ok(Some(message)) => self.take(message)?,
+                Ok(None) => {}
+                Err(why) => return Err(self.blame(&why)),
+            }
+        }
+    }
+
+    /// Takes in an answer of its clock.
+    fn take_pong(&mut self, number: u64, theirs_ns: u64) {
+        let answered_ns = brunt_engine::monotonic_ns();
+        if let Some(questions) = &mut self.questions
+            && number == self.pings
+            && let Some(asked_ns) = questions.asked_ns.take()
+        {
+            let offset = ClockOffset::of(asked_ns, theirs_ns, answered_ns);
+            questions.best = Some(questions.best.map_or(offset, |best| best.or(offset)));
+            questions.left -= 1;
         }
     }
 
     /// Takes in what it says.
     fn take(&mut self, message: FromAgent) -> Result<(), RemoteError> {
         match message {
-            FromAgent::Alive | FromAgent::AgentInfo(_) | FromAgent::Pong { .. } => {}
-            FromAgent::Ready => self.state = State::Ready,
-            FromAgent::Interval(interval) => self.intervals.push(*interval),
-            FromAgent::Ended { data, samples } => {
-                self.state = State::Ended;
+            FromAgent::Alive | FromAgent::AgentInfo(_) => {}
+            FromAgent::Pong { number, monotonic_ns } => self.take_pong(number, monotonic_ns),
+            FromAgent::Ready if self.state == State::Preparing => {
+                (self.state, self.limit) = (State::Ready, None)
+            }
+            FromAgent::Interval(interval) if self.state != State::Ended => {
+                self.has_progressed |= has_progress(&interval);
+                self.intervals.push(*interval);
+            }
+            FromAgent::Ended { data, samples } if self.state == State::Measuring => {
+                (self.state, self.limit) = (State::Ended, None);
                 self.data = Some(RunData { samples, ..*data });
             }
+            // Of a run that has ended.
+            FromAgent::Ready | FromAgent::Interval(_) | FromAgent::Ended { .. } => {}
             FromAgent::Failed(failure) => {
                 return Err(RemoteError {
                     reason: format!("agent {}: {}", self.name, failure.reason),
@@ -255,21 +309,43 @@ impl Peer {
         Ok(())
     }
 
-    /// Takes in all that it has said by now.
+    /// Takes in what it has said by now, or says within this time.
     fn listen(&mut self, wait: Duration) -> Result<(), RemoteError> {
         if self.lost.is_some() {
             return Ok(());
         }
-        loop {
-            match self.link.next_message(wait) {
+        let until = Instant::now() + wait;
+        for _ in 0..MESSAGES_MAX {
+            match self.link.next_message(until.saturating_duration_since(Instant::now())) {
                 Ok(Some(message)) => self.take(message)?,
                 Ok(None) => break,
                 Err(why) => return self.record_loss(why),
             }
         }
         match self.link.send_heartbeat(&ToAgent::Alive) {
-            Ok(()) => Ok(()),
+            Ok(()) => self.check_limit(),
             Err(why) => self.record_loss(why),
+        }
+    }
+
+    /// By then it must have got on, unless an earlier limit holds.
+    fn limit_to(&mut self, limit: Duration) {
+        let deadline = Instant::now().checked_add(limit).map(|deadline| (deadline, limit));
+        self.limit = match (self.limit, deadline) {
+            (Some(held), Some(new)) => Some(held.min(new)),
+            (held, new) => held.or(new),
+        };
+    }
+
+    /// One that does nothing but send heartbeats is lost, too.
+    fn check_limit(&mut self) -> Result<(), RemoteError> {
+        match self.limit {
+            Some((deadline, limit)) if Instant::now() >= deadline => {
+                let phase = if self.state == State::Preparing { "was not ready" } else { "did not end" };
+                self.limit = None;
+                self.record_loss(format!("{phase} within {} s", limit.as_secs_f64()))
+            }
+            _ => Ok(()),
         }
     }
 
@@ -292,6 +368,13 @@ impl Peer {
     }
 }
 
+/// Did its worker get on: has it opened a connection, ended an operation, or seen one fail?
+fn has_progress(interval: &Interval) -> bool {
+    let activity = interval.activity_in(|_| true);
+    let connected: u64 = interval.connections.iter().map(|counts| counts.established + counts.failed).sum();
+    activity.completed + activity.failed + connected > 0
+}
+
 /// The controller's part of the handshake. The error follows the agent's name.
 fn shake_hands(wire: &mut Wire, trust: &ControllerTrust) -> Result<(), String> {
     let lost = |error: io::Error| connection_error(&error);
@@ -299,7 +382,9 @@ fn shake_hands(wire: &mut Wire, trust: &ControllerTrust) -> Result<(), String> {
     let mut hello = [0; Hello::BYTES];
     wire.read_hello(&mut hello, deadline).map_err(|error| match (error.kind(), &trust.tls) {
         // Where the agent speaks first, one that waits for us to speak TLS says nothing.
-        (io::ErrorKind::TimedOut, None) => "sent no handshake within 4 s; for TLS add --agent-ca".to_owned(),
+        (io::ErrorKind::TimedOut, None) => {
+            "sent no handshake within 4 s; if it has --auth, set --auth here too".to_owned()
+        }
         _ => connection_error(&error),
     })?;
     let hello = Hello::read(&hello).ok_or("is not an agent of brunt")?;
@@ -308,8 +393,8 @@ fn shake_hands(wire: &mut Wire, trust: &ControllerTrust) -> Result<(), String> {
     }
     let token = trust.token.as_ref();
     match (hello.wants_token, token.is_some()) {
-        (true, false) => return Err("requires a token: set --token-file".to_owned()),
-        (false, true) => return Err("has no token: start it with --token-file".to_owned()),
+        (true, false) => return Err("requires a token: set --auth".to_owned()),
+        (false, true) => return Err("has no token: start it with --auth".to_owned()),
         _ => {}
     }
     let mut nonce = Nonce::default();
@@ -404,21 +489,25 @@ struct ControllerSide<'a> {
     unprepared: Option<DataSets>,
     /// The last stop that agents were sent.
     stop_sent: Option<Stop>,
+    limits: PhaseLimits,
 }
 
 impl<'a> ControllerSide<'a> {
     fn new(fleet: &'a mut Fleet, shares: &'a PlanSplit, data: DataSets) -> Self {
         let layout = Layout::of(&shares.agents.plan);
         let begun_ns = brunt_engine::monotonic_ns();
-        Self { fleet, shares, layout, begun_ns, unprepared: Some(data), stop_sent: None }
+        let limits = PhaseLimits::of(&shares.agents.plan, fleet.peers.len());
+        Self { fleet, shares, layout, begun_ns, unprepared: Some(data), stop_sent: None, limits }
     }
 
     /// Deals out the workers, and has everyone connect and store its share.
     fn prepare(&mut self, data: DataSets) -> Result<(), RemoteError> {
         let mut plan = self.shares.agents.plan.clone();
         let password = plan.login.password.as_ref().map(|password| password.secret().to_owned());
-        // Agents have no file of ours to read it from.
+        // Agents have no file of ours to read, and take no plan that names one of theirs.
         plan.login.password = password.clone().map(Password::verbatim);
+        let shows_certificate = plan.tls.identity.take().is_some();
+        plan.tls.ca = None;
         let text = PlanSpec::from(&plan).to_toml();
         self.divide_workers(plan.threads);
         let capacities = self.fleet.peers.iter().map(|peer| (peer.workers.len() as u32, peer.info.weight));
@@ -430,6 +519,7 @@ impl<'a> ControllerSide<'a> {
             let assignment = Assignment {
                 plan: text.clone(),
                 password: password.clone(),
+                shows_certificate,
                 first_worker: peer.workers.start,
                 workers: peer.workers.len() as u32,
                 portion,
@@ -446,6 +536,8 @@ impl<'a> ControllerSide<'a> {
         let mut next = 0;
         for (peer, workers) in self.fleet.peers.iter_mut().zip(divided(total, &threads)) {
             (peer.workers, peer.state) = (next..next + workers, State::Preparing);
+            (peer.questions, peer.limit) = (Some(ClockQuestions::NEW), None);
+            peer.limit_to(self.limits.preparation);
             (peer.data, peer.intervals, peer.lost) = (None, Vec::new(), None);
             next += workers;
         }
@@ -453,7 +545,30 @@ impl<'a> ControllerSide<'a> {
 
     fn listen(&mut self, wait: Duration) -> Result<(), RemoteError> {
         let each = wait / self.fleet.peers.len() as u32;
-        self.fleet.peers.iter_mut().try_for_each(|peer| peer.listen(each))
+        for peer in &mut self.fleet.peers {
+            peer.listen(each)?;
+            let is_limited = match peer.state {
+                State::Preparing => true,
+                State::Measuring => self.limits.run.is_none() && self.stop_sent.is_none(),
+                State::Ready | State::Ended => false,
+            };
+            if std::mem::take(&mut peer.has_progressed) && is_limited {
+                peer.limit = None;
+                peer.limit_to(self.limits.progress);
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads the clocks of the agents, all of which are ready. Returns whether they are known.
+    fn read_clocks(&mut self) -> Result<bool, RemoteError> {
+        let until = Instant::now() + POLL_INTERVAL;
+        for peer in &mut self.fleet.peers {
+            if !peer.read_clock(until)? {
+                return Ok(false);
+            }
+        }
+        Ok(true)
     }
 
     /// Ends what has not ended, without a result.
@@ -480,20 +595,18 @@ impl Coordinator for ControllerSide<'_> {
         if let Some(data) = self.unprepared.take() {
             self.prepare(data)?;
         }
-        self.listen(if is_ready { POLL_INTERVAL } else { Duration::ZERO })?;
-        let are_ready = self.fleet.peers.iter().all(|peer| peer.state == State::Ready);
-        Ok(if is_ready && are_ready { ReadyState::Ready } else { ReadyState::Wait })
+        let are_ready = is_ready && self.fleet.peers.iter().all(|peer| peer.state == State::Ready);
+        self.listen(if is_ready && !are_ready { POLL_INTERVAL } else { Duration::ZERO })?;
+        Ok(if are_ready && self.read_clocks()? { ReadyState::Ready } else { ReadyState::Wait })
     }
 
     fn begin(&mut self) -> Result<u64, RemoteError> {
-        for peer in &mut self.fleet.peers {
-            peer.measure_offset().map_err(|why| peer.blame(&why))?;
-        }
         let start_ns = brunt_engine::monotonic_ns() + START_AHEAD_NS + START_NOTICE_NS;
         for peer in &mut self.fleet.peers {
             let monotonic_ns = peer.offset.theirs(start_ns);
             peer.send_message(&ToAgent::Start { monotonic_ns })?;
             (peer.state, peer.began_ns) = (State::Measuring, start_ns);
+            peer.limit_to(self.limits.run.unwrap_or(self.limits.progress));
         }
         Ok(start_ns)
     }
@@ -512,6 +625,12 @@ impl Coordinator for ControllerSide<'_> {
         if let Some(stop) = stop.filter(|stop| self.stop_sent != Some(*stop)) {
             self.stop_sent = Some(stop);
             for peer in self.fleet.peers.iter_mut().filter(|peer| peer.state == State::Measuring) {
+                let is_urgent = stop == Stop::Interrupted;
+                peer.limit_to(if is_urgent {
+                    INTERRUPTED_MAX.min(self.limits.stop)
+                } else {
+                    self.limits.stop
+                });
                 peer.link.send_message(&ToAgent::Stop(stop)).or_else(|why| peer.record_loss(why))?;
             }
         }
@@ -554,40 +673,4 @@ impl Coordinator for ControllerSide<'_> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn workers_are_divided_by_threads() {
-        let table: [(u32, &[u32], &[u32]); 8] = [
-            (4, &[1, 3], &[1, 3]),
-            (2, &[1, 3], &[1, 1]),
-            (8, &[1, 3], &[2, 6]),
-            (3, &[2, 2], &[1, 2]),
-            (4, &[1, 100, 1], &[1, 2, 1]),
-            (5, &[1, 1], &[2, 3]),
-            (48, &[16, 16, 64], &[8, 8, 32]),
-            (1, &[4, 4], &[0, 1]),
-        ];
-        for (total, threads, expected) in table {
-            let dealt = divided(total, threads);
-            assert_eq!(dealt, expected, "{total} of {threads:?}");
-            assert_eq!(dealt.iter().sum::<u32>(), total);
-        }
-    }
-
-    #[test]
-    fn weights_are_portions_of_the_arrivals() {
-        let check = |crews: &[(u32, u32)], expected: &[(u32, u32)], of: u32| {
-            let expected: Vec<_> =
-                expected.iter().map(|(first, width)| Portion { first: *first, width: *width, of }).collect();
-            assert_eq!(arrival_portions(crews.iter().copied()), Some(expected.clone()), "{crews:?}");
-            assert!(crews.iter().zip(expected).all(|((workers, _), portion)| portion.has_room_for(*workers)));
-        };
-        // Workers and weight of each agent, the first arrival of each with its width, of how many.
-        check(&[(2, 1), (3, 1)], &[(0, 1), (2, 1)], 5);
-        check(&[(2, 24), (3, 24)], &[(0, 1), (2, 1)], 5);
-        check(&[(2, 4), (1, 6), (3, 2)], &[(0, 2), (4, 3), (7, 1)], 10);
-        assert_eq!(arrival_portions([(2, u32::MAX), (1, 2)].into_iter()), None);
-    }
-}
+mod tests;

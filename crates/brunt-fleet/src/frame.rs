@@ -40,6 +40,13 @@ impl FrameReader {
         self.bytes.extend_from_slice(bytes);
     }
 
+    /// Is there a whole frame, or one that is too long?
+    pub fn has_frame(&self) -> bool {
+        let Some((head, rest)) = self.bytes[self.taken..].split_first_chunk() else { return false };
+        let len = u32::from_le_bytes(*head) as usize;
+        len > self.bytes_max || len <= rest.len()
+    }
+
     /// The next whole frame.
     ///
     /// # Errors

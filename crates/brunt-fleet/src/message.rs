@@ -1,8 +1,10 @@
 //! What controller and agents say to each other once they know each other.
 //!
 //! Not how it travels. A version of the protocol is a version of these types: whatever changes them changes
-//! [`crate::agent_handshake::VERSION`], and two versions do not talk. Times are CLOCK_MONOTONIC of the agent's host, in nanoseconds.
+//! [`crate::agent_handshake::VERSION`], and two versions do not talk. Invariants: no message from a controller names a file of the agent's
+//! host; what an agent says of itself can be shown ([`crate::printable_text`]). Times are CLOCK_MONOTONIC of the agent's host, in nanoseconds.
 
+use crate::printable_text;
 use brunt_engine::coordinator::{RemoteError, Stop};
 use brunt_engine::run::RunData;
 use brunt_plan::shard::Portion;
@@ -37,10 +39,12 @@ pub enum ToAgent {
 /// What an agent is to do.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Assignment {
-    /// The plan of all agents together, as a plan file.
+    /// The plan of all agents together, as a plan file that names no other file.
     pub plan: String,
     /// The password for the servers, which no plan file shows.
     pub password: Option<String>,
+    /// Connections to the servers show a certificate, which the agent has.
+    pub shows_certificate: bool,
     /// Which of that plan's workers are this agent's: the first.
     pub first_worker: u32,
     /// And how many.
@@ -72,20 +76,23 @@ pub enum FromAgent {
     /// Its part is over.
     Ended {
         /// Everything but the intervals and the raw samples.
+        #[serde(deserialize_with = "printable_text::run_data")]
         data: Box<RunData>,
         /// These.
         samples: Vec<Sample>,
     },
     /// Its part came to nothing.
-    Failed(RemoteError),
+    Failed(#[serde(deserialize_with = "printable_text::failure")] RemoteError),
 }
 
 /// Who an agent is.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AgentInfo {
     /// The name of its host.
+    #[serde(deserialize_with = "printable_text::text")]
     pub host: String,
     /// Its version of brunt.
+    #[serde(deserialize_with = "printable_text::text")]
     pub version: String,
     /// How many workers it takes on where nothing else is asked for; at least 1.
     pub threads: u32,
@@ -128,6 +135,7 @@ mod tests {
         let assignment = Assignment {
             plan: "seed = 1".to_owned(),
             password: Some("pw".to_owned()),
+            shows_certificate: true,
             first_worker: 3,
             workers: 300,
             portion: Portion { first: 6, width: 2, of: 700 },
@@ -137,7 +145,7 @@ mod tests {
         let to_agent: [(ToAgent, &[u8]); 6] = [
             (ToAgent::Alive, &[0]),
             (ToAgent::Ping { number: 300 }, &[1, 0xac, 2]),
-            (ToAgent::Prepare(assignment), b"\x02\x08seed = 1\x01\x02pw\x03\xac\x02\x06\x02\xbc\x05\x01"),
+            (ToAgent::Prepare(assignment), b"\x02\x08seed = 1\x01\x02pw\x01\x03\xac\x02\x06\x02\xbc\x05\x01"),
             (ToAgent::Start { monotonic_ns: 5 }, &[3, 5]),
             (ToAgent::Stop(Stop::Interrupted), &[4, 1]),
             (ToAgent::Leave, &[5]),
@@ -181,5 +189,25 @@ mod tests {
             panic!("another message")
         };
         assert_eq!((found.counts, samples), (data.counts, vec![sample]));
+    }
+
+    /// Whatever an agent says, no terminal and no document gets its control characters.
+    #[test]
+    fn text_of_agents_is_printable() {
+        let bad = || "a\x1b[2J\n".to_owned();
+        let info = AgentInfo { host: bad(), version: bad(), threads: 1, weight: 1 };
+        let mut data = RunData::default();
+        (data.usage.io, data.usage.io_reason, data.host.clock.source) = (bad(), Some(bad()), Some(bad()));
+        data.counts.redirections.unknown_node = Some(bad());
+        let messages = [
+            FromAgent::AgentInfo(info),
+            FromAgent::Failed(RemoteError { is_server_error: false, reason: bad() }),
+            FromAgent::Ended { data: Box::new(data), samples: Vec::new() },
+        ];
+        for message in messages {
+            let decoded = format!("{:?}", decode::<FromAgent>(&encode(&message).unwrap()).unwrap());
+            let escaped = |text: &str| text.contains("u{1b}") || text.contains("\\n");
+            assert!(escaped(&format!("{message:?}")) && !escaped(&decoded), "{decoded}");
+        }
     }
 }

@@ -1,10 +1,10 @@
 //! The way between a controller and an agent: messages over TCP, in the clear or by TLS.
 //!
 //! Its owner waits on it; it has no thread. Invariants: nothing here blocks
-//! longer than its caller allows; a channel on which nothing came for a while ([`AGENT_SILENCE_MAX`], [`CONTROLLER_SILENCE_MAX`]) is lost,
-//! for each side sends a message every [`HEARTBEAT`].
+//! longer than its caller allows; a channel on which neither a message nor [`PROGRESS_BYTES`] of one came for a while
+//! ([`AGENT_SILENCE_MAX`], [`CONTROLLER_SILENCE_MAX`]) is lost, for each side sends a message every [`HEARTBEAT`].
 
-use crate::agent_handshake::is_zeromq;
+use crate::agent_handshake::{ZEROMQ_BYTES, is_zeromq};
 use crate::frame::{self, FRAME_BYTES_MAX, FrameReader};
 use crate::message::{decode, encode};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -23,6 +23,8 @@ pub(crate) const AGENT_SILENCE_MAX: Duration = Duration::from_secs(4);
 pub(crate) const CONTROLLER_SILENCE_MAX: Duration = Duration::from_secs(10);
 /// What waits to be sent; more than this and the other side does not read.
 const QUEUED_BYTES_MAX: usize = 2 * FRAME_BYTES_MAX;
+/// So much of a long message counts as a sign of life, as a whole message does: 16 KiB/s keep a channel, a byte now and then does not.
+const PROGRESS_BYTES: usize = 64 << 10;
 /// What is read at a time.
 const READ_BYTES: usize = 64 << 10;
 
@@ -54,6 +56,11 @@ impl Wire {
     /// Reads what there is; 0 is the end.
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
         let Some(tls) = &mut self.tls else { return (&self.socket).read(into) };
+        // TLS would call it malformed.
+        let mut begin = [0; ZEROMQ_BYTES];
+        if tls.is_handshaking() && self.socket.peek(&mut begin).is_ok_and(|len| is_zeromq(&begin[..len])) {
+            return Err(ErrorKind::Unsupported.into());
+        }
         // The peer answers only after the handshake has begun.
         Self::write_records(tls, &self.socket)?;
         loop {
@@ -150,7 +157,10 @@ pub(crate) struct MessageChannel {
     wire: Wire,
     incoming: FrameReader,
     outgoing: Vec<u8>,
+    /// When the other side last gave a sign of life.
     last_received: Instant,
+    /// What has come since.
+    bytes_since: usize,
     last_sent: Instant,
     silence_max: Duration,
 }
@@ -164,6 +174,7 @@ impl MessageChannel {
             incoming: FrameReader::new(FRAME_BYTES_MAX),
             outgoing: Vec::new(),
             last_received: now,
+            bytes_since: 0,
             last_sent: now,
             silence_max,
         }
@@ -206,6 +217,7 @@ impl MessageChannel {
         let until = Instant::now() + wait;
         loop {
             if let Some(frame) = self.incoming.take()? {
+                (self.last_received, self.bytes_since) = (Instant::now(), 0);
                 return decode(frame).map(Some);
             }
             self.flush()?;
@@ -213,9 +225,14 @@ impl MessageChannel {
             match self.wire.read(&mut bytes) {
                 Ok(0) => return Err("closed the connection".to_owned()),
                 Ok(len) => {
-                    self.last_received = Instant::now();
                     self.incoming.push(&bytes[..len]);
-                    continue;
+                    self.bytes_since += len;
+                    if self.bytes_since >= PROGRESS_BYTES {
+                        (self.last_received, self.bytes_since) = (Instant::now(), 0);
+                    }
+                    if Instant::now() < until || self.incoming.has_frame() {
+                        continue;
+                    }
                 }
                 Err(error) if would_block(&error) => {}
                 Err(error) => return Err(connection_error(&error)),
@@ -254,14 +271,14 @@ pub(crate) fn connection_error(error: &io::Error) -> String {
     }
 }
 
-/// The options of TLS that the two sides do not agree on.
+/// What the two sides do not agree on.
 fn tls_mismatch(error: &rustls::Error) -> Option<&'static str> {
+    use rustls::AlertDescription::{BadCertificate, CertificateUnknown, DecryptError, UnknownCA};
     match error {
-        rustls::Error::InvalidMessage(_) => {
-            Some("does not use TLS, which --agent-ca and --agent-cert require")
-        }
-        rustls::Error::AlertReceived(rustls::AlertDescription::CertificateRequired) => {
-            Some("requires a certificate: set --agent-cert and --agent-key")
+        rustls::Error::InvalidMessage(_) => Some("does not use TLS: start it with --auth"),
+        rustls::Error::InvalidCertificate(_)
+        | rustls::Error::AlertReceived(BadCertificate | CertificateUnknown | DecryptError | UnknownCA) => {
+            Some("has another --auth folder")
         }
         _ => None,
     }
@@ -293,6 +310,33 @@ pub(crate) mod tests {
         assert_eq!(link.next_message::<u32>(Duration::from_secs(5)), Ok(Some(8)));
         drop(far);
         assert_eq!(link.next_message::<u32>(Duration::from_secs(5)), Err("closed the connection".to_owned()));
+    }
+
+    /// A message that arrives byte by byte is silence, however often a byte comes.
+    #[test]
+    fn trickling_peers_are_lost() {
+        let (link, mut far) = pair();
+        let silence_max = Duration::from_millis(300);
+        let mut link = MessageChannel { silence_max, ..link };
+        far.write_all(&(FRAME_BYTES_MAX as u32).to_le_bytes()).unwrap();
+        let (since, mut lost) = (Instant::now(), None);
+        while lost.is_none() && since.elapsed() < silence_max * 20 {
+            let _ = far.write_all(b"x");
+            lost = link.next_message::<u32>(Duration::from_millis(20)).err();
+        }
+        assert_eq!(lost.as_deref(), Some("sent no heartbeat for 0 s"));
+        // One that comes fast enough is awaited.
+        let (link, mut far) = pair();
+        let mut link = MessageChannel { silence_max, ..link };
+        let mut frame = Vec::new();
+        frame::push(&mut frame, &encode(&vec![5_u8; 1 << 20]).unwrap()).unwrap();
+        let since = Instant::now();
+        let message = frame.chunks(PROGRESS_BYTES).find_map(|chunk| {
+            far.write_all(chunk).unwrap();
+            link.next_message::<Vec<u8>>(Duration::from_millis(40)).unwrap()
+        });
+        assert_eq!(message.map(|message| message.len()), Some(1 << 20));
+        assert!(since.elapsed() > silence_max, "{:?}", since.elapsed());
     }
 
     /// What finds no room at once goes out later, whole.

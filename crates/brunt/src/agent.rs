@@ -1,7 +1,7 @@
 //! `brunt agent`, and the agents of a run.
 //!
-//! Wiring: what controllers and agents say to each other is `brunt-fleet`'s. Invariant: an agent that listens to more than its own host
-//! and lets everyone in says so, loudly.
+//! Wiring: what controllers and agents say to each other is `brunt-fleet`'s. Invariant: an agent that lets everyone in listens to its own
+//! host only.
 
 use crate::cli;
 use crate::destination;
@@ -11,30 +11,32 @@ use crate::input;
 use crate::limits;
 use crate::measurement::{Servers, check_limits, recorded};
 use crate::terminal::{say, show};
+use brunt_engine::TlsSettings;
 use brunt_engine::coordinator::RemoteError;
 use brunt_engine::run::{DataSets, RunData};
 use brunt_fleet::message::AgentInfo;
-use brunt_fleet::{AgentTrust, ControllerTrust, Fleet, PORT, TrustFiles};
+use brunt_fleet::{AgentTrust, ControllerTrust, Fleet, PORT, TargetFiles, auth_folder};
 use brunt_plan::plan::Plan;
 use brunt_plan::resolve::fleet::split;
 use brunt_plan::spec::RunSpec;
+use brunt_plan::tls::{Identity, TlsOptions};
 use brunt_plan::units::Count;
 use brunt_stats::summary::Summary;
-use std::net::{SocketAddr, TcpListener};
-use std::path::PathBuf;
+use std::io;
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 /// Waits for controllers until a signal ends the process.
 pub(crate) fn agent(flags: &cli::Agent) -> Result<Exit, Failure> {
-    let trust = AgentTrust::of_agent(&flags.trust.files()).map_err(Failure::usage)?;
-    let listener = TcpListener::bind(flags.listen).map_err(|error| {
-        Failure::usage(format!(
-            "invalid value '{}' for --listen ({error}): expected an address of this host and a free port",
-            flags.listen
-        ))
-    })?;
+    if let Some(folder) = &flags.new_auth {
+        return new_auth(folder);
+    }
+    let trust = agent_trust(flags.trust.auth.as_deref()).map_err(Failure::usage)?;
+    let target = target_files(flags)?;
+    let listener = listen(flags.listen, trust.is_open())?;
     let address = listener.local_addr()?;
-    warn_if_open(&trust, address);
     let allowed = brunt_engine::allowed_cpus();
     let cpus = flags.cpus.clone().map_or_else(Vec::new, |list| list.0);
     if let Some(cpu) = cpus.iter().find(|cpu| !allowed.contains(cpu)) {
@@ -52,18 +54,78 @@ pub(crate) fn agent(flags: &cli::Agent) -> Result<Exit, Failure> {
     // The port may have been chosen by the kernel.
     show(format!("listening on {address}\n"), false);
     let threads = flags.threads.unwrap_or(spare.max(1) as u32);
-    AgentConfig { threads, weight: 1, cpus, sleeps: false, json: flags.json.clone() }
+    AgentConfig { threads, weight: 1, cpus, sleeps: false, target, json: flags.json.clone() }
         .serve(trust, &listener, &note)
 }
 
-/// Says so where everyone is let in who reaches this address.
-pub(crate) fn warn_if_open(trust: &AgentTrust, address: SocketAddr) {
-    if trust.is_open() && !address.ip().is_loopback() {
-        say(format_args!(
-            "warning: unauthenticated agent: any host that reaches {address} can direct its load; set --token-file, or --agent-cert \
-             with --agent-ca"
-        ));
+/// Makes the folder of a fleet, and says what to do with it.
+fn new_auth(folder: &Path) -> Result<Exit, Failure> {
+    auth_folder::create(folder).map_err(Failure::usage)?;
+    let folder = folder.display();
+    show(
+        format!(
+            "wrote {folder}; copy it to every host, readable by its owner only (scp -rp {folder} HOST:)\n\
+             then brunt agent --auth {folder} on the hosts that load, and brunt run --auth {folder} --agent HOST here\n"
+        ),
+        false,
+    );
+    Ok(Exit::Done)
+}
+
+/// Whom an agent lets in: everyone without a folder.
+pub(crate) fn agent_trust(folder: Option<&Path>) -> Result<AgentTrust, String> {
+    folder.map_or(Ok(AgentTrust::OPEN), AgentTrust::of_agent)
+}
+
+/// Whom a controller talks to: everyone without a folder.
+pub(crate) fn controller_trust(folder: Option<&Path>) -> Result<ControllerTrust, String> {
+    let files = folder.map(auth_folder::files);
+    // No result goes there.
+    files.iter().flatten().for_each(|path| input::note(path));
+    folder.map_or(Ok(ControllerTrust::OPEN), ControllerTrust::of_controller)
+}
+
+/// The port that is asked for, else the usual one: of all addresses, but for an open agent those of this host.
+fn listen(asked: Option<SocketAddr>, is_open: bool) -> Result<TcpListener, Failure> {
+    let listened = match asked {
+        Some(address) if is_open && !address.ip().is_loopback() => {
+            return Err(Failure::usage(format!(
+                "--listen {address} requires --auth DIR, or any host that reaches it directs the load; brunt agent --new-auth DIR makes \
+                 one"
+            )));
+        }
+        Some(address) => TcpListener::bind(address),
+        None if is_open => TcpListener::bind((Ipv4Addr::LOCALHOST, PORT)),
+        None => listen_everywhere(PORT),
+    };
+    listened.map_err(|error| {
+        let given = asked.map_or_else(|| PORT.to_string(), |address| address.to_string());
+        Failure::usage(format!(
+            "invalid value '{given}' for --listen ({error}): expected an address of this host and a free port"
+        ))
+    })
+}
+
+/// All addresses of this host, whatever families it has.
+pub(crate) fn listen_everywhere(port: u16) -> io::Result<TcpListener> {
+    TcpListener::bind((Ipv6Addr::UNSPECIFIED, port)).or_else(|error| match error.kind() {
+        io::ErrorKind::AddrInUse | io::ErrorKind::PermissionDenied => Err(error),
+        _ => TcpListener::bind((Ipv4Addr::UNSPECIFIED, port)),
+    })
+}
+
+/// What it has for TLS with servers, which is read once to see whether it can be.
+fn target_files(flags: &cli::Agent) -> Result<TargetFiles, Failure> {
+    let pair = flags.target_cert.clone().zip(flags.target_key.clone());
+    let identity = pair.map(|(certificate, key)| Identity { certificate, key });
+    let ca = flags.target_ca.clone();
+    if ca.is_some() || identity.is_some() {
+        let options = TlsOptions { ca: ca.clone(), identity: identity.clone(), ..TlsOptions::default() };
+        // The same files as of a plan, by other names.
+        let renamed = |message: String| message.replace("--tls-", "--target-");
+        TlsSettings::read(&options).map_err(|message| Failure::usage(renamed(message)))?;
     }
+    Ok(TargetFiles { ca, identity })
 }
 
 /// What an agent decides itself.
@@ -76,6 +138,8 @@ pub(crate) struct AgentConfig {
     pub cpus: Vec<u32>,
     /// They sleep, whatever the plan says.
     pub sleeps: bool,
+    /// What it has for TLS with the servers.
+    pub target: TargetFiles,
     /// Where results go.
     pub json: Option<PathBuf>,
 }
@@ -94,7 +158,8 @@ impl AgentConfig {
             },
             cpus: self.cpus.clone(),
             sleeps: self.sleeps,
-            open: &open,
+            target: self.target.clone(),
+            open: Arc::new(open),
             keep: &|plan, run, data| self.keep(plan, run, data),
             note,
         };
@@ -134,28 +199,18 @@ fn open(plan: &Plan, workers: u32) -> Result<Vec<brunt_engine::run::Endpoint>, R
     Ok(endpoints)
 }
 
-/// Files of trust are read: no result goes there.
-pub(crate) fn note_files(files: &TrustFiles) {
-    let named = [&files.token, &files.ca, &files.certificate, &files.key];
-    named.into_iter().flatten().for_each(|path| input::note(path));
-}
-
 /// Meets the agents that a plan names, whose workers are all it has unless it says otherwise.
-pub(crate) fn connect_agents(run: &mut RunSpec, trust: &cli::TrustFlags) -> Result<Option<Fleet>, Failure> {
+pub(crate) fn connect_agents(run: &mut RunSpec, auth: &cli::AuthFlags) -> Result<Option<Fleet>, Failure> {
     let agents = run.agent.as_deref().unwrap_or_default();
     let names: Vec<_> = agents.iter().filter_map(|agent| split(agent)).collect();
-    let files = trust.files();
     // An agent without a name is the plan's to complain of.
     if names.is_empty() || names.len() < agents.len() {
-        return match (files == TrustFiles::default(), agents) {
-            (false, []) => {
-                Err(Failure::usage("--token-file, --agent-ca, --agent-cert and --agent-key require --agent"))
-            }
+        return match (&auth.auth, agents) {
+            (Some(_), []) => Err(Failure::usage("--auth requires --agent")),
             _ => Ok(None),
         };
     }
-    note_files(&files);
-    let trust = ControllerTrust::of_controller(&files).map_err(Failure::usage)?;
+    let trust = controller_trust(auth.auth.as_deref()).map_err(Failure::usage)?;
     let names: Vec<(String, u16)> =
         names.into_iter().map(|(host, port)| (host.to_owned(), port.unwrap_or(PORT))).collect();
     let fleet = Fleet::open(&names, &trust, Duration::ZERO).map_err(Failure::failed)?;

@@ -14,7 +14,6 @@ use crate::plan_flags::{EveryOption, OfCalibration, OfLoad, PlanFlags, WithoutAg
 use crate::presentation::{LayoutFlags, Presentation};
 use crate::word_parser::WordParser;
 use brunt_compat::tools::{self, TOOLS, Tool};
-use brunt_fleet::TrustFiles;
 use brunt_plan::cpus::CpuList;
 use brunt_plan::objective::{Fraction, Objective};
 use brunt_plan::spec::{ClassSpec, RunSpec};
@@ -284,7 +283,7 @@ pub(crate) struct Run {
     #[command(flatten)]
     pub planned: PlanFlags<EveryOption>,
     #[command(flatten)]
-    pub trust: TrustFlags,
+    pub trust: AuthFlags,
     #[command(flatten)]
     pub output: OutputFlags,
     #[command(flatten)]
@@ -294,39 +293,18 @@ pub(crate) struct Run {
 /// Authentication of controllers and agents.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Agents")]
-pub(crate) struct TrustFlags {
-    /// Secret shared by controller and agents: first line of FILE, e.g. /etc/brunt/token
-    #[arg(long, value_name = "FILE")]
-    pub token_file: Option<PathBuf>,
-    /// Use TLS between controller and agents; trust peers signed by this CA (PEM), e.g. fleet-ca.pem
-    #[arg(long, value_name = "FILE")]
-    pub agent_ca: Option<PathBuf>,
-    /// Certificate chain shown to the peer (PEM), e.g. controller.pem; an agent with one uses TLS
-    #[arg(long, value_name = "FILE")]
-    pub agent_cert: Option<PathBuf>,
-    /// Private key of --agent-cert (PEM), e.g. controller.key
-    #[arg(long, value_name = "FILE")]
-    pub agent_key: Option<PathBuf>,
-}
-
-impl TrustFlags {
-    /// The files.
-    pub(crate) fn files(&self) -> TrustFiles {
-        TrustFiles {
-            token: self.token_file.clone(),
-            ca: self.agent_ca.clone(),
-            certificate: self.agent_cert.clone(),
-            key: self.agent_key.clone(),
-        }
-    }
+pub(crate) struct AuthFlags {
+    /// Folder of brunt agent --new-auth, the same for controller and agents: TLS and a token, e.g. /etc/brunt/auth
+    #[arg(long, value_name = "DIR")]
+    pub auth: Option<PathBuf>,
 }
 
 /// Options of `brunt agent`.
 #[derive(Debug, Args)]
 pub(crate) struct Agent {
-    /// Address and port to listen on
-    #[arg(long, value_name = "ADDRESS:PORT", default_value = "0.0.0.0:5556", value_parser = socket_address)]
-    pub listen: SocketAddr,
+    /// Address and port to listen on; other than this host only with --auth [default: all addresses with --auth, else 127.0.0.1; port 5556]
+    #[arg(long, value_name = "ADDRESS:PORT", value_parser = socket_address)]
+    pub listen: Option<SocketAddr>,
     /// Worker threads, unless the controller gives a number [default: allowed CPUs minus 1, at least 1]
     #[arg(long, short = 'T', value_name = "N", value_parser = value_parser!(u32).range(1..=1024))]
     pub threads: Option<u32>,
@@ -337,7 +315,19 @@ pub(crate) struct Agent {
     #[arg(long, value_name = "PATH")]
     pub json: Option<PathBuf>,
     #[command(flatten)]
-    pub trust: TrustFlags,
+    pub trust: AuthFlags,
+    /// Make a folder for --auth, with a new token and certificate, and end
+    #[arg(long, value_name = "DIR", exclusive = true, help_heading = "Agents")]
+    pub new_auth: Option<PathBuf>,
+    /// TLS to the servers: trusted CA certificates (PEM), e.g. ca.pem [default: system CAs]
+    #[arg(long, value_name = "FILE", help_heading = "Target")]
+    pub target_ca: Option<String>,
+    /// TLS to the servers: certificate chain for plans with one (PEM), e.g. client.pem [default: none]
+    #[arg(long, value_name = "FILE", requires = "target_key", help_heading = "Target")]
+    pub target_cert: Option<String>,
+    /// TLS to the servers: private key of --target-cert (PEM), e.g. client.key
+    #[arg(long, value_name = "FILE", requires = "target_cert", help_heading = "Target")]
+    pub target_key: Option<String>,
     /// Print errors only
     #[arg(long, short)]
     pub quiet: bool,
@@ -926,10 +916,7 @@ mod tests {
         ("measure-rate", "1k"),
         ("measure-connections", "4"),
         ("measure-depth", "8"),
-        ("token-file", "/etc/brunt/token"),
-        ("agent-ca", "fleet-ca.pem"),
-        ("agent-cert", "controller.pem"),
-        ("agent-key", "controller.key"),
+        ("auth", "/etc/brunt/auth"),
         ("junit", "junit.xml"),
         ("http", "0.0.0.0:9090"),
         ("progress", "1s"),
@@ -1090,10 +1077,7 @@ mod tests {
                 "unit",
                 "color",
                 "http",
-                "token-file",
-                "agent-ca",
-                "agent-cert",
-                "agent-key",
+                "auth",
             ];
             !beside.contains(&flag.as_str())
         });

@@ -261,8 +261,9 @@ impl<'a, 'b> Driver<'a, 'b> {
         };
         let Runs { plans, files, shown, leading, period } = runs;
         screen.period = period;
-        screen.stop = interrupt::flag().map_err(|error| failure_of(error.into()))?;
+        // Before this a signal ends the process at once: nothing has been measured, and agents may hold us up.
         let fleet = leading.as_ref().map(agents::enlist).transpose().map_err(failure_of)?;
+        screen.stop = interrupt::flag().map_err(|error| failure_of(error.into()))?;
         if let Some(fleet) = &fleet {
             let crews = agents::capacities(fleet);
             screen.with_console(|front_end, console| front_end.agents_connected(&crews, console));

@@ -111,10 +111,7 @@ options! {
             queries: u64 = numbers.count("queries", 0);
         "legacy-latency": FLAG => legacy_latency: bool = parsed.has("legacy-latency");
         "agent-sampling": FLAG;
-        "token-file": VALUE;
-        "agent-ca": VALUE;
-        "agent-cert": VALUE;
-        "agent-key": VALUE;
+        "auth": VALUE;
     }
     /// Agents, where there are any.
     master: Option<MasterOptions> = MasterOptions::of(parsed, numbers)?;
@@ -222,6 +219,11 @@ fn check_known(parsed: &ParsedOptions) -> Result<(), String> {
             return Err("--delete90 requires --getset and --queries, after half of which it deletes; it cannot be used with --read_file".to_owned());
         }
     }
+    if parsed.has("unix_socket") && parsed.has("agent") {
+        return Err(
+            "--unix_socket cannot be used with --agent: no agent opens a file that a master names".to_owned()
+        );
+    }
     if parsed.has("read_file") && parsed.has("agent") {
         return Err("--read_file cannot be used with --agent: the file is read on this host".to_owned());
     }
@@ -280,13 +282,9 @@ fn warnings(line: &CommandLine, parsed: &ParsedOptions) -> Vec<String> {
     let mut warnings: Vec<String> = parsed.strays.iter().map(|stray| stray_warning(stray)).collect();
     warnings.extend(load_warnings(line));
     if line.master.is_none() {
-        let options = ["measure_qps", "measure_depth", "lambda_mul", "agent_port", "agent-sampling"];
+        let options = ["measure_qps", "measure_depth", "lambda_mul", "agent_port", "agent-sampling", "auth"];
         for long in options.into_iter().filter(|long| parsed.has(long)) {
             warnings.push(format!("--{long}: without effect; it is of use with agents only"));
-        }
-        if ["token-file", "agent-ca", "agent-cert", "agent-key"].into_iter().any(|long| parsed.has(long)) {
-            let trust = "--token-file, --agent-ca, --agent-cert, --agent-key";
-            warnings.push(format!("{trust}: without effect; they are of use with agents only"));
         }
     }
     warnings.extend(replaced_warnings(line, parsed));
@@ -437,6 +435,7 @@ mod tests {
             ("-s h --delete90 --getset -N 5 --read_file x", 255, "--delete90 requires --getset"),
             ("-s h --assoc=0 --redis", 255, "invalid value '0' for --assoc: expected from 1 to 249"),
             ("-s h -a x --read_file t", 255, "--read_file cannot be used with --agent"),
+            ("-s h -a x --unix_socket", 255, "--unix_socket cannot be used with --agent"),
             ("-s h -T 0", 255, "invalid value '0' for --threads"),
             (
                 "-s h --read_file x --twitter_trace=3",

@@ -133,7 +133,7 @@ impl FrontEnd for Master {
                 .collect(),
             leading: master.map(|master| ControllerMode {
                 agents: master.agents.clone(),
-                trust: master.trust.clone(),
+                auth: master.auth.clone(),
                 threads: invocation.line.threads,
                 meters: master.sampling,
             }),

@@ -57,10 +57,7 @@ Several hosts
   -Q, --measure_qps=N          of -q, what this process sends itself; the agents send the rest
   -D, --measure_depth=N        takes the place of -d here, not on agents
       --agent-sampling         rows of everyone, not only of this process
-      --token-file=FILE        masters and agents prove to each other that they know its first line
-      --agent-ca=FILE          TLS between them: whose certificates are trusted (PEM)
-      --agent-cert=FILE        our certificate (PEM)
-      --agent-key=FILE         its key (PEM)
+      --auth=DIR               masters and agents have the same folder of brunt agent --new-auth: TLS and a token
 
 What for
       --scan=MIN:MAX:STEP      a row for each rate

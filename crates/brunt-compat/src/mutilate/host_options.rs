@@ -4,7 +4,7 @@
 
 use super::invalid_option::stray_warning;
 use super::numbers::Numbers;
-use crate::hosts::{AgentMode, TrustPaths};
+use crate::hosts::AgentMode;
 use crate::options::ParsedOptions;
 use brunt_plan::resolve::fleet::split;
 use std::net::Ipv6Addr;
@@ -12,31 +12,8 @@ use std::net::Ipv6Addr;
 /// Where agents listen.
 const PORT: u16 = 5556;
 /// Options that an agent takes from its own command line. The master sends all others.
-const OF_AGENTS: [&str; 11] = [
-    "agentmode",
-    "agent_port",
-    "lambda_mul",
-    "threads",
-    "affinity",
-    "blocking",
-    "quiet",
-    "token-file",
-    "agent-ca",
-    "agent-cert",
-    "agent-key",
-];
-
-impl TrustPaths {
-    fn of(parsed: &ParsedOptions) -> Self {
-        let path = |long: &str| parsed.value(long).map(str::to_owned);
-        Self {
-            token_file: path("token-file"),
-            agent_ca: path("agent-ca"),
-            agent_cert: path("agent-cert"),
-            agent_key: path("agent-key"),
-        }
-    }
-}
+const OF_AGENTS: [&str; 8] =
+    ["agentmode", "agent_port", "lambda_mul", "threads", "affinity", "blocking", "quiet", "auth"];
 
 impl AgentMode {
     pub(super) fn of(parsed: &ParsedOptions, numbers: &Numbers) -> Result<Self, String> {
@@ -57,7 +34,7 @@ impl AgentMode {
             affinity: parsed.has("affinity"),
             blocking: parsed.has("blocking"),
             quiet: parsed.has("quiet"),
-            trust: TrustPaths::of(parsed),
+            auth: parsed.value("auth").map(str::to_owned),
             warnings,
         })
     }
@@ -86,8 +63,8 @@ pub struct MasterOptions {
     pub measure_depth: Option<u32>,
     /// Latencies of agents are in the rows, too.
     pub sampling: bool,
-    /// Whom it trusts.
-    pub trust: TrustPaths,
+    /// The folder of those whom it trusts.
+    pub auth: Option<String>,
 }
 
 impl MasterOptions {
@@ -106,7 +83,7 @@ impl MasterOptions {
             measure_qps: numbers.get("measure_qps").map(|_| numbers.count("measure_qps", 0)),
             measure_depth: numbers.get("measure_depth").map(|count| count as u32),
             sampling: parsed.has("agent-sampling"),
-            trust: TrustPaths::of(parsed),
+            auth: parsed.value("auth").map(str::to_owned),
         }))
     }
 }

@@ -1,5 +1,6 @@
 //! `brunt mutilate -A` and the masters that lead it: who sends how much, what the report holds, and whoever is lost.
 
+use crate::fleet::AuthFolder;
 use crate::mutilated::report;
 use crate::server::{Server, beside_others, brunt, in_namespace, temporary};
 use rustix::process::{Pid, Signal, kill_process};
@@ -176,21 +177,19 @@ fn dead_agents_are_named_and_dead_masters_abandoned() {
     assert!(server.statistics()["cmd_get"] >= before + 500);
 }
 
-/// Only who knows the token leads, and only who speaks our protocol.
+/// Only who has the folder leads, and only who speaks our protocol.
 #[test]
 fn foreign_peers_are_recognized() {
     let _machine = beside_others();
     let server = Server::reference(&[]);
-    let [right, wrong] = ["correct horse", "battery staple"].map(|token| {
-        let path = temporary("token");
-        std::fs::write(&path, token).unwrap();
-        path.display().to_string()
-    });
-    let mut agent = Agent::wait(&["--token-file", &right]);
+    let folder = AuthFolder::new();
+    let other_token = folder.with_other_token();
+    let [right, wrong] = [&folder, &other_token].map(AuthFolder::path);
+    let mut agent = Agent::wait(&["--auth", &right]);
     let name = agent.name();
     for (options, reason) in [
-        (format!("-q 100 --token-file {wrong}"), "rejected this controller: wrong token"),
-        ("-q 100".to_owned(), "requires a token: set --token-file"),
+        (format!("-q 100 --auth {wrong}"), "rejected this controller: wrong token"),
+        ("-q 100".to_owned(), "sent no handshake within 4 s; if it has --auth, set --auth here too"),
     ] {
         let output = led(&server, &[&agent], &options);
         assert_eq!(text(&output.stderr).trim(), format!("mutilate: agent {name} {reason}"));
@@ -204,8 +203,7 @@ fn foreign_peers_are_recognized() {
         said.starts_with("note: agent: ") && said.contains("agents of brunt work with brunt alone"),
         "{said}"
     );
-    report(&led(&server, &[&agent], &format!("-q 100 --token-file {right}")));
-    [right, wrong].iter().for_each(|path| std::fs::remove_file(path).unwrap());
+    report(&led(&server, &[&agent], &format!("-q 100 --auth {right}")));
     // An agent of mutilate itself, which would wait for an answer for ever.
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port().to_string();
@@ -244,10 +242,9 @@ fn open_agents_warn() {
     );
     child.kill().unwrap();
     assert_eq!(text(&child.wait_with_output().unwrap().stdout), "");
-    let output =
-        brunt(&["mutilate", "-A", "-p", "0", "--quiet", "--token-file", "/nowhere/token"]).output().unwrap();
+    let output = brunt(&["mutilate", "-A", "-p", "0", "--quiet", "--auth", "/nowhere"]).output().unwrap();
     assert!(
-        text(&output.stderr).starts_with("mutilate: --token-file: '/nowhere/token' cannot be read"),
+        text(&output.stderr).starts_with("mutilate: --auth: '/nowhere/token' cannot be read"),
         "{}",
         text(&output.stderr)
     );

@@ -53,7 +53,7 @@ fn values_are_completed() {
         ("run -s ", ""),
         ("run --json res", "result.json"),
         ("run --tls-ca p", "plan.toml"),
-        ("agent --token-file p", "plan.toml"),
+        ("agent --target-ca p", "plan.toml"),
     ] {
         let mut expected: Vec<&str> = expected.split(' ').filter(|word| !word.is_empty()).collect();
         let mut offered = offered(&directory, line);

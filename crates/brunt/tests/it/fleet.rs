@@ -2,7 +2,7 @@
 
 use crate::measured::Measured;
 use crate::server::{Server, beside_others, brunt, own_directory, temporary};
-use crate::tls::Certificates;
+use crate::tls::{Certificates, redis_over_tls};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
@@ -22,7 +22,11 @@ pub(crate) struct Agent {
 
 impl Agent {
     pub(crate) fn wait(flags: &[&str]) -> Self {
-        let mut command = brunt(&["agent", "--listen", "127.0.0.1:0", "--quiet"]);
+        Self::wait_at("127.0.0.1:0", flags)
+    }
+
+    fn wait_at(address: &str, flags: &[&str]) -> Self {
+        let mut command = brunt(&["agent", "--listen", address, "--quiet"]);
         let mut child = command.args(flags).stdout(Stdio::piped()).spawn().unwrap();
         let mut line = String::new();
         BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
@@ -329,23 +333,59 @@ fn dead_controllers_are_abandoned() {
     assert_eq!(run.count("requests.sent"), 100, "{}", run.text);
 }
 
-/// Only who knows the token leads; whoever sends anything else is refused before it is read, and does no harm.
+/// A folder of `brunt agent --new-auth`, removed with the value.
+pub(crate) struct AuthFolder(std::path::PathBuf);
+
+impl AuthFolder {
+    pub(crate) fn new() -> Self {
+        let folder = Self(temporary("auth"));
+        let output = brunt(&["agent", "--new-auth", &folder.path()]).output().unwrap();
+        let shown = String::from_utf8_lossy(&output.stdout).into_owned();
+        assert!(
+            output.status.success() && shown.contains("--auth ") && shown.lines().count() == 2,
+            "{output:?}"
+        );
+        folder
+    }
+
+    /// The same but for its token.
+    pub(crate) fn with_other_token(&self) -> Self {
+        let folder = Self(temporary("auth"));
+        std::fs::create_dir(&folder.0).unwrap();
+        for name in ["ca.pem", "certificate.pem", "key.pem"] {
+            std::fs::copy(self.0.join(name), folder.0.join(name)).unwrap();
+        }
+        std::fs::write(folder.0.join("token"), "battery staple").unwrap();
+        folder
+    }
+
+    pub(crate) fn path(&self) -> String {
+        self.0.display().to_string()
+    }
+}
+
+impl Drop for AuthFolder {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+/// Only who has the folder leads; whoever sends anything else is refused before it is read, and does no harm.
 #[test]
 fn unauthenticated_peers_are_rejected() {
     let _machine = beside_others();
     let server = Server::reference(&[]);
-    let [right, wrong] = ["correct horse", "battery staple"].map(|token| {
-        let path = temporary("token");
-        std::fs::write(&path, token).unwrap();
-        path.display().to_string()
-    });
-    let agent = Agent::wait(&["-T", "1", "--token-file", &right]);
+    let (ours, others) = (AuthFolder::new(), AuthFolder::new());
+    let without_token = ours.with_other_token();
+    let [right, wrong, other_token] = [&ours, &others, &without_token].map(AuthFolder::path);
+    let agent = Agent::wait(&["-T", "1", "--auth", &right]);
     let open = Agent::wait(&["-T", "1"]);
     let short = ["-n", "100", "-c", "1", "--keys", "10", "--warmup", "0s"];
     let table = [
-        (&agent, vec!["--token-file", wrong.as_str()], "rejected this controller: wrong token"),
-        (&agent, vec![], "requires a token: set --token-file"),
-        (&open, vec!["--token-file", &right], "has no token: start it with --token-file"),
+        (&agent, vec!["--auth", wrong.as_str()], "has another --auth folder"),
+        (&agent, vec!["--auth", &other_token], "rejected this controller: wrong token"),
+        (&agent, vec![], "sent no handshake within 4 s; if it has --auth, set --auth here too"),
+        (&open, vec!["--auth", &right], "does not use TLS: start it with --auth"),
     ];
     for (agent, flags, reason) in table {
         let output = brunt(&led(&server, &[agent], &[&short[..], &flags].concat())).output().unwrap();
@@ -365,37 +405,92 @@ fn unauthenticated_peers_are_rejected() {
     }
     // Whoever only connects keeps nobody out.
     let _silent = TcpStream::connect(&agent.address).unwrap();
-    let run = measured(&server, &[&agent], &[&short[..], &["--token-file", &right]].concat());
+    let run = measured(&server, &[&agent], &[&short[..], &["--auth", &right]].concat());
     assert_eq!(run.count("requests.sent"), 100, "{}", run.text);
-    [right, wrong].iter().for_each(|path| std::fs::remove_file(path).unwrap());
 }
 
-/// By TLS both sides show certificates, and who has none of ours is refused.
+/// Whom everybody may lead is reached from its own host alone; what is missing of a folder is named, and no folder is overwritten.
 #[test]
-fn agents_use_tls() {
+fn open_agents_listen_to_their_own_host() {
+    let _machine = beside_others();
+    let folder = AuthFolder::new();
+    let path = folder.path();
+    let refused = |arguments: &[&str]| {
+        let output = brunt(&[&["agent"], arguments].concat()).output().unwrap();
+        assert_eq!(output.status.code(), Some(2), "{output:?}");
+        String::from_utf8_lossy(&output.stderr).trim().to_owned()
+    };
+    for address in ["0.0.0.0:0", "[::]:0", "192.0.2.1:5556"] {
+        assert_eq!(
+            refused(&["--listen", address]),
+            format!(
+                "error: --listen {address} requires --auth DIR, or any host that reaches it directs the load; brunt agent \
+                 --new-auth DIR makes one"
+            )
+        );
+    }
+    assert!(
+        refused(&["--new-auth", &path])
+            .contains("(it is not empty): expected the path of a new or empty folder")
+    );
+    let everywhere = Agent::wait_at("0.0.0.0:0", &["--auth", &path]);
+    assert!(everywhere.address.starts_with("0.0.0.0:"), "{}", everywhere.address);
+    std::fs::remove_file(folder.0.join("key.pem")).unwrap();
+    let said = refused(&["--auth", &path]);
+    assert!(said.starts_with(&format!("error: --auth: '{path}/key.pem' cannot be read (")), "{said}");
+    let said = brunt(&["run", "-s", "h", "--agent", "h", "--auth", &path]).output().unwrap();
+    assert_eq!(said.status.code(), Some(2), "{said:?}");
+}
+
+/// Servers by TLS: an agent has files of its own, whatever those of the controller are called.
+#[test]
+fn agents_have_tls_files_of_their_own() {
     let _machine = beside_others();
     let Some(papers) = Certificates::issue() else { return };
-    let server = Server::reference(&[]);
-    let [ca, other, server_pem, server_key, client_pem, client_key] =
-        ["ca.pem", "other.pem", "server.pem", "server.key", "client.pem", "client.key"]
-            .map(|name| papers.path(name));
-    let agent =
-        Agent::wait(&["-T", "1", "--agent-ca", &ca, "--agent-cert", &server_pem, "--agent-key", &server_key]);
-    let short = ["-n", "100", "-c", "1", "--keys", "10", "--warmup", "0s"];
-    let shown = ["--agent-ca", &ca, "--agent-cert", &client_pem, "--agent-key", &client_key];
-    let run = measured(&server, &[&agent], &[&short[..], &shown].concat());
-    assert_eq!(run.count("requests.sent"), 100, "{}", run.text);
-    let table = [
-        (vec!["--agent-ca", other.as_str()], "invalid peer certificate: UnknownIssuer"),
-        (vec!["--agent-ca", &ca], "requires a certificate: set --agent-cert and --agent-key"),
-        (vec![], "sent no handshake within 4 s; for TLS add --agent-ca"),
-    ];
-    for (flags, reason) in table {
-        let output = brunt(&led(&server, &[&agent], &[&short[..], &flags].concat())).output().unwrap();
-        let text = String::from_utf8_lossy(&output.stderr);
-        assert!(text.contains(reason) && text.contains(&agent.address), "{text}");
-        assert_eq!(output.status.code(), Some(1));
-    }
+    let Some((_server, address)) = redis_over_tls(&papers, &[]) else { return };
+    let [ca, certificate, key] = ["ca.pem", "client.pem", "client.key"].map(|name| papers.path(name));
+    let run = |agent: &Agent, flags: &[&str]| {
+        let words = [
+            "run",
+            "--no-progress",
+            "--json",
+            "-",
+            "--allow-untrusted",
+            "-s",
+            &address,
+            "--agent",
+            &agent.address,
+        ];
+        let short = [
+            "--protocol",
+            "resp2",
+            "--transport",
+            "tls",
+            "-n",
+            "100",
+            "-c",
+            "1",
+            "--keys",
+            "10",
+            "--warmup",
+            "0s",
+        ];
+        let own = ["--tls-ca", &ca, "--tls-cert", &certificate, "--tls-key", &key];
+        brunt(&[&words[..], &short, &own, flags].concat()).output().unwrap()
+    };
+    let own = ["--target-ca", &ca, "--target-cert", &certificate, "--target-key", &key];
+    let measured = Measured::of(&run(&Agent::wait(&[&["-T", "1"], &own[..]].concat()), &[]));
+    assert_eq!(measured.count("requests.sent"), 100, "{}", measured.text);
+    let without = Agent::wait(&["-T", "1", "--target-ca", &ca]);
+    let output = run(&without, &[]);
+    assert_eq!(
+        String::from_utf8_lossy(&output.stderr).trim(),
+        format!(
+            "error: agent {}: has no certificate for the servers: start it with --target-cert and --target-key",
+            without.address
+        )
+    );
+    assert_eq!(output.status.code(), Some(1));
 }
 
 /// What is wrong with a server as an agent sees it is the server's, and what is wrong with a plan the user's.

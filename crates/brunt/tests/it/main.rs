@@ -62,6 +62,7 @@ mod server;
 mod servers;
 mod stamps;
 mod statistics;
+mod stuck_agents;
 mod tls;
 mod traces;
 mod transports;

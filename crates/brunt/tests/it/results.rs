@@ -691,8 +691,7 @@ fn only_files_and_pipes_are_read() {
         (resp, "@"),
         (&authority, ""),
         (&certificate, ""),
-        (&["agent", "--listen", "127.0.0.1:0", "--token-file"], ""),
-        (&["run", "--agent", "127.0.0.1:1", "--token-file"], ""),
+        (&["agent", "--listen", "127.0.0.1:0", "--target-ca"], ""),
     ];
     for (arguments, begin) in table {
         for (path, reason) in [("/dev/zero", device), ("/tmp", folder), (too_large.as_str(), large)] {

@@ -148,14 +148,12 @@ fn agents_print_only_warnings() {
     let usual = mode("-A");
     assert_eq!((usual.port, usual.threads, usual.lambda_mul), (5556, 1, 1));
     assert!(usual.warnings.is_empty() && !usual.affinity && !usual.blocking && !usual.quiet);
-    let all = mode(
-        "-A --affinity -B --quiet -T 14 -p 0 -l 3 --token-file t --agent-cert c --agent-key k --agent-ca a",
-    );
+    let all = mode("-A --affinity -B --quiet -T 14 -p 0 -l 3 --auth d");
     assert_eq!(
         (all.port, all.threads, all.lambda_mul, all.affinity, all.blocking, all.quiet),
         (0, 14, 3, true, true, true)
     );
-    assert_eq!(all.trust.agent_key.as_deref(), Some("k"));
+    assert_eq!(all.auth.as_deref(), Some("d"));
     assert!(all.warnings.is_empty(), "{:?}", all.warnings);
     assert_eq!(mode("-A -vv").warnings, ["--verbose: without effect on an agent; it says all it has to say"]);
     assert_eq!(
@@ -198,7 +196,7 @@ fn surprising_options_are_warned_of() {
         ("-s h -a x --agent-sampling --successful", "--agent-sampling: without effect"),
         ("-s h -a x --loadonly", "--agent: without effect"),
         ("-s h --agent-sampling", "--agent-sampling: without effect"),
-        ("-s h --agent-ca x", "--token-file, --agent-ca"),
+        ("-s h --auth x", "--auth: without effect"),
     ];
     for (line, message) in table {
         let warnings = invocation(line).unwrap().warnings;
@@ -209,7 +207,7 @@ fn surprising_options_are_warned_of() {
     }
     for line in [
         "-s 127.0.0.1:7 -a localhost -a [::1]",
-        "-s h -a far -Q 5 -C 4 -D 4 -c 4 -q 9 -l 2 -p 7 --token-file t",
+        "-s h -a far -Q 5 -C 4 -D 4 -c 4 -q 9 -l 2 -p 7 --auth d",
         "-s h -a x -Q 100 --scan 0:1000:200",
     ] {
         assert_eq!(invocation(line).unwrap().warnings, [""; 0], "{line}");

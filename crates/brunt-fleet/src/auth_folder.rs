@@ -1,0 +1,205 @@
+//! The folder by which the hosts of a fleet know each other: made once and copied to every host.
+//!
+//! All hosts show the same certificate and verify it, and know the same token. Invariants: token and key are readable by their owner
+//! alone; no further certificate can be signed, because the key of the CA is dropped when the folder is made.
+
+use crate::agent_handshake::Token;
+use brunt_engine::input_file;
+use rcgen::{
+    BasicConstraints, CertificateParams, CertifiedIssuer, DistinguishedName, DnType, ExtendedKeyUsagePurpose,
+    IsCa, KeyPair, KeyUsagePurpose,
+};
+use ring::rand::{SecureRandom, SystemRandom};
+use rustls::RootCertStore;
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use std::fmt::Display;
+use std::fs::{DirBuilder, OpenOptions, Permissions};
+use std::io::{self, Write};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+
+/// The shared secret, in the first line.
+const TOKEN: &str = "token";
+/// The certificate of the CA.
+const CA: &str = "ca.pem";
+/// The certificate of every host.
+const CERTIFICATE: &str = "certificate.pem";
+/// Its key.
+const KEY: &str = "key.pem";
+/// The name in the certificate. Hosts have one certificate, whatever their addresses are.
+pub(crate) const SERVER_NAME: &str = "hosts.brunt.internal";
+/// Random bytes of a token.
+const TOKEN_BYTES: usize = 32;
+
+/// The files of a folder.
+pub fn files(folder: &Path) -> [PathBuf; 4] {
+    [TOKEN, CA, CERTIFICATE, KEY].map(|name| folder.join(name))
+}
+
+/// What the files of a folder hold.
+pub(crate) struct Credentials {
+    pub token: Token,
+    pub chain: Vec<CertificateDer<'static>>,
+    pub key: PrivateKeyDer<'static>,
+    pub roots: RootCertStore,
+}
+
+impl Credentials {
+    /// Reads a folder.
+    ///
+    /// # Errors
+    /// The file that is missing or broken, and what is accepted; for a user.
+    pub(crate) fn read(folder: &Path) -> Result<Self, String> {
+        let unfit = |name: &str, why: &dyn Display| {
+            let path = folder.join(name);
+            format!("--auth: '{}' {why}: expected a folder made by brunt agent --new-auth", path.display())
+        };
+        let read = |name: &str| {
+            let bytes = input_file::read(&folder.join(name), input_file::BYTES_MAX);
+            bytes.map_err(|error| unfit(name, &format!("cannot be read ({error})")))
+        };
+        let token = Token::read(&String::from_utf8_lossy(&read(TOKEN)?)).map_err(|why| unfit(TOKEN, &why))?;
+        let certificates = |name: &str| {
+            let found: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&read(name)?).collect();
+            let found = found.map_err(|error| unfit(name, &format!("is no certificate ({error})")))?;
+            if found.is_empty() { Err(unfit(name, &"has no certificate (PEM)")) } else { Ok(found) }
+        };
+        let mut roots = RootCertStore::empty();
+        for root in certificates(CA)? {
+            roots.add(root).map_err(|error| unfit(CA, &format!("is no certificate of a CA ({error})")))?;
+        }
+        let key = PrivateKeyDer::from_pem_slice(&read(KEY)?);
+        let key = key.map_err(|error| unfit(KEY, &format!("is no private key ({error})")))?;
+        Ok(Self { token, chain: certificates(CERTIFICATE)?, key, roots })
+    }
+
+    /// What is wrong with key and certificate together.
+    pub(crate) fn key_error(folder: &Path, error: &rustls::Error) -> String {
+        format!("--auth: '{}' does not fit {CERTIFICATE} beside it ({error})", folder.join(KEY).display())
+    }
+}
+
+/// Makes a folder.
+///
+/// # Errors
+/// It holds something already, or cannot be written; for a user.
+pub fn create(folder: &Path) -> Result<(), String> {
+    let given = folder.display();
+    let expected = "expected the path of a new or empty folder";
+    let unfit = |error: io::Error| format!("invalid value '{given}' for --new-auth ({error}): {expected}");
+    let failed = |error: rcgen::Error| format!("--new-auth: cannot make a certificate: {error}");
+    match folder.read_dir().map(|mut entries| entries.next().is_none()) {
+        Ok(false) => {
+            return Err(format!("invalid value '{given}' for --new-auth (it is not empty): {expected}"));
+        }
+        Ok(true) => std::fs::set_permissions(folder, Permissions::from_mode(0o700)).map_err(unfit)?,
+        Err(_) => DirBuilder::new().mode(0o700).create(folder).map_err(unfit)?,
+    }
+    let mut secret = [0; TOKEN_BYTES];
+    let random = SystemRandom::new().fill(&mut secret);
+    random.map_err(|_| "--new-auth: no random numbers available".to_owned())?;
+    let token: String = secret.iter().map(|byte| format!("{byte:02x}")).collect();
+    let issuer =
+        CertifiedIssuer::self_signed(ca_params(), KeyPair::generate().map_err(failed)?).map_err(failed)?;
+    let key = KeyPair::generate().map_err(failed)?;
+    let certificate = host_params().map_err(failed)?.signed_by(&key, &issuer).map_err(failed)?;
+    let contents = [token + "\n", issuer.pem(), certificate.pem(), key.serialize_pem()];
+    files(folder).iter().zip(contents).try_for_each(|(path, text)| write_private(path, &text)).map_err(unfit)
+}
+
+fn ca_params() -> CertificateParams {
+    let mut params = CertificateParams::default();
+    params.distinguished_name = name("brunt agents CA");
+    params.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
+    params.key_usages = vec![KeyUsagePurpose::KeyCertSign];
+    params
+}
+
+fn host_params() -> Result<CertificateParams, rcgen::Error> {
+    let mut params = CertificateParams::new(vec![SERVER_NAME.to_owned()])?;
+    params.distinguished_name = name("brunt agents");
+    params.key_usages = vec![KeyUsagePurpose::DigitalSignature];
+    params.extended_key_usages =
+        vec![ExtendedKeyUsagePurpose::ServerAuth, ExtendedKeyUsagePurpose::ClientAuth];
+    Ok(params)
+}
+
+fn name(common: &str) -> DistinguishedName {
+    let mut name = DistinguishedName::new();
+    name.push(DnType::CommonName, common);
+    name
+}
+
+/// Writes a file that only its owner can read, and that was not there.
+fn write_private(path: &Path, text: &str) -> io::Result<()> {
+    OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?.write_all(text.as_bytes())
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+
+    /// A folder that is removed with the value.
+    pub(crate) struct Folder(pub(crate) PathBuf);
+
+    impl Folder {
+        /// Where nothing is yet.
+        pub(crate) fn absent(name: &str) -> Self {
+            Self(std::env::temp_dir().join(format!("brunt-auth-{}-{name}", std::process::id())))
+        }
+    }
+
+    impl Drop for Folder {
+        fn drop(&mut self) {
+            let _ = std::fs::remove_dir_all(&self.0);
+        }
+    }
+
+    #[test]
+    fn only_the_owner_reads_a_new_folder() {
+        let folder = Folder::absent("modes");
+        create(&folder.0).unwrap();
+        let mode = |path: &Path| path.metadata().unwrap().permissions().mode() & 0o7777;
+        assert_eq!((mode(&folder.0), files(&folder.0).map(|path| mode(&path))), (0o700, [0o600; 4]));
+        assert!(Credentials::read(&folder.0).is_ok());
+        let refused = create(&folder.0).unwrap_err();
+        assert_eq!(
+            refused,
+            format!(
+                "invalid value '{}' for --new-auth (it is not empty): expected the path of a new or empty folder",
+                folder.0.display()
+            )
+        );
+        std::fs::remove_dir_all(&folder.0).unwrap();
+        DirBuilder::new().mode(0o755).create(&folder.0).unwrap();
+        assert_eq!((create(&folder.0), mode(&folder.0)), (Ok(()), 0o700));
+    }
+
+    #[test]
+    fn missing_and_broken_files_are_named() {
+        let folder = Folder::absent("broken");
+        create(&folder.0).unwrap();
+        let table = [
+            (TOKEN, "short", "begins with no token of at least 8 bytes"),
+            (CA, "", "has no certificate (PEM)"),
+            (CERTIFICATE, "", "has no certificate (PEM)"),
+            (KEY, "", "is no private key ("),
+        ];
+        for (name, text, why) in table {
+            let path = folder.0.join(name);
+            let whole = std::fs::read(&path).unwrap();
+            let said = |folder: &Folder| Credentials::read(&folder.0).map(drop).unwrap_err();
+            std::fs::remove_file(&path).unwrap();
+            let begin = format!("--auth: '{}' ", path.display());
+            assert!(
+                said(&folder).starts_with(&format!("{begin}cannot be read (No such file")),
+                "{}",
+                said(&folder)
+            );
+            std::fs::write(&path, text).unwrap();
+            assert!(said(&folder).starts_with(&format!("{begin}{why}")), "{}", said(&folder));
+            std::fs::write(&path, whole).unwrap();
+        }
+    }
+}

@@ -1,0 +1,243 @@
+//! The division of a plan among agents, and agents that are there and do not get on.
+
+use super::*;
+use crate::message_channel::CONTROLLER_SILENCE_MAX;
+use brunt_plan::phase::Phase;
+use brunt_plan::resolve::{Host, resolve};
+use brunt_stats::recorder::RecorderSet;
+use std::net::{Ipv4Addr, TcpListener};
+
+#[test]
+fn workers_are_divided_by_threads() {
+    let table: [(u32, &[u32], &[u32]); 8] = [
+        (4, &[1, 3], &[1, 3]),
+        (2, &[1, 3], &[1, 1]),
+        (8, &[1, 3], &[2, 6]),
+        (3, &[2, 2], &[1, 2]),
+        (4, &[1, 100, 1], &[1, 2, 1]),
+        (5, &[1, 1], &[2, 3]),
+        (48, &[16, 16, 64], &[8, 8, 32]),
+        (1, &[4, 4], &[0, 1]),
+    ];
+    for (total, threads, expected) in table {
+        let dealt = divided(total, threads);
+        assert_eq!(dealt, expected, "{total} of {threads:?}");
+        assert_eq!(dealt.iter().sum::<u32>(), total);
+    }
+}
+
+#[test]
+fn weights_are_portions_of_the_arrivals() {
+    let check = |crews: &[(u32, u32)], expected: &[(u32, u32)], of: u32| {
+        let expected: Vec<_> =
+            expected.iter().map(|(first, width)| Portion { first: *first, width: *width, of }).collect();
+        assert_eq!(arrival_portions(crews.iter().copied()), Some(expected.clone()), "{crews:?}");
+        assert!(crews.iter().zip(expected).all(|((workers, _), portion)| portion.has_room_for(*workers)));
+    };
+    // Workers and weight of each agent, the first arrival of each with its width, of how many.
+    check(&[(2, 1), (3, 1)], &[(0, 1), (2, 1)], 5);
+    check(&[(2, 24), (3, 24)], &[(0, 1), (2, 1)], 5);
+    check(&[(2, 4), (1, 6), (3, 2)], &[(0, 2), (4, 3), (7, 1)], 10);
+    assert_eq!(arrival_portions([(2, u32::MAX), (1, 2)].into_iter()), None);
+}
+
+/// Whatever hangs here is a failure.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// An agent that lets a controller in, sends heartbeats, and for the rest says what `script` has to each message, and now and then to
+/// none.
+fn fake_agent(
+    mut script: impl FnMut(Option<&ToAgent>) -> Vec<FromAgent> + Send + 'static,
+) -> Result<Fleet, String> {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+    let port = listener.local_addr().unwrap().port();
+    std::thread::spawn(move || -> Result<(), String> {
+        let deadline = Instant::now() + PATIENCE;
+        let mut wire = Wire::new(listener.accept().unwrap().0, None).unwrap();
+        let hello = Hello { version: VERSION, wants_token: false, nonce: [1; 32] };
+        wire.write_all(&hello.bytes(), deadline).unwrap();
+        let mut answer = [0; Answer::BYTES];
+        wire.read_exact(&mut answer, deadline).unwrap();
+        let welcome = Welcome::to(&hello, &Answer::read(&answer).unwrap(), None, false);
+        wire.write_all(&welcome.bytes(), deadline).unwrap();
+        let mut link = MessageChannel::new(wire, CONTROLLER_SILENCE_MAX);
+        let info = AgentInfo { host: "fake".to_owned(), version: String::new(), threads: 1, weight: 1 };
+        link.send_message(&FromAgent::AgentInfo(info))?;
+        loop {
+            let message = link.next_message(Duration::from_millis(20))?;
+            script(message.as_ref()).iter().try_for_each(|said| link.send_message(said))?;
+            link.send_heartbeat(&FromAgent::Alive)?;
+        }
+    });
+    Fleet::open(&[("127.0.0.1".to_owned(), port)], &ControllerTrust::OPEN, Duration::ZERO)
+}
+
+fn pong(message: Option<&ToAgent>) -> Vec<FromAgent> {
+    match message {
+        Some(ToAgent::Ping { number }) => vec![FromAgent::Pong { number: *number, monotonic_ns: 7 }],
+        _ => Vec::new(),
+    }
+}
+
+/// Answers its clock and is ready at once.
+fn ready(message: Option<&ToAgent>) -> Vec<FromAgent> {
+    if let Some(ToAgent::Prepare(_)) = message { vec![FromAgent::Ready] } else { pong(message) }
+}
+
+fn split_plan(toml: &str) -> PlanSplit {
+    let spec = PlanSpec::from_toml(&format!("server = 'a'\nagent = ['b']\nthreads = 1\n{toml}")).unwrap();
+    PlanSplit::of(&resolve(&spec, &Host { allowed_cpus: vec![0], random_seed: 1 }).unwrap(), 1).unwrap()
+}
+
+const SHORT: Duration = Duration::from_millis(300);
+const LONG: Duration = Duration::from_secs(1_000);
+
+/// Until all are ready, or one is not in time.
+fn prepare(side: &mut ControllerSide<'_>) -> Result<(), String> {
+    let since = Instant::now();
+    while since.elapsed() < PATIENCE {
+        let called = Instant::now();
+        match side.poll_ready(true) {
+            Ok(ReadyState::Ready) => return Ok(()),
+            Ok(_) => {}
+            Err(failure) => return Err(failure.reason),
+        }
+        // So that a signal is seen.
+        assert!(called.elapsed() < Duration::from_secs(2), "{:?}", called.elapsed());
+    }
+    Err("nothing happened".to_owned())
+}
+
+/// Until the run is over. Returns why the agent was lost.
+fn measure(side: &mut ControllerSide<'_>, stop: Option<Stop>) -> Option<String> {
+    prepare(side).unwrap();
+    side.begin().unwrap();
+    let since = Instant::now();
+    while since.elapsed() < PATIENCE {
+        if side.poll_running(true, stop, &mut |_| {}).unwrap().is_over {
+            return side.fleet.peers[0].lost.as_ref().map(|lost| lost.why.clone());
+        }
+    }
+    Some("nothing happened".to_owned())
+}
+
+#[test]
+fn agents_that_are_never_ready_are_named() {
+    let mut fleet = fake_agent(pong).unwrap();
+    let name = fleet.peers[0].name.clone();
+    let shares = split_plan("");
+    let mut side = ControllerSide::new(&mut fleet, &shares, DataSets::ToStore);
+    side.limits.preparation = SHORT;
+    assert_eq!(prepare(&mut side), Err(format!("agent {name} was not ready within 0.3 s")));
+}
+
+/// A preload may take as long as it gets on.
+#[test]
+fn agents_that_get_on_are_awaited() {
+    let mut turns = 0;
+    let mut fleet = fake_agent(move |message| {
+        let mut interval = RecorderSet::new(&Layout::of(&split_plan("").agents.plan)).take_interval(0, 0, 1);
+        interval.connections[Phase::Preload as usize].established = 1;
+        turns += u32::from(message.is_none());
+        match turns {
+            0 => pong(message),
+            1..60 => vec![FromAgent::Interval(Box::new(interval))],
+            _ => pong(message).into_iter().chain([FromAgent::Ready]).collect(),
+        }
+    })
+    .unwrap();
+    let shares = split_plan("");
+    let mut side = ControllerSide::new(&mut fleet, &shares, DataSets::ToStore);
+    (side.limits.preparation, side.limits.progress) = (SHORT, SHORT);
+    let since = Instant::now();
+    assert_eq!(prepare(&mut side), Ok(()));
+    assert!(since.elapsed() > SHORT * 2, "{:?}", since.elapsed());
+}
+
+#[test]
+fn agents_that_never_end_are_lost() {
+    let timed = PhaseLimits { preparation: LONG, progress: LONG, run: Some(SHORT), stop: LONG };
+    let counted = PhaseLimits { progress: SHORT, run: None, ..timed };
+    let stopped = PhaseLimits { stop: SHORT, run: Some(LONG), ..timed };
+    for (limits, stop) in
+        [(timed, None), (counted, None), (stopped, Some(Stop::Enough)), (stopped, Some(Stop::Interrupted))]
+    {
+        let mut fleet = fake_agent(ready).unwrap();
+        let shares = split_plan("");
+        let mut side = ControllerSide::new(&mut fleet, &shares, DataSets::ToStore);
+        side.limits = limits;
+        assert_eq!(measure(&mut side, stop).as_deref(), Some("did not end within 0.3 s"), "{limits:?}");
+        assert!(side.has_lost());
+    }
+}
+
+/// However long its plan may take, an agent has four seconds after a signal.
+#[test]
+fn signals_end_the_wait_for_results() {
+    let mut fleet = fake_agent(ready).unwrap();
+    let shares = split_plan("");
+    let mut side = ControllerSide::new(&mut fleet, &shares, DataSets::ToStore);
+    side.limits = PhaseLimits { preparation: LONG, progress: LONG, run: None, stop: LONG };
+    assert_eq!(measure(&mut side, Some(Stop::Interrupted)).as_deref(), Some("did not end within 4 s"));
+}
+
+#[test]
+fn agents_without_a_clock_are_named() {
+    let refused = fake_agent(|_| Vec::new()).map(drop).unwrap_err();
+    assert!(
+        refused.starts_with("agent 127.0.0.1:") && refused.ends_with(" did not answer in time"),
+        "{refused}"
+    );
+}
+
+#[test]
+fn clocks_that_stop_before_the_start_are_named() {
+    let mut answers = 0;
+    let mut fleet = fake_agent(move |message| {
+        answers += u64::from(matches!(message, Some(ToAgent::Ping { .. })));
+        if answers > PING_COUNT { Vec::new() } else { ready(message) }
+    })
+    .unwrap();
+    let name = fleet.peers[0].name.clone();
+    let shares = split_plan("");
+    let mut side = ControllerSide::new(&mut fleet, &shares, DataSets::ToStore);
+    assert_eq!(prepare(&mut side), Err(format!("agent {name} did not answer in time")));
+}
+
+/// Results of a run that was left are not those of the next.
+#[test]
+fn messages_of_an_earlier_run_are_ignored() {
+    let mut fleet = fake_agent(|message| match message {
+        Some(ToAgent::Prepare(_)) => {
+            let data = Box::<RunData>::default();
+            vec![FromAgent::Ended { data, samples: Vec::new() }, FromAgent::Ready]
+        }
+        Some(ToAgent::Start { .. }) => {
+            vec![FromAgent::Ready, FromAgent::Ended { data: Box::default(), samples: Vec::new() }]
+        }
+        _ => pong(message),
+    })
+    .unwrap();
+    let shares = split_plan("");
+    let mut side = ControllerSide::new(&mut fleet, &shares, DataSets::ToStore);
+    assert_eq!(measure(&mut side, None), None);
+    assert_eq!(side.collect_results().len(), 1);
+}
+
+#[test]
+fn plans_for_agents_name_no_files() {
+    let (sender, receiver) = std::sync::mpsc::channel();
+    let mut fleet = fake_agent(move |message| {
+        if let Some(ToAgent::Prepare(assignment)) = message {
+            sender.send(assignment.clone()).unwrap();
+        }
+        ready(message)
+    })
+    .unwrap();
+    let shares = split_plan("transport = 'tls'\ntls-ca = 'ca.pem'\ntls-cert = 'c.pem'\ntls-key = 'k.pem'");
+    let mut side = ControllerSide::new(&mut fleet, &shares, DataSets::ToStore);
+    prepare(&mut side).unwrap();
+    let Assignment { plan, shows_certificate, .. } = receiver.recv().unwrap();
+    assert!(shows_certificate && !plan.contains(".pem"), "{plan}");
+    assert_eq!(PlanSpec::from_toml(&plan).unwrap().first_file(), None);
+}

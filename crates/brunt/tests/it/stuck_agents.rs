@@ -1,0 +1,203 @@
+//! Agents that are there and do not get on: whatever they do not do, the run ends, names them, and obeys the first signal.
+
+use crate::server::{Server, beside_others, brunt};
+use brunt_fleet::agent_handshake::{Answer, Hello, VERSION, Welcome};
+use brunt_fleet::frame::{self, FRAME_BYTES_MAX, FrameReader};
+use brunt_fleet::message::{AgentInfo, FromAgent, ToAgent, decode, encode};
+use rustix::process::{Pid, Signal, kill_process};
+use std::io::{self, ErrorKind, Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::process::{Output, Stdio};
+use std::sync::mpsc;
+use std::time::{Duration, Instant};
+
+/// A signal ends a run within this time: what is promised, and as much again for a host that others use.
+const ENDED: Duration = Duration::from_secs(10);
+
+/// What an agent never does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stuck {
+    /// It says no more than that it is there.
+    NeverReady,
+    /// It sends no result.
+    NeverEnds,
+    /// Its clock is not read.
+    NeverAnswersPing,
+    /// Its result comes byte by byte.
+    Trickles,
+}
+
+/// One that is stuck, at this address. It says so when it is where it will not get on.
+fn stuck_agent(how: Stuck) -> (String, mpsc::Receiver<()>) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap().to_string();
+    let (arrived, has_arrived) = mpsc::channel();
+    std::thread::spawn(move || {
+        // Until the controller is gone.
+        let _ = obstruct(&listener.accept().unwrap().0, how, &arrived);
+    });
+    (address, has_arrived)
+}
+
+fn obstruct(mut socket: &TcpStream, how: Stuck, arrived: &mpsc::Sender<()>) -> io::Result<()> {
+    let hello = Hello { version: VERSION, wants_token: false, nonce: [1; 32] };
+    socket.write_all(&hello.bytes())?;
+    let mut answer = [0; Answer::BYTES];
+    socket.read_exact(&mut answer)?;
+    socket.write_all(&Welcome::to(&hello, &Answer::read(&answer).unwrap(), None, false).bytes())?;
+    let info = AgentInfo { host: "stuck".to_owned(), version: String::new(), threads: 1, weight: 1 };
+    send(socket, &FromAgent::AgentInfo(info))?;
+    socket.set_read_timeout(Some(Duration::from_millis(100)))?;
+    let (mut reader, mut bytes, mut trickles) = (FrameReader::new(FRAME_BYTES_MAX), [0; 4096], false);
+    loop {
+        match socket.read(&mut bytes) {
+            Ok(0) => return Ok(()),
+            Ok(len) => reader.push(&bytes[..len]),
+            Err(error) if error.kind() == ErrorKind::WouldBlock && trickles => socket.write_all(b"x")?,
+            Err(error) if error.kind() == ErrorKind::WouldBlock => send(socket, &FromAgent::Alive)?,
+            Err(error) => return Err(error),
+        }
+        while let Some(frame) = reader.take().unwrap() {
+            let message = decode::<ToAgent>(frame).unwrap();
+            let is_last = match (&message, how) {
+                (ToAgent::Ping { .. }, Stuck::NeverAnswersPing) => true,
+                (ToAgent::Ping { number }, _) => {
+                    send(socket, &FromAgent::Pong { number: *number, monotonic_ns: 1 << 50 })?;
+                    false
+                }
+                (ToAgent::Prepare(_), Stuck::NeverReady) => true,
+                (ToAgent::Prepare(_), _) => {
+                    send(socket, &FromAgent::Ready)?;
+                    false
+                }
+                (ToAgent::Start { .. }, Stuck::Trickles) => {
+                    socket.write_all(&(FRAME_BYTES_MAX as u32).to_le_bytes())?;
+                    trickles = true;
+                    true
+                }
+                (ToAgent::Start { .. }, _) => true,
+                _ => false,
+            };
+            if is_last {
+                // The test may have ended.
+                let _ = arrived.send(());
+            }
+        }
+    }
+}
+
+fn send(mut socket: &TcpStream, message: &FromAgent) -> io::Result<()> {
+    let mut frames = Vec::new();
+    frame::push(&mut frames, &encode(message).unwrap()).unwrap();
+    socket.write_all(&frames)
+}
+
+/// How a run ends with such an agent, and how long after the agent got stuck, or after the signal that it then got.
+fn run(server: &Server, how: Stuck, plan: &[&str], signal: Option<Signal>) -> (Output, Duration, String) {
+    let (address, has_arrived) = stuck_agent(how);
+    let words = [
+        &["run", "--no-progress", "-s", &server.address, "--agent", &address, "-c", "1", "--keys", "10"],
+        &["--warmup", "0s", "--drain", "0s"][..],
+        plan,
+    ];
+    let child = brunt(&words.concat()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    has_arrived.recv_timeout(ENDED).unwrap();
+    let since = Instant::now();
+    if let Some(signal) = signal {
+        kill_process(Pid::from_child(&child), signal).unwrap();
+    }
+    let output = child.wait_with_output().unwrap();
+    (output, since.elapsed(), address)
+}
+
+/// One that does nothing but send heartbeats is named when its time is over.
+#[test]
+fn agents_that_do_not_get_on_are_named() {
+    let _machine = beside_others();
+    let server = Server::reference(&[]);
+    let table = [
+        (Stuck::NeverEnds, "did not end within 4.2 s; the run ended then"),
+        (Stuck::Trickles, "sent no heartbeat for 4 s; the run ended then"),
+        (Stuck::NeverAnswersPing, "did not answer in time"),
+    ];
+    std::thread::scope(|scope| {
+        for (how, reason) in table {
+            let server = &server;
+            scope.spawn(move || {
+                let (output, took, address) = run(server, how, &["-t", "200ms"], None);
+                let said = String::from_utf8_lossy(&output.stderr).into_owned();
+                let last = said.lines().last().unwrap_or_default();
+                assert_eq!(last, format!("error: agent {address} {reason}"), "{how:?}: {said}");
+                assert_eq!(output.status.code(), Some(1), "{how:?}: {said}");
+                assert!(took < ENDED, "{how:?}: {took:?}");
+            });
+        }
+    });
+}
+
+/// The first signal ends the run, with the report of what there is, though no agent obeys it and the plan has hours to go.
+#[test]
+fn signals_end_runs_whatever_agents_do() {
+    let _machine = beside_others();
+    let server = Server::reference(&[]);
+    let interrupted = "error: interrupted before anything was measured";
+    let table = [
+        (Stuck::NeverReady, interrupted),
+        (Stuck::NeverEnds, "did not end within 4 s; the run ended then"),
+        (Stuck::Trickles, "; the run ended then"),
+        // While agents are being met there is nothing to report.
+        (Stuck::NeverAnswersPing, ""),
+    ];
+    std::thread::scope(|scope| {
+        for (how, reason) in table {
+            for (signal, plan) in [(Signal::TERM, ["-t", "5h"]), (Signal::INT, ["-n", "1000000"])] {
+                let server = &server;
+                scope.spawn(move || {
+                    let (output, took, _) = run(server, how, &plan, Some(signal));
+                    let (shown, said) =
+                        (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+                    let last = said.lines().last().unwrap_or_default();
+                    assert!(last.ends_with(reason), "{how:?} {plan:?}: {said}");
+                    let is_reported = matches!(how, Stuck::NeverEnds | Stuck::Trickles);
+                    assert_eq!(shown.contains("LOST: it"), is_reported, "{how:?} {plan:?}: {shown}{said}");
+                    let code = match how {
+                        Stuck::NeverReady => Some(130),
+                        Stuck::NeverAnswersPing => None,
+                        Stuck::NeverEnds | Stuck::Trickles => Some(1),
+                    };
+                    assert_eq!(output.status.code(), code, "{how:?} {plan:?}: {said}");
+                    assert!(took < ENDED, "{how:?} {plan:?}: {took:?}");
+                });
+            }
+        }
+    });
+}
+
+/// What an agent says reaches a terminal without its control characters.
+#[test]
+fn agents_control_no_terminal() {
+    let _machine = beside_others();
+    let server = Server::reference(&[]);
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap().to_string();
+    let liar = std::thread::spawn(move || {
+        let (mut socket, _) = listener.accept().unwrap();
+        let hello = Hello { version: VERSION, wants_token: false, nonce: [1; 32] };
+        socket.write_all(&hello.bytes()).unwrap();
+        let mut answer = [0; Answer::BYTES];
+        socket.read_exact(&mut answer).unwrap();
+        let welcome = Welcome::to(&hello, &Answer::read(&answer).unwrap(), None, false);
+        socket.write_all(&welcome.bytes()).unwrap();
+        let reason = "\x1b[2Jnothing\nerror: a line of its own".to_owned();
+        let failed = brunt_engine::coordinator::RemoteError { is_server_error: false, reason };
+        let info = AgentInfo { host: "h".to_owned(), version: String::new(), threads: 1, weight: 1 };
+        send(&socket, &FromAgent::AgentInfo(info)).unwrap();
+        send(&socket, &FromAgent::Failed(failed)).unwrap();
+        // Until the controller is gone.
+        let _ = socket.read_to_end(&mut Vec::<u8>::new());
+    });
+    let output = brunt(&["run", "-s", &server.address, "--agent", &address]).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(said, format!("error: agent {address}: ?[2Jnothing error: a line of its own\n"));
+    liar.join().unwrap();
+}
