@@ -29,6 +29,8 @@ const PERIOD_NS: u64 = 1_000_000_000;
 /// How often redirects are checked for. An outdated entry costs a request one more hop, so this may be slow; a
 /// thread that wakes rarely takes nothing from the workers.
 const CHECK_PERIOD: Duration = Duration::from_millis(50);
+/// Nodes that are asked in turn, each of which may take its second. Who is sent a plan with thousands that are silent is busy no longer.
+const NODES_ASKED_MAX: usize = 30;
 /// Part of the error of a server that is not a cluster node.
 const NO_CLUSTER: &str = "cluster support disabled";
 
@@ -77,11 +79,11 @@ fn address_of(server: &ServerAddress) -> NodeAddress {
     }
 }
 
-/// The first slot map that a node returns, and the index of the node; queries begin with index `from`. If none
+/// The first slot map that one of [`NODES_ASKED_MAX`] nodes returns, and the index of the node; queries begin with index `from`. If none
 /// returns one, the error is that of the first node that answered at all.
 fn first_map(endpoints: &[Endpoint], codec: &RespCodec, from: usize) -> Result<(usize, SlotMap), RunError> {
     let mut reason: Option<RunError> = None;
-    for place in (0..endpoints.len()).map(|nth| (from + nth) % endpoints.len()) {
+    for place in (0..endpoints.len().min(NODES_ASKED_MAX)).map(|nth| (from + nth) % endpoints.len()) {
         let endpoint = &endpoints[place];
         match query_slot_map(endpoint, codec) {
             Ok(map) => return Ok((place, map)),

@@ -5,9 +5,9 @@ use crate::fleet::Agent;
 use crate::measured::Measured;
 use crate::server::{Server, beside_others, brunt, ended, lasting_port};
 use rustix::process::{Pid, Signal, kill_process};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::{Read, Write};
-use std::net::TcpStream;
+use std::net::{TcpListener, TcpStream};
 use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
@@ -388,4 +388,29 @@ fn unassigned_slots_fail_by_name() {
     assert_eq!(measured.json["error_replies"], serde_json::json!({ "CLUSTERDOWN": errors }), "{text}");
     assert_eq!(measured.count("cluster.slots_unserved"), 1_500, "{text}");
     assert_eq!(measured.count("requests.completed") + errors, 5_000, "{text}");
+}
+
+/// Nodes that say nothing are asked one after another: of a thousand no more than thirty, however many a plan names.
+#[test]
+fn few_silent_nodes_are_asked() {
+    let _machine = beside_others();
+    // Every address of this network is here.
+    let listener = TcpListener::bind("0.0.0.0:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let (asked, found) = std::sync::mpsc::channel();
+    std::thread::spawn(move || {
+        for socket in listener.incoming() {
+            // The test may have ended.
+            let _ = asked.send(socket.unwrap().local_addr().unwrap());
+        }
+    });
+    let servers: Vec<String> = (1..=40).map(|host| format!("127.0.0.{host}:{port}")).collect();
+    let servers = servers.iter().flat_map(|server| ["-s", server]);
+    let words: Vec<&str> =
+        ["run", "--cluster", "--protocol", "resp2", "-c", "40"].into_iter().chain(servers).collect();
+    let output = brunt(&words).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(5), "{said}");
+    let asked: BTreeSet<_> = found.try_iter().collect();
+    assert_eq!(asked.len(), 30, "{said}");
 }
