@@ -1,33 +1,106 @@
 //! Files that a user names and that are read whole: plans, options, passwords, tokens, certificates, results.
 //!
-//! Not traces, which are read piece by piece beside the load (`trace_reader.rs`). Invariants: only a regular file or a pipe is
-//! read; a device or a directory is refused before the first byte; at most one byte more than the limit is read.
+//! Not traces, which are read piece by piece beside the load (`trace_reader.rs`). Invariants: only a regular file is read, or a pipe
+//! that was handed to this process open (standard input, a process substitution); a device, a directory and a FIFO are refused
+//! before the first byte; at most one byte more than the limit is read; no read waits longer than a limit of its own.
 
-use std::fs::{File, FileType, metadata};
+use rustix::fs::OFlags;
+use std::fs::{File, FileType, OpenOptions, canonicalize, metadata, read_link};
 use std::io::{self, Read};
-use std::os::unix::fs::FileTypeExt;
-use std::path::Path;
+use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::{RecvTimeoutError, sync_channel};
+use std::thread::Builder;
+use std::time::Duration;
 
 /// The limit of everything that a person or a program of theirs writes by hand: options, plans, secrets, certificates. The
 /// certificates that a Linux distribution trusts are 200 KiB, a size for each of a million values is 8 MiB.
 pub const BYTES_MAX: u64 = 16 << 20;
+/// The limit of waiting for what is written by hand, or by a program that looks it up.
+pub const WAIT_MAX: Duration = Duration::from_secs(60);
+/// As many links as Linux follows itself (path_resolution(7)).
+const LINKS_MAX: usize = 40;
 
-/// What a file or a pipe holds, up to `bytes_max`.
+/// What a file or a pipe holds, up to `bytes_max`, within [`WAIT_MAX`].
 ///
 /// # Errors
-/// It cannot be read, is neither a regular file nor a pipe, or holds more; the message does not name the path.
+/// Those of [`read_within`].
 pub fn read(path: &Path, bytes_max: u64) -> io::Result<Vec<u8>> {
-    // Before it is opened: opening a device may do something to it, or wait.
-    check(metadata(path)?.file_type())?;
-    let file = File::open(path)?;
+    read_within(path, bytes_max, WAIT_MAX)
+}
+
+/// What a file or a pipe holds, up to `bytes_max`; a pipe may take until `pipe_wait` to end.
+///
+/// # Errors
+/// It cannot be read, is neither a regular file nor a pipe, holds more, or takes longer; the message does not name the path.
+pub fn read_within(path: &Path, bytes_max: u64, pipe_wait: Duration) -> io::Result<Vec<u8>> {
+    let is_handed = is_own_descriptor(path);
+    let wait = if is_handed { pipe_wait } else { WAIT_MAX };
+    let (sender, receiver) = sync_channel(1);
+    let path = path.to_owned();
+    // A thread, since neither a file system of a network nor one of a program (FUSE) keeps to `O_NONBLOCK`. One that is late is left behind.
+    let reader = Builder::new().name("brunt-input".to_owned());
+    reader.spawn(move || sender.send(read_to_end(&path, is_handed, bytes_max))).map_err(|error| {
+        io::Error::new(error.kind(), format!("cannot start a thread that reads it: {error}"))
+    })?;
+    receiver.recv_timeout(wait).unwrap_or_else(|error| {
+        Err(io::Error::other(match error {
+            RecvTimeoutError::Timeout => format!("it did not end within {} s", wait.as_secs_f64()),
+            RecvTimeoutError::Disconnected => "the thread that read it has ended".to_owned(),
+        }))
+    })
+}
+
+fn read_to_end(path: &Path, is_handed: bool, bytes_max: u64) -> io::Result<Vec<u8>> {
+    let file = open(path, is_handed)?;
     let opened = file.metadata()?;
-    check(opened.file_type())?;
     if opened.len() > bytes_max {
         return Err(too_large(bytes_max));
     }
+    if !opened.is_file() {
+        // It was opened without waiting for a writer, who may have gone already.
+        rustix::fs::fcntl_setfl(&file, OFlags::empty())?;
+    }
     let mut bytes = Vec::new();
-    file.take(bytes_max + 1).read_to_end(&mut bytes)?;
+    file.take(bytes_max + 1).read_to_end(&mut bytes).map_err(|error| match error.kind() {
+        // Such as /proc/kmsg.
+        io::ErrorKind::WouldBlock => io::Error::other("it has no end; expected a regular file"),
+        _ => error,
+    })?;
     if bytes.len() as u64 > bytes_max { Err(too_large(bytes_max)) } else { Ok(bytes) }
+}
+
+/// Opens a regular file that is read piece by piece.
+///
+/// # Errors
+/// It cannot be opened, or is something else.
+pub(crate) fn open_regular(path: &Path) -> io::Result<File> {
+    open(path, false)
+}
+
+/// Opens without waiting what can be read: a regular file, or a pipe that was handed to us open.
+fn open(path: &Path, is_handed: bool) -> io::Result<File> {
+    // Before it is opened: opening a device may do something to it, or wait.
+    check(metadata(path)?.file_type(), is_handed)?;
+    let flags = (OFlags::NONBLOCK | OFlags::NOCTTY).bits() as i32;
+    let file = OpenOptions::new().read(true).custom_flags(flags).open(path)?;
+    check(file.metadata()?.file_type(), is_handed)?;
+    Ok(file)
+}
+
+/// Does the path lead to a descriptor of this process, as those of a process substitution and of standard input do?
+fn is_own_descriptor(path: &Path) -> bool {
+    let Ok(own) = canonicalize("/proc/self/fd") else { return false };
+    let mut path = path.to_owned();
+    for _ in 0..LINKS_MAX {
+        let directory = path.parent().map_or(PathBuf::new(), Path::to_owned);
+        if canonicalize(&directory).is_ok_and(|directory| directory == own) {
+            return true;
+        }
+        let Ok(next) = read_link(&path) else { return false };
+        path = directory.join(next);
+    }
+    false
 }
 
 /// As [`read`], decoded as UTF-8.
@@ -35,18 +108,27 @@ pub fn read(path: &Path, bytes_max: u64) -> io::Result<Vec<u8>> {
 /// # Errors
 /// Those of [`read`], and bytes that are not UTF-8.
 pub fn read_text(path: &Path, bytes_max: u64) -> io::Result<String> {
-    let text = String::from_utf8(read(path, bytes_max)?);
+    decoded(read(path, bytes_max)?)
+}
+
+/// These bytes as UTF-8.
+///
+/// # Errors
+/// Bytes that are not.
+pub fn decoded(bytes: Vec<u8>) -> io::Result<String> {
+    let text = String::from_utf8(bytes);
     text.map_err(|_| io::Error::new(io::ErrorKind::InvalidData, "it is not UTF-8 text"))
 }
 
-fn check(kind: FileType) -> io::Result<()> {
+fn check(kind: FileType, is_handed: bool) -> io::Result<()> {
     let name = match kind {
-        _ if kind.is_file() || kind.is_fifo() => return Ok(()),
+        _ if kind.is_file() || (kind.is_fifo() && is_handed) => return Ok(()),
         _ if kind.is_dir() => "a directory",
         _ if kind.is_socket() => "a socket",
+        _ if kind.is_fifo() => "a named pipe",
         _ => "a device",
     };
-    Err(io::Error::other(format!("it is {name}; expected a regular file or a pipe")))
+    Err(io::Error::other(format!("it is {name}; expected a regular file")))
 }
 
 fn too_large(bytes_max: u64) -> io::Error {
@@ -82,10 +164,41 @@ mod tests {
     }
 
     #[test]
-    fn devices_are_refused() {
-        let refused = |what: &str| format!("it is {what}; expected a regular file or a pipe");
-        for (path, what) in [("/dev/zero", "a device"), ("/dev/null", "a device"), ("/proc", "a directory")] {
-            assert_eq!(said(Path::new(path)), refused(what), "{path}");
+    fn what_is_no_file_is_refused() {
+        let fifo = std::env::temp_dir().join(format!("brunt-fifo-{}", std::process::id()));
+        rustix::fs::mknodat(rustix::fs::CWD, &fifo, rustix::fs::FileType::Fifo, 0o600.into(), 0).unwrap();
+        let table = [
+            (Path::new("/dev/zero"), "a device"),
+            (Path::new("/dev/null"), "a device"),
+            (Path::new("/proc"), "a directory"),
+            (&fifo, "a named pipe"),
+        ];
+        for (path, what) in table {
+            let refused = format!("it is {what}; expected a regular file");
+            assert_eq!(said(path), refused, "{}", path.display());
+            assert_eq!(open_regular(path).unwrap_err().to_string(), refused);
         }
+        std::fs::remove_file(fifo).unwrap();
+        // A regular file by its kind; only root opens it.
+        if File::open("/proc/kmsg").is_ok() {
+            assert_eq!(said(Path::new("/proc/kmsg")), "it has no end; expected a regular file");
+        }
+    }
+
+    /// A pipe that is open already is read to its end, which must come in time.
+    #[test]
+    fn pipes_that_were_handed_over_are_read() {
+        let wait = Duration::from_millis(50);
+        let (reader, mut writer) = io::pipe().unwrap();
+        let path = PathBuf::from(format!("/dev/fd/{}", std::os::fd::AsRawFd::as_raw_fd(&reader)));
+        writer.write_all(b"keys = 7").unwrap();
+        let error = read_within(&path, MIB, wait).unwrap_err().to_string();
+        assert_eq!(error, "it did not end within 0.05 s");
+        drop(writer);
+        let (reader, mut writer) = io::pipe().unwrap();
+        let path = PathBuf::from(format!("/proc/self/fd/{}", std::os::fd::AsRawFd::as_raw_fd(&reader)));
+        writer.write_all(b"keys = 7").unwrap();
+        drop(writer);
+        assert_eq!(read_within(&path, MIB, WAIT_MAX).unwrap(), b"keys = 7");
     }
 }

@@ -4,7 +4,7 @@
 //! host only.
 
 use crate::cli;
-use crate::destination;
+use crate::destination::{Destination, Document};
 use crate::environment;
 use crate::exit::{Exit, Failure};
 use crate::input;
@@ -24,7 +24,7 @@ use brunt_plan::units::Count;
 use brunt_stats::summary::Summary;
 use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -35,6 +35,8 @@ pub(crate) fn agent(flags: &cli::Agent) -> Result<Exit, Failure> {
     }
     let trust = agent_trust(flags.trust.auth.as_deref()).map_err(Failure::usage)?;
     let target = target_files(flags)?;
+    let json = flags.json.as_deref().map(|path| (Document::Json, path));
+    let json = Destination::open_all(json.as_slice())?.pop();
     let listener = listen(flags.listen, trust.is_open())?;
     let address = listener.local_addr()?;
     let allowed = brunt_engine::allowed_cpus();
@@ -54,8 +56,7 @@ pub(crate) fn agent(flags: &cli::Agent) -> Result<Exit, Failure> {
     // The port may have been chosen by the kernel.
     show(format!("listening on {address}\n"), false);
     let threads = flags.threads.unwrap_or(spare.max(1) as u32);
-    AgentConfig { threads, weight: 1, cpus, sleeps: false, target, json: flags.json.clone() }
-        .serve(trust, &listener, &note)
+    AgentConfig { threads, weight: 1, cpus, sleeps: false, target, json }.serve(trust, &listener, &note)
 }
 
 /// Makes the folder of a fleet, and says what to do with it.
@@ -74,14 +75,18 @@ fn new_auth(folder: &Path) -> Result<Exit, Failure> {
 
 /// Whom an agent lets in: everyone without a folder.
 pub(crate) fn agent_trust(folder: Option<&Path>) -> Result<AgentTrust, String> {
+    note_files(folder);
     folder.map_or(Ok(AgentTrust::OPEN), AgentTrust::of_agent)
+}
+
+/// Takes the files of an authentication folder for ones that are read, so that no result replaces them.
+fn note_files(folder: Option<&Path>) {
+    folder.map(auth_folder::files).iter().flatten().for_each(|path| input::note(path));
 }
 
 /// Whom a controller talks to: everyone without a folder.
 pub(crate) fn controller_trust(folder: Option<&Path>) -> Result<ControllerTrust, String> {
-    let files = folder.map(auth_folder::files);
-    // No result goes there.
-    files.iter().flatten().for_each(|path| input::note(path));
+    note_files(folder);
     folder.map_or(Ok(ControllerTrust::OPEN), ControllerTrust::of_controller)
 }
 
@@ -119,6 +124,7 @@ fn target_files(flags: &cli::Agent) -> Result<TargetFiles, Failure> {
     let pair = flags.target_cert.clone().zip(flags.target_key.clone());
     let identity = pair.map(|(certificate, key)| Identity { certificate, key });
     let ca = flags.target_ca.clone();
+    [&flags.target_ca, &flags.target_cert, &flags.target_key].into_iter().flatten().for_each(|path| input::note(Path::new(path)));
     if ca.is_some() || identity.is_some() {
         let options = TlsOptions { ca: ca.clone(), identity: identity.clone(), ..TlsOptions::default() };
         // The same files as of a plan, by other names.
@@ -141,7 +147,7 @@ pub(crate) struct AgentConfig {
     /// What it has for TLS with the servers.
     pub target: TargetFiles,
     /// Where results go.
-    pub json: Option<PathBuf>,
+    pub json: Option<Destination>,
 }
 
 impl AgentConfig {
@@ -170,13 +176,13 @@ impl AgentConfig {
 impl AgentConfig {
     /// Writes what a share of a run yielded, in place of the one before.
     fn keep(&self, plan: &Plan, run: &RunData, data: DataSets) {
-        let Some(path) = &self.json else { return };
+        let Some(json) = &self.json else { return };
         let server = plan.addresses().iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
         let record = recorded(plan, run.clone(), data, server);
         let summary = Summary::build(record);
-        let written = destination::write_whole(path, |out| brunt_report::json::write(&summary, out));
-        if let Err(error) = written {
-            say(format_args!("--json: cannot write '{}': {error}", path.display()));
+        let written = json.write(|out| brunt_report::json::write(&summary, out));
+        if let Err(error) = written.and_then(|written| written.check()) {
+            say(format_args!("error: {error}"));
         }
     }
 }

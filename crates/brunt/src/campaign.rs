@@ -109,8 +109,8 @@ impl<'a> Series<'a> {
     ) -> Result<Self, Failure> {
         let largest = plans.iter().max_by_key(|plan| embedded::memory_bytes(plan));
         let largest = largest.ok_or_else(|| Failure::usage("a campaign without a run"))?;
-        let stop = interrupt::flag()?;
         let servers = Servers::open(largest)?.with_agents(asked.fleet.take(), AgentOptions::default());
+        let stop = interrupt::flag()?;
         let mut observers = Observers::of(&flags.progress, objectives, &stop)?;
         run::note_raised_threads(&asked.spec, largest, &mut observers);
         let (stored, head, runs) = (None, None, Vec::new());

@@ -3,7 +3,8 @@
 //! A regular file is written under a temporary name beside it and renamed when it is whole. A pipe, a device and a descriptor that
 //! was handed to us are written directly; `-` is standard output. Not which results there are (that is [`crate::output`]'s).
 //! Invariants: what cannot be written is refused before anything is measured, as far as that can be known; until a result is whole
-//! its file holds what it held before; two results never share a file or standard output.
+//! its file holds what it held before; two results never share a file or standard output, and none goes where something is read; what
+//! was written is at its path at the end, or it is said not to be ([`Written`]).
 
 use crate::exit::Failure;
 use crate::input;
@@ -88,15 +89,46 @@ enum WriteMethod {
         directory: PathBuf,
         name: OsString,
     },
+    /// A file of this name that is added to.
+    Appended {
+        directory: PathBuf,
+        name: OsString,
+    },
     Direct(File),
     StandardError,
     StandardOutput,
+}
+
+/// A result that was written, and the file that it is in.
+#[derive(Debug)]
+#[must_use = "whether it is still there decides the exit code"]
+pub(crate) struct Written {
+    option: &'static str,
+    /// As given.
+    path: PathBuf,
+    /// By no link; of a file that has a name.
+    place: Option<(PathBuf, Inode)>,
+}
+
+impl Written {
+    /// Is the file at its path? Others may have removed it since, or put another there. The error names option and path.
+    pub(crate) fn check(&self) -> Result<(), String> {
+        let Some((place, written)) = &self.place else { return Ok(()) };
+        let reason = match fs::symlink_metadata(place) {
+            Ok(held) if inode(&held) == *written => return Ok(()),
+            Ok(_) => "another file replaced it meanwhile".to_owned(),
+            Err(error) if error.kind() == ErrorKind::NotFound => "it was removed meanwhile".to_owned(),
+            Err(error) => error.to_string(),
+        };
+        Err(format!("{}: '{}' is lost: {reason}", self.option, self.path.display()))
+    }
 }
 
 impl Destination {
     /// Makes sure that each can be written, and that they are different. Files come first, so that they are there whatever becomes
     /// of a pipe or a terminal.
     pub(crate) fn open_all(asked: &[(Document, &Path)]) -> Result<Vec<Self>, Failure> {
+        check_standard_output().map_err(Failure::usage)?;
         let refused = |document: Document, path: &Path, error: io::Error| {
             let option = document.option();
             Failure::usage(format!(
@@ -119,7 +151,7 @@ impl Destination {
         });
         let mut destinations = destinations.collect::<Result<Vec<_>, Failure>>()?;
         destinations.sort_by_key(|destination| match destination.method {
-            WriteMethod::Whole { .. } => 0,
+            WriteMethod::Whole { .. } | WriteMethod::Appended { .. } => 0,
             WriteMethod::Direct(_) => 1,
             WriteMethod::StandardError | WriteMethod::StandardOutput => 2,
         });
@@ -132,7 +164,10 @@ impl Destination {
     }
 
     /// Writes it. The error names option and path.
-    pub(crate) fn write(&self, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<(), String> {
+    pub(crate) fn write(
+        &self,
+        write: impl FnOnce(&mut dyn Write) -> io::Result<()>,
+    ) -> Result<Written, String> {
         self.write_by(replace, write)
     }
 
@@ -140,30 +175,41 @@ impl Destination {
     pub(crate) fn write_in_place(
         &self,
         write: impl FnOnce(&mut dyn Write) -> io::Result<()>,
-    ) -> Result<(), String> {
+    ) -> Result<Written, String> {
         let to_file = |directory: &Path, name: &OsStr, write| {
-            File::create(directory.join(name)).and_then(|file| write_buffered(file, write))
+            write_file(OpenOptions::new().write(true).create(true).truncate(true), directory, name, write)
         };
         self.write_by(to_file, write)
     }
 
     fn write_by<W: FnOnce(&mut dyn Write) -> io::Result<()>>(
         &self,
-        to_file: impl FnOnce(&Path, &OsStr, W) -> io::Result<()>,
+        to_file: impl FnOnce(&Path, &OsStr, W) -> io::Result<File>,
         write: W,
-    ) -> Result<(), String> {
-        let written = match &self.method {
-            WriteMethod::Whole { directory, name } => to_file(directory, name, write),
-            WriteMethod::Direct(file) => write_buffered(RetryingWriter(file), write),
-            WriteMethod::StandardError => write_buffered(RetryingWriter(io::stderr()), write),
-            WriteMethod::StandardOutput => standard_output().and_then(|out| write_buffered(out, write)),
+    ) -> Result<Written, String> {
+        let in_place = |directory: &Path, name: &OsStr, file: io::Result<File>| {
+            Ok(Some((directory.join(name), inode(&file?.metadata()?))))
         };
-        written.map_err(|error| {
-            let option = self.document.option();
-            match self.method {
-                WriteMethod::StandardOutput => format!("{option}: cannot write standard output: {error}"),
-                _ => format!("{option}: cannot write '{}': {error}", self.path.display()),
+        let unnamed = |written: io::Result<()>| written.map(|()| None);
+        let place = match &self.method {
+            WriteMethod::Whole { directory, name } => {
+                in_place(directory, name, to_file(directory, name, write))
             }
+            // Opened only now: what was removed since is made again.
+            WriteMethod::Appended { directory, name } => {
+                let file = write_file(OpenOptions::new().append(true).create(true), directory, name, write);
+                in_place(directory, name, file)
+            }
+            WriteMethod::Direct(file) => unnamed(write_buffered(RetryingWriter(file), write)),
+            WriteMethod::StandardError => unnamed(write_buffered(RetryingWriter(io::stderr()), write)),
+            WriteMethod::StandardOutput => {
+                unnamed(standard_output().and_then(|out| write_buffered(out, write)))
+            }
+        };
+        let (option, path) = (self.document.option(), self.path.clone());
+        place.map(|place| Written { option, path, place }).map_err(|error: io::Error| match self.method {
+            WriteMethod::StandardOutput => format!("{option}: cannot write standard output: {error}"),
+            _ => format!("{option}: cannot write '{}': {error}", self.path.display()),
         })
     }
 }
@@ -174,8 +220,16 @@ pub(crate) fn write_whole(
     write: impl FnOnce(&mut dyn Write) -> io::Result<()>,
 ) -> io::Result<()> {
     match ResolvedPath::of(path)? {
-        ResolvedPath::Entry { directory, name, .. } => replace(&directory, &name, write),
+        ResolvedPath::Entry { directory, name, .. } => replace(&directory, &name, write).map(drop),
         _ => Err(io::Error::other("it is no regular file")),
+    }
+}
+
+/// Refuses a standard output that was redirected to a file that is read.
+pub(crate) fn check_standard_output() -> Result<(), String> {
+    match inode_of(io::stdout()).is_some_and(input::is_read) {
+        true => Err("standard output is a file that this command reads: expected another file".to_owned()),
+        false => Ok(()),
     }
 }
 
@@ -316,7 +370,8 @@ impl ResolvedPath {
     fn open(self, goes_on: bool) -> io::Result<WriteMethod> {
         Ok(match self {
             Self::Entry { directory, name, .. } if goes_on => {
-                WriteMethod::Direct(OpenOptions::new().append(true).create(true).open(directory.join(&name))?)
+                OpenOptions::new().append(true).create(true).open(directory.join(&name))?;
+                WriteMethod::Appended { directory, name }
             }
             Self::Entry { directory, name, inode, .. } => {
                 if inode.is_some() {
@@ -362,15 +417,27 @@ fn write_buffered(out: impl Write, write: impl FnOnce(&mut dyn Write) -> io::Res
     buffered.flush()
 }
 
-/// Writes a file under another name and renames it when it is whole.
+/// Writes a file where it is. Some file systems, those of networks among them, say only at its end that there is no room.
+fn write_file(
+    options: &OpenOptions,
+    directory: &Path,
+    name: &OsStr,
+    write: impl FnOnce(&mut dyn Write) -> io::Result<()>,
+) -> io::Result<File> {
+    let file = options.open(directory.join(name))?;
+    write_buffered(&file, write)?;
+    file.sync_all()?;
+    Ok(file)
+}
+
+/// Writes a file under another name and renames it when it is whole. Returns the file that has the name then.
 fn replace(
     directory: &Path,
     name: &OsStr,
     write: impl FnOnce(&mut dyn Write) -> io::Result<()>,
-) -> io::Result<()> {
+) -> io::Result<File> {
     let partial = Partial::create(directory, name)?;
     write_buffered(&partial.file, write)?;
-    // Some file systems, those of networks among them, say only now that there is no room.
     partial.file.sync_all()?;
     partial.rename(&directory.join(name))
 }
@@ -407,10 +474,10 @@ impl Partial {
     }
 
     /// Gives it its name.
-    fn rename(mut self, to: &Path) -> io::Result<()> {
+    fn rename(mut self, to: &Path) -> io::Result<File> {
         let Err(error) = fs::rename(&self.path, to) else {
             self.is_kept = true;
-            return Ok(());
+            return self.file.try_clone();
         };
         // A file that is mounted by itself, as into a container, or another user's in /tmp can be written and not replaced.
         let is_fixed = matches!(
@@ -425,7 +492,7 @@ impl Partial {
     }
 
     /// Puts what it holds into a file that is there, whose content stays where there is no room for the new one.
-    fn copy_into(&mut self, to: &Path) -> io::Result<()> {
+    fn copy_into(&mut self, to: &Path) -> io::Result<File> {
         let mut target = OpenOptions::new().write(true).open(to)?;
         let length = self.file.metadata()?.len();
         match fallocate(&target, FallocateFlags::KEEP_SIZE, 0, length.max(1)) {
@@ -435,7 +502,8 @@ impl Partial {
         }
         target.set_len(length)?;
         io::copy(&mut File::open(&self.path)?, &mut target)?;
-        target.sync_all()
+        target.sync_all()?;
+        Ok(target)
     }
 }
 

@@ -8,6 +8,7 @@ use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
 
 /// Of plans, options and secrets.
 pub(crate) const BYTES_MAX: u64 = input_file::BYTES_MAX;
@@ -18,22 +19,33 @@ const RESULT_BYTES_MAX: u64 = 256 << 20;
 /// place for what is not their value; hence a list of the process.
 static READ: Mutex<Vec<(u64, u64)>> = Mutex::new(Vec::new());
 
+/// How long a result may be waited for: the run that writes it into a pipe may go on.
+const RESULT_WAIT_MAX: Duration = Duration::from_secs(24 * 3600);
+
 /// The text of a file or a pipe, up to `bytes_max`.
 pub(crate) fn read_text(path: &Path, bytes_max: u64) -> io::Result<String> {
-    let text = input_file::read_text(path, bytes_max)?;
+    read_within(path, bytes_max, input_file::WAIT_MAX)
+}
+
+/// The text of a result in JSON.
+pub(crate) fn read_result(path: &Path) -> io::Result<String> {
+    read_within(path, RESULT_BYTES_MAX, RESULT_WAIT_MAX)
+}
+
+fn read_within(path: &Path, bytes_max: u64, pipe_wait: Duration) -> io::Result<String> {
+    let text = input_file::decoded(input_file::read_within(opened(path), bytes_max, pipe_wait)?)?;
     note(path);
     Ok(text)
 }
 
-/// The text of a result in JSON; of standard input where `-` is given, as results are written to standard output by it.
-pub(crate) fn read_result(path: &Path) -> io::Result<String> {
-    let is_stdin = path.as_os_str() == "-";
-    read_text(if is_stdin { Path::new("/dev/stdin") } else { path }, RESULT_BYTES_MAX)
+/// What a path stands for: `-` is standard input, as results are written to standard output by it.
+fn opened(path: &Path) -> &Path {
+    if path.as_os_str() == "-" { Path::new("/dev/stdin") } else { path }
 }
 
 /// Takes a file for one that is read, though by others.
 pub(crate) fn note(path: &Path) {
-    if let Some(inode) = inode(path) {
+    if let Some(inode) = inode(opened(path)) {
         READ.lock().unwrap_or_else(PoisonError::into_inner).push(inode);
     }
 }

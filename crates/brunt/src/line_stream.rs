@@ -3,7 +3,7 @@
 //! Not what they say (that is `brunt_report::ndjson`'s). Invariants: the control thread waits for no reader, as a thread of its own writes; a file keeps what it
 //! held until there is a first line; when the stream has finished all lines are written, or it says why not.
 
-use crate::destination::Destination;
+use crate::destination::{Destination, Written};
 use brunt_plan::plan::Plan;
 use brunt_plan::units::DurationNs;
 use brunt_report::ndjson::LiveLines;
@@ -32,7 +32,7 @@ pub(crate) struct LineStream {
     /// They go to standard output.
     pub(crate) is_standard_output: bool,
     messages: Sender<Message>,
-    thread: Option<JoinHandle<Result<(), String>>>,
+    thread: Option<JoinHandle<Result<Option<Written>, String>>>,
 }
 
 impl LineStream {
@@ -58,15 +58,15 @@ impl LineStream {
     }
 
     /// Waits until everything is written.
-    pub(crate) fn finish(mut self) -> Result<(), String> {
+    pub(crate) fn finish(mut self) -> Result<Option<Written>, String> {
         self.end(true)
     }
 
-    fn end(&mut self, has_result: bool) -> Result<(), String> {
+    fn end(&mut self, has_result: bool) -> Result<Option<Written>, String> {
         // A thread that has ended says why below.
         let _ = self.messages.send(Message::End { has_result });
         match self.thread.take() {
-            None => Ok(()),
+            None => Ok(None),
             Some(thread) => thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)),
         }
     }
@@ -79,13 +79,13 @@ impl Drop for LineStream {
     }
 }
 
-fn write_all(destination: &Destination, received: &Receiver<Message>) -> Result<(), String> {
+fn write_all(destination: &Destination, received: &Receiver<Message>) -> Result<Option<Written>, String> {
     let first = match received.recv() {
         Ok(Message::Lines(lines)) => lines,
         Ok(Message::End { has_result: true }) => Vec::new(),
-        Ok(Message::End { has_result: false }) | Err(_) => return Ok(()),
+        Ok(Message::End { has_result: false }) | Err(_) => return Ok(None),
     };
-    destination.write_in_place(|out| {
+    let written = destination.write_in_place(|out| {
         out.write_all(&first)?;
         out.flush()?;
         while let Ok(Message::Lines(lines)) = received.recv() {
@@ -93,7 +93,8 @@ fn write_all(destination: &Destination, received: &Receiver<Message>) -> Result<
             out.flush()?;
         }
         Ok(())
-    })
+    });
+    written.map(Some)
 }
 
 /// Makes the lines.

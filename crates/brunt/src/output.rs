@@ -6,7 +6,7 @@
 
 use crate::calibrations;
 use crate::cli;
-use crate::destination::{Destination, Document};
+use crate::destination::{Destination, Document, Written};
 use crate::exit::{Exit, Failure};
 use crate::input;
 use crate::line_stream::LineStream;
@@ -236,21 +236,23 @@ impl Outputs {
         let text_goes_to_stderr = self.take_standard_output;
         let write_one = |destination: Destination| {
             let document = destination.document;
-            destination
-                .write(|out| match document {
-                    Document::Figure(index) => self.figures[index].write(out),
-                    _ => write(document, out),
-                })
-                .err()
+            destination.write(|out| match document {
+                Document::Figure(index) => self.figures[index].write(out),
+                _ => write(document, out),
+            })
         };
-        let mut failures: Vec<String> = self.destinations.into_iter().filter_map(write_one).collect();
-        failures.extend(self.lines.and_then(|lines| lines.finish().err()));
+        let mut written: Vec<Result<Written, String>> =
+            self.destinations.into_iter().map(write_one).collect();
+        written.extend(self.lines.and_then(|lines| lines.finish().transpose()));
         let mut page = Vec::new();
         // Memory takes everything, so that there is no error.
         let _ = text(text_goes_to_stderr, &mut page);
         if !page.is_empty() {
             show(page, text_goes_to_stderr);
         }
+        // At the end, so that what becomes of a file while others are written is seen, too.
+        let checked = written.into_iter().map(|written| written.and_then(|written| written.check()));
+        let failures: Vec<String> = checked.filter_map(Result::err).collect();
         // Behind a long report, where they are seen.
         failures.iter().for_each(|failure| say(format_args!("error: {failure}")));
         Delivery { is_whole: failures.is_empty() }

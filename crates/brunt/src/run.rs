@@ -5,6 +5,7 @@
 
 use crate::agent;
 use crate::cli;
+use crate::destination::check_standard_output;
 use crate::exit::{Exit, Failure};
 use crate::input;
 use crate::interrupt;
@@ -47,11 +48,12 @@ pub(crate) fn run(flags: &cli::Run, asked: PlanRequest, plan: Plan) -> Result<Ex
         return print_plan(&PlanSpec::from(&plan).to_toml());
     }
     let outputs = Outputs::open(output, &plan)?;
-    let stop = interrupt::flag()?;
     let judgement = output.judging.judgement();
     let place = RunPosition { of: Some(1), ..RunPosition::default() };
     let step = Step { convergence: Convergence::of(&plan), judgement, place, ..Step::default() };
     let servers = Servers::open(&plan)?.with_agents(asked.fleet, AgentOptions::default());
+    // What a signal ends by itself lies before this: files are read, servers are found.
+    let stop = interrupt::flag()?;
     let mut observers = Observers::of(&flags.progress, &output.assert, &stop)?;
     outputs.watch(&plan, &flags.progress, &mut observers)?;
     note_raised_threads(&asked.spec, &plan, &mut observers);
@@ -79,6 +81,7 @@ pub(crate) fn check_output(output: &cli::OutputFlags, plan: &Plan) -> Result<(),
 
 /// Prints a plan. Nothing else comes of `--print-plan`, so it fails where that cannot be had.
 pub(crate) fn print_plan(plan: &str) -> Result<Exit, Failure> {
+    check_standard_output().map_err(Failure::usage)?;
     let printed = standard_output().and_then(|mut out| out.write_all(plan.as_bytes()));
     let printed = printed.context("--print-plan: cannot write standard output");
     printed.map_err(|error| Failure::new(Exit::Failed, error))?;
@@ -107,11 +110,12 @@ pub(crate) fn load(flags: &cli::Load) -> Result<Exit, Failure> {
     plan.stop.time = Some(DurationNs(0));
     plan.stop.requests = None;
     plan.stop.until = None;
-    let stop = interrupt::flag()?;
     let keys = plan.preload_stores();
+    let servers = Servers::open(&plan)?;
+    let stop = interrupt::flag()?;
     let mut observers = Observers::of(&flags.progress, &[], &stop)?;
     note_raised_threads(&spec, &plan, &mut observers);
-    let summary = measure(&plan, &Servers::open(&plan)?, &stop, &mut observers, &Step::default())?;
+    let summary = measure(&plan, &servers, &stop, &mut observers, &Step::default())?;
     show(stored_text(&summary, keys, flags.progress.presentation().form), false);
     Ok(Exit::Done)
 }

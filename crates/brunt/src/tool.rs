@@ -181,9 +181,9 @@ impl<'a> FrontEndHost<'a> {
 
     /// Writes every file.
     fn save(&self) -> Result<(), String> {
-        self.files
-            .iter()
-            .try_for_each(|file| file.write(|out| self.front_end.write_file(file.document.option(), out)))
+        self.files.iter().try_for_each(|file| {
+            file.write(|out| self.front_end.write_file(file.document.option(), out))?.check()
+        })
     }
 
     /// Begins to show the pages of the front end.
@@ -261,9 +261,7 @@ impl<'a, 'b> Driver<'a, 'b> {
         };
         let Runs { plans, files, shown, leading, period } = runs;
         screen.period = period;
-        // Before this a signal ends the process at once: nothing has been measured, and agents may hold us up.
         let fleet = leading.as_ref().map(agents::enlist).transpose().map_err(failure_of)?;
-        screen.stop = interrupt::flag().map_err(|error| failure_of(error.into()))?;
         if let Some(fleet) = &fleet {
             let crews = agents::capacities(fleet);
             screen.with_console(|front_end, console| front_end.agents_connected(&crews, console));
@@ -288,6 +286,8 @@ impl<'a, 'b> Driver<'a, 'b> {
         shown.map_or(Ok(()), |shown| screen.show(&shown)).map_err(failure_of)?;
         let first = plans.first().expect("a front end that makes runs has a plan");
         let servers = Servers::open(first).map_err(failure_of)?.with_agents(fleet, lead);
+        // Before this a signal ends the process at once: nothing has been measured, and agents, files and name servers may be slow.
+        screen.stop = interrupt::flag().map_err(|error| failure_of(error.into()))?;
         Ok(Self { screen, host, servers })
     }
 

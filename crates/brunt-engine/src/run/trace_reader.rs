@@ -5,6 +5,7 @@
 //! others when its blocks are used up. Invariant: memory is bounded: a chunk of the file, a line of at most
 //! [`LINE_BYTES_MAX`], and [`BLOCKS`] blocks per worker.
 
+use crate::input_file;
 use crate::run_error::TraceError;
 use crate::state::trace_feed::{Feeds, TraceFeed};
 use brunt_plan::mix::Mix;
@@ -15,6 +16,7 @@ use brunt_workload::trace::line::{self, LineError};
 use brunt_workload::trace::{Block, KEY_LEN_MAX, Record, kind_in_mix};
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{JoinHandle, park_timeout};
@@ -113,15 +115,8 @@ pub fn check_traces(plan: &Plan) -> Result<(), TraceError> {
 
 /// The lines of a trace, unpacked where it is packed.
 fn open(trace: &Trace) -> io::Result<Box<dyn BufRead + Send>> {
-    let file = File::open(&trace.file)?;
-    let kind = file.metadata()?.file_type();
-    if kind.is_dir() {
-        return Err(io::Error::from(io::ErrorKind::IsADirectory));
-    }
-    // A trace is opened once to check it, and a reader of a pipe could block after the run.
-    if !kind.is_file() {
-        return Err(io::Error::other("not a regular file"));
-    }
+    // No pipe: a trace is opened once to check it, and a reader of a pipe could block after the run.
+    let file = input_file::open_regular(Path::new(&trace.file))?;
     let plain = BufReader::with_capacity(CHUNK_BYTES, file);
     if !trace.file.ends_with(".zst") {
         return Ok(Box::new(plain));

@@ -43,7 +43,6 @@ struct LiveSide {
 
 /// Measures both and compares what they came to.
 pub(super) fn compare(flags: &cli::Compare, plan: Plan) -> Result<ComparisonResult, Failure> {
-    let stop = interrupt::flag()?;
     let mut sides = Vec::new();
     for (name, server) in ["A", "B"].into_iter().zip(&flags.sides.live) {
         // One that could not be read has been refused with the plan.
@@ -56,6 +55,7 @@ pub(super) fn compare(flags: &cli::Compare, plan: Plan) -> Result<ComparisonResu
         sides.push(LiveSide { name, plan, servers, data: DataSets::ToStore, runs: Vec::new() });
     }
     let repeat = flags.sides.repeat.unwrap_or(REPEAT);
+    let stop = interrupt::flag()?;
     let mut observers = Observers::of(&flags.progress, &[], &stop)?;
     let mut ended = Ok(());
     for turn in 0..2 * repeat {

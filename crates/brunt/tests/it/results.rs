@@ -9,7 +9,7 @@ use serde_json::Value;
 use std::fs::{self, File, OpenOptions};
 use std::io::{BufRead, BufReader, PipeWriter, Read, Write};
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
-use std::os::unix::process::CommandExt;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 
@@ -666,15 +666,26 @@ fn killed_processes_keep_earlier_results() {
 fn only_files_and_pipes_are_read() {
     let _beside = beside_others();
     let directory = Directory::new();
-    let device = "it is a device; expected a regular file or a pipe";
-    let folder = "it is a directory; expected a regular file or a pipe";
+    let device = "it is a device; expected a regular file";
+    let folder = "it is a directory; expected a regular file";
+    let pipe = "it is a named pipe; expected a regular file";
     let large = "it exceeds the limit of 16 MiB";
     let (too_large, result) = (directory.path("large"), directory.path("large.json"));
+    // Nobody writes into it.
+    let fifo = directory.pipe("fifo");
     // Holes, which take no room.
     File::create(&too_large).unwrap().set_len((16 << 20) + 1).unwrap();
     File::create(&result).unwrap().set_len((256 << 20) + 1).unwrap();
     let plan = directory.path("plan.toml");
     fs::write(&plan, "value-size = '@/dev/zero'\n").unwrap();
+    let traces = [(&fifo[..], "fifo.toml"), ("/dev/zero", "device.toml")].map(|(trace, name)| {
+        fs::write(
+            directory.path(name),
+            format!("server = '127.0.0.1:1'\ntrace = '{trace}'\ntrace-layout = 'words'\n"),
+        )
+        .unwrap();
+        directory.path(name)
+    });
     let resp: &[&str] = &["run", "--protocol", "resp2", "-s", "h", "--password"];
     let tls: &[&str] = &["run", "-s", "127.0.0.1:1", "--transport", "tls"];
     let certificate = [tls, &["--tls-insecure", "--tls-key", &plan, "--tls-cert"]].concat();
@@ -693,8 +704,17 @@ fn only_files_and_pipes_are_read() {
         (&certificate, ""),
         (&["agent", "--listen", "127.0.0.1:0", "--target-ca"], ""),
     ];
+    let ways = [
+        ("/dev/zero", device),
+        ("/tmp", folder),
+        (too_large.as_str(), large),
+        (fifo.as_str(), pipe),
+        // A regular file by its kind, whose end nobody sees.
+        ("/proc/kmsg", "it has no end; expected a regular file"),
+    ];
+    let is_root = File::open("/proc/kmsg").is_ok();
     for (arguments, begin) in table {
-        for (path, reason) in [("/dev/zero", device), ("/tmp", folder), (too_large.as_str(), large)] {
+        for (path, reason) in ways.iter().filter(|(path, _)| is_root || *path != "/proc/kmsg") {
             let output = brunt(arguments).arg(format!("{begin}{path}")).output().unwrap();
             let said = said(&output);
             assert_eq!(exit(&output), 2, "{arguments:?}: {said}");
@@ -704,6 +724,9 @@ fn only_files_and_pipes_are_read() {
     let more: &[(&[&str], &str)] = &[
         (&["run", &plan], device),
         (&["compare", "/dev/zero", "b"], device),
+        (&["report", &fifo], pipe),
+        (&["run", &traces[0]], pipe),
+        (&["run", &traces[1]], device),
         (&["compare", &result, "b"], "it exceeds the limit of 256 MiB"),
         (&["run", "/dev/stdin"], device),
     ];
@@ -721,22 +744,150 @@ fn only_files_and_pipes_are_read() {
 #[test]
 fn pipes_are_read() {
     let _beside = beside_others();
-    let directory = Directory::new();
-    let pipe = directory.pipe("pipe");
     for (arguments, written, printed) in [
         (&["run", "/dev/stdin", "--print-plan"][..], "keys = 77\n", "keys = 77\n"),
+        (&["run", "-", "--print-plan"], "keys = 77\n", "keys = 77\n"),
+        (&["run", "/dev/fd/0", "--print-plan"], "keys = 77\n", "keys = 77\n"),
         (&["run", "--value-size", "@/dev/stdin", "--print-plan"], "777\n", "value-size = \"fixed:777\"\n"),
-        (&["run", &pipe, "--print-plan"], "keys = 77\n", "keys = 77\n"),
+        (&["run", "--value-size", "@-", "--print-plan"], "777\n", "value-size = \"fixed:777\"\n"),
     ] {
         let mut child = brunt(arguments).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
         let mut stdin = child.stdin.take().unwrap();
-        match arguments[1] == pipe {
-            true => fs::write(&pipe, written).unwrap(),
-            false => stdin.write_all(written.as_bytes()).unwrap(),
-        }
+        stdin.write_all(written.as_bytes()).unwrap();
         drop(stdin);
         let output = ended(child);
         let plan = String::from_utf8_lossy(&output.stdout);
         assert!(exit(&output) == 0 && plan.contains(printed), "{arguments:?}: {plan}");
+    }
+}
+
+/// While a pipe keeps a command waiting, the first Ctrl-C ends it.
+#[test]
+fn a_read_that_waits_ends_with_the_first_interrupt() {
+    let _beside = beside_others();
+    let table: [&[&str]; 5] = [
+        &["run", "-"],
+        &["report", "-"],
+        &["run", "--value-size", "@-"],
+        &["run", "-s", "127.0.0.1:1", "--transport", "tls", "--tls-ca", "/dev/stdin"],
+        &["agent", "--listen", "127.0.0.1:0", "--token-file", "/dev/stdin"],
+    ];
+    for arguments in table {
+        let mut child = brunt(arguments).stdin(Stdio::piped()).spawn().unwrap();
+        let threads = format!("/proc/{}/task", child.id());
+        let is_reading = |task: std::io::Result<fs::DirEntry>| {
+            task.and_then(|task| fs::read_to_string(task.path().join("comm")))
+                .is_ok_and(|name| name == "brunt-input\n")
+        };
+        while !fs::read_dir(&threads).unwrap().any(is_reading) {
+            assert!(child.try_wait().unwrap().is_none(), "{arguments:?}");
+            std::thread::yield_now();
+        }
+        kill_process(Pid::from_child(&child), Signal::INT).unwrap();
+        assert_eq!(child.wait().unwrap().signal(), Some(2), "{arguments:?}");
+    }
+}
+
+/// What becomes of an output's file while a run goes on: it is there at the end, or it is named and the exit code is 1.
+#[test]
+fn lost_outputs_are_named() {
+    let _beside = beside_others();
+    let options = [
+        ("--json", "x.json"),
+        ("--csv", "y.csv"),
+        ("--html", "p.html"),
+        ("--spectrum", "s.txt"),
+        ("--hlog", "h.hlog"),
+        ("--ndjson", "n.ndjson"),
+        ("--samples", "s.csv"),
+        ("--junit", "j.xml"),
+        ("--summary", "m.md"),
+    ];
+    let table = [
+        ("folder removed", true, ""),
+        // All others are made whole at the end.
+        ("files removed", false, "' is lost: it was removed meanwhile"),
+        ("files replaced", false, "' is lost: another file replaced it meanwhile"),
+        ("folder moved", true, ""),
+    ];
+    std::thread::scope(|scope| {
+        for (way, all_are_lost, reason) in table {
+            scope.spawn(move || {
+                let (server, directory) = (Server::reference(&[]), Directory::new());
+                let folder = directory.path("results");
+                fs::create_dir(&folder).unwrap();
+                let path = |name: &str| format!("{folder}/{name}");
+                let given = options.iter().flat_map(|(option, name)| [(*option).to_owned(), path(name)]);
+                let child = brunt(&["run", "-s", &server.address, ANYHOW, "-q", "-t", "60s", "-r", "1k"])
+                    .args(&LOAD[2..])
+                    .args(given)
+                    .stderr(Stdio::piped())
+                    .spawn()
+                    .unwrap();
+                while fs::metadata(path("n.ndjson")).map_or(0, |held| held.len()) == 0 {
+                    std::thread::park_timeout(std::time::Duration::from_millis(5));
+                }
+                match way {
+                    "folder removed" => fs::remove_dir_all(&folder).unwrap(),
+                    "folder moved" => fs::rename(&folder, directory.path("moved")).unwrap(),
+                    _ => {
+                        for (_, name) in options {
+                            let _ = fs::remove_file(path(name));
+                            if way == "files replaced" {
+                                fs::write(path(name), "other").unwrap();
+                            }
+                        }
+                    }
+                }
+                kill_process(Pid::from_child(&child), Signal::INT).unwrap();
+                let output = ended(child);
+                let said = said(&output);
+                assert_eq!(exit(&output), 1, "{way}: {said}");
+                for (option, name) in options {
+                    let is_lost = all_are_lost || option == "--ndjson";
+                    let named = said.lines().find(|line| line.starts_with(&format!("error: {option}: ")));
+                    assert_eq!(named.is_some(), is_lost, "{way} {option}: {said}");
+                    assert!(named.is_none_or(|line| line.ends_with(reason)), "{way}: {said}");
+                    if !is_lost {
+                        check_whole(&path(name));
+                    }
+                }
+            });
+        }
+    });
+}
+
+/// Nor does a result, or what is printed, go into a file that is standard input, or that a command reads by its name.
+#[test]
+fn redirected_inputs_are_never_written() {
+    let _beside = beside_others();
+    let directory = Directory::new();
+    let result = directory.path("r.json");
+    let made = brunt(&[&["run", "--json", &result, ANYHOW, "-q"], &LOAD[..]].concat()).output().unwrap();
+    assert_eq!(exit(&made), 0, "{}", said(&made));
+    let before = fs::read(&result).unwrap();
+    let is_read = format!("'{result}' is read by this command: expected another file");
+    let is_output = "standard output is a file that this command reads: expected another file";
+    let table: &[(&str, &[&str], &str)] = &[
+        ("< r.json", &["report", "-", "--html", &result], &is_read),
+        ("< r.json", &["report", "/dev/stdin", "--csv", "r.json"], "'r.json' is read by this command"),
+        ("< r.json", &["compare", "-", "b.json", "--json", &result], &is_read),
+        ("< r.json >> r.json", &["report", "-"], is_output),
+        (">> r.json", &["report", &result, "--html", "-"], is_output),
+        (">> r.json", &["report", &result], is_output),
+        (">> r.json", &["compare", &result, &result], is_output),
+        (">> r.json", &["run", "--value-size", "@sizes", "--json", &result], "is also standard output"),
+        (">> sizes", &["run", "--value-size", "@sizes", "--json", "-"], is_output),
+        (">> sizes", &["run", "--value-size", "@sizes", "--print-plan"], is_output),
+        ("", &["agent", "--listen", "127.0.0.1:0", "--token-file", &result, "--json", &result], &is_read),
+    ];
+    fs::write(directory.path("sizes"), "100\n").unwrap();
+    for (redirected, arguments, expected) in table {
+        let script = format!("cd '{}' && exec \"$0\" \"$@\" {redirected}", directory.0.display());
+        let output = shell(&script, arguments).output().unwrap();
+        assert_eq!(exit(&output), 2, "{redirected} {arguments:?}: {}", said(&output));
+        assert!(said(&output).contains(expected), "{redirected} {arguments:?}: {}", said(&output));
+        assert_eq!(fs::read(&result).unwrap(), before, "{redirected} {arguments:?}");
+        assert_eq!(fs::read(directory.path("sizes")).unwrap(), b"100\n");
     }
 }
