@@ -265,7 +265,7 @@ impl Comparison {
     /// # Errors
     /// What `out` returns.
     pub fn write_json(&self, out: &mut dyn Write) -> io::Result<()> {
-        indented::write(&json::value(self)?, out)
+        indented::write(json::value(self)?, out)
     }
 
     /// Every run with the name of its side.

@@ -1,8 +1,9 @@
 //! JSON for people and programs: indented, but for records, which are for programs alone, and rows over time, of which there are
 //! hundreds: a record is a line, and so is each row.
 //!
-//! Not a schema. Invariant: but for white space it is the value.
+//! Not a schema. Invariant: but for white space, and for what steers a terminal and is written out, it is the value.
 
+use crate::paragraph::make_printable;
 use serde_json::Value;
 use std::io::{self, Write};
 
@@ -26,8 +27,9 @@ enum Layout {
 ///
 /// # Errors
 /// What `out` returns.
-pub(crate) fn write(value: &Value, out: &mut dyn Write) -> io::Result<()> {
-    write_value(value, Layout::Indented, 0, out)?;
+pub(crate) fn write(mut value: Value, out: &mut dyn Write) -> io::Result<()> {
+    make_printable(&mut value);
+    write_value(&value, Layout::Indented, 0, out)?;
     writeln!(out)
 }
 
@@ -81,7 +83,7 @@ mod tests {
             "rows": { "intervals": null, "record": [{}], "f": [4] },
         });
         let mut text = Vec::new();
-        write(&value, &mut text).unwrap();
+        write(value.clone(), &mut text).unwrap();
         let text = String::from_utf8(text).unwrap();
         let expected = r#"{
   "a": [

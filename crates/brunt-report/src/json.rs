@@ -61,7 +61,7 @@ const INTERVAL_NS: u64 = 1_000_000_000;
 /// # Errors
 /// What `out` returns.
 pub fn write(summary: &Summary, out: &mut dyn Write) -> io::Result<()> {
-    indented::write(&value(summary)?, out)
+    indented::write(value(summary)?, out)
 }
 
 /// The summary without the record that it was built from, on one line.

@@ -9,6 +9,7 @@ use crate::comparison::Comparison;
 use crate::grid::Grid;
 use crate::layout::Layout;
 use crate::page::Room;
+use crate::paragraph::steers;
 use crate::text::conclusion::causes;
 use crate::text::head;
 use crate::text::latency::grids;
@@ -124,7 +125,7 @@ pub(crate) fn escaped(text: &str) -> String {
             '\\' | '`' | '*' | '_' | '[' | ']' | '>' | '|' | '~' | '#' | '!' => {
                 markdown.extend(['\\', character])
             }
-            control if control.is_control() => markdown.push(' '),
+            steering if steers(steering) => markdown.push(' '),
             plain => markdown.push(plain),
         }
     }

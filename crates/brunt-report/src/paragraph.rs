@@ -3,6 +3,8 @@
 //! Not a table. What comes from a server or a user passes through [`printable`], so that nothing it holds can steer a
 //! terminal.
 
+use serde_json::Value;
+
 /// No line is longer than this, in characters.
 pub(crate) const WIDTH_MAX: usize = 110;
 /// Where the text begins behind a label.
@@ -100,17 +102,40 @@ pub(crate) fn beginning(text: &str, most: usize) -> String {
     }
 }
 
-/// The text with every control character written out.
+/// Does a terminal or a browser do something else with it than to show it: is it a control character, the end of a line or paragraph,
+/// or does it change the direction of what follows (Unicode Standard Annex 9)?
+pub(crate) fn steers(character: char) -> bool {
+    character.is_control()
+        || matches!(character, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+}
+
+/// The text with every character written out that [`steers`].
 pub(crate) fn printable(text: &str) -> String {
     let mut plain = String::with_capacity(text.len());
     for character in text.chars() {
-        if character.is_control() {
+        if steers(character) {
             plain.extend(character.escape_default());
         } else {
             plain.push(character);
         }
     }
     plain
+}
+
+/// Writes out what steers a terminal, in all texts and keys.
+pub(crate) fn make_printable(value: &mut Value) {
+    match value {
+        Value::String(text) if text.contains(steers) => *text = printable(text),
+        Value::Array(list) => list.iter_mut().for_each(make_printable),
+        Value::Object(map) => {
+            if map.keys().any(|key| key.contains(steers)) {
+                let held = std::mem::take(map).into_iter();
+                *map = held.map(|(key, inner)| (printable(&key), inner)).collect();
+            }
+            map.values_mut().for_each(make_printable);
+        }
+        _ => {}
+    }
 }
 
 #[cfg(test)]
@@ -153,5 +178,6 @@ label        fact number 0 000 · fact number 1 000 · fact number 2 000 · fact
     #[test]
     fn control_characters_are_escaped() {
         assert_eq!(printable("SERVER_ERROR \u{1b}[2J\r\n größer"), "SERVER_ERROR \\u{1b}[2J\\r\\n größer");
+        assert_eq!(printable("\u{202e}a\u{2069}\u{9b}"), "\\u{202e}a\\u{2069}\\u{9b}");
     }
 }

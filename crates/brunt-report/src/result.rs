@@ -344,12 +344,11 @@ pub fn read(text: &str, source: &str) -> Result<Vec<RunResult>, String> {
             runs.iter().map(|run| RunResult::of(&run.summary()?, run.source())).collect()
         }
         (Some(campaign::SCHEMA), kind) => {
-            Err(format!("{source}: kind: '{}' was found; {accepted}", printable(kind.unwrap_or("nothing"))))
+            Err(format!("{source}: kind: '{}' was found; {accepted}", kind.unwrap_or("nothing")))
         }
-        (found, _) => Err(format!(
-            "{source}: schema: '{}' was found; {accepted}",
-            printable(found.unwrap_or("nothing"))
-        )),
+        (found, _) => {
+            Err(format!("{source}: schema: '{}' was found; {accepted}", found.unwrap_or("nothing")))
+        }
     }
 }
 

@@ -1,10 +1,12 @@
 //! Results that were read from files: which kind each is, and what it is made into again.
 //!
-//! Not what of a result is read (that is `record.rs`) and not the file. Invariant: whatever the text is, it is a summary, a campaign to
-//! be concluded, or refused in one sentence.
+//! Not what of a result is read (that is `record.rs`) and not the file. Invariants: whatever the text is, it is a summary, a campaign to
+//! be concluded, or refused in one sentence; none of its texts steers a terminal, in whatever output it ends, for all have passed
+//! through [`printable`] here.
 
 use crate::campaign::{CampaignHeader, CampaignQuestion, CampaignRecord, RunRow};
 use crate::json;
+use crate::paragraph::{make_printable, printable};
 use crate::record::run_record;
 use brunt_plan::objective::{Ceiling, Objective};
 use brunt_plan::plan::Plan;
@@ -27,8 +29,16 @@ impl StoredResult {
     /// # Errors
     /// It is no JSON; for a user.
     pub fn parse(text: &str, source: &str) -> Result<Self, String> {
-        let value = serde_json::from_str(text).map_err(|error| format!("{source}: no JSON: {error}"))?;
-        Ok(Self { source: source.to_owned(), value })
+        let value = serde_json::from_str(text);
+        value
+            .map(|value| Self::of(value, source))
+            .map_err(|error| format!("{}: no JSON: {error}", printable(source)))
+    }
+
+    /// From its value.
+    pub(crate) fn of(mut value: Value, source: &str) -> Self {
+        make_printable(&mut value);
+        Self { source: printable(source), value }
     }
 
     /// What names it.
@@ -178,7 +188,7 @@ fn run_of(result: &Value) -> Result<RunRecord, String> {
         found => {
             return Err(format!(
                 "schema: '{}' was found; accepted: '{}' of brunt run --json",
-                found.map_or("nothing".to_owned(), crate::paragraph::printable),
+                found.unwrap_or("nothing"),
                 json::SCHEMA
             ));
         }

@@ -4,6 +4,7 @@ mod campaign;
 mod client_basis;
 mod comparison;
 mod hlog;
+mod hostile;
 mod html;
 mod integration;
 mod live;

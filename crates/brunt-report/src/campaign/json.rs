@@ -18,7 +18,7 @@ pub const SCHEMA: &str = "brunt.campaign.v1";
 /// # Errors
 /// What `out` returns.
 pub fn write(campaign: &Campaign, out: &mut dyn Write) -> io::Result<()> {
-    indented::write(&value(campaign)?, out)
+    indented::write(value(campaign)?, out)
 }
 
 fn value(campaign: &Campaign) -> serde_json::Result<Value> {

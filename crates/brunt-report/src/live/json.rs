@@ -24,7 +24,7 @@ pub fn write(run: Option<&LiveRun>, out: &mut dyn Write) -> io::Result<()> {
         Some(run) => value(run)?,
         None => json!({ "schema": SCHEMA, "state": State::Starting.name() }),
     };
-    indented::write(&value, out)
+    indented::write(value, out)
 }
 
 pub(crate) fn value(run: &LiveRun) -> serde_json::Result<Value> {

@@ -1,0 +1,163 @@
+//! A stored result that somebody has changed: whatever its texts hold, no output steers a terminal or runs in a page.
+
+use super::{all_runs, asserted, json_of};
+use crate::comparison::Comparison;
+use crate::layout::Layout;
+use crate::publication::{FigureSource, FigureStyle};
+use crate::result::{self, RunResult};
+use crate::stored::StoredResult;
+use crate::{annotations, brief, csv, details, hlog, html, json, junit, markdown, ndjson, spectrum, text};
+use brunt_stats::summary::Summary;
+use serde_json::Value;
+use std::io::{self, Write};
+
+/// Clears the screen, ends a line, colours (C1), turns the direction of what follows, and ends an element, an attribute, a cell, a code.
+const HOSTILE: &str = "x\u{1b}[2J\r\n\u{9b}31m\u{7f}\u{202e}\u{2066}\u{2028}\"'><script>alert(1)</script>|`";
+
+type Writer<'a> = &'a dyn Fn(&mut dyn Write) -> io::Result<()>;
+
+/// The path of every text and of every key; of a list, those of the first element.
+fn places(value: &Value, path: &str, found: &mut Vec<String>) {
+    match value {
+        Value::Object(map) => {
+            for (key, inner) in map {
+                let path = format!("{path}/{}", key.replace('~', "~0").replace('/', "~1"));
+                // Those of a record are the names of fields, and no other is accepted.
+                if !path.starts_with("/record/") {
+                    found.push(format!("{path}="));
+                }
+                places(inner, &path, found);
+            }
+        }
+        Value::Array(list) => {
+            list.iter().take(1).for_each(|inner| places(inner, &format!("{path}/0"), found));
+        }
+        Value::String(_) => found.push(path.to_owned()),
+        _ => {}
+    }
+}
+
+/// Changes these places as far as a result is still read then, and looks at why not. Where all are refused it is one of a half.
+fn change_all(value: &mut Value, places: &[String]) {
+    let mut tried = value.clone();
+    for place in places {
+        if tried.pointer(place.trim_end_matches('=')).is_some() {
+            change(&mut tried, place);
+        }
+    }
+    match (StoredResult::of(tried.clone(), HOSTILE).summary(), places) {
+        (Ok(_), _) => *value = tried,
+        (Err(error), [place]) => check_plain(place, &error),
+        (Err(_), places) => {
+            let (first, others) = places.split_at(places.len() / 2);
+            change_all(value, first);
+            change_all(value, others);
+        }
+    }
+}
+
+/// Puts a hostile text in a place: in that of the text, or behind a key whose path ends in `=`.
+fn change(value: &mut Value, place: &str) {
+    let Some(path) = place.strip_suffix('=') else {
+        *value.pointer_mut(place).unwrap() = HOSTILE.into();
+        return;
+    };
+    let (object, key) = path.rsplit_once('/').unwrap();
+    let key = key.replace("~1", "/").replace("~0", "~");
+    let map = value.pointer_mut(object).unwrap().as_object_mut().unwrap();
+    let held = map.remove(&key).unwrap();
+    map.insert(format!("{key}{HOSTILE}"), held);
+}
+
+fn check_plain(what: &str, written: &str) {
+    let steers = |character: char| {
+        character != '\n' && character.is_control() || "\u{202e}\u{2066}\u{2028}".contains(character)
+    };
+    let found = written.lines().find(|line| line.contains(steers));
+    assert!(found.is_none(), "{what}: {found:?}");
+}
+
+/// Every output of a run, by name; whether it is a page or becomes one.
+fn outputs(summary: &Summary) -> Vec<(&'static str, bool, String)> {
+    let text = |write: &dyn Fn(&mut dyn Write) -> io::Result<()>| {
+        let mut out = Vec::new();
+        write(&mut out).unwrap();
+        String::from_utf8(out).unwrap()
+    };
+    let layout = Layout::default();
+    let runs = [("name".to_owned(), summary.clone())];
+    let figure = |kind: &str| {
+        let request = format!("{kind}=x.svg").parse().unwrap();
+        FigureSource::Runs(&runs)
+            .figure(&request, FigureStyle::default())
+            .map_or(String::new(), |figure| text(&|out| figure.write(out)))
+    };
+    vec![
+        ("text", false, text(&|out| text::write(summary, &layout, out))),
+        ("details", false, text(&|out| details::write(summary, out))),
+        ("brief", false, text(&|out| brief::write(summary, &layout, out))),
+        ("annotations", false, text(&|out| annotations::write(summary, out))),
+        ("json", false, text(&|out| json::write(summary, out))),
+        ("csv", false, text(&|out| csv::write(summary, out))),
+        ("ndjson", false, text(&|out| ndjson::write(summary, out))),
+        ("hlog", false, text(&|out| hlog::write(summary, out))),
+        ("spectrum", false, text(&|out| spectrum::write(summary, out))),
+        ("markdown", true, text(&|out| markdown::write(summary, out))),
+        ("junit", true, text(&|out| junit::write(summary, false, out))),
+        ("html", true, text(&|out| html::write(summary, out))),
+        ("several", true, text(&|out| html::write_several(&runs, out))),
+        ("spectrum.svg", true, figure("spectrum")),
+        ("timeline.svg", true, figure("timeline")),
+    ]
+}
+
+/// What is markup in it: Markdown shows what is between fences as it is.
+fn markup(name: &str, written: &str) -> String {
+    match name {
+        "markdown" => written.split("```").step_by(2).collect(),
+        // JSON within a page has its own escapes.
+        _ => written.to_owned(),
+    }
+}
+
+#[test]
+fn changed_results_steer_nothing() {
+    let [_, overload] = asserted();
+    let runs = all_runs().into_iter().chain([("asserted", overload)]);
+    for (name, run) in runs.filter(|(name, _)| ["churn", "asserted"].contains(name)) {
+        let mut whole = json_of(&run);
+        // Rows over time, which nobody reads again.
+        whole.as_object_mut().unwrap().remove("intervals");
+        let own: Vec<usize> =
+            outputs(&run.summary).iter().map(|(.., text)| text.matches("<script").count()).collect();
+        let mut found = Vec::new();
+        places(&whole, "", &mut found);
+        let mut changed = whole.clone();
+        change_all(&mut changed, &found);
+        assert!(changed.to_string().matches("alert(1)").count() > 20, "{name}");
+        let stored = StoredResult::parse(&changed.to_string(), name).unwrap();
+        for ((what, is_page, written), own) in outputs(&stored.summary().unwrap()).into_iter().zip(own) {
+            check_plain(&format!("{name}: {what}"), &written);
+            if is_page {
+                let scripts = markup(what, &written).matches("<script").count();
+                assert!(scripts <= own, "{name}: {what}: {scripts} scripts, {own} of them ours");
+            }
+        }
+        let read = |value: &Value| -> Vec<RunResult> { result::read(&value.to_string(), HOSTILE).unwrap() };
+        let mut other = changed.clone();
+        other["plan"]["seed"] = 7_777.into();
+        let comparison = Comparison::of(read(&changed), read(&other), &[]).unwrap();
+        let writers: [(&str, Writer<'_>); 5] = [
+            ("comparison", &|out| comparison.write_text(&Layout::default(), out)),
+            ("comparison's details", &|out| comparison.write_details(out)),
+            ("comparison's json", &|out| comparison.write_json(out)),
+            ("comparison's html", &|out| comparison.write_html(out)),
+            ("comparison's markdown", &|out| markdown::write_comparison(&comparison, out)),
+        ];
+        for (what, write) in writers {
+            let mut out = Vec::new();
+            write(&mut out).unwrap();
+            check_plain(&format!("{name}: {what}"), &String::from_utf8(out).unwrap());
+        }
+    }
+}
