@@ -4,13 +4,13 @@
 //! that was handed to this process open (standard input, a process substitution); a device, a directory and a FIFO are refused
 //! before the first byte; at most one byte more than the limit is read; no read waits longer than a limit of its own.
 
+use crate::system_error::start_thread;
 use rustix::fs::OFlags;
 use std::fs::{File, FileType, OpenOptions, canonicalize, metadata, read_link};
 use std::io::{self, Read};
 use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{RecvTimeoutError, sync_channel};
-use std::thread::Builder;
 use std::time::Duration;
 
 /// The limit of everything that a person or a program of theirs writes by hand: options, plans, secrets, certificates. The
@@ -39,10 +39,7 @@ pub fn read_within(path: &Path, bytes_max: u64, pipe_wait: Duration) -> io::Resu
     let (sender, receiver) = sync_channel(1);
     let path = path.to_owned();
     // A thread, since neither a file system of a network nor one of a program (FUSE) keeps to `O_NONBLOCK`. One that is late is left behind.
-    let reader = Builder::new().name("brunt-input".to_owned());
-    reader.spawn(move || sender.send(read_to_end(&path, is_handed, bytes_max))).map_err(|error| {
-        io::Error::new(error.kind(), format!("cannot start a thread that reads it: {error}"))
-    })?;
+    start_thread("brunt-input", move || sender.send(read_to_end(&path, is_handed, bytes_max)))?;
     receiver.recv_timeout(wait).unwrap_or_else(|error| {
         Err(io::Error::other(match error {
             RecvTimeoutError::Timeout => format!("it did not end within {} s", wait.as_secs_f64()),

@@ -13,6 +13,7 @@ pub mod host;
 pub mod in_process_run;
 pub mod kernel_interface;
 pub(crate) mod launch;
+mod memory_needs;
 pub(crate) mod stats_poller;
 pub(crate) mod timestamp_probe;
 pub(crate) mod trace_reader;
@@ -131,6 +132,10 @@ impl RunSetup<'_> {
         coordinator: &mut dyn Coordinator,
     ) -> Result<RunData, RunError> {
         let Self { plan, part, endpoints, data } = self;
+        let local = (0..).zip(part.workers.clone());
+        let shards: Vec<Shard> =
+            local.map(|(nth, index)| shard(part.plan, index, part.portion.nth(nth))).collect();
+        memory_needs::check(part.plan, &shards)?;
         let slot_map = match plan.is_cluster {
             true => Some(Arc::new(cluster::slot_map(plan, endpoints)?)),
             false => None,
@@ -138,9 +143,6 @@ impl RunSetup<'_> {
         let blueprint =
             Blueprint::new(part.plan.clone(), endpoints.to_vec(), data).with_slots(slot_map.clone());
         let blueprint = Arc::new(blueprint.map_err(RunError::System)?);
-        let local = (0..).zip(part.workers.clone());
-        let shards: Vec<Shard> =
-            local.map(|(nth, index)| shard(part.plan, index, part.portion.nth(nth))).collect();
         let rings: Vec<_> = shards.iter().map(|shard| blueprint.ring_of(shard)).collect();
         let chosen = chosen.map_or_else(|| choose(plan, &rings), Ok)?;
         let (readers, feeds) = TraceReaders::start(part.plan, &shards).map_err(RunError::TraceUnreadable)?;

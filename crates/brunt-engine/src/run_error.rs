@@ -62,7 +62,14 @@ pub enum RunError {
     WindowTooLate,
     /// Interrupted before the schedule began.
     Interrupted,
-    /// A system call failed that every run needs.
+    /// This process cannot have the memory that an option asks for.
+    OutOfMemory {
+        /// The options with their values.
+        option: String,
+        /// What they need.
+        bytes: u64,
+    },
+    /// A system call failed that every run needs; it names what failed.
     System(io::Error),
     /// A trace cannot be opened.
     TraceUnreadable(TraceError),
@@ -118,7 +125,12 @@ impl fmt::Display for RunError {
                 write!(formatter, "preload failed: {confirmed} of {wanted} keys stored on {servers}; {reason}{hint}")
             }
             Self::Interrupted => formatter.write_str("interrupted before anything was measured"),
-            Self::System(error) => write!(formatter, "cannot start a worker: {error}"),
+            Self::OutOfMemory { option, bytes } => write!(
+                formatter,
+                "{option}: {} MiB needed, more than this process can have beside the rest (ulimit -v, or a full host): expected less",
+                bytes.div_ceil(1 << 20)
+            ),
+            Self::System(error) => write!(formatter, "{error}"),
             Self::WindowTooLate => formatter.write_str(
                 "--warmup auto: the host stopped this process at the start of the measured window; try again, or give --warmup a duration",
             ),
@@ -168,7 +180,9 @@ impl RunError {
             | Self::NoSlotMap { .. }
             | Self::PreloadFailed { .. }
             | Self::Remote(RemoteError { is_server_error: true, .. }) => ErrorOrigin::Server,
-            Self::IoUnavailable { .. } | Self::TraceUnreadable(_) => ErrorOrigin::Request,
+            Self::IoUnavailable { .. } | Self::TraceUnreadable(_) | Self::OutOfMemory { .. } => {
+                ErrorOrigin::Request
+            }
             Self::System(_) | Self::NoIo { .. } | Self::WindowTooLate | Self::Remote(_) => ErrorOrigin::Host,
             Self::Interrupted => ErrorOrigin::Interruption,
         }

@@ -201,7 +201,8 @@ impl Server {
             start_ns: monotonic_ns(),
             start_unix_s: u64::try_from(clock_gettime(ClockId::Realtime).tv_sec).unwrap_or(0),
         };
-        let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
+        let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)
+            .map_err(|error| context("cannot create an epoll instance", error))?;
         let is_to_shut = !core_options.outages.is_empty();
         let (listener, datagram_socket) = if datagrams {
             let (listener, socket) =

@@ -14,6 +14,7 @@ use crate::terminal::{say, show};
 use brunt_engine::TlsSettings;
 use brunt_engine::coordinator::RemoteError;
 use brunt_engine::run::{DataSets, RunData};
+use brunt_engine::system_error::cannot;
 use brunt_fleet::message::AgentInfo;
 use brunt_fleet::{AgentTrust, ControllerTrust, Fleet, PORT, TargetFiles, auth_folder};
 use brunt_plan::plan::Plan;
@@ -38,7 +39,8 @@ pub(crate) fn agent(flags: &cli::Agent) -> Result<Exit, Failure> {
     let json = flags.json.as_deref().map(|path| (Document::Json, path));
     let json = Destination::open_all(json.as_slice())?.pop();
     let listener = listen(flags.listen, trust.is_open())?;
-    let address = listener.local_addr()?;
+    let address =
+        listener.local_addr().map_err(cannot("read the address of --listen")).map_err(Failure::failed)?;
     let allowed = brunt_engine::allowed_cpus();
     let cpus = flags.cpus.clone().map_or_else(Vec::new, |list| list.0);
     if let Some(cpu) = cpus.iter().find(|cpu| !allowed.contains(cpu)) {

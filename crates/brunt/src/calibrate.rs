@@ -68,7 +68,7 @@ pub(crate) fn calibrate(flags: &cli::Calibrate) -> Result<Exit, Failure> {
     let (run, class) = flags.spec();
     let plan = read_plan(None, run, class)?;
     let outputs = Outputs::of_calibration(flags.json.as_deref())?;
-    let stop = interrupt::flag()?;
+    let stop = interrupt::flag().map_err(Failure::failed)?;
     let calibration = Calibrator::new(&plan, flags, &stop).calibrate()?;
     // First, so that whatever becomes of the outputs has no part in it.
     let kept = keep(&calibration);

@@ -24,6 +24,7 @@ use crate::presentation::Presentation;
 use crate::run::{self, PlanRequest, no_valid_reply};
 use anyhow::{Context, anyhow};
 use brunt_engine::run::DataSets;
+use brunt_engine::system_error::cannot;
 use brunt_plan::objective::Objective;
 use brunt_plan::op::OpKind;
 use brunt_plan::plan::Plan;
@@ -110,7 +111,7 @@ impl<'a> Series<'a> {
         let largest = plans.iter().max_by_key(|plan| embedded::memory_bytes(plan));
         let largest = largest.ok_or_else(|| Failure::usage("a campaign without a run"))?;
         let servers = Servers::open(largest)?.with_agents(asked.fleet.take(), AgentOptions::default());
-        let stop = interrupt::flag()?;
+        let stop = interrupt::flag().map_err(Failure::failed)?;
         let mut observers = Observers::of(&flags.progress, objectives, &stop)?;
         run::note_raised_threads(&asked.spec, largest, &mut observers);
         let (stored, head, runs) = (None, None, Vec::new());
@@ -156,7 +157,9 @@ impl<'a> Series<'a> {
         };
         self.made += 1;
         self.stored = (plan.preload && !consumes(&plan)).then_some(plan);
-        let measured = RunRow::of(&summary, setting, repetition).map_err(Failure::from)?;
+        let measured = RunRow::of(&summary, setting, repetition)
+            .map_err(cannot("take the numbers of a run"))
+            .map_err(Failure::failed)?;
         Ok(CampaignRun { summary, measured })
     }
 

@@ -1,7 +1,6 @@
 //! Exit codes: every way a command can end, by number.
 
 use std::fmt::{Debug, Display};
-use std::io;
 
 /// Exit codes. When several apply, the first in this order wins: usage, unreachable, failed (also to write a result that was asked
 /// for), interrupted, assertion failed, not trusted, done. What cannot be printed for a person changes none.
@@ -72,11 +71,5 @@ impl Failure {
     /// Something else that failed.
     pub(crate) fn failed(message: impl Display + Debug + Send + Sync + 'static) -> Self {
         Self::message(Exit::Failed, message)
-    }
-}
-
-impl From<io::Error> for Failure {
-    fn from(error: io::Error) -> Self {
-        Self::new(Exit::Failed, error)
     }
 }

@@ -16,9 +16,10 @@ use pages::EVENT_STREAM;
 pub(crate) use pages::Text;
 pub(crate) use view::HttpView;
 
-use crate::exit::{Exit, Failure};
+use crate::exit::Failure;
 use brunt_compat::front_end::Page;
 use hosts::Hosts;
+use brunt_engine::system_error::cannot;
 use pages::Pages;
 use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
@@ -48,9 +49,10 @@ impl Endpoint {
             ))
         };
         let listener = TcpListener::bind(address.0).map_err(|error| refused(&error))?;
-        let board = Arc::new(Pages::new(pages, texts, Hosts::of(address.0.ip()))?);
-        let (has_fixed_port, address) = (address.has_fixed_port(), listener.local_addr()?);
-        server::start(listener, board.clone()).map_err(|error| Failure::new(Exit::Failed, error))?;
+        let serving = |error| Failure::failed(cannot(&format!("serve pages at {option} {address}"))(error));
+        let board = Arc::new(Pages::new(pages, texts, Hosts::of(address.0.ip())).map_err(serving)?);
+        let (has_fixed_port, address) = (address.has_fixed_port(), listener.local_addr().map_err(serving)?);
+        server::start(listener, board.clone()).map_err(serving)?;
         Ok(Self { board, address, has_fixed_port })
     }
 

@@ -3,6 +3,7 @@
 //! SIGINT and SIGTERM are sent by people and supervisors, SIGHUP by a terminal or a connection that is gone. Invariant: a signal that
 //! would end the process without a report never does so the first time.
 
+use brunt_engine::system_error::{cannot, start_thread};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGXFSZ};
 use std::fs::File;
 use std::io::{self, Read};
@@ -19,11 +20,14 @@ const SAME_SIGNAL: Duration = Duration::from_millis(200);
 
 /// A flag that SIGINT, SIGTERM and SIGHUP set. A further SIGINT or SIGTERM, [`SAME_SIGNAL`] later, ends the process at once with
 /// 130. A further SIGHUP does not: when a connection is gone, the kernel and the shell send one each.
+///
+/// # Errors
+/// They cannot be handled; it says so.
 pub(crate) fn flag() -> io::Result<Arc<AtomicBool>> {
-    watched().map_err(|error| io::Error::new(error.kind(), format!("cannot watch for signals: {error}")))
+    handled().map_err(cannot("handle signals"))
 }
 
-fn watched() -> io::Result<Arc<AtomicBool>> {
+fn handled() -> io::Result<Arc<AtomicBool>> {
     let (flag, next_ends) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicBool::new(false)));
     for signal in [SIGINT, SIGTERM] {
         signal_hook::flag::register_conditional_shutdown(signal, 130, next_ends.clone())?;
@@ -32,8 +36,8 @@ fn watched() -> io::Result<Arc<AtomicBool>> {
     if !is_hangup_ignored() {
         signal_hook::flag::register(SIGHUP, flag.clone())?;
     }
-    let mut first = File::from(descriptor()?);
-    thread::Builder::new().name("signals".to_owned()).spawn(move || {
+    let mut first = File::from(pair()?);
+    start_thread("signals", move || {
         // Where nothing can be read no signal ends the process at once.
         if first.read_exact(&mut [0]).is_ok() {
             #[expect(clippy::disallowed_methods, reason = "a thread beside the load that times a signal")]
@@ -46,6 +50,10 @@ fn watched() -> io::Result<Arc<AtomicBool>> {
 
 /// A descriptor that can be read from once SIGINT, SIGTERM or SIGHUP has come, for a loop that waits for descriptors.
 pub(crate) fn descriptor() -> io::Result<OwnedFd> {
+    pair().map_err(cannot("handle signals"))
+}
+
+fn pair() -> io::Result<OwnedFd> {
     let (read, write) = UnixStream::pair()?;
     for signal in [SIGINT, SIGTERM] {
         signal_hook::low_level::pipe::register(signal, write.try_clone()?)?;

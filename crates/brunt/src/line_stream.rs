@@ -4,6 +4,7 @@
 //! held until there is a first line; when the stream has finished all lines are written, or it says why not.
 
 use crate::destination::{Destination, Written};
+use brunt_engine::system_error::start_thread;
 use brunt_plan::plan::Plan;
 use brunt_plan::units::DurationNs;
 use brunt_report::ndjson::LiveLines;
@@ -12,7 +13,7 @@ use rustix::process::setpriority_process;
 use rustix::thread::gettid;
 use std::io;
 use std::sync::mpsc::{Receiver, Sender, channel};
-use std::thread::{Builder, JoinHandle};
+use std::thread::JoinHandle;
 
 /// Workers come first.
 const NICE: i32 = 10;
@@ -40,7 +41,7 @@ impl LineStream {
     pub(crate) fn open(destination: Destination) -> io::Result<Self> {
         let is_standard_output = destination.is_standard_output();
         let (messages, received) = channel();
-        let thread = Builder::new().name("brunt-lines".to_owned()).spawn(move || {
+        let thread = start_thread("brunt-lines", move || {
             // Where it is refused, it only comes no later than others.
             let _ = setpriority_process(Some(gettid()), NICE);
             write_all(&destination, &received)

@@ -52,6 +52,9 @@ use clap::{ColorChoice, FromArgMatches};
 use std::io::{self, IsTerminal};
 use std::process::ExitCode;
 
+#[global_allocator]
+static ALLOCATOR: brunt_engine::memory::Allocator = brunt_engine::memory::Allocator;
+
 fn main() -> ExitCode {
     interrupt::outlive_file_size_limit();
     // A link named after another tool is that tool.

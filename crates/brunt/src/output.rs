@@ -49,7 +49,7 @@ impl Outputs {
         outputs.has_annotations = flags.results.integration.annotate.is_some();
         let destinations = &mut outputs.destinations;
         if let Some(index) = destinations.iter().position(|held| held.document == Document::Ndjson) {
-            outputs.lines = Some(LineStream::open(destinations.remove(index))?);
+            outputs.lines = Some(LineStream::open(destinations.remove(index)).map_err(Failure::failed)?);
         }
         Ok(outputs)
     }

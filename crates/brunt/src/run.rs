@@ -53,7 +53,7 @@ pub(crate) fn run(flags: &cli::Run, asked: PlanRequest, plan: Plan) -> Result<Ex
     let step = Step { convergence: Convergence::of(&plan), judgement, place, ..Step::default() };
     let servers = Servers::open(&plan)?.with_agents(asked.fleet, AgentOptions::default());
     // What a signal ends by itself lies before this: files are read, servers are found.
-    let stop = interrupt::flag()?;
+    let stop = interrupt::flag().map_err(Failure::failed)?;
     let mut observers = Observers::of(&flags.progress, &output.assert, &stop)?;
     outputs.watch(&plan, &flags.progress, &mut observers)?;
     note_raised_threads(&asked.spec, &plan, &mut observers);
@@ -112,7 +112,7 @@ pub(crate) fn load(flags: &cli::Load) -> Result<Exit, Failure> {
     plan.stop.until = None;
     let keys = plan.preload_stores();
     let servers = Servers::open(&plan)?;
-    let stop = interrupt::flag()?;
+    let stop = interrupt::flag().map_err(Failure::failed)?;
     let mut observers = Observers::of(&flags.progress, &[], &stop)?;
     note_raised_threads(&spec, &plan, &mut observers);
     let summary = measure(&plan, &servers, &stop, &mut observers, &Step::default())?;

@@ -7,6 +7,7 @@ use crate::exit::{Exit, Failure};
 use crate::interrupt;
 use crate::limits;
 use crate::terminal::Page;
+use brunt_engine::system_error::cannot;
 use brunt_plan::cpus::CpuList;
 use brunt_server::{CoreOptions, Credentials, DatagramFaults, Faults, Listen, Options};
 use rustix::thread::{CpuSet, sched_setaffinity};
@@ -58,7 +59,9 @@ pub(crate) fn serve(flags: &cli::Serve) -> Result<Exit, Failure> {
         die_with_parent: flags.die_with_parent,
         busy_poll: flags.busy_poll,
     };
-    brunt_server::serve(options, Some(interrupt::descriptor()?), &mut LineWriter::new(Page))?;
+    let interrupted = interrupt::descriptor().map_err(Failure::failed)?;
+    let served = brunt_server::serve(options, Some(interrupted), &mut LineWriter::new(Page));
+    served.map_err(cannot("serve")).map_err(Failure::failed)?;
     Ok(Exit::Done)
 }
 

@@ -23,6 +23,7 @@ use brunt_compat::front_end::{
 use brunt_compat::names::Names;
 use brunt_compat::tools::Tool;
 use brunt_engine::run::DataSets;
+use brunt_engine::system_error::cannot;
 use brunt_engine::{TraceError, check_traces, input_file};
 use brunt_plan::plan::Plan;
 use brunt_plan::resolve::{Host, resolve};
@@ -287,7 +288,7 @@ impl<'a, 'b> Driver<'a, 'b> {
         let first = plans.first().expect("a front end that makes runs has a plan");
         let servers = Servers::open(first).map_err(failure_of)?.with_agents(fleet, lead);
         // Before this a signal ends the process at once: nothing has been measured, and agents, files and name servers may be slow.
-        screen.stop = interrupt::flag().map_err(|error| failure_of(error.into()))?;
+        screen.stop = interrupt::flag().map_err(|error| failure_of(Failure::failed(error)))?;
         Ok(Self { screen, host, servers })
     }
 
@@ -337,7 +338,7 @@ impl<'a, 'b> Driver<'a, 'b> {
             return Ok(());
         }
         // Ctrl-C ends it, and agents want to hear from us.
-        let interrupted = interrupt::descriptor()?;
+        let interrupted = interrupt::descriptor().map_err(Failure::failed)?;
         while let Ok(left) =
             Timespec::try_from(until.saturating_duration_since(Instant::now()).min(KEEP_ALIVE))
         {
@@ -348,7 +349,7 @@ impl<'a, 'b> Driver<'a, 'b> {
             match poll(&mut [PollFd::new(&interrupted, PollFlags::IN)], Some(&left)) {
                 Ok(0) | Err(Errno::INTR) => {}
                 Ok(_) => return Err(Failure::new(Exit::Interrupted, io::Error::from(Errno::INTR))),
-                Err(error) => return Err(io::Error::from(error).into()),
+                Err(error) => return Err(Failure::failed(cannot("wait for the next run")(error.into()))),
             }
         }
         Ok(())

@@ -9,6 +9,7 @@ use crate::hint::TLS_HINT;
 use crate::io::tls::{PLAIN_HINT, explain};
 use crate::run_error::RunError;
 use crate::state::hash_slots::SharedSlotMap;
+use crate::system_error::start_thread;
 use crate::transport::blocking::{QUERY_TIMEOUT, SetupError, Stream, name_timeout};
 use crate::transport::endpoint::Endpoint;
 use brunt_plan::plan::Plan;
@@ -209,7 +210,7 @@ impl SlotMapPoller {
     ) -> io::Result<Self> {
         let codec = resp_codec(plan, plan.protocol)?;
         let (end, ended) = mpsc::channel();
-        let thread = std::thread::Builder::new().name("brunt-slot-map".to_owned()).spawn(move || {
+        let thread = start_thread("brunt-slot-map", move || {
             let (mut from, mut asked_ns, mut refreshes) = (0, 0, 0);
             let mut refresh = || match first_map(&nodes, &codec, from) {
                 Ok((place, map)) => {

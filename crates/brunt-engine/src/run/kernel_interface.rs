@@ -45,7 +45,7 @@ pub fn io_uring_works() -> Result<(), String> {
 
 /// Did memory run out?
 pub(crate) fn is_out_of_memory(error: &io::Error) -> bool {
-    error.raw_os_error() == Some(libc::ENOMEM)
+    error.kind() == io::ErrorKind::OutOfMemory
 }
 
 /// The fallback if rings worked in the probe but cannot be created later.

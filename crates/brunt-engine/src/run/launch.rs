@@ -15,6 +15,7 @@ use crate::run::host::wake_up_ns;
 use crate::run::kernel_interface::KernelInterface;
 use crate::state::recording::{Exchange, Filled};
 use crate::state::trace_feed::Feeds;
+use crate::system_error::{cannot, start_thread};
 use crate::worker::pace::Cpus;
 use crate::worker::{Notice, Orders, Worker, WorkerEnd};
 use brunt_plan::plan::{Transport, Wait};
@@ -56,11 +57,11 @@ pub(crate) fn spawn(
 ) -> io::Result<WorkerHandle> {
     let (exchange, filled_out, spares) = Exchange::new(&blueprint.layout);
     let name = format!("brunt-worker-{}", shard.part.index);
-    let thread = std::thread::Builder::new().name(name).spawn(move || {
+    let thread = start_thread(&name, move || {
         // Otherwise the kernel may extend a sleep by 50 µs.
-        rustix::thread::set_current_timer_slack(std::num::NonZero::new(1))
-            .map_err(|errno| named("prctl(PR_SET_TIMERSLACK)", errno))?;
-        pin(&blueprint.plan.cpus, init.index)?;
+        let slack = rustix::thread::set_current_timer_slack(std::num::NonZero::new(1));
+        slack.map_err(|error| cannot("set the timer slack of a worker")(error.into()))?;
+        pin(&blueprint.plan.cpus, init.index).map_err(cannot("pin a worker to its processor (--cpus)"))?;
         let cpus = Cpus::beside(init.of, parallelism());
         let feeds = init.feeds;
         WorkerSeed { blueprint, shard, feeds, orders, exchange, clock, notices, interface, cpus }.run()
@@ -126,12 +127,14 @@ impl CodecVisitor for WorkerSeed {
         }
         Ok(match self.interface {
             KernelInterface::Epoll => {
-                let io = Epoll::new(connection_count(plan, &self.shard), Gather::of(plan), self.clock)?
+                let io = Epoll::new(connection_count(plan, &self.shard), Gather::of(plan), self.clock)
+                    .map_err(|error| cannot("create the epoll instance of a worker")(error.into()))?
                     .with_sockets(plan.sockets);
                 self.run_loop(codec, io)
             }
             KernelInterface::Uring => {
-                let io = Uring::new(self.blueprint.ring_of(&self.shard), self.clock)?;
+                let io = Uring::new(self.blueprint.ring_of(&self.shard), self.clock)
+                    .map_err(cannot("create the io_uring of a worker"))?;
                 self.run_loop(codec, io)
             }
         })

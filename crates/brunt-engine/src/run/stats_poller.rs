@@ -6,6 +6,7 @@
 //! polled again.
 
 use crate::clock::Clock;
+use crate::system_error::start_thread;
 use crate::transport::blocking::{QUERY_TIMEOUT, SetupError, Stream, name_timeout};
 use crate::transport::endpoint::Endpoint;
 use brunt_plan::units::DurationNs;
@@ -128,7 +129,7 @@ impl StatsPollers {
 fn spawn(mut poller: StatsPoller) -> io::Result<PollerHandle> {
     let (orders, incoming) = mpsc::channel();
     let (done_sender, done) = mpsc::channel();
-    let thread = std::thread::Builder::new().name("brunt-stats".to_owned()).spawn(move || {
+    let thread = start_thread("brunt-stats", move || {
         poller.run(&incoming, &done_sender);
         poller.record
     })?;

@@ -8,6 +8,7 @@
 use crate::input_file;
 use crate::run_error::TraceError;
 use crate::state::trace_feed::{Feeds, TraceFeed};
+use crate::system_error::start_thread;
 use brunt_plan::mix::Mix;
 use brunt_plan::plan::{Plan, Trace};
 use brunt_plan::shard::{Shard, StreamPart};
@@ -72,8 +73,8 @@ impl TraceReaders {
                 is_over: is_over.clone(),
                 record: TraceRecord::new(&class.name, trace),
             };
-            let named = std::thread::Builder::new().name("brunt-trace".to_owned());
-            threads.push(named.spawn(move || reader.read(lines)).map_err(refused)?);
+            let thread = start_thread("brunt-trace", move || reader.read(lines));
+            threads.push(thread.map_err(refused)?);
         }
         Ok((Self { threads, is_over }, feeds))
     }

@@ -55,7 +55,7 @@ pub(super) fn compare(flags: &cli::Compare, plan: Plan) -> Result<ComparisonResu
         sides.push(LiveSide { name, plan, servers, data: DataSets::ToStore, runs: Vec::new() });
     }
     let repeat = flags.sides.repeat.unwrap_or(REPEAT);
-    let stop = interrupt::flag()?;
+    let stop = interrupt::flag().map_err(Failure::failed)?;
     let mut observers = Observers::of(&flags.progress, &[], &stop)?;
     let mut ended = Ok(());
     for turn in 0..2 * repeat {

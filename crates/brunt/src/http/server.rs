@@ -5,6 +5,7 @@
 
 use super::connection::{Connection, Next};
 use super::pages::Pages;
+use brunt_engine::system_error::start_thread;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::setpriority_process;
 use rustix::thread::gettid;
@@ -24,8 +25,7 @@ const NICE: i32 = 10;
 pub(super) fn start(listener: TcpListener, board: Arc<Pages>) -> io::Result<()> {
     listener.set_nonblocking(true)?;
     let mut server = Server { listener, connections: Vec::new(), accepts_from: Instant::now(), board };
-    let named = std::thread::Builder::new().name("brunt-http".to_owned());
-    named.spawn(move || {
+    start_thread("brunt-http", move || {
         // Where it is refused, it only comes no later than others.
         let _ = setpriority_process(Some(gettid()), NICE);
         loop {

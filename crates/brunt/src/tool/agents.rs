@@ -7,6 +7,7 @@ use crate::agent;
 use crate::exit::Failure;
 use crate::terminal;
 use brunt_compat::hosts::{AgentCapacity, AgentMode, ControllerMode};
+use brunt_engine::system_error::cannot;
 use brunt_fleet::{Fleet, STARTING_MAX, TargetFiles};
 use brunt_stats::agent::AgentRecord;
 use std::convert::Infallible;
@@ -26,7 +27,8 @@ pub(super) fn serve(mode: &AgentMode) -> Result<Infallible, Failure> {
             mode.port
         ))
     })?;
-    let address = listener.local_addr()?;
+    let address =
+        listener.local_addr().map_err(cannot("read the address of --agent_port")).map_err(Failure::failed)?;
     if trust.is_open() {
         // Also with --quiet: an open agent is a risk.
         terminal::say(format_args!(

@@ -44,6 +44,7 @@ mod notebook;
 mod operations;
 mod outages;
 mod preloads;
+mod process_limits;
 mod recognition;
 mod recorded_cases;
 mod redis;

@@ -45,7 +45,9 @@ pub(crate) fn refusal(error: &io::Error) -> String {
             "not permitted (kernel.io_uring_disabled, or a sandbox)".to_owned()
         }
         Some(libc::EINVAL) => "requires Linux 6.1".to_owned(),
-        Some(libc::ENOMEM) => "locked-memory limit too low (ulimit -l)".to_owned(),
+        _ if error.kind() == io::ErrorKind::OutOfMemory => {
+            "locked-memory limit too low (ulimit -l)".to_owned()
+        }
         _ => error.to_string(),
     }
 }
