@@ -22,7 +22,6 @@ use brunt_plan::plan::{Transport, Wait};
 use brunt_plan::shard::Shard;
 use brunt_proto::Codec;
 use brunt_stats::recorder::RecorderSet;
-use rustix::io::Errno;
 use std::io;
 use std::sync::Arc;
 use std::sync::mpsc;
@@ -61,7 +60,7 @@ pub(crate) fn spawn(
         // Otherwise the kernel may extend a sleep by 50 µs.
         let slack = rustix::thread::set_current_timer_slack(std::num::NonZero::new(1));
         slack.map_err(|error| cannot("set the timer slack of a worker")(error.into()))?;
-        pin(&blueprint.plan.cpus, init.index).map_err(cannot("pin a worker to its processor (--cpus)"))?;
+        pin(&blueprint.plan.cpus, init.index)?;
         let cpus = Cpus::beside(init.of, parallelism());
         let feeds = init.feeds;
         WorkerSeed { blueprint, shard, feeds, orders, exchange, clock, notices, interface, cpus }.run()
@@ -158,13 +157,7 @@ pub(crate) fn pin(cpus: &[u32], worker: u32) -> io::Result<()> {
     let mut set = rustix::thread::CpuSet::new();
     set.set(cpu as usize);
     rustix::thread::sched_setaffinity(None, &set)
-        .map_err(|errno| named(&format!("sched_setaffinity to CPU {cpu} (--cpus)"), errno))
-}
-
-/// The error of a call that was refused, with its name.
-fn named(call: &str, errno: Errno) -> io::Error {
-    let error = io::Error::from(errno);
-    io::Error::new(error.kind(), format!("{call}: {error}"))
+        .map_err(|error| cannot(&format!("pin a worker to CPU {cpu} (--cpus)"))(error.into()))
 }
 
 /// Iterates until the end. A function of its own in every compiled loop, so that these can be counted.

@@ -54,9 +54,9 @@ fn refused_system_calls_end_in_a_result_or_a_sentence() {
         (&[libc::SYS_epoll_pwait2], "--io epoll", Error(2, "error: epoll unavailable: epoll_pwait2: ")),
         (&neither, "--io auto", Error(1, "error: no kernel interface works here: io_uring: ")),
         (&[libc::SYS_sched_setaffinity], "--io auto", Result),
-        (&[libc::SYS_sched_setaffinity], "--cpus 0", Error(1, "sched_setaffinity to CPU 0 (--cpus): ")),
+        (&[libc::SYS_sched_setaffinity], "--cpus 0", Error(1, "cannot pin a worker to CPU 0 (--cpus): ")),
         (&[libc::SYS_sched_getaffinity], "--io auto", Result),
-        (&[libc::SYS_prctl], "--io auto", Error(1, "prctl(PR_SET_TIMERSLACK): ")),
+        (&[libc::SYS_prctl], "--io auto", Error(1, "cannot set the timer slack of a worker: ")),
         (&[libc::SYS_clock_nanosleep], "--io epoll", Result),
         (&[libc::SYS_nanosleep], "--io epoll", Result),
         (&[libc::SYS_getrusage], "--io auto", Result),
@@ -71,7 +71,7 @@ fn refused_system_calls_end_in_a_result_or_a_sentence() {
         (&[libc::SYS_setsockopt], "--io epoll", Error(5, "error: cannot connect to ")),
         (&[libc::SYS_getsockopt], "--io epoll", Error(5, "error: cannot connect to ")),
         (&[libc::SYS_sendto], "--io epoll", Error(5, "error: preload failed: 0 of 100 keys stored on ")),
-        (&[libc::SYS_socketpair], "--io auto", Error(1, "error: cannot watch for signals: ")),
+        (&[libc::SYS_socketpair], "--io auto", Error(1, "error: cannot handle signals: ")),
     ];
     let server = Server::reference(&[]);
     std::thread::scope(|scope| {
