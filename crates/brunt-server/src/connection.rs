@@ -48,6 +48,8 @@ pub(crate) struct Connection {
     pub(crate) input: Vec<u8>,
     /// Parsing `input` makes no sense before it has this many bytes.
     pub(crate) need: usize,
+    /// `input` may have whole commands, which wait until replies that are due have been taken.
+    pub(crate) is_held: bool,
 }
 
 impl Connection {

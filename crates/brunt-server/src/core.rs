@@ -20,6 +20,9 @@
 //!    driver only keeps the door: it refuses connections while [`Core::is_gone`] and never calls [`Core::connect`]
 //!    then. [`Core::next_outage_ns`] says when that changes next.
 //!
+//! 4. Requests of a connection wait, if the options say how many bytes may be due to it, while [`Core::is_held`]: then the
+//!    driver calls [`Core::receive`], if only with no bytes, once it has taken what was due.
+//!
 //! A dripping reply is nothing special to a driver: it is several departures.
 
 use crate::cache::{Cache, Counters, Process, ValueContent};
@@ -40,8 +43,9 @@ use crate::store::Store;
 use crate::udp::{self, Framer, Trains};
 use crate::verb::Verb;
 
-/// Replies that wait take at most this many bytes and one reply more; beyond, retrievals are refused for lack of
-/// memory, and what is no data command ends its connection. A million replies of 200 bytes stay below.
+/// Replies that wait take at most this many bytes, with what is noted of each, and one reply more: a retrieval that would go
+/// beyond is refused for lack of memory, and what comes when it is reached ends its connection. A million replies of 200
+/// bytes stay below.
 pub const QUEUED_BYTES_MAX: usize = 256 << 20;
 
 /// The server.
@@ -53,6 +57,8 @@ pub struct Core {
     fifo: Fifo,
     outages: Outages,
     connections: Vec<Connection>,
+    /// Bytes of all connections that are not carried out yet.
+    input_bytes: usize,
     /// The number of the next data command.
     number: u64,
     /// Connections and senders of datagrams so far.
@@ -76,6 +82,7 @@ impl Core {
             fifo: Fifo::new(&options.stalls),
             outages: Outages::new(&options.outages),
             connections: Vec::new(),
+            input_bytes: 0,
             number: 0,
             accepted: 0,
             outbox: Outbox::new(options.drip),
@@ -132,7 +139,7 @@ impl Core {
         let connection = &mut self.connections[id as usize];
         assert!(connection.open, "connection {id} is not there");
         connection.open = false;
-        connection.input = Vec::new();
+        self.input_bytes -= std::mem::take(&mut connection.input).len();
         if !connection.is_peer {
             self.cache.counters.curr_connections -= 1;
         }
@@ -149,6 +156,7 @@ impl Core {
         if self.outages.next_begin_ns().is_some_and(|begin_ns| begin_ns <= now_ns) {
             return;
         }
+        self.input_bytes -= connection.input.len();
         // Nothing is copied unless a command is cut by the end of the bytes.
         if connection.input.is_empty() {
             let used = self.serve(id, bytes, now_ns);
@@ -166,6 +174,24 @@ impl Core {
         if input.is_empty() && input.capacity() > 0 {
             *input = Vec::new();
         }
+        self.input_bytes += input.len();
+    }
+
+    /// Do requests of a connection wait until replies that are due have been taken?
+    pub fn is_held(&self, id: ConnectionId) -> bool {
+        let connection = &self.connections[id as usize];
+        connection.open && connection.is_held
+    }
+
+    /// Bytes of all connections that are not carried out yet: requests that are not whole, and those that are held.
+    pub fn input_bytes(&self) -> usize {
+        self.input_bytes
+    }
+
+    /// The connection with the most of them.
+    pub fn largest_input(&self) -> Option<ConnectionId> {
+        let held = self.connections.iter().enumerate().filter(|(_, connection)| !connection.input.is_empty());
+        held.max_by_key(|(_, connection)| connection.input.len()).map(|(id, _)| id as ConnectionId)
     }
 
     /// A datagram arrives: the commands in it are carried out, and their replies go out in datagrams that each are a
@@ -246,6 +272,11 @@ impl Core {
         &self.cache.counters
     }
 
+    /// The same, for what the driver counts.
+    pub fn counters_mut(&mut self) -> &mut Counters {
+        &mut self.cache.counters
+    }
+
     /// The store, for its sizes.
     pub fn store(&self) -> &Store {
         &self.cache.store
@@ -267,6 +298,7 @@ impl Core {
     /// [`Core::serve`]; inline commands are written as arrays into `array`.
     fn serve_with(&mut self, id: ConnectionId, input: &[u8], array: &mut Vec<u8>, now_ns: u64) -> usize {
         let mut used = 0;
+        self.connections[id as usize].is_held = false;
         loop {
             let rest = &input[used..];
             let connection = &mut self.connections[id as usize];
@@ -283,6 +315,10 @@ impl Core {
                 }
                 Reading::Commands | Reading::Batch => {
                     let Some(first) = rest.first() else { return used };
+                    if self.outbox.due_bytes(now_ns) >= self.options.due_bytes_max && !connection.is_peer {
+                        (connection.is_held, connection.need) = (true, 0);
+                        return used;
+                    }
                     let by_first = || self.options.protocol.unwrap_or(WireProtocol::of(*first));
                     let protocol = *connection.session.protocol.get_or_insert_with(by_first);
                     let is_authenticated =
@@ -291,6 +327,12 @@ impl Core {
                         Parsed::Partial { need } => {
                             connection.need = need;
                             return used;
+                        }
+                        // A client that keeps asking while replies wait gets no more.
+                        Parsed::Complete { .. }
+                            if self.outbox.end() > self.outbox.end_max(QUEUED_BYTES_MAX) =>
+                        {
+                            self.queue_close(id, now_ns);
                         }
                         Parsed::Complete { used: bytes, request } => {
                             used += bytes;
@@ -354,10 +396,6 @@ impl Core {
     ) {
         let departure_ns = self.fifo.depart(now_ns, 0);
         let begin = self.outbox.end();
-        // A client that keeps asking while replies wait gets no more.
-        if begin > self.outbox.end_max(QUEUED_BYTES_MAX) {
-            return self.queue_close(id, now_ns);
-        }
         let (closes, _) = self.with_context(id, ValueContent::AsStored, now_ns, |context| {
             if is_known { request.control(context) } else { request.reject_unauthenticated(context) }
         });
@@ -486,7 +524,8 @@ impl Core {
         work: impl FnOnce(&mut CommandContext<'_>) -> R,
     ) -> (R, usize) {
         self.cache.advance(now_ns);
-        let out_bytes_max = self.outbox.end_max(QUEUED_BYTES_MAX);
+        let reply_end_max = self.outbox.end().saturating_add(self.options.reply_bytes_max);
+        let out_bytes_max = self.outbox.end_max(QUEUED_BYTES_MAX).min(reply_end_max);
         let mut context = CommandContext {
             cache: &mut self.cache,
             calls: &mut self.calls,
@@ -558,7 +597,8 @@ impl Core {
         for (id, connection) in self.connections.iter_mut().enumerate().filter(is_reset) {
             let id = id as ConnectionId;
             connection.reading = Reading::Nothing;
-            connection.input = Vec::new();
+            connection.is_held = false;
+            self.input_bytes -= std::mem::take(&mut connection.input).len();
             self.outbox.forget(id);
             let end = self.outbox.end();
             self.outbox.queue((id, connection.session.number), end, begin_ns, End::Resets, false);

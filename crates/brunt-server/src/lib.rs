@@ -13,8 +13,8 @@
 //! [`log`] (what was done); [`m_d_1`] predicts response times. Everything but `serve` is pure: time is an argument.
 //! [`in_thread`] serves in a thread, for tests.
 //!
-//! Not a production cache: it trusts its clients, it has one thread, and requests that wait in its queue are bounded
-//! only by [`core::QUEUED_BYTES_MAX`]. It shares no code with the codecs, the workload or the statistics that are
+//! Not a production cache: it has one thread, and whoever makes it hold more than it may is disconnected ([`mod@serve`],
+//! [`core::QUEUED_BYTES_MAX`]). It shares no code with the codecs, the workload or the statistics that are
 //! tested against it; a misreading of the protocol would have to be made twice to go unseen.
 
 #![forbid(unsafe_code)]

@@ -52,6 +52,11 @@ pub struct CoreOptions {
     pub script_after: u64,
     /// Keep a [`Record`] of every data command, to be taken with [`Core::take_records`](crate::Core::take_records).
     pub record: bool,
+    /// Once replies of this many bytes are due to a connection, its next request waits until they are taken and
+    /// [`Core::receive`](crate::Core::receive) is called again, if only with no bytes.
+    pub due_bytes_max: usize,
+    /// The longest reply, in bytes; a longer one is refused for lack of memory.
+    pub reply_bytes_max: usize,
     /// How the given time relates to the world.
     pub epoch: Epoch,
     /// What every connection speaks; the first byte of each tells where there is none.
@@ -80,6 +85,8 @@ impl Default for CoreOptions {
             miss_ids: None,
             script_after: 0,
             record: false,
+            due_bytes_max: usize::MAX,
+            reply_bytes_max: usize::MAX,
             epoch: Epoch::default(),
             protocol: None,
             credentials: None,

@@ -8,6 +8,9 @@ use crate::drip::{Drip, DripQueue};
 use std::collections::VecDeque;
 use std::ops::Range;
 
+/// The buffer is no larger than this once it is empty: a few replies of the longest values.
+const BYTES_KEPT: usize = 16 << 20;
+
 /// Replies of one connection that leave together; their bytes are the next `len` bytes of the outbox.
 #[derive(Debug)]
 struct Pending {
@@ -55,10 +58,17 @@ impl Outbox {
         self.bytes.len()
     }
 
-    /// How long the output may become if `queued_bytes_max` bytes may wait.
+    /// How long the output may become if the replies that wait, and what is noted of each, may take `queued_bytes_max` bytes.
     pub(crate) fn end_max(&self, queued_bytes_max: usize) -> usize {
         let dripping_bytes = self.drip_queue.as_ref().map_or(0, DripQueue::queued_bytes);
-        self.begin + queued_bytes_max.saturating_sub(dripping_bytes)
+        let noted_bytes = self.pending.len() * size_of::<Pending>();
+        self.begin + queued_bytes_max.saturating_sub(dripping_bytes + noted_bytes)
+    }
+
+    /// How many bytes leave at this instant, if everything that waits does; else 0.
+    pub(crate) fn due_bytes(&self, now_ns: u64) -> usize {
+        let is_due = self.pending.back().is_some_and(|last| last.departure_ns <= now_ns);
+        if is_due { self.bytes.len() - self.begin } else { 0 }
     }
 
     /// When the next reply leaves, or a piece of one; not before.
@@ -149,6 +159,7 @@ impl Outbox {
     pub(crate) fn compact(&mut self) {
         if self.begin == self.bytes.len() {
             self.bytes.clear();
+            self.bytes.shrink_to(BYTES_KEPT);
         } else if self.begin > self.bytes.len() / 2 {
             self.bytes.drain(..self.begin);
         } else {
@@ -163,5 +174,27 @@ pub(crate) fn earlier(one: Option<u64>, other: Option<u64>) -> Option<u64> {
     match (one, other) {
         (Some(one), Some(other)) => Some(one.min(other)),
         _ => one.or(other),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A thousand replies of five bytes that leave at different instants.
+    #[test]
+    fn what_is_noted_of_each_reply_counts() {
+        let mut outbox = Outbox::new(None);
+        for departure_ns in 0..1_000 {
+            let begin = outbox.end();
+            outbox.writing().extend_from_slice(b"+OK\r\n");
+            outbox.queue((0, 0), begin, departure_ns, End::Stays, false);
+        }
+        let room_bytes = outbox.end_max(1 << 20) - outbox.end();
+        assert_eq!((1 << 20) - room_bytes, 1_000 * (5 + size_of::<Pending>()));
+        assert_eq!((outbox.due_bytes(998), outbox.due_bytes(999)), (0, 5_000));
+        while outbox.pop(outbox.next_ns().unwrap_or(0)).is_some() {}
+        outbox.compact();
+        assert_eq!((outbox.end(), outbox.end_max(1 << 20)), (0, 1 << 20));
     }
 }

@@ -32,8 +32,11 @@ use std::time::Duration;
 const EVENTS_PER_ITERATION: usize = 1024;
 /// The most that one read takes; a whole pipeline of sets fits.
 const READ_BYTES: usize = 256 << 10;
-/// A client that leaves this much unread is not read from until it has caught up.
+/// A client that leaves this much unread, or a quarter of the limit if that is less, is neither read from nor served until it
+/// has caught up. So one that reads stays below the limit: what it has left, as much as becomes due at once, and a reply.
 const UNSENT_BYTES_MAX: usize = 1 << 20;
+/// Of all clients together, by default.
+pub const OUTPUT_BUFFER_LIMIT: usize = 64 << 20;
 /// Output buffers above this size are given back once they are empty; ten thousand connections stay below 700 MB.
 const OUT_BYTES_KEPT: usize = 64 << 10;
 /// From this long before a departure the loop spins. Wake-ups with the default timer slack of 50 µs and a busy host stay
@@ -64,6 +67,9 @@ pub struct Options {
     /// End when the thread that started this process ends. (The kernel watches the thread, not the process: start the
     /// server from a thread that lives as long as it should.)
     pub die_with_parent: bool,
+    /// How many bytes of replies that were due the clients may leave unread together, beside what their sockets hold. Beyond, the
+    /// one that leaves most is disconnected. A reply that is longer than half of it is refused.
+    pub output_buffer_limit: usize,
     /// Never sleep. Costs a core and makes arrival stamps as exact as they can be.
     pub busy_poll: bool,
 }
@@ -77,6 +83,7 @@ impl Default for Options {
             core: CoreOptions::default(),
             log: None,
             die_with_parent: false,
+            output_buffer_limit: OUTPUT_BUFFER_LIMIT,
             busy_poll: false,
         }
     }
@@ -166,6 +173,12 @@ struct Peer {
     interest: epoll::EventFlags,
 }
 
+impl Peer {
+    fn unsent_bytes(&self) -> usize {
+        self.out.len() - self.out_begin
+    }
+}
+
 struct Server {
     listener: PausableListener,
     /// Where datagrams are taken, if they are.
@@ -183,13 +196,24 @@ struct Server {
     free: Vec<ConnectionId>,
     /// Connections that got output in this turn.
     dirty: Vec<ConnectionId>,
+    /// Connections with requests that wait until replies before them are written.
+    held: Vec<ConnectionId>,
+    /// Bytes of all connections that are due and not taken by the kernel.
+    unsent_bytes: usize,
+    /// Of one that is served.
+    unsent_bytes_max: usize,
+    output_buffer_limit: usize,
+    /// Bytes that all connections may have of requests that are not whole: as many as the store, for most of which they are.
+    input_bytes_max: usize,
     events: Vec<epoll::Event>,
     read_buffer: Vec<u8>,
 }
 
 impl Server {
     fn start(options: Options) -> io::Result<Self> {
-        let Options { listen, datagrams, core: mut core_options, log, busy_poll, .. } = options;
+        let Options {
+            listen, datagrams, core: mut core_options, log, busy_poll, output_buffer_limit, ..
+        } = options;
         let header = Header { script_after: core_options.script_after, seed: core_options.seed };
         let log = log.map(|path| {
             let begun = File::create(&path).and_then(|file| Log::begin(file, &header));
@@ -197,6 +221,10 @@ impl Server {
         });
         let log = log.transpose()?;
         core_options.record = log.is_some();
+        let unsent_bytes_max = UNSENT_BYTES_MAX.min(output_buffer_limit / 4);
+        core_options.due_bytes_max = unsent_bytes_max;
+        core_options.reply_bytes_max = output_buffer_limit / 2;
+        let input_bytes_max = usize::try_from(core_options.memory_bytes).unwrap_or(usize::MAX);
         core_options.epoch = Epoch {
             start_ns: monotonic_ns(),
             start_unix_s: u64::try_from(clock_gettime(ClockId::Realtime).tv_sec).unwrap_or(0),
@@ -227,6 +255,11 @@ impl Server {
             peers: Vec::new(),
             free: Vec::new(),
             dirty: Vec::new(),
+            held: Vec::new(),
+            unsent_bytes: 0,
+            unsent_bytes_max,
+            output_buffer_limit,
+            input_bytes_max,
             events: Vec::with_capacity(EVENTS_PER_ITERATION),
             read_buffer: vec![0; READ_BYTES],
         })
@@ -246,6 +279,9 @@ impl Server {
             }
         }
         self.events = events;
+        for id in std::mem::take(&mut self.held) {
+            self.receive(id, 0);
+        }
         let now_ns = monotonic_ns();
         self.release(now_ns);
         self.reopen(now_ns)?;
@@ -265,7 +301,7 @@ impl Server {
             (departure_ns, change_ns) => departure_ns.or(change_ns),
         };
         let wait_ns = match next_ns {
-            _ if self.busy_poll => Some(0),
+            _ if self.busy_poll || !self.held.is_empty() => Some(0),
             // The end of an outage that passed since the listener was last looked at.
             _ if self.listener.socket.is_none() && !self.core.is_gone(now_ns) => Some(0),
             Some(next_ns) => Some(next_ns.saturating_sub(now_ns).saturating_sub(SPIN_NS)),
@@ -287,6 +323,7 @@ impl Server {
         let Some(peer) = self.peers[id as usize].as_mut() else { return };
         if flags.contains(epoll::EventFlags::OUT) {
             self.write(id);
+            self.hold(id);
         } else if peer.interest.contains(epoll::EventFlags::IN) {
             self.read(id);
         } else {
@@ -296,7 +333,11 @@ impl Server {
     }
 
     fn read(&mut self, id: ConnectionId) {
+        let unsent_bytes_max = self.unsent_bytes_max();
         let Some(peer) = self.peers[id as usize].as_mut() else { return };
+        if peer.unsent_bytes() > unsent_bytes_max {
+            return self.watch(id);
+        }
         match rustix::io::read(&peer.socket, &mut self.read_buffer[..]) {
             Ok(0) if peer.is_shut_down => self.close(id),
             Ok(_) if peer.is_shut_down => {}
@@ -306,14 +347,47 @@ impl Server {
                 self.watch(id);
                 self.release(monotonic_ns());
             }
-            Ok(bytes) => {
-                let now_ns = monotonic_ns();
-                self.core.receive(id, &self.read_buffer[..bytes], now_ns);
-                self.release(now_ns);
-            }
+            Ok(bytes) => self.receive(id, bytes),
             Err(Errno::AGAIN | Errno::INTR) => {}
             Err(_) => self.close(id),
         }
+    }
+
+    /// Serves what was read, or what is held of it, as far as the client reads its replies.
+    fn receive(&mut self, id: ConnectionId, bytes: usize) {
+        if bytes == 0 && !self.is_ready(id) {
+            return;
+        }
+        let now_ns = monotonic_ns();
+        self.core.receive(id, &self.read_buffer[..bytes], now_ns);
+        self.release(now_ns);
+        while self.core.input_bytes() > self.input_bytes_max
+            && let Some(id) = self.core.largest_input()
+        {
+            self.core.counters_mut().client_query_buffer_limit_disconnections += 1;
+            self.reset(id);
+        }
+        self.hold(id);
+        self.watch(id);
+    }
+
+    /// Has a connection requests that can be served now?
+    fn is_ready(&self, id: ConnectionId) -> bool {
+        let peer = self.peers[id as usize].as_ref();
+        peer.is_some_and(|peer| peer.unsent_bytes() <= self.unsent_bytes_max()) && self.core.is_held(id)
+    }
+
+    /// Comes back in the next turn to a connection that has requests left, so that none keeps the others waiting.
+    fn hold(&mut self, id: ConnectionId) {
+        if self.is_ready(id) {
+            self.held.push(id);
+        }
+    }
+
+    /// How much a client may leave unread and be served: nothing while all of them leave half of what they may, so that
+    /// those that read are not disconnected for those that do not.
+    fn unsent_bytes_max(&self) -> usize {
+        if self.unsent_bytes > self.output_buffer_limit / 2 { 0 } else { self.unsent_bytes_max }
     }
 
     /// A free id, with its place.
@@ -375,6 +449,7 @@ impl Server {
                 continue;
             };
             peer.out.extend_from_slice(departure.bytes);
+            self.unsent_bytes += departure.bytes.len();
             peer.closing |= end == End::Closes;
             if end == End::Resets {
                 self.reset(id);
@@ -384,9 +459,30 @@ impl Server {
                 peer.dirty = true;
                 self.dirty.push(id);
             }
+            if self.unsent_bytes > self.output_buffer_limit {
+                self.write_dirty();
+                self.disconnect_slowest();
+            }
         }
+        self.write_dirty();
+    }
+
+    fn write_dirty(&mut self) {
         while let Some(id) = self.dirty.pop() {
             self.write(id);
+        }
+    }
+
+    /// Disconnects those that leave most unread until the limit holds. A reset frees what the kernel holds for them, too.
+    fn disconnect_slowest(&mut self) {
+        let unsent = |(id, peer): (usize, &Option<Peer>)| {
+            peer.as_ref().map(|peer| (peer.unsent_bytes(), id as ConnectionId))
+        };
+        while self.unsent_bytes > self.output_buffer_limit
+            && let Some((_, id)) = self.peers.iter().enumerate().filter_map(unsent).max()
+        {
+            self.core.counters_mut().client_output_buffer_limit_disconnections += 1;
+            self.reset(id);
         }
     }
 
@@ -395,7 +491,10 @@ impl Server {
         peer.dirty = false;
         while peer.out_begin < peer.out.len() {
             match net::send(&peer.socket, &peer.out[peer.out_begin..], SendFlags::NOSIGNAL) {
-                Ok(bytes) => peer.out_begin += bytes,
+                Ok(bytes) => {
+                    peer.out_begin += bytes;
+                    self.unsent_bytes -= bytes;
+                }
                 Err(Errno::INTR) => {}
                 Err(Errno::AGAIN) => break,
                 Err(_) => return self.close(id),
@@ -417,6 +516,7 @@ impl Server {
         } else if peer.out_begin > peer.out.len() / 2 {
             peer.out.drain(..peer.out_begin);
             peer.out_begin = 0;
+            peer.out.shrink_to(OUT_BYTES_KEPT);
         }
         self.watch(id);
     }
@@ -424,11 +524,13 @@ impl Server {
     /// Asks epoll for what matters now: room to write while something is unsent, input unless the client has ended or
     /// does not read its replies.
     fn watch(&mut self, id: ConnectionId) {
+        let unsent_bytes_max = self.unsent_bytes_max();
         let Some(peer) = self.peers[id as usize].as_mut() else { return };
-        let unsent_bytes = peer.out.len() - peer.out_begin;
+        let unsent_bytes = peer.unsent_bytes();
+        let may_read = unsent_bytes <= unsent_bytes_max && !self.core.is_held(id);
         let mut interest = epoll::EventFlags::empty();
         interest.set(epoll::EventFlags::OUT, unsent_bytes > 0);
-        interest.set(epoll::EventFlags::IN, !peer.ended && unsent_bytes <= UNSENT_BYTES_MAX);
+        interest.set(epoll::EventFlags::IN, !peer.ended && may_read);
         if interest != peer.interest {
             peer.interest = interest;
             epoll::modify(&self.epoll, &peer.socket, epoll::EventData::new_u64(u64::from(id)), interest)
@@ -493,9 +595,8 @@ impl Server {
 
     /// Closing the descriptor also takes it out of the epoll set.
     fn close(&mut self, id: ConnectionId) {
-        if self.peers[id as usize].take().is_none() {
-            return;
-        }
+        let Some(peer) = self.peers[id as usize].take() else { return };
+        self.unsent_bytes -= peer.unsent_bytes();
         self.core.disconnect(id);
         self.free.push(id);
         if let Some(log) = &mut self.log {

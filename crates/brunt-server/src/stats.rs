@@ -39,6 +39,10 @@ pub struct Counters {
     pub faults_error: u64,
     /// Not memcached's: requests that were answered with wrong values.
     pub faults_wrong: u64,
+    /// Redis's: connections that were closed because replies that no client read took too much memory.
+    pub client_output_buffer_limit_disconnections: u64,
+    /// Redis's: connections that were closed because requests that were not whole took too much memory.
+    pub client_query_buffer_limit_disconnections: u64,
     /// Not memcached's: datagrams of replies that were lost by script.
     pub datagrams_dropped: u64,
     /// Not memcached's: datagrams of replies that were sent twice by script.
@@ -98,7 +102,7 @@ impl StatsSnapshot<'_> {
         rows
     }
 
-    fn numbers(&self) -> [(&'static str, u64); 37] {
+    fn numbers(&self) -> [(&'static str, u64); 39] {
         let Self { counters, store, .. } = self;
         [
             ("time", self.time_s),
@@ -135,6 +139,8 @@ impl StatsSnapshot<'_> {
             ("faults_cut", counters.faults_cut),
             ("faults_error", counters.faults_error),
             ("faults_wrong", counters.faults_wrong),
+            ("client_output_buffer_limit_disconnections", counters.client_output_buffer_limit_disconnections),
+            ("client_query_buffer_limit_disconnections", counters.client_query_buffer_limit_disconnections),
             ("datagrams_dropped", counters.datagrams_dropped),
             ("datagrams_duplicated", counters.datagrams_duplicated),
             ("datagrams_swapped", counters.datagrams_swapped),

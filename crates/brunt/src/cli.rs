@@ -689,6 +689,9 @@ pub(crate) struct Serve {
     /// Longest value that is stored
     #[arg(long, default_value = "1MiB", value_name = "SIZE")]
     pub value_max: ByteSize,
+    /// Memory limit of replies that clients leave unread, all together; the client that leaves most is disconnected
+    #[arg(long, default_value = "64MiB", value_name = "SIZE")]
+    pub output_buffer_limit: ByteSize,
     /// Service time: none, fixed:US or exp:US (mean, microseconds)
     #[arg(long, default_value = "none", value_name = "LAW")]
     pub service: Service,

@@ -57,6 +57,7 @@ pub(crate) fn serve(flags: &cli::Serve) -> Result<Exit, Failure> {
         },
         log: flags.log.clone(),
         die_with_parent: flags.die_with_parent,
+        output_buffer_limit: usize::try_from(flags.output_buffer_limit.0).unwrap_or(usize::MAX),
         busy_poll: flags.busy_poll,
     };
     let interrupted = interrupt::descriptor().map_err(Failure::failed)?;

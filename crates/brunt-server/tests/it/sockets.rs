@@ -123,6 +123,56 @@ fn counted<const N: usize>(address: &str, names: [&str; N]) -> [u64; N] {
     })
 }
 
+/// Requests that are never whole take no more memory together than the store; whoever sent most of one is disconnected.
+#[test]
+fn half_sent_requests_are_bounded_in_all() {
+    let core = CoreOptions { memory_bytes: 4 << 20, ..CoreOptions::default() };
+    let server = Beside::start(Options { listen: tcp(Ipv4Addr::LOCALHOST), core, ..Options::default() });
+    let connect = || TcpStream::connect(&server.announced).unwrap();
+    let mut largest = connect();
+    largest.write_all(&[b"set a 0 0 1048576\r\n", &vec![b'x'; 900_000][..]].concat()).unwrap();
+    let names = ["client_query_buffer_limit_disconnections", "bytes_read"];
+    let mut begun = Vec::new();
+    for count in 1..=5 {
+        let mut stream = connect();
+        // A value that is announced, or a line that does not end.
+        let begin = if count % 2 == 0 { &b"set a 0 0 1048576\r\n"[..] } else { b"get " };
+        stream.write_all(&[begin, &[b'y'; 800_000]].concat()).unwrap();
+        begun.push(stream);
+        // All of it was read.
+        while counted(&server.announced, names)[1] < 900_000 + 800_000 * count {
+            std::thread::yield_now();
+        }
+        let expected = u64::from(900_000 + 800_000 * count > 4 << 20);
+        assert_eq!(counted(&server.announced, names)[0], expected, "{count}");
+    }
+    largest.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
+    assert_eq!(largest.read(&mut [0]).unwrap_err().kind(), std::io::ErrorKind::ConnectionReset);
+    server.end();
+}
+
+/// A pipeline is answered whole however much longer its replies are than what may be unread, if they are read.
+#[test]
+fn clients_that_read_are_served_beyond_the_limit() {
+    let output_buffer_limit = 2 << 20;
+    let options = Options { listen: tcp(Ipv4Addr::LOCALHOST), output_buffer_limit, ..Options::default() };
+    let server = Beside::start(options);
+    let mut stream = TcpStream::connect(&server.announced).unwrap();
+    stream.write_all(&[b"set a 0 0 500000\r\n", &vec![b'x'; 500_000][..], b"\r\n"].concat()).unwrap();
+    stream
+        .write_all(&[b"get a\r\n".repeat(100), b"get a a a a a\r\nget b\r\nquit\r\n".to_vec()].concat())
+        .unwrap();
+    let mut answered = Vec::new();
+    stream.read_to_end(&mut answered).unwrap();
+    // A reply that is longer than the limit is refused.
+    let end = b"\r\nEND\r\nSERVER_ERROR out of memory writing get response\r\nEND\r\n";
+    let value_bytes = "VALUE a 0 500000\r\n".len() + 500_000 + "\r\nEND\r\n".len();
+    assert_eq!(answered.len(), "STORED\r\n".len() + 100 * value_bytes + end.len() - "\r\nEND\r\n".len());
+    assert!(answered.ends_with(end));
+    assert_eq!(counted(&server.announced, ["client_output_buffer_limit_disconnections"]), [0]);
+    server.end();
+}
+
 fn datagram(id: u16, sequence: u16, total: u16, payload: &str) -> Vec<u8> {
     let numbers = [id, sequence, total, 0].into_iter().flat_map(u16::to_be_bytes);
     numbers.chain(payload.bytes()).collect()

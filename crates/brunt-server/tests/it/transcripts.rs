@@ -247,6 +247,7 @@ fn stats_count_operations() {
          STAT cas_badval 1\nSTAT touch_hits 1\nSTAT touch_misses 1\nSTAT bytes_read {}\nSTAT bytes_written {written}\n\
          STAT limit_maxbytes 1073741824\nSTAT bytes 82\nSTAT curr_items 1\nSTAT total_items 3\nSTAT evictions 0\n\
          STAT faults_dropped 0\nSTAT faults_reset 0\nSTAT faults_cut 0\nSTAT faults_error 0\nSTAT faults_wrong 0\n\
+         STAT client_output_buffer_limit_disconnections 0\nSTAT client_query_buffer_limit_disconnections 0\n\
          STAT datagrams_dropped 0\nSTAT datagrams_duplicated 0\nSTAT datagrams_swapped 0\nEND\n",
         sent.len() + 7
     ));

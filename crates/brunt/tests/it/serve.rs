@@ -2,8 +2,10 @@
 
 use crate::server::{brunt, unique};
 use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
 use std::os::unix::net::UnixStream;
 use std::process::{Child, Stdio};
+use std::time::{Duration, Instant};
 
 /// Starts it and waits for its announcement.
 fn start(flags: &[&str]) -> (Child, String) {
@@ -57,7 +59,7 @@ fn passwords_are_checked() {
         ),
     ];
     for (sent, answered) in table {
-        let mut stream = std::net::TcpStream::connect(address).unwrap();
+        let mut stream = TcpStream::connect(address).unwrap();
         stream.write_all(sent).unwrap();
         stream.shutdown(std::net::Shutdown::Write).unwrap();
         let mut heard = Vec::new();
@@ -68,13 +70,67 @@ fn passwords_are_checked() {
     child.wait().unwrap();
 }
 
+/// What the server counts under a name.
+fn counted(stream: &mut BufReader<TcpStream>, name: &str) -> u64 {
+    stream.get_mut().write_all(b"stats\r\n").unwrap();
+    let lines = stream.by_ref().lines().map(Result::unwrap).take_while(|line| line != "END");
+    let held =
+        lines.filter_map(|line| Some(line.strip_prefix(&format!("STAT {name} "))?.parse().unwrap())).last();
+    held.unwrap_or_else(|| panic!("no {name}"))
+}
+
+/// Clients that never read their replies are disconnected before they take more memory than they may, and hold nobody up.
+#[test]
+fn clients_that_do_not_read_are_bounded_in_all() {
+    const MIB: usize = 1 << 20;
+    let limit = ["--port", "0", "--output-buffer-limit", "4MiB"];
+    let (mut child, announced) = start(&limit);
+    let address = announced.strip_prefix("listening on ").unwrap();
+    let stream = TcpStream::connect(address).unwrap();
+    stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+    let mut reader = BufReader::new(stream);
+    let mut line = String::new();
+    for set in
+        [[b"set k 0 0 1048576\r\n", &vec![b'x'; MIB][..], b"\r\n"].concat(), b"set s 0 0 1\r\ny\r\n".to_vec()]
+    {
+        reader.get_mut().write_all(&set).unwrap();
+        reader.read_line(&mut line).unwrap();
+    }
+    assert_eq!(line, "STORED\r\nSTORED\r\n");
+    let connect = |_| TcpStream::connect(address).unwrap();
+    let mut silent: Vec<TcpStream> = (0..50).map(connect).collect();
+    let mut closed = 0;
+    let begun = Instant::now();
+    let mut longest = Duration::ZERO;
+    // Every one of them asks for 20 MiB.
+    silent.iter_mut().for_each(|stream| stream.write_all(&b"get k\r\n".repeat(20)).unwrap());
+    while closed == 0 {
+        let asked = Instant::now();
+        reader.get_mut().write_all(b"get s\r\n").unwrap();
+        reader.read_exact(&mut [0; "VALUE s 0 1\r\ny\r\nEND\r\n".len()]).unwrap();
+        longest = longest.max(asked.elapsed());
+        closed = counted(&mut reader, "client_output_buffer_limit_disconnections");
+        assert!(begun.elapsed() < Duration::from_secs(60), "nobody was disconnected");
+    }
+    let status = std::fs::read_to_string(format!("/proc/{}/status", child.id())).unwrap();
+    let most = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap().trim();
+    let most_kib: usize = most.strip_suffix(" kB").unwrap().parse().unwrap();
+    assert!(most_kib < (4 << 10) + (48 << 10), "{most}");
+    assert!(longest < Duration::from_secs(5), "{longest:?}");
+    let open = counted(&mut reader, "curr_connections");
+    assert!(open + closed >= 51, "{open} open, {closed} disconnected");
+    child.kill().unwrap();
+    child.wait().unwrap();
+}
+
 #[test]
 fn usage_errors_are_named() {
-    let table: [(&[&str], [&str; 2]); 7] = [
+    let table: [(&[&str], [&str; 2]); 8] = [
         (&["--listen", "localhost:1"], ["--listen", "unix:PATH"]),
         (&["--listen", "unix:"], ["'unix:'", "ADDRESS:PORT"]),
         (&["--listen", "127.0.0.1:0", "--port", "5"], ["--listen", "--port"]),
         (&["--user", "reader"], ["--password", "required"]),
+        (&["--output-buffer-limit", "much"], ["--output-buffer-limit", "'much'"]),
         (&["--udp-drop-every", "5"], ["--udp", "required"]),
         (&["--udp", "--udp-trains", "keys"], ["--udp-trains", "reply or key"]),
         (&["--udp", "--udp-swap-every", "0"], ["--udp-swap-every", "above 0"]),
