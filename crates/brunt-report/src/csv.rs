@@ -3,11 +3,15 @@
 //! Not the raw samples (those are [`crate::samples`]) and not totals. The lines of the measured window are the
 //! `intervals` of the JSON; before them come those of the warm-up. docs/formats.md says what every column means.
 
-use crate::instant::in_window_ns;
 use crate::server;
 use brunt_plan::phase::Phase;
+use brunt_plan::plan::Plan;
+use brunt_plan::warmup::Warmup;
 use brunt_stats::client_time::ClientShares;
 use brunt_stats::interval::Activity;
+use brunt_stats::period::Period;
+use brunt_stats::run_times::RunTimes;
+use brunt_stats::server_stats::{ServerRecord, ServerSpan, Snapshot};
 use brunt_stats::summary::Summary;
 use brunt_stats::timeline::TimelinePoint;
 use std::fmt::Display;
@@ -28,13 +32,112 @@ const WIDTH_NS: u64 = 1_000_000_000;
 /// What `out` returns. A line is one small write: give it a buffered writer.
 pub fn write(summary: &Summary, out: &mut dyn Write) -> io::Result<()> {
     writeln!(out, "{HEADING}")?;
+    let (measure_ns, servers) = (summary.window.measure_ns, &summary.record.run.server_records);
     for point in warmup(summary) {
-        line(summary, Phase::Warmup, &point, out)?;
+        line(measure_ns, Phase::Warmup, &point, server_span(summary, servers, &point), out)?;
     }
     for point in summary.intervals(WIDTH_NS) {
-        line(summary, Phase::Measure, &point, out)?;
+        line(measure_ns, Phase::Measure, &point, server_span(summary, servers, &point), out)?;
     }
     Ok(())
+}
+
+fn server_span(
+    summary: &Summary,
+    servers: &[ServerRecord],
+    point: &TimelinePoint,
+) -> Option<(ServerSpan, usize)> {
+    let width_ns = summary.timeline().row_ns(point.start_ns, WIDTH_NS);
+    server::piece(servers, width_ns, point.start_ns, point.end_ns)
+}
+
+/// The lines of a run with a length that was asked for, written while it goes on, so that each of them has its own however long the run
+/// is. Pieces of the warm-up are counted from its beginning. A line waits for the next one: what servers say of its end comes later, and
+/// how far off the window is may not be known before it begins.
+#[derive(Debug)]
+pub struct LiveLines {
+    plan: Plan,
+    width_ns: u64,
+    times: RunTimes,
+    is_window_known: bool,
+    servers: Vec<ServerRecord>,
+    waiting: Vec<(Phase, TimelinePoint)>,
+    has_heading: bool,
+}
+
+impl LiveLines {
+    /// Before a run with lines of this length begins.
+    pub fn new(plan: &Plan, width_ns: u64) -> Self {
+        Self {
+            plan: plan.clone(),
+            width_ns,
+            times: RunTimes::default(),
+            is_window_known: false,
+            servers: Vec::new(),
+            waiting: Vec::new(),
+            has_heading: false,
+        }
+    }
+
+    /// The schedule has its times; they may be told again.
+    pub fn start(&mut self, times: &RunTimes) {
+        self.is_window_known = self.plan.warmup != Warmup::Auto || self.times != RunTimes::default();
+        self.times = *times;
+    }
+
+    /// A server said something of itself.
+    pub fn hear(&mut self, server: usize, snapshot: &Snapshot) {
+        let count = self.servers.len().max(server + 1);
+        self.servers.resize_with(count, ServerRecord::default);
+        self.servers[server].push(snapshot.clone());
+    }
+
+    /// Takes a period that is over, and writes the lines of those before it.
+    ///
+    /// # Errors
+    /// What `out` returns.
+    pub fn write_period(&mut self, period: &Period, out: &mut dyn Write) -> io::Result<()> {
+        if !matches!(period.phase, Phase::Warmup | Phase::Measure) {
+            return Ok(());
+        }
+        self.is_window_known |= period.phase == Phase::Measure;
+        if self.is_window_known {
+            self.write_waiting(u64::MAX, out)?;
+        }
+        self.waiting.push((period.phase, period.point()));
+        Ok(())
+    }
+
+    /// Writes the rest of a run that has ended.
+    ///
+    /// # Errors
+    /// What `out` returns.
+    pub fn write_rest(&mut self, summary: &Summary, out: &mut dyn Write) -> io::Result<()> {
+        self.times.measure_ns = summary.window.measure_ns;
+        for (server, record) in summary.record.run.server_records.iter().enumerate() {
+            // The last one comes with the result.
+            record.snapshots().last().iter().for_each(|last| self.hear(server, last));
+        }
+        self.write_waiting(summary.window.end_ns, out)
+    }
+
+    /// The lines of all that waits, up to the end of the window.
+    fn write_waiting(&mut self, end_ns: u64, out: &mut dyn Write) -> io::Result<()> {
+        if !self.has_heading {
+            writeln!(out, "{HEADING}")?;
+            self.has_heading = true;
+        }
+        for (phase, point) in std::mem::take(&mut self.waiting) {
+            let point = TimelinePoint { end_ns: point.end_ns.min(end_ns), ..point };
+            if point.start_ns < point.end_ns {
+                let span = server::piece(&self.servers, self.width_ns, point.start_ns, point.end_ns);
+                line(self.times.measure_ns, phase, &point, span, out)?;
+            }
+            let passed_ns = point.start_ns;
+            self.servers.iter_mut().for_each(|record| record.forget_before(passed_ns));
+        }
+        Ok(())
+    }
 }
 
 /// The warm-up in pieces that end at whole pieces before the window.
@@ -57,14 +160,21 @@ fn warmup(summary: &Summary) -> Vec<TimelinePoint> {
         .collect()
 }
 
-fn line(summary: &Summary, phase: Phase, point: &TimelinePoint, out: &mut dyn Write) -> io::Result<()> {
+fn line(
+    measure_ns: u64,
+    phase: Phase,
+    point: &TimelinePoint,
+    servers: Option<(ServerSpan, usize)>,
+    out: &mut dyn Write,
+) -> io::Result<()> {
     let Activity { scheduled, sent, completed, failed } = without_preload(point);
-    let (start_ns, end_ns) = (in_window_ns(summary, point.start_ns), in_window_ns(summary, point.end_ns));
+    let [start_ns, end_ns] =
+        [point.start_ns, point.end_ns].map(|at_ns| at_ns.wrapping_sub(measure_ns) as i64);
     let per_s = completed as f64 * 1e9 / (point.end_ns - point.start_ns).max(1) as f64;
     write!(out, "{start_ns},{end_ns},{},{scheduled},{sent},{completed},{failed},{per_s:.3}", phase.name())?;
     let [p50, p99, max] = [point.latency.p50_ns, point.latency.p99_ns, point.latency.max_ns].map(cell);
     write!(out, ",{p50},{p99},{max}")?;
-    server_cells(summary, point, out)?;
+    server_cells(servers, out)?;
     let ClientShares { busy, busiest, run_delay, most_delayed, stolen } =
         point.client.shares().unwrap_or_default();
     for share in [busy, busiest, run_delay, most_delayed, stolen] {
@@ -79,8 +189,7 @@ pub(crate) fn cell(value: Option<impl Display>) -> String {
 }
 
 /// What the servers say of the same time, all of them together that were there, and how many those were; empty where none does.
-fn server_cells(summary: &Summary, point: &TimelinePoint, out: &mut dyn Write) -> io::Result<()> {
-    let found = server::piece(summary, point.start_ns, point.end_ns);
+fn server_cells(found: Option<(ServerSpan, usize)>, out: &mut dyn Write) -> io::Result<()> {
     let servers = cell(found.map(|(_, servers)| servers));
     let span = found.map(|(span, _)| span).unwrap_or_default();
     let ratio = span.hit_ratio().map_or(String::new(), |ratio| format!("{ratio:.6}"));

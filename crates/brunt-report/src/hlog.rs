@@ -6,7 +6,12 @@
 
 use crate::html::packed::base64;
 use brunt_plan::op::OpId;
+use brunt_plan::phase::Phase;
+use brunt_plan::plan::Plan;
 use brunt_stats::histogram::{Histogram, SparseHistogram, VALUE_BITS};
+use brunt_stats::period::Period;
+use brunt_stats::recorder::Layout;
+use brunt_stats::run_times::RunTimes;
 use brunt_stats::summary::Summary;
 use brunt_stats::timeline::{Slice, SliceRow};
 use std::collections::{BTreeMap, BTreeSet};
@@ -32,14 +37,7 @@ const HEADING: &str =
 /// # Errors
 /// What `out` returns.
 pub fn write(summary: &Summary, out: &mut dyn Write) -> io::Result<()> {
-    let version = &summary.record.environment.brunt_version;
-    writeln!(out, "#[Logged by brunt {version}: response times in ns, Interval_Max in ms]")?;
-    writeln!(out, "#[Histogram log format version 1.3]")?;
-    if let Some(epoch_us) = summary.record.run.times.epoch_us {
-        let start_ms = epoch_us.saturating_add(summary.window.measure_ns / 1_000) / 1_000;
-        writeln!(out, "#[StartTime: {}.{:03} (seconds since epoch)]", start_ms / 1_000, start_ms % 1_000)?;
-    }
-    writeln!(out, "{HEADING}")?;
+    heading(&summary.record.environment.brunt_version, &summary.record.run.times, out)?;
     let timeline = summary.timeline();
     let ops: BTreeSet<OpId> =
         timeline.slices().flat_map(|slice| &slice.rows).filter(has_responses).map(|row| row.op).collect();
@@ -48,7 +46,7 @@ pub fn write(summary: &Summary, out: &mut dyn Write) -> io::Result<()> {
         let mut line = |tag: &str, of: &dyn Fn(&SliceRow) -> bool| {
             let rows = interval.slices.iter().flat_map(|slice| &slice.rows).filter(|row| of(row));
             let response = SparseHistogram::merge_all(rows.map(|row| &row.response), &mut sum);
-            interval.write(tag, &response, out)
+            write_line(tag, interval.start_ns, interval.length_ns, &response, out)
         };
         line("", &|_| true)?;
         if ops.len() > 1 {
@@ -72,11 +70,93 @@ struct Interval<'a> {
     slices: Vec<&'a Slice>,
 }
 
-impl Interval<'_> {
-    fn write(&self, tag: &str, response: &SparseHistogram, out: &mut dyn Write) -> io::Result<()> {
-        let (start_s, length_s) = (self.start_ns as f64 / SECOND, self.length_ns as f64 / SECOND);
-        let max_ms = response.max().unwrap_or(0) as f64 / MS;
-        writeln!(out, "{tag}{start_s:.3},{length_s:.3},{max_ms:.6},{}", base64(&deflated(response)))
+fn write_line(
+    tag: &str,
+    start_ns: u64,
+    length_ns: u64,
+    response: &SparseHistogram,
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    let (start_s, length_s) = (start_ns as f64 / SECOND, length_ns as f64 / SECOND);
+    let max_ms = response.max().unwrap_or(0) as f64 / MS;
+    writeln!(out, "{tag}{start_s:.3},{length_s:.3},{max_ms:.6},{}", base64(&deflated(response)))
+}
+
+fn heading(version: &str, times: &RunTimes, out: &mut dyn Write) -> io::Result<()> {
+    writeln!(out, "#[Logged by brunt {version}: response times in ns, Interval_Max in ms]")?;
+    writeln!(out, "#[Histogram log format version 1.3]")?;
+    if let Some(epoch_us) = times.epoch_us {
+        let start_ms = epoch_us.saturating_add(times.measure_ns / 1_000) / 1_000;
+        writeln!(out, "#[StartTime: {}.{:03} (seconds since epoch)]", start_ms / 1_000, start_ms % 1_000)?;
+    }
+    writeln!(out, "{HEADING}")
+}
+
+/// The log of a run with a length that was asked for, written while it goes on, so that each interval has its own line however long the run is,
+/// with the buckets that were recorded. Behind the window there is one interval more, if requests were answered in it.
+#[derive(Debug)]
+pub struct LiveLog {
+    plan: Plan,
+    version: String,
+    times: RunTimes,
+    /// What has no line yet, by operation: of a worker that was late in ending its slice before the window.
+    responses: BTreeMap<OpId, Histogram>,
+    has_heading: bool,
+}
+
+impl LiveLog {
+    /// Before a run begins.
+    pub fn new(plan: &Plan, version: &str) -> Self {
+        let ops = Layout::of(plan).rows().map(|(_, op)| (op, Histogram::default())).collect();
+        let (plan, version, times) = (plan.clone(), version.to_owned(), RunTimes::default());
+        Self { plan, version, times, responses: ops, has_heading: false }
+    }
+
+    /// The schedule has its times; they may be told again.
+    pub fn start(&mut self, times: &RunTimes) {
+        self.times = *times;
+    }
+
+    /// Writes the lines of a period that is over, if it has any: of the window, and what was answered behind it.
+    ///
+    /// # Errors
+    /// What `out` returns.
+    pub fn write_period(&mut self, period: &Period, out: &mut dyn Write) -> io::Result<()> {
+        for (_, op, totals) in period.recorded.rows() {
+            self.responses.entry(op).or_default().merge(&totals.latencies.response);
+        }
+        let is_empty = self.responses.values().all(|response| response.count() == 0);
+        if !matches!(period.phase, Phase::Measure | Phase::Drain)
+            || (period.phase == Phase::Drain && is_empty)
+        {
+            return Ok(());
+        }
+        self.write_heading(out)?;
+        let start_ns = period.start_ns.saturating_sub(self.times.measure_ns);
+        let length_ns = period.end_ns.saturating_sub(period.start_ns);
+        let mut all = Histogram::default();
+        self.responses.values().for_each(|response| all.merge(response));
+        write_line("", start_ns, length_ns, &all.to_sparse(), out)?;
+        let is_tagged = self.responses.len() > 1;
+        for (op, response) in &mut self.responses {
+            if is_tagged {
+                let tag = format!("Tag={},", self.plan.op_name(*op));
+                write_line(&tag, start_ns, length_ns, &response.to_sparse(), out)?;
+            }
+            *response = Histogram::default();
+        }
+        Ok(())
+    }
+
+    /// Writes what even a run without an interval has.
+    ///
+    /// # Errors
+    /// What `out` returns.
+    pub fn write_heading(&mut self, out: &mut dyn Write) -> io::Result<()> {
+        if !std::mem::replace(&mut self.has_heading, true) {
+            heading(&self.version, &self.times, out)?;
+        }
+        Ok(())
     }
 }
 

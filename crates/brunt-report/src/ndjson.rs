@@ -34,12 +34,14 @@ pub struct LiveLines {
     told: u32,
     /// Up to when there are lines.
     written_ns: u64,
+    /// The last period, which ended otherwise than was foreseen.
+    last: Option<Period>,
 }
 
 impl LiveLines {
     /// Before a run begins, the first of its command having the number 1.
     pub fn new(plan: &Plan, number: u64) -> Self {
-        Self { plan: plan.clone(), number, times: RunTimes::default(), told: 0, written_ns: 0 }
+        Self { plan: plan.clone(), number, times: RunTimes::default(), told: 0, written_ns: 0, last: None }
     }
 
     /// How long the periods are that lines are of.
@@ -58,29 +60,42 @@ impl LiveLines {
     /// # Errors
     /// What `out` returns.
     pub fn write_period(&mut self, period: &Period, out: &mut dyn Write) -> io::Result<()> {
-        let Period { start_ns, end_ns, phase, recorded } = period;
+        let Period { start_ns, end_ns, phase, .. } = period;
         let is_whole = end_ns - start_ns >= Self::period_ns(&self.plan)
             || [self.times.measure_ns, self.times.end_ns].contains(end_ns);
-        if !is_whole || !matches!(phase, Phase::Warmup | Phase::Measure) {
+        if !matches!(phase, Phase::Warmup | Phase::Measure) {
+            return Ok(());
+        }
+        if !is_whole {
+            self.last = Some(period.clone());
             return Ok(());
         }
         self.written_ns = *end_ns;
-        let is_window_known = self.told > 1 || self.plan.warmup != Warmup::Auto;
-        let facts = RunFacts { plan: &self.plan, number: self.number, times: &self.times, is_window_known };
-        // A store that knows no window keeps all that it holds in one slice, the first of all time.
-        let (timeline, span) = (recorded.timeline(), 0..1);
-        for point in timeline.points(span.clone(), timeline.slice_ns()) {
-            let point = TimelinePoint { start_ns: *start_ns, end_ns: *end_ns, ..point };
-            line(&facts, timeline, span.clone(), *phase, &point, out)?;
-        }
-        Ok(())
+        self.write_line(period, out)
     }
 
-    /// Writes the lines that the result has beyond those that there are.
+    fn write_line(&self, period: &Period, out: &mut dyn Write) -> io::Result<()> {
+        let is_window_known = self.told > 1 || self.plan.warmup != Warmup::Auto;
+        let facts = RunFacts { plan: &self.plan, number: self.number, times: &self.times, is_window_known };
+        line(&facts, period.recorded.timeline(), 0..1, period.phase, &period.point(), out)
+    }
+
+    /// Writes the lines that the result has beyond those that there are. Where it has longer ones only, the last one is that of the period.
     ///
     /// # Errors
     /// What `out` returns.
     pub fn write_rest(&self, summary: &Summary, out: &mut dyn Write) -> io::Result<()> {
+        let window = &summary.window;
+        if summary.timeline().row_ns(window.measure_ns, WIDTH_NS) > Self::period_ns(&self.plan)
+            && self.plan.interval.is_some()
+        {
+            return match &self.last {
+                Some(last) if last.start_ns < window.end_ns => {
+                    self.write_line(&Period { end_ns: last.end_ns.min(window.end_ns), ..last.clone() }, out)
+                }
+                _ => Ok(()),
+            };
+        }
         write_from(summary, self.number, self.written_ns, out)
     }
 }

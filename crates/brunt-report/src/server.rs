@@ -47,14 +47,18 @@ pub(crate) fn window(summary: &Summary) -> Option<ServerSpan> {
 }
 
 /// Sums the statistics over a piece of the timeline, of those servers that were up all through it, and counts these servers: one that is
-/// gone for a while must not make the others unknown. `None` where there is none.
-pub(crate) fn piece(summary: &Summary, start_ns: u64, end_ns: u64) -> Option<(ServerSpan, usize)> {
+/// gone for a while must not make the others unknown. `None` where there is none, or pieces (`width_ns`) are shorter than a second.
+pub(crate) fn piece(
+    records: &[ServerRecord],
+    width_ns: u64,
+    start_ns: u64,
+    end_ns: u64,
+) -> Option<(ServerSpan, usize)> {
     // Servers are not asked more often than once a second.
-    if summary.timeline().row_ns(start_ns, SECOND) < SECOND {
+    if width_ns < SECOND {
         return None;
     }
-    let spans =
-        summary.record.run.server_records.iter().filter_map(|record| record.span_of_piece(start_ns, end_ns));
+    let spans = records.iter().filter_map(|record| record.span_of_piece(start_ns, end_ns));
     // Of one that was started anew in it the counters tell nothing.
     let spans: Vec<_> = spans.filter(|span| span.requests.is_some()).collect();
     let count = spans.len();

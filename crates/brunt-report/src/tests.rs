@@ -8,6 +8,7 @@ mod hostile;
 mod html;
 mod integration;
 mod live;
+mod long_run;
 mod metrics;
 mod ndjson;
 mod publication;

@@ -9,6 +9,7 @@ use crate::interval::Interval;
 use crate::measured_window::MeasuredWindow;
 use crate::recorder::Layout;
 use crate::store::IntervalStore;
+use crate::timeline::TimelinePoint;
 use brunt_plan::phase::Phase;
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -31,6 +32,14 @@ pub struct Period {
 }
 
 impl Period {
+    /// It as a line of a table over time.
+    pub fn point(&self) -> TimelinePoint {
+        // A store that knows no window keeps all that it holds in one slice, the first of all time.
+        let timeline = self.recorded.timeline();
+        let point = timeline.points(0..1, timeline.slice_ns()).remove(0);
+        TimelinePoint { start_ns: self.start_ns, end_ns: self.end_ns, ..point }
+    }
+
     /// How long it took, in seconds.
     pub fn seconds(&self) -> f64 {
         self.end_ns.saturating_sub(self.start_ns) as f64 / 1e9

@@ -91,7 +91,7 @@ impl IntervalStore {
         }
     }
 
-    /// Makes slices no longer than `width_ns`, however many there are.
+    /// Keeps up to 3 000 slices of `width_ns` before they become longer.
     pub fn with_slices(mut self, width_ns: Option<u64>) -> Self {
         self.timeline = Timeline::new(width_ns);
         self

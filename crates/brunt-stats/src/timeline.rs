@@ -96,8 +96,8 @@ pub struct Timeline {
 }
 
 impl Timeline {
-    /// Empty. Slices become no longer than `width_ns`, a multiple of 100 ms, however many there are; without it there are at most
-    /// 600 of the measured window.
+    /// Empty. There are at most 600 slices of the measured window; with `width_ns`, a multiple of 100 ms, as many as 3 000 of this
+    /// length.
     pub fn new(width_ns: Option<u64>) -> Self {
         Self { slices: BTreeMap::new(), grid: Grid::new(width_ns) }
     }
@@ -173,7 +173,7 @@ impl Timeline {
         self.grid.asked_ns.is_some()
     }
 
-    /// Widens slices to the length that was asked for, if one was.
+    /// Widens slices to the length that was asked for, if one was and they are shorter.
     pub(crate) fn at_asked_width(mut self) -> Self {
         if self.grid.widen_to_asked() {
             self.merge_cells();
@@ -181,13 +181,14 @@ impl Timeline {
         self
     }
 
-    /// How long the slices of the measured window are: 100 ms times a power of two, or a divisor of the length that was asked for.
+    /// How long the slices of the measured window are: 100 ms times a power of two; or a divisor of the length that was asked for, or
+    /// that times a power of two.
     pub fn slice_ns(&self) -> u64 {
         self.grid.slice_ns
     }
 
     /// How long the pieces of a table over time are that begin at or before an instant, on its side of the beginning of the window:
-    /// the least multiple of the slices' length that is no less than `least_ns`, or what was asked for.
+    /// the least multiple of the slices' length that is no less than `least_ns`, or what was asked for, if slices are no longer.
     pub fn row_ns(&self, at_ns: u64, least_ns: u64) -> u64 {
         self.grid.row_ns(at_ns, least_ns)
     }

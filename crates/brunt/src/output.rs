@@ -29,7 +29,7 @@ use std::path::Path;
 pub(crate) struct Outputs {
     destinations: Vec<Destination>,
     /// Of lines that are written while runs go on.
-    lines: Option<LineStream>,
+    lines: Vec<LineStream>,
     /// One of them has standard output, so that the text goes to standard error.
     take_standard_output: bool,
     /// Annotations are printed behind the text.
@@ -47,11 +47,24 @@ impl Outputs {
         let asked = [&flags.results.asked()[..], &[(Document::Samples, flags.samples.as_deref())]].concat();
         let mut outputs = Self::of(&asked, flags.judging.allow_untrusted)?;
         outputs.has_annotations = flags.results.integration.annotate.is_some();
-        let destinations = &mut outputs.destinations;
-        if let Some(index) = destinations.iter().position(|held| held.document == Document::Ndjson) {
-            outputs.lines = Some(LineStream::open(destinations.remove(index)).map_err(Failure::failed)?);
+        outputs.stream(|document| document == Document::Ndjson)?;
+        Ok(outputs)
+    }
+
+    /// The same of one run: what has a line for each interval that was asked for is written while it goes on.
+    pub(crate) fn of_run(flags: &cli::OutputFlags, plan: &Plan) -> Result<Self, Failure> {
+        let mut outputs = Self::open(flags, plan)?;
+        if plan.interval.is_some() {
+            outputs.stream(|document| matches!(document, Document::Csv | Document::Hlog))?;
         }
         Ok(outputs)
+    }
+
+    fn stream(&mut self, is_streamed: impl Fn(Document) -> bool) -> io::Result<()> {
+        for destination in self.destinations.extract_if(.., |held| is_streamed(held.document)) {
+            self.lines.push(LineStream::open(destination)?);
+        }
+        Ok(())
     }
 
     /// Makes sure that every result of a run could be written. Only the JSON is: what was found of the host takes the place of a result.
@@ -59,7 +72,7 @@ impl Outputs {
         let mut outputs = Self::open(flags, plan)?;
         outputs.destinations.retain(|destination| destination.document == Document::Json);
         let take_standard_output = outputs.destinations.iter().any(Destination::is_standard_output);
-        Ok(Self { lines: None, take_standard_output, ..outputs })
+        Ok(Self { lines: Vec::new(), take_standard_output, ..outputs })
     }
 
     /// Lets those watch the runs who write while they go on, unless that would be where `--tui` draws.
@@ -69,13 +82,15 @@ impl Outputs {
         progress: &cli::ProgressFlags,
         observers: &mut Observers<'_>,
     ) -> Result<(), Failure> {
-        let Some(lines) = &self.lines else { return Ok(()) };
-        if progress.tui && lines.is_standard_output && io::stdout().is_terminal() {
-            return Err(Failure::usage(
-                "--tui cannot be used with --ndjson -: both would write to this terminal; use --ndjson PATH, or redirect standard output",
-            ));
+        for lines in &self.lines {
+            if progress.tui && lines.is_standard_output && io::stdout().is_terminal() {
+                let option = lines.document.option();
+                return Err(Failure::usage(format!(
+                    "--tui cannot be used with {option} -: both would write to this terminal; use {option} PATH, or redirect standard output",
+                )));
+            }
+            observers.add(lines.observer(plan));
         }
-        observers.add(lines.observer(plan));
         Ok(())
     }
 
@@ -126,7 +141,7 @@ impl Outputs {
         let given = asked.iter().filter_map(|(document, path)| Some((*document, (*path)?)));
         let destinations = Destination::open_all(&given.collect::<Vec<_>>())?;
         let take_standard_output = destinations.iter().any(Destination::is_standard_output);
-        let (lines, has_annotations, figures) = (None, false, Vec::new());
+        let (lines, has_annotations, figures) = (Vec::new(), false, Vec::new());
         Ok(Self { destinations, lines, take_standard_output, has_annotations, figures, allow_untrusted })
     }
 
@@ -243,7 +258,7 @@ impl Outputs {
         };
         let mut written: Vec<Result<Written, String>> =
             self.destinations.into_iter().map(write_one).collect();
-        written.extend(self.lines.and_then(|lines| lines.finish().transpose()));
+        written.extend(self.lines.into_iter().filter_map(|lines| lines.finish().transpose()));
         let mut page = Vec::new();
         // Memory takes everything, so that there is no error.
         let _ = text(text_goes_to_stderr, &mut page);

@@ -47,7 +47,7 @@ pub(crate) fn run(flags: &cli::Run, asked: PlanRequest, plan: Plan) -> Result<Ex
     if output.print_plan {
         return print_plan(&PlanSpec::from(&plan).to_toml());
     }
-    let outputs = Outputs::open(output, &plan)?;
+    let outputs = Outputs::of_run(output, &plan)?;
     let judgement = output.judging.judgement();
     let place = RunPosition { of: Some(1), ..RunPosition::default() };
     let step = Step { convergence: Convergence::of(&plan), judgement, place, ..Step::default() };

@@ -24,7 +24,8 @@ pub(super) fn server_stats(summary: &Summary) -> Value {
 
 /// What went on in a piece of the timeline, all servers together that were there.
 pub(super) fn interval(summary: &Summary, start_ns: u64, end_ns: u64) -> Option<Value> {
-    server::piece(summary, start_ns, end_ns).map(|(held, count)| {
+    let width_ns = summary.timeline().row_ns(start_ns, 1_000_000_000);
+    server::piece(&summary.record.run.server_records, width_ns, start_ns, end_ns).map(|(held, count)| {
         let mut value = span(summary, &held);
         value["count"] = json!(count);
         value

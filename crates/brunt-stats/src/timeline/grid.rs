@@ -13,6 +13,10 @@ use std::ops::Range;
 /// (WARM cuts a window in 300 values), few enough for memory (7 kinds of op with 3 kB of buckets in each: 13 MB).
 pub const SLICES_MIN: u64 = 300;
 
+/// The same for cells of the length that was asked for, so that pairs are merged at 3 000, as many as a page draws: 50 minutes of
+/// seconds, in up to 80 MB.
+const ROWS_MIN: u64 = 1_500;
+
 /// The cells of a run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Grid {
@@ -27,7 +31,7 @@ pub(super) struct Grid {
     pub lead_ns: u64,
     /// Length of those from its beginning on.
     pub slice_ns: u64,
-    /// The length that was asked for, of which the others are divisors.
+    /// The length that was asked for: the others are divisors of it, or it times a power of two where there would be too many.
     pub asked_ns: Option<u64>,
 }
 
@@ -117,7 +121,7 @@ impl Grid {
     /// The next length of cells on the side of an instant, if it takes that.
     fn wider_for(&self, at_ns: u64) -> Option<u64> {
         let (measure_ns, width_ns, cell_ns) = (self.measure_ns?, self.width_ns(at_ns), self.cell_of(at_ns));
-        let factor = factor(width_ns, self.asked_ns)?;
+        let (factor, cells_min) = wider(width_ns, self.asked_ns);
         let count = if cell_ns == 0 {
             // That of the preload.
             0
@@ -127,20 +131,21 @@ impl Grid {
             (cell_ns - measure_ns) / width_ns + 1
         };
         // Behind the window, too, there is an end to it.
-        let most = if cell_ns >= self.end_ns { 2 * factor * SLICES_MIN } else { factor * SLICES_MIN };
+        let most = if cell_ns >= self.end_ns { 2 * factor * cells_min } else { factor * cells_min };
         (count > most).then_some(width_ns * factor)
     }
 
-    /// Makes all cells as long as was asked for. True: they were not.
+    /// Makes all cells at least as long as was asked for. True: they were not.
     pub(super) fn widen_to_asked(&mut self) -> bool {
         let Some(asked_ns) = self.asked_ns else { return false };
-        let are_narrow = (self.lead_ns, self.slice_ns) != (asked_ns, asked_ns);
-        (self.lead_ns, self.slice_ns) = (asked_ns, asked_ns);
+        let are_narrow = self.lead_ns.min(self.slice_ns) < asked_ns;
+        (self.lead_ns, self.slice_ns) = (self.lead_ns.max(asked_ns), self.slice_ns.max(asked_ns));
         are_narrow
     }
 
     pub(super) fn row_ns(&self, at_ns: u64, least_ns: u64) -> u64 {
-        self.asked_ns.unwrap_or_else(|| least_ns.next_multiple_of(self.width_ns(at_ns)))
+        let width_ns = self.width_ns(at_ns);
+        self.asked_ns.map_or_else(|| least_ns.next_multiple_of(width_ns), |asked_ns| asked_ns.max(width_ns))
     }
 }
 
@@ -149,12 +154,14 @@ fn back(measure_ns: u64, at_ns: u64, width_ns: u64) -> u64 {
     measure_ns.saturating_sub(measure_ns.saturating_sub(at_ns).div_ceil(width_ns).saturating_mul(width_ns))
 }
 
-/// How many cells become one; `None` where they are as long as they may be. On the way to the length that was asked for, as few as
-/// divide it.
-fn factor(width_ns: u64, asked_ns: Option<u64>) -> Option<u64> {
-    let Some(asked_ns) = asked_ns else { return Some(2) };
-    let rest = asked_ns / width_ns;
-    (2..=rest).find(|factor| rest.is_multiple_of(*factor))
+/// How many cells become one, and how many of those must remain. On the way to the length that was asked for, as few as divide it.
+fn wider(width_ns: u64, asked_ns: Option<u64>) -> (u64, u64) {
+    match asked_ns.map(|asked_ns| asked_ns / width_ns) {
+        None => (2, SLICES_MIN),
+        Some(rest) => (2..=rest)
+            .find(|factor| rest.is_multiple_of(*factor))
+            .map_or((2, ROWS_MIN), |factor| (factor, SLICES_MIN)),
+    }
 }
 
 /// How long the rows of a table over time are that are no shorter than `least_ns`, once a window has lasted `elapsed_ns`, where no length was

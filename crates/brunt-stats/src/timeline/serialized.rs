@@ -72,13 +72,16 @@ fn check_grid(grid: &Grid) -> Result<(), &'static str> {
     let Grid { lead_ns, slice_ns, asked_ns, .. } = *grid;
     let is_width =
         |width_ns: u64| (SLICE_NS..1 << 62).contains(&width_ns) && width_ns.is_multiple_of(SLICE_NS);
-    let divides = |width_ns: u64| asked_ns.is_none_or(|asked_ns| asked_ns.is_multiple_of(width_ns));
-    let is_power = |width_ns: u64| asked_ns.is_some() || (width_ns / SLICE_NS).is_power_of_two();
+    let is_power =
+        |width_ns: u64, of_ns: u64| width_ns.is_multiple_of(of_ns) && (width_ns / of_ns).is_power_of_two();
+    let fits = |width_ns: u64| match asked_ns {
+        Some(asked_ns) => asked_ns.is_multiple_of(width_ns) || is_power(width_ns, asked_ns),
+        None => is_power(width_ns, SLICE_NS),
+    };
     let widths = [lead_ns, slice_ns];
-    (widths.into_iter().chain(asked_ns).all(is_width)
-        && widths.into_iter().all(|width_ns| divides(width_ns) && is_power(width_ns)))
-    .then_some(())
-    .ok_or("slices of a length that there is not")
+    (widths.into_iter().chain(asked_ns).all(is_width) && widths.into_iter().all(fits))
+        .then_some(())
+        .ok_or("slices of a length that there is not")
 }
 
 fn check(slice: &Slice) -> Result<(), &'static str> {

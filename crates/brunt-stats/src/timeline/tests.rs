@@ -65,6 +65,21 @@ fn timeline(width_ns: Option<u64>, intervals: impl IntoIterator<Item = Interval>
     timeline
 }
 
+/// One whose slices of 100 ms are never merged.
+fn unbounded(intervals: impl IntoIterator<Item = Interval>) -> Timeline {
+    let mut timeline = timeline(Some(SLICE_NS), []);
+    for interval in intervals {
+        push_unmerged(&mut timeline, &interval);
+    }
+    timeline
+}
+
+fn push_unmerged(timeline: &mut Timeline, interval: &Interval) {
+    let middle_ns = interval.start_ns + (interval.end_ns - interval.start_ns) / 2;
+    let slice = timeline.slices.entry(timeline.grid.cell_of(middle_ns));
+    Arc::make_mut(slice.or_insert_with(|| Arc::new(Slice::empty(interval)))).add(interval);
+}
+
 /// How many slices lie before the window, how many from its beginning on, and how long these are, in slices of 100 ms.
 fn shape(timeline: &Timeline) -> (usize, usize, u64) {
     let before = timeline.slices_by_cell().filter(|(cell_ns, _)| *cell_ns < MEASURE).count();
@@ -94,10 +109,12 @@ fn slices_are_merged_at_600_and_no_fewer_than_300_remain() {
 }
 
 #[test]
-fn an_asked_width_is_kept_and_lifts_the_limit() {
+fn an_asked_width_is_kept_up_to_3_000_slices() {
     // Asked for, in slices; slices recorded → slices and their length while the run goes on, and how many there are at the end.
     let table = [
-        (1, 10_000, 10_000, 1, 10_000),
+        (1, 3_000, 3_000, 1, 3_000),
+        (1, 3_001, 1_501, 2, 1_501),
+        (1, 10_000, 2_500, 4, 2_500),
         (5, 60, 60, 1, 12),
         (5, 1_500, 1_500, 1, 300),
         (5, 1_501, 301, 5, 301),
@@ -105,15 +122,18 @@ fn an_asked_width_is_kept_and_lifts_the_limit() {
         (10, 600, 600, 1, 60),
         (10, 601, 301, 2, 61),
         (10, 3_001, 301, 10, 301),
-        (10, 60_000, 6_000, 10, 6_000),
+        (10, 30_000, 3_000, 10, 3_000),
+        (10, 30_001, 1_501, 20, 1_501),
+        (10, 864_000, 2_700, 320, 2_700),
     ];
     for (asked, count, slices, width, rows) in table {
         let ticks = (0..count).map(|index| tick(MEASURE + index * SLICE_NS));
         let held = timeline(Some(asked * SLICE_NS), ticks);
         assert_eq!(shape(&held), (0, slices, width), "{asked} {count}");
-        assert_eq!(held.row_ns(MEASURE, S), asked * SLICE_NS);
+        let row = asked.max(width);
+        assert_eq!(held.row_ns(MEASURE, S), row * SLICE_NS);
         let held = held.at_asked_width();
-        assert_eq!(shape(&held), (0, rows, asked), "{asked} {count}");
+        assert_eq!(shape(&held), (0, rows, row), "{asked} {count}");
         assert_eq!(held.slices().map(|slice| slice.activity.completed).sum::<u64>(), count);
     }
 }
@@ -189,7 +209,7 @@ proptest! {
             interval(start_ms * MS, (start_ms + length_ms) * MS, kinds[*kind], &[*value, value * 3])
         };
         let forwards = timeline(asked, starts.iter().map(make));
-        let unbounded = timeline(Some(SLICE_NS), starts.iter().map(make));
+        let unbounded = unbounded(starts.iter().map(make));
         starts.reverse();
         prop_assert_eq!(&timeline(asked, starts.iter().map(make)), &forwards);
         let places = starts.len();
@@ -364,6 +384,31 @@ fn memory_bytes(slice: &Slice) -> usize {
         + slice.rows.iter().map(|row| heap_bytes(&row.response)).sum::<usize>()
 }
 
+/// A map keeps slices in nodes that are at least half full, and two thirds on average.
+fn map_bytes(held: &Timeline) -> usize {
+    held.slices().map(|slice| memory_bytes(slice) + size_of::<(u64, Slice)>() / 2 + 8).sum()
+}
+
+/// Beyond 3 000 rows memory grows as slowly as without a length.
+#[test]
+fn a_day_of_a_length_that_was_asked_for_takes_little_more_memory_than_50_minutes() {
+    let (mut load, mut held) = (Load::new(), timeline(Some(S), []));
+    let mut bytes = Vec::new();
+    for seconds in [3_000, 6 * 3_600, 86_400] {
+        load.go_on(&mut held, seconds * S);
+        let slices = held.slices().count();
+        assert!((1_500..=3_000).contains(&slices), "{slices} slices after {seconds} s");
+        bytes.push(map_bytes(&held));
+    }
+    let [most, .., day] = bytes[..] else { unreachable!("three times were given") };
+    assert!(most >= 10 << 20, "{bytes:?}: the slices do not hold what they should");
+    assert!(day <= most + (32 << 20) && day <= 96 << 20, "{bytes:?}");
+    let completed: u64 = held.slices().map(|slice| slice.activity.completed).sum();
+    assert_eq!(completed, (load.until_ns - MEASURE) / SLICE_NS * 2 * 7 * 143);
+    let counted = held.slices().flat_map(|slice| &slice.rows).map(|row| row.response.count()).sum::<u64>();
+    assert_eq!(counted, completed);
+}
+
 #[test]
 fn a_day_takes_little_more_memory_than_ten_minutes() {
     let (mut load, mut held) = (Load::new(), timeline(None, []));
@@ -372,10 +417,7 @@ fn a_day_takes_little_more_memory_than_ten_minutes() {
         load.go_on(&mut held, seconds * S);
         let slices = held.slices().count() as u64;
         assert!((SLICES_MIN..=2 * SLICES_MIN).contains(&slices), "{slices} slices after {seconds} s");
-        // A map keeps them in nodes that are at least half full, and two thirds on average.
-        bytes.push(
-            held.slices().map(|slice| memory_bytes(slice) + size_of::<(u64, Slice)>() / 2 + 8).sum::<usize>(),
-        );
+        bytes.push(map_bytes(&held));
     }
     let [_, ten_minutes, .., day] = bytes[..] else { unreachable!("five times were given") };
     assert!(ten_minutes >= 2 << 20, "{bytes:?}: the slices do not hold what they should");
@@ -395,13 +437,13 @@ fn a_day_takes_little_more_memory_than_ten_minutes() {
 /// A quarter of an hour against slices of 100 ms that were never merged.
 #[test]
 fn totals_and_rows_are_those_of_an_unbounded_timeline() {
-    let (mut bounded, mut unbounded) = (timeline(None, []), timeline(Some(SLICE_NS), []));
+    let (mut bounded, mut unbounded) = (timeline(None, []), unbounded([]));
     let intervals: Vec<Interval> = (0..8).map(of_seven_kinds).collect();
     for index in 0..9_000 {
         let mut interval = intervals[index as usize % 8].clone();
         (interval.start_ns, interval.end_ns) = (MEASURE + index * SLICE_NS, MEASURE + (index + 1) * SLICE_NS);
         bounded.push(&interval);
-        unbounded.push(&interval);
+        push_unmerged(&mut unbounded, &interval);
     }
     assert_eq!((bounded.slices().count(), unbounded.slices().count()), (563, 9_000));
     let span = MEASURE..MEASURE + 900 * S;
@@ -458,11 +500,11 @@ fn confidence_intervals_from_wide_slices_are_those_from_narrow_ones() {
     for tenths in [601, 777, 1_199, 1_200, 1_999, 3_333, 6_000, 9_601, 19_199, 36_000] {
         let end_ns = MEASURE + tenths * SLICE_NS;
         let window = MeasuredWindow { start_ns: 0, measure_ns: MEASURE, end_ns, drained_ns: end_ns };
-        let found = |width_ns| {
-            let held = timeline(width_ns, intervals[..tenths as usize].iter().cloned());
+        let found = |held: Timeline| {
             crate::confidence::intervals(&batches(&held, &window, MEASURE, |_, _| true), &quantiles)
         };
-        let (wide, narrow) = (found(None), found(Some(SLICE_NS)));
+        let recorded = || intervals[..tenths as usize].iter().cloned();
+        let (wide, narrow) = (found(timeline(None, recorded())), found(unbounded(recorded())));
         assert_eq!((wide.len(), narrow.len()), (3, 3));
         for (one, other) in wide.iter().zip(&narrow) {
             assert_eq!(
