@@ -120,7 +120,7 @@ fn write_all(destination: &Destination, received: &Receiver<Message>) -> Result<
 
 /// The lines of a run in one of the forms.
 enum Lines {
-    Ndjson(LiveLines),
+    Ndjson(Box<LiveLines>),
     Csv(csv::LiveLines),
     Hlog(LiveLog),
 }
@@ -179,7 +179,7 @@ impl Observer for LineObserver {
             self.lines = Some(match self.document {
                 Document::Csv => Lines::Csv(csv::LiveLines::new(plan, self.period.0)),
                 Document::Hlog => Lines::Hlog(LiveLog::new(plan, env!("CARGO_PKG_VERSION"))),
-                _ => Lines::Ndjson(LiveLines::new(plan, place.before + 1)),
+                _ => Lines::Ndjson(Box::new(LiveLines::new(plan, place.before + 1))),
             });
         }
         let Some(lines) = &mut self.lines else { return };
