@@ -33,7 +33,9 @@ fn every_piece_of_a_long_run_has_its_line() {
         let [mut ndjson, mut csv, mut hlog] = [const { Vec::new() }; 3];
         let mut periods = Periods::new(Layout::of(plan), PIECE_MS * MS);
         periods.start(MeasuredWindow::of(&times));
-        (lines.start(&times), rows.start(&times), log.start(&times));
+        lines.start(&times);
+        rows.start(&times);
+        log.start(&times);
         let mut write = |period| {
             lines.write_period(&period, &mut ndjson).unwrap();
             rows.write_period(&period, &mut csv).unwrap();
