@@ -126,7 +126,10 @@ fn target_files(flags: &cli::Agent) -> Result<TargetFiles, Failure> {
     let pair = flags.target_cert.clone().zip(flags.target_key.clone());
     let identity = pair.map(|(certificate, key)| Identity { certificate, key });
     let ca = flags.target_ca.clone();
-    [&flags.target_ca, &flags.target_cert, &flags.target_key].into_iter().flatten().for_each(|path| input::note(Path::new(path)));
+    [&flags.target_ca, &flags.target_cert, &flags.target_key]
+        .into_iter()
+        .flatten()
+        .for_each(|path| input::note(Path::new(path)));
     if ca.is_some() || identity.is_some() {
         let options = TlsOptions { ca: ca.clone(), identity: identity.clone(), ..TlsOptions::default() };
         // The same files as of a plan, by other names.

@@ -18,8 +18,8 @@ pub(crate) use view::HttpView;
 
 use crate::exit::Failure;
 use brunt_compat::front_end::Page;
-use hosts::Hosts;
 use brunt_engine::system_error::cannot;
+use hosts::Hosts;
 use pages::Pages;
 use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;

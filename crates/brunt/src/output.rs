@@ -47,7 +47,7 @@ impl Outputs {
         let asked = [&flags.results.asked()[..], &[(Document::Samples, flags.samples.as_deref())]].concat();
         let mut outputs = Self::of(&asked, flags.judging.allow_untrusted)?;
         outputs.has_annotations = flags.results.integration.annotate.is_some();
-        outputs.stream(|document| document == Document::Ndjson)?;
+        outputs.stream(|document| document == Document::Ndjson).map_err(Failure::failed)?;
         Ok(outputs)
     }
 
@@ -55,7 +55,9 @@ impl Outputs {
     pub(crate) fn of_run(flags: &cli::OutputFlags, plan: &Plan) -> Result<Self, Failure> {
         let mut outputs = Self::open(flags, plan)?;
         if plan.interval.is_some() {
-            outputs.stream(|document| matches!(document, Document::Csv | Document::Hlog))?;
+            outputs
+                .stream(|document| matches!(document, Document::Csv | Document::Hlog))
+                .map_err(Failure::failed)?;
         }
         Ok(outputs)
     }
