@@ -59,7 +59,7 @@ pub(crate) fn report(flags: &cli::Report) -> Result<Exit, Failure> {
     outputs.draw(output, FigureSource::Runs(&runs))?;
     let [(_, summary)] = &mut runs;
     let delivery = outputs.write(summary, presentation);
-    say_unmet(summary, presentation);
+    say_unmet(summary, presentation, output.allow_untrusted);
     Ok(delivery.exit(exit_of(summary, output.allow_untrusted)))
 }
 

@@ -61,7 +61,7 @@ pub(crate) fn run(flags: &cli::Run, asked: PlanRequest, plan: Plan) -> Result<Ex
     let summary = summary.with_assertions(&output.assert);
     let delivery = outputs.write(&summary, flags.progress.presentation());
     check_agents(&summary)?;
-    say_unmet(&summary, flags.progress.presentation());
+    say_unmet(&summary, flags.progress.presentation(), output.judging.allow_untrusted);
     Ok(delivery.exit(exit_of(&summary, output.judging.allow_untrusted)))
 }
 
@@ -366,20 +366,26 @@ fn refused(summary: &Summary) -> Option<String> {
 }
 
 /// Says where no report is printed why the exit code is 3 or 4: assertions that fail or are undecided, and a run that is NOT TRUSTED.
-pub(crate) fn say_unmet(summary: &Summary, presentation: Presentation) {
+pub(crate) fn say_unmet(summary: &Summary, presentation: Presentation, allow_untrusted: bool) {
     if presentation.form != Form::Nothing {
         return;
     }
     unmet(summary).iter().for_each(say);
-    if summary.verdict.status == Status::NotTrusted {
+    if is_untrusted(summary, allow_untrusted) {
         say(summary.verdict.sentence());
     }
 }
 
+/// Is the run NOT TRUSTED for more than what the user allows, or what assertions allow for?
+fn is_untrusted(summary: &Summary, allow_untrusted: bool) -> bool {
+    let mut reasons = summary.verdict.reasons().into_iter();
+    summary.verdict.status == Status::NotTrusted
+        && !allow_untrusted
+        && reasons.any(|id| !summary.decides_beside(id))
+}
+
 /// The exit code of a run that was reported.
 pub(crate) fn exit_of(summary: &Summary, allow_untrusted: bool) -> Exit {
-    let doubts = summary.verdict.reasons().into_iter().filter(|id| !summary.decides_beside(id)).count();
-    let is_untrusted = summary.verdict.status == Status::NotTrusted && doubts > 0 && !allow_untrusted;
     if summary.record.run.interrupted {
         Exit::Interrupted
     } else if let Some(what) = refused(summary) {
@@ -387,7 +393,9 @@ pub(crate) fn exit_of(summary: &Summary, allow_untrusted: bool) -> Exit {
         Exit::Unreachable
     } else if summary.assertions.iter().any(came_out(Decision::Fails)) {
         Exit::AssertionFailed
-    } else if is_untrusted || summary.assertions.iter().any(came_out(Decision::Undecided)) {
+    } else if is_untrusted(summary, allow_untrusted)
+        || summary.assertions.iter().any(came_out(Decision::Undecided))
+    {
         Exit::NotTrusted
     } else {
         Exit::Done

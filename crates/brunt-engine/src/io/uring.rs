@@ -128,6 +128,8 @@ pub(crate) struct Uring {
     messages_used: usize,
     /// Connections, with their generations, for which no buffer was free.
     starved: Vec<(ConnectionIndex, u32)>,
+    /// Connections whose sockets held more at the last poll than it returned.
+    unread: Vec<ConnectionIndex>,
     current_bytes: CurrentBytes,
     /// The end of the last enter.
     entered_ns: u64,
@@ -220,6 +222,7 @@ impl Uring {
             messages: (0..MESSAGES).map(|_| Message::EMPTY).collect(),
             messages_used: 0,
             starved: Vec::with_capacity(shape.connections),
+            unread: Vec::with_capacity(completions),
             current_bytes: CurrentBytes::Nothing,
             entered_ns: now_ns,
             polled_ns: now_ns,
@@ -456,7 +459,11 @@ impl Uring {
         let entry = &mut self.connections[index as usize];
         let polled_ns = entry.polled_ns(self.polled_ns);
         if let (1.., CurrentBytes::Buffer(buffer)) = (result, self.current_bytes) {
-            entry.unread_since_ns = if cqueue::sock_nonempty(arrived.flags()) { polled_ns } else { 0 };
+            entry.unread_since_ns = 0;
+            if cqueue::sock_nonempty(arrived.flags()) {
+                entry.unread_since_ns = polled_ns;
+                self.unread.push(index);
+            }
             if !is_redirected {
                 self.receive(index);
             }
@@ -468,6 +475,7 @@ impl Uring {
             // with the next wait.
             entry.unread_since_ns = polled_ns;
             self.starved.push((index, entry.generation));
+            self.unread.push(index);
             return None;
         }
         if entry.kind == ConnectionKind::Datagrams && result == 0 {
@@ -677,6 +685,7 @@ impl Io for Uring {
         let mut enter_ns = now_ns;
         self.arrived.clear();
         self.cursor = 0;
+        self.unread.clear();
         while let Some((index, generation)) = self.starved.pop() {
             if self.connections[index as usize].generation == generation {
                 self.receive(index);
@@ -746,7 +755,11 @@ impl Io for Uring {
     }
 
     fn seen_ns(&self, index: ConnectionIndex) -> u64 {
-        self.connections[index as usize].seen_ns(self.poll_end_ns)
+        // A receive that found no buffer may have found no bytes either: a poll after it has been restarted returns what there is.
+        match self.unread.contains(&index) {
+            true => self.connections[index as usize].unread_since_ns.min(self.poll_end_ns),
+            false => self.poll_end_ns,
+        }
     }
 
     #[inline]

@@ -770,7 +770,7 @@ fn a_read_that_waits_ends_with_the_first_interrupt() {
         &["report", "-"],
         &["run", "--value-size", "@-"],
         &["run", "-s", "127.0.0.1:1", "--transport", "tls", "--tls-ca", "/dev/stdin"],
-        &["agent", "--listen", "127.0.0.1:0", "--token-file", "/dev/stdin"],
+        &["agent", "--listen", "127.0.0.1:0", "--target-ca", "/dev/stdin"],
     ];
     for arguments in table {
         let mut child = brunt(arguments).stdin(Stdio::piped()).spawn().unwrap();
@@ -867,6 +867,8 @@ fn redirected_inputs_are_never_written() {
     assert_eq!(exit(&made), 0, "{}", said(&made));
     let before = fs::read(&result).unwrap();
     let is_read = format!("'{result}' is read by this command: expected another file");
+    let is_token = "'auth/token' is read by this command";
+    assert_eq!(exit(&brunt(&["agent", "--new-auth", &directory.path("auth")]).output().unwrap()), 0);
     let is_output = "standard output is a file that this command reads: expected another file";
     let table: &[(&str, &[&str], &str)] = &[
         ("< r.json", &["report", "-", "--html", &result], &is_read),
@@ -879,7 +881,7 @@ fn redirected_inputs_are_never_written() {
         (">> r.json", &["run", "--value-size", "@sizes", "--json", &result], "is also standard output"),
         (">> sizes", &["run", "--value-size", "@sizes", "--json", "-"], is_output),
         (">> sizes", &["run", "--value-size", "@sizes", "--print-plan"], is_output),
-        ("", &["agent", "--listen", "127.0.0.1:0", "--token-file", &result, "--json", &result], &is_read),
+        ("", &["agent", "--listen", "127.0.0.1:0", "--auth", "auth", "--json", "auth/token"], is_token),
     ];
     fs::write(directory.path("sizes"), "100\n").unwrap();
     for (redirected, arguments, expected) in table {
