@@ -33,6 +33,23 @@ unsafe impl GlobalAlloc for Allocator {
     }
 }
 
+/// Blocks of this size and above go back to the kernel when they are freed.
+#[cfg(target_env = "gnu")]
+const RETURNED_BYTES: libc::c_int = 256 << 10;
+
+/// Keeps the resident memory of a long run level. To be called once, before other threads start. glibc would raise the size of blocks that it
+/// returns to the kernel with each large block that is freed, and keep a heap for every thread, so that pages of results that
+/// are written once a second leave ever more behind.
+pub fn settle() {
+    #[cfg(target_env = "gnu")]
+    #[expect(unsafe_code, reason = "mallopt is a function of C")]
+    // SAFETY: both set a number.
+    unsafe {
+        libc::mallopt(libc::M_MMAP_THRESHOLD, RETURNED_BYTES);
+        libc::mallopt(libc::M_ARENA_MAX, 2);
+    }
+}
+
 fn had(block: *mut u8, bytes: usize) -> *mut u8 {
     if block.is_null() { end(bytes) } else { block }
 }

@@ -86,8 +86,13 @@ impl Quantile {
 
     /// How many samples support this quantile; `None` for the maximum, which no number supports.
     pub const fn samples_needed(self) -> Option<u64> {
-        let above = MILLION - self.per_million as u128;
-        if above == 0 { None } else { Some((SAMPLES_ABOVE_MIN as u128 * MILLION).div_ceil(above) as u64) }
+        self.samples_with_above(SAMPLES_ABOVE_MIN)
+    }
+
+    /// How many samples have this number of them above it; `None` for the maximum.
+    pub const fn samples_with_above(self, above: u64) -> Option<u64> {
+        let share = MILLION - self.per_million as u128;
+        if share == 0 { None } else { Some((above as u128 * MILLION).div_ceil(share) as u64) }
     }
 
     /// The name as a JSON key: `p50`, `p99`, `p999`, `p9999`.

@@ -24,7 +24,9 @@ impl AssertionText {
     pub(crate) fn of(assertion: &Assertion) -> Self {
         let Assertion { objective, measured, decision, reached, reason, another_run_ns, at_rate, unanswered } =
             *assertion;
-        let number = measured.map(|value| metric::text(objective.subject.metric, value));
+        let number = measured.map(|value| metric::text(objective.subject.metric, value)).or_else(|| {
+            reached.filter(|_| reason.is_none()).map(|reached| count_text(&objective, &reached, unanswered))
+        });
         let mut clauses: Vec<String> = match reason {
             Some(reason) => vec![reason_text(reason)],
             None => reached
@@ -37,7 +39,7 @@ impl AssertionText {
             clauses.push(another_run_text(decision, measured, end_ns));
         }
         if let Some(rate) = at_rate {
-            clauses.push(format!("at {}/s", quantity::significant(rate)));
+            clauses.push(format!("in closed loop at {}/s", quantity::significant(rate)));
         }
         let number = number
             .or_else(|| clauses.is_empty().then(|| "too few completed requests for a value".to_owned()));
@@ -91,16 +93,30 @@ fn reached_text(objective: &Objective, reached: &Reached, unanswered: u64) -> Op
     let Statistic::Percentile(quantile) = statistic else { return None };
     let Bound::Time(bound) = objective.bound else { return None };
     let share = |part: f64| metric::text(Metric::Errors, part);
-    let bound = quantity::time(bound.0);
-    let (took, verb) = match objective.comparison {
-        Comparison::Less => (format!("took {bound} or more"), "may"),
-        Comparison::LessOrEqual => (format!("took more than {bound}"), "may"),
-        Comparison::Greater => (format!("took more than {bound}"), "must be exceeded"),
-        Comparison::GreaterOrEqual => (format!("took {bound} or more"), "must be exceeded"),
+    let verb = match objective.comparison {
+        Comparison::Less | Comparison::LessOrEqual => "may",
+        Comparison::Greater | Comparison::GreaterOrEqual => "must be exceeded",
     };
-    let unanswered = if unanswered > 0 { " or had no answer" } else { "" };
     let found = share(reached.with_client as f64 / reached.requests as f64);
-    Some(format!("{found} {took}{unanswered}, {} {verb}", share(quantile.share_above())))
+    let took = took_text(objective, bound.0, unanswered);
+    Some(format!("{found} {took}, {} {verb}", share(quantile.share_above())))
+}
+
+/// `none of 500 took 1.00 s or more`, where there are too few requests for the percentile itself.
+fn count_text(objective: &Objective, reached: &Reached, unanswered: u64) -> String {
+    let Bound::Time(bound) = objective.bound else { return String::new() };
+    let count = if reached.with_client == 0 { "none".to_owned() } else { reached.with_client.to_string() };
+    format!("{count} of {} {}", reached.requests, took_text(objective, bound.0, unanswered))
+}
+
+/// `took 10.0 ms or more`.
+fn took_text(objective: &Objective, bound_ns: u64, unanswered: u64) -> String {
+    let bound = quantity::time(bound_ns);
+    let took = match objective.comparison {
+        Comparison::Less | Comparison::GreaterOrEqual => format!("took {bound} or more"),
+        Comparison::LessOrEqual | Comparison::Greater => format!("took more than {bound}"),
+    };
+    if unanswered > 0 { format!("{took} or had no answer") } else { took }
 }
 
 fn reason_text(reason: Reason) -> String {
@@ -112,13 +128,13 @@ fn reason_text(reason: Reason) -> String {
         Reason::Requests { more, ns: None } => format!("needs {more} more requests"),
         Reason::Resolution => "within 0.1 % of the bound".to_owned(),
         Reason::Client { part_ns: 0, unsent } => format!("{unsent} requests that were never sent decide"),
-        Reason::Client { part_ns, unsent: 0 } => {
-            format!("the client's part decides, up to {} of it", quantity::time(part_ns))
+        Reason::Client { part_ns, unsent } => {
+            let unsent = match unsent {
+                0 => String::new(),
+                unsent => format!(", and it did not send {unsent} requests"),
+            };
+            format!("brunt itself may have taken up to {} of it{unsent}", quantity::time(part_ns))
         }
-        Reason::Client { part_ns, unsent } => format!(
-            "the client's part decides, up to {} of it, and {unsent} requests that were never sent",
-            quantity::time(part_ns)
-        ),
     }
 }
 
@@ -174,7 +190,7 @@ mod tests {
                 "holds",
                 "930 us; another run may not (95 % up to 1.21 ms)",
             ),
-            (Assertion { at_rate: Some(5_000.0), ..holds }, "holds", "930 us; at 5000/s"),
+            (Assertion { at_rate: Some(5_000.0), ..holds }, "holds", "930 us; in closed loop at 5000/s"),
             (
                 assertion("p99 > 10ms", Some(948e3), Decision::Fails),
                 "FAILS",
@@ -190,7 +206,16 @@ mod tests {
             (
                 open(Reason::Client { part_ns: 500_000, unsent: 0 }),
                 "undecided",
-                "1.20 ms; the client's part decides, up to 500 us of it",
+                "1.20 ms; brunt itself may have taken up to 500 us of it",
+            ),
+            (
+                Assertion {
+                    measured: None,
+                    reached: Some(Reached { with_client: 0, ..REACHED }),
+                    ..assertion("p99 < 1s", None, Decision::Holds)
+                },
+                "holds",
+                "none of 1000 took 1.00 s or more",
             ),
             (
                 open(Reason::Client { part_ns: 0, unsent: 50 }),

@@ -710,7 +710,7 @@ fn assertions_stand_above_the_verdict() {
         "at_rate": null, "needs_requests": 0, "needs_ns": null,
     });
     assert_eq!(assertions[0], first);
-    assert_eq!(assertions[2]["needs_requests"], 90_000);
+    assert_eq!(assertions[2]["needs_requests"], 20_000);
 }
 
 /// The verdict of a client that was stopped, as it is judged by default, for a publication, and by a user who knows why.

@@ -234,7 +234,8 @@ impl Count<'_> {
         reached: &Reached,
         measured: Option<f64>,
     ) -> Reason {
-        let needed = quantile.map_or(1, |quantile| quantile.samples_needed().unwrap_or(u64::MAX));
+        let above = if reached.with_client == 0 { ALLOWED_MIN } else { SAMPLES_ABOVE_MIN };
+        let needed = quantile.map_or(1, |quantile| quantile.samples_with_above(above).unwrap_or(u64::MAX));
         if reached.requests < needed {
             let (more, rate) = (needed - reached.requests, self.row.rate.completed);
             return Reason::Requests { more, ns: (rate > 0.0).then(|| (more as f64 / rate * 1e9) as u64) };

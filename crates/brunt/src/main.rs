@@ -56,6 +56,7 @@ use std::process::ExitCode;
 static ALLOCATOR: brunt_engine::memory::Allocator = brunt_engine::memory::Allocator;
 
 fn main() -> ExitCode {
+    brunt_engine::memory::settle();
     interrupt::outlive_file_size_limit();
     // A link named after another tool is that tool.
     let words: Vec<String> = std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect();

@@ -169,6 +169,9 @@ fn the_clients_part_decides_nothing() {
 fn undecided_assertions_say_what_is_missing() {
     let short = row((1..=150).map(|us| us * 1_000), 0);
     let missing = Reason::Requests { more: 850, ns: Some((850.0 / 150.0 * 1e9) as u64) };
+    assert_eq!(decided("p99 < 149us", &short, &Client::default()).reason, Some(missing));
+    // None took as long: three that may are enough.
+    let missing = Reason::Requests { more: 150, ns: Some(S) };
     assert_eq!(decided("p99 < 1ms", &short, &Client::default()).reason, Some(missing));
     assert_eq!(decided("p99 < 1ms", &ramp(), &Client::default()).reason, None);
     let none = Assertion::of("get.p99 < 1ms".parse().unwrap(), None, &Client::default(), 0, true);
