@@ -11,6 +11,7 @@ mod cluster;
 mod connection_setup;
 mod datagrams;
 mod faults;
+mod full_queues;
 mod lifetimes;
 mod noreply;
 mod on_miss;

@@ -25,6 +25,7 @@ mod sending;
 mod stamping;
 mod verifying;
 
+use crate::state::absences::Absences;
 use crate::state::audit::Audit;
 use crate::state::busy_period::BusyPeriods;
 use crate::state::connection::{Connection, ConnectionState, Leftovers};
@@ -151,8 +152,13 @@ pub(crate) struct Traffic<C: Codec> {
     pub queued_ns: u64,
     /// Expired connections without operations in flight.
     retired: Vec<u32>,
-    /// Routes with waiting operations.
+    /// Routes with waiting operations, or with such that their full queue kept in the schedule.
     backlogged: Vec<RouteId>,
+    /// When the loop last woke, or should have woken by its timer…
+    pub iteration_start_ns: u64,
+    /// …and when it then began to take due operations.
+    dispatched_ns: u64,
+    pub absences: Absences,
     leftovers: Leftovers,
     datagrams: Datagrams,
     wrong_bytes: WrongBytes,
@@ -254,6 +260,9 @@ impl<C: Codec> Traffic<C> {
             queued_ns: 0,
             retired: Vec::with_capacity(count),
             backlogged: Vec::new(),
+            iteration_start_ns: u64::MAX,
+            dispatched_ns: 0,
+            absences: Absences::new(),
             key_bytes: Vec::with_capacity(parts.key_bytes_max),
             leftovers: Leftovers::new(if has_streams { count } else { 0 }, C::UNIT_BYTES_MAX),
             key_ends: Vec::with_capacity(parts.keys_max),
@@ -271,6 +280,7 @@ impl<C: Codec> Traffic<C> {
         assert_eq!(self.in_flight.len(), 0, "lanes change between phases only");
         (0..self.routes.len() as RouteId).for_each(|route| self.end_backlog(route));
         self.backlogged = Vec::with_capacity(lanes.routes.len());
+        self.absences.stop();
         self.deadlines = DeadlineQueue::new(lanes.lanes.len() as u32);
         self.lanes = lanes.lanes;
         self.routes = lanes.routes;
@@ -332,11 +342,27 @@ impl<C: Codec> Traffic<C> {
     /// waiting for a server.
     #[inline]
     pub(crate) fn dispatch_due(&mut self, now_ns: u64) -> bool {
+        self.dispatched_ns = now_ns;
+        let mut flush_first = !self.backlogged.is_empty() && self.dispatch_backlog(now_ns);
+        while let Some((lane, due_ns)) = self.deadlines.first() {
+            if due_ns > now_ns || flush_first {
+                break;
+            }
+            flush_first = self.dispatch_lane(lane, now_ns);
+        }
+        flush_first
+    }
+
+    /// As `dispatch_due`, of what waits on routes, and of what their full queues kept in the schedule.
+    fn dispatch_backlog(&mut self, now_ns: u64) -> bool {
         let mut flush_first = false;
         for at in (0..self.backlogged.len()).rev() {
             let route = self.backlogged[at];
             flush_first |= self.place_waiting(route);
-            if self.routes[route as usize].waiting.is_empty() {
+            while !flush_first && let Some(lane) = self.first_held(route) {
+                flush_first = self.dispatch_held(lane, now_ns);
+            }
+            if self.routes[route as usize].waiting.is_empty() && self.first_held(route).is_none() {
                 self.backlogged.swap_remove(at);
                 self.end_backlog(route);
                 // Due operations can be sent at once.
@@ -345,13 +371,37 @@ impl<C: Codec> Traffic<C> {
                 }
             }
         }
-        while let Some((lane, due_ns)) = self.deadlines.first() {
-            if due_ns > now_ns || flush_first {
-                break;
-            }
-            flush_first = self.dispatch_lane(lane, now_ns);
+        if self.backlogged.is_empty() {
+            self.absences.stop();
         }
         flush_first
+    }
+
+    /// The lane of a route whose next operation was kept in the schedule, that of the earliest.
+    fn first_held(&self, route: RouteId) -> Option<u32> {
+        let held = self.routes[route as usize].lanes().filter(|lane| self.lanes[*lane as usize].is_held());
+        held.min_by_key(|lane| self.lanes[*lane as usize].session.due_ns())
+    }
+
+    /// Takes an operation that a full queue kept in the schedule, as of when the loop would have taken it.
+    fn dispatch_held(&mut self, lane_index: u32, now_ns: u64) -> bool {
+        let lane = &mut self.lanes[lane_index as usize];
+        let issue = lane.session.take();
+        lane.feed(now_ns);
+        let picked_ns = self.picked_ns(lane_index, issue.intended_ns, now_ns);
+        self.recording.picked_before(picked_ns);
+        self.enqueue_due(lane_index, &issue, picked_ns)
+    }
+
+    /// When an operation that is taken from the schedule now began to wait for a connection: now, unless a full queue
+    /// kept it there.
+    fn picked_ns(&self, lane_index: u32, intended_ns: u64, now_ns: u64) -> u64 {
+        let Lane { full_routes, held_ns: (begin_ns, end_ns), .. } = self.lanes[lane_index as usize];
+        let end_ns = if full_routes > 0 { self.iteration_start_ns } else { end_ns };
+        if intended_ns > end_ns {
+            return now_ns;
+        }
+        self.absences.back_ns(intended_ns.max(begin_ns)).min(end_ns)
     }
 
     /// As `dispatch_due`, of one lane with a due operation.
@@ -454,7 +504,7 @@ impl<C: Codec> Traffic<C> {
     fn enqueue_dispatched(&mut self, picked: Picked) {
         self.enqueue(picked);
         if self.routes[picked.route as usize].is_full() {
-            self.make_room(picked.route, picked.picked_ns);
+            self.make_room(picked.route, self.dispatched_ns);
         }
     }
 
@@ -475,7 +525,16 @@ impl<C: Codec> Traffic<C> {
         }
         for lane_index in route.lanes() {
             let lane = &mut self.lanes[lane_index as usize];
-            lane.full_routes = if route.is_full() { lane.full_routes + 1 } else { lane.full_routes - 1 };
+            if route.is_full() {
+                if lane.full_routes == 0 && lane.session.due_ns() > lane.held_ns.1 {
+                    lane.held_ns.0 = self.iteration_start_ns;
+                }
+                lane.full_routes += 1;
+                self.absences.start();
+            } else {
+                lane.full_routes -= 1;
+                lane.held_ns.1 = self.iteration_start_ns;
+            }
             self.deadlines.set(lane_index, lane.due_ns());
         }
     }

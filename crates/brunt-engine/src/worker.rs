@@ -175,8 +175,6 @@ pub(crate) struct Worker<C: Codec, I: Io> {
     /// The stop order was carried out.
     is_stopped: bool,
     waiting: Waiting,
-    /// When the loop last woke, or should have woken by its timer.
-    iteration_start_ns: u64,
     stalls: StallCounts,
     /// Retransmits when the start was awaited.
     retransmits: u64,
@@ -231,7 +229,6 @@ impl<C: Codec, I: Io> Worker<C, I> {
             refusals: 0,
             is_stopped: false,
             waiting: Waiting::default(),
-            iteration_start_ns: u64::MAX,
             stalls: StallCounts::default(),
             retransmits: 0,
             colocation: Colocation::default(),
@@ -353,9 +350,9 @@ impl<C: Codec, I: Io> Worker<C, I> {
         };
         self.waiting.enter(now_ns, until == Until::Now && is_idle);
         let woke_ns = self.io.wait(now_ns, until);
-        self.iteration_start_ns = now_ns;
+        self.traffic.iteration_start_ns = now_ns;
         if let Until::Instant(at_ns) = until {
-            self.iteration_start_ns = woke_ns;
+            self.traffic.iteration_start_ns = woke_ns;
             if woke_ns >= at_ns {
                 self.note_oversleep(at_ns, woke_ns);
             }
@@ -377,7 +374,7 @@ impl<C: Codec, I: Io> Worker<C, I> {
     /// Notes how late a sleep ended by its timer.
     #[inline(never)]
     fn note_oversleep(&mut self, at_ns: u64, woke_ns: u64) {
-        self.iteration_start_ns = at_ns;
+        self.traffic.iteration_start_ns = at_ns;
         if woke_ns - at_ns > STALL_MIN_NS {
             self.traffic.note_stopped_poll(woke_ns);
         }
@@ -392,16 +389,21 @@ impl<C: Codec, I: Io> Worker<C, I> {
     /// Ends an iteration. A long one is a stall: replies were left unread and due operations unsent.
     #[inline]
     fn end_iteration(&mut self, now_ns: u64) {
-        if now_ns.saturating_sub(self.iteration_start_ns) > STALL_MIN_NS {
-            self.note_stall(now_ns);
+        let took_ns = now_ns.saturating_sub(self.traffic.iteration_start_ns);
+        if took_ns > self.traffic.absences.ignored_ns {
+            self.note_long_iteration(now_ns, took_ns);
         }
     }
 
     #[cold]
-    fn note_stall(&mut self, now_ns: u64) {
+    fn note_long_iteration(&mut self, now_ns: u64, took_ns: u64) {
+        self.traffic.absences.note(self.traffic.iteration_start_ns..now_ns);
+        if took_ns <= STALL_MIN_NS {
+            return;
+        }
         let Window { measure_ns, end_ns, .. } = self.traffic.window;
         let run_delay_ns = self.time_meter.run_delay_ns();
-        self.stalls.note(self.iteration_start_ns..now_ns, measure_ns..end_ns, run_delay_ns);
+        self.stalls.note(self.traffic.iteration_start_ns..now_ns, measure_ns..end_ns, run_delay_ns);
     }
 
     /// Handles one completion.

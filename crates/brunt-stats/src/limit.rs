@@ -71,8 +71,7 @@ impl Limit {
     /// Reads a verdict; `None` where nothing was the limit.
     ///
     /// A check means whom the cause that accounts for it means. SAT counts from CAUTION on, for a backlog that grows is a limit. Beside
-    /// SAT, LAG says nothing: a server that falls behind fills every queue up to the schedule, and what waits there is booked as the
-    /// client's lateness.
+    /// SAT, LAG says nothing: whose the backlog is, the time that workers had left says.
     pub fn of(verdict: &Verdict) -> Option<Self> {
         let convicts =
             |check: &Check| check.status == CheckStatus::NotTrusted && !verdict.judgement.allows(check.id);

@@ -78,6 +78,11 @@ impl Occupancy {
         self.count += u64::from(count);
     }
 
+    /// An operation that enters next was in the system from this time on, which may be over.
+    pub fn enter_before(&mut self, picked_ns: u64) {
+        self.total.integral += u128::from(overlap_ns(picked_ns, self.last_ns, self.begin_ns, self.end_ns));
+    }
+
     /// Operations that were picked at this time have ended.
     #[inline]
     pub fn leave(&mut self, picked_ns: u64, done_ns: u64, count: u32) {
@@ -154,6 +159,19 @@ mod tests {
         occupancy.repick(950, 1_100);
         occupancy.leave(1_100, 1_400, 1);
         assert_eq!(occupancy.total(), OccupancyTotal { integral: 400, sum: 400 });
+    }
+
+    #[test]
+    fn operations_can_enter_late() {
+        let mut occupancy = Occupancy::default();
+        occupancy.set_window(1_000, 2_000);
+        occupancy.enter(1_200, 1);
+        for picked_ns in [900, 1_050, 1_250] {
+            occupancy.enter_before(picked_ns);
+            occupancy.enter(picked_ns, 1);
+        }
+        [1_200, 900, 1_050, 1_250].into_iter().for_each(|picked_ns| occupancy.leave(picked_ns, 1_400, 1));
+        assert_eq!(occupancy.total(), OccupancyTotal { integral: 1_100, sum: 1_100 });
     }
 
     #[test]

@@ -43,7 +43,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 /// Limit of operations that wait for a connection in a worker; about 100 bytes each. Beyond it the schedule itself
-/// is the queue, and the wait counts as the client's delay, which errs against the client.
+/// is the queue.
 const WAITING_MAX: usize = 1 << 17;
 /// Minimum per lane, so that each has room for a burst.
 const WAITING_MIN: usize = 1 << 8;

@@ -2,8 +2,8 @@
 //!
 //! The session has the schedule. A lane has one route per server (and path, where kinds of operations have their
 //! own). A due operation without a connection waits on its route, in order, with its picked time, so that a server
-//! that is down delays no others. Queues are bounded; behind a full one operations stay in the schedule, late but
-//! not lost.
+//! that is down delays no others. Queues are bounded; behind a full one operations stay in the schedule, and
+//! wait for a connection there.
 
 use crate::state::ids::{
     GroupId, NO_GROUP, NO_REDIRECT, NO_SHARED_SLOT, RedirectStateId, RouteId, SharedSlotId,
@@ -298,6 +298,8 @@ pub(crate) struct Lane {
     pub checking: Checking,
     /// Number of full routes.
     pub full_routes: u32,
+    /// When a full queue began to keep its operations in the schedule, and when it last did: those due by then.
+    pub held_ns: (u64, u64),
     /// The trace of its session, if any.
     pub feed: Option<TraceFeed>,
 }
@@ -307,6 +309,11 @@ impl Lane {
     #[inline]
     pub(crate) fn due_ns(&self) -> u64 {
         if self.full_routes > 0 { u64::MAX } else { self.session.due_ns() }
+    }
+
+    /// Was its next operation kept in the schedule by a full queue, which has room now?
+    pub(crate) fn is_held(&self) -> bool {
+        self.full_routes == 0 && self.session.due_ns() <= self.held_ns.1
     }
 
     /// Passes trace records to the session, or schedules the next try.

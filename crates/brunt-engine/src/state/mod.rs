@@ -3,6 +3,7 @@
 //!
 //! Nothing here sends, receives or waits: that is `traffic` and `io`. Times are parameters.
 
+pub(crate) mod absences;
 pub(crate) mod audit;
 pub(crate) mod busy_period;
 pub(crate) mod connection;

@@ -154,6 +154,11 @@ impl Recording {
         self.occupancy.enter(at_ns, count);
     }
 
+    /// Counts an operation into the system from this time on, before it is counted as picked.
+    pub(crate) fn picked_before(&mut self, picked_ns: u64) {
+        self.occupancy.enter_before(picked_ns);
+    }
+
     /// Counts a picked operation out of the system that is never recorded: not sent, or not answered before the
     /// end.
     pub(crate) fn left_unrecorded(&mut self, picked_ns: u64, at_ns: u64) {

@@ -349,8 +349,10 @@ impl<C: Codec> Traffic<C> {
         }
         let server = self.server_of(routes.start);
         self.recording.set.server(server).unsent += 1;
-        self.recording.picked(now_ns, 1);
-        self.close_unsent(server, phase, &issue.op, &unsent_times(issue.intended_ns, now_ns, now_ns));
+        let picked_ns = self.picked_ns(lane as u32, issue.intended_ns, now_ns);
+        self.recording.picked_before(picked_ns);
+        self.recording.picked(picked_ns, 1);
+        self.close_unsent(server, phase, &issue.op, &unsent_times(issue.intended_ns, picked_ns, now_ns));
     }
 
     /// Counts an operation, or a part, that is in flight when the run is over.

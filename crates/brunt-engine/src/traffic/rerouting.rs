@@ -193,7 +193,7 @@ impl<C: Codec> Traffic<C> {
         match self.elsewhere(&picked) {
             Some(route) => self.submit(Picked { route, ..picked }),
             None => {
-                self.abandon(&picked, picked.picked_ns);
+                self.abandon(&picked, self.dispatched_ns);
                 false
             }
         }

@@ -114,6 +114,7 @@ impl Blueprint {
                 false => Checking::Named,
             },
             full_routes: 0,
+            held_ns: (0, 0),
             feed: None,
         }
     }
