@@ -1,7 +1,7 @@
 //! A blocking connection, for polls and commands beside the load.
 //!
 //! Invariant: no call blocks beyond the deadline set last, however many system calls it takes; then it fails with
-//! `TimedOut`.
+//! `TimedOut`, after one read of what has come by then: a process that was stopped finds its reply there.
 
 use super::address::Address;
 use super::socket::{self, Peer};
@@ -38,7 +38,7 @@ impl Stream {
     ) -> io::Result<Self> {
         let to = address.to_socket_address()?;
         let socket = Socket::new(to.domain(), Type::STREAM, None)?;
-        let socket = DeadlineSocket { socket, clock, deadline_ns };
+        let socket = DeadlineSocket { socket, clock, deadline_ns, has_read_late: false };
         socket.socket.connect_timeout(&to, socket.left()?)?;
         if to.domain() != Domain::UNIX {
             // Without a listener, an attempt to a local port may connect to itself.
@@ -133,7 +133,7 @@ impl Stream {
             Self::Plain(socket) => socket,
             Self::Tls(stream) => &mut stream.sock,
         };
-        socket.deadline_ns = deadline_ns;
+        (socket.deadline_ns, socket.has_read_late) = (deadline_ns, false);
     }
 }
 
@@ -193,6 +193,8 @@ pub(crate) struct DeadlineSocket {
     socket: Socket,
     clock: Clock,
     deadline_ns: u64,
+    /// It has read once after the deadline; a server that sends byte by byte gets no further.
+    has_read_late: bool,
 }
 
 impl DeadlineSocket {
@@ -203,11 +205,26 @@ impl DeadlineSocket {
             left_ns => Ok(Duration::from_nanos(left_ns)),
         }
     }
+
+    /// Reads without waiting.
+    fn read_now(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
+        self.socket.set_nonblocking(true)?;
+        let result = self.socket.read(bytes);
+        self.socket.set_nonblocking(false)?;
+        result.map_err(|error| match error.kind() {
+            ErrorKind::WouldBlock => ErrorKind::TimedOut.into(),
+            _ => error,
+        })
+    }
 }
 
 impl Read for DeadlineSocket {
     fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
-        self.socket.set_read_timeout(Some(self.left()?))?;
+        let left = match self.left() {
+            Err(_) if !std::mem::replace(&mut self.has_read_late, true) => return self.read_now(bytes),
+            left => left?,
+        };
+        self.socket.set_read_timeout(Some(left))?;
         self.socket.read(bytes)
     }
 }
@@ -220,5 +237,32 @@ impl Write for DeadlineSocket {
 
     fn flush(&mut self) -> io::Result<()> {
         self.socket.flush()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::fd::OwnedFd;
+    use std::os::unix::net::UnixStream;
+
+    /// The deadline passed between two calls, as for a process that was stopped there.
+    #[test]
+    fn what_came_before_a_late_read_is_read_once() {
+        let (near, mut far) = UnixStream::pair().unwrap();
+        let (socket, clock) = (Socket::from(OwnedFd::from(near)), Clock::start());
+        let mut socket = DeadlineSocket { socket, clock, deadline_ns: 0, has_read_late: false };
+        let mut bytes = [0; 2];
+        far.write_all(b"reply").unwrap();
+        assert_eq!(socket.read(&mut bytes).unwrap(), 2);
+        assert_eq!(socket.read(&mut bytes).unwrap_err().kind(), ErrorKind::TimedOut);
+        let mut stream = Stream::Plain(socket);
+        stream.set_deadline(0);
+        let Stream::Plain(socket) = &mut stream else { unreachable!("as made") };
+        assert_eq!(socket.read(&mut [0; 9]).unwrap(), 3);
+        // Nothing is there: it does not wait.
+        stream.set_deadline(0);
+        let Stream::Plain(socket) = &mut stream else { unreachable!("as made") };
+        assert_eq!(socket.read(&mut bytes).unwrap_err().kind(), ErrorKind::TimedOut);
     }
 }
