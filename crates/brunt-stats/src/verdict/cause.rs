@@ -188,7 +188,7 @@ fn finding(check: &Check) -> Cause {
 /// A lost agent is first, an outage unless SAT convicts the run (SAT does not where an outage explains it), and a stop of the client that left a
 /// closed loop its load. Then counts how bad the worst is
 /// that a cause accounts for, and how much that is; the load of a closed loop is a finding, too. Of equally bad ones those are first that
-/// do not depend on the client: answers that are none, and then a cache that changes. What the host did without consequence and what the
+/// do not depend on the client: answers that are none, and then a cache that changes, or a stop of the client beside shares of its time. What the host did without consequence and what the
 /// user accepts are last.
 fn rank(cause: &Cause, checks: &[Check], judgement: &Judgement) -> (bool, CheckStatus, u8, usize) {
     let counts = |check: &&Check| judgement.counts(check.id);
@@ -208,7 +208,7 @@ fn rank(cause: &Cause, checks: &[Check], judgement: &Judgement) -> (bool, CheckS
     };
     let weight = match cause.kind {
         CauseKind::Malformed | CauseKind::ErrorReplies => 2,
-        CauseKind::Cache => 1,
+        CauseKind::Cache | CauseKind::ClientStop => 1,
         _ => 0,
     };
     (is_first, worst, weight, found.len())

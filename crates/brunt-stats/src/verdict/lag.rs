@@ -79,6 +79,13 @@ pub(super) fn worst_found<'a>(evidence: &'a Evidence<'_>) -> Option<&'a ClientEr
     worst(evidence).filter(|worst| worst.status > CheckStatus::Ok).map(|worst| worst.error)
 }
 
+/// The lowest and the highest percentile that LAG objects to.
+pub(super) fn found_between(evidence: &Evidence<'_>) -> Option<(Quantile, Quantile)> {
+    let found = judged(evidence, evidence.judgement.is_strict).filter(|lag| lag.status > CheckStatus::Ok);
+    let quantiles: Vec<Quantile> = found.map(|lag| lag.error.quantile).collect();
+    quantiles.iter().copied().min().zip(quantiles.iter().copied().max())
+}
+
 /// How much of the response times may be the client's own?
 pub(super) fn lag(evidence: &Evidence<'_>) -> Check {
     let Some(worst) = worst(evidence) else {

@@ -316,20 +316,36 @@ pub(super) fn neighbour(evidence: &Evidence<'_>, open: &OpenChecks<'_>) -> Optio
     Cause { kind, sentence, fix: fix.into(), checks, follows, sets_load }.explaining()
 }
 
-/// The client of a closed loop was stopped, whatever share of the rest of its time others took: it sent nothing meanwhile, and no
-/// percentile shows that.
+/// The client was stopped for longer than what others took of its time explains. In a closed loop that explains nothing of it: the client
+/// sent nothing meanwhile, and no percentile shows that. In an open loop the stop reaches down to every percentile that LAG objects to, or it
+/// took more of the window than others did.
 pub(super) fn long_stop(evidence: &Evidence<'_>, open: &OpenChecks<'_>) -> Option<Cause> {
     let check = open.get("STALL")?;
     let workers = &evidence.run.usage.workers;
-    let stalls = workers.iter().map(|worker| worker.stalls).max_by_key(StallCounts::longest_stop_ns)?;
-    let is_long = evidence.open_loop.is_none() && stalls.longest_stop_ns() >= LONG_STOP_NS;
-    is_long.then(|| Cause {
+    let (worker, stopped) = worst(evidence, |worker| worker.stalls.longest_stop_ns())?;
+    let is_open = evidence.open_loop.is_some();
+    let late = lag::found_between(evidence).filter(|_| is_open);
+    let taken = worst(evidence, |worker| denied_ns(worker, evidence))
+        .map_or(0.0, |(_, delayed)| delayed)
+        .max(stolen(evidence).map_or(0.0, |arm| arm.value));
+    let is_most = late.is_none_or(|(lowest, _)| moves(stopped, lowest) || stopped > taken);
+    if worker.stalls.longest_stop_ns() < LONG_STOP_NS || !is_most {
+        return None;
+    }
+    let is_late = late.is_some_and(|(_, highest)| moves(stopped, highest));
+    let is_thin = is_open && moves(stopped, Quantile::P99);
+    Some(Cause {
         kind: CauseKind::ClientStop,
-        sentence: stop_sentence(&stalls, workers),
+        sentence: stop_sentence(&worker.stalls, workers),
         fix: check.fix.clone(),
         checks: vec![check.id],
-        follows: Vec::new(),
-        sets_load: true,
+        follows: open.those(&[
+            ("RATE", is_open && stopped >= UNSENT_MIN),
+            ("LAG", is_late),
+            ("CI-THIN", is_thin),
+            ("UNTIL", is_thin || is_late),
+        ]),
+        sets_load: !is_open,
     })
 }
 

@@ -418,6 +418,34 @@ fn causes_of_a_late_client() {
             "the client was stopped for 1.00 s at +2.00 s · TRUSTED up to p90 · CAUTION p99: client",
             &["client_stop: STALL > LAG"],
         ),
+        // In an open loop it is first where it reaches down to every percentile that is late, however much others took…
+        (
+            |evidence| {
+                workers(evidence, vec![WorkerUsage { stalls: stall(0), ..worker(0.2, 0.12) }]);
+                late(evidence, Quantile::P99, 390_000);
+            },
+            "the client was stopped for 1.00 s at +2.00 s · TRUSTED up to p90 · CAUTION p99: client",
+            &["client_stop: STALL > LAG", "finding: STEAL > "],
+        ),
+        // …and where it took more of the window than they did.
+        (
+            |evidence| {
+                workers(evidence, vec![WorkerUsage { stalls: stall(0), ..worker(0.2, 0.06) }]);
+                late(evidence, Quantile::P50, 90_000);
+                late(evidence, Quantile::P99, 390_000);
+            },
+            "the client was stopped for 1.00 s at +2.00 s · CAUTION p50 p99: client",
+            &["client_stop: STALL > LAG", "finding: STEAL > "],
+        ),
+        (
+            |evidence| {
+                workers(evidence, vec![WorkerUsage { stalls: stall(0), ..worker(0.2, 0.6) }]);
+                late(evidence, Quantile::P50, 90_000);
+                late(evidence, Quantile::P99, 390_000);
+            },
+            "busy neighbour: worker 1 waited for its processor for 60.0 % of the window · CAUTION p50 p99: client",
+            &["busy_neighbour: STEAL > LAG STALL"],
+        ),
         // In a closed loop it is first, whatever share of the time its processor was another's…
         (
             |evidence| {
