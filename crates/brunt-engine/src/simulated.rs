@@ -59,6 +59,7 @@ use brunt_server::cache::Counters;
 use brunt_server::text::{Command, Parsed, Verb, parse};
 use brunt_server::{CoreOptions, Faults, Service, Stall};
 use brunt_stats::calibration::Lookup;
+use brunt_stats::check::CheckStatus;
 use brunt_stats::connection::ConnectionCounts;
 use brunt_stats::interval::Interval;
 use brunt_stats::meter::Meter;
@@ -72,6 +73,7 @@ use brunt_stats::run_record::{Environment, RunRecord};
 use brunt_stats::sample::Sample;
 use brunt_stats::steady::warmup::WarmupEnd;
 use brunt_stats::store::IntervalStore;
+use brunt_stats::summary::Summary;
 use brunt_stats::usage::StallCounts;
 use brunt_stats::verdict::Judgement;
 use brunt_workload::keys::KeyGenerator;
@@ -700,6 +702,43 @@ fn closed_loops_obey_littles_law() {
         // Little's law: customers = throughput × (response + think).
         let littles = measured * (response_us + think_us) as f64 / 1e6;
         assert!((littles - customers as f64).abs() / customers as f64 <= 0.001, "{littles} of {customers}");
+    }
+}
+
+/// The slots of a closed loop are taken throughout, whatever stands still over the edges of the window. Thinking
+/// alone is not followed over an edge.
+#[test]
+fn closed_loops_are_full_over_the_edges_of_the_window() {
+    let (none, client) = (Vec::new, |at_ns| Some((EPOCH_NS + START_AHEAD_NS + at_ns, 350 * MS)));
+    let server = |at_ns| vec![Stall { at_ns, for_ns: 350 * MS }];
+    let table = [
+        ("500ms", 0, none(), None),
+        ("500ms", 0, server(400 * MS), None),
+        ("500ms", 0, server(1_400 * MS), None),
+        ("500ms", 0, none(), client(400 * MS)),
+        ("500ms", 0, none(), client(1_400 * MS)),
+        ("500ms", 10, server(400 * MS), None),
+        ("500ms", 10, none(), client(1_400 * MS)),
+        ("auto", 0, server(1_050 * MS), None),
+        ("auto", 0, none(), client(1_050 * MS)),
+    ];
+    for (warmup, think_ms, stalls, pause) in table {
+        let what = format!("{warmup} {think_ms} {stalls:?} {pause:?}");
+        let plan = plan(&format!(
+            "connections = 4\ndepth = 4\nthink = '{think_ms}ms'\ntime = '1s'\nwarmup = '{warmup}'\npreload = false\nkeys = 100\n\
+             timeout = '20s'"
+        ));
+        let server = CoreOptions { service: Service::Fixed(50 * US), stalls, ..CoreOptions::default() };
+        let options = SimOptions { server, pause, latency_ns: 20 * US, ..SimOptions::default() };
+        let outcome = simulate_plan(plan.clone(), options);
+        check_books(&outcome);
+        let summary = Summary::build(outcome.record(plan));
+        let little = summary.verdict.checks.iter().find(|check| check.id == "LITTLE").unwrap();
+        assert_eq!(little.status, CheckStatus::Ok, "{what}: {little:?}");
+        if think_ms == 0 {
+            assert!(little.message.starts_with("class 'main' has 16 slots"), "{what}: {little:?}");
+            assert!(little.value <= 1e-4, "{what}: {little:?}");
+        }
     }
 }
 

@@ -332,10 +332,10 @@ impl RecorderSet {
     }
 
     /// The run is over, and an op that was due will never be sent.
-    pub fn unsent(&mut self, phase: Phase, op: &Op) {
+    pub fn unsent(&mut self, phase: Phase, op: &Op, intended_ns: u64) {
         let counts = self.books.get_mut(phase, op.class, op.id());
         counts.requests.unsent += 1;
-        self.window.note(&mut counts.in_window, phase, u64::MAX, u64::MAX, 1);
+        self.window.note(&mut counts.in_window, phase, [intended_ns, u64::MAX, u64::MAX], 1);
     }
 
     /// An op that was due is given up at `times.done_ns`, because its server does not answer: it will never be sent.
@@ -344,7 +344,8 @@ impl RecorderSet {
         counts.requests.unsent += 1;
         counts.requests.abandoned += 1;
         counts.in_window.abandoned += u64::from(self.window.holds(times.done_ns));
-        self.window.note(&mut counts.in_window, phase, times.done_ns, times.done_ns, 1);
+        let instants = [times.intended_ns, times.done_ns, times.done_ns];
+        self.window.note(&mut counts.in_window, phase, instants, 1);
         if phase == Phase::Measure {
             let latencies = &mut self.rows[self.row_index.row(op.class, op.id())].latencies;
             latencies.failed.record(times.response_ns());
@@ -354,10 +355,10 @@ impl RecorderSet {
     }
 
     /// The run is over, and an op that was sent at `sent_ns` has not ended.
-    pub fn in_flight(&mut self, phase: Phase, op: &Op, sent_ns: u64) {
+    pub fn in_flight(&mut self, phase: Phase, op: &Op, intended_ns: u64, sent_ns: u64) {
         let counts = self.books.get_mut(phase, op.class, op.id());
         counts.requests.in_flight += 1;
-        self.window.note(&mut counts.in_window, phase, sent_ns, u64::MAX, 1);
+        self.window.note(&mut counts.in_window, phase, [intended_ns, sent_ns, u64::MAX], 1);
     }
 
     /// An op has ended. Counts it; in the measured phase its latencies go into the histograms. `asked` is how many keys
@@ -411,7 +412,7 @@ impl RecorderSet {
     /// before it.
     #[cold]
     fn record_out_of_phase(&mut self, handle: RowHandle, sample: &Sample, asked: u32, hits: u32, count: u32) {
-        let Times { sent_ns, done_ns, .. } = sample.times;
+        let Times { intended_ns, sent_ns, done_ns, .. } = sample.times;
         let phase = self.books.phase_of(handle.counts);
         let counts = &mut self.books.at_mut(handle.counts).in_window;
         if handle.is_measured() || self.window.holds(done_ns) {
@@ -420,7 +421,7 @@ impl RecorderSet {
                 counts.missed += u64::from(asked.saturating_sub(hits)) * u64::from(count);
             }
         }
-        self.window.note(counts, phase, sent_ns, done_ns, count);
+        self.window.note(counts, phase, [intended_ns, sent_ns, done_ns], count);
     }
 
     /// Bytes were written to a connection. The phase, here and below, is the worker's own at that instant.
@@ -635,10 +636,10 @@ mod tests {
         for sent_ns in [999, 1_000] {
             set.scheduled(Phase::Measure, &asked(0, OpKind::Set));
             set.sent(Phase::Measure, &asked(0, OpKind::Set), 1, sent_ns);
-            set.in_flight(Phase::Measure, &asked(0, OpKind::Set), sent_ns);
+            set.in_flight(Phase::Measure, &asked(0, OpKind::Set), sent_ns, sent_ns);
         }
         set.followup(Phase::Measure, &asked(0, OpKind::Set));
-        set.unsent(Phase::Measure, &asked(0, OpKind::Set));
+        set.unsent(Phase::Measure, &asked(0, OpKind::Set), 0);
         set.scheduled(Phase::Measure, &asked(0, OpKind::Set));
         let times = Times { intended_ns: 100, picked_ns: 110, sent_ns: 600, ..Times::default() };
         let times = Times { polled_ns: 600, first_byte_ns: 600, done_ns: 600, ..times };
@@ -715,14 +716,14 @@ mod tests {
                 }
                 Fate::InFlight(sent_ns) => {
                     set.sent_many(handle, count, count, sent_ns);
-                    (0..count).for_each(|_| set.in_flight(phase, &op, sent_ns));
+                    (0..count).for_each(|_| set.in_flight(phase, &op, intended_ns, sent_ns));
                 }
                 Fate::GivenUp(done_ns) => {
                     let times =
                         sample(OpKind::Get, 0, Outcome::without_reply(OutcomeClass::Lost), 0, done_ns).times;
                     (0..count).for_each(|_| set.abandoned(phase, &op, &times));
                 }
-                Fate::Unsent => (0..count).for_each(|_| set.unsent(phase, &op)),
+                Fate::Unsent => (0..count).for_each(|_| set.unsent(phase, &op, intended_ns)),
             }
         }
         let interval = set.take_interval(0, 0, 2_000);

@@ -7,6 +7,7 @@
 //! window = sent + given up + waiting at the end, and in flight at the start + sent = ended + in flight at the end.
 
 use crate::counts::counts;
+use crate::sample::overlap_ns;
 use brunt_plan::outcome::OutcomeClass;
 use brunt_plan::phase::Phase;
 
@@ -34,6 +35,10 @@ counts! {
         pub in_flight_at_start: u64,
         /// Ops that were sent before it ended and had not ended.
         pub in_flight_at_end: u64,
+        /// Time in it of ops whose response time is not one of it: they were due before it, or never ended.
+        pub inside_us: u64,
+        /// Time behind it of ops whose response time is one of it: they were due in it, and ended later.
+        pub behind_us: u64,
     }
 }
 
@@ -107,15 +112,14 @@ impl WindowEdges {
         at_ns >= if is_measured { self.end_ns } else { self.start_ns }
     }
 
-    /// Notes at which edges several ops of this phase waited or were in flight, which were sent and then ended at these
-    /// instants; `u64::MAX` for what never happened. One that was never sent ended when it was given up, and was sent then as
-    /// far as this goes.
+    /// Notes at which edges several ops of this phase waited or were in flight, which were due, sent and then ended at these
+    /// instants, and how much of their time lies beyond the edge of their phase; `u64::MAX` for what never happened. One that was
+    /// never sent ended when it was given up, and was sent then as far as this goes.
     pub(crate) fn note(
         &self,
         counts: &mut WindowCounts,
         phase: Phase,
-        sent_ns: u64,
-        done_ns: u64,
+        [intended_ns, sent_ns, done_ns]: [u64; 3],
         count: u32,
     ) {
         let if_so = |is_so: bool| if is_so { u64::from(count) } else { 0 };
@@ -125,5 +129,47 @@ impl WindowEdges {
         counts.waiting_at_end += if_so(due_before_end && sent_ns >= self.end_ns);
         counts.in_flight_at_start += if_so(sent_ns < self.start_ns && done_ns >= self.start_ns);
         counts.in_flight_at_end += if_so(sent_ns < self.end_ns && done_ns >= self.end_ns);
+        // Not counted while a window has no end.
+        let is_bound = self.end_ns != u64::MAX || done_ns != u64::MAX;
+        if is_bound && (due_before_start || due_before_end && done_ns == u64::MAX) {
+            let each_ns = overlap_ns(intended_ns, done_ns, self.start_ns, self.end_ns);
+            counts.inside_us += u64::from(count) * (each_ns / 1_000);
+        } else if is_bound && due_before_end {
+            let each_ns = done_ns.saturating_sub(self.end_ns.max(intended_ns));
+            counts.behind_us += u64::from(count) * (each_ns / 1_000);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Of a window from 100 to 1000 us: (phase, due, done or `None` of what never ended, in us) → inside and behind.
+    #[test]
+    fn time_beyond_the_edge_of_the_phase() {
+        let edges = WindowEdges::new(100_000, 1_000_000);
+        let table = [
+            (Phase::Warmup, 40, Some(90), (0, 0)),
+            (Phase::Warmup, 40, Some(150), (50, 0)),
+            (Phase::Warmup, 40, Some(1_200), (900, 0)),
+            (Phase::Warmup, 40, None, (900, 0)),
+            (Phase::Measure, 500, Some(900), (0, 0)),
+            (Phase::Measure, 500, Some(1_200), (0, 200)),
+            (Phase::Measure, 500, None, (500, 0)),
+            (Phase::Drain, 1_100, Some(1_200), (0, 0)),
+        ];
+        for (phase, due_us, done_us, expected) in table {
+            let (intended_ns, done_ns) = (due_us * 1_000, done_us.map_or(u64::MAX, |us: u64| us * 1_000));
+            let mut counts = WindowCounts::default();
+            edges.note(&mut counts, phase, [intended_ns, intended_ns, done_ns], 3);
+            let found = (counts.inside_us / 3, counts.behind_us / 3);
+            assert_eq!(found, expected, "{phase:?} {due_us} {done_us:?}");
+        }
+        // The end is not known yet.
+        let mut counts = WindowCounts::default();
+        let instants = [200_000, 200_000, u64::MAX];
+        WindowEdges::new(100_000, u64::MAX).note(&mut counts, Phase::Measure, instants, 1);
+        assert_eq!(counts.inside_us, 0);
     }
 }

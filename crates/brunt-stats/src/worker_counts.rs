@@ -49,6 +49,8 @@ pub struct WorkerCounts {
     pub samples_kept: u64,
     /// Raw samples there was no room for.
     pub samples_overflow: u64,
+    /// For how long the window lasted at the most when a worker learned of its beginning.
+    pub window_late_ns: u64,
     /// Operations in the system over the measured window.
     pub occupancy: OccupancyTotal,
     /// Error replies by their first word, where the protocol has such words.
@@ -77,6 +79,7 @@ impl WorkerCounts {
         self.redirections.merge(&other.redirections);
         self.samples_kept += other.samples_kept;
         self.samples_overflow += other.samples_overflow;
+        self.window_late_ns = self.window_late_ns.max(other.window_late_ns);
         self.occupancy.merge(&other.occupancy);
         self.error_replies.merge(&other.error_replies);
         if self.first_error.is_none() {

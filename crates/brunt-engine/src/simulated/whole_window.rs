@@ -8,7 +8,6 @@ use brunt_server::Outage as Script;
 use brunt_stats::bound::Decision;
 use brunt_stats::latency::LatencySummary;
 use brunt_stats::op_summary::OpSummary;
-use brunt_stats::summary::Summary;
 
 const WINDOW_NS: u64 = 6 * SECOND;
 /// Long enough for most keys to be missed once, and stored.

@@ -128,8 +128,9 @@ impl Recording {
     /// Moves the measured window to an earlier start. What has happened so far was counted as before it: a worker
     /// that learns of it late counts from now on.
     pub(crate) fn open_window(&mut self, measure_ns: u64, end_ns: u64, now_ns: u64) {
-        self.occupancy.set_window(measure_ns, end_ns);
         let begin_ns = if measure_ns <= now_ns { now_ns + 1 } else { measure_ns };
+        self.counts.window_late_ns = begin_ns - measure_ns;
+        self.occupancy.set_window(begin_ns, end_ns);
         self.window = (begin_ns, end_ns);
         self.set.set_window(begin_ns, end_ns);
     }
@@ -384,7 +385,8 @@ mod tests {
                     Sample { op: OpKind::Get.into(), class: 0, outcome: hit, times, busy_lag_ns: None };
                 recording.record(row, &sample, 1, 1);
             }
-            let (mut last, ..) = recording.end(2_000, None);
+            let (mut last, counts, _) = recording.end(2_000, None);
+            assert_eq!(counts.window_late_ns, 701_u64.saturating_sub(measure_ns));
             let interval = last.take_interval(0);
             assert!(interval.books.iter().all(|entry| entry.adds_up_in_window()), "{:?}", interval.books);
             let mut sum = brunt_stats::window::WindowCounts::default();
@@ -392,5 +394,21 @@ mod tests {
             let found = [sum.in_flight_at_start, sum.waiting_at_start, sum.sent, sum.in_flight_at_end];
             assert_eq!(found, expected, "{measure_ns}");
         }
+    }
+
+    /// One request is always in the system; that the first one ended inside the window was not known yet.
+    #[test]
+    fn windows_learned_late_are_counted_from_then_on() {
+        let layout = Layout { ops: vec![vec![OpKind::Get.into()]], servers: 1, ..Layout::default() };
+        let (exchange, _filled, _spares) = Exchange::new(&layout);
+        let mut recording = Recording::new(RecorderSet::new(&layout), exchange, &[], 0, 0);
+        recording.set_window(10_000, 11_000);
+        recording.picked(400, 1);
+        recording.left_unrecorded(400, 600);
+        recording.picked(600, 1);
+        recording.open_window(500, 1_500, 700);
+        recording.left_unrecorded(600, 1_600);
+        let (_, counts, _) = recording.end(2_000, None);
+        assert_eq!((counts.occupancy.integral, counts.occupancy.sum), (799, 799));
     }
 }

@@ -240,7 +240,7 @@ impl<C: Codec> Traffic<C> {
             self.recording.set.server(server).abandoned += 1;
             self.recording.abandoned(phase, op, times);
         } else {
-            self.recording.set.unsent(phase, op);
+            self.recording.set.unsent(phase, op, times.intended_ns);
             self.recording.left_unrecorded(times.picked_ns, times.done_ns);
         }
     }

@@ -345,7 +345,7 @@ impl<C: Codec> Traffic<C> {
         let routes = &self.lanes[lane].routes;
         if routes.len() > 1 {
             // Its server is unknown.
-            return self.recording.set.unsent(phase, &issue.op);
+            return self.recording.set.unsent(phase, &issue.op, issue.intended_ns);
         }
         let server = self.server_of(routes.start);
         self.recording.set.server(server).unsent += 1;
@@ -379,7 +379,7 @@ impl<C: Codec> Traffic<C> {
             let times = unsent_times(entry.intended_ns, entry.picked_ns, now_ns);
             self.close_unsent(server, entry.phase, &entry.op(), &times);
         } else {
-            self.recording.set.in_flight(entry.phase, &entry.op(), entry.sent_ns);
+            self.recording.set.in_flight(entry.phase, &entry.op(), entry.intended_ns, entry.sent_ns);
             self.recording.left_unrecorded(entry.picked_ns, now_ns);
         }
     }
@@ -392,10 +392,10 @@ impl<C: Codec> Traffic<C> {
             return;
         }
         if group.sent_ns == 0 {
-            self.recording.set.unsent(group.phase, &group.op);
+            self.recording.set.unsent(group.phase, &group.op, group.intended_ns);
         } else {
             self.recording.sent_in_parts(group, group.sent_ns);
-            self.recording.set.in_flight(group.phase, &group.op, group.sent_ns);
+            self.recording.set.in_flight(group.phase, &group.op, group.intended_ns, group.sent_ns);
         }
         self.recording.left_unrecorded(group.picked_ns, now_ns);
     }

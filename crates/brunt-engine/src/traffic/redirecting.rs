@@ -232,7 +232,7 @@ impl<C: Codec> Traffic<C> {
         let Some(slots) = &mut self.slots else { return };
         let first_sent_ns = slots.redirects.remove(picked.redirect_state).first_sent_ns;
         if picked.group == NO_GROUP {
-            self.recording.set.in_flight(picked.phase, &picked.op, first_sent_ns);
+            self.recording.set.in_flight(picked.phase, &picked.op, picked.intended_ns, first_sent_ns);
             self.recording.left_unrecorded(picked.picked_ns, now_ns);
         } else if let Some(group) = self.groups.end_redirected(picked.group, first_sent_ns) {
             self.close_group(&group, now_ns);

@@ -469,9 +469,9 @@ pub(super) fn overload() -> Run {
         scene.set.scheduled(Phase::Measure, &get);
         if index < 3 {
             scene.set.sent(Phase::Measure, &get, 1, last_ns);
-            scene.set.in_flight(Phase::Measure, &get, last_ns);
+            scene.set.in_flight(Phase::Measure, &get, last_ns, last_ns);
         } else {
-            scene.set.unsent(Phase::Measure, &get);
+            scene.set.unsent(Phase::Measure, &get, last_ns);
         }
     }
     let mut stamps = StampCounts { requested: 1_100, matched: 1_064, ..StampCounts::default() };

@@ -136,6 +136,7 @@ fn closed_loops(record: &RunRecord, window: &MeasuredWindow) -> Vec<ClosedLoop> 
             class: class.name.clone(),
             slots: plan.in_flight_slots(class),
             think_ns,
+            late_ns: run.counts.window_late_ns,
             window_ns: window.duration_ns(),
             ..ClosedLoop::default()
         };
@@ -144,8 +145,11 @@ fn closed_loops(record: &RunRecord, window: &MeasuredWindow) -> Vec<ClosedLoop> 
                 let moments = histogram.moments();
                 held.ended += moments.count;
                 held.response_ns += moments.sum as f64;
-                held.longest_ns = held.longest_ns.max(moments.max);
             }
+        }
+        for book in store.books.entries().filter(|book| usize::from(book.class) == index) {
+            let counts = book.in_window();
+            held.response_ns += (counts.inside_us as f64 - counts.behind_us as f64) * 1e3;
         }
         held
     };

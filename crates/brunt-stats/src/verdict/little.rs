@@ -8,7 +8,7 @@ use crate::check::{Check, CheckStatus, Limits};
 use crate::number_text::percent;
 
 /// By how much the integral over time may differ from the sum over operations. Both cover the same window, and an operation
-/// leaves the system at the end of its sample, so only a worker that learns late where the window begins differs.
+/// leaves the system at the end of its sample.
 const PRESENCE: Limits = Limits { caution: 0.005, not_trusted: 0.05 };
 /// By how much the slots of a closed loop may differ from rate × (response + think).
 const SLOTS: Limits = Limits { caution: 0.01, not_trusted: 0.05 };
@@ -35,12 +35,12 @@ pub struct ClosedLoop {
     pub slots: u64,
     /// Requests of the window that ended, whatever with.
     pub ended: u64,
-    /// The sum of their response times.
+    /// The time in the window of all requests, whenever they were due, from when they were due.
     pub response_ns: f64,
-    /// The longest of them.
-    pub longest_ns: u64,
     /// The pause between a reply and the next request.
     pub think_ns: u64,
+    /// For how long the window lasted at the most when a worker learned of its beginning.
+    pub late_ns: u64,
     /// Length of the window.
     pub window_ns: u64,
 }
@@ -80,9 +80,9 @@ fn in_system(held: &InSystem) -> Option<Comparison> {
 
 fn closed_loop(held: &ClosedLoop) -> Option<Comparison> {
     let window_ns = held.window_ns as f64;
-    // At each edge a slot is in the middle of a request: what of it lies outside is counted at one end, and what lies inside
-    // is missing at the other.
-    let edge = (held.longest_ns + held.think_ns) as f64 / window_ns;
+    // A slot may think at either edge: what of that lies outside is counted at one end, and what lies inside is missing at the
+    // other. What a worker answered before it knew of the window is missing.
+    let edge = (held.late_ns + held.think_ns) as f64 / window_ns;
     if held.ended < REQUESTS_MIN || held.slots == 0 || edge > SLOTS.not_trusted {
         return None;
     }
