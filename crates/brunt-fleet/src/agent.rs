@@ -1,8 +1,9 @@
 //! An agent: waits for a controller, carries out its share of a plan, and waits for the next.
 //!
 //! The controller decides about plan, shard and start. An agent serves one controller at a time; one that
-//! connects meanwhile is rejected. Invariants: however a controller ends, the agent is waiting again at most a few seconds later, whatever
-//! hangs that was begun for it; no file of this host is opened because a controller names it.
+//! connects meanwhile is rejected, unless the present one has begun no run for long ([`IdleLimits`]). Invariants: however a controller
+//! ends, the agent is waiting again at most a few seconds later, whatever hangs that was begun for it; no file of this host is opened
+//! because a controller names it.
 
 use crate::agent_handshake::{Answer, HandshakeResult, Hello, Nonce, VERSION, Welcome};
 use crate::message::{AgentInfo, Assignment, FromAgent, ToAgent};
@@ -21,7 +22,7 @@ use brunt_stats::interval::{HostMapping, Interval};
 use ring::rand::{SecureRandom, SystemRandom};
 use std::io;
 use std::net::{SocketAddr, TcpListener, TcpStream};
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError, mpsc};
 use std::time::{Duration, Instant};
 
@@ -35,6 +36,23 @@ const LOOKUPS_MAX: usize = 8;
 const RELEASE_MAX: Duration = Duration::from_secs(2);
 /// Time limit for sending what is queued when a controller leaves.
 const FLUSH_MAX: Duration = Duration::from_secs(1);
+/// A schedule begins at most this long before or after the order to start it arrives.
+const START_DISTANCE_MAX: Duration = Duration::from_secs(60);
+
+/// For how long a controller may begin no run while another one waits for the agent.
+#[derive(Clone, Copy, Debug)]
+struct IdleLimits {
+    /// Before its first run.
+    before_first: Duration,
+    /// Between two runs, in which the user's own commands run.
+    between: Duration,
+}
+
+impl Default for IdleLimits {
+    fn default() -> Self {
+        Self { before_first: Duration::from_secs(30), between: Duration::from_secs(600) }
+    }
+}
 
 /// What a plan needs of this host, found: names resolved, files read.
 pub type Endpoints = Vec<Endpoint>;
@@ -98,7 +116,11 @@ impl Agent<'_> {
             Err(why) => (self.note)(&format!("{peer}: {why}")),
             Ok((mut link, turn)) => {
                 (self.note)(&format!("controlled by {peer}"));
-                let Err(why) = self.serve_controller(&mut link, &turn.0.lookups);
+                let Err(why) = self.serve_controller(&mut link, turn.0);
+                // One that is lost does not read this.
+                let _ = link.send_message(&FromAgent::Failed(host_error(format!(
+                    "dropped this controller, which {why}"
+                ))));
                 (self.note)(&format!("{peer} {why}; waiting"));
             }
         }
@@ -143,13 +165,17 @@ impl Agent<'_> {
     fn serve_controller(
         &self,
         link: &mut MessageChannel,
-        lookups: &Arc<()>,
+        session: &Session,
     ) -> Result<std::convert::Infallible, String> {
         link.send_message(&FromAgent::AgentInfo(self.info.clone()))?;
+        let mut idle = Idle { since: Instant::now(), max: session.idle_limits.before_first };
         loop {
+            session.check_idle(idle)?;
             match link.next_message::<ToAgent>(POLL_INTERVAL * 10)? {
                 Some(ToAgent::Ping { number }) => pong(link, number)?,
-                Some(ToAgent::Prepare(assignment)) => self.run_assignment(link, &assignment, lookups)?,
+                Some(ToAgent::Prepare(assignment)) => {
+                    self.run_assignment(link, &assignment, session, &mut idle)?;
+                }
                 // What belongs to a run that has ended here already.
                 Some(ToAgent::Alive | ToAgent::Start { .. } | ToAgent::Stop(_) | ToAgent::Leave) | None => {}
             }
@@ -162,7 +188,8 @@ impl Agent<'_> {
         &self,
         link: &mut MessageChannel,
         assignment: &Assignment,
-        lookups: &Arc<()>,
+        session: &Session,
+        idle: &mut Idle,
     ) -> Result<(), String> {
         let named =
             self.plan(assignment).and_then(|plan| Ok((self.with_target(plan.clone(), assignment)?, plan)));
@@ -170,20 +197,23 @@ impl Agent<'_> {
             Ok(plans) => plans,
             Err(trouble) => return link.send_message(&FromAgent::Failed(trouble)),
         };
-        let endpoints = match self.find(link, &plan, assignment.workers, lookups)? {
+        let endpoints = match self.find(link, &plan, assignment.workers, &session.lookups)? {
             Some(Ok(endpoints)) => endpoints,
-            Some(Err(trouble)) => return link.send_message(&FromAgent::Failed(trouble)),
+            Some(Err(trouble)) => return link.send_message(&FromAgent::Failed(own_options(trouble))),
             None => return Ok(()),
         };
         let workers = assignment.first_worker..assignment.first_worker + assignment.workers;
         (self.note)(&format!("workers {} to {} of {}", workers.start, workers.end - 1, plan.threads));
         let part = LocalPart { plan: &plan, workers, portion: assignment.portion, classes: &[] };
         let data = if assignment.is_stored { DataSets::Stored } else { DataSets::ToStore };
-        let mut follower = AgentSide::new(link);
+        let mut follower = AgentSide::new(link, session);
         let never = AtomicBool::new(false);
         let ended =
             run_part(&plan, &part, &endpoints, data, &never, &mut |_| RunDecision::Continue, &mut follower);
-        let AgentSide { epoch_ns, lost, .. } = follower;
+        let AgentSide { epoch_ns, lost, start_ns, .. } = follower;
+        if start_ns.is_some() {
+            *idle = Idle { since: Instant::now(), max: session.idle_limits.between };
+        }
         if let Some(why) = lost {
             return Err(why);
         }
@@ -202,7 +232,7 @@ impl Agent<'_> {
                 (self.note)(&printable(&error.to_string()));
                 let is_server_error = error.origin() == ErrorOrigin::Server;
                 let failure = RemoteError { is_server_error, reason: error.to_string() };
-                link.send_message(&FromAgent::Failed(failure))
+                link.send_message(&FromAgent::Failed(own_options(failure)))
             }
         }
     }
@@ -266,10 +296,14 @@ impl Agent<'_> {
         let host = Host { allowed_cpus: brunt_engine::allowed_cpus(), random_seed: 0 };
         let mut plan = resolve(&spec, &host).map_err(|error| host_error(error.to_string()))?;
         brunt_engine::check_commands(&plan).map_err(host_error)?;
-        let last = assignment.first_worker.checked_add(assignment.workers);
-        let fits = last.is_some_and(|last| last <= plan.threads)
-            && assignment.portion.has_room_for(assignment.workers);
-        if PlanSpec::from(&plan).to_toml() != assignment.plan || !fits {
+        if !is_part(assignment, plan.threads) {
+            let Assignment { first_worker, workers, .. } = assignment;
+            return Err(host_error(format!(
+                "was assigned {workers} workers from number {first_worker}, and arrivals, that are no part of a plan of {}",
+                plan.threads
+            )));
+        }
+        if PlanSpec::from(&plan).to_toml() != assignment.plan {
             return Err(host_error(
                 "reads the plan differently: controller and agent need the same version of brunt".to_owned(),
             ));
@@ -280,9 +314,7 @@ impl Agent<'_> {
         }
         Ok(plan)
     }
-}
 
-impl Agent<'_> {
     /// The plan with the files of this host.
     fn with_target(&self, mut plan: Plan, assignment: &Assignment) -> Result<Plan, RemoteError> {
         plan.tls.ca.clone_from(&self.target.ca);
@@ -299,11 +331,43 @@ impl Agent<'_> {
     }
 }
 
+/// Are there these workers and arrivals in a plan of so many workers, with at least one arrival in turn for every other worker?
+fn is_part(assignment: &Assignment, threads: u32) -> bool {
+    let Assignment { first_worker, workers, portion, .. } = assignment;
+    let others = first_worker.checked_add(*workers).and_then(|last| threads.checked_sub(last));
+    let end = u64::from(portion.first) + u64::from(portion.width) * u64::from(*workers);
+    others.is_some_and(|behind| end + u64::from(behind) <= u64::from(portion.of))
+        && *workers > 0
+        && portion.width > 0
+        && portion.first >= *first_worker
+}
+
+/// What went wrong on this host, with the names that its own options have: a plan names none of its files.
+fn own_options(trouble: RemoteError) -> RemoteError {
+    const NAMES: [(&str, &str); 3] = [
+        ("--tls-ca", "brunt agent --target-ca"),
+        ("--tls-cert", "brunt agent --target-cert"),
+        ("--tls-key", "--target-key"),
+    ];
+    let renamed = |reason: String, (plans, agents): (&str, &str)| reason.replace(plans, agents);
+    RemoteError { reason: NAMES.into_iter().fold(trouble.reason, renamed), ..trouble }
+}
+
+/// How long a controller has begun no run, and how long it may while another one waits.
+#[derive(Clone, Copy, Debug)]
+struct Idle {
+    since: Instant,
+    max: Duration,
+}
+
 /// The one session of an agent: in use while a controller is connected.
 #[derive(Default)]
 struct Session {
     is_taken: Mutex<bool>,
     freed: Condvar,
+    /// Controllers that have authenticated and want it.
+    waiting: AtomicUsize,
+    idle_limits: IdleLimits,
     /// Held by every look-up that has not ended.
     lookups: Arc<()>,
 }
@@ -313,11 +377,21 @@ impl Session {
     fn take(&self) -> Option<SessionGuard<'_>> {
         // A session that panicked has given its turn back.
         let taken = self.is_taken.lock().unwrap_or_else(PoisonError::into_inner);
+        self.waiting.fetch_add(1, Ordering::Relaxed);
         let waited = self.freed.wait_timeout_while(taken, RELEASE_MAX, |is_taken| *is_taken);
+        self.waiting.fetch_sub(1, Ordering::Relaxed);
         let (mut is_taken, _) = waited.unwrap_or_else(PoisonError::into_inner);
         let was_taken = std::mem::replace(&mut *is_taken, true);
         // Not made where it is not ours: it would be given back.
         (!was_taken).then(|| SessionGuard(self))
+    }
+
+    /// May the present controller keep it? An error is why not.
+    fn check_idle(&self, idle: Idle) -> Result<(), String> {
+        if idle.since.elapsed() < idle.max || self.waiting.load(Ordering::Relaxed) == 0 {
+            return Ok(());
+        }
+        Err(format!("began no run for {} s while another controller waited", idle.max.as_secs()))
     }
 }
 
@@ -343,7 +417,11 @@ fn pong(link: &mut MessageChannel, number: u64) -> Result<(), String> {
 /// The rest of the run, as an agent sees it: a controller.
 struct AgentSide<'a> {
     link: &'a mut MessageChannel,
-    is_ready: bool,
+    session: &'a Session,
+    /// When the preparation began.
+    prepare: Instant,
+    /// Since the preparation ended, which the others may need as long for: the wait for the start.
+    ready: Option<Idle>,
     start_ns: Option<u64>,
     stop: Option<Stop>,
     has_left: bool,
@@ -353,8 +431,18 @@ struct AgentSide<'a> {
 }
 
 impl<'a> AgentSide<'a> {
-    fn new(link: &'a mut MessageChannel) -> Self {
-        Self { link, is_ready: false, start_ns: None, stop: None, has_left: false, lost: None, epoch_ns: 0 }
+    fn new(link: &'a mut MessageChannel, session: &'a Session) -> Self {
+        Self {
+            link,
+            session,
+            prepare: Instant::now(),
+            ready: None,
+            start_ns: None,
+            stop: None,
+            has_left: false,
+            lost: None,
+            epoch_ns: 0,
+        }
     }
 
     /// Takes in what the controller says, and says that we are here.
@@ -366,8 +454,12 @@ impl<'a> AgentSide<'a> {
                 Ok(None) => break,
                 Ok(Some(ToAgent::Ping { number })) => pong(self.link, number),
                 Ok(Some(ToAgent::Start { monotonic_ns })) => {
-                    self.start_ns = Some(monotonic_ns);
-                    break;
+                    let distance = monotonic_ns.abs_diff(brunt_engine::monotonic_ns());
+                    if u128::from(distance) <= START_DISTANCE_MAX.as_nanos() {
+                        self.start_ns = Some(monotonic_ns);
+                        break;
+                    }
+                    Err("ordered a start more than a minute away".to_owned())
                 }
                 Ok(Some(ToAgent::Stop(ending))) => {
                     self.stop = Some(ending);
@@ -398,11 +490,14 @@ impl<'a> AgentSide<'a> {
 
 impl Coordinator for AgentSide<'_> {
     fn poll_ready(&mut self, is_ready: bool) -> Result<ReadyState, RemoteError> {
-        if is_ready && !self.is_ready {
-            self.is_ready = true;
+        if is_ready && self.ready.is_none() {
+            let max = self.session.idle_limits.between + self.prepare.elapsed();
+            self.ready = Some(Idle { since: Instant::now(), max });
             let said = self.link.send_message(&FromAgent::Ready);
             self.note(said)?;
         }
+        let kept = self.ready.map_or(Ok(()), |idle| self.session.check_idle(idle));
+        self.note(kept)?;
         self.listen(if is_ready { POLL_INTERVAL } else { Duration::ZERO })?;
         Ok(match (self.has_left, self.start_ns) {
             (true, _) => ReadyState::Aborted,
@@ -448,6 +543,7 @@ mod tests {
     use super::*;
     use crate::message_channel::AGENT_SILENCE_MAX;
     use crate::message_channel::tests::pair;
+    use brunt_plan::shard::Portion;
 
     fn agent(open: Open) -> Agent<'static> {
         Agent {
@@ -548,6 +644,157 @@ mod tests {
         for plan in ["value-size = '@/proc/kmsg'", "rate-profile = '@/proc/kmsg'", "arrival = '@/proc/kmsg'"]
         {
             assert!(reason(plan).contains("expected"), "{}", reason(plan));
+        }
+    }
+
+    /// Whatever numbers a controller sends, nothing is computed from those that do not fit the plan.
+    #[test]
+    fn workers_that_are_no_part_of_the_plan_are_rejected() {
+        let agent = agent(Arc::new(|_, _| panic!("no plan gets so far")));
+        let spec = PlanSpec::from_toml("threads = 4\nconnections = 4").unwrap();
+        let plan = resolve(&spec, &Host { allowed_cpus: vec![0], random_seed: 1 }).unwrap();
+        let assignment = |first_worker, workers, [first, width, of]: [u32; 3]| Assignment {
+            plan: PlanSpec::from(&plan).to_toml(),
+            password: None,
+            shows_certificate: false,
+            first_worker,
+            workers,
+            portion: Portion { first, width, of },
+            is_stored: false,
+        };
+        let table = [
+            (0, 0, [0, 1, 4]),
+            (4, 0, [4, 1, 4]),
+            (0, 5, [0, 1, 5]),
+            (4, 1, [4, 1, 5]),
+            (u32::MAX, 1, [0, 1, 4]),
+            (0, u32::MAX, [0, 1, u32::MAX]),
+            (0, 4, [0, 1, 0]),
+            (0, 4, [0, 0, 4]),
+            (0, 4, [1, 1, 4]),
+            (0, 2, [0, u32::MAX, u32::MAX]),
+            (0, 1, [u32::MAX, 1, u32::MAX]),
+            // The workers of others have no arrivals left.
+            (1, 1, [0, 1, 4]),
+            (1, 1, [1, 3, 4]),
+        ];
+        for (first_worker, workers, portion) in table {
+            let reason = agent.plan(&assignment(first_worker, workers, portion)).unwrap_err().reason;
+            let expected = format!(
+                "was assigned {workers} workers from number {first_worker}, and arrivals, that are no part of a plan of 4"
+            );
+            assert_eq!(reason, expected, "{portion:?}");
+        }
+        for (first_worker, workers, portion) in [(0, 4, [0, 1, 4]), (1, 2, [1, 1, 4]), (1, 2, [3, 2, 8])] {
+            let planned = agent.plan(&assignment(first_worker, workers, portion));
+            assert!(planned.is_ok(), "{portion:?}: {planned:?}");
+        }
+    }
+
+    /// A controller that begins no run gives way to the next that asks for the agent, and to no time alone.
+    #[test]
+    fn idle_controllers_give_way_to_others() {
+        let short = Duration::from_millis(300);
+        let long = Duration::from_secs(600);
+        // (how long it may have begun none, another one waits, it is dropped), after 300 ms
+        let table = [(short, false, false), (short, true, true), (long, true, false)];
+        for (max, is_awaited, is_dropped) in table {
+            let session = Session::default();
+            session.waiting.store(usize::from(is_awaited), Ordering::Relaxed);
+            let since = Instant::now().checked_sub(short).unwrap();
+            let checked = session.check_idle(Idle { since, max });
+            assert_eq!(checked.is_err(), is_dropped, "{max:?} {is_awaited}");
+        }
+        let limits = IdleLimits::default();
+        assert!(limits.before_first < limits.between && limits.between >= Duration::from_secs(300));
+    }
+
+    /// Heartbeats alone keep no session from a controller that has work, neither before an assignment nor after one that was refused.
+    #[test]
+    fn controllers_without_a_run_are_dropped_for_the_next() {
+        let idle_limits = IdleLimits { before_first: Duration::from_millis(300), between: RELEASE_MAX * 10 };
+        let session = Session { idle_limits, ..Session::default() };
+        let agent = agent(Arc::new(|_, _| panic!("no plan gets so far")));
+        let (mut link, far) = pair();
+        let turn = session.take().unwrap();
+        let stranger = std::thread::spawn(move || {
+            let mut link = MessageChannel::new(Wire::new(far, None).unwrap(), AGENT_SILENCE_MAX);
+            let no_part = Assignment {
+                plan: PlanSpec::from(&default_plan()).to_toml(),
+                password: None,
+                shows_certificate: false,
+                first_worker: 0,
+                workers: 0,
+                portion: LocalPart::alone(1),
+                is_stored: false,
+            };
+            link.send_message(&ToAgent::Prepare(no_part)).unwrap();
+            while link.next_message::<FromAgent>(POLL_INTERVAL).is_ok() {
+                let _ = link.send_heartbeat(&ToAgent::Alive);
+            }
+        });
+        std::thread::scope(|scope| {
+            let next = scope.spawn(|| session.take().is_some());
+            let Err(why) = agent.serve_controller(&mut link, turn.0);
+            assert_eq!(why, "began no run for 0 s while another controller waited");
+            drop(turn);
+            assert!(next.join().unwrap());
+        });
+        drop(link);
+        stranger.join().unwrap();
+    }
+
+    /// After "ready" a controller that starts nothing is dropped, too, and a start must be near.
+    #[test]
+    fn starts_are_awaited_for_a_limited_time() {
+        let idle_limits = IdleLimits { before_first: Duration::ZERO, between: Duration::from_millis(200) };
+        let session = Session { idle_limits, ..Session::default() };
+        session.waiting.store(1, Ordering::Relaxed);
+        let (mut link, _far) = pair();
+        let mut side = AgentSide::new(&mut link, &session);
+        let since = Instant::now();
+        let lost = loop {
+            match side.poll_ready(true) {
+                Ok(_) => assert!(since.elapsed() < Duration::from_secs(20)),
+                Err(lost) => break lost.reason,
+            }
+        };
+        assert_eq!(lost, "began no run for 0 s while another controller waited");
+        let now = brunt_engine::monotonic_ns();
+        for (monotonic_ns, is_near) in
+            [(now, true), (now + 1_000_000_000, true), (u64::MAX, false), (0, false)]
+        {
+            // The clock may show less than a minute since boot.
+            if monotonic_ns == 0 && now < 90_000_000_000 {
+                continue;
+            }
+            let session = Session::default();
+            let (mut link, far) = pair();
+            let mut side = AgentSide::new(&mut link, &session);
+            let mut controller = MessageChannel::new(Wire::new(far, None).unwrap(), AGENT_SILENCE_MAX);
+            controller.send_message(&ToAgent::Start { monotonic_ns }).unwrap();
+            let begun = (0..1000).find_map(|_| match side.poll_ready(true) {
+                Ok(ReadyState::Wait) => None,
+                ended => Some(ended.map_err(|error| error.reason)),
+            });
+            let expected = match is_near {
+                true => Ok(ReadyState::Ready),
+                false => Err("ordered a start more than a minute away".to_owned()),
+            };
+            assert_eq!(begun, Some(expected), "{monotonic_ns}");
+        }
+    }
+
+    /// The files for TLS with the servers are options of the agent, whatever a controller was given.
+    #[test]
+    fn hints_name_the_options_of_the_agent() {
+        let table = [
+            ("add --tls-ca FILE or --tls-insecure", "add brunt agent --target-ca FILE or --tls-insecure"),
+            ("set --tls-cert and --tls-key", "set brunt agent --target-cert and --target-key"),
+            ("--tls-server-name sets it", "--tls-server-name sets it"),
+        ];
+        for (plans, agents) in table {
+            assert_eq!(own_options(host_error(plans.to_owned())).reason, agents);
         }
     }
 

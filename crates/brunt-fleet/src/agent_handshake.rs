@@ -1,5 +1,5 @@
-//! How controller and agent find out that they are what they think, before anything else is read: lines of fixed length, in which
-//! nothing is parsed.
+//! The handshake by which controller and agent identify and authenticate each other before any message: three records of fixed length,
+//! in which nothing is parsed.
 //!
 //! Not encryption (that is TLS's) and no message. With a token in a file on both sides, each proves to the other that it has it: a
 //! keyed hash (HMAC-SHA-256) over both sides' random numbers, so that the token never travels and nothing that was overheard
@@ -154,21 +154,21 @@ impl Answer {
     }
 }
 
-/// What the agent has to say to that.
+/// What the agent decides about a controller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum HandshakeResult {
-    /// Come in.
+    /// The controller has the session.
     Welcome = 0,
-    /// The proof is none.
+    /// It did not prove that it has the token.
     Unauthenticated = 1,
-    /// Another version of the protocol.
+    /// It uses another version of the protocol.
     OtherVersion = 2,
-    /// Another controller is here.
+    /// Another controller has the session.
     Busy = 3,
 }
 
-/// The agent's last word before messages, or for good.
+/// The agent's decision and its own proof: the last part of the handshake. After a rejection the agent closes the connection.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Welcome {
     /// Whether the controller is let in.

@@ -37,6 +37,13 @@ pub fn files(folder: &Path) -> [PathBuf; 4] {
     [TOKEN, CA, CERTIFICATE, KEY].map(|name| folder.join(name))
 }
 
+/// The secrets of a folder that others than their owner can read, write or execute.
+pub fn exposed_secrets(folder: &Path) -> Vec<PathBuf> {
+    let is_exposed =
+        |path: &PathBuf| path.metadata().is_ok_and(|found| found.permissions().mode() & 0o077 != 0);
+    [TOKEN, KEY].map(|name| folder.join(name)).into_iter().filter(is_exposed).collect()
+}
+
 /// What the files of a folder hold.
 pub(crate) struct Credentials {
     pub token: Token,
@@ -174,6 +181,22 @@ pub(crate) mod tests {
         std::fs::remove_dir_all(&folder.0).unwrap();
         DirBuilder::new().mode(0o755).create(&folder.0).unwrap();
         assert_eq!((create(&folder.0), mode(&folder.0)), (Ok(()), 0o700));
+    }
+
+    #[test]
+    fn secrets_that_others_can_read_are_found() {
+        let folder = Folder::absent("exposed");
+        create(&folder.0).unwrap();
+        assert_eq!(exposed_secrets(&folder.0), Vec::<PathBuf>::new());
+        let expose = |name: &str| {
+            let path = folder.0.join(name);
+            std::fs::set_permissions(&path, Permissions::from_mode(0o640)).unwrap();
+            path
+        };
+        expose(CERTIFICATE);
+        assert_eq!(exposed_secrets(&folder.0), Vec::<PathBuf>::new());
+        let expected = [expose(TOKEN), expose(KEY)];
+        assert_eq!(exposed_secrets(&folder.0), expected);
     }
 
     #[test]

@@ -17,7 +17,10 @@ impl ClockOffset {
     /// From one round trip: our clock before and after, theirs in between.
     pub fn of(asked_ns: u64, theirs_ns: u64, answered_ns: u64) -> Self {
         let error_ns = answered_ns.saturating_sub(asked_ns).div_ceil(2);
-        Self { lead_ns: theirs_ns.wrapping_sub(asked_ns + error_ns) as i64, error_ns }
+        let lead_ns = i128::from(theirs_ns) - i128::from(asked_ns) - i128::from(error_ns);
+        // Within what can be negated, whatever they say.
+        let bound = i128::from(i64::MAX);
+        Self { lead_ns: lead_ns.clamp(-bound, bound) as i64, error_ns }
     }
 
     /// The better of two.
@@ -36,6 +39,15 @@ impl ClockOffset {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+
+    #[test]
+    fn leads_can_be_negated_whatever_a_clock_shows() {
+        for theirs_ns in [0, 1, 1 << 63, (1 << 63) + 1, (1 << 63) + 2, u64::MAX] {
+            let ClockOffset { lead_ns, .. } = ClockOffset::of(1, theirs_ns, 3);
+            assert!(lead_ns.checked_neg().is_some(), "{theirs_ns}");
+            assert_eq!(lead_ns < 0, theirs_ns < 2, "{theirs_ns}");
+        }
+    }
 
     proptest! {
         /// Whatever the ways there and back take, the lead is within the bound.

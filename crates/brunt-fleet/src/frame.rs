@@ -12,8 +12,9 @@ pub const FRAME_BYTES_MAX: usize = 128 << 20;
 /// It is too long; for a user.
 pub fn push(frames: &mut Vec<u8>, payload: &[u8]) -> Result<(), String> {
     let len = u32::try_from(payload.len()).ok().filter(|len| *len as usize <= FRAME_BYTES_MAX);
-    let len =
-        len.ok_or_else(|| format!("a message of {} bytes; at most {FRAME_BYTES_MAX}", payload.len()))?;
+    let len = len.ok_or_else(|| {
+        format!("cannot be sent a message of {} bytes; at most {FRAME_BYTES_MAX}", payload.len())
+    })?;
     frames.extend_from_slice(&len.to_le_bytes());
     frames.extend_from_slice(payload);
     Ok(())
@@ -55,7 +56,7 @@ impl FrameReader {
         let Some((head, rest)) = self.bytes[self.taken..].split_first_chunk() else { return Ok(None) };
         let len = u32::from_le_bytes(*head) as usize;
         if len > self.bytes_max {
-            return Err(format!("a frame of {len} bytes; at most {}", self.bytes_max));
+            return Err(format!("sent a message of {len} bytes; at most {}", self.bytes_max));
         }
         let Some(frame) = rest.get(..len) else { return Ok(None) };
         self.taken += head.len() + len;
@@ -96,6 +97,6 @@ mod tests {
         let mut reader = FrameReader::new(3);
         reader.push(&[3, 0, 0, 0, 1, 2, 3, 4, 0, 0, 0]);
         assert_eq!(reader.take(), Ok(Some(&[1, 2, 3][..])));
-        assert_eq!(reader.take(), Err("a frame of 4 bytes; at most 3".to_owned()));
+        assert_eq!(reader.take(), Err("sent a message of 4 bytes; at most 3".to_owned()));
     }
 }

@@ -103,21 +103,20 @@ pub struct AgentInfo {
 /// A message as bytes.
 ///
 /// # Errors
-/// It cannot be written; for a user.
+/// It cannot be written; for a user, behind the name of the recipient.
 pub fn encode<M: Serialize>(message: &M) -> Result<Vec<u8>, String> {
-    postcard::to_stdvec(message).map_err(|error| format!("a message that cannot be written: {error}"))
+    postcard::to_stdvec(message).map_err(|error| format!("cannot be sent a message ({error})"))
 }
 
 /// A message from bytes, which must hold nothing else.
 ///
 /// # Errors
-/// They are none; for a user.
+/// They cannot be read; for a user, behind the name of the sender.
 pub fn decode<M: DeserializeOwned>(bytes: &[u8]) -> Result<M, String> {
-    let none = |error| format!("a frame that is no message ({error})");
     match postcard::take_from_bytes(bytes) {
         Ok((message, [])) => Ok(message),
-        Ok((_, rest)) => Err(format!("a frame with {} bytes behind its message", rest.len())),
-        Err(error) => Err(none(error)),
+        Ok((_, rest)) => Err(format!("sent a message with {} bytes behind its end", rest.len())),
+        Err(_) => Err("sent a message that cannot be read".to_owned()),
     }
 }
 
@@ -172,9 +171,12 @@ mod tests {
 
     #[test]
     fn malformed_messages_are_rejected() {
-        for bytes in [&[][..], &[9], &[1], &[4, 2], &[0, 0], &[2, 0xff, 0xff, 0xff, 0xff, 0x0f]] {
-            assert!(decode::<ToAgent>(bytes).is_err(), "{bytes:?}");
+        for bytes in [&[][..], &[9], &[1], &[4, 2], &[2, 0xff, 0xff, 0xff, 0xff, 0x0f]] {
+            let why = decode::<ToAgent>(bytes).unwrap_err();
+            assert_eq!(why, "sent a message that cannot be read", "{bytes:?}");
         }
+        let why = decode::<ToAgent>(&[0, 0]).unwrap_err();
+        assert_eq!(why, "sent a message with 1 bytes behind its end");
     }
 
     #[test]

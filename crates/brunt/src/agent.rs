@@ -81,9 +81,17 @@ pub(crate) fn agent_trust(folder: Option<&Path>) -> Result<AgentTrust, String> {
     folder.map_or(Ok(AgentTrust::OPEN), AgentTrust::of_agent)
 }
 
-/// Takes the files of an authentication folder for ones that are read, so that no result replaces them.
+/// Takes the files of an authentication folder for ones that are read, so that no result replaces them. Warns of secrets that others can
+/// read.
 fn note_files(folder: Option<&Path>) {
-    folder.map(auth_folder::files).iter().flatten().for_each(|path| input::note(path));
+    for path in folder.map(auth_folder::files).iter().flatten() {
+        input::note(path);
+    }
+    // No error: secrets that a container is given may have modes that nobody in it can change.
+    for path in folder.map(auth_folder::exposed_secrets).into_iter().flatten() {
+        let path = path.display();
+        say(format_args!("warning: '{path}' is accessible to other users: chmod 600 '{path}'"));
+    }
 }
 
 /// Whom a controller talks to: everyone without a folder.
@@ -176,9 +184,7 @@ impl AgentConfig {
         };
         agent.serve(listener)
     }
-}
 
-impl AgentConfig {
     /// Writes what a share of a run yielded, in place of the one before.
     fn keep(&self, plan: &Plan, run: &RunData, data: DataSets) {
         let Some(json) = &self.json else { return };
