@@ -68,6 +68,8 @@ struct LostLink {
     why: String,
     /// How long after the schedule began that was noticed.
     after_ns: u64,
+    /// It had been ordered to stop, because the run was interrupted.
+    after_interruption: bool,
 }
 
 /// Questions to an agent's clock.
@@ -103,6 +105,8 @@ struct Peer {
     lost: Option<LostLink>,
     /// When the schedule of the last run began, on our clock.
     began_ns: u64,
+    /// The user has ended the run.
+    is_interrupted: bool,
     data: Option<RunData>,
     /// Heard, and not yet handed on.
     intervals: Vec<Interval>,
@@ -143,8 +147,8 @@ impl Fleet {
     }
 
     /// How many workers they take on where nothing else is asked for.
-    pub fn threads(&self) -> u32 {
-        self.peers.iter().map(|peer| peer.info.threads).sum()
+    pub fn threads(&self) -> u64 {
+        self.peers.iter().map(|peer| u64::from(peer.info.threads)).sum()
     }
 
     /// Of each agent, in order, how many workers it takes on where nothing else is asked for, and how much each of them weighs.
@@ -173,6 +177,7 @@ impl Fleet {
             clock_error_ns: peer.offset.error_ns,
             lost: peer.lost.as_ref().map(|lost| lost.why.clone()),
             lost_after_ns: peer.lost.as_ref().map(|lost| lost.after_ns),
+            lost_after_interruption: peer.lost.as_ref().is_some_and(|lost| lost.after_interruption),
         };
         self.peers.iter().map(record).collect()
     }
@@ -232,6 +237,7 @@ impl Peer {
             has_progressed: false,
             lost: None,
             began_ns: 0,
+            is_interrupted: false,
             data: None,
             intervals: Vec::new(),
             pings: 0,
@@ -355,7 +361,8 @@ impl Peer {
             return Err(self.blame(&why));
         }
         let after_ns = brunt_engine::monotonic_ns().saturating_sub(self.began_ns);
-        (self.state, self.lost) = (State::Ended, Some(LostLink { why, after_ns }));
+        (self.state, self.lost) =
+            (State::Ended, Some(LostLink { why, after_ns, after_interruption: self.is_interrupted }));
         Ok(())
     }
 
@@ -538,7 +545,7 @@ impl<'a> ControllerSide<'a> {
             (peer.workers, peer.state) = (next..next + workers, State::Preparing);
             (peer.questions, peer.limit) = (Some(ClockQuestions::NEW), None);
             peer.limit_to(self.limits.preparation);
-            (peer.data, peer.intervals, peer.lost) = (None, Vec::new(), None);
+            (peer.data, peer.intervals, peer.lost, peer.is_interrupted) = (None, Vec::new(), None, false);
             next += workers;
         }
     }
@@ -619,6 +626,9 @@ impl Coordinator for ControllerSide<'_> {
         stop: Option<Stop>,
         on_interval: &mut dyn FnMut(Interval),
     ) -> Result<RemoteStatus, RemoteError> {
+        if stop == Some(Stop::Interrupted) && !self.has_lost() {
+            self.fleet.peers.iter_mut().for_each(|peer| peer.is_interrupted = true);
+        }
         self.listen(if have_ours_ended { POLL_INTERVAL } else { Duration::ZERO })?;
         let is_short = self.has_lost();
         let stop = if is_short { Some(Stop::Interrupted) } else { stop };

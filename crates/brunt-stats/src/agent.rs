@@ -27,4 +27,7 @@ pub struct AgentRecord {
     /// How long after the schedule began that was noticed, in nanoseconds.
     #[serde(default)]
     pub lost_after_ns: Option<u64>,
+    /// It was lost while it ended its part after an interruption, which ended the run.
+    #[serde(default)]
+    pub lost_after_interruption: bool,
 }

@@ -168,6 +168,8 @@ pub struct LostAgent {
     pub reason: String,
     /// How long after the window began that was noticed, 0 before; `None` in results of versions that did not record it.
     pub after_ns: Option<u64>,
+    /// An interruption had ended the run before.
+    pub after_interruption: bool,
 }
 
 /// What the checks look at.

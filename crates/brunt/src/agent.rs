@@ -237,6 +237,6 @@ pub(crate) fn connect_agents(run: &mut RunSpec, auth: &cli::AuthFlags) -> Result
             names.len()
         )));
     }
-    run.threads.get_or_insert(Count(u64::from(fleet.threads())));
+    run.threads.get_or_insert(Count(fleet.threads()));
     Ok(Some(fleet))
 }

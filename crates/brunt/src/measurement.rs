@@ -10,6 +10,7 @@ use crate::exit::{Exit, Failure};
 use crate::host_facts::HostFacts;
 use crate::limits::{self, Needs};
 use crate::observers::{ObservedRun, Observers};
+use crate::terminal::say;
 use brunt_engine::cluster::{Nodes, find_nodes};
 use brunt_engine::run::{DataSets, Endpoint, ErrorOrigin, RunData, RunDecision, RunError, RunEvent};
 use brunt_engine::{Address, TlsSettings};
@@ -443,10 +444,18 @@ fn known_beforehand(plan: &Plan, servers: &Servers, step: &Step) -> RunRecord {
     RunRecord { agents, judgement, ..recorded(plan, RunData::default(), step.data, servers.name.clone()) }
 }
 
-/// Were all agents there until the run ended? Its summary holds what a lost one recorded up to then.
+/// Were all agents there until the run ended? Says so of one that was lost after an interruption. The summary holds what a lost one recorded up to then.
 pub(crate) fn check_agents(summary: &Summary) -> Result<(), Failure> {
-    let lost = summary.record.agents.iter().find_map(|agent| Some((&agent.name, agent.lost.as_ref()?)));
-    lost.map_or(Ok(()), |(name, why)| Err(Failure::failed(format!("agent {name} {why}; the run ended then"))))
+    let lost = summary.record.agents.iter().find_map(|agent| Some((agent, agent.lost.as_ref()?)));
+    match lost {
+        None => Ok(()),
+        // The interruption ended the run, and decides about the exit code.
+        Some((agent, why)) if agent.lost_after_interruption => {
+            say(format_args!("error: interrupted; agent {} {why}", agent.name));
+            Ok(())
+        }
+        Some((agent, why)) => Err(Failure::failed(format!("agent {} {why}; the run ended then", agent.name))),
+    }
 }
 
 /// What a run yielded, with what this host knows of it.

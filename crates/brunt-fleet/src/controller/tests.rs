@@ -168,6 +168,8 @@ fn agents_that_never_end_are_lost() {
         side.limits = limits;
         assert_eq!(measure(&mut side, stop).as_deref(), Some("did not end within 0.3 s"), "{limits:?}");
         assert!(side.has_lost());
+        let is_interrupted = stop == Some(Stop::Interrupted);
+        assert_eq!(fleet.records()[0].lost_after_interruption, is_interrupted, "{limits:?}");
     }
 }
 

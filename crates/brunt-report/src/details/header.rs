@@ -13,6 +13,7 @@ use brunt_plan::server::ServerAddress;
 use brunt_plan::size::{SizeDistribution, SizeRange};
 use brunt_plan::units::Rate;
 use brunt_stats::agent::AgentRecord;
+use brunt_stats::run_record::RunRecord;
 use brunt_stats::steady::WarmUp;
 use brunt_stats::summary::Summary;
 
@@ -87,7 +88,9 @@ fn agent_facts(agent: &AgentRecord) -> Vec<String> {
         format!("{} from number {first_worker}{weighing}", quantity::things(u64::from(*workers), "worker")),
         format!("clock known to {}", quantity::time(*clock_error_ns)),
     ];
-    facts.extend(lost.as_ref().map(|why| format!("LOST: it {}, which ended the run", printable(why))));
+    let consequence =
+        if agent.lost_after_interruption { "after the interruption" } else { "which ended the run" };
+    facts.extend(lost.as_ref().map(|why| format!("LOST: it {}, {consequence}", printable(why))));
     facts
 }
 
@@ -227,9 +230,16 @@ fn window(summary: &Summary) -> Vec<String> {
         facts.push(format!("at most {}", quantity::time(max_time.0)));
     }
     if summary.record.run.interrupted {
-        facts.push("interrupted: the schedule was cut short".to_owned());
+        let interrupted = || "interrupted: the schedule was cut short".to_owned();
+        facts.push(end_with_agent(&summary.record).unwrap_or_else(interrupted));
     }
     facts
+}
+
+/// Of a run that an agent ended by its loss: that it did.
+pub(crate) fn end_with_agent(record: &RunRecord) -> Option<String> {
+    let lost = record.agents.iter().find(|agent| agent.lost.is_some() && !agent.lost_after_interruption)?;
+    Some(format!("ended when agent {} was lost", printable(&lost.name)))
 }
 
 /// The series that began otherwise than they went on.

@@ -2,7 +2,7 @@
 //!
 //! All of the plan is in `--details`. The first line names the model, because what a latency means depends on it.
 
-use crate::details::header::{arrival_text, dispersion, operations, rate_text, size};
+use crate::details::header::{arrival_text, dispersion, end_with_agent, operations, rate_text, size};
 use crate::page::Page;
 use crate::quantity;
 use brunt_plan::plan::{Class, Load, OpenRate, Plan, SessionScope, Transport};
@@ -192,12 +192,7 @@ pub(crate) fn window(summary: &Summary) -> Vec<String> {
     }
     let mut facts = vec![length];
     if record.run.interrupted {
-        let lost = record.agents.iter().find(|agent| agent.lost.is_some());
-        facts.push(
-            lost.map_or("interrupted".to_owned(), |agent| {
-                format!("ended when agent {} was lost", agent.name)
-            }),
-        );
+        facts.push(end_with_agent(record).unwrap_or_else(|| "interrupted".to_owned()));
     }
     facts.extend(record.plan.stop.requests.map(|requests| format!("at most {requests} requests")));
     facts.extend(record.plan.stop.until.as_ref().map(|look| format!("until {}", look.until)));

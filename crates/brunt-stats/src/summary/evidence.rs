@@ -209,5 +209,6 @@ fn lost_agent(agent: &AgentRecord, window: &MeasuredWindow) -> Option<LostAgent>
         name: agent.name.clone(),
         reason: agent.lost.clone()?,
         after_ns: agent.lost_after_ns.map(after_ns),
+        after_interruption: agent.lost_after_interruption,
     })
 }

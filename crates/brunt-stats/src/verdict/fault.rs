@@ -76,16 +76,30 @@ pub(super) fn is_garbage(evidence: &Evidence<'_>) -> bool {
 
 /// Was an agent lost, with what it had not handed over yet?
 pub(super) fn lost_agent(evidence: &Evidence<'_>, open: &OpenChecks<'_>) -> Option<Cause> {
-    let LostAgent { name, reason, after_ns } = evidence.lost_agent.as_ref()?;
+    let LostAgent { name, reason, after_ns, after_interruption } = evidence.lost_agent.as_ref()?;
+    // The window ends with the last that was recorded; what the agent recorded then, if anything, was not handed over.
     let when = match after_ns {
         Some(0) => "before the window".to_owned(),
+        Some(after_ns) if *after_ns > evidence.window_ns => {
+            format!("after {} of the window, noticed at {}", time(evidence.window_ns), time(*after_ns))
+        }
         Some(after_ns) => format!("after {} of the window", time(*after_ns)),
         None => "while it measured".to_owned(),
     };
+    let (sentence, fix) = match after_interruption {
+        true => (
+            format!("the run was interrupted, and agent {name} did not send the end of its part ({reason})"),
+            "see why it did not end (its log, its host); the parts of the others are whole",
+        ),
+        false => (
+            format!("agent {name} was lost {when} ({reason})"),
+            "see what ended it (its log, its host), and run again",
+        ),
+    };
     Some(Cause {
         kind: CauseKind::LostAgent,
-        sentence: format!("agent {name} was lost {when} ({reason})"),
-        fix: "see what ended it (its log, its host), and run again".into(),
+        sentence,
+        fix: fix.into(),
         checks: Vec::new(),
         follows: open.those(&[
             ("SAMPLES", true),

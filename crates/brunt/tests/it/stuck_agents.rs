@@ -143,8 +143,8 @@ fn signals_end_runs_whatever_agents_do() {
     let interrupted = "error: interrupted before anything was measured";
     let table = [
         (Stuck::NeverReady, interrupted),
-        (Stuck::NeverEnds, "did not end within 4 s; the run ended then"),
-        (Stuck::Trickles, "; the run ended then"),
+        (Stuck::NeverEnds, "did not end within 4 s"),
+        (Stuck::Trickles, "4 s"),
         // While agents are being met there is nothing to report.
         (Stuck::NeverAnswersPing, ""),
     ];
@@ -153,18 +153,28 @@ fn signals_end_runs_whatever_agents_do() {
             for (signal, plan) in [(Signal::TERM, ["-t", "5h"]), (Signal::INT, ["-n", "1000000"])] {
                 let server = &server;
                 scope.spawn(move || {
-                    let (output, took, _) = run(server, how, &plan, Some(signal));
+                    let (output, took, address) = run(server, how, &plan, Some(signal));
                     let (shown, said) =
                         (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
                     let last = said.lines().last().unwrap_or_default();
                     assert!(last.ends_with(reason), "{how:?} {plan:?}: {said}");
                     let is_reported = matches!(how, Stuck::NeverEnds | Stuck::Trickles);
-                    assert_eq!(shown.contains("LOST: it"), is_reported, "{how:?} {plan:?}: {shown}{said}");
-                    let code = match how {
-                        Stuck::NeverReady => Some(130),
-                        Stuck::NeverAnswersPing => None,
-                        Stuck::NeverEnds | Stuck::Trickles => Some(1),
-                    };
+                    // The user ended the run; the agent only did not obey.
+                    for (text, said) in [
+                        (format!("error: interrupted; agent {address} "), &said),
+                        (format!("the run was interrupted, and agent {address} did not send "), &shown),
+                        (" · interrupted".to_owned(), &shown),
+                        ("LOST: it ".to_owned(), &shown),
+                        (", after the interruption".to_owned(), &shown),
+                    ] {
+                        assert_eq!(
+                            said.contains(&text),
+                            is_reported,
+                            "{how:?} {plan:?} {text}: {shown}{said}"
+                        );
+                    }
+                    assert!(!shown.contains("ended when agent"), "{how:?} {plan:?}: {shown}");
+                    let code = if how == Stuck::NeverAnswersPing { None } else { Some(130) };
                     assert_eq!(output.status.code(), code, "{how:?} {plan:?}: {said}");
                     assert!(took < ENDED, "{how:?} {plan:?}: {took:?}");
                 });

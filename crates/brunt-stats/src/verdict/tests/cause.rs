@@ -34,7 +34,8 @@ fn stopped(evidence: &mut Evidence<'_>) {
 }
 
 fn lost_agent(after_ns: Option<u64>) -> LostAgent {
-    LostAgent { name: "load2".to_owned(), reason: "no heartbeat for 4 s".to_owned(), after_ns }
+    let reason = "no heartbeat for 4 s".to_owned();
+    LostAgent { name: "load2".to_owned(), reason, after_ns, after_interruption: false }
 }
 
 /// This share of the client in a percentile of all requests.
@@ -224,6 +225,23 @@ fn an_outage_explains_what_falls_in_its_time() {
                 evidence.books = vec![super::unbalanced_entry()];
             },
             "agent load2 was lost after 4.12 s of the window (no heartbeat for 4 s) · TRUSTED up to p99.9",
+            &["lost_agent:  > "],
+        ),
+        // No agent is lost after the end of the window: it ends with what was recorded.
+        (
+            |evidence| {
+                let after_window_ns = evidence.window_ns + 4 * SECOND;
+                evidence.lost_agent = Some(lost_agent(Some(after_window_ns)));
+            },
+            "agent load2 was lost after 10.0 s of the window, noticed at 14.0 s (no heartbeat for 4 s) · TRUSTED up to p99.9",
+            &["lost_agent:  > "],
+        ),
+        (
+            |evidence| {
+                let lost = lost_agent(Some(4_120_000_000));
+                evidence.lost_agent = Some(LostAgent { after_interruption: true, ..lost });
+            },
+            "the run was interrupted, and agent load2 did not send the end of its part (no heartbeat for 4 s) · TRUSTED up to p99.9",
             &["lost_agent:  > "],
         ),
         // The rate falls when it is gone.
