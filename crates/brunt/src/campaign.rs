@@ -42,9 +42,14 @@ use brunt_stats::observer::RunPosition;
 use brunt_stats::repeat::{Estimate, Spread};
 use brunt_stats::summary::Summary;
 use brunt_stats::verdict::{Judgement, Status, Verdict};
-use std::process::Command;
+use rustix::event::Timespec;
+use std::io;
+use std::process::{Command, ExitStatus};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Interval of looking whether a command has ended, and of hearing agents meanwhile.
+const COMMAND_POLL: Timespec = Timespec { tv_sec: 0, tv_nsec: 20_000_000 };
 
 /// The plan of `brunt run`, made without a connection.
 pub(crate) fn plan_of_run(flags: &cli::Repeated) -> Result<Plan, Failure> {
@@ -173,11 +178,30 @@ impl<'a> Series<'a> {
         if interrupted { Err(End::Interrupted) } else { Ok(()) }
     }
 
+    /// Runs a command to its end, while agents hear from us. Outside is what became of them, inside of the command.
+    fn await_command(&self, command: &mut Command) -> Result<io::Result<ExitStatus>, Failure> {
+        let mut child = match command.spawn() {
+            Ok(child) => child,
+            Err(error) => return Ok(Err(error)),
+        };
+        let mut tended = Ok(());
+        loop {
+            match child.try_wait() {
+                Ok(None) => {}
+                Ok(Some(status)) => return tended.map(|()| Ok(status)),
+                Err(error) => return Ok(Err(error)),
+            }
+            tended = tended.and_then(|()| self.servers.keep_alive());
+            // A signal may end the wait, which does no harm.
+            let _ = rustix::event::poll(&mut [], Some(&COMMAND_POLL));
+        }
+    }
+
     /// Runs the user's command between two repetitions. It may have changed the data set, which is stored again.
     fn between(&mut self, command: Option<&str>) -> Result<(), End> {
         let Some(command) = command else { return Ok(()) };
         self.stored = None;
-        let status = Command::new("sh").args(["-c", command]).status();
+        let status = self.await_command(Command::new("sh").args(["-c", command]))?;
         let status = status.with_context(|| format!("--between '{command}': cannot run the shell"));
         let status = status.map_err(|error| Failure::new(Exit::Failed, error))?;
         if self.stop.load(Ordering::Relaxed) {

@@ -302,7 +302,7 @@ pub(crate) struct AuthFlags {
 /// Options of `brunt agent`.
 #[derive(Debug, Args)]
 pub(crate) struct Agent {
-    /// Address and port to listen on; other than this host only with --auth [default: all addresses with --auth, else 127.0.0.1; port 5556]
+    /// Address and port to listen on; an address that other hosts reach requires --auth [default: 127.0.0.1:5556; with --auth port 5556 of every address]
     #[arg(long, value_name = "ADDRESS:PORT", value_parser = socket_address)]
     pub listen: Option<SocketAddr>,
     /// Worker threads, unless the controller gives a number [default: allowed CPUs minus 1, at least 1]
@@ -314,23 +314,23 @@ pub(crate) struct Agent {
     /// Write this host's part of each run as JSON, e.g. host-a.json; brunt report --merge adds several
     #[arg(long, value_name = "PATH")]
     pub json: Option<PathBuf>,
+    /// Print errors only
+    #[arg(long, short)]
+    pub quiet: bool,
     #[command(flatten)]
     pub trust: AuthFlags,
-    /// Make a folder for --auth, with a new token and certificate, and end
-    #[arg(long, value_name = "DIR", exclusive = true, help_heading = "Agents")]
+    /// Make a folder for --auth, with a new token and certificate, and end; no other option may be set
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["listen", "threads", "cpus", "json", "auth", "target_ca", "target_cert", "target_key", "quiet"], help_heading = "Agents")]
     pub new_auth: Option<PathBuf>,
     /// TLS to the servers: trusted CA certificates (PEM), e.g. ca.pem [default: system CAs]
     #[arg(long, value_name = "FILE", help_heading = "Target")]
     pub target_ca: Option<String>,
-    /// TLS to the servers: certificate chain for plans with one (PEM), e.g. client.pem [default: none]
+    /// TLS to the servers: client certificate chain (PEM) for servers that require one, e.g. client.pem [default: none]
     #[arg(long, value_name = "FILE", requires = "target_key", help_heading = "Target")]
     pub target_cert: Option<String>,
     /// TLS to the servers: private key of --target-cert (PEM), e.g. client.key
     #[arg(long, value_name = "FILE", requires = "target_cert", help_heading = "Target")]
     pub target_key: Option<String>,
-    /// Print errors only
-    #[arg(long, short)]
-    pub quiet: bool,
 }
 
 const COMPARE_EXAMPLES: &str = "\

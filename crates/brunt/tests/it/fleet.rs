@@ -8,6 +8,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
+use std::os::unix::fs::PermissionsExt;
 use std::process::{Child, Output, Stdio};
 use std::time::{Duration, Instant};
 
@@ -225,6 +226,19 @@ fn agents_carry_out_campaigns() {
     assert_eq!(json["runs"].as_array().map(Vec::len), Some(2), "{}", String::from_utf8_lossy(&output.stderr));
 }
 
+/// The user's command between two runs may take longer than an agent waits for a word from its controller.
+#[test]
+fn agents_are_kept_between_runs() {
+    let _machine = beside_others();
+    let (server, agent) = (Server::reference(&[]), Agent::wait(&["-T", "1"]));
+    let flags =
+        ["-n", "10", "-c", "1", "--keys", "10", "--warmup", "0s", "--repeat", "2", "--between", "sleep 11"];
+    let output = brunt(&led(&server, &[&agent], &flags)).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    let json: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(json["runs"].as_array().map(Vec::len), Some(2), "{said}");
+}
+
 /// A long run, and what became of it after this was done to it; how long that took.
 fn disturb(server: &Server, agents: &[&Agent], disturb: impl FnOnce()) -> (Output, Duration) {
     let flags = ["-t", "60s", "-r", "500", "-c", "2", "--keys", "10", "--warmup", "0s"];
@@ -243,7 +257,9 @@ fn check_named(ended: &(Output, Duration), agent: &Agent, reason: &str) {
     assert_eq!(last, format!("error: agent {} {reason}; the run ended then", agent.address), "{text}");
     // The first line of the verdict names it, and what follows from its missing counts is not judged.
     let leading = format!("\nagent {} was lost after ", agent.address);
-    assert!(text.contains(&leading) && text.contains(&format!(" of the window ({reason})\n")), "{text}");
+    let verdict = text.lines().find(|line| line.starts_with(leading.trim_start())).unwrap_or_default();
+    assert!(verdict.contains(" of the window") && verdict.contains(&format!(" ({reason})")), "{text}");
+    assert!(text.contains(&format!(" · ended when agent {} was lost", agent.address)), "{text}");
     // What all have recorded up to then is reported, and marked.
     assert!(text.contains(&format!("LOST: it {reason}, which ended the run")), "{text}");
     let measured = Measured::of(output);
@@ -255,6 +271,9 @@ fn check_named(ended: &(Output, Duration), agent: &Agent, reason: &str) {
     let agents = measured.at("agents").as_array().unwrap();
     let after_ns = agents.last().unwrap()["lost_after_ns"].as_i64().unwrap();
     assert!((1..60_000_000_000).contains(&after_ns), "{after_ns}: {text}");
+    // Lost after the end of the window is nobody.
+    let is_later = after_ns > measured.at("duration_ns").as_i64().unwrap();
+    assert_eq!(verdict.contains(" of the window, noticed at "), is_later, "{text}");
     for check in measured.at("verdict.checks").as_array().unwrap() {
         let is_judged = !["CONSERVE", "SERVER"].contains(&check["id"].as_str().unwrap());
         assert!(is_judged || check["status"] == "skipped", "{check}");
@@ -352,7 +371,7 @@ impl AuthFolder {
     pub(crate) fn with_other_token(&self) -> Self {
         let folder = Self(temporary("auth"));
         std::fs::create_dir(&folder.0).unwrap();
-        for name in ["ca.pem", "certificate.pem", "key.pem"] {
+        for name in ["token", "ca.pem", "certificate.pem", "key.pem"] {
             std::fs::copy(self.0.join(name), folder.0.join(name)).unwrap();
         }
         std::fs::write(folder.0.join("token"), "battery staple").unwrap();
@@ -433,6 +452,17 @@ fn open_agents_listen_to_their_own_host() {
         refused(&["--new-auth", &path])
             .contains("(it is not empty): expected the path of a new or empty folder")
     );
+    assert!(
+        refused(&["--new-auth", &path, "--quiet"])
+            .contains("'--new-auth <DIR>' cannot be used with '--quiet'")
+    );
+    let token = format!("{path}/token");
+    std::fs::set_permissions(&token, std::fs::Permissions::from_mode(0o644)).unwrap();
+    let warned = brunt(&["run", "-s", "h", "--agent", "127.0.0.1:1", "--auth", &path]).output().unwrap();
+    let warned = String::from_utf8_lossy(&warned.stderr).into_owned();
+    let expected = format!("warning: '{token}' is accessible to other users: chmod 600 '{token}'");
+    assert_eq!(warned.lines().next(), Some(&*expected), "{warned}");
+    std::fs::set_permissions(&token, std::fs::Permissions::from_mode(0o600)).unwrap();
     let everywhere = Agent::wait_at("0.0.0.0:0", &["--auth", &path]);
     assert!(everywhere.address.starts_with("0.0.0.0:"), "{}", everywhere.address);
     std::fs::remove_file(folder.0.join("key.pem")).unwrap();
@@ -491,6 +521,11 @@ fn agents_have_tls_files_of_their_own() {
         )
     );
     assert_eq!(output.status.code(), Some(1));
+    // The controller was given a CA, of which the agent has nothing.
+    let bare = Agent::wait(&["-T", "1", "--target-cert", &certificate, "--target-key", &key]);
+    let said = String::from_utf8_lossy(&run(&bare, &[]).stderr).into_owned();
+    let hint = "certificate not signed by a trusted CA; add brunt agent --target-ca FILE or --tls-insecure";
+    assert!(said.starts_with(&format!("error: agent {}", bare.address)) && said.contains(hint), "{said}");
 }
 
 /// What is wrong with a server as an agent sees it is the server's, and what is wrong with a plan the user's.
