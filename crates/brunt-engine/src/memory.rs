@@ -1,11 +1,11 @@
-//! Memory that cannot be had: an allocation that fails ends the process with a sentence, and what a plan needs most is tried before.
+//! An allocation that fails ends the process with a message; large needs of a plan are tried before.
 //!
-//! Invariant: no end of the memory is an abort. What is tried here is address space, which costs nothing until it is written to.
+//! Invariant: no failed allocation aborts the process. What is tried is address space, which takes no memory until it is written to.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::io::Write;
 
-/// The allocator of a program: the system's, but for what happens when there is no more.
+/// The system's allocator, but a failed allocation ends the process with a message.
 #[derive(Clone, Copy, Debug)]
 pub struct Allocator;
 
@@ -14,17 +14,17 @@ pub struct Allocator;
 unsafe impl GlobalAlloc for Allocator {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         // SAFETY: the caller keeps to the contract of `System`.
-        had(unsafe { System.alloc(layout) }, layout.size())
+        checked(unsafe { System.alloc(layout) }, layout.size())
     }
 
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
         // SAFETY: as above.
-        had(unsafe { System.alloc_zeroed(layout) }, layout.size())
+        checked(unsafe { System.alloc_zeroed(layout) }, layout.size())
     }
 
     unsafe fn realloc(&self, block: *mut u8, layout: Layout, bytes: usize) -> *mut u8 {
         // SAFETY: as above.
-        had(unsafe { System.realloc(block, layout, bytes) }, bytes)
+        checked(unsafe { System.realloc(block, layout, bytes) }, bytes)
     }
 
     unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
@@ -50,21 +50,22 @@ pub fn settle() {
     }
 }
 
-fn had(block: *mut u8, bytes: usize) -> *mut u8 {
-    if block.is_null() { end(bytes) } else { block }
+/// The block of an allocation, which is null if it failed.
+fn checked(block: *mut u8, bytes: usize) -> *mut u8 {
+    if block.is_null() { exit_out_of_memory(bytes) } else { block }
 }
 
-/// Says what could not be had and ends the process, without memory of its own. No destructor runs: they might want some.
+/// Prints how much could not be allocated and ends the process. Allocates nothing, and runs no destructor, which might.
 #[cold]
 #[expect(unsafe_code, reason = "the standard library ends processes by handlers, which allocate")]
-fn end(bytes: usize) -> ! {
+fn exit_out_of_memory(bytes: usize) -> ! {
     let mut text = [0; 256];
     let mut rest = &mut text[..];
-    // What has no room is left out.
+    // What does not fit is cut off.
     let _ = writeln!(
         rest,
-        "error: out of memory: cannot have {bytes} bytes more (ulimit -v, or a full host); give fewer --connections, --depth or --threads, \
-         or a smaller --value-size"
+        "error: out of memory: cannot allocate {bytes} bytes (ulimit -v, or a full host); see which option asks for much: --connections, \
+         --depth, --threads, --value-size, --multiget, --keys with --verify, --samples-max"
     );
     let left = rest.len();
     // SAFETY: the text lives until the call returns.
@@ -73,7 +74,7 @@ fn end(bytes: usize) -> ! {
     unsafe { libc::_exit(1) }
 }
 
-/// The first of these sizes in bytes that cannot be had beside those before it; all are given back.
+/// The first of these sizes in bytes that cannot be mapped beside those before it. All are unmapped again.
 #[expect(unsafe_code, reason = "a mapping is tried")]
 pub(crate) fn first_refused(sizes: &[usize]) -> Option<usize> {
     let mut tried = Vec::with_capacity(sizes.len());
@@ -99,7 +100,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_cannot_be_had_is_found() {
+    fn sizes_that_cannot_be_mapped_are_found() {
         // More than 47 bits address.
         let table = [(&[1, 1 << 20][..], None), (&[1, 1 << 50, 1], Some(1)), (&[], None)];
         for (sizes, expected) in table {

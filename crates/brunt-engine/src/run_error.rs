@@ -62,11 +62,11 @@ pub enum RunError {
     WindowTooLate,
     /// Interrupted before the schedule began.
     Interrupted,
-    /// This process cannot have the memory that an option asks for.
+    /// An option asks for more memory than this process may use.
     OutOfMemory {
         /// The options with their values.
         option: String,
-        /// What they need.
+        /// What they need at least.
         bytes: u64,
     },
     /// A system call failed that every run needs; it names what failed.
@@ -127,7 +127,7 @@ impl fmt::Display for RunError {
             Self::Interrupted => formatter.write_str("interrupted before anything was measured"),
             Self::OutOfMemory { option, bytes } => write!(
                 formatter,
-                "{option}: {} MiB needed, more than this process can have beside the rest (ulimit -v, or a full host): expected less",
+                "{option}: at least {} MiB of address space needed, more than this process may use beside the rest (ulimit -v, or a full host): expected less",
                 bytes.div_ceil(1 << 20)
             ),
             Self::System(error) => write!(formatter, "{error}"),

@@ -61,6 +61,9 @@ pub enum Freshness {
 }
 
 impl VersionTracker {
+    /// Memory that a tracker takes for a key, in bytes.
+    pub const KEY_BYTES: usize = size_of::<Key>();
+
     /// The tracker of a writer (from 1 to [`Version::WRITERS_MAX`]) of `keys` keys, none of them written; what is
     /// stored lives for `ttl_ns`, or for ever if that is 0.
     pub fn new(writer: u32, keys: u64, ttl_ns: u64) -> Self {

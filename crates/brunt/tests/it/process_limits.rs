@@ -26,22 +26,34 @@ fn memory_that_cannot_be_had_is_named() {
     let _beside = beside_others();
     let server = Server::reference(&[]);
     let samples = ["--samples", "/dev/null", "--samples-max", "100M"];
-    let table: [(&str, &[&str], i32, &str); 6] = [
+    let table: [(&str, &[&str], i32, &str); 8] = [
         (
             "--as=400000000",
             &["-c", "1000", "--depth", "16000"],
             2,
-            "--depth 16000, --connections 1000: 1954 MiB needed",
+            "--depth 16000, --connections 1000: at least 5127 MiB of address space needed",
         ),
-        ("--as=400000000", &samples, 2, "--samples-max 100000000: 6867 MiB needed"),
-        ("--as=100000000", &["--value-size", "128M"], 2, "--value-size 134217728: 128 MiB needed"),
-        ("--as=100000000", &["-c", "19000"], 2, "--connections 19000: 149 MiB needed"),
-        ("--as=100000000", &["-c", "64", "-T", "64"], 2, "--threads 64: 384 MiB needed"),
+        (
+            "--as=3072000000",
+            &["-c", "1000", "--depth", "16000"],
+            2,
+            "--depth 16000, --connections 1000: at least 5127",
+        ),
+        (
+            "--as=200000000",
+            &["--keys", "10M", "--verify", "--popularity", "zipf:0.99", "-c", "2", "-T", "2"],
+            2,
+            "--verify, --keys 10000000, --threads 2: at least 763 MiB of address space needed",
+        ),
+        ("--as=400000000", &samples, 2, "--samples-max 100000000: at least 6867 MiB"),
+        ("--as=100000000", &["--value-size", "128M"], 2, "--value-size 134217728: at least 128 MiB"),
+        ("--as=100000000", &["-c", "19000"], 2, "--connections 19000: at least 149 MiB"),
+        ("--as=100000000", &["-c", "64", "-T", "64"], 2, "--threads 64: at least 384 MiB"),
         (
             "--as=200000000",
             &["-c", "1000", "--depth", "100", "--mix", "mget", "--multiget", "1024"],
             1,
-            "error: out of memory: cannot have ",
+            "error: out of memory: cannot allocate ",
         ),
     ];
     for (limit, options, code, expected) in table {
