@@ -1,13 +1,16 @@
 //! Files that a user names and that are read whole: plans, options, passwords, tokens, certificates, results.
 //!
 //! Not traces, which are read piece by piece beside the load (`trace_reader.rs`). Invariants: only a regular file is read, or a pipe
-//! that was handed to this process open (standard input, a process substitution); a device, a directory and a FIFO are refused
-//! before the first byte; at most one byte more than the limit is read; no read waits longer than a limit of its own.
+//! that was handed to this process open (a process substitution), or standard input, which may be a terminal or a socket, too; another
+//! device, a directory and a FIFO are refused before the first byte; at most one byte more than the limit is read; no read waits longer
+//! than a limit of its own. Standard input is read by its descriptor, which needs neither procfs nor permission to open it again.
 
 use crate::system_error::start_thread;
+use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fs::OFlags;
 use std::fs::{File, FileType, OpenOptions, canonicalize, metadata, read_link};
-use std::io::{self, Read};
+use std::io::{self, IsTerminal, Read};
+use std::os::fd::AsFd;
 use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{RecvTimeoutError, sync_channel};
@@ -20,6 +23,8 @@ pub const BYTES_MAX: u64 = 16 << 20;
 pub const WAIT_MAX: Duration = Duration::from_secs(60);
 /// As many links as Linux follows itself (path_resolution(7)).
 const LINKS_MAX: usize = 40;
+/// The path that stands for standard input.
+pub const STANDARD_INPUT: &str = "/dev/stdin";
 
 /// What a file or a pipe holds, up to `bytes_max`, within [`WAIT_MAX`].
 ///
@@ -29,12 +34,12 @@ pub fn read(path: &Path, bytes_max: u64) -> io::Result<Vec<u8>> {
     read_within(path, bytes_max, WAIT_MAX)
 }
 
-/// What a file or a pipe holds, up to `bytes_max`; a pipe may take until `pipe_wait` to end.
+/// What a file or a pipe holds, up to `bytes_max`; standard input or a pipe may take until `pipe_wait` to end.
 ///
 /// # Errors
 /// It cannot be read, is neither a regular file nor a pipe, holds more, or takes longer; the message does not name the path.
 pub fn read_within(path: &Path, bytes_max: u64, pipe_wait: Duration) -> io::Result<Vec<u8>> {
-    let is_handed = is_own_descriptor(path);
+    let is_handed = path == Path::new(STANDARD_INPUT) || is_own_descriptor(path);
     let wait = if is_handed { pipe_wait } else { WAIT_MAX };
     let (sender, receiver) = sync_channel(1);
     let path = path.to_owned();
@@ -49,6 +54,14 @@ pub fn read_within(path: &Path, bytes_max: u64, pipe_wait: Duration) -> io::Resu
 }
 
 fn read_to_end(path: &Path, is_handed: bool, bytes_max: u64) -> io::Result<Vec<u8>> {
+    if path == Path::new(STANDARD_INPUT) {
+        let file = standard_input()?;
+        let kind = file.metadata()?.file_type();
+        if !kind.is_socket() && !file.is_terminal() {
+            check(kind, true)?;
+        }
+        return read_bounded(WaitingReader(file), bytes_max);
+    }
     let file = open(path, is_handed)?;
     let opened = file.metadata()?;
     if opened.len() > bytes_max {
@@ -58,6 +71,35 @@ fn read_to_end(path: &Path, is_handed: bool, bytes_max: u64) -> io::Result<Vec<u
         // It was opened without waiting for a writer, who may have gone already.
         rustix::fs::fcntl_setfl(&file, OFlags::empty())?;
     }
+    read_bounded(file, bytes_max)
+}
+
+/// Standard input, by another descriptor of the same open file.
+///
+/// # Errors
+/// There are too many descriptors.
+pub fn standard_input() -> io::Result<File> {
+    Ok(io::stdin().as_fd().try_clone_to_owned()?.into())
+}
+
+/// A descriptor that is waited for where it does not block: a process that shares it with us may have made it so.
+struct WaitingReader(File);
+
+impl Read for WaitingReader {
+    fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
+        loop {
+            match self.0.read(bytes) {
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    // What is wrong with the descriptor the next read says.
+                    let _ = poll(&mut [PollFd::new(&self.0, PollFlags::IN)], None);
+                }
+                read => return read,
+            }
+        }
+    }
+}
+
+fn read_bounded(file: impl Read, bytes_max: u64) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     file.take(bytes_max + 1).read_to_end(&mut bytes).map_err(|error| match error.kind() {
         // Such as /proc/kmsg.

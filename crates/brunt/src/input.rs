@@ -40,7 +40,7 @@ fn read_within(path: &Path, bytes_max: u64, pipe_wait: Duration) -> io::Result<S
 
 /// What a path stands for: `-` is standard input, as results are written to standard output by it.
 fn opened(path: &Path) -> &Path {
-    if path.as_os_str() == "-" { Path::new("/dev/stdin") } else { path }
+    if path.as_os_str() == "-" { Path::new(input_file::STANDARD_INPUT) } else { path }
 }
 
 /// Takes a file for one that is read, though by others.
@@ -57,6 +57,10 @@ pub(crate) fn is_read(inode: (u64, u64)) -> bool {
 
 /// Device and inode of a regular file.
 fn inode(path: &Path) -> Option<(u64, u64)> {
-    let held = std::fs::metadata(path).ok().filter(std::fs::Metadata::is_file)?;
+    let held = match path == Path::new(input_file::STANDARD_INPUT) {
+        true => input_file::standard_input().and_then(|file| file.metadata()),
+        false => std::fs::metadata(path),
+    };
+    let held = held.ok().filter(std::fs::Metadata::is_file)?;
     Some((held.dev(), held.ino()))
 }

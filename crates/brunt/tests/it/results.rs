@@ -761,6 +761,45 @@ fn pipes_are_read() {
     }
 }
 
+/// Standard input is read by its descriptor: also a socket, a pipe of another user, and what is typed into a terminal.
+#[test]
+fn standard_input_of_any_kind_is_read() {
+    let _beside = beside_others();
+    let printed = "keys = 77\n";
+    let run = ["run", "-", "--print-plan"];
+    let (ours, theirs) = std::os::unix::net::UnixStream::pair().unwrap();
+    let mut socket = brunt(&run);
+    socket.stdin(Stdio::from(std::os::fd::OwnedFd::from(theirs))).stdout(Stdio::piped());
+    let child = socket.spawn().unwrap();
+    // Its end of the pair is closed with the command.
+    drop(socket);
+    (&ours).write_all(printed.as_bytes()).unwrap();
+    drop(ours);
+    let mut outputs = vec![("socket", ended(child))];
+    if rustix::process::getuid().is_root() {
+        let script = "echo keys = 77 | setpriv --reuid=65534 --regid=65534 --clear-groups \"$0\" \"$@\"";
+        outputs.push(("pipe of another user", shell(script, &run).output().unwrap()));
+    }
+    // What is typed, and Ctrl-D.
+    let mut script = Command::new("script");
+    script.args([
+        "-q",
+        "-e",
+        "-c",
+        &format!("{} run - --print-plan", env!("CARGO_BIN_EXE_brunt")),
+        "/dev/null",
+    ]);
+    let mut child =
+        script.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    child.stdin.take().unwrap().write_all(b"keys = 77\n\x04").unwrap();
+    outputs.push(("terminal", ended(child)));
+    for (kind, output) in outputs {
+        let plan = String::from_utf8_lossy(&output.stdout).replace('\r', "");
+        assert!(exit(&output) == 0 && plan.contains("depth = "), "{kind}: {plan} {}", said(&output));
+        assert!(plan.contains(printed), "{kind}: {plan}");
+    }
+}
+
 /// While a pipe keeps a command waiting, the first Ctrl-C ends it.
 #[test]
 fn a_read_that_waits_ends_with_the_first_interrupt() {
