@@ -196,7 +196,7 @@ struct Server {
     free: Vec<ConnectionId>,
     /// Connections that got output in this turn.
     dirty: Vec<ConnectionId>,
-    /// Connections with requests that wait until replies before them are written.
+    /// Connections with requests that are served in the next turn; some may be there twice.
     held: Vec<ConnectionId>,
     /// Bytes of all connections that are due and not taken by the kernel.
     unsent_bytes: usize,
@@ -279,7 +279,11 @@ impl Server {
             }
         }
         self.events = events;
-        for id in std::mem::take(&mut self.held) {
+        let mut held = std::mem::take(&mut self.held);
+        // An event of this turn may have added a connection that the turn before had added.
+        held.sort_unstable();
+        held.dedup();
+        for id in held {
             self.receive(id, 0);
         }
         let now_ns = monotonic_ns();

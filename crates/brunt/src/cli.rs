@@ -690,7 +690,7 @@ pub(crate) struct Serve {
     #[arg(long, default_value = "1MiB", value_name = "SIZE")]
     pub value_max: ByteSize,
     /// Memory limit of replies that clients leave unread, all together; the client that leaves most is disconnected
-    #[arg(long, default_value = "64MiB", value_name = "SIZE")]
+    #[arg(long, default_value = "64MiB", value_name = "SIZE", value_parser = output_buffer_limit)]
     pub output_buffer_limit: ByteSize,
     /// Service time: none, fixed:US or exp:US (mean, microseconds)
     #[arg(long, default_value = "none", value_name = "LAW")]
@@ -756,6 +756,12 @@ pub(crate) struct Serve {
     /// Run on these CPUs only, e.g. 0-3,5
     #[arg(long, hide = true, value_name = "LIST")]
     pub cpus: Option<CpuList>,
+}
+
+/// A server with less could hardly answer, since no reply may take more than half.
+fn output_buffer_limit(text: &str) -> Result<ByteSize, String> {
+    let limit = text.parse::<ByteSize>().ok().filter(|size| (64 << 10..=64 << 30).contains(&size.0));
+    limit.ok_or_else(|| "expected a size from 64KiB to 64GiB".to_owned())
 }
 
 /// Rates of a search have four significant digits.

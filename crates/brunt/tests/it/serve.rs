@@ -128,12 +128,15 @@ fn clients_that_do_not_read_are_bounded_in_all() {
 
 #[test]
 fn usage_errors_are_named() {
-    let table: [(&[&str], [&str; 2]); 8] = [
+    let table: [(&[&str], [&str; 2]); 11] = [
         (&["--listen", "localhost:1"], ["--listen", "unix:PATH"]),
         (&["--listen", "unix:"], ["'unix:'", "ADDRESS:PORT"]),
         (&["--listen", "127.0.0.1:0", "--port", "5"], ["--listen", "--port"]),
         (&["--user", "reader"], ["--password", "required"]),
         (&["--output-buffer-limit", "much"], ["--output-buffer-limit", "'much'"]),
+        (&["--output-buffer-limit", "0"], ["'0' for --output-buffer-limit", "from 64KiB to 64GiB"]),
+        (&["--output-buffer-limit", "65535"], ["'65535'", "from 64KiB to 64GiB"]),
+        (&["--output-buffer-limit", "1TiB"], ["'1TiB'", "from 64KiB to 64GiB"]),
         (&["--udp-drop-every", "5"], ["--udp", "required"]),
         (&["--udp", "--udp-trains", "keys"], ["--udp-trains", "reply or key"]),
         (&["--udp", "--udp-swap-every", "0"], ["--udp-swap-every", "above 0"]),
