@@ -12,6 +12,7 @@ use crate::terminal::{RetryingWriter, standard_output};
 use rustix::fs::{FallocateFlags, fallocate};
 use rustix::io::Errno;
 use std::ffi::{OsStr, OsString};
+use std::fmt::Display;
 use std::fs::{self, File, Metadata, OpenOptions};
 use std::io::{self, BufWriter, ErrorKind, Write};
 use std::os::fd::AsFd;
@@ -40,7 +41,7 @@ pub(crate) enum Document {
     Summary,
     /// By its place among the figures.
     Figure(usize),
-    /// Another tool's, by that tool's option; or its log, which goes on where the file ends.
+    /// Another tool's, by that tool's option; or its log, which is appended to.
     OfTool(&'static str, bool),
 }
 
@@ -51,8 +52,8 @@ impl Document {
     pub(crate) const OF_ONE_RESULT: [Self; 6] =
         [Self::Json, Self::Csv, Self::Spectrum, Self::Hlog, Self::Ndjson, Self::Junit];
 
-    /// Is it added where its file ends?
-    const fn goes_on(self) -> bool {
+    /// Is it appended to its file?
+    const fn appends(self) -> bool {
         matches!(self, Self::Summary | Self::OfTool(_, true))
     }
 
@@ -146,7 +147,7 @@ impl Destination {
         let (files, streams): (Vec<_>, Vec<_>) = places.into_iter().partition(|(.., place)| place.is_file());
         // The last ones may wait for a reader.
         let destinations = files.into_iter().chain(streams).map(|(document, path, place)| {
-            let method = place.open(document.goes_on()).map_err(|error| refused(document, path, error))?;
+            let method = place.open(document.appends()).map_err(|error| refused(document, path, error))?;
             Ok(Self { document, path: path.to_owned(), method })
         });
         let mut destinations = destinations.collect::<Result<Vec<_>, Failure>>()?;
@@ -161,6 +162,11 @@ impl Destination {
     /// Does it take standard output?
     pub(crate) fn is_standard_output(&self) -> bool {
         matches!(self.method, WriteMethod::StandardOutput)
+    }
+
+    /// Does a reader take it, or a device, so that it is up to others how long writing takes?
+    pub(crate) fn has_reader(&self) -> bool {
+        !matches!(self.method, WriteMethod::Whole { .. } | WriteMethod::Appended { .. })
     }
 
     /// Writes it. The error names option and path.
@@ -207,10 +213,16 @@ impl Destination {
             }
         };
         let (option, path) = (self.document.option(), self.path.clone());
-        place.map(|place| Written { option, path, place }).map_err(|error: io::Error| match self.method {
-            WriteMethod::StandardOutput => format!("{option}: cannot write standard output: {error}"),
-            _ => format!("{option}: cannot write '{}': {error}", self.path.display()),
-        })
+        place.map(|place| Written { option, path, place }).map_err(|error: io::Error| self.failure(error))
+    }
+
+    /// Says that it was not written whole.
+    pub(crate) fn failure(&self, reason: impl Display) -> String {
+        let option = self.document.option();
+        match self.method {
+            WriteMethod::StandardOutput => format!("{option}: cannot write standard output: {reason}"),
+            _ => format!("{option}: cannot write '{}': {reason}", self.path.display()),
+        }
     }
 }
 
@@ -367,9 +379,9 @@ impl ResolvedPath {
     }
 
     /// Opens what is written directly, and tries whether a file can be written beside one that is not.
-    fn open(self, goes_on: bool) -> io::Result<WriteMethod> {
+    fn open(self, appends: bool) -> io::Result<WriteMethod> {
         Ok(match self {
-            Self::Entry { directory, name, .. } if goes_on => {
+            Self::Entry { directory, name, .. } if appends => {
                 OpenOptions::new().append(true).create(true).open(directory.join(&name))?;
                 WriteMethod::Appended { directory, name }
             }
@@ -487,8 +499,18 @@ impl Partial {
         let copied = if is_fixed { self.copy_into(to) } else { Err(error) };
         copied.map_err(|error| {
             self.is_kept = true;
-            io::Error::other(format!("{error}; it is in '{}' instead", self.path.display()))
+            io::Error::other(format!("{error}; {}", self.whereabouts()))
         })
+    }
+
+    /// Where it is now. Others may have removed or moved it, or the directory that it is in.
+    fn whereabouts(&self) -> String {
+        let path = self.path.display();
+        match (self.file.metadata(), fs::symlink_metadata(&self.path)) {
+            (Ok(own), Ok(held)) if inode(&own) == inode(&held) => format!("it is in '{path}' instead"),
+            (Ok(own), _) if own.nlink() > 0 => format!("it was moved from '{path}' meanwhile"),
+            _ => "it was removed meanwhile".to_owned(),
+        }
     }
 
     /// Puts what it holds into a file that is there, whose content stays where there is no room for the new one.
@@ -585,5 +607,43 @@ mod tests {
         assert!(message.ends_with(&format!("; it is in '{}' instead", other.display())), "{message}");
         assert_eq!(fs::read_to_string(other).unwrap(), "new");
         fs::remove_dir_all(&directory).unwrap();
+    }
+
+    /// A message names only a file that is there.
+    #[test]
+    fn partial_files_that_others_took_away_are_said_to_be_gone() {
+        let directory = std::env::temp_dir().join(format!("brunt-away-{}", std::process::id()));
+        let moved = directory.with_extension("moved");
+        let name = OsStr::new("x.json");
+        let partial = directory.join(partial_name(name, 0));
+        type TakeAway<'a> = &'a dyn Fn() -> io::Result<()>;
+        let table: [(TakeAway<'_>, String); 3] = [
+            (&|| fs::remove_dir_all(&directory), "it was removed meanwhile".to_owned()),
+            (
+                &|| fs::rename(&directory, &moved),
+                format!("it was moved from '{}' meanwhile", partial.display()),
+            ),
+            // Another file has its name.
+            (
+                &|| {
+                    fs::rename(&directory, &moved)?;
+                    fs::create_dir(&directory)?;
+                    fs::write(&partial, "other")?;
+                    fs::create_dir(directory.join(name))
+                },
+                format!("it was moved from '{}' meanwhile", partial.display()),
+            ),
+        ];
+        for (take_away, expected) in table {
+            fs::create_dir(&directory).unwrap();
+            let failed = replace(&directory, name, |out| {
+                take_away()?;
+                out.write_all(b"new")
+            });
+            let message = failed.unwrap_err().to_string();
+            assert!(message.ends_with(&format!("; {expected}")), "{message}");
+            let _ = fs::remove_dir_all(&moved);
+            let _ = fs::remove_dir_all(&directory);
+        }
     }
 }

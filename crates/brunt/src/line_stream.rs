@@ -1,7 +1,8 @@
 //! Lines that are written while runs go on: `--ndjson`, and with `--interval` `--csv` and `--hlog` of a single run.
 //!
-//! Not what they say (that is `brunt-report`'s). Invariants: the control thread waits for no reader, as a thread of its own writes; a file of `--ndjson` keeps what it
-//! held until there is a first line, the others until there is a result; when the stream has finished all lines are written, or it says why not.
+//! Not what they say (that is `brunt-report`'s). Invariants: the control thread waits for no reader, as a thread of its own writes; lines that wait for it take bounded
+//! memory, and a reader that takes nothing does not hold the end; a file of `--ndjson` keeps what it held until there is a first line, the others until there is a result;
+//! when the stream has finished all lines are written, or it says why not.
 
 use crate::destination::{Destination, Document, Written};
 use brunt_engine::system_error::start_thread;
@@ -17,11 +18,20 @@ use brunt_stats::summary::Summary;
 use rustix::process::setpriority_process;
 use rustix::thread::gettid;
 use std::io::{self, Write};
-use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 /// Workers come first.
 const NICE: i32 = 10;
+/// Limit of lines that wait to be written, in bytes: hours of lines of a second, or what a disk that stalls for some seconds leaves behind.
+const BACKLOG_BYTES_MAX: usize = 16 << 20;
+/// Lines are handed to a reader in pieces of this many bytes. Each that it takes is progress.
+const PIECE_BYTES: usize = 4096;
+/// How long a reader may take nothing once the runs are over.
+const STALL_MAX: Duration = Duration::from_secs(10);
 
 /// What the writing thread is told.
 enum Message {
@@ -32,50 +42,88 @@ enum Message {
     },
 }
 
+/// Lines that wait to be written.
+#[derive(Debug, Default)]
+struct Backlog {
+    bytes: AtomicUsize,
+    /// There were more than [`BACKLOG_BYTES_MAX`]: the lines since then are lost.
+    is_exceeded: AtomicBool,
+}
+
 /// Where the lines go.
 #[derive(Debug)]
 pub(crate) struct LineStream {
-    /// They go to standard output.
-    pub(crate) is_standard_output: bool,
-    pub(crate) document: Document,
+    pub(crate) destination: Arc<Destination>,
     messages: Sender<Message>,
+    backlog: Arc<Backlog>,
     thread: Option<JoinHandle<Result<Option<Written>, String>>>,
+    /// Nothing comes; the thread closes it when it ends.
+    ended: Receiver<()>,
 }
 
 impl LineStream {
     /// Starts the thread.
     pub(crate) fn open(destination: Destination) -> io::Result<Self> {
-        let (is_standard_output, document) = (destination.is_standard_output(), destination.document);
+        let (destination, backlog) = (Arc::new(destination), Arc::new(Backlog::default()));
         let (messages, received) = channel();
+        let (runs, ended) = channel::<()>();
+        let (own_destination, own_backlog) = (destination.clone(), backlog.clone());
         let thread = start_thread("brunt-lines", move || {
-            // Where it is refused, it only comes no later than others.
+            let _runs = runs;
+            // Where a sandbox refuses it, the thread competes with workers for the CPU.
             let _ = setpriority_process(Some(gettid()), NICE);
-            write_all(&destination, &received)
+            write_all(&own_destination, &received, &own_backlog)
         })?;
-        Ok(Self { is_standard_output, document, messages, thread: Some(thread) })
+        Ok(Self { destination, messages, backlog, thread: Some(thread), ended })
     }
 
     /// Who is to watch the runs of a command with this plan.
     pub(crate) fn observer(&self, plan: &Plan) -> impl Observer + use<> {
         LineObserver {
-            document: self.document,
+            document: self.destination.document,
             messages: self.messages.clone(),
+            backlog: self.backlog.clone(),
             period: DurationNs(LiveLines::period_ns(plan)),
             lines: None,
         }
     }
 
-    /// Waits until everything is written.
+    /// Waits until everything is written, or its reader has stopped reading.
     pub(crate) fn finish(mut self) -> Result<Option<Written>, String> {
         self.end(true)
     }
 
     fn end(&mut self, has_result: bool) -> Result<Option<Written>, String> {
+        let is_exceeded = self.backlog.is_exceeded.load(Ordering::Relaxed);
         // A thread that has ended says why below.
-        let _ = self.messages.send(Message::End { has_result });
-        match self.thread.take() {
-            None => Ok(None),
-            Some(thread) => thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)),
+        let _ = self.messages.send(Message::End { has_result: has_result && !is_exceeded });
+        let Some(thread) = self.thread.take() else { return Ok(None) };
+        // One whose reader takes nothing is left behind; the process ends without it.
+        let written = match self.wait_for_end() {
+            true => thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)),
+            false => {
+                let reason = format!("nothing could be written for {} s", STALL_MAX.as_secs());
+                Err(self.destination.failure(reason))
+            }
+        };
+        if is_exceeded && written.is_ok() {
+            let reason = format!("more than {} MiB of lines waited to be written", BACKLOG_BYTES_MAX >> 20);
+            return Err(self.destination.failure(reason));
+        }
+        written
+    }
+
+    /// Has the thread ended, rather than that its reader takes nothing? A file is waited for as long as it takes.
+    fn wait_for_end(&self) -> bool {
+        loop {
+            let bytes = self.backlog.bytes.load(Ordering::Relaxed);
+            if self.ended.recv_timeout(STALL_MAX) != Err(RecvTimeoutError::Timeout) {
+                return true;
+            }
+            let is_stalled = bytes > 0 && self.backlog.bytes.load(Ordering::Relaxed) == bytes;
+            if is_stalled && self.destination.has_reader() {
+                return false;
+            }
         }
     }
 }
@@ -87,22 +135,30 @@ impl Drop for LineStream {
     }
 }
 
-fn write_all(destination: &Destination, received: &Receiver<Message>) -> Result<Option<Written>, String> {
+fn write_all(
+    destination: &Destination,
+    received: &Receiver<Message>,
+    backlog: &Backlog,
+) -> Result<Option<Written>, String> {
     let first = match received.recv() {
         Ok(Message::Lines(lines)) => lines,
         Ok(Message::End { has_result: true }) => Vec::new(),
         Ok(Message::End { has_result: false }) | Err(_) => return Ok(None),
     };
     let mut has_result = true;
+    let write_lines = |lines: &[u8], out: &mut dyn Write| -> io::Result<()> {
+        lines.chunks(PIECE_BYTES).try_for_each(|piece| {
+            out.write_all(piece)?;
+            out.flush()?;
+            backlog.bytes.fetch_sub(piece.len(), Ordering::Relaxed);
+            Ok(())
+        })
+    };
     let write = |out: &mut dyn Write| {
-        out.write_all(&first)?;
-        out.flush()?;
+        write_lines(&first, out)?;
         loop {
             match received.recv() {
-                Ok(Message::Lines(lines)) => {
-                    out.write_all(&lines)?;
-                    out.flush()?;
-                }
+                Ok(Message::Lines(lines)) => write_lines(&lines, out)?,
                 Ok(Message::End { has_result: true }) => return Ok(()),
                 Ok(Message::End { has_result: false }) | Err(_) => {
                     has_result = false;
@@ -155,6 +211,7 @@ impl Lines {
 struct LineObserver {
     document: Document,
     messages: Sender<Message>,
+    backlog: Arc<Backlog>,
     period: DurationNs,
     /// Those of the present run.
     lines: Option<Lines>,
@@ -162,10 +219,15 @@ struct LineObserver {
 
 impl LineObserver {
     fn send(&self, lines: Vec<u8>) {
-        if !lines.is_empty() {
-            // A thread that could not write has ended, and says so at the end.
-            let _ = self.messages.send(Message::Lines(lines));
+        if lines.is_empty() || self.backlog.is_exceeded.load(Ordering::Relaxed) {
+            return;
         }
+        if self.backlog.bytes.load(Ordering::Relaxed) + lines.len() > BACKLOG_BYTES_MAX {
+            return self.backlog.is_exceeded.store(true, Ordering::Relaxed);
+        }
+        self.backlog.bytes.fetch_add(lines.len(), Ordering::Relaxed);
+        // A thread that could not write has ended, and says so at the end.
+        let _ = self.messages.send(Message::Lines(lines));
     }
 }
 
@@ -201,5 +263,42 @@ impl Observer for LineObserver {
             _ => Ok(()),
         };
         self.send(text);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Read;
+    use std::os::fd::AsRawFd;
+    use std::path::PathBuf;
+
+    /// The writer never waits, and what waits is bounded: once there is more the output fails, though its reader reads all at last.
+    #[test]
+    fn lines_that_wait_are_bounded() {
+        let (mut reader, writer) = io::pipe().unwrap();
+        let path = PathBuf::from(format!("/proc/self/fd/{}", writer.as_raw_fd()));
+        let mut destinations = Destination::open_all(&[(Document::Ndjson, &path)]).unwrap();
+        let stream = LineStream::open(destinations.remove(0)).unwrap();
+        drop(writer);
+        let observer = LineObserver {
+            document: Document::Ndjson,
+            messages: stream.messages.clone(),
+            backlog: stream.backlog.clone(),
+            period: DurationNs(1),
+            lines: None,
+        };
+        let mib = 1 << 20;
+        (0..20).for_each(|_| observer.send(vec![b'\n'; mib]));
+        let read = std::thread::spawn(move || io::copy(&mut reader.by_ref(), &mut io::sink()).unwrap());
+        let failed = stream.finish().unwrap_err();
+        let expected = "': more than 16 MiB of lines waited to be written";
+        assert!(
+            failed.starts_with("--ndjson: cannot write '/proc/self/fd/") && failed.ends_with(expected),
+            "{failed}"
+        );
+        // What the pipe took made room for one more at most.
+        let written = read.join().unwrap();
+        assert!((16 * mib as u64..=17 * mib as u64).contains(&written), "{written}");
     }
 }

@@ -77,7 +77,7 @@ impl Outputs {
         Ok(Self { lines: Vec::new(), take_standard_output, ..outputs })
     }
 
-    /// Lets those watch the runs who write while they go on, unless that would be where `--tui` draws.
+    /// Adds the observers whose lines are written while the runs go on. Refuses lines on the terminal that `--tui` draws on.
     pub(crate) fn watch(
         &self,
         plan: &Plan,
@@ -85,8 +85,8 @@ impl Outputs {
         observers: &mut Observers<'_>,
     ) -> Result<(), Failure> {
         for lines in &self.lines {
-            if progress.tui && lines.is_standard_output && io::stdout().is_terminal() {
-                let option = lines.document.option();
+            if progress.tui && lines.destination.is_standard_output() && io::stdout().is_terminal() {
+                let option = lines.destination.document.option();
                 return Err(Failure::usage(format!(
                     "--tui cannot be used with {option} -: both would write to this terminal; use {option} PATH, or redirect standard output",
                 )));

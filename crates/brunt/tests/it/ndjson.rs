@@ -3,7 +3,7 @@
 use crate::server::{Server, beside_others, brunt, own_directory};
 use serde_json::Value;
 use std::fs;
-use std::io::{BufRead, BufReader, Read};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::process::Stdio;
 
 const RUN: [&str; 11] =
@@ -65,6 +65,25 @@ fn lines_come_while_the_run_goes_on() {
     assert_eq!(reported.status.code(), Some(0), "{reported:?}");
     assert_eq!(pieces(&values(&fs::read_to_string(&again).unwrap())), expected);
     fs::remove_dir_all(&directory).unwrap();
+}
+
+/// A reader that takes nothing does not hold the end of a run; its lines are named as lost.
+#[test]
+fn readers_that_stop_reading_are_named() {
+    let _beside = beside_others();
+    let server = Server::reference(&[]);
+    // Full before the run begins.
+    let (reader, writer) = std::io::pipe().unwrap();
+    rustix::pipe::fcntl_setpipe_size(&writer, 4096).unwrap();
+    (&writer).write_all(&[b' '; 4096]).unwrap();
+    let mut run = brunt(&["run", "-s", &server.address, "-t", "200ms", "-q", "--ndjson", "-"]);
+    let warmup = ["--warmup", "0s"];
+    let output = run.args(&RUN[..4]).args(warmup).args(&RUN[6..]).stdout(writer).output().unwrap();
+    drop(reader);
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    let expected = "error: --ndjson: cannot write standard output: nothing could be written for 10 s\n";
+    assert!(said.ends_with(expected), "{said}");
 }
 
 /// A file is replaced by the first line, and so is not where there is none.

@@ -858,12 +858,19 @@ fn lost_outputs_are_named() {
                 let path = |name: &str| format!("{folder}/{name}");
                 let given = options.iter().flat_map(|(option, name)| [(*option).to_owned(), path(name)]);
                 let child = brunt(&["run", "-s", &server.address, ANYHOW, "-q", "-t", "60s", "-r", "1k"])
+                    .args(["--interval", "200ms"])
                     .args(&LOAD[2..])
                     .args(given)
                     .stderr(Stdio::piped())
                     .spawn()
                     .unwrap();
-                while fs::metadata(path("n.ndjson")).map_or(0, |held| held.len()) == 0 {
+                // The two that are written under other names meanwhile, and the one that is not.
+                let partial = |name: &str| fs::metadata(path(&format!(".{name}.{}.partial", child.id())));
+                let is_begun = |held: std::io::Result<fs::Metadata>| held.is_ok_and(|held| held.len() > 0);
+                while ![partial("y.csv"), partial("h.hlog"), fs::metadata(path("n.ndjson"))]
+                    .into_iter()
+                    .all(is_begun)
+                {
                     std::thread::park_timeout(std::time::Duration::from_millis(5));
                 }
                 match way {
@@ -882,6 +889,10 @@ fn lost_outputs_are_named() {
                 let output = ended(child);
                 let said = said(&output);
                 assert_eq!(exit(&output), 1, "{way}: {said}");
+                for line in said.lines() {
+                    let place = line.split_once("it is in '").and_then(|(_, rest)| rest.split_once('\''));
+                    assert!(place.is_none_or(|(place, _)| Path::new(place).exists()), "{way}: {line}");
+                }
                 for (option, name) in options {
                     let is_lost = all_are_lost || option == "--ndjson";
                     let named = said.lines().find(|line| line.starts_with(&format!("error: {option}: ")));
