@@ -12,7 +12,7 @@ use crate::interrupt;
 use crate::measurement::{Servers, Step, measure};
 use crate::observers::Observers;
 use crate::output::Outputs;
-use crate::presentation::LayoutFlags;
+use crate::presentation::{Form, LayoutFlags};
 use crate::progress::Progress;
 use crate::run::read_plan;
 use crate::terminal::say;
@@ -73,6 +73,7 @@ pub(crate) fn calibrate(flags: &cli::Calibrate) -> Result<Exit, Failure> {
     // First, so that whatever becomes of the outputs has no part in it.
     let kept = keep(&calibration);
     let delivery = outputs.deliver(
+        Form::Short,
         |_, out| report::write_json(&calibration, out),
         |_, out| {
             if flags.quiet {

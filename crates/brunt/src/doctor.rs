@@ -9,6 +9,7 @@ use crate::exit::{Exit, Failure};
 use crate::host_facts::{HostFacts, TimeWaitReuse};
 use crate::limits::Needs;
 use crate::output::Outputs;
+use crate::presentation::Form;
 use crate::terminal::{columns_of, wrapped};
 use crate::{campaign, measurement, run};
 use brunt_engine::{Address, TlsSettings};
@@ -118,6 +119,7 @@ pub(crate) fn doctor(flags: &cli::Repeated) -> Result<Exit, Failure> {
     findings.push(timestamps(&plan, brunt_engine::timestamps_work()));
     let is_fit = findings.iter().all(|finding| finding.status != HostStatus::Fix);
     let delivery = outputs.deliver(
+        Form::Short,
         |_, out| write_json(&findings, needs.connections, is_fit, out),
         |goes_to_stderr, out| {
             let columns = if goes_to_stderr { columns_of(io::stderr()) } else { columns_of(io::stdout()) };

@@ -2,7 +2,7 @@
 //!
 //! Not the formats (those are `brunt-report`'s) and not files or pipes (those are [`crate::destination`]'s). Invariants: a run that
 //! ends without a result leaves what was there before, byte for byte; each result is written whatever becomes of the others, and
-//! each that cannot be is named; the text comes last, and decides nothing.
+//! each that cannot be is named; the text comes last, and decides nothing unless it is the line of `--brief`.
 
 use crate::calibrations;
 use crate::cli;
@@ -12,7 +12,7 @@ use crate::input;
 use crate::line_stream::LineStream;
 use crate::observers::Observers;
 use crate::presentation::{Form, Presentation};
-use crate::terminal::{say, show};
+use crate::terminal::{print_brief, say, show};
 use brunt_plan::plan::Plan;
 use brunt_report::annotations;
 use brunt_report::brief;
@@ -172,7 +172,7 @@ impl Outputs {
                 brunt_report::json::write(summary, out)
             }
         };
-        self.deliver(write, |goes_to_stderr, out| {
+        self.deliver(presentation.form, write, |goes_to_stderr, out| {
             let layout = presentation.layout(goes_to_stderr);
             match presentation.form {
                 Form::Nothing => Ok(()),
@@ -193,7 +193,7 @@ impl Outputs {
             Document::Html => campaign::write_html(campaign, out),
             _ => campaign::write_json(campaign, out),
         };
-        self.deliver(write, |goes_to_stderr, out| {
+        self.deliver(presentation.form, write, |goes_to_stderr, out| {
             let layout = presentation.layout(goes_to_stderr);
             match presentation.form {
                 Form::Nothing => Ok(()),
@@ -214,7 +214,7 @@ impl Outputs {
             Document::Html => comparison.write_html(out),
             _ => comparison.write_json(out),
         };
-        self.deliver(write, |goes_to_stderr, out| {
+        self.deliver(presentation.form, write, |goes_to_stderr, out| {
             let layout = presentation.layout(goes_to_stderr);
             match presentation.form {
                 Form::Nothing => Ok(()),
@@ -233,7 +233,7 @@ impl Outputs {
             Document::Summary => runs.iter().try_for_each(|(_, summary)| markdown::write(summary, out)),
             _ => brunt_report::html::write_several(runs, out),
         };
-        self.deliver(write, |goes_to_stderr, out| {
+        self.deliver(presentation.form, write, |goes_to_stderr, out| {
             let layout = presentation.layout(goes_to_stderr);
             for (name, summary) in runs.iter().filter(|_| presentation.form != Form::Nothing) {
                 write!(out, "{name}: ")?;
@@ -247,6 +247,7 @@ impl Outputs {
     /// Writes each result, and shows the text, which is told whether it goes to standard error.
     pub(crate) fn deliver(
         self,
+        form: Form,
         write: impl Fn(Document, &mut dyn Write) -> io::Result<()>,
         text: impl FnOnce(bool, &mut Vec<u8>) -> io::Result<()>,
     ) -> Delivery {
@@ -264,12 +265,15 @@ impl Outputs {
         let mut page = Vec::new();
         // Memory takes everything, so that there is no error.
         let _ = text(text_goes_to_stderr, &mut page);
-        if !page.is_empty() {
-            show(page, text_goes_to_stderr);
+        let mut printed = Ok(());
+        match form {
+            _ if page.is_empty() => {}
+            Form::Brief => printed = print_brief(&page, text_goes_to_stderr),
+            _ => show(page, text_goes_to_stderr),
         }
         // At the end, so that what becomes of a file while others are written is seen, too.
         let checked = written.into_iter().map(|written| written.and_then(|written| written.check()));
-        let failures: Vec<String> = checked.filter_map(Result::err).collect();
+        let failures: Vec<String> = checked.chain([printed]).filter_map(Result::err).collect();
         // Behind a long report, where they are seen.
         failures.iter().for_each(|failure| say(format_args!("error: {failure}")));
         Delivery { is_whole: failures.is_empty() }

@@ -14,7 +14,7 @@ use crate::observers::Observers;
 use crate::option_file;
 use crate::output::Outputs;
 use crate::presentation::{Form, Presentation};
-use crate::terminal::{say, show, standard_output};
+use crate::terminal::{print_brief, say, show, standard_output};
 use anyhow::Context;
 use brunt_fleet::Fleet;
 use brunt_plan::destination::WorkerGroup;
@@ -116,7 +116,12 @@ pub(crate) fn load(flags: &cli::Load) -> Result<Exit, Failure> {
     let mut observers = Observers::of(&flags.progress, &[], &stop)?;
     note_raised_threads(&spec, &plan, &mut observers);
     let summary = measure(&plan, &servers, &stop, &mut observers, &Step::default())?;
-    show(stored_text(&summary, keys, flags.progress.presentation().form), false);
+    let form = flags.progress.presentation().form;
+    let text = stored_text(&summary, keys, form);
+    match form {
+        Form::Brief => print_brief(text.as_bytes(), false).map_err(Failure::failed)?,
+        _ => show(text, false),
+    }
     Ok(Exit::Done)
 }
 

@@ -248,6 +248,7 @@ fn unwritable_standard_output_is_an_error() {
     }
     let repeated = [&run[..], &["--repeat", "2"]].concat();
     let missed = [&run[..], &["--assert", "hit < 50%"]].concat();
+    let printing = [&["run", "-s", &server.address, ANYHOW], &LOAD[..]].concat();
     let table: &[(&[&str], &[&str])] = &[
         (&run, &["--json", "-", "--csv", &csv]),
         (&run, &["--samples", "-"]),
@@ -258,6 +259,9 @@ fn unwritable_standard_output_is_an_error() {
         (&missed, &["--csv", "-"]),
         (&["compare", &a, &b, ANYHOW], &["--json", "-"]),
         (&["run", "-s", &server.address], &["--print-plan"]),
+        (&printing, &["--brief"]),
+        (&["compare", &a, &b, ANYHOW], &["--brief"]),
+        (&["load", "-s", &server.address, "--keys", "50"], &["--brief"]),
     ];
     for (command, option) in table {
         let message = format!("error: {}: cannot write standard output: ", option[0]);

@@ -18,11 +18,13 @@ pub(crate) fn brunt(arguments: &[&str]) -> Command {
     plain(&with_details(arguments))
 }
 
-/// The same, with the details of commands that have some.
+/// The same, with the details of commands that have some, unless the brief line is asked for.
 fn with_details<'a>(arguments: &[&'a str]) -> Vec<&'a str> {
     let have_details = ["run", "scan", "search", "compare", "report", "doctor"];
     match arguments.split_first() {
-        Some((name, options)) if have_details.contains(name) => [&[*name, "--details"], options].concat(),
+        Some((name, options)) if have_details.contains(name) && !options.contains(&"--brief") => {
+            [&[*name, "--details"], options].concat()
+        }
         _ => arguments.to_vec(),
     }
 }
