@@ -2,7 +2,7 @@
 //!
 //! Not what of a result is read (that is `record.rs`) and not the file. Invariants: whatever the text is, it is a summary, a campaign to
 //! be concluded, or refused in one sentence; none of its texts steers a terminal, in whatever output it ends, for all have passed
-//! through [`printable`] here.
+//! through `printable` here.
 
 use crate::campaign::{CampaignHeader, CampaignQuestion, CampaignRecord, RunRow};
 use crate::json;

@@ -50,7 +50,7 @@ fn memory_that_cannot_be_had_is_named() {
         ("--as=100000000", &["-c", "19000"], 2, "--connections 19000: at least 149 MiB"),
         ("--as=100000000", &["-c", "64", "-T", "64"], 2, "--threads 64: at least 384 MiB"),
         (
-            "--as=200000000",
+            "--as=130000000",
             &["-c", "1000", "--depth", "100", "--mix", "mget", "--multiget", "1024"],
             1,
             "error: out of memory: cannot allocate ",
