@@ -89,7 +89,7 @@ pub(crate) fn first_refused(sizes: &[usize]) -> Option<usize> {
     };
     let refused = sizes.iter().position(is_refused);
     for (at, bytes) in tried {
-        // SAFETY: mapped above, and nobody else knows of it.
+        // SAFETY: mapped above, and used nowhere else.
         unsafe { libc::munmap(at, bytes) };
     }
     refused

@@ -30,7 +30,7 @@ use std::time::{Duration, Instant};
 const HANDSHAKE_MAX: Duration = Duration::from_secs(5);
 /// How long a message is awaited at a time.
 const POLL_INTERVAL: Duration = Duration::from_millis(10);
-/// Look-ups that hang, whose threads nobody can end. With more the agent takes no plan.
+/// Look-ups that hang, whose threads cannot be ended. With more of them the agent accepts no plan.
 const LOOKUPS_MAX: usize = 8;
 /// How long a controller that left may take to release its session.
 const RELEASE_MAX: Duration = Duration::from_secs(2);
@@ -238,7 +238,7 @@ impl Agent<'_> {
     }
 
     /// Finds what a plan needs; nothing where the controller has let us go meanwhile. To look up a name may take longer than a
-    /// controller waits for a word from us, and may never end, so that it is done beside, on a thread that nobody waits for.
+    /// controller waits for a heartbeat, and the look-up may never end, so it runs on a detached thread.
     fn find(
         &self,
         link: &mut MessageChannel,
@@ -254,7 +254,7 @@ impl Agent<'_> {
         let (open, plan, counted) = (self.open.clone(), plan.clone(), lookups.clone());
         let named = std::thread::Builder::new().name("brunt-lookup".to_owned());
         let started = named.spawn(move || {
-            // Nobody listens where the controller has left.
+            // The receiver is gone if the controller has left.
             let _ = finder.send(open(&plan, workers));
             drop(counted);
         });

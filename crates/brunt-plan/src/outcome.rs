@@ -85,7 +85,7 @@ impl ReplyKind {
 /// For how long an error reply to a store holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ErrorPersistence {
-    /// Until somebody changes the request, the server or its settings.
+    /// Until the request, the server or its settings are changed.
     Permanent,
     /// Until the server has made room: at once where it evicts, never where it does not, and it does not say which.
     OutOfMemory,

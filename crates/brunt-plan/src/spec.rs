@@ -298,7 +298,7 @@ impl PlanSpec {
         toml::to_string(&PlanFile::from(self.clone())).unwrap_or_else(|error| format!("# {error}\n"))
     }
 
-    /// The first option that names a file, which whoever carries out the plan would open.
+    /// The first option that names a file, which an agent would open.
     pub fn first_file(&self) -> Option<&'static str> {
         let RunSpec { server, password, tls_ca, tls_cert, tls_key, .. } = &self.run;
         let is_socket = |servers: &Option<ServerList>| {

@@ -76,7 +76,7 @@ pub(crate) fn sorted(texts: impl Iterator<Item = AssertionText>) -> Vec<Assertio
     texts
 }
 
-/// The assertions of a run that fail or are undecided, a sentence each, for whoever asked for no report.
+/// The assertions of a run that fail or are undecided, a sentence each; printed where no report is.
 pub fn unmet(summary: &Summary) -> Vec<String> {
     sorted(summary.assertions.iter().map(AssertionText::of))
         .into_iter()

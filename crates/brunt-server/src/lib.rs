@@ -13,7 +13,7 @@
 //! [`log`] (what was done); [`m_d_1`] predicts response times. Everything but `serve` is pure: time is an argument.
 //! [`in_thread`] serves in a thread, for tests.
 //!
-//! Not a production cache: it has one thread, and whoever makes it hold more than it may is disconnected ([`mod@serve`],
+//! Not a production cache: it has one thread, and a client that makes it hold more than its limits is disconnected ([`mod@serve`],
 //! [`core::QUEUED_BYTES_MAX`]). It shares no code with the codecs, the workload or the statistics that are
 //! tested against it; a misreading of the protocol would have to be made twice to go unseen.
 

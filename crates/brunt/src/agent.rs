@@ -87,7 +87,7 @@ fn note_files(folder: Option<&Path>) {
     for path in folder.map(auth_folder::files).iter().flatten() {
         input::note(path);
     }
-    // No error: secrets that a container is given may have modes that nobody in it can change.
+    // No error: secrets that a container is given may have modes that cannot be changed there.
     for path in folder.map(auth_folder::exposed_secrets).into_iter().flatten() {
         let path = path.display();
         say(format_args!("warning: '{path}' is accessible to other users: chmod 600 '{path}'"));

@@ -1,4 +1,4 @@
-//! A stored result that somebody has changed: whatever its texts hold, no output steers a terminal or runs in a page.
+//! A stored result that was tampered with: whatever its texts hold, no output steers a terminal or runs in a page.
 
 use super::{all_runs, asserted, json_of};
 use crate::comparison::Comparison;
@@ -126,7 +126,7 @@ fn changed_results_steer_nothing() {
     let runs = all_runs().into_iter().chain([("asserted", overload)]);
     for (name, run) in runs.filter(|(name, _)| ["churn", "asserted"].contains(name)) {
         let mut whole = json_of(&run);
-        // Rows over time, which nobody reads again.
+        // Rows over time, which `report` does not read.
         whole.as_object_mut().unwrap().remove("intervals");
         let own: Vec<usize> =
             outputs(&run.summary).iter().map(|(.., text)| text.matches("<script").count()).collect();

@@ -123,7 +123,7 @@ fn counted<const N: usize>(address: &str, names: [&str; N]) -> [u64; N] {
     })
 }
 
-/// Requests that are never whole take no more memory together than the store; whoever sent most of one is disconnected.
+/// Requests that are never whole take no more memory together than the store; the client that sent most of one is disconnected.
 #[test]
 fn half_sent_requests_are_bounded_in_all() {
     let core = CoreOptions { memory_bytes: 4 << 20, ..CoreOptions::default() };

@@ -228,7 +228,7 @@ mod tests {
         }
     }
 
-    /// Bytes that nobody would send: what is decided once stays, whatever follows, and at the longest head everything is.
+    /// Arbitrary bytes: what is decided once stays, whatever follows, and at the longest head everything is.
     #[test]
     fn decisions_are_final() {
         let whole =

@@ -271,7 +271,7 @@ fn check_named(ended: &(Output, Duration), agent: &Agent, reason: &str) {
     let agents = measured.at("agents").as_array().unwrap();
     let after_ns = agents.last().unwrap()["lost_after_ns"].as_i64().unwrap();
     assert!((1..60_000_000_000).contains(&after_ns), "{after_ns}: {text}");
-    // Lost after the end of the window is nobody.
+    // No agent is lost after the end of the window.
     let is_later = after_ns > measured.at("duration_ns").as_i64().unwrap();
     assert_eq!(verdict.contains(" of the window, noticed at "), is_later, "{text}");
     for check in measured.at("verdict.checks").as_array().unwrap() {
