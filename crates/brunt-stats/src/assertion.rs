@@ -154,7 +154,9 @@ struct Count<'a> {
 impl Count<'_> {
     /// The mean of the run, with and without the client's part.
     fn mean(&self, open: Assertion) -> Assertion {
-        let Some(mean_ns) = open.measured else { return open };
+        let Some(mean_ns) = open.measured else {
+            return Assertion { reason: Some(Reason::Requests { more: 1, ns: None }), ..open };
+        };
         let part_ns = self.part_ns(Statistic::Mean, mean_ns);
         let bounds = Bounds { low: (mean_ns - part_ns as f64).max(0.0), high: mean_ns };
         let decision = decide(bounds, |value| self.objective.is_met_by(value));

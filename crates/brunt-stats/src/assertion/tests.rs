@@ -174,6 +174,11 @@ fn undecided_assertions_say_what_is_missing() {
     let missing = Reason::Requests { more: 150, ns: Some(S) };
     assert_eq!(decided("p99 < 1ms", &short, &Client::default()).reason, Some(missing));
     assert_eq!(decided("p99 < 1ms", &ramp(), &Client::default()).reason, None);
+    // Requests were due, and none completed.
+    let mut lost = row(std::iter::empty(), 0);
+    (lost.requests.scheduled, lost.requests.unsent) = (5, 5);
+    let missing = Reason::Requests { more: 1, ns: None };
+    assert_eq!(decided("mean < 1ms", &lost, &Client::default()).reason, Some(missing));
     let none = Assertion::of("get.p99 < 1ms".parse().unwrap(), None, &Client::default(), 0, true);
     assert_eq!((none.decision, none.reason), (Decision::Undecided, Some(Reason::NoRequests)));
 }
