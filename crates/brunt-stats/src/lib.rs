@@ -11,6 +11,7 @@
 pub mod agent;
 pub mod assertion;
 pub mod batch;
+pub mod bottleneck;
 pub mod bound;
 pub mod calibration;
 pub mod capacity;
