@@ -449,6 +449,7 @@ fn worker(usage: &WorkerUsage) -> Value {
         "cpu_ns": usage.cpu_ns,
         "run_delay_ns": usage.run_delay_ns,
         "involuntary_switches": usage.involuntary_switches,
+        "voluntary_switches": usage.voluntary_switches,
         "looks": usage.colocation.looks,
         "looks_shared": usage.colocation.shared,
         "stalls": {

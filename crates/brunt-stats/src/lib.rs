@@ -17,6 +17,7 @@ pub mod calibration;
 pub mod capacity;
 pub mod check;
 pub mod client_basis;
+pub mod client_budget;
 pub mod client_time;
 pub mod cluster;
 mod complete_seconds;

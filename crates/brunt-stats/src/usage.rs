@@ -101,6 +101,8 @@ pub struct WorkerUsage {
     pub run_delay_ns: Option<u64>,
     /// How often its processor was taken from it.
     pub involuntary_switches: u64,
+    /// How often it slept.
+    pub voluntary_switches: u64,
     /// Whom it shared its processor with.
     pub colocation: Colocation,
     /// When it stood still.

@@ -22,6 +22,7 @@ struct Counters {
     user_ns: u64,
     system_ns: u64,
     involuntary_switches: u64,
+    voluntary_switches: u64,
     run_delay_ns: Option<u64>,
 }
 
@@ -40,6 +41,7 @@ impl Counters {
             user_ns: ns(usage.ru_utime),
             system_ns: ns(usage.ru_stime),
             involuntary_switches: usage.ru_nivcsw as u64,
+            voluntary_switches: usage.ru_nvcsw as u64,
             run_delay_ns: read_run_delay_ns(),
         }
     }
@@ -241,6 +243,7 @@ impl ThreadUsage {
             cpu_ns,
             run_delay_ns: delays.map(|(end_ns, begin_ns)| end_ns.saturating_sub(begin_ns)),
             involuntary_switches: end.of_thread.involuntary_switches - begin.of_thread.involuntary_switches,
+            voluntary_switches: end.of_thread.voluntary_switches - begin.of_thread.voluntary_switches,
             ..WorkerUsage::default()
         };
         ThreadTotal { user_ns, system_ns, syscalls: end.of_loop.syscalls - begin.of_loop.syscalls, worker }

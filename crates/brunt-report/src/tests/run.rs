@@ -271,6 +271,7 @@ impl Scene {
                     cpu_ns: 32_000_000,
                     run_delay_ns: Some(1_500_000),
                     involuntary_switches: 12,
+                    voluntary_switches: 345,
                     colocation: Colocation { looks: 90, shared: 41 },
                     stalls: self.stalls,
                 }],

@@ -62,6 +62,7 @@ fn worker(busy: f64, denied: f64) -> WorkerUsage {
         cpu_ns: ns(busy),
         run_delay_ns: Some(ns(denied)),
         involuntary_switches: 2_120,
+        voluntary_switches: 0,
         colocation: Colocation { looks: 500, shared: 240 },
         stalls: StallCounts::default(),
     }

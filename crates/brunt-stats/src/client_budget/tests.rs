@@ -1,0 +1,311 @@
+//! Table of budgets: what a host and its workers did, which part is named, and what is advised.
+
+use super::*;
+use crate::host::HostEvidence;
+use crate::usage::{ClientUsage, Colocation};
+use ClientPart::{OwnWork, Stopped, Waiting, WokenLate};
+
+const MS: u64 = 1_000_000;
+/// Length of the window.
+const WALL_MS: u64 = 10_000;
+
+/// One worker on one of two processors, sleeping, with a server of this host; in milliseconds.
+#[derive(Clone, Copy)]
+struct Given {
+    workers: u32,
+    cpus: u64,
+    own_work: u64,
+    delay: Option<u64>,
+    stalls: u64,
+    /// Of the stalls the longest, and what of it was run delay.
+    longest: (u64, u64),
+    sleeps: u64,
+    busy: u64,
+    stolen: u64,
+    throttled: u64,
+    server: Option<u64>,
+    shared_looks: u64,
+    wait: Wait,
+    is_open: bool,
+}
+
+const QUIET: Given = Given {
+    workers: 1,
+    cpus: 2,
+    own_work: 1_000,
+    delay: Some(0),
+    stalls: 0,
+    longest: (0, 0),
+    sleeps: 0,
+    busy: 2_000,
+    stolen: 0,
+    throttled: 0,
+    server: Some(1_000),
+    shared_looks: 10,
+    wait: Wait::Sleep,
+    is_open: true,
+};
+
+impl Given {
+    fn run(&self) -> RunData {
+        let worker = |worker| WorkerUsage {
+            worker,
+            wall_ns: WALL_MS * MS,
+            busy_ns: self.own_work * MS,
+            cpu_ns: self.own_work * MS,
+            run_delay_ns: self.delay.map(|delay| delay * MS),
+            voluntary_switches: self.sleeps,
+            colocation: Colocation { looks: 20, shared: self.shared_looks },
+            stalls: StallCounts {
+                count: 1,
+                total_ns: self.stalls * MS,
+                longest_ns: self.longest.0 * MS,
+                longest_at_ns: 700 * MS,
+                longest_run_delay_ns: Some(self.longest.1 * MS),
+            },
+            ..WorkerUsage::default()
+        };
+        let workers: Vec<_> = (0..self.workers).map(worker).collect();
+        RunData {
+            usage: ClientUsage {
+                cpu_user_ns: workers.iter().map(|worker| worker.cpu_ns).sum(),
+                wait: self.wait.name().to_owned(),
+                workers,
+                ..ClientUsage::default()
+            },
+            host: HostEvidence {
+                wall_ns: WALL_MS * MS,
+                cpus: self.cpus,
+                stolen_ns: Some(self.stolen * MS),
+                busy_ns: Some(self.busy * MS),
+                throttled_ns: Some(self.throttled * MS),
+                wake_up_ns: MS,
+                listen_drops: Some(0),
+                ..HostEvidence::default()
+            },
+            ..RunData::default()
+        }
+    }
+
+    fn beside(&self) -> BesideClient {
+        BesideClient {
+            is_open_loop: self.is_open,
+            server_cpu_ns: self.server.map(|ms| ms * MS),
+            is_by_unix_socket: false,
+        }
+    }
+
+    fn budget(&self) -> ClientBudget {
+        ClientBudget::of(&self.run(), &[], &self.beside())
+    }
+}
+
+/// What was given → own work, waiting, stopped, woken late in milliseconds; what the budget says and advises.
+#[test]
+fn one_part_is_named_and_the_advice_follows_from_it() {
+    use WaitedFor::{Hypervisor, Neighbour, Quota, Server, Workers};
+    type Row = (Given, [u64; 4], ClientPart, Option<WaitedFor>, &'static str, &'static str);
+    let table: [Row; 18] = [
+        (QUIET, [1_000, 0, 0, 0], OwnWork, None, "worker worked for 10.0 % of", "processors are free"),
+        (
+            Given { own_work: 9_800, busy: 19_800, ..QUIET },
+            [9_800, 0, 0, 0],
+            OwnWork,
+            None,
+            "worker worked for 98.0 % of",
+            "offer less (--rate",
+        ),
+        // A worker that idles most of the time is not late by its own work.
+        (
+            Given { own_work: 4_000, delay: Some(300), busy: 12_000, ..QUIET },
+            [4_000, 300, 0, 0],
+            Waiting,
+            Some(Neighbour),
+            "waited for a processor for 3.00 % of the window, which another process had",
+            "pin the workers to free ones",
+        ),
+        // Own work beyond one half counts twice.
+        (
+            Given { own_work: 6_000, delay: Some(1_999), busy: 15_000, ..QUIET },
+            [6_000, 1_999, 0, 0],
+            OwnWork,
+            Some(Neighbour),
+            "worked for 60.0 %",
+            "use more --threads (pro",
+        ),
+        (
+            Given { own_work: 6_000, delay: Some(2_001), busy: 19_000, ..QUIET },
+            [6_000, 2_001, 0, 0],
+            Waiting,
+            Some(Neighbour),
+            "waited for a processor for 20.0 %",
+            "stop what else runs on this host: no processor is free",
+        ),
+        // Three neighbours beside a server that is met by chance.
+        (
+            Given {
+                own_work: 2_000,
+                delay: Some(4_000),
+                busy: 19_900,
+                server: Some(3_000),
+                shared_looks: 15,
+                ..QUIET
+            },
+            [2_000, 4_000, 0, 0],
+            Waiting,
+            Some(Neighbour),
+            "for 40.0 % of the window, which another process had",
+            "no processor is free",
+        ),
+        (
+            Given { own_work: 4_000, delay: Some(4_000), busy: 9_900, server: Some(5_900), cpus: 1, ..QUIET },
+            [4_000, 4_000, 0, 0],
+            Waiting,
+            Some(Server),
+            "which the server had",
+            "client host of its own",
+        ),
+        (
+            Given { own_work: 4_000, delay: Some(4_000), busy: 9_900, server: Some(5_900), ..QUIET },
+            [4_000, 4_000, 0, 0],
+            Waiting,
+            Some(Server),
+            "which the server had",
+            "put them on different processors",
+        ),
+        // A server that does not tell: where it sends from decides.
+        (
+            Given { delay: Some(4_000), server: None, shared_looks: 15, ..QUIET },
+            [1_000, 4_000, 0, 0],
+            Waiting,
+            Some(Server),
+            "which the server had",
+            "put them",
+        ),
+        (
+            Given { delay: Some(4_000), server: None, shared_looks: 14, ..QUIET },
+            [1_000, 4_000, 0, 0],
+            Waiting,
+            Some(Neighbour),
+            "which another process had",
+            "stop what else",
+        ),
+        (
+            Given { workers: 4, cpus: 1, own_work: 2_000, delay: Some(5_000), busy: 9_000, ..QUIET },
+            [8_000, 20_000, 0, 0],
+            Waiting,
+            Some(Workers),
+            "the client's 4 workers waited for a processor for 50.0 % of the window, which other workers had",
+            "no more --threads",
+        ),
+        (
+            Given { delay: Some(4_000), throttled: 3_000, ..QUIET },
+            [1_000, 4_000, 0, 0],
+            Waiting,
+            Some(Quota),
+            "as the CPU quota was used up",
+            "larger CPU quota",
+        ),
+        // A kernel that keeps no account of run delays.
+        (
+            Given { delay: None, throttled: 3_000, ..QUIET },
+            [1_000, 3_000, 0, 0],
+            Waiting,
+            Some(Quota),
+            "30.0 %",
+            "quota",
+        ),
+        // Half of what ran was ours, and so half of what was stolen.
+        (
+            Given { delay: Some(100), stolen: 800, ..QUIET },
+            [1_000, 500, 0, 0],
+            Waiting,
+            Some(Hypervisor),
+            "for 5.00 % of the window, which the hypervisor gave to others",
+            "nothing in this guest helps",
+        ),
+        (Given { stolen: 20, ..QUIET }, [1_000, 0, 0, 0], OwnWork, None, "10.0 %", "more --threads"),
+        (
+            Given { delay: Some(100), stalls: 1_500, longest: (948, 0), ..QUIET },
+            [1_000, 100, 1_400, 0],
+            Stopped,
+            Some(Server),
+            "the client's worker was stopped for 14.0 % of the window, longest for 948 ms at +700 ms",
+            "find what stopped it",
+        ),
+        // A stall that was run delay is no stop.
+        (
+            Given { delay: Some(948), stalls: 948, longest: (948, 940), ..QUIET },
+            [1_000, 948, 8, 0],
+            Waiting,
+            Some(Server),
+            "waited for a processor for 9.48 %",
+            "put them",
+        ),
+        // No more than what is left of the time.
+        (
+            Given { delay: Some(2_000), sleeps: 9_000, ..QUIET },
+            [1_000, 2_000, 0, 7_000],
+            WokenLate,
+            Some(Server),
+            "the client's worker woke late from sleep, for 70.0 % of the window (1.00 ms each time)",
+            "--wait spin",
+        ),
+    ];
+    for (given, [own_work, waiting, stopped, woken_late], part, waited_for, sentence, fix) in table {
+        let budget = given.budget();
+        let times = ClientPart::ALL.map(|part| budget.part_ns(part) / MS);
+        assert_eq!(times, [own_work, waiting, stopped, woken_late], "{budget:?}");
+        assert!(times.iter().sum::<u64>() <= budget.wall_ns / MS, "{budget:?}");
+        assert_eq!((budget.largest(), budget.waited_for), (part, waited_for), "{budget:?}");
+        assert!(budget.sentence().contains(sentence), "{}", budget.sentence());
+        assert!(budget.fix().contains(fix), "{}: {}", budget.sentence(), budget.fix());
+    }
+}
+
+/// Load, way of waiting, CPU time of all → what helps a worker that wakes late.
+#[test]
+fn spinning_is_advised_only_where_a_processor_is_free() {
+    let table = [
+        (true, Wait::Sleep, 3_000, "--wait spin"),
+        (false, Wait::Sleep, 3_000, "--wait hybrid"),
+        (false, Wait::Hybrid, 3_000, "a client host with a processor free"),
+        (true, Wait::Sleep, 19_000, "a client host with a processor free"),
+    ];
+    for (is_open, wait, busy, fix) in table {
+        let budget = Given { sleeps: 2_000, is_open, wait, busy, ..QUIET }.budget();
+        assert_eq!(budget.largest(), WokenLate);
+        assert!(budget.fix().contains(fix), "{wait:?} {busy}: {}", budget.fix());
+    }
+    let spinning = Given { sleeps: 2_000, wait: Wait::Spin, ..QUIET }.budget();
+    assert_eq!(spinning.woken_late_ns, 0);
+}
+
+#[test]
+fn of_several_hosts_the_worst_is_named() {
+    let mut run = Given { workers: 5, ..QUIET }.run();
+    run.usage.workers[3].run_delay_ns = Some(4_000 * MS);
+    run.usage.workers[3].colocation.shared = 20;
+    let agent = |name: &str, first_worker, workers| AgentRecord {
+        name: name.to_owned(),
+        host: String::new(),
+        first_worker,
+        workers,
+        weight: 1,
+        clock_offset_ns: 0,
+        clock_error_ns: 0,
+        lost: None,
+        lost_after_ns: None,
+        lost_after_interruption: false,
+    };
+    let agents = [agent("a:7001", 1, 2), agent("b:7001", 3, 2)];
+    let budget = ClientBudget::of(&run, &agents, &QUIET.beside());
+    let sentence =
+        "the 2 workers of agent b:7001 waited for a processor for 20.0 % of the window, which the server had";
+    assert_eq!(budget.sentence(), sentence);
+    run.usage.workers[0].busy_ns = 9_000 * MS;
+    let budget = ClientBudget::of(&run, &agents, &QUIET.beside());
+    assert_eq!(budget.sentence(), "the client's worker worked for 90.0 % of the window");
+    let of_none = ClientBudget::of(&RunData::default(), &[], &BesideClient::default());
+    assert_eq!((of_none.largest(), of_none.wall_ns), (OwnWork, 0));
+}
