@@ -10,6 +10,7 @@
 
 pub mod agent;
 pub mod assertion;
+pub mod backlog;
 pub mod batch;
 pub mod bottleneck;
 pub mod bound;

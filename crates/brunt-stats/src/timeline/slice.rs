@@ -32,6 +32,10 @@ pub struct SliceRow {
     pub answered: u64,
     /// Follow-up ops that became due in it, and in the window. They are load that no schedule offered.
     pub followup: u64,
+    /// Ops of the window that were counted as due in it, follow-ups included.
+    pub due: u64,
+    /// Ops that ended in it and inside the window, in whatever way, those given up unsent included.
+    pub ended: u64,
     /// Response times of measured ops that completed in the slice, in nanoseconds.
     pub response: SparseHistogram,
 }
@@ -64,8 +68,8 @@ pub struct Slice {
     pub client: ClientTime,
 }
 
-/// A row of a slice without names, of which there are thousands: class, op; completed, faulty, missed, answered, followup; response.
-type RowFields = (ClassId, OpId, [u64; 5], SparseHistogram);
+/// A row of a slice without names, of which there are thousands: class, op; completed, faulty, missed, answered, followup, due, ended; response.
+type RowFields = (ClassId, OpId, [u64; 7], SparseHistogram);
 
 impl From<SliceRow> for RowFields {
     fn from(row: SliceRow) -> Self {
@@ -74,8 +78,9 @@ impl From<SliceRow> for RowFields {
 }
 
 impl From<RowFields> for SliceRow {
-    fn from((class, op, [completed, faulty, missed, answered, followup], response): RowFields) -> Self {
-        Self { class, op, completed, faulty, missed, answered, followup, response }
+    fn from((class, op, counts, response): RowFields) -> Self {
+        let [completed, faulty, missed, answered, followup, due, ended] = counts;
+        Self { class, op, completed, faulty, missed, answered, followup, due, ended, response }
     }
 }
 
@@ -85,7 +90,7 @@ type SliceFields =
 
 /// The counts and times of a slice in a file, those of the client among them, and those of a row.
 const OWN_CHARACTERS: usize = 220;
-const ROW_CHARACTERS: usize = 50;
+const ROW_CHARACTERS: usize = 64;
 
 /// What a server did, of which hundreds are in each of hundreds of slices: most of them only answer.
 #[derive(Serialize, Deserialize)]
@@ -172,14 +177,13 @@ pub(super) fn counts_of_server(of: &ServerCounts) -> [u64; 5] {
     [of.answered, of.failed, of.unsent, of.abandoned, of.redirected]
 }
 
-pub(super) fn counts_of_row(row: &SliceRow) -> [u64; 5] {
-    [row.completed, row.faulty, row.missed, row.answered, row.followup]
+pub(super) fn counts_of_row(row: &SliceRow) -> [u64; 7] {
+    [row.completed, row.faulty, row.missed, row.answered, row.followup, row.due, row.ended]
 }
 
 impl SliceRow {
     fn empty(class: ClassId, op: OpId) -> Self {
-        let response = SparseHistogram::default();
-        Self { class, op, completed: 0, faulty: 0, missed: 0, answered: 0, followup: 0, response }
+        (class, op, [0; 7], SparseHistogram::default()).into()
     }
 
     fn merge(&mut self, other: &Self) {
@@ -188,6 +192,8 @@ impl SliceRow {
         self.missed += other.missed;
         self.answered += other.answered;
         self.followup += other.followup;
+        self.due += other.due;
+        self.ended += other.ended;
         self.response = self.response.merged(&other.response);
     }
 }
@@ -252,14 +258,18 @@ impl Slice {
 
     fn merge_book(&mut self, entry: &CountEntry) {
         let counts = entry.in_window();
-        let followup = if entry.phase == Phase::Measure { entry.counts.requests.followup } else { 0 };
-        if counts.ended() + counts.abandoned + followup > 0 {
+        let requests = &entry.counts.requests;
+        let (due, followup) =
+            if entry.phase == Phase::Measure { (requests.scheduled, requests.followup) } else { (0, 0) };
+        if counts.ended() + counts.abandoned + due > 0 {
             let held = self.row_mut(entry.class, entry.op);
             held.completed += counts.completed();
             held.faulty += counts.failed() - counts.outcome(OutcomeClass::Mismatch) + counts.abandoned;
             held.missed += counts.missed;
             held.answered += counts.answered();
             held.followup += followup;
+            held.due += due;
+            held.ended += counts.ended() + counts.abandoned;
         }
     }
 
