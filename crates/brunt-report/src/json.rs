@@ -270,6 +270,7 @@ pub(crate) fn requests(book: &RequestCounts) -> Value {
         "sent": book.sent,
         "unsent": book.unsent,
         "abandoned": book.abandoned,
+        "unsent_client": book.unsent_client,
         "completed": book.completed(),
         "error": outcome(OutcomeClass::Error),
         "timeout": outcome(OutcomeClass::Timeout),

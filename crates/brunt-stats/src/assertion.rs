@@ -47,7 +47,7 @@ pub struct Reached {
     pub allowed: u64,
     /// How many did, failed, or were never answered or sent.
     pub with_client: u64,
-    /// How many did whatever the client did, or failed at the server.
+    /// How many did whatever the client did, failed at the server, or were never sent for want of a connection.
     pub without_client: u64,
 }
 
@@ -200,7 +200,7 @@ impl Count<'_> {
         let with_client = at_most_from(&measured.histogram, bound_ns) + row.unanswered();
         let held_ns = self.client.held_ns(row).saturating_add(part_ns);
         let at_least = at_least_from(&least.histogram, bound_ns.saturating_add(held_ns));
-        let failed = row.requests.failed() + row.requests.abandoned;
+        let failed = row.requests.failed() + row.requests.abandoned + row.requests.unsent_connection();
         // Least times hold those of failed requests, too: no request is counted twice.
         let counted = if is_service { 0 } else { at_most_from(&row.latency.failed.histogram, bound_ns) };
         // A request without a reply when the run ended is at least as old as the drain was long.
@@ -243,8 +243,7 @@ impl Count<'_> {
             return Reason::Requests { more, ns: (rate > 0.0).then(|| (more as f64 / rate * 1e9) as u64) };
         }
         let part_ns = measured.map_or(0, |value| self.part_ns(statistic, value));
-        let requests = &self.row.requests;
-        match requests.unsent.saturating_sub(requests.abandoned) {
+        match self.row.requests.unsent_client {
             0 if part_ns == 0 => Reason::Resolution,
             unsent => Reason::Client { part_ns, unsent },
         }

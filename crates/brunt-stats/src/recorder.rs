@@ -331,11 +331,12 @@ impl RecorderSet {
         }
     }
 
-    /// The run is over, and an op that was due will never be sent.
-    pub fn unsent(&mut self, phase: Phase, op: &Op, intended_ns: u64) {
+    /// The run is over at `times.done_ns`, and an op that was due will never be sent. `busy_lag_ns` as in a [`Sample`].
+    pub fn unsent(&mut self, phase: Phase, op: &Op, times: &Times, busy_lag_ns: Option<u64>) {
         let counts = self.books.get_mut(phase, op.class, op.id());
         counts.requests.unsent += 1;
-        self.window.note(&mut counts.in_window, phase, [intended_ns, u64::MAX, u64::MAX], 1);
+        counts.requests.unsent_client += u64::from(times.is_clients(busy_lag_ns.unwrap_or(0)));
+        self.window.note(&mut counts.in_window, phase, [times.intended_ns, u64::MAX, u64::MAX], 1);
     }
 
     /// An op that was due is given up at `times.done_ns`, because its server does not answer: it will never be sent.
@@ -639,7 +640,15 @@ mod tests {
             set.in_flight(Phase::Measure, &asked(0, OpKind::Set), sent_ns, sent_ns);
         }
         set.followup(Phase::Measure, &asked(0, OpKind::Set));
-        set.unsent(Phase::Measure, &asked(0, OpKind::Set), 0);
+        let late = Times {
+            picked_ns: 90,
+            sent_ns: 100,
+            polled_ns: 100,
+            first_byte_ns: 100,
+            done_ns: 100,
+            ..Times::default()
+        };
+        set.unsent(Phase::Measure, &asked(0, OpKind::Set), &late, None);
         set.scheduled(Phase::Measure, &asked(0, OpKind::Set));
         let times = Times { intended_ns: 100, picked_ns: 110, sent_ns: 600, ..Times::default() };
         let times = Times { polled_ns: 600, first_byte_ns: 600, done_ns: 600, ..times };
@@ -723,7 +732,17 @@ mod tests {
                         sample(OpKind::Get, 0, Outcome::without_reply(OutcomeClass::Lost), 0, done_ns).times;
                     (0..count).for_each(|_| set.abandoned(phase, &op, &times));
                 }
-                Fate::Unsent => (0..count).for_each(|_| set.unsent(phase, &op, intended_ns)),
+                Fate::Unsent => {
+                    let times = sample(
+                        OpKind::Get,
+                        0,
+                        Outcome::without_reply(OutcomeClass::Lost),
+                        intended_ns,
+                        2_000,
+                    )
+                    .times;
+                    (0..count).for_each(|_| set.unsent(phase, &op, &times, None));
+                }
             }
         }
         let interval = set.take_interval(0, 0, 2_000);

@@ -24,6 +24,8 @@ counts! {
         pub unsent: u64,
         /// How many of `unsent` were given up because their server did not answer.
         pub abandoned: u64,
+        /// How many of `unsent` the client had no time to send; the rest waited for a connection.
+        pub unsent_client: u64,
         /// Ended ops by [`OutcomeClass`].
         pub outcomes: [u64; OutcomeClass::COUNT],
         /// Ended ops by [`ReplyKind`].
@@ -51,6 +53,11 @@ impl RequestCounts {
     /// Ops that the schedule offered: those scheduled, but for follow-ups.
     pub const fn offered(&self) -> u64 {
         self.scheduled.saturating_sub(self.followup)
+    }
+
+    /// Ops that were never sent because every connection that could take them was taken or not established.
+    pub const fn unsent_connection(&self) -> u64 {
+        self.unsent.saturating_sub(self.abandoned + self.unsent_client)
     }
 
     /// Ops that the server answered as the protocol provides: hit + miss + done + refused.
@@ -83,7 +90,7 @@ impl RequestCounts {
     /// Do the numbers add up exactly? To be asked when the run has drained and `in_flight` is set.
     pub fn adds_up(&self) -> bool {
         self.scheduled == self.sent + self.unsent
-            && self.abandoned <= self.unsent
+            && self.abandoned + self.unsent_client <= self.unsent
             && self.sent == self.ended() + self.in_flight
             && self.ended() == self.replies.iter().sum()
     }
@@ -231,7 +238,9 @@ impl CountTable {
             let due = if entry.phase == Phase::Measure { entry.counts.requests.scheduled } else { 0 };
             let OpCounts { requests, in_window, .. } = self.get_mut(entry.phase, entry.class, entry.op);
             requests.in_flight = requests.sent.saturating_sub(requests.ended());
-            requests.unsent = requests.scheduled.saturating_sub(requests.sent);
+            let unsent = requests.scheduled.saturating_sub(requests.sent);
+            requests.unsent_client += unsent.saturating_sub(requests.unsent);
+            requests.unsent = unsent;
             let (begun, ended) = (in_window.in_flight_at_start + in_window.sent, in_window.ended());
             in_window.in_flight_at_end = begun.saturating_sub(ended);
             let (waited, left) = (in_window.waiting_at_start + due, in_window.sent + in_window.abandoned);
@@ -288,6 +297,7 @@ mod tests {
         let counts = *table.get_mut(Phase::Measure, 0, OpKind::Get.into());
         assert!(counts.requests.adds_up() && counts.in_window.adds_up(10), "{counts:?}");
         assert_eq!((counts.requests.in_flight, counts.requests.unsent), (1, 2));
+        assert_eq!((counts.requests.unsent_client, counts.requests.unsent_connection()), (2, 0));
         assert_eq!((counts.in_window.in_flight_at_end, counts.in_window.waiting_at_end), (1, 2));
     }
 
@@ -318,20 +328,22 @@ mod tests {
     fn every_inconsistent_count_is_noticed() {
         let mut counts = RequestCounts {
             scheduled: 10,
-            sent: 9,
-            unsent: 1,
+            sent: 7,
+            unsent: 3,
             abandoned: 1,
-            outcomes: [3, 1, 1, 0, 1, 1, 0, 1, 0],
+            unsent_client: 1,
+            outcomes: [3, 1, 1, 0, 1, 0, 0, 0, 0],
             in_flight: 1,
             ..RequestCounts::default()
         };
-        counts.replies[ReplyKind::Value as usize] = 8;
+        counts.replies[ReplyKind::Value as usize] = 6;
         assert!(counts.adds_up());
-        let wrong: [fn(&mut RequestCounts); 7] = [
+        let wrong: [fn(&mut RequestCounts); 8] = [
             |counts| counts.scheduled += 1,
             |counts| counts.sent += 1,
             |counts| counts.unsent -= 1,
-            |counts| counts.abandoned += 1,
+            |counts| counts.abandoned += 2,
+            |counts| counts.unsent_client += 2,
             |counts| counts.outcomes[8] += 1,
             |counts| counts.replies[0] += 1,
             |counts| counts.in_flight -= 1,
@@ -341,7 +353,7 @@ mod tests {
             change(&mut changed);
             assert!(!changed.adds_up(), "change {index}");
         }
-        assert_eq!(counts.faulty(), (counts.failed() - counts.outcome(OutcomeClass::Mismatch) + 1, 9 + 1));
+        assert_eq!(counts.faulty(), (counts.failed() - counts.outcome(OutcomeClass::Mismatch) + 1, 7 + 1));
         let mut doubled = counts;
         doubled.merge(&counts);
         assert!(doubled.adds_up());

@@ -106,6 +106,12 @@ impl Times {
         let lag_ns = self.client_lag_ns().max(busy_lag_ns);
         self.response_ns().saturating_sub(lag_ns + self.read_gap_ns().min(self.service_ns()))
     }
+
+    /// Of an op that was never sent: did it wait longer for the client than for a connection? What the lateness of others of its busy
+    /// period may have added to its wait for a connection counts as the client's.
+    pub(crate) fn is_clients(&self, busy_lag_ns: u64) -> bool {
+        2 * self.least_response_ns(busy_lag_ns) < self.response_ns()
+    }
 }
 
 /// One op that has ended.
@@ -128,6 +134,31 @@ pub struct Sample {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Picked and given up after it was due, lag of the busy period → is it the client's that it was never sent?
+    #[test]
+    fn an_unsent_op_is_of_who_kept_it_longer() {
+        let table = [
+            (0, 100, 0, false),
+            (50, 100, 0, false),
+            (51, 100, 0, true),
+            (100, 100, 0, true),
+            (0, 100, 50, false),
+            (0, 100, 51, true),
+            (0, 0, 0, false),
+        ];
+        for (picked_ns, at_ns, busy_lag_ns, expected) in table {
+            let times = Times {
+                picked_ns,
+                sent_ns: at_ns,
+                polled_ns: at_ns,
+                first_byte_ns: at_ns,
+                done_ns: at_ns,
+                ..Times::default()
+            };
+            assert_eq!(times.is_clients(busy_lag_ns), expected, "{picked_ns} {at_ns} {busy_lag_ns}");
+        }
+    }
 
     /// intended, picked, sent, polled, done → R, S, send lag, client lag, connection wait, gap, R_lo.
     fn check(times: [u64; 5], expected: [u64; 7]) {

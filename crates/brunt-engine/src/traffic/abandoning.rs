@@ -240,7 +240,7 @@ impl<C: Codec> Traffic<C> {
             self.recording.set.server(server).abandoned += 1;
             self.recording.abandoned(phase, op, times);
         } else {
-            self.recording.set.unsent(phase, op, times.intended_ns);
+            self.recording.set.unsent(phase, op, times, self.busy.lag_ns(server));
             self.recording.left_unrecorded(times.picked_ns, times.done_ns);
         }
     }
@@ -252,7 +252,10 @@ impl<C: Codec> Traffic<C> {
                 self.recording.set.server(server).abandoned += 1;
                 self.groups.abandon(group)
             }
-            false => self.groups.end_unsent(group),
+            false => {
+                self.groups.note_lag(group, self.busy.lag_ns(server));
+                self.groups.end_unsent(group)
+            }
         }
     }
 }

@@ -342,17 +342,19 @@ impl<C: Codec> Traffic<C> {
     fn close_due(&mut self, lane: usize, issue: &DueOp, now_ns: u64) {
         let phase = self.window.phase_of(issue.intended_ns);
         self.recording.set.scheduled(phase, &issue.op);
-        let routes = &self.lanes[lane].routes;
+        let routes = self.lanes[lane].routes.clone();
+        let picked_ns = self.picked_ns(lane as u32, issue.intended_ns, now_ns);
+        let times = unsent_times(issue.intended_ns, picked_ns, now_ns);
         if routes.len() > 1 {
             // Its server is unknown.
-            return self.recording.set.unsent(phase, &issue.op, issue.intended_ns);
+            let busy_lag_ns = routes.map(|route| self.busy.lag_ns(self.server_of(route))).max().flatten();
+            return self.recording.set.unsent(phase, &issue.op, &times, busy_lag_ns);
         }
         let server = self.server_of(routes.start);
         self.recording.set.server(server).unsent += 1;
-        let picked_ns = self.picked_ns(lane as u32, issue.intended_ns, now_ns);
         self.recording.picked_before(picked_ns);
         self.recording.picked(picked_ns, 1);
-        self.close_unsent(server, phase, &issue.op, &unsent_times(issue.intended_ns, picked_ns, now_ns));
+        self.close_unsent(server, phase, &issue.op, &times);
     }
 
     /// Counts an operation, or a part, that is in flight when the run is over.
@@ -392,7 +394,8 @@ impl<C: Codec> Traffic<C> {
             return;
         }
         if group.sent_ns == 0 {
-            self.recording.set.unsent(group.phase, &group.op, group.intended_ns);
+            let times = unsent_times(group.intended_ns, group.picked_ns, now_ns);
+            self.recording.set.unsent(group.phase, &group.op, &times, group.busy_lag_ns);
         } else {
             self.recording.sent_in_parts(group, group.sent_ns);
             self.recording.set.in_flight(group.phase, &group.op, group.intended_ns, group.sent_ns);

@@ -472,7 +472,11 @@ pub(super) fn overload() -> Run {
             scene.set.sent(Phase::Measure, &get, 1, last_ns);
             scene.set.in_flight(Phase::Measure, &get, last_ns, last_ns);
         } else {
-            scene.set.unsent(Phase::Measure, &get, last_ns);
+            let end_ns = scene.window.end_ns + 10_000_000;
+            let mut times = Times { intended_ns: last_ns, picked_ns: last_ns, ..Times::default() };
+            (times.sent_ns, times.polled_ns, times.first_byte_ns, times.done_ns) =
+                (end_ns, end_ns, end_ns, end_ns);
+            scene.set.unsent(Phase::Measure, &get, &times, None);
         }
     }
     let mut stamps = StampCounts { requested: 1_100, matched: 1_064, ..StampCounts::default() };

@@ -128,10 +128,13 @@ fn requests_without_an_answer_count_on_the_careful_side() {
     assert_eq!((counts(&found), found.decision), ([50, 50, 20], Decision::Fails));
     let mut row = ramp();
     (row.requests.scheduled, row.requests.unsent) = (2_050, 50);
+    // They waited for a connection.
+    assert_eq!((counts(&of(&row, 0)), of(&row, 0).decision), ([50, 50, 20], Decision::Fails));
+    row.requests.unsent_client = 50;
     let found = of(&row, 0);
     assert_eq!((counts(&found), found.decision), ([50, 0, 20], Decision::Undecided));
     assert_eq!(found.reason, Some(Reason::Client { part_ns: 0, unsent: 50 }));
-    row.requests.abandoned = 50;
+    (row.requests.abandoned, row.requests.unsent_client) = (50, 0);
     assert_eq!((counts(&of(&row, 0)), of(&row, 0).decision), ([50, 50, 20], Decision::Fails));
     // A request without a reply is as old as the drain was long.
     let mut row = ramp();
