@@ -16,6 +16,7 @@ pub mod bottleneck;
 pub mod bound;
 pub mod calibration;
 pub mod capacity;
+pub mod change_point;
 pub mod check;
 pub mod client_basis;
 pub mod client_budget;
@@ -63,6 +64,8 @@ pub mod sample;
 pub mod sample_buffer;
 pub mod server;
 pub mod server_stats;
+#[cfg(test)]
+mod simulated_run;
 pub mod stack_delay;
 pub mod stamps;
 pub mod steady;

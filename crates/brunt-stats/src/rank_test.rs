@@ -224,7 +224,7 @@ fn interval(differences: &[f64], a: usize, b: usize) -> [f64; 2] {
 
 /// The exact probability, over all divisions of the pooled runs into groups of these sizes, that the sum of A's ranks is at
 /// least as far from its mean as it is. Equal values share the mean of their ranks.
-fn probability(a: &[f64], b: &[f64]) -> f64 {
+pub(crate) fn probability(a: &[f64], b: &[f64]) -> f64 {
     let pooled: Vec<f64> = a.iter().chain(b).copied().collect();
     let doubled_rank = |value: &f64| {
         let below = pooled.iter().filter(|other| *other < value).count();

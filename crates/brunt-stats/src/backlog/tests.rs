@@ -4,99 +4,19 @@
 //! release build (`cargo xtask replications`) takes 1 000 and 200. Seeds are fixed: a result changes with the code only.
 
 use super::*;
-use crate::recorder::{Layout, RecorderSet};
-use crate::sample::{Sample, Times};
-use brunt_plan::op::OpKind;
-use brunt_plan::outcome::{Outcome, ReplyKind};
-use brunt_plan::resolve::{Host, resolve};
-use brunt_plan::spec::PlanSpec;
+use crate::simulated_run::{MS, Request, S, markovian, plan, record};
 
-const MS: u64 = 1_000_000;
-const S: u64 = 1_000 * MS;
-const MEASURE_NS: u64 = 7_057 * MS;
 const RUNS: u64 = if cfg!(debug_assertions) { 50 } else { 1_000 };
 
-/// SplitMix64.
-struct Random(u64);
-
-impl Random {
-    fn exponential(&mut self, mean: f64) -> f64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        -(((((mixed ^ (mixed >> 31)) >> 11) + 1) as f64 / (1u64 << 53) as f64).ln()) * mean
-    }
-}
-
-/// A request: when it was due and when it was answered, from the beginning of the window.
-type Request = (i64, i64);
-
-/// An M/M/1 queue with 1 000 requests a second at this load, from a second before the window of `seconds` on.
-fn queue(load: f64, seconds: f64, seed: u64) -> Vec<Request> {
-    let mut random = Random(seed);
-    let (mut due, mut done) = (-1.0_f64, f64::MIN);
-    let next = || {
-        due += random.exponential(1e-3);
-        done = done.max(due) + random.exponential(load * 1e-3);
-        (due < seconds).then_some(((due * 1e9) as i64, (done * 1e9) as i64))
-    };
-    std::iter::from_fn(next).collect()
-}
-
-/// `rate` requests a second from the beginning of the window on, each of which takes `taken`, a function of when it is due.
+/// `rate` requests a second from the beginning of the window on, each of which takes `taken_ns`, a function of when it is due.
 fn uniform(rate: i64, seconds: i64, taken_ns: impl Fn(i64) -> i64) -> Vec<Request> {
     let due = (0..rate * seconds).map(|index| index * S as i64 / rate);
-    due.map(|due| (due, due + taken_ns(due))).collect()
+    due.map(|due_ns| Request { due_ns, done_ns: due_ns + taken_ns(due_ns), is_hit: true }).collect()
 }
 
-/// The backlogs of a run in which the first class has these requests, answered in the order in which they were due. No more than
-/// `room` of them are counted as due and not answered: the next one is counted when there is room.
 fn backlogs(toml: &str, requests: &[Request], seconds: f64, room: usize, is_excused: bool) -> Vec<Backlog> {
-    let spec = PlanSpec::from_toml(toml).unwrap();
-    let plan = resolve(&spec, &Host { allowed_cpus: vec![0, 1], random_seed: 5 }).unwrap();
-    let layout = Layout::of(&plan);
-    let end_ns = MEASURE_NS + (seconds * 1e9) as u64;
-    let window =
-        MeasuredWindow { start_ns: MEASURE_NS - S, measure_ns: MEASURE_NS, end_ns, drained_ns: end_ns };
-    let (mut set, mut store) = (RecorderSet::new(&layout), IntervalStore::new(&layout));
-    set.set_window(MEASURE_NS, end_ns);
-    store.align(MEASURE_NS);
-    store.set_schedule(window.start_ns..end_ns);
-    let counted = |index: usize| {
-        let free_ns = index.checked_sub(room).map_or(i64::MIN, |index| requests[index].1);
-        (requests[index].0.max(free_ns), false, index)
-    };
-    let mut events: Vec<(i64, bool, usize)> = (0..requests.len()).map(counted).collect();
-    events.extend(requests.iter().enumerate().map(|(index, request)| (request.1, true, index)));
-    events.sort_unstable();
-    let mut taken_ns = window.start_ns;
-    for (at_ns, is_answer, index) in events {
-        while at_ns >= (taken_ns + 100 * MS) as i64 - MEASURE_NS as i64 {
-            store.push(&set.take_interval(0, taken_ns, taken_ns + 100 * MS));
-            taken_ns += 100 * MS;
-        }
-        let phase = if requests[index].0 < 0 { Phase::Warmup } else { Phase::Measure };
-        let row = set.row_handle(phase, 0, OpKind::Get.into());
-        if !is_answer {
-            set.scheduled_many(row, 1);
-            continue;
-        }
-        let [due_ns, done_ns] =
-            [requests[index].0, at_ns].map(|at_ns| MEASURE_NS.saturating_add_signed(at_ns));
-        let times = Times {
-            intended_ns: due_ns,
-            picked_ns: due_ns,
-            sent_ns: due_ns,
-            polled_ns: done_ns,
-            first_byte_ns: done_ns,
-            done_ns,
-        };
-        let outcome = Outcome::of_reply(OpKind::Get, ReplyKind::Value);
-        let sample = Sample { op: OpKind::Get.into(), class: 0, outcome, busy_lag_ns: None, times };
-        set.sent_many(row, 1, 1, due_ns);
-        set.record_many(row, &sample, 1, 1, 1);
-    }
-    store.push(&set.take_interval(0, taken_ns, taken_ns + 100 * MS));
+    let plan = plan(toml);
+    let (store, window) = record(&plan, requests, seconds, room);
     Backlog::of(&plan, &store, &window, is_excused)
 }
 
@@ -110,7 +30,9 @@ fn at_least(level: BacklogLevel, found: &[Backlog]) -> f64 {
 }
 
 fn runs(load: f64, seconds: f64) -> Vec<Backlog> {
-    let run = |seed| backlogs(OPEN, &queue(load, seconds, seed * 7_919), seconds, ROOM, false).remove(0);
+    let run = |seed| {
+        backlogs(OPEN, &markovian(1_000.0, load, seconds, seed * 7_919), seconds, ROOM, false).remove(0)
+    };
     let count = if seconds > 10.0 { RUNS / 5 } else { RUNS };
     (1..=count).map(run).collect()
 }
