@@ -3,21 +3,13 @@
 //! Not what is a tool's own to say. Invariant: where numbers are doubted, the reasons follow that decided it.
 
 use brunt_plan::quoted_bytes::QuotedBytes;
-use brunt_stats::check::CheckStatus;
 use brunt_stats::summary::Summary;
-use brunt_stats::verdict::Status;
 
-/// The verdict, and what decided it.
-pub fn verdict(summary: &Summary) -> Vec<String> {
-    let verdict = &summary.verdict;
-    let decisive = |status: &CheckStatus| match verdict.status {
-        Status::Trusted => false,
-        Status::Caution => *status == CheckStatus::Caution,
-        Status::NotTrusted => *status == CheckStatus::NotTrusted,
-    };
-    let reasons = verdict.checks.iter().filter(|check| decisive(&check.status));
-    std::iter::once(format!("note: verdict {}", verdict.status.name()))
-        .chain(reasons.map(|check| format!("note: {}: {}", check.id, check.message)))
+/// The status, and what decided it.
+pub fn status(summary: &Summary) -> Vec<String> {
+    let findings = summary.status.findings().into_iter();
+    std::iter::once(format!("note: {}", summary.status.headline()))
+        .chain(findings.map(|check| format!("note: {}: {}", check.id.name(), check.text())))
         .collect()
 }
 

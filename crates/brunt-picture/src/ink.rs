@@ -56,11 +56,11 @@ pub enum Ink {
     /// A step of a heat map, from 0, the least, to [`Ink::HEAT_STEPS`] − 1; higher ones are as the last.
     Heat(usize),
     /// Something that may be relied on.
-    Trusted,
+    Ok,
     /// Something that needs a second look.
     Caution,
     /// Something that must not be relied on.
-    Distrusted,
+    Invalid,
     /// One colour for light and for dark pages.
     Fixed(Color),
 }
@@ -101,7 +101,7 @@ impl Ink {
     /// Every colour that differs between the themes.
     pub fn all() -> impl Iterator<Item = Self> {
         let inks = [Self::Page, Self::Text, Self::Soft, Self::Axis, Self::Grid];
-        let trust = [Self::Trusted, Self::Caution, Self::Distrusted];
+        let trust = [Self::Ok, Self::Caution, Self::Invalid];
         let series = (0..Self::SERIES).map(Self::Series);
         inks.into_iter().chain(trust).chain(series).chain((0..Self::HEAT_STEPS).map(Self::Heat))
     }
@@ -116,9 +116,9 @@ impl Ink {
             Self::Grid => GRID,
             Self::Series(index) => SERIES[index % SERIES.len()],
             Self::Heat(step) => HEAT[step.min(HEAT.len() - 1)],
-            Self::Trusted => TRUSTED,
+            Self::Ok => TRUSTED,
             Self::Caution => CAUTION,
-            Self::Distrusted => DISTRUSTED,
+            Self::Invalid => DISTRUSTED,
             Self::Fixed(color) => return color,
         };
         Color::of(pair[theme as usize])
@@ -136,9 +136,9 @@ impl fmt::Display for Ink {
             Self::Grid => out.write_str("grid"),
             Self::Series(index) => write!(out, "series-{index}"),
             Self::Heat(step) => write!(out, "heat-{step}"),
-            Self::Trusted => out.write_str("trusted"),
+            Self::Ok => out.write_str("ok"),
             Self::Caution => out.write_str("caution"),
-            Self::Distrusted => out.write_str("distrusted"),
+            Self::Invalid => out.write_str("invalid"),
             Self::Fixed(color) => write!(out, "{:02x}{:02x}{:02x}", color.red, color.green, color.blue),
         }
     }
@@ -174,9 +174,9 @@ mod tests {
             (Ink::Text, 4.5),
             (Ink::Soft, 4.5),
             (Ink::Axis, 3.0),
-            (Ink::Trusted, 4.5),
+            (Ink::Ok, 4.5),
             (Ink::Caution, 4.5),
-            (Ink::Distrusted, 4.5),
+            (Ink::Invalid, 4.5),
         ];
         inks.extend((0..Ink::SERIES).map(|index| (Ink::Series(index), 3.0)));
         for theme in [Theme::Light, Theme::Dark, Theme::Grey] {

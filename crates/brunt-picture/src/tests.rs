@@ -64,7 +64,7 @@ pub(crate) fn chart() -> Picture {
         content: "p99 < 1 ms".to_owned(),
     });
     let hatched = Fill::textured(Ink::Caution, Texture::Hatched);
-    let crossed = Fill::textured(Ink::Distrusted, Texture::Crossed);
+    let crossed = Fill::textured(Ink::Invalid, Texture::Crossed);
     picture.plot(plot, |picture| {
         let strip = |x: f64, fill| {
             let area = Area { x: plot.x + x, y: plot.y, width: 20.0, height: 30.0 };
@@ -83,7 +83,7 @@ pub(crate) fn chart() -> Picture {
 #[test]
 fn a_whole_chart() {
     let (mut textures, mut shapes) = (Vec::new(), Vec::new());
-    write_textures(&[Ink::Caution, Ink::Distrusted], &mut textures).expect("a vector takes everything");
+    write_textures(&[Ink::Caution, Ink::Invalid], &mut textures).expect("a vector takes everything");
     write_svg_part(&chart(), &mut shapes).expect("a vector takes everything");
     let parts = [textures, shapes].map(|part| String::from_utf8(part).expect("text"));
     parts.iter().for_each(|part| assert!(roxmltree::Document::parse(part).is_ok(), "{part}"));

@@ -902,12 +902,25 @@ impl Plan {
         quantiles
     }
 
-    /// The percentiles of tables and of the verdict: those that were requested, else the usual ones.
+    /// The percentiles of tables: those that were requested, else the usual ones.
     pub fn shown_quantiles(&self) -> Vec<Quantile> {
         match self.percentiles.as_slice() {
             [] => Quantile::SHOWN.to_vec(),
             asked => asked.to_vec(),
         }
+    }
+
+    /// The percentiles that the status of a run speaks of, ascending: those that were requested or are a goal of `until`, else p50, p90 and p99.
+    pub fn asked_quantiles(&self) -> Vec<Quantile> {
+        let goals = self.stop.until.iter().flat_map(|look| look.until.precisions.iter());
+        let mut asked: Vec<Quantile> = goals.map(|precision| precision.quantile).collect();
+        asked.extend(&self.percentiles);
+        if asked.is_empty() {
+            asked = Quantile::SHOWN[..3].to_vec();
+        }
+        asked.sort_unstable();
+        asked.dedup();
+        asked
     }
 
     /// Are attempts what is counted in every class, so that one this host has no room for, or that gets no answer, is a result?

@@ -7,9 +7,8 @@ use crate::campaign::{self, Campaign, CampaignResult, wanted};
 use crate::comparison::{AssertionRow, Comparison};
 use brunt_stats::bound::Decision;
 use brunt_stats::capacity::Capacity;
-use brunt_stats::check::CheckStatus;
+use brunt_stats::status::{RunStatus, Status};
 use brunt_stats::summary::Summary;
-use brunt_stats::verdict::{Cause, Status, Verdict};
 use std::io::{self, Write};
 
 /// GitHub shows ten errors and ten warnings of a step.
@@ -21,22 +20,21 @@ pub(crate) struct Annotation {
     message: String,
 }
 
-/// Writes the assertions of a run that do not hold as errors, and what its verdict found as warnings.
+/// Writes the assertions of a run that do not hold as errors, and what its checks found as warnings.
 ///
 /// # Errors
 /// What `out` returns.
 pub fn write(summary: &Summary, out: &mut dyn Write) -> io::Result<()> {
-    let verdict = &summary.verdict;
     write_all("error", unmet(summary.assertions.iter().map(AssertionText::of)), out)?;
-    write_all("warning", of_verdict(verdict), out)
+    write_all("warning", of_status(&summary.status), out)
 }
 
-/// Writes objectives that no rate met, a verdict that calls for care, and what it found.
+/// Writes objectives that no rate met, and what the checks found.
 ///
 /// # Errors
 /// What `out` returns.
 pub fn write_campaign(campaign: &Campaign, out: &mut dyn Write) -> io::Result<()> {
-    let verdict = &campaign.verdict;
+    let status = &campaign.status;
     if let CampaignResult::Search { objectives, capacity: Some(Capacity::Below { .. }), .. } =
         &campaign.finding
     {
@@ -44,20 +42,20 @@ pub fn write_campaign(campaign: &Campaign, out: &mut dyn Write) -> io::Result<()
             campaign::findings(campaign).into_iter().flat_map(|(_, facts)| facts).collect();
         write_all("error", vec![annotation(wanted(objectives), found.join(" · "))], out)?;
     }
-    let mut found = of_verdict(verdict);
-    if found.is_empty() && verdict.status != Status::Trusted {
-        found.push(annotation(verdict.status.name().to_owned(), campaign::headline(campaign).join(" · ")));
+    let mut found = of_status(status);
+    if found.is_empty() && status.status != Status::Ok {
+        found.push(annotation(status.status.name().to_owned(), status.message.clone()));
     }
     write_all("warning", found, out)
 }
 
-/// Writes the assertions of a comparison that do not hold, and runs that are NOT TRUSTED.
+/// Writes the assertions of a comparison that do not hold, and runs that are INVALID.
 ///
 /// # Errors
 /// What `out` returns.
 pub fn write_comparison(comparison: &Comparison, out: &mut dyn Write) -> io::Result<()> {
     write_all("error", unmet(comparison.asserted.iter().map(AssertionRow::text)), out)?;
-    let runs = comparison.untrusted_runs().into_iter();
+    let runs = comparison.invalid_runs().into_iter();
     let of_runs = runs.map(|(status, text)| annotation(status.name().to_owned(), text));
     write_all("warning", of_runs.collect(), out)
 }
@@ -76,28 +74,9 @@ pub(crate) fn annotation(subject: String, message: String) -> Annotation {
     Annotation { title: format!("brunt {subject}"), message }
 }
 
-/// What was found, but for what the user allows.
-fn of_verdict(verdict: &Verdict) -> Vec<Annotation> {
-    let with_fix = |text: String, fix: &str| match fix {
-        "" => text,
-        fix => format!("{text} -> {fix}"),
-    };
-    let of_cause = |cause: &Cause| {
-        let explained = cause.follows.join(" ");
-        let sentence = &cause.sentence;
-        let text = match explained.is_empty() {
-            true => sentence.clone(),
-            false => format!("{sentence}, which explains {explained}"),
-        };
-        let name = cause.checks.first().copied().unwrap_or(cause.kind.name());
-        annotation(name.replace('_', " "), with_fix(text, &cause.fix))
-    };
-    let is_allowed = |cause: &&Cause| cause.checks.iter().any(|id| verdict.judgement.allows(id));
-    if !verdict.causes().is_empty() {
-        return verdict.causes().iter().filter(|cause| !is_allowed(cause)).map(of_cause).collect();
-    }
-    let found = verdict.checks.iter().filter(|check| check.status > CheckStatus::Ok && verdict.counts(check));
-    found.map(|check| annotation(check.id.to_owned(), with_fix(check.text(), &check.fix))).collect()
+/// What the checks found.
+fn of_status(status: &RunStatus) -> Vec<Annotation> {
+    status.findings().into_iter().map(|check| annotation(check.id.name().to_owned(), check.text())).collect()
 }
 
 /// Writes lines of one level, as many as are shown.

@@ -9,9 +9,8 @@ use crate::figure::{Bound, Figures, unit_of};
 use crate::layout::Layout;
 use crate::text::latency::{interval, is_unacknowledged, is_unbounded, rate};
 use brunt_plan::quantile::Quantile;
-use brunt_stats::check::CheckStatus;
+use brunt_stats::percentile_mark::PercentileMark;
 use brunt_stats::summary::Summary;
-use brunt_stats::verdict::{Status, Verdict};
 use std::io::{self, Write};
 
 /// The percentiles; the first without its interval.
@@ -47,10 +46,11 @@ fn of_run(summary: &Summary, layout: &Layout) -> String {
     };
     let failed = requests.failed() + requests.abandoned;
     format!(
-        "verdict={} rate={}/s p50={p50} p99={p99} p99.9={p999} max={max} hit={hit} failed={failed} why={}",
-        word(&summary.verdict),
+        "status={} quote={} rate={}/s p50={p50} p99={p99} p99.9={p999} max={max} hit={hit} failed={failed} limit={}",
+        summary.status.status.name(),
+        quote(summary),
         rate(if is_unacknowledged(total) { total.rate.sent } else { total.rate.completed }),
-        why(&summary.verdict)
+        summary.status.limit.as_ref().map_or("none", |limit| limit.bottleneck.name())
     )
 }
 
@@ -62,25 +62,14 @@ fn exact_percent(part: u64, whole: u64) -> String {
     }
 }
 
-/// `TRUSTED<=p99.9`, `CAUTION`, `NOT-TRUSTED`.
-fn word(verdict: &Verdict) -> String {
-    let status = verdict.status.name().replace(' ', "-");
-    let accepted =
-        |status: CheckStatus, check: &str| status <= CheckStatus::Ok || verdict.judgement.allows(check);
-    let trusted = verdict.shown_percentiles().take_while(|trust| accepted(trust.status, trust.check)).last();
-    match (verdict.status, trusted) {
-        (Status::NotTrusted, _) | (_, None) => status,
-        (_, Some(trust)) => format!("{}<={}", Status::Trusted.name(), trust.quantile),
-    }
-}
-
-/// The cause that the report's first line names, then the checks that speak against more and that it does not explain.
-fn why(verdict: &Verdict) -> String {
-    let leading = verdict.leading_cause();
-    let is_explained = |id: &str| leading.is_some_and(|cause| cause.ids().any(|held| held == id));
-    let others = verdict.reasons().into_iter().filter(|id| !is_explained(id));
-    let names: Vec<&str> = leading.map(|cause| cause.kind.name()).into_iter().chain(others).collect();
-    if names.is_empty() { "-".to_owned() } else { names.join(",") }
+/// The highest percentile up to which all may be quoted.
+fn quote(summary: &Summary) -> String {
+    let strict = summary.status.judgement.is_strict;
+    let may_be = |quantile: &Quantile| summary.total.mark(*quantile, strict) == PercentileMark::Quoted;
+    let is_any = !is_unbounded(summary) && !summary.status.is_invalid();
+    let quoted =
+        summary.record.plan.shown_quantiles().into_iter().take_while(|quantile| is_any && may_be(quantile));
+    quoted.last().map_or("-".to_owned(), |quantile| quantile.to_string())
 }
 
 /// Writes the line of a campaign.
@@ -93,8 +82,7 @@ pub fn write_campaign(campaign: &Campaign, layout: &Layout, out: &mut dyn Write)
         CampaignResult::Search { capacity, .. } => brief_of_search(campaign, *capacity),
         CampaignResult::Repeat { compared } => brief_of_repetitions(campaign, compared, layout),
     };
-    let status = campaign.verdict.status.name().replace(' ', "-");
-    let line = format!("verdict={status} runs={} {finding}", campaign.runs.len());
+    let line = format!("status={} runs={} {finding}", campaign.status.status.name(), campaign.runs.len());
     writeln!(out, "{}", layout.in_characters(&line))
 }
 

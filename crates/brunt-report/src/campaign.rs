@@ -23,14 +23,15 @@ use crate::server;
 use brunt_plan::objective::{Ceiling, Objective};
 use brunt_plan::quantile::Quantile;
 use brunt_plan::sweep::SweepPoint;
+use brunt_stats::bottleneck::Bottleneck;
 use brunt_stats::capacity::{Capacity, StepResult};
+use brunt_stats::check::{Check, CheckId, CheckStatus};
 use brunt_stats::client_basis::ClientBasis;
 use brunt_stats::knee::Knee;
-use brunt_stats::limit::Limit;
 use brunt_stats::op_summary::OpSummary;
 use brunt_stats::repeat::{Estimate, Spread};
+use brunt_stats::status::RunStatus;
 use brunt_stats::summary::Summary;
-use brunt_stats::verdict::Verdict;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -94,10 +95,10 @@ pub struct RunRow {
     pub cpu_ns: Option<f64>,
     /// The same of the servers, by their own account.
     pub server_cpu_ns: Option<f64>,
-    /// The verdict.
-    pub verdict: Verdict,
+    /// Its status.
+    pub status: RunStatus,
     /// Whose limit it met.
-    pub limit: Option<Limit>,
+    pub limit: Option<Bottleneck>,
     /// The user cut it short.
     pub interrupted: bool,
     /// What it means for a search, and the percentiles that the objectives bound.
@@ -137,8 +138,8 @@ impl RunRow {
             client_basis: summary.client_basis(),
             cpu_ns: RequestCost::of(summary).map(|cost| cost.cpu_working_ns()),
             server_cpu_ns: server::window(summary).and_then(|span| span.cpu_ns_per_request()),
-            verdict: summary.verdict.clone(),
-            limit: Limit::of(&summary.verdict),
+            status: summary.status.clone(),
+            limit: summary.status.bottleneck(),
             interrupted: summary.record.run.interrupted,
             step: None,
             json: crate::json::value(summary)?,
@@ -203,6 +204,22 @@ impl ScanPoint {
     fn whole_runs<'a>(&self, runs: &'a [RunRow]) -> impl Iterator<Item = &'a RunRow> {
         self.runs.iter().map(|index| &runs[*index]).filter(|run| !run.interrupted)
     }
+}
+
+/// The checks of a run that call for care or are invalid.
+pub(crate) fn checks_of(run: &RunRow) -> Vec<&'static str> {
+    run.status.findings().into_iter().map(|check| check.id.name()).collect()
+}
+
+/// Whose limit a run met, and what shows it; `None` where it met none.
+pub(crate) fn limit_sentence(run: &RunRow) -> Option<String> {
+    let id = match run.limit? {
+        Bottleneck::Client if run.status.status_of(CheckId::Client) == CheckStatus::Invalid => {
+            CheckId::Client
+        }
+        _ => CheckId::Load,
+    };
+    run.status.check(id).map(Check::text)
 }
 
 /// A point with its first run that met a limit.
@@ -342,7 +359,7 @@ pub struct Campaign {
     /// What they came to.
     pub finding: CampaignResult,
     /// The worst of the runs, with what the campaign itself was checked for.
-    pub verdict: Verdict,
+    pub status: RunStatus,
     /// It was ended early: by the user, or because it could not go on.
     pub interrupted: bool,
 }

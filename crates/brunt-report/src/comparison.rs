@@ -26,7 +26,7 @@ use brunt_plan::quantile::Quantile;
 use brunt_plan::tolerance::Requirement;
 use brunt_stats::bound::{Bounds, Decision};
 use brunt_stats::rank_test::{ChangeScale, RUNS_MAX, RUNS_MIN, RankTest, RunValue, TestResult};
-use brunt_stats::verdict::Status;
+use brunt_stats::status::Status;
 use std::io::{self, Write};
 
 /// A number that is compared.
@@ -206,9 +206,9 @@ impl Comparison {
         self
     }
 
-    /// Is any run NOT TRUSTED?
-    pub fn has_untrusted(&self) -> bool {
-        self.a.iter().chain(&self.b).any(|run| run.status == Status::NotTrusted)
+    /// Is any run INVALID?
+    pub fn has_invalid(&self) -> bool {
+        self.a.iter().chain(&self.b).any(|run| run.status == Status::Invalid)
     }
 
     /// Was it ended before all runs were made?
@@ -240,8 +240,8 @@ impl Comparison {
     }
 
     /// The runs that are not to be believed without care, in words.
-    pub(crate) fn untrusted_runs(&self) -> Vec<(Status, String)> {
-        details::untrusted_runs(self)
+    pub(crate) fn invalid_runs(&self) -> Vec<(Status, String)> {
+        details::invalid_runs(self)
     }
 
     /// Writes all of it.

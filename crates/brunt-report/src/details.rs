@@ -11,9 +11,9 @@ mod latency;
 mod latency_floor;
 mod server_stats;
 mod stamps;
+mod status;
 mod traces;
 mod traffic;
-mod verdict;
 
 use crate::assertion_text::{self, AssertionText};
 use crate::cost::{self, RequestCost};
@@ -56,7 +56,7 @@ fn report(summary: &Summary) -> String {
     header::write(&mut out, summary);
     out.push('\n');
     let quantiles = summary.record.plan.shown_quantiles();
-    latency::write(&mut out, &rows, summary.client_basis(), &summary.verdict.percentiles, &quantiles);
+    latency::write(&mut out, &rows, summary.client_basis(), &quantiles);
     if let Some(until) = &summary.until {
         paragraph::prose(&mut out, "until", &until.to_string());
     }
@@ -69,7 +69,7 @@ fn report(summary: &Summary) -> String {
     meters(&mut out, summary);
     out.push('\n');
     assertion_table(&mut out, assertion_text::sorted(summary.assertions.iter().map(AssertionText::of)));
-    verdict::write(&mut out, &summary.verdict);
+    status::write(&mut out, &summary.status);
     out
 }
 

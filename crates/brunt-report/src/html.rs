@@ -46,7 +46,7 @@ const CONTENT_BYTES_MAX: usize = 224_000;
 pub fn write(summary: &Summary, out: &mut dyn Write) -> io::Result<()> {
     let mut markup = Markup::default();
     conclusion::head(&mut markup, summary);
-    conclusion::trust(&mut markup, summary);
+    conclusion::answer(&mut markup, summary);
     latency::section(&mut markup, summary);
     spectrum::section(&mut markup, summary);
     over_time::section(&mut markup, summary, columns::Columns::max_of(summary));
@@ -60,7 +60,7 @@ pub fn write(summary: &Summary, out: &mut dyn Write) -> io::Result<()> {
     if is_long || result.len() > RESULT_BYTES_MAX {
         result.clear();
     }
-    let title = summary.verdict.sentence();
+    let title = summary.status.headline();
     let foot = format!("{title} · seed {}", summary.record.plan.seed);
     document::write(&title, &foot, &sections, &result, out)
 }

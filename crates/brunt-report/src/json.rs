@@ -14,7 +14,6 @@ use crate::indented;
 use crate::instant::{in_window_ns, phase_duration_ns};
 use crate::metered::{self, Unit};
 use crate::record;
-use crate::row::rows;
 use crate::server;
 use crate::wall_clock;
 use brunt_plan::outcome::{OutcomeClass, ReplyKind};
@@ -39,13 +38,12 @@ use brunt_stats::outage::Outage;
 use brunt_stats::request_counts::RequestCounts;
 use brunt_stats::server::ServerCounts;
 use brunt_stats::stamps::StampLoss;
-use brunt_stats::steady::SeriesSteadiness;
-use brunt_stats::steady::warmup::WarmupEnd;
+use brunt_stats::status::RunStatus;
 use brunt_stats::summary::{PhaseSummary, Summary};
 use brunt_stats::timeline::{Timeline, TimelinePoint};
 use brunt_stats::usage::{StallCounts, WorkerUsage};
-use brunt_stats::verdict::{Cause, Trust, Verdict};
 use brunt_stats::verification::{FaultExample, ValueFault};
+use brunt_stats::warmup::WarmupEnd;
 use serde_json::{Map, Value, json};
 use std::io::{self, Write};
 use std::ops::Range;
@@ -93,8 +91,7 @@ fn numbers(summary: &Summary) -> serde_json::Result<Value> {
         "until": summary.until.as_ref().map(until),
         "plan": serde_json::to_value(PlanSpec::from(&summary.record.plan))?,
         "environment": object(&summary.record.environment.facts, |(name, fact)| (name.clone(), json!(fact))),
-        "verdict": verdict(summary),
-        "assertions": list(&summary.assertions, assertion),
+        "status": status_of_run(summary),
         "duration_ns": summary.window.duration_ns(),
         "steady": steady(summary),
         "requests": requests(&total.requests),
@@ -169,71 +166,47 @@ fn whole(ns: Option<f64>) -> Option<u64> {
     ns.map(|ns| ns.round() as u64)
 }
 
-/// The checks of a verdict.
-pub(crate) fn checks(verdict: &Verdict) -> Value {
+/// The status of a run or a campaign, without assertions.
+pub(crate) fn status(status: &RunStatus) -> Value {
     let check = |held: &Check| {
-        let Check { id, status, message, details, fix, value, threshold } = held;
+        let Check { id, status, message, fix, value, threshold } = held;
         json!({
             "id": id,
             "status": status.name(),
-            "counts": verdict.counts(held),
-            "allowed": verdict.judgement.allows(id),
             "message": message,
-            "details": details,
             "value": value,
             "threshold": threshold,
             "fix": fix,
         })
     };
-    list(&verdict.checks, check)
-}
-
-fn verdict(summary: &Summary) -> Value {
-    let verdict = &summary.verdict;
-    let trust = |trust: &Trust| {
-        let found =
-            json!({ "trust": trust.word.name(), "status": trust.status.name(), "check": trust.check });
-        (trust.quantile.key(), found)
-    };
     json!({
-        "status": verdict.status.name(),
-        "sentence": verdict.sentence(),
-        "percentiles": object(&verdict.percentiles, trust),
-        "rows": object(&rows(summary), |row| (row.name('.'), object(row.trust, trust))),
-        "causes": list(verdict.causes(), cause),
-        "strict": verdict.judgement.is_strict,
-        "allowed": verdict.judgement.allowed,
-        "checks": checks(verdict),
+        "value": status.status.name(),
+        "message": status.message,
+        "checks": list(&status.checks, check),
+        "facts": status.facts,
+        "limit": status.limit,
+        "strict": status.judgement.is_strict,
+        "allowed": status.judgement.allowed,
     })
 }
 
-fn cause(cause: &Cause) -> Value {
-    let Cause { kind, sentence, fix, checks, follows, sets_load } = cause;
-    json!({ "kind": kind.name(), "sentence": sentence, "fix": fix, "checks": checks, "follows": follows, "sets_load": sets_load })
+fn status_of_run(summary: &Summary) -> Value {
+    let mut value = status(&summary.status);
+    value["assertions"] = list(&summary.assertions, assertion);
+    value
 }
 
 fn steady(summary: &Summary) -> Value {
-    let (steady, warmup_end) = (&summary.steady, summary.record.run.warmup_end);
-    let beginning = steady.beginning.as_ref();
-    json!({
-        "begins_until_ns": beginning.map_or(0, |held| held.until_ns),
-        "without_beginning_ns": beginning.map(|held| distribution(&held.without)),
-        "warmup_needed_ns": beginning.map(|held| held.warmup_needed_ns),
-        "trouble_ns": beginning.and_then(|held| held.trouble_ns),
-        "warmup_end": warmup_end.map(WarmupEnd::name),
-        "series": object(&steady.series, |held| (held.series.key().to_owned(), series(held))),
-    })
-}
-
-fn series(found: &SeriesSteadiness) -> Value {
-    let course = found.course.as_ref().ok();
-    json!({
-        "warm_up": found.warm_up.as_ref().ok(),
-        "warm_up_skipped": found.warm_up.as_ref().err(),
-        "drift": course.map(|(drift, _)| drift),
-        "shift": course.map(|(_, shift)| shift),
-        "course_skipped": found.course.as_ref().err(),
-    })
+    let change = summary.steady.change_point().map(|change| {
+        json!({
+            "series": change.series.name(),
+            "at_ns": change.at_ns,
+            "before": change.before,
+            "after": change.after,
+            "p": change.p,
+        })
+    });
+    json!({ "change": change, "warmup_end": summary.record.run.warmup_end.map(WarmupEnd::name) })
 }
 
 /// `null` where nothing bounds it.

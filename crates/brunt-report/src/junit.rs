@@ -1,8 +1,8 @@
-//! A run or a comparison as JUnit XML, for continuous integration: a test case for every assertion, for every check of the
-//! verdict or every run compared, and of a run for every percentile of its table.
+//! A run or a comparison as JUnit XML, for continuous integration: a test case for every assertion, for every check or every run
+//! compared, and of a run for every percentile of its table.
 //!
 //! Not a result to compute with (JSON is). The dialect is what Jenkins and GitLab read: `testsuites`, `testsuite`, `testcase`
-//! with `failure` (an assertion does not hold), `error` (it cannot be told, or the numbers cannot be trusted) or `skipped`.
+//! with `failure` (an assertion does not hold), `error` (it cannot be told, or the run is INVALID) or `skipped`.
 //! Invariant: there is a failure or an error exactly where the command does not end with 0 for the same reason.
 
 use crate::assertion_text::AssertionText;
@@ -12,54 +12,51 @@ use crate::result::RunResult;
 use crate::row;
 use brunt_stats::bound::Decision;
 use brunt_stats::check::{Check, CheckStatus};
+use brunt_stats::percentile_mark::PercentileMark;
+use brunt_stats::status::Status;
 use brunt_stats::summary::Summary;
-use brunt_stats::verdict::{Status, Trust};
 use std::io::{self, Write};
 
-/// Writes the run. Where untrusted numbers are allowed, they are no error.
+/// Writes the run.
 ///
 /// # Errors
 /// What `out` returns.
-pub fn write(summary: &Summary, allow_untrusted: bool, out: &mut dyn Write) -> io::Result<()> {
+pub fn write(summary: &Summary, out: &mut dyn Write) -> io::Result<()> {
     let asserted = summary.assertions.iter().map(AssertionText::of).map(of_assertion);
-    let verdict = &summary.verdict;
-    let is_allowed = |id: &str| allow_untrusted || verdict.judgement.allows(id) || summary.decides_beside(id);
-    let checked = verdict.checks.iter().map(|check| {
-        let causes = verdict.causes().iter();
-        let cause =
-            causes.filter(|cause| cause.follows.contains(&check.id)).map(|cause| &cause.sentence).next();
-        of_check(check, is_allowed(check.id), verdict.counts(check), cause)
-    });
+    let status = &summary.status;
+    let checked = status.checks.iter().map(of_check);
     let rows = row::rows(summary);
-    let trusted = rows.iter().flat_map(|row| {
-        row.trust.iter().filter(|trust| trust.is_shown).map(|trust| {
-            let response = &row.summary.latency.response.summary;
-            let measured = quantity::time_or_dash(response.percentile_ns(trust.quantile));
-            // A row may be worse than the checks, which are of the whole run.
-            let is_accepted = verdict.status < Status::NotTrusted || is_allowed(trust.check);
-            of_trust(format!("{}.{}", row.name('.'), trust.quantile), &measured, trust, is_accepted)
+    let quantiles = summary.record.plan.shown_quantiles();
+    let percentiles = rows.iter().flat_map(|row| {
+        quantiles.iter().map(|quantile| {
+            let measured =
+                quantity::time_or_dash(row.summary.latency.response.summary.percentile_ns(*quantile));
+            let mark = row.summary.mark(*quantile, status.judgement.is_strict);
+            let message = format!("{measured}: {}", mark.describe());
+            let outcome = match (mark, status.is_invalid()) {
+                (PercentileMark::TooFew, _) => Outcome::Skipped { message },
+                (_, true) => Outcome::Unmet { tag: "error", kind: "invalid", message },
+                (_, false) => Outcome::Passed { said: message },
+            };
+            Case { name: format!("{}.{quantile}", row.name('.')), outcome }
         })
     });
     let suites = [
         ("brunt.assertions", asserted.collect()),
-        ("brunt.verdict", checked.collect()),
-        ("brunt.trust", trusted.collect()),
+        ("brunt.status", checked.collect()),
+        ("brunt.percentiles", percentiles.collect()),
     ];
     out.write_all(document(&suites, summary.window.seconds()).as_bytes())
 }
 
-/// Writes the comparison. Where untrusted numbers are allowed, they are no error.
+/// Writes the comparison.
 ///
 /// # Errors
 /// What `out` returns.
-pub fn write_comparison(
-    comparison: &Comparison,
-    allow_untrusted: bool,
-    out: &mut dyn Write,
-) -> io::Result<()> {
+pub fn write_comparison(comparison: &Comparison, out: &mut dyn Write) -> io::Result<()> {
     let asserted = comparison.asserted.iter().map(AssertionRow::text).map(of_assertion);
-    let runs = comparison.runs().map(|(side, run)| of_run(side, run, allow_untrusted));
-    let suites = [("brunt.assertions", asserted.collect()), ("brunt.verdict", runs.collect())];
+    let runs = comparison.runs().map(|(side, run)| of_run(side, run));
+    let suites = [("brunt.assertions", asserted.collect()), ("brunt.status", runs.collect())];
     let measured_ns: u64 = comparison.runs().map(|(_, run)| run.duration_ns).sum();
     out.write_all(document(&suites, measured_ns as f64 / 1e9).as_bytes())
 }
@@ -87,48 +84,21 @@ fn of_assertion(text: AssertionText) -> Case {
     Case { name: subject, outcome }
 }
 
-/// What follows from something else says so in place of a fix of its own.
-fn of_check(check: &Check, is_allowed: bool, counts: bool, cause: Option<&String>) -> Case {
-    let more = match cause {
-        Some(cause) => format!("\nfollows from: {cause}"),
-        None if check.fix.is_empty() => String::new(),
-        None => format!("\nfix: {}", check.fix),
-    };
-    let message = format!("{}{more}", check.text());
+fn of_check(check: &Check) -> Case {
+    let message = check.text();
     let outcome = match check.status {
         CheckStatus::Skipped => Outcome::Skipped { message },
         CheckStatus::Ok => Outcome::Passed { said: message },
-        CheckStatus::Caution if counts => Outcome::Passed { said: format!("CAUTION: {message}") },
-        CheckStatus::Caution => Outcome::Passed { said: format!("note: {message}") },
-        CheckStatus::NotTrusted if is_allowed => {
-            Outcome::Passed { said: format!("NOT TRUSTED, and accepted: {message}") }
-        }
-        CheckStatus::NotTrusted => Outcome::Unmet { tag: "error", kind: "not_trusted", message },
-    };
-    Case { name: check.id.to_owned(), outcome }
-}
-
-/// How far a percentile may be trusted.
-fn of_trust(name: String, measured: &str, trust: &Trust, is_accepted: bool) -> Case {
-    let found = if trust.check.is_empty() { String::new() } else { format!(" ({})", trust.check) };
-    let message = format!("{measured}: {}{found}", trust.word.name());
-    let outcome = match trust.status {
-        CheckStatus::Skipped | CheckStatus::Ok => Outcome::Passed { said: message },
         CheckStatus::Caution => Outcome::Passed { said: format!("CAUTION: {message}") },
-        CheckStatus::NotTrusted if is_accepted => {
-            Outcome::Passed { said: format!("NOT TRUSTED, and accepted: {message}") }
-        }
-        CheckStatus::NotTrusted => Outcome::Unmet { tag: "error", kind: "not_trusted", message },
+        CheckStatus::Invalid => Outcome::Unmet { tag: "error", kind: "invalid", message },
     };
-    Case { name, outcome }
+    Case { name: check.id.name().to_owned(), outcome }
 }
 
-fn of_run(side: &str, run: &RunResult, allow_untrusted: bool) -> Case {
+fn of_run(side: &str, run: &RunResult) -> Case {
     let message = [&[run.status.name().to_owned()], run.found.as_slice()].concat().join(" ");
     let outcome = match run.status {
-        Status::NotTrusted if !allow_untrusted => {
-            Outcome::Unmet { tag: "error", kind: "not_trusted", message }
-        }
+        Status::Invalid => Outcome::Unmet { tag: "error", kind: "invalid", message },
         _ => Outcome::Passed { said: message },
     };
     Case { name: format!("{side}, {}", run.source), outcome }

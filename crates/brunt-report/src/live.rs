@@ -14,7 +14,7 @@ pub(crate) use names::{OTHER, RunNames, worker_name};
 
 use brunt_plan::phase::Phase;
 use brunt_plan::plan::{MeterKind, Plan};
-use brunt_stats::check::CheckStatus;
+use brunt_stats::check::{CheckId, CheckStatus};
 use brunt_stats::connection::ConnectionCounts;
 use brunt_stats::histogram::Histogram;
 use brunt_stats::interval::{Bytes, Interval};
@@ -25,10 +25,10 @@ use brunt_stats::outage::{Outage, outages};
 use brunt_stats::recorder::Layout;
 use brunt_stats::request_counts::OpCounts;
 use brunt_stats::server_stats::Snapshot;
+use brunt_stats::status::{RunStatus, Status};
 use brunt_stats::store::IntervalStore;
 use brunt_stats::summary::Summary;
 use brunt_stats::usage::WorkerUsage;
-use brunt_stats::verdict::{Status, Verdict};
 use std::sync::Arc;
 
 /// What is known of a run before it begins.
@@ -107,10 +107,10 @@ pub(crate) struct Row {
 
 /// What a summary adds when the run has ended.
 #[derive(Clone, Debug)]
-pub(crate) struct RunVerdict {
+pub(crate) struct JudgedRun {
     pub status: Status,
-    /// By name, without those that were skipped.
-    pub checks: Vec<(&'static str, CheckStatus)>,
+    /// Without those that were skipped.
+    pub checks: Vec<(CheckId, CheckStatus)>,
 }
 
 /// How long a worker was observed, and busy.
@@ -127,8 +127,8 @@ impl WorkerShare {
 }
 
 /// Those that were not skipped.
-pub(crate) fn checks_of(verdict: &Verdict) -> Vec<(&'static str, CheckStatus)> {
-    let judged = verdict.checks.iter().filter(|check| check.status != CheckStatus::Skipped);
+pub(crate) fn checks_of(status: &RunStatus) -> Vec<(CheckId, CheckStatus)> {
+    let judged = status.checks.iter().filter(|check| check.status != CheckStatus::Skipped);
     judged.map(|check| (check.id, check.status)).collect()
 }
 
@@ -164,7 +164,7 @@ pub struct LiveRun {
     spans_seen: usize,
     /// In the order of the servers that are asked.
     pub(crate) statistics: Vec<Option<Snapshot>>,
-    pub(crate) judged: Option<RunVerdict>,
+    pub(crate) judged: Option<JudgedRun>,
     /// Of each worker the share of the last second in which it was busy; when the run has ended, of the window.
     pub(crate) busy: Vec<f64>,
     /// By worker, since the last second ended.
@@ -258,12 +258,12 @@ impl LiveRun {
         for (held, record) in self.statistics.iter_mut().zip(&summary.record.run.server_records) {
             *held = record.snapshots().last().cloned();
         }
-        let verdict = &summary.verdict;
+        let status = &summary.status;
         let workers = summary.record.run.usage.workers.iter();
         let of_window =
             |worker: &WorkerUsage| WorkerShare { wall_ns: worker.wall_ns, busy_ns: worker.busy_ns }.share();
         self.busy = workers.map(of_window).collect();
-        self.judged = Some(RunVerdict { status: verdict.status, checks: checks_of(verdict) });
+        self.judged = Some(JudgedRun { status: status.status, checks: checks_of(status) });
     }
 
     /// The phase of the schedule that the counts belong to.

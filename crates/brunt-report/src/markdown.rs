@@ -10,7 +10,7 @@ use crate::grid::Grid;
 use crate::layout::Layout;
 use crate::page::Room;
 use crate::paragraph::steers;
-use crate::text::conclusion::causes;
+use crate::text::conclusion::findings;
 use crate::text::head;
 use crate::text::latency::grids;
 use brunt_plan::spec::PlanSpec;
@@ -29,7 +29,7 @@ const ASSERTIONS_MAX: usize = 50;
 /// # Errors
 /// What `out` returns.
 pub fn write(summary: &Summary, out: &mut dyn Write) -> io::Result<()> {
-    let mut text = heading(&summary.verdict.sentence());
+    let mut text = heading(&summary.status.headline());
     for (label, facts) in head::lines(summary) {
         let label = if label.is_empty() { label } else { format!("{label}: ") };
         text += &format!("{}  \n", escaped(&format!("{label}{}", facts.join(" · "))));
@@ -38,9 +38,8 @@ pub fn write(summary: &Summary, out: &mut dyn Write) -> io::Result<()> {
     let room = Room { rows: ROWS, ..Room::OF_FIRST_ROW };
     grids(summary, &Layout::default(), room).iter().for_each(|grid| text += &(grid_table(grid) + "\n"));
     text += &assertions(&summary.assertions);
-    for cause in causes(&summary.verdict) {
-        let fix = if cause.fix.is_empty() { String::new() } else { format!(" → {}", escaped(&cause.fix)) };
-        text += &format!("- **{}** {}{fix}\n", escaped(cause.id), escaped(&cause.text));
+    for (name, finding) in findings(&summary.status) {
+        text += &format!("- **{name}** {}\n", escaped(&finding));
     }
     let plan = PlanSpec::from(&summary.record.plan).to_toml();
     let folded = format!(

@@ -6,14 +6,14 @@
 
 mod families;
 
-use crate::live::{Buckets, HostCounters, LiveRun, OTHER, Row, RunVerdict, State, checks_of, worker_name};
+use crate::live::{Buckets, HostCounters, JudgedRun, LiveRun, OTHER, Row, State, checks_of, worker_name};
 use brunt_plan::destination::Server;
 use brunt_plan::outcome::OutcomeClass;
 use brunt_plan::plan::{Load, Plan};
 use brunt_stats::check::CheckStatus;
 use brunt_stats::server_stats::Snapshot;
+use brunt_stats::status::Status;
 use brunt_stats::summary::Summary;
-use brunt_stats::verdict::Status;
 use families::{Families, Kind, seconds};
 use std::collections::BTreeMap;
 
@@ -33,7 +33,7 @@ pub fn text(run: Option<&LiveRun>, so_far: Option<&Summary>) -> String {
     let states = State::ALL.map(|held| (held.name(), held == state));
     families.states("phase", "How far the run is.", &states);
     if let Some(run) = run {
-        verdict(&mut families, run.judged.as_ref(), so_far);
+        status(&mut families, run.judged.as_ref(), so_far);
         requests(&mut families, run);
         latencies(&mut families, run);
         wire(&mut families, run);
@@ -83,29 +83,33 @@ fn loop_name(plan: &Plan) -> &'static str {
     }
 }
 
-fn verdict(families: &mut Families, judged: Option<&RunVerdict>, so_far: Option<&Summary>) {
+fn status(families: &mut Families, judged: Option<&JudgedRun>, so_far: Option<&Summary>) {
     let status = judged.map(|judged| judged.status);
     let states = [
         ("pending", status.is_none()),
-        ("trusted", status == Some(Status::Trusted)),
+        ("ok", status == Some(Status::Ok)),
         ("caution", status == Some(Status::Caution)),
-        ("not_trusted", status == Some(Status::NotTrusted)),
+        ("invalid", status == Some(Status::Invalid)),
     ];
-    families.states("verdict", "Whether the run is to be believed; pending until it has ended.", &states);
-    let so_far = || so_far.map(|summary| checks_of(&summary.verdict)).unwrap_or_default();
+    families.states(
+        "status",
+        "Whether the numbers of the run may be quoted; pending until it has ended.",
+        &states,
+    );
+    let so_far = || so_far.map(|summary| checks_of(&summary.status)).unwrap_or_default();
     let checks = judged.map_or_else(so_far, |judged| judged.checks.clone());
     if checks.is_empty() {
         return;
     }
-    let help = "The checks of the verdict, or of the run so far: 0 passed, 1 caution, 2 not trusted; absent where one was skipped.";
+    let help = "The six checks of the run, or of the run so far: 0 ok, 1 caution, 2 invalid; absent where one was skipped.";
     families.family("check", Kind::Gauge, help);
     for (check, status) in checks {
         let level = match status {
             CheckStatus::Skipped | CheckStatus::Ok => 0,
             CheckStatus::Caution => 1,
-            CheckStatus::NotTrusted => 2,
+            CheckStatus::Invalid => 2,
         };
-        families.sample("", &[("check", check)], level);
+        families.sample("", &[("check", check.name())], level);
     }
 }
 

@@ -16,7 +16,6 @@ use brunt_picture::{
 };
 use brunt_plan::spec::PlanSpec;
 use brunt_stats::summary::Summary;
-use brunt_stats::verdict::Status;
 use std::io::{self, Write};
 use std::str::FromStr;
 
@@ -323,12 +322,9 @@ fn spectrum(runs: &[(String, Summary)], width: FigureWidth) -> Result<Picture, S
     Ok(sheet.picture)
 }
 
-/// The name of a run in a legend, with its verdict where nothing of it may be quoted.
+/// The name of a run in a legend, with its status where nothing of it may be quoted.
 fn named((name, summary): &(String, Summary)) -> String {
-    match summary.verdict.status {
-        Status::NotTrusted => format!("{name} (NOT TRUSTED)"),
-        Status::Trusted | Status::Caution => name.clone(),
-    }
+    if summary.status.is_invalid() { format!("{name} (INVALID)") } else { name.clone() }
 }
 
 fn timeline(run: &Summary, width: FigureWidth) -> Result<Picture, String> {
@@ -342,9 +338,9 @@ fn timeline(run: &Summary, width: FigureWidth) -> Result<Picture, String> {
     let [latencies, rates] =
         [0.62, 0.38].map(|part| Size { width: width.pixels(), height: (plots * part).floor() });
     let mut frame = course.latencies(latencies, has_heat);
-    if run.verdict.status == Status::NotTrusted {
+    if run.status.is_invalid() {
         let at = Point { x: frame.plot.right() - 6.0, y: frame.plot.y + 14.0 };
-        frame.note(at, Anchor::End, Ink::Distrusted, "NOT TRUSTED".to_owned());
+        frame.note(at, Anchor::End, Ink::Invalid, "INVALID".to_owned());
     }
     sheet.place(frame, 0.0, 0.0);
     sheet.place(course.rates(rates), 0.0, latencies.height + Frame::margin(false));

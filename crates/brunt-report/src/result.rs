@@ -14,13 +14,12 @@ use brunt_plan::op_name::OpName;
 use brunt_plan::quantile::Quantile;
 use brunt_plan::spec::PlanSpec;
 use brunt_stats::bound::Bounds;
-use brunt_stats::check::{Check, CheckStatus};
 use brunt_stats::client_basis::ClientBasis;
 use brunt_stats::latency::LatencySummary;
 use brunt_stats::op_summary::{LAG_SHARE_MAX, OpSummary};
 use brunt_stats::run_record::RunRecord;
+use brunt_stats::status::{RunStatus, Status};
 use brunt_stats::summary::Summary;
-use brunt_stats::verdict::{Status, Verdict};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
@@ -43,9 +42,9 @@ pub struct RunResult {
     pub duration_ns: u64,
     /// Was it cut short?
     pub interrupted: bool,
-    /// Its verdict.
+    /// Its status.
     pub status: Status,
-    /// The checks that call for care or convict, of the run or of a percentile, by name.
+    /// The checks that call for care or are invalid, by name.
     pub found: Vec<String>,
     /// The plan, with the keys of a plan file.
     pub plan: Map<String, Value>,
@@ -133,8 +132,8 @@ impl RunResult {
             server: server.clone(),
             duration_ns: summary.window.duration_ns(),
             interrupted: run.interrupted,
-            status: summary.verdict.status,
-            found: found(&summary.verdict),
+            status: summary.status.status,
+            found: found(&summary.status),
             plan: options,
             environment: facts.collect(),
             client_cpu_ns: RequestCost::of(summary).map(|cost| cost.cpu_working_ns().round()),
@@ -310,17 +309,9 @@ fn index_of(quantile: Quantile) -> Option<usize> {
     Quantile::PRINTED.iter().position(|held| *held == quantile)
 }
 
-/// The checks that call for care or convict, of the run or of a percentile, which may be in doubt by a check that the run has passed.
-fn found(verdict: &Verdict) -> Vec<String> {
-    let counts = |check: &&Check| check.status >= CheckStatus::Caution && verdict.counts(check);
-    let mut found: Vec<String> =
-        verdict.checks.iter().filter(counts).map(|check| check.id.to_owned()).collect();
-    for trust in verdict.shown_percentiles().filter(|trust| trust.status >= CheckStatus::Caution) {
-        if !trust.check.is_empty() && !found.iter().any(|held| held == trust.check) {
-            found.push(trust.check.to_owned());
-        }
-    }
-    found
+/// The checks that call for care or are invalid.
+fn found(status: &RunStatus) -> Vec<String> {
+    status.findings().into_iter().map(|check| check.id.name().to_owned()).collect()
 }
 
 /// Every run of a file: one of `brunt run --json`, several of `brunt run --repeat`.

@@ -4,7 +4,6 @@
 
 use brunt_stats::op_summary::OpSummary;
 use brunt_stats::summary::Summary;
-use brunt_stats::verdict::Trust;
 
 /// The row of all requests.
 pub(crate) const ALL: &str = "all";
@@ -17,8 +16,6 @@ pub(crate) struct Row<'a> {
     /// Its operation; `None` for all of a class.
     op: Option<&'a str>,
     pub(crate) summary: &'a OpSummary,
-    /// How far each of its percentiles may be trusted.
-    pub(crate) trust: &'a [Trust],
 }
 
 impl Row<'_> {
@@ -66,29 +63,20 @@ fn cut_at(name: &str, room: usize, behind: &str) -> String {
 /// All requests; then, where there are several, every class and every op. What would repeat a row is left out.
 pub(crate) fn rows(summary: &Summary) -> Vec<Row<'_>> {
     let has_classes = summary.classes.len() > 1;
-    let verdict = &summary.verdict;
-    let mut trust = verdict.rows.iter().map(Vec::as_slice);
-    let mut next_trust = || trust.next().unwrap_or_default();
-    let total = Row { class: None, op: None, summary: &summary.total, trust: &verdict.percentiles };
-    // That of all requests alone: the report has the worst of all rows there.
-    next_trust();
     let mut rows = Vec::new();
     for class in &summary.classes {
         let name = has_classes.then_some(class.name.as_str());
-        if has_classes {
-            let row = Row { class: name, op: None, summary: &class.total, trust: next_trust() };
-            rows.extend((class.ops.len() != 1).then_some(row));
+        if has_classes && class.ops.len() != 1 {
+            rows.push(Row { class: name, op: None, summary: &class.total });
         }
         rows.extend(class.ops.iter().map(|op| Row {
             class: name,
             op: Some(op.name.as_str()),
             summary: &op.summary,
-            trust: next_trust(),
         }));
     }
-    match rows.as_mut_slice() {
-        [only] => only.trust = total.trust,
-        _ => rows.insert(0, total),
+    if rows.len() != 1 {
+        rows.insert(0, Row { class: None, op: None, summary: &summary.total });
     }
     rows
 }

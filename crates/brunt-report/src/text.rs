@@ -56,6 +56,6 @@ fn report_in(summary: &Summary, layout: &Layout, room: Room) -> String {
         page.facts("until", &[until.to_string()]);
     }
     conclusion::assertions(&mut page, summary.assertions.iter().map(AssertionText::of));
-    conclusion::verdict(&mut page, &summary.verdict);
+    conclusion::status(&mut page, &summary.status);
     page.into_text()
 }

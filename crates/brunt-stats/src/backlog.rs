@@ -88,7 +88,7 @@ impl Backlog {
 }
 
 /// Does the plan change the rate of a class, so that a backlog may come and go with it?
-fn is_uneven(class: &Class) -> bool {
+pub(crate) fn is_uneven(class: &Class) -> bool {
     match &class.load {
         Load::Open { rate, arrival, .. } => {
             matches!(rate, OpenRate::Profile(_)) || matches!(arrival, Arrival::Mmpp(_))

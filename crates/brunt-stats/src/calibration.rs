@@ -130,9 +130,7 @@ impl LatencyFloor {
 pub struct DisturbedStep {
     /// Its rate, in requests per second.
     pub rate: u64,
-    /// The check.
-    pub id: &'static str,
-    /// What it found.
+    /// What took the time of the workers.
     pub message: String,
 }
 
@@ -146,9 +144,9 @@ pub fn disturbance(
     loopback: LatencyFloor,
 ) -> Option<String> {
     let mut found = Vec::new();
-    if let Some(DisturbedStep { rate, id, message }) = disturbed.first() {
+    if let Some(DisturbedStep { rate, message }) = disturbed.first() {
         let (of, rate) = (disturbed.len(), *rate);
-        found.push(format!("{of} of {steps} steps were disturbed, the first at {rate}/s: {id} {message}"));
+        found.push(format!("{of} of {steps} steps were disturbed, the first at {rate}/s: {message}"));
     }
     let percentiles =
         [("p50", in_process.p50_ns, loopback.p50_ns), ("p99", in_process.p99_ns, loopback.p99_ns)];
@@ -433,15 +431,15 @@ mod tests {
     fn disturbed_calibrations_are_recognized() {
         let (in_process, loopback) =
             (LatencyFloor { p50_ns: 400, p99_ns: 900 }, LatencyFloor { p50_ns: 21_000, p99_ns: 38_000 });
-        let step = |rate, id, message: &str| DisturbedStep { rate, id, message: message.to_owned() };
+        let step = |rate, message: &str| DisturbedStep { rate, message: message.to_owned() };
         assert_eq!(disturbance(&[], 14, in_process, loopback), None);
         assert_eq!(disturbance(&[], 14, loopback, loopback), None, "as long is no longer");
         let late = LatencyFloor { p99_ns: 3_550_000, ..in_process };
         let table: [(&[DisturbedStep], LatencyFloor, &str); 3] = [
             (
-                &[step(16_000, "STEAL", "worker 0 did not run"), step(2_000, "CPU", "later")],
+                &[step(16_000, "worker 0 did not run"), step(2_000, "later")],
                 in_process,
-                "2 of 14 steps were disturbed, the first at 16000/s: STEAL worker 0 did not run",
+                "2 of 14 steps were disturbed, the first at 16000/s: worker 0 did not run",
             ),
             (
                 &[],
@@ -449,9 +447,9 @@ mod tests {
                 "the floor in process is above that over loopback, which contains it (p99 3.55 ms against 38.0 us)",
             ),
             (
-                &[step(2_000, "CPU", "no time left")],
+                &[step(2_000, "no time left")],
                 LatencyFloor { p50_ns: 21_001, ..late },
-                "1 of 14 steps were disturbed, the first at 2000/s: CPU no time left; the floor in process is above that over \
+                "1 of 14 steps were disturbed, the first at 2000/s: no time left; the floor in process is above that over \
                  loopback, which contains it (p50 21.0 us against 21.0 us)",
             ),
         ];

@@ -7,8 +7,9 @@
 //! only where the lowest one failed. Invariant: the capacity that is told was measured and passed, and the rate above it was
 //! measured and did not.
 
+use crate::bottleneck::Bottleneck;
 use crate::bound::Decision;
-use crate::limit::{Bottleneck, Limit};
+use crate::check::{CheckId, CheckStatus};
 use crate::summary::Summary;
 use brunt_plan::objective::Ceiling;
 use serde::{Deserialize, Serialize};
@@ -36,8 +37,8 @@ brunt_plan::named! {
         Undecided = "undecided",
         /// The client could not offer this rate as planned.
         ClientLimited = "client limited",
-        /// The numbers are not trusted, for a reason that has nothing to do with the rate.
-        Untrusted = "not trusted",
+        /// The numbers are wrong, for a reason that has nothing to do with the rate.
+        Broken = "broken",
     }
 }
 
@@ -49,22 +50,20 @@ impl StepResult {
             None => Decision::Undecided,
         };
         let decisions: Vec<Decision> = ceilings.iter().map(decide).collect();
-        Self::of(Limit::of(&summary.verdict).as_ref(), &decisions)
+        let is_broken = summary.status.status_of(CheckId::Broken) == CheckStatus::Invalid;
+        Self::of(is_broken, summary.status.bottleneck(), &decisions)
     }
 
     /// Reads a step by whether each percentile lies below its bound. That allows for whatever the client did; a rate that was not offered as
     /// planned does not pass, and numbers that are wrong decide nothing.
-    pub fn of(limit: Option<&Limit>, decisions: &[Decision]) -> Self {
-        let bottleneck = limit.map(|limit| limit.bottleneck);
-        // A client that was only late has offered the rate all the same.
-        let is_offered = limit.is_none_or(|limit| limit.checks == ["LAG"]);
-        if bottleneck == Some(Bottleneck::Neither) {
-            Self::Untrusted
-        } else if bottleneck == Some(Bottleneck::Server) {
+    pub fn of(is_broken: bool, bottleneck: Option<Bottleneck>, decisions: &[Decision]) -> Self {
+        if is_broken {
+            Self::Broken
+        } else if matches!(bottleneck, Some(Bottleneck::Server | Bottleneck::Connections)) {
             Self::Saturated
         } else if decisions.contains(&Decision::Fails) {
             Self::Failed
-        } else if is_offered && decisions.iter().all(|decision| *decision == Decision::Holds) {
+        } else if bottleneck.is_none() && decisions.iter().all(|decision| *decision == Decision::Holds) {
             Self::Passed
         } else if bottleneck == Some(Bottleneck::Client) {
             Self::ClientLimited
@@ -119,8 +118,8 @@ pub enum Capacity {
         /// The highest rate that passed before.
         passed: Option<f64>,
     },
-    /// A step was not trusted, for a reason that has nothing to do with its rate.
-    Untrusted {
+    /// A step was broken, for a reason that has nothing to do with its rate.
+    Broken {
         /// The rate at which the search ended.
         at: f64,
         /// The highest rate that passed before.
@@ -133,7 +132,7 @@ impl Capacity {
     pub const fn passed(&self) -> Option<f64> {
         match *self {
             Self::Between { passed, .. } | Self::AtLeast { passed } => Some(passed),
-            Self::ClientLimited { passed, .. } | Self::Untrusted { passed, .. } => passed,
+            Self::ClientLimited { passed, .. } | Self::Broken { passed, .. } => passed,
             Self::Below { .. } | Self::Undecided { .. } => None,
         }
     }
@@ -145,7 +144,7 @@ impl Capacity {
             | Self::Below { failed: rate }
             | Self::Undecided { at: rate }
             | Self::ClientLimited { at: rate, .. }
-            | Self::Untrusted { at: rate, .. } => Some(rate),
+            | Self::Broken { at: rate, .. } => Some(rate),
             Self::AtLeast { .. } => None,
         }
     }
@@ -229,7 +228,7 @@ impl CapacitySearch {
             StepResult::Failed | StepResult::Saturated | StepResult::Undecided => {
                 self.failed = Some((rate, end))
             }
-            StepResult::Untrusted => self.ended = Some(Capacity::Untrusted { at: rate, passed }),
+            StepResult::Broken => self.ended = Some(Capacity::Broken { at: rate, passed }),
             StepResult::ClientLimited => self.ended = Some(Capacity::ClientLimited { at: rate, passed }),
         }
         self.discarded = 0;
@@ -360,14 +359,15 @@ mod tests {
         });
         assert_eq!(rates[2..4], [4e3, 4e3]);
         assert!(matches!(capacity, Capacity::Between { .. }), "{capacity:?}");
-        let (capacity, _) = walk(range(1_000.0, None), |_, _| StepResult::Untrusted);
-        assert_eq!(capacity, Capacity::Untrusted { at: 1_000.0, passed: None });
+        let (capacity, _) = walk(range(1_000.0, None), |_, _| StepResult::Broken);
+        assert_eq!(capacity, Capacity::Broken { at: 1_000.0, passed: None });
         assert_eq!(capacity.passed(), None);
     }
 
     #[test]
     fn a_step_is_decided_by_its_intervals_unless_limited() {
         use Decision::{Fails, Holds, Undecided};
+        let client = Some(Bottleneck::Client);
         let table = [
             (None, vec![Holds], StepResult::Passed),
             (None, vec![Undecided], StepResult::Undecided),
@@ -375,18 +375,21 @@ mod tests {
             // Every objective must be met; one that is not, decides.
             (None, vec![Holds, Undecided], StepResult::Undecided),
             (None, vec![Undecided, Fails], StepResult::Failed),
-            (Some((Bottleneck::Server, "SAT")), vec![Holds], StepResult::Saturated),
+            (Some(Bottleneck::Server), vec![Holds], StepResult::Saturated),
+            (Some(Bottleneck::Connections), vec![Holds], StepResult::Saturated),
             // What lies over its bound whatever the client did does so beside a client that is late, too.
-            (Some((Bottleneck::Client, "LAG")), vec![Fails], StepResult::Failed),
-            (Some((Bottleneck::Client, "LAG")), vec![Holds], StepResult::Passed),
-            (Some((Bottleneck::Client, "LAG")), vec![Undecided], StepResult::ClientLimited),
+            (client, vec![Fails], StepResult::Failed),
+            (client, vec![Undecided], StepResult::ClientLimited),
             // A client without time left has not offered the rate.
-            (Some((Bottleneck::Client, "CPU")), vec![Holds], StepResult::ClientLimited),
-            (Some((Bottleneck::Neither, "CONSERVE")), vec![Fails], StepResult::Untrusted),
+            (client, vec![Holds], StepResult::ClientLimited),
         ];
         for (bottleneck, decisions, expected) in table {
-            let limit = bottleneck.map(|(bottleneck, check)| Limit { bottleneck, checks: vec![check] });
-            assert_eq!(StepResult::of(limit.as_ref(), &decisions), expected, "{bottleneck:?} {decisions:?}");
+            assert_eq!(
+                StepResult::of(false, bottleneck, &decisions),
+                expected,
+                "{bottleneck:?} {decisions:?}"
+            );
+            assert_eq!(StepResult::of(true, bottleneck, &decisions), StepResult::Broken);
         }
     }
 
@@ -435,7 +438,7 @@ mod tests {
                     let deviation_ns = 0.04 * true_ns / length.sqrt();
                     let (value_ns, half_ns) = (true_ns + error() * deviation_ns, 1.96 * deviation_ns);
                     let bounds = Bounds { low: value_ns - half_ns, high: value_ns + half_ns };
-                    StepResult::of(None, &[decide(bounds, |ns| ns < 1e6)])
+                    StepResult::of(false, None, &[decide(bounds, |ns| ns < 1e6)])
                 });
                 measured
                     .into_iter()

@@ -1,118 +1,189 @@
-//! One check of a run: its name, what it found and how that counts.
+//! The six checks of a run: one table of what each measures and from where on it calls for care, and what one of them found.
 //!
-//! [`crate::verdict`] has every check.
+//! Not how they decide ([`crate::status`]). Invariant: help, documentation and the schema of results are printed from [`RULES`].
 
+use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 
-/// One check.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Check {
-    /// Its name; docs/measurement.md has all of them.
-    pub id: &'static str,
-    /// How it came out.
-    pub status: CheckStatus,
-    /// What was found, with the numbers that decided: one clause.
-    pub message: String,
-    /// Further facts, a clause each, in the order in which they are printed. The short report leaves them out.
-    pub details: Vec<String>,
-    /// What to do about it: one clause; empty where there is nothing to do.
-    pub fix: Cow<'static, str>,
-    /// The number that was judged: nanoseconds for LAG and STALL, a count for SAMPLES, SHORT, CLOCK, FAULT, CONSERVE and VERIFY, a share for
-    /// the others.
-    pub value: f64,
-    /// From where on it calls for care (or convicts, where there is no caution), in the unit of the value.
-    pub threshold: f64,
-}
-
-impl Check {
-    pub(crate) fn skipped(id: &'static str, message: &str, threshold: f64) -> Self {
-        let (status, message) = (CheckStatus::Skipped, message.to_owned());
-        Self { id, status, message, details: Vec::new(), fix: Cow::Borrowed(""), value: 0.0, threshold }
-    }
-
-    /// `fix` stays only where there is something to fix.
-    pub(crate) fn judged(
-        id: &'static str,
-        status: CheckStatus,
-        message: String,
-        fix: &'static str,
-        value: f64,
-        threshold: f64,
-    ) -> Self {
-        let fix = Cow::Borrowed(if status > CheckStatus::Ok { fix } else { "" });
-        Self { id, status, message, details: Vec::new(), fix, value, threshold }
-    }
-
-    pub(crate) fn with(self, details: impl IntoIterator<Item = String>) -> Self {
-        Self { details: details.into_iter().collect(), ..self }
-    }
-
-    /// The message and the details in one line.
-    pub fn text(&self) -> String {
-        std::iter::once(self.message.as_str())
-            .chain(self.details.iter().map(String::as_str))
-            .collect::<Vec<_>>()
-            .join("; ")
+brunt_plan::named! {
+    /// A check, by the name that reports and `--allow` have for it.
+    #[derive(Serialize, Deserialize)]
+    #[serde(rename_all = "UPPERCASE")]
+    pub enum CheckId {
+        /// The counts, the clock or the replies are wrong.
+        Broken = "BROKEN",
+        /// The load grew beyond what was answered.
+        Load = "LOAD",
+        /// The client's part of the latencies.
+        Client = "CLIENT",
+        /// Too few requests, or too many that failed.
+        Data = "DATA",
+        /// The run changed while it was measured.
+        Steady = "STEADY",
+        /// Runs of one plan disagree.
+        Repeat = "REPEAT",
     }
 }
 
 brunt_plan::named! {
     /// How one check came out, from best to worst.
+    #[derive(Serialize, Deserialize)]
+    #[serde(rename_all = "snake_case")]
     pub enum CheckStatus {
-        /// It does not apply to this run.
+        /// The run cannot have it.
         Skipped = "skipped",
         /// Nothing found.
         Ok = "ok",
         /// Read the numbers with care.
         Caution = "caution",
         /// The numbers do not show what they claim to.
-        NotTrusted = "not_trusted",
+        Invalid = "invalid",
     }
 }
 
-/// A number above `caution` or `not_trusted` costs that status.
-#[derive(Clone, Copy, Debug)]
-pub struct Limits {
-    /// From which on a run needs care.
-    pub caution: f64,
-    /// From which on it is not trusted.
-    pub not_trusted: f64,
+/// What a check is, for readers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Rule {
+    /// Its name.
+    pub id: CheckId,
+    /// What it measures.
+    pub measures: &'static str,
+    /// From where on it calls for care.
+    pub caution: &'static str,
+    /// From where on the run is INVALID.
+    pub invalid: &'static str,
+    /// What that means for the numbers.
+    pub means: &'static str,
+    /// What helps.
+    pub fix: &'static str,
 }
 
-impl Limits {
-    pub(crate) fn judge(self, value: f64) -> CheckStatus {
-        if value > self.not_trusted {
-            CheckStatus::NotTrusted
-        } else if value > self.caution {
-            CheckStatus::Caution
-        } else {
-            CheckStatus::Ok
+/// Every check, in the order of reports.
+pub const RULES: [Rule; CheckId::ALL.len()] = [
+    Rule {
+        id: CheckId::Broken,
+        measures: "The accounting of requests, keys and connections, Little's law, wrong values, a CLOCK_MONOTONIC that goes backwards, \
+                   bytes that are no reply, a load that is incomplete (an agent lost, --requests not reached), and operations that the \
+                   server did not count although we had their answers.",
+        caution: "-",
+        invalid: "any of these",
+        means: "Something is wrong with the tool, the clock, the server or what answers in its place. No number of the run stands.",
+        fix: "What the sentence names: the protocol and the address, a --prefix of its own for --verify, the lost agent. Please report an \
+              accounting that does not balance, with the plan and the seed.",
+    },
+    Rule {
+        id: CheckId::Load,
+        measures: "The backlog of an open loop: by how much the number of requests that wait or are in flight grew over the window, by \
+                   class. A closed loop is ok; what limits it is named.",
+        caution: "more than 1 % of the requests due, and at least 20; or at least 100 whose wait exceeds half the p99",
+        invalid: "more than 5 %, and at least 20; or caution, and the last quarter's median is above twice the first's",
+        means: "Requests come faster than they are answered, so that latencies grow with the length of the run: none may be quoted. The \
+                throughput stands. The limit is the connections, the client or the server.",
+        fix: "More connections (-c, computed from the unloaded service time) if these are the limit; else a lower rate. brunt search finds \
+              the highest rate within a bound.",
+    },
+    Rule {
+        id: CheckId::Client,
+        measures: "The client's part of each percentile that is asked for (by default p50, p90 and p99), stops of the client, and requests \
+                   that it had no time to send.",
+        caution: "more than half of one of the percentiles; a stop longer than the p99; in a closed loop stops of 1 % of the window",
+        invalid: "in an open loop: more than 1 % of the requests due were never sent for lack of its time, or more than half of every \
+                  percentile is its part",
+        means: "brunt or its host held the requests or their replies for that long. True latencies lie between the printed ones and these \
+                less the client's part.",
+        fix: "What the sentence names: more --threads where processors are free, --cpus apart from the server's, a host without other \
+              programs, a larger CPU quota.",
+    },
+    Rule {
+        id: CheckId::Data,
+        measures: "Percentiles that are asked for and have too few requests (-) or no end of their interval (open), and failed requests.",
+        caution: "any; or more requests failed or were never sent than may lie above one of the percentiles; or an outage of more than a \
+                  tenth of the window",
+        invalid: "more than half of the requests failed",
+        means: "Latencies are those of the requests that were answered, and too few requests make a percentile a matter of chance.",
+        fix: "A longer --time, or what made requests fail: the first error reply, the table of outages, the server's log.",
+    },
+    Rule {
+        id: CheckId::Steady,
+        measures: "One change of the median response time, or of the hit ratio, over 30 batches of the window without outages (an exact \
+                   rank test). Not with rate profiles or MMPP arrivals.",
+        caution: "a change of more than 10 % that chance makes in less than 1 % of runs",
+        invalid: "-",
+        means: "The window has two states, and its numbers mix them.",
+        fix: "A longer --warmup where the change is near the beginning, a preload where the cache fills; else what happened to the server \
+              at that time.",
+    },
+    Rule {
+        id: CheckId::Repeat,
+        measures: "With --repeat: the range of each percentile that is asked for, over its median.",
+        caution: "more than 10 %, and the intervals of two runs do not meet; without intervals more than 50 %",
+        invalid: "-",
+        means: "No run speaks for the others. Quote the range.",
+        fix: "What differs from run to run: a restart, memory layout, another program on the host.",
+    },
+];
+
+impl CheckId {
+    /// What it is, for readers.
+    pub fn rule(self) -> &'static Rule {
+        &RULES[self as usize]
+    }
+}
+
+/// What one check found.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Check {
+    /// Which.
+    pub id: CheckId,
+    /// How it came out.
+    pub status: CheckStatus,
+    /// What was found, as one sentence without its full stop.
+    pub message: String,
+    /// What to do about it; empty where there is nothing to do.
+    pub fix: Cow<'static, str>,
+    /// The number that was judged: a count for BROKEN, a share for the others.
+    pub value: f64,
+    /// From where on it calls for care (or is invalid, where there is no caution), in the unit of the value.
+    pub threshold: f64,
+}
+
+impl Check {
+    pub(crate) fn skipped(id: CheckId, message: impl Into<String>) -> Self {
+        let (status, message) = (CheckStatus::Skipped, message.into());
+        Self { id, status, message, fix: Cow::Borrowed(""), value: 0.0, threshold: 0.0 }
+    }
+
+    pub(crate) fn ok(id: CheckId, message: impl Into<String>) -> Self {
+        Self { status: CheckStatus::Ok, ..Self::skipped(id, message) }
+    }
+
+    pub(crate) fn with_value(self, value: f64, threshold: f64) -> Self {
+        Self { value, threshold, ..self }
+    }
+
+    pub(crate) fn with_fix(self, fix: impl Into<Cow<'static, str>>) -> Self {
+        Self { fix: fix.into(), ..self }
+    }
+
+    pub(crate) fn found(id: CheckId, status: CheckStatus, message: impl Into<String>) -> Self {
+        Self { status, ..Self::skipped(id, message) }
+    }
+
+    /// The sentence, and behind an arrow what to do.
+    pub fn text(&self) -> String {
+        match self.fix.as_ref() {
+            "" => self.message.clone(),
+            fix => format!("{} -> {fix}", self.message),
         }
     }
 }
 
-/// The checks whose names a user may give, in the order of the report.
-pub const CHECKS: [&str; 26] = [
-    "SAMPLES", "SHORT", "RATE", "SAT", "LAG", "STALL", "CPU", "STEAL", "CLOCK", "COLO", "NET", "CI-THIN",
-    "UNTIL", "WARM", "DRIFT", "SHIFT", "HEADROOM", "ERR", "FAULT", "CONSERVE", "LITTLE", "VERIFY", "PEER",
-    "SERVER", "CACHE", "REPEAT",
-];
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-/// Names of checks in a file.
-pub(crate) mod check_ids {
-    use super::CHECKS;
-    use serde::de::Error as _;
-    use serde::{Deserialize, Deserializer, Serialize, Serializer};
-
-    pub(crate) fn serialize<S: Serializer>(ids: &[&str], serializer: S) -> Result<S::Ok, S::Error> {
-        ids.serialize(serializer)
-    }
-
-    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(
-        deserializer: D,
-    ) -> Result<Vec<&'static str>, D::Error> {
-        let known = |id: &String| CHECKS.into_iter().find(|known| known == id);
-        let ids = Vec::<String>::deserialize(deserializer)?;
-        ids.iter().map(|id| known(id).ok_or_else(|| D::Error::custom("a check that there is not"))).collect()
+    #[test]
+    fn every_check_has_its_rule() {
+        assert_eq!(RULES.map(|rule| rule.id).as_slice(), CheckId::ALL.as_slice());
     }
 }

@@ -4,10 +4,13 @@
 //! together are at most the time of these workers.
 
 use crate::agent::AgentRecord;
+use crate::measured_window::MeasuredWindow;
 use crate::number_text::{percent, share, time};
 use crate::run_data::RunData;
+use crate::run_record::RunRecord;
+use crate::server_stats::ServerSpan;
 use crate::usage::{StallCounts, WorkerUsage};
-use brunt_plan::plan::Wait;
+use brunt_plan::plan::{Transport, Wait};
 
 /// Stolen time is counted in ticks of 10 ms: up to two of them may be one event, told coarsely.
 const STOLEN_MIN_NS: u64 = 20_000_000;
@@ -92,6 +95,18 @@ pub struct ClientBudget {
 }
 
 impl ClientBudget {
+    /// That of a run.
+    pub(crate) fn of_record(record: &RunRecord, window: &MeasuredWindow) -> Self {
+        let RunRecord { plan, run, agents, .. } = record;
+        let servers = run.server_records.iter().map(|server| server.span_of_window(window));
+        let beside = BesideClient {
+            is_open_loop: plan.has_open_loop(),
+            server_cpu_ns: ServerSpan::sum(servers).and_then(|span| span.cpu_ns),
+            is_by_unix_socket: plan.servers().iter().all(|server| server.transport == Transport::Unix),
+        };
+        Self::of(run, agents, &beside)
+    }
+
     /// The budget of the host that lost the largest share of its workers' time.
     pub fn of(run: &RunData, agents: &[AgentRecord], beside: &BesideClient) -> Self {
         let of_agent = |agent: &AgentRecord| {

@@ -6,14 +6,14 @@
 //! and doublings are few however long a run may be. Invariant: a run that no look has stopped ends as its plan says.
 
 use crate::bound::Client;
-use crate::check::{Check, CheckStatus, check_ids};
+use crate::change_point::Steadiness;
+use crate::check::{CheckId, CheckStatus};
 use crate::goal::{Goal, GoalState, UntilResult};
 use crate::measured_window::MeasuredWindow;
 use crate::op_summary::{OpRow, OpSummary};
-use crate::row_sums::{RowSums, class_summaries};
-use crate::steady::Steadiness;
+use crate::row_sums::RowSums;
+use crate::status::{status_of_part, steady_check};
 use crate::store::IntervalStore;
-use crate::verdict::{self, Evidence, LagRow};
 use brunt_plan::plan::Plan;
 use serde::{Deserialize, Serialize};
 
@@ -45,11 +45,9 @@ pub struct Convergence {
 struct InterimLook {
     at_ns: u64,
     findings: Vec<(Goal, GoalState)>,
-    #[serde(with = "check_ids")]
-    held_by: Vec<&'static str>,
-    #[serde(with = "check_ids")]
-    unjudged: Vec<&'static str>,
-    /// LAG convicts: not the server's latencies are seen.
+    held_by: Vec<CheckId>,
+    unjudged: Vec<CheckId>,
+    /// CLIENT is invalid: not the server's latencies are seen.
     is_late: bool,
 }
 
@@ -59,7 +57,7 @@ impl InterimLook {
         at_ns: u64,
         client: &Client,
         rows: (&OpSummary, &[OpRow]),
-        checks: &[Check],
+        checks: [(CheckId, CheckStatus); 2],
     ) -> Self {
         let (total, ops) = rows;
         let find = |goal: &Goal| match goal.op() {
@@ -70,7 +68,7 @@ impl InterimLook {
                 .map_or(GoalState::Unknown, |row| goal.state(&row.summary, client)),
         };
         let ids = |is_so: fn(CheckStatus) -> bool| {
-            checks.iter().filter(|check| is_so(check.status)).map(|check| check.id).collect()
+            checks.into_iter().filter(|(_, status)| is_so(*status)).map(|(id, _)| id).collect()
         };
         // Bounds allow for whatever disturbs a run; a width alone says nothing of it.
         let has_width = goals.iter().any(|goal| matches!(goal, Goal::Width(_)));
@@ -79,7 +77,7 @@ impl InterimLook {
             findings: goals.iter().map(|goal| (*goal, find(goal))).collect(),
             held_by: if has_width { ids(|status| status > CheckStatus::Ok) } else { Vec::new() },
             unjudged: ids(|status| status == CheckStatus::Skipped),
-            is_late: checks.iter().any(|check| check.id == "LAG" && check.status == CheckStatus::NotTrusted),
+            is_late: checks.contains(&(CheckId::Client, CheckStatus::Invalid)),
         }
     }
 
@@ -128,10 +126,12 @@ impl Convergence {
             self.taken = due;
             let end_ns = started.measure_ns + at_ns;
             let window = MeasuredWindow { end_ns, drained_ns: end_ns, ..*started };
-            let (total, ops, checks) = look_at(plan, store, &window, unread_ns);
+            let rows = RowSums::new(plan, store, &window, unread_ns);
+            let (total, ops) = (rows.sum(|_, _| true), rows.by_op(|_| true));
+            let checks = checks(plan, &Steadiness::of(plan, store, &window, &[]), &total);
             // How long workers stood still is told at the end; until then a step that may have failed goes on no longer than it must.
             let client = Client { has_others: !plan.agents.is_empty(), ..Client::default() };
-            let look = InterimLook::of(&self.goals, at_ns, &client, (&total, &ops), &checks);
+            let look = InterimLook::of(&self.goals, at_ns, &client, (&total, &ops), checks);
             self.late_looks = if look.is_late { self.late_looks + 1 } else { 0 };
             self.aborted_at_ns =
                 (self.aborts_when_late && self.late_looks >= LATE_LOOKS_MAX).then_some(at_ns);
@@ -144,12 +144,14 @@ impl Convergence {
     pub(crate) fn end(
         &self,
         client: &Client,
+        plan: &Plan,
         rows: (&OpSummary, &[OpRow]),
-        checks: &[Check],
+        steady: &Steadiness,
         window: &MeasuredWindow,
         is_interrupted: bool,
     ) -> UntilResult {
         let enough_at_ns = self.enough.as_ref().map(|look| look.at_ns);
+        let checks = checks(plan, steady, rows.0);
         let last = || InterimLook::of(&self.goals, window.duration_ns(), client, rows, checks);
         let InterimLook { findings, held_by, unjudged, .. } = self.enough.clone().unwrap_or_else(last);
         UntilResult {
@@ -165,20 +167,12 @@ impl Convergence {
     }
 }
 
-/// What the window would come to if it ended as this one does, while the run goes on: all requests, every kind of op, and
-/// the checks that speak against ending it.
-fn look_at(
-    plan: &Plan,
-    store: &IntervalStore,
-    window: &MeasuredWindow,
-    unread_ns: u64,
-) -> (OpSummary, Vec<OpRow>, Vec<Check>) {
-    let steady = Steadiness::of(plan, store, window);
-    let rows = RowSums::new(plan, store, window, unread_ns);
-    let (total, ops) = (rows.sum(|_, _| true), rows.by_op(|_| true));
-    let lag_rows = LagRow::all(plan, &total, &class_summaries(plan, &rows));
-    let checks = verdict::while_running(&Evidence { lag_rows, steady, ..Evidence::default() });
-    (total, ops, checks)
+/// The checks that speak against ending a run early: what the window holds so far changes, or is the client's.
+fn checks(plan: &Plan, steady: &Steadiness, total: &OpSummary) -> [(CheckId, CheckStatus); 2] {
+    let client = status_of_part(plan, total);
+    // In a closed loop a late client lowers the load, and no length of the run makes it less late.
+    let client = if plan.has_open_loop() { client } else { CheckStatus::Ok };
+    [(CheckId::Client, client), (CheckId::Steady, steady_check(steady).status)]
 }
 
 #[cfg(test)]

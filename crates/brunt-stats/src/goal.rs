@@ -3,6 +3,7 @@
 //! [`crate::convergence`] decides by it whether a run may end.
 
 use crate::bound::{Client, Decision};
+use crate::check::CheckId;
 use crate::confidence::PercentileInterval;
 use crate::number_text::{percent, time};
 use crate::op_summary::OpSummary;
@@ -103,10 +104,10 @@ pub struct UntilResult {
     /// Every goal with what was found, at the look that was content or else at the end.
     pub findings: Vec<(Goal, GoalState)>,
     /// The checks that spoke against ending then, whatever the intervals were.
-    pub held_by: Vec<&'static str>,
+    pub held_by: Vec<CheckId>,
     /// The checks that could not speak against it, because the window was too short then or the plan leaves them no
     /// say.
-    pub unjudged: Vec<&'static str>,
+    pub unjudged: Vec<CheckId>,
     /// Looks taken.
     pub taken: u32,
     /// Looks that there could have been.
@@ -152,11 +153,15 @@ impl UntilResult {
             format!("{goal}: {found}")
         }));
         if !self.held_by.is_empty() {
-            clauses.push(format!("held up by {}", self.held_by.join(" ")));
+            clauses.push(format!("held up by {}", names(&self.held_by)));
         }
         if !self.unjudged.is_empty() {
-            clauses.push(format!("without {}, not judged then", self.unjudged.join(" ")));
+            clauses.push(format!("without {}, not judged then", names(&self.unjudged)));
         }
         clauses
     }
+}
+
+fn names(ids: &[CheckId]) -> String {
+    ids.iter().map(|id| id.name()).collect::<Vec<_>>().join(" and ")
 }

@@ -1,9 +1,9 @@
-//! The numbers: from one sample to a summary with a verdict.
+//! The numbers: from one sample to a summary with its status.
 //!
 //! The way through this crate: a [`sample::Sample`] goes into a worker's [`recorder::RecorderSet`]; every 100 ms the
 //! set becomes an [`interval::Interval`]; the control thread collects intervals in a [`store::IntervalStore`]; at the
-//! end that becomes a [`summary::Summary`], which the reports print and whose [`verdict::Verdict`] says whether they
-//! should be believed. Pure: times are arguments, nothing here reads a clock, prints, sleeps or does I/O. Recording
+//! end that becomes a [`summary::Summary`], which the reports print and whose [`status::RunStatus`] says whether they
+//! may be quoted. Pure: times are arguments, nothing here reads a clock, prints, sleeps or does I/O. Recording
 //! allocates nothing; everything after it may.
 
 #![forbid(unsafe_code)]
@@ -37,7 +37,8 @@ pub mod host;
 pub mod interval;
 pub mod knee;
 pub mod latency;
-pub mod limit;
+pub mod little;
+pub mod measured_outage;
 pub mod measured_window;
 pub mod median;
 pub mod meter;
@@ -48,6 +49,7 @@ pub mod occupancy;
 pub mod op_summary;
 pub mod outage;
 pub mod outage_span;
+pub mod percentile_mark;
 pub mod period;
 pub mod rank_test;
 pub mod rate_scan;
@@ -63,19 +65,20 @@ pub mod run_times;
 pub mod sample;
 pub mod sample_buffer;
 pub mod server;
+pub mod server_evidence;
 pub mod server_stats;
 #[cfg(test)]
 mod simulated_run;
 pub mod stack_delay;
 pub mod stamps;
-pub mod steady;
+pub mod status;
 pub mod store;
 pub mod summary;
 pub mod timeline;
 pub mod trace;
 pub mod usage;
-pub mod verdict;
 pub mod verification;
+pub mod warmup;
 mod wide_number;
 pub mod window;
 pub mod window_counts;

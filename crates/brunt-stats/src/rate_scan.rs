@@ -5,8 +5,8 @@
 //! believed: a stop of the host is no property of the load. Invariant: no load lies above one that was found to be too much,
 //! and it ends after at most [`LOADS_MAX`] loads, none measured more than twice.
 
+use crate::bottleneck::Bottleneck;
 use crate::knee::{Knee, LoadPoint, knee};
-use crate::limit::Bottleneck;
 
 /// More loads than this never help.
 pub const LOADS_MAX: usize = 24;

@@ -21,7 +21,7 @@ const NORMAL_975: f64 = 1.96;
 /// Hysteresis: more than this part of what the runs differ by is not explained by their own intervals …
 pub(crate) const I2_MAX: f64 = 0.5;
 /// … and the range is more than this part of the median.
-const RANGE_MAX: f64 = 0.05;
+pub(crate) const RANGE_MAX: f64 = 0.05;
 
 /// Do runs differ by more than their own intervals allow?
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -73,7 +73,7 @@ impl Spread {
     }
 
     /// Do the runs disagree by more than their own intervals allow, and by enough to matter?
-    pub fn is_hysteresis(&self) -> bool {
+    pub fn disagrees(&self) -> bool {
         self.heterogeneity.is_some_and(|found| found.i2 > I2_MAX) && self.relative_range() > RANGE_MAX
     }
 }
@@ -127,13 +127,13 @@ mod tests {
         let found = spread(&[90.0, 100.0, 110.0], Some(1.96));
         let Heterogeneity { q, i2 } = found.heterogeneity.unwrap();
         assert!((q - 200.0).abs() < 1e-9 && (i2 - 0.99).abs() < 1e-9, "{q} {i2}");
-        assert!(found.is_hysteresis());
+        assert!(found.disagrees());
         // As certain, but the range is 4 % of the median: nobody needs to care.
-        assert!(!spread(&[98.0, 100.0, 102.0], Some(0.1)).is_hysteresis());
+        assert!(!spread(&[98.0, 100.0, 102.0], Some(0.1)).disagrees());
         // The range is wide, but so is every interval.
-        assert!(!spread(&[90.0, 100.0, 110.0], Some(30.0)).is_hysteresis());
+        assert!(!spread(&[90.0, 100.0, 110.0], Some(30.0)).disagrees());
         // Without intervals nothing is known of it.
-        assert!(!spread(&[90.0, 100.0, 110.0], None).is_hysteresis());
+        assert!(!spread(&[90.0, 100.0, 110.0], None).disagrees());
         assert_eq!(spread(&[90.0, 100.0], Some(0.0)).heterogeneity, None);
     }
 

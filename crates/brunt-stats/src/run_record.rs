@@ -7,7 +7,7 @@ use crate::calibration::Lookup;
 use crate::convergence::Convergence;
 use crate::interval::HostMapping;
 use crate::run_data::RunData;
-use crate::verdict::Judgement;
+use crate::status::Judgement;
 use brunt_plan::plan::Plan;
 use serde::{Deserialize, Serialize};
 

@@ -205,6 +205,13 @@ impl IntervalStore {
         &self.faults
     }
 
+    /// The connections of all phases.
+    pub fn all_connections(&self) -> ConnectionCounts {
+        let mut sum = ConnectionCounts::default();
+        self.connections.iter().for_each(|counts| sum.merge(counts));
+        sum
+    }
+
     /// The connections so far, by phase; `phase as usize` is the index.
     pub fn connections(&self) -> &[ConnectionCounts; Phase::COUNT] {
         &self.connections

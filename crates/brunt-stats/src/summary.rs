@@ -4,12 +4,14 @@
 //! percentiles come from merged histograms, rates from counts of what happened inside the measured window, and the embedded plan with
 //! its seeds repeats the run.
 
-mod evidence;
-
 use crate::assertion::Assertion;
+use crate::backlog::{Backlog, BacklogLevel};
 use crate::batch::BATCHES;
-use crate::bound::{Client, Decision};
+use crate::bottleneck::{Limit, LimitFacts};
+use crate::bound::Client;
+use crate::change_point::Steadiness;
 use crate::client_basis::ClientBasis;
+use crate::client_budget::ClientBudget;
 use crate::connection::ConnectionCounts;
 use crate::datagrams::DatagramCounts;
 use crate::fault::FaultTable;
@@ -17,6 +19,7 @@ use crate::goal::UntilResult;
 use crate::histogram::Histogram;
 use crate::interval::Bytes;
 use crate::latency::LatencySummary;
+use crate::measured_outage::{self, MeasuredOutage};
 use crate::measured_window::MeasuredWindow;
 use crate::meter::Meter;
 use crate::op_summary::{ClassSummary, OpRow, OpSummary};
@@ -25,18 +28,17 @@ use crate::request_counts::{CountEntry, OpCounts};
 use crate::row_sums::{RowSums, class_summaries};
 use crate::run_record::RunRecord;
 use crate::server::ServerCounts;
+use crate::server_evidence::server_evidence;
 use crate::server_stats::StatComparison;
-use crate::steady::Steadiness;
+use crate::status::{Facts, RunStatus};
 use crate::store::IntervalStore;
 use crate::timeline::{Timeline, TimelinePoint};
 use crate::usage::WorkerUsage;
-use crate::verdict::{self, DownServer, Evidence, MeasuredOutage, Verdict};
 use crate::worker_counts::WorkerCounts;
 use brunt_plan::objective::Objective;
 use brunt_plan::op_name::OpName;
 use brunt_plan::phase::Phase;
 use brunt_plan::plan::{MeterKind, Timestamps, Transport};
-use evidence::evidence;
 
 /// Where a worker was ready to run and did not for more than this share of the window, how long replies of a closed loop lay unread is not known.
 const RUN_DELAY_MAX: f64 = 0.05;
@@ -91,8 +93,8 @@ pub struct Summary {
     pub until: Option<UntilResult>,
     /// Our counts beside the servers'; empty where they cannot be compared.
     pub agreement: Vec<StatComparison>,
-    /// Should the numbers be believed?
-    pub verdict: Verdict,
+    /// May the numbers be quoted?
+    pub status: RunStatus,
     /// What the user asserted of them, in the order given.
     pub assertions: Vec<Assertion>,
 }
@@ -102,43 +104,53 @@ impl Summary {
     pub fn build(mut record: RunRecord) -> Self {
         record.run.samples.sort_by_key(|sample| sample.times.intended_ns);
         record.run.fit();
-        Self::judged(record, Verdict::of)
+        Self::judged(record, true)
     }
 
     /// Merges what a run has come to that goes on.
     pub(crate) fn so_far(record: RunRecord) -> Self {
-        Self::judged(record, Verdict::so_far)
+        Self::judged(record, false)
     }
 
-    fn judged(record: RunRecord, judge: impl FnOnce(&Evidence<'_>) -> Verdict) -> Self {
+    fn judged(record: RunRecord, is_over: bool) -> Self {
         let RunRecord { plan, run, .. } = &record;
         let (store, window) = (&run.intervals, MeasuredWindow::of(&run.times));
-        let steady = Steadiness::of(plan, store, &window);
         let rows = RowSums::new(plan, store, &window, run.unread_ns(plan.has_open_loop()));
         let total = rows.sum(|_, _| true);
         let ops = rows.by_op(|_| true);
         let classes = class_summaries(plan, &rows);
         let phases = [Phase::Preload, Phase::Warmup, Phase::Measure, Phase::Drain];
         let phases = phases.map(|phase| phase_summary(store, phase)).into();
-        let schedule = window.start_ns..window.end_ns;
-        let outages = outages(&store.outages.spans, &store.timeline, &schedule);
-        let mut evidence = evidence(&record, &window, &total, &classes, &steady);
-        evidence.down_servers = DownServer::all(plan, &outages, &store.servers, &window);
-        let workers = &run.usage.workers;
-        evidence.outages = MeasuredOutage::all(plan, &outages, &store.servers, &window, workers);
-        if !evidence.outages.is_empty() {
-            let batch_ns = window.duration_ns() / BATCHES;
-            let spans: Vec<_> = evidence.outages.iter().map(|outage| outage.effects(batch_ns)).collect();
-            evidence.steady_beside = Steadiness::without(plan, store, &window, &spans);
-        }
+        let outages = outages(&store.outages.spans, &store.timeline, &(window.start_ns..window.end_ns));
+        let measured_outages =
+            MeasuredOutage::all(plan, &outages, store.servers.len(), &window, &run.usage.workers);
+        let batch_ns = window.duration_ns() / BATCHES;
+        let left_out: Vec<_> = measured_outages.iter().map(|outage| outage.effects(batch_ns)).collect();
+        let steady = Steadiness::of(plan, store, &window, &left_out);
         let meters = store.meters();
         let client = client_of(&record);
-        evidence.until = record.convergence.as_ref().map(|convergence| {
-            let checks = verdict::while_running(&evidence);
-            convergence.end(&client, (&total, &ops), &checks, &window, run.interrupted)
+        let until = record.convergence.as_ref().map(|convergence| {
+            convergence.end(&client, plan, (&total, &ops), &steady, &window, run.interrupted)
         });
-        let verdict = judge(&evidence);
-        let (until, agreement) = (evidence.until, evidence.servers.comparisons);
+        let backlogs = Backlog::of(plan, store, &window, false);
+        let is_overload = backlogs.iter().any(|backlog| backlog.level > BacklogLevel::Ok);
+        let has_limit = is_over && (is_overload || !plan.has_open_loop());
+        let limit = has_limit.then(|| Limit::of(&LimitFacts::of(&record, &window, &total, None)));
+        let servers = server_evidence(&record, &window);
+        let status = RunStatus::of(&Facts {
+            record: &record,
+            window: &window,
+            total: &total,
+            classes: &classes,
+            steady: &steady,
+            outages: &measured_outages,
+            servers: &servers,
+            until: until.as_ref(),
+            backlogs,
+            asked: plan.asked_quantiles(),
+            limit,
+            is_over,
+        });
         Self {
             window,
             steady,
@@ -146,7 +158,7 @@ impl Summary {
             ops,
             classes,
             phases,
-            connections: all_connections(store),
+            connections: store.all_connections(),
             connect_time: duration(&meters, MeterKind::ConnectTime),
             handshake_time: duration(&meters, MeterKind::HandshakeTime),
             printed_timeline: store
@@ -158,8 +170,8 @@ impl Summary {
             outages,
             client,
             until,
-            agreement,
-            verdict,
+            agreement: servers.comparisons,
+            status,
             assertions: Vec::new(),
             record,
         }
@@ -172,6 +184,11 @@ impl Summary {
             0 => ClientBasis::Incomplete,
             _ => ClientBasis::Timestamps,
         }
+    }
+
+    /// What became of the client's time, on the host that lost most of it.
+    pub fn client_budget(&self) -> ClientBudget {
+        ClientBudget::of_record(&self.record, &self.window)
     }
 
     /// What the workers counted beside their intervals.
@@ -199,10 +216,10 @@ impl Summary {
         self.record.run.intervals.connections()
     }
 
-    /// The outages that are the servers' own and in which one of them did not answer, by start: what the verdict speaks of.
+    /// The outages that are the servers' own and in which one of them did not answer, by start: those of which checks speak.
     pub fn server_outages(&self) -> impl Iterator<Item = &Outage> {
         let workers = &self.record.run.usage.workers;
-        let own = verdict::outages_of_servers(&self.outages, self.servers().len(), &self.window, workers);
+        let own = measured_outage::of_servers(&self.outages, self.servers().len(), &self.window, workers);
         own.filter(|outage| !outage.kinds.are_errors_alone())
     }
 
@@ -246,15 +263,6 @@ impl Summary {
         }
     }
 
-    /// Does what this check found leave what was asserted as it is? Bounds allow for a late client, so that LAG does where latencies are
-    /// asserted and the bounds decide every assertion there is; a strict judgement accepts nothing.
-    pub fn decides_beside(&self, id: &str) -> bool {
-        let is_decided = |assertion: &Assertion| assertion.decision != Decision::Undecided;
-        let is_lenient = id == "LAG" && !self.verdict.judgement.is_strict;
-        let mut metrics = self.assertions.iter().map(|assertion| assertion.objective.subject.metric);
-        is_lenient && metrics.any(|metric| metric.is_latency()) && self.assertions.iter().all(is_decided)
-    }
-
     /// One of the phases; connecting has no ops and is none of them.
     pub fn phase(&self, phase: Phase) -> Option<&PhaseSummary> {
         self.phases.iter().find(|held| held.phase == phase)
@@ -278,12 +286,6 @@ impl Summary {
         let timeline = self.timeline();
         timeline.points(measure_ns..end_ns, timeline.row_ns(measure_ns, least_ns))
     }
-}
-
-fn all_connections(store: &IntervalStore) -> ConnectionCounts {
-    let mut sum = ConnectionCounts::default();
-    store.connections.iter().for_each(|counts| sum.merge(counts));
-    sum
 }
 
 /// A meter as a latency: its percentiles follow the same rules.
@@ -319,4 +321,4 @@ fn client_of(record: &RunRecord) -> Client {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

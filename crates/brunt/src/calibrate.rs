@@ -26,13 +26,13 @@ use brunt_plan::units::{DurationNs, Rate};
 use brunt_plan::warmup::Warmup;
 use brunt_report::{calibration as report, quantity, wall_clock};
 use brunt_stats::calibration::{Calibration, DisturbedStep, LatencyFloor, Shape, WaitCost, disturbance};
-use brunt_stats::check::CheckStatus;
+use brunt_stats::check::{CheckId, CheckStatus};
 use brunt_stats::headroom::{ERROR_LIMIT_NS, HeadroomSearch, Probe, SearchBounds, search};
 use brunt_stats::latency::{ClientError, LatencySummary};
 use brunt_stats::meter::Meter;
 use brunt_stats::observer::RunPosition;
+use brunt_stats::status::Judgement;
 use brunt_stats::summary::Summary;
-use brunt_stats::verdict::Judgement;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -44,6 +44,10 @@ const REQUESTS_MIN: u64 = 2_000;
 const RATE_MIN: u64 = 1_000;
 /// No single host sends more.
 const RATE_MAX: u64 = 10_000_000;
+/// A step in which others took more of the workers' time than this is disturbed;
+const LOST_MAX: f64 = 0.02;
+/// at a low rate, whose lateness nothing else explains, more than this.
+const LOST_MAX_LATE: f64 = 0.005;
 /// The search ends when it knows the headroom to 5 %.
 const RATIO: f64 = 1.05;
 /// From 2 000/s to a million per second takes 10 doublings and 4 halvings, each of those up to three times.
@@ -240,21 +244,15 @@ impl<'a> Calibrator<'a> {
         Ok(Loopback { floor: least(&slices)?, oversleep: oversleep(&oversleeps), shape })
     }
 
-    /// Notes and returns whether others took time from a step. At the lowest rate a client has time to spare: whatever it lacked
-    /// others took, and where it was late a check that calls for care says why. At a higher one STEAL has to convict,
-    /// and CPU says nothing: a client without time left is what the search looks for.
+    /// Notes and returns whether others took time from a step: less is enough at the lowest rate, at which a client that is late has time to
+    /// spare.
     fn judge(&mut self, rate: u64, summary: &Summary) -> bool {
-        let is_lowest = rate == self.lowest;
         let is_late = p99_error(summary).is_some_and(|error| error.error_ns > ERROR_LIMIT_NS);
-        let (ids, least) = match (is_lowest, is_late) {
-            (true, true) => (&["STEAL", "CPU"][..], CheckStatus::Caution),
-            (true, false) => (&["STEAL", "CPU"][..], CheckStatus::NotTrusted),
-            (false, _) => (&["STEAL"][..], CheckStatus::NotTrusted),
-        };
-        let mut checks = summary.verdict.checks.iter();
-        let found = checks.find(|check| ids.contains(&check.id) && check.status >= least);
-        let step = found.map(|check| DisturbedStep { rate, id: check.id, message: check.message.clone() });
-        let is_disturbed = step.is_some();
+        let most = if rate == self.lowest && is_late { LOST_MAX_LATE } else { LOST_MAX };
+        let budget = summary.client_budget();
+        let lost_ns = budget.waiting_ns + budget.stopped_ns;
+        let is_disturbed = lost_ns as f64 > most * budget.wall_ns as f64;
+        let step = is_disturbed.then(|| DisturbedStep { rate, message: budget.sentence() });
         self.disturbed.extend(step);
         is_disturbed
     }
@@ -326,8 +324,7 @@ impl<'a> Calibrator<'a> {
 
 /// Did the server not keep up?
 fn is_saturated(summary: &Summary) -> bool {
-    let saturation = summary.verdict.checks.iter().find(|check| check.id == "SAT");
-    saturation.is_some_and(|check| check.status > CheckStatus::Ok)
+    summary.status.status_of(CheckId::Load) > CheckStatus::Ok
 }
 
 /// The client's own share in the p99 by its clock readings, as its kernel is no part of the rate that it can keep; `None` where too few

@@ -40,8 +40,8 @@ use brunt_report::stored::StoredCampaign;
 use brunt_stats::convergence::Convergence;
 use brunt_stats::observer::RunPosition;
 use brunt_stats::repeat::{Estimate, Spread};
+use brunt_stats::status::{Judgement, RunStatus};
 use brunt_stats::summary::Summary;
-use brunt_stats::verdict::{Judgement, Status, Verdict};
 use rustix::event::Timespec;
 use std::io;
 use std::process::{Command, ExitStatus};
@@ -231,11 +231,10 @@ impl<'a> Series<'a> {
             };
         };
         let stored = StoredCampaign { head, runs, question, interrupted: ended.is_err() };
-        let allow_untrusted = flags.output.judging.allow_untrusted;
         let concluded = concluded(stored)?;
         let campaign = &concluded.campaign;
         observers.conclude(|out| write_html(campaign, out), |out| write_json(campaign, out));
-        let exit = deliver(&concluded, outputs, flags.progress.presentation(), allow_untrusted);
+        let exit = deliver(&concluded, outputs, flags.progress.presentation());
         match ended {
             Err(End::Failed(failure)) => Err(failure),
             Err(End::Interrupted) | Ok(()) => Ok(exit),
@@ -253,7 +252,7 @@ pub(crate) struct Concluded {
 /// Concludes a campaign.
 pub(crate) fn concluded(stored: StoredCampaign) -> Result<Concluded, Failure> {
     let StoredCampaign { head, runs, question, interrupted } = stored;
-    let Conclusion { finding, verdict, is_missed } = match &question {
+    let Conclusion { finding, status, is_missed } = match &question {
         CampaignQuestion::Repeat => repeat::conclude(&runs, &head.quantiles()),
         CampaignQuestion::Scan { is_load, closed_loop, .. } => {
             let option = question.varied().ok_or_else(|| Failure::usage("a scan of no option"))?;
@@ -264,25 +263,20 @@ pub(crate) fn concluded(stored: StoredCampaign) -> Result<Concluded, Failure> {
             search::conclude(&runs, objectives, *resolution, *capacity, *closed_loop)
         }
     };
-    let campaign = Campaign { head, runs, question, finding, verdict, interrupted };
+    let campaign = Campaign { head, runs, question, finding, status, interrupted };
     Ok(Concluded { campaign, is_missed })
 }
 
 /// Writes what a campaign comes to.
-pub(crate) fn deliver(
-    concluded: &Concluded,
-    outputs: Outputs,
-    presentation: Presentation,
-    allow_untrusted: bool,
-) -> Exit {
+pub(crate) fn deliver(concluded: &Concluded, outputs: Outputs, presentation: Presentation) -> Exit {
     let Concluded { campaign, is_missed } = concluded;
     let delivery = outputs.write_campaign(campaign, presentation);
     delivery.exit(if campaign.interrupted {
         Exit::Interrupted
-    } else if campaign.verdict.status == Status::NotTrusted && !allow_untrusted {
-        Exit::NotTrusted
     } else if *is_missed {
         Exit::AssertionFailed
+    } else if campaign.status.is_invalid() {
+        Exit::Invalid
     } else {
         Exit::Done
     })
@@ -291,7 +285,7 @@ pub(crate) fn deliver(
 /// What a campaign came to.
 struct Conclusion {
     finding: CampaignResult,
-    verdict: Verdict,
+    status: RunStatus,
     /// What was asked for cannot be had.
     is_missed: bool,
 }
@@ -366,7 +360,7 @@ fn plan_at(asked: &PlanRequest, setting: SweepPoint, option: &str) -> Result<Pla
 
 /// How strictly the runs were judged.
 fn judgement_of(runs: &[RunRow]) -> Judgement {
-    runs.first().map(|run| run.verdict.judgement.clone()).unwrap_or_default()
+    runs.first().map(|run| run.status.judgement.clone()).unwrap_or_default()
 }
 
 /// A setting of the rate; rates below a request in ten minutes are none.

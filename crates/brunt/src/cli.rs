@@ -24,9 +24,9 @@ use brunt_plan::url::NamedServer;
 use brunt_plan::warmup::Warmup;
 use brunt_report::publication::{FigureRequest, FigureWidth};
 use brunt_server::{Division, Drip, Every, Listen, Outage, Service, Stall, WireProtocol};
-use brunt_stats::check::CHECKS;
+use brunt_stats::check::CheckId;
 use brunt_stats::rank_test::RUNS_MAX;
-use brunt_stats::verdict::Judgement;
+use brunt_stats::status::Judgement;
 use clap::{Arg, ArgMatches, Args, CommandFactory, Parser, Subcommand, ValueEnum, ValueHint, value_parser};
 use std::net::SocketAddr;
 use std::num::NonZeroU64;
@@ -120,7 +120,7 @@ Distributions of sizes, arrivals and popularity: brunt help run";
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Preload, warm up, measure, and print the result with its verdict
+    /// Preload, warm up, measure, and print the result with its status
     #[command(allow_negative_numbers = true, after_help = DISTRIBUTIONS)]
     Run(Box<Repeated>),
     /// Measure at several loads or sizes in turn: the latency-throughput curve with its knee
@@ -394,7 +394,7 @@ pub(crate) struct CompareOutputFlags {
     /// ('p99 < 1ms')
     #[arg(long, value_name = "REQUIREMENT")]
     pub assert: Vec<Requirement>,
-    /// Write assertions and the verdicts of the runs as JUnit XML, e.g. junit.xml
+    /// Write assertions and the statuses of the runs as JUnit XML, e.g. junit.xml
     #[arg(long, value_name = "PATH")]
     pub junit: Option<PathBuf>,
     #[command(flatten)]
@@ -459,9 +459,6 @@ pub(crate) struct ReportOutputFlags {
     /// Exit 4 if violated, 3 if undecided (repeatable), e.g. 'get.p99 < 1ms' [default: the assertions of the run]
     #[arg(long, value_name = "OBJECTIVE")]
     pub assert: Vec<Objective>,
-    /// Exit 0 even if the verdict is NOT TRUSTED
-    #[arg(long)]
-    pub allow_untrusted: bool,
 }
 
 /// Options of `brunt load`.
@@ -500,7 +497,7 @@ pub(crate) struct ResultFlags {
     /// Write a line of JSON per second, or per --interval, while the run goes on, e.g. seconds.ndjson; - is standard output
     #[arg(long, value_name = "PATH")]
     pub ndjson: Option<PathBuf>,
-    /// Write assertions and the checks of the verdict as JUnit XML, e.g. junit.xml
+    /// Write assertions and the checks as JUnit XML, e.g. junit.xml
     #[arg(long, value_name = "PATH")]
     pub junit: Option<PathBuf>,
     #[command(flatten)]
@@ -510,7 +507,7 @@ pub(crate) struct ResultFlags {
 /// What a service for continuous integration shows of a result.
 #[derive(Debug, Args)]
 pub(crate) struct IntegrationFlags {
-    /// Append verdict, numbers and assertions as Markdown, e.g. to $GITHUB_STEP_SUMMARY; - is standard output
+    /// Append status, numbers and assertions as Markdown, e.g. to $GITHUB_STEP_SUMMARY; - is standard output
     #[arg(long, value_name = "PATH")]
     pub summary: Option<PathBuf>,
     /// Print unmet assertions and findings as annotations of a service: github
@@ -571,31 +568,25 @@ pub(crate) struct OutputFlags {
 /// How strictly runs are judged.
 #[derive(Clone, Debug, Default, Args)]
 pub(crate) struct JudgingFlags {
-    /// Judge as for a publication: any check can make the run NOT TRUSTED, and the client error may be 5 % of a percentile at most
+    /// Judge as for a publication: a CAUTION of LOAD, CLIENT, STEADY or REPEAT is INVALID, and 5 % of a percentile may be the client's
     #[arg(long)]
     pub strict: bool,
-    /// Ignore the findings of these checks, e.g. LAG,WARM
-    #[arg(long, value_name = "CHECKS", value_delimiter = ',', value_parser = WordParser(&CHECKS, parse_check),
+    /// Take what these checks find for a CAUTION at most, e.g. LOAD,CLIENT
+    #[arg(long, value_name = "CHECKS", value_delimiter = ',', value_parser = WordParser(&CheckId::NAMES, parse_check),
         hide_possible_values = true)]
-    pub allow: Vec<String>,
-    /// Exit 0 even if the verdict is NOT TRUSTED
-    #[arg(long)]
-    pub allow_untrusted: bool,
+    pub allow: Vec<CheckId>,
 }
 
 impl JudgingFlags {
-    /// As the verdict takes it.
+    /// As the status takes it.
     pub(crate) fn judgement(&self) -> Judgement {
         Judgement { is_strict: self.strict, allowed: self.allow.clone() }
     }
 }
 
-fn parse_check(text: &str) -> Result<String, String> {
+fn parse_check(text: &str) -> Result<CheckId, String> {
     let name = text.trim().to_ascii_uppercase();
-    match CHECKS.contains(&name.as_str()) {
-        true => Ok(name),
-        false => Err(format!("expected {}", CHECKS.join(", "))),
-    }
+    CheckId::from_name(&name).ok_or_else(|| format!("expected {}", CheckId::NAMES.join(", ")))
 }
 
 /// Output while a command runs.

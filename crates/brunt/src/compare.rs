@@ -28,7 +28,7 @@ pub(crate) fn compare(flags: &cli::Compare) -> Result<Exit, Failure> {
     };
     let delivery = outputs.write_comparison(&comparison, flags.progress.presentation());
     ended?;
-    Ok(delivery.exit(exit_of(&comparison, flags.output.judging.allow_untrusted)))
+    Ok(delivery.exit(exit_of(&comparison)))
 }
 
 /// The plan of a live comparison, with everything checked that can be before a file or a connection is opened.
@@ -46,14 +46,13 @@ pub(crate) fn check(flags: &cli::Compare) -> Result<(), Failure> {
 }
 
 /// What a comparison comes to.
-pub(crate) fn exit_of(comparison: &Comparison, allow_untrusted: bool) -> Exit {
-    let is_untrusted = comparison.has_untrusted() && !allow_untrusted;
+pub(crate) fn exit_of(comparison: &Comparison) -> Exit {
     if comparison.is_interrupted() {
         Exit::Interrupted
     } else if comparison.is_missed() {
         Exit::AssertionFailed
-    } else if is_untrusted || comparison.is_undecided() {
-        Exit::NotTrusted
+    } else if comparison.has_invalid() || comparison.is_undecided() {
+        Exit::Invalid
     } else {
         Exit::Done
     }

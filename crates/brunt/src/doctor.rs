@@ -147,7 +147,7 @@ fn write_json(
 ) -> io::Result<()> {
     let finding = |finding: &HostFinding| {
         let HostFinding { status, subject, says, remedy } = finding;
-        json!({ "check": subject, "verdict": status.name(), "value": says, "fix": remedy })
+        json!({ "check": subject, "status": status.name(), "value": says, "fix": remedy })
     };
     let found = json!({
         "schema": SCHEMA,

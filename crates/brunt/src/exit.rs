@@ -3,19 +3,18 @@
 use std::fmt::{Debug, Display};
 
 /// Exit codes. When several apply, the first in this order wins: usage, unreachable, failed (also to write a result that was asked
-/// for), interrupted, assertion failed, not trusted, done. What cannot be printed for a person changes none.
+/// for), interrupted, assertion failed, invalid, done. What cannot be printed for a person changes none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub(crate) enum Exit {
-    /// Done; the verdict is TRUSTED or CAUTION, or what was asserted holds.
+    /// Done; the status is OK or CAUTION, and what was asserted holds.
     Done = 0,
     /// Something failed that has no number of its own.
     Failed = 1,
     /// The command line or the plan is wrong; nothing was sent.
     Usage = 2,
-    /// The run is done, its verdict is NOT TRUSTED (for more than a late client, where assertions decide beside that), or something that was
-    /// asserted is undecided.
-    NotTrusted = 3,
+    /// The run is done, its status is INVALID, or something that was asserted is undecided.
+    Invalid = 3,
     /// It is done, and something that was asserted or asked for fails: no rate meets the objectives of a search.
     AssertionFailed = 4,
     /// No connection, no valid reply at all, nothing but errors in reply to a command, or a preload that could not be confirmed.
@@ -27,15 +26,15 @@ pub(crate) enum Exit {
 impl Exit {
     /// Every code with its meaning.
     pub(crate) const MEANINGS: [(Self, &str); 7] = [
-        (Self::Done, "done; the verdict is TRUSTED or CAUTION, and what was asserted holds"),
+        (Self::Done, "done; the status is OK or CAUTION, and what was asserted holds"),
         (
             Self::Failed,
             "failed for another reason than those below, also to write a result that was asked for; brunt doctor: a run would fail",
         ),
         (Self::Usage, "the command line or the plan is wrong; nothing was sent"),
         (
-            Self::NotTrusted,
-            "no assertion fails, but one is undecided or the verdict is NOT TRUSTED; with --allow-untrusted the verdict does not count",
+            Self::Invalid,
+            "no assertion fails, but one is undecided or the status is INVALID (--allow CHECK makes it a CAUTION)",
         ),
         (Self::AssertionFailed, "an assertion fails, or no rate meets the objectives of a search"),
         (Self::Unreachable, "no connection, no valid reply at all, or a preload that was not confirmed"),

@@ -1,22 +1,19 @@
-//! `brunt help TOPIC`: what is no command, such as a check of the verdict, exit codes and the forms of values.
+//! `brunt help TOPIC`: what is no command, such as a check, exit codes and the forms of values.
 //!
 //! The parser has the help of commands. Invariant: every name that a report prints and a user may ask about is a topic.
 
 use crate::cli;
 use crate::exit::Exit;
 use crate::terminal::wrapped;
-use brunt_stats::check::CHECKS;
-use brunt_stats::verdict::CauseKind;
-use brunt_stats::verdict::explanation::{EXPLANATIONS, Explanation};
+use brunt_stats::check::{CheckId, RULES, Rule};
 use std::fmt::Write;
 
 /// No line is longer, in characters.
 const WIDTH: usize = 80;
 
 /// Topics that are no checks.
-const TOPICS: [(&str, &str); 4] = [
-    ("checks", "every check of the verdict in a line"),
-    ("causes", "what may explain them, such as an outage"),
+const TOPICS: [(&str, &str); 3] = [
+    ("checks", "the six checks of a run, in a line each"),
     ("exit-codes", "what a command ends with"),
     ("formats", "how values, plan files and results are written"),
 ];
@@ -28,7 +25,7 @@ pub(crate) fn behind_all() -> String {
 
 /// What can be asked about beside commands.
 pub(crate) fn names() -> impl Iterator<Item = &'static str> {
-    TOPICS.iter().map(|(name, _)| *name).chain(CHECKS)
+    TOPICS.iter().map(|(name, _)| *name).chain(CheckId::NAMES)
 }
 
 /// What there is to ask about.
@@ -37,7 +34,7 @@ fn topics() -> String {
     for (name, about) in TOPICS {
         let _ = writeln!(text, "  {name:<12}{about}");
     }
-    let checks = format!("or a check, such as LAG: {}", CHECKS.join(" "));
+    let checks = format!("or a check, such as LOAD: {}", CheckId::NAMES.join(" "));
     wrapped(&checks, WIDTH - 2).iter().for_each(|line| {
         let _ = writeln!(text, "  {line}");
     });
@@ -50,8 +47,7 @@ pub(crate) fn topic(name: &str) -> Option<String> {
         "checks" => Some(checks()),
         "exit-codes" | "exit-code" | "exitcodes" | "exit" => Some(exit_codes()),
         "formats" | "format" => Some(formats()),
-        "causes" | "cause" => Some(causes()),
-        other => cause(other).or_else(|| Explanation::of(other).map(explained)),
+        _ => CheckId::from_name(&name.to_ascii_uppercase()).map(|id| explained(id.rule())),
     }
 }
 
@@ -64,7 +60,7 @@ pub(crate) fn unknown(name: &str) -> String {
         "error: unknown topic '{name}': expected {}; a command ({}); or a check ({})",
         topics.join(", "),
         commands.join(", "),
-        CHECKS.join(", ")
+        CheckId::NAMES.join(", ")
     );
     wrapped(&text, WIDTH).join("\n")
 }
@@ -78,56 +74,26 @@ fn entry(text: &mut String, label: &str, says: &str) {
     }
 }
 
-fn explained(explanation: &Explanation) -> String {
-    let Explanation { id, measures, caution, not_trusted, means, helps } = explanation;
-    let mut text = format!("{id}, a check of the verdict\n\n");
-    entry(&mut text, "measures", measures);
-    let or_never = |threshold: &'static str| if threshold.is_empty() { "never" } else { threshold };
-    entry(&mut text, "CAUTION", or_never(caution));
-    let (convicted, threshold) = match (explanation.convicts(), not_trusted.is_empty()) {
-        (true, _) => ("NOT TRUSTED", or_never(not_trusted).to_owned()),
-        (false, true) => ("NOT TRUSTED", "never".to_owned()),
-        (false, false) => ("NOT TRUSTED", format!("with --strict only: {not_trusted}")),
-    };
-    entry(&mut text, convicted, &threshold);
-    entry(&mut text, "means", means);
-    entry(&mut text, "helps", helps);
-    entry(&mut text, "accept it", &format!("--allow {id}"));
+fn explained(rule: &Rule) -> String {
+    let Rule { id, measures, caution, invalid, means, fix } = rule;
+    let mut text = format!("{}, a check of every run\n\n", id.name());
+    let rows = [
+        ("measures", measures),
+        ("CAUTION", caution),
+        ("INVALID", invalid),
+        ("means", means),
+        ("helps", fix),
+    ];
+    rows.iter().for_each(|(label, says)| entry(&mut text, label, if **says == "-" { "never" } else { says }));
+    entry(&mut text, "accept it", &format!("--allow {}: what would be INVALID is a CAUTION", id.name()));
     text.push_str("\nThe definition: docs/measurement.md\n");
     text
 }
 
 fn checks() -> String {
-    let mut text = "Checks of the verdict; brunt help NAME says more of one:\n\n".to_owned();
-    EXPLANATIONS.iter().for_each(|explanation| entry(&mut text, explanation.id, explanation.measures));
+    let mut text = "Checks of a run; brunt help NAME says more of one:\n\n".to_owned();
+    RULES.iter().for_each(|rule| entry(&mut text, rule.id.name(), rule.measures));
     text
-}
-
-/// The explanation of a cause, by its name in results or in words.
-fn cause(name: &str) -> Option<String> {
-    let name = name.replace(['-', ' '], "_");
-    let kind = CauseKind::ALL.into_iter().find(|kind| kind.name() == name)?;
-    let [means, helps] = kind.explanation();
-    let mut text = format!("{}, a cause of what checks find\n\n", in_words(kind));
-    entry(&mut text, "means", means);
-    entry(&mut text, "helps", helps);
-    text.push_str("\nWhat shows it and what it explains: docs/measurement.md\n");
-    Some(text)
-}
-
-fn causes() -> String {
-    let mut text =
-        "Causes of what checks find; a report names each with its numbers and what helps:\n\n".to_owned();
-    for kind in CauseKind::ALL {
-        let [means, _] = kind.explanation();
-        let _ = writeln!(text, "  {}", in_words(kind));
-        entry(&mut text, "", means);
-    }
-    text
-}
-
-fn in_words(kind: CauseKind) -> String {
-    kind.name().replace('_', " ")
 }
 
 fn exit_codes() -> String {
@@ -190,7 +156,7 @@ fn formats() -> String {
         ),
         ("--samples", "single requests with their six times, CSV"),
         ("--junit", "assertions and checks as JUnit XML"),
-        ("--summary", "verdict, numbers and assertions as Markdown, added to a file"),
+        ("--summary", "status, numbers and assertions as Markdown, added to a file"),
         (
             "--http",
             "the run as it goes on: its page at /, /metrics in OpenMetrics text, /summary.json (docs/metrics.md)",
@@ -228,21 +194,13 @@ mod tests {
 
     #[test]
     fn checks_are_explained() {
-        let expected = "\
-COLO, a check of the verdict
-
-  measures     samples, one every 20 ms, at which a server on this host had last
-               sent from the worker's own processor
-  CAUTION      > 75 %
-  NOT TRUSTED  never
-  means        Client and server take turns on one processor. What is measured
-               includes their waiting for each other.
-  helps        different processors: --cpus for brunt, taskset for the server,
-               or another host for one of the two
-  accept it    --allow COLO
-
-The definition: docs/measurement.md
-";
-        assert_eq!(topic("colo").unwrap(), expected);
+        let text = topic("steady").unwrap();
+        assert!(
+            text.starts_with("STEADY, a check of every run\n\n  measures     One change of the median"),
+            "{text}"
+        );
+        for line in ["  INVALID      never\n", "  accept it    --allow STEADY: what would"] {
+            assert!(text.contains(line), "{text}");
+        }
     }
 }

@@ -36,8 +36,6 @@ pub(crate) struct Outputs {
     has_annotations: bool,
     /// Those of a report, as soon as they are drawn.
     figures: Vec<Figure>,
-    /// `--allow-untrusted`, which JUnit agrees with.
-    allow_untrusted: bool,
 }
 
 impl Outputs {
@@ -45,7 +43,7 @@ impl Outputs {
     pub(crate) fn open(flags: &cli::OutputFlags, plan: &Plan) -> Result<Self, Failure> {
         note_files(plan);
         let asked = [&flags.results.asked()[..], &[(Document::Samples, flags.samples.as_deref())]].concat();
-        let mut outputs = Self::of(&asked, flags.judging.allow_untrusted)?;
+        let mut outputs = Self::of(&asked)?;
         outputs.has_annotations = flags.results.integration.annotate.is_some();
         outputs.stream(|document| document == Document::Ndjson).map_err(Failure::failed)?;
         Ok(outputs)
@@ -109,7 +107,7 @@ impl Outputs {
             (Document::Summary, flags.integration.summary.as_deref()),
         ];
         let has_annotations = flags.integration.annotate.is_some();
-        Ok(Self { has_annotations, ..Self::of(&asked, flags.judging.allow_untrusted)? })
+        Ok(Self { has_annotations, ..Self::of(&asked)? })
     }
 
     /// Makes sure that every result of a report can be written.
@@ -118,7 +116,7 @@ impl Outputs {
         let figures = flags.figure.iter().enumerate();
         asked.extend(figures.map(|(index, figure)| (Document::Figure(index), Some(Path::new(&figure.path)))));
         let has_annotations = flags.results.integration.annotate.is_some();
-        Ok(Self { has_annotations, ..Self::of(&asked, flags.allow_untrusted)? })
+        Ok(Self { has_annotations, ..Self::of(&asked)? })
     }
 
     /// Draws the figures of a report, or says which the results do not have.
@@ -136,20 +134,20 @@ impl Outputs {
     /// Makes sure that a calibration can be written.
     pub(crate) fn of_calibration(json: Option<&Path>) -> Result<Self, Failure> {
         calibrations::path().iter().for_each(|path| input::note(path));
-        Self::of(&[(Document::Json, json)], false)
+        Self::of(&[(Document::Json, json)])
     }
 
-    fn of(asked: &[(Document, Option<&Path>)], allow_untrusted: bool) -> Result<Self, Failure> {
+    fn of(asked: &[(Document, Option<&Path>)]) -> Result<Self, Failure> {
         let given = asked.iter().filter_map(|(document, path)| Some((*document, (*path)?)));
         let destinations = Destination::open_all(&given.collect::<Vec<_>>())?;
         let take_standard_output = destinations.iter().any(Destination::is_standard_output);
         let (lines, has_annotations, figures) = (Vec::new(), false, Vec::new());
-        Ok(Self { destinations, lines, take_standard_output, has_annotations, figures, allow_untrusted })
+        Ok(Self { destinations, lines, take_standard_output, has_annotations, figures })
     }
 
     /// Writes a run.
     pub(crate) fn write(self, summary: &Summary, presentation: Presentation) -> Delivery {
-        let (allow_untrusted, has_annotations) = (self.allow_untrusted, self.has_annotations);
+        let has_annotations = self.has_annotations;
         let write = |document, out: &mut dyn Write| match document {
             Document::Csv => brunt_report::csv::write(summary, out),
             Document::Html => brunt_report::html::write(summary, out),
@@ -166,7 +164,7 @@ impl Outputs {
                     out,
                 )
             }
-            Document::Junit => brunt_report::junit::write(summary, allow_untrusted, out),
+            Document::Junit => brunt_report::junit::write(summary, out),
             Document::Summary => markdown::write(summary, out),
             Document::Json | Document::Figure(_) | Document::OfTool(..) => {
                 brunt_report::json::write(summary, out)
@@ -207,10 +205,10 @@ impl Outputs {
 
     /// Writes a comparison.
     pub(crate) fn write_comparison(self, comparison: &Comparison, presentation: Presentation) -> Delivery {
-        let (allow_untrusted, has_annotations) = (self.allow_untrusted, self.has_annotations);
+        let has_annotations = self.has_annotations;
         let write = |document, out: &mut dyn Write| match document {
             Document::Summary => markdown::write_comparison(comparison, out),
-            Document::Junit => brunt_report::junit::write_comparison(comparison, allow_untrusted, out),
+            Document::Junit => brunt_report::junit::write_comparison(comparison, out),
             Document::Html => comparison.write_html(out),
             _ => comparison.write_json(out),
         };

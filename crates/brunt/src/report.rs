@@ -37,7 +37,7 @@ pub(crate) fn report(flags: &cli::Report) -> Result<Exit, Failure> {
                 let stored = result.campaign().map_err(Failure::usage)?;
                 let concluded = concluded(stored)?;
                 outputs.draw(output, FigureSource::Campaign(&concluded.campaign))?;
-                return Ok(deliver(&concluded, outputs, presentation, output.allow_untrusted));
+                return Ok(deliver(&concluded, outputs, presentation));
             }
             Some(comparison::SCHEMA) => {
                 let others = [Document::Csv, Document::Spectrum, Document::Hlog, Document::Ndjson];
@@ -45,7 +45,7 @@ pub(crate) fn report(flags: &cli::Report) -> Result<Exit, Failure> {
                 let comparison = Comparison::of_stored(result).map_err(Failure::usage)?;
                 outputs.draw(output, FigureSource::Comparison(&comparison))?;
                 let delivery = outputs.write_comparison(&comparison, presentation);
-                return Ok(delivery.exit(compare::exit_of(&comparison, output.allow_untrusted)));
+                return Ok(delivery.exit(compare::exit_of(&comparison)));
             }
             _ => {}
         }
@@ -59,8 +59,8 @@ pub(crate) fn report(flags: &cli::Report) -> Result<Exit, Failure> {
     outputs.draw(output, FigureSource::Runs(&runs))?;
     let [(_, summary)] = &mut runs;
     let delivery = outputs.write(summary, presentation);
-    say_unmet(summary, presentation, output.allow_untrusted);
-    Ok(delivery.exit(exit_of(summary, output.allow_untrusted)))
+    say_unmet(summary, presentation);
+    Ok(delivery.exit(exit_of(summary)))
 }
 
 /// Reports several runs side by side, as a page or in figures.
@@ -81,7 +81,7 @@ fn report_several(
     let summaries = results.iter().map(StoredResult::summary).collect::<Result<Vec<_>, _>>();
     let runs: Vec<_> = names(&flags.files).into_iter().zip(summaries.map_err(Failure::usage)?).collect();
     outputs.draw(output, FigureSource::Runs(&runs))?;
-    let exits = runs.iter().map(|(_, summary)| exit_of(summary, output.allow_untrusted));
+    let exits = runs.iter().map(|(_, summary)| exit_of(summary));
     let exit = exits.reduce(|one, other| if one == Exit::Done { other } else { one }).unwrap_or(Exit::Done);
     Ok(outputs.write_runs(&runs, presentation).exit(exit))
 }

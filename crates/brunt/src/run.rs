@@ -37,7 +37,6 @@ use brunt_stats::observer::RunPosition;
 use brunt_stats::request_counts::RequestCounts;
 use brunt_stats::server_stats::{ServerRecord, ServerSpan};
 use brunt_stats::summary::Summary;
-use brunt_stats::verdict::Status;
 use std::io::Write;
 use std::path::Path;
 
@@ -61,8 +60,8 @@ pub(crate) fn run(flags: &cli::Run, asked: PlanRequest, plan: Plan) -> Result<Ex
     let summary = summary.with_assertions(&output.assert);
     let delivery = outputs.write(&summary, flags.progress.presentation());
     check_agents(&summary)?;
-    say_unmet(&summary, flags.progress.presentation(), output.judging.allow_untrusted);
-    Ok(delivery.exit(exit_of(&summary, output.judging.allow_untrusted)))
+    say_unmet(&summary, flags.progress.presentation());
+    Ok(delivery.exit(exit_of(&summary)))
 }
 
 /// Refuses results that a run of the plan cannot have.
@@ -370,27 +369,24 @@ fn refused(summary: &Summary) -> Option<String> {
     is_silent.then(|| "at all".to_owned())
 }
 
-/// Says where no report is printed why the exit code is 3 or 4: assertions that fail or are undecided, and a run that is NOT TRUSTED.
-pub(crate) fn say_unmet(summary: &Summary, presentation: Presentation, allow_untrusted: bool) {
+/// Says where no report is printed why the exit code is 3 or 4: assertions that fail or are undecided, and a run that is INVALID.
+pub(crate) fn say_unmet(summary: &Summary, presentation: Presentation) {
     if presentation.form != Form::Nothing {
         return;
     }
     unmet(summary).iter().for_each(say);
-    if is_untrusted(summary, allow_untrusted) {
-        say(summary.verdict.sentence());
+    if summary.status.is_invalid() {
+        say(summary.status.headline());
+        summary
+            .status
+            .findings()
+            .into_iter()
+            .for_each(|check| say(format_args!("{}: {}", check.id.name(), check.text())));
     }
 }
 
-/// Is the run NOT TRUSTED for more than what the user allows, or what assertions allow for?
-fn is_untrusted(summary: &Summary, allow_untrusted: bool) -> bool {
-    let mut reasons = summary.verdict.reasons().into_iter();
-    summary.verdict.status == Status::NotTrusted
-        && !allow_untrusted
-        && reasons.any(|id| !summary.decides_beside(id))
-}
-
 /// The exit code of a run that was reported.
-pub(crate) fn exit_of(summary: &Summary, allow_untrusted: bool) -> Exit {
+pub(crate) fn exit_of(summary: &Summary) -> Exit {
     if summary.record.run.interrupted {
         Exit::Interrupted
     } else if let Some(what) = refused(summary) {
@@ -398,10 +394,8 @@ pub(crate) fn exit_of(summary: &Summary, allow_untrusted: bool) -> Exit {
         Exit::Unreachable
     } else if summary.assertions.iter().any(came_out(Decision::Fails)) {
         Exit::AssertionFailed
-    } else if is_untrusted(summary, allow_untrusted)
-        || summary.assertions.iter().any(came_out(Decision::Undecided))
-    {
-        Exit::NotTrusted
+    } else if summary.status.is_invalid() || summary.assertions.iter().any(came_out(Decision::Undecided)) {
+        Exit::Invalid
     } else {
         Exit::Done
     }

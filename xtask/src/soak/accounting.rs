@@ -14,8 +14,6 @@ pub(super) const MIX: &str = "get=60,mget=10,set=15,delete=4,incr=6,touch=5";
 const KINDS: [&str; 6] = ["get", "mget", "set", "delete", "incr", "touch"];
 /// How long a reply to `stats` may take.
 const PATIENCE: Duration = Duration::from_secs(30);
-/// Checks of the verdict that no host excuses.
-const OF_BRUNT: [&str; 4] = ["CONSERVE", "VERIFY", "FAULT", "ERR"];
 
 /// What a server counts, by name.
 pub(super) type Counters = BTreeMap<String, u64>;
@@ -43,7 +41,7 @@ pub(super) fn counters(address: &str) -> anyhow::Result<Counters> {
 /// Compares a result with what the server has counted since `before`, and prints both.
 ///
 /// # Errors
-/// They differ, operations did not end well, a kind is missing, or the exit code is not the one of the verdict.
+/// They differ, operations did not end well, a kind is missing, or the exit code is not the one of the status.
 pub(super) fn check(
     result: &Value,
     before: &Counters,
@@ -62,18 +60,18 @@ pub(super) fn check(
     for kind in KINDS {
         ensure!(over_phases(result, &format!("ops.{kind}")) > 0, "no {kind} was sent");
     }
-    check_verdict(result, exit)
+    check_status(result, exit)
 }
 
-/// The number is the verdict's, and what speaks against the run speaks of the host.
-fn check_verdict(result: &Value, exit: Option<i32>) -> anyhow::Result<()> {
-    let checks = result["verdict"]["checks"].as_array().context("a result has checks")?;
-    let convicting = checks.iter().filter(|check| check["status"] == "not_trusted");
-    let convicting: Vec<&str> = convicting.filter_map(|check| check["id"].as_str()).collect();
-    let expected = if convicting.is_empty() { 0 } else { 3 };
-    println!("exit code {exit:?}; checks that say NOT TRUSTED: {convicting:?}");
+/// The number is that of the status, and what speaks against the run speaks of the host.
+fn check_status(result: &Value, exit: Option<i32>) -> anyhow::Result<()> {
+    let checks = result["status"]["checks"].as_array().context("a result has checks")?;
+    let invalid = checks.iter().filter(|check| check["status"] == "invalid");
+    let invalid: Vec<&str> = invalid.filter_map(|check| check["id"].as_str()).collect();
+    let expected = if invalid.is_empty() { 0 } else { 3 };
+    println!("exit code {exit:?}; checks that say INVALID: {invalid:?}");
     ensure!(exit == Some(expected), "expected exit code {expected}");
-    ensure!(!convicting.iter().any(|id| OF_BRUNT.contains(id)), "the run itself says that it is wrong");
+    ensure!(!invalid.contains(&"BROKEN"), "the run itself says that it is wrong");
     Ok(())
 }
 
@@ -146,7 +144,7 @@ mod tests {
                     "preload": { "ops": { "set": 4 }, "requests": { "sent": 4, "completed": 4 } },
                     "measure": { "ops": ops, "keys": keys, "requests": { "sent": 14, "completed": completed } },
                 },
-                "verdict": { "checks": [{ "id": "LAG", "status": status }, { "id": "ERR", "status": "ok" }] },
+                "status": { "checks": [{ "id": "LOAD", "status": status }, { "id": "BROKEN", "status": "ok" }] },
             })
         };
         let before = counted(1).into_keys().map(|name| (name, 0)).collect();

@@ -40,7 +40,7 @@ pub fn of(summary: &Summary, numbers: &Numbers, verbosity: u64) -> Vec<String> {
     remarks.extend(crate::remarks::said(summary).map(|said| format!("warning: the server sent {said}")));
     remarks.extend(crate::remarks::unsent(summary, "calls"));
     remarks.extend(faults(summary));
-    remarks.extend(crate::remarks::verdict(summary));
+    remarks.extend(crate::remarks::status(summary));
     remarks
 }
 

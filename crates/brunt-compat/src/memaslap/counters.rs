@@ -57,7 +57,7 @@ fn seconds(summary: &Summary) -> f64 {
     end_ns.saturating_sub(window.measure_ns) as f64 / 1e9
 }
 
-/// What the counters have no place for, each line with what it is: the verdict, failures, and what they were.
+/// What the counters have no place for, each line with what it is: the status, failures, and what they were.
 pub fn remarks(summary: &Summary) -> Vec<String> {
     let mut remarks = Vec::new();
     let book = &summary.total.requests;
@@ -89,7 +89,7 @@ pub fn remarks(summary: &Summary) -> Vec<String> {
     if summary.total.requests.completed() > 0 {
         remarks.extend(remarks::said(summary).map(|said| format!("warning: a server sent {said}")));
     }
-    remarks.extend(remarks::verdict(summary));
+    remarks.extend(remarks::status(summary));
     remarks
 }
 
@@ -116,8 +116,8 @@ mod tests {
     use brunt_stats::run_record::{Environment, RunRecord};
     use brunt_stats::run_times::RunTimes;
     use brunt_stats::sample::{Sample, Times};
+    use brunt_stats::status::Judgement;
     use brunt_stats::store::IntervalStore;
-    use brunt_stats::verdict::Judgement;
     use brunt_stats::window_counts::WindowCounts;
     use brunt_stats::worker_counts::WorkerCounts;
 

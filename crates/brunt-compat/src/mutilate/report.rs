@@ -10,13 +10,12 @@ use brunt_plan::outcome::OutcomeClass;
 use brunt_plan::phase::Phase;
 use brunt_plan::plan::{MeterKind, Trace};
 use brunt_plan::quantile::Quantile;
-use brunt_stats::check::{Check, CheckStatus};
 use brunt_stats::histogram::Histogram;
 use brunt_stats::op_summary::{ClassSummary, OpRow};
 use brunt_stats::sample::Sample;
+use brunt_stats::status::Status;
 use brunt_stats::summary::Summary;
 use brunt_stats::trace::TraceRecord;
-use brunt_stats::verdict::Status;
 use std::fmt::Write as _;
 use std::io::{self, Write};
 
@@ -410,16 +409,13 @@ pub fn remarks(summary: &Summary, layout: Layout) -> Vec<(&'static str, String)>
 /// Why the numbers of a run may not be relied on, or are not of all that was requested.
 fn warnings(summary: &Summary) -> Vec<String> {
     let mut warnings = Vec::new();
-    let checks = &summary.verdict.checks;
-    if summary.verdict.status == Status::NotTrusted {
-        for check in checks.iter().filter(|check| check.status == CheckStatus::NotTrusted) {
-            warnings.push(format!("NOT TRUSTED, {}: {}", check.id, check.message));
-        }
+    let status = &summary.status;
+    if status.status > Status::Ok {
+        warnings.push(status.headline());
+        warnings.extend(
+            status.findings().into_iter().map(|check| format!("{}: {}", check.id.name(), check.text())),
+        );
     }
-    // A column that is mostly client error says nothing of the server, even if no other check objects.
-    let is_doubted = |check: &&Check| check.id == "LAG" && check.status == CheckStatus::Caution;
-    let lag = checks.iter().find(is_doubted).filter(|_| summary.record.plan.has_open_loop());
-    warnings.extend(lag.map(|lag| format!("CAUTION, {}: {}", lag.id, lag.message)));
     let book = &summary.total.requests;
     let failed = book.failed() + book.in_flight;
     if failed > 0 {
@@ -441,15 +437,6 @@ fn warnings(summary: &Summary) -> Vec<String> {
 /// What the numbers of a run mean beside others.
 fn notes(summary: &Summary, layout: Layout) -> Vec<String> {
     let mut notes = Vec::new();
-    if let Some(beginning) = &summary.steady.beginning
-        && beginning.trouble_ns.is_none()
-        && !layout.successful
-    {
-        let first_ms = beginning.until_ns as f64 / 1e6;
-        notes.push(format!(
-            "the first {first_ms:.0} ms are unlike the rest, and the rows hold them, too; a longer --warmup would cover them"
-        ));
-    }
     let p99 = |legacy_latency| percentile_us(summary, Layout { legacy_latency, ..layout }, 99.0);
     if let (Some(due), Some(sent)) = (p99(false), p99(true))
         && due > sent * 1.1

@@ -2,7 +2,7 @@
 //!
 //! Not the log. Invariant: each line begins with its level.
 
-use crate::remarks::{said, unsent, verdict};
+use crate::remarks::{said, status, unsent};
 use brunt_plan::quantile::Quantile;
 use brunt_stats::summary::Summary;
 
@@ -10,7 +10,7 @@ use brunt_stats::summary::Summary;
 pub(super) fn of(summary: &Summary) -> Vec<String> {
     let said = said(summary).map(|said| format!("warning: the server sent {said}"));
     let unsent = unsent(summary, "requests");
-    said.into_iter().chain(unsent).chain(waited(summary)).chain(verdict(summary)).collect()
+    said.into_iter().chain(unsent).chain(waited(summary)).chain(status(summary)).collect()
 }
 
 /// The 99th percentile from both beginnings, where they differ by more than a tenth.

@@ -1,7 +1,7 @@
 //! Interference of the host with a run, from `/proc`, `/sys` and three clocks: read by the control thread at both
 //! ends of the measured window, the clocks in between as well.
 //!
-//! Workers read their own counters, and the verdict judges. The parsers are pure. Invariant: what the host does not
+//! Workers read their own counters, and checks judge. The parsers are pure. Invariant: what the host does not
 //! report is `None`.
 
 use crate::transport::endpoint::Endpoint;

@@ -1,14 +1,14 @@
 //! Decides when the measured window begins, for a warm-up without a fixed length.
 //!
-//! `brunt-stats/src/steady/warmup.rs` judges each slice of the warm-up; `run.rs` passes the start on. Invariant:
+//! `brunt-stats/src/warmup.rs` judges each slice of the warm-up; `run.rs` passes the start on. Invariant:
 //! the window begins with a slice, and every worker knows its start before.
 
 use crate::worker::INTERVAL_NS;
 use brunt_plan::plan::Plan;
 use brunt_plan::warmup::Warmup;
 use brunt_stats::run_times::RunTimes;
-use brunt_stats::steady::warmup::{self, WarmupEnd};
 use brunt_stats::store::IntervalStore;
+use brunt_stats::warmup::{self, WarmupEnd};
 
 /// Workers hand an interval over a little late; after this time all usually have.
 const HANDED_OVER_NS: u64 = 10_000_000;

@@ -99,8 +99,7 @@ fn check_row(what: &str, row: &OpSummary, samples: &[&Sample]) {
     check(&format!("{what}, with failures"), &row.including_failures(), response(&|_| true));
 }
 
-/// Returns whether WARM took it, or a part of it, for a beginning.
-fn check_whole(trouble: Trouble, at_ns: u64) -> bool {
+fn check_whole(trouble: Trouble, at_ns: u64) {
     let what = format!("{trouble:?} at {} ms", at_ns / MS);
     let (plan, outcome) = trouble.run(at_ns);
     check_books(&outcome);
@@ -150,18 +149,14 @@ fn check_whole(trouble: Trouble, at_ns: u64) -> bool {
         }
     };
     assert!(is_seen, "{what}: {max_ns:?}");
-    summary.steady.beginning.is_some()
 }
 
 #[test]
 fn every_latency_covers_the_whole_window() {
-    let mut begun = 0;
     for trouble in Trouble::ALL {
         for third in 0..3 {
             // In the middle of it, half a gap behind a request.
-            begun += u32::from(check_whole(trouble, third * WINDOW_NS / 3 + WINDOW_NS / 6 + 333 * US));
+            check_whole(trouble, third * WINDOW_NS / 3 + WINDOW_NS / 6 + 333 * US);
         }
     }
-    // The table is worth something only if there are beginnings that a percentile could leave out.
-    assert!(begun >= 3, "{begun}");
 }

@@ -9,7 +9,7 @@ use std::io::{self, Write};
 
 /// The columns.
 const HEADING: &str = "run,repetition,option,setting,seed,duration_ns,offered_per_s,completed_per_s,p50_ns,p99_ns,p99_low_ns,\
-    p99_high_ns,p999_ns,client_error_p99_ns,cpu_ns_per_request,verdict,limit,end";
+    p99_high_ns,p999_ns,client_error_p99_ns,cpu_ns_per_request,status,limit,end";
 
 /// Writes a heading and a line for every run.
 ///
@@ -36,8 +36,8 @@ pub fn write(campaign: &Campaign, out: &mut dyn Write) -> io::Result<()> {
             value(Quantile::P999),
             cell(run.client_error_ns),
             cell(run.cpu_ns.map(|ns| ns.round())),
-            run.verdict.status.name().to_owned(),
-            cell(run.limit.as_ref().map(|limit| limit.bottleneck.name())),
+            run.status.status.name().to_owned(),
+            cell(run.limit.as_ref().map(|limit| limit.name())),
             cell(run.step.as_ref().map(|(end, _)| end.name())),
         ];
         writeln!(out, "{}", cells.join(","))?;

@@ -1,7 +1,7 @@
 //! The chart of a campaign: latency over throughput with knee and limit, the steps of a search beside their objectives, or the runs of one
 //! plan; below it what a request costs.
 //!
-//! Invariant: every run that counts and has a p99 is in the chart; one whose p99 is not trusted, or that did not pass as a step, is hollow,
+//! Invariant: every run that counts and has a p99 is in the chart; one that is INVALID, or that did not pass as a step, is hollow,
 //! one that met a limit is crossed, and
 //! joined to the others only if it lies beyond all that met none.
 
@@ -13,10 +13,8 @@ use brunt_plan::objective::{Bound, Objective};
 use brunt_plan::quantile::Quantile;
 use brunt_plan::sweep::SweepPoint;
 use brunt_stats::capacity::{Capacity, StepResult};
-use brunt_stats::check::CheckStatus;
 use brunt_stats::knee::Knee;
 use brunt_stats::median::median_of_sorted;
-use brunt_stats::verdict::Status;
 
 /// A setting is named beside its point where it has so many pixels.
 const NAME_ROOM: f64 = 54.0;
@@ -24,7 +22,7 @@ const P99: Stroke = Stroke::solid(Ink::Series(0), 1.5);
 const P50: Stroke = Stroke { ink: Ink::Series(1), width: 1.5, dash: &[6.0, 3.0] };
 const DOT: Stroke = Stroke::solid(Ink::Series(0), 10.0);
 const HOLLOW: Stroke = Stroke::solid(Ink::Page, 6.0);
-const LIMIT: Stroke = Stroke::solid(Ink::Distrusted, 2.5);
+const LIMIT: Stroke = Stroke::solid(Ink::Invalid, 2.5);
 const KNEE: Stroke = Stroke::solid(Ink::Caution, 22.0);
 /// The line from the origin on which the knee lies.
 const TANGENT: Stroke = Stroke { ink: Ink::Caution, width: 1.0, dash: &[2.0, 3.0] };
@@ -227,7 +225,7 @@ impl<'a> Curve<'a> {
         let is_search = marks.iter().any(|mark| mark.run.step.is_some());
         let [filled, hollow] = match is_search {
             true => ["the step passed", "the step did not pass"],
-            false => ["p99 is trusted", "p99 needs care"],
+            false => ["OK or CAUTION", "INVALID"],
         };
         keys.push(key(filled, "", dot(DOT)));
         if marks.iter().any(|mark| !is_filled(mark.run)) {
@@ -310,13 +308,12 @@ fn objectives(campaign: &Campaign) -> Vec<(&Objective, u64)> {
     objectives.iter().filter_map(|objective| Some((objective, time(objective)?))).collect()
 }
 
-/// Is its dot filled: did it pass, as a step of a search, or is its p99 trusted?
+/// Is its dot filled: did it pass, as a step of a search, or is it not INVALID?
 fn is_filled(run: &RunRow) -> bool {
     if let Some((step, _)) = &run.step {
         return *step == StepResult::Passed;
     }
-    let p99 = run.verdict.percentiles.iter().find(|trust| trust.quantile == Quantile::P99);
-    p99.is_some_and(|trust| trust.status <= CheckStatus::Ok) && run.verdict.status != Status::NotTrusted
+    run.percentile(Quantile::P99).is_some() && !run.status.is_invalid()
 }
 
 fn draw(picture: &mut Picture, frame: &Frame, mark: &Mark<'_>) {

@@ -1,21 +1,17 @@
-//! The report of a campaign that a person reads: a table of its runs, the curve, what was found, and a verdict.
+//! The report of a campaign that a person reads: a table of its runs, the curve, what was found, and a status.
 //!
 //! Not the reports of its runs (JSON has every one). At most 110 columns for all but extreme numbers.
 
 use super::{Campaign, CampaignResult, LimitedPoint, PercentileEstimate, RunRow, ScanPoint, SpreadRow};
 use crate::paragraph::{self, printable};
 use crate::quantity;
-use crate::reasons::each_once;
 use crate::table::Table;
 use brunt_plan::objective::Objective;
 use brunt_plan::quantile::Quantile;
 use brunt_plan::sweep::SweepPoint;
 use brunt_stats::capacity::{Capacity, StepResult};
-use brunt_stats::check::CheckStatus;
 use brunt_stats::knee::Knee;
-use brunt_stats::limit::Bottleneck;
 use brunt_stats::repeat::Spread;
-use brunt_stats::verdict::Status;
 use std::io::{self, Write};
 
 /// Characters of the longest bar of the curve.
@@ -55,7 +51,7 @@ fn report(campaign: &Campaign) -> String {
         paragraph::prose(&mut out, "interrupted", "the campaign was ended early: partial results");
     }
     out.push('\n');
-    verdict(&mut out, campaign);
+    status(&mut out, campaign);
     out
 }
 
@@ -105,7 +101,7 @@ fn found_text(found: Option<PercentileEstimate>) -> String {
     format!("{value} {}", quantity::interval(value_ns, low_ns, high_ns, is_thin))
 }
 
-/// What every table says of a run between its percentiles and its verdict.
+/// What every table says of a run between its percentiles and its status.
 fn client_cells(run: &RunRow) -> [String; 2] {
     [run.client_error_ns, run.cpu_ns.map(|ns| ns.round() as u64)].map(quantity::time_or_dash)
 }
@@ -117,7 +113,7 @@ fn client_heading(campaign: &Campaign) -> String {
 /// The headings of what every table of runs says of one.
 fn headings(campaign: &Campaign) -> Vec<String> {
     let quantiles = campaign.head.quantiles().into_iter().map(|quantile| quantile.to_string());
-    let others = [client_heading(campaign), "CPU/req".to_owned(), "verdict".to_owned()];
+    let others = [client_heading(campaign), "CPU/req".to_owned(), "status".to_owned()];
     std::iter::once("completed/s".to_owned()).chain(quantiles).chain(others).collect()
 }
 
@@ -146,17 +142,14 @@ fn checks_text(run: &RunRow) -> String {
     if run.interrupted {
         return "interrupted".to_owned();
     }
-    let words = [&[run.verdict.status.name()], run.verdict.reasons().as_slice()].concat();
+    let words = [&[run.status.status.name()], super::checks_of(run).as_slice()].concat();
     words.join(" ")
 }
 
 /// Status of a run in a scan or search; where it met a limit, the side whose limit it was.
 fn limit_text(run: &RunRow) -> String {
-    let limit = match run.limit.as_ref().map(|limit| (limit.bottleneck, limit.names())) {
-        Some((Bottleneck::Server, names)) if !run.interrupted => format!("server limit: {names}"),
-        Some((Bottleneck::Client, names)) if !run.interrupted => format!("client limit: {names}"),
-        _ => return verdict_text(run),
-    };
+    let Some(limit) = run.limit.filter(|_| !run.interrupted) else { return verdict_text(run) };
+    let limit = format!("limit: {}", limit.name());
     limit + &failed_text(run)
 }
 
@@ -318,7 +311,7 @@ fn scan_limit(out: &mut String, campaign: &Campaign, points: &[ScanPoint]) {
 pub(super) fn spoiled_text(limited: &[LimitedPoint<'_>], at_text: fn(SweepPoint) -> String) -> String {
     let mut by_names: Vec<(String, Vec<String>)> = Vec::new();
     for (point, run) in limited {
-        let (names, at) = (run.limit.as_ref().map(|limit| limit.names()), at_text(point.setting));
+        let (names, at) = (run.limit.map(|limit| limit.name().to_owned()), at_text(point.setting));
         let names = names.unwrap_or_default();
         match by_names.iter_mut().find(|(held, _)| *held == names) {
             Some((_, all)) => all.push(at),
@@ -336,23 +329,10 @@ pub(super) fn spoiled_text(limited: &[LimitedPoint<'_>], at_text: fn(SweepPoint)
     texts.join("; ")
 }
 
-/// Whose limit a run met, in the words of the check, and what to do.
+/// Whose limit a run met, and what to do.
 fn limit(out: &mut String, at: &str, run: &RunRow) {
-    let Some(limit) = &run.limit else { return };
-    let who = match limit.bottleneck {
-        Bottleneck::Server => "the server, not the client",
-        Bottleneck::Client => "the client, not the server",
-        Bottleneck::Neither => "unknown, the run is not trusted",
-    };
-    let found = run.verdict.checks.iter().filter(|check| limit.checks.contains(&check.id));
-    for (index, check) in found.enumerate() {
-        let begin = if index == 0 { format!("{who}, at {at}: ") } else { String::new() };
-        let text = format!("{begin}{} {}", check.id, check.text());
-        paragraph::prose(out, if index == 0 { "limit" } else { "" }, &printable(&text));
-        if limit.bottleneck != Bottleneck::Server {
-            paragraph::prose(out, "  fix", &check.fix);
-        }
-    }
+    let Some(sentence) = super::limit_sentence(run) else { return };
+    paragraph::prose(out, "limit", &printable(&format!("at {at}: {sentence}")));
 }
 
 fn search_table(out: &mut String, campaign: &Campaign, objectives: &[Objective]) {
@@ -373,7 +353,7 @@ fn search_table(out: &mut String, campaign: &Campaign, objectives: &[Objective])
             vec![format!("{setting:>width$}"), rate_text(run.completed), quantity::time(run.duration_ns)];
         row.extend(found.iter().map(|found| found_text(*found)));
         row.extend(client_cells(run));
-        let checks = run.limit.as_ref().map(|limit| format!(": {}", limit.names())).unwrap_or_default();
+        let checks = run.limit.map(|limit| format!(": {}", limit.name())).unwrap_or_default();
         let step = if run.interrupted { "interrupted".to_owned() } else { format!("{}{checks}", end.name()) };
         let again = if campaign.is_discarded(index) { ", rerun" } else { "" };
         row.push(step + &failed_text(run) + again);
@@ -442,7 +422,7 @@ fn capacity_text(campaign: &Campaign, capacity: &Capacity) -> String {
         Capacity::ClientLimited { at, passed: None } => {
             format!("unknown: the generator, not the server, is the limit at {}/s", rate(at))
         }
-        Capacity::Untrusted { at, .. } => format!("unknown: the step at {}/s is not trusted", rate(at)),
+        Capacity::Broken { at, .. } => format!("unknown: the step at {}/s is BROKEN", rate(at)),
     }
 }
 
@@ -503,44 +483,11 @@ fn repeat_finding(out: &mut String, quantiles: &[Quantile], compared: &[SpreadRo
     paragraph::prose(out, "confidence", &text);
 }
 
-/// Which runs the verdict is that of, and why.
-pub(super) fn of_runs(campaign: &Campaign, at_text: fn(SweepPoint) -> String) -> String {
-    let (status, all) = (campaign.verdict.status, campaign.runs.len());
-    let is_such = |run: &&RunRow| run.verdict.status == status;
-    let such: Vec<&RunRow> = campaign.runs.iter().filter(is_such).collect();
-    let of_capacity = match campaign.finding {
-        CampaignResult::Search { .. } => RunRow::of_capacity(&campaign.runs).filter(is_such),
-        _ => None,
-    };
-    let why = |runs: &[&RunRow]| {
-        let reasons = each_once(runs.iter().flat_map(|run| run.verdict.reasons()));
-        if reasons.is_empty() { String::new() } else { format!(": {}", reasons.join(" ")) }
-    };
-    match (of_capacity, such.len()) {
-        (Some(run), _) => {
-            let at = run.setting.map_or_else(String::new, at_text);
-            format!("the step at {at}{}", why(&[run]))
-        }
-        (_, 0) if status == Status::NotTrusted => "no step decided anything".to_owned(),
-        (_, 0) => String::new(),
-        (_, count) if status == Status::Trusted && count < all => {
-            format!("{count} of {all} runs; what was found does not rest on the others")
-        }
-        (_, count) => format!("{count} of {all} runs{}", why(&such)),
-    }
-}
-
-/// What the campaign as a whole comes to: checks of its own, then whichever run was worst.
-fn verdict(out: &mut String, campaign: &Campaign) {
-    let status = campaign.verdict.status;
-    let own: Vec<_> = campaign.verdict.checks.iter().filter(|check| check.status > CheckStatus::Ok).collect();
-    paragraph::prose(out, status.name(), &of_runs(campaign, at_text));
-    for check in own {
-        let word = check.status.name().replace('_', " ");
-        paragraph::prose(out, &format!("  {}", check.id), &printable(&format!("{word}: {}", check.text())));
-        paragraph::prose(out, "    fix", &check.fix);
-    }
-    for check in campaign.verdict.checks.iter().filter(|check| check.status == CheckStatus::Skipped) {
-        paragraph::prose(out, "  note", &format!("{} {}", check.id, check.message));
+/// What the campaign as a whole comes to, and its own check.
+fn status(out: &mut String, campaign: &Campaign) {
+    paragraph::prose(out, "", &printable(&campaign.status.headline()));
+    for check in &campaign.status.checks {
+        let text = format!("{}: {}", check.status.name(), check.text());
+        paragraph::prose(out, &format!("  {}", check.id.name()), &printable(&text));
     }
 }

@@ -8,16 +8,14 @@ use crate::html::frame::{self, Size};
 use crate::html::markup::{Heading, Markup};
 use crate::layout::TimeUnit;
 use crate::quantity;
-use crate::text::conclusion::causes;
+use crate::text::conclusion;
 use crate::text::latency::rate;
 use brunt_plan::quantile::Quantile;
-use brunt_stats::verdict::Verdict;
+use brunt_stats::status::RunStatus;
 use std::io::{self, Write};
 
 const HEIGHT: f64 = 320.0;
 const CPU_HEIGHT: f64 = 90.0;
-/// Causes that are listed, of the campaign and of each run.
-const CAUSES_MAX: usize = 3;
 /// Runs that have a section of their own.
 const SECTIONS_MAX: usize = 100;
 /// What the names of sections of runs begin with.
@@ -32,8 +30,8 @@ pub fn write(campaign: &Campaign, out: &mut dyn Write) -> io::Result<()> {
     let heading = headline(campaign).join(" · ");
     let mut facts = head_facts(campaign);
     facts.extend(findings(campaign));
-    facts.extend(cause_facts(&campaign.verdict));
-    document::header(&mut markup, Standing::of(campaign.verdict.status), &heading, &facts);
+    facts.extend(findings_of(&campaign.status));
+    document::header(&mut markup, Standing::of(campaign.status.status), &heading, &facts);
     let unit = unit(campaign);
     markup.raw("<section id=\"runs\">\n<h2>Latency of the runs</h2>\n");
     if let Some(curve) = Curve::of(campaign) {
@@ -45,13 +43,9 @@ pub fn write(campaign: &Campaign, out: &mut dyn Write) -> io::Result<()> {
     document::write(&heading, &heading, &markup.into_text(), "", out)
 }
 
-/// What speaks against a run or a campaign, with what helps.
-fn cause_facts(verdict: &Verdict) -> Vec<(String, Vec<String>)> {
-    let facts = causes(verdict).into_iter().take(CAUSES_MAX).map(|cause| {
-        let fix = (!cause.fix.is_empty()).then(|| format!("→ {}", cause.fix));
-        (cause.id.to_owned(), [Some(cause.text), fix].into_iter().flatten().collect())
-    });
-    facts.collect()
+/// What the checks of a run or a campaign found, with what helps.
+fn findings_of(status: &RunStatus) -> Vec<(String, Vec<String>)> {
+    conclusion::findings(status).into_iter().map(|(name, text)| (name.to_owned(), vec![text])).collect()
 }
 
 /// The one in which the lowest p99 is at least 1.
@@ -163,7 +157,7 @@ fn sections(markup: &mut Markup, campaign: &Campaign) {
             format!("{quantile} {}{}", quantity::time(found.value_ns), interval.unwrap_or_default())
         };
         let mut facts = vec![
-            ("verdict".to_owned(), vec![run.verdict.sentence()]),
+            ("status".to_owned(), vec![run.status.headline()]),
             ("response".to_owned(), run.percentiles.iter().map(percentile).collect()),
             (
                 "run".to_owned(),
@@ -173,7 +167,7 @@ fn sections(markup: &mut Markup, campaign: &Campaign) {
                 ],
             ),
         ];
-        facts.extend(cause_facts(&run.verdict));
+        facts.extend(findings_of(&run.status));
         markup.facts(&facts);
     }
     markup.raw("</section>\n");

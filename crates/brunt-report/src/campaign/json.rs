@@ -35,10 +35,7 @@ fn value(campaign: &Campaign) -> serde_json::Result<Value> {
         "started_at": first.map(|json| &json["started_at"]),
         "kind": campaign.finding.kind(),
         "interrupted": campaign.interrupted,
-        "verdict": {
-            "status": campaign.verdict.status.name(),
-            "checks": crate::json::checks(&campaign.verdict),
-        },
+        "status": crate::json::status(&campaign.status),
         "finding": finding(campaign),
         "runs": campaign.runs.iter().enumerate().map(|(index, run)| measured(index, run)).collect::<Value>(),
         "record": serde_json::to_value(record)?,
@@ -53,7 +50,7 @@ fn measured(index: usize, run: &RunRow) -> Value {
         "repetition": run.repetition,
         "option": run.setting.map(|setting| setting.option()),
         "setting": run.setting.map(|setting| setting.as_f64()),
-        "limit": run.limit.as_ref().map(|limit| json!({ "bottleneck": limit.bottleneck.name(), "checks": limit.checks })),
+        "limit": run.limit,
         "end": run.step.as_ref().map(|(end, _)| end.name()),
         "bounded": run.step.as_ref().map(|(_, found)| {
             found.iter().map(|found| found.map(percentile)).collect::<Vec<_>>()
@@ -76,7 +73,7 @@ fn spread(spread: &Spread) -> Value {
         "coverage": spread.coverage(),
         "q": spread.heterogeneity.map(|found| found.q),
         "i2": spread.heterogeneity.map(|found| found.i2),
-        "hysteresis": spread.heterogeneity.map(|_| spread.is_hysteresis()),
+        "disagrees": spread.disagrees(),
     })
 }
 
@@ -118,8 +115,7 @@ fn limit(campaign: &Campaign, points: &[ScanPoint]) -> Option<Value> {
     let (point, run) = super::limit_met(&campaign.runs, points)?;
     let limit = run.limit.as_ref()?;
     Some(json!({
-        "bottleneck": limit.bottleneck.name(),
-        "checks": limit.checks,
+        "bottleneck": limit,
         "setting": point.setting.as_f64(),
     }))
 }
@@ -131,7 +127,7 @@ fn capacity(campaign: &Campaign, capacity: &Capacity) -> Value {
         Capacity::Below { .. } => "below",
         Capacity::Undecided { .. } => "unknown",
         Capacity::ClientLimited { .. } => "client_limited",
-        Capacity::Untrusted { .. } => "not_trusted",
+        Capacity::Broken { .. } => "broken",
     };
     let at = capacity.not_passed();
     let end = at.and_then(|rate| campaign.step_at(rate)?.step.as_ref()).map(|(end, _)| end.name());

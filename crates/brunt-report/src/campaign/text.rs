@@ -1,8 +1,8 @@
-//! The report of a campaign in about twenty lines: a table with a row for each setting, step or repetition, what was found, a verdict.
+//! The report of a campaign in about twenty lines: a table with a row for each setting, step or repetition, what was found, a status.
 //!
 //! Not the reports of its runs (JSON has every one). Invariants: times of a table have one unit; a cell holds no blank.
 
-use super::details::{at_text, is_undecided, of_runs, spoiled_text};
+use super::details::{at_text, is_undecided, spoiled_text};
 use super::{
     Campaign, CampaignResult, PercentileEstimate, QUANTILES, RunRow, ScanPoint, SpreadRow, limit_met,
     limits_passed, wanted,
@@ -20,11 +20,8 @@ use brunt_plan::objective::Objective;
 use brunt_plan::quantile::Quantile;
 use brunt_plan::sweep::SweepPoint;
 use brunt_stats::capacity::{Capacity, StepResult};
-use brunt_stats::check::CheckStatus;
 use brunt_stats::knee::Knee;
-use brunt_stats::limit::Bottleneck;
 use brunt_stats::repeat::Spread;
-use brunt_stats::verdict::Status;
 use std::io::{self, Write};
 
 /// Rows of a table; the others are in the details.
@@ -60,7 +57,7 @@ fn report(campaign: &Campaign, layout: &Layout) -> String {
     if campaign.interrupted {
         page.facts("interrupted", &["partial results: not all runs were made".to_owned()]);
     }
-    verdict(&mut page, campaign);
+    crate::text::conclusion::status(&mut page, &campaign.status);
     page.into_text()
 }
 
@@ -93,7 +90,7 @@ impl RowTimes {
         let interval = run
             .percentile(Quantile::P99)
             .map_or(Bound::Unknown, |found| Bound::of_interval(found.value_ns, found.interval_ns));
-        let is_bounded = p99_trust(run) != Some("sat!".to_owned());
+        let is_bounded = run.limit.is_none();
         let bounds = if is_bounded { [interval, client] } else { [Bound::Unknown; 2] };
         Self { percentiles: quantiles.iter().map(value).collect(), bounds }
     }
@@ -165,32 +162,13 @@ fn time_columns(unit: TimeUnit, quantiles: &[Quantile], spread: &str, client: &s
     columns
 }
 
-/// What is to be thought of a run's p99, in a word.
-fn p99_trust(run: &RunRow) -> Option<String> {
-    run.verdict.percentiles.iter().find(|trust| trust.quantile == Quantile::P99).map(ToString::to_string)
-}
-
-/// A run in a word: whose limit it met, else what is to be thought of its p99.
+/// A run in a word: whose limit it met, else its status.
 pub(super) fn word(run: &RunRow) -> (String, Style) {
-    let mark = match run.verdict.status {
-        Status::Trusted => "",
-        Status::Caution => "?",
-        Status::NotTrusted => "!",
-    };
     if run.interrupted {
         return ("cut-short".to_owned(), Style::Doubt);
     }
-    let word = match (&run.limit, p99_trust(run)) {
-        (Some(limit), _) => format!("{}!", limit.checks.first().unwrap_or(&"limit").to_lowercase()),
-        (None, Some(word)) => word,
-        (None, None) => run.verdict.reasons().first().map_or("ok".to_owned(), |id| id.to_lowercase() + mark),
-    };
-    let style = match (word.ends_with('!'), word.ends_with('?')) {
-        (true, _) => Style::Bad,
-        (_, true) => Style::Doubt,
-        _ => Style::Plain,
-    };
-    (word, style)
+    let word = run.limit.map_or(run.status.status.name(), |limit| limit.name()).to_owned();
+    (word, crate::text::conclusion::style(run.status.status))
 }
 
 pub(super) fn setting_text(setting: SweepPoint) -> String {
@@ -262,7 +240,7 @@ fn scan_table(
         let style = if is_knee { Style::Bold } else { Style::Plain };
         let done = done.get(done.len() / 2).copied().map_or("-".to_owned(), rate);
         let mut row = cells([setting_text(point.setting), done].into_iter().chain(texts), style);
-        let worst = runs.iter().max_by_key(|run| (run.limit.is_some(), run.verdict.status));
+        let worst = runs.iter().max_by_key(|run| (run.limit.is_some(), run.status.status));
         let (word, word_style) = worst.map_or(("-".to_owned(), Style::Plain), |run| word(run));
         row.push(Cell::new(word, word_style));
         let knee = if is_knee { "<-knee" } else { "" };
@@ -326,17 +304,7 @@ fn at(setting: SweepPoint) -> String {
 
 /// Whose limit a run met: `the server, at 180000/s: SAT`.
 fn limit(run: &RunRow, at: &str) -> String {
-    let Some(limit) = &run.limit else { return format!("at {at}") };
-    let who = match limit.bottleneck {
-        Bottleneck::Server => "the server",
-        Bottleneck::Client => "the client, not the server",
-        Bottleneck::Neither => "unknown, the run is not trusted",
-    };
-    let fix =
-        run.verdict.checks.iter().find(|check| limit.checks.contains(&check.id) && !check.fix.is_empty());
-    let fix =
-        fix.filter(|_| limit.bottleneck != Bottleneck::Server).map(|check| format!(" -> {}", check.fix));
-    format!("{who}, at {at}: {}{}", limit.names(), fix.unwrap_or_default())
+    super::limit_sentence(run).map_or(format!("at {at}"), |sentence| format!("at {at}: {sentence}"))
 }
 
 fn search_table(page: &mut Page<'_>, campaign: &Campaign, objectives: &[Objective]) {
@@ -391,8 +359,7 @@ fn search_table(page: &mut Page<'_>, campaign: &Campaign, objectives: &[Objectiv
             (false, StepResult::Passed) => (end.name(), Style::Good),
             (false, _) => (end.name(), Style::Plain),
         };
-        let limit =
-            run.limit.as_ref().map(|limit| format!(":{}", limit.checks.join(","))).unwrap_or_default();
+        let limit = run.limit.as_ref().map(|limit| format!(":{}", limit.name())).unwrap_or_default();
         let mut row = cells(row, Style::Plain);
         row.push(Cell::new(format!("{}{limit}", step.replace(' ', "-")), style));
         grid.push(row);
@@ -449,7 +416,7 @@ fn capacity_text(campaign: &Campaign, capacity: &Capacity, wanted: &str) -> Stri
         Capacity::ClientLimited { at, passed: None } => {
             format!("undecided: the client is the limit at {}/s", rate(at))
         }
-        Capacity::Untrusted { at, .. } => format!("undecided: the step at {}/s is not trusted", rate(at)),
+        Capacity::Broken { at, .. } => format!("undecided: the step at {}/s is BROKEN", rate(at)),
     }
 }
 
@@ -505,29 +472,9 @@ fn repetitions(page: &mut Page<'_>, campaign: &Campaign, compared: &[SpreadRow])
     }
 }
 
-/// What the campaign as a whole comes to: the runs it rests on, and its own check.
+/// What the campaign as a whole comes to.
 pub(crate) fn headline(campaign: &Campaign) -> Vec<String> {
-    let (status, reason) = (campaign.verdict.status, of_runs(campaign, at));
-    let judged = match reason.is_empty() {
-        true => status.name().to_owned(),
-        false => format!("{}: {reason}", status.name()),
-    };
-    let skipped = campaign.verdict.checks.iter().filter(|check| check.status == CheckStatus::Skipped);
-    std::iter::once(judged).chain(skipped.map(|check| check.message.clone())).collect()
-}
-
-fn verdict(page: &mut Page<'_>, campaign: &Campaign) {
-    page.separate();
-    let style = match campaign.verdict.status {
-        Status::Trusted => Style::Good,
-        Status::Caution => Style::Doubt,
-        Status::NotTrusted => Style::Bad,
-    };
-    page.headline(&headline(campaign), |word| match word.trim_end_matches(':') {
-        "NOT" | "TRUSTED" | "CAUTION" => style,
-        _ => Style::Bold,
-    });
-    crate::text::conclusion::list(page, &crate::text::conclusion::causes(&campaign.verdict));
+    vec![campaign.status.headline()]
 }
 
 /// The keys of `--brief` for a scan.
@@ -538,7 +485,7 @@ pub(crate) fn brief_of_scan(campaign: &Campaign, points: &[ScanPoint], knee: Opt
     };
     let limit = limit_met(&campaign.runs, points).and_then(|(point, run)| {
         let limit = run.limit.as_ref()?;
-        Some((setting_text(point.setting), limit.bottleneck.name(), limit.checks.join(",")))
+        Some((setting_text(point.setting), limit.name(), super::checks_of(run).join(",")))
     });
     let (at, whose, why) = limit.unwrap_or_else(|| ("-".to_owned(), "-", "-".to_owned()));
     format!("knee={knee} limit={at} limited_by={whose} why={why}")
@@ -551,10 +498,10 @@ pub(crate) fn brief_of_search(campaign: &Campaign, capacity: Option<Capacity>) -
         Capacity::AtLeast { passed } => (Some(passed), None),
         Capacity::Below { failed } => (None, Some(failed)),
         Capacity::ClientLimited { passed, .. } => (passed, None),
-        Capacity::Undecided { .. } | Capacity::Untrusted { .. } => (None, None),
+        Capacity::Undecided { .. } | Capacity::Broken { .. } => (None, None),
     };
     let text = |value: Option<f64>| value.map_or("-".to_owned(), |value| format!("{}/s", rate(value)));
-    let limit = campaign.runs.iter().rev().find_map(|run| Some(run.limit.as_ref()?.checks.join(",")));
+    let limit = campaign.runs.iter().rev().find_map(|run| Some(run.limit?.name().to_owned()));
     let of_step = |run: &RunRow| match run.step.as_ref()?.0 {
         StepResult::Passed => None,
         end => Some(end.name().replace(' ', "-")),
@@ -582,7 +529,7 @@ pub(crate) fn brief_of_repetitions(campaign: &Campaign, compared: &[SpreadRow], 
     let done = compared.iter().find(|held| held.name == "completed_per_s");
     let done = done.map_or("-".to_owned(), |held| format!("{}/s", rate(held.spread.median)));
     let failed: u64 = campaign.runs.iter().map(|run| run.failed).sum();
-    let reasons = each_once(campaign.runs.iter().flat_map(|run| run.verdict.reasons()));
+    let reasons = each_once(campaign.runs.iter().flat_map(super::checks_of));
     let why = if reasons.is_empty() { "-".to_owned() } else { reasons.join(",") };
     let [p50, p99, p999] = [0, 1, 2].map(|index| columns[index].first_text(unit));
     format!("rate={done} p50={p50} p99={p99} p99.9={p999} failed={failed} why={why}")

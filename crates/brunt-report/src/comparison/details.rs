@@ -17,7 +17,7 @@ use crate::table::Table;
 use brunt_plan::objective::{Metric, Statistic, Subject};
 use brunt_plan::quantile::{Quantile, SAMPLES_ABOVE_MIN};
 use brunt_stats::rank_test::{LEVEL, MARGIN, RUNS_MAX, RUNS_MIN, TestResult};
-use brunt_stats::verdict::Status;
+use brunt_stats::status::Status;
 
 pub(super) fn report(comparison: &Comparison) -> String {
     let mut out = String::new();
@@ -33,7 +33,7 @@ pub(super) fn report(comparison: &Comparison) -> String {
     notes(&mut out, comparison);
     out.push('\n');
     assertion_table(&mut out, assertion_text::sorted(comparison.asserted.iter().map(AssertionRow::text)));
-    untrusted(&mut out, comparison);
+    invalid(&mut out, comparison);
     answer(&mut out, comparison);
     out
 }
@@ -300,16 +300,16 @@ fn is_percentile_missing(held: &ComparedRow) -> bool {
 const NAMED_MAX: usize = 6;
 
 /// The runs of each side that call for care, the worst last, with the checks that say so.
-fn untrusted(out: &mut String, comparison: &Comparison) {
-    for (status, text) in untrusted_runs(comparison) {
+fn invalid(out: &mut String, comparison: &Comparison) {
+    for (status, text) in invalid_runs(comparison) {
         paragraph::prose(out, status.name(), &text);
     }
 }
 
 /// By status the runs of each side that have it.
-pub(super) fn untrusted_runs(comparison: &Comparison) -> Vec<(Status, String)> {
+pub(super) fn invalid_runs(comparison: &Comparison) -> Vec<(Status, String)> {
     let mut lines = Vec::new();
-    for status in [Status::Caution, Status::NotTrusted] {
+    for status in [Status::Caution, Status::Invalid] {
         for (name, runs) in [("A", &comparison.a), ("B", &comparison.b)] {
             let found: Vec<&RunResult> = runs.iter().filter(|run| run.status == status).collect();
             if found.is_empty() {
@@ -354,10 +354,10 @@ pub(super) fn early_end(comparison: &Comparison) -> Option<String> {
 /// The last line: whether it can be believed, and what differs.
 pub(super) fn answer_facts(comparison: &Comparison) -> Vec<String> {
     let all = comparison.a.len() + comparison.b.len();
-    let untrusted = comparison.runs().filter(|(_, run)| run.status == Status::NotTrusted).count();
+    let invalid = comparison.runs().filter(|(_, run)| run.status == Status::Invalid).count();
     let mut facts = Vec::new();
-    if untrusted > 0 {
-        facts.push(format!("NOT TRUSTED: {untrusted} of {}", quantity::things(all as u64, "run")));
+    if invalid > 0 {
+        facts.push(format!("INVALID: {invalid} of {}", quantity::things(all as u64, "run")));
     }
     let mut differing = comparison.compared.iter().filter(|held| held.differs()).map(|held| {
         let change = held.test.change.map(|change| change_text(held.quantity, change));

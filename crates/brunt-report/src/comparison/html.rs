@@ -3,7 +3,7 @@
 //! Invariant: it says what the text says; a change that is not decided is hollow.
 
 use super::change_text::change_interval;
-use super::details::{answer_facts, early_end, plan_facts, shown, side_facts, untrusted_runs};
+use super::details::{answer_facts, early_end, invalid_runs, plan_facts, shown, side_facts};
 use super::text::{self, finding};
 use super::{ComparedRow, Comparison, json, overlay};
 use crate::html::conclusion::assertion_table;
@@ -33,12 +33,10 @@ pub(super) fn write(comparison: &Comparison, out: &mut dyn Write) -> io::Result<
     let mut title: Vec<String> = early_end(comparison).into_iter().collect();
     title.extend(answer_facts(comparison));
     let title = title.join(" · ");
-    let standing = if comparison.has_untrusted() { Standing::Distrusted } else { Standing::Neutral };
+    let standing = if comparison.has_invalid() { Standing::Invalid } else { Standing::Neutral };
     let mut facts = comparison.head_facts();
     facts.extend(
-        untrusted_runs(comparison)
-            .into_iter()
-            .map(|(status, text)| (status.name().to_lowercase(), vec![text])),
+        invalid_runs(comparison).into_iter().map(|(status, text)| (status.name().to_lowercase(), vec![text])),
     );
     document::header(&mut markup, standing, &title, &facts);
     markup.raw("<section>\n<h2>What changes from A to B</h2>\n");

@@ -4,7 +4,7 @@
 //! change is printed where it is decided, or shown to be none, alone.
 
 use super::change_text::bare_change;
-use super::details::{answer_facts, early_end, p_text, plan_facts, shown, side_facts, untrusted_runs};
+use super::details::{answer_facts, early_end, invalid_runs, p_text, plan_facts, shown, side_facts};
 use super::{AssertionRow, ComparedRow, Comparison, Quantity};
 use crate::figure::{Figures, unit_of};
 use crate::grid::{Cell, Column, Grid, cells};
@@ -15,7 +15,7 @@ use crate::text::conclusion;
 use crate::text::latency::rate;
 use brunt_plan::objective::{Metric, Subject};
 use brunt_stats::rank_test::{RUNS_MIN, TestResult};
-use brunt_stats::verdict::Status;
+use brunt_stats::status::Status;
 
 /// Quantities in the table.
 const ROWS_MAX: usize = 12;
@@ -37,7 +37,7 @@ pub(super) fn report(comparison: &Comparison, layout: &Layout) -> String {
     table(&mut page, comparison);
     conclusion::assertions(&mut page, comparison.asserted.iter().map(AssertionRow::text));
     page.separate();
-    for (status, text) in untrusted_runs(comparison) {
+    for (status, text) in invalid_runs(comparison) {
         page.facts(&status.name().to_lowercase(), &[text]);
     }
     write_answer(&mut page, comparison);
@@ -132,7 +132,7 @@ pub(super) fn answer(comparison: &Comparison) -> Vec<String> {
 fn write_answer(page: &mut Page<'_>, comparison: &Comparison) {
     let worst = comparison.runs().map(|(_, run)| run.status).max();
     page.headline(&answer(comparison), |word| match word.trim_end_matches(':') {
-        "NOT" | "TRUSTED" if worst == Some(Status::NotTrusted) => Style::Bad,
+        "INVALID" if worst == Some(Status::Invalid) => Style::Bad,
         _ => Style::Bold,
     });
 }
@@ -141,14 +141,14 @@ fn write_answer(page: &mut Page<'_>, comparison: &Comparison) {
 pub(crate) fn brief(comparison: &Comparison) -> String {
     let differs = comparison.compared.iter().any(ComparedRow::differs);
     let is_open = answer_facts(comparison).iter().any(|fact| fact.starts_with("UNDECIDED"));
-    let verdict = match (comparison.has_untrusted(), differs, is_open) {
-        (true, ..) => "NOT-TRUSTED",
+    let status = match (comparison.has_invalid(), differs, is_open) {
+        (true, ..) => "INVALID",
         (_, true, _) => "DIFFERS",
         (_, _, true) => "UNDECIDED",
         _ => "SAME",
     };
     let mut keys =
-        vec![format!("verdict={verdict}"), format!("runs={},{}", comparison.a.len(), comparison.b.len())];
+        vec![format!("status={status}"), format!("runs={},{}", comparison.a.len(), comparison.b.len())];
     for name in ["p50", "p99", "p99.9", "mean", "rate", "hit"] {
         let held = comparison.compared.iter().find(|held| held.quantity.name() == name);
         let change = held.and_then(ComparedRow::decided_change).map(bare_change);
@@ -158,8 +158,8 @@ pub(crate) fn brief(comparison: &Comparison) -> String {
         let rows = shown(comparison).filter(|held| is_it(held));
         rows.map(|held| held.quantity.name().replace(' ', "_")).collect::<Vec<_>>()
     };
-    let reasons = match verdict {
-        "NOT-TRUSTED" => untrusted_checks(comparison),
+    let reasons = match status {
+        "INVALID" => invalid_checks(comparison),
         "DIFFERS" => names(ComparedRow::differs),
         "UNDECIDED" if comparison.is_small() => vec!["few-runs".to_owned()],
         "UNDECIDED" => names(|held| held.test.finding != TestResult::NoneShown),
@@ -169,9 +169,9 @@ pub(crate) fn brief(comparison: &Comparison) -> String {
     keys.join(" ")
 }
 
-/// The checks that found something in runs that are NOT TRUSTED.
-fn untrusted_checks(comparison: &Comparison) -> Vec<String> {
-    let untrusted = comparison.runs().filter(|(_, run)| run.status == Status::NotTrusted);
-    let checks = each_once(untrusted.flat_map(|(_, run)| run.found.iter().map(String::as_str)));
+/// The checks that found something in runs that are INVALID.
+fn invalid_checks(comparison: &Comparison) -> Vec<String> {
+    let invalid = comparison.runs().filter(|(_, run)| run.status == Status::Invalid);
+    let checks = each_once(invalid.flat_map(|(_, run)| run.found.iter().map(String::as_str)));
     checks.into_iter().map(str::to_owned).collect()
 }

@@ -14,7 +14,6 @@ use brunt_plan::size::{SizeDistribution, SizeRange};
 use brunt_plan::units::Rate;
 use brunt_stats::agent::AgentRecord;
 use brunt_stats::run_record::RunRecord;
-use brunt_stats::steady::WarmUp;
 use brunt_stats::summary::Summary;
 
 pub(super) fn write(out: &mut String, summary: &Summary) {
@@ -216,10 +215,6 @@ fn window(summary: &Summary) -> Vec<String> {
             .unwrap_or_default();
         facts.push(format!("warm-up {} before it{end}", quantity::time(warmup_ns)));
     }
-    if let Some(beginning) = &summary.steady.beginning {
-        let until = quantity::time(beginning.until_ns);
-        facts.push(format!("the first {until} unlike the rest: {}", unsteady(summary)));
-    }
     if let Some(requests) = summary.record.plan.stop.requests {
         facts.push(format!("at most {requests} requests"));
     }
@@ -240,13 +235,6 @@ fn window(summary: &Summary) -> Vec<String> {
 pub(crate) fn end_with_agent(record: &RunRecord) -> Option<String> {
     let lost = record.agents.iter().find(|agent| agent.lost.is_some() && !agent.lost_after_interruption)?;
     Some(format!("ended when agent {} was lost", printable(&lost.name)))
-}
-
-/// The series that began otherwise than they went on.
-fn unsteady(summary: &Summary) -> String {
-    let is_late = |warm_up: &WarmUp| warm_up.until_ns > 0;
-    let late = summary.steady.series.iter().filter(|held| held.warm_up.as_ref().is_ok_and(is_late));
-    late.map(|held| held.series.name()).collect::<Vec<_>>().join(", ")
 }
 
 fn data(keyspace: &Keyspace, classes: &[Class]) -> Vec<String> {

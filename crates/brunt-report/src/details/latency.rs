@@ -1,6 +1,6 @@
 //! The table of latencies: response time with the client's possible share, beside service time and send lag.
 //!
-//! Not a judgement (that is the verdict's). A percentile that the samples do not support is `-`, with what it needs
+//! Not a judgement (that is the status's). A percentile that the samples do not support is `-`, with what it needs
 //! below it.
 
 use super::Row;
@@ -13,19 +13,12 @@ use brunt_stats::client_basis::ClientBasis;
 use brunt_stats::confidence::PercentileInterval;
 use brunt_stats::latency::{LatencySummary, Percentile};
 use brunt_stats::op_summary::OpSummary;
-use brunt_stats::verdict::Trust;
 
 /// Percentiles that a line has room for.
 const COLUMNS_MAX: usize = 5;
 
 /// The table; where there are more percentiles than a line has room for, several.
-pub(super) fn write(
-    out: &mut String,
-    rows: &[Row<'_>],
-    basis: ClientBasis,
-    trust: &[Trust],
-    quantiles: &[Quantile],
-) {
+pub(super) fn write(out: &mut String, rows: &[Row<'_>], basis: ClientBasis, quantiles: &[Quantile]) {
     for (part, quantiles) in quantiles.chunks(COLUMNS_MAX).enumerate() {
         if part > 0 {
             out.push('\n');
@@ -35,10 +28,7 @@ pub(super) fn write(
         heading.extend(names.iter().map(String::as_str));
         heading.push("max");
         let mut table = Table::new(&heading);
-        for (index, row) in rows.iter().enumerate() {
-            // Of all rows: the worst of a column is under the first.
-            push(&mut table, row, basis, if index == 0 { trust } else { &[] }, quantiles);
-        }
+        rows.iter().for_each(|row| push(&mut table, row, basis, quantiles));
         table.write(out);
     }
     let silent = rows.iter().filter(|row| is_unacknowledged(row.summary)).map(|row| row.name.as_str());
@@ -49,13 +39,12 @@ pub(super) fn write(
     }
 }
 
-fn push(table: &mut Table, row: &Row<'_>, basis: ClientBasis, trust: &[Trust], quantiles: &[Quantile]) {
+fn push(table: &mut Table, row: &Row<'_>, basis: ClientBasis, quantiles: &[Quantile]) {
     let (summary, latency) = (row.summary, &row.summary.latency);
     table.push(times(&row.name, &latency.response.summary, quantiles));
     if latency.response.summary.count > 0 {
         table.push_some(confidence_intervals(summary, quantiles));
         table.push(client_errors(summary, basis, quantiles));
-        table.push_some(words(trust, quantiles));
         table.push(times("  service time", &latency.service.summary, quantiles));
         table.push(times("  send lag", &latency.send_lag.summary, quantiles));
     }
@@ -97,15 +86,6 @@ fn client_errors(summary: &OpSummary, basis: ClientBasis, quantiles: &[Quantile]
     let error_of =
         |quantile: &Quantile| summary.client_error_ns(*quantile).map_or(String::new(), quantity::time);
     row(&format!("  client error {}", basis.sign()), quantiles.iter().map(error_of))
-}
-
-/// What is to be thought of each percentile. `None` where nothing is said of any.
-fn words(trust: &[Trust], quantiles: &[Quantile]) -> Option<Vec<String>> {
-    let word_of = |quantile: &Quantile| {
-        let trust = trust.iter().find(|trust| trust.quantile == *quantile);
-        trust.map_or(String::new(), Trust::to_string)
-    };
-    (!trust.is_empty()).then(|| row("  trust", quantiles.iter().map(word_of)))
 }
 
 /// For every percentile that is not given, how much longer the run must be at the rate it had, or where it had none,

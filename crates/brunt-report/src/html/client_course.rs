@@ -7,17 +7,15 @@ use super::columns::{Column, Columns};
 use super::course::{Course, draw, frame};
 use super::frame::{self as chart, Frame, Key, Size, Values};
 use brunt_picture::{Ink, Point, Shape, Stroke};
-use brunt_stats::check::Limits;
 use brunt_stats::client_time::{ClientShares, ClientTime};
-use brunt_stats::verdict::{CPU, STEAL};
+use brunt_stats::usage::BUSY;
 
 const HEIGHT: f64 = 64.0;
 /// Pieces of the window; neighbouring columns are added where there are more.
 const PIECES_MAX: usize = 75;
 const ALL: Stroke = Stroke::solid(Ink::Series(0), 1.5);
 const WORST: Stroke = Stroke { ink: Ink::Series(1), width: 1.0, dash: &[4.0, 2.0] };
-const CAUTION: Stroke = Stroke { ink: Ink::Caution, width: 1.0, dash: &[8.0, 3.0] };
-const NOT_TRUSTED: Stroke = Stroke { ink: Ink::Distrusted, width: 1.0, dash: &[2.0, 3.0] };
+const THRESHOLD: Stroke = Stroke { ink: Ink::Invalid, width: 1.0, dash: &[2.0, 3.0] };
 
 /// What a line shows: a class, a stroke, and its value in percent.
 struct Line {
@@ -30,7 +28,7 @@ struct Line {
 struct Strip {
     title: &'static str,
     name: &'static str,
-    limits: Limits,
+    thresholds: &'static [f64],
     lines: [Line; 2],
 }
 
@@ -38,7 +36,7 @@ const STRIPS: [Strip; 2] = [
     Strip {
         title: "Share of time in which workers were busy, over time",
         name: "workers busy %",
-        limits: CPU,
+        thresholds: &[BUSY],
         lines: [
             Line { class: "worst-worker", stroke: WORST, percent: |shares| percent(shares.busiest) },
             Line { class: "client", stroke: ALL, percent: |shares| percent(shares.busy) },
@@ -47,7 +45,7 @@ const STRIPS: [Strip; 2] = [
     Strip {
         title: "Share of time that others took from workers and CPUs, over time",
         name: "run delay, stolen %",
-        limits: STEAL,
+        thresholds: &[],
         lines: [
             Line { class: "worst-worker", stroke: WORST, percent: |shares| percent(shares.most_delayed) },
             Line { class: "client", stroke: ALL, percent: |shares| percent(shares.stolen) },
@@ -64,7 +62,8 @@ impl Strip {
     fn most(&self, pieces: &[Piece]) -> f64 {
         let values =
             pieces.iter().flat_map(|piece| self.lines.iter().map(|line| (line.percent)(&piece.shares)));
-        let most = values.flatten().fold(self.limits.not_trusted * 100.0, f64::max);
+        let most =
+            values.flatten().fold(self.thresholds.iter().fold(2.0, |_, share| share * 100.0), f64::max);
         (most * 1.1).min(100.0)
     }
 }
@@ -119,11 +118,10 @@ impl ClientCourse {
     fn strip(&self, course: &Course<'_>, strip: &Strip) -> Frame {
         let values = (Values::Number(strip.most(&self.0)), strip.name);
         draw(course, frame(course, strip.title, Size::page(HEIGHT), values), |picture, frame| {
-            let Limits { caution, not_trusted } = strip.limits;
             picture.group("threshold", |picture| {
-                for (share, stroke) in [(caution, CAUTION), (not_trusted, NOT_TRUSTED)] {
+                for share in strip.thresholds {
                     let y = frame.y.pixel(share * 100.0);
-                    picture.line(Point { x: frame.plot.x, y }, Point { x: frame.plot.right(), y }, stroke);
+                    picture.line(Point { x: frame.plot.x, y }, Point { x: frame.plot.right(), y }, THRESHOLD);
                 }
             });
             for Line { class, stroke, percent } in &strip.lines {
@@ -154,8 +152,7 @@ impl ClientCourse {
         vec![
             key("all workers busy, stolen from all CPUs", "client", ALL),
             key("worst worker in 100 ms: busy or delayed, delayed", "worst-worker", WORST),
-            key("threshold of CPU, STEAL: caution", "threshold", CAUTION),
-            key("not trusted", "threshold", NOT_TRUSTED),
+            key("no time left", "threshold", THRESHOLD),
         ]
     }
 

@@ -12,8 +12,8 @@ use crate::server;
 use crate::text::latency::rate;
 use brunt_picture::{Anchor, Area, Fill, Ink, Picture, Point, Shape, Stroke, Texture, text_width};
 use brunt_plan::quantile::Quantile;
+use brunt_stats::change_point::LevelSeries;
 use brunt_stats::outage::Outage;
-use brunt_stats::steady::Series;
 use brunt_stats::summary::Summary;
 
 pub(super) const HEAT_HEIGHT: f64 = 260.0;
@@ -30,7 +30,7 @@ const SENT: Stroke = Stroke { ink: Ink::Series(4), width: 1.5, dash: &[2.0, 2.0]
 const OTHER_PHASE: Fill = Fill::faint(Ink::Soft, 0.14);
 const OUTAGE: Fill = Fill { opacity: 0.7, ..Fill::textured(Ink::Caution, Texture::Hatched) };
 const SILENT: Fill = Fill { opacity: 0.35, ..Fill::textured(Ink::Soft, Texture::Crossed) };
-const FAILED: Fill = Fill::solid(Ink::Distrusted);
+const FAILED: Fill = Fill::solid(Ink::Invalid);
 const BACKLOG: Fill = Fill::faint(Ink::Series(3), 0.55);
 const CHANGE: Stroke = Stroke { ink: Ink::Caution, width: 1.5, dash: &[8.0, 3.0, 2.0, 3.0] };
 
@@ -231,28 +231,20 @@ fn events(picture: &mut Picture, frame: &Frame, summary: &Summary) {
             picture.push(Shape::Polyline { points, stroke: Stroke::solid(Ink::Caution, 1.5) });
         }
     });
-    for (_, at_s) in shifts(summary) {
+    if let Some((_, at_s)) = change(summary) {
         let x = frame.x.pixel(at_s);
         picture.line(Point { x, y: frame.plot.y }, Point { x, y: frame.plot.bottom() }, CHANGE);
     }
 }
 
-/// The changes of level that were found, with the series that shows each.
-fn shifts(summary: &Summary) -> Vec<(&'static str, f64)> {
-    let held = summary.steady.series.iter().filter_map(|held| {
-        let (_, shift) = held.course.as_ref().ok().filter(|(_, shift)| shift.fires)?;
-        Some((held.series, shift.at_ns as f64 / 1e9))
-    });
-    held.map(|(series, at_s)| (name(series), at_s)).collect()
-}
-
-const fn name(series: Series) -> &'static str {
-    match series {
-        Series::P50 => "p50 changes",
-        Series::P99 => "p99 changes",
-        Series::Throughput => "done/s changes",
-        Series::HitRatio => "hit ratio changes",
-    }
+/// The change of level that was found, with the series that shows it.
+fn change(summary: &Summary) -> Option<(&'static str, f64)> {
+    let change = summary.steady.change_point()?;
+    let name = match change.series {
+        LevelSeries::Median => "p50 changes",
+        LevelSeries::HitRatio => "hit ratio changes",
+    };
+    Some((name, change.at_ns as f64 / 1e9))
 }
 
 /// Steps at the values of pieces of time; interrupted where there is none.
@@ -329,7 +321,7 @@ fn notes(frame: &mut Frame, summary: &Summary, columns: &Columns) {
             frame.note(Point { x: from + 3.0, y: top }, Anchor::Start, Ink::Soft, name.to_owned());
         }
     }
-    for (index, (name, at_s)) in shifts(summary).into_iter().enumerate() {
+    for (index, (name, at_s)) in change(summary).into_iter().enumerate() {
         let at = Point { x: frame.x.pixel(at_s) + 6.0, y: top + 16.0 * index as f64 };
         frame.note(at, Anchor::Start, Ink::Caution, name.to_owned());
     }

@@ -5,7 +5,7 @@
 
 use super::markup::Markup;
 use brunt_picture::{Ink, Theme, write_textures};
-use brunt_stats::verdict::Status;
+use brunt_stats::status::Status;
 use std::fmt::Write as _;
 use std::io::{self, Write};
 
@@ -21,24 +21,24 @@ const LIVE_STYLE: &str =
     "#news:not(:empty){border:2px dashed var(--caution);padding:4px 10px}.silent main{opacity:.5}\n";
 
 /// Colours that textures are drawn in.
-const TEXTURED: [Ink; 4] = [Ink::Soft, Ink::Caution, Ink::Distrusted, Ink::Series(0)];
+const TEXTURED: [Ink; 4] = [Ink::Soft, Ink::Caution, Ink::Invalid, Ink::Series(0)];
 
 /// What the colour of a head says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Standing {
-    Trusted,
+    Ok,
     Caution,
-    Distrusted,
-    /// It is no verdict.
+    Invalid,
+    /// It is no status.
     Neutral,
 }
 
 impl Standing {
     pub(crate) const fn of(status: Status) -> Self {
         match status {
-            Status::Trusted => Self::Trusted,
+            Status::Ok => Self::Ok,
             Status::Caution => Self::Caution,
-            Status::NotTrusted => Self::Distrusted,
+            Status::Invalid => Self::Invalid,
         }
     }
 }
@@ -46,9 +46,9 @@ impl Standing {
 /// The head of a page: what it comes to, and facts by label.
 pub(crate) fn header(markup: &mut Markup, standing: Standing, title: &str, facts: &[(String, Vec<String>)]) {
     let class = match standing {
-        Standing::Trusted => "trusted",
+        Standing::Ok => "ok",
         Standing::Caution => "caution",
-        Standing::Distrusted => "distrusted",
+        Standing::Invalid => "invalid",
         Standing::Neutral => "neutral",
     };
     markup.open("header", &[("class", class)]);

@@ -1,10 +1,10 @@
-//! What the numbers rest on: the client, every check of the verdict, the host, the plan that repeats the run, and how to read the page.
+//! What the numbers rest on: the client, every check, the host, the plan that repeats the run, and how to read the page.
 
 use super::markup::{Heading, Markup};
 use crate::quantity;
 use crate::text::accounting::lines;
 use brunt_plan::spec::PlanSpec;
-use brunt_stats::check::CheckStatus;
+use brunt_stats::check::Check;
 use brunt_stats::summary::Summary;
 use brunt_stats::usage::WorkerUsage;
 
@@ -110,24 +110,19 @@ fn workers(markup: &mut Markup, workers: &[WorkerUsage]) {
 
 /// Every check: those that found something first.
 fn checks(markup: &mut Markup, summary: &Summary) {
-    let mut checks: Vec<_> = summary.verdict.checks.iter().collect();
+    let mut checks: Vec<_> = summary.status.checks.iter().collect();
     checks.sort_by_key(|check| std::cmp::Reverse(check.status));
-    let word = |status| match status {
-        CheckStatus::Skipped => "skipped",
-        CheckStatus::Ok => "ok",
-        CheckStatus::Caution => "caution",
-        CheckStatus::NotTrusted => "not trusted",
+    let row = |check: &Check| {
+        vec![
+            check.id.name().to_owned(),
+            check.status.name().to_owned(),
+            check.message.clone(),
+            check.fix.to_string(),
+        ]
     };
-    let rows: Vec<Vec<String>> = checks
-        .into_iter()
-        .map(|check| {
-            let allowed = if summary.verdict.judgement.allows(check.id) { ", allowed" } else { "" };
-            let status = format!("{}{allowed}", word(check.status));
-            vec![check.id.to_owned(), status, check.text(), check.fix.to_string()]
-        })
-        .collect();
+    let rows: Vec<Vec<String>> = checks.into_iter().map(row).collect();
     markup.raw("<div id=\"checks\">\n");
     let headings = ["check", "outcome", "found", "what helps"].map(Heading::Words);
-    markup.table("Checks of the verdict", &headings, &rows);
+    markup.table("Checks", &headings, &rows);
     markup.raw("</div>\n");
 }

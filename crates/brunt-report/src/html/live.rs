@@ -31,7 +31,7 @@ impl LivePage {
         document::header(&mut markup, Standing::Neutral, &title, &facts);
         if let Some(summary) = summary {
             if summary.total.latency.response.summary.count > 0 {
-                conclusion::trust(&mut markup, summary);
+                conclusion::answer(&mut markup, summary);
                 latency::section(&mut markup, summary);
                 spectrum::section(&mut markup, summary);
             }
@@ -71,7 +71,7 @@ fn title(run: Option<&LiveRun>, summary: Option<&Summary>) -> String {
     };
     let measured = summary.filter(|summary| summary.total.latency.response.summary.count > 0);
     let so_far =
-        measured.map(|summary| format!(", so far {}", summary.verdict.sentence())).unwrap_or_default();
+        measured.map(|summary| format!(", so far {}", summary.status.headline())).unwrap_or_default();
     format!("{label}running: {phase}{so_far}")
 }
 

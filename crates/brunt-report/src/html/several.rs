@@ -16,8 +16,8 @@ use crate::text::head;
 use crate::text::latency::{is_unacknowledged, is_unbounded, rate};
 use brunt_plan::quantile::Quantile;
 use brunt_plan::spec::PlanSpec;
+use brunt_stats::status::Status;
 use brunt_stats::summary::Summary;
-use brunt_stats::verdict::Status;
 use serde_json::{Map, Value};
 use std::io::{self, Write};
 
@@ -36,7 +36,7 @@ pub fn write_several(runs: &[(String, Summary)], out: &mut dyn Write) -> io::Res
     let names: Vec<String> = runs.iter().map(|(name, _)| name.clone()).collect();
     let mut markup = Markup::default();
     let facts: Vec<_> = runs.iter().map(|(name, summary)| (name.clone(), run_facts(summary))).collect();
-    let worst = runs.iter().map(|(_, summary)| summary.verdict.status).max();
+    let worst = runs.iter().map(|(_, summary)| summary.status.status).max();
     let standing = worst.map_or(Standing::Neutral, Standing::of);
     let title = title(runs);
     document::header(&mut markup, standing, &title, &facts);
@@ -55,21 +55,21 @@ pub fn write_several(runs: &[(String, Summary)], out: &mut dyn Write) -> io::Res
 }
 
 fn title(runs: &[(String, Summary)]) -> String {
-    let untrusted = runs.iter().filter(|(_, summary)| summary.verdict.status == Status::NotTrusted);
-    let untrusted: Vec<&str> = untrusted.map(|(name, _)| name.as_str()).collect();
+    let invalid = runs.iter().filter(|(_, summary)| summary.status.is_invalid());
+    let invalid: Vec<&str> = invalid.map(|(name, _)| name.as_str()).collect();
     let p99 = |(name, summary): &(String, Summary)| {
         let ns = summary.total.latency.response.summary.percentile_ns(Quantile::P99);
         format!("{name} {}", ns.map_or("-".to_owned(), quantity::time))
     };
     let numbers = format!("p99: {}", runs.iter().map(p99).collect::<Vec<_>>().join(", "));
-    match untrusted.is_empty() {
+    match invalid.is_empty() {
         true => numbers,
-        false => format!("{}: {} · {numbers}", Status::NotTrusted.name(), untrusted.join(", ")),
+        false => format!("{}: {} · {numbers}", Status::Invalid.name(), invalid.join(", ")),
     }
 }
 
 fn run_facts(summary: &Summary) -> Vec<String> {
-    let mut facts = vec![summary.verdict.sentence()];
+    let mut facts = vec![summary.status.headline()];
     facts.extend(head::lines(summary).into_iter().flat_map(|(_, facts)| facts));
     facts.extend(head::window(summary));
     facts

@@ -13,9 +13,10 @@ use brunt_picture::{Anchor, Fill, Ink, Point, Shape, Stroke, Texture, text_width
 use brunt_plan::objective::{Metric, Statistic};
 use brunt_plan::quantile::Quantile;
 use brunt_stats::batch::batches;
-use brunt_stats::check::CheckStatus;
 use brunt_stats::confidence::{PercentileInterval, intervals};
 use brunt_stats::histogram::Histogram;
+use brunt_stats::percentile_mark::PercentileMark;
+use brunt_stats::status::Status;
 use brunt_stats::summary::Summary;
 
 pub(super) const HEIGHT: f64 = 330.0;
@@ -133,8 +134,10 @@ fn levels(summary: &Summary) -> Vec<Level> {
 fn finding(summary: &Summary) -> String {
     let total = &summary.total;
     let response = &total.latency.response.summary;
-    let shown = summary.verdict.shown_percentiles().filter(|trust| trust.status <= CheckStatus::Ok).last();
-    let quantile = shown.map_or(Quantile::P50, |trust| trust.quantile);
+    let strict = summary.status.judgement.is_strict;
+    let shown = summary.record.plan.shown_quantiles().into_iter();
+    let shown = shown.filter(|quantile| total.mark(*quantile, strict) == PercentileMark::Quoted).last();
+    let quantile = shown.unwrap_or(Quantile::P50);
     let mut facts = Vec::new();
     if let Some(value_ns) = response.percentile_ns(quantile) {
         let interval = total.intervals.iter().find(|held| held.quantile == quantile);
@@ -204,7 +207,7 @@ fn frame(spectrum: &Spectrum<'_>, has_service: bool, size: Size) -> Frame {
     let join = if latency.response.summary.count < LINE_MIN { dots } else { polyline };
     frame.draw(|picture, frame| {
         let at = |level: &Level, ns: u64| frame.at(rarity(level.quantile), ns as f64);
-        untrusted(picture, frame, summary);
+        invalid(picture, frame, summary);
         picture.group("band", |picture| band(picture, levels, &at, high, BAND));
         picture.group("client", |picture| {
             let upper = levels.iter().map(|level| at(level, level.response_ns));
@@ -310,19 +313,12 @@ pub(super) fn maximum(
     picture.push(Shape::Polygon { points: points.to_vec(), fill: Fill::solid(ink) });
 }
 
-/// Crosses out everything from the first percentile on that must not be relied on.
-fn untrusted(picture: &mut brunt_picture::Picture, frame: &Frame, summary: &Summary) {
-    let mut trust = summary.verdict.shown_percentiles();
-    if let Some(first) = trust.find(|trust| trust.status == CheckStatus::NotTrusted) {
-        let x = if first.quantile == Quantile::P50 {
-            frame.plot.x
-        } else {
-            frame.x.pixel(rarity(first.quantile))
-        };
-        let area = brunt_picture::Area { x, width: frame.plot.right() - x, ..frame.plot };
+/// Crosses out the whole chart of a run that is INVALID.
+fn invalid(picture: &mut brunt_picture::Picture, frame: &Frame, summary: &Summary) {
+    if summary.status.is_invalid() {
         picture.push(Shape::Rectangle {
-            area,
-            fill: Fill { opacity: 0.3, ..Fill::textured(Ink::Distrusted, Texture::Crossed) },
+            area: frame.plot,
+            fill: Fill { opacity: 0.3, ..Fill::textured(Ink::Invalid, Texture::Crossed) },
         });
     }
 }
@@ -334,11 +330,10 @@ fn notes(frame: &mut Frame, summary: &Summary, most: f64) {
         let at = Point { x: at.x - 20.0, y: (at.y + 4.0).max(plot.y + 12.0) };
         frame.note(at, Anchor::End, Ink::Text, format!("max {}", quantity::time(max_ns)));
     }
-    let mut trust = summary.verdict.shown_percentiles();
-    if let Some(first) = trust.find(|trust| trust.status == CheckStatus::NotTrusted) {
-        let content = format!("not trusted from {} on: {}", first.quantile, first.word.name());
+    if summary.status.is_invalid() {
+        let content = Status::Invalid.name().to_owned();
         let at = Point { x: plot.right() - 8.0, y: plot.bottom() - 10.0 };
-        frame.note(at, Anchor::End, Ink::Distrusted, content);
+        frame.note(at, Anchor::End, Ink::Invalid, content);
     } else if let Some(needed) =
         needed(summary).filter(|text| text_width(text, NOTE_SIZE) < plot.width * NOTE_PART)
     {

@@ -5,7 +5,7 @@
 use super::{Latency, Row, RunInterval, RunResult};
 use brunt_plan::quantile::Quantile;
 use brunt_stats::client_basis::ClientBasis;
-use brunt_stats::verdict::Status;
+use brunt_stats::status::Status;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
@@ -14,8 +14,8 @@ type Percentiles<T> = [Option<T>; Quantile::PRINTED.len()];
 
 /// The run that keys say there was.
 pub(crate) fn run(value: &Value, source: &str) -> RunResult {
-    let status: String = of(&value["verdict"]["status"]);
-    let all = [Status::Trusted, Status::Caution, Status::NotTrusted];
+    let status: String = of(&value["status"]["value"]);
+    let all = Status::ALL;
     RunResult {
         source: source.to_owned(),
         version: of(&value["version"]),
@@ -24,7 +24,7 @@ pub(crate) fn run(value: &Value, source: &str) -> RunResult {
         duration_ns: of(&value["duration_ns"]),
         interrupted: of(&value["interrupted"]),
         status: all.into_iter().find(|known| known.name() == status).unwrap(),
-        found: found(&value["verdict"]),
+        found: found(&value["status"]),
         plan: of(&value["plan"]),
         environment: of(&value["environment"]),
         client_cpu_ns: of(&value["client"]["cpu_ns_per_request"]),
@@ -44,19 +44,10 @@ fn of<T: DeserializeOwned>(value: &Value) -> T {
     serde_json::from_value(value.clone()).unwrap()
 }
 
-/// The checks that call for care or convict: of the run, then of its percentiles.
-fn found(verdict: &Value) -> Vec<String> {
-    let is_found = |held: &&Value| held["status"] == "caution" || held["status"] == "not_trusted";
-    let checks = verdict["checks"].as_array().unwrap().iter().filter(is_found);
-    let checks = checks.filter(|check| check["counts"] != false).map(|check| &check["id"]);
-    let percentiles = verdict["percentiles"].as_object().into_iter().flat_map(Map::values);
-    let mut found: Vec<String> = Vec::new();
-    for check in checks.chain(percentiles.filter(is_found).map(|trust| &trust["check"])).map(of::<String>) {
-        if !check.is_empty() && !found.contains(&check) {
-            found.push(check);
-        }
-    }
-    found
+/// The checks that call for care or are invalid.
+fn found(status: &Value) -> Vec<String> {
+    let is_found = |held: &&Value| held["status"] == "caution" || held["status"] == "invalid";
+    status["checks"].as_array().unwrap().iter().filter(is_found).map(|check| of(&check["id"])).collect()
 }
 
 fn row(value: &Value) -> Row {

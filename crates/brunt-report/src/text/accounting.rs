@@ -12,7 +12,7 @@ use brunt_plan::op::OpKind;
 use brunt_plan::outcome::OutcomeClass;
 use brunt_plan::plan::Transport;
 use brunt_plan::quoted_bytes::QuotedBytes;
-use brunt_stats::check::CheckStatus;
+use brunt_stats::check::{CheckId, CheckStatus};
 use brunt_stats::client_basis::ClientBasis;
 use brunt_stats::stack_delay::SAMPLES_MIN;
 use brunt_stats::summary::Summary;
@@ -32,7 +32,7 @@ pub(super) fn write(page: &mut Page<'_>, summary: &Summary) {
     }
 }
 
-/// The lines by label, and whether no verdict rests on one.
+/// The lines by label, and whether no check rests on one.
 pub(crate) fn lines(summary: &Summary) -> [(&'static str, bool, Vec<String>); 9] {
     [
         ("books", false, books(summary)),
@@ -47,15 +47,6 @@ pub(crate) fn lines(summary: &Summary) -> [(&'static str, bool, Vec<String>); 9]
     ]
 }
 
-fn status_of(summary: &Summary, id: &str) -> CheckStatus {
-    summary
-        .verdict
-        .checks
-        .iter()
-        .find(|check| check.id == id)
-        .map_or(CheckStatus::Skipped, |check| check.status)
-}
-
 /// What became of every request and key.
 fn books(summary: &Summary) -> Vec<String> {
     let (requests, rates) = (&summary.total.requests, &summary.total.rate);
@@ -68,7 +59,7 @@ fn books(summary: &Summary) -> Vec<String> {
         facts.push(format!("{} sent, {failed} failed", requests.sent));
     }
     let late = summary.total.in_window.in_flight_at_end + summary.total.in_window.waiting_at_end;
-    if status_of(summary, "SAT") > CheckStatus::Ok && late > 0 {
+    if summary.status.status_of(CheckId::Load) > CheckStatus::Ok && late > 0 {
         facts.push(format!("{late} pending when the window ended"));
     }
     let kinds = [
@@ -216,13 +207,10 @@ fn servers(summary: &Summary) -> Vec<String> {
         facts.extend(
             span.requests.map(|requests| format!("counted {} {things}/s", rate(span.per_second(requests)))),
         );
-        facts.extend(match status_of(summary, "SERVER") {
-            CheckStatus::Skipped => None,
-            CheckStatus::Ok => Some("its counters agree with ours".to_owned()),
-            CheckStatus::Caution | CheckStatus::NotTrusted => {
-                Some("its counters differ from ours".to_owned())
-            }
-        });
+        let is_compared = summary.agreement.iter().any(|held| held.most + held.counted > 0);
+        let differs = summary.agreement.iter().any(|held| held.difference() != 0);
+        let word = if differs { "differ from" } else { "agree with" };
+        facts.extend(is_compared.then(|| format!("its counters {word} ours")));
         let cpu = span.cpu_ns_per_request();
         facts.extend(cpu.map(|ns| format!("{} CPU/request", quantity::time(ns.round() as u64))));
         facts.extend(span.evictions.map(|evictions| format!("{evictions} evictions")));

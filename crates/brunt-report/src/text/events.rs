@@ -12,13 +12,13 @@ use crate::paragraph::printable;
 use crate::quantity;
 use crate::server;
 use brunt_plan::plan::{Load, OpenRate};
-use brunt_stats::check::CheckStatus;
+use brunt_stats::check::{CheckId, CheckStatus};
 use brunt_stats::outage::Outage;
 use brunt_stats::server::ServerCounts;
 use brunt_stats::summary::Summary;
 use brunt_stats::timeline::TimelinePoint;
 
-/// Outages, which are told of again in the verdict.
+/// Outages, which are told of again in the status.
 const OUTAGES_MAX: usize = 4;
 /// Bars of the line over time, which leaves room for its scale.
 const BARS_MAX: u64 = 40;
@@ -149,7 +149,7 @@ pub(crate) fn longest_outages<'a>(
     shown
 }
 
-/// The outages of which the verdict speaks, the longest where there are many, by start. `--details` has all.
+/// The outages of servers, the longest where there are many, by start. `--details` has all.
 fn outages(page: &mut Page<'_>, summary: &Summary) {
     let shown = longest_outages(summary.server_outages(), OUTAGES_MAX.min(page.room.rows));
     if shown.is_empty() {
@@ -188,13 +188,10 @@ fn outages(page: &mut Page<'_>, summary: &Summary) {
 /// The p99 of each piece of the window as a line of bars, where it is not the same all the time.
 fn over_time(page: &mut Page<'_>, summary: &Summary) {
     let is_profile = |load: &Load| matches!(load, Load::Open { rate: OpenRate::Profile(_), .. });
-    let is_found = |id: &str| {
-        summary.verdict.checks.iter().any(|check| check.id == id && check.status > CheckStatus::Ok)
-    };
+    let is_changing = summary.status.status_of(CheckId::Steady) > CheckStatus::Ok;
     let has_outages = summary.server_outages().next().is_some();
-    let is_shown = has_outages
-        || ["WARM", "DRIFT", "SHIFT"].into_iter().any(is_found)
-        || summary.record.plan.classes.iter().any(|class| is_profile(&class.load));
+    let is_shown =
+        has_outages || is_changing || summary.record.plan.classes.iter().any(|class| is_profile(&class.load));
     // Whatever --interval asks for: rows of a table are not bars.
     let (timeline, window) = (summary.record.run.intervals.timeline(), &summary.window);
     let least_ns = window.duration_ns().div_ceil(BARS_MAX).div_ceil(SECOND_NS).max(1) * SECOND_NS;

@@ -11,12 +11,11 @@ use crate::quantity;
 use crate::row::{self, Row, rows};
 use brunt_plan::outcome::OutcomeClass;
 use brunt_plan::quantile::Quantile;
-use brunt_stats::check::CheckStatus;
+use brunt_stats::check::{CheckId, CheckStatus};
 use brunt_stats::histogram::Histogram;
 use brunt_stats::latency::LatencySummary;
 use brunt_stats::op_summary::OpSummary;
 use brunt_stats::summary::Summary;
-use brunt_stats::verdict::{Trust, TrustWord};
 
 /// Percentiles beside each other.
 const QUANTILES_MAX: usize = 6;
@@ -104,17 +103,9 @@ fn lines(summary: &Summary, rows_max: usize) -> Vec<Line<'_>> {
     shown.chain([Line::merged(&rest, &summary.record.plan.quantiles())]).collect()
 }
 
-/// Is there no state whose percentiles could be bounded: the backlog grows, or the warm-up never ends?
+/// Is there no state whose percentiles could be bounded, since the backlog grows?
 pub(crate) fn is_unbounded(summary: &Summary) -> bool {
-    let is_endless = |held: &brunt_stats::steady::SeriesSteadiness| {
-        held.warm_up.as_ref().is_ok_and(|warm_up| warm_up.is_endless)
-    };
-    let trust = &summary.verdict.percentiles;
-    let is_saturated = !trust.is_empty()
-        && trust
-            .iter()
-            .all(|held| held.word == TrustWord::Saturated && held.status == CheckStatus::NotTrusted);
-    is_saturated || summary.steady.series.iter().any(is_endless)
+    summary.status.status_of(CheckId::Load) > CheckStatus::Ok
 }
 
 /// A column of times for each percentile, with their bounds: the interval, and of the first row the client's part.
@@ -176,12 +167,6 @@ pub(crate) fn grids(summary: &Summary, layout: &Layout, room: Room) -> Vec<Grid>
             grid.push(row);
             let bounds: Vec<&[String]> = texts.iter().map(|column| column.bounds[index].as_slice()).collect();
             qualify(&mut grid, layout, &summary.client_basis().label(), &bounds);
-            let trust = line.row.map_or(&[][..], |row| row.trust);
-            let is_marked =
-                |trust: &Trust| trust.status > CheckStatus::Ok && quantiles.contains(&trust.quantile);
-            if index == 0 || has_bounds(index) && trust.iter().any(is_marked) {
-                push_if_any(&mut grid, "  trust".to_owned(), words(trust, quantiles));
-            }
         }
         grid
     };
@@ -225,22 +210,6 @@ fn push_if_any(grid: &mut Grid, name: String, mut cells: Vec<Cell>) {
     if !cells.is_empty() {
         grid.push([vec![Cell::new(name, Style::Dim)], cells].concat());
     }
-}
-
-/// What is to be thought of each percentile.
-fn words(trust: &[Trust], quantiles: &[Quantile]) -> Vec<Cell> {
-    let word = |quantile: &Quantile| match trust.iter().find(|trust| trust.quantile == *quantile) {
-        None => Cell::new("-", Style::Plain),
-        Some(trust) => Cell::new(
-            trust.to_string(),
-            match trust.status {
-                CheckStatus::Skipped | CheckStatus::Ok => Style::Plain,
-                CheckStatus::Caution => Style::Doubt,
-                CheckStatus::NotTrusted => Style::Bad,
-            },
-        ),
-    };
-    quantiles.iter().map(word).collect()
 }
 
 /// The percentiles that are known, and the longest: `p50 88.1 us, p99 1.21 ms, max 2.00 ms`.

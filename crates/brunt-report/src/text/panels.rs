@@ -13,8 +13,8 @@ use crate::server;
 use brunt_stats::check::CheckStatus;
 use brunt_stats::client_time::{ClientShares, ClientTime};
 use brunt_stats::outage::Outage;
+use brunt_stats::status::RunStatus;
 use brunt_stats::summary::Summary;
-use brunt_stats::verdict::Verdict;
 
 /// Characters of the first column; longer names of servers are cut.
 const NAME_WIDTH: usize = 16;
@@ -112,8 +112,8 @@ pub fn workers(times: &[ClientTime], layout: &Layout, lines_max: usize) -> Vec<S
 }
 
 /// What the checks come to so far: those that found something, the worst first, and the number of the others.
-pub fn checks(verdict: &Verdict, layout: &Layout, lines_max: usize) -> Vec<String> {
-    let all: Vec<_> = verdict.checks.iter().map(|check| (check.id, check.status)).collect();
+pub fn checks(status: &RunStatus, layout: &Layout, lines_max: usize) -> Vec<String> {
+    let all: Vec<_> = status.checks.iter().map(|check| (check.id.name(), check.status)).collect();
     check_table(&all, layout, lines_max)
 }
 
@@ -133,7 +133,7 @@ fn check_table(all: &[(&str, CheckStatus)], layout: &Layout, lines_max: usize) -
     let mut grid = Grid::new(vec![Column::of_words("check", NAME_WIDTH), Column::of_words("so far", 13)]);
     for (id, status) in found {
         let (word, style) = match status {
-            CheckStatus::NotTrusted => ("NOT TRUSTED", Style::Bad),
+            CheckStatus::Invalid => ("INVALID", Style::Bad),
             _ => ("CAUTION", Style::Doubt),
         };
         grid.push_texts([id.to_owned(), word.to_owned()], style);
@@ -231,14 +231,14 @@ worker             busy% delay%
 
     #[test]
     fn checks_that_found_something_come_first() {
-        use CheckStatus::{Caution, NotTrusted, Ok, Skipped};
-        let all = [("RATE", Ok), ("CI-THIN", Caution), ("SAT", NotTrusted), ("FAULT", Skipped), ("ERR", Ok)];
+        use CheckStatus::{Caution, Invalid, Ok, Skipped};
+        let all = [("BROKEN", Ok), ("DATA", Caution), ("LOAD", Invalid), ("REPEAT", Skipped), ("CLIENT", Ok)];
         check(
             &check_table(&all, &NARROW, 4),
             "
 check             so far
-SAT               NOT TRUSTED
-CI-THIN           CAUTION
+LOAD              INVALID
+DATA              CAUTION
 2 ok, 1 skipped
 ",
         );
@@ -246,7 +246,7 @@ CI-THIN           CAUTION
             &check_table(&all, &NARROW, 3),
             "
 check                    so far
-SAT                      NOT TRUSTED
+LOAD                     INVALID
 1 more, 2 ok, 1 skipped
 ",
         );

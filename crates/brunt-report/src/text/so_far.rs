@@ -92,15 +92,10 @@ fn lag_text(lag: &LatencySummary) -> Option<String> {
     lag.max_ns.map(|_| format!("send lag {}", known.collect::<Vec<_>>().join(" ")))
 }
 
-/// A line for what is said of the whole, and one for each cause.
+/// A line for what is said of the whole, and one for each finding.
 fn found(page: &mut Page<'_>, summary: &Summary) {
-    // How far the run may be quoted first: the one line that a small screen has room for.
-    let is_status =
-        |fact: &String| ["TRUSTED", "CAUTION", "NOT TRUSTED"].iter().any(|word| fact.starts_with(word));
-    let mut facts = summary.verdict.headline();
-    facts.sort_by_key(|fact| !is_status(fact));
-    page.facts("so far", &facts);
-    for cause in conclusion::causes(&summary.verdict) {
-        page.prose(&format!("  {}", cause.id), 11, &cause.text, Style::Doubt);
+    page.facts("so far", &[summary.status.headline()]);
+    for (name, text) in conclusion::findings(&summary.status) {
+        page.prose(&format!("  {name}"), 14, &text, Style::Doubt);
     }
 }

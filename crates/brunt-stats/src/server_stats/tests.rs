@@ -3,7 +3,7 @@
 use super::*;
 use crate::measured_window::MeasuredWindow;
 use crate::request_counts::{CountEntry, OpCounts};
-use crate::verdict::server_evidence;
+use crate::server_evidence::evidence_of;
 use brunt_plan::op::OpKind;
 use brunt_plan::outcome::{Outcome, OutcomeClass, ReplyKind};
 use brunt_plan::phase::Phase;
@@ -368,7 +368,7 @@ fn preloaded_keys_must_be_present() {
             record.prepared = record.snapshots().last().cloned();
         }
         let window = MeasuredWindow { start_ns: S, measure_ns: S, end_ns: 2 * S, drained_ns: 2 * S };
-        server_evidence(&plan(toml), is_earlier, &[], &records, &window).cache.unwrap().preload
+        evidence_of(&plan(toml), is_earlier, &[], &records, &window).cache.unwrap().preload
     };
     let two = "server = ['a', 'b']\nplacement =";
     for (toml, expected) in [
@@ -389,7 +389,7 @@ fn preloaded_keys_must_be_present() {
     // Who did not answer then is not judged by what was so before or after.
     let silent = [record(&["curr_items 0", "curr_items 700"])];
     let window = MeasuredWindow { start_ns: S, measure_ns: S, end_ns: 2 * S, drained_ns: 2 * S };
-    let cache = server_evidence(&plan("keys = 1000"), false, &[], &silent, &window).cache.unwrap();
+    let cache = evidence_of(&plan("keys = 1000"), false, &[], &silent, &window).cache.unwrap();
     assert_eq!(cache.preload, None);
 }
 
@@ -398,7 +398,7 @@ fn preloaded_keys_must_be_present() {
 fn missing_stats_have_a_reason() {
     let window = MeasuredWindow { start_ns: S, measure_ns: S, end_ns: 2 * S, drained_ns: 2 * S };
     let silence = |records: &[ServerRecord]| {
-        server_evidence(&plan("server = ['a', 'b']"), false, &[], records, &window).silence
+        evidence_of(&plan("server = ['a', 'b']"), false, &[], records, &window).silence
     };
     let full = record(&["cmd_get 0", "cmd_get 0"]);
     let mut broken = full.clone();

@@ -11,7 +11,7 @@ use crate::run::{self, PlanRequest};
 use brunt_plan::plan::Plan;
 use brunt_plan::quantile::Quantile;
 use brunt_report::campaign::{CampaignQuestion, CampaignResult, RunRow};
-use brunt_stats::verdict::Verdict;
+use brunt_stats::status::RunStatus;
 
 /// Measures as often as asked, and reports.
 pub(crate) fn run(flags: &cli::Repeated) -> Result<Exit, Failure> {
@@ -79,7 +79,6 @@ fn measure_all(series: &mut Series<'_>, plan: &Plan, repeat: &cli::RepeatFlags) 
 pub(super) fn conclude(runs: &[RunRow], quantiles: &[Quantile]) -> Conclusion {
     let compared = compared(runs.iter().filter(|run| !run.interrupted), quantiles);
     let spreads: Vec<_> = compared.iter().map(|held| (held.name.clone(), held.spread)).collect();
-    let verdict =
-        Verdict::of_campaign(runs.iter().map(|run| run.verdict.status), &spreads, &judgement_of(runs));
-    Conclusion { finding: CampaignResult::Repeat { compared }, verdict, is_missed: false }
+    let status = RunStatus::of_runs(runs.iter().map(|run| run.status.status), &spreads, &judgement_of(runs));
+    Conclusion { finding: CampaignResult::Repeat { compared }, status, is_missed: false }
 }

@@ -15,11 +15,11 @@ use brunt_plan::plan::Plan;
 use brunt_plan::quantile::Quantile;
 use brunt_plan::sweep::{Sweep, SweepPoint};
 use brunt_report::campaign::{CampaignQuestion, CampaignResult, RunRow, ScanPoint, limit_met};
+use brunt_stats::bottleneck::Bottleneck;
 use brunt_stats::knee::{Knee, LoadPoint, knee};
-use brunt_stats::limit::Bottleneck;
 use brunt_stats::rate_scan::{LoadResult, RateScan};
 use brunt_stats::repeat::{Estimate, Spread};
-use brunt_stats::verdict::Verdict;
+use brunt_stats::status::RunStatus;
 
 /// Measures every setting, as often as asked, and reports the curve.
 pub(crate) fn scan(flags: &cli::Scan) -> Result<Exit, Failure> {
@@ -137,7 +137,7 @@ fn step(
     let end = LoadResult {
         completed: run.completed,
         latency_ns: estimate(run, Quantile::P99).map(|held| held.value),
-        limit: run.limit.as_ref().map(|limit| limit.bottleneck),
+        limit: run.limit,
     };
     series.keep(made)?;
     Ok(end)
@@ -153,15 +153,14 @@ pub(super) fn conclude(
     let is_limited = |point: &ScanPoint| point.limited_run(runs).is_some();
     let knee = is_load.then(|| knee_of(runs, &points));
     // Where the server is at its end the numbers say so: that is what a scan goes up for, and no fault of the scan.
-    let by_server =
-        |run: &RunRow| run.limit.as_ref().is_some_and(|limit| limit.bottleneck == Bottleneck::Server);
+    let by_server = |run: &RunRow| matches!(run.limit, Some(Bottleneck::Server | Bottleneck::Connections));
     let count = points.iter().flat_map(|point| &point.runs).map(|index| &runs[*index]);
-    let statuses = count.filter(|run| !by_server(run)).map(|run| run.verdict.status);
+    let statuses = count.filter(|run| !by_server(run)).map(|run| run.status.status);
     let named = |point: &ScanPoint| Some((format!("p99 at {option}={}", point.setting), point.p99?));
     let spreads: Vec<_> = points.iter().filter(|point| !is_limited(point)).filter_map(named).collect();
-    let verdict = Verdict::of_settings(statuses, &spreads, &judgement_of(runs), true);
+    let status = RunStatus::of_runs(statuses, &spreads, &judgement_of(runs));
     let finding = CampaignResult::Scan { option, points, knee, closed_loop };
-    Conclusion { finding, verdict, is_missed: false }
+    Conclusion { finding, status, is_missed: false }
 }
 
 /// The knee of the curve of the points that met no limit, as an index of a point.

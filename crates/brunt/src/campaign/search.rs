@@ -18,7 +18,7 @@ use brunt_report::campaign::{CampaignQuestion, CampaignResult, RunRow};
 use brunt_stats::capacity::{Capacity, CapacitySearch, NextStep, RateRange, StepResult};
 use brunt_stats::convergence::Convergence;
 use brunt_stats::goal::Goal;
-use brunt_stats::verdict::{Status, Verdict};
+use brunt_stats::status::{RunStatus, Status};
 
 /// The first rate without --from, as a fraction of the closed-loop maximum: rates double, so that four steps reach it.
 const FROM_PART: f64 = 1.0 / 16.0;
@@ -110,7 +110,7 @@ pub(super) fn conclude(
     closed_loop: Option<f64>,
 ) -> Conclusion {
     Conclusion {
-        verdict: Verdict::of_settings(statuses(runs, capacity), &[], &judgement_of(runs), false),
+        status: RunStatus::of_runs(statuses(runs, capacity), &[], &judgement_of(runs)),
         is_missed: matches!(capacity, Some(Capacity::Below { .. })),
         finding: CampaignResult::Search { objectives, resolution, capacity, closed_loop },
     }
@@ -195,15 +195,15 @@ fn measure_all(
     unreachable!("a search ends with a capacity")
 }
 
-/// The statuses that count: of the step whose rate is the capacity, and of the one that ended the search because it could not be believed or
+/// The statuses that count: of the step whose rate is the capacity, and of the one that ended the search because it was BROKEN or
 /// decided nothing. Lower rates passed on the way there, and what failed is allowed to be saturated.
 fn statuses(runs: &[RunRow], capacity: Option<Capacity>) -> Vec<Status> {
     let mut statuses: Vec<Status> =
-        RunRow::of_capacity(runs).into_iter().map(|run| run.verdict.status).collect();
-    if let Some(Capacity::ClientLimited { .. } | Capacity::Untrusted { .. } | Capacity::Undecided { .. }) =
+        RunRow::of_capacity(runs).into_iter().map(|run| run.status.status).collect();
+    if let Some(Capacity::ClientLimited { .. } | Capacity::Broken { .. } | Capacity::Undecided { .. }) =
         capacity
     {
-        statuses.push(Status::NotTrusted);
+        statuses.push(Status::Invalid);
     }
     statuses
 }

@@ -42,7 +42,7 @@ pub(super) fn draw(screen: &mut Screen<'_>, view: &View, summary: &Summary, layo
     screen.at += 1;
     screen.lines(&panels::workers(view.second.workers(), &layout, table_lines));
     screen.at += 1;
-    screen.lines(&panels::checks(&summary.verdict, &layout, lines - screen.at));
+    screen.lines(&panels::checks(&summary.status, &layout, lines - screen.at));
 }
 
 /// The response times of all requests of the run by percentile, as far as there are enough of them; both axes are logarithmic.

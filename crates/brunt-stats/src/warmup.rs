@@ -1,12 +1,13 @@
 //! When is a server warm? Whether a warm-up of no fixed length may end, by its own slices of 100 ms.
 //!
-//! Not WARM (that looks at the measured window, afterwards), and nothing here moves a window: the control thread does,
+//! Not STEADY (that looks at the measured window, afterwards), and nothing here moves a window: the control thread does,
 //! ahead of time. A warm-up only gets better: latencies fall, throughput and hit ratio rise. So only what gets better
 //! lengthens it. Invariant: a failure never does. An outage, a fault of a connection or a falling hit ratio ends it at once, so
 //! that neither these nor what follows them can be waited out.
 
-use super::mann_kendall::trend;
-use super::series::{Cells, HIT_EFFECT, Series, SeriesPhase};
+mod mann_kendall;
+mod series;
+
 use crate::interval::SLICE_NS;
 use crate::median::median;
 use crate::store::IntervalStore;
@@ -15,14 +16,16 @@ use brunt_plan::arrival::Arrival;
 use brunt_plan::phase::Phase;
 use brunt_plan::plan::{Class, Load, Plan};
 use brunt_plan::warmup::Warmup;
+use mann_kendall::trend;
 use serde::{Deserialize, Serialize};
+use series::{Cells, HIT_EFFECT, Series};
 
 /// Values that a trend is looked for in, at least: those of 1 s, where 100 ms hold enough requests.
 const VALUES_MIN: usize = 10;
 /// And at most: with more, values are of longer times.
 const VALUES_MAX: usize = 30;
 /// Level is what has got better by less than this share over the last half of the warm-up, with one standard error to spare:
-/// half of what WARM calls another state. Of 40 queues at half of their capacity whose service time decays with τ = 3 s from
+/// half of what STEADY calls a change. Of 40 queues at half of their capacity whose service time decays with τ = 3 s from
 /// 1.6 times its value, 2 were taken for level within 2 s; without the error to spare it was 15.
 const EFFECT: f64 = 0.05;
 /// A p99 scatters by more than that, so it counts only where it got better beyond chance: one of twenty by mistake.
@@ -52,26 +55,11 @@ brunt_plan::named! {
     }
 }
 
-impl WarmupEnd {
-    /// What to do about it; `None` where the length of the warm-up is all that there is to say.
-    pub(crate) const fn fix(self) -> Option<&'static str> {
-        match self {
-            Self::Trouble | Self::HitRatioFell => {
-                Some("find out what happened in the warm-up: none waits for its end")
-            }
-            Self::Longest => Some("give a longer --warmup than 60 s, and --time with it"),
-            Self::Level | Self::Unknown => None,
-        }
-    }
-}
-
 /// May the warm-up end that began at `start_ns`, by what was recorded until `until_ns`, whole slices later? `None`: it goes on.
 pub fn end(plan: &Plan, store: &IntervalStore, start_ns: u64, until_ns: u64) -> Option<WarmupEnd> {
     let cells = Cells {
-        phase: SeriesPhase::Warmup,
         // A warm-up of no fixed length is too short for wider ones.
         cells: store.timeline().cells(start_ns..until_ns),
-        slice_ns: SLICE_NS,
         workers: plan.threads,
         end_ns: until_ns,
     };

@@ -1,11 +1,10 @@
-//! What must be flat in a steady state, as series over the measured window: median, p99, throughput, hit ratio.
+//! What must be flat in a steady state, as series over a warm-up: median, p99, throughput, hit ratio.
 //!
 //! Not the judgement. Values come from the slices of the timeline, several slices together where one holds too few
 //! samples; percentiles are logarithms, so that a difference is a ratio. Invariant: every value rests on at least half the
 //! samples that its series needs, or it is absent.
 
 use crate::histogram::{Histogram, SparseHistogram};
-use crate::request_counts::KeyCounts;
 use crate::timeline::Slice;
 use brunt_plan::quantile::Quantile;
 use std::borrow::Cow;
@@ -30,14 +29,6 @@ brunt_plan::named! {
 }
 
 impl Series {
-    /// Key in JSON.
-    pub const fn key(self) -> &'static str {
-        match self {
-            Self::HitRatio => "hit_ratio",
-            _ => self.name(),
-        }
-    }
-
     /// Samples that a value should rest on. A p99 takes what a printed one takes; the others as many as make their noise
     /// a few per cent once several values are averaged.
     pub(super) const fn samples_needed(self) -> u64 {
@@ -57,39 +48,12 @@ impl Series {
             Self::HitRatio => f64::min(effect, HIT_EFFECT),
         }
     }
-
-    /// A difference from a level as it is reported: as a share of the level; of the hit ratio, the difference.
-    pub(super) fn change(self, difference: f64, level: f64) -> f64 {
-        match self {
-            Self::P50 | Self::P99 => difference.exp_m1(),
-            // From nothing to anything is all of it.
-            Self::Throughput if level == 0.0 => {
-                if difference == 0.0 {
-                    0.0
-                } else {
-                    1.0
-                }
-            }
-            Self::Throughput => difference / level,
-            Self::HitRatio => difference,
-        }
-    }
 }
 
-/// Whose requests a series is of.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum SeriesPhase {
-    Window,
-    Warmup,
-}
-
-/// The slices of the measured window, or of the warm-up.
+/// The slices of a warm-up.
 pub(super) struct Cells<'a> {
-    pub phase: SeriesPhase,
     /// One after the other; `None` where nothing was recorded.
     pub cells: Vec<Option<&'a Slice>>,
-    /// How long each is, in nanoseconds.
-    pub slice_ns: u64,
     /// How many workers recorded.
     pub workers: u32,
     /// Where the window ends, in nanoseconds.
@@ -101,35 +65,18 @@ impl Cells<'_> {
         self.cells[range].iter().flatten().copied()
     }
 
-    fn responses<'a>(&self, slice: &'a Slice) -> impl Iterator<Item = &'a SparseHistogram> + use<'a> {
-        let (rows, warmup) = match self.phase {
-            SeriesPhase::Window => (&slice.rows[..], None),
-            SeriesPhase::Warmup => (&[][..], Some(&slice.warmup_response)),
-        };
-        rows.iter().map(|row| &row.response).chain(warmup)
-    }
-
     fn response(&self, range: Range<usize>) -> Cow<'_, SparseHistogram> {
-        let slices = self.cells[range].iter().flatten().copied();
-        SparseHistogram::merge_all(slices.flat_map(|slice| self.responses(slice)), &mut Histogram::new())
-    }
-
-    const fn keys(&self, slice: &Slice) -> KeyCounts {
-        match self.phase {
-            SeriesPhase::Window => slice.keys,
-            SeriesPhase::Warmup => slice.warmup_keys,
-        }
+        let slices = self.slices(range).map(|slice| &slice.warmup_response);
+        SparseHistogram::merge_all(slices, &mut Histogram::new())
     }
 
     /// How many samples a value over these slices rests on.
     pub(super) fn samples(&self, series: Series, range: Range<usize>) -> u64 {
         let slices = self.slices(range);
         match series {
-            Series::P50 | Series::P99 => {
-                slices.map(|slice| self.responses(slice).map(SparseHistogram::count).sum::<u64>()).sum()
-            }
+            Series::P50 | Series::P99 => slices.map(|slice| slice.warmup_response.count()).sum(),
             Series::Throughput => slices.map(completed).sum(),
-            Series::HitRatio => slices.map(|slice| self.keys(slice)).map(|keys| keys.hit + keys.miss).sum(),
+            Series::HitRatio => slices.map(|slice| slice.warmup_keys.hit + slice.warmup_keys.miss).sum(),
         }
     }
 
@@ -141,7 +88,7 @@ impl Cells<'_> {
             Series::Throughput => self.throughput(range),
             Series::HitRatio => {
                 let asked = self.samples(series, range.clone());
-                let hit: u64 = self.slices(range).map(|slice| self.keys(slice).hit).sum();
+                let hit: u64 = self.slices(range).map(|slice| slice.warmup_keys.hit).sum();
                 (asked >= series.samples_needed() / 2).then(|| hit as f64 / asked as f64)
             }
         }

@@ -4,11 +4,15 @@
 
 use crate::measured_window::MeasuredWindow;
 use crate::request_counts::CountEntry;
+use crate::run_record::RunRecord;
 use crate::server_stats::{
     CounterReset, Growth, ServerRecord, ServerSpan, StatComparison, agreement, open_requests,
 };
 use brunt_plan::op::OpKind;
 use brunt_plan::plan::Plan;
+
+/// Differences of counts that a sentence has; the rest is in the JSON.
+const DIFFERENCES_TOLD: usize = 3;
 
 /// What the servers said of themselves, for the checks.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -28,8 +32,33 @@ pub struct ServerEvidence {
 }
 
 impl ServerEvidence {
+    /// What the servers counted fewer of than we have answers of, as a sentence, with the largest difference.
+    pub(crate) fn fewer_than_ours(&self) -> Option<(String, u64)> {
+        let (differences, most) = self.differences(false)?;
+        Some((format!("a server did not count what we had answers of: {differences}"), most))
+    }
+
+    /// What they counted more of than we sent, as a sentence: others use them.
+    pub(crate) fn more_than_ours(&self) -> Option<String> {
+        let (differences, _) = self.differences(true)?;
+        Some(format!("others use the server, too: {differences}"))
+    }
+
+    /// The largest differences of one sign; the rest is in the JSON.
+    fn differences(&self, is_more: bool) -> Option<(String, u64)> {
+        let is_so = |one: &&StatComparison| one.difference() != 0 && (one.difference() > 0) == is_more;
+        let mut wrong: Vec<&StatComparison> = self.comparisons.iter().filter(is_so).collect();
+        wrong.sort_by_key(|one| std::cmp::Reverse(one.difference().unsigned_abs()));
+        let most = wrong.first()?.difference().unsigned_abs();
+        let mut texts: Vec<String> = wrong.iter().take(DIFFERENCES_TOLD).map(|one| difference(one)).collect();
+        if let Some(more @ 1..) = wrong.len().checked_sub(DIFFERENCES_TOLD) {
+            texts.push(format!("{more} more"));
+        }
+        Some((texts.join(", "), most))
+    }
+
     /// Expects the servers to have counted `missed` requests fewer: those that replicas of changed keys may never have been sent.
-    pub(crate) fn without_replicas(mut self, missed: u64) -> Self {
+    fn without_replicas(mut self, missed: u64) -> Self {
         self.comparisons.iter_mut().for_each(|one| one.least = one.least.saturating_sub(missed));
         self
     }
@@ -47,8 +76,17 @@ pub struct CacheEvidence {
     pub growth: Vec<Growth>,
 }
 
-/// What the servers said, beside what we did. `is_earlier`: an earlier run stored the data sets, and had its load after that.
-pub(crate) fn server_evidence(
+/// What the servers said, beside what we did.
+pub(crate) fn server_evidence(record: &RunRecord, window: &MeasuredWindow) -> ServerEvidence {
+    let RunRecord { plan, run, .. } = record;
+    let books: Vec<CountEntry> = run.intervals.books.entries().collect();
+    let is_earlier = record.preload.is_some_and(|preload| preload.is_earlier);
+    evidence_of(plan, is_earlier, &books, &run.server_records, window)
+        .without_replicas(run.counts.replicas_missed)
+}
+
+/// `is_earlier`: an earlier run stored the data sets, and had its load after that.
+pub(crate) fn evidence_of(
     plan: &Plan,
     is_earlier: bool,
     books: &[CountEntry],
@@ -76,6 +114,12 @@ pub(crate) fn server_evidence(
         }
     }
     evidence
+}
+
+fn difference(one: &StatComparison) -> String {
+    let StatComparison { statistic, least, most, counted } = one;
+    let ours = if least == most { most.to_string() } else { format!("{least} to {most}") };
+    format!("{} is {counted} and ours {ours}", statistic.name())
 }
 
 /// Two places in the plan that are one server.

@@ -1,0 +1,226 @@
+//! May the numbers of a run be quoted? OK, CAUTION or INVALID, and one sentence that names percentiles.
+//!
+//! Not an assertion of the user's (that compares a result with a wish). Six checks decide ([`crate::check::RULES`]), one file each; what
+//! happened without being a doubt about the measurement is a fact. Invariants: every number that a check judges is in the record of the
+//! run; the status is the worst of its checks.
+
+mod broken;
+mod client;
+mod data;
+mod facts;
+mod load;
+mod message;
+mod repeat;
+mod steady;
+
+pub(crate) use client::status_of_part;
+pub(crate) use steady::check as steady_check;
+
+use crate::backlog::Backlog;
+use crate::bottleneck::{Bottleneck, Limit};
+use crate::change_point::Steadiness;
+use crate::check::{Check, CheckId, CheckStatus};
+use crate::goal::UntilResult;
+use crate::measured_outage::MeasuredOutage;
+use crate::measured_window::MeasuredWindow;
+use crate::op_summary::{ClassSummary, OpSummary};
+use crate::percentile_mark::PercentileMark;
+use crate::repeat::Spread;
+use crate::run_record::RunRecord;
+use crate::server_evidence::ServerEvidence;
+use brunt_plan::quantile::Quantile;
+use serde::{Deserialize, Serialize};
+
+brunt_plan::named! {
+    /// What the checks come to, from best to worst.
+    #[derive(Serialize, Deserialize)]
+    #[serde(rename_all = "UPPERCASE")]
+    pub enum Status {
+        /// No check found anything.
+        Ok = "OK",
+        /// At least one calls for care.
+        Caution = "CAUTION",
+        /// At least one says that the numbers do not show what they claim to.
+        Invalid = "INVALID",
+    }
+}
+
+impl From<CheckStatus> for Status {
+    fn from(status: CheckStatus) -> Self {
+        match status {
+            CheckStatus::Skipped | CheckStatus::Ok => Self::Ok,
+            CheckStatus::Caution => Self::Caution,
+            CheckStatus::Invalid => Self::Invalid,
+        }
+    }
+}
+
+/// These are invalid instead of cautious in a strict judgement.
+const STRICT: [CheckId; 4] = [CheckId::Load, CheckId::Client, CheckId::Steady, CheckId::Repeat];
+
+/// How strictly a user wants a run to be judged.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Judgement {
+    /// As for a publication: cautions of LOAD, CLIENT, STEADY and REPEAT are invalid, and the client's part of a number may be 5 %.
+    pub is_strict: bool,
+    /// What would be INVALID for these is a CAUTION.
+    pub allowed: Vec<CheckId>,
+}
+
+impl Judgement {
+    fn weigh(&self, check: Check) -> Check {
+        let is_caution = check.status == CheckStatus::Caution;
+        let status = if self.is_strict && is_caution && STRICT.contains(&check.id) {
+            CheckStatus::Invalid
+        } else {
+            check.status
+        };
+        let most = if self.allowed.contains(&check.id) { CheckStatus::Caution } else { CheckStatus::Invalid };
+        Check { status: status.min(most), ..check }
+    }
+}
+
+/// What the checks read.
+#[derive(Clone, Debug)]
+pub(crate) struct Facts<'a> {
+    pub record: &'a RunRecord,
+    pub window: &'a MeasuredWindow,
+    /// All measured requests.
+    pub total: &'a OpSummary,
+    pub classes: &'a [ClassSummary],
+    pub steady: &'a Steadiness,
+    /// Outages of servers that reached into the window, by start.
+    pub outages: &'a [MeasuredOutage],
+    pub servers: &'a ServerEvidence,
+    pub until: Option<&'a UntilResult>,
+    /// Of every class with an open loop.
+    pub backlogs: Vec<Backlog>,
+    /// The percentiles that the checks speak of, ascending.
+    pub asked: Vec<Quantile>,
+    /// Who limits the load.
+    pub limit: Option<Limit>,
+    /// The run has ended, so that what workers, hosts and servers tell at the end is known.
+    pub is_over: bool,
+}
+
+impl Facts<'_> {
+    fn judgement(&self) -> &Judgement {
+        &self.record.judgement
+    }
+
+    fn is_open_loop(&self) -> bool {
+        self.record.plan.has_open_loop()
+    }
+
+    /// How a percentile of all requests is shown.
+    fn mark(&self, quantile: Quantile) -> PercentileMark {
+        self.total.mark(quantile, self.judgement().is_strict)
+    }
+
+    /// The outages in which a server gave no answer at all.
+    fn silences(&self) -> impl Iterator<Item = &MeasuredOutage> {
+        self.outages.iter().filter(|outage| !outage.kinds.are_errors_alone())
+    }
+
+    /// The longest of them.
+    fn longest_silence(&self) -> Option<&MeasuredOutage> {
+        self.silences().max_by_key(|outage| (outage.length_ns, std::cmp::Reverse(outage.at.start)))
+    }
+}
+
+/// What a run or a campaign comes to.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RunStatus {
+    /// The worst of the checks.
+    pub status: Status,
+    /// One sentence without its full stop: which percentiles may be quoted, or why none.
+    pub message: String,
+    /// Every check, in the order of [`crate::check::RULES`]; of a campaign REPEAT alone.
+    pub checks: Vec<Check>,
+    /// What happened and is no doubt about the measurement, a sentence each.
+    pub facts: Vec<String>,
+    /// Who limits the load that was reached; `None` where nothing does.
+    pub limit: Option<Limit>,
+    /// How it was judged.
+    pub judgement: Judgement,
+}
+
+impl RunStatus {
+    /// Of a run.
+    pub(crate) fn of(facts: &Facts<'_>) -> Self {
+        let checks = [
+            broken::check(facts),
+            load::check(facts),
+            client::check(facts),
+            data::check(facts),
+            steady::check(facts.steady),
+            Check::skipped(CheckId::Repeat, "one run"),
+        ];
+        let judgement = facts.judgement().clone();
+        let checks: Vec<Check> = checks.map(|check| judgement.weigh(check)).into();
+        let status = worst(&checks);
+        let message = message::message(facts, status, &checks);
+        let facts_told = if facts.is_over { facts::all(facts) } else { Vec::new() };
+        Self { status, message, checks, facts: facts_told, limit: facts.limit.clone(), judgement }
+    }
+
+    /// Of a campaign whose runs have these statuses; `spreads` are those of percentiles by their names, where its runs repeat each other.
+    pub fn of_runs(
+        runs: impl IntoIterator<Item = Status>,
+        spreads: &[(String, Spread)],
+        judgement: &Judgement,
+    ) -> Self {
+        let runs: Vec<Status> = runs.into_iter().collect();
+        let checks = vec![judgement.weigh(repeat::check(spreads))];
+        let status = runs.iter().copied().chain([worst(&checks)]).max().unwrap_or(Status::Ok);
+        let (judgement, message) = (judgement.clone(), repeat::message(&runs, &checks[0]));
+        Self { status, message, checks, facts: Vec::new(), limit: None, judgement }
+    }
+
+    /// What a check found; `None` in a campaign, which has REPEAT alone.
+    pub fn check(&self, id: CheckId) -> Option<&Check> {
+        self.checks.iter().find(|check| check.id == id)
+    }
+
+    /// How a check came out; skipped in a campaign, which has REPEAT alone.
+    pub fn status_of(&self, id: CheckId) -> CheckStatus {
+        self.check(id).map_or(CheckStatus::Skipped, |check| check.status)
+    }
+
+    /// Who kept the run from its load: the client where it had no time for it, else the limit of an overload.
+    pub fn bottleneck(&self) -> Option<Bottleneck> {
+        if self.status_of(CheckId::Client) == CheckStatus::Invalid {
+            return Some(Bottleneck::Client);
+        }
+        self.limit
+            .as_ref()
+            .filter(|_| self.status_of(CheckId::Load) > CheckStatus::Ok)
+            .map(|limit| limit.bottleneck)
+    }
+
+    /// The checks that call for care or are invalid, the worst first.
+    pub fn findings(&self) -> Vec<&Check> {
+        let mut found: Vec<&Check> =
+            self.checks.iter().filter(|check| check.status > CheckStatus::Ok).collect();
+        found.sort_by_key(|check| std::cmp::Reverse(check.status));
+        found
+    }
+
+    /// Is it as good as nothing? The exit code is 3 then.
+    pub fn is_invalid(&self) -> bool {
+        self.status == Status::Invalid
+    }
+
+    /// The status and its sentence.
+    pub fn headline(&self) -> String {
+        format!("{}: {}", self.status.name(), self.message)
+    }
+}
+
+fn worst(checks: &[Check]) -> Status {
+    checks.iter().map(|check| check.status.into()).max().unwrap_or(Status::Ok)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,226 @@
+//! BROKEN: do the accounting, the clock, the replies and the server's own counters allow for any number of the run?
+//!
+//! Exact integers, apart from Little's law, which says how far off it is. Whatever is found makes the run INVALID.
+
+use super::Facts;
+use crate::check::{Check, CheckId, CheckStatus};
+use crate::connection::ConnectionCounts;
+use crate::fault::FaultKind;
+use crate::little;
+use crate::number_text::time;
+use crate::op_summary::{ClassSummary, OpRow};
+use crate::request_counts::{CountEntry, KeyCounts, RequestCounts};
+use crate::verification::ValueFault;
+use brunt_plan::op::OpKind;
+use brunt_plan::outcome::OutcomeClass;
+use brunt_plan::phase::Phase;
+use brunt_plan::plan::Plan;
+
+/// A sentence, what to do, and how often.
+type Finding = (String, &'static str, u64);
+
+const REPORT: &str = "please report this defect of the tool, with the plan and the seed";
+
+pub(super) fn check(facts: &Facts<'_>) -> Check {
+    let always: [fn(&Facts<'_>) -> Option<Finding>; 3] = [malformed, wrong_values, clock];
+    let at_end: [fn(&Facts<'_>) -> Option<Finding>; 5] =
+        [lost_agent, accounting, little, fewer_counted, requests_missing];
+    let found: Vec<Finding> = match facts.is_over {
+        true => {
+            at_end[..1].iter().chain(&always).chain(&at_end[1..]).filter_map(|find| find(facts)).collect()
+        }
+        false => always.iter().filter_map(|find| find(facts)).collect(),
+    };
+    let Some((message, fix, count)) = found.first() else {
+        return Check::ok(CheckId::Broken, "accounting, clock and replies are as they must be");
+    };
+    let more = match found.len() {
+        1 => String::new(),
+        _ => {
+            format!("; {}", found[1..].iter().map(|(text, ..)| text.as_str()).collect::<Vec<_>>().join("; "))
+        }
+    };
+    Check::found(CheckId::Broken, CheckStatus::Invalid, format!("{message}{more}"))
+        .with_fix(*fix)
+        .with_value(*count as f64, 0.0)
+}
+
+/// Was an agent lost, with what it had not handed over yet?
+fn lost_agent(facts: &Facts<'_>) -> Option<Finding> {
+    let (agent, reason) = facts.record.agents.iter().find_map(|agent| Some((agent, agent.lost.as_ref()?)))?;
+    let name = &agent.name;
+    if agent.lost_after_interruption {
+        let text =
+            format!("the run was interrupted, and agent {name} did not send the end of its part ({reason})");
+        return Some((
+            text,
+            "see why it did not end (its log, its host); the parts of the others are whole",
+            1,
+        ));
+    }
+    let after_ns = agent.lost_after_ns.map(|ns| {
+        let window = facts.window;
+        (window.start_ns + ns).saturating_sub(window.measure_ns)
+    });
+    let when = match after_ns {
+        Some(0) => "before the window".to_owned(),
+        Some(ns) => format!("after {} of the window", time(ns.min(facts.window.duration_ns()))),
+        None => "while it measured".to_owned(),
+    };
+    Some((
+        format!("agent {name} was lost {when} ({reason})"),
+        "see what ended it (its log, its host), and run again",
+        1,
+    ))
+}
+
+/// Did bytes come that are no reply?
+fn malformed(facts: &Facts<'_>) -> Option<Finding> {
+    let run = &facts.record.run;
+    let of_schedule = |phase| matches!(phase, Phase::Warmup | Phase::Measure | Phase::Drain);
+    let rows = run.intervals.faults.rows().iter();
+    let of_connections = rows.filter(|fault| fault.kind == FaultKind::Malformed && of_schedule(fault.phase));
+    let count = of_connections.map(|fault| fault.count).sum::<u64>() + run.counts.datagrams.malformed;
+    let times = if count == 1 { "once".to_owned() } else { format!("{count} times") };
+    let reason =
+        run.counts.first_malformed.as_ref().map_or(String::new(), |first| format!(": {}", first.reason));
+    let fix = "see which protocol is spoken at this address (--protocol, --transport, the port), and what is between";
+    (count > 0).then(|| (format!("bytes came that are no reply, {times}{reason}"), fix, count))
+}
+
+/// Were values read that are not those that were stored?
+fn wrong_values(facts: &Facts<'_>) -> Option<Finding> {
+    let run = &facts.record.run;
+    let counted: u64 = run
+        .intervals
+        .books
+        .entries()
+        .map(|entry| entry.counts.requests.outcome(OutcomeClass::Mismatch))
+        .sum();
+    // An operation that failed in another way as well is counted as that.
+    let wrong = run.counts.verification.rows().filter(|(fault, ..)| *fault != ValueFault::Missing);
+    let rows: Vec<(ValueFault, u64)> = wrong.map(|(fault, count, _)| (fault, count)).collect();
+    let count = counted.max(rows.iter().map(|(_, count)| count).sum());
+    let kinds: Vec<String> =
+        rows.iter().map(|(fault, count)| format!("{count} {}", fault.describe())).collect();
+    let kinds = if kinds.is_empty() { String::new() } else { format!(" ({})", kinds.join(", ")) };
+    let fix =
+        "see what else writes these keys: use a --prefix of your own, or find what is wrong with the server";
+    (count > 0).then(|| (format!("{count} values read are not those that were stored{kinds}"), fix, count))
+}
+
+fn clock(facts: &Facts<'_>) -> Option<Finding> {
+    let count = facts.record.run.host.clock.backwards;
+    let fix = "use the clock source tsc (brunt doctor), or another host";
+    (count > 0).then(|| (format!("CLOCK_MONOTONIC went backwards {count} times"), fix, count))
+}
+
+fn is_agent_lost(facts: &Facts<'_>) -> bool {
+    facts.record.agents.iter().any(|agent| agent.lost.is_some())
+}
+
+/// Is every request, key and connection accounted for? With a lost agent some are not, which is said already.
+fn accounting(facts: &Facts<'_>) -> Option<Finding> {
+    if is_agent_lost(facts) {
+        return None;
+    }
+    let store = &facts.record.run.intervals;
+    let connections = store.all_connections();
+    if !connections.adds_up() {
+        let ConnectionCounts { begun, established, failed, retired, lost } = connections;
+        let text = format!(
+            "the accounting of connections does not balance: {begun} begun, {established} established, {failed} failed, {retired} \
+             retired, {lost} lost"
+        );
+        return Some((text, REPORT, 1));
+    }
+    let entries: Vec<CountEntry> = store.books.entries().collect();
+    let by_due = |entry: &&CountEntry| !entry.counts.adds_up();
+    let by_instant = |entry: &&CountEntry| !entry.adds_up_in_window();
+    let broken = entries.iter().filter(|entry| by_due(entry) || by_instant(entry)).count() as u64;
+    let first = match (entries.iter().find(by_due), entries.iter().find(by_instant)) {
+        (Some(entry), _) => unbalanced(entry),
+        (None, Some(entry)) => unbalanced_in_window(entry),
+        (None, None) => return None,
+    };
+    Some((format!("the accounting of requests does not balance, of {broken} kinds: {first}"), REPORT, broken))
+}
+
+/// An account that does not balance.
+fn unbalanced(entry: &CountEntry) -> String {
+    let CountEntry { phase, class, op, counts } = entry;
+    let RequestCounts { scheduled, sent, unsent, in_flight, .. } = counts.requests;
+    let KeyCounts { requested, hit, miss, failed } = counts.keys;
+    format!(
+        "{op} of class {class} in {} has {scheduled} scheduled, {sent} sent, {unsent} unsent, {} ended, {in_flight} in flight, \
+         {requested} keys asked, {hit} hit, {miss} missed, {failed} failed",
+        phase.name(),
+        counts.requests.ended(),
+    )
+}
+
+/// One that balances by when its requests were due, and not by what happened inside the window.
+fn unbalanced_in_window(entry: &CountEntry) -> String {
+    let (CountEntry { phase, class, op, .. }, counts) = (entry, entry.in_window());
+    format!(
+        "{op} of class {class} in {} has {} waiting at the start of the window, {} sent in it, {} given up, {} waiting at its end, {} in \
+         flight at its start, {} ended in it, {} in flight at its end",
+        phase.name(),
+        counts.waiting_at_start,
+        counts.sent,
+        counts.abandoned,
+        counts.waiting_at_end,
+        counts.in_flight_at_start,
+        counts.ended(),
+        counts.in_flight_at_end,
+    )
+}
+
+fn little(facts: &Facts<'_>) -> Option<Finding> {
+    let of_agent = is_agent_lost(facts);
+    let violation = little::violation(facts.record, facts.window).filter(|_| !of_agent)?;
+    Some((format!("Little's law does not hold: {violation}"), REPORT, 1))
+}
+
+/// Did a server count fewer operations than we have answers of it?
+fn fewer_counted(facts: &Facts<'_>) -> Option<Finding> {
+    let (text, missing) = facts.servers.fewer_than_ours()?;
+    let fix =
+        "see what answers in place of the server: a proxy, a cache before it, or counters that were reset";
+    (!is_agent_lost(facts)).then_some((text, fix, missing))
+}
+
+/// Were fewer requests issued than the plan asks for by number?
+fn requests_missing(facts: &Facts<'_>) -> Option<Finding> {
+    let record = facts.record;
+    let (stop, window) = (&record.plan.stop, facts.window);
+    let asked = stop.requests.filter(|_| !record.run.interrupted)?;
+    let is_time_up = stop.time.is_some_and(|time| window.duration_ns() >= time.0);
+    let issued = facts.total.requests.offered() + keys_beside(&record.plan, facts.classes);
+    let missing = asked.saturating_sub(issued);
+    let (reason, fix) = match record.plan.classes.iter().any(|class| class.lifetime.total.is_some()) {
+        true => (
+            "the last connection that the plan allows had ended",
+            "ask for fewer --requests, or allow more with --connections-total and --calls-per-connection",
+        ),
+        false => (
+            "the run ended early, because no connection could be had any more",
+            "run again when the server stays, or raise --timeout",
+        ),
+    };
+    (missing > 0 && !is_time_up)
+        .then(|| (format!("of {asked} requests asked for {issued} were issued: {reason}"), fix, missing))
+}
+
+/// Of multi-gets of windows each key is one of the requests that a plan asks for: how many there were beside the first ones, of those that
+/// have ended.
+fn keys_beside(plan: &Plan, classes: &[ClassSummary]) -> u64 {
+    let has_window =
+        |class: &&ClassSummary| plan.classes[usize::from(class.class)].popularity.window().is_some();
+    let multigets = classes.iter().filter(has_window).flat_map(|class| &class.ops);
+    let beside = |row: &OpRow| {
+        let RequestCounts { scheduled, unsent, in_flight, .. } = row.summary.requests;
+        row.summary.keys.requested.saturating_sub(scheduled.saturating_sub(unsent + in_flight))
+    };
+    multigets.filter(|row| row.op.kind() == OpKind::Mget).map(beside).sum()
+}
