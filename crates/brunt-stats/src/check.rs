@@ -186,4 +186,24 @@ mod tests {
     fn every_check_has_its_rule() {
         assert_eq!(RULES.map(|rule| rule.id).as_slice(), CheckId::ALL.as_slice());
     }
+
+    /// On a mismatch the text that belongs between the marks is printed.
+    #[test]
+    fn documentation_has_the_table() {
+        let document = include_str!("../../../docs/measurement.md");
+        let mut table = "| check | measures | CAUTION | INVALID | means | helps |\n|---|---|---|---|---|---|\n".to_owned();
+        for Rule { id, measures, caution, invalid, means, fix } in RULES {
+            table += &format!("| {} | {measures} | {caution} | {invalid} | {means} | {fix} |\n", id.name());
+        }
+        let (_, rest) = document.split_once("<!-- checks -->\n").unwrap();
+        let (held, _) = rest.split_once("<!-- end of checks -->\n").unwrap();
+        assert!(held == table, "docs/measurement.md: the table of checks is\n{table}");
+    }
+
+    #[test]
+    fn the_schema_has_the_names() {
+        let names = CheckId::NAMES.map(|name| format!("\"{name}\"")).join(", ");
+        let schema = include_str!("../../../docs/summary.schema.json");
+        assert!(schema.contains(&format!("\"check_id\": {{\"enum\": [{names}]}}")), "[{names}]");
+    }
 }
